@@ -1,0 +1,71 @@
+// Outcomes of operations that can fail, as values.
+//
+// A seam returns Status (or Result<T>) and never lets an exception cross it. A bug asserts; a failed
+// operation says what happened, to what, and how to mend it, in one sentence a user can act on.
+#pragma once
+
+#include <cassert>
+#include <optional>
+#include <string>
+#include <utility>
+
+namespace spillway {
+
+enum class Fault {
+  none,
+  bad_input,      // the caller's document, flag or file is wrong: exit code 2
+  io_error,       // the host's file system or a real drive failed
+  drive_full,     // no clean erase block can be made any more
+  not_supported,  // by name, in the message
+  stopped,        // the operation was asked to end early
+};
+
+class [[nodiscard]] Status {
+ public:
+  Status() = default;
+  static Status ok() { return {}; }
+  static Status error(Fault fault, std::string message) { return Status(fault, std::move(message)); }
+  static Status bad_input(std::string message) { return Status(Fault::bad_input, std::move(message)); }
+  static Status io_error(std::string message) { return Status(Fault::io_error, std::move(message)); }
+
+  bool is_ok() const { return fault_ == Fault::none; }
+  explicit operator bool() const { return is_ok(); }
+  Fault fault() const { return fault_; }
+  const std::string& message() const { return message_; }
+
+ private:
+  Status(Fault fault, std::string message) : fault_(fault), message_(std::move(message)) {}
+
+  Fault fault_ = Fault::none;
+  std::string message_;
+};
+
+// A value, or the Status that says why there is none.
+template <typename T>
+class [[nodiscard]] Result {
+ public:
+  Result(T value) : value_(std::move(value)) {}                                    // NOLINT(google-explicit-constructor)
+  Result(Status status) : status_(std::move(status)) { assert(!status_.is_ok()); }  // NOLINT(google-explicit-constructor)
+
+  bool is_ok() const { return value_.has_value(); }
+  explicit operator bool() const { return is_ok(); }
+  const Status& status() const { return status_; }
+
+  // REQUIRES: is_ok()
+  T& value() {
+    assert(value_);
+    return *value_;
+  }
+  const T& value() const {
+    assert(value_);
+    return *value_;
+  }
+  T& operator*() { return value(); }
+  T* operator->() { return &value(); }
+
+ private:
+  std::optional<T> value_;
+  Status status_;
+};
+
+}  // namespace spillway

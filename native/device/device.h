@@ -1,0 +1,96 @@
+// The seam to a drive: emulated (paced), simulated (virtual time), file or block device, fault-injecting.
+//
+// A Device is shared by threads; each thread opens queues of its own, as with NVMe submission and completion queues.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "base/histogram.h"
+#include "base/result.h"
+#include "ssd/ssd.h"
+
+namespace spillway::device {
+
+using ssd::Nanos;
+using ssd::Opcode;
+
+// Why the host reads or writes. Carried by every Io, counted at the drive's door.
+enum class Cause : std::uint8_t { user, wal, flush, compaction, blob, manifest, checkpoint, other };
+const char* name_of(Cause cause);
+inline constexpr std::size_t kCauses = 8;
+static_assert(kCauses <= ssd::kHostCauses);
+
+struct Io {
+  std::uint64_t tag = 0;
+  Opcode op = Opcode::read;
+  Cause cause = Cause::user;
+  std::uint64_t offset_bytes = 0;  // multiple of DeviceInfo::lba_bytes
+  std::uint64_t length_bytes = 0;  // multiple of DeviceInfo::lba_bytes; at most 1 GiB for reads and writes
+  void* data = nullptr;            // ignored by drives that carry no data
+};
+
+struct Done {
+  std::uint64_t tag = 0;
+  Nanos submitted = 0;  // in the device's time: dilated or virtual where the device is
+  Nanos completed = 0;
+  Fault fault = Fault::none;
+};
+
+// One thread's way to the drive. Not thread-safe.
+class Queue {
+ public:
+  virtual ~Queue() = default;
+
+  // Hands over all ios; never waits for their completion. An error means that none of them was taken.
+  virtual Status submit(std::span<const Io> ios) = 0;
+
+  // Waits until at least `at_least` (<= pending()) of this queue's ios are done, and returns how many were written to
+  // `done`. at_least = 0 polls.
+  virtual std::size_t reap(std::span<Done> done, std::size_t at_least) = 0;
+
+  virtual std::size_t pending() const = 0;
+};
+
+struct DeviceInfo {
+  std::string name;       // the preset's, or the path
+  std::uint64_t capacity_bytes = 0;
+  std::uint32_t lba_bytes = 512;
+  std::uint32_t mapping_unit_bytes = 4096;
+  std::uint32_t dies = 0;            // 0: not known
+  std::uint32_t channels = 0;        // 0: not known
+  double host_link_mb_s = 0;         // 0: not known
+  double time_scale = 1;             // model seconds last this many real seconds; 0: virtual time
+  bool carries_data = false;
+};
+
+// How far an emulated drive's real completions lag behind the modelled ones, in real nanoseconds.
+struct PacingReport {
+  Histogram error;
+};
+
+class Device {
+ public:
+  virtual ~Device() = default;
+  virtual const DeviceInfo& info() const = 0;
+  virtual std::unique_ptr<Queue> open_queue() = 0;
+  virtual Nanos now() = 0;               // the device's time
+  virtual ssd::Counters counters() = 0;  // a consistent copy
+  virtual PacingReport pacing() { return {}; }
+  // The device-level P/E summary where the drive has one: {mean, max}.
+  struct Wear {
+    double mean_pe_cycles = 0;
+    std::uint32_t max_pe_cycles = 0;
+    std::uint32_t rated_pe_cycles = 0;
+  };
+  virtual Wear wear() { return {}; }
+};
+
+// One io, waited for. Returns what became of it.
+// REQUIRES: queue.pending() == 0
+Result<Done> run(Queue& queue, const Io& io);
+
+}  // namespace spillway::device

@@ -1,0 +1,69 @@
+// The seam to a store: what the runner needs of an engine, and what a report shows of it.
+//
+// Implementations: rocksdb now; rocksdb-blob, leveldb, wiredtiger and spillway behind the same seam later.
+// All methods but open and close may be called from many threads.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+
+namespace spillway::engine {
+
+// Why RocksDB-like engines hold writers back (K1). The order is that in which RocksDB tests them.
+enum class StallCause : std::uint8_t { none, memtable, l0, pending_compaction_bytes };
+enum class StallState : std::uint8_t { normal, delayed, stopped };
+const char* name_of(StallCause cause);
+const char* name_of(StallState state);
+
+// A stall that has ended (or, with an end in the future, one that goes on). Times by std::chrono::steady_clock, ns.
+struct Stall {
+  std::int64_t begin_ns = 0;
+  std::int64_t end_ns = 0;
+  StallState state = StallState::normal;
+  StallCause cause = StallCause::none;
+};
+
+// What the engine is going through at this moment. Cheap enough for ten times a second.
+struct Observation {
+  StallState stall_state = StallState::normal;
+  StallCause stall_cause = StallCause::none;
+  std::uint32_t l0_files = 0;
+  std::uint32_t immutable_memtables = 0;
+  std::uint64_t memtable_bytes = 0;  // active and immutable
+  std::uint64_t pending_compaction_bytes = 0;
+  std::uint32_t running_flushes = 0;
+  std::uint32_t running_compactions = 0;
+  std::uint64_t live_bytes = 0;  // bytes in live table and blob files
+};
+
+class Engine {
+ public:
+  virtual ~Engine() = default;
+
+  virtual Status put(std::string_view key, std::string_view value) = 0;
+  virtual Status remove(std::string_view key) = 0;
+  // Sets `value` and returns true when the key is there.
+  virtual Result<bool> get(std::string_view key, std::string* value) = 0;
+  // Seeks to `key` and steps over at most `nexts` further pairs; returns how many pairs were seen.
+  virtual Result<std::uint64_t> scan(std::string_view key, std::uint64_t nexts) = 0;
+
+  virtual Observation observe() = 0;
+  // Every stall since the engine was opened, oldest first; one that goes on ends at the time of the call.
+  virtual std::vector<Stall> stalls() = 0;
+  // The engine's own cumulative figures by their own names (RocksDB: tickers), for manifests and cross-checks.
+  virtual std::map<std::string, std::uint64_t> statistics() = 0;
+
+  virtual Status flush() = 0;
+  virtual Status wait_for_compaction() = 0;
+  virtual Status close() = 0;
+};
+
+}  // namespace spillway::engine

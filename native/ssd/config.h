@@ -1,0 +1,120 @@
+// What a flash drive is made of: geometry, timing, flash translation layer.
+//
+// Every field carries its unit in its name. A preset (presets/*.toml) states these fields with their sources;
+// problem() holds the relations between them, so that a Layout can be made of any config it accepts.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace spillway::ssd {
+
+// The drive's parallel structure. A die executes one operation at a time, on one or several of its planes.
+struct Geometry {
+  std::uint32_t channels = 8;
+  std::uint32_t chips_per_channel = 1;
+  std::uint32_t dies_per_chip = 2;
+  std::uint32_t planes_per_die = 1;
+  std::uint32_t pages_per_block = 256;      // flash pages in an erase block
+  std::uint32_t page_bytes = 4096;          // flash page: what one plane senses or programs at once
+  std::uint32_t mapping_unit_bytes = 4096;  // what one mapping entry stands for
+  std::uint32_t lba_bytes = 512;
+
+  std::uint32_t dies() const { return channels * chips_per_channel * dies_per_chip; }
+  std::uint32_t planes() const { return dies() * planes_per_die; }
+  std::uint32_t units_per_page() const { return page_bytes / mapping_unit_bytes; }
+  std::uint32_t units_per_block() const { return units_per_page() * pages_per_block; }
+  std::uint64_t block_bytes() const { return std::uint64_t{page_bytes} * pages_per_block; }
+};
+
+// How large the drive is. Exactly one of capacity_bytes and blocks_per_plane is given (the other is 0).
+struct Capacity {
+  std::uint64_t capacity_bytes = 0;    // logical, as the host sees it
+  std::uint32_t blocks_per_plane = 0;  // physical; the logical capacity follows from the spare factor
+  // S_f = (T - U) / T: T = flash pages available to data (physical less the GC reserve), U = logical pages.
+  // Over-provisioning (T - U) / U is converted on input: S_f = OP / (1 + OP).
+  double spare_factor = 0.07;
+};
+
+struct Timing {
+  // One entry, or one per page type of a multi-bit cell; flash page i of an erase block takes entry i % size.
+  std::vector<std::int64_t> read_ns = {50'000};      // tR
+  std::vector<std::int64_t> program_ns = {500'000};  // tPROG
+  std::int64_t erase_ns = 3'500'000;                 // tBERS
+  double channel_mb_s = 800;                         // 10^6 bytes per second on one channel
+  std::int64_t channel_command_ns = 0;               // command and address cycles before a transfer
+  double host_link_mb_s = 4000;                      // each direction
+  std::int64_t read_command_ns = 0;                  // firmware latency added to a command
+  std::int64_t write_command_ns = 0;
+  // The controller takes one command every so often: 1e9 / occupancy is its ceiling in commands per second. 0: none.
+  std::int64_t read_occupancy_ns = 0;
+  std::int64_t write_occupancy_ns = 0;
+  // At most this many host reads start on a die ahead of a queued program or erase; 0 keeps strict arrival order.
+  std::uint32_t reads_overtake = 8;
+  bool independent_plane_reads = false;  // one sense may serve queued reads on several planes of a die
+};
+
+struct WriteCache {
+  std::uint64_t bytes = 256 * 1024;  // DRAM for written data not yet programmed. 0: completes when programmed
+  bool power_loss_protection = true;  // a flush command has nothing to wait for
+};
+
+// The logical-to-physical map. Translation pages are one mapping unit large and hold 4-byte entries (M8).
+struct MappingCache {
+  std::uint64_t bytes = 0;  // DRAM for mapping entries, 8 bytes each (logical and physical). 0: the whole map fits
+};
+
+enum class GcPolicy : std::uint8_t { greedy, fifo, d_choices, cost_benefit };
+
+struct GarbageCollection {
+  GcPolicy policy = GcPolicy::greedy;
+  std::uint32_t choices = 10;  // d of d-choices
+  // Collection starts when clean space falls to the reserve plus this share of the data pages, and goes on until it
+  // is back at the high watermark. The share comes out of T: what is kept clean holds no data.
+  double low_watermark = 0.0;
+  double high_watermark = 0.0;  // >= low_watermark
+  bool separate_streams = true;  // relocated data goes to erase blocks of its own
+};
+
+struct WearLevelling {
+  bool dynamic = true;                      // a stream opens the free erase block with the fewest erases
+  std::uint32_t static_threshold_pe = 200;  // move the coldest block's data when the spread of P/E cycles exceeds this; 0: never
+  std::uint32_t rated_pe_cycles = 3000;     // endurance behind "percentage used"
+};
+
+struct SsdConfig {
+  std::string name = "explicit";
+  Geometry geometry;
+  Capacity capacity;
+  Timing timing;
+  WriteCache write_cache;
+  MappingCache mapping_cache;
+  GarbageCollection gc;
+  WearLevelling wear_levelling;
+};
+
+// What the relations of a config come to, in mapping units and erase blocks.
+struct Layout {
+  std::uint64_t logical_units = 0;    // U
+  std::uint64_t data_units = 0;       // T
+  std::uint64_t reserve_units = 0;    // kept clean for open blocks and for collection in progress
+  std::uint64_t physical_units = 0;   // T + reserve
+  std::uint64_t translation_units = 0;  // flash held by the map itself; 0 when the whole map fits DRAM
+  std::uint32_t blocks = 0;           // erase blocks in all; plane p holds those with index % planes == p
+  std::uint64_t capacity_bytes = 0;
+};
+
+struct ConfigProblem {
+  std::string key;      // dotted, as in a preset: "capacity.spare_factor"
+  std::string message;  // what is wrong and how to mend it; no trailing full stop
+};
+
+// The first relation that does not hold, or nothing.
+std::optional<ConfigProblem> problem(const SsdConfig& config);
+
+// REQUIRES: !problem(config)
+Layout layout(const SsdConfig& config);
+
+}  // namespace spillway::ssd

@@ -1,0 +1,58 @@
+// What the drive has done since it was made, as SMART and OCP logs would report it.
+//
+// Stored are bytes and counts; ratios are derived where they are shown. Always:
+//   nand_bytes_programmed = host + gc + mapping + wear, and each is a whole number of flash pages.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+namespace spillway::ssd {
+
+// Who, above the drive, caused a write. The drive only counts by it.
+inline constexpr std::size_t kHostCauses = 10;
+
+// Why flash was read or programmed.
+enum class FlashCause : std::uint8_t { host, gc, mapping, wear };
+inline constexpr std::size_t kFlashCauses = 4;
+
+struct Counters {
+  std::uint64_t host_reads = 0;   // commands
+  std::uint64_t host_writes = 0;  // commands
+  std::uint64_t host_flushes = 0;
+  std::uint64_t host_deallocates = 0;
+  std::uint64_t host_bytes_read = 0;
+  std::uint64_t host_bytes_written = 0;
+  std::uint64_t host_bytes_deallocated = 0;
+  std::array<std::uint64_t, kHostCauses> host_bytes_written_by_cause{};
+  std::array<std::uint64_t, kHostCauses> host_bytes_read_by_cause{};
+
+  std::array<std::uint64_t, kFlashCauses> nand_bytes_programmed{};
+  std::array<std::uint64_t, kFlashCauses> nand_bytes_read{};
+  std::uint64_t nand_bytes_padded = 0;  // part of the above: programmed without data, to complete a flash page
+  std::uint64_t erases = 0;
+  std::uint64_t gc_victims = 0;
+  std::uint64_t gc_victim_valid_units = 0;  // sum over victims; units of the mapping
+  std::uint64_t wear_moves = 0;
+
+  std::uint64_t unmapped_reads = 0;        // mapping units read that were never written, or deallocated
+  std::uint64_t write_cache_read_hits = 0;  // mapping units
+  std::uint64_t write_cache_overwrites = 0;  // mapping units rewritten before they reached flash
+  std::uint64_t mapping_cache_hits = 0;
+  std::uint64_t mapping_cache_misses = 0;
+  std::uint64_t sub_unit_writes = 0;  // writes that had to read the rest of their mapping unit first (P28)
+
+  // Busy time, summed over dies (channels): divide by elapsed time x dies for a fraction.
+  std::uint64_t die_read_busy_ns = 0;
+  std::uint64_t die_program_busy_ns = 0;
+  std::uint64_t die_erase_busy_ns = 0;
+  std::uint64_t channel_busy_ns = 0;
+
+  std::uint64_t nand_bytes_programmed_total() const {
+    std::uint64_t sum = 0;
+    for (const auto bytes : nand_bytes_programmed) sum += bytes;
+    return sum;
+  }
+};
+
+}  // namespace spillway::ssd

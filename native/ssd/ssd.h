@@ -1,0 +1,108 @@
+// A flash drive as a pure function of the commands it is given and the times it is given them.
+//
+// It never reads a clock, starts a thread, opens a file or draws ambient randomness: whoever drives it owns time.
+// A simulator jumps to next_event(); an emulator sleeps until it. The same commands at the same times give the same
+// completions in both.
+//
+//   ssd.submit(now, command);                       // any number, at non-decreasing times
+//   while (auto t = ssd.next_event()) ssd.advance(*t, done);
+//
+// Sources: M32, M8, C15, P28, K14 (block side). What it ignores is listed in docs/METHODOLOGY.md.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ssd/config.h"
+#include "ssd/counters.h"
+
+namespace spillway::ssd {
+
+using Nanos = std::int64_t;  // model time since the drive was powered on
+
+enum class Opcode : std::uint8_t { read, write, deallocate, flush };
+
+struct Command {
+  std::uint64_t tag = 0;  // returned with the completion; the drive gives it no meaning
+  Opcode op = Opcode::read;
+  std::uint8_t cause = 0;    // < kHostCauses
+  std::uint16_t queue = 0;   // submission queue; queues are served round robin when the controller is the bottleneck
+  std::uint32_t lba_count = 1;
+  std::uint64_t lba = 0;
+};
+
+enum class Outcome : std::uint8_t { success, lba_out_of_range, capacity_exceeded };
+
+struct Completion {
+  std::uint64_t tag = 0;
+  Nanos submitted = 0;
+  Nanos completed = 0;
+  std::uint16_t queue = 0;
+  Outcome outcome = Outcome::success;
+};
+
+// Where saved state goes to and comes from. A sink returns false when it cannot take the bytes, a source when it
+// does not have them.
+using StateSink = std::function<bool(const void* bytes, std::size_t size)>;
+using StateSource = std::function<bool(void* bytes, std::size_t size)>;
+
+class Ssd {
+ public:
+  // REQUIRES: !problem(config)
+  Ssd(const SsdConfig& config, std::uint64_t seed);
+  ~Ssd();
+  Ssd(Ssd&&) noexcept;
+  Ssd& operator=(Ssd&&) noexcept;
+
+  const SsdConfig& config() const;
+  const Layout& layout() const;
+
+  // Takes a command that arrives at `now`. A command that cannot be served completes with its reason.
+  // REQUIRES: now >= the time of every earlier submit and advance.
+  void submit(Nanos now, const Command& command);
+
+  // The time of the drive's next change, or nothing when it is quiet. A drive with commands in flight always has one.
+  std::optional<Nanos> next_event() const;
+
+  // Lets the drive live until `now` and appends what completed, in the order of completion.
+  // REQUIRES: now >= the time of every earlier submit and advance.
+  void advance(Nanos now, std::vector<Completion>& done);
+
+  std::size_t in_flight() const;  // commands submitted and not completed
+  const Counters& counters() const;
+  // P/E cycles: mean over erase blocks, and the largest.
+  double mean_pe_cycles() const;
+  std::uint32_t max_pe_cycles() const;
+  std::uint64_t mapped_units() const;  // logical units that hold data
+
+  // --- Preconditioning: changes the drive's state in no time at all. REQUIRES: in_flight() == 0 and a quiet drive.
+
+  // Writes units [first, first + count) in order.
+  void fill(std::uint64_t first, std::uint64_t count);
+  // Puts the drive where uniform random single-unit overwrites of units [0, count) would have brought it: valid data
+  // spread over erase blocks as the policy's steady distribution has it, at random. REQUIRES: an empty drive.
+  void assume_steady(std::uint64_t count);
+  // Overwrites one unit, collecting garbage as it must: a warm-up at memory speed.
+  void overwrite(std::uint64_t unit);
+  // Everything before this is history: counters start from zero, P/E cycles stay.
+  void reset_counters();
+
+  // --- State. REQUIRES: in_flight() == 0 and a quiet drive; dirty cached data is programmed first by save().
+  bool save(const StateSink& sink);
+  // Nothing, or one sentence that says why the state cannot be had: other geometry, another version, truncated.
+  std::optional<std::string> load(const StateSource& source);
+
+  // Checks every invariant of the translation layer (slow). Nothing, or the first that does not hold.
+  std::optional<std::string> audit() const;
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace spillway::ssd
