@@ -1,0 +1,51 @@
+# Each recipe is made of lines one could type. Set-up is part of every target and quick to repeat.
+.DEFAULT_GOAL := help
+.PHONY: help demo test bench lint sanitize fuzz docs clean
+
+FUZZ_SECONDS ?= 600
+JOBS ?= $(shell nproc)
+
+help:
+	@sed -n 's/^#: //p' Makefile
+
+#: make demo      RocksDB on an emulated, steady drive for a minute, and the report on it
+demo:
+	@scripts/setup.sh
+	@scripts/demo.sh
+
+#: make test      all tests: native, a minute of fuzzing, Python
+test:
+	@scripts/setup.sh test
+	ctest --test-dir build --output-on-failure --parallel $(JOBS)
+	build/fuzz/fuzz_ssd --seconds 60
+	.venv/bin/python -m pytest
+
+#: make bench     every benchmark; results with their commands go to runs/bench/
+bench:
+	@scripts/setup.sh test
+	.venv/bin/python scripts/bench.py
+
+#: make lint      clang-format, clang-tidy, ruff, mypy
+lint:
+	@scripts/setup.sh test
+	scripts/lint.sh
+
+#: make sanitize  the native tests under the address, undefined behaviour and thread sanitizers
+sanitize:
+	@scripts/packages.sh build
+	scripts/sanitize.sh address,undefined build-asan
+	scripts/sanitize.sh thread build-tsan
+
+#: make fuzz      random commands against the drive model for FUZZ_SECONDS (600)
+fuzz:
+	@scripts/setup.sh test
+	build/fuzz/fuzz_ssd --seconds $(FUZZ_SECONDS)
+
+#: make docs      docs/COMMANDS.md from the commands' own help
+docs:
+	@scripts/setup.sh
+	.venv/bin/python scripts/docs.py
+
+#: make clean     removes what the targets made; runs and presets stay
+clean:
+	rm -rf build build-asan build-tsan build-lint .venv

@@ -1,0 +1,23 @@
+#!/bin/sh
+# clang-format, clang-tidy, ruff, mypy. All are run; the exit code is 1 when any of them found something.
+set -eu
+cd "$(dirname "$0")/.."
+scripts/packages.sh build lint
+
+found=0
+step() {
+  echo "+ $*"
+  "$@" || found=1
+}
+
+sources=$(git ls-files --cached --others --exclude-standard '*.cc' '*.h')
+# shellcheck disable=SC2086 # a list of words
+step clang-format --dry-run -Werror $sources
+
+# A configuration of its own: the compiler launcher of the ordinary build would stand where clang-tidy looks for the compiler.
+cmake -G Ninja -S . -B build-lint -DCCACHE_PROGRAM=OFF >/dev/null
+step run-clang-tidy -quiet -p build-lint -j "$(nproc)" "$PWD/native/.*\.cc$"
+
+step .venv/bin/python -m ruff check spillway tests/python scripts
+step .venv/bin/python -m mypy --strict spillway tests/python scripts
+exit $found

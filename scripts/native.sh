@@ -1,0 +1,37 @@
+#!/bin/sh
+# Builds the native side in build/ and puts spillway-native and the RocksDB plugin beside the Python package.
+#   scripts/native.sh        the executable and the plugin
+#   scripts/native.sh all    and tests, benchmarks, the fuzz target
+set -eu
+cd "$(dirname "$0")/.."
+
+fail() {
+  echo "setup: $*" >&2
+  exit 2
+}
+
+# A checkout that was moved has a cache that points to the old place.
+if [ -f build/CMakeCache.txt ] && ! grep -qxF "CMAKE_HOME_DIRECTORY:INTERNAL=$PWD" build/CMakeCache.txt; then
+  rm -rf build
+fi
+if [ ! -f build/build.ninja ]; then
+  log=$(mktemp)
+  cmake -G Ninja -S . -B build >"$log" 2>&1 || {
+    cat "$log" >&2
+    rm -f "$log"
+    fail "cmake could not configure the build; its own message is above."
+  }
+  rm -f "$log"
+fi
+
+targets="spillway-native rocksdb-spillway"
+[ "${1:-}" != all ] || targets=all
+# shellcheck disable=SC2086 # a list of words
+cmake --build build --target $targets || fail "the native build failed; the compiler's own message is above."
+
+# Replaced by a new file, never written into: a run that goes on keeps the one it started with.
+place() {
+  cmp -s "$1" "$3" || { mkdir -p "$(dirname "$3")" && install -m "$2" "$1" "$3"; }
+}
+place build/native/tool/spillway-native 755 .venv/bin/spillway-native
+place build/native/plugin/librocksdb-spillway.so 644 .venv/lib/librocksdb-spillway.so

@@ -1,0 +1,110 @@
+#!/bin/sh
+# Installs the distribution's packages that the named purposes need.
+#   scripts/packages.sh [build] [test] [lint] [fuzz]
+# Does nothing, quickly, when all are there. Where it cannot install, it names what is missing in one sentence.
+set -eu
+
+# Older ones lack parts of the FileSystem and ObjectLibrary interfaces that native/fs and native/plugin use.
+oldest_rocksdb=7.0
+
+fail() {
+  echo "setup: $*" >&2
+  exit 2
+}
+
+packages_for() {
+  case $1 in
+    build)
+      echo build-essential cmake ninja-build pkg-config librocksdb-dev rocksdb-tools liburing-dev \
+        nlohmann-json3-dev libcli11-dev libtomlplusplus-dev libfmt-dev zlib1g-dev libgtest-dev libbenchmark-dev \
+        python3 python3-venv
+      ;;
+    test) ;; # the browser, below
+    lint) echo clang-format clang-tidy ;;
+    fuzz) echo clang ;;
+    *) fail "'$1' is not a purpose; take some of build, test, lint, fuzz." ;;
+  esac
+}
+
+# Where there is no apt we cannot install, but we can look for what the packages would have brought.
+missing_without_apt() {
+  for tool in c++ cmake ninja pkg-config python3 db_bench; do
+    command -v "$tool" >/dev/null 2>&1 || echo "$tool"
+  done
+  for module in rocksdb liburing nlohmann_json CLI11 tomlplusplus fmt zlib gtest benchmark; do
+    pkg-config --exists "$module" 2>/dev/null || echo "the $module library with its headers"
+  done
+  case " $* " in
+    *" lint "*)
+      for tool in clang-format clang-tidy; do
+        command -v "$tool" >/dev/null 2>&1 || echo "$tool"
+      done
+      ;;
+  esac
+}
+
+have_browser() {
+  command -v chromium >/dev/null 2>&1 || command -v google-chrome >/dev/null 2>&1 ||
+    { command -v chromium-browser >/dev/null 2>&1 && [ -d /snap/chromium ]; }
+}
+
+installable() {
+  apt-cache show "$1" >/dev/null 2>&1
+}
+
+purposes=${*:-build}
+wanted=
+for purpose in $purposes; do
+  wanted="$wanted $(packages_for "$purpose")"
+done
+
+if ! command -v apt-get >/dev/null 2>&1 || ! command -v dpkg-query >/dev/null 2>&1; then
+  missing=$(missing_without_apt "$purposes" | sed 's/$/,/' | tr '\n' ' ' | sed 's/, $//')
+  [ -z "$missing" ] || fail "this system has no apt; install by its own means: $missing."
+  exit 0
+fi
+
+missing=
+for package in $wanted; do
+  state=$(dpkg-query -W -f='${db:Status-Status}' "$package" 2>/dev/null || true)
+  [ "$state" = installed ] || missing="$missing $package"
+done
+want_browser=no
+case " $purposes " in *" test "*) have_browser || want_browser=yes ;; esac
+[ -n "$missing" ] || [ $want_browser = yes ] || exit 0
+
+if [ "$(id -u)" -eq 0 ]; then
+  as_root=
+elif command -v sudo >/dev/null 2>&1; then
+  as_root=sudo
+  # Nobody is there to type a password.
+  [ -t 0 ] || as_root="sudo -n"
+elif [ -n "$missing" ]; then
+  fail "these packages are missing and need root to install:$missing (become root, or install sudo)."
+else
+  want_browser=no
+fi
+
+if [ -n "$missing" ] || [ $want_browser = yes ]; then
+  echo "Installing packages:$missing$([ $want_browser = no ] || echo ' and a browser')" | cut -c1-300
+  apt="env DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=300"
+  $as_root $apt update || fail "'apt-get update' failed; these packages are missing:$missing."
+fi
+if [ -n "$missing" ]; then
+  rocksdb=$(apt-cache policy librocksdb-dev | sed -n 's/^ *Candidate: //p')
+  if [ -n "$rocksdb" ] && dpkg --compare-versions "$rocksdb" lt "$oldest_rocksdb"; then
+    fail "this release packages RocksDB $rocksdb and Spillway needs $oldest_rocksdb or newer;" \
+      "use Debian 12, Ubuntu 24.04 or later."
+  fi
+  # shellcheck disable=SC2086 # lists of words
+  $as_root $apt install -y --no-install-recommends $missing >/dev/null ||
+    fail "apt could not install:$missing; its own message is above."
+fi
+# The report's tests need a browser; Ubuntu has one as a snap only, which we leave to its owner.
+if [ $want_browser = yes ]; then
+  if installable chromium && $as_root $apt install -y --no-install-recommends chromium >/dev/null; then
+    :
+  else
+    echo "setup: no Chromium here (on Ubuntu: 'snap install chromium'); the browser tests will be skipped." >&2
+  fi
+fi

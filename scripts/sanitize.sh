@@ -1,0 +1,20 @@
+#!/bin/sh
+# Builds the native tests with a sanitizer and runs them.
+#   scripts/sanitize.sh address,undefined|thread BUILD_DIRECTORY
+set -eu
+cd "$(dirname "$0")/.."
+sanitizer=$1
+build=$2
+
+# Debug keeps the assertions; -O1 keeps the tests bearable.
+cmake -G Ninja -S . -B "$build" -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_FLAGS_DEBUG="-O1 -g" \
+  -DSPILLWAY_SANITIZE="$sanitizer" -DSPILLWAY_BENCH=OFF >/dev/null
+cmake --build "$build"
+
+export ASAN_OPTIONS=detect_stack_use_after_return=1:strict_string_checks=1
+export UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1
+export TSAN_OPTIONS="halt_on_error=1:second_deadlock_stack=1:suppressions=$PWD/scripts/tsan.suppressions"
+ctest --test-dir "$build" --output-on-failure --parallel "$(nproc)"
+if [ -x "$build/fuzz/fuzz_ssd" ] && [ "$sanitizer" != thread ]; then
+  "$build/fuzz/fuzz_ssd" --seconds 60
+fi

@@ -1,0 +1,23 @@
+#!/bin/sh
+# Everything from a fresh Debian 12 or Ubuntu 24.04 to .venv/bin/spillway; quick to repeat.
+#   scripts/setup.sh        what `make demo` needs
+#   scripts/setup.sh test   and what the tests and benchmarks need
+set -eu
+cd "$(dirname "$0")"
+
+case ${1:-} in
+  "")
+    ./packages.sh build
+    ./python.sh
+    ./native.sh
+    ;;
+  test)
+    ./packages.sh build test
+    ./python.sh dev
+    ./native.sh all
+    ;;
+  *)
+    echo "setup: '$1' is not a purpose; take none, or test." >&2
+    exit 2
+    ;;
+esac
