@@ -1,0 +1,35 @@
+// RocksDB's file-system seam on a Volume: contents in an ordinary directory, through the host's own file system; time
+// and wear on the Volume's drive.
+//
+// Causes are learnt from what RocksDB says at its seam, so that unmodified programs are accounted for: the file's name
+// (.log, .blob, MANIFEST), and for tables what the writer announces before its first append (see cause_of_table).
+// Direct I/O is honoured towards the drive and stripped towards the host, whose directory may be a tmpfs.
+#pragma once
+
+#include <memory>
+
+#include <rocksdb/file_system.h>
+
+#include "fs/volume.h"
+
+namespace spillway::fs {
+
+struct RocksdbFileSystemOptions {
+  // A sync costs what it costs on the emulated drive. Syncing the host's files as well would add the time of another
+  // disk to it; without, a power failure of the host may lose the run's database, but nothing that was measured.
+  bool host_sync = false;
+};
+
+// REQUIRES: volume outlives the file system and every file opened through it.
+std::shared_ptr<rocksdb::FileSystem> make_rocksdb_file_system(
+    Volume& volume, const RocksdbFileSystemOptions& options = {},
+    const std::shared_ptr<rocksdb::FileSystem>& host = rocksdb::FileSystem::Default());
+
+// What RocksDB writes into a file of this name; `other` for a table, whose cause its writer announces.
+Cause cause_of_name(const std::string& path);
+
+// Why RocksDB (7.8.3 and later) writes a table: compaction announces how much it will preallocate, flush does not; and
+// the priority is IO_LOW for compaction, IO_HIGH for flush, but IO_USER for both while writers are held back.
+Cause cause_of_table(rocksdb::Env::IOPriority priority, bool preallocates);
+
+}  // namespace spillway::fs

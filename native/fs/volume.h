@@ -1,0 +1,153 @@
+// The flash plane: what an operating system's file system and page cache would do to a drive for files whose contents
+// are kept elsewhere.
+//
+// Callers tell a Volume what they do to files; it gives the files LBAs, turns their writes, syncs and deletes into
+// commands on a device::Device, and makes the caller wait as long as the drive would. It stores no contents.
+//
+// What is modelled
+//   Space      Files grow in chunks that double with the file up to VolumeOptions::max_chunk_bytes and are cut to their
+//              pages when their last writer closes. Freed space is coalesced.
+//   Buffered   Written pages are dirty until `writeback_bytes` of a file have gathered; then its whole pages go to the
+//              drive, and the writer goes on unless `outstanding_bytes` of the file are in flight already. sync() pushes
+//              out and waits, then sends a flush command; close() pushes out and waits for nothing. A partial page that
+//              was pushed out and then grew is written again. Dirty pages of a deleted file never reach the drive.
+//   Direct     A write is a command now, and waited for.
+//   Reads      Charged in 4 KiB pages unless they are dirty, or in the modelled page cache (clock replacement); a
+//              sequential reader then reads ahead. page_cache_bytes = 0 charges every read as it comes. Direct reads are
+//              always charged, and are not cached.
+//   Deletes    With discard, freed LBAs are deallocated on the drive before they can be used again; without, the drive
+//              goes on believing that they hold data.
+// What is not: the file system's own metadata and journal, directory syncs, and the background write-back of dirty pages
+// by age. Each would add host writes; RocksDB's files are few and large, so they are small beside the data.
+//
+// Thread-safe. A File is shared by any number of threads, as a file descriptor is.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "device/device.h"
+
+namespace spillway::fs {
+
+using device::Cause;
+
+inline constexpr std::uint64_t kPageBytes = 4096;  // of the page cache, and the unit of allocation (x86-64, ext4, XFS)
+
+enum class Access : std::uint8_t { buffered, direct };
+
+// Where a file that grows looks for space first.
+enum class Placement : std::uint8_t {
+  next_fit,   // behind the last allocation: over time files wander over the whole drive
+  first_fit,  // at the lowest address: freed LBAs are used again soon, the far end of the drive stays untouched
+};
+
+struct VolumeOptions {
+  bool discard = true;
+  Placement placement = Placement::next_fit;
+  std::uint64_t page_cache_bytes = 0;
+  std::uint64_t writeback_bytes = 1 << 20;
+  // Of one file, in flight; a writer beyond it waits. Source: guess (a few commands deep, far below dirty_ratio).
+  std::uint64_t outstanding_bytes = 8 << 20;
+  // One command at most. Source: Linux caps a request at max_sectors_kb, 1280 by default; a power of two near it.
+  std::uint64_t max_transfer_bytes = 1 << 20;
+  std::uint64_t min_chunk_bytes = 64 << 10;
+  std::uint64_t max_chunk_bytes = 8 << 20;
+  // Read-ahead of sequential buffered readers. Source: Linux' default read_ahead_kb, 128.
+  std::uint64_t readahead_bytes = 128 << 10;
+};
+
+struct Space {
+  std::uint64_t capacity_bytes = 0;
+  std::uint64_t held_bytes = 0;     // given to files, chunks that are still growing included
+  std::uint64_t free_bytes = 0;     // capacity - held
+  std::uint64_t adopted_bytes = 0;  // part of held: of files found in the directory, never written through this volume
+};
+
+class Volume;
+struct Inode;
+
+// An open file. Closing (or destroying) the last writer cuts the file to its pages.
+class File {
+ public:
+  ~File();
+  File(const File&) = delete;
+  File& operator=(const File&) = delete;
+
+  // Appends or overwrites `length` bytes at `offset`, the end of a file or below it. REQUIRES: opened for writing.
+  // drive_full: there is no space, or the drive itself cannot make any; nothing of this write is charged then.
+  Status write(std::uint64_t offset, std::uint64_t length, Access access);
+
+  struct Range {
+    std::uint64_t offset = 0;
+    std::uint64_t length = 0;
+  };
+  // Reads all ranges, in flight together. What lies behind the end of the file is not charged.
+  Status read(const std::vector<Range>& ranges, Access access, Cause cause);
+
+  // Hands dirty whole pages to the drive; waits only for earlier ones when too many are in flight.
+  Status push_out();
+  // Everything written so far is on the drive, and the drive's write cache is flushed, when this returns.
+  Status sync();
+  Status truncate(std::uint64_t size);
+  Status close();
+
+  std::uint64_t size() const;
+  // Of the writes to come. A writer learns why it writes (flush or compaction) only after the file was made.
+  void set_cause(Cause cause);
+
+ private:
+  friend class Volume;
+  File(Volume* volume, std::shared_ptr<Inode> inode, bool writer);
+
+  Volume* volume_;
+  std::shared_ptr<Inode> inode_;
+  const bool writer_;
+  bool closed_ = false;
+};
+
+class Volume {
+ public:
+  // REQUIRES: device outlives the volume; device.info().lba_bytes divides kPageBytes.
+  Volume(device::Device& device, const VolumeOptions& options);
+  ~Volume();
+  Volume(const Volume&) = delete;
+  Volume& operator=(const Volume&) = delete;
+
+  // A new and empty file; one of the same name is removed first.
+  Result<std::unique_ptr<File>> create(const std::string& path, Cause cause);
+  // A file that is there. `size_bytes` is its size in the directory: a name the volume does not know is adopted with it.
+  Result<std::unique_ptr<File>> open(const std::string& path, std::uint64_t size_bytes, Cause cause, bool writer);
+  // Makes a file of the directory known: it is given LBAs, but nothing is written; the drive counts later reads of them
+  // as unmapped. Does nothing when the name is known.
+  Status adopt(const std::string& path, std::uint64_t size_bytes, Cause cause);
+
+  // Names that the volume does not know are passed over in silence: what is not on the drive costs it nothing.
+  Status remove(const std::string& path);
+  Status rename(const std::string& from, const std::string& to);
+  Status link(const std::string& from, const std::string& to);
+  Status truncate(const std::string& path, std::uint64_t size_bytes);
+
+  Space space() const;
+  device::Device& device();
+  const VolumeOptions& options() const;
+
+  // Waits for everything in flight; from now on nothing is charged any more. For a process that exits while its
+  // database still runs.
+  void detach();
+
+  // The table of files and extents. load() refuses, with one sentence, a table that is damaged or of another drive;
+  // files that `exists` says are gone are deallocated. REQUIRES: load() before any file.
+  Status save(const std::string& path) const;
+  Status load(const std::string& path);
+
+ private:
+  friend class File;
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace spillway::fs
