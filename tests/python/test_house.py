@@ -1,0 +1,186 @@
+"""The rules of the house that a machine can hold: directions, purity, the map, links, presets, licence.
+
+Each rule is a function from text to the places where it is broken, so that a test can also show that the rule bites.
+"""
+
+import re
+import subprocess
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+NATIVE = ROOT / "native"
+LAYERS = ("base", "ssd", "device", "fs", "engine", "load", "plugin", "tool")
+
+# What would let the drive model see anything but its commands and the times they come at.
+IMPURE_HEADERS = {
+    "atomic", "chrono", "condition_variable", "cstdio", "ctime", "filesystem", "fstream", "future", "iostream",
+    "mutex", "semaphore", "shared_mutex", "stdio.h", "stop_token", "sys/mman.h", "thread", "time.h", "unistd.h",
+}  # fmt: skip
+IMPURE_WORDS = re.compile(r"\b(random_device|srand|rand|getenv|time|clock_gettime|gettimeofday|clock)\s*[({]|\brandom_device\b")
+
+# Places that only one person's or one build machine's file system has.
+MACHINE_PATH = re.compile(r"(?<![\w.])/(?:work|root|home/[a-z]\w*|Users/\w+|tmp/(?:brief|bash\w*|build-\w+))/")
+
+
+def tracked_files(*patterns: str) -> list[Path]:
+    """Files of the checkout, those not yet committed too, but nothing that git ignores."""
+    listing = subprocess.run(
+        ["git", "-C", str(ROOT), "ls-files", "--cached", "--others", "--exclude-standard", "-z", "--", *patterns],
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout
+    return sorted(path for name in listing.split("\0") if name and (path := ROOT / name).is_file())
+
+
+def without_comments(source: str) -> str:
+    return re.sub(r"//[^\n]*|/\*.*?\*/", "", source, flags=re.DOTALL)
+
+
+def includes(source: str) -> list[str]:
+    return re.findall(r'^\s*#\s*include\s*[<"]([^">]+)[">]', source, flags=re.MULTILINE)
+
+
+def permitted_includes() -> dict[str, set[str]]:
+    """The table under "Directions" in ARCHITECTURE.md: layer → layers it may include."""
+    table = {}
+    for line in (ROOT / "ARCHITECTURE.md").read_text().splitlines():
+        row = re.fullmatch(r"\| `(\w+)` \| (.*) \|", line)
+        if row:
+            table[row[1]] = set(re.findall(r"`(\w+)`", row[2]))
+    return table
+
+
+def wrong_includes(layer: str, source: str, permitted: dict[str, set[str]]) -> list[str]:
+    """Includes of our own headers that the layer may not use, or that do not say which layer they are of."""
+    wrong = []
+    for name in includes(source):
+        first = name.split("/")[0]
+        if name.startswith("..") or ("/" not in name and (NATIVE / layer / name).exists()):
+            wrong.append(name)
+        elif "/" in name and first in LAYERS and first != layer and first not in permitted[layer]:
+            wrong.append(name)
+    return wrong
+
+
+def impurities(source: str) -> list[str]:
+    code = without_comments(source)
+    return [name for name in includes(code) if name in IMPURE_HEADERS] + [m[0] for m in IMPURE_WORDS.finditer(code)]
+
+
+def map_of_architecture() -> Iterator[str]:
+    """Paths named in the tree of ARCHITECTURE.md, relative to the root."""
+    block = re.search(r"```\n\.\n(.*?)```", (ROOT / "ARCHITECTURE.md").read_text(), flags=re.DOTALL)
+    assert block, "ARCHITECTURE.md has no map"
+    branch: list[str] = []
+    for line in block[1].splitlines():
+        entry = re.match(r"((?:│   |    )*)[├└]── (\S+)", line)
+        assert entry, f"not a line of a map: {line!r}"
+        depth = len(entry[1]) // 4
+        branch[depth:] = [entry[2].rstrip("/")]
+        yield "/".join(branch)
+
+
+def native_sources() -> list[Path]:
+    return tracked_files("native/*.h", "native/*.cc")
+
+
+def name_of(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+def test_directions_cover_every_layer() -> None:
+    permitted = permitted_includes()
+    assert set(permitted) == set(LAYERS)
+    assert {path.parent.relative_to(NATIVE).parts[0] for path in native_sources()} <= set(LAYERS)
+
+
+@pytest.mark.parametrize("path", native_sources(), ids=name_of)
+def test_includes_go_one_way(path: Path) -> None:
+    layer = path.relative_to(NATIVE).parts[0]
+    assert not wrong_includes(layer, path.read_text(), permitted_includes())
+
+
+def test_a_wrong_include_is_seen() -> None:
+    permitted = permitted_includes()
+    assert wrong_includes("ssd", '#include "base/result.h"\n', permitted) == ["base/result.h"]
+    assert wrong_includes("device", "#  include <fs/extents.h>\n", permitted) == ["fs/extents.h"]
+    assert wrong_includes("fs", '#include "../device/device.h"\n', permitted) == ["../device/device.h"]
+    assert wrong_includes("ssd", '#include "ssd.h"\n', permitted) == ["ssd.h"]
+    assert not wrong_includes("device", '#include "ssd/ssd.h"\n#include <sys/stat.h>\n', permitted)
+
+
+@pytest.mark.parametrize("path", tracked_files("native/ssd/*.h", "native/ssd/*.cc"), ids=name_of)
+def test_drive_model_is_pure(path: Path) -> None:
+    assert not impurities(path.read_text())
+
+
+def test_an_impurity_is_seen() -> None:
+    assert impurities("#include <chrono>\n") == ["chrono"]
+    assert impurities("std::random_device source;\n") == ["random_device"]
+    assert impurities("auto t = time(nullptr);\n") == ["time("]
+    assert not impurities("// no <chrono>, no time()\nNanos read_time(Unit unit);\n")
+
+
+def test_map_matches_tree() -> None:
+    named = list(map_of_architecture())
+    assert [path for path in named if not (ROOT / path).exists()] == []
+    directories = {Path(name_of(path)).parts[:2] for path in tracked_files()}
+    top = {parts[0] for parts in directories if len(parts) > 1 and not parts[0].startswith(".")}
+    layers = {"/".join(parts) for parts in directories if parts[0] == "native" and (ROOT / Path(*parts)).is_dir()}
+    assert sorted((top | layers) - set(named)) == []
+
+
+def test_no_machine_paths() -> None:
+    found = []
+    for path in tracked_files():
+        try:
+            lines = path.read_text().splitlines()
+        except UnicodeDecodeError:
+            continue  # pictures
+        found += [f"{name_of(path)}:{number}" for number, line in enumerate(lines, 1) if MACHINE_PATH.search(line)]
+    assert found == []
+
+
+def test_a_machine_path_is_seen() -> None:
+    for user in ("root", "home/ada", "work"):
+        assert MACHINE_PATH.search(f"state = '/{user}/drive.state'")
+    assert not MACHINE_PATH.search("docs/work/notes and https://example.org/home/ada/")
+
+
+@pytest.mark.parametrize("path", tracked_files("presets/*.toml", "plans/*.toml"), ids=name_of)
+def test_documents_are_toml(path: Path) -> None:
+    assert tomllib.loads(path.read_text())
+
+
+def test_there_are_presets_and_a_quickstart() -> None:
+    assert "mqsim-default.toml" in {path.name for path in tracked_files("presets/*.toml")}
+    assert (ROOT / "plans" / "quickstart.toml").is_file()
+
+
+@pytest.mark.parametrize("path", tracked_files("*.md"), ids=name_of)
+def test_links_lead_somewhere(path: Path) -> None:
+    targets = re.findall(r"\]\(([^)#\s]+)[^)]*\)", path.read_text())
+    local = [target for target in targets if "://" not in target and not target.startswith("mailto:")]
+    assert [target for target in local if not (path.parent / target).exists()] == []
+
+
+def test_licence_is_apache() -> None:
+    text = (ROOT / "LICENSE").read_text()
+    assert "Apache License" in text
+    assert "Version 2.0, January 2004" in text
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert "Apache-2.0" in str(project["license"])
+
+
+def test_make_targets_are_those_of_the_help() -> None:
+    makefile = (ROOT / "Makefile").read_text()
+    phony = re.search(r"^\.PHONY: (.*)$", makefile, flags=re.MULTILINE)
+    assert phony
+    described = set(re.findall(r"^#: make (\w+)", makefile, flags=re.MULTILINE))
+    assert described == set(phony[1].split()) - {"help"}
+    assert {"demo", "test", "bench", "lint", "sanitize", "fuzz", "docs"} <= described
