@@ -1,0 +1,22 @@
+"""What can go wrong, as one family.
+
+Everything below ``cli.py`` raises these; only ``cli.py`` turns one into a sentence on standard error and an exit code.
+"""
+
+
+class SpillwayError(Exception):
+    """One sentence that names the file, the key and the mend. The command ends with exit code 2."""
+
+    exit_code = 2
+
+
+class RunFailed(SpillwayError):
+    """The request was right and the work failed all the same. The command ends with exit code 1."""
+
+    exit_code = 1
+
+
+class Interrupted(SpillwayError):
+    """Ctrl-C came before there was anything to keep. The command ends with exit code 130, as shells expect."""
+
+    exit_code = 130

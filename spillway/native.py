@@ -1,0 +1,179 @@
+"""The one way to ``spillway-native``: start it, hand it a request, read its JSON lines (contract/README.md).
+
+The process gets a session of its own, so that a Ctrl-C in the terminal reaches it once and only through us.
+"""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import IO, Any
+
+from spillway.errors import Interrupted, RunFailed, SpillwayError
+
+Event = dict[str, Any]
+
+CONTRACT_MAJOR = 1
+
+# What a reader may rely on in each event; everything else is optional to it. tests/python hold this to the schema.
+REQUIRED_FIELDS: dict[str, tuple[str, ...]] = {
+    "started": ("contract", "command", "version"),
+    "progress": ("phase", "done", "total", "unit"),
+    "sample": ("t_s", "dt_s", "phase", "measured", "reads", "writes", "user_bytes_written"),
+    "stall": ("t_s", "duration_s", "state", "cause"),
+    "phase": ("name", "workload", "measured", "t_s", "duration_s", "operations"),
+    "result": ("complete",),
+    "error": ("message", "fault"),
+}
+
+
+def find_native() -> Path:
+    """The executable: $SPILLWAY_NATIVE, else beside the interpreter, in a checkout's build/, or on the PATH."""
+    named = os.environ.get("SPILLWAY_NATIVE")
+    if named:
+        path = Path(named)
+        if not _is_executable(path):
+            raise SpillwayError(f"SPILLWAY_NATIVE is {named!r}, which is not an executable file; mend or unset it.")
+        return path
+    root = Path(__file__).parent.parent
+    for path in (
+        Path(sys.executable).parent / "spillway-native",
+        root / "build" / "native" / "tool" / "spillway-native",
+    ):
+        if _is_executable(path):
+            return path
+    on_path = shutil.which("spillway-native")
+    if on_path:
+        return Path(on_path)
+    raise SpillwayError(
+        "spillway-native was not found beside the interpreter, in build/ or on the PATH: "
+        "build it with `make demo`, or name it in SPILLWAY_NATIVE."
+    )
+
+
+def _is_executable(path: Path) -> bool:
+    return path.is_file() and os.access(path, os.X_OK)
+
+
+def run_native(command: str, request: dict[str, Any], on_event: Callable[[Event], None] | None = None) -> Event:
+    """Runs a command to its end and returns its ``result``; every other event goes to ``on_event``.
+
+    A ``result`` with ``complete: false`` was ended early. Raises SpillwayError with the native side's own sentence
+    when it refuses the request, RunFailed when the work failed.
+    """
+    executable = find_native()
+    with tempfile.TemporaryFile() as complaints:
+        try:
+            process = subprocess.Popen(
+                [str(executable), command],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=complaints,
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise SpillwayError(f"{executable} could not be started: {error.strerror}.") from error
+        assert process.stdin is not None
+        assert process.stdout is not None
+        try:
+            with _forwarded_signals(process) as interrupted:
+                _hand_over(process.stdin, request)
+                outcome = _read(process.stdout, on_event)
+                code = process.wait()
+        except BaseException:
+            _end(process)
+            raise
+        finally:
+            process.stdout.close()
+        return _judge(command, outcome, code, interrupted(), complaints)
+
+
+def _hand_over(stdin: IO[bytes], request: dict[str, Any]) -> None:
+    try:
+        with stdin:
+            stdin.write(json.dumps(request).encode())
+    except BrokenPipeError:
+        pass  # it refused before it had read everything; its last event says why
+
+
+def _read(stdout: IO[bytes], on_event: Callable[[Event], None] | None) -> Event | None:
+    last: Event | None = None
+    for event in parse_events(stdout):
+        if event["event"] in ("result", "error"):
+            last = event
+        elif on_event is not None:
+            on_event(event)
+    return last
+
+
+def parse_events(lines: Iterator[bytes] | IO[bytes]) -> Iterator[Event]:
+    """The events of a stream of JSON lines, each checked for the fields that a reader relies on."""
+    for number, line in enumerate(lines, start=1):
+        try:
+            event = json.loads(line)
+        except ValueError:
+            event = None
+        if not isinstance(event, dict) or event.get("event") not in REQUIRED_FIELDS:
+            raise RunFailed(f"spillway-native wrote a line {number} that is no event of its contract: {line[:120]!r}.")
+        missing = [field for field in REQUIRED_FIELDS[event["event"]] if field not in event]
+        if missing:
+            raise RunFailed(f"spillway-native wrote a {event['event']} without {missing[0]!r} in line {number}.")
+        if event["event"] == "started" and event["contract"][0] != CONTRACT_MAJOR:
+            raise SpillwayError(
+                f"spillway-native speaks contract {event['contract'][0]}, this package {CONTRACT_MAJOR}: "
+                "install both from the same version."
+            )
+        yield event
+
+
+def _judge(command: str, outcome: Event | None, code: int, interrupted: bool, complaints: IO[bytes]) -> Event:
+    if outcome is not None and outcome["event"] == "result":
+        return outcome
+    if outcome is not None:
+        failure = SpillwayError if outcome["fault"] == "bad_input" else RunFailed
+        raise failure(str(outcome["message"]))
+    if code in (-signal.SIGINT, -signal.SIGKILL) and interrupted:
+        raise Interrupted(f"spillway-native {command} was ended before it had a result.")
+    complaints.seek(0)
+    lines = complaints.read().decode(errors="replace").strip().splitlines()
+    how = f"was ended by signal {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
+    raise RunFailed(f"spillway-native {command} {how} without a result: {lines[-1] if lines else 'it said nothing'}")
+
+
+@contextmanager
+def _forwarded_signals(process: subprocess.Popen[bytes]) -> Iterator[Callable[[], bool]]:
+    """The first Ctrl-C (or SIGTERM) asks the process to end cleanly, a second one ends it at once.
+
+    Yields a function that tells whether one came.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield lambda: False
+        return
+    asked = False
+
+    def forward(number: int, frame: FrameType | None) -> None:
+        nonlocal asked
+        if process.poll() is None:
+            process.send_signal(signal.SIGKILL if asked else signal.SIGINT)
+        asked = True
+
+    before = {number: signal.signal(number, forward) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield lambda: asked
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """Ends a process whose output cannot be used any more."""
+    process.kill()
+    process.wait()

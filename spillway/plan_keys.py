@@ -1,0 +1,154 @@
+"""Every key that a plan may hold, with its default and what it takes.
+
+One table, so that the document is checked, completed and explained from the same place. Dotted keys name tables;
+``drive.set`` and ``engine.options`` are open tables: their keys belong to the preset format and to the engine.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from spillway.errors import SpillwayError
+from spillway.quantity import parse_size
+from spillway.simulate import INITIAL_STATES
+
+Check = Callable[[Any, str], Any]  # value and its name in, the value to use out; raises SpillwayError
+
+WORKLOADS = (
+    "fillseq",
+    "fillrandom",
+    "filluniquerandom",
+    "overwrite",
+    "readrandom",
+    "seekrandom",
+    "readwhilewriting",
+    "waitforcompaction",
+)
+# Workloads that put data into an empty store; the others need some to be there.
+LOADERS = ("fillseq", "fillrandom", "filluniquerandom", "overwrite", "waitforcompaction")
+
+
+@dataclass(frozen=True)
+class Key:
+    """A key's default and the function that checks its value."""
+
+    default: Any
+    check: Check
+
+
+def text(value: Any, where: str) -> str:
+    """Any text."""
+    if not isinstance(value, str):
+        raise SpillwayError(f'{where} is {value!r}; it takes a text in quotes, such as "quickstart".')
+    return value
+
+
+def flag(value: Any, where: str) -> bool:
+    """True or false."""
+    if not isinstance(value, bool):
+        raise SpillwayError(f"{where} is {value!r}; it takes true or false.")
+    return value
+
+
+def whole(least: int) -> Check:
+    """A whole number of at least ``least``."""
+
+    def check(value: Any, where: str) -> int:
+        if isinstance(value, bool) or not isinstance(value, int) or value < least:
+            raise SpillwayError(f"{where} is {value!r}; it takes a whole number of at least {least}.")
+        return value
+
+    return check
+
+
+def number(least: float, most: float = float("inf"), *, above: bool = False) -> Check:
+    """A number between two bounds; ``above`` leaves out the lower one itself."""
+
+    def check(value: Any, where: str) -> float:
+        good = isinstance(value, int | float) and not isinstance(value, bool)
+        if not good or not least <= value <= most or (above and value == least):
+            lower = f"above {least:g}" if above else f"of at least {least:g}"
+            upper = f" and at most {most:g}" if most != float("inf") else ""
+            raise SpillwayError(f"{where} is {value!r}; it takes a number {lower}{upper}.")
+        return float(value)
+
+    return check
+
+
+def size(value: Any, where: str) -> int:
+    """Bytes, with or without a unit."""
+    return parse_size(value, where)
+
+
+def one_of(*choices: str) -> Check:
+    """One of some words."""
+
+    def check(value: Any, where: str) -> str:
+        if value not in choices:
+            raise SpillwayError(f"{where} is {value!r}; it takes one of {', '.join(choices)}.")
+        return str(value)
+
+    return check
+
+
+def optional(inner: Check) -> Check:
+    """What ``inner`` takes, or nothing at all."""
+
+    def check(value: Any, where: str) -> Any:
+        return None if value is None else inner(value, where)
+
+    return check
+
+
+def seeds(value: Any, where: str) -> list[int]:
+    """A list of seeds, one for each repetition."""
+    if not isinstance(value, list) or not value:
+        raise SpillwayError(f"{where} is {value!r}; it takes a list of whole numbers, such as [1, 2, 3].")
+    return [whole(0)(seed, where) for seed in value]
+
+
+# What the whole plan has once, whatever its arms say.
+PLAN_KEYS: dict[str, Key] = {
+    "name": Key("", text),
+    "summary": Key("", text),
+    "seeds": Key([1], seeds),
+    "repetitions": Key(None, optional(whole(1))),
+}
+
+# What each arm has of its own.
+ARM_KEYS: dict[str, Key] = {
+    "sample_interval_ms": Key(1000, whole(10)),
+    "data_directory": Key("", text),
+    "drive.kind": Key("emulated", one_of("emulated", "directory")),
+    "drive.preset": Key("", text),
+    "drive.preset_file": Key("", text),
+    "drive.path": Key("", text),
+    "drive.capacity": Key(None, optional(size)),
+    "drive.time_scale": Key(1.0, number(0, above=True)),
+    "drive.pacing": Key("real", one_of("real", "off")),
+    "initial.kind": Key("steady", one_of(*INITIAL_STATES, "file")),
+    "initial.fill": Key(1.0, number(0, 1)),
+    "initial.warmup_capacities": Key(0.0, number(0)),
+    "initial.path": Key("", text),
+    "fs.discard": Key(True, flag),
+    "fs.page_cache_bytes": Key(0, size),
+    "fs.writeback_bytes": Key(2**20, size),
+    "engine.name": Key("rocksdb", text),
+    "load.key_bytes": Key(16, whole(1)),  # db_bench's default
+    "load.value_bytes": Key(100, whole(0)),  # db_bench's default
+    "load.compression_ratio": Key(0.5, number(0, 1, above=True)),  # db_bench's default
+    "load.num": Key(1_000_000, whole(1)),  # db_bench's default
+}
+OPEN_TABLES = ("drive.set", "engine.options")
+
+PHASE_KEYS: dict[str, Key] = {
+    "name": Key("", text),
+    "workload": Key("", one_of(*WORKLOADS)),
+    "threads": Key(1, whole(1)),
+    "operations": Key(None, optional(whole(1))),
+    "duration_s": Key(None, optional(number(0, above=True))),
+    "rate_ops_s": Key(None, optional(number(0, above=True))),
+    "measured": Key(True, flag),
+    "seek_nexts": Key(0, whole(0)),
+    "read_write_percent": Key(None, optional(number(0, 100))),
+}

@@ -1,0 +1,59 @@
+"""Sizes, shares and near misses: how people write numbers and names.
+
+MB = 10^6 bytes, MiB = 2^20 bytes, as everywhere in this project.
+"""
+
+import difflib
+import re
+from collections.abc import Iterable
+from decimal import Decimal, InvalidOperation
+
+from spillway.errors import SpillwayError
+
+_UNITS = {"": 1, "b": 1}
+for _power, _letter in enumerate("kmgtp", start=1):
+    _UNITS[f"{_letter}b"] = 1000**_power
+    _UNITS[f"{_letter}ib"] = 1024**_power
+
+_SIZE = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]*)\s*")
+
+
+def parse_size(text: object, what: str) -> int:
+    """Bytes of ``4096``, ``"8GiB"`` or ``"1.5 TB"``; ``what`` names the value in the error."""
+    match = _SIZE.fullmatch(str(text)) if not isinstance(text, bool) else None
+    factor = _UNITS.get(match.group(2).lower()) if match else None
+    if match is None or factor is None:
+        raise SpillwayError(f"{what} is {text!r}, which is not a size: write bytes or a unit, such as 4096 or 8GiB.")
+    size = Decimal(match.group(1)) * factor
+    if size != size.to_integral_value():
+        raise SpillwayError(f"{what} is {text!r}, which is not a whole number of bytes.")
+    return int(size)
+
+
+def parse_share(text: str, what: str) -> float:
+    """A fraction of a whole: ``0.2``, ``20%``, or ``20`` (above 1, a number is a percentage)."""
+    number = text.strip()
+    try:
+        share = Decimal(number.removesuffix("%"))
+    except InvalidOperation:
+        raise SpillwayError(f"{what} is {text!r}, which is not a share: write 0.2 or 20%.") from None
+    if number.endswith("%") or share > 1:
+        share /= 100
+    if not share.is_finite() or not 0 <= share <= 1:
+        raise SpillwayError(f"{what} is {text!r}, which is not between 0 and 1 (or 0% and 100%).")
+    return float(share)
+
+
+def nearest(text: str, candidates: Iterable[str]) -> str:
+    """How a sentence about an unknown name ends: ``; did you mean 'X'?`` where one is near, else a full stop."""
+    found = difflib.get_close_matches(text, list(candidates), n=1, cutoff=0.55)
+    return f"; did you mean {found[0]!r}?" if found else "."
+
+
+def human_bytes(count: float) -> str:
+    """Bytes for people, in powers of 1024 with one decimal: ``4.0 GiB``."""
+    for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
+        if abs(count) < 1024 or unit == "TiB":
+            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
+        count /= 1024
+    raise AssertionError("unreachable")
