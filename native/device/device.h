@@ -56,14 +56,14 @@ class Queue {
 };
 
 struct DeviceInfo {
-  std::string name;       // the preset's, or the path
+  std::string name;  // the preset's, or the path
   std::uint64_t capacity_bytes = 0;
   std::uint32_t lba_bytes = 512;
   std::uint32_t mapping_unit_bytes = 4096;
-  std::uint32_t dies = 0;            // 0: not known
-  std::uint32_t channels = 0;        // 0: not known
-  double host_link_mb_s = 0;         // 0: not known
-  double time_scale = 1;             // model seconds last this many real seconds; 0: virtual time
+  std::uint32_t dies = 0;      // 0: not known
+  std::uint32_t channels = 0;  // 0: not known
+  double host_link_mb_s = 0;   // 0: not known
+  double time_scale = 1;       // model seconds last this many real seconds; 0: virtual time
   bool carries_data = false;
 };
 

@@ -14,8 +14,8 @@ namespace spillway::device {
 
 // What a plan, a flag or a URI says about a drive.
 struct DriveSpec {
-  std::string preset;       // a name; "" for the explicit default geometry
-  std::string preset_file;  // a path; wins over preset
+  std::string preset;                    // a name; "" for the explicit default geometry
+  std::string preset_file;               // a path; wins over preset
   std::vector<std::string> preset_dirs;  // where names are looked for, in this order
   // Dotted keys of the preset format and their values as TOML would spell them: {"capacity.spare_factor", "0.2"}.
   // "capacity.over_provisioning" is taken as input only and turned into a spare factor. Sizes take a number of bytes

@@ -1,0 +1,37 @@
+// The keys of a preset: every field of an SsdConfig under its dotted name, in the order in which a reader expects them.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "ssd/config.h"
+
+namespace spillway::device {
+
+// A 64-bit field that is a number of bytes: spelled as an integer or as a string with a unit ("8GiB").
+struct SizeSlot {
+  std::uint64_t* bytes;
+};
+
+// gc.policy also carries gc.choices: "greedy", "fifo", "d-choices:10", "cost-benefit".
+struct PolicySlot {
+  ssd::GarbageCollection* gc;
+};
+
+// Where a key's value lives, and with it which spellings it takes. std::uint32_t fields ending in _bytes are sizes too.
+using Slot =
+    std::variant<std::uint32_t*, std::int64_t*, double*, bool*, std::vector<std::int64_t>*, SizeSlot, PolicySlot>;
+
+struct DriveKey {
+  std::string key;  // "timing.read_ns"
+  Slot slot;        // points into the config given to drive_keys()
+};
+
+std::vector<DriveKey> drive_keys(ssd::SsdConfig& config);
+
+// "greedy", "d-choices:10": the spelling that a preset takes.
+std::string spelling(const ssd::GarbageCollection& gc);
+
+}  // namespace spillway::device

@@ -1,0 +1,101 @@
+#include "device/model_door.h"
+
+#include <cassert>
+#include <limits>
+
+namespace spillway::device {
+namespace {
+
+constexpr std::uint64_t kMaxTransferBytes = std::uint64_t{1} << 30;  // Io's own limit for reads and writes
+
+Fault fault_of(ssd::Outcome outcome) {
+  switch (outcome) {
+    case ssd::Outcome::success:
+      return Fault::none;
+    case ssd::Outcome::lba_out_of_range:
+      return Fault::bad_input;
+    case ssd::Outcome::capacity_exceeded:
+      return Fault::drive_full;
+  }
+  return Fault::io_error;
+}
+
+}  // namespace
+
+ModelDoor::ModelDoor(ssd::Ssd ssd) : ssd_(std::move(ssd)), lba_bytes_(ssd_.config().geometry.lba_bytes) {}
+
+Status ModelDoor::check(std::span<const Io> ios) const {
+  for (const Io& io : ios) {
+    if (io.op == Opcode::flush) continue;
+    const bool transfers = io.op == Opcode::read || io.op == Opcode::write;
+    const std::uint64_t limit =
+        transfers ? kMaxTransferBytes : std::uint64_t{std::numeric_limits<std::uint32_t>::max()} * lba_bytes_;
+    if (io.offset_bytes % lba_bytes_ != 0 || io.length_bytes % lba_bytes_ != 0 || io.length_bytes == 0 ||
+        io.length_bytes > limit) {
+      return Status::bad_input("io of " + std::to_string(io.length_bytes) + " bytes at " +
+                               std::to_string(io.offset_bytes) + ": offset and length must be multiples of " +
+                               std::to_string(lba_bytes_) + " bytes, and the length between one of them and " +
+                               std::to_string(limit));
+    }
+  }
+  return {};
+}
+
+void ModelDoor::submit(Nanos now, const Io& io, std::uint32_t queue, std::uint32_t slot) {
+  if (const auto next = ssd_.next_event(); next && *next <= now) advance(now);
+  assert(now >= time_);
+  time_ = now;
+  ssd::Command command;
+  command.tag = (std::uint64_t{queue} << 32) | slot;
+  command.op = io.op;
+  command.cause = static_cast<std::uint8_t>(io.cause);
+  command.queue = static_cast<std::uint16_t>(queue);
+  command.lba = io.offset_bytes / lba_bytes_;
+  command.lba_count = static_cast<std::uint32_t>(io.length_bytes / lba_bytes_);
+  if (arrivals_ != nullptr) arrivals_->push_back({now, command});
+  ssd_.submit(now, command);
+}
+
+void ModelDoor::advance(Nanos now) {
+  assert(now >= time_);
+  time_ = now;
+  const std::size_t before = done_.size();
+  ssd_.advance(now, done_);
+  if (completions_ != nullptr) {
+    completions_->insert(completions_->end(), done_.begin() + static_cast<std::ptrdiff_t>(before), done_.end());
+  }
+}
+
+Nanos ModelDoor::settle() {
+  while (const auto next = ssd_.next_event()) advance(std::max(*next, time_));
+  return time_;
+}
+
+Done ModelDoor::done_of(const ssd::Completion& completion, std::uint64_t tag) {
+  return {tag, completion.submitted, completion.completed, fault_of(completion.outcome)};
+}
+
+DeviceInfo ModelDoor::info(double time_scale) const {
+  const ssd::SsdConfig& config = ssd_.config();
+  DeviceInfo info;
+  info.name = config.name;
+  info.capacity_bytes = ssd_.layout().capacity_bytes;
+  info.lba_bytes = config.geometry.lba_bytes;
+  info.mapping_unit_bytes = config.geometry.mapping_unit_bytes;
+  info.dies = config.geometry.dies();
+  info.channels = config.geometry.channels;
+  info.host_link_mb_s = config.timing.host_link_mb_s;
+  info.time_scale = time_scale;
+  return info;
+}
+
+Device::Wear ModelDoor::wear() const {
+  return {ssd_.mean_pe_cycles(), ssd_.max_pe_cycles(), ssd_.config().wear_levelling.rated_pe_cycles};
+}
+
+void ModelDoor::record_trace(std::vector<Arrival>* arrivals, std::vector<ssd::Completion>* completions) {
+  arrivals_ = arrivals;
+  completions_ = completions;
+}
+
+}  // namespace spillway::device
