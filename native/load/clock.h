@@ -1,0 +1,24 @@
+// Time as an argument: workers and the recorder ask a Clock, so that a test can script what it says.
+#pragma once
+
+#include <cstdint>
+
+namespace spillway::load {
+
+class Clock {
+ public:
+  virtual ~Clock() = default;
+  // Nanoseconds of a clock that never goes back.
+  virtual std::int64_t now_ns() = 0;
+  // Returns at `time_ns` or a little later.
+  virtual void sleep_until(std::int64_t time_ns) = 0;
+};
+
+// std::chrono::steady_clock, the clock of engine::Stall too.
+class SteadyClock final : public Clock {
+ public:
+  std::int64_t now_ns() override;
+  void sleep_until(std::int64_t time_ns) override;
+};
+
+}  // namespace spillway::load

@@ -1,0 +1,39 @@
+// How many distinct keys a run has written.
+//
+// A thread's keys are a function of its plan, so they need not be noted while it runs: afterwards its stream is
+// played again as far as it came, and each key it put sets one bit. Nothing is added to the path of an operation.
+// No workload deletes; one that does will have to be played in the order of its effects.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "load/workload.h"
+
+namespace spillway::load {
+
+class LiveKeys {
+ public:
+  // One gibibyte of bits. Beyond that many keys one in every `stride` is followed and the count is an estimate.
+  static constexpr std::uint64_t kMostBits = std::uint64_t{1} << 33;
+
+  // REQUIRES: num > 0
+  explicit LiveKeys(std::uint64_t num, std::uint64_t most_bits = kMostBits);
+
+  // Plays the first `operations` of a thread again.
+  void replay(const ThreadPlan& plan, std::uint32_t read_write_percent, std::uint64_t operations);
+
+  bool is_exact() const { return stride_ == 1; }
+  std::uint64_t count() const;
+
+ private:
+  void put(std::uint64_t key);
+
+  std::uint64_t num_;
+  std::uint64_t stride_;
+  std::uint64_t followed_;  // keys with a bit: 0, stride, 2 stride, …
+  std::uint64_t set_ = 0;
+  std::vector<std::uint64_t> bits_;
+};
+
+}  // namespace spillway::load

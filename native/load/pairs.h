@@ -1,0 +1,59 @@
+// Keys and values as db_bench makes them.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace spillway::load {
+
+// What the pairs of a run look like.
+struct PairSpec {
+  std::uint32_t key_bytes = 16;
+  std::uint32_t value_bytes = 100;
+  double compression_ratio = 0.5;  // compressed size / size of a value, in (0, 1]
+  std::uint64_t num = 1'000'000;   // keys are the numbers [0, num)
+
+  std::uint64_t pair_bytes() const { return std::uint64_t{key_bytes} + value_bytes; }
+};
+
+// A key's number stands big-endian in its first eight bytes (all of them, when it is shorter), the rest is '0', so
+// that the order of keys is the order of numbers. The buffer is reused: a key lives until the next one is made.
+class KeyBuffer {
+ public:
+  // REQUIRES: key_bytes > 0
+  explicit KeyBuffer(std::uint32_t key_bytes) : bytes_(key_bytes, '0') {}
+
+  std::string_view key(std::uint64_t number) {
+    const std::size_t digits = bytes_.size() < 8 ? bytes_.size() : 8;
+    for (std::size_t i = digits; i-- > 0; number >>= 8) bytes_[i] = static_cast<char>(number & 0xff);
+    return bytes_;
+  }
+
+ private:
+  std::string bytes_;
+};
+
+// Values that compress to a given ratio: slices of one buffer filled beforehand, handed out in turn.
+//
+// A value is made of segments; each is `ratio` of its length in random bytes, repeated to its end. A segment is at
+// most 4 KiB, so that the repetition lies within the window of every compressor (snappy: 64 KiB, deflate: 32 KiB).
+// Segments never cross values, so the ratio holds for each value alone, whatever its neighbours are.
+class ValueBuffer {
+ public:
+  ValueBuffer(const PairSpec& pairs, std::uint64_t seed);
+
+  std::uint64_t values() const { return values_; }
+
+  // REQUIRES: index < values()
+  std::string_view value(std::uint64_t index) const {
+    return std::string_view(bytes_).substr(index * value_bytes_, value_bytes_);
+  }
+
+ private:
+  std::uint64_t value_bytes_;
+  std::uint64_t values_;
+  std::string bytes_;
+};
+
+}  // namespace spillway::load

@@ -1,0 +1,285 @@
+#include "load/run.h"
+
+#include <sys/prctl.h>
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <latch>
+#include <limits>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <thread>
+
+#include "load/live_keys.h"
+#include "load/worker.h"
+
+namespace spillway::load {
+namespace {
+
+constexpr std::int64_t kProgressIntervalNs = 200'000'000;  // the contract: about five a second at most
+constexpr std::int64_t kStopIntervalNs = 50'000'000;       // how soon a request to stop is seen
+constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
+
+// The threads of one phase. The latch holds them until all are there, so that a phase begins for all at once.
+class Crew {
+ public:
+  Crew(const WorkerSetting& setting, const PhaseSpec& phase, const std::vector<ThreadPlan>& plans)
+      : setting_(setting), phase_(phase), start_(1) {
+    for (const ThreadPlan& plan : plans) workers_.push_back(std::make_unique<Worker>(setting, plan));
+  }
+
+  ~Crew() { end(); }
+  Crew(const Crew&) = delete;
+  Crew& operator=(const Crew&) = delete;
+
+  // Lets them work. Returns when the phase began.
+  std::int64_t begin() {
+    foreground_running_ = 0;
+    for (const auto& worker : workers_) foreground_running_ += worker->plan().background ? 0 : 1;
+    if (workers_.empty()) foreground_running_ = 1;
+    for (const auto& worker : workers_) threads_.emplace_back([this, w = worker.get()] { work(*w); });
+    if (workers_.empty()) threads_.emplace_back([this] { wait_for_compaction(); });
+    begin_ns_ = setting_.clock.now_ns();
+    if (phase_.duration_s) deadline_ns_ = begin_ns_ + static_cast<std::int64_t>(*phase_.duration_s * 1e9);
+    start_.count_down();
+    return begin_ns_;
+  }
+
+  // Waits for the end of the foreground threads, at most `time_ns` long. Returns whether they have ended.
+  bool wait(std::int64_t time_ns) {
+    std::unique_lock lock(mutex_);
+    return ended_.wait_for(lock, std::chrono::nanoseconds(std::max<std::int64_t>(time_ns, 0)),
+                           [this] { return foreground_running_ == 0; });
+  }
+
+  void ask_to_stop() { stop_.store(true, std::memory_order_relaxed); }
+
+  void end() {
+    ask_to_stop();
+    for (std::thread& thread : threads_) {
+      if (thread.joinable()) thread.join();
+    }
+  }
+
+  void take(Tally& into) {
+    for (const auto& worker : workers_) worker->take(into);
+  }
+
+  // Of the threads that are counted down to: a background writer has no end of its own.
+  std::uint64_t foreground_finished() const {
+    std::uint64_t sum = 0;
+    for (const auto& worker : workers_) sum += worker->plan().background ? 0 : worker->finished();
+    return sum;
+  }
+  std::optional<std::uint64_t> foreground_operations() const {
+    std::uint64_t sum = 0;
+    for (const auto& worker : workers_) {
+      if (worker->plan().background) continue;
+      if (!worker->plan().operations) return std::nullopt;
+      sum += *worker->plan().operations;
+    }
+    return workers_.empty() ? std::nullopt : std::optional(sum);
+  }
+
+  std::int64_t deadline_ns() const { return deadline_ns_; }
+  const std::vector<std::unique_ptr<Worker>>& workers() const { return workers_; }
+  // REQUIRES: end() was called.
+  const Status& status() const { return status_; }
+
+ private:
+  void work(Worker& worker) {
+    // An open loop's sleep should end when it is due, not up to the default slack of 50 us later (prctl(2)).
+    ::prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL);
+    start_.wait();
+    note_end(worker.run(begin_ns_, deadline_ns_, stop_), worker.plan().background);
+  }
+
+  void wait_for_compaction() {
+    start_.wait();
+    note_end(setting_.engine.wait_for_compaction(), false);
+  }
+
+  void note_end(Status status, bool background) {
+    const std::lock_guard lock(mutex_);
+    if (!status && status_) {
+      status_ = std::move(status);
+      ask_to_stop();
+    }
+    if (!background) --foreground_running_;
+    ended_.notify_all();
+  }
+
+  WorkerSetting setting_;
+  const PhaseSpec& phase_;
+  std::vector<std::unique_ptr<Worker>> workers_;
+  std::vector<std::thread> threads_;
+  std::latch start_;
+  std::int64_t begin_ns_ = 0;
+  std::int64_t deadline_ns_ = kNever;
+  std::atomic<bool> stop_{false};
+  std::mutex mutex_;
+  std::condition_variable ended_;
+  std::uint32_t foreground_running_ = 0;
+  Status status_;
+};
+
+// When samples are due: every interval from a phase's begin. One that would fall just before or after the phase's
+// deadline gives way to the sample that ends the phase; if an operation holds that up, it comes half an interval late.
+class SampleTimes {
+ public:
+  SampleTimes(std::int64_t begin_ns, std::int64_t interval_ns, std::int64_t deadline_ns)
+      : interval_ns_(interval_ns), deadline_ns_(deadline_ns), tick_ns_(begin_ns) {
+    pass(begin_ns);
+  }
+
+  std::int64_t next_ns() const {
+    const std::int64_t half = interval_ns_ / 2;
+    const bool near_end = deadline_ns_ != kNever && tick_ns_ > deadline_ns_ - half && tick_ns_ < deadline_ns_ + half;
+    return near_end ? deadline_ns_ + half : tick_ns_;
+  }
+
+  // The sample of before `now_ns` was taken.
+  void pass(std::int64_t now_ns) {
+    do {
+      tick_ns_ += interval_ns_;
+    } while (tick_ns_ <= now_ns);
+  }
+
+ private:
+  std::int64_t interval_ns_;
+  std::int64_t deadline_ns_;
+  std::int64_t tick_ns_;
+};
+
+class PhaseRun {
+ public:
+  PhaseRun(const RunSpec& spec, const PhaseSpec& phase, Crew& crew, Recorder& recorder, RunListener& listener)
+      : spec_(spec), phase_(phase), crew_(crew), recorder_(recorder), listener_(listener) {}
+
+  PhaseReport go(Clock& clock, const std::atomic<bool>& stop) {
+    report_.phase = &phase_;
+    begin_ns_ = last_progress_ns_ = crew_.begin();
+    report_.begin_ns = recorder_.last_sample_ns() - recorder_.run_begin_ns();
+    SampleTimes times(begin_ns_, spec_.sample_interval_ns, crew_.deadline_ns());
+    std::int64_t now = begin_ns_;
+    while (!crew_.wait(
+        std::min({times.next_ns() - now, last_progress_ns_ + kProgressIntervalNs - now, kStopIntervalNs}))) {
+      now = clock.now_ns();
+      if (now >= times.next_ns()) {
+        take_sample();
+        times.pass(now);
+      }
+      if (now >= last_progress_ns_ + kProgressIntervalNs) tell_progress(now);
+      if (stop.load(std::memory_order_relaxed)) interrupt();
+    }
+    crew_.end();
+    take_sample();
+    tell_progress(clock.now_ns());
+    for (const auto& worker : crew_.workers()) report_.totals.not_started += worker->not_started();
+    return std::move(report_);
+  }
+
+ private:
+  void interrupt() {
+    crew_.ask_to_stop();
+    report_.complete = false;
+  }
+
+  void take_sample() {
+    interval_.clear();
+    crew_.take(interval_);
+    const Sample sample = recorder_.sample(interval_);
+    Totals& totals = report_.totals;
+    totals.duration_ns += sample.end_ns - sample.begin_ns;
+    totals.tally.merge(interval_);
+    if (sample.drive) totals.drive = sum(totals.drive, sample.drive->growth);
+    totals.stall_time.add(sample.stall_time);
+    totals.cpu_s += sample.cpu_s;
+    listener_.on_sample(phase_, sample);
+    for (const engine::Stall& stall : recorder_.new_stalls(false)) listener_.on_stall(stall);
+  }
+
+  void tell_progress(std::int64_t now) {
+    const std::uint64_t finished = crew_.foreground_finished();
+    Progress progress;
+    progress.phase = &phase_;
+    const auto since_s = static_cast<double>(now - last_progress_ns_) * 1e-9;
+    if (since_s > 0) progress.operations_per_s = static_cast<double>(finished - last_finished_) / since_s;
+    if (const auto operations = crew_.foreground_operations(); operations && !phase_.duration_s) {
+      progress.done = static_cast<double>(finished);
+      progress.total = static_cast<double>(*operations);
+    } else {
+      progress.unit = Progress::Unit::seconds;
+      progress.done = static_cast<double>(now - begin_ns_) * 1e-9;
+      progress.total = phase_.duration_s;
+    }
+    listener_.on_progress(progress);
+    last_progress_ns_ = now;
+    last_finished_ = finished;
+  }
+
+  const RunSpec& spec_;
+  const PhaseSpec& phase_;
+  Crew& crew_;
+  Recorder& recorder_;
+  RunListener& listener_;
+  PhaseReport report_;
+  Tally interval_;
+  std::int64_t begin_ns_ = 0;
+  std::int64_t last_progress_ns_ = 0;
+  std::uint64_t last_finished_ = 0;
+};
+
+// Seeds of the parts of a run that draw: the values' bytes must not follow the keys.
+constexpr std::uint64_t kValueSeed = 0x76616c7565;  // "value"
+
+}  // namespace
+
+void Totals::add(const Totals& other) {
+  duration_ns += other.duration_ns;
+  tally.merge(other.tally);
+  not_started += other.not_started;
+  drive = sum(drive, other.drive);
+  stall_time.add(other.stall_time);
+  cpu_s += other.cpu_s;
+}
+
+Result<RunReport> run(const RunSpec& spec, const Subject& subject, Clock& clock, const std::atomic<bool>& stop,
+                      RunListener& listener) {
+  const ValueBuffer values(spec.pairs, spec.seed ^ kValueSeed);
+  RunReport report;
+  Recorder recorder(subject, clock);
+  struct Written {
+    ThreadPlan plan;
+    std::uint32_t read_write_percent;
+    std::uint64_t operations;
+  };
+  std::vector<Written> written;
+  for (std::size_t i = 0; i < spec.phases.size() && report.complete; ++i) {
+    if (stop.load()) {
+      report.complete = false;
+      break;
+    }
+    const PhaseSpec& phase = spec.phases[i];
+    const WorkerSetting setting{subject.engine, clock, spec.pairs, values, phase.seek_nexts, phase.read_write_percent};
+    Crew crew(setting, phase, plan_threads(phase, spec.pairs.num, spec.seed, i));
+    const PhaseReport phase_report = PhaseRun(spec, phase, crew, recorder, listener).go(clock, stop);
+    for (const auto& worker : crew.workers()) {
+      written.push_back({worker->plan(), phase.read_write_percent, worker->finished()});
+    }
+    if (!crew.status()) return crew.status();
+    listener.on_phase(phase_report);
+    if (phase.measured) report.measured.add(phase_report.totals);
+    report.complete = phase_report.complete;
+  }
+  for (const engine::Stall& stall : recorder.new_stalls(true)) listener.on_stall(stall);
+  LiveKeys live_keys(spec.pairs.num);
+  for (const Written& part : written) live_keys.replay(part.plan, part.read_write_percent, part.operations);
+  report.live_keys = live_keys.count();
+  report.live_keys_are_exact = live_keys.is_exact();
+  return report;
+}
+
+}  // namespace spillway::load

@@ -1,0 +1,121 @@
+#include "load/run_spec.h"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+namespace spillway::load {
+namespace {
+
+constexpr std::uint32_t kMostKeyBytes = 64 << 10;      // RocksDB takes 8 MiB; no workload here wants that
+constexpr std::uint32_t kMostValueBytes = 1U << 30;    // the value buffer holds two
+constexpr std::uint32_t kMostThreads = 1024;           // each has 80 KB of histograms
+constexpr std::int64_t kLeastIntervalNs = 10'000'000;  // below it, sampling itself would be felt
+
+std::string problem_of_pairs(const PairSpec& pairs) {
+  if (pairs.key_bytes < 1 || pairs.key_bytes > kMostKeyBytes) {
+    return "load.key_bytes is " + std::to_string(pairs.key_bytes) + ": choose 1 to " + std::to_string(kMostKeyBytes);
+  }
+  if (pairs.value_bytes > kMostValueBytes) {
+    return "load.value_bytes is " + std::to_string(pairs.value_bytes) + ": choose at most " +
+           std::to_string(kMostValueBytes);
+  }
+  if (!(pairs.compression_ratio > 0 && pairs.compression_ratio <= 1)) {
+    return "load.compression_ratio is the compressed share of a value: choose a number above 0 and at most 1";
+  }
+  if (pairs.num < 1) return "load.num is 0: a run needs at least one key";
+  if (pairs.key_bytes < 8 && pairs.num > std::uint64_t{1} << (8 * pairs.key_bytes)) {
+    return "load.num is " + std::to_string(pairs.num) + ", but load.key_bytes = " + std::to_string(pairs.key_bytes) +
+           " has room for " + std::to_string(std::uint64_t{1} << (8 * pairs.key_bytes)) +
+           " different keys: use longer keys or fewer";
+  }
+  return "";
+}
+
+std::string problem_of_end(const PhaseSpec& phase, const PairSpec& pairs, const std::string& key) {
+  const std::string workload = name_of(phase.workload);
+  if (phase.workload == Workload::waitforcompaction) {
+    const bool bounded = phase.operations || phase.duration_s || phase.rate_ops_s;
+    return bounded ? key + ": waitforcompaction ends by itself; remove operations, duration_s and rate_ops_s" : "";
+  }
+  if (!phase.operations && !phase.duration_s) {
+    return key + " has no end: give operations (for each thread) or duration_s";
+  }
+  if (phase.operations && *phase.operations == 0) return key + ".operations is 0: give at least 1";
+  if (phase.duration_s && !(*phase.duration_s > 0 && std::isfinite(*phase.duration_s))) {
+    return key + ".duration_s must be above 0 seconds";
+  }
+  const bool finite = phase.workload == Workload::fillseq || phase.workload == Workload::filluniquerandom;
+  if (finite && phase.operations && *phase.operations > pairs.num) {
+    return key + ".operations is " + std::to_string(*phase.operations) + ", but " + workload +
+           " writes each of load.num = " + std::to_string(pairs.num) + " keys once: lower it or raise load.num";
+  }
+  return "";
+}
+
+std::string problem_of_phase(const PhaseSpec& phase, const PairSpec& pairs, const std::string& key) {
+  const std::string workload = name_of(phase.workload);
+  if (phase.name.empty()) return key + ".name is empty: give the phase a name";
+  if (phase.threads < 1 || phase.threads > kMostThreads) {
+    return key + ".threads is " + std::to_string(phase.threads) + ": choose 1 to " + std::to_string(kMostThreads);
+  }
+  if (phase.workload == Workload::filluniquerandom && phase.threads != 1) {
+    return key + ".threads is " + std::to_string(phase.threads) +
+           ", but filluniquerandom writes each key once and has one thread: set it to 1 or use fillrandom";
+  }
+  if (std::string end = problem_of_end(phase, pairs, key); !end.empty()) return end;
+  const auto rates = {std::pair{".rate_ops_s", phase.rate_ops_s},
+                      std::pair{".write_rate_ops_s", phase.write_rate_ops_s}};
+  for (const auto& [name, rate] : rates) {
+    if (rate && !(*rate > 0 && std::isfinite(*rate))) {
+      return key + name + " must be above 0 operations a second; null stands for a closed loop";
+    }
+  }
+  if (phase.write_rate_ops_s && phase.workload != Workload::readwhilewriting) {
+    return key + ".write_rate_ops_s belongs to readwhilewriting: use rate_ops_s with " + workload;
+  }
+  if (phase.seek_nexts != 0 && phase.workload != Workload::seekrandom) {
+    return key + ".seek_nexts belongs to seekrandom: remove it from " + workload;
+  }
+  if (phase.read_write_percent > 100) return key + ".read_write_percent is above 100: it is the share of reads";
+  return "";
+}
+
+}  // namespace
+
+std::string find_problem(const RunSpec& spec) {
+  if (std::string pairs = problem_of_pairs(spec.pairs); !pairs.empty()) return pairs;
+  if (spec.sample_interval_ns < kLeastIntervalNs) {
+    return "sample_interval_ms must be at least " + std::to_string(kLeastIntervalNs / 1'000'000);
+  }
+  if (spec.phases.empty()) return "phases is empty: a run needs at least one phase";
+  std::set<std::string> names;
+  for (std::size_t i = 0; i < spec.phases.size(); ++i) {
+    const std::string key = "phases[" + std::to_string(i) + "]";
+    if (std::string phase = problem_of_phase(spec.phases[i], spec.pairs, key); !phase.empty()) return phase;
+    if (!names.insert(spec.phases[i].name).second) {
+      return key + ".name \"" + spec.phases[i].name + "\" is taken by an earlier phase: choose another";
+    }
+  }
+  return "";
+}
+
+std::uint64_t least_live_bytes(const RunSpec& spec, bool compressed) {
+  const auto num = static_cast<double>(spec.pairs.num);
+  double uniform_writes = 0;
+  double keys = 0;
+  for (const PhaseSpec& phase : spec.phases) {
+    if (!phase.operations || phase.duration_s) continue;
+    const auto operations = static_cast<double>(*phase.operations);
+    if (phase.workload == Workload::fillseq || phase.workload == Workload::filluniquerandom) {
+      keys = std::max(keys, operations);
+    } else if (phase.workload == Workload::fillrandom || phase.workload == Workload::overwrite) {
+      uniform_writes += operations * phase.threads;
+    }
+  }
+  keys = std::max(keys, num * -std::expm1(-uniform_writes / num));
+  const double value_bytes = spec.pairs.value_bytes * (compressed ? spec.pairs.compression_ratio : 1.0);
+  return static_cast<std::uint64_t>(keys * (spec.pairs.key_bytes + value_bytes));
+}
+
+}  // namespace spillway::load

@@ -1,0 +1,29 @@
+// What a run is asked to do, and the relations that have to hold between its parts.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "load/pairs.h"
+#include "load/workload.h"
+
+namespace spillway::load {
+
+struct RunSpec {
+  PairSpec pairs;
+  std::uint64_t seed = 1;
+  std::int64_t sample_interval_ns = 1'000'000'000;
+  std::vector<PhaseSpec> phases;
+};
+
+// The first relation that does not hold, as a sentence that begins with its key in a request ("phases[0].threads") and
+// says how to mend it; "" when there is none.
+std::string find_problem(const RunSpec& spec);
+
+// At least so many bytes of pairs will be live when every phase has done its operations; phases that end by the clock
+// count for nothing. Uniform random keys fall on num (1 - e^(-writes / num)) different ones in the mean.
+// `compressed`: values take compression_ratio of their size.
+std::uint64_t least_live_bytes(const RunSpec& spec, bool compressed);
+
+}  // namespace spillway::load

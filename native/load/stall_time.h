@@ -1,0 +1,28 @@
+// How long an engine held its writers back within a stretch of time, by cause.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+
+#include "engine/engine.h"
+
+namespace spillway::load {
+
+inline constexpr std::size_t kStallCauses = 4;  // engine::StallCause, none among them
+
+struct StallTime {
+  std::array<std::int64_t, kStallCauses> ns{};  // by engine::StallCause
+  std::uint64_t begun = 0;                      // stalls that began within the stretch
+
+  std::int64_t of(engine::StallCause cause) const { return ns[static_cast<std::size_t>(cause)]; }
+  std::int64_t total_ns() const;
+  void add(const StallTime& other);
+};
+
+// What of `stalls` lies in [begin_ns, end_ns). Stalls may overlap in the list, as when an engine reports the next
+// state a moment before the end of the last: an instant counts once, for the stall that began first.
+// REQUIRES: ordered by begin_ns
+StallTime stall_time_within(std::span<const engine::Stall> stalls, std::int64_t begin_ns, std::int64_t end_ns);
+
+}  // namespace spillway::load

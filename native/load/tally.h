@@ -1,0 +1,77 @@
+// What a thread has done since it was last asked, handed over without stopping it.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <thread>
+#include <utility>
+
+#include "base/histogram.h"
+
+namespace spillway::load {
+
+// Operations finished, with their latencies. Their numbers are the histograms' counts.
+struct Tally {
+  Histogram read_latency;
+  Histogram write_latency;
+  std::uint64_t pairs_read = 0;  // found by a get, or seen by a scan
+  std::uint64_t not_found = 0;   // gets without a pair, and scans that saw none
+
+  std::uint64_t reads() const { return read_latency.count(); }
+  std::uint64_t writes() const { return write_latency.count(); }
+  std::uint64_t operations() const { return reads() + writes(); }
+
+  void merge(const Tally& other) {
+    read_latency.merge(other.read_latency);
+    write_latency.merge(other.write_latency);
+    pairs_read += other.pairs_read;
+    not_found += other.not_found;
+  }
+  void clear() { *this = Tally(); }
+};
+
+// One writer (the worker) and one taker (the recorder), each with a buffer; taking swaps them.
+//
+// The lock is held for one record or one swap of pointers, so the worker meets a held one once in an interval at
+// most. A scheme without any lock would make the taker wait until the worker has seen the swap, and a worker inside a
+// stalled put sees nothing for seconds. bench/runner_overhead shows what it costs in all.
+class HandoverTally {
+ public:
+  // By the worker: update(Tally&) with the buffer of this interval.
+  template <typename Update>
+  void record(const Update& update) {
+    const Guard guard(locked_);
+    update(*active_);
+  }
+
+  // By the recorder: adds all that was recorded since the last take to `into`.
+  void take(Tally& into) {
+    {
+      const Guard guard(locked_);
+      std::swap(active_, spare_);
+    }
+    into.merge(*spare_);
+    spare_->clear();
+  }
+
+ private:
+  class Guard {
+   public:
+    explicit Guard(std::atomic_flag& locked) : locked_(locked) {
+      while (locked_.test_and_set(std::memory_order_acquire)) std::this_thread::yield();
+    }
+    ~Guard() { locked_.clear(std::memory_order_release); }
+    Guard(const Guard&) = delete;
+    Guard& operator=(const Guard&) = delete;
+
+   private:
+    std::atomic_flag& locked_;
+  };
+
+  std::atomic_flag locked_;
+  std::unique_ptr<Tally> active_ = std::make_unique<Tally>();
+  std::unique_ptr<Tally> spare_ = std::make_unique<Tally>();
+};
+
+}  // namespace spillway::load

@@ -1,0 +1,92 @@
+// One thread of a phase: takes operations from its stream, gives them to the engine and records what they took.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <optional>
+#include <string>
+
+#include "base/result.h"
+#include "engine/engine.h"
+#include "load/clock.h"
+#include "load/pairs.h"
+#include "load/tally.h"
+#include "load/workload.h"
+
+namespace spillway::load {
+
+// When each operation of an open loop is meant to start: the k-th at begin + (k + phase) / rate, whatever the store
+// does. What happens late is not moved: its wait is part of its latency, so that a stall counts for every operation
+// it held up and not only for the one it caught (coordinated omission).
+class Schedule {
+ public:
+  // REQUIRES: rate_ops_s > 0
+  Schedule(std::int64_t begin_ns, double rate_ops_s, double phase)
+      : begin_ns_(begin_ns), interval_ns_(1e9 / rate_ops_s), phase_(phase) {}
+
+  std::int64_t start_ns(std::uint64_t index) const {
+    return begin_ns_ + static_cast<std::int64_t>((static_cast<double>(index) + phase_) * interval_ns_);
+  }
+  // Operations whose start lies before `time_ns`.
+  std::uint64_t started_before(std::int64_t time_ns) const {
+    const double intervals = static_cast<double>(time_ns - begin_ns_) / interval_ns_ - phase_;
+    return intervals <= 0 ? 0 : static_cast<std::uint64_t>(intervals) + 1;
+  }
+
+ private:
+  std::int64_t begin_ns_;
+  double interval_ns_;
+  double phase_;
+};
+
+// What the workers of a phase share.
+struct WorkerSetting {
+  engine::Engine& engine;
+  Clock& clock;
+  const PairSpec& pairs;
+  const ValueBuffer& values;
+  std::uint64_t seek_nexts = 0;
+  std::uint32_t read_write_percent = 90;
+};
+
+class Worker {
+ public:
+  Worker(const WorkerSetting& setting, const ThreadPlan& plan);
+
+  // Works until the plan's operations are done, `deadline_ns` has passed, `stop` is set or an operation fails.
+  // An operation that has begun is waited for and counted, however long it takes.
+  // Latency in a closed loop runs from the end of the operation before, as db_bench's histogram does: one reading of
+  // the clock per operation, the making of its key included. In an open loop it runs from the intended start.
+  Status run(std::int64_t begin_ns, std::int64_t deadline_ns, const std::atomic<bool>& stop);
+
+  // --- While it runs, from other threads.
+  void take(Tally& into) { tally_.take(into); }
+  std::uint64_t finished() const { return finished_.load(std::memory_order_relaxed); }
+
+  // --- After it has run.
+  const ThreadPlan& plan() const { return plan_; }
+  // Operations of an open loop that were due but not started when the thread ended: their wait is in no histogram.
+  std::uint64_t not_started() const { return not_started_; }
+
+ private:
+  static constexpr std::int64_t kLongestSleepNs = 50'000'000;  // between looks at `stop`
+
+  bool wait_for(std::int64_t time_ns, std::int64_t deadline_ns, const std::atomic<bool>& stop);
+  Status execute(const Operation& operation);
+  void note(const Operation& operation, std::int64_t latency_ns);
+
+  WorkerSetting setting_;
+  ThreadPlan plan_;
+  OperationStream stream_;
+  KeyBuffer key_;
+  std::string found_;             // reused by every get
+  std::uint64_t next_value_ = 0;  // of the shared buffer; threads begin apart
+  std::uint64_t pairs_seen_ = 0;  // by the operation in hand
+  HandoverTally tally_;
+  std::uint64_t not_started_ = 0;
+  alignas(64) std::atomic<std::uint64_t> finished_{0};  // a line of its own: the recorder looks at it while we write
+};
+
+}  // namespace spillway::load

@@ -1,0 +1,103 @@
+#include "load/workload.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+namespace spillway::load {
+namespace {
+
+constexpr std::array kNames = {
+    std::pair{Workload::fillseq, "fillseq"},
+    std::pair{Workload::fillrandom, "fillrandom"},
+    std::pair{Workload::filluniquerandom, "filluniquerandom"},
+    std::pair{Workload::overwrite, "overwrite"},
+    std::pair{Workload::readrandom, "readrandom"},
+    std::pair{Workload::seekrandom, "seekrandom"},
+    std::pair{Workload::readwhilewriting, "readwhilewriting"},
+    std::pair{Workload::readrandomwriterandom, "readrandomwriterandom"},
+    std::pair{Workload::waitforcompaction, "waitforcompaction"},
+};
+
+Pattern pattern_of(Workload workload) {
+  switch (workload) {
+    case Workload::fillseq:
+      return Pattern::put_sequential;
+    case Workload::filluniquerandom:
+      return Pattern::put_unique;
+    case Workload::readrandom:
+    case Workload::readwhilewriting:
+      return Pattern::get_uniform;
+    case Workload::seekrandom:
+      return Pattern::scan_uniform;
+    case Workload::readrandomwriterandom:
+      return Pattern::mixed_uniform;
+    case Workload::fillrandom:
+    case Workload::overwrite:
+    case Workload::waitforcompaction:
+      break;
+  }
+  return Pattern::put_uniform;
+}
+
+// fillseq and filluniquerandom have num keys to write and end with them, whatever the duration.
+std::optional<std::uint64_t> operations_of(const PhaseSpec& phase, std::uint64_t num) {
+  const bool finite = phase.workload == Workload::fillseq || phase.workload == Workload::filluniquerandom;
+  return finite ? std::min(phase.operations.value_or(num), num) : phase.operations;
+}
+
+}  // namespace
+
+const char* name_of(Workload workload) {
+  for (const auto& [value, name] : kNames) {
+    if (value == workload) return name;
+  }
+  return "unknown";
+}
+
+std::optional<Workload> parse_workload(std::string_view name) {
+  for (const auto& [value, known] : kNames) {
+    if (name == known) return value;
+  }
+  return std::nullopt;
+}
+
+std::vector<std::string> workload_names() {
+  std::vector<std::string> names;
+  for (const auto& [value, name] : kNames) names.emplace_back(name);
+  return names;
+}
+
+std::vector<ThreadPlan> plan_threads(const PhaseSpec& phase, std::uint64_t num, std::uint64_t seed,
+                                     std::uint64_t phase_index) {
+  std::vector<ThreadPlan> plans;
+  if (phase.workload == Workload::waitforcompaction) return plans;
+  const std::uint64_t phase_seed = ssd::mix(seed ^ ssd::mix(phase_index));
+  for (std::uint32_t thread = 0; thread < phase.threads; ++thread) {
+    ThreadPlan plan;
+    plan.pattern = pattern_of(phase.workload);
+    plan.seed = ssd::mix(phase_seed + thread);
+    plan.operations = operations_of(phase, num);
+    if (phase.rate_ops_s) plan.rate_ops_s = *phase.rate_ops_s / phase.threads;
+    plan.rate_phase = static_cast<double>(thread) / phase.threads;
+    plans.push_back(plan);
+  }
+  if (phase.workload == Workload::readwhilewriting) {
+    ThreadPlan writer;
+    writer.pattern = Pattern::put_uniform;
+    writer.seed = ssd::mix(phase_seed + phase.threads);
+    writer.rate_ops_s = phase.write_rate_ops_s;
+    writer.background = true;
+    plans.push_back(writer);
+  }
+  return plans;
+}
+
+OperationStream::OperationStream(const ThreadPlan& plan, std::uint64_t num, std::uint32_t read_write_percent)
+    : pattern_(plan.pattern),
+      num_(num),
+      read_write_percent_(read_write_percent),
+      random_(plan.seed),
+      order_(num, plan.seed) {}
+
+}  // namespace spillway::load

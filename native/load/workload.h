@@ -1,0 +1,103 @@
+// Workloads by db_bench's names and meaning, as a pure stream of operations per thread.
+//
+// A stream is a function of its seed alone, so what a thread wrote can be told afterwards from how far it came
+// (load/live_keys.h), and a new mix of operations is one more Pattern.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ssd/random.h"
+
+namespace spillway::load {
+
+enum class Workload : std::uint8_t {
+  fillseq,                // put keys 0, 1, 2, …; every thread all of them
+  fillrandom,             // put uniform random keys, with replacement
+  filluniquerandom,       // put each key once, in random order; one thread
+  overwrite,              // as fillrandom, on what is there
+  readrandom,             // get uniform random keys
+  seekrandom,             // seek to uniform random keys, then seek_nexts steps
+  readwhilewriting,       // `threads` that get, and one more that puts until they are done
+  readrandomwriterandom,  // read_write_percent gets in each hundred operations, then puts
+  waitforcompaction,      // no operations: wait until the store has nothing left to compact
+};
+
+const char* name_of(Workload workload);
+std::optional<Workload> parse_workload(std::string_view name);
+std::vector<std::string> workload_names();
+
+// One phase of a run.
+struct PhaseSpec {
+  std::string name;
+  Workload workload = Workload::fillrandom;
+  std::uint32_t threads = 1;
+  std::optional<std::uint64_t> operations;  // per thread, as db_bench counts
+  std::optional<double> duration_s;         // with operations: whichever ends first
+  std::optional<double> rate_ops_s;         // open loop, over all threads that count; none: closed loop
+  std::optional<double> write_rate_ops_s;   // readwhilewriting: open loop of the writer
+  bool measured = true;
+  std::uint64_t seek_nexts = 0;
+  std::uint32_t read_write_percent = 90;
+};
+
+struct Operation {
+  enum class Kind : std::uint8_t { put, get, scan };
+  Kind kind = Kind::put;
+  std::uint64_t key = 0;
+};
+
+enum class Pattern : std::uint8_t { put_sequential, put_uniform, put_unique, get_uniform, scan_uniform, mixed_uniform };
+
+// What one thread of a phase does.
+struct ThreadPlan {
+  Pattern pattern = Pattern::put_uniform;
+  std::uint64_t seed = 0;
+  std::optional<std::uint64_t> operations;
+  std::optional<double> rate_ops_s;  // this thread's share
+  double rate_phase = 0;             // of an interval between operations, by which it starts late: threads take turns
+  bool background = false;           // goes on until every thread that is not in the background is done
+};
+
+// The threads of a phase; none for waitforcompaction. `phase_index` keeps equal phases from repeating one another.
+std::vector<ThreadPlan> plan_threads(const PhaseSpec& phase, std::uint64_t num, std::uint64_t seed,
+                                     std::uint64_t phase_index);
+
+class OperationStream {
+ public:
+  // REQUIRES: num > 0; read_write_percent <= 100
+  OperationStream(const ThreadPlan& plan, std::uint64_t num, std::uint32_t read_write_percent);
+
+  // REQUIRES: put_sequential and put_unique are asked for at most num operations.
+  Operation next() {
+    const std::uint64_t index = next_index_++;
+    switch (pattern_) {
+      case Pattern::put_sequential:
+        return {Operation::Kind::put, index};
+      case Pattern::put_unique:
+        return {Operation::Kind::put, order_(index)};
+      case Pattern::put_uniform:
+        return {Operation::Kind::put, random_.below(num_)};
+      case Pattern::get_uniform:
+        return {Operation::Kind::get, random_.below(num_)};
+      case Pattern::scan_uniform:
+        return {Operation::Kind::scan, random_.below(num_)};
+      case Pattern::mixed_uniform:
+        break;
+    }
+    return {index % 100 < read_write_percent_ ? Operation::Kind::get : Operation::Kind::put, random_.below(num_)};
+  }
+
+ private:
+  Pattern pattern_;
+  std::uint64_t num_;
+  std::uint32_t read_write_percent_;
+  std::uint64_t next_index_ = 0;
+  ssd::Random random_;
+  ssd::Permutation order_;
+};
+
+}  // namespace spillway::load
