@@ -3,7 +3,7 @@
 set -eu
 cd "$(dirname "$0")/.."
 
-out=out/quickstart-$(date +%Y%m%d-%H%M%S)
+out=runs/quickstart-$(date +%Y%m%d-%H%M%S)
 .venv/bin/spillway run plans/quickstart.toml --out "$out"
 report=$out/report.html
 if [ ! -f "$report" ]; then
