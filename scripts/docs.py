@@ -1,7 +1,5 @@
-"""Writes docs/COMMANDS.md: what every command of `spillway` says about itself.
+"""Writes docs/COMMANDS.md, what every command of `spillway` says about itself. Run it with `make docs`."""
 
-    .venv/bin/python scripts/docs.py
-"""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -19,5 +19,6 @@ cmake -G Ninja -S . -B build-lint -DCCACHE_PROGRAM=OFF >/dev/null
 step run-clang-tidy -quiet -p build-lint -j "$(nproc)" "$PWD/native/.*\.cc$"
 
 step .venv/bin/python -m ruff check spillway tests/python scripts
+step .venv/bin/python -m ruff format --check spillway tests/python scripts
 step .venv/bin/python -m mypy --strict spillway tests/python scripts
 exit $found
