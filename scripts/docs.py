@@ -1,6 +1,5 @@
 """Writes docs/COMMANDS.md, what every command of `spillway` says about itself. Run it with `make docs`."""
 
-
 from collections.abc import Iterator
 from pathlib import Path
 
