@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <cmath>
 #include <cstdint>
 #include <functional>
 #include <limits>
@@ -32,7 +33,7 @@ class Schedule {
   // Operations whose start lies before `time_ns`.
   std::uint64_t started_before(std::int64_t time_ns) const {
     const double intervals = static_cast<double>(time_ns - begin_ns_) / interval_ns_ - phase_;
-    return intervals <= 0 ? 0 : static_cast<std::uint64_t>(intervals) + 1;
+    return intervals <= 0 ? 0 : static_cast<std::uint64_t>(std::ceil(intervals));
   }
 
  private:

@@ -1,0 +1,97 @@
+// A clock that says what a test tells it, a store that answers from a script, and a drive that only counts.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "device/device.h"
+#include "engine/engine.h"
+#include "load/clock.h"
+
+namespace spillway::load::testing {
+
+// Time goes by only when somebody sleeps or the test moves it. For one thread.
+class ManualClock final : public Clock {
+ public:
+  std::int64_t now_ns() override { return now_ns_; }
+  void sleep_until(std::int64_t time_ns) override { now_ns_ = std::max(now_ns_, time_ns); }
+  void advance(std::int64_t ns) { now_ns_ += ns; }
+
+ private:
+  std::int64_t now_ns_ = 1'000'000;
+};
+
+// Keeps pairs in a map, and calls `before` ahead of each operation: there a test lets time go by, or fails.
+class FakeEngine final : public engine::Engine {
+ public:
+  std::function<Status(std::uint64_t index)> before = [](std::uint64_t) { return Status::ok(); };
+  std::function<std::vector<engine::Stall>()> script = [] { return std::vector<engine::Stall>(); };  // of stalls()
+
+  Status put(std::string_view key, std::string_view value) override {
+    const std::lock_guard lock(mutex_);
+    if (Status status = before(operations_++); !status) return status;
+    pairs_[std::string(key)] = value;
+    ++puts_;
+    return Status::ok();
+  }
+  Status remove(std::string_view) override { return Status::error(Fault::not_supported, "no deletes here"); }
+  Result<bool> get(std::string_view key, std::string* value) override {
+    const std::lock_guard lock(mutex_);
+    if (Status status = before(operations_++); !status) return status;
+    const auto found = pairs_.find(std::string(key));
+    if (found == pairs_.end()) return false;
+    *value = found->second;
+    return true;
+  }
+  Result<std::uint64_t> scan(std::string_view key, std::uint64_t nexts) override {
+    const std::lock_guard lock(mutex_);
+    if (Status status = before(operations_++); !status) return status;
+    std::uint64_t seen = 0;
+    for (auto at = pairs_.lower_bound(std::string(key)); at != pairs_.end() && seen <= nexts; ++at) ++seen;
+    return seen;
+  }
+  engine::Observation observe() override { return {}; }
+  std::vector<engine::Stall> stalls() override { return script(); }
+  std::map<std::string, std::uint64_t> statistics() override { return {}; }
+  Status flush() override { return Status::ok(); }
+  Status wait_for_compaction() override {
+    ++waits_;
+    return Status::ok();
+  }
+  Status close() override { return Status::ok(); }
+
+  std::uint64_t puts() const { return puts_; }
+  std::uint64_t waits() const { return waits_; }
+  std::uint64_t live() const { return pairs_.size(); }
+
+ private:
+  std::mutex mutex_;
+  std::map<std::string, std::string> pairs_;
+  std::uint64_t operations_ = 0;
+  std::atomic<std::uint64_t> puts_{0};
+  std::atomic<std::uint64_t> waits_{0};
+};
+
+// A drive whose counters and time are whatever the test makes of them at each look.
+class CountingDevice final : public device::Device {
+ public:
+  std::function<ssd::Counters()> counting = [] { return ssd::Counters(); };
+  device::DeviceInfo facts;
+
+  const device::DeviceInfo& info() const override { return facts; }
+  std::unique_ptr<device::Queue> open_queue() override { return nullptr; }
+  device::Nanos now() override { return now_ += 1'000'000; }
+  ssd::Counters counters() override { return counting(); }
+
+ private:
+  device::Nanos now_ = 0;
+};
+
+}  // namespace spillway::load::testing

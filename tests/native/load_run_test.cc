@@ -1,0 +1,235 @@
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <thread>
+#include <vector>
+
+#include "load/run.h"
+#include "load_fakes.h"
+
+namespace spillway::load {
+namespace {
+
+using testing::CountingDevice;
+using testing::FakeEngine;
+
+// Keeps what it is told, and may act on it.
+class Notes final : public RunListener {
+ public:
+  struct SampleNote {
+    std::string phase;
+    Sample sample;
+    Tally tally;
+  };
+  std::function<void()> at_progress = [] {};
+  std::vector<SampleNote> samples;
+  std::vector<PhaseReport> phases;
+  std::vector<engine::Stall> stalls;
+  std::vector<Progress> progress;
+
+  void on_progress(const Progress& told) override {
+    progress.push_back(told);
+    at_progress();
+  }
+  void on_sample(const PhaseSpec& phase, const Sample& sample) override {
+    samples.push_back({phase.name, sample, *sample.tally});
+  }
+  void on_stall(const engine::Stall& stall) override { stalls.push_back(stall); }
+  void on_phase(const PhaseReport& report) override { phases.push_back(report); }
+};
+
+class LoadRun : public ::testing::Test {
+ protected:
+  LoadRun() {
+    spec_.pairs = {16, 100, 0.5, 500};
+    spec_.sample_interval_ns = 10'000'000;
+    device_.counting = [this] {
+      ssd::Counters counters;
+      counters.host_bytes_written = 1000 * ++looks_;
+      counters.nand_bytes_programmed = {1000 * looks_, 500 * looks_, 0, 0};
+      return counters;
+    };
+  }
+
+  PhaseSpec& add(const std::string& name, Workload workload) {
+    PhaseSpec phase;
+    phase.name = name;
+    phase.workload = workload;
+    if (workload != Workload::waitforcompaction) phase.operations = 300;
+    spec_.phases.push_back(phase);
+    return spec_.phases.back();
+  }
+
+  Result<RunReport> run() {
+    EXPECT_EQ(find_problem(spec_), "");
+    return load::run(spec_, {engine_, &device_, [] { return std::uint64_t{4096}; }}, clock_, stop_, notes_);
+  }
+
+  FakeEngine engine_;
+  CountingDevice device_;
+  SteadyClock clock_;
+  std::atomic<bool> stop_{false};
+  Notes notes_;
+  RunSpec spec_;
+  std::uint64_t looks_ = 0;
+};
+
+TEST_F(LoadRun, SamplesOfAPhaseAddUpToIt) {
+  engine_.before = [](std::uint64_t) {
+    std::this_thread::sleep_for(std::chrono::microseconds(50));
+    return Status::ok();
+  };
+  add("fill", Workload::fillrandom).threads = 3;
+  add("read", Workload::readrandom).threads = 2;
+  auto report = run();
+  ASSERT_TRUE(report);
+  ASSERT_EQ(notes_.phases.size(), 2U);
+  EXPECT_EQ(notes_.phases[0].totals.tally.writes(), 900U);
+  EXPECT_EQ(notes_.phases[1].totals.tally.reads(), 600U);
+  EXPECT_GT(notes_.samples.size(), 2U) << "more than the ends of the phases";
+
+  std::int64_t end_ns = 0;
+  for (const auto& note : notes_.samples) {
+    EXPECT_EQ(note.sample.begin_ns, end_ns) << "samples are contiguous";
+    EXPECT_GT(note.sample.end_ns, note.sample.begin_ns);
+    end_ns = note.sample.end_ns;
+  }
+  for (const PhaseReport& phase : notes_.phases) {
+    Totals sums;
+    for (const auto& note : notes_.samples) {
+      if (note.phase != phase.phase->name) continue;
+      sums.tally.merge(note.tally);
+      sums.duration_ns += note.sample.end_ns - note.sample.begin_ns;
+      sums.drive = sum(sums.drive, note.sample.drive->growth);
+      sums.cpu_s += note.sample.cpu_s;
+    }
+    EXPECT_EQ(sums.tally.reads(), phase.totals.tally.reads());
+    EXPECT_EQ(sums.tally.writes(), phase.totals.tally.writes());
+    EXPECT_EQ(sums.tally.pairs_read, phase.totals.tally.pairs_read);
+    EXPECT_EQ(sums.tally.not_found, phase.totals.tally.not_found);
+    EXPECT_EQ(sums.tally.read_latency.max_ns(), phase.totals.tally.read_latency.max_ns());
+    EXPECT_EQ(sums.duration_ns, phase.totals.duration_ns);
+    EXPECT_EQ(sums.drive.host_bytes_written, phase.totals.drive.host_bytes_written);
+    EXPECT_DOUBLE_EQ(sums.cpu_s, phase.totals.cpu_s);
+  }
+  EXPECT_TRUE(report->complete);
+  EXPECT_EQ(report->live_keys, engine_.live());
+  // The drive grows by 1000 bytes from look to look, the first of which is before the run.
+  EXPECT_EQ(report->measured.drive.host_bytes_written, 1000 * (looks_ - 1));
+}
+
+TEST_F(LoadRun, OnlyMeasuredPhasesAreInTheResult) {
+  add("fill", Workload::fillseq).measured = false;
+  add("wait", Workload::waitforcompaction).measured = false;
+  add("again", Workload::overwrite);
+  auto report = run();
+  ASSERT_TRUE(report);
+  EXPECT_EQ(report->measured.tally.writes(), 300U);
+  EXPECT_EQ(report->measured.duration_ns, notes_.phases[2].totals.duration_ns);
+  EXPECT_EQ(engine_.waits(), 1U);
+  EXPECT_EQ(engine_.puts(), 600U);
+  EXPECT_EQ(report->live_keys, engine_.live()) << "keys of phases that are not measured live too";
+}
+
+TEST_F(LoadRun, ReadersTakeTheWriterWithThem) {
+  add("fill", Workload::fillseq);
+  add("both", Workload::readwhilewriting).threads = 2;
+  auto report = run();
+  ASSERT_TRUE(report);
+  EXPECT_EQ(notes_.phases[1].totals.tally.reads(), 600U);
+  EXPECT_EQ(notes_.phases[1].totals.tally.writes() + 300, engine_.puts());
+  EXPECT_EQ(report->live_keys, engine_.live());
+}
+
+TEST_F(LoadRun, EndsEarlyAndSaysSoWhenAskedTo) {
+  PhaseSpec& endless = add("endless", Workload::overwrite);
+  endless.operations = std::nullopt;
+  endless.duration_s = 3600;
+  add("never", Workload::readrandom);
+  notes_.at_progress = [this] { stop_ = true; };
+  auto report = run();
+  ASSERT_TRUE(report);
+  EXPECT_FALSE(report->complete);
+  ASSERT_EQ(notes_.phases.size(), 1U);
+  EXPECT_FALSE(notes_.phases[0].complete);
+  EXPECT_EQ(notes_.phases[0].totals.tally.writes(), engine_.puts());
+  EXPECT_EQ(report->measured.tally.writes(), engine_.puts());
+  EXPECT_EQ(report->live_keys, engine_.live());
+}
+
+TEST_F(LoadRun, FailedOperationEndsTheRunWithItsReason) {
+  engine_.before = [](std::uint64_t index) {
+    return index < 1000 ? Status::ok() : Status::error(Fault::drive_full, "no clean erase block");
+  };
+  PhaseSpec& phase = add("fill", Workload::fillrandom);
+  phase.operations = 1'000'000;
+  phase.threads = 4;
+  add("never", Workload::readrandom);
+  auto report = run();
+  ASSERT_FALSE(report);
+  EXPECT_EQ(report.status().fault(), Fault::drive_full);
+  EXPECT_EQ(report.status().message(), "no clean erase block");
+  EXPECT_TRUE(notes_.phases.empty()) << "a phase that failed has no figures";
+  EXPECT_FALSE(notes_.samples.empty()) << "what happened until then was told";
+}
+
+TEST_F(LoadRun, TellsEachStallOnceAndCountsItsTimeInSamples) {
+  // The store is asked for the first time at the first sample, an interval of 10 ms or more after the run began: one
+  // stall lies within that interval, the other reaches out of it.
+  std::vector<engine::Stall> stalls;
+  engine_.script = [&] {
+    if (!stalls.empty()) return stalls;
+    const std::int64_t now_ns = clock_.now_ns();
+    stalls = {{now_ns - 5'000'000, now_ns - 3'000'000, engine::StallState::delayed, engine::StallCause::l0},
+              {now_ns - 2'000'000, now_ns + 4'000'000, engine::StallState::stopped, engine::StallCause::memtable}};
+    return stalls;
+  };
+  PhaseSpec& phase = add("fill", Workload::overwrite);
+  phase.operations = std::nullopt;
+  phase.duration_s = 0.05;
+  auto report = run();
+  ASSERT_TRUE(report);
+  ASSERT_EQ(notes_.stalls.size(), 2U);
+  EXPECT_EQ(notes_.stalls[0].end_ns - notes_.stalls[0].begin_ns, 2'000'000);
+  EXPECT_GT(notes_.samples.size(), 2U);
+  StallTime sums;
+  for (const auto& note : notes_.samples) sums.add(note.sample.stall_time);
+  EXPECT_EQ(sums.of(engine::StallCause::l0), 2'000'000);
+  EXPECT_EQ(sums.of(engine::StallCause::memtable), 6'000'000);
+  EXPECT_EQ(report->measured.stall_time.ns, sums.ns);
+  EXPECT_EQ(report->measured.stall_time.begun, 2U);
+}
+
+TEST_F(LoadRun, NoSampleIsShorterThanHalfAnIntervalWhenAPhaseEndsByTheClock) {
+  PhaseSpec& phase = add("fill", Workload::overwrite);
+  phase.operations = std::nullopt;
+  phase.duration_s = 0.05;
+  ASSERT_TRUE(run());
+  for (const auto& note : notes_.samples) EXPECT_GE(note.sample.end_ns - note.sample.begin_ns, 4'900'000);
+}
+
+TEST_F(LoadRun, ProgressCountsUpToItsTotal) {
+  add("fill", Workload::fillseq).threads = 2;
+  PhaseSpec& timed = add("timed", Workload::readrandom);
+  timed.operations = std::nullopt;
+  timed.duration_s = 0.02;
+  ASSERT_TRUE(run());
+  ASSERT_EQ(notes_.progress.size(), 2U) << "one at the end of each, for they are short";
+  EXPECT_EQ(notes_.progress[0].unit, Progress::Unit::operations);
+  EXPECT_EQ(notes_.progress[0].done, 600);
+  EXPECT_EQ(notes_.progress[0].total, 600);
+  EXPECT_EQ(notes_.progress[1].unit, Progress::Unit::seconds);
+  EXPECT_EQ(notes_.progress[1].total, 0.02);
+  EXPECT_GE(notes_.progress[1].done, 0.02);
+}
+
+TEST_F(LoadRun, RunsWithoutADrive) {
+  add("fill", Workload::fillseq);
+  auto report = load::run(spec_, {engine_, nullptr, nullptr}, clock_, stop_, notes_);
+  ASSERT_TRUE(report);
+  EXPECT_FALSE(notes_.samples[0].sample.drive);
+  EXPECT_EQ(report->measured.drive.host_bytes_written, 0U);
+}
+
+}  // namespace
+}  // namespace spillway::load
