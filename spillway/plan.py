@@ -123,7 +123,13 @@ class Plan:
         """The resolved plan: what every arm has alike on top, and each arm with what is its own."""
         documents = [arm.document() for arm in self.arms]
         shared = _shared(documents)
-        top = {"name": self.name, "summary": self.summary, "seeds": self.seeds, "repetitions": len(self.seeds), **shared}
+        top = {
+            "name": self.name,
+            "summary": self.summary,
+            "seeds": self.seeds,
+            "repetitions": len(self.seeds),
+            **shared,
+        }
         if len(self.arms) > 1 or self.arms[0].name != self.name:
             own = zip(self.arms, documents, strict=True)
             top["arms"] = [{"name": arm.name, **_without(document, shared)} for arm, document in own]
@@ -209,7 +215,9 @@ def _undotted(table: Document) -> Document:
     """Quoted dotted keys of an arm (``"engine.options.x" = 1``) as the nested tables they mean."""
     nested: Document = {}
     for key, value in table.items():
-        _put(nested, _parse_override(f"{key}=0")[0], value) if "." in key else nested.update(_overlay(nested, {key: value}))
+        _put(nested, _parse_override(f"{key}=0")[0], value) if "." in key else nested.update(
+            _overlay(nested, {key: value})
+        )
     return nested
 
 
@@ -324,7 +332,9 @@ def _check_drive(arm: Arm, label: str) -> None:
     get = arm.settings
     if get["drive.kind"] == "directory":
         if not get["drive.path"]:
-            raise SpillwayError(f'{label}drive.kind is "directory" and drive.path is missing: name the directory to run in.')
+            raise SpillwayError(
+                f'{label}drive.kind is "directory" and drive.path is missing: name the directory to run in.'
+            )
         if not Path(get["drive.path"]).is_dir():
             raise SpillwayError(f"{label}drive.path: there is no directory {get['drive.path']}; make it first.")
         return
@@ -339,7 +349,9 @@ def _check_drive(arm: Arm, label: str) -> None:
     if get["initial.kind"] == "file" and not Path(get["initial.path"]).is_file():
         raise SpillwayError(f"{label}initial.path: there is no state file {get['initial.path'] or '(none is named)'}.")
     if get["initial.kind"] in ("steady", "sequential") and get["initial.fill"] == 0:
-        raise SpillwayError(f'{label}initial.fill is 0, so nothing is {get["initial.kind"]}: use initial.kind = "trimmed".')
+        raise SpillwayError(
+            f'{label}initial.fill is 0, so nothing is {get["initial.kind"]}: use initial.kind = "trimmed".'
+        )
 
 
 def _check_load(arm: Arm, label: str) -> None:
@@ -361,7 +373,9 @@ def _check_arm_names(where: str, arms: list[Arm]) -> None:
     slugs = [slug(arm.name) for arm in arms]
     for arm, name in zip(arms, slugs, strict=True):
         if not name:
-            raise SpillwayError(f"{where}: the arm's name {arm.name!r} has no letter or digit to name its directory by.")
+            raise SpillwayError(
+                f"{where}: the arm's name {arm.name!r} has no letter or digit to name its directory by."
+            )
         if slugs.count(name) > 1:
             raise SpillwayError(f"{where}: two arms are called {arm.name!r} or nearly so; give each a name of its own.")
 
@@ -376,7 +390,9 @@ def _seeds(plan_level: Document, where: str) -> list[int]:
     seeds: list[int] = plan_level["seeds"]
     repetitions = plan_level["repetitions"] or len(seeds)
     if repetitions < len(seeds):
-        raise SpillwayError(f"{where}: repetitions is {repetitions} and there are {len(seeds)} seeds: give one for each at most.")
+        raise SpillwayError(
+            f"{where}: repetitions is {repetitions} and there are {len(seeds)} seeds: give one for each at most."
+        )
     return seeds + [seeds[-1] + extra for extra in range(1, repetitions - len(seeds) + 1)]
 
 

@@ -140,7 +140,9 @@ def gc_settings(text: str) -> dict[str, str]:
             raise SpillwayError(f"--gc {text!r}: only d-choices takes a number; write --gc {name}.")
         return {"gc.policy": name}
     if not choices.isdecimal() or int(choices) < 1:
-        raise SpillwayError(f"--gc {text!r}: d-choices takes the number of erase blocks it compares, as in d-choices:10.")
+        raise SpillwayError(
+            f"--gc {text!r}: d-choices takes the number of erase blocks it compares, as in d-choices:10."
+        )
     return {"gc.policy": text}
 
 
@@ -164,7 +166,9 @@ def parse_workload(text: str) -> Workload:
     if name == "hotcold":
         space, slash, traffic = shares.partition("/")
         if not slash:
-            raise SpillwayError("--workload hotcold takes the hot share of space and of traffic, as in hotcold:0.1/0.9.")
+            raise SpillwayError(
+                "--workload hotcold takes the hot share of space and of traffic, as in hotcold:0.1/0.9."
+            )
         return Workload(
             name,
             {
@@ -185,12 +189,19 @@ def initial_request(work: WorkChoice, workload: Workload | None) -> dict[str, An
             raise SpillwayError("--initial and --state both say how the drive starts: give one of them.")
         if not work.state.is_file():
             raise SpillwayError(f"--state {work.state}: there is no such file; `spillway ssd precondition` makes one.")
-        return {"kind": "file", "fill": fill, "warmup_capacities": work.warmup or 0.0, "path": str(work.state.absolute())}
+        return {
+            "kind": "file",
+            "fill": fill,
+            "warmup_capacities": work.warmup or 0.0,
+            "path": str(work.state.absolute()),
+        }
     kind = work.initial or _default_initial(workload.name if workload else "randwrite", fill)
     if kind not in INITIAL_STATES:
         raise SpillwayError(f"--initial {kind!r} is none of {', '.join(INITIAL_STATES)}{nearest(kind, INITIAL_STATES)}")
     if kind != "trimmed" and fill == 0:
-        raise SpillwayError(f"--initial {kind} needs data on the drive, and --fill is 0: use --initial trimmed or a larger --fill.")
+        raise SpillwayError(
+            f"--initial {kind} needs data on the drive, and --fill is 0: use --initial trimmed or a larger --fill."
+        )
     warmup = work.warmup
     if warmup is None:
         warmup = HOTCOLD_WARMUP_CAPACITIES if workload and workload.name == "hotcold" else 0.0

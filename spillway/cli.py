@@ -1,0 +1,384 @@
+"""The `spillway` command: parses and prints; nothing else does."""
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+from spillway import __version__, simulate
+from spillway.errors import Interrupted, SpillwayError
+from spillway.native import Event, run_native
+from spillway.plan import load_plan
+from spillway.preset import presets
+from spillway.quantity import human_bytes
+from spillway.simulate import DriveChoice, WorkChoice
+
+Document = dict[str, Any]
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+out = Console(highlight=False)
+err = Console(stderr=True, highlight=False)
+
+
+def main() -> None:
+    """The entry point: a SpillwayError becomes one sentence and an exit code."""
+    try:
+        code = spillway.main(standalone_mode=False)
+        sys.exit(code if isinstance(code, int) else 0)
+    except SpillwayError as error:
+        _complain(str(error), error.exit_code)
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.ctx.get_help(), err=True)
+        sys.exit(2)
+    except click.ClickException as error:
+        _complain(error.format_message(), 2)
+    except (click.Abort, KeyboardInterrupt):
+        _complain("ended by Ctrl-C.", Interrupted.exit_code)
+    except BrokenPipeError:
+        sys.stderr.close()  # whoever read the output has seen enough
+        sys.exit(1)
+
+
+def _complain(sentence: str, code: int) -> None:
+    print(f"spillway: {sentence}", file=sys.stderr)
+    sys.exit(code)
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__, prog_name="spillway")
+def spillway() -> None:
+    """Log-structured key-value stores on flash: where writes stall, and what they cost the drive."""
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# spillway run, spillway report
+
+
+@spillway.command("run")
+@click.argument("plan", type=click.Path(path_type=Path))
+@click.option("--out", "directory", type=click.Path(path_type=Path), help="Run directory  [default: runs/PLAN-TIME]")
+@click.option(
+    "--set", "settings", multiple=True, metavar="KEY=VALUE", help="Override a key of the plan; may be repeated."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print summary.json and nothing else.")
+def run_command(plan: Path, directory: Path | None, settings: tuple[str, ...], as_json: bool) -> int:
+    """Run PLAN and leave a run directory with its report.
+
+    PLAN is a TOML file such as plans/quickstart.toml. Ctrl-C ends the run cleanly: what was measured until then is kept
+    in a run directory that says it is incomplete.
+    """
+    from spillway.run import execute
+
+    checked = load_plan(plan, settings)
+    place = directory or Path("runs") / f"{checked.name}-{datetime.now():%Y%m%d-%H%M%S}"
+    command = ["spillway", "run", str(plan), *(word for setting in settings for word in ("--set", setting))]
+    with _progress_bars() as watch:
+        finished = execute(checked, place, command, watch)
+    if as_json:
+        print(json.dumps(finished.summary, indent=2, ensure_ascii=False))
+    else:
+        _print_run(finished.summary)
+        out.print(f"\nRun directory  {place}\nReport         {place / 'report.html'}", soft_wrap=True)
+    if finished.failure:
+        print(f"spillway: {finished.failure}", file=sys.stderr)
+        return 1
+    return Interrupted.exit_code if finished.interrupted else 0
+
+
+@spillway.command("report")
+@click.argument("rundir", type=click.Path(path_type=Path))
+@click.option("--out", "target", type=click.Path(path_type=Path), help="The HTML file  [default: RUNDIR/report.html]")
+def report_command(rundir: Path, target: Path | None) -> None:
+    """Make the report of RUNDIR again: one HTML file that opens offline."""
+    from spillway.report import write_report
+
+    target = target or rundir / "report.html"
+    write_report(rundir, target)
+    out.print(f"Report  {target}", soft_wrap=True)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# spillway ssd …
+
+
+@spillway.group("ssd")
+def ssd() -> None:
+    """The drive model on its own, in virtual time."""
+
+
+def _drive_options(function: Function) -> Function:
+    path = click.Path(path_type=Path)
+    options = [
+        click.option("--preset", metavar="NAME", help="A drive by name; `spillway ssd presets` lists them."),
+        click.option("--preset-file", type=path, help="A drive as a TOML file."),
+        click.option("--channels", type=click.IntRange(1)),
+        click.option("--chips", type=click.IntRange(1), help="Chips on a channel."),
+        click.option("--dies", type=click.IntRange(1), help="Dies in a chip."),
+        click.option("--planes", type=click.IntRange(1), help="Planes in a die."),
+        click.option("--page-bytes", metavar="SIZE", help="A flash page  [explicit drive: 4KiB]"),
+        click.option("--mapping-unit", metavar="SIZE", help="What one mapping entry stands for."),
+        click.option("--pages-per-block", type=click.IntRange(1), help="Flash pages in an erase block."),
+        click.option("--capacity", metavar="SIZE", help="Logical capacity  [explicit drive: 4GiB]"),
+        click.option("--spare-factor", metavar="SHARE", help="(T-U)/T, such as 0.07."),
+        click.option("--op", metavar="SHARE", help="(T-U)/U, such as 0.28 or 28%."),
+        click.option("--gc", metavar="POLICY", help="greedy, fifo, d-choices:D or cost-benefit."),
+        click.option("--write-cache", metavar="SIZE", help="DRAM for data not yet programmed."),
+        click.option("--mapping-cache", metavar="SIZE", help="DRAM for mapping entries; 0: the whole map fits."),
+        click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Any other key of a preset."),
+    ]
+    for option in reversed(options):
+        function = option(function)
+    return function
+
+
+def _initial_options(function: Function) -> Function:
+    options = [
+        click.option(
+            "--initial", metavar="STATE", help="steady, sequential or trimmed  [default: as the workload needs]"
+        ),
+        click.option(
+            "--fill", default="1.0", show_default=True, metavar="SHARE", help="Share of the capacity that holds data."
+        ),
+        click.option("--warmup", type=float, metavar="X", help="Overwrite the filled range X times first."),
+        click.option("--seed", type=click.IntRange(0), default=1, show_default=True),
+        click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else."),
+    ]
+    for option in reversed(options):
+        function = option(function)
+    return function
+
+
+def _split(options: Document, kind: type[DriveChoice]) -> tuple[DriveChoice, Document]:
+    """The drive's flags, and the rest."""
+    names = set(kind.__dataclass_fields__)
+    return kind(**{k: v for k, v in options.items() if k in names}), {
+        k: v for k, v in options.items() if k not in names
+    }
+
+
+@ssd.command("simulate")
+@_drive_options
+@click.option(
+    "--workload",
+    default="randwrite",
+    show_default=True,
+    metavar="NAME",
+    help="randwrite, randread, seqwrite, seqread, mixed:R (share of reads) or hotcold:SPACE/TRAFFIC.",
+)
+@click.option("--bs", default="4KiB", show_default=True, metavar="SIZE", help="Bytes of a command.")
+@click.option("--iodepth", type=click.IntRange(1), default=32, show_default=True, help="Commands in flight.")
+@click.option("--writes", type=click.FloatRange(0, min_open=True), metavar="X", help="Write X capacities  [default: 1]")
+@click.option("--ios", type=click.IntRange(1), metavar="N", help="Or N commands  [default for reads: 200000]")
+@click.option("--range", "range_", metavar="SHARE", help="Share of the capacity that commands go to  [default: --fill]")
+@click.option("--state", type=click.Path(path_type=Path), help="Start from a file of `spillway ssd precondition`.")
+@_initial_options
+def ssd_simulate(seed: int, as_json: bool, range_: str | None, **options: Any) -> int:
+    """Run a synthetic workload on a drive and print what it did."""
+    drive, work = _split(options, DriveChoice)
+    request = simulate.simulate_request(drive, WorkChoice(range=range_, **work), seed)
+    with _progress_bars() as watch:
+        result = run_native("ssd-simulate", request, lambda event: watch(request["workload"]["name"], event))
+    _show(result, as_json, _simulation_table)
+    return 0 if result["complete"] else Interrupted.exit_code
+
+
+@ssd.command("precondition")
+@_drive_options
+@click.option("--out", "target", required=True, type=click.Path(path_type=Path), help="Where the state goes.")
+@_initial_options
+def ssd_precondition(seed: int, as_json: bool, target: Path, **options: Any) -> int:
+    """Bring a drive to its initial state and save it, for --state and for plans (initial.kind = "file")."""
+    drive, work = _split(options, DriveChoice)
+    request = simulate.precondition_request(drive, WorkChoice(**work), seed, target)
+    with _progress_bars() as watch:
+        result = run_native("ssd-precondition", request, lambda event: watch("precondition", event))
+    if as_json:
+        _print_json(result)
+    else:
+        out.print(f"State  {target}", soft_wrap=True)
+    return 0 if result["complete"] else Interrupted.exit_code
+
+
+@ssd.command("presets")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
+def ssd_presets(as_json: bool) -> None:
+    """List the drives that are known by name."""
+    found = presets()
+    if as_json:
+        print(json.dumps({preset.name: preset.summary for preset in found}, indent=2, ensure_ascii=False))
+        return
+    table = _plain_table()
+    for preset in found:
+        table.add_row(f"[bold]{preset.name}[/bold]", preset.summary)
+    out.print(table)
+
+
+@ssd.command("show")
+@click.argument("name", required=False)
+@_drive_options
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
+def ssd_show(name: str | None, as_json: bool, **options: Any) -> None:
+    """Show a drive with every key resolved. NAME is a preset's."""
+    if name is not None and options["preset"] is not None:
+        raise click.UsageError("NAME and --preset both name the drive: give one of them.")
+    options["preset"] = name or options["preset"]
+    result = run_native("ssd-show", {"drive": simulate.drive_request(DriveChoice(**options))})
+    _show(result, as_json, _drive_table)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Printing
+
+
+def _show(result: Document, as_json: bool, table: Callable[[Document], Table]) -> None:
+    if as_json:
+        _print_json(result)
+    else:
+        out.print(table(result))
+    if not result["complete"]:
+        err.print("Ended early; the figures are of the part that was done.")
+
+
+def _print_json(result: Document) -> None:
+    print(json.dumps({key: value for key, value in result.items() if key != "event"}, indent=2))
+
+
+def _plain_table() -> Table:
+    return Table(box=None, show_header=False, pad_edge=False, padding=(0, 3, 0, 0))
+
+
+def _simulation_table(result: Document) -> Table:
+    table = _plain_table()
+    nand = result["nand_bytes_programmed"]
+    total = sum(nand.values()) or 1
+    split = ", ".join(f"{cause} {bytes_ / total:.1%}" for cause, bytes_ in nand.items() if bytes_)
+    latency = result["latency_us"]
+    device = result["wa_device"]
+    rows = [
+        ("commands", f"{result['ios']:,} in {result['simulated_seconds']:.3f} s of the drive's time"),
+        ("rate", f"{result['iops']:,.0f} IOPS, {result['bandwidth_mb_s']:,.1f} MB/s"),
+        (
+            "latency (µs)",
+            "  ".join(
+                f"{name.replace('_', '.')} {latency[name]:,.1f}" for name in ("mean", "p50", "p99", "p99_9", "max")
+            ),
+        ),
+        ("wa_device", "–  (nothing was written)" if not device else f"{device:.3f}  ({split})"),
+        ("host", f"wrote {human_bytes(result['host_bytes_written'])}, read {human_bytes(result['host_bytes_read'])}"),
+        ("NAND programs", human_bytes(sum(nand.values()))),
+        ("erases", f"{result['erases']:,}"),
+        ("valid in GC victims", _number(result["gc_victim_valid_mean"], ".3f")),
+        ("unmapped reads", f"{result['unmapped_reads']:,}"),
+        ("cost", f"{result['cpu_seconds']:.2f} CPU-seconds, {human_bytes(result['peak_rss_bytes'])} of memory"),
+    ]
+    for name, value in rows:
+        table.add_row(f"[bold]{name}[/bold]", value)
+    return table
+
+
+def _drive_table(result: Document) -> Table:
+    table = _plain_table()
+    for section in ("drive", "layout"):
+        for key, value in _flat(result.get(section) or {}):
+            table.add_row(f"[bold]{key}[/bold]", str(value))
+    return table
+
+
+def _flat(document: Document, prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for key, value in document.items():
+        if isinstance(value, dict):
+            yield from _flat(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}", value
+
+
+def _print_run(summary: Document) -> None:
+    for name, arm in summary["arms"].items():
+        table = _plain_table()
+        latency, stalls = arm["latency_us"], arm["stalls"]
+        causes = ", ".join(f"{cause} {seconds:.1f} s" for cause, seconds in _stall_seconds(stalls).items())
+        rows = [
+            (
+                "throughput",
+                f"{_number(arm['throughput_ops_s'], ',.0f')} operations/s, {_number(arm['user_mb_s'], ',.1f')} MB/s of user data",
+            ),
+            (
+                "latency (µs)",
+                "  ".join(f"{key.replace('_', '.')} {_number(value, ',.1f')}" for key, value in latency.items()),
+            ),
+            (
+                "write amplification",
+                f"{_number(arm['wa_total'], '.2f')} = wa_app {_number(arm['wa_app'], '.2f')} × wa_device {_number(arm['wa_device'], '.2f')}",
+            ),
+            ("space amplification", _number(arm["space_amplification"], ".2f")),
+            ("stalls", f"{stalls['count']} for {stalls['seconds']:.1f} s" + (f" ({causes})" if causes else "")),
+            ("standing", arm["standing"]["words"]),
+        ]
+        out.print(f"\n[bold]{name}[/bold]")
+        for key, value in rows:
+            table.add_row(key, value)
+        out.print(table)
+
+
+def _stall_seconds(stalls: Document) -> dict[str, float]:
+    """Seconds by cause, whether the causes carry seconds or {count, seconds}."""
+    seconds = {
+        cause: value["seconds"] if isinstance(value, dict) else value for cause, value in stalls["by_cause"].items()
+    }
+    return {cause: value for cause, value in seconds.items() if value}
+
+
+def _number(value: float | None, form: str) -> str:
+    return "–" if value is None else format(value, form)
+
+
+@contextmanager
+def _progress_bars() -> Iterator[Callable[[str, Event], None]]:
+    """Bars on standard error where that is a terminal; yields what feeds them."""
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=32),
+        TextColumn("{task.fields[amount]}"),
+        TextColumn("{task.fields[rate]}"),
+        TimeRemainingColumn(compact=True),
+    )
+    with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as bars:
+        tasks: dict[tuple[str, str], TaskID] = {}
+
+        def watch(label: str, event: Event) -> None:
+            if event["event"] != "progress":
+                return
+            key = (label, str(event["phase"]))
+            if key not in tasks:
+                tasks[key] = bars.add_task(" · ".join(dict.fromkeys(key)), total=None, amount="", rate="")
+            rate = event.get("rate_per_s")
+            unit = event["unit"]
+            bars.update(
+                tasks[key],
+                completed=event["done"],
+                total=event["total"],
+                amount=_amount(event["done"], event["total"], unit),
+                rate="" if not rate or unit == "seconds" else f"{_amount(rate, None, unit)}/s",
+            )
+
+        yield watch
+
+
+def _amount(done: float, total: float | None, unit: str) -> str:
+    def one(value: float) -> str:
+        return human_bytes(value) if unit == "bytes" else f"{value:,.0f}"
+
+    text = one(done) if total is None else f"{one(done)} of {one(total)}"
+    return text if unit == "bytes" else f"{text} {'s' if unit == 'seconds' else unit}"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,223 @@
+"""The charts of a report. Each function takes columns and returns a figure; what they show is decided in panels.py."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from bokeh.models import (
+    BoxZoomTool,
+    ColumnDataSource,
+    CrosshairTool,
+    CustomJSTickFormatter,
+    DataRange1d,
+    FactorRange,
+    HoverTool,
+    NumeralTickFormatter,
+    PanTool,
+    Range1d,
+    ResetTool,
+    Span,
+)
+from bokeh.plotting import figure
+
+from spillway.report.series import Columns, Stall
+from spillway.report.style import FONT, INK, MUTED, RULE, STALL_WORDS, STALLS
+
+Figure = Any
+
+TIME = "seconds since the start"
+
+DELAYED_ALPHA, STOPPED_ALPHA = 0.20, 0.42
+FULL_HEIGHT, HALF_HEIGHT, TALL = 210, 220, 330
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line of a chart: a column, its name for people, its colour and how it is drawn."""
+
+    column: str
+    label: str
+    colour: str
+    width: float = 1.6
+    dash: str = "solid"
+    alpha: float = 1.0
+
+
+class Clock:
+    """The time axis that all charts of a report share: zoom one and all follow."""
+
+    def __init__(self, seconds: float) -> None:
+        """Shows the first ``seconds``."""
+        self.range = Range1d(0, max(seconds, 0.1), bounds=(0, max(seconds, 0.1)))
+        self.cursor = Span(dimension="height", line_color=MUTED, line_alpha=0.5, line_width=1)
+
+    def chart(self, unit: str, *, height: int = FULL_HEIGHT, log: bool = False, top: float | None = None) -> Figure:
+        """An empty chart over time; ``unit`` names the y axis."""
+        y_range = DataRange1d(only_visible=True) if log else DataRange1d(start=0, range_padding=0.08, end=top)
+        plot = _figure(unit, height, self.range, y_range, "log" if log else "linear")
+        plot.add_tools(CrosshairTool(overlay=self.cursor))
+        plot.xaxis.axis_label = TIME
+        return plot
+
+
+def _figure(unit: str, height: int, x_range: Any, y_range: Any, y_axis_type: str = "linear") -> Figure:
+    plot = figure(
+        height=height,
+        sizing_mode="stretch_width",
+        x_range=x_range,
+        y_range=y_range,
+        y_axis_type=y_axis_type,
+        tools=[],
+        background_fill_color=None,
+        border_fill_color=None,
+        outline_line_color=None,
+        min_border_left=62,
+        min_border_right=12,
+    )
+    zoom = BoxZoomTool(dimensions="width")
+    plot.add_tools(zoom, PanTool(dimensions="width"), ResetTool())
+    plot.toolbar.active_drag = zoom
+    plot.toolbar.logo = None
+    plot.toolbar.autohide = True
+    plot.yaxis.axis_label = unit
+    for axis in plot.axis:
+        axis.axis_line_color = RULE
+        axis.major_tick_line_color = RULE
+        axis.minor_tick_line_color = None
+        axis.major_label_text_font = axis.axis_label_text_font = FONT
+        axis.major_label_text_font_size = axis.axis_label_text_font_size = "11px"
+        axis.major_label_text_color = axis.axis_label_text_color = MUTED
+        axis.axis_label_text_font_style = "normal"
+        axis.axis_label_standoff = 8
+    plot.xgrid.grid_line_color = None
+    plot.ygrid.grid_line_color = RULE
+    if y_axis_type == "log":
+        plot.yaxis.formatter = CustomJSTickFormatter(
+            code="return tick >= 1e6 ? (tick / 1e6) + ' M' : tick >= 1e3 ? (tick / 1e3) + ' k' : String(tick)"
+        )
+    elif not isinstance(y_range, FactorRange):
+        plot.yaxis.formatter = NumeralTickFormatter(format="0,0.[00]")
+    return plot
+
+
+def lines(plot: Figure, columns: Columns, drawn: Sequence[Line], form: str = "0,0.[00]", unit: str = "") -> Figure:
+    """Lines of one set of columns, with one tooltip for all of them."""
+    source = ColumnDataSource(_plain(columns))
+    renderers = [
+        plot.line(
+            "t",
+            line.column,
+            source=source,
+            line_color=line.colour,
+            line_width=line.width,
+            line_dash=line.dash,
+            line_alpha=line.alpha,
+            line_join="round",
+        )
+        for line in drawn
+    ]
+    _hover(plot, renderers[0], [(line.label, line.column) for line in drawn], form, unit)
+    return plot
+
+
+def steps(plot: Figure, columns: Columns, drawn: Sequence[Line], form: str = "0,0", unit: str = "") -> Figure:
+    """Like ``lines``, for counts that jump."""
+    source = ColumnDataSource(_plain(columns))
+    for line in drawn:
+        plot.step("t", line.column, source=source, mode="center", line_color=line.colour, line_width=line.width)
+    # A step has no hit test of its own; an invisible line carries the tooltip.
+    carrier = plot.line("t", drawn[0].column, source=source, line_alpha=0)
+    _hover(plot, carrier, [(line.label, line.column) for line in drawn], form, unit)
+    return plot
+
+
+def stacked(plot: Figure, columns: Columns, drawn: Sequence[Line], unit: str) -> Figure:
+    """Areas on top of each other, the first at the bottom."""
+    plain = _plain(columns)
+    plain = {name: [0.0 if value is None else value for value in values] for name, values in plain.items()}
+    source = ColumnDataSource(plain)
+    names = [line.column for line in drawn]
+    plot.varea_stack(names, x="t", color=[line.colour for line in drawn], source=source, fill_alpha=0.85)
+    carrier = plot.line("t", names[0], source=source, line_alpha=0)
+    _hover(plot, carrier, [(line.label, line.column) for line in drawn], "0,0.0", unit)
+    return plot
+
+
+def _hover(plot: Figure, renderer: Any, named: Iterable[tuple[str, str]], form: str, unit: str) -> None:
+    tooltips = [("at", "@t{0,0.0} s"), *((label, f"@{column}{{{form}}} {unit}".strip()) for label, column in named)]
+    plot.add_tools(HoverTool(renderers=[renderer], mode="vline", tooltips=tooltips, line_policy="nearest"))
+
+
+def shade(plot: Figure, spans: Sequence[Stall], strength: float = 1.0) -> Figure:
+    """Stalls as vertical bands in the colour of their cause; a stopped writer is darker than a delayed one."""
+    if not spans:
+        return plot
+    source = ColumnDataSource(
+        {
+            "x0": [span.start_s for span in spans],
+            "x1": [span.end_s for span in spans],
+            "colour": [STALLS.get(span.cause, MUTED) for span in spans],
+            "alpha": [strength * (STOPPED_ALPHA if span.state == "stopped" else DELAYED_ALPHA) for span in spans],
+        }
+    )
+    plot.vstrip(
+        x0="x0", x1="x1", fill_color="colour", fill_alpha="alpha", line_color=None, source=source, level="underlay"
+    )
+    return plot
+
+
+def stall_rows(clock: Clock, arms: Sequence[tuple[str, Sequence[Stall]]]) -> Figure:
+    """One row for each arm with its stalls: who was held back when."""
+    names = [name for name, _ in reversed(arms)]
+    plot = _figure("", 70 + 34 * len(arms), clock.range, FactorRange(factors=names))
+    plot.add_tools(CrosshairTool(overlay=clock.cursor))
+    plot.ygrid.grid_line_color = None
+    plot.yaxis.major_label_text_color = INK
+    plot.xaxis.axis_label = TIME
+    flat = [(name, span) for name, spans in arms for span in spans]
+    source = ColumnDataSource(
+        {
+            "arm": [name for name, _ in flat],
+            "x0": [span.start_s for _, span in flat],
+            "x1": [span.end_s for _, span in flat],
+            "seconds": [span.end_s - span.start_s for _, span in flat],
+            "state": [span.state for _, span in flat],
+            "cause": [STALL_WORDS.get(span.cause, span.cause) for _, span in flat],
+            "colour": [STALLS.get(span.cause, MUTED) for _, span in flat],
+            "alpha": [0.95 if span.state == "stopped" else 0.5 for _, span in flat],
+        }
+    )
+    bars = plot.hbar(
+        y="arm",
+        left="x0",
+        right="x1",
+        height=0.62,
+        fill_color="colour",
+        fill_alpha="alpha",
+        line_color=None,
+        source=source,
+    )
+    plot.add_tools(HoverTool(renderers=[bars], tooltips=[("@state", "@cause, @seconds{0.00} s from @x0{0.00} s")]))
+    return plot
+
+
+def cdf(label: str, curves: Sequence[tuple[Columns, Line]]) -> Figure:
+    """Cumulative distributions; ``label`` names what is distributed, in %."""
+    plot = _figure("share of time (%)", HALF_HEIGHT + 30, Range1d(0, 100), Range1d(0, 101))
+    plot.xaxis.axis_label = label
+    for columns, line in curves:
+        if not columns["x"]:
+            continue
+        source = ColumnDataSource(_plain(columns))
+        plot.step(
+            "x", "y", source=source, mode="after", line_color=line.colour, line_width=line.width, line_dash=line.dash
+        )
+        carrier = plot.line("x", "y", source=source, line_alpha=0)
+        tooltip = (line.label, "@y{0.0} % of the time at most @x{0.0} % busy")
+        plot.add_tools(HoverTool(renderers=[carrier], mode="vline", tooltips=[tooltip]))
+    return plot
+
+
+def _plain(columns: Columns) -> dict[str, list[float]]:
+    """Missing values as NaN, which the charts leave out."""
+    return {name: [float("nan") if value is None else value for value in values] for name, values in columns.items()}

@@ -1,0 +1,75 @@
+"""Puts a report together: words, figures, template, and everything a browser needs inside one file."""
+
+import json
+import tomllib
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from bokeh.embed import components
+from bokeh.resources import Resources
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from spillway.report import words
+from spillway.report.charts import Clock
+from spillway.report.panels import Panel, arm_panels, comparison_panels
+from spillway.rundir import ArmRecord, RunRecord, read_run, write_text
+
+
+def write_report(rundir: Path, target: Path) -> None:
+    """Reads the run directory ``rundir`` and writes its report to ``target``, whole or not at all."""
+    write_text(target, render(read_run(rundir)))
+
+
+def render(run: RunRecord) -> str:
+    """The report as HTML."""
+    plan = tomllib.loads(run.plan_toml)
+    seconds = max((arm.rows[-1]["t_s"] for arm in run.arms if arm.rows), default=1.0)
+    clock = Clock(seconds)
+    sections = [_Section(index, arm, arm_panels(arm, clock)) for index, arm in enumerate(run.arms)]
+    compared = comparison_panels(run.arms, clock)
+    figures = {f"compare-{panel.key}": panel.figure for panel in compared}
+    figures |= {f"{s.key}-{panel.key}": panel.figure for s in sections for panel in s.panels}
+    script, divs = components(figures) if figures else ("", {})
+    environment = Environment(
+        loader=PackageLoader("spillway.report", "templates"),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=StrictUndefined,
+    )
+    return environment.get_template("report.html.jinja").render(
+        run=run,
+        plan=plan,
+        headline=words.headline(run, plan),
+        sections=sections,
+        compared=compared,
+        comparison=words.comparison(run.arms) if len(run.arms) > 1 else [],
+        key_figures=words.key_figures,
+        idle_drive=words.idle_drive,
+        divs={key: Markup(div) for key, div in divs.items()},
+        script=Markup(script),
+        library=Markup(_library()) if figures else "",
+        style=Markup(_style()),
+        manifest_json=json.dumps(run.manifest, indent=2, ensure_ascii=False),
+    )
+
+
+class _Section:
+    """One arm's part of the page."""
+
+    def __init__(self, index: int, arm: ArmRecord, panels: list[Panel]) -> None:
+        self.key = f"arm{index}"
+        self.arm = arm
+        self.panels = panels
+        self.standing: dict[str, Any] = arm.summary["standing"]
+
+
+def _library() -> str:
+    """The chart library, inline; of its parts only the one that draws."""
+    return Resources(mode="inline", components=["bokeh"], log_level="warn").render_js()
+
+
+def _style() -> str:
+    return resources.files("spillway.report").joinpath("templates/report.css").read_text(encoding="utf-8")

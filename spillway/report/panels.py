@@ -1,0 +1,321 @@
+"""Which charts a report has, and what each says: a title, a caption that names the unit, and a legend."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from spillway.report import charts, series, style
+from spillway.report.charts import Clock, Figure, Line
+from spillway.report.words import idle_drive, number, short_standing, stall_seconds_by_cause
+from spillway.rundir import ArmRecord
+from spillway.samples import HOST_CAUSES, NAND_CAUSES, Row, measured
+
+Document = dict[str, Any]
+
+INTERVAL_RATIO_S = 5.0  # shorter spans hold too few flushes for their write amplification to mean much. Source: guess
+
+
+@dataclass(frozen=True)
+class Mark:
+    """An entry of a legend. ``kind``: line, faint, dash, area or band."""
+
+    label: str
+    colour: str
+    kind: str = "line"
+
+
+@dataclass(frozen=True)
+class Panel:
+    """A figure with its words. ``wide`` panels take the page's width, the others half of it."""
+
+    key: str
+    title: str
+    caption: str
+    figure: Figure
+    legend: list[Mark] = field(default_factory=list)
+    wide: bool = True
+    standing: str = ""
+
+
+def stall_marks(arms: Sequence[ArmRecord]) -> list[Mark]:
+    """Legend entries for the causes of stall that occur."""
+    causes = {cause for arm in arms for cause in stall_seconds_by_cause(arm.summary)}
+    causes |= {stall["cause"] for arm in arms for stall in arm.stalls}
+    return [Mark(f"stall: {style.STALL_WORDS[c]}", colour, "band") for c, colour in style.STALLS.items() if c in causes]
+
+
+def arm_panels(arm: ArmRecord, clock: Clock) -> list[Panel]:
+    """Every panel of one arm that it has data for, in the order of the story."""
+    if not arm.rows:
+        return []
+    spans = series.stall_spans(arm.stalls, arm.rows)
+    panels = [_throughput(arm, clock, spans), *_latencies(arm, clock, spans)]
+    if arm.rows[0].get("host_bytes_written") is not None:
+        panels += _drive(arm, clock, spans)
+    panels += _space_and_engine(arm, clock, spans)
+    standing = short_standing(arm)
+    return [_with_standing(panel, standing) for panel in panels]
+
+
+def _with_standing(panel: Panel, standing: str) -> Panel:
+    return Panel(panel.key, panel.title, panel.caption, panel.figure, panel.legend, panel.wide, standing)
+
+
+def _throughput(arm: ArmRecord, clock: Clock, spans: Sequence[series.Stall]) -> Panel:
+    rows = arm.rows
+    span = series.coarse_span_s(rows)
+    plot = charts.shade(clock.chart("thousand operations/s", height=charts.TALL), spans)
+    legend = []
+    if min(row["dt_s"] for row in rows) < span * 0.75:
+        faint = _throughput_columns(series.fine(rows))
+        charts.lines(plot, faint, [Line("rate", "in the interval", style.GREY, 0.8, alpha=0.6)], unit="k/s")
+        legend.append(Mark("each sample", style.GREY, "faint"))
+        plot.tools = [tool for tool in plot.tools if not hasattr(tool, "tooltips")]
+    bold = _throughput_columns(series.gathered(rows, span))
+    charts.lines(plot, bold, [Line("rate", "operations", style.INK, 2.0)], unit="k/s")
+    per = "each second" if span == 1 else f"each {span:g} s"
+    caption = f"Operations finished {per}, in thousands a second. Bands are stalls, by cause; darker where writers were stopped."
+    return Panel(
+        "throughput", "Throughput and stalls", caption, plot, [Mark(per, style.INK), *legend, *stall_marks([arm])]
+    )
+
+
+def _throughput_columns(groups: Sequence[Sequence[Row]]) -> series.Columns:
+    columns = series.rates(groups, ("reads", "writes"), 1e3)
+    columns["rate"] = [(r or 0) + (w or 0) for r, w in zip(columns["reads"], columns["writes"], strict=True)]
+    return columns
+
+
+def _latencies(arm: ArmRecord, clock: Clock, spans: Sequence[series.Stall]) -> list[Panel]:
+    drawn = [
+        ("p50", "median", style.BLUE),
+        ("p99", "p99", style.ORANGE),
+        ("p99_9", "p99.9", "#b23a6f"),
+        ("max", "max", style.GREY),
+    ]
+    panels = []
+    for kind in ("write", "read"):
+        columns = series.largest(series.fine(arm.rows), [f"{kind}_latency_{name}_us" for name, _, _ in drawn])
+        # A logarithmic axis has no place for 0.
+        columns = {name: [v or None for v in values] if name != "t" else values for name, values in columns.items()}
+        if not any(value is not None for value in columns[f"{kind}_latency_p50_us"]):
+            continue
+        plot = charts.shade(clock.chart("microseconds", height=250, log=True), spans, 0.5)
+        entries = [Line(f"{kind}_latency_{name}_us", label, colour, 1.2) for name, label, colour in reversed(drawn)]
+        charts.lines(plot, columns, entries, "0,0.0", "µs")
+        latency = arm.result.get(f"{kind}_latency_us") or arm.summary["latency_us"]
+        overall = f"Over the whole run: median {number(latency.get('p50'))}, p99 {number(latency.get('p99'))} µs."
+        caption = f"Latency of {kind}s in each sample, in microseconds on a logarithmic scale. {overall}"
+        legend = [Mark(label, colour) for _, label, colour in drawn]
+        panels.append(Panel(f"{kind}-latency", f"{kind.capitalize()} latency", caption, plot, legend))
+    return panels
+
+
+def _drive(arm: ArmRecord, clock: Clock, spans: Sequence[series.Stall]) -> list[Panel]:
+    rows = arm.rows
+    seconds = series.gathered(rows, series.coarse_span_s(rows))
+    panels = [_bandwidth(clock, spans, seconds), _utilisation(arm, clock, spans, seconds)]
+    panels += _cdfs(arm)
+    panels += _ratios(arm, clock)
+    panels += _bytes_by_cause(arm, clock, seconds)
+    return panels
+
+
+def _bandwidth(clock: Clock, spans: Sequence[series.Stall], groups: Sequence[Sequence[Row]]) -> Panel:
+    nand = [f"nand_bytes_programmed_{cause}" for cause in NAND_CAUSES]
+    columns = series.rates(groups, ["host_bytes_written", "host_bytes_read", *nand], 1e6)
+    columns["nand"] = [_sum(values) for values in zip(*(columns.pop(name) for name in nand), strict=True)]
+    drawn = [
+        Line("host_bytes_written", "host writes", style.BLUE, 1.8),
+        Line("host_bytes_read", "host reads", style.GREEN),
+        Line("nand", "NAND programs", style.ORANGE),
+    ]
+    plot = charts.lines(charts.shade(clock.chart("MB/s"), spans, 0.5), columns, drawn, "0,0.0", "MB/s")
+    caption = "What crosses the drive's door in each direction, and what is programmed into flash behind it, in MB/s."
+    return Panel("bandwidth", "Drive bandwidth", caption, plot, [Mark(line.label, line.colour) for line in drawn])
+
+
+def _sum(values: Sequence[float | None]) -> float | None:
+    return None if None in values else sum(value for value in values if value is not None)
+
+
+def _utilisation(arm: ArmRecord, clock: Clock, spans: Sequence[series.Stall], groups: Sequence[Sequence[Row]]) -> Panel:
+    names = ("die_busy", "channel_busy", "link_write_utilisation", "link_read_utilisation")
+    columns = series.means(groups, names, 100.0)
+    drawn = [
+        Line("die_busy", "flash dies", style.ORANGE, 1.8),
+        Line("channel_busy", "channels", style.VIOLET),
+        Line("link_write_utilisation", "host link, writes", style.BLUE),
+        Line("link_read_utilisation", "host link, reads", style.GREEN),
+    ]
+    plot = charts.lines(charts.shade(clock.chart("% of capability", top=102), spans, 0.5), columns, drawn, "0.0", "%")
+    caption = f"How much of each part of the drive is in use, in % of its time or bandwidth. {idle_drive(arm)}"
+    return Panel("utilisation", "Drive utilisation", caption, plot, [Mark(line.label, line.colour) for line in drawn])
+
+
+def _cdfs(arm: ArmRecord) -> list[Panel]:
+    rows = measured(arm.rows)
+    panels = []
+    for key, title, of in (
+        ("cdf-dies", "Flash dies, during stalls and outside", series.die_busy),
+        ("cdf-link", "Host link, during stalls and outside", series.link_utilisation),
+    ):
+        during, outside = series.split_cdf(rows, of)
+        curves = [
+            (during, Line("y", "during stalls", style.STALLS["l0"], 2.2)),
+            (outside, Line("y", "outside", style.INK, 1.6, "dashed")),
+        ]
+        part = "flash dies' time" if key == "cdf-dies" else "host link's bandwidth (its busier direction)"
+        plot = charts.cdf("utilisation (%)", curves)
+        none = "" if during["x"] else " There was no stall."
+        caption = (
+            f"Share of time at or below a utilisation, in % of the {part}; a curve on the left is an idle drive.{none}"
+        )
+        legend = [Mark("during stalls", style.STALLS["l0"]), Mark("outside of stalls", style.INK, "dash")]
+        panels.append(Panel(key, title, caption, plot, legend, wide=False))
+    return panels
+
+
+def _ratios(arm: ArmRecord, clock: Clock) -> list[Panel]:
+    rows = measured(arm.rows)
+    drawn = [
+        Line("wa_total", "wa_total", style.INK, 2.0),
+        Line("wa_app", "wa_app", style.BLUE),
+        Line("wa_device", "wa_device", style.ORANGE),
+    ]
+    legend = [Mark(line.label, line.colour) for line in drawn]
+    span = series.coarse_span_s(rows, INTERVAL_RATIO_S) if rows else INTERVAL_RATIO_S
+    groups, fine = series.gathered(rows, span), series.gathered(rows, series.coarse_span_s(rows))
+    panels = []
+    for key, title, columns, caption in (
+        (
+            "wa-cumulative",
+            "Write amplification so far",
+            series.ratios_over_time(fine, cumulative=True),
+            "From the start of the measured phases to each moment: a ratio of bytes, without unit.",
+        ),
+        (
+            "wa-interval",
+            f"Write amplification of each {span:g} s",
+            series.ratios_over_time(groups, cumulative=False),
+            "wa_app = host / user bytes, wa_device = NAND / host bytes, wa_total = their product; no unit.",
+        ),
+    ):
+        plot = charts.lines(clock.chart("×", height=charts.HALF_HEIGHT), columns, drawn, "0.00", "×")
+        panels.append(Panel(key, title, caption, plot, legend, wide=False))
+    return panels
+
+
+def _bytes_by_cause(arm: ArmRecord, clock: Clock, groups: Sequence[Sequence[Row]]) -> list[Panel]:
+    panels = []
+    for key, title, prefix, causes, colours in (
+        ("nand", "NAND bytes by cause", "nand_bytes_programmed", NAND_CAUSES, style.NAND),
+        ("host", "Host bytes by cause", "host_bytes_written", HOST_CAUSES, style.HOST),
+    ):
+        names = [f"{prefix}_{cause}" for cause in causes]
+        columns = series.rates(groups, names, 1e6)
+        used = [(c, n) for c, n in zip(causes, names, strict=True) if any(columns[n])]
+        if not used:
+            continue
+        drawn = [Line(name, cause, colours[cause]) for cause, name in used]
+        plot = charts.stacked(clock.chart("MB/s", height=charts.HALF_HEIGHT), columns, drawn, "MB/s")
+        whole = sum(series.total(arm.rows, name) or 0 for _, name in used)
+        shares = ", ".join(f"{cause} {(series.total(arm.rows, name) or 0) / whole:.0%}" for cause, name in used)
+        what = "Programmed into flash" if key == "nand" else "Written by the engine"
+        caption = f"{what}, in MB/s, by what caused it. In all: {shares}."
+        panels.append(Panel(key, title, caption, plot, [Mark(c, colours[c], "area") for c, _ in used], wide=False))
+    return panels
+
+
+def _space_and_engine(arm: ArmRecord, clock: Clock, spans: Sequence[series.Stall]) -> list[Panel]:
+    groups = series.fine(arm.rows)
+    panels = [_space(arm, clock, groups)]
+    if arm.rows[0].get("l0_files") is None:
+        return panels
+    counts = [
+        Line("l0_files", "L0 files", style.STALLS["l0"], 1.6),
+        Line("immutable_memtables", "immutable memtables", style.STALLS["memtable"]),
+    ]
+    plot = charts.steps(
+        charts.shade(clock.chart("files, memtables", height=charts.HALF_HEIGHT), spans, 0.4),
+        series.largest(groups, [line.column for line in counts]),
+        counts,
+    )
+    caption = (
+        "L0 files and memtables waiting to be flushed, as counts at each sample. Their limits are what stalls writers."
+    )
+    panels.append(
+        Panel(
+            "l0",
+            "L0 files and memtables",
+            caption,
+            plot,
+            [Mark(line.label, line.colour) for line in counts],
+            wide=False,
+        )
+    )
+    pending = [
+        Line("pending_compaction_bytes", "pending compaction", style.STALLS["pending_compaction_bytes"], 1.8),
+        Line("memtable_bytes", "memtables", style.STALLS["memtable"]),
+    ]
+    columns = _scaled(series.largest(groups, [line.column for line in pending]), 2**20)
+    plot = charts.lines(
+        charts.shade(clock.chart("MiB", height=charts.HALF_HEIGHT), spans, 0.4), columns, pending, "0,0.0", "MiB"
+    )
+    caption = "Bytes that compaction owes and bytes in memtables, in MiB."
+    panels.append(
+        Panel(
+            "pending", "Compaction debt", caption, plot, [Mark(line.label, line.colour) for line in pending], wide=False
+        )
+    )
+    panels.append(_processor(arm, clock))
+    return panels
+
+
+def _space(arm: ArmRecord, clock: Clock, groups: Sequence[Sequence[Row]]) -> Panel:
+    drawn = [Line("space_bytes", "held on the drive", style.BLUE, 1.8)]
+    if arm.rows[0].get("live_bytes") is not None:
+        drawn.append(Line("live_bytes", "in live files of the engine", style.GREEN))
+    columns = _scaled(series.largest(groups, [line.column for line in drawn]), 2**20)
+    plot = charts.lines(clock.chart("MiB", height=charts.HALF_HEIGHT), columns, drawn, "0,0", "MiB")
+    live = arm.summary.get("live_user_bytes")
+    caption = "Bytes held, in MiB."
+    if live:
+        caption += f" At the end {live / 2**20:,.0f} MiB of them were live user data: × {number(arm.summary['space_amplification'])}."
+    return Panel("space", "Space", caption, plot, [Mark(line.label, line.colour) for line in drawn], wide=False)
+
+
+def _processor(arm: ArmRecord, clock: Clock) -> Panel:
+    groups = series.gathered(arm.rows, series.coarse_span_s(arm.rows))
+    columns = series.rates(groups, ["cpu_s"], 1.0)
+    columns |= {"running": series.means(groups, ["running_compactions"])["running_compactions"]}
+    drawn = [Line("cpu_s", "cores in use", style.INK, 1.6), Line("running", "compactions running", style.ORANGE, 1.2)]
+    plot = charts.lines(clock.chart("cores, compactions", height=charts.HALF_HEIGHT), columns, drawn, "0.00")
+    caption = "Processor cores that the whole process used (engine, load and drive model), and compactions at work, as counts."
+    return Panel("processor", "Processor", caption, plot, [Mark(line.label, line.colour) for line in drawn], wide=False)
+
+
+def _scaled(columns: series.Columns, by: float) -> series.Columns:
+    return {n: values if n == "t" else [None if v is None else v / by for v in values] for n, values in columns.items()}
+
+
+def comparison_panels(arms: Sequence[ArmRecord], clock: Clock) -> list[Panel]:
+    """What sets several arms side by side: throughput overlaid, and a row of stalls for each."""
+    shown = [arm for arm in arms if arm.rows]
+    if len(shown) < 2:
+        return []
+    plot = clock.chart("thousand operations/s", height=charts.TALL)
+    marks = []
+    for index, arm in enumerate(shown):
+        colour = style.ARMS[index % len(style.ARMS)]
+        columns = _throughput_columns(series.gathered(arm.rows, series.coarse_span_s(arm.rows)))
+        charts.lines(plot, columns, [Line("rate", arm.name, colour, 1.8)], unit="k/s")
+        marks.append(Mark(arm.name, colour))
+    standing = " | ".join(f"{arm.name}: {short_standing(arm)}" for arm in shown)
+    throughput = "Operations finished each second, in thousands a second, one line for each arm."
+    rows = charts.stall_rows(clock, [(arm.name, series.stall_spans(arm.stalls, arm.rows)) for arm in shown])
+    stalls = "When each arm held its writers back, over seconds of its own run; full colour where writers were stopped."
+    return [
+        Panel("compare-throughput", "Throughput of the arms", throughput, plot, marks, standing=standing),
+        Panel("compare-stalls", "Stalls of the arms", stalls, rows, stall_marks(shown), standing=standing),
+    ]

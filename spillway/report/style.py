@@ -1,0 +1,32 @@
+"""The colours of the report, in one place, so that a thing has one colour on every chart."""
+
+INK = "#1b2430"
+MUTED = "#66707c"
+RULE = "#dfe3e8"
+BLUE = "#2a5d9c"
+ORANGE = "#c26a2d"
+GREEN = "#4d8b57"
+GREY = "#8d96a1"
+VIOLET = "#7a5aa6"
+TEAL = "#2b8a8a"
+
+STALLS = {"memtable": "#e3a008", "l0": "#d6455d", "pending_compaction_bytes": "#8558b5"}
+STALL_WORDS = {
+    "memtable": "memtables full",
+    "l0": "too many L0 files",
+    "pending_compaction_bytes": "pending compaction bytes",
+}
+NAND = {"host": BLUE, "gc": ORANGE, "mapping": GREEN, "wear": GREY}
+HOST = {
+    "wal": TEAL,
+    "flush": BLUE,
+    "compaction": ORANGE,
+    "blob": GREEN,
+    "manifest": VIOLET,
+    "checkpoint": "#b08968",
+    "user": INK,
+    "other": GREY,
+}
+ARMS = (BLUE, ORANGE, GREEN, VIOLET, TEAL, "#b23a6f", GREY)
+
+FONT = "system-ui, -apple-system, 'Segoe UI', 'Helvetica Neue', Arial, sans-serif"

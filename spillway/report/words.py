@@ -1,0 +1,215 @@
+"""What a report says in words: the headline, the key figures and the short standing under every figure."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from spillway.quantity import human_bytes
+from spillway.report.series import die_busy, link_utilisation, mean_during
+from spillway.report.style import STALL_WORDS
+from spillway.rundir import ArmRecord, RunRecord
+from spillway.samples import measured
+
+Document = dict[str, Any]
+
+NOTHING = "–"
+ENGINES = {"rocksdb": "RocksDB", "leveldb": "LevelDB", "wiredtiger": "WiredTiger"}
+
+
+@dataclass(frozen=True)
+class KeyFigure:
+    """A number on the first screen: what it is, the number, its unit and a remark."""
+
+    label: str
+    value: str
+    unit: str
+    remark: str = ""
+
+
+def number(value: float | None, decimals: int | None = None) -> str:
+    """Three significant digits or so, with thousands separated; a dash for what is not known."""
+    if value is None:
+        return NOTHING
+    if decimals is None:
+        decimals = 0 if abs(value) >= 100 else 1 if abs(value) >= 10 else 2
+    return f"{value:,.{decimals}f}"
+
+
+def micros(value: float | None) -> str:
+    """A latency in the unit that suits it."""
+    if value is None:
+        return NOTHING
+    if value >= 1e6:
+        return f"{number(value / 1e6)} s"
+    return f"{number(value / 1e3)} ms" if value >= 1e3 else f"{number(value)} µs"
+
+
+def stall_seconds_by_cause(summary: Document) -> dict[str, float]:
+    """Seconds of stall by cause, the longest first; causes carry seconds, or {count, seconds}."""
+    causes = (summary.get("stalls") or {}).get("by_cause") or {}
+    seconds = {
+        cause: value.get("seconds", 0.0) if isinstance(value, dict) else value for cause, value in causes.items()
+    }
+    return dict(sorted(((c, s) for c, s in seconds.items() if s), key=lambda item: -item[1]))
+
+
+def engine_name(plan: Document) -> str:
+    """The engine's name as its makers write it."""
+    name = str((plan.get("engine") or {}).get("name", "the store"))
+    return ENGINES.get(name, name)
+
+
+def headline(run: RunRecord, plan: Document) -> str:
+    """The run in one or two sentences."""
+    if not run.arms:
+        return "This run was ended before it measured anything."
+    if run.manifest.get("failure"):
+        return f"This run failed: {str(run.manifest['failure']).rstrip('.')}."
+    opening = "" if run.manifest.get("complete") else "Ended early. "
+    if len(run.arms) == 1:
+        return opening + _one(run.arms[0], engine_name(plan))
+    return opening + _several(run.arms)
+
+
+def _one(arm: ArmRecord, engine: str) -> str:
+    summary = arm.summary
+    if not summary["throughput_ops_s"]:
+        return f"{engine} finished no operation."
+    rate = f"{engine} did {number(summary['throughput_ops_s'], 0)} operations a second"
+    stalls = summary["stalls"]["seconds"]
+    if stalls < 0.005 * (summary["duration_s"] or 1):
+        first = f"{rate} for {number(summary['duration_s'], 0)} s and hardly ever held a writer back."
+        if not stalls:
+            first = f"{rate} for {number(summary['duration_s'], 0)} s without a single stall."
+    else:
+        first = (
+            f"{rate}, and held its writers back for {number(stalls, 0)} of {number(summary['duration_s'], 0)} seconds"
+        )
+        causes = stall_seconds_by_cause(summary)
+        first += f", mostly for {STALL_WORDS.get(next(iter(causes)), next(iter(causes)))}." if causes else "."
+    return f"{first} {_cost(summary)}".strip()
+
+
+def _cost(summary: Document) -> str:
+    if summary["wa_total"] is not None:
+        return f"Each byte of user data became {number(summary['wa_total'])} bytes on flash."
+    if summary["wa_app"] is not None:
+        return f"Each byte of user data became {number(summary['wa_app'])} bytes at the drive."
+    return ""
+
+
+def _several(arms: Sequence[ArmRecord]) -> str:
+    known = [arm for arm in arms if arm.summary["throughput_ops_s"]]
+    if not known:
+        return f"Of {len(arms)} arms none finished an operation."
+    best = max(known, key=lambda arm: arm.summary["throughput_ops_s"])
+    worst = min(known, key=lambda arm: arm.summary["throughput_ops_s"])
+    factor = best.summary["throughput_ops_s"] / worst.summary["throughput_ops_s"]
+    if factor < 1.02:
+        return f"{len(arms)} arms, and their throughput is within 2 %."
+    return (
+        f"“{best.name}” did {number(best.summary['throughput_ops_s'], 0)} operations a second, "
+        f"{number(factor)} times what “{worst.name}” did."
+    )
+
+
+def idle_drive(arm: ArmRecord) -> str:
+    """What the drive was doing while writers waited (K19), in one sentence."""
+    rows = measured(arm.rows)
+    during = mean_during(rows, die_busy, stalled=True)
+    link = mean_during(rows, link_utilisation, stalled=True)
+    if during is None:
+        return ""
+    outside = mean_during(rows, die_busy, stalled=False)
+    sentence = f"While writers were held back the flash dies were busy {during:.0%} of the time"
+    if link is not None:
+        sentence += f" and the host link {link:.0%}"
+    return sentence + (f"; outside of stalls the dies were busy {outside:.0%}." if outside is not None else ".")
+
+
+def key_figures(arm: ArmRecord) -> list[KeyFigure]:
+    """The first screen's numbers."""
+    summary = arm.summary
+    latency = summary["latency_us"]
+    stalls = summary["stalls"]
+    duration = summary["duration_s"]
+    share = stalls["seconds"] / duration if duration else None
+    return [
+        KeyFigure(
+            "Throughput",
+            number(summary["throughput_ops_s"], 0),
+            "operations/s",
+            f"{number(summary['user_mb_s'])} MB/s of user data",
+        ),
+        KeyFigure(
+            "Latency, p99",
+            micros(latency["p99"]),
+            "",
+            f"p99.9 {micros(latency['p99_9'])}, max {micros(latency['max'])}",
+        ),
+        KeyFigure(
+            "In stalls",
+            NOTHING if share is None else f"{100 * share:.0f} %",
+            "of the time",
+            f"{stalls['count']} for {number(stalls['seconds'], 1)} s",
+        ),
+        KeyFigure(
+            "Write amplification",
+            number(summary["wa_total"] if summary["wa_total"] is not None else summary["wa_app"]),
+            "× in all" if summary["wa_total"] is not None else "× to the drive",
+            f"app {number(summary['wa_app'])} × device {number(summary['wa_device'])}",
+        ),
+        KeyFigure(
+            "Space amplification",
+            number(summary["space_amplification"]),
+            "×",
+            "" if summary["space_bytes"] is None else f"{human_bytes(summary['space_bytes'])} held",
+        ),
+    ]
+
+
+def short_standing(arm: ArmRecord) -> str:
+    """The standing that goes under every figure of an arm."""
+    facts = arm.summary["standing"]
+    parts = []
+    if facts["failure"]:
+        parts.append("failed run")
+    elif not facts["complete"]:
+        parts.append("incomplete run")
+    if facts["drive"] is None:
+        parts.append("plain directory, no drive model")
+    else:
+        parts.append(f"{facts['initial_state']} drive at the start")
+        if facts["capacity_bytes"]:
+            parts.append(human_bytes(facts["capacity_bytes"]) + (" (scaled down)" if facts["scaled_capacity"] else ""))
+    if facts["pacing"] == "off":
+        parts.append("virtual time")
+    elif facts["time_scale"] is not None:
+        parts.append(f"time × {facts['time_scale']:g}")
+    if facts["pacing_error_us"]:
+        error = facts["pacing_error_us"]
+        parts.append(f"pacing error {micros(error['p50'])} median, {micros(error['p99'])} p99")
+    parts.append("steady" if facts["steady"] else "not steady")
+    return " · ".join(parts)
+
+
+def comparison(arms: Sequence[ArmRecord]) -> list[tuple[str, list[str]]]:
+    """Rows of the table that sets arms side by side."""
+    s = [arm.summary for arm in arms]
+    rows = [
+        ("Throughput (operations/s)", [number(each["throughput_ops_s"], 0) for each in s]),
+        ("User data (MB/s)", [number(each["user_mb_s"]) for each in s]),
+        ("Latency, mean", [micros(each["latency_us"]["mean"]) for each in s]),
+        ("Latency, p99", [micros(each["latency_us"]["p99"]) for each in s]),
+        ("Latency, p99.9", [micros(each["latency_us"]["p99_9"]) for each in s]),
+        ("Latency, max", [micros(each["latency_us"]["max"]) for each in s]),
+        ("In stalls (s)", [number(each["stalls"]["seconds"], 1) for each in s]),
+        ("wa_app", [number(each["wa_app"]) for each in s]),
+        ("wa_device", [number(each["wa_device"]) for each in s]),
+        ("wa_total", [number(each["wa_total"]) for each in s]),
+        ("Space amplification", [number(each["space_amplification"]) for each in s]),
+        ("Processor (CPU-seconds)", [number(each["cpu_seconds"]) for each in s]),
+        ("Steady", ["yes" if each["steady"] else "no" for each in s]),
+        ("Complete", ["yes" if each["standing"]["complete"] else "no" for each in s]),
+    ]
+    return rows

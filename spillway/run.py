@@ -1,0 +1,217 @@
+"""Runs a plan: every arm in turn, for every repetition, into one run directory."""
+
+import os
+import platform
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from spillway import __version__
+from spillway.errors import Interrupted, SpillwayError
+from spillway.native import Event, run_native
+from spillway.plan import Arm, Plan, slug
+from spillway.rundir import ArmRecorder, explained, staged, write_json, write_text
+from spillway.samples import sample_row
+from spillway.summary import summarise, typical
+
+Document = dict[str, Any]
+Watch = Callable[[str, Event], None]  # the arm's label and what it just said
+
+# A data directory has room when the drive's whole capacity fits and this share is still free: RocksDB's files may for a
+# moment outlast their extents on the emulated drive. Source: guess
+ROOM_MARGIN = 1.1
+SHARED_MEMORY = Path("/dev/shm")
+
+
+@dataclass
+class Progress:
+    """What has been run so far."""
+
+    repetitions: dict[str, list[Document]] = field(default_factory=dict)  # summaries by arm
+    versions: Document = field(default_factory=dict)
+    failure: str = ""
+    interrupted: bool = False
+
+    @property
+    def stopped(self) -> bool:
+        """Nothing further shall be run."""
+        return bool(self.failure) or self.interrupted
+
+
+@dataclass(frozen=True)
+class Finished:
+    """A run directory that is in its place."""
+
+    directory: Path
+    summary: Document
+    failure: str
+    interrupted: bool
+
+
+def execute(plan: Plan, out: Path, command: list[str], watch: Watch | None = None) -> Finished:
+    """Runs ``plan`` and leaves the run directory ``out``, with its report.
+
+    A Ctrl-C leaves it marked incomplete; a run that fails under way leaves it with the reason. Raises SpillwayError,
+    and leaves nothing, when the plan is refused before it has recorded anything.
+    """
+    started = datetime.now(UTC)
+    with staged(out) as stage:
+        progress = Progress()
+        for repetition, seed in enumerate(plan.seeds):
+            for arm in plan.arms:
+                if not progress.stopped:
+                    _run_arm(plan, arm, repetition, seed, stage, progress, watch)
+        summary = _summary(plan, progress)
+        write_text(stage / "plan.toml", plan.to_toml())
+        write_json(stage / "summary.json", summary)
+        write_json(stage / "manifest.json", _manifest(plan, command, started, progress))
+        _write_report(stage)
+    return Finished(out, summary, progress.failure, progress.interrupted)
+
+
+def _write_report(stage: Path) -> None:
+    from spillway.report import write_report  # the chart library takes longer to import than a short run takes
+
+    write_report(stage, stage / "report.html")
+
+
+def _run_arm(
+    plan: Plan, arm: Arm, repetition: int, seed: int, stage: Path, progress: Progress, watch: Watch | None
+) -> None:
+    label = arm.name if len(plan.seeds) == 1 else f"{arm.name} ({repetition + 1} of {len(plan.seeds)})"
+    name = slug(arm.name) if repetition == 0 else f"{slug(arm.name)}-r{repetition + 1}"
+    recorder = ArmRecorder(stage / "arms" / name)
+
+    def on_event(event: Event) -> None:
+        match event["event"]:
+            case "started":
+                progress.versions["spillway-native"] = event["version"]
+            case "sample":
+                recorder.add_sample(sample_row(event))
+            case "stall":
+                recorder.add_stall(event)
+            case "phase":
+                recorder.add_phase(event)
+        if watch is not None:
+            watch(label, event)
+
+    try:
+        with _data_directory(arm, stage) as data:
+            result = _result(arm.request(data, seed), recorder, progress, on_event)
+        recorder.finish(result, arm.preset_path())
+    finally:
+        recorder.close()
+    progress.versions |= result.get("versions") or {}
+    figures = summarise(arm, seed, result, recorder.rows, recorder.phases, progress.failure)
+    figures["directory"] = f"arms/{name}"
+    progress.repetitions.setdefault(arm.name, []).append(figures)
+
+
+def _result(
+    request: Document, recorder: ArmRecorder, progress: Progress, on_event: Callable[[Event], None]
+) -> Document:
+    """The native result, or an empty one with the reason noted where there is something worth keeping."""
+    try:
+        result = run_native("run", request, on_event)
+    except Interrupted:
+        progress.interrupted = True
+        return {}
+    except SpillwayError as error:
+        worth_keeping = bool(recorder.rows or progress.repetitions)
+        if not worth_keeping:
+            raise
+        progress.failure = str(error)
+        return {}
+    if not result["complete"]:
+        progress.interrupted = True
+    return {name: value for name, value in result.items() if name != "event"}
+
+
+@contextmanager
+def _data_directory(arm: Arm, stage: Path) -> Iterator[Path]:
+    """A directory for the engine's files that is gone afterwards.
+
+    In shared memory where the whole drive fits: the emulated drive shall be the only slow thing.
+    """
+    parent = _data_parent(arm, stage)
+    with explained(parent):
+        directory = Path(tempfile.mkdtemp(prefix="spillway-", dir=parent))
+    try:
+        yield directory
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+def _data_parent(arm: Arm, stage: Path) -> Path:
+    if arm.settings["drive.kind"] == "directory":
+        return Path(arm.settings["drive.path"])
+    if arm.settings["data_directory"]:
+        return Path(arm.settings["data_directory"])
+    capacity = arm.capacity_bytes()
+    if capacity is not None and min(_free_bytes(SHARED_MEMORY), _available_memory()) > capacity * ROOM_MARGIN:
+        return SHARED_MEMORY
+    return stage
+
+
+def _free_bytes(path: Path) -> int:
+    return shutil.disk_usage(path).free if path.is_dir() and os.access(path, os.W_OK) else 0
+
+
+def _available_memory() -> int:
+    return _meminfo().get("MemAvailable", 0)
+
+
+def _meminfo() -> dict[str, int]:
+    """/proc/meminfo in bytes; empty where there is none."""
+    try:
+        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
+    except OSError:
+        return {}
+    return {name: int(rest.split()[0]) * 1024 for name, _, rest in (line.partition(":") for line in lines)}
+
+
+def _summary(plan: Plan, progress: Progress) -> Document:
+    arms = {name: typical(repetitions) for name, repetitions in progress.repetitions.items()}
+    done = all(len(progress.repetitions.get(arm.name, [])) == len(plan.seeds) for arm in plan.arms)
+    complete = done and not progress.stopped
+    return {"plan": plan.name, "complete": complete, "failure": progress.failure or None, "arms": arms}
+
+
+def _manifest(plan: Plan, command: list[str], started: datetime, progress: Progress) -> Document:
+    complete = not progress.stopped
+    return {
+        "spillway_run": 1,  # the version of this layout
+        "plan": plan.name,
+        "plan_file": plan.path.name,
+        "command": command,
+        "complete": complete,
+        "failure": progress.failure or None,
+        "started": started.isoformat(timespec="seconds"),
+        "ended": datetime.now(UTC).isoformat(timespec="seconds"),
+        "seeds": plan.seeds,
+        "versions": {"spillway": __version__, "python": platform.python_version(), **progress.versions},
+        "host": _host(),
+    }
+
+
+def _host() -> Document:
+    return {
+        "system": platform.platform(),
+        "processor": _processor(),
+        "cores": len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count(),
+        "memory_bytes": _meminfo().get("MemTotal"),
+    }
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return platform.machine()
+    return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), platform.machine())

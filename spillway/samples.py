@@ -1,0 +1,88 @@
+"""Samples as flat rows: the one place that knows how an event's fields become columns of samples.csv.
+
+Units end the names; bytes, counts and seconds are of the interval, not cumulative. A cell is empty where there is no
+such figure: without a drive model the drive's columns are, and a latency is where no operation finished.
+"""
+
+from collections.abc import Iterable
+from typing import Any
+
+Row = dict[str, Any]
+
+_LATENCIES = ("mean", "p50", "p99", "p99_9", "max")
+HOST_CAUSES = ("user", "wal", "flush", "compaction", "blob", "manifest", "checkpoint", "other")
+NAND_CAUSES = ("host", "gc", "mapping", "wear")
+STALL_CAUSES = ("memtable", "l0", "pending_compaction_bytes")
+
+COLUMNS: tuple[str, ...] = (
+    *("t_s", "dt_s", "phase", "measured", "reads", "writes"),
+    *(f"read_latency_{name}_us" for name in _LATENCIES),
+    *(f"write_latency_{name}_us" for name in _LATENCIES),
+    *("user_bytes_written", "user_bytes_read", "host_bytes_written", "host_bytes_read"),
+    *(f"host_bytes_written_{cause}" for cause in HOST_CAUSES),
+    *(f"nand_bytes_programmed_{cause}" for cause in NAND_CAUSES),
+    *("erases", "die_busy", "channel_busy", "link_write_utilisation", "link_read_utilisation"),
+    *("stall_state", "stall_cause"),
+    *(f"stall_s_{cause}" for cause in STALL_CAUSES),
+    *(
+        "l0_files",
+        "immutable_memtables",
+        "memtable_bytes",
+        "pending_compaction_bytes",
+        "running_compactions",
+        "live_bytes",
+    ),
+    *("space_bytes", "cpu_s"),
+)
+STALL_COLUMNS = ("t_s", "duration_s", "state", "cause")
+
+_TEXTS = ("phase", "stall_state", "stall_cause", "state", "cause")
+
+
+def sample_row(event: dict[str, Any]) -> Row:
+    """A sample event as a row of COLUMNS."""
+    row: Row = {name: event[name] for name in COLUMNS if name in event}
+    row["measured"] = int(bool(event["measured"]))
+    for kind in ("read", "write"):
+        latency = event.get(f"{kind}_latency_us") or {}
+        if latency.get("count", 1):
+            row |= {f"{kind}_latency_{name}_us": latency[name] for name in _LATENCIES if name in latency}
+    drive = event.get("drive") or {}
+    row |= {name: value for name, value in drive.items() if name in COLUMNS}
+    by_cause = drive.get("host_bytes_written_by_cause")
+    if by_cause is not None:
+        row |= {f"host_bytes_written_{cause}": by_cause.get(cause, 0) for cause in HOST_CAUSES}
+    nand = drive.get("nand_bytes_programmed")
+    if nand is not None:
+        row |= {f"nand_bytes_programmed_{cause}": nand.get(cause, 0) for cause in NAND_CAUSES}
+    engine = event.get("engine") or {}
+    row |= {name: value for name, value in engine.items() if name in COLUMNS}
+    row |= {f"stall_s_{cause}": (engine.get("stall_s") or {}).get(cause, 0.0) for cause in STALL_CAUSES}
+    return row
+
+
+def typed(row: dict[str, str]) -> Row:
+    """A row of a CSV file with its numbers as numbers and its empty cells as None."""
+    return {name: _value(name, cell) for name, cell in row.items()}
+
+
+def _value(name: str, cell: str) -> Any:
+    if name in _TEXTS:
+        return cell
+    return float(cell) if cell else None
+
+
+def nand_bytes(row: Row) -> float | None:
+    """NAND bytes programmed in the interval, over all causes; None without a drive model."""
+    cells = [row.get(f"nand_bytes_programmed_{cause}") for cause in NAND_CAUSES]
+    return None if any(cell is None for cell in cells) else sum(cell for cell in cells if cell is not None)
+
+
+def stall_seconds(row: Row) -> float:
+    """Seconds of the interval in which the engine held writers back, for any cause; at most the interval."""
+    return min(row["dt_s"], sum(row.get(f"stall_s_{cause}") or 0.0 for cause in STALL_CAUSES))
+
+
+def measured(rows: Iterable[Row]) -> list[Row]:
+    """The rows of measured phases."""
+    return [row for row in rows if row["measured"]]

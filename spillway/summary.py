@@ -1,0 +1,148 @@
+"""From what a run recorded to what it says of itself: the figures of summary.json and their standing."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from spillway.amplification import amplification, nand_total, ratio
+from spillway.plan import Arm
+from spillway.quantity import human_bytes
+from spillway.samples import Row, measured, nand_bytes
+from spillway.steady import Round, Verdict, judge, rounds_of
+
+Document = dict[str, Any]
+
+LATENCIES = ("mean", "p50", "p99", "p99_9", "max")
+
+
+def summarise(
+    arm: Arm, seed: int, result: Document, rows: Sequence[Row], phases: Sequence[Document], failure: str
+) -> Document:
+    """One arm's figures over its measured phases. ``failure``: why it could not be finished, or an empty text."""
+    figures = result or _from_rows(rows)
+    user, host = figures.get("user_bytes_written"), figures.get("host_bytes_written")
+    nand = figures.get("nand_bytes_programmed")
+    ratios = amplification(user, host, nand_total(nand))
+    verdict = _verdict(arm, rows, host)
+    duration = sum(phase["duration_s"] for phase in phases if phase["measured"]) or figures.get("duration_s") or 0.0
+    moved = sum(
+        (phase.get("user_bytes_written") or 0) + (phase.get("user_bytes_read") or 0)
+        for phase in phases
+        if phase["measured"]
+    )
+    latency, pacing = figures.get("latency_us") or {}, figures.get("pacing_error_us")
+    complete = bool(result.get("complete")) and not failure
+    return {
+        "throughput_ops_s": figures.get("throughput_ops_s"),
+        "user_mb_s": ratio((moved or user or 0) / 1e6, duration),
+        "latency_us": {name: latency.get(name) for name in LATENCIES},
+        "wa_app": ratios.wa_app,
+        "wa_device": ratios.wa_device,
+        "wa_total": ratios.wa_total,
+        "space_amplification": ratio(figures.get("space_bytes"), figures.get("live_user_bytes")),
+        "stalls": figures.get("stalls") or {"count": 0, "seconds": 0.0, "by_cause": {}},
+        "steady": verdict.steady,
+        "pacing_error_us": {"p50": pacing["p50"], "p99": pacing["p99"]} if pacing else None,
+        "cpu_seconds": figures.get("cpu_seconds"),
+        "standing": standing(arm, verdict, pacing, complete, failure),
+        "seed": seed,
+        "duration_s": duration,
+        "operations": figures.get("operations"),
+        "user_bytes_written": user,
+        "host_bytes_written": host,
+        "host_bytes_written_by_cause": figures.get("host_bytes_written_by_cause"),
+        "nand_bytes_programmed": nand,
+        "live_user_bytes": figures.get("live_user_bytes"),
+        "space_bytes": figures.get("space_bytes"),
+    }
+
+
+def _from_rows(rows: Sequence[Row]) -> Document:
+    """What can be said of a run that ended without a result, from the samples it left."""
+    kept = measured(rows)
+    seconds = sum(row["dt_s"] for row in kept)
+    operations = sum(row["reads"] + row["writes"] for row in kept)
+    return {
+        "duration_s": seconds,
+        "operations": operations,
+        "throughput_ops_s": ratio(operations, seconds),
+        "user_bytes_written": sum(row["user_bytes_written"] for row in kept),
+        "host_bytes_written": sum(row.get("host_bytes_written") or 0 for row in kept) if kept else None,
+        "cpu_seconds": sum(row.get("cpu_s") or 0.0 for row in kept),
+    }
+
+
+def _verdict(arm: Arm, rows: Sequence[Row], host_bytes: float | None) -> Verdict:
+    spans = [
+        Round(
+            row["dt_s"],
+            row["reads"] + row["writes"],
+            row["user_bytes_written"],
+            row.get("host_bytes_written"),
+            nand_bytes(row),
+        )
+        for row in measured(rows)
+    ]
+    return judge(rounds_of(spans), ratio(host_bytes, arm.capacity_bytes()))
+
+
+def standing(arm: Arm, verdict: Verdict, pacing: Document | None, complete: bool, failure: str) -> Document:
+    """What a figure of this arm rests on; ``words`` says it in one sentence."""
+    emulated = arm.settings["drive.kind"] == "emulated"
+    capacity, full = arm.capacity_bytes(), arm.preset_capacity_bytes()
+    scaled = bool(emulated and capacity and full and capacity != full)
+    paced = emulated and arm.settings["drive.pacing"] == "real"
+    facts: Document = {
+        "complete": complete,
+        "failure": failure or None,
+        "drive": (arm.settings["drive.preset"] or arm.settings["drive.preset_file"] or "explicit")
+        if emulated
+        else None,
+        "initial_state": arm.settings["initial.kind"] if emulated else None,
+        "initial_fill": arm.settings["initial.fill"] if emulated else None,
+        "capacity_bytes": capacity,
+        "scaled_capacity": scaled,
+        "time_scale": arm.settings["drive.time_scale"] if paced else None,
+        "pacing": arm.settings["drive.pacing"] if emulated else None,
+        "pacing_error_us": {"p50": pacing["p50"], "p99": pacing["p99"]} if pacing and paced else None,
+        "steady": verdict.steady,
+        "steady_since_s": verdict.since_s,
+        "steady_reason": verdict.reason,
+    }
+    return facts | {"words": _words(facts)}
+
+
+def _words(facts: Document) -> str:
+    parts = []
+    if facts["drive"] is None:
+        parts.append("a plain directory, no drive model")
+    else:
+        size = f", {human_bytes(facts['capacity_bytes'])}" if facts["capacity_bytes"] else ""
+        scaled = ", scaled down from the preset" if facts["scaled_capacity"] else ""
+        parts.append(f"emulated drive “{facts['drive']}”{size}{scaled}, {facts['initial_state']} at the start")
+    if facts["pacing"] == "off":
+        parts.append("in virtual time, so latencies and rates are not the drive's")
+    elif facts["time_scale"] is not None and facts["time_scale"] != 1:
+        parts.append(f"time dilated {facts['time_scale']:g}×")
+    if facts["pacing_error_us"]:
+        error = facts["pacing_error_us"]
+        parts.append(f"pacing error {error['p50']:.0f} µs median, {error['p99']:.0f} µs p99")
+    parts.append(("steady: " if facts["steady"] else "not steady: ") + facts["steady_reason"])
+    if facts["failure"]:
+        parts.insert(0, f"FAILED ({facts['failure'].rstrip('.')})")
+    elif not facts["complete"]:
+        parts.insert(0, "INCOMPLETE (ended early)")
+    sentence = "; ".join(parts) + "."
+    return sentence[0].upper() + sentence[1:]
+
+
+def typical(repetitions: Sequence[Document]) -> Document:
+    """Of several repetitions the one with the median throughput, whole, and what the others had.
+
+    A run's figures belong together, so one real run stands for the arm and no mean of several does.
+    """
+    ranked = sorted(repetitions, key=lambda each: each["throughput_ops_s"] or 0.0)
+    chosen = ranked[(len(ranked) - 1) // 2]
+    if len(repetitions) == 1:
+        return chosen
+    keys = ("seed", "throughput_ops_s", "wa_app", "wa_device", "wa_total", "steady")
+    return chosen | {"repetitions": [{key: each[key] for key in keys} for each in repetitions]}
