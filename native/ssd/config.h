@@ -56,13 +56,13 @@ struct Timing {
   bool independent_plane_reads = false;  // one sense may serve queued reads on several planes of a die
 };
 
-struct WriteCache {
-  std::uint64_t bytes = 256 * 1024;  // DRAM for written data not yet programmed. 0: completes when programmed
+struct WriteCacheConfig {
+  std::uint64_t bytes = 256 * 1024;   // DRAM for written data not yet programmed. 0: completes when programmed
   bool power_loss_protection = true;  // a flush command has nothing to wait for
 };
 
 // The logical-to-physical map. Translation pages are one mapping unit large and hold 4-byte entries (M8).
-struct MappingCache {
+struct MappingCacheConfig {
   std::uint64_t bytes = 0;  // DRAM for mapping entries, 8 bytes each (logical and physical). 0: the whole map fits
 };
 
@@ -71,17 +71,19 @@ enum class GcPolicy : std::uint8_t { greedy, fifo, d_choices, cost_benefit };
 struct GarbageCollection {
   GcPolicy policy = GcPolicy::greedy;
   std::uint32_t choices = 10;  // d of d-choices
-  // Collection starts when clean space falls to the reserve plus this share of the data pages, and goes on until it
-  // is back at the high watermark. The share comes out of T: what is kept clean holds no data.
+  // Collection starts when clean space falls below the reserve and goes on until reserve + (high - low) is clean.
+  // The reserve is what open erase blocks and a collection in progress need, plus low_watermark x T; it is not part
+  // of T. Both are shares of T.
   double low_watermark = 0.0;
-  double high_watermark = 0.0;  // >= low_watermark
+  double high_watermark = 0.0;   // >= low_watermark
   bool separate_streams = true;  // relocated data goes to erase blocks of its own
 };
 
 struct WearLevelling {
-  bool dynamic = true;                      // a stream opens the free erase block with the fewest erases
-  std::uint32_t static_threshold_pe = 200;  // move the coldest block's data when the spread of P/E cycles exceeds this; 0: never
-  std::uint32_t rated_pe_cycles = 3000;     // endurance behind "percentage used"
+  bool dynamic = true;  // a stream opens the free erase block with the fewest erases
+  std::uint32_t static_threshold_pe =
+      200;  // move the coldest block's data when the spread of P/E cycles exceeds this; 0: never
+  std::uint32_t rated_pe_cycles = 3000;  // endurance behind "percentage used"
 };
 
 struct SsdConfig {
@@ -89,20 +91,21 @@ struct SsdConfig {
   Geometry geometry;
   Capacity capacity;
   Timing timing;
-  WriteCache write_cache;
-  MappingCache mapping_cache;
+  WriteCacheConfig write_cache;
+  MappingCacheConfig mapping_cache;
   GarbageCollection gc;
   WearLevelling wear_levelling;
 };
 
 // What the relations of a config come to, in mapping units and erase blocks.
 struct Layout {
-  std::uint64_t logical_units = 0;    // U
-  std::uint64_t data_units = 0;       // T
-  std::uint64_t reserve_units = 0;    // kept clean for open blocks and for collection in progress
-  std::uint64_t physical_units = 0;   // T + reserve
-  std::uint64_t translation_units = 0;  // flash held by the map itself; 0 when the whole map fits DRAM
-  std::uint32_t blocks = 0;           // erase blocks in all; plane p holds those with index % planes == p
+  std::uint64_t logical_units = 0;        // U
+  std::uint64_t data_units = 0;           // T
+  std::uint64_t reserve_units = 0;        // kept clean for open blocks and for collection in progress
+  std::uint64_t collect_until_units = 0;  // collection in progress ends when this much is clean; >= reserve_units
+  std::uint64_t physical_units = 0;       // T + reserve + translation units and their spare
+  std::uint64_t translation_units = 0;    // flash held by the map itself; 0 when the whole map fits DRAM
+  std::uint32_t blocks = 0;               // erase blocks in all; plane p holds those with index % planes == p
   std::uint64_t capacity_bytes = 0;
 };
 

@@ -1,7 +1,7 @@
 // What the drive has done since it was made, as SMART and OCP logs would report it.
 //
 // Stored are bytes and counts; ratios are derived where they are shown. Always:
-//   nand_bytes_programmed = host + gc + mapping + wear, and each is a whole number of flash pages.
+//   NAND bytes programmed = host + gc + mapping + wear.
 #pragma once
 
 #include <array>
@@ -35,8 +35,8 @@ struct Counters {
   std::uint64_t gc_victim_valid_units = 0;  // sum over victims; units of the mapping
   std::uint64_t wear_moves = 0;
 
-  std::uint64_t unmapped_reads = 0;        // mapping units read that were never written, or deallocated
-  std::uint64_t write_cache_read_hits = 0;  // mapping units
+  std::uint64_t unmapped_reads = 0;          // mapping units read that were never written, or deallocated
+  std::uint64_t write_cache_read_hits = 0;   // mapping units
   std::uint64_t write_cache_overwrites = 0;  // mapping units rewritten before they reached flash
   std::uint64_t mapping_cache_hits = 0;
   std::uint64_t mapping_cache_misses = 0;

@@ -30,8 +30,8 @@ enum class Opcode : std::uint8_t { read, write, deallocate, flush };
 struct Command {
   std::uint64_t tag = 0;  // returned with the completion; the drive gives it no meaning
   Opcode op = Opcode::read;
-  std::uint8_t cause = 0;    // < kHostCauses
-  std::uint16_t queue = 0;   // submission queue; queues are served round robin when the controller is the bottleneck
+  std::uint8_t cause = 0;   // < kHostCauses
+  std::uint16_t queue = 0;  // submission queue; queues are served round robin when the controller is the bottleneck
   std::uint32_t lba_count = 1;
   std::uint64_t lba = 0;
 };

@@ -1,0 +1,351 @@
+#include "ssd/ftl.h"
+
+#include <algorithm>
+#include <bit>
+#include <cassert>
+
+namespace spillway::ssd {
+
+Ftl::Ftl(const SsdConfig& config, const Layout& layout, Counters* counters, std::uint64_t seed)
+    : config_(config),
+      layout_(layout),
+      counters_(counters),
+      units_per_page_(config.geometry.units_per_page()),
+      units_per_block_(config.geometry.units_per_block()),
+      pages_per_block_(config.geometry.pages_per_block),
+      planes_per_die_(config.geometry.planes_per_die),
+      dies_(config.geometry.dies()),
+      unit_bytes_(config.geometry.mapping_unit_bytes),
+      entries_per_translation_unit_(config.geometry.mapping_unit_bytes / 4),
+      logical_units_(static_cast<std::uint32_t>(layout.logical_units)),
+      separate_(config.gc.separate_streams),
+      // Without spare space a victim that frees next to nothing costs a whole erase block of programs; sequential
+      // writes, the only ones such a drive can take, soon leave better ones.
+      least_gain_(config.capacity.spare_factor < 0.01 ? std::max(1U, units_per_block_ / 2) : 1),
+      map_(layout.logical_units + layout.translation_units),
+      owner_(layout.physical_units),
+      valid_((layout.physical_units + 63) / 64),
+      blocks_(config, layout.blocks),
+      mapping_(config.mapping_cache.bytes / 8, layout.logical_units, entries_per_translation_unit_),
+      clean_units_(layout.physical_units),
+      random_(mix(seed)) {
+  for (auto& s : streams_) s.rows.resize(dies_);
+  erases_until_levelling_ = layout.blocks;
+}
+
+// --- Space
+
+bool Ftl::make_room(Flow flow) {
+  const std::uint64_t step_units = std::uint64_t{planes_per_die_} * units_per_page_;
+  if (clean_units_ >= layout_.reserve_units + step_units) return true;
+  // The reserve stays clean for relocation; a victim without gain leaves the loop only when room can be borrowed.
+  const std::uint64_t target = std::max(layout_.collect_until_units, layout_.reserve_units + step_units);
+  while (clean_units_ < target) {
+    if (!collect_one(flow)) break;
+  }
+  const std::uint64_t floor = (std::uint64_t{dies_} * planes_per_die_ + 2) * units_per_block_;
+  return clean_units_ >= std::min(floor, layout_.reserve_units);
+}
+
+bool Ftl::collect_one(Flow flow) {
+  std::uint32_t victim = blocks_.pick_victim(random_);
+  if (victim == kNoBlock) return false;
+  if (blocks_[victim].valid + least_gain_ > units_per_block_) {
+    // FIFO and d-choices may meet a block that frees nothing: that is their nature and their cost. The others have
+    // looked at every block; and when there is next to nothing to free anywhere, collection cannot help.
+    const bool exhaustive = config_.gc.policy == GcPolicy::greedy || config_.gc.policy == GcPolicy::cost_benefit;
+    if (exhaustive || least_gain_ > 1 || !anything_to_free()) return false;
+  }
+  ++counters_->gc_victims;
+  counters_->gc_victim_valid_units += blocks_[victim].valid;
+  relocate(flow, victim, FlashCause::gc);
+  level_wear(flow);
+  return true;
+}
+
+// Is there an invalid unit in some closed block?
+bool Ftl::anything_to_free() const {
+  const std::uint64_t current = mapped_units_ + layout_.translation_units;
+  const std::uint64_t open_at_most = kStreams * std::uint64_t{dies_} * planes_per_die_ * units_per_block_;
+  if (layout_.physical_units - clean_units_ > current + open_at_most) return true;
+  const std::uint32_t best = blocks_.emptiest_closed();
+  return best != kNoBlock && blocks_[best].valid < units_per_block_;
+}
+
+void Ftl::relocate(Flow flow, std::uint32_t block, FlashCause cause) {
+  blocks_.begin_collecting(block);
+  Stream& to = stream(StreamId::relocation);
+  const std::uint32_t first = block * units_per_block_;
+  const std::uint32_t programmed_pages = blocks_[block].programmed_pages;
+  for (std::uint32_t page = 0; page < pages_per_block_; ++page) {
+    std::uint32_t read = kNoOp;
+    for (std::uint32_t i = 0; i < units_per_page_; ++i) {
+      const std::uint32_t from = first + page * units_per_page_ + i;
+      if (!is_valid(from)) continue;
+      if (flow.array != nullptr && read == kNoOp && page < programmed_pages) {
+        read = flow.array->new_op();
+        FlashOp& op = flow.array->op(read);
+        op.purpose = ReadFor::relocation;
+        op.die = blocks_.plane_of(block) / planes_per_die_;
+        op.plane = blocks_.plane_of(block) % planes_per_die_;
+        op.page = page;
+      }
+      valid_[from / 64] &= ~(std::uint64_t{1} << (from % 64));
+      const std::uint32_t unit = owner_[from];
+      place(flow, to, unit, cause, read);
+      if (unit < logical_units_) mapping_.change_if_cached(unit);
+      counters_->nand_bytes_read[static_cast<std::size_t>(cause)] += unit_bytes_;
+      if (read != kNoOp) flow.array->op(read).bytes += unit_bytes_;
+    }
+    if (read != kNoOp) flow.array->enqueue(flow.now, read);
+  }
+  blocks_[block].valid = 0;
+  blocks_.erase(block);
+  clean_units_ += units_per_block_;
+  ++counters_->erases;
+  if (flow.array != nullptr) {
+    const std::uint32_t erase = flow.array->new_op();
+    FlashOp& op = flow.array->op(erase);
+    op.kind = OpKind::erase;
+    op.die = blocks_.plane_of(block) / planes_per_die_;
+    flow.array->enqueue(flow.now, erase);
+  }
+}
+
+// Static wear levelling: now and then the data of the least worn block is moved, so that the block comes into use.
+void Ftl::level_wear(Flow flow) {
+  if (config_.wear_levelling.static_threshold_pe == 0 || levelling_) return;
+  if (--erases_until_levelling_ > 0) return;
+  erases_until_levelling_ = std::max<std::uint64_t>(1, layout_.blocks / 8);  // a scan of all blocks each time
+  std::uint32_t spread = 0;
+  const std::uint32_t coldest = blocks_.coldest_closed(&spread);
+  if (coldest == kNoBlock || spread <= config_.wear_levelling.static_threshold_pe) return;
+  levelling_ = true;
+  erases_until_levelling_ = 1;  // stay at it until the spread is closed
+  ++counters_->wear_moves;
+  relocate(flow, coldest, FlashCause::wear);
+  levelling_ = false;
+}
+
+bool Ftl::has_free_block(std::uint32_t die, std::uint32_t spare_blocks) const {
+  for (std::uint32_t plane = 0; plane < planes_per_die_; ++plane) {
+    if (blocks_.free_in_plane(die * planes_per_die_ + plane) > spare_blocks) return true;
+  }
+  return false;
+}
+
+// Opens a block in every plane of the die that has more than `spare_blocks` free ones.
+bool Ftl::open_row(Stream& s, std::uint32_t die, std::uint32_t spare_blocks) {
+  Row& row = s.rows[die];
+  row.planes = 0;
+  row.page = 0;
+  for (std::uint32_t plane = 0; plane < planes_per_die_; ++plane) {
+    const std::uint32_t index = die * planes_per_die_ + plane;
+    if (blocks_.free_in_plane(index) > spare_blocks) row.blocks[row.planes++] = blocks_.open(index);
+  }
+  return row.planes > 0;
+}
+
+// The next die in turn on which the stream has an open row or can open one. Relocated data keeps away from dies with
+// few free blocks, which evens them out: victims are chosen drive-wide.
+std::uint32_t Ftl::pick_die(Stream& s) {
+  const std::uint32_t spare_wanted = &s == &streams_[0] ? 0 : 1;
+  for (std::uint32_t spare = spare_wanted + 1; spare-- > 0;) {
+    for (std::uint32_t tried = 0; tried < dies_; ++tried) {
+      const std::uint32_t die = s.next_die;
+      s.next_die = die + 1 == dies_ ? 0 : die + 1;
+      if (s.rows[die].planes > 0 || (has_free_block(die, spare) && open_row(s, die, spare))) return die;
+    }
+  }
+  assert(false && "the reserve covers every open row");
+  return 0;
+}
+
+bool Ftl::can_begin_host_step(std::uint32_t die) const {
+  return streams_[0].rows[die].planes > 0 || has_free_block(die, 0);
+}
+
+void Ftl::begin_host_step(std::uint32_t die) {
+  assert(!streams_[0].open);
+  if (streams_[0].rows[die].planes == 0) open_row(streams_[0], die, 0);
+  begin_step(streams_[0], die);
+}
+
+void Ftl::begin_step(Stream& s, std::uint32_t die) {
+  const Row& row = s.rows[die];
+  s.open = true;
+  s.die = die;
+  s.filled = 0;
+  s.capacity = row.planes * units_per_page_;
+  clean_units_ -= s.capacity;
+  s.step = kNoStep;
+}
+
+// The program that the open step will become. A step begun while no time passed gets one when time is switched on.
+void Ftl::ensure_program(Flow flow, Stream& s) {
+  if (flow.array == nullptr || s.step != kNoStep) return;
+  const Row& row = s.rows[s.die];
+  s.step = flow.array->new_step();
+  ProgramStep& step = flow.array->step(s.step);
+  step.die = s.die;
+  step.planes = row.planes;
+  step.page = row.page;
+  step.blocks = row.blocks;
+  for (std::uint32_t i = 0; i < row.planes; ++i) step.lives[i] = blocks_[row.blocks[i]].erases;
+}
+
+void Ftl::finish_step(Flow flow, Stream& s) {
+  Row& row = s.rows[s.die];
+  if (flow.array != nullptr) {
+    ensure_program(flow, s);
+    ProgramStep& step = flow.array->step(s.step);
+    step.filled = true;
+    if (step.host_units > 0) step.sequence = ++host_steps_;
+    flow.array->program_if_ready(flow.now, s.step);
+  } else {
+    for (std::uint32_t i = 0; i < row.planes; ++i) blocks_[row.blocks[i]].programmed_pages = row.page + 1;
+  }
+  s.step = kNoStep;
+  s.open = false;
+  if (++row.page == pages_per_block_) {
+    for (std::uint32_t i = 0; i < row.planes; ++i) blocks_.close(row.blocks[i]);
+    row.planes = 0;
+  }
+}
+
+std::uint64_t Ftl::stop_time(FlashArray& array) {
+  std::uint64_t host_units = 0;
+  for (auto& s : streams_) {
+    if (s.step == kNoStep) continue;
+    host_units += array.step(s.step).host_units;
+    array.free_step(s.step);
+    s.step = kNoStep;
+  }
+  return host_units;
+}
+
+void Ftl::programmed(const ProgramStep& step) {
+  for (std::uint32_t i = 0; i < step.planes; ++i) {
+    Block& block = blocks_[step.blocks[i]];
+    if (block.erases == step.lives[i]) ++block.programmed_pages;
+  }
+}
+
+// --- Data
+
+// Gives `unit` its next place in the stream. `read`: the flash read its data comes from, or kNoOp.
+void Ftl::place(Flow flow, Stream& s, std::uint32_t unit, FlashCause cause, std::uint32_t read) {
+  if (!s.open) begin_step(s, pick_die(s));
+  ensure_program(flow, s);
+  const Row& row = s.rows[s.die];
+  const std::uint32_t block = row.blocks[s.filled / units_per_page_];
+  const std::uint32_t to = block * units_per_block_ + row.page * units_per_page_ + s.filled % units_per_page_;
+  map_[unit] = to + 1;
+  owner_[to] = unit;
+  valid_[to / 64] |= std::uint64_t{1} << (to % 64);
+  blocks_.gain(block);
+  counters_->nand_bytes_programmed[static_cast<std::size_t>(cause)] += unit_bytes_;
+  const std::uint32_t step_id = s.step;
+  if (step_id != kNoStep && read != kNoOp) {
+    FlashOp& op = flow.array->op(read);
+    if (op.steps[0] != step_id && op.steps[1] != step_id) {
+      op.steps[op.steps[0] == kNoStep ? 0 : 1] = step_id;
+      ++flow.array->step(step_id).reads_pending;
+    }
+  }
+  if (++s.filled == s.capacity) finish_step(flow, s);
+}
+
+void Ftl::unmap(std::uint32_t unit) {
+  const std::uint32_t old = map_[unit];
+  if (old == 0) return;
+  const std::uint32_t from = old - 1;
+  map_[unit] = 0;
+  valid_[from / 64] &= ~(std::uint64_t{1} << (from % 64));
+  blocks_.lose(from / units_per_block_);
+  if (unit < logical_units_) --mapped_units_;
+}
+
+void Ftl::write(Flow flow, std::uint32_t unit, std::uint32_t owner) {
+  Stream& s = streams_[0];
+  assert(s.open);
+  ensure_program(flow, s);
+  if (flow.array != nullptr) {
+    ProgramStep& step = flow.array->step(s.step);
+    ++step.host_units;
+    if (owner != kNoCommand) step.owners.push_back(owner);
+  }
+  unmap(unit);
+  ++mapped_units_;
+  place(flow, s, unit, FlashCause::host, kNoOp);
+  update_map_entry(flow, unit);
+}
+
+void Ftl::pad_host_step(Flow flow) {
+  Stream& s = streams_[0];
+  if (!s.open) return;
+  const std::uint64_t bytes = std::uint64_t{s.capacity - s.filled} * unit_bytes_;
+  counters_->nand_bytes_programmed[static_cast<std::size_t>(FlashCause::host)] += bytes;
+  counters_->nand_bytes_padded += bytes;
+  finish_step(flow, s);
+}
+
+void Ftl::deallocate(Flow flow, std::uint32_t unit) {
+  if (map_[unit] == 0) return;
+  unmap(unit);
+  update_map_entry(flow, unit);
+}
+
+// --- The map
+
+// The entry of a unit just written changes: it enters the cache as changed.
+void Ftl::update_map_entry(Flow flow, std::uint32_t unit) {
+  if (mapping_.holds_everything()) return;
+  const auto outcome = mapping_.access(unit, true);
+  ++(outcome.hit ? counters_->mapping_cache_hits : counters_->mapping_cache_misses);
+  if (!outcome.hit) {
+    // Nobody waits for this read: the old place is found out beside the write.
+    const std::uint32_t read = translation_read(flow, translation_unit_of(unit), ReadFor::background);
+    if (read != kNoOp) flow.array->enqueue(flow.now, read);
+  }
+  if (outcome.write_back != MappingCache::kNone) write_translation_unit(flow, outcome.write_back);
+}
+
+std::uint32_t Ftl::look_up_for_read(Flow flow, std::uint32_t unit, std::uint32_t previous_translation_unit) {
+  if (mapping_.holds_everything()) return kNoOp;
+  const auto outcome = mapping_.access(unit, false);
+  ++(outcome.hit ? counters_->mapping_cache_hits : counters_->mapping_cache_misses);
+  if (outcome.write_back != MappingCache::kNone) write_translation_unit(flow, outcome.write_back);
+  if (outcome.hit || translation_unit_of(unit) == previous_translation_unit) return kNoOp;
+  return translation_read(flow, translation_unit_of(unit), ReadFor::mapping);
+}
+
+// A read of a translation unit from flash; kNoOp when it is in the controller or was never written.
+std::uint32_t Ftl::translation_read(Flow flow, std::uint32_t translation_unit, ReadFor purpose) {
+  const std::uint32_t from = physical(logical_units_ + translation_unit);
+  if (from == kNowhere || in_controller(from)) return kNoOp;
+  counters_->nand_bytes_read[static_cast<std::size_t>(FlashCause::mapping)] += unit_bytes_;
+  if (flow.array == nullptr) return kNoOp;
+  const std::uint32_t read = flow.array->new_op();
+  FlashOp& op = flow.array->op(read);
+  op.purpose = purpose;
+  op.die = plane_of(from) / planes_per_die_;
+  op.plane = plane_of(from) % planes_per_die_;
+  op.page = page_of(from);
+  op.bytes = unit_bytes_;
+  return read;
+}
+
+// Reads a translation unit, changes it and programs it anew. False when there was no clean space for it.
+bool Ftl::write_translation_unit(Flow flow, std::uint32_t translation_unit) {
+  Stream& s = stream(StreamId::mapping);
+  if (!s.open && !make_room(flow)) return false;
+  const std::uint32_t read = translation_read(flow, translation_unit, ReadFor::relocation);
+  const std::uint32_t unit = logical_units_ + translation_unit;
+  unmap(unit);
+  place(flow, s, unit, FlashCause::mapping, read);
+  if (read != kNoOp) flow.array->enqueue(flow.now, read);
+  return true;
+}
+
+}  // namespace spillway::ssd

@@ -1,0 +1,170 @@
+// The flash translation layer: where each logical unit is, and how room is made for the next.
+//
+// Decisions are made at once and paid for in time. When a stream needs clean space, a victim's valid units get their
+// new places immediately, and the reads, programs and the erase that this takes are queued on the dies. So write
+// amplification does not depend on timing, nothing can deadlock, and back-pressure comes from where it does in a drive:
+// full dies, and then a full write cache. (docs/decisions/0003)
+//
+// Data is written in *steps*: one flash page in each plane of a die, programmed together. A stream keeps one *row* of
+// open erase blocks for each die and one step that is being filled.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ssd/block_table.h"
+#include "ssd/config.h"
+#include "ssd/counters.h"
+#include "ssd/flash_array.h"
+#include "ssd/flat_array.h"
+#include "ssd/mapping_cache.h"
+#include "ssd/random.h"
+
+namespace spillway::ssd {
+
+// When flash operations begin, and on what. Without an array they take no time: preconditioning.
+struct Flow {
+  std::int64_t now = 0;
+  FlashArray* array = nullptr;
+};
+
+enum class StreamId : std::uint8_t { host, relocation, mapping };
+inline constexpr std::size_t kStreams = 3;
+
+class Ftl {
+ public:
+  static constexpr std::uint32_t kNowhere = ~std::uint32_t{0};
+
+  Ftl(const SsdConfig& config, const Layout& layout, Counters* counters, std::uint64_t seed);
+
+  // --- Look-ups. `unit` is a logical mapping unit.
+  std::uint32_t physical(std::uint32_t unit) const { return map_[unit] - 1; }  // kNowhere when unmapped
+  void prefetch(std::uint32_t unit) const { __builtin_prefetch(&map_.data()[unit]); }
+  std::uint32_t block_of(std::uint32_t physical) const { return physical / units_per_block_; }
+  std::uint32_t page_of(std::uint32_t physical) const { return physical % units_per_block_ / units_per_page_; }
+  std::uint32_t plane_of(std::uint32_t physical) const { return blocks_.plane_of(block_of(physical)); }
+  // Is it still in the controller, its program not finished?
+  bool in_controller(std::uint32_t physical) const {
+    return page_of(physical) >= blocks_[block_of(physical)].programmed_pages;
+  }
+  std::uint64_t mapped_units() const { return mapped_units_; }
+  const BlockTable& blocks() const { return blocks_; }
+
+  // --- Host writes. A step is begun on a die of the caller's choice and then filled unit by unit.
+  bool host_step_open() const { return streams_[0].open; }
+  std::uint32_t host_step_room() const { return streams_[0].capacity - streams_[0].filled; }
+  // Makes sure that there is clean space, collecting as it must. False when there is none to be made.
+  bool make_room(Flow flow);
+  bool can_begin_host_step(std::uint32_t die) const;
+  // REQUIRES: can_begin_host_step(die) and !host_step_open()
+  void begin_host_step(std::uint32_t die);
+  // REQUIRES: host_step_open()
+  void write(Flow flow, std::uint32_t unit, std::uint32_t owner);
+  // Completes the open step without data.
+  void pad_host_step(Flow flow);
+  std::uint64_t last_host_step() const { return host_steps_; }
+  void deallocate(Flow flow, std::uint32_t unit);
+
+  // --- The map's own traffic. Both return the read that the caller must queue or chain to, or kNoOp.
+  std::uint32_t look_up_for_read(Flow flow, std::uint32_t unit, std::uint32_t previous_translation_unit);
+  std::uint32_t translation_unit_of(std::uint32_t unit) const { return unit / entries_per_translation_unit_; }
+
+  // A program has finished: its pages can be read from flash.
+  void programmed(const ProgramStep& step);
+
+  // Before preconditioning or saving: open steps are no longer programs of `array`. Returns how many host units they
+  // held. REQUIRES: a quiet array
+  std::uint64_t stop_time(FlashArray& array);
+
+  // --- Preconditioning (no time passes)
+  bool overwrite(std::uint32_t unit);
+  void fill(std::uint32_t first, std::uint32_t count);
+  void assume_steady(std::uint32_t count);
+  void forget_cached_map() { mapping_.clear(); }
+
+  // --- State. Visits every field that outlives a power cycle, in a fixed order.
+  bool visit_state(const std::function<bool(void* bytes, std::size_t size)>& visit, bool loading);
+  std::optional<std::string> audit() const;
+
+ private:
+  struct Row {
+    std::array<std::uint32_t, kMaxPlanes> blocks{};
+    std::uint32_t planes = 0;  // 0: no row is open
+    std::uint32_t page = 0;
+  };
+  struct Stream {
+    std::vector<Row> rows;  // by die
+    std::uint32_t next_die = 0;
+    bool open = false;  // a step is being filled
+    std::uint32_t die = 0;
+    std::uint32_t filled = 0;    // units
+    std::uint32_t capacity = 0;  // units
+    std::uint32_t step = kNoStep;
+  };
+
+  Stream& stream(StreamId id) {
+    return streams_[id == StreamId::relocation && !separate_ ? 0 : static_cast<std::size_t>(id)];
+  }
+
+  // Space
+  bool collect_one(Flow flow);
+  bool anything_to_free() const;
+  void relocate(Flow flow, std::uint32_t block, FlashCause cause);
+  void level_wear(Flow flow);
+  bool open_row(Stream& s, std::uint32_t die, std::uint32_t spare_blocks);
+  bool has_free_block(std::uint32_t die, std::uint32_t spare_blocks) const;
+  std::uint32_t pick_die(Stream& s);
+  void begin_step(Stream& s, std::uint32_t die);
+  void ensure_program(Flow flow, Stream& s);
+  void finish_step(Flow flow, Stream& s);
+
+  // Data
+  void place(Flow flow, Stream& s, std::uint32_t unit, FlashCause cause, std::uint32_t read);
+  void unmap(std::uint32_t unit);
+  bool is_valid(std::uint32_t physical) const { return (valid_[physical / 64] >> (physical % 64) & 1) != 0; }
+
+  // The map
+  bool write_translation_unit(Flow flow, std::uint32_t translation_unit);
+  std::uint32_t translation_read(Flow flow, std::uint32_t translation_unit, ReadFor purpose);
+  void update_map_entry(Flow flow, std::uint32_t unit);
+  void store_translation_units(std::uint32_t first, std::uint32_t count);
+
+  void write_untimed(std::uint32_t unit);
+  std::vector<std::uint32_t> steady_valid_counts(std::uint32_t count, std::uint32_t blocks);
+  void scatter(std::uint32_t count, const std::vector<std::uint32_t>& valid_counts);
+  bool rebuild_from_map(const std::vector<std::uint32_t>& closed);
+
+  const SsdConfig config_;
+  const Layout layout_;
+  Counters* counters_;
+  const std::uint32_t units_per_page_;
+  const std::uint32_t units_per_block_;
+  const std::uint32_t pages_per_block_;
+  const std::uint32_t planes_per_die_;
+  const std::uint32_t dies_;
+  const std::uint32_t unit_bytes_;
+  const std::uint32_t entries_per_translation_unit_;
+  const std::uint32_t logical_units_;
+  const bool separate_;
+  const std::uint32_t least_gain_;  // units a victim must free to be worth collecting
+
+  // Logical unit → physical unit + 1 (0: unmapped). Translation units follow the logical ones.
+  FlatArray<std::uint32_t> map_;
+  FlatArray<std::uint32_t> owner_;  // physical unit → logical unit; meaningful where valid
+  FlatArray<std::uint64_t> valid_;  // bit per physical unit
+  BlockTable blocks_;
+  MappingCache mapping_;
+  std::array<Stream, kStreams> streams_;
+  std::uint64_t clean_units_ = 0;  // never written since their erase: free blocks and the rest of open rows
+  std::uint64_t mapped_units_ = 0;
+  std::uint64_t host_steps_ = 0;
+  std::uint64_t erases_until_levelling_ = 0;
+  bool levelling_ = false;
+  Random random_;
+};
+
+}  // namespace spillway::ssd

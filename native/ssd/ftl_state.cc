@@ -1,0 +1,106 @@
+// What of the translation layer outlives a power cycle, and the check that it is consistent.
+#include <algorithm>
+#include <string>
+
+#include "ssd/ftl.h"
+
+namespace spillway::ssd {
+
+bool Ftl::visit_state(const std::function<bool(void* bytes, std::size_t size)>& visit, bool loading) {
+  const auto field = [&visit](auto& value) { return visit(&value, sizeof(value)); };
+  if (!visit(map_.data(), map_.bytes())) return false;
+  for (std::uint32_t i = 0; i < blocks_.size(); ++i) {
+    Block& b = blocks_[i];
+    if (!field(b.erases) || !field(b.programmed_pages) || !field(b.changed) || !field(b.state)) return false;
+    if (b.state > BlockState::closed || b.programmed_pages > pages_per_block_) return false;
+  }
+  std::vector<std::uint32_t> closed = blocks_.closed_in_order();
+  auto closed_count = static_cast<std::uint64_t>(closed.size());
+  if (!field(closed_count) || closed_count > blocks_.size()) return false;
+  closed.resize(closed_count);
+  if (!visit(closed.data(), closed.size() * sizeof(closed[0]))) return false;
+  for (Stream& s : streams_) {
+    for (Row& row : s.rows) {
+      if (!field(row.blocks) || !field(row.planes) || !field(row.page)) return false;
+      if (row.planes > planes_per_die_ || row.page > pages_per_block_) return false;
+    }
+    if (!field(s.next_die) || !field(s.open) || !field(s.die) || !field(s.filled) || !field(s.capacity)) return false;
+    if (s.next_die >= dies_ || s.die >= dies_ || s.filled > s.capacity) return false;
+  }
+  std::uint32_t clock = blocks_.clock();
+  if (!field(clock) || !field(clean_units_) || !field(erases_until_levelling_) || !field(random_)) return false;
+  if (!loading) return true;
+  blocks_.set_clock(clock);
+  return rebuild_from_map(closed);
+}
+
+// The reverse map, valid counts and lists follow from the map. False when the map contradicts itself.
+bool Ftl::rebuild_from_map(const std::vector<std::uint32_t>& closed) {
+  valid_ = FlatArray<std::uint64_t>(valid_.size());
+  mapped_units_ = 0;
+  for (std::uint32_t i = 0; i < blocks_.size(); ++i) blocks_[i].valid = 0;
+  for (std::size_t unit = 0; unit < map_.size(); ++unit) {
+    if (map_[unit] == 0) continue;
+    const std::uint32_t at = map_[unit] - 1;
+    if (at >= layout_.physical_units || is_valid(at)) return false;
+    if (blocks_[block_of(at)].state == BlockState::free) return false;
+    valid_[at / 64] |= std::uint64_t{1} << (at % 64);
+    owner_[at] = static_cast<std::uint32_t>(unit);
+    ++blocks_[block_of(at)].valid;
+    if (unit < logical_units_) ++mapped_units_;
+  }
+  std::vector<bool> seen(blocks_.size());
+  for (const std::uint32_t block : closed) {
+    if (block >= blocks_.size() || seen[block] || blocks_[block].state != BlockState::closed) return false;
+    seen[block] = true;
+  }
+  blocks_.rebuild(closed);
+  mapping_.clear();
+  return !audit().has_value();
+}
+
+std::optional<std::string> Ftl::audit() const {
+  std::vector<std::uint32_t> valid(blocks_.size(), 0);
+  std::vector<bool> taken(layout_.physical_units);
+  std::uint64_t mapped = 0;
+  for (std::size_t unit = 0; unit < map_.size(); ++unit) {
+    if (map_[unit] == 0) continue;
+    const std::uint32_t at = map_[unit] - 1;
+    if (at >= layout_.physical_units) return "unit " + std::to_string(unit) + " is mapped outside the drive";
+    if (taken[at]) return "two units share physical unit " + std::to_string(at);
+    taken[at] = true;
+    if (!is_valid(at) || owner_[at] != unit) return "the reverse map does not know unit " + std::to_string(unit);
+    ++valid[block_of(at)];
+    if (unit < logical_units_) ++mapped;
+  }
+  if (mapped != mapped_units_) return "mapped units are miscounted";
+  for (std::size_t at = 0; at < layout_.physical_units; ++at) {
+    if (is_valid(static_cast<std::uint32_t>(at)) && !taken[at])
+      return "physical unit " + std::to_string(at) + " has no owner";
+  }
+  std::uint64_t clean = 0;
+  for (std::uint32_t block = 0; block < blocks_.size(); ++block) {
+    if (blocks_[block].valid != valid[block])
+      return "erase block " + std::to_string(block) + " miscounts its valid units";
+    if (blocks_[block].state == BlockState::free) {
+      if (valid[block] != 0) return "free erase block " + std::to_string(block) + " holds data";
+      clean += units_per_block_;
+    }
+    if (blocks_[block].state == BlockState::collecting)
+      return "erase block " + std::to_string(block) + " was left half collected";
+  }
+  for (const Stream& s : streams_) {
+    for (const Row& row : s.rows) {
+      for (std::uint32_t i = 0; i < row.planes; ++i) {
+        if (row.blocks[i] >= blocks_.size()) return "an open row names an erase block outside the drive";
+        if (blocks_[row.blocks[i]].state != BlockState::open) return "an open row has a block that is not open";
+      }
+      clean += std::uint64_t{row.planes} * (pages_per_block_ - row.page) * units_per_page_;
+    }
+    if (s.open) clean -= s.capacity;
+  }
+  if (clean != clean_units_) return "clean units are miscounted";
+  return std::nullopt;
+}
+
+}  // namespace spillway::ssd

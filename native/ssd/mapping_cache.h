@@ -1,0 +1,61 @@
+// The part of the logical-to-physical map that is in DRAM when not all of it fits (M8; Gupta et al., DFTL, 2009).
+//
+// Entries are cached one by one, least recently used first out. The rest of the map is on flash in translation units of
+// `entries_per_unit` consecutive entries. A miss reads the translation unit of its entry. Evicting a changed entry
+// writes its translation unit back with every changed entry of that unit at once, so random writes share the cost.
+// Pure bookkeeping: the caller owns the map and pays for the reads and programs.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "ssd/unit_index.h"
+
+namespace spillway::ssd {
+
+class MappingCache {
+ public:
+  static constexpr std::uint32_t kNone = ~std::uint32_t{0};
+
+  // `entries`: how many fit; 0 means that the whole map does, and nothing is ever missed.
+  MappingCache(std::size_t entries, std::uint64_t logical_units, std::uint32_t entries_per_unit);
+
+  bool holds_everything() const { return slots_.empty(); }
+
+  struct Outcome {
+    bool hit = true;
+    std::uint32_t write_back = kNone;  // translation unit that must be read, changed and programmed
+  };
+  // Looks an entry up for reading, or for changing it, and makes it the most recently used.
+  Outcome access(std::uint32_t unit, bool change);
+  // Marks a cached entry as changed; an entry that is not cached is left as it is (returns false).
+  bool change_if_cached(std::uint32_t unit);
+  // Forgets an entry (its unit was deallocated).
+  void forget(std::uint32_t unit);
+  // Forgets everything, as a power cycle after a clean shutdown does.
+  void clear();
+
+ private:
+  struct Slot {
+    std::uint32_t unit = 0;
+    std::uint32_t older = kNone, newer = kNone;                    // recency
+    std::uint32_t next_changed = kNone, previous_changed = kNone;  // within the translation unit
+    bool changed = false;
+  };
+
+  void unlink_recency(std::uint32_t slot);
+  void link_newest(std::uint32_t slot);
+  void mark_changed(std::uint32_t slot);
+  void mark_clean(std::uint32_t slot);
+  std::uint32_t evict_oldest();  // returns the translation unit to write back, or kNone
+
+  std::uint32_t entries_per_unit_;
+  UnitIndex index_;
+  std::vector<Slot> slots_;
+  std::vector<std::uint32_t> changed_head_;  // by translation unit
+  std::vector<std::uint32_t> unused_;
+  std::uint32_t oldest_ = kNone;
+  std::uint32_t newest_ = kNone;
+};
+
+}  // namespace spillway::ssd

@@ -1,0 +1,90 @@
+// Written units that wait in the drive's DRAM for their flash page to be full: first in, first out.
+//
+// A unit that is written again while it waits is replaced in place and never reaches flash twice. Space is held until
+// the program has finished, so waiting() + in_program() is what counts against the capacity.
+#pragma once
+
+#include <bit>
+#include <cassert>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "ssd/unit_index.h"
+
+namespace spillway::ssd {
+
+class WriteCache {
+ public:
+  static constexpr std::uint32_t kNoOwner = ~std::uint32_t{0};
+
+  struct Entry {
+    std::uint32_t unit = 0;
+    std::uint32_t owner = kNoOwner;  // command that completes when this unit is programmed (drives without a cache)
+    bool dropped = false;            // deallocated while it waited
+  };
+
+  // `slots`: the largest number of units that may wait at once.
+  explicit WriteCache(std::size_t slots) : index_(slots), entries_(std::bit_ceil(slots + 1)), limit_(slots) {}
+
+  std::uint64_t waiting() const { return waiting_; }
+  std::uint64_t admitted() const { return tail_; }  // entries ever admitted, replaced ones not counted twice
+  std::uint64_t taken() const { return head_; }     // entries ever taken out; entries leave in order
+
+  bool holds(std::uint32_t unit) const { return waiting_ != 0 && index_.find(unit) != UnitIndex::kAbsent; }
+
+  // REQUIRES: !holds(unit) and waiting() < slots
+  void admit(std::uint32_t unit, std::uint32_t owner) {
+    assert(tail_ - head_ < entries_.size());
+    const auto slot = static_cast<std::uint32_t>(tail_ & (entries_.size() - 1));
+    entries_[slot] = {unit, owner, false};
+    index_.insert(unit, slot);
+    ++tail_;
+    ++waiting_;
+  }
+
+  // Room for one more in the ring? Dropped entries keep their place until they come to the front.
+  bool has_slot() const { return tail_ - head_ < limit_; }
+
+  // The unit is written again while it waits: from now on `owner` waits for it. Returns who did until now.
+  // REQUIRES: holds(unit)
+  std::uint32_t replace(std::uint32_t unit, std::uint32_t owner) {
+    return std::exchange(entries_[index_.find(unit)].owner, owner);
+  }
+
+  // The unit need not be programmed any more. Returns its owner. REQUIRES: holds(unit)
+  std::uint32_t drop(std::uint32_t unit) {
+    const std::uint32_t slot = index_.find(unit);
+    const std::uint32_t owner = entries_[slot].owner;
+    entries_[slot].dropped = true;
+    index_.erase(unit);
+    --waiting_;
+    skip_dropped();
+    return owner;
+  }
+
+  // The oldest waiting entry, which leaves. REQUIRES: waiting() > 0
+  Entry take() {
+    const Entry entry = entries_[head_ & (entries_.size() - 1)];
+    assert(!entry.dropped);
+    ++head_;
+    --waiting_;
+    index_.erase(entry.unit);
+    skip_dropped();
+    return entry;
+  }
+
+ private:
+  void skip_dropped() {
+    while (head_ < tail_ && entries_[head_ & (entries_.size() - 1)].dropped) ++head_;
+  }
+
+  UnitIndex index_;
+  std::vector<Entry> entries_;
+  std::size_t limit_;
+  std::uint64_t head_ = 0;
+  std::uint64_t tail_ = 0;
+  std::uint64_t waiting_ = 0;
+};
+
+}  // namespace spillway::ssd
