@@ -6,9 +6,9 @@
 // Direct I/O is honoured towards the drive and stripped towards the host, whose directory may be a tmpfs.
 #pragma once
 
-#include <memory>
-
 #include <rocksdb/file_system.h>
+
+#include <memory>
 
 #include "fs/volume.h"
 

@@ -8,22 +8,24 @@
 //   Space      Files grow in chunks that double with the file up to VolumeOptions::max_chunk_bytes and are cut to their
 //              pages when their last writer closes. Freed space is coalesced.
 //   Buffered   Written pages are dirty until `writeback_bytes` of a file have gathered; then its whole pages go to the
-//              drive, and the writer goes on unless `outstanding_bytes` of the file are in flight already. sync() pushes
-//              out and waits, then sends a flush command; close() pushes out and waits for nothing. A partial page that
-//              was pushed out and then grew is written again. Dirty pages of a deleted file never reach the drive.
+//              drive, and the writer goes on unless `outstanding_bytes` of the file are in flight already. sync()
+//              pushes out and waits, then sends a flush command; close() pushes out and waits for nothing. A partial
+//              page that was pushed out and then grew is written again. Dirty pages of a deleted file never reach the
+//              drive.
 //   Direct     A write is a command now, and waited for.
 //   Reads      Charged in 4 KiB pages unless they are dirty, or in the modelled page cache (clock replacement); a
-//              sequential reader then reads ahead. page_cache_bytes = 0 charges every read as it comes. Direct reads are
-//              always charged, and are not cached.
+//              sequential reader then reads ahead. page_cache_bytes = 0 charges every read as it comes. Direct reads
+//              are always charged, and are not cached.
 //   Deletes    With discard, freed LBAs are deallocated on the drive before they can be used again; without, the drive
 //              goes on believing that they hold data.
-// What is not: the file system's own metadata and journal, directory syncs, and the background write-back of dirty pages
-// by age. Each would add host writes; RocksDB's files are few and large, so they are small beside the data.
+// What is not: the file system's own metadata and journal, directory syncs, and the background write-back of dirty
+// pages by age. Each would add host writes; RocksDB's files are few and large, so they are small beside the data.
 //
 // Thread-safe. A File is shared by any number of threads, as a file descriptor is.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -64,7 +66,7 @@ struct Space {
   std::uint64_t capacity_bytes = 0;
   std::uint64_t held_bytes = 0;     // given to files, chunks that are still growing included
   std::uint64_t free_bytes = 0;     // capacity - held
-  std::uint64_t adopted_bytes = 0;  // part of held: of files found in the directory, never written through this volume
+  std::uint64_t adopted_bytes = 0;  // part of held: of files found in the directory, not made here
 };
 
 class Volume;
@@ -78,7 +80,8 @@ class File {
   File& operator=(const File&) = delete;
 
   // Appends or overwrites `length` bytes at `offset`, the end of a file or below it. REQUIRES: opened for writing.
-  // drive_full: there is no space, or the drive itself cannot make any; nothing of this write is charged then.
+  // drive_full: the volume has no space, and nothing of this write is charged; or the drive failed, now or in an
+  // earlier write of this file that nobody waited for.
   Status write(std::uint64_t offset, std::uint64_t length, Access access);
 
   struct Range {
@@ -103,10 +106,16 @@ class File {
   friend class Volume;
   File(Volume* volume, std::shared_ptr<Inode> inode, bool writer);
 
+  struct ReadAhead {              // guarded by the inode's lock
+    std::uint64_t next_page = 0;  // where a sequential reader would go on
+    std::uint64_t window_pages = 0;
+  };
+
   Volume* volume_;
   std::shared_ptr<Inode> inode_;
   const bool writer_;
   bool closed_ = false;
+  ReadAhead readahead_;
 };
 
 class Volume {
@@ -119,7 +128,8 @@ class Volume {
 
   // A new and empty file; one of the same name is removed first.
   Result<std::unique_ptr<File>> create(const std::string& path, Cause cause);
-  // A file that is there. `size_bytes` is its size in the directory: a name the volume does not know is adopted with it.
+  // A file that is there. `size_bytes` is its size in the directory: a name the volume does not know is adopted with
+  // it.
   Result<std::unique_ptr<File>> open(const std::string& path, std::uint64_t size_bytes, Cause cause, bool writer);
   // Makes a file of the directory known: it is given LBAs, but nothing is written; the drive counts later reads of them
   // as unmapped. Does nothing when the name is known.
@@ -131,6 +141,7 @@ class Volume {
   Status link(const std::string& from, const std::string& to);
   Status truncate(const std::string& path, std::uint64_t size_bytes);
 
+  bool knows(const std::string& path) const;
   Space space() const;
   device::Device& device();
   const VolumeOptions& options() const;
@@ -139,10 +150,11 @@ class Volume {
   // database still runs.
   void detach();
 
-  // The table of files and extents. load() refuses, with one sentence, a table that is damaged or of another drive;
-  // files that `exists` says are gone are deallocated. REQUIRES: load() before any file.
+  // The table of files and extents: written beside the target and renamed, so that it is whole or not there. load()
+  // refuses, with one sentence, a table that is damaged or of another drive; names that `exists` does not confirm are
+  // removed. REQUIRES: load() before any file is made.
   Status save(const std::string& path) const;
-  Status load(const std::string& path);
+  Status load(const std::string& path, const std::function<bool(const std::string&)>& exists);
 
  private:
   friend class File;

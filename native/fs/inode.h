@@ -1,0 +1,58 @@
+// A file as the Volume sees it: where it lies on the drive, and which of its pages are still dirty.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+
+#include "base/result.h"
+#include "device/device.h"
+#include "fs/extents.h"
+#include "fs/volume.h"
+
+namespace spillway::fs {
+
+inline std::uint64_t pages_for(std::uint64_t bytes) { return (bytes + kPageBytes - 1) / kPageBytes; }
+
+// Dirty bytes of a file: one run, for files here are written in order.
+struct DirtyRange {
+  std::uint64_t begin = 0;
+  std::uint64_t end = 0;
+
+  bool empty() const { return begin == end; }
+  bool touches(std::uint64_t from, std::uint64_t to) const { return from <= end && to >= begin; }
+  void join(std::uint64_t from, std::uint64_t to) {
+    begin = empty() ? from : std::min(begin, from);
+    end = std::max(end, to);
+  }
+};
+
+struct Inode {
+  explicit Inode(std::uint64_t number, Cause why) : id(number), cause(why) {}
+
+  const std::uint64_t id;
+
+  // Guarded by Volume::Impl::names_mutex_.
+  unsigned links = 0;
+  unsigned handles = 0;
+  unsigned writers = 0;
+
+  // Held for the length of a write or a sync, waiting included. Taken before `mutex`.
+  std::mutex write_mutex;
+  std::unique_ptr<device::Queue> queue;  // while writes are in flight
+  std::uint64_t in_flight_bytes = 0;
+  bool unflushed = false;  // the drive was given something since its last flush command
+  Status failed;           // of a write that nobody waited for; told to the next who asks
+
+  // Held for bookkeeping only.
+  mutable std::mutex mutex;
+  Cause cause;
+  bool adopted = false;
+  std::uint64_t size = 0;
+  ExtentList extents;
+  DirtyRange dirty;
+  std::uint64_t written_pages = 0;  // pages [0, this) may hold data on the drive
+};
+
+}  // namespace spillway::fs

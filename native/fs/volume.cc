@@ -1,0 +1,750 @@
+#include "fs/volume.h"
+
+#include <array>
+#include <atomic>
+#include <cassert>
+#include <map>
+#include <unordered_map>
+#include <utility>
+
+#include "fs/inode.h"
+#include "fs/page_cache.h"
+#include "fs/queue_pool.h"
+#include "fs/volume_table.h"
+
+namespace spillway::fs {
+
+using device::Done;
+using device::Io;
+using device::Opcode;
+
+namespace {
+
+// A first read-ahead of this many pages, doubled by each further sequential read. Source: guess, near Linux' four.
+constexpr std::uint64_t kFirstReadAheadPages = 4;
+
+Status status_of(Fault fault, const std::string& what) {
+  switch (fault) {
+    case Fault::none:
+      return Status::ok();
+    case Fault::drive_full:
+      return Status::error(fault, "the drive has no clean erase block left for " + what +
+                                      ": give it a larger spare factor, or write less");
+    default:
+      return Status::error(fault, "the drive failed " + what);
+  }
+}
+
+// Pages of a file as commands of at most max_bytes each.
+std::vector<Io> commands(const std::vector<Extent>& parts, Opcode op, Cause cause, std::uint64_t max_bytes) {
+  std::vector<Io> ios;
+  for (const Extent& part : parts) {
+    std::uint64_t offset = part.first_page * kPageBytes;
+    std::uint64_t left = part.pages * kPageBytes;
+    while (left > 0) {
+      const std::uint64_t length = std::min(left, max_bytes);
+      ios.push_back({.tag = length, .op = op, .cause = cause, .offset_bytes = offset, .length_bytes = length});
+      offset += length;
+      left -= length;
+    }
+  }
+  return ios;
+}
+
+// What a round of waiting found: how many bytes are done, and the first fault.
+struct Reaped {
+  std::uint64_t bytes = 0;
+  Fault fault = Fault::none;
+};
+
+// REQUIRES: every pending io's tag is its length.
+Reaped reap(device::Queue& queue, std::size_t at_least) {
+  Reaped reaped;
+  std::array<Done, 32> done;
+  do {
+    const std::size_t n = queue.reap(done, std::min(at_least, done.size()));
+    for (std::size_t i = 0; i < n; ++i) {
+      reaped.bytes += done[i].tag;
+      if (reaped.fault == Fault::none) reaped.fault = done[i].fault;
+    }
+    at_least -= std::min(at_least, n);
+  } while (at_least > 0);
+  return reaped;
+}
+
+}  // namespace
+
+class Volume::Impl {
+ public:
+  Impl(device::Device& device, const VolumeOptions& options)
+      : device_(device),
+        options_(options),
+        queues_(device),
+        cache_(options.page_cache_bytes / kPageBytes),
+        capacity_pages_(device.info().capacity_bytes / kPageBytes),
+        free_(capacity_pages_) {
+    assert(kPageBytes % device.info().lba_bytes == 0);
+  }
+
+  // --- Names. The lock is held for bookkeeping only; whatever has to wait for the drive comes after it.
+
+  std::shared_ptr<Inode> create(const std::string& path, Cause cause) {
+    sweep_lingering();
+    auto inode = std::make_shared<Inode>(next_id_++, cause);
+    std::shared_ptr<Inode> old;
+    {
+      const std::lock_guard lock(names_mutex_);
+      old = unlink_locked(path);
+      link_locked(path, inode);
+      inode->handles = inode->writers = 1;
+    }
+    if (old) destroy(*old);
+    return inode;
+  }
+
+  Result<std::shared_ptr<Inode>> open(const std::string& path, std::uint64_t size_bytes, Cause cause, bool writer) {
+    if (Status status = adopt(path, size_bytes, cause); !status) return status;
+    const std::lock_guard lock(names_mutex_);
+    const auto found = names_.find(path);
+    if (found == names_.end()) return Status::io_error(path + " was removed while it was opened");
+    ++found->second->handles;
+    if (writer) ++found->second->writers;
+    return found->second;
+  }
+
+  Status adopt(const std::string& path, std::uint64_t size_bytes, Cause cause) {
+    std::shared_ptr<Inode> inode;
+    {
+      const std::lock_guard lock(names_mutex_);
+      if (const auto found = names_.find(path); found != names_.end()) {
+        if (found->second->writers > 0) return Status::ok();
+        inode = found->second;
+      } else {
+        inode = std::make_shared<Inode>(next_id_++, cause);
+        inode->adopted = true;
+        link_locked(path, inode);
+      }
+    }
+    // The directory is right about sizes: a table may be older than it when a process was killed.
+    const std::lock_guard lock(inode->mutex);
+    if (Status status = grow(*inode, pages_for(size_bytes), /*exactly=*/true); !status) return status;
+    inode->size = size_bytes;
+    return Status::ok();
+  }
+
+  void remove(const std::string& path) {
+    std::shared_ptr<Inode> gone;
+    {
+      const std::lock_guard lock(names_mutex_);
+      gone = unlink_locked(path);
+    }
+    if (gone) destroy(*gone);
+  }
+
+  void rename(const std::string& from, const std::string& to) {
+    if (from == to) return;
+    std::shared_ptr<Inode> replaced;
+    {
+      const std::lock_guard lock(names_mutex_);
+      replaced = unlink_locked(to);
+      move_names_locked(from, to);
+    }
+    if (replaced) destroy(*replaced);
+  }
+
+  void link(const std::string& from, const std::string& to) {
+    const std::lock_guard lock(names_mutex_);
+    const auto found = names_.find(from);
+    if (found != names_.end() && !names_.contains(to)) link_locked(to, found->second);
+  }
+
+  std::shared_ptr<Inode> find(const std::string& path) const {
+    const std::lock_guard lock(names_mutex_);
+    const auto found = names_.find(path);
+    return found == names_.end() ? nullptr : found->second;
+  }
+
+  bool is_linked(const Inode& inode) const {
+    const std::lock_guard lock(names_mutex_);
+    return inode.links > 0;
+  }
+
+  void release(const std::shared_ptr<Inode>& inode, bool writer) {
+    bool last_writer = false;
+    bool last = false;
+    {
+      const std::lock_guard lock(names_mutex_);
+      if (writer) last_writer = --inode->writers == 0;
+      last = --inode->handles == 0 && inode->links == 0;
+      if (last) inodes_.erase(inode->id);
+    }
+    if (last) {
+      destroy(*inode);
+    } else if (last_writer) {
+      const std::lock_guard lock(inode->mutex);
+      cut(*inode, pages_for(inode->size));
+    }
+  }
+
+  // --- Space. REQUIRES: inode.mutex is held.
+
+  Status grow(Inode& inode, std::uint64_t pages, bool exactly) {
+    std::uint64_t held = inode.extents.pages();
+    if (held >= pages) return Status::ok();
+    const std::lock_guard lock(space_mutex_);
+    const std::uint64_t needed = pages - held;
+    if (needed > free_.free_pages()) return no_space(needed);
+    std::uint64_t wanted = needed;
+    if (!exactly) {
+      const std::uint64_t chunk =
+          std::clamp(held, options_.min_chunk_bytes / kPageBytes, options_.max_chunk_bytes / kPageBytes);
+      if (std::max(needed, chunk) <= free_.free_pages()) wanted = std::max(needed, chunk);
+    }
+    while (wanted > 0) {
+      const Extent extent = take(inode.extents, wanted);
+      inode.extents.append(extent);
+      wanted -= extent.pages;
+      if (inode.adopted) adopted_pages_ += extent.pages;
+    }
+    return Status::ok();
+  }
+
+  // Pages behind `pages` are freed, and deallocated where they may hold data.
+  void cut(Inode& inode, std::uint64_t pages) {
+    const std::uint64_t held = inode.extents.pages();
+    const std::uint64_t written = inode.adopted ? held : inode.written_pages;
+    if (held > pages) cache_.drop(inode.id, pages, held - pages);
+    std::vector<Extent> unwritten = inode.extents.cut(std::max(pages, std::min(written, held)));
+    std::vector<Extent> behind = inode.extents.cut(pages);
+    if (behind.empty() && unwritten.empty()) return;
+    inode.written_pages = std::min(inode.written_pages, pages);
+    if (options_.discard) {
+      // Advice only: the next write tells what a drive that failed here has to say.
+      (void)run(commands(behind, Opcode::deallocate, inode.cause, kMaxDeallocateBytes), "a deallocation");
+    }
+    give_back(behind, inode.adopted);
+    give_back(unwritten, inode.adopted);
+  }
+
+  Status truncate(Inode& inode, std::uint64_t size) {
+    const std::lock_guard write_lock(inode.write_mutex);
+    if (Status status = wait(inode); !status) return status;
+    const std::lock_guard lock(inode.mutex);
+    DirtyRange& dirty = inode.dirty;
+    dirty.end = std::min(dirty.end, size);
+    if (dirty.begin >= dirty.end) dirty = {};
+    if (size < inode.size) cut(inode, pages_for(size));
+    inode.size = size;
+    return grow(inode, pages_for(size), /*exactly=*/true);
+  }
+
+  Space space() const {
+    const std::lock_guard lock(space_mutex_);
+    return {.capacity_bytes = capacity_pages_ * kPageBytes,
+            .held_bytes = (capacity_pages_ - free_.free_pages()) * kPageBytes,
+            .free_bytes = free_.free_pages() * kPageBytes,
+            .adopted_bytes = adopted_pages_ * kPageBytes};
+  }
+
+  // --- Writing. REQUIRES: inode.write_mutex is held, inode.mutex is not.
+
+  Status write(Inode& inode, std::uint64_t offset, std::uint64_t length, Access access) {
+    if (!inode.failed) return std::exchange(inode.failed, Status::ok());
+    const std::uint64_t end = offset + length;
+    bool elsewhere = false;
+    {
+      const std::lock_guard lock(inode.mutex);
+      if (Status status = grow(inode, pages_for(end), /*exactly=*/false); !status) return status;
+      inode.size = std::max(inode.size, end);
+      elsewhere = !inode.dirty.empty() && (access == Access::direct || !inode.dirty.touches(offset, end));
+    }
+    if (elsewhere) {
+      if (Status status = push(inode, Tail::partial_page); !status) return status;
+    }
+    if (access == Access::direct) return write_direct(inode, offset, end);
+    return write_buffered(inode, offset, end);
+  }
+
+  enum class Tail { whole_pages, partial_page };
+
+  // Gives the drive what is dirty, and waits only while too much is in flight.
+  Status push(Inode& inode, Tail tail) {
+    std::vector<Io> ios;
+    {
+      const std::lock_guard lock(inode.mutex);
+      DirtyRange& dirty = inode.dirty;
+      if (dirty.empty()) return Status::ok();
+      const std::uint64_t first = dirty.begin / kPageBytes;
+      const std::uint64_t last = tail == Tail::partial_page ? pages_for(dirty.end) : dirty.end / kPageBytes;
+      if (last <= first) return Status::ok();
+      ios = write_commands(inode, first, last);
+      dirty.begin = std::min(last * kPageBytes, dirty.end);
+      if (dirty.empty()) dirty = {};
+    }
+    for (const Io& io : ios) {
+      if (Status status = submit(inode, io, options_.outstanding_bytes); !status) return status;
+    }
+    return Status::ok();
+  }
+
+  // Waits for all that this file has in flight.
+  Status wait(Inode& inode) {
+    if (inode.queue) take_done(inode, inode.queue->pending());
+    return std::exchange(inode.failed, Status::ok());
+  }
+
+  Status sync(Inode& inode) {
+    if (Status status = push(inode, Tail::partial_page); !status) return status;
+    if (Status status = wait(inode); !status) return status;
+    if (!std::exchange(inode.unflushed, false)) return Status::ok();
+    Cause cause;
+    {
+      const std::lock_guard lock(inode.mutex);
+      cause = inode.cause;
+    }
+    return run({{.op = Opcode::flush, .cause = cause}}, "a flush");
+  }
+
+  // A file that closes with writes in flight waits for nothing; they are looked after now and then.
+  void linger(const std::shared_ptr<Inode>& inode) {
+    if (!inode->queue) return;
+    const std::lock_guard lock(lingering_mutex_);
+    lingering_.push_back(inode);
+  }
+
+  // --- Reading.
+
+  Status read(Inode& inode, File::ReadAhead& readahead, const std::vector<File::Range>& ranges, Access access,
+              Cause cause) {
+    std::vector<Io> ios;
+    std::vector<Extent> missing;  // pages of the file
+    {
+      const std::lock_guard lock(inode.mutex);
+      for (const File::Range& range : ranges) {
+        if (range.offset >= inode.size || range.length == 0) continue;
+        const std::uint64_t end = std::min(range.offset + range.length, inode.size);
+        const std::uint64_t first = range.offset / kPageBytes;
+        const std::uint64_t last = std::min(pages_for(end), inode.extents.pages());
+        collect_missing(inode, readahead, first, last, access, missing);
+      }
+      for (const Extent& run : missing) {
+        const auto more =
+            commands(inode.extents.slice(run.first_page, run.pages), Opcode::read, cause, options_.max_transfer_bytes);
+        ios.insert(ios.end(), more.begin(), more.end());
+      }
+    }
+    if (Status status = run(ios, "a read"); !status) return status;
+    if (access == Access::buffered) {
+      for (const Extent& run : missing) cache_.insert(inode.id, run.first_page, run.pages);
+    }
+    return Status::ok();
+  }
+
+  // --- The end.
+
+  void detach() {
+    queues_.shut();
+    std::vector<std::shared_ptr<Inode>> all;
+    {
+      const std::lock_guard lock(names_mutex_);
+      for (const auto& [id, inode] : inodes_) all.push_back(inode);
+    }
+    {
+      const std::lock_guard lock(lingering_mutex_);
+      all.insert(all.end(), lingering_.begin(), lingering_.end());
+      lingering_.clear();
+    }
+    for (const auto& inode : all) {
+      const std::lock_guard lock(inode->write_mutex);
+      if (Status status = wait(*inode); !status) inode->failed = status;
+    }
+    queues_.wait_all_back();
+  }
+
+  VolumeTable table() const {
+    VolumeTable table;
+    table.capacity_bytes = capacity_pages_ * kPageBytes;
+    {
+      const std::lock_guard lock(space_mutex_);
+      table.cursor_page = cursor_;
+    }
+    const std::lock_guard lock(names_mutex_);
+    std::map<std::uint64_t, std::size_t> place;
+    for (const auto& [path, inode] : names_) {
+      const auto [entry, fresh] = place.emplace(inode->id, table.files.size());
+      if (fresh) {
+        const std::lock_guard inode_lock(inode->mutex);
+        table.files.push_back({.names = {},
+                               .cause = inode->cause,
+                               .adopted = inode->adopted,
+                               .size_bytes = inode->size,
+                               .written_pages = inode->written_pages,
+                               .extents = inode->extents.extents()});
+      }
+      table.files[entry->second].names.push_back(path);
+    }
+    return table;
+  }
+
+  Status restore(const VolumeTable& table) {
+    if (table.capacity_bytes != capacity_pages_ * kPageBytes) {
+      return Status::bad_input("it is of a drive of " + std::to_string(table.capacity_bytes) + " bytes, this one has " +
+                               std::to_string(capacity_pages_ * kPageBytes));
+    }
+    cursor_ = table.cursor_page;
+    for (const VolumeTable::File& file : table.files) {
+      auto inode = std::make_shared<Inode>(next_id_++, file.cause);
+      inode->adopted = file.adopted;
+      inode->size = file.size_bytes;
+      inode->written_pages = file.written_pages;
+      for (const Extent& extent : file.extents) {
+        if (!free_.take_exactly(extent)) {
+          return Status::bad_input("two files share LBAs, or lie behind the drive's end, at page " +
+                                   std::to_string(extent.first_page));
+        }
+        inode->extents.append(extent);
+        if (inode->adopted) adopted_pages_ += extent.pages;
+      }
+      const std::lock_guard lock(names_mutex_);
+      for (const std::string& name : file.names) link_locked(name, inode);
+    }
+    return Status::ok();
+  }
+
+  device::Device& device() { return device_; }
+  const VolumeOptions& options() const { return options_; }
+
+ private:
+  // One deallocation covers at most this much. Source: Linux splits discards at 2^32 - 1 sectors or less; a round
+  // number that no command's length field is short for.
+  static constexpr std::uint64_t kMaxDeallocateBytes = 1ULL << 30;
+
+  void link_locked(const std::string& path, const std::shared_ptr<Inode>& inode) {
+    names_.emplace(path, inode);
+    inodes_.emplace(inode->id, inode);
+    ++inode->links;
+  }
+
+  // Returns the inode when nothing refers to it any more; the caller then destroys it.
+  std::shared_ptr<Inode> unlink_locked(const std::string& path) {
+    const auto found = names_.find(path);
+    if (found == names_.end()) return nullptr;
+    const auto inode = found->second;
+    names_.erase(found);
+    if (--inode->links > 0 || inode->handles > 0) return nullptr;
+    inodes_.erase(inode->id);
+    return inode;
+  }
+
+  // A file, or all files below a directory.
+  void move_names_locked(const std::string& from, const std::string& to) {
+    if (auto file = names_.extract(from)) {
+      file.key() = to;
+      names_.insert(std::move(file));
+      return;
+    }
+    const std::string below = from + "/";
+    for (auto at = names_.lower_bound(below); at != names_.end() && at->first.starts_with(below);) {
+      auto entry = names_.extract(at++);
+      entry.key() = to + "/" + entry.key().substr(below.size());
+      names_.insert(std::move(entry));
+    }
+  }
+
+  // Its dirty pages never reach the drive; what is in flight does, before the LBAs are deallocated.
+  void destroy(Inode& inode) {
+    const std::lock_guard write_lock(inode.write_mutex);
+    (void)wait(inode);  // its data is not wanted any more, nor is its fault
+    const std::lock_guard lock(inode.mutex);
+    inode.dirty = {};
+    inode.size = 0;
+    cut(inode, 0);
+  }
+
+  Status no_space(std::uint64_t pages) const {
+    return Status::error(Fault::drive_full, "no space on the drive: " + std::to_string(pages * kPageBytes) +
+                                                " bytes are needed, " +
+                                                std::to_string(free_.free_pages() * kPageBytes) + " of " +
+                                                std::to_string(capacity_pages_ * kPageBytes) + " are free");
+  }
+
+  // REQUIRES: space_mutex_ is held, and a page is free. On behind the file's end if that is free, else as placed.
+  Extent take(const ExtentList& file, std::uint64_t pages) {
+    if (!file.extents().empty()) {
+      const Extent& last = file.extents().back();
+      const Extent next{last.first_page + last.pages, pages};
+      if (free_.take_exactly(next)) return advance_cursor(next);
+    }
+    const auto extent = free_.take(pages, options_.placement == Placement::next_fit ? cursor_ : 0);
+    assert(extent);
+    return advance_cursor(*extent);
+  }
+
+  Extent advance_cursor(const Extent& extent) {
+    cursor_ = extent.first_page + extent.pages;
+    return extent;
+  }
+
+  void give_back(const std::vector<Extent>& extents, bool adopted) {
+    const std::lock_guard lock(space_mutex_);
+    for (const Extent& extent : extents) {
+      free_.give_back(extent);
+      if (adopted) adopted_pages_ -= extent.pages;
+    }
+  }
+
+  // REQUIRES: inode.mutex is held.
+  std::vector<Io> write_commands(Inode& inode, std::uint64_t first_page, std::uint64_t end_page) const {
+    inode.written_pages = std::max(inode.written_pages, end_page);
+    return commands(inode.extents.slice(first_page, end_page - first_page), Opcode::write, inode.cause,
+                    options_.max_transfer_bytes);
+  }
+
+  Status write_direct(Inode& inode, std::uint64_t offset, std::uint64_t end) {
+    std::vector<Io> ios;
+    const std::uint64_t first = offset / kPageBytes;
+    const std::uint64_t last = pages_for(end);
+    {
+      const std::lock_guard lock(inode.mutex);
+      ios = write_commands(inode, first, last);
+    }
+    cache_.drop(inode.id, first, last - first);
+    for (const Io& io : ios) {
+      if (Status status = submit(inode, io, ~std::uint64_t{0}); !status) return status;
+    }
+    return wait(inode);
+  }
+
+  Status write_buffered(Inode& inode, std::uint64_t offset, std::uint64_t end) {
+    bool enough = false;
+    {
+      const std::lock_guard lock(inode.mutex);
+      inode.dirty.join(offset, end);
+      enough = inode.dirty.end - inode.dirty.begin >= options_.writeback_bytes;
+    }
+    const std::uint64_t first = offset / kPageBytes;
+    cache_.insert(inode.id, first, pages_for(end) - first);
+    return enough ? push(inode, Tail::whole_pages) : Status::ok();
+  }
+
+  // One write of a file; waits while more than `outstanding` bytes would be in flight. REQUIRES: write_mutex is held.
+  Status submit(Inode& inode, const Io& io, std::uint64_t outstanding) {
+    if (!inode.queue) inode.queue = queues_.borrow();
+    if (!inode.queue) return Status::ok();  // detached
+    while (inode.in_flight_bytes > 0 && inode.in_flight_bytes + io.length_bytes > outstanding) take_done(inode, 1);
+    if (!inode.queue) inode.queue = queues_.borrow();
+    if (!inode.queue) return Status::ok();
+    inode.unflushed = true;
+    if (Status status = inode.queue->submit({&io, 1}); !status) {
+      give_back_idle(inode);
+      return status;
+    }
+    inode.in_flight_bytes += io.length_bytes;
+    return Status::ok();
+  }
+
+  void take_done(Inode& inode, std::size_t at_least) {
+    const Reaped reaped = reap(*inode.queue, at_least);
+    inode.in_flight_bytes -= reaped.bytes;
+    if (inode.failed && reaped.fault != Fault::none) inode.failed = status_of(reaped.fault, "a write");
+    give_back_idle(inode);
+  }
+
+  void give_back_idle(Inode& inode) {
+    if (inode.queue->pending() == 0) queues_.give_back(std::move(inode.queue));
+  }
+
+  void sweep_lingering() {
+    const std::lock_guard lock(lingering_mutex_);
+    std::erase_if(lingering_, [this](const std::shared_ptr<Inode>& inode) {
+      const std::unique_lock write_lock(inode->write_mutex, std::try_to_lock);
+      if (!write_lock) return false;
+      if (inode->queue) take_done(*inode, 0);
+      return !inode->queue;
+    });
+  }
+
+  // Ios of no file in particular, in flight together and waited for.
+  Status run(std::vector<Io> ios, const std::string& what) {
+    if (ios.empty()) return Status::ok();
+    auto queue = queues_.borrow();
+    if (!queue) return Status::ok();  // detached
+    Status status = queue->submit(ios);
+    if (status) status = status_of(reap(*queue, queue->pending()).fault, what);
+    queues_.give_back(std::move(queue));
+    return status;
+  }
+
+  // REQUIRES: inode.mutex is held. Appends runs of the file's pages [first, last) that have to come from the drive.
+  void collect_missing(const Inode& inode, File::ReadAhead& readahead, std::uint64_t first, std::uint64_t last,
+                       Access access, std::vector<Extent>& missing) {
+    if (first >= last) return;
+    if (access == Access::direct) {
+      missing.push_back({first, last - first});
+      return;
+    }
+    const bool sequential = first == readahead.next_page || first + 1 == readahead.next_page;
+    const std::uint64_t window = cache_.enabled() && sequential ? readahead.window_pages : 0;
+    bool missed = false;
+    std::uint64_t end = last;
+    for (std::uint64_t page = first; page < end; ++page) {
+      if (is_dirty(inode, page) || cache_.touch(inode.id, page)) continue;
+      if (!std::exchange(missed, true)) end = std::max(end, std::min(page + window, inode.extents.pages()));
+      if (!missing.empty() && missing.back().first_page + missing.back().pages == page) {
+        ++missing.back().pages;
+      } else {
+        missing.push_back({page, 1});
+      }
+    }
+    readahead.next_page = last;
+    if (!sequential) {
+      readahead.window_pages = kFirstReadAheadPages;
+    } else if (missed) {
+      readahead.window_pages = std::clamp(readahead.window_pages * 2, kFirstReadAheadPages,
+                                          std::max(kFirstReadAheadPages, options_.readahead_bytes / kPageBytes));
+    }
+  }
+
+  static bool is_dirty(const Inode& inode, std::uint64_t page) {
+    const DirtyRange& dirty = inode.dirty;
+    return !dirty.empty() && page >= dirty.begin / kPageBytes && page < pages_for(dirty.end);
+  }
+
+  device::Device& device_;
+  const VolumeOptions options_;
+  QueuePool queues_;
+  PageCache cache_;
+
+  // Names and who refers to inodes. Never held while waiting for the drive.
+  mutable std::mutex names_mutex_;
+  std::map<std::string, std::shared_ptr<Inode>> names_;
+  std::unordered_map<std::uint64_t, std::shared_ptr<Inode>> inodes_;
+  std::atomic<std::uint64_t> next_id_ = 1;
+
+  mutable std::mutex space_mutex_;
+  const std::uint64_t capacity_pages_;
+  FreeSpace free_;
+  std::uint64_t cursor_ = 0;
+  std::uint64_t adopted_pages_ = 0;
+
+  std::mutex lingering_mutex_;
+  std::vector<std::shared_ptr<Inode>> lingering_;
+};
+
+// --- File
+
+File::File(Volume* volume, std::shared_ptr<Inode> inode, bool writer)
+    : volume_(volume), inode_(std::move(inode)), writer_(writer) {}
+
+File::~File() { (void)close(); }
+
+Status File::write(std::uint64_t offset, std::uint64_t length, Access access) {
+  assert(writer_ && !closed_);
+  if (length == 0) return Status::ok();
+  const std::lock_guard lock(inode_->write_mutex);
+  return volume_->impl_->write(*inode_, offset, length, access);
+}
+
+Status File::read(const std::vector<Range>& ranges, Access access, Cause cause) {
+  return volume_->impl_->read(*inode_, readahead_, ranges, access, cause);
+}
+
+Status File::push_out() {
+  const std::lock_guard lock(inode_->write_mutex);
+  return volume_->impl_->push(*inode_, Volume::Impl::Tail::whole_pages);
+}
+
+Status File::sync() {
+  const std::lock_guard lock(inode_->write_mutex);
+  return volume_->impl_->sync(*inode_);
+}
+
+Status File::truncate(std::uint64_t size) { return volume_->impl_->truncate(*inode_, size); }
+
+Status File::close() {
+  if (std::exchange(closed_, true)) return Status::ok();
+  Status status;
+  if (writer_) {
+    const std::lock_guard lock(inode_->write_mutex);
+    if (volume_->impl_->is_linked(*inode_)) status = volume_->impl_->push(*inode_, Volume::Impl::Tail::partial_page);
+    volume_->impl_->linger(inode_);
+  }
+  volume_->impl_->release(inode_, writer_);
+  return status;
+}
+
+std::uint64_t File::size() const {
+  const std::lock_guard lock(inode_->mutex);
+  return inode_->size;
+}
+
+void File::set_cause(Cause cause) {
+  const std::lock_guard lock(inode_->mutex);
+  inode_->cause = cause;
+}
+
+// --- Volume
+
+Volume::Volume(device::Device& device, const VolumeOptions& options) : impl_(std::make_unique<Impl>(device, options)) {}
+
+Volume::~Volume() { impl_->detach(); }
+
+Result<std::unique_ptr<File>> Volume::create(const std::string& path, Cause cause) {
+  return std::unique_ptr<File>(new File(this, impl_->create(path, cause), /*writer=*/true));
+}
+
+Result<std::unique_ptr<File>> Volume::open(const std::string& path, std::uint64_t size_bytes, Cause cause,
+                                           bool writer) {
+  auto inode = impl_->open(path, size_bytes, cause, writer);
+  if (!inode) return inode.status();
+  return std::unique_ptr<File>(new File(this, *inode, writer));
+}
+
+Status Volume::adopt(const std::string& path, std::uint64_t size_bytes, Cause cause) {
+  return impl_->adopt(path, size_bytes, cause);
+}
+
+Status Volume::remove(const std::string& path) {
+  impl_->remove(path);
+  return Status::ok();
+}
+
+Status Volume::rename(const std::string& from, const std::string& to) {
+  impl_->rename(from, to);
+  return Status::ok();
+}
+
+Status Volume::link(const std::string& from, const std::string& to) {
+  impl_->link(from, to);
+  return Status::ok();
+}
+
+Status Volume::truncate(const std::string& path, std::uint64_t size_bytes) {
+  const auto inode = impl_->find(path);
+  return inode ? impl_->truncate(*inode, size_bytes) : Status::ok();
+}
+
+bool Volume::knows(const std::string& path) const { return impl_->find(path) != nullptr; }
+Space Volume::space() const { return impl_->space(); }
+device::Device& Volume::device() { return impl_->device(); }
+const VolumeOptions& Volume::options() const { return impl_->options(); }
+void Volume::detach() { impl_->detach(); }
+
+Status Volume::save(const std::string& path) const { return write_table(impl_->table(), path); }
+
+Status Volume::load(const std::string& path, const std::function<bool(const std::string&)>& exists) {
+  auto table = read_table(path);
+  if (!table) return table.status();
+  if (Status status = impl_->restore(*table); !status) {
+    return Status::bad_input(path + " is damaged or of another drive: " + status.message() +
+                             "; remove it together with the drive's state to begin anew");
+  }
+  for (const VolumeTable::File& file : table->files) {
+    for (const std::string& name : file.names) {
+      if (!exists(name)) impl_->remove(name);
+    }
+  }
+  return Status::ok();
+}
+
+}  // namespace spillway::fs

@@ -1,0 +1,34 @@
+// The table of files and extents as a document, so that a drive and what lies on it can be put away and taken up again.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "device/device.h"
+#include "fs/extents.h"
+
+namespace spillway::fs {
+
+struct VolumeTable {
+  struct File {
+    std::vector<std::string> names;  // more than one: hard links
+    device::Cause cause = device::Cause::other;
+    bool adopted = false;
+    std::uint64_t size_bytes = 0;
+    std::uint64_t written_pages = 0;
+    std::vector<Extent> extents;
+  };
+
+  std::uint64_t capacity_bytes = 0;
+  std::uint64_t cursor_page = 0;
+  std::vector<File> files;
+};
+
+// JSON, written beside `path` and renamed.
+Status write_table(const VolumeTable& table, const std::string& path);
+// Refuses, with one sentence, what is missing, truncated or not such a table.
+Result<VolumeTable> read_table(const std::string& path);
+
+}  // namespace spillway::fs
