@@ -48,8 +48,11 @@ have_browser() {
     { command -v chromium-browser >/dev/null 2>&1 && [ -d /snap/chromium ]; }
 }
 
-installable() {
-  apt-cache show "$1" >/dev/null 2>&1
+# Ubuntu's package only fetches a snap, which we leave to its owner.
+browser_package() {
+  # shellcheck source=/dev/null
+  if [ "$(. /etc/os-release && echo "$ID")" = ubuntu ]; then return; fi
+  echo chromium
 }
 
 purposes=${*:-build}
@@ -69,9 +72,16 @@ for package in $wanted; do
   state=$(dpkg-query -W -f='${db:Status-Status}' "$package" 2>/dev/null || true)
   [ "$state" = installed ] || missing="$missing $package"
 done
-want_browser=no
-case " $purposes " in *" test "*) have_browser || want_browser=yes ;; esac
-[ -n "$missing" ] || [ $want_browser = yes ] || exit 0
+browser=
+case " $purposes " in
+  *" test "*)
+    if ! have_browser; then
+      browser=$(browser_package)
+      [ -n "$browser" ] || echo "setup: no Chromium here ('snap install chromium' brings it); browser tests are skipped." >&2
+    fi
+    ;;
+esac
+[ -n "$missing$browser" ] || exit 0
 
 if [ "$(id -u)" -eq 0 ]; then
   as_root=
@@ -82,29 +92,26 @@ elif command -v sudo >/dev/null 2>&1; then
 elif [ -n "$missing" ]; then
   fail "these packages are missing and need root to install:$missing (become root, or install sudo)."
 else
-  want_browser=no
+  echo "setup: no Chromium here, and root is needed to install it; browser tests are skipped." >&2
+  exit 0
 fi
 
-if [ -n "$missing" ] || [ $want_browser = yes ]; then
-  echo "Installing packages:$missing$([ $want_browser = no ] || echo ' and a browser')" | cut -c1-300
-  apt="env DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=300"
-  $as_root $apt update || fail "'apt-get update' failed; these packages are missing:$missing."
-fi
+echo "Installing packages:$missing $browser"
+apt="env DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=300"
+# shellcheck disable=SC2086 # lists of words, here and below
+$as_root $apt update || fail "'apt-get update' failed; these packages are missing:$missing $browser."
 if [ -n "$missing" ]; then
   rocksdb=$(apt-cache policy librocksdb-dev | sed -n 's/^ *Candidate: //p')
   if [ -n "$rocksdb" ] && dpkg --compare-versions "$rocksdb" lt "$oldest_rocksdb"; then
     fail "this release packages RocksDB $rocksdb and Spillway needs $oldest_rocksdb or newer;" \
       "use Debian 12, Ubuntu 24.04 or later."
   fi
-  # shellcheck disable=SC2086 # lists of words
+  # shellcheck disable=SC2086
   $as_root $apt install -y --no-install-recommends $missing >/dev/null ||
     fail "apt could not install:$missing; its own message is above."
 fi
-# The report's tests need a browser; Ubuntu has one as a snap only, which we leave to its owner.
-if [ $want_browser = yes ]; then
-  if installable chromium && $as_root $apt install -y --no-install-recommends chromium >/dev/null; then
-    :
-  else
-    echo "setup: no Chromium here (on Ubuntu: 'snap install chromium'); the browser tests will be skipped." >&2
-  fi
+if [ -n "$browser" ]; then
+  # shellcheck disable=SC2086
+  $as_root $apt install -y --no-install-recommends "$browser" >/dev/null ||
+    echo "setup: apt could not install Chromium; browser tests are skipped." >&2
 fi
