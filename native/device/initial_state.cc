@@ -36,6 +36,16 @@ Status check(const InitialState& initial) {
   return {};
 }
 
+// Random overwrites need flash to move to.
+Status check_room(const ssd::Layout& layout, std::uint64_t filled, const InitialState& initial) {
+  const bool overwrites = initial.kind == Kind::steady || initial.warmup_capacities > 0;
+  if (!overwrites || filled < layout.data_units) return {};
+  return Status::bad_input(
+      "capacity.spare_factor leaves no spare flash for random overwrites of all data; raise it (0.07 is usual) or "
+      "lower "
+      "initial.fill");
+}
+
 }  // namespace
 
 Result<Kind> parse_initial_kind(const std::string& name) {
@@ -54,6 +64,7 @@ Status prepare(ssd::Ssd& ssd, const InitialState& initial, std::uint64_t seed) {
   if (Status status = check(initial); !status) return status;
   const auto filled =
       static_cast<std::uint64_t>(std::llround(initial.fill * static_cast<double>(ssd.layout().logical_units)));
+  if (Status status = check_room(ssd.layout(), filled, initial); !status) return status;
   switch (initial.kind) {
     case Kind::trimmed:
       break;

@@ -1,0 +1,157 @@
+#include "tool/drive_request.h"
+
+#include <sys/resource.h>
+#include <time.h>
+
+#include <map>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <variant>
+
+#include "device/drive_keys.h"
+#include "tool/fields.h"
+
+namespace spillway::tool {
+namespace {
+
+Json value_of(const device::Slot& slot) {
+  return std::visit(
+      [](const auto& in) -> Json {
+        using T = std::decay_t<decltype(in)>;
+        if constexpr (std::is_same_v<T, device::SizeSlot>) {
+          return *in.bytes;
+        } else if constexpr (std::is_same_v<T, device::PolicySlot>) {
+          return device::spelling(*in.gc);
+        } else {
+          return *in;
+        }
+      },
+      slot);
+}
+
+// `set` takes texts spelled as TOML; a number or a flag that a writer did not turn into one is taken at its word.
+std::map<std::string, std::string> read_set(const Json& set, Fields& fields) {
+  std::map<std::string, std::string> result;
+  if (set.is_null()) return result;
+  if (!set.is_object()) {
+    fields.refuse("set", "an object of dotted keys and their values");
+    return result;
+  }
+  for (const auto& [key, value] : set.items())
+    result[key] = value.is_string() ? value.get<std::string>() : value.dump();
+  return result;
+}
+
+}  // namespace
+
+Result<device::Drive> read_drive(const Json& drive) {
+  Fields fields(drive, "drive");
+  device::DriveSpec spec;
+  spec.preset = fields.text("preset", "");
+  spec.preset_file = fields.text("preset_file", "");
+  spec.preset_dirs = fields.texts("preset_dirs");
+  spec.set = read_set(fields.inner("set"), fields);
+  if (Status status = fields.finish(); !status) return status;
+  if (spec.preset_dirs.empty()) spec.preset_dirs = device::default_preset_dirs();
+  return device::resolve(spec);
+}
+
+Result<device::InitialState> read_initial(const Json& initial) {
+  Fields fields(initial, "initial");
+  const std::string kind = fields.text("kind", "trimmed");
+  device::InitialState state;
+  state.fill = fields.number("fill", 1.0, 0, 1);
+  state.warmup_capacities = fields.number("warmup_capacities", 0, 0, 1e6);
+  state.path = fields.text("path", "");
+  if (Status status = fields.finish(); !status) return status;
+  auto parsed = device::parse_initial_kind(kind);
+  if (!parsed) return parsed.status();
+  state.kind = *parsed;
+  return state;
+}
+
+Json shown(const device::Drive& drive) {
+  ssd::SsdConfig config = drive.config;
+  const ssd::Layout layout = ssd::layout(config);
+  Json json = {{"name", config.name}, {"summary", drive.summary}, {"capacity_bytes", layout.capacity_bytes}};
+  for (const auto& [key, slot] : device::drive_keys(config)) {
+    const auto dot = key.find('.');
+    json[key.substr(0, dot)][key.substr(dot + 1)] = value_of(slot);
+  }
+  json["sources"] = Json::object();
+  for (const auto& [key, source] : drive.sources) json["sources"][key] = source;
+  return json;
+}
+
+Json shown(const ssd::Layout& layout) {
+  return {{"capacity_bytes", layout.capacity_bytes},
+          {"logical_units", layout.logical_units},
+          {"data_units", layout.data_units},
+          {"reserve_units", layout.reserve_units},
+          {"physical_units", layout.physical_units},
+          {"translation_units", layout.translation_units},
+          {"erase_blocks", layout.blocks}};
+}
+
+Json by_flash_cause(const std::array<std::uint64_t, ssd::kFlashCauses>& bytes) {
+  return {{"host", bytes[0]}, {"gc", bytes[1]}, {"mapping", bytes[2]}, {"wear", bytes[3]}};
+}
+
+Json by_host_cause(const std::array<std::uint64_t, ssd::kHostCauses>& bytes) {
+  Json json = Json::object();
+  for (std::size_t i = 0; i < device::kCauses; ++i) json[device::name_of(static_cast<device::Cause>(i))] = bytes[i];
+  return json;
+}
+
+Json shown(const ssd::Counters& c) {
+  return {{"host_reads", c.host_reads},
+          {"host_writes", c.host_writes},
+          {"host_flushes", c.host_flushes},
+          {"host_deallocates", c.host_deallocates},
+          {"host_bytes_read", c.host_bytes_read},
+          {"host_bytes_written", c.host_bytes_written},
+          {"host_bytes_deallocated", c.host_bytes_deallocated},
+          {"host_bytes_written_by_cause", by_host_cause(c.host_bytes_written_by_cause)},
+          {"host_bytes_read_by_cause", by_host_cause(c.host_bytes_read_by_cause)},
+          {"nand_bytes_programmed", by_flash_cause(c.nand_bytes_programmed)},
+          {"nand_bytes_read", by_flash_cause(c.nand_bytes_read)},
+          {"nand_bytes_padded", c.nand_bytes_padded},
+          {"erases", c.erases},
+          {"gc_victims", c.gc_victims},
+          {"gc_victim_valid_units", c.gc_victim_valid_units},
+          {"wear_moves", c.wear_moves},
+          {"unmapped_reads", c.unmapped_reads},
+          {"write_cache_read_hits", c.write_cache_read_hits},
+          {"write_cache_overwrites", c.write_cache_overwrites},
+          {"mapping_cache_hits", c.mapping_cache_hits},
+          {"mapping_cache_misses", c.mapping_cache_misses},
+          {"sub_unit_writes", c.sub_unit_writes},
+          {"die_read_busy_ns", c.die_read_busy_ns},
+          {"die_program_busy_ns", c.die_program_busy_ns},
+          {"die_erase_busy_ns", c.die_erase_busy_ns},
+          {"channel_busy_ns", c.channel_busy_ns}};
+}
+
+Json latency_us(const Histogram& histogram) {
+  return {{"count", histogram.count()},
+          {"mean", histogram.mean_ns() / 1e3},
+          {"p50", histogram.quantile_ns(0.5) / 1e3},
+          {"p99", histogram.quantile_ns(0.99) / 1e3},
+          {"p99_9", histogram.quantile_ns(0.999) / 1e3},
+          {"max", static_cast<double>(histogram.max_ns()) / 1e3}};
+}
+
+double cpu_seconds() {
+  timespec used{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+  return static_cast<double>(used.tv_sec) + static_cast<double>(used.tv_nsec) / 1e9;
+}
+
+std::uint64_t peak_rss_bytes() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return static_cast<std::uint64_t>(usage.ru_maxrss) * 1024;
+}
+
+}  // namespace spillway::tool

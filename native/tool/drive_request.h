@@ -1,0 +1,41 @@
+// The parts of requests and results that every command with a drive shares.
+#pragma once
+
+#include <cstdint>
+
+#include "base/histogram.h"
+#include "base/result.h"
+#include "device/emulated.h"
+#include "device/preset.h"
+#include "tool/events.h"
+
+namespace spillway::tool {
+
+// `drive` of a request → the resolved drive. Without preset_dirs, those of this installation.
+Result<device::Drive> read_drive(const Json& drive);
+
+// `initial` of a request; null is a trimmed drive.
+Result<device::InitialState> read_initial(const Json& initial);
+
+// The resolved drive as every command shows it: the preset's tables with their keys, and what they come to.
+Json shown(const device::Drive& drive);
+
+// The relations' outcome: logical units, spare units, erase blocks.
+Json shown(const ssd::Layout& layout);
+
+// Every counter under its own name.
+Json shown(const ssd::Counters& counters);
+
+// {"host": …, "gc": …, "mapping": …, "wear": …}
+Json by_flash_cause(const std::array<std::uint64_t, ssd::kFlashCauses>& bytes);
+// {"user": …, "wal": …, …}
+Json by_host_cause(const std::array<std::uint64_t, ssd::kHostCauses>& bytes);
+
+// {count, mean, p50, p99, p99_9, max} in microseconds.
+Json latency_us(const Histogram& histogram);
+
+// Processor time of this process so far, and the most memory it has held.
+double cpu_seconds();
+std::uint64_t peak_rss_bytes();
+
+}  // namespace spillway::tool

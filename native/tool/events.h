@@ -1,0 +1,39 @@
+// What a command says while it works: JSON lines, in the order of contract/README.md.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <ostream>
+#include <string>
+
+#include "base/result.h"
+
+namespace spillway::tool {
+
+using Json = nlohmann::ordered_json;  // the order in which fields are written is the order in which they are read
+
+class Events {
+ public:
+  // Each line is flushed: whoever reads the pipe follows the work.
+  explicit Events(std::ostream& out) : out_(out) {}
+
+  // `drive`: the resolved drive, or null where a command has none.
+  void started(const std::string& command, const Json& drive);
+  // `total` < 0: not known.
+  void progress(const std::string& phase, double done, double total, const std::string& unit, double rate_per_s);
+  // sample, stall, phase.
+  void event(const std::string& name, Json fields);
+  void result(Json fields, bool complete);
+  void error(const Status& status);
+
+ private:
+  void line(const std::string& name, Json fields);
+
+  std::ostream& out_;
+};
+
+std::string version();
+
+// "bad_input", as in an error event.
+const char* name_of(Fault fault);
+
+}  // namespace spillway::tool

@@ -1,0 +1,98 @@
+// spillway-native COMMAND: one JSON document in, JSON lines out. The contract: contract/README.md.
+#include <array>
+#include <atomic>
+#include <csignal>
+#include <cstdio>
+#include <iostream>
+#include <iterator>
+#include <new>
+#include <string>
+#include <vector>
+
+#include "device/preset.h"
+#include "tool/commands.h"
+#if __has_include("tool/run_command.h")
+#include "tool/run_command.h"
+#endif
+
+namespace {
+
+using spillway::Fault;
+using spillway::Status;
+using spillway::tool::Command;
+using spillway::tool::Events;
+using spillway::tool::Json;
+
+// The one thing that a signal handler may touch.
+std::atomic<bool> stop_requested{false};
+static_assert(std::atomic<bool>::is_always_lock_free);
+
+void request_stop(int /*signal*/) { stop_requested = true; }
+
+struct Entry {
+  const char* name;
+  Command command;
+};
+
+constexpr auto kCommands = std::to_array<Entry>({
+#if __has_include("tool/run_command.h")
+  {"run", spillway::tool::run_command},
+#endif
+      {"ssd-simulate", spillway::tool::ssd_simulate}, {"ssd-precondition", spillway::tool::ssd_precondition},
+      {"ssd-show", spillway::tool::ssd_show},
+});
+
+Status unknown_command(const std::string& name) {
+  std::vector<std::string> names = {"version"};
+  for (const Entry& entry : kCommands) names.emplace_back(entry.name);
+  const std::string near = spillway::device::nearest(name, names);
+  std::string message = "unknown command \"" + name + "\"";
+  if (!near.empty()) return Status::bad_input(message + "; did you mean " + near + "?");
+  message += "; commands are";
+  for (const auto& other : names) message += (&other == &names.front() ? " " : ", ") + other;
+  return Status::bad_input(message);
+}
+
+Status perform(const std::string& name, Events& events) {
+  for (const Entry& entry : kCommands) {
+    if (name != entry.name) continue;
+    const std::string text(std::istreambuf_iterator<char>(std::cin), {});
+    const Json request = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+    if (request.is_discarded())
+      return Status::bad_input("standard input: not a JSON document; give the request of " + name);
+    return entry.command(request, events, stop_requested);
+  }
+  return unknown_command(name);
+}
+
+// A drive that is larger than this machine's memory is a request that cannot be met, not a crash.
+Status perform_or_fail(const std::string& name, Events& events) {
+  try {
+    return perform(name, events);
+  } catch (const std::bad_alloc&) {
+    return Status::error(Fault::io_error, "not enough memory for this drive; give a smaller capacity.capacity_bytes");
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 2) {
+    std::fputs("usage: spillway-native COMMAND < request.json > events.jsonl\n", stderr);
+    return 2;
+  }
+  const std::string name = argv[1];
+  if (name == "version" || name == "--version") {
+    std::cout << spillway::tool::version() << std::endl;
+    return 0;
+  }
+  std::signal(SIGINT, request_stop);
+  std::signal(SIGTERM, request_stop);
+  std::signal(SIGPIPE, SIG_IGN);  // a reader that went away is seen as a failed write, not as death
+
+  Events events(std::cout);
+  const Status status = perform_or_fail(name, events);
+  if (status) return 0;
+  events.error(status);
+  return status.fault() == Fault::bad_input ? 2 : 1;
+}

@@ -1,0 +1,36 @@
+#include <limits>
+#include <string>
+
+#include "tool/commands.h"
+#include "tool/drive_request.h"
+#include "tool/fields.h"
+
+namespace spillway::tool {
+
+Status ssd_precondition(const Json& request, Events& events, const std::atomic<bool>& /*stop*/) {
+  Fields fields(request, "");
+  const Json& drive_field = fields.inner("drive");
+  const Json& initial_field = fields.inner("initial");
+  const std::uint64_t seed = fields.whole("seed", 1, 0, std::numeric_limits<std::uint64_t>::max());
+  const std::string path = fields.text("state", "");
+  if (path.empty()) fields.refuse("state", "the path of the file to write");
+  if (Status status = fields.finish(); !status) return status;
+  const auto drive = read_drive(drive_field);
+  if (!drive) return drive.status();
+  const auto initial = read_initial(initial_field);
+  if (!initial) return initial.status();
+
+  events.started("ssd-precondition", shown(drive.value()));
+  const double began = cpu_seconds();
+  ssd::Ssd ssd(drive.value().config, seed);
+  if (Status status = device::prepare(ssd, initial.value(), seed); !status) return status;
+  if (Status status = device::save_state(ssd, path); !status) return status;
+  events.result({{"state", path},
+                 {"setup_cpu_seconds", cpu_seconds() - began},
+                 {"mapped_units", ssd.mapped_units()},
+                 {"peak_rss_bytes", peak_rss_bytes()}},
+                true);
+  return {};
+}
+
+}  // namespace spillway::tool
