@@ -2,7 +2,7 @@
 
     .venv/bin/python scripts/bench.py [NAME ...]
 
-A benchmark is an executable build/bench/bench_NAME or a script bench/bench_NAME.py. It prints one JSON document:
+A benchmark is an executable build/bench/NAME or a script bench/NAME.py. It prints one JSON document:
 a Google Benchmark does so when asked to, everything else by itself. One that fails ends with exit code 1 after the
 others have run, and leaves no result.
 """
@@ -23,11 +23,11 @@ RESULTS = ROOT / "runs" / "bench"
 def benchmarks() -> dict[str, list[str]]:
     """Name → command, as typed in the root of the checkout."""
     commands = {}
-    for path in sorted((ROOT / "build" / "bench").glob("bench_*")):
+    for path in sorted((ROOT / "build" / "bench").glob("*")):
         if path.is_file() and os.access(path, os.X_OK):
-            commands[path.name.removeprefix("bench_")] = [str(path.relative_to(ROOT))]
-    for path in sorted((ROOT / "bench").glob("bench_*.py")):
-        commands[path.stem.removeprefix("bench_")] = [".venv/bin/python", str(path.relative_to(ROOT))]
+            commands[path.name] = [str(path.relative_to(ROOT))]
+    for path in sorted((ROOT / "bench").glob("*.py")):
+        commands[path.stem] = [".venv/bin/python", str(path.relative_to(ROOT))]
     return commands
 
 
