@@ -2,8 +2,8 @@
 
     .venv/bin/python scripts/bench.py [NAME ...]
 
-A benchmark is an executable build/bench/NAME or a script bench/NAME.py. It prints one JSON document:
-a Google Benchmark does so when asked to, everything else by itself. One that fails ends with exit code 1 after the
+A benchmark is an executable build/bench/bench_NAME or a script bench/NAME.py. It prints JSON, one document or one on
+each line; a Google Benchmark does so when asked to. One that fails ends with exit code 1 after the
 others have run, and leaves no result.
 """
 
@@ -23,11 +23,11 @@ RESULTS = ROOT / "runs" / "bench"
 def benchmarks() -> dict[str, list[str]]:
     """Name → command, as typed in the root of the checkout."""
     commands = {}
-    for path in sorted((ROOT / "build" / "bench").glob("*")):
+    for path in sorted((ROOT / "build" / "bench").glob("bench_*")):
         if path.is_file() and os.access(path, os.X_OK):
-            commands[path.name] = [str(path.relative_to(ROOT))]
+            commands[path.name.removeprefix("bench_")] = [str(path.relative_to(ROOT))]
     for path in sorted((ROOT / "bench").glob("*.py")):
-        commands[path.stem] = [".venv/bin/python", str(path.relative_to(ROOT))]
+        commands[path.stem.removeprefix("bench_")] = [".venv/bin/python", str(path.relative_to(ROOT))]
     return commands
 
 
@@ -55,11 +55,19 @@ def commit() -> str:
     return answer.stdout.strip() or "unknown"
 
 
+def parsed(output: str) -> object:
+    """One document, or a list of those on each line; ValueError when it is neither."""
+    try:
+        return json.loads(output)
+    except ValueError:
+        return [json.loads(line) for line in output.splitlines()]
+
+
 def run(command: list[str]) -> object:
     """The document the benchmark made; CalledProcessError or ValueError when it made none."""
     if not is_google_benchmark(command):
         output = subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True).stdout
-        return json.loads(output)
+        return parsed(output)
     with tempfile.NamedTemporaryFile(suffix=".json") as out:
         arguments = [f"--benchmark_out={out.name}", "--benchmark_out_format=json"]
         subprocess.run([*command, *arguments], cwd=ROOT, check=True)
