@@ -60,7 +60,10 @@ def parsed(output: str) -> object:
     try:
         return json.loads(output)
     except ValueError:
-        return [json.loads(line) for line in output.splitlines()]
+        documents = [json.loads(line) for line in output.splitlines()]
+        if not documents:
+            raise ValueError("it printed nothing") from None
+        return documents
 
 
 def run(command: list[str]) -> object:
