@@ -5,7 +5,7 @@
     wa_total  = wa_app * wa_device                               (papers: WA)
 
 User bytes: key and value sizes of acknowledged writes. Host bytes: what reaches the drive, counted at its door. NAND
-bytes: everything programmed, whatever its cause. Bytes are what is stored; these ratios are derived where they are shown.
+bytes: everything programmed, whatever its cause. Bytes are what is stored; ratios are derived where they are shown.
 A ratio whose denominator is 0, or one of whose terms is not known, is None: never 0 and never infinite.
 """
 

@@ -24,8 +24,8 @@ from spillway.simulate import DriveChoice, WorkChoice
 Document = dict[str, Any]
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-out = Console(highlight=False)
-err = Console(stderr=True, highlight=False)
+out = Console(highlight=False, markup=False)
+err = Console(stderr=True, highlight=False, markup=False)
 
 
 def main() -> None:
@@ -217,7 +217,7 @@ def ssd_presets(as_json: bool) -> None:
         return
     table = _plain_table()
     for preset in found:
-        table.add_row(f"[bold]{preset.name}[/bold]", preset.summary)
+        table.add_row(preset.name, preset.summary)
     out.print(table)
 
 
@@ -252,7 +252,10 @@ def _print_json(result: Document) -> None:
 
 
 def _plain_table() -> Table:
-    return Table(box=None, show_header=False, pad_edge=False, padding=(0, 3, 0, 0))
+    table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 3, 0, 0))
+    table.add_column(style="bold", no_wrap=True)
+    table.add_column()
+    return table
 
 
 def _simulation_table(result: Document) -> Table:
@@ -260,27 +263,18 @@ def _simulation_table(result: Document) -> Table:
     nand = result["nand_bytes_programmed"]
     total = sum(nand.values()) or 1
     split = ", ".join(f"{cause} {bytes_ / total:.1%}" for cause, bytes_ in nand.items() if bytes_)
-    latency = result["latency_us"]
     device = result["wa_device"]
-    rows = [
-        ("commands", f"{result['ios']:,} in {result['simulated_seconds']:.3f} s of the drive's time"),
-        ("rate", f"{result['iops']:,.0f} IOPS, {result['bandwidth_mb_s']:,.1f} MB/s"),
-        (
-            "latency (µs)",
-            "  ".join(
-                f"{name.replace('_', '.')} {latency[name]:,.1f}" for name in ("mean", "p50", "p99", "p99_9", "max")
-            ),
-        ),
-        ("wa_device", "–  (nothing was written)" if not device else f"{device:.3f}  ({split})"),
-        ("host", f"wrote {human_bytes(result['host_bytes_written'])}, read {human_bytes(result['host_bytes_read'])}"),
-        ("NAND programs", human_bytes(sum(nand.values()))),
-        ("erases", f"{result['erases']:,}"),
-        ("valid in GC victims", _number(result["gc_victim_valid_mean"], ".3f")),
-        ("unmapped reads", f"{result['unmapped_reads']:,}"),
-        ("cost", f"{result['cpu_seconds']:.2f} CPU-seconds, {human_bytes(result['peak_rss_bytes'])} of memory"),
-    ]
-    for name, value in rows:
-        table.add_row(f"[bold]{name}[/bold]", value)
+    host = f"wrote {human_bytes(result['host_bytes_written'])}, read {human_bytes(result['host_bytes_read'])}"
+    table.add_row("commands", f"{result['ios']:,} in {result['simulated_seconds']:.3f} s of the drive's time")
+    table.add_row("rate", f"{result['iops']:,.0f} IOPS, {result['bandwidth_mb_s']:,.1f} MB/s")
+    table.add_row("latency (µs)", _latency(result["latency_us"]))
+    table.add_row("wa_device", "–  (nothing was written)" if device is None else f"{device:.3f}  ({split})")
+    table.add_row("host", host)
+    table.add_row("NAND programs", human_bytes(sum(nand.values())))
+    table.add_row("erases", f"{result['erases']:,}")
+    table.add_row("valid in GC victims", _number(result["gc_victim_valid_mean"], ".3f"))
+    table.add_row("unmapped reads", f"{result['unmapped_reads']:,}")
+    table.add_row("cost", f"{result['cpu_seconds']:.2f} CPU-seconds, {human_bytes(result['peak_rss_bytes'])} of memory")
     return table
 
 
@@ -288,7 +282,7 @@ def _drive_table(result: Document) -> Table:
     table = _plain_table()
     for section in ("drive", "layout"):
         for key, value in _flat(result.get(section) or {}):
-            table.add_row(f"[bold]{key}[/bold]", str(value))
+            table.add_row(key, str(value))
     return table
 
 
@@ -305,27 +299,23 @@ def _print_run(summary: Document) -> None:
         table = _plain_table()
         latency, stalls = arm["latency_us"], arm["stalls"]
         causes = ", ".join(f"{cause} {seconds:.1f} s" for cause, seconds in _stall_seconds(stalls).items())
-        rows = [
-            (
-                "throughput",
-                f"{_number(arm['throughput_ops_s'], ',.0f')} operations/s, {_number(arm['user_mb_s'], ',.1f')} MB/s of user data",
-            ),
-            (
-                "latency (µs)",
-                "  ".join(f"{key.replace('_', '.')} {_number(value, ',.1f')}" for key, value in latency.items()),
-            ),
-            (
-                "write amplification",
-                f"{_number(arm['wa_total'], '.2f')} = wa_app {_number(arm['wa_app'], '.2f')} × wa_device {_number(arm['wa_device'], '.2f')}",
-            ),
-            ("space amplification", _number(arm["space_amplification"], ".2f")),
-            ("stalls", f"{stalls['count']} for {stalls['seconds']:.1f} s" + (f" ({causes})" if causes else "")),
-            ("standing", arm["standing"]["words"]),
-        ]
-        out.print(f"\n[bold]{name}[/bold]")
-        for key, value in rows:
-            table.add_row(key, value)
+        operations, user = _number(arm["throughput_ops_s"], ",.0f"), _number(arm["user_mb_s"], ",.1f")
+        app, device, total = (_number(arm[key], ".2f") for key in ("wa_app", "wa_device", "wa_total"))
+        table.add_row("throughput", f"{operations} operations/s, {user} MB/s of user data")
+        table.add_row("latency (µs)", _latency(latency))
+        table.add_row("write amplification", f"{total} = wa_app {app} × wa_device {device}")
+        table.add_row("space amplification", _number(arm["space_amplification"], ".2f"))
+        table.add_row("stalls", f"{stalls['count']} for {stalls['seconds']:.1f} s" + (f" ({causes})" if causes else ""))
+        table.add_row("standing", arm["standing"]["words"])
+        out.print()
+        out.print(name, style="bold")
         out.print(table)
+
+
+def _latency(latency: Document) -> str:
+    return "  ".join(
+        f"{name.replace('_', '.')} {_number(value, ',.1f')}" for name, value in latency.items() if name != "count"
+    )
 
 
 def _stall_seconds(stalls: Document) -> dict[str, float]:
@@ -344,7 +334,7 @@ def _number(value: float | None, form: str) -> str:
 def _progress_bars() -> Iterator[Callable[[str, Event], None]]:
     """Bars on standard error where that is a terminal; yields what feeds them."""
     columns = (
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(bar_width=32),
         TextColumn("{task.fields[amount]}"),
         TextColumn("{task.fields[rate]}"),

@@ -43,10 +43,11 @@ def find_native() -> Path:
         if not _is_executable(path):
             raise SpillwayError(f"SPILLWAY_NATIVE is {named!r}, which is not an executable file; mend or unset it.")
         return path
-    root = Path(__file__).parent.parent
+    build = Path(__file__).parent.parent / "build"
     for path in (
         Path(sys.executable).parent / "spillway-native",
-        root / "build" / "native" / "tool" / "spillway-native",
+        build / "bin" / "spillway-native",
+        build / "native" / "tool" / "spillway-native",
     ):
         if _is_executable(path):
             return path

@@ -1,8 +1,8 @@
 """Plans: an experiment as TOML, checked and resolved into arms that the native side can run.
 
-A plan names a drive, the state it starts from, an engine with any of its options, and the phases of a load. ``[[arms]]``
-run in turn, each with some keys of its own. Unknown keys are refused, relations between keys are checked before
-anything is started, and the resolved form goes into the run directory.
+A plan names a drive, the state it starts from, an engine with any of its options, and the phases of a load. Its
+``[[arms]]`` run in turn, each with some keys of its own. Unknown keys are refused, relations between keys are
+checked before anything is started, and the resolved form goes into the run directory.
 """
 
 import copy
@@ -101,7 +101,7 @@ class Arm:
         """The arm as a nested document, for plan.toml."""
         nested: Document = {}
         for key, value in self.settings.items():
-            if value is not None:
+            if value not in (None, ""):
                 _put(nested, key.split("."), value)
         nested["drive"]["set"] = dict(self.drive_set)
         nested["engine"]["options"] = dict(self.engine_options)
@@ -182,11 +182,15 @@ def _parse_override(override: str) -> tuple[list[str], Any]:
         value = tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
         value = text
-    # Engine options and preset keys keep their own dots: drive.set.capacity.spare_factor.
+    return _key_parts(key), value
+
+
+def _key_parts(key: str) -> list[str]:
+    """A dotted key in parts; engine options and preset keys keep their own dots: drive.set.capacity.spare_factor."""
     for table in OPEN_TABLES:
         if key.startswith(table + "."):
-            return [*table.split("."), key.removeprefix(table + ".")], value
-    return key.split("."), value
+            return [*table.split("."), key.removeprefix(table + ".")]
+    return key.split(".")
 
 
 def _put(document: Document, key: list[str], value: Any, where: str = "") -> None:
@@ -215,9 +219,10 @@ def _undotted(table: Document) -> Document:
     """Quoted dotted keys of an arm (``"engine.options.x" = 1``) as the nested tables they mean."""
     nested: Document = {}
     for key, value in table.items():
-        _put(nested, _parse_override(f"{key}=0")[0], value) if "." in key else nested.update(
-            _overlay(nested, {key: value})
-        )
+        inner: Any = value
+        for part in reversed(_key_parts(key)):
+            inner = {part: inner}
+        _overlay(nested, inner)
     return nested
 
 

@@ -71,14 +71,14 @@ def execute(plan: Plan, out: Path, command: list[str], watch: Watch | None = Non
         write_text(stage / "plan.toml", plan.to_toml())
         write_json(stage / "summary.json", summary)
         write_json(stage / "manifest.json", _manifest(plan, command, started, progress))
-        _write_report(stage)
+    _write_report(out)  # in its place by now: whatever becomes of the report, what was measured is safe
     return Finished(out, summary, progress.failure, progress.interrupted)
 
 
-def _write_report(stage: Path) -> None:
+def _write_report(rundir: Path) -> None:
     from spillway.report import write_report  # the chart library takes longer to import than a short run takes
 
-    write_report(stage, stage / "report.html")
+    write_report(rundir, rundir / "report.html")
 
 
 def _run_arm(

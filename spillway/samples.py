@@ -80,7 +80,7 @@ def nand_bytes(row: Row) -> float | None:
 
 def stall_seconds(row: Row) -> float:
     """Seconds of the interval in which the engine held writers back, for any cause; at most the interval."""
-    return min(row["dt_s"], sum(row.get(f"stall_s_{cause}") or 0.0 for cause in STALL_CAUSES))
+    return float(min(row["dt_s"], sum(row.get(f"stall_s_{cause}") or 0.0 for cause in STALL_CAUSES)))
 
 
 def measured(rows: Iterable[Row]) -> list[Row]:

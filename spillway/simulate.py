@@ -1,4 +1,4 @@
-"""What `spillway ssd …` asks of the native side: drive, initial state and workload as a request (contract/README.md)."""
+"""What `spillway ssd …` asks of the native side: drive, initial state and workload as one request."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -244,8 +244,7 @@ def simulate_request(choice: DriveChoice, work: WorkChoice, seed: int) -> dict[s
             "hot_space": workload.shares.get("hot_space", 0.1),
             "hot_traffic": workload.shares.get("hot_traffic", 0.9),
             "range": reach,
-            "writes_capacities": writes,
-            "ios": ios,
+            **({"ios": ios} if ios is not None else {"writes_capacities": writes}),
         },
     }
 

@@ -13,7 +13,7 @@ line through them moves by at most 10 % of the mean (|4 * slope|). Source: LEDGE
 Where the drive gives no counters wa_device cannot be followed; then host writes of at least 3 times the capacity stand
 in for it. Source: LEDGER 4a.
 
-The series are means over rounds of equal length, so that the beat of flushes and compactions is averaged within a round.
+The series are means over rounds of equal length, so that the beat of flushes and compactions averages out in a round.
 What this ignores: beats longer than a round, and drifts slower than the run is long. A verdict is about this run only.
 """
 
@@ -80,7 +80,7 @@ def snia_window(values: Sequence[float]) -> tuple[float, float]:
 
 
 def judge(rounds: Sequence[Round], host_capacities: float | None) -> Verdict:
-    """The verdict on a run's rounds. ``host_capacities``: host bytes written / capacity, where the capacity is known."""
+    """The verdict on a run's rounds. ``host_capacities``: host bytes written / capacity, where that is known."""
     if len(rounds) < 2 * SNIA_ROUNDS:
         return Verdict(False, None, f"too short: {len(rounds)} rounds, where the test needs {2 * SNIA_ROUNDS}")
     series = _series(rounds)
@@ -91,10 +91,12 @@ def judge(rounds: Sequence[Round], host_capacities: float | None) -> Verdict:
         )
     spread, excursion = snia_window(series["throughput"])
     if spread > SNIA_RANGE:
-        return Verdict(False, None, f"throughput varied by {spread:.0%} over the last five rounds (SNIA allows 20 %)")
+        return Verdict(
+            False, None, f"throughput varied by {100 * spread:.0f} % over the last five rounds (SNIA allows 20 %)"
+        )
     if excursion > SNIA_SLOPE:
         return Verdict(
-            False, None, f"throughput drifted by {excursion:.0%} over the last five rounds (SNIA allows 10 %)"
+            False, None, f"throughput drifted by {100 * excursion:.0f} % over the last five rounds (SNIA allows 10 %)"
         )
     return _tail_verdict(rounds, series)
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from bokeh.models import (
     BoxZoomTool,
@@ -16,8 +16,8 @@ from bokeh.models import (
     PanTool,
     Range1d,
     ResetTool,
-    Span,
 )
+from bokeh.models.annotations import Span
 from bokeh.plotting import figure
 
 from spillway.report.series import Columns, Stall
@@ -48,19 +48,22 @@ class Clock:
 
     def __init__(self, seconds: float) -> None:
         """Shows the first ``seconds``."""
-        self.range = Range1d(0, max(seconds, 0.1), bounds=(0, max(seconds, 0.1)))
+        self.range = Range1d(start=0, end=max(seconds, 0.1), bounds=(0, max(seconds, 0.1)))
         self.cursor = Span(dimension="height", line_color=MUTED, line_alpha=0.5, line_width=1)
 
     def chart(self, unit: str, *, height: int = FULL_HEIGHT, log: bool = False, top: float | None = None) -> Figure:
         """An empty chart over time; ``unit`` names the y axis."""
-        y_range = DataRange1d(only_visible=True) if log else DataRange1d(start=0, range_padding=0.08, end=top)
+        limits = {} if log else {"start": 0} if top is None else {"start": 0, "end": top}
+        y_range = DataRange1d(range_padding=0.08, **limits)
         plot = _figure(unit, height, self.range, y_range, "log" if log else "linear")
         plot.add_tools(CrosshairTool(overlay=self.cursor))
         plot.xaxis.axis_label = TIME
         return plot
 
 
-def _figure(unit: str, height: int, x_range: Any, y_range: Any, y_axis_type: str = "linear") -> Figure:
+def _figure(
+    unit: str, height: int, x_range: Any, y_range: Any, y_axis_type: Literal["linear", "log"] = "linear"
+) -> Figure:
     plot = figure(
         height=height,
         sizing_mode="stretch_width",
@@ -203,7 +206,7 @@ def stall_rows(clock: Clock, arms: Sequence[tuple[str, Sequence[Stall]]]) -> Fig
 
 def cdf(label: str, curves: Sequence[tuple[Columns, Line]]) -> Figure:
     """Cumulative distributions; ``label`` names what is distributed, in %."""
-    plot = _figure("share of time (%)", HALF_HEIGHT + 30, Range1d(0, 100), Range1d(0, 101))
+    plot = _figure("share of time (%)", HALF_HEIGHT + 30, Range1d(start=0, end=100), Range1d(start=0, end=101))
     plot.xaxis.axis_label = label
     for columns, line in curves:
         if not columns["x"]:

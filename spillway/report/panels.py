@@ -74,7 +74,7 @@ def _throughput(arm: ArmRecord, clock: Clock, spans: Sequence[series.Stall]) -> 
     bold = _throughput_columns(series.gathered(rows, span))
     charts.lines(plot, bold, [Line("rate", "operations", style.INK, 2.0)], unit="k/s")
     per = "each second" if span == 1 else f"each {span:g} s"
-    caption = f"Operations finished {per}, in thousands a second. Bands are stalls, by cause; darker where writers were stopped."
+    caption = f"Operations finished {per}, in thousands a second. Bands are stalls, darker where writers were stopped."
     return Panel(
         "throughput", "Throughput and stalls", caption, plot, [Mark(per, style.INK), *legend, *stall_marks([arm])]
     )
@@ -201,7 +201,7 @@ def _ratios(arm: ArmRecord, clock: Clock) -> list[Panel]:
             "wa_app = host / user bytes, wa_device = NAND / host bytes, wa_total = their product; no unit.",
         ),
     ):
-        plot = charts.lines(clock.chart("×", height=charts.HALF_HEIGHT), columns, drawn, "0.00", "×")
+        plot = charts.lines(clock.chart("ratio", height=charts.HALF_HEIGHT), columns, drawn, "0.00", "×")
         panels.append(Panel(key, title, caption, plot, legend, wide=False))
     return panels
 
@@ -220,7 +220,7 @@ def _bytes_by_cause(arm: ArmRecord, clock: Clock, groups: Sequence[Sequence[Row]
         drawn = [Line(name, cause, colours[cause]) for cause, name in used]
         plot = charts.stacked(clock.chart("MB/s", height=charts.HALF_HEIGHT), columns, drawn, "MB/s")
         whole = sum(series.total(arm.rows, name) or 0 for _, name in used)
-        shares = ", ".join(f"{cause} {(series.total(arm.rows, name) or 0) / whole:.0%}" for cause, name in used)
+        shares = ", ".join(f"{cause} {(series.total(arm.rows, name) or 0) / whole * 100:.0f} %" for cause, name in used)
         what = "Programmed into flash" if key == "nand" else "Written by the engine"
         caption = f"{what}, in MB/s, by what caused it. In all: {shares}."
         panels.append(Panel(key, title, caption, plot, [Mark(c, colours[c], "area") for c, _ in used], wide=False))
@@ -281,7 +281,8 @@ def _space(arm: ArmRecord, clock: Clock, groups: Sequence[Sequence[Row]]) -> Pan
     live = arm.summary.get("live_user_bytes")
     caption = "Bytes held, in MiB."
     if live:
-        caption += f" At the end {live / 2**20:,.0f} MiB of them were live user data: × {number(arm.summary['space_amplification'])}."
+        factor = number(arm.summary["space_amplification"])
+        caption += f" At the end {live / 2**20:,.0f} MiB of them were live user data: space amplification {factor}."
     return Panel("space", "Space", caption, plot, [Mark(line.label, line.colour) for line in drawn], wide=False)
 
 
@@ -291,7 +292,7 @@ def _processor(arm: ArmRecord, clock: Clock) -> Panel:
     columns |= {"running": series.means(groups, ["running_compactions"])["running_compactions"]}
     drawn = [Line("cpu_s", "cores in use", style.INK, 1.6), Line("running", "compactions running", style.ORANGE, 1.2)]
     plot = charts.lines(clock.chart("cores, compactions", height=charts.HALF_HEIGHT), columns, drawn, "0.00")
-    caption = "Processor cores that the whole process used (engine, load and drive model), and compactions at work, as counts."
+    caption = "Processor cores that the process used (engine, load and drive model), and compactions at work: counts."
     return Panel("processor", "Processor", caption, plot, [Mark(line.label, line.colour) for line in drawn], wide=False)
 
 

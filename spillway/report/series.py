@@ -137,8 +137,8 @@ def die_busy(row: Row) -> float | None:
 def split_cdf(rows: Sequence[Row], of: Callable[[Row], float | None]) -> tuple[Columns, Columns]:
     """The distribution of a utilisation over time (K19, Fig 5): during stalls, and outside of them.
 
-    An interval counts for both, by the seconds of it that were a stall and those that were not. ``x`` is the utilisation
-    in %, ``y`` the share of time, in %, at or below it.
+    An interval counts for both, by the seconds of it that were a stall and those that were not. ``x`` is the
+    utilisation in %, ``y`` the share of time, in %, at or below it.
     """
     inside = [(value, stall_seconds(row)) for row in rows if (value := of(row)) is not None]
     outside = [(value, row["dt_s"] - stall_seconds(row)) for row in rows if (value := of(row)) is not None]

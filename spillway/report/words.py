@@ -44,6 +44,16 @@ def micros(value: float | None) -> str:
     return f"{number(value / 1e3)} ms" if value >= 1e3 else f"{number(value)} µs"
 
 
+def percent(share: float) -> str:
+    """A share of a whole, in whole percent."""
+    return f"{100 * share:.0f} %"
+
+
+def about(value: float) -> str:
+    """A latency for a remark: two significant digits are enough."""
+    return f"{value / 1e3:,.2g} ms" if value >= 1e3 else f"{value:,.0f} µs"
+
+
 def stall_seconds_by_cause(summary: Document) -> dict[str, float]:
     """Seconds of stall by cause, the longest first; causes carry seconds, or {count, seconds}."""
     causes = (summary.get("stalls") or {}).get("by_cause") or {}
@@ -121,10 +131,10 @@ def idle_drive(arm: ArmRecord) -> str:
     if during is None:
         return ""
     outside = mean_during(rows, die_busy, stalled=False)
-    sentence = f"While writers were held back the flash dies were busy {during:.0%} of the time"
+    sentence = f"While writers were held back the flash dies were busy {percent(during)} of the time"
     if link is not None:
-        sentence += f" and the host link {link:.0%}"
-    return sentence + (f"; outside of stalls the dies were busy {outside:.0%}." if outside is not None else ".")
+        sentence += f" and the host link {percent(link)}"
+    return sentence + (f"; outside of stalls the dies were busy {percent(outside)}." if outside is not None else ".")
 
 
 def key_figures(arm: ArmRecord) -> list[KeyFigure]:
@@ -188,7 +198,7 @@ def short_standing(arm: ArmRecord) -> str:
         parts.append(f"time × {facts['time_scale']:g}")
     if facts["pacing_error_us"]:
         error = facts["pacing_error_us"]
-        parts.append(f"pacing error {micros(error['p50'])} median, {micros(error['p99'])} p99")
+        parts.append(f"pacing error {about(error['p50'])} median, {about(error['p99'])} p99")
     parts.append("steady" if facts["steady"] else "not steady")
     return " · ".join(parts)
 
@@ -196,7 +206,7 @@ def short_standing(arm: ArmRecord) -> str:
 def comparison(arms: Sequence[ArmRecord]) -> list[tuple[str, list[str]]]:
     """Rows of the table that sets arms side by side."""
     s = [arm.summary for arm in arms]
-    rows = [
+    return [
         ("Throughput (operations/s)", [number(each["throughput_ops_s"], 0) for each in s]),
         ("User data (MB/s)", [number(each["user_mb_s"]) for each in s]),
         ("Latency, mean", [micros(each["latency_us"]["mean"]) for each in s]),
@@ -212,4 +222,3 @@ def comparison(arms: Sequence[ArmRecord]) -> list[tuple[str, list[str]]]:
         ("Steady", ["yes" if each["steady"] else "no" for each in s]),
         ("Complete", ["yes" if each["standing"]["complete"] else "no" for each in s]),
     ]
-    return rows

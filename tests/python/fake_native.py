@@ -1,0 +1,245 @@
+"""A stand-in for spillway-native: speaks the contract, measures nothing, answers the same each time.
+
+Run as an executable it obeys its environment: FAKE_MODE is one of ok, bad_input, fails, crashes, garbage, endless.
+"""
+
+import json
+import math
+import os
+import random
+import signal
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+Event = dict[str, Any]
+
+
+def latency(count: int, mean: float) -> dict[str, float]:
+    return {"count": count, "mean": mean, "p50": mean * 0.7, "p99": mean * 9, "p99_9": mean * 70, "max": mean * 400}
+
+
+def started(command: str) -> Event:
+    return {"event": "started", "contract": [1, 0], "command": command, "version": "0.1.0", "drive": {"name": "fake"}}
+
+
+def sample(index: int, dt: float, phase: str, measured: bool, seed: int) -> Event:
+    """One interval of a store that stalls in every fourth second, mostly for L0."""
+    rng = random.Random(seed * 1_000_003 + index)
+    t = (index + 1) * dt
+    stalled = int(t) % 4 == 3
+    cause = "l0" if int(t) % 8 == 3 else "pending_compaction_bytes"
+    rate = (2500 if stalled else 14000) * rng.uniform(0.8, 1.2) * (1 + 0.1 * math.sin(t / 3))
+    writes = int(rate * dt)
+    user = writes * 1040
+    host = int(user * rng.uniform(2.5, 4.0)) + 4096
+    gc = int(host * rng.uniform(0.5, 1.1))
+    stall_s = {"memtable": 0.0, "l0": 0.0, "pending_compaction_bytes": 0.0}
+    if stalled:
+        stall_s[cause] = dt
+    busy = rng.uniform(0.1, 0.5) if stalled else rng.uniform(0.5, 0.9)
+    return {
+        "event": "sample",
+        "t_s": t,
+        "dt_s": dt,
+        "phase": phase,
+        "measured": measured,
+        "reads": 0,
+        "writes": writes,
+        "read_latency_us": latency(0, 0.0),
+        "write_latency_us": latency(writes, 1e6 / rate),
+        "user_bytes_written": user,
+        "user_bytes_read": 0,
+        "drive": {
+            "host_bytes_written": host,
+            "host_bytes_read": host // 2,
+            "host_bytes_written_by_cause": {"wal": user, "flush": user, "compaction": host - 2 * user},
+            "nand_bytes_programmed": {"host": host, "gc": gc, "mapping": 0, "wear": 0},
+            "erases": gc // 2**20,
+            "die_busy": busy,
+            "channel_busy": busy / 3,
+            "link_write_utilisation": busy / 8,
+            "link_read_utilisation": busy / 20,
+        },
+        "engine": {
+            "stall_state": "delayed" if stalled else "normal",
+            "stall_cause": cause if stalled else "none",
+            "stall_s": stall_s,
+            "l0_files": 4 + int(t * 3) % 9,
+            "immutable_memtables": int(t * 5) % 3,
+            "memtable_bytes": 2**23 + (int(t * 1e6) % 2**24),
+            "pending_compaction_bytes": int(2**26 * (1 + math.sin(t))),
+            "running_compactions": 1 + int(t) % 2,
+            "live_bytes": int(3e8 + t * 4e6),
+        },
+        "space_bytes": int(3.2e8 + t * 5e6),
+        "cpu_s": 1.3 * dt,
+    }
+
+
+def run(request: dict[str, Any], emit: Any, wanted: Any) -> Event:
+    dt = request["sample_interval_ms"] / 1000
+    samples: list[Event] = []
+    stalls: list[Event] = []
+    t0 = 0.0
+    for phase in request["phases"]:
+        seconds = phase["duration_s"] or 2.0
+        count = max(1, round(seconds / dt))
+        taken: list[Event] = []
+        for index in range(count):
+            if not wanted():
+                break
+            emit(
+                {
+                    "event": "progress",
+                    "phase": phase["name"],
+                    "done": index * dt,
+                    "total": seconds,
+                    "unit": "seconds",
+                    "rate_per_s": 1.0,
+                }
+            )
+            one = sample(len(samples) + len(taken), dt, phase["name"], phase["measured"], request["seed"])
+            emit(one)
+            taken.append(one)
+            now = stalls[-1] if stalls else None
+            if one["engine"]["stall_state"] != "normal":
+                if now and abs(now["t_s"] + now["duration_s"] - (one["t_s"] - dt)) < 1e-9:
+                    now["duration_s"] += dt
+                else:
+                    cause = one["engine"]["stall_cause"]
+                    state = "stopped" if cause == "l0" else "delayed"
+                    stalls.append(
+                        {"event": "stall", "t_s": one["t_s"] - dt, "duration_s": dt, "state": state, "cause": cause}
+                    )
+        samples += taken
+        if taken:
+            writes = sum(each["writes"] for each in taken)
+            emit(
+                {
+                    "event": "phase",
+                    "name": phase["name"],
+                    "workload": phase["workload"],
+                    "measured": phase["measured"],
+                    "t_s": t0,
+                    "duration_s": len(taken) * dt,
+                    "operations": writes,
+                    "reads": 0,
+                    "writes": writes,
+                    "not_found": 0,
+                    "read_latency_us": latency(0, 0.0),
+                    "write_latency_us": latency(writes, 90.0),
+                    "user_bytes_written": writes * 1040,
+                    "user_bytes_read": 0,
+                }
+            )
+        t0 += len(taken) * dt
+    for stall in stalls:
+        emit(stall)
+    return result([each for each in samples if each["measured"]], stalls, dt, complete=wanted())
+
+
+def result(samples: list[Event], stalls: list[Event], dt: float, complete: bool) -> Event:
+    operations = sum(each["writes"] for each in samples)
+    seconds = len(samples) * dt
+    by_cause: dict[str, float] = {}
+    for stall in stalls:
+        by_cause[stall["cause"]] = by_cause.get(stall["cause"], 0.0) + stall["duration_s"]
+
+    def drive(name: str, cause: str | None = None) -> int:
+        return sum(each["drive"][name] if cause is None else each["drive"][name][cause] for each in samples)
+
+    return {
+        "event": "result",
+        "complete": complete,
+        "duration_s": seconds,
+        "operations": operations,
+        "throughput_ops_s": operations / seconds if seconds else 0.0,
+        "user_bytes_written": operations * 1040,
+        "latency_us": latency(operations, 90.0),
+        "read_latency_us": latency(0, 0.0),
+        "write_latency_us": latency(operations, 90.0),
+        "host_bytes_written": drive("host_bytes_written"),
+        "host_bytes_written_by_cause": {
+            c: drive("host_bytes_written_by_cause", c) for c in ("wal", "flush", "compaction")
+        },
+        "nand_bytes_programmed": {c: drive("nand_bytes_programmed", c) for c in ("host", "gc", "mapping", "wear")},
+        "live_user_bytes": 300_000_000,
+        "space_bytes": samples[-1]["space_bytes"] if samples else 0,
+        "stalls": {"count": len(stalls), "seconds": sum(by_cause.values()), "by_cause": by_cause},
+        "pacing_error_us": {"p50": 9.0, "p99": 71.0, "max": 900.0, "count": 1000},
+        "cpu_seconds": seconds * 1.3,
+        "engine_statistics": {},
+        "counters": {"host_writes": 1},
+        "versions": {"rocksdb": "7.8.3"},
+    }
+
+
+def simulated() -> Event:
+    lines = (Path(__file__).parents[2] / "contract" / "examples" / "ssd-simulate.events.jsonl").read_text().splitlines()
+    event: Event = json.loads(lines[-1])
+    return event
+
+
+def main() -> int:
+    command = sys.argv[1]
+    mode = os.environ.get("FAKE_MODE", "ok")
+    asked: list[int] = []
+    signal.signal(signal.SIGINT, lambda number, frame: asked.append(number))
+    request = json.load(sys.stdin)
+    if "FAKE_LOG" in os.environ:
+        with Path(os.environ["FAKE_LOG"]).open("a", encoding="utf-8") as log:
+            log.write(json.dumps({"command": command, "request": request}) + "\n")
+
+    def emit(event: Event) -> None:
+        print(json.dumps(event), flush=True)
+
+    if mode == "bad_input":
+        emit({"event": "error", "message": "presets/x.toml: geometry.chanels is not a key.", "fault": "bad_input"})
+        return 2
+    emit(started(command))
+    if mode == "garbage":
+        print("this is no event", flush=True)
+        return 0
+    if mode == "crashes":
+        print("an assertion failed", file=sys.stderr)
+        return 134
+    if mode == "fails":
+        if command == "run":
+            for index in range(30):
+                emit(sample(index, 0.1, "fill", True, 1))
+        emit({"event": "error", "message": "the drive is full: no clean erase block is left.", "fault": "drive_full"})
+        return 1
+    if command == "run":
+
+        def wanted() -> bool:
+            if mode == "endless":
+                time.sleep(0.02)
+            return not asked
+
+        final = run(request, emit, wanted)
+        if "FAKE_LOG" in os.environ and asked:
+            with Path(os.environ["FAKE_LOG"]).open("a", encoding="utf-8") as log:
+                log.write(json.dumps({"signals": asked}) + "\n")
+        emit(final)
+        return 0
+    if command == "ssd-simulate":
+        emit(simulated())
+    elif command == "ssd-precondition":
+        Path(request["state"]).write_bytes(b"state")
+        emit({"event": "result", "state": request["state"], "setup_cpu_seconds": 0.1, "complete": True})
+    else:
+        emit(
+            {
+                "event": "result",
+                "drive": {"name": "fake", "geometry": {"channels": 8}},
+                "layout": {"blocks": 64},
+                "complete": True,
+            }
+        )
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
