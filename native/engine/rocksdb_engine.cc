@@ -1,0 +1,184 @@
+#include "engine/rocksdb_engine.h"
+
+#include <rocksdb/db.h>
+#include <rocksdb/env.h>
+#include <rocksdb/statistics.h>
+
+#include <chrono>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "engine/rocksdb_options.h"
+#include "engine/stall_watch.h"
+#include "fs/rocksdb_file_system.h"
+
+namespace spillway::engine {
+
+using Properties = rocksdb::DB::Properties;
+
+namespace {
+
+// Between two looks at whether compaction has come to rest; db_bench waits in steps of the same order.
+constexpr std::chrono::milliseconds kRestPoll{10};
+// So many looks in a row must find it at rest: between a flush and the compaction it asks for there is a gap.
+constexpr int kRestLooks = 3;
+
+Status to_status(const rocksdb::Status& status, const std::string& what) {
+  if (status.ok()) return Status::ok();
+  const std::string message = what + ": " + status.ToString();
+  if (status.IsNoSpace() || status.subcode() == rocksdb::Status::kSpaceLimit)
+    return Status::error(Fault::drive_full, message);
+  if (status.IsInvalidArgument()) return Status::bad_input(message);
+  if (status.IsNotSupported()) return Status::error(Fault::not_supported, message);
+  if (status.IsIncomplete() || status.IsAborted() || status.IsShutdownInProgress()) {
+    return Status::error(Fault::stopped, message);
+  }
+  return Status::io_error(message);
+}
+
+rocksdb::Slice slice(std::string_view text) { return {text.data(), text.size()}; }
+
+class RocksdbEngine final : public Engine {
+ public:
+  RocksdbEngine(const EngineSpec& spec, RocksdbOptions options)
+      : directory_(spec.directory), options_(std::move(options)), watch_(std::make_shared<StallWatch>()) {
+    if (spec.volume != nullptr) {
+      env_ = rocksdb::NewCompositeEnv(
+          fs::make_rocksdb_file_system(*spec.volume, fs::RocksdbFileSystemOptions{.host_sync = spec.host_sync}));
+      options_.db.env = env_.get();
+    }
+    statistics_ = rocksdb::CreateDBStatistics();
+    // Tickers only: histograms and timers cost every operation two looks at the clock.
+    statistics_->set_stats_level(rocksdb::StatsLevel::kExceptHistogramOrTimers);
+    options_.db.statistics = statistics_;
+    options_.db.listeners.push_back(watch_);
+  }
+
+  ~RocksdbEngine() override { (void)close(); }
+
+  Status open() {
+    rocksdb::DB* db = nullptr;
+    const rocksdb::Options options(options_.db, options_.column_family);
+    const rocksdb::Status status = rocksdb::DB::Open(options, directory_, &db);
+    if (!status.ok()) return to_status(status, "RocksDB cannot open " + directory_);
+    db_.reset(db);
+    watch_->attach(db);
+    return Status::ok();
+  }
+
+  Status put(std::string_view key, std::string_view value) override {
+    const rocksdb::Status status = db_->Put(options_.write, slice(key), slice(value));
+    return status.ok() ? Status() : to_status(status, "put");
+  }
+
+  Status remove(std::string_view key) override {
+    const rocksdb::Status status = db_->Delete(options_.write, slice(key));
+    return status.ok() ? Status() : to_status(status, "remove");
+  }
+
+  Result<bool> get(std::string_view key, std::string* value) override {
+    // Pinned rather than copied into a fresh string: what db_bench does, and the block cache's copy is the only one.
+    thread_local rocksdb::PinnableSlice pinned;
+    pinned.Reset();
+    const rocksdb::Status status = db_->Get(options_.read, db_->DefaultColumnFamily(), slice(key), &pinned);
+    if (status.IsNotFound()) return false;
+    if (!status.ok()) return to_status(status, "get");
+    value->assign(pinned.data(), pinned.size());
+    pinned.Reset();  // gives the block back to the cache
+    return true;
+  }
+
+  Result<std::uint64_t> scan(std::string_view key, std::uint64_t nexts) override {
+    const std::unique_ptr<rocksdb::Iterator> iterator(db_->NewIterator(options_.read));
+    std::uint64_t pairs = 0;
+    for (iterator->Seek(slice(key)); iterator->Valid(); iterator->Next()) {
+      if (++pairs > nexts) break;
+    }
+    if (!iterator->status().ok()) return to_status(iterator->status(), "scan");
+    return pairs;
+  }
+
+  Observation observe() override {
+    Observation seen;
+    if (!db_) return seen;
+    const StallSignals signals = signals_of(*db_);
+    watch_->look(signals);
+    seen.stall_state = watch_->state();
+    seen.stall_cause = watch_->cause();
+    seen.l0_files = static_cast<std::uint32_t>(signals.l0_files);
+    seen.immutable_memtables = static_cast<std::uint32_t>(signals.immutable_memtables);
+    seen.pending_compaction_bytes = signals.pending_compaction_bytes;
+    seen.memtable_bytes = property(Properties::kCurSizeAllMemTables);
+    seen.running_flushes = static_cast<std::uint32_t>(property(Properties::kNumRunningFlushes));
+    seen.running_compactions = static_cast<std::uint32_t>(property(Properties::kNumRunningCompactions));
+    seen.live_bytes = property(Properties::kLiveSstFilesSize) + property(Properties::kLiveBlobFileSize);
+    return seen;
+  }
+
+  std::vector<Stall> stalls() override { return watch_->stalls(); }
+
+  std::map<std::string, std::uint64_t> statistics() override {
+    std::map<std::string, std::uint64_t> tickers;
+    for (const auto& [ticker, name] : rocksdb::TickersNameMap) tickers[name] = statistics_->getTickerCount(ticker);
+    return tickers;
+  }
+
+  Status flush() override { return to_status(db_->Flush(rocksdb::FlushOptions()), "flush"); }
+
+  // RocksDB 7.8 has no call for this; its properties say when nothing runs, waits or is due.
+  Status wait_for_compaction() override {
+    const bool compacts = !db_->GetOptions().disable_auto_compactions;
+    for (int at_rest = 0; at_rest < kRestLooks;) {
+      if (property(Properties::kBackgroundErrors) != 0) return background_error();
+      const bool busy = property(Properties::kNumRunningFlushes) != 0 ||
+                        property(Properties::kNumRunningCompactions) != 0 ||
+                        property(Properties::kMemTableFlushPending) != 0 ||
+                        (compacts && property(Properties::kCompactionPending) != 0);
+      at_rest = busy ? 0 : at_rest + 1;
+      if (at_rest < kRestLooks) std::this_thread::sleep_for(kRestPoll);
+    }
+    return Status::ok();
+  }
+
+  Status close() override {
+    if (!db_) return Status::ok();
+    const rocksdb::Status status = db_->Close();
+    watch_->detach();
+    db_.reset();
+    return to_status(status, "RocksDB cannot close " + directory_);
+  }
+
+ private:
+  std::uint64_t property(const std::string& name) {
+    std::uint64_t value = 0;
+    return db_->GetIntProperty(name, &value) ? value : 0;
+  }
+
+  // What went wrong in the background is told by the next flush, which RocksDB refuses for the same reason.
+  Status background_error() {
+    Status status = flush();
+    return status ? Status::io_error("a background job of RocksDB failed; its LOG in " + directory_ + " says why")
+                  : status;
+  }
+
+  const std::string directory_;
+  RocksdbOptions options_;
+  std::unique_ptr<rocksdb::Env> env_;
+  std::shared_ptr<rocksdb::Statistics> statistics_;
+  std::shared_ptr<StallWatch> watch_;
+  std::unique_ptr<rocksdb::DB> db_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Engine>> open_rocksdb(const EngineSpec& spec) {
+  auto options = parse_rocksdb_options(spec.options);
+  if (!options) return options.status();
+  auto engine = std::make_unique<RocksdbEngine>(spec, *options);
+  if (Status status = engine->open(); !status) return status;
+  return std::unique_ptr<Engine>(std::move(engine));
+}
+
+}  // namespace spillway::engine

@@ -1,0 +1,109 @@
+#include "engine/stall_timeline.h"
+
+#include <algorithm>
+
+namespace spillway::engine {
+
+namespace {
+
+constexpr std::array kOrder = {StallCause::memtable, StallCause::l0, StallCause::pending_compaction_bytes};
+
+std::size_t index_of(StallCause cause) { return static_cast<std::size_t>(cause); }
+
+bool memtables_hold_back(StallState state, const StallSignals& signals, const StallLimits& limits) {
+  const std::uint64_t immutable = signals.immutable_memtables;
+  if (state == StallState::stopped) return immutable >= limits.max_write_buffer_number;
+  return limits.max_write_buffer_number > 3 && immutable >= limits.max_write_buffer_number - 1 &&
+         immutable >= limits.min_write_buffer_number_to_merge + 1;
+}
+
+bool reaches(std::uint64_t value, std::uint64_t limit) { return limit > 0 && value >= limit; }
+
+StallCause explain_state(StallState state, const StallSignals& signals, const StallLimits& limits,
+                         const std::array<std::uint64_t, 4>& before, const std::array<std::uint64_t, 4>& now) {
+  const auto counted = [&](StallCause cause) { return now[index_of(cause)] > before[index_of(cause)]; };
+  const StallCause derived = cause_by_limits(state, signals, limits);
+  if (derived != StallCause::none && counted(derived)) return derived;
+  const auto first = std::find_if(kOrder.begin(), kOrder.end(), counted);
+  return first != kOrder.end() ? *first : derived;
+}
+
+}  // namespace
+
+const char* name_of(StallCause cause) {
+  switch (cause) {
+    case StallCause::none:
+      return "none";
+    case StallCause::memtable:
+      return "memtable";
+    case StallCause::l0:
+      return "l0";
+    case StallCause::pending_compaction_bytes:
+      return "pending_compaction_bytes";
+  }
+  return "?";
+}
+
+const char* name_of(StallState state) {
+  switch (state) {
+    case StallState::normal:
+      return "normal";
+    case StallState::delayed:
+      return "delayed";
+    case StallState::stopped:
+      return "stopped";
+  }
+  return "?";
+}
+
+StallCause cause_by_limits(StallState state, const StallSignals& signals, const StallLimits& limits) {
+  if (state == StallState::normal) return StallCause::none;
+  if (memtables_hold_back(state, signals, limits)) return StallCause::memtable;
+  if (!limits.compacts) return StallCause::none;
+  const bool stopped = state == StallState::stopped;
+  if (reaches(signals.l0_files, stopped ? limits.l0_stop : limits.l0_slowdown)) return StallCause::l0;
+  if (reaches(signals.pending_compaction_bytes, stopped ? limits.hard_pending_bytes : limits.soft_pending_bytes)) {
+    return StallCause::pending_compaction_bytes;
+  }
+  return StallCause::none;
+}
+
+StallCauses explain(const StallSignals& signals, const StallLimits& limits, const StallCounts& before,
+                    const StallCounts& now) {
+  return {.delayed = explain_state(StallState::delayed, signals, limits, before.delayed, now.delayed),
+          .stopped = explain_state(StallState::stopped, signals, limits, before.stopped, now.stopped)};
+}
+
+void StallTimeline::seen(std::int64_t now_ns, StallState truth, const StallCauses& causes,
+                         std::optional<StallState> left) {
+  // A stall that began and ended without being seen: it left no trace but this.
+  if (left && *left != state_ && *left != StallState::normal) {
+    enter(begin_of(now_ns, causes.of(*left)), *left, causes.of(*left));
+  }
+  const StallCause cause = causes.of(truth);
+  if (truth != state_) {
+    enter(truth == StallState::normal ? now_ns : begin_of(now_ns, cause), truth, cause);
+  } else if (truth != StallState::normal && cause != StallCause::none && cause != cause_) {
+    enter(now_ns, truth, cause);
+  }
+}
+
+std::vector<Stall> StallTimeline::stalls(std::int64_t now_ns) const {
+  std::vector<Stall> all = ended_;
+  if (state_ != StallState::normal) all.push_back({since_ns_, std::max(now_ns, since_ns_), state_, cause_});
+  return all;
+}
+
+void StallTimeline::enter(std::int64_t at_ns, StallState state, StallCause cause) {
+  if (state_ != StallState::normal && at_ns > since_ns_) ended_.push_back({since_ns_, at_ns, state_, cause_});
+  state_ = state;
+  cause_ = cause;
+  since_ns_ = std::max(at_ns, since_ns_);
+}
+
+// Memtables can only become too many when one is sealed; everything else is told when it happens.
+std::int64_t StallTimeline::begin_of(std::int64_t now_ns, StallCause cause) const {
+  return cause == StallCause::memtable && sealed_ns_ > since_ns_ ? std::min(sealed_ns_, now_ns) : now_ns;
+}
+
+}  // namespace spillway::engine

@@ -1,0 +1,146 @@
+#include "engine/stall_watch.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <map>
+#include <string>
+
+namespace spillway::engine {
+
+using Properties = rocksdb::DB::Properties;
+
+namespace {
+
+std::uint64_t int_property(rocksdb::DB& db, const std::string& name) {
+  std::uint64_t value = 0;
+  return db.GetIntProperty(name, &value) ? value : 0;
+}
+
+StallState truth_of(rocksdb::DB& db) {
+  if (int_property(db, Properties::kIsWriteStopped) != 0) return StallState::stopped;
+  return int_property(db, Properties::kActualDelayedWriteRate) != 0 ? StallState::delayed : StallState::normal;
+}
+
+StallCounts counts_of(rocksdb::DB& db) {
+  std::map<std::string, std::string> stats;
+  StallCounts counts;
+  if (!db.GetMapProperty(Properties::kCFStats, &stats)) return counts;
+  const auto count = [&stats](const char* name) -> std::uint64_t {
+    const auto found = stats.find(std::string("io_stalls.") + name);
+    return found == stats.end() ? 0 : std::strtoull(found->second.c_str(), nullptr, 10);
+  };
+  counts.stopped = {0, count("memtable_compaction"), count("level0_numfiles"),
+                    count("stop_for_pending_compaction_bytes")};
+  counts.delayed = {0, count("memtable_slowdown"), count("level0_slowdown"),
+                    count("slowdown_for_pending_compaction_bytes")};
+  return counts;
+}
+
+StallLimits limits_of(rocksdb::DB& db) {
+  const rocksdb::Options options = db.GetOptions();
+  const auto positive = [](int value) { return static_cast<std::uint64_t>(std::max(value, 0)); };
+  return {.max_write_buffer_number = positive(options.max_write_buffer_number),
+          .min_write_buffer_number_to_merge = positive(options.min_write_buffer_number_to_merge),
+          .l0_slowdown = positive(options.level0_slowdown_writes_trigger),
+          .l0_stop = positive(options.level0_stop_writes_trigger),
+          .soft_pending_bytes = options.soft_pending_compaction_bytes_limit,
+          .hard_pending_bytes = options.hard_pending_compaction_bytes_limit,
+          .compacts = !options.disable_auto_compactions};
+}
+
+StallState state_of(rocksdb::WriteStallCondition condition) {
+  switch (condition) {
+    case rocksdb::WriteStallCondition::kStopped:
+      return StallState::stopped;
+    case rocksdb::WriteStallCondition::kDelayed:
+      return StallState::delayed;
+    default:
+      return StallState::normal;
+  }
+}
+
+}  // namespace
+
+std::int64_t steady_now_ns() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+StallSignals signals_of(rocksdb::DB& db) {
+  StallSignals signals;
+  signals.immutable_memtables = int_property(db, Properties::kNumImmutableMemTable);
+  signals.pending_compaction_bytes = int_property(db, Properties::kEstimatePendingCompactionBytes);
+  std::string files;
+  if (db.GetProperty(Properties::kNumFilesAtLevelPrefix + "0", &files)) {
+    signals.l0_files = std::strtoull(files.c_str(), nullptr, 10);
+  }
+  return signals;
+}
+
+void StallWatch::attach(rocksdb::DB* db) {
+  const StallLimits limits = limits_of(*db);
+  const StallCounts counts = counts_of(*db);
+  const std::lock_guard lock(mutex_);
+  limits_ = limits;
+  counts_ = counts;
+  db_ = db;
+}
+
+void StallWatch::detach() {
+  const std::lock_guard lock(mutex_);
+  db_ = nullptr;
+}
+
+void StallWatch::look(const StallSignals& signals) {
+  rocksdb::DB* db = nullptr;
+  {
+    const std::lock_guard lock(mutex_);
+    db = db_;
+  }
+  if (db != nullptr) look(*db, signals, std::nullopt);
+}
+
+void StallWatch::look(rocksdb::DB& db, const StallSignals& signals, std::optional<StallState> left) {
+  const StallState truth = truth_of(db);
+  {
+    const std::lock_guard lock(mutex_);
+    const bool quiet = truth == StallState::normal && timeline_.state() == StallState::normal;
+    if (quiet && !left) return;  // RocksDB's counts are dear to read, and there is nothing to explain
+  }
+  const StallCounts counts = counts_of(db);
+  const std::lock_guard lock(mutex_);
+  timeline_.seen(steady_now_ns(), truth, explain(signals, limits_, counts_, counts), left);
+  counts_ = counts;
+}
+
+StallState StallWatch::state() const {
+  const std::lock_guard lock(mutex_);
+  return timeline_.state();
+}
+
+StallCause StallWatch::cause() const {
+  const std::lock_guard lock(mutex_);
+  return timeline_.cause();
+}
+
+std::vector<Stall> StallWatch::stalls() const {
+  const std::lock_guard lock(mutex_);
+  return timeline_.stalls(steady_now_ns());
+}
+
+void StallWatch::OnStallConditionsChanged(const rocksdb::WriteStallInfo& info) {
+  rocksdb::DB* db = nullptr;
+  {
+    const std::lock_guard lock(mutex_);
+    db = db_;
+  }
+  if (db != nullptr) look(*db, signals_of(*db), state_of(info.condition.prev));
+}
+
+void StallWatch::OnMemTableSealed(const rocksdb::MemTableInfo& /*info*/) {
+  const std::lock_guard lock(mutex_);
+  timeline_.sealed(steady_now_ns());
+}
+
+}  // namespace spillway::engine
