@@ -33,5 +33,5 @@ cmake --build build --target $targets || fail "the native build failed; the comp
 place() {
   cmp -s "$1" "$3" || { mkdir -p "$(dirname "$3")" && install -m "$2" "$1" "$3"; }
 }
-place build/native/tool/spillway-native 755 .venv/bin/spillway-native
+place build/bin/spillway-native 755 .venv/bin/spillway-native
 place build/native/plugin/librocksdb-spillway.so 644 .venv/lib/librocksdb-spillway.so
