@@ -14,7 +14,10 @@ BlockTable::BlockTable(const SsdConfig& config, std::uint32_t blocks)
       blocks_(blocks),
       lists_(config.gc.policy == GcPolicy::fifo ? 1 : config.geometry.units_per_block() + 1),
       free_(config.geometry.planes()) {
-  for (std::uint32_t block = 0; block < blocks; ++block) add_free(block);
+  for (std::uint32_t block = 0; block < blocks; ++block) {
+    blocks_[block] = Block();
+    add_free(block);
+  }
 }
 
 void BlockTable::add_free(std::uint32_t block) {

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "ssd/config.h"
+#include "ssd/flat_array.h"
 #include "ssd/random.h"
 
 namespace spillway::ssd {
@@ -101,7 +102,7 @@ class BlockTable {
   bool dynamic_;
   std::uint32_t planes_;
   std::uint32_t units_per_block_;
-  std::vector<Block> blocks_;
+  FlatArray<Block> blocks_;
   std::vector<List> lists_;
   std::vector<std::vector<FreeBlock>> free_;
   std::uint32_t free_total_ = 0;

@@ -56,8 +56,17 @@ bool FlashArray::goes_ahead(const FlashOp& op) const {
 
 void FlashArray::change_load(std::uint32_t die, std::int32_t by) {
   dies_[die].load += static_cast<std::uint32_t>(by);
+  update_ready(die);
+}
+
+void FlashArray::set_supplied(std::uint32_t die, bool supplied) {
+  dies_[die].supplied = supplied;
+  update_ready(die);
+}
+
+void FlashArray::update_ready(std::uint32_t die) {
   const std::uint64_t bit = std::uint64_t{1} << (die % 64);
-  if (dies_[die].load < kProgramsAhead) {
+  if (dies_[die].supplied && dies_[die].load < kProgramsAhead) {
     ready_[die / 64] |= bit;
   } else {
     ready_[die / 64] &= ~bit;

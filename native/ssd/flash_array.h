@@ -78,8 +78,11 @@ class FlashArray {
   void enqueue(std::int64_t now, std::uint32_t id);
   // Programs, erases and background reads that a die has queued or in progress.
   std::uint32_t load(std::uint32_t die) const { return dies_[die].load; }
-  // The first die at or after `from`, cyclically, with fewer than kProgramsAhead of them; kNoDie when all have more.
+  // The first die at or after `from`, cyclically, that has fewer than kProgramsAhead of them and a place to write to;
+  // kNoDie when there is none.
   std::uint32_t next_ready_die(std::uint32_t from) const;
+  // Whether host data has a place on this die. Dies have one until said otherwise.
+  void set_supplied(std::uint32_t die, bool supplied);
 
   std::uint32_t new_step();
   ProgramStep& step(std::uint32_t id) { return steps_[id]; }
@@ -105,10 +108,12 @@ class FlashArray {
     std::uint32_t load = 0;
     std::uint32_t overtaken = 0;  // reads that went ahead of the waiting head of `rest`
     bool busy = false;
+    bool supplied = true;
   };
 
   bool goes_ahead(const FlashOp& op) const;
   void change_load(std::uint32_t die, std::int32_t by);
+  void update_ready(std::uint32_t die);
   void push(OpQueue& queue, std::uint32_t id);
   std::uint32_t pop(OpQueue& queue);
   void start_next(std::int64_t now, std::uint32_t die);
@@ -123,7 +128,7 @@ class FlashArray {
   const double channel_ns_per_byte_;
   Counters* counters_;
   std::vector<Die> dies_;
-  std::vector<std::uint64_t> ready_;  // bit per die: load < kProgramsAhead
+  std::vector<std::uint64_t> ready_;  // bit per die: supplied, and load < kProgramsAhead
   std::vector<std::int64_t> channel_free_at_;
   std::vector<FlashOp> ops_;
   std::vector<std::uint32_t> unused_ops_;

@@ -9,6 +9,7 @@
 
 #include <cassert>
 #include <cstddef>
+#include <cstdint>
 #include <new>
 #include <type_traits>
 #include <utility>
@@ -23,17 +24,25 @@ class FlatArray {
   FlatArray() = default;
   explicit FlatArray(std::size_t size) : size_(size) {
     if (size == 0) return;
-    void* memory = mmap(nullptr, bytes(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (memory == MAP_FAILED) throw std::bad_alloc();
-    data_ = static_cast<T*>(memory);
-    madvise(memory, bytes(), MADV_HUGEPAGE);  // advice: a kernel without huge pages is slower, not wrong
+    // A huge page must start at a multiple of its size, so take one more than needed.
+    mapped_bytes_ = size * sizeof(T) + kHugePage;
+    mapped_ = mmap(nullptr, mapped_bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (mapped_ == MAP_FAILED) throw std::bad_alloc();
+    const auto start = (reinterpret_cast<std::uintptr_t>(mapped_) + kHugePage - 1) / kHugePage * kHugePage;
+    data_ = reinterpret_cast<T*>(start);
+    madvise(data_, bytes(), MADV_HUGEPAGE);  // advice: a kernel without huge pages is slower, not wrong
   }
   ~FlatArray() {
-    if (data_ != nullptr) munmap(data_, bytes());
+    if (mapped_ != nullptr) munmap(mapped_, mapped_bytes_);
   }
   FlatArray(FlatArray&& other) noexcept
-      : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
+      : mapped_(std::exchange(other.mapped_, nullptr)),
+        mapped_bytes_(std::exchange(other.mapped_bytes_, 0)),
+        data_(std::exchange(other.data_, nullptr)),
+        size_(std::exchange(other.size_, 0)) {}
   FlatArray& operator=(FlatArray&& other) noexcept {
+    std::swap(mapped_, other.mapped_);
+    std::swap(mapped_bytes_, other.mapped_bytes_);
     std::swap(data_, other.data_);
     std::swap(size_, other.size_);
     return *this;
@@ -49,12 +58,18 @@ class FlatArray {
     assert(i < size_);
     return data_[i];
   }
+  T* begin() { return data_; }
+  T* end() { return data_ + size_; }
   T* data() { return data_; }
   const T* data() const { return data_; }
   std::size_t size() const { return size_; }
   std::size_t bytes() const { return size_ * sizeof(T); }
 
  private:
+  static constexpr std::size_t kHugePage = std::size_t{2} << 20;
+
+  void* mapped_ = nullptr;
+  std::size_t mapped_bytes_ = 0;
   T* data_ = nullptr;
   std::size_t size_ = 0;
 };

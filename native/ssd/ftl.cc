@@ -5,6 +5,12 @@
 #include <cassert>
 
 namespace spillway::ssd {
+namespace {
+
+// How many physical units ahead of a relocation the map entry of its owner is fetched into the processor's cache.
+constexpr std::uint32_t kPrefetchRelocation = 12;
+
+}  // namespace
 
 Ftl::Ftl(const SsdConfig& config, const Layout& layout, Counters* counters, std::uint64_t seed)
     : config_(config),
@@ -81,6 +87,8 @@ void Ftl::relocate(Flow flow, std::uint32_t block, FlashCause cause) {
     std::uint32_t read = kNoOp;
     for (std::uint32_t i = 0; i < units_per_page_; ++i) {
       const std::uint32_t from = first + page * units_per_page_ + i;
+      if (from + kPrefetchRelocation < owner_.size())
+        prefetch_entry(owner_[from + kPrefetchRelocation] % logical_units_);
       if (!is_valid(from)) continue;
       if (flow.array != nullptr && read == kNoOp && page < programmed_pages) {
         read = flow.array->new_op();
@@ -108,6 +116,7 @@ void Ftl::relocate(Flow flow, std::uint32_t block, FlashCause cause) {
     FlashOp& op = flow.array->op(erase);
     op.kind = OpKind::erase;
     op.die = blocks_.plane_of(block) / planes_per_die_;
+    flow.array->set_supplied(op.die, true);
     flow.array->enqueue(flow.now, erase);
   }
 }
@@ -146,19 +155,21 @@ bool Ftl::open_row(Stream& s, std::uint32_t die, std::uint32_t spare_blocks) {
   return row.planes > 0;
 }
 
-// The next die in turn on which the stream has an open row or can open one. Relocated data keeps away from dies with
-// few free blocks, which evens them out: victims are chosen drive-wide.
+// The next die in turn on which the stream has an open row or can open one. Relocated data opens rows only where at
+// least as many blocks are free as on the average plane: victims are chosen drive-wide, so this is what keeps every die
+// supplied with free blocks for host data.
 std::uint32_t Ftl::pick_die(Stream& s) {
-  const std::uint32_t spare_wanted = &s == &streams_[0] ? 0 : 1;
-  for (std::uint32_t spare = spare_wanted + 1; spare-- > 0;) {
+  const std::uint32_t average = blocks_.free_total() / (dies_ * planes_per_die_);
+  std::uint32_t spare = &s == &streams_[0] || average == 0 ? 0 : average - 1;
+  for (;;) {
     for (std::uint32_t tried = 0; tried < dies_; ++tried) {
       const std::uint32_t die = s.next_die;
       s.next_die = die + 1 == dies_ ? 0 : die + 1;
       if (s.rows[die].planes > 0 || (has_free_block(die, spare) && open_row(s, die, spare))) return die;
     }
+    assert(spare > 0 && "the reserve covers every open row");
+    spare = 0;
   }
-  assert(false && "the reserve covers every open row");
-  return 0;
 }
 
 bool Ftl::can_begin_host_step(std::uint32_t die) const {

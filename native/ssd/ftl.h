@@ -43,7 +43,17 @@ class Ftl {
 
   // --- Look-ups. `unit` is a logical mapping unit.
   std::uint32_t physical(std::uint32_t unit) const { return map_[unit] - 1; }  // kNowhere when unmapped
-  void prefetch(std::uint32_t unit) const { __builtin_prefetch(&map_.data()[unit]); }
+  // Hints ahead of write(): first the entry, and later, when that is at hand, what it leads to.
+  void prefetch_entry(std::uint32_t unit) const {
+    __builtin_prefetch(&map_.data()[unit]);
+    mapping_.prefetch(unit);
+  }
+  void prefetch_place(std::uint32_t unit) const {
+    const std::uint32_t at = map_.data()[unit];
+    if (at == 0) return;
+    __builtin_prefetch(&valid_.data()[(at - 1) / 64]);
+    __builtin_prefetch(&blocks_[block_of(at - 1)]);
+  }
   std::uint32_t block_of(std::uint32_t physical) const { return physical / units_per_block_; }
   std::uint32_t page_of(std::uint32_t physical) const { return physical % units_per_block_ / units_per_page_; }
   std::uint32_t plane_of(std::uint32_t physical) const { return blocks_.plane_of(block_of(physical)); }

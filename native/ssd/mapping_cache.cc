@@ -21,7 +21,7 @@ void MappingCache::clear() {
 }
 
 MappingCache::Outcome MappingCache::access(std::uint32_t unit, bool change) {
-  if (slots_.empty()) return {};
+  if (holds_everything()) return {};
   Outcome outcome;
   std::uint32_t slot = index_.find(unit);
   if (slot != UnitIndex::kAbsent) {
@@ -41,7 +41,7 @@ MappingCache::Outcome MappingCache::access(std::uint32_t unit, bool change) {
 }
 
 bool MappingCache::change_if_cached(std::uint32_t unit) {
-  if (slots_.empty()) return true;
+  if (holds_everything()) return true;
   const std::uint32_t slot = index_.find(unit);
   if (slot == UnitIndex::kAbsent) return false;
   mark_changed(slot);
@@ -49,7 +49,7 @@ bool MappingCache::change_if_cached(std::uint32_t unit) {
 }
 
 void MappingCache::forget(std::uint32_t unit) {
-  if (slots_.empty()) return;
+  if (holds_everything()) return;
   const std::uint32_t slot = index_.find(unit);
   if (slot == UnitIndex::kAbsent) return;
   mark_clean(slot);
@@ -75,6 +75,11 @@ std::uint32_t MappingCache::evict_oldest() {
   unlink_recency(slot);
   index_.erase(entry.unit);
   unused_.push_back(slot);
+  if (oldest_ != kNone) {  // the next eviction's first steps
+    index_.prefetch(slots_[oldest_].unit);
+    __builtin_prefetch(&changed_head_[slots_[oldest_].unit / entries_per_unit_]);
+    __builtin_prefetch(&slots_[slots_[oldest_].newer == kNone ? oldest_ : slots_[oldest_].newer]);
+  }
   return write_back;
 }
 

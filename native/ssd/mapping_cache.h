@@ -20,7 +20,7 @@ class MappingCache {
   // `entries`: how many fit; 0 means that the whole map does, and nothing is ever missed.
   MappingCache(std::size_t entries, std::uint64_t logical_units, std::uint32_t entries_per_unit);
 
-  bool holds_everything() const { return slots_.empty(); }
+  bool holds_everything() const { return slots_.size() == 0; }
 
   struct Outcome {
     bool hit = true;
@@ -30,6 +30,7 @@ class MappingCache {
   Outcome access(std::uint32_t unit, bool change);
   // Marks a cached entry as changed; an entry that is not cached is left as it is (returns false).
   bool change_if_cached(std::uint32_t unit);
+  void prefetch(std::uint32_t unit) const { index_.prefetch(unit); }
   // Forgets an entry (its unit was deallocated).
   void forget(std::uint32_t unit);
   // Forgets everything, as a power cycle after a clean shutdown does.
@@ -51,7 +52,7 @@ class MappingCache {
 
   std::uint32_t entries_per_unit_;
   UnitIndex index_;
-  std::vector<Slot> slots_;
+  FlatArray<Slot> slots_;
   std::vector<std::uint32_t> changed_head_;  // by translation unit
   std::vector<std::uint32_t> unused_;
   std::uint32_t oldest_ = kNone;

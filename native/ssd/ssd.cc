@@ -20,6 +20,11 @@ constexpr std::uint32_t kNone = ~std::uint32_t{0};
 // A drive without a write cache still has page registers and buffers to assemble flash pages in: this many steps.
 constexpr std::uint64_t kStagingSteps = 4096;
 
+// How many units ahead of a write its map entry, and then its old place, are fetched into the processor's cache: a
+// write takes some 300 ns, a miss some 100 ns.
+constexpr std::uint64_t kPrefetchEntry = 8;
+constexpr std::uint64_t kPrefetchPlace = 3;
+
 }  // namespace
 
 // A command on its way:
@@ -450,7 +455,6 @@ bool Ssd::Impl::admit_command(Nanos now, std::uint32_t slot) {
         continue;
       }
       if (write_through) ++slots_[slot].remaining;
-      ftl_.prefetch(unit);
       cache_.admit(unit, owner);
     }
     ++slots_[slot].admitted;
@@ -494,16 +498,16 @@ void Ssd::Impl::deallocate(Nanos now, std::uint32_t slot) {
 bool Ssd::Impl::open_host_step(Nanos now) {
   if (!ftl_.make_room({now, &array_})) return false;
   if (ftl_.host_step_open()) return true;  // collection shares the stream and left a step open
-  const std::uint32_t dies = config_.geometry.dies();
-  for (std::uint32_t tried = 0; tried < dies; ++tried) {
-    const std::uint32_t die = array_.next_ready_die(next_die_ % dies);
+  for (;;) {
+    const std::uint32_t die = array_.next_ready_die(next_die_);
     if (die == kNoDie) return false;
-    next_die_ = (die + 1) % dies;
-    if (!ftl_.can_begin_host_step(die)) continue;
-    ftl_.begin_host_step(die);
-    return true;
+    if (ftl_.can_begin_host_step(die)) {
+      next_die_ = (die + 1) % config_.geometry.dies();
+      ftl_.begin_host_step(die);
+      return true;
+    }
+    array_.set_supplied(die, false);  // until an erase there
   }
-  return false;
 }
 
 void Ssd::Impl::pump(Nanos now) {
@@ -515,6 +519,8 @@ void Ssd::Impl::pump(Nanos now) {
       if (cache_.waiting() < step_units_ && !draining()) break;
       if (array_.next_ready_die(0) == kNoDie || !open_host_step(now)) break;
     }
+    if (cache_.waiting() > kPrefetchEntry) ftl_.prefetch_entry(cache_.peek(kPrefetchEntry));
+    if (cache_.waiting() > kPrefetchPlace) ftl_.prefetch_place(cache_.peek(kPrefetchPlace));
     const WriteCache::Entry entry = cache_.take();
     ++in_program_;
     ftl_.write(flow, entry.unit, entry.owner);
@@ -604,6 +610,7 @@ void Ssd::Impl::program_done(Nanos now, std::uint32_t id) {
 void Ssd::Impl::stop_time() {
   assert(quiet());
   in_program_ -= ftl_.stop_time(array_);
+  for (std::uint32_t die = 0; die < config_.geometry.dies(); ++die) array_.set_supplied(die, true);
   while (cache_.waiting() > 0) {
     [[maybe_unused]] const bool done = ftl_.overwrite(cache_.take().unit);
     assert(done);

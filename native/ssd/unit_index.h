@@ -4,9 +4,8 @@
 #include <algorithm>
 #include <bit>
 #include <cstdint>
-#include <vector>
 
-#include "ssd/random.h"
+#include "ssd/flat_array.h"
 
 namespace spillway::ssd {
 
@@ -48,7 +47,9 @@ class UnitIndex {
     entries_[hole] = {};
   }
 
-  void clear() { entries_.assign(entries_.size(), {}); }
+  void prefetch(std::uint32_t unit) const { __builtin_prefetch(&entries_[home(unit)]); }
+
+  void clear() { std::fill(entries_.begin(), entries_.end(), Entry()); }
 
  private:
   struct Entry {
@@ -60,7 +61,7 @@ class UnitIndex {
   }
 
   std::size_t mask_;
-  std::vector<Entry> entries_;
+  FlatArray<Entry> entries_;
 };
 
 }  // namespace spillway::ssd
