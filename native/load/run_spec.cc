@@ -38,15 +38,14 @@ std::string problem_of_end(const PhaseSpec& phase, const PairSpec& pairs, const 
     const bool bounded = phase.operations || phase.duration_s || phase.rate_ops_s;
     return bounded ? key + ": waitforcompaction ends by itself; remove operations, duration_s and rate_ops_s" : "";
   }
-  if (!phase.operations && !phase.duration_s) {
+  if (!phase.operations && !phase.duration_s && !is_fill(phase.workload)) {
     return key + " has no end: give operations (for each thread) or duration_s";
   }
   if (phase.operations && *phase.operations == 0) return key + ".operations is 0: give at least 1";
   if (phase.duration_s && !(*phase.duration_s > 0 && std::isfinite(*phase.duration_s))) {
     return key + ".duration_s must be above 0 seconds";
   }
-  const bool finite = phase.workload == Workload::fillseq || phase.workload == Workload::filluniquerandom;
-  if (finite && phase.operations && *phase.operations > pairs.num) {
+  if (each_key_once(phase.workload) && phase.operations && *phase.operations > pairs.num) {
     return key + ".operations is " + std::to_string(*phase.operations) + ", but " + workload +
            " writes each of load.num = " + std::to_string(pairs.num) + " keys once: lower it or raise load.num";
   }
@@ -105,11 +104,11 @@ std::uint64_t least_live_bytes(const RunSpec& spec, bool compressed) {
   double uniform_writes = 0;
   double keys = 0;
   for (const PhaseSpec& phase : spec.phases) {
-    if (!phase.operations || phase.duration_s) continue;
-    const auto operations = static_cast<double>(*phase.operations);
-    if (phase.workload == Workload::fillseq || phase.workload == Workload::filluniquerandom) {
+    if (phase.duration_s || !is_fill(phase.workload)) continue;
+    const auto operations = static_cast<double>(phase.operations.value_or(spec.pairs.num));
+    if (each_key_once(phase.workload)) {
       keys = std::max(keys, operations);
-    } else if (phase.workload == Workload::fillrandom || phase.workload == Workload::overwrite) {
+    } else {
       uniform_writes += operations * phase.threads;
     }
   }

@@ -40,10 +40,10 @@ Pattern pattern_of(Workload workload) {
   return Pattern::put_uniform;
 }
 
-// fillseq and filluniquerandom have num keys to write and end with them, whatever the duration.
 std::optional<std::uint64_t> operations_of(const PhaseSpec& phase, std::uint64_t num) {
-  const bool finite = phase.workload == Workload::fillseq || phase.workload == Workload::filluniquerandom;
-  return finite ? std::min(phase.operations.value_or(num), num) : phase.operations;
+  if (each_key_once(phase.workload)) return std::min(phase.operations.value_or(num), num);
+  if (!phase.operations && !phase.duration_s && is_fill(phase.workload)) return num;
+  return phase.operations;
 }
 
 }  // namespace
@@ -53,6 +53,14 @@ const char* name_of(Workload workload) {
     if (value == workload) return name;
   }
   return "unknown";
+}
+
+bool each_key_once(Workload workload) {
+  return workload == Workload::fillseq || workload == Workload::filluniquerandom;
+}
+
+bool is_fill(Workload workload) {
+  return each_key_once(workload) || workload == Workload::fillrandom || workload == Workload::overwrite;
 }
 
 std::optional<Workload> parse_workload(std::string_view name) {

@@ -29,6 +29,10 @@ enum class Workload : std::uint8_t {
 const char* name_of(Workload workload);
 std::optional<Workload> parse_workload(std::string_view name);
 std::vector<std::string> workload_names();
+// Has num keys to write and ends with them, whatever the duration: fillseq, filluniquerandom.
+bool each_key_once(Workload workload);
+// Only puts, num for each thread where nothing else ends it: the two above, fillrandom, overwrite.
+bool is_fill(Workload workload);
 
 // One phase of a run.
 struct PhaseSpec {

@@ -48,7 +48,10 @@ TEST(LoadRunSpec, SaysWhatIsWrongAndHowToMendIt) {
        },
        "phases[0].threads is 4, but filluniquerandom writes each key once and has one thread: set it to 1 or use "
        "fillrandom"},
-      {[](RunSpec& s) { s.phases[0].operations = std::nullopt; },
+      {[](RunSpec& s) {
+         s.phases[0].workload = Workload::readrandom;
+         s.phases[0].operations = std::nullopt;
+       },
        "phases[0] has no end: give operations (for each thread) or duration_s"},
       {[](RunSpec& s) { s.phases[0].operations = 0; }, "phases[0].operations is 0: give at least 1"},
       {[](RunSpec& s) { s.phases[0].duration_s = 0; }, "phases[0].duration_s must be above 0 seconds"},
@@ -76,6 +79,15 @@ TEST(LoadRunSpec, SaysWhatIsWrongAndHowToMendIt) {
     c.spoil(spec);
     EXPECT_EQ(find_problem(spec), c.sentence);
   }
+}
+
+TEST(LoadRunSpec, FillEndsWithItsKeysWhereNothingElseEndsIt) {
+  RunSpec spec = good();
+  spec.phases[0].operations = std::nullopt;
+  EXPECT_EQ(find_problem(spec), "");
+  EXPECT_EQ(plan_threads(spec.phases[0], 77, 1, 0)[0].operations, 77U);
+  spec.phases[0].duration_s = 1;
+  EXPECT_EQ(plan_threads(spec.phases[0], 77, 1, 0)[0].operations, std::nullopt);
 }
 
 TEST(LoadRunSpec, LeastLiveBytesFollowFromWhatIsCounted) {

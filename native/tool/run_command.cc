@@ -1,0 +1,131 @@
+#include "tool/run_command.h"
+
+#include <unistd.h>
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <system_error>
+#include <utility>
+
+#include "fs/volume.h"
+#include "load/clock.h"
+#include "load/run.h"
+#include "load/space.h"
+#include "tool/drive_request.h"
+#include "tool/run_events.h"
+#include "tool/run_request.h"
+
+namespace spillway::tool {
+namespace {
+
+// Everything a run stands on, made from the bottom up and, as members, unmade from the top down.
+struct Stack {
+  std::unique_ptr<device::EmulatedDevice> device;
+  std::unique_ptr<fs::Volume> volume;
+  std::unique_ptr<engine::Engine> engine;
+};
+
+// The store's directory: there and empty, or made. One that was made goes again unless the run gets as far as to fill
+// it: what is refused leaves nothing behind.
+class StoreDirectory {
+ public:
+  explicit StoreDirectory(std::string path) : path_(std::move(path)) {}
+  ~StoreDirectory() {
+    std::error_code ignored;
+    if (made_ && !kept_) std::filesystem::remove_all(path_, ignored);
+  }
+  StoreDirectory(const StoreDirectory&) = delete;
+  StoreDirectory& operator=(const StoreDirectory&) = delete;
+
+  Status make() {
+    std::error_code failure;
+    made_ = std::filesystem::create_directories(path_, failure);
+    if (failure) return refused("cannot be made: " + failure.message() + "; choose another");
+    const bool empty = std::filesystem::is_empty(path_, failure);
+    if (failure) return refused("cannot be read: " + failure.message() + "; choose another");
+    // Figures of a store that somebody else filled would have no standing.
+    if (!empty) return refused("is not empty; a run begins with an empty store, name a new one");
+    if (::access(path_.c_str(), W_OK | X_OK) != 0)
+      return refused("cannot be written; give permission or choose another");
+    return {};
+  }
+  void keep() { kept_ = true; }
+
+ private:
+  Status refused(const std::string& why) const { return Status::bad_input("directory: " + path_ + " " + why); }
+
+  std::string path_;
+  bool made_ = false;
+  bool kept_ = false;
+};
+
+Status make_stack(RunRequest& request, Stack& stack) {
+  if (request.emulated) {
+    const EmulatedTarget& target = *request.emulated;
+    ssd::Ssd model(target.drive.config, request.seed);
+    if (Status status = device::prepare(model, target.initial, request.seed); !status) return status;
+    stack.device = target.paced ? device::make_paced(std::move(model), target.time_scale)
+                                : device::make_simulated(std::move(model));
+    stack.volume = std::make_unique<fs::Volume>(*stack.device, request.volume);
+  }
+  request.engine.volume = stack.volume.get();
+  auto engine = engine::open_engine(request.engine);
+  if (!engine) return engine.status();
+  stack.engine = std::move(*engine);
+  return {};
+}
+
+Json pacing_error_us(const Histogram& error) {
+  return {{"p50", error.quantile_ns(0.5) / 1e3},
+          {"p99", error.quantile_ns(0.99) / 1e3},
+          {"max", static_cast<double>(error.max_ns()) / 1e3},
+          {"count", error.count()}};
+}
+
+// What only the parts themselves can tell, read while they still stand.
+void put_parts(Json& json, const RunRequest& request, Stack& stack, std::uint64_t space_bytes) {
+  json["space_bytes"] = space_bytes;
+  if (stack.device) {
+    if (request.emulated->paced) json["pacing_error_us"] = pacing_error_us(stack.device->pacing().error);
+    json["counters"] = shown(stack.device->counters());
+    const device::Device::Wear wear = stack.device->wear();
+    json["wear"] = {{"mean_pe_cycles", wear.mean_pe_cycles},
+                    {"max_pe_cycles", wear.max_pe_cycles},
+                    {"rated_pe_cycles", wear.rated_pe_cycles}};
+  }
+  json["engine_statistics"] = stack.engine->statistics();
+  json["versions"] = engine::engine_versions();
+  json["versions"]["spillway"] = version();
+}
+
+}  // namespace
+
+Status run_command(const Json& json, Events& events, const std::atomic<bool>& stop) {
+  auto request = read_run_request(json);
+  if (!request) return request.status();
+  if (Status status = check_room(*request); !status) return status;
+  StoreDirectory directory(request->directory);
+  if (Status status = directory.make(); !status) return status;
+
+  events.started("run", request->emulated ? shown(request->emulated->drive) : Json(nullptr));
+  Stack stack;
+  if (Status status = make_stack(*request, stack); !status) return status;
+  directory.keep();
+
+  const auto space_bytes = [&] {
+    return stack.volume ? stack.volume->space().held_bytes : load::directory_bytes(request->directory);
+  };
+  load::SteadyClock clock;
+  RunEvents listener(events, request->load.pairs);
+  const load::Subject subject{*stack.engine, stack.device.get(), space_bytes};
+  const auto report = load::run(request->load, subject, clock, stop, listener);
+  if (!report) return report.status();
+  Json figures = run_figures(report.value(), request->load.pairs, stack.device != nullptr);
+  put_parts(figures, *request, stack, space_bytes());
+  if (Status status = stack.engine->close(); !status) return status;
+  events.result(std::move(figures), report.value().complete);
+  return {};
+}
+
+}  // namespace spillway::tool

@@ -1,0 +1,124 @@
+#include "tool/run_events.h"
+
+#include <utility>
+
+#include "tool/drive_request.h"
+
+namespace spillway::tool {
+namespace {
+
+double seconds(std::int64_t ns) { return static_cast<double>(ns) * 1e-9; }
+
+Json by_stall_cause(const load::StallTime& time) {
+  Json json = Json::object();
+  for (std::size_t i = 1; i < load::kStallCauses; ++i) {
+    json[engine::name_of(static_cast<engine::StallCause>(i))] = seconds(time.ns[i]);
+  }
+  return json;
+}
+
+void put_operations(Json& json, const load::Tally& tally, const load::PairSpec& pairs) {
+  json["reads"] = tally.reads();
+  json["writes"] = tally.writes();
+  json["read_latency_us"] = latency_us(tally.read_latency);
+  json["write_latency_us"] = latency_us(tally.write_latency);
+  json["user_bytes_written"] = tally.writes() * pairs.pair_bytes();
+  json["user_bytes_read"] = tally.pairs_read * pairs.pair_bytes();
+}
+
+Json shown(const load::DriveInterval& drive) {
+  return {{"host_bytes_written", drive.growth.host_bytes_written},
+          {"host_bytes_read", drive.growth.host_bytes_read},
+          {"host_bytes_written_by_cause", by_host_cause(drive.growth.host_bytes_written_by_cause)},
+          {"nand_bytes_programmed", by_flash_cause(drive.growth.nand_bytes_programmed)},
+          {"erases", drive.growth.erases},
+          {"die_busy", drive.die_busy},
+          {"channel_busy", drive.channel_busy},
+          {"link_write_utilisation", drive.link_write_utilisation},
+          {"link_read_utilisation", drive.link_read_utilisation}};
+}
+
+Json shown(const engine::Observation& observed, const load::StallTime& stall_time) {
+  return {{"stall_state", engine::name_of(observed.stall_state)},
+          {"stall_cause", engine::name_of(observed.stall_cause)},
+          {"stall_s", by_stall_cause(stall_time)},
+          {"l0_files", observed.l0_files},
+          {"immutable_memtables", observed.immutable_memtables},
+          {"memtable_bytes", observed.memtable_bytes},
+          {"pending_compaction_bytes", observed.pending_compaction_bytes},
+          {"running_flushes", observed.running_flushes},
+          {"running_compactions", observed.running_compactions},
+          {"live_bytes", observed.live_bytes}};
+}
+
+}  // namespace
+
+void RunEvents::on_progress(const load::Progress& progress) {
+  const char* const unit = progress.unit == load::Progress::Unit::operations ? "operations" : "seconds";
+  events_.progress(progress.phase->name, progress.done, progress.total.value_or(-1), unit, progress.operations_per_s);
+}
+
+void RunEvents::on_sample(const load::PhaseSpec& phase, const load::Sample& sample) {
+  Json json = {{"t_s", seconds(sample.end_ns)},
+               {"dt_s", seconds(sample.end_ns - sample.begin_ns)},
+               {"phase", phase.name},
+               {"measured", phase.measured}};
+  put_operations(json, *sample.tally, pairs_);
+  if (sample.drive) json["drive"] = shown(*sample.drive);
+  json["engine"] = shown(sample.engine, sample.stall_time);
+  json["space_bytes"] = sample.space_bytes;
+  json["cpu_s"] = sample.cpu_s;
+  events_.event("sample", std::move(json));
+}
+
+void RunEvents::on_stall(const engine::Stall& stall) {
+  events_.event("stall", {{"t_s", seconds(stall.begin_ns)},
+                          {"duration_s", seconds(stall.end_ns - stall.begin_ns)},
+                          {"state", engine::name_of(stall.state)},
+                          {"cause", engine::name_of(stall.cause)}});
+}
+
+void RunEvents::on_phase(const load::PhaseReport& report) {
+  const load::Tally& tally = report.totals.tally;
+  Json json = {{"name", report.phase->name},
+               {"workload", load::name_of(report.phase->workload)},
+               {"measured", report.phase->measured},
+               {"t_s", seconds(report.begin_ns)},
+               {"duration_s", seconds(report.totals.duration_ns)},
+               {"operations", tally.operations()}};
+  put_operations(json, tally, pairs_);
+  json["not_found"] = tally.not_found;
+  json["not_started"] = report.totals.not_started;
+  json["complete"] = report.complete;
+  events_.event("phase", std::move(json));
+}
+
+Json run_figures(const load::RunReport& report, const load::PairSpec& pairs, bool has_drive) {
+  const load::Totals& totals = report.measured;
+  const load::Tally& tally = totals.tally;
+  Histogram all = tally.read_latency;
+  all.merge(tally.write_latency);
+  const double duration_s = seconds(totals.duration_ns);
+  Json json = {{"duration_s", duration_s},
+               {"operations", tally.operations()},
+               {"throughput_ops_s", duration_s > 0 ? static_cast<double>(tally.operations()) / duration_s : 0.0},
+               {"latency_us", latency_us(all)}};
+  put_operations(json, tally, pairs);
+  json["not_found"] = tally.not_found;
+  json["not_started"] = totals.not_started;
+  if (has_drive) {
+    json["host_bytes_written"] = totals.drive.host_bytes_written;
+    json["host_bytes_read"] = totals.drive.host_bytes_read;
+    json["host_bytes_written_by_cause"] = by_host_cause(totals.drive.host_bytes_written_by_cause);
+    json["nand_bytes_programmed"] = by_flash_cause(totals.drive.nand_bytes_programmed);
+  }
+  json["live_user_bytes"] = report.live_keys * pairs.pair_bytes();
+  json["live_user_bytes_exact"] = report.live_keys_are_exact;
+  json["stalls"] = {{"count", totals.stall_time.begun},
+                    {"seconds", seconds(totals.stall_time.total_ns())},
+                    {"by_cause", by_stall_cause(totals.stall_time)}};
+  json["cpu_seconds"] = totals.cpu_s;
+  return json;
+}
+
+}  // namespace spillway::tool

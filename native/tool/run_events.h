@@ -1,0 +1,26 @@
+// What a run says while it goes on, as events of the contract.
+#pragma once
+
+#include "load/run.h"
+#include "tool/events.h"
+
+namespace spillway::tool {
+
+class RunEvents final : public load::RunListener {
+ public:
+  RunEvents(Events& events, const load::PairSpec& pairs) : events_(events), pairs_(pairs) {}
+
+  void on_progress(const load::Progress& progress) override;
+  void on_sample(const load::PhaseSpec& phase, const load::Sample& sample) override;
+  void on_stall(const engine::Stall& stall) override;
+  void on_phase(const load::PhaseReport& report) override;
+
+ private:
+  Events& events_;
+  load::PairSpec pairs_;
+};
+
+// The part of a result that comes from the run itself: sums over the measured phases. `has_drive`: with drive figures.
+Json run_figures(const load::RunReport& report, const load::PairSpec& pairs, bool has_drive);
+
+}  // namespace spillway::tool

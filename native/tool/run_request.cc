@@ -1,0 +1,190 @@
+#include "tool/run_request.h"
+
+#include <array>
+#include <cmath>
+#include <filesystem>
+#include <limits>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "tool/drive_request.h"
+#include "tool/fields.h"
+
+namespace spillway::tool {
+namespace {
+
+constexpr std::uint64_t kMost = std::numeric_limits<std::uint64_t>::max();
+constexpr std::uint64_t kMostWhole32 = std::numeric_limits<std::uint32_t>::max();
+constexpr double kMostSeconds = 365.0 * 86400;
+constexpr double kMostRate = 1e9;  // one operation a nanosecond, the resolution of our time
+
+// A word out of a few, or the sentence that names the nearest.
+std::size_t choice(Fields& fields, const std::string& path, const std::string& key,
+                   const std::vector<std::string>& words, std::size_t fallback, Status& problem) {
+  const std::string word = fields.text(key, words[fallback]);
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    if (word == words[i]) return i;
+  }
+  std::string message = path + "." + key + " \"" + word + "\" is not known; ";
+  const std::string near = device::nearest(word, words);
+  if (!near.empty()) {
+    message += "did you mean " + near + "?";
+  } else {
+    message += "it takes";
+    for (const std::string& known : words) message += (&known == &words.front() ? " " : ", ") + known;
+  }
+  if (problem) problem = Status::bad_input(message);
+  return fallback;
+}
+
+Status read_target(const Json& json, RunRequest& request) {
+  Fields fields(json, "target");
+  Status problem;
+  const bool is_directory = choice(fields, "target", "kind", {"emulated", "directory"}, 0, problem) == 1;
+  const Json& drive = fields.inner("drive");
+  const Json& initial = fields.inner("initial");
+  const bool paced = choice(fields, "target", "pacing", {"real", "off"}, 0, problem) == 0;
+  const auto time_scale = fields.optional_number("time_scale", 1e-6, 1e6);
+  if (Status status = fields.finish(); !status) return status;
+  if (!problem) return problem;
+  if (is_directory) {
+    for (const char* key : {"drive", "initial", "pacing", "time_scale"}) {
+      if (!json.contains(key)) continue;
+      return Status::bad_input(std::string("target.") + key +
+                               " belongs to an emulated drive; remove it or set target.kind to emulated");
+    }
+    return {};
+  }
+  auto resolved = read_drive(drive);
+  if (!resolved) return resolved.status();
+  auto state = read_initial(initial);
+  if (!state) return state.status();
+  request.emulated = EmulatedTarget{std::move(*resolved), std::move(*state), time_scale.value_or(1.0), paced};
+  return {};
+}
+
+Status read_fs(const Json& json, fs::VolumeOptions& volume) {
+  Fields fields(json, "fs");
+  volume.discard = fields.flag("discard", volume.discard);
+  volume.page_cache_bytes = fields.whole("page_cache_bytes", volume.page_cache_bytes, 0, kMost);
+  volume.writeback_bytes = fields.whole("writeback_bytes", volume.writeback_bytes, 0, kMost);
+  return fields.finish();
+}
+
+Status read_engine(const Json& json, engine::EngineSpec& engine) {
+  Fields fields(json, "engine");
+  engine.name = fields.text("name", engine.name);
+  const Json& options = fields.inner("options");
+  if (options.is_object()) {
+    for (const auto& [key, value] : options.items()) {
+      engine.options[key] = value.is_string() ? value.get<std::string>() : value.dump();
+    }
+  } else if (!options.is_null()) {
+    fields.refuse("options", "an object of the engine's options and their values as texts");
+  }
+  if (Status status = fields.finish(); !status) return status;
+  return engine::check_engine(engine);
+}
+
+Status read_load(const Json& json, load::RunSpec& spec) {
+  Fields fields(json, "load");
+  load::PairSpec& pairs = spec.pairs;
+  pairs.key_bytes = static_cast<std::uint32_t>(fields.whole("key_bytes", pairs.key_bytes, 0, kMostWhole32));
+  pairs.value_bytes = static_cast<std::uint32_t>(fields.whole("value_bytes", pairs.value_bytes, 0, kMostWhole32));
+  pairs.compression_ratio = fields.number("compression_ratio", pairs.compression_ratio, 0, 1);
+  pairs.num = fields.whole("num", pairs.num, 0, kMost);
+  spec.seed = fields.whole("seed", spec.seed, 0, kMost);
+  return fields.finish();
+}
+
+Status read_phase(const Json& json, const std::string& path, load::PhaseSpec& phase) {
+  Fields fields(json, path);
+  Status problem;
+  const std::vector<std::string> workloads = load::workload_names();
+  if (!json.is_object() || !json.contains("workload")) fields.refuse("workload", "one of db_bench's workloads");
+  phase.workload = *load::parse_workload(workloads[choice(fields, path, "workload", workloads, 0, problem)]);
+  phase.name = fields.text("name", load::name_of(phase.workload));
+  phase.threads = static_cast<std::uint32_t>(fields.whole("threads", 1, 0, kMostWhole32));
+  phase.operations = fields.optional_whole("operations", 0, kMost);
+  phase.duration_s = fields.optional_number("duration_s", 0, kMostSeconds);
+  phase.rate_ops_s = fields.optional_number("rate_ops_s", 0, kMostRate);
+  phase.write_rate_ops_s = fields.optional_number("write_rate_ops_s", 0, kMostRate);
+  phase.measured = fields.flag("measured", true);
+  phase.seek_nexts = fields.whole("seek_nexts", 0, 0, kMost);
+  const auto percent = fields.optional_number("read_write_percent", 0, 100);
+  if (percent) phase.read_write_percent = static_cast<std::uint32_t>(std::lround(*percent));
+  if (percent && phase.workload != load::Workload::readrandomwriterandom && problem) {
+    problem = Status::bad_input(path + ".read_write_percent belongs to readrandomwriterandom; remove it from " +
+                                load::name_of(phase.workload));
+  }
+  if (Status status = fields.finish(); !status) return status;
+  return problem;
+}
+
+Status read_phases(const Json& json, load::RunSpec& spec) {
+  if (!json.is_array()) return Status::bad_input("phases is " + json.dump() + "; it takes a list of phases");
+  for (std::size_t i = 0; i < json.size(); ++i) {
+    load::PhaseSpec phase;
+    if (Status status = read_phase(json[i], "phases[" + std::to_string(i) + "]", phase); !status) return status;
+    spec.phases.push_back(std::move(phase));
+  }
+  const std::string problem = load::find_problem(spec);
+  return problem.empty() ? Status::ok() : Status::bad_input(problem);
+}
+
+bool compresses(const engine::EngineSpec& engine) {
+  const auto compression = engine.options.find("compression");
+  return compression == engine.options.end() || compression->second != "kNoCompression";
+}
+
+}  // namespace
+
+Result<RunRequest> read_run_request(const Json& json) {
+  Fields fields(json, "");
+  RunRequest request;
+  request.seed = fields.whole("seed", request.seed, 0, kMost);
+  request.load.seed = request.seed;
+  request.directory = fields.text("directory", "");
+  if (request.directory.empty()) fields.refuse("directory", "the path of a directory for the store's files");
+  const Json& target = fields.inner("target");
+  const Json& volume = fields.inner("fs");
+  const Json& engine = fields.inner("engine");
+  const Json& load = fields.inner("load");
+  const Json& phases = fields.inner("phases");
+  const std::uint64_t interval_ms = fields.whole("sample_interval_ms", 1000, 0, 86'400'000);
+  request.load.sample_interval_ns = static_cast<std::int64_t>(interval_ms) * 1'000'000;
+  if (Status status = fields.finish(); !status) return status;
+  if (Status status = read_target(target, request); !status) return status;
+  if (Status status = read_fs(volume, request.volume); !status) return status;
+  request.engine.directory = request.directory;
+  if (Status status = read_engine(engine, request.engine); !status) return status;
+  if (Status status = read_load(load, request.load); !status) return status;
+  if (Status status = read_phases(phases, request.load); !status) return status;
+  return request;
+}
+
+Status check_room(const RunRequest& request) {
+  const std::uint64_t wanted = load::least_live_bytes(request.load, compresses(request.engine));
+  const std::string phases = "the phases leave at least " + std::to_string(wanted) + " bytes of pairs";
+  if (request.emulated) {
+    const std::uint64_t capacity = ssd::layout(request.emulated->drive.config).capacity_bytes;
+    if (wanted > capacity) {
+      return Status::bad_input("load.num: " + phases + ", and the drive holds " + std::to_string(capacity) +
+                               "; lower load.num or the phases' operations, or raise capacity.capacity_bytes");
+    }
+  }
+  std::filesystem::path existing = std::filesystem::absolute(request.directory);
+  while (!existing.empty() && !std::filesystem::exists(existing) && existing != existing.root_path()) {
+    existing = existing.parent_path();
+  }
+  std::error_code failure;
+  const std::filesystem::space_info space = std::filesystem::space(existing, failure);
+  if (!failure && wanted > space.available) {
+    return Status::bad_input("directory: " + phases + ", and " + existing.string() + " has " +
+                             std::to_string(space.available) + " free; make room or choose another directory");
+  }
+  return {};
+}
+
+}  // namespace spillway::tool
