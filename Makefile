@@ -36,10 +36,9 @@ sanitize:
 	scripts/sanitize.sh address,undefined build-asan
 	scripts/sanitize.sh thread build-tsan
 
-#: make fuzz      random commands against the drive model for FUZZ_SECONDS (600)
+#: make fuzz      guided commands against the drive model for FUZZ_SECONDS (600), with clang
 fuzz:
-	@scripts/setup.sh test
-	build/fuzz/fuzz_ssd --seconds $(FUZZ_SECONDS)
+	scripts/fuzz.sh $(FUZZ_SECONDS)
 
 #: make docs      docs/COMMANDS.md from the commands' own help
 docs:
@@ -48,4 +47,4 @@ docs:
 
 #: make clean     removes what the targets made; runs and presets stay
 clean:
-	rm -rf build build-asan build-tsan build-lint .venv
+	rm -rf build build-asan build-tsan build-lint build-fuzz .venv
