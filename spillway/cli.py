@@ -24,7 +24,8 @@ from spillway.simulate import DriveChoice, WorkChoice
 Document = dict[str, Any]
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-out = Console(highlight=False, markup=False)
+# A table that goes to a file or a pipe is not folded to a terminal's width.
+out = Console(highlight=False, markup=False, width=None if sys.stdout.isatty() else 160)
 err = Console(stderr=True, highlight=False, markup=False)
 
 

@@ -102,7 +102,7 @@ class Arm:
         nested: Document = {}
         for key, value in self.settings.items():
             if value not in (None, ""):
-                _put(nested, key.split("."), value)
+                _put(nested, key.split("."), value, key)
         nested["drive"]["set"] = dict(self.drive_set)
         nested["engine"]["options"] = dict(self.engine_options)
         nested["phases"] = [{k: v for k, v in phase.items() if v is not None} for phase in self.phases]
@@ -143,7 +143,7 @@ def load_plan(path: Path, overrides: tuple[str, ...] = ()) -> Plan:
     given = [_parse_override(override) for override in overrides]
     for key, value in given:
         if key[0] in PLAN_KEYS:
-            _put(document, key, value)
+            _put(document, key, value, f"--set {'.'.join(key)}")
     own = {key: document.pop(key) for key in list(document) if key in PLAN_KEYS}
     plan_level = {key: _checked(own, key, spec, where) for key, spec in PLAN_KEYS.items()}
     name = plan_level["name"] or path.stem
@@ -193,7 +193,7 @@ def _key_parts(key: str) -> list[str]:
     return key.split(".")
 
 
-def _put(document: Document, key: list[str], value: Any, where: str = "") -> None:
+def _put(document: Document, key: list[str], value: Any, where: str) -> None:
     """Sets a dotted key; a list's element is named by its index or by its ``name``."""
     node: Any = document
     for part in key[:-1]:

@@ -37,7 +37,7 @@ def parse_share(text: str, what: str) -> float:
         share = Decimal(number.removesuffix("%"))
     except InvalidOperation:
         raise SpillwayError(f"{what} is {text!r}, which is not a share: write 0.2 or 20%.") from None
-    if number.endswith("%") or share > 1:
+    if share.is_finite() and (number.endswith("%") or share > 1):
         share /= 100
     if not share.is_finite() or not 0 <= share <= 1:
         raise SpillwayError(f"{what} is {text!r}, which is not between 0 and 1 (or 0% and 100%).")
@@ -46,7 +46,7 @@ def parse_share(text: str, what: str) -> float:
 
 def nearest(text: str, candidates: Iterable[str]) -> str:
     """How a sentence about an unknown name ends: ``; did you mean 'X'?`` where one is near, else a full stop."""
-    found = difflib.get_close_matches(text, list(candidates), n=1, cutoff=0.55)
+    found = difflib.get_close_matches(text, list(candidates), n=1, cutoff=0.5)
     return f"; did you mean {found[0]!r}?" if found else "."
 
 

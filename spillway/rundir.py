@@ -205,7 +205,12 @@ def _read_csv(path: Path, columns: Sequence[str]) -> list[Row]:
     reader = csv.DictReader(lines)
     if list(reader.fieldnames or []) != list(columns):
         raise SpillwayError(f"{path}: its columns are not those of this version; run the plan again.")
-    try:
-        return [typed(row) for row in reader]
-    except (TypeError, ValueError) as error:
-        raise SpillwayError(f"{path}: line {reader.line_num} is damaged ({error}); run the plan again.") from error
+    rows = []
+    for row in reader:
+        try:
+            if None in row or None in row.values():
+                raise ValueError("it has not one cell for each column")
+            rows.append(typed(row))
+        except ValueError as error:
+            raise SpillwayError(f"{path}: line {reader.line_num} is damaged: {error}; run the plan again.") from error
+    return rows

@@ -4,8 +4,9 @@ Two tests, both of which a steady run passes:
 
 CUSUM, two-sided, on throughput, wa_app and wa_device. With z_i = (x_i - mean) / sigma over the tail under test,
     high_i = max(0, high_{i-1} + z_i - slack),   low_i = max(0, low_{i-1} - z_i - slack),
-and the series has moved when either exceeds the limit. Slack 0.5 sigma, limit 5 sigma: the textbook's.
-Source: LEDGER 4a.
+and the series has moved when either exceeds the limit. Slack 0.5 sigma, limit 5 sigma: the textbook's (LEDGER 4a).
+sigma is the mean difference of neighbours / 1.128, as for charts of individual values: a drift or a step would widen
+the standard deviation of the whole series until it hid itself, and hardly changes this one.
 
 SNIA's window, on throughput: over the last 5 rounds max - min is at most 20 % of their mean, and the least-squares
 line through them moves by at most 10 % of the mean (|4 * slope|). Source: LEDGER 4b.
@@ -19,10 +20,12 @@ What this ignores: beats longer than a round, and drifts slower than the run is 
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import sqrt
+from itertools import pairwise
 
 CUSUM_SLACK_SIGMA = 0.5
 CUSUM_LIMIT_SIGMA = 5.0
+NEIGHBOUR_DIFFERENCE = 1.128  # expected difference of two draws from one normal distribution: 2 / sqrt(pi) sigma
+LEAST_SIGMA = 0.01  # of the mean: a series quieter than this is not followed into figures nobody reads. Source: guess
 SNIA_ROUNDS = 5
 SNIA_RANGE = 0.20
 SNIA_SLOPE = 0.10
@@ -55,8 +58,9 @@ def cusum_peak(values: Sequence[float]) -> float:
     """The highest of the two cumulative sums, in standard deviations. 0 for a constant series."""
     count = len(values)
     mean = sum(values) / count
-    sigma = sqrt(sum((value - mean) ** 2 for value in values) / count)
-    if sigma <= 1e-12 * abs(mean):
+    differences = [abs(after - before) for before, after in pairwise(values)]
+    sigma = max(sum(differences) / max(1, len(differences)) / NEIGHBOUR_DIFFERENCE, LEAST_SIGMA * abs(mean))
+    if sigma == 0:
         return 0.0
     high = low = peak = 0.0
     for value in values:

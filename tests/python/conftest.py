@@ -1,0 +1,162 @@
+"""What the Python tests share: a fake native side, a way to call the command, golden texts, the schemas."""
+
+import json
+import os
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+from referencing import Registry, Resource
+
+ROOT = Path(__file__).parents[2]
+CONTRACT = ROOT / "contract"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--rewrite-golden", action="store_true", help="write golden texts instead of comparing with them")
+
+
+@dataclass
+class Outcome:
+    """What a command printed and how it ended."""
+
+    code: int
+    out: str
+    err: str
+
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+
+Invoke = Callable[..., Outcome]
+
+
+@pytest.fixture
+def invoke(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Invoke:
+    """Calls the command as its entry point does."""
+    from spillway import cli
+
+    def call(*words: object) -> Outcome:
+        monkeypatch.setattr(sys, "argv", ["spillway", *map(str, words)])
+        capsys.readouterr()
+        code = 0
+        try:
+            cli.main()
+        except SystemExit as end:
+            code = end.code if isinstance(end.code, int) else 1
+        captured = capsys.readouterr()
+        return Outcome(code, captured.out, captured.err)
+
+    return call
+
+
+@dataclass
+class Fake:
+    """The fake native side: how it shall behave, and what it was asked."""
+
+    path: Path
+    log_path: Path
+    monkeypatch: pytest.MonkeyPatch
+
+    def behave(self, mode: str) -> None:
+        self.monkeypatch.setenv("FAKE_MODE", mode)
+
+    def log(self) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in self.log_path.read_text().splitlines()] if self.log_path.exists() else []
+
+    def requests(self) -> list[dict[str, Any]]:
+        return [entry["request"] for entry in self.log() if "request" in entry]
+
+
+@pytest.fixture
+def fake(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Fake:
+    directory = tmp_path_factory.mktemp("native")
+    path = directory / "spillway-native"
+    path.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{Path(__file__).parent / "fake_native.py"}" "$@"\n')
+    path.chmod(0o755)
+    monkeypatch.setenv("SPILLWAY_NATIVE", str(path))
+    monkeypatch.setenv("FAKE_LOG", str(directory / "log"))
+    monkeypatch.setenv("FAKE_MODE", "ok")
+    return Fake(path, directory / "log", monkeypatch)
+
+
+@pytest.fixture
+def real_native() -> Path:
+    """The built executable. Its absence is a failure: leave these tests out with -m 'not native'."""
+    from spillway.native import find_native
+
+    os.environ.pop("FAKE_MODE", None)
+    return find_native()
+
+
+@pytest.fixture
+def golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
+    """Compares a text with tests/python/golden/NAME; --rewrite-golden writes it."""
+
+    def check(name: str, text: str) -> None:
+        path = Path(__file__).parent / "golden" / name
+        text = "\n".join(line.rstrip() for line in text.splitlines()) + "\n"
+        if request.config.getoption("--rewrite-golden"):
+            path.write_text(text, encoding="utf-8")
+        assert text == path.read_text(encoding="utf-8"), f"{path.name} differs; see --rewrite-golden"
+
+    return check
+
+
+def _registry() -> Registry[Any]:
+    documents = [json.loads(path.read_text()) for path in CONTRACT.glob("*.schema.json")]
+    return Registry().with_resources((each["$id"], Resource.from_contents(each)) for each in documents)
+
+
+@pytest.fixture(scope="session")
+def validator() -> Callable[[str, str], Draft202012Validator]:
+    """A validator for a schema file, or for one of its definitions."""
+    registry = _registry()
+
+    def make(name: str, definition: str = "") -> Draft202012Validator:
+        document = json.loads((CONTRACT / name).read_text())
+        schema = {"$ref": document["$id"] + (f"#/$defs/{definition}" if definition else "")}
+        return Draft202012Validator(schema, registry=registry)
+
+    return make
+
+
+PLAN = """
+name = "small"
+sample_interval_ms = 100
+[drive]
+preset = "tiny"
+[engine.options]
+write_buffer_size = 1048576
+[load]
+value_bytes = 1024
+num = 10000
+[[phases]]
+name = "fill"
+workload = "fillrandom"
+duration_s = 12
+"""
+
+PRESET = """
+name = "tiny"
+summary = "A drive for tests"
+[capacity]
+capacity_bytes = "64MiB"
+spare_factor = 0.2
+"""
+
+
+@pytest.fixture
+def plan_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A plan that any machine can run against the fake, with a preset directory of its own."""
+    presets = tmp_path / "presets"
+    presets.mkdir()
+    (presets / "tiny.toml").write_text(PRESET)
+    monkeypatch.setenv("SPILLWAY_PRESETS", str(presets))
+    path = tmp_path / "small.toml"
+    path.write_text(PLAN)
+    return path

@@ -1,0 +1,149 @@
+"""Plans: what is resolved, what is refused and with which words."""
+
+from pathlib import Path
+
+import pytest
+from conftest import PLAN, ROOT
+
+from spillway.errors import SpillwayError
+from spillway.plan import load_plan
+
+
+def write(plan_file: Path, text: str) -> Path:
+    plan_file.write_text(text)
+    return plan_file
+
+
+def test_defaults_are_filled_in(plan_file: Path) -> None:
+    plan = load_plan(plan_file)
+    assert (plan.name, plan.seeds, [arm.name for arm in plan.arms]) == ("small", [1], ["small"])
+    request = plan.arms[0].request(Path("/data"), 1)
+    assert request["target"]["initial"] == {"kind": "steady", "fill": 1.0, "warmup_capacities": 0.0, "path": ""}
+    assert request["target"]["drive"]["preset"] == "tiny"
+    assert request["load"] == {"key_bytes": 16, "value_bytes": 1024, "compression_ratio": 0.5, "num": 10000, "seed": 1}
+    assert request["engine"] == {"name": "rocksdb", "options": {"write_buffer_size": "1048576"}}
+    assert request["phases"][0]["threads"] == 1
+    assert request["phases"][0]["operations"] is None
+
+
+def test_overrides_win_over_plan_and_arms(plan_file: Path) -> None:
+    write(plan_file, PLAN + '\n[[arms]]\nname = "a"\n"engine.options.x" = 1\n[[arms]]\nname = "b"\nload.num = 5\n')
+    overrides = (
+        "engine.options.x=true",
+        "phases.fill.threads=2",
+        "phases.0.duration_s=3",
+        "drive.set.capacity.spare_factor=0.1",
+        "drive.capacity=32MiB",
+        "load.num=7",
+        "seeds=[4, 5]",
+        "initial.kind=trimmed",
+    )
+    plan = load_plan(plan_file, overrides)
+    assert plan.seeds == [4, 5]
+    for arm in plan.arms:
+        assert arm.engine_options["x"] == "true"
+        assert (arm.phases[0]["threads"], arm.phases[0]["duration_s"]) == (2, 3)
+        assert arm.drive_set == {"capacity.spare_factor": "0.1", "capacity.capacity_bytes": str(32 * 2**20)}
+        assert arm.settings["load.num"] == 7
+        assert arm.settings["initial.kind"] == "trimmed"
+
+
+def test_arms_differ_in_what_they_say_and_in_nothing_else(plan_file: Path) -> None:
+    arms = '\n[[arms]]\nname = "one"\n[[arms]]\nname = "two"\nengine.options.write_buffer_size = 99\n'
+    arms += "drive.time_scale = 2\n"
+    one, two = load_plan(write(plan_file, PLAN + arms)).arms
+    assert one.engine_options["write_buffer_size"] == "1048576"
+    assert two.engine_options["write_buffer_size"] == "99"
+    assert two.settings == one.settings | {"drive.time_scale": 2.0}
+    assert one.phases == two.phases
+
+
+def test_the_resolved_plan_is_a_plan_and_says_the_same(plan_file: Path) -> None:
+    arms = '\n[[arms]]\nname = "one"\n[[arms]]\nname = "two"\nload.num = 3\n[[arms.phases]]\nworkload = "fillseq"\n'
+    plan = load_plan(write(plan_file, PLAN + arms), ("repetitions=3", "drive.set.timing.read_ns=[1, 2]"))
+    assert plan.seeds == [1, 2, 3]
+    again = load_plan(write(plan_file, plan.to_toml()))
+    assert again.arms == plan.arms
+    assert again.seeds == plan.seeds
+    assert again.to_toml() == plan.to_toml()
+
+
+def test_paths_are_relative_to_the_plan(plan_file: Path) -> None:
+    (plan_file.parent / "mine.toml").write_text('name = "mine"\n[capacity]\ncapacity_bytes = "1GiB"\n')
+    text = PLAN.replace('preset = "tiny"', 'preset_file = "mine.toml"')
+    arm = load_plan(write(plan_file, text)).arms[0]
+    assert arm.settings["drive.preset_file"] == str(plan_file.parent / "mine.toml")
+    assert arm.capacity_bytes() == 2**30
+
+
+BAD = [
+    (PLAN.replace("[load]", "[laod]"), "laod.value_bytes is not a key of a plan; did you mean 'load.value_bytes'"),
+    (PLAN.replace("num = 10000", "nmu = 10000"), "load.nmu is not a key of a plan; did you mean 'load.num'"),
+    (PLAN.replace("num = 10000", "num = 0"), "load.num is 0; it takes a whole number of at least 1"),
+    (PLAN.replace("num = 10000", 'num = "many"'), "load.num is 'many'"),
+    (PLAN.replace("num = 10000", "num = true"), "load.num is True"),
+    (PLAN.replace("num = 10000", "num = 10_000_000"), "the drive holds 64.0 MiB: lower load.num"),
+    (PLAN.replace('"tiny"', '"tyni"'), r"drive\.preset: .* none called 'tyni'; did you mean 'tiny'"),
+    (
+        PLAN.replace("duration_s = 12", "duration = 12"),
+        r"phases\[0\]: duration is not a key .* did you mean 'duration_s'",
+    ),
+    (
+        PLAN.replace("duration_s = 12", "duration_s = 12\noperations = 3"),
+        r"phases\[0\]: operations and duration_s both",
+    ),
+    (PLAN.replace('"fillrandom"', '"fillrandm"'), r"phases\[0\]: workload is 'fillrandm'; it takes one of fillseq"),
+    (PLAN.replace('"fillrandom"', '"readrandom"'), r"phases\[0\]: readrandom would find an empty store"),
+    (PLAN.replace("duration_s = 12", "measured = false"), "none is measured"),
+    (PLAN + '[[phases]]\nname = "fill"\nworkload = "overwrite"\n', "two are called 'fill'"),
+    (PLAN + '[[phases]]\nworkload = "readrandom"\n', r"phases\[1\]: readrandom has no end"),
+    (PLAN + '[[phases]]\nworkload = "waitforcompaction"\noperations = 2\n', "ends by itself"),
+    (PLAN.split("[[phases]]")[0], "phases are missing"),
+    (PLAN + "\n[[arms]]\n[[arms]]\n", r"arms\[0\]: name is missing"),
+    (PLAN + '\n[[arms]]\nname = "A b"\n[[arms]]\nname = "a-b"\n', "two arms are called"),
+    (PLAN + '\n[[arms]]\nname = "x"\nload.nm = 1\n', "load.nm is not a key of a plan; did you mean 'load.num'"),
+    (PLAN.replace("[drive]", "[drive]\ntime_scale = 0"), "drive.time_scale is 0; it takes a number above 0"),
+    (PLAN.replace("[drive]", '[drive]\nkind = "directory"'), "drive.path is missing"),
+    (PLAN.replace("[drive]", '[drive]\npath = "x"'), "drive.path is for"),
+    (PLAN.replace("[load]", '[initial]\nkind = "file"\n[load]'), "initial.path: there is no state file"),
+    (PLAN.replace("[load]", "[initial]\nfill = 0\n[load]"), "initial.fill is 0"),
+    (PLAN.replace("[load]", "[fs]\npage_cache_bytes = '1 potato'\n[load]"), "fs.page_cache_bytes is '1 potato'"),
+    ("seeds = [1, 2]\nrepetitions = 1\n" + PLAN, "repetitions is 1 and there are 2 seeds"),
+    ("seeds = 3\n" + PLAN, "seeds is 3; it takes a list"),
+    ("this is = not toml =", "this is not TOML"),
+]
+
+
+@pytest.mark.parametrize(("text", "says"), BAD, ids=[says[:30] for _, says in BAD])
+def test_what_is_refused_names_file_key_and_mend(plan_file: Path, text: str, says: str) -> None:
+    with pytest.raises(SpillwayError, match=says) as refused:
+        load_plan(write(plan_file, text))
+    sentence = str(refused.value)
+    assert sentence.startswith(str(plan_file))
+    assert "\n" not in sentence.removesuffix("\n")
+    assert sentence.endswith((".", "?"))
+
+
+@pytest.mark.parametrize(
+    ("override", "says"),
+    [
+        ("load.num", "KEY=VALUE"),
+        ("load.nmu=3", "did you mean 'load.num'"),
+        ("phases.nope.threads=2", "there is no element 'nope'; by name there are: fill"),
+        ("phases.0=2", "name a key of one element"),
+        ("name.x=2", "--set name.x: name is a value, not a table"),
+    ],
+)
+def test_bad_overrides(plan_file: Path, override: str, says: str) -> None:
+    with pytest.raises(SpillwayError, match=says):
+        load_plan(plan_file, (override,))
+
+
+def test_a_missing_plan(tmp_path: Path) -> None:
+    with pytest.raises(SpillwayError, match=r"none\.toml: the plan cannot be read"):
+        load_plan(tmp_path / "none.toml")
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "plans").glob("*.toml")), ids=lambda path: path.name)
+def test_every_plan_of_the_project_resolves(path: Path) -> None:
+    assert load_plan(path).arms

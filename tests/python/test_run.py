@@ -1,0 +1,267 @@
+"""Whole runs against the fake native side: what a run directory holds, and what becomes of runs that end badly."""
+
+import csv
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from conftest import PLAN, Fake, Invoke
+
+from spillway.plan import load_plan
+from spillway.rundir import read_run
+from spillway.samples import COLUMNS
+from spillway.steady import Verdict
+from spillway.summary import standing, typical
+
+ARM_FILES = {"samples.csv", "stalls.csv", "phases.json", "result.json", "preset.toml"}
+# The fields that the issue names for each arm of summary.json.
+PROMISED = {
+    "throughput_ops_s",
+    "user_mb_s",
+    "latency_us",
+    "wa_app",
+    "wa_device",
+    "wa_total",
+    "space_amplification",
+    "stalls",
+    "steady",
+    "pacing_error_us",
+    "cpu_seconds",
+    "standing",
+}
+
+
+def test_a_run_directory_is_whole(fake: Fake, plan_file: Path, tmp_path: Path, invoke: Invoke) -> None:
+    out = tmp_path / "deep" / "run"
+    ended = invoke("run", plan_file, "--out", out, "--set", "seeds=[5]")
+    assert (ended.code, ended.err) == (0, "")
+    assert {path.name for path in out.iterdir()} == {
+        "manifest.json",
+        "plan.toml",
+        "summary.json",
+        "report.html",
+        "arms",
+    }
+    assert {path.name for path in (out / "arms" / "small").iterdir()} == ARM_FILES
+    assert [path.name for path in out.parent.iterdir()] == ["run"], "nothing else is left beside it"
+
+    manifest = json.loads((out / "manifest.json").read_text())
+    assert manifest["complete"]
+    assert manifest["seeds"] == [5]
+    assert manifest["command"] == ["spillway", "run", str(plan_file), "--set", "seeds=[5]"]
+    assert manifest["versions"]["rocksdb"] == "7.8.3"
+    assert manifest["host"]["cores"] >= 1
+
+    with (out / "arms" / "small" / "samples.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert tuple(rows[0]) == COLUMNS
+    assert len(rows) == 120
+    assert load_plan(out / "plan.toml").arms == load_plan(plan_file).arms
+
+
+def test_the_summary_holds_what_was_promised(fake: Fake, plan_file: Path, tmp_path: Path, invoke: Invoke) -> None:
+    ended = invoke("run", plan_file, "--out", tmp_path / "run", "--json")
+    summary = ended.json()
+    assert summary == json.loads((tmp_path / "run" / "summary.json").read_text())
+    arm = summary["arms"]["small"]
+    assert set(arm) >= PROMISED
+    assert set(arm["latency_us"]) == {"mean", "p50", "p99", "p99_9", "max"}
+    assert set(arm["stalls"]) == {"count", "seconds", "by_cause"}
+    assert arm["pacing_error_us"] == {"p50": 9.0, "p99": 71.0}
+    assert arm["wa_total"] == pytest.approx(arm["wa_app"] * arm["wa_device"])
+    with (tmp_path / "run" / "arms" / "small" / "samples.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    host = sum(int(row["host_bytes_written"]) for row in rows)
+    nand = sum(
+        int(row[f"nand_bytes_programmed_{cause}"]) for row in rows for cause in ("host", "gc", "mapping", "wear")
+    )
+    assert arm["wa_device"] == pytest.approx(nand / host)
+    assert arm["wa_app"] == pytest.approx(host / sum(int(row["user_bytes_written"]) for row in rows))
+    assert arm["user_mb_s"] == pytest.approx(arm["user_bytes_written"] / 12 / 1e6)
+    assert arm["standing"]["words"].startswith(
+        "Emulated drive “tiny”, 64.0 MiB, steady at the start; pacing error 9 µs"
+    )
+
+
+def test_the_data_directory_is_gone_afterwards(fake: Fake, plan_file: Path, tmp_path: Path, invoke: Invoke) -> None:
+    data = tmp_path / "data"
+    data.mkdir()
+    invoke("run", plan_file, "--out", tmp_path / "run", "--set", f"data_directory={data}")
+    (request,) = fake.requests()
+    assert Path(request["directory"]).parent == data
+    assert list(data.iterdir()) == []
+
+
+def test_arms_run_in_turn_and_repetitions_have_seeds(
+    fake: Fake, plan_file: Path, tmp_path: Path, invoke: Invoke
+) -> None:
+    plan_file.write_text(PLAN + '\n[[arms]]\nname = "One"\n[[arms]]\nname = "Two"\nload.value_bytes = 7\n')
+    summary = invoke("run", plan_file, "--out", tmp_path / "run", "--set", "repetitions=3", "--json").json()
+    asked = [(request["seed"], request["load"]["value_bytes"]) for request in fake.requests()]
+    assert asked == [(1, 1024), (1, 7), (2, 1024), (2, 7), (3, 1024), (3, 7)]
+    assert list(summary["arms"]) == ["One", "Two"]
+    assert {path.name for path in (tmp_path / "run" / "arms").iterdir()} == {
+        "one", "one-r2", "one-r3", "two", "two-r2", "two-r3",
+    }  # fmt: skip
+    figures = summary["arms"]["One"]
+    rates = sorted(each["throughput_ops_s"] for each in figures["repetitions"])
+    assert figures["throughput_ops_s"] == rates[1]
+    assert read_run(tmp_path / "run").arms[0].rows
+
+
+def test_of_repetitions_the_median_run_stands_whole() -> None:
+    runs = [
+        {"seed": seed, "throughput_ops_s": rate, "wa_app": seed, "wa_device": 1, "wa_total": seed, "steady": True}
+        for seed, rate in ((1, 30.0), (2, 10.0), (3, 20.0), (4, None))
+    ]
+    chosen = typical(runs)
+    assert (chosen["seed"], chosen["wa_app"]) == (2, 2)
+    assert [each["seed"] for each in chosen["repetitions"]] == [1, 2, 3, 4]
+    assert "repetitions" not in typical(runs[:1])
+
+
+@pytest.mark.parametrize("mode", ["bad_input", "crashes", "garbage"])
+def test_what_ends_before_it_measured_leaves_nothing(
+    fake: Fake, plan_file: Path, tmp_path: Path, invoke: Invoke, mode: str
+) -> None:
+    fake.behave(mode)
+    before = set(tmp_path.rglob("*"))
+    ended = invoke("run", plan_file, "--out", tmp_path / "a" / "b" / "run")
+    assert ended.code == (2 if mode == "bad_input" else 1)
+    assert ended.err.startswith("spillway: ")
+    assert ended.err.count("\n") == 1
+    assert set(tmp_path.rglob("*")) == before
+
+
+def test_a_run_that_fails_under_way_says_so_everywhere(
+    fake: Fake, plan_file: Path, tmp_path: Path, invoke: Invoke
+) -> None:
+    fake.behave("fails")
+    ended = invoke("run", plan_file, "--out", tmp_path / "run")
+    assert ended.code == 1
+    assert "the drive is full" in ended.err
+    run = read_run(tmp_path / "run")
+    assert run.manifest["complete"] is False
+    assert "the drive is full" in run.manifest["failure"]
+    assert run.arms[0].summary["standing"]["words"].startswith("FAILED (the drive is full")
+    assert len(run.arms[0].rows) == 30
+    report = (tmp_path / "run" / "report.html").read_text()
+    assert "Failed run" in report
+    assert "This run failed: the drive is full" in report
+
+
+def test_after_a_failure_no_further_arm_is_run(fake: Fake, plan_file: Path, tmp_path: Path, invoke: Invoke) -> None:
+    plan_file.write_text(PLAN + '\n[[arms]]\nname = "One"\n[[arms]]\nname = "Two"\n')
+    fake.behave("fails")
+    invoke("run", plan_file, "--out", tmp_path / "run")
+    assert len(fake.requests()) == 1
+
+
+def start(plan_file: Path, out: Path) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "spillway.cli", "run", str(plan_file), "--out", str(out)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
+
+
+def wait_for(condition: Callable[[], bool], process: subprocess.Popen[str]) -> None:
+    deadline = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < deadline, "it did not come"
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.02)
+
+
+@pytest.mark.parametrize("whom", ["group", "process"])
+def test_ctrl_c_leaves_a_valid_incomplete_run(fake: Fake, plan_file: Path, tmp_path: Path, whom: str) -> None:
+    """A terminal signals the whole group, `kill` one process; the native side hears of it once either way."""
+    fake.behave("endless")
+    out = tmp_path / "run"
+    process = start(plan_file, out)
+
+    def sampled() -> bool:
+        found = list(tmp_path.glob(".run.partial-*/arms/small/samples.csv"))
+        return bool(found) and len(found[0].read_text().splitlines()) > 5
+
+    wait_for(sampled, process)
+    (os.killpg if whom == "group" else os.kill)(process.pid, signal.SIGINT)
+    text, errors = process.communicate(timeout=60)
+    assert process.returncode == 130, (text, errors)
+    assert [entry["signals"] for entry in fake.log() if "signals" in entry] == [[signal.SIGINT]]
+    run = read_run(out)
+    assert run.manifest["complete"] is False
+    assert run.manifest["failure"] is None
+    assert run.arms[0].summary["standing"]["words"].startswith("INCOMPLETE (ended early)")
+    assert len(run.arms[0].rows) >= 5
+    assert "Incomplete run" in (out / "report.html").read_text()
+    assert list(tmp_path.glob(".run.partial-*")) == []
+
+
+def test_a_taken_place_is_refused_and_left_alone(fake: Fake, plan_file: Path, tmp_path: Path, invoke: Invoke) -> None:
+    out = tmp_path / "run"
+    out.mkdir()
+    (out / "precious").write_text("x")
+    ended = invoke("run", plan_file, "--out", out)
+    assert ended.code == 2
+    assert "there is something already" in ended.err
+    assert [path.name for path in out.iterdir()] == ["precious"]
+    assert fake.requests() == []
+
+
+def test_an_empty_directory_is_a_free_place(fake: Fake, plan_file: Path, tmp_path: Path, invoke: Invoke) -> None:
+    (tmp_path / "run").mkdir()
+    assert invoke("run", plan_file, "--out", tmp_path / "run").code == 0
+
+
+@pytest.mark.parametrize(
+    ("number", "says"),
+    [(13, "permission denied; name a directory that you may write to"), (28, "no space left on device; free")],
+)
+def test_the_disk_says_no(
+    fake: Fake, plan_file: Path, tmp_path: Path, invoke: Invoke, monkeypatch: pytest.MonkeyPatch, number: int, says: str
+) -> None:
+    """Root may write anywhere, so the refusal is put in: when the summary is renamed into its place."""
+    rename = Path.rename
+
+    def refuse(path: Path, target: Path) -> Path:
+        if path.name == ".summary.json.partial":
+            raise OSError(number, os.strerror(number))
+        return rename(path, target)
+
+    monkeypatch.setattr(Path, "rename", refuse)
+    ended = invoke("run", plan_file, "--out", tmp_path / "new" / "run")
+    assert ended.code == 2
+    assert says in ended.err
+    assert ended.err.count("\n") == 1
+    assert not (tmp_path / "new").exists()
+
+
+def test_standing_names_what_a_figure_rests_on(plan_file: Path) -> None:
+    pacing = {"p50": 12.0, "p99": 300.0, "max": 1e6, "count": 5}
+    plan = load_plan(plan_file, ("drive.capacity=32MiB", "drive.time_scale=4", "initial.kind=trimmed", "load.num=100"))
+    facts = standing(plan.arms[0], Verdict(True, 6.0, "nothing moved"), pacing, True, "")
+    assert facts["scaled_capacity"] is True
+    assert facts["words"] == (
+        "Emulated drive “tiny”, 32.0 MiB, scaled down from the preset, trimmed at the start; time dilated 4×; "
+        "pacing error 12 µs median, 300 µs p99; steady: nothing moved."
+    )
+    virtual = load_plan(plan_file, ("drive.pacing=off",)).arms[0]
+    facts = standing(virtual, Verdict(False, None, "too short"), pacing, True, "")
+    assert facts["pacing_error_us"] is None
+    assert "in virtual time" in facts["words"]
+    assert "not steady: too short" in facts["words"]
+
+
+def test_a_plain_directory_has_no_drive(fake: Fake, plan_file: Path, tmp_path: Path, invoke: Invoke) -> None:
+    place = tmp_path / "disk"
+    place.mkdir()
+    overrides = ("--set", "drive.kind=directory", "--set", f"drive.path={place}")
+    summary = invoke("run", plan_file, "--out", tmp_path / "run", "--json", *overrides).json()
+    (request,) = fake.requests()
+    assert request["target"] == {"kind": "directory"}
+    assert Path(request["directory"]).parent == place
+    assert summary["arms"]["small"]["standing"]["words"].startswith("A plain directory, no drive model")

@@ -1,0 +1,143 @@
+"""Flags of `spillway ssd …` as requests."""
+
+from pathlib import Path
+
+import pytest
+
+from spillway.errors import SpillwayError
+from spillway.simulate import (
+    DriveChoice,
+    WorkChoice,
+    drive_request,
+    initial_request,
+    parse_workload,
+    precondition_request,
+    simulate_request,
+)
+
+
+def test_geometry_flags_are_preset_keys() -> None:
+    choice = DriveChoice(
+        channels=4, chips=2, dies=3, planes=1, page_bytes="16KiB", mapping_unit="4KiB", pages_per_block=64,
+        capacity="1GiB", spare_factor="7%", gc="d-choices:10", write_cache="0", mapping_cache="2MiB",
+        settings=("timing.read_ns=[1, 2]",),
+    )  # fmt: skip
+    assert drive_request(choice)["set"] == {
+        "geometry.channels": "4",
+        "geometry.chips_per_channel": "2",
+        "geometry.dies_per_chip": "3",
+        "geometry.planes_per_die": "1",
+        "geometry.page_bytes": "16384",
+        "geometry.mapping_unit_bytes": "4096",
+        "geometry.pages_per_block": "64",
+        "capacity.capacity_bytes": str(2**30),
+        "capacity.spare_factor": "0.07",
+        "gc.policy": "d-choices:10",
+        "write_cache.bytes": "0",
+        "mapping_cache.bytes": str(2 * 2**20),
+        "timing.read_ns": "[1, 2]",
+    }
+
+
+def test_an_explicit_drive_has_four_gibibytes_and_a_preset_its_own(plan_file: Path) -> None:
+    assert drive_request(DriveChoice())["set"] == {"capacity.capacity_bytes": str(4 * 2**30)}
+    assert drive_request(DriveChoice(preset="tiny"))["set"] == {}
+
+
+@pytest.mark.parametrize(("text", "value"), [("0.28", "0.28"), ("28%", "0.28"), ("1.5", "1.5")])
+def test_over_provisioning_may_exceed_the_capacity(text: str, value: str) -> None:
+    assert drive_request(DriveChoice(op=text))["set"]["capacity.over_provisioning"] == value
+
+
+@pytest.mark.parametrize(
+    ("workload", "fill", "kind", "warmup"),
+    [
+        ("randwrite", "1", "steady", 0),
+        ("mixed:0.5", "1", "steady", 0),
+        ("randread", "0.5", "steady", 0),
+        ("seqwrite", "1", "sequential", 0),
+        ("seqread", "1", "sequential", 0),
+        ("hotcold:0.1/0.9", "1", "sequential", 4),
+        ("randwrite", "0", "trimmed", 0),
+    ],
+)
+def test_initial_states_follow_the_workload(workload: str, fill: str, kind: str, warmup: float) -> None:
+    initial = initial_request(WorkChoice(workload=workload, fill=fill), parse_workload(workload))
+    assert (initial["kind"], initial["warmup_capacities"]) == (kind, warmup)
+
+
+def test_ends_of_a_workload() -> None:
+    def work(**given: object) -> dict[str, object]:
+        found = simulate_request(DriveChoice(), WorkChoice(**given), 1)["workload"]  # type: ignore[arg-type]
+        return {name: found.get(name) for name in ("ios", "writes_capacities")}
+
+    assert work() == {"ios": None, "writes_capacities": 1.0}
+    assert work(writes=3.0) == {"ios": None, "writes_capacities": 3.0}
+    assert work(ios=10) == {"ios": 10, "writes_capacities": None}
+    assert work(workload="randread") == {"ios": 200_000, "writes_capacities": None}
+    assert work(workload="mixed:1") == {"ios": 200_000, "writes_capacities": None}
+
+
+def test_commands_go_where_data_is() -> None:
+    def reach(**given: object) -> float:
+        found: float = simulate_request(DriveChoice(), WorkChoice(**given), 1)["workload"]["range"]  # type: ignore[arg-type]
+        return found
+
+    assert reach() == 1.0
+    assert reach(fill="0.5", workload="randread") == 0.5
+    assert reach(fill="0") == 1.0
+    assert reach(range="0.25") == 0.25
+
+
+def test_shares_of_workloads() -> None:
+    assert parse_workload("mixed:70%").shares == {"read_share": 0.7}
+    assert parse_workload("hotcold:10/90").shares == {"hot_space": 0.1, "hot_traffic": 0.9}
+
+
+@pytest.mark.parametrize(
+    ("work", "says"),
+    [
+        (WorkChoice(workload="randwrit"), "did you mean 'randwrite'"),
+        (WorkChoice(workload="randwrite:3"), "takes no number"),
+        (WorkChoice(workload="mixed"), "share of reads"),
+        (WorkChoice(workload="hotcold:0.1"), "hotcold:0.1/0.9"),
+        (WorkChoice(writes=1.0, ios=1), "--writes and --ios"),
+        (WorkChoice(workload="randread", writes=1.0), "writes nothing"),
+        (WorkChoice(initial="stedy"), "did you mean 'steady'"),
+        (WorkChoice(initial="steady", fill="0"), "--fill is 0"),
+        (WorkChoice(warmup=-1.0), "--warmup"),
+        (WorkChoice(bs="big"), "--bs"),
+        (WorkChoice(range="0"), "--range is 0"),
+        (WorkChoice(state=Path("no/such.state")), "ssd precondition"),
+    ],
+)
+def test_bad_work(work: WorkChoice, says: str) -> None:
+    with pytest.raises(SpillwayError, match=says):
+        simulate_request(DriveChoice(), work, 1)
+
+
+@pytest.mark.parametrize(
+    ("drive", "says"),
+    [
+        (DriveChoice(preset="tny"), "did you mean 'tiny'"),
+        (DriveChoice(preset="tiny", preset_file=Path("x")), "give one of them"),
+        (DriveChoice(preset_file=Path("no/such.toml")), "no such file"),
+        (DriveChoice(gc="greddy"), "did you mean 'greedy'"),
+        (DriveChoice(gc="d-choices"), "d-choices:10"),
+        (DriveChoice(gc="d-choices:0"), "d-choices:10"),
+        (DriveChoice(gc="fifo:3"), "--gc fifo"),
+        (DriveChoice(spare_factor="0.1", op="0.1"), "give one of them"),
+        (DriveChoice(op="-1"), "--op"),
+        (DriveChoice(settings=("capacity",)), "KEY=VALUE"),
+    ],
+)
+def test_bad_drives(drive: DriveChoice, says: str, plan_file: Path) -> None:
+    with pytest.raises(SpillwayError, match=says):
+        drive_request(drive)
+
+
+def test_a_state_goes_to_a_file_in_a_directory_that_exists(tmp_path: Path) -> None:
+    with pytest.raises(SpillwayError, match="is a directory"):
+        precondition_request(DriveChoice(), WorkChoice(), 1, tmp_path)
+    with pytest.raises(SpillwayError, match="make it first"):
+        precondition_request(DriveChoice(), WorkChoice(), 1, tmp_path / "no" / "x.state")
