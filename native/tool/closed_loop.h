@@ -59,6 +59,7 @@ struct LoopResult {
 // Told the number of ios done, each few thousand of them; false ends the loop early.
 using LoopWatch = std::function<bool(std::uint64_t ios)>;
 
+// Leaves a quiet drive: the time that takes is not part of the duration, what it programs is in the counters.
 // REQUIRES: a quiet drive whose time has not begun.
 LoopResult run_closed_loop(ssd::Ssd& ssd, const Workload& workload, std::uint64_t ios, std::uint64_t seed,
                            const LoopWatch& watch);

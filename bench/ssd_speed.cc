@@ -1,0 +1,94 @@
+// How fast the drive model runs, and what it holds: simulated 4 KiB ios per CPU-second, memory per GiB of drive, and
+// what a 512 GiB drive costs to bring to its steady state. Prints one JSON document.
+//
+//   bench_ssd_speed [IOS]      default: 2 million of each kind
+//
+// MQSim's default geometry with spare factor 20 %. The first figures are of the preset as it is; the others of the same
+// drive with DRAM for its whole map, which costs the model no translation pages.
+#include <unistd.h>
+
+#include <cstdio>
+#include <fstream>
+#include <iostream>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "device/emulated.h"
+#include "device/preset.h"
+#include "tool/closed_loop.h"
+#include "tool/drive_request.h"
+
+namespace {
+
+using namespace spillway;
+using Json = nlohmann::ordered_json;
+
+constexpr double kBytesPerGib = 1024.0 * 1024 * 1024;
+
+std::uint64_t resident_bytes() {
+  std::uint64_t pages = 0;
+  std::uint64_t resident = 0;
+  std::ifstream("/proc/self/statm") >> pages >> resident;
+  return resident * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+}
+
+ssd::SsdConfig drive_of(const std::string& capacity, const std::string& mapping_cache) {
+  device::DriveSpec spec;
+  spec.preset = "mqsim-default";
+  spec.preset_dirs = device::default_preset_dirs();
+  spec.set = {{"capacity.capacity_bytes", capacity}, {"capacity.spare_factor", "0.2"}};
+  if (!mapping_cache.empty()) spec.set["mapping_cache.bytes"] = mapping_cache;
+  const auto drive = device::resolve(spec);
+  if (!drive) {
+    std::cerr << drive.status().message() << "\n";
+    std::exit(2);
+  }
+  return drive.value().config;
+}
+
+Json measure_ios(const ssd::SsdConfig& config, tool::Pattern pattern, std::uint64_t ios) {
+  ssd::Ssd ssd(config, 1);
+  ssd.assume_steady(ssd.layout().logical_units);
+  tool::Workload workload;
+  workload.pattern = pattern;
+  workload.range_bytes = ssd.layout().capacity_bytes;
+  const double began = tool::cpu_seconds();
+  const tool::LoopResult loop = tool::run_closed_loop(ssd, workload, ios, 1, [](std::uint64_t) { return true; });
+  const double cpu = tool::cpu_seconds() - began;
+  return {{"ios", loop.ios}, {"cpu_seconds", cpu}, {"ios_per_cpu_second", static_cast<double>(loop.ios) / cpu}};
+}
+
+Json measure_speed(const std::string& capacity, const std::string& mapping_cache, std::uint64_t ios) {
+  const ssd::SsdConfig config = drive_of(capacity, mapping_cache);
+  return {{"capacity", capacity},
+          {"mapping_cache_bytes", config.mapping_cache.bytes},
+          {"random_reads", measure_ios(config, tool::Pattern::randread, ios)},
+          {"steady_random_writes", measure_ios(config, tool::Pattern::randwrite, ios)}};
+}
+
+Json measure_steady(const std::string& capacity) {
+  const ssd::SsdConfig config = drive_of(capacity, "");
+  const std::uint64_t before = resident_bytes();
+  const double began = tool::cpu_seconds();
+  ssd::Ssd ssd(config, 1);
+  ssd.assume_steady(ssd.layout().logical_units);
+  const double cpu = tool::cpu_seconds() - began;
+  const std::uint64_t bytes = resident_bytes() - before;
+  return {{"capacity", capacity},
+          {"cpu_seconds", cpu},
+          {"resident_bytes", bytes},
+          {"resident_mb_per_gib",
+           static_cast<double>(bytes) / 1e6 / (static_cast<double>(ssd.layout().capacity_bytes) / kBytesPerGib)}};
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::uint64_t ios = argc > 1 ? std::stoull(argv[1]) : 2'000'000;
+  // Memory first: what the later drives leave behind in the allocator would hide it.
+  Json result;
+  result["steady_state"] = {measure_steady("512GiB")};
+  result["speed"] = {measure_speed("8GiB", "", ios), measure_speed("64GiB", "", ios), measure_speed("8GiB", "0", ios)};
+  std::cout << result.dump(1) << std::endl;
+  return 0;
+}
