@@ -1,0 +1,294 @@
+// RocksDB itself on the adapter, over a drive model in virtual time.
+#include <gtest/gtest.h>
+#include <rocksdb/db.h>
+#include <rocksdb/env.h>
+#include <rocksdb/statistics.h>
+#include <rocksdb/table.h>
+#include <rocksdb/utilities/checkpoint.h>
+
+#include <filesystem>
+#include <random>
+
+#include "device/emulated.h"
+#include "fs/rocksdb_file_system.h"
+
+namespace spillway::fs {
+namespace {
+
+constexpr std::uint64_t kMiB = 1 << 20;
+
+ssd::SsdConfig small_drive(std::uint64_t capacity_bytes) {
+  ssd::SsdConfig config;
+  config.geometry.pages_per_block = 64;
+  config.capacity.capacity_bytes = capacity_bytes;
+  config.capacity.spare_factor = 0.2;
+  return config;
+}
+
+struct Mode {
+  bool direct = false;
+  std::uint64_t page_cache_bytes = 0;
+  bool discard = true;
+};
+
+class RocksdbTest : public ::testing::TestWithParam<Mode> {
+ protected:
+  RocksdbTest() {
+    std::filesystem::remove_all(directory_);
+    std::filesystem::create_directories(directory_);
+  }
+  ~RocksdbTest() override {
+    db_.reset();
+    std::filesystem::remove_all(directory_);
+  }
+
+  void make_drive(std::uint64_t capacity_bytes) {
+    const Mode mode = GetParam();
+    env_.reset();
+    volume_.reset();
+    device_ = device::make_simulated(ssd::Ssd(small_drive(capacity_bytes), 1));
+    volume_ = std::make_unique<Volume>(
+        *device_, VolumeOptions{.discard = mode.discard, .page_cache_bytes = mode.page_cache_bytes});
+    env_ = rocksdb::NewCompositeEnv(make_rocksdb_file_system(*volume_));
+  }
+
+  rocksdb::Options options() {
+    rocksdb::Options options;
+    options.create_if_missing = true;
+    options.env = env_.get();
+    options.write_buffer_size = 2 * kMiB;
+    options.target_file_size_base = 2 * kMiB;
+    options.max_bytes_for_level_base = 8 * kMiB;
+    options.compression = rocksdb::kNoCompression;
+    options.use_direct_reads = GetParam().direct;
+    options.use_direct_io_for_flush_and_compaction = GetParam().direct;
+    if (!statistics_) statistics_ = rocksdb::CreateDBStatistics();
+    options.statistics = statistics_;
+    return options;
+  }
+
+  rocksdb::Status open(const rocksdb::Options& options) {
+    rocksdb::DB* db = nullptr;
+    const rocksdb::Status status = rocksdb::DB::Open(options, directory_, &db);
+    db_.reset(db);
+    return status;
+  }
+
+  static std::string key_of(std::uint64_t number) {
+    char text[17];
+    std::snprintf(text, sizeof text, "%016llu", static_cast<unsigned long long>(number));
+    return text;
+  }
+  static std::string value_of(std::uint64_t number) {
+    return std::string(900, static_cast<char>('a' + number % 26)) + key_of(number);
+  }
+
+  rocksdb::Status load(std::uint64_t pairs, const rocksdb::WriteOptions& how = {}) {
+    std::mt19937_64 random(3);
+    for (std::uint64_t i = 0; i < pairs; ++i) {
+      const std::uint64_t number = random() % pairs;
+      const rocksdb::Status status = db_->Put(how, key_of(number), value_of(number));
+      if (!status.ok()) return status;
+    }
+    return rocksdb::Status::OK();
+  }
+
+  void rest() {
+    std::uint64_t busy = 1;
+    while (busy != 0) {
+      busy = 0;
+      for (const auto& name :
+           {rocksdb::DB::Properties::kNumRunningCompactions, rocksdb::DB::Properties::kNumRunningFlushes,
+            rocksdb::DB::Properties::kMemTableFlushPending, rocksdb::DB::Properties::kCompactionPending}) {
+        std::uint64_t value = 0;
+        db_->GetIntProperty(name, &value);
+        busy += value;
+      }
+    }
+  }
+
+  std::uint64_t written(Cause cause) {
+    return device_->counters().host_bytes_written_by_cause[static_cast<std::size_t>(cause)];
+  }
+  std::uint64_t ticker(rocksdb::Tickers which) { return statistics_->getTickerCount(which); }
+
+  const std::string directory_ = std::filesystem::path(::testing::TempDir()) / "spillway_fs_rocksdb";
+  std::shared_ptr<rocksdb::Statistics> statistics_;
+  std::unique_ptr<device::EmulatedDevice> device_;
+  std::unique_ptr<Volume> volume_;
+  std::unique_ptr<rocksdb::Env> env_;
+  std::unique_ptr<rocksdb::DB> db_;
+};
+
+#define EXPECT_NEAR_SHARE(value, expected, share) \
+  EXPECT_NEAR(static_cast<double>(value), static_cast<double>(expected), (share) * static_cast<double>(expected))
+
+TEST_P(RocksdbTest, WhatIsPutIsThereAfterReopening) {
+  make_drive(512 * kMiB);
+  ASSERT_TRUE(open(options()).ok());
+  ASSERT_TRUE(load(20000).ok());
+  std::vector<std::string> before;
+  std::unique_ptr<rocksdb::Iterator> all(db_->NewIterator({}));
+  for (all->SeekToFirst(); all->Valid(); all->Next()) before.push_back(all->key().ToString());
+  all.reset();
+  db_.reset();
+  ASSERT_TRUE(open(options()).ok());
+  std::size_t at = 0;
+  all.reset(db_->NewIterator({}));
+  for (all->SeekToFirst(); all->Valid(); all->Next(), ++at) {
+    ASSERT_LT(at, before.size());
+    ASSERT_EQ(all->key().ToString(), before[at]);
+    ASSERT_EQ(all->value().ToString(), value_of(std::stoull(before[at])));
+  }
+  EXPECT_EQ(at, before.size());
+  EXPECT_TRUE(all->status().ok());
+  EXPECT_FALSE(device_->model().audit().has_value());
+}
+
+TEST_P(RocksdbTest, CausesAddUpToHostBytesAndTablesToTheTickers) {
+  make_drive(512 * kMiB);
+  auto how = options();
+  how.level0_slowdown_writes_trigger = 6;  // so that writers are held back, and priorities become IO_USER
+  how.level0_stop_writes_trigger = 8;
+  ASSERT_TRUE(open(how).ok());
+  ASSERT_TRUE(load(60000).ok());
+  ASSERT_TRUE(db_->Flush({}).ok());
+  rest();
+  db_.reset();
+  const ssd::Counters counters = device_->counters();
+  std::uint64_t sum = 0;
+  for (const std::uint64_t bytes : counters.host_bytes_written_by_cause) sum += bytes;
+  EXPECT_EQ(sum, counters.host_bytes_written);
+  EXPECT_GT(ticker(rocksdb::COMPACT_WRITE_BYTES), ticker(rocksdb::FLUSH_WRITE_BYTES));
+  EXPECT_NEAR_SHARE(written(Cause::flush), ticker(rocksdb::FLUSH_WRITE_BYTES), 0.01);
+  EXPECT_NEAR_SHARE(written(Cause::compaction), ticker(rocksdb::COMPACT_WRITE_BYTES), 0.01);
+  EXPECT_NEAR_SHARE(written(Cause::wal), ticker(rocksdb::WAL_FILE_BYTES), 0.02);
+  EXPECT_NEAR_SHARE(
+      counters.host_bytes_written,
+      ticker(rocksdb::FLUSH_WRITE_BYTES) + ticker(rocksdb::COMPACT_WRITE_BYTES) + ticker(rocksdb::WAL_FILE_BYTES),
+      0.01);
+}
+
+TEST_P(RocksdbTest, CompactionsReadsAreTheirs) {
+  if (GetParam().page_cache_bytes > 0) GTEST_SKIP() << "the page cache hides reads";
+  make_drive(512 * kMiB);
+  ASSERT_TRUE(open(options()).ok());
+  ASSERT_TRUE(load(40000).ok());
+  rest();
+  const auto read = device_->counters().host_bytes_read_by_cause;
+  const auto compaction = read[static_cast<std::size_t>(Cause::compaction)];
+  EXPECT_GT(compaction, 0.9 * static_cast<double>(ticker(rocksdb::COMPACT_READ_BYTES)));
+  std::string value;
+  for (std::uint64_t i = 0; i < 1000; ++i) (void)db_->Get({}, key_of(i * 37), &value).ok();
+  const auto after = device_->counters().host_bytes_read_by_cause;
+  EXPECT_EQ(after[static_cast<std::size_t>(Cause::compaction)], compaction);
+  EXPECT_GT(after[static_cast<std::size_t>(Cause::user)], read[static_cast<std::size_t>(Cause::user)]);
+}
+
+TEST_P(RocksdbTest, EverySyncedPutReachesTheDrive) {
+  make_drive(512 * kMiB);
+  ASSERT_TRUE(open(options()).ok());
+  const auto before = device_->counters();
+  rocksdb::WriteOptions synced;
+  synced.sync = true;
+  for (std::uint64_t i = 0; i < 50; ++i) ASSERT_TRUE(db_->Put(synced, key_of(i), "small").ok());
+  const auto after = device_->counters();
+  EXPECT_EQ(after.host_flushes - before.host_flushes, 50U);
+  EXPECT_GE(after.host_bytes_written - before.host_bytes_written, 50 * 4096U);
+}
+
+TEST_P(RocksdbTest, SpaceFollowsTheDirectory) {
+  make_drive(512 * kMiB);
+  ASSERT_TRUE(open(options()).ok());
+  ASSERT_TRUE(load(30000).ok());
+  ASSERT_TRUE(db_->Flush({}).ok());
+  rest();
+  db_.reset();
+  std::uint64_t directory_bytes = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(directory_)) {
+    if (entry.path().filename().string().starts_with("LOG")) continue;
+    directory_bytes += (entry.file_size() + 4095) / 4096 * 4096;
+  }
+  EXPECT_EQ(volume_->space().held_bytes, directory_bytes);
+  ASSERT_TRUE(rocksdb::DestroyDB(directory_, options()).ok());
+  EXPECT_EQ(volume_->space().held_bytes, 0U);
+  if (GetParam().discard) {
+    EXPECT_EQ(device_->model().mapped_units(), 0U);
+  } else {
+    EXPECT_GT(device_->model().mapped_units(), 0U);
+  }
+}
+
+TEST_P(RocksdbTest, ADatabaseThatWasThereIsAdopted) {
+  make_drive(512 * kMiB);
+  ASSERT_TRUE(open(options()).ok());
+  ASSERT_TRUE(load(20000).ok());
+  db_.reset();
+  const auto held = volume_->space().held_bytes;
+  make_drive(512 * kMiB);  // another, empty drive
+  ASSERT_TRUE(open(options()).ok());
+  EXPECT_NEAR_SHARE(volume_->space().adopted_bytes, held, 0.15);  // recovery flushes the log and deletes files
+  std::string value;
+  std::unique_ptr<rocksdb::Iterator> all(db_->NewIterator({}));
+  std::size_t pairs = 0;
+  for (all->SeekToFirst(); all->Valid(); all->Next()) ++pairs;
+  EXPECT_GT(pairs, 10000U);
+  EXPECT_GT(device_->counters().unmapped_reads, 0U);
+}
+
+TEST_P(RocksdbTest, AFullDriveComesBackAsNoSpace) {
+  make_drive(24 * kMiB);
+  ASSERT_TRUE(open(options()).ok());
+  const rocksdb::Status status = load(60000);
+  EXPECT_TRUE(status.IsNoSpace()) << status.ToString();
+}
+
+TEST_P(RocksdbTest, CheckpointsShareTheirTables) {
+  make_drive(512 * kMiB);
+  ASSERT_TRUE(open(options()).ok());
+  ASSERT_TRUE(load(20000).ok());
+  ASSERT_TRUE(db_->Flush({}).ok());
+  rest();
+  const auto before = volume_->space().held_bytes;
+  rocksdb::Checkpoint* made = nullptr;
+  ASSERT_TRUE(rocksdb::Checkpoint::Create(db_.get(), &made).ok());
+  const std::unique_ptr<rocksdb::Checkpoint> checkpoint(made);
+  ASSERT_TRUE(checkpoint->CreateCheckpoint(directory_ + "/kept").ok());
+  EXPECT_LT(volume_->space().held_bytes, before + kMiB);
+  db_.reset();
+  rocksdb::DB* db = nullptr;
+  ASSERT_TRUE(rocksdb::DB::Open(options(), directory_ + "/kept", &db).ok());
+  const std::unique_ptr<rocksdb::DB> kept(db);
+  EXPECT_EQ(volume_->space().adopted_bytes, 0U);
+}
+
+INSTANTIATE_TEST_SUITE_P(Modes, RocksdbTest,
+                         ::testing::Values(Mode{.direct = true}, Mode{.direct = false},
+                                           Mode{.direct = false, .page_cache_bytes = 32 * kMiB},
+                                           Mode{.direct = true, .discard = false}),
+                         [](const auto& test) {
+                           const Mode& mode = test.param;
+                           return std::string(mode.direct ? "direct" : "buffered") +
+                                  (mode.page_cache_bytes > 0 ? "_cached" : "") +
+                                  (mode.discard ? "" : "_without_discard");
+                         });
+
+TEST(CauseOfTable, LearntFromWhatTheWriterAnnounces) {
+  using rocksdb::Env;
+  EXPECT_EQ(cause_of_table(Env::IO_HIGH, false), Cause::flush);
+  EXPECT_EQ(cause_of_table(Env::IO_USER, false), Cause::flush);
+  EXPECT_EQ(cause_of_table(Env::IO_LOW, true), Cause::compaction);
+  EXPECT_EQ(cause_of_table(Env::IO_USER, true), Cause::compaction);
+  EXPECT_EQ(cause_of_table(Env::IO_TOTAL, false), Cause::other);  // a program's own SstFileWriter
+}
+
+TEST(CauseOfName, LearntFromRocksdbsNames) {
+  EXPECT_EQ(cause_of_name("/db/000012.log"), Cause::wal);
+  EXPECT_EQ(cause_of_name("/db/000012.blob"), Cause::blob);
+  EXPECT_EQ(cause_of_name("/db/MANIFEST-000004"), Cause::manifest);
+  EXPECT_EQ(cause_of_name("/db/OPTIONS-000007"), Cause::other);
+  EXPECT_EQ(cause_of_name("/db/000012.sst"), Cause::other);
+}
+
+}  // namespace
+}  // namespace spillway::fs
