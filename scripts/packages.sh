@@ -21,7 +21,7 @@ packages_for() {
       ;;
     test) ;; # the browser, below
     lint) echo clang-format clang-tidy ;;
-    fuzz) echo clang ;;
+    fuzz) echo clang libclang-rt-dev ;;
     *) fail "'$1' is not a purpose; take some of build, test, lint, fuzz." ;;
   esac
 }
