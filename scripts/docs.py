@@ -12,7 +12,7 @@ COMMANDS = Path(__file__).resolve().parents[1] / "docs" / "COMMANDS.md"
 
 def pages(command: click.Command, name: str, parent: click.Context | None = None) -> Iterator[tuple[str, str]]:
     """The command's own path and help, then those of its subcommands."""
-    context = click.Context(command, info_name=name, parent=parent, terminal_width=100, max_content_width=100)
+    context = click.Context(command, info_name=name, parent=parent, terminal_width=100, **command.context_settings)
     yield context.command_path, command.get_help(context)
     if isinstance(command, click.Group):
         for child in command.list_commands(context):

@@ -9,7 +9,10 @@ import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
+import click
 import pytest
+
+from spillway.cli import spillway
 
 ROOT = Path(__file__).resolve().parents[2]
 NATIVE = ROOT / "native"
@@ -184,3 +187,13 @@ def test_make_targets_are_those_of_the_help() -> None:
     described = set(re.findall(r"^#: make (\w+)", makefile, flags=re.MULTILINE))
     assert described == set(phony[1].split()) - {"help"}
     assert {"demo", "test", "bench", "lint", "sanitize", "fuzz", "docs"} <= described
+
+
+def test_commands_page_names_every_command() -> None:
+    def paths(command: click.Command, path: str) -> Iterator[str]:
+        yield path
+        for name, child in getattr(command, "commands", {}).items():
+            yield from paths(child, f"{path} {name}")
+
+    page = (ROOT / "docs" / "COMMANDS.md").read_text()
+    assert set(re.findall(r"^## `(.*)`$", page, flags=re.MULTILINE)) == set(paths(spillway, "spillway")), "make docs"
