@@ -1,52 +1,25 @@
 #include "load/drive_interval.h"
 
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstdint>
 #include <functional>
+#include <type_traits>
 
 namespace spillway::load {
 namespace {
 
-// Every counter of `a` and `b` under one operation: the list of fields stands here and nowhere else.
+// Counters are nothing but 64-bit counts, alone and in arrays, so one operation serves them all, also those to come.
+using Words = std::array<std::uint64_t, sizeof(ssd::Counters) / sizeof(std::uint64_t)>;
+static_assert(sizeof(Words) == sizeof(ssd::Counters) && std::has_unique_object_representations_v<ssd::Counters>);
+
 template <typename Operation>
 ssd::Counters combined(const ssd::Counters& a, const ssd::Counters& b, const Operation& operation) {
-  ssd::Counters out;
-  const auto one = [&](std::uint64_t ssd::Counters::*field) { out.*field = operation(a.*field, b.*field); };
-  const auto many = [&](auto field) {
-    for (std::size_t i = 0; i < (out.*field).size(); ++i) (out.*field)[i] = operation((a.*field)[i], (b.*field)[i]);
-  };
-  using C = ssd::Counters;
-  for (auto field : {&C::host_reads,
-                     &C::host_writes,
-                     &C::host_flushes,
-                     &C::host_deallocates,
-                     &C::host_bytes_read,
-                     &C::host_bytes_written,
-                     &C::host_bytes_deallocated,
-                     &C::nand_bytes_padded,
-                     &C::erases,
-                     &C::gc_victims,
-                     &C::gc_victim_valid_units,
-                     &C::wear_moves,
-                     &C::unmapped_reads,
-                     &C::write_cache_read_hits,
-                     &C::write_cache_overwrites,
-                     &C::mapping_cache_hits,
-                     &C::mapping_cache_misses,
-                     &C::sub_unit_writes,
-                     &C::die_read_busy_ns,
-                     &C::die_program_busy_ns,
-                     &C::die_erase_busy_ns,
-                     &C::channel_busy_ns}) {
-    one(field);
-  }
-  many(&C::host_bytes_written_by_cause);
-  many(&C::host_bytes_read_by_cause);
-  many(&C::nand_bytes_programmed);
-  many(&C::nand_bytes_read);
-  return out;
+  Words words = std::bit_cast<Words>(a);
+  std::ranges::transform(words, std::bit_cast<Words>(b), words.begin(), operation);
+  return std::bit_cast<ssd::Counters>(words);
 }
-
-// 22 single counters and the four arrays: a field that is added to Counters has to be added above.
-static_assert(sizeof(ssd::Counters) == sizeof(std::uint64_t) * (22 + 2 * ssd::kHostCauses + 2 * ssd::kFlashCauses));
 
 double fraction(double part, double whole) { return whole > 0 ? part / whole : 0; }
 
