@@ -1,7 +1,7 @@
 // What the drive has done since it was made, as SMART and OCP logs would report it.
 //
 // Stored are bytes and counts; ratios are derived where they are shown. Always:
-//   NAND bytes programmed = host + gc + mapping + wear.
+//   nand_pages_programmed x page size = nand_bytes_programmed, host + gc + mapping + wear.
 #pragma once
 
 #include <array>
@@ -27,7 +27,8 @@ struct Counters {
   std::array<std::uint64_t, kHostCauses> host_bytes_written_by_cause{};
   std::array<std::uint64_t, kHostCauses> host_bytes_read_by_cause{};
 
-  std::array<std::uint64_t, kFlashCauses> nand_bytes_programmed{};
+  std::uint64_t nand_pages_programmed = 0;                          // flash pages, counted where they are programmed
+  std::array<std::uint64_t, kFlashCauses> nand_bytes_programmed{};  // counted by what they hold
   std::array<std::uint64_t, kFlashCauses> nand_bytes_read{};
   std::uint64_t nand_bytes_padded = 0;  // part of the above: programmed without data, to complete a flash page
   std::uint64_t erases = 0;

@@ -49,7 +49,7 @@ std::uint32_t FlashArray::new_step() {
 
 void FlashArray::free_step(std::uint32_t id) { unused_steps_.push_back(id); }
 
-bool FlashArray::goes_ahead(const FlashOp& op) const {
+bool FlashArray::is_host_read(const FlashOp& op) const {
   return timing_.reads_overtake > 0 && op.kind == OpKind::read &&
          (op.purpose == ReadFor::host || op.purpose == ReadFor::mapping || op.purpose == ReadFor::rest_of_unit);
 }
@@ -101,7 +101,7 @@ std::uint32_t FlashArray::pop(OpQueue& queue) {
 void FlashArray::enqueue(std::int64_t now, std::uint32_t id) {
   const std::uint32_t index = ops_[id].die;
   Die& die = dies_[index];
-  if (goes_ahead(ops_[id])) {
+  if (is_host_read(ops_[id])) {
     push(die.reads, id);
   } else {
     push(die.rest, id);
@@ -143,7 +143,7 @@ void FlashArray::start(std::int64_t now, std::uint32_t id) {
   std::int64_t end = now;
   switch (op.kind) {
     case OpKind::read:
-      if (timing_.independent_plane_reads && goes_ahead(op)) gather_other_planes(id);
+      if (timing_.independent_plane_reads && is_host_read(op)) gather_other_planes(id);
       end += timing_.read_ns[op.page % timing_.read_ns.size()];
       break;
     case OpKind::program:
@@ -212,7 +212,7 @@ std::uint32_t FlashArray::run_next() {
      : op.kind == OpKind::program ? counters_->die_program_busy_ns
                                   : counters_->die_erase_busy_ns) += busy;
     Die& die = dies_[op.die];
-    if (!goes_ahead(op)) change_load(op.die, -1);
+    if (!is_host_read(op)) change_load(op.die, -1);
     die.busy = false;
     start_next(now, op.die);
   }

@@ -84,6 +84,9 @@ class FlashArray {
   // Whether host data has a place on this die. Dies have one until said otherwise.
   void set_supplied(std::uint32_t die, bool supplied);
 
+  // A host read, or a read that a command waits for: not part of the load when such reads overtake.
+  bool is_host_read(const FlashOp& op) const;
+
   std::uint32_t new_step();
   ProgramStep& step(std::uint32_t id) { return steps_[id]; }
   void free_step(std::uint32_t id);
@@ -111,7 +114,6 @@ class FlashArray {
     bool supplied = true;
   };
 
-  bool goes_ahead(const FlashOp& op) const;
   void change_load(std::uint32_t die, std::int32_t by);
   void update_ready(std::uint32_t die);
   void push(OpQueue& queue, std::uint32_t id);

@@ -187,6 +187,7 @@ void Ftl::begin_step(Stream& s, std::uint32_t die) {
   s.open = true;
   s.die = die;
   s.filled = 0;
+  s.by_cause = {};
   s.capacity = row.planes * units_per_page_;
   clean_units_ -= s.capacity;
   s.step = kNoStep;
@@ -216,6 +217,10 @@ void Ftl::finish_step(Flow flow, Stream& s) {
   } else {
     for (std::uint32_t i = 0; i < row.planes; ++i) blocks_[row.blocks[i]].programmed_pages = row.page + 1;
   }
+  for (std::size_t cause = 0; cause < kFlashCauses; ++cause) {
+    counters_->nand_bytes_programmed[cause] += std::uint64_t{s.by_cause[cause]} * unit_bytes_;
+  }
+  counters_->nand_pages_programmed += row.planes;
   s.step = kNoStep;
   s.open = false;
   if (++row.page == pages_per_block_) {
@@ -255,7 +260,7 @@ void Ftl::place(Flow flow, Stream& s, std::uint32_t unit, FlashCause cause, std:
   owner_[to] = unit;
   valid_[to / 64] |= std::uint64_t{1} << (to % 64);
   blocks_.gain(block);
-  counters_->nand_bytes_programmed[static_cast<std::size_t>(cause)] += unit_bytes_;
+  ++s.by_cause[static_cast<std::size_t>(cause)];
   const std::uint32_t step_id = s.step;
   if (step_id != kNoStep && read != kNoOp) {
     FlashOp& op = flow.array->op(read);
@@ -295,9 +300,8 @@ void Ftl::write(Flow flow, std::uint32_t unit, std::uint32_t owner) {
 void Ftl::pad_host_step(Flow flow) {
   Stream& s = streams_[0];
   if (!s.open) return;
-  const std::uint64_t bytes = std::uint64_t{s.capacity - s.filled} * unit_bytes_;
-  counters_->nand_bytes_programmed[static_cast<std::size_t>(FlashCause::host)] += bytes;
-  counters_->nand_bytes_padded += bytes;
+  counters_->nand_bytes_padded += std::uint64_t{s.capacity - s.filled} * unit_bytes_;
+  s.by_cause[static_cast<std::size_t>(FlashCause::host)] += s.capacity - s.filled;
   finish_step(flow, s);
 }
 

@@ -111,8 +111,9 @@ class Ftl {
     std::uint32_t next_die = 0;
     bool open = false;  // a step is being filled
     std::uint32_t die = 0;
-    std::uint32_t filled = 0;    // units
-    std::uint32_t capacity = 0;  // units
+    std::uint32_t filled = 0;                            // units
+    std::uint32_t capacity = 0;                          // units
+    std::array<std::uint32_t, kFlashCauses> by_cause{};  // of the filled units
     std::uint32_t step = kNoStep;
   };
 

@@ -84,7 +84,7 @@ class Ssd::Impl {
 
   Nanos next_time() const;
   void run_until(Nanos now);
-  void fail_what_is_stuck();
+  void fail_what_is_stuck(Nanos now);
 
   std::uint32_t take_slot(Nanos now, const Command& command);
   void complete(const Timed& timed);
@@ -117,14 +117,18 @@ class Ssd::Impl {
   void finish_write(Nanos now, std::uint32_t slot) { write_done_.push({now + config_.timing.write_command_ns, slot}); }
   void deallocate(Nanos now, std::uint32_t slot);
 
+  // Must waiting units go to flash although they do not fill a step? For a flush, without a cache, or when deallocated
+  // units have left holes in a full cache.
   bool draining() const {
-    return cache_units_ == 0 || (!flushes_.empty() && cache_.taken() < slots_[flushes_.front()].flush_until);
+    if (cache_units_ == 0 || !cache_.has_slot()) return true;
+    return !flushes_.empty() && cache_.taken() < slots_[flushes_.front()].flush_until;
   }
   bool open_host_step(Nanos now);
   void pump(Nanos now);
   void finish_flushes(Nanos now);
   void host_step_done(std::uint64_t sequence);
 
+  void make_progress(Nanos now);
   void operation_done(Nanos now, std::uint32_t op);
   void program_done(Nanos now, std::uint32_t step);
 
@@ -193,14 +197,13 @@ void Ssd::Impl::run_until(Nanos now) {
       fetch_next(time);
     }
     if (in_flight_ > 0 && next_time() == kNever) {
-      fail_what_is_stuck();
+      fail_what_is_stuck(time);
     }
   }
 }
 
 // Commands wait and nothing can happen any more: the drive cannot make clean space. They fail, by name.
-void Ssd::Impl::fail_what_is_stuck() {
-  const Nanos now = std::max({controller_free_at_, link_up_free_at_, link_down_free_at_});
+void Ssd::Impl::fail_what_is_stuck(Nanos now) {
   while (!admissions_.empty()) admissions_.pop();
   while (!flushes_.empty()) flushes_.pop();
   for (std::uint32_t slot = 0; slot < slots_.size(); ++slot) {
@@ -586,7 +589,8 @@ void Ssd::Impl::operation_done(Nanos now, std::uint32_t id) {
         break;
     }
   }
-  if (op.kind != OpKind::read && cache_.waiting() >= step_units_) pump(now);
+  // A die may have become ready for host data, and the cache may have room again.
+  if (!array_.is_host_read(op)) make_progress(now);
 }
 
 void Ssd::Impl::program_done(Nanos now, std::uint32_t id) {
@@ -598,11 +602,12 @@ void Ssd::Impl::program_done(Nanos now, std::uint32_t id) {
   if (step.sequence != 0) host_step_done(step.sequence);
   array_.free_step(id);
   for (const std::uint32_t owner : owners) credit(now, owner);
+}
+
+void Ssd::Impl::make_progress(Nanos now) {
   if (!admissions_.empty()) admit(now);
-  if (!flushes_.empty() || cache_units_ == 0) {
-    pump(now);
-    finish_flushes(now);
-  }
+  if (cache_.waiting() >= step_units_ || draining()) pump(now);
+  if (!flushes_.empty()) finish_flushes(now);
 }
 
 // --- Preconditioning and state
