@@ -104,9 +104,9 @@ void put_parts(Json& json, const RunRequest& request, Stack& stack, std::uint64_
 Status run_command(const Json& json, Events& events, const std::atomic<bool>& stop) {
   auto request = read_run_request(json);
   if (!request) return request.status();
-  if (Status status = check_room(*request); !status) return status;
   StoreDirectory directory(request->directory);
   if (Status status = directory.make(); !status) return status;
+  if (Status status = check_room(*request); !status) return status;
 
   events.started("run", request->emulated ? shown(request->emulated->drive) : Json(nullptr));
   Stack stack;

@@ -90,10 +90,10 @@ Status read_engine(const Json& json, engine::EngineSpec& engine) {
 Status read_load(const Json& json, load::RunSpec& spec) {
   Fields fields(json, "load");
   load::PairSpec& pairs = spec.pairs;
-  pairs.key_bytes = static_cast<std::uint32_t>(fields.whole("key_bytes", pairs.key_bytes, 0, kMostWhole32));
+  pairs.key_bytes = static_cast<std::uint32_t>(fields.whole("key_bytes", pairs.key_bytes, 1, kMostWhole32));
   pairs.value_bytes = static_cast<std::uint32_t>(fields.whole("value_bytes", pairs.value_bytes, 0, kMostWhole32));
   pairs.compression_ratio = fields.number("compression_ratio", pairs.compression_ratio, 0, 1);
-  pairs.num = fields.whole("num", pairs.num, 0, kMost);
+  pairs.num = fields.whole("num", pairs.num, 1, kMost);
   spec.seed = fields.whole("seed", spec.seed, 0, kMost);
   return fields.finish();
 }
@@ -174,14 +174,10 @@ Status check_room(const RunRequest& request) {
                                "; lower load.num or the phases' operations, or raise capacity.capacity_bytes");
     }
   }
-  std::filesystem::path existing = std::filesystem::absolute(request.directory);
-  while (!existing.empty() && !std::filesystem::exists(existing) && existing != existing.root_path()) {
-    existing = existing.parent_path();
-  }
   std::error_code failure;
-  const std::filesystem::space_info space = std::filesystem::space(existing, failure);
+  const std::filesystem::space_info space = std::filesystem::space(request.directory, failure);
   if (!failure && wanted > space.available) {
-    return Status::bad_input("directory: " + phases + ", and " + existing.string() + " has " +
+    return Status::bad_input("directory: " + phases + ", and " + request.directory + " has " +
                              std::to_string(space.available) + " free; make room or choose another directory");
   }
   return {};

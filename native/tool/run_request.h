@@ -34,7 +34,8 @@ struct RunRequest {
 
 Result<RunRequest> read_run_request(const Json& json);
 
-// Refuses phases that write more than the drive, or the directory's file system, has room for.
+// Refuses phases that write more than the drive, or the directory's file system, has room for. REQUIRES: the directory
+// is there.
 Status check_room(const RunRequest& request);
 
 }  // namespace spillway::tool

@@ -1,0 +1,192 @@
+// The command `run`: what it refuses and with which sentence, and that the events of a real run add up.
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <atomic>
+#include <filesystem>
+#include <functional>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "tool/run_command.h"
+
+namespace spillway::tool {
+namespace {
+
+class ToolRun : public ::testing::Test {
+ protected:
+  ToolRun() {
+    std::string name = (std::filesystem::temp_directory_path() / "spillway-run-XXXXXX").string();
+    parent_ = ::mkdtemp(name.data());
+    request_ = Json::parse(R"({
+      "target": {"kind": "emulated", "pacing": "off", "initial": {"kind": "steady"},
+                 "drive": {"set": {"capacity.capacity_bytes": "512MiB", "capacity.spare_factor": "0.2"}}},
+      "engine": {"name": "rocksdb", "options": {"write_buffer_size": "262144", "compression": "kNoCompression"}},
+      "load": {"num": 2000, "value_bytes": 1000},
+      "phases": [{"name": "fill", "workload": "fillrandom", "operations": 3000}],
+      "sample_interval_ms": 20})");
+    request_["directory"] = (parent_ / "db").string();
+  }
+  ~ToolRun() override { std::filesystem::remove_all(parent_); }
+
+  Status run() {
+    std::ostringstream out;
+    Events events(out);
+    const Status status = run_command(request_, events, stop_);
+    std::istringstream lines(out.str());
+    for (std::string line; std::getline(lines, line);) events_.push_back(Json::parse(line));
+    return status;
+  }
+
+  std::vector<Json> all(const std::string& event) const {
+    std::vector<Json> found;
+    for (const Json& one : events_) {
+      if (one["event"] == event) found.push_back(one);
+    }
+    return found;
+  }
+
+  std::filesystem::path parent_;
+  Json request_;
+  std::atomic<bool> stop_{false};
+  std::vector<Json> events_;
+};
+
+TEST_F(ToolRun, RefusesWithASentenceAndLeavesNothingBehind) {
+  struct Case {
+    std::function<void(Json&)> spoil;
+    std::string sentence;
+  };
+  const std::string db = (parent_ / "db").string();
+  const std::vector<Case> table = {
+      {[](Json& r) { r["phasez"] = 1; }, "unknown key phasez; did you mean phases?"},
+      {[](Json& r) { r.erase("directory"); },
+       "directory is missing; it takes the path of a directory for the store's files"},
+      {[&](Json& r) { r["directory"] = parent_.parent_path().string(); },
+       "directory: " + parent_.parent_path().string() +
+           " is not empty; a run begins with an empty store, name a new one"},
+      {[](Json& r) { r["directory"] = "/proc/none/here"; },
+       "directory: /proc/none/here cannot be made: No such file or directory; choose another"},
+      {[](Json& r) { r["target"]["kind"] = "emulatd"; },
+       "target.kind \"emulatd\" is not known; did you mean emulated?"},
+      {[](Json& r) { r["target"]["pacing"] = "never at all"; },
+       "target.pacing \"never at all\" is not known; it takes real, off"},
+      {[](Json& r) { r["target"]["kind"] = "directory"; },
+       "target.drive belongs to an emulated drive; remove it or set target.kind to emulated"},
+      {[](Json& r) { r["target"]["time_scale"] = 0; }, "target.time_scale is 0; it takes a number from 1e-06 to 1e+06"},
+      {[](Json& r) {
+         r["fs"] = {{"discards", true}};
+       },
+       "unknown key fs.discards; did you mean fs.discard?"},
+      {[](Json& r) {
+         r["fs"] = {{"discard", "yes"}};
+       },
+       "fs.discard is \"yes\"; it takes true or false"},
+      {[](Json& r) { r["engine"]["options"] = 5; },
+       "engine.options is 5; it takes an object of the engine's options and their values as texts"},
+      {[](Json& r) { r["load"]["num"] = 0; }, "load.num is 0; it takes a whole number from 1 to 18446744073709551615"},
+      {[](Json& r) { r["load"]["value_byte"] = 5; }, "unknown key load.value_byte; did you mean load.value_bytes?"},
+      {[](Json& r) { r["phases"] = Json::array(); }, "phases is empty: a run needs at least one phase"},
+      {[](Json& r) { r["phases"] = 5; }, "phases is 5; it takes a list of phases"},
+      {[](Json& r) { r["phases"][0] = 5; }, "phases[0] is 5; it takes an object"},
+      {[](Json& r) { r["phases"][0]["workload"] = "fillrandum"; },
+       "phases[0].workload \"fillrandum\" is not known; did you mean fillrandom?"},
+      {[](Json& r) { r["phases"][0].erase("workload"); },
+       "phases[0].workload is missing; it takes one of db_bench's workloads"},
+      {[](Json& r) { r["phases"][0]["threds"] = 2U; }, "unknown key phases[0].threds; did you mean phases[0].threads?"},
+      {[](Json& r) { r["phases"][0]["rate_ops_s"] = 0; },
+       "phases[0].rate_ops_s must be above 0 operations a second; null stands for a closed loop"},
+      {[](Json& r) { r["phases"][0]["read_write_percent"] = 50; },
+       "phases[0].read_write_percent belongs to readrandomwriterandom; remove it from fillrandom"},
+      {[](Json& r) {
+         r["load"]["num"] = 1'000'000U;
+         r["phases"][0] = {{"name", "fill"}, {"workload", "fillseq"}};
+       },
+       "load.num: the phases leave at least 1016000000 bytes of pairs, and the drive holds 536870912; lower load.num "
+       "or "
+       "the phases' operations, or raise capacity.capacity_bytes"},
+  };
+  const Json good = request_;
+  for (const Case& c : table) {
+    request_ = good;
+    c.spoil(request_);
+    const Status status = run();
+    EXPECT_EQ(status.fault(), Fault::bad_input);
+    EXPECT_EQ(status.message(), c.sentence);
+  }
+  EXPECT_TRUE(events_.empty()) << "refused before anything was said";
+  EXPECT_TRUE(std::filesystem::is_empty(parent_));
+}
+
+TEST_F(ToolRun, DirectoryThatWasMadeGoesWhenTheDriveIsRefused) {
+  request_["target"]["initial"] = {{"kind", "file"}, {"path", (parent_ / "none.state").string()}};
+  EXPECT_EQ(run().fault(), Fault::bad_input);
+  EXPECT_TRUE(std::filesystem::is_empty(parent_));
+}
+
+TEST_F(ToolRun, EventsOfAnEmulatedRunAddUp) {
+  request_["phases"].push_back(
+      Json::parse(R"({"name": "read", "workload": "readrandom", "operations": 500, "threads": 2})"));
+  request_["phases"].push_back(
+      Json::parse(R"({"name": "scan", "workload": "seekrandom", "operations": 50, "seek_nexts": 4})"));
+  const Status status = run();
+  ASSERT_TRUE(status) << status.message();
+  EXPECT_EQ(events_.front()["event"], "started");
+  EXPECT_EQ(events_.back()["event"], "result");
+  const Json& result = events_.back();
+  EXPECT_EQ(result["complete"], true);
+  EXPECT_EQ(result["operations"], 3000 + 1000 + 50);
+  EXPECT_EQ(result["user_bytes_written"], 3000 * 1016);
+  EXPECT_FALSE(result.contains("pacing_error_us")) << "nothing was paced";
+
+  std::uint64_t writes = 0;
+  std::uint64_t reads = 0;
+  std::uint64_t host_bytes = 0;
+  std::uint64_t nand_bytes = 0;
+  for (const Json& sample : all("sample")) {
+    writes += sample["writes"].get<std::uint64_t>();
+    reads += sample["reads"].get<std::uint64_t>();
+    host_bytes += sample["drive"]["host_bytes_written"].get<std::uint64_t>();
+    std::uint64_t by_cause = 0;
+    for (const auto& bytes : sample["drive"]["host_bytes_written_by_cause"]) by_cause += bytes.get<std::uint64_t>();
+    EXPECT_EQ(by_cause, sample["drive"]["host_bytes_written"]);
+    for (const auto& bytes : sample["drive"]["nand_bytes_programmed"]) nand_bytes += bytes.get<std::uint64_t>();
+  }
+  EXPECT_EQ(writes, result["writes"]);
+  EXPECT_EQ(reads, result["reads"]);
+  EXPECT_EQ(host_bytes, result["host_bytes_written"]);
+  std::uint64_t nand_of_result = 0;
+  for (const auto& bytes : result["nand_bytes_programmed"]) nand_of_result += bytes.get<std::uint64_t>();
+  EXPECT_EQ(nand_bytes, nand_of_result);
+  // Every byte that a user writes is written to the log first.
+  EXPECT_GT(host_bytes, result["user_bytes_written"].get<std::uint64_t>());
+
+  // What was found is what was written: the share of gets that miss is that of keys no put has drawn.
+  const Json read = all("phase")[1];
+  const double live = result["live_user_bytes"].get<double>() / 1016;
+  EXPECT_EQ(read["operations"], 1000);
+  EXPECT_NEAR(read["not_found"].get<double>() / 1000, 1 - live / 2000, 0.08);  // 5 standard deviations
+  EXPECT_EQ(all("phase")[2]["user_bytes_read"].get<std::uint64_t>() % 1016, 0U);
+  EXPECT_GT(all("phase")[2]["user_bytes_read"].get<std::uint64_t>(), 45 * 5 * 1016U) << "a seek and four steps";
+}
+
+TEST_F(ToolRun, StoppedRunHasAResultThatSaysSo) {
+  stop_ = true;
+  ASSERT_TRUE(run());
+  EXPECT_EQ(events_.back()["event"], "result");
+  EXPECT_EQ(events_.back()["complete"], false);
+  EXPECT_EQ(events_.back()["operations"], 0);
+}
+
+TEST_F(ToolRun, DirectoryAsItIsHasNoDriveInItsEvents) {
+  request_["target"] = {{"kind", "directory"}};
+  ASSERT_TRUE(run());
+  for (const Json& sample : all("sample")) EXPECT_FALSE(sample.contains("drive"));
+  EXPECT_FALSE(events_.front().contains("drive"));
+  EXPECT_FALSE(events_.back().contains("host_bytes_written"));
+  EXPECT_GT(events_.back()["space_bytes"].get<std::uint64_t>(), 0U);
+}
+
+}  // namespace
+}  // namespace spillway::tool
