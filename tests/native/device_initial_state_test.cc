@@ -1,0 +1,75 @@
+// Initial states: how much of the drive holds data, and which wishes cannot be met.
+#include <gtest/gtest.h>
+
+#include "device/emulated.h"
+#include "device_small_drive.h"
+
+namespace spillway::device {
+namespace {
+
+using Kind = InitialState::Kind;
+
+Status prepared(const InitialState& initial, std::uint64_t& mapped, ssd::SsdConfig config = small_drive()) {
+  ssd::Ssd ssd(config, 1);
+  Status status = prepare(ssd, initial, 1);
+  mapped = ssd.mapped_units();
+  if (status) {
+    EXPECT_EQ(ssd.audit(), std::nullopt);
+    EXPECT_EQ(ssd.counters().nand_bytes_programmed_total(), 0U) << "what came before is history";
+  }
+  return status;
+}
+
+TEST(InitialState, FillsTheShareItSays) {
+  const std::uint64_t units = ssd::layout(small_drive()).logical_units;
+  std::uint64_t mapped = 0;
+  EXPECT_TRUE(prepared({.kind = Kind::trimmed, .path = ""}, mapped));
+  EXPECT_EQ(mapped, 0U);
+  EXPECT_TRUE(prepared({.kind = Kind::sequential, .fill = 0.5, .path = ""}, mapped));
+  EXPECT_EQ(mapped, units / 2);
+  EXPECT_TRUE(prepared({.kind = Kind::steady, .fill = 1, .path = ""}, mapped));
+  EXPECT_EQ(mapped, units);
+  EXPECT_TRUE(prepared({.kind = Kind::sequential, .fill = 0.75, .warmup_capacities = 2, .path = ""}, mapped));
+  EXPECT_EQ(mapped, units * 3 / 4) << "a warm-up stays within the filled range";
+  EXPECT_TRUE(prepared({.kind = Kind::steady, .fill = 0, .path = ""}, mapped));
+  EXPECT_EQ(mapped, 0U);
+}
+
+TEST(InitialState, RefusesWhatCannotBe) {
+  std::uint64_t mapped = 0;
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  for (const InitialState& initial :
+       {InitialState{.kind = Kind::steady, .fill = 1.1, .path = ""},
+        InitialState{.kind = Kind::steady, .fill = nan, .path = ""},
+        InitialState{.kind = Kind::steady, .warmup_capacities = -1, .path = ""},
+        InitialState{.kind = Kind::trimmed, .warmup_capacities = 1, .path = ""},
+        InitialState{.kind = Kind::sequential, .fill = 0, .warmup_capacities = 1, .path = ""},
+        InitialState{.kind = Kind::file, .path = ""}}) {
+    const Status status = prepared(initial, mapped);
+    EXPECT_EQ(status.fault(), Fault::bad_input);
+    EXPECT_TRUE(status.message().starts_with("initial.")) << status.message();
+  }
+}
+
+TEST(InitialState, RandomOverwritesNeedSpareFlash) {
+  ssd::SsdConfig config = small_drive();
+  config.capacity.spare_factor = 0;
+  std::uint64_t mapped = 0;
+  EXPECT_TRUE(prepared({.kind = Kind::sequential, .path = ""}, mapped, config));
+  const Status status = prepared({.kind = Kind::steady, .path = ""}, mapped, config);
+  EXPECT_EQ(status.fault(), Fault::bad_input);
+  EXPECT_TRUE(status.message().starts_with("capacity.spare_factor ")) << status.message();
+}
+
+TEST(InitialState, KindsHaveNames) {
+  EXPECT_EQ(parse_initial_kind("steady").value(), Kind::steady);
+  EXPECT_EQ(parse_initial_kind("trimmed").value(), Kind::trimmed);
+  EXPECT_EQ(parse_initial_kind("sequential").value(), Kind::sequential);
+  EXPECT_EQ(parse_initial_kind("file").value(), Kind::file);
+  EXPECT_EQ(parse_initial_kind("stedy").status().message(),
+            "initial.kind \"stedy\" is not known; did you mean steady?");
+  EXPECT_EQ(parse_initial_kind("").status().fault(), Fault::bad_input);
+}
+
+}  // namespace
+}  // namespace spillway::device

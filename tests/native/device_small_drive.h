@@ -1,0 +1,53 @@
+// A drive small enough to be made in a test, and fast enough that a paced one does not keep it waiting.
+#pragma once
+
+#include <unistd.h>
+
+#include <filesystem>
+#include <string>
+
+#include "ssd/config.h"
+
+namespace spillway::device {
+
+// 32 MiB: 2 channels x 2 dies x 1 plane, erase blocks of 32 flash pages of 4 KiB.
+inline ssd::SsdConfig small_drive() {
+  ssd::SsdConfig config;
+  config.name = "small";
+  config.geometry.channels = 2;
+  config.geometry.dies_per_chip = 2;
+  config.geometry.pages_per_block = 32;
+  config.capacity.capacity_bytes = 32 << 20;
+  config.capacity.spare_factor = 0.2;
+  config.timing.read_ns = {40'000};
+  config.timing.program_ns = {200'000};
+  config.timing.erase_ns = 1'000'000;
+  config.timing.read_command_ns = 5'000;
+  config.timing.write_command_ns = 3'000;
+  return config;
+}
+
+// The checkout that this test was built from.
+inline std::filesystem::path checkout() { return std::filesystem::path(__FILE__).parent_path() / ".." / ".."; }
+
+// A directory of its own, gone when the test ends.
+class TemporaryDirectory {
+ public:
+  TemporaryDirectory() {
+    std::string name = (std::filesystem::temp_directory_path() / "spillway-XXXXXX").string();
+    path_ = mkdtemp(name.data());
+  }
+  ~TemporaryDirectory() { std::filesystem::remove_all(path_); }
+  TemporaryDirectory(const TemporaryDirectory&) = delete;
+  TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
+  std::string path(const std::string& name) const { return (path_ / name).string(); }
+  // How many entries it holds: a file half-written under another name would be one.
+  std::ptrdiff_t entries() const {
+    return std::distance(std::filesystem::directory_iterator(path_), std::filesystem::directory_iterator());
+  }
+
+ private:
+  std::filesystem::path path_;
+};
+
+}  // namespace spillway::device
