@@ -472,9 +472,9 @@ Cause cause_of_table(Env::IOPriority priority, bool preallocates) {
   return Cause::other;
 }
 
-std::shared_ptr<FileSystem> make_rocksdb_file_system(Volume& volume, const RocksdbFileSystemOptions& options,
+std::unique_ptr<FileSystem> make_rocksdb_file_system(Volume& volume, const RocksdbFileSystemOptions& options,
                                                      const std::shared_ptr<FileSystem>& host) {
-  return std::make_shared<RocksdbFileSystem>(volume, options, host);
+  return std::make_unique<RocksdbFileSystem>(volume, options, host);
 }
 
 }  // namespace spillway::fs

@@ -21,7 +21,7 @@ struct RocksdbFileSystemOptions {
 };
 
 // REQUIRES: volume outlives the file system and every file opened through it.
-std::shared_ptr<rocksdb::FileSystem> make_rocksdb_file_system(
+std::unique_ptr<rocksdb::FileSystem> make_rocksdb_file_system(
     Volume& volume, const RocksdbFileSystemOptions& options = {},
     const std::shared_ptr<rocksdb::FileSystem>& host = rocksdb::FileSystem::Default());
 

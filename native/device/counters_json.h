@@ -1,0 +1,15 @@
+// The drive's counters as JSON: every field of ssd::Counters by its own name, arrays as objects by cause.
+#pragma once
+
+#include <nlohmann/json.hpp>
+
+#include "ssd/counters.h"
+
+namespace spillway::device {
+
+nlohmann::ordered_json to_json(const ssd::Counters& counters);
+
+// now - before, number by number: what a drive did in between. REQUIRES: both have the same shape.
+nlohmann::ordered_json difference(const nlohmann::ordered_json& now, const nlohmann::ordered_json& before);
+
+}  // namespace spillway::device

@@ -1,0 +1,94 @@
+// librocksdb-spillway.so: preloaded, it gives unmodified RocksDB programs (db_bench, ldb, sst_dump) an emulated drive:
+//   LD_PRELOAD=librocksdb-spillway.so db_bench --fs_uri='spillway://preset=quickstart;capacity=8GiB;state=DIR' …
+#include <rocksdb/utilities/object_registry.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+
+#include "fs/rocksdb_file_system.h"
+#include "plugin/kept_drive.h"
+
+namespace spillway::plugin {
+
+namespace {
+
+// The drives of this process, by URI. There is one Drives and it is never destroyed: files and file systems that refer
+// to its volumes live in static objects of the program, and in threads that run while it exits.
+class Drives {
+ public:
+  static Drives& of_process() {
+    static Drives* const drives = make();
+    return *drives;
+  }
+
+  Result<fs::Volume*> volume(const std::string& uri) {
+    const std::lock_guard lock(mutex_);
+    const auto found = drives_.find(uri);
+    if (found != drives_.end()) return &found->second->volume();
+    auto drive = KeptDrive::open(uri);
+    if (!drive) return drive.status();
+    return &drives_.emplace(uri, std::move(*drive)).first->second->volume();
+  }
+
+ private:
+  // Registered when the first drive is asked for, so after the program's and RocksDB's static objects: exit() therefore
+  // comes here first, while they still stand. Programs close their databases before they exit; where one does not, the
+  // volume is detached under it.
+  static Drives* make() {
+    // db_bench's threads that fail together call exit() together, and each then runs the next handler on the list. So
+    // that none of them goes on to tear down the program while the first still saves, each finds this handler again,
+    // and waits for its lock.
+    for (int i = 0; i < kThreadsThatExit; ++i) std::atexit([] { of_process().close(); });
+    return std::make_unique<Drives>().release();
+  }
+
+  void close() {
+    const std::lock_guard lock(mutex_);
+    if (std::exchange(closed_, true)) return;
+    bool failed = false;
+    for (const auto& [uri, drive] : drives_) {
+      if (Status status = drive->close(); !status) {
+        std::fprintf(stderr, "spillway: %s\n", status.message().c_str());
+        failed = true;
+      }
+    }
+    if (!failed) return;
+    // exit() cannot change its code any more, and a run whose drive was lost is not to look like a good one.
+    std::fflush(nullptr);
+    ::_exit(1);
+  }
+
+  static constexpr int kThreadsThatExit = 64;
+
+  std::mutex mutex_;
+  bool closed_ = false;
+  std::map<std::string, std::unique_ptr<KeptDrive>> drives_;
+};
+
+rocksdb::FileSystem* make_file_system(const std::string& uri, std::unique_ptr<rocksdb::FileSystem>* guard,
+                                      std::string* problem) {
+  auto volume = Drives::of_process().volume(uri);
+  if (!volume) {
+    *problem = volume.status().message();
+    return nullptr;
+  }
+  *guard = fs::make_rocksdb_file_system(**volume);
+  return guard->get();
+}
+
+// Runs when the loader brings the plugin in: after RocksDB, on which it depends, and before main.
+__attribute__((constructor)) void register_file_system() {
+  rocksdb::ObjectLibrary::Default()->AddFactory<rocksdb::FileSystem>(
+      rocksdb::ObjectLibrary::PatternEntry(kScheme, /*optional=*/false).AddSeparator("://", /*at_least_one=*/false),
+      make_file_system);
+}
+
+}  // namespace
+
+}  // namespace spillway::plugin

@@ -1,0 +1,34 @@
+// spillway://KEY=VALUE;KEY=VALUE…: an emulated drive in one word, for programs that know only --fs_uri.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "base/result.h"
+#include "device/emulated.h"
+#include "device/preset.h"
+#include "fs/volume.h"
+
+namespace spillway::plugin {
+
+inline constexpr const char* kScheme = "spillway";
+
+// Keys: preset, preset_file, capacity, spare_factor, set.<dotted preset key>; initial, fill, warmup (the drive's
+// initial state); state (a directory that keeps the drive between processes), report (where the counters go on exit),
+// seed; pacing (real, off), time_scale; discard, page_cache.
+struct DriveUri {
+  device::DriveSpec drive;
+  device::InitialState initial;
+  std::string initial_name = "trimmed";
+  std::string state;   // "": the drive ends with the process
+  std::string report;  // never empty
+  std::uint64_t seed = 1;
+  bool paced = true;
+  double time_scale = 1;
+  fs::VolumeOptions volume;
+};
+
+// bad_input: an unknown key, with the nearest known; a value that a key does not take; no drive named.
+Result<DriveUri> parse_uri(const std::string& uri);
+
+}  // namespace spillway::plugin
