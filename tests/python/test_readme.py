@@ -1,0 +1,98 @@
+"""The README's commands, run as written, do what the README says of them."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def commands(text: str) -> list[str]:
+    """The shell blocks of a Markdown text, in their order."""
+    return re.findall(r"^```sh\n(.*?)^```", text, flags=re.MULTILINE | re.DOTALL)
+
+
+def command_with(part: str) -> str:
+    """The one command of the README that contains ``part``."""
+    found = [command for command in commands((ROOT / "README.md").read_text()) if part in command]
+    assert len(found) == 1, f"{part!r} is in {len(found)} of the README's commands"
+    return found[0]
+
+
+def run_as_written(command: str, timeout_s: float) -> str:
+    done = subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", command],
+        cwd=ROOT,
+        env=os.environ | {"CI": "true"},  # no browser is opened
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=timeout_s,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout
+    return done.stdout
+
+
+@pytest.fixture
+def installed() -> None:
+    if not (ROOT / ".venv" / "bin" / "spillway-native").is_file():
+        pytest.skip("needs .venv as `make test` leaves it")
+
+
+@pytest.fixture
+def new_runs() -> Iterator[set[Path]]:
+    """Filled by the test with the run directories it made; they are removed."""
+    made: set[Path] = set()
+    yield made
+    for directory in made:
+        shutil.rmtree(directory)
+
+
+def test_every_command_of_the_readme_is_tested() -> None:
+    tested = [command_with(part) for part in ("make demo", "ssd simulate", "db_bench")]
+    assert commands((ROOT / "README.md").read_text()) == tested
+
+
+@pytest.mark.native
+@pytest.mark.usefixtures("installed")
+def test_make_demo(new_runs: set[Path]) -> None:
+    output = run_as_written(command_with("make demo"), timeout_s=400)
+    report = Path(output.splitlines()[-1].removeprefix("Report: "))
+    new_runs.add(report.parent)
+    assert report.name == "report.html"
+    assert report.parent.parent == ROOT / "runs"
+    assert "<html" in report.read_text()
+    assert (report.parent / "summary.json").is_file()
+
+
+@pytest.mark.native
+@pytest.mark.usefixtures("installed")
+def test_simulate() -> None:
+    output = run_as_written(command_with("ssd simulate"), timeout_s=300)
+    for promised in ("IOPS", "p99.9", "wa_device", "gc "):
+        assert promised in output
+
+
+@pytest.mark.native
+@pytest.mark.usefixtures("installed")
+def test_unmodified_db_bench() -> None:
+    counters = ROOT / "spillway-counters.json"
+    counters.unlink(missing_ok=True)
+    try:
+        output = run_as_written(command_with("db_bench"), timeout_s=300)
+        assert "fillrandom" in output
+        document = json.loads(counters.read_text())
+    finally:
+        counters.unlink(missing_ok=True)
+        shutil.rmtree("/dev/shm/spillway-db", ignore_errors=True)
+    programmed = document["counters"]["nand_bytes_programmed"]
+    assert document["counters"]["host_bytes_written"] > 0
+    assert programmed["gc"] > 0, "a steady drive collects"
