@@ -66,7 +66,8 @@ double Fields::number(const std::string& key, double fallback, double low, doubl
 std::optional<std::uint64_t> Fields::optional_whole(const std::string& key, std::uint64_t low, std::uint64_t high) {
   const Json* const value = find(key);
   if (value == nullptr || value->is_null()) return std::nullopt;
-  if (value->is_number_unsigned()) {
+  const bool negative = value->is_number_integer() && !value->is_number_unsigned() && value->get<std::int64_t>() < 0;
+  if (value->is_number_integer() && !negative) {
     const auto number = value->get<std::uint64_t>();
     if (number >= low && number <= high) return number;
   }
