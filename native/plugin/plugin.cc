@@ -41,16 +41,12 @@ class Drives {
   // comes here first, while they still stand. Programs close their databases before they exit; where one does not, the
   // volume is detached under it.
   static Drives* make() {
-    // db_bench's threads that fail together call exit() together, and each then runs the next handler on the list. So
-    // that none of them goes on to tear down the program while the first still saves, each finds this handler again,
-    // and waits for its lock.
-    for (int i = 0; i < kThreadsThatExit; ++i) std::atexit([] { of_process().close(); });
+    std::atexit([] { of_process().close(); });
     return std::make_unique<Drives>().release();
   }
 
   void close() {
     const std::lock_guard lock(mutex_);
-    if (std::exchange(closed_, true)) return;
     bool failed = false;
     for (const auto& [uri, drive] : drives_) {
       if (Status status = drive->close(); !status) {
@@ -64,10 +60,7 @@ class Drives {
     ::_exit(1);
   }
 
-  static constexpr int kThreadsThatExit = 64;
-
   std::mutex mutex_;
-  bool closed_ = false;
   std::map<std::string, std::unique_ptr<KeptDrive>> drives_;
 };
 
