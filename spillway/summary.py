@@ -125,7 +125,7 @@ def _words(facts: Document) -> str:
         parts.append(f"time dilated {facts['time_scale']:g}×")
     if facts["pacing_error_us"]:
         error = facts["pacing_error_us"]
-        parts.append(f"pacing error {error['p50']:.0f} µs median, {error['p99']:.0f} µs p99")
+        parts.append(f"pacing error {_micros(error['p50'])} median, {_micros(error['p99'])} p99")
     parts.append(("steady: " if facts["steady"] else "not steady: ") + facts["steady_reason"])
     if facts["failure"]:
         parts.insert(0, f"FAILED ({facts['failure'].rstrip('.')})")
@@ -133,6 +133,10 @@ def _words(facts: Document) -> str:
         parts.insert(0, "INCOMPLETE (ended early)")
     sentence = "; ".join(parts) + "."
     return sentence[0].upper() + sentence[1:]
+
+
+def _micros(value: float) -> str:
+    return f"{value:.0f} µs" if value < 1000 else f"{value / 1000:.3g} ms"
 
 
 def typical(repetitions: Sequence[Document]) -> Document:

@@ -17,10 +17,10 @@ from bokeh.models import (
     Range1d,
     ResetTool,
 )
-from bokeh.models.annotations import Span
+from bokeh.models.annotations import BoxAnnotation, Label, Span
 from bokeh.plotting import figure
 
-from spillway.report.series import Columns, Stall
+from spillway.report.series import Columns, Phase, Stall
 from spillway.report.style import FONT, INK, MUTED, RULE, STALL_WORDS, STALLS
 
 Figure = Any
@@ -166,6 +166,30 @@ def shade(plot: Figure, spans: Sequence[Stall], strength: float = 1.0) -> Figure
     plot.vstrip(
         x0="x0", x1="x1", fill_color="colour", fill_alpha="alpha", line_color=None, source=source, level="underlay"
     )
+    return plot
+
+
+def mark_phases(plot: Figure, phases: Sequence[Phase]) -> Figure:
+    """Where phases begin, by name; what was not measured lies under a veil."""
+    for phase in phases:
+        if not phase.measured:
+            plot.add_layout(BoxAnnotation(left=phase.start_s, right=phase.end_s, fill_color="white", fill_alpha=0.62))
+        if phase.start_s > 0:
+            plot.add_layout(
+                Span(location=phase.start_s, dimension="height", line_color=INK, line_width=1, line_alpha=0.6)
+            )
+        label = Label(
+            x=phase.start_s,
+            y=0,
+            y_units="screen",
+            y_offset=plot.height - 78,
+            x_offset=5,
+            text=phase.name if phase.measured else f"{phase.name} (not measured)",
+            text_font=FONT,
+            text_font_size="11px",
+            text_color=INK,
+        )
+        plot.add_layout(label)
     return plot
 
 

@@ -73,6 +73,9 @@ def _throughput(arm: ArmRecord, clock: Clock, spans: Sequence[series.Stall]) -> 
         plot.tools = [tool for tool in plot.tools if not hasattr(tool, "tooltips")]
     bold = _throughput_columns(series.gathered(rows, span))
     charts.lines(plot, bold, [Line("rate", "operations", style.INK, 2.0)], unit="k/s")
+    highest = max((rate for rate in bold["rate"] if rate is not None), default=1.0)
+    plot.y_range.end = 1.3 * max(highest, 0.001)  # a sample's burst may leave the chart; the seconds tell the story
+    charts.mark_phases(plot, series.phases_of(arm.phases))
     per = "each second" if span == 1 else f"each {span:g} s"
     caption = f"Operations finished {per}, in thousands a second. Bands are stalls, darker where writers were stopped."
     return Panel(
@@ -104,7 +107,7 @@ def _latencies(arm: ArmRecord, clock: Clock, spans: Sequence[series.Stall]) -> l
         entries = [Line(f"{kind}_latency_{name}_us", label, colour, 1.2) for name, label, colour in reversed(drawn)]
         charts.lines(plot, columns, entries, "0,0.0", "µs")
         latency = arm.result.get(f"{kind}_latency_us") or arm.summary["latency_us"]
-        overall = f"Over the whole run: median {number(latency.get('p50'))}, p99 {number(latency.get('p99'))} µs."
+        overall = f"Over the measured phases: median {number(latency.get('p50'))}, p99 {number(latency.get('p99'))} µs."
         caption = f"Latency of {kind}s in each sample, in microseconds on a logarithmic scale. {overall}"
         legend = [Mark(label, colour) for _, label, colour in drawn]
         panels.append(Panel(f"{kind}-latency", f"{kind.capitalize()} latency", caption, plot, legend))
@@ -186,12 +189,15 @@ def _ratios(arm: ArmRecord, clock: Clock) -> list[Panel]:
     legend = [Mark(line.label, line.colour) for line in drawn]
     span = series.coarse_span_s(rows, INTERVAL_RATIO_S) if rows else INTERVAL_RATIO_S
     groups, fine = series.gathered(rows, span), series.gathered(rows, series.coarse_span_s(rows))
+    so_far = series.ratios_over_time(fine, cumulative=True)
+    # While writers are stopped a span has next to no user bytes, and its ratio would leave nothing of the others.
+    top = 2 * max((value for value in so_far["wa_total"] + so_far["wa_app"] if value is not None), default=1.0)
     panels = []
     for key, title, columns, caption in (
         (
             "wa-cumulative",
             "Write amplification so far",
-            series.ratios_over_time(fine, cumulative=True),
+            so_far,
             "From the start of the measured phases to each moment: a ratio of bytes, without unit.",
         ),
         (
@@ -201,7 +207,7 @@ def _ratios(arm: ArmRecord, clock: Clock) -> list[Panel]:
             "wa_app = host / user bytes, wa_device = NAND / host bytes, wa_total = their product; no unit.",
         ),
     ):
-        plot = charts.lines(clock.chart("ratio", height=charts.HALF_HEIGHT), columns, drawn, "0.00", "×")
+        plot = charts.lines(clock.chart("ratio", height=charts.HALF_HEIGHT, top=top), columns, drawn, "0.00", "×")
         panels.append(Panel(key, title, caption, plot, legend, wide=False))
     return panels
 
@@ -219,12 +225,17 @@ def _bytes_by_cause(arm: ArmRecord, clock: Clock, groups: Sequence[Sequence[Row]
             continue
         drawn = [Line(name, cause, colours[cause]) for cause, name in used]
         plot = charts.stacked(clock.chart("MB/s", height=charts.HALF_HEIGHT), columns, drawn, "MB/s")
-        whole = sum(series.total(arm.rows, name) or 0 for _, name in used)
-        shares = ", ".join(f"{cause} {(series.total(arm.rows, name) or 0) / whole * 100:.0f} %" for cause, name in used)
+        rows = measured(arm.rows)
+        whole = sum(series.total(rows, name) or 0 for _, name in used) or 1.0
+        shares = ", ".join(_share(cause, (series.total(rows, name) or 0) / whole) for cause, name in used)
         what = "Programmed into flash" if key == "nand" else "Written by the engine"
-        caption = f"{what}, in MB/s, by what caused it. In all: {shares}."
+        caption = f"{what}, in MB/s, by what caused it. Of the measured phases: {shares}."
         panels.append(Panel(key, title, caption, plot, [Mark(c, colours[c], "area") for c, _ in used], wide=False))
     return panels
+
+
+def _share(cause: str, share: float) -> str:
+    return f"{cause} {100 * share:.0f}\u00a0%" if share >= 0.005 else f"{cause} under 1 %"
 
 
 def _space_and_engine(arm: ArmRecord, clock: Clock, spans: Sequence[series.Stall]) -> list[Panel]:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import ceil
+from typing import Any
 
 from spillway.amplification import amplification
 from spillway.samples import Row, nand_bytes, stall_seconds
@@ -22,6 +23,23 @@ class Stall:
     cause: str
 
 
+@dataclass(frozen=True)
+class Phase:
+    """A span of the load. Seconds since the run's start."""
+
+    name: str
+    start_s: float
+    end_s: float
+    measured: bool
+
+
+def phases_of(phases: Sequence[dict[str, Any]]) -> list[Phase]:
+    """The phases of a run, where there were several: one alone needs no mark."""
+    if len(phases) < 2:
+        return []
+    return [Phase(each["name"], each["t_s"], each["t_s"] + each["duration_s"], each["measured"]) for each in phases]
+
+
 def total(rows: Sequence[Row], name: str) -> float | None:
     """The sum of a column; None where a row does not have it."""
     values = [row.get(name) for row in rows]
@@ -29,11 +47,19 @@ def total(rows: Sequence[Row], name: str) -> float | None:
 
 
 def gathered(rows: Sequence[Row], span_s: float) -> list[list[Row]]:
-    """Rows in spans of ``span_s`` seconds, by where their middle lies; spans without a row are left out."""
+    """Rows in spans of ``span_s`` seconds, by where their middle lies; spans without a row are left out.
+
+    A first or last span that is not even half full joins its neighbour: a rate over a moment says nothing.
+    """
     groups: dict[int, list[Row]] = {}
     for row in rows:
         groups.setdefault(int((row["t_s"] - row["dt_s"] / 2) / span_s), []).append(row)
-    return [groups[index] for index in sorted(groups)]
+    spans = [groups[index] for index in sorted(groups)]
+    if len(spans) > 1 and seconds(spans[-1]) < span_s / 2:
+        spans[-2:] = [spans[-2] + spans[-1]]
+    if len(spans) > 1 and seconds(spans[0]) < span_s / 2:
+        spans[:2] = [spans[0] + spans[1]]
+    return spans
 
 
 def fine(rows: Sequence[Row]) -> list[list[Row]]:

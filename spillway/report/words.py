@@ -46,7 +46,7 @@ def micros(value: float | None) -> str:
 
 def percent(share: float) -> str:
     """A share of a whole, in whole percent."""
-    return f"{100 * share:.0f} %"
+    return f"{100 * share:.0f}\u00a0%"
 
 
 def about(value: float) -> str:
@@ -159,7 +159,7 @@ def key_figures(arm: ArmRecord) -> list[KeyFigure]:
         ),
         KeyFigure(
             "In stalls",
-            NOTHING if share is None else f"{100 * share:.0f} %",
+            NOTHING if share is None else f"{100 * share:.0f}\u00a0%",
             "of the time",
             f"{stalls['count']} for {number(stalls['seconds'], 1)} s",
         ),

@@ -50,8 +50,9 @@ def test_run_for_people(fake: Fake, plan_file: Path, tmp_path: Path, invoke: Inv
 
 def test_every_flag_arrives(fake: Fake, plan_file: Path, invoke: Invoke) -> None:
     words = (
-        "--preset tiny --spare-factor 0.2 --gc fifo --workload mixed:0.3 --bs 8KiB --iodepth 4 --fill 0.5 "
-        "--warmup 2 --ios 99 --initial sequential --range 0.4 --write-cache 1MiB --mapping-cache 0 --seed 7 --set timing.erase_ns=5"
+        "--preset tiny --spare-factor 0.2 --gc fifo --workload mixed:0.3 --bs 8KiB --iodepth 4 "
+        "--fill 0.5 --warmup 2 --ios 99 --initial sequential --range 0.4 --write-cache 1MiB --mapping-cache 0 "
+        "--seed 7 --set timing.erase_ns=5"
     )
     assert invoke("ssd", "simulate", *words.split()).code == 0
     (request,) = fake.requests()
