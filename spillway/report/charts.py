@@ -62,7 +62,7 @@ class Clock:
 
 
 def _figure(
-    unit: str, height: int, x_range: Any, y_range: Any, y_axis_type: Literal["linear", "log"] = "linear"
+    unit: str, height: int, x_range: Any, y_range: Any, y_axis_type: Literal["linear", "log", "auto"] = "linear"
 ) -> Figure:
     plot = figure(
         height=height,
@@ -196,7 +196,7 @@ def mark_phases(plot: Figure, phases: Sequence[Phase]) -> Figure:
 def stall_rows(clock: Clock, arms: Sequence[tuple[str, Sequence[Stall]]]) -> Figure:
     """One row for each arm with its stalls: who was held back when."""
     names = [name for name, _ in reversed(arms)]
-    plot = _figure("", 70 + 34 * len(arms), clock.range, FactorRange(factors=names))
+    plot = _figure("", 70 + 34 * len(arms), clock.range, FactorRange(factors=names), "auto")
     plot.add_tools(CrosshairTool(overlay=clock.cursor))
     plot.ygrid.grid_line_color = None
     plot.yaxis.major_label_text_color = INK

@@ -323,11 +323,42 @@ def comparison_panels(arms: Sequence[ArmRecord], clock: Clock) -> list[Panel]:
         columns = _throughput_columns(series.gathered(arm.rows, series.coarse_span_s(arm.rows)))
         charts.lines(plot, columns, [Line("rate", arm.name, colour, 1.8)], unit="k/s")
         marks.append(Mark(arm.name, colour))
-    standing = " | ".join(f"{arm.name}: {short_standing(arm)}" for arm in shown)
+    standing = _standings(shown)
     throughput = "Operations finished each second, in thousands a second, one line for each arm."
     rows = charts.stall_rows(clock, [(arm.name, series.stall_spans(arm.stalls, arm.rows)) for arm in shown])
     stalls = "When each arm held its writers back, over seconds of its own run; full colour where writers were stopped."
-    return [
-        Panel("compare-throughput", "Throughput of the arms", throughput, plot, marks, standing=standing),
-        Panel("compare-stalls", "Stalls of the arms", stalls, rows, stall_marks(shown), standing=standing),
+    panels = [
+        Panel("throughput", "Throughput of the arms", throughput, plot, marks, standing=standing),
+        Panel("stalls", "Stalls of the arms", stalls, rows, stall_marks(shown), standing=standing),
     ]
+    if any(arm.rows[0].get("die_busy") is not None for arm in shown):
+        panels += _compare_drives(shown, clock, marks, standing)
+    return panels
+
+
+def _compare_drives(arms: Sequence[ArmRecord], clock: Clock, marks: list[Mark], standing: str) -> list[Panel]:
+    ratios = clock.chart("ratio", height=charts.HALF_HEIGHT + 30)
+    curves = []
+    for arm, mark in zip(arms, marks, strict=True):
+        rows = measured(arm.rows)
+        groups = series.gathered(rows, series.coarse_span_s(rows)) if rows else []
+        columns = series.ratios_over_time(groups, cumulative=True)
+        charts.lines(ratios, columns, [Line("wa_total", arm.name, mark.colour, 1.8)], "0.00", "×")
+        curves.append((series.split_cdf(rows, series.die_busy)[0], Line("y", arm.name, mark.colour, 2.0)))
+    so_far = "NAND bytes for each byte of user data, from the start of the measured phases: a ratio, without unit."
+    busy = (
+        "Share of the time in stalls at or below a utilisation of the flash dies, in %; on the left is an idle drive."
+    )
+    cdf = charts.cdf("utilisation (%)", curves)
+    return [
+        Panel("wa", "wa_total of the arms", so_far, ratios, marks, wide=False, standing=standing),
+        Panel("cdf", "Flash dies during stalls", busy, cdf, marks, wide=False, standing=standing),
+    ]
+
+
+def _standings(arms: Sequence[ArmRecord]) -> str:
+    """Each arm's standing; once, where all have the same."""
+    each = [short_standing(arm) for arm in arms]
+    if len(set(each)) == 1:
+        return each[0]
+    return " | ".join(f"{arm.name}: {standing}" for arm, standing in zip(arms, each, strict=True))

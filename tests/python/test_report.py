@@ -197,7 +197,7 @@ def test_the_page_of_several_arms_draws_every_chart(two_arms: Path) -> None:
     page = two_arms / "report.html"
     seen = visit(page, "--dump-dom")
     assert complaints(seen.console) == []
-    assert figures_in(page) >= 26
+    assert figures_in(page) >= 30
     assert seen.output.count('class="bk-Figure"') == figures_in(page)
 
 
