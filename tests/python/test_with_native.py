@@ -1,0 +1,201 @@
+"""The real native side behind the real command: its output is held to the contract, whole runs to their laws."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import ROOT, Invoke
+from jsonschema import Draft202012Validator
+
+from spillway.native import Event, run_native
+from spillway.plan import load_plan
+from spillway.rundir import read_run
+from spillway.simulate import DriveChoice, WorkChoice, drive_request, precondition_request, simulate_request
+
+pytestmark = [pytest.mark.native, pytest.mark.usefixtures("real_native")]
+MakeValidator = Callable[..., Draft202012Validator]
+
+SMALL = ("--channels", "2", "--dies", "1", "--pages-per-block", "64", "--capacity", "64MiB", "--spare-factor", "0.2")
+
+# Small enough for seconds, large enough for flushes, compactions and garbage collection.
+PLAN = """
+name = "short"
+sample_interval_ms = 100
+[drive]
+preset = "quickstart"
+capacity = "512MiB"
+[engine.options]
+write_buffer_size = 1048576
+max_bytes_for_level_base = 4194304
+target_file_size_base = 1048576
+compression = "kNoCompression"
+use_direct_reads = true
+use_direct_io_for_flush_and_compaction = true
+[load]
+value_bytes = 1000
+num = 20000
+[[phases]]
+name = "load"
+workload = "fillseq"
+measured = false
+[[phases]]
+name = "overwrite"
+workload = "overwrite"
+duration_s = 3
+[[phases]]
+name = "read"
+workload = "readrandom"
+operations = 2000
+"""
+
+
+@pytest.fixture
+def short_plan(tmp_path: Path) -> Path:
+    path = tmp_path / "short.toml"
+    path.write_text(PLAN)
+    return path
+
+
+def collect(command: str, request: dict[str, Any]) -> tuple[list[Event], Event]:
+    events: list[Event] = []
+    return events, run_native(command, request, events.append)
+
+
+def test_what_it_writes_is_of_the_contract(short_plan: Path, tmp_path: Path, validator: MakeValidator) -> None:
+    data = tmp_path / "data"
+    data.mkdir()
+    drive = DriveChoice(channels=2, dies=1, pages_per_block=64, capacity="64MiB", spare_factor="0.2")
+    requests: dict[str, dict[str, Any]] = {
+        "ssd-simulate": simulate_request(drive, WorkChoice(ios=1000), 1),
+        "ssd-precondition": precondition_request(drive, WorkChoice(), 1, tmp_path / "x.state"),
+        "ssd-show": {"drive": drive_request(drive)},
+        "run": load_plan(short_plan, ("phases.overwrite.duration_s=1",)).arms[0].request(data, 1),
+    }
+    for command, request in requests.items():
+        events, result = collect(command, request)
+        for event in [*events, result]:
+            validator("events.schema.json").validate(event)
+        validator("events.schema.json", f"{command}.result").validate(result)
+        assert events[0]["event"] == "started"
+
+
+@pytest.mark.parametrize(
+    "path", sorted((ROOT / "contract" / "examples").glob("ssd-*.request.json")), ids=lambda p: p.name
+)
+def test_it_takes_the_examples(path: Path, tmp_path: Path) -> None:
+    request = json.loads(path.read_text())
+    request["drive"]["preset_dirs"] = [str(ROOT / "presets")]
+    request["drive"]["set"]["capacity.capacity_bytes"] = "1GiB"
+    if "state" in request:
+        request["state"] = str(tmp_path / "x.state")
+    if "workload" in request:
+        request["workload"] |= {"ios": 1000, "writes_capacities": None}
+    _, result = collect(path.name.removesuffix(".request.json"), request)
+    assert result["complete"]
+
+
+def test_the_same_seed_gives_the_same_figures(invoke: Invoke) -> None:
+    def figures(seed: int) -> dict[str, Any]:
+        result: dict[str, Any] = invoke("ssd", "simulate", *SMALL, "--ios", "20000", "--seed", seed, "--json").json()
+        return {key: value for key, value in result.items() if not key.endswith(("cpu_seconds", "rss_bytes"))}
+
+    assert figures(1) == figures(1)
+    assert figures(1) != figures(2)
+
+
+def test_nand_bytes_add_up(invoke: Invoke) -> None:
+    result = invoke("ssd", "simulate", *SMALL, "--writes", "2", "--json").json()
+    assert result["wa_device"] == pytest.approx(
+        sum(result["nand_bytes_programmed"].values()) / result["host_bytes_written"]
+    )
+    assert result["wa_device"] > 1.5
+    assert result["host_bytes_written"] == result["ios"] * 4096
+
+
+def test_a_state_made_once_is_used_again_and_a_cut_one_is_refused(tmp_path: Path, invoke: Invoke) -> None:
+    state = tmp_path / "x.state"
+    assert invoke("ssd", "precondition", *SMALL, "--out", state).code == 0
+    again = invoke("ssd", "simulate", *SMALL, "--state", state, "--ios", "5000", "--json")
+    assert again.code == 0
+    assert again.json()["wa_device"] > 1.5
+    state.write_bytes(state.read_bytes()[:-100])
+    cut = invoke("ssd", "simulate", *SMALL, "--state", state)
+    assert cut.code == 2
+    assert str(state) in cut.err
+    assert "truncated" in cut.err
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("--set", "gc.polic=fifo"), "gc.policy"),
+        (("--spare-factor", "0"), "spare_factor"),
+        (("--capacity", "4KiB"), "capacity"),
+        (("--preset-file", "PRESET"), "geometry.channels"),
+    ],
+)
+def test_bad_drives_name_key_and_mend(tmp_path: Path, invoke: Invoke, words: tuple[str, str], says: str) -> None:
+    preset = tmp_path / "bad.toml"
+    preset.write_text('name = "bad"\n[geometry]\nchanels = 3\n')
+    ended = invoke("ssd", "simulate", *(str(preset) if word == "PRESET" else word for word in words))
+    assert (ended.code, ended.out) == (2, "")
+    assert says in ended.err
+    assert ended.err.count("\n") == 1
+
+
+def test_a_short_run_from_the_user_to_the_nand(short_plan: Path, tmp_path: Path, invoke: Invoke) -> None:
+    ended = invoke("run", short_plan, "--out", tmp_path / "run", "--json")
+    assert (ended.code, ended.err) == (0, "")
+    arm = ended.json()["arms"]["short"]
+    assert arm["throughput_ops_s"] > 0
+    assert arm["wa_app"] > 1, "a log and a flush are more than the user wrote"
+    assert arm["wa_device"] >= 1
+    assert arm["wa_total"] == pytest.approx(arm["wa_app"] * arm["wa_device"])
+    assert arm["space_amplification"] > 0.5
+    run = read_run(tmp_path / "run")
+    rows = [row for row in run.arms[0].rows if row["measured"]]
+    assert {row["phase"] for row in run.arms[0].rows} >= {"load", "overwrite"}
+    # Samples are cut at intervals and the result at phases; together they account for the same bytes.
+    assert sum(row["user_bytes_written"] for row in rows) == pytest.approx(arm["user_bytes_written"], rel=0.02)
+    assert sum(row["host_bytes_written"] for row in rows) == pytest.approx(arm["host_bytes_written"], rel=0.05)
+    assert sum(row["nand_bytes_programmed_gc"] for row in rows) > 0, "a full, steady drive collects garbage"
+    assert "readrandom" in (tmp_path / "run" / "report.html").read_text()
+
+
+def test_an_option_that_rocksdb_does_not_have(short_plan: Path, tmp_path: Path, invoke: Invoke) -> None:
+    ended = invoke("run", short_plan, "--out", tmp_path / "run", "--set", "engine.options.write_bufer_size=1")
+    assert ended.code == 2
+    assert "write_bufer_size" in ended.err
+    assert ended.err.count("\n") == 1
+    assert not (tmp_path / "run").exists()
+
+
+def test_ctrl_c_ends_the_real_thing_cleanly(short_plan: Path, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    command = [sys.executable, "-m", "spillway.cli", "run", str(short_plan), "--out", str(out)]
+    command += ["--set", "phases.overwrite.duration_s=600"]
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+    deadline = time.monotonic() + 120
+    while True:
+        assert time.monotonic() < deadline
+        assert process.poll() is None, process.communicate()
+        found = list(tmp_path.glob(".run.partial-*/arms/short/samples.csv"))
+        if found and found[0].read_text().count(",overwrite,") > 3:
+            break
+        time.sleep(0.05)
+    os.killpg(process.pid, signal.SIGINT)
+    text, errors = process.communicate(timeout=120)
+    assert process.returncode == 130, (text, errors)
+    run = read_run(out)
+    assert run.manifest["complete"] is False
+    assert run.arms[0].summary["throughput_ops_s"] > 0
+    assert run.arms[0].summary["standing"]["words"].startswith("INCOMPLETE")
