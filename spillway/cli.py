@@ -357,7 +357,7 @@ def _progress_bars() -> Iterator[Callable[[str, Event], None]]:
                 completed=event["done"],
                 total=event["total"],
                 amount=_amount(event["done"], event["total"], unit),
-                rate="" if not rate or unit == "seconds" else f"{_amount(rate, None, unit)}/s",
+                rate=f"{_amount(rate, None, 'operations' if unit == 'seconds' else unit)}/s" if rate else "",
             )
 
         yield watch

@@ -78,7 +78,11 @@ def execute(plan: Plan, out: Path, command: list[str], watch: Watch | None = Non
 def _write_report(rundir: Path) -> None:
     from spillway.report import write_report  # the chart library takes longer to import than a short run takes
 
-    write_report(rundir, rundir / "report.html")
+    try:
+        write_report(rundir, rundir / "report.html")
+    except SpillwayError as error:
+        rest = f"What was measured is in {rundir}; `spillway report {rundir} --out FILE` makes the report elsewhere."
+        raise SpillwayError(f"{error} {rest}") from error
 
 
 def _run_arm(

@@ -1,6 +1,6 @@
 """A stand-in for spillway-native: speaks the contract, measures nothing, answers the same each time.
 
-Run as an executable it obeys its environment: FAKE_MODE is one of ok, bad_input, fails, crashes, garbage, endless.
+Run as an executable it obeys its environment: FAKE_MODE is one of ok, bad_input, disk_full, fails, crashes, garbage, endless.
 """
 
 import json
@@ -199,6 +199,9 @@ def main() -> int:
         emit({"event": "error", "message": "presets/x.toml: geometry.chanels is not a key.", "fault": "bad_input"})
         return 2
     emit(started(command))
+    if mode == "disk_full":
+        emit({"event": "error", "message": "x.state cannot be written: no space left.", "fault": "io_error"})
+        return 1
     if mode == "garbage":
         print("this is no event", flush=True)
         return 0

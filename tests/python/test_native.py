@@ -26,6 +26,7 @@ def test_request_in_events_out(fake: Fake) -> None:
     ("mode", "kind", "says"),
     [
         ("bad_input", SpillwayError, "geometry.chanels is not a key"),
+        ("disk_full", SpillwayError, "no space left"),
         ("fails", RunFailed, "the drive is full"),
         ("crashes", RunFailed, "exit code 134 without a result: an assertion failed"),
         ("garbage", RunFailed, "line 2 that is no event"),

@@ -240,6 +240,23 @@ def test_the_disk_says_no(
     assert not (tmp_path / "new").exists()
 
 
+def test_a_report_that_cannot_be_written_loses_nothing(
+    fake: Fake, plan_file: Path, tmp_path: Path, invoke: Invoke, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rename = Path.rename
+
+    def refuse(path: Path, target: Path) -> Path:
+        if path.name == ".report.html.partial":
+            raise OSError(28, os.strerror(28))
+        return rename(path, target)
+
+    monkeypatch.setattr(Path, "rename", refuse)
+    ended = invoke("run", plan_file, "--out", tmp_path / "run")
+    assert ended.code == 2
+    assert f"spillway report {tmp_path / 'run'} --out FILE" in ended.err
+    assert read_run(tmp_path / "run").manifest["complete"]
+
+
 def test_standing_names_what_a_figure_rests_on(plan_file: Path) -> None:
     pacing = {"p50": 12.0, "p99": 300.0, "max": 1e6, "count": 5}
     plan = load_plan(plan_file, ("drive.capacity=32MiB", "drive.time_scale=4", "initial.kind=trimmed", "load.num=100"))
