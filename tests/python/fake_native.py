@@ -1,6 +1,7 @@
 """A stand-in for spillway-native: speaks the contract, measures nothing, answers the same each time.
 
-Run as an executable it obeys its environment: FAKE_MODE is one of ok, bad_input, disk_full, fails, crashes, garbage, endless.
+Run as an executable it obeys its environment: FAKE_MODE is one of ok, bad_input, disk_full, fails, crashes, garbage
+and endless.
 """
 
 import json
