@@ -90,15 +90,25 @@ void StallTimeline::seen(std::int64_t now_ns, StallState truth, const StallCause
 
 std::vector<Stall> StallTimeline::stalls(std::int64_t now_ns) const {
   std::vector<Stall> all = ended_;
-  if (state_ != StallState::normal) all.push_back({since_ns_, std::max(now_ns, since_ns_), state_, cause_});
+  if (state_ != StallState::normal) append(all, {since_ns_, std::max(now_ns, since_ns_), state_, cause_});
   return all;
 }
 
 void StallTimeline::enter(std::int64_t at_ns, StallState state, StallCause cause) {
-  if (state_ != StallState::normal && at_ns > since_ns_) ended_.push_back({since_ns_, at_ns, state_, cause_});
+  if (state_ != StallState::normal && at_ns > since_ns_) append(ended_, {since_ns_, at_ns, state_, cause_});
   state_ = state;
   cause_ = cause;
   since_ns_ = std::max(at_ns, since_ns_);
+}
+
+// Two that are told apart only by a late notification are one.
+void StallTimeline::append(std::vector<Stall>& stalls, const Stall& next) {
+  if (!stalls.empty() && stalls.back().end_ns == next.begin_ns && stalls.back().state == next.state &&
+      stalls.back().cause == next.cause) {
+    stalls.back().end_ns = next.end_ns;
+  } else {
+    stalls.push_back(next);
+  }
 }
 
 // Memtables can only become too many when one is sealed; everything else is told when it happens.

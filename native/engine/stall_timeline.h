@@ -74,6 +74,7 @@ class StallTimeline {
 
  private:
   void enter(std::int64_t at_ns, StallState state, StallCause cause);
+  static void append(std::vector<Stall>& stalls, const Stall& next);
   std::int64_t begin_of(std::int64_t now_ns, StallCause cause) const;
 
   StallState state_ = StallState::normal;

@@ -21,6 +21,7 @@ struct DirtyRange {
   std::uint64_t end = 0;
 
   bool empty() const { return begin == end; }
+  std::uint64_t bytes() const { return end - begin; }
   bool touches(std::uint64_t from, std::uint64_t to) const { return from <= end && to >= begin; }
   void join(std::uint64_t from, std::uint64_t to) {
     begin = empty() ? from : std::min(begin, from);
@@ -43,6 +44,8 @@ struct Inode {
   std::unique_ptr<device::Queue> queue;  // while writes are in flight
   std::uint64_t in_flight_bytes = 0;
   bool unflushed = false;  // the drive was given something since its last flush command
+  bool closed = false;     // by its last writer: a partial page will not grow any more
+  bool put_off = false;    // it is on the volume's list of files whose write-back lags
   Status failed;           // of a write that nobody waited for; told to the next who asks
 
   // Held for bookkeeping only.

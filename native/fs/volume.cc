@@ -3,6 +3,7 @@
 #include <array>
 #include <atomic>
 #include <cassert>
+#include <deque>
 #include <map>
 #include <unordered_map>
 #include <utility>
@@ -81,6 +82,7 @@ class Volume::Impl {
         options_(options),
         queues_(device),
         cache_(options.page_cache_bytes / kPageBytes),
+        virtual_time_(device.info().time_scale == 0),
         capacity_pages_(device.info().capacity_bytes / kPageBytes),
         free_(capacity_pages_) {
     assert(kPageBytes % device.info().lba_bytes == 0);
@@ -89,7 +91,7 @@ class Volume::Impl {
   // --- Names. The lock is held for bookkeeping only; whatever has to wait for the drive comes after it.
 
   std::shared_ptr<Inode> create(const std::string& path, Cause cause) {
-    sweep_lingering();
+    help_write_back();
     auto inode = std::make_shared<Inode>(next_id_++, cause);
     std::shared_ptr<Inode> old;
     {
@@ -248,7 +250,8 @@ class Volume::Impl {
 
   // --- Writing. REQUIRES: inode.write_mutex is held, inode.mutex is not.
 
-  Status write(Inode& inode, std::uint64_t offset, std::uint64_t length, Access access) {
+  Status write(const std::shared_ptr<Inode>& file, std::uint64_t offset, std::uint64_t length, Access access) {
+    Inode& inode = *file;
     if (!inode.failed) return std::exchange(inode.failed, Status::ok());
     const std::uint64_t end = offset + length;
     bool elsewhere = false;
@@ -261,27 +264,28 @@ class Volume::Impl {
     if (elsewhere) {
       if (Status status = push(inode, Tail::partial_page); !status) return status;
     }
+    inode.closed = false;
     if (access == Access::direct) return write_direct(inode, offset, end);
-    return write_buffered(inode, offset, end);
+    Status status = write_buffered(inode, offset, end);
+    if (lags(inode)) put_off(file);
+    return status;
   }
 
   enum class Tail { whole_pages, partial_page };
 
-  // Gives the drive what is dirty, and waits only while too much is in flight.
+  // Gives the drive all that is dirty, and waits while too much is in flight.
   Status push(Inode& inode, Tail tail) {
-    std::vector<Io> ios;
-    {
-      const std::lock_guard lock(inode.mutex);
-      DirtyRange& dirty = inode.dirty;
-      if (dirty.empty()) return Status::ok();
-      const std::uint64_t first = dirty.begin / kPageBytes;
-      const std::uint64_t last = tail == Tail::partial_page ? pages_for(dirty.end) : dirty.end / kPageBytes;
-      if (last <= first) return Status::ok();
-      ios = write_commands(inode, first, last);
-      dirty.begin = std::min(last * kPageBytes, dirty.end);
-      if (dirty.empty()) dirty = {};
+    for (const Io& io : take_dirty(inode, tail, ~std::uint64_t{0})) {
+      if (Status status = submit(inode, io, options_.outstanding_bytes); !status) return status;
     }
-    for (const Io& io : ios) {
+    return Status::ok();
+  }
+
+  // Gives the drive as much of what is dirty as may be in flight now, and waits for nothing.
+  Status push_what_fits(Inode& inode, Tail tail) {
+    if (inode.queue) take_done(inode, 0);
+    const std::uint64_t room = options_.outstanding_bytes - std::min(options_.outstanding_bytes, inode.in_flight_bytes);
+    for (const Io& io : take_dirty(inode, tail, room)) {
       if (Status status = submit(inode, io, options_.outstanding_bytes); !status) return status;
     }
     return Status::ok();
@@ -305,11 +309,34 @@ class Volume::Impl {
     return run({{.op = Opcode::flush, .cause = cause}}, "a flush");
   }
 
-  // A file that closes with writes in flight waits for nothing; they are looked after now and then.
-  void linger(const std::shared_ptr<Inode>& inode) {
-    if (!inode->queue) return;
-    const std::lock_guard lock(lingering_mutex_);
-    lingering_.push_back(inode);
+  // The last writer goes: nothing is waited for, and what is left is written back as others come by.
+  Status close(const std::shared_ptr<Inode>& inode) {
+    inode->closed = true;
+    const Status status = push_what_fits(*inode, Tail::partial_page);
+    if (lags(*inode)) put_off(inode);
+    return status;
+  }
+
+  // Whoever writes anything helps one file with its write-back, in the place of the kernel's flusher threads.
+  void help_write_back() {
+    if (backlog_files_.load(std::memory_order_relaxed) == 0) return;
+    std::shared_ptr<Inode> inode;
+    {
+      const std::unique_lock lock(backlog_mutex_, std::try_to_lock);
+      if (!lock || backlog_.empty()) return;
+      inode = std::move(backlog_.front());
+      backlog_.pop_front();
+      backlog_files_.store(backlog_.size(), std::memory_order_relaxed);
+    }
+    const std::unique_lock write_lock(inode->write_mutex, std::try_to_lock);
+    if (write_lock) {
+      inode->put_off = false;
+      // A fault is remembered with the file; whoever waits for it is told.
+      if (Status status = push_what_fits(*inode, tail_of(*inode)); !status && inode->failed) inode->failed = status;
+      if (!lags(*inode)) return;
+      inode->put_off = true;
+    }
+    enlist(inode);
   }
 
   // --- Reading.
@@ -343,16 +370,20 @@ class Volume::Impl {
   // --- The end.
 
   void detach() {
-    queues_.shut();
     std::vector<std::shared_ptr<Inode>> all;
     {
       const std::lock_guard lock(names_mutex_);
       for (const auto& [id, inode] : inodes_) all.push_back(inode);
     }
+    for (const auto& inode : all) {
+      const std::lock_guard lock(inode->write_mutex);
+      if (is_linked(*inode)) (void)push(*inode, Tail::partial_page);  // nobody is left to be told
+    }
+    queues_.shut();
     {
-      const std::lock_guard lock(lingering_mutex_);
-      all.insert(all.end(), lingering_.begin(), lingering_.end());
-      lingering_.clear();
+      const std::lock_guard lock(backlog_mutex_);
+      all.insert(all.end(), backlog_.begin(), backlog_.end());
+      backlog_.clear();
     }
     for (const auto& inode : all) {
       const std::lock_guard lock(inode->write_mutex);
@@ -515,16 +546,60 @@ class Volume::Impl {
     return wait(inode);
   }
 
+  // In virtual time threads take no time of their own, so that write-back would never catch up by itself: the writer
+  // then waits for it as soon as it lags.
   Status write_buffered(Inode& inode, std::uint64_t offset, std::uint64_t end) {
-    bool enough = false;
+    std::uint64_t dirty_bytes = 0;
     {
       const std::lock_guard lock(inode.mutex);
       inode.dirty.join(offset, end);
-      enough = inode.dirty.end - inode.dirty.begin >= options_.writeback_bytes;
+      dirty_bytes = inode.dirty.bytes();
     }
     const std::uint64_t first = offset / kPageBytes;
     cache_.insert(inode.id, first, pages_for(end) - first);
-    return enough ? push(inode, Tail::whole_pages) : Status::ok();
+    if (dirty_bytes < options_.writeback_bytes) return Status::ok();
+    if (virtual_time_ || dirty_bytes > options_.dirty_bytes) return push(inode, Tail::whole_pages);
+    return push_what_fits(inode, Tail::whole_pages);
+  }
+
+  // What is dirty, at most `most` bytes of it, as commands; it is clean from now on.
+  std::vector<Io> take_dirty(Inode& inode, Tail tail, std::uint64_t most) {
+    const std::lock_guard lock(inode.mutex);
+    DirtyRange& dirty = inode.dirty;
+    const std::uint64_t first = dirty.begin / kPageBytes;
+    std::uint64_t last = tail == Tail::partial_page ? pages_for(dirty.end) : dirty.end / kPageBytes;
+    if (dirty.empty() || last <= first) return {};
+    if (last - first > most / kPageBytes) {
+      const std::uint64_t chunks = most / options_.writeback_bytes;  // no crumbs
+      if (chunks == 0) return {};
+      last = std::min(last, first + chunks * options_.writeback_bytes / kPageBytes);
+    }
+    std::vector<Io> ios = write_commands(inode, first, last);
+    dirty.begin = std::min(last * kPageBytes, dirty.end);
+    if (dirty.empty()) dirty = {};
+    return ios;
+  }
+
+  static Tail tail_of(const Inode& inode) { return inode.closed ? Tail::partial_page : Tail::whole_pages; }
+
+  // Whether somebody is to come back to a file: it has more to write than was in flight at once, or it was closed with
+  // something in flight. REQUIRES: inode.write_mutex is held.
+  bool lags(const Inode& inode) const {
+    if (inode.closed && inode.queue) return true;
+    const std::lock_guard lock(inode.mutex);
+    return inode.dirty.bytes() >= (inode.closed ? 1 : options_.writeback_bytes);
+  }
+
+  // REQUIRES: inode->write_mutex is held.
+  void put_off(const std::shared_ptr<Inode>& inode) {
+    if (std::exchange(inode->put_off, true)) return;
+    enlist(inode);
+  }
+
+  void enlist(const std::shared_ptr<Inode>& inode) {
+    const std::lock_guard lock(backlog_mutex_);
+    backlog_.push_back(inode);
+    backlog_files_.store(backlog_.size(), std::memory_order_relaxed);
   }
 
   // One write of a file; waits while more than `outstanding` bytes would be in flight. REQUIRES: write_mutex is held.
@@ -552,16 +627,6 @@ class Volume::Impl {
 
   void give_back_idle(Inode& inode) {
     if (inode.queue->pending() == 0) queues_.give_back(std::move(inode.queue));
-  }
-
-  void sweep_lingering() {
-    const std::lock_guard lock(lingering_mutex_);
-    std::erase_if(lingering_, [this](const std::shared_ptr<Inode>& inode) {
-      const std::unique_lock write_lock(inode->write_mutex, std::try_to_lock);
-      if (!write_lock) return false;
-      if (inode->queue) take_done(*inode, 0);
-      return !inode->queue;
-    });
   }
 
   // Ios of no file in particular, in flight together and waited for.
@@ -614,6 +679,7 @@ class Volume::Impl {
   const VolumeOptions options_;
   QueuePool queues_;
   PageCache cache_;
+  const bool virtual_time_;
 
   // Names and who refers to inodes. Never held while waiting for the drive.
   mutable std::mutex names_mutex_;
@@ -627,8 +693,11 @@ class Volume::Impl {
   std::uint64_t cursor_ = 0;
   std::uint64_t adopted_pages_ = 0;
 
-  std::mutex lingering_mutex_;
-  std::vector<std::shared_ptr<Inode>> lingering_;
+  // Files whose write-back lags, the longest waiting first. Taken after a write_mutex, never while waiting for the
+  // drive.
+  std::mutex backlog_mutex_;
+  std::deque<std::shared_ptr<Inode>> backlog_;
+  std::atomic<std::size_t> backlog_files_ = 0;
 };
 
 // --- File
@@ -641,8 +710,9 @@ File::~File() { (void)close(); }
 Status File::write(std::uint64_t offset, std::uint64_t length, Access access) {
   assert(writer_ && !closed_);
   if (length == 0) return Status::ok();
+  volume_->impl_->help_write_back();
   const std::lock_guard lock(inode_->write_mutex);
-  return volume_->impl_->write(*inode_, offset, length, access);
+  return volume_->impl_->write(inode_, offset, length, access);
 }
 
 Status File::read(const std::vector<Range>& ranges, Access access, Cause cause) {
@@ -651,7 +721,7 @@ Status File::read(const std::vector<Range>& ranges, Access access, Cause cause) 
 
 Status File::push_out() {
   const std::lock_guard lock(inode_->write_mutex);
-  return volume_->impl_->push(*inode_, Volume::Impl::Tail::whole_pages);
+  return volume_->impl_->push_what_fits(*inode_, Volume::Impl::Tail::whole_pages);
 }
 
 Status File::sync() {
@@ -666,8 +736,7 @@ Status File::close() {
   Status status;
   if (writer_) {
     const std::lock_guard lock(inode_->write_mutex);
-    if (volume_->impl_->is_linked(*inode_)) status = volume_->impl_->push(*inode_, Volume::Impl::Tail::partial_page);
-    volume_->impl_->linger(inode_);
+    if (volume_->impl_->is_linked(*inode_)) status = volume_->impl_->close(inode_);
   }
   volume_->impl_->release(inode_, writer_);
   return status;

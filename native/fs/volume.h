@@ -8,10 +8,11 @@
 //   Space      Files grow in chunks that double with the file up to VolumeOptions::max_chunk_bytes and are cut to their
 //              pages when their last writer closes. Freed space is coalesced.
 //   Buffered   Written pages are dirty until `writeback_bytes` of a file have gathered; then its whole pages go to the
-//              drive, and the writer goes on unless `outstanding_bytes` of the file are in flight already. sync()
-//              pushes out and waits, then sends a flush command; close() pushes out and waits for nothing. A partial
-//              page that was pushed out and then grew is written again. Dirty pages of a deleted file never reach the
-//              drive.
+//              drive, at most `outstanding_bytes` of a file at a time. What does not fit waits in memory, and is taken
+//              up whenever anything is written through the volume, as by the kernel's flusher threads. A writer waits
+//              only beyond `dirty_bytes` of its file, or in virtual time as soon as write-back lags. sync() pushes out
+//              and waits, then sends a flush command; close() waits for nothing. A partial page that was pushed out and
+//              then grew is written again. Dirty pages of a deleted file never reach the drive.
 //   Direct     A write is a command now, and waited for.
 //   Reads      Charged in 4 KiB pages unless they are dirty, or in the modelled page cache (clock replacement); a
 //              sequential reader then reads ahead. page_cache_bytes = 0 charges every read as it comes. Direct reads
@@ -52,8 +53,11 @@ struct VolumeOptions {
   Placement placement = Placement::next_fit;
   std::uint64_t page_cache_bytes = 0;
   std::uint64_t writeback_bytes = 1 << 20;
-  // Of one file, in flight; a writer beyond it waits. Source: guess (a few commands deep, far below dirty_ratio).
+  // Of one file, in flight. Source: guess, a few commands deep, as Linux' write-back throttling (blk-wbt) keeps it.
   std::uint64_t outstanding_bytes = 8 << 20;
+  // Of one file, in memory; its writer waits beyond it. Source: guess, a WAL of RocksDB's default size; Linux'
+  // vm.dirty_ratio is 20 % of memory for all files together.
+  std::uint64_t dirty_bytes = 64 << 20;
   // One command at most. Source: Linux caps a request at max_sectors_kb, 1280 by default; a power of two near it.
   std::uint64_t max_transfer_bytes = 1 << 20;
   std::uint64_t min_chunk_bytes = 64 << 10;
@@ -91,7 +95,7 @@ class File {
   // Reads all ranges, in flight together. What lies behind the end of the file is not charged.
   Status read(const std::vector<Range>& ranges, Access access, Cause cause);
 
-  // Hands dirty whole pages to the drive; waits only for earlier ones when too many are in flight.
+  // Hands dirty whole pages to the drive, as many as may be in flight, and waits for nothing.
   Status push_out();
   // Everything written so far is on the drive, and the drive's write cache is flushed, when this returns.
   Status sync();
@@ -146,8 +150,8 @@ class Volume {
   device::Device& device();
   const VolumeOptions& options() const;
 
-  // Waits for everything in flight; from now on nothing is charged any more. For a process that exits while its
-  // database still runs.
+  // Writes out what is dirty and waits for it; from now on nothing is charged any more. For a process that exits while
+  // its database still runs.
   void detach();
 
   // The table of files and extents: written beside the target and renamed, so that it is whole or not there. load()

@@ -17,8 +17,9 @@ namespace spillway::fs {
 
 class FakeDevice final : public device::Device {
  public:
-  explicit FakeDevice(std::uint64_t capacity_bytes) {
+  explicit FakeDevice(std::uint64_t capacity_bytes, bool virtual_time = false) {
     info_.name = "fake";
+    info_.time_scale = virtual_time ? 0 : 1;
     info_.capacity_bytes = capacity_bytes;
   }
 

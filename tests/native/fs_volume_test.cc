@@ -94,13 +94,55 @@ TEST_F(VolumeTest, DirtyPagesOfADeletedFileNeverReachTheDrive) {
   EXPECT_EQ(volume().space().held_bytes, 0U);
 }
 
-TEST_F(VolumeTest, WriterWaitsWhenTooMuchIsInFlight) {
+TEST_F(VolumeTest, WriteBackLagsInMemoryUpToALimit) {
   device_.slow = true;
   options_.outstanding_bytes = 4 * kMiB;
+  options_.dirty_bytes = 16 * kMiB;
   auto file = create("/a");
-  for (std::uint64_t at = 0; at < 32 * kMiB; at += kMiB) ASSERT_TRUE(file->write(at, kMiB, Access::buffered));
-  EXPECT_EQ(device_.bytes(Opcode::write), 32 * kMiB);
+  for (std::uint64_t at = 0; at < 20 * kMiB; at += kMiB) ASSERT_TRUE(file->write(at, kMiB, Access::buffered));
+  EXPECT_EQ(device_.bytes(Opcode::write), 4 * kMiB);  // 16 MiB are in memory: the writer did not wait yet
+  ASSERT_TRUE(file->write(20 * kMiB, kMiB, Access::buffered));
+  EXPECT_EQ(device_.bytes(Opcode::write), 21 * kMiB);  // it had to
   EXPECT_EQ(device_.most_in_flight(), 4 * kMiB);
+}
+
+TEST_F(VolumeTest, InVirtualTimeTheWriterWaitsAtOnce) {
+  FakeDevice device(64 * kMiB, /*virtual_time=*/true);
+  device.slow = true;
+  options_.outstanding_bytes = 4 * kMiB;
+  Volume volume(device, options_);
+  auto file = volume.create("/a", Cause::wal);
+  for (std::uint64_t at = 0; at < 32 * kMiB; at += kMiB) ASSERT_TRUE((*file)->write(at, kMiB, Access::buffered));
+  EXPECT_EQ(device.bytes(Opcode::write), 32 * kMiB);
+  EXPECT_EQ(device.most_in_flight(), 4 * kMiB);
+}
+
+TEST_F(VolumeTest, WhoeverWritesHelpsAFileThatLags) {
+  device_.slow = true;
+  auto wal = create("/old.log", Cause::wal);
+  ASSERT_TRUE(wal->write(0, 30 * kMiB, Access::buffered));
+  EXPECT_EQ(device_.bytes(Opcode::write), 8 * kMiB);
+  device_.slow = false;
+  auto other = create("/new.log", Cause::wal);
+  for (std::uint64_t at = 0; at < 16; ++at) ASSERT_TRUE(other->write(at, 1, Access::buffered));
+  EXPECT_EQ(device_.bytes(Opcode::write), 30 * kMiB);
+}
+
+TEST_F(VolumeTest, SyncOfAFileThatLagsWritesAllOfIt) {
+  device_.slow = true;
+  auto file = create("/a");
+  ASSERT_TRUE(file->write(0, 30 * kMiB + 1, Access::buffered));
+  ASSERT_TRUE(file->sync());
+  EXPECT_EQ(device_.bytes(Opcode::write), 30 * kMiB + 4096);
+}
+
+TEST_F(VolumeTest, DetachWritesOutWhatLags) {
+  device_.slow = true;
+  auto file = create("/a");
+  ASSERT_TRUE(file->write(0, 30 * kMiB, Access::buffered));
+  ASSERT_TRUE(file->close());
+  volume().detach();
+  EXPECT_EQ(device_.bytes(Opcode::write), 30 * kMiB);
 }
 
 TEST_F(VolumeTest, DirectWritesAreWrittenAtOnce) {

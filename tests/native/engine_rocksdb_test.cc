@@ -1,0 +1,255 @@
+#include <gtest/gtest.h>
+#include <rocksdb/cache.h>
+#include <rocksdb/rate_limiter.h>
+#include <rocksdb/table.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "device/emulated.h"
+#include "engine/factory.h"
+#include "engine/rocksdb_options.h"
+#include "fs/volume.h"
+
+namespace spillway::engine {
+namespace {
+
+using Options = std::map<std::string, std::string>;
+
+// --- Options
+
+RocksdbOptions parsed(const Options& options) {
+  auto result = parse_rocksdb_options(options);
+  EXPECT_TRUE(result.is_ok()) << result.status().message();
+  return result.is_ok() ? *result : RocksdbOptions();
+}
+
+std::string refusal(const Options& options) {
+  auto result = parse_rocksdb_options(options);
+  EXPECT_FALSE(result.is_ok());
+  if (result.is_ok()) return "";
+  EXPECT_EQ(result.status().fault(), Fault::bad_input);
+  return result.status().message();
+}
+
+TEST(RocksdbOptions, FindTheirPlace) {
+  const RocksdbOptions options = parsed({{"max_background_jobs", "6"},
+                                         {"write_buffer_size", "1048576"},
+                                         {"compression", "kNoCompression"},
+                                         {"block_size", "16384"},
+                                         {"block_based_table_factory.cache_index_and_filter_blocks", "true"},
+                                         {"sync", "true"},
+                                         {"disableWAL", "false"},
+                                         {"fill_cache", "false"},
+                                         {"readahead_size", "2MiB"}});
+  EXPECT_EQ(options.db.max_background_jobs, 6);
+  EXPECT_EQ(options.column_family.write_buffer_size, 1048576U);
+  EXPECT_EQ(options.column_family.compression, rocksdb::kNoCompression);
+  const auto* table = options.column_family.table_factory->GetOptions<rocksdb::BlockBasedTableOptions>();
+  ASSERT_NE(table, nullptr);
+  EXPECT_EQ(table->block_size, 16384U);
+  EXPECT_TRUE(table->cache_index_and_filter_blocks);
+  EXPECT_TRUE(options.write.sync);
+  EXPECT_FALSE(options.read.fill_cache);
+  EXPECT_EQ(options.read.readahead_size, 2U << 20);
+  EXPECT_TRUE(options.db.create_if_missing);
+}
+
+TEST(RocksdbOptions, TheRestKeepsRocksdbsDefaults) {
+  const RocksdbOptions options = parsed({});
+  const rocksdb::Options defaults;
+  EXPECT_EQ(options.column_family.write_buffer_size, defaults.write_buffer_size);
+  EXPECT_EQ(options.column_family.level0_stop_writes_trigger, defaults.level0_stop_writes_trigger);
+  EXPECT_EQ(options.db.max_background_jobs, defaults.max_background_jobs);
+}
+
+TEST(RocksdbOptions, TakeCachesFiltersAndLimitersByText) {
+  const RocksdbOptions options = parsed(
+      {{"block_cache", "64M"}, {"filter_policy", "bloomfilter:10:false"}, {"rate_limiter_bytes_per_sec", "1000000"}});
+  const auto* table = options.column_family.table_factory->GetOptions<rocksdb::BlockBasedTableOptions>();
+  ASSERT_NE(table, nullptr);
+  EXPECT_EQ(table->block_cache->GetCapacity(), 64U << 20);
+  EXPECT_NE(table->filter_policy, nullptr);
+  EXPECT_EQ(options.db.rate_limiter->GetBytesPerSecond(), 1000000);
+}
+
+TEST(RocksdbOptions, AnUnknownNameIsRefusedWithTheNearest) {
+  EXPECT_EQ(refusal({{"writ_buffer_size", "1"}}),
+            "engine.options.writ_buffer_size: RocksDB has no option of this name, the nearest is 'write_buffer_size'");
+  EXPECT_NE(refusal({{"max_backgroun_jobs", "1"}}).find("'max_background_jobs'"), std::string::npos);
+  EXPECT_NE(refusal({{"block_siz", "1"}}).find("'block_size'"), std::string::npos);
+  EXPECT_NE(refusal({{"disableWal", "true"}}).find("'disableWAL'"), std::string::npos);
+}
+
+TEST(RocksdbOptions, AValueThatRocksdbDoesNotTakeIsRefused) {
+  for (const auto& [name, value] : Options{{"write_buffer_size", "lots"},
+                                           {"use_direct_reads", "maybe"},
+                                           {"compression", "snapy"},
+                                           {"block_size", "x"},
+                                           {"filter_policy", "blom"},
+                                           {"sync", "perhaps"},
+                                           {"readahead_size", "far"}}) {
+    const std::string message = refusal({{name, value}});
+    EXPECT_TRUE(message.starts_with("engine.options." + name + ": RocksDB does not take '" + value + "'")) << message;
+  }
+}
+
+TEST(RocksdbOptions, EveryNameItKnowsOfIsTaken) {
+  for (const std::string& name : rocksdb_option_names()) {
+    const auto result = parse_rocksdb_options({{name, "no such value"}});
+    const bool unknown =
+        !result.is_ok() && result.status().message().find("no option of this name") != std::string::npos;
+    EXPECT_FALSE(unknown) << name;
+  }
+}
+
+// --- The factory
+
+TEST(Factory, AnUnknownEngineIsRefusedWithTheNearest) {
+  const Status status = check_engine({.name = "rocksd", .directory = {}, .options = {}});
+  EXPECT_EQ(status.fault(), Fault::bad_input);
+  EXPECT_EQ(status.message(), "engine.name: there is no engine 'rocksd', the nearest is 'rocksdb'");
+}
+
+TEST(Factory, NothingIsMadeForABadOption) {
+  const auto directory = std::filesystem::path(::testing::TempDir()) / "spillway_engine_none";
+  EXPECT_FALSE(open_engine({.directory = directory, .options = {{"nonsense_option", "1"}}}).is_ok());
+  EXPECT_FALSE(std::filesystem::exists(directory));
+}
+
+TEST(Factory, ADirectoryThatCannotBeMadeIsABadInput) {
+  const auto engine = open_engine({.directory = "/proc/spillway/db", .options = {}});
+  ASSERT_FALSE(engine.is_ok());
+  EXPECT_EQ(engine.status().fault(), Fault::bad_input);
+}
+
+TEST(Factory, VersionsNameTheLibrary) { EXPECT_TRUE(engine_versions().contains("rocksdb")); }
+
+// --- The engine
+
+class EngineTest : public ::testing::TestWithParam<bool> {
+ protected:
+  EngineTest() {
+    std::filesystem::remove_all(directory_);
+    if (!GetParam()) return;
+    ssd::SsdConfig config;
+    config.capacity.capacity_bytes = 256 << 20;
+    config.capacity.spare_factor = 0.2;
+    device_ = device::make_simulated(ssd::Ssd(config, 1));
+    volume_ = std::make_unique<fs::Volume>(*device_, fs::VolumeOptions());
+  }
+  ~EngineTest() override {
+    engine_.reset();
+    std::filesystem::remove_all(directory_);
+  }
+
+  Engine& open(Options options = {}) {
+    options.emplace("write_buffer_size", "1048576");
+    options.emplace("compression", "kNoCompression");
+    engine_.reset();
+    auto engine = open_engine({.directory = directory_, .options = options, .volume = volume_.get()});
+    EXPECT_TRUE(engine.is_ok()) << engine.status().message();
+    engine_ = std::move(*engine);
+    return *engine_;
+  }
+
+  static std::string key_of(int number) { return "key" + std::to_string(1000000 + number); }
+
+  const std::string directory_ = std::filesystem::path(::testing::TempDir()) / "spillway_engine";
+  std::unique_ptr<device::EmulatedDevice> device_;
+  std::unique_ptr<fs::Volume> volume_;
+  std::unique_ptr<Engine> engine_;
+};
+
+TEST_P(EngineTest, PutsGetsRemovesAndScans) {
+  Engine& engine = open();
+  std::string value;
+  for (int i = 0; i < 100; ++i) ASSERT_TRUE(engine.put(key_of(i), "value" + std::to_string(i)));
+  ASSERT_TRUE(engine.remove(key_of(7)));
+  EXPECT_TRUE(*engine.get(key_of(8), &value));
+  EXPECT_EQ(value, "value8");
+  EXPECT_FALSE(*engine.get(key_of(7), &value));
+  EXPECT_EQ(*engine.scan(key_of(5), 3), 4U);     // the pair found and three steps: 5, 6, 8, 9
+  EXPECT_EQ(*engine.scan(key_of(98), 10), 2U);   // the end
+  EXPECT_EQ(*engine.scan(key_of(100), 10), 0U);  // behind it
+}
+
+TEST_P(EngineTest, WhatWasPutIsThereAfterReopening) {
+  Engine& first = open();
+  for (int i = 0; i < 5000; ++i) ASSERT_TRUE(first.put(key_of(i), std::string(500, 'x')));
+  ASSERT_TRUE(first.close());
+  Engine& second = open();
+  std::string value;
+  for (int i = 0; i < 5000; i += 100) EXPECT_TRUE(*second.get(key_of(i), &value)) << i;
+}
+
+TEST_P(EngineTest, ObservesWhatRocksdbIsGoingThrough) {
+  Engine& engine = open({{"disable_auto_compactions", "true"}});
+  for (int round = 0; round < 3; ++round) {
+    for (int i = 0; i < 200; ++i) ASSERT_TRUE(engine.put(key_of(i), std::string(1000, 'x')));
+    ASSERT_TRUE(engine.flush());
+  }
+  Observation seen = engine.observe();
+  EXPECT_EQ(seen.l0_files, 3U);
+  EXPECT_GT(seen.live_bytes, 3 * 200 * 1000U);
+  EXPECT_EQ(seen.immutable_memtables, 0U);
+  EXPECT_EQ(seen.stall_state, StallState::normal);
+  ASSERT_TRUE(engine.put("a", std::string(100000, 'x')));
+  EXPECT_GT(engine.observe().memtable_bytes, 100000U);
+  EXPECT_GT(engine.statistics().at("rocksdb.bytes.written"), 600000U);
+  EXPECT_TRUE(engine.wait_for_compaction());  // also where nothing compacts
+}
+
+TEST_P(EngineTest, WaitsUntilCompactionIsAtRest) {
+  Engine& engine = open({{"max_bytes_for_level_base", "4194304"}, {"target_file_size_base", "1048576"}});
+  for (int i = 0; i < 20000; ++i) ASSERT_TRUE(engine.put(key_of(i * 7919 % 20000), std::string(1000, 'x')));
+  ASSERT_TRUE(engine.flush());
+  ASSERT_TRUE(engine.wait_for_compaction());
+  const Observation seen = engine.observe();
+  EXPECT_EQ(seen.running_compactions, 0U);
+  EXPECT_LT(seen.l0_files, 4U);
+}
+
+// Files are made one by one, without compaction: writers are first delayed, then stopped, for the number of files.
+TEST_P(EngineTest, TellsOfStallsAndTheirCause) {
+  Engine& engine = open({{"level0_file_num_compaction_trigger", "2"},
+                         {"level0_slowdown_writes_trigger", "3"},
+                         {"level0_stop_writes_trigger", "100"},
+                         {"max_background_jobs", "1"},
+                         {"delayed_write_rate", "4194304"},
+                         {"max_bytes_for_level_base", "1048576"}});
+  for (int i = 0; i < 12000; ++i) ASSERT_TRUE(engine.put(key_of(i * 7919 % 12000), std::string(1000, 'x')));
+  ASSERT_TRUE(engine.flush());
+  ASSERT_TRUE(engine.wait_for_compaction());
+  (void)engine.observe();
+  const auto stalls = engine.stalls();
+  bool l0 = false;
+  std::int64_t end = 0;
+  for (const Stall& stall : stalls) {
+    EXPECT_GE(stall.begin_ns, end);  // one after the other
+    EXPECT_GE(stall.end_ns, stall.begin_ns);
+    EXPECT_NE(stall.state, StallState::normal);
+    EXPECT_NE(stall.cause, StallCause::none);
+    EXPECT_NE(stall.cause, StallCause::pending_compaction_bytes);  // far below its limits
+    end = stall.end_ns;
+    l0 = l0 || stall.cause == StallCause::l0;
+  }
+  EXPECT_TRUE(l0);
+  EXPECT_EQ(engine.observe().stall_state, StallState::normal);
+}
+
+TEST_P(EngineTest, WritesThatMustNotWaitAreToldApart) {
+  Engine& engine = open({{"no_slowdown", "true"},
+                         {"level0_file_num_compaction_trigger", "1"},
+                         {"level0_slowdown_writes_trigger", "1"},
+                         {"level0_stop_writes_trigger", "1"}});
+  Status status;
+  for (int i = 0; i < 200000 && status; ++i) status = engine.put(key_of(i), std::string(1000, 'x'));
+  EXPECT_EQ(status.fault(), Fault::stopped) << status.message();
+}
+
+INSTANTIATE_TEST_SUITE_P(Targets, EngineTest, ::testing::Bool(),
+                         [](const auto& test) { return test.param ? "emulated" : "directory"; });
+
+}  // namespace
+}  // namespace spillway::engine

@@ -1,0 +1,153 @@
+#include <gtest/gtest.h>
+
+#include "engine/stall_timeline.h"
+
+namespace spillway::engine {
+
+// For gtest's messages and EXPECT_EQ on lists.
+bool operator==(const Stall& a, const Stall& b) {
+  return a.begin_ns == b.begin_ns && a.end_ns == b.end_ns && a.state == b.state && a.cause == b.cause;
+}
+void PrintTo(const Stall& stall, std::ostream* out) {
+  *out << stall.begin_ns << ".." << stall.end_ns << " " << name_of(stall.state) << " " << name_of(stall.cause);
+}
+
+namespace {
+
+using enum StallState;
+using Stalls = std::vector<Stall>;
+
+constexpr StallLimits kDefaults = {.soft_pending_bytes = 64ULL << 30, .hard_pending_bytes = 256ULL << 30};
+
+// --- RocksDB's order of tests, stop before delay (K1)
+
+TEST(CauseByLimits, StopsInRocksdbsOrder) {
+  EXPECT_EQ(cause_by_limits(stopped, {.immutable_memtables = 2, .l0_files = 36}, kDefaults), StallCause::memtable);
+  EXPECT_EQ(cause_by_limits(stopped, {.immutable_memtables = 1, .l0_files = 36}, kDefaults), StallCause::l0);
+  EXPECT_EQ(cause_by_limits(stopped, {.l0_files = 35, .pending_compaction_bytes = 256ULL << 30}, kDefaults),
+            StallCause::pending_compaction_bytes);
+  EXPECT_EQ(cause_by_limits(stopped, {.l0_files = 35}, kDefaults), StallCause::none);
+}
+
+TEST(CauseByLimits, DelaysForMemtablesOnlyWhenThereAreMoreThanThree) {
+  StallLimits limits = kDefaults;
+  limits.max_write_buffer_number = 3;
+  EXPECT_EQ(cause_by_limits(delayed, {.immutable_memtables = 2}, limits), StallCause::none);
+  limits.max_write_buffer_number = 4;
+  EXPECT_EQ(cause_by_limits(delayed, {.immutable_memtables = 3}, limits), StallCause::memtable);
+  EXPECT_EQ(cause_by_limits(delayed, {.immutable_memtables = 2}, limits), StallCause::none);
+}
+
+TEST(CauseByLimits, DelaysForFilesAndBytes) {
+  EXPECT_EQ(cause_by_limits(delayed, {.l0_files = 20}, kDefaults), StallCause::l0);
+  EXPECT_EQ(cause_by_limits(delayed, {.l0_files = 19, .pending_compaction_bytes = 64ULL << 30}, kDefaults),
+            StallCause::pending_compaction_bytes);
+}
+
+TEST(CauseByLimits, WithoutCompactionOnlyMemtablesHoldBack) {
+  StallLimits limits = kDefaults;
+  limits.compacts = false;
+  EXPECT_EQ(cause_by_limits(stopped, {.l0_files = 100}, limits), StallCause::none);
+  EXPECT_EQ(cause_by_limits(stopped, {.immutable_memtables = 2, .l0_files = 100}, limits), StallCause::memtable);
+}
+
+TEST(CauseByLimits, ALimitOfZeroIsNone) {
+  StallLimits limits = kDefaults;
+  limits.soft_pending_bytes = 0;
+  EXPECT_EQ(cause_by_limits(delayed, {.pending_compaction_bytes = 1ULL << 50}, limits), StallCause::none);
+}
+
+TEST(Explain, RocksdbsOwnCountsWinOverSignalsThatMovedOn) {
+  StallCounts before;
+  StallCounts now;
+  now.stopped[static_cast<std::size_t>(StallCause::memtable)] = 1;
+  // The flush is over: no memtable is waiting any more, and there are many files.
+  const StallCauses causes = explain({.l0_files = 40}, kDefaults, before, now);
+  EXPECT_EQ(causes.stopped, StallCause::memtable);
+  EXPECT_EQ(causes.delayed, StallCause::l0);  // not counted: what the limits say
+}
+
+TEST(Explain, SignalsChooseAmongSeveralThatCounted) {
+  StallCounts now;
+  now.stopped[static_cast<std::size_t>(StallCause::memtable)] = 1;
+  now.stopped[static_cast<std::size_t>(StallCause::l0)] = 1;
+  EXPECT_EQ(explain({.l0_files = 40}, kDefaults, {}, now).stopped, StallCause::l0);
+}
+
+// --- The timeline
+
+constexpr StallCauses kMemtable = {.delayed = StallCause::memtable, .stopped = StallCause::memtable};
+constexpr StallCauses kL0 = {.delayed = StallCause::l0, .stopped = StallCause::l0};
+
+TEST(StallTimeline, InOrder) {
+  StallTimeline timeline;
+  timeline.seen(100, delayed, kL0, normal);
+  timeline.seen(200, stopped, kL0, delayed);
+  timeline.seen(300, normal, {}, stopped);
+  EXPECT_EQ(timeline.stalls(400), (Stalls{{100, 200, delayed, StallCause::l0}, {200, 300, stopped, StallCause::l0}}));
+}
+
+TEST(StallTimeline, OneThatGoesOnEndsNow) {
+  StallTimeline timeline;
+  timeline.seen(100, stopped, kL0);
+  EXPECT_EQ(timeline.stalls(170), (Stalls{{100, 170, stopped, StallCause::l0}}));
+  EXPECT_EQ(timeline.stalls(180), (Stalls{{100, 180, stopped, StallCause::l0}}));
+}
+
+// The order seen on 7.8.3: the writer stops itself when it seals a memtable, the flush thread tells of the end, and
+// only then the writer, which goes on again, tells of the beginning.
+TEST(StallTimeline, AStopThatIsToldAfterItsEndBeganWhenTheMemtableWasSealed) {
+  StallTimeline timeline;
+  timeline.sealed(100);
+  timeline.seen(300, normal, kMemtable, stopped);
+  timeline.seen(310, normal, kMemtable, normal);  // the late "normal → stopped": what is left is normal
+  EXPECT_EQ(timeline.state(), normal);
+  EXPECT_EQ(timeline.stalls(400), (Stalls{{100, 300, stopped, StallCause::memtable}}));
+}
+
+TEST(StallTimeline, ALookDuringSuchAStopSeesIt) {
+  StallTimeline timeline;
+  timeline.sealed(100);
+  timeline.seen(150, stopped, kMemtable);
+  EXPECT_EQ(timeline.state(), stopped);
+  EXPECT_EQ(timeline.cause(), StallCause::memtable);
+  timeline.seen(300, normal, {}, stopped);
+  timeline.seen(310, normal, {}, normal);
+  EXPECT_EQ(timeline.stalls(400), (Stalls{{100, 300, stopped, StallCause::memtable}}));
+}
+
+TEST(StallTimeline, StallsForFilesDoNotReachBackToTheLastSeal) {
+  StallTimeline timeline;
+  timeline.sealed(100);
+  timeline.seen(900, delayed, kL0, normal);
+  EXPECT_EQ(timeline.stalls(1000), (Stalls{{900, 1000, delayed, StallCause::l0}}));
+}
+
+TEST(StallTimeline, ALateNotificationDoesNotCountAStallTwice) {
+  StallTimeline timeline;
+  timeline.sealed(100);
+  timeline.seen(300, normal, kMemtable, stopped);
+  timeline.seen(320, normal, kMemtable, stopped);
+  EXPECT_EQ(timeline.stalls(400), (Stalls{{100, 300, stopped, StallCause::memtable}}));
+}
+
+TEST(StallTimeline, ACauseThatChangesDuringAStallSplitsIt) {
+  StallTimeline timeline;
+  timeline.seen(100, delayed, kL0);
+  timeline.seen(200, delayed, {.delayed = StallCause::pending_compaction_bytes, .stopped = StallCause::none});
+  timeline.seen(250, delayed, {});  // no explanation is no change
+  timeline.seen(300, normal, {});
+  EXPECT_EQ(timeline.stalls(400),
+            (Stalls{{100, 200, delayed, StallCause::l0}, {200, 300, delayed, StallCause::pending_compaction_bytes}}));
+}
+
+TEST(StallTimeline, ALateNotificationDoesNotCutAStallInTwo) {
+  StallTimeline timeline;
+  timeline.seen(100, delayed, kL0);
+  timeline.seen(200, delayed, kL0, stopped);
+  timeline.seen(300, normal, {}, delayed);
+  EXPECT_EQ(timeline.stalls(400), (Stalls{{100, 300, delayed, StallCause::l0}}));
+}
+
+}  // namespace
+}  // namespace spillway::engine
