@@ -11,9 +11,7 @@
 
 #include "device/preset.h"
 #include "tool/commands.h"
-#if __has_include("tool/run_command.h")
 #include "tool/run_command.h"
-#endif
 
 namespace {
 
@@ -35,9 +33,7 @@ struct Entry {
 };
 
 constexpr auto kCommands = std::to_array<Entry>({
-#if __has_include("tool/run_command.h")
   {"run", spillway::tool::run_command},
-#endif
       {"ssd-simulate", spillway::tool::ssd_simulate}, {"ssd-precondition", spillway::tool::ssd_precondition},
       {"ssd-show", spillway::tool::ssd_show},
 });
