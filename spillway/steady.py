@@ -89,10 +89,8 @@ def judge(rounds: Sequence[Round], host_capacities: float | None) -> Verdict:
         return Verdict(False, None, f"too short: {len(rounds)} rounds, where the test needs {2 * SNIA_ROUNDS}")
     series = _series(rounds)
     if "wa_device" not in series and (host_capacities is None or host_capacities < FALLBACK_CAPACITIES):
-        written = "an unknown number of" if host_capacities is None else f"{host_capacities:.1f}"
-        return Verdict(
-            False, None, f"without drive counters it takes 3 capacities of host writes, and there were {written}"
-        )
+        written = "their number is not known" if host_capacities is None else f"there were {host_capacities:.1f}"
+        return Verdict(False, None, f"without drive counters it takes 3 capacities of host writes, and {written}")
     spread, excursion = snia_window(series["throughput"])
     if spread > SNIA_RANGE:
         return Verdict(

@@ -43,7 +43,7 @@ def summarise(
         "steady": verdict.steady,
         "pacing_error_us": {"p50": pacing["p50"], "p99": pacing["p99"]} if pacing else None,
         "cpu_seconds": figures.get("cpu_seconds"),
-        "standing": standing(arm, verdict, pacing, complete, failure),
+        "standing": standing(arm, verdict, pacing, complete, failure, _unmapped_reads(figures)),
         "seed": seed,
         "duration_s": duration,
         "operations": figures.get("operations"),
@@ -85,7 +85,13 @@ def _verdict(arm: Arm, rows: Sequence[Row], host_bytes: float | None) -> Verdict
     return judge(rounds_of(spans), ratio(host_bytes, arm.capacity_bytes()))
 
 
-def standing(arm: Arm, verdict: Verdict, pacing: Document | None, complete: bool, failure: str) -> Document:
+def _unmapped_reads(figures: Document) -> int:
+    return int((figures.get("counters") or {}).get("unmapped_reads") or 0)
+
+
+def standing(
+    arm: Arm, verdict: Verdict, pacing: Document | None, complete: bool, failure: str, unmapped_reads: int = 0
+) -> Document:
     """What a figure of this arm rests on; ``words`` says it in one sentence."""
     emulated = arm.settings["drive.kind"] == "emulated"
     capacity, full = arm.capacity_bytes(), arm.preset_capacity_bytes()
@@ -104,6 +110,7 @@ def standing(arm: Arm, verdict: Verdict, pacing: Document | None, complete: bool
         "time_scale": arm.settings["drive.time_scale"] if paced else None,
         "pacing": arm.settings["drive.pacing"] if emulated else None,
         "pacing_error_us": {"p50": pacing["p50"], "p99": pacing["p99"]} if pacing and paced else None,
+        "unmapped_reads": unmapped_reads,
         "steady": verdict.steady,
         "steady_since_s": verdict.since_s,
         "steady_reason": verdict.reason,
@@ -126,6 +133,8 @@ def _words(facts: Document) -> str:
     if facts["pacing_error_us"]:
         error = facts["pacing_error_us"]
         parts.append(f"pacing error {_micros(error['p50'])} median, {_micros(error['p99'])} p99")
+    if facts["unmapped_reads"]:
+        parts.append(f"{facts['unmapped_reads']:,} reads of what was never written, served without flash")
     parts.append(("steady: " if facts["steady"] else "not steady: ") + facts["steady_reason"])
     if facts["failure"]:
         parts.insert(0, f"FAILED ({facts['failure'].rstrip('.')})")

@@ -6,7 +6,7 @@ from typing import Any
 
 from spillway.report import charts, series, style
 from spillway.report.charts import Clock, Figure, Line
-from spillway.report.words import idle_drive, number, short_standing, stall_seconds_by_cause
+from spillway.report.words import idle_drive, micros, number, short_standing, stall_seconds_by_cause
 from spillway.rundir import ArmRecord
 from spillway.samples import HOST_CAUSES, NAND_CAUSES, Row, measured
 
@@ -107,7 +107,7 @@ def _latencies(arm: ArmRecord, clock: Clock, spans: Sequence[series.Stall]) -> l
         entries = [Line(f"{kind}_latency_{name}_us", label, colour, 1.2) for name, label, colour in reversed(drawn)]
         charts.lines(plot, columns, entries, "0,0.0", "µs")
         latency = arm.result.get(f"{kind}_latency_us") or arm.summary["latency_us"]
-        overall = f"Over the measured phases: median {number(latency.get('p50'))}, p99 {number(latency.get('p99'))} µs."
+        overall = f"Over the measured phases: median {micros(latency.get('p50'))}, p99 {micros(latency.get('p99'))}."
         caption = f"Latency of {kind}s in each sample, in microseconds on a logarithmic scale. {overall}"
         legend = [Mark(label, colour) for _, label, colour in drawn]
         panels.append(Panel(f"{kind}-latency", f"{kind.capitalize()} latency", caption, plot, legend))

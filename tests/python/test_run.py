@@ -266,6 +266,8 @@ def test_standing_names_what_a_figure_rests_on(plan_file: Path) -> None:
         "Emulated drive “tiny”, 32.0 MiB, scaled down from the preset, trimmed at the start; time dilated 4×; "
         "pacing error 12 µs median, 300 µs p99; steady: nothing moved."
     )
+    facts = standing(plan.arms[0], Verdict(True, 6.0, "x"), pacing, True, "", 1200)
+    assert "1,200 reads of what was never written" in facts["words"]
     virtual = load_plan(plan_file, ("drive.pacing=off",)).arms[0]
     facts = standing(virtual, Verdict(False, None, "too short"), pacing, True, "")
     assert facts["pacing_error_us"] is None
