@@ -34,7 +34,7 @@ struct Inode {
 
   const std::uint64_t id;
 
-  // Guarded by Volume::Impl::names_mutex_.
+  // Guarded by the name table's lock.
   unsigned links = 0;
   unsigned handles = 0;
   unsigned writers = 0;

@@ -5,10 +5,11 @@
 #include <cassert>
 #include <deque>
 #include <map>
-#include <unordered_map>
 #include <utility>
 
+#include "fs/drive_space.h"
 #include "fs/inode.h"
+#include "fs/name_table.h"
 #include "fs/page_cache.h"
 #include "fs/queue_pool.h"
 #include "fs/volume_table.h"
@@ -82,133 +83,63 @@ class Volume::Impl {
         options_(options),
         queues_(device),
         cache_(options.page_cache_bytes / kPageBytes),
-        virtual_time_(device.info().time_scale == 0),
-        capacity_pages_(device.info().capacity_bytes / kPageBytes),
-        free_(capacity_pages_) {
+        space_(device.info().capacity_bytes / kPageBytes, options),
+        virtual_time_(device.info().time_scale == 0) {
     assert(kPageBytes % device.info().lba_bytes == 0);
   }
 
-  // --- Names. The lock is held for bookkeeping only; whatever has to wait for the drive comes after it.
+  // --- Names. The table's lock is not held while anything waits for the drive.
 
   std::shared_ptr<Inode> create(const std::string& path, Cause cause) {
     help_write_back();
-    auto inode = std::make_shared<Inode>(next_id_++, cause);
-    std::shared_ptr<Inode> old;
-    {
-      const std::lock_guard lock(names_mutex_);
-      old = unlink_locked(path);
-      link_locked(path, inode);
-      inode->handles = inode->writers = 1;
-    }
+    const auto [inode, old] = names_.create(path, cause);
     if (old) destroy(*old);
     return inode;
   }
 
   Result<std::shared_ptr<Inode>> open(const std::string& path, std::uint64_t size_bytes, Cause cause, bool writer) {
     if (Status status = adopt(path, size_bytes, cause); !status) return status;
-    const std::lock_guard lock(names_mutex_);
-    const auto found = names_.find(path);
-    if (found == names_.end()) return Status::io_error(path + " was removed while it was opened");
-    ++found->second->handles;
-    if (writer) ++found->second->writers;
-    return found->second;
+    auto inode = names_.acquire(path, writer);
+    if (!inode) return Status::io_error(path + " was removed while it was opened");
+    return inode;
   }
 
   Status adopt(const std::string& path, std::uint64_t size_bytes, Cause cause) {
-    std::shared_ptr<Inode> inode;
-    {
-      const std::lock_guard lock(names_mutex_);
-      if (const auto found = names_.find(path); found != names_.end()) {
-        if (found->second->writers > 0) return Status::ok();
-        inode = found->second;
-      } else {
-        inode = std::make_shared<Inode>(next_id_++, cause);
-        inode->adopted = true;
-        link_locked(path, inode);
-      }
-    }
+    const auto inode = names_.find_or_adopt(path, cause);
+    if (names_.has_writer(*inode)) return Status::ok();
     // The directory is right about sizes: a table may be older than it when a process was killed.
     const std::lock_guard lock(inode->mutex);
-    if (Status status = grow(*inode, pages_for(size_bytes), /*exactly=*/true); !status) return status;
+    if (Status status = grow(*inode, pages_for(size_bytes), Ask::exactly); !status) return status;
     inode->size = size_bytes;
     return Status::ok();
   }
 
   void remove(const std::string& path) {
-    std::shared_ptr<Inode> gone;
-    {
-      const std::lock_guard lock(names_mutex_);
-      gone = unlink_locked(path);
-    }
-    if (gone) destroy(*gone);
+    if (const auto gone = names_.remove(path)) destroy(*gone);
   }
 
   void rename(const std::string& from, const std::string& to) {
-    if (from == to) return;
-    std::shared_ptr<Inode> replaced;
-    {
-      const std::lock_guard lock(names_mutex_);
-      replaced = unlink_locked(to);
-      move_names_locked(from, to);
-    }
-    if (replaced) destroy(*replaced);
+    if (const auto replaced = names_.rename(from, to)) destroy(*replaced);
   }
 
-  void link(const std::string& from, const std::string& to) {
-    const std::lock_guard lock(names_mutex_);
-    const auto found = names_.find(from);
-    if (found != names_.end() && !names_.contains(to)) link_locked(to, found->second);
-  }
+  NameTable& names() { return names_; }
 
-  std::shared_ptr<Inode> find(const std::string& path) const {
-    const std::lock_guard lock(names_mutex_);
-    const auto found = names_.find(path);
-    return found == names_.end() ? nullptr : found->second;
-  }
-
-  bool is_linked(const Inode& inode) const {
-    const std::lock_guard lock(names_mutex_);
-    return inode.links > 0;
-  }
-
-  void release(const std::shared_ptr<Inode>& inode, bool writer) {
-    bool last_writer = false;
-    bool last = false;
-    {
-      const std::lock_guard lock(names_mutex_);
-      if (writer) last_writer = --inode->writers == 0;
-      last = --inode->handles == 0 && inode->links == 0;
-      if (last) inodes_.erase(inode->id);
-    }
-    if (last) {
-      destroy(*inode);
-    } else if (last_writer) {
-      const std::lock_guard lock(inode->mutex);
-      cut(*inode, pages_for(inode->size));
+  void release(Inode& inode, bool writer) {
+    const NameTable::Released released = names_.release(inode, writer);
+    if (released.freed) {
+      destroy(inode);
+    } else if (released.last_writer) {
+      const std::lock_guard lock(inode.mutex);
+      cut(inode, pages_for(inode.size));
     }
   }
 
   // --- Space. REQUIRES: inode.mutex is held.
 
-  Status grow(Inode& inode, std::uint64_t pages, bool exactly) {
-    std::uint64_t held = inode.extents.pages();
-    if (held >= pages) return Status::ok();
-    const std::lock_guard lock(space_mutex_);
-    const std::uint64_t needed = pages - held;
-    if (needed > free_.free_pages()) return no_space(needed);
-    std::uint64_t wanted = needed;
-    if (!exactly) {
-      const std::uint64_t chunk =
-          std::clamp(held, options_.min_chunk_bytes / kPageBytes, options_.max_chunk_bytes / kPageBytes);
-      if (std::max(needed, chunk) <= free_.free_pages()) wanted = std::max(needed, chunk);
-    }
-    while (wanted > 0) {
-      const Extent extent = take(inode.extents, wanted);
-      inode.extents.append(extent);
-      wanted -= extent.pages;
-      if (inode.adopted) adopted_pages_ += extent.pages;
-    }
-    return Status::ok();
+  using Ask = DriveSpace::Ask;
+
+  Status grow(Inode& inode, std::uint64_t pages, Ask ask) {
+    return space_.grow(inode.extents, pages, ask, inode.adopted);
   }
 
   // Pages behind `pages` are freed, and deallocated where they may hold data.
@@ -224,8 +155,8 @@ class Volume::Impl {
       // Advice only: the next write tells what a drive that failed here has to say.
       (void)run(commands(behind, Opcode::deallocate, inode.cause, kMaxDeallocateBytes), "a deallocation");
     }
-    give_back(behind, inode.adopted);
-    give_back(unwritten, inode.adopted);
+    space_.give_back(behind, inode.adopted);
+    space_.give_back(unwritten, inode.adopted);
   }
 
   Status truncate(Inode& inode, std::uint64_t size) {
@@ -237,16 +168,10 @@ class Volume::Impl {
     if (dirty.begin >= dirty.end) dirty = {};
     if (size < inode.size) cut(inode, pages_for(size));
     inode.size = size;
-    return grow(inode, pages_for(size), /*exactly=*/true);
+    return grow(inode, pages_for(size), Ask::exactly);
   }
 
-  Space space() const {
-    const std::lock_guard lock(space_mutex_);
-    return {.capacity_bytes = capacity_pages_ * kPageBytes,
-            .held_bytes = (capacity_pages_ - free_.free_pages()) * kPageBytes,
-            .free_bytes = free_.free_pages() * kPageBytes,
-            .adopted_bytes = adopted_pages_ * kPageBytes};
-  }
+  Space space() const { return space_.space(); }
 
   // --- Writing. REQUIRES: inode.write_mutex is held, inode.mutex is not.
 
@@ -257,7 +182,7 @@ class Volume::Impl {
     bool elsewhere = false;
     {
       const std::lock_guard lock(inode.mutex);
-      if (Status status = grow(inode, pages_for(end), /*exactly=*/false); !status) return status;
+      if (Status status = grow(inode, pages_for(end), Ask::in_chunks); !status) return status;
       inode.size = std::max(inode.size, end);
       elsewhere = !inode.dirty.empty() && (access == Access::direct || !inode.dirty.touches(offset, end));
     }
@@ -370,14 +295,10 @@ class Volume::Impl {
   // --- The end.
 
   void detach() {
-    std::vector<std::shared_ptr<Inode>> all;
-    {
-      const std::lock_guard lock(names_mutex_);
-      for (const auto& [id, inode] : inodes_) all.push_back(inode);
-    }
+    std::vector<std::shared_ptr<Inode>> all = names_.all();
     for (const auto& inode : all) {
       const std::lock_guard lock(inode->write_mutex);
-      if (is_linked(*inode)) (void)push(*inode, Tail::partial_page);  // nobody is left to be told
+      if (names_.is_linked(*inode)) (void)push(*inode, Tail::partial_page);  // nobody is left to be told
     }
     queues_.shut();
     {
@@ -394,50 +315,37 @@ class Volume::Impl {
 
   VolumeTable table() const {
     VolumeTable table;
-    table.capacity_bytes = capacity_pages_ * kPageBytes;
-    {
-      const std::lock_guard lock(space_mutex_);
-      table.cursor_page = cursor_;
-    }
-    const std::lock_guard lock(names_mutex_);
+    table.capacity_bytes = space_.space().capacity_bytes;
+    table.cursor_page = space_.cursor();
     std::map<std::uint64_t, std::size_t> place;
-    for (const auto& [path, inode] : names_) {
-      const auto [entry, fresh] = place.emplace(inode->id, table.files.size());
-      if (fresh) {
-        const std::lock_guard inode_lock(inode->mutex);
-        table.files.push_back({.names = {},
-                               .cause = inode->cause,
-                               .adopted = inode->adopted,
-                               .size_bytes = inode->size,
-                               .written_pages = inode->written_pages,
-                               .extents = inode->extents.extents()});
-      }
+    names_.each([&](const std::string& path, const Inode& inode) {
+      const auto [entry, fresh] = place.emplace(inode.id, table.files.size());
+      if (fresh) table.files.push_back(entry_of(inode));
       table.files[entry->second].names.push_back(path);
-    }
+    });
     return table;
   }
 
   Status restore(const VolumeTable& table) {
-    if (table.capacity_bytes != capacity_pages_ * kPageBytes) {
+    const std::uint64_t capacity_bytes = space_.space().capacity_bytes;
+    if (table.capacity_bytes != capacity_bytes) {
       return Status::bad_input("it is of a drive of " + std::to_string(table.capacity_bytes) + " bytes, this one has " +
-                               std::to_string(capacity_pages_ * kPageBytes));
+                               std::to_string(capacity_bytes));
     }
-    cursor_ = table.cursor_page;
+    space_.set_cursor(table.cursor_page);
     for (const VolumeTable::File& file : table.files) {
-      auto inode = std::make_shared<Inode>(next_id_++, file.cause);
+      const auto inode = names_.make_inode(file.cause);
       inode->adopted = file.adopted;
       inode->size = file.size_bytes;
       inode->written_pages = file.written_pages;
       for (const Extent& extent : file.extents) {
-        if (!free_.take_exactly(extent)) {
+        if (!space_.take_exactly(extent, file.adopted)) {
           return Status::bad_input("two files share LBAs, or lie behind the drive's end, at page " +
                                    std::to_string(extent.first_page));
         }
         inode->extents.append(extent);
-        if (inode->adopted) adopted_pages_ += extent.pages;
       }
-      const std::lock_guard lock(names_mutex_);
-      for (const std::string& name : file.names) link_locked(name, inode);
+      for (const std::string& name : file.names) names_.link(name, inode);
     }
     return Status::ok();
   }
@@ -450,36 +358,14 @@ class Volume::Impl {
   // number that no command's length field is short for.
   static constexpr std::uint64_t kMaxDeallocateBytes = 1ULL << 30;
 
-  void link_locked(const std::string& path, const std::shared_ptr<Inode>& inode) {
-    names_.emplace(path, inode);
-    inodes_.emplace(inode->id, inode);
-    ++inode->links;
-  }
-
-  // Returns the inode when nothing refers to it any more; the caller then destroys it.
-  std::shared_ptr<Inode> unlink_locked(const std::string& path) {
-    const auto found = names_.find(path);
-    if (found == names_.end()) return nullptr;
-    const auto inode = found->second;
-    names_.erase(found);
-    if (--inode->links > 0 || inode->handles > 0) return nullptr;
-    inodes_.erase(inode->id);
-    return inode;
-  }
-
-  // A file, or all files below a directory.
-  void move_names_locked(const std::string& from, const std::string& to) {
-    if (auto file = names_.extract(from)) {
-      file.key() = to;
-      names_.insert(std::move(file));
-      return;
-    }
-    const std::string below = from + "/";
-    for (auto at = names_.lower_bound(below); at != names_.end() && at->first.starts_with(below);) {
-      auto entry = names_.extract(at++);
-      entry.key() = to + "/" + entry.key().substr(below.size());
-      names_.insert(std::move(entry));
-    }
+  static VolumeTable::File entry_of(const Inode& inode) {
+    const std::lock_guard lock(inode.mutex);
+    return {.names = {},
+            .cause = inode.cause,
+            .adopted = inode.adopted,
+            .size_bytes = inode.size,
+            .written_pages = inode.written_pages,
+            .extents = inode.extents.extents()};
   }
 
   // Its dirty pages never reach the drive; what is in flight does, before the LBAs are deallocated.
@@ -490,38 +376,6 @@ class Volume::Impl {
     inode.dirty = {};
     inode.size = 0;
     cut(inode, 0);
-  }
-
-  Status no_space(std::uint64_t pages) const {
-    return Status::error(Fault::drive_full, "no space on the drive: " + std::to_string(pages * kPageBytes) +
-                                                " bytes are needed, " +
-                                                std::to_string(free_.free_pages() * kPageBytes) + " of " +
-                                                std::to_string(capacity_pages_ * kPageBytes) + " are free");
-  }
-
-  // REQUIRES: space_mutex_ is held, and a page is free. On behind the file's end if that is free, else as placed.
-  Extent take(const ExtentList& file, std::uint64_t pages) {
-    if (!file.extents().empty()) {
-      const Extent& last = file.extents().back();
-      const Extent next{last.first_page + last.pages, pages};
-      if (free_.take_exactly(next)) return advance_cursor(next);
-    }
-    const auto extent = free_.take(pages, options_.placement == Placement::next_fit ? cursor_ : 0);
-    assert(extent);
-    return advance_cursor(*extent);
-  }
-
-  Extent advance_cursor(const Extent& extent) {
-    cursor_ = extent.first_page + extent.pages;
-    return extent;
-  }
-
-  void give_back(const std::vector<Extent>& extents, bool adopted) {
-    const std::lock_guard lock(space_mutex_);
-    for (const Extent& extent : extents) {
-      free_.give_back(extent);
-      if (adopted) adopted_pages_ -= extent.pages;
-    }
   }
 
   // REQUIRES: inode.mutex is held.
@@ -679,19 +533,9 @@ class Volume::Impl {
   const VolumeOptions options_;
   QueuePool queues_;
   PageCache cache_;
+  DriveSpace space_;
+  NameTable names_;
   const bool virtual_time_;
-
-  // Names and who refers to inodes. Never held while waiting for the drive.
-  mutable std::mutex names_mutex_;
-  std::map<std::string, std::shared_ptr<Inode>> names_;
-  std::unordered_map<std::uint64_t, std::shared_ptr<Inode>> inodes_;
-  std::atomic<std::uint64_t> next_id_ = 1;
-
-  mutable std::mutex space_mutex_;
-  const std::uint64_t capacity_pages_;
-  FreeSpace free_;
-  std::uint64_t cursor_ = 0;
-  std::uint64_t adopted_pages_ = 0;
 
   // Files whose write-back lags, the longest waiting first. Taken after a write_mutex, never while waiting for the
   // drive.
@@ -736,9 +580,9 @@ Status File::close() {
   Status status;
   if (writer_) {
     const std::lock_guard lock(inode_->write_mutex);
-    if (volume_->impl_->is_linked(*inode_)) status = volume_->impl_->close(inode_);
+    if (volume_->impl_->names().is_linked(*inode_)) status = volume_->impl_->close(inode_);
   }
-  volume_->impl_->release(inode_, writer_);
+  volume_->impl_->release(*inode_, writer_);
   return status;
 }
 
@@ -784,16 +628,16 @@ Status Volume::rename(const std::string& from, const std::string& to) {
 }
 
 Status Volume::link(const std::string& from, const std::string& to) {
-  impl_->link(from, to);
+  impl_->names().link(from, to);
   return Status::ok();
 }
 
 Status Volume::truncate(const std::string& path, std::uint64_t size_bytes) {
-  const auto inode = impl_->find(path);
+  const auto inode = impl_->names().find(path);
   return inode ? impl_->truncate(*inode, size_bytes) : Status::ok();
 }
 
-bool Volume::knows(const std::string& path) const { return impl_->find(path) != nullptr; }
+bool Volume::knows(const std::string& path) const { return impl_->names().find(path) != nullptr; }
 Space Volume::space() const { return impl_->space(); }
 device::Device& Volume::device() { return impl_->device(); }
 const VolumeOptions& Volume::options() const { return impl_->options(); }
