@@ -16,7 +16,7 @@ static_assert(sizeof(Words) == sizeof(ssd::Counters) && std::has_unique_object_r
 
 template <typename Operation>
 ssd::Counters combined(const ssd::Counters& a, const ssd::Counters& b, const Operation& operation) {
-  Words words = std::bit_cast<Words>(a);
+  auto words = std::bit_cast<Words>(a);
   std::ranges::transform(words, std::bit_cast<Words>(b), words.begin(), operation);
   return std::bit_cast<ssd::Counters>(words);
 }

@@ -178,7 +178,7 @@ class PhaseRun {
     take_sample();
     tell_progress(clock.now_ns());
     for (const auto& worker : crew_.workers()) report_.totals.not_started += worker->not_started();
-    return std::move(report_);
+    return report_;
   }
 
  private:

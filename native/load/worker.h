@@ -87,7 +87,7 @@ class Worker {
   std::uint64_t pairs_seen_ = 0;  // by the operation in hand
   HandoverTally tally_;
   std::uint64_t not_started_ = 0;
-  alignas(64) std::atomic<std::uint64_t> finished_{0};  // a line of its own: the recorder looks at it while we write
+  std::atomic<std::uint64_t> finished_{0};
 };
 
 }  // namespace spillway::load

@@ -72,6 +72,7 @@ std::optional<Workload> parse_workload(std::string_view name) {
 
 std::vector<std::string> workload_names() {
   std::vector<std::string> names;
+  names.reserve(kNames.size());
   for (const auto& [value, name] : kNames) names.emplace_back(name);
   return names;
 }

@@ -8,6 +8,6 @@
 
 namespace spillway::tool {
 
-Status run_command(const Json& request, Events& events, const std::atomic<bool>& stop);
+Status run_command(const Json& json, Events& events, const std::atomic<bool>& stop);
 
 }  // namespace spillway::tool
