@@ -12,7 +12,7 @@ TEAL = "#2b8a8a"
 
 STALLS = {"memtable": "#e3a008", "l0": "#d6455d", "pending_compaction_bytes": "#8558b5"}
 STALL_WORDS = {
-    "memtable": "memtables full",
+    "memtable": "full memtables",
     "l0": "too many L0 files",
     "pending_compaction_bytes": "pending compaction bytes",
 }

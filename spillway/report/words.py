@@ -92,9 +92,8 @@ def _one(arm: ArmRecord, engine: str) -> str:
         if not stalls:
             first = f"{rate} for {number(summary['duration_s'], 0)} s without a single stall."
     else:
-        first = (
-            f"{rate}, and held its writers back for {number(stalls, 0)} of {number(summary['duration_s'], 0)} seconds"
-        )
+        held = f"{number(stalls, 0 if stalls >= 10 else 1)} of {number(summary['duration_s'], 0)} seconds"
+        first = f"{rate}, and held its writers back for {held}"
         causes = stall_seconds_by_cause(summary)
         first += f", mostly for {STALL_WORDS.get(next(iter(causes)), next(iter(causes)))}." if causes else "."
     return f"{first} {_cost(summary)}".strip()
@@ -137,6 +136,15 @@ def idle_drive(arm: ArmRecord) -> str:
     return sentence + (f"; outside of stalls the dies were busy {percent(outside)}." if outside is not None else ".")
 
 
+def _write_amplification(summary: Document) -> KeyFigure:
+    split = f"app {number(summary['wa_app'])} × device {number(summary['wa_device'])}"
+    if summary["wa_total"] is not None:
+        return KeyFigure("Write amplification", number(summary["wa_total"]), "× in all", split)
+    if summary["wa_app"] is not None:
+        return KeyFigure("Write amplification", number(summary["wa_app"]), "× to the drive", split)
+    return KeyFigure("Write amplification", NOTHING, "", "bytes at the drive are not known")
+
+
 def key_figures(arm: ArmRecord) -> list[KeyFigure]:
     """The first screen's numbers."""
     summary = arm.summary
@@ -163,12 +171,7 @@ def key_figures(arm: ArmRecord) -> list[KeyFigure]:
             "of the time",
             f"{stalls['count']} for {number(stalls['seconds'], 1)} s",
         ),
-        KeyFigure(
-            "Write amplification",
-            number(summary["wa_total"] if summary["wa_total"] is not None else summary["wa_app"]),
-            "× in all" if summary["wa_total"] is not None else "× to the drive",
-            f"app {number(summary['wa_app'])} × device {number(summary['wa_device'])}",
-        ),
+        _write_amplification(summary),
         KeyFigure(
             "Space amplification",
             number(summary["space_amplification"]),

@@ -102,9 +102,20 @@ def test_the_headline_tells_the_story(rundir: Path) -> None:
     run = read_run(rundir)
     rate = f"{run.arms[0].summary['throughput_ops_s']:,.0f}"
     story = words.headline(run, {"engine": {"name": "rocksdb"}})
-    assert story.startswith(f"RocksDB did {rate} operations a second, and held its writers back for 3 of 12 seconds")
+    assert story.startswith(f"RocksDB did {rate} operations a second, and held its writers back for 3.0 of 12 seconds")
     assert "too many L0 files" in story
     assert f"{run.arms[0].summary['wa_total']:.2f} bytes on flash" in story
+
+
+def test_the_headline_without_stalls_and_without_a_drive(rundir: Path) -> None:
+    run = read_run(rundir)
+    summary = run.arms[0].summary
+    summary |= {"stalls": {"count": 0, "seconds": 0.0, "by_cause": {}}, "wa_total": None, "wa_device": None}
+    assert "without a single stall. Each byte of user data became" in words.headline(run, {})
+    assert words.headline(run, {}).endswith("bytes at the drive.")
+    summary |= {"wa_app": None, "stalls": {"count": 3, "seconds": 0.9, "by_cause": {"memtable": 0.9}}}
+    assert words.headline(run, {}).endswith("held its writers back for 0.9 of 12 seconds, mostly for full memtables.")
+    assert "are not known" in words.key_figures(run.arms[0])[3].remark
 
 
 def test_every_figure_names_its_unit_and_its_standing(rundir: Path) -> None:
