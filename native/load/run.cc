@@ -6,13 +6,13 @@
 #include <chrono>
 #include <condition_variable>
 #include <latch>
-#include <limits>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <thread>
 
 #include "load/live_keys.h"
+#include "load/sample_times.h"
 #include "load/worker.h"
 
 namespace spillway::load {
@@ -20,7 +20,6 @@ namespace {
 
 constexpr std::int64_t kProgressIntervalNs = 200'000'000;  // the contract: about five a second at most
 constexpr std::int64_t kStopIntervalNs = 50'000'000;       // how soon a request to stop is seen
-constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
 
 // The threads of one phase. The latch holds them until all are there, so that a phase begins for all at once.
 class Crew {
@@ -123,34 +122,6 @@ class Crew {
   std::condition_variable ended_;
   std::uint32_t foreground_running_ = 0;
   Status status_;
-};
-
-// When samples are due: every interval from a phase's begin. One that would fall just before or after the phase's
-// deadline gives way to the sample that ends the phase; if an operation holds that up, it comes half an interval late.
-class SampleTimes {
- public:
-  SampleTimes(std::int64_t begin_ns, std::int64_t interval_ns, std::int64_t deadline_ns)
-      : interval_ns_(interval_ns), deadline_ns_(deadline_ns), tick_ns_(begin_ns) {
-    pass(begin_ns);
-  }
-
-  std::int64_t next_ns() const {
-    const std::int64_t half = interval_ns_ / 2;
-    const bool near_end = deadline_ns_ != kNever && tick_ns_ > deadline_ns_ - half && tick_ns_ < deadline_ns_ + half;
-    return near_end ? deadline_ns_ + half : tick_ns_;
-  }
-
-  // The sample of before `now_ns` was taken.
-  void pass(std::int64_t now_ns) {
-    do {
-      tick_ns_ += interval_ns_;
-    } while (tick_ns_ <= now_ns);
-  }
-
- private:
-  std::int64_t interval_ns_;
-  std::int64_t deadline_ns_;
-  std::int64_t tick_ns_;
 };
 
 class PhaseRun {

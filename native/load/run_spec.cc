@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::uint32_t kMostKeyBytes = 64 << 10;      // RocksDB takes 8 MiB; no workload here wants that
 constexpr std::uint32_t kMostValueBytes = 1U << 30;    // the value buffer holds two
-constexpr std::uint32_t kMostThreads = 1024;           // each has 80 KB of histograms
+constexpr std::uint32_t kMostThreads = 1024;           // each has 120 KB of histograms
 constexpr std::int64_t kLeastIntervalNs = 10'000'000;  // below it, sampling itself would be felt
 
 std::string problem_of_pairs(const PairSpec& pairs) {

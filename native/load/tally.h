@@ -15,6 +15,7 @@ namespace spillway::load {
 struct Tally {
   Histogram read_latency;
   Histogram write_latency;
+  Histogram start_lag;           // of open loops: how late a thread that had nothing to do woke up for an operation
   std::uint64_t pairs_read = 0;  // found by a get, or seen by a scan
   std::uint64_t not_found = 0;   // gets without a pair, and scans that saw none
 
@@ -25,6 +26,7 @@ struct Tally {
   void merge(const Tally& other) {
     read_latency.merge(other.read_latency);
     write_latency.merge(other.write_latency);
+    start_lag.merge(other.start_lag);
     pairs_read += other.pairs_read;
     not_found += other.not_found;
   }

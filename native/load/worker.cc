@@ -20,14 +20,18 @@ Status Worker::run(std::int64_t begin_ns, std::int64_t deadline_ns, const std::a
   std::uint64_t done = 0;
   while (done < limit && now < deadline_ns && !stop.load(std::memory_order_relaxed)) {
     std::int64_t start = now;
+    std::optional<std::int64_t> lag;
     if (schedule) {
       start = schedule->start_ns(done);
-      if (now < start && !wait_for(start, deadline_ns, stop)) break;
+      if (now < start) {
+        lag = wait_for(start, deadline_ns, stop);
+        if (!lag) break;
+      }
     }
     const Operation operation = stream_.next();
     if (Status status = execute(operation); !status) return status;
     now = setting_.clock.now_ns();
-    note(operation, now - start);
+    note(operation, now - start, lag);
     finished_.store(++done, std::memory_order_relaxed);
   }
   if (schedule) {
@@ -37,14 +41,18 @@ Status Worker::run(std::int64_t begin_ns, std::int64_t deadline_ns, const std::a
   return Status::ok();
 }
 
-// Whether the operation meant for `time_ns` is to be started.
-bool Worker::wait_for(std::int64_t time_ns, std::int64_t deadline_ns, const std::atomic<bool>& stop) {
+// How late it is when the operation meant for `time_ns` is started; nothing when it is not to be started any more.
+std::optional<std::int64_t> Worker::wait_for(std::int64_t time_ns, std::int64_t deadline_ns,
+                                             const std::atomic<bool>& stop) {
   const std::int64_t wake_ns = std::min(time_ns, deadline_ns);
-  for (std::int64_t now = setting_.clock.now_ns(); now < wake_ns; now = setting_.clock.now_ns()) {
-    if (stop.load(std::memory_order_relaxed)) return false;
+  std::int64_t now = setting_.clock.now_ns();
+  while (now < wake_ns) {
+    if (stop.load(std::memory_order_relaxed)) return std::nullopt;
     setting_.clock.sleep_until(std::min(wake_ns, now + kLongestSleepNs));
+    now = setting_.clock.now_ns();
   }
-  return time_ns < deadline_ns;
+  if (time_ns >= deadline_ns) return std::nullopt;
+  return now - time_ns;
 }
 
 Status Worker::execute(const Operation& operation) {
@@ -66,8 +74,9 @@ Status Worker::execute(const Operation& operation) {
   return Status::ok();
 }
 
-void Worker::note(const Operation& operation, std::int64_t latency_ns) {
+void Worker::note(const Operation& operation, std::int64_t latency_ns, std::optional<std::int64_t> lag_ns) {
   tally_.record([&](Tally& tally) {
+    if (lag_ns) tally.start_lag.record(*lag_ns);
     if (operation.kind == Operation::Kind::put) {
       tally.write_latency.record(latency_ns);
       return;

@@ -74,9 +74,9 @@ class Worker {
  private:
   static constexpr std::int64_t kLongestSleepNs = 50'000'000;  // between looks at `stop`
 
-  bool wait_for(std::int64_t time_ns, std::int64_t deadline_ns, const std::atomic<bool>& stop);
+  std::optional<std::int64_t> wait_for(std::int64_t time_ns, std::int64_t deadline_ns, const std::atomic<bool>& stop);
   Status execute(const Operation& operation);
-  void note(const Operation& operation, std::int64_t latency_ns);
+  void note(const Operation& operation, std::int64_t latency_ns, std::optional<std::int64_t> lag_ns);
 
   WorkerSetting setting_;
   ThreadPlan plan_;

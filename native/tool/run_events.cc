@@ -89,6 +89,7 @@ void RunEvents::on_phase(const load::PhaseReport& report) {
   put_operations(json, tally, pairs_);
   json["not_found"] = tally.not_found;
   json["not_started"] = report.totals.not_started;
+  if (report.phase->rate_ops_s || report.phase->write_rate_ops_s) json["start_lag_us"] = latency_us(tally.start_lag);
   json["complete"] = report.complete;
   events_.event("phase", std::move(json));
 }

@@ -21,10 +21,12 @@ namespace spillway::load::testing {
 class ManualClock final : public Clock {
  public:
   std::int64_t now_ns() override { return now_ns_; }
-  void sleep_until(std::int64_t time_ns) override { now_ns_ = std::max(now_ns_, time_ns); }
+  void sleep_until(std::int64_t time_ns) override { now_ns_ = std::max(now_ns_, time_ns + oversleep_ns_); }
   void advance(std::int64_t ns) { now_ns_ += ns; }
+  void oversleep(std::int64_t ns) { oversleep_ns_ = ns; }
 
  private:
+  std::int64_t oversleep_ns_ = 0;
   std::int64_t now_ns_ = 1'000'000;
 };
 

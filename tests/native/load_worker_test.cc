@@ -95,6 +95,21 @@ TEST_F(LoadWorker, OpenLoopCountsAStallForEveryOperationItHeldUp) {
   // The rate is kept over the whole: the stall delays operations, it does not remove them.
   EXPECT_EQ(clock_.now_ns() - begin_ns_, 999 * kMs + service_ns_);
   EXPECT_EQ(worker_->not_started(), 0U);
+  // Only a thread that had nothing to do can wake up late: not for the first operation, due at once, nor for the 202
+  // due before the thread was done with what the stall had held up.
+  EXPECT_EQ(tally.start_lag.count(), 1000U - 1 - 202);
+  EXPECT_EQ(tally.start_lag.max_ns(), 0U) << "this clock wakes it in time";
+}
+
+TEST_F(LoadWorker, OversleepingIsInTheLatencyAndKnownAsSuch) {
+  plan_.operations = 10;
+  plan_.rate_ops_s = 1000;
+  clock_.oversleep(70'000);
+  ASSERT_TRUE(run());
+  const Tally tally = taken();
+  EXPECT_EQ(tally.start_lag.count(), 9U);
+  EXPECT_EQ(tally.start_lag.max_ns(), 70'000U);
+  EXPECT_EQ(tally.write_latency.max_ns(), 80'000U);
 }
 
 TEST_F(LoadWorker, OpenLoopSaysWhatItCouldNotStartBeforeItsDeadline) {
