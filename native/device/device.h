@@ -49,7 +49,7 @@ class Queue {
   virtual Status submit(std::span<const Io> ios) = 0;
 
   // Waits until at least `at_least` (<= pending()) of this queue's ios are done, and returns how many were written to
-  // `done`. at_least = 0 polls.
+  // `done`. at_least = 0 polls; in virtual time, a poll that finds nothing lets one event pass.
   virtual std::size_t reap(std::span<Done> done, std::size_t at_least) = 0;
 
   virtual std::size_t pending() const = 0;
@@ -67,7 +67,9 @@ struct DeviceInfo {
   bool carries_data = false;
 };
 
-// How far an emulated drive's real completions lag behind the modelled ones, in real nanoseconds.
+// How far an emulated drive's real completions lag behind the modelled ones, in real nanoseconds: the time at which
+// reap handed an io out, less its modelled completion, or less the time at which reap was called where that was later
+// (an io that its caller fetches when it suits it is not late).
 struct PacingReport {
   Histogram error;
 };

@@ -19,7 +19,8 @@ struct Arrival {
 
 class EmulatedDevice : public Device {
  public:
-  // The model, for state, preconditioning and audits. REQUIRES: no io in flight while it is used.
+  // The model, for state, preconditioning and audits. What it still had to program in the background is done, in no
+  // time, before it is handed out. REQUIRES: no io in flight while it is used.
   virtual ssd::Ssd& model() = 0;
   // Records every arrival and completion from now on, so that a paced run can be replayed in virtual time.
   virtual void record_trace(std::vector<Arrival>* arrivals, std::vector<ssd::Completion>* completions) = 0;

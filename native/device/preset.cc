@@ -109,7 +109,7 @@ std::string store(const toml::node& value, const DriveKey& /*key*/, std::vector<
 }
 
 std::string store(const toml::node& value, const DriveKey& /*key*/, PolicySlot slot) {
-  const std::string expected = "\"greedy\", \"fifo\", \"d-choices:D\" with D at least 1, or \"cost-benefit\"";
+  const std::string expected = R"("greedy", "fifo", "d-choices:D" with D at least 1, or "cost-benefit")";
   constexpr std::string_view choices_prefix = "d-choices:";
   const std::string text = value.value_exact<std::string>().value_or("");
   if (text == "greedy") {

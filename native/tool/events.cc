@@ -1,7 +1,5 @@
 #include "tool/events.h"
 
-#include <utility>
-
 namespace spillway::tool {
 namespace {
 
@@ -10,7 +8,7 @@ constexpr int kContractMinor = 0;
 
 }  // namespace
 
-void Events::line(const std::string& name, Json fields) {
+void Events::line(const std::string& name, const Json& fields) {
   Json event = {{"event", name}};
   event.update(fields);
   // A path that is not UTF-8 must not end the conversation: its odd bytes are replaced.
@@ -20,7 +18,7 @@ void Events::line(const std::string& name, Json fields) {
 void Events::started(const std::string& command, const Json& drive) {
   Json fields = {{"contract", {kContractMajor, kContractMinor}}, {"command", command}, {"version", version()}};
   if (!drive.is_null()) fields["drive"] = drive;
-  line("started", std::move(fields));
+  line("started", fields);
 }
 
 void Events::progress(const std::string& phase, double done, double total, const std::string& unit, double rate_per_s) {
@@ -31,11 +29,11 @@ void Events::progress(const std::string& phase, double done, double total, const
                     {"rate_per_s", rate_per_s}});
 }
 
-void Events::event(const std::string& name, Json fields) { line(name, std::move(fields)); }
+void Events::event(const std::string& name, const Json& fields) { line(name, fields); }
 
 void Events::result(Json fields, bool complete) {
   fields["complete"] = complete;
-  line("result", std::move(fields));
+  line("result", fields);
 }
 
 void Events::error(const Status& status) {

@@ -21,12 +21,12 @@ class Events {
   // `total` < 0: not known.
   void progress(const std::string& phase, double done, double total, const std::string& unit, double rate_per_s);
   // sample, stall, phase.
-  void event(const std::string& name, Json fields);
+  void event(const std::string& name, const Json& fields);
   void result(Json fields, bool complete);
   void error(const Status& status);
 
  private:
-  void line(const std::string& name, Json fields);
+  void line(const std::string& name, const Json& fields);
 
   std::ostream& out_;
 };

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <csignal>
 #include <cstdio>
+#include <exception>
 #include <iostream>
 #include <iterator>
 #include <new>
@@ -33,9 +34,10 @@ struct Entry {
 };
 
 constexpr auto kCommands = std::to_array<Entry>({
-  {"run", spillway::tool::run_command},
-      {"ssd-simulate", spillway::tool::ssd_simulate}, {"ssd-precondition", spillway::tool::ssd_precondition},
-      {"ssd-show", spillway::tool::ssd_show},
+    {"run", spillway::tool::run_command},
+    {"ssd-simulate", spillway::tool::ssd_simulate},
+    {"ssd-precondition", spillway::tool::ssd_precondition},
+    {"ssd-show", spillway::tool::ssd_show},
 });
 
 Status unknown_command(const std::string& name) {
@@ -70,9 +72,7 @@ Status perform_or_fail(const std::string& name, Events& events) {
   }
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+int converse(int argc, char** argv) {
   if (argc != 2) {
     std::fputs("usage: spillway-native COMMAND < request.json > events.jsonl\n", stderr);
     return 2;
@@ -91,4 +91,15 @@ int main(int argc, char** argv) {
   if (status) return 0;
   events.error(status);
   return status.fault() == Fault::bad_input ? 2 : 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return converse(argc, argv);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "spillway-native: %s\n", error.what());
+    return 1;
+  }
 }

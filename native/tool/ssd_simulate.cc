@@ -182,12 +182,7 @@ Status drive_full() {
                        "capacity.spare_factor or lower initial.fill");
 }
 
-}  // namespace
-
-Status ssd_simulate(const Json& json, Events& events, const std::atomic<bool>& stop) {
-  auto read = read_request(json);
-  if (!read) return read.status();
-  const SimulateRequest& request = *read;
+Status simulate(const SimulateRequest& request, Events& events, const std::atomic<bool>& stop) {
   events.started("ssd-simulate", shown(request.drive));
 
   const double setup_began = cpu_seconds();
@@ -215,6 +210,14 @@ Status ssd_simulate(const Json& json, Events& events, const std::atomic<bool>& s
   result["counters"] = shown(counters);
   events.result(std::move(result), warm && loop.complete);
   return {};
+}
+
+}  // namespace
+
+Status ssd_simulate(const Json& request, Events& events, const std::atomic<bool>& stop) {
+  auto read = read_request(request);
+  if (!read) return read.status();
+  return simulate(*read, events, stop);
 }
 
 }  // namespace spillway::tool
