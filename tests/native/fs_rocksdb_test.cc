@@ -75,7 +75,7 @@ class RocksdbTest : public ::testing::TestWithParam<Mode> {
   }
 
   static std::string key_of(std::uint64_t number) {
-    char text[17];
+    char text[24];
     std::snprintf(text, sizeof text, "%016llu", static_cast<unsigned long long>(number));
     return text;
   }
