@@ -4,6 +4,7 @@
 //   bench_paced_reads [SECONDS [PRESET [THREADS DEPTH]]]      default: 2 seconds each, mqsim-default, several of both
 //
 // `blocking` threads have one read in flight and sleep until it is done; `async` threads have several.
+#include <sched.h>
 #include <sys/resource.h>
 
 #include <atomic>
@@ -29,10 +30,12 @@ constexpr std::uint64_t kReadBytes = 4096;
 
 struct Setup {
   unsigned threads;
-  unsigned depth;  // 1: blocking
+  unsigned depth;         // 1: blocking
+  bool one_core = false;  // all threads on one processor, so that what is measured is what one core can do
 };
 
-constexpr Setup kSetups[] = {{1, 1}, {4, 1}, {16, 1}, {32, 1}, {64, 1}, {1, 32}, {2, 32}, {4, 16}};
+constexpr Setup kSetups[] = {{1, 1},        {4, 1},  {16, 1}, {32, 1}, {64, 1},
+                             {64, 1, true}, {1, 32}, {2, 32}, {4, 16}, {4, 16, true}};
 
 struct Usage {
   double user_s = 0;
@@ -69,6 +72,28 @@ void read_until(device::Device& device, unsigned depth, std::uint64_t seed, cons
   reads += count;
 }
 
+// Keeps the calling thread, and those that it starts, on one processor while it lives.
+class OneCore {
+ public:
+  explicit OneCore(bool wanted) {
+    sched_getaffinity(0, sizeof before_, &before_);
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+      if (!CPU_ISSET(cpu, &before_)) continue;
+      CPU_SET(cpu, &one);
+      break;
+    }
+    if (wanted) sched_setaffinity(0, sizeof one, &one);
+  }
+  ~OneCore() { sched_setaffinity(0, sizeof before_, &before_); }
+  OneCore(const OneCore&) = delete;
+  OneCore& operator=(const OneCore&) = delete;
+
+ private:
+  cpu_set_t before_;
+};
+
 Json measure(const ssd::SsdConfig& config, Setup setup, double seconds) {
   ssd::Ssd ssd(config, 1);
   ssd.fill(0, ssd.layout().logical_units);
@@ -77,6 +102,7 @@ Json measure(const ssd::SsdConfig& config, Setup setup, double seconds) {
   std::atomic<std::uint64_t> reads{0};
   std::vector<Histogram> latencies(setup.threads);
   std::vector<std::thread> threads;
+  const OneCore one_core(setup.one_core);
   const Usage before = usage_now();
   const auto began = std::chrono::steady_clock::now();
   for (unsigned i = 0; i < setup.threads; ++i) {
@@ -95,6 +121,7 @@ Json measure(const ssd::SsdConfig& config, Setup setup, double seconds) {
   return {{"threads", setup.threads},
           {"depth", setup.depth},
           {"kind", setup.depth == 1 ? "blocking" : "async"},
+          {"one_core", setup.one_core},
           {"seconds", elapsed.count()},
           {"reads_per_s", count / elapsed.count()},
           {"cores_used", cpu / elapsed.count()},
