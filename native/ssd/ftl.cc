@@ -324,6 +324,8 @@ void Ftl::update_map_entry(Flow flow, std::uint32_t unit) {
     if (read != kNoOp) flow.array->enqueue(flow.now, read);
   }
   if (outcome.write_back != MappingCache::kNone) write_translation_unit(flow, outcome.write_back);
+  const std::uint32_t next = mapping_.next_to_leave();
+  if (next != MappingCache::kNone) prefetch_physical(map_[logical_units_ + translation_unit_of(next)]);
 }
 
 std::uint32_t Ftl::look_up_for_read(Flow flow, std::uint32_t unit, std::uint32_t previous_translation_unit) {

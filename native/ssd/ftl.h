@@ -46,13 +46,13 @@ class Ftl {
   // Hints ahead of write(): first the entry, and later, when that is at hand, what it leads to.
   void prefetch_entry(std::uint32_t unit) const {
     __builtin_prefetch(&map_.data()[unit]);
+    if (mapping_.holds_everything()) return;
     mapping_.prefetch(unit);
+    __builtin_prefetch(&map_.data()[logical_units_ + translation_unit_of(unit)]);
   }
   void prefetch_place(std::uint32_t unit) const {
-    const std::uint32_t at = map_.data()[unit];
-    if (at == 0) return;
-    __builtin_prefetch(&valid_.data()[(at - 1) / 64]);
-    __builtin_prefetch(&blocks_[block_of(at - 1)]);
+    prefetch_physical(map_.data()[unit]);
+    if (!mapping_.holds_everything()) prefetch_physical(map_.data()[logical_units_ + translation_unit_of(unit)]);
   }
   std::uint32_t block_of(std::uint32_t physical) const { return physical / units_per_block_; }
   std::uint32_t page_of(std::uint32_t physical) const { return physical % units_per_block_ / units_per_page_; }
@@ -117,6 +117,11 @@ class Ftl {
     std::uint32_t step = kNoStep;
   };
 
+  void prefetch_physical(std::uint32_t entry) const {
+    if (entry == 0) return;
+    __builtin_prefetch(&valid_.data()[(entry - 1) / 64]);
+    __builtin_prefetch(&blocks_[block_of(entry - 1)]);
+  }
   Stream& stream(StreamId id) {
     return streams_[id == StreamId::relocation && !separate_ ? 0 : static_cast<std::size_t>(id)];
   }

@@ -31,6 +31,8 @@ class MappingCache {
   // Marks a cached entry as changed; an entry that is not cached is left as it is (returns false).
   bool change_if_cached(std::uint32_t unit);
   void prefetch(std::uint32_t unit) const { index_.prefetch(unit); }
+  // The entry that leaves next, or kNone. For prefetching.
+  std::uint32_t next_to_leave() const { return oldest_ == kNone ? kNone : slots_[oldest_].unit; }
   // Forgets an entry (its unit was deallocated).
   void forget(std::uint32_t unit);
   // Forgets everything, as a power cycle after a clean shutdown does.

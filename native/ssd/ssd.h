@@ -66,6 +66,12 @@ class Ssd {
   // REQUIRES: now >= the time of every earlier submit and advance.
   void submit(Nanos now, const Command& command);
 
+  // A hint that this command comes soon (some eight commands from now) or very soon (some four): fetches what serving
+  // it will touch into the processor's cache, and changes nothing else. Worth it when drives are large and callers
+  // know.
+  void expect_soon(const Command& command) const;
+  void expect_very_soon(const Command& command) const;
+
   // The time of the drive's next change, or nothing when it is quiet. A drive with commands in flight always has one.
   std::optional<Nanos> next_event() const;
 

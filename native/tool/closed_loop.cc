@@ -1,6 +1,7 @@
 #include "tool/closed_loop.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <vector>
 
@@ -8,6 +9,7 @@ namespace spillway::tool {
 namespace {
 
 constexpr std::uint64_t kIosBetweenLooks = 4096;  // some milliseconds of work
+constexpr std::size_t kDrawnAhead = 8;
 
 ssd::Command command_for(const AddressStream::Target& target, std::uint32_t lba_bytes, std::uint32_t lbas) {
   ssd::Command command;
@@ -68,8 +70,15 @@ LoopResult run_closed_loop(ssd::Ssd& ssd, const Workload& workload, std::uint64_
   std::uint64_t next_look = kIosBetweenLooks;
   ssd::Nanos now = 0;
   bool go_on = true;
+  // Addresses are drawn a few commands ahead, so that the drive can be told what comes.
+  std::array<ssd::Command, kDrawnAhead> ahead;
+  for (ssd::Command& command : ahead) command = command_for(addresses.next(), lba_bytes, lbas);
   const auto issue = [&] {
-    ssd.submit(now, command_for(addresses.next(), lba_bytes, lbas));
+    ssd::Command& slot = ahead[issued % kDrawnAhead];
+    ssd.submit(now, slot);
+    slot = command_for(addresses.next(), lba_bytes, lbas);
+    ssd.expect_soon(slot);
+    ssd.expect_very_soon(ahead[(issued + kDrawnAhead / 2) % kDrawnAhead]);
     ++issued;
   };
 
