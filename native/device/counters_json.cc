@@ -8,8 +8,6 @@ namespace spillway::device {
 
 using Json = nlohmann::ordered_json;
 
-namespace {
-
 Json by_host_cause(const std::array<std::uint64_t, ssd::kHostCauses>& bytes) {
   Json json = Json::object();
   for (std::size_t i = 0; i < kCauses; ++i) json[name_of(static_cast<Cause>(i))] = bytes[i];
@@ -24,8 +22,6 @@ Json by_flash_cause(const std::array<std::uint64_t, ssd::kFlashCauses>& bytes) {
           {"wear", of(ssd::FlashCause::wear)}};
 }
 
-}  // namespace
-
 Json to_json(const ssd::Counters& c) {
   return {{"host_reads", c.host_reads},
           {"host_writes", c.host_writes},
@@ -36,6 +32,7 @@ Json to_json(const ssd::Counters& c) {
           {"host_bytes_deallocated", c.host_bytes_deallocated},
           {"host_bytes_written_by_cause", by_host_cause(c.host_bytes_written_by_cause)},
           {"host_bytes_read_by_cause", by_host_cause(c.host_bytes_read_by_cause)},
+          {"nand_pages_programmed", c.nand_pages_programmed},
           {"nand_bytes_programmed", by_flash_cause(c.nand_bytes_programmed)},
           {"nand_bytes_read", by_flash_cause(c.nand_bytes_read)},
           {"nand_bytes_padded", c.nand_bytes_padded},

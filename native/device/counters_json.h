@@ -1,11 +1,17 @@
 // The drive's counters as JSON: every field of ssd::Counters by its own name, arrays as objects by cause.
 #pragma once
 
+#include <array>
+#include <cstdint>
 #include <nlohmann/json.hpp>
 
 #include "ssd/counters.h"
 
 namespace spillway::device {
+
+// Bytes by the host's causes, and by what the flash did them for, under the causes' names.
+nlohmann::ordered_json by_host_cause(const std::array<std::uint64_t, ssd::kHostCauses>& bytes);
+nlohmann::ordered_json by_flash_cause(const std::array<std::uint64_t, ssd::kFlashCauses>& bytes);
 
 nlohmann::ordered_json to_json(const ssd::Counters& counters);
 

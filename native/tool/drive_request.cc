@@ -94,45 +94,6 @@ Json shown(const ssd::Layout& layout) {
           {"erase_blocks", layout.blocks}};
 }
 
-Json by_flash_cause(const std::array<std::uint64_t, ssd::kFlashCauses>& bytes) {
-  return {{"host", bytes[0]}, {"gc", bytes[1]}, {"mapping", bytes[2]}, {"wear", bytes[3]}};
-}
-
-Json by_host_cause(const std::array<std::uint64_t, ssd::kHostCauses>& bytes) {
-  Json json = Json::object();
-  for (std::size_t i = 0; i < device::kCauses; ++i) json[device::name_of(static_cast<device::Cause>(i))] = bytes[i];
-  return json;
-}
-
-Json shown(const ssd::Counters& c) {
-  return {{"host_reads", c.host_reads},
-          {"host_writes", c.host_writes},
-          {"host_flushes", c.host_flushes},
-          {"host_deallocates", c.host_deallocates},
-          {"host_bytes_read", c.host_bytes_read},
-          {"host_bytes_written", c.host_bytes_written},
-          {"host_bytes_deallocated", c.host_bytes_deallocated},
-          {"host_bytes_written_by_cause", by_host_cause(c.host_bytes_written_by_cause)},
-          {"host_bytes_read_by_cause", by_host_cause(c.host_bytes_read_by_cause)},
-          {"nand_bytes_programmed", by_flash_cause(c.nand_bytes_programmed)},
-          {"nand_bytes_read", by_flash_cause(c.nand_bytes_read)},
-          {"nand_bytes_padded", c.nand_bytes_padded},
-          {"erases", c.erases},
-          {"gc_victims", c.gc_victims},
-          {"gc_victim_valid_units", c.gc_victim_valid_units},
-          {"wear_moves", c.wear_moves},
-          {"unmapped_reads", c.unmapped_reads},
-          {"write_cache_read_hits", c.write_cache_read_hits},
-          {"write_cache_overwrites", c.write_cache_overwrites},
-          {"mapping_cache_hits", c.mapping_cache_hits},
-          {"mapping_cache_misses", c.mapping_cache_misses},
-          {"sub_unit_writes", c.sub_unit_writes},
-          {"die_read_busy_ns", c.die_read_busy_ns},
-          {"die_program_busy_ns", c.die_program_busy_ns},
-          {"die_erase_busy_ns", c.die_erase_busy_ns},
-          {"channel_busy_ns", c.channel_busy_ns}};
-}
-
 Json latency_us(const Histogram& histogram) {
   return {{"count", histogram.count()},
           {"mean", histogram.mean_ns() / 1e3},

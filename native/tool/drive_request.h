@@ -23,14 +23,6 @@ Json shown(const device::Drive& drive);
 // The relations' outcome: logical units, spare units, erase blocks.
 Json shown(const ssd::Layout& layout);
 
-// Every counter under its own name.
-Json shown(const ssd::Counters& counters);
-
-// {"host": …, "gc": …, "mapping": …, "wear": …}
-Json by_flash_cause(const std::array<std::uint64_t, ssd::kFlashCauses>& bytes);
-// {"user": …, "wal": …, …}
-Json by_host_cause(const std::array<std::uint64_t, ssd::kHostCauses>& bytes);
-
 // {count, mean, p50, p99, p99_9, max} in microseconds.
 Json latency_us(const Histogram& histogram);
 

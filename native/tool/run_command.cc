@@ -8,6 +8,7 @@
 #include <system_error>
 #include <utility>
 
+#include "device/counters_json.h"
 #include "fs/volume.h"
 #include "load/clock.h"
 #include "load/run.h"
@@ -88,7 +89,7 @@ void put_parts(Json& json, const RunRequest& request, Stack& stack, std::uint64_
   json["space_bytes"] = space_bytes;
   if (stack.device) {
     if (request.emulated->paced) json["pacing_error_us"] = pacing_error_us(stack.device->pacing().error);
-    json["counters"] = shown(stack.device->counters());
+    json["counters"] = device::to_json(stack.device->counters());
     const device::Device::Wear wear = stack.device->wear();
     json["wear"] = {{"mean_pe_cycles", wear.mean_pe_cycles},
                     {"max_pe_cycles", wear.max_pe_cycles},

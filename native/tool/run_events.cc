@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "device/counters_json.h"
 #include "tool/drive_request.h"
 
 namespace spillway::tool {
@@ -29,8 +30,8 @@ void put_operations(Json& json, const load::Tally& tally, const load::PairSpec& 
 Json shown(const load::DriveInterval& drive) {
   return {{"host_bytes_written", drive.growth.host_bytes_written},
           {"host_bytes_read", drive.growth.host_bytes_read},
-          {"host_bytes_written_by_cause", by_host_cause(drive.growth.host_bytes_written_by_cause)},
-          {"nand_bytes_programmed", by_flash_cause(drive.growth.nand_bytes_programmed)},
+          {"host_bytes_written_by_cause", device::by_host_cause(drive.growth.host_bytes_written_by_cause)},
+          {"nand_bytes_programmed", device::by_flash_cause(drive.growth.nand_bytes_programmed)},
           {"erases", drive.growth.erases},
           {"die_busy", drive.die_busy},
           {"channel_busy", drive.channel_busy},
@@ -110,8 +111,8 @@ Json run_figures(const load::RunReport& report, const load::PairSpec& pairs, boo
   if (has_drive) {
     json["host_bytes_written"] = totals.drive.host_bytes_written;
     json["host_bytes_read"] = totals.drive.host_bytes_read;
-    json["host_bytes_written_by_cause"] = by_host_cause(totals.drive.host_bytes_written_by_cause);
-    json["nand_bytes_programmed"] = by_flash_cause(totals.drive.nand_bytes_programmed);
+    json["host_bytes_written_by_cause"] = device::by_host_cause(totals.drive.host_bytes_written_by_cause);
+    json["nand_bytes_programmed"] = device::by_flash_cause(totals.drive.nand_bytes_programmed);
   }
   json["live_user_bytes"] = report.live_keys * pairs.pair_bytes();
   json["live_user_bytes_exact"] = report.live_keys_are_exact;

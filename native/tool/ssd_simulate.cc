@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "device/counters_json.h"
 #include "tool/closed_loop.h"
 #include "tool/commands.h"
 #include "tool/drive_request.h"
@@ -168,7 +169,7 @@ Json result_of(const SimulateRequest& request, const ssd::Counters& counters, co
           {"wa_device", or_null(ratio(counters.nand_bytes_programmed_total(), counters.host_bytes_written))},
           {"host_bytes_written", counters.host_bytes_written},
           {"host_bytes_read", counters.host_bytes_read},
-          {"nand_bytes_programmed", by_flash_cause(counters.nand_bytes_programmed)},
+          {"nand_bytes_programmed", device::by_flash_cause(counters.nand_bytes_programmed)},
           // Share of a collected erase block that was still valid, over all victims.
           {"gc_victim_valid_mean", or_null(ratio(counters.gc_victim_valid_units, victim_units))},
           {"erases", counters.erases},
@@ -207,7 +208,7 @@ Status simulate(const SimulateRequest& request, Events& events, const std::atomi
   result["cpu_seconds"] = cpu_seconds() - loop_began;
   result["setup_cpu_seconds"] = loop_began - setup_began;
   result["peak_rss_bytes"] = peak_rss_bytes();
-  result["counters"] = shown(counters);
+  result["counters"] = device::to_json(counters);
   events.result(std::move(result), warm && loop.complete);
   return {};
 }
