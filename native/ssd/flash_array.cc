@@ -4,6 +4,8 @@
 #include <bit>
 #include <cassert>
 
+#include "ssd/prefetch.h"
+
 namespace spillway::ssd {
 
 FlashArray::FlashArray(const SsdConfig& config, Counters* counters)
@@ -93,7 +95,11 @@ void FlashArray::push(OpQueue& queue, std::uint32_t id) {
 std::uint32_t FlashArray::pop(OpQueue& queue) {
   const std::uint32_t id = queue.head;
   queue.head = ops_[id].next;
-  if (queue.head == kNoOp) queue.tail = kNoOp;
+  if (queue.head == kNoOp) {
+    queue.tail = kNoOp;
+  } else {
+    prefetch(&ops_[queue.head]);  // its turn comes when this one is done
+  }
   ops_[id].next = kNoOp;
   return id;
 }

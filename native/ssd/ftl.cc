@@ -9,6 +9,7 @@ namespace {
 
 // How many physical units ahead of a relocation the map entry of its owner is fetched into the processor's cache.
 constexpr std::uint32_t kPrefetchRelocation = 12;
+constexpr std::uint32_t kOwnersInALine = 64 / sizeof(std::uint32_t);
 
 }  // namespace
 
@@ -83,12 +84,14 @@ void Ftl::relocate(Flow flow, std::uint32_t block, FlashCause cause) {
   Stream& to = stream(StreamId::relocation);
   const std::uint32_t first = block * units_per_block_;
   const std::uint32_t programmed_pages = blocks_[block].programmed_pages;
+  for (std::uint32_t i = 0; i < units_per_block_; i += kOwnersInALine) prefetch(&owner_[first + i]);
   for (std::uint32_t page = 0; page < pages_per_block_; ++page) {
     std::uint32_t read = kNoOp;
     for (std::uint32_t i = 0; i < units_per_page_; ++i) {
       const std::uint32_t from = first + page * units_per_page_ + i;
-      if (from + kPrefetchRelocation < owner_.size())
-        prefetch_entry(owner_[from + kPrefetchRelocation] % logical_units_);
+      const std::uint32_t coming = owner_[std::min<std::size_t>(from + kPrefetchRelocation, owner_.size() - 1)];
+      prefetch(&map_[coming]);
+      if (!mapping_.holds_everything()) mapping_.prefetch(coming);
       if (!is_valid(from)) continue;
       if (flow.array != nullptr && read == kNoOp && page < programmed_pages) {
         read = flow.array->new_op();

@@ -22,6 +22,7 @@
 #include "ssd/flash_array.h"
 #include "ssd/flat_array.h"
 #include "ssd/mapping_cache.h"
+#include "ssd/prefetch.h"
 #include "ssd/random.h"
 
 namespace spillway::ssd {
@@ -45,14 +46,15 @@ class Ftl {
   std::uint32_t physical(std::uint32_t unit) const { return map_[unit] - 1; }  // kNowhere when unmapped
   // Hints ahead of write(): first the entry, and later, when that is at hand, what it leads to.
   void prefetch_entry(std::uint32_t unit) const {
-    __builtin_prefetch(&map_.data()[unit]);
+    ssd::prefetch(&map_.data()[unit]);
     if (mapping_.holds_everything()) return;
     mapping_.prefetch(unit);
-    __builtin_prefetch(&map_.data()[logical_units_ + translation_unit_of(unit)]);
+    ssd::prefetch(&map_.data()[logical_units_ + translation_unit_of(unit)]);
   }
   void prefetch_place(std::uint32_t unit) const {
     prefetch_physical(map_.data()[unit]);
-    if (!mapping_.holds_everything()) prefetch_physical(map_.data()[logical_units_ + translation_unit_of(unit)]);
+    if (mapping_.holds_everything()) return;
+    prefetch_physical(map_.data()[logical_units_ + translation_unit_of(unit)]);
   }
   std::uint32_t block_of(std::uint32_t physical) const { return physical / units_per_block_; }
   std::uint32_t page_of(std::uint32_t physical) const { return physical % units_per_block_ / units_per_page_; }
@@ -119,8 +121,8 @@ class Ftl {
 
   void prefetch_physical(std::uint32_t entry) const {
     if (entry == 0) return;
-    __builtin_prefetch(&valid_.data()[(entry - 1) / 64]);
-    __builtin_prefetch(&blocks_[block_of(entry - 1)]);
+    ssd::prefetch(&valid_.data()[(entry - 1) / 64]);
+    ssd::prefetch(&blocks_[block_of(entry - 1)]);
   }
   Stream& stream(StreamId id) {
     return streams_[id == StreamId::relocation && !separate_ ? 0 : static_cast<std::size_t>(id)];

@@ -41,24 +41,26 @@ class MappingCache {
  private:
   struct Slot {
     std::uint32_t unit = 0;
-    std::uint32_t older = kNone, newer = kNone;                    // recency
-    std::uint32_t next_changed = kNone, previous_changed = kNone;  // within the translation unit
-    bool changed = false;
+    std::uint32_t older = kNone, newer = kNone;  // recency
+    std::uint64_t changed_at = 0;                // 0: as read
   };
 
+  std::uint32_t translation_unit_of(const Slot& slot) const { return slot.unit / entries_per_unit_; }
+  // An entry is changed when it was changed after its translation unit was last written back: so writing one back takes
+  // one store, however many of its entries are cached.
+  bool is_changed(const Slot& slot) const { return slot.changed_at > written_at_[translation_unit_of(slot)]; }
   void unlink_recency(std::uint32_t slot);
   void link_newest(std::uint32_t slot);
-  void mark_changed(std::uint32_t slot);
-  void mark_clean(std::uint32_t slot);
   std::uint32_t evict_oldest();  // returns the translation unit to write back, or kNone
 
   std::uint32_t entries_per_unit_;
   UnitIndex index_;
   FlatArray<Slot> slots_;
-  std::vector<std::uint32_t> changed_head_;  // by translation unit
+  std::vector<std::uint64_t> written_at_;  // by translation unit
   std::vector<std::uint32_t> unused_;
   std::uint32_t oldest_ = kNone;
   std::uint32_t newest_ = kNone;
+  std::uint64_t now_ = 0;  // counts changes and write-backs
 };
 
 }  // namespace spillway::ssd

@@ -58,10 +58,12 @@ class Ssd::Impl {
   }
 
   void expect_soon(const Command& c) const {
-    if (c.lba / unit_lbas_ < layout_.logical_units) ftl_.prefetch_entry(first_unit(c));
+    if (c.lba / unit_lbas_ >= layout_.logical_units) return;
+    cache_.prefetch(first_unit(c));
+    if (c.op == Opcode::read) ftl_.prefetch_entry(first_unit(c));
   }
   void expect_very_soon(const Command& c) const {
-    if (c.lba / unit_lbas_ < layout_.logical_units) ftl_.prefetch_place(first_unit(c));
+    if (c.op == Opcode::read && c.lba / unit_lbas_ < layout_.logical_units) ftl_.prefetch_place(first_unit(c));
   }
 
   bool quiet() const { return in_flight_ == 0 && next_time() == kNever; }
@@ -530,7 +532,10 @@ void Ssd::Impl::pump(Nanos now) {
       if (array_.next_ready_die(0) == kNoDie || !open_host_step(now)) break;
     }
     if (cache_.waiting() > kPrefetchEntry) ftl_.prefetch_entry(cache_.peek(kPrefetchEntry));
-    if (cache_.waiting() > kPrefetchPlace) ftl_.prefetch_place(cache_.peek(kPrefetchPlace));
+    if (cache_.waiting() > kPrefetchPlace) {
+      ftl_.prefetch_place(cache_.peek(kPrefetchPlace));
+      cache_.prefetch(cache_.peek(kPrefetchPlace));
+    }
     const WriteCache::Entry entry = cache_.take();
     ++in_program_;
     ftl_.write(flow, entry.unit, entry.owner);

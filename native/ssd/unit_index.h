@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "ssd/flat_array.h"
+#include "ssd/prefetch.h"
 
 namespace spillway::ssd {
 
@@ -47,7 +48,7 @@ class UnitIndex {
     entries_[hole] = {};
   }
 
-  void prefetch(std::uint32_t unit) const { __builtin_prefetch(&entries_[home(unit)]); }
+  void prefetch(std::uint32_t unit) const { ssd::prefetch(&entries_[home(unit)]); }
 
   void clear() { std::fill(entries_.begin(), entries_.end(), Entry()); }
 

@@ -46,6 +46,8 @@ class WriteCache {
   // The unit `ahead` places behind the front; any unit when fewer wait. For prefetching.
   std::uint32_t peek(std::uint64_t ahead) const { return entries_[(head_ + ahead) & (entries_.size() - 1)].unit; }
 
+  void prefetch(std::uint32_t unit) const { index_.prefetch(unit); }
+
   // Room for one more in the ring? Dropped entries keep their place until they come to the front.
   bool has_slot() const { return tail_ - head_ < limit_; }
 

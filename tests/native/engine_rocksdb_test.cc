@@ -2,6 +2,7 @@
 #include <rocksdb/cache.h>
 #include <rocksdb/rate_limiter.h>
 #include <rocksdb/table.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -112,7 +113,8 @@ TEST(Factory, AnUnknownEngineIsRefusedWithTheNearest) {
 }
 
 TEST(Factory, NothingIsMadeForABadOption) {
-  const auto directory = std::filesystem::path(::testing::TempDir()) / "spillway_engine_none";
+  const auto directory =
+      std::filesystem::path(::testing::TempDir()) / (std::to_string(getpid()) + "_spillway_engine_none");
   EXPECT_FALSE(open_engine({.directory = directory, .options = {{"nonsense_option", "1"}}}).is_ok());
   EXPECT_FALSE(std::filesystem::exists(directory));
 }
@@ -155,7 +157,8 @@ class EngineTest : public ::testing::TestWithParam<bool> {
 
   static std::string key_of(int number) { return "key" + std::to_string(1000000 + number); }
 
-  const std::string directory_ = std::filesystem::path(::testing::TempDir()) / "spillway_engine";
+  const std::string directory_ =
+      std::filesystem::path(::testing::TempDir()) / (std::to_string(getpid()) + "_spillway_engine");
   std::unique_ptr<device::EmulatedDevice> device_;
   std::unique_ptr<fs::Volume> volume_;
   std::unique_ptr<Engine> engine_;

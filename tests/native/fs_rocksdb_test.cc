@@ -5,6 +5,7 @@
 #include <rocksdb/statistics.h>
 #include <rocksdb/table.h>
 #include <rocksdb/utilities/checkpoint.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <random>
@@ -112,7 +113,8 @@ class RocksdbTest : public ::testing::TestWithParam<Mode> {
   }
   std::uint64_t ticker(rocksdb::Tickers which) { return statistics_->getTickerCount(which); }
 
-  const std::string directory_ = std::filesystem::path(::testing::TempDir()) / "spillway_fs_rocksdb";
+  const std::string directory_ =
+      std::filesystem::path(::testing::TempDir()) / (std::to_string(getpid()) + "_spillway_fs_rocksdb");
   std::shared_ptr<rocksdb::Statistics> statistics_;
   std::unique_ptr<device::EmulatedDevice> device_;
   std::unique_ptr<Volume> volume_;

@@ -1,4 +1,5 @@
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -339,7 +340,7 @@ TEST_F(VolumeTest, ExtentsNeverOverlap) {
   }
   for (auto& thread : threads) thread.join();
   // load() refuses a table in which two files share a page, or a page lies behind the end.
-  const auto table = std::filesystem::path(::testing::TempDir()) / "overlap.volume";
+  const auto table = std::filesystem::path(::testing::TempDir()) / (std::to_string(getpid()) + "_overlap.volume");
   ASSERT_TRUE(shared.save(table));
   Volume again(device_, options_);
   const Status loaded = again.load(table, [](const std::string&) { return true; });
@@ -461,7 +462,7 @@ TEST_F(VolumeTest, NothingIsChargedAfterDetach) {
 
 class VolumeTableTest : public VolumeTest {
  protected:
-  std::string table_ = std::filesystem::path(::testing::TempDir()) / "table.volume";
+  std::string table_ = std::filesystem::path(::testing::TempDir()) / (std::to_string(getpid()) + "_table.volume");
   static bool all_there(const std::string& /*path*/) { return true; }
 };
 
