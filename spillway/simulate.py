@@ -11,7 +11,7 @@ from spillway.quantity import nearest, parse_share, parse_size
 EXPLICIT_CAPACITY_BYTES = 4 * 2**30
 READ_IOS = 200_000  # a read-only workload has no written capacity to be measured by
 WRITES_CAPACITIES = 1.0
-HOTCOLD_WARMUP_CAPACITIES = 4.0  # two traffic classes take some capacities to part from each other
+HOTCOLD_WARMUP_CAPACITIES = 8.0  # two traffic classes take some capacities to part from each other
 WORKLOADS = ("randwrite", "randread", "seqwrite", "seqread", "mixed", "hotcold")
 GC_POLICIES = ("greedy", "fifo", "d-choices", "cost-benefit")
 INITIAL_STATES = ("steady", "sequential", "trimmed")

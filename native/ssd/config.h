@@ -75,8 +75,9 @@ struct GarbageCollection {
   // The reserve is what open erase blocks and a collection in progress need, plus low_watermark x T; it is not part
   // of T. Both are shares of T.
   double low_watermark = 0.0;
-  double high_watermark = 0.0;   // >= low_watermark
-  bool separate_streams = true;  // relocated data goes to erase blocks of its own
+  double high_watermark = 0.0;  // >= low_watermark
+  // Relocated data goes to erase blocks of its own. An explicit FIFO geometry is one log unless told otherwise.
+  bool separate_streams = true;
 };
 
 struct WearLevelling {

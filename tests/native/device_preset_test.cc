@@ -265,5 +265,18 @@ TEST(ShippedPresets, MakeDrives) {
   }
 }
 
+// FIFO's closed form is of one log; elsewhere relocated data is kept apart.
+TEST(Resolve, AnExplicitFifoGeometryIsOneLogUnlessToldOtherwise) {
+  const auto separate = [](std::map<std::string, std::string> set) {
+    set["capacity.capacity_bytes"] = "1GiB";
+    DriveSpec spec;
+    spec.set = std::move(set);
+    return resolve(spec).value().config.gc.separate_streams;
+  };
+  EXPECT_FALSE(separate({{"gc.policy", "fifo"}}));
+  EXPECT_TRUE(separate({{"gc.policy", "greedy"}}));
+  EXPECT_TRUE(separate({{"gc.policy", "fifo"}, {"gc.separate_streams", "true"}}));
+}
+
 }  // namespace
 }  // namespace spillway::device

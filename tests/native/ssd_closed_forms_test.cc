@@ -60,6 +60,7 @@ SsdConfig drive(double spare_factor, GcPolicy policy, std::uint32_t b, std::uint
   config.capacity.capacity_bytes = std::uint64_t{4096} * 4096 * b;  // 4096 erase blocks of data
   config.capacity.spare_factor = spare_factor;
   config.gc.policy = policy;
+  config.gc.separate_streams = policy != GcPolicy::fifo;  // FIFO is one log
   config.gc.choices = choices;
   return config;
 }
