@@ -57,7 +57,7 @@ def test_over_provisioning_may_exceed_the_capacity(text: str, value: str) -> Non
         ("randread", "0.5", "steady", 0),
         ("seqwrite", "1", "sequential", 0),
         ("seqread", "1", "sequential", 0),
-        ("hotcold:0.1/0.9", "1", "sequential", 4),
+        ("hotcold:0.1/0.9", "1", "sequential", 8),
         ("randwrite", "0", "trimmed", 0),
     ],
 )
