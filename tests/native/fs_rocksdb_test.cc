@@ -245,7 +245,9 @@ TEST_P(RocksdbTest, AFullDriveComesBackAsNoSpace) {
   make_drive(24 * kMiB);
   ASSERT_TRUE(open(options()).ok());
   const rocksdb::Status status = load(60000);
-  EXPECT_TRUE(status.IsNoSpace()) << status.ToString();
+  // NoSpace, or what RocksDB makes of it for a writer who comes while it tries to recover: Incomplete, with the cause.
+  EXPECT_TRUE(status.IsNoSpace() || status.IsIncomplete()) << status.ToString();
+  EXPECT_NE(status.ToString().find("no space on the drive"), std::string::npos) << status.ToString();
 }
 
 TEST_P(RocksdbTest, CheckpointsShareTheirTables) {
