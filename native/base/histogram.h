@@ -43,8 +43,7 @@ class Histogram {
   // REQUIRES: 0 <= q <= 1
   double quantile_ns(double q) const {
     if (total_ == 0) return 0.0;
-    const auto wanted =
-        std::max<std::uint64_t>(1, static_cast<std::uint64_t>(q * static_cast<double>(total_) + 0.5));
+    const auto wanted = std::max<std::uint64_t>(1, static_cast<std::uint64_t>(q * static_cast<double>(total_) + 0.5));
     std::uint64_t seen = 0;
     for (std::size_t i = 0; i < counts_.size(); ++i) {
       seen += counts_[i];

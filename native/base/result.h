@@ -44,8 +44,10 @@ class [[nodiscard]] Status {
 template <typename T>
 class [[nodiscard]] Result {
  public:
-  Result(T value) : value_(std::move(value)) {}                                    // NOLINT(google-explicit-constructor)
-  Result(Status status) : status_(std::move(status)) { assert(!status_.is_ok()); }  // NOLINT(google-explicit-constructor)
+  Result(T value) : value_(std::move(value)) {}  // NOLINT(google-explicit-constructor)
+  Result(Status status) : status_(std::move(status)) {
+    assert(!status_.is_ok());
+  }  // NOLINT(google-explicit-constructor)
 
   bool is_ok() const { return value_.has_value(); }
   explicit operator bool() const { return is_ok(); }
