@@ -43,6 +43,7 @@ Json to_json(const ssd::Counters& c) {
           {"unmapped_reads", c.unmapped_reads},
           {"write_cache_read_hits", c.write_cache_read_hits},
           {"write_cache_overwrites", c.write_cache_overwrites},
+          {"write_cache_deallocated", c.write_cache_deallocated},
           {"mapping_cache_hits", c.mapping_cache_hits},
           {"mapping_cache_misses", c.mapping_cache_misses},
           {"sub_unit_writes", c.sub_unit_writes},

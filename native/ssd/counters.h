@@ -36,9 +36,10 @@ struct Counters {
   std::uint64_t gc_victim_valid_units = 0;  // sum over victims; units of the mapping
   std::uint64_t wear_moves = 0;
 
-  std::uint64_t unmapped_reads = 0;          // mapping units read that were never written, or deallocated
-  std::uint64_t write_cache_read_hits = 0;   // mapping units
-  std::uint64_t write_cache_overwrites = 0;  // mapping units rewritten before they reached flash
+  std::uint64_t unmapped_reads = 0;           // mapping units read that were never written, or deallocated
+  std::uint64_t write_cache_read_hits = 0;    // mapping units
+  std::uint64_t write_cache_overwrites = 0;   // mapping units rewritten before they reached flash
+  std::uint64_t write_cache_deallocated = 0;  // mapping units deallocated before they reached flash
   std::uint64_t mapping_cache_hits = 0;
   std::uint64_t mapping_cache_misses = 0;
   std::uint64_t sub_unit_writes = 0;  // writes that had to read the rest of their mapping unit first (P28)

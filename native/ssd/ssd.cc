@@ -497,7 +497,10 @@ void Ssd::Impl::deallocate(Nanos now, std::uint32_t slot) {
   const auto begin = static_cast<std::uint32_t>((c.lba + unit_lbas_ - 1) / unit_lbas_);
   const auto end = static_cast<std::uint32_t>((c.lba + c.lba_count) / unit_lbas_);
   for (std::uint32_t unit = begin; unit < end; ++unit) {
-    if (cache_.holds(unit)) credit(now, cache_.drop(unit));
+    if (cache_.holds(unit)) {
+      ++counters_.write_cache_deallocated;
+      credit(now, cache_.drop(unit));
+    }
     ftl_.deallocate({now, &array_}, unit);
   }
   finish_write(now, slot);
