@@ -1,22 +1,21 @@
 #include "fs/volume.h"
 
-#include <array>
-#include <atomic>
+#include <algorithm>
 #include <cassert>
-#include <deque>
 #include <map>
 #include <utility>
 
+#include "fs/drive_ios.h"
 #include "fs/drive_space.h"
 #include "fs/inode.h"
 #include "fs/name_table.h"
 #include "fs/page_cache.h"
 #include "fs/queue_pool.h"
 #include "fs/volume_table.h"
+#include "fs/write_back.h"
 
 namespace spillway::fs {
 
-using device::Done;
 using device::Io;
 using device::Opcode;
 
@@ -24,55 +23,6 @@ namespace {
 
 // A first read-ahead of this many pages, doubled by each further sequential read. Source: guess, near Linux' four.
 constexpr std::uint64_t kFirstReadAheadPages = 4;
-
-Status status_of(Fault fault, const std::string& what) {
-  switch (fault) {
-    case Fault::none:
-      return Status::ok();
-    case Fault::drive_full:
-      return Status::error(fault, "the drive has no clean erase block left for " + what +
-                                      ": give it a larger spare factor, or write less");
-    default:
-      return Status::error(fault, "the drive failed " + what);
-  }
-}
-
-// Pages of a file as commands of at most max_bytes each.
-std::vector<Io> commands(const std::vector<Extent>& parts, Opcode op, Cause cause, std::uint64_t max_bytes) {
-  std::vector<Io> ios;
-  for (const Extent& part : parts) {
-    std::uint64_t offset = part.first_page * kPageBytes;
-    std::uint64_t left = part.pages * kPageBytes;
-    while (left > 0) {
-      const std::uint64_t length = std::min(left, max_bytes);
-      ios.push_back({.tag = length, .op = op, .cause = cause, .offset_bytes = offset, .length_bytes = length});
-      offset += length;
-      left -= length;
-    }
-  }
-  return ios;
-}
-
-// What a round of waiting found: how many bytes are done, and the first fault.
-struct Reaped {
-  std::uint64_t bytes = 0;
-  Fault fault = Fault::none;
-};
-
-// REQUIRES: every pending io's tag is its length.
-Reaped reap(device::Queue& queue, std::size_t at_least) {
-  Reaped reaped;
-  std::array<Done, 32> done;
-  do {
-    const std::size_t n = queue.reap(done, std::min(at_least, done.size()));
-    for (std::size_t i = 0; i < n; ++i) {
-      reaped.bytes += done[i].tag;
-      if (reaped.fault == Fault::none) reaped.fault = done[i].fault;
-    }
-    at_least -= std::min(at_least, n);
-  } while (at_least > 0);
-  return reaped;
-}
 
 }  // namespace
 
@@ -84,14 +34,14 @@ class Volume::Impl {
         queues_(device),
         cache_(options.page_cache_bytes / kPageBytes),
         space_(device.info().capacity_bytes / kPageBytes, options),
-        virtual_time_(device.info().time_scale == 0) {
+        write_back_(queues_, options, /*virtual_time=*/device.info().time_scale == 0) {
     assert(kPageBytes % device.info().lba_bytes == 0);
   }
 
   // --- Names. The table's lock is not held while anything waits for the drive.
 
   std::shared_ptr<Inode> create(const std::string& path, Cause cause) {
-    help_write_back();
+    write_back_.help();
     const auto [inode, old] = names_.create(path, cause);
     if (old) destroy(*old);
     return inode;
@@ -153,7 +103,7 @@ class Volume::Impl {
     inode.written_pages = std::min(inode.written_pages, pages);
     if (options_.discard) {
       // Advice only: the next write tells what a drive that failed here has to say.
-      (void)run(commands(behind, Opcode::deallocate, inode.cause, kMaxDeallocateBytes), "a deallocation");
+      (void)run(queues_, make_ios(behind, Opcode::deallocate, inode.cause, kMaxDeallocateBytes), "a deallocation");
     }
     space_.give_back(behind, inode.adopted);
     space_.give_back(unwritten, inode.adopted);
@@ -161,7 +111,7 @@ class Volume::Impl {
 
   Status truncate(Inode& inode, std::uint64_t size) {
     const std::lock_guard write_lock(inode.write_mutex);
-    if (Status status = wait(inode); !status) return status;
+    if (Status status = write_back_.wait(inode); !status) return status;
     const std::lock_guard lock(inode.mutex);
     DirtyRange& dirty = inode.dirty;
     dirty.end = std::min(dirty.end, size);
@@ -173,96 +123,28 @@ class Volume::Impl {
 
   Space space() const { return space_.space(); }
 
-  // --- Writing. REQUIRES: inode.write_mutex is held, inode.mutex is not.
+  // --- Writing.
 
+  // REQUIRES: file->write_mutex is held, file->mutex is not.
   Status write(const std::shared_ptr<Inode>& file, std::uint64_t offset, std::uint64_t length, Access access) {
     Inode& inode = *file;
     if (!inode.failed) return std::exchange(inode.failed, Status::ok());
     const std::uint64_t end = offset + length;
-    bool elsewhere = false;
     {
       const std::lock_guard lock(inode.mutex);
       if (Status status = grow(inode, pages_for(end), Ask::in_chunks); !status) return status;
       inode.size = std::max(inode.size, end);
-      elsewhere = !inode.dirty.empty() && (access == Access::direct || !inode.dirty.touches(offset, end));
     }
-    if (elsewhere) {
-      if (Status status = push(inode, Tail::partial_page); !status) return status;
+    const std::uint64_t first = offset / kPageBytes;
+    if (access == Access::direct) {
+      cache_.drop(inode.id, first, pages_for(end) - first);
+    } else {
+      cache_.insert(inode.id, first, pages_for(end) - first);
     }
-    inode.closed = false;
-    if (access == Access::direct) return write_direct(inode, offset, end);
-    Status status = write_buffered(inode, offset, end);
-    if (lags(inode)) put_off(file);
-    return status;
+    return write_back_.write(file, offset, end, access);
   }
 
-  enum class Tail { whole_pages, partial_page };
-
-  // Gives the drive all that is dirty, and waits while too much is in flight.
-  Status push(Inode& inode, Tail tail) {
-    for (const Io& io : take_dirty(inode, tail, ~std::uint64_t{0})) {
-      if (Status status = submit(inode, io, options_.outstanding_bytes); !status) return status;
-    }
-    return Status::ok();
-  }
-
-  // Gives the drive as much of what is dirty as may be in flight now, and waits for nothing.
-  Status push_what_fits(Inode& inode, Tail tail) {
-    if (inode.queue) take_done(inode, 0);
-    const std::uint64_t room = options_.outstanding_bytes - std::min(options_.outstanding_bytes, inode.in_flight_bytes);
-    for (const Io& io : take_dirty(inode, tail, room)) {
-      if (Status status = submit(inode, io, options_.outstanding_bytes); !status) return status;
-    }
-    return Status::ok();
-  }
-
-  // Waits for all that this file has in flight.
-  Status wait(Inode& inode) {
-    if (inode.queue) take_done(inode, inode.queue->pending());
-    return std::exchange(inode.failed, Status::ok());
-  }
-
-  Status sync(Inode& inode) {
-    if (Status status = push(inode, Tail::partial_page); !status) return status;
-    if (Status status = wait(inode); !status) return status;
-    if (!std::exchange(inode.unflushed, false)) return Status::ok();
-    Cause cause;
-    {
-      const std::lock_guard lock(inode.mutex);
-      cause = inode.cause;
-    }
-    return run({{.op = Opcode::flush, .cause = cause}}, "a flush");
-  }
-
-  // The last writer goes: nothing is waited for, and what is left is written back as others come by.
-  Status close(const std::shared_ptr<Inode>& inode) {
-    inode->closed = true;
-    const Status status = push_what_fits(*inode, Tail::partial_page);
-    if (lags(*inode)) put_off(inode);
-    return status;
-  }
-
-  // Whoever writes anything helps one file with its write-back, in the place of the kernel's flusher threads.
-  void help_write_back() {
-    if (backlog_files_.load(std::memory_order_relaxed) == 0) return;
-    std::shared_ptr<Inode> inode;
-    {
-      const std::unique_lock lock(backlog_mutex_, std::try_to_lock);
-      if (!lock || backlog_.empty()) return;
-      inode = std::move(backlog_.front());
-      backlog_.pop_front();
-      backlog_files_.store(backlog_.size(), std::memory_order_relaxed);
-    }
-    const std::unique_lock write_lock(inode->write_mutex, std::try_to_lock);
-    if (write_lock) {
-      inode->put_off = false;
-      // A fault is remembered with the file; whoever waits for it is told.
-      if (Status status = push_what_fits(*inode, tail_of(*inode)); !status && inode->failed) inode->failed = status;
-      if (!lags(*inode)) return;
-      inode->put_off = true;
-    }
-    enlist(inode);
-  }
+  WriteBack& write_back() { return write_back_; }
 
   // --- Reading.
 
@@ -281,11 +163,11 @@ class Volume::Impl {
       }
       for (const Extent& run : missing) {
         const auto more =
-            commands(inode.extents.slice(run.first_page, run.pages), Opcode::read, cause, options_.max_transfer_bytes);
+            make_ios(inode.extents.slice(run.first_page, run.pages), Opcode::read, cause, options_.max_transfer_bytes);
         ios.insert(ios.end(), more.begin(), more.end());
       }
     }
-    if (Status status = run(ios, "a read"); !status) return status;
+    if (Status status = run(queues_, ios, "a read"); !status) return status;
     if (access == Access::buffered) {
       for (const Extent& run : missing) cache_.insert(inode.id, run.first_page, run.pages);
     }
@@ -298,17 +180,15 @@ class Volume::Impl {
     std::vector<std::shared_ptr<Inode>> all = names_.all();
     for (const auto& inode : all) {
       const std::lock_guard lock(inode->write_mutex);
-      if (names_.is_linked(*inode)) (void)push(*inode, Tail::partial_page);  // nobody is left to be told
+      if (names_.is_linked(*inode))
+        (void)write_back_.push(*inode, WriteBack::Tail::partial_page);  // nobody is left to be told
     }
     queues_.shut();
-    {
-      const std::lock_guard lock(backlog_mutex_);
-      all.insert(all.end(), backlog_.begin(), backlog_.end());
-      backlog_.clear();
-    }
+    const auto rest = write_back_.retire();
+    all.insert(all.end(), rest.begin(), rest.end());
     for (const auto& inode : all) {
       const std::lock_guard lock(inode->write_mutex);
-      if (Status status = wait(*inode); !status) inode->failed = status;
+      if (Status status = write_back_.wait(*inode); !status) inode->failed = status;
     }
     queues_.wait_all_back();
   }
@@ -371,127 +251,11 @@ class Volume::Impl {
   // Its dirty pages never reach the drive; what is in flight does, before the LBAs are deallocated.
   void destroy(Inode& inode) {
     const std::lock_guard write_lock(inode.write_mutex);
-    (void)wait(inode);  // its data is not wanted any more, nor is its fault
+    (void)write_back_.wait(inode);  // its data is not wanted any more, nor is its fault
     const std::lock_guard lock(inode.mutex);
     inode.dirty = {};
     inode.size = 0;
     cut(inode, 0);
-  }
-
-  // REQUIRES: inode.mutex is held.
-  std::vector<Io> write_commands(Inode& inode, std::uint64_t first_page, std::uint64_t end_page) const {
-    inode.written_pages = std::max(inode.written_pages, end_page);
-    return commands(inode.extents.slice(first_page, end_page - first_page), Opcode::write, inode.cause,
-                    options_.max_transfer_bytes);
-  }
-
-  Status write_direct(Inode& inode, std::uint64_t offset, std::uint64_t end) {
-    std::vector<Io> ios;
-    const std::uint64_t first = offset / kPageBytes;
-    const std::uint64_t last = pages_for(end);
-    {
-      const std::lock_guard lock(inode.mutex);
-      ios = write_commands(inode, first, last);
-    }
-    cache_.drop(inode.id, first, last - first);
-    for (const Io& io : ios) {
-      if (Status status = submit(inode, io, ~std::uint64_t{0}); !status) return status;
-    }
-    return wait(inode);
-  }
-
-  // In virtual time threads take no time of their own, so that write-back would never catch up by itself: the writer
-  // then waits for it as soon as it lags.
-  Status write_buffered(Inode& inode, std::uint64_t offset, std::uint64_t end) {
-    std::uint64_t dirty_bytes = 0;
-    {
-      const std::lock_guard lock(inode.mutex);
-      inode.dirty.join(offset, end);
-      dirty_bytes = inode.dirty.bytes();
-    }
-    const std::uint64_t first = offset / kPageBytes;
-    cache_.insert(inode.id, first, pages_for(end) - first);
-    if (dirty_bytes < options_.writeback_bytes) return Status::ok();
-    if (virtual_time_ || dirty_bytes > options_.dirty_bytes) return push(inode, Tail::whole_pages);
-    return push_what_fits(inode, Tail::whole_pages);
-  }
-
-  // What is dirty, at most `most` bytes of it, as commands; it is clean from now on.
-  std::vector<Io> take_dirty(Inode& inode, Tail tail, std::uint64_t most) {
-    const std::lock_guard lock(inode.mutex);
-    DirtyRange& dirty = inode.dirty;
-    const std::uint64_t first = dirty.begin / kPageBytes;
-    std::uint64_t last = tail == Tail::partial_page ? pages_for(dirty.end) : dirty.end / kPageBytes;
-    if (dirty.empty() || last <= first) return {};
-    if (last - first > most / kPageBytes) {
-      const std::uint64_t chunks = most / options_.writeback_bytes;  // no crumbs
-      if (chunks == 0) return {};
-      last = std::min(last, first + chunks * options_.writeback_bytes / kPageBytes);
-    }
-    std::vector<Io> ios = write_commands(inode, first, last);
-    dirty.begin = std::min(last * kPageBytes, dirty.end);
-    if (dirty.empty()) dirty = {};
-    return ios;
-  }
-
-  static Tail tail_of(const Inode& inode) { return inode.closed ? Tail::partial_page : Tail::whole_pages; }
-
-  // Whether somebody is to come back to a file: it has more to write than was in flight at once, or it was closed with
-  // something in flight. REQUIRES: inode.write_mutex is held.
-  bool lags(const Inode& inode) const {
-    if (inode.closed && inode.queue) return true;
-    const std::lock_guard lock(inode.mutex);
-    return inode.dirty.bytes() >= (inode.closed ? 1 : options_.writeback_bytes);
-  }
-
-  // REQUIRES: inode->write_mutex is held.
-  void put_off(const std::shared_ptr<Inode>& inode) {
-    if (std::exchange(inode->put_off, true)) return;
-    enlist(inode);
-  }
-
-  void enlist(const std::shared_ptr<Inode>& inode) {
-    const std::lock_guard lock(backlog_mutex_);
-    backlog_.push_back(inode);
-    backlog_files_.store(backlog_.size(), std::memory_order_relaxed);
-  }
-
-  // One write of a file; waits while more than `outstanding` bytes would be in flight. REQUIRES: write_mutex is held.
-  Status submit(Inode& inode, const Io& io, std::uint64_t outstanding) {
-    if (!inode.queue) inode.queue = queues_.borrow();
-    if (!inode.queue) return Status::ok();  // detached
-    while (inode.in_flight_bytes > 0 && inode.in_flight_bytes + io.length_bytes > outstanding) take_done(inode, 1);
-    if (!inode.queue) inode.queue = queues_.borrow();
-    if (!inode.queue) return Status::ok();
-    inode.unflushed = true;
-    if (Status status = inode.queue->submit({&io, 1}); !status) {
-      give_back_idle(inode);
-      return status;
-    }
-    inode.in_flight_bytes += io.length_bytes;
-    return Status::ok();
-  }
-
-  void take_done(Inode& inode, std::size_t at_least) {
-    const Reaped reaped = reap(*inode.queue, at_least);
-    inode.in_flight_bytes -= reaped.bytes;
-    if (inode.failed && reaped.fault != Fault::none) inode.failed = status_of(reaped.fault, "a write");
-    give_back_idle(inode);
-  }
-
-  void give_back_idle(Inode& inode) {
-    if (inode.queue->pending() == 0) queues_.give_back(std::move(inode.queue));
-  }
-
-  // Ios of no file in particular, in flight together and waited for.
-  Status run(std::vector<Io> ios, const std::string& what) {
-    if (ios.empty()) return Status::ok();
-    auto queue = queues_.borrow();
-    if (!queue) return Status::ok();  // detached
-    Status status = queue->submit(ios);
-    if (status) status = status_of(reap(*queue, queue->pending()).fault, what);
-    queues_.give_back(std::move(queue));
-    return status;
   }
 
   // REQUIRES: inode.mutex is held. Appends runs of the file's pages [first, last) that have to come from the drive.
@@ -535,13 +299,7 @@ class Volume::Impl {
   PageCache cache_;
   DriveSpace space_;
   NameTable names_;
-  const bool virtual_time_;
-
-  // Files whose write-back lags, the longest waiting first. Taken after a write_mutex, never while waiting for the
-  // drive.
-  std::mutex backlog_mutex_;
-  std::deque<std::shared_ptr<Inode>> backlog_;
-  std::atomic<std::size_t> backlog_files_ = 0;
+  WriteBack write_back_;
 };
 
 // --- File
@@ -554,7 +312,7 @@ File::~File() { (void)close(); }
 Status File::write(std::uint64_t offset, std::uint64_t length, Access access) {
   assert(writer_ && !closed_);
   if (length == 0) return Status::ok();
-  volume_->impl_->help_write_back();
+  volume_->impl_->write_back().help();
   const std::lock_guard lock(inode_->write_mutex);
   return volume_->impl_->write(inode_, offset, length, access);
 }
@@ -565,12 +323,12 @@ Status File::read(const std::vector<Range>& ranges, Access access, Cause cause) 
 
 Status File::push_out() {
   const std::lock_guard lock(inode_->write_mutex);
-  return volume_->impl_->push_what_fits(*inode_, Volume::Impl::Tail::whole_pages);
+  return volume_->impl_->write_back().push_what_fits(*inode_, WriteBack::Tail::whole_pages);
 }
 
 Status File::sync() {
   const std::lock_guard lock(inode_->write_mutex);
-  return volume_->impl_->sync(*inode_);
+  return volume_->impl_->write_back().sync(*inode_);
 }
 
 Status File::truncate(std::uint64_t size) { return volume_->impl_->truncate(*inode_, size); }
@@ -580,7 +338,7 @@ Status File::close() {
   Status status;
   if (writer_) {
     const std::lock_guard lock(inode_->write_mutex);
-    if (volume_->impl_->names().is_linked(*inode_)) status = volume_->impl_->close(inode_);
+    if (volume_->impl_->names().is_linked(*inode_)) status = volume_->impl_->write_back().close(inode_);
   }
   volume_->impl_->release(*inode_, writer_);
   return status;

@@ -1,0 +1,195 @@
+#include "fs/write_back.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "fs/drive_ios.h"
+
+namespace spillway::fs {
+
+using device::Io;
+using device::Opcode;
+
+Status WriteBack::write(const std::shared_ptr<Inode>& file, std::uint64_t offset, std::uint64_t end, Access access) {
+  Inode& inode = *file;
+  bool elsewhere = false;
+  {
+    const std::lock_guard lock(inode.mutex);
+    elsewhere = !inode.dirty.empty() && (access == Access::direct || !inode.dirty.touches(offset, end));
+  }
+  if (elsewhere) {
+    if (Status status = push(inode, Tail::partial_page); !status) return status;
+  }
+  inode.closed = false;
+  if (access == Access::direct) return write_direct(inode, offset, end);
+  Status status = write_buffered(inode, offset, end);
+  if (lags(inode)) put_off(file);
+  return status;
+}
+
+Status WriteBack::push(Inode& inode, Tail tail) {
+  for (const Io& io : take_dirty(inode, tail, ~std::uint64_t{0})) {
+    if (Status status = submit(inode, io, options_.outstanding_bytes); !status) return status;
+  }
+  return Status::ok();
+}
+
+Status WriteBack::push_what_fits(Inode& inode, Tail tail) {
+  if (inode.queue) take_done(inode, 0);
+  const std::uint64_t room = options_.outstanding_bytes - std::min(options_.outstanding_bytes, inode.in_flight_bytes);
+  for (const Io& io : take_dirty(inode, tail, room)) {
+    if (Status status = submit(inode, io, options_.outstanding_bytes); !status) return status;
+  }
+  return Status::ok();
+}
+
+Status WriteBack::wait(Inode& inode) {
+  if (inode.queue) take_done(inode, inode.queue->pending());
+  return std::exchange(inode.failed, Status::ok());
+}
+
+Status WriteBack::sync(Inode& inode) {
+  if (Status status = push(inode, Tail::partial_page); !status) return status;
+  if (Status status = wait(inode); !status) return status;
+  if (!std::exchange(inode.unflushed, false)) return Status::ok();
+  Cause cause;
+  {
+    const std::lock_guard lock(inode.mutex);
+    cause = inode.cause;
+  }
+  return run(queues_, {{.op = Opcode::flush, .cause = cause}}, "a flush");
+}
+
+Status WriteBack::close(const std::shared_ptr<Inode>& inode) {
+  inode->closed = true;
+  const Status status = push_what_fits(*inode, Tail::partial_page);
+  if (lags(*inode)) put_off(inode);
+  return status;
+}
+
+void WriteBack::help() {
+  if (backlog_files_.load(std::memory_order_relaxed) == 0) return;
+  std::shared_ptr<Inode> inode;
+  {
+    const std::unique_lock lock(backlog_mutex_, std::try_to_lock);
+    if (!lock || backlog_.empty()) return;
+    inode = std::move(backlog_.front());
+    backlog_.pop_front();
+    backlog_files_.store(backlog_.size(), std::memory_order_relaxed);
+  }
+  const std::unique_lock write_lock(inode->write_mutex, std::try_to_lock);
+  if (write_lock) {
+    inode->put_off = false;
+    // A fault is remembered with the file; whoever waits for it is told.
+    const Tail tail = inode->closed ? Tail::partial_page : Tail::whole_pages;
+    if (Status status = push_what_fits(*inode, tail); !status && inode->failed) inode->failed = status;
+    if (!lags(*inode)) return;
+    inode->put_off = true;
+  }
+  enlist(inode);
+}
+
+std::vector<std::shared_ptr<Inode>> WriteBack::retire() {
+  const std::lock_guard lock(backlog_mutex_);
+  std::vector<std::shared_ptr<Inode>> rest(backlog_.begin(), backlog_.end());
+  backlog_.clear();
+  backlog_files_.store(0, std::memory_order_relaxed);
+  return rest;
+}
+
+Status WriteBack::write_direct(Inode& inode, std::uint64_t offset, std::uint64_t end) {
+  std::vector<Io> ios;
+  {
+    const std::lock_guard lock(inode.mutex);
+    ios = write_ios(inode, offset / kPageBytes, pages_for(end));
+  }
+  for (const Io& io : ios) {
+    if (Status status = submit(inode, io, ~std::uint64_t{0}); !status) return status;
+  }
+  return wait(inode);
+}
+
+Status WriteBack::write_buffered(Inode& inode, std::uint64_t offset, std::uint64_t end) {
+  std::uint64_t dirty_bytes = 0;
+  {
+    const std::lock_guard lock(inode.mutex);
+    inode.dirty.join(offset, end);
+    dirty_bytes = inode.dirty.bytes();
+  }
+  if (dirty_bytes < options_.writeback_bytes) return Status::ok();
+  if (virtual_time_ || dirty_bytes > options_.dirty_bytes) return push(inode, Tail::whole_pages);
+  return push_what_fits(inode, Tail::whole_pages);
+}
+
+// REQUIRES: inode.mutex is held.
+std::vector<Io> WriteBack::write_ios(Inode& inode, std::uint64_t first_page, std::uint64_t end_page) const {
+  inode.written_pages = std::max(inode.written_pages, end_page);
+  return make_ios(inode.extents.slice(first_page, end_page - first_page), Opcode::write, inode.cause,
+                  options_.max_transfer_bytes);
+}
+
+// What is dirty, at most `most` bytes of it, as ios; it is clean from now on.
+std::vector<Io> WriteBack::take_dirty(Inode& inode, Tail tail, std::uint64_t most) {
+  const std::lock_guard lock(inode.mutex);
+  DirtyRange& dirty = inode.dirty;
+  const std::uint64_t first = dirty.begin / kPageBytes;
+  std::uint64_t last = tail == Tail::partial_page ? pages_for(dirty.end) : dirty.end / kPageBytes;
+  if (dirty.empty() || last <= first) return {};
+  if (last - first > most / kPageBytes) {
+    const std::uint64_t chunks = most / options_.writeback_bytes;  // no crumbs
+    if (chunks == 0) return {};
+    last = std::min(last, first + chunks * options_.writeback_bytes / kPageBytes);
+  }
+  std::vector<Io> ios = write_ios(inode, first, last);
+  dirty.begin = std::min(last * kPageBytes, dirty.end);
+  if (dirty.empty()) dirty = {};
+  return ios;
+}
+
+// One write of a file; waits while more than `outstanding` bytes would be in flight. A file holds a queue as long as it
+// has something in flight, so that an idle file is one without.
+Status WriteBack::submit(Inode& inode, const Io& io, std::uint64_t outstanding) {
+  while (inode.queue && inode.in_flight_bytes + io.length_bytes > outstanding) take_done(inode, 1);
+  if (!inode.queue) inode.queue = queues_.borrow();
+  if (!inode.queue) return Status::ok();  // detached
+  inode.unflushed = true;
+  if (Status status = inode.queue->submit({&io, 1}); !status) {
+    give_back_idle(inode);
+    return status;
+  }
+  inode.in_flight_bytes += io.length_bytes;
+  return Status::ok();
+}
+
+// REQUIRES: the file has a queue.
+void WriteBack::take_done(Inode& inode, std::size_t at_least) {
+  const Reaped reaped = reap(*inode.queue, at_least);
+  inode.in_flight_bytes -= reaped.bytes;
+  if (inode.failed && reaped.fault != Fault::none) inode.failed = status_of(reaped.fault, "a write");
+  give_back_idle(inode);
+}
+
+void WriteBack::give_back_idle(Inode& inode) {
+  if (inode.queue->pending() == 0) queues_.give_back(std::move(inode.queue));
+}
+
+// Whether somebody is to come back to a file: it has more to write than was in flight at once, or it was closed with
+// something in flight.
+bool WriteBack::lags(const Inode& inode) const {
+  if (inode.closed && inode.queue) return true;
+  const std::lock_guard lock(inode.mutex);
+  return inode.dirty.bytes() >= (inode.closed ? 1 : options_.writeback_bytes);
+}
+
+void WriteBack::put_off(const std::shared_ptr<Inode>& inode) {
+  if (std::exchange(inode->put_off, true)) return;
+  enlist(inode);
+}
+
+void WriteBack::enlist(const std::shared_ptr<Inode>& inode) {
+  const std::lock_guard lock(backlog_mutex_);
+  backlog_.push_back(inode);
+  backlog_files_.store(backlog_.size(), std::memory_order_relaxed);
+}
+
+}  // namespace spillway::fs
