@@ -15,6 +15,7 @@
 
 #include "device/emulated.h"
 #include "device/model_door.h"
+#include "device/queue_registry.h"
 #include "device/real_time.h"
 
 namespace spillway::device {
@@ -124,12 +125,7 @@ class PacedDevice final : public EmulatedDevice {
 
   std::unique_ptr<Queue> open_queue() override {
     const std::lock_guard lock(mutex_);
-    std::uint32_t index = 0;
-    while (index < queues_.size() && queues_[index] != nullptr) ++index;
-    if (index == queues_.size()) queues_.push_back(nullptr);
-    auto queue = std::make_unique<PacedQueue>(*this, index);
-    queues_[index] = queue.get();
-    return queue;
+    return queues_.open(*this);
   }
 
   Nanos now() override {
@@ -152,11 +148,10 @@ class PacedDevice final : public EmulatedDevice {
   PacingReport pacing() override {
     const std::lock_guard lock(mutex_);
     PacingReport report{closed_error_};
-    for (PacedQueue* const queue : queues_) {
-      if (queue == nullptr) continue;
-      const std::lock_guard error_lock(queue->error_mutex_);
-      report.error.merge(queue->error_);
-    }
+    queues_.each([&report](PacedQueue& queue) {
+      const std::lock_guard error_lock(queue.error_mutex_);
+      report.error.merge(queue.error_);
+    });
     return report;
   }
 
@@ -204,7 +199,7 @@ class PacedDevice final : public EmulatedDevice {
 
   void hand_out(WakeList& wakes) {
     for (const auto& completion : door_.done()) {
-      PacedQueue& queue = *queues_[ModelDoor::queue_of(completion)];
+      PacedQueue& queue = queues_[ModelDoor::queue_of(completion)];
       queue.push(ModelDoor::done_of(completion, queue.tags_.take(ModelDoor::slot_of(completion))));
       if (queue.waiting_ && queue.tail_.load(std::memory_order_relaxed) >= queue.served_at_) {
         stop_waiting(queue);
@@ -299,7 +294,7 @@ class PacedDevice final : public EmulatedDevice {
   const RealNanos start_;
   Nanos offset_ = 0;  // the model's time at start_
 
-  std::vector<PacedQueue*> queues_;   // by index; nullptr where one was closed
+  QueueRegistry<PacedQueue> queues_;
   std::vector<PacedQueue*> waiting_;  // asleep in reap, the driver not among them
   PacedQueue* driver_ = nullptr;
   RealNanos driver_rises_ = kNotAsleep;  // the deadline of the driver's sleep
@@ -312,7 +307,7 @@ PacedQueue::~PacedQueue() {
   if (pending_ > 0) reap(rest, pending_);
   const std::lock_guard lock(device_.mutex_);
   device_.closed_error_.merge(error_);
-  device_.queues_[index_] = nullptr;
+  device_.queues_.close(index_);
 }
 
 // REQUIRES: the owner calls, and the device's lock is held.

@@ -6,6 +6,7 @@
 
 #include "device/emulated.h"
 #include "device/model_door.h"
+#include "device/queue_registry.h"
 
 namespace spillway::device {
 namespace {
@@ -40,12 +41,7 @@ class SimulatedDevice final : public EmulatedDevice {
 
   std::unique_ptr<Queue> open_queue() override {
     const std::lock_guard lock(mutex_);
-    std::uint32_t index = 0;
-    while (index < queues_.size() && queues_[index] != nullptr) ++index;
-    if (index == queues_.size()) queues_.push_back(nullptr);
-    auto queue = std::make_unique<SimulatedQueue>(*this, index);
-    queues_[index] = queue.get();
-    return queue;
+    return queues_.open(*this);
   }
 
   Nanos now() override {
@@ -88,7 +84,7 @@ class SimulatedDevice final : public EmulatedDevice {
   // Completions go to their queues. REQUIRES: the lock is held.
   void hand_out() {
     for (const auto& completion : door_.done()) {
-      SimulatedQueue& queue = *queues_[ModelDoor::queue_of(completion)];
+      SimulatedQueue& queue = queues_[ModelDoor::queue_of(completion)];
       queue.ready_.push_back(ModelDoor::done_of(completion, queue.tags_.take(ModelDoor::slot_of(completion))));
     }
     door_.done().clear();
@@ -97,13 +93,13 @@ class SimulatedDevice final : public EmulatedDevice {
   std::mutex mutex_;
   ModelDoor door_;
   const DeviceInfo info_;
-  std::vector<SimulatedQueue*> queues_;  // by index; nullptr where one was closed
+  QueueRegistry<SimulatedQueue> queues_;
 };
 
 SimulatedQueue::~SimulatedQueue() {
   const std::lock_guard lock(device_.mutex_);
   while (ready_.size() < pending_) device_.step();
-  device_.queues_[index_] = nullptr;
+  device_.queues_.close(index_);
 }
 
 Status SimulatedQueue::submit(std::span<const Io> ios) {
