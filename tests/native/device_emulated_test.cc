@@ -12,6 +12,7 @@
 #include "device/faulty.h"
 #include "device_small_drive.h"
 #include "ssd/random.h"
+#include "temporary_directory.h"
 
 namespace spillway::device {
 namespace {

@@ -8,6 +8,7 @@
 #include "device/preset.h"
 #include "device_small_drive.h"
 #include "ssd/ssd.h"
+#include "temporary_directory.h"
 
 namespace spillway::device {
 namespace {

@@ -1,8 +1,6 @@
 // A drive small enough to be made in a test, and fast enough that a paced one does not keep it waiting.
 #pragma once
 
-#include <unistd.h>
-
 #include <filesystem>
 #include <string>
 
@@ -29,25 +27,5 @@ inline ssd::SsdConfig small_drive() {
 
 // The checkout that this test was built from.
 inline std::filesystem::path checkout() { return std::filesystem::path(__FILE__).parent_path() / ".." / ".."; }
-
-// A directory of its own, gone when the test ends.
-class TemporaryDirectory {
- public:
-  TemporaryDirectory() {
-    std::string name = (std::filesystem::temp_directory_path() / "spillway-XXXXXX").string();
-    path_ = mkdtemp(name.data());
-  }
-  ~TemporaryDirectory() { std::filesystem::remove_all(path_); }
-  TemporaryDirectory(const TemporaryDirectory&) = delete;
-  TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
-  std::string path(const std::string& name) const { return (path_ / name).string(); }
-  // How many entries it holds: a file half-written under another name would be one.
-  std::ptrdiff_t entries() const {
-    return std::distance(std::filesystem::directory_iterator(path_), std::filesystem::directory_iterator());
-  }
-
- private:
-  std::filesystem::path path_;
-};
 
 }  // namespace spillway::device

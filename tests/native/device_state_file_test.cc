@@ -10,6 +10,7 @@
 
 #include "device/emulated.h"
 #include "device_small_drive.h"
+#include "temporary_directory.h"
 
 namespace spillway::device {
 namespace {

@@ -2,7 +2,6 @@
 #include <rocksdb/cache.h>
 #include <rocksdb/rate_limiter.h>
 #include <rocksdb/table.h>
-#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -11,6 +10,7 @@
 #include "engine/factory.h"
 #include "engine/rocksdb_options.h"
 #include "fs/volume.h"
+#include "temporary_directory.h"
 
 namespace spillway::engine {
 namespace {
@@ -113,8 +113,8 @@ TEST(Factory, AnUnknownEngineIsRefusedWithTheNearest) {
 }
 
 TEST(Factory, NothingIsMadeForABadOption) {
-  const auto directory =
-      std::filesystem::path(::testing::TempDir()) / (std::to_string(getpid()) + "_spillway_engine_none");
+  const TemporaryDirectory temporary;
+  const std::string directory = temporary.path("db");
   EXPECT_FALSE(open_engine({.directory = directory, .options = {{"nonsense_option", "1"}}}).is_ok());
   EXPECT_FALSE(std::filesystem::exists(directory));
 }
@@ -132,7 +132,6 @@ TEST(Factory, VersionsNameTheLibrary) { EXPECT_TRUE(engine_versions().contains("
 class EngineTest : public ::testing::TestWithParam<bool> {
  protected:
   EngineTest() {
-    std::filesystem::remove_all(directory_);
     if (!GetParam()) return;
     ssd::SsdConfig config;
     config.capacity.capacity_bytes = 256 << 20;
@@ -140,11 +139,6 @@ class EngineTest : public ::testing::TestWithParam<bool> {
     device_ = device::make_simulated(ssd::Ssd(config, 1));
     volume_ = std::make_unique<fs::Volume>(*device_, fs::VolumeOptions());
   }
-  ~EngineTest() override {
-    engine_.reset();
-    std::filesystem::remove_all(directory_);
-  }
-
   Engine& open(Options options = {}) {
     options.emplace("write_buffer_size", "1048576");
     options.emplace("compression", "kNoCompression");
@@ -157,8 +151,8 @@ class EngineTest : public ::testing::TestWithParam<bool> {
 
   static std::string key_of(int number) { return "key" + std::to_string(1000000 + number); }
 
-  const std::string directory_ =
-      std::filesystem::path(::testing::TempDir()) / (std::to_string(getpid()) + "_spillway_engine");
+  const TemporaryDirectory temporary_;
+  const std::string directory_ = temporary_.path("db");
   std::unique_ptr<device::EmulatedDevice> device_;
   std::unique_ptr<fs::Volume> volume_;
   std::unique_ptr<Engine> engine_;

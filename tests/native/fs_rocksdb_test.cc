@@ -5,13 +5,13 @@
 #include <rocksdb/statistics.h>
 #include <rocksdb/table.h>
 #include <rocksdb/utilities/checkpoint.h>
-#include <unistd.h>
 
 #include <filesystem>
 #include <random>
 
 #include "device/emulated.h"
 #include "fs/rocksdb_file_system.h"
+#include "temporary_directory.h"
 
 namespace spillway::fs {
 namespace {
@@ -34,15 +34,6 @@ struct Mode {
 
 class RocksdbTest : public ::testing::TestWithParam<Mode> {
  protected:
-  RocksdbTest() {
-    std::filesystem::remove_all(directory_);
-    std::filesystem::create_directories(directory_);
-  }
-  ~RocksdbTest() override {
-    db_.reset();
-    std::filesystem::remove_all(directory_);
-  }
-
   void make_drive(std::uint64_t capacity_bytes) {
     const Mode mode = GetParam();
     env_.reset();
@@ -113,8 +104,8 @@ class RocksdbTest : public ::testing::TestWithParam<Mode> {
   }
   std::uint64_t ticker(rocksdb::Tickers which) { return statistics_->getTickerCount(which); }
 
-  const std::string directory_ =
-      std::filesystem::path(::testing::TempDir()) / (std::to_string(getpid()) + "_spillway_fs_rocksdb");
+  const TemporaryDirectory temporary_;
+  const std::string directory_ = temporary_.root();
   std::shared_ptr<rocksdb::Statistics> statistics_;
   std::unique_ptr<device::EmulatedDevice> device_;
   std::unique_ptr<Volume> volume_;

@@ -1,5 +1,4 @@
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -8,6 +7,7 @@
 
 #include "fs/volume.h"
 #include "fs_fake_device.h"
+#include "temporary_directory.h"
 
 namespace spillway::fs {
 namespace {
@@ -340,7 +340,8 @@ TEST_F(VolumeTest, ExtentsNeverOverlap) {
   }
   for (auto& thread : threads) thread.join();
   // load() refuses a table in which two files share a page, or a page lies behind the end.
-  const auto table = std::filesystem::path(::testing::TempDir()) / (std::to_string(getpid()) + "_overlap.volume");
+  const TemporaryDirectory directory;
+  const std::string table = directory.path("overlap.volume");
   ASSERT_TRUE(shared.save(table));
   Volume again(device_, options_);
   const Status loaded = again.load(table, [](const std::string&) { return true; });
@@ -462,7 +463,8 @@ TEST_F(VolumeTest, NothingIsChargedAfterDetach) {
 
 class VolumeTableTest : public VolumeTest {
  protected:
-  std::string table_ = std::filesystem::path(::testing::TempDir()) / (std::to_string(getpid()) + "_table.volume");
+  const TemporaryDirectory directory_;
+  const std::string table_ = directory_.path("table.volume");
   static bool all_there(const std::string& /*path*/) { return true; }
 };
 

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "temporary_directory.h"
 #include "tool/run_command.h"
 
 namespace spillway::tool {
@@ -17,8 +18,6 @@ namespace {
 class ToolRun : public ::testing::Test {
  protected:
   ToolRun() {
-    std::string name = (std::filesystem::temp_directory_path() / "spillway-run-XXXXXX").string();
-    parent_ = ::mkdtemp(name.data());
     request_ = Json::parse(R"({
       "target": {"kind": "emulated", "pacing": "off", "initial": {"kind": "steady"},
                  "drive": {"set": {"capacity.capacity_bytes": "512MiB", "capacity.spare_factor": "0.2"}}},
@@ -28,7 +27,6 @@ class ToolRun : public ::testing::Test {
       "sample_interval_ms": 20})");
     request_["directory"] = (parent_ / "db").string();
   }
-  ~ToolRun() override { std::filesystem::remove_all(parent_); }
 
   Status run() {
     std::ostringstream out;
@@ -47,7 +45,8 @@ class ToolRun : public ::testing::Test {
     return found;
   }
 
-  std::filesystem::path parent_;
+  const TemporaryDirectory temporary_;
+  const std::filesystem::path parent_ = temporary_.root();
   Json request_;
   std::atomic<bool> stop_{false};
   std::vector<Json> events_;

@@ -1,6 +1,5 @@
 // The drive commands: what they take, what they refuse, and that a request determines its result.
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -9,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "temporary_directory.h"
 #include "tool/commands.h"
 
 namespace spillway::tool {
@@ -227,17 +227,17 @@ TEST(SsdSimulate, ReadsTheContractsExample) {
 }
 
 TEST(SsdPrecondition, SavesAStateThatSimulateStartsFrom) {
-  std::string directory = (filesystem::temp_directory_path() / "spillway-XXXXXX").string();
-  ASSERT_NE(mkdtemp(directory.data()), nullptr);
+  const TemporaryDirectory directory;
+  const std::string state = directory.path("steady.state");
   Json request = small_request();
   request.erase("workload");
-  request["state"] = directory + "/steady.state";
+  request["state"] = state;
   const Outcome made = perform(ssd_precondition, request);
   ASSERT_TRUE(made.status) << made.status.message();
-  EXPECT_EQ(made.last()["state"], directory + "/steady.state");
+  EXPECT_EQ(made.last()["state"], state);
   EXPECT_EQ(made.last()["complete"], true);
 
-  const Json from_file = request_with("/initial", {{"kind", "file"}, {"path", directory + "/steady.state"}});
+  const Json from_file = request_with("/initial", {{"kind", "file"}, {"path", state}});
   const Outcome loaded = perform(ssd_simulate, from_file);
   ASSERT_TRUE(loaded.status) << loaded.status.message();
   const double wa_loaded = loaded.last()["wa_device"].get<double>();
@@ -247,7 +247,6 @@ TEST(SsdPrecondition, SavesAStateThatSimulateStartsFrom) {
   request.erase("state");
   EXPECT_EQ(perform(ssd_precondition, request).status.message(),
             "state is missing; it takes the path of the file to write");
-  filesystem::remove_all(directory);
 }
 
 TEST(SsdShow, ShowsTheResolvedDriveAndWhatItComesTo) {

@@ -1,0 +1,41 @@
+// A directory for what a test writes, gone when the test ends, however it ends.
+#pragma once
+
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <iterator>
+#include <stdexcept>
+#include <string>
+#include <system_error>
+
+namespace spillway {
+
+class TemporaryDirectory {
+ public:
+  TemporaryDirectory() {
+    std::string name = (std::filesystem::temp_directory_path() / "spillway-XXXXXX").string();
+    if (mkdtemp(name.data()) == nullptr) throw std::runtime_error("no temporary directory at " + name);
+    path_ = name;
+  }
+  ~TemporaryDirectory() {
+    std::error_code ignored;  // a destructor must not throw, and the next run has a directory of its own
+    std::filesystem::remove_all(path_, ignored);
+  }
+  TemporaryDirectory(const TemporaryDirectory&) = delete;
+  TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
+
+  const std::filesystem::path& root() const { return path_; }
+  std::string path(const std::string& name) const { return (path_ / name).string(); }
+
+  // How many entries it holds: a file half-written under another name would be one.
+  std::ptrdiff_t entries() const {
+    return std::distance(std::filesystem::directory_iterator(path_), std::filesystem::directory_iterator());
+  }
+
+ private:
+  std::filesystem::path path_;
+};
+
+}  // namespace spillway
