@@ -7,6 +7,19 @@
 #include "ssd/prefetch.h"
 
 namespace spillway::ssd {
+namespace {
+
+// Times are given by page number within the erase block and repeat.
+std::int64_t time_of_page(const std::vector<std::int64_t>& times, std::uint32_t page) {
+  return times.size() == 1 ? times[0] : times[page % times.size()];
+}
+
+std::int64_t longest(const Timing& timing) {
+  return std::max({timing.erase_ns, *std::max_element(timing.read_ns.begin(), timing.read_ns.end()),
+                   *std::max_element(timing.program_ns.begin(), timing.program_ns.end())});
+}
+
+}  // namespace
 
 FlashArray::FlashArray(const SsdConfig& config, Counters* counters)
     : timing_(config.timing),
@@ -16,7 +29,9 @@ FlashArray::FlashArray(const SsdConfig& config, Counters* counters)
       counters_(counters),
       dies_(config.geometry.dies()),
       ready_((config.geometry.dies() + 63) / 64, ~std::uint64_t{0}),
-      channel_free_at_(config.geometry.channels, 0) {
+      ready_dies_(config.geometry.dies()),
+      channel_free_at_(config.geometry.channels, 0),
+      agenda_(longest(config.timing)) {
   if (dies_.size() % 64 != 0) ready_.back() = (std::uint64_t{1} << (dies_.size() % 64)) - 1;
 }
 
@@ -68,11 +83,10 @@ void FlashArray::set_supplied(std::uint32_t die, bool supplied) {
 
 void FlashArray::update_ready(std::uint32_t die) {
   const std::uint64_t bit = std::uint64_t{1} << (die % 64);
-  if (dies_[die].supplied && dies_[die].load < kProgramsAhead) {
-    ready_[die / 64] |= bit;
-  } else {
-    ready_[die / 64] &= ~bit;
-  }
+  const bool ready = dies_[die].supplied && dies_[die].load < kProgramsAhead;
+  if (ready == ((ready_[die / 64] & bit) != 0)) return;
+  ready_[die / 64] ^= bit;
+  ready_dies_ += ready ? 1U : ~0U;
 }
 
 std::uint32_t FlashArray::next_ready_die(std::uint32_t from) const {
@@ -150,16 +164,16 @@ void FlashArray::start(std::int64_t now, std::uint32_t id) {
   switch (op.kind) {
     case OpKind::read:
       if (timing_.independent_plane_reads && is_host_read(op)) gather_other_planes(id);
-      end += timing_.read_ns[op.page % timing_.read_ns.size()];
+      end += time_of_page(timing_.read_ns, op.page);
       break;
     case OpKind::program:
-      end = transfer(now, op.die, op.bytes) + timing_.program_ns[op.page % timing_.program_ns.size()];
+      end = transfer(now, op.die, op.bytes) + time_of_page(timing_.program_ns, op.page);
       break;
     case OpKind::erase:
       end += timing_.erase_ns;
       break;
   }
-  agenda_.push(end, id);
+  agenda_.push(now, end, id);
 }
 
 // Takes queued host reads of other planes along with read `id`, each plane once, from the first few that wait.
@@ -199,30 +213,36 @@ void FlashArray::end_of_sense(std::int64_t now, std::uint32_t id) {
   const std::int64_t started = ops_[id].started;
   for (std::uint32_t member = id; member != kNoOp; member = ops_[member].group) {
     ops_[member].sensed = true;
+    if (ops_[member].steps[0] != kNoStep) prefetch(&steps_[ops_[member].steps[0]]);
     ops_[member].started = started;
-    agenda_.push(transfer(now, ops_[member].die, ops_[member].bytes), member);
+    agenda_.push(now, transfer(now, ops_[member].die, ops_[member].bytes), member);
   }
 }
 
 std::uint32_t FlashArray::run_next() {
   const std::int64_t now = agenda_.next_time();
-  const std::uint32_t id = agenda_.pop();
-  FlashOp& op = ops_[id];
-  if (op.kind == OpKind::read && !op.sensed) {
+  const std::uint32_t id = agenda_.take();
+  const FlashOp& op = ops_[id];
+  if (op.kind == OpKind::program) prefetch(&steps_[op.steps[0]]);
+  const bool finished = op.kind != OpKind::read || op.sensed;
+  if (!finished) {
     end_of_sense(now, id);
-    return kNoOp;
+  } else if (op.frees_die) {
+    free_die(now, op);
   }
-  if (op.frees_die) {
-    const auto busy = static_cast<std::uint64_t>(now - op.started);
-    (op.kind == OpKind::read      ? counters_->die_read_busy_ns
-     : op.kind == OpKind::program ? counters_->die_program_busy_ns
-                                  : counters_->die_erase_busy_ns) += busy;
-    Die& die = dies_[op.die];
-    if (!is_host_read(op)) change_load(op.die, -1);
-    die.busy = false;
-    start_next(now, op.die);
-  }
-  return id;
+  if (agenda_.next_time() != Agenda::kNever) prefetch(&ops_[agenda_.next()]);
+  return finished ? id : kNoOp;
+}
+
+void FlashArray::free_die(std::int64_t now, const FlashOp& op) {
+  const auto busy = static_cast<std::uint64_t>(now - op.started);
+  (op.kind == OpKind::read      ? counters_->die_read_busy_ns
+   : op.kind == OpKind::program ? counters_->die_program_busy_ns
+                                : counters_->die_erase_busy_ns) += busy;
+  const std::uint32_t die = op.die;
+  if (!is_host_read(op)) change_load(die, -1);
+  dies_[die].busy = false;
+  start_next(now, die);
 }
 
 }  // namespace spillway::ssd

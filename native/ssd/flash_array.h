@@ -15,9 +15,9 @@
 #include <cstdint>
 #include <vector>
 
+#include "ssd/agenda.h"
 #include "ssd/config.h"
 #include "ssd/counters.h"
-#include "ssd/event_heap.h"
 
 namespace spillway::ssd {
 
@@ -81,6 +81,7 @@ class FlashArray {
   // The first die at or after `from`, cyclically, that has fewer than kProgramsAhead of them and a place to write to;
   // kNoDie when there is none.
   std::uint32_t next_ready_die(std::uint32_t from) const;
+  bool any_ready() const { return ready_dies_ != 0; }
   // Whether host data has a place on this die. Dies have one until said otherwise.
   void set_supplied(std::uint32_t die, bool supplied);
 
@@ -96,9 +97,9 @@ class FlashArray {
   // --- Time
   std::int64_t next_time() const { return agenda_.next_time(); }
   // Runs the earliest event; returns the operation it finished (still valid, to be freed by the caller) or kNoOp.
-  // REQUIRES: next_time() != EventHeap::kNever
+  // REQUIRES: next_time() != Agenda::kNever
   std::uint32_t run_next();
-  bool quiet() const { return agenda_.next_time() == EventHeap::kNever; }
+  bool quiet() const { return agenda_.next_time() == Agenda::kNever; }
 
  private:
   struct OpQueue {
@@ -118,11 +119,12 @@ class FlashArray {
   void update_ready(std::uint32_t die);
   void push(OpQueue& queue, std::uint32_t id);
   std::uint32_t pop(OpQueue& queue);
-  void start_next(std::int64_t now, std::uint32_t die);
+  void start_next(std::int64_t now, std::uint32_t index);
   void start(std::int64_t now, std::uint32_t id);
   void gather_other_planes(std::uint32_t id);
   std::int64_t transfer(std::int64_t now, std::uint32_t die, std::uint32_t bytes);
   void end_of_sense(std::int64_t now, std::uint32_t id);
+  void free_die(std::int64_t now, const FlashOp& op);
 
   const Timing timing_;
   const std::uint32_t channels_;
@@ -131,12 +133,13 @@ class FlashArray {
   Counters* counters_;
   std::vector<Die> dies_;
   std::vector<std::uint64_t> ready_;  // bit per die: supplied, and load < kProgramsAhead
+  std::uint32_t ready_dies_ = 0;      // bits set
   std::vector<std::int64_t> channel_free_at_;
   std::vector<FlashOp> ops_;
   std::vector<std::uint32_t> unused_ops_;
   std::vector<ProgramStep> steps_;
   std::vector<std::uint32_t> unused_steps_;
-  EventHeap agenda_;
+  Agenda agenda_;
 };
 
 }  // namespace spillway::ssd

@@ -29,8 +29,8 @@ Ftl::Ftl(const SsdConfig& config, const Layout& layout, Counters* counters, std:
       // Without spare space a victim that frees next to nothing costs a whole erase block of programs; sequential
       // writes, the only ones such a drive can take, soon leave better ones.
       least_gain_(config.capacity.spare_factor < 0.01 ? std::max(1U, units_per_block_ / 2) : 1),
-      map_(layout.logical_units + layout.translation_units),
-      owner_(layout.physical_units),
+      map_(layout.logical_units + layout.translation_units, static_cast<std::uint32_t>(layout.physical_units)),
+      owner_(layout.physical_units, static_cast<std::uint32_t>(layout.logical_units + layout.translation_units)),
       valid_((layout.physical_units + 63) / 64),
       blocks_(config, layout.blocks),
       mapping_(config.mapping_cache.bytes / 8, layout.logical_units, entries_per_translation_unit_),
@@ -84,14 +84,17 @@ void Ftl::relocate(Flow flow, std::uint32_t block, FlashCause cause) {
   Stream& to = stream(StreamId::relocation);
   const std::uint32_t first = block * units_per_block_;
   const std::uint32_t programmed_pages = blocks_[block].programmed_pages;
-  for (std::uint32_t i = 0; i < units_per_block_; i += kOwnersInALine) prefetch(&owner_[first + i]);
+  for (std::uint32_t i = 0; i < units_per_block_; i += kOwnersInALine) prefetch(owner_.address(first + i));
   for (std::uint32_t page = 0; page < pages_per_block_; ++page) {
     std::uint32_t read = kNoOp;
     for (std::uint32_t i = 0; i < units_per_page_; ++i) {
       const std::uint32_t from = first + page * units_per_page_ + i;
-      const std::uint32_t coming = owner_[std::min<std::size_t>(from + kPrefetchRelocation, owner_.size() - 1)];
-      prefetch(&map_[coming]);
-      if (!mapping_.holds_everything()) mapping_.prefetch(coming);
+      const std::uint32_t ahead = from + kPrefetchRelocation;
+      if (ahead < first + units_per_block_ && is_valid(ahead)) {
+        const std::uint32_t coming = owner_[ahead];
+        prefetch(map_.address(coming));
+        if (!mapping_.holds_everything()) mapping_.prefetch(coming);
+      }
       if (!is_valid(from)) continue;
       if (flow.array != nullptr && read == kNoOp && page < programmed_pages) {
         read = flow.array->new_op();
@@ -259,8 +262,8 @@ void Ftl::place(Flow flow, Stream& s, std::uint32_t unit, FlashCause cause, std:
   const Row& row = s.rows[s.die];
   const std::uint32_t block = row.blocks[s.filled / units_per_page_];
   const std::uint32_t to = block * units_per_block_ + row.page * units_per_page_ + s.filled % units_per_page_;
-  map_[unit] = to + 1;
-  owner_[to] = unit;
+  map_.set(unit, to + 1);
+  owner_.set(to, unit);
   valid_[to / 64] |= std::uint64_t{1} << (to % 64);
   blocks_.gain(block);
   ++s.by_cause[static_cast<std::size_t>(cause)];
@@ -279,7 +282,7 @@ void Ftl::unmap(std::uint32_t unit) {
   const std::uint32_t old = map_[unit];
   if (old == 0) return;
   const std::uint32_t from = old - 1;
-  map_[unit] = 0;
+  map_.set(unit, 0);
   valid_[from / 64] &= ~(std::uint64_t{1} << (from % 64));
   blocks_.lose(from / units_per_block_);
   if (unit < logical_units_) --mapped_units_;

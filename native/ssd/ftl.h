@@ -22,6 +22,7 @@
 #include "ssd/flash_array.h"
 #include "ssd/flat_array.h"
 #include "ssd/mapping_cache.h"
+#include "ssd/packed_array.h"
 #include "ssd/prefetch.h"
 #include "ssd/random.h"
 
@@ -46,15 +47,15 @@ class Ftl {
   std::uint32_t physical(std::uint32_t unit) const { return map_[unit] - 1; }  // kNowhere when unmapped
   // Hints ahead of write(): first the entry, and later, when that is at hand, what it leads to.
   void prefetch_entry(std::uint32_t unit) const {
-    ssd::prefetch(&map_.data()[unit]);
+    ssd::prefetch(map_.address(unit));
     if (mapping_.holds_everything()) return;
     mapping_.prefetch(unit);
-    ssd::prefetch(&map_.data()[logical_units_ + translation_unit_of(unit)]);
+    ssd::prefetch(map_.address(logical_units_ + translation_unit_of(unit)));
   }
   void prefetch_place(std::uint32_t unit) const {
-    prefetch_physical(map_.data()[unit]);
+    prefetch_physical(map_[unit]);
     if (mapping_.holds_everything()) return;
-    prefetch_physical(map_.data()[logical_units_ + translation_unit_of(unit)]);
+    prefetch_physical(map_[logical_units_ + translation_unit_of(unit)]);
   }
   std::uint32_t block_of(std::uint32_t physical) const { return physical / units_per_block_; }
   std::uint32_t page_of(std::uint32_t physical) const { return physical % units_per_block_ / units_per_page_; }
@@ -171,8 +172,8 @@ class Ftl {
   const std::uint32_t least_gain_;  // units a victim must free to be worth collecting
 
   // Logical unit → physical unit + 1 (0: unmapped). Translation units follow the logical ones.
-  FlatArray<std::uint32_t> map_;
-  FlatArray<std::uint32_t> owner_;  // physical unit → logical unit; meaningful where valid
+  PackedArray map_;
+  PackedArray owner_;               // physical unit → logical unit; meaningful where valid
   FlatArray<std::uint64_t> valid_;  // bit per physical unit
   BlockTable blocks_;
   MappingCache mapping_;

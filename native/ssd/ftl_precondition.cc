@@ -1,5 +1,6 @@
 // Bringing a drive to the state an experiment starts from, at memory speed.
 #include <algorithm>
+#include <array>
 #include <cassert>
 #include <cmath>
 #include <numeric>
@@ -12,6 +13,7 @@ namespace {
 
 // Greedy is d-choices with every block drawn; the recurrence has converged long before this many.
 constexpr double kGreedyChoices = 1e6;
+constexpr std::uint32_t kDrawnAhead = 16;
 
 // Shares of blocks by valid count → one count for each block, by quantile.
 std::vector<std::uint32_t> counts_by_quantile(const std::vector<double>& shares, std::uint32_t blocks) {
@@ -113,16 +115,25 @@ std::vector<std::uint32_t> Ftl::steady_valid_counts(std::uint32_t count, std::ui
 // Puts units 0..count-1 in random order into random pages of the first blocks.
 void Ftl::scatter(std::uint32_t count, const std::vector<std::uint32_t>& valid_counts) {
   const Permutation unit_at(count, random_.next());
+  std::array<std::uint32_t, kDrawnAhead> drawn;  // a few units ahead, so that their map entries are at hand
   std::uint32_t placed = 0;
+  const auto draw = [&](std::uint32_t which) {
+    const auto unit = static_cast<std::uint32_t>(unit_at(which));
+    prefetch(map_.address(unit));
+    drawn[which % kDrawnAhead] = unit;
+  };
+  for (std::uint32_t i = 0; i < std::min(count, kDrawnAhead); ++i) draw(i);
   for (std::uint32_t block = 0; block < valid_counts.size(); ++block) {
     std::uint32_t wanted = valid_counts[block];
     for (std::uint32_t i = 0; i < units_per_block_ && wanted > 0; ++i) {
       if (random_.below(units_per_block_ - i) >= wanted) continue;  // selection sampling: each subset is as likely
       --wanted;
       const std::uint32_t to = block * units_per_block_ + i;
-      const auto unit = static_cast<std::uint32_t>(unit_at(placed++));
-      map_[unit] = to + 1;
-      owner_[to] = unit;
+      const std::uint32_t unit = drawn[placed % kDrawnAhead];
+      if (placed + kDrawnAhead < count) draw(placed + kDrawnAhead);
+      ++placed;
+      map_.set(unit, to + 1);
+      owner_.set(to, unit);
       valid_[to / 64] |= std::uint64_t{1} << (to % 64);
     }
     Block& b = blocks_[block];

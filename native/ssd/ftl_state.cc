@@ -48,7 +48,7 @@ bool Ftl::rebuild_from_map(const std::vector<std::uint32_t>& closed) {
     if (at >= layout_.physical_units || is_valid(at)) return false;
     if (blocks_[block_of(at)].state == BlockState::free) return false;
     valid_[at / 64] |= std::uint64_t{1} << (at % 64);
-    owner_[at] = static_cast<std::uint32_t>(unit);
+    owner_.set(at, static_cast<std::uint32_t>(unit));
     ++blocks_[block_of(at)].valid;
     if (unit < logical_units_) ++mapped_units_;
   }

@@ -20,6 +20,11 @@ class Ring {
     assert(!empty());
     return items_[head_ & (items_.size() - 1)];
   }
+  // The item `ahead` places behind the front. REQUIRES: ahead < size()
+  const T& peek(std::size_t ahead) const {
+    assert(ahead < size());
+    return items_[(head_ + ahead) & (items_.size() - 1)];
+  }
   void pop() { ++head_; }
   void push(const T& item) {
     if (size() == items_.size()) grow();

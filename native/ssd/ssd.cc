@@ -9,12 +9,13 @@
 #include "ssd/flash_array.h"
 #include "ssd/ftl.h"
 #include "ssd/ring.h"
+#include "ssd/timed_queue.h"
 #include "ssd/write_cache.h"
 
 namespace spillway::ssd {
 namespace {
 
-constexpr Nanos kNever = EventHeap::kNever;
+constexpr Nanos kNever = Agenda::kNever;
 constexpr std::uint32_t kNone = ~std::uint32_t{0};
 
 // A drive without a write cache still has page registers and buffers to assemble flash pages in: this many steps.
@@ -24,6 +25,9 @@ constexpr std::uint64_t kStagingSteps = 4096;
 // write takes some 300 ns, a miss some 100 ns.
 constexpr std::uint64_t kPrefetchEntry = 24;
 constexpr std::uint64_t kPrefetchPlace = 12;
+// And how many admissions ahead the command, and then its first unit's place in the write cache's index, are.
+constexpr std::size_t kPrefetchCommand = 8;
+constexpr std::size_t kPrefetchAdmission = 4;
 
 }  // namespace
 
@@ -58,9 +62,9 @@ class Ssd::Impl {
   }
 
   void expect_soon(const Command& c) const {
-    if (c.lba / unit_lbas_ >= layout_.logical_units) return;
+    if (c.op != Opcode::read || c.lba / unit_lbas_ >= layout_.logical_units) return;
     cache_.prefetch(first_unit(c));
-    if (c.op == Opcode::read) ftl_.prefetch_entry(first_unit(c));
+    ftl_.prefetch_entry(first_unit(c));
   }
   void expect_very_soon(const Command& c) const {
     if (c.op == Opcode::read && c.lba / unit_lbas_ < layout_.logical_units) ftl_.prefetch_place(first_unit(c));
@@ -86,17 +90,12 @@ class Ssd::Impl {
     std::uint64_t flush_step = 0;   // and the host step that must be programmed, with all before it; 0: not known yet
     Outcome outcome = Outcome::success;
   };
-  struct Timed {
-    Nanos time = 0;
-    std::uint32_t slot = 0;
-  };
-
   Nanos next_time() const;
   void run_until(Nanos now);
   void fail_what_is_stuck(Nanos now);
 
   std::uint32_t take_slot(Nanos now, const Command& command);
-  void complete(const Timed& timed);
+  void complete(Nanos now, std::uint32_t slot);
   Nanos cross_link(Nanos& free_at, Nanos now, std::uint64_t bytes) const {
     free_at = std::max(free_at, now) + static_cast<Nanos>(static_cast<double>(bytes) * link_ns_per_byte_ + 0.5);
     return free_at;
@@ -123,7 +122,7 @@ class Ssd::Impl {
     return cache_.has_slot() && (cache_units_ == 0 || cache_.waiting() + in_program_ < cache_units_);
   }
   void credit(Nanos now, std::uint32_t slot);
-  void finish_write(Nanos now, std::uint32_t slot) { write_done_.push({now + config_.timing.write_command_ns, slot}); }
+  void finish_write(Nanos now, std::uint32_t slot) { write_done_.push(now + config_.timing.write_command_ns, slot); }
   void deallocate(Nanos now, std::uint32_t slot);
 
   // Must waiting units go to flash although they do not fill a step? For a flush, without a cache, or when deallocated
@@ -138,8 +137,8 @@ class Ssd::Impl {
   void host_step_done(std::uint64_t sequence);
 
   void make_progress(Nanos now);
-  void operation_done(Nanos now, std::uint32_t op);
-  void program_done(Nanos now, std::uint32_t step);
+  void operation_done(Nanos now, std::uint32_t id);
+  void program_done(Nanos now, std::uint32_t id);
 
   const std::uint32_t unit_lbas_;
   const std::uint64_t step_units_;
@@ -162,9 +161,9 @@ class Ssd::Impl {
   Nanos controller_free_at_ = 0;
   Nanos link_up_free_at_ = 0;
   Nanos link_down_free_at_ = 0;
-  Ring<Timed> arrivals_;    // writes, flushes and deallocations, when their data is in the drive
-  Ring<Timed> read_done_;   // completions of reads, in order of time
-  Ring<Timed> write_done_;  // completions of everything else, in order of time
+  TimedQueue arrivals_;    // writes, flushes and deallocations, when their data is in the drive
+  TimedQueue read_done_;   // completions of reads, in order of time
+  TimedQueue write_done_;  // completions of everything else, in order of time
   Ring<std::uint32_t> admissions_;
   Ring<std::uint32_t> flushes_;
   std::deque<bool> host_steps_done_;    // from oldest_host_step_ on
@@ -177,36 +176,30 @@ class Ssd::Impl {
 // --- Time
 
 Nanos Ssd::Impl::next_time() const {
-  Nanos time = array_.next_time();
-  if (!arrivals_.empty()) time = std::min(time, arrivals_.front().time);
-  if (!read_done_.empty()) time = std::min(time, read_done_.front().time);
-  if (!write_done_.empty()) time = std::min(time, write_done_.front().time);
-  if (queued_ > 0) time = std::min(time, controller_free_at_);
-  return time;
+  return std::min({array_.next_time(), arrivals_.next_time(), read_done_.next_time(), write_done_.next_time(),
+                   queued_ > 0 ? controller_free_at_ : kNever});
 }
 
 void Ssd::Impl::run_until(Nanos now) {
-  for (;;) {
+  for (Nanos ran = now;;) {
     const Nanos time = next_time();
-    if (time > now) break;
-    if (!read_done_.empty() && read_done_.front().time == time) {
-      complete(read_done_.front());
-      read_done_.pop();
-    } else if (!write_done_.empty() && write_done_.front().time == time) {
-      complete(write_done_.front());
-      write_done_.pop();
+    if (time > now) {
+      if (time != kNever || in_flight_ == 0) return;
+      fail_what_is_stuck(ran);
+      continue;
+    }
+    ran = time;
+    if (read_done_.next_time() == time) {
+      complete(time, read_done_.pop());
+    } else if (write_done_.next_time() == time) {
+      complete(time, write_done_.pop());
     } else if (array_.next_time() == time) {
       const std::uint32_t op = array_.run_next();
       if (op != kNoOp) operation_done(time, op);
-    } else if (!arrivals_.empty() && arrivals_.front().time == time) {
-      const std::uint32_t slot = arrivals_.front().slot;
-      arrivals_.pop();
-      arrive(time, slot);
+    } else if (arrivals_.next_time() == time) {
+      arrive(time, arrivals_.pop());
     } else {
       fetch_next(time);
-    }
-    if (in_flight_ > 0 && next_time() == kNever) {
-      fail_what_is_stuck(time);
     }
   }
 }
@@ -239,10 +232,10 @@ std::uint32_t Ssd::Impl::take_slot(Nanos now, const Command& command) {
   return slot;
 }
 
-void Ssd::Impl::complete(const Timed& timed) {
-  const Slot& slot = slots_[timed.slot];
-  done_.push_back({slot.command.tag, slot.submitted, timed.time, slot.command.queue, slot.outcome});
-  unused_slots_.push_back(timed.slot);
+void Ssd::Impl::complete(Nanos now, std::uint32_t slot) {
+  const Slot& s = slots_[slot];
+  done_.push_back({s.command.tag, s.submitted, now, s.command.queue, s.outcome});
+  unused_slots_.push_back(slot);
   --in_flight_;
 }
 
@@ -256,7 +249,7 @@ void Ssd::Impl::submit(Nanos now, const Command& command) {
   if (has_range && (command.lba_count == 0 || command.lba >= lbas || command.lba_count > lbas - command.lba)) {
     slots_[slot].outcome = Outcome::lba_out_of_range;
     link_down_free_at_ = std::max(link_down_free_at_, now);
-    arrivals_.push({link_down_free_at_, slot});
+    arrivals_.push(link_down_free_at_, slot);
     return;
   }
   if (queued_ == 0 && controller_free_at_ <= now) {
@@ -291,7 +284,7 @@ void Ssd::Impl::fetch(Nanos now, std::uint32_t slot) {
     start_read(now, slot);
     return;
   }
-  arrivals_.push({cross_link(link_down_free_at_, now, c.op == Opcode::write ? bytes_of(c) : 0), slot});
+  arrivals_.push(cross_link(link_down_free_at_, now, c.op == Opcode::write ? bytes_of(c) : 0), slot);
 }
 
 // --- Reads
@@ -378,7 +371,7 @@ std::uint32_t Ssd::Impl::read_unit(std::uint32_t slot, std::uint32_t physical, s
 
 void Ssd::Impl::finish_read(Nanos now, std::uint32_t slot) {
   const Nanos through = cross_link(link_up_free_at_, now, bytes_of(slots_[slot].command));
-  read_done_.push({through + config_.timing.read_command_ns, slot});
+  read_done_.push(through + config_.timing.read_command_ns, slot);
 }
 
 // --- Writes, flushes, deallocations
@@ -443,7 +436,14 @@ void Ssd::Impl::read_rest_of_unit(Nanos now, std::uint32_t slot, std::uint32_t u
 }
 
 void Ssd::Impl::admit(Nanos now) {
-  while (!admissions_.empty() && admit_command(now, admissions_.front())) admissions_.pop();
+  while (!admissions_.empty()) {
+    if (admissions_.size() > kPrefetchCommand) prefetch(&slots_[admissions_.peek(kPrefetchCommand)]);
+    if (admissions_.size() > kPrefetchAdmission) {
+      cache_.prefetch(first_unit(slots_[admissions_.peek(kPrefetchAdmission)].command));
+    }
+    if (!admit_command(now, admissions_.front())) return;
+    admissions_.pop();
+  }
 }
 
 // Moves a write's units into the cache; false when it has to wait for room.
@@ -532,7 +532,7 @@ void Ssd::Impl::pump(Nanos now) {
   while (cache_.waiting() > 0) {
     if (!ftl_.host_step_open()) {
       if (cache_.waiting() < step_units_ && !draining()) break;
-      if (array_.next_ready_die(0) == kNoDie || !open_host_step(now)) break;
+      if (!array_.any_ready() || !open_host_step(now)) break;
     }
     if (cache_.waiting() > kPrefetchEntry) ftl_.prefetch_entry(cache_.peek(kPrefetchEntry));
     if (cache_.waiting() > kPrefetchPlace) {
@@ -604,8 +604,8 @@ void Ssd::Impl::operation_done(Nanos now, std::uint32_t id) {
         break;
     }
   }
-  // A die may have become ready for host data, and the cache may have room again.
-  if (!array_.is_host_read(op)) make_progress(now);
+  // The cache may have room again, or a die may be ready for host data.
+  if (op.kind == OpKind::program || array_.any_ready()) make_progress(now);
 }
 
 void Ssd::Impl::program_done(Nanos now, std::uint32_t id) {
@@ -639,7 +639,7 @@ void Ssd::Impl::stop_time() {
 
 namespace {
 
-constexpr char kMagic[8] = {'S', 'P', 'L', 'W', 'S', 'S', 'D', '1'};
+constexpr char kMagic[8] = {'S', 'P', 'L', 'W', 'S', 'S', 'D', '2'};
 
 struct Fingerprint {
   const char* key;
