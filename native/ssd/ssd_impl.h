@@ -1,0 +1,168 @@
+// A drive at work: what Ssd is made of.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ssd/flash_array.h"
+#include "ssd/ftl.h"
+#include "ssd/ring.h"
+#include "ssd/ssd.h"
+#include "ssd/timed_queue.h"
+#include "ssd/write_cache.h"
+
+namespace spillway::ssd {
+
+// A command on its way:
+//
+//   submit → submission queue → fetch → read:  (map read →) flash reads → host link → done
+//                                       write: host link → arrival → (rest of unit read →) admission → done
+// and behind a write's back: write cache → step → program. Without a write cache a write is done when programmed.
+class Ssd::Impl {
+ public:
+  static constexpr Nanos kNever = Agenda::kNever;
+
+  Impl(const SsdConfig& config, std::uint64_t seed)
+      : config_(config),
+        layout_(ssd::layout(config)),
+        unit_lbas_(config.geometry.mapping_unit_bytes / config.geometry.lba_bytes),
+        step_units_(std::uint64_t{config.geometry.planes_per_die} * config.geometry.units_per_page()),
+        cache_units_(config.write_cache.bytes / config.geometry.mapping_unit_bytes),
+        link_ns_per_byte_(1000.0 / config.timing.host_link_mb_s),
+        array_(config, &counters_),
+        ftl_(config, layout_, &counters_, seed),
+        cache_(cache_units_ != 0 ? cache_units_ : kStagingSteps * step_units_) {}
+
+  void submit(Nanos now, const Command& command);
+  std::optional<Nanos> next_event() const {
+    if (!done_.empty()) return done_.front().completed;
+    const Nanos time = next_time();
+    return time == kNever ? std::nullopt : std::optional<Nanos>(time);
+  }
+  void advance(Nanos now, std::vector<Completion>& done) {
+    run_until(now);
+    done.insert(done.end(), done_.begin(), done_.end());
+    done_.clear();
+  }
+
+  void expect_soon(const Command& c) const {
+    if (c.op != Opcode::read || c.lba / unit_lbas_ >= layout_.logical_units) return;
+    cache_.prefetch(first_unit(c));
+    ftl_.prefetch_entry(first_unit(c));
+  }
+  void expect_very_soon(const Command& c) const {
+    if (c.op == Opcode::read && c.lba / unit_lbas_ < layout_.logical_units) ftl_.prefetch_place(first_unit(c));
+  }
+
+  bool quiet() const { return in_flight_ == 0 && next_time() == kNever; }
+  void stop_time();
+  bool save(const StateSink& sink);
+  std::optional<std::string> load(const StateSource& source);
+
+  const SsdConfig config_;
+  const Layout layout_;
+  Counters counters_;
+  std::size_t in_flight_ = 0;
+
+ private:
+  static constexpr std::uint32_t kNone = ~std::uint32_t{0};
+  // A drive without a write cache still has page registers and buffers to assemble flash pages in: this many steps.
+  static constexpr std::uint64_t kStagingSteps = 4096;
+
+  struct Slot {
+    Command command;
+    Nanos submitted = 0;
+    std::uint32_t remaining = 0;    // flash reads (of a read, or of the rest of units) or units not yet programmed
+    std::uint32_t admitted = 0;     // units of a write that are in the cache
+    std::uint64_t flush_until = 0;  // of a flush: admissions that must have left the cache
+    std::uint64_t flush_step = 0;   // and the host step that must be programmed, with all before it; 0: not known yet
+    Outcome outcome = Outcome::success;
+  };
+  Nanos next_time() const;
+  void run_until(Nanos now);
+  void fail_what_is_stuck(Nanos now);
+
+  std::uint32_t take_slot(Nanos now, const Command& command);
+  void complete(Nanos now, std::uint32_t slot);
+  Nanos cross_link(Nanos& free_at, Nanos now, std::uint64_t bytes) const {
+    free_at = std::max(free_at, now) + static_cast<Nanos>(static_cast<double>(bytes) * link_ns_per_byte_ + 0.5);
+    return free_at;
+  }
+  std::uint64_t bytes_of(const Command& c) const { return std::uint64_t{c.lba_count} * config_.geometry.lba_bytes; }
+  std::uint32_t first_unit(const Command& c) const { return static_cast<std::uint32_t>(c.lba / unit_lbas_); }
+  std::uint32_t units_of(const Command& c) const {
+    return static_cast<std::uint32_t>((c.lba + c.lba_count + unit_lbas_ - 1) / unit_lbas_ - c.lba / unit_lbas_);
+  }
+
+  void fetch(Nanos now, std::uint32_t slot);
+  void fetch_next(Nanos now);
+
+  void start_read(Nanos now, std::uint32_t slot);
+  std::uint32_t read_unit(std::uint32_t slot, std::uint32_t physical, std::uint32_t bytes, std::uint32_t previous);
+  void finish_read(Nanos now, std::uint32_t slot);
+
+  void arrive(Nanos now, std::uint32_t slot);
+  void arrive_write(Nanos now, std::uint32_t slot);
+  void read_rest_of_unit(Nanos now, std::uint32_t slot, std::uint32_t unit);
+  void admit(Nanos now);
+  bool admit_command(Nanos now, std::uint32_t slot);
+  bool room_in_cache() const {
+    return cache_.has_slot() && (cache_units_ == 0 || cache_.waiting() + in_program_ < cache_units_);
+  }
+  void credit(Nanos now, std::uint32_t slot);
+  void finish_write(Nanos now, std::uint32_t slot) { write_done_.push(now + config_.timing.write_command_ns, slot); }
+  void deallocate(Nanos now, std::uint32_t slot);
+
+  // Must waiting units go to flash although they do not fill a step? For a flush, without a cache, or when deallocated
+  // units have left holes in a full cache.
+  bool draining() const {
+    if (cache_units_ == 0 || !cache_.has_slot()) return true;
+    return !flushes_.empty() && cache_.taken() < slots_[flushes_.front()].flush_until;
+  }
+  bool open_host_step(Nanos now);
+  void pump(Nanos now);
+  void finish_flushes(Nanos now);
+  void host_step_done(std::uint64_t sequence);
+
+  void make_progress(Nanos now);
+  void operation_done(Nanos now, std::uint32_t id);
+  void program_done(Nanos now, std::uint32_t id);
+
+  const std::uint32_t unit_lbas_;
+  const std::uint64_t step_units_;
+  const std::uint64_t cache_units_;
+  const double link_ns_per_byte_;
+
+ public:
+  FlashArray array_;
+  Ftl ftl_;
+
+ private:
+  WriteCache cache_;
+  std::uint64_t in_program_ = 0;  // units that left the cache and still hold its space
+
+  std::vector<Slot> slots_;
+  std::vector<std::uint32_t> unused_slots_;
+  std::vector<Ring<std::uint32_t>> submission_queues_;
+  std::uint32_t queued_ = 0;
+  std::uint32_t next_queue_ = 0;
+  Nanos controller_free_at_ = 0;
+  Nanos link_up_free_at_ = 0;
+  Nanos link_down_free_at_ = 0;
+  TimedQueue arrivals_;    // writes, flushes and deallocations, when their data is in the drive
+  TimedQueue read_done_;   // completions of reads, in order of time
+  TimedQueue write_done_;  // completions of everything else, in order of time
+  Ring<std::uint32_t> admissions_;
+  Ring<std::uint32_t> flushes_;
+  std::deque<bool> host_steps_done_;    // from oldest_host_step_ on
+  std::uint64_t oldest_host_step_ = 1;  // steps are numbered from 1
+  std::uint32_t next_die_ = 0;
+  bool pumping_ = false;
+  std::vector<Completion> done_;
+};
+
+}  // namespace spillway::ssd

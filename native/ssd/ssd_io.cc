@@ -1,0 +1,360 @@
+// What a drive does with a command once it has been fetched: reads, writes, flushes, deallocations, and the way of
+// written data from the cache to flash.
+#include <algorithm>
+#include <utility>
+
+#include "ssd/prefetch.h"
+#include "ssd/ssd_impl.h"
+
+namespace spillway::ssd {
+namespace {
+
+// How many units ahead of a write its map entry, and then its old place, are fetched into the processor's cache: a
+// write takes some 300 ns, a miss some 100 ns.
+constexpr std::uint64_t kPrefetchEntry = 24;
+constexpr std::uint64_t kPrefetchPlace = 12;
+// And how many admissions ahead the command, and then its first unit's place in the write cache's index, are.
+constexpr std::size_t kPrefetchCommand = 8;
+constexpr std::size_t kPrefetchAdmission = 4;
+
+}  // namespace
+
+// --- Reads
+
+void Ssd::Impl::start_read(Nanos now, std::uint32_t slot) {
+  const Command c = slots_[slot].command;
+  ++counters_.host_reads;
+  counters_.host_bytes_read += bytes_of(c);
+  counters_.host_bytes_read_by_cause[c.cause] += bytes_of(c);
+  const Flow flow{now, &array_};
+  const std::uint32_t first = first_unit(c);
+  const std::uint32_t units = units_of(c);
+  std::uint32_t map_read = kNoOp;   // the mapping read that the next data read waits for
+  std::uint32_t map_unit = kNone;   // and its translation unit
+  std::uint32_t data_read = kNoOp;  // the last data read, not yet queued
+  const auto queue_data_read = [&] {
+    if (data_read == kNoOp) return;
+    if (map_read == kNoOp) {
+      array_.enqueue(now, data_read);
+    } else {
+      array_.op(data_read).next = array_.op(map_read).chain;
+      array_.op(map_read).chain = data_read;
+    }
+    data_read = kNoOp;
+  };
+  for (std::uint32_t i = 0; i < units; ++i) {
+    const std::uint32_t unit = first + i;
+    if (cache_.holds(unit)) {
+      ++counters_.write_cache_read_hits;
+      continue;
+    }
+    const std::uint32_t translation_unit = ftl_.translation_unit_of(unit);
+    const std::uint32_t new_map_read = ftl_.look_up_for_read(flow, unit, map_read != kNoOp ? map_unit : kNone);
+    if (new_map_read != kNoOp || translation_unit != map_unit) {
+      queue_data_read();
+      if (map_read != kNoOp) array_.enqueue(now, map_read);
+      map_read = new_map_read;
+      map_unit = translation_unit;
+    }
+    const std::uint32_t physical = ftl_.physical(unit);
+    if (physical == Ftl::kNowhere) {
+      ++counters_.unmapped_reads;
+      continue;
+    }
+    if (ftl_.in_controller(physical)) {
+      ++counters_.write_cache_read_hits;
+      continue;
+    }
+    const std::uint64_t begin = std::max<std::uint64_t>(c.lba, std::uint64_t{unit} * unit_lbas_);
+    const std::uint64_t end = std::min<std::uint64_t>(c.lba + c.lba_count, (std::uint64_t{unit} + 1) * unit_lbas_);
+    const auto bytes = static_cast<std::uint32_t>((end - begin) * config_.geometry.lba_bytes);
+    counters_.nand_bytes_read[static_cast<std::size_t>(FlashCause::host)] += bytes;
+    const std::uint32_t op = read_unit(slot, physical, bytes, data_read);
+    if (op != data_read) {
+      queue_data_read();
+      data_read = op;
+    }
+  }
+  queue_data_read();
+  if (map_read != kNoOp) array_.enqueue(now, map_read);
+  if (slots_[slot].remaining == 0) finish_read(now, slot);
+}
+
+// A flash read for this unit: the previous one when it is of the same flash page, else a new one.
+std::uint32_t Ssd::Impl::read_unit(std::uint32_t slot, std::uint32_t physical, std::uint32_t bytes,
+                                   std::uint32_t previous) {
+  const std::uint32_t plane = ftl_.plane_of(physical);
+  const std::uint32_t flash_page = physical / config_.geometry.units_per_page();
+  if (previous != kNoOp && array_.op(previous).flash_page == flash_page) {
+    array_.op(previous).bytes += bytes;
+    return previous;
+  }
+  const std::uint32_t id = array_.new_op();
+  FlashOp& op = array_.op(id);
+  op.die = plane / config_.geometry.planes_per_die;
+  op.plane = plane % config_.geometry.planes_per_die;
+  op.page = ftl_.page_of(physical);
+  op.flash_page = flash_page;
+  op.bytes = bytes;
+  op.command = slot;
+  ++slots_[slot].remaining;
+  return id;
+}
+
+void Ssd::Impl::finish_read(Nanos now, std::uint32_t slot) {
+  const Nanos through = cross_link(link_up_free_at_, now, bytes_of(slots_[slot].command));
+  read_done_.push(through + config_.timing.read_command_ns, slot);
+}
+
+// --- Writes, flushes, deallocations
+
+void Ssd::Impl::arrive(Nanos now, std::uint32_t slot) {
+  Slot& s = slots_[slot];
+  if (s.outcome != Outcome::success) {
+    finish_write(now, slot);
+    return;
+  }
+  switch (s.command.op) {
+    case Opcode::write:
+      arrive_write(now, slot);
+      break;
+    case Opcode::deallocate:
+      deallocate(now, slot);
+      break;
+    case Opcode::flush:
+      ++counters_.host_flushes;
+      if (config_.write_cache.power_loss_protection && cache_units_ != 0) {
+        finish_write(now, slot);
+      } else {
+        s.flush_until = cache_.admitted();
+        flushes_.push(slot);
+        pump(now);
+        finish_flushes(now);
+      }
+      break;
+    case Opcode::read:
+      break;
+  }
+}
+
+void Ssd::Impl::arrive_write(Nanos now, std::uint32_t slot) {
+  const Command c = slots_[slot].command;
+  ++counters_.host_writes;
+  counters_.host_bytes_written += bytes_of(c);
+  counters_.host_bytes_written_by_cause[c.cause] += bytes_of(c);
+  // P28: a write of part of a mapping unit has to read the rest of it first.
+  const std::uint32_t first = first_unit(c);
+  const std::uint32_t last = first + units_of(c) - 1;
+  if (c.lba % unit_lbas_ != 0 || (first == last && (c.lba + c.lba_count) % unit_lbas_ != 0)) {
+    read_rest_of_unit(now, slot, first);
+  }
+  if (last != first && (c.lba + c.lba_count) % unit_lbas_ != 0) read_rest_of_unit(now, slot, last);
+  if (slots_[slot].remaining > 0) return;
+  admissions_.push(slot);
+  admit(now);
+}
+
+void Ssd::Impl::read_rest_of_unit(Nanos now, std::uint32_t slot, std::uint32_t unit) {
+  if (cache_.holds(unit)) return;
+  const std::uint32_t physical = ftl_.physical(unit);
+  if (physical == Ftl::kNowhere) return;
+  ++counters_.sub_unit_writes;
+  if (ftl_.in_controller(physical)) return;
+  const std::uint32_t bytes = config_.geometry.mapping_unit_bytes;
+  counters_.nand_bytes_read[static_cast<std::size_t>(FlashCause::host)] += bytes;
+  const std::uint32_t id = read_unit(slot, physical, bytes, kNoOp);
+  array_.op(id).purpose = ReadFor::rest_of_unit;
+  array_.enqueue(now, id);
+}
+
+void Ssd::Impl::admit(Nanos now) {
+  while (!admissions_.empty()) {
+    if (admissions_.size() > kPrefetchCommand) prefetch(&slots_[admissions_.peek(kPrefetchCommand)]);
+    if (admissions_.size() > kPrefetchAdmission) {
+      cache_.prefetch(first_unit(slots_[admissions_.peek(kPrefetchAdmission)].command));
+    }
+    if (!admit_command(now, admissions_.front())) return;
+    admissions_.pop();
+  }
+}
+
+// Moves a write's units into the cache; false when it has to wait for room.
+bool Ssd::Impl::admit_command(Nanos now, std::uint32_t slot) {
+  const std::uint32_t first = first_unit(slots_[slot].command);
+  const std::uint32_t units = units_of(slots_[slot].command);
+  const bool write_through = cache_units_ == 0;
+  while (slots_[slot].admitted < units) {
+    const std::uint32_t unit = first + slots_[slot].admitted;
+    const std::uint32_t owner = write_through ? slot : WriteCache::kNoOwner;
+    if (cache_.holds(unit)) {
+      ++counters_.write_cache_overwrites;
+      if (write_through) {
+        ++slots_[slot].remaining;
+        credit(now, cache_.replace(unit, owner));
+      }
+    } else {
+      if (!room_in_cache()) {
+        pump(now);
+        if (!room_in_cache()) return false;
+        continue;
+      }
+      if (write_through) ++slots_[slot].remaining;
+      cache_.admit(unit, owner);
+    }
+    ++slots_[slot].admitted;
+  }
+  if (write_through) {
+    // Programs may all have ended while this command's last units were still waiting for room.
+    ++slots_[slot].remaining;
+    pump(now);
+    credit(now, slot);
+  } else {
+    finish_write(now, slot);
+    if (cache_.waiting() >= step_units_) pump(now);
+  }
+  return true;
+}
+
+// One of the things that a written-through command waits for has happened.
+void Ssd::Impl::credit(Nanos now, std::uint32_t slot) {
+  if (slot == WriteCache::kNoOwner || slots_[slot].remaining == kNone) return;
+  if (--slots_[slot].remaining == 0) finish_write(now, slot);
+}
+
+void Ssd::Impl::deallocate(Nanos now, std::uint32_t slot) {
+  const Command c = slots_[slot].command;
+  ++counters_.host_deallocates;
+  counters_.host_bytes_deallocated += bytes_of(c);
+  // Only whole units: a drive may ignore the rest, and this one does.
+  const auto begin = static_cast<std::uint32_t>((c.lba + unit_lbas_ - 1) / unit_lbas_);
+  const auto end = static_cast<std::uint32_t>((c.lba + c.lba_count) / unit_lbas_);
+  for (std::uint32_t unit = begin; unit < end; ++unit) {
+    if (cache_.holds(unit)) {
+      ++counters_.write_cache_deallocated;
+      credit(now, cache_.drop(unit));
+    }
+    ftl_.deallocate({now, &array_}, unit);
+  }
+  finish_write(now, slot);
+  admit(now);
+}
+
+// --- From the cache to flash
+
+// Begins a step on the next die that is ready for one. False when there is none, or no clean space.
+bool Ssd::Impl::open_host_step(Nanos now) {
+  if (!ftl_.make_room({now, &array_})) return false;
+  if (ftl_.host_step_open()) return true;  // collection shares the stream and left a step open
+  for (;;) {
+    const std::uint32_t die = array_.next_ready_die(next_die_);
+    if (die == kNoDie) return false;
+    if (ftl_.can_begin_host_step(die)) {
+      next_die_ = (die + 1) % config_.geometry.dies();
+      ftl_.begin_host_step(die);
+      return true;
+    }
+    array_.set_supplied(die, false);  // until an erase there
+  }
+}
+
+void Ssd::Impl::pump(Nanos now) {
+  if (pumping_) return;
+  pumping_ = true;
+  const Flow flow{now, &array_};
+  while (cache_.waiting() > 0) {
+    if (!ftl_.host_step_open()) {
+      if (cache_.waiting() < step_units_ && !draining()) break;
+      if (!array_.any_ready() || !open_host_step(now)) break;
+    }
+    if (cache_.waiting() > kPrefetchEntry) ftl_.prefetch_entry(cache_.peek(kPrefetchEntry));
+    if (cache_.waiting() > kPrefetchPlace) {
+      ftl_.prefetch_place(cache_.peek(kPrefetchPlace));
+      cache_.prefetch(cache_.peek(kPrefetchPlace));
+    }
+    const WriteCache::Entry entry = cache_.take();
+    ++in_program_;
+    ftl_.write(flow, entry.unit, entry.owner);
+  }
+  const bool flushing = !flushes_.empty() && cache_.taken() >= slots_[flushes_.front()].flush_until;
+  if (cache_.waiting() == 0 && (cache_units_ == 0 || flushing)) ftl_.pad_host_step(flow);
+  pumping_ = false;
+}
+
+void Ssd::Impl::finish_flushes(Nanos now) {
+  while (!flushes_.empty()) {
+    Slot& flush = slots_[flushes_.front()];
+    if (cache_.taken() < flush.flush_until) return;
+    if (flush.flush_step == 0) flush.flush_step = ftl_.last_host_step();
+    if (oldest_host_step_ <= flush.flush_step) return;
+    finish_write(now, flushes_.front());
+    flushes_.pop();
+    pump(now);
+  }
+}
+
+// Steps end out of order; a flush waits for all up to its own.
+void Ssd::Impl::host_step_done(std::uint64_t sequence) {
+  while (oldest_host_step_ + host_steps_done_.size() <= sequence) host_steps_done_.push_back(false);
+  host_steps_done_[sequence - oldest_host_step_] = true;
+  while (!host_steps_done_.empty() && host_steps_done_.front()) {
+    host_steps_done_.pop_front();
+    ++oldest_host_step_;
+  }
+}
+
+void Ssd::Impl::operation_done(Nanos now, std::uint32_t id) {
+  const FlashOp op = array_.op(id);
+  array_.free_op(id);
+  if (op.kind == OpKind::program) {
+    program_done(now, op.steps[0]);
+  } else if (op.kind == OpKind::read) {
+    switch (op.purpose) {
+      case ReadFor::host:
+        if (--slots_[op.command].remaining == 0) finish_read(now, op.command);
+        break;
+      case ReadFor::mapping:
+        for (std::uint32_t chained = op.chain; chained != kNoOp;) {
+          const std::uint32_t next = array_.op(chained).next;
+          array_.enqueue(now, chained);
+          chained = next;
+        }
+        break;
+      case ReadFor::rest_of_unit:
+        if (--slots_[op.command].remaining == 0) {
+          admissions_.push(op.command);
+          admit(now);
+        }
+        break;
+      case ReadFor::relocation:
+        for (const std::uint32_t step : op.steps) {
+          if (step == kNoStep) continue;
+          --array_.step(step).reads_pending;
+          array_.program_if_ready(now, step);
+        }
+        break;
+      case ReadFor::background:
+        break;
+    }
+  }
+  // The cache may have room again, or a die may be ready for host data.
+  if (op.kind == OpKind::program || array_.any_ready()) make_progress(now);
+}
+
+void Ssd::Impl::program_done(Nanos now, std::uint32_t id) {
+  ProgramStep& step = array_.step(id);
+  ftl_.programmed(step);
+  in_program_ -= step.host_units;
+  std::vector<std::uint32_t> owners;
+  owners.swap(step.owners);
+  if (step.sequence != 0) host_step_done(step.sequence);
+  array_.free_step(id);
+  for (const std::uint32_t owner : owners) credit(now, owner);
+}
+
+void Ssd::Impl::make_progress(Nanos now) {
+  if (!admissions_.empty()) admit(now);
+  if (cache_.waiting() >= step_units_ || draining()) pump(now);
+  if (!flushes_.empty()) finish_flushes(now);
+}
+
+}  // namespace spillway::ssd

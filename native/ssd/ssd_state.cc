@@ -1,0 +1,84 @@
+// Stopping a drive's time, and saving and loading it.
+#include <cassert>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "ssd/ssd_impl.h"
+
+namespace spillway::ssd {
+
+void Ssd::Impl::stop_time() {
+  assert(quiet());
+  in_program_ -= ftl_.stop_time(array_);
+  for (std::uint32_t die = 0; die < config_.geometry.dies(); ++die) array_.set_supplied(die, true);
+  while (cache_.waiting() > 0) {
+    [[maybe_unused]] const bool done = ftl_.overwrite(cache_.take().unit);
+    assert(done);
+  }
+}
+
+namespace {
+
+constexpr char kMagic[8] = {'S', 'P', 'L', 'W', 'S', 'S', 'D', '2'};
+
+struct Fingerprint {
+  const char* key;
+  std::uint64_t value;
+};
+
+// What must agree for a state to make sense on a drive.
+std::vector<Fingerprint> fingerprint(const SsdConfig& c, const Layout& l) {
+  const Geometry& g = c.geometry;
+  return {{"geometry.channels", g.channels},
+          {"geometry.chips_per_channel", g.chips_per_channel},
+          {"geometry.dies_per_chip", g.dies_per_chip},
+          {"geometry.planes_per_die", g.planes_per_die},
+          {"geometry.pages_per_block", g.pages_per_block},
+          {"geometry.page_bytes", g.page_bytes},
+          {"geometry.mapping_unit_bytes", g.mapping_unit_bytes},
+          {"geometry.lba_bytes", g.lba_bytes},
+          {"capacity.capacity_bytes", l.capacity_bytes},
+          {"capacity.spare_factor (data units)", l.data_units},
+          {"physical units", l.physical_units},
+          {"mapping_cache.bytes (translation units)", l.translation_units},
+          {"gc.separate_streams", c.gc.separate_streams ? 1U : 0U},
+          {"gc.policy", static_cast<std::uint64_t>(c.gc.policy)}};
+}
+
+}  // namespace
+
+bool Ssd::Impl::save(const StateSink& sink) {
+  stop_time();
+  if (!sink(kMagic, sizeof(kMagic))) return false;
+  for (const Fingerprint& field : fingerprint(config_, layout_)) {
+    if (!sink(&field.value, sizeof(field.value))) return false;
+  }
+  if (!sink(&counters_, sizeof(counters_))) return false;
+  return ftl_.visit_state([&sink](void* bytes, std::size_t size) { return sink(bytes, size); }, false);
+}
+
+std::optional<std::string> Ssd::Impl::load(const StateSource& source) {
+  char magic[sizeof(kMagic)] = {};
+  if (!source(magic, sizeof(magic))) return "is truncated";
+  if (std::memcmp(magic, kMagic, sizeof(magic)) != 0) return "is not a drive state of this version";
+  for (const Fingerprint& field : fingerprint(config_, layout_)) {
+    std::uint64_t value = 0;
+    if (!source(&value, sizeof(value))) return "is truncated";
+    if (value != field.value) {
+      return "was made for another drive: its " + std::string(field.key) + " is " + std::to_string(value) + ", not " +
+             std::to_string(field.value);
+    }
+  }
+  stop_time();
+  bool truncated = false;
+  const auto visit = [&](void* bytes, std::size_t size) {
+    truncated = truncated || !source(bytes, size);
+    return !truncated;
+  };
+  if (!visit(&counters_, sizeof(counters_))) return "is truncated";
+  if (!ftl_.visit_state(visit, true)) return truncated ? "is truncated" : "is damaged: its map contradicts itself";
+  return std::nullopt;
+}
+
+}  // namespace spillway::ssd
