@@ -50,7 +50,7 @@ class Engine {
 
   virtual Status put(std::string_view key, std::string_view value) = 0;
   virtual Status remove(std::string_view key) = 0;
-  // Sets `value` and returns true when the key is there.
+  // Returns true when the key is there, and sets `value` unless it is null.
   virtual Result<bool> get(std::string_view key, std::string* value) = 0;
   // Seeks to `key` and steps over at most `nexts` further pairs; returns how many pairs were seen.
   virtual Result<std::uint64_t> scan(std::string_view key, std::uint64_t nexts) = 0;

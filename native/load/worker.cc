@@ -63,7 +63,7 @@ Status Worker::execute(const Operation& operation) {
     return setting_.engine.put(key, value);
   }
   if (operation.kind == Operation::Kind::get) {
-    const Result<bool> found = setting_.engine.get(key, &found_);
+    const Result<bool> found = setting_.engine.get(key, nullptr);
     if (!found) return found.status();
     pairs_seen_ = found.value() ? 1 : 0;
     return Status::ok();

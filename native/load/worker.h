@@ -82,7 +82,6 @@ class Worker {
   ThreadPlan plan_;
   OperationStream stream_;
   KeyBuffer key_;
-  std::string found_;             // reused by every get
   std::uint64_t next_value_ = 0;  // of the shared buffer; threads begin apart
   std::uint64_t pairs_seen_ = 0;  // by the operation in hand
   HandoverTally tally_;

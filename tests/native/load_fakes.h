@@ -49,7 +49,7 @@ class FakeEngine final : public engine::Engine {
     if (Status status = before(operations_++); !status) return status;
     const auto found = pairs_.find(std::string(key));
     if (found == pairs_.end()) return false;
-    *value = found->second;
+    if (value != nullptr) *value = found->second;
     return true;
   }
   Result<std::uint64_t> scan(std::string_view key, std::uint64_t nexts) override {
