@@ -13,7 +13,8 @@ SIZES = (1 * KIB, 2 * KIB, 4 * KIB, 8 * KIB, 16 * KIB)  # P15
 CONCURRENCIES = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 56, 64, 80, 96, 128, 192, 256)
 SEQUENTIAL_CONCURRENCIES = (1, 2, 4, 8, 16, 32, 64, 128)
 THREADS = (1, 2, 4, 8, 16, 32, 64, 128)  # M22: k
-R_PERCENTS = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)  # M22: r, in percent of the pages
+# M22: r, in percent of the pages; an access is a whole number of pages long.
+R_PERCENTS = tuple(100 / pages for pages in (1000, 300, 100, 30, 10, 3, 1))
 # MQSSD's own figure of a drive's cost at one k needs three points for a residual; a knee needs four (spillway/knee.py).
 COARSE_CONCURRENCIES = (1, 4, 16, 64)
 COARSE_SEQUENTIAL = (1, 16)

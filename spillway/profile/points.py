@@ -141,7 +141,7 @@ def mqssd_point(op: str, k: int, r_percent: float) -> Point:
     """k threads, each moving its share as operations that start at staggered random offsets (M22)."""
     pages = max(1, round(100 / r_percent))
     read_share = 1.0 if op == "read" else 0.0
-    return Point("mqssd", "staggered", read_share, pages * PAGE_BYTES, k, 1, None, r_percent=r_percent)
+    return Point("mqssd", "staggered", read_share, pages * PAGE_BYTES, k, 1, None, r_percent=100 / pages)
 
 
 def to_csv(samples: Iterable[Sample]) -> str:

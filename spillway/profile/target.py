@@ -7,6 +7,7 @@ from typing import Any
 
 from spillway.errors import SpillwayError
 from spillway.native import run_native
+from spillway.plan import slug
 from spillway.preset import check_preset
 from spillway.quantity import human_bytes, parse_share, parse_size
 from spillway.simulate import DriveChoice, drive_request
@@ -23,6 +24,7 @@ PROFILE_CACHE_BYTES = 8 * 2**20
 CACHE_STRIPES = 4
 # The mapping cache shrinks in proportion, so that as many accesses miss it. It holds at least a few mapping pages.
 LEAST_MAPPING_CACHE_BYTES = 64 * 2**10
+HOST_STACK_KEY = "host_stack.name"
 
 
 @dataclass(frozen=True)
@@ -35,6 +37,11 @@ class Target:
     path: Path | None = None
     destroy_data: bool = False
     fill: float = 1.0
+
+    @property
+    def label(self) -> str:
+        """A name for directories."""
+        return slug(self.words.rpartition(":")[2].rpartition("/")[2] or "drive")
 
     @property
     def emulated(self) -> bool:
@@ -60,7 +67,13 @@ class Target:
 
 
 def parse_target(
-    words: str, *, paced: bool, destroy_data: bool, settings: tuple[str, ...], fill: str = "1.0"
+    words: str,
+    *,
+    paced: bool = False,
+    destroy_data: bool = False,
+    settings: tuple[str, ...] = (),
+    host_stack: str | None = None,
+    fill: str = "1.0",
 ) -> Target:
     """Reads TARGET and the flags that go with it; refuses with one sentence what cannot be profiled."""
     kind, colon, name = words.partition(":")
@@ -73,9 +86,16 @@ def parse_target(
         share = parse_share(fill, "--fill")
         if share == 0:
             raise SpillwayError("--fill is 0, and a drive without data has nothing to read: give it a share above 0.")
+        if host_stack is not None:
+            settings = (*settings, f'{HOST_STACK_KEY}="{host_stack}"')
         choice = DriveChoice(preset=name, settings=settings)
         return Target("paced" if paced else "simulated", words, choice, fill=share)
-    for flag, given in (("--paced", paced), ("--set", bool(settings)), ("--fill", fill != "1.0")):
+    for flag, given in (
+        ("--paced", paced),
+        ("--set", bool(settings)),
+        ("--host-stack", host_stack is not None),
+        ("--fill", fill != "1.0"),
+    ):
         if given:
             raise SpillwayError(f"{flag} is for presets, and {words} is none: leave it out, or name preset:NAME.")
     path = Path(words)
