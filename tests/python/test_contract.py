@@ -15,6 +15,7 @@ from spillway.simulate import DriveChoice, WorkChoice, precondition_request, sim
 
 MakeValidator = Callable[..., Draft202012Validator]
 REQUESTS = sorted((CONTRACT / "examples").glob("*.request.json"))
+LINES = sorted((CONTRACT / "examples").glob("*.lines.jsonl"))
 STREAMS = sorted((CONTRACT / "examples").glob("*.events.jsonl"))
 
 
@@ -46,6 +47,17 @@ def test_event_examples(path: Path, validator: MakeValidator) -> None:
         assert events[0]["event"] == "started"
         assert events[0]["command"] == command
         validator("events.schema.json", f"{command}.result").validate(last)
+
+
+@pytest.mark.parametrize("path", LINES, ids=lambda path: path.name)
+def test_line_examples(path: Path, validator: MakeValidator) -> None:
+    schema = validator(path.name.replace(".lines.jsonl", ".line.schema.json"))
+    for text in path.read_text().splitlines():
+        line = json.loads(text)
+        schema.validate(line)
+        assert not schema.is_valid(line | {"no_such_key": 1})
+    assert not schema.is_valid({"id": 1}), "a point says when it ends"
+    assert not schema.is_valid({})
 
 
 def test_there_is_an_example_of_every_event() -> None:
