@@ -57,7 +57,8 @@ double ios_per_cpu_second(const ssd::SsdConfig& config, tool::Pattern pattern, s
   workload.pattern = pattern;
   workload.range_bytes = ssd.layout().capacity_bytes;
   const double began = tool::cpu_seconds();
-  const tool::LoopResult loop = tool::run_closed_loop(ssd, workload, ios, 1, [](std::uint64_t) { return true; });
+  device::DriveModel drive(std::move(ssd));
+  const tool::LoopResult loop = tool::run_closed_loop(drive, workload, ios, 1, [](std::uint64_t) { return true; });
   return static_cast<double>(loop.ios) / (tool::cpu_seconds() - began);
 }
 

@@ -41,6 +41,60 @@ std::vector<DriveKey> drive_keys(ssd::SsdConfig& config) {
   };
 }
 
+std::vector<DriveKey> layer_keys(Drive& drive) {
+  auto& [iops, bandwidth_mb_s, burst_ns, read_network_ns, write_network_ns, commit_ns] = drive.cap;
+  auto& disk = drive.disk;
+  std::vector<DriveKey> keys = {
+      {"cap.iops", &iops},
+      {"cap.bandwidth_mb_s", &bandwidth_mb_s},
+      {"cap.burst_ns", &burst_ns},
+      {"cap.read_network_ns", &read_network_ns},
+      {"cap.write_network_ns", &write_network_ns},
+      {"cap.commit_ns", &commit_ns},
+      {"disk.revolution_ns", &disk.revolution_ns},
+      {"disk.track_seek_ns", &disk.track_seek_ns},
+      {"disk.full_seek_ns", &disk.full_seek_ns},
+      {"disk.write_settle_ns", &disk.write_settle_ns},
+      {"disk.command_ns", &disk.command_ns},
+      {"disk.outer_mb_s", &disk.outer_mb_s},
+      {"disk.inner_mb_s", &disk.inner_mb_s},
+  };
+  for (auto& [name, s] : drive.host_stacks) {
+    const std::string prefix = "host_stack." + name + ".";
+    keys.insert(keys.end(), {{prefix + "read_submit_ns", &s.read_submit_ns},
+                             {prefix + "write_submit_ns", &s.write_submit_ns},
+                             {prefix + "read_complete_ns", &s.read_complete_ns},
+                             {prefix + "write_complete_ns", &s.write_complete_ns},
+                             {prefix + "read_copy_mb_s", &s.read_copy_mb_s},
+                             {prefix + "write_copy_mb_s", &s.write_copy_mb_s},
+                             {prefix + "read_turn_ns", &s.read_turn_ns},
+                             {prefix + "write_turn_ns", &s.write_turn_ns},
+                             {prefix + "read_serial_ns", &s.read_serial_ns},
+                             {prefix + "write_serial_ns", &s.write_serial_ns},
+                             {prefix + "read_serial_mb_s", &s.read_serial_mb_s},
+                             {prefix + "write_serial_mb_s", &s.write_serial_mb_s},
+                             {prefix + "block_bytes", &s.block_bytes}});
+  }
+  return keys;
+}
+
+std::vector<DriveKey> keys_in_use(Drive& drive) {
+  const Layers layers = drive.layers();
+  std::vector<DriveKey> keys = drive_keys(drive.config);
+  if (layers.is_disk()) {
+    std::erase_if(keys, [](const DriveKey& k) {
+      return k.key != "capacity.capacity_bytes" && k.key != "geometry.lba_bytes" &&
+             k.key != "geometry.mapping_unit_bytes";
+    });
+  }
+  for (const DriveKey& key : layer_keys(drive)) {
+    if (key.key.starts_with("cap.") && !layers.has_cap()) continue;
+    if (key.key.starts_with("disk.") && !layers.is_disk()) continue;
+    keys.push_back(key);
+  }
+  return keys;
+}
+
 std::string spelling(const ssd::GarbageCollection& gc) {
   switch (gc.policy) {
     case ssd::GcPolicy::greedy:

@@ -6,6 +6,7 @@
 #include <variant>
 #include <vector>
 
+#include "device/preset.h"
 #include "ssd/config.h"
 
 namespace spillway::device {
@@ -30,6 +31,13 @@ struct DriveKey {
 };
 
 std::vector<DriveKey> drive_keys(ssd::SsdConfig& config);
+
+// The keys of everything that surrounds or replaces the flash: "cap.iops", "disk.command_ns",
+// "host_stack.file-system.read_turn_ns" for each stack there is.
+std::vector<DriveKey> layer_keys(Drive& drive);
+
+// Those keys of both that mean something for this drive: what is shown of it, and what its preset owes a source for.
+std::vector<DriveKey> keys_in_use(Drive& drive);
 
 // "greedy", "d-choices:10": the spelling that a preset takes.
 std::string spelling(const ssd::GarbageCollection& gc);

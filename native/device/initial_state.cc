@@ -1,5 +1,6 @@
 // Bringing a drive to where an experiment starts (M23, M32, B4, C6, C7): as it left the factory, filled in order, or
 // in the steady state of uniform random overwrites.
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <utility>
@@ -15,6 +16,30 @@ using Kind = InitialState::Kind;
 
 constexpr std::array<std::pair<const char*, Kind>, 4> kKinds = {
     {{"trimmed", Kind::trimmed}, {"sequential", Kind::sequential}, {"steady", Kind::steady}, {"file", Kind::file}}};
+
+// So many units at a time between two looks at whether to go on: some hundredths of a second. Overwrites are slower
+// than a fill, for they collect garbage.
+constexpr std::uint64_t kFillStep = 1 << 20;
+constexpr std::uint64_t kOverwriteStep = 1 << 14;
+
+// How far the preparation is, and whether it goes on.
+class Steps {
+ public:
+  Steps(const PrepareWatch& watch, std::uint64_t filled, std::uint64_t overwrites)
+      : watch_(watch), total_(filled + overwrites) {}
+  void add(std::uint64_t units) { done_ += units; }
+  // Once it was told to stop, it stays with that.
+  bool go_on() {
+    if (going_ && watch_) going_ = watch_(done_, total_);
+    return going_;
+  }
+
+ private:
+  const PrepareWatch& watch_;
+  const std::uint64_t total_;
+  std::uint64_t done_ = 0;
+  bool going_ = true;
+};
 
 Status check(const InitialState& initial) {
   if (!(initial.fill >= 0 && initial.fill <= 1)) {
@@ -42,8 +67,7 @@ Status check_room(const ssd::Layout& layout, std::uint64_t filled, const Initial
   if (!overwrites || filled < layout.data_units) return {};
   return Status::bad_input(
       "capacity.spare_factor leaves no spare flash for random overwrites of all data; raise it (0.07 is usual) or "
-      "lower "
-      "initial.fill");
+      "lower initial.fill");
 }
 
 }  // namespace
@@ -60,28 +84,45 @@ Result<Kind> parse_initial_kind(const std::string& name) {
       (near.empty() ? "it takes trimmed, sequential, steady or file" : "did you mean " + near + "?"));
 }
 
-Status prepare(ssd::Ssd& ssd, const InitialState& initial, std::uint64_t seed) {
+Status prepare(ssd::Ssd& ssd, const InitialState& initial, std::uint64_t seed, const PrepareWatch& watch) {
   if (Status status = check(initial); !status) return status;
   const auto filled =
       static_cast<std::uint64_t>(std::llround(initial.fill * static_cast<double>(ssd.layout().logical_units)));
   if (Status status = check_room(ssd.layout(), filled, initial); !status) return status;
+  const auto overwrites = static_cast<std::uint64_t>(initial.warmup_capacities * static_cast<double>(filled));
+  Steps steps(watch, initial.kind == Kind::trimmed || initial.kind == Kind::file ? 0 : filled, overwrites);
   switch (initial.kind) {
     case Kind::trimmed:
       break;
     case Kind::sequential:
-      if (filled > 0) ssd.fill(0, filled);
+      for (std::uint64_t first = 0; first < filled && steps.go_on(); first += kFillStep) {
+        ssd.fill(first, std::min(kFillStep, filled - first));
+        steps.add(std::min(kFillStep, filled - first));
+      }
       break;
     case Kind::steady:
-      if (filled > 0) ssd.assume_steady(filled);
+      if (filled > 0 && steps.go_on()) ssd.assume_steady(filled);
+      steps.add(filled);
       break;
     case Kind::file:
       if (Status status = load_state(ssd, initial.path); !status) return status;
       break;
   }
   ssd::Random random(ssd::mix(seed));
-  const auto overwrites = static_cast<std::uint64_t>(initial.warmup_capacities * static_cast<double>(filled));
-  for (std::uint64_t i = 0; i < overwrites; ++i) ssd.overwrite(random.below(filled));
+  for (std::uint64_t i = 0; i < overwrites && steps.go_on(); i += kOverwriteStep) {
+    const std::uint64_t step = std::min(kOverwriteStep, overwrites - i);
+    for (std::uint64_t k = 0; k < step; ++k) ssd.overwrite(random.below(filled));
+    steps.add(step);
+  }
   ssd.reset_counters();
+  return steps.go_on() ? Status::ok() : Status::error(Fault::stopped, "stopped before the drive was prepared");
+}
+
+Status prepare(DriveModel& drive, const InitialState& initial, std::uint64_t seed, const PrepareWatch& watch) {
+  if (ssd::Ssd* const flash = drive.flash()) return prepare(*flash, initial, seed, watch);
+  if (Status status = check(initial); !status) return status;
+  if (initial.kind == Kind::file) return load_state(drive, initial.path);
+  drive.reset_counters();
   return {};
 }
 

@@ -22,7 +22,7 @@ Fault fault_of(ssd::Outcome outcome) {
 
 }  // namespace
 
-ModelDoor::ModelDoor(ssd::Ssd ssd) : ssd_(std::move(ssd)), lba_bytes_(ssd_.config().geometry.lba_bytes) {}
+ModelDoor::ModelDoor(DriveModel drive) : drive_(std::move(drive)), lba_bytes_(drive_.lba_bytes()) {}
 
 Status ModelDoor::check(std::span<const Io> ios) const {
   for (const Io& io : ios) {
@@ -42,7 +42,7 @@ Status ModelDoor::check(std::span<const Io> ios) const {
 }
 
 void ModelDoor::submit(Nanos now, const Io& io, std::uint32_t queue, std::uint32_t slot) {
-  if (const auto next = ssd_.next_event(); next && *next <= now) advance(now);
+  if (const auto next = drive_.next_event(); next && *next <= now) advance(now);
   assert(now >= time_);
   time_ = now;
   ssd::Command command;
@@ -53,21 +53,21 @@ void ModelDoor::submit(Nanos now, const Io& io, std::uint32_t queue, std::uint32
   command.lba = io.offset_bytes / lba_bytes_;
   command.lba_count = static_cast<std::uint32_t>(io.length_bytes / lba_bytes_);
   if (arrivals_ != nullptr) arrivals_->push_back({now, command});
-  ssd_.submit(now, command);
+  drive_.submit(now, command);
 }
 
 void ModelDoor::advance(Nanos now) {
   assert(now >= time_);
   time_ = now;
   const std::size_t before = done_.size();
-  ssd_.advance(now, done_);
+  drive_.advance(now, done_);
   if (completions_ != nullptr) {
     completions_->insert(completions_->end(), done_.begin() + static_cast<std::ptrdiff_t>(before), done_.end());
   }
 }
 
 Nanos ModelDoor::settle() {
-  while (const auto next = ssd_.next_event()) advance(std::max(*next, time_));
+  while (const auto next = drive_.next_event()) advance(std::max(*next, time_));
   return time_;
 }
 
@@ -76,21 +76,24 @@ Done ModelDoor::done_of(const ssd::Completion& completion, std::uint64_t tag) {
 }
 
 DeviceInfo ModelDoor::info(double time_scale) const {
-  const ssd::SsdConfig& config = ssd_.config();
   DeviceInfo info;
-  info.name = config.name;
-  info.capacity_bytes = ssd_.layout().capacity_bytes;
-  info.lba_bytes = config.geometry.lba_bytes;
-  info.mapping_unit_bytes = config.geometry.mapping_unit_bytes;
-  info.dies = config.geometry.dies();
-  info.channels = config.geometry.channels;
-  info.host_link_mb_s = config.timing.host_link_mb_s;
+  info.name = drive_.name();
+  info.capacity_bytes = drive_.capacity_bytes();
+  info.lba_bytes = drive_.lba_bytes();
+  info.mapping_unit_bytes = drive_.mapping_unit_bytes();
   info.time_scale = time_scale;
+  if (const ssd::Ssd* const flash = drive_.flash()) {
+    info.dies = flash->config().geometry.dies();
+    info.channels = flash->config().geometry.channels;
+    info.host_link_mb_s = flash->config().timing.host_link_mb_s;
+  }
   return info;
 }
 
 Device::Wear ModelDoor::wear() const {
-  return {ssd_.mean_pe_cycles(), ssd_.max_pe_cycles(), ssd_.config().wear_levelling.rated_pe_cycles};
+  const ssd::Ssd* const flash = drive_.flash();
+  if (flash == nullptr) return {};
+  return {flash->mean_pe_cycles(), flash->max_pe_cycles(), flash->config().wear_levelling.rated_pe_cycles};
 }
 
 void ModelDoor::record_trace(std::vector<Arrival>* arrivals, std::vector<ssd::Completion>* completions) {

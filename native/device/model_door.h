@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "device/device.h"
+#include "device/drive_model.h"
 #include "device/emulated.h"
 
 namespace spillway::device {
@@ -41,7 +42,7 @@ class TagTable {
 
 class ModelDoor {
  public:
-  explicit ModelDoor(ssd::Ssd ssd);
+  explicit ModelDoor(DriveModel drive);
 
   // Whether the drive can be given all of these; an error names the first that it cannot.
   Status check(std::span<const Io> ios) const;
@@ -58,7 +59,7 @@ class ModelDoor {
   // Runs the model until nothing happens any more, and returns the time that it took it to.
   Nanos settle();
 
-  std::optional<Nanos> next_event() const { return ssd_.next_event(); }
+  std::optional<Nanos> next_event() const { return drive_.next_event(); }
   Nanos time() const { return time_; }
 
   // Completions not yet handed to their queues; the receiver clears it.
@@ -70,14 +71,14 @@ class ModelDoor {
   static std::uint32_t slot_of(const ssd::Completion& completion) { return static_cast<std::uint32_t>(completion.tag); }
   static Done done_of(const ssd::Completion& completion, std::uint64_t tag);
 
-  ssd::Ssd& model() { return ssd_; }
-  const ssd::Ssd& model() const { return ssd_; }
+  DriveModel& model() { return drive_; }
+  const DriveModel& model() const { return drive_; }
   DeviceInfo info(double time_scale) const;
   Device::Wear wear() const;
   void record_trace(std::vector<Arrival>* arrivals, std::vector<ssd::Completion>* completions);
 
  private:
-  ssd::Ssd ssd_;
+  DriveModel drive_;
   std::uint32_t lba_bytes_;
   Nanos time_ = 0;
   std::vector<ssd::Completion> done_;

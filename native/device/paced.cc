@@ -116,8 +116,8 @@ class WakeList {
 
 class PacedDevice final : public EmulatedDevice {
  public:
-  PacedDevice(ssd::Ssd ssd, double time_scale)
-      : door_(std::move(ssd)), info_(door_.info(time_scale)), scale_(time_scale), start_(real_now()) {
+  PacedDevice(DriveModel drive, double time_scale)
+      : door_(std::move(drive)), info_(door_.info(time_scale)), scale_(time_scale), start_(real_now()) {
     assert(time_scale > 0);
   }
 
@@ -155,7 +155,7 @@ class PacedDevice final : public EmulatedDevice {
     return report;
   }
 
-  ssd::Ssd& model() override {
+  DriveModel& drive() override {
     const std::lock_guard lock(mutex_);
     // What still goes on inside the drive is brought to its end at once, and the device's clock goes on from there.
     const Nanos settled = door_.settle();
@@ -382,8 +382,8 @@ std::size_t PacedQueue::pop(std::span<Done> done, RealNanos asked) {
 
 }  // namespace
 
-std::unique_ptr<EmulatedDevice> make_paced(ssd::Ssd ssd, double time_scale) {
-  return std::make_unique<PacedDevice>(std::move(ssd), time_scale);
+std::unique_ptr<EmulatedDevice> make_paced(DriveModel drive, double time_scale) {
+  return std::make_unique<PacedDevice>(std::move(drive), time_scale);
 }
 
 }  // namespace spillway::device

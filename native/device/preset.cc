@@ -27,6 +27,8 @@ constexpr std::string_view kOverProvisioning = "capacity.over_provisioning";
 constexpr std::string_view kSpareFactor = "capacity.spare_factor";
 constexpr std::string_view kCapacityBytes = "capacity.capacity_bytes";
 constexpr std::string_view kBlocksPerPlane = "capacity.blocks_per_plane";
+constexpr std::string_view kHostStack = "host.stack";
+constexpr std::string_view kNoHostStack = "none";
 constexpr std::string_view kOverrides = "--set";
 
 std::string suggestion(const std::string& near) { return near.empty() ? "" : "; did you mean " + near + "?"; }
@@ -137,8 +139,9 @@ std::string store(const toml::node& value, const DriveKey& /*key*/, PolicySlot s
 class Document {
  public:
   // `where` opens every message: the file's path, or "--set".
-  Document(std::string where, ssd::SsdConfig& config)
-      : where_(std::move(where)), keys_(drive_keys(config)), config_(config) {}
+  Document(std::string where, Drive& drive) : where_(std::move(where)), keys_(drive_keys(drive.config)), drive_(drive) {
+    for (DriveKey& key : layer_keys(drive)) keys_.push_back(std::move(key));
+  }
 
   Status take(const std::string& key, const toml::node& value) {
     if (key == kOverProvisioning || key == kSpareFactor) {
@@ -149,6 +152,7 @@ class Document {
       spare_given_ = true;
     }
     if (key == kOverProvisioning) return take_over_provisioning(value);
+    if (key == kHostStack) return take_host_stack(value);
 
     const auto known = std::find_if(keys_.begin(), keys_.end(), [&key](const DriveKey& k) { return k.key == key; });
     if (known == keys_.end()) return refuse("unknown key " + key + suggestion(nearest(key, names())));
@@ -159,14 +163,17 @@ class Document {
 
   Status take_table(const std::string& prefix, const toml::table& table) {
     for (const auto& [name, value] : table) {
-      if (Status status = take(prefix + "." + std::string(name.str()), value); !status) return status;
+      const std::string key = prefix + "." + std::string(name.str());
+      const auto* const inner = prefix == "host_stack" ? value.as_table() : nullptr;
+      Status status = inner != nullptr ? take_table(key, *inner) : take(key, value);
+      if (!status) return status;
     }
     return {};
   }
 
   // Every name that a preset may use, input spellings included.
   std::vector<std::string> names() const {
-    std::vector<std::string> result{std::string(kOverProvisioning)};
+    std::vector<std::string> result{std::string(kOverProvisioning), std::string(kHostStack)};
     for (const auto& key : keys_) result.push_back(key.key);
     return result;
   }
@@ -184,13 +191,24 @@ class Document {
     if (!store(value, DriveKey{}, &over).empty() || over < 0) {
       return refuse(std::string(kOverProvisioning) + " is " + shown(value) + "; it takes a number of 0 or more");
     }
-    config_.capacity.spare_factor = over / (1 + over);
+    drive_.config.capacity.spare_factor = over / (1 + over);
     return {};
+  }
+
+  Status take_host_stack(const toml::node& value) {
+    const std::string name = value.value_exact<std::string>().value_or("");
+    if (name == kNoHostStack || drive_.host_stacks.contains(name)) {
+      drive_.host_stack = name == kNoHostStack ? "" : name;
+      return {};
+    }
+    std::string known(kNoHostStack);
+    for (const auto& [other, stack] : drive_.host_stacks) known += ", " + other;
+    return refuse(std::string(kHostStack) + " is " + shown(value) + "; this drive takes " + known);
   }
 
   std::string where_;
   std::vector<DriveKey> keys_;
-  ssd::SsdConfig& config_;
+  Drive& drive_;
   bool spare_given_ = false;
 };
 
@@ -212,12 +230,14 @@ Status take_sources(const Document& document, const std::string& prefix, const t
 }
 
 Status take_preset(const std::string& path, const toml::table& root, Drive& drive) {
-  static const std::vector<std::string> tables = {"geometry",      "capacity", "timing",        "write_cache",
-                                                  "mapping_cache", "gc",       "wear_levelling"};
-  static const std::vector<std::string> all = {"name",          "summary",  "sources",       "published",
-                                               "geometry",      "capacity", "timing",        "write_cache",
-                                               "mapping_cache", "gc",       "wear_levelling"};
-  Document document(path, drive.config);
+  static const std::vector<std::string> all = {
+      "name",          "summary", "sources",        "published", "geometry", "capacity", "timing",    "write_cache",
+      "mapping_cache", "gc",      "wear_levelling", "cap",       "disk",     "host",     "host_stack"};
+  // Host stacks have the names that the preset gives them: they are there before their keys are.
+  if (const auto* const stacks = root["host_stack"].as_table()) {
+    for (const auto& [name, stack] : *stacks) drive.host_stacks[std::string(name.str())];
+  }
+  Document document(path, drive);
   for (const auto& [name, value] : root) {
     const std::string key(name.str());
     if (key == "name" || key == "summary") {
@@ -280,8 +300,18 @@ Result<std::string> find_preset(const std::string& name, const std::vector<std::
   return Status::bad_input(message);
 }
 
+// The first relation around the flash that does not hold, or nothing.
+std::optional<LayerProblem> layer_problem(const Drive& drive) {
+  if (auto found = problem(drive.cap)) return found;
+  if (auto found = problem(drive.disk)) return found;
+  for (const auto& [name, stack] : drive.host_stacks) {
+    if (auto found = problem(stack)) return LayerProblem{"host_stack." + name + "." + found->key, found->message};
+  }
+  return std::nullopt;
+}
+
 Status take_overrides(const std::map<std::string, std::string>& set, Drive& drive) {
-  Document document(std::string(kOverrides), drive.config);
+  Document document(std::string(kOverrides), drive);
   for (const auto& [key, text] : set) {
     // A value that is not TOML is a word that its writer did not quote: greedy, 8GiB.
     auto parsed = parse(std::string(kOverrides), "value = " + text);
@@ -322,13 +352,19 @@ Result<Drive> resolve(const DriveSpec& spec) {
   if (explicit_geometry && drive.config.gc.policy == ssd::GcPolicy::fifo && !spec.set.contains("gc.separate_streams")) {
     drive.config.gc.separate_streams = false;
   }
-  if (const auto problem = ssd::problem(drive.config)) {
-    // The file is to blame unless the key was overridden.
-    const bool overridden = spec.set.contains(problem->key) || explicit_geometry;
-    return Status::bad_input((overridden ? std::string(kOverrides) : where) + ": " + problem->key + ": " +
-                             problem->message);
-  }
+  // The file is to blame unless the key was overridden.
+  const auto refuse = [&](const std::string& key, const std::string& message) {
+    const bool overridden = spec.set.contains(key) || explicit_geometry;
+    return Status::bad_input((overridden ? std::string(kOverrides) : where) + ": " + key + ": " + message);
+  };
+  if (const auto wrong = layer_problem(drive)) return refuse(wrong->key, wrong->message);
+  if (const auto wrong = ssd::problem(drive.config)) return refuse(wrong->key, wrong->message);
   return drive;
+}
+
+Layers Drive::layers() const {
+  const auto stack = host_stacks.find(host_stack);
+  return {stack == host_stacks.end() ? HostStack{} : stack->second, cap, disk};
 }
 
 std::vector<std::string> preset_names(const std::vector<std::string>& preset_dirs) {

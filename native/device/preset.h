@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "device/drive_layers.h"
 #include "ssd/config.h"
 
 namespace spillway::device {
@@ -19,7 +20,7 @@ struct DriveSpec {
   std::vector<std::string> preset_dirs;  // where names are looked for, in this order
   // Dotted keys of the preset format and their values as TOML would spell them: {"capacity.spare_factor", "0.2"}.
   // "capacity.over_provisioning" is taken as input only and turned into a spare factor. Sizes take a number of bytes
-  // or a string with a unit ("8GiB").
+  // or a string with a unit ("8GiB"). "host.stack" chooses among the preset's host stacks by name, or "none".
   std::map<std::string, std::string> set;
 };
 
@@ -27,6 +28,13 @@ struct Drive {
   ssd::SsdConfig config;
   std::string summary;                         // the preset's one line about itself
   std::map<std::string, std::string> sources;  // dotted key → where the number is from
+
+  Cap cap;
+  Mechanics disk;                                // where the medium is a disk, config only says how large it is
+  std::map<std::string, HostStack> host_stacks;  // by name: what the preset knows of hosts
+  std::string host_stack;                        // the one in use; "" for the drive alone
+
+  Layers layers() const;
 };
 
 Result<Drive> resolve(const DriveSpec& spec);

@@ -35,7 +35,7 @@ class SimulatedQueue final : public Queue {
 
 class SimulatedDevice final : public EmulatedDevice {
  public:
-  explicit SimulatedDevice(ssd::Ssd ssd) : door_(std::move(ssd)), info_(door_.info(/*time_scale=*/0)) {}
+  explicit SimulatedDevice(DriveModel drive) : door_(std::move(drive)), info_(door_.info(/*time_scale=*/0)) {}
 
   const DeviceInfo& info() const override { return info_; }
 
@@ -59,7 +59,7 @@ class SimulatedDevice final : public EmulatedDevice {
     return door_.wear();
   }
 
-  ssd::Ssd& model() override {
+  DriveModel& drive() override {
     const std::lock_guard lock(mutex_);
     door_.settle();
     return door_.model();
@@ -126,8 +126,8 @@ std::size_t SimulatedQueue::reap(std::span<Done> done, std::size_t at_least) {
 
 }  // namespace
 
-std::unique_ptr<EmulatedDevice> make_simulated(ssd::Ssd ssd) {
-  return std::make_unique<SimulatedDevice>(std::move(ssd));
+std::unique_ptr<EmulatedDevice> make_simulated(DriveModel drive) {
+  return std::make_unique<SimulatedDevice>(std::move(drive));
 }
 
 }  // namespace spillway::device

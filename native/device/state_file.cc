@@ -228,4 +228,21 @@ Status load_state(ssd::Ssd& ssd, const std::string& path) {
   return {};
 }
 
+namespace {
+
+Status no_state(const std::string& path, const DriveModel& drive) {
+  return Status::bad_input(path + ": " + drive.name() +
+                           " is a disk, which has no state to keep; choose initial.kind trimmed");
+}
+
+}  // namespace
+
+Status save_state(DriveModel& drive, const std::string& path) {
+  return drive.flash() != nullptr ? save_state(*drive.flash(), path) : no_state(path, drive);
+}
+
+Status load_state(DriveModel& drive, const std::string& path) {
+  return drive.flash() != nullptr ? load_state(*drive.flash(), path) : no_state(path, drive);
+}
+
 }  // namespace spillway::device

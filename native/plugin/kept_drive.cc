@@ -96,7 +96,7 @@ Status KeptDrive::lock_state() {
 }
 
 Status KeptDrive::make_or_load(const device::Drive& drive) {
-  ssd::Ssd model(drive.config, uri_.seed);
+  device::DriveModel model(drive, uri_.seed);
   loaded_ = !uri_.state.empty() && exists(in_state("drive.state"));
   if (loaded_) {
     if (Status status = device::load_state(model, in_state("drive.state")); !status) return status;
@@ -138,7 +138,7 @@ Status KeptDrive::close() {
 Status KeptDrive::save() const {
   if (Status status = write_json(standing_, in_state("standing.json")); !status) return status;
   if (Status status = volume_->save(in_state("volume.json")); !status) return status;
-  return device::save_state(device_->model(), in_state("drive.state"));
+  return device::save_state(device_->drive(), in_state("drive.state"));
 }
 
 Status KeptDrive::write_report() const { return write_json(report(), uri_.report); }

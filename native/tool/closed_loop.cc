@@ -59,10 +59,10 @@ AddressStream::Target AddressStream::next() {
   return {is_write, place * workload_.bs_bytes};
 }
 
-LoopResult run_closed_loop(ssd::Ssd& ssd, const Workload& workload, std::uint64_t ios, std::uint64_t seed,
+LoopResult run_closed_loop(device::DriveModel& drive, const Workload& workload, std::uint64_t ios, std::uint64_t seed,
                            const LoopWatch& watch) {
   AddressStream addresses(workload, seed);
-  const std::uint32_t lba_bytes = ssd.config().geometry.lba_bytes;
+  const std::uint32_t lba_bytes = drive.lba_bytes();
   const auto lbas = static_cast<std::uint32_t>(workload.bs_bytes / lba_bytes);
   LoopResult result;
   std::vector<ssd::Completion> done;
@@ -75,18 +75,18 @@ LoopResult run_closed_loop(ssd::Ssd& ssd, const Workload& workload, std::uint64_
   for (ssd::Command& command : ahead) command = command_for(addresses.next(), lba_bytes, lbas);
   const auto issue = [&] {
     ssd::Command& slot = ahead[issued % kDrawnAhead];
-    ssd.submit(now, slot);
+    drive.submit(now, slot);
     slot = command_for(addresses.next(), lba_bytes, lbas);
-    ssd.expect_soon(slot);
-    ssd.expect_very_soon(ahead[(issued + kDrawnAhead / 2) % kDrawnAhead]);
+    drive.expect_soon(slot);
+    drive.expect_very_soon(ahead[(issued + kDrawnAhead / 2) % kDrawnAhead]);
     ++issued;
   };
 
   while (issued < std::min<std::uint64_t>(ios, workload.iodepth)) issue();
-  while (ssd.in_flight() > 0) {
-    now = *ssd.next_event();
+  while (drive.in_flight() > 0) {
+    now = *drive.next_event();
     done.clear();
-    ssd.advance(now, done);
+    drive.advance(now, done);
     for (const ssd::Completion& completion : done) {
       ++result.ios;
       if (completion.outcome == ssd::Outcome::success) {
@@ -104,7 +104,7 @@ LoopResult run_closed_loop(ssd::Ssd& ssd, const Workload& workload, std::uint64_
   }
   result.duration_ns = now;
   // What the write cache still holds was written by the workload, and its way to flash is part of what that cost.
-  while (const auto next = ssd.next_event()) ssd.advance(*next, done);
+  while (const auto next = drive.next_event()) drive.advance(*next, done);
   result.complete = result.ios == ios && result.failed == 0;
   return result;
 }

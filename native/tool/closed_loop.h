@@ -8,6 +8,7 @@
 #include <functional>
 
 #include "base/histogram.h"
+#include "device/drive_model.h"
 #include "ssd/random.h"
 #include "ssd/ssd.h"
 
@@ -61,7 +62,7 @@ using LoopWatch = std::function<bool(std::uint64_t ios)>;
 
 // Leaves a quiet drive: the time that takes is not part of the duration, what it programs is in the counters.
 // REQUIRES: a quiet drive whose time has not begun.
-LoopResult run_closed_loop(ssd::Ssd& ssd, const Workload& workload, std::uint64_t ios, std::uint64_t seed,
+LoopResult run_closed_loop(device::DriveModel& drive, const Workload& workload, std::uint64_t ios, std::uint64_t seed,
                            const LoopWatch& watch);
 
 }  // namespace spillway::tool

@@ -72,13 +72,19 @@ Result<device::InitialState> read_initial(const Json& initial) {
 }
 
 Json shown(const device::Drive& drive) {
-  ssd::SsdConfig config = drive.config;
-  const ssd::Layout layout = ssd::layout(config);
-  Json json = {{"name", config.name}, {"summary", drive.summary}, {"capacity_bytes", layout.capacity_bytes}};
-  for (const auto& [key, slot] : device::drive_keys(config)) {
-    const auto dot = key.find('.');
-    json[key.substr(0, dot)][key.substr(dot + 1)] = value_of(slot);
+  device::Drive copy = drive;
+  const ssd::Layout layout = ssd::layout(copy.config);
+  Json json = {{"name", copy.config.name}, {"summary", drive.summary}, {"capacity_bytes", layout.capacity_bytes}};
+  for (const auto& [key, slot] : device::keys_in_use(copy)) {
+    Json* table = &json;
+    std::size_t begin = 0;
+    for (auto dot = key.find('.'); dot != std::string::npos; dot = key.find('.', begin)) {
+      table = &(*table)[key.substr(begin, dot - begin)];
+      begin = dot + 1;
+    }
+    (*table)[key.substr(begin)] = value_of(slot);
   }
+  if (!drive.host_stacks.empty()) json["host"]["stack"] = drive.host_stack.empty() ? "none" : drive.host_stack;
   json["sources"] = Json::object();
   for (const auto& [key, source] : drive.sources) json["sources"][key] = source;
   return json;

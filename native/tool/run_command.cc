@@ -64,7 +64,7 @@ class StoreDirectory {
 Status make_stack(RunRequest& request, Stack& stack) {
   if (request.emulated) {
     const EmulatedTarget& target = *request.emulated;
-    ssd::Ssd model(target.drive.config, request.seed);
+    device::DriveModel model(target.drive, request.seed);
     if (Status status = device::prepare(model, target.initial, request.seed); !status) return status;
     stack.device = target.paced ? device::make_paced(std::move(model), target.time_scale)
                                 : device::make_simulated(std::move(model));

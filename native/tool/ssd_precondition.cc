@@ -22,12 +22,12 @@ Status ssd_precondition(const Json& request, Events& events, const std::atomic<b
 
   events.started("ssd-precondition", shown(drive.value()));
   const double began = cpu_seconds();
-  ssd::Ssd ssd(drive.value().config, seed);
-  if (Status status = device::prepare(ssd, initial.value(), seed); !status) return status;
-  if (Status status = device::save_state(ssd, path); !status) return status;
+  device::DriveModel model(drive.value(), seed);
+  if (Status status = device::prepare(model, initial.value(), seed); !status) return status;
+  if (Status status = device::save_state(model, path); !status) return status;
   events.result({{"state", path},
                  {"setup_cpu_seconds", cpu_seconds() - began},
-                 {"mapped_units", ssd.mapped_units()},
+                 {"mapped_units", model.mapped_units()},
                  {"peak_rss_bytes", peak_rss_bytes()}},
                 true);
   return {};

@@ -129,8 +129,9 @@ std::uint64_t count_ios(const SimulateRequest& request) {
 
 // Untimed overwrites by the workload's own distribution; by the uniform one where it writes nothing. Returns false
 // when it was asked to stop.
-bool warm_up(ssd::Ssd& ssd, const SimulateRequest& request, Events& events, const std::atomic<bool>& stop) {
-  const std::uint64_t unit_bytes = request.drive.config.geometry.mapping_unit_bytes;
+bool warm_up(device::DriveModel& drive, const SimulateRequest& request, Events& events, const std::atomic<bool>& stop) {
+  if (drive.flash() == nullptr) return true;  // a disk overwrites in place
+  const std::uint64_t unit_bytes = drive.mapping_unit_bytes();
   Workload workload = request.workload;
   if (!writes(workload.pattern)) workload.pattern = Pattern::randwrite;
   workload.read_share = 0;
@@ -142,7 +143,7 @@ bool warm_up(ssd::Ssd& ssd, const SimulateRequest& request, Events& events, cons
   std::uint64_t looks = 0;
   for (std::uint64_t done = 0; done < units;) {
     const std::uint64_t first = addresses.next().offset_bytes / unit_bytes;
-    for (std::uint64_t i = 0; i < units_per_io; ++i) ssd.overwrite(first + i);
+    for (std::uint64_t i = 0; i < units_per_io; ++i) drive.flash()->overwrite(first + i);
     done += units_per_io;
     if (++looks % 4096 != 0) continue;
     pace.at(static_cast<double>(done));
@@ -187,23 +188,23 @@ Status simulate(const SimulateRequest& request, Events& events, const std::atomi
   events.started("ssd-simulate", shown(request.drive));
 
   const double setup_began = cpu_seconds();
-  ssd::Ssd ssd(request.drive.config, request.seed);
+  device::DriveModel drive(request.drive, request.seed);
   device::InitialState initial = request.initial;
   initial.warmup_capacities = 0;  // done here, by the workload's own distribution
-  if (Status status = device::prepare(ssd, initial, request.seed); !status) return status;
-  const bool warm = warm_up(ssd, request, events, stop);
-  ssd.reset_counters();
+  if (Status status = device::prepare(drive, initial, request.seed); !status) return status;
+  const bool warm = warm_up(drive, request, events, stop);
+  drive.reset_counters();
 
   const double loop_began = cpu_seconds();
   const std::uint64_t ios = warm ? count_ios(request) : 0;
   PaceOfWork pace(events, "simulate", static_cast<double>(ios), "operations");
-  const LoopResult loop = run_closed_loop(ssd, request.workload, ios, request.seed, [&pace, &stop](std::uint64_t done) {
+  const LoopResult loop = run_closed_loop(drive, request.workload, ios, request.seed, [&pace, &stop](std::uint64_t done) {
     pace.at(static_cast<double>(done));
     return !stop;
   });
   if (loop.first_failure == ssd::Outcome::capacity_exceeded) return drive_full();
 
-  const ssd::Counters counters = ssd.counters();
+  const ssd::Counters counters = drive.counters();
   Json result = result_of(request, counters, loop);
   result["cpu_seconds"] = cpu_seconds() - loop_began;
   result["setup_cpu_seconds"] = loop_began - setup_began;

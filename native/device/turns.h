@@ -1,0 +1,46 @@
+// A serialised part that serves in turns: who waits when a turn begins is served in it, one after the other, and shares
+// the turn's own cost. With that cost at 0 it is a lock in the order of arrival.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+namespace spillway::device {
+
+class Turns {
+ public:
+  struct Wait {
+    std::uint32_t slot = 0;
+    std::int64_t turn_ns = 0;   // what a turn with this one in it costs, once
+    std::int64_t serve_ns = 0;  // what this one costs in it
+  };
+
+  // Waits for the next turn. True when the caller must begin one now.
+  bool arrive(const Wait& wait) {
+    waiting_.push_back(wait);
+    return in_turn_ == 0;
+  }
+
+  // Begins a turn: calls leaves(slot, time) for each that waited, in order; each of them then calls left().
+  // REQUIRES: someone waits and no turn is going on
+  template <class Leaves>
+  void begin(std::int64_t now, Leaves leaves) {
+    serving_.swap(waiting_);
+    waiting_.clear();
+    in_turn_ = serving_.size();
+    std::int64_t at = now;
+    for (const Wait& one : serving_) at = std::max(at, now + one.turn_ns);
+    for (const Wait& one : serving_) leaves(one.slot, at += one.serve_ns);
+  }
+
+  // One of the turn has left. True when it was the last and others wait: the caller must begin the next turn.
+  bool left() { return --in_turn_ == 0 && !waiting_.empty(); }
+
+ private:
+  std::vector<Wait> waiting_;
+  std::vector<Wait> serving_;
+  std::size_t in_turn_ = 0;
+};
+
+}  // namespace spillway::device

@@ -1,0 +1,355 @@
+// What surrounds a drive: host stacks, caps, disks. Each against the closed form that its header states.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "device/drive_model.h"
+#include "device/emulated.h"
+#include "device/preset.h"
+#include "device_small_drive.h"
+#include "ssd/random.h"
+
+namespace spillway::device {
+namespace {
+
+using ssd::Command;
+using ssd::Completion;
+using ssd::Opcode;
+
+constexpr std::uint32_t kLbasIn4k = 8;
+
+Drive bare_drive() {
+  Drive drive;
+  drive.config = small_drive();
+  return drive;
+}
+
+Drive drive_with(const HostStack& stack) {
+  Drive drive = bare_drive();
+  drive.host_stacks["test"] = stack;
+  drive.host_stack = "test";
+  return drive;
+}
+
+DriveModel filled(const Drive& drive) {
+  DriveModel model(drive, 1);
+  if (ssd::Ssd* const flash = model.flash()) flash->fill(0, flash->layout().logical_units);
+  model.reset_counters();
+  return model;
+}
+
+struct Measured {
+  double iops = 0;
+  double mean_latency_ns = 0;
+  std::vector<Completion> completions;
+};
+
+using NextCommand = std::function<Command()>;
+
+// `concurrency` commands in flight until `count` are done.
+Measured closed_loop(DriveModel& model, std::uint32_t concurrency, std::uint64_t count, const NextCommand& next) {
+  Measured result;
+  std::vector<Completion> done;
+  std::uint64_t issued = 0;
+  Nanos now = 0;
+  double latency = 0;
+  for (; issued < concurrency; ++issued) model.submit(now, next());
+  while (model.in_flight() > 0) {
+    now = *model.next_event();
+    done.clear();
+    model.advance(now, done);
+    for (const Completion& one : done) {
+      result.completions.push_back(one);
+      latency += static_cast<double>(one.completed - one.submitted);
+      if (issued++ < count) model.submit(now, next());
+    }
+  }
+  const auto total = static_cast<double>(result.completions.size());
+  result.iops = total * 1e9 / static_cast<double>(now);
+  result.mean_latency_ns = latency / total;
+  return result;
+}
+
+NextCommand random_4k(Opcode op, std::uint64_t capacity_bytes, std::uint64_t seed = 1) {
+  auto random = std::make_shared<ssd::Random>(ssd::mix(seed));
+  return [=] {
+    return Command{.op = op, .lba_count = kLbasIn4k, .lba = random->below(capacity_bytes / 4096) * kLbasIn4k};
+  };
+}
+
+Measured measure(const Drive& drive, Opcode op, std::uint32_t concurrency, std::uint64_t count = 2000) {
+  DriveModel model = filled(drive);
+  return closed_loop(model, concurrency, count, random_4k(op, model.capacity_bytes()));
+}
+
+void expect_same(const std::vector<Completion>& actual, const std::vector<Completion>& expected) {
+  ASSERT_EQ(actual.size(), expected.size());
+  for (std::size_t i = 0; i < actual.size(); ++i) {
+    ASSERT_EQ(actual[i].tag, expected[i].tag) << i;
+    ASSERT_EQ(actual[i].submitted, expected[i].submitted) << i;
+    ASSERT_EQ(actual[i].completed, expected[i].completed) << i;
+  }
+}
+
+TEST(DriveModel, WithoutLayersIsTheFlashModelItself) {
+  const std::vector<Completion> whole = measure(bare_drive(), Opcode::read, 8).completions;
+  ssd::Ssd flash(small_drive(), 1);
+  flash.fill(0, flash.layout().logical_units);
+  DriveModel alone(std::move(flash));
+  expect_same(whole, closed_loop(alone, 8, 2000, random_4k(Opcode::read, alone.capacity_bytes())).completions);
+}
+
+TEST(HostStack, AddsItsCostsToOneCommandAlone) {
+  HostStack stack;
+  stack.read_submit_ns = 3'000;
+  stack.read_turn_ns = 2'000;
+  stack.read_serial_ns = 700;
+  stack.read_serial_mb_s = 4096;  // 4 KiB in 1 us
+  stack.read_copy_mb_s = 2048;    // in 2 us
+  stack.read_complete_ns = 1'300;
+  const Measured bare = measure(bare_drive(), Opcode::read, 1);
+  EXPECT_NEAR(measure(drive_with(stack), Opcode::read, 1).mean_latency_ns, bare.mean_latency_ns + 10'000, 1.0);
+  // Writes have costs of their own, here none.
+  EXPECT_NEAR(measure(drive_with(stack), Opcode::write, 1).mean_latency_ns,
+              measure(bare_drive(), Opcode::write, 1).mean_latency_ns, 1.0);
+}
+
+TEST(HostStack, CostsBesideAllOthersDoNotLimitThroughput) {
+  HostStack stack;
+  stack.read_submit_ns = 100'000;
+  const Measured bare = measure(bare_drive(), Opcode::read, 256, 20'000);
+  EXPECT_NEAR(measure(drive_with(stack), Opcode::read, 256, 20'000).iops / bare.iops, 1.0, 0.1);
+}
+
+TEST(HostStack, ALockLimitsThroughputToItsOwnTime) {
+  HostStack stack;
+  stack.read_serial_ns = 200'000;
+  const Drive drive = drive_with(stack);
+  EXPECT_NEAR(measure(drive, Opcode::read, 16).iops, 1e9 / 200e3, 60);
+  EXPECT_NEAR(measure(drive, Opcode::read, 64).iops, 1e9 / 200e3, 60);
+}
+
+// A turn is paid once for all that wait: T(c) = c / (turn + c x serial) when the rest takes no time.
+TEST(HostStack, ATurnIsShared) {
+  HostStack stack;
+  stack.read_turn_ns = 5'000'000;
+  stack.read_serial_ns = 100'000;
+  for (const std::uint32_t concurrency : {1U, 4U, 32U}) {
+    const double alone = 1e9 / (5e6 + 1e5);
+    const double expected = concurrency == 1 ? alone : concurrency / 2.0 * 1e9 / (5e6 + concurrency / 2.0 * 1e5);
+    const double iops = measure(drive_with(stack), Opcode::read, concurrency).iops;
+    // Two crowds may take turns, or one crowd ride together: between half and all of them share a turn.
+    EXPECT_GT(iops, 0.9 * expected) << concurrency;
+    EXPECT_LT(iops, 1.05 * concurrency * 1e9 / (5e6 + concurrency * 1e5)) << concurrency;
+  }
+}
+
+TEST(HostStack, PartialBlocksGoOneAtATime) {
+  HostStack stack;
+  stack.write_complete_ns = 300'000;
+  stack.block_bytes = 4096;
+  // Few enough for the write cache: the drive itself takes its time for none of them.
+  const auto write = [&stack](std::uint32_t lbas, std::uint32_t concurrency) {
+    DriveModel model = filled(drive_with(stack));
+    ssd::Random random(7);
+    const std::uint64_t places = model.capacity_bytes() / 4096;
+    return closed_loop(model, concurrency, 48, [&] {
+      return Command{.op = Opcode::write, .lba_count = lbas, .lba = random.below(places) * kLbasIn4k};
+    });
+  };
+  EXPECT_NEAR(write(2, 16).iops / write(2, 1).iops, 1.0, 0.02) << "no faster with more";
+  EXPECT_GT(write(kLbasIn4k, 16).iops / write(kLbasIn4k, 1).iops, 12.0) << "whole blocks are";
+  EXPECT_EQ(write(2, 16).completions.size(), 48U) << "nobody is left behind";
+}
+
+TEST(Cap, RationsCommandsAndBytes) {
+  Drive by_count = bare_drive();
+  by_count.cap.iops = 500;
+  EXPECT_NEAR(measure(by_count, Opcode::read, 32).iops, 500, 10);
+  EXPECT_NEAR(measure(by_count, Opcode::write, 32).iops, 500, 10);
+  Drive by_bytes = bare_drive();
+  by_bytes.cap.bandwidth_mb_s = 1;
+  EXPECT_NEAR(measure(by_bytes, Opcode::read, 32).iops, 1e6 / 4096, 6);
+}
+
+TEST(Cap, TheNetworkIsThereAndBack) {
+  Drive drive = bare_drive();
+  drive.cap.read_network_ns = 150'000;
+  const double alone = measure(bare_drive(), Opcode::read, 1).mean_latency_ns;
+  EXPECT_NEAR(measure(drive, Opcode::read, 1).mean_latency_ns, alone + 150'000, 1.0);
+}
+
+TEST(Cap, AnIdleDriveMayBurst) {
+  Drive drive = bare_drive();
+  drive.cap.iops = 1000;
+  drive.cap.burst_ns = 10'000'000;  // ten commands
+  DriveModel model = filled(drive);
+  std::vector<Completion> done;
+  const Nanos later = 1'000'000'000;
+  for (int i = 0; i < 20; ++i) model.submit(later, {.op = Opcode::read, .lba_count = 8, .lba = 0});
+  while (const auto next = model.next_event()) model.advance(*next, done);
+  const auto soon =
+      std::count_if(done.begin(), done.end(), [&](const Completion& c) { return c.completed < later + 900'000; });
+  EXPECT_EQ(soon, 11) << "the burst, and the one that is due";
+}
+
+TEST(Cap, WritesThatCommitTogetherTakeUpToTwoCommits) {
+  Drive drive = bare_drive();
+  drive.cap.commit_ns = 10'000'000;
+  EXPECT_NEAR(measure(drive, Opcode::write, 1, 200).mean_latency_ns, 10e6, 0.2e6);
+  EXPECT_NEAR(measure(drive, Opcode::write, 16, 3000).mean_latency_ns, 20e6, 2e6);
+  EXPECT_LT(measure(drive, Opcode::read, 16).mean_latency_ns, 5e6) << "reads do not commit";
+}
+
+// --- Disks
+
+Drive disk_drive() {
+  Drive drive;
+  drive.config.name = "disk";
+  drive.config.capacity.capacity_bytes = std::uint64_t{1} << 40;
+  drive.disk.revolution_ns = 8'333'333;
+  drive.disk.track_seek_ns = 1'000'000;
+  drive.disk.full_seek_ns = 16'000'000;
+  drive.disk.write_settle_ns = 400'000;
+  drive.disk.command_ns = 100'000;
+  drive.disk.outer_mb_s = 200;
+  drive.disk.inner_mb_s = 100;
+  return drive;
+}
+
+TEST(HardDisk, ARandomReadIsASeekHalfARevolutionAndATransfer) {
+  // E sqrt|x - y| of two uniform places is 8/15.
+  const double seek = 1e6 + (16e6 - 1e6) * 8 / 15;
+  const double expected = 0.1e6 + seek + 8'333'333 / 2.0 + 4096 / 150e6 * 1e9;
+  EXPECT_NEAR(measure(disk_drive(), Opcode::read, 1, 4000).mean_latency_ns, expected, 0.02 * expected);
+  EXPECT_NEAR(measure(disk_drive(), Opcode::write, 1, 4000).mean_latency_ns, expected + 0.4e6, 0.02 * expected);
+}
+
+TEST(HardDisk, MoreAtOnceBuyNothing) {
+  const double alone = measure(disk_drive(), Opcode::read, 1).iops;
+  EXPECT_NEAR(measure(disk_drive(), Opcode::read, 16).iops / alone, 1.0, 0.02);
+}
+
+TEST(HardDisk, StreamsAtItsMediaRate) {
+  DriveModel model = filled(disk_drive());
+  std::uint64_t lba = 0;
+  const Measured outer = closed_loop(model, 1, 2000, [&] {
+    const Command command{.op = Opcode::write, .lba_count = 512, .lba = lba};
+    lba += 512;
+    return command;
+  });
+  EXPECT_NEAR(outer.iops * 512 * 512 / 1e6, 200, 4);
+  EXPECT_EQ(model.counters().nand_bytes_programmed_total(), model.counters().host_bytes_written) << "C3: WA2 is 1";
+}
+
+TEST(HardDisk, RefusesWhatItDoesNotHoldAndHasNoState) {
+  DriveModel model = filled(disk_drive());
+  std::vector<Completion> done;
+  model.submit(0, {.op = Opcode::read, .lba_count = 8, .lba = model.capacity_bytes() / 512});
+  while (const auto next = model.next_event()) model.advance(*next, done);
+  ASSERT_EQ(done.size(), 1U);
+  EXPECT_EQ(done[0].outcome, ssd::Outcome::lba_out_of_range);
+  EXPECT_EQ(save_state(model, "state").fault(), Fault::bad_input);
+  InitialState initial;
+  initial.kind = InitialState::Kind::steady;
+  EXPECT_TRUE(prepare(model, initial, 1));
+  initial.fill = 2;
+  EXPECT_FALSE(prepare(model, initial, 1));
+}
+
+// --- Laws
+
+Drive everything() {
+  HostStack stack;
+  stack.read_submit_ns = 1'500;
+  stack.write_submit_ns = 2'500;
+  stack.read_complete_ns = 900;
+  stack.write_copy_mb_s = 3000;
+  stack.read_turn_ns = 20'000;
+  stack.write_turn_ns = 5'000;
+  stack.read_serial_ns = 1'000;
+  stack.write_serial_mb_s = 700;
+  stack.block_bytes = 4096;
+  Drive drive = drive_with(stack);
+  drive.cap.iops = 20'000;
+  drive.cap.burst_ns = 1'000'000;
+  drive.cap.write_network_ns = 40'000;
+  drive.cap.commit_ns = 120'000;
+  return drive;
+}
+
+TEST(Layers, TimeMayBeAdvancedAsOftenAsOneLikes) {
+  const auto run = [](bool often) {
+    DriveModel model = filled(everything());
+    ssd::Random random(3);
+    std::vector<Completion> done;
+    Nanos now = 0;
+    for (int i = 0; i < 3000; ++i) {
+      now += static_cast<Nanos>(random.below(60'000));
+      const auto op = random.below(2) == 0 ? Opcode::read : Opcode::write;
+      const Command command{.tag = static_cast<std::uint64_t>(i),
+                            .op = op,
+                            .lba_count = 2 + 6 * static_cast<std::uint32_t>(random.below(2)),
+                            .lba = 8 * random.below(2000)};
+      if (often) {
+        for (auto next = model.next_event(); next && *next <= now; next = model.next_event())
+          model.advance(*next, done);
+      }
+      model.submit(now, command);
+    }
+    while (const auto next = model.next_event()) model.advance(*next, done);
+    return done;
+  };
+  expect_same(run(true), run(false));
+}
+
+TEST(Layers, APacedRunReplaysInVirtualTime) {
+  const Drive drive = everything();
+  std::vector<Arrival> arrivals;
+  std::vector<Completion> completions;
+  const auto device = make_paced(filled(drive), 0.5);
+  device->record_trace(&arrivals, &completions);
+  {
+    const auto queue = device->open_queue();
+    ssd::Random random(5);
+    std::vector<Done> done(8);
+    for (std::uint64_t i = 0; i < 300; ++i) {
+      const Io io{.tag = i,
+                  .op = i % 3 == 0 ? Opcode::read : Opcode::write,
+                  .offset_bytes = 4096 * random.below(500),
+                  .length_bytes = 4096};
+      ASSERT_TRUE(queue->submit({&io, 1}));
+      if (queue->pending() >= 8) queue->reap(done, 1);
+    }
+  }
+  device->record_trace(nullptr, nullptr);
+  DriveModel model = filled(drive);
+  std::vector<Completion> replayed;
+  for (const Arrival& arrival : arrivals) {
+    for (auto next = model.next_event(); next && *next <= arrival.now; next = model.next_event())
+      model.advance(*next, replayed);
+    model.submit(arrival.now, arrival.command);
+  }
+  while (model.in_flight() > 0) model.advance(*model.next_event(), replayed);
+  expect_same(completions, replayed);
+}
+
+TEST(Layers, ADiskBehindTheDeviceSeam) {
+  const auto device = make_simulated(DriveModel(disk_drive(), 1));
+  EXPECT_EQ(device->info().dies, 0U);
+  EXPECT_GT(device->info().capacity_bytes, std::uint64_t{1} << 39);
+  const auto queue = device->open_queue();
+  const auto done = run(*queue, {.op = Opcode::write, .offset_bytes = 1 << 20, .length_bytes = 4096});
+  ASSERT_TRUE(done);
+  EXPECT_EQ(done.value().fault, Fault::none);
+  EXPECT_EQ(device->counters().host_bytes_written, 4096U);
+  EXPECT_EQ(device->wear().rated_pe_cycles, 0U);
+}
+
+}  // namespace
+}  // namespace spillway::device
