@@ -2,11 +2,11 @@
 
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 from rich.console import Console
@@ -20,6 +20,10 @@ from spillway.plan import load_plan
 from spillway.preset import presets
 from spillway.quantity import human_bytes
 from spillway.simulate import DriveChoice, WorkChoice
+
+if TYPE_CHECKING:
+    from spillway.profile import Profile
+    from spillway.reproduce.document import Reproduction
 
 Document = dict[str, Any]
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -104,6 +108,104 @@ def report_command(rundir: Path, target: Path | None) -> None:
     target = target or rundir / "report.html"
     write_report(rundir, target)
     out.print(f"Report  {target}", soft_wrap=True)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# spillway profile, spillway model …
+
+
+@spillway.command("profile")
+@click.argument("target")
+@click.option("--budget", type=float, default=120.0, show_default=True, help="Seconds on a drive that takes its time.")
+@click.option(
+    "--out", "directory", type=click.Path(path_type=Path), help="Directory  [default: runs/profile-NAME-TIME]"
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
+@click.option("--destroy-data", is_flag=True, help="Write to the file or device; what it holds is lost.")
+@click.option("--paced", is_flag=True, help="Run a preset in real time.")
+@click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="A key of the preset; may be repeated.")
+@click.option("--host-stack", metavar="NAME", help="The host's software that a preset is measured through.")
+@click.option("--fill", default="1.0", show_default=True, metavar="SHARE", help="Share of a preset that holds data.")
+@click.option("--seed", type=click.IntRange(0), default=1, show_default=True)
+def profile_command(
+    target: str, budget: float, directory: Path | None, as_json: bool, seed: int, fill: str, **flags: Any
+) -> None:
+    """Measure what TARGET can really do, and fit the MQSSD and PIO models to it.
+
+    TARGET is preset:NAME, a file, a directory (a test file is made there and removed) or a block device. Presets are
+    measured in virtual time, in seconds. A file or a device is only read unless --destroy-data is given.
+    """
+    from spillway.profile import parameters, parse_target, profile_target
+
+    wanted = parse_target(target, fill=fill, **flags)
+    place = directory or Path("runs") / f"profile-{wanted.label}-{datetime.now():%Y%m%d-%H%M%S}"
+    with _progress_bars() as watch:
+        finished = profile_target(wanted, place, _command_line(), seed=seed, budget_s=budget, watch=watch)
+    if as_json:
+        print(json.dumps(parameters(finished.profile), indent=2, ensure_ascii=False))
+        return
+    _print_profile(finished.profile)
+    out.print(f"\nProfile  {place}\nReport   {place / 'report.html'}", soft_wrap=True)
+
+
+def _command_line() -> list[str]:
+    return ["spillway", *sys.argv[1:]]
+
+
+@spillway.group("model")
+def model() -> None:
+    """What the models of a drive say."""
+
+
+@model.command("compare")
+@click.argument("profile", type=click.Path(path_type=Path))
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
+def model_compare(profile: Path, as_json: bool) -> None:
+    """Hold five models against the points of PROFILE, a directory of `spillway profile`.
+
+    DAM, PDAM, Affine, PIO and MQSSD predict the throughput of every k and r that was measured.
+    """
+    from spillway.profile import compare, read_profile
+
+    measured = read_profile(profile)
+    comparisons = compare.compare(measured)
+    if as_json:
+        print(json.dumps(compare.document(measured, comparisons), indent=2, ensure_ascii=False))
+        return
+    out.print(f"{measured.name}: median error of throughput over all k and r, in percent", style="bold")
+    rows = [
+        (name, *(f"{100 * by_op[op]:.1f}" if op in by_op else "–" for op in ("write", "read", "all")))
+        for name, by_op in compare.medians(comparisons).items()
+    ]
+    out.print(_figures(("model", "writes", "reads", "all"), rows))
+    for comparison in comparisons:
+        header, cells = compare.error_rows(comparison, "MQSSD")
+        out.print(f"\nMQSSD, {comparison.op}s: error in percent by k and r", style="bold")
+        out.print(_figures(tuple(header), cells))
+
+
+@model.command("reproduce")
+@click.argument("paper", type=click.Choice(["mqssd", "pio"]))
+@click.option("--out", "directory", type=click.Path(path_type=Path), help="Write the page, its charts and JSON there.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
+def model_reproduce(paper: str, directory: Path | None, as_json: bool) -> None:
+    """Make the tables and figures of PAPER again, from what it prints, each beside the published value.
+
+    A verdict says whether the two agree; where they differ, the T number is that of docs/REPRODUCED.md.
+    """
+    from spillway.reproduce import reproduce
+    from spillway.reproduce.directory import write_directory
+    from spillway.reproduce.document import as_document
+
+    made = reproduce(paper)
+    if directory is not None:
+        write_directory(made, directory)
+    if as_json:
+        print(json.dumps(as_document(made), indent=2, ensure_ascii=False))
+        return
+    _print_reproduction(made)
+    if directory is not None:
+        out.print(f"\nPage  {directory / paper}.md", soft_wrap=True)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -257,6 +359,57 @@ def _plain_table() -> Table:
     table.add_column(style="bold", no_wrap=True)
     table.add_column()
     return table
+
+
+def _figures(header: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> Table:
+    """Columns of figures under a header, the first column naming the row."""
+    table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0), header_style="")
+    for index, title in enumerate(header):
+        table.add_column(title, justify="left" if index == 0 else "right", no_wrap=True)
+    for row in rows:
+        table.add_row(*row)
+    return table
+
+
+def _print_profile(profile: "Profile") -> None:
+    from spillway.profile import words
+
+    out.print(profile.name, style="bold")
+    table = _plain_table()
+    for op, latency in profile.latency_us.items():
+        table.add_row(f"{op} latency", words.short(latency, "µs"))
+    out.print(table)
+    out.print()
+    out.print(_figures(words.PIO_HEADER, words.pio_rows(profile)))
+    out.print()
+    out.print(_figures(words.MQSSD_HEADER, words.mqssd_rows(profile)))
+    out.print()
+    table = _plain_table()
+    for guideline in words.guidelines(profile):
+        table.add_row(guideline.title, guideline.sentence)
+    for remark in profile.conditions["remarks"]:
+        table.add_row("note", remark)
+    out.print(table)
+
+
+def _print_reproduction(made: "Reproduction") -> None:
+    from spillway.reproduce.document import CHECK_COLUMNS, check_cells
+
+    for section in made.sections:
+        out.print(f"\n{section.title}: {section.standing}", style="bold", soft_wrap=True)
+        for shown in section.tables:
+            out.print(f"\n{shown.caption}", soft_wrap=True)
+            out.print(_figures(tuple(shown.columns), [tuple(row) for row in shown.rows]))
+        if section.checks:
+            table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0), header_style="")
+            for title in CHECK_COLUMNS:
+                table.add_column(title)
+            for check in section.checks:
+                table.add_row(*check_cells(check))
+            out.print()
+            out.print(table)
+    count = made.count()
+    out.print(f"\n{count['agrees']} agree, {count['differs']} differ, {count['open']} open.", style="bold")
 
 
 def _simulation_table(result: Document) -> Table:

@@ -12,7 +12,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
 from typing import IO, Any
@@ -30,6 +30,14 @@ REQUIRED_FIELDS: dict[str, tuple[str, ...]] = {
     "sample": ("t_s", "dt_s", "phase", "measured", "reads", "writes", "user_bytes_written"),
     "stall": ("t_s", "duration_s", "state", "cause"),
     "phase": ("name", "workload", "measured", "t_s", "duration_s", "operations"),
+    "ready": (
+        *("kind", "size_bytes", "range_bytes", "lba_bytes", "direct", "writable", "preset", "path", "time_scale"),
+        *("written_bytes", "complete"),
+    ),
+    "measurement": (
+        *("id", "ios", "reads", "writes", "seconds", "iops", "bandwidth_mb_s", "latency_us", "cpu_s"),
+        *("host_bytes_read", "host_bytes_written", "complete"),
+    ),
     "result": ("complete",),
     "error": ("message", "fault"),
 }
@@ -70,6 +78,19 @@ def run_native(command: str, request: dict[str, Any], on_event: Callable[[Event]
     A ``result`` with ``complete: false`` was ended early. Raises SpillwayError with the native side's own sentence
     when it refuses the request, RunFailed when the work failed.
     """
+    with _started(command) as (process, complaints):
+        assert process.stdin is not None
+        assert process.stdout is not None
+        with _forwarded_signals(process) as interrupted:
+            _hand_over(process.stdin, request)
+            outcome = _read(process.stdout, on_event)
+            code = process.wait()
+        return _judge(command, outcome, code, interrupted(), complaints)
+
+
+@contextmanager
+def _started(command: str) -> Iterator[tuple[subprocess.Popen[bytes], IO[bytes]]]:
+    """The process, and where its complaints for people go; it has ended when the block is left."""
     executable = find_native()
     with tempfile.TemporaryFile() as complaints:
         try:
@@ -82,19 +103,79 @@ def run_native(command: str, request: dict[str, Any], on_event: Callable[[Event]
             )
         except OSError as error:
             raise SpillwayError(f"{executable} could not be started: {error.strerror}.") from error
-        assert process.stdin is not None
         assert process.stdout is not None
         try:
-            with _forwarded_signals(process) as interrupted:
-                _hand_over(process.stdin, request)
-                outcome = _read(process.stdout, on_event)
-                code = process.wait()
+            yield process, complaints
         except BaseException:
             _end(process)
             raise
         finally:
             process.stdout.close()
-        return _judge(command, outcome, code, interrupted(), complaints)
+
+
+class Conversation:
+    """A command that takes JSON lines one after another, and answers each (`probe`)."""
+
+    def __init__(
+        self,
+        command: str,
+        process: subprocess.Popen[bytes],
+        complaints: IO[bytes],
+        interrupted: Callable[[], bool],
+        on_event: Callable[[Event], None] | None,
+    ) -> None:
+        """Talks to ``process``, which has just been started."""
+        assert process.stdout is not None
+        self._command, self._process, self._complaints = command, process, complaints
+        self._interrupted, self._on_event = interrupted, on_event
+        self._events = parse_events(process.stdout)
+
+    def ask(self, line: dict[str, Any], answer: str) -> Event:
+        """Sends ``line`` and returns the next event called ``answer``; others go to ``on_event``.
+
+        Raises SpillwayError with the native side's sentence when the line is refused, Interrupted when a signal ended
+        the conversation, RunFailed when the process did.
+        """
+        assert self._process.stdin is not None
+        try:
+            self._process.stdin.write(json.dumps(line).encode() + b"\n")
+            self._process.stdin.flush()
+        except BrokenPipeError:
+            pass  # its last event says why it has gone
+        for event in self._events:
+            if event["event"] == answer:
+                return event
+            if event["event"] in ("result", "error"):
+                return self._ended(event)
+            if self._on_event is not None:
+                self._on_event(event)
+        return self._ended(None)
+
+    def _ended(self, outcome: Event | None) -> Event:
+        """It ended while it owed an answer: raises what that means."""
+        code = self._process.wait()
+        _judge(self._command, outcome, code, self._interrupted(), self._complaints)
+        raise Interrupted(f"spillway-native {self._command} was ended before it had measured enough.")
+
+    def end(self) -> Event:
+        """Ends the conversation; its ``result``."""
+        result = self.ask({"end": True}, "result")
+        self._process.wait()
+        return result
+
+
+@contextmanager
+def converse(command: str, on_event: Callable[[Event], None] | None = None) -> Iterator[Conversation]:
+    """Starts a command that is a conversation; it is ended with the block, whatever became of it."""
+    with _started(command) as (process, complaints), _forwarded_signals(process) as interrupted:
+        assert process.stdin is not None
+        try:
+            yield Conversation(command, process, complaints, interrupted, on_event)
+        finally:
+            with suppress(BrokenPipeError):
+                process.stdin.close()
+            if process.poll() is None:
+                _end(process)
 
 
 def _hand_over(stdin: IO[bytes], request: dict[str, Any]) -> None:

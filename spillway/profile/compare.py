@@ -32,6 +32,7 @@ LARGEST_P = 128
 LEAST_COST_SHARE = 1e-3
 
 PageCost = Callable[[Array, Array], Array]  # (r in percent, k) to us per page
+CostOfK = Callable[[Array], Array]
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,8 @@ class Comparison:
     measured_mb_s: Array
     predicted_mb_s: dict[str, Array]
     models: dict[str, PageCost]
+    setup_us: CostOfK  # MQSSD's sigma or tau
+    page_us: CostOfK  # its beta or alpha
 
     def errors(self, model: str) -> Array:
         """|predicted / measured - 1| at each point."""
@@ -69,24 +72,25 @@ def _compare(profile: Profile, op: str, samples: Sequence[Sample]) -> Comparison
     k = np.array([s.k for s in samples], dtype=np.float64)
     r = np.array([s.r_percent for s in samples], dtype=np.float64)
     cost = np.array([s.page_cost_us for s in samples], dtype=np.float64)
-    models = _models(profile, op, k, r, cost)
+    setup, page = cost_functions(op, k, r, cost)
+    models = _rivals(profile, op, k, r, cost) | {
+        "MQSSD": lambda r_, k_: mqssd.page_cost_us(r_, setup(k_), page(k_)),
+    }
     predicted = {name: throughput_mb_s(model(r, k)) for name, model in models.items()}
-    return Comparison(op, k, r, PAGE_BYTES / cost, predicted, models)
+    return Comparison(op, k, r, PAGE_BYTES / cost, predicted, models, setup, page)
 
 
-def _models(profile: Profile, op: str, k: Array, r: Array, cost: Array) -> dict[str, PageCost]:
+def _rivals(profile: Profile, op: str, k: Array, r: Array, cost: Array) -> dict[str, PageCost]:
     alone = fit.calibrate_rivals(k, r, cost, f"{op}s")
     parallelism = _best_parallelism(alone.cycle_us, k, r, cost)
     known = profile.pio.get(PAGE_BYTES)
     knee = (known.k_r if op == "read" else known.k_w).value if known else float("nan")
     concurrency = max(1.0, knee) if np.isfinite(knee) else 1.0
-    setup, page = cost_functions(op, k, r, cost)
     return {
         "DAM": lambda r_, k_: dam.page_cost_us(r_, k_, alone.page_us),
         "PDAM": lambda r_, k_: pdam.page_cost_us(r_, k_, alone.cycle_us, parallelism),
         "Affine": lambda r_, k_: affine.page_cost_us(r_, k_, max(0.0, alone.setup_us), alone.affine_page_us),
         "PIO": lambda r_, k_: pio.page_cost_us(k_, alone.page_us, concurrency) + 0 * r_,
-        "MQSSD": lambda r_, k_: mqssd.page_cost_us(r_, setup(k_), page(k_)),
     }
 
 
@@ -97,9 +101,7 @@ def _best_parallelism(cycle_us: float, k: Array, r: Array, cost: Array) -> int:
     return 1 + int(np.argmin(errors))
 
 
-def cost_functions(
-    op: str, k: Array, r: Array, cost: Array
-) -> tuple[Callable[[Array], Array], Callable[[Array], Array]]:
+def cost_functions(op: str, k: Array, r: Array, cost: Array) -> tuple[CostOfK, CostOfK]:
     """(set-up cost, page cost) of one operation as functions of k: eqs 5 and 6 through the costs at each k (M10)."""
     lines = fit.fit_lines(k, r, cost, what=f"{op}s")
     knots = np.array(list(lines), dtype=np.float64)
@@ -110,7 +112,7 @@ def cost_functions(
     return curve_of(knots, np.maximum(setups, floor), 2), curve_of(knots, np.maximum(pages, floor), degree)
 
 
-def curve_of(k: Array, cost: Array, degree: int) -> Callable[[Array], Array]:
+def curve_of(k: Array, cost: Array, degree: int) -> CostOfK:
     """The best function that so many knots allow: rational, saturating, or straight lines between them."""
     if k.size >= 2 * degree + 1:
         return fit.fit_rational(k, cost, degree).curve

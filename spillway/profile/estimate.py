@@ -96,7 +96,7 @@ def _alpha(
 
 
 def _of(interval: Interval | knee.Interval) -> Estimate:
-    return Estimate(interval.value, interval.low, interval.high)
+    return Estimate(float(interval.value), float(interval.low), float(interval.high))
 
 
 def mqssd_costs(samples: Iterable[Sample], op: str) -> dict[int, tuple[Estimate, Estimate, float]]:

@@ -8,6 +8,7 @@ A target in real time has a budget. A share of it goes into preconditioning (fir
 the coarse grids, then the points of adapt.py. A target that may not be written to is only read.
 """
 
+import math
 import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -64,6 +65,9 @@ def profile_target(
         )
         profile = _profile(target, measured, _conditions(target, measured, seed, command, started))
         write_profile(profile, stage)
+        from spillway.report import write_profile_report  # the chart library takes longer to import than a preset takes
+
+        write_profile_report(profile, stage / "report.html")
     return Finished(profile, out)
 
 
@@ -99,6 +103,8 @@ def least_budget_s() -> float:
 def check_budget(budget_s: float) -> None:
     """Refuses a budget that is too short for the coarse grids."""
     least = least_budget_s()
+    if not math.isfinite(budget_s):
+        raise SpillwayError(f"--budget is {budget_s:g}: give it seconds, such as {DEFAULT_BUDGET_S:g}.")
     if budget_s < least:
         raise SpillwayError(
             f"--budget is {budget_s:g} s, too short for the {len(coarse_points())} points of the coarse grid: "

@@ -24,7 +24,7 @@ PROFILE_CACHE_BYTES = 8 * 2**20
 CACHE_STRIPES = 4
 # The mapping cache shrinks in proportion, so that as many accesses miss it. It holds at least a few mapping pages.
 LEAST_MAPPING_CACHE_BYTES = 64 * 2**10
-HOST_STACK_KEY = "host_stack.name"
+HOST_STACK_KEY = "host.stack"
 
 
 @dataclass(frozen=True)

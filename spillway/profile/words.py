@@ -59,6 +59,23 @@ def concurrency(estimate: Estimate) -> str:
     return str(low) if low == high else f"{low} to {high}"
 
 
+def headline(profile: Profile) -> str:
+    """The drive in a sentence."""
+    pio = profile.pio.get(PAGE_BYTES)
+    if pio is None or not pio.k_r.known:
+        return f"{profile.name}: too little was measured to say what it can do."
+    reads = f"{concurrency(pio.k_r)} read{'' if concurrency(pio.k_r) == '1' else 's'}"
+    if not pio.k_w.known:
+        return f"It takes {reads} at once to keep this drive busy; it was not written to."
+    writes = f"{concurrency(pio.k_w)} write{'' if concurrency(pio.k_w) == '1' else 's'}"
+    cost = pio.alpha.value
+    if 1 / FLAT < cost < FLAT:
+        price = "a 4 KiB write costs what a read costs"
+    else:
+        price = f"a 4 KiB write costs {_digits(cost)} reads"
+    return f"It takes {reads} or {writes} at once to keep this drive busy, and {price}."
+
+
 def guidelines(profile: Profile) -> list[Guideline]:
     """The five, as far as the profile can answer them."""
     pio = profile.pio.get(PAGE_BYTES)

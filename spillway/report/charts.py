@@ -24,9 +24,11 @@ from spillway.report.series import Columns, Phase, Stall
 from spillway.report.style import FONT, INK, MUTED, RULE, STALL_WORDS, STALLS
 
 Figure = Any
+Axis = Literal["linear", "log", "auto"]
 
 TIME = "seconds since the start"
 
+THOUSANDS = "return tick >= 1e6 ? (tick / 1e6) + ' M' : tick >= 1e3 ? (tick / 1e3) + ' k' : String(tick)"
 DELAYED_ALPHA, STOPPED_ALPHA = 0.20, 0.42
 FULL_HEIGHT, HALF_HEIGHT, TALL = 210, 220, 330
 
@@ -55,21 +57,28 @@ class Clock:
         """An empty chart over time; ``unit`` names the y axis."""
         limits = {} if log else {"start": 0} if top is None else {"start": 0, "end": top}
         y_range = DataRange1d(range_padding=0.08, **limits)
-        plot = _figure(unit, height, self.range, y_range, "log" if log else "linear")
+        plot = frame(unit, height, self.range, y_range, "log" if log else "linear")
         plot.add_tools(CrosshairTool(overlay=self.cursor))
         plot.xaxis.axis_label = TIME
         return plot
 
 
-def _figure(
-    unit: str, height: int, x_range: Any, y_range: Any, y_axis_type: Literal["linear", "log", "auto"] = "linear"
+def frame(
+    unit: str,
+    height: int,
+    x_range: Any,
+    y_range: Any,
+    y_axis_type: Axis = "linear",
+    x_axis_type: Axis = "auto",
 ) -> Figure:
+    """An empty chart in the report's style; ``unit`` names the y axis."""
     plot = figure(
         height=height,
         sizing_mode="stretch_width",
         x_range=x_range,
         y_range=y_range,
         y_axis_type=y_axis_type,
+        x_axis_type=x_axis_type,
         tools=[],
         background_fill_color=None,
         border_fill_color=None,
@@ -95,9 +104,7 @@ def _figure(
     plot.xgrid.grid_line_color = None
     plot.ygrid.grid_line_color = RULE
     if y_axis_type == "log":
-        plot.yaxis.formatter = CustomJSTickFormatter(
-            code="return tick >= 1e6 ? (tick / 1e6) + ' M' : tick >= 1e3 ? (tick / 1e3) + ' k' : String(tick)"
-        )
+        plot.yaxis.formatter = CustomJSTickFormatter(code=THOUSANDS)
     elif not isinstance(y_range, FactorRange):
         plot.yaxis.formatter = NumeralTickFormatter(format="0,0.[00]")
     return plot
@@ -196,7 +203,7 @@ def mark_phases(plot: Figure, phases: Sequence[Phase]) -> Figure:
 def stall_rows(clock: Clock, arms: Sequence[tuple[str, Sequence[Stall]]]) -> Figure:
     """One row for each arm with its stalls: who was held back when."""
     names = [name for name, _ in reversed(arms)]
-    plot = _figure("", 70 + 34 * len(arms), clock.range, FactorRange(factors=names), "auto")
+    plot = frame("", 70 + 34 * len(arms), clock.range, FactorRange(factors=names), "auto")
     plot.add_tools(CrosshairTool(overlay=clock.cursor))
     plot.ygrid.grid_line_color = None
     plot.yaxis.major_label_text_color = INK
@@ -230,7 +237,7 @@ def stall_rows(clock: Clock, arms: Sequence[tuple[str, Sequence[Stall]]]) -> Fig
 
 def cdf(label: str, curves: Sequence[tuple[Columns, Line]]) -> Figure:
     """Cumulative distributions; ``label`` names what is distributed, in %."""
-    plot = _figure("share of time (%)", HALF_HEIGHT + 30, Range1d(start=0, end=100), Range1d(start=0, end=101))
+    plot = frame("share of time (%)", HALF_HEIGHT + 30, Range1d(start=0, end=100), Range1d(start=0, end=101))
     plot.xaxis.axis_label = label
     for columns, line in curves:
         if not columns["x"]:

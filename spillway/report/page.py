@@ -32,27 +32,24 @@ def render(run: RunRecord) -> str:
     figures = {f"compare-{panel.key}": panel.figure for panel in compared}
     figures |= {f"{s.key}-{panel.key}": panel.figure for s in sections for panel in s.panels}
     script, divs = components(figures) if figures else ("", {})
-    environment = Environment(
-        loader=PackageLoader("spillway.report", "templates"),
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        undefined=StrictUndefined,
-    )
-    return environment.get_template("report.html.jinja").render(
-        run=run,
-        plan=plan,
-        headline=words.headline(run, plan),
-        sections=sections,
-        compared=compared,
-        comparison=words.comparison(run.arms) if len(run.arms) > 1 else [],
-        key_figures=words.key_figures,
-        idle_drive=words.idle_drive,
-        divs={key: Markup(div) for key, div in divs.items()},
-        script=Markup(script),
-        library=Markup(_library()) if figures else "",
-        style=Markup(_style()),
-        manifest_json=json.dumps(run.manifest, indent=2, ensure_ascii=False),
+    return (
+        environment()
+        .get_template("report.html.jinja")
+        .render(
+            run=run,
+            plan=plan,
+            headline=words.headline(run, plan),
+            sections=sections,
+            compared=compared,
+            comparison=words.comparison(run.arms) if len(run.arms) > 1 else [],
+            key_figures=words.key_figures,
+            idle_drive=words.idle_drive,
+            divs={key: Markup(div) for key, div in divs.items()},
+            script=Markup(script),
+            library=Markup(library()) if figures else "",
+            style=Markup(style_sheet()),
+            manifest_json=json.dumps(run.manifest, indent=2, ensure_ascii=False),
+        )
     )
 
 
@@ -66,10 +63,22 @@ class _Section:
         self.standing: dict[str, Any] = arm.summary["standing"]
 
 
-def _library() -> str:
+def environment() -> Environment:
+    """Where the report's templates are, and how strict they are."""
+    return Environment(
+        loader=PackageLoader("spillway.report", "templates"),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=StrictUndefined,
+    )
+
+
+def library() -> str:
     """The chart library, inline; of its parts only the one that draws."""
     return Resources(mode="inline", components=["bokeh"], log_level="warn").render_js()
 
 
-def _style() -> str:
+def style_sheet() -> str:
+    """The report's style, inline."""
     return resources.files("spillway.report").joinpath("templates/report.css").read_text(encoding="utf-8")

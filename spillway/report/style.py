@@ -30,3 +30,13 @@ HOST = {
 ARMS = (BLUE, ORANGE, GREEN, VIOLET, TEAL, "#b23a6f", GREY)
 
 FONT = "system-ui, -apple-system, 'Segoe UI', 'Helvetica Neue', Arial, sans-serif"
+
+# One colour for each step of something that grows (threads, access sizes), light to dark.
+STEPS = ("#a8cfe0", "#7fb3d3", "#5a96c2", "#3b78ab", "#2a5d9c", "#2b4680", "#2c3162", "#1b1d3f")
+READ, WRITE = BLUE, ORANGE
+
+
+def steps(count: int) -> list[str]:
+    """``count`` colours, light to dark, as far apart as they can be."""
+    last = len(STEPS) - 1
+    return [STEPS[round(i * last / max(1, count - 1))] for i in range(count)]

@@ -14,6 +14,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+import fake_probe
+
 Event = dict[str, Any]
 
 
@@ -188,7 +190,14 @@ def main() -> int:
     mode = os.environ.get("FAKE_MODE", "ok")
     asked: list[int] = []
     signal.signal(signal.SIGINT, lambda number, frame: asked.append(number))
-    request = json.load(sys.stdin)
+    if command == "probe" and mode != "bad_input":
+
+        def say(event: Event) -> None:
+            print(json.dumps(event), flush=True)
+
+        say(started(command))
+        return fake_probe.converse(say)
+    request = json.loads(sys.stdin.readline()) if command == "probe" else json.load(sys.stdin)
     if "FAKE_LOG" in os.environ:
         with Path(os.environ["FAKE_LOG"]).open("a", encoding="utf-8") as log:
             log.write(json.dumps({"command": command, "request": request}) + "\n")

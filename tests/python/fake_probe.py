@@ -1,8 +1,8 @@
 """A drive of closed forms behind the probe's conversation (contract/README.md): what a profile should find is known.
 
-Reads of any size up to a page take READ_US and overlap K_R times; writes WRITE_US and K_W times. Staggered accesses cost
-SETUP / min(k, K) for each random access and PAGE / min(k, K) for each page. FAKE_MODE: ``ok``, ``capped`` (software lets
-CAP_IOPS of either through), ``read_only``, ``refuses`` (the first point), ``ends`` (a signal came).
+Reads of any size up to a page take READ_US and overlap K_R times; writes WRITE_US and K_W times. Staggered accesses
+cost SETUP / min(k, K) for each random access and PAGE / min(k, K) for each page. FAKE_MODE: ``ok``, ``capped``
+(software lets CAP_IOPS of either through), ``read_only``, ``refuses`` (the first point), ``ends`` (a signal came).
 """
 
 import json
@@ -10,6 +10,7 @@ import os
 import random
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 Event = dict[str, Any]
@@ -17,7 +18,7 @@ Event = dict[str, Any]
 K_R, K_W = 24, 6
 READ_US, WRITE_US = 80.0, 40.0
 SIGMA_US, BETA_US, TAU_US, ALPHA_US = 100.0, 4.0, 60.0, 2.0
-CAP_IOPS = 60_000
+CAP_IOPS = 120_000
 NOISE = 0.004
 PAGE = 4096
 
@@ -112,5 +113,5 @@ def converse(emit: Callable[[Event], None]) -> int:
 
 def _note(asked: Event) -> None:
     if "FAKE_LOG" in os.environ:
-        with open(os.environ["FAKE_LOG"], "a", encoding="utf-8") as log:
+        with Path(os.environ["FAKE_LOG"]).open("a", encoding="utf-8") as log:
             log.write(json.dumps({"command": "probe", "request": asked}) + "\n")
