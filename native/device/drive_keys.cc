@@ -69,6 +69,8 @@ std::vector<DriveKey> layer_keys(Drive& drive) {
                              {prefix + "write_copy_mb_s", &s.write_copy_mb_s},
                              {prefix + "read_turn_ns", &s.read_turn_ns},
                              {prefix + "write_turn_ns", &s.write_turn_ns},
+                             {prefix + "read_wake_ns", &s.read_wake_ns},
+                             {prefix + "write_wake_ns", &s.write_wake_ns},
                              {prefix + "read_serial_ns", &s.read_serial_ns},
                              {prefix + "write_serial_ns", &s.write_serial_ns},
                              {prefix + "read_serial_mb_s", &s.read_serial_mb_s},

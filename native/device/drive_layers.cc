@@ -53,18 +53,20 @@ Problem problem(const Mechanics& disk) {
 }
 
 Problem problem(const HostStack& s) {
-  return range_problem<8, 4>({{{"read_submit_ns", s.read_submit_ns},
-                               {"write_submit_ns", s.write_submit_ns},
-                               {"read_complete_ns", s.read_complete_ns},
-                               {"write_complete_ns", s.write_complete_ns},
-                               {"read_turn_ns", s.read_turn_ns},
-                               {"write_turn_ns", s.write_turn_ns},
-                               {"read_serial_ns", s.read_serial_ns},
-                               {"write_serial_ns", s.write_serial_ns}}},
-                             {{{"read_copy_mb_s", s.read_copy_mb_s},
-                               {"write_copy_mb_s", s.write_copy_mb_s},
-                               {"read_serial_mb_s", s.read_serial_mb_s},
-                               {"write_serial_mb_s", s.write_serial_mb_s}}});
+  return range_problem<10, 4>({{{"read_submit_ns", s.read_submit_ns},
+                                {"write_submit_ns", s.write_submit_ns},
+                                {"read_complete_ns", s.read_complete_ns},
+                                {"write_complete_ns", s.write_complete_ns},
+                                {"read_turn_ns", s.read_turn_ns},
+                                {"write_turn_ns", s.write_turn_ns},
+                                {"read_wake_ns", s.read_wake_ns},
+                                {"write_wake_ns", s.write_wake_ns},
+                                {"read_serial_ns", s.read_serial_ns},
+                                {"write_serial_ns", s.write_serial_ns}}},
+                              {{{"read_copy_mb_s", s.read_copy_mb_s},
+                                {"write_copy_mb_s", s.write_copy_mb_s},
+                                {"read_serial_mb_s", s.read_serial_mb_s},
+                                {"write_serial_mb_s", s.write_serial_mb_s}}});
 }
 
 }  // namespace spillway::device

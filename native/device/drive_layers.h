@@ -14,8 +14,9 @@ namespace spillway::device {
 //
 // Whoever issues a command pays for submit and complete on a processor of its own, beside all others. The serialised
 // part (a lock, a queue, an interrupt's handler) serves in turns: who waits when a turn begins is served in it, each
-// after the one before, and the turn's own cost is shared. With a turn of 0 that is a lock; a larger turn is what makes
-// throughput go on growing slowly long after one command's time has stopped being the limit.
+// after the one before. A turn has a cost of its own, shared by those in it, and another one when they had to wait, for
+// waking them. With both at 0 that is a lock. What is shared makes throughput go on growing slowly long after one
+// command's own time has stopped being the limit.
 struct HostStack {
   std::int64_t read_submit_ns = 0;
   std::int64_t write_submit_ns = 0;
@@ -25,6 +26,8 @@ struct HostStack {
   double write_copy_mb_s = 0;
   std::int64_t read_turn_ns = 0;
   std::int64_t write_turn_ns = 0;
+  std::int64_t read_wake_ns = 0;  // a turn for those who had to wait costs this more
+  std::int64_t write_wake_ns = 0;
   std::int64_t read_serial_ns = 0;  // each command, within the turn
   std::int64_t write_serial_ns = 0;
   double read_serial_mb_s = 0;  // its bytes, within the turn; 0: free

@@ -141,14 +141,14 @@ void DriveModel::happen(const Event& event) {
       enter(event.time, event.slot);
       break;
     case Stage::served:
-      if (stack_turns_.left()) begin_turn(event.time);
+      if (stack_turns_.left()) begin_turn(event.time, true);
       ration(event.time, event.slot);
       break;
     case Stage::rationed:
       wait_for_commit(event.time, event.slot);
       break;
     case Stage::committed:
-      if (commits_.left()) begin_commit(event.time);
+      if (commits_.left()) begin_commit(event.time, true);
       [[fallthrough]];
     case Stage::sent: {
       Command command = slots_[event.slot].command;
@@ -205,12 +205,13 @@ void DriveModel::wait_for_turn(Nanos now, std::uint32_t slot) {
   const bool reads = command.op == Opcode::read;
   const Nanos moving = bytes_ns(bytes_of(command), reads ? stack.read_serial_mb_s : stack.write_serial_mb_s);
   const Turns::Wait wait{slot, reads ? stack.read_turn_ns : stack.write_turn_ns,
+                         reads ? stack.read_wake_ns : stack.write_wake_ns,
                          (reads ? stack.read_serial_ns : stack.write_serial_ns) + moving};
-  if (stack_turns_.arrive(wait)) begin_turn(now);
+  if (stack_turns_.arrive(wait)) begin_turn(now, false);
 }
 
-void DriveModel::begin_turn(Nanos now) {
-  stack_turns_.begin(now, [this](std::uint32_t slot, Nanos time) { at(time, slot, Stage::served); });
+void DriveModel::begin_turn(Nanos now, bool waited) {
+  stack_turns_.begin(now, waited, [this](std::uint32_t slot, Nanos time) { at(time, slot, Stage::served); });
 }
 
 // Virtual scheduling, as in the leaky bucket of ATM networks: each command moves on the time until which the ration is
@@ -231,11 +232,11 @@ void DriveModel::wait_for_commit(Nanos now, std::uint32_t slot) {
     at(now, slot, Stage::sent);
     return;
   }
-  if (commits_.arrive({slot, layers_.cap.commit_ns, 0})) begin_commit(now);
+  if (commits_.arrive({slot, layers_.cap.commit_ns, 0, 0})) begin_commit(now, false);
 }
 
-void DriveModel::begin_commit(Nanos now) {
-  commits_.begin(now, [this](std::uint32_t slot, Nanos time) { at(time, slot, Stage::committed); });
+void DriveModel::begin_commit(Nanos now, bool waited) {
+  commits_.begin(now, waited, [this](std::uint32_t slot, Nanos time) { at(time, slot, Stage::committed); });
 }
 
 void DriveModel::finish(Nanos now, std::uint32_t slot) {

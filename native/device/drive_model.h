@@ -80,10 +80,10 @@ class DriveModel {
   void happen(const Event& event);
   void enter(ssd::Nanos now, std::uint32_t slot);
   void wait_for_turn(ssd::Nanos now, std::uint32_t slot);
-  void begin_turn(ssd::Nanos now);
+  void begin_turn(ssd::Nanos now, bool waited);
   void ration(ssd::Nanos now, std::uint32_t slot);
   void wait_for_commit(ssd::Nanos now, std::uint32_t slot);
-  void begin_commit(ssd::Nanos now);
+  void begin_commit(ssd::Nanos now, bool waited);
   void finish(ssd::Nanos now, std::uint32_t slot);
   void at(ssd::Nanos time, std::uint32_t slot, Stage stage) { agenda_.push({time, ++events_, slot, stage}); }
   std::uint32_t take_slot(ssd::Nanos now, const ssd::Command& command);

@@ -13,6 +13,7 @@ class Turns {
   struct Wait {
     std::uint32_t slot = 0;
     std::int64_t turn_ns = 0;   // what a turn with this one in it costs, once
+    std::int64_t wake_ns = 0;   // and once more when it had to be waited for
     std::int64_t serve_ns = 0;  // what this one costs in it
   };
 
@@ -22,15 +23,15 @@ class Turns {
     return in_turn_ == 0;
   }
 
-  // Begins a turn: calls leaves(slot, time) for each that waited, in order; each of them then calls left().
-  // REQUIRES: someone waits and no turn is going on
+  // Begins a turn, `waited` for or not: calls leaves(slot, time) for each that waited, in order; each of them then
+  // calls left(). REQUIRES: someone waits and no turn is going on
   template <class Leaves>
-  void begin(std::int64_t now, Leaves leaves) {
+  void begin(std::int64_t now, bool waited, Leaves leaves) {
     serving_.swap(waiting_);
     waiting_.clear();
     in_turn_ = serving_.size();
     std::int64_t at = now;
-    for (const Wait& one : serving_) at = std::max(at, now + one.turn_ns);
+    for (const Wait& one : serving_) at = std::max(at, now + one.turn_ns + (waited ? one.wake_ns : 0));
     for (const Wait& one : serving_) leaves(one.slot, at += one.serve_ns);
   }
 

@@ -149,6 +149,18 @@ TEST(HostStack, ATurnIsShared) {
   }
 }
 
+// Waking is paid for by those who wait, and by nobody who is alone.
+TEST(HostStack, OnlyWhoWaitsIsWoken) {
+  HostStack stack;
+  stack.read_wake_ns = 2'000'000;
+  stack.read_serial_ns = 100'000;
+  const Measured bare = measure(bare_drive(), Opcode::read, 1);
+  EXPECT_NEAR(measure(drive_with(stack), Opcode::read, 1).mean_latency_ns, bare.mean_latency_ns + 100'000, 1.0);
+  const double iops = measure(drive_with(stack), Opcode::read, 32).iops;
+  EXPECT_LT(iops, 1.05 * 32 * 1e9 / (2e6 + 32 * 1e5)) << "a turn of all of them";
+  EXPECT_GT(iops, 0.85 * 32 * 1e9 / (2e6 + 32 * 1e5));
+}
+
 TEST(HostStack, PartialBlocksGoOneAtATime) {
   HostStack stack;
   stack.write_complete_ns = 300'000;
@@ -272,6 +284,7 @@ Drive everything() {
   stack.write_copy_mb_s = 3000;
   stack.read_turn_ns = 20'000;
   stack.write_turn_ns = 5'000;
+  stack.write_wake_ns = 3'000;
   stack.read_serial_ns = 1'000;
   stack.write_serial_mb_s = 700;
   stack.block_bytes = 4096;
