@@ -40,7 +40,7 @@ sanitize:
 fuzz:
 	scripts/fuzz.sh $(FUZZ_SECONDS)
 
-#: make docs      docs/COMMANDS.md from the commands' own help
+#: make docs      docs/COMMANDS.md from the commands' own help, docs/REPRODUCED.md from the papers' data
 docs:
 	@scripts/setup.sh
 	.venv/bin/python scripts/docs.py

@@ -1,4 +1,8 @@
-"""Writes docs/COMMANDS.md, what every command of `spillway` says about itself. Run it with `make docs`."""
+"""Writes the pages of docs/ that are generated. Run it with `make docs`.
+
+docs/COMMANDS.md is what every command of `spillway` says about itself; docs/REPRODUCED.md holds the papers' tables and
+figures beside what follows from their data, with some of the charts in docs/reproduced/.
+"""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -6,8 +10,14 @@ from pathlib import Path
 import click
 
 from spillway.cli import spillway
+from spillway.reproduce import PAPERS, reproduce
+from spillway.reproduce.document import TOLERANCE, as_markdown
 
-COMMANDS = Path(__file__).resolve().parents[1] / "docs" / "COMMANDS.md"
+DOCS = Path(__file__).resolve().parents[1] / "docs"
+COMMANDS = DOCS / "COMMANDS.md"
+REPRODUCED = DOCS / "REPRODUCED.md"
+PICTURES = DOCS / "reproduced"
+SHOWN = ("mqssd-2", "mqssd-3", "mqssd-4", "pio-7")  # the charts that a table does not replace
 
 
 def pages(command: click.Command, name: str, parent: click.Context | None = None) -> Iterator[tuple[str, str]]:
@@ -29,6 +39,34 @@ def commands_page() -> str:
     return "\n".join(line.rstrip() for line in "\n".join(lines).splitlines()) + "\n"
 
 
+def reproduced_page() -> str:
+    """The papers as Markdown."""
+    opening = f"""# The papers, made again
+
+Made by `make docs` from `spillway model reproduce`, which reads the papers' printed tables and figures
+(`spillway/reference`) and measures nothing. Each published figure stands beside what follows from the paper's own
+data: *agrees* within {100 * TOLERANCE:g} % of the figure or range, *differs* with the name of the erratum where one is
+known, *open* where the paper does not give what it would take. `spillway model reproduce mqssd --out DIR` writes all
+charts and their points.
+
+"""
+    return opening + "\n".join(as_markdown(reproduce(paper), PICTURES.name, SHOWN) for paper in PAPERS)
+
+
+def write_pictures() -> None:
+    """The charts that the page shows."""
+    from spillway.reproduce.drawing import draw
+
+    PICTURES.mkdir(exist_ok=True)
+    charts = [chart for paper in PAPERS for section in reproduce(paper).sections for chart in section.charts]
+    for chart in charts:
+        if chart.name in SHOWN:
+            draw(chart, PICTURES / f"{chart.name}.svg")
+
+
 if __name__ == "__main__":
     COMMANDS.write_text(commands_page())
-    print(COMMANDS.relative_to(COMMANDS.parents[1]))
+    REPRODUCED.write_text(reproduced_page())
+    write_pictures()
+    for page in (COMMANDS, REPRODUCED):
+        print(page.relative_to(DOCS.parent))

@@ -12,7 +12,8 @@ the node size that is best for single records minimises (s + Y alpha) / ln(YB):
     Y (ln(YB) - 1) = s / alpha,   Y = x / W(x B / e),   x = s / alpha                                          (T6)
 
 W is Lambert's, principal branch. For large x that tends to x / ln x pages. T6: section 2.2 prints x ln x pages, which
-costs 1.6 to 2.9 times as much at x from 10 to 100 (B = 10), and ever more beyond. Long scans want nodes of about x pages: then set-up is half of the cost.
+costs 1.6 to 2.9 times as much at x from 10 to 100 (B = 10), and ever more beyond. Long scans want nodes of about x
+pages: then set-up is half of the cost.
 
 Write amplification of the structure is bytes written / bytes modified, at worst node bytes / record bytes: linear in
 the node, so P times as much in the PDAM, at the same latency (M5, M7).
