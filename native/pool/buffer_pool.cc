@@ -1,0 +1,270 @@
+#include "pool/buffer_pool.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cassert>
+#include <new>
+#include <utility>
+
+namespace spillway::pool {
+namespace {
+
+constexpr std::uint32_t kAlignment = 4096;  // of frames in memory: the processor's page
+
+Status not_done(device::Opcode op, Page page, Fault fault) {
+  const std::string what = op == device::Opcode::read ? "read" : "written";
+  const std::string why = fault == Fault::drive_full
+                              ? "the drive has no clean erase block left; raise capacity.spare_factor or lower "
+                                "initial.fill"
+                              : "the drive failed";
+  return Status::error(fault, "page " + std::to_string(page) + " could not be " + what + ": " + why);
+}
+
+}  // namespace
+
+Status check(const PoolSpec& spec, const device::DeviceInfo& device) {
+  if (spec.page_bytes == 0 || spec.page_bytes % device.lba_bytes != 0 ||
+      (device.carries_data && spec.page_bytes % kAlignment != 0)) {
+    const std::uint32_t unit = device.carries_data ? std::max(kAlignment, device.lba_bytes) : device.lba_bytes;
+    return Status::bad_input("pool.page_bytes is " + std::to_string(spec.page_bytes) + "; on this target it takes a " +
+                             "multiple of " + std::to_string(unit));
+  }
+  if (spec.pages == 0 || spec.pages > device.capacity_bytes / spec.page_bytes) {
+    return Status::bad_input("workload.pages is " + std::to_string(spec.pages) + "; the target has " +
+                             std::to_string(device.capacity_bytes / spec.page_bytes) + " pages of " +
+                             std::to_string(spec.page_bytes) + " bytes, and one is the least");
+  }
+  if (spec.frames == 0 || spec.write_back == 0) {
+    return Status::bad_input(std::string(spec.frames == 0 ? "pool.pages" : "pool.write_back") +
+                             " is 0; it takes at least 1");
+  }
+  if (spec.write_back > spec.frames) {
+    return Status::bad_input("pool.write_back is " + std::to_string(spec.write_back) + " and pool.pages " +
+                             std::to_string(spec.frames) + "; a pool writes back at most all of its pages at once");
+  }
+  if (spec.prefetch >= spec.write_back) {
+    if (spec.prefetch == 0) return {};
+    return Status::bad_input("pool.prefetch is " + std::to_string(spec.prefetch) + " and pool.write_back " +
+                             std::to_string(spec.write_back) +
+                             "; room for prefetched pages comes from those written back, so it takes less than that");
+  }
+  return {};
+}
+
+// --- Pins
+
+Pin& Pin::operator=(Pin&& other) noexcept {
+  if (this == &other) return *this;
+  release();
+  pool_ = std::exchange(other.pool_, nullptr);
+  frame_ = other.frame_;
+  return *this;
+}
+
+std::span<std::byte> Pin::bytes() const { return {pool_->address(frame_), pool_->spec_.page_bytes}; }
+
+void Pin::mark_dirty() const {
+  BufferPool::Slot& slot = pool_->slots_[frame_];
+  if (!slot.dirty) ++pool_->dirty_;
+  slot.dirty = true;
+}
+
+void Pin::release() {
+  if (pool_ == nullptr) return;
+  assert(pool_->slots_[frame_].pins > 0);
+  --pool_->slots_[frame_].pins;
+  pool_ = nullptr;
+}
+
+// --- The pool
+
+BufferPool::BufferPool(device::Device& device, const PoolSpec& spec, std::unique_ptr<Policy> policy)
+    : device_(device), spec_(spec), policy_(std::move(policy)), queue_(device.open_queue()), slots_(spec.frames) {
+  assert(check(spec, device.info()));
+  const std::size_t bytes = std::size_t{spec_.frames} * spec_.page_bytes;
+  void* const memory =
+      mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, /*fd=*/-1, 0);
+  if (memory == MAP_FAILED) throw std::bad_alloc();
+  memory_ = static_cast<std::byte*>(memory);
+  table_.reserve(spec_.frames);
+  for (Frame frame = spec_.frames; frame > 0; --frame) free_.push_back(frame - 1);
+}
+
+BufferPool::~BufferPool() {
+  assert(std::all_of(slots_.begin(), slots_.end(), [](const Slot& slot) { return slot.pins == 0; }));
+  queue_.reset();  // waits for what is in flight, which is into this memory
+  munmap(memory_, std::size_t{spec_.frames} * spec_.page_bytes);
+}
+
+Result<Pin> BufferPool::fetch(Page page) {
+  assert(page < spec_.pages);
+  if (const auto found = table_.find(page); found != table_.end()) {
+    ++counters_.hits;
+    use(found->second);
+    return pin(found->second);
+  }
+  ++counters_.misses;
+  auto room = make_room(page);
+  if (!room) return room.status();
+  std::vector<Page> pages = {page};
+  if (room->size() > 1) {
+    for (const Page next : worth_prefetching(page)) pages.push_back(next);
+  }
+  // Fewer frames than pages where most of the pool is pinned.
+  pages.resize(std::min(pages.size(), room->size()));
+  if (Status status = read(std::span(*room).first(pages.size()), pages); !status) return status;
+  return pin(room->front());
+}
+
+Pin BufferPool::pin(Frame frame) {
+  ++slots_[frame].pins;
+  return {*this, frame};
+}
+
+void BufferPool::use(Frame frame) {
+  Slot& slot = slots_[frame];
+  if (slot.unasked) ++counters_.prefetched_hits;
+  slot.unasked = false;
+  policy_->used(frame);
+}
+
+Result<std::vector<Frame>> BufferPool::make_room(Page missed) {
+  if (!free_.empty()) {
+    const Frame frame = free_.back();
+    free_.pop_back();
+    return std::vector<Frame>{frame};
+  }
+  const auto first = victim();
+  if (!first) {
+    return Status::bad_input("all " + std::to_string(spec_.frames) + " pages of the pool are pinned; make it larger");
+  }
+  std::size_t wanted = 1;
+  if (slots_[*first].dirty) {
+    if (Status status = write_back(next_dirty()); !status) return status;
+    wanted += worth_prefetching(missed).size();
+  }
+  std::vector<Frame> room;
+  while (room.size() < wanted) {
+    const auto frame = policy_->evict([this](Frame each) { return is_free_to_go(each); });
+    if (!frame) break;
+    // Those before it in the order are gone, and of those up to it that were dirty, at most `wanted`, all are written.
+    assert(!slots_[*frame].dirty);
+    forget(*frame);
+    ++counters_.evictions;
+    room.push_back(*frame);
+  }
+  return room;
+}
+
+std::optional<Frame> BufferPool::victim() const {
+  std::optional<Frame> found;
+  policy_->look_ahead([&](Frame frame) {
+    if (is_free_to_go(frame)) found = frame;
+    return !found;
+  });
+  return found;
+}
+
+std::vector<Frame> BufferPool::next_dirty() const {
+  std::vector<Frame> found;
+  const std::size_t wanted = std::min<std::size_t>(spec_.write_back, dirty_);
+  policy_->look_ahead([&](Frame frame) {
+    if (slots_[frame].dirty && is_free_to_go(frame)) found.push_back(frame);
+    return found.size() < wanted;
+  });
+  return found;
+}
+
+std::vector<Page> BufferPool::worth_prefetching(Page missed) const {
+  std::vector<Page> found;
+  for (Page page = missed + 1; page <= missed + spec_.prefetch && page < spec_.pages; ++page) {
+    if (!table_.contains(page)) found.push_back(page);
+  }
+  return found;
+}
+
+void BufferPool::forget(Frame frame) {
+  table_.erase(slots_[frame].page);
+  slots_[frame] = {};
+}
+
+Status BufferPool::flush() {
+  std::vector<Frame> dirty;
+  for (Frame frame = 0; frame < spec_.frames; ++frame) {
+    if (slots_[frame].dirty) dirty.push_back(frame);
+  }
+  std::sort(dirty.begin(), dirty.end(), [this](Frame a, Frame b) { return slots_[a].page < slots_[b].page; });
+  for (std::size_t first = 0; first < dirty.size(); first += spec_.write_back) {
+    const std::size_t count = std::min<std::size_t>(spec_.write_back, dirty.size() - first);
+    if (Status status = write_back(std::span(dirty).subspan(first, count)); !status) return status;
+  }
+  return {};
+}
+
+// --- To the drive and back
+
+Status BufferPool::write_back(std::span<const Frame> frames) {
+  const device::Nanos began = device_.now();
+  transfer(device::Opcode::write, frames);
+  counters_.write_wait_ns += device_.now() - began;
+  ++counters_.write_batches;
+  Status status;
+  for (std::size_t i = 0; i < frames.size(); ++i) {
+    Slot& slot = slots_[frames[i]];
+    if (faults_[i] != Fault::none) {
+      if (status) status = not_done(device::Opcode::write, slot.page, faults_[i]);
+      continue;
+    }
+    slot.dirty = false;
+    --dirty_;
+    ++counters_.pages_written;
+  }
+  return status;
+}
+
+Status BufferPool::read(std::span<const Frame> frames, std::span<const Page> pages) {
+  for (std::size_t i = 0; i < frames.size(); ++i) slots_[frames[i]].page = pages[i];
+  const device::Nanos began = device_.now();
+  transfer(device::Opcode::read, frames);
+  counters_.read_wait_ns += device_.now() - began;
+  for (std::size_t i = 0; i < frames.size(); ++i) {
+    if (faults_[i] != Fault::none) {
+      free_.push_back(frames[i]);
+      continue;
+    }
+    const bool asked = i == 0;
+    slots_[frames[i]].unasked = !asked;
+    table_[pages[i]] = frames[i];
+    policy_->filled(frames[i], asked ? Arrival::demanded : Arrival::prefetched);
+    ++counters_.pages_read;
+    if (!asked) ++counters_.pages_prefetched;
+  }
+  // Of pages that nobody has asked for yet, a failure is no news until somebody does.
+  if (faults_.front() != Fault::none) return not_done(device::Opcode::read, pages.front(), faults_.front());
+  return {};
+}
+
+void BufferPool::transfer(device::Opcode op, std::span<const Frame> frames) {
+  ios_.clear();
+  for (std::size_t i = 0; i < frames.size(); ++i) {
+    device::Io io;
+    io.tag = i;
+    io.op = op;
+    io.offset_bytes = slots_[frames[i]].page * spec_.page_bytes;
+    io.length_bytes = spec_.page_bytes;
+    io.data = address(frames[i]);
+    ios_.push_back(io);
+  }
+  faults_.assign(frames.size(), Fault::none);
+  if (Status status = queue_->submit(ios_); !status) {
+    faults_.assign(frames.size(), status.fault());
+    return;
+  }
+  done_.resize(frames.size());
+  const std::size_t count = queue_->reap(done_, frames.size());
+  assert(count == frames.size());
+  for (std::size_t i = 0; i < count; ++i) faults_[done_[i].tag] = done_[i].fault;
+}
+
+}  // namespace spillway::pool

@@ -1,0 +1,150 @@
+// Policies alone, without a page or a device: who goes next, and that looking ahead tells the truth.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <deque>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "pool/policy.h"
+#include "ssd/random.h"
+
+namespace spillway::pool {
+namespace {
+
+using Frames = std::vector<Frame>;
+
+Frames order_of(const Policy& policy) {
+  Frames order;
+  policy.look_ahead([&](Frame frame) {
+    order.push_back(frame);
+    return true;
+  });
+  return order;
+}
+
+std::optional<Frame> evict_any(Policy& policy) {
+  return policy.evict([](Frame) { return true; });
+}
+
+std::unique_ptr<Policy> filled(std::unique_ptr<Policy> policy, Frame frames) {
+  for (Frame frame = 0; frame < frames; ++frame) policy->filled(frame, Arrival::demanded);
+  return policy;
+}
+
+TEST(Lru, LeastRecentlyUsedGoesFirst) {
+  const auto policy = filled(make_lru(4), 4);
+  policy->used(0);
+  policy->used(2);
+  EXPECT_EQ(order_of(*policy), (Frames{1, 3, 0, 2}));
+  EXPECT_EQ(evict_any(*policy), 1U);
+  EXPECT_EQ(order_of(*policy), (Frames{3, 0, 2}));
+}
+
+TEST(Lru, WhatNobodyAskedForGoesBeforeAll) {
+  const auto policy = make_lru(3);
+  policy->filled(0, Arrival::demanded);
+  policy->filled(1, Arrival::demanded);
+  policy->filled(2, Arrival::prefetched);
+  EXPECT_EQ(order_of(*policy), (Frames{2, 0, 1}));
+  policy->used(2);
+  EXPECT_EQ(order_of(*policy), (Frames{0, 1, 2}));
+}
+
+TEST(ClockSweep, EachUseBuysOneMoreRound) {
+  const auto policy = filled(make_clock_sweep(4, 5), 4);
+  policy->used(0);
+  policy->used(0);
+  policy->used(1);
+  EXPECT_EQ(order_of(*policy), (Frames{2, 3, 1, 0}));
+  for (const Frame frame : {2U, 3U, 1U, 0U}) EXPECT_EQ(evict_any(*policy), frame);
+  EXPECT_EQ(evict_any(*policy), std::nullopt);
+}
+
+TEST(ClockSweep, UsesCountUpToTheMost) {
+  const auto policy = filled(make_clock_sweep(2, 3), 2);
+  for (int i = 0; i < 100; ++i) policy->used(0);
+  policy->used(1);
+  policy->used(1);
+  // Both are at 3: the hand's place alone decides.
+  EXPECT_EQ(order_of(*policy), (Frames{0, 1}));
+}
+
+TEST(ClockSweep, HandGoesOnFromWhereItStood) {
+  const auto policy = filled(make_clock_sweep(4, 5), 4);
+  EXPECT_EQ(evict_any(*policy), 0U);  // everyone is down to 0 by now, and the hand stands at 1
+  policy->filled(0, Arrival::demanded);
+  policy->used(1);
+  EXPECT_EQ(order_of(*policy), (Frames{2, 3, 1, 0}));
+}
+
+TEST(ClockSweep, WhatNobodyAskedForHasNoRoundToItsCredit) {
+  const auto policy = make_clock_sweep(3, 5);
+  policy->filled(0, Arrival::demanded);
+  policy->filled(1, Arrival::prefetched);
+  policy->filled(2, Arrival::demanded);
+  EXPECT_EQ(order_of(*policy), (Frames{1, 0, 2}));
+}
+
+class EachPolicy : public testing::TestWithParam<const char*> {
+ protected:
+  static std::unique_ptr<Policy> make(Frame frames) { return std::move(*make_policy(GetParam(), frames)); }
+};
+
+TEST_P(EachPolicy, PinnedFramesStayUntilTheyMayGo) {
+  const auto policy = filled(make(3), 3);
+  std::set<Frame> pinned = {0, 1};
+  const auto may_go = [&](Frame frame) { return !pinned.contains(frame); };
+  EXPECT_EQ(policy->evict(may_go), 2U);
+  EXPECT_EQ(policy->evict(may_go), std::nullopt);
+  pinned = {0};
+  EXPECT_EQ(policy->evict(may_go), 1U);
+  EXPECT_EQ(order_of(*policy), Frames{0});
+}
+
+TEST_P(EachPolicy, LookingAheadEndsWhenTold) {
+  const auto policy = filled(make(8), 8);
+  int seen = 0;
+  policy->look_ahead([&](Frame) { return ++seen < 3; });
+  EXPECT_EQ(seen, 3);
+}
+
+// Law: after any past, evictions come in the order that was looked ahead at, and looking changes nothing.
+TEST_P(EachPolicy, EvictsInTheOrderItForetold) {
+  constexpr Frame kFrames = 17;
+  ssd::Random random(7);
+  const auto policy = filled(make(kFrames), kFrames);
+  std::deque<Frame> empty;
+  for (int step = 0; step < 5000; ++step) {
+    const auto frame = static_cast<Frame>(random.below(kFrames));
+    const bool resident = std::find(empty.begin(), empty.end(), frame) == empty.end();
+    if (resident && random.uniform() < 0.7) policy->used(frame);
+    if (random.uniform() < 0.8 || empty.size() == kFrames) continue;
+    const Frames foretold = order_of(*policy);
+    ASSERT_EQ(foretold.size(), kFrames - empty.size());
+    ASSERT_EQ(order_of(*policy), foretold);
+    const std::size_t count = 1 + random.below(foretold.size());
+    for (std::size_t i = 0; i < count; ++i) {
+      ASSERT_EQ(evict_any(*policy), foretold[i]);
+      empty.push_back(foretold[i]);
+    }
+    while (empty.size() > random.below(kFrames)) {
+      policy->filled(empty.front(), random.uniform() < 0.5 ? Arrival::demanded : Arrival::prefetched);
+      empty.pop_front();
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Pool, EachPolicy, testing::Values("lru", "clock-sweep"),
+                         [](const auto& each) { return std::string(each.param) == "lru" ? "lru" : "clock_sweep"; });
+
+TEST(Policies, UnknownOneIsRefusedWithTheNearest) {
+  const auto made = make_policy("clock-swep", 4);
+  ASSERT_FALSE(made);
+  EXPECT_EQ(made.status().message(), "policy \"clock-swep\" is not known; did you mean clock-sweep?");
+}
+
+}  // namespace
+}  // namespace spillway::pool
