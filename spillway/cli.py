@@ -126,9 +126,10 @@ def report_command(rundir: Path, target: Path | None) -> None:
 @click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="A key of the preset; may be repeated.")
 @click.option("--host-stack", metavar="NAME", help="The host's software that a preset is measured through.")
 @click.option("--fill", default="1.0", show_default=True, metavar="SHARE", help="Share of a preset that holds data.")
+@click.option("--mixed", is_flag=True, help="Measure a preset's mixes of reads and writes too, at three fills.")
 @click.option("--seed", type=click.IntRange(0), default=1, show_default=True)
 def profile_command(
-    target: str, budget: float, directory: Path | None, as_json: bool, seed: int, fill: str, **flags: Any
+    target: str, budget: float, directory: Path | None, as_json: bool, seed: int, mixed: bool, fill: str, **flags: Any
 ) -> None:
     """Measure what TARGET can really do, and fit the MQSSD and PIO models to it.
 
@@ -140,7 +141,7 @@ def profile_command(
     wanted = parse_target(target, fill=fill, **flags)
     place = directory or Path("runs") / f"profile-{wanted.label}-{datetime.now():%Y%m%d-%H%M%S}"
     with _progress_bars() as watch:
-        finished = profile_target(wanted, place, _command_line(), seed=seed, budget_s=budget, watch=watch)
+        finished = profile_target(wanted, place, _command_line(), seed=seed, budget_s=budget, mixed=mixed, watch=watch)
     if as_json:
         print(json.dumps(parameters(finished.profile), indent=2, ensure_ascii=False))
         return

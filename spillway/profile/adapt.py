@@ -23,6 +23,7 @@ from spillway.profile.grids import COARSE_R_PERCENTS, THREADS
 from spillway.profile.points import Point, Sample, mqssd_point, pio_point
 
 MOST_REPEATS = 4
+LARGEST_K = 1024  # in flight; beyond it a drive that still grows is left alone
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,13 @@ def _weight(candidate: Candidate, repeats: Counter[tuple[object, ...]]) -> float
     return 0.0 if done >= MOST_REPEATS else candidate.uncertainty / max(1, done)
 
 
+def bisections(samples: Sequence[Sample], ops: Iterable[str], sizes: Iterable[int]) -> list[Point]:
+    """One point for each knee, in the middle of the step that holds it; none where the step cannot be halved."""
+    done = {_place(sample) for sample in samples}
+    points = [candidate.points[0] for candidate in _knees(samples, ops, sizes)]
+    return [p for p in points if (p.procedure, p.pattern, p.op, p.bs_bytes, p.k) not in done and p.k <= LARGEST_K]
+
+
 def _knees(samples: Sequence[Sample], ops: Iterable[str], sizes: Iterable[int]) -> list[Candidate]:
     found = []
     for op in ops:
@@ -71,7 +79,7 @@ def _knees(samples: Sequence[Sample], ops: Iterable[str], sizes: Iterable[int]) 
 def _between(measured: Sequence[int], at: knee.Knee) -> int:
     """The integer in the middle of the step that holds the knee; beyond the grid where the curve still grows."""
     if not at.saturated:
-        return measured[-1] * 2 if measured[-1] < 1024 else measured[-1]
+        return measured[-1] * 2 if measured[-1] < LARGEST_K else measured[-1]
     above = next((k for k in measured if k >= at.k.value), measured[-1])
     below = max((k for k in measured if k < above), default=above)
     middle = round(math.sqrt(above * below))

@@ -1,7 +1,7 @@
 """Which points a profile measures: MQSSD's procedure (M22) and PIO's (P11-P15), as grids, coarse and fine.
 
-The fine grids are for virtual time, where a point costs milliseconds. A real drive gets the coarse ones and then, until
-its budget is spent, the points that adapt.py chooses.
+The fine grids are for virtual time, where a point costs milliseconds; knees are bisected after them. A real drive gets
+the coarse ones and then, until its budget is spent, the points that adapt.py chooses.
 """
 
 from collections.abc import Iterator
@@ -10,7 +10,8 @@ from spillway.profile.points import Point, mqssd_point, pio_point
 
 KIB = 1024
 SIZES = (1 * KIB, 2 * KIB, 4 * KIB, 8 * KIB, 16 * KIB)  # P15
-CONCURRENCIES = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 56, 64, 80, 96, 128, 192, 256)
+CONCURRENCIES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
+BISECTIONS = 3  # of the step that holds a knee: a doubling is then known to an eighth
 SEQUENTIAL_CONCURRENCIES = (1, 2, 4, 8, 16, 32, 64, 128)
 THREADS = (1, 2, 4, 8, 16, 32, 64, 128)  # M22: k
 # M22: r, in percent of the pages; an access is a whole number of pages long.

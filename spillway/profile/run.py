@@ -48,7 +48,14 @@ class Finished:
 
 
 def profile_target(
-    target: Target, out: Path, command: list[str], *, seed: int, budget_s: float, watch: Watch | None = None
+    target: Target,
+    out: Path,
+    command: list[str],
+    *,
+    seed: int,
+    budget_s: float,
+    mixed: bool = False,
+    watch: Watch | None = None,
 ) -> Finished:
     """Profiles ``target`` and leaves the directory ``out`` with its report.
 
@@ -59,7 +66,7 @@ def profile_target(
         check_budget(budget_s)
     with staged(out) as stage:
         measured = (
-            _measure_virtual(target, seed, watch)
+            _measure_virtual(target, seed, mixed, watch)
             if not target.real_time
             else _measure_real(target, seed, budget_s, watch)
         )
@@ -116,7 +123,7 @@ def check_budget(budget_s: float) -> None:
 # Virtual time
 
 
-def _measure_virtual(target: Target, seed: int, watch: Watch | None) -> Measured:
+def _measure_virtual(target: Target, seed: int, mixed: bool, watch: Watch | None) -> Measured:
     small = scaled(target)
     remarks = list(small.remarks)
     with _prober(target, seed, "sequential", small, watch, "in order") as (prober, _):
@@ -125,13 +132,16 @@ def _measure_virtual(target: Target, seed: int, watch: Watch | None) -> Measured
         samples = prober.samples
     with _prober(target, seed, "steady", small, watch, "random") as (prober, started):
         _each(prober, grids.pio_random(estimate.OPS, sizes, grids.CONCURRENCIES))
+        for _ in range(grids.BISECTIONS):
+            _each(prober, adapt.bisections(prober.samples, estimate.OPS, sizes))
         _each(prober, grids.latency(estimate.OPS))
         for k in grids.THREADS:
             _each(prober, grids.mqssd("read", k, grids.R_PERCENTS))
         for k in grids.THREADS:
             prober.refill(target.fill)
             _each(prober, grids.mqssd("write", k, grids.R_PERCENTS))
-        mixes.measure(prober, target.fill)
+        if mixed:
+            mixes.measure(prober, target.fill)
         return Measured(samples + prober.samples, prober.ready, started, estimate.OPS, remarks)
 
 
@@ -150,7 +160,7 @@ def _prober(
 
     with converse("probe", on_event) as conversation:
         request = target.request(seed, initial, small.settings)
-        prober = Prober(conversation, request, VirtualPace(small.cache_bytes))
+        prober = Prober(conversation, request, VirtualPace(small.cache_bytes, small.superblock_bytes))
         yield prober, first
         conversation.end()
 
@@ -179,7 +189,7 @@ def _measure_real(target: Target, seed: int, budget_s: float, watch: Watch | Non
             event = {"event": "progress", "phase": "measure", "done": watch_time.spent_s, "total": budget_s}
             watch("probe", event | {"unit": "seconds", "rate_per_s": None})
 
-    small = scaled(target) if target.emulated else Scaled({}, 0, [])
+    small = scaled(target) if target.emulated else Scaled({}, 0, 0, [])
     with converse("probe", on_event) as conversation:
         prober = Prober(
             conversation, target.request(seed, "steady", small.settings), RealPace(1.0), "io_uring", on_sample

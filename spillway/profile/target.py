@@ -125,6 +125,7 @@ class Scaled:
 
     settings: dict[str, str]
     cache_bytes: int
+    superblock_bytes: int  # one erase block of every plane
     remarks: list[str]
 
 
@@ -159,7 +160,7 @@ def scaled(target: Target) -> Scaled:
         settings["write_cache.bytes"] = str(small)
         remarks.append(f"write cache scaled from {human_bytes(cache)} to {human_bytes(small)}")
         cache = small
-    return Scaled(settings, cache, remarks)
+    return Scaled(settings, cache, superblock, remarks)
 
 
 def _planes(geometry: Document) -> int:
