@@ -1,0 +1,267 @@
+"""Published against recovered: what a paper measured on a drive, and what the probe finds on that drive's preset.
+
+Each figure names its preset, the host stack in front of it, where it was published and the bound it is held to. The
+presets are measured as `spillway profile` measures them: scaled down in capacity but not in parallelism, in virtual
+time. A figure that cannot be met together with the others is in the table all the same, with the reason beside it.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from spillway.native import converse
+from spillway.profile import estimate, grids
+from spillway.profile.points import Point, Sample, pio_point
+from spillway.profile.prober import Prober, VirtualPace
+from spillway.profile.target import parse_target, scaled
+from spillway.reproduce.document import reference
+
+KIB = 1024
+PIO_SIZES = (1 * KIB, 4 * KIB, 8 * KIB)
+# PIO's threads: close together where its knees are, so that a step is at most a quarter of the concurrency it leads to.
+CONCURRENCIES = (
+    *(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 14, 16, 18, 20, 22, 25, 28, 32),
+    *(36, 40, 44, 48, 56, 64, 72, 80, 96, 112, 128, 160, 200, 256),
+)
+SEQUENTIAL_BYTES = 256 * KIB  # C8
+
+LATENCY_BOUND = 0.10
+ALPHA_BOUND = 0.10
+K_BOUND = 0.25  # or one step of CONCURRENCIES
+SUB_PAGE_BOUND = 0.25
+MQSSD_BOUND = 0.15
+SEQUENTIAL_BOUND = 0.05
+MOST_READ_THREADS = 4  # beyond, MQSSD's reads are faster than the drive's link: page cache, not the drive
+
+# PIO's names for its drives, and the presets and host stacks that stand for them.
+PIO_DRIVES = {
+    "Optane SSD": ("intel-p4800x", "file-system"),
+    "PCIe SSD (with FS)": ("intel-p4510", "file-system"),
+    "PCIe SSD (w/o FS)": ("intel-p4510", "bypass"),
+    "SATA SSD": ("intel-s4610", "file-system"),
+    "Virtual SSD": ("aws-60k", None),
+    "HDD": ("hdd", None),
+}
+PIO_LATENCY_NAMES = {"PCIe SSD": "PCIe SSD (with FS)"}  # Table 1 has one row for it
+SUB_PAGE_ALPHA = {"PCIe SSD (with FS)": 14.4, "SATA SSD": 13.0}  # section 2, Fig 5A
+SEQUENTIAL_MB_S = {
+    "intel-545s": (295.0, "cascaded WA, section 4"),
+    "sandisk-ssd-plus": (117.0, "cascaded WA, section 4"),
+    "toshiba-dt01aca100": (196.0, "cascaded WA, section 4"),
+    "cosmos-plus": (630.0, "KVAccel, Fig 4"),
+}
+MQSSD_PRESET = "samsung-990-pro"
+
+# Why a figure cannot be had together with the others of its drive: (preset, host stack, figure) → reason.
+CONFLICTS: dict[tuple[str, str | None, str], str] = {}
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One published number, and what was found."""
+
+    preset: str
+    stack: str | None
+    name: str
+    published: float
+    source: str
+    bound: float
+    is_k: bool = False
+    found: float = float("nan")
+
+    @property
+    def error(self) -> float:
+        """Relative to the published number."""
+        return self.found / self.published - 1
+
+    @property
+    def met(self) -> bool:
+        """Within its bound; a concurrency also within one step of the grid that it was measured on."""
+        return abs(self.error) <= self.bound or (self.is_k and abs(_place(self.found) - _place(self.published)) <= 1)
+
+    @property
+    def conflict(self) -> str:
+        """Why it cannot be met, where that is known."""
+        return CONFLICTS.get((self.preset, self.stack, self.name), "")
+
+
+def _place(k: float) -> float:
+    """Where a concurrency is on the grid: its index, with a fraction between two of them."""
+    below = max(i for i, c in enumerate(CONCURRENCIES) if c <= max(k, 1))
+    if below + 1 == len(CONCURRENCIES):
+        return float(below)
+    return below + (max(k, 1) - CONCURRENCIES[below]) / (CONCURRENCIES[below + 1] - CONCURRENCIES[below])
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Measuring
+
+
+def measure(
+    preset: str,
+    points: Iterable[Point],
+    *,
+    initial: str = "steady",
+    stack: str | None = None,
+    settings: Sequence[str] = (),
+) -> list[Sample]:
+    """Samples of ``points`` on a preset in its ``initial`` state, behind its host stack ``stack`` (None: its own)."""
+    target = parse_target(f"preset:{preset}", settings=tuple(settings), host_stack=stack)
+    small = scaled(target)
+    with converse("probe") as conversation:
+        prober = Prober(conversation, target.request(1, initial, small.settings), VirtualPace(small.cache_bytes))
+        for point in points:
+            prober.measure(point)
+        conversation.end()
+        return prober.samples
+
+
+def pio_points(sizes: Sequence[int] = PIO_SIZES, ops: tuple[str, ...] = estimate.OPS) -> list[Point]:
+    """PIO's random curves (P11-P15)."""
+    return list(grids.pio_random(ops, list(sizes), CONCURRENCIES))
+
+
+def pio_figures(samples: Sequence[Sample], sizes: Sequence[int] = PIO_SIZES) -> dict[str, float]:
+    """Latencies of Table 1, alpha, k_r, k_w and the saturated bandwidths of Table 2, by name."""
+    found = {f"latency {op} us": estimate.latency(samples, op).value for op in estimate.OPS}
+    for bs in sizes:
+        pio = estimate.pio(samples, bs)
+        if pio is None:
+            continue
+        size = f"{bs // KIB}K"
+        found |= {
+            f"alpha {size}": pio.alpha.value,
+            f"k_r {size}": pio.k_r.value,
+            f"k_w {size}": pio.k_w.value,
+            f"read {size} MB/s": pio.read_max_mb_s,
+            f"write {size} MB/s": pio.write_max_mb_s,
+        }
+    return found
+
+
+def mqssd_points() -> list[Point]:
+    """MQSSD's accesses (M22) as far as they are the drive's: writes at every k, reads up to four threads."""
+    reads = [p for k in grids.THREADS if k <= MOST_READ_THREADS for p in grids.mqssd("read", k, grids.R_PERCENTS)]
+    return reads + [p for k in grids.THREADS for p in grids.mqssd("write", k, grids.R_PERCENTS)]
+
+
+def mqssd_figures(samples: Sequence[Sample]) -> dict[str, float]:
+    """Costs of Table 2 by name, us for each access and page."""
+    found: dict[str, float] = {}
+    for op, setup, page in (("write", "sigma", "beta"), ("read", "tau", "alpha")):
+        for k, (setup_us, page_us, _) in estimate.mqssd_costs(samples, op).items():
+            found |= {f"{setup} k={k} us": setup_us.value, f"{page} k={k} us": page_us.value}
+    return found
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# What was published
+
+
+def pio_published() -> list[Figure]:
+    """Tables 1 and 2 of PIO, and its alphas of 1 KiB."""
+    figures: list[Figure] = []
+    for row in reference("pio_table1_latency"):
+        preset, stack = PIO_DRIVES[PIO_LATENCY_NAMES.get(row["device"], row["device"])]
+        for op, column in (("read", "rr_us"), ("write", "rw_us")):
+            figures.append(Figure(preset, stack, f"latency {op} us", float(row[column]), "PIO, Table 1", LATENCY_BOUND))
+    for row in reference("pio_table2_alpha_k"):
+        preset, stack = PIO_DRIVES[row["device"]]
+        for size in ("4", "8"):
+            for name, column, is_k in (("alpha", "alpha", False), ("k_r", "kr", True), ("k_w", "kw", True)):
+                value = row[f"{column}_{size}k"]
+                if value:
+                    bound = K_BOUND if is_k else ALPHA_BOUND
+                    figures.append(Figure(preset, stack, f"{name} {size}K", float(value), "PIO, Table 2", bound, is_k))
+        if row["device"] in SUB_PAGE_ALPHA:
+            value_1k = SUB_PAGE_ALPHA[row["device"]]
+            figures.append(Figure(preset, stack, "alpha 1K", value_1k, "PIO, section 2", SUB_PAGE_BOUND))
+    return figures
+
+
+def mqssd_published() -> list[Figure]:
+    """Table 2 of MQSSD, from us per percent of the pages to us for each access (LEDGER part 2)."""
+    percent_pages = 2**30 / 4096 / 100
+    figures = []
+    for row in reference("mqssd_table2_costs"):
+        k = int(row["k"])
+        costs = {"sigma": float(row["s_us"]) / percent_pages, "beta": float(row["beta_us"])}
+        if k <= MOST_READ_THREADS:
+            costs |= {"tau": float(row["t_us"]) / percent_pages, "alpha": float(row["alpha_us"])}
+        figures += [
+            Figure(MQSSD_PRESET, None, f"{name} k={k} us", cost, "MQSSD, Table 2", MQSSD_BOUND)
+            for name, cost in costs.items()
+        ]
+    return figures
+
+
+def sequential_published() -> list[Figure]:
+    """Sequential writes of the cascaded-WA drives (C8) and of Cosmos+ (K17)."""
+    return [
+        Figure(preset, None, "sequential writes MB/s", value, source, SEQUENTIAL_BOUND)
+        for preset, (value, source) in SEQUENTIAL_MB_S.items()
+    ]
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# One beside the other
+
+
+def recovered_pio() -> list[Figure]:
+    """PIO's figures as the probe finds them."""
+    published = pio_published()
+    found = {}
+    for preset, stack in dict.fromkeys((f.preset, f.stack) for f in published):
+        found[preset, stack] = pio_figures(measure(preset, pio_points(), stack=stack))
+    return [replace(f, found=found[f.preset, f.stack][f.name]) for f in published]
+
+
+def recovered_mqssd() -> list[Figure]:
+    """MQSSD's figures as the probe finds them."""
+    found = mqssd_figures(measure(MQSSD_PRESET, mqssd_points()))
+    return [replace(f, found=found[f.name]) for f in mqssd_published()]
+
+
+def recovered_sequential() -> list[Figure]:
+    """Sequential writes, one stream in order."""
+    point = pio_point("sequential", "write", SEQUENTIAL_BYTES, 1)
+    return [
+        replace(f, found=measure(f.preset, [point], initial="sequential")[0].bandwidth_mb_s)
+        for f in sequential_published()
+    ]
+
+
+def as_markdown(title: str, figures: Sequence[Figure]) -> str:
+    """A table with a verdict for each figure."""
+    lines = [
+        f"## {title}",
+        "",
+        "| preset | host stack | figure | published | recovered | error | |",
+        "|---|---|---|--:|--:|--:|---|",
+    ]
+    for f in figures:
+        verdict = "met" if f.met else "**missed**" + (f": {f.conflict}" if f.conflict else "")
+        lines.append(
+            f"| {f.preset} | {f.stack or '-'} | {f.name} ({f.source}) | {f.published:.4g} | {f.found:.4g} "
+            f"| {f.error:+.0%} | {verdict} |"
+        )
+    met = sum(f.met for f in figures)
+    return "\n".join([*lines, "", f"{met} of {len(figures)} within their bounds.", ""])
+
+
+def recovered_page() -> str:
+    """docs/RECOVERED.md."""
+    opening = f"""# Published against recovered
+
+Made by `make docs`: every preset that stands for a drive of the papers is measured by the probe, in virtual time, and
+what is found stands beside what was published. Bounds: latencies {LATENCY_BOUND:.0%}, alpha {ALPHA_BOUND:.0%}, k
+{K_BOUND:.0%} or one step of the concurrencies that were measured, alpha at 1 KiB {SUB_PAGE_BOUND:.0%}, MQSSD's costs
+{MQSSD_BOUND:.0%}, sequential writes {SEQUENTIAL_BOUND:.0%}. Where a paper contradicts itself the preset's own comment
+says which figure it follows.
+
+"""
+    parts = [
+        as_markdown("PIO: latency, asymmetry, concurrency", recovered_pio()),
+        as_markdown("Cascaded WA and KVAccel: sequential writes", recovered_sequential()),
+        as_markdown("MQSSD, Table 2: Samsung 990 PRO", recovered_mqssd()),
+    ]
+    return opening + "\n".join(parts)
