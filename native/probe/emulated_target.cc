@@ -29,7 +29,7 @@ class EmulatedTarget final : public Target {
     const std::uint64_t held = model.mapped_units() * unit_bytes;
     fill_ = static_cast<double>(held) / static_cast<double>(model.capacity_bytes());
     // Data is in one piece from the drive's start, unless the state is from a file of unknown past.
-    range_bytes_ = held == 0 || initial.kind == device::InitialState::Kind::file ? model.capacity_bytes() : held;
+    data_bytes_ = initial.kind == device::InitialState::Kind::file ? model.capacity_bytes() : held;
     device_ = spec_.time_scale ? device::make_paced(std::move(model), *spec_.time_scale)
                                : device::make_simulated(std::move(model));
     return Written{held, true};
@@ -40,7 +40,7 @@ class EmulatedTarget final : public Target {
     facts.kind = spec_.time_scale ? "paced" : "simulated";
     facts.preset = spec_.drive.config.name;
     facts.size_bytes = device_->info().capacity_bytes;
-    facts.range_bytes = range_bytes_;
+    facts.range_bytes = data_bytes_ > 0 ? data_bytes_ : facts.size_bytes;
     facts.lba_bytes = device_->info().lba_bytes;
     facts.time_scale = device_->info().time_scale;
     facts.fill = fill_;
@@ -73,9 +73,8 @@ class EmulatedTarget final : public Target {
     const std::uint64_t done = overwrite(*flash, random, total, preparation.seconds.value_or(kEver), seed, watch);
     const std::uint64_t capacity = device_->info().capacity_bytes;
     fill_ = static_cast<double>(flash->mapped_units()) / static_cast<double>(units);
-    // In order, what holds data is still in one piece from the drive's start.
-    range_bytes_ =
-        random || range_bytes_ == capacity ? capacity : std::max(range_bytes_, std::min(done, units) * unit_bytes);
+    // In order, what holds data stays in one piece.
+    data_bytes_ = random ? capacity : std::max(data_bytes_, std::min(done, units) * unit_bytes);
     return Written{done * unit_bytes, done == total};
   }
 
@@ -116,7 +115,7 @@ class EmulatedTarget final : public Target {
   const EmulatedSpec spec_;
   std::unique_ptr<device::EmulatedDevice> device_;
   double fill_ = 0;
-  std::uint64_t range_bytes_ = 0;
+  std::uint64_t data_bytes_ = 0;  // from the drive's start, what holds data
 };
 
 }  // namespace

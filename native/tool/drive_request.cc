@@ -11,6 +11,7 @@
 
 #include "device/drive_keys.h"
 #include "tool/fields.h"
+#include "tool/pace_of_work.h"
 
 namespace spillway::tool {
 namespace {
@@ -69,6 +70,18 @@ Result<device::InitialState> read_initial(const Json& initial) {
   if (!parsed) return parsed.status();
   state.kind = *parsed;
   return state;
+}
+
+Result<bool> prepare(device::DriveModel& drive, const device::InitialState& initial, std::uint64_t seed, Events& events,
+                     const std::atomic<bool>& stop) {
+  PaceOfWork pace(events, "prepare", "units");
+  Status status = device::prepare(drive, initial, seed, [&](std::uint64_t done, std::uint64_t total) {
+    pace.at(done, total);
+    return !stop;
+  });
+  if (status.fault() == Fault::stopped) return false;
+  if (!status) return status;
+  return true;
 }
 
 Json shown(const device::Drive& drive) {

@@ -1,6 +1,7 @@
 // The parts of requests and results that every command with a drive shares.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 
 #include "base/histogram.h"
@@ -16,6 +17,11 @@ Result<device::Drive> read_drive(const Json& drive);
 
 // `initial` of a request; null is a trimmed drive.
 Result<device::InitialState> read_initial(const Json& initial);
+
+// Brings a drive to its initial state and tells how far that is. False: `stop` came first, and the drive is somewhere
+// on the way.
+Result<bool> prepare(device::DriveModel& drive, const device::InitialState& initial, std::uint64_t seed, Events& events,
+                     const std::atomic<bool>& stop);
 
 // The resolved drive as every command shows it: the preset's tables with their keys, and what they come to.
 Json shown(const device::Drive& drive);

@@ -1,4 +1,6 @@
 // spillway-native COMMAND: one JSON document in, JSON lines out. The contract: contract/README.md.
+#include <unistd.h>
+
 #include <array>
 #include <atomic>
 #include <csignal>
@@ -12,6 +14,8 @@
 
 #include "device/preset.h"
 #include "tool/commands.h"
+#include "tool/line_reader.h"
+#include "tool/probe_command.h"
 #include "tool/run_command.h"
 
 namespace {
@@ -38,10 +42,11 @@ constexpr auto kCommands = std::to_array<Entry>({
     {"ssd-simulate", spillway::tool::ssd_simulate},
     {"ssd-precondition", spillway::tool::ssd_precondition},
     {"ssd-show", spillway::tool::ssd_show},
+    {"bufferpool", spillway::tool::bufferpool},
 });
 
 Status unknown_command(const std::string& name) {
-  std::vector<std::string> names = {"version"};
+  std::vector<std::string> names = {"version", "probe"};
   for (const Entry& entry : kCommands) names.emplace_back(entry.name);
   const std::string near = spillway::device::nearest(name, names);
   std::string message = "unknown command \"" + name + "\"";
@@ -52,6 +57,10 @@ Status unknown_command(const std::string& name) {
 }
 
 Status perform(const std::string& name, Events& events) {
+  if (name == "probe") {
+    spillway::tool::LineReader lines(STDIN_FILENO);
+    return spillway::tool::probe_command(lines, events, stop_requested);
+  }
   for (const Entry& entry : kCommands) {
     if (name != entry.name) continue;
     const std::string text(std::istreambuf_iterator<char>(std::cin), {});

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -11,15 +13,16 @@ namespace spillway::tool {
 
 class PaceOfWork {
  public:
-  PaceOfWork(Events& events, std::string phase, double total, std::string unit)
-      : events_(events), phase_(std::move(phase)), total_(total), unit_(std::move(unit)) {}
+  PaceOfWork(Events& events, std::string phase, std::string unit)
+      : events_(events), phase_(std::move(phase)), unit_(std::move(unit)) {}
 
-  // Tells it when it is time to. REQUIRES: done never falls.
-  void at(double done) {
+  // Tells it when it is time to; without a total where none is known. REQUIRES: done never falls.
+  void at(std::uint64_t done, std::optional<std::uint64_t> total) {
     const auto now = Clock::now();
     const std::chrono::duration<double> elapsed = now - told_;
     if (elapsed.count() < kIntervalSeconds) return;
-    events_.progress(phase_, done, total_, unit_, (done - done_) / elapsed.count());
+    const double rate_per_s = static_cast<double>(done - done_) / elapsed.count();
+    events_.progress(phase_, static_cast<double>(done), total ? static_cast<double>(*total) : -1, unit_, rate_per_s);
     told_ = now;
     done_ = done;
   }
@@ -30,10 +33,9 @@ class PaceOfWork {
 
   Events& events_;
   std::string phase_;
-  double total_;
   std::string unit_;
   Clock::time_point told_ = Clock::now();
-  double done_ = 0;
+  std::uint64_t done_ = 0;
 };
 
 }  // namespace spillway::tool

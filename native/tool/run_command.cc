@@ -61,11 +61,12 @@ class StoreDirectory {
   bool kept_ = false;
 };
 
-Status make_stack(RunRequest& request, Stack& stack) {
+// Asked to stop, it makes what there is: the run on it then ends before its first phase, with a result that says so.
+Status make_stack(RunRequest& request, Stack& stack, Events& events, const std::atomic<bool>& stop) {
   if (request.emulated) {
     const EmulatedTarget& target = *request.emulated;
     device::DriveModel model(target.drive, request.seed);
-    if (Status status = device::prepare(model, target.initial, request.seed); !status) return status;
+    if (auto prepared = prepare(model, target.initial, request.seed, events, stop); !prepared) return prepared.status();
     stack.device = target.paced ? device::make_paced(std::move(model), target.time_scale)
                                 : device::make_simulated(std::move(model));
     stack.volume = std::make_unique<fs::Volume>(*stack.device, request.volume);
@@ -111,7 +112,7 @@ Status run_command(const Json& json, Events& events, const std::atomic<bool>& st
 
   events.started("run", request->emulated ? shown(request->emulated->drive) : Json(nullptr));
   Stack stack;
-  if (Status status = make_stack(*request, stack); !status) return status;
+  if (Status status = make_stack(*request, stack, events, stop); !status) return status;
   directory.keep();
 
   const auto space_bytes = [&] {

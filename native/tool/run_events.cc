@@ -1,7 +1,5 @@
 #include "tool/run_events.h"
 
-#include <utility>
-
 #include "device/counters_json.h"
 #include "tool/drive_request.h"
 
@@ -69,7 +67,7 @@ void RunEvents::on_sample(const load::PhaseSpec& phase, const load::Sample& samp
   json["engine"] = shown(sample.engine, sample.stall_time);
   json["space_bytes"] = sample.space_bytes;
   json["cpu_s"] = sample.cpu_s;
-  events_.event("sample", std::move(json));
+  events_.event("sample", json);
 }
 
 void RunEvents::on_stall(const engine::Stall& stall) {
@@ -92,7 +90,7 @@ void RunEvents::on_phase(const load::PhaseReport& report) {
   json["not_started"] = report.totals.not_started;
   if (report.phase->rate_ops_s || report.phase->write_rate_ops_s) json["start_lag_us"] = latency_us(tally.start_lag);
   json["complete"] = report.complete;
-  events_.event("phase", std::move(json));
+  events_.event("phase", json);
 }
 
 Json run_figures(const load::RunReport& report, const load::PairSpec& pairs, bool has_drive) {

@@ -7,7 +7,7 @@
 
 namespace spillway::tool {
 
-Status ssd_precondition(const Json& request, Events& events, const std::atomic<bool>& /*stop*/) {
+Status ssd_precondition(const Json& request, Events& events, const std::atomic<bool>& stop) {
   Fields fields(request, "");
   const Json& drive_field = fields.inner("drive");
   const Json& initial_field = fields.inner("initial");
@@ -23,13 +23,17 @@ Status ssd_precondition(const Json& request, Events& events, const std::atomic<b
   events.started("ssd-precondition", shown(drive.value()));
   const double began = cpu_seconds();
   device::DriveModel model(drive.value(), seed);
-  if (Status status = device::prepare(model, initial.value(), seed); !status) return status;
-  if (Status status = device::save_state(model, path); !status) return status;
+  const auto prepared = prepare(model, initial.value(), seed, events, stop);
+  if (!prepared) return prepared.status();
+  // A drive that is half on its way is nobody's initial state: the file stays what it was.
+  if (prepared.value()) {
+    if (Status status = device::save_state(model, path); !status) return status;
+  }
   events.result({{"state", path},
                  {"setup_cpu_seconds", cpu_seconds() - began},
                  {"mapped_units", model.mapped_units()},
                  {"peak_rss_bytes", peak_rss_bytes()}},
-                true);
+                prepared.value());
   return {};
 }
 

@@ -139,14 +139,14 @@ bool warm_up(device::DriveModel& drive, const SimulateRequest& request, Events& 
   const auto bytes = request.initial.warmup_capacities * static_cast<double>(workload.range_bytes);
   const auto units = static_cast<std::uint64_t>(bytes / static_cast<double>(unit_bytes));
   const std::uint64_t units_per_io = std::max<std::uint64_t>(1, workload.bs_bytes / unit_bytes);
-  PaceOfWork pace(events, "warmup", static_cast<double>(units), "units");
+  PaceOfWork pace(events, "warmup", "units");
   std::uint64_t looks = 0;
   for (std::uint64_t done = 0; done < units;) {
     const std::uint64_t first = addresses.next().offset_bytes / unit_bytes;
     for (std::uint64_t i = 0; i < units_per_io; ++i) drive.flash()->overwrite(first + i);
     done += units_per_io;
     if (++looks % 4096 != 0) continue;
-    pace.at(static_cast<double>(done));
+    pace.at(done, units);
     if (stop) return false;
   }
   return true;
@@ -191,15 +191,16 @@ Status simulate(const SimulateRequest& request, Events& events, const std::atomi
   device::DriveModel drive(request.drive, request.seed);
   device::InitialState initial = request.initial;
   initial.warmup_capacities = 0;  // done here, by the workload's own distribution
-  if (Status status = device::prepare(drive, initial, request.seed); !status) return status;
-  const bool warm = warm_up(drive, request, events, stop);
+  const auto prepared = prepare(drive, initial, request.seed, events, stop);
+  if (!prepared) return prepared.status();
+  const bool warm = prepared.value() && warm_up(drive, request, events, stop);
   drive.reset_counters();
 
   const double loop_began = cpu_seconds();
   const std::uint64_t ios = warm ? count_ios(request) : 0;
-  PaceOfWork pace(events, "simulate", static_cast<double>(ios), "operations");
-  const LoopResult loop = run_closed_loop(drive, request.workload, ios, request.seed, [&pace, &stop](std::uint64_t done) {
-    pace.at(static_cast<double>(done));
+  PaceOfWork pace(events, "simulate", "operations");
+  const LoopResult loop = run_closed_loop(drive, request.workload, ios, request.seed, [&](std::uint64_t done) {
+    pace.at(done, ios);
     return !stop;
   });
   if (loop.first_failure == ssd::Outcome::capacity_exceeded) return drive_full();

@@ -178,6 +178,15 @@ TEST_F(ToolRun, StoppedRunHasAResultThatSaysSo) {
   EXPECT_EQ(events_.back()["operations"], 0);
 }
 
+TEST_F(ToolRun, IsStoppedWhileTheDriveIsPrepared) {
+  request_["target"]["initial"] = {{"kind", "sequential"}, {"warmup_capacities", 1e6}};
+  stop_ = true;
+  ASSERT_TRUE(run());
+  EXPECT_EQ(events_.back()["event"], "result");
+  EXPECT_EQ(events_.back()["complete"], false);
+  EXPECT_TRUE(all("sample").empty());
+}
+
 TEST_F(ToolRun, DirectoryAsItIsHasNoDriveInItsEvents) {
   request_["target"] = {{"kind", "directory"}};
   ASSERT_TRUE(run());

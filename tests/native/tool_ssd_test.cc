@@ -59,7 +59,7 @@ TEST(SsdSimulate, GivesEveryFieldOfTheContract) {
   const Outcome outcome = perform(ssd_simulate, small_request());
   ASSERT_TRUE(outcome.status) << outcome.status.message();
   EXPECT_EQ(outcome.events.front()["event"], "started");
-  EXPECT_EQ(outcome.events.front()["contract"], Json({1, 0}));
+  EXPECT_EQ(outcome.events.front()["contract"], Json({1, 1}));
   EXPECT_EQ(outcome.events.front()["drive"]["capacity"]["spare_factor"], 0.2);
   const Json& result = outcome.last();
   EXPECT_EQ(result["event"], "result");
@@ -177,6 +177,35 @@ TEST(SsdSimulate, EndsEarlyWithAResultThatSaysSo) {
   ASSERT_TRUE(outcome.status) << outcome.status.message();
   EXPECT_EQ(outcome.last()["event"], "result");
   EXPECT_EQ(outcome.last()["complete"], false);
+}
+
+// A thousand times longer than the test may take.
+const Json kEndless = {{"kind", "sequential"}, {"warmup_capacities", 1e6}};
+
+TEST(SsdSimulate, IsStoppedWhileTheDriveIsPrepared) {
+  const Outcome outcome = perform(ssd_simulate, request_with("/initial", kEndless), /*stopped=*/true);
+  ASSERT_TRUE(outcome.status) << outcome.status.message();
+  EXPECT_EQ(outcome.last()["complete"], false);
+  EXPECT_EQ(outcome.last()["ios"], 0);
+}
+
+TEST(SsdPrecondition, StoppedItLeavesNoStateAndNotTheOldOneChanged) {
+  const TemporaryDirectory directory;
+  Json request = request_with("/initial", kEndless);
+  request.erase("workload");
+  request["state"] = directory.path("new.state");
+  const Outcome outcome = perform(ssd_precondition, request, /*stopped=*/true);
+  ASSERT_TRUE(outcome.status) << outcome.status.message();
+  EXPECT_EQ(outcome.last()["event"], "result");
+  EXPECT_EQ(outcome.last()["complete"], false);
+  EXPECT_EQ(directory.entries(), 0);
+
+  const std::string old = directory.path("old.state");
+  std::ofstream(old) << "what was there";
+  request["state"] = old;
+  EXPECT_EQ(perform(ssd_precondition, request, /*stopped=*/true).last()["complete"], false);
+  std::ifstream file(old);
+  EXPECT_EQ(std::string(std::istreambuf_iterator<char>(file), {}), "what was there");
 }
 
 struct Refusal {
