@@ -12,7 +12,7 @@ import math
 import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -22,9 +22,10 @@ from spillway.errors import SpillwayError
 from spillway.native import Event, converse
 from spillway.profile import adapt, estimate, grids, mixes
 from spillway.profile.document import Profile, write_profile
-from spillway.profile.points import Point, Sample
+from spillway.profile.points import Point, Sample, mqssd_point
 from spillway.profile.prober import Prober, RealPace, Stopwatch, VirtualPace
 from spillway.profile.target import Scaled, Target, scaled
+from spillway.quantity import human_bytes
 from spillway.rundir import staged
 
 Document = dict[str, Any]
@@ -98,6 +99,7 @@ def coarse_points(sizes: Iterable[int] = grids.SIZES, ops: tuple[str, ...] = est
     return [
         *grids.pio_sequential(ops, sizes, grids.COARSE_SEQUENTIAL),
         *grids.pio_random(ops, sizes, grids.COARSE_CONCURRENCIES),
+        *grids.latency(ops),
         *(p for op in ops for k in grids.COARSE_THREADS for p in grids.mqssd(op, k, grids.COARSE_R_PERCENTS)),
     ]
 
@@ -116,6 +118,16 @@ def check_budget(budget_s: float) -> None:
         raise SpillwayError(
             f"--budget is {budget_s:g} s, too short for the {len(coarse_points())} points of the coarse grid: "
             f"give it at least {least:.0f}."
+        )
+
+
+def check_size(ready: Event, words: str) -> None:
+    """Refuses a target that MQSSD's largest accesses do not fit into, all threads at once."""
+    least = max(grids.THREADS) * mqssd_point("read", 1, min(grids.R_PERCENTS)).bs_bytes
+    if ready["range_bytes"] < least:
+        raise SpillwayError(
+            f"{words} holds {human_bytes(ready['range_bytes'])}, too small for {max(grids.THREADS)} threads that move "
+            f"1000 pages at a time: give a target of at least {human_bytes(least)}."
         )
 
 
@@ -161,6 +173,7 @@ def _prober(
     with converse("probe", on_event) as conversation:
         request = target.request(seed, initial, small.settings)
         prober = Prober(conversation, request, VirtualPace(small.cache_bytes, small.superblock_bytes))
+        check_size(prober.ready, target.words)
         yield prober, first
         conversation.end()
 
@@ -194,6 +207,7 @@ def _measure_real(target: Target, seed: int, budget_s: float, watch: Watch | Non
         prober = Prober(
             conversation, target.request(seed, "steady", small.settings), RealPace(1.0), "io_uring", on_sample
         )
+        check_size(prober.ready, target.words)
         measured = measure_within(prober, watch_time, list(small.remarks), emulated=target.emulated)
         conversation.end()
     return Measured(**(vars(measured) | {"started": first}))
@@ -233,9 +247,9 @@ def _refine(prober: Prober, watch_time: Stopwatch, ops: tuple[str, ...], sizes: 
         wanted = adapt.next_points(prober.samples, ops, sizes)
         if wanted is None:
             return
-        for point in wanted.points:
-            if watch_time.left_s > point_s + POINT_OVERHEAD_S:
-                prober.measure(point)
+        if watch_time.left_s < len(wanted.points) * (point_s + POINT_OVERHEAD_S):
+            return  # half of a line's points would tell nothing
+        _each(prober, wanted.points)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -255,7 +269,10 @@ def _profile(target: Target, measured: Measured, conditions: Document) -> Profil
         "summary": (measured.started.get("drive") or {}).get("summary", ""),
     }
     latencies = {op: estimate.latency(samples, op) for op in measured.ops}
-    return Profile(facts, conditions, latencies, pio, estimate.mqssd(samples), samples)
+    profile = Profile(facts, conditions, latencies, pio, estimate.mqssd(samples), samples)
+    if any(sample.procedure == "mixed" for sample in samples):
+        return replace(profile, mixed=mixes.parameters(profile))
+    return profile
 
 
 def _conditions(target: Target, measured: Measured, seed: int, command: list[str], started: datetime) -> Document:
@@ -282,7 +299,7 @@ def rules() -> Document:
     return {
         "interval": "95 %",
         "latency_us": "mean of 4 KiB random operations, one at a time; Student's t over the repeats",
-        "k": f"least concurrency at {knee.SATURATED_SHARE:.0%} of the plateau of IOPS; as wide as its step of the grid",
+        "k": f"concurrency from which on doubling it buys less than {knee.DOUBLING_GAIN:.0%}; as wide as its step of the grid",
         "k_latency": "bend of log latency over log concurrency",
         "alpha": "largest read over largest write bandwidth; by slopes where software caps both",
         "mqssd": "least squares of time per 4 KiB page over p = r/100, for each k; costs amortised over k",
