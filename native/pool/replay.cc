@@ -30,6 +30,7 @@ Result<ReplayResult> replay(device::Device& device, BufferPool& pool, Trace& tra
     if (done == ends.warmup) {
       pool.reset_counters();
       began = device.now();
+      result.drive_before = device.counters();
     }
     if (done % kReferencesBetweenLooks == 0 && !watch(done)) {
       result.complete = false;

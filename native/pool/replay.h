@@ -23,6 +23,7 @@ struct ReplayResult {
   Histogram latency;              // of a reference; a hit takes no time of a drive in virtual time
   Histogram miss_latency;
   PoolCounters counters;
+  ssd::Counters drive_before;  // as the first reference that counts began
   bool complete = false;  // false: the watch ended it
 };
 

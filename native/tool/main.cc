@@ -42,6 +42,7 @@ constexpr auto kCommands = std::to_array<Entry>({
     {"ssd-simulate", spillway::tool::ssd_simulate},
     {"ssd-precondition", spillway::tool::ssd_precondition},
     {"ssd-show", spillway::tool::ssd_show},
+    {"bufferpool", spillway::tool::bufferpool},
 });
 
 Status unknown_command(const std::string& name) {

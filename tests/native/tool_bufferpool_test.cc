@@ -1,0 +1,181 @@
+// `bufferpool`: what it takes and gives, what it refuses, and that a request determines its result.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "temporary_directory.h"
+#include "tool/commands.h"
+
+namespace spillway::tool {
+namespace {
+
+struct Outcome {
+  Status status;
+  std::vector<Json> events;
+  const Json& last() const { return events.back(); }
+};
+
+Outcome perform(const Json& request, bool stopped = false) {
+  std::ostringstream out;
+  Events events(out);
+  const std::atomic<bool> stop{stopped};
+  Outcome outcome;
+  outcome.status = bufferpool(request, events, stop);
+  std::istringstream lines(out.str());
+  for (std::string line; std::getline(lines, line);) outcome.events.push_back(Json::parse(line));
+  return outcome;
+}
+
+Json small_request() {
+  return {{"seed", 1},
+          {"target",
+           {{"kind", "simulated"},
+            {"drive",
+             {{"set",
+               {{"capacity.capacity_bytes", "64MiB"},
+                {"capacity.spare_factor", "0.2"},
+                {"geometry.channels", "2"},
+                {"geometry.pages_per_block", "32"},
+                {"write_cache.bytes", "0"}}}}},
+            {"initial", {{"kind", "steady"}}}}},
+          {"pool", {{"pages", 256}, {"write_back", 4}}},
+          {"workload", {{"operations", 4000}}}};
+}
+
+Json request_with(const std::string& pointer, const Json& value) {
+  Json request = small_request();
+  request[Json::json_pointer(pointer)] = value;
+  return request;
+}
+
+std::string refusal(const Json& request) {
+  const Outcome outcome = perform(request);
+  EXPECT_EQ(outcome.status.fault(), Fault::bad_input);
+  return outcome.status.message();
+}
+
+TEST(Bufferpool, CountsWhatTheDriveCounts) {
+  const Outcome outcome = perform(small_request());
+  ASSERT_TRUE(outcome.status) << outcome.status.message();
+  EXPECT_EQ(outcome.events.front()["event"], "started");
+  const Json& result = outcome.last();
+  EXPECT_EQ(result["complete"], true);
+  EXPECT_EQ(result["operations"], 4000);
+  EXPECT_EQ(result["hits"].get<int>() + result["misses"].get<int>(), 4000);
+  EXPECT_EQ(result["pages"], (64 << 20) / 4096);
+  // The warm-up is in neither.
+  EXPECT_EQ(result["counters"]["host_reads"], result["pages_read"]);
+  EXPECT_EQ(result["counters"]["host_writes"], result["pages_written"]);
+  EXPECT_GT(result["pages_written"].get<int>(), 0);
+}
+
+TEST(Bufferpool, SameRequestSameResult) {
+  const auto figures = [](std::uint64_t seed) {
+    Json result = perform(request_with("/seed", seed)).last();
+    for (const char* key : {"cpu_seconds", "peak_rss_bytes"}) result.erase(key);
+    return result;
+  };
+  EXPECT_EQ(figures(1), figures(1));
+  EXPECT_NE(figures(1), figures(2));
+}
+
+TEST(Bufferpool, EveryPolicyAndWorkload) {
+  for (const char* policy : {"clock-sweep", "lru"}) {
+    for (const char* name : {"uniform", "zipfian", "sequential"}) {
+      Json request = request_with("/pool/policy", policy);
+      request["workload"]["name"] = name;
+      request["pool"]["prefetch"] = 3;
+      const Outcome outcome = perform(request);
+      ASSERT_TRUE(outcome.status) << outcome.status.message();
+      EXPECT_EQ(outcome.last()["operations"], 4000) << policy << name;
+    }
+  }
+}
+
+// In order, every page that is prefetched is used; the batch of four reads saves three misses of four.
+TEST(Bufferpool, PrefetchServesASequentialTrace) {
+  Json request = request_with("/workload/name", "sequential");
+  request["workload"]["read_fraction"] = 0.0;
+  request["pool"]["prefetch"] = 3;
+  const Json result = perform(request).last();
+  EXPECT_EQ(result["prefetched_hits"].get<int>(), result["hits"].get<int>());
+  EXPECT_NEAR(result["hits"].get<double>() / 4000, 0.75, 0.01);
+}
+
+TEST(Bufferpool, ATraceFromAFile) {
+  const TemporaryDirectory directory;
+  const std::string path = directory.path("trace.txt");
+  std::ofstream(path) << "w 1\nr 2\nr 1\n";
+  Json request = small_request();
+  request["workload"] = {{"name", "trace"}, {"trace", path}};
+  const Json result = perform(request).last();
+  EXPECT_EQ(result["operations"], 3);
+  EXPECT_EQ(result["writes"], 1);
+  EXPECT_EQ(result["hits"], 1);
+  request["workload"]["warmup_operations"] = 3;
+  EXPECT_EQ(refusal(request),
+            "workload.warmup_operations is 3 and " + path + " has 3 references; leave some to measure");
+  request["workload"] = {{"name", "trace"}, {"trace", path}, {"pages", 2}};
+  EXPECT_EQ(refusal(request),
+            path + " line 2: page 2 is not below 2, the number of pages; take a larger target or smaller pages");
+}
+
+// What a real file holds is what it held.
+TEST(Bufferpool, ARealFileKeepsItsContent) {
+  const TemporaryDirectory directory;
+  const std::string path = directory.path("drive");
+  std::string content(4 << 20, '\0');
+  for (std::size_t i = 0; i < content.size(); ++i) content[i] = static_cast<char>(i * 2654435761U >> 13);
+  std::ofstream(path, std::ios::binary) << content;
+  Json request = small_request();
+  request["target"] = {{"kind", "file"}, {"path", path}};
+  EXPECT_EQ(refusal(request), "the workload writes, and the target may not be written; set target.destroy_data");
+  request["target"]["destroy_data"] = true;
+  const Outcome outcome = perform(request);
+  if (outcome.status.message().find("O_DIRECT") != std::string::npos) GTEST_SKIP() << outcome.status.message();
+  ASSERT_TRUE(outcome.status) << outcome.status.message();
+  EXPECT_GT(outcome.last()["pages_written"].get<int>(), 0);
+  std::ifstream file(path, std::ios::binary);
+  EXPECT_EQ(std::string(std::istreambuf_iterator<char>(file), {}), content);
+}
+
+TEST(Bufferpool, StoppedItStillHasAResult) {
+  const Outcome outcome = perform(small_request(), /*stopped=*/true);
+  ASSERT_TRUE(outcome.status);
+  EXPECT_EQ(outcome.last()["event"], "result");
+  EXPECT_EQ(outcome.last()["complete"], false);
+}
+
+TEST(Bufferpool, BadInputNamesKeyAndMend) {
+  const std::vector<std::tuple<const char*, Json, std::string>> bad = {
+      {"/pool/policy", "fifo", "pool.policy \"fifo\" is not known; it is clock-sweep or lru"},
+      {"/pool/policy", "lruu", "pool.policy \"lruu\" is not known; did you mean lru?"},
+      {"/pool/write_back", 0, "pool.write_back is 0; it takes a whole number from 1 to 16384"},
+      {"/pool/write_back", 257,
+       "pool.write_back is 257 and pool.pages 256; a pool writes back at most all of its pages at once"},
+      {"/pool/prefetch", 4,
+       "pool.prefetch is 4 and pool.write_back 4; room for prefetched pages comes from those written back, so it takes "
+       "less than that"},
+      {"/pool/page_bytes", 1000,
+       "pool.page_bytes is 1000; it takes a multiple of the target's 512-byte logical blocks"},
+      {"/workload/name", "zipfan", "workload.name \"zipfan\" is not known; did you mean zipfian?"},
+      {"/workload/trace", "x", "workload.trace is \"x\"; it takes a path with workload.name \"trace\" only"},
+      {"/workload/name", "trace",
+       "workload.trace is missing; it takes the path of a file with lines r PAGE and w PAGE"},
+      {"/workload/pages", 1 << 20,
+       "workload.pages is 1048576; the target has 16384 pages of 4096 bytes, and one is the least"},
+      {"/workload/read_fraction", 1.5, "workload.read_fraction is 1.5; it takes a number from 0 to 1"},
+      {"/target/kind", "simulate",
+       "target.kind is \"simulate\"; it takes one of simulated, paced, file, directory, device; did you mean "
+       "simulated?"},
+      {"/pool/page", 1, "unknown key pool.page; did you mean pool.pages?"}};
+  for (const auto& [pointer, value, says] : bad) EXPECT_EQ(refusal(request_with(pointer, value)), says);
+}
+
+}  // namespace
+}  // namespace spillway::tool
