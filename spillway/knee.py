@@ -4,13 +4,15 @@ The PIO model wants three numbers of a drive: the concurrencies k_r and k_w that
 (P2, P3). Its authors picked k by hand, near saturation or where growth drops sharply, and where latency jumps (P14).
 Here both are rules:
 
-    k from bandwidth = the least concurrency at which bandwidth reaches 95 % of its plateau
+    k from bandwidth = the concurrency from which on doubling it buys less than 5 % more bandwidth
     k from latency   = the bend of log latency over log concurrency: flat before it, steep after it
-    alpha            = f_r(k_r) / f_w(k_w), bandwidth at saturation (P2)
+    alpha            = f_r(k_r) / f_w(k_w), mean bandwidth from saturation on (P2)
     alpha by slopes  = growth of read over growth of write throughput below saturation, for capped drives (P17, T14)
 
-The 95 % are appendix A's (P9): n channels that I/Os hit at random are 95 % busy with 3 n of them, and that is where the
-authors stop. A drive that serves n at a time without collisions reaches its plateau, and so its 95 %, at n.
+The 5 % are appendix A's (P9): of n channels that I/Os hit at random 1 - e^(-m/n) are busy with m of them; doubling m
+gains a factor of 1 + e^(-m/n), which is 1.05 at m = 3 n, where the authors stop with 95 % busy. A drive that serves n
+at a time without collisions gains nothing beyond n, and its k is n / 1.05. What creeps up by less than that with each
+doubling (a cache that is hit a little more often) is not taken for growth.
 
 Range: closed loops, a fixed number of I/Os in flight. Ignored: what a drive does only after minutes (garbage collection
 catching up, a cache running full); bring it to its steady state first.
@@ -25,7 +27,9 @@ from spillway.errors import SpillwayError
 
 Array = NDArray[np.float64]
 
-SATURATED_SHARE = 0.95  # Source: PIO, appendix A (P9): 95 % of the channels busy
+DOUBLING_GAIN = 0.05  # Source: PIO, appendix A (P9), see above
+SATURATED_SHARE = 1 / (1 + DOUBLING_GAIN)  # of its plateau: where the knee of a curve without collisions is
+LEAST_GAIN = 0.01  # a gain that noise alone could make is not asked for when the interval is drawn
 # A plateau is one when throughput no longer grows with concurrency: by less than this power of it at the end. In the
 # ideal curve the power falls from 1 to 0. Source: guess, a quarter of the way.
 SATURATED_GROWTH = 0.25
@@ -33,7 +37,7 @@ BELOW_SATURATION = 0.9  # slopes are taken below this share of the plateau; the 
 MIN_POINTS = 4
 MIN_SLOPE_POINTS = 3
 Z95 = 1.96  # two-sided 95 % of a normal distribution
-_BREAKS = 400  # candidate bends on the logarithmic axis; 128-fold ranges are resolved to 1.2 %
+_BREAKS = 400  # candidate knees and bends on the logarithmic axis; 128-fold ranges are resolved to 1.2 %
 
 
 @dataclass(frozen=True)
@@ -84,33 +88,34 @@ def rising_fit(values: ArrayLike) -> Array:
     return np.repeat(np.array(sums) / np.array(counts), counts)
 
 
-def _crossing(c: Array, y: Array, level: float) -> float:
-    """The least concurrency at which the non-decreasing ``y`` reaches ``level``, straight lines between points."""
-    at = int(np.argmax(y >= level))
-    if at == 0:
-        return float(c[0]) if y[0] >= level else float("inf")
-    return float(np.interp(level, [y[at - 1], y[at]], [c[at - 1], c[at]]))
+def _saturating(c: Array, fit: Array, gain: float) -> float:
+    """The least concurrency from which on no doubling gains as much as ``gain``, straight lines between points."""
+    at = np.concatenate([np.geomspace(c[0], c[-1], _BREAKS), c, c / (1 + gain), c / 2])
+    at = np.unique(at[(at >= c[0]) & (at <= c[-1])])
+    grows = np.interp(np.minimum(2 * at, c[-1]), c, fit) > (1 + gain) * np.interp(at, c, fit) * (1 + 1e-9)
+    if not grows.any():
+        return float(c[0])
+    last = int(np.flatnonzero(grows)[-1])
+    return float(at[min(last + 1, at.size - 1)])
 
 
 def from_bandwidth(concurrency: ArrayLike, bandwidth: ArrayLike) -> Knee:
     """The knee of IOPS or bandwidth over concurrency, in any unit (P14).
 
-    Noise is what the curve has against its monotone fit. The interval of k is where curve plus and minus that noise
-    cross the threshold, and never narrower than the step of the grid that k was found in.
+    Noise is what the curve has against its monotone fit. The interval of k holds the knees for a gain more and less by
+    that noise, and is never narrower than the step of the grid that k was found in.
     """
     c, y = _curve(concurrency, bandwidth, "bandwidth over concurrency")
     fit = rising_fit(y)
     noise = float(np.sqrt(np.mean((y / fit - 1) ** 2)))
-    plateau = float(fit[-1])
-    pooled = int(np.count_nonzero(fit >= SATURATED_SHARE * plateau))
-    level = SATURATED_SHARE * plateau
-    k = _crossing(c, fit, level)
-    upper = c[int(np.searchsorted(c, k))]
-    lower = c[max(0, int(np.searchsorted(c, k)) - 1)]
-    low = min(_crossing(c, fit, level * (1 - Z95 * noise)), float(lower), k)
-    high = max(_crossing(c, fit, level * (1 + Z95 * noise)), float(upper), k)
+    k = _saturating(c, fit, DOUBLING_GAIN)
+    upper = int(np.searchsorted(c, k))
+    low = min(_saturating(c, fit, DOUBLING_GAIN + Z95 * noise), float(c[max(0, upper - 1)]), k)
+    high = max(_saturating(c, fit, max(DOUBLING_GAIN - Z95 * noise, LEAST_GAIN)), float(c[upper]), k)
     saturated = _end_growth(c, fit) <= SATURATED_GROWTH
-    margin = float(Z95 * noise * plateau / np.sqrt(pooled))
+    beyond = y[c >= min(k / SATURATED_SHARE, c[-1])]
+    plateau = float(beyond.mean())
+    margin = float(Z95 * noise * plateau / np.sqrt(beyond.size))
     return Knee(
         k=Interval(k, low, high if saturated else float("inf")),
         plateau=Interval(plateau, plateau - margin, plateau + margin if saturated else float("inf")),

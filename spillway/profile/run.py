@@ -299,7 +299,7 @@ def rules() -> Document:
     return {
         "interval": "95 %",
         "latency_us": "mean of 4 KiB random operations, one at a time; Student's t over the repeats",
-        "k": f"concurrency from which on doubling it buys less than {knee.DOUBLING_GAIN:.0%}; as wide as its step of the grid",
+        "k": f"concurrency beyond which doubling it buys less than {knee.DOUBLING_GAIN:.0%}; as wide as its grid step",
         "k_latency": "bend of log latency over log concurrency",
         "alpha": "largest read over largest write bandwidth; by slopes where software caps both",
         "mqssd": "least squares of time per 4 KiB page over p = r/100, for each k; costs amortised over k",

@@ -9,7 +9,7 @@ from spillway.profile.estimate import pio_samples
 from spillway.profile.points import PAGE_BYTES
 
 UNKNOWN = "unknown"
-FLAT = 1.05  # what is within 5 % is called the same, as a knee is 95 % of its plateau
+FLAT = 1.05  # what is within 5 % is called the same, as nothing more is gained beyond a knee
 DEAR = 1.5  # small writes are worth a warning from this factor on. Source: guess
 
 

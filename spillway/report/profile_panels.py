@@ -64,7 +64,7 @@ def _against_concurrency(profile: Profile, op: str, quantity: str) -> Panel | No
         marks.append(Mark(size_name(bs), colour))
     if bandwidth:
         title, figure = f"Random {op}s: bandwidth", "Figs 4A, 4B"
-        rule = "Rings: the least concurrency at 95 % of the plateau"
+        rule = "Rings: the concurrency from which on doubling it buys less than 5 %"
         caption = f"MB/s against {op}s in flight, by access size; hover for IOPS. {rule} (k). PIO, {figure}."
     else:
         title = f"Random {op}s: latency"

@@ -329,7 +329,7 @@ def test_writes_of_a_drive_in_virtual_time_fill_its_cache_first() -> None:
 def test_the_five_guidelines_are_answered(profile: Profile) -> None:
     said = {each.title: each.sentence for each in words.guidelines(profile)}
     assert len(said) == 5
-    assert "Issue 21 to 24 reads at once" in said["Exploit its concurrency"]
+    assert "Issue 21 to 25 reads at once" in said["Exploit its concurrency"]
     assert "More than 6 writes only add latency" in said["Use it with care"]
     assert "A 4 KiB write costs 2.0" in said["A read is not a write"]
     assert "batch the writes first" in said["Asymmetry controls performance"]
