@@ -42,6 +42,19 @@ Status failed(const Point& point, const Done& done) {
   return Status::error(done.fault, what + (Job::is_read(done.tag) ? "a read" : "a write") + " failed on the drive");
 }
 
+// One by one, as fio does: handed over together, neighbouring ios would be merged on their way, and the drive would see
+// fewer and larger ones than the point says.
+void submit_each(device::Device& device, device::Queue& queue, std::vector<Io>& wanted, Window& window, Tally& tally) {
+  for (const Io& io : wanted) {
+    Status status = queue.submit({&io, 1});
+    if (status) continue;
+    if (tally.failure) tally.failure = std::move(status);
+    window.cut(device.now());
+    break;
+  }
+  wanted.clear();
+}
+
 // Keeps the jobs' ios in flight on one queue until the window closes or the jobs have their shares.
 // `look` is called once in a while, by the thread that loops.
 template <class Look>
@@ -56,13 +69,7 @@ void loop(device::Device& device, device::Queue& queue, std::span<Job> jobs, con
     }
   }
   for (;;) {
-    if (!wanted.empty()) {
-      if (Status status = queue.submit(wanted); !status) {
-        tally.failure = status;
-        window.cut(device.now());
-      }
-      wanted.clear();
-    }
+    submit_each(device, queue, wanted, window, tally);
     if (queue.pending() == 0) break;
     const std::size_t count = queue.reap(done, 1);
     for (const Done& one : std::span(done).first(count)) {
