@@ -5,6 +5,7 @@ presets are measured as `spillway profile` measures them: scaled down in capacit
 time. A figure that cannot be met together with the others is in the table all the same, with the reason beside it.
 """
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
@@ -76,6 +77,8 @@ class Figure:
     @property
     def met(self) -> bool:
         """Within its bound; a concurrency also within one step of the grid that it was measured on."""
+        if not math.isfinite(self.found):
+            return False
         return abs(self.error) <= self.bound or (self.is_k and abs(_place(self.found) - _place(self.published)) <= 1)
 
     @property

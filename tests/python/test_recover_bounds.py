@@ -1,0 +1,37 @@
+"""The bounds themselves: what counts as met, and what does not."""
+
+from dataclasses import replace
+
+import pytest
+
+from spillway.recover import CONCURRENCIES, Figure, as_markdown
+
+ALPHA = Figure("intel-p4510", "bypass", "alpha 4K", 3.0, "PIO, Table 2", 0.10)
+K = Figure("intel-p4510", "bypass", "k_w 8K", 4.0, "PIO, Table 2", 0.25, is_k=True)
+
+
+@pytest.mark.parametrize(
+    ("found", "met"), [(2.71, True), (3.29, True), (2.69, False), (3.31, False), (float("nan"), False)]
+)
+def test_alpha_has_a_relative_bound(found: float, met: bool) -> None:
+    assert replace(ALPHA, found=found).met is met
+
+
+@pytest.mark.parametrize(
+    ("found", "met"), [(3.0, True), (5.0, True), (2.9, False), (5.3, False), (float("nan"), False)]
+)
+def test_k_has_a_step_of_the_grid_too(found: float, met: bool) -> None:
+    assert replace(K, found=found).met is met
+
+
+def test_a_step_counts_where_it_is_wider_than_the_bound() -> None:
+    assert replace(K, published=1.0, found=2.0).met
+    assert not replace(K, published=1.0, found=2.5).met
+    assert replace(K, published=200.0, found=float(CONCURRENCIES[-1])).met
+
+
+def test_the_table_says_what_was_missed() -> None:
+    page = as_markdown("Drives", [replace(ALPHA, found=3.0), replace(K, found=40.0)])
+    assert "| intel-p4510 | bypass | alpha 4K (PIO, Table 2) | 3 | 3 | +0% | met |" in page
+    assert "+900% | **missed** |" in page
+    assert "1 of 2 within their bounds" in page
