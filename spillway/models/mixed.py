@@ -56,7 +56,7 @@ class Curve:
         # More in flight never makes a drive slower than fewer: what noise says otherwise is pooled.
         costs = np.minimum.accumulate(np.array(self.cost_us))
         inside = np.exp(np.interp(np.log(np.maximum(at, ks[0])), np.log(ks), np.log(ks * costs)))
-        return np.where(at > ks[-1], at * costs[-1], inside)
+        return np.asarray(np.where(at > ks[-1], at * costs[-1], inside), dtype=np.float64)
 
     @property
     def saturated_us(self) -> float:

@@ -3,7 +3,8 @@
 Each model predicts the mean time per page, reads and writes apart, and is calibrated as it asks for:
 
     DAM      mean time per page of one thread, over its r                                          (M12)
-    PDAM     the same as cycle cost; P is the one with the least median error, which no drive tells (M12)
+    PDAM     the same as cycle cost (M12); one P for the drive, reads and writes alike as M2 has it: that with the least
+             median error over all points, which is more than the model could know
     Affine   least squares over r of one thread                                                     (M12)
     PIO      the time of one thread's page as its unit, k_r and k_w of 4 KiB random accesses        (P2, P3)
     MQSSD    least squares over r for each k, and eqs 5 and 6 through those costs                   (M10, M24)
@@ -58,31 +59,41 @@ def compare(profile: Profile) -> list[Comparison]:
 
     Raises SpillwayError when the profile has too few points to calibrate a model.
     """
-    found = []
-    for op in OPS:
-        samples = [s for s in profile.samples if s.procedure == "mqssd" and s.op == op]
-        if samples:
-            found.append(_compare(profile, op, samples))
-    if not found:
+    measured = {op: _Points.of(profile.samples, op) for op in OPS}
+    measured = {op: points for op, points in measured.items() if points.k.size}
+    if not measured:
         raise SpillwayError(f"{profile.name}: the profile has no point of MQSSD's procedure; profile the drive again.")
-    return found
+    parallelism = _best_parallelism(measured)
+    return [_compare(profile, op, points, parallelism) for op, points in measured.items()]
 
 
-def _compare(profile: Profile, op: str, samples: Sequence[Sample]) -> Comparison:
-    k = np.array([s.k for s in samples], dtype=np.float64)
-    r = np.array([s.r_percent for s in samples], dtype=np.float64)
-    cost = np.array([s.page_cost_us for s in samples], dtype=np.float64)
+@dataclass(frozen=True)
+class _Points:
+    """k, r in percent and us per page of one operation's samples."""
+
+    k: Array
+    r: Array
+    cost: Array
+
+    @staticmethod
+    def of(samples: Sequence[Sample], op: str) -> "_Points":
+        chosen = [s for s in samples if s.procedure == "mqssd" and s.op == op]
+        columns = ([s.k for s in chosen], [s.r_percent for s in chosen], [s.page_cost_us for s in chosen])
+        return _Points(*(np.array(column, dtype=np.float64) for column in columns))
+
+
+def _compare(profile: Profile, op: str, points: _Points, parallelism: int) -> Comparison:
+    k, r, cost = points.k, points.r, points.cost
     setup, page = cost_functions(op, k, r, cost)
-    models = _rivals(profile, op, k, r, cost) | {
+    models = _rivals(profile, op, points, parallelism) | {
         "MQSSD": lambda r_, k_: mqssd.page_cost_us(r_, setup(k_), page(k_)),
     }
     predicted = {name: throughput_mb_s(model(r, k)) for name, model in models.items()}
     return Comparison(op, k, r, PAGE_BYTES / cost, predicted, models, setup, page)
 
 
-def _rivals(profile: Profile, op: str, k: Array, r: Array, cost: Array) -> dict[str, PageCost]:
-    alone = fit.calibrate_rivals(k, r, cost, f"{op}s")
-    parallelism = _best_parallelism(alone.cycle_us, k, r, cost)
+def _rivals(profile: Profile, op: str, points: _Points, parallelism: int) -> dict[str, PageCost]:
+    alone = fit.calibrate_rivals(points.k, points.r, points.cost, f"{op}s")
     known = profile.pio.get(PAGE_BYTES)
     knee = (known.k_r if op == "read" else known.k_w).value if known else float("nan")
     concurrency = max(1.0, knee) if np.isfinite(knee) else 1.0
@@ -94,11 +105,14 @@ def _rivals(profile: Profile, op: str, k: Array, r: Array, cost: Array) -> dict[
     }
 
 
-def _best_parallelism(cycle_us: float, k: Array, r: Array, cost: Array) -> int:
-    errors = [
-        float(np.median(np.abs(cost / pdam.page_cost_us(r, k, cycle_us, p) - 1))) for p in range(1, LARGEST_P + 1)
-    ]
-    return 1 + int(np.argmin(errors))
+def _best_parallelism(measured: dict[str, _Points]) -> int:
+    cycles = {op: fit.calibrate_rivals(each.k, each.r, each.cost, f"{op}s").cycle_us for op, each in measured.items()}
+
+    def error(parallelism: int) -> float:
+        ratios = [e.cost / pdam.page_cost_us(e.r, e.k, cycles[op], parallelism) for op, e in measured.items()]
+        return float(np.median(np.abs(np.concatenate(ratios) - 1)))
+
+    return min(range(1, LARGEST_P + 1), key=error)
 
 
 def cost_functions(op: str, k: Array, r: Array, cost: Array) -> tuple[CostOfK, CostOfK]:

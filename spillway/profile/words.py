@@ -9,7 +9,8 @@ from spillway.profile.estimate import pio_samples
 from spillway.profile.points import PAGE_BYTES
 
 UNKNOWN = "unknown"
-FLAT = 1.05  # what is within 5 % is called the same, as nothing more is gained beyond a knee
+FLAT = 1.05  # what is within 5 % is called the same, as for knees
+WIDE = 2.0
 DEAR = 1.5  # small writes are worth a warning from this factor on. Source: guess
 
 
@@ -56,6 +57,8 @@ def concurrency(estimate: Estimate) -> str:
     low, high = _whole(estimate.low), _whole(estimate.high) if math.isfinite(estimate.high) else None
     if high is None:
         return f"more than {_whole(estimate.value)}"
+    if high > WIDE * low:
+        return f"about {_whole(estimate.value)}"  # a range that wide is no advice
     return str(low) if low == high else f"{low} to {high}"
 
 
