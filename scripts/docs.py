@@ -1,7 +1,8 @@
 """Writes the pages of docs/ that are generated. Run it with `make docs`.
 
 docs/COMMANDS.md is what every command of `spillway` says about itself; docs/REPRODUCED.md holds the papers' tables and
-figures beside what follows from their data, with some of the charts in docs/reproduced/.
+figures beside what follows from their data, with some of the charts in docs/reproduced/; docs/RECOVERED.md holds what
+the papers measured on their drives beside what is measured on the presets.
 """
 
 from collections.abc import Iterator
@@ -10,12 +11,14 @@ from pathlib import Path
 import click
 
 from spillway.cli import spillway
+from spillway.recover import recovered_page
 from spillway.reproduce import PAPERS, reproduce
 from spillway.reproduce.document import TOLERANCE, as_markdown
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 COMMANDS = DOCS / "COMMANDS.md"
 REPRODUCED = DOCS / "REPRODUCED.md"
+RECOVERED = DOCS / "RECOVERED.md"
 PICTURES = DOCS / "reproduced"
 SHOWN = ("mqssd-2", "mqssd-3", "mqssd-4", "pio-7")  # the charts that a table does not replace
 
@@ -67,6 +70,7 @@ def write_pictures() -> None:
 if __name__ == "__main__":
     COMMANDS.write_text(commands_page())
     REPRODUCED.write_text(reproduced_page())
+    RECOVERED.write_text(recovered_page())
     write_pictures()
-    for page in (COMMANDS, REPRODUCED):
+    for page in (COMMANDS, REPRODUCED, RECOVERED):
         print(page.relative_to(DOCS.parent))

@@ -71,6 +71,8 @@ std::vector<DriveKey> layer_keys(Drive& drive) {
                              {prefix + "write_turn_ns", &s.write_turn_ns},
                              {prefix + "read_wake_ns", &s.read_wake_ns},
                              {prefix + "write_wake_ns", &s.write_wake_ns},
+                             {prefix + "read_wake_mb_s", &s.read_wake_mb_s},
+                             {prefix + "write_wake_mb_s", &s.write_wake_mb_s},
                              {prefix + "read_serial_ns", &s.read_serial_ns},
                              {prefix + "write_serial_ns", &s.write_serial_ns},
                              {prefix + "read_serial_mb_s", &s.read_serial_mb_s},

@@ -53,7 +53,7 @@ Problem problem(const Mechanics& disk) {
 }
 
 Problem problem(const HostStack& s) {
-  return range_problem<10, 4>({{{"read_submit_ns", s.read_submit_ns},
+  return range_problem<10, 6>({{{"read_submit_ns", s.read_submit_ns},
                                 {"write_submit_ns", s.write_submit_ns},
                                 {"read_complete_ns", s.read_complete_ns},
                                 {"write_complete_ns", s.write_complete_ns},
@@ -65,6 +65,8 @@ Problem problem(const HostStack& s) {
                                 {"write_serial_ns", s.write_serial_ns}}},
                               {{{"read_copy_mb_s", s.read_copy_mb_s},
                                 {"write_copy_mb_s", s.write_copy_mb_s},
+                                {"read_wake_mb_s", s.read_wake_mb_s},
+                                {"write_wake_mb_s", s.write_wake_mb_s},
                                 {"read_serial_mb_s", s.read_serial_mb_s},
                                 {"write_serial_mb_s", s.write_serial_mb_s}}});
 }

@@ -14,9 +14,9 @@ namespace spillway::device {
 //
 // Whoever issues a command pays for submit and complete on a processor of its own, beside all others. The serialised
 // part (a lock, a queue, an interrupt's handler) serves in turns: who waits when a turn begins is served in it, each
-// after the one before. A turn has a cost of its own, shared by those in it, and another one when they had to wait, for
-// waking them. With both at 0 that is a lock. What is shared makes throughput go on growing slowly long after one
-// command's own time has stopped being the limit.
+// after the one before. A turn has a cost of its own, for work that is done once for all in it, who then leave
+// together; and another one when they had to wait, for waking them. With both at 0 that is a lock. What is shared makes
+// throughput go on growing slowly long after one command's own time has stopped being the limit.
 struct HostStack {
   std::int64_t read_submit_ns = 0;
   std::int64_t write_submit_ns = 0;
@@ -28,6 +28,8 @@ struct HostStack {
   std::int64_t write_turn_ns = 0;
   std::int64_t read_wake_ns = 0;  // a turn for those who had to wait costs this more
   std::int64_t write_wake_ns = 0;
+  double read_wake_mb_s = 0;  // and for the largest of them its bytes: they are slower when they do not follow at once
+  double write_wake_mb_s = 0;
   std::int64_t read_serial_ns = 0;  // each command, within the turn
   std::int64_t write_serial_ns = 0;
   double read_serial_mb_s = 0;  // its bytes, within the turn; 0: free

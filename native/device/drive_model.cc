@@ -203,10 +203,14 @@ void DriveModel::wait_for_turn(Nanos now, std::uint32_t slot) {
   const HostStack& stack = layers_.host_stack;
   const Command& command = slots_[slot].command;
   const bool reads = command.op == Opcode::read;
-  const Nanos moving = bytes_ns(bytes_of(command), reads ? stack.read_serial_mb_s : stack.write_serial_mb_s);
-  const Turns::Wait wait{slot, reads ? stack.read_turn_ns : stack.write_turn_ns,
-                         reads ? stack.read_wake_ns : stack.write_wake_ns,
-                         (reads ? stack.read_serial_ns : stack.write_serial_ns) + moving};
+  const std::uint64_t bytes = bytes_of(command);
+  Turns::Wait wait;
+  wait.slot = slot;
+  wait.turn_ns = reads ? stack.read_turn_ns : stack.write_turn_ns;
+  wait.wake_ns = (reads ? stack.read_wake_ns : stack.write_wake_ns) +
+                 bytes_ns(bytes, reads ? stack.read_wake_mb_s : stack.write_wake_mb_s);
+  wait.serve_ns = (reads ? stack.read_serial_ns : stack.write_serial_ns) +
+                  bytes_ns(bytes, reads ? stack.read_serial_mb_s : stack.write_serial_mb_s);
   if (stack_turns_.arrive(wait)) begin_turn(now, false);
 }
 

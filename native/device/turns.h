@@ -1,5 +1,7 @@
 // A serialised part that serves in turns: who waits when a turn begins is served in it, one after the other, and shares
-// the turn's own cost. With that cost at 0 it is a lock in the order of arrival.
+// the turn's own costs. With those at 0 it is a lock in the order of arrival, which each leaves when it has been
+// served. A turn with a cost of its own is work done for all in it at once (a commit), and they leave together when it
+// ends.
 #pragma once
 
 #include <algorithm>
@@ -32,7 +34,14 @@ class Turns {
     in_turn_ = serving_.size();
     std::int64_t at = now;
     for (const Wait& one : serving_) at = std::max(at, now + one.turn_ns + (waited ? one.wake_ns : 0));
-    for (const Wait& one : serving_) leaves(one.slot, at += one.serve_ns);
+    bool together = false;
+    for (const Wait& one : serving_) together = together || one.turn_ns > 0;
+    if (together) {
+      for (const Wait& one : serving_) at += one.serve_ns;
+      for (const Wait& one : serving_) leaves(one.slot, at);
+    } else {
+      for (const Wait& one : serving_) leaves(one.slot, at += one.serve_ns);
+    }
   }
 
   // One of the turn has left. True when it was the last and others wait: the caller must begin the next turn.
