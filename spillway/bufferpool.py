@@ -14,9 +14,10 @@ P5 supposes that a batch of k_w takes as long as one write. A real one does not:
 adds up, writes meet on one die, and the last one is waited for. So the measured speed-up is below it; and where the
 drive's part is done it still creeps up, since each batch pays its latency once and a larger one shares it among more.
 
-The bend of the measured curve is found by the rule that k_w is found by (spillway/knee.py): where doubling n_w buys
-less than 5 %. The published curve falls beyond k_w, which its authors put down to their threads; the pool here hands a
-batch to the drive from one thread, at no cost of its own in virtual time.
+The curve's knee is where doubling n_w buys less than 5 %, the rule that k_w is found by (spillway/knee.py), in steps of
+the sweep: the least n_w of which nothing up to twice as large is 5 % faster, however the curve goes on. The published
+curve falls beyond k_w, which its authors put down to their threads; the pool here hands a batch to the drive from one
+thread, at no cost of its own in virtual time.
 """
 
 import csv
@@ -35,8 +36,9 @@ from typing import Any
 
 import numpy as np
 
-from spillway import __version__, knee
+from spillway import __version__
 from spillway.errors import Interrupted, SpillwayError
+from spillway.knee import DOUBLING_GAIN
 from spillway.models.pio import speedup_of_batched_writes, speedup_of_both_batched
 from spillway.native import Event, converse, run_native
 from spillway.profile import estimate, grids
@@ -101,7 +103,7 @@ class Sweep:
     steps: list[Step]
     own_read_share: float  # of the pool's ios on the drive, at n_w = 1
     own_cost_ratio: float  # one write alone over one read, as the pool met them
-    bend: Estimate  # where doubling n_w buys less than 5 %
+    knee: Estimate  # the step from which doubling n_w buys less than 5 %; least and most over the seeds
     rows: list[Document] = field(repr=False)  # every run
 
     @property
@@ -118,12 +120,12 @@ class Sweep:
 
     @property
     def steps_from_k_w(self) -> int | None:
-        """Steps of the sweep between the bend and k_w, each moved to the step nearest to it."""
+        """Steps of the sweep between the knee and the step nearest to k_w."""
         at = self.at_k_w
-        if at is None or not self.bend.known:
+        if at is None or not self.knee.known:
             return None
-        bend = min(self.steps, key=lambda step: abs(math.log(step.write_back / self.bend.value)))
-        return abs(self.steps.index(bend) - self.steps.index(at))
+        steps = [step.write_back for step in self.steps]
+        return abs(steps.index(int(self.knee.value)) - steps.index(at.write_back))
 
     @property
     def growth_past_k_w(self) -> float | None:
@@ -384,7 +386,7 @@ def _evaluated(target: Target, workload: Workload, drive: Pio, rows: list[Docume
         )
     shown = asdict(workload) | {"trace": str(workload.trace) if workload.trace else None}
     where = {"words": target.words, "kind": target.kind, "name": target.label}
-    return Sweep(where, conditions, drive, shown, steps, own_share, own_ratio, _bend(rows), rows)
+    return Sweep(where, conditions, drive, shown, steps, own_share, own_ratio, _knee(rows), rows)
 
 
 def _formula(read_share: float, alpha: float, write_back: int, drive: Pio, workload: Workload) -> float:
@@ -398,12 +400,29 @@ def _formula(read_share: float, alpha: float, write_back: int, drive: Pio, workl
     return float(speedup_of_both_batched(read_share, alpha, max(1.0, min(at_once, drive.k_r.value)), k_w))
 
 
-def _bend(rows: Sequence[Document]) -> Estimate:
-    n = [row["write_back"] for row in rows]
-    if len(set(n)) < knee.MIN_POINTS:
+def _knee(rows: Sequence[Document]) -> Estimate:
+    """Of the seeds' mean, and the least and most of any seed; unknown where the curve still grows at its end."""
+    by_seed: dict[int, dict[int, float]] = {}
+    for row in rows:
+        by_seed.setdefault(row["seed"], {})[row["write_back"]] = row["operations_per_s"]
+    curves = list(by_seed.values())
+    mean = _levels_off({n: float(np.mean([curve[n] for curve in curves])) for n in curves[0]})
+    if mean is None:
         return UNKNOWN
-    found = knee.from_bandwidth(n, [row["operations_per_s"] for row in rows]).k
-    return Estimate(found.value, found.low, found.high)
+    each = [_levels_off(curve) or math.inf for curve in curves]
+    return Estimate(mean, min(each), max(each))
+
+
+def _levels_off(rate: dict[int, float]) -> int | None:
+    """The least n_w of which none up to twice as large is faster by DOUBLING_GAIN; None where the sweep ends before."""
+    steps = sorted(rate)
+    best = np.maximum.accumulate([rate[n] for n in steps])
+    for n in steps:
+        if 2 * n > steps[-1]:
+            return None
+        if np.interp(math.log(2 * n), np.log(steps), best) < (1 + DOUBLING_GAIN) * rate[n]:
+            return n
+    return None
 
 
 def _conditions(
@@ -439,7 +458,7 @@ def document(found: Sweep) -> Document:
         "drive": {name: getattr(drive, name).document() for name in ("alpha", "k_r", "k_w")},
         "own": {"read_share": found.own_read_share, "cost_ratio": found.own_cost_ratio},
         "steps": [asdict(step) for step in found.steps],
-        "bend": found.bend.document(),
+        "knee": found.knee.document(),
         "largest": {"write_back": found.largest.write_back, "speed_up": found.largest.speed_up.value},
         "at_k_w": {"write_back": at.write_back, "speed_up": at.speed_up.value} if at else None,
         "steps_from_k_w": found.steps_from_k_w,
@@ -483,18 +502,20 @@ def verdict(found: Sweep) -> str:
     """What the curve says about the drive's k_w, in two sentences."""
     at, distance, growth = found.at_k_w, found.steps_from_k_w, found.growth_past_k_w
     best = found.largest
-    if at is None or distance is None:
-        largest = f"{best.speed_up.value:.2f}, at n_w = {best.write_back}"
-        return f"The largest speed-up is {largest}; the drive's k_w is not known."
-    if best.speed_up.value < 1 + knee.DOUBLING_GAIN:
+    largest = f"The largest speed-up is {best.speed_up.value:.2f}, at n_w = {best.write_back}"
+    if at is None:
+        return f"{largest}; the drive's k_w is not known."
+    if best.speed_up.value < 1 + DOUBLING_GAIN:
         return (
             f"Writing back more at once buys nothing here: {best.speed_up.value:.2f} at most. One write costs "
             f"{found.own_cost_ratio:.2f} reads, so there is hardly a wait for writes to share."
         )
-    where = {0: "at", 1: "one step from"}.get(distance, f"{distance} steps from")
+    if distance is None:
+        return f"{largest}: it still grows where the sweep ends, past the drive's k_w of {found.drive.k_w.value:.1f}."
+    where = {0: "the step nearest to", 1: "one step from"}.get(distance, f"{distance} steps from")
     first = (
-        f"The speed-up bends at n_w = {found.bend.value:.1f}, {where} the drive's k_w of {found.drive.k_w.value:.1f}, "
-        f"and is {at.speed_up.value:.2f} at n_w = {at.write_back}."
+        f"The speed-up levels off at n_w = {found.knee.value:.0f}, {where} the drive's k_w of "
+        f"{found.drive.k_w.value:.1f}, and is {at.speed_up.value:.2f} at n_w = {at.write_back}."
     )
     if growth is None:
         return first
@@ -510,13 +531,13 @@ HEADER = ("n_w", "speed-up", "95 %", "P5", "P5, own costs", "operations/s", "µs
 
 
 def table(found: Sweep) -> list[tuple[str, ...]]:
-    """Rows under HEADER; the last column marks k_w, the bend and the largest."""
-    bend = min(found.steps, key=lambda s: abs(math.log(s.write_back / found.bend.value))) if found.bend.known else None
+    """Rows under HEADER; the last column marks k_w, the knee and the largest."""
+    knee = next((step for step in found.steps if step.write_back == found.knee.value), None)
     rows: list[tuple[str, ...]] = []
     for step in found.steps:
         marks = [
             name
-            for name, marked in (("k_w", found.at_k_w), ("bend", bend), ("largest", found.largest))
+            for name, marked in (("k_w", found.at_k_w), ("knee", knee), ("largest", found.largest))
             if marked is step
         ]
         interval = f"{step.speed_up.low:.3f} to {step.speed_up.high:.3f}" if math.isfinite(step.speed_up.low) else "–"

@@ -54,7 +54,7 @@ def render(found: Sweep) -> str:
 def key_figures(found: Sweep) -> list[KeyFigure]:
     """The first screen's numbers."""
     at = found.at_k_w
-    figures = [_figure("Bend of the speed-up", found.bend, "writes at once")]
+    figures = [_levels_off(found)]
     figures.append(_figure("Saturated by, k_w", found.drive.k_w, "writes"))
     if at is not None:
         figures.append(_figure(f"Speed-up at n_w = {at.write_back}", at.speed_up, "×"))
@@ -64,6 +64,14 @@ def key_figures(found: Sweep) -> list[KeyFigure]:
     own = f"{found.own_cost_ratio:.2f}"
     figures.append(KeyFigure("One write alone", own, "reads", f"reads: {found.own_read_share:.0%} of the pool's ios"))
     return figures
+
+
+def _levels_off(found: Sweep) -> KeyFigure:
+    at = found.knee
+    value = f"{at.value:.0f}" if at.known else "–"
+    return KeyFigure(
+        "Levels off at", value, "writes at once", f"seeds: {at.low:.0f} to {at.high:.0f}" if at.known else ""
+    )
 
 
 def _figure(label: str, estimate: Estimate, unit: str) -> KeyFigure:

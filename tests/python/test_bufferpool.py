@@ -1,0 +1,194 @@
+"""Sweeps of a buffer pool: the arithmetic on made-up runs, and what is refused before anything is run."""
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import Invoke
+
+from spillway import bufferpool
+from spillway.bufferpool import Sweep, Workload, request
+from spillway.errors import SpillwayError
+from spillway.profile.document import UNKNOWN, Estimate, Pio
+from spillway.profile.target import Target
+from spillway.report import bufferpool_page
+
+DRIVE = Pio(alpha=Estimate(2.8, 2.7, 2.9), k_r=Estimate(80, 64, 96), k_w=Estimate(8.2, 8, 10))
+NS = (1, 2, 3, 4, 6, 8, 10, 12, 16, 24, 32)
+
+
+def ideal(n: int, k: int = 8, read_us: float = 10.0, write_us: float = 28.0, wait: float = 0.0) -> float:
+    """Microseconds of a read and a write where k writes at once take as long as one; ``wait`` for each beyond k."""
+    return read_us + math.ceil(n / k) * write_us / n + wait * max(0, n - k)
+
+
+def run(n: int, seed: int, cost_us: float, read_us: float = 10.0) -> dict[str, Any]:
+    pages = 1000
+    return {
+        "write_back": n,
+        "seed": seed,
+        "operations": 2 * pages,
+        "writes": pages,
+        "seconds": pages * cost_us / 1e6,
+        "operations_per_s": 2e6 / cost_us * (1 + 0.001 * seed),
+        "hits": pages,
+        "misses": pages,
+        "pages_read": pages,
+        "pages_written": pages,
+        "pages_prefetched": 0,
+        "write_batches": pages // n,
+        "read_us": read_us,
+        "write_us": cost_us - read_us,
+        "latency_mean_us": cost_us,
+        "latency_p99_us": cost_us * n,
+        "miss_latency_mean_us": cost_us,
+    }
+
+
+def swept(wait: float = 0.0, drive: Pio = DRIVE, workload: Workload | None = None, seeds: int = 3) -> Sweep:
+    rows = [run(n, seed, ideal(n, wait=wait)) for seed in range(1, seeds + 1) for n in NS]
+    conditions = {
+        "command": ["spillway", "bufferpool"],
+        "started": "2026-01-01T00:00:00+00:00",
+        "time": "virtual",
+        "remarks": ["scaled"],
+        "pages": 100_000,
+        "operations": 2000,
+        "repeats": seeds,
+    }
+    target = Target("simulated", "preset:made-up")
+    return bufferpool._evaluated(target, workload or Workload(), drive, rows, conditions)
+
+
+def test_the_ideal_drive_gives_the_formula_and_its_peak() -> None:
+    found = swept()
+    by_n = {step.write_back: step for step in found.steps}
+    # Half the ios are reads, and a write alone costs 2.8: the published P5 and the pool's own are the same.
+    assert found.own_read_share == 0.5
+    assert found.own_cost_ratio == pytest.approx(2.8)
+    for n in (1, 2, 4, 8):
+        assert by_n[n].speed_up.value == pytest.approx(by_n[n].formula_own_costs)
+        assert by_n[n].formula == pytest.approx(by_n[n].formula_own_costs)
+    # k_w as it was measured is a little above 8, and so is the formula's last step.
+    assert by_n[8].speed_up.value == pytest.approx(1.9 / (0.5 + 0.5 * 2.8 / 8))
+    assert by_n[32].formula == pytest.approx(1.9 / (0.5 + 0.5 * 2.8 / 8.2))
+    assert found.at_k_w is by_n[8]
+    assert found.steps_from_k_w == 0
+    # Batches of 16, 24 and 32 are whole rounds of 8 and as fast, those of 10 and 12 are slower.
+    assert by_n[10].speed_up.value < by_n[8].speed_up.value
+    assert found.growth_past_k_w == pytest.approx(0, abs=1e-9)
+
+
+def test_a_curve_that_creeps_up_has_its_knee_where_doubling_buys_less_than_a_twentieth() -> None:
+    # 10 us of reads, and for each batch 20 us and 5 us a write: cost(n) = 15 + 20 / n.
+    rate = {n: 1e6 / (10 + 5 + 20 / n) for n in NS}
+    # cost(n) < 1.05 cost(2 n) where 20 / n - 21 / (2 n) < 0.75, from n = 12.67 on.
+    assert bufferpool._levels_off(rate) == 16
+    assert bufferpool._levels_off({1: 1.0, 2: 1.04, 4: 1.2}) == 1, "a step beyond the double is another matter"
+    assert bufferpool._levels_off({1: 1.0, 2: 1.06, 3: 1.2, 4: 1.3}) is None, "it still grows at the end"
+
+
+def test_what_falls_beyond_k_w_is_seen_to_fall() -> None:
+    found = swept(wait=0.5)
+    assert found.largest.write_back == 8
+    assert found.growth_past_k_w is not None
+    assert found.growth_past_k_w < -0.1
+    assert "none to be had" in bufferpool.verdict(found)
+
+
+def test_a_knee_far_from_k_w_is_told_in_steps() -> None:
+    found = swept(drive=Pio(DRIVE.alpha, DRIVE.k_r, Estimate(24, 20, 28)))
+    assert found.steps_from_k_w == NS.index(24) - NS.index(8)
+    assert "4 steps from the drive's k_w of 24.0" in bufferpool.verdict(found)
+
+
+def test_intervals_are_of_the_ratios_on_one_trace() -> None:
+    # The seeds' rates differ by a constant factor, and so not in their ratios.
+    step = swept().steps[5]
+    assert step.speed_up.high - step.speed_up.low < 1e-9
+    assert step.operations_per_s.high - step.operations_per_s.low > 1
+    assert math.isnan(swept(seeds=1).steps[5].speed_up.low)
+
+
+def test_without_k_w_nothing_is_said_of_it() -> None:
+    found = swept(drive=Pio(UNKNOWN, UNKNOWN, UNKNOWN))
+    assert (found.at_k_w, found.steps_from_k_w, found.growth_past_k_w) == (None, None, None)
+    assert all(math.isnan(step.formula) for step in found.steps)
+    assert "k_w is not known" in bufferpool.verdict(found)
+    assert bufferpool.document(found)["steps"][3]["formula"] is None
+    assert "–" in bufferpool.table(found)[3]
+    assert bufferpool_page.render(found).startswith("<!DOCTYPE html>")
+
+
+def test_prefetch_is_in_the_formula() -> None:
+    """P7: reads too are had several at once."""
+    step = swept(workload=Workload(prefetch=3)).steps[-1]
+    assert step.formula == pytest.approx(1.9 / (0.5 / 4 + 0.5 * 2.8 / 8.2))
+
+
+def test_the_table_marks_k_w_the_knee_and_the_largest(golden: Any) -> None:
+    found = swept(wait=0.5)
+    lines = [" | ".join(row) for row in [bufferpool.HEADER, *bufferpool.table(found)]]
+    golden("bufferpool_table.txt", "\n".join([*lines, bufferpool.verdict(found)]))
+
+
+def test_the_report_holds_the_curve_and_the_formula() -> None:
+    page = bufferpool_page.render(swept())
+    for text in ("What concurrency buys", "P5, as published", "the pool&#39;s own costs", "k_w, knee", "Fig 10"):
+        assert text in page, text
+    assert "http://" not in page.split("</style>")[0]
+
+
+def test_a_row_for_every_run() -> None:
+    found = swept()
+    lines = bufferpool.to_csv(found.rows).splitlines()
+    assert len(lines) == 1 + 3 * len(NS)
+    assert lines[0].startswith("write_back,seed,operations,")
+    json.dumps(bufferpool.document(found), allow_nan=False)
+
+
+@pytest.mark.parametrize(
+    ("k_w", "pool_pages", "top"),
+    [(8.2, 4096, 32), (1.0, 4096, 10), (40.0, 4096, 128), (8.2, 12, 12), (90.0, 4096, 256)],
+)
+def test_a_sweep_goes_past_three_times_k_w(k_w: float, pool_pages: int, top: int) -> None:
+    drive = Pio(DRIVE.alpha, DRIVE.k_r, Estimate(k_w, k_w, k_w))
+    grid = bufferpool._grid(drive, Workload(pool_pages=pool_pages), ())
+    assert grid[0] == 1
+    assert grid[-1] == top
+
+
+def test_prefetched_pages_take_the_room_of_written_ones() -> None:
+    for write_back, prefetch in ((1, 0), (2, 1), (4, 3), (8, 3)):
+        asked = request({}, Workload(prefetch=3), write_back, 1, None)
+        assert asked["pool"]["prefetch"] == prefetch
+
+
+BAD = [
+    (("--target", "preset:mqsim-defalt"), "did you mean 'mqsim-default'"),
+    (("--target", "no/such/place"), "no such file or directory"),
+    (("--target", "preset:mqsim-default", "--sweep", "--write-back", "4"), "give one of them"),
+    (("--target", "preset:mqsim-default", "--trace", "no/such/trace"), "--trace no/such/trace: there is no such file"),
+    (("--target", "preset:mqsim-default", "--prefetch", "4", "--write-back", "4"), "--prefetch is 4"),
+    (("--target", "preset:mqsim-default", "--prefetch", "4096"), "--pool-pages 4096"),
+    (("--target", "preset:mqsim-default", "--read-fraction", "2x"), "--read-fraction"),
+    (("--target", "preset:mqsim-default", "--page-bytes", "big"), "--page-bytes"),
+    (("--target", "preset:mqsim-default", "--policy", "fifo"), "--policy"),
+    (("--target", "preset:mqsim-default", "--destroy-data"), "--destroy-data is for files"),
+    (("--sweep",), "--target"),
+]
+
+
+@pytest.mark.parametrize(("words", "says"), BAD, ids=lambda value: " ".join(value) if isinstance(value, tuple) else "")
+def test_bad_input_is_one_sentence(words: tuple[str, ...], says: str, invoke: Invoke) -> None:
+    ended = invoke("bufferpool", *words)
+    assert (ended.code, ended.out) == (2, "")
+    assert says in ended.err
+    assert len(ended.err.strip().splitlines()) == 1
+
+
+def test_a_profile_without_writes_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(SpillwayError, match="there is no such profile"):
+        bufferpool.drive_of_profile(tmp_path / "none", 4096)

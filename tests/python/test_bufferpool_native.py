@@ -1,0 +1,123 @@
+"""Sweeps of the real pool on small emulated drives and a real file: laws, the contract, and what is left behind."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import ROOT, Invoke
+from test_contract import MakeValidator
+
+from spillway.native import Event, run_native
+
+pytestmark = [pytest.mark.native, pytest.mark.usefixtures("real_native")]
+
+# Eight dies that take 60 us for a write and no write cache to hide it: eight writes at once are what it can do.
+DRIVE = {
+    "capacity.capacity_bytes": "128MiB",
+    "geometry.channels": "8",
+    "geometry.dies_per_chip": "1",
+    "geometry.planes_per_die": "1",
+    "geometry.page_bytes": "4096",
+    "geometry.pages_per_block": "64",
+    "capacity.spare_factor": "0.5",
+    "timing.read_ns": "[10_000]",
+    "timing.program_ns": "[60_000]",
+    "write_cache.bytes": "0",
+}
+SETTINGS = [word for key, value in DRIVE.items() for word in ("--set", f"{key}={value}")]
+POOL = ("--pool-pages", 512, "--operations", 4000)
+
+
+def collect(request: dict[str, Any]) -> tuple[list[Event], Event]:
+    events: list[Event] = []
+    return events, run_native("bufferpool", request, events.append)
+
+
+def test_it_takes_the_example_and_answers_by_the_contract(validator: MakeValidator) -> None:
+    request = json.loads((ROOT / "contract" / "examples" / "bufferpool.request.json").read_text())
+    request["target"]["drive"]["preset_dirs"] = [str(ROOT / "presets")]
+    events, result = collect(request)
+    for event in [*events, result]:
+        validator("events.schema.json").validate(event)
+    validator("events.schema.json", "bufferpool.result").validate(result)
+    assert result["complete"]
+    # What the example says it answered is what it answers.
+    example = (ROOT / "contract" / "examples" / "bufferpool.events.jsonl").read_text().splitlines()[-1]
+    same = {name for name in result if name not in ("cpu_seconds", "peak_rss_bytes")}
+    assert {n: v for n, v in result.items() if n in same} == {n: v for n, v in json.loads(example).items() if n in same}
+
+
+def test_what_is_asked_is_of_the_schema(validator: MakeValidator) -> None:
+    from spillway.bufferpool import Workload, request
+    from spillway.profile import parse_target
+
+    target = parse_target("preset:quickstart").request(1, "steady", {})["target"]
+    for workload in (Workload(), Workload(name="zipfian", prefetch=2, pages=9), Workload(trace=Path("t"))):
+        validator("bufferpool.request.schema.json").validate(request(target, workload, 4, 1, 100))
+
+
+@pytest.mark.parametrize("policy", ["clock-sweep", "lru"])
+def test_a_sweep_finds_what_the_drive_is_made_of(policy: str, tmp_path: Path, invoke: Invoke) -> None:
+    out = tmp_path / "sweep"
+    words = ("--target", "preset:quickstart", *SETTINGS, *POOL, "--policy", policy)
+    swept = invoke("bufferpool", *words, "--sweep", "--repeats", 2, "--out", out, "--json").json()
+    assert swept == json.loads((out / "sweep.json").read_text())
+    assert {path.name for path in out.iterdir()} == {"sweep.json", "sweep.csv", "report.html"}
+    assert (out / "sweep.csv").read_text().count("\n") == 1 + 2 * len(swept["steps"])
+    speed_ups = {step["write_back"]: step["speed_up"]["value"] for step in swept["steps"]}
+    # Writes fall on the dies the log comes to in turn: they overlap until all eight are busy, and not beyond.
+    assert speed_ups[8] > speed_ups[4] > speed_ups[2] > 1.1
+    assert speed_ups[max(speed_ups)] < 1.25 * speed_ups[8]
+    assert all(step["speed_up"]["value"] < step["write_back"] or step["write_back"] == 1 for step in swept["steps"])
+
+
+def test_same_seed_same_figures(invoke: Invoke) -> None:
+    def figures(seed: int) -> dict[str, Any]:
+        words = ("--target", "preset:quickstart", *SETTINGS, *POOL, "--write-back", 8, "--seed", seed, "--json")
+        found: dict[str, Any] = invoke("bufferpool", *words).json()
+        return {name: value for name, value in found.items() if name not in ("cpu_seconds", "peak_rss_bytes")}
+
+    assert figures(3) == figures(3)
+    assert figures(3) != figures(4)
+
+
+def test_a_trace_that_fits_says_so_and_leaves_nothing(tmp_path: Path, invoke: Invoke) -> None:
+    out = tmp_path / "sweep"
+    words = ("--target", "preset:quickstart", *SETTINGS, "--pages", 100)
+    ended = invoke("bufferpool", *words, "--sweep", "--out", out)
+    assert (ended.code, ended.out) == (2, "")
+    assert "the trace fits in it" in ended.err
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("--pool-pages", 4, "--write-back", 8), "--write-back is 8 and --pool-pages 4"),
+        (("--pages", 10**9), "--pages is 1000000000; the target has"),
+        (("--page-bytes", 100), "--page-bytes is 100; it takes a multiple"),
+    ],
+)
+def test_refusals_are_in_words_of_flags(words: tuple[Any, ...], says: str, invoke: Invoke) -> None:
+    ended = invoke("bufferpool", "--target", "preset:quickstart", *SETTINGS, *words)
+    assert (ended.code, ended.out) == (2, "")
+    assert says in ended.err
+
+
+def test_a_bad_line_of_a_trace_is_named(tmp_path: Path, invoke: Invoke) -> None:
+    trace = tmp_path / "trace"
+    trace.write_text("r 1\nrw 2\n")
+    ended = invoke("bufferpool", "--target", "preset:quickstart", *SETTINGS, "--trace", trace)
+    assert ended.code == 2
+    assert f"{trace} line 2: not a reference; a line is r PAGE or w PAGE" in ended.err
+
+
+def test_a_file_is_not_written_without_leave(tmp_path: Path, invoke: Invoke) -> None:
+    data = tmp_path / "data"
+    content = bytes(range(256)) * (1 << 14)
+    data.write_bytes(content)
+    ended = invoke("bufferpool", "--target", data, *POOL)
+    assert ended.code == 2
+    assert "--destroy-data" in ended.err or "O_DIRECT" in ended.err
+    assert data.read_bytes() == content
