@@ -54,7 +54,7 @@ void HardDisk::begin_next(Nanos now) {
 
 Nanos HardDisk::seek_ns(double from, double to) const {
   if (from == to) return 0;
-  const double grown = static_cast<double>(mechanics_.full_seek_ns - mechanics_.track_seek_ns);
+  const auto grown = static_cast<double>(mechanics_.full_seek_ns - mechanics_.track_seek_ns);
   return mechanics_.track_seek_ns + static_cast<Nanos>(grown * std::sqrt(std::abs(to - from)));
 }
 
