@@ -14,8 +14,8 @@ P5 supposes that a batch of k_w takes as long as one write. A real one does not:
 adds up, writes meet on one die, and the last one is waited for. So the measured speed-up is below it; and where the
 drive's part is done it still creeps up, since each batch pays its latency once and a larger one shares it among more.
 
-The curve's knee is where doubling n_w buys less than 5 %, the rule that k_w is found by (spillway/knee.py), in steps of
-the sweep: the least n_w of which nothing up to twice as large is 5 % faster, however the curve goes on. The published
+The curve's knee is where doubling n_w begins to buy less than 5 %, the rule that k_w is found by (spillway/knee.py), in
+steps of the sweep and of the best rate up to each, so that a curve that falls has its knee at its peak. The published
 curve falls beyond k_w, which its authors put down to their threads; the pool here hands a batch to the drive from one
 thread, at no cost of its own in virtual time.
 """
@@ -414,15 +414,19 @@ def _knee(rows: Sequence[Document]) -> Estimate:
 
 
 def _levels_off(rate: dict[int, float]) -> int | None:
-    """The least n_w of which none up to twice as large is faster by DOUBLING_GAIN; None where the sweep ends before."""
+    """The least n_w from which on doubling it buys less than DOUBLING_GAIN; None where the sweep ends before.
+
+    What counts is the best rate up to each n_w: batches that are no whole rounds of what the drive does at once dip.
+    """
     steps = sorted(rate)
     best = np.maximum.accumulate([rate[n] for n in steps])
-    for n in steps:
-        if 2 * n > steps[-1]:
-            return None
-        if np.interp(math.log(2 * n), np.log(steps), best) < (1 + DOUBLING_GAIN) * rate[n]:
-            return n
-    return None
+    found = None
+    for index in reversed([i for i, n in enumerate(steps) if 2 * n <= steps[-1]]):
+        doubled = np.interp(math.log(2 * steps[index]), np.log(steps), best)
+        if doubled >= (1 + DOUBLING_GAIN) * best[index]:
+            break
+        found = steps[index]
+    return found
 
 
 def _conditions(
@@ -522,8 +526,8 @@ def verdict(found: Sweep) -> str:
     if growth <= 0:
         return f"{first} Beyond it there is none to be had: {growth:+.1%} at best."
     return (
-        f"{first} Beyond it {growth:+.1%} are left, up to n_w = {best.write_back}, for waits of "
-        f"{best.latency_p99_us:,.0f} instead of {at.latency_p99_us:,.0f} µs at the 99th percentile."
+        f"{first} Beyond it {growth:+.1%} are left, up to n_w = {best.write_back}; the 99th percentile of an operation "
+        f"is {best.latency_p99_us:,.0f} µs there and {at.latency_p99_us:,.0f} here."
     )
 
 

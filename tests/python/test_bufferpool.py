@@ -86,7 +86,8 @@ def test_a_curve_that_creeps_up_has_its_knee_where_doubling_buys_less_than_a_twe
     rate = {n: 1e6 / (10 + 5 + 20 / n) for n in NS}
     # cost(n) < 1.05 cost(2 n) where 20 / n - 21 / (2 n) < 0.75, from n = 12.67 on.
     assert bufferpool._levels_off(rate) == 16
-    assert bufferpool._levels_off({1: 1.0, 2: 1.04, 4: 1.2}) == 1, "a step beyond the double is another matter"
+    assert bufferpool._levels_off({1: 1.0, 2: 1.04, 4: 1.2, 8: 1.21}) == 4, "from there on, not only there"
+    assert bufferpool._levels_off({1: 1.0, 2: 1.5, 4: 1.2, 8: 1.1}) == 2, "a curve that falls has it at its peak"
     assert bufferpool._levels_off({1: 1.0, 2: 1.06, 3: 1.2, 4: 1.3}) is None, "it still grows at the end"
 
 
