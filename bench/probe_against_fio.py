@@ -4,7 +4,9 @@
 
 Both use io_uring with O_DIRECT, a registered file and registered buffers, one thread, 4 KiB, at iodepth 1, 4, 16 and
 64, random and sequential, reads and writes. The two of an arm run one right after the other, in changing order, so
-that a slow moment of the machine is between them and not on one side. Printed is JSON: for each arm both IOPS of every
+that a slow moment of the machine is between them and not on one side. Both are held to one processor: where the
+scheduler puts a process, beside the drive's interrupts or not, otherwise makes up to twice the IOPS, and fio is a new
+process each time. Printed is JSON: for each arm both IOPS of every
 round, and the ratio probe / fio: the median of the rounds' ratios, their quartiles, the smallest and the largest. The
 bar is a median within 5 % of 1. The file is written once by the probe and removed at the end.
 """
@@ -158,6 +160,7 @@ def main() -> int:
     if shutil.which(arguments.fio) is None:
         print(f"{arguments.fio} was not found; install fio, or name it with --fio.", file=sys.stderr)
         return 2
+    os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
     with tempfile.NamedTemporaryFile(prefix=".spillway-fio-", dir=arguments.directory) as file:
         os.posix_fallocate(file.fileno(), 0, arguments.size)
         result = measure(arguments, Path(file.name))

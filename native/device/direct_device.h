@@ -18,6 +18,9 @@ struct DirectQueues {
   std::uint64_t io_bytes = 0;  // the longest io without data of its own
 };
 
+// Whether this kernel lets this process have io_uring: containers and cautious administrators often switch it off.
+bool io_uring_is_there();
+
 // A queue that cannot be had (rings or memory are short) says so when it is first submitted to.
 // counters() has the host's commands and bytes; the rest of them only the drive knows.
 // REQUIRES: `file` outlives the device.

@@ -40,6 +40,7 @@ class DirectTarget final : public Target {
     facts.range_bytes = file_->size_bytes();
     facts.lba_bytes = file_->lba_bytes();
     facts.direct = true;
+    facts.has_io_uring = device::io_uring_is_there();
     facts.writable = file_->writable();
     facts.time_scale = 1;
     return facts;
@@ -50,6 +51,9 @@ class DirectTarget final : public Target {
     if (point.bs_bytes > kMostBufferBytes / point.in_flight()) {
       return Status::bad_input(where + "numjobs x iodepth x bs_bytes comes to more than " +
                                std::to_string(kMostBufferBytes) + " bytes of buffers; make one of them smaller");
+    }
+    if (point.engine == Engine::io_uring && !device::io_uring_is_there()) {
+      return Status::bad_input(where + "engine is io_uring, which this system does not let us have; take sync");
     }
     if (point.reads() && file_->has_holes(range_of(point, facts().extent()))) {
       return Status::bad_input(where + file_->path() +
@@ -104,7 +108,7 @@ class DirectTarget final : public Target {
   template <class Next>
   Result<Written> write(Next next, std::uint64_t io_bytes, std::uint64_t total, double most_seconds,
                         const WriteWatch& watch) {
-    const auto device = device::make_direct(*file_, {true, kPrepareDepth, io_bytes});
+    const auto device = device::make_direct(*file_, {device::io_uring_is_there(), kPrepareDepth, io_bytes});
     const auto queue = device->open_queue();
     const auto began = Clock::now();
     std::uint64_t asked = 0;

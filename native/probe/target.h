@@ -26,6 +26,7 @@ struct Facts {
   std::uint32_t lba_bytes = 0;
   bool direct = false;
   bool writable = true;
+  bool has_io_uring = true;    // sync is always there
   double time_scale = 0;       // 0: virtual time
   std::optional<double> fill;  // emulated drives: share of the capacity that holds data
 

@@ -79,6 +79,7 @@ class Session {
                  {"lba_bytes", facts.lba_bytes},
                  {"direct", facts.direct},
                  {"writable", facts.writable},
+                 {"engines", facts.has_io_uring ? Json{"io_uring", "sync"} : Json::array({"sync"})},
                  {"preset", facts.preset},
                  {"path", facts.path},
                  {"time_scale", facts.time_scale}};

@@ -20,7 +20,7 @@ using probe::Preparation;
 
 constexpr std::uint64_t kMostCount = std::numeric_limits<std::uint64_t>::max();
 constexpr double kMostSeconds = 1e6;     // eleven days
-constexpr double kMostCapacities = 1e6;  // as warmup_capacities
+constexpr double kMostCapacities = 1e3;  // no drive's endurance is worth more
 constexpr double kLeast = 1e-9;          // of what must be above 0
 constexpr double kMostTimeScale = 1e6;   // as `run` has it
 

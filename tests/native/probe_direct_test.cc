@@ -5,6 +5,7 @@
 #include <linux/loop.h>
 #include <sys/fsuid.h>
 #include <sys/ioctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <sys/vfs.h>
@@ -67,6 +68,7 @@ class Direct : public testing::Test {
   void SetUp() override {
     const auto file = DirectFile::open({Kind::directory, directory_.root().string(), kBytes, false});
     if (!file) GTEST_SKIP() << file.status().message();
+    if (!device::io_uring_is_there()) GTEST_SKIP() << "this system does not let us have io_uring";
   }
 
   std::string make_file(const std::string& name, std::size_t bytes = kBytes) const {
@@ -229,6 +231,25 @@ TEST_F(Direct, PartsThatWereNeverWrittenAreNotRead) {
   EXPECT_TRUE(target->admits(point_of(0)));
   ASSERT_TRUE(target->prepare({Preparation::Kind::sequential, 1, std::nullopt}, 1, kGoOnWriting));
   EXPECT_TRUE(target->admits(point_of(1))) << target->admits(point_of(1)).message();
+}
+
+// No file descriptor is left for a ring: to whoever asks, that is no io_uring.
+TEST_F(Direct, WithoutIoUringThereIsStillSync) {
+  const auto target = made({Kind::file, make_file("theirs"), std::nullopt, false});
+  EXPECT_TRUE(target->facts().has_io_uring);
+  rlimit before{};
+  getrlimit(RLIMIT_NOFILE, &before);
+  const int next = dup(0);
+  close(next);
+  const rlimit none_left = {.rlim_cur = static_cast<rlim_t>(next), .rlim_max = before.rlim_max};
+  setrlimit(RLIMIT_NOFILE, &none_left);
+  const Status refused = target->admits(point_of(1));
+  const bool has_io_uring = target->facts().has_io_uring;
+  const std::uint64_t ios = measured(*target, point_of(1, Engine::sync)).ios();
+  setrlimit(RLIMIT_NOFILE, &before);
+  EXPECT_FALSE(has_io_uring);
+  EXPECT_EQ(refused.message(), "point 1: engine is io_uring, which this system does not let us have; take sync");
+  EXPECT_EQ(ios, 200U);
 }
 
 TEST_F(Direct, BuffersAreBounded) {
