@@ -23,6 +23,7 @@ test:
 #: make bench     every benchmark; results with their commands go to runs/bench/
 bench:
 	@scripts/setup.sh test
+	@scripts/packages.sh bench
 	.venv/bin/python scripts/bench.py
 
 #: make lint      clang-format, clang-tidy, ruff, mypy

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Installs the distribution's packages that the named purposes need.
-#   scripts/packages.sh [build] [test] [lint] [fuzz]
+#   scripts/packages.sh [build] [test] [lint] [fuzz] [bench]
 # Does nothing, quickly, when all are there. Where it cannot install, it names what is missing in one sentence.
 set -eu
 
@@ -22,7 +22,8 @@ packages_for() {
     test) ;; # the browser, below
     lint) echo clang-format clang-tidy ;;
     fuzz) echo clang libclang-rt-dev ;;
-    *) fail "'$1' is not a purpose; take some of build, test, lint, fuzz." ;;
+    bench) echo fio ;; # what the probe is compared with
+    *) fail "'$1' is not a purpose; take some of build, test, lint, fuzz, bench." ;;
   esac
 }
 
@@ -34,6 +35,9 @@ missing_without_apt() {
   for module in rocksdb liburing nlohmann_json CLI11 tomlplusplus fmt zlib gtest benchmark; do
     pkg-config --exists "$module" 2>/dev/null || echo "the $module library with its headers"
   done
+  case " $* " in
+    *" bench "*) command -v fio >/dev/null 2>&1 || echo fio ;;
+  esac
   case " $* " in
     *" lint "*)
       for tool in clang-format clang-tidy; do
