@@ -58,6 +58,7 @@ LEAST_TOP = 8  # a drive of small k_w gets this far all the same: a knee needs p
 REAL_CONCURRENCIES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
 REAL_POINT_S = 1.0  # Source: guess; the whole of it is some half a minute
 TEST_FILE_BYTES = 2**30
+MOST_UNSURE = 2 * DOUBLING_GAIN  # a knee is of gains of DOUBLING_GAIN; half an interval twice as wide hides any of them
 VIRTUAL_OPERATIONS, REAL_OPERATIONS = 100_000, 10_000
 
 
@@ -506,6 +507,12 @@ def verdict(found: Sweep) -> str:
     """What the curve says about the drive's k_w, in two sentences."""
     at, distance, growth = found.at_k_w, found.steps_from_k_w, found.growth_past_k_w
     best = found.largest
+    unsure = max((_unsureness(step) for step in found.steps[1:]), default=0.0)
+    if unsure > MOST_UNSURE:
+        return (
+            f"Runs of one n_w differ so much that its speed-up is known to within {unsure:.0%} only: no knee is told from "
+            "them; give more --repeats or --operations, or a quieter machine."
+        )
     largest = f"The largest speed-up is {best.speed_up.value:.2f}, at n_w = {best.write_back}"
     if at is None:
         return f"{largest}; the drive's k_w is not known."
@@ -529,6 +536,12 @@ def verdict(found: Sweep) -> str:
         f"{first} Beyond it {growth:+.1%} are left, up to n_w = {best.write_back}; the 99th percentile of an operation "
         f"is {best.latency_p99_us:,.0f} µs there and {at.latency_p99_us:,.0f} here."
     )
+
+
+def _unsureness(step: Step) -> float:
+    """Half the interval, as a share of the value; 0 of a single run, which has none."""
+    width = step.speed_up.high - step.speed_up.low
+    return width / 2 / step.speed_up.value if math.isfinite(width) else 0.0
 
 
 HEADER = ("n_w", "speed-up", "95 %", "P5", "P5, own costs", "operations/s", "µs a read", "µs a write", "p99 µs", "")

@@ -113,6 +113,12 @@ def test_intervals_are_of_the_ratios_on_one_trace() -> None:
     assert math.isnan(swept(seeds=1).steps[5].speed_up.low)
 
 
+def test_runs_that_differ_tell_no_knee() -> None:
+    rows = [run(n, seed, ideal(n) * (1 + 0.3 * (seed % 2) * (n > 1))) for seed in (1, 2) for n in NS]
+    found = bufferpool._evaluated(Target("simulated", "x"), Workload(), DRIVE, rows, {})
+    assert "no knee is told from them; give more --repeats" in bufferpool.verdict(found)
+
+
 def test_without_k_w_nothing_is_said_of_it() -> None:
     found = swept(drive=Pio(UNKNOWN, UNKNOWN, UNKNOWN))
     assert (found.at_k_w, found.steps_from_k_w, found.growth_past_k_w) == (None, None, None)
