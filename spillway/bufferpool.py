@@ -510,8 +510,8 @@ def verdict(found: Sweep) -> str:
     unsure = max((_unsureness(step) for step in found.steps[1:]), default=0.0)
     if unsure > MOST_UNSURE:
         return (
-            f"Runs of one n_w differ so much that its speed-up is known to within {unsure:.0%} only: no knee is told from "
-            "them; give more --repeats or --operations, or a quieter machine."
+            f"Runs of one n_w differ so much that its speed-up is known to within {unsure:.0%} only: no knee is told "
+            "from them; give more --repeats or --operations, or a quieter machine."
         )
     largest = f"The largest speed-up is {best.speed_up.value:.2f}, at n_w = {best.write_back}"
     if at is None:
