@@ -5,6 +5,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -62,7 +63,8 @@ class Engine {
   virtual std::map<std::string, std::uint64_t> statistics() = 0;
 
   virtual Status flush() = 0;
-  virtual Status wait_for_compaction() = 0;
+  // Returns when nothing is left to flush or compact, or soon after `stop` is set.
+  virtual Status wait_for_compaction(const std::atomic<bool>& stop) = 0;
   virtual Status close() = 0;
 };
 

@@ -149,9 +149,9 @@ class RocksdbEngine final : public Engine {
   Status flush() override { return to_status(db_->Flush(rocksdb::FlushOptions()), "flush"); }
 
   // RocksDB 7.8 has no call for this; its properties say when nothing runs, waits or is due.
-  Status wait_for_compaction() override {
+  Status wait_for_compaction(const std::atomic<bool>& stop) override {
     const bool compacts = !db_->GetOptions().disable_auto_compactions;
-    for (int at_rest = 0; at_rest < kRestLooks;) {
+    for (int at_rest = 0; at_rest < kRestLooks && !stop;) {
       if (property(Properties::kBackgroundErrors) != 0) return background_error();
       const bool busy = property(Properties::kNumRunningFlushes) != 0 ||
                         property(Properties::kNumRunningCompactions) != 0 ||

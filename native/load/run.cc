@@ -97,7 +97,7 @@ class Crew {
 
   void wait_for_compaction() {
     start_.wait();
-    note_end(setting_.engine.wait_for_compaction(), false);
+    note_end(setting_.engine.wait_for_compaction(stop_), false);
   }
 
   void note_end(Status status, bool background) {

@@ -1,6 +1,9 @@
 // Initial states: how much of the drive holds data, and which wishes cannot be met.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <vector>
+
 #include "device/emulated.h"
 #include "device_small_drive.h"
 
@@ -59,6 +62,37 @@ TEST(InitialState, RandomOverwritesNeedSpareFlash) {
   const Status status = prepared({.kind = Kind::steady, .path = ""}, mapped, config);
   EXPECT_EQ(status.fault(), Fault::bad_input);
   EXPECT_TRUE(status.message().starts_with("capacity.spare_factor ")) << status.message();
+}
+
+TEST(InitialState, TellsHowFarItIs) {
+  ssd::Ssd ssd(small_drive(), 1);
+  std::vector<std::uint64_t> told;
+  std::uint64_t last_total = 0;
+  ASSERT_TRUE(prepare(ssd, {.kind = Kind::sequential, .fill = 0.5, .warmup_capacities = 20, .path = ""}, 1,
+                      [&](std::uint64_t done, std::uint64_t total) {
+                        told.push_back(done);
+                        last_total = total;
+                        return true;
+                      }));
+  EXPECT_TRUE(std::is_sorted(told.begin(), told.end()));
+  EXPECT_EQ(told.front(), 0U);
+  EXPECT_EQ(told.back(), last_total);
+  EXPECT_EQ(last_total, ssd.layout().logical_units / 2 * 21);
+}
+
+TEST(InitialState, StopsOnTheWayAndLeavesAWholeDrive) {
+  for (const Kind kind : {Kind::sequential, Kind::steady}) {
+    ssd::Ssd ssd(small_drive(), 1);
+    std::uint64_t reached = 0;
+    const Status status =
+        prepare(ssd, {.kind = kind, .warmup_capacities = 1e6, .path = ""}, 1, [&](std::uint64_t done, std::uint64_t) {
+          reached = done;
+          return done < 100'000;
+        });
+    EXPECT_EQ(status.fault(), Fault::stopped);
+    EXPECT_LT(reached, 200'000U) << "once told to stop it writes no more";
+    EXPECT_EQ(ssd.audit(), std::nullopt);
+  }
 }
 
 TEST(InitialState, KindsHaveNames) {

@@ -3,6 +3,7 @@
 #include <rocksdb/rate_limiter.h>
 #include <rocksdb/table.h>
 
+#include <atomic>
 #include <filesystem>
 #include <fstream>
 
@@ -16,6 +17,8 @@ namespace spillway::engine {
 namespace {
 
 using Options = std::map<std::string, std::string>;
+
+const std::atomic<bool> kNeverStopped{false};
 
 // --- Options
 
@@ -194,14 +197,14 @@ TEST_P(EngineTest, ObservesWhatRocksdbIsGoingThrough) {
   ASSERT_TRUE(engine.put("a", std::string(100000, 'x')));
   EXPECT_GT(engine.observe().memtable_bytes, 100000U);
   EXPECT_GT(engine.statistics().at("rocksdb.bytes.written"), 600000U);
-  EXPECT_TRUE(engine.wait_for_compaction());  // also where nothing compacts
+  EXPECT_TRUE(engine.wait_for_compaction(kNeverStopped));  // also where nothing compacts
 }
 
 TEST_P(EngineTest, WaitsUntilCompactionIsAtRest) {
   Engine& engine = open({{"max_bytes_for_level_base", "4194304"}, {"target_file_size_base", "1048576"}});
   for (int i = 0; i < 20000; ++i) ASSERT_TRUE(engine.put(key_of(i * 7919 % 20000), std::string(1000, 'x')));
   ASSERT_TRUE(engine.flush());
-  ASSERT_TRUE(engine.wait_for_compaction());
+  ASSERT_TRUE(engine.wait_for_compaction(kNeverStopped));
   const Observation seen = engine.observe();
   EXPECT_EQ(seen.running_compactions, 0U);
   EXPECT_LT(seen.l0_files, 4U);
@@ -217,7 +220,7 @@ TEST_P(EngineTest, TellsOfStallsAndTheirCause) {
                          {"max_bytes_for_level_base", "1048576"}});
   for (int i = 0; i < 12000; ++i) ASSERT_TRUE(engine.put(key_of(i * 7919 % 12000), std::string(1000, 'x')));
   ASSERT_TRUE(engine.flush());
-  ASSERT_TRUE(engine.wait_for_compaction());
+  ASSERT_TRUE(engine.wait_for_compaction(kNeverStopped));
   (void)engine.observe();
   const auto stalls = engine.stalls();
   bool l0 = false;

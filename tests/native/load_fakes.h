@@ -34,6 +34,7 @@ class ManualClock final : public Clock {
 class FakeEngine final : public engine::Engine {
  public:
   std::function<Status(std::uint64_t index)> before = [](std::uint64_t) { return Status::ok(); };
+  bool never_at_rest = false;  // there is always something left to compact
   std::function<std::vector<engine::Stall>()> script = [] { return std::vector<engine::Stall>(); };  // of stalls()
 
   Status put(std::string_view key, std::string_view value) override {
@@ -63,8 +64,9 @@ class FakeEngine final : public engine::Engine {
   std::vector<engine::Stall> stalls() override { return script(); }
   std::map<std::string, std::uint64_t> statistics() override { return {}; }
   Status flush() override { return Status::ok(); }
-  Status wait_for_compaction() override {
+  Status wait_for_compaction(const std::atomic<bool>& stop) override {
     ++waits_;
+    while (never_at_rest && !stop) std::this_thread::yield();
     return Status::ok();
   }
   Status close() override { return Status::ok(); }

@@ -182,6 +182,16 @@ TEST_F(LoadRun, EndsEarlyAndSaysSoWhenAskedTo) {
   EXPECT_EQ(report->live_keys, engine_.live());
 }
 
+TEST_F(LoadRun, EndsAWaitForCompactionEarlyWhenAskedTo) {
+  engine_.never_at_rest = true;
+  add("wait", Workload::waitforcompaction);
+  notes_.at_progress = [this] { stop_ = true; };
+  auto report = run();
+  ASSERT_TRUE(report);
+  EXPECT_FALSE(report->complete);
+  EXPECT_EQ(engine_.waits(), 1U);
+}
+
 TEST_F(LoadRun, FailedOperationEndsTheRunWithItsReason) {
   engine_.before = [](std::uint64_t index) {
     return index < 1000 ? Status::ok() : Status::error(Fault::drive_full, "no clean erase block");
