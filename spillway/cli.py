@@ -352,7 +352,7 @@ def ssd_simulate(seed: int, as_json: bool, range_: str | None, **options: Any) -
     """Run a synthetic workload on a drive and print what it did."""
     drive, work = _split(options, DriveChoice)
     request = simulate.simulate_request(drive, WorkChoice(range=range_, **work), seed)
-    with _progress_bars() as watch:
+    with _progress_bars() as watch, simulate.spoken_in_flags(drive):
         result = run_native("ssd-simulate", request, lambda event: watch(request["workload"]["name"], event))
     _show(result, as_json, _simulation_table)
     return 0 if result["complete"] else Interrupted.exit_code
@@ -366,12 +366,14 @@ def ssd_precondition(seed: int, as_json: bool, target: Path, **options: Any) -> 
     """Bring a drive to its initial state and save it, for --state and for plans (initial.kind = "file")."""
     drive, work = _split(options, DriveChoice)
     request = simulate.precondition_request(drive, WorkChoice(**work), seed, target)
-    with _progress_bars() as watch:
+    with _progress_bars() as watch, simulate.spoken_in_flags(drive):
         result = run_native("ssd-precondition", request, lambda event: watch("precondition", event))
     if as_json:
         _print_json(result)
-    else:
+    elif result["complete"]:
         out.print(f"State  {target}", soft_wrap=True)
+    if not result["complete"]:
+        err.print(f"Ended early; nothing was written to {target}.", soft_wrap=True)
     return 0 if result["complete"] else Interrupted.exit_code
 
 
@@ -398,7 +400,9 @@ def ssd_show(name: str | None, as_json: bool, **options: Any) -> None:
     if name is not None and options["preset"] is not None:
         raise click.UsageError("NAME and --preset both name the drive: give one of them.")
     options["preset"] = name or options["preset"]
-    result = run_native("ssd-show", {"drive": simulate.drive_request(DriveChoice(**options))})
+    drive = DriveChoice(**options)
+    with simulate.spoken_in_flags(drive):
+        result = run_native("ssd-show", {"drive": simulate.drive_request(drive)})
     _show(result, as_json, _drive_table)
 
 

@@ -1,5 +1,8 @@
 """What `spillway ssd …` asks of the native side: drive, initial state and workload as one request."""
 
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,6 +18,39 @@ HOTCOLD_WARMUP_CAPACITIES = 8.0  # two traffic classes take some capacities to p
 WORKLOADS = ("randwrite", "randread", "seqwrite", "seqread", "mixed", "hotcold")
 GC_POLICIES = ("greedy", "fifo", "d-choices", "cost-benefit")
 INITIAL_STATES = ("steady", "sequential", "trimmed")
+
+# Preset keys that have a flag of their own, and the field of DriveChoice that holds it: counts, then sizes.
+COUNT_FLAGS = {
+    "geometry.channels": "channels",
+    "geometry.chips_per_channel": "chips",
+    "geometry.dies_per_chip": "dies",
+    "geometry.planes_per_die": "planes",
+    "geometry.pages_per_block": "pages_per_block",
+}
+SIZE_FLAGS = {
+    "geometry.page_bytes": "page_bytes",
+    "geometry.mapping_unit_bytes": "mapping_unit",
+    "capacity.capacity_bytes": "capacity",
+    "write_cache.bytes": "write_cache",
+    "mapping_cache.bytes": "mapping_cache",
+}
+SHARE_FLAGS = {"capacity.spare_factor": "spare_factor", "capacity.over_provisioning": "op", "gc.policy": "gc"}
+# Keys of a request that nothing but a flag sets.
+WORK_FLAGS = {
+    "workload.name": "--workload",
+    "workload.bs_bytes": "--bs",
+    "workload.iodepth": "--iodepth",
+    "workload.read_share": "the share of reads in --workload",
+    "workload.hot_space": "the hot space in --workload",
+    "workload.hot_traffic": "the hot traffic in --workload",
+    "workload.range": "--range",
+    "workload.writes_capacities": "--writes",
+    "workload.ios": "--ios",
+    "initial.kind": "--initial",
+    "initial.fill": "--fill",
+    "initial.warmup_capacities": "--warmup",
+    "initial.path": "--state",
+}
 
 
 @dataclass
@@ -85,25 +121,56 @@ def drive_request(choice: DriveChoice) -> dict[str, Any]:
     }
 
 
-def _geometry_settings(choice: DriveChoice) -> dict[str, str]:
-    counts = {
-        "geometry.channels": choice.channels,
-        "geometry.chips_per_channel": choice.chips,
-        "geometry.dies_per_chip": choice.dies,
-        "geometry.planes_per_die": choice.planes,
-        "geometry.pages_per_block": choice.pages_per_block,
+def _flag(name: str) -> str:
+    return "--" + name.replace("_", "-")
+
+
+@contextmanager
+def spoken_in_flags(choice: DriveChoice) -> Iterator[None]:
+    """What the native side says about keys is said of the flags that set them."""
+    try:
+        yield
+    except SpillwayError as error:
+        raise type(error)(in_flags(str(error), choice)) from error
+
+
+def in_flags(sentence: str, choice: DriveChoice) -> str:
+    """``sentence`` with the flag in the place of each key, wherever the key's value came from a flag or a default.
+
+    A key keeps its name where it came from a preset or from ``--set``: there it is what the reader finds.
+    """
+    if "unknown key" in sentence:
+        return sentence  # no flag makes a key that does not exist
+    for key, name in _spoken(choice).items():
+        # "--set: " is how the native side calls all that comes with a request.
+        sentence = re.sub(rf"(^--set: )?(?<![\w.]){re.escape(key)}(?![\w.])", name, sentence)
+    return sentence
+
+
+def _spoken(choice: DriveChoice) -> dict[str, str]:
+    by_key = COUNT_FLAGS | SIZE_FLAGS | SHARE_FLAGS
+    set_by_key = {setting.partition("=")[0].strip() for setting in choice.settings}
+    explicit = choice.preset is None and choice.preset_file is None
+    names = {
+        key: _flag(name)
+        for key, name in by_key.items()
+        if key not in set_by_key and (explicit or getattr(choice, name) is not None)
     }
+    if choice.op is not None and "capacity.spare_factor" not in set_by_key:
+        names["capacity.spare_factor"] = "the spare factor of --op"
+    # The native side also calls some keys by their last word, where the table is plain.
+    if "geometry.mapping_unit_bytes" in names:
+        names["mapping_unit_bytes"] = names["geometry.mapping_unit_bytes"]
+    return names | WORK_FLAGS
+
+
+def _geometry_settings(choice: DriveChoice) -> dict[str, str]:
+    counts = {key: getattr(choice, name) for key, name in COUNT_FLAGS.items()}
     return {key: str(value) for key, value in counts.items() if value is not None}
 
 
 def _size_settings(choice: DriveChoice) -> dict[str, str]:
-    sizes = {
-        "geometry.page_bytes": ("--page-bytes", choice.page_bytes),
-        "geometry.mapping_unit_bytes": ("--mapping-unit", choice.mapping_unit),
-        "capacity.capacity_bytes": ("--capacity", choice.capacity),
-        "write_cache.bytes": ("--write-cache", choice.write_cache),
-        "mapping_cache.bytes": ("--mapping-cache", choice.mapping_cache),
-    }
+    sizes = {key: (_flag(name), getattr(choice, name)) for key, name in SIZE_FLAGS.items()}
     settings = {key: str(parse_size(text, flag)) for key, (flag, text) in sizes.items() if text is not None}
     explicit = choice.preset is None and choice.preset_file is None
     if explicit and choice.capacity is None:

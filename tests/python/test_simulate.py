@@ -4,15 +4,20 @@ from pathlib import Path
 
 import pytest
 
-from spillway.errors import SpillwayError
+from spillway.errors import RunFailed, SpillwayError
 from spillway.simulate import (
+    COUNT_FLAGS,
+    SHARE_FLAGS,
+    SIZE_FLAGS,
     DriveChoice,
     WorkChoice,
     drive_request,
+    in_flags,
     initial_request,
     parse_workload,
     precondition_request,
     simulate_request,
+    spoken_in_flags,
 )
 
 
@@ -134,6 +139,43 @@ def test_bad_work(work: WorkChoice, says: str) -> None:
 def test_bad_drives(drive: DriveChoice, says: str, plan_file: Path) -> None:
     with pytest.raises(SpillwayError, match=says):
         drive_request(drive)
+
+
+@pytest.mark.parametrize(
+    ("drive", "sentence", "spoken"),
+    [
+        (DriveChoice(capacity="1KiB"), "--set: capacity.capacity_bytes: 1024 is", "--capacity: 1024 is"),
+        (DriveChoice(), "capacity.spare_factor is 0.0", "--spare-factor is 0.0"),
+        (DriveChoice(op="0"), "capacity.spare_factor is 0.0", "the spare factor of --op is 0.0"),
+        (DriveChoice(), "a multiple of mapping_unit_bytes 4096", "a multiple of --mapping-unit 4096"),
+        (DriveChoice(), "initial.fill is 2 and workload.bs_bytes 3", "--fill is 2 and --bs 3"),
+        # What a preset or --set says is found there under its key.
+        (DriveChoice(preset="tiny"), "tiny.toml: geometry.channels: must", "tiny.toml: geometry.channels: must"),
+        (DriveChoice(preset="tiny", channels=3), "--set: geometry.channels: must", "--channels: must"),
+        (
+            DriveChoice(settings=("capacity.spare_factor=2",)),
+            "--set: capacity.spare_factor: must",
+            "--set: capacity.spare_factor: must",
+        ),
+        (
+            DriveChoice(),
+            "unknown key gc.polic; did you mean gc.policy?",
+            "unknown key gc.polic; did you mean gc.policy?",
+        ),
+        # Keys are whole words.
+        (DriveChoice(), "timing.capacity.capacity_bytes_ns", "timing.capacity.capacity_bytes_ns"),
+    ],
+)
+def test_native_sentences_name_what_was_typed(drive: DriveChoice, sentence: str, spoken: str) -> None:
+    assert in_flags(sentence, drive) == spoken
+    with pytest.raises(RunFailed) as raised, spoken_in_flags(drive):
+        raise RunFailed(sentence)
+    assert str(raised.value) == spoken
+
+
+def test_every_drive_flag_but_names_of_presets_can_be_spoken() -> None:
+    spoken = {*COUNT_FLAGS.values(), *SIZE_FLAGS.values(), *SHARE_FLAGS.values()}
+    assert spoken == set(DriveChoice.__dataclass_fields__) - {"preset", "preset_file", "settings"}
 
 
 def test_a_state_goes_to_a_file_in_a_directory_that_exists(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from jsonschema import Draft202012Validator
 
 from spillway.native import Event, run_native
 from spillway.plan import load_plan
+from spillway.run import execute
 from spillway.rundir import read_run
 from spillway.simulate import DriveChoice, WorkChoice, drive_request, precondition_request, simulate_request
 
@@ -140,8 +141,10 @@ def test_a_state_made_once_is_used_again_and_a_cut_one_is_refused(tmp_path: Path
     ("words", "says"),
     [
         (("--set", "gc.polic=fifo"), "gc.policy"),
-        (("--spare-factor", "0"), "spare_factor"),
-        (("--capacity", "4KiB"), "capacity"),
+        (("--spare-factor", "0"), "--spare-factor is 0"),
+        (("--capacity", "4KiB"), "spillway: --capacity: 4096 is smaller"),
+        (("--set", "capacity.spare_factor=2"), "capacity.spare_factor"),
+        (("--warmup", "1e9"), "--warmup"),
         (("--preset-file", "PRESET"), "geometry.channels"),
     ],
 )
@@ -210,3 +213,28 @@ def test_ctrl_c_ends_the_real_thing_cleanly(short_plan: Path, tmp_path: Path) ->
     assert run.manifest["complete"] is False
     assert run.arms[0].summary["throughput_ops_s"] > 0
     assert run.arms[0].summary["standing"]["words"].startswith("INCOMPLETE")
+
+
+def press_ctrl_c_while_it_prepares(event: Event) -> None:
+    if event["event"] == "progress":
+        assert event["phase"] == "prepare"
+        os.kill(os.getpid(), signal.SIGINT)
+
+
+def test_ctrl_c_while_a_drive_is_preconditioned_writes_no_state(tmp_path: Path) -> None:
+    state = tmp_path / "x.state"
+    endless = WorkChoice(initial="sequential", warmup=1e6)
+    request = precondition_request(DriveChoice(capacity="64MiB", spare_factor="0.2"), endless, 1, state)
+    result = run_native("ssd-precondition", request, press_ctrl_c_while_it_prepares)
+    assert result["complete"] is False
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_ctrl_c_while_a_run_prepares_its_drive_leaves_a_marked_run_directory(short_plan: Path, tmp_path: Path) -> None:
+    plan = load_plan(short_plan, ("initial.kind=sequential", "initial.warmup_capacities=1000000"))
+    finished = execute(plan, tmp_path / "run", [], lambda _, event: press_ctrl_c_while_it_prepares(event))
+    assert finished.interrupted
+    run = read_run(tmp_path / "run")
+    assert run.manifest["complete"] is False
+    assert run.arms[0].summary["standing"]["words"].startswith("INCOMPLETE")
+    assert (tmp_path / "run" / "report.html").stat().st_size > 1000
