@@ -4,11 +4,12 @@
 
 Both use io_uring with O_DIRECT, a registered file and registered buffers, one thread, 4 KiB, at iodepth 1, 4, 16 and
 64, random and sequential, reads and writes. The two of an arm run one right after the other, in changing order, so
-that a slow moment of the machine is between them and not on one side. Both are held to one processor: where the
-scheduler puts a process, beside the drive's interrupts or not, otherwise makes up to twice the IOPS, and fio is a new
-process each time. Printed is JSON: for each arm both IOPS of every
-round, and the ratio probe / fio: the median of the rounds' ratios, their quartiles, the smallest and the largest. The
-bar is a median within 5 % of 1. The file is written once by the probe and removed at the end.
+that a slow moment of the machine is between them and not on one side. Both are held to one processor, the one that
+takes the fewest interrupts while the file is written: where the scheduler puts a process, beside the drive's
+interrupts or not, otherwise makes up to twice the IOPS, and fio is a new process each time. Printed is JSON: for each
+arm both IOPS of every round, and the ratio probe / fio: the median of the rounds' ratios, their quartiles, the
+smallest and the largest. The bar is a median within 5 % of 1. The file is written once by the probe and removed at
+the end.
 """
 
 import argparse
@@ -106,6 +107,28 @@ def fio_iops(fio: str, path: Path, size: int, workload: str, depth: int, seconds
     return float(job["read" if "read" in workload else "write"]["iops"])
 
 
+def interrupts() -> dict[int, int]:
+    """Processor → device interrupts that it has taken. Source: proc(5), interrupts."""
+    lines = Path("/proc/interrupts").read_text().splitlines()
+    processors = [int(name.removeprefix("CPU")) for name in lines[0].split()]
+    taken = dict.fromkeys(processors, 0)
+    for line in lines[1:]:
+        number, *counts = line.split()
+        if not number.rstrip(":").isdigit():
+            continue  # timers and calls between processors
+        for processor, times in zip(processors, counts, strict=False):
+            taken[processor] += int(times)
+    return taken
+
+
+def hold_to_quiet_processor(before: dict[int, int]) -> int:
+    """Moves this process, and so those it starts, to the processor that took the fewest interrupts since."""
+    taken = interrupts()
+    quiet = min(os.sched_getaffinity(0), key=lambda processor: taken[processor] - before[processor])
+    os.sched_setaffinity(0, {quiet})
+    return quiet
+
+
 def compared(fio: list[float], probe: list[float]) -> dict[str, Any]:
     """Both lists, and the ratios of the rounds."""
     ratios = [mine / theirs for mine, theirs in zip(probe, fio, strict=True)]
@@ -126,8 +149,11 @@ def measure(arguments: argparse.Namespace, path: Path) -> dict[str, Any]:
     """All rounds of all arms."""
     arms = list(product(WORKLOADS, DEPTHS))
     found: dict[tuple[str, int], dict[str, list[float]]] = {arm: {"fio": [], "probe": []} for arm in arms}
+    before = interrupts()
     with Probe(arguments.native, path) as probe:
         probe.ask({"prepare": {"kind": "sequential", "capacities": 1}}, "ready")
+    processor = hold_to_quiet_processor(before)
+    with Probe(arguments.native, path) as probe:
         for index, (workload, depth) in product(range(arguments.rounds), arms):
             for name in ("fio", "probe") if index % 2 == 0 else ("probe", "fio"):
                 if name == "fio":
@@ -141,6 +167,7 @@ def measure(arguments: argparse.Namespace, path: Path) -> dict[str, Any]:
         "rounds": arguments.rounds,
         "seconds": arguments.seconds,
         "size_bytes": arguments.size,
+        "processor": processor,
         "bar": BAR,
         "arms_within_bar": sum(arm["within_bar"] for arm in compare.values()),
         "arms": compare,
@@ -160,7 +187,6 @@ def main() -> int:
     if shutil.which(arguments.fio) is None:
         print(f"{arguments.fio} was not found; install fio, or name it with --fio.", file=sys.stderr)
         return 2
-    os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
     with tempfile.NamedTemporaryFile(prefix=".spillway-fio-", dir=arguments.directory) as file:
         os.posix_fallocate(file.fileno(), 0, arguments.size)
         result = measure(arguments, Path(file.name))

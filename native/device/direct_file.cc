@@ -165,8 +165,7 @@ Status DirectFile::open_directory(const DirectFileSpec& spec) {
   struct statfs room {};
   fstatfs(fd_, &room);
   const auto free_bytes = static_cast<std::uint64_t>(room.f_bavail) * static_cast<std::uint64_t>(room.f_bsize);
-  // One block of memory for the whole file, got before anything is written, keeps a full drive from being half full of
-  // us.
+  // Room for all of it is got before anything is written: a drive that is too full is not filled to the brim first.
   const int error = free_bytes < size_bytes_ ? ENOSPC : posix_fallocate(fd_, 0, static_cast<off_t>(size_bytes_));
   if (error == ENOSPC || error == EFBIG || error == EDQUOT) {
     return Status::bad_input(path_ + ": too small: it has " + std::to_string(free_bytes) +

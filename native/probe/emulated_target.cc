@@ -17,7 +17,7 @@ constexpr std::uint64_t kUnitsBetweenLooks = 16384;  // some hundredths of a sec
 
 class EmulatedTarget final : public Target {
  public:
-  EmulatedTarget(EmulatedSpec spec) : spec_(std::move(spec)) {}  // NOLINT(google-explicit-constructor)
+  explicit EmulatedTarget(EmulatedSpec spec) : spec_(std::move(spec)) {}
 
   Result<Written> make(const device::InitialState& initial, const WriteWatch& watch) {
     device::DriveModel model(spec_.drive, spec_.seed);

@@ -21,9 +21,9 @@ namespace {
 using device::Done;
 using device::Io;
 
-constexpr std::uint64_t kIosBetweenLooks = 8192;  // in virtual time: some milliseconds of work
-constexpr std::size_t kReapedAtOnce = 256;
-constexpr auto kLookInterval = std::chrono::milliseconds(20);  // in real time
+constexpr std::uint64_t kIosBetweenLooks = 8192;                // in virtual time: some milliseconds of work
+constexpr std::size_t kReapedAtOnce = 256;                      // in virtual time
+constexpr auto kLookInterval = std::chrono::milliseconds(100);  // in real time
 
 // What one loop has seen.
 struct Tally {
@@ -61,7 +61,10 @@ template <class Look>
 void loop(device::Device& device, device::Queue& queue, std::span<Job> jobs, const Point& point, Window& window,
           Tally& tally, Look look) {
   std::vector<Io> wanted;
-  std::vector<Done> done(std::min<std::size_t>(kReapedAtOnce, jobs.size() * point.iodepth));
+  // In real time an io is replaced before the next completion is looked at, as fio does it: the drive does not wait
+  // while a batch is gone through, and a job that has fallen behind finds work instead of falling asleep.
+  const bool in_real_time = device.info().time_scale > 0;
+  std::vector<Done> done(in_real_time ? 1 : std::min<std::size_t>(kReapedAtOnce, point.in_flight()));
   const std::uint32_t first_job = jobs.front().index();
   for (std::uint32_t depth = 0; depth < point.iodepth; ++depth) {
     for (Job& job : jobs) {
