@@ -169,7 +169,7 @@ def _table_2() -> Section:
         "The paper's s and t are µs per percent of the pages of a 1 GiB stream. Per random access they are s/2621.44. "
         "Cost of a page = page + p × set-up, with p the share of random pages; throughput = 4096 B / cost.",
         tables=[Table("Samsung 990 PRO: costs, and the throughput they mean", ("k", *names), rows)],
-        checks=[*_drops(), *_gains(), _beyond_the_link()],
+        checks=[*_drops(), *_gains(), *_trends(), _beyond_the_link()],
     )
 
 
@@ -186,6 +186,48 @@ def _drops() -> list[Check]:
 def _gains() -> list[Check]:
     ids = {"s": "write_setup_gain", "t": "read_setup_gain", "beta": "write_page_gain", "alpha": "read_page_gain"}
     return [TEXT.check(name, float(costs()[column][0] / costs()[column][-1])) for column, name in ids.items()]
+
+
+def _trends() -> list[Check]:
+    """What sections 3.3.2 and 4.2 say of how the costs behave, held against the lines of Table 2."""
+    k = costs()["k"]
+    rising = [
+        f"{NAMES[name]} from k = {k[at]:g} to {k[at + 1]:g} by {100 * (values[at + 1] / values[at] - 1):.0f} %"
+        for name, values in ((name, costs()[name]) for name in DEGREES)
+        for at in np.flatnonzero(np.diff(values) > 0)
+    ]
+    speeds = {side: throughput_mb_s(mqssd.page_cost_us(R_GRID[:, None], *line(side))) for side in SIDES}
+    over = speeds["reads"] / speeds["writes"]
+    slow = [f"{each:g}" for each in k[(over < 1).any(axis=0)]]
+    gain = {name: costs()[name][0] / costs()[name] for name in DEGREES}
+    pairs = (("s", "t"), ("beta", "alpha"))
+    reads_first = all((gain[read][1:] > gain[write][1:]).all() for write, read in pairs)
+    return [
+        statement(
+            "Section 3.3.2",
+            "reads are much faster than writes for any r and k (reads over writes)",
+            "above 1",
+            f"{digits(float(over.min()), 2)} to {digits(float(over.max()), 2)}",
+            bool((over > 1).all()),
+            remark=f"below 1 at k = {', '.join(slow)} and small r, where α(k) is more than β(k)" if slow else "",
+        ),
+        statement(
+            "Section 4.2",
+            "set-up and page costs drop as k grows",
+            "stated",
+            f"all but {'; '.join(rising)}, which rises" if rising else "all do",
+            not rising,
+        ),
+        statement(
+            "Section 4.2",
+            "read costs diminish more quickly with k than write costs",
+            "stated",
+            "; ".join(
+                f"{NAMES[r]} by {digits(gain[r][3])}×, {NAMES[w]} by {digits(gain[w][3])}× to k = 8" for w, r in pairs
+            ),
+            reads_first,
+        ),
+    ]
 
 
 def _beyond_the_link() -> Check:

@@ -63,12 +63,15 @@ def _observed(workload: str) -> tuple[Array, Array]:
 
 
 def _figure_5() -> Section:
-    rows, panels = [], []
+    rows, panels, beside = [], [], []
     for workload in ("queries", "scans", "compaction"):
         k, seconds = _observed(workload)
         predicted = _predicted(workload, k)
         constant = float(np.exp(np.log(seconds / predicted).mean()))
         panels.append(_prediction_panel(workload, k, seconds, constant * predicted))
+        for at, each in enumerate(k):
+            pairs = zip(seconds[at], constant * predicted[at], strict=True)
+            beside.append([workload, f"{each:g}", *(f"{digits(seen)} / {digits(said)}" for seen, said in pairs)])
         scaling = [values[0, 2] / values[-1, 2] for values in (seconds, predicted, _predicted(workload, k, raw=True))]
         spread = [values[0, 0] / values[0, 3] for values in (seconds, predicted)]
         rows.append([workload, *cells(scaling), *cells(spread)])
@@ -82,7 +85,8 @@ def _figure_5() -> Section:
                 "Time at k = 1 over time at k = 32 (F = 8), and at F = 2 over F = 16 (k = 1)",
                 ("", "k: observed", "k: predicted", "k: with raw s, t", "F: observed", "F: predicted"),
                 rows,
-            )
+            ),
+            Table("Seconds, observed / predicted", ("", "k", *(f"F = {f}" for f in FANOUTS)), beside),
         ],
         charts=[Chart("mqssd-5", "MQSSD Figure 5: RocksDB, observed (points) and predicted (lines)", panels)],
         checks=[*_scaling_checks(), TEXT.open("touched_r2", "takes a simulation of RocksDB's choice of files (M19)")],

@@ -122,9 +122,50 @@ def _figure_4() -> Section:
             TEXT.check(
                 "optane_write_over_pcie", optane_write / TEXT.value("pcie_write"), remark="by α = 1.1 of 4× reads"
             ),
+            *_text_beside_table_2(),
+            _writes_before_reads(latency),
             *_virtual_ssd(),
             *_raw_access(),
         ],
+    )
+
+
+# What section 2 says of a device's α and k: (device, figure in words, column of Table 2, published).
+TEXT_FIGURES = (
+    ("Optane SSD", "α at 4 KB", "alpha_4k", 1.1),
+    ("Optane SSD", "concurrency", "kr_4k", 6.0),
+    ("PCIe SSD (with FS)", "α at 4 KB", "alpha_4k", 2.8),
+    ("PCIe SSD (with FS)", "α at 8 KB", "alpha_8k", 1.9),
+    ("PCIe SSD (with FS)", "random reads of 4 KB that saturate it", "kr_4k", 80.0),
+    ("PCIe SSD (with FS)", "random writes of 8 KB that saturate it", "kw_8k", 7.0),
+    ("PCIe SSD (w/o FS)", "α at 4 KB", "alpha_4k", 3.0),
+    ("PCIe SSD (w/o FS)", "α at 8 KB", "alpha_8k", 3.0),
+    ("PCIe SSD (w/o FS)", "random reads of 4 KB that saturate it", "kr_4k", 16.0),
+    ("SATA SSD", "α at 4 KB", "alpha_4k", 1.5),
+    ("SATA SSD", "random reads of 4 KB that saturate it", "kr_4k", 25.0),
+    ("SATA SSD", "α at 8 KB", "alpha_8k", 1.3),
+    ("SATA SSD", "random writes of 8 KB that saturate it", "kw_8k", 5.0),
+)
+
+
+def _text_beside_table_2() -> list[Check]:
+    same = [float(_device(device)[column]) == published for device, _, column, published in TEXT_FIGURES]
+    other = [
+        f"{figure} of {device}" for (device, figure, _, _), holds in zip(TEXT_FIGURES, same, strict=True) if not holds
+    ]
+    words = f"{len(same)} figures of α and k in the text are those of Table 2"
+    return [statement("Section 2", words, "the same", f"{sum(same)} are", all(same), remark="; ".join(other))]
+
+
+def _writes_before_reads(latency: dict[str, tuple[float, float]]) -> Check:
+    read, write = latency["PCIe SSD"]
+    return statement(
+        "Section 2",
+        "PCIe SSD, with few I/Os at once writes are faster than reads",
+        "stated",
+        f"a read takes {read:g} µs, a write {write:g} µs (Table 1)",
+        write < read,
+        remark="Table 1 has one access at a time, where no device writes faster than it reads",
     )
 
 
@@ -202,30 +243,66 @@ def _concurrency(name: str) -> tuple[float, float]:
 def _figure_5() -> Section:
     return Section(
         "Figure 5",
-        "not in the data: two points of it are in the text",
-        checks=[TEXT.open(name, "measured") for name in ("sata_alpha_1k", "pcie_alpha_1k")],
+        "not in the data: of its curves two points are in the text, and those of 4 and 8 KB in Table 2",
+        checks=[
+            *(TEXT.open(name, "measured") for name in ("sata_alpha_1k", "pcie_alpha_1k")),
+            _falls_with_size("α", ("alpha",)),
+            _falls_with_size("k", ("kr", "kw")),
+        ],
+    )
+
+
+def _falls_with_size(symbol: str, names: tuple[str, ...]) -> Check:
+    """Section 2's trend on Table 2: no device has more of it at 8 KB than at 4 KB."""
+    ratios = []
+    for row in reference("pio_table2_alpha_k"):
+        for name in names:
+            small, large = row[f"{name}_4k"], row[f"{name}_8k"]
+            if small and large:
+                ratios.append(float(large) / float(small))
+    return statement(
+        "Section 2",
+        f"{symbol} falls as accesses grow: 8 KB over 4 KB, all devices of Table 2",
+        "at most 1",
+        f"{digits(min(ratios), 2)} to {digits(max(ratios), 2)}",
+        max(ratios) <= 1 and min(ratios) < 1,
     )
 
 
 def _table_2() -> Section:
-    rows = []
+    rows, unequal = [], []
     for row in reference("pio_table2_alpha_k"):
-        alpha, k_r, k_w = (float(row[key]) for key in ("alpha_4k", "kr_4k", "kw_4k"))
-        gains = [
-            pio.speedup_of_batched_writes(0.5, alpha, k_w),
-            pio.speedup_of_batched_reads(0.5, alpha, k_r),
-            pio.speedup_of_both_batched(0.5, alpha, k_r, k_w),
-        ]
-        rows.append([row["device"], row["alpha_4k"], row["kr_4k"], row["kw_4k"], digits(k_r / k_w), *cells(gains)])
+        for size in ("4", "8"):
+            printed = [row[f"{name}_{size}k"] for name in ("alpha", "kr", "kw")]
+            if not all(printed):
+                continue
+            alpha, k_r, k_w = map(float, printed)
+            gains = [
+                pio.speedup_of_batched_writes(0.5, alpha, k_w),
+                pio.speedup_of_batched_reads(0.5, alpha, k_r),
+                pio.speedup_of_both_batched(0.5, alpha, k_r, k_w),
+            ]
+            rows.append([row["device"], f"{size} KB", *printed, digits(k_r / k_w), *cells(gains)])
+            if k_r > 1 or k_w > 1:
+                unequal.append(k_r / k_w / alpha)
     return Section(
         "Table 2",
         "given; what the model makes of it is computed",
-        "α is not k_r / k_w, as section 2 says. The last three columns are speed-ups at f_r = 0.5 with the device's k.",
+        "The last three columns are speed-ups at f_r = 0.5 with the device's k.",
         tables=[
             Table(
-                "Asymmetry and concurrency at 4 KB, and the speed-ups they promise",
-                ("device", "α", "k_r", "k_w", "k_r / k_w", "S writes", "S′ reads", "S″ both"),
+                "Asymmetry and concurrency, and the speed-ups they promise",
+                ("device", "accesses", "α", "k_r", "k_w", "k_r / k_w", "S writes", "S′ reads", "S″ both"),
                 rows,
+            )
+        ],
+        checks=[
+            statement(
+                "Section 2",
+                "α is not k_r / k_w (of devices with concurrency; k_r / k_w over α)",
+                "in general not 1",
+                f"{digits(min(unequal), 2)} to {digits(max(unequal), 2)}",
+                any(abs(ratio - 1) > 0.05 for ratio in unequal),
             )
         ],
     )
@@ -268,6 +345,15 @@ def _figure_8() -> Section:
             "stated",
             f"{digits(_reads(0.5, 1, 8))} to {digits(_reads(0.5, 8, 8))} from α = 1 to 8 at f_r = 0.5",
             _reads(0.5, 8, 8) < _reads(0.5, 1, 8),
+        )
+    )
+    checks.append(
+        statement(
+            "Section 3.1",
+            "where α > 1, batching reads gains less than batching writes",
+            "stated",
+            f"{digits(_reads(0.5, 2, 8))}× and {digits(_writes(0.5, 2, 8))}× at α = 2, f_r = 0.5, k = 8",
+            all(_reads(0.5, alpha, 8) < _writes(0.5, alpha, 8) for alpha in ALPHAS[1:]),
         )
     )
     return _speedups(8, "Batchable reads, unbatchable writes: S′", _reads, "k_r", checks)
@@ -313,6 +399,9 @@ def _figure_9() -> Section:
         "made again",
         f"Batchable reads and writes: S″ at α = {alpha:g}, the PCIe SSD's.",
         tables=[Table("Speed-up", ("f_r", "k_r", *(f"k_w = {k:g}" for k in ks)), rows)],
+        charts=[
+            Chart("pio-9", f"PIO Figure 9: batchable reads and writes, S″ at α = {alpha:g}", _both_panels(alpha, ks))
+        ],
         checks=[
             statement(
                 "Section 3.1",
@@ -338,6 +427,14 @@ def _figure_9() -> Section:
             ),
         ],
     )
+
+
+def _both_panels(alpha: float, ks: tuple[float, ...]) -> list[Panel]:
+    panels = []
+    for share in READ_SHARES:
+        curves = [Curve(f"k_r = {k:g}", BATCHES, pio.speedup_of_both_batched(share, alpha, k, BATCHES)) for k in ks]
+        panels.append(Panel(f"f_r = {share:g}", "concurrent writes k_w", "speed-up", curves))
+    return panels
 
 
 def _gains_of(share: float, alpha: float) -> tuple[float, float]:
