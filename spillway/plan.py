@@ -15,7 +15,7 @@ from typing import Any
 import tomli_w
 
 from spillway.errors import SpillwayError
-from spillway.plan_keys import ARM_KEYS, LOADERS, OPEN_TABLES, PHASE_KEYS, PLAN_KEYS, Key
+from spillway.plan_keys import ARM_KEYS, LOADERS, OF_ONE_WORKLOAD, OPEN_TABLES, PHASE_KEYS, PLAN_KEYS, Key
 from spillway.preset import check_preset, preset_dirs, presets
 from spillway.quantity import human_bytes, nearest, parse_size
 from spillway.simulate import split_setting
@@ -321,10 +321,13 @@ def _phases(given: Any, label: str) -> list[dict[str, Any]]:
 
 
 def _check_phase(phase: dict[str, Any], where: str) -> None:
+    for key, workload in OF_ONE_WORKLOAD.items():
+        if phase[key] != PHASE_KEYS[key].default and phase["workload"] != workload:
+            raise SpillwayError(f"{where}: {key} belongs to {workload}; leave it out of {phase['workload']}.")
     ends = [key for key in ("operations", "duration_s") if phase[key] is not None]
     if phase["workload"] == "waitforcompaction":
-        if ends:
-            raise SpillwayError(f"{where}: waitforcompaction ends by itself; leave out {ends[0]}.")
+        if ends or phase["rate_ops_s"] is not None:
+            raise SpillwayError(f"{where}: waitforcompaction ends by itself; leave out {[*ends, 'rate_ops_s'][0]}.")
         return
     # A fill of every key once ends by itself too, as in db_bench.
     if not ends and phase["workload"] not in ("fillseq", "fillrandom", "filluniquerandom", "overwrite"):

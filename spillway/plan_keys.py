@@ -14,6 +14,8 @@ from spillway.simulate import INITIAL_STATES
 
 Check = Callable[[Any, str], Any]  # value and its name in, the value to use out; raises SpillwayError
 
+PAGE_BYTES = 4096  # of the host's page cache, as native/fs models it
+
 WORKLOADS = (
     "fillseq",
     "fillrandom",
@@ -22,10 +24,17 @@ WORKLOADS = (
     "readrandom",
     "seekrandom",
     "readwhilewriting",
+    "readrandomwriterandom",
     "waitforcompaction",
 )
 # Workloads that put data into an empty store; the others need some to be there.
 LOADERS = ("fillseq", "fillrandom", "filluniquerandom", "overwrite", "waitforcompaction")
+# Keys of a phase that mean something to one workload only.
+OF_ONE_WORKLOAD = {
+    "write_rate_ops_s": "readwhilewriting",
+    "seek_nexts": "seekrandom",
+    "read_write_percent": "readrandomwriterandom",
+}
 
 
 @dataclass(frozen=True)
@@ -80,6 +89,14 @@ def size(value: Any, where: str) -> int:
     return parse_size(value, where)
 
 
+def size_of_a_page(value: Any, where: str) -> int:
+    """Bytes, and enough for a page of the host's."""
+    count = parse_size(value, where)
+    if count < PAGE_BYTES:
+        raise SpillwayError(f"{where} is {value!r}; it takes a size of at least {PAGE_BYTES} bytes, a page.")
+    return count
+
+
 def one_of(*choices: str) -> Check:
     """One of some words."""
 
@@ -132,7 +149,7 @@ ARM_KEYS: dict[str, Key] = {
     "initial.path": Key("", text),
     "fs.discard": Key(True, flag),
     "fs.page_cache_bytes": Key(0, size),
-    "fs.writeback_bytes": Key(2**20, size),
+    "fs.writeback_bytes": Key(2**20, size_of_a_page),
     "engine.name": Key("rocksdb", text),
     "load.key_bytes": Key(16, whole(1)),  # db_bench's default
     "load.value_bytes": Key(100, whole(0)),  # db_bench's default
@@ -148,6 +165,7 @@ PHASE_KEYS: dict[str, Key] = {
     "operations": Key(None, optional(whole(1))),
     "duration_s": Key(None, optional(number(0, above=True))),
     "rate_ops_s": Key(None, optional(number(0, above=True))),
+    "write_rate_ops_s": Key(None, optional(number(0, above=True))),
     "measured": Key(True, flag),
     "seek_nexts": Key(0, whole(0)),
     "read_write_percent": Key(None, optional(number(0, 100))),

@@ -52,8 +52,9 @@ struct VolumeOptions {
   bool discard = true;
   Placement placement = Placement::next_fit;
   std::uint64_t page_cache_bytes = 0;
-  std::uint64_t writeback_bytes = 1 << 20;
-  // Of one file, in flight. Source: guess, a few commands deep, as Linux' write-back throttling (blk-wbt) keeps it.
+  std::uint64_t writeback_bytes = 1 << 20;  // at least kPageBytes
+  // Of one file, in flight; writeback_bytes where that is more. Source: guess, a few commands deep, as Linux'
+  // write-back throttling (blk-wbt) keeps it.
   std::uint64_t outstanding_bytes = 8 << 20;
   // Of one file, in memory; its writer waits beyond it. Source: guess, a WAL of RocksDB's default size; Linux'
   // vm.dirty_ratio is 20 % of memory for all files together.
@@ -124,7 +125,8 @@ class File {
 
 class Volume {
  public:
-  // REQUIRES: device outlives the volume; device.info().lba_bytes divides kPageBytes.
+  // REQUIRES: device outlives the volume; device.info().lba_bytes divides kPageBytes; options.writeback_bytes holds a
+  // page.
   Volume(device::Device& device, const VolumeOptions& options);
   ~Volume();
   Volume(const Volume&) = delete;

@@ -1,6 +1,7 @@
 #include "fs/write_back.h"
 
 #include <algorithm>
+#include <cassert>
 #include <utility>
 
 #include "fs/drive_ios.h"
@@ -9,6 +10,20 @@ namespace spillway::fs {
 
 using device::Io;
 using device::Opcode;
+
+namespace {
+
+// What gathers before it is written has to fit into what may be in flight.
+VolumeOptions fitted(VolumeOptions options) {
+  assert(options.writeback_bytes >= kPageBytes);
+  options.outstanding_bytes = std::max(options.outstanding_bytes, options.writeback_bytes);
+  return options;
+}
+
+}  // namespace
+
+WriteBack::WriteBack(QueuePool& queues, const VolumeOptions& options, bool virtual_time)
+    : queues_(queues), options_(fitted(options)), virtual_time_(virtual_time) {}
 
 Status WriteBack::write(const std::shared_ptr<Inode>& file, std::uint64_t offset, std::uint64_t end, Access access) {
   Inode& inode = *file;

@@ -24,8 +24,7 @@ class WriteBack {
  public:
   // virtual_time: threads take no time of their own, so that write-back would never catch up by itself; a writer then
   // waits for it as soon as it lags.
-  WriteBack(QueuePool& queues, const VolumeOptions& options, bool virtual_time)
-      : queues_(queues), options_(options), virtual_time_(virtual_time) {}
+  WriteBack(QueuePool& queues, const VolumeOptions& options, bool virtual_time);
 
   // The file's bytes [offset, end): to the drive now, or dirty until enough of them have gathered.
   Status write(const std::shared_ptr<Inode>& file, std::uint64_t offset, std::uint64_t end, Access access);

@@ -41,6 +41,16 @@ Status write_json(const Json& json, const std::string& path) {
   return std::rename(beside.c_str(), path.c_str()) == 0 ? Status::ok() : failed("put in place", path);
 }
 
+Json shown(const fs::VolumeOptions& options) {
+  return {{"discard", options.discard},
+          {"placement", options.placement == fs::Placement::first_fit ? "first_fit" : "next_fit"},
+          {"page_cache_bytes", options.page_cache_bytes},
+          {"readahead_bytes", options.readahead_bytes},
+          {"writeback_bytes", options.writeback_bytes},
+          {"outstanding_bytes", options.outstanding_bytes},
+          {"dirty_bytes", options.dirty_bytes}};
+}
+
 // What the preset's drive would hold had nobody asked for another capacity; 0 when that makes no drive.
 std::uint64_t unscaled_capacity(device::DriveSpec spec) {
   std::erase_if(spec.set, [](const auto& entry) {
@@ -176,6 +186,7 @@ Json KeptDrive::report() const {
             {"free_bytes", space.free_bytes},
             {"adopted_bytes", space.adopted_bytes},
             {"discard", uri_.volume.discard}}},
+          {"fs", shown(uri_.volume)},
           {"pacing_error_us",
            {{"count", error.count()},
             {"p50", error.quantile_ns(0.5) / 1e3},

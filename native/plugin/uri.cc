@@ -102,11 +102,22 @@ class Reader {
                : refuse("time_scale", value, "a number above 0: real seconds for each second of the drive");
   }
 
-  Status take_page_cache(const std::string& value) {
-    auto bytes = device::parse_size(value);
-    if (!bytes) return refuse("page_cache", value, "a size such as 512MiB");
-    uri_.volume.page_cache_bytes = *bytes;
-    return Status::ok();
+  static Take size(const char* key, std::uint64_t& field, std::uint64_t least) {
+    return [=, &field](const std::string& value) {
+      auto bytes = device::parse_size(value);
+      if (!bytes || *bytes < least) {
+        return refuse(key, value, least == 0 ? "a size such as 512MiB" : "a size of 4KiB or more, such as 1MiB");
+      }
+      field = *bytes;
+      return Status::ok();
+    };
+  }
+
+  Status take_placement(const std::string& value) {
+    bool first_fit = false;
+    Status status = choice("placement", first_fit, "first_fit", "next_fit")(value);
+    uri_.volume.placement = first_fit ? fs::Placement::first_fit : fs::Placement::next_fit;
+    return status;
   }
 
   Status take_seed(const std::string& value) {
@@ -128,7 +139,12 @@ class Reader {
       {"pacing", choice("pacing", uri_.paced, "real", "off")},
       {"time_scale", [this](const std::string& value) { return take_time_scale(value); }},
       {"discard", choice("discard", uri_.volume.discard, "true", "false")},
-      {"page_cache", [this](const std::string& value) { return take_page_cache(value); }},
+      {"placement", [this](const std::string& value) { return take_placement(value); }},
+      {"page_cache", size("page_cache", uri_.volume.page_cache_bytes, 0)},
+      {"readahead", size("readahead", uri_.volume.readahead_bytes, 0)},
+      {"writeback", size("writeback", uri_.volume.writeback_bytes, fs::kPageBytes)},
+      {"outstanding", size("outstanding", uri_.volume.outstanding_bytes, fs::kPageBytes)},
+      {"dirty", size("dirty", uri_.volume.dirty_bytes, fs::kPageBytes)},
   };
 };
 

@@ -68,7 +68,7 @@ Status read_fs(const Json& json, fs::VolumeOptions& volume) {
   Fields fields(json, "fs");
   volume.discard = fields.flag("discard", volume.discard);
   volume.page_cache_bytes = fields.whole("page_cache_bytes", volume.page_cache_bytes, 0, kMost);
-  volume.writeback_bytes = fields.whole("writeback_bytes", volume.writeback_bytes, 0, kMost);
+  volume.writeback_bytes = fields.whole("writeback_bytes", volume.writeback_bytes, fs::kPageBytes, kMost);
   return fields.finish();
 }
 

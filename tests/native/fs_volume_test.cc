@@ -45,6 +45,14 @@ TEST_F(VolumeTest, AppendsGatherUntilAChunkIsFull) {
   EXPECT_EQ(device_.bytes(Opcode::write), kMiB);
 }
 
+TEST_F(VolumeTest, WhatGathersMayBeMoreThanUsuallyIsInFlight) {
+  options_.writeback_bytes = 12 * kMiB;
+  options_.outstanding_bytes = kMiB;
+  auto file = create("/a");
+  for (std::uint64_t at = 0; at < 12 * kMiB; at += kMiB) ASSERT_TRUE(file->write(at, kMiB, Access::buffered));
+  EXPECT_EQ(device_.bytes(Opcode::write), 12 * kMiB);
+}
+
 TEST_F(VolumeTest, SyncPushesOutThePartialPageAndFlushesTheDrive) {
   auto file = create("/a");
   ASSERT_TRUE(file->write(0, 5000, Access::buffered));

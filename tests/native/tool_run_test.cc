@@ -82,6 +82,10 @@ TEST_F(ToolRun, RefusesWithASentenceAndLeavesNothingBehind) {
          r["fs"] = {{"discard", "yes"}};
        },
        "fs.discard is \"yes\"; it takes true or false"},
+      {[](Json& r) {
+         r["fs"] = {{"writeback_bytes", 0}};
+       },
+       "fs.writeback_bytes is 0; it takes a whole number from 4096 to 18446744073709551615"},
       {[](Json& r) { r["engine"]["options"] = 5; },
        "engine.options is 5; it takes an object of the engine's options and their values as texts"},
       {[](Json& r) { r["load"]["num"] = 0; }, "load.num is 0; it takes a whole number from 1 to 18446744073709551615"},

@@ -1,5 +1,8 @@
 """Plans: what is resolved, what is refused and with which words."""
 
+import json
+import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -7,6 +10,7 @@ from conftest import PLAN, ROOT
 
 from spillway.errors import SpillwayError
 from spillway.plan import load_plan
+from spillway.plan_keys import ARM_KEYS, OPEN_TABLES, PHASE_KEYS, PLAN_KEYS, WORKLOADS
 
 
 def write(plan_file: Path, text: str) -> Path:
@@ -24,6 +28,41 @@ def test_defaults_are_filled_in(plan_file: Path) -> None:
     assert request["engine"] == {"name": "rocksdb", "options": {"write_buffer_size": "1048576"}}
     assert request["phases"][0]["threads"] == 1
     assert request["phases"][0]["operations"] is None
+
+
+def test_mixes_of_reads_and_writes(plan_file: Path) -> None:
+    mixes = """
+[[phases]]
+workload = "readwhilewriting"
+duration_s = 1
+write_rate_ops_s = 500
+[[phases]]
+workload = "readrandomwriterandom"
+operations = 10
+read_write_percent = 70
+"""
+    phases = load_plan(write(plan_file, PLAN + mixes)).arms[0].request(Path("/data"), 1)["phases"]
+    assert [phase["write_rate_ops_s"] for phase in phases] == [None, 500, None]
+    assert [phase["read_write_percent"] for phase in phases] == [None, None, 70]
+
+
+def test_plans_and_the_contract_know_the_same_workloads_and_keys_of_a_phase() -> None:
+    phase = json.loads((ROOT / "contract/run.request.schema.json").read_text())["properties"]["phases"]["items"]
+    assert list(WORKLOADS) == phase["properties"]["workload"]["enum"]
+    assert set(PHASE_KEYS) == set(phase["properties"])
+
+
+def test_every_key_of_a_plan_is_documented_with_its_default() -> None:
+    rows = re.findall(r"^\| `([a-z_.]+)` \| ([^|]*) \|", (ROOT / "docs/PLANS.md").read_text(), re.MULTILINE)
+    documented = {key: default.strip().strip("`") for key, default in rows}
+    for prefix, keys in (("", PLAN_KEYS), ("", ARM_KEYS), ("phases.", PHASE_KEYS)):
+        for name, key in keys.items():
+            default = documented.pop(prefix + name)
+            if key.default in (None, ""):
+                assert not re.search(r"\d", default), f"{prefix}{name} has no default"
+            else:
+                assert tomllib.loads(f"default = {default}")["default"] == key.default, name
+    assert set(documented) == set(OPEN_TABLES)
 
 
 def test_overrides_win_over_plan_and_arms(plan_file: Path) -> None:
@@ -98,6 +137,16 @@ BAD = [
     (PLAN + '[[phases]]\nname = "fill"\nworkload = "overwrite"\n', "two are called 'fill'"),
     (PLAN + '[[phases]]\nworkload = "readrandom"\n', r"phases\[1\]: readrandom has no end"),
     (PLAN + '[[phases]]\nworkload = "waitforcompaction"\noperations = 2\n', "ends by itself"),
+    (PLAN + '[[phases]]\nworkload = "waitforcompaction"\nrate_ops_s = 2\n', "ends by itself; leave out rate_ops_s"),
+    (PLAN.replace("duration_s = 12", "write_rate_ops_s = 5"), "write_rate_ops_s belongs to readwhilewriting"),
+    (PLAN.replace("duration_s = 12", "seek_nexts = 5"), "seek_nexts belongs to seekrandom"),
+    (PLAN.replace("duration_s = 12", "read_write_percent = 5"), "read_write_percent belongs to readrandomwriterandom"),
+    (PLAN + '[[phases]]\nworkload = "readrandomwriterandom"\n', r"phases\[1\]: readrandomwriterandom has no end"),
+    (PLAN.replace('"fillrandom"', '"readrandomwriterandom"'), "would find an empty store"),
+    (
+        PLAN.replace("[load]", "[fs]\nwriteback_bytes = 100\n[load]"),
+        "writeback_bytes is 100; it takes a size of at least 4096",
+    ),
     (PLAN.split("[[phases]]")[0], "phases are missing"),
     (PLAN + "\n[[arms]]\n[[arms]]\n", r"arms\[0\]: name is missing"),
     (PLAN + '\n[[arms]]\nname = "A b"\n[[arms]]\nname = "a-b"\n', "two arms are called"),

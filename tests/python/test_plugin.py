@@ -154,6 +154,41 @@ def test_a_full_drive_ends_the_program_and_keeps_the_drive(drive: Drive) -> None
     assert not list(drive.state.glob("*.new"))
 
 
+BUFFERED = [word for word in BENCH if "direct" not in word]
+
+
+def test_what_stands_above_the_drive_can_be_chosen(drive: Drive) -> None:
+    drive.bench("fillrandom,flush,waitforcompaction", BUFFERED)
+    usual = drive.counters()
+    assert usual["fs"]["discard"] is True
+    assert usual["counters"]["host_bytes_deallocated"] > 10_000_000  # tables that compaction replaced
+
+    shutil.rmtree(drive.state)
+    shutil.rmtree(drive.database)
+    more = (
+        ";discard=false;placement=first_fit;writeback=64KiB;outstanding=1MiB;dirty=4MiB;page_cache=1MiB;readahead=16KiB"
+    )
+    drive.bench("fillrandom,flush,waitforcompaction", BUFFERED, more=more)
+    chosen = drive.counters()
+    assert chosen["fs"] == {
+        "discard": False,
+        "placement": "first_fit",
+        "page_cache_bytes": 1 << 20,
+        "readahead_bytes": 16 << 10,
+        "writeback_bytes": 64 << 10,
+        "outstanding_bytes": 1 << 20,
+        "dirty_bytes": 4 << 20,
+    }
+    assert chosen["counters"]["host_bytes_deallocated"] == 0
+    # Pieces of 64 KiB and more in the place of 1 MiB: RocksDB hands over up to as much at once.
+    assert mean_write(chosen) < mean_write(usual) / 2
+
+
+def mean_write(report: Any) -> float:
+    counters = report["counters"]
+    return float(counters["host_bytes_written"] / counters["host_writes"])
+
+
 def test_without_a_state_directory_the_counters_go_where_the_report_says(drive: Drive) -> None:
     uri = f"spillway://preset_file={drive.preset};pacing=off;report={drive.directory}/here.json"
     done = drive.call(
@@ -176,6 +211,12 @@ def test_without_a_state_directory_the_counters_go_where_the_report_says(drive: 
         ("spillway://preset=quickstart;set.geometry.chanels=4", "geometry.channels"),
         ("spillway://preset=quickstart;capacity=1KiB", "smaller than one erase block per plane"),
         ("spillway://preset=quickstart;page_cache", "'page_cache' is not of the form KEY=VALUE"),
+        ("spillway://preset=quickstart;writeback=100", "writeback is '100', it takes a size of 4KiB or more"),
+        (
+            "spillway://preset=quickstart;placement=best_fit",
+            "placement is 'best_fit', it takes 'first_fit' or 'next_fit'",
+        ),
+        ("spillway://preset=quickstart;discard=yes", "discard is 'yes', it takes 'true' or 'false'"),
         ("spillway://preset=quickstart;state=/proc/none", "cannot make /proc/none"),
     ],
 )
