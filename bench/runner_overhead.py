@@ -5,8 +5,9 @@
 Both run fillrandom, overwrite and readrandom on an empty RocksDB with the same options (the OPTIONS files that RocksDB
 leaves are compared, and what differs is printed), the same keys and values, and the same kind of statistics. In every
 other round they change places. Printed is JSON: for each workload both throughputs of every round, their medians, and
-the ratio runner / db_bench: the median of the rounds' ratios, the smallest and the largest. The processor time of
-each whole process is the steadier figure where other work shares the machine.
+the ratio runner / db_bench: the median of the rounds' ratios, their quartiles, the smallest and the largest. Single
+rounds differ by a tenth and more on a small machine, so it takes some thirty to tell 1 %. The processor time of each
+whole process is the steadier figure where other work shares the machine.
 """
 
 import argparse
@@ -138,12 +139,14 @@ def measure(arguments: argparse.Namespace) -> dict[str, Any]:
 def compared(db_bench: list[float], runner: list[float]) -> dict[str, Any]:
     """Both lists, their medians, and the ratios of the rounds."""
     ratios = [mine / theirs for mine, theirs in zip(runner, db_bench, strict=True)]
+    low, _, high = statistics.quantiles(ratios, n=4) if len(ratios) > 1 else (ratios[0],) * 3
     return {
         "db_bench": db_bench,
         "runner": runner,
         "db_bench_median": statistics.median(db_bench),
         "runner_median": statistics.median(runner),
         "ratio_median": statistics.median(ratios),
+        "ratio_quartiles": [low, high],
         "ratio_min": min(ratios),
         "ratio_max": max(ratios),
     }
@@ -152,7 +155,7 @@ def compared(db_bench: list[float], runner: list[float]) -> dict[str, Any]:
 def main() -> int:
     """The command."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--rounds", type=int, default=31)
     parser.add_argument("--num", type=int, default=500_000, help="operations of each thread in each workload")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--sample-interval-ms", type=int, default=1000)
