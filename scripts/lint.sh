@@ -19,7 +19,7 @@ step clang-format --dry-run -Werror $sources
 cmake -G Ninja -S . -B build-lint -DCCACHE_PROGRAM=OFF -DSPILLWAY_ONE_UNIT=OFF >/dev/null
 step run-clang-tidy -quiet -p build-lint -j "$(nproc)" "$PWD/native/.*\.cc$"
 
-step .venv/bin/python -m ruff check spillway tests/python scripts
-step .venv/bin/python -m ruff format --check spillway tests/python scripts
-step .venv/bin/python -m mypy --strict spillway tests/python scripts
+step .venv/bin/python -m ruff check spillway tests/python scripts bench
+step .venv/bin/python -m ruff format --check spillway tests/python scripts bench
+step .venv/bin/python -m mypy --strict spillway tests/python scripts bench
 exit $found
