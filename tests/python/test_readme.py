@@ -5,6 +5,7 @@ import os
 import re
 import shutil
 import subprocess
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -63,7 +64,7 @@ def new_runs() -> Iterator[set[Path]]:
 
 
 def test_every_command_of_the_readme_is_tested() -> None:
-    tested = [command_with(part) for part in ("make demo", "ssd simulate", "db_bench")]
+    tested = [command_with(part) for part in ("make demo", "ssd simulate", "spillway profile", "db_bench")]
     assert commands((ROOT / "README.md").read_text()) == tested
 
 
@@ -85,6 +86,18 @@ def test_simulate() -> None:
     output = run_as_written(command_with("ssd simulate"), timeout_s=300)
     for promised in ("IOPS", "p99.9", "wa_device", "gc "):
         assert promised in output
+
+
+@pytest.mark.native
+@pytest.mark.usefixtures("installed")
+def test_profile(new_runs: set[Path]) -> None:
+    output = run_as_written(command_with("spillway profile"), timeout_s=300)
+    report = ROOT / output.split()[-1]
+    assert report.name == "report.html"
+    new_runs.add(report.parent)
+    assert "<html" in report.read_text()
+    profile = tomllib.loads((report.parent / "profile.toml").read_text())
+    assert {"pio", "mqssd", "latency_us"} <= set(profile)
 
 
 @pytest.mark.native
