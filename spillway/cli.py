@@ -164,7 +164,8 @@ def model() -> None:
 def model_compare(profile: Path, as_json: bool) -> None:
     """Hold five models against the points of PROFILE, a directory of `spillway profile`.
 
-    DAM, PDAM, Affine, PIO and MQSSD predict the throughput of every k and r that was measured.
+    DAM, PDAM, Affine, PIO and MQSSD predict the throughput of every k and r that was measured. A sixth row is ours:
+    PDAM with a P for reads and another for writes.
     """
     from spillway.profile import compare, read_profile
 
@@ -176,9 +177,14 @@ def model_compare(profile: Path, as_json: bool) -> None:
     out.print(f"{measured.name}: median error of throughput over all k and r, in percent", style="bold")
     rows = [
         (name, *(f"{100 * by_op[op]:.1f}" if op in by_op else "–" for op in ("write", "read", "all")))
-        for name, by_op in compare.medians(comparisons).items()
+        for name, by_op in compare.medians(comparisons, (*compare.MODELS, compare.STRONGER)).items()
     ]
     out.print(_figures(("model", "writes", "reads", "all"), rows))
+    own = ", ".join(f"{c.own_parallelism} of {c.op}s" for c in comparisons)
+    out.print(f"P of PDAM: {comparisons[0].parallelism} of the drive, {own}; the last row is ours, not the papers'.")
+    out.print("\nMQSSD, costs as functions of k", style="bold")
+    out.print(_figures(compare.FUNCTION_HEADER, compare.function_rows(comparisons)))
+    out.print("A coefficient that is not identified means nothing by itself; the curve stands.")
     for comparison in comparisons:
         header, cells = compare.error_rows(comparison, "MQSSD")
         out.print(f"\nMQSSD, {comparison.op}s: error in percent by k and r", style="bold")
