@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from spillway import recover
-from spillway.profile.points import pio_point
+from spillway.profile import virtual
 
 PRESETS = Path(__file__).parent.parent / "presets"
 EVALUATIONS = 60
@@ -38,7 +38,6 @@ class Stage:
     figures: dict[str, tuple[float, float]]  # name → published, tolerance (of its logarithm)
     procedure: str = "pio"
     stack: str | None = None
-    sizes: tuple[int, ...] = recover.PIO_SIZES
     settings: tuple[str, ...] = field(default=())
 
 
@@ -78,7 +77,6 @@ PLANS: dict[str, list[Stage]] = {
             ),
             P4510_BYPASS,
             stack="bypass",
-            sizes=(4096, 8192),
         ),
         Stage(
             stack(
@@ -98,7 +96,6 @@ PLANS: dict[str, list[Stage]] = {
                 *stack("file-system", "read_serial_ns", "write_serial_ns", "read_serial_mb_s", "write_serial_mb_s"),
             ),
             pio_table((6.8, 7.6), (1.1, 6, 5), (1.0, 4, 4)) | {"read 4K MB/s": (2408, 0.05)},
-            sizes=(4096, 8192),
         )
     ],
     "intel-s4610": [
@@ -115,11 +112,10 @@ PLANS: dict[str, list[Stage]] = {
         Stage(
             ("cap.bandwidth_mb_s", "cap.read_network_ns", "cap.write_network_ns", "cap.commit_ns"),
             pio_table((180, 200), (2.0, 11, 19), (1.9, 6, 10)),
-            sizes=(4096, 8192),
         )
     ],
     "hdd": [
-        Stage(("disk.full_seek_ns", "disk.write_settle_ns"), pio_table((7000, 7300), (1, 1, 1), None), sizes=(4096,)),
+        Stage(("disk.full_seek_ns", "disk.write_settle_ns"), pio_table((7000, 7300), (1, 1, 1), None)),
     ],
 }
 
@@ -149,13 +145,10 @@ PLANS["samsung-990-pro"] = [
 def measured(name: str, stage: Stage, settings: list[str]) -> dict[str, float]:
     """The stage's figures with these settings."""
     if stage.procedure == "sequential":
-        point = pio_point("sequential", "write", recover.SEQUENTIAL_BYTES, 1)
-        samples = recover.measure(name, [point], initial="sequential", settings=settings)
-        return {"sequential writes MB/s": samples[0].bandwidth_mb_s}
+        return recover.sequential_figures(recover.measure(name, virtual.SEQUENTIAL, settings=settings))
     if stage.procedure == "mqssd":
-        return recover.mqssd_figures(recover.measure(name, recover.mqssd_points(), settings=settings))
-    samples = recover.measure(name, recover.pio_points(stage.sizes), stack=stage.stack, settings=settings)
-    return recover.pio_figures(samples, stage.sizes)
+        return recover.mqssd_figures(recover.measure(name, virtual.STAGGERED, settings=settings))
+    return recover.pio_figures(recover.measure(name, virtual.RANDOM, stack=stage.stack, settings=settings))
 
 
 def value_at(document: dict[str, object], key: str) -> float:

@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from spillway.errors import SpillwayError
+from spillway.interval import Interval
 
 Array = NDArray[np.float64]
 
@@ -38,15 +39,6 @@ MIN_POINTS = 4
 MIN_SLOPE_POINTS = 3
 Z95 = 1.96  # two-sided 95 % of a normal distribution
 _BREAKS = 400  # candidate knees and bends on the logarithmic axis; 128-fold ranges are resolved to 1.2 %
-
-
-@dataclass(frozen=True)
-class Interval:
-    """A value and its 95 % interval."""
-
-    value: float
-    low: float
-    high: float
 
 
 @dataclass(frozen=True)

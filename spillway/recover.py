@@ -1,33 +1,28 @@
 """Published against recovered: what a paper measured on a drive, and what the probe finds on that drive's preset.
 
-Each figure names its preset, the host stack in front of it, where it was published and the bound it is held to. The
-presets are measured as `spillway profile` measures them: scaled down in capacity but not in parallelism, in virtual
-time. A figure that cannot be met together with the others is in the table all the same, with the reason beside it.
+Each figure names its preset, the host stack in front of it, where it was published and the bound it is held to. What
+is found is what `spillway profile` finds: the same procedures (spillway/profile/virtual.py), whole, with its seed. A
+figure that cannot be met together with the others is in the table all the same, with the reason beside it.
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from spillway.native import converse
-from spillway.profile import estimate, grids
-from spillway.profile.points import Point, Sample, pio_point
-from spillway.profile.prober import Prober, VirtualPace
+from spillway.profile import estimate, virtual
+from spillway.profile.grids import BULK_BYTES
+from spillway.profile.points import Sample
 from spillway.profile.target import parse_target, scaled
 from spillway.reproduce.document import reference
 
 KIB = 1024
 PIO_SIZES = (1 * KIB, 4 * KIB, 8 * KIB)
-# PIO's threads: close together where its knees are, so that a step is at most a quarter of the concurrency it leads to.
-CONCURRENCIES = (
-    *(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 14, 16, 18, 20, 22, 25, 28, 32),
-    *(36, 40, 44, 48, 56, 64, 72, 80, 96, 112, 128, 160, 200, 256),
-)
-SEQUENTIAL_BYTES = 256 * KIB  # C8
+SEED = 1  # that of `spillway profile`
 
 LATENCY_BOUND = 0.10
 ALPHA_BOUND = 0.10
-K_BOUND = 0.25  # or one step of CONCURRENCIES
+K_BOUND = 0.25
+K_STEP = 1.0  # ... or one I/O more or less
 SUB_PAGE_BOUND = 0.25
 MQSSD_BOUND = 0.15
 SEQUENTIAL_BOUND = 0.05
@@ -85,10 +80,10 @@ class Figure:
 
     @property
     def met(self) -> bool:
-        """Within its bound; a concurrency also within one step of the grid that it was measured on."""
+        """Within its bound; a concurrency also within one I/O."""
         if not math.isfinite(self.found):
             return False
-        return abs(self.error) <= self.bound or (self.is_k and abs(_place(self.found) - _place(self.published)) <= 1)
+        return abs(self.error) <= self.bound or (self.is_k and abs(self.found - self.published) <= K_STEP)
 
     @property
     def reason(self) -> str:
@@ -96,40 +91,16 @@ class Figure:
         return REASONS.get((self.preset, self.name), "")
 
 
-def _place(k: float) -> float:
-    """Where a concurrency is on the grid: its index, with a fraction between two of them."""
-    below = max(i for i, c in enumerate(CONCURRENCIES) if c <= max(k, 1))
-    if below + 1 == len(CONCURRENCIES):
-        return float(below)
-    return below + (max(k, 1) - CONCURRENCIES[below]) / (CONCURRENCIES[below + 1] - CONCURRENCIES[below])
-
-
 # ---------------------------------------------------------------------------------------------------------------------
 # Measuring
 
 
 def measure(
-    preset: str,
-    points: Iterable[Point],
-    *,
-    initial: str = "steady",
-    stack: str | None = None,
-    settings: Sequence[str] = (),
+    preset: str, procedure: virtual.Procedure, *, stack: str | None = None, settings: Sequence[str] = ()
 ) -> list[Sample]:
-    """Samples of ``points`` on a preset in its ``initial`` state, behind its host stack ``stack`` (None: its own)."""
+    """Samples of ``procedure`` on a preset behind its host stack ``stack`` (None: its own)."""
     target = parse_target(f"preset:{preset}", settings=tuple(settings), host_stack=stack)
-    small = scaled(target)
-    with converse("probe") as conversation:
-        prober = Prober(conversation, target.request(1, initial, small.settings), VirtualPace(small.cache_bytes))
-        for point in points:
-            prober.measure(point)
-        conversation.end()
-        return prober.samples
-
-
-def pio_points(sizes: Sequence[int] = PIO_SIZES, ops: tuple[str, ...] = estimate.OPS) -> list[Point]:
-    """PIO's random curves (P11-P15)."""
-    return list(grids.pio_random(ops, list(sizes), CONCURRENCIES))
+    return virtual.run(procedure, target, scaled(target), SEED).samples
 
 
 def pio_figures(samples: Sequence[Sample], sizes: Sequence[int] = PIO_SIZES) -> dict[str, float]:
@@ -150,12 +121,6 @@ def pio_figures(samples: Sequence[Sample], sizes: Sequence[int] = PIO_SIZES) -> 
     return found
 
 
-def mqssd_points() -> list[Point]:
-    """MQSSD's accesses (M22) as far as they are the drive's: writes at every k, reads up to four threads."""
-    reads = [p for k in grids.THREADS if k <= MOST_READ_THREADS for p in grids.mqssd("read", k, grids.R_PERCENTS)]
-    return reads + [p for k in grids.THREADS for p in grids.mqssd("write", k, grids.R_PERCENTS)]
-
-
 def mqssd_figures(samples: Sequence[Sample]) -> dict[str, float]:
     """Costs of Table 2 by name, us for each access and page."""
     found: dict[str, float] = {}
@@ -163,6 +128,12 @@ def mqssd_figures(samples: Sequence[Sample]) -> dict[str, float]:
         for k, (setup_us, page_us, _) in estimate.mqssd_costs(samples, op).items():
             found |= {f"{setup} k={k} us": setup_us.value, f"{page} k={k} us": page_us.value}
     return found
+
+
+def sequential_figures(samples: Sequence[Sample]) -> dict[str, float]:
+    """The bandwidth of large writes in order, by name."""
+    bulk = [s for s in estimate.pio_samples(samples, "sequential", "write", BULK_BYTES) if s.k == 1]
+    return {"sequential writes MB/s": bulk[0].bandwidth_mb_s}
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -223,21 +194,20 @@ def recovered_pio() -> list[Figure]:
     published = pio_published()
     found = {}
     for preset, stack in dict.fromkeys((f.preset, f.stack) for f in published):
-        found[preset, stack] = pio_figures(measure(preset, pio_points(), stack=stack))
+        found[preset, stack] = pio_figures(measure(preset, virtual.RANDOM, stack=stack))
     return [replace(f, found=found[f.preset, f.stack][f.name]) for f in published]
 
 
 def recovered_mqssd() -> list[Figure]:
     """MQSSD's figures as the probe finds them."""
-    found = mqssd_figures(measure(MQSSD_PRESET, mqssd_points()))
+    found = mqssd_figures(measure(MQSSD_PRESET, virtual.STAGGERED))
     return [replace(f, found=found[f.name]) for f in mqssd_published()]
 
 
 def recovered_sequential() -> list[Figure]:
     """Sequential writes, one stream in order."""
-    point = pio_point("sequential", "write", SEQUENTIAL_BYTES, 1)
     return [
-        replace(f, found=measure(f.preset, [point], initial="sequential")[0].bandwidth_mb_s)
+        replace(f, found=sequential_figures(measure(f.preset, virtual.SEQUENTIAL))[f.name])
         for f in sequential_published()
     ]
 
@@ -265,10 +235,11 @@ def recovered_page() -> str:
     opening = f"""# Published against recovered
 
 Made by `make docs`: every preset that stands for a drive of the papers is measured by the probe, in virtual time, and
-what is found stands beside what was published. Bounds: latencies {LATENCY_BOUND:.0%}, alpha {ALPHA_BOUND:.0%}, k
-{K_BOUND:.0%} or one step of the concurrencies that were measured, alpha at 1 KiB {SUB_PAGE_BOUND:.0%}, MQSSD's costs
-{MQSSD_BOUND:.0%}, sequential writes {SEQUENTIAL_BOUND:.0%}. Where a paper contradicts itself the preset's own comment
-says which figure it follows.
+what is found stands beside what was published. It is what `spillway profile preset:NAME` finds (with `--host-stack`
+where one is named), by the same procedures and from the same seed. Bounds: latencies {LATENCY_BOUND:.0%}, alpha
+{ALPHA_BOUND:.0%}, k {K_BOUND:.0%} or one I/O, alpha at 1 KiB {SUB_PAGE_BOUND:.0%}, MQSSD's costs {MQSSD_BOUND:.0%},
+sequential writes {SEQUENTIAL_BOUND:.0%}. Where a paper contradicts itself the preset's own comment says which figure it
+follows.
 
 """
     parts = [

@@ -95,7 +95,7 @@ def _alpha(
     return _of(knee.alpha(read, write)), "bandwidth"
 
 
-def _of(interval: Interval | knee.Interval) -> Estimate:
+def _of(interval: Interval) -> Estimate:
     return Estimate(float(interval.value), float(interval.low), float(interval.high))
 
 

@@ -22,6 +22,8 @@ COARSE_SEQUENTIAL = (1, 16)
 COARSE_THREADS = (1, 8, 32, 128)
 COARSE_R_PERCENTS = (0.1, 10.0, 100.0)
 
+BULK_BYTES = 256 * KIB  # one stream in order, as files are written (C8)
+
 LATENCY_BYTES = 4 * KIB  # Table 1 of PIO: 4 KiB, random, one at a time
 LATENCY_REPEATS = 5
 
@@ -43,6 +45,11 @@ def pio_sequential(ops: tuple[str, ...], sizes: list[int], concurrencies: tuple[
     for op in ops:
         for bs in sizes:
             yield from (pio_point("sequential", op, bs, k) for k in concurrencies)
+
+
+def bulk(ops: tuple[str, ...]) -> Iterator[Point]:
+    """One stream of large accesses, writes first: what is then read was written in order."""
+    return (pio_point("sequential", op, BULK_BYTES, 1) for op in reversed(ops))
 
 
 def latency(ops: tuple[str, ...]) -> Iterator[Point]:

@@ -1,8 +1,6 @@
 """Profiles a target: brings it to its states, measures, estimates, writes the directory.
 
-A drive in virtual time gets the fine grids whole. It is measured in two states, each a conversation of its own: written
-in order, for sequential accesses; and steady under random writes, for everything else. Writes of MQSSD's procedure
-change the drive, so each k starts from the steady state anew.
+A drive in virtual time goes through the procedures of virtual.py, whole.
 
 A target in real time has a budget. A share of it goes into preconditioning (first in order, then at random), then come
 the coarse grids, then the points of adapt.py. A target that may not be written to is only read.
@@ -10,8 +8,7 @@ the coarse grids, then the points of adapt.py. A target that may not be written 
 
 import math
 import os
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,16 +17,15 @@ from typing import Any
 from spillway import __version__, knee
 from spillway.errors import SpillwayError
 from spillway.native import Event, converse
-from spillway.profile import adapt, estimate, grids, mixes
+from spillway.profile import adapt, estimate, grids, mixes, virtual
 from spillway.profile.document import Profile, write_profile
-from spillway.profile.points import Point, Sample, mqssd_point
-from spillway.profile.prober import Prober, RealPace, Stopwatch, VirtualPace
-from spillway.profile.target import Scaled, Target, scaled
-from spillway.quantity import human_bytes
+from spillway.profile.points import Point, Sample
+from spillway.profile.prober import Prober, RealPace, Stopwatch
+from spillway.profile.target import Scaled, Target, check_size, scaled
+from spillway.profile.virtual import Watch
 from spillway.rundir import staged
 
 Document = dict[str, Any]
-Watch = Callable[[str, Event], None]
 
 DEFAULT_BUDGET_S = 120.0
 PREPARE_SHARE = 0.2  # of a budget, for writing the target before it is measured. Source: guess
@@ -97,6 +93,7 @@ def coarse_points(sizes: Iterable[int] = grids.SIZES, ops: tuple[str, ...] = est
     """What a real drive is measured at in any case, sequential accesses first: they come after writing in order."""
     sizes = list(sizes)
     return [
+        *grids.bulk(ops),
         *grids.pio_sequential(ops, sizes, grids.COARSE_SEQUENTIAL),
         *grids.pio_random(ops, sizes, grids.COARSE_CONCURRENCIES),
         *grids.latency(ops),
@@ -121,66 +118,17 @@ def check_budget(budget_s: float) -> None:
         )
 
 
-def check_size(ready: Event, words: str) -> None:
-    """Refuses a target that MQSSD's largest accesses do not fit into, all threads at once."""
-    least = max(grids.THREADS) * mqssd_point("read", 1, min(grids.R_PERCENTS)).bs_bytes
-    if ready["range_bytes"] < least:
-        raise SpillwayError(
-            f"{words} holds {human_bytes(ready['range_bytes'])}, too small for {max(grids.THREADS)} threads that move "
-            f"1000 pages at a time: give a target of at least {human_bytes(least)}."
-        )
-
-
 # ---------------------------------------------------------------------------------------------------------------------
 # Virtual time
 
 
 def _measure_virtual(target: Target, seed: int, mixed: bool, watch: Watch | None) -> Measured:
     small = scaled(target)
-    remarks = list(small.remarks)
-    with _prober(target, seed, "sequential", small, watch, "in order") as (prober, _):
-        sizes = grids.sizes_for(prober.ready["lba_bytes"])
-        _each(prober, grids.pio_sequential(estimate.OPS, sizes, grids.SEQUENTIAL_CONCURRENCIES))
-        samples = prober.samples
-    with _prober(target, seed, "steady", small, watch, "random") as (prober, started):
-        _each(prober, grids.pio_random(estimate.OPS, sizes, grids.CONCURRENCIES))
-        for _ in range(grids.BISECTIONS):
-            _each(prober, adapt.bisections(prober.samples, estimate.OPS, sizes))
-        _each(prober, grids.latency(estimate.OPS))
-        for k in grids.THREADS:
-            _each(prober, grids.mqssd("read", k, grids.R_PERCENTS))
-        for k in grids.THREADS:
-            prober.refill(target.fill)
-            _each(prober, grids.mqssd("write", k, grids.R_PERCENTS))
-        if mixed:
-            mixes.measure(prober, target.fill)
-        return Measured(samples + prober.samples, prober.ready, started, estimate.OPS, remarks)
-
-
-@contextmanager
-def _prober(
-    target: Target, seed: int, initial: str, small: Scaled, watch: Watch | None, label: str
-) -> Iterator[tuple[Prober, Event]]:
-    """A prober on an emulated drive in its ``initial`` state, and the event it started with."""
-    first: Event = {}
-
-    def on_event(event: Event) -> None:
-        if event["event"] == "started":
-            first.update(event)
-        elif watch is not None:
-            watch(label, event)
-
-    with converse("probe", on_event) as conversation:
-        request = target.request(seed, initial, small.settings)
-        prober = Prober(conversation, request, VirtualPace(small.cache_bytes, small.superblock_bytes))
-        check_size(prober.ready, target.words)
-        yield prober, first
-        conversation.end()
-
-
-def _each(prober: Prober, points: Iterable[Point]) -> None:
-    for point in points:
-        prober.measure(point)
+    procedures = [virtual.SEQUENTIAL, virtual.RANDOM, virtual.STAGGERED, *([virtual.MIXED] if mixed else [])]
+    answers = [virtual.run(procedure, target, small, seed, watch) for procedure in procedures]
+    samples = [sample for answer in answers for sample in answer.samples]
+    steady = answers[1]
+    return Measured(samples, steady.ready, steady.started, estimate.OPS, list(small.remarks))
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -224,10 +172,10 @@ def measure_within(prober: Prober, watch_time: Stopwatch, remarks: list[str], *,
     left = watch_time.left_s - (watch_time.budget_s * PREPARE_SHARE / 2 if "write" in ops and not emulated else 0)
     point_s = min(MOST_POINT_S, max(LEAST_POINT_S, left * COARSE_SHARE / len(points) - POINT_OVERHEAD_S))
     prober.pace = RealPace(point_s)
-    _each(prober, [p for p in points if p.pattern == "sequential"])
+    virtual.each(prober, [p for p in points if p.pattern == "sequential"])
     if "write" in ops and not emulated:
         remarks.append(_prepare(prober, "random", watch_time.budget_s * PREPARE_SHARE / 2))
-    _each(prober, [p for p in points if p.pattern != "sequential"])
+    virtual.each(prober, [p for p in points if p.pattern != "sequential"])
     _refine(prober, watch_time, ops, sizes, point_s)
     budget = watch_time.budget_s
     return Measured(prober.samples, prober.ready, {}, ops, remarks, budget, watch_time.spent_s, point_s)
@@ -249,7 +197,7 @@ def _refine(prober: Prober, watch_time: Stopwatch, ops: tuple[str, ...], sizes: 
             return
         if watch_time.left_s < len(wanted.points) * (point_s + POINT_OVERHEAD_S):
             return  # half of a line's points would tell nothing
-        _each(prober, wanted.points)
+        virtual.each(prober, wanted.points)
 
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -6,9 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from spillway.errors import SpillwayError
-from spillway.native import run_native
+from spillway.native import Event, run_native
 from spillway.plan import slug
 from spillway.preset import check_preset
+from spillway.profile import grids
+from spillway.profile.points import mqssd_point
 from spillway.quantity import human_bytes, parse_share, parse_size
 from spillway.simulate import DriveChoice, drive_request
 
@@ -117,6 +119,16 @@ def _kind_of(path: Path) -> str:
     if stat.S_ISREG(mode):
         return "file"
     raise SpillwayError(f"{path} is neither a file, a directory nor a block device: name one of them, or preset:NAME.")
+
+
+def check_size(ready: Event, words: str) -> None:
+    """Refuses a target that MQSSD's largest accesses do not fit into, all threads at once."""
+    least = max(grids.THREADS) * mqssd_point("read", 1, min(grids.R_PERCENTS)).bs_bytes
+    if ready["range_bytes"] < least:
+        raise SpillwayError(
+            f"{words} holds {human_bytes(ready['range_bytes'])}, too small for {max(grids.THREADS)} threads that move "
+            f"1000 pages at a time: give a target of at least {human_bytes(least)}."
+        )
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ import fake_probe
 import pytest
 from conftest import Fake, Invoke
 
-from spillway import knee
+from spillway import knee, recover
 from spillway.errors import SpillwayError
 from spillway.profile import (
     Estimate,
@@ -21,6 +21,7 @@ from spillway.profile import (
     grids,
     parse_target,
     read_profile,
+    virtual,
     words,
 )
 from spillway.profile.document import parameters, to_toml
@@ -94,6 +95,14 @@ def test_capped_software_is_seen_through() -> None:
     assert pio.alpha.value == pytest.approx(fake_probe.WRITE_US / fake_probe.READ_US, rel=0.05)
 
 
+def test_what_a_profile_finds_is_what_is_held_against_the_papers(fake: Fake, profile: Profile) -> None:
+    found = []
+    for procedure in (virtual.SEQUENTIAL, virtual.RANDOM, virtual.STAGGERED):
+        found += recover.measure(PRESET.removeprefix("preset:"), procedure)
+    assert found == profile.samples
+    assert recover.pio_figures(found)["alpha 1K"] == profile.pio[1024].alpha.value
+
+
 # ---------------------------------------------------------------------------------------------------------------------
 # The directory
 
@@ -143,7 +152,7 @@ def damaged(shared_profile: Path, tmp_path: Path, name: str, old: str, new: str)
         ("profile.toml", "contract = 1", "contract = ", "this is not TOML"),
         ("profile.toml", "[target]", "[targets]", "no whole profile"),
         ("samples.csv", "procedure,", "procedures,", "columns"),
-        ("samples.csv", "pio,read,sequential,1024", "pio,read,sequential,many", "line 2 is damaged"),
+        ("samples.csv", "pio,read,sequential,1024", "pio,read,sequential,many", "line 4 is damaged"),
     ],
 )
 def test_another_version_or_damage_is_refused_with_one_sentence(
