@@ -15,22 +15,23 @@ adds up, writes meet on one die, and the last one is waited for. So the measured
 drive's part is done it still creeps up, since each batch pays its latency once and a larger one shares it among more.
 
 The curve's knee is where doubling n_w begins to buy less than 5 %, the rule that k_w is found by (spillway/knee.py), in
-steps of the sweep and of the best rate up to each, so that a curve that falls has its knee at its peak. The published
-curve falls beyond k_w, which its authors put down to their threads; the pool here hands a batch to the drive from one
-thread, at no cost of its own in virtual time.
+steps of the sweep and of the best rate up to each, so that a curve that falls has its knee at its peak.
+
+A batch is handed to the drive in one of two ways, or three: from one queue by one thread, which issues one after
+another, or by a thread for each page, waiting for work or started for it (native/pool/writers.h). A sweep measures
+several and compares each with its own n_w = 1. The published curve falls beyond k_w, which its authors put down to
+their threads; docs/METHODOLOGY.md says what became of that here.
 """
 
-import csv
-import io
-import json
 import math
 import os
 import re
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +47,7 @@ from spillway.profile.document import UNKNOWN, Estimate, Pio, read_profile
 from spillway.profile.points import pio_point
 from spillway.profile.prober import Prober, RealPace, VirtualPace
 from spillway.profile.target import Scaled, Target, scaled
-from spillway.rundir import explained, staged, write_text
+from spillway.rundir import explained
 
 Document = dict[str, Any]
 Watch = Callable[[str, Event], None]
@@ -60,6 +61,14 @@ REAL_POINT_S = 1.0  # Source: guess; the whole of it is some half a minute
 TEST_FILE_BYTES = 2**30
 MOST_UNSURE = 2 * DOUBLING_GAIN  # a knee is of gains of DOUBLING_GAIN; half an interval twice as wide hides any of them
 VIRTUAL_OPERATIONS, REAL_OPERATIONS = 100_000, 10_000
+# How a batch gets to the drive → in words. What a sweep measures unless it is told: the first is what it speaks of.
+WRITERS = {
+    "queue": "from one queue",
+    "threads": "by a waiting thread for each page",
+    "new-threads": "by a new thread for each page",
+}
+SWEPT_WRITERS = ("queue", "threads")
+HAND_OFF = ("first_ns", "last_ns", "told_ns")  # native/pool/writers.h
 
 
 @dataclass(frozen=True)
@@ -91,12 +100,16 @@ class Step:
     pages_written_per_operation: float
     formula: float
     formula_own_costs: float
+    hand_off_us: (
+        float | None
+    )  # in virtual time: what a batch's threads took, without a drive; None where they were there
 
 
 @dataclass(frozen=True)
 class Sweep:
-    """Every n_w, and what the curve says."""
+    """Every n_w of one way to write back, what the curve says, and the same of the other ways."""
 
+    writers: str  # of WRITERS
     target: Document
     conditions: Document
     drive: Pio
@@ -105,7 +118,9 @@ class Sweep:
     own_read_share: float  # of the pool's ios on the drive, at n_w = 1
     own_cost_ratio: float  # one write alone over one read, as the pool met them
     knee: Estimate  # the step from which doubling n_w buys less than 5 %; least and most over the seeds
-    rows: list[Document] = field(repr=False)  # every run
+    batch_knee: int | None  # the same of its writes alone, in batches that are waited for: the k_w that a batch meets
+    rows: list[Document] = field(repr=False)  # every run, of every way
+    beside: tuple["Sweep", ...] = ()
 
     @property
     def largest(self) -> Step:
@@ -142,7 +157,9 @@ class Sweep:
 # One run
 
 
-def request(target: Document, workload: Workload, write_back: int, seed: int, operations: int | None) -> Document:
+def request(
+    target: Document, workload: Workload, write_back: int, seed: int, operations: int | None, writers: str = "queue"
+) -> Document:
     """The request of `bufferpool`; ``target`` as the contract has it."""
     place: Document = {"name": "trace", "trace": str(workload.trace)} if workload.trace else {"name": workload.name}
     return {
@@ -153,6 +170,7 @@ def request(target: Document, workload: Workload, write_back: int, seed: int, op
             "page_bytes": workload.page_bytes,
             "policy": workload.policy,
             "write_back": write_back,
+            "writers": writers,
             # What is read at once takes the room of what was written at once.
             "prefetch": min(workload.prefetch, write_back - 1),
         },
@@ -167,7 +185,14 @@ def request(target: Document, workload: Workload, write_back: int, seed: int, op
     }
 
 
-def run_once(target: Target, workload: Workload, write_back: int, seed: int, watch: Watch | None = None) -> Event:
+def run_once(
+    target: Target,
+    workload: Workload,
+    write_back: int,
+    seed: int,
+    watch: Watch | None = None,
+    writers: str = "queue",
+) -> Event:
     """One pool on one target; the ``result`` of the native side."""
     check(workload)
     if 0 < workload.prefetch >= write_back:
@@ -177,7 +202,7 @@ def run_once(target: Target, workload: Workload, write_back: int, seed: int, wat
         )
     small = scaled(target) if target.emulated else None
     with _opened(target, small) as opened:
-        return _run(opened, workload, write_back, seed, watch)
+        return _run(opened, workload, write_back, seed, watch, writers)
 
 
 def check(workload: Workload) -> None:
@@ -197,6 +222,7 @@ _FLAGS = {
     "pool.page_bytes": "--page-bytes",
     "pool.policy": "--policy",
     "pool.write_back": "--write-back",
+    "pool.writers": "--writers",
     "pool.prefetch": "--prefetch",
     "workload.name": "--workload",
     "workload.pages": "--pages",
@@ -228,14 +254,13 @@ class _Opened:
     operations: int
 
 
-def _run(opened: _Opened, workload: Workload, write_back: int, seed: int, watch: Watch | None) -> Event:
+def _run(opened: _Opened, workload: Workload, write_back: int, seed: int, watch: Watch | None, writers: str) -> Event:
     operations = workload.operations
     if operations is None and workload.trace is None:
         operations = opened.operations
-    asked = request(opened.target, workload, write_back, seed, operations)
-    result = run_native(
-        "bufferpool", asked, None if watch is None else lambda event: watch(f"n_w = {write_back}", event)
-    )
+    asked = request(opened.target, workload, write_back, seed, operations, writers)
+    told = None if watch is None else lambda event: watch(f"n_w = {write_back}, {writers}", event)
+    result = run_native("bufferpool", asked, told)
     if not result["complete"]:
         raise Interrupted("spillway-native bufferpool was ended before it had measured enough.")
     if not result["seconds"]:
@@ -310,24 +335,29 @@ def sweep(
     repeats: int = 5,
     profile: Path | None = None,
     write_backs: Sequence[int] = (),
+    writers: Sequence[str] = SWEPT_WRITERS,
     command: Sequence[str] = (),
     watch: Watch | None = None,
 ) -> Sweep:
-    """Runs the pool for each n_w, ``repeats`` times with seeds of their own, and compares each with n_w = 1."""
+    """Runs the pool for each n_w, ``repeats`` times with seeds of their own, and compares each with n_w = 1.
+
+    The sweep is that of the first of ``writers``, with the others beside it.
+    """
     check(workload)
     started = datetime.now(UTC)
     small = scaled(target) if target.emulated else None
     drive = drive_of_profile(profile, workload.page_bytes) if profile is not None else None
     with _opened(target, small) as opened:
         # A pool that is refused is refused before anything is measured.
-        first = _run(opened, workload, 1, seed, watch)
+        first = _run(opened, workload, 1, seed, watch, writers[0])
         if drive is None:
             drive = measure_drive(target, opened.target, workload.page_bytes, seed, small)
         grid = _grid(drive, workload, write_backs)
         rows = [_row(first, 1, seed)]
-        for each in range(seed, seed + repeats):
-            # A real drive drifts: each seed goes through all n_w before the next one does.
-            rows += [_row(_run(opened, workload, n, each, watch), n, each) for n in grid if (n, each) != (1, seed)]
+        # A real drive drifts: each seed goes through all n_w, of all ways, before the next one does.
+        for each, n, way in product(range(seed, seed + repeats), grid, writers):
+            if (each, n, way) != (seed, 1, writers[0]):
+                rows.append(_row(_run(opened, workload, n, each, watch, way), n, each))
     conditions = _conditions(small, seed, repeats, command, started, first)
     return _evaluated(target, workload, drive, rows, conditions)
 
@@ -343,8 +373,10 @@ def _grid(drive: Pio, workload: Workload, asked: Sequence[int]) -> list[int]:
 
 def _row(result: Event, write_back: int, seed: int) -> Document:
     """One run's figures, as sweep.csv has them."""
+    hand_off = result["pool"]["hand_off"] or {}
     per_page = {"read_us": ("read_wait_s", "pages_read"), "write_us": ("write_wait_s", "pages_written")}
     return {
+        "writers": result["pool"]["writers"],
         "write_back": write_back,
         "seed": seed,
         **{name: result[name] for name in ("operations", "writes", "seconds", "operations_per_s", "hits", "misses")},
@@ -353,10 +385,20 @@ def _row(result: Event, write_back: int, seed: int) -> Document:
         "latency_mean_us": result["latency_us"]["mean"],
         "latency_p99_us": result["latency_us"]["p99"],
         "miss_latency_mean_us": result["miss_latency_us"]["mean"],
+        **{f"hand_off_{name}": hand_off.get(name) for name in HAND_OFF},
     }
 
 
 def _evaluated(target: Target, workload: Workload, drive: Pio, rows: list[Document], conditions: Document) -> Sweep:
+    """The sweep of the way that the first row is of, and the other ways beside it."""
+    ways = list(dict.fromkeys(row["writers"] for row in rows))
+    mine, *others = [
+        _of_one_way(target, workload, drive, [row for row in rows if row["writers"] == way], conditions) for way in ways
+    ]
+    return replace(mine, rows=rows, beside=tuple(others))
+
+
+def _of_one_way(target: Target, workload: Workload, drive: Pio, rows: list[Document], conditions: Document) -> Sweep:
     base = {row["seed"]: row for row in rows if row["write_back"] == 1}
     first = list(base.values())
     ios = sum(row["pages_read"] + row["pages_written"] for row in first)
@@ -383,11 +425,29 @@ def _evaluated(target: Target, workload: Workload, drive: Pio, rows: list[Docume
                 sum(row["pages_written"] for row in runs) / sum(row["operations"] for row in runs),
                 _formula(workload.read_fraction, drive.alpha.value, n, drive, workload),
                 _formula(own_share, own_ratio, n, drive, workload),
+                _hand_off_us(runs[0]),
             )
         )
     shown = asdict(workload) | {"trace": str(workload.trace) if workload.trace else None}
     where = {"words": target.words, "kind": target.kind, "name": target.label}
-    return Sweep(where, conditions, drive, shown, steps, own_share, own_ratio, _knee(rows), rows)
+    return Sweep(
+        first[0]["writers"],
+        where,
+        conditions,
+        drive,
+        shown,
+        steps,
+        own_share,
+        own_ratio,
+        _knee(rows),
+        _levels_off({step.write_back: 1 / step.write_us for step in steps if step.write_us > 0}),
+        rows,
+    )
+
+
+def _hand_off_us(row: Document) -> float | None:
+    last, told = row["hand_off_last_ns"], row["hand_off_told_ns"]
+    return None if last is None else (last + told) / 1000
 
 
 def _formula(read_share: float, alpha: float, write_back: int, drive: Pio, workload: Workload) -> float:
@@ -445,135 +505,3 @@ def _conditions(
         "time": {"simulated": "virtual", "paced": "real, the drive emulated"}.get(kind, "real"),
         "remarks": small.remarks if small is not None else [],
     }
-
-
-# ---------------------------------------------------------------------------------------------------------------------
-# What is said and written
-
-
-def document(found: Sweep) -> Document:
-    """sweep.json, and what --json prints: null is what is not known."""
-    drive = found.drive
-    at = found.at_k_w
-    content = {
-        "contract": [1, 0],
-        "target": found.target,
-        "conditions": found.conditions,
-        "workload": found.workload,
-        "drive": {name: getattr(drive, name).document() for name in ("alpha", "k_r", "k_w")},
-        "own": {"read_share": found.own_read_share, "cost_ratio": found.own_cost_ratio},
-        "steps": [asdict(step) for step in found.steps],
-        "knee": found.knee.document(),
-        "largest": {"write_back": found.largest.write_back, "speed_up": found.largest.speed_up.value},
-        "at_k_w": {"write_back": at.write_back, "speed_up": at.speed_up.value} if at else None,
-        "steps_from_k_w": found.steps_from_k_w,
-        "growth_past_k_w": found.growth_past_k_w,
-        "verdict": verdict(found),
-    }
-    cleaned: Document = _finite(content)
-    return cleaned
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {name: _finite(each) for name, each in value.items()}
-    if isinstance(value, list):
-        return [_finite(each) for each in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def to_csv(rows: Sequence[Document]) -> str:
-    """sweep.csv: a line for every run."""
-    text = io.StringIO()
-    writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    return text.getvalue()
-
-
-def sweep_into(out: Path, target: Target, workload: Workload, **options: Any) -> Sweep:
-    """``sweep``, left in the directory ``out``: sweep.json, sweep.csv and the report, all of it or nothing."""
-    with staged(out) as stage:
-        found = sweep(target, workload, **options)
-        from spillway.report.bufferpool_page import write_bufferpool_report  # the chart library is slow to import
-
-        write_text(stage / "sweep.json", json.dumps(document(found), indent=2, ensure_ascii=False) + "\n")
-        write_text(stage / "sweep.csv", to_csv(found.rows))
-        write_bufferpool_report(found, stage / "report.html")
-    return found
-
-
-def verdict(found: Sweep) -> str:
-    """What the curve says about the drive's k_w, in two sentences."""
-    at, distance, growth = found.at_k_w, found.steps_from_k_w, found.growth_past_k_w
-    best = found.largest
-    unsure = max((_unsureness(step) for step in found.steps[1:]), default=0.0)
-    if unsure > MOST_UNSURE:
-        return (
-            f"Runs of one n_w differ so much that its speed-up is known to within {unsure:.0%} only: no knee is told "
-            "from them; give more --repeats or --operations, or a quieter machine."
-        )
-    largest = f"The largest speed-up is {best.speed_up.value:.2f}, at n_w = {best.write_back}"
-    if at is None:
-        return f"{largest}; the drive's k_w is not known."
-    if best.speed_up.value < 1 + DOUBLING_GAIN:
-        return (
-            f"Writing back more at once buys nothing here: {best.speed_up.value:.2f} at most. One write costs "
-            f"{found.own_cost_ratio:.2f} reads, so there is hardly a wait for writes to share."
-        )
-    if distance is None:
-        return f"{largest}: it still grows where the sweep ends, past the drive's k_w of {found.drive.k_w.value:.1f}."
-    where = {0: "the step nearest to", 1: "one step from"}.get(distance, f"{distance} steps from")
-    first = (
-        f"The speed-up levels off at n_w = {found.knee.value:.0f}, {where} the drive's k_w of "
-        f"{found.drive.k_w.value:.1f}, and is {at.speed_up.value:.2f} at n_w = {at.write_back}."
-    )
-    if growth is None:
-        return first
-    if growth <= 0:
-        return f"{first} Beyond it there is none to be had: {growth:+.1%} at best."
-    return (
-        f"{first} Beyond it {growth:+.1%} are left, up to n_w = {best.write_back}; the 99th percentile of an operation "
-        f"is {best.latency_p99_us:,.0f} µs there and {at.latency_p99_us:,.0f} here."
-    )
-
-
-def _unsureness(step: Step) -> float:
-    """Half the interval, as a share of the value; 0 of a single run, which has none."""
-    width = step.speed_up.high - step.speed_up.low
-    return width / 2 / step.speed_up.value if math.isfinite(width) else 0.0
-
-
-HEADER = ("n_w", "speed-up", "95 %", "P5", "P5, own costs", "operations/s", "µs a read", "µs a write", "p99 µs", "")
-
-
-def table(found: Sweep) -> list[tuple[str, ...]]:
-    """Rows under HEADER; the last column marks k_w, the knee and the largest."""
-    knee = next((step for step in found.steps if step.write_back == found.knee.value), None)
-    rows: list[tuple[str, ...]] = []
-    for step in found.steps:
-        marks = [
-            name
-            for name, marked in (("k_w", found.at_k_w), ("knee", knee), ("largest", found.largest))
-            if marked is step
-        ]
-        interval = f"{step.speed_up.low:.3f} to {step.speed_up.high:.3f}" if math.isfinite(step.speed_up.low) else "–"
-        rows.append(
-            (
-                str(step.write_back),
-                f"{step.speed_up.value:.3f}",
-                interval,
-                _two(step.formula),
-                _two(step.formula_own_costs),
-                f"{step.operations_per_s.value:,.0f}",
-                f"{step.read_us:.1f}",
-                f"{step.write_us:.1f}",
-                f"{step.latency_p99_us:,.0f}",
-                ", ".join(marks),
-            )
-        )
-    return rows
-
-
-def _two(value: float) -> str:
-    return f"{value:.2f}" if math.isfinite(value) else "–"

@@ -223,6 +223,14 @@ def model_reproduce(paper: str, directory: Path | None, as_json: bool) -> None:
 @click.option("--target", required=True, help="preset:NAME, a file, a directory or a block device.")
 @click.option("--sweep", "sweeps", is_flag=True, help="Try n_w from 1 to three times what saturates the drive.")
 @click.option("--write-back", type=click.IntRange(1), help="n_w: dirty pages written back at once  [default: 1]")
+@click.option(
+    "--writers",
+    "ways",
+    type=click.Choice(["queue", "threads", "new-threads"]),
+    multiple=True,
+    help="How they get to the drive at once: from one queue, by waiting threads or by new ones. A sweep takes several "
+    "[default: queue; of a sweep queue and threads]",
+)
 @click.option("--prefetch", type=click.IntRange(0), default=0, show_default=True, help="Pages read along with a miss.")
 @click.option("--policy", type=click.Choice(["clock-sweep", "lru"]), default="clock-sweep", show_default=True)
 @click.option("--read-fraction", default="0.5", show_default=True, metavar="SHARE", help="f_r of the trace.")
@@ -248,13 +256,13 @@ def bufferpool_command(target: str, sweeps: bool, directory: Path | None, as_jso
 
     With --sweep, what that buys for each n_w, beside the formula of PIO and the drive's measured k_w.
     """
-    from spillway import bufferpool
+    from spillway import bufferpool, bufferpool_words
     from spillway.profile import parse_target
 
     names = ("paced", "destroy_data", "settings", "host_stack", "fill")
     wanted = parse_target(target, **{name: flags.pop(name) for name in names})
     seed, repeats, profile = flags.pop("seed"), flags.pop("repeats"), flags.pop("profile")
-    write_back = flags.pop("write_back")
+    write_back, ways = flags.pop("write_back"), tuple(dict.fromkeys(flags.pop("ways")))
     workload = bufferpool.Workload(
         name=flags.pop("workload"),
         page_bytes=parse_size(flags.pop("page_bytes"), "--page-bytes"),
@@ -263,19 +271,23 @@ def bufferpool_command(target: str, sweeps: bool, directory: Path | None, as_jso
     )
     if sweeps and write_back is not None:
         raise click.UsageError("--sweep tries every n_w, and --write-back names one: give one of them.")
+    if len(ways) > 1 and not sweeps:
+        raise click.UsageError("--writers names several ways, which only --sweep compares: give one of them.")
     with _progress_bars() as watch, bufferpool.spoken_in_flags():
         if not sweeps:
-            result = bufferpool.run_once(wanted, workload, write_back or 1, seed, watch)
+            result = bufferpool.run_once(wanted, workload, write_back or 1, seed, watch, *ways)
             _show(result, as_json, _bufferpool_table)
             return
         place = directory or Path("runs") / f"bufferpool-{wanted.label}-{datetime.now():%Y%m%d-%H%M%S}"
         options = {"seed": seed, "repeats": repeats, "profile": profile, "command": _command_line()}
-        found = bufferpool.sweep_into(place, wanted, workload, watch=watch, **options)
+        options["writers"] = ways or bufferpool.SWEPT_WRITERS
+        found = bufferpool_words.sweep_into(place, wanted, workload, watch=watch, **options)
     if as_json:
-        print(json.dumps(bufferpool.document(found), indent=2, ensure_ascii=False))
+        print(json.dumps(bufferpool_words.document(found), indent=2, ensure_ascii=False))
         return
-    out.print(_figures(bufferpool.HEADER, bufferpool.table(found)))
-    out.print(f"\n{bufferpool.verdict(found)}")
+    for title, rows in bufferpool_words.ways(found):
+        out.print(f"{title}\n", _figures(bufferpool_words.HEADER, rows))
+    out.print("\n".join([bufferpool_words.verdict(found), *bufferpool_words.beside(found)]))
     out.print(f"\nSweep   {place}\nReport  {place / 'report.html'}", soft_wrap=True)
 
 

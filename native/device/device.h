@@ -79,7 +79,12 @@ class Device {
   virtual ~Device() = default;
   virtual const DeviceInfo& info() const = 0;
   virtual std::unique_ptr<Queue> open_queue() = 0;
-  virtual Nanos now() = 0;               // the device's time
+  virtual Nanos now() = 0;  // the device's time
+  // The host's software, where it is part of the model: how long issuing that io keeps a thread busy (submit waits for
+  // none of it, so a thread that issues several one after another spends it in between), and a thread's being busy for
+  // so long, with which the device's time passes. Where the software is real it takes its own time: 0, and nothing.
+  virtual Nanos issue_ns(const Io& /*io*/) const { return 0; }
+  virtual void spend(Nanos /*for_ns*/) {}
   virtual ssd::Counters counters() = 0;  // a consistent copy
   virtual PacingReport pacing() { return {}; }
   // The device-level P/E summary where the drive has one: {mean, max}.

@@ -83,12 +83,15 @@ void DriveModel::submit(Nanos now, const Command& command) {
   }
   run_until(now);
   const std::uint32_t slot = take_slot(now, command);
-  const HostStack& stack = layers_.host_stack;
-  const bool reads = command.op == Opcode::read;
-  // A write's data is copied on the way down, a read's on the way up.
-  const Nanos copy = reads ? 0 : bytes_ns(bytes_of(command), stack.write_copy_mb_s);
-  at(now + (reads ? stack.read_submit_ns : stack.write_submit_ns) + copy, slot, Stage::entered);
+  at(now + issue_ns(command.op, bytes_of(command)), slot, Stage::entered);
   run_until(now);  // where the way costs nothing the command is at the medium now
+}
+
+Nanos DriveModel::issue_ns(Opcode op, std::uint64_t bytes) const {
+  const HostStack& stack = layers_.host_stack;
+  // A write's data is copied on the way down, a read's on the way up.
+  if (op == Opcode::read) return stack.read_submit_ns;
+  return stack.write_submit_ns + bytes_ns(bytes, stack.write_copy_mb_s);
 }
 
 std::optional<Nanos> DriveModel::next_event() const {

@@ -35,6 +35,8 @@ class DriveModel {
   void submit(ssd::Nanos now, const ssd::Command& command);
   std::optional<ssd::Nanos> next_event() const;
   void advance(ssd::Nanos now, std::vector<ssd::Completion>& done);
+  // How long issuing it keeps a thread of the host busy: part of the way to the drive, not beside it.
+  ssd::Nanos issue_ns(ssd::Opcode op, std::uint64_t bytes) const;
   std::size_t in_flight() const { return layered_ ? used_slots_ : medium_in_flight(); }
   void expect_soon(const ssd::Command& command) const {
     if (flash_) flash_->expect_soon(command);

@@ -31,6 +31,8 @@ class FaultyDevice final : public Device {
   const DeviceInfo& info() const override { return below_.info(); }
   std::unique_ptr<Queue> open_queue() override { return std::make_unique<FaultyQueue>(below_.open_queue(), fate_); }
   Nanos now() override { return below_.now(); }
+  Nanos issue_ns(const Io& io) const override { return below_.issue_ns(io); }
+  void spend(Nanos for_ns) override { below_.spend(for_ns); }
   ssd::Counters counters() override { return below_.counters(); }
   PacingReport pacing() override { return below_.pacing(); }
   Wear wear() override { return below_.wear(); }

@@ -133,6 +133,15 @@ class PacedDevice final : public EmulatedDevice {
     return model_time(real_now());
   }
 
+  Nanos issue_ns(const Io& io) const override { return door_.model().issue_ns(io.op, io.length_bytes); }
+
+  // The software would hold its processor; so does this.
+  void spend(Nanos for_ns) override {
+    const RealNanos until = real_now() + static_cast<RealNanos>(std::ceil(static_cast<double>(for_ns) * scale_));
+    while (real_now() < until) {
+    }
+  }
+
   ssd::Counters counters() override {
     WakeList wakes;
     const std::lock_guard lock(mutex_);

@@ -49,6 +49,14 @@ class SimulatedDevice final : public EmulatedDevice {
     return door_.time();
   }
 
+  Nanos issue_ns(const Io& io) const override { return door_.model().issue_ns(io.op, io.length_bytes); }
+
+  void spend(Nanos for_ns) override {
+    const std::lock_guard lock(mutex_);
+    door_.advance(door_.time() + for_ns);
+    hand_out();
+  }
+
   ssd::Counters counters() override {
     const std::lock_guard lock(mutex_);
     return door_.model().counters();

@@ -43,11 +43,14 @@ Status check(const PoolSpec& spec, const device::DeviceInfo& device) {
     return Status::bad_input("pool.write_back is " + std::to_string(spec.write_back) + " and pool.pages " +
                              std::to_string(spec.frames) + "; a pool writes back at most all of its pages at once");
   }
-  if (spec.prefetch >= spec.write_back) {
-    if (spec.prefetch == 0) return {};
+  if (spec.prefetch > 0 && spec.prefetch >= spec.write_back) {
     return Status::bad_input("pool.prefetch is " + std::to_string(spec.prefetch) + " and pool.write_back " +
                              std::to_string(spec.write_back) +
                              "; room for prefetched pages comes from those written back, so it takes less than that");
+  }
+  if (spec.writers != WritersKind::queue && spec.at_once() > kMostWriterThreads) {
+    return Status::bad_input("pool.write_back is " + std::to_string(spec.write_back) + "; with pool.writers " +
+                             name_of(spec.writers) + " it takes at most " + std::to_string(kMostWriterThreads));
   }
   return {};
 }
@@ -80,7 +83,17 @@ void Pin::release() {
 // --- The pool
 
 BufferPool::BufferPool(device::Device& device, const PoolSpec& spec, std::unique_ptr<Policy> policy)
-    : device_(device), spec_(spec), policy_(std::move(policy)), queue_(device.open_queue()), slots_(spec.frames) {
+    : BufferPool(device, spec, std::move(policy),
+                 std::move(*make_writers(device, WritersKind::queue, spec.at_once(), {}))) {}
+
+BufferPool::BufferPool(device::Device& device, const PoolSpec& spec, std::unique_ptr<Policy> policy,
+                       std::unique_ptr<Writers> writers)
+    : device_(device),
+      spec_(spec),
+      policy_(std::move(policy)),
+      writers_(std::move(writers)),
+      queue_(device.open_queue()),
+      slots_(spec.frames) {
   assert(check(spec, device.info()));
   const std::size_t bytes = std::size_t{spec_.frames} * spec_.page_bytes;
   void* const memory =
@@ -93,7 +106,9 @@ BufferPool::BufferPool(device::Device& device, const PoolSpec& spec, std::unique
 
 BufferPool::~BufferPool() {
   assert(std::all_of(slots_.begin(), slots_.end(), [](const Slot& slot) { return slot.pins == 0; }));
-  queue_.reset();  // waits for what is in flight, which is into this memory
+  // They wait for what is in flight, which is into this memory.
+  writers_.reset();
+  queue_.reset();
   munmap(memory_, std::size_t{spec_.frames} * spec_.page_bytes);
 }
 
@@ -257,14 +272,12 @@ void BufferPool::transfer(device::Opcode op, std::span<const Frame> frames) {
     ios_.push_back(io);
   }
   faults_.assign(frames.size(), Fault::none);
-  if (Status status = queue_->submit(ios_); !status) {
-    faults_.assign(frames.size(), status.fault());
+  if (ios_.size() > 1) {
+    writers_->transfer(ios_, faults_);
     return;
   }
-  done_.resize(frames.size());
-  const std::size_t count = queue_->reap(done_, frames.size());
-  assert(count == frames.size());
-  for (std::size_t i = 0; i < count; ++i) faults_[done_[i].tag] = done_[i].fault;
+  const auto done = device::run(*queue_, ios_.front());
+  faults_.front() = done ? done.value().fault : done.status().fault();
 }
 
 }  // namespace spillway::pool

@@ -9,9 +9,11 @@
 // n_w = 1 without prefetch is the pool of the textbooks, which trades one write for one read. n_w = k_w spends the
 // drive's write concurrency (ACE; PIO section 3, P5 and P22); n_e up to k_r spends its read concurrency (P7, P23).
 // Whoever misses waits for the whole batch, as PIO's cost of alpha / k_w for each write supposes: so a batch that is
-// larger than what the drive serves at once delays the read behind it by all of the rest.
+// larger than what the drive serves at once delays the read behind it by all of the rest. How a batch gets to the drive
+// (from one queue, or by threads) is pool/writers.h's; a single page is read or written by the pool's own thread.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -24,6 +26,7 @@
 #include "base/result.h"
 #include "device/device.h"
 #include "pool/policy.h"
+#include "pool/writers.h"
 
 namespace spillway::pool {
 
@@ -36,6 +39,10 @@ struct PoolSpec {
   Frame frames = 0;
   std::uint32_t write_back = 1;  // n_w
   std::uint32_t prefetch = 0;    // n_e - 1: pages read along with a missed one; < write_back, 0 for none
+  WritersKind writers = WritersKind::queue;
+  HandOffTable hand_off = {};  // of threads, in virtual time
+
+  std::uint32_t at_once() const { return std::max(write_back, prefetch + 1); }
 };
 
 // Why a pool cannot be made so on this device: names the field and the mend. Nothing: it can.
@@ -82,7 +89,10 @@ class Pin {
 // One thread's, like the queue it opens. Dirty pages that were not flushed are lost with it.
 class BufferPool {
  public:
-  // REQUIRES: check() passed; the policy is of spec.frames frames and holds none
+  // REQUIRES: check() passed; the policy is of spec.frames frames and holds none; the writers are for spec.at_once()
+  BufferPool(device::Device& device, const PoolSpec& spec, std::unique_ptr<Policy> policy,
+             std::unique_ptr<Writers> writers);
+  // With one queue for all, which is always to be had. REQUIRES: spec.writers is queue
   BufferPool(device::Device& device, const PoolSpec& spec, std::unique_ptr<Policy> policy);
   ~BufferPool();
   BufferPool(const BufferPool&) = delete;
@@ -129,6 +139,7 @@ class BufferPool {
   device::Device& device_;
   const PoolSpec spec_;
   std::unique_ptr<Policy> policy_;
+  std::unique_ptr<Writers> writers_;
   std::unique_ptr<device::Queue> queue_;
   std::byte* memory_ = nullptr;  // of all frames; what is never touched takes no memory
   std::vector<Slot> slots_;
@@ -137,7 +148,6 @@ class BufferPool {
   std::size_t dirty_ = 0;
   PoolCounters counters_;
   std::vector<device::Io> ios_;
-  std::vector<device::Done> done_;
   std::vector<Fault> faults_;
 };
 

@@ -27,8 +27,14 @@ constexpr std::uint64_t kOperations = 100'000;
 probe::Point reach_of(const BufferpoolRequest& request) {
   probe::Point point;
   point.bs_bytes = request.pool.page_bytes;
-  point.iodepth = std::max(request.pool.write_back, request.pool.prefetch + 1);
   point.ios = 1;
+  if (request.pool.writers == pool::WritersKind::queue) {
+    point.iodepth = request.pool.at_once();
+  } else {
+    // Each thread has one io at a time and waits for it, as pwrite does.
+    point.numjobs = request.pool.at_once();
+    point.engine = probe::Engine::sync;
+  }
   const bool only_reads = request.trace.empty() && request.workload.read_fraction >= 1;
   point.read_share = only_reads ? 1 : 0.5;
   return point;
@@ -45,6 +51,8 @@ Status in_words_of_the_pool(const Status& status) {
   say("read_share is below 1", "the workload writes");
   say("numjobs x iodepth x bs_bytes", "pool.write_back x pool.page_bytes");
   say("bs_bytes", "pool.page_bytes");
+  say("engine is io_uring, which", "pool.writers is queue, which takes io_uring, and that");
+  say("take sync", "take threads");
   return Status::error(status.fault(), message);
 }
 
@@ -122,7 +130,9 @@ class Session {
 
   Status replay(device::Device& device, pool::Trace& trace) {
     auto policy = pool::make_policy(request_.policy, request_.pool.frames);
-    pool::BufferPool buffers(device, request_.pool, std::move(*policy));
+    auto writers = pool::make_writers(device, request_.pool.writers, request_.pool.at_once(), request_.pool.hand_off);
+    if (!writers) return writers.status();
+    pool::BufferPool buffers(device, request_.pool, std::move(*policy), std::move(*writers));
     pool::ReplayEnds ends;
     ends.warmup = request_.warmup_operations.value_or(kWarmupsPerFrame * request_.pool.frames);
     ends.operations = request_.operations.value_or(kOperations);
@@ -156,7 +166,9 @@ class Session {
                    {"page_bytes", request_.pool.page_bytes},
                    {"policy", request_.policy},
                    {"write_back", request_.pool.write_back},
-                   {"prefetch", request_.pool.prefetch}}},
+                   {"prefetch", request_.pool.prefetch},
+                   {"writers", pool::name_of(request_.pool.writers)},
+                   {"hand_off", hand_off()}}},
                  {"pages", request_.pool.pages},
                  {"operations", result.operations},
                  {"writes", result.writes},
@@ -175,6 +187,15 @@ class Session {
                  {"read_wait_s", static_cast<double>(counters.read_wait_ns) / 1e9},
                  {"write_wait_s", static_cast<double>(counters.write_wait_ns) / 1e9}};
     return json;
+  }
+
+  // What a whole batch of threads was charged for; null where nothing was, since they were there or there were none.
+  Json hand_off() const {
+    const bool charged =
+        target_ != nullptr && target_->facts().time_scale == 0 && request_.pool.writers != pool::WritersKind::queue;
+    if (!charged) return nullptr;
+    const pool::HandOff cost = pool::hand_off_of(request_.pool.hand_off, request_.pool.write_back);
+    return {{"first_ns", cost.first_ns}, {"last_ns", cost.last_ns}, {"told_ns", cost.told_ns}};
   }
 
   Json facts() const {

@@ -20,7 +20,37 @@ constexpr std::uint64_t kMostAtOnce = probe::kMostIodepth;
 constexpr double kMostTheta = 10;  // beyond it one page has all the references but a thousandth
 constexpr std::array<std::pair<const char*, Pattern>, 3> kPatterns = {
     {{"uniform", Pattern::uniform}, {"zipfian", Pattern::zipfian}, {"sequential", Pattern::sequential}}};
+constexpr std::uint64_t kMostHandOffNs = 1'000'000'000;
 constexpr const char* kTrace = "trace";
+
+Status unknown_writers(const std::string& name) {
+  const std::string near = device::nearest(name, {"queue", "threads", "new-threads"});
+  return Status::bad_input("pool.writers \"" + name + "\" is not known; " +
+                           (near.empty() ? "it takes queue, threads or new-threads" : "did you mean " + near + "?"));
+}
+
+// Null: as it was measured.
+Status read_hand_off(const Json& json, pool::PoolSpec& spec) {
+  spec.hand_off = pool::measured_hand_off(spec.writers);
+  if (json.is_null()) return {};
+  const std::string takes = "it takes null, or rows {n, first_ns, last_ns, told_ns} with n rising";
+  if (!json.is_array() || json.empty()) return Status::bad_input("pool.hand_off is " + json.dump() + "; " + takes);
+  spec.hand_off.clear();
+  std::uint32_t least = 1;
+  for (const Json& row : json) {
+    if (least > pool::kMostWriterThreads) return Status::bad_input("pool.hand_off has too many rows; " + takes);
+    Fields fields(row, "pool.hand_off[" + std::to_string(spec.hand_off.size()) + "]");
+    pool::HandOff cost;
+    cost.n = static_cast<std::uint32_t>(fields.whole("n", least, least, pool::kMostWriterThreads));
+    cost.first_ns = static_cast<device::Nanos>(fields.whole("first_ns", 0, 0, kMostHandOffNs));
+    cost.last_ns = static_cast<device::Nanos>(fields.whole("last_ns", 0, cost.first_ns, kMostHandOffNs));
+    cost.told_ns = static_cast<device::Nanos>(fields.whole("told_ns", 0, 0, kMostHandOffNs));
+    if (Status status = fields.finish(); !status) return status;
+    spec.hand_off.push_back(cost);
+    least = cost.n + 1;
+  }
+  return {};
+}
 
 Status read_pool(const Json& json, BufferpoolRequest& request) {
   Fields fields(json, "pool");
@@ -30,7 +60,13 @@ Status read_pool(const Json& json, BufferpoolRequest& request) {
   spec.page_bytes = static_cast<std::uint32_t>(fields.whole("page_bytes", 4096, 1, kMostPageBytes));
   spec.write_back = static_cast<std::uint32_t>(fields.whole("write_back", 1, 1, kMostAtOnce));
   spec.prefetch = static_cast<std::uint32_t>(fields.whole("prefetch", 0, 0, kMostAtOnce));
+  const std::string writers = fields.text("writers", pool::name_of(spec.writers));
+  const Json& hand_off = fields.inner("hand_off");
   if (Status status = fields.finish(); !status) return status;
+  const auto kind = pool::writers_named(writers);
+  if (!kind) return unknown_writers(writers);
+  spec.writers = *kind;
+  if (Status status = read_hand_off(hand_off, spec); !status) return status;
   // A policy of no frames, only to learn whether the name is one.
   auto policy = pool::make_policy(request.policy, 0);
   return policy ? Status::ok() : Status::bad_input("pool." + policy.status().message());

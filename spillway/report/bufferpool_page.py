@@ -7,8 +7,8 @@ from pathlib import Path
 from bokeh.embed import components
 from markupsafe import Markup
 
-from spillway import bufferpool
-from spillway.bufferpool import Step, Sweep
+from spillway import bufferpool_words
+from spillway.bufferpool import WRITERS, Step, Sweep
 from spillway.profile.document import Estimate
 from spillway.profile.words import short
 from spillway.report import curves, style
@@ -16,6 +16,8 @@ from spillway.report.page import environment, library, style_sheet
 from spillway.report.panels import Mark, Panel
 from spillway.report.words import KeyFigure
 from spillway.rundir import write_text
+
+OTHERS = (style.VIOLET, style.GREEN)  # the ways beside the first
 
 
 def write_bufferpool_report(found: Sweep, target: Path) -> None:
@@ -32,7 +34,8 @@ def render(found: Sweep) -> str:
         .get_template("bufferpool.html.jinja")
         .render(
             sweep=found,
-            headline=bufferpool.verdict(found),
+            headline=bufferpool_words.verdict(found),
+            beside=bufferpool_words.beside(found),
             standing=standing(found),
             key_figures=key_figures(found),
             panels=drawn,
@@ -40,8 +43,8 @@ def render(found: Sweep) -> str:
             script=Markup(script),
             library=Markup(library()),
             style=Markup(style_sheet()),
-            header=bufferpool.HEADER,
-            rows=bufferpool.table(found),
+            header=bufferpool_words.HEADER,
+            ways=bufferpool_words.ways(found),
             conditions_text=json.dumps(
                 {"target": found.target, "workload": found.workload, "conditions": found.conditions},
                 indent=2,
@@ -98,6 +101,11 @@ def _speed_up(found: Sweep) -> Panel:
     extra = {"rate": [step.operations_per_s.value for step in found.steps]}
     tip = "n_w = @x: @y{0.000} ×, @rate{0,0} operations/s"
     curves.measured(plot, ns, values, style.WRITE, tip, extra=extra)
+    others = list(zip(found.beside, OTHERS, strict=False))
+    for other, colour in others:
+        values = [step.speed_up.value for step in other.steps]
+        extra = {"rate": [step.operations_per_s.value for step in other.steps]}
+        curves.measured(plot, [float(step.write_back) for step in other.steps], values, colour, tip, extra=extra)
     at = found.at_k_w
     if at is not None:
         curves.knee(plot, float(at.write_back), at.speed_up.value, style.INK, f"k_w = {found.drive.k_w.value:.1f}")
@@ -108,7 +116,8 @@ def _speed_up(found: Sweep) -> Panel:
         "PIO, Fig 10."
     )
     marks = [
-        Mark("measured", style.WRITE),
+        Mark(f"measured, {WRITERS[found.writers]}", style.WRITE),
+        *(Mark(f"measured, {WRITERS[other.writers]}", colour) for other, colour in others),
         Mark("P5, as published", style.GREY, "dash"),
         Mark("P5, with the pool's own costs", style.TEAL, "dash"),
     ]

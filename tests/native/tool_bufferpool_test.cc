@@ -125,7 +125,27 @@ TEST(Bufferpool, ATraceFromAFile) {
             path + " line 2: page 2 is not below 2, the number of pages; take a larger target or smaller pages");
 }
 
-// What a real file holds is what it held.
+// By the model's own clock: what threads are charged for is in the time, and is said.
+TEST(Bufferpool, ThreadsCostWhatTheyAreChargedForInVirtualTime) {
+  const auto with = [](const char* writers, const Json& hand_off) {
+    Json request = request_with("/pool/writers", writers);
+    if (!hand_off.is_null()) request["pool"]["hand_off"] = hand_off;
+    return perform(request).last();
+  };
+  const Json queue = with("queue", nullptr);
+  EXPECT_EQ(queue["pool"]["hand_off"], nullptr);
+  // The drive has no host stack: threads that cost nothing are one queue.
+  const Json free_of_charge = {{{"n", 1}}};
+  EXPECT_EQ(with("threads", free_of_charge)["seconds"], queue["seconds"]);
+  const Json dear = with("threads", {{{"n", 1}, {"told_ns", 1'000'000}}});
+  EXPECT_GT(dear["seconds"].get<double>(), queue["seconds"].get<double>());
+  EXPECT_EQ(dear["pool"]["hand_off"]["told_ns"], 4'000'000) << "beyond the last row, for each of the four";
+  EXPECT_GT(with("threads", nullptr)["pool"]["hand_off"]["last_ns"], 0) << "null is as it was measured";
+  // The same pages go the same way: only time differs.
+  for (const char* same : {"hits", "pages_written", "write_batches"}) EXPECT_EQ(dear[same], queue[same]);
+}
+
+// What a real file holds is what it held, whoever writes it.
 TEST(Bufferpool, ARealFileKeepsItsContent) {
   const TemporaryDirectory directory;
   const std::string path = directory.path("drive");
@@ -136,12 +156,17 @@ TEST(Bufferpool, ARealFileKeepsItsContent) {
   request["target"] = {{"kind", "file"}, {"path", path}};
   EXPECT_EQ(refusal(request), "the workload writes, and the target may not be written; set target.destroy_data");
   request["target"]["destroy_data"] = true;
-  const Outcome outcome = perform(request);
-  if (outcome.status.message().find("O_DIRECT") != std::string::npos) GTEST_SKIP() << outcome.status.message();
-  ASSERT_TRUE(outcome.status) << outcome.status.message();
-  EXPECT_GT(outcome.last()["pages_written"].get<int>(), 0);
-  std::ifstream file(path, std::ios::binary);
-  EXPECT_EQ(std::string(std::istreambuf_iterator<char>(file), {}), content);
+  for (const char* writers : {"queue", "threads", "new-threads"}) {
+    request["pool"]["writers"] = writers;
+    request["workload"]["operations"] = 1000;
+    const Outcome outcome = perform(request);
+    if (outcome.status.message().find("O_DIRECT") != std::string::npos) GTEST_SKIP() << outcome.status.message();
+    ASSERT_TRUE(outcome.status) << outcome.status.message();
+    EXPECT_GT(outcome.last()["pages_written"].get<int>(), 0);
+    EXPECT_EQ(outcome.last()["pool"]["hand_off"], nullptr) << "threads that are there are charged for nothing";
+    std::ifstream file(path, std::ios::binary);
+    EXPECT_EQ(std::string(std::istreambuf_iterator<char>(file), {}), content) << writers;
+  }
 }
 
 TEST(Bufferpool, StoppedItStillHasAResult) {
@@ -161,6 +186,12 @@ TEST(Bufferpool, BadInputNamesKeyAndMend) {
       {"/pool/prefetch", 4,
        "pool.prefetch is 4 and pool.write_back 4; room for prefetched pages comes from those written back, so it takes "
        "less than that"},
+      {"/pool/writers", "thread", "pool.writers \"thread\" is not known; did you mean threads?"},
+      {"/pool/hand_off",
+       {{{"last_us", 1}}},
+       "unknown key pool.hand_off[0].last_us; did you mean pool.hand_off[0].last_ns?"},
+      {"/pool/hand_off", {{{"n", 2}}, {{"n", 2}}}, "pool.hand_off[1].n is 2; it takes a whole number from 3 to 1024"},
+      {"/pool/hand_off", 5, "pool.hand_off is 5; it takes null, or rows {n, first_ns, last_ns, told_ns} with n rising"},
       {"/pool/page_bytes", 1000,
        "pool.page_bytes is 1000; it takes a multiple of the target's 512-byte logical blocks"},
       {"/workload/name", "zipfan", "workload.name \"zipfan\" is not known; did you mean zipfian?"},
@@ -175,6 +206,9 @@ TEST(Bufferpool, BadInputNamesKeyAndMend) {
        "simulated?"},
       {"/pool/page", 1, "unknown key pool.page; did you mean pool.pages?"}};
   for (const auto& [pointer, value, says] : bad) EXPECT_EQ(refusal(request_with(pointer, value)), says);
+  Json many = request_with("/pool/writers", "threads");
+  many["pool"] = {{"pages", 4096}, {"write_back", 1025}, {"writers", "threads"}};
+  EXPECT_EQ(refusal(many), "pool.write_back is 1025; with pool.writers threads it takes at most 1024");
 }
 
 }  // namespace

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from conftest import Invoke
 
-from spillway import bufferpool
+from spillway import bufferpool, bufferpool_words
 from spillway.bufferpool import Sweep, Workload, request
 from spillway.errors import SpillwayError
 from spillway.profile.document import UNKNOWN, Estimate, Pio
@@ -24,9 +24,10 @@ def ideal(n: int, k: int = 8, read_us: float = 10.0, write_us: float = 28.0, wai
     return read_us + math.ceil(n / k) * write_us / n + wait * max(0, n - k)
 
 
-def run(n: int, seed: int, cost_us: float, read_us: float = 10.0) -> dict[str, Any]:
+def run(n: int, seed: int, cost_us: float, read_us: float = 10.0, writers: str = "queue") -> dict[str, Any]:
     pages = 1000
     return {
+        "writers": writers,
         "write_back": n,
         "seed": seed,
         "operations": 2 * pages,
@@ -44,11 +45,22 @@ def run(n: int, seed: int, cost_us: float, read_us: float = 10.0) -> dict[str, A
         "latency_mean_us": cost_us,
         "latency_p99_us": cost_us * n,
         "miss_latency_mean_us": cost_us,
+        **{f"hand_off_{name}": 1000 if writers == "threads" else None for name in bufferpool.HAND_OFF},
     }
 
 
-def swept(wait: float = 0.0, drive: Pio = DRIVE, workload: Workload | None = None, seeds: int = 3) -> Sweep:
+def swept(
+    wait: float = 0.0,
+    drive: Pio = DRIVE,
+    workload: Workload | None = None,
+    seeds: int = 3,
+    threads_us: float | None = None,
+) -> Sweep:
+    """``threads_us``: what each thread costs, of a pool that hands its pages to threads beside one that does not."""
     rows = [run(n, seed, ideal(n, wait=wait)) for seed in range(1, seeds + 1) for n in NS]
+    if threads_us is not None:
+        costs = {n: ideal(n) + (threads_us if n > 1 else 0) for n in NS}
+        rows += [run(n, seed, costs[n], writers="threads") for seed in range(1, seeds + 1) for n in NS]
     conditions = {
         "command": ["spillway", "bufferpool"],
         "started": "2026-01-01T00:00:00+00:00",
@@ -96,13 +108,13 @@ def test_what_falls_beyond_k_w_is_seen_to_fall() -> None:
     assert found.largest.write_back == 8
     assert found.growth_past_k_w is not None
     assert found.growth_past_k_w < -0.1
-    assert "none to be had" in bufferpool.verdict(found)
+    assert "none to be had" in bufferpool_words.verdict(found)
 
 
 def test_a_knee_far_from_k_w_is_told_in_steps() -> None:
     found = swept(drive=Pio(DRIVE.alpha, DRIVE.k_r, Estimate(24, 20, 28)))
     assert found.steps_from_k_w == NS.index(24) - NS.index(8)
-    assert "4 steps from the drive's k_w of 24.0" in bufferpool.verdict(found)
+    assert "4 steps from the drive's k_w of 24.0" in bufferpool_words.verdict(found)
 
 
 def test_intervals_are_of_the_ratios_on_one_trace() -> None:
@@ -116,16 +128,38 @@ def test_intervals_are_of_the_ratios_on_one_trace() -> None:
 def test_runs_that_differ_tell_no_knee() -> None:
     rows = [run(n, seed, ideal(n) * (1 + 0.3 * (seed % 2) * (n > 1))) for seed in (1, 2) for n in NS]
     found = bufferpool._evaluated(Target("simulated", "x"), Workload(), DRIVE, rows, {})
-    assert "no knee is told from them; give more --repeats" in bufferpool.verdict(found)
+    assert "no knee is told from them; give more --repeats" in bufferpool_words.verdict(found)
+
+
+def test_each_way_to_write_back_is_compared_with_itself() -> None:
+    found = swept(threads_us=2.0)
+    (threads,) = found.beside
+    assert (found.writers, threads.writers) == ("queue", "threads")
+    assert (found.steps[5].hand_off_us, threads.steps[5].hand_off_us) == (None, 2.0)
+    assert threads.at_k_w is not None
+    assert threads.at_k_w.speed_up.value == pytest.approx(38 / (10 + 3.5 + 2))
+    assert len(found.rows) == 2 * 3 * len(NS)
+    (sentence,) = bufferpool_words.beside(found)
+    assert sentence.startswith("Written back by a waiting thread for each page it levels off at n_w = 8: 2.45")
+    content = bufferpool_words.document(found)
+    assert [each["writers"] for each in content["beside"]] == ["threads"]
+    page = bufferpool_page.render(found)
+    for text in ("measured, from one queue", "measured, by a waiting thread", "Written back by a waiting thread for"):
+        assert text in page, text
+
+
+def test_the_knee_of_writing_alone_is_that_of_its_batches() -> None:
+    # 28 us for up to eight writes at once.
+    assert swept().batch_knee == 8
 
 
 def test_without_k_w_nothing_is_said_of_it() -> None:
     found = swept(drive=Pio(UNKNOWN, UNKNOWN, UNKNOWN))
     assert (found.at_k_w, found.steps_from_k_w, found.growth_past_k_w) == (None, None, None)
     assert all(math.isnan(step.formula) for step in found.steps)
-    assert "k_w is not known" in bufferpool.verdict(found)
-    assert bufferpool.document(found)["steps"][3]["formula"] is None
-    assert "–" in bufferpool.table(found)[3]
+    assert "k_w is not known" in bufferpool_words.verdict(found)
+    assert bufferpool_words.document(found)["steps"][3]["formula"] is None
+    assert "–" in bufferpool_words.table(found)[3]
     assert bufferpool_page.render(found).startswith("<!DOCTYPE html>")
 
 
@@ -137,8 +171,8 @@ def test_prefetch_is_in_the_formula() -> None:
 
 def test_the_table_marks_k_w_the_knee_and_the_largest(golden: Any) -> None:
     found = swept(wait=0.5)
-    lines = [" | ".join(row) for row in [bufferpool.HEADER, *bufferpool.table(found)]]
-    golden("bufferpool_table.txt", "\n".join([*lines, bufferpool.verdict(found)]))
+    lines = [" | ".join(row) for row in [bufferpool_words.HEADER, *bufferpool_words.table(found)]]
+    golden("bufferpool_table.txt", "\n".join([*lines, bufferpool_words.verdict(found)]))
 
 
 def test_the_report_holds_the_curve_and_the_formula() -> None:
@@ -150,10 +184,10 @@ def test_the_report_holds_the_curve_and_the_formula() -> None:
 
 def test_a_row_for_every_run() -> None:
     found = swept()
-    lines = bufferpool.to_csv(found.rows).splitlines()
+    lines = bufferpool_words.to_csv(found.rows).splitlines()
     assert len(lines) == 1 + 3 * len(NS)
-    assert lines[0].startswith("write_back,seed,operations,")
-    json.dumps(bufferpool.document(found), allow_nan=False)
+    assert lines[0].startswith("writers,write_back,seed,operations,")
+    json.dumps(bufferpool_words.document(found), allow_nan=False)
 
 
 @pytest.mark.parametrize(
@@ -183,6 +217,8 @@ BAD = [
     (("--target", "preset:mqsim-default", "--read-fraction", "2x"), "--read-fraction"),
     (("--target", "preset:mqsim-default", "--page-bytes", "big"), "--page-bytes"),
     (("--target", "preset:mqsim-default", "--policy", "fifo"), "--policy"),
+    (("--target", "preset:mqsim-default", "--writers", "thread"), "--writers"),
+    (("--target", "preset:mqsim-default", "--writers", "queue", "--writers", "threads"), "only --sweep compares"),
     (("--target", "preset:mqsim-default", "--destroy-data"), "--destroy-data is for files"),
     (("--sweep",), "--target"),
 ]

@@ -8,6 +8,7 @@ import pytest
 from conftest import ROOT, Invoke
 from test_contract import MakeValidator
 
+from spillway import bufferpool
 from spillway.native import Event, run_native
 
 pytestmark = [pytest.mark.native, pytest.mark.usefixtures("real_native")]
@@ -60,7 +61,7 @@ def test_what_is_asked_is_of_the_schema(validator: MakeValidator) -> None:
 @pytest.mark.parametrize("policy", ["clock-sweep", "lru"])
 def test_a_sweep_finds_what_the_drive_is_made_of(policy: str, tmp_path: Path, invoke: Invoke) -> None:
     out = tmp_path / "sweep"
-    words = ("--target", "preset:quickstart", *SETTINGS, *POOL, "--policy", policy)
+    words = ("--target", "preset:quickstart", *SETTINGS, *POOL, "--policy", policy, "--writers", "queue")
     swept = invoke("bufferpool", *words, "--sweep", "--repeats", 2, "--out", out, "--json").json()
     assert swept == json.loads((out / "sweep.json").read_text())
     assert {path.name for path in out.iterdir()} == {"sweep.json", "sweep.csv", "report.html"}
@@ -70,6 +71,64 @@ def test_a_sweep_finds_what_the_drive_is_made_of(policy: str, tmp_path: Path, in
     assert speed_ups[8] > speed_ups[4] > speed_ups[2] > 1.1
     assert speed_ups[max(speed_ups)] < 1.25 * speed_ups[8]
     assert all(step["speed_up"]["value"] < step["write_back"] or step["write_back"] == 1 for step in swept["steps"])
+
+
+def test_in_virtual_time_threads_cost_what_was_measured(tmp_path: Path, invoke: Invoke) -> None:
+    words = ("--target", "preset:quickstart", *SETTINGS, *POOL, "--sweep", "--repeats", 1)
+    swept = invoke("bufferpool", *words, "--out", tmp_path / "sweep", "--json").json()
+    (threads,) = swept["beside"]
+    assert (swept["writers"], threads["writers"]) == ("queue", "threads")
+    # One page is nobody's but the pool's own; of several, each has its thread, and the drive has no host stack.
+    assert threads["steps"][0]["operations_per_s"] == swept["steps"][0]["operations_per_s"]
+    for queue, by_threads in zip(swept["steps"], threads["steps"], strict=True):
+        assert by_threads["pages_written_per_operation"] == queue["pages_written_per_operation"]
+        # Beyond eight the pages wait for the drive while the threads are still called, and it comes to the same.
+        if 1 < queue["write_back"] <= 4:
+            assert by_threads["hand_off_us"] > 0
+            assert by_threads["operations_per_s"]["value"] < queue["operations_per_s"]["value"]
+
+
+@pytest.fixture
+def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A sweep in real time that is done in a second or two: its figures are worth nothing."""
+    monkeypatch.setattr(bufferpool, "REAL_POINT_S", 0.01)
+    monkeypatch.setattr(bufferpool, "REAL_CONCURRENCIES", (1, 2, 4, 8))
+    monkeypatch.setattr(bufferpool, "TEST_FILE_BYTES", 2**23)
+    monkeypatch.setattr(bufferpool, "WRITE_BACKS", (1, 4))
+
+
+REAL = ("--sweep", "--repeats", 1, "--pool-pages", 64, "--operations", 200)
+
+
+@pytest.mark.usefixtures("hurried")
+def test_a_paced_sweep_has_real_threads(tmp_path: Path, invoke: Invoke) -> None:
+    words = ("--target", "preset:quickstart", *SETTINGS, "--paced", *REAL)
+    swept = invoke("bufferpool", *words, "--out", tmp_path / "sweep", "--json").json()
+    assert swept["conditions"]["time"] == "real, the drive emulated"
+    for curve in (swept, *swept["beside"]):
+        assert [step["write_back"] for step in curve["steps"]] == [1, 4]
+        assert all(step["hand_off_us"] is None for step in curve["steps"])
+
+
+@pytest.mark.usefixtures("hurried")
+def test_a_sweep_of_a_directory_leaves_only_its_report(tmp_path: Path, invoke: Invoke) -> None:
+    place, out = tmp_path / "place", tmp_path / "sweep"
+    place.mkdir()
+    words = ("--target", place, *REAL, "--writers", "queue", "--writers", "threads", "--writers", "new-threads")
+    ended = invoke("bufferpool", *words, "--out", out, "--json")
+    if "O_DIRECT" in ended.err:
+        pytest.skip(ended.err)
+    swept = ended.json()
+    assert [curve["writers"] for curve in (swept, *swept["beside"])] == ["queue", "threads", "new-threads"]
+    assert list(place.iterdir()) == []
+    assert {path.name for path in out.iterdir()} == {"sweep.json", "sweep.csv", "report.html"}
+
+
+def test_more_threads_than_may_be_are_refused(invoke: Invoke) -> None:
+    words = ("--target", "preset:quickstart", *SETTINGS, "--pool-pages", 4096, "--write-back", 2000)
+    ended = invoke("bufferpool", *words, "--writers", "threads")
+    assert (ended.code, ended.out) == (2, "")
+    assert "--write-back is 2000; with --writers threads it takes at most 1024" in ended.err
 
 
 def test_same_seed_same_figures(invoke: Invoke) -> None:
