@@ -31,6 +31,7 @@ constexpr std::uint32_t kMost = 64;
 constexpr std::array<std::uint32_t, 12> kCounts = {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, kMost};
 constexpr std::chrono::microseconds kBetween(100);  // Source: guess, some reads of a fast drive
 constexpr int kWarmups = 50;
+constexpr int kRounds = 10;  // every n in each: a slow moment of the machine meets them all
 
 // Answers at once and notes when each io of a batch came.
 class NoDrive final : public device::Device {
@@ -81,17 +82,20 @@ Json spread(std::vector<double> us) {
           {"p99", quantile(us, 0.99)}};
 }
 
-Json measure(pool::WritersKind kind, std::uint32_t n, int batches) {
+struct Samples {
+  std::vector<double> first;
+  std::vector<double> last;
+  std::vector<double> told;
+  std::vector<double> all;
+};
+
+void measure(pool::WritersKind kind, std::uint32_t n, int batches, Samples& samples) {
   NoDrive drive;
   auto writers = pool::make_writers(drive, kind, n, {});
   if (!writers) throw std::runtime_error(writers.status().message());
   std::vector<device::Io> ios(n);
   for (std::uint32_t i = 0; i < n; ++i) ios[i].tag = i;
   std::vector<Fault> faults(n);
-  std::vector<double> first;
-  std::vector<double> last;
-  std::vector<double> told;
-  std::vector<double> all;
   for (int batch = -kWarmups; batch < batches; ++batch) {
     std::this_thread::sleep_for(kBetween);
     const device::Nanos began = device::real_now();
@@ -105,28 +109,31 @@ Json measure(pool::WritersKind kind, std::uint32_t n, int batches) {
       earliest = std::min(earliest, came(i));
       latest = std::max(latest, came(i));
     }
-    first.push_back(static_cast<double>(earliest - began) / 1e3);
-    last.push_back(static_cast<double>(latest - began) / 1e3);
-    told.push_back(static_cast<double>(ended - latest) / 1e3);
-    all.push_back(static_cast<double>(ended - began) / 1e3);
+    samples.first.push_back(static_cast<double>(earliest - began) / 1e3);
+    samples.last.push_back(static_cast<double>(latest - began) / 1e3);
+    samples.told.push_back(static_cast<double>(ended - latest) / 1e3);
+    samples.all.push_back(static_cast<double>(ended - began) / 1e3);
   }
-  return {{"n", n},
-          {"first_us", spread(first)},
-          {"last_us", spread(last)},
-          {"told_us", spread(told)},
-          {"all_us", spread(all)}};
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
   const int batches = argc > 1 ? std::stoi(argv[1]) : 2000;
-  Json result = {{"batches", batches}, {"between_us", kBetween.count()}};
+  Json result = {{"batches", batches}, {"rounds", kRounds}, {"between_us", kBetween.count()}};
   for (const pool::WritersKind kind : {pool::WritersKind::threads, pool::WritersKind::new_threads}) {
+    std::array<Samples, kCounts.size()> samples;
+    for (int round = 0; round < kRounds; ++round) {
+      for (std::size_t i = 0; i < kCounts.size(); ++i) measure(kind, kCounts[i], batches / kRounds, samples[i]);
+    }
     Json points = Json::array();
-    for (const std::uint32_t n : kCounts) {
-      points.push_back(measure(kind, n, batches));
-      std::cerr << pool::name_of(kind) << " " << points.back().dump() << std::endl;
+    for (std::size_t i = 0; i < kCounts.size(); ++i) {
+      const Samples& one = samples[i];
+      points.push_back({{"n", kCounts[i]},
+                        {"first_us", spread(one.first)},
+                        {"last_us", spread(one.last)},
+                        {"told_us", spread(one.told)},
+                        {"all_us", spread(one.all)}});
     }
     result[pool::name_of(kind)] = points;
   }

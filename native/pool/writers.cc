@@ -215,8 +215,17 @@ HandOff hand_off_of(const HandOffTable& table, std::uint32_t n) {
 // Source: runs/bench/thread_handoff.json, medians, rounded to 0.1 us
 const HandOffTable& measured_hand_off(WritersKind kind) {
   static const HandOffTable none;
-  static const HandOffTable waiting = {{1, 4'300, 4'300, 2'600}, {64, 8'000, 290'000, 2'400}};
-  static const HandOffTable fresh = {{1, 17'000, 17'000, 14'000}, {64, 29'000, 2'400'000, 360'000}};
+  static const HandOffTable waiting = {
+      {1, 3'800, 3'800, 2'400},   {2, 5'800, 10'000, 3'700},   {3, 6'000, 12'100, 2'500},   {4, 8'800, 18'100, 3'300},
+      {6, 8'200, 24'200, 2'200},  {8, 8'700, 33'700, 2'400},   {12, 9'100, 49'400, 2'400},  {16, 9'900, 65'000, 2'400},
+      {24, 9'000, 98'200, 2'400}, {32, 8'000, 132'400, 2'300}, {48, 9'100, 199'800, 2'400}, {64, 8'900, 271'400, 2'500},
+  };
+  static const HandOffTable fresh = {
+      {1, 13'400, 13'400, 11'600},      {2, 19'300, 30'800, 9'700},       {3, 20'700, 53'100, 10'200},
+      {4, 21'800, 71'200, 9'700},       {6, 21'200, 130'400, 20'000},     {8, 22'000, 191'500, 30'300},
+      {12, 28'400, 328'500, 57'100},    {16, 24'700, 447'600, 78'500},    {24, 25'600, 717'100, 122'900},
+      {32, 28'100, 1'039'300, 173'500}, {48, 31'200, 1'790'300, 269'700}, {64, 29'800, 2'434'000, 356'400},
+  };
   if (kind == WritersKind::queue) return none;
   return kind == WritersKind::threads ? waiting : fresh;
 }
