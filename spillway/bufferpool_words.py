@@ -90,16 +90,19 @@ def verdict(found: Sweep) -> str:
     if at is None:
         return f"{largest}; the drive's k_w is not known."
     if best.speed_up.value < 1 + DOUBLING_GAIN:
-        return (
-            f"Writing back more at once buys nothing here: {best.speed_up.value:.2f} at most. One write costs "
-            f"{found.own_cost_ratio:.2f} reads, so there is hardly a wait for writes to share."
+        nothing = (
+            f"Writing back more at once {WRITERS[found.writers]} buys nothing here: {best.speed_up.value:.2f} at most."
         )
+        if found.writers != "queue":
+            return f"{nothing} The threads take longer than the waits for writes that they share."
+        costs = f"One write costs {found.own_cost_ratio:.2f} reads"
+        return f"{nothing} {costs}, so there is hardly a wait for writes to share."
     if distance is None:
         return f"{largest}: it still grows where the sweep ends, past the drive's k_w of {found.drive.k_w.value:.1f}."
     where = {0: "the step nearest to", 1: "one step from"}.get(distance, f"{distance} steps from")
     first = (
-        f"The speed-up levels off at n_w = {found.knee.value:.0f}, {where} the drive's k_w of "
-        f"{found.drive.k_w.value:.1f}, and is {at.speed_up.value:.2f} at n_w = {at.write_back}."
+        f"Written back {WRITERS[found.writers]}, the speed-up levels off at n_w = {found.knee.value:.0f}, {where} the "
+        f"drive's k_w of {found.drive.k_w.value:.1f}, and is {at.speed_up.value:.2f} at n_w = {at.write_back}."
     )
     if growth is None:
         return first
