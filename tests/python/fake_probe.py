@@ -25,15 +25,15 @@ PAGE = 4096
 
 def iops(point: Event, mode: str) -> float:
     """Operations in a second."""
-    k = point["numjobs"] * point["iodepth"]
+    k: float = point["numjobs"] * point["iodepth"]
     if point["pattern"] == "staggered":
-        pages = point["bs_bytes"] / PAGE
+        pages: float = point["bs_bytes"] / PAGE
         setup, page, most = (TAU_US, ALPHA_US, K_R) if point["read_share"] == 1 else (SIGMA_US, BETA_US, K_W)
         return 1e6 * min(k, most) / (setup + page * pages)
     size = max(1.0, point["bs_bytes"] / PAGE)
     reads = READ_US * size / min(k, K_R)
     writes = WRITE_US * size / min(k, K_W)
-    share = point["read_share"]
+    share: float = point["read_share"]
     rate = 1e6 / (share * reads + (1 - share) * writes)
     return min(rate, CAP_IOPS) if mode == "capped" else rate
 
