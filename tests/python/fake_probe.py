@@ -34,7 +34,7 @@ def iops(point: Event, mode: str) -> float:
     reads = READ_US * size / min(k, K_R)
     writes = WRITE_US * size / min(k, K_W)
     share: float = point["read_share"]
-    rate = 1e6 / (share * reads + (1 - share) * writes)
+    rate: float = 1e6 / (share * reads + (1 - share) * writes)
     return min(rate, CAP_IOPS) if mode == "capped" else rate
 
 
