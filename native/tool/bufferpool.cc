@@ -191,10 +191,10 @@ class Session {
 
   // What a whole batch of threads was charged for; null where nothing was, since they were there or there were none.
   Json hand_off() const {
-    const bool charged =
-        target_ != nullptr && target_->facts().time_scale == 0 && request_.pool.writers != pool::WritersKind::queue;
-    if (!charged) return nullptr;
-    const pool::HandOff cost = pool::hand_off_of(request_.pool.hand_off, request_.pool.write_back);
+    const bool virtual_time = target_ != nullptr && target_->facts().time_scale == 0;
+    const bool threads = request_.pool.writers != pool::WritersKind::queue && request_.pool.at_once() > 1;
+    if (!virtual_time || !threads) return nullptr;
+    const pool::HandOff cost = pool::hand_off_of(request_.pool.hand_off, request_.pool.at_once());
     return {{"first_ns", cost.first_ns}, {"last_ns", cost.last_ns}, {"told_ns", cost.told_ns}};
   }
 

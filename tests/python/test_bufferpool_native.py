@@ -80,6 +80,7 @@ def test_in_virtual_time_threads_cost_what_was_measured(tmp_path: Path, invoke: 
     assert (swept["writers"], threads["writers"]) == ("queue", "threads")
     # One page is nobody's but the pool's own; of several, each has its thread, and the drive has no host stack.
     assert threads["steps"][0]["operations_per_s"] == swept["steps"][0]["operations_per_s"]
+    assert threads["steps"][0]["hand_off_us"] is None
     for queue, by_threads in zip(swept["steps"], threads["steps"], strict=True):
         assert by_threads["pages_written_per_operation"] == queue["pages_written_per_operation"]
         # Beyond eight the pages wait for the drive while the threads are still called, and it comes to the same.
