@@ -42,7 +42,7 @@ from spillway.errors import Interrupted, SpillwayError
 from spillway.knee import DOUBLING_GAIN
 from spillway.models.pio import speedup_of_batched_writes, speedup_of_both_batched
 from spillway.native import Event, converse, run_native
-from spillway.profile import estimate, grids
+from spillway.profile import adapt, estimate, grids
 from spillway.profile.document import UNKNOWN, Estimate, Pio, read_profile
 from spillway.profile.points import pio_point
 from spillway.profile.prober import Prober, RealPace, VirtualPace
@@ -317,6 +317,9 @@ def measure_drive(target: Target, opened: Document, page_bytes: int, seed: int, 
         for op in estimate.OPS:
             for k in concurrencies:
                 prober.measure(pio_point("random", op, page_bytes, k))
+        for _ in range(grids.BISECTIONS if virtual else 0):
+            for point in adapt.bisections(prober.samples, estimate.OPS, [page_bytes]):
+                prober.measure(point)
         conversation.end()
     found = estimate.pio(prober.samples, page_bytes)
     assert found is not None
