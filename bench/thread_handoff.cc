@@ -12,9 +12,11 @@
 #include <array>
 #include <atomic>
 #include <chrono>
-#include <cmath>
+#include <cstdio>
+#include <exception>
 #include <iostream>
 #include <nlohmann/json.hpp>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
@@ -116,10 +118,7 @@ void measure(pool::WritersKind kind, std::uint32_t n, int batches, Samples& samp
   }
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
-  const int batches = argc > 1 ? std::stoi(argv[1]) : 2000;
+void run(int batches) {
   Json result = {{"batches", batches}, {"rounds", kRounds}, {"between_us", kBetween.count()}};
   for (const pool::WritersKind kind : {pool::WritersKind::threads, pool::WritersKind::new_threads}) {
     std::array<Samples, kCounts.size()> samples;
@@ -138,5 +137,16 @@ int main(int argc, char** argv) {
     result[pool::name_of(kind)] = points;
   }
   std::cout << result.dump(1) << std::endl;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    run(argc > 1 ? std::stoi(argv[1]) : 2000);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "bench_thread_handoff: %s\n", error.what());
+    return 1;
+  }
   return 0;
 }
