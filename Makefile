@@ -1,6 +1,6 @@
 # Each recipe is made of lines one could type. Set-up is part of every target and quick to repeat.
 .DEFAULT_GOAL := help
-.PHONY: help demo test bench lint sanitize fuzz docs clean
+.PHONY: help demo test bench lint sanitize fuzz docs compared clean
 
 FUZZ_SECONDS ?= 600
 JOBS ?= $(shell nproc)
@@ -45,6 +45,11 @@ fuzz:
 docs:
 	@scripts/setup.sh
 	.venv/bin/python scripts/docs.py
+
+#: make compared  docs/COMPARED.md: every NAND preset profiled, and the models held against it; some minutes
+compared:
+	@scripts/setup.sh
+	.venv/bin/python scripts/compared.py
 
 #: make clean     removes what the targets made; runs and presets stay
 clean:

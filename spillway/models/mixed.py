@@ -11,7 +11,7 @@ with c_r = alpha + tau, c_w = beta + sigma. Here reads and writes share the k in
     X_r : X_w = f : 1 - f                   which fixes k_r
 
     L(k) = k c(k)   latency of one kind alone, us          u_r = X_r c_r(oo), u_w = X_w c_w(oo)   share of the flash
-    W               how long a die is held, us: programs, collection, erases; one number for a drive
+    W               how long a die is held, us: programs, collection, erases; one number for a full drive
     phi             how the wait grows with the share; the same for all drives
 
 Garbage collection makes the flash dearer as valid data grows (C24, M21): with rho = valid data / flash for data,
@@ -19,7 +19,10 @@ Garbage collection makes the flash dearer as valid data grows (C24, M21): with r
     c_w(k, fill) = max(c_w(k) of a drive nearly empty, n A(rho fill)),   A = 1 / (1 + rho W0(-e^(-1/rho) / rho))
 
 n is the program time of one page over all dies; A is the write amplification of uniform random writes collected first
-in, first out (Xiang and Kurkoski 2011; docs/METHODOLOGY.md). rho and n follow from pure writes at two fills.
+in, first out (Xiang and Kurkoski 2011; docs/METHODOLOGY.md). rho and n follow from pure writes at two fills. With less
+to collect, dies are held for a shorter time: W(fill) = W (c_w(oo, fill) / c_w(oo, full))^psi, psi the same for all
+drives. Reads get dearer with the fill where the map does not fit its cache: c_r(k, fill) lies between reads at the same
+two fills.
 
 Holds for random accesses of one size to a drive in its steady state. Ignores that collection comes in bursts.
 """
@@ -35,8 +38,9 @@ from scipy.special import lambertw
 from spillway.errors import SpillwayError
 from spillway.models.arrays import Array, quantity, share
 
-# phi fitted by `scripts/fit_mixed.py` on presets femu-default, intel-p4510, mqsim-default and quickstart.
-WAIT_POWER = 1.8
+# phi and psi fitted by `scripts/fit_mixed.py` on presets femu-default, intel-p4510, mqsim-default and quickstart.
+WAIT_POWER = 1.54
+HOLD_GROWTH = 0.54
 _HALVINGS = 45  # of k_r: a part in 10^13
 _ROUNDS = 40  # of the fixed point within; it contracts by half
 _LEAST_SHARE = 1e-3
@@ -62,6 +66,17 @@ class Curve:
     def saturated_us(self) -> float:
         """c(oo): what one operation takes of a drive that is busy."""
         return min(self.cost_us)
+
+
+def between(empty: Curve, full: Curve, share_of_way: float) -> Curve:
+    """The curve a share of the way from that of the emptier drive to that of the full one, in logarithms; same k."""
+    costs = zip(empty.cost_us, full.cost_us, strict=True)
+    return Curve(full.k, tuple(float(a ** (1 - share_of_way) * b**share_of_way) for a, b in costs))
+
+
+def hold_at_us(hold_us: float, write: Curve, full: Curve, growth: float = HOLD_GROWTH) -> float:
+    """W where pure writes cost ``write``, of a drive that has W = ``hold_us`` where they cost ``full``."""
+    return float(hold_us * (write.saturated_us / full.saturated_us) ** growth)
 
 
 def added_cost_us(read_share: ArrayLike, read_us: ArrayLike, write_us: ArrayLike) -> Array:

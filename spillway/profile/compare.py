@@ -154,9 +154,14 @@ def _best_parallelism(measured: dict[str, _Points]) -> int:
 SYMBOLS = {"write": ("sigma", "beta"), "read": ("tau", "alpha")}
 
 
-def cost_functions(op: str, k: Array, r: Array, cost: Array) -> tuple[CostFunction, CostFunction]:
-    """(set-up cost, page cost) of one operation as functions of k: eqs 5 and 6 through the costs at each k (M10)."""
-    lines = fit.fit_lines(k, r, cost, what=f"{op}s")
+def cost_functions(
+    op: str, k: Array, r: Array, cost: Array, *, relative: bool = False
+) -> tuple[CostFunction, CostFunction]:
+    """(set-up cost, page cost) of one operation as functions of k: eqs 5 and 6 through the costs at each k (M10).
+
+    ``relative`` weights the lines under them by 1 / cost^2.
+    """
+    lines = fit.fit_lines(k, r, cost, relative=relative, what=f"{op}s")
     knots = np.array(list(lines), dtype=np.float64)
     pages = np.array([line.page_us.value for line in lines.values()])
     setups = np.array([line.setup_us.value for line in lines.values()])

@@ -9,13 +9,16 @@ from numpy.typing import NDArray
 from spillway.errors import SpillwayError
 from spillway.models.arrays import Array
 from spillway.models.mixed import (
+    HOLD_GROWTH,
     WAIT_POWER,
     Collection,
     Curve,
     added_cost_us,
+    between,
     filled,
     fit_collection,
     fit_hold_us,
+    hold_at_us,
     mixed_cost_us,
 )
 from spillway.profile.document import Profile
@@ -45,22 +48,35 @@ def measure(prober: Prober, fill: float) -> None:
 # ---------------------------------------------------------------------------------------------------------------------
 # What the mixed model makes of them
 
-CALIBRATION = (0.5, 16)  # read share and k of the one mix that a drive is known by, at the full drive
+# Read share and k of the one mix that a drive is known by, at the full drive. With few in flight it is the wait that
+# shows; with many a small drive is busy anyway, and any W would do.
+CALIBRATION = (0.5, 4)
+
+
+# The presets that the model's two common numbers are fitted on (scripts/fit_mixed.py); all others are held out.
+TRAINING = ("femu-default", "intel-p4510", "mqsim-default", "quickstart")
 
 
 @dataclass(frozen=True)
 class Known:
     """A drive as the mixed model knows it, and its measured mixes; arrays are as long as ``k``."""
 
+    read_empty: Curve
     read: Curve  # of the full drive
     write: Curve  # of the emptiest
     collection: Collection
+    emptiest: float
     full: float
     fill: Array
     k: Array
     read_share: Array
     cost_us: Array
     plain_us: Array  # what plain MQSSD says, with the costs of the full drive
+
+    def curves(self, fill: float) -> tuple[Curve, Curve]:
+        """Pure reads and pure writes at ``fill``."""
+        way = (fill - self.emptiest) / (self.full - self.emptiest)
+        return between(self.read_empty, self.read, way), filled(self.write, self.collection, fill)
 
     @property
     def calibration(self) -> NDArray[np.intp]:
@@ -71,9 +87,10 @@ class Known:
 
 @dataclass(frozen=True)
 class Predictions:
-    """Predicted over measured time per operation, of the mixes that the model was not given."""
+    """Predicted over measured time per operation, of the mixes that the model was not given; equally long arrays."""
 
     hold_us: float
+    fill: Array
     ratio: Array
     plain_ratio: Array
 
@@ -95,16 +112,19 @@ def known_of(profile: Profile) -> Known:
         raise SpillwayError(f"{profile.name}: the profile has no mixes; profile the drive again with --mixed.")
     fills = sorted({s.fill for s in samples})
     emptiest, full = fills[0], fills[-1]
-    read, write = _pure(samples, full, 1.0), _pure(samples, emptiest, 0.0)
+    read_empty, read = _pure(samples, emptiest, 1.0), _pure(samples, full, 1.0)
+    write = _pure(samples, emptiest, 0.0)
     full_write = _pure(samples, full, 0.0)
     collection = fit_collection((emptiest, full), (write.saturated_us, full_write.saturated_us))
     mixed = [s for s in samples if 0 < s.read_share < 1]
     f, k = np.array([s.read_share for s in mixed]), np.array([float(s.k) for s in mixed])
     plain = added_cost_us(f, read.latency_us(k) / k, full_write.latency_us(k) / k)
     return Known(
+        read_empty,
         read,
         write,
         collection,
+        emptiest,
         full,
         np.array([s.fill for s in mixed]),
         k,
@@ -126,6 +146,7 @@ def parameters(profile: Profile) -> dict[str, float]:
     return {
         "hold_us": made.hold_us,
         "wait_power": WAIT_POWER,
+        "hold_growth": HOLD_GROWTH,
         "program_us": known.collection.program_us,
         "valid_share": known.collection.valid_share,
         "median_error": float(np.median(made.errors)),
@@ -133,15 +154,44 @@ def parameters(profile: Profile) -> dict[str, float]:
     }
 
 
-def predictions(known: Known, power: float = WAIT_POWER) -> Predictions:
-    """Every mix but the one the drive is known by."""
+def predictions(
+    known: Known,
+    power: float = WAIT_POWER,
+    growth: float = HOLD_GROWTH,
+    *,
+    interference: bool = True,
+    collection: bool = True,
+) -> Predictions:
+    """Every mix but the one the drive is known by; without a term, to see what it is worth."""
     at = known.calibration
-    full = filled(known.write, known.collection, known.full)
-    hold = fit_hold_us(known.read_share[at], known.k[at], known.cost_us[at], known.read, full, power)
+    read, write = known.curves(known.full)
+    hold = 0.0
+    if interference:
+        hold = fit_hold_us(known.read_share[at], known.k[at], known.cost_us[at], read, write, power)
     predicted = np.empty_like(known.cost_us)
     for fill in np.unique(known.fill):
         here = known.fill == fill
-        write = filled(known.write, known.collection, float(fill))
-        predicted[here] = mixed_cost_us(known.read_share[here], known.k[here], known.read, write, hold, power)
+        read_here, write_here = known.curves(float(fill)) if collection else (read, write)
+        predicted[here] = mixed_cost_us(
+            known.read_share[here],
+            known.k[here],
+            read_here,
+            write_here,
+            hold_at_us(hold, write_here, write, growth),
+            power,
+        )
     rest = np.setdiff1d(np.arange(known.k.size), at)
-    return Predictions(hold, (predicted / known.cost_us)[rest], (known.plain_us / known.cost_us)[rest])
+    ratio, plain = (predicted / known.cost_us)[rest], (known.plain_us / known.cost_us)[rest]
+    return Predictions(hold, known.fill[rest], ratio, plain)
+
+
+def write_fill_errors(profile: Profile) -> Array:
+    """|predicted / measured - 1| of pure writes at the fills between, which the model was not given; saturated."""
+    known = known_of(profile)
+    samples = [s for s in profile.samples if s.procedure == "mixed"]
+    between_fills = sorted({s.fill for s in samples} - {known.emptiest, known.full})
+    errors = []
+    for fill in between_fills:
+        measured = _pure(samples, fill, 0.0).saturated_us
+        errors.append(abs(measured / known.curves(fill)[1].saturated_us - 1))
+    return np.array(errors)

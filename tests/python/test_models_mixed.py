@@ -8,9 +8,11 @@ from spillway.models.mixed import (
     Collection,
     Curve,
     added_cost_us,
+    between,
     filled,
     fit_collection,
     fit_hold_us,
+    hold_at_us,
     mixed_cost_us,
     write_amplification,
 )
@@ -63,6 +65,20 @@ def test_collection_is_found_from_two_fills_and_tells_a_third() -> None:
     found = fit_collection((0.5, 1.0), costs)
     assert (found.program_us, found.valid_share) == pytest.approx((2.0, 0.93), rel=1e-6)
     assert filled(WRITE, found, 0.75).saturated_us == pytest.approx(max(8.0, float(drive.cost_us(0.75))))
+
+
+def test_between_two_fills_reads_cost_what_lies_between() -> None:
+    dearer = Curve(KS, tuple(4 * cost for cost in READ.cost_us))
+    assert between(READ, dearer, 0.0) == READ
+    assert between(READ, dearer, 1.0).cost_us == pytest.approx(dearer.cost_us)
+    assert between(READ, dearer, 0.5).cost_us == pytest.approx([2 * cost for cost in READ.cost_us])
+
+
+def test_dies_are_held_longer_where_writes_cost_more() -> None:
+    cheap = Curve(KS, tuple(cost / 4 for cost in WRITE.cost_us))
+    assert hold_at_us(800.0, WRITE, WRITE) == 800.0
+    assert hold_at_us(800.0, cheap, WRITE, growth=0.5) == pytest.approx(400.0)
+    assert hold_at_us(800.0, cheap, WRITE, growth=0.0) == 800.0
 
 
 def test_a_drive_that_does_not_notice_its_fill() -> None:

@@ -71,12 +71,3 @@ def test_a_budget_that_is_too_short_leaves_a_file_alone(tmp_path: Path, invoke: 
     assert "too short" in ended.err
     assert data.read_bytes() == bytes(1 << 20)
     assert not (tmp_path / "p").exists()
-
-
-def test_mixes_of_a_preset_held_out_of_the_fit_are_predicted(tmp_path: Path) -> None:
-    # scripts/fit_mixed.py fits the model's one common number on other presets; of this drive it is given its pure
-    # reads and writes and a single mix.
-    target = parse_target("preset:nvmevirt-970pro")
-    measured = profile_target(target, tmp_path / "p", ["spillway"], seed=2, budget_s=120, mixed=True).profile
-    assert measured.mixed["median_error"] <= 0.15
-    assert measured.mixed["plain_median_error"] > 0.15
