@@ -126,6 +126,7 @@ def report_command(rundir: Path, target: Path | None) -> None:
 @click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="A key of the preset; may be repeated.")
 @click.option("--host-stack", metavar="NAME", help="The host's software that a preset is measured through.")
 @click.option("--fill", default="1.0", show_default=True, metavar="SHARE", help="Share of a preset that holds data.")
+@click.option("--size", metavar="SIZE", help="Of a test file  [default: 1GiB]; of a file, the part that is used.")
 @click.option("--mixed", is_flag=True, help="Measure a preset's mixes of reads and writes too, at three fills.")
 @click.option("--seed", type=click.IntRange(0), default=1, show_default=True)
 def profile_command(
@@ -318,6 +319,7 @@ def _drive_options(function: Function) -> Function:
         click.option("--gc", metavar="POLICY", help="greedy, fifo, d-choices:D or cost-benefit."),
         click.option("--write-cache", metavar="SIZE", help="DRAM for data not yet programmed."),
         click.option("--mapping-cache", metavar="SIZE", help="DRAM for mapping entries; 0: the whole map fits."),
+        click.option("--host-stack", metavar="NAME", help="The host's software in front of it, by its preset's name."),
         click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Any other key of a preset."),
     ]
     for option in reversed(options):

@@ -1,5 +1,6 @@
 """What `spillway ssd …` asks of the native side: drive, initial state and workload as one request."""
 
+import json
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -35,6 +36,7 @@ SIZE_FLAGS = {
     "mapping_cache.bytes": "mapping_cache",
 }
 SHARE_FLAGS = {"capacity.spare_factor": "spare_factor", "capacity.over_provisioning": "op", "gc.policy": "gc"}
+HOST_STACK_KEY = "host.stack"
 # Keys of a request that nothing but a flag sets.
 WORK_FLAGS = {
     "workload.name": "--workload",
@@ -72,6 +74,7 @@ class DriveChoice:
     gc: str | None = None
     write_cache: str | None = None
     mapping_cache: str | None = None
+    host_stack: str | None = None
     settings: tuple[str, ...] = ()
 
 
@@ -110,8 +113,12 @@ def drive_request(choice: DriveChoice) -> dict[str, Any]:
     settings = _geometry_settings(choice) | _size_settings(choice)
     if choice.gc is not None:
         settings |= gc_settings(choice.gc)
+    if choice.host_stack is not None:
+        settings[HOST_STACK_KEY] = json.dumps(choice.host_stack, ensure_ascii=False)  # a text, as TOML spells it
     for setting in choice.settings:
         key, value = split_setting(setting)
+        if key == HOST_STACK_KEY and choice.host_stack is not None:
+            raise SpillwayError(f"--host-stack and --set {HOST_STACK_KEY} both name the host's software: give one.")
         settings[key] = value
     return {
         "preset": choice.preset or "",
@@ -158,6 +165,8 @@ def _spoken(choice: DriveChoice) -> dict[str, str]:
     }
     if choice.op is not None and "capacity.spare_factor" not in set_by_key:
         names["capacity.spare_factor"] = "the spare factor of --op"
+    if choice.host_stack is not None:
+        names[HOST_STACK_KEY] = "--host-stack"
     # The native side also calls some keys by their last word, where the table is plain.
     if "geometry.mapping_unit_bytes" in names:
         names["mapping_unit_bytes"] = names["geometry.mapping_unit_bytes"]

@@ -3,7 +3,8 @@
 target.py     what TARGET names, and how a preset is made small enough
 points.py     points and samples            grids.py   which points there are
 prober.py     the conversation with the native side; how long a point lasts
-virtual.py    what is measured in virtual time; run.py  a profile from beginning to end
+virtual.py    what is measured in virtual time   real.py    what is measured within a budget of seconds
+run.py        a profile from beginning to end
 adapt.py      where to measure next when time is short
 estimate.py   samples to parameters         document.py   the profile directory
 words.py      the five guidelines, answered for this drive (P30)

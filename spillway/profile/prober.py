@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from spillway.errors import RunFailed
+from spillway.errors import Interrupted, RunFailed
 from spillway.native import Conversation, Event
 from spillway.profile.points import PAGE_BYTES, Point, Sample, sample_of
 
@@ -29,6 +29,10 @@ STAGGERED_CACHES = 16  # a staggered point has no ramp: what the cache hides is 
 RAMP_SHARE = 0.1  # of a real point's seconds: queues fill in milliseconds. Source: guess
 # Real drives: a staggered point is given up to this many operations for each thread, and ends by its seconds.
 REAL_STAGGERED_OPS = 1_000_000
+
+
+class NothingMeasured(RunFailed):
+    """A point was over before the first of its operations was."""
 
 
 class Pace(Protocol):
@@ -111,8 +115,10 @@ class Prober:
         timed = replace(self.pace.timed(point), fill=self.fill)
         number = len(self.samples)
         answer = self._conversation.ask(timed.request(number, self._engine), "measurement")
-        if not answer["complete"] or not answer["ios"] or not answer["seconds"]:
-            raise RunFailed(
+        if not answer["complete"]:
+            raise Interrupted("Ended before everything was measured; nothing was kept.")
+        if not answer["ios"] or not answer["seconds"]:
+            raise NothingMeasured(
                 f"The point of {point.k} {point.op}s of {point.bs_bytes} bytes ended before it had measured anything."
             )
         sample = sample_of(timed, answer)

@@ -2,13 +2,10 @@
 
 A drive in virtual time goes through the procedures of virtual.py, whole.
 
-A target in real time has a budget. A share of it goes into preconditioning (first in order, then at random), then come
-the coarse grids, then the points of adapt.py. A target that may not be written to is only read.
+A target in real time has a budget, which real.py spends. A target that may not be written to is only read.
 """
 
-import math
 import os
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,23 +14,16 @@ from typing import Any
 from spillway import __version__, knee
 from spillway.errors import SpillwayError
 from spillway.native import Event, converse
-from spillway.profile import adapt, estimate, grids, mixes, virtual
+from spillway.profile import estimate, mixes, virtual
 from spillway.profile.document import Profile, write_profile
-from spillway.profile.points import Point, Sample
+from spillway.profile.points import Sample
 from spillway.profile.prober import Prober, RealPace, Stopwatch
-from spillway.profile.target import Scaled, Target, check_size, scaled
+from spillway.profile.real import REPORT_S, check_budget, measure_within
+from spillway.profile.target import Scaled, Target, check_size, scaled, spoken_in_flags
 from spillway.profile.virtual import Watch
 from spillway.rundir import staged
 
 Document = dict[str, Any]
-
-DEFAULT_BUDGET_S = 120.0
-PREPARE_SHARE = 0.2  # of a budget, for writing the target before it is measured. Source: guess
-COARSE_SHARE = 0.6  # of what is left, for the coarse grids; the rest is for where they leave doubt
-LEAST_POINT_S = 0.12  # shorter, and starting a point is a noticeable part of it. Source: guess
-MOST_POINT_S = 10.0
-POINT_OVERHEAD_S = 0.05  # between two points: buffers, threads, a last operation in flight. Source: guess
-PRECONDITIONING = 2.0  # capacities, in order and at random each (M23, LEDGER part 4a); the budget may end it earlier
 
 
 @dataclass(frozen=True)
@@ -59,9 +49,11 @@ def profile_target(
     Raises SpillwayError, and leaves nothing, when the target or the budget is refused.
     """
     started = datetime.now(UTC)
+    if mixed and target.real_time:
+        raise SpillwayError(f"--mixed takes a preset in virtual time, and {target.words} is measured in real time.")
     if target.real_time:
-        check_budget(budget_s)
-    with staged(out) as stage:
+        check_budget(budget_s, estimate.OPS if target.may_be_written else ("read",))
+    with staged(out) as stage, spoken_in_flags(target):
         measured = (
             _measure_virtual(target, seed, mixed, watch)
             if not target.real_time
@@ -89,35 +81,6 @@ class Measured:
     point_s: float | None = None
 
 
-def coarse_points(sizes: Iterable[int] = grids.SIZES, ops: tuple[str, ...] = estimate.OPS) -> list[Point]:
-    """What a real drive is measured at in any case, sequential accesses first: they come after writing in order."""
-    sizes = list(sizes)
-    return [
-        *grids.bulk(ops),
-        *grids.pio_sequential(ops, sizes, grids.COARSE_SEQUENTIAL),
-        *grids.pio_random(ops, sizes, grids.COARSE_CONCURRENCIES),
-        *grids.latency(ops),
-        *(p for op in ops for k in grids.COARSE_THREADS for p in grids.mqssd(op, k, grids.COARSE_R_PERCENTS)),
-    ]
-
-
-def least_budget_s() -> float:
-    """Seconds under which the coarse grids do not fit."""
-    return len(coarse_points()) * (LEAST_POINT_S + POINT_OVERHEAD_S) / COARSE_SHARE / (1 - PREPARE_SHARE)
-
-
-def check_budget(budget_s: float) -> None:
-    """Refuses a budget that is too short for the coarse grids."""
-    least = least_budget_s()
-    if not math.isfinite(budget_s):
-        raise SpillwayError(f"--budget is {budget_s:g}: give it seconds, such as {DEFAULT_BUDGET_S:g}.")
-    if budget_s < least:
-        raise SpillwayError(
-            f"--budget is {budget_s:g} s, too short for the {len(coarse_points())} points of the coarse grid: "
-            f"give it at least {least:.0f}."
-        )
-
-
 # ---------------------------------------------------------------------------------------------------------------------
 # Virtual time
 
@@ -137,7 +100,7 @@ def _measure_virtual(target: Target, seed: int, mixed: bool, watch: Watch | None
 
 def _measure_real(target: Target, seed: int, budget_s: float, watch: Watch | None) -> Measured:
     first: Event = {}
-    watch_time = Stopwatch(budget_s)
+    watch_time = Stopwatch(budget_s - REPORT_S)
 
     def on_event(event: Event) -> None:
         if event["event"] == "started":
@@ -156,48 +119,9 @@ def _measure_real(target: Target, seed: int, budget_s: float, watch: Watch | Non
             conversation, target.request(seed, "steady", small.settings), RealPace(1.0), "io_uring", on_sample
         )
         check_size(prober.ready, target.words)
-        measured = measure_within(prober, watch_time, list(small.remarks), emulated=target.emulated)
+        within = measure_within(prober, watch_time, list(small.remarks), emulated=target.emulated)
         conversation.end()
-    return Measured(**(vars(measured) | {"started": first}))
-
-
-def measure_within(prober: Prober, watch_time: Stopwatch, remarks: list[str], *, emulated: bool) -> Measured:
-    """Spends a budget on a target that takes its time: preconditioning, the coarse grids, then where doubt is."""
-    ops: tuple[str, ...] = estimate.OPS if prober.ready["writable"] else ("read",)
-    sizes = grids.sizes_for(prober.ready["lba_bytes"])
-    remarks = [*remarks, *(["read only: --destroy-data would let it be written"] if "write" not in ops else [])]
-    points = coarse_points(sizes, ops)
-    if "write" in ops and not emulated:
-        remarks.append(_prepare(prober, "sequential", watch_time.budget_s * PREPARE_SHARE / 2))
-    left = watch_time.left_s - (watch_time.budget_s * PREPARE_SHARE / 2 if "write" in ops and not emulated else 0)
-    point_s = min(MOST_POINT_S, max(LEAST_POINT_S, left * COARSE_SHARE / len(points) - POINT_OVERHEAD_S))
-    prober.pace = RealPace(point_s)
-    virtual.each(prober, [p for p in points if p.pattern == "sequential"])
-    if "write" in ops and not emulated:
-        remarks.append(_prepare(prober, "random", watch_time.budget_s * PREPARE_SHARE / 2))
-    virtual.each(prober, [p for p in points if p.pattern != "sequential"])
-    _refine(prober, watch_time, ops, sizes, point_s)
-    budget = watch_time.budget_s
-    return Measured(prober.samples, prober.ready, {}, ops, remarks, budget, watch_time.spent_s, point_s)
-
-
-def _prepare(prober: Prober, kind: str, seconds: float) -> str:
-    """Writes the target for at most so many seconds; what it came to, in words."""
-    ready = prober.prepare(kind, PRECONDITIONING, seconds)
-    capacities = ready["written_bytes"] / ready["size_bytes"]
-    return f"preconditioned by {capacities:.2f} capacities of {kind} writes" + (
-        "" if ready["complete"] else f" of the {PRECONDITIONING:g} wanted: the budget ended them"
-    )
-
-
-def _refine(prober: Prober, watch_time: Stopwatch, ops: tuple[str, ...], sizes: list[int], point_s: float) -> None:
-    while watch_time.left_s > point_s + POINT_OVERHEAD_S:
-        wanted = adapt.next_points(prober.samples, ops, sizes)
-        if wanted is None:
-            return
-        if watch_time.left_s < len(wanted.points) * (point_s + POINT_OVERHEAD_S):
-            return  # half of a line's points would tell nothing
-        virtual.each(prober, wanted.points)
+    return Measured(started=first, budget_s=budget_s, **vars(within))
 
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -1,6 +1,8 @@
 """What TARGET names: a preset in virtual or real time, a file, a directory or a block device."""
 
 import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,7 +14,7 @@ from spillway.preset import check_preset
 from spillway.profile import grids
 from spillway.profile.points import mqssd_point
 from spillway.quantity import human_bytes, parse_share, parse_size
-from spillway.simulate import DriveChoice, drive_request
+from spillway.simulate import DriveChoice, drive_request, in_flags
 
 Document = dict[str, Any]
 
@@ -26,7 +28,8 @@ PROFILE_CACHE_BYTES = 8 * 2**20
 CACHE_STRIPES = 4
 # The mapping cache shrinks in proportion, so that as many accesses miss it. It holds at least a few mapping pages.
 LEAST_MAPPING_CACHE_BYTES = 64 * 2**10
-HOST_STACK_KEY = "host.stack"
+# Keys of a request that a flag of `spillway profile` sets.
+FLAGS = {"target.destroy_data": "--destroy-data", "target.size_bytes": "--size"}
 
 
 @dataclass(frozen=True)
@@ -39,6 +42,7 @@ class Target:
     path: Path | None = None
     destroy_data: bool = False
     fill: float = 1.0
+    size_bytes: int | None = None
 
     @property
     def label(self) -> str:
@@ -55,6 +59,11 @@ class Target:
         """Whether a point takes as long as it lasts."""
         return self.kind != "simulated"
 
+    @property
+    def may_be_written(self) -> bool:
+        """Whether it is asked for with leave to write: a drive model and a test file always are."""
+        return self.emulated or self.destroy_data or self.kind == "directory"
+
     def request(self, seed: int, initial: str, settings: dict[str, str]) -> Document:
         """The first line of a conversation with the probe."""
         drive = drive_request(self.choice) if self.choice is not None else {}
@@ -64,7 +73,7 @@ class Target:
         if self.emulated:
             target |= {"drive": drive, "initial": {"kind": initial, "fill": self.fill, "warmup_capacities": 0}}
         else:
-            target |= {"path": str(self.path), "destroy_data": self.destroy_data}
+            target |= {"path": str(self.path), "destroy_data": self.destroy_data, "size_bytes": self.size_bytes}
         return {"seed": seed, "target": target}
 
 
@@ -76,21 +85,26 @@ def parse_target(
     settings: tuple[str, ...] = (),
     host_stack: str | None = None,
     fill: str = "1.0",
+    size: str | None = None,
 ) -> Target:
     """Reads TARGET and the flags that go with it; refuses with one sentence what cannot be profiled."""
+    if not words:
+        raise SpillwayError("TARGET is empty: name preset:NAME, a file, a directory or a block device.")
     kind, colon, name = words.partition(":")
     if colon and kind == "preset":
         if destroy_data:
             raise SpillwayError(
                 "--destroy-data is for files and devices; a preset has no data to destroy: leave it out."
             )
+        if size is not None:
+            raise SpillwayError(
+                "--size is for files and directories; of a preset it is --set capacity.capacity_bytes=SIZE."
+            )
         check_preset(name, words)
         share = parse_share(fill, "--fill")
         if share == 0:
             raise SpillwayError("--fill is 0, and a drive without data has nothing to read: give it a share above 0.")
-        if host_stack is not None:
-            settings = (*settings, f'{HOST_STACK_KEY}="{host_stack}"')
-        choice = DriveChoice(preset=name, settings=settings)
+        choice = DriveChoice(preset=name, settings=settings, host_stack=host_stack)
         return Target("paced" if paced else "simulated", words, choice, fill=share)
     for flag, given in (
         ("--paced", paced),
@@ -101,7 +115,23 @@ def parse_target(
         if given:
             raise SpillwayError(f"{flag} is for presets, and {words} is none: leave it out, or name preset:NAME.")
     path = Path(words)
-    return Target(_kind_of(path), words, path=path.absolute(), destroy_data=destroy_data)
+    found = _kind_of(path)
+    if found == "device" and size is not None:
+        raise SpillwayError(f"--size is for files and directories, and {words} is a device: leave it out.")
+    size_bytes = None if size is None else parse_size(size, "--size")
+    return Target(found, words, path=path.absolute(), destroy_data=destroy_data, size_bytes=size_bytes)
+
+
+@contextmanager
+def spoken_in_flags(target: Target) -> Iterator[None]:
+    """What the native side says about keys is said of the flags that set them."""
+    try:
+        yield
+    except SpillwayError as error:
+        sentence = in_flags(str(error), target.choice) if target.choice is not None else str(error)
+        for key, flag in FLAGS.items():
+            sentence = sentence.replace(key, flag)
+        raise type(error)(sentence) from error
 
 
 def _kind_of(path: Path) -> str:

@@ -111,7 +111,7 @@ def _exploit(profile: Profile, pio: Pio) -> str:
         gain = _gain(profile, op)
         if not estimate.known or gain is None:
             continue
-        if gain < FLAT:
+        if gain < FLAT or concurrency(estimate) == "1":
             parts.append(f"one {op} at a time already saturates the drive")
         else:
             parts.append(f"issue {concurrency(estimate)} {op}s at once, for {_digits(gain)} times the rate of one")
@@ -137,7 +137,9 @@ def _care(profile: Profile, pio: Pio) -> str:
         limit = _whole(estimate.high)
         at = next((s for s in chosen if s.k >= limit), chosen[-1])
         far = next((s for s in chosen if s.k >= 4 * limit), chosen[-1])
-        sentence = f"more than {limit} {op}s only {'adds' if limit == 1 else 'add'} latency"
+        sentence = (
+            f"more than one {op} only adds latency" if limit == 1 else f"more than {limit} {op}s only add latency"
+        )
         if far.k > at.k:
             times = _digits(far.latency_mean_us / at.latency_mean_us)
             rate = far.iops / at.iops

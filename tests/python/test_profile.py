@@ -27,7 +27,7 @@ from spillway.profile import (
 from spillway.profile.document import parameters, to_toml
 from spillway.profile.points import PAGE_BYTES, jobs_for, mqssd_point, pio_point
 from spillway.profile.prober import Prober, RealPace, Stopwatch, VirtualPace
-from spillway.profile.run import check_budget, coarse_points, least_budget_s, measure_within
+from spillway.profile.real import check_budget, coarse_points, least_budget_s, measure_within
 
 PRESET = "preset:mqsim-default"
 
@@ -198,6 +198,13 @@ def test_too_few_points_for_a_fit_are_refused(shared_profile: Path, tmp_path: Pa
         (("FILE", "--set", "a.b=1"), "--set is for presets"),
         (("FILE", "--budget", "3"), "too short"),
         (("FILE", "--budget", "nan"), "--budget"),
+        (("",), "TARGET is empty"),
+        (("FILE", "--mixed"), "--mixed takes a preset in virtual time"),
+        ((PRESET, "--mixed", "--paced"), "--mixed takes a preset in virtual time"),
+        ((PRESET, "--size", "1GiB"), "--size is for files and directories"),
+        (("FILE", "--size", "lots"), "--size"),
+        (("FILE", "--host-stack", "bypass"), "--host-stack is for presets"),
+        ((PRESET, "--host-stack", "a", "--set", "host.stack=b"), "both name the host's software"),
     ],
 )
 def test_a_bad_target_is_refused_before_anything_is_started(
@@ -239,8 +246,8 @@ def test_a_taken_place_is_refused_before_the_drive_is_touched(fake: Fake, tmp_pa
 class SlowDrive:
     """The fake drive in a conversation without a process; every answer takes the seconds that were asked for."""
 
-    def __init__(self, mode: str = "ok") -> None:
-        self.mode = mode
+    def __init__(self, mode: str = "ok", slower: float = 1.0) -> None:
+        self.mode, self.slower = mode, slower
         self.now = 0.0
         self.asked: list[dict[str, Any]] = []
 
@@ -250,8 +257,12 @@ class SlowDrive:
         if answer == "ready":
             self.now += line.get("prepare", {}).get("seconds", 0.0)
             return fake_probe.ready(target, self.mode, 2**29 if "prepare" in line else 0)
-        self.now += line["seconds"] + line["ramp_s"]
-        return fake_probe.measurement(line, self.mode)
+        measured = fake_probe.measurement(line, self.mode)
+        round_s = self.slower * line["numjobs"] * line["iodepth"] / measured["iops"]
+        self.now += line["seconds"] + line["ramp_s"] + round_s  # what is in flight is waited for
+        for rate in ("iops", "bandwidth_mb_s"):
+            measured[rate] /= self.slower
+        return measured if line["seconds"] + line["ramp_s"] > round_s else measured | {"ios": 0}
 
     def prober(self) -> Prober:
         return Prober(self, {"target": {}}, RealPace(1.0))  # type: ignore[arg-type]
@@ -269,6 +280,16 @@ def test_a_budget_is_kept_and_used(budget_s: float) -> None:
     assert len(measured.samples) > len(coarse_points())
 
 
+@pytest.mark.parametrize("budget_s", [40.0, 300.0])
+def test_a_budget_is_kept_on_a_drive_that_takes_seconds_for_what_is_in_flight(budget_s: float) -> None:
+    drive = SlowDrive(slower=10.0)
+    measured = drive.within(budget_s)
+    assert measured.spent_s <= budget_s * 1.05
+    assert all(sample.ios for sample in measured.samples)
+    left_out = [remark for remark in measured.remarks if "did not fit into the budget" in remark]
+    assert bool(left_out) == (budget_s == 40.0)
+
+
 def test_doubt_is_where_points_go() -> None:
     measured = SlowDrive().within(120.0)
     by_place = {(s.op, s.k) for s in measured.samples if s.procedure == "pio" and s.bs_bytes == PAGE_BYTES}
@@ -277,7 +298,7 @@ def test_doubt_is_where_points_go() -> None:
     assert {s.k for s in measured.samples if s.procedure == "mqssd"} > {1, 8, 32, 128}, "costs between the coarse k"
 
 
-@pytest.mark.parametrize("budget_s", [40.0, 300.0])
+@pytest.mark.parametrize("budget_s", [60.0, 300.0])
 def test_a_knee_is_bisected(budget_s: float) -> None:
     found = estimate.pio(SlowDrive().within(budget_s).samples, PAGE_BYTES)
     assert found is not None
@@ -300,6 +321,7 @@ def test_preconditioning_says_how_far_it_came() -> None:
 
 def test_the_least_budget_is_the_coarse_grid() -> None:
     check_budget(least_budget_s())
+    assert least_budget_s(("read",)) < least_budget_s() / 1.5, "reading alone takes fewer points, and no preparation"
     with pytest.raises(SpillwayError, match="too short"):
         check_budget(least_budget_s() * 0.9)
 

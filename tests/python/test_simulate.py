@@ -47,6 +47,7 @@ def test_geometry_flags_are_preset_keys() -> None:
 def test_an_explicit_drive_has_four_gibibytes_and_a_preset_its_own(plan_file: Path) -> None:
     assert drive_request(DriveChoice())["set"] == {"capacity.capacity_bytes": str(4 * 2**30)}
     assert drive_request(DriveChoice(preset="tiny"))["set"] == {}
+    assert drive_request(DriveChoice(preset="tiny", host_stack='a"b'))["set"] == {"host.stack": r'"a\"b"'}
 
 
 @pytest.mark.parametrize(("text", "value"), [("0.28", "0.28"), ("28%", "0.28"), ("1.5", "1.5")])
@@ -134,6 +135,7 @@ def test_bad_work(work: WorkChoice, says: str) -> None:
         (DriveChoice(spare_factor="0.1", op="0.1"), "give one of them"),
         (DriveChoice(op="-1"), "--op"),
         (DriveChoice(settings=("capacity",)), "KEY=VALUE"),
+        (DriveChoice(host_stack="a", settings=("host.stack=b",)), "give one"),
     ],
 )
 def test_bad_drives(drive: DriveChoice, says: str, plan_file: Path) -> None:
@@ -149,6 +151,7 @@ def test_bad_drives(drive: DriveChoice, says: str, plan_file: Path) -> None:
         (DriveChoice(op="0"), "capacity.spare_factor is 0.0", "the spare factor of --op is 0.0"),
         (DriveChoice(), "a multiple of mapping_unit_bytes 4096", "a multiple of --mapping-unit 4096"),
         (DriveChoice(), "initial.fill is 2 and workload.bs_bytes 3", "--fill is 2 and --bs 3"),
+        (DriveChoice(preset="tiny", host_stack="x"), "--set: host.stack is 'x'", "--host-stack is 'x'"),
         # What a preset or --set says is found there under its key.
         (DriveChoice(preset="tiny"), "tiny.toml: geometry.channels: must", "tiny.toml: geometry.channels: must"),
         (DriveChoice(preset="tiny", channels=3), "--set: geometry.channels: must", "--channels: must"),
@@ -174,7 +177,7 @@ def test_native_sentences_name_what_was_typed(drive: DriveChoice, sentence: str,
 
 
 def test_every_drive_flag_but_names_of_presets_can_be_spoken() -> None:
-    spoken = {*COUNT_FLAGS.values(), *SIZE_FLAGS.values(), *SHARE_FLAGS.values()}
+    spoken = {*COUNT_FLAGS.values(), *SIZE_FLAGS.values(), *SHARE_FLAGS.values(), "host_stack"}
     assert spoken == set(DriveChoice.__dataclass_fields__) - {"preset", "preset_file", "settings"}
 
 
