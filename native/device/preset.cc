@@ -202,8 +202,13 @@ class Document {
       return {};
     }
     std::string known(kNoHostStack);
-    for (const auto& [other, stack] : drive_.host_stacks) known += ", " + other;
-    return refuse(std::string(kHostStack) + " is " + shown(value) + "; this drive takes " + known);
+    std::vector<std::string> names = {known};
+    for (const auto& [other, stack] : drive_.host_stacks) {
+      known += ", " + other;
+      names.push_back(other);
+    }
+    return refuse(std::string(kHostStack) + " is " + shown(value) + "; this drive takes " + known +
+                  suggestion(nearest(name, names)));
   }
 
   std::string where_;

@@ -292,6 +292,8 @@ TEST(HostStacks, AreNamedTablesAndOneIsInUse) {
 TEST(HostStacks, RefuseWhatTheyDoNotKnow) {
   const PresetFile file(kTwoStacks);
   EXPECT_EQ(file.refusal({{"host.stack", "spdk"}}), "host.stack is 'spdk'; this drive takes none, bypass, file-system");
+  EXPECT_EQ(file.refusal({{"host.stack", "bypas"}}),
+            "host.stack is 'bypas'; this drive takes none, bypass, file-system; did you mean bypass?");
   EXPECT_EQ(file.refusal({{"host_stack.bypass.raed_turn_ns", "1"}}),
             "unknown key host_stack.bypass.raed_turn_ns; did you mean host_stack.bypass.read_turn_ns?");
   EXPECT_EQ(file.refusal({{"host_stack.bypass.read_turn_ns", "2000000000"}}),
