@@ -61,13 +61,3 @@ def test_mqssd_is_nearer_than_its_rivals_and_within_a_tenth(directory: Path, inv
     assert medians == compare.medians(compare.compare(profile))
     assert medians["MQSSD"]["all"] <= 0.10
     assert all(medians["MQSSD"]["all"] < of["all"] for name, of in medians.items() if name != "MQSSD")
-
-
-def test_a_budget_that_is_too_short_leaves_a_file_alone(tmp_path: Path, invoke: Invoke) -> None:
-    data = tmp_path / "data"
-    data.write_bytes(bytes(1 << 20))
-    ended = invoke("profile", data, "--budget", "1", "--out", tmp_path / "p")
-    assert (ended.code, ended.out) == (2, "")
-    assert "too short" in ended.err
-    assert data.read_bytes() == bytes(1 << 20)
-    assert not (tmp_path / "p").exists()
