@@ -33,7 +33,7 @@ TAIL = 0.9
 # Why the model that is ours is ahead of MQSSD, shown where it is.
 AHEAD = {
     "intel-p4510": "From two threads on, setting up the next access goes on while the last one is being transferred, "
-    "so that a page costs the dearer of the two: some 3.6 µs of writing up to r = 10 %, and only beyond that more. A line "
+    "so that a page costs the dearer of the two: some 3.6 µs of writing up to r = 10 %, and more only beyond. A line "
     "page + p × set-up adds what here overlaps and passes some 5 % beside the flat part and 15 % beside the bend. A "
     "PDAM that does not know r is right on the flat part, which has most of the points, hence the median; at "
     "r = 100 %, and with one thread, it is far out, as its tail shows. Neither the rational form nor noise is to "
