@@ -34,6 +34,7 @@ LEAST_GAIN = 0.01  # a gain that noise alone could make is not asked for when th
 # A plateau is one when throughput no longer grows with concurrency: by less than this power of it at the end. In the
 # ideal curve the power falls from 1 to 0. Source: guess, a quarter of the way.
 SATURATED_GROWTH = 0.25
+NEAR_SATURATION = 0.5  # of the plateau; a doubling before the end of growth. Source: guess
 BELOW_SATURATION = 0.9  # slopes are taken below this share of the plateau; the last step before it may be rounded off
 MIN_POINTS = 4
 MIN_SLOPE_POINTS = 3
@@ -94,12 +95,14 @@ def _saturating(c: Array, fit: Array, gain: float) -> float:
 def from_bandwidth(concurrency: ArrayLike, bandwidth: ArrayLike) -> Knee:
     """The knee of IOPS or bandwidth over concurrency, in any unit (P14).
 
-    Noise is what the curve has against its monotone fit. The interval of k holds the knees for a gain more and less by
-    that noise, and is never narrower than the step of the grid that k was found in.
+    Noise is what the curve has against its monotone fit where it is near saturation: what a drive does with two or
+    three I/Os (one that waits for nothing may be faster than two) says nothing of the knee. The interval of k holds the
+    knees for a gain more and less by that noise, and is never narrower than the step of the grid that k was found in.
     """
     c, y = _curve(concurrency, bandwidth, "bandwidth over concurrency")
     fit = rising_fit(y)
-    noise = float(np.sqrt(np.mean((y / fit - 1) ** 2)))
+    near = fit >= NEAR_SATURATION * fit[-1]
+    noise = float(np.sqrt(np.mean((y[near] / fit[near] - 1) ** 2)))
     k = _saturating(c, fit, DOUBLING_GAIN)
     upper = int(np.searchsorted(c, k))
     low = min(_saturating(c, fit, DOUBLING_GAIN + Z95 * noise), float(c[max(0, upper - 1)]), k)

@@ -78,6 +78,12 @@ class Known:
         way = (fill - self.emptiest) / (self.full - self.emptiest)
         return between(self.read_empty, self.read, way), filled(self.write, self.collection, fill)
 
+    def cost_at_us(self, hold_us: float, fill: float, read_share: Array, k: Array) -> Array:
+        """Predicted time for each operation of mixes at ``fill``; ``hold_us`` is that of the full drive."""
+        read, write = self.curves(fill)
+        hold = hold_at_us(hold_us, write, self.curves(self.full)[1], HOLD_GROWTH)
+        return mixed_cost_us(read_share, k, read, write, hold, WAIT_POWER)
+
     @property
     def calibration(self) -> NDArray[np.intp]:
         """Where the one mix is that the model is given."""

@@ -136,7 +136,7 @@ def _profile(target: Target, measured: Measured, conditions: Document) -> Profil
     facts = {
         "words": target.words,
         "kind": target.kind,
-        "name": ready.get("preset") or target.words,
+        "name": ready.get("preset") or target.name,
         **{name: ready[name] for name in ("size_bytes", "range_bytes", "lba_bytes", "direct", "writable")},
         "summary": (measured.started.get("drive") or {}).get("summary", ""),
     }

@@ -45,6 +45,11 @@ class Target:
     size_bytes: int | None = None
 
     @property
+    def name(self) -> str:
+        """For people: as it was written, but for what only says where somebody stood, such as ``.``."""
+        return self.words if self.words.strip("./") or self.path is None else str(self.path.resolve())
+
+    @property
     def label(self) -> str:
         """A name for directories."""
         return slug(self.words.rpartition(":")[2].rpartition("/")[2] or "drive")

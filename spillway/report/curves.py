@@ -60,6 +60,9 @@ def intervals(plot: Figure, x: Sequence[float], low: Sequence[float], high: Sequ
         base="x", lower="low", upper="high", source=source, line_color=colour, upper_head=upper, lower_head=lower
     )
     plot.add_layout(whisker)
+    # Whiskers alone do not count when the axes choose their range.
+    for end in ("low", "high"):
+        plot.scatter("x", end, source=source, alpha=0)
     return plot
 
 

@@ -2,7 +2,7 @@
 
 MQSSD Fig 1 (throughput against r for each k), Figs 2 and 4 (models against it), Fig 3 (costs against k, with the fitted
 functions); PIO Fig 4 (bandwidth, IOPS and latency against concurrency, knees marked) and Fig 5 (alpha and k by access
-size).
+size). Where mixes of reads and writes were measured, those too, beside what is predicted of them (M21).
 """
 
 import math
@@ -12,6 +12,7 @@ import numpy as np
 
 from spillway.errors import SpillwayError
 from spillway.models.arrays import throughput_mb_s
+from spillway.profile import mixes
 from spillway.profile.compare import MODELS, Comparison, compare
 from spillway.profile.document import Estimate, Pio, Profile
 from spillway.profile.estimate import pio_samples
@@ -29,7 +30,7 @@ MODEL_COLOURS = {"DAM": style.GREY, "PDAM": style.GREEN, "Affine": style.VIOLET,
 
 def panels(profile: Profile) -> list[Panel]:
     """Every panel that the profile has data for, in the order of the story."""
-    return [*_pio(profile), *_mqssd(profile)]
+    return [*_pio(profile), *_mqssd(profile), *_mixes(profile)]
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -217,12 +218,50 @@ def _rivals(profile: Profile, c: Comparison) -> Panel:
     return Panel(f"models-{c.op}", f"Older models: {c.op}s", caption, plot, marks, False, standing(profile))
 
 
-def standing(profile: Profile) -> str:
-    """What every figure of a profile rests on, in a line."""
+# ---------------------------------------------------------------------------------------------------------------------
+# Reads and writes at once
+
+
+def _mixes(profile: Profile) -> list[Panel]:
+    if not any(sample.procedure == "mixed" for sample in profile.samples):
+        return []
+    known = mixes.known_of(profile)
+    made = mixes.predictions(known)
+    return [_mix(profile, known, made, float(fill)) for fill in (known.full, known.emptiest)]
+
+
+def _mix(profile: Profile, known: mixes.Known, made: mixes.Predictions, fill: float) -> Panel:
+    plot = curves.plane("share of writes (%)", "operations/s", x_log=False, ticks=(0, 25, 50, 75, 100))
+    samples = [s for s in profile.samples if s.procedure == "mixed" and s.fill == fill]
+    ks = sorted({s.k for s in samples})
+    marks = []
+    shares = np.linspace(0, 1, 41)
+    for k, colour in zip(ks, style.steps(len(ks)), strict=True):
+        chosen = sorted((s for s in samples if s.k == k), key=lambda s: -s.read_share)
+        writes = [100 * (1 - s.read_share) for s in chosen]
+        said = 1e6 / known.cost_at_us(made.hold_us, fill, 1 - shares, np.full_like(shares, k))
+        curves.curve(plot, list(100 * shares), [float(v) for v in said], colour)
+        tip = f"{k} in flight, @x{{0}} % writes: @y{{0,0}} operations/s"
+        curves.measured(plot, writes, [s.iops for s in chosen], colour, tip, joined=False)
+        marks.append(Mark(f"{k} in flight", colour))
+    here = made.fill == fill
+    error, plain = (100 * float(np.median(each[here])) for each in (made.errors, made.plain_errors))
+    share, calibrated = mixes.CALIBRATION
+    caption = (
+        f"4 KiB random reads and writes at once, drive {fill:.0%} full: dots are measured, lines are predicted from "
+        f"pure reads, pure writes and one mix ({share:.0%} reads, {calibrated} in flight, full). Off by {error:.1f} % "
+        f"in the median; plain MQSSD, which adds the costs of the full drive, by {plain:.1f} %."
+    )
+    key = f"mixed-{100 * fill:.0f}"
+    return Panel(key, f"Mixes, {fill:.0%} full", caption, plot, marks, wide=False, standing=standing(profile, fill))
+
+
+def standing(profile: Profile, fill: float | None = None) -> str:
+    """What every figure of a profile rests on, in a line; ``fill``: of this figure, where it has one of its own."""
     conditions, target = profile.conditions, profile.target
     parts = ["virtual time" if conditions["time"] == "virtual" else conditions["time"] + " time"]
     if conditions.get("fill") is not None:
-        parts.append(f"steady drive, {conditions['fill']:.0%} full")
+        parts.append(f"steady drive, {fill or conditions['fill']:.0%} full")
     if any("scaled" in remark for remark in conditions["remarks"]):
         parts.append("scaled down")
     if conditions.get("spent_s") is not None:

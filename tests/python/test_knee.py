@@ -31,6 +31,17 @@ def test_ideal_saturation_is_found_where_it_is(n: float) -> None:
     assert found.plateau.value == pytest.approx(n)
 
 
+def test_what_two_ios_do_does_not_blur_a_knee_at_many() -> None:
+    # One read that nothing waits for may be faster than two that wait for each other.
+    rates = ideal(DOUBLING, 40.0)
+    rates[0] = 3.0
+    found = knee.from_bandwidth(DOUBLING, rates)
+    assert (found.k.low, found.k.high) == (32.0, 64.0)
+    rates[-3:] *= (1.2, 0.8, 1.0)
+    blurred = knee.from_bandwidth(DOUBLING, rates)
+    assert blurred.k.low < 32.0, "noise near saturation does"
+
+
 @pytest.mark.parametrize("n", [4.0, 9.0, 25.0])
 def test_the_bend_of_latency_is_the_same_place(n: float) -> None:
     found = knee.from_latency(EVERY, EVERY / ideal(EVERY, n, latency=80.0))

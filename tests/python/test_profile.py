@@ -9,6 +9,7 @@ from typing import Any
 
 import fake_probe
 import pytest
+from browser import complaints, visit
 from conftest import Fake, Invoke
 
 from spillway import knee, recover
@@ -19,6 +20,7 @@ from spillway.profile import (
     compare,
     estimate,
     grids,
+    mixes,
     parse_target,
     read_profile,
     virtual,
@@ -28,6 +30,8 @@ from spillway.profile.document import parameters, to_toml
 from spillway.profile.points import PAGE_BYTES, jobs_for, mqssd_point, pio_point
 from spillway.profile.prober import Prober, RealPace, Stopwatch, VirtualPace
 from spillway.profile.real import check_budget, coarse_points, least_budget_s, measure_within
+from spillway.report.panels import Panel
+from spillway.report.profile_panels import panels
 
 PRESET = "preset:mqsim-default"
 
@@ -379,3 +383,47 @@ def test_compare_prints_an_error_for_each_k_and_r(shared_profile: Path, invoke: 
     printed = invoke("model", "compare", shared_profile).out
     for word in ("DAM", "PDAM", "Affine", "PIO", "MQSSD", "r = 0.1 %", "r = 100 %"):
         assert word in printed
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# The report
+
+
+@pytest.fixture(scope="module")
+def drawn(shared_profile: Path) -> dict[str, Panel]:
+    """The report's panels; the cost functions behind them take seconds to fit."""
+    return {panel.key: panel for panel in panels(read_profile(shared_profile))}
+
+
+def test_the_report_has_the_papers_figures_for_this_drive(drawn: dict[str, Panel]) -> None:
+    both = {f"{what}-{op}" for what in ("bandwidth", "latency", "throughput", "models") for op in ("read", "write")}
+    assert set(drawn) == both | {"alpha", "knees", "cost-setup", "cost-page"}
+    captions = " ".join(panel.caption for panel in drawn.values())
+    for figure in ("MQSSD, Figs 1 and 4", "MQSSD, Fig 2", "MQSSD, Fig 3", "Figs 4A, 4B", "4C", "5A", "5B"):
+        assert figure in captions
+
+
+def test_axes_reach_as_far_as_intervals(drawn: dict[str, Panel], profile: Profile) -> None:
+    shown = [max(each.data_source.data[each.glyph.y]) for each in drawn["knees"].figure.renderers]
+    assert max(shown) == max(pio.k_r.high for pio in profile.pio.values())
+
+
+def test_mixes_have_charts_where_they_were_measured() -> None:
+    prober = SlowDrive().prober()
+    mixes.measure(prober, 1.0)
+    conditions = {"time": "virtual", "fill": 1.0, "remarks": []}
+    measured = Profile({"name": "x", "writable": True}, conditions, {}, {}, {}, prober.samples)
+    full, half = panels(measured)
+    assert (full.title, half.title) == ("Mixes, 100% full", "Mixes, 50% full")
+    assert "steady drive, 50% full" in half.standing
+    assert [mark.label for mark in full.legend] == [f"{k} in flight" for k in (1, 4, 16, 64)]
+
+
+@pytest.mark.browser
+def test_the_report_draws_every_chart_without_a_complaint(
+    shared_profile: Path, profile: Profile, drawn: dict[str, Panel]
+) -> None:
+    seen = visit(shared_profile / "report.html", "--dump-dom")
+    assert complaints(seen.console) == []
+    assert seen.output.count('class="bk-Figure"') == len(drawn)
+    assert all(guideline.title in seen.output for guideline in words.guidelines(profile))
