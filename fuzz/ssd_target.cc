@@ -30,6 +30,21 @@ class Bytes {
   std::size_t at_ = 0;
 };
 
+void read_slc_cache(Bytes& in, SsdConfig& c) {
+  SlcCacheConfig& s = c.slc_cache;
+  s.share = in.one_of({0.001, 0.05, 0.2, 0.5});
+  s.bits_per_cell = 2 + in.below(3);
+  s.dynamic_share = in.one_of({0.0, 0.5, 1.0}) / s.bits_per_cell;
+  s.dynamic_until = in.one_of({1.0, 0.5, 0.01});
+  s.read_ns = in.below(30000);
+  s.program_ns = in.below(300000);
+  s.idle_ns = in.one_of({0, 1000, 500000, 1000000000});
+  s.low_watermark = in.one_of({0.0, 0.0, 0.5});
+  s.high_watermark = in.one_of({1.0, 0.7, 0.5});
+  c.geometry.pages_per_block = std::max(c.geometry.pages_per_block, s.bits_per_cell);
+  c.gc.separate_streams = true;
+}
+
 SsdConfig read_config(Bytes& in) {
   SsdConfig c;
   c.geometry.channels = 1 + in.below(3);
@@ -60,6 +75,7 @@ SsdConfig read_config(Bytes& in) {
   c.gc.low_watermark = in.one_of({0.0, 0.0, 0.05});
   c.gc.high_watermark = c.gc.low_watermark + in.one_of({0.0, 0.05});
   c.gc.separate_streams = in.below(3) != 0;
+  if (in.below(2) == 1) read_slc_cache(in, c);
   c.wear_levelling.dynamic = in.below(2) == 1;
   c.wear_levelling.static_threshold_pe = in.one_of({0U, 1U, 5U, 200U});
   return c;
@@ -71,7 +87,8 @@ std::string describe(const SsdConfig& c) {
          n(c.geometry.planes_per_die) + ", " + n(c.geometry.pages_per_block) + " pages of " + n(c.geometry.page_bytes) +
          ", capacity " + n(c.capacity.capacity_bytes) + ", spare " + n(c.capacity.spare_factor) + ", policy " +
          n(static_cast<int>(c.gc.policy)) + ", write cache " + n(c.write_cache.bytes) + ", mapping cache " +
-         n(c.mapping_cache.bytes) + (c.gc.separate_streams ? "" : ", one stream");
+         n(c.mapping_cache.bytes) + ", SLC cache " + n(c.slc_cache.share) + " and " + n(c.slc_cache.dynamic_share) +
+         (c.gc.separate_streams ? "" : ", one stream");
 }
 
 // Drives a drive and a model of what it must remember, side by side.
@@ -195,7 +212,13 @@ class Case {
     if (const auto broken = ssd.audit()) return broken;
     const Counters& k = ssd.counters();
     if (k.nand_pages_programmed * config_.geometry.page_bytes != k.nand_bytes_programmed_total()) {
-      return "NAND programs are not the sum of host, gc, mapping and wear";
+      return "NAND programs are not the sum of host, gc, mapping, wear and fold";
+    }
+    if (k.slc_bytes_programmed > k.nand_bytes_programmed[static_cast<std::size_t>(FlashCause::host)]) {
+      return "the SLC cache was written more often than the host wrote";
+    }
+    if (k.nand_bytes_programmed[static_cast<std::size_t>(FlashCause::fold)] > k.slc_bytes_programmed) {
+      return "more was folded than the SLC cache was given";
     }
     if (k.host_bytes_written != host_bytes_) return "host bytes are miscounted";
     return std::nullopt;

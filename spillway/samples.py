@@ -11,7 +11,7 @@ Row = dict[str, Any]
 
 _LATENCIES = ("mean", "p50", "p99", "p99_9", "max")
 HOST_CAUSES = ("user", "wal", "flush", "compaction", "blob", "manifest", "checkpoint", "other")
-NAND_CAUSES = ("host", "gc", "mapping", "wear")
+NAND_CAUSES = ("host", "gc", "mapping", "wear", "fold")
 STALL_CAUSES = ("memtable", "l0", "pending_compaction_bytes")
 
 COLUMNS: tuple[str, ...] = (
@@ -62,8 +62,14 @@ def sample_row(event: dict[str, Any]) -> Row:
 
 
 def typed(row: dict[str, str]) -> Row:
-    """A row of a CSV file with its numbers as numbers and its empty cells as None."""
-    return {name: _value(name, cell) for name, cell in row.items()}
+    """A row of a CSV file with its numbers as numbers and its empty cells as None.
+
+    A run recorded before drives had an SLC cache has no column for what was folded: nothing was.
+    """
+    result = {name: _value(name, cell) for name, cell in row.items()}
+    if result.get("nand_bytes_programmed_host") is not None:
+        result.setdefault("nand_bytes_programmed_fold", 0.0)
+    return result
 
 
 def _value(name: str, cell: str) -> Any:

@@ -19,7 +19,8 @@ Json by_flash_cause(const std::array<std::uint64_t, ssd::kFlashCauses>& bytes) {
   return {{"host", of(ssd::FlashCause::host)},
           {"gc", of(ssd::FlashCause::gc)},
           {"mapping", of(ssd::FlashCause::mapping)},
-          {"wear", of(ssd::FlashCause::wear)}};
+          {"wear", of(ssd::FlashCause::wear)},
+          {"fold", of(ssd::FlashCause::fold)}};
 }
 
 Json to_json(const ssd::Counters& c) {
@@ -40,6 +41,8 @@ Json to_json(const ssd::Counters& c) {
           {"gc_victims", c.gc_victims},
           {"gc_victim_valid_units", c.gc_victim_valid_units},
           {"wear_moves", c.wear_moves},
+          {"slc_bytes_programmed", c.slc_bytes_programmed},
+          {"slc_blocks_folded", c.slc_blocks_folded},
           {"unmapped_reads", c.unmapped_reads},
           {"write_cache_read_hits", c.write_cache_read_hits},
           {"write_cache_overwrites", c.write_cache_overwrites},

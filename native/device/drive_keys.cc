@@ -3,7 +3,7 @@
 namespace spillway::device {
 
 std::vector<DriveKey> drive_keys(ssd::SsdConfig& config) {
-  auto& [name, geometry, capacity, timing, write_cache, mapping_cache, gc, wear] = config;
+  auto& [name, geometry, capacity, timing, write_cache, mapping_cache, slc, gc, wear] = config;
   return {
       {"geometry.channels", &geometry.channels},
       {"geometry.chips_per_channel", &geometry.chips_per_channel},
@@ -31,6 +31,15 @@ std::vector<DriveKey> drive_keys(ssd::SsdConfig& config) {
       {"write_cache.bytes", SizeSlot{&write_cache.bytes}},
       {"write_cache.power_loss_protection", &write_cache.power_loss_protection},
       {"mapping_cache.bytes", SizeSlot{&mapping_cache.bytes}},
+      {"slc_cache.share", &slc.share},
+      {"slc_cache.dynamic_share", &slc.dynamic_share},
+      {"slc_cache.dynamic_until", &slc.dynamic_until},
+      {"slc_cache.bits_per_cell", &slc.bits_per_cell},
+      {"slc_cache.read_ns", &slc.read_ns},
+      {"slc_cache.program_ns", &slc.program_ns},
+      {"slc_cache.idle_ns", &slc.idle_ns},
+      {"slc_cache.low_watermark", &slc.low_watermark},
+      {"slc_cache.high_watermark", &slc.high_watermark},
       {"gc.policy", PolicySlot{&gc}},
       {"gc.low_watermark", &gc.low_watermark},
       {"gc.high_watermark", &gc.high_watermark},
@@ -90,6 +99,9 @@ std::vector<DriveKey> keys_in_use(Drive& drive) {
       return k.key != "capacity.capacity_bytes" && k.key != "geometry.lba_bytes" &&
              k.key != "geometry.mapping_unit_bytes";
     });
+  }
+  if (drive.config.slc_cache.share == 0) {
+    std::erase_if(keys, [](const DriveKey& k) { return k.key.starts_with("slc_cache."); });
   }
   for (const DriveKey& key : layer_keys(drive)) {
     if (key.key.starts_with("cap.") && !layers.has_cap()) continue;

@@ -27,7 +27,7 @@ void BlockTable::add_free(std::uint32_t block) {
   ++free_total_;
 }
 
-std::uint32_t BlockTable::open(std::uint32_t plane) {
+std::uint32_t BlockTable::open(std::uint32_t plane, bool slc) {
   auto& heap = free_[plane];
   assert(!heap.empty());
   std::pop_heap(heap.begin(), heap.end());
@@ -36,6 +36,7 @@ std::uint32_t BlockTable::open(std::uint32_t plane) {
   --free_total_;
   Block& b = blocks_[block];
   b.state = BlockState::open;
+  b.slc = slc;
   b.valid = 0;
   b.programmed_pages = 0;
   return block;
@@ -44,6 +45,10 @@ std::uint32_t BlockTable::open(std::uint32_t plane) {
 void BlockTable::close(std::uint32_t block) {
   Block& b = blocks_[block];
   assert(b.state == BlockState::open);
+  if (b.slc) {
+    b.state = BlockState::cached;
+    return;
+  }
   b.state = BlockState::closed;
   b.changed = clock_++;
   ++closed_total_;
@@ -51,16 +56,20 @@ void BlockTable::close(std::uint32_t block) {
 }
 
 void BlockTable::begin_collecting(std::uint32_t block) {
-  assert(blocks_[block].state == BlockState::closed);
-  if (keeps_lists()) unlink(block);
-  blocks_[block].state = BlockState::collecting;
-  --closed_total_;
+  Block& b = blocks_[block];
+  assert(b.state == BlockState::closed || b.state == BlockState::cached);
+  if (b.state == BlockState::closed) {
+    if (keeps_lists()) unlink(block);
+    --closed_total_;
+  }
+  b.state = BlockState::collecting;
 }
 
 void BlockTable::erase(std::uint32_t block) {
   Block& b = blocks_[block];
   assert(b.state == BlockState::collecting && b.valid == 0);
   b.state = BlockState::free;
+  b.slc = false;
   ++b.erases;
   ++erases_total_;
   erases_max_ = std::max(erases_max_, b.erases);
@@ -78,6 +87,7 @@ void BlockTable::lose(std::uint32_t block) {
     return;
   }
   --b.valid;
+  cached_units_ -= b.slc ? 1 : 0;
 }
 
 void BlockTable::link(std::uint32_t block) {
@@ -170,10 +180,12 @@ void BlockTable::rebuild(const std::vector<std::uint32_t>& closed_in_order) {
   erases_total_ = 0;
   erases_max_ = 0;
   emptiest_list_ = 0;
+  cached_units_ = 0;
   for (std::uint32_t block = 0; block < size(); ++block) {
     erases_total_ += blocks_[block].erases;
     erases_max_ = std::max(erases_max_, blocks_[block].erases);
     if (blocks_[block].state == BlockState::free) add_free(block);
+    if (blocks_[block].slc) cached_units_ += blocks_[block].valid;
   }
   for (const std::uint32_t block : closed_in_order) {
     ++closed_total_;

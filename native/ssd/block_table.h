@@ -21,7 +21,8 @@ namespace spillway::ssd {
 
 inline constexpr std::uint32_t kNoBlock = ~std::uint32_t{0};
 
-enum class BlockState : std::uint8_t { free, open, closed, collecting };
+// A cached block is a full one of the SLC cache, which waits to be folded.
+enum class BlockState : std::uint8_t { free, open, closed, cached, collecting };
 
 struct Block {
   std::uint32_t valid = 0;             // units that hold current data
@@ -31,6 +32,7 @@ struct Block {
   std::uint32_t next = kNoBlock;
   std::uint32_t changed = 0;  // time of the last invalidation, in host and relocation steps (wraps)
   BlockState state = BlockState::free;
+  bool slc = false;  // open or cached, with one bit a cell
 };
 
 class BlockTable {
@@ -47,10 +49,10 @@ class BlockTable {
   std::uint32_t free_total() const { return free_total_; }
   // The plane's free block with the fewest erases (dynamic wear levelling) or the one freed first; now open.
   // REQUIRES: free_in_plane(plane) > 0
-  std::uint32_t open(std::uint32_t plane);
-  // Open → closed: a candidate from now on.
+  std::uint32_t open(std::uint32_t plane, bool slc);
+  // Open → closed: a candidate from now on. Of the SLC cache: open → cached, and never a candidate.
   void close(std::uint32_t block);
-  // Closed → collecting: no candidate any more; its valid count may be set to anything.
+  // Closed or cached → collecting: no candidate any more; its valid count may be set to anything.
   void begin_collecting(std::uint32_t block);
   // Collecting → free. Counts the erase. REQUIRES: no valid unit in it.
   void erase(std::uint32_t block);
@@ -58,6 +60,13 @@ class BlockTable {
   // --- Valid data
   void gain(std::uint32_t block) { ++blocks_[block].valid; }  // REQUIRES: open
   void lose(std::uint32_t block);
+  void gain_cached() { ++cached_units_; }  // with each gain of a block in SLC mode
+  // Of a cached block: units that were given places elsewhere.
+  void move_out(std::uint32_t block, std::uint32_t units) {
+    blocks_[block].valid -= units;
+    cached_units_ -= units;
+  }
+  std::uint64_t cached_units() const { return cached_units_; }  // valid in the SLC cache
 
   // The policy's choice among closed blocks, or kNoBlock when there is none.
   std::uint32_t pick_victim(Random& random);
@@ -110,6 +119,7 @@ class BlockTable {
   std::uint32_t closed_total_ = 0;
   std::uint32_t emptiest_list_ = 0;  // no list below this one has a block
   std::uint32_t clock_ = 0;
+  std::uint64_t cached_units_ = 0;
   std::uint64_t erases_total_ = 0;
   std::uint32_t erases_max_ = 0;
 };

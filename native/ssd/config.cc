@@ -98,6 +98,48 @@ Problem ftl_problem(const SsdConfig& c) {
   return std::nullopt;
 }
 
+Problem slc_cache_problem(const SsdConfig& c) {
+  const SlcCacheConfig& s = c.slc_cache;
+  if (!(s.share >= 0 && s.share <= 0.5)) return ConfigProblem{"slc_cache.share", "must be between 0 and 0.5"};
+  if (s.share == 0) return std::nullopt;
+  if (s.bits_per_cell < 2 || s.bits_per_cell > 8) {
+    return ConfigProblem{"slc_cache.bits_per_cell", "must be between 2 and 8"};
+  }
+  if (c.geometry.pages_per_block < s.bits_per_cell) {
+    return ConfigProblem{"slc_cache.bits_per_cell",
+                         "must be at most geometry.pages_per_block " + number(c.geometry.pages_per_block)};
+  }
+  if (!(s.dynamic_share >= 0 && s.dynamic_share * s.bits_per_cell <= 1)) {
+    return ConfigProblem{"slc_cache.dynamic_share",
+                         "must be between 0 and 1 / bits_per_cell: with one bit a cell the "
+                         "whole drive holds no more"};
+  }
+  if (!(s.dynamic_until > 0 && s.dynamic_until <= 1)) {
+    return ConfigProblem{"slc_cache.dynamic_until", "must be above 0 and at most 1"};
+  }
+  if (s.read_ns < 0 || s.read_ns > 1'000'000'000) {
+    return ConfigProblem{"slc_cache.read_ns", "must be between 0 and 1000000000 ns"};
+  }
+  if (s.program_ns < 0 || s.program_ns > 1'000'000'000) {
+    return ConfigProblem{"slc_cache.program_ns", "must be between 0 and 1000000000 ns"};
+  }
+  if (s.idle_ns < 0) return ConfigProblem{"slc_cache.idle_ns", "must be at least 0"};
+  if (!(s.low_watermark >= 0 && s.low_watermark <= s.high_watermark)) {
+    return ConfigProblem{"slc_cache.low_watermark", "must be between 0 and slc_cache.high_watermark"};
+  }
+  if (!(s.high_watermark <= 1)) return ConfigProblem{"slc_cache.high_watermark", "must be at most 1"};
+  if (!c.gc.separate_streams) {
+    return ConfigProblem{"slc_cache.share",
+                         "needs gc.separate_streams = true: folded data goes where relocated data does"};
+  }
+  if (c.capacity.spare_factor < 0.01) {
+    return ConfigProblem{"slc_cache.share",
+                         "needs a capacity.spare_factor of at least 0.01: folding changes the order "
+                         "of data, and that takes spare flash"};
+  }
+  return std::nullopt;
+}
+
 // Blocks that may be open or on their way at once: one for each plane and stream, and two for each plane so that a
 // plane whose victims come late is not left without.
 std::uint64_t working_blocks(const SsdConfig& c) {
@@ -105,6 +147,19 @@ std::uint64_t working_blocks(const SsdConfig& c) {
   const std::uint64_t streams = c.gc.separate_streams ? 2 : 1;
   const std::uint64_t mapping = c.mapping_cache.bytes == 0 ? 0 : c.geometry.planes_per_die;
   return planes * (streams + 2) + mapping;
+}
+
+std::uint32_t slc_pages(const SsdConfig& c) {
+  return c.slc_cache.share == 0 ? 0 : c.geometry.pages_per_block / c.slc_cache.bits_per_cell;
+}
+
+// The erase blocks that the cache always has, as many in each plane.
+std::uint32_t fixed_slc_blocks(const SsdConfig& c, std::uint64_t logical_units) {
+  if (slc_pages(c) == 0) return 0;
+  const std::uint64_t units_per_slc_block = std::uint64_t{slc_pages(c)} * c.geometry.units_per_page();
+  const double in_plane = c.slc_cache.share * static_cast<double>(logical_units) /
+                          static_cast<double>(units_per_slc_block * c.geometry.planes());
+  return static_cast<std::uint32_t>(std::max(1.0, std::ceil(in_plane))) * c.geometry.planes();
 }
 
 std::uint64_t entries_per_translation_unit(const Geometry& g) { return g.mapping_unit_bytes / 4; }
@@ -126,10 +181,13 @@ Layout layout_from_capacity(const SsdConfig& c) {
   const auto translation_space = static_cast<std::uint64_t>(
       std::ceil(static_cast<double>(out.translation_units) / (1.0 - c.capacity.spare_factor)));
   const auto watermark = static_cast<std::uint64_t>(c.gc.low_watermark * static_cast<double>(out.data_units));
-  const std::uint64_t wanted = out.data_units + translation_space + watermark + working_blocks(c) * g.units_per_block();
+  out.slc_blocks = fixed_slc_blocks(c, out.logical_units);
+  const std::uint64_t slc_space = std::uint64_t{out.slc_blocks} * g.units_per_block();
+  const std::uint64_t wanted =
+      out.data_units + translation_space + watermark + slc_space + working_blocks(c) * g.units_per_block();
   out.blocks = static_cast<std::uint32_t>((wanted + g.units_per_block() - 1) / g.units_per_block());
   out.physical_units = std::uint64_t{out.blocks} * g.units_per_block();
-  out.reserve_units = out.physical_units - out.data_units - translation_space;
+  out.reserve_units = out.physical_units - out.data_units - translation_space - slc_space;
   return out;
 }
 
@@ -143,14 +201,25 @@ Layout layout_from_blocks(const SsdConfig& c) {
   if (out.physical_units <= working) return out;
   const double per_translation =
       c.mapping_cache.bytes == 0 ? 0.0 : 1.0 / static_cast<double>(entries_per_translation_unit(g));
-  const double data = static_cast<double>(out.physical_units - working) / (1.0 + c.gc.low_watermark + per_translation);
+  const double flash_per_data = 1.0 + c.gc.low_watermark + per_translation;
+  double data = static_cast<double>(out.physical_units - working) / flash_per_data;
+  std::uint64_t slc_space = 0;
+  if (slc_pages(c) != 0) {
+    const double density = static_cast<double>(g.pages_per_block) / slc_pages(c);
+    const double slc_per_data = c.slc_cache.share * density * (1.0 - c.capacity.spare_factor);
+    data *= flash_per_data / (flash_per_data + slc_per_data);
+    out.slc_blocks = fixed_slc_blocks(c, static_cast<std::uint64_t>(data * (1.0 - c.capacity.spare_factor)));
+    slc_space = std::uint64_t{out.slc_blocks} * g.units_per_block();
+    if (out.physical_units <= working + slc_space) return out;
+    data = std::min(data, static_cast<double>(out.physical_units - working - slc_space) / flash_per_data);
+  }
   out.data_units = static_cast<std::uint64_t>(data);
   out.logical_units = static_cast<std::uint64_t>(data * (1.0 - c.capacity.spare_factor));
   out.translation_units = translation_units(c, out.logical_units);
   const auto translation_space = static_cast<std::uint64_t>(
       std::ceil(static_cast<double>(out.translation_units) / (1.0 - c.capacity.spare_factor)));
-  out.reserve_units =
-      out.physical_units - out.data_units - std::min(translation_space, out.physical_units - out.data_units);
+  const std::uint64_t beside_data = out.physical_units - slc_space - out.data_units;
+  out.reserve_units = beside_data - std::min(translation_space, beside_data);
   return out;
 }
 
@@ -159,6 +228,13 @@ Layout raw_layout(const SsdConfig& c) {
   out.capacity_bytes = out.logical_units * c.geometry.mapping_unit_bytes;
   out.collect_until_units = out.reserve_units + static_cast<std::uint64_t>((c.gc.high_watermark - c.gc.low_watermark) *
                                                                            static_cast<double>(out.data_units));
+  out.slc_pages = slc_pages(c);
+  if (out.slc_pages != 0) {
+    // No more flash than bits_per_cell times the data, though an SLC block's pages are rounded down.
+    const double flash_share = c.slc_cache.dynamic_share * c.slc_cache.bits_per_cell;
+    out.slc_dynamic_blocks =
+        static_cast<std::uint32_t>(flash_share * static_cast<double>(out.logical_units) / c.geometry.units_per_block());
+  }
   return out;
 }
 
@@ -179,7 +255,8 @@ Problem capacity_problem(const SsdConfig& c) {
                          "must be a multiple of mapping_unit_bytes " + number(g.mapping_unit_bytes)};
   }
   if (static_cast<double>(by_bytes ? c.capacity.capacity_bytes : smallest * c.capacity.blocks_per_plane) /
-          (1.0 - c.capacity.spare_factor) / g.mapping_unit_bytes >
+          (1.0 - c.capacity.spare_factor) / g.mapping_unit_bytes *
+          (1.0 + c.slc_cache.share * c.slc_cache.bits_per_cell) >
       4.2e9) {
     return ConfigProblem{"capacity.capacity_bytes",
                          "needs more than 2^32 mapping units; lower it or enlarge geometry.mapping_unit_bytes"};
@@ -199,6 +276,7 @@ std::optional<ConfigProblem> problem(const SsdConfig& config) {
   if (auto p = geometry_problem(config.geometry)) return p;
   if (auto p = timing_problem(config.timing)) return p;
   if (auto p = ftl_problem(config)) return p;
+  if (auto p = slc_cache_problem(config)) return p;
   return capacity_problem(config);
 }
 

@@ -66,6 +66,21 @@ struct MappingCacheConfig {
   std::uint64_t bytes = 0;  // DRAM for mapping entries, 8 bytes each (logical and physical). 0: the whole map fits
 };
 
+// Erase blocks programmed with one bit a cell: pages_per_block / bits_per_cell pages, faster. Host data goes there
+// while there is room, and is folded into the main blocks later (docs/decisions/0006). Shares are of the logical
+// capacity, so that a drive with fewer erase blocks keeps its proportions.
+struct SlcCacheConfig {
+  double share = 0;          // always there, in flash of its own, at least a block in each plane. 0: none at all
+  double dynamic_share = 0;  // this much more on an empty drive, in flash that main data does not need yet
+  double dynamic_until = 1;  // fill of the main blocks, as a share of the capacity, from which on there is nothing more
+  std::uint32_t bits_per_cell = 4;  // of the main blocks
+  std::int64_t read_ns = 30'000;
+  std::int64_t program_ns = 200'000;
+  std::int64_t idle_ns = 100'000'000;  // without commands for this long, the drive folds until low_watermark is in use
+  double low_watermark = 0;            // both are shares of the cache as large as it is at the time
+  double high_watermark = 1;           // above this it folds beside the host's commands
+};
+
 enum class GcPolicy : std::uint8_t { greedy, fifo, d_choices, cost_benefit };
 
 struct GarbageCollection {
@@ -94,6 +109,7 @@ struct SsdConfig {
   Timing timing;
   WriteCacheConfig write_cache;
   MappingCacheConfig mapping_cache;
+  SlcCacheConfig slc_cache;
   GarbageCollection gc;
   WearLevelling wear_levelling;
 };
@@ -104,9 +120,12 @@ struct Layout {
   std::uint64_t data_units = 0;           // T
   std::uint64_t reserve_units = 0;        // kept clean for open blocks and for collection in progress
   std::uint64_t collect_until_units = 0;  // collection in progress ends when this much is clean; >= reserve_units
-  std::uint64_t physical_units = 0;       // T + reserve + translation units and their spare
+  std::uint64_t physical_units = 0;       // T + reserve + translation units and their spare + slc_blocks
   std::uint64_t translation_units = 0;    // flash held by the map itself; 0 when the whole map fits DRAM
   std::uint32_t blocks = 0;               // erase blocks in all; plane p holds those with index % planes == p
+  std::uint32_t slc_pages = 0;            // flash pages of an erase block in SLC mode; 0: no SLC cache
+  std::uint32_t slc_blocks = 0;           // erase blocks that it always has, as many in each plane
+  std::uint32_t slc_dynamic_blocks = 0;   // and more on an empty drive, out of T
   std::uint64_t capacity_bytes = 0;
 };
 

@@ -1,7 +1,7 @@
 // What the drive has done since it was made, as SMART and OCP logs would report it.
 //
 // Stored are bytes and counts; ratios are derived where they are shown. Always:
-//   nand_pages_programmed x page size = nand_bytes_programmed, host + gc + mapping + wear.
+//   nand_pages_programmed x page size = nand_bytes_programmed, host + gc + mapping + wear + fold.
 #pragma once
 
 #include <array>
@@ -13,8 +13,8 @@ namespace spillway::ssd {
 inline constexpr std::size_t kHostCauses = 10;
 
 // Why flash was read or programmed.
-enum class FlashCause : std::uint8_t { host, gc, mapping, wear };
-inline constexpr std::size_t kFlashCauses = 4;
+enum class FlashCause : std::uint8_t { host, gc, mapping, wear, fold };
+inline constexpr std::size_t kFlashCauses = 5;
 
 struct Counters {
   std::uint64_t host_reads = 0;   // commands
@@ -35,6 +35,8 @@ struct Counters {
   std::uint64_t gc_victims = 0;
   std::uint64_t gc_victim_valid_units = 0;  // sum over victims; units of the mapping
   std::uint64_t wear_moves = 0;
+  std::uint64_t slc_bytes_programmed = 0;  // part of the above: written to the SLC cache, always by the host
+  std::uint64_t slc_blocks_folded = 0;     // erase blocks of the SLC cache emptied and erased
 
   std::uint64_t unmapped_reads = 0;           // mapping units read that were never written, or deallocated
   std::uint64_t write_cache_read_hits = 0;    // mapping units

@@ -23,6 +23,8 @@ std::int64_t longest(const Timing& timing) {
 
 FlashArray::FlashArray(const SsdConfig& config, Counters* counters)
     : timing_(config.timing),
+      slc_read_ns_(config.slc_cache.read_ns),
+      slc_program_ns_(config.slc_cache.program_ns),
       channels_(config.geometry.channels),
       page_bytes_(config.geometry.page_bytes),
       channel_ns_per_byte_(1000.0 / config.timing.channel_mb_s),
@@ -57,6 +59,8 @@ std::uint32_t FlashArray::new_step() {
   unused_steps_.pop_back();
   ProgramStep& step = steps_[id];
   step.reads_pending = 0;
+  step.slc = false;
+  step.folds = false;
   step.host_units = 0;
   step.sequence = 0;
   step.filled = false;
@@ -138,6 +142,7 @@ void FlashArray::program_if_ready(std::int64_t now, std::uint32_t step) {
   op.kind = OpKind::program;
   op.die = s.die;
   op.page = s.page;
+  op.slc = s.slc;
   op.bytes = s.planes * page_bytes_;
   op.steps[0] = step;
   enqueue(now, id);
@@ -164,10 +169,10 @@ void FlashArray::start(std::int64_t now, std::uint32_t id) {
   switch (op.kind) {
     case OpKind::read:
       if (timing_.independent_plane_reads && is_host_read(op)) gather_other_planes(id);
-      end += time_of_page(timing_.read_ns, op.page);
+      end += op.slc ? slc_read_ns_ : time_of_page(timing_.read_ns, op.page);
       break;
     case OpKind::program:
-      end = transfer(now, op.die, op.bytes) + time_of_page(timing_.program_ns, op.page);
+      end = transfer(now, op.die, op.bytes) + (op.slc ? slc_program_ns_ : time_of_page(timing_.program_ns, op.page));
       break;
     case OpKind::erase:
       end += timing_.erase_ns;
@@ -185,7 +190,7 @@ void FlashArray::gather_other_planes(std::uint32_t id) {
   std::uint32_t looked_at = 0;
   for (std::uint32_t other = die.reads.head; other != kNoOp && looked_at < 2 * kMaxPlanes; ++looked_at) {
     const std::uint32_t next = ops_[other].next;
-    if ((planes_taken & (1U << ops_[other].plane)) != 0) {
+    if ((planes_taken & (1U << ops_[other].plane)) != 0 || ops_[other].slc != ops_[id].slc) {
       before = other;
     } else {
       planes_taken |= 1U << ops_[other].plane;

@@ -42,6 +42,8 @@ struct ProgramStep {
   std::uint32_t host_units = 0;  // write cache space freed when the program is done
   std::uint64_t sequence = 0;    // host steps are numbered, so that a flush knows what to wait for
   bool filled = false;
+  bool slc = false;                   // blocks with one bit a cell
+  bool folds = false;                 // holds data that comes from the SLC cache
   std::vector<std::uint32_t> owners;  // commands that wait for this program (drives without a write cache)
 };
 
@@ -52,8 +54,9 @@ enum class ReadFor : std::uint8_t { host, mapping, rest_of_unit, relocation, bac
 struct FlashOp {
   OpKind kind = OpKind::read;
   ReadFor purpose = ReadFor::host;
-  bool frees_die = true;
-  bool sensed = false;  // a read that has left its sense phase
+  bool frees_die : 1 = true;
+  bool sensed : 1 = false;  // a read that has left its sense phase
+  bool slc : 1 = false;     // of a block with one bit a cell
   std::uint32_t die = 0;
   std::uint32_t plane = 0;
   std::uint32_t bytes = 0;
@@ -127,6 +130,8 @@ class FlashArray {
   void free_die(std::int64_t now, const FlashOp& op);
 
   const Timing timing_;
+  const std::int64_t slc_read_ns_;
+  const std::int64_t slc_program_ns_;
   const std::uint32_t channels_;
   const std::uint32_t page_bytes_;
   const double channel_ns_per_byte_;

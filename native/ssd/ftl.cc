@@ -26,6 +26,8 @@ Ftl::Ftl(const SsdConfig& config, const Layout& layout, Counters* counters, std:
       entries_per_translation_unit_(config.geometry.mapping_unit_bytes / 4),
       logical_units_(static_cast<std::uint32_t>(layout.logical_units)),
       separate_(config.gc.separate_streams),
+      slc_dynamic_until_(std::max<std::uint64_t>(
+          1, static_cast<std::uint64_t>(config.slc_cache.dynamic_until * static_cast<double>(layout.logical_units)))),
       // Without spare space a victim that frees next to nothing costs a whole erase block of programs; sequential
       // writes, the only ones such a drive can take, soon leave better ones.
       least_gain_(config.capacity.spare_factor < 0.01 ? std::max(1U, units_per_block_ / 2) : 1),
@@ -37,21 +39,29 @@ Ftl::Ftl(const SsdConfig& config, const Layout& layout, Counters* counters, std:
       clean_units_(layout.physical_units),
       random_(mix(seed)) {
   for (auto& s : streams_) s.rows.resize(dies_);
+  stream(StreamId::slc).slc = true;
   erases_until_levelling_ = layout.blocks;
 }
 
 // --- Space
 
 bool Ftl::make_room(Flow flow) {
-  const std::uint64_t step_units = std::uint64_t{planes_per_die_} * units_per_page_;
-  if (clean_units_ >= layout_.reserve_units + step_units) return true;
+  std::uint64_t needed = std::uint64_t{planes_per_die_} * units_per_page_;
+  if (layout_.slc_pages != 0) {
+    drop_dead_rows(flow);
+    if (next_slc_row_is_dynamic()) needed += std::uint64_t{planes_per_die_} * units_per_block_;
+  }
+  if (clean_units_ >= reserve_units() + needed) return true;
   // The reserve stays clean for relocation; a victim without gain leaves the loop only when room can be borrowed.
-  const std::uint64_t target = std::max(layout_.collect_until_units, layout_.reserve_units + step_units);
-  while (clean_units_ < target) {
-    if (!collect_one(flow)) break;
+  const std::uint64_t wanted = std::max(layout_.collect_until_units - layout_.reserve_units, needed);
+  while (clean_units_ < reserve_units() + wanted) {
+    // What the SLC cache has borrowed comes back first: a row of it takes several times the flash that its data needs.
+    if (slc_blocks_ > layout_.slc_blocks && slc_blocks_ > most_slc_blocks() && fold_row(flow)) continue;
+    if (collect_one(flow)) continue;
+    if (slc_blocks_ <= layout_.slc_blocks || !fold_row(flow)) break;
   }
   const std::uint64_t floor = (std::uint64_t{dies_} * planes_per_die_ + 2) * units_per_block_;
-  return clean_units_ >= std::min(floor, layout_.reserve_units);
+  return clean_units_ >= reserve_units() - layout_.reserve_units + std::min(floor, layout_.reserve_units);
 }
 
 bool Ftl::collect_one(Flow flow) {
@@ -72,20 +82,32 @@ bool Ftl::collect_one(Flow flow) {
 
 // Is there an invalid unit in some closed block?
 bool Ftl::anything_to_free() const {
-  const std::uint64_t current = mapped_units_ + layout_.translation_units;
-  const std::uint64_t open_at_most = kStreams * std::uint64_t{dies_} * planes_per_die_ * units_per_block_;
-  if (layout_.physical_units - clean_units_ > current + open_at_most) return true;
+  const std::uint64_t current = mapped_units_ - blocks_.cached_units() + layout_.translation_units;
+  const std::uint64_t open_at_most = kMainStreams * std::uint64_t{dies_} * planes_per_die_ * units_per_block_;
+  const std::uint64_t main_units = layout_.physical_units - std::uint64_t{slc_blocks_} * units_per_block_;
+  if (main_units - clean_units_ > current + open_at_most) return true;
   const std::uint32_t best = blocks_.emptiest_closed();
   return best != kNoBlock && blocks_[best].valid < units_per_block_;
 }
 
 void Ftl::relocate(Flow flow, std::uint32_t block, FlashCause cause) {
   blocks_.begin_collecting(block);
+  const std::uint32_t first = block * units_per_block_;
+  for (std::uint32_t i = 0; i < units_per_block_; i += kOwnersInALine) prefetch(owner_.address(first + i));
+  move_pages(flow, block, 0, pages_per_block_, cause);
+  free_block(block);
+  if (flow.array != nullptr) queue_erase(flow, block, false);
+}
+
+// Gives the valid units of pages [begin, end) new places and clears them from the pages. Returns how many; the block's
+// own count is left as it is.
+std::uint32_t Ftl::move_pages(Flow flow, std::uint32_t block, std::uint32_t begin, std::uint32_t end,
+                              FlashCause cause) {
   Stream& to = stream(StreamId::relocation);
   const std::uint32_t first = block * units_per_block_;
   const std::uint32_t programmed_pages = blocks_[block].programmed_pages;
-  for (std::uint32_t i = 0; i < units_per_block_; i += kOwnersInALine) prefetch(owner_.address(first + i));
-  for (std::uint32_t page = 0; page < pages_per_block_; ++page) {
+  std::uint32_t moved = 0;
+  for (std::uint32_t page = begin; page < end; ++page) {
     std::uint32_t read = kNoOp;
     for (std::uint32_t i = 0; i < units_per_page_; ++i) {
       const std::uint32_t from = first + page * units_per_page_ + i;
@@ -96,6 +118,7 @@ void Ftl::relocate(Flow flow, std::uint32_t block, FlashCause cause) {
         if (!mapping_.holds_everything()) mapping_.prefetch(coming);
       }
       if (!is_valid(from)) continue;
+      ++moved;
       if (flow.array != nullptr && read == kNoOp && page < programmed_pages) {
         read = flow.array->new_op();
         FlashOp& op = flow.array->op(read);
@@ -103,6 +126,7 @@ void Ftl::relocate(Flow flow, std::uint32_t block, FlashCause cause) {
         op.die = blocks_.plane_of(block) / planes_per_die_;
         op.plane = blocks_.plane_of(block) % planes_per_die_;
         op.page = page;
+        op.slc = cause == FlashCause::fold;
       }
       valid_[from / 64] &= ~(std::uint64_t{1} << (from % 64));
       const std::uint32_t unit = owner_[from];
@@ -113,18 +137,26 @@ void Ftl::relocate(Flow flow, std::uint32_t block, FlashCause cause) {
     }
     if (read != kNoOp) flow.array->enqueue(flow.now, read);
   }
+  return moved;
+}
+
+// REQUIRES: a block that is being collected, with nothing left in it
+void Ftl::free_block(std::uint32_t block) {
   blocks_[block].valid = 0;
   blocks_.erase(block);
   clean_units_ += units_per_block_;
   ++counters_->erases;
-  if (flow.array != nullptr) {
-    const std::uint32_t erase = flow.array->new_op();
-    FlashOp& op = flow.array->op(erase);
-    op.kind = OpKind::erase;
-    op.die = blocks_.plane_of(block) / planes_per_die_;
-    flow.array->set_supplied(op.die, true);
-    flow.array->enqueue(flow.now, erase);
-  }
+}
+
+// The erase of this block, and of those of its row that go with it: a die erases one block of each plane at once.
+void Ftl::queue_erase(Flow flow, std::uint32_t block, bool folded) {
+  const std::uint32_t erase = flow.array->new_op();
+  FlashOp& op = flow.array->op(erase);
+  op.kind = OpKind::erase;
+  op.die = blocks_.plane_of(block) / planes_per_die_;
+  op.slc = folded;
+  flow.array->set_supplied(op.die, true);
+  flow.array->enqueue(flow.now, erase);
 }
 
 // Static wear levelling: now and then the data of the least worn block is moved, so that the block comes into use.
@@ -156,7 +188,11 @@ bool Ftl::open_row(Stream& s, std::uint32_t die, std::uint32_t spare_blocks) {
   row.page = 0;
   for (std::uint32_t plane = 0; plane < planes_per_die_; ++plane) {
     const std::uint32_t index = die * planes_per_die_ + plane;
-    if (blocks_.free_in_plane(index) > spare_blocks) row.blocks[row.planes++] = blocks_.open(index);
+    if (blocks_.free_in_plane(index) > spare_blocks) row.blocks[row.planes++] = blocks_.open(index, s.slc);
+  }
+  if (s.slc) {  // whatever is left of them is of no use to anything else
+    slc_blocks_ += row.planes;
+    clean_units_ -= std::uint64_t{row.planes} * units_per_block_;
   }
   return row.planes > 0;
 }
@@ -179,13 +215,16 @@ std::uint32_t Ftl::pick_die(Stream& s) {
 }
 
 bool Ftl::can_begin_host_step(std::uint32_t die) const {
-  return streams_[0].rows[die].planes > 0 || has_free_block(die, 0);
+  return streams_[0].rows[die].planes > 0 || has_free_block(die, 0) || slc_takes(die);
 }
 
 void Ftl::begin_host_step(std::uint32_t die) {
-  assert(!streams_[0].open);
-  if (streams_[0].rows[die].planes == 0) open_row(streams_[0], die, 0);
-  begin_step(streams_[0], die);
+  assert(!host_step_open());
+  host_ = static_cast<std::size_t>(slc_takes(die) ? StreamId::slc : StreamId::host);
+  Stream& s = streams_[host_];
+  if (s.open) return;  // by writes that took no time
+  if (s.rows[die].planes == 0) open_row(s, die, 0);
+  begin_step(s, die);
 }
 
 void Ftl::begin_step(Stream& s, std::uint32_t die) {
@@ -195,7 +234,7 @@ void Ftl::begin_step(Stream& s, std::uint32_t die) {
   s.filled = 0;
   s.by_cause = {};
   s.capacity = row.planes * units_per_page_;
-  clean_units_ -= s.capacity;
+  if (!s.slc) clean_units_ -= s.capacity;
   s.step = kNoStep;
 }
 
@@ -208,6 +247,7 @@ void Ftl::ensure_program(Flow flow, Stream& s) {
   step.die = s.die;
   step.planes = row.planes;
   step.page = row.page;
+  step.slc = s.slc;
   step.blocks = row.blocks;
   for (std::uint32_t i = 0; i < row.planes; ++i) step.lives[i] = blocks_[row.blocks[i]].erases;
 }
@@ -218,6 +258,8 @@ void Ftl::finish_step(Flow flow, Stream& s) {
     ensure_program(flow, s);
     ProgramStep& step = flow.array->step(s.step);
     step.filled = true;
+    step.folds = s.by_cause[static_cast<std::size_t>(FlashCause::fold)] != 0;
+    if (step.folds) ++folds_in_flight_;
     if (step.host_units > 0) step.sequence = ++host_steps_;
     flow.array->program_if_ready(flow.now, s.step);
   } else {
@@ -229,8 +271,10 @@ void Ftl::finish_step(Flow flow, Stream& s) {
   counters_->nand_pages_programmed += row.planes;
   s.step = kNoStep;
   s.open = false;
-  if (++row.page == pages_per_block_) {
+  if (s.slc) counters_->slc_bytes_programmed += std::uint64_t{s.capacity} * unit_bytes_;
+  if (++row.page == (s.slc ? layout_.slc_pages : pages_per_block_)) {
     for (std::uint32_t i = 0; i < row.planes; ++i) blocks_.close(row.blocks[i]);
+    if (s.slc) slc_rows_.push(row);
     row.planes = 0;
   }
 }
@@ -247,6 +291,7 @@ std::uint64_t Ftl::stop_time(FlashArray& array) {
 }
 
 void Ftl::programmed(const ProgramStep& step) {
+  if (step.folds) --folds_in_flight_;
   for (std::uint32_t i = 0; i < step.planes; ++i) {
     Block& block = blocks_[step.blocks[i]];
     if (block.erases == step.lives[i]) ++block.programmed_pages;
@@ -289,7 +334,7 @@ void Ftl::unmap(std::uint32_t unit) {
 }
 
 void Ftl::write(Flow flow, std::uint32_t unit, std::uint32_t owner) {
-  Stream& s = streams_[0];
+  Stream& s = streams_[host_];
   assert(s.open);
   ensure_program(flow, s);
   if (flow.array != nullptr) {
@@ -300,11 +345,19 @@ void Ftl::write(Flow flow, std::uint32_t unit, std::uint32_t owner) {
   unmap(unit);
   ++mapped_units_;
   place(flow, s, unit, FlashCause::host, kNoOp);
+  if (s.slc) blocks_.gain_cached();
   update_map_entry(flow, unit);
 }
 
-void Ftl::pad_host_step(Flow flow) {
+void Ftl::write_untimed(std::uint32_t unit) {
   Stream& s = streams_[0];
+  unmap(unit);
+  ++mapped_units_;
+  place({}, s, unit, FlashCause::host, kNoOp);
+}
+
+void Ftl::pad_host_step(Flow flow) {
+  Stream& s = streams_[host_];
   if (!s.open) return;
   counters_->nand_bytes_padded += std::uint64_t{s.capacity - s.filled} * unit_bytes_;
   s.by_cause[static_cast<std::size_t>(FlashCause::host)] += s.capacity - s.filled;

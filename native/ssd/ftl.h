@@ -6,7 +6,8 @@
 // full dies, and then a full write cache. (docs/decisions/0003)
 //
 // Data is written in *steps*: one flash page in each plane of a die, programmed together. A stream keeps one *row* of
-// open erase blocks for each die and one step that is being filled.
+// open erase blocks for each die and one step that is being filled. With an SLC cache (docs/decisions/0006) host writes
+// have two streams, and go to the cache's while that has room.
 #pragma once
 
 #include <array>
@@ -25,6 +26,7 @@
 #include "ssd/packed_array.h"
 #include "ssd/prefetch.h"
 #include "ssd/random.h"
+#include "ssd/ring.h"
 
 namespace spillway::ssd {
 
@@ -34,8 +36,9 @@ struct Flow {
   FlashArray* array = nullptr;
 };
 
-enum class StreamId : std::uint8_t { host, relocation, mapping };
-inline constexpr std::size_t kStreams = 3;
+enum class StreamId : std::uint8_t { host, relocation, mapping, slc };
+inline constexpr std::size_t kStreams = 4;
+inline constexpr std::size_t kMainStreams = 3;  // those without the SLC cache
 
 class Ftl {
  public:
@@ -68,12 +71,11 @@ class Ftl {
   const BlockTable& blocks() const { return blocks_; }
 
   // --- Host writes. A step is begun on a die of the caller's choice and then filled unit by unit.
-  bool host_step_open() const { return streams_[0].open; }
-  std::uint32_t host_step_room() const { return streams_[0].capacity - streams_[0].filled; }
+  bool host_step_open() const { return streams_[host_].open; }
   // Makes sure that there is clean space, collecting as it must. False when there is none to be made.
   bool make_room(Flow flow);
   bool can_begin_host_step(std::uint32_t die) const;
-  // REQUIRES: can_begin_host_step(die) and !host_step_open()
+  // In the SLC cache while it has room. REQUIRES: can_begin_host_step(die) and !host_step_open()
   void begin_host_step(std::uint32_t die);
   // REQUIRES: host_step_open()
   void write(Flow flow, std::uint32_t unit, std::uint32_t owner);
@@ -81,6 +83,16 @@ class Ftl {
   void pad_host_step(Flow flow);
   std::uint64_t last_host_step() const { return host_steps_; }
   void deallocate(Flow flow, std::uint32_t unit);
+
+  // --- The SLC cache: its data is folded into the main blocks, oldest rows first.
+  // Is more of the cache in use than is to stay in it, of an idle drive or of one at work?
+  bool wants_fold(bool idle) const;
+  // Folds and erases are on their way to as many dies as there are: more would only keep the host waiting.
+  bool folds_enough() const { return folds_in_flight_ >= dies_; }
+  // Folds one more bit of the oldest row. False when there is no clean space for it. REQUIRES: wants_fold()
+  bool fold(Flow flow);
+  void fold_erased() { --folds_in_flight_; }
+  bool is_slc(std::uint32_t physical) const { return blocks_[block_of(physical)].slc; }
 
   // --- The map's own traffic. Both return the read that the caller must queue or chain to, or kNoOp.
   std::uint32_t look_up_for_read(Flow flow, std::uint32_t unit, std::uint32_t previous_translation_unit);
@@ -113,6 +125,7 @@ class Ftl {
     std::vector<Row> rows;  // by die
     std::uint32_t next_die = 0;
     bool open = false;  // a step is being filled
+    bool slc = false;   // its blocks hold one bit a cell
     std::uint32_t die = 0;
     std::uint32_t filled = 0;                            // units
     std::uint32_t capacity = 0;                          // units
@@ -133,6 +146,9 @@ class Ftl {
   bool collect_one(Flow flow);
   bool anything_to_free() const;
   void relocate(Flow flow, std::uint32_t block, FlashCause cause);
+  std::uint32_t move_pages(Flow flow, std::uint32_t block, std::uint32_t begin, std::uint32_t end, FlashCause cause);
+  void free_block(std::uint32_t block);
+  void queue_erase(Flow flow, std::uint32_t block, bool folded);
   void level_wear(Flow flow);
   bool open_row(Stream& s, std::uint32_t die, std::uint32_t spare_blocks);
   bool has_free_block(std::uint32_t die, std::uint32_t spare_blocks) const;
@@ -141,8 +157,24 @@ class Ftl {
   void ensure_program(Flow flow, Stream& s);
   void finish_step(Flow flow, Stream& s);
 
+  // The SLC cache
+  std::uint32_t most_slc_blocks() const;
+  bool slc_has_room() const { return slc_blocks_ + planes_per_die_ <= most_slc_blocks(); }
+  bool next_slc_row_is_dynamic() const { return slc_has_room() && slc_blocks_ + planes_per_die_ > layout_.slc_blocks; }
+  bool slc_takes(std::uint32_t die) const;
+  // What stays clean beside what is left of the cache's own flash.
+  std::uint64_t reserve_units() const {
+    const std::uint32_t unused = layout_.slc_blocks - std::min(layout_.slc_blocks, slc_blocks_);
+    return layout_.reserve_units + std::uint64_t{unused} * units_per_block_;
+  }
+  void drop_dead_rows(Flow flow);
+  bool fold_row(Flow flow);
+  void fold_pages(Flow flow);
+
   // Data
-  void place(Flow flow, Stream& s, std::uint32_t unit, FlashCause cause, std::uint32_t read);
+  // For each unit that is written or moved, and so inline; ftl.cc has it and all that call it.
+  [[gnu::always_inline]] inline void place(Flow flow, Stream& s, std::uint32_t unit, FlashCause cause,
+                                           std::uint32_t read);
   void unmap(std::uint32_t unit);
   bool is_valid(std::uint32_t physical) const { return (valid_[physical / 64] >> (physical % 64) & 1) != 0; }
 
@@ -155,6 +187,7 @@ class Ftl {
   void write_untimed(std::uint32_t unit);
   std::vector<std::uint32_t> steady_valid_counts(std::uint32_t count, std::uint32_t blocks);
   void scatter(std::uint32_t count, const std::vector<std::uint32_t>& valid_counts);
+  std::optional<std::string> audit_slc() const;
   bool rebuild_from_map(const std::vector<std::uint32_t>& closed);
 
   const SsdConfig config_;
@@ -169,7 +202,8 @@ class Ftl {
   const std::uint32_t entries_per_translation_unit_;
   const std::uint32_t logical_units_;
   const bool separate_;
-  const std::uint32_t least_gain_;  // units a victim must free to be worth collecting
+  const std::uint64_t slc_dynamic_until_;  // units in the main blocks from which on the SLC cache has only its own
+  const std::uint32_t least_gain_;         // units a victim must free to be worth collecting
 
   // Logical unit → physical unit + 1 (0: unmapped). Translation units follow the logical ones.
   PackedArray map_;
@@ -178,7 +212,12 @@ class Ftl {
   BlockTable blocks_;
   MappingCache mapping_;
   std::array<Stream, kStreams> streams_;
-  std::uint64_t clean_units_ = 0;  // never written since their erase: free blocks and the rest of open rows
+  std::size_t host_ = 0;               // the stream that host data goes to now: host or slc
+  std::uint32_t slc_blocks_ = 0;       // in the SLC cache, open or full
+  Ring<Row> slc_rows_;                 // the full ones, oldest first
+  std::uint32_t fold_page_ = 0;        // of the oldest row: where folding goes on
+  std::uint32_t folds_in_flight_ = 0;  // programs and erases
+  std::uint64_t clean_units_ = 0;      // never written since their erase: free blocks and the rest of open rows
   std::uint64_t mapped_units_ = 0;
   std::uint64_t host_steps_ = 0;
   std::uint64_t erases_until_levelling_ = 0;

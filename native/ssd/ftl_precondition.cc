@@ -45,13 +45,6 @@ std::vector<std::uint32_t> fifo_counts(double rho, std::uint32_t b, std::uint32_
 
 }  // namespace
 
-void Ftl::write_untimed(std::uint32_t unit) {
-  Stream& s = streams_[0];
-  unmap(unit);
-  ++mapped_units_;
-  place({}, s, unit, FlashCause::host, kNoOp);
-}
-
 bool Ftl::overwrite(std::uint32_t unit) {
   if (!streams_[0].open && !make_room({})) return false;
   write_untimed(unit);

@@ -11,8 +11,10 @@ bool Ftl::visit_state(const std::function<bool(void* bytes, std::size_t size)>& 
   if (!visit(map_.data(), map_.bytes())) return false;
   for (std::uint32_t i = 0; i < blocks_.size(); ++i) {
     Block& b = blocks_[i];
-    if (!field(b.erases) || !field(b.programmed_pages) || !field(b.changed) || !field(b.state)) return false;
-    if (b.state > BlockState::closed || b.programmed_pages > pages_per_block_) return false;
+    if (!field(b.erases) || !field(b.programmed_pages) || !field(b.changed) || !field(b.state) || !field(b.slc)) {
+      return false;
+    }
+    if (b.state > BlockState::cached || b.programmed_pages > pages_per_block_) return false;
   }
   std::vector<std::uint32_t> closed = blocks_.closed_in_order();
   auto closed_count = static_cast<std::uint64_t>(closed.size());
@@ -30,10 +32,21 @@ bool Ftl::visit_state(const std::function<bool(void* bytes, std::size_t size)>& 
     }
     if (s.next_die >= dies_ || s.die >= dies_ || s.filled > s.capacity) return false;
   }
+  std::vector<Row> full;
+  for (std::size_t i = 0; i < slc_rows_.size(); ++i) full.push_back(slc_rows_.peek(i));
+  auto full_count = static_cast<std::uint64_t>(full.size());
+  if (!field(full_count) || full_count > blocks_.size()) return false;
+  full.resize(full_count);
+  for (Row& row : full) {
+    if (!field(row.blocks) || !field(row.planes) || row.planes == 0 || row.planes > planes_per_die_) return false;
+  }
+  if (!field(fold_page_) || fold_page_ > layout_.slc_pages || !field(host_) || host_ >= kStreams) return false;
   std::uint32_t clock = blocks_.clock();
   if (!field(clock) || !field(clean_units_) || !field(erases_until_levelling_) || !field(random_)) return false;
   if (!loading) return true;
   blocks_.set_clock(clock);
+  slc_rows_ = {};
+  for (const Row& row : full) slc_rows_.push(row);
   return rebuild_from_map(closed);
 }
 
@@ -41,7 +54,11 @@ bool Ftl::visit_state(const std::function<bool(void* bytes, std::size_t size)>& 
 bool Ftl::rebuild_from_map(const std::vector<std::uint32_t>& closed) {
   valid_ = FlatArray<std::uint64_t>(valid_.size());
   mapped_units_ = 0;
-  for (std::uint32_t i = 0; i < blocks_.size(); ++i) blocks_[i].valid = 0;
+  slc_blocks_ = 0;
+  for (std::uint32_t i = 0; i < blocks_.size(); ++i) {
+    blocks_[i].valid = 0;
+    if (blocks_[i].slc) ++slc_blocks_;
+  }
   for (std::size_t unit = 0; unit < map_.size(); ++unit) {
     if (map_[unit] == 0) continue;
     const std::uint32_t at = map_[unit] - 1;
@@ -60,6 +77,36 @@ bool Ftl::rebuild_from_map(const std::vector<std::uint32_t>& closed) {
   blocks_.rebuild(closed);
   mapping_.clear();
   return !audit().has_value();
+}
+
+std::optional<std::string> Ftl::audit_slc() const {
+  std::uint32_t held = 0;
+  std::uint64_t full = 0;
+  std::uint64_t valid = 0;
+  for (std::uint32_t block = 0; block < blocks_.size(); ++block) {
+    const Block& b = blocks_[block];
+    if (b.state == BlockState::cached && !b.slc) return "a main block waits to be folded";
+    if (!b.slc) continue;
+    if (b.state != BlockState::open && b.state != BlockState::cached) return "a block has one bit a cell, and no use";
+    if (b.valid > layout_.slc_pages * units_per_page_) return "a block of the SLC cache holds more than it can";
+    ++held;
+    full += b.state == BlockState::cached ? 1 : 0;
+    valid += b.valid;
+  }
+  if (held != slc_blocks_) return "blocks of the SLC cache are miscounted";
+  if (valid != blocks_.cached_units()) return "units in the SLC cache are miscounted";
+  std::vector<bool> seen(blocks_.size());
+  std::uint64_t queued = 0;
+  for (std::size_t at = 0; at < slc_rows_.size(); ++at) {
+    const Row& row = slc_rows_.peek(at);
+    for (std::uint32_t i = 0; i < row.planes; ++i, ++queued) {
+      if (row.blocks[i] >= blocks_.size() || seen[row.blocks[i]]) return "a row of the SLC cache contradicts another";
+      if (blocks_[row.blocks[i]].state != BlockState::cached) return "a row of the SLC cache is not full";
+      seen[row.blocks[i]] = true;
+    }
+  }
+  if (queued != full) return "a full row of the SLC cache would never be folded";
+  return std::nullopt;
 }
 
 std::optional<std::string> Ftl::audit() const {
@@ -92,15 +139,17 @@ std::optional<std::string> Ftl::audit() const {
     if (blocks_[block].state == BlockState::collecting)
       return "erase block " + std::to_string(block) + " was left half collected";
   }
+  if (auto broken = audit_slc()) return broken;
   for (const Stream& s : streams_) {
     for (const Row& row : s.rows) {
       for (std::uint32_t i = 0; i < row.planes; ++i) {
         if (row.blocks[i] >= blocks_.size()) return "an open row names an erase block outside the drive";
         if (blocks_[row.blocks[i]].state != BlockState::open) return "an open row has a block that is not open";
+        if (blocks_[row.blocks[i]].slc != s.slc) return "an open row has a block of the other mode";
       }
-      clean += std::uint64_t{row.planes} * (pages_per_block_ - row.page) * units_per_page_;
+      if (!s.slc) clean += std::uint64_t{row.planes} * (pages_per_block_ - row.page) * units_per_page_;
     }
-    if (s.open) clean -= s.capacity;
+    if (s.open && !s.slc) clean -= s.capacity;
   }
   if (clean != clean_units_) return "clean units are miscounted";
   return std::nullopt;

@@ -10,8 +10,8 @@ namespace spillway::ssd {
 // --- Time
 
 Nanos Ssd::Impl::next_time() const {
-  return std::min({array_.next_time(), arrivals_.next_time(), read_done_.next_time(), write_done_.next_time(),
-                   queued_ > 0 ? controller_free_at_ : kNever});
+  return std::min(
+      {array_.next_time(), arrivals_.next_time(), read_done_.next_time(), write_done_.next_time(), wake_at_});
 }
 
 void Ssd::Impl::run_until(Nanos now) {
@@ -32,8 +32,10 @@ void Ssd::Impl::run_until(Nanos now) {
       if (op != kNoOp) operation_done(time, op);
     } else if (arrivals_.next_time() == time) {
       arrive(time, arrivals_.pop());
-    } else {
+    } else if (queued_ > 0) {
       fetch_next(time);
+    } else {
+      begin_to_fold(time);
     }
   }
 }
@@ -71,12 +73,17 @@ void Ssd::Impl::complete(Nanos now, std::uint32_t slot) {
   done_.push_back({s.command.tag, s.submitted, now, s.command.queue, s.outcome});
   unused_slots_.push_back(slot);
   --in_flight_;
+  if (folds_ && in_flight_ == 0) wait_for_idle(now);
 }
 
 // --- Submission
 
 void Ssd::Impl::submit(Nanos now, const Command& command) {
   run_until(now);
+  if (in_flight_ == 0) {
+    idle_ = false;
+    wake_at_ = kNever;
+  }
   const std::uint32_t slot = take_slot(now, command);
   const std::uint64_t lbas = layout_.logical_units * unit_lbas_;
   const bool has_range = command.op != Opcode::flush;
@@ -93,6 +100,7 @@ void Ssd::Impl::submit(Nanos now, const Command& command) {
   if (command.queue >= submission_queues_.size()) submission_queues_.resize(command.queue + std::size_t{1});
   submission_queues_[command.queue].push(slot);
   ++queued_;
+  wake_at_ = controller_free_at_;
 }
 
 // The controller is free again: it takes the next command, round robin over submission queues.
@@ -106,6 +114,7 @@ void Ssd::Impl::fetch_next(Nanos now) {
     queue.pop();
     --queued_;
     fetch(now, slot);
+    wake_at_ = queued_ > 0 ? controller_free_at_ : kNever;
     return;
   }
 }

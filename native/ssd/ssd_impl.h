@@ -31,6 +31,7 @@ class Ssd::Impl {
         layout_(ssd::layout(config)),
         unit_lbas_(config.geometry.mapping_unit_bytes / config.geometry.lba_bytes),
         step_units_(std::uint64_t{config.geometry.planes_per_die} * config.geometry.units_per_page()),
+        folds_(layout_.slc_pages != 0),
         cache_units_(config.write_cache.bytes / config.geometry.mapping_unit_bytes),
         link_ns_per_byte_(1000.0 / config.timing.host_link_mb_s),
         array_(config, &counters_),
@@ -128,12 +129,18 @@ class Ssd::Impl {
   void finish_flushes(Nanos now);
   void host_step_done(std::uint64_t sequence);
 
+  // Idle drives fold their SLC cache, and so do those at work whose cache is too full.
+  void wait_for_idle(Nanos now) { wake_at_ = ftl_.wants_fold(true) ? now + config_.slc_cache.idle_ns : kNever; }
+  void begin_to_fold(Nanos now);
+  void fold(Nanos now);
+
   void make_progress(Nanos now);
   void operation_done(Nanos now, std::uint32_t id);
   void program_done(Nanos now, std::uint32_t id);
 
   const std::uint32_t unit_lbas_;
   const std::uint64_t step_units_;
+  const bool folds_;  // is there an SLC cache?
   const std::uint64_t cache_units_;
   const double link_ns_per_byte_;
 
@@ -151,6 +158,7 @@ class Ssd::Impl {
   std::uint32_t queued_ = 0;
   std::uint32_t next_queue_ = 0;
   Nanos controller_free_at_ = 0;
+  Nanos wake_at_ = kNever;  // when the controller takes the next command; with none in flight, when it begins to fold
   Nanos link_up_free_at_ = 0;
   Nanos link_down_free_at_ = 0;
   TimedQueue arrivals_;    // writes, flushes and deallocations, when their data is in the drive
@@ -162,6 +170,7 @@ class Ssd::Impl {
   std::uint64_t oldest_host_step_ = 1;  // steps are numbered from 1
   std::uint32_t next_die_ = 0;
   bool pumping_ = false;
+  bool idle_ = false;  // no command for slc_cache.idle_ns
   std::vector<Completion> done_;
 };
 

@@ -95,6 +95,7 @@ std::uint32_t Ssd::Impl::read_unit(std::uint32_t slot, std::uint32_t physical, s
   op.plane = plane % config_.geometry.planes_per_die;
   op.page = ftl_.page_of(physical);
   op.flash_page = flash_page;
+  op.slc = ftl_.is_slc(physical);
   op.bytes = bytes;
   op.command = slot;
   ++slots_[slot].remaining;
@@ -338,6 +339,9 @@ void Ssd::Impl::operation_done(Nanos now, std::uint32_t id) {
   }
   // The cache may have room again, or a die may be ready for host data.
   if (op.kind == OpKind::program || array_.any_ready()) make_progress(now);
+  if (!folds_) return;
+  if (op.kind == OpKind::erase && op.slc) ftl_.fold_erased();
+  fold(now);
 }
 
 void Ssd::Impl::program_done(Nanos now, std::uint32_t id) {
@@ -349,6 +353,18 @@ void Ssd::Impl::program_done(Nanos now, std::uint32_t id) {
   if (step.sequence != 0) host_step_done(step.sequence);
   array_.free_step(id);
   for (const std::uint32_t owner : owners) credit(now, owner);
+}
+
+void Ssd::Impl::begin_to_fold(Nanos now) {
+  wake_at_ = kNever;
+  idle_ = true;
+  fold(now);
+}
+
+void Ssd::Impl::fold(Nanos now) {
+  while (!ftl_.folds_enough() && ftl_.wants_fold(idle_)) {
+    if (!ftl_.fold({now, &array_})) return;
+  }
 }
 
 void Ssd::Impl::make_progress(Nanos now) {

@@ -10,6 +10,7 @@ namespace spillway::ssd {
 
 void Ssd::Impl::stop_time() {
   assert(quiet());
+  idle_ = false;
   in_program_ -= ftl_.stop_time(array_);
   for (std::uint32_t die = 0; die < config_.geometry.dies(); ++die) array_.set_supplied(die, true);
   while (cache_.waiting() > 0) {
@@ -20,7 +21,7 @@ void Ssd::Impl::stop_time() {
 
 namespace {
 
-constexpr char kMagic[8] = {'S', 'P', 'L', 'W', 'S', 'S', 'D', '2'};
+constexpr char kMagic[8] = {'S', 'P', 'L', 'W', 'S', 'S', 'D', '3'};
 
 struct Fingerprint {
   const char* key;
@@ -42,6 +43,8 @@ std::vector<Fingerprint> fingerprint(const SsdConfig& c, const Layout& l) {
           {"capacity.spare_factor (data units)", l.data_units},
           {"physical units", l.physical_units},
           {"mapping_cache.bytes (translation units)", l.translation_units},
+          {"slc_cache.share (erase blocks)", l.slc_blocks},
+          {"slc_cache.bits_per_cell (pages)", l.slc_pages},
           {"gc.separate_streams", c.gc.separate_streams ? 1U : 0U},
           {"gc.policy", static_cast<std::uint64_t>(c.gc.policy)}};
 }

@@ -144,11 +144,11 @@ Result<ProbeLine> read_command(const Json& json) {
 
 Result<ProbeRequest> read_probe_request(const Json& json) {
   Fields fields(json, "");
-  ProbeRequest request;
-  request.seed = fields.whole("seed", 1, 0, kMostCount);
+  Result<ProbeRequest> request{ProbeRequest()};
+  request->seed = fields.whole("seed", 1, 0, kMostCount);
   const Json& target = fields.inner("target");
   if (Status status = fields.finish(); !status) return status;
-  if (Status status = read_target(target, request); !status) return status;
+  if (Status status = read_target(target, *request); !status) return status;
   return request;
 }
 

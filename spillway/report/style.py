@@ -16,7 +16,7 @@ STALL_WORDS = {
     "l0": "too many L0 files",
     "pending_compaction_bytes": "pending compaction bytes",
 }
-NAND = {"host": BLUE, "gc": ORANGE, "mapping": GREEN, "wear": GREY}
+NAND = {"host": BLUE, "gc": ORANGE, "mapping": GREEN, "wear": GREY, "fold": VIOLET}
 HOST = {
     "wal": TEAL,
     "flush": BLUE,

@@ -10,7 +10,7 @@ ssd::Counters some(std::uint64_t factor) {
   c.host_bytes_written = 100 * factor;
   c.host_bytes_read = 40 * factor;
   c.host_bytes_written_by_cause[2] = 60 * factor;
-  c.nand_bytes_programmed = {10 * factor, 20 * factor, 30 * factor, 40 * factor};
+  c.nand_bytes_programmed = {10 * factor, 20 * factor, 30 * factor, 40 * factor, 50 * factor};
   c.erases = 3 * factor;
   c.die_read_busy_ns = 100 * factor;
   c.die_program_busy_ns = 200 * factor;
@@ -23,7 +23,7 @@ TEST(LoadDriveInterval, GrowthIsTheDifferenceOfEveryCounter) {
   const ssd::Counters grown = growth(some(2), some(5));
   EXPECT_EQ(grown.host_bytes_written, 300U);
   EXPECT_EQ(grown.host_bytes_written_by_cause[2], 180U);
-  EXPECT_EQ(grown.nand_bytes_programmed, (std::array<std::uint64_t, 4>{30, 60, 90, 120}));
+  EXPECT_EQ(grown.nand_bytes_programmed, (std::array<std::uint64_t, ssd::kFlashCauses>{30, 60, 90, 120, 150}));
   EXPECT_EQ(grown.erases, 9U);
   EXPECT_EQ(sum(grown, some(2)).channel_busy_ns, some(5).channel_busy_ns);
   EXPECT_EQ(sum(grown, some(2)).nand_bytes_programmed, some(5).nand_bytes_programmed);

@@ -58,7 +58,7 @@ def sample(index: int, dt: float, phase: str, measured: bool, seed: int) -> Even
             "host_bytes_written": host,
             "host_bytes_read": host // 2,
             "host_bytes_written_by_cause": {"wal": user, "flush": user, "compaction": host - 2 * user},
-            "nand_bytes_programmed": {"host": host, "gc": gc, "mapping": 0, "wear": 0},
+            "nand_bytes_programmed": {"host": host, "gc": gc, "mapping": 0, "wear": 0, "fold": 0},
             "erases": gc // 2**20,
             "die_busy": busy,
             "channel_busy": busy / 3,
@@ -167,7 +167,9 @@ def result(samples: list[Event], stalls: list[Event], dt: float, complete: bool)
         "host_bytes_written_by_cause": {
             c: drive("host_bytes_written_by_cause", c) for c in ("wal", "flush", "compaction")
         },
-        "nand_bytes_programmed": {c: drive("nand_bytes_programmed", c) for c in ("host", "gc", "mapping", "wear")},
+        "nand_bytes_programmed": {
+            c: drive("nand_bytes_programmed", c) for c in ("host", "gc", "mapping", "wear", "fold")
+        },
         "live_user_bytes": 300_000_000,
         "space_bytes": samples[-1]["space_bytes"] if samples else 0,
         "stalls": {"count": len(stalls), "seconds": sum(by_cause.values()), "by_cause": by_cause},

@@ -1,6 +1,7 @@
 import pytest
 
 from spillway.amplification import amplification, nand_total, ratio
+from spillway.samples import nand_bytes, typed
 
 
 def test_the_total_is_the_product_and_the_whole_way_at_once() -> None:
@@ -43,3 +44,9 @@ def test_the_papers_figures_come_out(engine: str, drive: str, wa1: float, wa2: f
     user = 54e9
     found = amplification(user, user * wa1, user * wa1 * wa2)
     assert found.wa_total == pytest.approx(printed, rel=0.01), (engine, drive)
+
+
+def test_a_run_from_before_drives_had_an_slc_cache_folded_nothing() -> None:
+    names = [f"nand_bytes_programmed_{cause}" for cause in ("host", "gc", "mapping", "wear")]
+    assert nand_bytes(typed(dict.fromkeys(names, "25"))) == 100
+    assert nand_bytes(typed(dict.fromkeys(names, ""))) is None, "a run without a drive model"

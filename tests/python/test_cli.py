@@ -26,7 +26,7 @@ def test_simulate_prints_one_object(fake: Fake, invoke: Invoke) -> None:
     result = ended.json()
     assert set(result) >= PROMISED
     assert set(result["latency_us"]) >= {"mean", "p50", "p99", "p99_9", "max"}
-    assert set(result["nand_bytes_programmed"]) >= {"host", "gc", "mapping", "wear"}
+    assert set(result["nand_bytes_programmed"]) >= {"host", "gc", "mapping", "wear", "fold"}
     assert "event" not in result
 
 

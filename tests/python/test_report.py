@@ -22,7 +22,7 @@ from spillway.samples import Row
 def row(t: float, **given: Any) -> Row:
     base: Row = {"t_s": t, "dt_s": 1.0, "measured": 1.0, "reads": 0.0, "writes": 10.0, "user_bytes_written": 100.0}
     base |= {"host_bytes_written": 300.0, "die_busy": 0.5, "stall_s_l0": 0.0}
-    base |= {f"nand_bytes_programmed_{cause}": 0.0 for cause in ("mapping", "wear")}
+    base |= {f"nand_bytes_programmed_{cause}": 0.0 for cause in ("mapping", "wear", "fold")}
     return base | {"nand_bytes_programmed_host": 300.0, "nand_bytes_programmed_gc": 300.0} | given
 
 

@@ -15,7 +15,7 @@ from conftest import PLAN, Fake, Invoke
 
 from spillway.plan import load_plan
 from spillway.rundir import read_run
-from spillway.samples import COLUMNS
+from spillway.samples import COLUMNS, NAND_CAUSES
 from spillway.steady import Verdict
 from spillway.summary import standing, typical
 
@@ -78,9 +78,7 @@ def test_the_summary_holds_what_was_promised(fake: Fake, plan_file: Path, tmp_pa
     with (tmp_path / "run" / "arms" / "small" / "samples.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
     host = sum(int(row["host_bytes_written"]) for row in rows)
-    nand = sum(
-        int(row[f"nand_bytes_programmed_{cause}"]) for row in rows for cause in ("host", "gc", "mapping", "wear")
-    )
+    nand = sum(int(row[f"nand_bytes_programmed_{cause}"]) for row in rows for cause in NAND_CAUSES)
     assert arm["wa_device"] == pytest.approx(nand / host)
     assert arm["wa_app"] == pytest.approx(host / sum(int(row["user_bytes_written"]) for row in rows))
     assert arm["user_mb_s"] == pytest.approx(arm["user_bytes_written"] / 12 / 1e6)
