@@ -8,6 +8,7 @@ from conftest import Invoke
 
 from spillway.profile import Profile, compare, parse_target, profile_target, read_profile
 from spillway.profile.points import PAGE_BYTES
+from spillway.profile.target import scaled
 
 pytestmark = [pytest.mark.native, pytest.mark.usefixtures("real_native")]
 
@@ -61,3 +62,12 @@ def test_mqssd_is_nearer_than_its_rivals_and_within_a_tenth(directory: Path, inv
     assert medians == compare.medians(compare.compare(profile))
     assert medians["MQSSD"]["all"] <= 0.10
     assert all(medians["MQSSD"]["all"] < of["all"] for name, of in medians.items() if name != "MQSSD")
+
+
+def test_a_drive_is_profiled_behind_its_slc_cache_unless_told_otherwise() -> None:
+    behind = scaled(parse_target("preset:intel-660p"))
+    assert behind.settings["slc_cache.share"] == "0"
+    assert any("SLC cache" in remark for remark in behind.remarks)
+    within = scaled(parse_target("preset:intel-660p", settings=("slc_cache.share=0.1",)))
+    assert "slc_cache.share" not in within.settings
+    assert not any("SLC cache" in remark for remark in within.remarks)
