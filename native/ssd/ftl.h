@@ -188,6 +188,7 @@ class Ftl {
   std::vector<std::uint32_t> steady_valid_counts(std::uint32_t count, std::uint32_t blocks);
   void scatter(std::uint32_t count, const std::vector<std::uint32_t>& valid_counts);
   std::optional<std::string> audit_slc() const;
+  std::optional<std::string> audit_open_rows(std::uint64_t& clean) const;
   bool rebuild_from_map(const std::vector<std::uint32_t>& closed);
 
   const SsdConfig config_;

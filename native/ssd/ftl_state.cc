@@ -24,7 +24,7 @@ bool Ftl::visit_state(const std::function<bool(void* bytes, std::size_t size)>& 
   for (Stream& s : streams_) {
     for (Row& row : s.rows) {
       if (!field(row.blocks) || !field(row.planes) || !field(row.page)) return false;
-      if (row.planes > planes_per_die_ || row.page > pages_per_block_) return false;
+      if (row.planes > planes_per_die_ || row.page > (s.slc ? layout_.slc_pages : pages_per_block_)) return false;
     }
     if (!field(s.next_die) || !field(s.open) || !field(s.die) || !field(s.filled) || !field(s.capacity) ||
         !field(s.by_cause)) {
@@ -40,7 +40,11 @@ bool Ftl::visit_state(const std::function<bool(void* bytes, std::size_t size)>& 
   for (Row& row : full) {
     if (!field(row.blocks) || !field(row.planes) || row.planes == 0 || row.planes > planes_per_die_) return false;
   }
-  if (!field(fold_page_) || fold_page_ > layout_.slc_pages || !field(host_) || host_ >= kStreams) return false;
+  if (!field(fold_page_) || fold_page_ > layout_.slc_pages || !field(host_)) return false;
+  if (host_ != static_cast<std::size_t>(StreamId::host) &&
+      (host_ != static_cast<std::size_t>(StreamId::slc) || layout_.slc_pages == 0)) {
+    return false;
+  }
   std::uint32_t clock = blocks_.clock();
   if (!field(clock) || !field(clean_units_) || !field(erases_until_levelling_) || !field(random_)) return false;
   if (!loading) return true;
@@ -109,6 +113,22 @@ std::optional<std::string> Ftl::audit_slc() const {
   return std::nullopt;
 }
 
+// Adds what is clean in them to `clean`.
+std::optional<std::string> Ftl::audit_open_rows(std::uint64_t& clean) const {
+  for (const Stream& s : streams_) {
+    for (const Row& row : s.rows) {
+      for (std::uint32_t i = 0; i < row.planes; ++i) {
+        if (row.blocks[i] >= blocks_.size()) return "an open row names an erase block outside the drive";
+        if (blocks_[row.blocks[i]].state != BlockState::open) return "an open row has a block that is not open";
+        if (blocks_[row.blocks[i]].slc != s.slc) return "an open row has a block of the other mode";
+      }
+      if (!s.slc) clean += std::uint64_t{row.planes} * (pages_per_block_ - row.page) * units_per_page_;
+    }
+    if (s.open && !s.slc) clean -= s.capacity;
+  }
+  return std::nullopt;
+}
+
 std::optional<std::string> Ftl::audit() const {
   std::vector<std::uint32_t> valid(blocks_.size(), 0);
   std::vector<bool> taken(layout_.physical_units);
@@ -140,17 +160,7 @@ std::optional<std::string> Ftl::audit() const {
       return "erase block " + std::to_string(block) + " was left half collected";
   }
   if (auto broken = audit_slc()) return broken;
-  for (const Stream& s : streams_) {
-    for (const Row& row : s.rows) {
-      for (std::uint32_t i = 0; i < row.planes; ++i) {
-        if (row.blocks[i] >= blocks_.size()) return "an open row names an erase block outside the drive";
-        if (blocks_[row.blocks[i]].state != BlockState::open) return "an open row has a block that is not open";
-        if (blocks_[row.blocks[i]].slc != s.slc) return "an open row has a block of the other mode";
-      }
-      if (!s.slc) clean += std::uint64_t{row.planes} * (pages_per_block_ - row.page) * units_per_page_;
-    }
-    if (s.open && !s.slc) clean -= s.capacity;
-  }
+  if (auto broken = audit_open_rows(clean)) return broken;
   if (clean != clean_units_) return "clean units are miscounted";
   return std::nullopt;
 }
