@@ -207,6 +207,26 @@ TEST(SlcCache, TheDynamicPartShrinksAsTheMainBlocksFill) {
   EXPECT_EQ(held[3], kCached);
 }
 
+// It borrows nearly all of an empty drive, and keeps it. Preconditioning takes no time, so that there is none to fold
+// in.
+TEST(SlcCache, WhatItBorrowedComesBackWhenMainDataNeedsIt) {
+  SsdConfig c = with_slc_cache();
+  c.slc_cache.dynamic_share = 0.25;
+  c.slc_cache.low_watermark = 1;
+  Ssd ssd(c, 1);
+  Nanos now = 0;
+  write(ssd, now, 700, kCached + 256);
+  pause(ssd, now, 1000 * kMs);
+  EXPECT_EQ(ssd.counters().slc_bytes_programmed, (kCached + 256) * 4096);
+  ssd.fill(0, 700);
+  check_laws(ssd);
+  EXPECT_EQ(ssd.mapped_units(), 700 + kCached + 256);
+  EXPECT_GT(ssd.counters().nand_bytes_programmed[kFold], 0U);
+  for (std::uint64_t unit = 0; unit < 3 * 1024; ++unit) ssd.overwrite(unit * 7 % 1024);
+  check_laws(ssd);
+  EXPECT_EQ(ssd.mapped_units(), 1024U);
+}
+
 TEST(SlcCache, ReadsOfItTakeItsOwnTime) {
   SsdConfig c = with_slc_cache();
   c.timing.read_ns = {130'000};
@@ -227,20 +247,19 @@ TEST(SlcCache, ReadsOfItTakeItsOwnTime) {
 }
 
 TEST(SlcCache, OutlivesAPowerCycleWithWhatItHolds) {
-  Ssd ssd(with_slc_cache(), 1);
+  SsdConfig keeping = with_slc_cache();
+  keeping.slc_cache.low_watermark = 0.25;
+  Ssd ssd(keeping, 1);
   Nanos now = 0;
   write(ssd, now, 0, kCached / 2 + 1);
-  pause(ssd, now, 110 * kMs);  // in the middle of folding
-  std::vector<Completion> done;
-  while (const auto time = ssd.next_event()) ssd.advance(*time, done);
+  pause(ssd, now, 1000 * kMs);
   std::vector<std::uint8_t> state;
   ASSERT_TRUE(ssd.save([&state](const void* bytes, std::size_t size) {
     const auto* from = static_cast<const std::uint8_t*>(bytes);
     state.insert(state.end(), from, from + size);
     return true;
   }));
-  const auto load = [&state](const SsdConfig& config) {
-    Ssd other(config, 1);
+  const auto load = [&state](Ssd& other) {
     std::size_t at = 0;
     return other.load([&state, &at](void* bytes, std::size_t size) {
       if (state.size() - at < size) return false;
@@ -249,10 +268,19 @@ TEST(SlcCache, OutlivesAPowerCycleWithWhatItHolds) {
       return true;
     });
   };
-  EXPECT_EQ(load(with_slc_cache()), std::nullopt);
+  SsdConfig eager = with_slc_cache();  // the same flash, and folds all of it
+  Ssd other(eager, 1);
+  ASSERT_EQ(load(other), std::nullopt);
+  const std::uint64_t folded = other.counters().slc_blocks_folded;
+  now = 0;
+  write(other, now, 900, 1);
+  pause(other, now, 1000 * kMs);
+  EXPECT_GT(other.counters().slc_blocks_folded, folded);
+  check_laws(other);
   SsdConfig larger = with_slc_cache();
   larger.slc_cache.share *= 2;
-  EXPECT_TRUE(load(larger).has_value());
+  Ssd another(larger, 1);
+  EXPECT_TRUE(load(another).has_value());
 }
 
 TEST(SlcCache, AskingForWhatCannotBeIsRefusedByKey) {
