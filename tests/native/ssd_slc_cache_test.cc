@@ -263,6 +263,7 @@ TEST(SlcCache, OutlivesAPowerCycleWithWhatItHolds) {
     std::size_t at = 0;
     return other.load([&state, &at](void* bytes, std::size_t size) {
       if (state.size() - at < size) return false;
+      if (size == 0) return true;
       std::memcpy(bytes, state.data() + at, size);
       at += size;
       return true;
