@@ -54,11 +54,11 @@ enum class ReadFor : std::uint8_t { host, mapping, rest_of_unit, relocation, bac
 struct FlashOp {
   OpKind kind = OpKind::read;
   ReadFor purpose = ReadFor::host;
-  bool frees_die : 1 = true;
-  bool sensed : 1 = false;  // a read that has left its sense phase
-  bool slc : 1 = false;     // of a block with one bit a cell
+  bool frees_die = true;
+  bool sensed = false;  // a read that has left its sense phase
   std::uint32_t die = 0;
-  std::uint32_t plane = 0;
+  std::uint8_t plane = 0;
+  bool slc = false;  // of a block with one bit a cell
   std::uint32_t bytes = 0;
   std::uint32_t page = 0;
   std::uint32_t flash_page = 0;                          // page number within the whole drive; tells reads of one page

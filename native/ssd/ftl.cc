@@ -124,7 +124,7 @@ std::uint32_t Ftl::move_pages(Flow flow, std::uint32_t block, std::uint32_t begi
         FlashOp& op = flow.array->op(read);
         op.purpose = ReadFor::relocation;
         op.die = blocks_.plane_of(block) / planes_per_die_;
-        op.plane = blocks_.plane_of(block) % planes_per_die_;
+        op.plane = static_cast<std::uint8_t>(blocks_.plane_of(block) % planes_per_die_);
         op.page = page;
         op.slc = cause == FlashCause::fold;
       }
@@ -406,7 +406,7 @@ std::uint32_t Ftl::translation_read(Flow flow, std::uint32_t translation_unit, R
   FlashOp& op = flow.array->op(read);
   op.purpose = purpose;
   op.die = plane_of(from) / planes_per_die_;
-  op.plane = plane_of(from) % planes_per_die_;
+  op.plane = static_cast<std::uint8_t>(plane_of(from) % planes_per_die_);
   op.page = page_of(from);
   op.bytes = unit_bytes_;
   return read;

@@ -92,7 +92,7 @@ std::uint32_t Ssd::Impl::read_unit(std::uint32_t slot, std::uint32_t physical, s
   const std::uint32_t id = array_.new_op();
   FlashOp& op = array_.op(id);
   op.die = plane / config_.geometry.planes_per_die;
-  op.plane = plane % config_.geometry.planes_per_die;
+  op.plane = static_cast<std::uint8_t>(plane % config_.geometry.planes_per_die);
   op.page = ftl_.page_of(physical);
   op.flash_page = flash_page;
   op.slc = ftl_.is_slc(physical);
