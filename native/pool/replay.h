@@ -24,7 +24,7 @@ struct ReplayResult {
   Histogram miss_latency;
   PoolCounters counters;
   ssd::Counters drive_before;  // as the first reference that counts began
-  bool complete = false;  // false: the watch ended it
+  bool complete = false;       // false: the watch ended it
 };
 
 // Told now and then how many references are done, the warm-up's too; false ends the replay early.

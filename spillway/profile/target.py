@@ -207,7 +207,7 @@ def scaled(target: Target) -> Scaled:
         settings["write_cache.bytes"] = str(small)
         remarks.append(f"write cache scaled from {human_bytes(cache)} to {human_bytes(small)}")
         cache = small
-    # A profile is of the steady state, and there this cache is full: points within it and points behind it fit no model.
+    # A profile is of the steady state, and there this cache is full: points within and points behind it fit no model.
     if drive.get("slc_cache", {}).get("share", 0) and not any(key.startswith("slc_cache.") for key in own):
         settings["slc_cache.share"] = "0"
         remarks.append("measured as if its SLC cache were always full; --set slc_cache.share=SHARE keeps the cache")
