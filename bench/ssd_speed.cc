@@ -4,7 +4,7 @@
 //   bench_ssd_speed [IOS]      default: 2 million of each kind
 //
 // MQSim's default geometry with spare factor 20 %: the preset as it is, and the same drive with DRAM for its whole map,
-// which costs the model no translation pages. Three rounds of each, in turns; the median and the spread are printed.
+// which costs the model no translation pages. Seven rounds of each, in turns; the median and the spread are printed.
 #include <unistd.h>
 
 #include <algorithm>
@@ -25,7 +25,7 @@ namespace {
 using namespace spillway;
 using Json = nlohmann::ordered_json;
 
-constexpr int kRounds = 3;
+constexpr int kRounds = 7;
 constexpr double kBytesPerGib = 1024.0 * 1024 * 1024;
 
 std::uint64_t resident_bytes() {
