@@ -25,7 +25,6 @@ their threads; docs/METHODOLOGY.md says what became of that here.
 
 import math
 import os
-import re
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -217,7 +216,7 @@ def check(workload: Workload) -> None:
 
 
 # Keys of a request, and the flag that each is set by.
-_FLAGS = {
+FLAGS = {
     "pool.pages": "--pool-pages",
     "pool.page_bytes": "--page-bytes",
     "pool.policy": "--policy",
@@ -230,20 +229,7 @@ _FLAGS = {
     "workload.operations": "--operations",
     "workload.read_fraction": "--read-fraction",
     "workload.theta": "--theta",
-    "target.destroy_data": "--destroy-data",
 }
-
-
-@contextmanager
-def spoken_in_flags() -> Iterator[None]:
-    """What the native side says about keys is said of the flags that set them."""
-    try:
-        yield
-    except SpillwayError as error:
-        sentence = str(error)
-        for key, flag in _FLAGS.items():
-            sentence = re.sub(rf"(?<![\w.]){re.escape(key)}(?![\w.])", flag, sentence)
-        raise type(error)(sentence) from error
 
 
 @dataclass(frozen=True)

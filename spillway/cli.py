@@ -259,6 +259,7 @@ def bufferpool_command(target: str, sweeps: bool, directory: Path | None, as_jso
     """
     from spillway import bufferpool, bufferpool_words
     from spillway.profile import parse_target
+    from spillway.profile.target import FLAGS, spoken_in_flags
 
     names = ("paced", "destroy_data", "settings", "host_stack", "fill")
     wanted = parse_target(target, **{name: flags.pop(name) for name in names})
@@ -274,7 +275,7 @@ def bufferpool_command(target: str, sweeps: bool, directory: Path | None, as_jso
         raise click.UsageError("--sweep tries every n_w, and --write-back names one: give one of them.")
     if len(ways) > 1 and not sweeps:
         raise click.UsageError("--writers names several ways, which only --sweep compares: give one of them.")
-    with _progress_bars() as watch, bufferpool.spoken_in_flags():
+    with _progress_bars() as watch, spoken_in_flags(wanted, FLAGS | bufferpool.FLAGS):
         if not sweeps:
             result = bufferpool.run_once(wanted, workload, write_back or 1, seed, watch, *ways)
             _show(result, as_json, _bufferpool_table)

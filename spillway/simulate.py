@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -148,9 +148,14 @@ def in_flags(sentence: str, choice: DriveChoice) -> str:
     """
     if "unknown key" in sentence:
         return sentence  # no flag makes a key that does not exist
-    for key, name in _spoken(choice).items():
+    return with_flags(sentence, _spoken(choice))
+
+
+def with_flags(sentence: str, flags: Mapping[str, str]) -> str:
+    """``sentence`` with each whole key of ``flags`` replaced by its flag."""
+    for key, flag in flags.items():
         # "--set: " is how the native side calls all that comes with a request.
-        sentence = re.sub(rf"(^--set: )?(?<![\w.]){re.escape(key)}(?![\w.])", name, sentence)
+        sentence = re.sub(rf"(^--set: )?(?<![\w.]){re.escape(key)}(?![\w.])", flag, sentence)
     return sentence
 
 

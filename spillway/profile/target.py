@@ -1,7 +1,7 @@
 """What TARGET names: a preset in virtual or real time, a file, a directory or a block device."""
 
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +14,7 @@ from spillway.preset import check_preset
 from spillway.profile import grids
 from spillway.profile.points import mqssd_point
 from spillway.quantity import human_bytes, parse_share, parse_size
-from spillway.simulate import DriveChoice, drive_request, in_flags
+from spillway.simulate import DriveChoice, drive_request, in_flags, with_flags
 
 Document = dict[str, Any]
 
@@ -28,7 +28,7 @@ PROFILE_CACHE_BYTES = 8 * 2**20
 CACHE_STRIPES = 4
 # The mapping cache shrinks in proportion, so that as many accesses miss it. It holds at least a few mapping pages.
 LEAST_MAPPING_CACHE_BYTES = 64 * 2**10
-# Keys of a request that a flag of `spillway profile` sets.
+# Keys of a request that a flag sets, wherever a target is named.
 FLAGS = {"target.destroy_data": "--destroy-data", "target.size_bytes": "--size"}
 
 
@@ -128,15 +128,13 @@ def parse_target(
 
 
 @contextmanager
-def spoken_in_flags(target: Target) -> Iterator[None]:
-    """What the native side says about keys is said of the flags that set them."""
+def spoken_in_flags(target: Target, flags: Mapping[str, str] = FLAGS) -> Iterator[None]:
+    """What the native side says about keys is said of the flags that set them; ``flags`` beside those of a drive."""
     try:
         yield
     except SpillwayError as error:
         sentence = in_flags(str(error), target.choice) if target.choice is not None else str(error)
-        for key, flag in FLAGS.items():
-            sentence = sentence.replace(key, flag)
-        raise type(error)(sentence) from error
+        raise type(error)(with_flags(sentence, flags)) from error
 
 
 def _kind_of(path: Path) -> str:

@@ -157,6 +157,7 @@ def test_a_trace_that_fits_says_so_and_leaves_nothing(tmp_path: Path, invoke: In
         (("--pool-pages", 4, "--write-back", 8), "--write-back is 8 and --pool-pages 4"),
         (("--pages", 10**9), "--pages is 1000000000; the target has"),
         (("--page-bytes", 100), "--page-bytes is 100; it takes a multiple"),
+        (("--host-stack", "bypas"), "--host-stack is 'bypas'; this drive takes none"),
     ],
 )
 def test_refusals_are_in_words_of_flags(words: tuple[Any, ...], says: str, invoke: Invoke) -> None:
