@@ -1,0 +1,59 @@
+// Where the next write goes, and what the rollback does next: two pure functions of what is known.
+//
+// Ledger: K3 (signals), K4 (routes, never throttles), K8 (rollback), K24 (when eager, when lazy).
+#pragma once
+
+#include <cstdint>
+
+#include "spillway/options.h"
+
+namespace spillway::spill {
+
+// What the detector knows of RocksDB, and the limits that its options set. Worst of all column families.
+struct Signals {
+  bool stopped = false;  // RocksDB's own word, by its listener or by a refused write
+  int l0_files = 0;
+  int immutable_memtables = 0;
+  std::uint64_t pending_compaction_bytes = 0;
+
+  int l0_compaction_trigger = 4;
+  int l0_stop_trigger = 36;
+  int max_write_buffer_number = 2;
+  std::uint64_t hard_pending_compaction_bytes = 0;  // 0: no limit
+};
+
+enum class Route : std::uint8_t { main, spill };
+
+// The thresholds that `policy` means under these limits.
+struct Thresholds {
+  int l0_divert = 0;
+  int l0_resume = 0;
+  std::uint64_t pending_divert = 0;  // 0: none
+  std::uint64_t pending_resume = 0;
+};
+Thresholds thresholds_of(const Signals& signals, const DivertPolicy& policy);
+
+// Stopped, or close to it, diverts; what began ends below lower thresholds, so that it does not flutter.
+Route next_route(Route now, const Signals& signals, const DivertPolicy& policy);
+
+// What the rollback knows.
+struct RollbackState {
+  Route route = Route::main;
+  bool asked_for = false;        // by Rollback(), a checkpoint, or an operation that needs an empty spill store
+  bool spill_full = false;       // the store or the index takes no more
+  std::uint64_t sealed = 0;      // generations that are full, or were sealed for other reasons
+  std::uint64_t live_bytes = 0;  // in all generations
+  std::uint64_t live_entries = 0;
+  double reads_per_s = 0;
+  double writes_per_s = 0;
+  double idle_s = 0;  // since the last diverted write
+  int l0_room = 0;    // L0 files before the threshold of diversion
+};
+
+enum class RollbackStep : std::uint8_t {
+  none,
+  bring_back,  // everything that lies there
+};
+RollbackStep next_step(const RollbackState& state, RollbackPolicy policy);
+
+}  // namespace spillway::spill

@@ -1,0 +1,129 @@
+// One generation of diverted writes: its entries in memory, in the order of arrival and sorted.
+//
+// Entries are added by one thread at a time (the one that commits) and never change or go; readers come from any
+// thread. Ordered views are made when first asked for, of what was added since the last (a write pays nothing for an
+// order that nobody needs): sorted runs, merged as they grow alike in size, so that n entries cost O(n log n) in all.
+#pragma once
+
+#include <rocksdb/slice.h>
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "spill/column_families.h"
+#include "spill/record.h"
+#include "spill/store.h"
+
+namespace spillway::spill {
+
+class Generation;
+
+enum class Kind : std::uint8_t { put, remove };
+
+// Where a value lies: `length` bytes from byte `from` of the record at `offset`.
+struct Location {
+  std::uint64_t offset = 0;
+  std::uint32_t from = 0;
+  std::uint32_t length = 0;
+};
+
+// An operation on one key. Lives in its generation's arena, its key right behind it.
+struct Entry {
+  const Generation* generation = nullptr;
+  Sequence sequence = 0;
+  Location value;  // of a put
+  std::uint32_t column_family = 0;
+  std::uint32_t key_bytes = 0;
+  Kind kind = Kind::put;
+
+  std::string_view key() const { return {reinterpret_cast<const char*>(this + 1), key_bytes}; }
+};
+
+// [begin, end) of a column family was deleted: everything older, in this store and in RocksDB.
+struct RangeTombstone {
+  std::uint32_t column_family = 0;
+  std::string begin;
+  std::string end;
+  Sequence sequence = 0;
+};
+
+// By column family, then the family's comparator, then the newest first.
+class EntryOrder {
+ public:
+  explicit EntryOrder(const ColumnFamilies& families) : families_(&families) {}
+  bool operator()(const Entry* a, const Entry* b) const;
+
+ private:
+  const ColumnFamilies* families_;
+};
+
+// Entries sorted by EntryOrder; immutable.
+using SortedRun = std::vector<const Entry*>;
+
+class Generation : public std::enable_shared_from_this<Generation> {
+ public:
+  // `on_last_use` is called when the last holder lets go of it (the store's release).
+  Generation(GenerationId id, const ColumnFamilies& families, std::function<void(GenerationId)> on_last_use);
+  ~Generation();
+  Generation(const Generation&) = delete;
+  Generation& operator=(const Generation&) = delete;
+
+  GenerationId id() const { return id_; }
+
+  // --- By the thread that commits; sequences grow.
+  const Entry* add(std::uint32_t column_family, std::string_view key, Sequence sequence, Kind kind,
+                   const Location& value);
+  void add(RangeTombstone tombstone);
+
+  // --- By anybody.
+  // Runs that hold together every entry with a sequence up to `up_to`, and maybe younger ones, which the reader skips.
+  std::vector<std::shared_ptr<const SortedRun>> sorted_runs(Sequence up_to) const;
+  // The newest entry of that key up to `up_to`, or null.
+  const Entry* find(std::uint32_t column_family, std::string_view key, Sequence up_to) const;
+  bool has_range_tombstones() const { return tombstone_count_.load(std::memory_order_acquire) > 0; }
+  std::vector<RangeTombstone> range_tombstones() const;  // oldest first
+
+  std::uint64_t entries() const { return entry_count_.load(std::memory_order_acquire); }
+  std::uint64_t user_bytes() const { return user_bytes_.load(std::memory_order_relaxed); }  // keys and values
+  std::uint64_t memory_bytes() const { return memory_bytes_.load(std::memory_order_relaxed); }
+  Sequence last_sequence() const { return last_sequence_.load(std::memory_order_acquire); }
+  // Every entry in order of arrival, the first `entries()` of this moment. Valid while the generation lives.
+  void for_each(const std::function<void(const Entry&)>& each) const;
+
+ private:
+  const GenerationId id_;
+  const EntryOrder order_;
+  const ColumnFamilies& families_;
+  const std::function<void(GenerationId)> on_last_use_;
+  // (arena, list of arrival, runs: the implementer's)
+  std::atomic<std::uint64_t> entry_count_{0};
+  std::atomic<std::uint64_t> user_bytes_{0};
+  std::atomic<std::uint64_t> memory_bytes_{0};
+  std::atomic<Sequence> last_sequence_{0};
+  std::atomic<std::uint64_t> tombstone_count_{0};
+};
+
+// The generations that count, oldest first; immutable once published.
+using Generations = std::vector<std::shared_ptr<Generation>>;
+
+// What a reader sees of the spill store: these generations, up to this sequence.
+struct View {
+  std::shared_ptr<const Generations> generations;
+  Sequence up_to = 0;
+
+  // The newest entry of the key, or null. Its value's generation lives as long as the view.
+  const Entry* find(std::uint32_t column_family, std::string_view key) const;
+  // The sequence of the newest range tombstone that covers the key, or 0.
+  Sequence covering_tombstone(std::uint32_t column_family, std::string_view key, const ColumnFamilies& families) const;
+};
+
+}  // namespace spillway::spill

@@ -1,0 +1,79 @@
+// RocksDB that does not stall: writes that would wait for flush or compaction go to a spill store on the same drive,
+// are found there, and are brought back when RocksDB has room.
+//
+//   spillway::DB* db = nullptr;
+//   rocksdb::Status status = spillway::DB::Open(rocksdb_options, spillway::SpillOptions(), "/path/to/db", &db);
+//
+// Everything else is a rocksdb::DB. What it promises beyond: no write is slowed down or stopped while the spill store
+// has room; a sync write is durable when it is acknowledged, wherever it went; after a crash what survives is a prefix
+// of what was acknowledged; an operation that is not supported says NotSupported and its name.
+// Sources: KVAccel, K3-K10; the holes of T26 are closed as native/spill/README.md says.
+#pragma once
+
+#include <rocksdb/db.h>
+#include <rocksdb/utilities/stackable_db.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "spillway/options.h"
+
+namespace spillway {
+
+struct SpillStatistics {
+  std::uint64_t diverted_writes = 0;  // operations that went to the spill store
+  std::uint64_t diverted_bytes = 0;   // their keys and values
+  std::uint64_t main_writes = 0;      // Write calls that went to RocksDB
+  std::uint64_t waits = 0;            // Write calls that had to wait, for RocksDB or for room in the spill store
+  std::uint64_t wait_us = 0;
+  std::uint64_t stalls_diverted = 0;  // times that diversion began
+  std::uint64_t last_resort = 0;      // writes that RocksDB refused (Incomplete) before the detector knew
+  std::uint64_t ordering_syncs = 0;   // syncs of one store before a write to the other, to keep their order
+  std::uint64_t rolled_back_entries = 0;
+  std::uint64_t rolled_back_bytes = 0;
+  std::uint64_t rollbacks_by_ingest = 0;
+  std::uint64_t rollbacks_by_put = 0;
+  std::uint64_t rollback_us = 0;
+  // Now:
+  std::uint64_t live_generations = 0;
+  std::uint64_t live_entries = 0;
+  std::uint64_t live_bytes = 0;
+  std::uint64_t index_bytes = 0;
+  std::uint64_t store_used_bytes = 0;
+  std::uint64_t store_capacity_bytes = 0;
+  bool diverting = false;
+};
+
+// Says by hand where writes go.
+enum class Diversion {
+  automatic,
+  always,  // as if RocksDB were stopped: everything that can be diverted is
+  never,   // as if it never were; keys that lie in the spill store still go there
+};
+
+class DB : public rocksdb::StackableDB {
+ public:
+  // As rocksdb::DB::Open. RocksDB's slowdown is switched off: its slowdown triggers become its stop triggers.
+  // NotSupported, by name: comparators under which different bytes can be equal, user-defined timestamps,
+  // unordered_write, two_write_queues, and allow_ingest_behind.
+  static rocksdb::Status Open(const rocksdb::Options& options, const SpillOptions& spill, const std::string& name,
+                              DB** db);
+  static rocksdb::Status Open(const rocksdb::DBOptions& options, const SpillOptions& spill, const std::string& name,
+                              const std::vector<rocksdb::ColumnFamilyDescriptor>& column_families,
+                              std::vector<rocksdb::ColumnFamilyHandle*>* handles, DB** db);
+
+  // Brings back everything that lies in the spill store, whatever the policy, and waits until it is durable in RocksDB.
+  // Writes go on meanwhile; those that begin after it are not waited for.
+  virtual rocksdb::Status Rollback() = 0;
+  // Makes in `directory`, which must not exist, a RocksDB database of this moment: it needs no spill store.
+  virtual rocksdb::Status CreateCheckpoint(const std::string& directory) = 0;
+  virtual SpillStatistics GetSpillStatistics() const = 0;
+  virtual void SetDiversion(Diversion diversion) = 0;
+
+ protected:
+  using rocksdb::StackableDB::StackableDB;
+};
+
+}  // namespace spillway

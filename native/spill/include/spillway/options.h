@@ -1,0 +1,89 @@
+// How spillway::DB diverts and brings back. Every default is that of docs/LIBRARY.md, which says why.
+#pragma once
+
+#include <rocksdb/slice.h>
+#include <rocksdb/status.h>
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace spillway {
+
+namespace spill {
+class Store;
+}
+
+// When what was diverted is brought back into RocksDB (K8). It is never brought back during a stall.
+enum class RollbackPolicy {
+  adaptive,  // as eager while reads come or writes are few, else as lazy
+  eager,     // as soon as the stall is over
+  lazy,      // when a generation is full, or writes have ceased
+  off,       // only when asked for, or when the spill store or the index is full
+};
+
+// When a write goes round RocksDB. Counts are compared as RocksDB compares its own triggers.
+struct DivertPolicy {
+  // L0 files from which on writes are diverted; 0: RocksDB's level0_stop_writes_trigger, less one.
+  int l0_files = 0;
+  // Below so many they return; 0: midway between the compaction trigger and `l0_files`.
+  int l0_files_resume = 0;
+  // Pending compaction bytes, as a share of hard_pending_compaction_bytes_limit.
+  double pending_compaction = 0.98;
+  double pending_compaction_resume = 0.9;
+};
+
+// What happened, for whoever listens. Called from the thread to which it happened: be quick, and call nothing of the
+// DB's. `bytes` are of keys and values.
+struct SpillEvent {
+  enum class Kind {
+    divert_begin,  // writes go to the spill store from now on
+    divert_end,    // and back to RocksDB
+    spill_full,    // the spill store or the location index takes no more: writes go to RocksDB and wait with it
+    generation_sealed,
+    rollback_begin,
+    rollback_end,  // what a generation held is durable in RocksDB
+    store_failed,  // `message` says how; what lies there can be read as far as it can
+  };
+  Kind kind;
+  std::uint64_t generation = 0;
+  std::uint64_t entries = 0;
+  std::uint64_t bytes = 0;
+  std::int64_t duration_us = 0;  // of what ended
+  std::string message;
+};
+const char* name_of(SpillEvent::Kind kind);
+
+class SpillListener {
+ public:
+  virtual ~SpillListener() = default;
+  virtual void on_spill_event(const SpillEvent& event) = 0;
+};
+
+struct SpillOptions {
+  // Where the software region keeps its files. Empty: the directory "spill" in the database's. It is reached through
+  // the database's Env.
+  std::string path;
+  // Bytes that the region may hold, sorted runs included.
+  std::uint64_t capacity_bytes = std::uint64_t{4} << 30;
+  // A generation that has so many bytes is sealed and the next begun.
+  std::uint64_t generation_bytes = std::uint64_t{256} << 20;
+  // Memory of the location index.
+  std::uint64_t index_bytes = std::uint64_t{256} << 20;
+  // In the place of the software region: the key-value namespace of a drive. See spill/store.h.
+  std::shared_ptr<spill::Store> store;
+
+  RollbackPolicy rollback = RollbackPolicy::adaptive;
+  DivertPolicy divert;
+  // Between two looks of the detector. RocksDB's own word of a stall is heard at once. Source: K3.
+  std::chrono::milliseconds poll_interval{100};
+  // Up to so many bytes a generation is put back through RocksDB's log and memtable; a larger one is ingested as sorted
+  // runs. Measured by bench/spill_rollback.
+  std::uint64_t put_back_bytes = std::uint64_t{1} << 20;
+  std::vector<std::shared_ptr<SpillListener>> listeners;
+};
+
+}  // namespace spillway

@@ -1,0 +1,31 @@
+// RocksDB's iterator and the spill store's entries as one (K9, with T26's rules: one version of a key, the newest that
+// the view has; deletions hide; both directions, bounds and snapshots).
+#pragma once
+
+#include <rocksdb/iterator.h>
+#include <rocksdb/options.h>
+
+#include <functional>
+#include <memory>
+
+#include "spill/column_families.h"
+#include "spill/generation.h"
+#include "spill/value_reader.h"
+
+namespace spillway::spill {
+
+// What an iterator stands on; Refresh() asks for a new one.
+struct IteratorBase {
+  View view;
+  std::unique_ptr<rocksdb::Iterator> main;  // RocksDB's, of the same moment
+  std::shared_ptr<void> holds;              // whatever keeps that moment alive, such as RocksDB's snapshot
+};
+
+// REQUIRES: base.main has the bounds of `options`. Takes iterate_lower_bound, iterate_upper_bound and
+// prefix_same_as_start from `options`; the slices they point to outlive the iterator, as with RocksDB.
+// `renew` makes a base of now, for Refresh().
+std::unique_ptr<rocksdb::Iterator> make_iterator(IteratorBase base, const ColumnFamily& family,
+                                                 const rocksdb::ReadOptions& options, const ColumnFamilies& families,
+                                                 ValueReader values, std::function<IteratorBase()> renew);
+
+}  // namespace spillway::spill

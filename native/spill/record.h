@@ -1,0 +1,36 @@
+// One diverted write as the spill store keeps it: what orders it, and the batch.
+//
+//   first_sequence u64 | main_sequence u64 | flags u8 | rocksdb::WriteBatch as it serialises itself     (little-endian)
+//
+// *Spill sequence*: each operation of each diverted batch has the next one; they order the spill store's writes among
+// themselves. *Main sequence*: RocksDB's latest when the record was made. Every main write up to it was acknowledged,
+// or was under way, before this one; recovery uses it to keep what survives a prefix (T26).
+#pragma once
+
+#include <rocksdb/slice.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace spillway::spill {
+
+using Sequence = std::uint64_t;
+
+inline constexpr std::uint64_t kRecordHeaderBytes = 17;
+
+struct RecordHeader {
+  Sequence first_sequence = 0;
+  std::uint64_t main_sequence = 0;
+  bool sync = false;  // was durable, and so was everything before it in both stores, when it was acknowledged
+};
+
+// The 17 bytes before the batch.
+std::string encode(const RecordHeader& header);
+// Nothing if the record is shorter than a header, or has a flag that this version does not know.
+std::optional<RecordHeader> decode_header(const rocksdb::Slice& record);
+inline rocksdb::Slice batch_of(const rocksdb::Slice& record) {
+  return {record.data() + kRecordHeaderBytes, record.size() - kRecordHeaderBytes};
+}
+
+}  // namespace spillway::spill

@@ -1,0 +1,34 @@
+// A generation's newest versions as SST files, one for each column family, ready to be ingested (K8: bulk serialise,
+// merge). Deletions are in them too, for they have to hide what RocksDB holds.
+#pragma once
+
+#include <rocksdb/options.h>
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "spill/column_families.h"
+#include "spill/generation.h"
+#include "spill/value_reader.h"
+
+namespace spillway::spill {
+
+struct SortedFile {
+  std::uint32_t column_family = 0;
+  std::string path;
+  std::uint64_t entries = 0;
+  std::uint64_t bytes = 0;
+};
+
+// Writes `directory`/<generation>-<family>.sst for each family that has a handle; those of dropped families are left
+// out. Versions that a range tombstone of the same generation covers are left out and the tombstone is written.
+// Values are read in the order of the log where that is faster than in the order of keys. `stop` ends it early with
+// Aborted. Files of an attempt that failed are removed.
+rocksdb::Status write_sorted_files(const Generation& generation, const ColumnFamilies& families, ValueReader values,
+                                   const Store& store, const rocksdb::DBOptions& db_options,
+                                   const std::string& directory, const std::atomic<bool>& stop,
+                                   std::vector<SortedFile>* files);
+
+}  // namespace spillway::spill

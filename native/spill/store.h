@@ -1,0 +1,71 @@
+// Where diverted writes lie until they are brought back: a software region on an ordinary drive (region_store.h), or
+// the key-value namespace of one (kv_store.h).
+//
+// It keeps *records* in *generations*. A record is the bytes of one atomic write; the store gives it an offset, which
+// grows within a generation. The newest generation is appended to; the others are as they are until they are dropped,
+// oldest first. A record is there whole or not at all, and never without those before it.
+//
+// append, sync, begin and drop are called by one thread at a time; read, scan and used_bytes by many, at any time.
+#pragma once
+
+#include <rocksdb/slice.h>
+#include <rocksdb/status.h>
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+
+namespace spillway::spill {
+
+using GenerationId = std::uint64_t;  // grows; never given twice while files or pairs of the first are there
+
+struct StoredRecord {
+  GenerationId generation = 0;
+  std::uint64_t offset = 0;  // as append gave it
+  rocksdb::Slice bytes;      // until the callback returns
+};
+
+class Store {
+ public:
+  using Each = std::function<rocksdb::Status(const StoredRecord&)>;
+
+  virtual ~Store() = default;
+
+  // Every record of every generation that was not dropped, oldest first. Ends at the first that is not whole: nothing
+  // after it, of that generation or a later one, is handed over. An error of `each` ends it and is returned.
+  // To be called once, before anything else.
+  virtual rocksdb::Status recover(const Each& each) = 0;
+  // Forgets, durably, the record at `offset` of `generation` and everything after it. `generation` itself stays, if
+  // only empty. Between recover and begin. Also to be called where recover ended early, so that what lay behind a
+  // record that was not whole never comes back: the DB calls it once after every recovery with what it keeps.
+  virtual rocksdb::Status cut(GenerationId generation, std::uint64_t offset) = 0;
+
+  // From now on appends go to this generation. The one before it is durable when this returns.
+  virtual rocksdb::Status begin(GenerationId generation) = 0;
+  // Takes the records in this order, all or none, and says in `offsets` where. They survive a killed process; they
+  // survive a loss of power after sync(), or at once if durable_on_append().
+  // NoSpace: used_bytes() would pass capacity_bytes(), or the drive is full; nothing was taken.
+  // IOError: nothing was taken, or it is not known; then every later append fails too, until a new begin().
+  virtual rocksdb::Status append(std::span<const rocksdb::Slice> records, std::span<std::uint64_t> offsets) = 0;
+  virtual rocksdb::Status sync() = 0;
+  virtual bool durable_on_append() const = 0;
+
+  // `length` bytes from byte `from` of the record at `offset`. Corruption where they are not there.
+  virtual rocksdb::Status read(GenerationId generation, std::uint64_t offset, std::uint64_t from, std::uint64_t length,
+                               std::string* bytes) const = 0;
+  // Every record of one generation in order, read in pieces of 512 KiB (K8).
+  virtual rocksdb::Status scan(GenerationId generation, const Each& each) const = 0;
+
+  // The reset of K8: recover() never returns this generation again, durably, when this returns. It can be read until
+  // release(). REQUIRES: it is the oldest that is not dropped.
+  virtual rocksdb::Status drop(GenerationId generation) = 0;
+  // Its space is free. REQUIRES: dropped, and nobody reads it.
+  virtual void release(GenerationId generation) = 0;
+
+  virtual std::uint64_t used_bytes()
+      const = 0;  // what it holds, framing included, dropped ones until they are released
+  virtual std::uint64_t capacity_bytes() const = 0;
+};
+
+}  // namespace spillway::spill

@@ -1,0 +1,25 @@
+// Values of entries, wherever they lie.
+#pragma once
+
+#include <rocksdb/status.h>
+
+#include <string>
+
+#include "spill/generation.h"
+#include "spill/store.h"
+
+namespace spillway::spill {
+
+class ValueReader {
+ public:
+  explicit ValueReader(const Store& store) : store_(&store) {}
+  // REQUIRES: entry.kind == Kind::put, and its generation is held
+  rocksdb::Status read(const Entry& entry, std::string* value) const {
+    return store_->read(entry.generation->id(), entry.value.offset, entry.value.from, entry.value.length, value);
+  }
+
+ private:
+  const Store* store_;
+};
+
+}  // namespace spillway::spill
