@@ -26,6 +26,16 @@ struct StoredRecord {
   rocksdb::Slice bytes;      // until the callback returns
 };
 
+// One of many reads that go out together.
+struct ReadRequest {
+  GenerationId generation = 0;
+  std::uint64_t offset = 0;
+  std::uint64_t from = 0;
+  std::uint64_t length = 0;
+  std::string bytes;       // the answer,
+  rocksdb::Status status;  // if this is OK
+};
+
 class Store {
  public:
   using Each = std::function<rocksdb::Status(const StoredRecord&)>;
@@ -54,6 +64,10 @@ class Store {
   // `length` bytes from byte `from` of the record at `offset`. Corruption where they are not there.
   virtual rocksdb::Status read(GenerationId generation, std::uint64_t offset, std::uint64_t from, std::uint64_t length,
                                std::string* bytes) const = 0;
+  // The same for many at once, which a drive serves side by side. Each request has its own status.
+  virtual void read_many(std::span<ReadRequest> requests) const {
+    for (ReadRequest& one : requests) one.status = read(one.generation, one.offset, one.from, one.length, &one.bytes);
+  }
   // Every record of one generation in order, read in pieces of 512 KiB (K8).
   virtual rocksdb::Status scan(GenerationId generation, const Each& each) const = 0;
 

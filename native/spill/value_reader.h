@@ -3,6 +3,7 @@
 
 #include <rocksdb/status.h>
 
+#include <span>
 #include <string>
 
 #include "spill/generation.h"
@@ -17,6 +18,10 @@ class ValueReader {
   rocksdb::Status read(const Entry& entry, std::string* value) const {
     return store_->read(entry.generation->id(), entry.value.offset, entry.value.from, entry.value.length, value);
   }
+  static ReadRequest request(const Entry& entry) {
+    return {entry.generation->id(), entry.value.offset, entry.value.from, entry.value.length, {}, {}};
+  }
+  void read_many(std::span<ReadRequest> requests) const { store_->read_many(requests); }
 
  private:
   const Store* store_;
