@@ -46,9 +46,10 @@ class Store {
   // after it, of that generation or a later one, is handed over. An error of `each` ends it and is returned.
   // To be called once, before anything else.
   virtual rocksdb::Status recover(const Each& each) = 0;
-  // Forgets, durably, the record at `offset` of `generation` and everything after it. `generation` itself stays, if
-  // only empty. Between recover and begin. Also to be called where recover ended early, so that what lay behind a
-  // record that was not whole never comes back: the DB calls it once after every recovery with what it keeps.
+  // Forgets, durably, the record at `offset` of `generation` and everything after it, later generations included;
+  // `generation` itself stays, if only empty. An offset beyond its last whole record keeps all of them and forgets what
+  // lies behind. The DB calls this once after every recovery that found a generation, with the last one it keeps, so
+  // that what lay behind a record that was not whole never comes back. Between recover and begin.
   virtual rocksdb::Status cut(GenerationId generation, std::uint64_t offset) = 0;
 
   // From now on appends go to this generation. The one before it is durable when this returns.
