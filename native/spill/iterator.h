@@ -21,11 +21,12 @@ struct IteratorBase {
   std::shared_ptr<void> holds;              // whatever keeps that moment alive, such as RocksDB's snapshot
 };
 
-// REQUIRES: base.main has the bounds of `options`. Takes iterate_lower_bound, iterate_upper_bound and
-// prefix_same_as_start from `options`; the slices they point to outlive the iterator, as with RocksDB.
-// `renew` makes a base of now, for Refresh().
+// REQUIRES: base.main has the bounds of `options`, but neither prefix_same_as_start nor tailing: those are seen to
+// here, for a key that ends RocksDB's iteration may be deleted in the spill store. Takes the bounds,
+// prefix_same_as_start, tailing and read_tier from `options`; the slices they point to outlive the iterator, as with
+// RocksDB. `renew` makes a base of now, for Refresh(); a base whose main is an error iterator says why there is none.
 std::unique_ptr<rocksdb::Iterator> make_iterator(IteratorBase base, const ColumnFamily& family,
-                                                 const rocksdb::ReadOptions& options, const ColumnFamilies& families,
-                                                 ValueReader values, std::function<IteratorBase()> renew);
+                                                 const rocksdb::ReadOptions& options, ValueReader values,
+                                                 std::function<IteratorBase()> renew);
 
 }  // namespace spillway::spill
