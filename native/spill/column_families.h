@@ -4,6 +4,7 @@
 #include <rocksdb/comparator.h>
 #include <rocksdb/db.h>
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -12,6 +13,7 @@
 #include <vector>
 
 #include "spill/controller.h"
+#include "spill/segments.h"
 
 namespace spillway::spill {
 
@@ -29,9 +31,10 @@ class ColumnFamilies {
   // Asks the handle's descriptor for the order, the merge operator and the triggers; a known family is replaced, so
   // that changed options are seen.
   rocksdb::Status add(rocksdb::ColumnFamilyHandle* handle);
-  void forget_handle(std::uint32_t id);     // dropped: nothing can be written to it any more
-  ColumnFamily of(std::uint32_t id) const;  // an unknown id: bytewise, no handle
-  const rocksdb::Comparator* comparator(std::uint32_t id) const;
+  void add(ColumnFamily family);
+  void forget_handle(std::uint32_t id);                           // dropped: nothing can be written to it any more
+  ColumnFamily of(std::uint32_t id) const;                        // an unknown id: bytewise, no handle
+  const rocksdb::Comparator* comparator(std::uint32_t id) const;  // without a lock: sorting asks it often
 
   // `each` must not call back here.
   void for_each(const std::function<void(const ColumnFamily&)>& each) const;
@@ -39,6 +42,7 @@ class ColumnFamilies {
  private:
   mutable std::shared_mutex mutex_;
   std::unordered_map<std::uint32_t, ColumnFamily> families_;
+  Segments<std::atomic<const rocksdb::Comparator*>> comparators_;
 };
 
 }  // namespace spillway::spill

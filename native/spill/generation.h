@@ -8,19 +8,19 @@
 #include <rocksdb/slice.h>
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
-#include <optional>
-#include <span>
+#include <shared_mutex>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "spill/column_families.h"
 #include "spill/record.h"
+#include "spill/segments.h"
 #include "spill/store.h"
 
 namespace spillway::spill {
@@ -60,7 +60,9 @@ struct RangeTombstone {
 class EntryOrder {
  public:
   explicit EntryOrder(const ColumnFamilies& families) : families_(&families) {}
-  bool operator()(const Entry* a, const Entry* b) const;
+  bool operator()(const Entry* a, const Entry* b) const { return before(*a, b->column_family, b->key(), b->sequence); }
+  // Whether `entry` comes before the place of that version of that key.
+  bool before(const Entry& entry, std::uint32_t column_family, std::string_view key, Sequence sequence) const;
 
  private:
   const ColumnFamilies* families_;
@@ -91,6 +93,8 @@ class Generation : public std::enable_shared_from_this<Generation> {
   const Entry* find(std::uint32_t column_family, std::string_view key, Sequence up_to) const;
   bool has_range_tombstones() const { return tombstone_count_.load(std::memory_order_acquire) > 0; }
   std::vector<RangeTombstone> range_tombstones() const;  // oldest first
+  // The sequence of the newest range tombstone up to `up_to` that covers the key, or 0.
+  Sequence covering_tombstone(std::uint32_t column_family, std::string_view key, Sequence up_to) const;
 
   std::uint64_t entries() const { return entry_count_.load(std::memory_order_acquire); }
   std::uint64_t user_bytes() const { return user_bytes_.load(std::memory_order_relaxed); }  // keys and values
@@ -100,14 +104,39 @@ class Generation : public std::enable_shared_from_this<Generation> {
   void for_each(const std::function<void(const Entry&)>& each) const;
 
  private:
+  struct Runs;
+  std::byte* allocate(std::size_t bytes);
+  std::shared_ptr<const Runs> runs() const;
+  std::shared_ptr<const Runs> runs_with(Sequence up_to) const;
+  std::shared_ptr<const SortedRun> sort_arrivals(std::uint64_t from, std::uint64_t to) const;
+
   const GenerationId id_;
   const EntryOrder order_;
   const ColumnFamilies& families_;
   const std::function<void(GenerationId)> on_last_use_;
-  // (arena, list of arrival, runs: the implementer's)
+
+  // Blocks of entries with their keys; only the thread that commits looks here.
+  std::vector<std::unique_ptr<std::byte[]>> blocks_;
+  std::byte* free_ = nullptr;
+  std::size_t free_bytes_ = 0;
+
+  Segments<const Entry*> arrivals_;  // the first entry_count_ of them are there to be read
+
+  // The runs hold the first `entries` arrivals, older ones in earlier runs, each less than half the one before it.
+  struct Runs {
+    std::vector<std::shared_ptr<const SortedRun>> sorted;
+    std::uint64_t entries = 0;
+  };
+  mutable std::mutex sorting_mutex_;  // one sorts at a time; who finds what it needs in runs_ does not wait for it
+  mutable std::mutex runs_mutex_;
+  mutable std::shared_ptr<const Runs> runs_;
+
+  mutable std::shared_mutex tombstones_mutex_;
+  std::vector<RangeTombstone> tombstones_;
+
   std::atomic<std::uint64_t> entry_count_{0};
   std::atomic<std::uint64_t> user_bytes_{0};
-  std::atomic<std::uint64_t> memory_bytes_{0};
+  mutable std::atomic<std::uint64_t> memory_bytes_{0};  // sorting for a reader takes some
   std::atomic<Sequence> last_sequence_{0};
   std::atomic<std::uint64_t> tombstone_count_{0};
 };

@@ -22,7 +22,9 @@ class KeyIndex {
 
   bool empty() const { return size_.load(std::memory_order_acquire) == 0; }
   std::uint64_t size() const { return size_.load(std::memory_order_relaxed); }  // different keys
-  std::uint64_t memory_bytes() const;  // its own; entries are their generations'
+  std::uint64_t memory_bytes() const {  // its own; entries are their generations'
+    return memory_bytes_.load(std::memory_order_relaxed);
+  }
 
   bool contains(std::uint32_t column_family, std::string_view key) const;
 
@@ -43,6 +45,7 @@ class KeyIndex {
   struct Shard;
   std::unique_ptr<Shard[]> shards_;
   std::atomic<std::uint64_t> size_{0};
+  std::atomic<std::uint64_t> memory_bytes_;
 };
 
 }  // namespace spillway::spill
