@@ -1,6 +1,6 @@
 """What can go wrong, as one family.
 
-Everything below ``cli.py`` raises these; only ``cli.py`` turns one into a sentence on standard error and an exit code.
+Everything below ``cli`` raises these; only ``cli`` turns one into a sentence on standard error and an exit code.
 """
 
 

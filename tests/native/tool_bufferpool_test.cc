@@ -3,46 +3,25 @@
 
 #include <filesystem>
 #include <fstream>
-#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "temporary_directory.h"
 #include "tool/commands.h"
+#include "tool_conversation.h"
 
 namespace spillway::tool {
 namespace {
 
-struct Outcome {
-  Status status;
-  std::vector<Json> events;
-  const Json& last() const { return events.back(); }
-};
-
 Outcome perform(const Json& request, bool stopped = false) {
-  std::ostringstream out;
-  Events events(out);
-  const std::atomic<bool> stop{stopped};
-  Outcome outcome;
-  outcome.status = bufferpool(request, events, stop);
-  std::istringstream lines(out.str());
-  for (std::string line; std::getline(lines, line);) outcome.events.push_back(Json::parse(line));
-  return outcome;
+  return outcome_of([&](Events& events, const std::atomic<bool>& stop) { return bufferpool(request, events, stop); },
+                    stopped);
 }
 
 Json small_request() {
   return {{"seed", 1},
-          {"target",
-           {{"kind", "simulated"},
-            {"drive",
-             {{"set",
-               {{"capacity.capacity_bytes", "64MiB"},
-                {"capacity.spare_factor", "0.2"},
-                {"geometry.channels", "2"},
-                {"geometry.pages_per_block", "32"},
-                {"write_cache.bytes", "0"}}}}},
-            {"initial", {{"kind", "steady"}}}}},
+          {"target", simulated_target("0")},
           {"pool", {{"pages", 256}, {"write_back", 4}}},
           {"workload", {{"operations", 4000}}}};
 }

@@ -12,6 +12,7 @@
 
 #include "temporary_directory.h"
 #include "tool/probe_command.h"
+#include "tool_conversation.h"
 
 namespace spillway::tool {
 namespace {
@@ -44,48 +45,16 @@ class Pipe {
   std::array<int, 2> ends_{-1, -1};
 };
 
-struct Outcome {
-  Status status;
-  std::vector<Json> events;
-  const Json& last() const { return events.back(); }
-  std::vector<Json> named(const std::string& name) const {
-    std::vector<Json> result;
-    for (const Json& event : events) {
-      if (event["event"] == name) result.push_back(event);
-    }
-    return result;
-  }
-};
-
 Outcome converse(const std::vector<std::string>& lines, bool stopped = false) {
   Pipe input;
   for (const std::string& line : lines) input.say(line + "\n");
   input.finish();
   LineReader reader(input.out());
-  std::ostringstream out;
-  Events events(out);
-  const std::atomic<bool> stop{stopped};
-  Outcome outcome;
-  outcome.status = probe_command(reader, events, stop);
-  std::istringstream told(out.str());
-  for (std::string line; std::getline(told, line);) outcome.events.push_back(Json::parse(line));
-  return outcome;
+  return outcome_of([&](Events& events, const std::atomic<bool>& stop) { return probe_command(reader, events, stop); },
+                    stopped);
 }
 
-// 64 MiB, spare factor 20 %.
-Json small_request() {
-  return {{"seed", 1},
-          {"target",
-           {{"kind", "simulated"},
-            {"drive",
-             {{"set",
-               {{"capacity.capacity_bytes", "64MiB"},
-                {"capacity.spare_factor", "0.2"},
-                {"geometry.channels", "2"},
-                {"geometry.pages_per_block", "32"},
-                {"write_cache.bytes", "64KiB"}}}}},
-            {"initial", {{"kind", "steady"}}}}}};
-}
+Json small_request() { return {{"seed", 1}, {"target", simulated_target("64KiB")}}; }
 
 TEST(Probe, AnswersEachLineInTurn) {
   const Outcome outcome = converse({small_request().dump(), R"({"id": 5, "ios": 100})", "",

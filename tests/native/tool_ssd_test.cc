@@ -4,12 +4,12 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
-#include <sstream>
 #include <string>
 #include <vector>
 
 #include "temporary_directory.h"
 #include "tool/commands.h"
+#include "tool_conversation.h"
 
 namespace spillway::tool {
 namespace {
@@ -18,32 +18,14 @@ namespace filesystem = std::filesystem;
 
 filesystem::path checkout() { return filesystem::path(__FILE__).parent_path() / ".." / ".."; }
 
-struct Outcome {
-  Status status;
-  std::vector<Json> events;
-  const Json& last() const { return events.back(); }
-};
-
 Outcome perform(Command command, const Json& request, bool stopped = false) {
-  std::ostringstream out;
-  Events events(out);
-  const std::atomic<bool> stop{stopped};
-  Outcome outcome;
-  outcome.status = command(request, events, stop);
-  std::istringstream lines(out.str());
-  for (std::string line; std::getline(lines, line);) outcome.events.push_back(Json::parse(line));
-  return outcome;
+  return outcome_of([&](Events& events, const std::atomic<bool>& stop) { return command(request, events, stop); },
+                    stopped);
 }
 
-// 64 MiB, spare factor 20 %, a write cache of one flash page a plane.
+// A write cache of one flash page a plane.
 Json small_request() {
-  return {{"drive",
-           {{"set",
-             {{"capacity.capacity_bytes", "64MiB"},
-              {"capacity.spare_factor", "0.2"},
-              {"geometry.channels", "2"},
-              {"geometry.pages_per_block", "32"},
-              {"write_cache.bytes", "64KiB"}}}}},
+  return {{"drive", small_drive("64KiB")},
           {"initial", {{"kind", "steady"}}},
           {"seed", 1},
           {"workload", {{"name", "randwrite"}, {"writes_capacities", 2.0}}}};

@@ -3,6 +3,7 @@
 Each rule is a function from text to the places where it is broken, so that a test can also show that the rule bites.
 """
 
+import ast
 import re
 import subprocess
 import tomllib
@@ -127,6 +128,34 @@ def test_an_impurity_is_seen() -> None:
     assert impurities("std::random_device source;\n") == ["random_device"]
     assert impurities("auto t = time(nullptr);\n") == ["time("]
     assert not impurities("// no <chrono>, no time()\nNanos read_time(Unit unit);\n")
+
+
+def prints_and_exits(source: str) -> list[str]:
+    """What a module takes from the terminal's side: libraries of it, calls that print or end the process."""
+    found = []
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            names = [node.module or ""] if isinstance(node, ast.ImportFrom) else [each.name for each in node.names]
+            found += [name for name in names if name.split(".")[0] in {"click", "rich"}]
+        elif isinstance(node, ast.Call) and ast.unparse(node.func) in {"print", "exit", "sys.exit", "os._exit"}:
+            found.append(ast.unparse(node.func))
+        elif isinstance(node, ast.Attribute) and ast.unparse(node) in {"sys.stdout", "sys.stderr"}:
+            found.append(ast.unparse(node))
+    return found
+
+
+@pytest.mark.parametrize("path", tracked_files("spillway/*.py"), ids=name_of)
+def test_only_cli_prints_and_exits(path: Path) -> None:
+    if path.parent != ROOT / "spillway" / "cli":
+        assert not prints_and_exits(path.read_text())
+
+
+def test_a_print_and_an_exit_are_seen() -> None:
+    assert prints_and_exits("import rich.table\n") == ["rich.table"]
+    assert prints_and_exits("from click import echo\n") == ["click"]
+    assert prints_and_exits("def f():\n    print(1)\n    sys.exit(2)\n") == ["print", "sys.exit"]
+    assert prints_and_exits("sys.stderr.write('x')\n") == ["sys.stderr"]
+    assert not prints_and_exits("reprint(1)\n# print(2)\n")
 
 
 def test_map_matches_tree() -> None:

@@ -1,0 +1,50 @@
+"""The `spillway` command: parses and prints; nothing else does. Each group of commands has a file here."""
+
+import sys
+
+import click
+
+from spillway import __version__
+from spillway.cli import bufferpool, profile, run, ssd
+from spillway.errors import Interrupted, SpillwayError
+
+
+def main() -> None:
+    """The entry point: a SpillwayError becomes one sentence and an exit code."""
+    try:
+        code = spillway.main(standalone_mode=False)
+        sys.exit(code if isinstance(code, int) else 0)
+    except SpillwayError as error:
+        _complain(str(error), error.exit_code)
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.ctx.get_help(), err=True)
+        sys.exit(2)
+    except click.ClickException as error:
+        _complain(error.format_message(), 2)
+    except (click.Abort, KeyboardInterrupt):
+        _complain("ended by Ctrl-C.", Interrupted.exit_code)
+    except BrokenPipeError:
+        sys.stderr.close()  # whoever read the output has seen enough
+        sys.exit(1)
+
+
+def _complain(sentence: str, code: int) -> None:
+    print(f"spillway: {sentence}", file=sys.stderr)
+    sys.exit(code)
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__, prog_name="spillway")
+def spillway() -> None:
+    """Log-structured key-value stores on flash: where writes stall, and what they cost the drive."""
+
+
+for command in (
+    run.run_command,
+    run.report_command,
+    profile.profile_command,
+    profile.model,
+    bufferpool.bufferpool_command,
+    ssd.ssd,
+):
+    spillway.add_command(command)

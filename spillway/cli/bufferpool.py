@@ -1,0 +1,104 @@
+"""`spillway bufferpool`."""
+
+import json
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.table import Table
+
+from spillway.cli.printing import command_line, figures, latency_words, out, plain_table, show
+from spillway.cli.progress import progress_bars
+from spillway.quantity import human_bytes, parse_share, parse_size
+
+Document = dict[str, Any]
+
+
+@click.command("bufferpool")
+@click.option("--target", required=True, help="preset:NAME, a file, a directory or a block device.")
+@click.option("--sweep", "sweeps", is_flag=True, help="Try n_w from 1 to three times what saturates the drive.")
+@click.option("--write-back", type=click.IntRange(1), help="n_w: dirty pages written back at once  [default: 1]")
+@click.option(
+    "--writers",
+    "ways",
+    type=click.Choice(["queue", "threads", "new-threads"]),
+    multiple=True,
+    help="How they get to the drive at once: from one queue, by waiting threads or by new ones. A sweep takes several "
+    "[default: queue; of a sweep queue and threads]",
+)
+@click.option("--prefetch", type=click.IntRange(0), default=0, show_default=True, help="Pages read along with a miss.")
+@click.option("--policy", type=click.Choice(["clock-sweep", "lru"]), default="clock-sweep", show_default=True)
+@click.option("--read-fraction", default="0.5", show_default=True, metavar="SHARE", help="f_r of the trace.")
+@click.option("--workload", type=click.Choice(["uniform", "zipfian", "sequential"]), default="uniform")
+@click.option("--theta", type=click.FloatRange(0, 10), default=0.99, show_default=True, help="Skew of zipfian.")
+@click.option("--trace", type=click.Path(path_type=Path), help="A trace in a file: lines r PAGE or w PAGE.")
+@click.option("--pool-pages", type=click.IntRange(1), default=4096, show_default=True)
+@click.option("--page-bytes", default="4KiB", show_default=True, metavar="SIZE")
+@click.option("--pages", type=click.IntRange(1), help="Pages of the target that the trace is over  [default: all]")
+@click.option("--operations", type=click.IntRange(1), help="[default: 100000; on a drive that takes its time 10000]")
+@click.option("--repeats", type=click.IntRange(1), default=5, show_default=True, help="Seeds of a sweep.")
+@click.option("--profile", type=click.Path(path_type=Path), help="Take alpha and k_w from a profile.")
+@click.option("--out", "directory", type=click.Path(path_type=Path), help="[default: runs/bufferpool-NAME-TIME]")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
+@click.option("--destroy-data", is_flag=True, help="Write to the file or device.")
+@click.option("--paced", is_flag=True, help="Run a preset in real time.")
+@click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="A key of the preset; may be repeated.")
+@click.option("--host-stack", metavar="NAME", help="The host's software that a preset is used through.")
+@click.option("--fill", default="1.0", show_default=True, metavar="SHARE", help="Share of a preset that holds data.")
+@click.option("--seed", type=click.IntRange(0), default=1, show_default=True)
+def bufferpool_command(target: str, sweeps: bool, directory: Path | None, as_json: bool, **flags: Any) -> None:
+    """Run a page trace through a buffer pool that writes n_w dirty pages back at once.
+
+    With --sweep, what that buys for each n_w, beside the formula of PIO and the drive's measured k_w.
+    """
+    from spillway import bufferpool, bufferpool_words
+    from spillway.profile import parse_target
+    from spillway.profile.target import FLAGS, spoken_in_flags
+
+    names = ("paced", "destroy_data", "settings", "host_stack", "fill")
+    wanted = parse_target(target, **{name: flags.pop(name) for name in names})
+    seed, repeats, profile = flags.pop("seed"), flags.pop("repeats"), flags.pop("profile")
+    write_back, ways = flags.pop("write_back"), tuple(dict.fromkeys(flags.pop("ways")))
+    workload = bufferpool.Workload(
+        name=flags.pop("workload"),
+        page_bytes=parse_size(flags.pop("page_bytes"), "--page-bytes"),
+        read_fraction=parse_share(flags.pop("read_fraction"), "--read-fraction"),
+        **flags,
+    )
+    if sweeps and write_back is not None:
+        raise click.UsageError("--sweep tries every n_w, and --write-back names one: give one of them.")
+    if len(ways) > 1 and not sweeps:
+        raise click.UsageError("--writers names several ways, which only --sweep compares: give one of them.")
+    with progress_bars() as watch, spoken_in_flags(wanted, FLAGS | bufferpool.FLAGS):
+        if not sweeps:
+            result = bufferpool.run_once(wanted, workload, write_back or 1, seed, watch, *ways)
+            show(result, as_json, _bufferpool_table)
+            return
+        place = directory or Path("runs") / f"bufferpool-{wanted.label}-{datetime.now():%Y%m%d-%H%M%S}"
+        options = {"seed": seed, "repeats": repeats, "profile": profile, "command": command_line()}
+        options["writers"] = ways or bufferpool.SWEPT_WRITERS
+        found = bufferpool_words.sweep_into(place, wanted, workload, watch=watch, **options)
+    if as_json:
+        print(json.dumps(bufferpool_words.document(found), indent=2, ensure_ascii=False))
+        return
+    for title, rows in bufferpool_words.ways(found):
+        out.print(f"{title}\n", figures(bufferpool_words.HEADER, rows))
+    out.print("\n".join([bufferpool_words.verdict(found), *bufferpool_words.beside(found)]))
+    out.print(f"\nSweep   {place}\nReport  {place / 'report.html'}", soft_wrap=True)
+
+
+def _bufferpool_table(result: Document) -> Table:
+    table = plain_table()
+    pool, operations = result["pool"], result["operations"]
+    size = human_bytes(pool["pages"] * pool["page_bytes"])
+    table.add_row("operations", f"{operations:,} in {result['seconds']:.3f} s of the drive's time")
+    table.add_row("rate", f"{result['operations_per_s']:,.0f} operations/s")
+    table.add_row("latency (µs)", latency_words(result["latency_us"]))
+    table.add_row("of misses (µs)", latency_words(result["miss_latency_us"]))
+    table.add_row("pool", f"{pool['pages']:,} of {result['pages']:,} pages ({size}), {pool['policy']}")
+    table.add_row("hits", f"{result['hits']:,} ({result['hits'] / operations:.1%})")
+    table.add_row("pages read", f"{result['pages_read']:,}, {result['pages_prefetched']:,} of them prefetched")
+    table.add_row("pages written", f"{result['pages_written']:,} in {result['write_batches']:,} batches")
+    table.add_row("waited", f"{result['read_wait_s']:.3f} s for reads, {result['write_wait_s']:.3f} s for writes")
+    return table

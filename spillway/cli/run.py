@@ -1,0 +1,85 @@
+"""`spillway run` and `spillway report`."""
+
+import json
+import sys
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import click
+
+from spillway.cli.printing import latency_words, number, out, plain_table
+from spillway.cli.progress import progress_bars
+from spillway.errors import Interrupted
+from spillway.plan import load_plan
+
+Document = dict[str, Any]
+
+
+@click.command("run")
+@click.argument("plan", type=click.Path(path_type=Path))
+@click.option("--out", "directory", type=click.Path(path_type=Path), help="Run directory  [default: runs/PLAN-TIME]")
+@click.option(
+    "--set", "settings", multiple=True, metavar="KEY=VALUE", help="Override a key of the plan; may be repeated."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print summary.json and nothing else.")
+def run_command(plan: Path, directory: Path | None, settings: tuple[str, ...], as_json: bool) -> int:
+    """Run PLAN and leave a run directory with its report.
+
+    PLAN is a TOML file such as plans/quickstart.toml. Ctrl-C ends the run cleanly: what was measured until then is kept
+    in a run directory that says it is incomplete.
+    """
+    from spillway.run import execute
+
+    checked = load_plan(plan, settings)
+    place = directory or Path("runs") / f"{checked.name}-{datetime.now():%Y%m%d-%H%M%S}"
+    command = ["spillway", "run", str(plan), *(word for setting in settings for word in ("--set", setting))]
+    with progress_bars() as watch:
+        finished = execute(checked, place, command, watch)
+    if as_json:
+        print(json.dumps(finished.summary, indent=2, ensure_ascii=False))
+    else:
+        _print_run(finished.summary)
+        out.print(f"\nRun directory  {place}\nReport         {place / 'report.html'}", soft_wrap=True)
+    if finished.failure:
+        print(f"spillway: {finished.failure}", file=sys.stderr)
+        return 1
+    return Interrupted.exit_code if finished.interrupted else 0
+
+
+@click.command("report")
+@click.argument("rundir", type=click.Path(path_type=Path))
+@click.option("--out", "target", type=click.Path(path_type=Path), help="The HTML file  [default: RUNDIR/report.html]")
+def report_command(rundir: Path, target: Path | None) -> None:
+    """Make the report of RUNDIR again: one HTML file that opens offline."""
+    from spillway.report import write_report
+
+    target = target or rundir / "report.html"
+    write_report(rundir, target)
+    out.print(f"Report  {target}", soft_wrap=True)
+
+
+def _print_run(summary: Document) -> None:
+    for name, arm in summary["arms"].items():
+        table = plain_table()
+        latency, stalls = arm["latency_us"], arm["stalls"]
+        causes = ", ".join(f"{cause} {seconds:.1f} s" for cause, seconds in _stall_seconds(stalls).items())
+        operations, user = number(arm["throughput_ops_s"], ",.0f"), number(arm["user_mb_s"], ",.1f")
+        app, device, total = (number(arm[key], ".2f") for key in ("wa_app", "wa_device", "wa_total"))
+        table.add_row("throughput", f"{operations} operations/s, {user} MB/s of user data")
+        table.add_row("latency (µs)", latency_words(latency))
+        table.add_row("write amplification", f"{total} = wa_app {app} × wa_device {device}")
+        table.add_row("space amplification", number(arm["space_amplification"], ".2f"))
+        table.add_row("stalls", f"{stalls['count']} for {stalls['seconds']:.1f} s" + (f" ({causes})" if causes else ""))
+        table.add_row("standing", arm["standing"]["words"])
+        out.print()
+        out.print(name, style="bold")
+        out.print(table)
+
+
+def _stall_seconds(stalls: Document) -> dict[str, float]:
+    """Seconds by cause, whether the causes carry seconds or {count, seconds}."""
+    seconds = {
+        cause: value["seconds"] if isinstance(value, dict) else value for cause, value in stalls["by_cause"].items()
+    }
+    return {cause: value for cause, value in seconds.items() if value}
