@@ -17,17 +17,20 @@ struct Signals {
   std::uint64_t pending_compaction_bytes = 0;
 
   int l0_compaction_trigger = 4;
-  int l0_stop_trigger = 36;
+  int l0_stop_trigger = 36;  // 0: none, as where automatic compactions are off
   int max_write_buffer_number = 2;
   std::uint64_t hard_pending_compaction_bytes = 0;  // 0: no limit
 };
 
 enum class Route : std::uint8_t { main, spill };
 
-// The thresholds that `policy` means under these limits.
+// The thresholds that `policy` means under these limits. Like RocksDB's own stop triggers each is reached at its value,
+// not beyond it; writes return below the lower ones. A threshold is never above RocksDB's own limit, nor so low that
+// compactions would come to rest above it and what was diverted stay so for ever.
 struct Thresholds {
-  int l0_divert = 0;
+  int l0_divert = 0;  // 0: none
   int l0_resume = 0;
+  int memtables_divert = 0;  // immutable ones; a flush is room for a whole memtable, so writes return below the same
   std::uint64_t pending_divert = 0;  // 0: none
   std::uint64_t pending_resume = 0;
 };
@@ -39,6 +42,7 @@ Route next_route(Route now, const Signals& signals, const DivertPolicy& policy);
 // What the rollback knows.
 struct RollbackState {
   Route route = Route::main;
+  bool stopped = false;          // as in Signals
   bool asked_for = false;        // by Rollback(), a checkpoint, or an operation that needs an empty spill store
   bool spill_full = false;       // the store or the index takes no more
   std::uint64_t sealed = 0;      // generations that are full, or were sealed for other reasons
@@ -54,6 +58,13 @@ enum class RollbackStep : std::uint8_t {
   none,
   bring_back,  // everything that lies there
 };
+
+// Nothing is brought back where nothing lies, and while RocksDB is stopped; in this order:
+//   1. asked for, or full: now, even though writes are still diverted, for else those that have to be would wait;
+//   2. while writes are diverted, or one more L0 file would have them diverted: not (K8);
+//   3. `eager`: now. `off`: never. `lazy`: when a generation is sealed, or writes have ceased.
+//   4. `adaptive` is eager where it costs little or helps reads, which a copy in RocksDB serves best (K24): while reads
+//      are more than a twentieth of all operations, writes are few, or RocksDB has kept up for a while. Else lazy.
 RollbackStep next_step(const RollbackState& state, RollbackPolicy policy);
 
 }  // namespace spillway::spill

@@ -19,7 +19,7 @@ class Store;
 
 // When what was diverted is brought back into RocksDB (K8). It is never brought back during a stall.
 enum class RollbackPolicy {
-  adaptive,  // as eager while reads come or writes are few, else as lazy
+  adaptive,  // as eager while reads come, writes are few or RocksDB keeps up with them, else as lazy
   eager,     // as soon as the stall is over
   lazy,      // when a generation is full, or writes have ceased
   off,       // only when asked for, or when the spill store or the index is full

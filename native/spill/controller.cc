@@ -1,0 +1,93 @@
+#include "spill/controller.h"
+
+#include <algorithm>
+
+namespace spillway::spill {
+namespace {
+
+// Reads that are more than this share of all operations make it a mixed load: K24 has rollback eager for those, and
+// the least mixed of the paper's (K20, B) has one read in ten. Source: guess, half of that
+constexpr double kMixedReads = 0.05;
+constexpr double kFewWritesPerS = 100;   // a rollback hardly meets them. Source: guess
+constexpr double kCeasedWritesPerS = 1;  // Source: guess
+constexpr double kCeasedS = 1;           // ten looks of the detector (K3) without a diverted write. Source: guess
+constexpr double kKeptUpS = 5;           // many flushes at any rate that stalls. Source: guess
+
+std::uint64_t share_of(std::uint64_t limit, double share) {
+  return static_cast<std::uint64_t>(static_cast<double>(limit) * std::clamp(share, 0.0, 1.0));
+}
+
+// RocksDB delays writes by the last memtable but one where it has more than three, and that cannot be switched off;
+// else it stops them by the last. Source: db/column_family.cc, GetWriteStallConditionAndCause
+int memtables_at_limit(const Signals& signals) {
+  return signals.max_write_buffer_number > 3 ? signals.max_write_buffer_number - 1 : signals.max_write_buffer_number;
+}
+
+bool writes_have_ceased(const RollbackState& state) {
+  return state.writes_per_s < kCeasedWritesPerS && state.idle_s >= kCeasedS;
+}
+
+bool is_time_for_lazy(const RollbackState& state) { return state.sealed > 0 || writes_have_ceased(state); }
+
+bool better_eager(const RollbackState& state) {
+  return state.reads_per_s > kMixedReads * (state.reads_per_s + state.writes_per_s) ||
+         state.writes_per_s < kFewWritesPerS || state.idle_s >= kKeptUpS;
+}
+
+bool is_time(const RollbackState& state, RollbackPolicy policy) {
+  switch (policy) {
+    case RollbackPolicy::eager:
+      return true;
+    case RollbackPolicy::lazy:
+      return is_time_for_lazy(state);
+    case RollbackPolicy::adaptive:
+      return better_eager(state) || is_time_for_lazy(state);
+    case RollbackPolicy::off:
+      return false;
+  }
+  return false;
+}
+
+}  // namespace
+
+Thresholds thresholds_of(const Signals& signals, const DivertPolicy& policy) {
+  Thresholds result;
+  if (signals.l0_stop_trigger > 0) {
+    // Fewer files than the compaction trigger may stay for ever.
+    const int lowest = std::min(std::max(signals.l0_compaction_trigger, 1), signals.l0_stop_trigger);
+    const int divert = policy.l0_files > 0 ? policy.l0_files : signals.l0_stop_trigger - 1;
+    result.l0_divert = std::clamp(divert, lowest, signals.l0_stop_trigger);
+    const int resume = policy.l0_files_resume > 0 ? policy.l0_files_resume : lowest + (result.l0_divert - lowest) / 2;
+    result.l0_resume = std::clamp(resume, lowest, result.l0_divert);
+  }
+  result.memtables_divert = memtables_at_limit(signals);
+  if (signals.hard_pending_compaction_bytes > 0) {
+    const std::uint64_t limit = signals.hard_pending_compaction_bytes;
+    result.pending_divert = std::max<std::uint64_t>(share_of(limit, policy.pending_compaction), 1);
+    const std::uint64_t resume = share_of(limit, policy.pending_compaction_resume);
+    result.pending_resume = std::clamp<std::uint64_t>(resume, 1, result.pending_divert);
+  }
+  return result;
+}
+
+Route next_route(Route now, const Signals& signals, const DivertPolicy& policy) {
+  if (signals.stopped) return Route::spill;
+  const Thresholds thresholds = thresholds_of(signals, policy);
+  const bool diverted = now == Route::spill;
+  const int l0_limit = diverted ? thresholds.l0_resume : thresholds.l0_divert;
+  const std::uint64_t pending_limit = diverted ? thresholds.pending_resume : thresholds.pending_divert;
+  const bool close = (l0_limit > 0 && signals.l0_files >= l0_limit) ||
+                     signals.immutable_memtables >= thresholds.memtables_divert ||
+                     (pending_limit > 0 && signals.pending_compaction_bytes >= pending_limit);
+  return close ? Route::spill : Route::main;
+}
+
+RollbackStep next_step(const RollbackState& state, RollbackPolicy policy) {
+  const bool empty = state.live_entries == 0 && state.live_bytes == 0;
+  if (empty || state.stopped) return RollbackStep::none;
+  if (state.asked_for || state.spill_full) return RollbackStep::bring_back;
+  if (state.route == Route::spill || state.l0_room < 1) return RollbackStep::none;
+  return is_time(state, policy) ? RollbackStep::bring_back : RollbackStep::none;
+}
+
+}  // namespace spillway::spill

@@ -1,0 +1,212 @@
+// The controller as tables: each row is one situation and what is to be done.
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "spill/controller.h"
+
+namespace spillway::spill {
+namespace {
+
+constexpr std::uint64_t kGiB = std::uint64_t{1} << 30;
+
+Signals defaults() { return {.hard_pending_compaction_bytes = 256 * kGiB}; }  // RocksDB's own, see FACTS
+
+struct RouteRow {
+  std::string when;
+  Signals signals;
+  Route from_main;
+  Route from_spill;
+};
+
+Signals with_l0(int files) {
+  Signals signals = defaults();
+  signals.l0_files = files;
+  return signals;
+}
+
+Signals with_memtables(int immutable, int most) {
+  Signals signals = defaults();
+  signals.immutable_memtables = immutable;
+  signals.max_write_buffer_number = most;
+  return signals;
+}
+
+Signals with_pending(double share) {
+  Signals signals = defaults();
+  signals.pending_compaction_bytes = static_cast<std::uint64_t>(share * 256 * kGiB);
+  return signals;
+}
+
+Signals stopped() {
+  Signals signals = defaults();
+  signals.stopped = true;
+  return signals;
+}
+
+Signals without_limits() {
+  Signals signals = with_l0(1000);
+  signals.l0_stop_trigger = 0;
+  signals.hard_pending_compaction_bytes = 0;
+  signals.pending_compaction_bytes = 1000 * kGiB;
+  return signals;
+}
+
+TEST(Controller, RoutesByDefault) {
+  constexpr Route main = Route::main;
+  constexpr Route spill = Route::spill;
+  const std::vector<RouteRow> rows = {
+      {"idle", defaults(), main, main},
+      {"RocksDB says that it is stopped, whatever the counts", stopped(), spill, spill},
+      {"L0 below both thresholds", with_l0(18), main, main},
+      {"L0 at the resume threshold, midway between 4 and 35", with_l0(19), main, spill},
+      {"L0 two before the stop trigger", with_l0(34), main, spill},
+      {"L0 one before the stop trigger", with_l0(35), spill, spill},
+      {"L0 at the stop trigger", with_l0(36), spill, spill},
+      {"one of two memtables waits", with_memtables(1, 2), main, main},
+      {"two of two", with_memtables(2, 2), spill, spill},
+      {"two of three", with_memtables(2, 3), main, main},
+      {"three of three", with_memtables(3, 3), spill, spill},
+      {"with four RocksDB would delay at three", with_memtables(3, 4), spill, spill},
+      {"two of four", with_memtables(2, 4), main, main},
+      {"debt below both", with_pending(0.89), main, main},
+      {"debt between", with_pending(0.91), main, spill},
+      {"debt close to the limit", with_pending(0.985), spill, spill},
+      {"no limits, and RocksDB goes on", without_limits(), main, main},
+  };
+  for (const RouteRow& row : rows) {
+    EXPECT_EQ(next_route(Route::main, row.signals, {}), row.from_main) << row.when;
+    EXPECT_EQ(next_route(Route::spill, row.signals, {}), row.from_spill) << row.when;
+  }
+}
+
+TEST(Controller, RoutesOnceEachWayWhenL0RisesAndFalls) {
+  Route route = Route::main;
+  int changes = 0;
+  const auto look = [&](int files) {
+    const Route next = next_route(route, with_l0(files), {});
+    changes += next != route ? 1 : 0;
+    route = next;
+  };
+  for (int files = 0; files < 36; ++files) look(files);
+  for (int i = 0; i < 50; ++i) look(34 + i % 2);
+  for (int files = 36; files >= 0; --files) look(files);
+  EXPECT_EQ(changes, 2);
+  EXPECT_EQ(route, Route::main);
+}
+
+struct ThresholdRow {
+  std::string when;
+  int trigger;
+  int stop;
+  DivertPolicy policy;
+  int divert;
+  int resume;
+};
+
+TEST(Controller, ThresholdsStayWithinRocksDbsLimits) {
+  const std::vector<ThresholdRow> rows = {
+      {"defaults", 4, 36, {}, 35, 19},
+      {"as asked for", 4, 36, {.l0_files = 20, .l0_files_resume = 10}, 20, 10},
+      {"above RocksDB's own", 4, 36, {.l0_files = 100}, 36, 20},
+      {"returns no later than it went", 4, 36, {.l0_files = 20, .l0_files_resume = 30}, 20, 20},
+      {"compactions rest below four files", 4, 36, {.l0_files = 2, .l0_files_resume = 1}, 4, 4},
+      {"stop at the compaction trigger", 4, 4, {}, 4, 4},
+      {"all at one", 1, 1, {}, 1, 1},
+      {"no stop trigger", 4, 0, {.l0_files = 20}, 0, 0},
+  };
+  for (const ThresholdRow& row : rows) {
+    const Signals signals{.l0_compaction_trigger = row.trigger, .l0_stop_trigger = row.stop};
+    const Thresholds found = thresholds_of(signals, row.policy);
+    EXPECT_EQ(found.l0_divert, row.divert) << row.when;
+    EXPECT_EQ(found.l0_resume, row.resume) << row.when;
+    EXPECT_EQ(found.pending_divert, 0U) << row.when;
+  }
+}
+
+TEST(Controller, ThresholdsOfDebtAreShares) {
+  Signals signals;
+  signals.hard_pending_compaction_bytes = 1000;
+  const auto of = [&](double divert, double resume) {
+    const Thresholds found =
+        thresholds_of(signals, {.pending_compaction = divert, .pending_compaction_resume = resume});
+    return std::pair(found.pending_divert, found.pending_resume);
+  };
+  using Pair = std::pair<std::uint64_t, std::uint64_t>;
+  EXPECT_EQ(of(0.98, 0.9), Pair(980, 900));
+  EXPECT_EQ(of(2, 3), Pair(1000, 1000));
+  EXPECT_EQ(of(0.5, 0.9), Pair(500, 500));
+  EXPECT_EQ(of(0, -1), Pair(1, 1));  // no debt at all still goes to RocksDB
+}
+
+struct StepRow {
+  std::string when;
+  RollbackState state;
+  bool eager;
+  bool lazy;
+  bool adaptive;
+  bool off;
+};
+
+// A load of writes alone that RocksDB has just begun to take again.
+RollbackState writing() {
+  return {.live_bytes = 1 << 20, .live_entries = 256, .writes_per_s = 30000, .idle_s = 0.1, .l0_room = 10};
+}
+
+RollbackState with(RollbackState state, void (*change)(RollbackState&)) {
+  change(state);
+  return state;
+}
+
+void expect_steps(const std::vector<StepRow>& rows) {
+  for (const StepRow& row : rows) {
+    const auto brings = [&](RollbackPolicy policy) { return next_step(row.state, policy) == RollbackStep::bring_back; };
+    EXPECT_EQ(brings(RollbackPolicy::eager), row.eager) << row.when;
+    EXPECT_EQ(brings(RollbackPolicy::lazy), row.lazy) << row.when;
+    EXPECT_EQ(brings(RollbackPolicy::adaptive), row.adaptive) << row.when;
+    EXPECT_EQ(brings(RollbackPolicy::off), row.off) << row.when;
+  }
+}
+
+TEST(Controller, BringsBackByPolicy) {
+  const RollbackState now = writing();
+  //                                                                                      eager lazy  adapt off
+  expect_steps({
+      {"writes alone", now, true, false, false, false},
+      {"a full generation", with(now, [](auto& s) { s.sealed = 1; }), true, true, true, false},
+      {"one read in ten", with(now, [](auto& s) { s.reads_per_s = 3400; }), true, false, true, false},
+      {"hardly a read", with(now, [](auto& s) { s.reads_per_s = 300; }), true, false, false, false},
+      {"few writes", with(now, [](auto& s) { s.writes_per_s = 50; }), true, false, true, false},
+      {"nothing was diverted for a while", with(now, [](auto& s) { s.idle_s = 6; }), true, false, true, false},
+      {"writes have ceased", with(now, [](auto& s) { s.writes_per_s = 0, s.idle_s = 2; }), true, true, true, false},
+      {"... a moment ago", with(now, [](auto& s) { s.writes_per_s = 0; }), true, false, true, false},
+  });
+}
+
+TEST(Controller, NeverBringsBackInAStallUnlessItMust) {
+  const RollbackState diverting =
+      with(writing(), [](auto& s) { s.route = Route::spill, s.sealed = 3, s.reads_per_s = 1e6, s.l0_room = 0; });
+  const auto asked = [](RollbackState& s) { s.asked_for = true; };
+  const auto full = [](RollbackState& s) { s.spill_full = true; };
+  const auto stop = [](RollbackState& s) { s.stopped = true; };
+  const auto no_room = [](RollbackState& s) { s.route = Route::main; };
+  expect_steps({
+      {"diverting", diverting, false, false, false, false},
+      {"one more file would divert", with(diverting, no_room), false, false, false, false},
+      {"diverting, asked for", with(diverting, asked), true, true, true, true},
+      {"diverting, full", with(diverting, full), true, true, true, true},
+      {"stopped, asked for", with(with(diverting, asked), stop), false, false, false, false},
+      {"stopped, full", with(with(diverting, full), stop), false, false, false, false},
+  });
+}
+
+TEST(Controller, BringsBackNothingWhereNothingLies) {
+  RollbackState empty{.asked_for = true, .spill_full = true, .idle_s = 100, .l0_room = 10};
+  expect_steps({{"empty", empty, false, false, false, false}});
+  empty.live_bytes = 2;  // of a range tombstone
+  expect_steps({{"a deleted range", empty, true, true, true, true}});
+}
+
+}  // namespace
+}  // namespace spillway::spill
