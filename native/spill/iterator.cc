@@ -185,9 +185,7 @@ class MergedIterator final : public rocksdb::Iterator {
       }
       main_moved();
     }
-    if (!on_spill) return;
-    pass_covered();
-    if (main_valid_ && main_key_ == from) step_main();  // an older version of the key
+    if (on_spill && main_valid_ && main_key_ == from) step_main();  // an older version of the key
   }
 
   // Goes to the nearest key of both sides that is not deleted.

@@ -74,7 +74,10 @@ void ReadAhead::pop() {
 }
 
 const Status& ReadAhead::load(std::size_t window) {
-  if (!loaded()) values_.read_many(std::span(batch_).first(collect(window)));
+  if (!loaded()) {
+    const std::size_t count = collect(window);
+    values_.read_many(std::span(batch_).first(count));
+  }
   return batch_[items_[head_].slot].status;
 }
 

@@ -49,6 +49,7 @@ class FakeDevice final : public device::Device {
   void forget() {
     const std::lock_guard lock(mutex_);
     ios_.clear();
+    most_in_flight_bytes_ = in_flight_bytes_;
   }
 
   std::size_t most_in_flight() const { return most_in_flight_bytes_; }

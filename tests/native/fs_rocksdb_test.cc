@@ -11,6 +11,7 @@
 
 #include "device/emulated.h"
 #include "fs/rocksdb_file_system.h"
+#include "fs_fake_device.h"
 #include "temporary_directory.h"
 
 namespace spillway::fs {
@@ -272,6 +273,40 @@ INSTANTIATE_TEST_SUITE_P(Modes, RocksdbTest,
                                   (mode.page_cache_bytes > 0 ? "_cached" : "") +
                                   (mode.discard ? "" : "_without_discard");
                          });
+
+TEST(MultiRead, GoesToTheDriveSideBySide) {
+  const TemporaryDirectory temporary;
+  FakeDevice device(64 * kMiB);
+  Volume volume(device, {});
+  const auto file_system = make_rocksdb_file_system(volume);
+  std::unique_ptr<rocksdb::FSWritableFile> writer;
+  const rocksdb::FileOptions direct = [] {
+    rocksdb::FileOptions options;
+    options.use_direct_reads = true;
+    return options;
+  }();
+  ASSERT_TRUE(file_system->NewWritableFile(temporary.path("1.sst"), direct, &writer, nullptr).ok());
+  ASSERT_TRUE(writer->Append(std::string(kMiB, 'x'), {}, nullptr).ok());
+  ASSERT_TRUE(writer->Sync({}, nullptr).ok());
+  ASSERT_TRUE(writer->Close({}, nullptr).ok());
+  std::unique_ptr<rocksdb::FSRandomAccessFile> reader;
+  ASSERT_TRUE(file_system->NewRandomAccessFile(temporary.path("1.sst"), direct, &reader, nullptr).ok());
+
+  std::vector<std::string> buffers(8, std::string(kPageBytes, ' '));
+  std::vector<rocksdb::FSReadRequest> requests(buffers.size());
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    requests[i].offset = i * 10 * kPageBytes;
+    requests[i].len = kPageBytes;
+    requests[i].scratch = buffers[i].data();
+  }
+  device.forget();
+  ASSERT_TRUE(reader->MultiRead(requests.data(), requests.size(), {}, nullptr).ok());
+  EXPECT_EQ(device.most_in_flight(), requests.size() * kPageBytes);
+  for (const rocksdb::FSReadRequest& request : requests) {
+    EXPECT_TRUE(request.status.ok());
+    EXPECT_EQ(request.result, std::string(kPageBytes, 'x'));
+  }
+}
 
 TEST(CauseOfTable, LearntFromWhatTheWriterAnnounces) {
   using rocksdb::Env;
