@@ -36,7 +36,7 @@ Generation::Generation(GenerationId id, const ColumnFamilies& families, std::fun
       runs_(std::make_shared<const Runs>()) {}
 
 Generation::~Generation() {
-  if (on_last_use_) on_last_use_(id_);
+  if (on_last_use_ && is_dropped_.load(std::memory_order_acquire)) on_last_use_(id_);
 }
 
 std::byte* Generation::allocate(std::size_t bytes) {

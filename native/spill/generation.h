@@ -73,7 +73,7 @@ using SortedRun = std::vector<const Entry*>;
 
 class Generation : public std::enable_shared_from_this<Generation> {
  public:
-  // `on_last_use` is called when the last holder lets go of it (the store's release).
+  // `on_last_use` is called when the last holder of a dropped one lets go of it (the store's release).
   Generation(GenerationId id, const ColumnFamilies& families, std::function<void(GenerationId)> on_last_use);
   ~Generation();
   Generation(const Generation&) = delete;
@@ -85,6 +85,7 @@ class Generation : public std::enable_shared_from_this<Generation> {
   const Entry* add(std::uint32_t column_family, std::string_view key, Sequence sequence, Kind kind,
                    const Location& value);
   void add(RangeTombstone tombstone);
+  void mark_dropped() { is_dropped_.store(true, std::memory_order_release); }  // the store has dropped it
 
   // --- By anybody.
   // Runs that hold together every entry with a sequence up to `up_to`, and maybe younger ones, which the reader skips.
@@ -139,6 +140,7 @@ class Generation : public std::enable_shared_from_this<Generation> {
   mutable std::atomic<std::uint64_t> memory_bytes_{0};  // sorting for a reader takes some
   std::atomic<Sequence> last_sequence_{0};
   std::atomic<std::uint64_t> tombstone_count_{0};
+  std::atomic<bool> is_dropped_{false};
 };
 
 // The generations that count, oldest first; immutable once published.

@@ -48,7 +48,7 @@ struct SpillEvent {
     rollback_end,  // what a generation held is durable in RocksDB
     store_failed,  // `message` says how; what lies there can be read as far as it can
   };
-  Kind kind;
+  Kind kind = Kind::divert_begin;
   std::uint64_t generation = 0;
   std::uint64_t entries = 0;
   std::uint64_t bytes = 0;

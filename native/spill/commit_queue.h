@@ -1,0 +1,57 @@
+// Writers to the spill store, one after the other and in groups: the first that waits leads, takes the others along,
+// and wakes them. Whatever else must not happen during a commit runs in the same queue, alone.
+#pragma once
+
+#include <rocksdb/status.h>
+#include <rocksdb/write_batch.h>
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <span>
+#include <vector>
+
+namespace spillway::spill {
+
+// A batch on its way into the spill store.
+struct Commit {
+  rocksdb::WriteBatch* batch = nullptr;
+  bool sync = false;
+  // Its keys are in a live generation, or it must go to the spill store for another reason: it may use the reserve.
+  bool must_divert = false;
+  rocksdb::Status status;  // after it was led; Busy: the store or the index is full, and nothing was taken
+};
+
+class CommitQueue {
+ public:
+  // Writes the commits of a group, in order, and sets their statuses. Called by one thread at a time.
+  using Lead = std::function<void(std::span<Commit*> group)>;
+
+  explicit CommitQueue(Lead lead) : lead_(std::move(lead)) {}
+
+  // Returns when the commit was led, by this thread or by another.
+  void run(Commit& commit);
+  // Runs `alone` while no commit does.
+  void run_alone(const std::function<void()>& alone);
+
+ private:
+  struct Waiter {
+    Commit* commit = nullptr;  // null: runs alone
+    bool done = false;
+    std::condition_variable turn;
+  };
+  // Bytes after which a group takes no further commit: what a drive's write buffer holds, so that the first does not
+  // wait for long. Source: RocksDB's own groups end at 1 MiB (max_write_batch_group_size_bytes).
+  static constexpr std::uint64_t kGroupBytes = std::uint64_t{1} << 20;
+
+  void wait_for_turn(Waiter& waiter, std::unique_lock<std::mutex>& lock);
+  std::size_t group_size() const;
+
+  const Lead lead_;
+  std::mutex mutex_;
+  std::deque<Waiter*> waiters_;  // the front one leads
+};
+
+}  // namespace spillway::spill

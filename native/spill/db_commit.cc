@@ -1,0 +1,362 @@
+// The spill store's writer: everything here runs in the commit queue, by one thread at a time.
+#include <rocksdb/merge_operator.h>
+
+#include <cassert>
+#include <string_view>
+#include <unordered_map>
+
+#include "base/steps.h"
+#include "spill/db_impl.h"
+
+namespace spillway::spill {
+namespace {
+
+using rocksdb::Slice;
+using rocksdb::WriteBatch;
+
+// Writes that could go elsewhere leave this much of the store and of the index to those that cannot.
+constexpr double kReserve = 0.1;
+
+std::string_view view(const Slice& slice) { return {slice.data(), slice.size()}; }
+
+bool has_merge(const WriteBatch& batch) { return batch.HasMerge(); }
+
+// Adds the operations of a batch to a generation.
+class EntryAdder final : public WriteBatch::Handler {
+ public:
+  EntryAdder(Generation& generation, KeyIndex* index, const char* record, std::uint64_t offset, Sequence first)
+      : generation_(generation), index_(index), record_(record), offset_(offset), next_(first) {}
+
+  rocksdb::Status PutCF(std::uint32_t family, const Slice& key, const Slice& value) override {
+    const Location location{offset_, static_cast<std::uint32_t>(value.data() - record_),
+                            static_cast<std::uint32_t>(value.size())};
+    return add(family, key, Kind::put, location);
+  }
+  rocksdb::Status DeleteCF(std::uint32_t family, const Slice& key) override {
+    return add(family, key, Kind::remove, {});
+  }
+  rocksdb::Status SingleDeleteCF(std::uint32_t family, const Slice& key) override {
+    return add(family, key, Kind::remove, {});  // hides whatever number of older versions there is
+  }
+  rocksdb::Status DeleteRangeCF(std::uint32_t family, const Slice& begin, const Slice& end) override {
+    generation_.add(RangeTombstone{family, begin.ToString(), end.ToString(), next_++});
+    return {};
+  }
+  void LogData(const Slice&) override {}
+  rocksdb::Status MarkNoop(bool) override { return {}; }
+
+  Sequence next() const { return next_; }
+
+ private:
+  rocksdb::Status add(std::uint32_t family, const Slice& key, Kind kind, const Location& location) {
+    const Entry* const entry = generation_.add(family, view(key), next_++, kind, location);
+    if (index_ != nullptr) index_->insert(entry);
+    return {};
+  }
+
+  Generation& generation_;
+  KeyIndex* const index_;
+  const char* const record_;
+  const std::uint64_t offset_;
+  Sequence next_;
+};
+
+}  // namespace
+
+Sequence add_entries_of(const WriteBatch& batch, std::uint64_t offset, Sequence first, Generation& generation,
+                        KeyIndex* index) {
+  // In the record the batch stands behind the header.
+  EntryAdder adder(generation, index, batch.Data().data() - kRecordHeaderBytes, offset, first);
+  const rocksdb::Status status = batch.Iterate(&adder);
+  assert(status.ok() && "it was iterated over before");
+  (void)status;
+  return adder.next();
+}
+
+void DbImpl::lead(std::span<Commit*> group) {
+  bool any_merge = false;
+  for (const Commit* one : group) any_merge = any_merge || has_merge(*one->batch);
+  if (!any_merge) return lead_together(group);
+  // A merge's base may be in the commit before it.
+  for (Commit*& one : group) lead_together({&one, 1});
+}
+
+void DbImpl::lead_together(std::span<Commit*> group) {
+  std::vector<Prepared> prepared;
+  prepared.reserve(group.size());
+  std::uint64_t bytes = 0;
+  bool sync = false;
+  const Sequence first = next_sequence_;
+  for (Commit* one : group) {
+    if (has_failed_.load(std::memory_order_relaxed)) {
+      one->status = failure_;
+      continue;
+    }
+    const std::uint64_t size = one->batch->GetDataSize() + kRecordHeaderBytes;
+    if (!has_room(bytes + size, one->must_divert)) {
+      one->status = rocksdb::Status::Busy("the spill store is full");
+      continue;
+    }
+    prepared.emplace_back();
+    one->status = prepare(*one, prepared.back());
+    if (!one->status.ok()) {
+      prepared.pop_back();
+      continue;
+    }
+    bytes += prepared.back().record.size();
+    sync = sync || one->sync;
+  }
+  if (prepared.empty()) return;
+  rocksdb::Status status = sync ? order_after_main() : rocksdb::Status();
+  if (status.ok()) status = append(prepared, sync);
+  if (!status.ok()) {
+    next_sequence_ = first;
+    for (Prepared& one : prepared) one.commit->status = status;
+    return;
+  }
+  for (const Prepared& one : prepared) add_entries(one);
+  visible_.store(next_sequence_ - 1, std::memory_order_release);
+  if (active_->user_bytes() >= options_.generation_bytes) seal();
+}
+
+// Checks what RocksDB would have checked, works out merges, and frames the batch.
+rocksdb::Status DbImpl::prepare(Commit& commit, Prepared& prepared) {
+  class Checker final : public WriteBatch::Handler {
+   public:
+    explicit Checker(const ColumnFamilies& families) : families_(families) {}
+    rocksdb::Status PutCF(std::uint32_t family, const Slice&, const Slice&) override { return known(family); }
+    rocksdb::Status DeleteCF(std::uint32_t family, const Slice&) override { return known(family); }
+    rocksdb::Status SingleDeleteCF(std::uint32_t family, const Slice&) override { return known(family); }
+    rocksdb::Status MergeCF(std::uint32_t family, const Slice&, const Slice&) override { return known(family); }
+    rocksdb::Status DeleteRangeCF(std::uint32_t family, const Slice& begin, const Slice& end) override {
+      if (families_.comparator(family)->Compare(begin, end) > 0) {
+        return rocksdb::Status::InvalidArgument("end key comes before start key");
+      }
+      return known(family);
+    }
+    void LogData(const Slice&) override {}
+    rocksdb::Status MarkNoop(bool) override { return {}; }
+
+   private:
+    rocksdb::Status known(std::uint32_t family) const {
+      if (families_.of(family).handle != nullptr) return {};
+      return rocksdb::Status::InvalidArgument("Invalid column family specified in write batch");
+    }
+    const ColumnFamilies& families_;
+  };
+  Checker checker(families_);
+  if (rocksdb::Status status = commit.batch->Iterate(&checker); !status.ok()) return status;
+  prepared.commit = &commit;
+  prepared.batch = commit.batch;
+  if (has_merge(*commit.batch)) {
+    if (rocksdb::Status status = resolve_merges(*commit.batch, &prepared.resolved); !status.ok()) return status;
+    prepared.batch = &prepared.resolved;
+  }
+  prepared.first_sequence = next_sequence_;
+  const RecordHeader header{next_sequence_, base().GetLatestSequenceNumber(), commit.sync};
+  next_sequence_ += static_cast<Sequence>(prepared.batch->Count());
+  prepared.record = encode(header);
+  prepared.record.append(prepared.batch->Data());
+  return {};
+}
+
+rocksdb::Status DbImpl::newest_value(std::uint32_t family, const Slice& key, std::optional<std::string>* value) {
+  value->reset();
+  Sequence entry_sequence = 0;
+  const auto found = index_.find(family, view(key));
+  if (found) entry_sequence = found->entry.sequence;
+  const View now{live(), ~Sequence{0}};
+  if (now.covering_tombstone(family, view(key), families_) > entry_sequence) return {};
+  if (found) {
+    if (found->entry.kind == Kind::remove) return {};
+    return values_.read(found->entry, &value->emplace());
+  }
+  // Whoever is on the way into RocksDB with this key must have arrived: what it writes is older than this merge.
+  gate_.close();
+  const rocksdb::Status status =
+      base().Get(rocksdb::ReadOptions(), families_.of(family).handle, key, &value->emplace());
+  gate_.open();
+  if (status.IsNotFound()) {
+    value->reset();
+    return {};
+  }
+  return status;
+}
+
+// The same batch with a put in the place of each merge. What the batch itself did before counts.
+rocksdb::Status DbImpl::resolve_merges(const WriteBatch& batch, WriteBatch* resolved) {
+  class Resolver final : public WriteBatch::Handler {
+   public:
+    Resolver(DbImpl& db, WriteBatch& out) : db_(db), out_(out) {}
+    rocksdb::Status PutCF(std::uint32_t family, const Slice& key, const Slice& value) override {
+      seen_[name(family, key)] = value.ToString();
+      return out_.Put(handle(family), key, value);
+    }
+    rocksdb::Status DeleteCF(std::uint32_t family, const Slice& key) override {
+      seen_[name(family, key)] = std::nullopt;
+      return out_.Delete(handle(family), key);
+    }
+    rocksdb::Status SingleDeleteCF(std::uint32_t family, const Slice& key) override { return DeleteCF(family, key); }
+    rocksdb::Status DeleteRangeCF(std::uint32_t family, const Slice& begin, const Slice& end) override {
+      ranges_.push_back({family, begin.ToString(), end.ToString(), 0});
+      const rocksdb::Comparator* const order = db_.families_.comparator(family);
+      for (auto& [one, value] : seen_) {
+        const Slice key(one.data() + sizeof(family), one.size() - sizeof(family));
+        if (one.compare(0, sizeof(family), name(family, Slice())) == 0 && order->Compare(key, begin) >= 0 &&
+            order->Compare(key, end) < 0) {
+          value = std::nullopt;
+        }
+      }
+      return out_.DeleteRange(handle(family), begin, end);
+    }
+    rocksdb::Status MergeCF(std::uint32_t family, const Slice& key, const Slice& operand) override {
+      std::optional<std::string> base;
+      if (rocksdb::Status status = base_of(family, key, &base); !status.ok()) return status;
+      const auto merger = db_.families_.of(family).merge_operator;
+      if (merger == nullptr)
+        return rocksdb::Status::InvalidArgument("Merge requires `ColumnFamilyOptions::merge_operator`");
+      const Slice base_slice = base ? Slice(*base) : Slice();
+      const std::vector<Slice> operands{operand};
+      std::string result;
+      Slice existing(nullptr, 0);
+      rocksdb::MergeOperator::MergeOperationOutput output(result, existing);
+      if (!merger->FullMergeV2(
+              rocksdb::MergeOperator::MergeOperationInput(key, base ? &base_slice : nullptr, operands, nullptr),
+              &output)) {
+        return rocksdb::Status::Corruption("the merge operator refused an operand");
+      }
+      if (existing.data() != nullptr) result = existing.ToString();
+      return PutCF(family, key, result);
+    }
+    void LogData(const Slice&) override {}
+    rocksdb::Status MarkNoop(bool) override { return {}; }
+
+   private:
+    static std::string name(std::uint32_t family, const Slice& key) {
+      std::string both(reinterpret_cast<const char*>(&family), sizeof(family));
+      return both.append(key.data(), key.size());
+    }
+    rocksdb::ColumnFamilyHandle* handle(std::uint32_t family) const { return db_.families_.of(family).handle; }
+    rocksdb::Status base_of(std::uint32_t family, const Slice& key, std::optional<std::string>* base) {
+      if (const auto seen = seen_.find(name(family, key)); seen != seen_.end()) {
+        *base = seen->second;
+        return {};
+      }
+      const rocksdb::Comparator* const order = db_.families_.comparator(family);
+      for (const RangeTombstone& range : ranges_) {
+        if (range.column_family == family && order->Compare(key, range.begin) >= 0 &&
+            order->Compare(key, range.end) < 0) {
+          return {};
+        }
+      }
+      return db_.newest_value(family, key, base);
+    }
+
+    DbImpl& db_;
+    WriteBatch& out_;
+    std::unordered_map<std::string, std::optional<std::string>> seen_;
+    std::vector<RangeTombstone> ranges_;
+  };
+  Resolver resolver(*this, *resolved);
+  return batch.Iterate(&resolver);
+}
+
+bool DbImpl::has_room(std::uint64_t bytes, bool may_use_reserve) const {
+  const double share = may_use_reserve ? 1.0 : 1.0 - kReserve;
+  std::uint64_t memory = index_.memory_bytes();
+  for (const auto& generation : *live()) memory += generation->memory_bytes();
+  const std::uint64_t used = store_->used_bytes() + sorted_bytes_.load(std::memory_order_relaxed) + bytes;
+  return static_cast<double>(used) <= share * static_cast<double>(store_->capacity_bytes()) &&
+         static_cast<double>(memory) <= share * static_cast<double>(options_.index_bytes);
+}
+
+rocksdb::Status DbImpl::order_after_main() {
+  const std::uint64_t latest = base().GetLatestSequenceNumber();
+  if (latest <= main_synced_) return {};
+  counts_.ordering_syncs.fetch_add(1, std::memory_order_relaxed);
+  if (rocksdb::Status status = base().FlushWAL(true); !status.ok()) return status;
+  main_synced_ = latest;
+  steps::reached("spill.commit.main_synced");
+  return {};
+}
+
+rocksdb::Status DbImpl::open_active() {
+  if (active_) return {};
+  const GenerationId id = next_generation_;
+  if (rocksdb::Status status = store_->begin(id); !status.ok()) return status;
+  ++next_generation_;
+  is_unsynced_.store(false, std::memory_order_release);  // the one before is durable
+  active_ = make_generation(id);
+  auto generations = std::make_shared<Generations>(*live());
+  generations->push_back(active_);
+  publish(std::move(generations));
+  steps::reached("spill.commit.generation_begun");
+  return {};
+}
+
+rocksdb::Status DbImpl::append(std::vector<Prepared>& prepared, bool sync) {
+  rocksdb::Status status = open_active();
+  std::vector<Slice> records;
+  for (const Prepared& one : prepared) records.emplace_back(one.record);
+  std::vector<std::uint64_t> offsets(prepared.size());
+  if (status.ok()) {
+    steps::reached("spill.commit.before_append");
+    status = store_->append(records, offsets);
+  }
+  if (status.IsNoSpace()) {
+    is_full_.store(true, std::memory_order_release);
+    return rocksdb::Status::Busy("the spill store is full");
+  }
+  if (status.ok() && !store_->durable_on_append()) is_unsynced_.store(true, std::memory_order_release);
+  steps::reached("spill.commit.appended");
+  if (!status.ok()) {
+    fail(status);
+    return failure_;
+  }
+  for (std::size_t i = 0; i < prepared.size(); ++i) prepared[i].offset = offsets[i];
+  return sync ? sync_store() : rocksdb::Status();
+}
+
+rocksdb::Status DbImpl::sync_store() {
+  if (has_failed_.load(std::memory_order_relaxed)) return failure_;
+  if (!is_unsynced_.load(std::memory_order_relaxed)) return {};
+  const rocksdb::Status status = store_->sync();
+  if (!status.ok()) {
+    fail(status);
+    return failure_;
+  }
+  is_unsynced_.store(false, std::memory_order_release);
+  steps::reached("spill.commit.synced");
+  return {};
+}
+
+void DbImpl::add_entries(const Prepared& one) {
+  const std::uint64_t before = active_->user_bytes();
+  (void)add_entries_of(*one.batch, one.offset, one.first_sequence, *active_, &index_);
+  counts_.diverted_writes.fetch_add(static_cast<std::uint64_t>(one.batch->Count()), std::memory_order_relaxed);
+  counts_.diverted_bytes.fetch_add(active_->user_bytes() - before, std::memory_order_relaxed);
+}
+
+void DbImpl::seal() {
+  if (!active_) return;
+  SpillEvent event;
+  event.kind = SpillEvent::Kind::generation_sealed;
+  event.generation = active_->id();
+  event.entries = active_->entries();
+  event.bytes = active_->user_bytes();
+  active_.reset();
+  tell(event);
+}
+
+void DbImpl::fail(const rocksdb::Status& status) {
+  failure_ = rocksdb::Status::IOError("the spill store failed; bring back what it holds with Rollback(), or reopen",
+                                      status.ToString());
+  has_failed_.store(true, std::memory_order_release);
+  active_.reset();
+  SpillEvent event;
+  event.kind = SpillEvent::Kind::store_failed;
+  event.message = status.ToString();
+  tell(event);
+}
+
+}  // namespace spillway::spill

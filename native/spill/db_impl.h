@@ -1,0 +1,320 @@
+// spillway::DB from its parts: RocksDB, the spill store, the detector, the index. README.md here says how they fit.
+#pragma once
+
+#include <rocksdb/db.h>
+#include <rocksdb/write_batch.h>
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "spill/column_families.h"
+#include "spill/commit_queue.h"
+#include "spill/detector.h"
+#include "spill/gate.h"
+#include "spill/generation.h"
+#include "spill/key_index.h"
+#include "spill/snapshot.h"
+#include "spill/sorted_files.h"
+#include "spill/store.h"
+#include "spill/value_reader.h"
+#include "spillway/db.h"
+
+namespace spillway::spill {
+
+// Counts of SpillStatistics that grow, from many threads.
+struct Counts {
+  std::atomic<std::uint64_t> diverted_writes{0};
+  std::atomic<std::uint64_t> diverted_bytes{0};
+  std::atomic<std::uint64_t> main_writes{0};
+  std::atomic<std::uint64_t> waits{0};
+  std::atomic<std::uint64_t> wait_us{0};
+  std::atomic<std::uint64_t> stalls_diverted{0};
+  std::atomic<std::uint64_t> last_resort{0};
+  std::atomic<std::uint64_t> ordering_syncs{0};
+  std::atomic<std::uint64_t> rolled_back_entries{0};
+  std::atomic<std::uint64_t> rolled_back_bytes{0};
+  std::atomic<std::uint64_t> rollbacks_by_ingest{0};
+  std::atomic<std::uint64_t> rollbacks_by_put{0};
+  std::atomic<std::uint64_t> rollback_us{0};
+  std::atomic<std::uint64_t> reads_with_live{0};  // reads while something lies in the spill store
+};
+
+// Adds the operations of a batch to a generation (and to the index, newest last), the first with sequence `first`;
+// `offset` is its record's. Returns the next sequence. REQUIRES: a batch of what can be diverted, without merges.
+Sequence add_entries_of(const rocksdb::WriteBatch& batch, std::uint64_t offset, Sequence first, Generation& generation,
+                        KeyIndex* index);
+
+class DbImpl final : public spillway::DB {
+ public:
+  DbImpl(rocksdb::DB* base, SpillOptions options, std::shared_ptr<Store> store, std::shared_ptr<Detector> detector);
+  ~DbImpl() override;
+
+  // Reads what the spill store holds, and starts the threads. `handles` are the user's.
+  rocksdb::Status start(const std::vector<rocksdb::ColumnFamilyHandle*>& handles);
+
+  // --- spillway::DB
+  rocksdb::Status Rollback() override;
+  rocksdb::Status CreateCheckpoint(const std::string& directory) override;
+  SpillStatistics GetSpillStatistics() const override;
+  void SetDiversion(Diversion diversion) override;
+
+  // --- Writes (db_write.cc)
+  using rocksdb::StackableDB::Delete;
+  using rocksdb::StackableDB::DeleteRange;
+  using rocksdb::StackableDB::Merge;
+  using rocksdb::StackableDB::Put;
+  using rocksdb::StackableDB::PutEntity;
+  using rocksdb::StackableDB::SingleDelete;
+  rocksdb::Status Put(const rocksdb::WriteOptions& options, rocksdb::ColumnFamilyHandle* family,
+                      const rocksdb::Slice& key, const rocksdb::Slice& value) override;
+  rocksdb::Status Put(const rocksdb::WriteOptions& options, rocksdb::ColumnFamilyHandle* family,
+                      const rocksdb::Slice& key, const rocksdb::Slice& ts, const rocksdb::Slice& value) override;
+  rocksdb::Status PutEntity(const rocksdb::WriteOptions& options, rocksdb::ColumnFamilyHandle* family,
+                            const rocksdb::Slice& key, const rocksdb::WideColumns& columns) override;
+  rocksdb::Status Delete(const rocksdb::WriteOptions& options, rocksdb::ColumnFamilyHandle* family,
+                         const rocksdb::Slice& key) override;
+  rocksdb::Status Delete(const rocksdb::WriteOptions& options, rocksdb::ColumnFamilyHandle* family,
+                         const rocksdb::Slice& key, const rocksdb::Slice& ts) override;
+  rocksdb::Status SingleDelete(const rocksdb::WriteOptions& options, rocksdb::ColumnFamilyHandle* family,
+                               const rocksdb::Slice& key) override;
+  rocksdb::Status SingleDelete(const rocksdb::WriteOptions& options, rocksdb::ColumnFamilyHandle* family,
+                               const rocksdb::Slice& key, const rocksdb::Slice& ts) override;
+  rocksdb::Status DeleteRange(const rocksdb::WriteOptions& options, rocksdb::ColumnFamilyHandle* family,
+                              const rocksdb::Slice& begin, const rocksdb::Slice& end) override;
+  rocksdb::Status Merge(const rocksdb::WriteOptions& options, rocksdb::ColumnFamilyHandle* family,
+                        const rocksdb::Slice& key, const rocksdb::Slice& operand) override;
+  rocksdb::Status Write(const rocksdb::WriteOptions& options, rocksdb::WriteBatch* batch) override;
+
+  // --- Reads (db_read.cc)
+  using rocksdb::StackableDB::Get;
+  using rocksdb::StackableDB::GetEntity;
+  using rocksdb::StackableDB::GetMergeOperands;
+  using rocksdb::StackableDB::KeyMayExist;
+  using rocksdb::StackableDB::MultiGet;
+  using rocksdb::StackableDB::NewIterator;
+  rocksdb::Status Get(const rocksdb::ReadOptions& options, rocksdb::ColumnFamilyHandle* family,
+                      const rocksdb::Slice& key, rocksdb::PinnableSlice* value) override;
+  rocksdb::Status GetEntity(const rocksdb::ReadOptions& options, rocksdb::ColumnFamilyHandle* family,
+                            const rocksdb::Slice& key, rocksdb::PinnableWideColumns* columns) override;
+  rocksdb::Status GetMergeOperands(const rocksdb::ReadOptions& options, rocksdb::ColumnFamilyHandle* family,
+                                   const rocksdb::Slice& key, rocksdb::PinnableSlice* operands,
+                                   rocksdb::GetMergeOperandsOptions* operands_options, int* count) override;
+  std::vector<rocksdb::Status> MultiGet(const rocksdb::ReadOptions& options,
+                                        const std::vector<rocksdb::ColumnFamilyHandle*>& families,
+                                        const std::vector<rocksdb::Slice>& keys,
+                                        std::vector<std::string>* values) override;
+  void MultiGet(const rocksdb::ReadOptions& options, rocksdb::ColumnFamilyHandle* family, std::size_t count,
+                const rocksdb::Slice* keys, rocksdb::PinnableSlice* values, rocksdb::Status* statuses,
+                bool sorted_input = false) override;
+  void MultiGet(const rocksdb::ReadOptions& options, std::size_t count, rocksdb::ColumnFamilyHandle** families,
+                const rocksdb::Slice* keys, rocksdb::PinnableSlice* values, rocksdb::Status* statuses,
+                bool sorted_input = false) override;
+  bool KeyMayExist(const rocksdb::ReadOptions& options, rocksdb::ColumnFamilyHandle* family, const rocksdb::Slice& key,
+                   std::string* value, bool* value_found = nullptr) override;
+  rocksdb::Iterator* NewIterator(const rocksdb::ReadOptions& options, rocksdb::ColumnFamilyHandle* family) override;
+  rocksdb::Status NewIterators(const rocksdb::ReadOptions& options,
+                               const std::vector<rocksdb::ColumnFamilyHandle*>& families,
+                               std::vector<rocksdb::Iterator*>* iterators) override;
+  const rocksdb::Snapshot* GetSnapshot() override;
+  void ReleaseSnapshot(const rocksdb::Snapshot* snapshot) override;
+
+  // --- Everything else (db_other.cc)
+  using rocksdb::StackableDB::CompactFiles;
+  using rocksdb::StackableDB::CompactRange;
+  using rocksdb::StackableDB::CreateColumnFamilyWithImport;
+  using rocksdb::StackableDB::Flush;
+  using rocksdb::StackableDB::GetIntProperty;
+  using rocksdb::StackableDB::GetMapProperty;
+  using rocksdb::StackableDB::GetProperty;
+  using rocksdb::StackableDB::IngestExternalFile;
+  using rocksdb::StackableDB::IngestExternalFiles;
+  using rocksdb::StackableDB::SetOptions;
+  rocksdb::Status Close() override;
+  rocksdb::Status CreateColumnFamily(const rocksdb::ColumnFamilyOptions& options, const std::string& name,
+                                     rocksdb::ColumnFamilyHandle** handle) override;
+  rocksdb::Status CreateColumnFamilies(const rocksdb::ColumnFamilyOptions& options,
+                                       const std::vector<std::string>& names,
+                                       std::vector<rocksdb::ColumnFamilyHandle*>* handles) override;
+  rocksdb::Status CreateColumnFamilies(const std::vector<rocksdb::ColumnFamilyDescriptor>& families,
+                                       std::vector<rocksdb::ColumnFamilyHandle*>* handles) override;
+  rocksdb::Status CreateColumnFamilyWithImport(const rocksdb::ColumnFamilyOptions& options, const std::string& name,
+                                               const rocksdb::ImportColumnFamilyOptions& import_options,
+                                               const rocksdb::ExportImportFilesMetaData& metadata,
+                                               rocksdb::ColumnFamilyHandle** handle) override;
+  rocksdb::Status DropColumnFamily(rocksdb::ColumnFamilyHandle* family) override;
+  rocksdb::Status DropColumnFamilies(const std::vector<rocksdb::ColumnFamilyHandle*>& families) override;
+  rocksdb::Status DestroyColumnFamilyHandle(rocksdb::ColumnFamilyHandle* family) override;
+  rocksdb::Status SetOptions(rocksdb::ColumnFamilyHandle* family,
+                             const std::unordered_map<std::string, std::string>& options) override;
+  rocksdb::Status Flush(const rocksdb::FlushOptions& options, rocksdb::ColumnFamilyHandle* family) override;
+  rocksdb::Status Flush(const rocksdb::FlushOptions& options,
+                        const std::vector<rocksdb::ColumnFamilyHandle*>& families) override;
+  rocksdb::Status SyncWAL() override;
+  rocksdb::Status FlushWAL(bool sync) override;
+  rocksdb::Status IngestExternalFile(rocksdb::ColumnFamilyHandle* family, const std::vector<std::string>& files,
+                                     const rocksdb::IngestExternalFileOptions& options) override;
+  rocksdb::Status IngestExternalFiles(const std::vector<rocksdb::IngestExternalFileArg>& arguments) override;
+  rocksdb::Status CompactRange(const rocksdb::CompactRangeOptions& options, rocksdb::ColumnFamilyHandle* family,
+                               const rocksdb::Slice* begin, const rocksdb::Slice* end) override;
+  rocksdb::Status GetLiveFiles(std::vector<std::string>& files, std::uint64_t* manifest_bytes,
+                               bool flush_memtable = true) override;
+  rocksdb::Status GetLiveFilesStorageInfo(const rocksdb::LiveFilesStorageInfoOptions& options,
+                                          std::vector<rocksdb::LiveFileStorageInfo>* files) override;
+  rocksdb::Status GetUpdatesSince(rocksdb::SequenceNumber sequence,
+                                  std::unique_ptr<rocksdb::TransactionLogIterator>* iterator,
+                                  const rocksdb::TransactionLogIterator::ReadOptions& options) override;
+  rocksdb::Status DeleteFile(std::string name) override;
+  bool GetProperty(rocksdb::ColumnFamilyHandle* family, const rocksdb::Slice& property, std::string* value) override;
+  bool GetIntProperty(rocksdb::ColumnFamilyHandle* family, const rocksdb::Slice& property,
+                      std::uint64_t* value) override;
+  bool GetMapProperty(rocksdb::ColumnFamilyHandle* family, const rocksdb::Slice& property,
+                      std::map<std::string, std::string>* value) override;
+
+ private:
+  // What a batch asks of the spill store.
+  struct Look {
+    bool must_divert = false;  // a key of it lies in a live generation, or is covered by a range tombstone of one
+    bool has_merge = false;
+    rocksdb::Status unsupported;  // of an operation that cannot be diverted
+  };
+  // A batch ready to be appended: merges worked out, framed as a record.
+  struct Prepared {
+    Commit* commit = nullptr;
+    rocksdb::WriteBatch resolved;  // in the place of the commit's own, if it has merges
+    const rocksdb::WriteBatch* batch = nullptr;
+    std::string record;
+    Sequence first_sequence = 0;
+    std::uint64_t offset = 0;
+  };
+
+  // --- Which way (db_write.cc)
+  bool is_free() const;      // nothing lies in the spill store and nothing is to be diverted
+  bool wants_spill() const;  // what can be diverted goes to the spill store
+  Look look_at(const rocksdb::WriteBatch& batch) const;
+  bool is_covered(std::uint32_t family, std::string_view key) const;  // by the index or a live range tombstone
+  // The write's outcome, or nothing if RocksDB cannot take it now.
+  std::optional<rocksdb::Status> try_main(const rocksdb::WriteOptions& options, rocksdb::WriteBatch* batch);
+  std::optional<rocksdb::Status> main_outcome(const rocksdb::Status& status);
+  rocksdb::Status write_either_way(const rocksdb::WriteOptions& options, rocksdb::WriteBatch* batch);
+  void wait_for_room();
+  void tell_of_room();
+  rocksdb::Status order_after_spill();  // what was diverted is durable before a write to RocksDB
+
+  // --- The spill store's writer (db_commit.cc); in the commit queue
+  void lead(std::span<Commit*> group);
+  void lead_together(std::span<Commit*> group);
+  rocksdb::Status prepare(Commit& commit, Prepared& prepared);
+  rocksdb::Status resolve_merges(const rocksdb::WriteBatch& batch, rocksdb::WriteBatch* resolved);
+  rocksdb::Status newest_value(std::uint32_t family, const rocksdb::Slice& key, std::optional<std::string>* value);
+  rocksdb::Status append(std::vector<Prepared>& prepared, bool sync);
+  rocksdb::Status open_active();
+  bool has_room(std::uint64_t bytes, bool may_use_reserve) const;
+  void add_entries(const Prepared& one);
+  rocksdb::Status sync_store();
+  void seal();
+  void fail(const rocksdb::Status& status);
+  rocksdb::Status order_after_main();  // RocksDB's log is durable
+
+  // --- What is live
+  std::shared_ptr<const Generations> live() const;
+  void publish(std::shared_ptr<const Generations> generations);
+  Moment take_moment();
+  std::optional<Moment> try_moment();
+  Moment moment_of(const rocksdb::ReadOptions& options);
+  rocksdb::Status get_at(const Moment& moment, const rocksdb::ReadOptions& options, rocksdb::ColumnFamilyHandle* family,
+                         const rocksdb::Slice& key, rocksdb::PinnableSlice* value);
+  rocksdb::Status value_of(const Entry& entry, const rocksdb::ReadOptions& options, rocksdb::PinnableSlice* value);
+  rocksdb::Iterator* iterator_at(const Moment& moment, const rocksdb::ReadOptions& options,
+                                 rocksdb::ColumnFamilyHandle* family);
+
+  // --- Recovery (db_recovery.cc)
+  rocksdb::Status recover();
+  std::shared_ptr<Generation> make_generation(GenerationId id);
+
+  // --- Rollback (db_rollback.cc)
+  void rollback_thread();
+  RollbackState rollback_state();
+  rocksdb::Status bring_back();
+  rocksdb::Status put_back(const Generations& targets);
+  rocksdb::Status ingest(const Generations& targets);
+  rocksdb::Status ingest_files(const std::vector<SortedFile>& files);
+  rocksdb::Status flush_large_memtables();
+  rocksdb::Status forget(const Generations& targets);  // drops, publishes without them
+  rocksdb::Status bring_back_until(GenerationId last);
+  // Runs `action` with an empty spill store, and no write being diverted until it returns.
+  rocksdb::Status with_main_only(const std::function<rocksdb::Status()>& action);
+
+  void on_look(const Signals& signals, Route before, Route now);
+  void tell(const SpillEvent& event) const;
+  void remove_leftovers();
+  rocksdb::DB& base() { return *db_; }
+
+  const SpillOptions options_;
+  const std::shared_ptr<Store> store_;  // outlives every generation
+  const std::shared_ptr<Detector> detector_;
+  ColumnFamilies families_;
+  KeyIndex index_;
+  Gate gate_;
+  CommitQueue commits_;
+  ValueReader values_;
+  Counts counts_;
+
+  std::atomic<Diversion> diversion_{Diversion::automatic};
+  std::atomic<int> main_only_{0};         // with_main_only under way
+  std::atomic<bool> has_live_{false};     // set before an entry can be seen
+  std::atomic<Sequence> visible_{0};      // every entry up to it is in the index
+  std::atomic<bool> is_unsynced_{false};  // a diverted write is not durable yet
+  std::atomic<bool> is_full_{false};
+  std::atomic<bool> has_failed_{false};
+
+  mutable std::mutex live_mutex_;
+  std::shared_ptr<const Generations> live_;
+
+  // In the commit queue only:
+  std::shared_ptr<Generation> active_;
+  GenerationId next_generation_ = 1;
+  Sequence next_sequence_ = 1;
+  std::uint64_t main_synced_ = 0;  // RocksDB's sequence up to which its log is known to be durable
+  rocksdb::Status failure_;        // why the store takes no more
+
+  std::mutex room_mutex_;
+  std::condition_variable room_;
+
+  std::mutex rollback_mutex_;
+  std::condition_variable rollback_wake_;
+  std::condition_variable rolled_back_;
+  GenerationId asked_until_ = 0;       // Rollback() waits for generations up to it
+  std::uint64_t failed_attempts_ = 0;  // of rollback
+  rocksdb::Status rollback_failure_;
+  bool rollback_soon_ = false;  // the last attempt was too early
+  bool rollback_now_ = false;
+  std::atomic<bool> stopping_{false};
+  std::thread rollback_;
+  const std::string sorted_directory_;  // for sorted files on their way into RocksDB
+  // What the rollback thread saw last.
+  struct Seen {
+    std::chrono::steady_clock::time_point at = std::chrono::steady_clock::now();
+    std::chrono::steady_clock::time_point last_diverted = at;
+    std::uint64_t reads = 0;
+    std::uint64_t writes = 0;
+    std::uint64_t diverted = 0;
+  };
+  Seen seen_;
+  std::atomic<std::uint64_t> sorted_bytes_{0};  // of sorted files that are not yet ingested
+
+  std::mutex handles_mutex_;
+  std::vector<rocksdb::ColumnFamilyHandle*> kept_handles_;  // destroyed by the user, needed until we close
+  bool is_closed_ = false;
+};
+
+}  // namespace spillway::spill

@@ -1,0 +1,117 @@
+// spillway::DB::Open: what is refused, RocksDB without its slowdown, the store.
+#include <rocksdb/env.h>
+
+#include <utility>
+
+#include "spill/db_impl.h"
+#include "spill/region_store.h"
+
+namespace spillway {
+
+using rocksdb::Status;
+using spill::DbImpl;
+
+namespace {
+
+Status refuse(const rocksdb::DBOptions& options) {
+  const auto no = [](const char* what) {
+    return Status::NotSupported(std::string("spillway::DB does not support ") + what);
+  };
+  if (options.unordered_write) return no("unordered_write: what survives a crash would not be a prefix");
+  if (options.two_write_queues) return no("two_write_queues: what survives a crash would not be a prefix");
+  if (options.allow_ingest_behind) return no("allow_ingest_behind: what is brought back is newer, not older");
+  return {};
+}
+
+Status refuse(const rocksdb::ColumnFamilyDescriptor& family) {
+  const rocksdb::Comparator* const order = family.options.comparator;
+  const auto no = [&](const char* what) {
+    return Status::NotSupported("spillway::DB does not support " + std::string(what) + " (column family " +
+                                family.name + ")");
+  };
+  if (order->timestamp_size() > 0) return no("user-defined timestamps");
+  if (order->CanKeysWithDifferentByteContentsBeEqual()) {
+    return no("a comparator under which different bytes can be equal");
+  }
+  return {};
+}
+
+// RocksDB's slowdown begins where its stop does (K4): what it would slow down is diverted instead.
+void switch_off_slowdown(rocksdb::ColumnFamilyOptions& options) {
+  options.level0_slowdown_writes_trigger = options.level0_stop_writes_trigger;
+  options.soft_pending_compaction_bytes_limit = options.hard_pending_compaction_bytes_limit;
+}
+
+Status open_store(const rocksdb::DBOptions& options, const SpillOptions& spill, const std::string& name,
+                  std::shared_ptr<spill::Store>* store) {
+  if (spill.store != nullptr) {
+    *store = spill.store;
+    return {};
+  }
+  spill::RegionOptions region;
+  region.file_system = options.env->GetFileSystem();
+  region.directory = spill.path.empty() ? name + "/spill" : spill.path;
+  region.capacity_bytes = spill.capacity_bytes;
+  std::unique_ptr<spill::Store> made;
+  Status status = open_region_store(region, &made);
+  *store = std::move(made);
+  return status;
+}
+
+Status check(const SpillOptions& options) {
+  if (options.generation_bytes == 0) return Status::InvalidArgument("SpillOptions::generation_bytes must not be 0");
+  if (options.store == nullptr && options.capacity_bytes < options.generation_bytes) {
+    return Status::InvalidArgument("SpillOptions::capacity_bytes must be at least generation_bytes");
+  }
+  if (options.poll_interval.count() <= 0)
+    return Status::InvalidArgument("SpillOptions::poll_interval must be positive");
+  return {};
+}
+
+}  // namespace
+
+Status DB::Open(const rocksdb::Options& options, const SpillOptions& spill, const std::string& name, DB** db) {
+  std::vector<rocksdb::ColumnFamilyHandle*> handles;
+  const std::vector<rocksdb::ColumnFamilyDescriptor> families{
+      {rocksdb::kDefaultColumnFamilyName, rocksdb::ColumnFamilyOptions(options)}};
+  Status status = Open(rocksdb::DBOptions(options), spill, name, families, &handles, db);
+  if (status.ok()) delete handles.front();  // NOLINT: RocksDB keeps one of its own
+  return status;
+}
+
+Status DB::Open(const rocksdb::DBOptions& options, const SpillOptions& spill, const std::string& name,
+                const std::vector<rocksdb::ColumnFamilyDescriptor>& column_families,
+                std::vector<rocksdb::ColumnFamilyHandle*>* handles, DB** db) {
+  *db = nullptr;
+  if (Status status = check(spill); !status.ok()) return status;
+  if (Status status = refuse(options); !status.ok()) return status;
+  auto families = column_families;
+  for (auto& family : families) {
+    if (Status status = refuse(family); !status.ok()) return status;
+    switch_off_slowdown(family.options);
+  }
+  const auto detector = std::make_shared<spill::Detector>(spill.divert, spill.poll_interval);
+  rocksdb::DBOptions with_detector = options;
+  with_detector.listeners.push_back(detector);
+
+  rocksdb::DB* base = nullptr;
+  Status status = rocksdb::DB::Open(with_detector, name, families, handles, &base);
+  if (!status.ok()) return status;
+  std::shared_ptr<spill::Store> store;
+  status = open_store(options, spill, name, &store);
+  std::unique_ptr<rocksdb::DB> owned(base);
+  std::unique_ptr<DbImpl> made;
+  if (status.ok()) {
+    made = std::make_unique<DbImpl>(owned.release(), spill, std::move(store), detector);
+    status = made->start(*handles);
+  }
+  if (!status.ok()) {
+    for (rocksdb::ColumnFamilyHandle* handle : *handles) delete handle;  // NOLINT: RocksDB gave them away
+    handles->clear();
+    return status;
+  }
+  *db = made.release();
+  return {};
+}
+
+}  // namespace spillway

@@ -1,0 +1,335 @@
+// The rest of a rocksdb::DB: life cycle, column families, and what would be wrong if only RocksDB were asked.
+#include <rocksdb/utilities/checkpoint.h>
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+
+#include "spill/db_impl.h"
+
+namespace spillway::spill {
+namespace {
+
+using rocksdb::ColumnFamilyHandle;
+using rocksdb::Slice;
+using rocksdb::Status;
+
+constexpr std::string_view kPrefix = "spillway.";
+
+Status check_order(const rocksdb::ColumnFamilyOptions& options) {
+  if (options.comparator->timestamp_size() > 0) {
+    return Status::NotSupported("spillway::DB does not support user-defined timestamps");
+  }
+  if (options.comparator->CanKeysWithDifferentByteContentsBeEqual()) {
+    return Status::NotSupported("spillway::DB does not support a comparator under which different bytes can be equal");
+  }
+  return {};
+}
+
+std::map<std::string, std::uint64_t> numbers_of(const SpillStatistics& s) {
+  return {{"diverted-writes", s.diverted_writes},
+          {"diverted-bytes", s.diverted_bytes},
+          {"main-writes", s.main_writes},
+          {"waits", s.waits},
+          {"wait-micros", s.wait_us},
+          {"stalls-diverted", s.stalls_diverted},
+          {"last-resort", s.last_resort},
+          {"ordering-syncs", s.ordering_syncs},
+          {"rolled-back-entries", s.rolled_back_entries},
+          {"rolled-back-bytes", s.rolled_back_bytes},
+          {"rollbacks-by-ingest", s.rollbacks_by_ingest},
+          {"rollbacks-by-put", s.rollbacks_by_put},
+          {"rollback-micros", s.rollback_us},
+          {"live-generations", s.live_generations},
+          {"live-entries", s.live_entries},
+          {"live-bytes", s.live_bytes},
+          {"index-bytes", s.index_bytes},
+          {"store-used-bytes", s.store_used_bytes},
+          {"store-capacity-bytes", s.store_capacity_bytes},
+          {"diverting", s.diverting ? 1 : 0}};
+}
+
+}  // namespace
+
+DbImpl::DbImpl(rocksdb::DB* base, SpillOptions options, std::shared_ptr<Store> store,
+               std::shared_ptr<Detector> detector)
+    : spillway::DB(base),
+      options_(std::move(options)),
+      store_(std::move(store)),
+      detector_(std::move(detector)),
+      commits_([this](std::span<Commit*> group) { lead(group); }),
+      values_(*store_),
+      live_(std::make_shared<Generations>()),
+      sorted_directory_(base->GetName() + "/spill") {}
+
+DbImpl::~DbImpl() { (void)Close(); }
+
+Status DbImpl::start(const std::vector<ColumnFamilyHandle*>& handles) {
+  if (Status status = families_.add(base().DefaultColumnFamily()); !status.ok()) return status;
+  for (ColumnFamilyHandle* handle : handles) {
+    if (handle->GetID() == base().DefaultColumnFamily()->GetID()) continue;  // ours outlives the user's
+    if (Status status = families_.add(handle); !status.ok()) return status;
+  }
+  (void)base().GetEnv()->CreateDirIfMissing(sorted_directory_);
+  remove_leftovers();
+  if (Status status = recover(); !status.ok()) return status;
+  detector_->start(&base(), &families_,
+                   [this](const Signals& signals, Route before, Route now) { on_look(signals, before, now); });
+  rollback_ = std::thread([this] { rollback_thread(); });
+  return {};
+}
+
+// Sorted files of a rollback that a crash interrupted: the generation they were made of is still there.
+void DbImpl::remove_leftovers() {
+  std::vector<std::string> names;
+  if (!base().GetEnv()->GetChildren(sorted_directory_, &names).ok()) return;
+  for (const std::string& name : names) {
+    if (name.ends_with(".sst")) (void)base().GetEnv()->DeleteFile(sorted_directory_ + "/" + name);
+  }
+}
+
+Status DbImpl::Close() {
+  if (std::exchange(is_closed_, true)) return {};
+  {
+    const std::lock_guard lock(rollback_mutex_);
+    stopping_.store(true, std::memory_order_release);
+  }
+  rollback_wake_.notify_all();
+  if (rollback_.joinable()) rollback_.join();
+  rolled_back_.notify_all();
+  detector_->stop();
+  Status status;
+  commits_.run_alone([&] {
+    if (has_live_.load(std::memory_order_acquire)) status = sync_store();
+    active_.reset();
+  });
+  for (ColumnFamilyHandle* handle : kept_handles_) (void)base().DestroyColumnFamilyHandle(handle);
+  kept_handles_.clear();
+  const Status closed = base().Close();
+  return status.ok() ? closed : status;
+}
+
+void DbImpl::tell(const SpillEvent& event) const {
+  for (const auto& listener : options_.listeners) listener->on_spill_event(event);
+}
+
+void DbImpl::on_look(const Signals&, Route before, Route now) {
+  if (before == now) return;
+  if (now == Route::spill) counts_.stalls_diverted.fetch_add(1, std::memory_order_relaxed);
+  SpillEvent event;
+  event.kind = now == Route::spill ? SpillEvent::Kind::divert_begin : SpillEvent::Kind::divert_end;
+  tell(event);
+  if (now == Route::main) tell_of_room();
+  const std::lock_guard lock(rollback_mutex_);
+  rollback_now_ = true;
+  rollback_wake_.notify_one();
+}
+
+void DbImpl::SetDiversion(Diversion diversion) {
+  diversion_.store(diversion, std::memory_order_relaxed);
+  tell_of_room();
+}
+
+SpillStatistics DbImpl::GetSpillStatistics() const {
+  const auto read = [](const std::atomic<std::uint64_t>& count) { return count.load(std::memory_order_relaxed); };
+  SpillStatistics s;
+  s.diverted_writes = read(counts_.diverted_writes);
+  s.diverted_bytes = read(counts_.diverted_bytes);
+  s.main_writes = read(counts_.main_writes);
+  s.waits = read(counts_.waits);
+  s.wait_us = read(counts_.wait_us);
+  s.stalls_diverted = read(counts_.stalls_diverted);
+  s.last_resort = read(counts_.last_resort);
+  s.ordering_syncs = read(counts_.ordering_syncs);
+  s.rolled_back_entries = read(counts_.rolled_back_entries);
+  s.rolled_back_bytes = read(counts_.rolled_back_bytes);
+  s.rollbacks_by_ingest = read(counts_.rollbacks_by_ingest);
+  s.rollbacks_by_put = read(counts_.rollbacks_by_put);
+  s.rollback_us = read(counts_.rollback_us);
+  s.index_bytes = index_.memory_bytes();
+  const auto generations = live();
+  s.live_generations = generations->size();
+  for (const auto& one : *generations) {
+    s.live_entries += one->entries();
+    s.live_bytes += one->user_bytes();
+    s.index_bytes += one->memory_bytes();
+  }
+  s.store_used_bytes = store_->used_bytes();
+  s.store_capacity_bytes = store_->capacity_bytes();
+  s.diverting = wants_spill();
+  return s;
+}
+
+Status DbImpl::CreateCheckpoint(const std::string& directory) {
+  return with_main_only([&] {
+    rocksdb::Checkpoint* made = nullptr;
+    Status status = rocksdb::Checkpoint::Create(&base(), &made);
+    const std::unique_ptr<rocksdb::Checkpoint> checkpoint(made);
+    return status.ok() ? checkpoint->CreateCheckpoint(directory) : status;
+  });
+}
+
+// --- Column families
+
+Status DbImpl::CreateColumnFamily(const rocksdb::ColumnFamilyOptions& options, const std::string& name,
+                                  ColumnFamilyHandle** handle) {
+  if (Status status = check_order(options); !status.ok()) return status;
+  Status status = base().CreateColumnFamily(options, name, handle);
+  return status.ok() ? families_.add(*handle) : status;
+}
+
+Status DbImpl::CreateColumnFamilies(const rocksdb::ColumnFamilyOptions& options, const std::vector<std::string>& names,
+                                    std::vector<ColumnFamilyHandle*>* handles) {
+  std::vector<rocksdb::ColumnFamilyDescriptor> families;
+  for (const std::string& name : names) families.emplace_back(name, options);
+  return CreateColumnFamilies(families, handles);
+}
+
+Status DbImpl::CreateColumnFamilies(const std::vector<rocksdb::ColumnFamilyDescriptor>& families,
+                                    std::vector<ColumnFamilyHandle*>* handles) {
+  handles->clear();
+  for (const auto& family : families) {
+    ColumnFamilyHandle* handle = nullptr;
+    if (Status status = CreateColumnFamily(family.options, family.name, &handle); !status.ok()) return status;
+    handles->push_back(handle);
+  }
+  return {};
+}
+
+Status DbImpl::CreateColumnFamilyWithImport(const rocksdb::ColumnFamilyOptions& options, const std::string& name,
+                                            const rocksdb::ImportColumnFamilyOptions& import_options,
+                                            const rocksdb::ExportImportFilesMetaData& metadata,
+                                            ColumnFamilyHandle** handle) {
+  if (Status status = check_order(options); !status.ok()) return status;
+  Status status = base().CreateColumnFamilyWithImport(options, name, import_options, metadata, handle);
+  return status.ok() ? families_.add(*handle) : status;
+}
+
+// What the spill store still holds of a dropped family is left out of the next rollback.
+Status DbImpl::DropColumnFamily(ColumnFamilyHandle* family) {
+  Status status = base().DropColumnFamily(family);
+  if (status.ok()) {
+    families_.forget_handle(family->GetID());
+    detector_->forget(family->GetName());
+  }
+  return status;
+}
+
+Status DbImpl::DropColumnFamilies(const std::vector<ColumnFamilyHandle*>& families) {
+  for (ColumnFamilyHandle* family : families) {
+    if (Status status = DropColumnFamily(family); !status.ok()) return status;
+  }
+  return {};
+}
+
+// A rollback may need it still: it goes when the database is closed.
+Status DbImpl::DestroyColumnFamilyHandle(ColumnFamilyHandle* family) {
+  const std::lock_guard lock(handles_mutex_);
+  if (is_closed_ || families_.of(family->GetID()).handle != family) return base().DestroyColumnFamilyHandle(family);
+  kept_handles_.push_back(family);
+  return {};
+}
+
+Status DbImpl::SetOptions(ColumnFamilyHandle* family, const std::unordered_map<std::string, std::string>& options) {
+  Status status = base().SetOptions(family, options);
+  return status.ok() ? families_.add(families_.of(family->GetID()).handle) : status;
+}
+
+// --- What has to hold for both stores
+
+Status DbImpl::SyncWAL() {
+  Status status = base().SyncWAL();
+  if (status.ok()) commits_.run_alone([&] { status = sync_store(); });
+  return status;
+}
+
+Status DbImpl::FlushWAL(bool sync) {
+  Status status = base().FlushWAL(sync);
+  if (status.ok() && sync) commits_.run_alone([&] { status = sync_store(); });
+  return status;
+}
+
+// What was diverted is as durable as what RocksDB flushes; it goes into tables when it is brought back.
+Status DbImpl::Flush(const rocksdb::FlushOptions& options, ColumnFamilyHandle* family) {
+  Status status;
+  commits_.run_alone([&] { status = sync_store(); });
+  return status.ok() ? base().Flush(options, family) : status;
+}
+
+Status DbImpl::Flush(const rocksdb::FlushOptions& options, const std::vector<ColumnFamilyHandle*>& families) {
+  Status status;
+  commits_.run_alone([&] { status = sync_store(); });
+  return status.ok() ? base().Flush(options, families) : status;
+}
+
+// --- What needs everything to be in RocksDB
+
+Status DbImpl::IngestExternalFile(ColumnFamilyHandle* family, const std::vector<std::string>& files,
+                                  const rocksdb::IngestExternalFileOptions& options) {
+  return with_main_only([&] { return base().IngestExternalFile(family, files, options); });
+}
+
+Status DbImpl::IngestExternalFiles(const std::vector<rocksdb::IngestExternalFileArg>& arguments) {
+  return with_main_only([&] { return base().IngestExternalFiles(arguments); });
+}
+
+Status DbImpl::CompactRange(const rocksdb::CompactRangeOptions& options, ColumnFamilyHandle* family, const Slice* begin,
+                            const Slice* end) {
+  if (Status status = Rollback(); !status.ok()) return status;
+  return base().CompactRange(options, family, begin, end);
+}
+
+Status DbImpl::GetLiveFiles(std::vector<std::string>& files, std::uint64_t* manifest_bytes, bool flush_memtable) {
+  return with_main_only([&] { return base().GetLiveFiles(files, manifest_bytes, flush_memtable); });
+}
+
+Status DbImpl::GetLiveFilesStorageInfo(const rocksdb::LiveFilesStorageInfoOptions& options,
+                                       std::vector<rocksdb::LiveFileStorageInfo>* files) {
+  return with_main_only([&] { return base().GetLiveFilesStorageInfo(options, files); });
+}
+
+Status DbImpl::GetUpdatesSince(rocksdb::SequenceNumber, std::unique_ptr<rocksdb::TransactionLogIterator>*,
+                               const rocksdb::TransactionLogIterator::ReadOptions&) {
+  return Status::NotSupported(
+      "spillway::DB does not support GetUpdatesSince: diverted writes are not in RocksDB's log");
+}
+
+Status DbImpl::DeleteFile(std::string) { return Status::NotSupported("spillway::DB does not support DeleteFile"); }
+
+// --- Properties
+
+bool DbImpl::GetIntProperty(ColumnFamilyHandle* family, const Slice& property, std::uint64_t* value) {
+  const std::string_view name(property.data(), property.size());
+  if (!name.starts_with(kPrefix)) return base().GetIntProperty(family, property, value);
+  const auto numbers = numbers_of(GetSpillStatistics());
+  const auto found = numbers.find(std::string(name.substr(kPrefix.size())));
+  if (found == numbers.end()) return false;
+  *value = found->second;
+  return true;
+}
+
+bool DbImpl::GetMapProperty(ColumnFamilyHandle* family, const Slice& property,
+                            std::map<std::string, std::string>* value) {
+  if (property != Slice("spillway.stats")) return base().GetMapProperty(family, property, value);
+  value->clear();
+  for (const auto& [name, number] : numbers_of(GetSpillStatistics())) (*value)[name] = std::to_string(number);
+  return true;
+}
+
+bool DbImpl::GetProperty(ColumnFamilyHandle* family, const Slice& property, std::string* value) {
+  const std::string_view name(property.data(), property.size());
+  if (!name.starts_with(kPrefix)) return base().GetProperty(family, property, value);
+  if (name == "spillway.stats") {
+    value->clear();
+    for (const auto& [key, number] : numbers_of(GetSpillStatistics())) {
+      *value += key + ": " + std::to_string(number) + "\n";
+    }
+    return true;
+  }
+  std::uint64_t number = 0;
+  if (!GetIntProperty(family, property, &number)) return false;
+  *value = std::to_string(number);
+  return true;
+}
+
+}  // namespace spillway::spill

@@ -1,0 +1,202 @@
+// Reads: the index says where the newest version of a key lies; snapshots and iterators see both stores of one moment.
+#include <thread>
+
+#include "spill/db_impl.h"
+#include "spill/iterator.h"
+
+namespace spillway::spill {
+namespace {
+
+using rocksdb::ColumnFamilyHandle;
+using rocksdb::PinnableSlice;
+using rocksdb::ReadOptions;
+using rocksdb::Slice;
+
+// How often a moment is taken again, when a commit came in between, before commits are held for it.
+constexpr int kMomentTries = 3;
+
+std::string_view view(const Slice& slice) { return {slice.data(), slice.size()}; }
+
+ReadOptions for_main(const ReadOptions& options, const Moment& moment) {
+  ReadOptions main = options;
+  main.snapshot = moment.main.get();
+  return main;
+}
+
+}  // namespace
+
+std::shared_ptr<const Generations> DbImpl::live() const {
+  const std::lock_guard lock(live_mutex_);
+  return live_;
+}
+
+void DbImpl::publish(std::shared_ptr<const Generations> generations) {
+  const bool any = !generations->empty();
+  if (any) has_live_.store(true, std::memory_order_seq_cst);
+  {
+    const std::lock_guard lock(live_mutex_);
+    live_ = std::move(generations);
+  }
+  if (!any) has_live_.store(false, std::memory_order_seq_cst);
+}
+
+// Nothing if a commit or a rollback came in between, so that the two stores may not be of one moment.
+std::optional<Moment> DbImpl::try_moment() {
+  const auto generations = live();
+  const Sequence visible = visible_.load(std::memory_order_acquire);
+  const rocksdb::Snapshot* const main = base().GetSnapshot();
+  if (main == nullptr) return Moment{};
+  std::shared_ptr<const rocksdb::Snapshot> held(main,
+                                                [this](const rocksdb::Snapshot* one) { base().ReleaseSnapshot(one); });
+  if (visible_.load(std::memory_order_acquire) != visible || live() != generations) return std::nullopt;
+  return Moment{{generations, visible}, std::move(held)};
+}
+
+Moment DbImpl::take_moment() {
+  for (int i = 0; i < kMomentTries; ++i) {
+    if (auto moment = try_moment()) return *moment;
+  }
+  Moment held;
+  commits_.run_alone([&] {
+    if (auto moment = try_moment()) held = *moment;
+  });
+  return held;
+}
+
+Moment DbImpl::moment_of(const ReadOptions& options) {
+  if (options.snapshot == nullptr) return take_moment();
+  return static_cast<const SpillSnapshot*>(options.snapshot)->moment();
+}
+
+const rocksdb::Snapshot* DbImpl::GetSnapshot() {
+  Moment moment = take_moment();
+  if (moment.main == nullptr) return nullptr;
+  return new SpillSnapshot(std::move(moment));  // NOLINT: the user's until ReleaseSnapshot
+}
+
+void DbImpl::ReleaseSnapshot(const rocksdb::Snapshot* snapshot) { delete static_cast<const SpillSnapshot*>(snapshot); }
+
+rocksdb::Status DbImpl::value_of(const Entry& entry, const ReadOptions& options, PinnableSlice* value) {
+  if (options.read_tier == rocksdb::kBlockCacheTier) return rocksdb::Status::Incomplete("in the spill store");
+  value->Reset();
+  const rocksdb::Status status = values_.read(entry, value->GetSelf());
+  if (status.ok()) value->PinSelf();
+  return status;
+}
+
+rocksdb::Status DbImpl::get_at(const Moment& moment, const ReadOptions& options, ColumnFamilyHandle* family,
+                               const Slice& key, PinnableSlice* value) {
+  const std::uint32_t id = family->GetID();
+  const Entry* const entry = moment.view.find(id, view(key));
+  const Sequence removed = moment.view.covering_tombstone(id, view(key), families_);
+  if (entry != nullptr && entry->sequence > removed) {
+    if (entry->kind == Kind::remove) return rocksdb::Status::NotFound();
+    return value_of(*entry, options, value);
+  }
+  if (entry != nullptr || removed != 0) return rocksdb::Status::NotFound();
+  return base().Get(for_main(options, moment), family, key, value);
+}
+
+rocksdb::Status DbImpl::Get(const ReadOptions& options, ColumnFamilyHandle* family, const Slice& key,
+                            PinnableSlice* value) {
+  if (options.snapshot != nullptr) return get_at(moment_of(options), options, family, key, value);
+  if (!has_live_.load(std::memory_order_acquire)) return base().Get(options, family, key, value);
+  counts_.reads_with_live.fetch_add(1, std::memory_order_relaxed);
+  const std::uint32_t id = family->GetID();
+  const View now{live(), ~Sequence{0}};  // before the look into the index: a tombstone it misses is not older
+  const auto found = index_.find(id, view(key));
+  // Its commit is not over: what it wrote can be seen when all of it can.
+  while (found && visible_.load(std::memory_order_acquire) < found->entry.sequence) std::this_thread::yield();
+  const Sequence removed = now.covering_tombstone(id, view(key), families_);
+  if (found && found->entry.sequence > removed) {
+    if (found->entry.kind == Kind::remove) return rocksdb::Status::NotFound();
+    return value_of(found->entry, options, value);
+  }
+  if (found || removed != 0) return rocksdb::Status::NotFound();
+  return base().Get(options, family, key, value);
+}
+
+std::vector<rocksdb::Status> DbImpl::MultiGet(const ReadOptions& options,
+                                              const std::vector<ColumnFamilyHandle*>& families,
+                                              const std::vector<Slice>& keys, std::vector<std::string>* values) {
+  values->resize(keys.size());
+  std::vector<rocksdb::Status> statuses(keys.size());
+  std::vector<PinnableSlice> found(keys.size());
+  auto handles = families;
+  MultiGet(options, keys.size(), handles.data(), keys.data(), found.data(), statuses.data());
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    if (statuses[i].ok()) (*values)[i] = found[i].ToString();
+  }
+  return statuses;
+}
+
+void DbImpl::MultiGet(const ReadOptions& options, ColumnFamilyHandle* family, std::size_t count, const Slice* keys,
+                      PinnableSlice* values, rocksdb::Status* statuses, bool sorted_input) {
+  std::vector<ColumnFamilyHandle*> families(count, family);
+  MultiGet(options, count, families.data(), keys, values, statuses, sorted_input);
+}
+
+void DbImpl::MultiGet(const ReadOptions& options, std::size_t count, ColumnFamilyHandle** families, const Slice* keys,
+                      PinnableSlice* values, rocksdb::Status* statuses, bool sorted_input) {
+  const Moment moment = moment_of(options);
+  if (moment.view.generations == nullptr || moment.view.generations->empty()) {
+    base().MultiGet(for_main(options, moment), count, families, keys, values, statuses, sorted_input);
+    return;
+  }
+  counts_.reads_with_live.fetch_add(count, std::memory_order_relaxed);
+  for (std::size_t i = 0; i < count; ++i) statuses[i] = get_at(moment, options, families[i], keys[i], &values[i]);
+}
+
+bool DbImpl::KeyMayExist(const ReadOptions& options, ColumnFamilyHandle* family, const Slice& key, std::string* value,
+                         bool* value_found) {
+  if (!has_live_.load(std::memory_order_acquire) && options.snapshot == nullptr) {
+    return base().KeyMayExist(options, family, key, value, value_found);
+  }
+  if (value_found != nullptr) *value_found = false;
+  return true;  // "may": a caller that needs to know asks Get
+}
+
+rocksdb::Status DbImpl::GetEntity(const ReadOptions&, ColumnFamilyHandle*, const Slice&,
+                                  rocksdb::PinnableWideColumns*) {
+  return rocksdb::Status::NotSupported("spillway::DB does not support GetEntity");
+}
+
+rocksdb::Status DbImpl::GetMergeOperands(const ReadOptions&, ColumnFamilyHandle*, const Slice&, PinnableSlice*,
+                                         rocksdb::GetMergeOperandsOptions*, int*) {
+  return rocksdb::Status::NotSupported("spillway::DB does not support GetMergeOperands");
+}
+
+rocksdb::Iterator* DbImpl::iterator_at(const Moment& moment, const ReadOptions& options, ColumnFamilyHandle* family) {
+  const auto base_of = [this, family](const Moment& at, const ReadOptions& with) {
+    IteratorBase made;
+    made.view = at.view;
+    ReadOptions main = for_main(with, at);
+    main.prefix_same_as_start = false;
+    made.main.reset(base().NewIterator(main, family));
+    made.holds = std::const_pointer_cast<rocksdb::Snapshot>(at.main);
+    return made;
+  };
+  ReadOptions kept = options;
+  kept.snapshot = nullptr;
+  return make_iterator(base_of(moment, options), families_.of(family->GetID()), options, values_,
+                       [this, base_of, kept] { return base_of(take_moment(), kept); })
+      .release();
+}
+
+rocksdb::Iterator* DbImpl::NewIterator(const ReadOptions& options, ColumnFamilyHandle* family) {
+  if (options.tailing) {
+    return rocksdb::NewErrorIterator(rocksdb::Status::NotSupported("spillway::DB does not support tailing iterators"));
+  }
+  return iterator_at(moment_of(options), options, family);
+}
+
+rocksdb::Status DbImpl::NewIterators(const ReadOptions& options, const std::vector<ColumnFamilyHandle*>& families,
+                                     std::vector<rocksdb::Iterator*>* iterators) {
+  iterators->clear();
+  if (options.tailing) return rocksdb::Status::NotSupported("spillway::DB does not support tailing iterators");
+  const Moment moment = moment_of(options);
+  for (ColumnFamilyHandle* family : families) iterators->push_back(iterator_at(moment, options, family));
+  return {};
+}
+
+}  // namespace spillway::spill

@@ -1,0 +1,290 @@
+// The way back (K8): small generations through RocksDB's log, large ones as sorted files.
+#include <algorithm>
+#include <chrono>
+#include <unordered_map>
+#include <utility>
+
+#include "base/steps.h"
+#include "spill/db_impl.h"
+
+namespace spillway::spill {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// RocksDB flushes its memtables before it ingests. What is in them beyond this is flushed while writes go on, so that
+// the gate is closed for milliseconds. A guess between the cost of one more small L0 file and that of a longer closed
+// gate.
+constexpr std::uint64_t kLargeMemtable = std::uint64_t{4} << 20;
+// How long a rollback that RocksDB would not take is left alone.
+constexpr std::chrono::milliseconds kRetryRollback{20};
+
+std::uint64_t sum(const Generations& generations, std::uint64_t (Generation::*of)() const) {
+  std::uint64_t total = 0;
+  for (const auto& one : generations) total += ((*one).*of)();
+  return total;
+}
+
+double per_second(std::uint64_t now, std::uint64_t before, double seconds) {
+  return seconds <= 0 ? 0 : static_cast<double>(now - before) / seconds;
+}
+
+}  // namespace
+
+RollbackState DbImpl::rollback_state() {
+  RollbackState state;
+  const auto generations = live();
+  state.route = detector_->route();
+  state.spill_full = is_full_.load(std::memory_order_acquire);
+  state.live_bytes = sum(*generations, &Generation::user_bytes);
+  state.live_entries = sum(*generations, &Generation::entries);
+  state.sealed = generations->empty() ? 0 : generations->size() - 1;
+  const Signals signals = detector_->signals();
+  state.l0_room = std::max(0, thresholds_of(signals, options_.divert).l0_divert - signals.l0_files);
+
+  const auto now = Clock::now();
+  const std::uint64_t reads = counts_.reads_with_live.load(std::memory_order_relaxed);
+  const std::uint64_t diverted = counts_.diverted_writes.load(std::memory_order_relaxed);
+  const std::uint64_t writes = diverted + counts_.main_writes.load(std::memory_order_relaxed);
+  const double seconds = std::chrono::duration<double>(now - seen_.at).count();
+  if (diverted != seen_.diverted) seen_.last_diverted = now;
+  state.reads_per_s = per_second(reads, seen_.reads, seconds);
+  state.writes_per_s = per_second(writes, seen_.writes, seconds);
+  state.idle_s = std::chrono::duration<double>(now - seen_.last_diverted).count();
+  seen_ = {now, seen_.last_diverted, reads, writes, diverted};
+  const std::lock_guard lock(rollback_mutex_);
+  state.asked_for = !generations->empty() && generations->front()->id() <= asked_until_;
+  return state;
+}
+
+void DbImpl::rollback_thread() {
+  std::unique_lock lock(rollback_mutex_);
+  while (!stopping_.load(std::memory_order_acquire)) {
+    rollback_wake_.wait_for(lock, rollback_soon_ ? kRetryRollback : options_.poll_interval,
+                            [this] { return stopping_.load(std::memory_order_acquire) || rollback_now_; });
+    rollback_now_ = false;
+    if (stopping_.load(std::memory_order_acquire)) break;
+    lock.unlock();
+    rocksdb::Status status;
+    const bool any = has_live_.load(std::memory_order_acquire);
+    if (any && next_step(rollback_state(), options_.rollback) == RollbackStep::bring_back) status = bring_back();
+    if (any) tell_of_room();
+    lock.lock();
+    rollback_soon_ = status.IsTryAgain();
+    if (!status.ok() && !status.IsTryAgain()) {
+      rollback_failure_ = status;
+      ++failed_attempts_;
+    }
+    rolled_back_.notify_all();
+  }
+}
+
+// Everything that is live at this moment. TryAgain: RocksDB has no room for it now.
+rocksdb::Status DbImpl::bring_back() {
+  const auto began = Clock::now();
+  std::shared_ptr<const Generations> targets;
+  rocksdb::Status status;
+  bool was_put = false;
+  commits_.run_alone([&] {
+    seal();
+    targets = live();
+    if (targets->empty() || sum(*targets, &Generation::user_bytes) > options_.put_back_bytes) return;
+    was_put = true;
+    status = put_back(*targets);
+  });
+  if (targets->empty()) return {};
+  SpillEvent event;
+  event.kind = SpillEvent::Kind::rollback_begin;
+  event.generation = targets->back()->id();
+  event.entries = sum(*targets, &Generation::entries);
+  event.bytes = sum(*targets, &Generation::user_bytes);
+  tell(event);
+  if (!was_put) status = ingest(*targets);
+  if (!status.ok()) return status;
+  for (const auto& one : *targets) index_.remove(*one);
+  is_full_.store(false, std::memory_order_release);
+
+  const auto took = std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - began);
+  counts_.rollback_us.fetch_add(static_cast<std::uint64_t>(took.count()), std::memory_order_relaxed);
+  counts_.rolled_back_entries.fetch_add(event.entries, std::memory_order_relaxed);
+  counts_.rolled_back_bytes.fetch_add(event.bytes, std::memory_order_relaxed);
+  (was_put ? counts_.rollbacks_by_put : counts_.rollbacks_by_ingest).fetch_add(1, std::memory_order_relaxed);
+  event.kind = SpillEvent::Kind::rollback_end;
+  event.duration_us = took.count();
+  tell(event);
+  return {};
+}
+
+// In the commit queue. One batch of everything in its order: RocksDB keeps the newest. What it writes is durable when
+// it returns, and so is everything older.
+rocksdb::Status DbImpl::put_back(const Generations& targets) {
+  rocksdb::WriteBatch batch;
+  rocksdb::Status status;
+  for (const auto& generation : targets) {
+    const auto tombstones = generation->range_tombstones();
+    auto tombstone = tombstones.begin();
+    const auto delete_ranges_before = [&](Sequence sequence) {
+      for (; tombstone != tombstones.end() && tombstone->sequence < sequence; ++tombstone) {
+        const ColumnFamily family = families_.of(tombstone->column_family);
+        if (family.handle != nullptr) (void)batch.DeleteRange(family.handle, tombstone->begin, tombstone->end);
+      }
+    };
+    generation->for_each([&](const Entry& entry) {
+      if (!status.ok()) return;
+      delete_ranges_before(entry.sequence);
+      const ColumnFamily family = families_.of(entry.column_family);
+      if (family.handle == nullptr) return;
+      if (entry.kind == Kind::remove) {
+        status = batch.Delete(family.handle, entry.key());
+        return;
+      }
+      std::string value;
+      status = values_.read(entry, &value);
+      if (status.ok()) status = batch.Put(family.handle, entry.key(), value);
+    });
+    delete_ranges_before(~Sequence{0});
+  }
+  if (!status.ok()) return status;
+  rocksdb::WriteOptions options;
+  options.sync = true;
+  options.no_slowdown = true;
+  status = base().Write(options, &batch);
+  if (status.IsIncomplete()) {
+    detector_->refused();
+    return rocksdb::Status::TryAgain();
+  }
+  steps::reached("spill.rollback.put_back");
+  return status.ok() ? forget(targets) : status;
+}
+
+rocksdb::Status DbImpl::ingest(const Generations& targets) {
+  std::vector<SortedFile> files;
+  rocksdb::Status status;
+  for (const auto& generation : targets) {
+    std::vector<SortedFile> of_one;
+    status = write_sorted_files(*generation, families_, values_, *store_, base().GetDBOptions(), sorted_directory_,
+                                stopping_, &of_one);
+    files.insert(files.end(), of_one.begin(), of_one.end());
+    if (!status.ok()) break;
+  }
+  std::uint64_t bytes = 0;
+  for (const SortedFile& file : files) bytes += file.bytes;
+  sorted_bytes_.store(bytes, std::memory_order_relaxed);
+  if (status.ok()) {
+    steps::reached("spill.rollback.sorted");
+    status = flush_large_memtables();
+  }
+  if (status.ok() && !files.empty()) status = ingest_files(files);
+  for (const SortedFile& file : files) (void)base().GetEnv()->DeleteFile(file.path);  // gone already where it was moved
+  sorted_bytes_.store(0, std::memory_order_relaxed);
+  if (!status.ok()) return status;
+  commits_.run_alone([&] { status = forget(targets); });
+  return status;
+}
+
+rocksdb::Status DbImpl::flush_large_memtables() {
+  std::vector<rocksdb::ColumnFamilyHandle*> large;
+  families_.for_each([&](const ColumnFamily& family) {
+    std::uint64_t bytes = 0;
+    if (family.handle == nullptr) return;
+    base().GetIntProperty(family.handle, rocksdb::DB::Properties::kCurSizeActiveMemTable, &bytes);
+    if (bytes > kLargeMemtable) large.push_back(family.handle);
+  });
+  rocksdb::FlushOptions options;
+  options.allow_write_stall = true;  // nobody sleeps in it
+  for (rocksdb::ColumnFamilyHandle* handle : large) {
+    if (rocksdb::Status status = base().Flush(options, handle); !status.ok()) return status;
+  }
+  return {};
+}
+
+// One call for all families, so that a crash leaves all of them or none.
+rocksdb::Status DbImpl::ingest_files(const std::vector<SortedFile>& files) {
+  std::unordered_map<std::uint32_t, std::size_t> place;
+  std::vector<rocksdb::IngestExternalFileArg> arguments;
+  for (const SortedFile& file : files) {
+    const ColumnFamily family = families_.of(file.column_family);
+    if (family.handle == nullptr) continue;  // dropped meanwhile
+    const auto [at, is_new] = place.try_emplace(file.column_family, arguments.size());
+    if (is_new) {
+      rocksdb::IngestExternalFileArg& argument = arguments.emplace_back();
+      argument.column_family = family.handle;
+      argument.options.move_files = true;
+      argument.options.write_global_seqno = false;
+    }
+    arguments[at->second].external_files.push_back(file.path);
+  }
+  if (arguments.empty()) return {};
+  gate_.close();
+  // What is ingested is newer than everything in RocksDB's log: that must not be lost without it.
+  rocksdb::Status status = base().FlushWAL(true);
+  steps::reached("spill.rollback.gate_closed");
+  if (status.ok()) status = base().IngestExternalFiles(arguments);
+  gate_.open();
+  tell_of_room();
+  steps::reached("spill.rollback.ingested");
+  return status;
+}
+
+// In the commit queue: what RocksDB holds durably now.
+rocksdb::Status DbImpl::forget(const Generations& targets) {
+  for (const auto& generation : targets) {
+    if (rocksdb::Status status = store_->drop(generation->id()); !status.ok()) return status;
+    generation->mark_dropped();
+    steps::reached("spill.rollback.dropped");
+  }
+  auto rest = std::make_shared<Generations>(*live());
+  std::erase_if(*rest,
+                [&](const auto& one) { return std::find(targets.begin(), targets.end(), one) != targets.end(); });
+  if (rest->empty()) {
+    // A store that failed is clean again: what it could not take is nowhere, what it held is in RocksDB.
+    has_failed_.store(false, std::memory_order_release);
+    is_unsynced_.store(false, std::memory_order_release);
+  }
+  publish(std::move(rest));
+  steps::reached("spill.rollback.published");
+  return {};
+}
+
+rocksdb::Status DbImpl::bring_back_until(GenerationId last) {
+  std::unique_lock lock(rollback_mutex_);
+  asked_until_ = std::max(asked_until_, last);
+  const std::uint64_t failed_before = failed_attempts_;
+  const auto is_gone = [&] {
+    const auto generations = live();
+    return generations->empty() || generations->front()->id() > last;
+  };
+  while (!is_gone()) {
+    if (stopping_.load(std::memory_order_acquire)) return rocksdb::Status::ShutdownInProgress();
+    if (failed_attempts_ != failed_before) return rollback_failure_;
+    rollback_now_ = true;
+    rollback_wake_.notify_one();
+    rolled_back_.wait_for(lock, kRetryRollback);
+  }
+  return {};
+}
+
+rocksdb::Status DbImpl::Rollback() {
+  GenerationId last = 0;
+  commits_.run_alone([&] {
+    seal();
+    if (const auto generations = live(); !generations->empty()) last = generations->back()->id();
+  });
+  return last == 0 ? rocksdb::Status() : bring_back_until(last);
+}
+
+rocksdb::Status DbImpl::with_main_only(const std::function<rocksdb::Status()>& action) {
+  main_only_.fetch_add(1, std::memory_order_acq_rel);
+  rocksdb::Status status;
+  for (;;) {
+    status = Rollback();
+    bool is_empty = false;
+    commits_.run_alone([&] { is_empty = live()->empty(); });  // behind whoever was on the way there
+    if (!status.ok() || is_empty) break;
+  }
+  if (status.ok()) status = action();
+  main_only_.fetch_sub(1, std::memory_order_acq_rel);
+  return status;
+}
+
+}  // namespace spillway::spill

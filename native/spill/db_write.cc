@@ -1,0 +1,235 @@
+// Which way a write goes: round RocksDB, or into it without ever sleeping there.
+#include <chrono>
+
+#include "base/steps.h"
+#include "spill/db_impl.h"
+
+namespace spillway::spill {
+namespace {
+
+using rocksdb::ColumnFamilyHandle;
+using rocksdb::Slice;
+using rocksdb::WriteBatch;
+using rocksdb::WriteOptions;
+
+// Between two tries of a write that can neither be diverted nor taken by RocksDB. What ends the wait is told of; this
+// bounds what an untold change costs.
+constexpr std::chrono::milliseconds kRetry{2};
+
+std::string_view view(const Slice& slice) { return {slice.data(), slice.size()}; }
+
+rocksdb::Status no_timestamps() {
+  return rocksdb::Status::NotSupported("spillway::DB does not support user-defined timestamps");
+}
+
+}  // namespace
+
+bool DbImpl::is_free() const { return !has_live_.load(std::memory_order_acquire) && !wants_spill(); }
+
+bool DbImpl::wants_spill() const {
+  if (main_only_.load(std::memory_order_acquire) != 0) return false;
+  switch (diversion_.load(std::memory_order_relaxed)) {
+    case Diversion::always:
+      return true;
+    case Diversion::never:
+      return gate_.is_closed();
+    case Diversion::automatic:
+      break;
+  }
+  return detector_->route() == Route::spill || gate_.is_closed();
+}
+
+bool DbImpl::is_covered(std::uint32_t family, std::string_view key) const {
+  if (index_.contains(family, key)) return true;
+  const auto generations = live();
+  for (const auto& generation : *generations) {
+    if (generation->has_range_tombstones()) {
+      return View{generations, ~Sequence{0}}.covering_tombstone(family, key, families_) != 0;
+    }
+  }
+  return false;
+}
+
+DbImpl::Look DbImpl::look_at(const WriteBatch& batch) const {
+  class Looker final : public WriteBatch::Handler {
+   public:
+    Looker(const DbImpl& db, Look& look) : db_(db), look_(look), has_live_(db.has_live_) {}
+    rocksdb::Status PutCF(std::uint32_t family, const Slice& key, const Slice&) override { return saw(family, key); }
+    rocksdb::Status DeleteCF(std::uint32_t family, const Slice& key) override { return saw(family, key); }
+    rocksdb::Status SingleDeleteCF(std::uint32_t family, const Slice& key) override { return saw(family, key); }
+    rocksdb::Status MergeCF(std::uint32_t family, const Slice& key, const Slice&) override {
+      look_.has_merge = true;
+      return saw(family, key);
+    }
+    rocksdb::Status DeleteRangeCF(std::uint32_t, const Slice&, const Slice&) override {
+      look_.must_divert = look_.must_divert || has_live_;  // it may cover what lies there
+      return {};
+    }
+    rocksdb::Status PutEntityCF(std::uint32_t family, const Slice& key, const Slice&) override {
+      return cannot(family, key, "PutEntity");
+    }
+    rocksdb::Status PutBlobIndexCF(std::uint32_t family, const Slice& key, const Slice&) override {
+      return cannot(family, key, "a blob index");
+    }
+    void LogData(const Slice&) override {}
+    rocksdb::Status MarkBeginPrepare(bool) override { return cannot("a prepared transaction"); }
+    rocksdb::Status MarkEndPrepare(const Slice&) override { return cannot("a prepared transaction"); }
+    rocksdb::Status MarkNoop(bool) override { return {}; }
+    rocksdb::Status MarkRollback(const Slice&) override { return cannot("a prepared transaction"); }
+    rocksdb::Status MarkCommit(const Slice&) override { return cannot("a prepared transaction"); }
+    rocksdb::Status MarkCommitWithTimestamp(const Slice&, const Slice&) override { return no_timestamps(); }
+
+   private:
+    rocksdb::Status saw(std::uint32_t family, const Slice& key) {
+      if (has_live_ && !look_.must_divert) look_.must_divert = db_.is_covered(family, view(key));
+      return {};
+    }
+    rocksdb::Status cannot(const char* what) {
+      look_.unsupported = rocksdb::Status::NotSupported(std::string(what) + " cannot be diverted to the spill store");
+      return {};
+    }
+    rocksdb::Status cannot(std::uint32_t family, const Slice& key, const char* what) {
+      (void)cannot(what);
+      return saw(family, key);
+    }
+
+    const DbImpl& db_;
+    Look& look_;
+    const bool has_live_;
+  };
+  Look look;
+  Looker looker(*this, look);
+  const rocksdb::Status status = batch.Iterate(&looker);
+  if (!status.ok()) look.unsupported = status;
+  return look;
+}
+
+rocksdb::Status DbImpl::order_after_spill() {
+  if (!is_unsynced_.load(std::memory_order_acquire)) return {};
+  rocksdb::Status status;
+  commits_.run_alone([&] {
+    if (!is_unsynced_.load(std::memory_order_relaxed)) return;
+    counts_.ordering_syncs.fetch_add(1, std::memory_order_relaxed);
+    status = sync_store();
+  });
+  return status;
+}
+
+std::optional<rocksdb::Status> DbImpl::main_outcome(const rocksdb::Status& status) {
+  if (!status.IsIncomplete()) {
+    counts_.main_writes.fetch_add(1, std::memory_order_relaxed);
+    return status;
+  }
+  counts_.last_resort.fetch_add(1, std::memory_order_relaxed);
+  detector_->refused();
+  return std::nullopt;
+}
+
+std::optional<rocksdb::Status> DbImpl::try_main(const WriteOptions& options, WriteBatch* batch) {
+  if (const rocksdb::Status ordered = order_after_spill(); !ordered.ok()) return ordered;
+  steps::reached("spill.write.before_main");
+  const Gate::Pass pass(gate_);
+  if (!pass) return std::nullopt;
+  WriteOptions at_once = options;
+  at_once.no_slowdown = true;
+  at_once.low_pri = false;  // RocksDB refuses low priority under debt that is no stall
+  return main_outcome(base().Write(at_once, batch));
+}
+
+void DbImpl::wait_for_room() {
+  std::unique_lock lock(room_mutex_);
+  room_.wait_for(lock, kRetry);
+}
+
+void DbImpl::tell_of_room() { room_.notify_all(); }
+
+rocksdb::Status DbImpl::write_either_way(const WriteOptions& options, WriteBatch* batch) {
+  using Clock = std::chrono::steady_clock;
+  std::optional<Clock::time_point> waits_since;
+  const auto outcome = [&](const rocksdb::Status& status) {
+    if (waits_since) {
+      const auto waited = std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - *waits_since);
+      counts_.wait_us.fetch_add(static_cast<std::uint64_t>(waited.count()), std::memory_order_relaxed);
+    }
+    return status;
+  };
+  for (;;) {
+    const Look look = look_at(*batch);
+    if (look.must_divert || (wants_spill() && !look.has_merge && look.unsupported.ok())) {
+      if (!look.unsupported.ok()) return outcome(look.unsupported);
+      Commit commit{batch, options.sync, look.must_divert, {}};
+      commits_.run(commit);
+      if (!commit.status.IsBusy()) return outcome(commit.status);
+    }
+    if (!look.must_divert) {
+      if (const auto status = try_main(options, batch)) return outcome(*status);
+    }
+    if (options.no_slowdown) return outcome(rocksdb::Status::Incomplete("Write stall"));
+    if (stopping_.load(std::memory_order_acquire)) return outcome(rocksdb::Status::ShutdownInProgress());
+    if (!waits_since) {
+      waits_since = Clock::now();
+      counts_.waits.fetch_add(1, std::memory_order_relaxed);
+    }
+    wait_for_room();
+  }
+}
+
+rocksdb::Status DbImpl::Write(const WriteOptions& options, WriteBatch* batch) {
+  if (batch == nullptr) return rocksdb::Status::Corruption("Batch is nullptr!");
+  if (batch->Count() == 0) return base().Write(options, batch);
+  if (is_free()) {
+    if (const auto status = try_main(options, batch)) return *status;
+  }
+  return write_either_way(options, batch);
+}
+
+rocksdb::Status DbImpl::Put(const WriteOptions& options, ColumnFamilyHandle* family, const Slice& key,
+                            const Slice& value) {
+  WriteBatch batch(key.size() + value.size() + 24);  // RocksDB's own head room
+  const rocksdb::Status status = batch.Put(family, key, value);
+  return status.ok() ? Write(options, &batch) : status;
+}
+
+rocksdb::Status DbImpl::Delete(const WriteOptions& options, ColumnFamilyHandle* family, const Slice& key) {
+  WriteBatch batch;
+  const rocksdb::Status status = batch.Delete(family, key);
+  return status.ok() ? Write(options, &batch) : status;
+}
+
+rocksdb::Status DbImpl::SingleDelete(const WriteOptions& options, ColumnFamilyHandle* family, const Slice& key) {
+  WriteBatch batch;
+  const rocksdb::Status status = batch.SingleDelete(family, key);
+  return status.ok() ? Write(options, &batch) : status;
+}
+
+rocksdb::Status DbImpl::DeleteRange(const WriteOptions& options, ColumnFamilyHandle* family, const Slice& begin,
+                                    const Slice& end) {
+  WriteBatch batch;
+  const rocksdb::Status status = batch.DeleteRange(family, begin, end);
+  return status.ok() ? Write(options, &batch) : status;
+}
+
+rocksdb::Status DbImpl::Merge(const WriteOptions& options, ColumnFamilyHandle* family, const Slice& key,
+                              const Slice& operand) {
+  if (families_.of(family->GetID()).merge_operator == nullptr) {
+    return rocksdb::Status::NotSupported("Provide a merge_operator when opening DB");
+  }
+  WriteBatch batch;
+  const rocksdb::Status status = batch.Merge(family, key, operand);
+  return status.ok() ? Write(options, &batch) : status;
+}
+
+rocksdb::Status DbImpl::Put(const WriteOptions&, ColumnFamilyHandle*, const Slice&, const Slice&, const Slice&) {
+  return no_timestamps();
+}
+rocksdb::Status DbImpl::Delete(const WriteOptions&, ColumnFamilyHandle*, const Slice&, const Slice&) {
+  return no_timestamps();
+}
+rocksdb::Status DbImpl::SingleDelete(const WriteOptions&, ColumnFamilyHandle*, const Slice&, const Slice&) {
+  return no_timestamps();
+}
+rocksdb::Status DbImpl::PutEntity(const WriteOptions&, ColumnFamilyHandle*, const Slice&, const rocksdb::WideColumns&) {
+  return rocksdb::Status::NotSupported("spillway::DB does not support PutEntity");
+}
+
+}  // namespace spillway::spill

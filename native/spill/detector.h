@@ -1,0 +1,71 @@
+// Sees stalls come (K3): RocksDB's own word at once, its properties ten times a second.
+#pragma once
+
+#include <rocksdb/db.h>
+#include <rocksdb/listener.h>
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <unordered_set>
+
+#include "spill/column_families.h"
+#include "spill/controller.h"
+
+namespace spillway::spill {
+
+// Reads the properties that RocksDB compares with its triggers; the worst of all column families.
+Signals signals_of(rocksdb::DB& db, const ColumnFamilies& families);
+
+class Detector final : public rocksdb::EventListener {
+ public:
+  // `on_look` is called from the detector's thread after every look, and soon after a change of the route.
+  using OnLook = std::function<void(const Signals& signals, Route before, Route now)>;
+
+  Detector(DivertPolicy policy, std::chrono::milliseconds interval);
+  ~Detector() override;
+
+  // REQUIRES: stop() before either is gone.
+  void start(rocksdb::DB* db, const ColumnFamilies* families, OnLook on_look);
+  void stop();
+
+  Route route() const { return route_.load(std::memory_order_acquire); }
+  Signals signals() const;
+  // RocksDB refused a write (Incomplete): there is a stall that nobody has told of yet.
+  void refused();
+  // A column family was dropped: its stalls are over.
+  void forget(const std::string& family);
+  // Looks now instead of at the next interval.
+  void look_soon();
+
+  // RocksDB's mutex is not held here, but it must not be asked for anything all the same.
+  void OnStallConditionsChanged(const rocksdb::WriteStallInfo& info) override;
+
+ private:
+  void run();
+  void look();
+  void divert_now();
+
+  const DivertPolicy policy_;
+  const std::chrono::milliseconds interval_;
+  rocksdb::DB* db_ = nullptr;
+  const ColumnFamilies* families_ = nullptr;
+  OnLook on_look_;
+  std::atomic<Route> route_{Route::main};
+
+  mutable std::mutex mutex_;
+  std::condition_variable wake_;
+  Signals signals_;
+  std::unordered_set<std::string> stalled_families_;  // by RocksDB's word
+  bool look_soon_ = false;
+  bool stopping_ = false;
+  Route told_ = Route::main;  // what on_look last heard
+  std::thread thread_;
+};
+
+}  // namespace spillway::spill

@@ -1,0 +1,62 @@
+// Who is inside RocksDB with a write. Closing it waits for them and turns away who comes later; nobody sleeps at it.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <thread>
+
+namespace spillway::spill {
+
+class Gate {
+ public:
+  // A pass of one writer; false when the gate is closed.
+  class Pass {
+   public:
+    explicit Pass(Gate& gate) : count_(gate.counts_[stripe()].inside) {
+      // Sequentially consistent on both sides: either close() sees this writer, or this writer sees it closed.
+      count_.fetch_add(1, std::memory_order_seq_cst);
+      is_in_ = gate.closed_.load(std::memory_order_seq_cst) == 0;
+      if (!is_in_) count_.fetch_sub(1, std::memory_order_release);
+    }
+    ~Pass() {
+      if (is_in_) count_.fetch_sub(1, std::memory_order_release);
+    }
+    Pass(const Pass&) = delete;
+    Pass& operator=(const Pass&) = delete;
+    explicit operator bool() const { return is_in_; }
+
+   private:
+    std::atomic<std::uint32_t>& count_;
+    bool is_in_ = false;
+  };
+
+  // Returns when nobody is inside. May be closed several times over; opens with the last open().
+  void close() {
+    closed_.fetch_add(1, std::memory_order_seq_cst);
+    for (const Count& count : counts_) {
+      while (count.inside.load(std::memory_order_seq_cst) != 0) std::this_thread::yield();
+    }
+  }
+  void open() { closed_.fetch_sub(1, std::memory_order_release); }
+  bool is_closed() const { return closed_.load(std::memory_order_acquire) != 0; }
+
+ private:
+  static constexpr std::size_t kStripes = 16;
+  // A cache line each, so that writers on different processors do not take one from each other.
+  struct alignas(64) Count {
+    std::atomic<std::uint32_t> inside{0};
+  };
+
+  static std::size_t stripe() {
+    static std::atomic<std::size_t> next{0};
+    thread_local const std::size_t mine = next.fetch_add(1, std::memory_order_relaxed) % kStripes;
+    return mine;
+  }
+
+  std::array<Count, kStripes> counts_;
+  std::atomic<std::uint32_t> closed_{0};
+};
+
+}  // namespace spillway::spill
