@@ -94,7 +94,7 @@ void DbImpl::lead_together(std::span<Commit*> group) {
     }
     const std::uint64_t size = one->batch->GetDataSize() + kRecordHeaderBytes;
     if (!has_room(bytes + size, one->must_divert)) {
-      one->status = rocksdb::Status::Busy("the spill store is full");
+      one->status = full();
       continue;
     }
     prepared.emplace_back();
@@ -261,6 +261,17 @@ rocksdb::Status DbImpl::resolve_merges(const WriteBatch& batch, WriteBatch* reso
   return batch.Iterate(&resolver);
 }
 
+// Told once, until a rollback has made room.
+rocksdb::Status DbImpl::full() {
+  if (!is_full_.exchange(true, std::memory_order_acq_rel)) {
+    SpillEvent event;
+    event.kind = SpillEvent::Kind::spill_full;
+    event.bytes = store_->used_bytes();
+    tell(event);
+  }
+  return rocksdb::Status::Busy("the spill store is full");
+}
+
 bool DbImpl::has_room(std::uint64_t bytes, bool may_use_reserve) const {
   const double share = may_use_reserve ? 1.0 : 1.0 - kReserve;
   std::uint64_t memory = index_.memory_bytes();
@@ -303,10 +314,7 @@ rocksdb::Status DbImpl::append(std::vector<Prepared>& prepared, bool sync) {
     steps::reached("spill.commit.before_append");
     status = store_->append(records, offsets);
   }
-  if (status.IsNoSpace()) {
-    is_full_.store(true, std::memory_order_release);
-    return rocksdb::Status::Busy("the spill store is full");
-  }
+  if (status.IsNoSpace()) return full();
   if (status.ok() && !store_->durable_on_append()) is_unsynced_.store(true, std::memory_order_release);
   steps::reached("spill.commit.appended");
   if (!status.ok()) {

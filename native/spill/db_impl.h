@@ -218,6 +218,7 @@ class DbImpl final : public spillway::DB {
   rocksdb::Status newest_value(std::uint32_t family, const rocksdb::Slice& key, std::optional<std::string>* value);
   rocksdb::Status append(std::vector<Prepared>& prepared, bool sync);
   rocksdb::Status open_active();
+  rocksdb::Status full();
   bool has_room(std::uint64_t bytes, bool may_use_reserve) const;
   void add_entries(const Prepared& one);
   rocksdb::Status sync_store();

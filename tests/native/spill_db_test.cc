@@ -1,0 +1,335 @@
+// spillway::DB as its user sees it. What random operations do is in spill_metamorphic_test.cc, crashes in the crash
+// tests.
+#include <gtest/gtest.h>
+#include <rocksdb/comparator.h>
+#include <rocksdb/merge_operator.h>
+#include <rocksdb/utilities/checkpoint.h>
+#include <rocksdb/write_batch.h>
+
+#include <chrono>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "spillway/db.h"
+#include "temporary_directory.h"
+
+namespace spillway {
+namespace {
+
+using rocksdb::ReadOptions;
+using rocksdb::WriteOptions;
+
+class AppendOperator final : public rocksdb::AssociativeMergeOperator {
+ public:
+  bool Merge(const rocksdb::Slice&, const rocksdb::Slice* existing, const rocksdb::Slice& operand, std::string* result,
+             rocksdb::Logger*) const override {
+    *result = (existing != nullptr ? existing->ToString() + "," : "") + operand.ToString();
+    return true;
+  }
+  const char* Name() const override { return "Append"; }
+};
+
+class Events final : public SpillListener {
+ public:
+  void on_spill_event(const SpillEvent& event) override {
+    const std::lock_guard lock(mutex_);
+    seen_.insert(name_of(event.kind));
+  }
+  bool saw(const std::string& name) const {
+    const std::lock_guard lock(mutex_);
+    return seen_.count(name) > 0;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::set<std::string> seen_;
+};
+
+class SpillDb : public ::testing::Test {
+ protected:
+  SpillDb() {
+    options_.create_if_missing = true;
+    options_.merge_operator = std::make_shared<AppendOperator>();
+    spill_.rollback = RollbackPolicy::off;
+    spill_.put_back_bytes = 0;  // ingests, unless a test says otherwise
+    spill_.poll_interval = std::chrono::milliseconds(5);
+    spill_.listeners = {events_};
+  }
+
+  void open() {
+    db_.reset();
+    DB* db = nullptr;
+    const rocksdb::Status status = DB::Open(options_, spill_, directory_.path("db"), &db);
+    ASSERT_TRUE(status.ok()) << status.ToString();
+    db_.reset(db);
+  }
+  std::string get(const std::string& key, const rocksdb::Snapshot* at = nullptr) {
+    ReadOptions options;
+    options.snapshot = at;
+    std::string value;
+    const rocksdb::Status status = db_->Get(options, key, &value);
+    return status.ok() ? value : status.IsNotFound() ? "-" : status.ToString();
+  }
+  void put(const std::string& key, const std::string& value) {
+    const rocksdb::Status status = db_->Put(WriteOptions(), key, value);
+    ASSERT_TRUE(status.ok()) << status.ToString();
+  }
+  std::string all(const rocksdb::Snapshot* at = nullptr) {
+    ReadOptions options;
+    options.snapshot = at;
+    const std::unique_ptr<rocksdb::Iterator> iterator(db_->NewIterator(options));
+    std::string text;
+    for (iterator->SeekToFirst(); iterator->Valid(); iterator->Next()) {
+      text += iterator->key().ToString() + "=" + iterator->value().ToString() + " ";
+    }
+    return text + (iterator->status().ok() ? "" : iterator->status().ToString());
+  }
+  void roll_back() {
+    const rocksdb::Status status = db_->Rollback();
+    ASSERT_TRUE(status.ok()) << status.ToString();
+  }
+  std::uint64_t live_entries() { return db_->GetSpillStatistics().live_entries; }
+
+  TemporaryDirectory directory_;
+  rocksdb::Options options_;
+  SpillOptions spill_;
+  const std::shared_ptr<Events> events_ = std::make_shared<Events>();
+  std::unique_ptr<DB> db_;
+};
+
+TEST_F(SpillDb, WhatIsDivertedIsFoundAndComesBack) {
+  for (const std::uint64_t put_back_bytes : {std::uint64_t{0}, std::uint64_t{1} << 20}) {
+    SCOPED_TRACE(put_back_bytes);
+    spill_.put_back_bytes = put_back_bytes;
+    open();
+    put("a", "main");
+    put("b", "main");
+    put("c", "main");
+    db_->SetDiversion(Diversion::always);
+    put("b", "spilled");
+    put("d", "spilled");
+    ASSERT_TRUE(db_->Delete(WriteOptions(), "c").ok());
+    EXPECT_EQ(live_entries(), 3U);
+    EXPECT_EQ(all(), "a=main b=spilled d=spilled ");
+    EXPECT_EQ(get("b") + get("c") + get("d"), "spilled-spilled");
+    roll_back();
+    EXPECT_EQ(live_entries(), 0U);
+    EXPECT_EQ(all(), "a=main b=spilled d=spilled ");
+    const SpillStatistics s = db_->GetSpillStatistics();
+    EXPECT_EQ(s.rolled_back_entries, 3U);
+    EXPECT_EQ(put_back_bytes == 0 ? s.rollbacks_by_ingest : s.rollbacks_by_put, 1U);
+    db_.reset();
+    rocksdb::Options plain;
+    ASSERT_TRUE(rocksdb::DestroyDB(directory_.path("db"), plain).ok());
+  }
+}
+
+TEST_F(SpillDb, TheNewestVersionWinsWhereverItWent) {
+  open();
+  db_->SetDiversion(Diversion::always);
+  put("k", "1");
+  db_->SetDiversion(Diversion::automatic);
+  put("k", "2");  // goes after it, or rollback would bring 1 back over it
+  put("m", "main");
+  EXPECT_EQ(get("k"), "2");
+  EXPECT_EQ(live_entries(), 2U);
+  roll_back();
+  put("k", "3");
+  EXPECT_EQ(live_entries(), 0U);
+  EXPECT_EQ(all(), "k=3 m=main ");
+  open();
+  EXPECT_EQ(all(), "k=3 m=main ");
+}
+
+TEST_F(SpillDb, ABatchIsDivertedWholeAndSurvivesReopening) {
+  open();
+  db_->SetDiversion(Diversion::always);
+  put("k", "1");
+  db_->SetDiversion(Diversion::automatic);
+  rocksdb::WriteBatch batch;
+  ASSERT_TRUE(batch.Put("x", "1").ok());
+  ASSERT_TRUE(batch.Delete("k").ok());
+  ASSERT_TRUE(batch.Put("y", "1").ok());
+  ASSERT_TRUE(db_->Write(WriteOptions(), &batch).ok());
+  EXPECT_EQ(live_entries(), 4U);
+  open();
+  EXPECT_EQ(all(), "x=1 y=1 ");
+  EXPECT_EQ(live_entries(), 4U);
+  roll_back();
+  EXPECT_EQ(all(), "x=1 y=1 ");
+}
+
+TEST_F(SpillDb, SnapshotsSeeTheirMomentBeforeAndAfterARollback) {
+  open();
+  put("a", "1");
+  db_->SetDiversion(Diversion::always);
+  put("a", "2");
+  const rocksdb::Snapshot* const two = db_->GetSnapshot();
+  put("a", "3");
+  put("b", "3");
+  const rocksdb::Snapshot* const three = db_->GetSnapshot();
+  roll_back();
+  put("a", "4");
+  EXPECT_EQ(get("a", two) + get("b", two), "2-");
+  EXPECT_EQ(get("a", three) + get("b", three), "33");
+  EXPECT_EQ(all(two), "a=2 ");
+  EXPECT_EQ(all(three), "a=3 b=3 ");
+  EXPECT_EQ(all(), "a=4 b=3 ");
+  db_->ReleaseSnapshot(two);
+  db_->ReleaseSnapshot(three);
+}
+
+TEST_F(SpillDb, MergesAreWorkedOutWhereTheirBaseIs) {
+  open();
+  put("a", "1");
+  db_->SetDiversion(Diversion::always);
+  put("b", "1");
+  ASSERT_TRUE(db_->Merge(WriteOptions(), "b", "2").ok());  // base in the spill store
+  ASSERT_TRUE(db_->Merge(WriteOptions(), "a", "2").ok());  // base in RocksDB: takes that way
+  rocksdb::WriteBatch batch;
+  ASSERT_TRUE(batch.Merge("a", "3").ok());
+  ASSERT_TRUE(batch.Merge("b", "3").ok());  // takes the batch to the spill store whole
+  ASSERT_TRUE(batch.Merge("b", "4").ok());
+  ASSERT_TRUE(db_->Write(WriteOptions(), &batch).ok());
+  EXPECT_EQ(all(), "a=1,2,3 b=1,2,3,4 ");
+  roll_back();
+  EXPECT_EQ(all(), "a=1,2,3 b=1,2,3,4 ");
+}
+
+TEST_F(SpillDb, RangeDeletionsHideWhatIsOlderInBothStores) {
+  for (const std::uint64_t put_back_bytes : {std::uint64_t{0}, std::uint64_t{1} << 20}) {
+    spill_.put_back_bytes = put_back_bytes;
+    open();
+    for (const char* key : {"a", "b", "c", "d"}) put(key, "main");
+    db_->SetDiversion(Diversion::always);
+    put("b", "old");
+    ASSERT_TRUE(db_->DeleteRange(WriteOptions(), db_->DefaultColumnFamily(), "b", "d").ok());
+    EXPECT_EQ(all(), "a=main d=main ");
+    EXPECT_EQ(get("c"), "-");
+    db_->SetDiversion(Diversion::automatic);
+    put("c", "new");  // covered by what was diverted
+    EXPECT_EQ(all(), "a=main c=new d=main ");
+    EXPECT_EQ(get("c"), "new");
+    roll_back();
+    EXPECT_EQ(all(), "a=main c=new d=main ");
+    ASSERT_TRUE(db_->DeleteRange(WriteOptions(), db_->DefaultColumnFamily(), "a", "z").ok());
+  }
+}
+
+TEST_F(SpillDb, ColumnFamiliesAreKeptApartAndMayBeDropped) {
+  open();
+  rocksdb::ColumnFamilyHandle* other = nullptr;
+  ASSERT_TRUE(db_->CreateColumnFamily(rocksdb::ColumnFamilyOptions(), "other", &other).ok());
+  db_->SetDiversion(Diversion::always);
+  put("k", "default");
+  ASSERT_TRUE(db_->Put(WriteOptions(), other, "k", "other").ok());
+  std::string value;
+  ASSERT_TRUE(db_->Get(ReadOptions(), other, "k", &value).ok());
+  EXPECT_EQ(value, "other");
+  roll_back();
+  ASSERT_TRUE(db_->Get(ReadOptions(), other, "k", &value).ok());
+  EXPECT_EQ(value, "other");
+  ASSERT_TRUE(db_->Put(WriteOptions(), other, "l", "other").ok());
+  ASSERT_TRUE(db_->DropColumnFamily(other).ok());
+  EXPECT_TRUE(db_->Put(WriteOptions(), other, "m", "other").IsInvalidArgument());
+  ASSERT_TRUE(db_->DestroyColumnFamilyHandle(other).ok());
+  roll_back();
+  EXPECT_EQ(live_entries(), 0U);
+  EXPECT_EQ(all(), "k=default ");
+}
+
+TEST_F(SpillDb, ACheckpointIsAPlainDatabase) {
+  open();
+  put("a", "main");
+  db_->SetDiversion(Diversion::always);
+  put("b", "spilled");
+  ASSERT_TRUE(db_->CreateCheckpoint(directory_.path("by_us")).ok());
+  put("c", "spilled");
+  rocksdb::Checkpoint* made = nullptr;
+  ASSERT_TRUE(rocksdb::Checkpoint::Create(db_.get(), &made).ok());
+  const std::unique_ptr<rocksdb::Checkpoint> checkpoint(made);
+  ASSERT_TRUE(checkpoint->CreateCheckpoint(directory_.path("by_rocksdb")).ok());
+  for (const auto& [name, pairs] : {std::pair{"by_us", 2}, std::pair{"by_rocksdb", 3}}) {
+    rocksdb::DB* plain = nullptr;
+    ASSERT_TRUE(rocksdb::DB::Open(options_, directory_.path(name), &plain).ok());
+    const std::unique_ptr<rocksdb::DB> owned(plain);
+    const std::unique_ptr<rocksdb::Iterator> iterator(plain->NewIterator(ReadOptions()));
+    int count = 0;
+    for (iterator->SeekToFirst(); iterator->Valid(); iterator->Next()) ++count;
+    EXPECT_EQ(count, pairs) << name;
+  }
+}
+
+TEST_F(SpillDb, AStallDivertsAtOnceAndNobodyWaits) {
+  // Two L0 files that nobody compacts, and RocksDB stops for good.
+  options_.write_buffer_size = 64 << 10;
+  options_.max_write_buffer_number = 2;
+  options_.max_background_jobs = 1;
+  options_.disable_auto_compactions = true;
+  options_.level0_file_num_compaction_trigger = 1;
+  options_.level0_stop_writes_trigger = 2;
+  open();
+  const std::string value(1024, 'v');
+  for (int i = 0; i < 2000; ++i) put("key" + std::to_string(i), value);
+  const SpillStatistics s = db_->GetSpillStatistics();
+  EXPECT_GT(s.diverted_writes, 0U);
+  EXPECT_GT(s.main_writes, 0U);
+  EXPECT_EQ(s.waits, 0U);
+  EXPECT_TRUE(events_->saw("divert_begin"));
+  for (int i = 0; i < 2000; i += 37) EXPECT_EQ(get("key" + std::to_string(i)), value);
+}
+
+TEST_F(SpillDb, AFullStoreFallsBackAndSaysSo) {
+  spill_.capacity_bytes = 1 << 20;
+  spill_.generation_bytes = 256 << 10;
+  open();
+  db_->SetDiversion(Diversion::always);
+  const std::string value(16 << 10, 'v');
+  for (int i = 0; i < 200; ++i) put("key" + std::to_string(i), value);
+  EXPECT_TRUE(events_->saw("spill_full"));
+  EXPECT_GT(db_->GetSpillStatistics().main_writes, 0U);
+  EXPECT_LE(db_->GetSpillStatistics().store_used_bytes, spill_.capacity_bytes);
+  for (int i = 0; i < 200; ++i) ASSERT_EQ(get("key" + std::to_string(i)), value);
+  // The reserve is for keys that lie there; then a rollback makes room though the policy is off.
+  for (int i = 0; i < 200; ++i) put("key0", value + std::to_string(i));
+  EXPECT_EQ(get("key0"), value + "199");
+}
+
+TEST_F(SpillDb, PropertiesTellWhatGoesOn) {
+  open();
+  db_->SetDiversion(Diversion::always);
+  put("k", "v");
+  std::uint64_t number = 0;
+  ASSERT_TRUE(db_->GetIntProperty("spillway.live-entries", &number));
+  EXPECT_EQ(number, 1U);
+  std::string text;
+  ASSERT_TRUE(db_->GetProperty("spillway.stats", &text));
+  EXPECT_NE(text.find("diverted-writes: 1\n"), std::string::npos);
+  EXPECT_FALSE(db_->GetProperty("spillway.nothing", &text));
+  EXPECT_TRUE(db_->GetProperty("rocksdb.stats", &text));
+}
+
+TEST_F(SpillDb, WhatIsNotSupportedIsRefusedByName) {
+  DB* db = nullptr;
+  rocksdb::Options options = options_;
+  options.unordered_write = true;
+  options.allow_concurrent_memtable_write = true;
+  EXPECT_NE(DB::Open(options, spill_, directory_.path("no"), &db).ToString().find("unordered_write"),
+            std::string::npos);
+  options = options_;
+  options.comparator = rocksdb::BytewiseComparatorWithU64Ts();
+  EXPECT_NE(DB::Open(options, spill_, directory_.path("no"), &db).ToString().find("timestamps"), std::string::npos);
+  open();
+  EXPECT_TRUE(db_->PutEntity(WriteOptions(), db_->DefaultColumnFamily(), "k", {}).IsNotSupported());
+  ReadOptions tailing;
+  tailing.tailing = true;
+  const std::unique_ptr<rocksdb::Iterator> iterator(db_->NewIterator(tailing));
+  EXPECT_TRUE(iterator->status().IsNotSupported());
+}
+
+}  // namespace
+}  // namespace spillway
