@@ -37,9 +37,10 @@ RollbackState DbImpl::rollback_state() {
   state.route = detector_->route();
   state.spill_full = is_full_.load(std::memory_order_acquire);
   state.live_bytes = sum(*generations, &Generation::user_bytes);
-  state.live_entries = sum(*generations, &Generation::entries);
+  state.live_entries = sum(*generations, &Generation::entries) + generations->size();  // one may hold only tombstones
   state.sealed = generations->empty() ? 0 : generations->size() - 1;
   const Signals signals = detector_->signals();
+  state.stopped = signals.stopped;
   state.l0_room = std::max(0, thresholds_of(signals, options_.divert).l0_divert - signals.l0_files);
 
   const auto now = Clock::now();
