@@ -1,0 +1,135 @@
+#include "spill/log_frame.h"
+
+#include <rocksdb/file_checksum.h>
+
+#include <algorithm>
+#include <cassert>
+#include <cstring>
+#include <limits>
+#include <memory>
+
+namespace spillway::spill {
+
+namespace {
+
+constexpr char kMagic[] = "SPILLOG";
+constexpr std::size_t kMagicBytes = sizeof kMagic - 1;
+constexpr char kVersion = 1;
+constexpr std::size_t kChecksumBytes = 4;
+
+template <typename Integer>
+void put(Integer value, char* into) {
+  for (std::size_t i = 0; i < sizeof value; ++i) into[i] = static_cast<char>(value >> (8 * i));
+}
+
+template <typename Integer>
+Integer get(const char* from) {
+  Integer value = 0;
+  for (std::size_t i = 0; i < sizeof value; ++i)
+    value |= static_cast<Integer>(static_cast<unsigned char>(from[i])) << (8 * i);
+  return value;
+}
+
+// RocksDB's own CRC-32C, which uses the processor's instruction, by the only door to it that is public.
+std::string checksum_of(const LogName& name, const rocksdb::Slice& record) {
+  static const auto factory = rocksdb::GetFileChecksumGenCrc32cFactory();
+  const auto generator = factory->CreateFileChecksumGenerator({});
+  char before[20];
+  put(name.salt, before);
+  put(name.generation, before + 8);
+  put(static_cast<std::uint32_t>(record.size()), before + 16);
+  generator->Update(before, sizeof before);
+  generator->Update(record.data(), record.size());
+  generator->Finalize();
+  std::string checksum = generator->GetChecksum();
+  assert(checksum.size() == kChecksumBytes);
+  return checksum;
+}
+
+}  // namespace
+
+std::string encode_log_header(const LogName& name) {
+  std::string header(kLogHeaderBytes, '\0');
+  std::memcpy(header.data(), kMagic, kMagicBytes);
+  header[kMagicBytes] = kVersion;
+  put(name.generation, header.data() + 8);
+  put(name.salt, header.data() + 16);
+  return header;
+}
+
+HeaderFault decode_log_header(const rocksdb::Slice& bytes, LogName* name) {
+  if (bytes.size() < kLogHeaderBytes || !bytes.starts_with(kMagic)) return HeaderFault::torn;
+  if (bytes[kMagicBytes] != kVersion) return HeaderFault::newer_version;
+  name->generation = get<std::uint64_t>(bytes.data() + 8);
+  name->salt = get<std::uint64_t>(bytes.data() + 16);
+  return HeaderFault::none;
+}
+
+void append_frame(const LogName& name, const rocksdb::Slice& record, std::string* log) {
+  assert(!record.empty() && record.size() <= std::numeric_limits<std::uint32_t>::max());
+  char length[sizeof(std::uint32_t)];
+  put(static_cast<std::uint32_t>(record.size()), length);
+  log->append(checksum_of(name, record));
+  log->append(length, sizeof length);
+  log->append(record.data(), record.size());
+}
+
+std::uint32_t frame_length(const char* frame) { return get<std::uint32_t>(frame + kChecksumBytes); }
+
+bool frame_is_whole(const LogName& name, const rocksdb::Slice& frame) {
+  const rocksdb::Slice record(frame.data() + kFrameHeaderBytes, frame.size() - kFrameHeaderBytes);
+  return !record.empty() && checksum_of(name, record) == rocksdb::Slice(frame.data(), kChecksumBytes);
+}
+
+rocksdb::IOStatus read_at(const rocksdb::FSRandomAccessFile& file, std::uint64_t offset, std::uint64_t bytes,
+                          char* into, std::uint64_t* got) {
+  rocksdb::Slice result;
+  const rocksdb::IOStatus status = file.Read(offset, bytes, {}, &result, into, nullptr);
+  if (!status.ok()) return status;
+  if (result.data() != into) std::memcpy(into, result.data(), result.size());
+  *got = result.size();
+  return status;
+}
+
+LogReader::LogReader(const rocksdb::FSRandomAccessFile& file, const LogName& name, std::uint64_t end)
+    : file_(file), name_(name), end_(end) {}
+
+rocksdb::Slice LogReader::record() const {
+  return {buffer_.data() + (offset_ - buffer_at_) + kFrameHeaderBytes, frame_bytes_ - kFrameHeaderBytes};
+}
+
+LogReader::Next LogReader::next() {
+  offset_ += frame_bytes_;
+  frame_bytes_ = 0;
+  if (offset_ >= end_) return Next::end;
+  if (end_ - offset_ <= kFrameHeaderBytes) return Next::torn;
+  if (!fill(kFrameHeaderBytes)) return status_.ok() ? Next::torn : Next::error;
+  // Held against what is left of the file first: a length that is garbage must not become an allocation.
+  const std::uint64_t bytes = kFrameHeaderBytes + frame_length(rest().data());
+  if (bytes > end_ - offset_) return Next::torn;
+  if (!fill(bytes)) return status_.ok() ? Next::torn : Next::error;
+  if (!frame_is_whole(name_, {rest().data(), bytes})) return Next::torn;
+  frame_bytes_ = bytes;
+  return Next::record;
+}
+
+// Has the next `bytes` from offset_ on in the buffer; false at an error, or if the file is shorter than it was.
+bool LogReader::fill(std::uint64_t bytes) {
+  if (rest().size() >= bytes) return true;
+  buffer_.erase(0, offset_ - buffer_at_);
+  buffer_at_ = offset_;
+  while (buffer_.size() < bytes) {
+    const std::uint64_t from = buffer_at_ + buffer_.size();
+    // Up to a multiple of the piece, so that all but the first begin and end at pages.
+    const std::uint64_t to = std::min(end_, (from / kScanReadBytes + 1) * kScanReadBytes);
+    const std::size_t held = buffer_.size();
+    buffer_.resize(held + (to - from));
+    std::uint64_t got = 0;
+    status_ = read_at(file_, from, to - from, buffer_.data() + held, &got);
+    buffer_.resize(held + (status_.ok() ? got : 0));
+    if (!status_.ok() || got == 0) return false;
+  }
+  return true;
+}
+
+}  // namespace spillway::spill

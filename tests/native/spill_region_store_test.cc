@@ -1,0 +1,548 @@
+// The software region: what is in the files is what comes back, whatever happened to their ends.
+#include <gtest/gtest.h>
+#include <rocksdb/file_system.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <memory>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "spill/log_frame.h"
+#include "spill/region_store.h"
+#include "temporary_directory.h"
+
+namespace spillway::spill {
+namespace {
+
+using rocksdb::IODebugContext;
+using rocksdb::IOOptions;
+using rocksdb::IOStatus;
+using rocksdb::Slice;
+using rocksdb::Status;
+
+// Fails what it is told to, once; counts syncs, and spares the host's disk them.
+struct Faults {
+  IOStatus append;              // what the next append returns, if not OK,
+  std::size_t append_part = 0;  // after it wrote so many bytes
+  IOStatus sync;
+  IOStatus rename;
+  IOStatus directory_sync;
+  IOStatus read;
+  int syncs = 0;
+  int directory_syncs = 0;
+
+  static IOStatus take(IOStatus* planned) { return std::exchange(*planned, IOStatus::OK()); }
+};
+
+class FaultyWriter final : public rocksdb::FSWritableFileOwnerWrapper {
+ public:
+  FaultyWriter(std::unique_ptr<rocksdb::FSWritableFile> file, Faults& faults)
+      : FSWritableFileOwnerWrapper(std::move(file)), faults_(faults) {}
+  IOStatus Append(const Slice& data, const IOOptions& options, IODebugContext* dbg) override {
+    if (const IOStatus fault = Faults::take(&faults_.append); !fault.ok()) {
+      EXPECT_TRUE(target()->Append(Slice(data.data(), std::min(data.size(), faults_.append_part)), options, dbg).ok());
+      return fault;
+    }
+    return target()->Append(data, options, dbg);
+  }
+  IOStatus Sync(const IOOptions& /*options*/, IODebugContext* /*dbg*/) override {
+    ++faults_.syncs;
+    return Faults::take(&faults_.sync);
+  }
+  IOStatus Fsync(const IOOptions& options, IODebugContext* dbg) override { return Sync(options, dbg); }
+
+ private:
+  Faults& faults_;
+};
+
+class FaultyReader final : public rocksdb::FSRandomAccessFileOwnerWrapper {
+ public:
+  FaultyReader(std::unique_ptr<rocksdb::FSRandomAccessFile> file, Faults& faults)
+      : FSRandomAccessFileOwnerWrapper(std::move(file)), faults_(faults) {}
+  IOStatus Read(uint64_t offset, size_t n, const IOOptions& options, Slice* result, char* scratch,
+                IODebugContext* dbg) const override {
+    const IOStatus fault = Faults::take(&faults_.read);
+    return fault.ok() ? target()->Read(offset, n, options, result, scratch, dbg) : fault;
+  }
+
+ private:
+  Faults& faults_;
+};
+
+class FaultyDirectory final : public rocksdb::FSDirectoryWrapper {
+ public:
+  FaultyDirectory(std::unique_ptr<rocksdb::FSDirectory> directory, Faults& faults)
+      : FSDirectoryWrapper(std::move(directory)), faults_(faults) {}
+  IOStatus FsyncWithDirOptions(const IOOptions& /*options*/, IODebugContext* /*dbg*/,
+                               const rocksdb::DirFsyncOptions& /*why*/) override {
+    ++faults_.directory_syncs;
+    return Faults::take(&faults_.directory_sync);
+  }
+
+ private:
+  Faults& faults_;
+};
+
+class FaultyFileSystem final : public rocksdb::FileSystemWrapper {
+ public:
+  explicit FaultyFileSystem(Faults& faults) : FileSystemWrapper(FileSystem::Default()), faults_(faults) {}
+  const char* Name() const override { return "FaultyFileSystem"; }
+  IOStatus NewWritableFile(const std::string& path, const rocksdb::FileOptions& options,
+                           std::unique_ptr<rocksdb::FSWritableFile>* result, IODebugContext* dbg) override {
+    const IOStatus status = target()->NewWritableFile(path, options, result, dbg);
+    if (status.ok()) *result = std::make_unique<FaultyWriter>(std::move(*result), faults_);
+    return status;
+  }
+  IOStatus ReopenWritableFile(const std::string& path, const rocksdb::FileOptions& options,
+                              std::unique_ptr<rocksdb::FSWritableFile>* result, IODebugContext* dbg) override {
+    const IOStatus status = target()->ReopenWritableFile(path, options, result, dbg);
+    if (status.ok()) *result = std::make_unique<FaultyWriter>(std::move(*result), faults_);
+    return status;
+  }
+  IOStatus NewRandomAccessFile(const std::string& path, const rocksdb::FileOptions& options,
+                               std::unique_ptr<rocksdb::FSRandomAccessFile>* result, IODebugContext* dbg) override {
+    const IOStatus status = target()->NewRandomAccessFile(path, options, result, dbg);
+    if (status.ok()) *result = std::make_unique<FaultyReader>(std::move(*result), faults_);
+    return status;
+  }
+  IOStatus NewDirectory(const std::string& path, const IOOptions& options,
+                        std::unique_ptr<rocksdb::FSDirectory>* result, IODebugContext* dbg) override {
+    const IOStatus status = target()->NewDirectory(path, options, result, dbg);
+    if (status.ok()) *result = std::make_unique<FaultyDirectory>(std::move(*result), faults_);
+    return status;
+  }
+  IOStatus RenameFile(const std::string& from, const std::string& to, const IOOptions& options,
+                      IODebugContext* dbg) override {
+    const IOStatus fault = Faults::take(&faults_.rename);
+    return fault.ok() ? target()->RenameFile(from, to, options, dbg) : fault;
+  }
+
+ private:
+  Faults& faults_;
+};
+
+using Records = std::vector<std::pair<GenerationId, std::string>>;
+
+class RegionStoreTest : public ::testing::Test {
+ protected:
+  RegionStoreTest() { std::filesystem::create_directory(directory_); }
+
+  std::unique_ptr<Store> open(std::uint64_t capacity_bytes = 1 << 30) {
+    std::unique_ptr<Store> store;
+    const RegionOptions options{std::make_shared<FaultyFileSystem>(faults_), directory_, capacity_bytes};
+    const Status status = open_region_store(options, &store);
+    EXPECT_TRUE(status.ok()) << status.ToString();
+    return store;
+  }
+
+  Records recover(Store& store, Status* status = nullptr) {
+    Records records;
+    last_ = {};
+    const Status all = store.recover([&](const StoredRecord& record) {
+      records.emplace_back(record.generation, record.bytes.ToString());
+      last_ = {record.generation, record.offset};
+      return Status::OK();
+    });
+    if (status == nullptr) {
+      EXPECT_TRUE(all.ok()) << all.ToString();
+    } else {
+      *status = all;
+    }
+    return records;
+  }
+  // What a new process finds.
+  Records found() { return recover(*open()); }
+
+  static std::uint64_t append(Store& store, const std::string& record) {
+    const Slice slice(record);
+    std::uint64_t offset = 0;
+    const Status status = store.append({&slice, 1}, {&offset, 1});
+    EXPECT_TRUE(status.ok()) << status.ToString();
+    return offset;
+  }
+  static Status try_append(Store& store, const std::string& record) {
+    const Slice slice(record);
+    std::uint64_t offset = 0;
+    return store.append({&slice, 1}, {&offset, 1});
+  }
+  static std::string read(const Store& store, GenerationId generation, std::uint64_t offset, std::uint64_t from,
+                          std::uint64_t length) {
+    std::string bytes;
+    const Status status = store.read(generation, offset, from, length, &bytes);
+    EXPECT_TRUE(status.ok()) << status.ToString();
+    return bytes;
+  }
+
+  std::string path(const std::string& name) const { return directory_ + "/" + name; }
+  static std::string contents(const std::string& file) {
+    std::ifstream in(file, std::ios::binary);
+    return {std::istreambuf_iterator<char>(in), {}};
+  }
+  static void write(const std::string& file, const std::string& bytes) {
+    std::ofstream(file, std::ios::binary | std::ios::trunc) << bytes;
+  }
+
+  const TemporaryDirectory temporary_;
+  const std::string directory_ = temporary_.path("spill");
+  Faults faults_;
+  std::pair<GenerationId, std::uint64_t> last_;
+};
+
+TEST_F(RegionStoreTest, WhatIsAppendedIsReadScannedAndRecovered) {
+  const std::string large(3 * kScanReadBytes + 17, 'x');
+  const std::string batch = std::string(1000, 'h') + "value" + std::string(1000, 't');
+  std::vector<std::uint64_t> offsets(3);
+  {
+    auto store = open();
+    EXPECT_TRUE(recover(*store).empty());
+    ASSERT_TRUE(store->begin(7).ok());
+    const std::vector<Slice> records = {"first", large, batch};
+    ASSERT_TRUE(store->append(records, offsets).ok());
+    EXPECT_EQ(read(*store, 7, offsets[0], 0, 5), "first");
+    EXPECT_EQ(read(*store, 7, offsets[1], 10, large.size() - 10), large.substr(10));
+    EXPECT_EQ(read(*store, 7, offsets[2], 1000, 5), "value");
+    ASSERT_TRUE(store->begin(8).ok());
+    EXPECT_EQ(read(*store, 8, append(*store, "next"), 1, 2), "ex");
+    EXPECT_EQ(store->used_bytes(), contents(path("000007.spill")).size() + contents(path("000008.spill")).size());
+
+    Records scanned;
+    const auto keep = [&](const StoredRecord& record) {
+      EXPECT_EQ(record.offset, offsets[scanned.size()]);
+      scanned.emplace_back(record.generation, record.bytes.ToString());
+      return Status::OK();
+    };
+    ASSERT_TRUE(store->scan(7, keep).ok());
+    EXPECT_EQ(scanned, (Records{{7, "first"}, {7, large}, {7, batch}}));
+  }
+  EXPECT_EQ(found(), (Records{{7, "first"}, {7, large}, {7, batch}, {8, "next"}}));
+}
+
+TEST_F(RegionStoreTest, ManyReadsEachHaveTheirAnswer) {
+  auto store = open();
+  recover(*store);
+  std::vector<ReadRequest> requests;
+  for (GenerationId generation = 1; generation <= 3; ++generation) {
+    ASSERT_TRUE(store->begin(generation).ok());
+    for (int i = 0; i < 5; ++i) {
+      const std::string record = "record " + std::to_string(generation) + std::to_string(i);
+      requests.insert(requests.begin(), {generation, append(*store, record), 7, 2, {}, {}});
+    }
+  }
+  requests.push_back({3, requests[0].offset, 7, 3, {}, {}});  // longer than the record
+  requests.push_back({9, 24, 0, 1, {}, {}});
+  store->read_many(requests);
+  for (std::size_t i = 0; i < 15; ++i) {
+    ASSERT_TRUE(requests[i].status.ok()) << requests[i].status.ToString();
+    EXPECT_EQ(requests[i].bytes, std::to_string(3 - i / 5) + std::to_string(4 - i % 5));
+  }
+  EXPECT_TRUE(requests[15].status.IsCorruption());
+  EXPECT_TRUE(requests[16].status.IsCorruption());
+}
+
+// The two logs that the next tests damage, the offsets of their records, and what is in them.
+struct Damaged {
+  const Records records{{1, "one"}, {1, "a second record"}, {1, "3"}, {2, "four"}};
+  std::vector<std::uint64_t> ends;  // of the frames of generation 1, its header's first
+  std::string log;
+};
+
+class TornLogTest : public RegionStoreTest {
+ protected:
+  TornLogTest() {
+    auto store = open();
+    recover(*store);
+    EXPECT_TRUE(store->begin(1).ok());
+    damaged_.ends.push_back(kLogHeaderBytes);
+    for (const auto& [generation, record] : damaged_.records) {
+      if (generation == 2) {
+        EXPECT_TRUE(store->begin(2).ok());
+      }
+      const std::uint64_t offset = append(*store, record);
+      if (generation == 1) damaged_.ends.push_back(offset + kFrameHeaderBytes + record.size());
+    }
+    store.reset();
+    damaged_.log = contents(path("000001.spill"));
+    EXPECT_EQ(damaged_.log.size(), damaged_.ends.back());
+    second_ = contents(path("000002.spill"));
+  }
+
+  // What is whole before byte `at` of generation 1.
+  Records before(std::uint64_t at) const {
+    Records records;
+    for (std::size_t i = 0; i + 1 < damaged_.ends.size() && damaged_.ends[i + 1] <= at; ++i) {
+      records.push_back(damaged_.records[i]);
+    }
+    return records;
+  }
+
+  // Recovers, cuts as the DB does, goes on writing, and looks again: what was lost stays lost.
+  void expect_recovers(const Records& expected) {
+    {
+      auto store = open();
+      ASSERT_EQ(recover(*store), expected);
+      if (!expected.empty()) {
+        ASSERT_TRUE(store->cut(last_.first, last_.second + 1).ok());
+      }
+      ASSERT_TRUE(store->begin(last_.first + 1).ok());
+      append(*store, "later");
+    }
+    Records then = expected;
+    then.emplace_back(last_.first + 1, "later");
+    ASSERT_EQ(found(), then);
+    std::filesystem::remove_all(directory_);
+    std::filesystem::create_directory(directory_);
+  }
+
+  Damaged damaged_;
+  std::string second_;
+};
+
+TEST_F(TornLogTest, CutShortAtEveryByte) {
+  for (std::uint64_t size = 0; size < damaged_.log.size(); ++size) {
+    SCOPED_TRACE(size);
+    write(path("000001.spill"), damaged_.log.substr(0, size));
+    // Between two frames nothing tells that more was there; begin() makes a log durable before it makes the next.
+    const bool seems_whole = size == 0 || std::count(damaged_.ends.begin(), damaged_.ends.end(), size) > 0;
+    if (seems_whole) {
+      std::filesystem::remove(path("000002.spill"));
+    } else {
+      write(path("000002.spill"), second_);
+    }
+    expect_recovers(before(size));
+    if (HasFatalFailure()) return;
+  }
+}
+
+TEST_F(TornLogTest, GarbledAtEveryByte) {
+  for (std::uint64_t at = 0; at < damaged_.log.size(); ++at) {
+    SCOPED_TRACE(at);
+    std::string garbled = damaged_.log;
+    garbled[at] = static_cast<char>(garbled[at] ^ (at % 2 == 0 ? 1 : 0xff));
+    write(path("000001.spill"), garbled);
+    write(path("000002.spill"), second_);
+    if (at == 7) {  // the version
+      auto store = open();
+      Status status;
+      EXPECT_TRUE(recover(*store, &status).empty());
+      EXPECT_TRUE(status.IsNotSupported());
+      continue;
+    }
+    expect_recovers(at < kLogHeaderBytes ? Records{} : before(at));
+    if (HasFatalFailure()) return;
+  }
+}
+
+TEST_F(TornLogTest, ZerosBehindTheEndAreNoRecords) {
+  write(path("000001.spill"), damaged_.log + std::string(10000, '\0'));
+  std::filesystem::remove(path("000002.spill"));
+  expect_recovers(before(damaged_.log.size()));
+}
+
+// The same generation of the same store, made twice: blocks of the first must not pass for the second's.
+TEST_F(TornLogTest, FramesOfAnOlderLogOfTheSameNumberAreNotTaken) {
+  std::filesystem::remove_all(directory_);
+  {
+    auto store = open();
+    recover(*store);
+    ASSERT_TRUE(store->begin(1).ok());
+    append(*store, "new");
+  }
+  const std::string log = contents(path("000001.spill"));
+  write(path("000001.spill"), log + damaged_.log.substr(log.size()));
+  ASSERT_EQ(log.size(), damaged_.ends[1]);
+  EXPECT_EQ(found(), (Records{{1, "new"}}));
+}
+
+TEST_F(TornLogTest, AReadOfDamagedBytesSaysSo) {
+  auto store = open();
+  recover(*store);
+  std::string bytes;
+  std::string garbled = damaged_.log;
+  garbled[damaged_.ends[1] + kFrameHeaderBytes + 3] ^= 1;
+  write(path("000001.spill"), garbled);
+  EXPECT_TRUE(store->read(1, damaged_.ends[1], 0, 15, &bytes).IsCorruption());
+  EXPECT_TRUE(store->scan(1, [](const StoredRecord&) { return Status::OK(); }).IsCorruption());
+  EXPECT_EQ(read(*store, 1, damaged_.ends[0], 0, 3), "one");
+}
+
+TEST_F(TornLogTest, CutForgetsTheRecordAndAllBehindIt) {
+  {
+    auto store = open();
+    recover(*store);
+    faults_.syncs = 0;
+    ASSERT_TRUE(store->cut(1, damaged_.ends[1]).ok());
+    EXPECT_EQ(faults_.syncs, 1);
+    EXPECT_EQ(store->used_bytes(), damaged_.ends[1]);
+    EXPECT_FALSE(std::filesystem::exists(path("000002.spill")));
+  }
+  EXPECT_EQ(found(), before(damaged_.ends[1]));
+  {
+    auto store = open();
+    recover(*store);
+    ASSERT_TRUE(store->cut(1, damaged_.ends[0]).ok());
+    EXPECT_TRUE(std::filesystem::exists(path("000001.spill")));
+    ASSERT_TRUE(store->begin(2).ok());
+    append(*store, "other");
+  }
+  EXPECT_EQ(found(), (Records{{2, "other"}}));
+}
+
+TEST_F(TornLogTest, CutAfterACallbackThatEndedRecovery) {
+  {
+    auto store = open();
+    int seen = 0;
+    std::uint64_t unwanted = 0;
+    const Status status = store->recover([&](const StoredRecord& record) {
+      unwanted = record.offset;
+      return ++seen == 2 ? Status::Aborted() : Status::OK();
+    });
+    EXPECT_TRUE(status.IsAborted());
+    ASSERT_TRUE(store->cut(1, unwanted).ok());
+  }
+  EXPECT_EQ(found(), before(damaged_.ends[1]));
+}
+
+TEST_F(TornLogTest, DroppedIsGoneForGoodAndReadUntilReleased) {
+  auto store = open();
+  recover(*store);
+  ASSERT_TRUE(store->cut(2, ~std::uint64_t{0}).ok());
+  const std::uint64_t both = store->used_bytes();
+  EXPECT_EQ(both, damaged_.log.size() + second_.size());
+  faults_.directory_syncs = 0;
+  ASSERT_TRUE(store->drop(1).ok());
+  EXPECT_EQ(faults_.directory_syncs, 1);
+  EXPECT_EQ(read(*store, 1, damaged_.ends[0], 0, 3), "one");
+  EXPECT_EQ(store->used_bytes(), both);
+  store.reset();  // killed here
+
+  store = open();
+  EXPECT_EQ(recover(*store), (Records{{2, "four"}}));
+  EXPECT_EQ(store->used_bytes(), second_.size());
+  EXPECT_FALSE(std::filesystem::exists(path("000001.dropped")));
+  ASSERT_TRUE(store->drop(2).ok());
+  store->release(2);
+  EXPECT_EQ(store->used_bytes(), 0U);
+  std::string bytes;
+  EXPECT_TRUE(store->read(2, kLogHeaderBytes, 0, 4, &bytes).IsCorruption());
+  store.reset();
+  EXPECT_TRUE(found().empty());
+}
+
+TEST_F(TornLogTest, ADropThatFailedIsTriedAgain) {
+  auto store = open();
+  recover(*store);
+  faults_.rename = IOStatus::IOError("rename");
+  EXPECT_FALSE(store->drop(1).ok());
+  EXPECT_TRUE(std::filesystem::exists(path("000001.spill")));
+  faults_.directory_sync = IOStatus::IOError("directory");
+  EXPECT_FALSE(store->drop(1).ok());
+  EXPECT_EQ(read(*store, 1, damaged_.ends[0], 0, 3), "one");
+  EXPECT_TRUE(store->drop(1).ok());
+  store.reset();
+  EXPECT_EQ(found(), (Records{{2, "four"}}));
+}
+
+TEST_F(TornLogTest, AReadErrorIsNoEndOfTheLog) {
+  auto store = open();
+  faults_.read = IOStatus::IOError("the drive");
+  Status status;
+  recover(*store, &status);
+  EXPECT_TRUE(status.IsIOError()) << status.ToString();
+}
+
+TEST_F(RegionStoreTest, NothingBeyondItsCapacityIsTaken) {
+  const std::string record(100, 'r');
+  auto store = open(kLogHeaderBytes + 3 * (kFrameHeaderBytes + 100));
+  recover(*store);
+  ASSERT_TRUE(store->begin(1).ok());
+  append(*store, record);
+  const std::vector<Slice> three(3, record);
+  std::vector<std::uint64_t> offsets(3);
+  EXPECT_TRUE(store->append(three, offsets).IsNoSpace());
+  append(*store, record);
+  append(*store, record);
+  EXPECT_EQ(store->used_bytes(), store->capacity_bytes());
+  EXPECT_TRUE(try_append(*store, "1").IsNoSpace());
+  ASSERT_TRUE(store->drop(1).ok());
+  store->release(1);
+  ASSERT_TRUE(store->begin(2).ok());
+  append(*store, record);
+  store.reset();
+  EXPECT_EQ(found(), (Records{{2, record}}));
+}
+
+TEST_F(RegionStoreTest, AfterAFullDriveItGoesOnWithoutWhatDidNotFit) {
+  auto store = open();
+  recover(*store);
+  ASSERT_TRUE(store->begin(1).ok());
+  append(*store, "one");
+  faults_.append = IOStatus::NoSpace("full");
+  faults_.append_part = 10;
+  EXPECT_TRUE(try_append(*store, "does not fit").IsNoSpace());
+  const std::uint64_t offset = append(*store, "two");
+  EXPECT_EQ(read(*store, 1, offset, 0, 3), "two");
+  store.reset();
+  EXPECT_EQ(found(), (Records{{1, "one"}, {1, "two"}}));
+}
+
+TEST_F(RegionStoreTest, AfterAFailedWriteOrSyncItRefusesUntilItBeginsAnew) {
+  auto store = open();
+  recover(*store);
+  ASSERT_TRUE(store->begin(1).ok());
+  const std::uint64_t one = append(*store, "one");
+  faults_.append = IOStatus::IOError("the drive");
+  faults_.append_part = 15;
+  EXPECT_TRUE(try_append(*store, "two").IsIOError());
+  EXPECT_TRUE(try_append(*store, "three").IsIOError());
+  EXPECT_TRUE(store->sync().IsIOError());
+  EXPECT_EQ(read(*store, 1, one, 0, 3), "one");
+  faults_.append = IOStatus::IOError("still");
+  EXPECT_TRUE(store->begin(2).IsIOError());
+  EXPECT_TRUE(try_append(*store, "four").IsIOError());
+  ASSERT_TRUE(store->begin(2).ok());
+  append(*store, "five");
+  faults_.sync = IOStatus::IOError("the drive");
+  EXPECT_TRUE(store->sync().IsIOError());
+  EXPECT_TRUE(try_append(*store, "six").IsIOError());
+  ASSERT_TRUE(store->begin(3).ok());
+  append(*store, "seven");
+  EXPECT_EQ(read(*store, 1, one, 0, 3), "one");
+  store.reset();
+  EXPECT_EQ(found(), (Records{{1, "one"}, {2, "five"}, {3, "seven"}}));
+}
+
+TEST_F(RegionStoreTest, ADirectoryThatCannotBeUsedIsNamed) {
+  auto first = open();
+  std::unique_ptr<Store> second;
+  const RegionOptions options{rocksdb::FileSystem::Default(), directory_, 1 << 20};
+  Status status = open_region_store(options, &second);
+  EXPECT_TRUE(status.IsIOError());
+  EXPECT_NE(status.ToString().find(directory_), std::string::npos) << status.ToString();
+
+  const std::string file = temporary_.path("file");
+  write(file, "no directory");
+  status = open_region_store({rocksdb::FileSystem::Default(), file, 1 << 20}, &second);
+  EXPECT_NE(status.ToString().find(file), std::string::npos) << status.ToString();
+  EXPECT_EQ(second, nullptr);
+}
+
+TEST_F(RegionStoreTest, GenerationsOnlyGrow) {
+  auto store = open();
+  recover(*store);
+  ASSERT_TRUE(store->begin(5).ok());
+  append(*store, "five");
+  EXPECT_TRUE(store->begin(5).IsInvalidArgument());
+  EXPECT_TRUE(store->begin(4).IsInvalidArgument());
+  EXPECT_TRUE(try_append(*store, "none").IsIOError());
+  ASSERT_TRUE(store->begin(6).ok());
+  EXPECT_TRUE(try_append(*store, "").IsInvalidArgument());
+  store.reset();
+  EXPECT_EQ(found(), (Records{{5, "five"}}));
+}
+
+}  // namespace
+}  // namespace spillway::spill
