@@ -155,7 +155,9 @@ rocksdb::Status DbImpl::write_either_way(const WriteOptions& options, WriteBatch
   };
   for (;;) {
     const Look look = look_at(*batch);
-    if (look.must_divert || (wants_spill() && !look.has_merge && look.unsupported.ok())) {
+    const bool can_divert = !look.has_merge && look.unsupported.ok();
+    const bool diverts = look.must_divert || (can_divert && wants_spill());
+    if (diverts) {
       if (!look.unsupported.ok()) return outcome(look.unsupported);
       Commit commit{batch, options.sync, look.must_divert, {}};
       commits_.run(commit);
@@ -163,6 +165,7 @@ rocksdb::Status DbImpl::write_either_way(const WriteOptions& options, WriteBatch
     }
     if (!look.must_divert) {
       if (const auto status = try_main(options, batch)) return outcome(*status);
+      if (!diverts && can_divert && wants_spill()) continue;  // RocksDB has just said that it is stalled
     }
     if (options.no_slowdown) return outcome(rocksdb::Status::Incomplete("Write stall"));
     if (stopping_.load(std::memory_order_acquire)) return outcome(rocksdb::Status::ShutdownInProgress());

@@ -33,6 +33,17 @@ class AppendOperator final : public rocksdb::AssociativeMergeOperator {
   const char* Name() const override { return "Append"; }
 };
 
+// Bytewise, with eight bytes of timestamp behind the key.
+class TimestampComparator final : public rocksdb::Comparator {
+ public:
+  TimestampComparator() : Comparator(8) {}
+  using Comparator::Compare;
+  int Compare(const rocksdb::Slice& a, const rocksdb::Slice& b) const override { return a.compare(b); }
+  const char* Name() const override { return "Timestamp"; }
+  void FindShortestSeparator(std::string*, const rocksdb::Slice&) const override {}
+  void FindShortSuccessor(std::string*) const override {}
+};
+
 class Events final : public SpillListener {
  public:
   void on_spill_event(const SpillEvent& event) override {
@@ -321,7 +332,8 @@ TEST_F(SpillDb, WhatIsNotSupportedIsRefusedByName) {
   EXPECT_NE(DB::Open(options, spill_, directory_.path("no"), &db).ToString().find("unordered_write"),
             std::string::npos);
   options = options_;
-  options.comparator = rocksdb::BytewiseComparatorWithU64Ts();
+  const TimestampComparator timestamps;
+  options.comparator = &timestamps;
   EXPECT_NE(DB::Open(options, spill_, directory_.path("no"), &db).ToString().find("timestamps"), std::string::npos);
   open();
   EXPECT_TRUE(db_->PutEntity(WriteOptions(), db_->DefaultColumnFamily(), "k", {}).IsNotSupported());
