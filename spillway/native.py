@@ -29,6 +29,7 @@ REQUIRED_FIELDS: dict[str, tuple[str, ...]] = {
     "progress": ("phase", "done", "total", "unit"),
     "sample": ("t_s", "dt_s", "phase", "measured", "reads", "writes", "user_bytes_written"),
     "stall": ("t_s", "duration_s", "state", "cause"),
+    "engine": ("t_s", "name", "figures"),
     "phase": ("name", "workload", "measured", "t_s", "duration_s", "operations"),
     "ready": (
         *("kind", "size_bytes", "range_bytes", "lba_bytes", "direct", "writable", "preset", "path", "time_scale"),

@@ -15,7 +15,7 @@ from typing import Any
 import tomli_w
 
 from spillway.errors import SpillwayError
-from spillway.plan_keys import ARM_KEYS, LOADERS, OF_ONE_WORKLOAD, OPEN_TABLES, PHASE_KEYS, PLAN_KEYS, Key
+from spillway.plan_keys import ARM_KEYS, LOADERS, OF_SOME_WORKLOADS, OPEN_TABLES, PHASE_KEYS, PLAN_KEYS, WAITS, Key
 from spillway.preset import check_preset, preset_dirs, presets
 from spillway.quantity import human_bytes, nearest, parse_size
 from spillway.simulate import split_setting
@@ -41,7 +41,7 @@ class Arm:
             "directory": str(directory),
             "target": self._target(),
             "fs": {name: get[f"fs.{name}"] for name in ("discard", "page_cache_bytes", "writeback_bytes")},
-            "engine": {"name": get["engine.name"], "options": self.engine_options},
+            "engine": self._engine(),
             "load": {
                 **{name: get[f"load.{name}"] for name in ("key_bytes", "value_bytes", "compression_ratio", "num")},
                 "seed": seed,
@@ -49,6 +49,16 @@ class Arm:
             "phases": self.phases,
             "sample_interval_ms": get["sample_interval_ms"],
         }
+
+    def _engine(self) -> Document:
+        get = self.settings
+        engine = {"name": get["engine.name"], "policy": get["engine.policy"], "options": self.engine_options}
+        if get["engine.policy"] == "adoc":
+            engine["adoc"] = {
+                **{name: get[f"engine.adoc.{name}"] for name in ("interval_ms", "least_jobs", "most_jobs")},
+                **{f"{name}_bytes": get[f"engine.adoc.{name}"] for name in ("least_buffer", "most_buffer")},
+            }
+        return engine
 
     def _target(self) -> Document:
         get = self.settings
@@ -321,13 +331,14 @@ def _phases(given: Any, label: str) -> list[dict[str, Any]]:
 
 
 def _check_phase(phase: dict[str, Any], where: str) -> None:
-    for key, workload in OF_ONE_WORKLOAD.items():
-        if phase[key] != PHASE_KEYS[key].default and phase["workload"] != workload:
-            raise SpillwayError(f"{where}: {key} belongs to {workload}; leave it out of {phase['workload']}.")
+    for key, workloads in OF_SOME_WORKLOADS.items():
+        if phase[key] != PHASE_KEYS[key].default and phase["workload"] not in workloads:
+            owners = " and ".join(workloads)
+            raise SpillwayError(f"{where}: {key} belongs to {owners}; leave it out of {phase['workload']}.")
     ends = [key for key in ("operations", "duration_s") if phase[key] is not None]
-    if phase["workload"] == "waitforcompaction":
+    if phase["workload"] in WAITS:
         if ends or phase["rate_ops_s"] is not None:
-            raise SpillwayError(f"{where}: waitforcompaction ends by itself; leave out {[*ends, 'rate_ops_s'][0]}.")
+            raise SpillwayError(f"{where}: {phase['workload']} ends by itself; leave out {[*ends, 'rate_ops_s'][0]}.")
         return
     # A fill of every key once ends by itself too, as in db_bench.
     if not ends and phase["workload"] not in ("fillseq", "fillrandom", "filluniquerandom", "overwrite"):

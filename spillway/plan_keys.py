@@ -26,14 +26,19 @@ WORKLOADS = (
     "readwhilewriting",
     "readrandomwriterandom",
     "waitforcompaction",
+    "settle",
 )
+# What keeps RocksDB's writers going, or does not.
+POLICIES = ("slowdown", "no-slowdown", "adoc")
+# Workloads that end by themselves and have no operations.
+WAITS = ("waitforcompaction", "settle")
 # Workloads that put data into an empty store; the others need some to be there.
-LOADERS = ("fillseq", "fillrandom", "filluniquerandom", "overwrite", "waitforcompaction")
-# Keys of a phase that mean something to one workload only.
-OF_ONE_WORKLOAD = {
-    "write_rate_ops_s": "readwhilewriting",
-    "seek_nexts": "seekrandom",
-    "read_write_percent": "readrandomwriterandom",
+LOADERS = ("fillseq", "fillrandom", "filluniquerandom", "overwrite", *WAITS)
+# Keys of a phase that mean something to some workloads only.
+OF_SOME_WORKLOADS = {
+    "write_rate_ops_s": ("readwhilewriting",),
+    "seek_nexts": ("seekrandom",),
+    "read_write_percent": ("readrandomwriterandom", "readwhilewriting"),
 }
 
 
@@ -151,6 +156,12 @@ ARM_KEYS: dict[str, Key] = {
     "fs.page_cache_bytes": Key(0, size),
     "fs.writeback_bytes": Key(2**20, size_of_a_page),
     "engine.name": Key("rocksdb", text),
+    "engine.policy": Key("slowdown", one_of(*POLICIES)),
+    "engine.adoc.interval_ms": Key(1000, whole(1)),  # this and the next four: ADOC's public code
+    "engine.adoc.least_jobs": Key(2, whole(1)),
+    "engine.adoc.most_jobs": Key(20, whole(1)),
+    "engine.adoc.least_buffer": Key("64MiB", size),
+    "engine.adoc.most_buffer": Key("512MiB", size),
     "load.key_bytes": Key(16, whole(1)),  # db_bench's default
     "load.value_bytes": Key(100, whole(0)),  # db_bench's default
     "load.compression_ratio": Key(0.5, number(0, 1, above=True)),  # db_bench's default

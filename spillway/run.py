@@ -100,6 +100,8 @@ def _run_arm(
                 recorder.add_sample(sample_row(event))
             case "stall":
                 recorder.add_stall(event)
+            case "engine":
+                recorder.add_event(event)
             case "phase":
                 recorder.add_phase(event)
         if watch is not None:

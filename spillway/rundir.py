@@ -4,7 +4,8 @@
     plan.toml       the resolved plan; `spillway run` takes it as it is
     summary.json    the figures of each arm, with their standing
     report.html     the report
-    arms/NAME/      samples.csv, stalls.csv, phases.json, result.json and the preset of each arm (and repetition)
+    arms/NAME/      samples.csv, stalls.csv, phases.json, events.json, result.json and the preset of each arm (and
+                    repetition)
 
 A run directory is written beside its place under a hidden name and renamed when it is whole. Data goes one way: nothing
 here is read by what runs, and the report reads nothing else.
@@ -16,7 +17,7 @@ import os
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -101,6 +102,7 @@ class ArmRecorder:
         self.rows: list[Row] = []
         self.phases: list[Document] = []
         self.stalls: list[Row] = []
+        self.events: list[Document] = []
         with explained(directory):
             directory.mkdir(parents=True)
             self._file = (directory / "samples.csv").open("w", encoding="utf-8", newline="", buffering=1)
@@ -118,6 +120,10 @@ class ArmRecorder:
         """Records one stall."""
         self.stalls.append({name: event[name] for name in STALL_COLUMNS})
 
+    def add_event(self, event: Document) -> None:
+        """Records something that the engine's policy did."""
+        self.events.append({name: value for name, value in event.items() if name != "event"})
+
     def add_phase(self, event: Document) -> None:
         """Records that a phase ended."""
         self.phases.append({name: value for name, value in event.items() if name != "event"})
@@ -133,6 +139,7 @@ class ArmRecorder:
             if preset is not None and preset.is_file():
                 shutil.copyfile(preset, self.directory / "preset.toml")
         write_json(self.directory / "phases.json", self.phases)
+        write_json(self.directory / "events.json", self.events)
         write_json(self.directory / "result.json", result)
 
     def close(self) -> None:
@@ -150,6 +157,7 @@ class ArmRecord:
     stalls: list[Row]
     phases: list[Document]
     result: Document
+    events: list[Document] = field(default_factory=list)  # what the engine's policy did
 
 
 @dataclass(frozen=True)
@@ -182,6 +190,7 @@ def _read_arm(directory: Path, name: str, figures: Document) -> ArmRecord:
         _read_csv(directory / "stalls.csv", STALL_COLUMNS),
         _read_json(directory / "phases.json"),
         _read_json(directory / "result.json"),
+        _read_json(directory / "events.json"),
     )
 
 

@@ -13,6 +13,16 @@ _LATENCIES = ("mean", "p50", "p99", "p99_9", "max")
 HOST_CAUSES = ("user", "wal", "flush", "compaction", "blob", "manifest", "checkpoint", "other")
 NAND_CAUSES = ("host", "gc", "mapping", "wear", "fold")
 STALL_CAUSES = ("memtable", "l0", "pending_compaction_bytes")
+SPILL_FIGURES = (
+    "diverting",
+    "live_generations",
+    "live_bytes",
+    "index_bytes",
+    "diverted_writes",
+    "diverted_bytes",
+    "rolled_back_bytes",
+    "waits",
+)
 
 COLUMNS: tuple[str, ...] = (
     *("t_s", "dt_s", "phase", "measured", "reads", "writes"),
@@ -31,7 +41,10 @@ COLUMNS: tuple[str, ...] = (
         "pending_compaction_bytes",
         "running_compactions",
         "live_bytes",
+        "background_jobs",
+        "write_buffer_bytes",
     ),
+    *(f"spill_{name}" for name in SPILL_FIGURES),
     *("space_bytes", "cpu_s"),
 )
 STALL_COLUMNS = ("t_s", "duration_s", "state", "cause")
@@ -58,6 +71,8 @@ def sample_row(event: dict[str, Any]) -> Row:
     engine = event.get("engine") or {}
     row |= {name: value for name, value in engine.items() if name in COLUMNS}
     row |= {f"stall_s_{cause}": (engine.get("stall_s") or {}).get(cause, 0.0) for cause in STALL_CAUSES}
+    spill = event.get("spill") or {}
+    row |= {f"spill_{name}": int(spill[name]) for name in SPILL_FIGURES if name in spill}
     return row
 
 

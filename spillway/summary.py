@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from spillway.amplification import amplification, nand_total, ratio
+from spillway.bill import bill, zero_seconds
 from spillway.plan import Arm
 from spillway.quantity import human_bytes
 from spillway.samples import Row, measured, nand_bytes
@@ -11,6 +12,7 @@ from spillway.steady import Round, Verdict, judge, rounds_of
 
 Document = dict[str, Any]
 
+SPILL_SUMS = ("diverted_writes", "diverted_bytes", "rolled_back_bytes", "waits")
 LATENCIES = ("mean", "p50", "p99", "p99_9", "max")
 
 
@@ -29,20 +31,31 @@ def summarise(
         for phase in phases
         if phase["measured"]
     )
-    latency, pacing = figures.get("latency_us") or {}, figures.get("pacing_error_us")
+    user_mb_s = ratio((moved or user or 0) / 1e6, duration)
+    cpu_percent = ratio(100 * (figures.get("cpu_seconds") or 0.0), duration)
+    pacing = figures.get("pacing_error_us")
     complete = bool(result.get("complete")) and not failure
     return {
         "throughput_ops_s": figures.get("throughput_ops_s"),
-        "user_mb_s": ratio((moved or user or 0) / 1e6, duration),
-        "latency_us": {name: latency.get(name) for name in LATENCIES},
+        "user_mb_s": user_mb_s,
+        "latency_us": _latency(figures.get("latency_us")),
+        "read_latency_us": _latency(figures.get("read_latency_us")),
+        "write_latency_us": _latency(figures.get("write_latency_us")),
+        "reads": figures.get("reads"),
+        "writes": figures.get("writes"),
         "wa_app": ratios.wa_app,
         "wa_device": ratios.wa_device,
         "wa_total": ratios.wa_total,
         "space_amplification": ratio(figures.get("space_bytes"), figures.get("live_user_bytes")),
         "stalls": figures.get("stalls") or {"count": 0, "seconds": 0.0, "by_cause": {}},
+        "zero_seconds": zero_seconds(rows),
         "steady": verdict.steady,
         "pacing_error_us": {"p50": pacing["p50"], "p99": pacing["p99"]} if pacing else None,
         "cpu_seconds": figures.get("cpu_seconds"),
+        "cpu_percent": cpu_percent,
+        "efficiency_mb_s_per_cpu_percent": ratio(user_mb_s, cpu_percent),  # K2
+        "spill": _spill(rows),
+        "bill": bill(rows, phases),
         "standing": standing(arm, verdict, pacing, complete, failure, _unmapped_reads(figures)),
         "seed": seed,
         "duration_s": duration,
@@ -54,6 +67,21 @@ def summarise(
         "live_user_bytes": figures.get("live_user_bytes"),
         "space_bytes": figures.get("space_bytes"),
     }
+
+
+def _latency(figures: Document | None) -> Document:
+    """A latency's figures; all None where no operation ended."""
+    known = figures if figures and figures.get("count", 1) else {}
+    return {name: known.get(name) for name in LATENCIES}
+
+
+def _spill(rows: Sequence[Row]) -> Document | None:
+    """What went to the spill store and came back, over the whole run; None for an engine without one."""
+    kept = [row for row in rows if row.get("spill_diverted_writes") is not None]
+    if not kept:
+        return None
+    sums = {name: sum(row[f"spill_{name}"] for row in kept) for name in SPILL_SUMS}
+    return sums | {"most_live_bytes": max(row["spill_live_bytes"] for row in kept)}
 
 
 def _from_rows(rows: Sequence[Row]) -> Document:
@@ -157,5 +185,8 @@ def typical(repetitions: Sequence[Document]) -> Document:
     chosen = ranked[(len(ranked) - 1) // 2]
     if len(repetitions) == 1:
         return chosen
-    keys = ("seed", "throughput_ops_s", "wa_app", "wa_device", "wa_total", "steady")
-    return chosen | {"repetitions": [{key: each[key] for key in keys} for each in repetitions]}
+    keys = (
+        *("seed", "throughput_ops_s", "wa_app", "wa_device", "wa_total", "steady"),
+        *("read_latency_us", "write_latency_us", "zero_seconds", "efficiency_mb_s_per_cpu_percent", "bill"),
+    )
+    return chosen | {"repetitions": [{key: each.get(key) for key in keys} for each in repetitions]}

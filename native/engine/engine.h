@@ -1,7 +1,7 @@
 // The seam to a store: what the runner needs of an engine, and what a report shows of it.
 //
-// Implementations: rocksdb now; rocksdb-blob, leveldb, wiredtiger and spillway behind the same seam later.
-// All methods but open and close may be called from many threads.
+// Implementations: rocksdb, and spillway (RocksDB with the accelerator); rocksdb-blob, leveldb and wiredtiger behind
+// the same seam later. All methods but open and close may be called from many threads.
 #pragma once
 
 #include <array>
@@ -10,8 +10,10 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -32,6 +34,18 @@ struct Stall {
   StallCause cause = StallCause::none;
 };
 
+// What lies in an engine's spill store, and what went there and came back since the engine was opened.
+struct SpillObservation {
+  bool diverting = false;  // writes go there at this moment
+  std::uint64_t live_generations = 0;
+  std::uint64_t live_bytes = 0;  // of keys and values that were not yet brought back
+  std::uint64_t index_bytes = 0;
+  std::uint64_t diverted_writes = 0;
+  std::uint64_t diverted_bytes = 0;
+  std::uint64_t rolled_back_bytes = 0;
+  std::uint64_t waits = 0;  // writes that had to wait all the same
+};
+
 // What the engine is going through at this moment. Cheap enough for ten times a second.
 struct Observation {
   StallState stall_state = StallState::normal;
@@ -43,6 +57,18 @@ struct Observation {
   std::uint32_t running_flushes = 0;
   std::uint32_t running_compactions = 0;
   std::uint64_t live_bytes = 0;  // bytes in live table and blob files
+  // What a policy may change while the store runs: threads for flushes and compactions, and the size of a memtable.
+  std::uint32_t background_jobs = 0;
+  std::uint64_t write_buffer_bytes = 0;
+  std::optional<SpillObservation> spill;  // none: an engine without a spill store
+};
+
+// Something that a policy did, at a moment: ADOC's decisions, the accelerator's events. Time as in Stall.
+struct Event {
+  std::int64_t at_ns = 0;
+  std::string name;                                     // "adoc.jobs", "spill.divert_begin"
+  std::vector<std::pair<std::string, double>> figures;  // units end the names
+  std::string message;                                  // for people; mostly empty
 };
 
 class Engine {
@@ -62,9 +88,17 @@ class Engine {
   // The engine's own cumulative figures by their own names (RocksDB: tickers), for manifests and cross-checks.
   virtual std::map<std::string, std::uint64_t> statistics() = 0;
 
+  // What happened since the last call, oldest first.
+  virtual std::vector<Event> take_events() { return {}; }
+
   virtual Status flush() = 0;
   // Returns when nothing is left to flush or compact, or soon after `stop` is set.
   virtual Status wait_for_compaction(const std::atomic<bool>& stop) = 0;
+  // Pays what was put off: brings back what was spilled, flushes, then waits for compaction.
+  virtual Status settle(const std::atomic<bool>& stop) {
+    Status status = flush();
+    return status ? wait_for_compaction(stop) : status;
+  }
   virtual Status close() = 0;
 };
 

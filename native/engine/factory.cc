@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "device/preset.h"
+#include "engine/policy.h"
 #include "engine/rocksdb_engine.h"
 #include "engine/rocksdb_options.h"
 
@@ -30,6 +31,7 @@ std::map<std::string, std::string> engine_versions() {
 
 Status check_engine(const EngineSpec& spec) {
   if (Status status = check_name(spec.name); !status) return status;
+  if (auto policy = make_policy(spec); !policy) return policy.status();
   auto options = parse_rocksdb_options(spec.options);
   return options ? Status::ok() : options.status();
 }

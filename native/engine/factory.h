@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "engine/adoc.h"
 #include "engine/engine.h"
 
 namespace spillway::fs {
@@ -19,6 +20,9 @@ struct EngineSpec {
   std::string name = "rocksdb";
   std::string directory;                       // of the database; made when missing
   std::map<std::string, std::string> options;  // by the engine's own names and in its own spelling
+  // What keeps the database's writers going: see policy_names(). Of rocksdb only.
+  std::string policy = "slowdown";
+  AdocOptions adoc = {};  // of policy "adoc"
   // The drive under the database. Null: the directory as it is, through the engine's own file system.
   // REQUIRES: outlives the engine.
   fs::Volume* volume = nullptr;

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/policy.h"
 #include "engine/rocksdb_options.h"
 #include "engine/stall_watch.h"
 #include "fs/rocksdb_file_system.h"
@@ -55,8 +56,11 @@ rocksdb::Slice slice(std::string_view text) { return {text.data(), text.size()};
 
 class RocksdbEngine final : public Engine {
  public:
-  RocksdbEngine(const EngineSpec& spec, RocksdbOptions options)
-      : directory_(spec.directory), options_(std::move(options)), watch_(std::make_shared<StallWatch>()) {
+  RocksdbEngine(const EngineSpec& spec, RocksdbOptions options, std::unique_ptr<Policy> policy)
+      : directory_(spec.directory),
+        options_(std::move(options)),
+        watch_(std::make_shared<StallWatch>()),
+        policy_(std::move(policy)) {
     if (spec.volume != nullptr) {
       env_ = rocksdb::NewCompositeEnv(
           fs::make_rocksdb_file_system(*spec.volume, fs::RocksdbFileSystemOptions{.host_sync = spec.host_sync}));
@@ -74,7 +78,7 @@ class RocksdbEngine final : public Engine {
   Status open() {
     rocksdb::DB* db = nullptr;
     const rocksdb::Options options(options_.db, options_.column_family);
-    const rocksdb::Status status = rocksdb::DB::Open(options, directory_, &db);
+    const rocksdb::Status status = policy_->open(options, directory_, &db);
     if (!status.ok()) return to_status(status, "RocksDB cannot open " + directory_);
     db_.reset(db);
     watch_->attach(db);
@@ -135,6 +139,9 @@ class RocksdbEngine final : public Engine {
     seen.running_flushes = static_cast<std::uint32_t>(property(Properties::kNumRunningFlushes));
     seen.running_compactions = static_cast<std::uint32_t>(property(Properties::kNumRunningCompactions));
     seen.live_bytes = property(Properties::kLiveSstFilesSize) + property(Properties::kLiveBlobFileSize);
+    seen.background_jobs = static_cast<std::uint32_t>(options_.db.max_background_jobs);
+    seen.write_buffer_bytes = options_.column_family.write_buffer_size;
+    policy_->observe(seen);
     return seen;
   }
 
@@ -143,8 +150,11 @@ class RocksdbEngine final : public Engine {
   std::map<std::string, std::uint64_t> statistics() override {
     std::map<std::string, std::uint64_t> tickers;
     for (const auto& [ticker, name] : rocksdb::TickersNameMap) tickers[name] = statistics_->getTickerCount(ticker);
+    policy_->add_statistics(tickers);
     return tickers;
   }
+
+  std::vector<Event> take_events() override { return policy_->take_events(); }
 
   Status flush() override { return to_status(db_->Flush(rocksdb::FlushOptions()), "flush"); }
 
@@ -163,8 +173,14 @@ class RocksdbEngine final : public Engine {
     return Status::ok();
   }
 
+  Status settle(const std::atomic<bool>& stop) override {
+    if (Status status = to_status(policy_->bring_back(), "rollback"); !status) return status;
+    return Engine::settle(stop);
+  }
+
   Status close() override {
     if (!db_) return Status::ok();
+    policy_->stop();
     const rocksdb::Status status = db_->Close();
     watch_->detach();
     db_.reset();
@@ -189,6 +205,7 @@ class RocksdbEngine final : public Engine {
   std::unique_ptr<rocksdb::Env> env_;
   std::shared_ptr<rocksdb::Statistics> statistics_;
   std::shared_ptr<StallWatch> watch_;
+  std::unique_ptr<Policy> policy_;
   std::unique_ptr<rocksdb::DB> db_;
 };
 
@@ -197,7 +214,9 @@ class RocksdbEngine final : public Engine {
 Result<std::unique_ptr<Engine>> open_rocksdb(const EngineSpec& spec) {
   auto options = parse_rocksdb_options(spec.options);
   if (!options) return options.status();
-  auto engine = std::make_unique<RocksdbEngine>(spec, *options);
+  auto policy = make_policy(spec);
+  if (!policy) return policy.status();
+  auto engine = std::make_unique<RocksdbEngine>(spec, *options, std::move(*policy));
   if (Status status = engine->open(); !status) return status;
   return std::unique_ptr<Engine>(std::move(engine));
 }

@@ -45,6 +45,12 @@ Sample Recorder::sample(const Tally& tally) {
   return sample;
 }
 
+std::vector<engine::Event> Recorder::new_events() {
+  std::vector<engine::Event> events = subject_.engine.take_events();
+  for (engine::Event& event : events) event.at_ns -= run_begin_ns_;
+  return events;
+}
+
 std::vector<engine::Stall> Recorder::new_stalls(bool all) {
   const std::int64_t now_ns = clock_.now_ns();  // before the engine is asked: what goes on ends later than this
   const std::vector<engine::Stall> stalls = subject_.engine.stalls();

@@ -54,6 +54,9 @@ class Recorder {
   // Stalls that have ended and were not returned before; with `all`, the ones that go on as well, as long as they are.
   std::vector<engine::Stall> new_stalls(bool all);
 
+  // What the engine's policy did since the last call.
+  std::vector<engine::Event> new_events();
+
  private:
   Subject subject_;
   Clock& clock_;

@@ -27,6 +27,9 @@ class Crew {
   Crew(const WorkerSetting& setting, const PhaseSpec& phase, const std::vector<ThreadPlan>& plans)
       : setting_(setting), phase_(phase), start_(1) {
     for (const ThreadPlan& plan : plans) workers_.push_back(std::make_unique<Worker>(setting, plan));
+    for (const auto& worker : workers_) {
+      if (worker->plan().per_background_operation) worker->follow(*workers_.back());  // the writer is the last
+    }
   }
 
   ~Crew() { end(); }
@@ -39,7 +42,7 @@ class Crew {
     for (const auto& worker : workers_) foreground_running_ += worker->plan().background ? 0 : 1;
     if (workers_.empty()) foreground_running_ = 1;
     for (const auto& worker : workers_) threads_.emplace_back([this, w = worker.get()] { work(*w); });
-    if (workers_.empty()) threads_.emplace_back([this] { wait_for_compaction(); });
+    if (workers_.empty()) threads_.emplace_back([this] { wait_for_store(); });
     begin_ns_ = setting_.clock.now_ns();
     if (phase_.duration_s) deadline_ns_ = begin_ns_ + static_cast<std::int64_t>(*phase_.duration_s * 1e9);
     start_.count_down();
@@ -95,9 +98,10 @@ class Crew {
     note_end(worker.run(begin_ns_, deadline_ns_, stop_), worker.plan().background);
   }
 
-  void wait_for_compaction() {
+  void wait_for_store() {
     start_.wait();
-    note_end(setting_.engine.wait_for_compaction(stop_), false);
+    engine::Engine& engine = setting_.engine;
+    note_end(phase_.workload == Workload::settle ? engine.settle(stop_) : engine.wait_for_compaction(stop_), false);
   }
 
   void note_end(Status status, bool background) {
@@ -170,6 +174,7 @@ class PhaseRun {
     totals.cpu_s += sample.cpu_s;
     listener_.on_sample(phase_, sample);
     for (const engine::Stall& stall : recorder_.new_stalls(false)) listener_.on_stall(stall);
+    for (const engine::Event& event : recorder_.new_events()) listener_.on_event(event);
   }
 
   void tell_progress(std::int64_t now) {
@@ -234,11 +239,11 @@ Result<RunReport> run(const RunSpec& spec, const Subject& subject, Clock& clock,
       break;
     }
     const PhaseSpec& phase = spec.phases[i];
-    const WorkerSetting setting{subject.engine, clock, spec.pairs, values, phase.seek_nexts, phase.read_write_percent};
+    const WorkerSetting setting{subject.engine, clock, spec.pairs, values, phase.seek_nexts, phase.read_percent()};
     Crew crew(setting, phase, plan_threads(phase, spec.pairs.num, spec.seed, i));
     const PhaseReport phase_report = PhaseRun(spec, phase, crew, recorder, listener).go(clock, stop);
     for (const auto& worker : crew.workers()) {
-      written.push_back({worker->plan(), phase.read_write_percent, worker->finished()});
+      written.push_back({worker->plan(), phase.read_percent(), worker->finished()});
     }
     if (!crew.status()) return crew.status();
     listener.on_phase(phase_report);
@@ -246,6 +251,7 @@ Result<RunReport> run(const RunSpec& spec, const Subject& subject, Clock& clock,
     report.complete = phase_report.complete;
   }
   for (const engine::Stall& stall : recorder.new_stalls(true)) listener.on_stall(stall);
+  for (const engine::Event& event : recorder.new_events()) listener.on_event(event);
   LiveKeys live_keys(spec.pairs.num);
   for (const Written& part : written) live_keys.replay(part.plan, part.read_write_percent, part.operations);
   report.live_keys = live_keys.count();

@@ -54,6 +54,7 @@ class RunListener {
   virtual void on_progress(const Progress& progress) = 0;
   virtual void on_sample(const PhaseSpec& phase, const Sample& sample) = 0;
   virtual void on_stall(const engine::Stall& stall) = 0;  // times since the run's start
+  virtual void on_event(const engine::Event& event) = 0;  // time since the run's start
   virtual void on_phase(const PhaseReport& report) = 0;
 };
 

@@ -34,9 +34,9 @@ std::string problem_of_pairs(const PairSpec& pairs) {
 
 std::string problem_of_end(const PhaseSpec& phase, const PairSpec& pairs, const std::string& key) {
   const std::string workload = name_of(phase.workload);
-  if (phase.workload == Workload::waitforcompaction) {
+  if (is_wait(phase.workload)) {
     const bool bounded = phase.operations || phase.duration_s || phase.rate_ops_s;
-    return bounded ? key + ": waitforcompaction ends by itself; remove operations, duration_s and rate_ops_s" : "";
+    return bounded ? key + ": " + workload + " ends by itself; remove operations, duration_s and rate_ops_s" : "";
   }
   if (!phase.operations && !phase.duration_s && !is_fill(phase.workload)) {
     return key + " has no end: give operations (for each thread) or duration_s";
@@ -49,6 +49,22 @@ std::string problem_of_end(const PhaseSpec& phase, const PairSpec& pairs, const 
     return key + ".operations is " + std::to_string(*phase.operations) + ", but " + workload +
            " writes each of load.num = " + std::to_string(pairs.num) + " keys once: lower it or raise load.num";
   }
+  return "";
+}
+
+std::string problem_of_mix(const PhaseSpec& phase, const std::string& key) {
+  if (!phase.read_write_percent) return "";
+  const std::string percent = key + ".read_write_percent";
+  if (*phase.read_write_percent > 100) return percent + " is above 100: it is the share of reads";
+  if (phase.workload == Workload::readrandomwriterandom) return "";
+  if (phase.workload != Workload::readwhilewriting) {
+    return percent + " belongs to readrandomwriterandom and readwhilewriting; remove it from " +
+           name_of(phase.workload);
+  }
+  if (*phase.read_write_percent == 0 || *phase.read_write_percent == 100) {
+    return percent + " of readwhilewriting, which has both, must be above 0 and below 100";
+  }
+  if (phase.rate_ops_s) return percent + " and rate_ops_s both pace the readers: give one of them";
   return "";
 }
 
@@ -76,8 +92,7 @@ std::string problem_of_phase(const PhaseSpec& phase, const PairSpec& pairs, cons
   if (phase.seek_nexts != 0 && phase.workload != Workload::seekrandom) {
     return key + ".seek_nexts belongs to seekrandom: remove it from " + workload;
   }
-  if (phase.read_write_percent > 100) return key + ".read_write_percent is above 100: it is the share of reads";
-  return "";
+  return problem_of_mix(phase, key);
 }
 
 }  // namespace

@@ -21,6 +21,10 @@ Status Worker::run(std::int64_t begin_ns, std::int64_t deadline_ns, const std::a
   while (done < limit && now < deadline_ns && !stop.load(std::memory_order_relaxed)) {
     std::int64_t start = now;
     std::optional<std::int64_t> lag;
+    if (leader_ != nullptr) {
+      if (!wait_for_leader(done, deadline_ns, stop)) break;
+      start = setting_.clock.now_ns();
+    }
     if (schedule) {
       start = schedule->start_ns(done);
       if (now < start) {
@@ -53,6 +57,17 @@ std::optional<std::int64_t> Worker::wait_for(std::int64_t time_ns, std::int64_t 
   }
   if (time_ns >= deadline_ns) return std::nullopt;
   return now - time_ns;
+}
+
+// False when the end comes first. The wait is in no latency: it belongs to the mix, not to the store.
+bool Worker::wait_for_leader(std::uint64_t done, std::int64_t deadline_ns, const std::atomic<bool>& stop) {
+  const double share = *plan_.per_background_operation;
+  while (static_cast<double>(done) >= share * static_cast<double>(leader_->finished())) {
+    const std::int64_t now = setting_.clock.now_ns();
+    if (now >= deadline_ns || stop.load(std::memory_order_relaxed)) return false;
+    setting_.clock.sleep_until(std::min(deadline_ns, now + kFollowSleepNs));
+  }
+  return true;
 }
 
 Status Worker::execute(const Operation& operation) {

@@ -17,6 +17,7 @@ constexpr std::array kNames = {
     std::pair{Workload::readwhilewriting, "readwhilewriting"},
     std::pair{Workload::readrandomwriterandom, "readrandomwriterandom"},
     std::pair{Workload::waitforcompaction, "waitforcompaction"},
+    std::pair{Workload::settle, "settle"},
 };
 
 Pattern pattern_of(Workload workload) {
@@ -35,6 +36,7 @@ Pattern pattern_of(Workload workload) {
     case Workload::fillrandom:
     case Workload::overwrite:
     case Workload::waitforcompaction:
+    case Workload::settle:
       break;
   }
   return Pattern::put_uniform;
@@ -63,6 +65,8 @@ bool is_fill(Workload workload) {
   return each_key_once(workload) || workload == Workload::fillrandom || workload == Workload::overwrite;
 }
 
+bool is_wait(Workload workload) { return workload == Workload::waitforcompaction || workload == Workload::settle; }
+
 std::optional<Workload> parse_workload(std::string_view name) {
   for (const auto& [value, known] : kNames) {
     if (name == known) return value;
@@ -80,7 +84,7 @@ std::vector<std::string> workload_names() {
 std::vector<ThreadPlan> plan_threads(const PhaseSpec& phase, std::uint64_t num, std::uint64_t seed,
                                      std::uint64_t phase_index) {
   std::vector<ThreadPlan> plans;
-  if (phase.workload == Workload::waitforcompaction) return plans;
+  if (is_wait(phase.workload)) return plans;
   const std::uint64_t phase_seed = ssd::mix(seed ^ ssd::mix(phase_index));
   for (std::uint32_t thread = 0; thread < phase.threads; ++thread) {
     ThreadPlan plan;
@@ -89,6 +93,10 @@ std::vector<ThreadPlan> plan_threads(const PhaseSpec& phase, std::uint64_t num, 
     plan.operations = operations_of(phase, num);
     if (phase.rate_ops_s) plan.rate_ops_s = *phase.rate_ops_s / phase.threads;
     plan.rate_phase = static_cast<double>(thread) / phase.threads;
+    if (phase.workload == Workload::readwhilewriting && phase.read_write_percent) {
+      const double reads = *phase.read_write_percent;
+      plan.per_background_operation = reads / (100 - reads) / phase.threads;
+    }
     plans.push_back(plan);
   }
   if (phase.workload == Workload::readwhilewriting) {

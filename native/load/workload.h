@@ -24,6 +24,7 @@ enum class Workload : std::uint8_t {
   readwhilewriting,       // `threads` that get, and one more that puts until they are done
   readrandomwriterandom,  // read_write_percent gets in each hundred operations, then puts
   waitforcompaction,      // no operations: wait until the store has nothing left to compact
+  settle,                 // no operations: bring back what was spilled, flush, then wait as above
 };
 
 const char* name_of(Workload workload);
@@ -33,6 +34,8 @@ std::vector<std::string> workload_names();
 bool each_key_once(Workload workload);
 // Only puts, num for each thread where nothing else ends it: the two above, fillrandom, overwrite.
 bool is_fill(Workload workload);
+// Has no operations and ends by itself: waitforcompaction, settle.
+bool is_wait(Workload workload);
 
 // One phase of a run.
 struct PhaseSpec {
@@ -45,7 +48,11 @@ struct PhaseSpec {
   std::optional<double> write_rate_ops_s;   // readwhilewriting: open loop of the writer
   bool measured = true;
   std::uint64_t seek_nexts = 0;
-  std::uint32_t read_write_percent = 90;
+  // Reads in each hundred operations: of readrandomwriterandom (90), and of readwhilewriting, whose readers then go no
+  // faster than that (none: as fast as they can).
+  std::optional<std::uint32_t> read_write_percent;
+
+  std::uint32_t read_percent() const { return read_write_percent.value_or(90); }
 };
 
 struct Operation {
@@ -64,9 +71,11 @@ struct ThreadPlan {
   std::optional<double> rate_ops_s;  // this thread's share
   double rate_phase = 0;             // of an interval between operations, by which it starts late: threads take turns
   bool background = false;           // goes on until every thread that is not in the background is done
+  // Starts an operation only while operations of this kind are fewer than so many for each of the background threads'.
+  std::optional<double> per_background_operation;
 };
 
-// The threads of a phase; none for waitforcompaction. `phase_index` keeps equal phases from repeating one another.
+// The threads of a phase; none for one that waits. `phase_index` keeps equal phases from repeating one another.
 std::vector<ThreadPlan> plan_threads(const PhaseSpec& phase, std::uint64_t num, std::uint64_t seed,
                                      std::uint64_t phase_index);
 

@@ -47,7 +47,20 @@ Json shown(const engine::Observation& observed, const load::StallTime& stall_tim
           {"pending_compaction_bytes", observed.pending_compaction_bytes},
           {"running_flushes", observed.running_flushes},
           {"running_compactions", observed.running_compactions},
-          {"live_bytes", observed.live_bytes}};
+          {"live_bytes", observed.live_bytes},
+          {"background_jobs", observed.background_jobs},
+          {"write_buffer_bytes", observed.write_buffer_bytes}};
+}
+
+Json shown(const engine::SpillObservation& spill, const engine::SpillObservation& before) {
+  return {{"diverting", spill.diverting},
+          {"live_generations", spill.live_generations},
+          {"live_bytes", spill.live_bytes},
+          {"index_bytes", spill.index_bytes},
+          {"diverted_writes", spill.diverted_writes - before.diverted_writes},
+          {"diverted_bytes", spill.diverted_bytes - before.diverted_bytes},
+          {"rolled_back_bytes", spill.rolled_back_bytes - before.rolled_back_bytes},
+          {"waits", spill.waits - before.waits}};
 }
 
 }  // namespace
@@ -65,6 +78,10 @@ void RunEvents::on_sample(const load::PhaseSpec& phase, const load::Sample& samp
   put_operations(json, *sample.tally, pairs_);
   if (sample.drive) json["drive"] = shown(*sample.drive);
   json["engine"] = shown(sample.engine, sample.stall_time);
+  if (sample.engine.spill) {
+    json["spill"] = shown(*sample.engine.spill, last_spill_);
+    last_spill_ = *sample.engine.spill;
+  }
   json["space_bytes"] = sample.space_bytes;
   json["cpu_s"] = sample.cpu_s;
   events_.event("sample", json);
@@ -75,6 +92,15 @@ void RunEvents::on_stall(const engine::Stall& stall) {
                           {"duration_s", seconds(stall.end_ns - stall.begin_ns)},
                           {"state", engine::name_of(stall.state)},
                           {"cause", engine::name_of(stall.cause)}});
+}
+
+void RunEvents::on_event(const engine::Event& event) {
+  Json figures = Json::object();
+  for (const auto& [name, value] : event.figures) figures[name] = value;
+  events_.event("engine", {{"t_s", seconds(event.at_ns)},
+                           {"name", event.name},
+                           {"figures", std::move(figures)},
+                           {"message", event.message}});
 }
 
 void RunEvents::on_phase(const load::PhaseReport& report) {

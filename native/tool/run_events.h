@@ -13,11 +13,13 @@ class RunEvents final : public load::RunListener {
   void on_progress(const load::Progress& progress) override;
   void on_sample(const load::PhaseSpec& phase, const load::Sample& sample) override;
   void on_stall(const engine::Stall& stall) override;
+  void on_event(const engine::Event& event) override;
   void on_phase(const load::PhaseReport& report) override;
 
  private:
   Events& events_;
   load::PairSpec pairs_;
+  engine::SpillObservation last_spill_;  // cumulative, as of the last sample
 };
 
 // The part of a result that comes from the run itself: sums over the measured phases. `has_drive`: with drive figures.

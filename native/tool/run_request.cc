@@ -16,6 +16,8 @@ namespace {
 
 constexpr std::uint64_t kMost = std::numeric_limits<std::uint64_t>::max();
 constexpr std::uint64_t kMostWhole32 = std::numeric_limits<std::uint32_t>::max();
+constexpr std::uint64_t kMostJobs = 1024;                       // RocksDB starts a thread for each
+constexpr std::uint64_t kMostBuffer = std::uint64_t{64} << 30;  // RocksDB's own bound of write_buffer_size
 constexpr double kMostSeconds = 365.0 * 86400;
 constexpr double kMostRate = 1e9;  // one operation a nanosecond, the resolution of our time
 
@@ -72,9 +74,22 @@ Status read_fs(const Json& json, fs::VolumeOptions& volume) {
   return fields.finish();
 }
 
+Status read_adoc(const Json& json, engine::AdocOptions& adoc) {
+  constexpr std::uint64_t kMostMs = 86'400'000;
+  Fields fields(json, "engine.adoc");
+  adoc.interval_ms = static_cast<std::int64_t>(fields.whole("interval_ms", adoc.interval_ms, 1, kMostMs));
+  adoc.least_jobs = static_cast<std::uint32_t>(fields.whole("least_jobs", adoc.least_jobs, 1, kMostWhole32));
+  adoc.most_jobs = static_cast<std::uint32_t>(fields.whole("most_jobs", adoc.most_jobs, 1, kMostJobs));
+  adoc.least_buffer_bytes = fields.whole("least_buffer_bytes", adoc.least_buffer_bytes, 1, kMostBuffer);
+  adoc.most_buffer_bytes = fields.whole("most_buffer_bytes", adoc.most_buffer_bytes, 1, kMostBuffer);
+  return fields.finish();
+}
+
 Status read_engine(const Json& json, engine::EngineSpec& engine) {
   Fields fields(json, "engine");
   engine.name = fields.text("name", engine.name);
+  engine.policy = fields.text("policy", engine.policy);
+  const Json& adoc = fields.inner("adoc");
   const Json& options = fields.inner("options");
   if (options.is_object()) {
     for (const auto& [key, value] : options.items()) {
@@ -84,6 +99,7 @@ Status read_engine(const Json& json, engine::EngineSpec& engine) {
     fields.refuse("options", "an object of the engine's options and their values as texts");
   }
   if (Status status = fields.finish(); !status) return status;
+  if (Status status = read_adoc(adoc, engine.adoc); !status) return status;
   return engine::check_engine(engine);
 }
 
@@ -114,10 +130,6 @@ Status read_phase(const Json& json, const std::string& path, load::PhaseSpec& ph
   phase.seek_nexts = fields.whole("seek_nexts", 0, 0, kMost);
   const auto percent = fields.optional_number("read_write_percent", 0, 100);
   if (percent) phase.read_write_percent = static_cast<std::uint32_t>(std::lround(*percent));
-  if (percent && phase.workload != load::Workload::readrandomwriterandom && problem) {
-    problem = Status::bad_input(path + ".read_write_percent belongs to readrandomwriterandom; remove it from " +
-                                load::name_of(phase.workload));
-  }
   if (Status status = fields.finish(); !status) return status;
   return problem;
 }

@@ -9,6 +9,7 @@
 #include <mutex>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "device/device.h"
@@ -37,6 +38,8 @@ class FakeEngine final : public engine::Engine {
   bool never_at_rest = false;  // there is always something left to compact
   std::function<std::vector<engine::Stall>()> script = [] { return std::vector<engine::Stall>(); };  // of stalls()
 
+  std::vector<engine::Event> events;  // handed out once
+
   Status put(std::string_view key, std::string_view value) override {
     const std::lock_guard lock(mutex_);
     if (Status status = before(operations_++); !status) return status;
@@ -63,7 +66,11 @@ class FakeEngine final : public engine::Engine {
   engine::Observation observe() override { return {}; }
   std::vector<engine::Stall> stalls() override { return script(); }
   std::map<std::string, std::uint64_t> statistics() override { return {}; }
-  Status flush() override { return Status::ok(); }
+  std::vector<engine::Event> take_events() override { return std::exchange(events, {}); }
+  Status flush() override {
+    ++flushes_;
+    return Status::ok();
+  }
   Status wait_for_compaction(const std::atomic<bool>& stop) override {
     ++waits_;
     while (never_at_rest && !stop) std::this_thread::yield();
@@ -73,6 +80,7 @@ class FakeEngine final : public engine::Engine {
 
   std::uint64_t puts() const { return puts_; }
   std::uint64_t waits() const { return waits_; }
+  std::uint64_t flushes() const { return flushes_; }
   std::uint64_t live() const { return pairs_.size(); }
 
  private:
@@ -81,6 +89,7 @@ class FakeEngine final : public engine::Engine {
   std::uint64_t operations_ = 0;
   std::atomic<std::uint64_t> puts_{0};
   std::atomic<std::uint64_t> waits_{0};
+  std::atomic<std::uint64_t> flushes_{0};
 };
 
 // A drive whose counters and time are whatever the test makes of them at each look.

@@ -71,6 +71,14 @@ TEST(LoadRunSpec, SaysWhatIsWrongAndHowToMendIt) {
        "phases[0].seek_nexts belongs to seekrandom: remove it from fillrandom"},
       {[](RunSpec& s) { s.phases[0].read_write_percent = 101; },
        "phases[0].read_write_percent is above 100: it is the share of reads"},
+      {[](RunSpec& s) {
+         s.phases[0].workload = Workload::readwhilewriting;
+         s.phases[0].operations = 10;
+         s.phases[0].read_write_percent = 100;
+       },
+       "phases[0].read_write_percent of readwhilewriting, which has both, must be above 0 and below 100"},
+      {[](RunSpec& s) { s.phases[0].workload = Workload::settle; },
+       "phases[0]: settle ends by itself; remove operations, duration_s and rate_ops_s"},
       {[](RunSpec& s) { s.phases[0].workload = Workload::waitforcompaction; },
        "phases[0]: waitforcompaction ends by itself; remove operations, duration_s and rate_ops_s"},
   };

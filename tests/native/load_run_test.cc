@@ -26,6 +26,7 @@ class Notes final : public RunListener {
   std::vector<SampleNote> samples;
   std::vector<PhaseReport> phases;
   std::vector<engine::Stall> stalls;
+  std::vector<engine::Event> events;
   std::vector<Progress> progress;
 
   void on_progress(const Progress& told) override {
@@ -36,6 +37,7 @@ class Notes final : public RunListener {
     samples.push_back({phase.name, sample, *sample.tally});
   }
   void on_stall(const engine::Stall& stall) override { stalls.push_back(stall); }
+  void on_event(const engine::Event& event) override { events.push_back(event); }
   void on_phase(const PhaseReport& report) override { phases.push_back(report); }
 };
 
@@ -56,7 +58,7 @@ class LoadRun : public ::testing::Test {
     PhaseSpec phase;
     phase.name = name;
     phase.workload = workload;
-    if (workload != Workload::waitforcompaction) phase.operations = 300;
+    if (!is_wait(workload)) phase.operations = 300;
     spec_.phases.push_back(phase);
     return spec_.phases.back();
   }
@@ -164,6 +166,37 @@ TEST_F(LoadRun, ReadersTakeTheWriterWithThem) {
   EXPECT_EQ(notes_.phases[1].totals.tally.reads(), 600U);
   EXPECT_EQ(notes_.phases[1].totals.tally.writes() + 300, engine_.puts());
   EXPECT_EQ(report->live_keys, engine_.live());
+}
+
+TEST_F(LoadRun, ReadersKeepToTheirShareOfTheMix) {
+  add("fill", Workload::fillseq);
+  PhaseSpec& both = add("both", Workload::readwhilewriting);
+  both.threads = 2;
+  both.operations = 10;
+  both.read_write_percent = 20;
+  auto report = run();
+  ASSERT_TRUE(report);
+  const Tally& tally = notes_.phases[1].totals.tally;
+  EXPECT_EQ(tally.reads(), 20U);
+  // A reader begins its tenth read when the writer has done more than 9 / (20 / 80 / 2 readers) puts.
+  EXPECT_GT(tally.writes(), 72U);
+}
+
+TEST_F(LoadRun, SettlingFlushesAndWaits) {
+  add("fill", Workload::fillseq);
+  add("settle", Workload::settle).measured = false;
+  ASSERT_TRUE(run());
+  EXPECT_EQ(engine_.flushes(), 1U);
+  EXPECT_EQ(engine_.waits(), 1U);
+}
+
+TEST_F(LoadRun, WhatThePolicyDidIsToldOnceAndInTheRunsTime) {
+  engine_.events = {{.at_ns = 0, .name = "adoc", .figures = {{"background_jobs", 4.0}}, .message = ""}};
+  add("fill", Workload::fillseq);
+  ASSERT_TRUE(run());
+  ASSERT_EQ(notes_.events.size(), 1U);
+  EXPECT_EQ(notes_.events[0].name, "adoc");
+  EXPECT_LT(notes_.events[0].at_ns, 0);  // the clock's zero lies before the run
 }
 
 TEST_F(LoadRun, EndsEarlyAndSaysSoWhenAskedTo) {

@@ -101,7 +101,7 @@ TEST_F(ToolRun, RefusesWithASentenceAndLeavesNothingBehind) {
       {[](Json& r) { r["phases"][0]["rate_ops_s"] = 0; },
        "phases[0].rate_ops_s must be above 0 operations a second; null stands for a closed loop"},
       {[](Json& r) { r["phases"][0]["read_write_percent"] = 50; },
-       "phases[0].read_write_percent belongs to readrandomwriterandom; remove it from fillrandom"},
+       "phases[0].read_write_percent belongs to readrandomwriterandom and readwhilewriting; remove it from fillrandom"},
       {[](Json& r) {
          r["load"]["num"] = 1'000'000U;
          r["phases"][0] = {{"name", "fill"}, {"workload", "fillseq"}};

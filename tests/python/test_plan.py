@@ -3,10 +3,12 @@
 import json
 import re
 import tomllib
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from conftest import PLAN, ROOT
+from jsonschema import Draft202012Validator
 
 from spillway.errors import SpillwayError
 from spillway.plan import load_plan
@@ -25,7 +27,8 @@ def test_defaults_are_filled_in(plan_file: Path) -> None:
     assert request["target"]["initial"] == {"kind": "steady", "fill": 1.0, "warmup_capacities": 0.0, "path": ""}
     assert request["target"]["drive"]["preset"] == "tiny"
     assert request["load"] == {"key_bytes": 16, "value_bytes": 1024, "compression_ratio": 0.5, "num": 10000, "seed": 1}
-    assert request["engine"] == {"name": "rocksdb", "options": {"write_buffer_size": "1048576"}}
+    engine = {"name": "rocksdb", "policy": "slowdown", "options": {"write_buffer_size": "1048576"}}
+    assert request["engine"] == engine
     assert request["phases"][0]["threads"] == 1
     assert request["phases"][0]["operations"] is None
 
@@ -44,6 +47,19 @@ read_write_percent = 70
     phases = load_plan(write(plan_file, PLAN + mixes)).arms[0].request(Path("/data"), 1)["phases"]
     assert [phase["write_rate_ops_s"] for phase in phases] == [None, 500, None]
     assert [phase["read_write_percent"] for phase in phases] == [None, None, 70]
+
+
+def test_policies_are_chosen_by_name(plan_file: Path, validator: Callable[..., Draft202012Validator]) -> None:
+    arms = '\n[[arms]]\nname = "A"\n"engine.policy" = "adoc"\n[[arms]]\nname = "B"\n"engine.policy" = "no-slowdown"\n'
+    arms = PLAN + '[engine.adoc]\nleast_buffer = "4MiB"\n' + arms
+    adoc, other = (arm.request(Path("/data"), 1) for arm in load_plan(write(plan_file, arms)).arms)
+    assert adoc["engine"]["policy"] == "adoc"
+    assert adoc["engine"]["adoc"] == {
+        "interval_ms": 1000, "least_jobs": 2, "most_jobs": 20, "least_buffer_bytes": 2**22, "most_buffer_bytes": 2**29
+    }  # fmt: skip
+    assert (other["engine"]["policy"], "adoc" in other["engine"]) == ("no-slowdown", False)
+    for request in (adoc, other):
+        validator("run.request.schema.json").validate(request)
 
 
 def test_plans_and_the_contract_know_the_same_workloads_and_keys_of_a_phase() -> None:
@@ -140,7 +156,10 @@ BAD = [
     (PLAN + '[[phases]]\nworkload = "waitforcompaction"\nrate_ops_s = 2\n', "ends by itself; leave out rate_ops_s"),
     (PLAN.replace("duration_s = 12", "write_rate_ops_s = 5"), "write_rate_ops_s belongs to readwhilewriting"),
     (PLAN.replace("duration_s = 12", "seek_nexts = 5"), "seek_nexts belongs to seekrandom"),
-    (PLAN.replace("duration_s = 12", "read_write_percent = 5"), "read_write_percent belongs to readrandomwriterandom"),
+    (
+        PLAN.replace("duration_s = 12", "read_write_percent = 5"),
+        "read_write_percent belongs to readrandomwriterandom and",
+    ),
     (PLAN + '[[phases]]\nworkload = "readrandomwriterandom"\n', r"phases\[1\]: readrandomwriterandom has no end"),
     (PLAN.replace('"fillrandom"', '"readrandomwriterandom"'), "would find an empty store"),
     (

@@ -19,7 +19,7 @@ from spillway.samples import COLUMNS, NAND_CAUSES
 from spillway.steady import Verdict
 from spillway.summary import standing, typical
 
-ARM_FILES = {"samples.csv", "stalls.csv", "phases.json", "result.json", "preset.toml"}
+ARM_FILES = {"samples.csv", "stalls.csv", "phases.json", "events.json", "result.json", "preset.toml"}
 # The fields that the issue names for each arm of summary.json.
 PROMISED = {
     "throughput_ops_s",
