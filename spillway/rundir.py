@@ -17,7 +17,7 @@ import os
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -149,7 +149,10 @@ class ArmRecorder:
 
 @dataclass(frozen=True)
 class ArmRecord:
-    """What one arm left: rows and stalls typed, times in seconds since its start."""
+    """What one arm left: rows and stalls typed, times in seconds since its start.
+
+    ``summary`` is of the typical repetition, and empty in the others.
+    """
 
     name: str
     summary: Document
@@ -158,6 +161,7 @@ class ArmRecord:
     phases: list[Document]
     result: Document
     events: list[Document] = field(default_factory=list)  # what the engine's policy did
+    repetitions: list["ArmRecord"] = field(default_factory=list)  # all of them in turn, where there were several
 
 
 @dataclass(frozen=True)
@@ -176,10 +180,23 @@ def read_run(path: Path) -> RunRecord:
         raise SpillwayError(f"{path}: there is no such run directory; `spillway run PLAN --out {path}` makes one.")
     manifest, summary = _read_json(path / "manifest.json"), _read_json(path / "summary.json")
     try:
-        arms = [_read_arm(path / figures["directory"], name, figures) for name, figures in summary["arms"].items()]
+        arms = [_read_repetitions(path, name, figures) for name, figures in summary["arms"].items()]
     except (KeyError, TypeError, AttributeError) as error:
         raise SpillwayError(f"{path / 'summary.json'}: this is no summary of a run ({error} is missing).") from error
     return RunRecord(path, manifest, _read_text(path / "plan.toml"), arms)
+
+
+def _read_repetitions(path: Path, name: str, figures: Document) -> ArmRecord:
+    """An arm by its typical repetition, with all of them beside it.
+
+    A run recorded before summaries named the directories of repetitions has none beside it.
+    """
+    typical = _read_arm(path / figures["directory"], name, figures)
+    directories = [each.get("directory") for each in figures.get("repetitions", [])]
+    if None in directories:
+        return typical
+    others = {d: _read_arm(path / d, name, {}) for d in directories if d != figures["directory"]}
+    return replace(typical, repetitions=[others.get(d, typical) for d in directories])
 
 
 def _read_arm(directory: Path, name: str, figures: Document) -> ArmRecord:

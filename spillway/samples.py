@@ -1,7 +1,8 @@
 """Samples as flat rows: the one place that knows how an event's fields become columns of samples.csv.
 
 Units end the names; bytes, counts and seconds are of the interval, not cumulative. A cell is empty where there is no
-such figure: without a drive model the drive's columns are, and a latency is where no operation finished.
+such figure: without a drive model the drive's columns are, without a spill store its own, and a latency is where no
+operation finished.
 """
 
 from collections.abc import Iterable

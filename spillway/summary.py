@@ -186,7 +186,7 @@ def typical(repetitions: Sequence[Document]) -> Document:
     if len(repetitions) == 1:
         return chosen
     keys = (
-        *("seed", "throughput_ops_s", "wa_app", "wa_device", "wa_total", "steady"),
+        *("directory", "seed", "throughput_ops_s", "wa_app", "wa_device", "wa_total", "steady"),
         *("read_latency_us", "write_latency_us", "zero_seconds", "efficiency_mb_s_per_cpu_percent", "bill"),
     )
     return chosen | {"repetitions": [{key: each.get(key) for key in keys} for each in repetitions]}

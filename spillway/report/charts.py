@@ -17,7 +17,7 @@ from bokeh.models import (
     Range1d,
     ResetTool,
 )
-from bokeh.models.annotations import BoxAnnotation, Label, Span
+from bokeh.models.annotations import BoxAnnotation, Label, Span, TeeHead, Whisker
 from bokeh.plotting import figure
 
 from spillway.report.series import Columns, Phase, Stall
@@ -176,6 +176,16 @@ def shade(plot: Figure, spans: Sequence[Stall], strength: float = 1.0) -> Figure
     return plot
 
 
+def bands(plot: Figure, spans: Sequence[tuple[float, float]], colour: str) -> Figure:
+    """Spans of another kind than stalls, as vertical bands."""
+    if spans:
+        source = ColumnDataSource({"x0": [start for start, _ in spans], "x1": [end for _, end in spans]})
+        plot.vstrip(
+            x0="x0", x1="x1", fill_color=colour, fill_alpha=0.3, line_color=None, source=source, level="underlay"
+        )
+    return plot
+
+
 def mark_phases(plot: Figure, phases: Sequence[Phase]) -> Figure:
     """Where phases begin, by name; what was not measured lies under a veil."""
     for phase in phases:
@@ -249,6 +259,89 @@ def cdf(label: str, curves: Sequence[tuple[Columns, Line]]) -> Figure:
         carrier = plot.line("x", "y", source=source, line_alpha=0)
         tooltip = (line.label, "@y{0.0} % of the time at most @x{0.0} % busy")
         plot.add_tools(HoverTool(renderers=[carrier], mode="vline", tooltips=[tooltip]))
+    return plot
+
+
+@dataclass(frozen=True)
+class Bar:
+    """One bar: where it stands (a name, or a group and a name), how high it is, and how far repetitions lie apart."""
+
+    place: str | tuple[str, str]
+    label: str
+    colour: str
+    value: float
+    low: float
+    high: float
+
+
+def bars(unit: str, drawn: Sequence[Bar], form: str = "0,0.[00]") -> Figure:
+    """Bars with whiskers from the lowest to the highest repetition. In groups, names are left to the legend."""
+    factors: Any = [bar.place for bar in drawn]  # names, or pairs of a group and a name
+    top = 1.12 * max((bar.high for bar in drawn), default=1.0)
+    plot = frame(
+        unit, HALF_HEIGHT + 30, FactorRange(factors=factors, range_padding=0.06), Range1d(start=0, end=top or 1.0)
+    )
+    source = ColumnDataSource(
+        {
+            "place": factors,
+            "label": [bar.label for bar in drawn],
+            "value": [bar.value for bar in drawn],
+            "low": [bar.low for bar in drawn],
+            "high": [bar.high for bar in drawn],
+            "colour": [bar.colour for bar in drawn],
+        }
+    )
+    made = plot.vbar(x="place", top="value", width=0.8, fill_color="colour", line_color=None, source=source)
+    if any(bar.low != bar.high for bar in drawn):
+        head = TeeHead(size=8, line_color=INK)
+        whisker = Whisker(base="place", lower="low", upper="high", source=source, line_color=INK, level="annotation")
+        whisker.lower_head = whisker.upper_head = head
+        plot.add_layout(whisker)
+    spread = f"@value{{{form}}} {unit} (@low{{{form}}} to @high{{{form}}})"
+    plot.add_tools(HoverTool(renderers=[made], tooltips=[("@label", spread)]))
+    plot.xgrid.grid_line_color = None
+    plot.xaxis.axis_label = ""
+    if any(isinstance(place, tuple) for place in factors):
+        plot.xaxis.major_label_text_color = None
+        plot.xaxis.major_tick_line_color = None
+        plot.xaxis.group_text_color = INK
+        plot.xaxis.group_text_font = FONT
+        plot.xaxis.group_text_font_size = "11px"
+        plot.xaxis.group_text_font_style = "normal"
+    else:
+        plot.xaxis.major_label_text_color = INK
+    return plot
+
+
+def stacked_bars(unit: str, places: Sequence[str], parts: Sequence[tuple[str, str, Sequence[float]]]) -> Figure:
+    """One bar for each place, of parts on top of each other. ``parts``: name, colour, a value for each place."""
+    plot = frame(unit, HALF_HEIGHT + 30, FactorRange(factors=list(places), range_padding=0.06), DataRange1d(start=0))
+    columns: dict[str, Any] = {"place": list(places)} | {name: list(values) for name, _, values in parts}
+    names = [name for name, _, _ in parts]
+    colours = [colour for _, colour, _ in parts]
+    made = plot.vbar_stack(names, x="place", width=0.6, color=colours, source=ColumnDataSource(columns))
+    tooltips = [(name, f"@{{{name}}}{{0,0.0}} {unit}") for name in names]
+    plot.add_tools(HoverTool(renderers=[made[-1]], tooltips=[("", "@place"), *tooltips]))
+    plot.xaxis.axis_label = ""
+    plot.xaxis.major_label_text_color = INK
+    return plot
+
+
+def limit(plot: Figure, value: float, label: str) -> Figure:
+    """A dashed line across the chart, with its name."""
+    plot.add_layout(Span(location=value, dimension="width", line_color=INK, line_dash="dashed", line_alpha=0.6))
+    plot.add_layout(
+        Label(
+            x=4,
+            x_units="screen",
+            y=value,
+            y_offset=2,
+            text=label,
+            text_font=FONT,
+            text_font_size="10px",
+            text_color=MUTED,
+        )
+    )
     return plot
 
 

@@ -13,7 +13,10 @@ from markupsafe import Markup
 
 from spillway.report import words
 from spillway.report.charts import Clock
-from spillway.report.panels import Panel, arm_panels, comparison_panels
+from spillway.report.claims import bill_rows, claims
+from spillway.report.comparison import comparison_panels
+from spillway.report.contest import contestants, mix_of
+from spillway.report.panels import Panel, arm_panels
 from spillway.rundir import ArmRecord, RunRecord, read_run, write_text
 
 
@@ -28,7 +31,8 @@ def render(run: RunRecord) -> str:
     seconds = max((arm.rows[-1]["t_s"] for arm in run.arms if arm.rows), default=1.0)
     clock = Clock(seconds)
     sections = [_Section(index, arm, arm_panels(arm, clock)) for index, arm in enumerate(run.arms)]
-    compared = comparison_panels(run.arms, clock)
+    field = contestants(plan, run.arms) if len(run.arms) > 1 else []
+    compared = comparison_panels(run.arms, field, clock)
     figures = {f"compare-{panel.key}": panel.figure for panel in compared}
     figures |= {f"{s.key}-{panel.key}": panel.figure for s in sections for panel in s.panels}
     script, divs = components(figures) if figures else ("", {})
@@ -42,6 +46,9 @@ def render(run: RunRecord) -> str:
             sections=sections,
             compared=compared,
             comparison=words.comparison(run.arms) if len(run.arms) > 1 else [],
+            claims=claims(field, mix_of(plan)) if field else [],
+            field=field,
+            bill=bill_rows(field) if field else [],
             key_figures=words.key_figures,
             idle_drive=words.idle_drive,
             divs={key: Markup(div) for key, div in divs.items()},

@@ -6,7 +6,7 @@ from typing import Any
 
 from spillway.report import charts, series, style
 from spillway.report.charts import Clock, Figure, Line
-from spillway.report.words import idle_drive, micros, number, short_standing, stall_seconds_by_cause
+from spillway.report.words import idle_drive, micros, number, percent, short_standing, stall_seconds_by_cause
 from spillway.rundir import ArmRecord
 from spillway.samples import HOST_CAUSES, NAND_CAUSES, Row, measured
 
@@ -53,6 +53,7 @@ def arm_panels(arm: ArmRecord, clock: Clock) -> list[Panel]:
     if arm.rows[0].get("host_bytes_written") is not None:
         panels += _drive(arm, clock, spans)
     panels += _space_and_engine(arm, clock, spans)
+    panels += [*_spill_store(arm, clock, spans), *_policy(arm, clock)]
     standing = short_standing(arm)
     return [_with_standing(panel, standing) for panel in panels]
 
@@ -67,11 +68,11 @@ def _throughput(arm: ArmRecord, clock: Clock, spans: Sequence[series.Stall]) -> 
     plot = charts.shade(clock.chart("thousand operations/s", height=charts.TALL), spans)
     legend = []
     if min(row["dt_s"] for row in rows) < span * 0.75:
-        faint = _throughput_columns(series.fine(rows))
+        faint = throughput_columns(series.fine(rows))
         charts.lines(plot, faint, [Line("rate", "in the interval", style.GREY, 0.8, alpha=0.6)], unit="k/s")
         legend.append(Mark("each sample", style.GREY, "faint"))
         plot.tools = [tool for tool in plot.tools if not hasattr(tool, "tooltips")]
-    bold = _throughput_columns(series.gathered(rows, span))
+    bold = throughput_columns(series.gathered(rows, span))
     charts.lines(plot, bold, [Line("rate", "operations", style.INK, 2.0)], unit="k/s")
     highest = max((rate for rate in bold["rate"] if rate is not None), default=1.0)
     plot.y_range.end = 1.3 * max(highest, 0.001)  # a sample's burst may leave the chart; the seconds tell the story
@@ -83,7 +84,8 @@ def _throughput(arm: ArmRecord, clock: Clock, spans: Sequence[series.Stall]) -> 
     )
 
 
-def _throughput_columns(groups: Sequence[Sequence[Row]]) -> series.Columns:
+def throughput_columns(groups: Sequence[Sequence[Row]]) -> series.Columns:
+    """``rate``: operations finished in each span, in thousands a second."""
     columns = series.rates(groups, ("reads", "writes"), 1e3)
     columns["rate"] = [(r or 0) + (w or 0) for r, w in zip(columns["reads"], columns["writes"], strict=True)]
     return columns
@@ -311,54 +313,46 @@ def _scaled(columns: series.Columns, by: float) -> series.Columns:
     return {n: values if n == "t" else [None if v is None else v / by for v in values] for n, values in columns.items()}
 
 
-def comparison_panels(arms: Sequence[ArmRecord], clock: Clock) -> list[Panel]:
-    """What sets several arms side by side: throughput overlaid, and a row of stalls for each."""
-    shown = [arm for arm in arms if arm.rows]
-    if len(shown) < 2:
+def _spill_store(arm: ArmRecord, clock: Clock, spans: Sequence[series.Stall]) -> list[Panel]:
+    """What went round RocksDB, what came back, and what lies in the spill store (K4, K8)."""
+    if all(row.get("spill_live_bytes") is None for row in arm.rows):
         return []
-    plot = clock.chart("thousand operations/s", height=charts.TALL)
-    marks = []
-    for index, arm in enumerate(shown):
-        colour = style.ARMS[index % len(style.ARMS)]
-        columns = _throughput_columns(series.gathered(arm.rows, series.coarse_span_s(arm.rows)))
-        charts.lines(plot, columns, [Line("rate", arm.name, colour, 1.8)], unit="k/s")
-        marks.append(Mark(arm.name, colour))
-    standing = _standings(shown)
-    throughput = "Operations finished each second, in thousands a second, one line for each arm."
-    rows = charts.stall_rows(clock, [(arm.name, series.stall_spans(arm.stalls, arm.rows)) for arm in shown])
-    stalls = "When each arm held its writers back, over seconds of its own run; full colour where writers were stopped."
-    panels = [
-        Panel("throughput", "Throughput of the arms", throughput, plot, marks, standing=standing),
-        Panel("stalls", "Stalls of the arms", stalls, rows, stall_marks(shown), standing=standing),
+    groups = series.gathered(arm.rows, series.coarse_span_s(arm.rows))
+    moved = [
+        Line("spill_diverted_bytes", "diverted", style.TEAL, 1.8),
+        Line("spill_rolled_back_bytes", "brought back", style.VIOLET),
     ]
-    if any(arm.rows[0].get("die_busy") is not None for arm in shown):
-        panels += _compare_drives(shown, clock, marks, standing)
-    return panels
-
-
-def _compare_drives(arms: Sequence[ArmRecord], clock: Clock, marks: list[Mark], standing: str) -> list[Panel]:
-    ratios = clock.chart("ratio", height=charts.HALF_HEIGHT + 30)
-    curves = []
-    for arm, mark in zip(arms, marks, strict=True):
-        rows = measured(arm.rows)
-        groups = series.gathered(rows, series.coarse_span_s(rows)) if rows else []
-        columns = series.ratios_over_time(groups, cumulative=True)
-        charts.lines(ratios, columns, [Line("wa_total", arm.name, mark.colour, 1.8)], "0.00", "×")
-        curves.append((series.split_cdf(rows, series.die_busy)[0], Line("y", arm.name, mark.colour, 2.0)))
-    so_far = "NAND bytes for each byte of user data, from the start of the measured phases: a ratio, without unit."
-    busy = (
-        "Share of the time in stalls at or below a utilisation of the flash dies, in %; on the left is an idle drive."
-    )
-    cdf = charts.cdf("utilisation (%)", curves)
-    return [
-        Panel("wa", "wa_total of the arms", so_far, ratios, marks, wide=False, standing=standing),
-        Panel("cdf", "Flash dies during stalls", busy, cdf, marks, wide=False, standing=standing),
+    columns = series.rates(groups, [line.column for line in moved], 1e6)
+    plot = charts.shade(clock.chart("MB/s", height=charts.HALF_HEIGHT), spans, 0.4)
+    charts.lines(plot, columns, moved, "0,0.0", "MB/s")
+    rows = measured(arm.rows)
+    share = (series.total(rows, "spill_diverted_writes") or 0.0) / (series.total(rows, "writes") or 1.0)
+    caption = f"User data that went to the spill store and back from it, in MB/s. Diverted were {percent(share)} of the"
+    legend = [Mark(line.label, line.colour) for line in moved]
+    panels = [Panel("diverted", "Diverted and brought back", f"{caption} measured writes.", plot, legend, wide=False)]
+    held = [
+        Line("spill_live_bytes", "not yet brought back", style.TEAL, 1.8),
+        Line("spill_index_bytes", "location index, in memory", style.GREY),
     ]
+    columns = _scaled(series.largest(series.fine(arm.rows), [line.column for line in held]), 2**20)
+    plot = charts.lines(clock.chart("MiB", height=charts.HALF_HEIGHT), columns, held, "0,0.0", "MiB")
+    caption = "User data whose newest version lies in the spill store, and the memory that finds it, in MiB."
+    legend = [Mark(line.label, line.colour) for line in held]
+    return [*panels, Panel("spill-store", "Spill store", caption, plot, legend, wide=False)]
 
 
-def _standings(arms: Sequence[ArmRecord]) -> str:
-    """Each arm's standing; once, where all have the same."""
-    each = [short_standing(arm) for arm in arms]
-    if len(set(each)) == 1:
-        return each[0]
-    return " | ".join(f"{arm.name}: {standing}" for arm, standing in zip(arms, each, strict=True))
+def _policy(arm: ArmRecord, clock: Clock) -> list[Panel]:
+    """What a policy such as ADOC's made of RocksDB's settings, where it changed them."""
+    names = ("background_jobs", "write_buffer_bytes")
+    if all(len({row.get(name) for row in arm.rows}) < 2 for name in names):
+        return []
+    columns = series.largest(series.fine(arm.rows), names)
+    columns["write_buffer_bytes"] = [None if v is None else v / 2**20 for v in columns["write_buffer_bytes"]]
+    drawn = [
+        Line("write_buffer_bytes", "memtable size (MiB)", style.BLUE, 1.6),
+        Line("background_jobs", "background jobs", style.ORANGE),
+    ]
+    plot = charts.steps(clock.chart("MiB, jobs", height=charts.HALF_HEIGHT), columns, drawn)
+    caption = "What the policy set: the size of a memtable in MiB, and how many flushes and compactions may run."
+    legend = [Mark(line.label, line.colour) for line in drawn]
+    return [Panel("policy", "Settings of the policy", caption, plot, legend, wide=False)]

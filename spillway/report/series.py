@@ -213,3 +213,31 @@ def stall_spans(stalls: Sequence[Row], rows: Sequence[Row]) -> list[Stall]:
         else:
             spans.append(Stall(start, stop, row["state"], row["cause"]))
     return spans
+
+
+def traffic_mb_s(groups: Sequence[Sequence[Row]]) -> list[float | None]:
+    """What the drive read and wrote for its host in each span, in MB/s; None without a drive model."""
+    both = rates(groups, ("host_bytes_read", "host_bytes_written"), 1e6)
+    pairs = zip(both["host_bytes_read"], both["host_bytes_written"], strict=True)
+    return [None if read is None or written is None else read + written for read, written in pairs]
+
+
+def _stalled_traffic(groups: Sequence[Sequence[Row]], most_mb_s: float) -> list[tuple[float, float]]:
+    """Of each span: traffic as a share of ``most_mb_s``, and seconds of stall."""
+    pairs = zip(traffic_mb_s(groups), groups, strict=True)
+    return [(rate / most_mb_s, sum(map(stall_seconds, group))) for rate, group in pairs if rate is not None]
+
+
+def traffic_cdf(groups: Sequence[Sequence[Row]], most_mb_s: float) -> Columns:
+    """The distribution of drive traffic over the time in stalls (K19, Fig 5), in % of ``most_mb_s``."""
+    return _cdf(_stalled_traffic(groups, most_mb_s))
+
+
+def traffic_share(groups: Sequence[Sequence[Row]], most_mb_s: float, bound: float, *, above: bool) -> float | None:
+    """The share of the time in stalls with a traffic above, or at most, ``bound`` of ``most_mb_s``.
+
+    None where there was no stall.
+    """
+    weighted = _stalled_traffic(groups, most_mb_s)
+    whole = sum(weight for _, weight in weighted)
+    return sum(weight for share, weight in weighted if (share > bound) == above) / whole if whole else None

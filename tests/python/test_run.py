@@ -110,12 +110,19 @@ def test_arms_run_in_turn_and_repetitions_have_seeds(
     figures = summary["arms"]["One"]
     rates = sorted(each["throughput_ops_s"] for each in figures["repetitions"])
     assert figures["throughput_ops_s"] == rates[1]
-    assert read_run(tmp_path / "run").arms[0].rows
+    arm = read_run(tmp_path / "run").arms[0]
+    assert arm.rows
+    assert [each.result["throughput_ops_s"] for each in arm.repetitions] == [
+        each["throughput_ops_s"] for each in figures["repetitions"]
+    ]
 
 
 def test_of_repetitions_the_median_run_stands_whole() -> None:
     runs = [
-        {"seed": seed, "throughput_ops_s": rate, "wa_app": seed, "wa_device": 1, "wa_total": seed, "steady": True}
+        {
+            **{"directory": f"arms/{seed}", "seed": seed, "throughput_ops_s": rate},
+            **{"wa_app": seed, "wa_device": 1, "wa_total": seed, "steady": True},
+        }
         for seed, rate in ((1, 30.0), (2, 10.0), (3, 20.0), (4, None))
     ]
     chosen = typical(runs)

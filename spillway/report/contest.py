@@ -1,0 +1,250 @@
+"""Arms set against each other: which way each keeps its writers going, and what each repetition of it came to.
+
+Every figure is derived here from what the run recorded (rows, phases, result). Work that was put off is counted with
+the arm that put it off: the *bill* of an arm goes from its first measured write to the end of the phase that settles.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import Any
+
+from spillway.amplification import Amplification, amplification, ratio
+from spillway.bill import bill, zero_seconds
+from spillway.report.series import Stall, gathered, seconds, stall_spans, total
+from spillway.rundir import ArmRecord
+from spillway.samples import Row, nand_bytes, stall_seconds
+
+Document = dict[str, Any]
+
+# Phases that do no work of the user's: they wait until the engine has none left.
+SETTLING = ("settle", "waitforcompaction")
+ADOC, ROCKSDB, SPILLWAY = "adoc", "rocksdb", "spillway"
+
+
+@dataclass(frozen=True)
+class Way:
+    """How an arm keeps its writers going, as its plan says."""
+
+    system: str  # rocksdb, adoc, spillway, or another engine's name
+    slowdown: bool  # RocksDB may slow its writers down before it stops them
+    threads: int | None  # for compactions, as the plan has them
+    rollback: str  # of spillway; else empty
+
+    @property
+    def variant(self) -> str:
+        """The way without its number of threads, as a legend has it."""
+        if self.system == SPILLWAY:
+            return f"{self.system}, {self.rollback}" if self.rollback else self.system
+        return self.system if self.slowdown else f"{self.system}, no slowdown"
+
+
+def way_of(plan: Document, name: str) -> Way:
+    """The way of an arm, from the resolved plan of its run."""
+    arm: Document = next((each for each in plan.get("arms", []) if each.get("name") == name), {})
+    own, shared = arm.get("engine", {}), plan.get("engine", {})
+    engine = {**shared, **own}
+    options, spill = ({**shared.get(table, {}), **own.get(table, {})} for table in ("options", "spill"))
+    policy = str(engine.get("policy", "slowdown"))
+    store, stock = str(engine.get("name", ROCKSDB)), policy in ("slowdown", "no-slowdown")
+    jobs = options.get("max_background_compactions", options.get("max_background_jobs"))
+    return Way(
+        system=store if store != ROCKSDB or stock else policy,
+        slowdown=store == ROCKSDB and policy != "no-slowdown" and _slows_down(options),
+        threads=None if jobs is None else int(jobs),
+        rollback=str(spill.get("rollback", "")) if store == SPILLWAY else "",
+    )
+
+
+def _slows_down(options: Document) -> bool:
+    """Whether RocksDB's triggers leave room for a slowdown before the stop. Defaults: RocksDB's own, 20 and 36."""
+    slow, stop = options.get("level0_slowdown_writes_trigger", 20), options.get("level0_stop_writes_trigger", 36)
+    return int(slow) < int(stop)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What one repetition of an arm came to, over its measured phases of work. None: not known, or there was none."""
+
+    seconds: float
+    writes: float
+    reads: float
+    write_ops_s: float | None
+    read_ops_s: float | None
+    seeks_ops_s: float | None  # range queries
+    user_mb_s: float | None
+    write_p99_us: float | None
+    write_max_us: float | None
+    read_p99_us: float | None
+    ratios: Amplification  # while working
+    settle_s: float | None  # from the last operation until nothing was left to do
+    settled_ops_s: float | None  # operations for each second until then
+    settled_ratios: Amplification
+    cpu_percent: float | None  # of one core: the whole process, drive model and load included
+    efficiency: float | None  # K2: MB/s of user data for each percent of a core
+    stalls: int
+    stall_s: float
+    zero_seconds: int | None  # whole seconds in which no operation finished; None where samples are longer
+    slowest_second: float | None  # operations in it
+    diverted_share: float | None  # of the writes, that went to the spill store
+
+
+Figure = Callable[[Outcome], float | None]
+
+
+def thousandth(name: str) -> Figure:
+    """A field of an outcome in thousands: operations as thousand operations, microseconds as milliseconds."""
+    return lambda made: None if getattr(made, name) is None else getattr(made, name) / 1e3
+
+
+# KVAccel, Table IV. A: writes only. B and C: one writer and one reader, 9:1 and 8:2. D: range queries.
+_MIXES = {
+    ("fillrandom", None): "A",
+    ("overwrite", None): "A",
+    ("readwhilewriting", 10): "B",
+    ("readwhilewriting", 20): "C",
+    ("seekrandom", None): "D",
+}
+
+
+def mix_of(plan: Document) -> str:
+    """The paper's workload that every arm's measured phases are, A to D; empty when they are none of them."""
+    lists = [each["phases"] for each in [plan, *plan.get("arms", [])] if each.get("phases")]
+    work = [phase for phases in lists for phase in phases if phase.get("measured", True) and is_work(phase)]
+    mixes = {_MIXES.get((phase["workload"], phase.get("read_write_percent")), "") for phase in work}
+    return mixes.pop() if len(mixes) == 1 else ""
+
+
+def is_work(phase: Document) -> bool:
+    """A phase with operations of the user's."""
+    return phase["workload"] not in SETTLING
+
+
+def outcome(record: ArmRecord) -> Outcome | None:
+    """Of a repetition with samples of measured work; else None."""
+    work = [phase for phase in record.phases if phase["measured"] and is_work(phase)]
+    rows = _within(record.rows, work)
+    if not rows:
+        return None
+    spent = sum(phase["duration_s"] for phase in work)
+    writes, reads = (sum(phase.get(kind) or 0 for phase in work) for kind in ("writes", "reads"))
+    seeks = sum(phase.get("reads") or 0 for phase in work if phase["workload"] == "seekrandom")
+    user = total(rows, "user_bytes_written") or 0.0
+    moved = user + (total(rows, "user_bytes_read") or 0.0)
+    cpu = total(rows, "cpu_s")
+    end = bill([*rows, *(row for row in record.rows if not row["measured"])], record.phases) or {}
+    cpu_percent = None if cpu is None else ratio(100 * cpu, seconds(rows))
+    whole = whole_seconds(rows)
+    return Outcome(
+        seconds=spent,
+        writes=writes,
+        reads=reads,
+        write_ops_s=ratio(writes, spent) or None,
+        read_ops_s=ratio(reads - seeks, spent) or None,
+        seeks_ops_s=ratio(seeks, spent) or None,
+        user_mb_s=ratio(moved / 1e6, spent),
+        write_p99_us=_latency(record, work, "write", "p99"),
+        write_max_us=_latency(record, work, "write", "max"),
+        read_p99_us=_latency(record, work, "read", "p99"),
+        ratios=_amplification(rows),
+        settle_s=end.get("settle_s"),
+        settled_ops_s=end.get("throughput_ops_s"),
+        settled_ratios=Amplification(end.get("wa_app"), end.get("wa_device"), end.get("wa_total")),
+        cpu_percent=cpu_percent,
+        efficiency=ratio(moved / 1e6 / spent if spent else None, cpu_percent),
+        stalls=sum(1 for each in work_stalls(record) if each.end_s > each.start_s),
+        stall_s=sum(stall_seconds(row) for row in rows),
+        zero_seconds=zero_seconds(rows),
+        slowest_second=min(whole, default=None),
+        diverted_share=ratio(total(rows, "spill_diverted_writes"), writes),
+    )
+
+
+def _within(rows: Sequence[Row], phases: Sequence[Document]) -> list[Row]:
+    """The rows whose middle lies in one of the phases; each phase ends with a sample of its own."""
+    spans = [(phase["t_s"], phase["t_s"] + phase["duration_s"]) for phase in phases]
+    middles = ((row, row["t_s"] - row["dt_s"] / 2) for row in rows)
+    return [row for row, middle in middles if any(start <= middle <= end for start, end in spans)]
+
+
+def work_rows(record: ArmRecord) -> list[Row]:
+    """The samples of an arm's measured phases of work."""
+    return _within(record.rows, [p for p in record.phases if p["measured"] and is_work(p)])
+
+
+def work_stalls(record: ArmRecord) -> list[Stall]:
+    """Stalls that began in an arm's measured phases of work."""
+    spans = [
+        (p["t_s"], p["t_s"] + p["duration_s"]) for p in record.phases if p["measured"] and p["workload"] not in SETTLING
+    ]
+    return [
+        stall
+        for stall in stall_spans(record.stalls, record.rows)
+        if any(start <= stall.start_s < end for start, end in spans)
+    ]
+
+
+def whole_seconds(rows: Sequence[Row]) -> list[float]:
+    """Operations finished in each whole second; a last part of a second is left out."""
+    groups = [group for group in gathered(rows, 1.0) if seconds(group) > 0.5]
+    return [float(sum(row["reads"] + row["writes"] for row in group)) for group in groups]
+
+
+def _latency(record: ArmRecord, work: Sequence[Document], kind: str, name: str) -> float | None:
+    """Of the one phase of work; of several, over all of them, as the native side counted it."""
+    of = work[0] if len(work) == 1 else record.result
+    latency = of.get(f"{kind}_latency_us") or {}
+    return latency.get(name) if latency.get("count", 1) else None
+
+
+def _amplification(rows: Sequence[Row]) -> Amplification:
+    nand = [nand_bytes(row) for row in rows]
+    programmed = None if None in nand else sum(each for each in nand if each is not None)
+    return amplification(total(rows, "user_bytes_written"), total(rows, "host_bytes_written"), programmed)
+
+
+@dataclass(frozen=True)
+class Contestant:
+    """An arm with all of its repetitions that came to something."""
+
+    name: str
+    way: Way
+    record: ArmRecord  # the repetition with the median throughput
+    outcomes: list[Outcome]
+
+
+def contestants(plan: Document, arms: Iterable[ArmRecord]) -> list[Contestant]:
+    """The arms of a run that did measured work, in the plan's order."""
+    found = []
+    for arm in arms:
+        outcomes = [made for each in (arm.repetitions or [arm]) if (made := outcome(each)) is not None]
+        if outcomes and outcome(arm) is not None:
+            found.append(Contestant(arm.name, way_of(plan, arm.name), arm, outcomes))
+    return found
+
+
+@dataclass(frozen=True)
+class Spread:
+    """The median of a figure over repetitions, and its lowest and highest."""
+
+    median: float
+    low: float
+    high: float
+    count: int
+
+
+def spread(values: Iterable[float | None]) -> Spread | None:
+    """Over the repetitions that have the figure."""
+    known = [value for value in values if value is not None]
+    return Spread(median(known), min(known), max(known), len(known)) if known else None
+
+
+def over(contestant: Contestant, figure: Figure) -> Spread | None:
+    """A figure of an arm over its repetitions."""
+    return spread(figure(each) for each in contestant.outcomes)
+
+
+def against(one: Contestant, other: Contestant, figure: Figure) -> Spread | None:
+    """One arm's figure as a multiple of another's, repetition by repetition: those ran in turn, on the same machine."""
+    pairs = zip(one.outcomes, other.outcomes, strict=False)
+    return spread(ratio(figure(a), figure(b)) for a, b in pairs)

@@ -1,0 +1,253 @@
+"""Arms set against each other: figures worked out by hand, claims that can be missed, and the page that shows them."""
+
+import tomllib
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from browser import complaints, visit
+from made_run import arm, run
+from made_run import second as a_second
+
+from spillway.report import series
+from spillway.report.claims import Claim, bill_rows, claims
+from spillway.report.comparison import diverted_spans
+from spillway.report.contest import Contestant, Way, contestants, mix_of, over, way_of
+from spillway.report.page import render
+from spillway.rundir import ArmRecord
+
+PLAN = """
+name = "made"
+summary = "made by hand"
+[engine]
+name = "rocksdb"
+[engine.options]
+max_background_jobs = "1"
+[[phases]]
+name = "write"
+workload = "fillrandom"
+[[phases]]
+name = "settle"
+workload = "settle"
+measured = false
+[[arms]]
+name = "rocksdb-1"
+[[arms]]
+name = "rocksdb-1 hard"
+engine.policy = "no-slowdown"
+[[arms]]
+name = "adoc-1"
+engine.policy = "adoc"
+[[arms]]
+name = "adoc-4"
+engine.policy = "adoc"
+engine.options.max_background_jobs = "4"
+[[arms]]
+name = "spillway-1"
+engine.name = "spillway"
+engine.spill.rollback = "lazy"
+"""
+
+
+def the_arms() -> list[ArmRecord]:
+    return [
+        arm("rocksdb-1", [100, 100, 20, 100], 4, stalled=(2,), p99=100, worst=2e5),
+        arm("rocksdb-1 hard", [140, 140, 0, 100], 4, stalled=(2,), worst=1e6),
+        arm("adoc-1", [100, 110, 50, 120], 3, p99=80),
+        arm("adoc-4", [120, 120, 120, 116], 2),
+        arm("spillway-1", [120, 120, 110, 130], 4, p99=60, worst=9e4, spill_diverting=0.0),
+    ]
+
+
+def field(arms: list[ArmRecord] | None = None) -> list[Contestant]:
+    return contestants(tomllib.loads(PLAN), arms or the_arms())
+
+
+def found(rows: list[Claim], claim: str, arms: str) -> Claim:
+    (one,) = [row for row in rows if (row.claim, row.arms) == (claim, arms)]
+    return one
+
+
+def test_a_plan_tells_the_ways_apart() -> None:
+    plan = tomllib.loads(PLAN)
+    assert way_of(plan, "rocksdb-1") == Way("rocksdb", True, 1, "")
+    assert way_of(plan, "rocksdb-1 hard") == Way("rocksdb", False, 1, "")
+    assert way_of(plan, "adoc-4") == Way("adoc", True, 4, "")
+    assert way_of(plan, "spillway-1") == Way("spillway", False, 1, "lazy")
+    plan["engine"]["options"] |= {"level0_slowdown_writes_trigger": "36", "max_background_compactions": "2"}
+    assert way_of(plan, "adoc-1") == Way("adoc", False, 2, "")
+    assert way_of({}, "alone") == Way("rocksdb", True, None, "")
+
+
+@pytest.mark.parametrize(
+    ("phases", "mix"),
+    [
+        ([{"workload": "fillrandom"}, {"workload": "settle"}], "A"),
+        ([{"workload": "readwhilewriting", "read_write_percent": 10}], "B"),
+        ([{"workload": "readwhilewriting", "read_write_percent": 20}], "C"),
+        ([{"workload": "fillseq", "measured": False}, {"workload": "seekrandom"}], "D"),
+        ([{"workload": "readwhilewriting"}], ""),
+        ([{"workload": "fillrandom"}, {"workload": "seekrandom"}], ""),
+    ],
+)
+def test_the_papers_workloads_are_known_by_their_phases(phases: list[dict[str, object]], mix: str) -> None:
+    assert mix_of({"phases": phases}) == mix
+    assert mix_of({"arms": [{"phases": phases}]}) == mix
+
+
+def test_an_outcome_is_what_can_be_counted_by_hand() -> None:
+    """rocksdb-1: 320 writes of 1 kB in 4 s, 2 B to the drive and 3 to flash for each; then 4 s and 4 MB of each."""
+    made = field()[0].outcomes[0]
+    assert (made.writes, made.seconds, made.settle_s) == (320, 4, 4)
+    assert (made.write_ops_s, made.settled_ops_s) == (80, 40)
+    assert (made.ratios.wa_app, made.ratios.wa_device) == (2, 1.5)
+    assert made.settled_ratios.wa_app == pytest.approx((640e3 + 4e6) / 320e3)
+    assert made.settled_ratios.wa_total == pytest.approx((960e3 + 4e6) / 320e3)
+    assert made.cpu_percent == 50
+    assert made.efficiency == pytest.approx(0.08 / 50)
+    assert (made.zero_seconds, made.slowest_second) == (0, 20)
+    assert (made.stalls, made.stall_s) == (1, 1)
+    assert field()[1].outcomes[0].zero_seconds == 1
+
+
+def test_seconds_of_several_samples_are_whole_ones() -> None:
+    """Ten samples of a tenth each, nine of them empty, are no second without an operation."""
+    record = arm("one", [100.0])
+    tenths = [{**a_second((i + 1) / 10, 10 if i == 9 else 0), "dt_s": 0.1} for i in range(10)]
+    (alone,) = contestants({}, [replace(record, rows=tenths)])
+    assert (alone.outcomes[0].zero_seconds, alone.outcomes[0].slowest_second) == (0, 10)
+
+
+def test_claims_are_measured_against_what_is_wanted() -> None:
+    rows = claims(field(), "A")
+    slow = found(rows, "write throughput", "spillway-1 : rocksdb-1")
+    assert (slow.wanted, slow.measured, slow.verdict) == ("at least 1.37×", "1.50×", "met")
+    adoc = found(rows, "write throughput", "spillway-1 : adoc-1")
+    assert (adoc.measured, adoc.verdict) == ("1.26×", "met")
+    assert found(rows, "p99 of writes", "spillway-1 : rocksdb-1").verdict == "missed"  # 0.6, and 0.58 is wanted
+    assert found(rows, "p99 of writes", "spillway-1 : adoc-1").verdict == "met"
+    assert found(rows, "seconds without an operation", "spillway-1").verdict == "met"
+    worst = found(rows, "worst write", "spillway-1 : rocksdb-1 hard")
+    assert (worst.measured, worst.verdict) == ("0.09×: 90.0 ms : 1.00 s", "met")
+    assert found(rows, "write throughput of 1 thread : 4", "spillway-1 : adoc-4").verdict == "met"
+    assert found(rows, "time for an operation, to the end", "spillway-1 : rocksdb-1").verdict == "met"
+    assert found(rows, "efficiency (K2)", "spillway-1").verdict == "met"
+
+
+def test_a_claim_that_does_not_hold_is_missed() -> None:
+    arms = the_arms()
+    arms[4] = arm("spillway-1", [100, 0, 110, 130], 9, p99=90, worst=2e5)
+    rows = claims(field(arms), "A")
+    assert {row.claim for row in rows if row.verdict == "missed"} == {
+        "write throughput",
+        "p99 of writes",
+        "seconds without an operation",
+        "worst write",
+        "time for an operation, to the end",
+        "wa_app, to the end",
+        "wa_total, to the end",
+        "write throughput of 1 thread : 4",
+        "efficiency (K2)",
+    }
+
+
+def test_a_claim_without_its_arms_is_not_made() -> None:
+    arms = the_arms()
+    assert claims(contestants(tomllib.loads(PLAN), arms[:4]), "A") == []
+    alone = claims(contestants(tomllib.loads(PLAN), arms[4:]), "A")
+    assert [row.claim for row in alone] == ["seconds without an operation"]
+    assert not any(row.claim == "throughput" for row in claims(field(), ""))
+
+
+def test_mixed_and_range_workloads_have_claims_of_their_own() -> None:
+    def mixed(name: str, writes: float, reads: float) -> ArmRecord:
+        made = arm(name, [writes], workload="readwhilewriting")
+        made.phases[0] |= {"reads": reads}
+        return made
+
+    rows = claims(field([mixed("rocksdb-1", 90, 10), mixed("adoc-1", 100, 20), mixed("spillway-1", 140, 9)]), "B")
+    gain = found(rows, "write throughput in workload B", "spillway-1 : adoc-1")
+    assert (gain.wanted, gain.measured, gain.verdict) == ("at least 1.36×", "1.40×", "met")
+    reads = found(rows, "reads in workload B", "spillway-1 : rocksdb-1")
+    assert (reads.measured, reads.verdict) == ("0.90×", "missed")
+
+    def ranges(name: str, seeks: float) -> ArmRecord:
+        made = arm(name, [0.0], workload="seekrandom")
+        made.phases[0] |= {"reads": seeks}
+        return made
+
+    rows = claims(field([ranges("rocksdb-1", 100), ranges("spillway-1", 95)]), "D")
+    assert found(rows, "range queries", "spillway-1 : rocksdb-1").verdict == "met"
+
+
+def test_repetitions_are_paired_and_their_spread_is_shown() -> None:
+    """Ratios 1.2, 1.5 and 1.4 of throughput: two of three runs meet 1.37, and the median does."""
+    ours, stock = ([[120], [150], [140]], [[100], [100], [100]])
+    arms = []
+    for name, rates in (("rocksdb-1", stock), ("spillway-1", ours)):
+        made = [arm(name, [float(rate) for rate in each]) for each in rates]
+        arms.append(replace(made[2], repetitions=made))
+    contest = field(arms)
+    row = found(claims(contest, "A"), "write throughput", "spillway-1 : rocksdb-1")
+    assert (row.measured, row.verdict) == ("1.40× (1.20 to 1.50)", "met in 2 of 3 runs")
+    spread = over(contest[1], lambda outcome: outcome.write_ops_s)
+    assert spread is not None
+    assert (spread.median, spread.low, spread.high, spread.count) == (140, 120, 150, 3)
+
+
+def test_the_bill_names_both_ends() -> None:
+    rows = dict(bill_rows(field()))
+    assert rows["While writing: operations/s"] == ["80.0", "95.0", "95.0", "119", "120"]
+    assert rows["To the end: operations/s"] == ["40.0", "47.5", "54.3", "79.3", "60.0"]
+    assert rows["Time to settle after it (s)"] == ["4.00", "4.00", "3.00", "2.00", "4.00"]
+    assert rows["While writing: wa_total"] == ["3.00"] * 5
+    unsettled = dict(bill_rows(field([arm("rocksdb-1", [10.0])])))
+    assert "To the end: wa_app" not in unsettled
+
+
+def test_traffic_in_stalls_is_weighed_by_their_seconds() -> None:
+    """K19: of two seconds of stall one had no traffic and one two thirds of the busiest second's."""
+    rows = [a_second(1, 100), a_second(2, 200, stall_s_l0=1.0), a_second(3, 0, stall_s_l0=1.0), a_second(4, 300)]
+    groups = [[each] for each in rows]
+    assert series.traffic_mb_s(groups) == pytest.approx([0.3, 0.6, 0, 0.9])
+    assert series.traffic_cdf(groups, 0.9)["y"] == [0, 50, 100, 100]
+    assert series.traffic_share(groups, 0.9, 0.01, above=False) == 0.5
+    assert series.traffic_share(groups, 0.9, 0.9, above=True) == 0
+    assert series.traffic_share(groups[:1], 0.9, 0.5, above=True) is None
+
+
+def test_neighbouring_samples_of_diversion_are_one_span() -> None:
+    record = arm("spillway-1", [10.0] * 5)
+    for row, diverting in zip(record.rows, (0, 1, 1, 0, 1), strict=True):
+        row["spill_diverting"] = float(diverting)
+    assert diverted_spans(record) == [(1, 3), (4, 5)]
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    stock, hard, _, _, ours = the_arms()
+    for row in ours.rows[1:3]:
+        row |= {"spill_diverting": 1.0, "spill_diverted_writes": 50.0, "spill_diverted_bytes": 5e4}
+        row |= {"spill_live_bytes": 1e6, "spill_index_bytes": 1e4, "spill_rolled_back_bytes": 0.0}
+    path = tmp_path_factory.mktemp("made") / "page.html"
+    path.write_text(render(run(PLAN, [stock, hard, ours])))
+    return path
+
+
+def test_the_page_has_the_papers_figures_and_the_verdicts(page: Path) -> None:
+    text = page.read_text()
+    for key in ("each-0", "each-2", "bars-writes", "bars-p99", "bars-efficiency", "to-the-end", "traffic-0"):
+        assert f'id="compare-{key}"' in text
+    for key in ("left-of-the-drive", "stalls", "wa"):
+        assert f'id="compare-{key}"' in text
+    assert "more than 90\u00a0% for 0\u00a0%" in text
+    assert '<td class="verdict missed">missed</td>' in text
+    assert '<h3 id="bill">The whole bill</h3>' in text
+    assert 'id="arm2-spill-store"' in text
+
+
+@pytest.mark.browser
+def test_the_page_draws_every_comparison(page: Path) -> None:
+    seen = visit(page, "--dump-dom")
+    assert complaints(seen.console) == []
+    assert seen.output.count('class="bk-Figure"') == page.read_text().count("<figure")
