@@ -1,0 +1,252 @@
+// Sorted files of a generation, ingested into RocksDB, beside an ordered map that had the same operations.
+#include <gtest/gtest.h>
+#include <rocksdb/db.h>
+#include <rocksdb/sst_file_reader.h>
+
+#include <atomic>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "spill/sorted_files.h"
+#include "temporary_directory.h"
+
+namespace spillway::spill {
+namespace {
+
+using rocksdb::Slice;
+using rocksdb::Status;
+
+// Records of one generation, in memory.
+class MemoryStore final : public Store {
+ public:
+  Status recover(const Each& /*each*/) override { return Status::NotSupported(); }
+  Status cut(GenerationId /*generation*/, std::uint64_t /*offset*/) override { return Status::NotSupported(); }
+  Status begin(GenerationId /*generation*/) override { return Status::OK(); }
+  Status append(std::span<const Slice> records, std::span<std::uint64_t> offsets) override {
+    for (std::size_t i = 0; i < records.size(); ++i) {
+      offsets[i] = 1000 + used_;
+      used_ += records[i].size();
+      records_[offsets[i]] = records[i].ToString();
+    }
+    return Status::OK();
+  }
+  Status sync() override { return Status::OK(); }
+  bool durable_on_append() const override { return true; }
+  Status read(GenerationId /*generation*/, std::uint64_t offset, std::uint64_t from, std::uint64_t length,
+              std::string* bytes) const override {
+    ++reads;
+    *bytes = records_.at(offset).substr(from, length);
+    return failure;
+  }
+  Status scan(GenerationId generation, const Each& each) const override {
+    ++scans;
+    for (const auto& [offset, record] : records_) {
+      if (Status status = each({generation, offset, record}); !status.ok()) return status;
+    }
+    return failure;
+  }
+  Status drop(GenerationId /*generation*/) override { return Status::OK(); }
+  void release(GenerationId /*generation*/) override {}
+  std::uint64_t used_bytes() const override { return used_; }
+  std::uint64_t capacity_bytes() const override { return ~std::uint64_t{0}; }
+
+  mutable int reads = 0;
+  mutable int scans = 0;
+  Status failure;
+
+ private:
+  std::map<std::uint64_t, std::string> records_;
+  std::uint64_t used_ = 0;
+};
+
+using Model = std::map<std::string, std::string>;
+
+class SortedFilesTest : public ::testing::Test {
+ protected:
+  SortedFilesTest() {
+    options_.create_if_missing = true;
+    options_.create_missing_column_families = true;
+    rocksdb::ColumnFamilyOptions backwards;
+    backwards.comparator = rocksdb::ReverseBytewiseComparator();
+    backwards.compression_per_level = {rocksdb::kSnappyCompression, rocksdb::kNoCompression};
+    backwards.bottommost_compression = rocksdb::kNoCompression;
+    rocksdb::DB* db = nullptr;
+    const Status status =
+        rocksdb::DB::Open(options_, temporary_.path("db"),
+                          {{rocksdb::kDefaultColumnFamilyName, {}}, {"backwards", backwards}}, &handles_, &db);
+    EXPECT_TRUE(status.ok()) << status.ToString();
+    db_.reset(db);
+    for (auto* handle : handles_) EXPECT_TRUE(families_.add(handle).ok());
+    generation_ = std::make_shared<Generation>(3, families_, nullptr);
+  }
+  ~SortedFilesTest() override {
+    for (auto* handle : handles_) EXPECT_TRUE(db_->DestroyColumnFamilyHandle(handle).ok());
+  }
+  SortedFilesTest(const SortedFilesTest&) = delete;
+  SortedFilesTest& operator=(const SortedFilesTest&) = delete;
+
+  static std::string key_of(std::uint64_t number) { return "key" + std::to_string(100000 + number); }
+
+  void put(std::uint32_t family, const std::string& key, const std::string& value) {
+    const std::string record = "before" + value + "behind";
+    const Slice slice(record);
+    std::uint64_t offset = 0;
+    ASSERT_TRUE(store_.append({&slice, 1}, {&offset, 1}).ok());
+    generation_->add(family, key, ++sequence_, Kind::put, {offset, 6, static_cast<std::uint32_t>(value.size())});
+    models_[family][key] = value;
+  }
+  void remove(std::uint32_t family, const std::string& key) {
+    generation_->add(family, key, ++sequence_, Kind::remove, {});
+    models_[family].erase(key);
+  }
+  // `first` and `last` as the family's comparator has them; `covered` as bytes.
+  void remove_range(std::uint32_t family, const std::string& begin, const std::string& end) {
+    generation_->add(RangeTombstone{family, begin, end, ++sequence_});
+    const auto* comparator = families_.comparator(family);
+    std::erase_if(models_[family], [&](const auto& pair) {
+      return comparator->Compare(begin, pair.first) <= 0 && comparator->Compare(pair.first, end) < 0;
+    });
+  }
+  void put_in_main(std::uint32_t family, const std::string& key) {
+    ASSERT_TRUE(db_->Put({}, handles_[family], key, "main").ok());
+    models_[family][key] = "main";
+  }
+
+  Status sort() {
+    return write_sorted_files(*generation_, families_, ValueReader(store_), store_, db_->GetDBOptions(),
+                              temporary_.root().string(), stop_, &files_);
+  }
+  void ingest() {
+    for (const SortedFile& file : files_) {
+      rocksdb::IngestExternalFileOptions how;
+      how.move_files = true;
+      const Status status = db_->IngestExternalFile(handles_[file.column_family], {file.path}, how);
+      ASSERT_TRUE(status.ok()) << status.ToString();
+    }
+  }
+  Model in_db(std::uint32_t family) {
+    Model all;
+    const std::unique_ptr<rocksdb::Iterator> pairs(db_->NewIterator({}, handles_[family]));
+    for (pairs->SeekToFirst(); pairs->Valid(); pairs->Next()) {
+      all[pairs->key().ToString()] = pairs->value().ToString();
+    }
+    EXPECT_TRUE(pairs->status().ok());
+    return all;
+  }
+
+  const TemporaryDirectory temporary_;
+  rocksdb::DBOptions options_;
+  std::unique_ptr<rocksdb::DB> db_;
+  std::vector<rocksdb::ColumnFamilyHandle*> handles_;
+  ColumnFamilies families_;
+  MemoryStore store_;
+  std::shared_ptr<Generation> generation_;
+  Sequence sequence_ = 0;
+  std::map<std::uint32_t, Model> models_;
+  std::atomic<bool> stop_{false};
+  std::vector<SortedFile> files_;
+};
+
+TEST_F(SortedFilesTest, AnythingOnTwoFamiliesComesOutAsItWentIn) {
+  std::mt19937_64 random(1);
+  for (std::uint32_t family = 0; family < 2; ++family) {
+    for (int i = 0; i < 500; ++i) put_in_main(family, key_of(random() % 1000));
+  }
+  for (int i = 0; i < 4000; ++i) {
+    const auto family = static_cast<std::uint32_t>(random() % 2);
+    const std::uint64_t number = random() % 1000;
+    if (random() % 400 == 0) {
+      const std::string low = key_of(number);
+      const std::string high = key_of(number + random() % 100);
+      family == 0 ? remove_range(family, low, high) : remove_range(family, high, low);
+    } else if (random() % 4 == 0) {
+      remove(family, key_of(number));
+    } else {
+      put(family, key_of(number), std::string(random() % 200, 'v') + std::to_string(i));
+    }
+    if (i == 2000) (void)generation_->sorted_runs(sequence_);  // so that there are several
+  }
+  ASSERT_TRUE(sort().ok());
+  ASSERT_EQ(files_.size(), 2U);
+  EXPECT_EQ(files_[0].path, temporary_.path("3-0.sst"));
+  EXPECT_EQ(files_[0].bytes, std::filesystem::file_size(files_[0].path));
+  EXPECT_GT(files_[0].entries, 0U);
+  EXPECT_EQ(store_.reads, 0);  // small values: a scan for each file
+  EXPECT_EQ(store_.scans, 2);
+  ingest();
+  EXPECT_EQ(in_db(0), models_[0]);
+  EXPECT_EQ(in_db(1), models_[1]);
+}
+
+TEST_F(SortedFilesTest, WhatIsMostlyOverwrittenIsReadByTheKey) {
+  for (int round = 0; round < 10; ++round) {
+    for (std::uint64_t i = 0; i < 300; ++i) put(0, key_of(i), std::string(4096, static_cast<char>('a' + round)));
+  }
+  remove(0, key_of(17));
+  ASSERT_TRUE(sort().ok());
+  EXPECT_EQ(store_.scans, 0);
+  EXPECT_EQ(store_.reads, 299);
+  ingest();
+  EXPECT_EQ(in_db(0), models_[0]);
+}
+
+TEST_F(SortedFilesTest, MoreThanTheBufferHoldsTakesSeveralScans) {
+  for (std::uint64_t i = 0; i < 70; ++i) put(0, key_of(i), std::string(1 << 20, static_cast<char>('a' + i % 26)));
+  ASSERT_TRUE(sort().ok());
+  EXPECT_EQ(store_.scans + store_.reads, 70);
+  ingest();
+  EXPECT_EQ(in_db(0), models_[0]);
+}
+
+TEST_F(SortedFilesTest, OnlyTombstonesMakeAFileToo) {
+  put_in_main(0, "a");
+  put_in_main(0, "m");
+  remove_range(0, "b", "n");
+  remove_range(0, "c", "c");
+  remove_range(1, "a", "z");  // empty in that family's order
+  ASSERT_TRUE(sort().ok());
+  ASSERT_EQ(files_.size(), 1U);
+  ingest();
+  EXPECT_EQ(in_db(0), models_[0]);
+  EXPECT_EQ(models_[0].size(), 1U);
+}
+
+TEST_F(SortedFilesTest, CompressedAsTheFirstLevelIs) {
+  for (std::uint64_t i = 0; i < 100; ++i) put(1, key_of(i), std::string(1000, 'v'));
+  ASSERT_TRUE(sort().ok());
+  rocksdb::SstFileReader reader(db_->GetOptions(handles_[1]));
+  ASSERT_TRUE(reader.Open(files_[0].path).ok());
+  EXPECT_EQ(reader.GetTableProperties()->compression_name, "Snappy");
+}
+
+TEST_F(SortedFilesTest, AFamilyThatIsGoneIsLeftOut) {
+  put(0, "a", "1");
+  put(1, "b", "2");
+  remove_range(1, "z", "y");
+  families_.forget_handle(1);
+  ASSERT_TRUE(sort().ok());
+  ASSERT_EQ(files_.size(), 1U);
+  EXPECT_EQ(files_[0].column_family, 0U);
+}
+
+TEST_F(SortedFilesTest, StoppedOrFailedLeavesNoFiles) {
+  put(0, "a", "1");
+  put(1, "b", "2");
+  const auto before = temporary_.entries();
+  stop_ = true;
+  EXPECT_TRUE(sort().IsAborted());
+  EXPECT_TRUE(files_.empty());
+  stop_ = false;
+  store_.failure = Status::IOError("the drive");
+  generation_->add(1, "d", ++sequence_, Kind::put, {7, 0, 1});  // in no record
+  EXPECT_FALSE(sort().ok());
+  EXPECT_TRUE(files_.empty());
+  EXPECT_EQ(temporary_.entries(), before);
+}
+
+}  // namespace
+}  // namespace spillway::spill
