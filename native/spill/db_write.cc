@@ -24,6 +24,11 @@ rocksdb::Status no_timestamps() {
 
 }  // namespace
 
+rocksdb::Status write_to_rocksdb(rocksdb::DB& db, const WriteOptions& options, WriteBatch* batch) {
+  const rocksdb::Status status = db.Write(options, batch);
+  return status;  // by name, so that the call is no tail call
+}
+
 bool DbImpl::is_free() const { return !has_live_.load(std::memory_order_acquire) && !wants_spill(); }
 
 bool DbImpl::wants_spill() const {
@@ -133,7 +138,7 @@ std::optional<rocksdb::Status> DbImpl::try_main(const WriteOptions& options, Wri
   WriteOptions at_once = options;
   at_once.no_slowdown = true;
   at_once.low_pri = false;  // RocksDB refuses low priority under debt that is no stall
-  return main_outcome(base().Write(at_once, batch));
+  return main_outcome(write_to_rocksdb(base(), at_once, batch));
 }
 
 void DbImpl::wait_for_room() {
@@ -179,7 +184,7 @@ rocksdb::Status DbImpl::write_either_way(const WriteOptions& options, WriteBatch
 
 rocksdb::Status DbImpl::Write(const WriteOptions& options, WriteBatch* batch) {
   if (batch == nullptr) return rocksdb::Status::Corruption("Batch is nullptr!");
-  if (batch->Count() == 0) return base().Write(options, batch);
+  if (batch->Count() == 0) return write_to_rocksdb(base(), options, batch);
   if (is_free()) {
     if (const auto status = try_main(options, batch)) return *status;
   }
