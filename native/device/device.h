@@ -31,6 +31,9 @@ struct Io {
   std::uint64_t offset_bytes = 0;  // multiple of DeviceInfo::lba_bytes
   std::uint64_t length_bytes = 0;  // multiple of DeviceInfo::lba_bytes; at most 1 GiB for reads and writes
   void* data = nullptr;            // ignored by drives that carry no data
+  // Of a key-value command (is_kv(op)), which has nothing of the above but tag, op and cause: the rest of it, copied
+  // by submit. Callers have KvQueue (kv_namespace.h) for it, which carries contents, too.
+  const ssd::KvCommand* kv = nullptr;
 };
 
 struct Done {
@@ -38,6 +41,8 @@ struct Done {
   Nanos submitted = 0;  // in the device's time: dilated or virtual where the device is
   Nanos completed = 0;
   Fault fault = Fault::none;
+  ssd::Outcome outcome = ssd::Outcome::success;  // what an emulated drive said; others say it by the fault alone
+  std::uint32_t kv_bytes = 0;                    // as in ssd::Completion
 };
 
 // One thread's way to the drive. Not thread-safe.
@@ -86,6 +91,7 @@ class Device {
   virtual Nanos issue_ns(const Io& /*io*/) const { return 0; }
   virtual void spend(Nanos /*for_ns*/) {}
   virtual ssd::Counters counters() = 0;  // a consistent copy
+  virtual ssd::KvCounters kv_counters() { return {}; }
   virtual PacingReport pacing() { return {}; }
   // The device-level P/E summary where the drive has one: {mean, max}.
   struct Wear {

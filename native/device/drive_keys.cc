@@ -3,7 +3,7 @@
 namespace spillway::device {
 
 std::vector<DriveKey> drive_keys(ssd::SsdConfig& config) {
-  auto& [name, geometry, capacity, timing, write_cache, mapping_cache, slc, gc, wear] = config;
+  auto& [name, geometry, capacity, timing, write_cache, mapping_cache, slc, gc, wear, spaces] = config;
   return {
       {"geometry.channels", &geometry.channels},
       {"geometry.chips_per_channel", &geometry.chips_per_channel},
@@ -47,6 +47,16 @@ std::vector<DriveKey> drive_keys(ssd::SsdConfig& config) {
       {"wear_levelling.dynamic", &wear.dynamic},
       {"wear_levelling.static_threshold_pe", &wear.static_threshold_pe},
       {"wear_levelling.rated_pe_cycles", &wear.rated_pe_cycles},
+      {"namespaces.kv_share", &spaces.kv_share},
+      {"namespaces.count", &spaces.count},
+      {"namespaces.kml_bytes", &spaces.kml_bytes},
+      {"namespaces.vml_bytes", &spaces.vml_bytes},
+      {"namespaces.memtable_bytes", &spaces.memtable_bytes},
+      {"namespaces.core_command_ns", &spaces.core_command_ns},
+      {"namespaces.core_pair_ns", &spaces.core_pair_ns},
+      {"namespaces.core_scan_pair_ns", &spaces.core_scan_pair_ns},
+      {"namespaces.core_mb_s", &spaces.core_mb_s},
+      {"namespaces.compaction_runs", &spaces.compaction_runs},
   };
 }
 
@@ -102,6 +112,9 @@ std::vector<DriveKey> keys_in_use(Drive& drive) {
   }
   if (drive.config.slc_cache.share == 0) {
     std::erase_if(keys, [](const DriveKey& k) { return k.key.starts_with("slc_cache."); });
+  }
+  if (drive.config.namespaces.kv_share == 0) {
+    std::erase_if(keys, [](const DriveKey& k) { return k.key.starts_with("namespaces."); });
   }
   for (const DriveKey& key : layer_keys(drive)) {
     if (key.key.starts_with("cap.") && !layers.has_cap()) continue;

@@ -17,6 +17,9 @@ Nanos bytes_ns(std::uint64_t bytes, double mb_s) {
   return mb_s > 0 ? static_cast<Nanos>(static_cast<double>(bytes) * 1000 / mb_s) : 0;
 }
 
+// Towards the host goes its data, rather than from it.
+bool reads(Opcode op) { return op == Opcode::read || ssd::is_kv_read(op); }
+
 }  // namespace
 
 DriveModel::DriveModel(ssd::Ssd flash)
@@ -87,10 +90,31 @@ void DriveModel::submit(Nanos now, const Command& command) {
   run_until(now);  // where the way costs nothing the command is at the medium now
 }
 
+// Through the layers a key-value command goes as what it is to them: one that carries so many bytes down, or none.
+void DriveModel::submit_kv(Nanos now, ssd::KvCommand command) {
+  if (!layered_) {
+    flash_->submit_kv(now, std::move(command));
+    return;
+  }
+  run_until(now);
+  Command envelope;
+  envelope.tag = command.tag;
+  envelope.op = command.op;
+  envelope.cause = command.cause;
+  envelope.queue = command.queue;
+  std::uint64_t bytes = command.op == Opcode::kv_store ? command.pair.stored_bytes() : 0;
+  for (const ssd::KvPair& pair : command.pairs) bytes += pair.stored_bytes();
+  envelope.lba_count = lbas_of(bytes);
+  const std::uint32_t slot = take_slot(now, envelope);
+  slots_[slot].kv = std::make_unique<ssd::KvCommand>(std::move(command));
+  at(now + issue_ns(envelope.op, bytes_of(envelope)), slot, Stage::entered);
+  run_until(now);
+}
+
 Nanos DriveModel::issue_ns(Opcode op, std::uint64_t bytes) const {
   const HostStack& stack = layers_.host_stack;
   // A write's data is copied on the way down, a read's on the way up.
-  if (op == Opcode::read) return stack.read_submit_ns;
+  if (reads(op)) return stack.read_submit_ns;
   return stack.write_submit_ns + bytes_ns(bytes, stack.write_copy_mb_s);
 }
 
@@ -124,10 +148,13 @@ void DriveModel::run_until(Nanos now) {
         const auto slot = static_cast<std::uint32_t>(completion.tag);
         Slot& s = slots_[slot];
         s.outcome = completion.outcome;
+        s.kv_bytes = completion.kv_bytes;
+        if (s.kv && reads(s.command.op)) s.command.lba_count = lbas_of(completion.kv_bytes);
         const HostStack& stack = layers_.host_stack;
-        const bool reads = s.command.op == Opcode::read;
-        const Nanos copy = reads ? bytes_ns(bytes_of(s.command), stack.read_copy_mb_s) : 0;
-        at(completion.completed + (reads ? stack.read_complete_ns : stack.write_complete_ns) + copy, slot, Stage::done);
+        const bool is_read = reads(s.command.op);
+        const Nanos copy = is_read ? bytes_ns(bytes_of(s.command), stack.read_copy_mb_s) : 0;
+        at(completion.completed + (is_read ? stack.read_complete_ns : stack.write_complete_ns) + copy, slot,
+           Stage::done);
       }
     } else {
       if (agenda_.empty() || agenda_.top().time > now) return;
@@ -154,7 +181,13 @@ void DriveModel::happen(const Event& event) {
       if (commits_.left()) begin_commit(event.time, true);
       [[fallthrough]];
     case Stage::sent: {
-      Command command = slots_[event.slot].command;
+      Slot& s = slots_[event.slot];
+      if (s.kv) {
+        s.kv->tag = event.slot;
+        flash_->submit_kv(event.time, *s.kv);
+        break;
+      }
+      Command command = s.command;
       command.tag = event.slot;
       medium_submit(event.time, command);
       break;
@@ -174,13 +207,13 @@ std::uint32_t DriveModel::take_slot(Nanos now, const Command& command) {
   }
   const std::uint32_t slot = unused_slots_.back();
   unused_slots_.pop_back();
-  slots_[slot] = {command, now, ssd::Outcome::success, false};
+  slots_[slot] = {command, now, ssd::Outcome::success, false, 0, nullptr};
   ++used_slots_;
   return slot;
 }
 
 std::uint64_t DriveModel::bytes_of(const Command& command) const {
-  const bool transfers = command.op == Opcode::read || command.op == Opcode::write;
+  const bool transfers = command.op == Opcode::read || command.op == Opcode::write || is_kv(command.op);
   return transfers ? std::uint64_t{command.lba_count} * lba_bytes_ : 0;
 }
 
@@ -205,15 +238,15 @@ void DriveModel::enter(Nanos now, std::uint32_t slot) {
 void DriveModel::wait_for_turn(Nanos now, std::uint32_t slot) {
   const HostStack& stack = layers_.host_stack;
   const Command& command = slots_[slot].command;
-  const bool reads = command.op == Opcode::read;
+  const bool is_read = reads(command.op);
   const std::uint64_t bytes = bytes_of(command);
   Turns::Wait wait;
   wait.slot = slot;
-  wait.turn_ns = reads ? stack.read_turn_ns : stack.write_turn_ns;
-  wait.wake_ns = (reads ? stack.read_wake_ns : stack.write_wake_ns) +
-                 bytes_ns(bytes, reads ? stack.read_wake_mb_s : stack.write_wake_mb_s);
-  wait.serve_ns = (reads ? stack.read_serial_ns : stack.write_serial_ns) +
-                  bytes_ns(bytes, reads ? stack.read_serial_mb_s : stack.write_serial_mb_s);
+  wait.turn_ns = is_read ? stack.read_turn_ns : stack.write_turn_ns;
+  wait.wake_ns = (is_read ? stack.read_wake_ns : stack.write_wake_ns) +
+                 bytes_ns(bytes, is_read ? stack.read_wake_mb_s : stack.write_wake_mb_s);
+  wait.serve_ns = (is_read ? stack.read_serial_ns : stack.write_serial_ns) +
+                  bytes_ns(bytes, is_read ? stack.read_serial_mb_s : stack.write_serial_mb_s);
   if (stack_turns_.arrive(wait)) begin_turn(now, false);
 }
 
@@ -230,12 +263,12 @@ void DriveModel::ration(Nanos now, std::uint32_t slot) {
   const Nanos cost = std::max(by_count, bytes_ns(bytes_of(command), cap.bandwidth_mb_s));
   const Nanos start = std::max(now - cap.burst_ns, rationed_until_);
   rationed_until_ = start + cost;
-  const Nanos network = command.op == Opcode::read ? cap.read_network_ns : cap.write_network_ns;
+  const Nanos network = reads(command.op) ? cap.read_network_ns : cap.write_network_ns;
   at(std::max(now, start) + network, slot, Stage::rationed);
 }
 
 void DriveModel::wait_for_commit(Nanos now, std::uint32_t slot) {
-  if (slots_[slot].command.op == Opcode::read || layers_.cap.commit_ns == 0) {
+  if (reads(slots_[slot].command.op) || layers_.cap.commit_ns == 0) {
     at(now, slot, Stage::sent);
     return;
   }
@@ -247,8 +280,8 @@ void DriveModel::begin_commit(Nanos now, bool waited) {
 }
 
 void DriveModel::finish(Nanos now, std::uint32_t slot) {
-  const Slot s = slots_[slot];
-  done_.push_back({s.command.tag, s.submitted, now, s.command.queue, s.outcome});
+  const Slot s = std::move(slots_[slot]);
+  done_.push_back({s.command.tag, s.submitted, now, s.command.queue, s.outcome, s.kv_bytes});
   unused_slots_.push_back(slot);
   --used_slots_;
   if (!s.holds_block) return;

@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <optional>
 #include <queue>
 #include <string>
@@ -33,6 +34,8 @@ class DriveModel {
 
   // --- As of ssd::Ssd, with the same requirements.
   void submit(ssd::Nanos now, const ssd::Command& command);
+  // REQUIRES: flash with a key-value namespace
+  void submit_kv(ssd::Nanos now, ssd::KvCommand command);
   std::optional<ssd::Nanos> next_event() const;
   void advance(ssd::Nanos now, std::vector<ssd::Completion>& done);
   // How long issuing it keeps a thread of the host busy: part of the way to the drive, not beside it.
@@ -45,6 +48,7 @@ class DriveModel {
     if (flash_) flash_->expect_very_soon(command);
   }
   const ssd::Counters& counters() const { return flash_ ? flash_->counters() : disk_->counters(); }
+  ssd::KvCounters kv_counters() const { return flash_ ? flash_->kv_counters() : ssd::KvCounters(); }
   void reset_counters();
 
   // The medium where it is flash, for preparation, state and audits; nullptr where it is a disk.
@@ -71,6 +75,8 @@ class DriveModel {
     ssd::Nanos submitted = 0;
     ssd::Outcome outcome = ssd::Outcome::success;
     bool holds_block = false;
+    std::uint32_t kv_bytes = 0;
+    std::unique_ptr<ssd::KvCommand> kv;  // of a key-value command
   };
 
   void medium_submit(ssd::Nanos now, const ssd::Command& command);
@@ -90,6 +96,9 @@ class DriveModel {
   void at(ssd::Nanos time, std::uint32_t slot, Stage stage) { agenda_.push({time, ++events_, slot, stage}); }
   std::uint32_t take_slot(ssd::Nanos now, const ssd::Command& command);
   std::uint64_t bytes_of(const ssd::Command& command) const;
+  std::uint32_t lbas_of(std::uint64_t bytes) const {
+    return static_cast<std::uint32_t>((bytes + lba_bytes_ - 1) / lba_bytes_);
+  }
   bool is_partial(const ssd::Command& command) const;
 
   std::string name_;

@@ -17,6 +17,7 @@ namespace spillway::device {
 struct Arrival {
   Nanos now = 0;
   ssd::Command command;
+  std::shared_ptr<const ssd::KvCommand> kv;  // of a key-value command, whose tag, op, cause and queue are in `command`
 };
 
 class EmulatedDevice : public Device {

@@ -103,6 +103,8 @@ void HardDisk::count(const Command& command) {
     case Opcode::flush:
       ++counters_.host_flushes;
       break;
+    default:  // key-value commands, which never come here
+      break;
   }
 }
 

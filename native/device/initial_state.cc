@@ -87,7 +87,7 @@ Result<Kind> parse_initial_kind(const std::string& name) {
 Status prepare(ssd::Ssd& ssd, const InitialState& initial, std::uint64_t seed, const PrepareWatch& watch) {
   if (Status status = check(initial); !status) return status;
   const auto filled =
-      static_cast<std::uint64_t>(std::llround(initial.fill * static_cast<double>(ssd.layout().logical_units)));
+      static_cast<std::uint64_t>(std::llround(initial.fill * static_cast<double>(ssd.layout().block_units)));
   if (Status status = check_room(ssd.layout(), filled, initial); !status) return status;
   const auto overwrites = static_cast<std::uint64_t>(initial.warmup_capacities * static_cast<double>(filled));
   Steps steps(watch, initial.kind == Kind::trimmed || initial.kind == Kind::file ? 0 : filled, overwrites);

@@ -15,7 +15,15 @@ Fault fault_of(ssd::Outcome outcome) {
     case ssd::Outcome::lba_out_of_range:
       return Fault::bad_input;
     case ssd::Outcome::capacity_exceeded:
+    case ssd::Outcome::kv_capacity_exceeded:
       return Fault::drive_full;
+    case ssd::Outcome::kv_invalid_value_size:
+    case ssd::Outcome::kv_invalid_key_size:
+    case ssd::Outcome::kv_invalid_namespace:
+      return Fault::bad_input;
+    case ssd::Outcome::kv_key_does_not_exist:  // answers, not failures
+    case ssd::Outcome::kv_key_exists:
+      return Fault::none;
   }
   return Fault::io_error;
 }
@@ -27,6 +35,13 @@ ModelDoor::ModelDoor(DriveModel drive) : drive_(std::move(drive)), lba_bytes_(dr
 Status ModelDoor::check(std::span<const Io> ios) const {
   for (const Io& io : ios) {
     if (io.op == Opcode::flush) continue;
+    if (is_kv(io.op)) {
+      const ssd::Ssd* const flash = drive_.flash();
+      if (io.kv != nullptr && flash != nullptr && flash->config().namespaces.kv_share > 0) continue;
+      return Status::error(Fault::not_supported, drive_.name() +
+                                                     ": this drive has no key-value namespace; give it one with "
+                                                     "namespaces.kv_share above 0");
+    }
     const bool transfers = io.op == Opcode::read || io.op == Opcode::write;
     const std::uint64_t limit =
         transfers ? kMaxTransferBytes : std::uint64_t{std::numeric_limits<std::uint32_t>::max()} * lba_bytes_;
@@ -50,9 +65,19 @@ void ModelDoor::submit(Nanos now, const Io& io, std::uint32_t queue, std::uint32
   command.op = io.op;
   command.cause = static_cast<std::uint8_t>(io.cause);
   command.queue = static_cast<std::uint16_t>(queue);
+  if (is_kv(io.op)) {
+    ssd::KvCommand kv = *io.kv;
+    kv.tag = command.tag;
+    kv.op = command.op;
+    kv.cause = command.cause;
+    kv.queue = command.queue;
+    if (arrivals_ != nullptr) arrivals_->push_back({now, command, std::make_shared<const ssd::KvCommand>(kv)});
+    drive_.submit_kv(now, std::move(kv));
+    return;
+  }
   command.lba = io.offset_bytes / lba_bytes_;
   command.lba_count = static_cast<std::uint32_t>(io.length_bytes / lba_bytes_);
-  if (arrivals_ != nullptr) arrivals_->push_back({now, command});
+  if (arrivals_ != nullptr) arrivals_->push_back({now, command, nullptr});
   drive_.submit(now, command);
 }
 
@@ -72,7 +97,12 @@ Nanos ModelDoor::settle() {
 }
 
 Done ModelDoor::done_of(const ssd::Completion& completion, std::uint64_t tag) {
-  return {tag, completion.submitted, completion.completed, fault_of(completion.outcome)};
+  return {tag,
+          completion.submitted,
+          completion.completed,
+          fault_of(completion.outcome),
+          completion.outcome,
+          completion.kv_bytes};
 }
 
 DeviceInfo ModelDoor::info(double time_scale) const {

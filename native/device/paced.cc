@@ -149,6 +149,11 @@ class PacedDevice final : public EmulatedDevice {
     return door_.model().counters();
   }
 
+  ssd::KvCounters kv_counters() override {
+    const std::lock_guard lock(mutex_);
+    return door_.model().kv_counters();
+  }
+
   Wear wear() override {
     const std::lock_guard lock(mutex_);
     return door_.wear();

@@ -98,7 +98,7 @@ class EmulatedTarget final : public Target {
   // Returns how many units it has written.
   static std::uint64_t overwrite(ssd::Ssd& flash, bool random, std::uint64_t total, double most_seconds,
                                  std::uint64_t seed, const WriteWatch& watch) {
-    const std::uint64_t units = flash.layout().logical_units;
+    const std::uint64_t units = flash.layout().block_units;
     const std::uint64_t unit_bytes = flash.config().geometry.mapping_unit_bytes;
     const auto began = Clock::now();
     ssd::Random places(ssd::mix(seed));

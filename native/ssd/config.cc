@@ -4,6 +4,8 @@
 #include <cmath>
 #include <initializer_list>
 
+#include "ssd/kv.h"
+
 namespace spillway::ssd {
 namespace {
 
@@ -225,7 +227,12 @@ Layout layout_from_blocks(const SsdConfig& c) {
 
 Layout raw_layout(const SsdConfig& c) {
   Layout out = c.capacity.capacity_bytes != 0 ? layout_from_capacity(c) : layout_from_blocks(c);
-  out.capacity_bytes = out.logical_units * c.geometry.mapping_unit_bytes;
+  const NamespacesConfig& n = c.namespaces;
+  if (n.kv_share > 0)
+    out.kv_units = static_cast<std::uint64_t>(n.kv_share * static_cast<double>(out.logical_units) / n.count);
+  out.block_units = out.logical_units - out.kv_units * n.count;
+  if (n.count > 1) out.block_units -= out.block_units % n.count;
+  out.capacity_bytes = out.block_units * c.geometry.mapping_unit_bytes;
   out.collect_until_units = out.reserve_units + static_cast<std::uint64_t>((c.gc.high_watermark - c.gc.low_watermark) *
                                                                            static_cast<double>(out.data_units));
   out.slc_pages = slc_pages(c);
@@ -236,6 +243,50 @@ Layout raw_layout(const SsdConfig& c) {
         static_cast<std::uint32_t>(flash_share * static_cast<double>(out.logical_units) / c.geometry.units_per_block());
   }
   return out;
+}
+
+Problem namespaces_problem(const SsdConfig& c) {
+  const NamespacesConfig& n = c.namespaces;
+  if (!(n.kv_share >= 0 && n.kv_share <= 0.9)) return ConfigProblem{"namespaces.kv_share", "must be between 0 and 0.9"};
+  if (n.count == 0 || n.count > 256) return ConfigProblem{"namespaces.count", "must be between 1 and 256"};
+  if (n.kml_bytes == 0 || n.kml_bytes > kMaxKeyBytes) {
+    return ConfigProblem{"namespaces.kml_bytes", "must be between 1 and " + number(kMaxKeyBytes)};
+  }
+  const std::uint32_t longest = kScanChunkBytes - kPairHeaderBytes - kMaxKeyBytes;
+  if (n.vml_bytes > longest) {
+    return ConfigProblem{"namespaces.vml_bytes",
+                         "must be at most " + number(longest) + ", so that every pair fits a bulk scan's chunk"};
+  }
+  const std::uint64_t pair = std::uint64_t{kPairHeaderBytes} + n.kml_bytes + n.vml_bytes;
+  if (n.memtable_bytes < pair || n.memtable_bytes > (1U << 30)) {
+    return ConfigProblem{"namespaces.memtable_bytes",
+                         "must hold the longest pair, " + number(pair) + " bytes, and be at most 1 GiB"};
+  }
+  for (const auto& [key, ns] : {std::pair{"namespaces.core_command_ns", n.core_command_ns},
+                                std::pair{"namespaces.core_pair_ns", n.core_pair_ns},
+                                std::pair{"namespaces.core_scan_pair_ns", n.core_scan_pair_ns}}) {
+    if (ns < 0 || ns > 1'000'000'000) return ConfigProblem{key, "must be between 0 and 1000000000 ns"};
+  }
+  if (!(std::isfinite(n.core_mb_s) && n.core_mb_s >= 0)) {
+    return ConfigProblem{"namespaces.core_mb_s", "must be 0 (no limit) or more"};
+  }
+  if (n.compaction_runs == 1 || n.compaction_runs > 64) {
+    return ConfigProblem{"namespaces.compaction_runs", "must be 0 (never) or between 2 and 64"};
+  }
+  if (n.kv_share == 0) {
+    if (n.count > 1) return ConfigProblem{"namespaces.count", "needs namespaces.kv_share above 0"};
+    return std::nullopt;
+  }
+  const Layout out = raw_layout(c);
+  const std::uint64_t least =
+      2 * (n.memtable_bytes / c.geometry.mapping_unit_bytes + 2) + kv_reserve_units(out.kv_units);
+  if (out.kv_units < least) {
+    return ConfigProblem{"namespaces.kv_share", "leaves " + number(out.kv_units) +
+                                                    " mapping units to a key-value namespace, and two memtables take " +
+                                                    number(least) + "; raise it or lower namespaces.memtable_bytes"};
+  }
+  if (out.block_units < n.count) return ConfigProblem{"namespaces.kv_share", "leaves nothing to the block namespaces"};
+  return std::nullopt;
 }
 
 Problem capacity_problem(const SsdConfig& c) {
@@ -277,7 +328,8 @@ std::optional<ConfigProblem> problem(const SsdConfig& config) {
   if (auto p = timing_problem(config.timing)) return p;
   if (auto p = ftl_problem(config)) return p;
   if (auto p = slc_cache_problem(config)) return p;
-  return capacity_problem(config);
+  if (auto p = capacity_problem(config)) return p;
+  return namespaces_problem(config);
 }
 
 Layout layout(const SsdConfig& config) { return raw_layout(config); }

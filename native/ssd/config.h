@@ -102,6 +102,24 @@ struct WearLevelling {
   std::uint32_t rated_pe_cycles = 3000;  // endurance behind "percentage used"
 };
 
+// Key-value namespaces beside block ones, on one translation layer (K11, K14-K16; docs/decisions/0007). The logical
+// range ends for block commands at the *disaggregation point*; the units above it hold the sorted runs of a Dev-LSM.
+struct NamespacesConfig {
+  double kv_share = 0;                  // of the logical range, above the disaggregation point. 0: block commands only
+  std::uint32_t count = 1;              // of each kind: block namespace i and key-value namespace i are one tenant's
+  std::uint32_t kml_bytes = 16;         // KML: the longest key
+  std::uint32_t vml_bytes = 64 * 1024;  // VML: the longest value
+  std::uint32_t memtable_bytes =
+      8 * 1024 * 1024;  // power-loss-protected DRAM of a namespace, twice: one fills, one flushes
+  // One core does it all, one thing at a time: so long for a command, for each pair that is stored or found by its
+  // key, for each pair that is passed on in order (scan, flush, compaction), and for their bytes. 0: free.
+  std::int64_t core_command_ns = 10'000;
+  std::int64_t core_pair_ns = 15'000;
+  std::int64_t core_scan_pair_ns = 5'000;
+  double core_mb_s = 0;
+  std::uint32_t compaction_runs = 0;  // so many runs of a like size are merged into one. 0: never (Fig 12)
+};
+
 struct SsdConfig {
   std::string name = "explicit";
   Geometry geometry;
@@ -112,6 +130,7 @@ struct SsdConfig {
   SlcCacheConfig slc_cache;
   GarbageCollection gc;
   WearLevelling wear_levelling;
+  NamespacesConfig namespaces;
 };
 
 // What the relations of a config come to, in mapping units and erase blocks.
@@ -126,7 +145,9 @@ struct Layout {
   std::uint32_t slc_pages = 0;            // flash pages of an erase block in SLC mode; 0: no SLC cache
   std::uint32_t slc_blocks = 0;           // erase blocks that it always has, as many in each plane
   std::uint32_t slc_dynamic_blocks = 0;   // and more on an empty drive, out of T
-  std::uint64_t capacity_bytes = 0;
+  std::uint64_t block_units = 0;          // U of the block namespaces, all together: the disaggregation point
+  std::uint64_t kv_units = 0;             // U of one key-value namespace
+  std::uint64_t capacity_bytes = 0;       // of the block namespaces, all together
 };
 
 struct ConfigProblem {

@@ -59,4 +59,27 @@ struct Counters {
   }
 };
 
+// What the key-value namespaces have done, beside the block ones. Their commands and bytes are in Counters as well,
+// wherever those count what crosses the drive's door; the flash that their runs take is in nand_bytes_programmed, as
+// the host's. These say which part of that it is.
+struct KvCounters {
+  std::uint64_t stores = 0;  // commands; a batch is one
+  std::uint64_t stored_pairs = 0;
+  std::uint64_t retrieves = 0;
+  std::uint64_t deletes = 0;
+  std::uint64_t exists = 0;
+  std::uint64_t lists = 0;
+  std::uint64_t scans = 0;  // iterates and bulk scans
+  std::uint64_t scanned_pairs = 0;
+  std::uint64_t resets = 0;
+  std::uint64_t refused_for_capacity = 0;
+  std::uint64_t stores_that_waited = 0;  // for a memtable to reach flash
+  std::uint64_t answered_from_dram = 0;  // retrieves
+  std::uint64_t flushes = 0;             // memtables that became runs
+  std::uint64_t compactions = 0;
+  std::uint64_t bytes_flushed = 0;    // written to flash for memtables, whole mapping units
+  std::uint64_t bytes_compacted = 0;  // written to flash by compaction, whole mapping units
+  std::uint64_t core_busy_ns = 0;     // of the one core that all of this runs on (K16)
+};
+
 }  // namespace spillway::ssd

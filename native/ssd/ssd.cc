@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <utility>
 
 #include "ssd/ssd_impl.h"
 
@@ -10,8 +11,9 @@ namespace spillway::ssd {
 // --- Time
 
 Nanos Ssd::Impl::next_time() const {
-  return std::min(
-      {array_.next_time(), arrivals_.next_time(), read_done_.next_time(), write_done_.next_time(), wake_at_});
+  const Nanos time =
+      std::min({array_.next_time(), arrivals_.next_time(), read_done_.next_time(), write_done_.next_time(), wake_at_});
+  return kv_ ? std::min(time, kv_->next_time()) : time;
 }
 
 void Ssd::Impl::run_until(Nanos now) {
@@ -32,6 +34,8 @@ void Ssd::Impl::run_until(Nanos now) {
       if (op != kNoOp) operation_done(time, op);
     } else if (arrivals_.next_time() == time) {
       arrive(time, arrivals_.pop());
+    } else if (kv_ && kv_->next_time() == time) {
+      kv_->run_next(time);
     } else if (queued_ > 0) {
       fetch_next(time);
     } else {
@@ -44,9 +48,15 @@ void Ssd::Impl::run_until(Nanos now) {
 void Ssd::Impl::fail_what_is_stuck(Nanos now) {
   while (!admissions_.empty()) admissions_.pop();
   while (!flushes_.empty()) flushes_.pop();
+  if (kv_) kv_->forget_parked();
   for (std::uint32_t slot = 0; slot < slots_.size(); ++slot) {
     if (std::find(unused_slots_.begin(), unused_slots_.end(), slot) != unused_slots_.end()) continue;
-    slots_[slot].outcome = Outcome::capacity_exceeded;
+    if (slots_[slot].role == Role::background) {
+      kv_->flash_failed(slot);
+      continue;
+    }
+    const bool is_kv = slots_[slot].role == Role::kv;
+    slots_[slot].outcome = is_kv ? Outcome::kv_capacity_exceeded : Outcome::capacity_exceeded;
     slots_[slot].remaining = kNone;  // its units may still be programmed one day: nobody waits for them
     finish_write(now, slot);
   }
@@ -64,13 +74,13 @@ std::uint32_t Ssd::Impl::take_slot(Nanos now, const Command& command) {
   }
   slots_[slot].command = command;
   slots_[slot].submitted = now;
-  ++in_flight_;
   return slot;
 }
 
 void Ssd::Impl::complete(Nanos now, std::uint32_t slot) {
   const Slot& s = slots_[slot];
   done_.push_back({s.command.tag, s.submitted, now, s.command.queue, s.outcome});
+  if (s.role == Role::kv) done_.back().kv_bytes = kv_->result_bytes(slot);
   unused_slots_.push_back(slot);
   --in_flight_;
   if (folds_ && in_flight_ == 0) wait_for_idle(now);
@@ -78,14 +88,19 @@ void Ssd::Impl::complete(Nanos now, std::uint32_t slot) {
 
 // --- Submission
 
-void Ssd::Impl::submit(Nanos now, const Command& command) {
+void Ssd::Impl::begin_to_submit(Nanos now) {
   run_until(now);
   if (in_flight_ == 0) {
     idle_ = false;
     wake_at_ = kNever;
   }
+  ++in_flight_;
+}
+
+void Ssd::Impl::submit(Nanos now, const Command& command) {
+  begin_to_submit(now);
   const std::uint32_t slot = take_slot(now, command);
-  const std::uint64_t lbas = layout_.logical_units * unit_lbas_;
+  const std::uint64_t lbas = layout_.block_units * unit_lbas_;
   const bool has_range = command.op != Opcode::flush;
   if (has_range && (command.lba_count == 0 || command.lba >= lbas || command.lba_count > lbas - command.lba)) {
     slots_[slot].outcome = Outcome::lba_out_of_range;
@@ -93,12 +108,17 @@ void Ssd::Impl::submit(Nanos now, const Command& command) {
     arrivals_.push(link_down_free_at_, slot);
     return;
   }
+  enqueue(now, slot);
+}
+
+void Ssd::Impl::enqueue(Nanos now, std::uint32_t slot) {
   if (queued_ == 0 && controller_free_at_ <= now) {
     fetch(now, slot);
     return;
   }
-  if (command.queue >= submission_queues_.size()) submission_queues_.resize(command.queue + std::size_t{1});
-  submission_queues_[command.queue].push(slot);
+  const std::uint16_t queue = slots_[slot].command.queue;
+  if (queue >= submission_queues_.size()) submission_queues_.resize(queue + std::size_t{1});
+  submission_queues_[queue].push(slot);
   ++queued_;
   wake_at_ = controller_free_at_;
 }
@@ -127,6 +147,10 @@ void Ssd::Impl::fetch(Nanos now, std::uint32_t slot) {
     start_read(now, slot);
     return;
   }
+  if (is_kv(c.op)) {
+    fetch_kv(now, slot);
+    return;
+  }
   arrivals_.push(cross_link(link_down_free_at_, now, c.op == Opcode::write ? bytes_of(c) : 0), slot);
 }
 
@@ -142,12 +166,14 @@ Ssd& Ssd::operator=(Ssd&&) noexcept = default;
 const SsdConfig& Ssd::config() const { return impl_->config_; }
 const Layout& Ssd::layout() const { return impl_->layout_; }
 void Ssd::submit(Nanos now, const Command& command) { impl_->submit(now, command); }
+void Ssd::submit_kv(Nanos now, KvCommand command) { impl_->submit_kv(now, std::move(command)); }
 void Ssd::expect_soon(const Command& command) const { impl_->expect_soon(command); }
 void Ssd::expect_very_soon(const Command& command) const { impl_->expect_very_soon(command); }
 std::optional<Nanos> Ssd::next_event() const { return impl_->next_event(); }
 void Ssd::advance(Nanos now, std::vector<Completion>& done) { impl_->advance(now, done); }
 std::size_t Ssd::in_flight() const { return impl_->in_flight_; }
 const Counters& Ssd::counters() const { return impl_->counters_; }
+KvCounters Ssd::kv_counters() const { return impl_->kv() != nullptr ? impl_->kv()->counters() : KvCounters(); }
 double Ssd::mean_pe_cycles() const {
   const BlockTable& blocks = impl_->ftl_.blocks();
   return static_cast<double>(blocks.erases_total()) / blocks.size();
@@ -164,9 +190,20 @@ void Ssd::assume_steady(std::uint64_t count) {
   impl_->ftl_.assume_steady(static_cast<std::uint32_t>(count));
 }
 void Ssd::overwrite(std::uint64_t unit) { impl_->ftl_.overwrite(static_cast<std::uint32_t>(unit)); }
-void Ssd::reset_counters() { impl_->counters_ = Counters(); }
+bool Ssd::fill_kv(std::uint16_t kv_namespace, const std::vector<KvPair>& pairs) {
+  return impl_->fill_kv(kv_namespace, pairs);
+}
+void Ssd::reset_counters() {
+  impl_->counters_ = Counters();
+  if (impl_->kv() != nullptr) impl_->kv()->reset_counters();
+}
 bool Ssd::save(const StateSink& sink) { return impl_->save(sink); }
 std::optional<std::string> Ssd::load(const StateSource& source) { return impl_->load(source); }
-std::optional<std::string> Ssd::audit() const { return impl_->ftl_.audit(); }
+std::vector<KvPair> Ssd::kv_pairs(std::uint16_t kv_namespace) const {
+  std::vector<KvPair> pairs;
+  for (const auto& [key, place] : impl_->kv()->space(kv_namespace).index()) pairs.push_back({key, place.value_bytes});
+  return pairs;
+}
+std::optional<std::string> Ssd::audit() const { return impl_->audit(); }
 
 }  // namespace spillway::ssd

@@ -7,7 +7,7 @@
 //   ssd.submit(now, command);                       // any number, at non-decreasing times
 //   while (auto t = ssd.next_event()) ssd.advance(*t, done);
 //
-// Sources: M32, M8, C15, P28, K14 (block side). What it ignores is listed in docs/METHODOLOGY.md.
+// Sources: M32, M8, C15, P28, K14-K17. What it ignores is listed in docs/METHODOLOGY.md.
 #pragma once
 
 #include <cstddef>
@@ -20,12 +20,34 @@
 
 #include "ssd/config.h"
 #include "ssd/counters.h"
+#include "ssd/kv.h"
 
 namespace spillway::ssd {
 
 using Nanos = std::int64_t;  // model time since the drive was powered on
 
-enum class Opcode : std::uint8_t { read, write, deallocate, flush };
+// The second line is the key-value command set's, the third a vendor extension to it (kv.h).
+enum class Opcode : std::uint8_t {
+  read,
+  write,
+  deallocate,
+  flush,  //
+  kv_store,
+  kv_retrieve,
+  kv_delete,
+  kv_exist,
+  kv_list,  //
+  kv_batch_store,
+  kv_iterate,
+  kv_bulk_scan,
+  kv_reset
+};
+inline bool is_kv(Opcode op) { return op >= Opcode::kv_store; }
+// Does the drive's answer carry data (rather than the command)?
+inline bool is_kv_read(Opcode op) {
+  return op == Opcode::kv_retrieve || op == Opcode::kv_exist || op == Opcode::kv_list || op == Opcode::kv_iterate ||
+         op == Opcode::kv_bulk_scan;
+}
 
 struct Command {
   std::uint64_t tag = 0;  // returned with the completion; the drive gives it no meaning
@@ -36,7 +58,34 @@ struct Command {
   std::uint64_t lba = 0;
 };
 
-enum class Outcome : std::uint8_t { success, lba_out_of_range, capacity_exceeded };
+// A command to a key-value namespace.
+struct KvCommand {
+  std::uint64_t tag = 0;
+  Opcode op = Opcode::kv_store;
+  std::uint8_t cause = 0;                     // < kHostCauses
+  std::uint16_t queue = 0;                    // submission queue, shared with the block commands
+  std::uint16_t kv_namespace = 0;             // < namespaces.count
+  KvCondition condition = KvCondition::none;  // of a store
+  KvPair pair;                                // store: both; retrieve, delete, exist: its key
+  KvRange range;                   // list, iterate, bulk scan: answered from its first key on; reset: what goes
+  std::uint32_t buffer_bytes = 0;  // the host's: of a retrieve, list or iterate
+  std::vector<KvPair> pairs;       // batch store: all of them or none
+};
+
+enum class Outcome : std::uint8_t {
+  success,
+  lba_out_of_range,
+  capacity_exceeded,  // block: no clean flash can be made
+  kv_capacity_exceeded,
+  kv_invalid_value_size,
+  kv_invalid_key_size,
+  kv_key_does_not_exist,
+  kv_key_exists,
+  kv_invalid_namespace,
+};
+// The status code that NVMe has for it: of the command set's own (type 1) from 0x80 on, else generic. What FACTS.md
+// calls invalid value size and invalid key size are 0x85 and 0x86.
+std::uint8_t nvme_status(Outcome outcome);
 
 struct Completion {
   std::uint64_t tag = 0;
@@ -44,6 +93,7 @@ struct Completion {
   Nanos completed = 0;
   std::uint16_t queue = 0;
   Outcome outcome = Outcome::success;
+  std::uint32_t kv_bytes = 0;  // retrieve: how long the value is; list, iterate, bulk scan: bytes handed over
 };
 
 // Where saved state goes to and comes from. A sink returns false when it cannot take the bytes, a source when it
@@ -66,6 +116,9 @@ class Ssd {
   // REQUIRES: now >= the time of every earlier submit and advance.
   void submit(Nanos now, const Command& command);
 
+  // The same of a command to a key-value namespace. REQUIRES: as above, and config().namespaces.kv_share > 0
+  void submit_kv(Nanos now, KvCommand command);
+
   // A hint that this command comes soon (some eight commands from now) or very soon (some four): fetches what serving
   // it will touch into the processor's cache, and changes nothing else. Worth it when drives are large and callers
   // know.
@@ -81,6 +134,7 @@ class Ssd {
 
   std::size_t in_flight() const;  // commands submitted and not completed
   const Counters& counters() const;
+  KvCounters kv_counters() const;  // zeros where there is no key-value namespace
   // P/E cycles: mean over erase blocks, and the largest.
   double mean_pe_cycles() const;
   std::uint32_t max_pe_cycles() const;
@@ -88,13 +142,16 @@ class Ssd {
 
   // --- Preconditioning: changes the drive's state in no time at all. REQUIRES: in_flight() == 0 and a quiet drive.
 
-  // Writes units [first, first + count) in order.
+  // Writes units [first, first + count) in order. REQUIRES: below the disaggregation point, here and in the next two
   void fill(std::uint64_t first, std::uint64_t count);
   // Puts the drive where uniform random single-unit overwrites of units [0, count) would have brought it: valid data
   // spread over erase blocks as the policy's steady distribution has it, at random. REQUIRES: an empty drive.
   void assume_steady(std::uint64_t count);
   // Overwrites one unit, collecting garbage as it must: a warm-up at memory speed.
   void overwrite(std::uint64_t unit);
+  // Puts pairs into an empty key-value namespace, as one sorted run. False when they do not fit. REQUIRES: keys in
+  // order, each once, within the limits
+  bool fill_kv(std::uint16_t kv_namespace, const std::vector<KvPair>& pairs);
   // Everything before this is history: counters start from zero, P/E cycles stay.
   void reset_counters();
 
@@ -103,7 +160,11 @@ class Ssd {
   // Nothing, or one sentence that says why the state cannot be had: other geometry, another version, truncated.
   std::optional<std::string> load(const StateSource& source);
 
-  // Checks every invariant of the translation layer (slow). Nothing, or the first that does not hold.
+  // The pairs of a key-value namespace in order of their keys (slow). REQUIRES: it exists
+  std::vector<KvPair> kv_pairs(std::uint16_t kv_namespace) const;
+
+  // Checks every invariant of the translation layer and of the key-value namespaces (slow). Nothing, or the first that
+  // does not hold.
   std::optional<std::string> audit() const;
 
  private:

@@ -4,12 +4,15 @@
 #include <algorithm>
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "ssd/flash_array.h"
 #include "ssd/ftl.h"
+#include "ssd/kv_controller.h"
 #include "ssd/ring.h"
 #include "ssd/ssd.h"
 #include "ssd/timed_queue.h"
@@ -22,7 +25,9 @@ namespace spillway::ssd {
 //   submit → submission queue → fetch → read:  (map read →) flash reads → host link → done
 //                                       write: host link → arrival → (rest of unit read →) admission → done
 // and behind a write's back: write cache → step → program. Without a write cache a write is done when programmed.
-class Ssd::Impl {
+// A key-value command crosses the link, waits for the controller's core, and from there reads and writes the units of
+// its namespace on the same way (kv_controller.h).
+class Ssd::Impl final : private KvFlash {
  public:
   static constexpr Nanos kNever = Agenda::kNever;
 
@@ -36,9 +41,13 @@ class Ssd::Impl {
         link_ns_per_byte_(1000.0 / config.timing.host_link_mb_s),
         array_(config, &counters_),
         ftl_(config, layout_, &counters_, seed),
-        cache_(cache_units_ != 0 ? cache_units_ : kStagingSteps * step_units_) {}
+        cache_(cache_units_ != 0 ? cache_units_ : kStagingSteps * step_units_) {
+    if (layout_.kv_units > 0)
+      kv_ = std::make_unique<KvController>(config_, layout_, &counters_, static_cast<KvFlash*>(this));
+  }
 
   void submit(Nanos now, const Command& command);
+  void submit_kv(Nanos now, KvCommand command);
   std::optional<Nanos> next_event() const {
     if (!done_.empty()) return done_.front().completed;
     const Nanos time = next_time();
@@ -63,6 +72,9 @@ class Ssd::Impl {
   void stop_time();
   bool save(const StateSink& sink);
   std::optional<std::string> load(const StateSource& source);
+  std::optional<std::string> audit() const;
+  bool fill_kv(std::uint16_t kv_namespace, const std::vector<KvPair>& pairs);
+  KvController* kv() { return kv_.get(); }
 
   const SsdConfig config_;
   const Layout layout_;
@@ -74,6 +86,9 @@ class Ssd::Impl {
   // A drive without a write cache still has page registers and buffers to assemble flash pages in: this many steps.
   static constexpr std::uint64_t kStagingSteps = 4096;
 
+  // Whose a slot is: a block command's, a key-value command's, or the key-value controller's own.
+  enum class Role : std::uint8_t { block, kv, background };
+
   struct Slot {
     Command command;
     Nanos submitted = 0;
@@ -82,7 +97,9 @@ class Ssd::Impl {
     std::uint64_t flush_until = 0;  // of a flush: admissions that must have left the cache
     std::uint64_t flush_step = 0;   // and the host step that must be programmed, with all before it; 0: not known yet
     Outcome outcome = Outcome::success;
+    Role role = Role::block;
   };
+  bool load_kv(const std::function<bool(void* bytes, std::size_t size)>& visit);
   Nanos next_time() const;
   void run_until(Nanos now);
   void fail_what_is_stuck(Nanos now);
@@ -99,10 +116,14 @@ class Ssd::Impl {
     return static_cast<std::uint32_t>((c.lba + c.lba_count + unit_lbas_ - 1) / unit_lbas_ - c.lba / unit_lbas_);
   }
 
+  void begin_to_submit(Nanos now);
+  void enqueue(Nanos now, std::uint32_t slot);
   void fetch(Nanos now, std::uint32_t slot);
+  void fetch_kv(Nanos now, std::uint32_t slot);
   void fetch_next(Nanos now);
 
   void start_read(Nanos now, std::uint32_t slot);
+  void read_units(Nanos now, std::uint32_t slot, std::uint64_t lba, std::uint32_t lba_count);
   std::uint32_t read_unit(std::uint32_t slot, std::uint32_t physical, std::uint32_t bytes, std::uint32_t previous);
   void finish_read(Nanos now, std::uint32_t slot);
 
@@ -115,8 +136,24 @@ class Ssd::Impl {
     return cache_.has_slot() && (cache_units_ == 0 || cache_.waiting() + in_program_ < cache_units_);
   }
   void credit(Nanos now, std::uint32_t slot);
-  void finish_write(Nanos now, std::uint32_t slot) { write_done_.push(now + config_.timing.write_command_ns, slot); }
+  void finish_write(Nanos now, std::uint32_t slot) {
+    if (slots_[slot].role == Role::background) {
+      kv_->flash_done(now, slot);
+    } else {
+      write_done_.push(now + config_.timing.write_command_ns, slot);
+    }
+  }
   void deallocate(Nanos now, std::uint32_t slot);
+  void deallocate_units(Nanos now, std::uint32_t begin, std::uint32_t end);
+
+  // For the key-value controller.
+  void read(Nanos now, std::uint32_t slot, std::span<const UnitRange> ranges) override;
+  void write(Nanos now, std::uint32_t slot, UnitRange units) override;
+  void flush(Nanos now, std::uint32_t slot) override;
+  void deallocate(Nanos now, UnitRange units) override;
+  std::uint32_t background_slot(Nanos now) override;
+  void give_back(std::uint32_t slot) override { unused_slots_.push_back(slot); }
+  void answer(Nanos now, std::uint32_t slot, Outcome outcome) override;
 
   // Must waiting units go to flash although they do not fill a step? For a flush, without a cache, or when deallocated
   // units have left holes in a full cache.
@@ -150,7 +187,8 @@ class Ssd::Impl {
 
  private:
   WriteCache cache_;
-  std::uint64_t in_program_ = 0;  // units that left the cache and still hold its space
+  std::unique_ptr<KvController> kv_;  // nothing where all is block commands'
+  std::uint64_t in_program_ = 0;      // units that left the cache and still hold its space
 
   std::vector<Slot> slots_;
   std::vector<std::uint32_t> unused_slots_;

@@ -26,9 +26,15 @@ void Ssd::Impl::start_read(Nanos now, std::uint32_t slot) {
   ++counters_.host_reads;
   counters_.host_bytes_read += bytes_of(c);
   counters_.host_bytes_read_by_cause[c.cause] += bytes_of(c);
+  read_units(now, slot, c.lba, c.lba_count);
+  if (slots_[slot].remaining == 0) finish_read(now, slot);
+}
+
+// Queues the flash reads that these LBAs take, for the command.
+void Ssd::Impl::read_units(Nanos now, std::uint32_t slot, std::uint64_t lba, std::uint32_t lba_count) {
   const Flow flow{now, &array_};
-  const std::uint32_t first = first_unit(c);
-  const std::uint32_t units = units_of(c);
+  const auto first = static_cast<std::uint32_t>(lba / unit_lbas_);
+  const auto units = static_cast<std::uint32_t>((lba + lba_count + unit_lbas_ - 1) / unit_lbas_ - lba / unit_lbas_);
   std::uint32_t map_read = kNoOp;   // the mapping read that the next data read waits for
   std::uint32_t map_unit = kNone;   // and its translation unit
   std::uint32_t data_read = kNoOp;  // the last data read, not yet queued
@@ -65,8 +71,8 @@ void Ssd::Impl::start_read(Nanos now, std::uint32_t slot) {
       ++counters_.write_cache_read_hits;
       continue;
     }
-    const std::uint64_t begin = std::max<std::uint64_t>(c.lba, std::uint64_t{unit} * unit_lbas_);
-    const std::uint64_t end = std::min<std::uint64_t>(c.lba + c.lba_count, (std::uint64_t{unit} + 1) * unit_lbas_);
+    const std::uint64_t begin = std::max<std::uint64_t>(lba, std::uint64_t{unit} * unit_lbas_);
+    const std::uint64_t end = std::min<std::uint64_t>(lba + lba_count, (std::uint64_t{unit} + 1) * unit_lbas_);
     const auto bytes = static_cast<std::uint32_t>((end - begin) * config_.geometry.lba_bytes);
     counters_.nand_bytes_read[static_cast<std::size_t>(FlashCause::host)] += bytes;
     const std::uint32_t op = read_unit(slot, physical, bytes, data_read);
@@ -77,7 +83,6 @@ void Ssd::Impl::start_read(Nanos now, std::uint32_t slot) {
   }
   queue_data_read();
   if (map_read != kNoOp) array_.enqueue(now, map_read);
-  if (slots_[slot].remaining == 0) finish_read(now, slot);
 }
 
 // A flash read for this unit: the previous one when it is of the same flash page, else a new one.
@@ -103,6 +108,10 @@ std::uint32_t Ssd::Impl::read_unit(std::uint32_t slot, std::uint32_t physical, s
 }
 
 void Ssd::Impl::finish_read(Nanos now, std::uint32_t slot) {
+  if (slots_[slot].role != Role::block) {
+    kv_->flash_done(now, slot);
+    return;
+  }
   const Nanos through = cross_link(link_up_free_at_, now, bytes_of(slots_[slot].command));
   read_done_.push(through + config_.timing.read_command_ns, slot);
 }
@@ -134,6 +143,9 @@ void Ssd::Impl::arrive(Nanos now, std::uint32_t slot) {
       }
       break;
     case Opcode::read:
+      break;
+    default:
+      kv_->arrive(now, slot);
       break;
   }
 }
@@ -229,6 +241,12 @@ void Ssd::Impl::deallocate(Nanos now, std::uint32_t slot) {
   // Only whole units: a drive may ignore the rest, and this one does.
   const auto begin = static_cast<std::uint32_t>((c.lba + unit_lbas_ - 1) / unit_lbas_);
   const auto end = static_cast<std::uint32_t>((c.lba + c.lba_count) / unit_lbas_);
+  deallocate_units(now, begin, end);
+  finish_write(now, slot);
+  admit(now);
+}
+
+void Ssd::Impl::deallocate_units(Nanos now, std::uint32_t begin, std::uint32_t end) {
   for (std::uint32_t unit = begin; unit < end; ++unit) {
     if (cache_.holds(unit)) {
       ++counters_.write_cache_deallocated;
@@ -236,8 +254,6 @@ void Ssd::Impl::deallocate(Nanos now, std::uint32_t slot) {
     }
     ftl_.deallocate({now, &array_}, unit);
   }
-  finish_write(now, slot);
-  admit(now);
 }
 
 // --- From the cache to flash

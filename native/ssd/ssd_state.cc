@@ -31,22 +31,27 @@ struct Fingerprint {
 // What must agree for a state to make sense on a drive.
 std::vector<Fingerprint> fingerprint(const SsdConfig& c, const Layout& l) {
   const Geometry& g = c.geometry;
-  return {{"geometry.channels", g.channels},
-          {"geometry.chips_per_channel", g.chips_per_channel},
-          {"geometry.dies_per_chip", g.dies_per_chip},
-          {"geometry.planes_per_die", g.planes_per_die},
-          {"geometry.pages_per_block", g.pages_per_block},
-          {"geometry.page_bytes", g.page_bytes},
-          {"geometry.mapping_unit_bytes", g.mapping_unit_bytes},
-          {"geometry.lba_bytes", g.lba_bytes},
-          {"capacity.capacity_bytes", l.capacity_bytes},
-          {"capacity.spare_factor (data units)", l.data_units},
-          {"physical units", l.physical_units},
-          {"mapping_cache.bytes (translation units)", l.translation_units},
-          {"slc_cache.share (erase blocks)", l.slc_blocks},
-          {"slc_cache.bits_per_cell (pages)", l.slc_pages},
-          {"gc.separate_streams", c.gc.separate_streams ? 1U : 0U},
-          {"gc.policy", static_cast<std::uint64_t>(c.gc.policy)}};
+  std::vector<Fingerprint> fields = {{"geometry.channels", g.channels},
+                                     {"geometry.chips_per_channel", g.chips_per_channel},
+                                     {"geometry.dies_per_chip", g.dies_per_chip},
+                                     {"geometry.planes_per_die", g.planes_per_die},
+                                     {"geometry.pages_per_block", g.pages_per_block},
+                                     {"geometry.page_bytes", g.page_bytes},
+                                     {"geometry.mapping_unit_bytes", g.mapping_unit_bytes},
+                                     {"geometry.lba_bytes", g.lba_bytes},
+                                     {"capacity.capacity_bytes", l.capacity_bytes},
+                                     {"capacity.spare_factor (data units)", l.data_units},
+                                     {"physical units", l.physical_units},
+                                     {"mapping_cache.bytes (translation units)", l.translation_units},
+                                     {"slc_cache.share (erase blocks)", l.slc_blocks},
+                                     {"slc_cache.bits_per_cell (pages)", l.slc_pages},
+                                     {"gc.separate_streams", c.gc.separate_streams ? 1U : 0U},
+                                     {"gc.policy", static_cast<std::uint64_t>(c.gc.policy)}};
+  if (l.kv_units == 0) return fields;
+  fields.insert(fields.end(), {{"namespaces.kv_share (mapping units)", l.kv_units},
+                               {"namespaces.count", c.namespaces.count},
+                               {"namespaces.vml_bytes", c.namespaces.vml_bytes}});
+  return fields;
 }
 
 }  // namespace
@@ -58,7 +63,31 @@ bool Ssd::Impl::save(const StateSink& sink) {
     if (!sink(&field.value, sizeof(field.value))) return false;
   }
   if (!sink(&counters_, sizeof(counters_))) return false;
-  return ftl_.visit_state([&sink](void* bytes, std::size_t size) { return sink(bytes, size); }, false);
+  const auto visit = [&sink](void* bytes, std::size_t size) { return sink(bytes, size); };
+  if (!ftl_.visit_state(visit, false)) return false;
+  if (!kv_) return true;
+  if (kv_->merging()) return false;  // of a drive that is stuck
+  KvCounters counted = kv_->counters();
+  if (!visit(&counted, sizeof(counted))) return false;
+  for (std::uint16_t i = 0; i < config_.namespaces.count; ++i) {
+    if (!kv_->space(i).visit_state(visit, false)) return false;
+  }
+  return true;
+}
+
+bool Ssd::Impl::load_kv(const std::function<bool(void* bytes, std::size_t size)>& visit) {
+  KvCounters counted;
+  if (!visit(&counted, sizeof(counted))) return false;
+  kv_->set_counters(counted);
+  for (std::uint16_t i = 0; i < config_.namespaces.count; ++i) {
+    if (!kv_->space(i).visit_state(visit, true)) return false;
+    // What was written of a run that never became one is of no use.
+    for (const auto& [first, count] : kv_->space(i).units().free_extents()) {
+      for (std::uint32_t unit = first; unit < first + count; ++unit) ftl_.deallocate({}, unit);
+    }
+  }
+  kv_->restart();
+  return !audit().has_value();
 }
 
 std::optional<std::string> Ssd::Impl::load(const StateSource& source) {
@@ -81,6 +110,9 @@ std::optional<std::string> Ssd::Impl::load(const StateSource& source) {
   };
   if (!visit(&counters_, sizeof(counters_))) return "is truncated";
   if (!ftl_.visit_state(visit, true)) return truncated ? "is truncated" : "is damaged: its map contradicts itself";
+  if (kv_ && !load_kv(visit)) {
+    return truncated ? "is truncated" : "is damaged: a key-value namespace of it contradicts itself";
+  }
   return std::nullopt;
 }
 

@@ -1,0 +1,124 @@
+// How key-value commands enter and leave a drive, and the way of their runs to and from flash.
+#include <utility>
+
+#include "ssd/ssd_impl.h"
+
+namespace spillway::ssd {
+
+std::uint8_t nvme_status(Outcome outcome) {
+  switch (outcome) {
+    case Outcome::success:
+      return 0x00;
+    case Outcome::lba_out_of_range:
+      return 0x80;
+    case Outcome::capacity_exceeded:
+    case Outcome::kv_capacity_exceeded:
+      return 0x81;
+    case Outcome::kv_invalid_value_size:
+      return 0x85;
+    case Outcome::kv_invalid_key_size:
+      return 0x86;
+    case Outcome::kv_key_does_not_exist:
+      return 0x87;
+    case Outcome::kv_key_exists:
+      return 0x89;
+    case Outcome::kv_invalid_namespace:
+      return 0x0B;
+  }
+  return 0x06;  // internal error
+}
+
+void Ssd::Impl::submit_kv(Nanos now, KvCommand command) {
+  begin_to_submit(now);
+  Command envelope;
+  envelope.tag = command.tag;
+  envelope.op = command.op;
+  envelope.cause = command.cause;
+  envelope.queue = command.queue;
+  const std::uint32_t slot = take_slot(now, envelope);
+  slots_[slot].role = Role::kv;
+  kv_->take(slot, std::move(command));
+  enqueue(now, slot);
+}
+
+void Ssd::Impl::fetch_kv(Nanos now, std::uint32_t slot) {
+  if (is_kv_read(slots_[slot].command.op)) {
+    controller_free_at_ = now + config_.timing.read_occupancy_ns;
+    kv_->arrive(now, slot);
+  } else {
+    arrivals_.push(cross_link(link_down_free_at_, now, kv_->bytes_to_drive(slot)), slot);
+  }
+}
+
+void Ssd::Impl::answer(Nanos now, std::uint32_t slot, Outcome outcome) {
+  slots_[slot].outcome = outcome;
+  const Command& c = slots_[slot].command;
+  if (!is_kv_read(c.op)) {
+    finish_write(now, slot);
+    return;
+  }
+  const std::uint32_t bytes = kv_->bytes_to_host(slot);
+  counters_.host_bytes_read += bytes;
+  counters_.host_bytes_read_by_cause[c.cause] += bytes;
+  read_done_.push(cross_link(link_up_free_at_, now, bytes) + config_.timing.read_command_ns, slot);
+}
+
+std::uint32_t Ssd::Impl::background_slot(Nanos now) {
+  const std::uint32_t slot = take_slot(now, Command());
+  slots_[slot].role = Role::background;
+  return slot;
+}
+
+void Ssd::Impl::read(Nanos now, std::uint32_t slot, std::span<const UnitRange> ranges) {
+  for (const UnitRange& range : ranges) {
+    read_units(now, slot, std::uint64_t{range.first} * unit_lbas_, range.count * unit_lbas_);
+  }
+  if (slots_[slot].remaining == 0) kv_->flash_done(now, slot);
+}
+
+void Ssd::Impl::write(Nanos now, std::uint32_t slot, UnitRange units) {
+  Command& c = slots_[slot].command;
+  c.op = Opcode::write;
+  c.lba = std::uint64_t{units.first} * unit_lbas_;
+  c.lba_count = units.count * unit_lbas_;
+  admissions_.push(slot);
+  admit(now);
+}
+
+void Ssd::Impl::flush(Nanos now, std::uint32_t slot) {
+  slots_[slot].command.op = Opcode::flush;
+  slots_[slot].flush_until = cache_.admitted();
+  flushes_.push(slot);
+  pump(now);
+  finish_flushes(now);
+}
+
+void Ssd::Impl::deallocate(Nanos now, UnitRange units) {
+  deallocate_units(now, units.first, units.first + units.count);
+  admit(now);
+}
+
+bool Ssd::Impl::fill_kv(std::uint16_t kv_namespace, const std::vector<KvPair>& pairs) {
+  if (pairs.empty()) return true;
+  stop_time();
+  const DevLsm::Run* const run = kv_->space(kv_namespace).fill(pairs);
+  if (run == nullptr) return false;
+  for (const UnitRange& extent : run->extents) {
+    for (std::uint32_t i = 0; i < extent.count; ++i) ftl_.overwrite(extent.first + i);
+  }
+  return true;
+}
+
+std::optional<std::string> Ssd::Impl::audit() const {
+  if (auto broken = ftl_.audit()) return broken;
+  if (!kv_) return std::nullopt;
+  const auto is_written = [this](std::uint32_t unit) {
+    return ftl_.physical(unit) != Ftl::kNowhere || cache_.holds(unit);
+  };
+  for (std::uint16_t i = 0; i < config_.namespaces.count; ++i) {
+    if (auto broken = kv_->space(i).audit(is_written)) return broken;
+  }
+  return std::nullopt;
+}
+
+}  // namespace spillway::ssd
