@@ -1,0 +1,396 @@
+// A key-value namespace with contents: what was acknowledged is there, in virtual and in real time, after a reopening
+// and after the death of the process.
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <fstream>
+#include <map>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "device/faulty.h"
+#include "device/kv_namespace.h"
+#include "device_small_drive.h"
+#include "ssd/random.h"
+#include "temporary_directory.h"
+
+namespace spillway::device {
+namespace {
+
+using ssd::Outcome;
+
+ssd::SsdConfig kv_drive(std::uint32_t namespaces = 1) {
+  ssd::SsdConfig config = small_drive();
+  config.namespaces.kv_share = 0.25;
+  config.namespaces.count = namespaces;
+  config.namespaces.vml_bytes = 16 * 1024;
+  config.namespaces.memtable_bytes = 64 * 1024;
+  config.namespaces.core_command_ns = 2'000;
+  config.namespaces.core_pair_ns = 1'000;
+  config.namespaces.core_scan_pair_ns = 500;
+  return config;
+}
+
+std::unique_ptr<EmulatedDevice> simulated(std::uint32_t namespaces = 1) {
+  return make_simulated(ssd::Ssd(kv_drive(namespaces), 1));
+}
+
+std::unique_ptr<KvNamespace> opened(EmulatedDevice& drive, const std::string& path = "", std::uint16_t index = 0) {
+  auto space = KvNamespace::open(drive, index, path);
+  EXPECT_TRUE(space) << space.status().message();
+  return space ? std::move(*space) : nullptr;
+}
+
+KvDone perform(KvQueue& queue, const KvIo& io) {
+  auto done = run(queue, io);
+  EXPECT_TRUE(done) << done.status().message();
+  return done ? std::move(*done) : KvDone();
+}
+
+KvIo command(Opcode op, std::string_view key = {}, std::string_view value = {}) {
+  KvIo io;
+  io.op = op;
+  io.key = key;
+  io.value = value;
+  io.buffer_bytes = 1 << 20;
+  return io;
+}
+
+using Pairs = std::map<std::string, std::string>;
+
+// All that it holds, chunk after chunk.
+Pairs scanned(KvQueue& queue, Opcode op = Opcode::kv_bulk_scan, std::uint32_t buffer_bytes = 1 << 20) {
+  Pairs all;
+  KvIo io = command(op);
+  io.buffer_bytes = buffer_bytes;
+  for (;;) {
+    const KvDone done = perform(queue, io);
+    EXPECT_EQ(done.outcome, Outcome::success);
+    if (done.bytes.empty()) return all;
+    EXPECT_LE(done.bytes.size(), std::min(buffer_bytes, ssd::kScanChunkBytes));
+    EXPECT_TRUE(for_each_pair(done.bytes, [&](const KvView& pair) {
+      EXPECT_TRUE(all.empty() || all.rbegin()->first < pair.key);
+      all.emplace(pair.key, pair.value);
+    }));
+    io.range.begin = ssd::KvKey(all.rbegin()->first);
+    io.range.after_begin = true;
+  }
+}
+
+std::string key_of(std::uint64_t number) { return "key" + std::to_string(10'000 + number); }
+std::string value_of(std::uint64_t number, std::size_t size) {
+  return std::string(size, static_cast<char>('a' + number % 26)) + std::to_string(number);
+}
+
+// Random commands beside an ordered map.
+void churn(KvQueue& queue, Pairs& held, std::uint64_t seed, int commands) {
+  ssd::Random random(seed);
+  for (int i = 0; i < commands; ++i) {
+    const std::string key = key_of(random.below(150));
+    const std::string value = value_of(random.next() % 1000, random.below(6000));
+    const std::uint64_t what = random.below(20);
+    if (what < 10) {
+      ASSERT_EQ(perform(queue, command(Opcode::kv_store, key, value)).outcome, Outcome::success);
+      held[key] = value;
+    } else if (what < 14) {
+      const bool was_there = held.erase(key) > 0;
+      ASSERT_EQ(perform(queue, command(Opcode::kv_delete, key)).outcome,
+                was_there ? Outcome::success : Outcome::kv_key_does_not_exist);
+    } else if (what < 16) {
+      const std::array<std::string, 3> keys = {key, key_of(random.below(150)), key_of(random.below(150))};
+      std::vector<KvView> pairs;
+      for (const std::string& one : keys) pairs.push_back({one, value});
+      KvIo io = command(Opcode::kv_batch_store);
+      io.pairs = pairs;
+      ASSERT_EQ(perform(queue, io).outcome, Outcome::success);
+      for (const std::string& one : keys) held[one] = value;
+    } else if (what == 16 && random.below(10) == 0) {
+      KvIo io = command(Opcode::kv_reset);
+      io.range = {ssd::KvKey(key), ssd::KvKey(key_of(120)), false};
+      ASSERT_EQ(perform(queue, io).outcome, Outcome::success);
+      for (auto at = held.lower_bound(key); at != held.end() && at->first < key_of(120);) at = held.erase(at);
+    } else {
+      const KvDone found = perform(queue, command(Opcode::kv_retrieve, key));
+      ASSERT_EQ(found.outcome == Outcome::success, held.contains(key));
+      if (held.contains(key)) {
+        ASSERT_EQ(found.bytes, held[key]);
+        ASSERT_EQ(found.value_bytes, held[key].size());
+      }
+    }
+  }
+}
+
+TEST(KvNamespace, HoldsWhatAnOrderedMapHoldsAndKeepsItWhenReopened) {
+  TemporaryDirectory directory;
+  Pairs held;
+  for (std::uint64_t life = 0; life < 4; ++life) {
+    const auto drive = simulated();
+    const auto space = opened(*drive, directory.path("kv"));
+    const auto queue = space->open_queue();
+    ASSERT_EQ(scanned(*queue), held) << life;  // before anything was stored in this life
+    churn(*queue, held, life, 400);
+    EXPECT_EQ(scanned(*queue, Opcode::kv_iterate, 20'000), held);
+    Pairs keys;
+    for (const auto& [key, value] : held) keys.emplace(key, "");
+    EXPECT_EQ(scanned(*queue, Opcode::kv_list, 1000), keys);
+    EXPECT_EQ(drive->model().audit().value_or(""), "");
+    EXPECT_EQ(drive->model().kv_pairs(0).size(), held.size());
+  }
+}
+
+TEST(KvNamespace, ADriveThatStaysIsReopenedWithoutAnythingHappeningToIt) {
+  TemporaryDirectory directory;
+  const auto drive = simulated();
+  Pairs held;
+  {
+    const auto space = opened(*drive, directory.path("kv"));
+    churn(*space->open_queue(), held, 7, 200);
+    const auto second = KvNamespace::open(*drive, 0, directory.path("kv"));
+    EXPECT_FALSE(second);  // in use
+  }
+  const auto resets = drive->kv_counters().resets;
+  EXPECT_EQ(scanned(*opened(*drive, directory.path("kv"))->open_queue()), held);
+  EXPECT_EQ(drive->kv_counters().resets, resets);
+  // Another file is other contents: the model follows.
+  EXPECT_TRUE(scanned(*opened(*drive, directory.path("other"))->open_queue()).empty());
+  EXPECT_TRUE(drive->model().kv_pairs(0).empty());
+}
+
+TEST(KvNamespace, TenantsCannotReachEachOther) {
+  const auto drive = simulated(3);
+  std::vector<std::unique_ptr<KvNamespace>> spaces;
+  for (std::uint16_t i = 0; i < 3; ++i) spaces.push_back(opened(*drive, "", i));
+  for (std::uint16_t i = 0; i < 3; ++i) {
+    const auto queue = spaces[i]->open_queue();
+    perform(*queue, command(Opcode::kv_store, "same", std::to_string(i)));
+  }
+  EXPECT_EQ(perform(*spaces[1]->open_queue(), command(Opcode::kv_reset)).outcome, Outcome::success);
+  for (std::uint16_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(scanned(*spaces[i]->open_queue()), i == 1 ? Pairs() : Pairs({{"same", std::to_string(i)}}));
+  }
+  // One that is full leaves the others their room.
+  const auto queue = spaces[0]->open_queue();
+  const std::string value(8000, 'v');
+  std::uint64_t stored = 0;
+  while (perform(*queue, command(Opcode::kv_store, key_of(stored), value)).outcome == Outcome::success) ++stored;
+  EXPECT_GT(stored * 8000, spaces[0]->info().capacity_bytes / 2);
+  EXPECT_EQ(perform(*spaces[2]->open_queue(), command(Opcode::kv_store, "k", value)).outcome, Outcome::success);
+  const auto none = KvNamespace::open(*drive, 3, "");
+  ASSERT_FALSE(none);
+  EXPECT_EQ(none.status().fault(), Fault::not_supported);
+}
+
+TEST(KvNamespace, ADriveWithoutOneSaysSo) {
+  const auto drive = make_simulated(ssd::Ssd(small_drive(), 1));
+  EXPECT_EQ(KvNamespace::open(*drive, 0, "").status().fault(), Fault::not_supported);
+  ssd::KvCommand kv;
+  Io io;
+  io.op = Opcode::kv_exist;
+  io.kv = &kv;
+  EXPECT_EQ(drive->open_queue()->submit({&io, 1}).fault(), Fault::not_supported);
+}
+
+TEST(KvNamespace, RefusalsChangeNothing) {
+  const auto drive = simulated();
+  const auto space = opened(*drive);
+  const auto queue = space->open_queue();
+  EXPECT_EQ(perform(*queue, command(Opcode::kv_store, std::string(17, 'k'), "v")).outcome,
+            Outcome::kv_invalid_key_size);
+  EXPECT_EQ(perform(*queue, command(Opcode::kv_store, "", "v")).outcome, Outcome::kv_invalid_key_size);
+  EXPECT_EQ(perform(*queue, command(Opcode::kv_store, "k", std::string(16 * 1024 + 1, 'v'))).outcome,
+            Outcome::kv_invalid_value_size);
+  EXPECT_EQ(perform(*queue, command(Opcode::kv_store, "k", "")).outcome, Outcome::success);
+  KvIo again = command(Opcode::kv_store, "k", "other");
+  again.condition = ssd::KvCondition::only_if_not_exists;
+  const KvDone refused = perform(*queue, again);
+  EXPECT_EQ(refused.outcome, Outcome::kv_key_exists);
+  EXPECT_EQ(refused.fault, Fault::none);
+  EXPECT_EQ(scanned(*queue), (Pairs{{"k", ""}}));
+  EXPECT_EQ(space->stored_bytes(), 9U);
+}
+
+TEST(KvNamespace, ManyAtOnceFromManyThreadsInRealTimeReplayInVirtualTime) {
+  const auto drive = make_paced(ssd::Ssd(kv_drive(), 1), 1.0);
+  const auto space = opened(*drive);
+  std::vector<Arrival> arrivals;
+  std::vector<ssd::Completion> completions;
+  drive->record_trace(&arrivals, &completions);
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 3; ++t) {
+    threads.emplace_back([&, t] {
+      const auto queue = space->open_queue();
+      std::vector<std::string> keys;
+      std::vector<KvIo> ios;
+      for (int i = 0; i < 60; ++i) keys.push_back("t" + std::to_string(t) + key_of(static_cast<std::uint64_t>(i)));
+      const std::string value(3000, static_cast<char>('a' + t));
+      for (const std::string& key : keys) ios.push_back(command(Opcode::kv_store, key, value));
+      ASSERT_TRUE(queue->submit(ios));
+      std::vector<KvDone> done(ios.size());
+      while (queue->pending() > 0) {
+        const std::size_t count = queue->reap(done, 1);
+        for (std::size_t i = 0; i < count; ++i) ASSERT_EQ(done[i].outcome, Outcome::success);
+      }
+      for (const std::string& key : keys) ASSERT_EQ(perform(*queue, command(Opcode::kv_retrieve, key)).bytes, value);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  drive->drive();  // lets the background come to its end
+  drive->record_trace(nullptr, nullptr);
+  EXPECT_GT(drive->kv_counters().flushes, 0U);
+
+  ssd::Ssd model(kv_drive(), 1);
+  std::vector<ssd::Completion> again;
+  for (const Arrival& arrival : arrivals) {
+    ASSERT_TRUE(arrival.kv);
+    model.advance(arrival.now, again);
+    model.submit_kv(arrival.now, *arrival.kv);
+  }
+  while (const auto time = model.next_event()) model.advance(*time, again);
+  ASSERT_EQ(again.size(), completions.size());
+  for (std::size_t i = 0; i < again.size(); ++i) {
+    ASSERT_EQ(again[i].tag, completions[i].tag);
+    ASSERT_EQ(again[i].completed, completions[i].completed);
+    ASSERT_EQ(again[i].kv_bytes, completions[i].kv_bytes);
+  }
+}
+
+TEST(KvNamespace, AFaultOnTheWayIsNeitherAnAnswerNorAChange) {
+  const auto drive = simulated();
+  FaultyDevice faulty(*drive, [](const Io& io) {
+    Misfortune misfortune;
+    if (io.op == Opcode::kv_store) misfortune.fault = Fault::io_error;
+    return misfortune;
+  });
+  auto space = KvNamespace::open(*drive, 0, "", &faulty);
+  ASSERT_TRUE(space) << space.status().message();
+  const auto queue = (*space)->open_queue();
+  const KvDone done = perform(*queue, command(Opcode::kv_store, "k", "v"));
+  EXPECT_EQ(done.fault, Fault::io_error);
+  EXPECT_TRUE(scanned(*queue).empty());
+}
+
+// --- The file
+
+TEST(KvContents, UsesItsSpaceAgain) {
+  TemporaryDirectory directory;
+  const std::uint64_t capacity = 1 << 20;
+  auto contents = KvContents::open(directory.path("kv"), capacity, 64 * 1024);
+  ASSERT_TRUE(contents) << contents.status().message();
+  ssd::Random random(3);
+  Pairs held;
+  for (int i = 0; i < 20'000; ++i) {  // some sixty times the capacity; a tenth of the keys is hardly ever written again
+    const std::string key = key_of(random.below(10) == 0 && i > 2000 ? 300 : random.below(i < 2000 ? 300 : 30));
+    const std::string value = value_of(static_cast<std::uint64_t>(i), 3000);
+    const KvView pair{key, value};
+    const Status put = (*contents)->put({&pair, 1});
+    ASSERT_TRUE(put) << put.message();
+    held[key] = value;
+  }
+  contents = KvContents::open(directory.path("second"), capacity, 64 * 1024);  // closes the first
+  contents = KvContents::open(directory.path("kv"), capacity, 64 * 1024);
+  ASSERT_TRUE(contents) << contents.status().message();
+  Pairs found;
+  for (const auto& [key, place] : (*contents)->index()) found.emplace(key.text(), (*contents)->value(place));
+  EXPECT_EQ(found, held);
+}
+
+TEST(KvContents, AnothersFileIsRefusedByName) {
+  TemporaryDirectory directory;
+  ASSERT_TRUE(KvContents::open(directory.path("kv"), 1 << 20, 1 << 16));
+  const auto other = KvContents::open(directory.path("kv"), 64 << 20, 1 << 16);
+  ASSERT_FALSE(other);
+  EXPECT_EQ(other.status().fault(), Fault::bad_input);
+  EXPECT_NE(other.status().message().find(directory.path("kv")), std::string::npos);
+  std::ofstream(directory.path("text")) << "not a drive";
+  EXPECT_EQ(KvContents::open(directory.path("text"), 1 << 20, 1 << 16).status().fault(), Fault::bad_input);
+}
+
+// A process that stores pair after pair, each with one from a batch beside it, tells by shared memory how far it was
+// acknowledged, and is killed in the middle.
+TEST(KvNamespace, WhatWasAcknowledgedSurvivesAKillAndABatchIsWholeOrNotThere) {
+  TemporaryDirectory directory;
+  const std::string path = directory.path("kv");
+  constexpr std::uint64_t kKeys = 60;
+  void* const shared = mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(shared, MAP_FAILED);
+  auto* const acknowledged = new (shared) std::atomic<std::uint64_t>(0);
+  ssd::Random random(11);
+  std::uint64_t total = 0;
+  for (int kill_number = 0; kill_number < 12; ++kill_number) {
+    const std::uint64_t first = acknowledged->load();
+    const pid_t child = fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+      const auto drive = simulated();
+      const auto space = opened(*drive, path);
+      const auto queue = space->open_queue();
+      for (std::uint64_t i = first + 1;; ++i) {
+        const std::string value = value_of(i, 500 + i % 7 * 1000);
+        const std::string one = key_of(i % kKeys);
+        const std::string two = "pair" + one;
+        const std::array<KvView, 2> pairs = {KvView{one, value}, KvView{two, value}};
+        KvIo io = command(Opcode::kv_batch_store);
+        io.pairs = pairs;
+        if (perform(*queue, io).outcome != Outcome::success) _exit(1);
+        if (i % 5 == 0 && perform(*queue, command(Opcode::kv_delete, key_of(i % kKeys))).outcome != Outcome::success) {
+          _exit(1);
+        }
+        acknowledged->store(i);
+      }
+    }
+    while (acknowledged->load() < first + 20) usleep(200);
+    usleep(static_cast<useconds_t>(random.below(3000)));
+    ASSERT_EQ(kill(child, SIGKILL), 0);
+    int status = 0;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    ASSERT_TRUE(WIFSIGNALED(status));
+
+    const std::uint64_t last = acknowledged->load();
+    const auto drive = simulated();
+    const auto space = opened(*drive, path);
+    const Pairs found = scanned(*space->open_queue());
+    for (std::uint64_t k = 0; k < kKeys && k < last; ++k) {
+      const std::uint64_t newest = last - (last - k) % kKeys;  // the last i <= last with i % kKeys == k
+      if (newest == 0) continue;
+      // The one after `last` may have been under way.
+      const bool racing = (last + 1) % kKeys == k;
+      const auto two = found.find("pair" + key_of(k));
+      ASSERT_NE(two, found.end()) << k;
+      const std::string old_value = value_of(newest, 500 + newest % 7 * 1000);
+      const std::string new_value = value_of(last + 1, 500 + (last + 1) % 7 * 1000);
+      ASSERT_TRUE(two->second == old_value || (racing && two->second == new_value)) << k;
+      const auto one = found.find(key_of(k));
+      const bool is_new = two->second == new_value;
+      const bool deleted = (is_new ? last + 1 : newest) % 5 == 0;
+      const bool is_there = one != found.end();
+      ASSERT_TRUE(racing || is_there == !deleted) << k;
+      ASSERT_TRUE(deleted || is_there) << k;
+      ASSERT_TRUE(!is_there || one->second == two->second) << k;
+    }
+    total = last;
+    // It may have been stored and not told: the next life goes on behind it.
+    acknowledged->store(last + 1);
+    {
+      const std::string value = value_of(last + 1, 500 + (last + 1) % 7 * 1000);
+      const std::string one = key_of((last + 1) % kKeys);
+      const std::string two = "pair" + one;
+      const std::array<KvView, 2> pairs = {KvView{one, value}, KvView{two, value}};
+      KvIo io = command(Opcode::kv_batch_store);
+      io.pairs = pairs;
+      const auto queue = space->open_queue();
+      ASSERT_EQ(perform(*queue, io).outcome, Outcome::success);
+      if ((last + 1) % 5 == 0) perform(*queue, command(Opcode::kv_delete, one));
+    }
+  }
+  EXPECT_GT(total, 12U * 20);
+  munmap(shared, 4096);
+}
+
+}  // namespace
+}  // namespace spillway::device
