@@ -1,0 +1,451 @@
+#include "spill/kv_store.h"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstring>
+#include <mutex>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "base/steps.h"
+
+namespace spillway::spill {
+
+using device::KvDone;
+using device::KvIo;
+using device::KvNamespace;
+using device::KvQueue;
+using device::KvView;
+using rocksdb::Slice;
+using rocksdb::Status;
+using ssd::KvKey;
+using ssd::KvRange;
+using ssd::Outcome;
+
+namespace {
+
+// A drive hands over a pair whole, so a value in the middle of a large record costs at most this much more than itself.
+// Source: guess, one flash page of the drives of KVAccel's time.
+constexpr std::uint32_t kPieceBytes = 16 * 1024;
+// Share of the namespace that is not counted on: what runs lose at their ends, and what is being rewritten. Source:
+// guess, beside the drive's own reserve of a sixty-fourth.
+constexpr double kSpareShare = 0.05;
+
+struct Position {
+  GenerationId generation = 0;
+  std::uint64_t offset = 0;
+};
+
+void put_big_endian(char* to, std::uint64_t number) {
+  for (int i = 7; i >= 0; --i, number >>= 8) to[i] = static_cast<char>(number & 0xff);
+}
+
+std::uint64_t get_big_endian(const char* from) {
+  std::uint64_t number = 0;
+  for (int i = 0; i < 8; ++i) number = number << 8 | static_cast<unsigned char>(from[i]);
+  return number;
+}
+
+std::array<char, 16> bytes_of(Position position) {
+  std::array<char, 16> key{};
+  put_big_endian(key.data(), position.generation);
+  put_big_endian(key.data() + 8, position.offset);
+  return key;
+}
+
+KvKey key_of(Position position) {
+  const std::array<char, 16> bytes = bytes_of(position);
+  return KvKey({bytes.data(), bytes.size()});
+}
+
+Position position_of(std::string_view key) { return {get_big_endian(key.data()), get_big_endian(key.data() + 8)}; }
+
+using Header = std::uint64_t;  // how long the record is
+constexpr Position kDropped{0, 0};
+
+// A byte beyond a record belongs to nobody, so that no piece of one has the position that the next record begins at.
+std::uint64_t end_of(std::uint64_t offset, std::uint64_t record_bytes) {
+  return offset + sizeof(Header) + record_bytes + 1;
+}
+
+Status status_of(const KvDone& done, const char* what) {
+  if (done.fault != Fault::none) {
+    return Status::IOError(std::string("the drive's key-value namespace: ") + what + " failed");
+  }
+  switch (done.outcome) {
+    case Outcome::success:
+      return {};
+    case Outcome::kv_capacity_exceeded:
+      return Status::NoSpace(std::string("the drive's key-value namespace is full: ") + what);
+    case Outcome::kv_key_does_not_exist:
+      return Status::Corruption(std::string("the drive's key-value namespace lacks a pair: ") + what);
+    default:
+      return Status::IOError(std::string("the drive's key-value namespace refuses a ") + what + " with status " +
+                             std::to_string(nvme_status(done.outcome)));
+  }
+}
+
+// Puts records together from their pieces, which come in order.
+class Assembler {
+ public:
+  explicit Assembler(const Store::Each& each) : each_(each) {}
+
+  // False where the records end: a piece is missing. An error is the callback's.
+  bool take(Position position, std::string_view piece, Status* status) {
+    if (missing_ == 0) {
+      const bool follows = position.generation != record_.generation ? position.offset == 0 : position.offset == next_;
+      if (!follows || piece.size() < sizeof(Header)) return false;
+      Header length = 0;
+      std::memcpy(&length, piece.data(), sizeof(length));
+      piece.remove_prefix(sizeof(length));
+      record_ = {position.generation, position.offset, {}};
+      bytes_.clear();
+      missing_ = length;
+      next_ = position.offset + sizeof(Header);
+    } else if (position.generation != record_.generation || position.offset != next_) {
+      return false;
+    }
+    if (piece.empty() || piece.size() > missing_) return false;
+    bytes_.append(piece);
+    missing_ -= piece.size();
+    next_ += piece.size();
+    if (missing_ > 0) return true;
+    next_ = end_of(record_.offset, bytes_.size());
+    record_.bytes = bytes_;
+    *status = each_(record_);
+    return status->ok();
+  }
+
+ private:
+  const Store::Each& each_;
+  StoredRecord record_;
+  std::string bytes_;
+  std::uint64_t missing_ = 0;
+  std::uint64_t next_ = 0;
+};
+
+class KvStore final : public Store {
+ public:
+  explicit KvStore(std::unique_ptr<KvNamespace> space)
+      : space_(std::move(space)), piece_bytes_(std::min(kPieceBytes, space_->info().vml_bytes)) {}
+
+  Status recover(const Each& each) override {
+    KvDone done;
+    const std::array<char, 16> key = bytes_of(kDropped);
+    KvIo io;
+    io.op = ssd::Opcode::kv_retrieve;
+    io.key = {key.data(), key.size()};
+    io.buffer_bytes = sizeof(GenerationId);
+    if (Status status = perform(io, &done); !status.ok()) return status;
+    if (done.outcome == Outcome::success && done.bytes.size() == sizeof(GenerationId)) {
+      std::memcpy(&newest_, done.bytes.data(), sizeof(newest_));
+      dropped_ = newest_;
+      // Their space was not free yet when the last process ended.
+      if (Status status = reset({{1, 0}, {dropped_ + 1, 0}}); !status.ok()) return status;
+    } else if (Status status = status_of(done, "retrieve");
+               done.outcome != Outcome::kv_key_does_not_exist && !status.ok()) {
+      return status;
+    }
+    return walk({{dropped_ + 1, 0}, {}}, each, &newest_);
+  }
+
+  Status cut(GenerationId generation, std::uint64_t offset) override {
+    newest_ = generation;
+    return reset({{generation, offset}, {}});
+  }
+
+  Status begin(GenerationId generation) override {
+    // What an append that failed has left would end every later recovery.
+    if (failed_ && current_ != 0) {
+      if (Status status = reset({{current_, tail_}, {}}); !status.ok()) return status;
+    }
+    failed_ = true;
+    if (generation <= newest_ || generation == ~GenerationId{0}) {
+      return Status::InvalidArgument("generation " + std::to_string(generation) + " is not newer than " +
+                                     std::to_string(newest_));
+    }
+    current_ = newest_ = generation;
+    tail_ = 0;
+    failed_ = false;
+    return {};
+  }
+
+  Status append(std::span<const Slice> records, std::span<std::uint64_t> offsets) override {
+    if (failed_) return Status::IOError("the spill store takes nothing after a failure until a new generation begins");
+    std::uint64_t bytes = 0;
+    for (const Slice& record : records) {
+      if (record.empty()) return Status::InvalidArgument("an empty record");
+      bytes += stored_bytes(record.size());
+    }
+    if (used_bytes() + bytes > capacity_bytes()) return Status::NoSpace("the spill store is full");
+    std::uint64_t tail = tail_;
+    for (std::size_t i = 0; i < records.size(); ++i) {
+      offsets[i] = tail;
+      tail = end_of(tail, records[i].size());
+    }
+    Status status = store_batches(records, offsets);
+    if (status.ok()) {
+      tail_ = tail;
+      steps::reached("spill.kv.append.stored");
+      return status;
+    }
+    // Nothing of it stays; where that fails, too, it is for the next generation to forget.
+    failed_ = !status.IsNoSpace() || !reset({{current_, tail_}, {}}).ok();
+    return status;
+  }
+
+  Status sync() override { return {}; }
+  bool durable_on_append() const override { return true; }
+
+  Status read(GenerationId generation, std::uint64_t offset, std::uint64_t from, std::uint64_t length,
+              std::string* bytes) const override {
+    ReadRequest request{generation, offset, from, length, {}, {}};
+    read_many({&request, 1});
+    bytes->swap(request.bytes);
+    return request.status;
+  }
+
+  void read_many(std::span<ReadRequest> requests) const override {
+    struct Piece {
+      std::array<char, 16> key;
+      std::size_t request = 0;
+      std::uint64_t skipped = 0;
+    };
+    std::vector<Piece> pieces;
+    std::vector<KvIo> ios;
+    for (std::size_t i = 0; i < requests.size(); ++i) {
+      ReadRequest& one = requests[i];
+      one.bytes.clear();
+      one.status = {};
+      const std::uint64_t begin = sizeof(Header) + one.from;
+      const std::uint64_t end = begin + one.length;
+      for (std::uint64_t piece = begin / piece_bytes_ * piece_bytes_; piece < end; piece += piece_bytes_) {
+        pieces.push_back({bytes_of({one.generation, one.offset + piece}), i, std::max(begin, piece) - piece});
+        KvIo io;
+        io.op = ssd::Opcode::kv_retrieve;
+        io.buffer_bytes = static_cast<std::uint32_t>(std::min<std::uint64_t>(piece_bytes_, end - piece));
+        ios.push_back(io);
+      }
+    }
+    for (std::size_t i = 0; i < ios.size(); ++i) ios[i].key = {pieces[i].key.data(), pieces[i].key.size()};
+    std::vector<KvDone> done(ios.size());
+    if (Status status = perform_all(ios, done); !status.ok()) {
+      for (ReadRequest& one : requests) one.status = status;
+      return;
+    }
+    for (std::size_t i = 0; i < ios.size(); ++i) {
+      take_piece(requests[pieces[i].request], ios[i].buffer_bytes, pieces[i].skipped, done[i]);
+    }
+  }
+
+  Status scan(GenerationId generation, const Each& each) const override {
+    return walk({{generation, 0}, {generation + 1, 0}}, each, nullptr);
+  }
+
+  Status drop(GenerationId generation) override {
+    const std::array<char, 16> key = bytes_of(kDropped);
+    KvIo io;
+    io.op = ssd::Opcode::kv_store;
+    io.key = {key.data(), key.size()};
+    io.value = {reinterpret_cast<const char*>(&generation), sizeof(generation)};
+    KvDone done;
+    if (Status status = perform(io, &done); !status.ok()) return status;
+    Status status = status_of(done, "store");
+    if (status.ok()) {
+      dropped_ = generation;
+      steps::reached("spill.kv.drop.stored");
+    }
+    return status;
+  }
+
+  void release(GenerationId generation) override {
+    // What cannot be reset now goes with the next recovery.
+    reset({{generation, 0}, {generation + 1, 0}}).PermitUncheckedError();
+    steps::reached("spill.kv.release.reset");
+  }
+
+  std::uint64_t used_bytes() const override {
+    const std::uint64_t mark = dropped_ > 0 ? ssd::kPairHeaderBytes + 16 + sizeof(GenerationId) : 0;
+    return space_->stored_bytes() - mark;
+  }
+  std::uint64_t capacity_bytes() const override {
+    return static_cast<std::uint64_t>(static_cast<double>(space_->info().capacity_bytes) * (1 - kSpareShare));
+  }
+
+ private:
+  struct Range {
+    Position begin;
+    Position end;  // generation 0: to the last
+  };
+  static KvRange range_of(Range range) {
+    return {key_of(range.begin), range.end.generation == 0 ? KvKey() : key_of(range.end), false};
+  }
+
+  std::uint64_t stored_bytes(std::uint64_t record_bytes) const {
+    const std::uint64_t bytes = sizeof(Header) + record_bytes;
+    return bytes + (bytes + piece_bytes_ - 1) / piece_bytes_ * (ssd::kPairHeaderBytes + 16);
+  }
+
+  // --- The drive. A queue is one thread's at a time; they are kept for the next.
+  class Lease {
+   public:
+    explicit Lease(const KvStore& store) : store_(store) {
+      {
+        const std::lock_guard lock(store.queues_mutex_);
+        if (!store.queues_.empty()) {
+          queue_ = std::move(store.queues_.back());
+          store.queues_.pop_back();
+        }
+      }
+      if (!queue_) queue_ = store.space_->open_queue();
+    }
+    ~Lease() {
+      const std::lock_guard lock(store_.queues_mutex_);
+      store_.queues_.push_back(std::move(queue_));
+    }
+    Lease(const Lease&) = delete;
+    Lease& operator=(const Lease&) = delete;
+    KvQueue& operator*() const { return *queue_; }
+
+   private:
+    const KvStore& store_;
+    std::unique_ptr<KvQueue> queue_;
+  };
+
+  // `done` in the order of `ios`.
+  Status perform_all(std::span<const KvIo> ios, std::span<KvDone> done) const {
+    const Lease queue(*this);
+    std::vector<KvIo> numbered(ios.begin(), ios.end());
+    for (std::size_t i = 0; i < numbered.size(); ++i) numbered[i].tag = i;
+    if (const auto status = (*queue).submit(numbered); !status) return Status::IOError(status.message());
+    std::vector<KvDone> reaped(ios.size());
+    while ((*queue).pending() > 0) {
+      const std::size_t count = (*queue).reap(reaped, (*queue).pending());
+      for (std::size_t i = 0; i < count; ++i) done[reaped[i].tag] = std::move(reaped[i]);
+    }
+    return {};
+  }
+
+  Status perform(const KvIo& io, KvDone* done) const { return perform_all({&io, 1}, {done, 1}); }
+
+  Status reset(Range range) {
+    KvIo io;
+    io.op = ssd::Opcode::kv_reset;
+    io.range = range_of(range);
+    KvDone done;
+    if (Status status = perform(io, &done); !status.ok()) return status;
+    return status_of(done, "reset");
+  }
+
+  Status store_batches(std::span<const Slice> records, std::span<const std::uint64_t> offsets) {
+    struct Piece {
+      std::array<char, 16> key;
+      std::string header;  // with the first bytes, of a record's first
+      Slice rest;
+    };
+    std::vector<Piece> pieces;
+    for (std::size_t i = 0; i < records.size(); ++i) {
+      const Header length = records[i].size();
+      std::string first(reinterpret_cast<const char*>(&length), sizeof(length));
+      const std::size_t in_first = std::min<std::size_t>(length, piece_bytes_ - sizeof(Header));
+      first.append(records[i].data(), in_first);
+      pieces.push_back({bytes_of({current_, offsets[i]}), std::move(first), {}});
+      for (std::uint64_t at = in_first; at < length; at += piece_bytes_) {
+        const std::size_t size = std::min<std::size_t>(piece_bytes_, length - at);
+        pieces.push_back({bytes_of({current_, offsets[i] + sizeof(Header) + at}), {}, {records[i].data() + at, size}});
+      }
+    }
+    std::vector<KvView> pairs;
+    for (const Piece& piece : pieces) {
+      const std::string_view value =
+          piece.header.empty() ? std::string_view(piece.rest.data(), piece.rest.size()) : piece.header;
+      pairs.push_back({{piece.key.data(), piece.key.size()}, value});
+    }
+    return store_pairs(pairs);
+  }
+
+  // One after the other, so that what a killed process leaves has no gap.
+  Status store_pairs(std::span<const KvView> pairs) {
+    while (!pairs.empty()) {
+      std::size_t count = 0;
+      std::uint64_t bytes = 0;
+      for (; count < pairs.size(); ++count) {
+        bytes += ssd::kPairHeaderBytes + pairs[count].key.size() + pairs[count].value.size();
+        if (count > 0 && bytes > space_->info().batch_bytes) break;
+      }
+      KvIo io;
+      io.op = ssd::Opcode::kv_batch_store;
+      io.cause = device::Cause::wal;
+      io.pairs = pairs.first(count);
+      KvDone done;
+      if (Status status = perform(io, &done); !status.ok()) return status;
+      if (Status status = status_of(done, "batch store"); !status.ok()) return status;
+      pairs = pairs.subspan(count);
+    }
+    return {};
+  }
+
+  // The answer to one retrieve of the first `wanted` bytes of a piece, without the first `skipped`.
+  static void take_piece(ReadRequest& request, std::uint64_t wanted, std::uint64_t skipped, const KvDone& done) {
+    if (!request.status.ok()) return;
+    request.status = status_of(done, "retrieve");
+    if (!request.status.ok()) return;
+    if (done.bytes.size() < wanted) {
+      request.status = Status::Corruption("the spill store's record is shorter than what is read of it");
+      return;
+    }
+    request.bytes.append(done.bytes, skipped, wanted - skipped);
+  }
+
+  // Hands over the records of a range. `newest`: takes the largest generation that was seen.
+  Status walk(Range range, const Each& each, GenerationId* newest) const {
+    Assembler assembler(each);
+    KvIo io;
+    io.op = ssd::Opcode::kv_bulk_scan;
+    io.cause = device::Cause::wal;
+    io.range = range_of(range);
+    for (;;) {
+      KvDone done;
+      if (Status status = perform(io, &done); !status.ok()) return status;
+      if (Status status = status_of(done, "bulk scan"); !status.ok()) return status;
+      if (done.bytes.empty()) return {};
+      Status status;
+      bool goes_on = true;
+      device::for_each_pair(done.bytes, [&](const KvView& pair) {
+        io.range.begin = KvKey(pair.key);
+        if (!goes_on || pair.key.size() != 16) return;
+        const Position position = position_of(pair.key);
+        if (newest != nullptr) *newest = std::max(*newest, position.generation);
+        goes_on = assembler.take(position, pair.value, &status);
+      });
+      if (!goes_on) return status;
+      io.range.after_begin = true;
+    }
+  }
+
+  const std::unique_ptr<KvNamespace> space_;
+  const std::uint32_t piece_bytes_;
+  mutable std::mutex queues_mutex_;
+  mutable std::vector<std::unique_ptr<KvQueue>> queues_;  // goes before the namespace
+  std::atomic<GenerationId> dropped_ = 0;
+  GenerationId newest_ = 0;
+  GenerationId current_ = 0;
+  std::uint64_t tail_ = 0;
+  bool failed_ = true;  // appends are refused: nothing has begun, or something failed
+};
+
+}  // namespace
+
+Status open_kv_store(const KvStoreOptions& options, std::unique_ptr<Store>* store) {
+  auto space = KvNamespace::open(*options.drive, options.kv_namespace, options.path, options.door);
+  if (!space) {
+    const std::string& message = space.status().message();
+    return space.status().fault() == Fault::io_error ? Status::IOError(message) : Status::InvalidArgument(message);
+  }
+  *store = std::make_unique<KvStore>(std::move(*space));
+  return {};
+}
+
+}  // namespace spillway::spill

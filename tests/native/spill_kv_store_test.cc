@@ -1,0 +1,286 @@
+// The spill store in a key-value namespace: what every Store owes, on a simulated drive.
+#include <gtest/gtest.h>
+
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "device/faulty.h"
+#include "spill/kv_store.h"
+#include "temporary_directory.h"
+
+namespace spillway::spill {
+namespace {
+
+using rocksdb::Slice;
+using rocksdb::Status;
+
+ssd::SsdConfig kv_drive() {
+  ssd::SsdConfig config;
+  config.name = "small";
+  config.geometry.channels = 2;
+  config.geometry.dies_per_chip = 2;
+  config.geometry.pages_per_block = 32;
+  config.capacity.capacity_bytes = 32 << 20;
+  config.capacity.spare_factor = 0.2;
+  config.namespaces.kv_share = 0.25;
+  config.namespaces.memtable_bytes = 256 * 1024;
+  return config;
+}
+
+using Records = std::vector<std::pair<GenerationId, std::string>>;
+
+class KvStoreTest : public ::testing::Test {
+ protected:
+  // As a new process: a new drive, which holds what its contents hold.
+  std::unique_ptr<Store> open() {
+    drive_ = device::make_simulated(ssd::Ssd(kv_drive(), 1));
+    door_ = std::make_unique<device::FaultyDevice>(*drive_, [this](const device::Io& io) {
+      device::Misfortune misfortune;
+      if (io.op == fails_ && skip_-- <= 0) misfortune.fault = Fault::io_error;
+      return misfortune;
+    });
+    std::unique_ptr<Store> store;
+    const Status status = open_kv_store({drive_.get(), 0, directory_.path("kv"), door_.get()}, &store);
+    EXPECT_TRUE(status.ok()) << status.ToString();
+    return store;
+  }
+
+  Records recover(Store& store) {
+    Records records;
+    const Status status = store.recover([&](const StoredRecord& record) {
+      records.emplace_back(record.generation, record.bytes.ToString());
+      last_ = {record.generation, record.offset};
+      return Status::OK();
+    });
+    EXPECT_TRUE(status.ok()) << status.ToString();
+    return records;
+  }
+  Records found() { return recover(*open()); }
+
+  static Status try_append(Store& store, const std::string& record, std::uint64_t* offset = nullptr) {
+    const Slice slice(record);
+    std::uint64_t ignored = 0;
+    return store.append({&slice, 1}, {offset != nullptr ? offset : &ignored, 1});
+  }
+  static std::uint64_t append(Store& store, const std::string& record) {
+    std::uint64_t offset = 0;
+    const Status status = try_append(store, record, &offset);
+    EXPECT_TRUE(status.ok()) << status.ToString();
+    return offset;
+  }
+  static std::string read(const Store& store, GenerationId generation, std::uint64_t offset, std::uint64_t from,
+                          std::uint64_t length) {
+    std::string bytes;
+    const Status status = store.read(generation, offset, from, length, &bytes);
+    EXPECT_TRUE(status.ok()) << status.ToString();
+    return bytes;
+  }
+
+  TemporaryDirectory directory_;
+  std::unique_ptr<device::EmulatedDevice> drive_;
+  std::unique_ptr<device::Device> door_;
+  device::Opcode fails_ = device::Opcode::flush;  // nobody flushes
+  int skip_ = 0;
+  std::pair<GenerationId, std::uint64_t> last_;
+};
+
+// No two bytes near each other alike.
+std::string record_of(std::size_t bytes, unsigned seed) {
+  std::string record(bytes, ' ');
+  for (std::size_t i = 0; i < bytes; ++i) record[i] = static_cast<char>((i * 131 + i / 251 + seed * 17) & 0xff);
+  return record;
+}
+
+TEST_F(KvStoreTest, WhatIsAppendedIsReadScannedAndRecovered) {
+  // Around the size of a piece, and of a batch store.
+  Records all;
+  {
+    auto store = open();
+    EXPECT_TRUE(recover(*store).empty());
+    EXPECT_TRUE(store->durable_on_append());
+    ASSERT_TRUE(store->begin(7).ok());
+    std::vector<std::string> records;
+    for (const std::size_t bytes : {1UL, 16375UL, 16376UL, 16377UL, 32760UL, 32761UL, 100UL, 300'000UL, 600'000UL}) {
+      records.push_back(record_of(bytes, static_cast<unsigned>(records.size())));
+      all.emplace_back(7, records.back());
+    }
+    const std::vector<Slice> slices(records.begin(), records.end());
+    std::vector<std::uint64_t> offsets(slices.size());
+    ASSERT_TRUE(store->append(slices, offsets).ok());
+    for (std::size_t i = 0; i < records.size(); ++i) {
+      EXPECT_TRUE(i == 0 || offsets[i] > offsets[i - 1]);
+      const std::size_t bytes = records[i].size();
+      EXPECT_EQ(read(*store, 7, offsets[i], 0, bytes), records[i]);
+      EXPECT_EQ(read(*store, 7, offsets[i], bytes / 3, bytes / 2), records[i].substr(bytes / 3, bytes / 2));
+      std::string beyond;
+      EXPECT_TRUE(store->read(7, offsets[i], bytes - 1, 2, &beyond).IsCorruption()) << bytes;
+    }
+    ASSERT_TRUE(store->begin(8).ok());
+    EXPECT_EQ(read(*store, 8, append(*store, "next"), 1, 2), "ex");
+    Records scanned;
+    const auto keep = [&](const StoredRecord& record) {
+      EXPECT_EQ(record.offset, offsets[scanned.size()]);
+      scanned.emplace_back(record.generation, record.bytes.ToString());
+      return Status::OK();
+    };
+    ASSERT_TRUE(store->scan(7, keep).ok());
+    EXPECT_EQ(scanned, all);
+    EXPECT_GT(drive_->kv_counters().scans, 1U);
+    EXPECT_GT(drive_->kv_counters().flushes, 0U);
+  }
+  all.emplace_back(8, "next");
+  EXPECT_EQ(found(), all);
+}
+
+TEST_F(KvStoreTest, ManyReadsEachHaveTheirAnswer) {
+  auto store = open();
+  recover(*store);
+  std::vector<ReadRequest> requests;
+  for (GenerationId generation = 1; generation <= 3; ++generation) {
+    ASSERT_TRUE(store->begin(generation).ok());
+    for (unsigned i = 0; i < 5; ++i) {
+      requests.insert(requests.begin(), {generation, append(*store, record_of(40'000, i)), 30'000, 9'000, {}, {}});
+    }
+  }
+  requests.push_back({3, requests[0].offset, 39'999, 2, {}, {}});
+  requests.push_back({9, 0, 0, 1, {}, {}});
+  store->read_many(requests);
+  for (unsigned i = 0; i < 15; ++i) {
+    ASSERT_TRUE(requests[i].status.ok()) << requests[i].status.ToString();
+    EXPECT_EQ(requests[i].bytes, record_of(40'000, 4 - i % 5).substr(30'000, 9'000));
+  }
+  EXPECT_TRUE(requests[15].status.IsCorruption());
+  EXPECT_TRUE(requests[16].status.IsCorruption());
+}
+
+TEST_F(KvStoreTest, CutForgetsTheRecordAndAllBehindIt) {
+  {
+    auto store = open();
+    recover(*store);
+    ASSERT_TRUE(store->begin(1).ok());
+    append(*store, "one");
+    const std::uint64_t two = append(*store, record_of(50'000, 2));
+    append(*store, "three");
+    ASSERT_TRUE(store->begin(2).ok());
+    append(*store, "four");
+    store = nullptr;
+    store = open();
+    recover(*store);
+    ASSERT_TRUE(store->cut(1, two).ok());
+  }
+  auto store = open();
+  EXPECT_EQ(recover(*store), (Records{{1, "one"}}));
+  ASSERT_TRUE(store->cut(1, ~std::uint64_t{0}).ok());  // keeps all of them
+  ASSERT_TRUE(store->begin(2).ok());
+  append(*store, "other");
+  store = nullptr;
+  EXPECT_EQ(found(), (Records{{1, "one"}, {2, "other"}}));
+}
+
+TEST_F(KvStoreTest, DroppedIsGoneForGoodAndReadUntilReleased) {
+  auto store = open();
+  recover(*store);
+  ASSERT_TRUE(store->begin(1).ok());
+  const std::uint64_t one = append(*store, "one");
+  ASSERT_TRUE(store->begin(2).ok());
+  const std::uint64_t before = store->used_bytes();
+  append(*store, "two");
+  const std::uint64_t both = store->used_bytes();
+  ASSERT_TRUE(store->drop(1).ok());
+  EXPECT_EQ(read(*store, 1, one, 0, 3), "one");
+  EXPECT_EQ(store->used_bytes(), both);
+  store = nullptr;  // killed here
+
+  store = open();
+  EXPECT_EQ(recover(*store), (Records{{2, "two"}}));
+  EXPECT_EQ(store->used_bytes(), both - before);
+  ASSERT_TRUE(store->drop(2).ok());
+  store->release(2);
+  EXPECT_EQ(store->used_bytes(), 0U);
+  std::string bytes;
+  EXPECT_TRUE(store->read(2, 0, 0, 3, &bytes).IsCorruption());
+  EXPECT_TRUE(store->begin(2).IsInvalidArgument());  // never given twice
+  store = nullptr;
+  store = open();
+  EXPECT_TRUE(recover(*store).empty());
+  EXPECT_TRUE(store->begin(2).IsInvalidArgument());
+  EXPECT_TRUE(store->begin(3).ok());
+}
+
+TEST_F(KvStoreTest, NothingBeyondItsCapacityIsTakenAndSpaceComesBack) {
+  auto store = open();
+  recover(*store);
+  const std::string record = record_of(100'000, 1);
+  for (GenerationId generation = 1; generation <= 3; ++generation) {
+    ASSERT_TRUE(store->begin(generation).ok());
+    Status status;
+    std::uint64_t appended = 0;
+    while ((status = try_append(*store, record)).ok()) ++appended;
+    EXPECT_TRUE(status.IsNoSpace()) << status.ToString();
+    EXPECT_GT(appended * record.size(), store->capacity_bytes() * 9 / 10);
+    EXPECT_LE(store->used_bytes(), store->capacity_bytes());
+    const std::uint64_t used = store->used_bytes();
+    EXPECT_TRUE(try_append(*store, record).IsNoSpace());
+    EXPECT_EQ(store->used_bytes(), used);
+    ASSERT_TRUE(store->drop(generation).ok());
+    store->release(generation);
+    EXPECT_EQ(store->used_bytes(), 0U);
+  }
+  EXPECT_EQ(drive_->model().audit().value_or(""), "");
+}
+
+TEST_F(KvStoreTest, AfterAFailureItRefusesUntilItBeginsAnewAndLeavesNoGap) {
+  auto store = open();
+  recover(*store);
+  ASSERT_TRUE(store->begin(1).ok());
+  append(*store, "one");
+  fails_ = device::Opcode::kv_batch_store;
+  skip_ = 1;  // the first part of it is stored
+  EXPECT_TRUE(try_append(*store, record_of(600'000, 2)).IsIOError());
+  EXPECT_TRUE(try_append(*store, "three").IsIOError());
+  fails_ = device::Opcode::flush;
+  EXPECT_TRUE(try_append(*store, "three").IsIOError());
+  ASSERT_TRUE(store->begin(2).ok());
+  append(*store, "four");
+  store = nullptr;
+  EXPECT_EQ(found(), (Records{{1, "one"}, {2, "four"}}));
+
+  // The same, and the process is killed before anything else begins: the part is never handed over.
+  store = open();
+  recover(*store);
+  ASSERT_TRUE(store->begin(3).ok());
+  append(*store, "five");
+  fails_ = device::Opcode::kv_batch_store;
+  skip_ = 1;
+  EXPECT_TRUE(try_append(*store, record_of(600'000, 6)).IsIOError());
+  fails_ = device::Opcode::flush;
+  store = nullptr;
+  EXPECT_EQ(found(), (Records{{1, "one"}, {2, "four"}, {3, "five"}}));
+}
+
+TEST_F(KvStoreTest, GenerationsOnlyGrowAndADriveWithoutANamespaceIsNamed) {
+  auto store = open();
+  recover(*store);
+  EXPECT_TRUE(store->begin(0).IsInvalidArgument());
+  EXPECT_TRUE(try_append(*store, "none").IsIOError());
+  ASSERT_TRUE(store->begin(5).ok());
+  append(*store, "five");
+  EXPECT_TRUE(store->begin(5).IsInvalidArgument());
+  EXPECT_TRUE(try_append(*store, "none").IsIOError());
+  ASSERT_TRUE(store->begin(6).ok());
+  EXPECT_TRUE(try_append(*store, "").IsInvalidArgument());
+  store = nullptr;
+  EXPECT_EQ(found(), (Records{{5, "five"}}));
+
+  ssd::SsdConfig plain = kv_drive();
+  plain.namespaces.kv_share = 0;
+  const auto drive = device::make_simulated(ssd::Ssd(plain, 1));
+  const Status status = open_kv_store({drive.get(), 0, "", nullptr}, &store);
+  EXPECT_TRUE(status.IsInvalidArgument());
+  EXPECT_NE(status.ToString().find("namespaces.kv_share"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace spillway::spill
