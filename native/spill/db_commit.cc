@@ -167,7 +167,7 @@ rocksdb::Status DbImpl::newest_value(std::uint32_t family, const Slice& key, std
   if (found) entry_sequence = found->entry.sequence;
   const View now{live(), ~Sequence{0}};
   if (now.covering_tombstone(family, view(key), families_) > entry_sequence) return {};
-  if (found) {
+  if (found && !found->generation->is_dropped()) {  // else RocksDB has it, and what hides it
     if (found->entry.kind == Kind::remove) return {};
     return values_.read(found->entry, &value->emplace());
   }

@@ -318,6 +318,7 @@ class DbImpl final : public spillway::DB {
   Seen seen_;
   std::atomic<std::uint64_t> sorted_bytes_{0};  // of sorted files that are not yet ingested
 
+  std::mutex families_in_use_;  // held by a rollback; a column family is dropped before it or after it
   std::mutex handles_mutex_;
   std::vector<rocksdb::ColumnFamilyHandle*> kept_handles_;  // destroyed by the user, needed until we close
   bool is_closed_ = false;

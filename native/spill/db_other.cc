@@ -207,6 +207,7 @@ Status DbImpl::CreateColumnFamilyWithImport(const rocksdb::ColumnFamilyOptions& 
 
 // What the spill store still holds of a dropped family is left out of the next rollback.
 Status DbImpl::DropColumnFamily(ColumnFamilyHandle* family) {
+  const std::lock_guard no_rollback(families_in_use_);
   Status status = base().DropColumnFamily(family);
   if (status.ok()) {
     families_.forget_handle(family->GetID());

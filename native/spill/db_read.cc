@@ -108,12 +108,11 @@ rocksdb::Status DbImpl::Get(const ReadOptions& options, ColumnFamilyHandle* fami
   // Its commit is not over: what it wrote can be seen when all of it can.
   while (found && visible_.load(std::memory_order_acquire) < found->entry.sequence) std::this_thread::yield();
   const Sequence removed = now.covering_tombstone(id, view(key), families_);
-  if (found && found->entry.sequence > removed) {
-    if (found->entry.kind == Kind::remove) return rocksdb::Status::NotFound();
-    return value_of(found->entry, options, value);
-  }
-  if (found || removed != 0) return rocksdb::Status::NotFound();
-  return base().Get(options, family, key, value);
+  if (removed > (found ? found->entry.sequence : 0)) return rocksdb::Status::NotFound();
+  // A range tombstone that was brought back with the entry, before the index was cleared, is RocksDB's by now.
+  if (!found || found->generation->is_dropped()) return base().Get(options, family, key, value);
+  if (found->entry.kind == Kind::remove) return rocksdb::Status::NotFound();
+  return value_of(found->entry, options, value);
 }
 
 std::vector<rocksdb::Status> DbImpl::MultiGet(const ReadOptions& options,

@@ -82,6 +82,7 @@ void DbImpl::rollback_thread() {
 
 // Everything that is live at this moment. TryAgain: RocksDB has no room for it now.
 rocksdb::Status DbImpl::bring_back() {
+  const std::lock_guard families_stay(families_in_use_);
   const auto began = Clock::now();
   std::shared_ptr<const Generations> targets;
   rocksdb::Status status;

@@ -22,6 +22,46 @@ rocksdb::Status no_timestamps() {
   return rocksdb::Status::NotSupported("spillway::DB does not support user-defined timestamps");
 }
 
+// A SingleDelete takes the one Put before it along and nothing else. But what is brought back of a key is its newest
+// version: the deletion between two Puts, one in RocksDB and one diverted, is not in RocksDB, and the older Put would
+// be there again. So RocksDB is given deletions that hide everything.
+rocksdb::Status without_single_deletes(const WriteBatch& batch, const ColumnFamilies& families, WriteBatch* plain) {
+  class Copier final : public WriteBatch::Handler {
+   public:
+    Copier(const ColumnFamilies& known, WriteBatch& out) : families_(known), out_(out) {}
+    rocksdb::Status PutCF(std::uint32_t family, const Slice& key, const Slice& value) override {
+      ColumnFamilyHandle* const handle = families_.of(family).handle;
+      return handle == nullptr ? unknown() : out_.Put(handle, key, value);
+    }
+    rocksdb::Status DeleteCF(std::uint32_t family, const Slice& key) override {
+      ColumnFamilyHandle* const handle = families_.of(family).handle;
+      return handle == nullptr ? unknown() : out_.Delete(handle, key);
+    }
+    rocksdb::Status SingleDeleteCF(std::uint32_t family, const Slice& key) override { return DeleteCF(family, key); }
+    rocksdb::Status DeleteRangeCF(std::uint32_t family, const Slice& begin, const Slice& end) override {
+      ColumnFamilyHandle* const handle = families_.of(family).handle;
+      return handle == nullptr ? unknown() : out_.DeleteRange(handle, begin, end);
+    }
+    rocksdb::Status MergeCF(std::uint32_t family, const Slice& key, const Slice& operand) override {
+      ColumnFamilyHandle* const handle = families_.of(family).handle;
+      return handle == nullptr ? unknown() : out_.Merge(handle, key, operand);
+    }
+    void LogData(const Slice& blob) override { (void)out_.PutLogData(blob); }
+    rocksdb::Status MarkNoop(bool) override { return {}; }
+    // Anything else, such as a prepared transaction: RocksDB's handler says that it cannot be.
+
+   private:
+    static rocksdb::Status unknown() {
+      return rocksdb::Status::InvalidArgument("Invalid column family specified in write batch");
+    }
+
+    const ColumnFamilies& families_;
+    WriteBatch& out_;
+  };
+  Copier copier(families, *plain);
+  return batch.Iterate(&copier);
+}
+
 }  // namespace
 
 rocksdb::Status write_to_rocksdb(rocksdb::DB& db, const WriteOptions& options, WriteBatch* batch) {
@@ -184,7 +224,13 @@ rocksdb::Status DbImpl::write_either_way(const WriteOptions& options, WriteBatch
 
 rocksdb::Status DbImpl::Write(const WriteOptions& options, WriteBatch* batch) {
   if (batch == nullptr) return rocksdb::Status::Corruption("Batch is nullptr!");
-  if (batch->Count() == 0) return write_to_rocksdb(base(), options, batch);
+  // Nothing to divert; or what RocksDB refuses wherever it goes, in its words.
+  if (batch->Count() == 0 || (options.sync && options.disableWAL)) return write_to_rocksdb(base(), options, batch);
+  if (batch->HasSingleDelete()) {
+    WriteBatch plain;
+    const rocksdb::Status status = without_single_deletes(*batch, families_, &plain);
+    return status.ok() ? Write(options, &plain) : status;
+  }
   if (is_free()) {
     if (const auto status = try_main(options, batch)) return *status;
   }
@@ -205,9 +251,7 @@ rocksdb::Status DbImpl::Delete(const WriteOptions& options, ColumnFamilyHandle* 
 }
 
 rocksdb::Status DbImpl::SingleDelete(const WriteOptions& options, ColumnFamilyHandle* family, const Slice& key) {
-  WriteBatch batch;
-  const rocksdb::Status status = batch.SingleDelete(family, key);
-  return status.ok() ? Write(options, &batch) : status;
+  return Delete(options, family, key);  // see without_single_deletes
 }
 
 rocksdb::Status DbImpl::DeleteRange(const WriteOptions& options, ColumnFamilyHandle* family, const Slice& begin,

@@ -85,6 +85,7 @@ class Generation : public std::enable_shared_from_this<Generation> {
   const Entry* add(std::uint32_t column_family, std::string_view key, Sequence sequence, Kind kind,
                    const Location& value);
   void add(RangeTombstone tombstone);
+  bool is_dropped() const { return is_dropped_.load(std::memory_order_acquire); }
   void mark_dropped() { is_dropped_.store(true, std::memory_order_release); }  // the store has dropped it
 
   // --- By anybody.

@@ -231,6 +231,37 @@ TEST_F(SpillDb, RangeDeletionsHideWhatIsOlderInBothStores) {
   }
 }
 
+// Of a key that was put, deleted and put again, what is brought back is the last: a SingleDelete of it must not let the
+// first come back.
+TEST_F(SpillDb, WhatWasDeletedSinglyStaysDeleted) {
+  open();
+  put("a", "first");
+  ASSERT_TRUE(db_->Flush(rocksdb::FlushOptions()).ok());
+  db_->SetDiversion(Diversion::always);
+  ASSERT_TRUE(db_->SingleDelete(WriteOptions(), "a").ok());
+  put("a", "second");
+  roll_back();
+  db_->SetDiversion(Diversion::never);
+  rocksdb::WriteBatch batch;
+  ASSERT_TRUE(batch.SingleDelete("a").ok());
+  ASSERT_TRUE(batch.Put("b", "kept").ok());
+  ASSERT_TRUE(db_->Write(WriteOptions(), &batch).ok());
+  ASSERT_TRUE(db_->Flush(rocksdb::FlushOptions()).ok());
+  ASSERT_TRUE(db_->CompactRange(rocksdb::CompactRangeOptions(), nullptr, nullptr).ok());
+  EXPECT_EQ(all(), "b=kept ");
+}
+
+TEST_F(SpillDb, ASyncWriteWithoutALogIsRefusedWhereverItGoes) {
+  open();
+  WriteOptions options;
+  options.sync = true;
+  options.disableWAL = true;
+  for (const Diversion diversion : {Diversion::never, Diversion::always}) {
+    db_->SetDiversion(diversion);
+    EXPECT_TRUE(db_->Put(options, "a", "1").IsInvalidArgument());
+  }
+}
+
 TEST_F(SpillDb, ColumnFamiliesAreKeptApartAndMayBeDropped) {
   open();
   rocksdb::ColumnFamilyHandle* other = nullptr;

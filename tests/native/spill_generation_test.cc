@@ -150,6 +150,7 @@ TEST(Generation, CountsAndTellsWhenNobodyHoldsIt) {
   View view{std::make_shared<Generations>(Generations{one}), 3};
   one.reset();
   EXPECT_EQ(released, 0U);
+  view.generations->front()->mark_dropped();
   view = {};
   EXPECT_EQ(released, 9U);
 }

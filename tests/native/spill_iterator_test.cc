@@ -76,7 +76,7 @@ class World {
     rocksdb::DB* db = nullptr;
     EXPECT_TRUE(rocksdb::DB::Open(options, "/db", &db).ok());
     db_.reset(db);
-    families_.add(db_->DefaultColumnFamily());
+    EXPECT_TRUE(families_.add(db_->DefaultColumnFamily()).ok());
   }
 
   // Where the rule of both stores says: a key that is diverted, or covered by what is, goes to the spill store.
@@ -110,18 +110,22 @@ class World {
   IteratorBase base(const ReadOptions& options) {
     ReadOptions main = options;
     main.prefix_same_as_start = false;
-    if (main.snapshot) main.snapshot = SpillSnapshot::of(main.snapshot)->main();
-    return {options.snapshot ? SpillSnapshot::of(options.snapshot)->view() : view(),
-            std::unique_ptr<Iterator>(db_->NewIterator(main)), nullptr};
+    if (!options.snapshot) return {view(), std::unique_ptr<Iterator>(db_->NewIterator(main)), nullptr};
+    const Moment& moment = static_cast<const SpillSnapshot*>(options.snapshot)->moment();
+    main.snapshot = moment.main.get();
+    return {moment.view, std::unique_ptr<Iterator>(db_->NewIterator(main)), nullptr};
   }
   std::unique_ptr<Iterator> iterator(const ReadOptions& options = {}) {
     return make_iterator(base(options), families_.of(kFamily), options, ValueReader(store_),
                          [this, options] { return base(options); });
   }
 
+  Moment moment() {
+    return {view(), {db_->GetSnapshot(), [this](const rocksdb::Snapshot* one) { db_->ReleaseSnapshot(one); }}};
+  }
+
   const Model& model() const { return model_; }
   FakeStore& store() { return store_; }
-  rocksdb::DB& db() { return *db_; }
   const ColumnFamilies& families() const { return families_; }
 
  private:
@@ -301,8 +305,7 @@ TEST(SpillIterator, OnASnapshotSeesThatAndCannotBeRefreshed) {
   World world;
   world.put("a", "1", false);
   world.put("b", "1", true);
-  const SpillSnapshot snapshot(world.view(), world.db().GetSnapshot());
-  EXPECT_EQ(SpillSnapshot::of(snapshot.main()), nullptr);
+  const SpillSnapshot snapshot(world.moment());
   world.put("a", "2", false);
   world.remove("b", true);
   ReadOptions options;
@@ -310,7 +313,6 @@ TEST(SpillIterator, OnASnapshotSeesThatAndCannotBeRefreshed) {
   const auto iterator = world.iterator(options);
   EXPECT_EQ(all_of(*iterator), "a=1 b=1 ");
   EXPECT_TRUE(iterator->Refresh().IsNotSupported());
-  world.db().ReleaseSnapshot(snapshot.main());
 }
 
 TEST(SpillIterator, KeysOfTheSpillStoreArePinned) {
@@ -466,7 +468,7 @@ TEST_P(SpillIteratorWalk, GoesAsAnOrderedMapDoesNowAndThroughASnapshot) {
     SCOPED_TRACE(round);
     World world(GetParam().comparator);
     fill(world, 20 << (round % 6));
-    const SpillSnapshot snapshot(world.view(), world.db().GetSnapshot());
+    const SpillSnapshot snapshot(world.moment());
     const Model then = world.model();
     fill(world, 100);
 
@@ -481,7 +483,6 @@ TEST_P(SpillIteratorWalk, GoesAsAnOrderedMapDoesNowAndThroughASnapshot) {
       if (i % 2 == 0) options.snapshot = &snapshot;
       walk(*world.iterator(options), i % 2 == 0 ? then : world.model(), options, 25);
     }
-    world.db().ReleaseSnapshot(snapshot.main());
   }
 }
 

@@ -84,6 +84,7 @@ TEST(KeyIndex, AFindKeepsTheGeneration) {
   index.insert(one->add(0, "a", 1, Kind::put, {}));
   auto found = index.find(0, "a");
   index.remove(*one);
+  one->mark_dropped();
   one.reset();
   EXPECT_FALSE(released);
   found.reset();
