@@ -35,6 +35,7 @@ namespace spillway::spill {
 struct Counts {
   std::atomic<std::uint64_t> diverted_writes{0};
   std::atomic<std::uint64_t> diverted_bytes{0};
+  std::atomic<std::uint64_t> main_calls{0};  // refused ones too
   std::atomic<std::uint64_t> main_writes{0};
   std::atomic<std::uint64_t> waits{0};
   std::atomic<std::uint64_t> wait_us{0};
@@ -53,11 +54,6 @@ struct Counts {
 // `offset` is its record's. Returns the next sequence. REQUIRES: a batch of what can be diverted, without merges.
 Sequence add_entries_of(const rocksdb::WriteBatch& batch, std::uint64_t offset, Sequence first, Generation& generation,
                         KeyIndex* index);
-
-// The one way into RocksDB's write path. A frame of its own in every build: RocksDB's group leader reads its followers'
-// batches under atomics that the thread sanitizer cannot see, and scripts/tsan.suppressions names this.
-[[gnu::noinline]] rocksdb::Status write_to_rocksdb(rocksdb::DB& db, const rocksdb::WriteOptions& options,
-                                                   rocksdb::WriteBatch* batch);
 
 class DbImpl final : public spillway::DB {
  public:
@@ -209,7 +205,10 @@ class DbImpl final : public spillway::DB {
   bool is_covered(std::uint32_t family, std::string_view key) const;  // by the index or a live range tombstone
   // The write's outcome, or nothing if RocksDB cannot take it now.
   std::optional<rocksdb::Status> try_main(const rocksdb::WriteOptions& options, rocksdb::WriteBatch* batch);
-  std::optional<rocksdb::Status> main_outcome(const rocksdb::Status& status);
+  // The one way into RocksDB's write path. A frame of its own in every build: RocksDB's group leader reads its
+  // followers' batches under atomics that the thread sanitizer cannot see, and scripts/tsan.suppressions names this.
+  [[gnu::noinline]] rocksdb::Status enter(const rocksdb::WriteOptions& options, rocksdb::WriteBatch* batch);
+  [[gnu::noinline]] rocksdb::Status write_to_rocksdb(const rocksdb::WriteOptions& options, rocksdb::WriteBatch* batch);
   rocksdb::Status write_either_way(const rocksdb::WriteOptions& options, rocksdb::WriteBatch* batch);
   void wait_for_room();
   void tell_of_room();

@@ -150,7 +150,7 @@ rocksdb::Status DbImpl::put_back(const Generations& targets) {
   rocksdb::WriteOptions options;
   options.sync = true;
   options.no_slowdown = true;
-  status = write_to_rocksdb(base(), options, &batch);
+  status = write_to_rocksdb(options, &batch);
   if (status.IsIncomplete()) {
     detector_->refused();
     return rocksdb::Status::TryAgain();

@@ -25,7 +25,7 @@ namespace spillway {
 struct SpillStatistics {
   std::uint64_t diverted_writes = 0;  // operations that went to the spill store
   std::uint64_t diverted_bytes = 0;   // their keys and values
-  std::uint64_t main_writes = 0;      // Write calls that went to RocksDB
+  std::uint64_t main_writes = 0;      // Write calls that RocksDB took
   std::uint64_t waits = 0;            // Write calls that had to wait, for RocksDB or for room in the spill store
   std::uint64_t wait_us = 0;
   std::uint64_t stalls_diverted = 0;  // times that diversion began
