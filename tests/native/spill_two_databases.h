@@ -191,6 +191,7 @@ class TwoDatabases {
     options.env = env_.get();
     options.info_log_level = rocksdb::FATAL_LEVEL;
     options.max_background_jobs = 2;
+    options.max_file_opening_threads = 1;
     return options;
   }
   std::vector<rocksdb::ColumnFamilyDescriptor> descriptors() const {
