@@ -11,7 +11,7 @@ namespace {
 
 // Small, for many generations are; each block after it is twice as large, up to the last. Source: guess
 constexpr std::size_t kFirstBlockBytes = std::size_t{4} << 10;
-constexpr std::size_t kLastBlockBytes = std::size_t{1} << 20;
+constexpr std::size_t kLastBlockBytes = std::size_t{2} << 20;
 
 bool covers(const RangeTombstone& tombstone, const rocksdb::Comparator& order, const rocksdb::Slice& key) {
   return order.Compare(tombstone.begin, key) <= 0 && order.Compare(key, tombstone.end) < 0;
@@ -42,10 +42,9 @@ Generation::~Generation() {
 std::byte* Generation::allocate(std::size_t bytes) {
   bytes = (bytes + alignof(Entry) - 1) / alignof(Entry) * alignof(Entry);
   if (bytes > free_bytes_) {
-    const std::size_t usual = std::min(kFirstBlockBytes << std::min<std::size_t>(blocks_.size(), 8), kLastBlockBytes);
+    const std::size_t usual = std::min(kFirstBlockBytes << std::min<std::size_t>(blocks_.size(), 9), kLastBlockBytes);
     free_bytes_ = std::max(bytes, usual);
-    blocks_.push_back(std::make_unique_for_overwrite<std::byte[]>(free_bytes_));
-    free_ = blocks_.back().get();
+    free_ = blocks_.emplace_back(free_bytes_).memory;
     memory_bytes_.fetch_add(free_bytes_, std::memory_order_relaxed);
   }
   free_bytes_ -= bytes;

@@ -16,9 +16,11 @@
 #include <shared_mutex>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "spill/column_families.h"
+#include "spill/huge_pages.h"
 #include "spill/record.h"
 #include "spill/segments.h"
 #include "spill/store.h"
@@ -118,7 +120,18 @@ class Generation : public std::enable_shared_from_this<Generation> {
   const std::function<void(GenerationId)> on_last_use_;
 
   // Blocks of entries with their keys; only the thread that commits looks here.
-  std::vector<std::unique_ptr<std::byte[]>> blocks_;
+  struct Block {
+    explicit Block(std::size_t size) : bytes(size), memory(HugePages<std::byte>().allocate(size)) {}
+    Block(Block&& other) noexcept : bytes(other.bytes), memory(std::exchange(other.memory, nullptr)) {}
+    Block(const Block&) = delete;
+    Block& operator=(const Block&) = delete;
+    ~Block() {
+      if (memory != nullptr) HugePages<std::byte>().deallocate(memory, bytes);
+    }
+    std::size_t bytes;
+    std::byte* memory;
+  };
+  std::vector<Block> blocks_;
   std::byte* free_ = nullptr;
   std::size_t free_bytes_ = 0;
 
