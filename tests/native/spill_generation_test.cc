@@ -148,11 +148,18 @@ TEST(Generation, CountsAndTellsWhenNobodyHoldsIt) {
   one->for_each([&](const Entry& entry) { order.push_back(entry.sequence); });
   EXPECT_EQ(order, (std::vector<Sequence>{1, 2}));
   View view{std::make_shared<Generations>(Generations{one}), 3};
+  one->mark_dropped();
   one.reset();
   EXPECT_EQ(released, 0U);
   view.generations->front()->mark_dropped();
   view = {};
   EXPECT_EQ(released, 9U);
+}
+
+TEST(Generation, ThatTheStoreStillHasIsNotReleased) {
+  bool released = false;
+  generation(9, [&](GenerationId) { released = true; }).reset();
+  EXPECT_FALSE(released);
 }
 
 TEST(Generation, RangeTombstonesCoverByTheFamiliesOrder) {

@@ -30,7 +30,10 @@ TEST(KeyIndex, IsAMapToTheNewestEntry) {
   std::deque<std::shared_ptr<Generation>> live;
   std::mt19937_64 random(3);
   Sequence sequence = 0;
-  const auto random_key = [&] { return "key" + std::to_string(random() % 20000); };
+  const auto random_key = [&] {  // of 1 to 21 bytes: on both sides of what a slot holds
+    const std::string number = std::to_string(random() % 20000);
+    return number.back() % 2 == 0 ? number : std::string(16, 'k') + number;
+  };
   for (GenerationId id = 1; id <= 8; ++id) {
     live.push_back(generation(id));
     for (int i = 0; i < 6000; ++i) {
@@ -70,6 +73,9 @@ TEST(KeyIndex, TellsFamiliesAndOddKeysApart) {
   index.insert(one->add(0, "", 1, Kind::put, {}));
   index.insert(one->add(0, std::string_view("\0", 1), 2, Kind::put, {}));
   index.insert(one->add(1, "a", 3, Kind::remove, {}));
+  const std::string long_key(17, 'a');
+  index.insert(one->add(1, std::string_view(long_key).substr(0, 16), 4, Kind::put, {}));
+  EXPECT_FALSE(index.contains(1, long_key));
   EXPECT_TRUE(index.contains(0, ""));
   EXPECT_TRUE(index.contains(0, std::string_view("\0", 1)));
   EXPECT_FALSE(index.contains(1, ""));
