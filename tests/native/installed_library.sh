@@ -1,0 +1,28 @@
+#!/bin/sh
+# The library as its user has it: installed from the build directory $1 to a place of its own, found by CMake and by
+# pkg-config, and the example compiled and run both ways. $2 is the compiler.
+set -eu
+build=$1 compiler=$2
+examples=$(cd "$(dirname "$0")/../../examples" && pwd)
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+cmake --install "$build" --prefix "$work/first" >/dev/null
+mv "$work/first" "$work/prefix" # neither package may know where it was installed to
+launcher=
+! command -v ccache >/dev/null || launcher=-DCMAKE_CXX_COMPILER_LAUNCHER=ccache
+# shellcheck disable=SC2086 # one word, or none
+cmake -G Ninja -S "$examples" -B "$work/cmake" -DCMAKE_PREFIX_PATH="$work/prefix" -DCMAKE_CXX_COMPILER="$compiler" \
+  $launcher >"$work/log" 2>&1 && cmake --build "$work/cmake" >>"$work/log" 2>&1 || { cat "$work/log" >&2; exit 1; }
+
+directory=$(dirname "$(find "$work/prefix" -name spillway.pc)")
+export PKG_CONFIG_PATH="$directory${PKG_CONFIG_PATH:+:$PKG_CONFIG_PATH}"
+# shellcheck disable=SC2046 # flags are words
+"$compiler" -std=c++17 -Wall -Wextra -Werror "$examples/quickstart.cc" -o "$work/by-pkg-config" \
+  $(pkg-config --cflags --libs spillway)
+
+for program in "$work/cmake/quickstart" "$work/by-pkg-config"; do
+  rm -rf "$work/db"
+  "$program" "$work/db" >"$work/said"
+  grep -Eqx '[1-9][0-9]* diverted' "$work/said" || { cat "$work/said" >&2; exit 1; }
+done
