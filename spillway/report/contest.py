@@ -28,7 +28,7 @@ class Way:
 
     system: str  # rocksdb, adoc, spillway, or another engine's name
     slowdown: bool  # RocksDB may slow its writers down before it stops them
-    threads: int | None  # for compactions, as the plan has them
+    threads: int | None  # compactions at once, at most
     rollback: str  # of spillway; else empty
 
     @property
@@ -47,13 +47,25 @@ def way_of(plan: Document, name: str) -> Way:
     options, spill = ({**shared.get(table, {}), **own.get(table, {})} for table in ("options", "spill"))
     policy = str(engine.get("policy", "slowdown"))
     store, stock = str(engine.get("name", ROCKSDB)), policy in ("slowdown", "no-slowdown")
-    jobs = options.get("max_background_compactions", options.get("max_background_jobs"))
+    adoc = {**shared.get("adoc", {}), **own.get("adoc", {})} if policy == ADOC else {}
     return Way(
         system=store if store != ROCKSDB or stock else policy,
         slowdown=store == ROCKSDB and policy != "no-slowdown" and _slows_down(options),
-        threads=None if jobs is None else int(jobs),
+        threads=_compaction_threads(options, adoc),
         rollback=str(spill.get("rollback", "")) if store == SPILLWAY else "",
     )
+
+
+def _compaction_threads(options: Document, adoc: Document) -> int | None:
+    """How many compactions may run at once, at most; None where the plan leaves that to RocksDB.
+
+    RocksDB gives a quarter of its background jobs to flushes, at least one, and the rest to compactions, at least one
+    (DBImpl::GetBGJobLimits). ADOC sets their number, up to a bound of its own.
+    """
+    if "max_background_compactions" in options:
+        return int(options["max_background_compactions"])
+    jobs = adoc.get("most_jobs", options.get("max_background_jobs"))
+    return None if jobs is None else max(1, int(jobs) - max(1, int(jobs) // 4))
 
 
 def _slows_down(options: Document) -> bool:

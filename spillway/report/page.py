@@ -45,6 +45,7 @@ def render(run: RunRecord) -> str:
             headline=words.headline(run, plan),
             sections=sections,
             compared=compared,
+            arm_names=[arm.name for arm in run.arms],
             comparison=words.comparison(run.arms) if len(run.arms) > 1 else [],
             claims=claims(field, mix_of(plan)) if field else [],
             field=field,

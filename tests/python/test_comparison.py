@@ -22,7 +22,7 @@ summary = "made by hand"
 [engine]
 name = "rocksdb"
 [engine.options]
-max_background_jobs = "1"
+max_background_jobs = "2"
 [[phases]]
 name = "write"
 workload = "fillrandom"
@@ -38,10 +38,11 @@ engine.policy = "no-slowdown"
 [[arms]]
 name = "adoc-1"
 engine.policy = "adoc"
+engine.adoc.most_jobs = 2
 [[arms]]
 name = "adoc-4"
 engine.policy = "adoc"
-engine.options.max_background_jobs = "4"
+engine.adoc.most_jobs = 5
 [[arms]]
 name = "spillway-1"
 engine.name = "spillway"
@@ -77,6 +78,12 @@ def test_a_plan_tells_the_ways_apart() -> None:
     plan["engine"]["options"] |= {"level0_slowdown_writes_trigger": "36", "max_background_compactions": "2"}
     assert way_of(plan, "adoc-1") == Way("adoc", False, 2, "")
     assert way_of({}, "alone") == Way("rocksdb", True, None, "")
+
+
+@pytest.mark.parametrize(("jobs", "threads"), [(1, 1), (2, 1), (3, 2), (5, 4), (8, 6), (20, 15)])
+def test_rocksdb_makes_flushes_and_compactions_of_its_jobs(jobs: int, threads: int) -> None:
+    plan = {"engine": {"options": {"max_background_jobs": str(jobs)}}}
+    assert way_of(plan, "alone").threads == threads
 
 
 @pytest.mark.parametrize(
