@@ -4,7 +4,6 @@ import json
 import math
 from pathlib import Path
 
-from bokeh.embed import components
 from markupsafe import Markup
 
 from spillway import bufferpool_words
@@ -12,7 +11,7 @@ from spillway.bufferpool import WRITERS, Step, Sweep
 from spillway.profile.document import Estimate
 from spillway.profile.words import short
 from spillway.report import curves, style
-from spillway.report.page import environment, library, style_sheet
+from spillway.report.page import embedded, environment, library, style_sheet
 from spillway.report.panels import Mark, Panel
 from spillway.report.words import KeyFigure
 from spillway.rundir import write_text
@@ -28,7 +27,7 @@ def write_bufferpool_report(found: Sweep, target: Path) -> None:
 def render(found: Sweep) -> str:
     """The report as HTML."""
     drawn = panels(found)
-    script, divs = components({panel.key: panel.figure for panel in drawn})
+    script, divs = embedded({panel.key: panel.figure for panel in drawn})
     return (
         environment()
         .get_template("bufferpool.html.jinja")

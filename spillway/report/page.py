@@ -6,13 +6,14 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from bokeh.document import Document
 from bokeh.embed import components
 from bokeh.resources import Resources
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from spillway.report import words
-from spillway.report.charts import Clock
+from spillway.report.charts import Clock, Figure
 from spillway.report.claims import bill_rows, claims
 from spillway.report.comparison import comparison_panels
 from spillway.report.contest import contestants, mix_of
@@ -35,7 +36,7 @@ def render(run: RunRecord) -> str:
     compared = comparison_panels(run.arms, field, clock)
     figures = {f"compare-{panel.key}": panel.figure for panel in compared}
     figures |= {f"{s.key}-{panel.key}": panel.figure for s in sections for panel in s.panels}
-    script, divs = components(figures) if figures else ("", {})
+    script, divs = embedded(figures)
     return (
         environment()
         .get_template("report.html.jinja")
@@ -69,6 +70,18 @@ class _Section:
         self.arm = arm
         self.panels = panels
         self.standing: dict[str, Any] = arm.summary["standing"]
+
+
+def embedded(figures: dict[str, Figure]) -> tuple[str, dict[str, str]]:
+    """The script that draws the figures, and the element in which each appears."""
+    if not figures:
+        return "", {}
+    document = Document()
+    with document.models.freeze():  # else all figures are gone through again for each one that is added
+        for figure in figures.values():
+            document.add_root(figure)
+    script, divs = components(figures)
+    return script, divs
 
 
 def environment() -> Environment:

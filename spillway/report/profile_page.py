@@ -3,13 +3,12 @@
 from pathlib import Path
 
 import tomli_w
-from bokeh.embed import components
 from markupsafe import Markup
 
 from spillway.profile import words
 from spillway.profile.document import Estimate, Profile
 from spillway.profile.points import PAGE_BYTES
-from spillway.report.page import environment, library, style_sheet
+from spillway.report.page import embedded, environment, library, style_sheet
 from spillway.report.profile_panels import panels, standing
 from spillway.report.words import KeyFigure
 from spillway.rundir import write_text
@@ -24,7 +23,7 @@ def render(profile: Profile) -> str:
     """The report as HTML."""
     drawn = panels(profile)
     figures = {panel.key: panel.figure for panel in drawn}
-    script, divs = components(figures) if figures else ("", {})
+    script, divs = embedded(figures)
     conditions = {"target": profile.target, "conditions": profile.conditions}
     return (
         environment()
