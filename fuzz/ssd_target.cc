@@ -45,6 +45,22 @@ void read_slc_cache(Bytes& in, SsdConfig& c) {
   c.gc.separate_streams = true;
 }
 
+void read_namespaces(Bytes& in, SsdConfig& c) {
+  NamespacesConfig& n = c.namespaces;
+  n.count = 1 + in.below(2);
+  n.kml_bytes = in.one_of({2U, 16U});
+  n.vml_bytes = in.one_of({0U, 100U, 5000U, 20000U});
+  n.memtable_bytes = n.vml_bytes + 24 + in.below(30000);
+  n.core_command_ns = in.below(20000);
+  n.core_pair_ns = in.below(20000);
+  n.core_scan_pair_ns = in.below(20000);
+  n.core_mb_s = in.one_of({0.0, 500.0});
+  n.compaction_runs = in.one_of({0U, 2U, 4U});
+  n.kv_share = in.one_of({0.9, 0.6, 0.3, 0.1});
+  // A drive that is too small for it goes without.
+  if (problem(c)) n = NamespacesConfig();
+}
+
 SsdConfig read_config(Bytes& in) {
   SsdConfig c;
   c.geometry.channels = 1 + in.below(3);
@@ -78,6 +94,7 @@ SsdConfig read_config(Bytes& in) {
   if (in.below(2) == 1) read_slc_cache(in, c);
   c.wear_levelling.dynamic = in.below(2) == 1;
   c.wear_levelling.static_threshold_pe = in.one_of({0U, 1U, 5U, 200U});
+  if (in.below(2) == 1) read_namespaces(in, c);
   return c;
 }
 
@@ -88,6 +105,7 @@ std::string describe(const SsdConfig& c) {
          ", capacity " + n(c.capacity.capacity_bytes) + ", spare " + n(c.capacity.spare_factor) + ", policy " +
          n(static_cast<int>(c.gc.policy)) + ", write cache " + n(c.write_cache.bytes) + ", mapping cache " +
          n(c.mapping_cache.bytes) + ", SLC cache " + n(c.slc_cache.share) + " and " + n(c.slc_cache.dynamic_share) +
+         ", key-value share " + n(c.namespaces.kv_share) + " in " + n(c.namespaces.count) +
          (c.gc.separate_streams ? "" : ", one stream");
 }
 
@@ -101,7 +119,8 @@ class Case {
     Ssd ssd(config_, in_.byte());
     lbas_ = ssd.layout().capacity_bytes / config_.geometry.lba_bytes;
     unit_lbas_ = config_.geometry.mapping_unit_bytes / config_.geometry.lba_bytes;
-    written_.assign(ssd.layout().logical_units, false);
+    written_.assign(ssd.layout().block_units, false);
+    held_.resize(ssd.layout().kv_units > 0 ? config_.namespaces.count : 0);
     prepare(ssd);
     if (const auto broken = laws(ssd)) return fail("after preparing: " + *broken);
     while (!in_.empty()) {
@@ -112,6 +131,8 @@ class Case {
       } else if (what < 60) {
         now_ += in_.below(60000) * std::int64_t{50};
         step(ssd, now_);
+      } else if (!held_.empty() && what % 2 == 0) {
+        submit_kv(ssd, what);
       } else {
         submit(ssd, what);
       }
@@ -158,6 +179,81 @@ class Case {
     ssd.submit(now_, c);
   }
 
+  KvKey key() {
+    const std::uint32_t number = in_.below(200);
+    std::string text(1 + number % 2, static_cast<char>('a' + number / 20));
+    if (number % 2 != 0) text += static_cast<char>('a' + number % 20);
+    return KvKey(text);
+  }
+
+  // All on one queue: then those that change something take effect in the order in which they are given.
+  void submit_kv(Ssd& ssd, std::uint8_t what) {
+    KvCommand c;
+    c.tag = ++tag_;
+    c.queue = 7;
+    c.cause = static_cast<std::uint8_t>(what % kHostCauses);
+    c.kv_namespace = static_cast<std::uint16_t>(in_.below(config_.namespaces.count));
+    c.op = what < 130   ? Opcode::kv_store
+           : what < 160 ? Opcode::kv_batch_store
+           : what < 190 ? Opcode::kv_delete
+           : what < 210 ? Opcode::kv_retrieve
+           : what < 220 ? Opcode::kv_exist
+           : what < 228 ? Opcode::kv_list
+           : what < 236 ? Opcode::kv_iterate
+           : what < 250 ? Opcode::kv_bulk_scan
+                        : Opcode::kv_reset;
+    c.pair = {key(), c.op == Opcode::kv_store ? in_.below(config_.namespaces.vml_bytes + 2) : 0};
+    c.condition = in_.one_of(
+        {KvCondition::none, KvCondition::none, KvCondition::only_if_exists, KvCondition::only_if_not_exists});
+    if (what % 3 == 0) c.range = {key(), key(), what % 5 == 0};
+    c.buffer_bytes = in_.below(30000);
+    for (std::uint32_t i = 0; c.op == Opcode::kv_batch_store && i < 1 + what % 5U; ++i) {
+      c.pairs.push_back({key(), in_.below(config_.namespaces.vml_bytes + 1)});
+    }
+    if (c.op == Opcode::kv_store) host_bytes_ += c.pair.key.size + std::uint64_t{c.pair.value_bytes};
+    for (const KvPair& pair : c.pairs) host_bytes_ += pair.key.size + std::uint64_t{pair.value_bytes};
+    pending_kv_[c.tag] = c;
+    ssd.submit_kv(now_, c);
+  }
+
+  // A key-value command has completed: could it, with this outcome? And what is held from now on.
+  void take_kv(const KvCommand& c, Outcome outcome) {
+    auto& held = held_[c.kv_namespace];
+    const bool is_there = held.contains(c.pair.key);
+    const bool changes = !is_kv_read(c.op);
+    const auto wrong = [&](const char* what) {
+      broken_ = "key-value command " + std::to_string(c.tag) + " ended with outcome " +
+                std::to_string(static_cast<int>(outcome)) + ": " + what;
+    };
+    switch (outcome) {
+      case Outcome::success:
+        break;
+      case Outcome::kv_capacity_exceeded:
+        if (!changes) wrong("it takes no room");
+        return;
+      case Outcome::kv_key_does_not_exist:
+        if (changes && is_there) wrong("the key is there");
+        return;
+      case Outcome::kv_key_exists:
+        if (!is_there || c.condition != KvCondition::only_if_not_exists) wrong("nobody asked, or it is not there");
+        return;
+      case Outcome::kv_invalid_value_size:
+      case Outcome::kv_invalid_key_size:
+        return;
+      default:
+        wrong("not one of its own");
+        return;
+    }
+    if (c.op == Opcode::kv_delete && !is_there) wrong("there was nothing to delete");
+    if (c.op == Opcode::kv_store && c.pair.value_bytes > config_.namespaces.vml_bytes) wrong("longer than VML");
+    if (c.op == Opcode::kv_delete) held.erase(c.pair.key);
+    if (c.op == Opcode::kv_store) held[c.pair.key] = c.pair.value_bytes;
+    for (const KvPair& pair : c.pairs) held[pair.key] = pair.value_bytes;
+    if (c.op != Opcode::kv_reset) return;
+    auto at = c.range.after_begin ? held.upper_bound(c.range.begin) : held.lower_bound(c.range.begin);
+    while (at != held.end() && c.range.reaches(at->first)) at = held.erase(at);
+  }
+
   // What the drive must hold once everything is done. Commands that overlap in flight race, as with a real drive; the
   // model takes them in order of submission, so overlapping ones are only compared when they agree.
   void remember(const Command& c) {
@@ -189,11 +285,19 @@ class Case {
       step(ssd, now_);
       if (!broken_.empty()) return;
     }
-    if (ssd.in_flight() != 0 || !pending_.empty()) broken_ = "commands wait and nothing will happen any more";
+    if (ssd.in_flight() != 0 || !pending_.empty() || !pending_kv_.empty())
+      broken_ = "commands wait and nothing will happen any more";
   }
 
   void take(const std::vector<Completion>& done) {
     for (const Completion& c : done) {
+      if (const auto kv = pending_kv_.find(c.tag); kv != pending_kv_.end()) {
+        take_kv(kv->second, c.outcome);
+        if (c.completed < c.submitted || c.completed < last_completed_) broken_ = "completions go back in time";
+        last_completed_ = c.completed;
+        pending_kv_.erase(kv);
+        continue;
+      }
       const auto it = pending_.find(c.tag);
       if (it == pending_.end()) broken_ = "a command completed twice, or was never submitted";
       if (it == pending_.end()) return;
@@ -221,6 +325,13 @@ class Case {
       return "more was folded than the SLC cache was given";
     }
     if (k.host_bytes_written != host_bytes_) return "host bytes are miscounted";
+    for (std::uint16_t i = 0; i < held_.size(); ++i) {
+      const std::vector<KvPair> pairs = ssd.kv_pairs(i);
+      const bool same = std::equal(
+          pairs.begin(), pairs.end(), held_[i].begin(), held_[i].end(),
+          [](const KvPair& pair, const auto& one) { return pair.key == one.first && pair.value_bytes == one.second; });
+      if (!same) return "a key-value namespace holds other pairs than were stored";
+    }
     return std::nullopt;
   }
 
@@ -249,7 +360,7 @@ class Case {
     if (other.mapped_units() != ssd.mapped_units()) return "a loaded drive holds other data";
     std::uint64_t mapped = 0;
     for (std::size_t unit = 0; unit < written_.size(); ++unit) mapped += written_[unit] ? 1 : 0;
-    if (raced_.empty() && mapped != ssd.mapped_units()) {
+    if (raced_.empty() && held_.empty() && mapped != ssd.mapped_units()) {
       return "the drive holds " + std::to_string(ssd.mapped_units()) + " units, not " + std::to_string(mapped);
     }
     {  // cut short, it must be refused and must not crash
@@ -274,6 +385,8 @@ class Case {
   std::vector<bool> written_;
   std::map<std::uint64_t, bool> touched_;  // units written or deallocated since the drive was last quiet
   std::map<std::uint64_t, bool> raced_;
+  std::vector<std::map<KvKey, std::uint32_t>> held_;  // by key-value namespace
+  std::map<std::uint64_t, KvCommand> pending_kv_;
   std::map<std::uint64_t, bool> pending_;  // tag → is the range valid
   std::string broken_;
 };

@@ -56,6 +56,26 @@ Json to_json(const ssd::Counters& c) {
           {"channel_busy_ns", c.channel_busy_ns}};
 }
 
+Json to_json(const ssd::KvCounters& c) {
+  return {{"stores", c.stores},
+          {"stored_pairs", c.stored_pairs},
+          {"retrieves", c.retrieves},
+          {"deletes", c.deletes},
+          {"exists", c.exists},
+          {"lists", c.lists},
+          {"scans", c.scans},
+          {"scanned_pairs", c.scanned_pairs},
+          {"resets", c.resets},
+          {"refused_for_capacity", c.refused_for_capacity},
+          {"stores_that_waited", c.stores_that_waited},
+          {"answered_from_dram", c.answered_from_dram},
+          {"flushes", c.flushes},
+          {"compactions", c.compactions},
+          {"bytes_flushed", c.bytes_flushed},
+          {"bytes_compacted", c.bytes_compacted},
+          {"core_busy_ns", c.core_busy_ns}};
+}
+
 Json difference(const Json& now, const Json& before) {
   if (!now.is_object()) return now.get<std::uint64_t>() - before.get<std::uint64_t>();
   Json result = Json::object();

@@ -14,6 +14,7 @@ nlohmann::ordered_json by_host_cause(const std::array<std::uint64_t, ssd::kHostC
 nlohmann::ordered_json by_flash_cause(const std::array<std::uint64_t, ssd::kFlashCauses>& bytes);
 
 nlohmann::ordered_json to_json(const ssd::Counters& counters);
+nlohmann::ordered_json to_json(const ssd::KvCounters& counters);
 
 // now - before, number by number: what a drive did in between. REQUIRES: both have the same shape.
 nlohmann::ordered_json difference(const nlohmann::ordered_json& now, const nlohmann::ordered_json& before);

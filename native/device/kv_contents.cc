@@ -22,6 +22,8 @@ constexpr std::array<char, 16> kMagic = {'S', 'P', 'I', 'L', 'L', 'W', 'A', 'Y',
 constexpr std::uint64_t kHeadBytes = 4096;       // of the file; segments follow
 constexpr std::uint64_t kSegmentHeadBytes = 64;  // of a segment; records follow
 constexpr std::uint64_t kLeastSegmentBytes = 1 << 20;
+// What the host is asked for at once: little enough that nobody notices. Source: guess
+constexpr std::uint64_t kSpaceStep = 1 << 20;
 // What a committed record begins with, made of its segment's epoch: nothing that an earlier use of it left says it.
 constexpr std::uint64_t kCommitted = 0x5350'4C57'4B56'0000;
 
@@ -143,8 +145,18 @@ Status KvContents::recover(const std::string& path) {
   }
   const Head& head = *at<Head>(0);
   if (head.removing != 0) remove_range(head.range);
-  for (std::size_t i = 0; i < segments_.size(); ++i) free_if_dead(i);
+  for (std::size_t i = 0; i < segments_.size(); ++i) {
+    free_if_dead(i);
+    if (segments_[i].epoch == 0) give_back(i);
+  }
   return {};
+}
+
+// The host gets the space of a free segment back, where its file system can.
+void KvContents::give_back(std::size_t segment) {
+  static_cast<void>(fallocate(descriptor_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+                              static_cast<off_t>(kHeadBytes + segment * segment_bytes_),
+                              static_cast<off_t>(segment_bytes_)));
 }
 
 // False when it is damaged.
@@ -208,10 +220,7 @@ void KvContents::free_if_dead(std::size_t segment) {
   if (s.epoch == 0 || s.live > 0 || (has_open_ && open_ == segment)) return;
   const std::uint64_t begin = kHeadBytes + segment * segment_bytes_;
   store_last(at<std::uint64_t>(begin), std::uint64_t{0});
-  s = {};
-  // The host gets the space back where its file system can; otherwise it stays taken, and is used again.
-  static_cast<void>(fallocate(descriptor_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(begin),
-                              static_cast<off_t>(segment_bytes_)));
+  s = {};  // its space stays, for the next that is opened: giving it back takes long, and others wait
 }
 
 Status KvContents::put(std::span<const KvView> pairs) {
@@ -225,6 +234,11 @@ Status KvContents::put(std::span<const KvView> pairs) {
 Status KvContents::append(std::span<const KvView> pairs, std::uint64_t sequence) {
   Segment& s = segments_[open_];
   const std::uint64_t begin = s.tail;
+  std::uint64_t bytes = 2 * sizeof(Record);
+  for (const KvView& view : pairs) bytes += pair_bytes(view.value.size());
+  if (Status status = take_space(begin, std::min(begin + bytes, kHeadBytes + (open_ + 1) * segment_bytes_)); !status) {
+    return status;
+  }
   std::uint64_t offset = begin + sizeof(Record);
   std::vector<Place> places;
   places.reserve(pairs.size());
@@ -306,9 +320,10 @@ Status KvContents::open_segment() {
   if (free == segments_.end()) return Status::error(Fault::drive_full, "key-value contents: their file is full");
   const auto index = static_cast<std::size_t>(free - segments_.begin());
   const std::uint64_t begin = kHeadBytes + index * segment_bytes_;
-  // A mapping of a file that the host has no space for would end in a signal.
-  if (const int error = posix_fallocate(descriptor_, static_cast<off_t>(begin), static_cast<off_t>(segment_bytes_))) {
-    return Status::io_error(std::string("key-value contents: the host has no space for them: ") + std::strerror(error));
+  taken_until_ = begin;
+  if (Status status = take_space(begin, begin + kSegmentHeadBytes + sizeof(Record)); !status) {
+    taken_until_ = 0;
+    return status;
   }
   const bool had_open = std::exchange(has_open_, true);
   const std::size_t before = std::exchange(open_, index);
@@ -319,6 +334,18 @@ Status KvContents::open_segment() {
   *at<std::uint64_t>(begin + kSegmentHeadBytes) = 0;
   store_last(at<std::uint64_t>(begin), free->epoch);
   if (had_open) free_if_dead(before);
+  return {};
+}
+
+// Makes sure that the host has space up to there, some at a time: a mapping of what it has none for ends in a signal.
+Status KvContents::take_space(std::uint64_t begin, std::uint64_t end) {
+  begin = std::max(begin, taken_until_);
+  if (end <= begin) return {};
+  const std::uint64_t step = std::min((end - begin + kSpaceStep - 1) / kSpaceStep * kSpaceStep, size_ - begin);
+  if (const int error = posix_fallocate(descriptor_, static_cast<off_t>(begin), static_cast<off_t>(step))) {
+    return Status::io_error(std::string("key-value contents: the host has no space for them: ") + std::strerror(error));
+  }
+  taken_until_ = begin + step;
   return {};
 }
 

@@ -77,6 +77,8 @@ class KvContents {
   Status make_room(std::uint64_t bytes);
   Status open_segment();
   Status clean();
+  Status take_space(std::uint64_t begin, std::uint64_t end);
+  void give_back(std::size_t segment);
   Status append(std::span<const KvView> pairs, std::uint64_t sequence);
   void take_in(const ssd::KvKey& key, const Place& place);
   void bury(const ssd::KvKey& key, const Place& place);
@@ -94,6 +96,7 @@ class KvContents {
   std::vector<Segment> segments_;
   std::size_t open_ = 0;  // the segment that is appended to
   bool has_open_ = false;
+  std::uint64_t taken_until_ = 0;  // in the open segment: the host has space up to here
   std::uint64_t next_sequence_ = 1;
   Index index_;
   std::uint64_t stored_bytes_ = 0;

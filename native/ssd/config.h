@@ -102,7 +102,7 @@ struct WearLevelling {
   std::uint32_t rated_pe_cycles = 3000;  // endurance behind "percentage used"
 };
 
-// Key-value namespaces beside block ones, on one translation layer (K11, K14-K16; docs/decisions/0007). The logical
+// Key-value namespaces beside block ones, on one translation layer (K11, K14-K16; docs/decisions/0008). The logical
 // range ends for block commands at the *disaggregation point*; the units above it hold the sorted runs of a Dev-LSM.
 struct NamespacesConfig {
   double kv_share = 0;                  // of the logical range, above the disaggregation point. 0: block commands only

@@ -14,6 +14,7 @@
 #include <thread>
 #include <vector>
 
+#include "device/block_namespace.h"
 #include "device/faulty.h"
 #include "device/kv_namespace.h"
 #include "device_small_drive.h"
@@ -184,6 +185,25 @@ TEST(KvNamespace, TenantsCannotReachEachOther) {
   const auto none = KvNamespace::open(*drive, 3, "");
   ASSERT_FALSE(none);
   EXPECT_EQ(none.status().fault(), Fault::not_supported);
+}
+
+TEST(BlockNamespace, EndsWhereItsNeighbourBegins) {
+  const auto drive = simulated(2);
+  BlockNamespace first(*drive, 0, 2);
+  BlockNamespace second(*drive, 1, 2);
+  const std::uint64_t capacity = first.info().capacity_bytes;
+  EXPECT_EQ(2 * capacity, drive->info().capacity_bytes);
+  Io all{.op = Opcode::write, .offset_bytes = 0, .length_bytes = capacity};
+  EXPECT_EQ(run(*first.open_queue(), all)->fault, Fault::none);
+  EXPECT_EQ(run(*second.open_queue(), all)->fault, Fault::none);
+  EXPECT_EQ(drive->model().mapped_units(), 2 * capacity / 4096);  // side by side, not one over the other
+  all.op = Opcode::deallocate;
+  EXPECT_EQ(run(*first.open_queue(), all)->fault, Fault::none);
+  EXPECT_EQ(drive->model().mapped_units(), capacity / 4096);
+  all.offset_bytes = 4096;
+  EXPECT_EQ(first.open_queue()->submit({&all, 1}).fault(), Fault::bad_input);
+  all.op = Opcode::kv_reset;
+  EXPECT_EQ(second.open_queue()->submit({&all, 1}).fault(), Fault::not_supported);
 }
 
 TEST(KvNamespace, ADriveWithoutOneSaysSo) {
