@@ -13,6 +13,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/steps.h"
+
 namespace spillway::device {
 namespace {
 
@@ -145,18 +147,22 @@ Status KvContents::recover(const std::string& path) {
   }
   const Head& head = *at<Head>(0);
   if (head.removing != 0) remove_range(head.range);
-  for (std::size_t i = 0; i < segments_.size(); ++i) {
-    free_if_dead(i);
-    if (segments_[i].epoch == 0) give_back(i);
-  }
+  for (std::size_t i = 0; i < segments_.size(); ++i) free_if_dead(i);
+  give_back_free();
   return {};
 }
 
-// The host gets the space of a free segment back, where its file system can.
-void KvContents::give_back(std::size_t segment) {
-  static_cast<void>(fallocate(descriptor_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
-                              static_cast<off_t>(kHeadBytes + segment * segment_bytes_),
-                              static_cast<off_t>(segment_bytes_)));
+// The host gets the space of free segments back, where its file system can.
+void KvContents::give_back_free() {
+  for (std::size_t i = 0; i < segments_.size(); ++i) {
+    const std::size_t first = i;
+    while (i < segments_.size() && segments_[i].epoch == 0) ++i;
+    const auto begin = static_cast<off_t>(kHeadBytes + first * segment_bytes_);
+    const auto end = static_cast<off_t>(kHeadBytes + i * segment_bytes_);
+    const off_t data = lseek(descriptor_, begin, SEEK_DATA);
+    if (begin == end || data < 0 || data >= end) continue;
+    static_cast<void>(fallocate(descriptor_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, begin, end - begin));
+  }
 }
 
 // False when it is damaged.
@@ -258,7 +264,9 @@ Status KvContents::append(std::span<const KvView> pairs, std::uint64_t sequence)
   record->bytes = offset - begin;
   record->sequence = sequence;
   record->pairs = pairs.size();
+  steps::reached("device.kv.put.written");
   store_last(&record->committed, kCommitted + s.epoch);
+  steps::reached("device.kv.put.committed");
   s.tail = offset;
   for (std::size_t i = 0; i < pairs.size(); ++i) {
     const KvKey key(pairs[i].key);
@@ -288,7 +296,10 @@ void KvContents::remove_range(const ssd::KvRange& range) {
   store_last(&head.removing, std::uint64_t{1});
   const auto first = first_of(range);
   auto entry = first;
-  for (; entry != index_.end() && range.reaches(entry->first); ++entry) bury(entry->first, entry->second);
+  for (; entry != index_.end() && range.reaches(entry->first); ++entry) {
+    bury(entry->first, entry->second);
+    steps::reached("device.kv.remove_range.one_removed");
+  }
   index_.erase(first, entry);
   store_last(&head.removing, std::uint64_t{0});
   for (std::size_t i = 0; i < segments_.size(); ++i) free_if_dead(i);
@@ -365,6 +376,7 @@ Status KvContents::clean() {
   for (const auto& [key, place] : alive) {
     const KvView pair{key.text(), value(place)};
     if (Status status = append({&pair, 1}, next_sequence_++); !status) return status;
+    steps::reached("device.kv.clean.one_moved");
   }
   return {};
 }

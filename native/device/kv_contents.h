@@ -78,7 +78,7 @@ class KvContents {
   Status open_segment();
   Status clean();
   Status take_space(std::uint64_t begin, std::uint64_t end);
-  void give_back(std::size_t segment);
+  void give_back_free();
   Status append(std::span<const KvView> pairs, std::uint64_t sequence);
   void take_in(const ssd::KvKey& key, const Place& place);
   void bury(const ssd::KvKey& key, const Place& place);
