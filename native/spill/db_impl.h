@@ -253,6 +253,7 @@ class DbImpl final : public spillway::DB {
   rocksdb::Status put_back(const Generations& targets);
   rocksdb::Status ingest(const Generations& targets);
   rocksdb::Status ingest_files(const std::vector<SortedFile>& files);
+  rocksdb::Status make_spill_durable();
   rocksdb::Status flush_large_memtables();
   rocksdb::Status forget(const Generations& targets);  // drops, publishes without them
   rocksdb::Status bring_back_until(GenerationId last);

@@ -107,10 +107,12 @@ rocksdb::Status DbImpl::Get(const ReadOptions& options, ColumnFamilyHandle* fami
   const auto found = index_.find(id, view(key));
   // Its commit is not over: what it wrote can be seen when all of it can.
   while (found && visible_.load(std::memory_order_acquire) < found->entry.sequence) std::this_thread::yield();
-  const Sequence removed = now.covering_tombstone(id, view(key), families_);
-  if (removed > (found ? found->entry.sequence : 0)) return rocksdb::Status::NotFound();
-  // A range tombstone that was brought back with the entry, before the index was cleared, is RocksDB's by now.
-  if (!found || found->generation->is_dropped()) return base().Get(options, family, key, value);
+  // Range tombstones are few. What a rollback forgets at this moment may be newer than this one, so both are looked at
+  // together.
+  if (now.covering_tombstone(id, view(key), families_) != 0) {
+    return get_at(take_moment(), options, family, key, value);
+  }
+  if (!found || found->generation->is_dropped()) return base().Get(options, family, key, value);  // RocksDB has it
   if (found->entry.kind == Kind::remove) return rocksdb::Status::NotFound();
   return value_of(found->entry, options, value);
 }

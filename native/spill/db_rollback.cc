@@ -90,11 +90,13 @@ rocksdb::Status DbImpl::bring_back() {
   commits_.run_alone([&] {
     seal();
     targets = live();
-    if (targets->empty() || sum(*targets, &Generation::user_bytes) > options_.put_back_bytes) return;
+    if (targets->empty()) return;
+    status = make_spill_durable();
+    if (!status.ok() || sum(*targets, &Generation::user_bytes) > options_.put_back_bytes) return;
     was_put = true;
     status = put_back(*targets);
   });
-  if (targets->empty()) return {};
+  if (targets->empty() || (!was_put && !status.ok())) return status;
   SpillEvent event;
   event.kind = SpillEvent::Kind::rollback_begin;
   event.generation = targets->back()->id();
@@ -114,6 +116,18 @@ rocksdb::Status DbImpl::bring_back() {
   event.kind = SpillEvent::Kind::rollback_end;
   event.duration_us = took.count();
   tell(event);
+  return {};
+}
+
+// In the commit queue, after the active generation was sealed. What is brought back must not be newer in RocksDB than
+// in the spill store when the power goes before that has dropped it: what the store still had would hide it (I1).
+rocksdb::Status DbImpl::make_spill_durable() {
+  if (!is_unsynced_.load(std::memory_order_relaxed)) return {};
+  if (!has_failed_.load(std::memory_order_relaxed)) return sync_store();
+  // After a failure the store makes a generation durable when the next one begins.
+  if (rocksdb::Status status = store_->begin(next_generation_); !status.ok()) return status;
+  ++next_generation_;
+  is_unsynced_.store(false, std::memory_order_release);
   return {};
 }
 

@@ -314,7 +314,8 @@ class RegionStore final : public Store {
         if (Status status = open_log(*generation); !status.ok()) return status;
       }
     }
-    return Status::OK();
+    // What a killed process renamed or removed may not be durable yet, and everything from now on relies on it.
+    return sync_directory(rocksdb::DirFsyncOptions(rocksdb::DirFsyncOptions::kFileDeleted));
   }
 
   Status open_log(GenerationId generation) {

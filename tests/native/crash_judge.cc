@@ -12,9 +12,18 @@ namespace {
 
 using rocksdb::Status;
 
+// Without the letters that values are filled up with.
+std::string shown(const std::string& value) {
+  std::string text;
+  for (const char one : value) {
+    if (text.empty() || one != text.back()) text += one;
+  }
+  return "\"" + text.substr(0, 160) + "\"";
+}
+
 std::string shown(const Contents& contents, const Key& key) {
   const auto found = contents.find(key);
-  return found == contents.end() ? "nothing" : "\"" + found->second.substr(0, 40) + "\"";
+  return found == contents.end() ? "nothing" : shown(found->second);
 }
 
 // The keys in which two contents differ, at most three of them.
@@ -66,7 +75,7 @@ std::string compare_gets(Opened& store, const Contents& expected, const std::vec
     if (status.IsNotFound() && found == expected.end()) continue;
     if (status.ok() && found != expected.end() && found->second == value) continue;
     return "Get of " + key.name + " should be " + shown(expected, key) + " and is " +
-           (status.ok() ? "\"" + value.substr(0, 40) + "\"" : status.ToString());
+           (status.ok() ? shown(value) : status.ToString());
   }
   std::vector<rocksdb::ColumnFamilyHandle*> families;
   std::vector<rocksdb::Slice> names;
