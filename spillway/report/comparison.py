@@ -14,7 +14,7 @@ from spillway.report import charts, contest, series, style
 from spillway.report.charts import Bar, Clock, Figure, Line
 from spillway.report.contest import ROCKSDB, SPILLWAY, Contestant, Outcome, over, thousandth, work_rows
 from spillway.report.panels import Mark, Panel, stall_marks, throughput_columns
-from spillway.report.words import percent, short_standing
+from spillway.report.words import about, pacing_p99_us, percent, short_standing
 from spillway.rundir import ArmRecord
 from spillway.samples import Row, measured
 
@@ -115,7 +115,8 @@ def _each_throughput(field: Sequence[Contestant], clock: Clock) -> list[Panel]:
         charts.mark_phases(plot, series.phases_of(each.record.phases))
         legend = stall_marks([each.record]) + ([Mark("writes diverted", DIVERTED, "band")] if diverted else [])
         caption = f"{each.name}: thousand operations each second. {_hollows(each)}"
-        panels.append(Panel(f"each-{index}", each.name, caption, plot, legend, wide=False))
+        standing = short_standing(each.record)
+        panels.append(Panel(f"each-{index}", each.name, caption, plot, legend, wide=False, standing=standing))
     return panels
 
 
@@ -137,7 +138,8 @@ def _hollows(one: Contestant) -> str:
     zero, slowest = over(one, lambda o: o.zero_seconds), over(one, lambda o: o.slowest_second)
     if made is None or zero is None or slowest is None:
         return ""
-    without = f"{zero.median:g} seconds without an operation" if zero.median else "No second without an operation"
+    seconds = "1 second" if zero.median == 1 else f"{zero.median:g} seconds"
+    without = f"{seconds} without an operation" if zero.median else "No second without an operation"
     return f"{without}; {slowest.median:,.0f} operations in the slowest."
 
 
@@ -326,8 +328,14 @@ def _drives(arms: Sequence[ArmRecord], clock: Clock) -> list[Panel]:
 
 
 def _standings(arms: Sequence[ArmRecord]) -> str:
-    """Each arm's standing; once, where all have the same."""
-    each = [short_standing(arm) for arm in arms]
-    if len(set(each)) == 1:
-        return each[0]
-    return " | ".join(f"{arm.name}: {standing}" for arm, standing in zip(arms, each, strict=True))
+    """What all arms have alike, and of the rest what each has; of pacing errors only the worst."""
+    parts = [short_standing(arm, pacing=False).split(" · ") for arm in arms]
+    alike = [part for part in parts[0] if all(part in others for others in parts)]
+    own: dict[str, list[str]] = {part: [] for each in parts for part in each if part not in alike}
+    for arm, each in zip(arms, parts, strict=True):
+        for part in each:
+            if part in own:
+                own[part].append(arm.name)
+    worst = max((pacing_p99_us(arm) for arm in arms), default=0.0)
+    pacing = [f"pacing error at most {about(worst)} p99"] if worst else []
+    return " · ".join([*alike, *pacing, *(f"{part}: {', '.join(names)}" for part, names in own.items())])

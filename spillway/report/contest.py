@@ -124,6 +124,8 @@ def mix_of(plan: Document) -> str:
     lists = [each["phases"] for each in [plan, *plan.get("arms", [])] if each.get("phases")]
     work = [phase for phases in lists for phase in phases if phase.get("measured", True) and is_work(phase)]
     mixes = {_MIXES.get((phase["workload"], phase.get("read_write_percent")), "") for phase in work}
+    if any(phase.get("rate_ops_s") for phase in work):
+        return ""  # the paper's have no limit
     return mixes.pop() if len(mixes) == 1 else ""
 
 
@@ -226,11 +228,12 @@ class Contestant:
 
 
 def contestants(plan: Document, arms: Iterable[ArmRecord]) -> list[Contestant]:
-    """The arms of a run that did measured work, in the plan's order."""
+    """The arms of a run that did measured work, in the plan's order. What was not finished counts in no figure."""
     found = []
     for arm in arms:
-        outcomes = [made for each in (arm.repetitions or [arm]) if (made := outcome(each)) is not None]
-        if outcomes and outcome(arm) is not None:
+        whole = [each for each in (arm.repetitions or [arm]) if each.result.get("complete")]
+        outcomes = [made for each in whole if (made := outcome(each)) is not None]
+        if outcomes:
             found.append(Contestant(arm.name, way_of(plan, arm.name), arm, outcomes))
     return found
 

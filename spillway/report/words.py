@@ -116,10 +116,19 @@ def _several(arms: Sequence[ArmRecord]) -> str:
     factor = best.summary["throughput_ops_s"] / worst.summary["throughput_ops_s"]
     if factor < 1.02:
         return f"{len(arms)} arms, and their throughput is within 2 %."
-    return (
+    said = (
         f"“{best.name}” did {number(best.summary['throughput_ops_s'], 0)} operations a second, "
         f"{number(factor)} times what “{worst.name}” did."
     )
+    return f"{said} {_to_the_end(best, worst)}".strip()
+
+
+def _to_the_end(best: ArmRecord, worst: ArmRecord) -> str:
+    """The same two arms with the work counted that was put off; nothing where no phase settles it."""
+    of_best, of_worst = ((arm.summary.get("bill") or {}).get("throughput_ops_s") for arm in (best, worst))
+    if not of_best or not of_worst:
+        return ""
+    return f"Counted until everything was settled, {number(of_best, 0)}: {number(of_best / of_worst)} times."
 
 
 def idle_drive(arm: ArmRecord) -> str:
@@ -181,7 +190,12 @@ def key_figures(arm: ArmRecord) -> list[KeyFigure]:
     ]
 
 
-def short_standing(arm: ArmRecord) -> str:
+def pacing_p99_us(arm: ArmRecord) -> float:
+    """How late the drive answered in the worst hundredth, in us; 0 where that is not known."""
+    return float((arm.summary["standing"]["pacing_error_us"] or {}).get("p99", 0.0))
+
+
+def short_standing(arm: ArmRecord, *, pacing: bool = True) -> str:
     """The standing that goes under every figure of an arm."""
     facts = arm.summary["standing"]
     parts = []
@@ -199,7 +213,7 @@ def short_standing(arm: ArmRecord) -> str:
         parts.append("virtual time")
     elif facts["time_scale"] is not None:
         parts.append(f"time × {facts['time_scale']:g}")
-    if facts["pacing_error_us"]:
+    if facts["pacing_error_us"] and pacing:
         error = facts["pacing_error_us"]
         parts.append(f"pacing error {about(error['p50'])} median, {about(error['p99'])} p99")
     parts.append("steady" if facts["steady"] else "not steady")

@@ -60,7 +60,9 @@ def arm(
         **{"stalls": {"count": len(stalls), "seconds": float(len(stalls)), "by_cause": {"l0": float(len(stalls))}}},
         **{"cpu_seconds": 5.0, "standing": STANDING, "space_bytes": 1e6, "live_user_bytes": 1e6},
     }
-    return ArmRecord(name, summary, rows, stalls, phases, {"write_latency_us": latency})
+    if settle:
+        summary["bill"] = {"throughput_ops_s": count / (len(rates) + settle)}
+    return ArmRecord(name, summary, rows, stalls, phases, {"complete": True, "write_latency_us": latency})
 
 
 def run(plan_toml: str, arms: list[ArmRecord]) -> RunRecord:

@@ -1,17 +1,19 @@
 """Arms set against each other: figures worked out by hand, claims that can be missed, and the page that shows them."""
 
+import re
 import tomllib
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from browser import complaints, visit
-from made_run import arm, run
+from made_run import STANDING, arm, run
 from made_run import second as a_second
 
 from spillway.report import series
+from spillway.report.charts import Clock
 from spillway.report.claims import Claim, bill_rows, claims
-from spillway.report.comparison import diverted_spans
+from spillway.report.comparison import comparison_panels, diverted_spans
 from spillway.report.contest import Contestant, Way, contestants, mix_of, over, way_of
 from spillway.report.page import render
 from spillway.rundir import ArmRecord
@@ -94,6 +96,7 @@ def test_rocksdb_makes_flushes_and_compactions_of_its_jobs(jobs: int, threads: i
         ([{"workload": "readwhilewriting", "read_write_percent": 20}], "C"),
         ([{"workload": "fillseq", "measured": False}, {"workload": "seekrandom"}], "D"),
         ([{"workload": "readwhilewriting"}], ""),
+        ([{"workload": "overwrite"}, {"workload": "overwrite", "rate_ops_s": 100.0}], ""),
         ([{"workload": "fillrandom"}, {"workload": "seekrandom"}], ""),
     ],
 )
@@ -202,6 +205,15 @@ def test_repetitions_are_paired_and_their_spread_is_shown() -> None:
     assert (spread.median, spread.low, spread.high, spread.count) == (140, 120, 150, 3)
 
 
+def test_what_was_not_finished_counts_in_no_figure() -> None:
+    whole, ended, failed = (arm("rocksdb-1", [rate]) for rate in (100.0, 5.0, 7.0))
+    ended.result["complete"] = False
+    failed.result.clear()
+    (one,) = field([replace(whole, repetitions=[whole, ended, failed])])
+    assert [each.writes for each in one.outcomes] == [100]
+    assert field([ended]) == []
+
+
 def test_the_bill_names_both_ends() -> None:
     rows = dict(bill_rows(field()))
     assert rows["While writing: operations/s"] == ["80.0", "95.0", "95.0", "119", "120"]
@@ -251,6 +263,23 @@ def test_the_page_has_the_papers_figures_and_the_verdicts(page: Path) -> None:
     assert '<td class="verdict missed">missed</td>' in text
     assert '<h3 id="bill">The whole bill</h3>' in text
     assert 'id="arm2-spill-store"' in text
+
+
+def test_the_headline_counts_to_the_end(page: Path) -> None:
+    """480 writes in 4 s against 320: 1.5 times. With 4 s more for each to settle: 60 a second, 1.5 times."""
+    said = re.search("<h1>(.*?)</h1>", page.read_text())
+    assert said
+    assert said[1].endswith("1.50 times what “rocksdb-1” did. Counted until everything was settled, 60: 1.50 times.")
+
+
+def test_comparisons_say_once_what_all_arms_have_alike() -> None:
+    arms = the_arms()[:2]
+    arms[1].summary["standing"] = STANDING | {"steady": False, "pacing_error_us": {"p50": 9.0, "p99": 70.0}}
+    (panel,) = [each for each in comparison_panels(arms, [], Clock(4)) if each.key == "throughput"]
+    assert panel.standing == (
+        "steady drive at the start · 64.0 MiB (scaled down) · time × 1 · pacing error at most 70 µs p99"
+        " · steady: rocksdb-1 · not steady: rocksdb-1 hard"
+    )
 
 
 @pytest.mark.browser
