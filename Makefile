@@ -1,8 +1,9 @@
 # Each recipe is made of lines one could type. Set-up is part of every target and quick to repeat.
 .DEFAULT_GOAL := help
-.PHONY: help demo test bench lint sanitize fuzz docs compared clean
+.PHONY: help demo test bench lint sanitize fuzz crash docs compared clean
 
 FUZZ_SECONDS ?= 600
+CRASH_TIMES ?= 20
 JOBS ?= $(shell nproc)
 
 help:
@@ -40,6 +41,11 @@ sanitize:
 #: make fuzz      guided commands against the drive model for FUZZ_SECONDS (600), with clang
 fuzz:
 	scripts/fuzz.sh $(FUZZ_SECONDS)
+
+#: make crash     kills and losses of power: CRASH_TIMES (20) times as many as in make test, and other ones
+crash:
+	@scripts/setup.sh test
+	build/tests/native/test_crash --times $(CRASH_TIMES) --seed $$(date +%s)
 
 #: make docs      docs/COMMANDS.md from the commands' own help, docs/REPRODUCED.md from the papers' data
 docs:

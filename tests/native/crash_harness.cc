@@ -89,7 +89,8 @@ class Child {
 
   [[noreturn]] void run(const std::string& root, const History& history) {
     Random random(plan_.seed * 7919 + round_);
-    StepKiller killer(ledger_, plan_.step, 1 + random() % 4);
+    // The first time, or one soon after: some steps come once in a life.
+    StepKiller killer(ledger_, plan_.step, round_ % 2 == 0 ? 1 : 1 + random() % 2);
     steps::watch(&killer);
     const std::unique_ptr<rocksdb::Env> env = environment(root);
     Opened store;
@@ -161,6 +162,8 @@ bool wait_until_writing(const CrashLedger& ledger, pid_t child, bool* dead) {
   return true;
 }
 
+constexpr unsigned kStepPatienceUs = 300'000;
+
 class Run {
  public:
   explicit Run(const CrashPlan& plan) : plan_(plan), random_(plan.seed), history_{.plan = &plan} {}
@@ -190,8 +193,8 @@ class Run {
     if (!wait_until_writing(*ledger_, child, &dead)) ledger_->fail("it hangs while it opens or reads");
     if (!dead && ledger_->phase == Phase::writing && !only_judges) {
       // With a step to die at, it has the time to get there.
-      const unsigned at_most_us = plan_.most_ms * 1000 * (plan_.step.empty() ? 1 : 4);
-      await(child, 200 + static_cast<unsigned>(random_() % at_most_us), &dead);
+      const auto moment_us = 200 + static_cast<unsigned>(random_() % (plan_.most_ms * 1000));
+      await(child, plan_.step.empty() ? moment_us : kStepPatienceUs, &dead);
     }
     if (!dead) {
       kill(child, SIGKILL);
@@ -200,7 +203,7 @@ class Run {
     settle(dead);
     if (!only_judges) ++report_.kills;
     if (ledger_->step_reached) ++report_.at_step;
-    if (plan_.power_loss && report_.failure.empty()) cut_power();
+    if (plan_.power_loss && report_.failure.empty() && random_() % 3 != 0) cut_power();
   }
 
   static void await(pid_t child, unsigned for_us, bool* dead) {
@@ -229,10 +232,12 @@ class Run {
     }
     report_.lost += history_.settle(*ledger_);
     history_.round = round_;
+    history_.power_lost = false;
     for (unsigned i = 0; i < kThreads; ++i) report_.operations += ledger_->threads[i].begun;
   }
 
   void cut_power() {
+    history_.power_lost = true;
     const std::string next = scratch_.path("root-" + std::to_string(round_));
     const spillway::Status status = faults::power_loss(root_, next, {.seed = random_(), .in_order = plan_.in_order});
     if (!status) report_.failure = status.message();

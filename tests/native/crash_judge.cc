@@ -139,8 +139,8 @@ std::string nearest(Script script, std::uint32_t begun, const Contents& found) {
 }
 
 // Operations that were synced are durable when acknowledged; without a loss of power, all are.
-std::uint32_t promised(Script script, const ThreadLedger& thread, bool power_loss) {
-  if (!power_loss) return thread.acknowledged;
+std::uint32_t promised(Script script, const ThreadLedger& thread, bool power_lost) {
+  if (!power_lost) return thread.acknowledged;
   std::uint32_t promised = 0;
   for (std::uint32_t n = 0; n < thread.acknowledged; ++n) {
     if (script.next().sync) promised = n + 1;
@@ -209,7 +209,7 @@ Judgement judge(Opened& store, const History& history, const CrashLedger& ledger
                           nearest(script, thread.begun, judgement.contents[i]);
       return judgement;
     }
-    if (const std::uint32_t due = promised(script, thread, history.plan->power_loss); extent->most < due) {
+    if (const std::uint32_t due = promised(script, thread, history.power_lost); extent->most < due) {
       judgement.failure = who + std::to_string(due) + " operations were promised to survive, " +
                           std::to_string(extent->most) + " are there";
       return judgement;

@@ -20,6 +20,7 @@ struct History {
   std::array<Contents, kThreads> base{};
   std::uint64_t round = 0;  // 0: nobody has written yet
   std::array<std::uint32_t, kThreads> begun{};
+  bool power_lost = false;  // since it wrote
 
   // The child judged what that round had left, and wrote. Returns how many operations of that round are lost.
   std::uint64_t settle(const CrashLedger& ledger);

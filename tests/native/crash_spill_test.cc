@@ -29,9 +29,9 @@ Opener open_spillway(const SpillOptions& spill) {
   return [spill](const std::string& root, rocksdb::Env* env, Opened* opened) {
     const rocksdb::Options options = small_options(env);
     DB* db = nullptr;
-    const Status status = DB::Open(options, spill, root + "/db",
-                                   {{rocksdb::kDefaultColumnFamilyName, options}, {"other", options}},
-                                   &opened->families, &db);
+    const Status status =
+        DB::Open(options, spill, root + "/db", {{rocksdb::kDefaultColumnFamilyName, options}, {"other", options}},
+                 &opened->families, &db);
     opened->db.reset(db);
     return status;
   };
@@ -93,6 +93,45 @@ TEST(CrashSpillway, PowerCutAtRandomIngesting) {
 TEST(CrashSpillway, PowerCutAtRandomPuttingBack) {
   expect_kept({.open = open_spillway(by_put()), .stir = stir, .kills = 30, .seed = 34, .power_loss = true});
 }
+
+// Every step at which something was done in one store that the other does not know of yet.
+struct Step {
+  const char* name;
+  bool by_put;
+};
+constexpr Step kSteps[] = {
+    {"spill.commit.main_synced", false},     {"spill.commit.generation_begun", false},
+    {"spill.commit.before_append", false},   {"spill.commit.appended", false},
+    {"spill.commit.synced", false},          {"spill.write.before_main", false},
+    {"spill.rollback.put_back", true},       {"spill.rollback.sorted", false},
+    {"spill.rollback.gate_closed", false},   {"spill.rollback.ingested", false},
+    {"spill.rollback.dropped", false},       {"spill.rollback.published", true},
+    {"spill.region.begin.created", false},   {"spill.region.append.written", false},
+    {"spill.region.cut.truncated", false},   {"spill.region.drop.renamed", true},
+    {"spill.region.release.removed", false},
+};
+
+void die_at_every_step(bool power_loss, std::uint64_t seed) {
+  std::set<std::string> reached;
+  std::set<std::string> named;
+  for (const Step& step : kSteps) {
+    SCOPED_TRACE(step.name);
+    named.insert(step.name);
+    const CrashReport report = run_crashes({.open = open_spillway(step.by_put ? by_put() : by_ingestion()),
+                                            .stir = stir,
+                                            .kills = 4,
+                                            .seed = seed++,
+                                            .power_loss = power_loss,
+                                            .step = step.name});
+    EXPECT_EQ(report.failure, "");
+    EXPECT_GT(report.at_step, 0);
+    reached.insert(report.steps.begin(), report.steps.end());
+  }
+  EXPECT_EQ(reached, named) << "a step that is named in the code and not here, or the other way round";
+}
+
+TEST(CrashSpillway, KilledAtEveryStep) { die_at_every_step(false, 100); }
+TEST(CrashSpillway, PowerCutAtEveryStep) { die_at_every_step(true, 200); }
 
 }  // namespace
 }  // namespace spillway::crash
