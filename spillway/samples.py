@@ -11,7 +11,7 @@ from typing import Any
 Row = dict[str, Any]
 
 _LATENCIES = ("mean", "p50", "p99", "p99_9", "max")
-HOST_CAUSES = ("user", "wal", "flush", "compaction", "blob", "manifest", "checkpoint", "other")
+HOST_CAUSES = ("user", "wal", "flush", "compaction", "blob", "manifest", "checkpoint", "other", "spill")
 NAND_CAUSES = ("host", "gc", "mapping", "wear", "fold")
 STALL_CAUSES = ("memtable", "l0", "pending_compaction_bytes")
 SPILL_FIGURES = (

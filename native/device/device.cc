@@ -22,6 +22,8 @@ const char* name_of(Cause cause) {
       return "checkpoint";
     case Cause::other:
       return "other";
+    case Cause::spill:
+      return "spill";
   }
   return "?";
 }

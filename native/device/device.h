@@ -19,9 +19,10 @@ using ssd::Nanos;
 using ssd::Opcode;
 
 // Why the host reads or writes. Carried by every Io, counted at the drive's door.
-enum class Cause : std::uint8_t { user, wal, flush, compaction, blob, manifest, checkpoint, other };
+// `spill` is what writes that go round RocksDB leave, until they are brought back. Kept in files: new ones come last.
+enum class Cause : std::uint8_t { user, wal, flush, compaction, blob, manifest, checkpoint, other, spill };
 const char* name_of(Cause cause);
-inline constexpr std::size_t kCauses = 8;
+inline constexpr std::size_t kCauses = 9;
 static_assert(kCauses <= ssd::kHostCauses);
 
 struct Io {

@@ -56,10 +56,11 @@ FileOptions host_options(const FileOptions& options) {
   return host;
 }
 
-// Compaction says at what priority it reads; whoever says nothing reads for a user, or to recover.
+// Compaction, and what brings spilled writes back, say at what priority they read; whoever says nothing reads for a
+// user, or to recover.
 Cause cause_of_read(const IOOptions& options, Cause file_cause) {
   if (options.rate_limiter_priority == Env::IO_LOW || options.rate_limiter_priority == Env::IO_USER) {
-    return Cause::compaction;
+    return file_cause == Cause::spill ? Cause::spill : Cause::compaction;
   }
   return file_cause == Cause::wal || file_cause == Cause::manifest ? file_cause : Cause::user;
 }
@@ -462,6 +463,7 @@ Cause cause_of_name(const std::string& path) {
   const std::string name = base_name(path);
   if (name.ends_with(".log")) return Cause::wal;
   if (name.ends_with(".blob")) return Cause::blob;
+  if (name.ends_with(".spill")) return Cause::spill;
   if (name.starts_with("MANIFEST")) return Cause::manifest;
   return Cause::other;
 }

@@ -81,10 +81,10 @@ bool frame_is_whole(const LogName& name, const rocksdb::Slice& frame) {
   return !record.empty() && checksum_of(name, record) == rocksdb::Slice(frame.data(), kChecksumBytes);
 }
 
-rocksdb::IOStatus read_at(const rocksdb::FSRandomAccessFile& file, std::uint64_t offset, std::uint64_t bytes,
-                          char* into, std::uint64_t* got) {
+rocksdb::IOStatus read_at(const rocksdb::FSRandomAccessFile& file, const rocksdb::IOOptions& options,
+                          std::uint64_t offset, std::uint64_t bytes, char* into, std::uint64_t* got) {
   rocksdb::Slice result;
-  const rocksdb::IOStatus status = file.Read(offset, bytes, {}, &result, into, nullptr);
+  const rocksdb::IOStatus status = file.Read(offset, bytes, options, &result, into, nullptr);
   if (!status.ok()) return status;
   if (result.data() != into) std::memcpy(into, result.data(), result.size());
   *got = result.size();
@@ -118,6 +118,8 @@ bool LogReader::fill(std::uint64_t bytes) {
   if (rest().size() >= bytes) return true;
   buffer_.erase(0, offset_ - buffer_at_);
   buffer_at_ = offset_;
+  rocksdb::IOOptions options;
+  options.rate_limiter_priority = rocksdb::Env::IO_LOW;  // no user waits for this very read
   while (buffer_.size() < bytes) {
     const std::uint64_t from = buffer_at_ + buffer_.size();
     // Up to a multiple of the piece, so that all but the first begin and end at pages.
@@ -125,7 +127,7 @@ bool LogReader::fill(std::uint64_t bytes) {
     const std::size_t held = buffer_.size();
     buffer_.resize(held + (to - from));
     std::uint64_t got = 0;
-    status_ = read_at(file_, from, to - from, buffer_.data() + held, &got);
+    status_ = read_at(file_, options, from, to - from, buffer_.data() + held, &got);
     buffer_.resize(held + (status_.ok() ? got : 0));
     if (!status_.ok() || got == 0) return false;
   }

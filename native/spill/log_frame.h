@@ -76,7 +76,7 @@ class LogReader {
 };
 
 // `bytes` bytes of a file, or fewer at its end.
-rocksdb::IOStatus read_at(const rocksdb::FSRandomAccessFile& file, std::uint64_t offset, std::uint64_t bytes,
-                          char* into, std::uint64_t* got);
+rocksdb::IOStatus read_at(const rocksdb::FSRandomAccessFile& file, const rocksdb::IOOptions& options,
+                          std::uint64_t offset, std::uint64_t bytes, char* into, std::uint64_t* got);
 
 }  // namespace spillway::spill

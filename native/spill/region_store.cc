@@ -201,7 +201,7 @@ class RegionStore final : public Store {
     const Window window = window_of(request);
     request.bytes.resize(window.bytes);
     std::uint64_t got = 0;
-    const IOStatus status = read_at(*log->reader, window.begin, window.bytes, request.bytes.data(), &got);
+    const IOStatus status = read_at(*log->reader, {}, window.begin, window.bytes, request.bytes.data(), &got);
     finish(*log, window, status, got, &request);
     *bytes = std::move(request.bytes);
     return request.status;
@@ -336,7 +336,7 @@ class RegionStore final : public Store {
     if (*whole) return Status::OK();
     char header[kLogHeaderBytes];
     std::uint64_t got = 0;
-    if (IOStatus status = read_at(*log.reader, 0, sizeof header, header, &got); !status.ok()) return status;
+    if (IOStatus status = read_at(*log.reader, {}, 0, sizeof header, header, &got); !status.ok()) return status;
     LogName name;
     const HeaderFault fault = decode_log_header({header, got}, &name);
     if (fault == HeaderFault::newer_version) {

@@ -26,6 +26,7 @@ HOST = {
     "checkpoint": "#b08968",
     "user": INK,
     "other": GREY,
+    "spill": "#b23a6f",
 }
 ARMS = (BLUE, ORANGE, GREEN, VIOLET, TEAL, "#b23a6f", GREY)
 

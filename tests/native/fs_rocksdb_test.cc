@@ -308,6 +308,46 @@ TEST(MultiRead, GoesToTheDriveSideBySide) {
   }
 }
 
+// As the accelerator's log is: read where it has just been written, renamed and removed while it is read.
+TEST(FileThatGrows, IsReadAsFarAsItWasWritten) {
+  const TemporaryDirectory temporary;
+  FakeDevice device(64 * kMiB);
+  Volume volume(device, {});
+  const auto file_system = make_rocksdb_file_system(volume);
+  const std::string path = temporary.path("000001.spill");
+  const std::string renamed = temporary.path("000001.dropped");
+  std::unique_ptr<rocksdb::FSWritableFile> writer;
+  std::unique_ptr<rocksdb::FSRandomAccessFile> reader;
+  ASSERT_TRUE(file_system->NewWritableFile(path, {}, &writer, nullptr).ok());
+  ASSERT_TRUE(file_system->NewRandomAccessFile(path, {}, &reader, nullptr).ok());
+
+  std::string scratch(2 * kPageBytes, ' ');
+  const auto read = [&](std::uint64_t offset) {
+    rocksdb::Slice result;
+    EXPECT_TRUE(reader->Read(offset, scratch.size(), {}, &result, scratch.data(), nullptr).ok());
+    return result.ToString();
+  };
+  const auto drive_read = [&] { return device.bytes(device::Opcode::read); };
+  EXPECT_EQ(read(0), "");
+  ASSERT_TRUE(writer->Append(std::string(kPageBytes, 'a'), {}, nullptr).ok());
+  EXPECT_EQ(read(0), std::string(kPageBytes, 'a'));
+  ASSERT_TRUE(writer->Append(std::string(kPageBytes, 'b'), {}, nullptr).ok());
+  EXPECT_EQ(read(kPageBytes), std::string(kPageBytes, 'b'));
+  EXPECT_EQ(drive_read(), 0U);  // it is dirty: in memory
+  ASSERT_TRUE(writer->Sync({}, nullptr).ok());
+  ASSERT_TRUE(writer->Append("end", {}, nullptr).ok());
+  EXPECT_EQ(read(kPageBytes), std::string(kPageBytes, 'b') + "end");
+  EXPECT_EQ(drive_read(), kPageBytes);
+
+  ASSERT_TRUE(writer->Close({}, nullptr).ok());
+  ASSERT_TRUE(file_system->RenameFile(path, renamed, {}, nullptr).ok());
+  EXPECT_EQ(read(0).front(), 'a');
+  ASSERT_TRUE(file_system->DeleteFile(renamed, {}, nullptr).ok());
+  EXPECT_EQ(read(0).front(), 'a');
+  reader.reset();
+  EXPECT_EQ(volume.space().held_bytes, 0U);
+}
+
 TEST(CauseOfTable, LearntFromWhatTheWriterAnnounces) {
   using rocksdb::Env;
   EXPECT_EQ(cause_of_table(Env::IO_HIGH, false), Cause::flush);
@@ -321,6 +361,7 @@ TEST(CauseOfName, LearntFromRocksdbsNames) {
   EXPECT_EQ(cause_of_name("/db/000012.log"), Cause::wal);
   EXPECT_EQ(cause_of_name("/db/000012.blob"), Cause::blob);
   EXPECT_EQ(cause_of_name("/db/MANIFEST-000004"), Cause::manifest);
+  EXPECT_EQ(cause_of_name("/db/spill/000012.spill"), Cause::spill);
   EXPECT_EQ(cause_of_name("/db/OPTIONS-000007"), Cause::other);
   EXPECT_EQ(cause_of_name("/db/000012.sst"), Cause::other);
 }
