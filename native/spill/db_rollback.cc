@@ -29,6 +29,47 @@ double per_second(std::uint64_t now, std::uint64_t before, double seconds) {
   return seconds <= 0 ? 0 : static_cast<double>(now - before) / seconds;
 }
 
+// Everything that a generation holds, in its order. Commits wait meanwhile, so its log is read in one scan: a read for
+// each value took five times as long (bench/spill_rollback, 1 MiB of 4 KiB values on Cosmos+).
+rocksdb::Status add_to_batch(const Generation& generation, const ColumnFamilies& families, const Store& store,
+                             rocksdb::WriteBatch* batch) {
+  std::vector<const Entry*> entries;
+  generation.for_each([&](const Entry& entry) { entries.push_back(&entry); });
+  const auto tombstones = generation.range_tombstones();
+  auto next = entries.begin();
+  auto tombstone = tombstones.begin();
+  const auto delete_ranges_before = [&](Sequence sequence) {
+    for (; tombstone != tombstones.end() && tombstone->sequence < sequence; ++tombstone) {
+      const ColumnFamily family = families.of(tombstone->column_family);
+      if (family.handle != nullptr) (void)batch->DeleteRange(family.handle, tombstone->begin, tombstone->end);
+    }
+  };
+  // Up to the next put whose value lies elsewhere than in this record.
+  const auto add = [&](std::uint64_t offset, const rocksdb::Slice& record) {
+    rocksdb::Status status;
+    for (; next != entries.end() && status.ok(); ++next) {
+      const Entry& entry = **next;
+      const Location& value = entry.value;
+      const bool is_put = entry.kind == Kind::put;
+      if (is_put && (value.offset != offset || value.from + std::uint64_t{value.length} > record.size())) break;
+      delete_ranges_before(entry.sequence);
+      const ColumnFamily family = families.of(entry.column_family);
+      if (family.handle == nullptr) continue;
+      status = is_put ? batch->Put(family.handle, entry.key(), {record.data() + value.from, value.length})
+                      : batch->Delete(family.handle, entry.key());
+    }
+    return status;
+  };
+  rocksdb::Status status =
+      store.scan(generation.id(), [&](const StoredRecord& record) { return add(record.offset, record.bytes); });
+  if (status.ok()) status = add(~std::uint64_t{0}, {});  // deletions behind the last put
+  if (!status.ok()) return status;
+  delete_ranges_before(~Sequence{0});
+  if (next == entries.end()) return status;
+  return rocksdb::Status::Corruption("a value of generation " + std::to_string(generation.id()) +
+                                     " is not in the spill store");
+}
+
 }  // namespace
 
 RollbackState DbImpl::rollback_state() {
@@ -137,28 +178,7 @@ rocksdb::Status DbImpl::put_back(const Generations& targets) {
   rocksdb::WriteBatch batch;
   rocksdb::Status status;
   for (const auto& generation : targets) {
-    const auto tombstones = generation->range_tombstones();
-    auto tombstone = tombstones.begin();
-    const auto delete_ranges_before = [&](Sequence sequence) {
-      for (; tombstone != tombstones.end() && tombstone->sequence < sequence; ++tombstone) {
-        const ColumnFamily family = families_.of(tombstone->column_family);
-        if (family.handle != nullptr) (void)batch.DeleteRange(family.handle, tombstone->begin, tombstone->end);
-      }
-    };
-    generation->for_each([&](const Entry& entry) {
-      if (!status.ok()) return;
-      delete_ranges_before(entry.sequence);
-      const ColumnFamily family = families_.of(entry.column_family);
-      if (family.handle == nullptr) return;
-      if (entry.kind == Kind::remove) {
-        status = batch.Delete(family.handle, entry.key());
-        return;
-      }
-      std::string value;
-      status = values_.read(entry, &value);
-      if (status.ok()) status = batch.Put(family.handle, entry.key(), value);
-    });
-    delete_ranges_before(~Sequence{0});
+    if (status.ok()) status = add_to_batch(*generation, families_, *store_, &batch);
   }
   if (!status.ok()) return status;
   rocksdb::WriteOptions options;
