@@ -15,7 +15,17 @@ from typing import Any
 import tomli_w
 
 from spillway.errors import SpillwayError
-from spillway.plan_keys import ARM_KEYS, LOADERS, OF_SOME_WORKLOADS, OPEN_TABLES, PHASE_KEYS, PLAN_KEYS, WAITS, Key
+from spillway.plan_keys import (
+    ARM_KEYS,
+    LOADERS,
+    OF_SOME_WORKLOADS,
+    OPEN_TABLES,
+    PHASE_KEYS,
+    PLAN_KEYS,
+    SPILL_SIZES,
+    WAITS,
+    Key,
+)
 from spillway.preset import check_preset, preset_dirs, presets
 from spillway.quantity import human_bytes, nearest, parse_size
 from spillway.simulate import split_setting
@@ -58,6 +68,9 @@ class Arm:
                 **{name: get[f"engine.adoc.{name}"] for name in ("interval_ms", "least_jobs", "most_jobs")},
                 **{f"{name}_bytes": get[f"engine.adoc.{name}"] for name in ("least_buffer", "most_buffer")},
             }
+        if get["engine.name"] == "spillway":
+            own = {key.removeprefix("engine.spill."): value for key, value in get.items() if "engine.spill." in key}
+            engine["spill"] = {f"{name}_bytes" if name in SPILL_SIZES else name: own[name] for name in own}
         return engine
 
     def _target(self) -> Document:

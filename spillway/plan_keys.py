@@ -162,11 +162,22 @@ ARM_KEYS: dict[str, Key] = {
     "engine.adoc.most_jobs": Key(20, whole(1)),
     "engine.adoc.least_buffer": Key("64MiB", size),
     "engine.adoc.most_buffer": Key("512MiB", size),
+    "engine.spill.rollback": Key("adaptive", one_of("adaptive", "eager", "lazy", "off")),
+    "engine.spill.capacity": Key("4GiB", size),  # this and the others: native/spill/include/spillway/options.h
+    "engine.spill.generation": Key("256MiB", size),
+    "engine.spill.index": Key("256MiB", size),
+    "engine.spill.put_back": Key("1MiB", size),
+    "engine.spill.poll_ms": Key(100, whole(1)),
+    "engine.spill.divert_l0_files": Key(0, whole(0)),
+    "engine.spill.resume_l0_files": Key(0, whole(0)),
+    "engine.spill.divert_pending": Key(0.98, number(0, 1)),
+    "engine.spill.resume_pending": Key(0.9, number(0, 1)),
     "load.key_bytes": Key(16, whole(1)),  # db_bench's default
     "load.value_bytes": Key(100, whole(0)),  # db_bench's default
     "load.compression_ratio": Key(0.5, number(0, 1, above=True)),  # db_bench's default
     "load.num": Key(1_000_000, whole(1)),  # db_bench's default
 }
+SPILL_SIZES = ("capacity", "generation", "index", "put_back")  # of engine.spill, in bytes
 OPEN_TABLES = ("drive.set", "engine.options")
 
 PHASE_KEYS: dict[str, Key] = {

@@ -14,15 +14,15 @@ namespace spillway::engine {
 namespace {
 
 Status check_name(const std::string& name) {
-  if (name == "rocksdb") return Status::ok();
+  if (name == "rocksdb" || name == "spillway") return Status::ok();
   const std::string near = device::nearest(name, engine_names());
   return Status::bad_input("engine.name: there is no engine '" + name + "'" +
-                           (near.empty() ? "; there is 'rocksdb'" : ", the nearest is '" + near + "'"));
+                           (near.empty() ? "; there are 'rocksdb' and 'spillway'" : ", the nearest is '" + near + "'"));
 }
 
 }  // namespace
 
-std::vector<std::string> engine_names() { return {"rocksdb"}; }
+std::vector<std::string> engine_names() { return {"rocksdb", "spillway"}; }
 
 std::map<std::string, std::string> engine_versions() {
   return {{"rocksdb",

@@ -9,6 +9,7 @@
 #include "base/result.h"
 #include "engine/adoc.h"
 #include "engine/engine.h"
+#include "spillway/options.h"
 
 namespace spillway::fs {
 class Volume;
@@ -22,7 +23,8 @@ struct EngineSpec {
   std::map<std::string, std::string> options;  // by the engine's own names and in its own spelling
   // What keeps the database's writers going: see policy_names(). Of rocksdb only.
   std::string policy = "slowdown";
-  AdocOptions adoc = {};  // of policy "adoc"
+  AdocOptions adoc = {};    // of policy "adoc"
+  SpillOptions spill = {};  // of the engine "spillway"
   // The drive under the database. Null: the directory as it is, through the engine's own file system.
   // REQUIRES: outlives the engine.
   fs::Volume* volume = nullptr;

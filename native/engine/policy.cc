@@ -7,6 +7,7 @@
 #include "device/preset.h"
 #include "engine/adoc_tuner.h"
 #include "engine/factory.h"
+#include "engine/spill_policy.h"
 
 namespace spillway::engine {
 
@@ -57,6 +58,11 @@ class AdocPolicy final : public Policy {
 std::vector<std::string> policy_names() { return {"slowdown", "no-slowdown", "adoc"}; }
 
 Result<std::unique_ptr<Policy>> make_policy(const EngineSpec& spec) {
+  if (spec.name == "spillway") {
+    if (spec.policy == "slowdown") return make_spill_policy(spec.spill);
+    return Status::bad_input("engine.policy is '" + spec.policy +
+                             "', but policies are of the engine rocksdb: leave it out of spillway");
+  }
   if (spec.policy == "slowdown") return std::make_unique<Policy>();
   if (spec.policy == "no-slowdown") return std::unique_ptr<Policy>(std::make_unique<NoSlowdown>());
   if (spec.policy == "adoc") {

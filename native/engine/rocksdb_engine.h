@@ -1,4 +1,4 @@
-// RocksDB behind the engine seam.
+// RocksDB behind the engine seam, plain or under the accelerator: the policy opens it.
 #pragma once
 
 #include <memory>
@@ -9,7 +9,7 @@
 
 namespace spillway::engine {
 
-// REQUIRES: spec.name == "rocksdb"
+// REQUIRES: spec.name is "rocksdb" or "spillway"
 Result<std::unique_ptr<Engine>> open_rocksdb(const EngineSpec& spec);
 
 }  // namespace spillway::engine

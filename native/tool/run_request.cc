@@ -1,6 +1,7 @@
 #include "tool/run_request.h"
 
 #include <array>
+#include <chrono>
 #include <cmath>
 #include <filesystem>
 #include <limits>
@@ -85,11 +86,40 @@ Status read_adoc(const Json& json, engine::AdocOptions& adoc) {
   return fields.finish();
 }
 
+Status read_spill(const Json& json, SpillOptions& spill) {
+  constexpr std::uint64_t kMostMs = 60'000;
+  constexpr std::uint64_t kMostFiles = 1'000'000;
+  Fields fields(json, "engine.spill");
+  Status problem;
+  constexpr std::array kRollback = {RollbackPolicy::adaptive, RollbackPolicy::eager, RollbackPolicy::lazy,
+                                    RollbackPolicy::off};
+  spill.rollback =
+      kRollback[choice(fields, "engine.spill", "rollback", {"adaptive", "eager", "lazy", "off"}, 0, problem)];
+  spill.capacity_bytes = fields.whole("capacity_bytes", spill.capacity_bytes, 1, kMost);
+  spill.generation_bytes = fields.whole("generation_bytes", spill.generation_bytes, 1, kMost);
+  spill.index_bytes = fields.whole("index_bytes", spill.index_bytes, 1, kMost);
+  spill.put_back_bytes = fields.whole("put_back_bytes", spill.put_back_bytes, 0, kMost);
+  spill.poll_interval = std::chrono::milliseconds(fields.whole("poll_ms", spill.poll_interval.count(), 1, kMostMs));
+  DivertPolicy& divert = spill.divert;
+  divert.l0_files = static_cast<int>(fields.whole("divert_l0_files", divert.l0_files, 0, kMostFiles));
+  divert.l0_files_resume = static_cast<int>(fields.whole("resume_l0_files", divert.l0_files_resume, 0, kMostFiles));
+  divert.pending_compaction = fields.number("divert_pending", divert.pending_compaction, 0, 1);
+  divert.pending_compaction_resume = fields.number("resume_pending", divert.pending_compaction_resume, 0, 1);
+  if (Status status = fields.finish(); !status) return status;
+  if (problem && spill.capacity_bytes < spill.generation_bytes) {
+    return Status::bad_input(
+        "engine.spill.capacity_bytes is " + std::to_string(spill.capacity_bytes) +
+        ", less than a generation: raise it or lower generation_bytes = " + std::to_string(spill.generation_bytes));
+  }
+  return problem;
+}
+
 Status read_engine(const Json& json, engine::EngineSpec& engine) {
   Fields fields(json, "engine");
   engine.name = fields.text("name", engine.name);
   engine.policy = fields.text("policy", engine.policy);
   const Json& adoc = fields.inner("adoc");
+  const Json& spill = fields.inner("spill");
   const Json& options = fields.inner("options");
   if (options.is_object()) {
     for (const auto& [key, value] : options.items()) {
@@ -100,6 +130,7 @@ Status read_engine(const Json& json, engine::EngineSpec& engine) {
   }
   if (Status status = fields.finish(); !status) return status;
   if (Status status = read_adoc(adoc, engine.adoc); !status) return status;
+  if (Status status = read_spill(spill, engine.spill); !status) return status;
   return engine::check_engine(engine);
 }
 

@@ -96,6 +96,13 @@ TEST(Policy, AnUnknownOneIsRefusedWithTheNearest) {
   EXPECT_EQ(status.message(), "engine.policy: there is no policy 'adok', the nearest is 'adoc'");
 }
 
+TEST(Policy, TheAcceleratorIsOne) {
+  EXPECT_TRUE(check_engine({.name = "spillway", .directory = {}, .options = {}}));
+  const Status status = check_engine({.name = "spillway", .directory = {}, .options = {}, .policy = "adoc"});
+  EXPECT_EQ(status.message(),
+            "engine.policy is 'adoc', but policies are of the engine rocksdb: leave it out of spillway");
+}
+
 // A file in L0 is enough to reach this store's slowdown trigger, so each interval with a flush in it asks for two more
 // jobs, up to the most.
 TEST(AdocTuner, SetsWhatItDecidesAndStops) {

@@ -4,6 +4,7 @@
 #include <rocksdb/table.h>
 
 #include <atomic>
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 
@@ -208,6 +209,40 @@ TEST_P(EngineTest, WaitsUntilCompactionIsAtRest) {
   const Observation seen = engine.observe();
   EXPECT_EQ(seen.running_compactions, 0U);
   EXPECT_LT(seen.l0_files, 4U);
+}
+
+// Small memtables and low triggers: every second flush is reason enough to divert until its compaction has ended.
+TEST_P(EngineTest, TheAcceleratorDivertsAndSettles) {
+  SpillOptions spill;
+  spill.poll_interval = std::chrono::milliseconds(1);
+  auto opened = open_engine({.name = "spillway",
+                             .directory = directory_,
+                             .options = {{"write_buffer_size", "65536"},
+                                         {"compression", "kNoCompression"},
+                                         {"level0_file_num_compaction_trigger", "2"},
+                                         {"level0_stop_writes_trigger", "3"}},
+                             .spill = spill,
+                             .volume = volume_.get()});
+  ASSERT_TRUE(opened) << opened.status().message();
+  engine_ = std::move(*opened);
+  Engine& engine = *engine_;
+  int pairs = 0;
+  constexpr int kMostPairs = 100'000;
+  while (pairs < kMostPairs && (pairs % 16 != 0 || engine.observe().spill->diverted_writes == 0)) {
+    ASSERT_TRUE(engine.put(key_of(pairs++), std::string(1000, 'x')));
+  }
+  ASSERT_LT(pairs, kMostPairs) << "nothing was diverted";
+  EXPECT_TRUE(*engine.get(key_of(pairs - 1), nullptr));
+  EXPECT_EQ(*engine.scan(key_of(0), kMostPairs), static_cast<std::uint64_t>(pairs));
+  ASSERT_TRUE(engine.settle(kNeverStopped));
+  const Observation seen = engine.observe();
+  EXPECT_EQ(seen.spill->live_bytes, 0U);
+  EXPECT_GT(seen.spill->rolled_back_bytes, 0U);
+  EXPECT_EQ(*engine.scan(key_of(0), kMostPairs), static_cast<std::uint64_t>(pairs));
+  EXPECT_GE(engine.statistics().at("spill.diverted_writes"), 1U);
+  const auto events = engine.take_events();
+  ASSERT_FALSE(events.empty());
+  EXPECT_EQ(events.front().name, "spill.divert_begin");
 }
 
 // Files are made one by one, without compaction: writers are first delayed, then stopped, for the number of files.

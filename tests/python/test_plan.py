@@ -69,7 +69,7 @@ def test_plans_and_the_contract_know_the_same_workloads_and_keys_of_a_phase() ->
 
 
 def test_every_key_of_a_plan_is_documented_with_its_default() -> None:
-    rows = re.findall(r"^\| `([a-z_.]+)` \| ([^|]*) \|", (ROOT / "docs/PLANS.md").read_text(), re.MULTILINE)
+    rows = re.findall(r"^\| `([a-z0-9_.]+)` \| ([^|]*) \|", (ROOT / "docs/PLANS.md").read_text(), re.MULTILINE)
     documented = {key: default.strip().strip("`") for key, default in rows}
     for prefix, keys in (("", PLAN_KEYS), ("", ARM_KEYS), ("phases.", PHASE_KEYS)):
         for name, key in keys.items():

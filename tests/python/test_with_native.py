@@ -238,3 +238,27 @@ def test_ctrl_c_while_a_run_prepares_its_drive_leaves_a_marked_run_directory(sho
     assert run.manifest["complete"] is False
     assert run.arms[0].summary["standing"]["words"].startswith("INCOMPLETE")
     assert (tmp_path / "run" / "report.html").stat().st_size > 1000
+
+
+def test_the_rivals_and_the_accelerator_run_side_by_side(
+    tmp_path: Path, validator: MakeValidator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each arm of the short KVAccel plan writes all, settles, and says what it did in the words of the contract."""
+    monkeypatch.setattr("spillway.run._write_report", lambda rundir: None)  # charts take longer than the runs
+    quick = ("drive.pacing=off", "phases.fillrandom.operations=3000")
+    plan = load_plan(ROOT / "plans" / "kvaccel-smoke.toml", quick)
+    events: dict[str, list[Event]] = {arm.name: [] for arm in plan.arms}
+    execute(plan, tmp_path / "run", ["test"], lambda arm, event: events[arm].append(event))
+    run = read_run(tmp_path / "run")
+    for arm in run.arms:
+        for event in events[arm.name]:
+            validator("events.schema.json").validate(event)
+        assert arm.summary["writes"] == 3000
+        assert arm.summary["bill"]["seconds"] > arm.summary["duration_s"]
+        assert arm.summary["bill"]["wa_app"] >= arm.summary["wa_app"]
+        assert (arm.summary["spill"] is not None) == (arm.name == "Spillway")
+    adoc = next(arm for arm in run.arms if arm.name == "ADOC")
+    assert adoc.result["engine_statistics"]["adoc.ticks"] > 0
+    ours = next(arm for arm in run.arms if arm.name == "Spillway")
+    assert ours.rows[-1]["spill_live_bytes"] == 0, "settled"
+    assert ours.summary["spill"]["rolled_back_bytes"] <= ours.summary["spill"]["diverted_bytes"]
