@@ -162,6 +162,7 @@ ARM_KEYS: dict[str, Key] = {
     "engine.adoc.most_jobs": Key(20, whole(1)),
     "engine.adoc.least_buffer": Key("64MiB", size),
     "engine.adoc.most_buffer": Key("512MiB", size),
+    "engine.spill.store": Key("region", one_of("region", "kv")),
     "engine.spill.rollback": Key("adaptive", one_of("adaptive", "eager", "lazy", "off")),
     "engine.spill.capacity": Key("4GiB", size),  # this and the others: native/spill/include/spillway/options.h
     "engine.spill.generation": Key("256MiB", size),

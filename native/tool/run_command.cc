@@ -13,6 +13,7 @@
 #include "load/clock.h"
 #include "load/run.h"
 #include "load/space.h"
+#include "spill/kv_store.h"
 #include "tool/drive_request.h"
 #include "tool/run_events.h"
 #include "tool/run_request.h"
@@ -62,7 +63,7 @@ class StoreDirectory {
 };
 
 // Asked to stop, it makes what there is: the run on it then ends before its first phase, with a result that says so.
-Status make_stack(RunRequest& request, Stack& stack, Events& events, const std::atomic<bool>& stop) {
+Status make_stack(const RunRequest& request, Stack& stack, Events& events, const std::atomic<bool>& stop) {
   if (request.emulated) {
     const EmulatedTarget& target = *request.emulated;
     device::DriveModel model(target.drive, request.seed);
@@ -71,8 +72,15 @@ Status make_stack(RunRequest& request, Stack& stack, Events& events, const std::
                                 : device::make_simulated(std::move(model));
     stack.volume = std::make_unique<fs::Volume>(*stack.device, request.volume);
   }
-  request.engine.volume = stack.volume.get();
-  auto engine = engine::open_engine(request.engine);
+  engine::EngineSpec spec = request.engine;
+  spec.volume = stack.volume.get();
+  if (request.spill_in_drive && spec.name == "spillway") {
+    std::unique_ptr<spill::Store> store;
+    const rocksdb::Status opened = spill::open_kv_store({.drive = stack.device.get()}, &store);
+    if (!opened.ok()) return Status::io_error("engine.spill.store: " + opened.ToString());
+    spec.spill.store = std::move(store);  // the engine's from now on: it ends before the drive does
+  }
+  auto engine = engine::open_engine(spec);
   if (!engine) return engine.status();
   stack.engine = std::move(*engine);
   return {};

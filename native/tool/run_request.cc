@@ -86,11 +86,12 @@ Status read_adoc(const Json& json, engine::AdocOptions& adoc) {
   return fields.finish();
 }
 
-Status read_spill(const Json& json, SpillOptions& spill) {
+Status read_spill(const Json& json, SpillOptions& spill, bool& in_drive) {
   constexpr std::uint64_t kMostMs = 60'000;
   constexpr std::uint64_t kMostFiles = 1'000'000;
   Fields fields(json, "engine.spill");
   Status problem;
+  in_drive = choice(fields, "engine.spill", "store", {"region", "kv"}, 0, problem) == 1;
   constexpr std::array kRollback = {RollbackPolicy::adaptive, RollbackPolicy::eager, RollbackPolicy::lazy,
                                     RollbackPolicy::off};
   spill.rollback =
@@ -114,7 +115,8 @@ Status read_spill(const Json& json, SpillOptions& spill) {
   return problem;
 }
 
-Status read_engine(const Json& json, engine::EngineSpec& engine) {
+Status read_engine(const Json& json, RunRequest& request) {
+  engine::EngineSpec& engine = request.engine;
   Fields fields(json, "engine");
   engine.name = fields.text("name", engine.name);
   engine.policy = fields.text("policy", engine.policy);
@@ -130,7 +132,7 @@ Status read_engine(const Json& json, engine::EngineSpec& engine) {
   }
   if (Status status = fields.finish(); !status) return status;
   if (Status status = read_adoc(adoc, engine.adoc); !status) return status;
-  if (Status status = read_spill(spill, engine.spill); !status) return status;
+  if (Status status = read_spill(spill, engine.spill, request.spill_in_drive); !status) return status;
   return engine::check_engine(engine);
 }
 
@@ -201,7 +203,12 @@ Result<RunRequest> read_run_request(const Json& json) {
   if (Status status = read_target(target, request); !status) return status;
   if (Status status = read_fs(volume, request.volume); !status) return status;
   request.engine.directory = request.directory;
-  if (Status status = read_engine(engine, request.engine); !status) return status;
+  if (Status status = read_engine(engine, request); !status) return status;
+  if (request.spill_in_drive && (!request.emulated || request.emulated->drive.config.namespaces.kv_share <= 0)) {
+    return Status::bad_input(
+        "engine.spill.store is kv, but the target has no key-value namespace: give an emulated drive a "
+        "namespaces.kv_share above 0, or use the store region");
+  }
   if (Status status = read_load(load, request.load); !status) return status;
   if (Status status = read_phases(phases, request.load); !status) return status;
   return request;

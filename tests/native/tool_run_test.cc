@@ -88,6 +88,24 @@ TEST_F(ToolRun, RefusesWithASentenceAndLeavesNothingBehind) {
        "fs.writeback_bytes is 0; it takes a whole number from 4096 to 18446744073709551615"},
       {[](Json& r) { r["engine"]["options"] = 5; },
        "engine.options is 5; it takes an object of the engine's options and their values as texts"},
+      {[](Json& r) {
+         r["engine"]["adoc"] = {{"least_jobs", 5}, {"most_jobs", 4}};
+         r["engine"]["policy"] = "adoc";
+       },
+       "engine.adoc.least_jobs is 5: choose 1 to most_jobs = 4"},
+      {[](Json& r) {
+         r["engine"]["spill"] = {{"rollback", "eagr"}};
+       },
+       "engine.spill.rollback \"eagr\" is not known; did you mean eager?"},
+      {[](Json& r) {
+         r["engine"]["spill"] = {{"capacity_bytes", 1}, {"generation_bytes", 2}};
+       },
+       "engine.spill.capacity_bytes is 1, less than a generation: raise it or lower generation_bytes = 2"},
+      {[](Json& r) {
+         r["engine"]["spill"] = {{"store", "kv"}};
+       },
+       "engine.spill.store is kv, but the target has no key-value namespace: give an emulated drive a "
+       "namespaces.kv_share above 0, or use the store region"},
       {[](Json& r) { r["load"]["num"] = 0; }, "load.num is 0; it takes a whole number from 1 to 18446744073709551615"},
       {[](Json& r) { r["load"]["value_byte"] = 5; }, "unknown key load.value_byte; did you mean load.value_bytes?"},
       {[](Json& r) { r["phases"] = Json::array(); }, "phases is empty: a run needs at least one phase"},
