@@ -75,8 +75,10 @@ Status make_stack(const RunRequest& request, Stack& stack, Events& events, const
   engine::EngineSpec spec = request.engine;
   spec.volume = stack.volume.get();
   if (request.spill_in_drive && spec.name == "spillway") {
+    spill::KvStoreOptions in_drive;
+    in_drive.drive = stack.device.get();
     std::unique_ptr<spill::Store> store;
-    const rocksdb::Status opened = spill::open_kv_store({.drive = stack.device.get()}, &store);
+    const rocksdb::Status opened = spill::open_kv_store(in_drive, &store);
     if (!opened.ok()) return Status::io_error("engine.spill.store: " + opened.ToString());
     spec.spill.store = std::move(store);  // the engine's from now on: it ends before the drive does
   }
