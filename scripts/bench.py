@@ -32,8 +32,9 @@ def benchmarks() -> dict[str, list[str]]:
 
 
 def is_google_benchmark(command: list[str]) -> bool:
-    """Whether it is an executable made with Google Benchmark: then it knows this flag."""
-    return b"benchmark_out_format" in (ROOT / command[0]).read_bytes()
+    """Whether it is an executable made with Google Benchmark: then it knows a flag of its, or names its library."""
+    content = (ROOT / command[0]).read_bytes()
+    return b"benchmark_out_format" in content or b"libbenchmark.so" in content
 
 
 def machine() -> dict[str, object]:

@@ -122,7 +122,7 @@ std::shared_ptr<const Generation::Runs> Generation::runs_with(Sequence up_to) co
     run = std::move(merged);
   }
   next->sorted.push_back(std::move(run));
-  memory_bytes_.fetch_add((next->entries - now->entries) * sizeof(const Entry*), std::memory_order_relaxed);
+  memory_bytes_.fetch_add((next->entries - now->entries) * sizeof(void*), std::memory_order_relaxed);
   const std::scoped_lock lock(runs_mutex_);
   runs_ = std::move(next);
   return runs_;
@@ -135,11 +135,11 @@ std::vector<std::shared_ptr<const SortedRun>> Generation::sorted_runs(Sequence u
 const Entry* Generation::find(std::uint32_t column_family, std::string_view key, Sequence up_to) const {
   const std::shared_ptr<const Runs> runs = runs_with(up_to);
   // Sequences grow, so what a younger run has is newer.
-  for (auto run = runs->sorted.rbegin(); run != runs->sorted.rend(); ++run) {
-    const auto found = std::partition_point((*run)->begin(), (*run)->end(), [&](const Entry* entry) {
-      return order_.before(*entry, column_family, key, up_to);
-    });
-    if (found == (*run)->end()) continue;
+  for (std::size_t i = runs->sorted.size(); i-- > 0;) {
+    const SortedRun& run = *runs->sorted[i];
+    const auto found = std::partition_point(
+        run.begin(), run.end(), [&](const Entry* entry) { return order_.before(*entry, column_family, key, up_to); });
+    if (found == run.end()) continue;
     if ((*found)->column_family == column_family && (*found)->key() == key) return *found;
   }
   return nullptr;
@@ -154,8 +154,9 @@ Sequence Generation::covering_tombstone(std::uint32_t column_family, std::string
   if (!has_range_tombstones()) return 0;
   const rocksdb::Comparator& order = *families_.comparator(column_family);
   const std::shared_lock lock(tombstones_mutex_);
-  for (auto one = tombstones_.rbegin(); one != tombstones_.rend(); ++one) {
-    if (one->sequence <= up_to && one->column_family == column_family && covers(*one, order, key)) return one->sequence;
+  for (std::size_t i = tombstones_.size(); i-- > 0;) {
+    const RangeTombstone& one = tombstones_[i];
+    if (one.sequence <= up_to && one.column_family == column_family && covers(one, order, key)) return one.sequence;
   }
   return 0;
 }
@@ -167,8 +168,8 @@ void Generation::for_each(const std::function<void(const Entry&)>& each) const {
 
 const Entry* View::find(std::uint32_t column_family, std::string_view key) const {
   if (!generations) return nullptr;
-  for (auto generation = generations->rbegin(); generation != generations->rend(); ++generation) {
-    if (const Entry* found = (*generation)->find(column_family, key, up_to)) return found;
+  for (std::size_t i = generations->size(); i-- > 0;) {
+    if (const Entry* found = (*generations)[i]->find(column_family, key, up_to)) return found;
   }
   return nullptr;
 }
@@ -176,8 +177,8 @@ const Entry* View::find(std::uint32_t column_family, std::string_view key) const
 Sequence View::covering_tombstone(std::uint32_t column_family, std::string_view key,
                                   const ColumnFamilies& /*families*/) const {
   if (!generations) return 0;
-  for (auto generation = generations->rbegin(); generation != generations->rend(); ++generation) {
-    if (const Sequence found = (*generation)->covering_tombstone(column_family, key, up_to)) return found;
+  for (std::size_t i = generations->size(); i-- > 0;) {
+    if (const Sequence found = (*generations)[i]->covering_tombstone(column_family, key, up_to)) return found;
   }
   return 0;
 }

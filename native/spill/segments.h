@@ -25,12 +25,13 @@ class Segments {
 
   // Makes room for `index`; by one thread at a time. Returns how many bytes it took.
   std::size_t grow(std::uint64_t index) {
-    const std::size_t segment = place_of(index).segment;
+    const Place place = place_of(index);
+    const std::size_t segment = place.segment;
     if (heads_[segment].load(std::memory_order_relaxed) != nullptr) return 0;
-    const std::size_t count = kFirst << segment;
+    const std::size_t count = kFirst * place.firsts;
     owned_[segment] = std::make_unique<T[]>(count);
     heads_[segment].store(owned_[segment].get(), std::memory_order_release);
-    return count * sizeof(T);
+    return count * sizeof(T);  // NOLINT(bugprone-sizeof-expression): T may well be a pointer
   }
 
  private:
@@ -38,11 +39,12 @@ class Segments {
   static constexpr std::size_t kSegments = 40;  // 2^46 in all
   struct Place {
     std::size_t segment;
+    std::uint64_t firsts;  // how many times as large as the first it is
     std::uint64_t at;
   };
   static Place place_of(std::uint64_t index) {
-    const std::size_t segment = std::bit_width(index / kFirst + 1) - 1;
-    return {segment, index - kFirst * ((std::uint64_t{1} << segment) - 1)};
+    const std::uint64_t firsts = std::bit_floor(index / kFirst + 1);
+    return {static_cast<std::size_t>(std::countr_zero(firsts)), firsts, index - kFirst * (firsts - 1)};
   }
 
   std::array<std::unique_ptr<T[]>, kSegments> owned_;
