@@ -1,0 +1,252 @@
+// spillway::DB on a drive that fails: the caller gets the error, what was acknowledged is there, and the database goes
+// on or says that it must be opened again. And the holes of T26, one test each, where the order of events is the point.
+#include <gtest/gtest.h>
+#include <rocksdb/env.h>
+
+#include <atomic>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "base/steps.h"
+#include "faults/file_system.h"
+#include "faults/power_loss.h"
+#include "spillway/db.h"
+#include "temporary_directory.h"
+
+namespace spillway::faults {
+namespace {
+
+using rocksdb::IOStatus;
+using rocksdb::Status;
+
+bool of_spill(const Deed& deed) { return deed.name.find(".spill") != std::string::npos; }
+
+class FaultsSpillway : public ::testing::Test {
+ protected:
+  FaultsSpillway() {
+    spill_.capacity_bytes = 4 << 20;
+    spill_.generation_bytes = 64 << 10;
+    spill_.rollback = RollbackPolicy::off;
+    spill_.put_back_bytes = 0;
+  }
+  ~FaultsSpillway() override { db_.reset(); }
+
+  void open() {
+    db_.reset();
+    auto system = FaultyFileSystem::open(root_);
+    ASSERT_TRUE(system) << system.status().message();
+    system_ = *system;
+    env_ = rocksdb::NewCompositeEnv(system_);
+    rocksdb::Options options;
+    options.create_if_missing = true;
+    options.env = env_.get();
+    DB* db = nullptr;
+    const Status status = DB::Open(options, spill_, root_ + "/db", &db);
+    ASSERT_TRUE(status.ok()) << status.ToString();
+    db_.reset(db);
+  }
+  void lose_power(std::uint64_t seed) {
+    system_->cut_power();
+    db_.reset();
+    const std::string next = scratch_.path("after-" + std::to_string(seed));
+    const spillway::Status status = power_loss(root_, next, {.seed = seed});
+    ASSERT_TRUE(status) << status.message();
+    root_ = next;
+    open();
+  }
+  Status put(const std::string& key, const std::string& value, bool sync = false) {
+    rocksdb::WriteOptions options;
+    options.sync = sync;
+    const Status status = db_->Put(options, key, value);
+    if (status.ok()) acknowledged_[key] = value;
+    return status;
+  }
+  std::string get(const std::string& key) {
+    std::string value;
+    const Status status = db_->Get({}, key, &value);
+    return status.ok() ? value : status.IsNotFound() ? "-" : status.ToString();
+  }
+  void expect_acknowledged() {
+    for (const auto& [key, value] : acknowledged_) EXPECT_EQ(get(key), value) << key;
+  }
+
+  const TemporaryDirectory scratch_{memory_path()};
+  std::string root_ = scratch_.path("root");
+  SpillOptions spill_;
+  std::shared_ptr<FaultyFileSystem> system_;
+  std::unique_ptr<rocksdb::Env> env_;
+  std::map<std::string, std::string> acknowledged_;
+  std::unique_ptr<DB> db_;
+};
+
+TEST_F(FaultsSpillway, AFailedAppendIsToldAndNothingAcknowledgedIsLost) {
+  open();
+  db_->SetDiversion(Diversion::always);
+  ASSERT_TRUE(put("a", "1").ok());
+  system_->set_fate([](const Deed& deed) {
+    return deed.action == Action::write && of_spill(deed)
+               ? Misfortune{.status = IOStatus::IOError("no (injected)"), .written_first = 7}
+               : Misfortune();
+  });
+  EXPECT_FALSE(put("a", "2").ok());  // its key lies there: it has nowhere else to go
+  EXPECT_EQ(get("a"), "1");
+  system_->set_fate({});
+  expect_acknowledged();
+  ASSERT_TRUE(db_->Rollback().ok());
+  EXPECT_TRUE(put("a", "3").ok());
+  open();
+  expect_acknowledged();
+}
+
+TEST_F(FaultsSpillway, AFailedSyncIsToldAndWhatWasDurableStays) {
+  open();
+  db_->SetDiversion(Diversion::always);
+  ASSERT_TRUE(put("a", "1", true).ok());
+  system_->set_fate(fail_nth([](const Deed& deed) { return deed.action == Action::sync && of_spill(deed); }, 1,
+                             IOStatus::IOError("no (injected)")));
+  EXPECT_FALSE(put("b", "2", true).ok());
+  expect_acknowledged();
+  lose_power(1);
+  expect_acknowledged();
+}
+
+TEST_F(FaultsSpillway, AFullDriveAndAFullRegionLoseNothing) {
+  spill_.capacity_bytes = 256 << 10;
+  open();
+  db_->SetDiversion(Diversion::always);
+  const std::string value(4000, 'v');
+  for (int i = 0; i < 200; ++i) ASSERT_TRUE(put("region" + std::to_string(i), value).ok());  // the rest goes to RocksDB
+  EXPECT_GT(db_->GetSpillStatistics().main_writes, 0U);
+  expect_acknowledged();
+  ASSERT_TRUE(db_->Rollback().ok());
+
+  std::uint64_t used = 0;
+  system_->set_fate([&](const Deed& deed) {
+    used = deed.bytes_after;
+    return Misfortune();
+  });
+  ASSERT_TRUE(put("x", value).ok());
+  system_->set_fate(room_for(used + 10'000));
+  int refused = 0;
+  for (int i = 0; i < 20; ++i) refused += put("drive" + std::to_string(i), value).ok() ? 0 : 1;
+  EXPECT_GT(refused, 0);
+  expect_acknowledged();
+  system_->set_fate({});
+  open();
+  expect_acknowledged();
+  EXPECT_TRUE(put("after", "1").ok());
+}
+
+TEST_F(FaultsSpillway, ReadsOfTheSpillStoreThatFailAreErrorsAndNotMissingKeys) {
+  open();
+  db_->SetDiversion(Diversion::always);
+  ASSERT_TRUE(put("a", std::string(1000, 'v')).ok());
+  system_->set_fate([](const Deed& deed) {
+    return deed.action == Action::read ? Misfortune{.status = IOStatus::IOError("no (injected)")} : Misfortune();
+  });
+  std::string value;
+  EXPECT_TRUE(db_->Get({}, "a", &value).IsIOError());
+  const std::unique_ptr<rocksdb::Iterator> iterator(db_->NewIterator({}));
+  for (iterator->SeekToFirst(); iterator->Valid(); iterator->Next()) (void)iterator->value();
+  EXPECT_FALSE(iterator->status().ok());
+  EXPECT_FALSE(db_->Rollback().ok());
+  system_->set_fate({});
+  expect_acknowledged();
+  EXPECT_TRUE(db_->Rollback().ok());
+  expect_acknowledged();
+}
+
+// --- T26
+
+TEST_F(FaultsSpillway, AStaleCopyDoesNotReviveAfterAnOverwriteInRocksdb) {
+  open();
+  db_->SetDiversion(Diversion::always);
+  ASSERT_TRUE(put("k", "old", true).ok());
+  ASSERT_TRUE(db_->Rollback().ok());
+  db_->SetDiversion(Diversion::never);
+  ASSERT_TRUE(put("k", "new", true).ok());
+  for (std::uint64_t seed = 0; seed < 4; ++seed) {
+    lose_power(seed);
+    EXPECT_EQ(get("k"), "new");
+    ASSERT_TRUE(db_->Rollback().ok());
+    EXPECT_EQ(get("k"), "new");
+  }
+}
+
+// Does something at a step, once.
+class AtStep final : public steps::Watcher {
+ public:
+  AtStep(std::string step, std::function<void()> what) : step_(std::move(step)), what_(std::move(what)) {
+    steps::watch(this);
+  }
+  ~AtStep() override { steps::watch(nullptr); }
+  void reached(std::string_view step) override {
+    if (step != step_ || done_.exchange(true)) return;
+    what_();
+  }
+  bool done() const { return done_; }
+
+ private:
+  const std::string step_;
+  const std::function<void()> what_;
+  std::atomic<bool> done_{false};
+};
+
+TEST_F(FaultsSpillway, WritesThatArriveDuringARollbackSurviveIt) {
+  open();
+  db_->SetDiversion(Diversion::always);
+  ASSERT_TRUE(put("k", "1").ok());
+  {
+    const AtStep during("spill.rollback.sorted", [this] { EXPECT_TRUE(put("k", "2", true).ok()); });
+    ASSERT_TRUE(db_->Rollback().ok());
+    EXPECT_TRUE(during.done());
+  }
+  EXPECT_EQ(get("k"), "2");
+  lose_power(3);
+  EXPECT_EQ(get("k"), "2");
+}
+
+// Reset before RocksDB's log is durable; and a crash between merge and reset, after which all is merged again.
+TEST_F(FaultsSpillway, PowerThatGoesDuringARollbackLosesNothingWhereverItGoes) {
+  std::uint64_t seed = 10;
+  for (const char* step : {"spill.rollback.sorted", "spill.rollback.ingested", "spill.region.drop.renamed",
+                           "spill.rollback.dropped", "spill.rollback.published"}) {
+    SCOPED_TRACE(step);
+    open();
+    db_->SetDiversion(Diversion::never);
+    ASSERT_TRUE(put("main", step).ok());
+    db_->SetDiversion(Diversion::always);
+    ASSERT_TRUE(put("spilled", step, true).ok());
+    {
+      const AtStep off(step, [this] { system_->cut_power(); });
+      db_->Rollback().PermitUncheckedError();
+      EXPECT_TRUE(off.done());
+    }
+    lose_power(seed++);
+    expect_acknowledged();
+    EXPECT_TRUE(db_->Rollback().ok());
+    expect_acknowledged();
+  }
+}
+
+TEST_F(FaultsSpillway, WhatIsDeletedDuringAStallStaysDeleted) {
+  open();
+  db_->SetDiversion(Diversion::never);
+  ASSERT_TRUE(put("k", "1", true).ok());
+  db_->SetDiversion(Diversion::always);
+  rocksdb::WriteOptions sync;
+  sync.sync = true;
+  ASSERT_TRUE(db_->Delete(sync, "k").ok());
+  lose_power(20);
+  EXPECT_EQ(get("k"), "-");
+  ASSERT_TRUE(db_->Rollback().ok());
+  EXPECT_EQ(get("k"), "-");
+  lose_power(21);
+  EXPECT_EQ(get("k"), "-");
+}
+
+}  // namespace
+}  // namespace spillway::faults
