@@ -203,7 +203,8 @@ class Run {
     settle(dead);
     if (!only_judges) ++report_.kills;
     if (ledger_->step_reached) ++report_.at_step;
-    if (plan_.power_loss && report_.failure.empty() && random_() % 3 != 0) cut_power();
+    const bool stays_on = plan_.also_kills && random_() % 3 == 0;
+    if (plan_.power_loss && !stays_on && report_.failure.empty()) cut_power();
   }
 
   static void await(pid_t child, unsigned for_us, bool* dead) {

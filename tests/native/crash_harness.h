@@ -46,10 +46,11 @@ struct CrashPlan {
   Kinds kinds{};
   unsigned kills = 1;
   std::uint64_t seed = 1;
-  bool power_loss = false;  // after two deaths of three; the third is a kill alone
-  bool in_order = false;    // of the loss of power; see faults/power_loss.h
-  std::string step{};       // die there; empty: at a random moment
-  unsigned most_ms = 6;     // of writing
+  bool power_loss = false;
+  bool also_kills = true;  // a third of the deaths leaves the power on
+  bool in_order = false;   // of the loss of power; see faults/power_loss.h
+  std::string step{};      // die there; empty: at a random moment
+  unsigned most_ms = 6;    // of writing
 };
 
 struct CrashReport {

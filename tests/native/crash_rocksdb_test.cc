@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <rocksdb/utilities/stackable_db.h>
 
+#include <algorithm>
 #include <chrono>
 #include <functional>
 #include <memory>
@@ -107,6 +108,12 @@ class OneByOne final : public WriteBatch::Handler {
   const std::vector<Family>& families_;
 };
 
+// What the judge says depends on the moment: a memtable of one family may have been flushed and the other's not.
+bool noticed(const CrashReport& report, const std::vector<std::string>& verdicts) {
+  return std::any_of(verdicts.begin(), verdicts.end(),
+                     [&](const std::string& verdict) { return report.failure.find(verdict) != std::string::npos; });
+}
+
 // Each child may be killed at a moment at which nothing shows; not so many of them.
 constexpr unsigned kChances = 60;
 
@@ -116,7 +123,7 @@ TEST(CrashHarness, NoticesThatAnAcknowledgedWriteIsLost) {
     return base.Write(options, &batch);
   });
   const CrashReport report = run_crashes({.open = open, .kinds = {.sync_share = 0}, .kills = kChances, .seed = 21});
-  EXPECT_NE(report.failure.find("promised to survive"), std::string::npos) << report.failure;
+  EXPECT_TRUE(noticed(report, {"promised to survive", "no number of its operations"})) << report.failure;
 }
 
 TEST(CrashHarness, NoticesThatASyncIsLeftOut) {
@@ -124,8 +131,9 @@ TEST(CrashHarness, NoticesThatASyncIsLeftOut) {
     options.sync = false;
     return base.Write(options, &batch);
   });
-  const CrashReport report = run_crashes({.open = open, .kills = kChances, .seed = 22, .power_loss = true});
-  EXPECT_NE(report.failure.find("promised to survive"), std::string::npos) << report.failure;
+  const CrashReport report =
+      run_crashes({.open = open, .kills = kChances, .seed = 22, .power_loss = true, .also_kills = false});
+  EXPECT_TRUE(noticed(report, {"promised to survive", "no number of its operations"})) << report.failure;
 }
 
 TEST(CrashHarness, NoticesHalfABatch) {
@@ -138,7 +146,7 @@ TEST(CrashHarness, NoticesHalfABatch) {
   };
   const Kinds kinds{.single_remove = false, .merge = false, .remove_range = false};
   const CrashReport report = run_crashes({.open = open, .kinds = kinds, .kills = kChances, .seed = 23});
-  EXPECT_NE(report.failure.find("no number of its operations"), std::string::npos) << report.failure;
+  EXPECT_TRUE(noticed(report, {"no number of its operations"})) << report.failure;
 }
 
 TEST(CrashHarness, NoticesThatWhatWasDeletedReturns) {
@@ -148,7 +156,7 @@ TEST(CrashHarness, NoticesThatWhatWasDeletedReturns) {
     return base.Write(options, &batch);
   });
   const CrashReport report = run_crashes({.open = open, .kills = kChances, .seed = 24});
-  EXPECT_NE(report.failure.find("no number of its operations"), std::string::npos) << report.failure;
+  EXPECT_TRUE(noticed(report, {"no number of its operations"})) << report.failure;
 }
 
 TEST(CrashHarness, NoticesThatALaterWriteOutlivesAnEarlierOne) {
@@ -158,9 +166,14 @@ TEST(CrashHarness, NoticesThatALaterWriteOutlivesAnEarlierOne) {
     return base.Write(options, &batch);
   });
   const Kinds kinds{.batches = false, .sync_share = 0, .value_bytes = 20};
-  const CrashReport report =
-      run_crashes({.open = open, .kinds = kinds, .kills = kChances, .seed = 25, .power_loss = true});
-  EXPECT_NE(report.failure.find("is lost, but operation"), std::string::npos) << report.failure;
+  const CrashReport report = run_crashes({.open = open,
+                                          .kinds = kinds,
+                                          .kills = kChances,
+                                          .seed = 25,
+                                          .power_loss = true,
+                                          .also_kills = false,
+                                          .most_ms = 1});
+  EXPECT_TRUE(noticed(report, {"is lost, but operation"})) << report.failure;
 }
 
 TEST(CrashHarness, DiesAtANamedStepAndTellsWhichThereAre) {
