@@ -9,7 +9,7 @@ JOBS ?= $(shell nproc)
 help:
 	@sed -n 's/^#: //p' Makefile
 
-#: make demo      RocksDB on an emulated, steady drive for a minute, and the report on it
+#: make demo      RocksDB, ADOC and Spillway on an emulated, steady drive, three minutes, and the report on them
 demo:
 	@scripts/setup.sh
 	@scripts/demo.sh

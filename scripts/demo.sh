@@ -1,10 +1,10 @@
 #!/bin/sh
-# Runs the quickstart plan and shows the report it made.
+# Runs the demo's plan and shows the report it made.
 set -eu
 cd "$(dirname "$0")/.."
 
-out=runs/quickstart-$(date +%Y%m%d-%H%M%S)
-.venv/bin/spillway run plans/quickstart.toml --out "$out"
+out=runs/demo-$(date +%Y%m%d-%H%M%S)
+.venv/bin/spillway run plans/demo.toml --out "$out"
 report=$out/report.html
 if [ ! -f "$report" ]; then
   echo "demo: the run ended without $report; its directory $out says why." >&2
