@@ -253,6 +253,8 @@ class DbImpl final : public spillway::DB {
   rocksdb::Status put_back(const Generations& targets);
   rocksdb::Status ingest(const Generations& targets);
   rocksdb::Status ingest_files(const std::vector<SortedFile>& files);
+  std::uint64_t newest_file() const;
+  rocksdb::Status check_ingested(const std::vector<SortedFile>& files, std::uint64_t newest_before) const;
   rocksdb::Status make_spill_durable();
   rocksdb::Status flush_large_memtables();
   rocksdb::Status forget(const Generations& targets);  // drops, publishes without them

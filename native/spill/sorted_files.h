@@ -20,6 +20,8 @@ struct SortedFile {
   std::string path;
   std::uint64_t entries = 0;
   std::uint64_t bytes = 0;
+  std::string smallest;  // of its keys and its range tombstones' ends
+  std::string largest;
 };
 
 // Writes `directory`/<generation>-<family>.sst for each family that has a handle; those of dropped families are left

@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 
@@ -157,6 +158,53 @@ TEST_F(FaultsSpillway, ReadsOfTheSpillStoreThatFailAreErrorsAndNotMissingKeys) {
   expect_acknowledged();
   EXPECT_TRUE(db_->Rollback().ok());
   expect_acknowledged();
+}
+
+// RocksDB 7.8.3 takes a file of which it could not read the first key for one without keys, and says nothing.
+TEST_F(FaultsSpillway, AReadThatFailsWhileRocksdbIngestsLosesNothing) {
+  open();
+  for (std::uint64_t n = 1; n <= 12; ++n) {
+    SCOPED_TRACE(n);
+    db_->SetDiversion(Diversion::always);
+    for (int i = 0; i < 20; ++i) ASSERT_TRUE(put(std::to_string(i), std::to_string(n)).ok());
+    system_->set_fate(fail_nth(
+        [](const Deed& deed) { return deed.action == Action::read && deed.name.find("/spill/") != std::string::npos; },
+        n, IOStatus::IOError("no (injected)")));
+    db_->Rollback().PermitUncheckedError();
+    system_->set_fate({});
+    expect_acknowledged();
+    ASSERT_TRUE(db_->Rollback().ok());
+    expect_acknowledged();
+  }
+}
+
+// Every kind of deed at a low rate, while writes go both ways and back. Only in the spill store's directory: RocksDB
+// 7.8.3 as Debian builds it asserts when its own log is used after it failed.
+TEST_F(FaultsSpillway, ErrorsAtRandomLoseNothingThatWasAcknowledged) {
+  for (std::uint64_t seed = 1; seed <= 6; ++seed) {
+    open();
+    system_->set_fate(fail_share([](const Deed& deed) { return deed.name.find("/spill") != std::string::npos; }, 0.03,
+                                 seed, IOStatus::IOError("no (injected)")));
+    std::map<std::string, std::set<std::string>> possible;  // of a write that failed it is not known
+    for (int i = 0; i < 300; ++i) {
+      db_->SetDiversion((i / 20) % 2 == 0 ? Diversion::always : Diversion::never);
+      const std::string key = std::to_string(i % 40);
+      const std::string value = std::to_string(seed) + "." + std::to_string(i);
+      if (put(key, value, i % 5 == 0).ok()) {
+        possible[key].clear();
+      } else {
+        possible[key].insert(value);
+      }
+      if (i % 50 == 49) db_->Rollback().PermitUncheckedError();
+    }
+    system_->set_fate({});
+    open();
+    for (auto& [key, value] : acknowledged_) {
+      const std::string found = get(key);
+      EXPECT_TRUE(found == value || possible[key].contains(found)) << key << " is " << found << ", not " << value;
+      value = found;
+    }
+  }
 }
 
 // --- T26
