@@ -24,6 +24,7 @@ test:
 #: make bench     every benchmark; results with their commands go to runs/bench/
 bench:
 	@scripts/setup.sh test
+	@scripts/native.sh bench
 	@scripts/packages.sh bench
 	.venv/bin/python scripts/bench.py
 

@@ -1,7 +1,8 @@
 #!/bin/sh
 # Builds the native side in build/ and puts spillway-native and the RocksDB plugin beside the Python package.
 #   scripts/native.sh        the executable and the plugin
-#   scripts/native.sh all    and tests, benchmarks, the fuzz target
+#   scripts/native.sh all    and tests, the fuzz target
+#   scripts/native.sh bench  and benchmarks, which the tests do without
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -16,7 +17,7 @@ if [ -f build/CMakeCache.txt ] && ! grep -qxF "CMAKE_HOME_DIRECTORY:INTERNAL=$PW
 fi
 if [ ! -f build/build.ninja ]; then
   log=$(mktemp)
-  cmake -G Ninja -S . -B build >"$log" 2>&1 || {
+  cmake -G Ninja -S . -B build -DSPILLWAY_BENCH=OFF >"$log" 2>&1 || {
     cat "$log" >&2
     rm -f "$log"
     fail "cmake could not configure the build; its own message is above."
@@ -25,7 +26,13 @@ if [ ! -f build/build.ninja ]; then
 fi
 
 targets="spillway-native rocksdb-spillway"
-[ "${1:-}" != all ] || targets=all
+case ${1:-} in
+  all) targets=all ;;
+  bench)
+    targets=all
+    cmake -S . -B build -DSPILLWAY_BENCH=ON >/dev/null || fail "cmake could not configure the benchmarks."
+    ;;
+esac
 # shellcheck disable=SC2086 # a list of words
 cmake --build build --target $targets || fail "the native build failed; the compiler's own message is above."
 
