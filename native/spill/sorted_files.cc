@@ -239,15 +239,15 @@ Status write_file(const Generation& generation, const ColumnFamily& family, cons
   Status status = writer.Finish(&info);
   file->entries = info.num_entries;
   file->bytes = info.file_size;
-  const bool has_keys = info.num_entries > 0;
+  file->range_without_keys = {info.smallest_range_del_key, info.largest_range_del_key};
+  file->range = file->range_without_keys;
+  if (info.num_entries == 0) return status;
   const bool has_ranges = info.num_range_del_entries > 0;
   const auto precedes = [&](const std::string& a, const std::string& b) {
     return family.comparator->Compare(a, b) < 0;
   };
-  const bool range_first = !has_keys || (has_ranges && precedes(info.smallest_range_del_key, info.smallest_key));
-  const bool range_last = !has_keys || (has_ranges && precedes(info.largest_key, info.largest_range_del_key));
-  file->smallest = range_first ? info.smallest_range_del_key : info.smallest_key;
-  file->largest = range_last ? info.largest_range_del_key : info.largest_key;
+  if (!has_ranges || precedes(info.smallest_key, file->range.first)) file->range.first = info.smallest_key;
+  if (!has_ranges || precedes(file->range.second, info.largest_key)) file->range.second = info.largest_key;
   return status;
 }
 
