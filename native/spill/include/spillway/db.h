@@ -64,6 +64,8 @@ class DB : public rocksdb::StackableDB {
                               const std::vector<rocksdb::ColumnFamilyDescriptor>& column_families,
                               std::vector<rocksdb::ColumnFamilyHandle*>* handles, DB** db);
 
+  // NOLINTBEGIN(readability-identifier-naming): named as the rest of a rocksdb::DB is
+
   // Brings back everything that lies in the spill store, whatever the policy, and waits until it is durable in RocksDB.
   // Writes go on meanwhile; those that begin after it are not waited for.
   virtual rocksdb::Status Rollback() = 0;
@@ -71,6 +73,7 @@ class DB : public rocksdb::StackableDB {
   virtual rocksdb::Status CreateCheckpoint(const std::string& directory) = 0;
   virtual SpillStatistics GetSpillStatistics() const = 0;
   virtual void SetDiversion(Diversion diversion) = 0;
+  // NOLINTEND(readability-identifier-naming)
 
  protected:
   using rocksdb::StackableDB::StackableDB;
