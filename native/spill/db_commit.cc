@@ -293,9 +293,8 @@ rocksdb::Status DbImpl::order_after_main() {
 
 rocksdb::Status DbImpl::open_active() {
   if (active_) return {};
-  const GenerationId id = next_generation_;
+  const GenerationId id = next_generation_++;  // never tried twice: a failed one may have left something of that name
   if (rocksdb::Status status = store_->begin(id); !status.ok()) return status;
-  ++next_generation_;
   is_unsynced_.store(false, std::memory_order_release);  // the one before is durable
   active_ = make_generation(id);
   auto generations = std::make_shared<Generations>(*live());
@@ -307,6 +306,8 @@ rocksdb::Status DbImpl::open_active() {
 
 rocksdb::Status DbImpl::append(std::vector<Prepared>& prepared, bool sync) {
   rocksdb::Status status = open_active();
+  // Nothing lies there that could be in doubt: the next write may try again.
+  if (!status.ok() && !status.IsNoSpace() && live()->empty()) return status;
   std::vector<Slice> records;
   for (const Prepared& one : prepared) records.emplace_back(one.record);
   std::vector<std::uint64_t> offsets(prepared.size());

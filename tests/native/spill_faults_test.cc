@@ -102,6 +102,19 @@ TEST_F(FaultsSpillway, AFailedAppendIsToldAndNothingAcknowledgedIsLost) {
   expect_acknowledged();
 }
 
+TEST_F(FaultsSpillway, AGenerationThatCouldNotBeBegunIsTriedAgain) {
+  open();
+  db_->SetDiversion(Diversion::always);
+  system_->set_fate(fail_nth([](const Deed& deed) { return deed.action == Action::create && of_spill(deed); }, 1,
+                             IOStatus::IOError("no (injected)")));
+  EXPECT_TRUE(put("a", "1").IsIOError());
+  EXPECT_EQ(get("a"), "-");
+  EXPECT_TRUE(put("a", "2").ok());
+  EXPECT_EQ(db_->GetSpillStatistics().live_entries, 1U);
+  open();
+  expect_acknowledged();
+}
+
 TEST_F(FaultsSpillway, AFailedSyncIsToldAndWhatWasDurableStays) {
   open();
   db_->SetDiversion(Diversion::always);

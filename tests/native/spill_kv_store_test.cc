@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "device/faulty.h"
+#include "device_small_drive.h"
 #include "spill/kv_store.h"
 #include "temporary_directory.h"
 
@@ -17,13 +18,7 @@ using rocksdb::Slice;
 using rocksdb::Status;
 
 ssd::SsdConfig kv_drive() {
-  ssd::SsdConfig config;
-  config.name = "small";
-  config.geometry.channels = 2;
-  config.geometry.dies_per_chip = 2;
-  config.geometry.pages_per_block = 32;
-  config.capacity.capacity_bytes = 32 << 20;
-  config.capacity.spare_factor = 0.2;
+  ssd::SsdConfig config = device::small_drive();
   config.namespaces.kv_share = 0.25;
   config.namespaces.memtable_bytes = 256 * 1024;
   return config;
