@@ -12,6 +12,6 @@ done
 sandbox=
 [ "$(id -u)" -ne 0 ] || sandbox=--no-sandbox
 # Virtual time lets the charts finish drawing before the picture is taken.
-"$browser" --headless=new $sandbox --disable-gpu --hide-scrollbars --window-size=1280,1240 --virtual-time-budget=10000 \
-  --screenshot="$PWD/docs/quickstart.png" "file://$report" 2>/dev/null
-echo docs/quickstart.png
+"$browser" --headless=new $sandbox --disable-gpu --hide-scrollbars --window-size=1280,2080 --virtual-time-budget=10000 \
+  --screenshot="$PWD/docs/demo.png" "file://$report" 2>/dev/null
+echo docs/demo.png

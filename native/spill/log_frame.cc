@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cassert>
 #include <cstring>
+#include <initializer_list>
 #include <limits>
 #include <memory>
 
@@ -16,6 +17,7 @@ constexpr char kMagic[] = "SPILLOG";
 constexpr std::size_t kMagicBytes = sizeof kMagic - 1;
 constexpr char kVersion = 1;
 constexpr std::size_t kChecksumBytes = 4;
+constexpr std::size_t kNamedBytes = kLogHeaderBytes - kChecksumBytes;  // of the header, under its checksum
 
 template <typename Integer>
 void put(Integer value, char* into) {
@@ -31,34 +33,40 @@ Integer get(const char* from) {
 }
 
 // RocksDB's own CRC-32C, which uses the processor's instruction, by the only door to it that is public.
-std::string checksum_of(const LogName& name, const rocksdb::Slice& record) {
+std::string checksum_of(std::initializer_list<rocksdb::Slice> parts) {
   static const auto factory = rocksdb::GetFileChecksumGenCrc32cFactory();
   const auto generator = factory->CreateFileChecksumGenerator({});
-  char before[20];
-  put(name.salt, before);
-  put(name.generation, before + 8);
-  put(static_cast<std::uint32_t>(record.size()), before + 16);
-  generator->Update(before, sizeof before);
-  generator->Update(record.data(), record.size());
+  for (const rocksdb::Slice& part : parts) generator->Update(part.data(), part.size());
   generator->Finalize();
   std::string checksum = generator->GetChecksum();
   assert(checksum.size() == kChecksumBytes);
   return checksum;
 }
 
+std::string checksum_of(const LogName& name, const rocksdb::Slice& record) {
+  char before[20];
+  put(name.salt, before);
+  put(name.generation, before + 8);
+  put(static_cast<std::uint32_t>(record.size()), before + 16);
+  return checksum_of({rocksdb::Slice(before, sizeof before), record});
+}
+
 }  // namespace
 
 std::string encode_log_header(const LogName& name) {
-  std::string header(kLogHeaderBytes, '\0');
+  std::string header(kNamedBytes, '\0');
   std::memcpy(header.data(), kMagic, kMagicBytes);
   header[kMagicBytes] = kVersion;
   put(name.generation, header.data() + 8);
   put(name.salt, header.data() + 16);
-  return header;
+  return header + checksum_of({header});
 }
 
 HeaderFault decode_log_header(const rocksdb::Slice& bytes, LogName* name) {
   if (bytes.size() < kLogHeaderBytes || !bytes.starts_with(kMagic)) return HeaderFault::torn;
+  // Before the version is believed: a torn sector may have changed that byte alone.
+  const rocksdb::Slice named(bytes.data(), kNamedBytes);
+  if (checksum_of({named}) != rocksdb::Slice(bytes.data() + kNamedBytes, kChecksumBytes)) return HeaderFault::torn;
   if (bytes[kMagicBytes] != kVersion) return HeaderFault::newer_version;
   name->generation = get<std::uint64_t>(bytes.data() + 8);
   name->salt = get<std::uint64_t>(bytes.data() + 16);

@@ -1,6 +1,6 @@
 // How a log of the software region is laid out, and the one reader that judges it.
 //
-//   header   "SPILLOG" | version u8 | generation u64 | salt u64                                            (24 bytes)
+//   header   "SPILLOG" | version u8 | generation u64 | salt u64 | CRC-32C 4 bytes                          (28 bytes)
 //   frame    CRC-32C 4 bytes | length u32 | record (little-endian)
 //
 // A frame's checksum covers salt, generation, length and record. The salt is drawn anew for every log, so that no frame
@@ -23,7 +23,7 @@ struct LogName {
   std::uint64_t salt = 0;
 };
 
-inline constexpr std::uint64_t kLogHeaderBytes = 24;
+inline constexpr std::uint64_t kLogHeaderBytes = 28;
 inline constexpr std::uint64_t kFrameHeaderBytes = 8;
 // Of one read of a scan. Source: KVAccel's bulk transfers (K8).
 inline constexpr std::uint64_t kScanReadBytes = 512 << 10;
