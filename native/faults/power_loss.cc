@@ -111,11 +111,12 @@ void undo(const DriveEvent& write, std::uint64_t keep, std::string* bytes) {
 
 // How many bytes of a write survive when the power goes after `reached` of them: whole sectors, or up to the end of the
 // sector in which it went, of which the rest is then anything.
-std::uint64_t tear(const DriveEvent& write, std::uint64_t reached, Random& random, std::string* bytes) {
+std::uint64_t tear(const DriveEvent& write, std::uint64_t reached, bool within_sectors, Random& random,
+                   std::string* bytes) {
   if (reached == 0 || reached >= write.length) return std::min(reached, write.length);
   const std::uint64_t end = write.offset + reached;
   const std::uint64_t sector = end - end % kSectorBytes;
-  if (any_of(random, 1) == 0) return sector > write.offset ? sector - write.offset : 0;
+  if (any_of(random, 1) == 0 || !within_sectors) return sector > write.offset ? sector - write.offset : 0;
   const std::uint64_t last =
       std::min({sector + kSectorBytes, write.offset + write.length, std::uint64_t{bytes->size()}});
   for (std::uint64_t at = end; at < last; ++at) (*bytes)[at] = static_cast<char>(any_of(random, 255));
@@ -123,16 +124,16 @@ std::uint64_t tear(const DriveEvent& write, std::uint64_t reached, Random& rando
 }
 
 // Leaves of the pending writes the first `survivors`, and `reached` bytes of the one after.
-void lose_writes(const std::vector<PendingWrite>& writes, std::size_t survivors, std::uint64_t reached, Random& random,
-                 std::string* bytes) {
+void lose_writes(const std::vector<PendingWrite>& writes, std::size_t survivors, std::uint64_t reached,
+                 bool within_sectors, Random& random, std::string* bytes) {
   for (std::size_t i = writes.size(); i > survivors + 1; --i) undo(*writes[i - 1].event, 0, bytes);
   if (survivors == writes.size()) return;
   const DriveEvent& torn = *writes[survivors].event;
-  undo(torn, tear(torn, reached, random, bytes), bytes);
+  undo(torn, tear(torn, reached, within_sectors, random, bytes), bytes);
 }
 
 // Any number of bytes of the pending writes survive.
-void lose_any(const std::vector<PendingWrite>& writes, Random& random, std::string* bytes) {
+void lose_any(const std::vector<PendingWrite>& writes, bool within_sectors, Random& random, std::string* bytes) {
   std::uint64_t pending = 0;
   for (const PendingWrite& write : writes) pending += std::max<std::uint64_t>(1, write.event->length);
   std::uint64_t left = any_part(random, pending);
@@ -142,15 +143,17 @@ void lose_any(const std::vector<PendingWrite>& writes, Random& random, std::stri
     if (left < cost) break;
     left -= cost;
   }
-  lose_writes(writes, survivors, left, random, bytes);
+  lose_writes(writes, survivors, left, within_sectors, random, bytes);
 }
 
 // The pending events before `moment` in the journal survive, and part of the write there.
-void lose_after(const std::vector<PendingWrite>& writes, std::size_t moment, Random& random, std::string* bytes) {
+void lose_after(const std::vector<PendingWrite>& writes, std::size_t moment, bool within_sectors, Random& random,
+                std::string* bytes) {
   std::size_t survivors = 0;
   while (survivors < writes.size() && writes[survivors].index < moment) ++survivors;
   const bool torn = survivors < writes.size() && writes[survivors].index == moment;
-  lose_writes(writes, survivors, torn ? any_of(random, writes[survivors].event->length) : 0, random, bytes);
+  lose_writes(writes, survivors, torn ? any_of(random, writes[survivors].event->length) : 0, within_sectors, random,
+              bytes);
 }
 
 Status write_file(const std::string& path, const std::string& bytes) {
@@ -195,11 +198,12 @@ Status power_loss(const std::string& root, const std::string& to, const PowerLos
     }
     std::string bytes;
     if (Status status = read_file(path_of_file(root, id), &bytes); !status) return status;
+    const bool within_sectors = name.find("MANIFEST-") == std::string::npos;  // see the envelope
     if (const auto pending = state.writes.find(id); pending != state.writes.end()) {
       if (loss.in_order) {
-        lose_after(pending->second, moment, random, &bytes);
+        lose_after(pending->second, moment, within_sectors, random, &bytes);
       } else {
-        lose_any(pending->second, random, &bytes);
+        lose_any(pending->second, within_sectors, random, &bytes);
       }
     }
     if (Status status = write_file(path, bytes); !status) return status;
