@@ -115,6 +115,7 @@ void DbImpl::lead_together(std::span<Commit*> group) {
     return;
   }
   for (const Prepared& one : prepared) add_entries(one);
+  visible_generation_.store(active_->id(), std::memory_order_release);  // before the sequence: see Mark
   visible_.store(next_sequence_ - 1, std::memory_order_release);
   if (active_->user_bytes() >= options_.generation_bytes) seal();
 }

@@ -23,6 +23,7 @@
 #include "spill/gate.h"
 #include "spill/generation.h"
 #include "spill/key_index.h"
+#include "spill/main_order.h"
 #include "spill/snapshot.h"
 #include "spill/sorted_files.h"
 #include "spill/store.h"
@@ -42,6 +43,7 @@ struct Counts {
   std::atomic<std::uint64_t> stalls_diverted{0};
   std::atomic<std::uint64_t> last_resort{0};
   std::atomic<std::uint64_t> ordering_syncs{0};
+  std::atomic<std::uint64_t> ordering_marks{0};
   std::atomic<std::uint64_t> rolled_back_entries{0};
   std::atomic<std::uint64_t> rolled_back_bytes{0};
   std::atomic<std::uint64_t> rollbacks_by_ingest{0};
@@ -55,13 +57,23 @@ struct Counts {
 Sequence add_entries_of(const rocksdb::WriteBatch& batch, std::uint64_t offset, Sequence first, Generation& generation,
                         KeyIndex* index);
 
+// What a store that begins durably holds, read before RocksDB opens.
+struct Remains {
+  std::vector<GenerationId> generations;  // those with records, oldest first
+  Survivors survivors;
+};
+rocksdb::Status read_remains(Store& store, Remains* remains);
+
 class DbImpl final : public spillway::DB {
  public:
-  DbImpl(rocksdb::DB* base, SpillOptions options, std::shared_ptr<Store> store, std::shared_ptr<Detector> detector);
+  DbImpl(rocksdb::DB* base, SpillOptions options, std::shared_ptr<Store> store, std::shared_ptr<Detector> detector,
+         std::shared_ptr<MainOrder> main_order);
   ~DbImpl() override;
 
-  // Reads what the spill store holds, and starts the threads. `handles` are the user's.
-  rocksdb::Status start(const std::vector<rocksdb::ColumnFamilyHandle*>& handles);
+  // Reads what the spill store holds, and starts the threads. `handles` are the user's; `remains`, if the store was
+  // read before.
+  rocksdb::Status start(const std::vector<rocksdb::ColumnFamilyHandle*>& handles,
+                        const std::optional<Remains>& remains);
 
   // --- spillway::DB
   rocksdb::Status Rollback() override;
@@ -212,7 +224,10 @@ class DbImpl final : public spillway::DB {
   rocksdb::Status write_either_way(const rocksdb::WriteOptions& options, rocksdb::WriteBatch* batch);
   void wait_for_room();
   void tell_of_room();
-  rocksdb::Status order_after_spill();  // what was diverted is durable before a write to RocksDB
+  // Whether a mark in RocksDB's log is enough for a write to come after what was diverted before it.
+  bool can_mark(const rocksdb::WriteBatch& batch) const;
+  rocksdb::Status write_marked(const rocksdb::WriteOptions& options, rocksdb::WriteBatch* batch);
+  rocksdb::Status make_diverted_durable();  // what was diverted until now
 
   // --- The spill store's writer (db_commit.cc); in the commit queue
   void lead(std::span<Commit*> group);
@@ -243,7 +258,7 @@ class DbImpl final : public spillway::DB {
                                  rocksdb::ColumnFamilyHandle* family);
 
   // --- Recovery (db_recovery.cc)
-  rocksdb::Status recover();
+  rocksdb::Status recover(const std::optional<Remains>& remains);
   std::shared_ptr<Generation> make_generation(GenerationId id);
 
   // --- Rollback (db_rollback.cc)
@@ -270,6 +285,7 @@ class DbImpl final : public spillway::DB {
   const SpillOptions options_;
   const std::shared_ptr<Store> store_;  // outlives every generation
   const std::shared_ptr<Detector> detector_;
+  const std::shared_ptr<MainOrder> main_order_;
   ColumnFamilies families_;
   KeyIndex index_;
   Gate gate_;
@@ -278,10 +294,12 @@ class DbImpl final : public spillway::DB {
   Counts counts_;
 
   std::atomic<Diversion> diversion_{Diversion::automatic};
-  std::atomic<int> main_only_{0};         // with_main_only under way
-  std::atomic<bool> has_live_{false};     // set before an entry can be seen
-  std::atomic<Sequence> visible_{0};      // every entry up to it is in the index
-  std::atomic<bool> is_unsynced_{false};  // a diverted write is not durable yet
+  std::atomic<int> main_only_{0};                    // with_main_only under way
+  std::atomic<bool> has_live_{false};                // set before an entry can be seen
+  std::atomic<Sequence> visible_{0};                 // every entry up to it is in the index
+  std::atomic<GenerationId> visible_generation_{0};  // of that entry, or a later one
+  std::atomic<Sequence> marked_{0};                  // RocksDB's log has a mark of it, or of a later one
+  std::atomic<bool> is_unsynced_{false};             // a diverted write is not durable yet
   std::atomic<bool> is_full_{false};
   std::atomic<bool> has_failed_{false};
 

@@ -1,6 +1,7 @@
 // spillway::DB::Open: what is refused, RocksDB without its slowdown, the store.
 #include <rocksdb/env.h>
 
+#include <optional>
 #include <utility>
 
 #include "spill/db_impl.h"
@@ -19,6 +20,7 @@ Status refuse(const rocksdb::DBOptions& options) {
   };
   if (options.unordered_write) return no("unordered_write: what survives a crash would not be a prefix");
   if (options.two_write_queues) return no("two_write_queues: what survives a crash would not be a prefix");
+  if (options.wal_filter != nullptr) return no("wal_filter: it has one of its own");
   if (options.allow_ingest_behind) return no("allow_ingest_behind: what is brought back is newer, not older");
   return {};
 }
@@ -58,6 +60,9 @@ Status open_store(const rocksdb::DBOptions& options, const SpillOptions& spill, 
   return status;
 }
 
+// A database has it from its first moment on.
+std::string rocksdb_current(const std::string& name) { return name + "/CURRENT"; }
+
 Status check(const SpillOptions& options) {
   if (options.generation_bytes == 0) return Status::InvalidArgument("SpillOptions::generation_bytes must not be 0");
   if (options.store == nullptr && options.capacity_bytes < options.generation_bytes) {
@@ -93,17 +98,29 @@ Status DB::Open(const rocksdb::DBOptions& options, const SpillOptions& spill, co
   const auto detector = std::make_shared<spill::Detector>(spill.divert, spill.poll_interval);
   rocksdb::DBOptions with_detector = options;
   with_detector.listeners.push_back(detector);
+  const auto main_order = std::make_shared<spill::MainOrder>();
+  with_detector.listeners.push_back(main_order);
+  // What recovery leaves out of RocksDB's log must not be replayed by the next.
+  with_detector.avoid_flush_during_recovery = false;
 
+  std::shared_ptr<spill::Store> store;
+  std::optional<spill::Remains> remains;
+  if (options.env->FileExists(rocksdb_current(name)).ok()) {
+    if (Status status = open_store(options, spill, name, &store); !status.ok()) return status;
+    if (store->begins_durably()) {
+      if (Status status = read_remains(*store, &remains.emplace()); !status.ok()) return status;
+      with_detector.wal_filter = main_order->filter(remains->survivors);
+    }
+  }
   rocksdb::DB* base = nullptr;
   Status status = rocksdb::DB::Open(with_detector, name, families, handles, &base);
   if (!status.ok()) return status;
-  std::shared_ptr<spill::Store> store;
-  status = open_store(options, spill, name, &store);
+  if (store == nullptr) status = open_store(options, spill, name, &store);
   std::unique_ptr<rocksdb::DB> owned(base);
   std::unique_ptr<DbImpl> made;
   if (status.ok()) {
-    made = std::make_unique<DbImpl>(owned.release(), spill, std::move(store), detector);
-    status = made->start(*handles);
+    made = std::make_unique<DbImpl>(owned.release(), spill, std::move(store), detector, main_order);
+    status = made->start(*handles, remains);
   }
   if (!status.ok()) {
     for (rocksdb::ColumnFamilyHandle* handle : *handles) delete handle;  // NOLINT: RocksDB gave them away

@@ -35,6 +35,7 @@ std::map<std::string, std::uint64_t> numbers_of(const SpillStatistics& s) {
           {"stalls-diverted", s.stalls_diverted},
           {"last-resort", s.last_resort},
           {"ordering-syncs", s.ordering_syncs},
+          {"ordering-marks", s.ordering_marks},
           {"rolled-back-entries", s.rolled_back_entries},
           {"rolled-back-bytes", s.rolled_back_bytes},
           {"rollbacks-by-ingest", s.rollbacks_by_ingest},
@@ -52,11 +53,12 @@ std::map<std::string, std::uint64_t> numbers_of(const SpillStatistics& s) {
 }  // namespace
 
 DbImpl::DbImpl(rocksdb::DB* base, SpillOptions options, std::shared_ptr<Store> store,
-               std::shared_ptr<Detector> detector)
+               std::shared_ptr<Detector> detector, std::shared_ptr<MainOrder> main_order)
     : spillway::DB(base),
       options_(std::move(options)),
       store_(std::move(store)),
       detector_(std::move(detector)),
+      main_order_(std::move(main_order)),
       commits_([this](std::span<Commit*> group) { lead(group); }),
       values_(*store_),
       live_(std::make_shared<Generations>()),
@@ -64,7 +66,7 @@ DbImpl::DbImpl(rocksdb::DB* base, SpillOptions options, std::shared_ptr<Store> s
 
 DbImpl::~DbImpl() { (void)Close(); }
 
-Status DbImpl::start(const std::vector<ColumnFamilyHandle*>& handles) {
+Status DbImpl::start(const std::vector<ColumnFamilyHandle*>& handles, const std::optional<Remains>& remains) {
   if (Status status = families_.add(base().DefaultColumnFamily()); !status.ok()) return status;
   for (ColumnFamilyHandle* handle : handles) {
     if (handle->GetID() == base().DefaultColumnFamily()->GetID()) continue;  // ours outlives the user's
@@ -72,7 +74,8 @@ Status DbImpl::start(const std::vector<ColumnFamilyHandle*>& handles) {
   }
   (void)base().GetEnv()->CreateDirIfMissing(sorted_directory_);
   remove_leftovers();
-  if (Status status = recover(); !status.ok()) return status;
+  if (Status status = recover(remains); !status.ok()) return status;
+  main_order_->start([this] { (void)make_diverted_durable(); });  // what fails is told of by every later write
   detector_->start(&base(), &families_,
                    [this](const Signals& signals, Route before, Route now) { on_look(signals, before, now); });
   rollback_ = std::thread([this] { rollback_thread(); });
@@ -103,6 +106,7 @@ Status DbImpl::Close() {
     if (has_live_.load(std::memory_order_acquire)) status = sync_store();
     active_.reset();
   });
+  main_order_->stop();
   for (ColumnFamilyHandle* handle : kept_handles_) (void)base().DestroyColumnFamilyHandle(handle);
   kept_handles_.clear();
   const Status closed = base().Close();
@@ -141,6 +145,7 @@ SpillStatistics DbImpl::GetSpillStatistics() const {
   s.stalls_diverted = read(counts_.stalls_diverted);
   s.last_resort = read(counts_.last_resort);
   s.ordering_syncs = read(counts_.ordering_syncs);
+  s.ordering_marks = read(counts_.ordering_marks);
   s.rolled_back_entries = read(counts_.rolled_back_entries);
   s.rolled_back_bytes = read(counts_.rolled_back_bytes);
   s.rollbacks_by_ingest = read(counts_.rollbacks_by_ingest);

@@ -13,7 +13,7 @@ using rocksdb::Slice;
 using rocksdb::WriteBatch;
 
 // A record that was read, without its contents.
-struct Mark {
+struct Read {
   GenerationId generation = 0;
   std::uint64_t offset = 0;
   RecordHeader header;
@@ -21,12 +21,12 @@ struct Mark {
 
 // The first record that is not kept: after the last that was acknowledged as durable, the first that was made after a
 // write which RocksDB has lost.
-std::size_t count_kept(const std::vector<Mark>& marks, std::uint64_t main_recovered) {
+std::size_t count_kept(const std::vector<Read>& records, std::uint64_t main_recovered) {
   std::size_t kept = 0;
-  for (std::size_t i = 0; i < marks.size(); ++i) {
-    if (marks[i].header.sync) kept = i + 1;
+  for (std::size_t i = 0; i < records.size(); ++i) {
+    if (records[i].header.sync) kept = i + 1;
   }
-  while (kept < marks.size() && marks[kept].header.main_sequence <= main_recovered) ++kept;
+  while (kept < records.size() && records[kept].header.main_sequence <= main_recovered) ++kept;
   return kept;
 }
 
@@ -51,38 +51,62 @@ std::shared_ptr<Generation> DbImpl::make_generation(GenerationId id) {
   return std::make_shared<Generation>(id, families_, [store](GenerationId gone) { store->release(gone); });
 }
 
-rocksdb::Status DbImpl::recover() {
+rocksdb::Status read_remains(Store& store, Remains* remains) {
+  const auto add = [&](const StoredRecord& record) {
+    const auto header = decode_header(record.bytes);
+    if (!header) return damaged(record);
+    if (remains->generations.empty() || remains->generations.back() != record.generation) {
+      remains->generations.push_back(record.generation);
+    }
+    const WriteBatch batch(batch_of(record.bytes).ToString());
+    remains->survivors.last = header->first_sequence + static_cast<Sequence>(batch.Count()) - 1;
+    return rocksdb::Status();
+  };
+  rocksdb::Status status = store.recover(add);
+  for (const GenerationId generation : store.generations()) remains->survivors.generations.insert(generation);
+  return status;
+}
+
+rocksdb::Status DbImpl::recover(const std::optional<Remains>& remains) {
   auto generations = std::make_shared<Generations>();
-  std::vector<Mark> marks;
+  std::vector<Read> records;
   const auto add = [&](const StoredRecord& record) {
     const auto header = decode_header(record.bytes);
     if (!header) return damaged(record);
     if (generations->empty() || generations->back()->id() != record.generation) {
       generations->push_back(make_generation(record.generation));
     }
-    marks.push_back({record.generation, record.offset, *header});
+    records.push_back({record.generation, record.offset, *header});
     const WriteBatch batch(batch_of(record.bytes).ToString());
     next_sequence_ = add_entries_of(batch, record.offset, header->first_sequence, *generations->back(), nullptr);
     return rocksdb::Status();
   };
-  if (rocksdb::Status status = store_->recover(add); !status.ok()) return status;
+  rocksdb::Status read;
+  if (remains) {
+    for (const GenerationId generation : remains->generations) {
+      if (read.ok()) read = store_->scan(generation, add);
+    }
+  } else {
+    read = store_->recover(add);
+  }
+  if (!read.ok()) return read;
   GenerationId newest = 0;
-  for (const Mark& mark : marks) newest = std::max(newest, mark.generation);
+  for (const Read& record : records) newest = std::max(newest, record.generation);
   next_generation_ = std::max<GenerationId>(newest + 1, now_us());
-  if (marks.empty()) return store_->cut(0, 0);  // whatever there is of a first record
-  const std::size_t kept = count_kept(marks, base().GetLatestSequenceNumber());
-  if (kept < marks.size()) {
-    const Mark cut = marks[kept];
+  if (records.empty()) return store_->cut(0, 0);  // whatever there is of a first record
+  const std::size_t kept = count_kept(records, base().GetLatestSequenceNumber());
+  if (kept < records.size()) {
+    const Read cut = records[kept];
     if (rocksdb::Status status = store_->cut(cut.generation, cut.offset); !status.ok()) return status;
     // The generation that was cut is read again, up to there.
     std::erase_if(*generations, [&](const auto& one) { return one->id() >= cut.generation; });
-    marks.clear();
+    records.clear();
     if (rocksdb::Status status = store_->scan(cut.generation, add); !status.ok()) return status;
-    if (marks.empty()) {
+    if (records.empty()) {
       if (rocksdb::Status status = store_->drop(cut.generation); !status.ok()) return status;
       store_->release(cut.generation);
     }
-  } else if (rocksdb::Status status = store_->cut(marks.back().generation, ~std::uint64_t{0}); !status.ok()) {
+  } else if (rocksdb::Status status = store_->cut(records.back().generation, ~std::uint64_t{0}); !status.ok()) {
     return status;
   }
   for (const auto& generation : *generations) {

@@ -144,7 +144,7 @@ DbImpl::Look DbImpl::look_at(const WriteBatch& batch) const {
   return look;
 }
 
-rocksdb::Status DbImpl::order_after_spill() {
+rocksdb::Status DbImpl::make_diverted_durable() {
   if (!is_unsynced_.load(std::memory_order_acquire)) return {};
   rocksdb::Status status;
   commits_.run_alone([&] {
@@ -152,6 +152,31 @@ rocksdb::Status DbImpl::order_after_spill() {
     counts_.ordering_syncs.fetch_add(1, std::memory_order_relaxed);
     status = sync_store();
   });
+  return status;
+}
+
+bool DbImpl::can_mark(const WriteBatch& batch) const {
+  // Log data behind the point where a batch ends for the log would not be in it.
+  return store_->begins_durably() && !has_failed_.load(std::memory_order_acquire) &&
+         batch.GetWalTerminationPoint().is_cleared();
+}
+
+// The sequence is read before its generation: that may be a later one's, before which this one was made durable.
+rocksdb::Status DbImpl::write_marked(const WriteOptions& options, WriteBatch* batch) {
+  const Sequence newest = visible_.load(std::memory_order_acquire);
+  // A write without RocksDB's log survives by a flush alone.
+  if (options.disableWAL || marked_.load(std::memory_order_acquire) >= newest) return write_to_rocksdb(options, batch);
+  const Mark mark{visible_generation_.load(std::memory_order_acquire), newest};
+  batch->SetSavePoint();
+  rocksdb::Status status = batch->PutLogData(encode(mark));
+  if (status.ok()) status = write_to_rocksdb(options, batch);
+  (void)batch->RollbackToSavePoint();  // it is the user's
+  if (!status.ok()) return status;
+  counts_.ordering_marks.fetch_add(1, std::memory_order_relaxed);
+  Sequence before = marked_.load(std::memory_order_relaxed);
+  while (before < newest && !marked_.compare_exchange_weak(before, newest, std::memory_order_release)) {
+  }
+  steps::reached("spill.write.marked");
   return status;
 }
 
@@ -168,17 +193,27 @@ rocksdb::Status DbImpl::write_to_rocksdb(const WriteOptions& options, WriteBatch
 }
 
 std::optional<rocksdb::Status> DbImpl::try_main(const WriteOptions& options, WriteBatch* batch) {
-  if (const rocksdb::Status ordered = order_after_spill(); !ordered.ok()) return ordered;
+  const bool marks = is_unsynced_.load(std::memory_order_acquire) && can_mark(*batch);
+  if (!marks) {
+    if (const rocksdb::Status ordered = make_diverted_durable(); !ordered.ok()) return ordered;
+  }
   steps::reached("spill.write.before_main");
-  const Gate::Pass pass(gate_);
-  if (!pass) return std::nullopt;
-  WriteOptions at_once = options;
-  at_once.no_slowdown = true;
-  at_once.low_pri = false;  // RocksDB refuses low priority under debt that is no stall
-  const rocksdb::Status status = write_to_rocksdb(at_once, batch);
-  if (!status.IsIncomplete()) return status;
-  detector_->refused();
-  return std::nullopt;
+  rocksdb::Status status;
+  {
+    const Gate::Pass pass(gate_);
+    if (!pass) return std::nullopt;
+    WriteOptions at_once = options;
+    at_once.no_slowdown = true;
+    at_once.low_pri = false;  // RocksDB refuses low priority under debt that is no stall
+    status = marks ? write_marked(at_once, batch) : write_to_rocksdb(at_once, batch);
+  }
+  if (status.IsIncomplete()) {
+    detector_->refused();
+    return std::nullopt;
+  }
+  // RocksDB's log is durable up to this write, and with it all that its marks name has to be.
+  if (status.ok() && options.sync) status = make_diverted_durable();
+  return status;
 }
 
 void DbImpl::wait_for_room() {

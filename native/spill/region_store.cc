@@ -193,6 +193,17 @@ class RegionStore final : public Store {
 
   bool durable_on_append() const override { return false; }
 
+  bool begins_durably() const override { return true; }  // create() syncs the directory
+
+  std::vector<GenerationId> generations() const override {
+    const std::shared_lock lock(mutex_);
+    std::vector<GenerationId> result;
+    for (const auto& [generation, log] : logs_) {
+      if (!log->dropped) result.push_back(generation);
+    }
+    return result;
+  }
+
   Status read(GenerationId generation, std::uint64_t offset, std::uint64_t from, std::uint64_t length,
               std::string* bytes) const override {
     ReadRequest request{generation, offset, from, length, std::move(*bytes), {}};

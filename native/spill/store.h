@@ -15,6 +15,7 @@
 #include <functional>
 #include <span>
 #include <string>
+#include <vector>
 
 namespace spillway::spill {
 
@@ -61,6 +62,11 @@ class Store {
   virtual rocksdb::Status append(std::span<const rocksdb::Slice> records, std::span<std::uint64_t> offsets) = 0;
   virtual rocksdb::Status sync() = 0;
   virtual bool durable_on_append() const = 0;
+  // Whether begin() leaves a trace of the generation that a loss of power does not take: then generations() tells one
+  // that was dropped from one of which nothing was synced.
+  virtual bool begins_durably() const { return false; }
+  // Those that were begun and not dropped, oldest first. After recover; of a store that begins durably.
+  virtual std::vector<GenerationId> generations() const { return {}; }
 
   // `length` bytes from byte `from` of the record at `offset`. Corruption where they are not there.
   virtual rocksdb::Status read(GenerationId generation, std::uint64_t offset, std::uint64_t from, std::uint64_t length,

@@ -108,7 +108,7 @@ constexpr Step kSteps[] = {
     {"spill.rollback.dropped", false},       {"spill.rollback.published", true},
     {"spill.region.begin.created", false},   {"spill.region.append.written", false},
     {"spill.region.cut.truncated", false},   {"spill.region.drop.renamed", true},
-    {"spill.region.release.removed", false},
+    {"spill.region.release.removed", false}, {"spill.write.marked", false},
 };
 
 void die_at_every_step(bool power_loss, std::uint64_t seed) {

@@ -4,6 +4,7 @@
 #include <rocksdb/comparator.h>
 #include <rocksdb/merge_operator.h>
 #include <rocksdb/utilities/checkpoint.h>
+#include <rocksdb/utilities/options_util.h>
 #include <rocksdb/write_batch.h>
 
 #include <chrono>
@@ -372,6 +373,17 @@ TEST_F(SpillDb, WhatIsNotSupportedIsRefusedByName) {
   tailing.tailing = true;
   const std::unique_ptr<rocksdb::Iterator> iterator(db_->NewIterator(tailing));
   EXPECT_TRUE(iterator->status().IsNotSupported());
+}
+
+// Our listeners and our filter of its log are in it by name, which RocksDB's tools need not know.
+TEST_F(SpillDb, RocksdbCanStillReadItsOptionsFile) {
+  open();
+  rocksdb::DBOptions options;
+  std::vector<rocksdb::ColumnFamilyDescriptor> families;
+  open();  // the second time there is a log to filter
+  const rocksdb::Status status = rocksdb::LoadLatestOptions({}, db_->GetName(), &options, &families);
+  EXPECT_TRUE(status.ok()) << status.ToString();
+  EXPECT_EQ(families.size(), 1U);
 }
 
 }  // namespace

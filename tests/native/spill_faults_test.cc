@@ -270,6 +270,74 @@ TEST_F(FaultsSpillway, WritesThatArriveDuringARollbackSurviveIt) {
   EXPECT_EQ(get("k"), "2");
 }
 
+// Neither log is synced for it: RocksDB's says what its writes come after.
+TEST_F(FaultsSpillway, AWriteToRocksdbIsLostWithADivertedOneBeforeIt) {
+  open();
+  bool lost = false;
+  for (std::uint64_t seed = 0; seed < 24; ++seed) {
+    const std::string round = std::to_string(seed);
+    db_->SetDiversion(Diversion::always);
+    ASSERT_TRUE(put("spilled", round).ok());
+    db_->SetDiversion(Diversion::never);
+    ASSERT_TRUE(put("main", round).ok());
+    EXPECT_EQ(db_->GetSpillStatistics().ordering_syncs, 0U);
+    EXPECT_EQ(db_->GetSpillStatistics().ordering_marks, 1U);
+    lose_power(seed);
+    EXPECT_TRUE(get("main") != round || get("spilled") == round) << seed;
+    lost = lost || get("spilled") != round;
+    ASSERT_TRUE(db_->Rollback().ok());
+    lose_power(100 + seed);  // what was left out stays out
+    EXPECT_TRUE(get("main") != round || get("spilled") == round) << seed;
+  }
+  EXPECT_TRUE(lost) << "nothing was tried";
+}
+
+TEST_F(FaultsSpillway, ASyncWriteToRocksdbMakesWhatWasDivertedBeforeItDurable) {
+  open();
+  for (std::uint64_t seed = 0; seed < 8; ++seed) {
+    const std::string round = std::to_string(seed);
+    db_->SetDiversion(Diversion::always);
+    ASSERT_TRUE(put("spilled", round).ok());
+    db_->SetDiversion(Diversion::never);
+    ASSERT_TRUE(put("main", round, true).ok());
+    lose_power(seed);
+    EXPECT_EQ(get("spilled"), round);
+    EXPECT_EQ(get("main"), round);
+    ASSERT_TRUE(db_->Rollback().ok());
+  }
+}
+
+TEST_F(FaultsSpillway, AFlushTakesWhatWasDivertedBeforeItAlong) {
+  open();
+  for (std::uint64_t seed = 0; seed < 8; ++seed) {
+    const std::string round = std::to_string(seed);
+    db_->SetDiversion(Diversion::always);
+    ASSERT_TRUE(put("spilled", round).ok());
+    db_->SetDiversion(Diversion::never);
+    ASSERT_TRUE(put("main", round).ok());
+    ASSERT_TRUE(db_->GetBaseDB()->Flush({}).ok());  // as RocksDB does by itself
+    lose_power(seed);
+    EXPECT_EQ(get("spilled"), round);
+    EXPECT_EQ(get("main"), round);
+    ASSERT_TRUE(db_->Rollback().ok());
+  }
+}
+
+// The log still has the mark of a generation of which nothing is left.
+TEST_F(FaultsSpillway, AMarkOfWhatWasBroughtBackDoesNotEndTheReplay) {
+  spill_.put_back_bytes = 1 << 20;  // nothing is flushed
+  open();
+  db_->SetDiversion(Diversion::always);
+  ASSERT_TRUE(put("spilled", "1").ok());
+  db_->SetDiversion(Diversion::never);
+  ASSERT_TRUE(put("main", "1").ok());
+  EXPECT_EQ(db_->GetSpillStatistics().ordering_marks, 1U);
+  ASSERT_TRUE(db_->Rollback().ok());
+  ASSERT_TRUE(put("later", "1", true).ok());
+  lose_power(1);
+  for (const char* key : {"spilled", "main", "later"}) EXPECT_EQ(get(key), "1") << key;
+}
+
 // Reset before RocksDB's log is durable; and a crash between merge and reset, after which all is merged again.
 TEST_F(FaultsSpillway, PowerThatGoesDuringARollbackLosesNothingWhereverItGoes) {
   std::uint64_t seed = 10;

@@ -30,7 +30,8 @@ struct SpillStatistics {
   std::uint64_t wait_us = 0;
   std::uint64_t stalls_diverted = 0;  // times that diversion began
   std::uint64_t last_resort = 0;      // writes that RocksDB refused (Incomplete) before the detector knew
-  std::uint64_t ordering_syncs = 0;   // syncs of one store before a write to the other, to keep their order
+  std::uint64_t ordering_syncs = 0;  // syncs of one store for a sync write or a flush of the other, to keep their order
+  std::uint64_t ordering_marks = 0;  // writes to RocksDB whose log says what they come after, in a sync's place
   std::uint64_t rolled_back_entries = 0;
   std::uint64_t rolled_back_bytes = 0;
   std::uint64_t rollbacks_by_ingest = 0;
@@ -57,7 +58,8 @@ class DB : public rocksdb::StackableDB {
  public:
   // As rocksdb::DB::Open. RocksDB's slowdown is switched off: its slowdown triggers become its stop triggers.
   // NotSupported, by name: comparators under which different bytes can be equal, user-defined timestamps,
-  // unordered_write, two_write_queues, and allow_ingest_behind.
+  // unordered_write, two_write_queues, wal_filter, and allow_ingest_behind. avoid_flush_during_recovery is switched
+  // off.
   static rocksdb::Status Open(const rocksdb::Options& options, const SpillOptions& spill, const std::string& name,
                               DB** db);
   static rocksdb::Status Open(const rocksdb::DBOptions& options, const SpillOptions& spill, const std::string& name,

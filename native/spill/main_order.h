@@ -1,0 +1,65 @@
+// Which diverted writes a write to RocksDB comes after, written into RocksDB's own log, so that neither log is synced
+// for their order (T26).
+//
+// A *mark* names the newest diverted write that was acknowledged before a write to RocksDB began, and stands in the log
+// with that write or before it. Recovery replays RocksDB's log up to the first mark whose diverted write is lost. What
+// a flush takes past the log is safe because the spill store is synced before it begins.
+#pragma once
+
+#include <rocksdb/listener.h>
+#include <rocksdb/wal_filter.h>
+#include <rocksdb/write_batch.h>
+
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <unordered_set>
+
+#include "spill/record.h"
+#include "spill/store.h"
+
+namespace spillway::spill {
+
+struct Mark {
+  GenerationId generation = 0;
+  Sequence sequence = 0;
+};
+
+// As a WriteBatch's log data: it goes into RocksDB's log and into no memtable.
+std::string encode(const Mark& mark);
+std::optional<Mark> decode_mark(const rocksdb::Slice& log_data);
+
+// What of the spill store a crash has left.
+struct Survivors {
+  std::unordered_set<GenerationId> generations;  // begun and never dropped, even where nothing of them is left
+  Sequence last = 0;                             // of the last record that is whole
+};
+// A generation that is gone was dropped: RocksDB had what it held, durably.
+bool survives(const Mark& mark, const Survivors& survivors);
+
+// Among RocksDB's listeners, and its log's filter while it opens. Outlives RocksDB.
+class MainOrder final : public rocksdb::EventListener {
+ public:
+  MainOrder();
+  ~MainOrder() override;
+
+  // What RocksDB replays ends at the first mark that does not survive. For DBOptions::wal_filter.
+  rocksdb::WalFilter* filter(Survivors survivors);
+
+  // `sync` makes the spill store durable; it is called from RocksDB's flushes until stop() returns.
+  void start(std::function<void()> sync);
+  void stop();
+
+  void OnFlushBegin(rocksdb::DB* db, const rocksdb::FlushJobInfo& info) override;
+
+ private:
+  class Filter;
+
+  std::unique_ptr<Filter> filter_;
+  std::mutex mutex_;
+  std::function<void()> sync_;
+};
+
+}  // namespace spillway::spill
