@@ -21,6 +21,7 @@ Status refuse(const rocksdb::DBOptions& options) {
   if (options.unordered_write) return no("unordered_write: what survives a crash would not be a prefix");
   if (options.two_write_queues) return no("two_write_queues: what survives a crash would not be a prefix");
   if (options.wal_filter != nullptr) return no("wal_filter: it has one of its own");
+  if (options.allow_mmap_writes) return no("allow_mmap_writes: RocksDB's log could not be made durable on demand");
   if (options.allow_ingest_behind) return no("allow_ingest_behind: what is brought back is newer, not older");
   return {};
 }
@@ -62,6 +63,16 @@ Status open_store(const rocksdb::DBOptions& options, const SpillOptions& spill, 
 
 // A database has it from its first moment on.
 std::string rocksdb_current(const std::string& name) { return name + "/CURRENT"; }
+
+// A sync write that is diverted first makes what RocksDB's log holds durable (T26), and it must not be then that a file
+// system turns out to have no way to.
+Status check_log(rocksdb::DB& base) {
+  const Status status = base.FlushWAL(true);
+  if (!status.IsNotSupported()) return status;
+  return Status::NotSupported(
+      "spillway::DB does not support a file system whose files cannot be synced while they are written to "
+      "(FSWritableFile::IsSyncThreadSafe): RocksDB's log could not be made durable on demand");
+}
 
 Status check(const SpillOptions& options) {
   if (options.generation_bytes == 0) return Status::InvalidArgument("SpillOptions::generation_bytes must not be 0");
@@ -115,8 +126,9 @@ Status DB::Open(const rocksdb::DBOptions& options, const SpillOptions& spill, co
   rocksdb::DB* base = nullptr;
   Status status = rocksdb::DB::Open(with_detector, name, families, handles, &base);
   if (!status.ok()) return status;
-  if (store == nullptr) status = open_store(options, spill, name, &store);
   std::unique_ptr<rocksdb::DB> owned(base);
+  status = check_log(*base);
+  if (status.ok() && store == nullptr) status = open_store(options, spill, name, &store);
   std::unique_ptr<DbImpl> made;
   if (status.ok()) {
     made = std::make_unique<DbImpl>(owned.release(), spill, std::move(store), detector, main_order);

@@ -2,6 +2,8 @@
 // tests.
 #include <gtest/gtest.h>
 #include <rocksdb/comparator.h>
+#include <rocksdb/env.h>
+#include <rocksdb/file_system.h>
 #include <rocksdb/merge_operator.h>
 #include <rocksdb/utilities/checkpoint.h>
 #include <rocksdb/utilities/options_util.h>
@@ -43,6 +45,27 @@ class TimestampComparator final : public rocksdb::Comparator {
   const char* Name() const override { return "Timestamp"; }
   void FindShortestSeparator(std::string*, const rocksdb::Slice&) const override {}
   void FindShortSuccessor(std::string*) const override {}
+};
+
+// Its files cannot be synced by one thread while another writes to them.
+class OneThreadFileSystem final : public rocksdb::FileSystemWrapper {
+ public:
+  OneThreadFileSystem() : FileSystemWrapper(FileSystem::Default()) {}
+  const char* Name() const override { return "OneThread"; }
+  rocksdb::IOStatus NewWritableFile(const std::string& path, const rocksdb::FileOptions& options,
+                                    std::unique_ptr<rocksdb::FSWritableFile>* result,
+                                    rocksdb::IODebugContext* dbg) override {
+    const rocksdb::IOStatus status = target()->NewWritableFile(path, options, result, dbg);
+    if (status.ok()) *result = std::make_unique<File>(std::move(*result));
+    return status;
+  }
+
+ private:
+  class File final : public rocksdb::FSWritableFileOwnerWrapper {
+   public:
+    using FSWritableFileOwnerWrapper::FSWritableFileOwnerWrapper;
+    bool IsSyncThreadSafe() const override { return false; }
+  };
 };
 
 class Events final : public SpillListener {
@@ -367,6 +390,17 @@ TEST_F(SpillDb, WhatIsNotSupportedIsRefusedByName) {
   const TimestampComparator timestamps;
   options.comparator = &timestamps;
   EXPECT_NE(DB::Open(options, spill_, directory_.path("no"), &db).ToString().find("timestamps"), std::string::npos);
+  options = options_;
+  options.allow_mmap_writes = true;
+  EXPECT_NE(DB::Open(options, spill_, directory_.path("no"), &db).ToString().find("allow_mmap_writes"),
+            std::string::npos);
+  const auto env = rocksdb::NewCompositeEnv(std::make_shared<OneThreadFileSystem>());
+  options = options_;
+  options.env = env.get();
+  const rocksdb::Status no_sync = DB::Open(options, spill_, directory_.path("no"), &db);
+  EXPECT_TRUE(no_sync.IsNotSupported());
+  EXPECT_NE(no_sync.ToString().find("IsSyncThreadSafe"), std::string::npos);
+  EXPECT_EQ(db, nullptr);
   open();
   EXPECT_TRUE(db_->PutEntity(WriteOptions(), db_->DefaultColumnFamily(), "k", {}).IsNotSupported());
   ReadOptions tailing;
