@@ -207,8 +207,9 @@ void detector_poll(benchmark::State& state) {
   }
   ColumnFamilies families;
   expect_ok(families.add(db->DefaultColumnFamily()));
-  if (signals_of(*db, families).l0_files != 10) state.SkipWithError("the detector does not see 10 files");
-  for (auto _ : state) benchmark::DoNotOptimize(signals_of(*db, families));
+  if (signals_of(*db, families, {}, Route::main).l0_files != 10)
+    state.SkipWithError("the detector does not see 10 files");
+  for (auto _ : state) benchmark::DoNotOptimize(signals_of(*db, families, {}, Route::main));
   report(state, 1, 1.37);
 }
 

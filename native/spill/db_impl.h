@@ -253,6 +253,8 @@ class DbImpl final : public spillway::DB {
   Moment moment_of(const rocksdb::ReadOptions& options);
   rocksdb::Status get_at(const Moment& moment, const rocksdb::ReadOptions& options, rocksdb::ColumnFamilyHandle* family,
                          const rocksdb::Slice& key, rocksdb::PinnableSlice* value);
+  rocksdb::Status get_covered(const rocksdb::ReadOptions& options, rocksdb::ColumnFamilyHandle* family,
+                              const rocksdb::Slice& key, rocksdb::PinnableSlice* value);
   rocksdb::Status value_of(const Entry& entry, const rocksdb::ReadOptions& options, rocksdb::PinnableSlice* value);
   rocksdb::Iterator* iterator_at(const Moment& moment, const rocksdb::ReadOptions& options,
                                  rocksdb::ColumnFamilyHandle* family);

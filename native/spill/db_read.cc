@@ -97,6 +97,23 @@ rocksdb::Status DbImpl::get_at(const Moment& moment, const ReadOptions& options,
   return base().Get(for_main(options, moment), family, key, value);
 }
 
+// There is a range tombstone over the key. It and the index are of one moment if every commit that was looked at is
+// over, and nothing that a rollback brought back has left the index meanwhile.
+rocksdb::Status DbImpl::get_covered(const ReadOptions& options, ColumnFamilyHandle* family, const Slice& key,
+                                    PinnableSlice* value) {
+  const std::uint32_t id = family->GetID();
+  const auto generations = live();
+  const Sequence visible = visible_.load(std::memory_order_acquire);
+  const Sequence removed = View{generations, visible}.covering_tombstone(id, view(key), families_);
+  const auto found = index_.find(id, view(key));
+  const Sequence written = found ? found->entry.sequence : 0;
+  if (written > visible || live() != generations) return get_at(take_moment(), options, family, key, value);
+  if (written < removed) return rocksdb::Status::NotFound();
+  if (!found || found->generation->is_dropped()) return base().Get(options, family, key, value);
+  if (found->entry.kind == Kind::remove) return rocksdb::Status::NotFound();
+  return value_of(found->entry, options, value);
+}
+
 rocksdb::Status DbImpl::Get(const ReadOptions& options, ColumnFamilyHandle* family, const Slice& key,
                             PinnableSlice* value) {
   if (options.snapshot != nullptr) return get_at(moment_of(options), options, family, key, value);
@@ -107,11 +124,7 @@ rocksdb::Status DbImpl::Get(const ReadOptions& options, ColumnFamilyHandle* fami
   const auto found = index_.find(id, view(key));
   // Its commit is not over: what it wrote can be seen when all of it can.
   while (found && visible_.load(std::memory_order_acquire) < found->entry.sequence) std::this_thread::yield();
-  // Range tombstones are few. What a rollback forgets at this moment may be newer than this one, so both are looked at
-  // together.
-  if (now.covering_tombstone(id, view(key), families_) != 0) {
-    return get_at(take_moment(), options, family, key, value);
-  }
+  if (now.covering_tombstone(id, view(key), families_) != 0) return get_covered(options, family, key, value);
   if (!found || found->generation->is_dropped()) return base().Get(options, family, key, value);  // RocksDB has it
   if (found->entry.kind == Kind::remove) return rocksdb::Status::NotFound();
   return value_of(found->entry, options, value);

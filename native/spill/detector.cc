@@ -20,14 +20,26 @@ int l0_files_of(rocksdb::DB& db, rocksdb::ColumnFamilyHandle* family) {
   return db.GetProperty(family, kName, &text) ? std::atoi(text.c_str()) : 0;
 }
 
+// How near a family is to the nearest of its thresholds that count after `now`; 1: there.
+double nearness(const Signals& signals, const DivertPolicy& policy, Route now) {
+  const Thresholds at = thresholds_of(signals, policy);
+  const bool diverted = now == Route::spill;
+  const auto share = [](auto value, auto limit) {
+    return limit == 0 ? 0 : static_cast<double>(value) / static_cast<double>(limit);
+  };
+  return std::max({share(signals.l0_files, diverted ? at.l0_resume : at.l0_divert),
+                   share(signals.immutable_memtables, at.memtables_divert),
+                   share(signals.pending_compaction_bytes, diverted ? at.pending_resume : at.pending_divert)});
+}
+
 }  // namespace
 
-Signals signals_of(rocksdb::DB& db, const ColumnFamilies& families) {
+Signals signals_of(rocksdb::DB& db, const ColumnFamilies& families, const DivertPolicy& policy, Route now) {
   Signals worst;
   rocksdb::ColumnFamilyHandle* const any = db.DefaultColumnFamily();
   worst.stopped = int_property(db, any, Properties::kIsWriteStopped) != 0 ||
                   int_property(db, any, Properties::kActualDelayedWriteRate) != 0;
-  bool is_first = true;
+  double worst_nearness = -1;
   families.for_each([&](const ColumnFamily& family) {
     if (family.handle == nullptr) return;
     Signals one = family.limits;
@@ -35,17 +47,10 @@ Signals signals_of(rocksdb::DB& db, const ColumnFamilies& families) {
     one.l0_files = l0_files_of(db, family.handle);
     one.immutable_memtables = static_cast<int>(int_property(db, family.handle, Properties::kNumImmutableMemTable));
     one.pending_compaction_bytes = int_property(db, family.handle, Properties::kEstimatePendingCompactionBytes);
-    // Triggers differ from family to family: the worst is the one that is closest to its own.
-    const auto nearness = [](const Signals& s) {
-      const double l0 = static_cast<double>(s.l0_files) / std::max(1, s.l0_stop_trigger);
-      const double debt =
-          s.hard_pending_compaction_bytes == 0
-              ? 0
-              : static_cast<double>(s.pending_compaction_bytes) / static_cast<double>(s.hard_pending_compaction_bytes);
-      return std::max(l0, debt);
-    };
-    if (is_first || nearness(one) > nearness(worst)) worst = one;
-    is_first = false;
+    const double near = nearness(one, policy, now);
+    if (near <= worst_nearness) return;
+    worst = one;
+    worst_nearness = near;
   });
   return worst;
 }
@@ -114,7 +119,7 @@ void Detector::OnStallConditionsChanged(const rocksdb::WriteStallInfo& info) {
 }
 
 void Detector::look() {
-  Signals signals = signals_of(*db_, *families_);
+  Signals signals = signals_of(*db_, *families_, policy_, route());
   Route before = Route::main;
   Route now = Route::main;
   {

@@ -19,8 +19,9 @@
 
 namespace spillway::spill {
 
-// Reads the properties that RocksDB compares with its triggers; the worst of all column families.
-Signals signals_of(rocksdb::DB& db, const ColumnFamilies& families);
+// Reads the properties that RocksDB compares with its triggers. Of all column families that which is nearest to a
+// threshold of its own: if any would have writes diverted after `now`, this one would.
+Signals signals_of(rocksdb::DB& db, const ColumnFamilies& families, const DivertPolicy& policy, Route now);
 
 class Detector final : public rocksdb::EventListener {
  public:

@@ -75,10 +75,14 @@ const Entry* Generation::add(std::uint32_t column_family, std::string_view key, 
 void Generation::add(RangeTombstone tombstone) {
   const std::size_t bytes = tombstone.begin.size() + tombstone.end.size();
   user_bytes_.fetch_add(bytes, std::memory_order_relaxed);
-  memory_bytes_.fetch_add(sizeof(RangeTombstone) + bytes, std::memory_order_relaxed);
+  // It is kept itself, and in the newest ranges it makes at most two more.
+  memory_bytes_.fetch_add(3 * (sizeof(RangeTombstone) + bytes), std::memory_order_relaxed);
   const Sequence sequence = tombstone.sequence;
+  const rocksdb::Comparator* const order = families_.comparator(tombstone.column_family);
   {
     const std::unique_lock lock(tombstones_mutex_);
+    newest_ranges_.try_emplace(tombstone.column_family, order)
+        .first->second.add(tombstone.begin, tombstone.end, tombstone.sequence);
     tombstones_.push_back(std::move(tombstone));
   }
   last_sequence_.store(sequence, std::memory_order_release);
@@ -152,8 +156,13 @@ std::vector<RangeTombstone> Generation::range_tombstones() const {
 
 Sequence Generation::covering_tombstone(std::uint32_t column_family, std::string_view key, Sequence up_to) const {
   if (!has_range_tombstones()) return 0;
-  const rocksdb::Comparator& order = *families_.comparator(column_family);
   const std::shared_lock lock(tombstones_mutex_);
+  const auto ranges = newest_ranges_.find(column_family);
+  if (ranges == newest_ranges_.end()) return 0;
+  const Sequence newest = ranges->second.newest(key);
+  if (newest <= up_to) return newest;
+  // What covers it came after this view: of those before that, one after the other.
+  const rocksdb::Comparator& order = *families_.comparator(column_family);
   for (std::size_t i = tombstones_.size(); i-- > 0;) {
     const RangeTombstone& one = tombstones_[i];
     if (one.sequence <= up_to && one.column_family == column_family && covers(one, order, key)) return one.sequence;

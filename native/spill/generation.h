@@ -16,11 +16,13 @@
 #include <shared_mutex>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "spill/column_families.h"
 #include "spill/huge_pages.h"
+#include "spill/newest_ranges.h"
 #include "spill/record.h"
 #include "spill/segments.h"
 #include "spill/store.h"
@@ -148,6 +150,7 @@ class Generation : public std::enable_shared_from_this<Generation> {
 
   mutable std::shared_mutex tombstones_mutex_;
   std::vector<RangeTombstone> tombstones_;
+  std::unordered_map<std::uint32_t, NewestRanges> newest_ranges_;  // of all of them, by column family
 
   std::atomic<std::uint64_t> entry_count_{0};
   std::atomic<std::uint64_t> user_bytes_{0};

@@ -17,6 +17,8 @@
 #include <thread>
 #include <vector>
 
+#include "spill/column_families.h"
+#include "spill/detector.h"
 #include "spillway/db.h"
 #include "temporary_directory.h"
 
@@ -244,11 +246,11 @@ TEST_F(SpillDb, RangeDeletionsHideWhatIsOlderInBothStores) {
     put("b", "old");
     ASSERT_TRUE(db_->DeleteRange(WriteOptions(), db_->DefaultColumnFamily(), "b", "d").ok());
     EXPECT_EQ(all(), "a=main d=main ");
-    EXPECT_EQ(get("c"), "-");
+    EXPECT_EQ(get("b") + get("c") + get("d"), "--main");
     db_->SetDiversion(Diversion::automatic);
     put("c", "new");  // covered by what was diverted
     EXPECT_EQ(all(), "a=main c=new d=main ");
-    EXPECT_EQ(get("c"), "new");
+    EXPECT_EQ(get("b") + get("c") + get("d"), "-newmain");
     roll_back();
     EXPECT_EQ(all(), "a=main c=new d=main ");
     ASSERT_TRUE(db_->DeleteRange(WriteOptions(), db_->DefaultColumnFamily(), "a", "z").ok());
@@ -347,6 +349,29 @@ TEST_F(SpillDb, AStallDivertsAtOnceAndNobodyWaits) {
   EXPECT_EQ(s.waits, 0U);
   EXPECT_TRUE(events_->saw("divert_begin"));
   for (int i = 0; i < 2000; i += 37) EXPECT_EQ(get("key" + std::to_string(i)), value);
+}
+
+// Its triggers are its own: one L0 file of many is further from a stall than one memtable of three.
+TEST_F(SpillDb, TheWorstColumnFamilyIsTheOneNearestToAStall) {
+  open();
+  rocksdb::ColumnFamilyHandle* few = nullptr;
+  rocksdb::ColumnFamilyOptions few_memtables;
+  few_memtables.write_buffer_size = 64 << 10;
+  few_memtables.max_write_buffer_number = 3;
+  ASSERT_TRUE(db_->CreateColumnFamily(few_memtables, "few", &few).ok());
+  put("a", "1");
+  ASSERT_TRUE(db_->Flush({}, db_->DefaultColumnFamily()).ok());
+  spill::ColumnFamilies families;
+  ASSERT_TRUE(families.add(db_->DefaultColumnFamily()).ok());
+  ASSERT_TRUE(families.add(few).ok());
+  rocksdb::DB& base = *db_->GetBaseDB();
+  EXPECT_EQ(signals_of(base, families, {}, spill::Route::main).l0_files, 1);
+  ASSERT_TRUE(base.PauseBackgroundWork().ok());  // no flush: the memtable stays
+  const std::string value(10'000, 'v');
+  for (int i = 0; i < 10; ++i) ASSERT_TRUE(base.Put(WriteOptions(), few, std::to_string(i), value).ok());
+  EXPECT_EQ(signals_of(base, families, {}, spill::Route::main).immutable_memtables, 1);
+  ASSERT_TRUE(base.ContinueBackgroundWork().ok());
+  ASSERT_TRUE(db_->DestroyColumnFamilyHandle(few).ok());
 }
 
 TEST_F(SpillDb, AFullStoreFallsBackAndSaysSo) {

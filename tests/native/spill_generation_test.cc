@@ -185,6 +185,44 @@ TEST(Generation, RangeTombstonesCoverByTheFamiliesOrder) {
   EXPECT_EQ(first->range_tombstones().size(), 2U);
 }
 
+// Beside all of them one after the other; many ends fall together.
+TEST(Generation, TheNewestRangeTombstoneIsFoundAmongMany) {
+  RandomWrites random(7);
+  const auto one = generation(1);
+  for (Sequence sequence = 1; sequence <= 400; ++sequence) {
+    one->add(RangeTombstone{
+        .column_family = random.family(), .begin = random.key(), .end = random.key(), .sequence = sequence});
+  }
+  const auto all = one->range_tombstones();
+  int covered = 0;
+  for (int i = 0; i < 4000; ++i) {
+    const std::uint32_t family = random.family();
+    const std::string key = random.key();
+    const Sequence up_to = i % 2 == 0 ? 400 : random.below(400);
+    const rocksdb::Comparator& order = *families().comparator(family);
+    Sequence expected = 0;
+    for (const RangeTombstone& each : all) {
+      const bool covers = order.Compare(each.begin, key) <= 0 && order.Compare(key, each.end) < 0;
+      if (covers && each.column_family == family && each.sequence <= up_to) expected = each.sequence;
+    }
+    ASSERT_EQ(one->covering_tombstone(family, key, up_to), expected) << up_to;
+    covered += expected > 0 ? 1 : 0;
+  }
+  EXPECT_GT(covered, 100);
+}
+
+TEST(Generation, NewestRangesAreAtMostTwoForEachDeletion) {
+  RandomWrites random(8);
+  NewestRanges newest(rocksdb::BytewiseComparator());
+  for (Sequence sequence = 1; sequence <= 300; ++sequence) {
+    newest.add(random.key(), random.key(), sequence);
+    ASSERT_LE(newest.ranges(), 2 * sequence);
+  }
+  newest.add("", std::string(20, '\xff'), 301);
+  EXPECT_EQ(newest.ranges(), 1U);
+  EXPECT_EQ(newest.newest("any"), 301U);
+}
+
 // For the thread sanitizer, and for the promise that what was published is found by everybody.
 TEST(Generation, IsReadWhileItIsWritten) {
   const auto one = generation(1);
