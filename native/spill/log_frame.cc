@@ -43,13 +43,16 @@ std::string checksum_of(std::initializer_list<rocksdb::Slice> parts) {
   return checksum;
 }
 
-std::string checksum_of(const LogName& name, const rocksdb::Slice& record) {
-  char before[20];
-  put(name.salt, before);
-  put(name.generation, before + 8);
-  put(static_cast<std::uint32_t>(record.size()), before + 16);
-  return checksum_of({rocksdb::Slice(before, sizeof before), record});
-}
+struct NameBytes {
+  explicit NameBytes(const LogName& name) {
+    put(name.salt, bytes);
+    put(name.generation, bytes + sizeof name.salt);
+  }
+  rocksdb::Slice slice() const { return {bytes, sizeof bytes}; }
+  char bytes[16];
+};
+
+std::uint64_t durable_bytes(const char* frame) { return get<std::uint64_t>(frame + kChecksumBytes + 4); }
 
 }  // namespace
 
@@ -73,20 +76,50 @@ HeaderFault decode_log_header(const rocksdb::Slice& bytes, LogName* name) {
   return HeaderFault::none;
 }
 
-void append_frame(const LogName& name, const rocksdb::Slice& record, std::string* log) {
+void append_frame(const LogName& name, const rocksdb::Slice& record, std::uint64_t durable_bytes, std::string* log) {
   assert(!record.empty() && record.size() <= std::numeric_limits<std::uint32_t>::max());
-  char length[sizeof(std::uint32_t)];
-  put(static_cast<std::uint32_t>(record.size()), length);
-  log->append(checksum_of(name, record));
-  log->append(length, sizeof length);
+  char header[kFrameHeaderBytes - kChecksumBytes];
+  put(static_cast<std::uint32_t>(record.size()), header);
+  put(durable_bytes, header + sizeof(std::uint32_t));
+  log->append(checksum_of({NameBytes(name).slice(), rocksdb::Slice(header, sizeof header), record}));
+  log->append(header, sizeof header);
   log->append(record.data(), record.size());
 }
 
 std::uint32_t frame_length(const char* frame) { return get<std::uint32_t>(frame + kChecksumBytes); }
 
 bool frame_is_whole(const LogName& name, const rocksdb::Slice& frame) {
-  const rocksdb::Slice record(frame.data() + kFrameHeaderBytes, frame.size() - kFrameHeaderBytes);
-  return !record.empty() && checksum_of(name, record) == rocksdb::Slice(frame.data(), kChecksumBytes);
+  if (frame.size() <= kFrameHeaderBytes) return false;
+  const rocksdb::Slice behind(frame.data() + kChecksumBytes, frame.size() - kChecksumBytes);
+  return checksum_of({NameBytes(name).slice(), behind}) == rocksdb::Slice(frame.data(), kChecksumBytes);
+}
+
+rocksdb::IOStatus was_durable(const rocksdb::FSRandomAccessFile& file, const LogName& name, std::uint64_t offset,
+                              std::uint64_t end, bool* durable) {
+  *durable = false;
+  std::string piece;
+  std::string frame;
+  for (std::uint64_t at = offset + 1; at + kFrameHeaderBytes < end;) {
+    piece.resize(std::min(end - at, kScanReadBytes));
+    std::uint64_t got = 0;
+    rocksdb::IOStatus status = read_at(file, {}, at, piece.size(), piece.data(), &got);
+    if (!status.ok() || got <= kFrameHeaderBytes) return status;
+    const std::uint64_t begins = got - kFrameHeaderBytes + 1;  // of headers that are whole in this piece
+    for (std::uint64_t i = 0; i < begins; ++i) {
+      const char* const header = piece.data() + i;
+      const std::uint64_t bytes = kFrameHeaderBytes + frame_length(header);
+      // Of bytes that are no frame hardly any come past this.
+      if (durable_bytes(header) <= offset || durable_bytes(header) > at + i || bytes > end - (at + i)) continue;
+      frame.resize(bytes);
+      std::uint64_t frame_got = 0;
+      status = read_at(file, {}, at + i, bytes, frame.data(), &frame_got);
+      if (!status.ok()) return status;
+      *durable = frame_got == bytes && frame_is_whole(name, frame);
+      if (*durable) return status;
+    }
+    at += begins;
+  }
+  return {};
 }
 
 rocksdb::IOStatus read_at(const rocksdb::FSRandomAccessFile& file, const rocksdb::IOOptions& options,
@@ -101,10 +134,6 @@ rocksdb::IOStatus read_at(const rocksdb::FSRandomAccessFile& file, const rocksdb
 
 LogReader::LogReader(const rocksdb::FSRandomAccessFile& file, const LogName& name, std::uint64_t end)
     : file_(file), name_(name), end_(end) {}
-
-rocksdb::Slice LogReader::record() const {
-  return {buffer_.data() + (offset_ - buffer_at_) + kFrameHeaderBytes, frame_bytes_ - kFrameHeaderBytes};
-}
 
 LogReader::Next LogReader::next() {
   offset_ += frame_bytes_;

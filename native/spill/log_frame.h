@@ -1,9 +1,11 @@
 // How a log of the software region is laid out, and the one reader that judges it.
 //
 //   header   "SPILLOG" | version u8 | generation u64 | salt u64 | CRC-32C 4 bytes                          (28 bytes)
-//   frame    CRC-32C 4 bytes | length u32 | record (little-endian)
+//   frame    CRC-32C 4 bytes | length u32 | durable u64 | record (little-endian)
 //
-// A frame's checksum covers salt, generation, length and record. The salt is drawn anew for every log, so that no frame
+// `durable` says how many bytes of the log were known to be durable when the frame was made: what is not whole below
+// that was not torn by a loss of power, but damaged since. A frame's checksum covers salt, generation, all of the frame
+// behind it, and so the record. The salt is drawn anew for every log, so that no frame
 // of an older log, whose blocks the drive may hand out again, is ever taken for one of this. No record is empty: zeros
 // are never a frame.
 #pragma once
@@ -24,7 +26,7 @@ struct LogName {
 };
 
 inline constexpr std::uint64_t kLogHeaderBytes = 28;
-inline constexpr std::uint64_t kFrameHeaderBytes = 8;
+inline constexpr std::uint64_t kFrameHeaderBytes = 16;
 // Of one read of a scan. Source: KVAccel's bulk transfers (K8).
 inline constexpr std::uint64_t kScanReadBytes = 512 << 10;
 
@@ -35,7 +37,7 @@ enum class HeaderFault : std::uint8_t { none, torn, newer_version };
 HeaderFault decode_log_header(const rocksdb::Slice& bytes, LogName* name);
 
 // Appends the frame of `record` to `*log`. REQUIRES: 0 < record.size() < 4 GiB
-void append_frame(const LogName& name, const rocksdb::Slice& record, std::string* log);
+void append_frame(const LogName& name, const rocksdb::Slice& record, std::uint64_t durable_bytes, std::string* log);
 std::uint32_t frame_length(const char* frame);
 // REQUIRES: `frame` is kFrameHeaderBytes + frame_length(frame) bytes.
 bool frame_is_whole(const LogName& name, const rocksdb::Slice& frame);
@@ -56,7 +58,8 @@ class LogReader {
 
   std::uint64_t offset() const { return offset_; }                      // of the record, or of what is not one
   std::uint64_t whole_bytes() const { return offset_ + frame_bytes_; }  // everything up to here is whole
-  rocksdb::Slice record() const;
+  rocksdb::Slice frame() const { return {rest().data(), frame_bytes_}; }
+  rocksdb::Slice record() const { return {rest().data() + kFrameHeaderBytes, frame_bytes_ - kFrameHeaderBytes}; }
   const rocksdb::IOStatus& status() const { return status_; }
 
  private:
@@ -74,6 +77,11 @@ class LogReader {
   std::uint64_t frame_bytes_ = 0;
   rocksdb::IOStatus status_;
 };
+
+// Whether a whole frame between `offset` and `end` says that what is at `offset` was durable. Looks at every byte: a
+// length that is damaged tells no more where the next frame begins.
+rocksdb::IOStatus was_durable(const rocksdb::FSRandomAccessFile& file, const LogName& name, std::uint64_t offset,
+                              std::uint64_t end, bool* durable);
 
 // `bytes` bytes of a file, or fewer at its end.
 rocksdb::IOStatus read_at(const rocksdb::FSRandomAccessFile& file, const rocksdb::IOOptions& options,

@@ -108,9 +108,9 @@ class RegionStore final : public Store {
   Status recover(const Each& each) override {
     if (Status status = find_logs(); !status.ok()) return status;
     for (const auto& [generation, log] : logs_) {
-      bool whole = false;
-      if (Status status = recover_log(*log, each, &whole); !status.ok()) return status;
-      if (!whole) break;
+      std::optional<std::uint64_t> torn_at;
+      if (Status status = recover_log(*log, each, &torn_at); !status.ok()) return status;
+      if (torn_at) return check_torn(*log, *torn_at);
     }
     return Status::OK();
   }
@@ -150,6 +150,7 @@ class RegionStore final : public Store {
       return status;
     }
     used_ += kLogHeaderBytes;
+    durable_ = 0;
     const std::unique_lock lock(mutex_);
     logs_.emplace(generation, log);
     current_ = std::move(log);
@@ -172,7 +173,7 @@ class RegionStore final : public Store {
     buffer_.clear();
     for (std::size_t i = 0; i < records.size(); ++i) {
       offsets[i] = end + buffer_.size();
-      append_frame(current_->name, records[i], &buffer_);
+      append_frame(current_->name, records[i], durable_, &buffer_);
     }
     writer_->PrepareWrite(end, buffer_.size(), {}, nullptr);
     const IOStatus status = writer_->Append(buffer_, {}, nullptr);
@@ -188,6 +189,7 @@ class RegionStore final : public Store {
     if (suspect_ || !writer_) return Status::IOError("the spill store cannot sync until it begins a generation");
     const IOStatus status = writer_->Sync({}, nullptr);
     suspect_ = !status.ok();
+    if (status.ok()) durable_ = current_->bytes;
     return status;
   }
 
@@ -340,11 +342,11 @@ class RegionStore final : public Store {
 
   Status open_reader(Log& log) { return files_.NewRandomAccessFile(log.path, file_options(), &log.reader, nullptr); }
 
-  Status recover_log(Log& log, const Each& each, bool* whole) {
+  // `torn_at`: where what is not whole begins, if anything is not.
+  Status recover_log(Log& log, const Each& each, std::optional<std::uint64_t>* torn_at) {
     std::uint64_t file_bytes = 0;
     if (IOStatus status = files_.GetFileSize(log.path, {}, &file_bytes, nullptr); !status.ok()) return status;
-    *whole = file_bytes == 0;  // nothing was ever in it, or a cut left nothing
-    if (*whole) return Status::OK();
+    if (file_bytes == 0) return Status::OK();  // nothing was ever in it, or a cut left nothing
     char header[kLogHeaderBytes];
     std::uint64_t got = 0;
     if (IOStatus status = read_at(*log.reader, {}, 0, sizeof header, header, &got); !status.ok()) return status;
@@ -353,7 +355,11 @@ class RegionStore final : public Store {
     if (fault == HeaderFault::newer_version) {
       return Status::NotSupported(log.path + " was written by a newer version of Spillway; open it with that");
     }
-    if (fault == HeaderFault::torn || name.generation != log.name.generation) return Status::OK();
+    if (fault == HeaderFault::torn || name.generation != log.name.generation) {
+      // One that could not be begun, and not be removed, is no more than that.
+      if (file_bytes > kLogHeaderBytes || is_newest(log)) *torn_at = 0;
+      return Status::OK();
+    }
     log.name = name;
     LogReader reader(*log.reader, name, file_bytes);
     used_ += kLogHeaderBytes;
@@ -361,13 +367,32 @@ class RegionStore final : public Store {
     for (;;) {
       const LogReader::Next next = reader.next();
       if (next == LogReader::Next::error) return reader.status();
-      *whole = next == LogReader::Next::end;
+      if (next == LogReader::Next::torn) *torn_at = reader.offset();
       if (next != LogReader::Next::record) return Status::OK();
       used_ += reader.whole_bytes() - log.bytes;
       log.bytes = reader.whole_bytes();
       log.last_record = reader.offset();
       if (Status status = each({name.generation, reader.offset(), reader.record()}); !status.ok()) return status;
     }
+  }
+
+  bool is_newest(const Log& log) const { return logs_.rbegin()->second.get() == &log; }
+
+  // A loss of power tears what was not durable: only the newest log has that (begin), behind what its last frames know
+  // to be durable. Anything else is damage, and what was acknowledged as durable would be lost with it. (Without its
+  // header nothing is known of the newest log's frames.)
+  Status check_torn(const Log& log, std::uint64_t at) const {
+    bool durable = !is_newest(log);
+    if (!durable && at >= kLogHeaderBytes) {
+      std::uint64_t file_bytes = 0;
+      IOStatus status = files_.GetFileSize(log.path, {}, &file_bytes, nullptr);
+      if (status.ok()) status = was_durable(*log.reader, log.name, at, file_bytes, &durable);
+      if (!status.ok()) return status;
+    }
+    if (!durable) return Status::OK();
+    return Status::Corruption(log.path + " is damaged at byte " + std::to_string(at) +
+                              ", in what was durable; put a copy of it there, or take it and all logs of higher " +
+                              "numbers out of the directory, and lose the writes in them");
   }
 
   // Removes the logs from `first` on, the newest first, each durably, so that no power loss leaves a gap.
@@ -460,7 +485,7 @@ class RegionStore final : public Store {
       const LogReader::Next next = reader.next();
       if (next == LogReader::Next::error) return reader.status();
       if (next == LogReader::Next::torn) return damaged(log, reader.offset());
-      if (next == LogReader::Next::record) append_frame(log.name, reader.record(), &piece);
+      if (next == LogReader::Next::record) piece.append(reader.frame().data(), reader.frame().size());
       if (piece.size() < kScanReadBytes && next != LogReader::Next::end) continue;
       if (IOStatus status = file->Append(piece, {}, nullptr); !status.ok()) return status;
       piece.clear();
@@ -563,7 +588,8 @@ class RegionStore final : public Store {
   // Of the thread that appends.
   std::shared_ptr<Log> current_;
   std::unique_ptr<rocksdb::FSWritableFile> writer_;
-  bool suspect_ = false;  // the drive failed a write or a sync of the current log
+  std::uint64_t durable_ = 0;  // bytes of the current log that the last sync made so
+  bool suspect_ = false;       // the drive failed a write or a sync of the current log
   std::string buffer_;
 };
 

@@ -23,7 +23,7 @@ constexpr std::size_t kReadsTogether = 256;
 constexpr std::uint64_t kPageBytes = 4096;
 // What a record adds to the key and the value of one put, framing included. Source: record.h, log_frame.h and
 // RocksDB's write batch, rounded up.
-constexpr std::uint64_t kRecordOverheadBytes = 48;
+constexpr std::uint64_t kRecordOverheadBytes = 56;
 
 using Entries = std::vector<const Entry*>;
 struct KeyRange {

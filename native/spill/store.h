@@ -44,7 +44,8 @@ class Store {
   virtual ~Store() = default;
 
   // Every record of every generation that was not dropped, oldest first. Ends at the first that is not whole: nothing
-  // after it, of that generation or a later one, is handed over. An error of `each` ends it and is returned.
+  // after it, of that generation or a later one, is handed over. Corruption where that one is known to have been
+  // durable, so that no loss of power explains it. An error of `each` ends it and is returned.
   // To be called once, before anything else.
   virtual rocksdb::Status recover(const Each& each) = 0;
   // Forgets, durably, the record at `offset` of `generation` and everything after it, later generations included;

@@ -268,7 +268,6 @@ class TornLogTest : public RegionStoreTest {
     store.reset();
     damaged_.log = contents(path("000001.spill"));
     EXPECT_EQ(damaged_.log.size(), damaged_.ends.back());
-    second_ = contents(path("000002.spill"));
   }
 
   // What is whole before byte `at` of generation 1.
@@ -298,21 +297,31 @@ class TornLogTest : public RegionStoreTest {
     std::filesystem::create_directory(directory_);
   }
 
+  // With one byte changed.
+  std::string garbled(std::uint64_t at) const {
+    std::string log = damaged_.log;
+    log[at] = static_cast<char>(log[at] ^ (at % 2 == 0 ? 1 : 0xff));
+    return log;
+  }
+
+  void expect_told(const std::string& file, std::uint64_t offset) {
+    Status status;
+    recover(*open(), &status);
+    EXPECT_TRUE(status.IsCorruption()) << status.ToString();
+    EXPECT_NE(status.ToString().find(path(file) + " is damaged at byte " + std::to_string(offset) + ","),
+              std::string::npos)
+        << status.ToString();
+  }
+
   Damaged damaged_;
-  std::string second_;
 };
 
+// As a loss of power may leave the newest log.
 TEST_F(TornLogTest, CutShortAtEveryByte) {
   for (std::uint64_t size = 0; size < damaged_.log.size(); ++size) {
     SCOPED_TRACE(size);
     write(path("000001.spill"), damaged_.log.substr(0, size));
-    // Between two frames nothing tells that more was there; begin() makes a log durable before it makes the next.
-    const bool seems_whole = size == 0 || std::count(damaged_.ends.begin(), damaged_.ends.end(), size) > 0;
-    if (seems_whole) {
-      std::filesystem::remove(path("000002.spill"));
-    } else {
-      write(path("000002.spill"), second_);
-    }
+    std::filesystem::remove(path("000002.spill"));
     expect_recovers(before(size));
     if (HasFatalFailure()) return;
   }
@@ -321,13 +330,61 @@ TEST_F(TornLogTest, CutShortAtEveryByte) {
 TEST_F(TornLogTest, GarbledAtEveryByte) {
   for (std::uint64_t at = 0; at < damaged_.log.size(); ++at) {
     SCOPED_TRACE(at);
-    std::string garbled = damaged_.log;
-    garbled[at] = static_cast<char>(garbled[at] ^ (at % 2 == 0 ? 1 : 0xff));
-    write(path("000001.spill"), garbled);
-    write(path("000002.spill"), second_);
+    write(path("000001.spill"), garbled(at));
+    std::filesystem::remove(path("000002.spill"));
     expect_recovers(at < kLogHeaderBytes ? Records{} : before(at));
     if (HasFatalFailure()) return;
   }
+}
+
+// begin() makes a log durable before it makes the next: no loss of power tears it then.
+TEST_F(TornLogTest, DamageToAnOlderLogIsTold) {
+  for (std::uint64_t at = 0; at < damaged_.log.size(); ++at) {
+    SCOPED_TRACE(at);
+    const std::uint64_t frame =
+        at < kLogHeaderBytes ? 0 : *std::prev(std::upper_bound(damaged_.ends.begin(), damaged_.ends.end(), at));
+    write(path("000001.spill"), garbled(at));
+    expect_told("000001.spill", frame);
+    // Between two frames nothing tells that more was there.
+    if (at <= kLogHeaderBytes || at == frame) continue;
+    write(path("000001.spill"), damaged_.log.substr(0, at));
+    expect_told("000001.spill", frame);
+  }
+}
+
+// A later frame knows that the ones before it were synced, and no power tears them then.
+TEST_F(TornLogTest, DamageToWhatWasSyncedIsTold) {
+  std::vector<std::uint64_t> offsets;
+  {
+    auto store = open();
+    recover(*store);
+    ASSERT_TRUE(store->begin(3).ok());
+    offsets.push_back(append(*store, "synced"));
+    offsets.push_back(append(*store, std::string(2 * kScanReadBytes, 's')));
+    ASSERT_TRUE(store->sync().ok());
+    offsets.push_back(append(*store, "not synced, but knows"));
+    offsets.push_back(append(*store, "the newest"));
+  }
+  const std::string log = contents(path("000003.spill"));
+  for (std::size_t i = 0; i < offsets.size(); ++i) {
+    for (const std::uint64_t at : {offsets[i], offsets[i] + 4, offsets[i] + kFrameHeaderBytes + 3}) {  // length at 4
+      SCOPED_TRACE(at);
+      std::string damaged = log;
+      damaged[at] = static_cast<char>(damaged[at] ^ 0x40);
+      write(path("000003.spill"), damaged);
+      if (i < 2) {
+        expect_told("000003.spill", offsets[i]);
+      } else {
+        EXPECT_EQ(found().size(), damaged_.records.size() + i);
+      }
+    }
+  }
+}
+
+// What is left where a generation could not be begun is no log that lost something.
+TEST_F(TornLogTest, ALeftoverBeginningEndsNothing) {
+  write(path("000001.spill"), damaged_.log.substr(0, kLogHeaderBytes / 2));
+  EXPECT_EQ(found(), (Records{{2, "four"}}));
 }
 
 // Its header is whole, so it is no torn one of ours.
@@ -370,9 +427,7 @@ TEST_F(TornLogTest, AReadOfDamagedBytesSaysSo) {
   auto store = open();
   recover(*store);
   std::string bytes;
-  std::string garbled = damaged_.log;
-  garbled[damaged_.ends[1] + kFrameHeaderBytes + 3] ^= 1;
-  write(path("000001.spill"), garbled);
+  write(path("000001.spill"), garbled(damaged_.ends[1] + kFrameHeaderBytes + 3));
   EXPECT_TRUE(store->read(1, damaged_.ends[1], 0, 15, &bytes).IsCorruption());
   EXPECT_TRUE(store->scan(1, [](const StoredRecord&) { return Status::OK(); }).IsCorruption());
   EXPECT_EQ(read(*store, 1, damaged_.ends[0], 0, 3), "one");
@@ -420,7 +475,7 @@ TEST_F(TornLogTest, DroppedIsGoneForGoodAndReadUntilReleased) {
   recover(*store);
   ASSERT_TRUE(store->cut(2, ~std::uint64_t{0}).ok());
   const std::uint64_t both = store->used_bytes();
-  EXPECT_EQ(both, damaged_.log.size() + second_.size());
+  EXPECT_EQ(both, damaged_.log.size() + contents(path("000002.spill")).size());
   faults_.directory_syncs = 0;
   ASSERT_TRUE(store->drop(1).ok());
   EXPECT_EQ(faults_.directory_syncs, 1);
@@ -430,7 +485,7 @@ TEST_F(TornLogTest, DroppedIsGoneForGoodAndReadUntilReleased) {
 
   store = open();
   EXPECT_EQ(recover(*store), (Records{{2, "four"}}));
-  EXPECT_EQ(store->used_bytes(), second_.size());
+  EXPECT_EQ(store->used_bytes(), contents(path("000002.spill")).size());
   EXPECT_FALSE(std::filesystem::exists(path("000001.dropped")));
   ASSERT_TRUE(store->drop(2).ok());
   store->release(2);
