@@ -8,6 +8,7 @@ from bokeh.models import (
     BoxZoomTool,
     ColumnDataSource,
     CrosshairTool,
+    CustomJS,
     CustomJSTickFormatter,
     DataRange1d,
     FactorRange,
@@ -29,6 +30,16 @@ Axis = Literal["linear", "log", "auto"]
 TIME = "seconds since the start"
 
 THOUSANDS = "return tick >= 1e6 ? (tick / 1e6) + ' M' : tick >= 1e3 ? (tick / 1e3) + ' k' : String(tick)"
+# A phase's whole label where it fits into the phase, else its name alone, else nothing: zooming in brings it back.
+FIT_LABELS = """
+const text = document.createElement("canvas").getContext("2d");
+const pixels = plot.inner_width / (range.end - range.start);
+labels.forEach((label, i) => {
+  text.font = label.text_font_size + " " + label.text_font;
+  const room = (ends[i] - label.x) * pixels - 2 * label.x_offset;
+  label.text = words[i].find((each) => text.measureText(each).width <= room) ?? "";
+});
+"""
 DELAYED_ALPHA, STOPPED_ALPHA = 0.20, 0.42
 FULL_HEIGHT, HALF_HEIGHT, TALL = 210, 220, 330
 
@@ -187,8 +198,10 @@ def bands(plot: Figure, spans: Sequence[tuple[float, float]], colour: str) -> Fi
 
 
 def mark_phases(plot: Figure, phases: Sequence[Phase]) -> Figure:
-    """Where phases begin, by name; what was not measured lies under a veil."""
-    for phase in phases:
+    """Where phases begin, by name where it fits; what was not measured lies under a veil."""
+    words = [[phase.name] if phase.measured else [f"{phase.name} (not measured)", phase.name] for phase in phases]
+    labels = []
+    for phase, first in zip(phases, words, strict=True):
         if not phase.measured:
             plot.add_layout(BoxAnnotation(left=phase.start_s, right=phase.end_s, fill_color="white", fill_alpha=0.62))
         if phase.start_s > 0:
@@ -201,12 +214,20 @@ def mark_phases(plot: Figure, phases: Sequence[Phase]) -> Figure:
             y_units="screen",
             y_offset=plot.height - 78,
             x_offset=5,
-            text=phase.name if phase.measured else f"{phase.name} (not measured)",
+            text=first[0],
             text_font=FONT,
             text_font_size="11px",
             text_color=INK,
         )
         plot.add_layout(label)
+        labels.append(label)
+    ends = [phase.end_s for phase in phases]
+    fit = CustomJS(
+        args={"plot": plot, "range": plot.x_range, "labels": labels, "ends": ends, "words": words}, code=FIT_LABELS
+    )
+    plot.js_on_change("inner_width", fit)
+    plot.x_range.js_on_change("start", fit)
+    plot.x_range.js_on_change("end", fit)
     return plot
 
 

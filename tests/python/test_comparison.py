@@ -287,3 +287,19 @@ def test_the_page_draws_every_comparison(page: Path) -> None:
     seen = visit(page, "--dump-dom")
     assert complaints(seen.console) == []
     assert seen.output.count('class="bk-Figure"') == page.read_text().count("<figure")
+
+
+@pytest.mark.browser
+def test_a_phase_is_named_where_its_name_fits(tmp_path: Path) -> None:
+    """Of 120 seconds on half a page's width, 60 hold a whole label, 10 a name, and 1 nothing."""
+    page = tmp_path / "page.html"
+    arms = [arm("rocksdb-1", [100.0] * 60, 60), arm("rocksdb-1 hard", [100.0] * 60, 10), arm("adoc-1", [100.0] * 60, 1)]
+    labels = "figure.center.filter((each) => each.type === 'Label').map((each) => each.text)"
+    told = f"Bokeh.documents.flatMap((each) => each.roots()).map((figure) => {labels}.join('|')).join(';')"
+    script = f"<script>setTimeout(() => {{ document.title = {told}; }}, 3000)</script>"
+    page.write_text(render(run(PLAN, arms)).replace("</main>", f"</main>{script}"))
+    seen = visit(page, "--dump-dom", "--window-size=1280,2000")
+    assert complaints(seen.console) == []
+    found = re.search("<title>(.*?)</title>", seen.output)
+    assert found
+    assert {"write|settle (not measured)", "write|settle", "write|"} <= set(found[1].split(";"))
