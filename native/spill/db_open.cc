@@ -70,8 +70,8 @@ Status check_log(rocksdb::DB& base) {
   const Status status = base.FlushWAL(true);
   if (!status.IsNotSupported()) return status;
   return Status::NotSupported(
-      "spillway::DB does not support a file system whose files cannot be synced while they are written to "
-      "(FSWritableFile::IsSyncThreadSafe): RocksDB's log could not be made durable on demand");
+      "spillway::DB does not support a file system whose files cannot be synced while they are written to: "
+      "RocksDB's log could not be made durable on demand (FSWritableFile::IsSyncThreadSafe)");
 }
 
 Status check(const SpillOptions& options) {
