@@ -64,10 +64,13 @@ struct Remains {
 };
 rocksdb::Status read_remains(Store& store, Remains* remains);
 
+// Where sorted files wait for being ingested.
+inline std::string sorted_directory_of(const std::string& database) { return database + "/spill"; }
+
 class DbImpl final : public spillway::DB {
  public:
-  DbImpl(rocksdb::DB* base, SpillOptions options, std::shared_ptr<Store> store, std::shared_ptr<Detector> detector,
-         std::shared_ptr<MainOrder> main_order);
+  DbImpl(const std::shared_ptr<rocksdb::DB>& base, SpillOptions options, std::shared_ptr<Store> store,
+         std::shared_ptr<Detector> detector, std::shared_ptr<MainOrder> main_order);
   ~DbImpl() override;
 
   // Reads what the spill store holds, and starts the threads. `handles` are the user's; `remains`, if the store was
@@ -270,8 +273,6 @@ class DbImpl final : public spillway::DB {
   rocksdb::Status put_back(const Generations& targets);
   rocksdb::Status ingest(const Generations& targets);
   rocksdb::Status ingest_files(const std::vector<SortedFile>& files);
-  std::uint64_t newest_file() const;
-  rocksdb::Status check_ingested(const std::vector<SortedFile>& files, std::uint64_t newest_before) const;
   rocksdb::Status make_spill_durable();
   rocksdb::Status flush_large_memtables();
   rocksdb::Status forget(const Generations& targets);  // drops, publishes without them

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "spill/db_impl.h"
+#include "spill/ingest_guard.h"
 #include "spill/region_store.h"
 
 namespace spillway {
@@ -111,6 +112,8 @@ Status DB::Open(const rocksdb::DBOptions& options, const SpillOptions& spill, co
   with_detector.listeners.push_back(detector);
   const auto main_order = std::make_shared<spill::MainOrder>();
   with_detector.listeners.push_back(main_order);
+  const std::shared_ptr<rocksdb::Env> env = spill::guard_ingestion(options.env, spill::sorted_directory_of(name));
+  with_detector.env = env.get();
   // What recovery leaves out of RocksDB's log must not be replayed by the next.
   with_detector.avoid_flush_during_recovery = false;
 
@@ -123,15 +126,15 @@ Status DB::Open(const rocksdb::DBOptions& options, const SpillOptions& spill, co
       with_detector.wal_filter = main_order->filter(remains->survivors);
     }
   }
-  rocksdb::DB* base = nullptr;
-  Status status = rocksdb::DB::Open(with_detector, name, families, handles, &base);
+  rocksdb::DB* opened = nullptr;
+  Status status = rocksdb::DB::Open(with_detector, name, families, handles, &opened);
   if (!status.ok()) return status;
-  std::unique_ptr<rocksdb::DB> owned(base);
+  const std::shared_ptr<rocksdb::DB> base(opened, [env](const rocksdb::DB* one) { delete one; });  // before its Env
   status = check_log(*base);
   if (status.ok() && store == nullptr) status = open_store(options, spill, name, &store);
   std::unique_ptr<DbImpl> made;
   if (status.ok()) {
-    made = std::make_unique<DbImpl>(owned.release(), spill, std::move(store), detector, main_order);
+    made = std::make_unique<DbImpl>(base, spill, std::move(store), detector, main_order);
     status = made->start(*handles, remains);
   }
   if (!status.ok()) {

@@ -52,7 +52,7 @@ std::map<std::string, std::uint64_t> numbers_of(const SpillStatistics& s) {
 
 }  // namespace
 
-DbImpl::DbImpl(rocksdb::DB* base, SpillOptions options, std::shared_ptr<Store> store,
+DbImpl::DbImpl(const std::shared_ptr<rocksdb::DB>& base, SpillOptions options, std::shared_ptr<Store> store,
                std::shared_ptr<Detector> detector, std::shared_ptr<MainOrder> main_order)
     : spillway::DB(base),
       options_(std::move(options)),
@@ -62,7 +62,7 @@ DbImpl::DbImpl(rocksdb::DB* base, SpillOptions options, std::shared_ptr<Store> s
       commits_([this](std::span<Commit*> group) { lead(group); }),
       values_(*store_),
       live_(std::make_shared<Generations>()),
-      sorted_directory_(base->GetName() + "/spill") {}
+      sorted_directory_(sorted_directory_of(base->GetName())) {}
 
 DbImpl::~DbImpl() { (void)Close(); }
 

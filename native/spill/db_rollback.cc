@@ -234,33 +234,6 @@ rocksdb::Status DbImpl::flush_large_memtables() {
   return {};
 }
 
-std::uint64_t DbImpl::newest_file() const {
-  std::vector<rocksdb::LiveFileMetaData> files;
-  db_->GetLiveFilesMetaData(&files);
-  std::uint64_t newest = 0;
-  for (const auto& file : files) newest = std::max(newest, file.file_number);
-  return newest;
-}
-
-// RocksDB 7.8.3 takes a file of which it could not read the first key for one that has only range tombstones, says
-// nothing, and never finds the keys. So before the spill store drops what was in a file, it is looked for among the new
-// ones as what it is not. (As what it is it may not be there any more: a compaction may have had it already.)
-rocksdb::Status DbImpl::check_ingested(const std::vector<SortedFile>& files, std::uint64_t newest_before) const {
-  std::vector<rocksdb::LiveFileMetaData> live;
-  db_->GetLiveFilesMetaData(&live);
-  for (const SortedFile& file : files) {
-    const ColumnFamily family = families_.of(file.column_family);
-    if (family.handle == nullptr || file.range == file.range_without_keys) continue;
-    for (const auto& one : live) {
-      if (one.file_number > newest_before && one.column_family_name == family.handle->GetName() &&
-          std::pair(one.smallestkey, one.largestkey) == file.range_without_keys) {
-        return rocksdb::Status::IOError("RocksDB could not read all of a sorted file while it ingested it");
-      }
-    }
-  }
-  return {};
-}
-
 // One call for all families, so that a crash leaves all of them or none.
 rocksdb::Status DbImpl::ingest_files(const std::vector<SortedFile>& files) {
   std::unordered_map<std::uint32_t, std::size_t> place;
@@ -282,9 +255,7 @@ rocksdb::Status DbImpl::ingest_files(const std::vector<SortedFile>& files) {
   // What is ingested is newer than everything in RocksDB's log: that must not be lost without it.
   rocksdb::Status status = base().FlushWAL(true);
   steps::reached("spill.rollback.gate_closed");
-  const std::uint64_t newest_before = newest_file();
   if (status.ok()) status = base().IngestExternalFiles(arguments);
-  if (status.ok()) status = check_ingested(files, newest_before);
   gate_.open();
   tell_of_room();
   steps::reached("spill.rollback.ingested");

@@ -7,7 +7,6 @@
 #include <atomic>
 #include <cstdint>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "spill/column_families.h"
@@ -21,9 +20,6 @@ struct SortedFile {
   std::string path;
   std::uint64_t entries = 0;
   std::uint64_t bytes = 0;
-  // Its range, and what that would be without its keys: of its range tombstones alone, empty if it has none.
-  std::pair<std::string, std::string> range{};
-  std::pair<std::string, std::string> range_without_keys{};
 };
 
 // Writes `directory`/<generation>-<family>.sst for each family that has a handle; those of dropped families are left

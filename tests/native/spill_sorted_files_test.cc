@@ -1,6 +1,8 @@
 // Sorted files of a generation, ingested into RocksDB, beside an ordered map that had the same operations.
 #include <gtest/gtest.h>
 #include <rocksdb/db.h>
+#include <rocksdb/env.h>
+#include <rocksdb/file_system.h>
 #include <rocksdb/sst_file_reader.h>
 
 #include <atomic>
@@ -9,6 +11,7 @@
 #include <memory>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "spill/sorted_files.h"
@@ -61,6 +64,35 @@ class MemoryStore final : public Store {
  private:
   std::map<std::uint64_t, std::string> records_;
   std::uint64_t used_ = 0;
+};
+
+// Changes the first byte of whatever is written.
+class GarblingFileSystem final : public rocksdb::FileSystemWrapper {
+ public:
+  GarblingFileSystem() : FileSystemWrapper(FileSystem::Default()) {}
+  const char* Name() const override { return "Garbling"; }
+  rocksdb::IOStatus NewWritableFile(const std::string& path, const rocksdb::FileOptions& options,
+                                    std::unique_ptr<rocksdb::FSWritableFile>* result,
+                                    rocksdb::IODebugContext* dbg) override {
+    const rocksdb::IOStatus status = target()->NewWritableFile(path, options, result, dbg);
+    if (status.ok()) *result = std::make_unique<File>(std::move(*result));
+    return status;
+  }
+
+ private:
+  class File final : public rocksdb::FSWritableFileOwnerWrapper {
+   public:
+    using FSWritableFileOwnerWrapper::FSWritableFileOwnerWrapper;
+    rocksdb::IOStatus Append(const Slice& data, const rocksdb::IOOptions& options,
+                             rocksdb::IODebugContext* dbg) override {
+      std::string bytes = data.ToString();
+      if (std::exchange(is_first_, false)) bytes[0] = static_cast<char>(bytes[0] ^ 1);
+      return target()->Append(bytes, options, dbg);
+    }
+
+   private:
+    bool is_first_ = true;
+  };
 };
 
 using Model = std::map<std::string, std::string>;
@@ -231,6 +263,19 @@ TEST_F(SortedFilesTest, AFamilyThatIsGoneIsLeftOut) {
   ASSERT_TRUE(sort().ok());
   ASSERT_EQ(files_.size(), 1U);
   EXPECT_EQ(files_[0].column_family, 0U);
+}
+
+// RocksDB would take it for a file without keys.
+TEST_F(SortedFilesTest, AFileWhoseFirstKeyIsDamagedIsNoFile) {
+  put(0, "a", "1");
+  const auto env = rocksdb::NewCompositeEnv(std::make_shared<GarblingFileSystem>());
+  rocksdb::DBOptions options = db_->GetDBOptions();
+  options.env = env.get();
+  const auto before = temporary_.entries();
+  const Status status = write_sorted_files(*generation_, families_, ValueReader(store_), store_, options,
+                                           temporary_.root().string(), stop_, &files_);
+  EXPECT_TRUE(status.IsCorruption()) << status.ToString();
+  EXPECT_EQ(temporary_.entries(), before);
 }
 
 TEST_F(SortedFilesTest, StoppedOrFailedLeavesNoFiles) {
