@@ -121,15 +121,19 @@ void Detector::OnStallConditionsChanged(const rocksdb::WriteStallInfo& info) {
 void Detector::look() {
   Signals signals = signals_of(*db_, *families_, policy_, route());
   Route before = Route::main;
+  Route found = Route::main;
   Route now = Route::main;
   {
     const std::lock_guard lock(mutex_);
     signals.stopped = signals.stopped || !stalled_families_.empty();
     signals_ = signals;
-    now = next_route(route_.load(std::memory_order_relaxed), signals, policy_);
+    found = route_.load(std::memory_order_relaxed);
+    now = next_route(found, signals, policy_);
     route_.store(now, std::memory_order_release);
     before = std::exchange(told_, now);
   }
+  // Of a stall that is over by now there was a beginning all the same.
+  if (found != before && found != now) on_look_(signals, std::exchange(before, found), found);
   on_look_(signals, before, now);
 }
 
