@@ -310,6 +310,7 @@ rocksdb::Status DbImpl::append(std::vector<Prepared>& prepared, bool sync) {
   // Nothing lies there that could be in doubt: the next write may try again.
   if (!status.ok() && !status.IsNoSpace() && live()->empty()) return status;
   std::vector<Slice> records;
+  records.reserve(prepared.size());
   for (const Prepared& one : prepared) records.emplace_back(one.record);
   std::vector<std::uint64_t> offsets(prepared.size());
   if (status.ok()) {

@@ -186,6 +186,7 @@ Status DbImpl::CreateColumnFamily(const rocksdb::ColumnFamilyOptions& options, c
 Status DbImpl::CreateColumnFamilies(const rocksdb::ColumnFamilyOptions& options, const std::vector<std::string>& names,
                                     std::vector<ColumnFamilyHandle*>* handles) {
   std::vector<rocksdb::ColumnFamilyDescriptor> families;
+  families.reserve(names.size());
   for (const std::string& name : names) families.emplace_back(name, options);
   return CreateColumnFamilies(families, handles);
 }

@@ -19,7 +19,7 @@ std::shared_ptr<rocksdb::MergeOperator> appending_merge();
 struct Key {
   unsigned family = 0;  // 0 or 1
   std::string name;
-  auto operator<=>(const Key&) const = default;
+  auto operator<=>(const Key&) const = default;  // NOLINT(modernize-use-nullptr): where it compares with 0
 };
 using Contents = std::map<Key, std::string>;
 

@@ -114,6 +114,7 @@ class SpillConcurrency : public ::testing::Test {
   void run() {
     std::vector<std::thread> writers;
     std::vector<std::thread> others;
+    writers.reserve(kWriters);
     for (int i = 0; i < kWriters; ++i) writers.emplace_back([this, i] { write(i); });
     others.emplace_back([this] { watch_versions(); });
     others.emplace_back([this] { watch_pairs(); });

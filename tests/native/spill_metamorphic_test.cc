@@ -174,10 +174,12 @@ class Walker {
 
   void remove_range() {
     Family& from = family();
-    const auto [begin, end] = range(from);
+    const auto keys = range(from);
     const WriteOptions options = write_options();
-    same("delete range " + from.name + " " + shown(begin) + " " + shown(end),
-         [&](rocksdb::DB& db, Side side) { return db.DeleteRange(options, from.handles[side], begin, end); });
+    same("delete range " + from.name + " " + shown(keys.first) + " " + shown(keys.second),
+         [&](rocksdb::DB& db, Side side) {
+           return db.DeleteRange(options, from.handles[side], keys.first, keys.second);
+         });
   }
 
   void write_batch() {

@@ -23,7 +23,10 @@
 
 namespace spillway {
 
-enum Side : std::size_t { kPlain, kSpill, kSides };
+using Side = std::size_t;
+inline constexpr Side kPlain = 0;
+inline constexpr Side kSpill = 1;
+inline constexpr std::size_t kSides = 2;
 
 template <typename T>
 using Both = std::array<T, kSides>;
