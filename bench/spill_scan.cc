@@ -7,7 +7,8 @@
 // bring them back. What is diverted is either new, so that each key is in one store as when a database is filled, or
 // overwrites what RocksDB has, which then reads what nobody wants to know. When RocksDB has settled, scans of one and
 // the other take turns, each pair from the same key. Each database has a drive of its own and reads it past the page
-// cache, with a block cache of a twentieth of the data. `ratio` is Spillway's queries per second over RocksDB's.
+// cache, with a block cache of a twentieth of the data. The spill store is a region, or the drive's key-value
+// namespace. `ratio` is Spillway's queries per second over RocksDB's.
 //
 // The time is the drive's alone, in virtual time, which a loaded machine does not change; `real` paces the drive, and
 // the processor's time counts too.
@@ -31,6 +32,7 @@
 #include "device/preset.h"
 #include "fs/rocksdb_file_system.h"
 #include "fs/volume.h"
+#include "spill/kv_store.h"
 #include "spillway/db.h"
 
 namespace {
@@ -42,10 +44,12 @@ constexpr int kNexts = 1024;  // K20
 constexpr std::size_t kValueBytes = 4096;
 
 struct Setup {
+  bool in_kv;    // the spill store is the drive's key-value namespace, not a region
   double share;  // of the keys, diverted
   bool is_new;
 };
-constexpr Setup kSetups[] = {{0.1, true}, {0.5, true}, {0.1, false}, {0.5, false}};
+constexpr Setup kSetups[] = {{false, 0.1, true}, {false, 0.5, true}, {false, 0.1, false}, {false, 0.5, false},
+                             {true, 0.1, true},  {true, 0.5, true},  {true, 0.1, false},  {true, 0.5, false}};
 
 void must(const rocksdb::Status& status) {
   if (status.ok()) return;
@@ -67,6 +71,7 @@ struct Stand {
   std::unique_ptr<rocksdb::DB> db;
   DB* spill = nullptr;
   std::vector<double> scan_us;
+  ssd::Counters before;  // the scans
 };
 
 rocksdb::Options options_of(const Stand& stand, std::uint64_t data_bytes) {
@@ -86,7 +91,9 @@ rocksdb::Options options_of(const Stand& stand, std::uint64_t data_bytes) {
   return options;
 }
 
-Stand open(const device::Drive& drive, const std::string& directory, bool with_spill, std::uint64_t data_bytes,
+enum class With : std::uint8_t { rocksdb, region, kv };
+
+Stand open(const device::Drive& drive, const std::string& directory, With with, std::uint64_t data_bytes,
            bool in_real_time) {
   Stand stand;
   stand.device = in_real_time ? device::make_paced(device::DriveModel(drive, 1), 1.0)
@@ -94,8 +101,13 @@ Stand open(const device::Drive& drive, const std::string& directory, bool with_s
   stand.volume = std::make_unique<fs::Volume>(*stand.device, fs::VolumeOptions());
   stand.env = rocksdb::NewCompositeEnv(fs::make_rocksdb_file_system(*stand.volume));
   const rocksdb::Options options = options_of(stand, data_bytes);
-  if (with_spill) {
+  if (with != With::rocksdb) {
     SpillOptions spill;
+    if (with == With::kv) {
+      std::unique_ptr<spill::Store> store;
+      must(spill::open_kv_store({stand.device.get(), 0, "", nullptr}, &store));
+      spill.store = std::move(store);
+    }
     spill.rollback = RollbackPolicy::off;
     must(DB::Open(options, spill, directory, &stand.spill));
     stand.db.reset(stand.spill);
@@ -164,10 +176,12 @@ Json measure(const device::Drive& drive, const std::string& directory, const Set
              std::uint32_t keys, bool in_real_time) {
   const std::uint64_t data_bytes = keys * kValueBytes;
   std::filesystem::create_directories(directory);
-  Stand plain = open(drive, directory + "/plain", false, data_bytes, in_real_time);
-  Stand spill = open(drive, directory + "/spill", true, data_bytes, in_real_time);
+  Stand plain = open(drive, directory + "/plain", With::rocksdb, data_bytes, in_real_time);
+  Stand spill = open(drive, directory + "/spill", setup.in_kv ? With::kv : With::region, data_bytes, in_real_time);
   fill(plain, keys, setup);
   fill(spill, keys, setup);
+  plain.before = plain.device->counters();
+  spill.before = spill.device->counters();
   std::mt19937_64 random(2);
   std::vector<double> ratios;
   for (int i = 0; i < scans; ++i) {
@@ -177,12 +191,20 @@ Json measure(const device::Drive& drive, const std::string& directory, const Set
     ratios.push_back(plain.scan_us.back() / spill.scan_us.back());
   }
   const SpillStatistics statistics = spill.spill->GetSpillStatistics();
-  const auto figures = [](const Stand& stand) {
+  const auto figures = [scans](const Stand& stand) {
+    const ssd::Counters after = stand.device->counters();
+    const auto each = [&](std::uint64_t ssd::Counters::*counter) {
+      return (after.*counter - stand.before.*counter) / static_cast<std::uint64_t>(scans);
+    };
     return Json{{"median_us", quantile(stand.scan_us, 0.5)},
                 {"p10_us", quantile(stand.scan_us, 0.1)},
-                {"p90_us", quantile(stand.scan_us, 0.9)}};
+                {"p90_us", quantile(stand.scan_us, 0.9)},
+                {"reads_per_query", each(&ssd::Counters::host_reads)},
+                {"bytes_per_query", each(&ssd::Counters::host_bytes_read)},
+                {"channel_busy_us_per_query", each(&ssd::Counters::channel_busy_ns) / 1000}};
   };
   return {
+      {"store", setup.in_kv ? "kv" : "region"},
       {"share_diverted", setup.share},
       {"diverted", setup.is_new ? "new keys" : "overwrites"},
       {"live_entries", statistics.live_entries},
@@ -201,7 +223,7 @@ int main(int argc, char** argv) {
   device::DriveSpec spec;
   spec.preset = "cosmos-plus";
   spec.preset_dirs = device::default_preset_dirs();
-  spec.set = {{"capacity.capacity_bytes", "2GiB"}};
+  spec.set = {{"capacity.capacity_bytes", "2GiB"}, {"namespaces.kv_share", "0.2"}};
   const auto drive = device::resolve(spec);
   if (!drive) {
     std::cerr << drive.status().message() << "\n";

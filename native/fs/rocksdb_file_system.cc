@@ -168,6 +168,24 @@ class WritableFile final : public rocksdb::FSWritableFileOwnerWrapper {
   bool preallocates_ = false;
 };
 
+// What the handle of a read that was begun points to.
+struct AsyncRead {
+  FSReadRequest answer;
+  std::unique_ptr<ReadInFlight> in_flight;
+  ReadAsyncCallback callback;  // empty once it was called, or shall not be
+  void* argument = nullptr;
+
+  void finish() {
+    if (!callback) return;
+    if (in_flight) answer.status = to_rocksdb(std::exchange(in_flight, nullptr)->wait());
+    std::exchange(callback, nullptr)(answer, argument);
+  }
+  void abort() {
+    callback = nullptr;
+    in_flight.reset();
+  }
+};
+
 class RandomAccessFile final : public rocksdb::FSRandomAccessFileOwnerWrapper {
  public:
   RandomAccessFile(std::unique_ptr<rocksdb::FSRandomAccessFile> host, std::unique_ptr<File> file, Cause cause,
@@ -195,11 +213,24 @@ class RandomAccessFile final : public rocksdb::FSRandomAccessFileOwnerWrapper {
     return to_rocksdb(file_->read(ranges, access_, cause_of_read(options, cause_)));
   }
 
-  // Read when asked rather than while the caller goes on; Poll has then nothing to wait for.
+  // The bytes are the host's and there at once; the drive's time is waited for by Poll, in any thread.
   IOStatus ReadAsync(FSReadRequest& request, const IOOptions& options, ReadAsyncCallback callback, void* argument,
-                     void** /*handle*/, IOHandleDeleter* /*deleter*/, IODebugContext* dbg) override {
-    request.status = Read(request.offset, request.len, options, &request.result, request.scratch, dbg);
-    callback(request, argument);
+                     void** handle, IOHandleDeleter* deleter, IODebugContext* dbg) override {
+    auto read = std::make_unique<AsyncRead>();
+    FSReadRequest& answer = read->answer;
+    answer.offset = request.offset;
+    answer.len = request.len;
+    answer.scratch = request.scratch;
+    answer.status = target()->Read(request.offset, request.len, options, &answer.result, request.scratch, dbg);
+    if (answer.status.ok()) {
+      auto begun = file_->begin_read({{request.offset, answer.result.size()}}, access_, cause_of_read(options, cause_));
+      if (!begun) return to_rocksdb(begun.status());
+      read->in_flight = std::move(*begun);
+    }
+    read->callback = std::move(callback);
+    read->argument = argument;
+    *handle = read.release();
+    *deleter = [](void* one) { delete static_cast<AsyncRead*>(one); };  // NOLINT: RocksDB's to own
     return IOStatus::OK();
   }
 
@@ -422,9 +453,15 @@ class RocksdbFileSystem final : public rocksdb::FileSystemWrapper {
     return IOStatus::OK();
   }
 
-  // Reads are complete when ReadAsync returns; see RandomAccessFile.
-  IOStatus Poll(std::vector<void*>& /*handles*/, size_t /*at_least*/) override { return IOStatus::OK(); }
-  IOStatus AbortIO(std::vector<void*>& /*handles*/) override { return IOStatus::OK(); }
+  // All of them, in whose order does not matter: they are in flight together.
+  IOStatus Poll(std::vector<void*>& handles, size_t /*at_least*/) override {
+    for (void* handle : handles) static_cast<AsyncRead*>(handle)->finish();
+    return IOStatus::OK();
+  }
+  IOStatus AbortIO(std::vector<void*>& handles) override {
+    for (void* handle : handles) static_cast<AsyncRead*>(handle)->abort();
+    return IOStatus::OK();
+  }
 
  private:
   template <typename HostFile>

@@ -148,30 +148,43 @@ class Volume::Impl {
 
   // --- Reading.
 
+  // What of the ranges has to come from the drive, as ios, and in `missing` as pages of the file.
+  std::vector<Io> reads_of(Inode& inode, File::ReadAhead& readahead, const std::vector<File::Range>& ranges,
+                           Access access, Cause cause, std::vector<Extent>& missing) {
+    std::vector<Io> ios;
+    const std::lock_guard lock(inode.mutex);
+    for (const File::Range& range : ranges) {
+      if (range.offset >= inode.size || range.length == 0) continue;
+      const std::uint64_t end = std::min(range.offset + range.length, inode.size);
+      const std::uint64_t first = range.offset / kPageBytes;
+      const std::uint64_t last = std::min(pages_for(end), inode.extents.pages());
+      collect_missing(inode, readahead, first, last, access, missing);
+    }
+    for (const Extent& run : missing) {
+      const auto more =
+          make_ios(inode.extents.slice(run.first_page, run.pages), Opcode::read, cause, options_.max_transfer_bytes);
+      ios.insert(ios.end(), more.begin(), more.end());
+    }
+    return ios;
+  }
+
   Status read(Inode& inode, File::ReadAhead& readahead, const std::vector<File::Range>& ranges, Access access,
               Cause cause) {
-    std::vector<Io> ios;
-    std::vector<Extent> missing;  // pages of the file
-    {
-      const std::lock_guard lock(inode.mutex);
-      for (const File::Range& range : ranges) {
-        if (range.offset >= inode.size || range.length == 0) continue;
-        const std::uint64_t end = std::min(range.offset + range.length, inode.size);
-        const std::uint64_t first = range.offset / kPageBytes;
-        const std::uint64_t last = std::min(pages_for(end), inode.extents.pages());
-        collect_missing(inode, readahead, first, last, access, missing);
-      }
-      for (const Extent& run : missing) {
-        const auto more =
-            make_ios(inode.extents.slice(run.first_page, run.pages), Opcode::read, cause, options_.max_transfer_bytes);
-        ios.insert(ios.end(), more.begin(), more.end());
-      }
-    }
+    std::vector<Extent> missing;
+    const std::vector<Io> ios = reads_of(inode, readahead, ranges, access, cause, missing);
     if (Status status = run(queues_, ios, "a read"); !status) return status;
-    if (access == Access::buffered) {
-      for (const Extent& run : missing) cache_.insert(inode.id, run.first_page, run.pages);
-    }
+    if (access == Access::buffered) keep(inode, missing);
     return Status::ok();
+  }
+
+  Result<std::unique_ptr<ReadInFlight>> begin_read(std::shared_ptr<Inode> inode, File::ReadAhead& readahead,
+                                                   const std::vector<File::Range>& ranges, Access access, Cause cause) {
+    auto flight = std::make_unique<Flight>(*this, std::move(inode));
+    std::vector<Extent> missing;
+    const std::vector<Io> ios = reads_of(*flight->inode, readahead, ranges, access, cause, missing);
+    if (access == Access::buffered) flight->to_keep = std::move(missing);
+    if (Status status = flight->begin(ios); !status) return status;
+    return std::unique_ptr<ReadInFlight>(std::move(flight));
   }
 
   // --- The end.
@@ -258,6 +271,38 @@ class Volume::Impl {
     cut(inode, 0);
   }
 
+  struct Flight final : ReadInFlight {
+    Flight(Impl& the_volume, std::shared_ptr<Inode> the_inode) : volume(the_volume), inode(std::move(the_inode)) {}
+    ~Flight() override {
+      if (queue) volume.queues_.leave(std::move(queue));
+    }
+    Flight(const Flight&) = delete;
+    Flight& operator=(const Flight&) = delete;
+
+    Status begin(const std::vector<Io>& ios) {
+      if (ios.empty()) return Status::ok();
+      queue = volume.queues_.borrow();
+      if (!queue) return Status::ok();  // detached
+      return queue->submit(ios);
+    }
+    Status wait() override {
+      if (!queue) return Status::ok();
+      Status status = status_of(reap(*queue, queue->pending()).fault, "a read");
+      volume.queues_.give_back(std::move(queue));
+      if (status) volume.keep(*inode, to_keep);
+      return status;
+    }
+
+    Impl& volume;
+    const std::shared_ptr<Inode> inode;
+    std::vector<Extent> to_keep;  // in the page cache
+    std::unique_ptr<device::Queue> queue;
+  };
+
+  void keep(const Inode& inode, const std::vector<Extent>& pages) {
+    for (const Extent& run : pages) cache_.insert(inode.id, run.first_page, run.pages);
+  }
+
   // REQUIRES: inode.mutex is held. Appends runs of the file's pages [first, last) that have to come from the drive.
   void collect_missing(const Inode& inode, File::ReadAhead& readahead, std::uint64_t first, std::uint64_t last,
                        Access access, std::vector<Extent>& missing) {
@@ -319,6 +364,10 @@ Status File::write(std::uint64_t offset, std::uint64_t length, Access access) {
 
 Status File::read(const std::vector<Range>& ranges, Access access, Cause cause) {
   return volume_->impl_->read(*inode_, readahead_, ranges, access, cause);
+}
+
+Result<std::unique_ptr<ReadInFlight>> File::begin_read(const std::vector<Range>& ranges, Access access, Cause cause) {
+  return volume_->impl_->begin_read(inode_, readahead_, ranges, access, cause);
 }
 
 Status File::push_out() {

@@ -77,6 +77,14 @@ struct Space {
 class Volume;
 struct Inode;
 
+// A read on its way. When this goes and nobody waited, it is left to the drive. REQUIRES: the volume outlives it
+class ReadInFlight {
+ public:
+  virtual ~ReadInFlight() = default;
+  // REQUIRES: not called before
+  virtual Status wait() = 0;
+};
+
 // An open file. Closing (or destroying) the last writer cuts the file to its pages.
 class File {
  public:
@@ -95,6 +103,8 @@ class File {
   };
   // Reads all ranges, in flight together. What lies behind the end of the file is not charged.
   Status read(const std::vector<Range>& ranges, Access access, Cause cause);
+  // The same, and the caller goes on meanwhile.
+  Result<std::unique_ptr<ReadInFlight>> begin_read(const std::vector<Range>& ranges, Access access, Cause cause);
 
   // Hands dirty whole pages to the drive, as many as may be in flight, and waits for nothing.
   Status push_out();

@@ -22,6 +22,7 @@
 #include "spill/detector.h"
 #include "spill/gate.h"
 #include "spill/generation.h"
+#include "spill/iterator.h"
 #include "spill/key_index.h"
 #include "spill/main_order.h"
 #include "spill/snapshot.h"
@@ -251,14 +252,18 @@ class DbImpl final : public spillway::DB {
   // --- What is live
   std::shared_ptr<const Generations> live() const;
   void publish(std::shared_ptr<const Generations> generations);
+  View take_view(const std::function<void()>& take_main);
+  std::optional<View> try_view(const std::function<void()>& take_main);
   Moment take_moment();
-  std::optional<Moment> try_moment();
   Moment moment_of(const rocksdb::ReadOptions& options);
   rocksdb::Status get_at(const Moment& moment, const rocksdb::ReadOptions& options, rocksdb::ColumnFamilyHandle* family,
                          const rocksdb::Slice& key, rocksdb::PinnableSlice* value);
   rocksdb::Status get_covered(const rocksdb::ReadOptions& options, rocksdb::ColumnFamilyHandle* family,
                               const rocksdb::Slice& key, rocksdb::PinnableSlice* value);
   rocksdb::Status value_of(const Entry& entry, const rocksdb::ReadOptions& options, rocksdb::PinnableSlice* value);
+  IteratorBase base_of_now(const rocksdb::ReadOptions& options, rocksdb::ColumnFamilyHandle* family);
+  rocksdb::Iterator* iterator_on(IteratorBase on, const rocksdb::ReadOptions& options,
+                                 rocksdb::ColumnFamilyHandle* family);
   rocksdb::Iterator* iterator_at(const Moment& moment, const rocksdb::ReadOptions& options,
                                  rocksdb::ColumnFamilyHandle* family);
 

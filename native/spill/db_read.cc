@@ -23,6 +23,12 @@ ReadOptions for_main(const ReadOptions& options, const Moment& moment) {
   return main;
 }
 
+// Without what our iterator sees to itself.
+ReadOptions main_of_iterator(ReadOptions options) {
+  options.prefix_same_as_start = false;
+  return options;
+}
+
 }  // namespace
 
 std::shared_ptr<const Generations> DbImpl::live() const {
@@ -41,26 +47,35 @@ void DbImpl::publish(std::shared_ptr<const Generations> generations) {
 }
 
 // Nothing if a commit or a rollback came in between, so that the two stores may not be of one moment.
-std::optional<Moment> DbImpl::try_moment() {
+std::optional<View> DbImpl::try_view(const std::function<void()>& take_main) {
   const auto generations = live();
   const Sequence visible = visible_.load(std::memory_order_acquire);
-  const rocksdb::Snapshot* const main = base().GetSnapshot();
-  if (main == nullptr) return Moment{};
-  std::shared_ptr<const rocksdb::Snapshot> held(main,
-                                                [this](const rocksdb::Snapshot* one) { base().ReleaseSnapshot(one); });
+  take_main();
   if (visible_.load(std::memory_order_acquire) != visible || live() != generations) return std::nullopt;
-  return Moment{{generations, visible}, std::move(held)};
+  return View{generations, visible};
+}
+
+// The view of the moment at which `take_main` was called last, which takes RocksDB's side.
+View DbImpl::take_view(const std::function<void()>& take_main) {
+  for (int i = 0; i < kMomentTries; ++i) {
+    if (auto view = try_view(take_main)) return *view;
+  }
+  View held;
+  commits_.run_alone([&] {
+    if (auto view = try_view(take_main)) held = *view;
+  });
+  return held;
 }
 
 Moment DbImpl::take_moment() {
-  for (int i = 0; i < kMomentTries; ++i) {
-    if (auto moment = try_moment()) return *moment;
-  }
-  Moment held;
-  commits_.run_alone([&] {
-    if (auto moment = try_moment()) held = *moment;
+  Moment moment;
+  moment.view = take_view([&] {
+    const rocksdb::Snapshot* const main = base().GetSnapshot();
+    moment.main.reset();
+    if (main == nullptr) return;
+    moment.main = {main, [this](const rocksdb::Snapshot* one) { base().ReleaseSnapshot(one); }};
   });
-  return held;
+  return moment.main == nullptr ? Moment{} : moment;
 }
 
 Moment DbImpl::moment_of(const ReadOptions& options) {
@@ -180,27 +195,35 @@ rocksdb::Status DbImpl::GetMergeOperands(const ReadOptions&, ColumnFamilyHandle*
   return rocksdb::Status::NotSupported("spillway::DB does not support GetMergeOperands");
 }
 
-rocksdb::Iterator* DbImpl::iterator_at(const Moment& moment, const ReadOptions& options, ColumnFamilyHandle* family) {
-  const auto base_of = [this, family](const Moment& at, const ReadOptions& with) {
-    IteratorBase made;
-    made.view = at.view;
-    ReadOptions main = for_main(with, at);
-    main.prefix_same_as_start = false;
-    made.main.reset(base().NewIterator(main, family));
-    made.holds = std::const_pointer_cast<rocksdb::Snapshot>(at.main);
-    return made;
-  };
+// Of now, RocksDB's iterator is taken together with the view: it holds its moment by itself, where the release of a
+// snapshot has RocksDB look for files of the last level to compact.
+IteratorBase DbImpl::base_of_now(const ReadOptions& options, ColumnFamilyHandle* family) {
+  IteratorBase made;
+  made.view = take_view([&] { made.main.reset(base().NewIterator(main_of_iterator(options), family)); });
+  return made;
+}
+
+rocksdb::Iterator* DbImpl::iterator_on(IteratorBase on, const ReadOptions& options, ColumnFamilyHandle* family) {
   ReadOptions kept = options;
   kept.snapshot = nullptr;
-  return make_iterator(base_of(moment, options), families_.of(family->GetID()), options, values_,
-                       [this, base_of, kept] { return base_of(take_moment(), kept); })
+  return make_iterator(std::move(on), families_.of(family->GetID()), options, values_,
+                       [this, kept, family] { return base_of_now(kept, family); })
       .release();
+}
+
+rocksdb::Iterator* DbImpl::iterator_at(const Moment& moment, const ReadOptions& options, ColumnFamilyHandle* family) {
+  IteratorBase on;
+  on.view = moment.view;
+  on.main.reset(base().NewIterator(main_of_iterator(for_main(options, moment)), family));
+  on.holds = std::const_pointer_cast<rocksdb::Snapshot>(moment.main);
+  return iterator_on(std::move(on), options, family);
 }
 
 rocksdb::Iterator* DbImpl::NewIterator(const ReadOptions& options, ColumnFamilyHandle* family) {
   if (options.tailing) {
     return rocksdb::NewErrorIterator(rocksdb::Status::NotSupported("spillway::DB does not support tailing iterators"));
   }
+  if (options.snapshot == nullptr) return iterator_on(base_of_now(options, family), options, family);
   return iterator_at(moment_of(options), options, family);
 }
 

@@ -15,8 +15,6 @@ using rocksdb::Status;
 
 namespace {
 
-// Values of the spill store that are read together at most. Source: bench/spill_scan.
-constexpr std::size_t kMostValuesAhead = 32;
 // From this step on in one direction it is a scan: one step more is what a look-up of a range's first keys needs.
 constexpr int kStepsOfAScan = 2;
 
@@ -147,7 +145,6 @@ class MergedIterator final : public rocksdb::Iterator {
   void start_in(Direction direction) {
     direction_ = direction;
     steps_ = 0;
-    window_ = 1;
   }
 
   void settle_and_take_prefix() {
@@ -165,7 +162,7 @@ class MergedIterator final : public rocksdb::Iterator {
     } else {
       spill_->pop();
     }
-    ++steps_;
+    if (++steps_ == kStepsOfAScan && options_.read_tier == rocksdb::kReadAllTier) spill_->begin_scan();
     settle();
   }
 
@@ -216,14 +213,11 @@ class MergedIterator final : public rocksdb::Iterator {
   }
 
   void load() {
-    if (!spill_->loaded()) {
-      if (options_.read_tier != rocksdb::kReadAllTier) {
-        status_ = Status::Incomplete("the value is in the spill store, and reading was not allowed");
-        return;
-      }
-      if (steps_ >= kStepsOfAScan) window_ = std::min(window_ * 2, kMostValuesAhead);
+    if (options_.read_tier != rocksdb::kReadAllTier) {
+      status_ = Status::Incomplete("the value is in the spill store, and reading was not allowed");
+      return;
     }
-    status_ = spill_->load(window_);
+    status_ = spill_->load();
     if (!status_.ok()) return;
     at_ = At::spill;
     columns_.front().value() = spill_->value();
@@ -277,7 +271,6 @@ class MergedIterator final : public rocksdb::Iterator {
   bool main_valid_ = false;
   Slice main_key_;
   int steps_ = 0;  // since the seek, or the last change of direction
-  std::size_t window_ = 1;
   rocksdb::WideColumns columns_{{rocksdb::kDefaultWideColumnName, Slice()}};  // of the spill store's value
 };
 

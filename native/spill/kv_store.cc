@@ -4,6 +4,7 @@
 #include <array>
 #include <atomic>
 #include <cstring>
+#include <deque>
 #include <functional>
 #include <map>
 #include <mutex>
@@ -38,6 +39,10 @@ constexpr double kSpareShare = 0.05;
 // So much of a generation is reset at once. Source: guess, some 2,000 pairs, of which a drive forgets several in a
 // microsecond.
 constexpr std::uint64_t kResetBytes = 8 << 20;
+
+// The oldest of so many queues whose reads nobody waits for is used again: what it had is done by then, or soon.
+// Source: guess, more than there are scans at a time.
+constexpr std::size_t kMostLeft = 16;
 
 struct Position {
   GenerationId generation = 0;
@@ -220,37 +225,10 @@ class KvStore final : public Store {
     return request.status;
   }
 
-  void read_many(std::span<ReadRequest> requests) const override {
-    struct Piece {
-      std::array<char, 16> key;
-      std::size_t request = 0;
-      std::uint64_t skipped = 0;
-    };
-    std::vector<Piece> pieces;
-    std::vector<KvIo> ios;
-    for (std::size_t i = 0; i < requests.size(); ++i) {
-      ReadRequest& one = requests[i];
-      one.bytes.clear();
-      one.status = {};
-      const std::uint64_t begin = sizeof(Header) + one.from;
-      const std::uint64_t end = begin + one.length;
-      for (std::uint64_t piece = begin / piece_bytes_ * piece_bytes_; piece < end; piece += piece_bytes_) {
-        pieces.push_back({bytes_of({one.generation, one.offset + piece}), i, std::max(begin, piece) - piece});
-        KvIo io;
-        io.op = ssd::Opcode::kv_retrieve;
-        io.buffer_bytes = static_cast<std::uint32_t>(std::min<std::uint64_t>(piece_bytes_, end - piece));
-        ios.push_back(io);
-      }
-    }
-    for (std::size_t i = 0; i < ios.size(); ++i) ios[i].key = {pieces[i].key.data(), pieces[i].key.size()};
-    std::vector<KvDone> done(ios.size());
-    if (Status status = perform_all(ios, done); !status.ok()) {
-      for (ReadRequest& one : requests) one.status = status;
-      return;
-    }
-    for (std::size_t i = 0; i < ios.size(); ++i) {
-      take_piece(requests[pieces[i].request], ios[i].buffer_bytes, pieces[i].skipped, done[i]);
-    }
+  void read_many(std::span<ReadRequest> requests) const override { begin_reads(requests)->wait(); }
+
+  std::unique_ptr<ReadsInFlight> begin_reads(std::span<ReadRequest> requests) const override {
+    return std::make_unique<Flight>(*this, requests);
   }
 
   Status scan(GenerationId generation, const Each& each) const override {
@@ -314,46 +292,115 @@ class KvStore final : public Store {
   }
 
   // --- The drive. A queue is one thread's at a time; they are kept for the next.
+
+  // One read of a pair: of a record's piece.
+  struct PieceRead {
+    std::array<char, 16> key;
+    std::size_t request = 0;
+    std::uint32_t wanted = 0;
+    std::uint64_t skipped = 0;
+  };
+  // A queue with the keys of what is pending in it, which nobody may wait for any more.
+  struct Lane {
+    std::vector<PieceRead> pieces;
+    std::unique_ptr<KvQueue> queue;  // goes before its keys
+  };
+
   class Lease {
    public:
-    explicit Lease(const KvStore& store) : store_(store) {
-      {
-        const std::lock_guard lock(store.queues_mutex_);
-        if (!store.queues_.empty()) {
-          queue_ = std::move(store.queues_.back());
-          store.queues_.pop_back();
-        }
-      }
-      if (!queue_) queue_ = store.space_->open_queue();
-    }
+    explicit Lease(const KvStore& store) : store_(store), lane_(store.take_lane()) {}
     ~Lease() {
-      const std::lock_guard lock(store_.queues_mutex_);
-      store_.queues_.push_back(std::move(queue_));
+      const std::lock_guard lock(store_.lanes_mutex_);
+      (lane_.queue->pending() == 0 ? store_.idle_ : store_.left_).push_back(std::move(lane_));
     }
     Lease(const Lease&) = delete;
     Lease& operator=(const Lease&) = delete;
-    KvQueue& operator*() const { return *queue_; }
+    KvQueue& operator*() const { return *lane_.queue; }
+    std::vector<PieceRead>& pieces() { return lane_.pieces; }
 
    private:
     const KvStore& store_;
-    std::unique_ptr<KvQueue> queue_;
+    Lane lane_;
   };
 
-  // `done` in the order of `ios`.
-  Status perform_all(std::span<const KvIo> ios, std::span<KvDone> done) const {
-    const Lease queue(*this);
-    std::vector<KvIo> numbered(ios.begin(), ios.end());
-    for (std::size_t i = 0; i < numbered.size(); ++i) numbered[i].tag = i;
-    if (const auto status = (*queue).submit(numbered); !status) return Status::IOError(status.message());
-    std::vector<KvDone> reaped(ios.size());
-    while ((*queue).pending() > 0) {
-      const std::size_t count = (*queue).reap(reaped, (*queue).pending());
-      for (std::size_t i = 0; i < count; ++i) done[reaped[i].tag] = std::move(reaped[i]);
+  Lane take_lane() const {
+    Lane lane;
+    {
+      const std::lock_guard lock(lanes_mutex_);
+      std::deque<Lane>& from = left_.size() < kMostLeft ? idle_ : left_;
+      if (!from.empty()) {
+        lane = std::move(from.front());
+        from.pop_front();
+      }
     }
-    return {};
+    if (!lane.queue) lane.queue = space_->open_queue();
+    std::vector<KvDone> done(lane.queue->pending());
+    if (!done.empty()) lane.queue->reap(done, done.size());
+    lane.pieces.clear();
+    return lane;
   }
 
-  Status perform(const KvIo& io, KvDone* done) const { return perform_all({&io, 1}, {done, 1}); }
+  class Flight final : public ReadsInFlight {
+   public:
+    Flight(const KvStore& store, std::span<ReadRequest> requests) : lease_(store), requests_(requests) {
+      std::vector<PieceRead>& pieces = lease_.pieces();
+      for (std::size_t i = 0; i < requests.size(); ++i) {
+        ReadRequest& one = requests[i];
+        one.bytes.clear();
+        one.status = {};
+        const std::uint64_t begin = sizeof(Header) + one.from;
+        const std::uint64_t end = begin + one.length;
+        for (std::uint64_t piece = begin / store.piece_bytes_ * store.piece_bytes_; piece < end;
+             piece += store.piece_bytes_) {
+          const auto wanted = static_cast<std::uint32_t>(std::min<std::uint64_t>(store.piece_bytes_, end - piece));
+          const Position position{one.generation, one.offset + piece};
+          pieces.push_back({bytes_of(position), i, wanted, std::max(begin, piece) - piece});
+        }
+      }
+      std::vector<KvIo> ios(pieces.size());
+      for (std::size_t i = 0; i < ios.size(); ++i) {
+        ios[i].tag = i;
+        ios[i].op = ssd::Opcode::kv_retrieve;
+        ios[i].buffer_bytes = pieces[i].wanted;
+        ios[i].key = {pieces[i].key.data(), pieces[i].key.size()};
+      }
+      if (const auto status = (*lease_).submit(ios); !status) {
+        for (ReadRequest& one : requests) one.status = Status::IOError(status.message());
+      }
+    }
+
+    void wait() override {
+      const std::vector<PieceRead>& pieces = lease_.pieces();
+      const std::vector<KvDone> done = reap_all(*lease_, pieces.size());
+      for (std::size_t i = 0; i < pieces.size(); ++i) {
+        take_piece(requests_[pieces[i].request], pieces[i].wanted, pieces[i].skipped, done[i]);
+      }
+    }
+
+   private:
+    Lease lease_;
+    const std::span<ReadRequest> requests_;
+  };
+
+  // What is pending in the queue, each at its tag, which is below `count`.
+  static std::vector<KvDone> reap_all(KvQueue& queue, std::size_t count) {
+    std::vector<KvDone> done(count);
+    std::vector<KvDone> reaped(count);
+    while (queue.pending() > 0) {
+      const std::size_t got = queue.reap(reaped, queue.pending());
+      for (std::size_t i = 0; i < got; ++i) done[reaped[i].tag] = std::move(reaped[i]);
+    }
+    return done;
+  }
+
+  Status perform(const KvIo& io, KvDone* done) const {
+    const Lease queue(*this);
+    KvIo numbered = io;
+    numbered.tag = 0;
+    if (const auto status = (*queue).submit({&numbered, 1}); !status) return Status::IOError(status.message());
+    *done = std::move(reap_all(*queue, 1).front());
+    return {};
+  }
 
   Status reset(Range range) {
     KvIo io;
@@ -452,8 +499,9 @@ class KvStore final : public Store {
 
   const std::unique_ptr<KvNamespace> space_;
   const std::uint32_t piece_bytes_;
-  mutable std::mutex queues_mutex_;
-  mutable std::vector<std::unique_ptr<KvQueue>> queues_;  // goes before the namespace
+  mutable std::mutex lanes_mutex_;
+  mutable std::deque<Lane> idle_;  // these go before the namespace
+  mutable std::deque<Lane> left_;  // with something pending, the oldest first
   std::mutex ends_mutex_;
   std::map<GenerationId, std::uint64_t> ends_;  // where the last record of each ends, or its last piece begins
   std::atomic<GenerationId> dropped_ = 0;

@@ -1,6 +1,8 @@
 #include "spill/read_ahead.h"
 
+#include <algorithm>
 #include <span>
+#include <utility>
 
 namespace spillway::spill {
 
@@ -9,9 +11,15 @@ using rocksdb::Status;
 
 namespace {
 
-// One read is of so many bytes at most, or of one value. Source: as far as RocksDB reads ahead by itself
+// Values that are read ahead at most; those of a scan's first batch; and the part of what may be ahead that is asked
+// for together in the background, so that the drive has always something to do and nothing else waits behind much of
+// it. Source: bench/spill_scan.
+constexpr std::size_t kMostValuesAhead = 64;
+constexpr std::size_t kFirstValuesAhead = 16;
+constexpr std::size_t kBatchesAhead = 8;
+// So many bytes are read ahead at most, or one value. Source: as far as RocksDB reads ahead by itself
 // (BlockBasedTableOptions::max_auto_readahead_size).
-constexpr std::size_t kMostBytesAhead = 256 << 10;
+constexpr std::uint64_t kMostBytesAhead = 256 << 10;
 // Where deletions lie between the values, they are passed over to find values, but not without end.
 constexpr std::size_t kMostKeysAhead = 256;
 
@@ -49,9 +57,14 @@ void ReadAhead::seek_to_end(Direction direction) {
 
 void ReadAhead::restart(Direction direction) {
   direction_ = direction;
+  while (!batches_.empty()) retire_first();
   items_.clear();
-  head_ = 0;
+  asked_ = 0;
+  values_ahead_ = 0;
+  bytes_ahead_ = 0;
   at_end_ = false;
+  scans_ = false;
+  window_ = 1;
   pull();
 }
 
@@ -67,42 +80,77 @@ bool ReadAhead::pull() {
 }
 
 void ReadAhead::pop() {
-  if (++head_ < items_.size()) return;
-  items_.clear();
-  head_ = 0;
-  pull();
-}
-
-const Status& ReadAhead::load(std::size_t window) {
-  if (!loaded()) {
-    const std::size_t count = collect(window);
-    values_.read_many(std::span(batch_).first(count));
+  if (const Item& passed = items_.front(); passed.batch != nullptr) {
+    --values_ahead_;
+    bytes_ahead_ -= passed.entry->value.length;
   }
-  return batch_[items_[head_].slot].status;
+  items_.pop_front();
+  if (asked_ > 0) --asked_;
+  if (items_.empty()) pull();
 }
 
-// Gives the next `window` values a request each and says how many they are. What is asked for now replaces what was
-// read before, and nothing of that is still ahead: values are read in the order in which they are passed.
-std::size_t ReadAhead::collect(std::size_t window) {
-  std::size_t count = 0;
-  std::size_t bytes = 0;
-  for (std::size_t i = head_; count < window && i - head_ < kMostKeysAhead; ++i) {
-    if (i == items_.size() && !pull()) break;
-    Item& item = items_[i];
+void ReadAhead::begin_scan() {
+  if (std::exchange(scans_, true)) return;
+  if (in_background_) window_ = kFirstValuesAhead / 2;
+  go_on_reading();
+}
+
+const Status& ReadAhead::load() {
+  if (!loaded()) begin_batch();
+  const Item& item = items_.front();
+  while (batches_.front().get() != item.batch) retire_first();
+  go_on_reading();
+  if (auto flight = std::exchange(item.batch->in_flight, nullptr)) flight->wait();
+  return request_of(item).status;
+}
+
+// In the background, the next values are asked for as soon as they make a batch.
+void ReadAhead::go_on_reading() {
+  if (!scans_ || !in_background_ || !valid()) return;
+  if (values_ahead_ + std::max<std::size_t>(1, window_ / kBatchesAhead) <= window_) begin_batch();
+}
+
+void ReadAhead::begin_batch() {
+  if (scans_) window_ = std::min(window_ * 2, kMostValuesAhead);
+  if (spare_.empty()) spare_.push_back(std::make_unique<Batch>());
+  Batch& batch = *spare_.back();
+  fill(batch);
+  if (batch.count == 0) return;
+  batch.in_flight = values_.begin_reads(std::span(batch.requests).first(batch.count));
+  in_background_ = batch.in_flight != nullptr;
+  batches_.push_back(std::move(spare_.back()));
+  spare_.pop_back();
+}
+
+// Gives the next values a request each, as many as there is room for ahead, and one where nothing is.
+void ReadAhead::fill(Batch& batch) {
+  batch.count = 0;
+  const std::size_t last = asked_ + kMostKeysAhead;
+  for (; values_ahead_ < window_ && asked_ < last; ++asked_) {
+    if (asked_ == items_.size() && !pull()) break;
+    Item& item = items_[asked_];
     if (item.deleted) continue;
     const Location& place = item.entry->value;
-    bytes += place.length;
-    if (count > 0 && bytes > kMostBytesAhead) break;
-    if (count == batch_.size()) batch_.emplace_back();
-    ReadRequest& request = batch_[count];  // its buffer is used again
+    if (values_ahead_ > 0 && bytes_ahead_ + place.length > kMostBytesAhead) break;
+    if (batch.count == batch.requests.size()) batch.requests.emplace_back();
+    ReadRequest& request = batch.requests[batch.count];  // its buffer is used again
     request.generation = item.entry->generation->id();
     request.offset = place.offset;
     request.from = place.from;
     request.length = place.length;
     request.status = Status::OK();
-    item.slot = count++;
+    item.batch = &batch;
+    item.slot = batch.count++;
+    ++values_ahead_;
+    bytes_ahead_ += place.length;
   }
-  return count;
+}
+
+// What of it is still on its way is of no use any more.
+void ReadAhead::retire_first() {
+  batches_.front()->in_flight.reset();
+  spare_.push_back(std::move(batches_.front()));
+  batches_.pop_front();
 }
 
 }  // namespace spillway::spill

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <charconv>
+#include <deque>
 #include <limits>
 #include <map>
 #include <mutex>
@@ -93,10 +94,18 @@ Window window_of(const ReadRequest& request) {
   return {request.offset, before + request.length, before};
 }
 
+// The file system whose reads that were begun can be waited for by any thread, as an iterator's are. RocksDB's own
+// waits only in the thread that began them, and only where it was built with io_uring: there all is read at once.
+constexpr char kEmulatedFileSystem[] = "SpillwayFileSystem";
+
 class RegionStore final : public Store {
  public:
   RegionStore(const RegionOptions& options, std::unique_ptr<rocksdb::FSDirectory> directory, rocksdb::FileLock* lock)
-      : options_(options), files_(*options.file_system), directory_(std::move(directory)), lock_(lock) {}
+      : options_(options),
+        files_(*options.file_system),
+        polls_from_any_thread_(files_.IsInstanceOf(kEmulatedFileSystem)),
+        directory_(std::move(directory)),
+        lock_(lock) {}
 
   ~RegionStore() override {
     (void)close_writer();
@@ -234,6 +243,13 @@ class RegionStore final : public Store {
       read_of_one_log(find(generation), requests, {first, last});
       first = last;
     }
+  }
+
+  std::unique_ptr<ReadsInFlight> begin_reads(std::span<ReadRequest> requests) const override {
+    if (!polls_from_any_thread_) return Store::begin_reads(requests);
+    auto flight = std::make_unique<Flight>(files_);
+    for (ReadRequest& request : requests) flight->begin(find(request.generation), &request);
+    return flight;
   }
 
   Status scan(GenerationId generation, const Each& each) const override {
@@ -576,8 +592,81 @@ class RegionStore final : public Store {
     }
   }
 
+  // Reads that were begun.
+  class Flight final : public ReadsInFlight {
+   public:
+    explicit Flight(FileSystem& files) : files_(files) {}
+    ~Flight() override {
+      std::vector<void*> handles = handles_of_pending();
+      if (!handles.empty()) files_.AbortIO(handles).PermitUncheckedError();
+      for (Read& read : reads_) {
+        if (read.handle != nullptr) read.delete_handle(read.handle);
+      }
+    }
+    Flight(const Flight&) = delete;
+    Flight& operator=(const Flight&) = delete;
+
+    void begin(std::shared_ptr<Log> log, ReadRequest* request) {
+      request->status = check(log.get(), *request);
+      if (!request->status.ok()) return;
+      Read& read = reads_.emplace_back();
+      read.log = std::move(log);
+      read.request = request;
+      const Window window = window_of(*request);
+      request->bytes.resize(window.bytes);
+      rocksdb::FSReadRequest asked;
+      asked.offset = window.begin;
+      asked.len = window.bytes;
+      asked.scratch = request->bytes.data();
+      const auto take = [](auto& answer, void* of) { static_cast<Read*>(of)->take(answer); };
+      const IOStatus begun =
+          read.log->reader->ReadAsync(asked, {}, take, &read, &read.handle, &read.delete_handle, nullptr);
+      if (!begun.ok()) finish(*read.log, window, begun, 0, request);
+      read.is_pending = begun.ok() && read.is_pending;
+    }
+
+    void wait() override {
+      std::vector<void*> handles = handles_of_pending();
+      if (handles.empty()) return;
+      const IOStatus polled = files_.Poll(handles, handles.size());
+      for (Read& read : reads_) {
+        if (read.is_pending) read.request->status = polled.ok() ? IOStatus::IOError("a read was lost") : polled;
+        read.is_pending = false;
+      }
+    }
+
+   private:
+    struct Read {
+      std::shared_ptr<Log> log;
+      ReadRequest* request = nullptr;
+      void* handle = nullptr;
+      rocksdb::IOHandleDeleter delete_handle;
+      bool is_pending = true;
+
+      void take(const rocksdb::FSReadRequest& answer) {
+        is_pending = false;
+        const Slice& result = answer.result;
+        if (answer.status.ok() && result.data() != request->bytes.data())
+          request->bytes.replace(0, result.size(), result.data(), result.size());
+        finish(*log, window_of(*request), answer.status, result.size(), request);
+      }
+    };
+
+    std::vector<void*> handles_of_pending() const {
+      std::vector<void*> handles;
+      for (const Read& read : reads_) {
+        if (read.is_pending) handles.push_back(read.handle);
+      }
+      return handles;
+    }
+
+    FileSystem& files_;
+    std::deque<Read> reads_;  // at addresses that stay
+  };
+
   const RegionOptions options_;
   FileSystem& files_;
+  const bool polls_from_any_thread_;
   const std::unique_ptr<rocksdb::FSDirectory> directory_;
   rocksdb::FileLock* const lock_;
 

@@ -13,6 +13,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -35,6 +36,14 @@ struct ReadRequest {
   std::uint64_t length = 0;
   std::string bytes;       // the answer,
   rocksdb::Status status;  // if this is OK
+};
+
+// Reads on their way. What has not been waited for when this goes is left to the drive, its requests without an answer.
+class ReadsInFlight {
+ public:
+  virtual ~ReadsInFlight() = default;
+  // Returns when each request has its answer. To be called once, by any thread.
+  virtual void wait() = 0;
 };
 
 class Store {
@@ -75,6 +84,13 @@ class Store {
   // The same for many at once, which a drive serves side by side. Each request has its own status.
   virtual void read_many(std::span<ReadRequest> requests) const {
     for (ReadRequest& one : requests) one.status = read(one.generation, one.offset, one.from, one.length, &one.bytes);
+  }
+  // The same, and the caller goes on meanwhile; null where the answers are there already, as in a store that cannot do
+  // without the caller. REQUIRES: `requests` are not touched until wait() returns or the result is gone, which is
+  // before the store is.
+  virtual std::unique_ptr<ReadsInFlight> begin_reads(std::span<ReadRequest> requests) const {
+    read_many(requests);
+    return nullptr;
   }
   // Every record of one generation in order, read in pieces of 512 KiB (K8).
   virtual rocksdb::Status scan(GenerationId generation, const Each& each) const = 0;

@@ -3,6 +3,7 @@
 
 #include <rocksdb/status.h>
 
+#include <memory>
 #include <span>
 #include <string>
 
@@ -22,6 +23,9 @@ class ValueReader {
     return {entry.generation->id(), entry.value.offset, entry.value.from, entry.value.length, {}, {}};
   }
   void read_many(std::span<ReadRequest> requests) const { store_->read_many(requests); }
+  std::unique_ptr<ReadsInFlight> begin_reads(std::span<ReadRequest> requests) const {
+    return store_->begin_reads(requests);
+  }
 
  private:
   const Store* store_;

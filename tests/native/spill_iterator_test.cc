@@ -21,7 +21,8 @@ using rocksdb::ReadOptions;
 using rocksdb::Slice;
 using rocksdb::Status;
 
-// Remembers how it was read. Values whose text is `broken` cannot be.
+// Remembers how it was read. Values whose text is `broken` cannot be. In the background, they are read when they are
+// waited for.
 class FakeStore final : public Store {
  public:
   Status recover(const Each& /*each*/) override { return Status::OK(); }
@@ -45,6 +46,13 @@ class FakeStore final : public Store {
     batches.push_back(requests.size());
     Store::read_many(requests);
   }
+  std::unique_ptr<ReadsInFlight> begin_reads(std::span<ReadRequest> requests) const override {
+    if (!in_background) return Store::begin_reads(requests);
+    batches.push_back(requests.size());
+    on_their_way += requests.size();
+    most_on_their_way = std::max(most_on_their_way, on_their_way);
+    return std::make_unique<Flight>(*this, requests);
+  }
   Status scan(GenerationId /*generation*/, const Each& /*each*/) const override { return Status::OK(); }
   Status drop(GenerationId /*generation*/) override { return Status::OK(); }
   void release(GenerationId /*generation*/) override {}
@@ -52,9 +60,25 @@ class FakeStore final : public Store {
   std::uint64_t capacity_bytes() const override { return 1 << 30; }
 
   std::string broken;
+  bool in_background = false;
   mutable std::vector<std::size_t> batches;
+  mutable std::size_t on_their_way = 0;
+  mutable std::size_t most_on_their_way = 0;
 
  private:
+  struct Flight final : ReadsInFlight {
+    Flight(const FakeStore& its_store, std::span<ReadRequest> its_requests) : store(its_store), requests(its_requests) {
+      for (ReadRequest& one : requests) one.bytes = "not there yet";
+    }
+    ~Flight() override { store.on_their_way -= requests.size(); }
+    Flight(const Flight&) = delete;
+    Flight& operator=(const Flight&) = delete;
+    void wait() override { store.Store::read_many(requests); }
+
+    const FakeStore& store;
+    const std::span<ReadRequest> requests;
+  };
+
   std::string bytes_;
 };
 
@@ -229,19 +253,51 @@ TEST(SpillIterator, AScanReadsItsValuesTogetherAndNoneTwice) {
     EXPECT_EQ(iterator->value(), "value " + std::to_string(seen));
   }
   EXPECT_EQ(seen, 300);
-  EXPECT_EQ(world.store().batches, (std::vector<std::size_t>{1, 1, 2, 4, 8, 16, 32, 32, 32, 32, 32, 8}));
+  EXPECT_EQ(world.store().batches, (std::vector<std::size_t>{1, 1, 2, 4, 8, 16, 32, 64, 64, 8}));
 
   world.store().batches.clear();
   iterator->Seek("k200");  // a look at one key reads one
   EXPECT_EQ(world.store().batches, (std::vector<std::size_t>{1}));
 }
 
-TEST(SpillIterator, ReadsAheadNoMoreBytesThanRocksdbWould) {
+TEST(SpillIterator, AScanFindsItsValuesOnTheirWay) {
   World world;
-  for (int i = 0; i < 20; ++i) world.put("k" + std::to_string(10 + i), std::string(100'000, 'v'), true);
+  world.store().in_background = true;
+  for (int i = 100; i < 400; ++i) world.put("k" + std::to_string(i), "value " + std::to_string(i), true);
   const auto iterator = world.iterator();
-  for (iterator->SeekToFirst(); iterator->Valid(); iterator->Next()) EXPECT_EQ(iterator->value().size(), 100'000U);
-  EXPECT_EQ(*std::max_element(world.store().batches.begin(), world.store().batches.end()), 2U);
+  std::size_t waits_for_nothing = 0;  // steps after which nothing was on its way any more
+  int seen = 100;
+  for (iterator->Seek("k1"); iterator->Valid(); iterator->Next(), ++seen) {
+    EXPECT_EQ(iterator->value(), "value " + std::to_string(seen));
+    if (world.store().on_their_way == 0) ++waits_for_nothing;
+  }
+  EXPECT_EQ(seen, 400);
+  std::size_t read = 0;
+  for (const std::size_t batch : world.store().batches) read += batch;
+  EXPECT_EQ(read, 300U);
+  EXPECT_GT(world.store().most_on_their_way, 32U);
+  EXPECT_LT(waits_for_nothing, 50U);  // the first two, and the last that there are
+
+  world.store().batches.clear();
+  iterator->Seek("k200");  // a look at one key reads one
+  EXPECT_EQ(world.store().batches, (std::vector<std::size_t>{1}));
+  for (int i = 0; i < 10; ++i) iterator->Next();
+  EXPECT_GT(world.store().on_their_way, 0U);
+  iterator->Seek("k300");  // what was read for the other place is nobody's any more
+  EXPECT_EQ(world.store().on_their_way, 0U);
+  EXPECT_EQ(iterator->value(), "value 300");
+}
+
+TEST(SpillIterator, ReadsAheadNoMoreBytesThanItMay) {
+  for (const bool in_background : {false, true}) {
+    World world;
+    world.store().in_background = in_background;
+    for (int i = 0; i < 20; ++i) world.put("k" + std::to_string(10 + i), std::string(400'000, 'v'), true);
+    const auto iterator = world.iterator();
+    for (iterator->SeekToFirst(); iterator->Valid(); iterator->Next()) EXPECT_EQ(iterator->value().size(), 400'000U);
+    EXPECT_EQ(world.store().most_on_their_way, in_background ? 1U : 0U);
+    EXPECT_EQ(*std::max_element(world.store().batches.begin(), world.store().batches.end()), 1U);
+  }
 }
 
 TEST(SpillIterator, AValueThatCannotBeReadEndsItWhereItIs) {
@@ -467,6 +523,7 @@ TEST_P(SpillIteratorWalk, GoesAsAnOrderedMapDoesNowAndThroughASnapshot) {
   for (int round = 0; round < 12 && !HasFatalFailure(); ++round) {
     SCOPED_TRACE(round);
     World world(GetParam().comparator);
+    world.store().in_background = round % 2 == 1;
     fill(world, 20 << (round % 6));
     const SpillSnapshot snapshot(world.moment());
     const Model then = world.model();

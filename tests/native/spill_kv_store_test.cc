@@ -150,6 +150,30 @@ TEST_F(KvStoreTest, ManyReadsEachHaveTheirAnswer) {
   EXPECT_TRUE(requests[16].status.IsCorruption());
 }
 
+TEST_F(KvStoreTest, ReadsThatWereBegunAreWaitedForOrLeftAlone) {
+  auto store = open();
+  recover(*store);
+  ASSERT_TRUE(store->begin(1).ok());
+  std::vector<ReadRequest> requests;
+  for (unsigned i = 0; i < 5; ++i) {
+    requests.push_back({1, append(*store, record_of(40'000, i)), 30'000, 9'000, {}, {}});
+  }
+  requests.push_back({9, 0, 0, 1, {}, {}});
+  const auto before = drive_->now();
+  store->begin_reads(requests);  // and left alone
+  const auto in_flight = store->begin_reads(requests);
+  EXPECT_EQ(drive_->now(), before);
+  in_flight->wait();
+  EXPECT_GT(drive_->now(), before);
+  for (int i = 0; i < 40; ++i) store->begin_reads(requests);  // more than are left alone for long
+  store->begin_reads(requests)->wait();
+  for (unsigned i = 0; i < 5; ++i) {
+    ASSERT_TRUE(requests[i].status.ok()) << requests[i].status.ToString();
+    EXPECT_EQ(requests[i].bytes, record_of(40'000, i).substr(30'000, 9'000));
+  }
+  EXPECT_TRUE(requests[5].status.IsCorruption());
+}
+
 TEST_F(KvStoreTest, CutForgetsTheRecordAndAllBehindIt) {
   {
     auto store = open();

@@ -12,6 +12,10 @@
 #include <tuple>
 #include <vector>
 
+#include "device/emulated.h"
+#include "device/preset.h"
+#include "fs/rocksdb_file_system.h"
+#include "fs/volume.h"
 #include "spill/log_frame.h"
 #include "spill/region_store.h"
 #include "temporary_directory.h"
@@ -242,6 +246,45 @@ TEST_F(RegionStoreTest, ManyReadsEachHaveTheirAnswer) {
   }
   EXPECT_TRUE(requests[15].status.IsCorruption());
   EXPECT_TRUE(requests[16].status.IsCorruption());
+}
+
+// On an emulated drive's file system.
+TEST_F(RegionStoreTest, ReadsThatWereBegunAreWaitedForOrLeftAlone) {
+  device::DriveSpec spec;
+  spec.preset = "cosmos-plus";
+  spec.preset_dirs = device::default_preset_dirs();
+  spec.set = {{"capacity.capacity_bytes", "1GiB"}};
+  const auto resolved = device::resolve(spec);
+  ASSERT_TRUE(resolved) << resolved.status().message();
+  const auto drive = device::make_simulated(device::DriveModel(resolved.value(), 1));
+  fs::Volume volume(*drive, {});
+  const RegionOptions options{fs::make_rocksdb_file_system(volume), directory_, 1 << 30};
+  std::unique_ptr<Store> store;
+  ASSERT_TRUE(open_region_store(options, &store).ok());
+  recover(*store);
+  std::vector<ReadRequest> requests;
+  for (GenerationId generation = 1; generation <= 3; ++generation) {
+    ASSERT_TRUE(store->begin(generation).ok());
+    requests.push_back(
+        {generation, append(*store, std::string(9000, 'r') + std::to_string(generation)), 8999, 2, {}, {}});
+  }
+  requests.push_back({3, requests[2].offset, 8999, 3, {}, {}});  // longer than the record
+  requests.push_back({9, kLogHeaderBytes, 0, 1, {}, {}});
+  ASSERT_TRUE(store->begin(4).ok());  // which has made the others durable
+  const auto before = drive->now();
+  store->begin_reads(requests);  // and left alone
+  const auto in_flight = store->begin_reads(requests);
+  EXPECT_EQ(drive->now(), before);
+  in_flight->wait();
+  EXPECT_GT(drive->now(), before);
+  for (int i = 0; i < 40; ++i) store->begin_reads(requests);  // more than are left alone for long
+  store->begin_reads(requests)->wait();
+  for (std::size_t i = 0; i < 3; ++i) {
+    ASSERT_TRUE(requests[i].status.ok()) << requests[i].status.ToString();
+    EXPECT_EQ(requests[i].bytes, "r" + std::to_string(i + 1));
+  }
+  EXPECT_TRUE(requests[3].status.IsCorruption());
+  EXPECT_TRUE(requests[4].status.IsCorruption());
 }
 
 // The two logs that the next tests damage, the offsets of their records, and what is in them.
