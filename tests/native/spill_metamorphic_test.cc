@@ -252,6 +252,7 @@ class Walker {
     Both<std::vector<std::string>> values;
     for (const Side side : {kPlain, kSpill}) {
       std::vector<ColumnFamilyHandle*> handles;
+      handles.reserve(from.size());
       for (const Family* one : from) handles.push_back(one->handles[side]);
       statuses[side] = databases_.of(side).MultiGet(read_options(side, snapshot), handles, slices, &values[side]);
     }
@@ -481,6 +482,7 @@ void run(std::uint64_t seed, int walkers, int steps) {
     std::vector<std::thread> threads;
     std::optional<RollbackThread> rollback;
     if (seed % 3 != 0) rollback.emplace(databases, seed);
+    threads.reserve(static_cast<std::size_t>(walkers));
     for (int i = 0; i < walkers; ++i) {
       threads.emplace_back([&, i] {
         const std::string own = walkers == 1 ? "" : "walker " + std::to_string(i) + ": ";

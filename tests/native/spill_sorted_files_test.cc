@@ -98,6 +98,10 @@ class GarblingFileSystem final : public rocksdb::FileSystemWrapper {
 using Model = std::map<std::string, std::string>;
 
 class SortedFilesTest : public ::testing::Test {
+ public:
+  SortedFilesTest(const SortedFilesTest&) = delete;
+  SortedFilesTest& operator=(const SortedFilesTest&) = delete;
+
  protected:
   SortedFilesTest() {
     options_.create_if_missing = true;
@@ -118,8 +122,6 @@ class SortedFilesTest : public ::testing::Test {
   ~SortedFilesTest() override {
     for (auto* handle : handles_) EXPECT_TRUE(db_->DestroyColumnFamilyHandle(handle).ok());
   }
-  SortedFilesTest(const SortedFilesTest&) = delete;
-  SortedFilesTest& operator=(const SortedFilesTest&) = delete;
 
   static std::string key_of(std::uint64_t number) { return "key" + std::to_string(100000 + number); }
 
