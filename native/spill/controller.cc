@@ -12,6 +12,8 @@ constexpr double kFewWritesPerS = 100;   // a rollback hardly meets them. Source
 constexpr double kCeasedWritesPerS = 1;  // Source: guess
 constexpr double kCeasedS = 1;           // ten looks of the detector (K3) without a diverted write. Source: guess
 constexpr double kKeptUpS = 5;           // many flushes at any rate that stalls. Source: guess
+// What is written while the first half comes back still finds room in the second. Source: guess
+constexpr double kHalfFull = 0.5;
 
 std::uint64_t share_of(std::uint64_t limit, double share) {
   return static_cast<std::uint64_t>(static_cast<double>(limit) * std::clamp(share, 0.0, 1.0));
@@ -82,12 +84,17 @@ Route next_route(Route now, const Signals& signals, const DivertPolicy& policy) 
   return close ? Route::spill : Route::main;
 }
 
-RollbackStep next_step(const RollbackState& state, RollbackPolicy policy) {
+std::uint64_t next_rollback(const RollbackState& state, RollbackPolicy policy) {
   const bool empty = state.live_entries == 0 && state.live_bytes == 0;
-  if (empty || state.stopped) return RollbackStep::none;
-  if (state.asked_for || state.spill_full) return RollbackStep::bring_back;
-  if (state.route == Route::spill || state.l0_room < 1) return RollbackStep::none;
-  return is_time(state, policy) ? RollbackStep::bring_back : RollbackStep::none;
+  if (empty || state.stopped) return 0;
+  if (state.asked_for) return kAllGenerations;
+  // One of the L0 files that there is room for is that of a flush. (L0 may come to rest with room for one.)
+  const std::uint64_t room = state.l0_room < 1 ? 0 : static_cast<std::uint64_t>(std::max(state.l0_room - 1, 1));
+  if (state.spill_full) return std::max<std::uint64_t>(room, 1);
+  if (state.route == Route::spill) {
+    return policy != RollbackPolicy::off && state.fill >= kHalfFull && !state.debt ? room : 0;
+  }
+  return is_time(state, policy) ? room : 0;
 }
 
 }  // namespace spillway::spill

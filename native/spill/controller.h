@@ -45,6 +45,8 @@ struct RollbackState {
   bool stopped = false;          // as in Signals
   bool asked_for = false;        // by Rollback(), a checkpoint, or an operation that needs an empty spill store
   bool spill_full = false;       // the store or the index takes no more
+  double fill = 0;               // of the store's capacity, or of the index's where that is more
+  bool debt = false;             // pending compaction bytes alone would have writes diverted
   std::uint64_t sealed = 0;      // generations that are full, or were sealed for other reasons
   std::uint64_t live_bytes = 0;  // in all generations
   std::uint64_t live_entries = 0;
@@ -54,17 +56,20 @@ struct RollbackState {
   int l0_room = 0;    // L0 files before the threshold of diversion
 };
 
-enum class RollbackStep : std::uint8_t {
-  none,
-  bring_back,  // everything that lies there
-};
+// How many generations are brought back next, the oldest first.
+inline constexpr std::uint64_t kAllGenerations = ~std::uint64_t{0};
 
-// Nothing is brought back where nothing lies, and while RocksDB is stopped; in this order:
-//   1. asked for, or full: now, even though writes are still diverted, for else those that have to be would wait;
-//   2. while writes are diverted, or one more L0 file would have them diverted: not (K8);
-//   3. `eager`: now. `off`: never. `lazy`: when a generation is sealed, or writes have ceased.
-//   4. `adaptive` is eager where it costs little or helps reads, which a copy in RocksDB serves best (K24): while reads
+// None where nothing lies, and while RocksDB is stopped; in this order:
+//   1. asked for: all, now, even though writes are still diverted.
+//   2. full: now as well, for else the writes that have to be diverted would wait; but no more than there is room for,
+//      so that the first of it is free soon.
+//   3. while writes are diverted: none (K8), unless the store is half full, RocksDB is held up by its memtables alone,
+//      and the policy is not `off`: better now, beside the writes, than when it is full.
+//   4. where one more L0 file would have writes diverted: none.
+//   5. `eager`: now. `off`: never. `lazy`: when a generation is sealed, or writes have ceased.
+//   6. `adaptive` is eager where it costs little or helps reads, which a copy in RocksDB serves best (K24): while reads
 //      are more than a twentieth of all operations, writes are few, or RocksDB has kept up for a while. Else lazy.
-RollbackStep next_step(const RollbackState& state, RollbackPolicy policy);
+// In 3, 5 and 6 no more than leave room for an L0 file: each is one, and what comes back must not be a stall itself.
+std::uint64_t next_rollback(const RollbackState& state, RollbackPolicy policy);
 
 }  // namespace spillway::spill

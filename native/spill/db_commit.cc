@@ -1,6 +1,7 @@
 // The spill store's writer: everything here runs in the commit queue, by one thread at a time.
 #include <rocksdb/merge_operator.h>
 
+#include <algorithm>
 #include <cassert>
 #include <string_view>
 #include <unordered_map>
@@ -274,12 +275,15 @@ rocksdb::Status DbImpl::full() {
 }
 
 bool DbImpl::has_room(std::uint64_t bytes, bool may_use_reserve) const {
-  const double share = may_use_reserve ? 1.0 : 1.0 - kReserve;
+  return fill(bytes) <= (may_use_reserve ? 1.0 : 1.0 - kReserve);
+}
+
+double DbImpl::fill(std::uint64_t more_bytes) const {
   std::uint64_t memory = index_.memory_bytes();
   for (const auto& generation : *live()) memory += generation->memory_bytes();
-  const std::uint64_t used = store_->used_bytes() + sorted_bytes_.load(std::memory_order_relaxed) + bytes;
-  return static_cast<double>(used) <= share * static_cast<double>(store_->capacity_bytes()) &&
-         static_cast<double>(memory) <= share * static_cast<double>(options_.index_bytes);
+  const std::uint64_t used = store_->used_bytes() + sorted_bytes_.load(std::memory_order_relaxed) + more_bytes;
+  return std::max(static_cast<double>(used) / static_cast<double>(store_->capacity_bytes()),
+                  static_cast<double>(memory) / static_cast<double>(options_.index_bytes));
 }
 
 rocksdb::Status DbImpl::order_after_main() {

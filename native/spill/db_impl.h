@@ -243,6 +243,7 @@ class DbImpl final : public spillway::DB {
   rocksdb::Status open_active();
   rocksdb::Status full();
   bool has_room(std::uint64_t bytes, bool may_use_reserve) const;
+  double fill(std::uint64_t more_bytes) const;  // of the store or of the index, whichever is fuller
   void add_entries(const Prepared& one);
   rocksdb::Status sync_store();
   void seal();
@@ -274,9 +275,11 @@ class DbImpl final : public spillway::DB {
   // --- Rollback (db_rollback.cc)
   void rollback_thread();
   RollbackState rollback_state();
-  rocksdb::Status bring_back();
+  rocksdb::Status bring_back(std::uint64_t most);  // of the oldest generations
   rocksdb::Status put_back(const Generations& targets);
-  rocksdb::Status ingest(const Generations& targets);
+  // `durable`: of the spill store, the sequence up to which it is.
+  rocksdb::Status ingest(const Generations& targets, Sequence durable);
+  bool is_superseded(const Entry& entry, Sequence durable) const;
   rocksdb::Status ingest_files(const std::vector<SortedFile>& files);
   rocksdb::Status make_spill_durable();
   rocksdb::Status flush_large_memtables();

@@ -1,6 +1,7 @@
 // The way back (K8): small generations through RocksDB's log, large ones as sorted files.
 #include <algorithm>
 #include <chrono>
+#include <limits>
 #include <unordered_map>
 #include <utility>
 
@@ -18,6 +19,7 @@ using Clock = std::chrono::steady_clock;
 constexpr std::uint64_t kLargeMemtable = std::uint64_t{4} << 20;
 // How long a rollback that RocksDB would not take is left alone.
 constexpr std::chrono::milliseconds kRetryRollback{20};
+constexpr int kNoLimit = std::numeric_limits<int>::max();
 
 std::uint64_t sum(const Generations& generations, std::uint64_t (Generation::*of)() const) {
   std::uint64_t total = 0;
@@ -81,8 +83,12 @@ RollbackState DbImpl::rollback_state() {
   state.live_entries = sum(*generations, &Generation::entries) + generations->size();  // one may hold only tombstones
   state.sealed = generations->empty() ? 0 : generations->size() - 1;
   const Signals signals = detector_->signals();
+  const Thresholds thresholds = thresholds_of(signals, options_.divert);
   state.stopped = signals.stopped;
-  state.l0_room = std::max(0, thresholds_of(signals, options_.divert).l0_divert - signals.l0_files);
+  state.fill = fill(0);
+  state.debt = thresholds.pending_divert > 0 && signals.pending_compaction_bytes >= thresholds.pending_divert;
+  // Without automatic compactions RocksDB counts no L0 files, and so has room for any number.
+  state.l0_room = thresholds.l0_divert == 0 ? kNoLimit : std::max(0, thresholds.l0_divert - signals.l0_files);
 
   const auto now = Clock::now();
   const std::uint64_t reads = counts_.reads_with_live.load(std::memory_order_relaxed);
@@ -109,7 +115,8 @@ void DbImpl::rollback_thread() {
     lock.unlock();
     rocksdb::Status status;
     const bool any = has_live_.load(std::memory_order_acquire);
-    if (any && next_step(rollback_state(), options_.rollback) == RollbackStep::bring_back) status = bring_back();
+    const std::uint64_t generations = any ? next_rollback(rollback_state(), options_.rollback) : 0;
+    if (generations > 0) status = bring_back(generations);
     if (any) tell_of_room();
     lock.lock();
     rollback_soon_ = status.IsTryAgain();
@@ -121,19 +128,27 @@ void DbImpl::rollback_thread() {
   }
 }
 
-// Everything that is live at this moment. TryAgain: RocksDB has no room for it now.
-rocksdb::Status DbImpl::bring_back() {
+// Of what is live at this moment. All of it, whatever `most`, if it is small enough to be put back.
+// TryAgain: RocksDB has no room for it now.
+rocksdb::Status DbImpl::bring_back(std::uint64_t most) {
   const std::lock_guard families_stay(families_in_use_);
   const auto began = Clock::now();
   std::shared_ptr<const Generations> targets;
   rocksdb::Status status;
   bool was_put = false;
+  Sequence durable = 0;
   commits_.run_alone([&] {
-    seal();
     targets = live();
+    const bool is_small = sum(*targets, &Generation::user_bytes) <= options_.put_back_bytes;
+    if (!is_small && most < targets->size()) {
+      targets = std::make_shared<Generations>(targets->begin(), targets->begin() + static_cast<std::ptrdiff_t>(most));
+    } else {
+      seal();  // the newest of them
+    }
     if (targets->empty()) return;
     status = make_spill_durable();
-    if (!status.ok() || sum(*targets, &Generation::user_bytes) > options_.put_back_bytes) return;
+    durable = visible_.load(std::memory_order_relaxed);
+    if (!status.ok() || !is_small) return;
     was_put = true;
     status = put_back(*targets);
   });
@@ -144,7 +159,7 @@ rocksdb::Status DbImpl::bring_back() {
   event.entries = sum(*targets, &Generation::entries);
   event.bytes = sum(*targets, &Generation::user_bytes);
   tell(event);
-  if (!was_put) status = ingest(*targets);
+  if (!was_put) status = ingest(*targets, durable);
   if (!status.ok()) return status;
   for (const auto& one : *targets) index_.remove(*one);
   is_full_.store(false, std::memory_order_release);
@@ -160,7 +175,7 @@ rocksdb::Status DbImpl::bring_back() {
   return {};
 }
 
-// In the commit queue, after the active generation was sealed. What is brought back must not be newer in RocksDB than
+// In the commit queue. What is brought back must not be newer in RocksDB than
 // in the spill store when the power goes before that has dropped it: what the store still had would hide it (I1).
 rocksdb::Status DbImpl::make_spill_durable() {
   if (!is_unsynced_.load(std::memory_order_relaxed)) return {};
@@ -193,13 +208,19 @@ rocksdb::Status DbImpl::put_back(const Generations& targets) {
   return status.ok() ? forget(targets) : status;
 }
 
-rocksdb::Status DbImpl::ingest(const Generations& targets) {
+bool DbImpl::is_superseded(const Entry& entry, Sequence durable) const {
+  const auto found = index_.find(entry.column_family, entry.key());
+  return found && found->entry.sequence > entry.sequence && found->entry.sequence <= durable;
+}
+
+rocksdb::Status DbImpl::ingest(const Generations& targets, Sequence durable) {
+  const auto superseded = [&](const Entry& entry) { return is_superseded(entry, durable); };
   std::vector<SortedFile> files;
   rocksdb::Status status;
   for (const auto& generation : targets) {
     std::vector<SortedFile> of_one;
-    status = write_sorted_files(*generation, families_, values_, *store_, base().GetDBOptions(), sorted_directory_,
-                                stopping_, &of_one);
+    status = write_sorted_files(*generation, families_, superseded, values_, *store_, base().GetDBOptions(),
+                                sorted_directory_, stopping_, &of_one);
     files.insert(files.end(), of_one.begin(), of_one.end());
     if (!status.ok()) break;
   }

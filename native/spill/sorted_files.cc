@@ -41,7 +41,8 @@ struct Contents {
 Status stopped() { return Status::Aborted("the rollback was stopped"); }
 
 // The newest version of each key of a family that can still be written to.
-std::map<std::uint32_t, Contents> contents_of(const Generation& generation, const ColumnFamilies& families) {
+std::map<std::uint32_t, Contents> contents_of(const Generation& generation, const ColumnFamilies& families,
+                                              const IsSuperseded& is_superseded) {
   Entries all;
   for (const auto& run : generation.sorted_runs(generation.last_sequence())) {
     const auto middle = static_cast<Entries::difference_type>(all.size());
@@ -66,6 +67,7 @@ std::map<std::uint32_t, Contents> contents_of(const Generation& generation, cons
                                                         generation.last_sequence()) > entry->sequence) {
       continue;
     }
+    if (is_superseded(*entry)) continue;
     of_family->entries.push_back(entry);
   }
   for (const RangeTombstone& tombstone : generation.range_tombstones()) {
@@ -260,12 +262,13 @@ Status write_file(const Generation& generation, const ColumnFamily& family, cons
 
 }  // namespace
 
-Status write_sorted_files(const Generation& generation, const ColumnFamilies& families, ValueReader values,
-                          const Store& store, const rocksdb::DBOptions& db_options, const std::string& directory,
+Status write_sorted_files(const Generation& generation, const ColumnFamilies& families,
+                          const IsSuperseded& is_superseded, ValueReader values, const Store& store,
+                          const rocksdb::DBOptions& db_options, const std::string& directory,
                           const std::atomic<bool>& stop, std::vector<SortedFile>* files) {
   files->clear();
   Status status;
-  for (const auto& [id, contents] : contents_of(generation, families)) {
+  for (const auto& [id, contents] : contents_of(generation, families, is_superseded)) {
     const ColumnFamily family = families.of(id);
     if (family.handle == nullptr) continue;  // dropped meanwhile
     if (contents.entries.empty() && joined(contents.deleted, *family.comparator).empty()) continue;

@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -22,13 +23,17 @@ struct SortedFile {
   std::uint64_t bytes = 0;
 };
 
+// Whether a newer version of the entry's key is in another generation, durably, so that this one is not needed.
+using IsSuperseded = std::function<bool(const Entry& entry)>;
+
 // Writes `directory`/<generation>-<family>.sst for each family that has a handle; those of dropped families are left
-// out. Versions that a range tombstone of the same generation covers are left out and the tombstone is written.
+// out, and so are versions that `is_superseded`. Versions that a range tombstone of the same generation covers are left
+// out and the tombstone is written.
 // Values are read in the order of the log where that is faster than in the order of keys. `stop` ends it early with
 // Aborted. Files of an attempt that failed are removed.
-rocksdb::Status write_sorted_files(const Generation& generation, const ColumnFamilies& families, ValueReader values,
-                                   const Store& store, const rocksdb::DBOptions& db_options,
-                                   const std::string& directory, const std::atomic<bool>& stop,
-                                   std::vector<SortedFile>* files);
+rocksdb::Status write_sorted_files(const Generation& generation, const ColumnFamilies& families,
+                                   const IsSuperseded& is_superseded, ValueReader values, const Store& store,
+                                   const rocksdb::DBOptions& db_options, const std::string& directory,
+                                   const std::atomic<bool>& stop, std::vector<SortedFile>* files);
 
 }  // namespace spillway::spill

@@ -161,7 +161,7 @@ RollbackState with(RollbackState state, void (*change)(RollbackState&)) {
 
 void expect_steps(const std::vector<StepRow>& rows) {
   for (const StepRow& row : rows) {
-    const auto brings = [&](RollbackPolicy policy) { return next_step(row.state, policy) == RollbackStep::bring_back; };
+    const auto brings = [&](RollbackPolicy policy) { return next_rollback(row.state, policy) > 0; };
     EXPECT_EQ(brings(RollbackPolicy::eager), row.eager) << row.when;
     EXPECT_EQ(brings(RollbackPolicy::lazy), row.lazy) << row.when;
     EXPECT_EQ(brings(RollbackPolicy::adaptive), row.adaptive) << row.when;
@@ -199,6 +199,31 @@ TEST(Controller, NeverBringsBackInAStallUnlessItMust) {
       {"stopped, asked for", with(with(diverting, asked), stop), false, false, false, false},
       {"stopped, full", with(with(diverting, full), stop), false, false, false, false},
   });
+}
+
+TEST(Controller, BringsBackBesideWritesWhatIsHalfTheStoreBeforeItIsFull) {
+  const RollbackState half = with(writing(), [](auto& s) { s.route = Route::spill, s.sealed = 3, s.fill = 0.5; });
+  expect_steps({
+      {"held up by memtables", half, true, true, true, false},
+      {"less than half", with(half, [](auto& s) { s.fill = 0.49; }), false, false, false, false},
+      {"held up by debt", with(half, [](auto& s) { s.debt = true; }), false, false, false, false},
+      {"held up by L0", with(half, [](auto& s) { s.l0_room = 0; }), false, false, false, false},
+      {"stopped", with(half, [](auto& s) { s.stopped = true; }), false, false, false, false},
+  });
+}
+
+TEST(Controller, WhatComesBackIsNoStallItself) {
+  RollbackState state = with(writing(), [](auto& s) { s.sealed = 100; });
+  const auto brings = [&] { return next_rollback(state, RollbackPolicy::eager); };
+  EXPECT_EQ(brings(), 9U) << "room for ten files, one of them a flush's";
+  state.l0_room = 1;
+  EXPECT_EQ(brings(), 1U) << "L0 may come to rest here";
+  state.l0_room = 0;
+  EXPECT_EQ(brings(), 0U);
+  state.spill_full = true;
+  EXPECT_EQ(brings(), 1U) << "those that have to be diverted wait";
+  state.asked_for = true;
+  EXPECT_EQ(brings(), kAllGenerations);
 }
 
 TEST(Controller, BringsBackNothingWhereNothingLies) {

@@ -151,7 +151,7 @@ class SortedFilesTest : public ::testing::Test {
   }
 
   Status sort() {
-    return write_sorted_files(*generation_, families_, ValueReader(store_), store_, db_->GetDBOptions(),
+    return write_sorted_files(*generation_, families_, is_superseded_, ValueReader(store_), store_, db_->GetDBOptions(),
                               temporary_.root().string(), stop_, &files_);
   }
   void ingest() {
@@ -182,6 +182,7 @@ class SortedFilesTest : public ::testing::Test {
   Sequence sequence_ = 0;
   std::map<std::uint32_t, Model> models_;
   std::atomic<bool> stop_{false};
+  IsSuperseded is_superseded_ = [](const Entry&) { return false; };
   std::vector<SortedFile> files_;
 };
 
@@ -293,6 +294,18 @@ TEST_F(SortedFilesTest, StoppedOrFailedLeavesNoFiles) {
   EXPECT_FALSE(sort().ok());
   EXPECT_TRUE(files_.empty());
   EXPECT_EQ(temporary_.entries(), before);
+}
+
+TEST_F(SortedFilesTest, LeavesOutWhatANewerGenerationHas) {
+  put(0, "here", "1");
+  put(0, "elsewhere", "1");
+  is_superseded_ = [](const Entry& entry) { return entry.key() == "elsewhere"; };
+  ASSERT_TRUE(sort().ok());
+  ASSERT_EQ(files_.size(), 1U);
+  EXPECT_EQ(files_.front().entries, 1U);
+  models_[0].erase("elsewhere");
+  ingest();
+  EXPECT_EQ(in_db(0), models_[0]);
 }
 
 }  // namespace
