@@ -11,7 +11,7 @@ namespace spillway::spill {
 
 // What the detector knows of RocksDB, and the limits that its options set. Worst of all column families.
 struct Signals {
-  bool stopped = false;  // RocksDB's own word, by its listener or by a refused write
+  bool stopped = false;  // by RocksDB's own word: it stops or delays writes
   int l0_files = 0;
   int immutable_memtables = 0;
   std::uint64_t pending_compaction_bytes = 0;

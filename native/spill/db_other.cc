@@ -217,7 +217,7 @@ Status DbImpl::DropColumnFamily(ColumnFamilyHandle* family) {
   Status status = base().DropColumnFamily(family);
   if (status.ok()) {
     families_.forget_handle(family->GetID());
-    detector_->forget(family->GetName());
+    detector_->look_soon();  // its stalls are over
   }
   return status;
 }

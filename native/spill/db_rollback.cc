@@ -231,7 +231,9 @@ rocksdb::Status DbImpl::ingest(const Generations& targets, Sequence durable) {
     steps::reached("spill.rollback.sorted");
     status = flush_large_memtables();
   }
-  if (status.ok() && !files.empty()) status = ingest_files(files);
+  // Where all of it is superseded, what does that is kept after a loss of power only if RocksDB's log has what came
+  // before it, as in ingest_files.
+  if (status.ok()) status = files.empty() ? base().FlushWAL(true) : ingest_files(files);
   for (const SortedFile& file : files) (void)base().GetEnv()->DeleteFile(file.path);  // gone already where it was moved
   sorted_bytes_.store(0, std::memory_order_relaxed);
   if (!status.ok()) return status;

@@ -88,14 +88,6 @@ void Detector::divert_now() {
 
 void Detector::refused() { divert_now(); }
 
-void Detector::forget(const std::string& family) {
-  {
-    const std::lock_guard lock(mutex_);
-    stalled_families_.erase(family);
-  }
-  look_soon();
-}
-
 void Detector::look_soon() {
   {
     const std::lock_guard lock(mutex_);
@@ -104,18 +96,10 @@ void Detector::look_soon() {
   wake_.notify_one();
 }
 
+// Two changes are told of by two threads, in any order: what is told last need not be how it is. So it only says when
+// to look, and to divert until then.
 void Detector::OnStallConditionsChanged(const rocksdb::WriteStallInfo& info) {
-  bool any = false;
-  {
-    const std::lock_guard lock(mutex_);
-    if (info.condition.cur == rocksdb::WriteStallCondition::kNormal) {
-      stalled_families_.erase(info.cf_name);
-    } else {
-      stalled_families_.insert(info.cf_name);
-    }
-    any = !stalled_families_.empty();
-  }
-  any ? divert_now() : look_soon();
+  info.condition.cur == rocksdb::WriteStallCondition::kNormal ? look_soon() : divert_now();
 }
 
 void Detector::look() {
@@ -125,7 +109,6 @@ void Detector::look() {
   Route now = Route::main;
   {
     const std::lock_guard lock(mutex_);
-    signals.stopped = signals.stopped || !stalled_families_.empty();
     signals_ = signals;
     found = route_.load(std::memory_order_relaxed);
     now = next_route(found, signals, policy_);

@@ -12,7 +12,6 @@
 #include <mutex>
 #include <string>
 #include <thread>
-#include <unordered_set>
 
 #include "spill/column_families.h"
 #include "spill/controller.h"
@@ -39,8 +38,6 @@ class Detector final : public rocksdb::EventListener {
   Signals signals() const;
   // RocksDB refused a write (Incomplete): there is a stall that nobody has told of yet.
   void refused();
-  // A column family was dropped: its stalls are over.
-  void forget(const std::string& family);
   // Looks now instead of at the next interval.
   void look_soon();
 
@@ -62,7 +59,6 @@ class Detector final : public rocksdb::EventListener {
   mutable std::mutex mutex_;
   std::condition_variable wake_;
   Signals signals_;
-  std::unordered_set<std::string> stalled_families_;  // by RocksDB's word
   bool look_soon_ = false;
   bool stopping_ = false;
   Route told_ = Route::main;  // what on_look last heard
