@@ -26,8 +26,10 @@ constexpr std::uint64_t kSegmentHeadBytes = 64;  // of a segment; records follow
 constexpr std::uint64_t kLeastSegmentBytes = 1 << 20;
 // What the host is asked for at once: little enough that nobody notices. Source: guess
 constexpr std::uint64_t kSpaceStep = 1 << 20;
-// What a committed record begins with, made of its segment's epoch: nothing that an earlier use of it left says it.
+// What a record begins with, made of its segment's epoch: nothing that an earlier use of it left says it.
 constexpr std::uint64_t kCommitted = 0x5350'4C57'4B56'0000;
+constexpr std::uint64_t kInFlight = 0xD350'4C57'4B56'0000;
+constexpr std::uint64_t kNeverWas = 0x7350'4C57'4B56'0000;  // its command failed
 
 struct Head {
   std::array<char, 16> magic = kMagic;
@@ -41,8 +43,8 @@ struct Head {
 static_assert(sizeof(Head) < kHeadBytes);
 
 struct Record {
-  std::uint64_t committed = 0;  // written last
-  std::uint64_t bytes = 0;      // of all of it, a multiple of 8
+  std::uint64_t state = 0;  // written last
+  std::uint64_t bytes = 0;  // of all of it, a multiple of 8
   std::uint64_t sequence = 0;
   std::uint64_t pairs = 0;
 };
@@ -173,10 +175,15 @@ bool KvContents::recover_segment(std::size_t segment, std::map<KvKey, Version>& 
   s.tail = begin + kSegmentHeadBytes;
   while (s.tail + sizeof(Record) <= end) {
     const Record& record = *at<Record>(s.tail);
-    if (record.committed != kCommitted + s.epoch) break;
+    const std::uint64_t state = record.state - s.epoch;
+    if (state != kCommitted && state != kInFlight && state != kNeverWas) break;
     if (record.bytes < sizeof(Record) || record.bytes % 8 != 0 || record.bytes > end - s.tail) return false;
     next_sequence_ = std::max(next_sequence_, record.sequence + 1);
     const std::uint64_t record_end = s.tail + record.bytes;
+    if (state == kInFlight) {
+      ++s.in_flight;
+      left_over_.push_back(s.tail);
+    }
     std::uint64_t offset = s.tail + sizeof(Record);
     for (std::uint32_t i = 0; i < record.pairs; ++i) {
       if (offset + sizeof(Pair) > record_end) return false;
@@ -184,7 +191,7 @@ bool KvContents::recover_segment(std::size_t segment, std::map<KvKey, Version>& 
       if (pair.key_bytes > ssd::kMaxKeyBytes || pair_bytes(pair.value_bytes) > record_end - offset) return false;
       const Place place{offset, pair.value_bytes};
       offset += pair_bytes(pair.value_bytes);
-      if (pair.dead != 0) continue;
+      if (pair.dead != 0 || state != kCommitted) continue;
       const KvKey key = key_of(pair);
       const auto [known, is_new] = versions.try_emplace(key, Version{record.sequence, i});
       if (!is_new) {
@@ -223,31 +230,71 @@ void KvContents::bury(const KvKey& key, const Place& place) {
 
 void KvContents::free_if_dead(std::size_t segment) {
   Segment& s = segments_[segment];
-  if (s.epoch == 0 || s.live > 0 || (has_open_ && open_ == segment)) return;
+  if (s.epoch == 0 || s.live > 0 || s.in_flight > 0 || (has_open_ && open_ == segment)) return;
   const std::uint64_t begin = kHeadBytes + segment * segment_bytes_;
   store_last(at<std::uint64_t>(begin), std::uint64_t{0});
   s = {};  // its space stays, for the next that is opened: giving it back takes long, and others wait
 }
 
 Status KvContents::put(std::span<const KvView> pairs) {
+  auto record = append(pairs, kCommitted);
+  if (!record) return record.status();
+  steps::reached("device.kv.put.committed");
+  take_effect(*record);
+  return {};
+}
+
+Result<std::uint64_t> KvContents::hand_over(std::span<const KvView> pairs) {
+  auto record = append(pairs, kInFlight);
+  if (record) ++segments_[segment_of(*record)].in_flight;
+  return record;
+}
+
+void KvContents::settle(std::uint64_t where, bool takes_effect) {
+  Record* const record = at<Record>(where);
+  Segment& s = segments_[segment_of(where)];
+  --s.in_flight;
+  if (takes_effect) {
+    record->sequence = next_sequence_++;  // newer than all that is there, copies made meanwhile among them
+    store_last(&record->state, kCommitted + s.epoch);
+    steps::reached("device.kv.settle.committed");
+    take_effect(where);
+  } else {
+    store_last(&record->state, kNeverWas + s.epoch);
+    free_if_dead(segment_of(where));
+  }
+}
+
+void KvContents::settle_left_over(const std::function<bool(std::uint64_t bytes)>& takes_effect) {
+  std::sort(left_over_.begin(), left_over_.end(),
+            [this](std::uint64_t a, std::uint64_t b) { return at<Record>(a)->sequence < at<Record>(b)->sequence; });
+  for (const std::uint64_t where : std::exchange(left_over_, {})) {
+    std::uint64_t bytes = 0;
+    std::uint64_t offset = where + sizeof(Record);
+    for (std::uint64_t i = 0; i < at<Record>(where)->pairs; ++i) {
+      const Pair& pair = *at<Pair>(offset);
+      bytes += std::uint64_t{ssd::kPairHeaderBytes} + pair.key_bytes + pair.value_bytes;
+      offset += pair_bytes(pair.value_bytes);
+    }
+    settle(where, takes_effect(bytes));
+  }
+}
+
+// Writes a record of this state; returns where.
+Result<std::uint64_t> KvContents::append(std::span<const KvView> pairs, std::uint64_t state) {
   std::uint64_t bytes = sizeof(Record);
   for (const KvView& pair : pairs) bytes += pair_bytes(pair.value.size());
   if (Status status = make_room(bytes); !status) return status;
-  return append(pairs, next_sequence_++);
+  return append_here(pairs, state, bytes);
 }
 
-// REQUIRES: room in the open segment
-Status KvContents::append(std::span<const KvView> pairs, std::uint64_t sequence) {
+// REQUIRES: room in the open segment for so many bytes
+Result<std::uint64_t> KvContents::append_here(std::span<const KvView> pairs, std::uint64_t state, std::uint64_t bytes) {
   Segment& s = segments_[open_];
   const std::uint64_t begin = s.tail;
-  std::uint64_t bytes = 2 * sizeof(Record);
-  for (const KvView& view : pairs) bytes += pair_bytes(view.value.size());
-  if (Status status = take_space(begin, std::min(begin + bytes, kHeadBytes + (open_ + 1) * segment_bytes_)); !status) {
-    return status;
-  }
+  const std::uint64_t end = kHeadBytes + (open_ + 1) * segment_bytes_;
+  if (Status status = take_space(begin, std::min(begin + bytes + sizeof(Record), end)); !status) return status;
   std::uint64_t offset = begin + sizeof(Record);
-  std::vector<Place> places;
-  places.reserve(pairs.size());
   for (const KvView& view : pairs) {
     Pair pair;
     std::copy(view.key.begin(), view.key.end(), pair.key.begin());
@@ -255,30 +302,36 @@ Status KvContents::append(std::span<const KvView> pairs, std::uint64_t sequence)
     pair.value_bytes = static_cast<std::uint32_t>(view.value.size());
     *at<Pair>(offset) = pair;
     if (!view.value.empty()) std::memcpy(base_ + offset + sizeof(Pair), view.value.data(), view.value.size());
-    places.push_back({offset, pair.value_bytes});
     offset += pair_bytes(pair.value_bytes);
   }
   // What lies behind must not look like a record, whatever it was.
-  if (offset + sizeof(Record) <= kHeadBytes + (open_ + 1) * segment_bytes_) *at<std::uint64_t>(offset) = 0;
+  if (offset + sizeof(Record) <= end) *at<std::uint64_t>(offset) = 0;
   Record* const record = at<Record>(begin);
   record->bytes = offset - begin;
-  record->sequence = sequence;
+  record->sequence = next_sequence_++;
   record->pairs = pairs.size();
   steps::reached("device.kv.put.written");
-  store_last(&record->committed, kCommitted + s.epoch);
-  steps::reached("device.kv.put.committed");
+  store_last(&record->state, state + s.epoch);
   s.tail = offset;
-  for (std::size_t i = 0; i < pairs.size(); ++i) {
-    const KvKey key(pairs[i].key);
+  return begin;
+}
+
+// The record's pairs are the newest of their keys from now on.
+void KvContents::take_effect(std::uint64_t record) {
+  std::uint64_t offset = record + sizeof(Record);
+  for (std::uint64_t i = 0; i < at<Record>(record)->pairs; ++i) {
+    const Pair& pair = *at<Pair>(offset);
+    const Place place{offset, pair.value_bytes};
+    const KvKey key = key_of(pair);
     const bool is_last = index_.empty() || std::prev(index_.end())->first < key;
     const auto entry = is_last ? index_.emplace_hint(index_.end(), key, Place{}) : index_.try_emplace(key).first;
-    const Place before = std::exchange(entry->second, places[i]);
-    take_in(key, places[i]);
+    const Place before = std::exchange(entry->second, place);
+    take_in(key, place);
+    offset += pair_bytes(pair.value_bytes);
     if (before.offset == 0) continue;
     bury(key, before);
     free_if_dead(segment_of(before.offset));
   }
-  return {};
 }
 
 void KvContents::remove(std::string_view key) {
@@ -364,7 +417,7 @@ Status KvContents::take_space(std::uint64_t begin, std::uint64_t end) {
 Status KvContents::clean() {
   std::size_t emptiest = segments_.size();
   for (std::size_t i = 0; i < segments_.size(); ++i) {
-    if (segments_[i].epoch == 0 || (has_open_ && i == open_)) continue;
+    if (segments_[i].epoch == 0 || segments_[i].in_flight > 0 || (has_open_ && i == open_)) continue;
     if (emptiest == segments_.size() || segments_[i].live < segments_[emptiest].live) emptiest = i;
   }
   if (emptiest == segments_.size()) return {};
@@ -375,7 +428,9 @@ Status KvContents::clean() {
   }
   for (const auto& [key, place] : alive) {
     const KvView pair{key.text(), value(place)};
-    if (Status status = append({&pair, 1}, next_sequence_++); !status) return status;
+    auto moved = append_here({&pair, 1}, kCommitted, sizeof(Record) + pair_bytes(pair.value.size()));
+    if (!moved) return moved.status();
+    take_effect(*moved);
     steps::reached("device.kv.clean.one_moved");
   }
   return {};

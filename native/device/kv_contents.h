@@ -5,6 +5,9 @@
 // when nothing in them is alive. A pair that is deleted or replaced is marked where it lies. So the file is its own
 // index: opening it reads it once and finds what was stored, the newest version of each key, nothing twice.
 //
+// Pairs of a command that is in flight lie in it, too, without being there yet: the process that handed it over may be
+// killed, and a drive goes on with what it was handed.
+//
 // A loss of power of the machine that emulates is not what this survives: the drive that it plays has power-loss
 // protection, and this file is that drive's flash (docs/BIAS.md).
 #pragma once
@@ -43,6 +46,13 @@ class KvContents {
   // All of them or none; of two with one key the later counts. io_error: the host has no space, and nothing changed.
   // REQUIRES: at most largest_record, and no more alive than capacity_bytes
   Status put(std::span<const KvView> pairs);
+  // The pairs of a command in flight: in the file, and not there until settle() says that they are, as put() would have
+  // done it; or that they never will be. Returns where. Fails and REQUIRES as put().
+  Result<std::uint64_t> hand_over(std::span<const KvView> pairs);
+  void settle(std::uint64_t where, bool takes_effect);
+  // The same for all that a process left in flight when it ended, in the order in which they were handed over.
+  // `takes_effect` is told how many bytes of pairs, with their headers. REQUIRES: nothing was handed over since open()
+  void settle_left_over(const std::function<bool(std::uint64_t bytes)>& takes_effect);
   void remove(std::string_view key);
   void remove_range(const ssd::KvRange& range);
 
@@ -61,9 +71,10 @@ class KvContents {
 
  private:
   struct Segment {
-    std::uint64_t epoch = 0;  // 0: free
-    std::uint64_t tail = 0;   // where the next record goes
-    std::uint64_t live = 0;   // bytes of pairs that are the newest of their key
+    std::uint64_t epoch = 0;      // 0: free
+    std::uint64_t tail = 0;       // where the next record goes
+    std::uint64_t live = 0;       // bytes of pairs that are the newest of their key
+    std::uint64_t in_flight = 0;  // records that are not settled
   };
   struct Version {
     std::uint64_t sequence = 0;
@@ -79,7 +90,9 @@ class KvContents {
   Status clean();
   Status take_space(std::uint64_t begin, std::uint64_t end);
   void give_back_free();
-  Status append(std::span<const KvView> pairs, std::uint64_t sequence);
+  Result<std::uint64_t> append(std::span<const KvView> pairs, std::uint64_t state);
+  Result<std::uint64_t> append_here(std::span<const KvView> pairs, std::uint64_t state, std::uint64_t bytes);
+  void take_effect(std::uint64_t record);
   void take_in(const ssd::KvKey& key, const Place& place);
   void bury(const ssd::KvKey& key, const Place& place);
   void free_if_dead(std::size_t segment);
@@ -100,6 +113,7 @@ class KvContents {
   std::uint64_t next_sequence_ = 1;
   Index index_;
   std::uint64_t stored_bytes_ = 0;
+  std::vector<std::uint64_t> left_over_;  // records that the process before had in flight
 };
 
 }  // namespace spillway::device

@@ -74,6 +74,12 @@ Result<std::unique_ptr<KvNamespace>> KvNamespace::open(EmulatedDevice& drive, st
   auto contents = KvContents::open(path, space->info_.capacity_bytes, config.memtable_bytes);
   if (!contents) return contents.status();
   space->contents_ = std::move(*contents);
+  // As much of it as a drive of this size can have taken.
+  const std::uint64_t units = flash->layout().kv_units;
+  const std::uint64_t most =
+      (units - std::min(units, ssd::kv_reserve_units(units))) * flash->config().geometry.mapping_unit_bytes;
+  space->contents_->settle_left_over(
+      [&](std::uint64_t bytes) { return space->contents_->stored_bytes() + bytes <= most; });
   if (Status status = refill(drive, index, *space->contents_); !status) return status;
   return space;
 }
@@ -131,20 +137,54 @@ Status KvQueue::submit(std::span<const KvIo> ios) {
     c.buffer_bytes = io.buffer_bytes;
     for (const KvView& pair : io.pairs) c.pairs.push_back({key_of(pair.key), length_of(pair.value)});
     if (unused_.empty()) {
-      unused_.push_back(static_cast<std::uint32_t>(ios_.size()));
-      ios_.emplace_back();
+      unused_.push_back(static_cast<std::uint32_t>(commands_.size()));
+      commands_.emplace_back();
     }
     slots.push_back(unused_.back());
     unused_.pop_back();
-    ios_[slots.back()] = io;
+    commands_[slots.back()] = {io, {}};
     below[i].tag = slots.back();
     below[i].op = io.op;
     below[i].cause = io.cause;
     below[i].kv = &c;
   }
+  {
+    const std::lock_guard lock(of_.mutex_);
+    for (const std::uint32_t slot : slots) hand_over(commands_[slot]);
+  }
   Status status = queue_->submit(below);
-  if (!status) unused_.insert(unused_.end(), slots.begin(), slots.end());
+  if (status) return status;
+  const std::lock_guard lock(of_.mutex_);
+  for (const std::uint32_t slot : slots) {
+    if (const auto where = commands_[slot].handed_over) of_.contents_->settle(*where, false);
+  }
+  unused_.insert(unused_.end(), slots.begin(), slots.end());
   return status;
+}
+
+// Puts what a store brings into the contents' file. What the drive will refuse, and what depends on what it finds, is
+// left out; so is what the file has no room for, which is tried again when the drive has taken it.
+// REQUIRES: the namespace's lock is held
+void KvQueue::hand_over(InFlight& command) {
+  const KvIo& io = command.io;
+  const bool is_store = io.op == Opcode::kv_store && io.condition == ssd::KvCondition::none;
+  if (!is_store && io.op != Opcode::kv_batch_store) return;
+  const KvView one{io.key, io.value};
+  const std::span<const KvView> pairs = is_store ? std::span(&one, 1) : io.pairs;
+  std::uint64_t bytes = 0;
+  for (const KvView& pair : pairs) {
+    if (pair.key.size() > ssd::kMaxKeyBytes) return;
+    bytes += stored(pair.key.size(), pair.value.size());
+  }
+  if (bytes > of_.info_.batch_bytes) return;
+  if (auto where = of_.contents_->hand_over(pairs)) command.handed_over = *where;
+}
+
+// REQUIRES: the namespace's lock is held
+Status KvQueue::store(InFlight& command, std::span<const KvView> pairs) {
+  if (!command.handed_over) return of_.contents_->put(pairs);
+  of_.contents_->settle(*command.handed_over, true);
+  return {};
 }
 
 std::size_t KvQueue::reap(std::span<KvDone> done, std::size_t at_least) {
@@ -153,22 +193,26 @@ std::size_t KvQueue::reap(std::span<KvDone> done, std::size_t at_least) {
   const std::lock_guard lock(of_.mutex_);
   for (std::size_t i = 0; i < count; ++i) {
     const auto slot = static_cast<std::uint32_t>(reaped_[i].tag);
-    done[i] = done_of(ios_[slot], reaped_[i]);
+    done[i] = done_of(commands_[slot], reaped_[i]);
     unused_.push_back(slot);
   }
   return count;
 }
 
 // The contents do what the drive said. REQUIRES: the namespace's lock is held
-KvDone KvQueue::done_of(const KvIo& io, const Done& below) {
+KvDone KvQueue::done_of(InFlight& command, const Done& below) {
+  const KvIo& io = command.io;
   KvDone done{io.tag, below.submitted, below.completed, below.outcome, Fault::none, 0, {}};
   const bool is_refused = below.outcome != Outcome::success;
   // A fault that the drive's answer does not explain came from a layer above it.
   if (!is_refused) done.fault = below.fault;
-  if (is_refused || done.fault != Fault::none) return done;
   KvContents& contents = *of_.contents_;
+  if (is_refused || done.fault != Fault::none) {
+    if (command.handed_over) contents.settle(*command.handed_over, false);
+    return done;
+  }
   const auto put = [&](std::span<const KvView> pairs) {
-    if (Status status = contents.put(pairs); !status) done.fault = status.fault();
+    if (Status status = store(command, pairs); !status) done.fault = status.fault();
   };
   switch (io.op) {
     case Opcode::kv_store: {

@@ -2,8 +2,9 @@
 // and status codes, and a vendor extension to it (batch store, iterate, bulk scan, reset). ssd/kv.h names the sources.
 //
 // The model decides what becomes of a command and when; contents follow. A change takes effect in them when its
-// completion is reaped, so whoever has reaped it finds it, after the death of the process, too. Two commands that are
-// in flight together may take effect in either order.
+// completion is reaped, so whoever has reaped it finds it, after the death of the process, too. What a killed process
+// had stored without reaping it takes effect when the contents are next opened, as a drive goes on with what it was
+// handed (but for stores with a condition). Two commands that are in flight together may take effect in either order.
 //
 // A tenant has block namespace i and key-value namespace i (K11); none of them can reach another's.
 #pragma once
@@ -12,6 +13,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -73,11 +75,17 @@ class KvQueue {
   std::size_t pending() const { return queue_->pending(); }
 
  private:
-  KvDone done_of(const KvIo& io, const Done& done);
+  struct InFlight {
+    KvIo io;
+    std::optional<std::uint64_t> handed_over;  // of a store: where its pairs lie in the contents
+  };
+  void hand_over(InFlight& command);
+  KvDone done_of(InFlight& command, const Done& done);
+  Status store(InFlight& command, std::span<const KvView> pairs);
 
   KvNamespace& of_;
   std::unique_ptr<Queue> queue_;
-  std::vector<KvIo> ios_;  // by the tag that the drive knows them by
+  std::vector<InFlight> commands_;  // by the tag that the drive knows them by
   std::vector<std::uint32_t> unused_;
   std::vector<Done> reaped_;
 };

@@ -322,7 +322,7 @@ rocksdb::Status DbImpl::append(std::vector<Prepared>& prepared, bool sync) {
     status = store_->append(records, offsets);
   }
   if (status.IsNoSpace()) return full();
-  if (status.ok() && !store_->durable_on_append()) is_unsynced_.store(true, std::memory_order_release);
+  if (status.ok()) is_unsynced_.store(true, std::memory_order_release);
   steps::reached("spill.commit.appended");
   if (!status.ok()) {
     fail(status);

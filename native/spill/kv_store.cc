@@ -6,6 +6,7 @@
 #include <cstring>
 #include <deque>
 #include <functional>
+#include <iterator>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -13,6 +14,8 @@
 #include <vector>
 
 #include "base/steps.h"
+#include "spill/kv_append_window.h"
+#include "spill/kv_pieces.h"
 
 namespace spillway::spill {
 
@@ -44,77 +47,40 @@ constexpr std::uint64_t kResetBytes = 8 << 20;
 // Source: guess, more than there are scans at a time.
 constexpr std::size_t kMostLeft = 16;
 
-struct Position {
-  GenerationId generation = 0;
-  std::uint64_t offset = 0;
-};
-
-void put_big_endian(char* to, std::uint64_t number) {
-  for (int i = 7; i >= 0; --i, number >>= 8) to[i] = static_cast<char>(number & 0xff);
-}
-
-std::uint64_t get_big_endian(const char* from) {
-  std::uint64_t number = 0;
-  for (int i = 0; i < 8; ++i) number = number << 8 | static_cast<unsigned char>(from[i]);
-  return number;
-}
-
-std::array<char, 16> bytes_of(Position position) {
-  std::array<char, 16> key{};
-  put_big_endian(key.data(), position.generation);
-  put_big_endian(key.data() + 8, position.offset);
-  return key;
-}
+// Beyond so many memtables below its capacity each append waits until the drive has it: that much the runs may have
+// lost at the ends of generations that are gone, and a drive that is full should say so before an append is
+// acknowledged. Source: guess, some generations that snapshots hold between others that are gone.
+constexpr std::uint64_t kCautiousMemtables = 4;
 
 KvKey key_of(Position position) {
-  const std::array<char, 16> bytes = bytes_of(position);
+  const PositionBytes bytes = bytes_of(position);
   return KvKey({bytes.data(), bytes.size()});
 }
 
-Position position_of(std::string_view key) { return {get_big_endian(key.data()), get_big_endian(key.data() + 8)}; }
-
-using Header = std::uint64_t;  // how long the record is
+// Pairs beside the records: the last generation that was dropped, and the list of those begun behind it.
 constexpr Position kDropped{0, 0};
-
-// A byte beyond a record belongs to nobody, so that no piece of one has the position that the next record begins at.
-std::uint64_t end_of(std::uint64_t offset, std::uint64_t record_bytes) {
-  return offset + sizeof(Header) + record_bytes + 1;
-}
-
-Status status_of(const KvDone& done, const char* what) {
-  if (done.fault != Fault::none) {
-    return Status::IOError(std::string("the drive's key-value namespace: ") + what + " failed");
-  }
-  switch (done.outcome) {
-    case Outcome::success:
-      return {};
-    case Outcome::kv_capacity_exceeded:
-      return Status::NoSpace(std::string("the drive's key-value namespace is full: ") + what);
-    case Outcome::kv_key_does_not_exist:
-      return Status::Corruption(std::string("the drive's key-value namespace lacks a pair: ") + what);
-    default:
-      return Status::IOError(std::string("the drive's key-value namespace refuses a ") + what + " with status " +
-                             std::to_string(nvme_status(done.outcome)));
-  }
-}
+constexpr Position kBegun{0, 1};
 
 // Puts records together from their pieces, which come in order.
 class Assembler {
  public:
   explicit Assembler(const Store::Each& each) : each_(each) {}
 
+  // Behind the last record that was whole, of its generation.
+  Position end() const { return end_; }
+
   // False where the records end: a piece is missing. An error is the callback's.
   bool take(Position position, std::string_view piece, Status* status) {
     if (missing_ == 0) {
       const bool follows = position.generation != record_.generation ? position.offset == 0 : position.offset == next_;
-      if (!follows || piece.size() < sizeof(Header)) return false;
-      Header length = 0;
+      if (!follows || piece.size() < sizeof(RecordLength)) return false;
+      RecordLength length = 0;
       std::memcpy(&length, piece.data(), sizeof(length));
       piece.remove_prefix(sizeof(length));
       record_ = {position.generation, position.offset, {}};
       bytes_.clear();
       missing_ = length;
-      next_ = position.offset + sizeof(Header);
+      next_ = position.offset + sizeof(RecordLength);
     } else if (position.generation != record_.generation || position.offset != next_) {
       return false;
     }
@@ -124,6 +90,7 @@ class Assembler {
     next_ += piece.size();
     if (missing_ > 0) return true;
     next_ = end_of(record_.offset, bytes_.size());
+    end_ = {record_.generation, next_};
     record_.bytes = bytes_;
     *status = each_(record_);
     return status->ok();
@@ -135,51 +102,62 @@ class Assembler {
   std::string bytes_;
   std::uint64_t missing_ = 0;
   std::uint64_t next_ = 0;
+  Position end_;
 };
 
 class KvStore final : public Store {
  public:
   explicit KvStore(std::unique_ptr<KvNamespace> space)
-      : space_(std::move(space)), piece_bytes_(std::min(kPieceBytes, space_->info().vml_bytes)) {}
+      : space_(std::move(space)),
+        piece_bytes_(std::min(kPieceBytes, space_->info().vml_bytes)),
+        window_(*space_, piece_bytes_) {}
 
   Status recover(const Each& each) override {
-    KvDone done;
-    const std::array<char, 16> key = bytes_of(kDropped);
-    KvIo io;
-    io.op = ssd::Opcode::kv_retrieve;
-    io.key = {key.data(), key.size()};
-    io.buffer_bytes = sizeof(GenerationId);
-    if (Status status = perform(io, &done); !status.ok()) return status;
-    if (done.outcome == Outcome::success && done.bytes.size() == sizeof(GenerationId)) {
-      std::memcpy(&newest_, done.bytes.data(), sizeof(newest_));
-      dropped_ = newest_;
+    std::vector<GenerationId> dropped;
+    if (Status status = read_mark(kDropped, &dropped); !status.ok()) return status;
+    if (!dropped.empty()) {
+      newest_ = dropped_ = dropped.front();
       // Their space may not have been free yet when the last process ended.
       if (Status status = reset({{1, 0}, {dropped_ + 1, 0}}); !status.ok()) return status;
-    } else if (Status status = status_of(done, "retrieve");
-               done.outcome != Outcome::kv_key_does_not_exist && !status.ok()) {
-      return status;
     }
-    return walk({{dropped_ + 1, 0}, {}}, each, [this](Position position) {
+    if (Status status = read_mark(kBegun, &begun_); !status.ok()) return status;
+    const auto seen = [this](Position position) {
       newest_ = std::max(newest_, position.generation);
       ends_[position.generation] = position.offset + 1;
-    });
+    };
+    return walk({{dropped_ + 1, 0}, {}}, each, seen, &recovered_end_);
   }
 
   Status cut(GenerationId generation, std::uint64_t offset) override {
-    newest_ = generation;
-    return reset({{generation, offset}, {}});
+    Position from{std::max(generation, dropped_ + 1), generation > dropped_ ? offset : 0};
+    if (from.generation == recovered_end_.generation) from.offset = std::min(from.offset, recovered_end_.offset);
+    newest_ = std::max<GenerationId>(generation, dropped_);
+    Status status = reset({from, {}});
+    steps::reached("spill.kv.cut.reset");
+    return status;
   }
 
   Status begin(GenerationId generation) override {
+    Status status = window_.wait();
+    if (!status.ok()) status = window_.store_again();
+    failed_ = failed_ || !status.ok();
+    if (!status.ok()) return status;
+    steps::reached("spill.kv.begin.stored");
     // What an append that failed has left would end every later recovery.
     if (failed_ && current_ != 0) {
-      if (Status status = reset({{current_, tail_}, {}}); !status.ok()) return status;
+      if (status = reset({{current_, tail_}, {}}); !status.ok()) return status;
     }
     failed_ = true;
     if (generation <= newest_ || generation == ~GenerationId{0}) {
       return Status::InvalidArgument("generation " + std::to_string(generation) + " is not newer than " +
                                      std::to_string(newest_));
     }
+    begun_.push_back(generation);
+    if (status = write_mark(kBegun, generations()); !status.ok()) {
+      begun_.pop_back();
+      return status;
+    }
+    steps::reached("spill.kv.begin.begun");
     current_ = newest_ = generation;
     tail_ = 0;
     failed_ = false;
@@ -191,31 +169,43 @@ class KvStore final : public Store {
     std::uint64_t bytes = 0;
     for (const Slice& record : records) {
       if (record.empty()) return Status::InvalidArgument("an empty record");
-      bytes += stored_bytes(record.size());
+      bytes += stored_bytes(record.size(), piece_bytes_);
     }
-    if (used_bytes() + bytes > capacity_bytes()) return Status::NoSpace("the spill store is full");
+    const std::uint64_t used = used_bytes() + bytes;
+    if (used > capacity_bytes()) return Status::NoSpace("the spill store is full");
     std::uint64_t tail = tail_;
     for (std::size_t i = 0; i < records.size(); ++i) {
       offsets[i] = tail;
       tail = end_of(tail, records[i].size());
     }
-    Status status = store_batches(records, offsets);
+    const bool is_cautious = used + kCautiousMemtables * space_->info().batch_bytes > capacity_bytes();
+    Status status = is_cautious ? store(records, offsets) : lost(window_.hand_over(current_, records, offsets));
     if (status.ok()) {
       tail_ = tail;
       const std::lock_guard lock(ends_mutex_);
       ends_[current_] = tail;
+    } else if (!status.IsNoSpace()) {
+      failed_ = true;
     }
-    if (status.ok()) {
-      steps::reached("spill.kv.append.stored");
-      return status;
-    }
-    // Nothing of it stays; where that fails, too, it is for the next generation to forget.
-    failed_ = !status.IsNoSpace() || !reset({{current_, tail_}, {}}).ok();
+    steps::reached("spill.kv.append.handed_over");
     return status;
   }
 
-  Status sync() override { return {}; }
-  bool durable_on_append() const override { return true; }
+  Status sync() override {
+    if (failed_) return Status::IOError("the spill store cannot sync after a failure until a new generation begins");
+    Status status = lost(window_.wait());
+    failed_ = !status.ok();
+    steps::reached("spill.kv.sync.stored");
+    return status;
+  }
+
+  bool begins_durably() const override { return true; }
+  std::vector<GenerationId> generations() const override {
+    std::vector<GenerationId> result;
+    std::copy_if(begun_.begin(), begun_.end(), std::back_inserter(result),
+                 [this](GenerationId one) { return one > dropped_; });
+    return result;
+  }
 
   Status read(GenerationId generation, std::uint64_t offset, std::uint64_t from, std::uint64_t length,
               std::string* bytes) const override {
@@ -232,20 +222,24 @@ class KvStore final : public Store {
   }
 
   Status scan(GenerationId generation, const Each& each) const override {
+    if (Status status = window_.wait(); !status.ok()) return lost(status);
     return walk({{generation, 0}, {generation + 1, 0}}, each, [](Position) {});
   }
 
   Status drop(GenerationId generation) override {
-    const std::array<char, 16> key = bytes_of(kDropped);
-    KvIo io;
-    io.op = ssd::Opcode::kv_store;
-    io.key = {key.data(), key.size()};
-    io.value = {reinterpret_cast<const char*>(&generation), sizeof(generation)};
-    KvDone done;
-    if (Status status = perform(io, &done); !status.ok()) return status;
-    Status status = status_of(done, "store");
+    if (generation == current_) {  // what it has on its way is not wanted any more
+      if (!window_.wait().ok()) window_.give_up();
+      failed_ = true;
+      current_ = 0;
+    }
+    if (!is_oldest(generation)) {  // nothing is in it
+      std::erase(begun_, generation);
+      return write_mark(kBegun, generations());
+    }
+    Status status = write_mark(kDropped, std::span(&generation, 1));
     if (status.ok()) {
       dropped_ = generation;
+      std::erase_if(begun_, [&](GenerationId one) { return one <= generation; });
       steps::reached("spill.kv.drop.stored");
     }
     return status;
@@ -270,8 +264,9 @@ class KvStore final : public Store {
   }
 
   std::uint64_t used_bytes() const override {
-    const std::uint64_t mark = dropped_ > 0 ? ssd::kPairHeaderBytes + 16 + sizeof(GenerationId) : 0;
-    return space_->stored_bytes() - mark;
+    const std::uint64_t on_its_way = window_.bytes();  // looked at first: nothing is missing while it arrives
+    const std::uint64_t there = space_->stored_bytes();
+    return on_its_way + there - std::min<std::uint64_t>(there, mark_bytes_);
   }
   std::uint64_t capacity_bytes() const override {
     return static_cast<std::uint64_t>(static_cast<double>(space_->info().capacity_bytes) * (1 - kSpareShare));
@@ -286,16 +281,76 @@ class KvStore final : public Store {
     return {key_of(range.begin), range.end.generation == 0 ? KvKey() : key_of(range.end), false};
   }
 
-  std::uint64_t stored_bytes(std::uint64_t record_bytes) const {
-    const std::uint64_t bytes = sizeof(Header) + record_bytes;
-    return bytes + (bytes + piece_bytes_ - 1) / piece_bytes_ * (ssd::kPairHeaderBytes + 16);
+  // Of those in which something is.
+  bool is_oldest(GenerationId generation) {
+    const std::lock_guard lock(ends_mutex_);
+    const auto next = ends_.upper_bound(dropped_);
+    return next == ends_.end() || next->first >= generation;
+  }
+
+  // --- Marks: numbers, under a key of generation 0.
+  Status read_mark(Position where, std::vector<GenerationId>* ids) {
+    const PositionBytes key = bytes_of(where);
+    KvIo io;
+    io.op = ssd::Opcode::kv_retrieve;
+    io.key = {key.data(), key.size()};
+    io.buffer_bytes = space_->info().vml_bytes;
+    KvDone done;
+    ids->clear();
+    if (Status status = perform(io, &done); !status.ok()) return status;
+    if (done.fault == Fault::none && done.outcome == Outcome::kv_key_does_not_exist) return {};
+    if (Status status = status_of(done, "retrieve"); !status.ok()) return status;
+    ids->resize(done.bytes.size() / sizeof(GenerationId));
+    std::memcpy(ids->data(), done.bytes.data(), ids->size() * sizeof(GenerationId));
+    note_mark(where, *ids);
+    return {};
+  }
+
+  // Durable when it returns. REQUIRES: all numbers of that mark that are there were read or written before
+  Status write_mark(Position where, std::span<const GenerationId> ids) {
+    if (ids.size_bytes() > space_->info().vml_bytes) return Status::NoSpace("the spill store has too many generations");
+    const PositionBytes key = bytes_of(where);
+    KvIo io;
+    io.op = ssd::Opcode::kv_store;
+    io.cause = device::Cause::wal;
+    io.key = {key.data(), key.size()};
+    io.value = {reinterpret_cast<const char*>(ids.data()), ids.size_bytes()};
+    KvDone done;
+    if (Status status = perform(io, &done); !status.ok()) return status;
+    if (Status status = status_of(done, "store"); !status.ok()) return status;
+    note_mark(where, ids);
+    return {};
+  }
+
+  // They are no records, and not counted as used.
+  void note_mark(Position where, std::span<const GenerationId> ids) {
+    std::uint64_t& bytes = one_mark_bytes_[where.offset];
+    bytes = ids.empty() ? 0 : ssd::kPairHeaderBytes + sizeof(PositionBytes) + ids.size_bytes();
+    mark_bytes_ = one_mark_bytes_[0] + one_mark_bytes_[1];
+  }
+
+  // What was acknowledged is not on the drive. Nobody may take that for a store that is full.
+  static Status lost(const Status& status) {
+    return status.IsNoSpace() ? Status::IOError("the spill store lost what it had taken", status.ToString()) : status;
+  }
+
+  // Waits for the drive, and for what was handed over before.
+  Status store(std::span<const Slice> records, std::span<const std::uint64_t> offsets) {
+    if (Status before = window_.wait(); !before.ok()) return lost(before);
+    Status status = window_.hand_over(current_, records, offsets);
+    if (status.ok()) status = window_.wait();
+    if (status.ok()) return status;
+    // Nothing of it stays; where that fails, too, it is for the next generation to forget.
+    window_.give_up();
+    if (!reset({{current_, tail_}, {}}).ok()) failed_ = true;
+    return status;
   }
 
   // --- The drive. A queue is one thread's at a time; they are kept for the next.
 
   // One read of a pair: of a record's piece.
   struct PieceRead {
-    std::array<char, 16> key;
+    PositionBytes key;
     std::size_t request = 0;
     std::uint32_t wanted = 0;
     std::uint64_t skipped = 0;
@@ -348,7 +403,8 @@ class KvStore final : public Store {
         ReadRequest& one = requests[i];
         one.bytes.clear();
         one.status = {};
-        const std::uint64_t begin = sizeof(Header) + one.from;
+        if (store.window_.read(one)) continue;
+        const std::uint64_t begin = sizeof(RecordLength) + one.from;
         const std::uint64_t end = begin + one.length;
         for (std::uint64_t piece = begin / store.piece_bytes_ * store.piece_bytes_; piece < end;
              piece += store.piece_bytes_) {
@@ -365,7 +421,7 @@ class KvStore final : public Store {
         ios[i].key = {pieces[i].key.data(), pieces[i].key.size()};
       }
       if (const auto status = (*lease_).submit(ios); !status) {
-        for (ReadRequest& one : requests) one.status = Status::IOError(status.message());
+        for (const PieceRead& piece : pieces) requests[piece.request].status = Status::IOError(status.message());
       }
     }
 
@@ -411,54 +467,6 @@ class KvStore final : public Store {
     return status_of(done, "reset");
   }
 
-  Status store_batches(std::span<const Slice> records, std::span<const std::uint64_t> offsets) {
-    struct Piece {
-      std::array<char, 16> key;
-      std::string header;  // with the first bytes, of a record's first
-      Slice rest;
-    };
-    std::vector<Piece> pieces;
-    for (std::size_t i = 0; i < records.size(); ++i) {
-      const Header length = records[i].size();
-      std::string first(reinterpret_cast<const char*>(&length), sizeof(length));
-      const std::size_t in_first = std::min<std::size_t>(length, piece_bytes_ - sizeof(Header));
-      first.append(records[i].data(), in_first);
-      pieces.push_back({bytes_of({current_, offsets[i]}), std::move(first), {}});
-      for (std::uint64_t at = in_first; at < length; at += piece_bytes_) {
-        const std::size_t size = std::min<std::size_t>(piece_bytes_, length - at);
-        pieces.push_back({bytes_of({current_, offsets[i] + sizeof(Header) + at}), {}, {records[i].data() + at, size}});
-      }
-    }
-    std::vector<KvView> pairs;
-    for (const Piece& piece : pieces) {
-      const std::string_view value =
-          piece.header.empty() ? std::string_view(piece.rest.data(), piece.rest.size()) : piece.header;
-      pairs.push_back({{piece.key.data(), piece.key.size()}, value});
-    }
-    return store_pairs(pairs);
-  }
-
-  // One after the other, so that what a killed process leaves has no gap.
-  Status store_pairs(std::span<const KvView> pairs) {
-    while (!pairs.empty()) {
-      std::size_t count = 0;
-      std::uint64_t bytes = 0;
-      for (; count < pairs.size(); ++count) {
-        bytes += ssd::kPairHeaderBytes + pairs[count].key.size() + pairs[count].value.size();
-        if (count > 0 && bytes > space_->info().batch_bytes) break;
-      }
-      KvIo io;
-      io.op = ssd::Opcode::kv_batch_store;
-      io.cause = device::Cause::wal;
-      io.pairs = pairs.first(count);
-      KvDone done;
-      if (Status status = perform(io, &done); !status.ok()) return status;
-      if (Status status = status_of(done, "batch store"); !status.ok()) return status;
-      pairs = pairs.subspan(count);
-    }
-    return {};
-  }
-
   // The answer to one retrieve of the first `wanted` bytes of a piece, without the first `skipped`.
   static void take_piece(ReadRequest& request, std::uint64_t wanted, std::uint64_t skipped, const KvDone& done) {
     if (!request.status.ok()) return;
@@ -472,8 +480,14 @@ class KvStore final : public Store {
   }
 
   // Hands over the records of a range; `seen` is told where each pair lies.
-  Status walk(Range range, const Each& each, const std::function<void(Position)>& seen) const {
+  Status walk(Range range, const Each& each, const std::function<void(Position)>& seen, Position* end = nullptr) const {
     Assembler assembler(each);
+    const Status status = walk(range, assembler, seen);
+    if (end != nullptr) *end = assembler.end();
+    return status;
+  }
+
+  Status walk(Range range, Assembler& assembler, const std::function<void(Position)>& seen) const {
     KvIo io;
     io.op = ssd::Opcode::kv_bulk_scan;
     io.cause = device::Cause::wal;
@@ -499,12 +513,17 @@ class KvStore final : public Store {
 
   const std::unique_ptr<KvNamespace> space_;
   const std::uint32_t piece_bytes_;
+  mutable KvAppendWindow window_;
   mutable std::mutex lanes_mutex_;
   mutable std::deque<Lane> idle_;  // these go before the namespace
   mutable std::deque<Lane> left_;  // with something pending, the oldest first
   std::mutex ends_mutex_;
   std::map<GenerationId, std::uint64_t> ends_;  // where the last record of each ends, or its last piece begins
+  std::vector<GenerationId> begun_;             // of the appending thread, as what follows
+  std::array<std::uint64_t, 2> one_mark_bytes_{};
+  std::atomic<std::uint64_t> mark_bytes_ = 0;
   std::atomic<GenerationId> dropped_ = 0;
+  Position recovered_end_;
   GenerationId newest_ = 0;
   GenerationId current_ = 0;
   std::uint64_t tail_ = 0;
@@ -512,6 +531,23 @@ class KvStore final : public Store {
 };
 
 }  // namespace
+
+Status status_of(const KvDone& done, const char* what) {
+  if (done.fault != Fault::none) {
+    return Status::IOError(std::string("the drive's key-value namespace: ") + what + " failed");
+  }
+  switch (done.outcome) {
+    case Outcome::success:
+      return {};
+    case Outcome::kv_capacity_exceeded:
+      return Status::NoSpace(std::string("the drive's key-value namespace is full: ") + what);
+    case Outcome::kv_key_does_not_exist:
+      return Status::Corruption(std::string("the drive's key-value namespace lacks a pair: ") + what);
+    default:
+      return Status::IOError(std::string("the drive's key-value namespace refuses a ") + what + " with status " +
+                             std::to_string(nvme_status(done.outcome)));
+  }
+}
 
 Status open_kv_store(const KvStoreOptions& options, std::unique_ptr<Store>* store) {
   auto space = KvNamespace::open(*options.drive, options.kv_namespace, options.path, options.door);

@@ -202,8 +202,6 @@ class RegionStore final : public Store {
     return status;
   }
 
-  bool durable_on_append() const override { return false; }
-
   bool begins_durably() const override { return true; }  // create() syncs the directory
 
   std::vector<GenerationId> generations() const override {

@@ -63,15 +63,16 @@ class Store {
   // that what lay behind a record that was not whole never comes back. Between recover and begin.
   virtual rocksdb::Status cut(GenerationId generation, std::uint64_t offset) = 0;
 
-  // From now on appends go to this generation. The one before it is durable when this returns.
+  // From now on appends go to this generation. All of the one before it is durable when this returns, after a failure,
+  // too.
   virtual rocksdb::Status begin(GenerationId generation) = 0;
-  // Takes the records in this order, all or none, and says in `offsets` where. They survive a killed process; they
-  // survive a loss of power after sync(), or at once if durable_on_append().
+  // Takes the records in this order, all or none, and says in `offsets` where. They survive a killed process; after a
+  // loss of power there is a prefix of them, and what was there before the last sync() is in it.
   // NoSpace: used_bytes() would pass capacity_bytes(), or the drive is full; nothing was taken.
-  // IOError: nothing was taken, or it is not known; then every later append fails too, until a new begin().
+  // IOError: nothing was taken, or it is not known; or something that was taken before did not reach the drive. Then
+  // every later append and sync fails too, until a new begin(). What was taken can be read all the same.
   virtual rocksdb::Status append(std::span<const rocksdb::Slice> records, std::span<std::uint64_t> offsets) = 0;
   virtual rocksdb::Status sync() = 0;
-  virtual bool durable_on_append() const = 0;
   // Whether begin() leaves a trace of the generation that a loss of power does not take: then generations() tells one
   // that was dropped from one of which nothing was synced.
   virtual bool begins_durably() const { return false; }
@@ -96,7 +97,7 @@ class Store {
   virtual rocksdb::Status scan(GenerationId generation, const Each& each) const = 0;
 
   // The reset of K8: recover() never returns this generation again, durably, when this returns. It can be read until
-  // release(). REQUIRES: it is the oldest that is not dropped.
+  // release(). REQUIRES: it is the oldest that is not dropped, or nothing is in it.
   virtual rocksdb::Status drop(GenerationId generation) = 0;
   // Its space is free. REQUIRES: dropped, and nobody reads it.
   virtual void release(GenerationId generation) = 0;

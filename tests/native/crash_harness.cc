@@ -242,6 +242,7 @@ class Run {
     const std::string next = scratch_.path("root-" + std::to_string(round_));
     const spillway::Status status = faults::power_loss(root_, next, {.seed = random_(), .in_order = plan_.in_order});
     if (!status) report_.failure = status.message();
+    if (plan_.also_loses) plan_.also_loses(root_, next, random_);
     std::error_code ignored;
     std::filesystem::remove_all(root_, ignored);
     std::filesystem::remove_all(root_ + ".drive", ignored);

@@ -31,18 +31,22 @@ namespace spillway::crash {
 inline constexpr unsigned kThreads = 3;
 
 struct Opened {
+  std::shared_ptr<void> drive;  // what the database stands on, if that is more than files
   std::unique_ptr<rocksdb::DB> db;
   std::vector<rocksdb::ColumnFamilyHandle*> families;  // two: the default one and "other"
 };
 
 // Opens the database in directory `root`, makes it when there is none.
 using Opener = std::function<rocksdb::Status(const std::string& root, rocksdb::Env* env, Opened* opened)>;
+// What a loss of power does to what stands beside the directory `root`, which is `next` from then on.
+using LosePower = std::function<void(const std::string& root, const std::string& next, std::mt19937_64& random)>;
 // Called again and again by a thread of its own while others write: flushes, compacts, turns diversion on and off.
 using Stir = std::function<void(rocksdb::DB& db, std::mt19937_64& random)>;
 
 struct CrashPlan {
   Opener open{};
   Stir stir{};
+  LosePower also_loses{};
   Kinds kinds{};
   unsigned kills = 1;
   std::uint64_t seed = 1;

@@ -2,12 +2,19 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <filesystem>
+#include <iterator>
 #include <memory>
 #include <set>
+#include <span>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "crash_harness.h"
+#include "device/kv_contents.h"
+#include "device_small_drive.h"
+#include "spill/kv_store.h"
 #include "spillway/db.h"
 
 namespace spillway::crash {
@@ -35,6 +42,38 @@ Opener open_spillway(const SpillOptions& spill) {
     opened->db.reset(db);
     return status;
   };
+}
+
+// The spill store in the key-value namespace of a drive, whose contents are the file <root>.kv.
+ssd::SsdConfig kv_drive() {
+  ssd::SsdConfig config = device::small_drive();
+  config.namespaces.kv_share = 0.25;
+  config.namespaces.memtable_bytes = 256 << 10;
+  return config;
+}
+
+Opener open_on_kv(const SpillOptions& spill) {
+  return [spill](const std::string& root, rocksdb::Env* env, Opened* opened) {
+    std::shared_ptr<device::EmulatedDevice> drive = device::make_simulated(ssd::Ssd(kv_drive(), 1));
+    opened->drive = drive;
+    std::unique_ptr<spill::Store> store;
+    const Status status = spill::open_kv_store({drive.get(), 0, root + ".kv", nullptr}, &store);
+    if (!status.ok()) return status;
+    SpillOptions with_store = spill;
+    with_store.store = std::move(store);
+    return open_spillway(with_store)(root, env, opened);
+  };
+}
+
+// The drive keeps what it has answered; of what was on its way, whatever it got to.
+void lose_commands(const std::string& root, const std::string& next, std::mt19937_64& random) {
+  if (!std::filesystem::exists(root + ".kv")) return;
+  std::filesystem::rename(root + ".kv", next + ".kv");
+  const ssd::SsdConfig config = kv_drive();
+  const std::uint64_t capacity = ssd::Ssd(config, 1).layout().kv_units * config.geometry.mapping_unit_bytes;
+  auto contents = device::KvContents::open(next + ".kv", capacity, config.namespaces.memtable_bytes);
+  ASSERT_TRUE(contents) << contents.status().message();
+  (*contents)->settle_left_over([&](std::uint64_t) { return random() % 2 == 0; });
 }
 
 // Stalls that come and go, and what a user may ask for meanwhile.
@@ -99,30 +138,44 @@ struct Step {
   const char* name;
   bool by_put;
 };
-constexpr Step kSteps[] = {
-    {"spill.commit.main_synced", false},     {"spill.commit.generation_begun", false},
-    {"spill.commit.before_append", false},   {"spill.commit.appended", false},
-    {"spill.commit.synced", false},          {"spill.write.before_main", false},
-    {"spill.rollback.put_back", true},       {"spill.rollback.sorted", false},
-    {"spill.rollback.gate_closed", false},   {"spill.rollback.ingested", false},
-    {"spill.rollback.dropped", false},       {"spill.rollback.published", true},
+constexpr Step kCommonSteps[] = {
+    {"spill.commit.main_synced", false},   {"spill.commit.generation_begun", false},
+    {"spill.commit.before_append", false}, {"spill.commit.appended", false},
+    {"spill.commit.synced", false},        {"spill.write.before_main", false},
+    {"spill.write.marked", false},         {"spill.rollback.put_back", true},
+    {"spill.rollback.sorted", false},      {"spill.rollback.gate_closed", false},
+    {"spill.rollback.ingested", false},    {"spill.rollback.dropped", false},
+    {"spill.rollback.published", true},
+};
+constexpr Step kRegionSteps[] = {
     {"spill.region.begin.created", false},   {"spill.region.append.written", false},
     {"spill.region.cut.truncated", false},   {"spill.region.drop.renamed", true},
-    {"spill.region.release.removed", false}, {"spill.write.marked", false},
+    {"spill.region.release.removed", false},
+};
+constexpr Step kKvSteps[] = {
+    {"spill.kv.begin.stored", false},       {"spill.kv.begin.begun", false},
+    {"spill.kv.append.handed_over", false}, {"spill.kv.sync.stored", false},
+    {"spill.kv.cut.reset", false},          {"spill.kv.drop.stored", true},
+    {"spill.kv.release.reset", false},      {"device.kv.put.written", false},
+    {"device.kv.settle.committed", false},  {"device.kv.remove_range.one_removed", true},
 };
 
-void die_at_every_step(bool power_loss, std::uint64_t seed) {
+using OpenOn = Opener (*)(const SpillOptions& spill);
+
+// `plan` with one of the steps after the other, which are all that there are.
+void die_at_every_step(OpenOn open_on, std::span<const Step> steps_of_store, CrashPlan plan) {
+  std::vector<Step> all(std::begin(kCommonSteps), std::end(kCommonSteps));
+  all.insert(all.end(), steps_of_store.begin(), steps_of_store.end());
   std::set<std::string> reached;
   std::set<std::string> named;
-  for (const Step& step : kSteps) {
+  plan.stir = stir;
+  for (const Step& step : all) {
     SCOPED_TRACE(step.name);
     named.insert(step.name);
-    const CrashReport report = run_crashes({.open = open_spillway(step.by_put ? by_put() : by_ingestion()),
-                                            .stir = stir,
-                                            .kills = 4,
-                                            .seed = seed++,
-                                            .power_loss = power_loss,
-                                            .step = step.name});
+    plan.open = open_on(step.by_put ? by_put() : by_ingestion());
+    plan.step = step.name;
+    const CrashReport report = run_crashes(plan);
+    ++plan.seed;
     EXPECT_EQ(report.failure, "");
     EXPECT_GT(report.at_step, 0);
     reached.insert(report.steps.begin(), report.steps.end());
@@ -130,8 +183,29 @@ void die_at_every_step(bool power_loss, std::uint64_t seed) {
   EXPECT_EQ(reached, named) << "a step that is named in the code and not here, or the other way round";
 }
 
-TEST(CrashSpillway, KilledAtEveryStep) { die_at_every_step(false, 100); }
-TEST(CrashSpillway, PowerCutAtEveryStep) { die_at_every_step(true, 200); }
+TEST(CrashSpillway, KilledAtEveryStep) { die_at_every_step(open_spillway, kRegionSteps, {.kills = 4, .seed = 100}); }
+TEST(CrashSpillway, PowerCutAtEveryStep) {
+  die_at_every_step(open_spillway, kRegionSteps, {.kills = 4, .seed = 200, .power_loss = true});
+}
+
+TEST(CrashKv, KilledAtRandom) {
+  expect_kept({.open = open_on_kv(by_ingestion()), .stir = stir, .kills = 8, .seed = 41});
+  expect_kept({.open = open_on_kv(by_put()), .stir = stir, .kills = 8, .seed = 42});
+}
+TEST(CrashKv, PowerCutAtRandom) {
+  for (const bool puts : {false, true}) {
+    expect_kept({.open = open_on_kv(puts ? by_put() : by_ingestion()),
+                 .stir = stir,
+                 .also_loses = lose_commands,
+                 .kills = 8,
+                 .seed = puts ? 44U : 43U,
+                 .power_loss = true});
+  }
+}
+TEST(CrashKv, KilledAtEveryStep) { die_at_every_step(open_on_kv, kKvSteps, {.kills = 2, .seed = 300}); }
+TEST(CrashKv, PowerCutAtEveryStep) {
+  die_at_every_step(open_on_kv, kKvSteps, {.also_loses = lose_commands, .kills = 2, .seed = 400, .power_loss = true});
+}
 
 }  // namespace
 }  // namespace spillway::crash

@@ -1,6 +1,7 @@
 // The spill store in a key-value namespace: what every Store owes, on a simulated drive.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <string>
 #include <utility>
@@ -8,6 +9,7 @@
 
 #include "device/faulty.h"
 #include "device_small_drive.h"
+#include "spill/kv_append_window.h"
 #include "spill/kv_store.h"
 #include "temporary_directory.h"
 
@@ -94,7 +96,6 @@ TEST_F(KvStoreTest, WhatIsAppendedIsReadScannedAndRecovered) {
   {
     auto store = open();
     EXPECT_TRUE(recover(*store).empty());
-    EXPECT_TRUE(store->durable_on_append());
     ASSERT_TRUE(store->begin(7).ok());
     std::vector<std::string> records;
     for (const std::size_t bytes : {1UL, 16375UL, 16376UL, 16377UL, 32760UL, 32761UL, 100UL, 300'000UL, 600'000UL}) {
@@ -250,33 +251,135 @@ TEST_F(KvStoreTest, NothingBeyondItsCapacityIsTakenAndSpaceComesBack) {
   EXPECT_EQ(drive_->model().audit().value_or(""), "");
 }
 
-TEST_F(KvStoreTest, AfterAFailureItRefusesUntilItBeginsAnewAndLeavesNoGap) {
+TEST_F(KvStoreTest, WhatIsOnItsWayIsReadFromMemoryAndBounded) {
+  auto store = open();
+  recover(*store);
+  ASSERT_TRUE(store->begin(1).ok());
+  const auto in_drive = [&] { return drive_->kv_counters().stored_pairs; };
+  const std::uint64_t before = in_drive();
+  std::vector<std::uint64_t> offsets;
+  std::uint64_t most_on_their_way = 0;
+  for (unsigned i = 0; i < 100; ++i) {
+    offsets.push_back(append(*store, record_of(4000, i)));
+    EXPECT_EQ(read(*store, 1, offsets.back(), 10, 3000), record_of(4000, i).substr(10, 3000));
+    most_on_their_way = std::max<std::uint64_t>(most_on_their_way, i + 1 - (in_drive() - before));
+  }
+  EXPECT_GT(most_on_their_way, 1U);
+  EXPECT_LE(most_on_their_way * 4000, kWindowBytes);
+  EXPECT_LT(in_drive() - before, 100U);
+  const std::uint64_t retrieves = drive_->kv_counters().retrieves;
+  std::string beyond;
+  EXPECT_TRUE(store->read(1, offsets.back(), 3999, 2, &beyond).IsCorruption());
+  EXPECT_TRUE(store->read(1, offsets.back() + 1, 0, 1, &beyond).IsCorruption());
+  EXPECT_EQ(read(*store, 1, offsets[99], 0, 4000), record_of(4000, 99));
+  EXPECT_EQ(drive_->kv_counters().retrieves, retrieves + 1);  // of the one that is no record
+  const std::uint64_t used = store->used_bytes();
+  ASSERT_TRUE(store->sync().ok());
+  EXPECT_EQ(in_drive() - before, 100U);
+  EXPECT_EQ(store->used_bytes(), used);
+  EXPECT_EQ(read(*store, 1, offsets[99], 0, 4000), record_of(4000, 99));
+  EXPECT_EQ(drive_->kv_counters().retrieves, retrieves + 2);
+}
+
+// The drive has A and C, and not B: nothing behind A may be there after a loss of power, and nothing is lost while the
+// process lives.
+TEST_F(KvStoreTest, WhatADriveDidNotTakeIsToldLaterReadFromMemoryAndStoredAgain) {
+  auto store = open();
+  recover(*store);
+  ASSERT_TRUE(store->begin(1).ok());
+  const std::uint64_t one = append(*store, record_of(4000, 1));
+  ASSERT_TRUE(store->sync().ok());
+  fails_ = device::Opcode::kv_batch_store;
+  const std::uint64_t two = append(*store, record_of(4000, 2));
+  fails_ = device::Opcode::flush;
+  const std::uint64_t three = append(*store, record_of(4000, 3));
+  EXPECT_TRUE(store->sync().IsIOError());
+  EXPECT_TRUE(store->sync().IsIOError());
+  EXPECT_TRUE(try_append(*store, "four").IsIOError());
+  EXPECT_EQ(read(*store, 1, one, 0, 4000), record_of(4000, 1));
+  EXPECT_EQ(read(*store, 1, two, 0, 4000), record_of(4000, 2));
+  EXPECT_EQ(read(*store, 1, three, 0, 4000), record_of(4000, 3));
+  EXPECT_TRUE(store->scan(1, [](const StoredRecord&) { return Status::OK(); }).IsIOError());
+
+  fails_ = device::Opcode::kv_batch_store;
+  EXPECT_TRUE(store->begin(2).IsIOError());  // the one before would not be durable
+  EXPECT_EQ(read(*store, 1, two, 0, 4000), record_of(4000, 2));
+  fails_ = device::Opcode::flush;
+  ASSERT_TRUE(store->begin(3).ok());
+  append(*store, "four");
+  const Records all{{1, record_of(4000, 1)}, {1, record_of(4000, 2)}, {1, record_of(4000, 3)}, {3, "four"}};
+  store = nullptr;
+  EXPECT_TRUE(found() == all);
+}
+
+TEST_F(KvStoreTest, AnAppendAfterAFailureIsRefusedAndWhatIsBehindAGapIsForgotten) {
   auto store = open();
   recover(*store);
   ASSERT_TRUE(store->begin(1).ok());
   append(*store, "one");
   fails_ = device::Opcode::kv_batch_store;
   skip_ = 1;  // the first part of it is stored
-  EXPECT_TRUE(try_append(*store, record_of(600'000, 2)).IsIOError());
-  EXPECT_TRUE(try_append(*store, "three").IsIOError());
+  append(*store, record_of(600'000, 2));
   fails_ = device::Opcode::flush;
-  EXPECT_TRUE(try_append(*store, "three").IsIOError());
-  ASSERT_TRUE(store->begin(2).ok());
-  append(*store, "four");
-  store = nullptr;
-  EXPECT_EQ(found(), (Records{{1, "one"}, {2, "four"}}));
+  Status status;
+  for (int i = 0; i < 100 && status.ok(); ++i) status = try_append(*store, record_of(100, 3));
+  EXPECT_TRUE(status.IsIOError()) << status.ToString();
+  store = nullptr;  // killed before anything else begins
 
-  // The same, and the process is killed before anything else begins: the part is never handed over.
+  store = open();
+  EXPECT_EQ(recover(*store), (Records{{1, "one"}}));
+  const std::uint64_t with_the_rest = store->used_bytes();
+  ASSERT_TRUE(store->cut(1, ~std::uint64_t{0}).ok());
+  EXPECT_LT(store->used_bytes(), with_the_rest - 200'000);
+  ASSERT_TRUE(store->begin(2).ok());
+  append(*store, "five");
+  store = nullptr;
+  EXPECT_EQ(found(), (Records{{1, "one"}, {2, "five"}}));
+}
+
+TEST_F(KvStoreTest, DroppingAnEmptyGenerationLeavesAnOlderOne) {
+  auto store = open();
+  recover(*store);
+  ASSERT_TRUE(store->begin(1).ok());
+  append(*store, "one");
+  ASSERT_TRUE(store->begin(2).ok());
+  append(*store, "two");
+  store = nullptr;
   store = open();
   recover(*store);
-  ASSERT_TRUE(store->begin(3).ok());
-  append(*store, "five");
-  fails_ = device::Opcode::kv_batch_store;
-  skip_ = 1;
-  EXPECT_TRUE(try_append(*store, record_of(600'000, 6)).IsIOError());
-  fails_ = device::Opcode::flush;
+  ASSERT_TRUE(store->cut(2, 0).ok());
+  ASSERT_TRUE(store->drop(2).ok());
+  store->release(2);
+  EXPECT_EQ(store->generations(), (std::vector<GenerationId>{1}));
   store = nullptr;
-  EXPECT_EQ(found(), (Records{{1, "one"}, {2, "four"}, {3, "five"}}));
+  store = open();
+  EXPECT_EQ(recover(*store), (Records{{1, "one"}}));
+  EXPECT_EQ(store->generations(), (std::vector<GenerationId>{1}));
+}
+
+TEST_F(KvStoreTest, ACutOfAllForgetsNotWhatWasDropped) {
+  auto store = open();
+  recover(*store);
+  ASSERT_TRUE(store->begin(5).ok());
+  append(*store, "five");
+  ASSERT_TRUE(store->begin(6).ok());
+  EXPECT_EQ(store->generations(), (std::vector<GenerationId>{5, 6}));
+  ASSERT_TRUE(store->drop(5).ok());
+  store->release(5);
+  store = nullptr;
+
+  store = open();
+  EXPECT_TRUE(recover(*store).empty());
+  EXPECT_EQ(store->generations(), (std::vector<GenerationId>{6}));  // begun, and nothing is in it
+  ASSERT_TRUE(store->cut(0, 0).ok());
+  EXPECT_EQ(store->used_bytes(), 0U);
+  EXPECT_TRUE(store->begin(5).IsInvalidArgument());
+  ASSERT_TRUE(store->begin(7).ok());
+  append(*store, "seven");
+  store = nullptr;
+  store = open();
+  EXPECT_EQ(recover(*store), (Records{{7, "seven"}}));
+  EXPECT_EQ(store->generations().back(), 7U);
 }
 
 TEST_F(KvStoreTest, GenerationsOnlyGrowAndADriveWithoutANamespaceIsNamed) {

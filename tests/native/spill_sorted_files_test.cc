@@ -38,7 +38,6 @@ class MemoryStore final : public Store {
     return Status::OK();
   }
   Status sync() override { return Status::OK(); }
-  bool durable_on_append() const override { return true; }
   Status read(GenerationId /*generation*/, std::uint64_t offset, std::uint64_t from, std::uint64_t length,
               std::string* bytes) const override {
     ++reads;
