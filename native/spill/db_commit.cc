@@ -17,6 +17,8 @@ using rocksdb::WriteBatch;
 
 // Writes that could go elsewhere leave this much of the store and of the index to those that cannot.
 constexpr double kReserve = 0.1;
+// And all of them leave room for a note, with the generation that it may begin.
+constexpr std::uint64_t kNoteRoom = 4096;
 
 std::string_view view(const Slice& slice) { return {slice.data(), slice.size()}; }
 
@@ -94,7 +96,7 @@ void DbImpl::lead_together(std::span<Commit*> group) {
       continue;
     }
     const std::uint64_t size = one->batch->GetDataSize() + kRecordHeaderBytes;
-    if (!has_room(bytes + size, one->must_divert)) {
+    if (!has_room(bytes + size + kNoteRoom, one->must_divert)) {
       one->status = full();
       continue;
     }
@@ -108,7 +110,7 @@ void DbImpl::lead_together(std::span<Commit*> group) {
     sync = sync || one->sync;
   }
   if (prepared.empty()) return;
-  rocksdb::Status status = sync ? order_after_main() : rocksdb::Status();
+  rocksdb::Status status = sync ? make_main_durable() : rocksdb::Status();
   if (status.ok()) status = append(prepared, sync);
   if (!status.ok()) {
     next_sequence_ = first;
@@ -116,7 +118,10 @@ void DbImpl::lead_together(std::span<Commit*> group) {
     return;
   }
   for (const Prepared& one : prepared) add_entries(one);
-  visible_generation_.store(active_->id(), std::memory_order_release);  // before the sequence: see Mark
+  {
+    const std::lock_guard lock(newest_mutex_);
+    newest_ = {active_->id(), next_sequence_ - 1};
+  }
   visible_.store(next_sequence_ - 1, std::memory_order_release);
   if (active_->user_bytes() >= options_.generation_bytes) seal();
 }
@@ -155,7 +160,9 @@ rocksdb::Status DbImpl::prepare(Commit& commit, Prepared& prepared) {
     prepared.batch = &prepared.resolved;
   }
   prepared.first_sequence = next_sequence_;
-  const RecordHeader header{next_sequence_, base().GetLatestSequenceNumber(), commit.sync};
+  const std::uint64_t main_durable = main_durable_.load(std::memory_order_acquire);
+  const RecordHeader header{next_sequence_, base().GetLatestSequenceNumber(), main_durable, commit.sync};
+  needs_note_ = !commit.sync && (needs_note_ || header.main_sequence > main_durable);
   next_sequence_ += static_cast<Sequence>(prepared.batch->Count());
   prepared.record = encode(header);
   prepared.record.append(prepared.batch->Data());
@@ -286,14 +293,39 @@ double DbImpl::fill(std::uint64_t more_bytes) const {
                   static_cast<double>(memory) / static_cast<double>(options_.index_bytes));
 }
 
-rocksdb::Status DbImpl::order_after_main() {
+rocksdb::Status DbImpl::make_main_durable() {
   const std::uint64_t latest = base().GetLatestSequenceNumber();
-  if (latest <= main_synced_) return {};
+  if (latest <= main_durable_.load(std::memory_order_acquire)) return {};
   counts_.ordering_syncs.fetch_add(1, std::memory_order_relaxed);
   if (rocksdb::Status status = base().FlushWAL(true); !status.ok()) return status;
-  main_synced_ = latest;
+  raise_main_durable(latest);
   steps::reached("spill.commit.main_synced");
   return {};
+}
+
+void DbImpl::raise_main_durable(std::uint64_t sequence) {
+  std::uint64_t before = main_durable_.load(std::memory_order_relaxed);
+  while (before < sequence && !main_durable_.compare_exchange_weak(before, sequence, std::memory_order_release)) {
+  }
+}
+
+rocksdb::Status DbImpl::append_note() {
+  if (!needs_note_ || live()->empty()) return sync_store();
+  if (has_failed_.load(std::memory_order_relaxed)) return failure_;
+  rocksdb::WriteBatch nothing;
+  std::vector<Prepared> note(1);
+  const std::uint64_t durable = main_durable_.load(std::memory_order_acquire);
+  note.front().record = encode(RecordHeader{next_sequence_, durable, durable, true});
+  note.front().record.append(nothing.Data());
+  rocksdb::Status status = append(note, /*sync=*/true);
+  if (status.ok()) needs_note_ = false;
+  return status;
+}
+
+// A flush takes writes out of RocksDB's log, which then tells no more that they were there, and past the marks in it.
+void DbImpl::before_flush() {
+  if (!make_main_durable().ok()) return;             // RocksDB itself takes no more writes then
+  commits_.run_alone([&] { (void)append_note(); });  // what fails is told of by every later write
 }
 
 rocksdb::Status DbImpl::open_active() {

@@ -230,6 +230,7 @@ class DbImpl final : public spillway::DB {
   void tell_of_room();
   // Whether a mark in RocksDB's log is enough for a write to come after what was diverted before it.
   bool can_mark(const rocksdb::WriteBatch& batch) const;
+  Mark newest_diverted() const;
   rocksdb::Status write_marked(const rocksdb::WriteOptions& options, rocksdb::WriteBatch* batch);
   rocksdb::Status make_diverted_durable();  // what was diverted until now
 
@@ -248,7 +249,15 @@ class DbImpl final : public spillway::DB {
   rocksdb::Status sync_store();
   void seal();
   void fail(const rocksdb::Status& status);
-  rocksdb::Status order_after_main();  // RocksDB's log is durable
+  rocksdb::Status make_main_durable();  // RocksDB's log as it is now
+  void raise_main_durable(std::uint64_t sequence);
+  // What RocksDB has ingested has a sequence number and is durable, but is not in its log.
+  // REQUIRES: the log was made durable before, and nobody has written to RocksDB since.
+  void ingested_durably() { raise_main_durable(base().GetLatestSequenceNumber()); }
+  // What lies in the spill store is kept by the next recovery, whatever RocksDB's log then tells.
+  // REQUIRES: RocksDB's log is durable.
+  rocksdb::Status append_note();
+  void before_flush();
 
   // --- What is live
   std::shared_ptr<const Generations> live() const;
@@ -305,14 +314,17 @@ class DbImpl final : public spillway::DB {
   Counts counts_;
 
   std::atomic<Diversion> diversion_{Diversion::automatic};
-  std::atomic<int> main_only_{0};                    // with_main_only under way
-  std::atomic<bool> has_live_{false};                // set before an entry can be seen
-  std::atomic<Sequence> visible_{0};                 // every entry up to it is in the index
-  std::atomic<GenerationId> visible_generation_{0};  // of that entry, or a later one
-  std::atomic<Sequence> marked_{0};                  // RocksDB's log has a mark of it, or of a later one
-  std::atomic<bool> is_unsynced_{false};             // a diverted write is not durable yet
+  std::atomic<int> main_only_{0};               // with_main_only under way
+  std::atomic<bool> has_live_{false};           // set before an entry can be seen
+  std::atomic<Sequence> visible_{0};            // every entry up to it is in the index
+  std::atomic<std::uint64_t> main_durable_{0};  // RocksDB's sequence up to which it is known to be durable
+  std::atomic<Sequence> marked_{0};             // RocksDB's log has a mark of it, or of a later one
+  std::atomic<bool> is_unsynced_{false};        // a diverted write is not durable yet
   std::atomic<bool> is_full_{false};
   std::atomic<bool> has_failed_{false};
+
+  mutable std::mutex newest_mutex_;
+  Mark newest_;  // of the entries that are visible
 
   mutable std::mutex live_mutex_;
   std::shared_ptr<const Generations> live_;
@@ -321,8 +333,8 @@ class DbImpl final : public spillway::DB {
   std::shared_ptr<Generation> active_;
   GenerationId next_generation_ = 1;
   Sequence next_sequence_ = 1;
-  std::uint64_t main_synced_ = 0;  // RocksDB's sequence up to which its log is known to be durable
-  rocksdb::Status failure_;        // why the store takes no more
+  bool needs_note_ = false;  // a record since the last sync one came after a write to RocksDB not known durable
+  rocksdb::Status failure_;  // why the store takes no more
 
   std::mutex room_mutex_;
   std::condition_variable room_;

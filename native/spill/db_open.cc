@@ -138,6 +138,7 @@ Status DB::Open(const rocksdb::DBOptions& options, const SpillOptions& spill, co
     status = made->start(*handles, remains);
   }
   if (!status.ok()) {
+    main_order->let_compactions_run();
     for (rocksdb::ColumnFamilyHandle* handle : *handles) delete handle;  // NOLINT: RocksDB gave them away
     handles->clear();
     return status;

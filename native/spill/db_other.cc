@@ -74,8 +74,11 @@ Status DbImpl::start(const std::vector<ColumnFamilyHandle*>& handles, const std:
   }
   (void)base().GetEnv()->CreateDirIfMissing(sorted_directory_);
   remove_leftovers();
+  // All that RocksDB has by now is in tables: it has flushed what it replayed.
+  main_durable_.store(base().GetLatestSequenceNumber(), std::memory_order_release);
   if (Status status = recover(remains); !status.ok()) return status;
-  main_order_->start([this] { (void)make_diverted_durable(); });  // what fails is told of by every later write
+  main_order_->let_compactions_run();
+  main_order_->start([this] { before_flush(); });
   detector_->start(&base(), &families_,
                    [this](const Signals& signals, Route before, Route now) { on_look(signals, before, now); });
   rollback_ = std::thread([this] { rollback_thread(); });
@@ -101,9 +104,9 @@ Status DbImpl::Close() {
   if (rollback_.joinable()) rollback_.join();
   rolled_back_.notify_all();
   detector_->stop();
-  Status status;
+  Status status = has_live_.load(std::memory_order_acquire) ? make_main_durable() : Status();
   commits_.run_alone([&] {
-    if (has_live_.load(std::memory_order_acquire)) status = sync_store();
+    if (has_live_.load(std::memory_order_acquire) && status.ok()) status = append_note();
     active_.reset();
   });
   main_order_->stop();
@@ -273,11 +276,19 @@ Status DbImpl::Flush(const rocksdb::FlushOptions& options, const std::vector<Col
 
 Status DbImpl::IngestExternalFile(ColumnFamilyHandle* family, const std::vector<std::string>& files,
                                   const rocksdb::IngestExternalFileOptions& options) {
-  return with_main_only([&] { return base().IngestExternalFile(family, files, options); });
+  return with_main_only([&] {
+    Status status = base().FlushWAL(true);  // it is newer than everything in RocksDB's log
+    if (status.ok()) status = base().IngestExternalFile(family, files, options);
+    return status.ok() ? make_main_durable() : status;  // it has a number, and is not in the log
+  });
 }
 
 Status DbImpl::IngestExternalFiles(const std::vector<rocksdb::IngestExternalFileArg>& arguments) {
-  return with_main_only([&] { return base().IngestExternalFiles(arguments); });
+  return with_main_only([&] {
+    Status status = base().FlushWAL(true);  // it is newer than everything in RocksDB's log
+    if (status.ok()) status = base().IngestExternalFiles(arguments);
+    return status.ok() ? make_main_durable() : status;  // it has a number, and is not in the log
+  });
 }
 
 Status DbImpl::CompactRange(const rocksdb::CompactRangeOptions& options, ColumnFamilyHandle* family, const Slice* begin,

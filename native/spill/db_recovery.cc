@@ -30,6 +30,21 @@ std::size_t count_kept(const std::vector<Read>& records, std::uint64_t main_reco
   return kept;
 }
 
+// Every write to RocksDB up to here is there; what its log had beyond is lost. RocksDB's latest sequence number may be
+// larger, see record.h.
+std::uint64_t main_recovered(const std::vector<Read>& records, std::uint64_t replayed, rocksdb::DB& db) {
+  std::uint64_t recovered = replayed;
+  for (const Read& record : records) {
+    recovered = std::max({recovered, record.header.main_durable, record.header.sync ? record.header.main_sequence : 0});
+  }
+  // What is in tables was durable in the log before. After a recovery that did not get as far as its note they are all
+  // that tells how far RocksDB's log went. (A compaction may set a table's numbers to 0.)
+  std::vector<rocksdb::LiveFileMetaData> files;
+  db.GetLiveFilesMetaData(&files);
+  for (const auto& file : files) recovered = std::max(recovered, file.largest_seqno);
+  return recovered;
+}
+
 // A number that no generation had before, even where none is left to tell: frames of an old one that a drive still
 // holds must not be taken for a new one's.
 GenerationId now_us() {
@@ -94,7 +109,7 @@ rocksdb::Status DbImpl::recover(const std::optional<Remains>& remains) {
   for (const Read& record : records) newest = std::max(newest, record.generation);
   next_generation_ = std::max<GenerationId>(newest + 1, now_us());
   if (records.empty()) return store_->cut(0, 0);  // whatever there is of a first record
-  const std::size_t kept = count_kept(records, base().GetLatestSequenceNumber());
+  const std::size_t kept = count_kept(records, main_recovered(records, main_order_->replayed(), base()));
   if (kept < records.size()) {
     const Read cut = records[kept];
     if (rocksdb::Status status = store_->cut(cut.generation, cut.offset); !status.ok()) return status;
@@ -114,7 +129,9 @@ rocksdb::Status DbImpl::recover(const std::optional<Remains>& remains) {
   }
   visible_.store(next_sequence_ - 1, std::memory_order_release);
   publish(std::move(generations));
-  return {};
+  // What RocksDB replayed it has flushed: its log does not tell the next recovery any more.
+  needs_note_ = kept > 0;
+  return append_note();
 }
 
 }  // namespace spillway::spill

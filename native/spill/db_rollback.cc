@@ -236,8 +236,11 @@ rocksdb::Status DbImpl::ingest(const Generations& targets, Sequence durable) {
   if (status.ok()) status = files.empty() ? base().FlushWAL(true) : ingest_files(files);
   for (const SortedFile& file : files) (void)base().GetEnv()->DeleteFile(file.path);  // gone already where it was moved
   sorted_bytes_.store(0, std::memory_order_relaxed);
-  if (!status.ok()) return status;
-  commits_.run_alone([&] { status = forget(targets); });
+  commits_.run_alone([&] {
+    if (status.ok() && !has_failed_.load(std::memory_order_relaxed)) status = append_note();
+    main_order_->let_compactions_run();
+    if (status.ok()) status = forget(targets);
+  });
   return status;
 }
 
@@ -274,11 +277,13 @@ rocksdb::Status DbImpl::ingest_files(const std::vector<SortedFile>& files) {
     arguments[at->second].external_files.push_back(file.path);
   }
   if (arguments.empty()) return {};
+  main_order_->hold_compactions();  // until it is noted down that this came before what is diverted from then on
   gate_.close();
   // What is ingested is newer than everything in RocksDB's log: that must not be lost without it.
   rocksdb::Status status = base().FlushWAL(true);
   steps::reached("spill.rollback.gate_closed");
   if (status.ok()) status = base().IngestExternalFiles(arguments);
+  if (status.ok()) ingested_durably();
   gate_.open();
   tell_of_room();
   steps::reached("spill.rollback.ingested");

@@ -161,12 +161,17 @@ bool DbImpl::can_mark(const WriteBatch& batch) const {
          batch.GetWalTerminationPoint().is_cleared();
 }
 
-// The sequence is read before its generation: that may be a later one's, before which this one was made durable.
+Mark DbImpl::newest_diverted() const {
+  const std::lock_guard lock(newest_mutex_);
+  return newest_;
+}
+
 rocksdb::Status DbImpl::write_marked(const WriteOptions& options, WriteBatch* batch) {
-  const Sequence newest = visible_.load(std::memory_order_acquire);
   // A write without RocksDB's log survives by a flush alone.
-  if (options.disableWAL || marked_.load(std::memory_order_acquire) >= newest) return write_to_rocksdb(options, batch);
-  const Mark mark{visible_generation_.load(std::memory_order_acquire), newest};
+  if (options.disableWAL || marked_.load(std::memory_order_acquire) >= visible_.load(std::memory_order_acquire)) {
+    return write_to_rocksdb(options, batch);
+  }
+  const Mark mark = newest_diverted();
   batch->SetSavePoint();
   rocksdb::Status status = batch->PutLogData(encode(mark));
   if (status.ok()) status = write_to_rocksdb(options, batch);
@@ -174,7 +179,7 @@ rocksdb::Status DbImpl::write_marked(const WriteOptions& options, WriteBatch* ba
   if (!status.ok()) return status;
   counts_.ordering_marks.fetch_add(1, std::memory_order_relaxed);
   Sequence before = marked_.load(std::memory_order_relaxed);
-  while (before < newest && !marked_.compare_exchange_weak(before, newest, std::memory_order_release)) {
+  while (before < mark.sequence && !marked_.compare_exchange_weak(before, mark.sequence, std::memory_order_release)) {
   }
   steps::reached("spill.write.marked");
   return status;

@@ -1,5 +1,6 @@
 #include "spill/main_order.h"
 
+#include <chrono>
 #include <cstdint>
 #include <string_view>
 #include <utility>
@@ -11,6 +12,9 @@ using rocksdb::Status;
 using rocksdb::WriteBatch;
 
 namespace {
+
+// An Open of RocksDB's that fails after it has begun a compaction waits for it, and nobody tells us.
+constexpr std::chrono::minutes kLongestHold{1};
 
 // Others may have their own log data; the last character is the version.
 constexpr std::string_view kMagic = "spillway.mark.1";
@@ -87,13 +91,20 @@ class MainOrder::Filter final : public rocksdb::WalFilter {
                                      bool*) override {
     MarkFinder finder(survivors_);
     if (!batch.Iterate(&finder).ok()) return WalProcessingOption::kContinueProcessing;  // RocksDB will say so itself
-    return finder.all_survive() ? WalProcessingOption::kContinueProcessing : WalProcessingOption::kStopReplay;
+    if (!finder.all_survive()) return WalProcessingOption::kStopReplay;
+    // The first eight bytes of a batch in the log are the sequence of its first operation.
+    replayed_ = u64_at(batch.Data().data()) + static_cast<std::uint64_t>(batch.Count()) - 1;
+    return WalProcessingOption::kContinueProcessing;
   }
+  std::uint64_t replayed() const { return replayed_; }
   const char* Name() const override { return "spillway.MainOrder"; }
 
  private:
   const Survivors survivors_;
+  std::uint64_t replayed_ = 0;
 };
+
+std::uint64_t MainOrder::replayed() const { return filter_ ? filter_->replayed() : 0; }
 
 MainOrder::MainOrder() = default;
 MainOrder::~MainOrder() = default;
@@ -103,9 +114,9 @@ rocksdb::WalFilter* MainOrder::filter(Survivors survivors) {
   return filter_.get();
 }
 
-void MainOrder::start(std::function<void()> sync) {
+void MainOrder::start(std::function<void()> before_flush) {
   const std::lock_guard lock(mutex_);
-  sync_ = std::move(sync);
+  before_flush_ = std::move(before_flush);
 }
 
 void MainOrder::stop() { start(nullptr); }
@@ -114,7 +125,20 @@ void MainOrder::stop() { start(nullptr); }
 // before, and so was everything that their marks name.
 void MainOrder::OnFlushBegin(rocksdb::DB*, const rocksdb::FlushJobInfo&) {
   const std::lock_guard lock(mutex_);
-  if (sync_) sync_();
+  if (before_flush_) before_flush_();
+}
+
+void MainOrder::set_held(bool held) {
+  {
+    const std::lock_guard lock(held_mutex_);
+    holds_compactions_ = held;
+  }
+  released_.notify_all();
+}
+
+void MainOrder::OnCompactionBegin(rocksdb::DB*, const rocksdb::CompactionJobInfo&) {
+  std::unique_lock lock(held_mutex_);
+  released_.wait_for(lock, kLongestHold, [this] { return !holds_compactions_; });
 }
 
 }  // namespace spillway::spill

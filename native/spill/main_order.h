@@ -3,13 +3,14 @@
 //
 // A *mark* names the newest diverted write that was acknowledged before a write to RocksDB began, and stands in the log
 // with that write or before it. Recovery replays RocksDB's log up to the first mark whose diverted write is lost. What
-// a flush takes past the log is safe because the spill store is synced before it begins.
+// a flush takes past the log is safe because both logs are synced before it begins.
 #pragma once
 
 #include <rocksdb/listener.h>
 #include <rocksdb/wal_filter.h>
 #include <rocksdb/write_batch.h>
 
+#include <condition_variable>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -48,18 +49,32 @@ class MainOrder final : public rocksdb::EventListener {
   // What RocksDB replays ends at the first mark that does not survive. For DBOptions::wal_filter.
   rocksdb::WalFilter* filter(Survivors survivors);
 
-  // `sync` makes the spill store durable; it is called from RocksDB's flushes until stop() returns.
-  void start(std::function<void()> sync);
+  // The sequence of the last write that RocksDB replayed; 0 if it replayed none.
+  std::uint64_t replayed() const;
+
+  // `before_flush` is called from RocksDB's flushes, before what they flush leaves the log, until stop() returns.
+  void start(std::function<void()> before_flush);
   void stop();
 
+  // Compactions wait while they are held, as they are at first: they may take the sequence numbers out of tables, which
+  // are what tells how far RocksDB has got until a note says so.
+  void hold_compactions() { set_held(true); }
+  void let_compactions_run() { set_held(false); }
+
   void OnFlushBegin(rocksdb::DB* db, const rocksdb::FlushJobInfo& info) override;
+  void OnCompactionBegin(rocksdb::DB* db, const rocksdb::CompactionJobInfo& info) override;
 
  private:
   class Filter;
 
+  void set_held(bool held);
+
   std::unique_ptr<Filter> filter_;
   std::mutex mutex_;
-  std::function<void()> sync_;
+  std::function<void()> before_flush_;
+  std::mutex held_mutex_;
+  std::condition_variable released_;
+  bool holds_compactions_ = true;
 };
 
 }  // namespace spillway::spill

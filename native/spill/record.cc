@@ -24,6 +24,7 @@ std::string encode(const RecordHeader& header) {
   bytes.reserve(kRecordHeaderBytes);
   put_u64(bytes, header.first_sequence);
   put_u64(bytes, header.main_sequence);
+  put_u64(bytes, header.main_durable);
   bytes.push_back(static_cast<char>(header.sync ? kSyncFlag : 0));
   return bytes;
 }
@@ -34,6 +35,7 @@ std::optional<RecordHeader> decode_header(const rocksdb::Slice& record) {
   if ((flags & ~kSyncFlag) != 0) return std::nullopt;
   return RecordHeader{.first_sequence = get_u64(record.data()),
                       .main_sequence = get_u64(record.data() + 8),
+                      .main_durable = get_u64(record.data() + 16),
                       .sync = (flags & kSyncFlag) != 0};
 }
 

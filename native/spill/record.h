@@ -1,10 +1,15 @@
 // One diverted write as the spill store keeps it: what orders it, and the batch.
 //
-//   first_sequence u64 | main_sequence u64 | flags u8 | rocksdb::WriteBatch as it serialises itself     (little-endian)
+//   first_sequence u64 | main_sequence u64 | main_durable u64 | flags u8 | rocksdb::WriteBatch as it serialises itself
+//                                                                                                       (little-endian)
 //
 // *Spill sequence*: each operation of each diverted batch has the next one; they order the spill store's writes among
 // themselves. *Main sequence*: RocksDB's latest when the record was made. Every main write up to it was acknowledged,
-// or was under way, before this one; recovery uses it to keep what survives a prefix (T26).
+// or was under way, before this one; recovery uses it to keep what survives a prefix (T26). Up to *main durable* they
+// were known to be durable: recovery cannot ask RocksDB, whose own latest sequence number may be that of a write which
+// a loss of power took (a flush notes it down beside a log that is not synced).
+//
+// A *note* is a sync record with an empty batch: everything before it is kept.
 #pragma once
 
 #include <rocksdb/slice.h>
@@ -17,15 +22,16 @@ namespace spillway::spill {
 
 using Sequence = std::uint64_t;
 
-inline constexpr std::uint64_t kRecordHeaderBytes = 17;
+inline constexpr std::uint64_t kRecordHeaderBytes = 25;
 
 struct RecordHeader {
   Sequence first_sequence = 0;
   std::uint64_t main_sequence = 0;
+  std::uint64_t main_durable = 0;
   bool sync = false;  // was durable, and so was everything before it in both stores, when it was acknowledged
 };
 
-// The 17 bytes before the batch.
+// The 25 bytes before the batch.
 std::string encode(const RecordHeader& header);
 // Nothing if the record is shorter than a header, or has a flag that this version does not know.
 std::optional<RecordHeader> decode_header(const rocksdb::Slice& record);

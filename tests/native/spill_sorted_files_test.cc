@@ -274,8 +274,8 @@ TEST_F(SortedFilesTest, AFileWhoseFirstKeyIsDamagedIsNoFile) {
   rocksdb::DBOptions options = db_->GetDBOptions();
   options.env = env.get();
   const auto before = temporary_.entries();
-  const Status status = write_sorted_files(*generation_, families_, ValueReader(store_), store_, options,
-                                           temporary_.root().string(), stop_, &files_);
+  const Status status = write_sorted_files(*generation_, families_, is_superseded_, ValueReader(store_), store_,
+                                           options, temporary_.root().string(), stop_, &files_);
   EXPECT_TRUE(status.IsCorruption()) << status.ToString();
   EXPECT_EQ(temporary_.entries(), before);
 }
