@@ -117,7 +117,10 @@ void DbImpl::lead_together(std::span<Commit*> group) {
     for (Prepared& one : prepared) one.commit->status = status;
     return;
   }
-  for (const Prepared& one : prepared) add_entries(one);
+  for (const Prepared& one : prepared) {
+    add_entries(one);
+    unproven_main_ = one.commit->sync ? 0 : std::max(unproven_main_, one.main_sequence);
+  }
   {
     const std::lock_guard lock(newest_mutex_);
     newest_ = {active_->id(), next_sequence_ - 1};
@@ -162,7 +165,7 @@ rocksdb::Status DbImpl::prepare(Commit& commit, Prepared& prepared) {
   prepared.first_sequence = next_sequence_;
   const std::uint64_t main_durable = main_durable_.load(std::memory_order_acquire);
   const RecordHeader header{next_sequence_, base().GetLatestSequenceNumber(), main_durable, commit.sync};
-  needs_note_ = !commit.sync && (needs_note_ || header.main_sequence > main_durable);
+  prepared.main_sequence = header.main_sequence;
   next_sequence_ += static_cast<Sequence>(prepared.batch->Count());
   prepared.record = encode(header);
   prepared.record.append(prepared.batch->Data());
@@ -310,15 +313,18 @@ void DbImpl::raise_main_durable(std::uint64_t sequence) {
 }
 
 rocksdb::Status DbImpl::append_note() {
-  if (!needs_note_ || live()->empty()) return sync_store();
+  if (unproven_main_ == 0 || live()->empty()) return sync_store();
   if (has_failed_.load(std::memory_order_relaxed)) return failure_;
+  if (unproven_main_ > main_durable_.load(std::memory_order_acquire)) {
+    if (rocksdb::Status status = make_main_durable(); !status.ok()) return status;
+  }
   rocksdb::WriteBatch nothing;
   std::vector<Prepared> note(1);
   const std::uint64_t durable = main_durable_.load(std::memory_order_acquire);
   note.front().record = encode(RecordHeader{next_sequence_, durable, durable, true});
   note.front().record.append(nothing.Data());
   rocksdb::Status status = append(note, /*sync=*/true);
-  if (status.ok()) needs_note_ = false;
+  if (status.ok()) unproven_main_ = 0;
   return status;
 }
 

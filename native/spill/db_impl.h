@@ -212,6 +212,7 @@ class DbImpl final : public spillway::DB {
     std::string record;
     Sequence first_sequence = 0;
     std::uint64_t offset = 0;
+    std::uint64_t main_sequence = 0;
   };
 
   // --- Which way (db_write.cc)
@@ -255,7 +256,6 @@ class DbImpl final : public spillway::DB {
   // REQUIRES: the log was made durable before, and nobody has written to RocksDB since.
   void ingested_durably() { raise_main_durable(base().GetLatestSequenceNumber()); }
   // What lies in the spill store is kept by the next recovery, whatever RocksDB's log then tells.
-  // REQUIRES: RocksDB's log is durable.
   rocksdb::Status append_note();
   void before_flush();
 
@@ -333,8 +333,8 @@ class DbImpl final : public spillway::DB {
   std::shared_ptr<Generation> active_;
   GenerationId next_generation_ = 1;
   Sequence next_sequence_ = 1;
-  bool needs_note_ = false;  // a record since the last sync one came after a write to RocksDB not known durable
-  rocksdb::Status failure_;  // why the store takes no more
+  std::uint64_t unproven_main_ = 0;  // the last write to RocksDB before the records since the last sync one, if any
+  rocksdb::Status failure_;          // why the store takes no more
 
   std::mutex room_mutex_;
   std::condition_variable room_;

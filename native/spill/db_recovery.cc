@@ -130,7 +130,7 @@ rocksdb::Status DbImpl::recover(const std::optional<Remains>& remains) {
   visible_.store(next_sequence_ - 1, std::memory_order_release);
   publish(std::move(generations));
   // What RocksDB replayed it has flushed: its log does not tell the next recovery any more.
-  needs_note_ = kept > 0;
+  unproven_main_ = kept > 0 ? main_durable_.load(std::memory_order_acquire) : 0;
   return append_note();
 }
 
