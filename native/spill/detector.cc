@@ -62,7 +62,11 @@ Detector::~Detector() { stop(); }
 void Detector::start(rocksdb::DB* db, const ColumnFamilies* families, OnLook on_look) {
   db_ = db;
   families_ = families;
-  on_look_ = std::move(on_look);
+  {
+    const std::lock_guard telling(telling_mutex_);
+    on_look_ = std::move(on_look);
+    told_ = Route::main;  // of a stall that RocksDB has opened with nobody has been told
+  }
   stopping_ = false;
   thread_ = std::thread([this] { run(); });
 }
@@ -74,6 +78,8 @@ void Detector::stop() {
   }
   wake_.notify_all();
   if (thread_.joinable()) thread_.join();
+  const std::lock_guard telling(telling_mutex_);
+  on_look_ = nullptr;
 }
 
 Signals Detector::signals() const {
@@ -81,8 +87,14 @@ Signals Detector::signals() const {
   return signals_;
 }
 
+// Told before the first write is diverted.
 void Detector::divert_now() {
-  if (route_.load(std::memory_order_relaxed) != Route::spill) route_.store(Route::spill, std::memory_order_release);
+  if (route_.load(std::memory_order_relaxed) != Route::spill) {
+    const std::lock_guard telling(telling_mutex_);
+    const Route before = std::exchange(told_, Route::spill);
+    if (before != Route::spill && on_look_) on_look_(signals(), before, Route::spill);
+    route_.store(Route::spill, std::memory_order_release);
+  }
   look_soon();
 }
 
@@ -103,21 +115,17 @@ void Detector::OnStallConditionsChanged(const rocksdb::WriteStallInfo& info) {
 }
 
 void Detector::look() {
-  Signals signals = signals_of(*db_, *families_, policy_, route());
-  Route before = Route::main;
-  Route found = Route::main;
-  Route now = Route::main;
+  const Signals signals = signals_of(*db_, *families_, policy_, route());
+  const std::lock_guard telling(telling_mutex_);
+  const Route now = next_route(route_.load(std::memory_order_relaxed), signals, policy_);
   {
     const std::lock_guard lock(mutex_);
     signals_ = signals;
-    found = route_.load(std::memory_order_relaxed);
-    now = next_route(found, signals, policy_);
-    route_.store(now, std::memory_order_release);
-    before = std::exchange(told_, now);
   }
-  // Of a stall that is over by now there was a beginning all the same.
-  if (found != before && found != now) on_look_(signals, std::exchange(before, found), found);
-  on_look_(signals, before, now);
+  const Route before = std::exchange(told_, now);
+  if (now == Route::spill) on_look_(signals, before, now);
+  route_.store(now, std::memory_order_release);
+  if (now == Route::main) on_look_(signals, before, now);
 }
 
 void Detector::run() {

@@ -24,7 +24,8 @@ Signals signals_of(rocksdb::DB& db, const ColumnFamilies& families, const Divert
 
 class Detector final : public rocksdb::EventListener {
  public:
-  // `on_look` is called from the detector's thread after every look, and soon after a change of the route.
+  // `on_look` is called after every look from the detector's thread, and before a stall diverts at once, from whoever
+  // saw it.
   using OnLook = std::function<void(const Signals& signals, Route before, Route now)>;
 
   Detector(DivertPolicy policy, std::chrono::milliseconds interval);
@@ -53,7 +54,9 @@ class Detector final : public rocksdb::EventListener {
   const std::chrono::milliseconds interval_;
   rocksdb::DB* db_ = nullptr;
   const ColumnFamilies* families_ = nullptr;
+  std::mutex telling_mutex_;  // on_look_ hears one change after the other
   OnLook on_look_;
+  Route told_ = Route::main;  // what it last heard
   std::atomic<Route> route_{Route::main};
 
   mutable std::mutex mutex_;
@@ -61,7 +64,6 @@ class Detector final : public rocksdb::EventListener {
   Signals signals_;
   bool look_soon_ = false;
   bool stopping_ = false;
-  Route told_ = Route::main;  // what on_look last heard
   std::thread thread_;
 };
 
