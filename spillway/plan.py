@@ -159,8 +159,9 @@ class Plan:
         return tomli_w.dumps(top)
 
 
-def load_plan(path: Path, overrides: tuple[str, ...] = ()) -> Plan:
-    """Reads, checks and resolves a plan; ``overrides`` are ``key=value`` texts that win over plan and arms."""
+def load_plan(path: Path, overrides: tuple[str, ...] = (), only: tuple[str, ...] = ()) -> Plan:
+    """Reads, checks and resolves a plan; ``overrides`` are ``key=value`` texts that win over plan and arms, ``only``
+    names the arms that are kept (none: all)."""
     document = _read(path)
     where = str(path)
     given = [_parse_override(override) for override in overrides]
@@ -186,6 +187,11 @@ def load_plan(path: Path, overrides: tuple[str, ...] = ()) -> Plan:
                 _put(merged, key, value, f"--set {'.'.join(key)}")
         arms.append(_resolve_arm(arm_name, merged, label, path.parent))
     _check_arm_names(where, arms)
+    for wanted in only:
+        if wanted not in (arm.name for arm in arms):
+            known = ", ".join(arm.name for arm in arms)
+            raise SpillwayError(f"{where}: there is no arm {wanted!r}; by name there are: {known}.")
+    arms = [arm for arm in arms if not only or arm.name in only]
     return Plan(path, name, plan_level["summary"], _seeds(plan_level, where), arms)
 
 

@@ -2,8 +2,9 @@
 // and wear on the Volume's drive.
 //
 // Causes are learnt from what RocksDB says at its seam, so that unmodified programs are accounted for: the file's name
-// (.log, .blob, MANIFEST, and .spill of spillway::DB), and for tables what the writer announces before its first append (see cause_of_table).
-// Direct I/O is honoured towards the drive and stripped towards the host, whose directory may be a tmpfs.
+// (.log, .blob, MANIFEST, and .spill of spillway::DB), and for tables what the writer announces before its first append
+// (see cause_of_table). Direct I/O is honoured towards the drive and stripped towards the host, whose directory may be
+// a tmpfs.
 #pragma once
 
 #include <rocksdb/file_system.h>

@@ -88,13 +88,13 @@ std::uint64_t next_rollback(const RollbackState& state, RollbackPolicy policy) {
   const bool empty = state.live_entries == 0 && state.live_bytes == 0;
   if (empty || state.stopped) return 0;
   if (state.asked_for) return kAllGenerations;
+  if (state.spill_full) return 1;
+  if (state.l0_room < 1) return 0;
+  const bool half_full = state.fill >= kHalfFull;
+  if (state.route == Route::spill) return policy != RollbackPolicy::off && half_full && !state.debt ? 1 : 0;
+  if (!is_time(state, policy)) return 0;
   // One of the L0 files that there is room for is that of a flush. (L0 may come to rest with room for one.)
-  const std::uint64_t room = state.l0_room < 1 ? 0 : static_cast<std::uint64_t>(std::max(state.l0_room - 1, 1));
-  if (state.spill_full) return std::max<std::uint64_t>(room, 1);
-  if (state.route == Route::spill) {
-    return policy != RollbackPolicy::off && state.fill >= kHalfFull && !state.debt ? room : 0;
-  }
-  return is_time(state, policy) ? room : 0;
+  return half_full ? 1 : static_cast<std::uint64_t>(std::max(state.l0_room - 1, 1));
 }
 
 }  // namespace spillway::spill

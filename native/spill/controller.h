@@ -61,15 +61,16 @@ inline constexpr std::uint64_t kAllGenerations = ~std::uint64_t{0};
 
 // None where nothing lies, and while RocksDB is stopped; in this order:
 //   1. asked for: all, now, even though writes are still diverted.
-//   2. full: now as well, for else the writes that have to be diverted would wait; but no more than there is room for,
-//      so that the first of it is free soon.
+//   2. full: one, now as well, for else the writes that have to be diverted would wait. What comes back together is
+//      free together: one at a time is the first room soonest.
 //   3. while writes are diverted: none (K8), unless the store is half full, RocksDB is held up by its memtables alone,
-//      and the policy is not `off`: better now, beside the writes, than when it is full.
+//      and the policy is not `off`: then one, better now, beside the writes, than when it is full.
 //   4. where one more L0 file would have writes diverted: none.
 //   5. `eager`: now. `off`: never. `lazy`: when a generation is sealed, or writes have ceased.
 //   6. `adaptive` is eager where it costs little or helps reads, which a copy in RocksDB serves best (K24): while reads
 //      are more than a twentieth of all operations, writes are few, or RocksDB has kept up for a while. Else lazy.
-// In 3, 5 and 6 no more than leave room for an L0 file: each is one, and what comes back must not be a stall itself.
+// From half full on one at a time, else no more than leave room for an L0 file: each is one, and what comes back must
+// not be a stall itself.
 std::uint64_t next_rollback(const RollbackState& state, RollbackPolicy policy);
 
 }  // namespace spillway::spill

@@ -163,9 +163,13 @@ rocksdb::Status DbImpl::prepare(Commit& commit, Prepared& prepared) {
     prepared.batch = &prepared.resolved;
   }
   prepared.first_sequence = next_sequence_;
+  prepared.main_sequence = base().GetLatestSequenceNumber();
+  if (has_unlogged_.load(std::memory_order_acquire)) {
+    // Recovery would miss those in RocksDB's log, and take this one, which came after them, for lost with them.
+    if (rocksdb::Status status = make_main_durable(); !status.ok()) return status;
+  }
   const std::uint64_t main_durable = main_durable_.load(std::memory_order_acquire);
-  const RecordHeader header{next_sequence_, base().GetLatestSequenceNumber(), main_durable, commit.sync};
-  prepared.main_sequence = header.main_sequence;
+  const RecordHeader header{next_sequence_, prepared.main_sequence, main_durable, commit.sync};
   next_sequence_ += static_cast<Sequence>(prepared.batch->Count());
   prepared.record = encode(header);
   prepared.record.append(prepared.batch->Data());

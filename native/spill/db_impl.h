@@ -58,7 +58,7 @@ struct Counts {
 Sequence add_entries_of(const rocksdb::WriteBatch& batch, std::uint64_t offset, Sequence first, Generation& generation,
                         KeyIndex* index);
 
-// What a store that begins durably holds, read before RocksDB opens.
+// What the store holds, read before RocksDB opens.
 struct Remains {
   std::vector<GenerationId> generations;  // those with records, oldest first
   Survivors survivors;
@@ -74,10 +74,8 @@ class DbImpl final : public spillway::DB {
          std::shared_ptr<Detector> detector, std::shared_ptr<MainOrder> main_order);
   ~DbImpl() override;
 
-  // Reads what the spill store holds, and starts the threads. `handles` are the user's; `remains`, if the store was
-  // read before.
-  rocksdb::Status start(const std::vector<rocksdb::ColumnFamilyHandle*>& handles,
-                        const std::optional<Remains>& remains);
+  // Reads what the spill store holds, and starts the threads. `handles` are the user's.
+  rocksdb::Status start(const std::vector<rocksdb::ColumnFamilyHandle*>& handles, const Remains& remains);
 
   // --- spillway::DB
   rocksdb::Status Rollback() override;
@@ -278,7 +276,7 @@ class DbImpl final : public spillway::DB {
                                  rocksdb::ColumnFamilyHandle* family);
 
   // --- Recovery (db_recovery.cc)
-  rocksdb::Status recover(const std::optional<Remains>& remains);
+  rocksdb::Status recover(const Remains& remains);
   std::shared_ptr<Generation> make_generation(GenerationId id);
 
   // --- Rollback (db_rollback.cc)
@@ -317,6 +315,7 @@ class DbImpl final : public spillway::DB {
   std::atomic<int> main_only_{0};               // with_main_only under way
   std::atomic<bool> has_live_{false};           // set before an entry can be seen
   std::atomic<Sequence> visible_{0};            // every entry up to it is in the index
+  std::atomic<bool> has_unlogged_{false};       // somebody writes to RocksDB without its log
   std::atomic<std::uint64_t> main_durable_{0};  // RocksDB's sequence up to which it is known to be durable
   std::atomic<Sequence> marked_{0};             // RocksDB's log has a mark of it, or of a later one
   std::atomic<bool> is_unsynced_{false};        // a diverted write is not durable yet
@@ -345,7 +344,7 @@ class DbImpl final : public spillway::DB {
   GenerationId asked_until_ = 0;       // Rollback() waits for generations up to it
   std::uint64_t failed_attempts_ = 0;  // of rollback
   rocksdb::Status rollback_failure_;
-  bool rollback_soon_ = false;  // the last attempt was too early
+  bool rollback_soon_ = false;  // the last attempt was too early, or brought back a part
   bool rollback_now_ = false;
   std::atomic<bool> stopping_{false};
   std::thread rollback_;

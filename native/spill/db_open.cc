@@ -1,7 +1,6 @@
 // spillway::DB::Open: what is refused, RocksDB without its slowdown, the store.
 #include <rocksdb/env.h>
 
-#include <optional>
 #include <utility>
 
 #include "spill/db_impl.h"
@@ -118,20 +117,22 @@ Status DB::Open(const rocksdb::DBOptions& options, const SpillOptions& spill, co
   with_detector.avoid_flush_during_recovery = false;
 
   std::shared_ptr<spill::Store> store;
-  std::optional<spill::Remains> remains;
+  spill::Remains remains;
+  const auto read_store = [&] {
+    Status status = open_store(options, spill, name, &store);
+    return status.ok() ? read_remains(*store, &remains) : status;
+  };
+  // RocksDB makes the directory in which the store may be; a database that is there has a log to filter.
   if (options.env->FileExists(rocksdb_current(name)).ok()) {
-    if (Status status = open_store(options, spill, name, &store); !status.ok()) return status;
-    if (store->begins_durably()) {
-      if (Status status = read_remains(*store, &remains.emplace()); !status.ok()) return status;
-      with_detector.wal_filter = main_order->filter(remains->survivors);
-    }
+    if (Status status = read_store(); !status.ok()) return status;
+    with_detector.wal_filter = main_order->filter(remains.survivors);
   }
   rocksdb::DB* opened = nullptr;
   Status status = rocksdb::DB::Open(with_detector, name, families, handles, &opened);
   if (!status.ok()) return status;
   const std::shared_ptr<rocksdb::DB> base(opened, [env](const rocksdb::DB* one) { delete one; });  // before its Env
   status = check_log(*base);
-  if (status.ok() && store == nullptr) status = open_store(options, spill, name, &store);
+  if (status.ok() && store == nullptr) status = read_store();
   std::unique_ptr<DbImpl> made;
   if (status.ok()) {
     made = std::make_unique<DbImpl>(base, spill, std::move(store), detector, main_order);

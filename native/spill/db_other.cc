@@ -66,7 +66,7 @@ DbImpl::DbImpl(const std::shared_ptr<rocksdb::DB>& base, SpillOptions options, s
 
 DbImpl::~DbImpl() { (void)Close(); }
 
-Status DbImpl::start(const std::vector<ColumnFamilyHandle*>& handles, const std::optional<Remains>& remains) {
+Status DbImpl::start(const std::vector<ColumnFamilyHandle*>& handles, const Remains& remains) {
   if (Status status = families_.add(base().DefaultColumnFamily()); !status.ok()) return status;
   for (ColumnFamilyHandle* handle : handles) {
     if (handle->GetID() == base().DefaultColumnFamily()->GetID()) continue;  // ours outlives the user's

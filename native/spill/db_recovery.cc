@@ -82,7 +82,7 @@ rocksdb::Status read_remains(Store& store, Remains* remains) {
   return status;
 }
 
-rocksdb::Status DbImpl::recover(const std::optional<Remains>& remains) {
+rocksdb::Status DbImpl::recover(const Remains& remains) {
   auto generations = std::make_shared<Generations>();
   std::vector<Read> records;
   const auto add = [&](const StoredRecord& record) {
@@ -96,15 +96,9 @@ rocksdb::Status DbImpl::recover(const std::optional<Remains>& remains) {
     next_sequence_ = add_entries_of(batch, record.offset, header->first_sequence, *generations->back(), nullptr);
     return rocksdb::Status();
   };
-  rocksdb::Status read;
-  if (remains) {
-    for (const GenerationId generation : remains->generations) {
-      if (read.ok()) read = store_->scan(generation, add);
-    }
-  } else {
-    read = store_->recover(add);
+  for (const GenerationId generation : remains.generations) {
+    if (rocksdb::Status status = store_->scan(generation, add); !status.ok()) return status;
   }
-  if (!read.ok()) return read;
   GenerationId newest = 0;
   for (const Read& record : records) newest = std::max(newest, record.generation);
   next_generation_ = std::max<GenerationId>(newest + 1, now_us());

@@ -119,7 +119,7 @@ void DbImpl::rollback_thread() {
     if (generations > 0) status = bring_back(generations);
     if (any) tell_of_room();
     lock.lock();
-    rollback_soon_ = status.IsTryAgain();
+    rollback_soon_ = status.IsTryAgain() || (generations > 0 && status.ok());  // there may be more to bring back
     if (!status.ok() && !status.IsTryAgain()) {
       rollback_failure_ = status;
       ++failed_attempts_;

@@ -157,8 +157,7 @@ rocksdb::Status DbImpl::make_diverted_durable() {
 
 bool DbImpl::can_mark(const WriteBatch& batch) const {
   // Log data behind the point where a batch ends for the log would not be in it.
-  return store_->begins_durably() && !has_failed_.load(std::memory_order_acquire) &&
-         batch.GetWalTerminationPoint().is_cleared();
+  return !has_failed_.load(std::memory_order_acquire) && batch.GetWalTerminationPoint().is_cleared();
 }
 
 Mark DbImpl::newest_diverted() const {
@@ -186,6 +185,7 @@ rocksdb::Status DbImpl::write_marked(const WriteOptions& options, WriteBatch* ba
 }
 
 rocksdb::Status DbImpl::enter(const WriteOptions& options, WriteBatch* batch) {
+  if (options.disableWAL) has_unlogged_.store(true, std::memory_order_release);  // before it has a sequence number
   counts_.main_calls.fetch_add(1, std::memory_order_relaxed);
   return base().Write(options, batch);
 }

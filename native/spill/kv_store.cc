@@ -199,7 +199,6 @@ class KvStore final : public Store {
     return status;
   }
 
-  bool begins_durably() const override { return true; }
   std::vector<GenerationId> generations() const override {
     std::vector<GenerationId> result;
     std::copy_if(begun_.begin(), begun_.end(), std::back_inserter(result),

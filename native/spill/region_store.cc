@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <atomic>
 #include <charconv>
-#include <deque>
 #include <limits>
 #include <map>
 #include <mutex>
@@ -16,6 +15,7 @@
 
 #include "base/steps.h"
 #include "spill/log_frame.h"
+#include "spill/region_reads.h"
 
 namespace spillway::spill {
 
@@ -36,21 +36,8 @@ constexpr char kCopy[] = ".copy";
 // was written. Source: guess, so much that a log of the default size has few extents.
 constexpr std::size_t kPreallocateBytes = 4 << 20;
 
-// Where a read begins at most this far into a record, the record is read from its beginning, so that its checksum can
-// be tried. Source: guess, more than the headers and the key before the value of a single put.
-constexpr std::uint64_t kCheckedPrefixBytes = 256;
-
 // A buffer that grew beyond this for one large write is not kept. Source: guess.
 constexpr std::size_t kKeptBufferBytes = 4 << 20;
-
-struct Log {
-  LogName name;
-  std::string path;
-  std::unique_ptr<rocksdb::FSRandomAccessFile> reader;
-  std::atomic<std::uint64_t> bytes{0};  // that can be read: whole frames, and the header before them
-  std::uint64_t last_record = 0;        // offset of the last that was recovered
-  bool dropped = false;
-};
 
 FileOptions file_options() {
   FileOptions options;
@@ -77,21 +64,6 @@ std::optional<GenerationId> generation_of(const std::string& name, const std::st
 std::uint64_t fresh_salt() {
   std::random_device random;
   return (static_cast<std::uint64_t>(random()) << 32) | random();
-}
-
-// Which bytes of a file answer a read.
-struct Window {
-  std::uint64_t begin = 0;
-  std::uint64_t bytes = 0;
-  std::uint64_t skip = 0;  // of these bytes, before the answer
-
-  bool has_frame_header() const { return skip >= kFrameHeaderBytes; }
-};
-
-Window window_of(const ReadRequest& request) {
-  const std::uint64_t before = kFrameHeaderBytes + request.from;
-  if (request.from > kCheckedPrefixBytes) return {request.offset + before, request.length, 0};
-  return {request.offset, before + request.length, before};
 }
 
 // The file system whose reads that were begun can be waited for by any thread, as an iterator's are. RocksDB's own
@@ -149,7 +121,7 @@ class RegionStore final : public Store {
       return Status::InvalidArgument("generation " + std::to_string(generation) + " is not newer than " +
                                      std::to_string(last->name.generation));
     }
-    auto log = std::make_shared<Log>();
+    auto log = std::make_shared<RegionLog>();
     log->name = {.generation = generation, .salt = fresh_salt()};
     log->path = path_of(generation) + kLive;
     Status status = create(*log);
@@ -202,8 +174,6 @@ class RegionStore final : public Store {
     return status;
   }
 
-  bool begins_durably() const override { return true; }  // create() syncs the directory
-
   std::vector<GenerationId> generations() const override {
     const std::shared_lock lock(mutex_);
     std::vector<GenerationId> result;
@@ -216,13 +186,7 @@ class RegionStore final : public Store {
   Status read(GenerationId generation, std::uint64_t offset, std::uint64_t from, std::uint64_t length,
               std::string* bytes) const override {
     ReadRequest request{generation, offset, from, length, std::move(*bytes), {}};
-    const auto log = find(generation);
-    if (const Status refused = check(log.get(), request); !refused.ok()) return refused;
-    const Window window = window_of(request);
-    request.bytes.resize(window.bytes);
-    std::uint64_t got = 0;
-    const IOStatus status = read_at(*log->reader, {}, window.begin, window.bytes, request.bytes.data(), &got);
-    finish(*log, window, status, got, &request);
+    read_one(find(generation).get(), &request);
     *bytes = std::move(request.bytes);
     return request.status;
   }
@@ -238,21 +202,21 @@ class RegionStore final : public Store {
       const GenerationId generation = requests[*first].generation;
       const auto last =
           std::find_if(first, order.end(), [&](std::size_t i) { return requests[i].generation != generation; });
-      read_of_one_log(find(generation), requests, {first, last});
+      read_together(find(generation).get(), requests, {first, last});
       first = last;
     }
   }
 
   std::unique_ptr<ReadsInFlight> begin_reads(std::span<ReadRequest> requests) const override {
     if (!polls_from_any_thread_) return Store::begin_reads(requests);
-    auto flight = std::make_unique<Flight>(files_);
+    auto flight = std::make_unique<RegionReads>(files_);
     for (ReadRequest& request : requests) flight->begin(find(request.generation), &request);
     return flight;
   }
 
   Status scan(GenerationId generation, const Each& each) const override {
     const auto log = find(generation);
-    if (!log) return missing(generation);
+    if (!log) return no_such_generation(generation);
     LogReader reader(*log->reader, log->name, log->bytes.load(std::memory_order_acquire));
     for (;;) {
       switch (reader.next()) {
@@ -271,7 +235,7 @@ class RegionStore final : public Store {
 
   Status drop(GenerationId generation) override {
     const auto log = find(generation);
-    if (!log) return missing(generation);
+    if (!log) return no_such_generation(generation);
     if (log == current_) {
       (void)close_writer();  // what it holds is not wanted any more
       current_.reset();
@@ -306,22 +270,15 @@ class RegionStore final : public Store {
 
   std::string path_of(GenerationId generation) const { return options_.directory + "/" + name_of(generation); }
 
-  std::shared_ptr<Log> find(GenerationId generation) const {
+  std::shared_ptr<RegionLog> find(GenerationId generation) const {
     const std::shared_lock lock(mutex_);
     const auto found = logs_.find(generation);
     return found == logs_.end() ? nullptr : found->second;
   }
 
-  std::shared_ptr<Log> newest() const {
+  std::shared_ptr<RegionLog> newest() const {
     const std::shared_lock lock(mutex_);
     return logs_.empty() ? nullptr : logs_.rbegin()->second;
-  }
-
-  static Status missing(GenerationId generation) {
-    return Status::Corruption("the spill store has no generation " + std::to_string(generation));
-  }
-  static Status damaged(const Log& log, std::uint64_t offset) {
-    return Status::Corruption(log.path + " is damaged at byte " + std::to_string(offset));
   }
 
   Status sync_directory(const rocksdb::DirFsyncOptions& why) {
@@ -346,7 +303,7 @@ class RegionStore final : public Store {
   }
 
   Status open_log(GenerationId generation) {
-    auto log = std::make_shared<Log>();
+    auto log = std::make_shared<RegionLog>();
     log->name.generation = generation;
     log->path = path_of(generation) + kLive;
     if (Status status = open_reader(*log); !status.ok()) return status;
@@ -354,10 +311,12 @@ class RegionStore final : public Store {
     return Status::OK();
   }
 
-  Status open_reader(Log& log) { return files_.NewRandomAccessFile(log.path, file_options(), &log.reader, nullptr); }
+  Status open_reader(RegionLog& log) {
+    return files_.NewRandomAccessFile(log.path, file_options(), &log.reader, nullptr);
+  }
 
   // `torn_at`: where what is not whole begins, if anything is not.
-  Status recover_log(Log& log, const Each& each, std::optional<std::uint64_t>* torn_at) {
+  Status recover_log(RegionLog& log, const Each& each, std::optional<std::uint64_t>* torn_at) {
     std::uint64_t file_bytes = 0;
     if (IOStatus status = files_.GetFileSize(log.path, {}, &file_bytes, nullptr); !status.ok()) return status;
     if (file_bytes == 0) return Status::OK();  // nothing was ever in it, or a cut left nothing
@@ -390,12 +349,12 @@ class RegionStore final : public Store {
     }
   }
 
-  bool is_newest(const Log& log) const { return logs_.rbegin()->second.get() == &log; }
+  bool is_newest(const RegionLog& log) const { return logs_.rbegin()->second.get() == &log; }
 
   // A loss of power tears what was not durable: only the newest log has that (begin), behind what its last frames know
   // to be durable. Anything else is damage, and what was acknowledged as durable would be lost with it. (Without its
   // header nothing is known of the newest log's frames.)
-  Status check_torn(const Log& log, std::uint64_t at) const {
+  Status check_torn(const RegionLog& log, std::uint64_t at) const {
     bool durable = !is_newest(log);
     if (!durable && at >= kLogHeaderBytes) {
       std::uint64_t file_bytes = 0;
@@ -428,7 +387,7 @@ class RegionStore final : public Store {
 
   // --- Writing
 
-  Status create(Log& log) {
+  Status create(RegionLog& log) {
     std::unique_ptr<rocksdb::FSWritableFile> writer;
     IOStatus status = files_.NewWritableFile(log.path, file_options(), &writer, nullptr);
     if (!status.ok()) return status;
@@ -474,7 +433,7 @@ class RegionStore final : public Store {
   // failed the kernel may have forgotten what it could not write, without a second sync that says so.
   Status rewrite() {
     (void)close_writer();
-    auto copy = std::make_shared<Log>();
+    auto copy = std::make_shared<RegionLog>();
     copy->name = current_->name;
     copy->path = current_->path + kCopy;
     if (Status status = write_copy(*current_, copy->path); !status.ok()) return status;
@@ -490,7 +449,7 @@ class RegionStore final : public Store {
     return Status::OK();
   }
 
-  Status write_copy(const Log& log, const std::string& path) {
+  Status write_copy(const RegionLog& log, const std::string& path) {
     std::unique_ptr<rocksdb::FSWritableFile> file;
     if (IOStatus status = files_.NewWritableFile(path, file_options(), &file, nullptr); !status.ok()) return status;
     std::string piece = encode_log_header(log.name);
@@ -530,137 +489,10 @@ class RegionStore final : public Store {
   }
 
   // By way of the open file, for RocksDB's own file system truncates no other.
-  IOStatus reopen_truncated(const Log& log, std::unique_ptr<rocksdb::FSWritableFile>* file) {
+  IOStatus reopen_truncated(const RegionLog& log, std::unique_ptr<rocksdb::FSWritableFile>* file) {
     IOStatus status = files_.ReopenWritableFile(log.path, file_options(), file, nullptr);
     return status.ok() ? (*file)->Truncate(log.bytes, {}, nullptr) : status;
   }
-
-  // --- Reading
-
-  static Status check(const Log* log, const ReadRequest& request) {
-    if (log == nullptr) return missing(request.generation);
-    const std::uint64_t end = log->bytes.load(std::memory_order_acquire);
-    const bool inside = request.offset >= kLogHeaderBytes && request.offset <= end && request.from <= end &&
-                        request.length <= end &&
-                        request.offset + kFrameHeaderBytes + request.from + request.length <= end;
-    return inside ? Status::OK() : damaged(*log, request.offset);
-  }
-
-  // Where the bytes read begin with the frame's header, that has to fit, and where they are the whole frame, its
-  // checksum too. `got` bytes were read into request->bytes.
-  static void finish(const Log& log, const Window& window, const IOStatus& status, std::uint64_t got,
-                     ReadRequest* request) {
-    request->status = status;
-    if (!status.ok()) return;
-    bool good = got == window.bytes;
-    if (good && window.has_frame_header()) {
-      const std::uint64_t frame_bytes = kFrameHeaderBytes + frame_length(request->bytes.data());
-      good = frame_bytes > window.bytes || (frame_bytes == window.bytes && frame_is_whole(log.name, request->bytes));
-    }
-    if (!good) request->status = damaged(log, request->offset);
-    request->bytes.erase(0, window.skip);
-  }
-
-  // All in flight together. `which` of the requests are of this log, in the order of their offsets.
-  static void read_of_one_log(const std::shared_ptr<Log>& log, std::span<ReadRequest> requests,
-                              std::span<const std::size_t> which) {
-    std::vector<std::size_t> asked;
-    std::vector<rocksdb::FSReadRequest> reads;
-    for (const std::size_t i : which) {
-      ReadRequest& request = requests[i];
-      request.status = check(log.get(), request);
-      if (!request.status.ok()) continue;
-      const Window window = window_of(request);
-      request.bytes.resize(window.bytes);
-      asked.push_back(i);
-      reads.emplace_back();
-      reads.back().offset = window.begin;
-      reads.back().len = window.bytes;
-      reads.back().scratch = request.bytes.data();
-    }
-    if (reads.empty()) return;
-    const IOStatus all = log->reader->MultiRead(reads.data(), reads.size(), {}, nullptr);
-    for (std::size_t k = 0; k < asked.size(); ++k) {
-      ReadRequest& request = requests[asked[k]];
-      const Slice& result = reads[k].result;
-      const IOStatus& status = all.ok() ? reads[k].status : all;
-      if (status.ok() && result.data() != request.bytes.data())
-        request.bytes.replace(0, result.size(), result.data(), result.size());
-      finish(*log, window_of(request), status, result.size(), &request);
-    }
-  }
-
-  // Reads that were begun.
-  class Flight final : public ReadsInFlight {
-   public:
-    explicit Flight(FileSystem& files) : files_(files) {}
-    ~Flight() override {
-      std::vector<void*> handles = handles_of_pending();
-      if (!handles.empty()) files_.AbortIO(handles).PermitUncheckedError();
-      for (Read& read : reads_) {
-        if (read.handle != nullptr) read.delete_handle(read.handle);
-      }
-    }
-    Flight(const Flight&) = delete;
-    Flight& operator=(const Flight&) = delete;
-
-    void begin(std::shared_ptr<Log> log, ReadRequest* request) {
-      request->status = check(log.get(), *request);
-      if (!request->status.ok()) return;
-      Read& read = reads_.emplace_back();
-      read.log = std::move(log);
-      read.request = request;
-      const Window window = window_of(*request);
-      request->bytes.resize(window.bytes);
-      rocksdb::FSReadRequest asked;
-      asked.offset = window.begin;
-      asked.len = window.bytes;
-      asked.scratch = request->bytes.data();
-      const auto take = [](auto& answer, void* of) { static_cast<Read*>(of)->take(answer); };
-      const IOStatus begun =
-          read.log->reader->ReadAsync(asked, {}, take, &read, &read.handle, &read.delete_handle, nullptr);
-      if (!begun.ok()) finish(*read.log, window, begun, 0, request);
-      read.is_pending = begun.ok() && read.is_pending;
-    }
-
-    void wait() override {
-      std::vector<void*> handles = handles_of_pending();
-      if (handles.empty()) return;
-      const IOStatus polled = files_.Poll(handles, handles.size());
-      for (Read& read : reads_) {
-        if (read.is_pending) read.request->status = polled.ok() ? IOStatus::IOError("a read was lost") : polled;
-        read.is_pending = false;
-      }
-    }
-
-   private:
-    struct Read {
-      std::shared_ptr<Log> log;
-      ReadRequest* request = nullptr;
-      void* handle = nullptr;
-      rocksdb::IOHandleDeleter delete_handle;
-      bool is_pending = true;
-
-      void take(const rocksdb::FSReadRequest& answer) {
-        is_pending = false;
-        const Slice& result = answer.result;
-        if (answer.status.ok() && result.data() != request->bytes.data())
-          request->bytes.replace(0, result.size(), result.data(), result.size());
-        finish(*log, window_of(*request), answer.status, result.size(), request);
-      }
-    };
-
-    std::vector<void*> handles_of_pending() const {
-      std::vector<void*> handles;
-      for (const Read& read : reads_) {
-        if (read.is_pending) handles.push_back(read.handle);
-      }
-      return handles;
-    }
-
-    FileSystem& files_;
-    std::deque<Read> reads_;  // at addresses that stay
-  };
 
   const RegionOptions options_;
   FileSystem& files_;
@@ -669,11 +501,11 @@ class RegionStore final : public Store {
   rocksdb::FileLock* const lock_;
 
   mutable std::shared_mutex mutex_;  // of the map; only the thread that appends changes it, or whoever releases
-  std::map<GenerationId, std::shared_ptr<Log>> logs_;
+  std::map<GenerationId, std::shared_ptr<RegionLog>> logs_;
   std::atomic<std::uint64_t> used_{0};
 
   // Of the thread that appends.
-  std::shared_ptr<Log> current_;
+  std::shared_ptr<RegionLog> current_;
   std::unique_ptr<rocksdb::FSWritableFile> writer_;
   std::uint64_t durable_ = 0;  // bytes of the current log that the last sync made so
   bool suspect_ = false;       // the drive failed a write or a sync of the current log

@@ -64,7 +64,8 @@ class Store {
   virtual rocksdb::Status cut(GenerationId generation, std::uint64_t offset) = 0;
 
   // From now on appends go to this generation. All of the one before it is durable when this returns, after a failure,
-  // too.
+  // too; and that this one was begun is, so that generations() tells one that was dropped from one of which nothing was
+  // synced.
   virtual rocksdb::Status begin(GenerationId generation) = 0;
   // Takes the records in this order, all or none, and says in `offsets` where. They survive a killed process; after a
   // loss of power there is a prefix of them, and what was there before the last sync() is in it.
@@ -73,11 +74,8 @@ class Store {
   // every later append and sync fails too, until a new begin(). What was taken can be read all the same.
   virtual rocksdb::Status append(std::span<const rocksdb::Slice> records, std::span<std::uint64_t> offsets) = 0;
   virtual rocksdb::Status sync() = 0;
-  // Whether begin() leaves a trace of the generation that a loss of power does not take: then generations() tells one
-  // that was dropped from one of which nothing was synced.
-  virtual bool begins_durably() const { return false; }
-  // Those that were begun and not dropped, oldest first. After recover; of a store that begins durably.
-  virtual std::vector<GenerationId> generations() const { return {}; }
+  // Those that were begun and not dropped, oldest first. After recover.
+  virtual std::vector<GenerationId> generations() const = 0;
 
   // `length` bytes from byte `from` of the record at `offset`. Corruption where they are not there.
   virtual rocksdb::Status read(GenerationId generation, std::uint64_t offset, std::uint64_t from, std::uint64_t length,

@@ -22,8 +22,11 @@ Document = dict[str, Any]
 @click.option(
     "--set", "settings", multiple=True, metavar="KEY=VALUE", help="Override a key of the plan; may be repeated."
 )
+@click.option("--arm", "arms", multiple=True, metavar="NAME", help="Run this arm of the plan; may be repeated.")
 @click.option("--json", "as_json", is_flag=True, help="Print summary.json and nothing else.")
-def run_command(plan: Path, directory: Path | None, settings: tuple[str, ...], as_json: bool) -> int:
+def run_command(
+    plan: Path, directory: Path | None, settings: tuple[str, ...], arms: tuple[str, ...], as_json: bool
+) -> int:
     """Run PLAN and leave a run directory with its report.
 
     PLAN is a TOML file such as plans/quickstart.toml. Ctrl-C ends the run cleanly: what was measured until then is kept
@@ -31,9 +34,10 @@ def run_command(plan: Path, directory: Path | None, settings: tuple[str, ...], a
     """
     from spillway.run import execute
 
-    checked = load_plan(plan, settings)
+    checked = load_plan(plan, settings, arms)
     place = directory or Path("runs") / f"{checked.name}-{datetime.now():%Y%m%d-%H%M%S}"
-    command = ["spillway", "run", str(plan), *(word for setting in settings for word in ("--set", setting))]
+    flags = [("--set", setting) for setting in settings] + [("--arm", arm) for arm in arms]
+    command = ["spillway", "run", str(plan), *(word for flag in flags for word in flag)]
     with progress_bars() as watch:
         finished = execute(checked, place, command, watch)
     if as_json:

@@ -222,6 +222,11 @@ TEST(Controller, WhatComesBackIsNoStallItself) {
   EXPECT_EQ(brings(), 0U);
   state.spill_full = true;
   EXPECT_EQ(brings(), 1U) << "those that have to be diverted wait";
+  state.l0_room = 10;
+  EXPECT_EQ(brings(), 1U) << "the first room soonest";
+  state.spill_full = false;
+  state.fill = 0.5;
+  EXPECT_EQ(brings(), 1U) << "before it is full";
   state.asked_for = true;
   EXPECT_EQ(brings(), kAllGenerations);
 }

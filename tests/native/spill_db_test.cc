@@ -21,6 +21,7 @@
 #include "spill/detector.h"
 #include "spillway/db.h"
 #include "temporary_directory.h"
+#include "wrapped_files.h"
 
 namespace spillway {
 namespace {
@@ -49,25 +50,11 @@ class TimestampComparator final : public rocksdb::Comparator {
   void FindShortSuccessor(std::string*) const override {}
 };
 
-// Its files cannot be synced by one thread while another writes to them.
-class OneThreadFileSystem final : public rocksdb::FileSystemWrapper {
+// Cannot be synced by one thread while another writes to it.
+class OneThreadFile final : public rocksdb::FSWritableFileOwnerWrapper {
  public:
-  OneThreadFileSystem() : FileSystemWrapper(FileSystem::Default()) {}
-  const char* Name() const override { return "OneThread"; }
-  rocksdb::IOStatus NewWritableFile(const std::string& path, const rocksdb::FileOptions& options,
-                                    std::unique_ptr<rocksdb::FSWritableFile>* result,
-                                    rocksdb::IODebugContext* dbg) override {
-    const rocksdb::IOStatus status = target()->NewWritableFile(path, options, result, dbg);
-    if (status.ok()) *result = std::make_unique<File>(std::move(*result));
-    return status;
-  }
-
- private:
-  class File final : public rocksdb::FSWritableFileOwnerWrapper {
-   public:
-    using FSWritableFileOwnerWrapper::FSWritableFileOwnerWrapper;
-    bool IsSyncThreadSafe() const override { return false; }
-  };
+  using FSWritableFileOwnerWrapper::FSWritableFileOwnerWrapper;
+  bool IsSyncThreadSafe() const override { return false; }
 };
 
 class Events final : public SpillListener {
@@ -424,7 +411,7 @@ TEST_F(SpillDb, WhatIsNotSupportedIsRefusedByName) {
   options.allow_mmap_writes = true;
   EXPECT_NE(DB::Open(options, spill_, directory_.path("no"), &db).ToString().find("allow_mmap_writes"),
             std::string::npos);
-  const auto env = rocksdb::NewCompositeEnv(std::make_shared<OneThreadFileSystem>());
+  const auto env = rocksdb::NewCompositeEnv(std::make_shared<WrappedFiles<OneThreadFile>>());
   options = options_;
   options.env = env.get();
   const rocksdb::Status no_sync = DB::Open(options, spill_, directory_.path("no"), &db);

@@ -28,6 +28,7 @@ class FakeStore final : public Store {
   Status recover(const Each& /*each*/) override { return Status::OK(); }
   Status cut(GenerationId /*generation*/, std::uint64_t /*offset*/) override { return Status::OK(); }
   Status begin(GenerationId /*generation*/) override { return Status::OK(); }
+  std::vector<GenerationId> generations() const override { return {}; }
   Status append(std::span<const Slice> records, std::span<std::uint64_t> offsets) override {
     for (std::size_t i = 0; i < records.size(); ++i) {
       offsets[i] = bytes_.size();

@@ -16,6 +16,7 @@
 
 #include "spill/sorted_files.h"
 #include "temporary_directory.h"
+#include "wrapped_files.h"
 
 namespace spillway::spill {
 namespace {
@@ -38,6 +39,7 @@ class MemoryStore final : public Store {
     return Status::OK();
   }
   Status sync() override { return Status::OK(); }
+  std::vector<GenerationId> generations() const override { return {}; }
   Status read(GenerationId /*generation*/, std::uint64_t offset, std::uint64_t from, std::uint64_t length,
               std::string* bytes) const override {
     ++reads;
@@ -66,32 +68,18 @@ class MemoryStore final : public Store {
 };
 
 // Changes the first byte of whatever is written.
-class GarblingFileSystem final : public rocksdb::FileSystemWrapper {
+class GarblingFile final : public rocksdb::FSWritableFileOwnerWrapper {
  public:
-  GarblingFileSystem() : FileSystemWrapper(FileSystem::Default()) {}
-  const char* Name() const override { return "Garbling"; }
-  rocksdb::IOStatus NewWritableFile(const std::string& path, const rocksdb::FileOptions& options,
-                                    std::unique_ptr<rocksdb::FSWritableFile>* result,
-                                    rocksdb::IODebugContext* dbg) override {
-    const rocksdb::IOStatus status = target()->NewWritableFile(path, options, result, dbg);
-    if (status.ok()) *result = std::make_unique<File>(std::move(*result));
-    return status;
+  using FSWritableFileOwnerWrapper::FSWritableFileOwnerWrapper;
+  rocksdb::IOStatus Append(const Slice& data, const rocksdb::IOOptions& options,
+                           rocksdb::IODebugContext* dbg) override {
+    std::string bytes = data.ToString();
+    if (std::exchange(is_first_, false)) bytes[0] = static_cast<char>(bytes[0] ^ 1);
+    return target()->Append(bytes, options, dbg);
   }
 
  private:
-  class File final : public rocksdb::FSWritableFileOwnerWrapper {
-   public:
-    using FSWritableFileOwnerWrapper::FSWritableFileOwnerWrapper;
-    rocksdb::IOStatus Append(const Slice& data, const rocksdb::IOOptions& options,
-                             rocksdb::IODebugContext* dbg) override {
-      std::string bytes = data.ToString();
-      if (std::exchange(is_first_, false)) bytes[0] = static_cast<char>(bytes[0] ^ 1);
-      return target()->Append(bytes, options, dbg);
-    }
-
-   private:
-    bool is_first_ = true;
-  };
+  bool is_first_ = true;
 };
 
 using Model = std::map<std::string, std::string>;
@@ -270,7 +258,7 @@ TEST_F(SortedFilesTest, AFamilyThatIsGoneIsLeftOut) {
 // RocksDB would take it for a file without keys.
 TEST_F(SortedFilesTest, AFileWhoseFirstKeyIsDamagedIsNoFile) {
   put(0, "a", "1");
-  const auto env = rocksdb::NewCompositeEnv(std::make_shared<GarblingFileSystem>());
+  const auto env = rocksdb::NewCompositeEnv(std::make_shared<WrappedFiles<GarblingFile>>());
   rocksdb::DBOptions options = db_->GetDBOptions();
   options.env = env.get();
   const auto before = temporary_.entries();

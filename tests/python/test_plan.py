@@ -113,6 +113,13 @@ def test_arms_differ_in_what_they_say_and_in_nothing_else(plan_file: Path) -> No
     assert one.phases == two.phases
 
 
+def test_a_run_may_keep_to_some_arms(plan_file: Path) -> None:
+    write(plan_file, PLAN + "".join(f'\n[[arms]]\nname = "{name}"\n' for name in ("one", "two", "three")))
+    assert [arm.name for arm in load_plan(plan_file, (), ("three", "one")).arms] == ["one", "three"]
+    with pytest.raises(SpillwayError, match="there is no arm 'four'; by name there are: one, two, three"):
+        load_plan(plan_file, (), ("four",))
+
+
 def test_the_resolved_plan_is_a_plan_and_says_the_same(plan_file: Path) -> None:
     arms = '\n[[arms]]\nname = "one"\n[[arms]]\nname = "two"\nload.num = 3\n[[arms.phases]]\nworkload = "fillseq"\n'
     plan = load_plan(write(plan_file, PLAN + arms), ("repetitions=3", "drive.set.timing.read_ns=[1, 2]"))
