@@ -11,7 +11,7 @@ constexpr double kMixedReads = 0.05;
 constexpr double kFewWritesPerS = 100;   // a rollback hardly meets them. Source: guess
 constexpr double kCeasedWritesPerS = 1;  // Source: guess
 constexpr double kCeasedS = 1;           // ten looks of the detector (K3) without a diverted write. Source: guess
-constexpr double kKeptUpS = 5;           // many flushes at any rate that stalls. Source: guess
+constexpr double kKeptUpS = 3;           // many flushes at any rate that stalls. Source: guess
 // What is written while the first half comes back still finds room in the second. Source: guess
 constexpr double kHalfFull = 0.5;
 
@@ -31,9 +31,11 @@ bool writes_have_ceased(const RollbackState& state) {
 
 bool is_time_for_lazy(const RollbackState& state) { return state.sealed > 0 || writes_have_ceased(state); }
 
-bool better_eager(const RollbackState& state) {
+bool is_half_full(const RollbackState& state) { return state.fill >= kHalfFull; }
+
+bool costs_little_or_helps(const RollbackState& state) {
   return state.reads_per_s > kMixedReads * (state.reads_per_s + state.writes_per_s) ||
-         state.writes_per_s < kFewWritesPerS || state.idle_s >= kKeptUpS;
+         state.writes_per_s < kFewWritesPerS || state.idle_s >= kKeptUpS || is_half_full(state);
 }
 
 bool is_time(const RollbackState& state, RollbackPolicy policy) {
@@ -43,7 +45,7 @@ bool is_time(const RollbackState& state, RollbackPolicy policy) {
     case RollbackPolicy::lazy:
       return is_time_for_lazy(state);
     case RollbackPolicy::adaptive:
-      return better_eager(state) || is_time_for_lazy(state);
+      return costs_little_or_helps(state);
     case RollbackPolicy::off:
       return false;
   }
@@ -90,7 +92,7 @@ std::uint64_t next_rollback(const RollbackState& state, RollbackPolicy policy) {
   if (state.asked_for) return kAllGenerations;
   if (state.spill_full) return 1;
   if (state.l0_room < 1) return 0;
-  const bool half_full = state.fill >= kHalfFull;
+  const bool half_full = is_half_full(state);
   if (state.route == Route::spill) return policy != RollbackPolicy::off && half_full && !state.debt ? 1 : 0;
   if (!is_time(state, policy)) return 0;
   // One of the L0 files that there is room for is that of a flush. (L0 may come to rest with room for one.)

@@ -67,8 +67,10 @@ inline constexpr std::uint64_t kAllGenerations = ~std::uint64_t{0};
 //      and the policy is not `off`: then one, better now, beside the writes, than when it is full.
 //   4. where one more L0 file would have writes diverted: none.
 //   5. `eager`: now. `off`: never. `lazy`: when a generation is sealed, or writes have ceased.
-//   6. `adaptive` is eager where it costs little or helps reads, which a copy in RocksDB serves best (K24): while reads
-//      are more than a twentieth of all operations, writes are few, or RocksDB has kept up for a while. Else lazy.
+//   6. `adaptive`: while it costs little or helps reads, which a copy in RocksDB serves best (K24): while reads are
+//   more
+//      than a twentieth of all operations, writes are few, RocksDB has taken all of them for some seconds, or from half
+//      full on. In a burst of writes it waits, for all that the drive can do goes into those.
 // From half full on one at a time, else no more than leave room for an L0 file: each is one, and what comes back must
 // not be a stall itself.
 std::uint64_t next_rollback(const RollbackState& state, RollbackPolicy policy);

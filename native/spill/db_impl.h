@@ -320,6 +320,7 @@ class DbImpl final : public spillway::DB {
   std::atomic<Sequence> marked_{0};             // RocksDB's log has a mark of it, or of a later one
   std::atomic<bool> is_unsynced_{false};        // a diverted write is not durable yet
   std::atomic<bool> is_full_{false};
+  std::atomic<bool> one_comes_back_{false};  // a generation is brought back: there will be room soon
   std::atomic<bool> has_failed_{false};
 
   mutable std::mutex newest_mutex_;

@@ -116,7 +116,9 @@ void DbImpl::rollback_thread() {
     rocksdb::Status status;
     const bool any = has_live_.load(std::memory_order_acquire);
     const std::uint64_t generations = any ? next_rollback(rollback_state(), options_.rollback) : 0;
+    one_comes_back_.store(generations == 1, std::memory_order_release);
     if (generations > 0) status = bring_back(generations);
+    one_comes_back_.store(false, std::memory_order_release);
     if (any) tell_of_room();
     lock.lock();
     rollback_soon_ = status.IsTryAgain() || (generations > 0 && status.ok());  // there may be more to bring back

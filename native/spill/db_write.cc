@@ -242,13 +242,17 @@ rocksdb::Status DbImpl::write_either_way(const WriteOptions& options, WriteBatch
     const Look look = look_at(*batch);
     const bool can_divert = !look.has_merge && look.unsupported.ok();
     const bool diverts = look.must_divert || (can_divert && wants_spill());
+    const bool one_comes_back = one_comes_back_.load(std::memory_order_acquire);  // before it can have ended
     if (diverts) {
       if (!look.unsupported.ok()) return outcome(look.unsupported);
       Commit commit{batch, options.sync, look.must_divert, {}};
       commits_.run(commit);
       if (!commit.status.IsBusy()) return outcome(commit.status);
     }
-    if (!look.must_divert) {
+    // Full. RocksDB is about to stall: better a moment until there is room again than to drive it into that, for what
+    // it takes are small L0 files, and what comes back is one large one.
+    const bool is_patient = diverts && one_comes_back && !options.no_slowdown;
+    if (!look.must_divert && !is_patient) {
       if (const auto status = try_main(options, batch)) return outcome(*status);
       if (!diverts && can_divert && wants_spill()) continue;  // RocksDB has just said that it is stalled
     }

@@ -174,11 +174,12 @@ TEST(Controller, BringsBackByPolicy) {
   //                                                                                      eager lazy  adapt off
   expect_steps({
       {"writes alone", now, true, false, false, false},
-      {"a full generation", with(now, [](auto& s) { s.sealed = 1; }), true, true, true, false},
+      {"a full generation", with(now, [](auto& s) { s.sealed = 1; }), true, true, false, false},
+      {"a store half full of them", with(now, [](auto& s) { s.sealed = 9, s.fill = 0.5; }), true, true, true, false},
       {"one read in ten", with(now, [](auto& s) { s.reads_per_s = 3400; }), true, false, true, false},
       {"hardly a read", with(now, [](auto& s) { s.reads_per_s = 300; }), true, false, false, false},
       {"few writes", with(now, [](auto& s) { s.writes_per_s = 50; }), true, false, true, false},
-      {"nothing was diverted for a while", with(now, [](auto& s) { s.idle_s = 6; }), true, false, true, false},
+      {"nothing was diverted for a while", with(now, [](auto& s) { s.idle_s = 3; }), true, false, true, false},
       {"writes have ceased", with(now, [](auto& s) { s.writes_per_s = 0, s.idle_s = 2; }), true, true, true, false},
       {"... a moment ago", with(now, [](auto& s) { s.writes_per_s = 0; }), true, false, true, false},
   });

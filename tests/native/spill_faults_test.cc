@@ -4,12 +4,14 @@
 #include <rocksdb/env.h>
 
 #include <atomic>
+#include <chrono>
 #include <functional>
 #include <map>
 #include <memory>
 #include <set>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 #include "base/steps.h"
@@ -293,6 +295,36 @@ TEST_F(FaultsSpillway, WritesThatArriveDuringARollbackSurviveIt) {
   EXPECT_EQ(get("k"), "2");
   lose_power(3);
   EXPECT_EQ(get("k"), "2");
+}
+
+bool comes_true(const std::function<bool()>& what) {
+  for (int i = 0; i < 10'000 && !what(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  return what();
+}
+
+TEST_F(FaultsSpillway, AWriteWaitsForTheRoomThatARollbackIsAboutToMake) {
+  spill_.capacity_bytes = 256 << 10;
+  spill_.generation_bytes = 64 << 10;
+  open();
+  db_->SetDiversion(Diversion::always);
+  std::jthread writer;
+  const AtStep during("spill.rollback.sorted", [&] {
+    const std::uint64_t main_writes = db_->GetSpillStatistics().main_writes;
+    writer = std::jthread([&] { EXPECT_TRUE(db_->Put({}, "late", "1").ok()); });
+    EXPECT_TRUE(comes_true([this] { return db_->GetSpillStatistics().waits > 0; }));
+    EXPECT_EQ(db_->GetSpillStatistics().main_writes, main_writes);
+  });
+  const std::string value(4000, 'v');
+  for (int i = 0; db_->GetSpillStatistics().main_writes == 0; ++i) {
+    ASSERT_LT(i, 200);
+    ASSERT_TRUE(put("key" + std::to_string(i), value).ok());
+  }
+  ASSERT_TRUE(comes_true([&] { return during.done(); }));
+  ASSERT_TRUE(comes_true([this] { return db_->GetSpillStatistics().rollbacks_by_ingest > 0; }));
+  writer.join();
+  EXPECT_EQ(db_->GetSpillStatistics().main_writes, 1U) << "the one that found the store full";
+  EXPECT_EQ(get("late"), "1");
+  expect_acknowledged();
 }
 
 // Neither log is synced for it: RocksDB's says what its writes come after.

@@ -19,7 +19,8 @@ class Store;
 
 // When what was diverted is brought back into RocksDB (K8). It is never brought back during a stall.
 enum class RollbackPolicy {
-  adaptive,  // as eager while reads come, writes are few or RocksDB keeps up with them, else as lazy
+  adaptive,  // while reads come, writes are few or RocksDB keeps up with them, and from half full on; not in a burst of
+             // writes
   eager,     // as soon as the stall is over
   lazy,      // when a generation is full, or writes have ceased
   off,       // only when asked for, or when the spill store or the index is full
