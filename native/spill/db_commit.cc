@@ -284,6 +284,7 @@ rocksdb::Status DbImpl::full() {
     event.kind = SpillEvent::Kind::spill_full;
     event.bytes = store_->used_bytes();
     tell(event);
+    wake_rollback();
   }
   return rocksdb::Status::Busy("the spill store is full");
 }

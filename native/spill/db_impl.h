@@ -281,6 +281,7 @@ class DbImpl final : public spillway::DB {
 
   // --- Rollback (db_rollback.cc)
   void rollback_thread();
+  void wake_rollback();
   RollbackState rollback_state();
   rocksdb::Status bring_back(std::uint64_t most);  // of the oldest generations
   rocksdb::Status put_back(const Generations& targets);

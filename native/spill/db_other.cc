@@ -127,9 +127,7 @@ void DbImpl::on_look(const Signals&, Route before, Route now) {
   event.kind = now == Route::spill ? SpillEvent::Kind::divert_begin : SpillEvent::Kind::divert_end;
   tell(event);
   if (now == Route::main) tell_of_room();
-  const std::lock_guard lock(rollback_mutex_);
-  rollback_now_ = true;
-  rollback_wake_.notify_one();
+  wake_rollback();
 }
 
 void DbImpl::SetDiversion(Diversion diversion) {

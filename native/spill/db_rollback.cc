@@ -130,6 +130,12 @@ void DbImpl::rollback_thread() {
   }
 }
 
+void DbImpl::wake_rollback() {
+  const std::lock_guard lock(rollback_mutex_);
+  rollback_now_ = true;
+  rollback_wake_.notify_one();
+}
+
 // Of what is live at this moment. All of it, whatever `most`, if it is small enough to be put back.
 // TryAgain: RocksDB has no room for it now.
 rocksdb::Status DbImpl::bring_back(std::uint64_t most) {
