@@ -12,6 +12,10 @@ constexpr double kFewWritesPerS = 100;   // a rollback hardly meets them. Source
 constexpr double kCeasedWritesPerS = 1;  // Source: guess
 constexpr double kCeasedS = 1;           // ten looks of the detector (K3) without a diverted write. Source: guess
 constexpr double kKeptUpS = 3;           // many flushes at any rate that stalls. Source: guess
+constexpr double kReadsPerS = 1;         // somebody reads. Source: guess
+// Of the time, what comes back beside readers takes a quarter at most. What it has compactions do comes on top. Source:
+// guess
+constexpr double kRests = 3;
 // What is written while the first half comes back still finds room in the second. Source: guess
 constexpr double kHalfFull = 0.5;
 
@@ -38,6 +42,11 @@ bool costs_little_or_helps(const RollbackState& state) {
          state.writes_per_s < kFewWritesPerS || state.idle_s >= kKeptUpS || is_half_full(state);
 }
 
+// Reads find what is diverted where it lies: there is no hurry.
+bool is_beside_readers(const RollbackState& state) {
+  return state.reads_per_s > kReadsPerS && !(is_half_full(state) && state.writes_per_s >= kFewWritesPerS);
+}
+
 bool is_time(const RollbackState& state, RollbackPolicy policy) {
   switch (policy) {
     case RollbackPolicy::eager:
@@ -45,7 +54,7 @@ bool is_time(const RollbackState& state, RollbackPolicy policy) {
     case RollbackPolicy::lazy:
       return is_time_for_lazy(state);
     case RollbackPolicy::adaptive:
-      return costs_little_or_helps(state);
+      return costs_little_or_helps(state) && (!is_beside_readers(state) || state.rest_s >= kRests * state.last_took_s);
     case RollbackPolicy::off:
       return false;
   }
@@ -95,8 +104,9 @@ std::uint64_t next_rollback(const RollbackState& state, RollbackPolicy policy) {
   const bool half_full = is_half_full(state);
   if (state.route == Route::spill) return policy != RollbackPolicy::off && half_full && !state.debt ? 1 : 0;
   if (!is_time(state, policy)) return 0;
+  const bool one_at_a_time = half_full || policy == RollbackPolicy::adaptive;
   // One of the L0 files that there is room for is that of a flush. (L0 may come to rest with room for one.)
-  return half_full ? 1 : static_cast<std::uint64_t>(std::max(state.l0_room - 1, 1));
+  return one_at_a_time ? 1 : static_cast<std::uint64_t>(std::max(state.l0_room - 1, 1));
 }
 
 }  // namespace spillway::spill

@@ -54,6 +54,8 @@ struct RollbackState {
   double writes_per_s = 0;
   double idle_s = 0;  // since the last diverted write
   int l0_room = 0;    // L0 files before the threshold of diversion
+  double rest_s = 0;  // since the last rollback ended
+  double last_took_s = 0;
 };
 
 // How many generations are brought back next, the oldest first.
@@ -68,11 +70,11 @@ inline constexpr std::uint64_t kAllGenerations = ~std::uint64_t{0};
 //   4. where one more L0 file would have writes diverted: none.
 //   5. `eager`: now. `off`: never. `lazy`: when a generation is sealed, or writes have ceased.
 //   6. `adaptive`: while it costs little or helps reads, which a copy in RocksDB serves best (K24): while reads are
-//   more
-//      than a twentieth of all operations, writes are few, RocksDB has taken all of them for some seconds, or from half
-//      full on. In a burst of writes it waits, for all that the drive can do goes into those.
-// From half full on one at a time, else no more than leave room for an L0 file: each is one, and what comes back must
-// not be a stall itself.
+//      more than a twentieth of all operations, writes are few, RocksDB has taken all of them for some seconds, or from
+//      half full on. In a burst of writes it waits, for all that the drive can do goes into those. While there are
+//      readers, and no writes that are about to fill the store, with a rest behind each generation: the drive is theirs.
+// `adaptive`, and all from half full on, one at a time; else no more than leave room for an L0 file: each is one, and
+// what comes back must not be a stall itself.
 std::uint64_t next_rollback(const RollbackState& state, RollbackPolicy policy);
 
 }  // namespace spillway::spill

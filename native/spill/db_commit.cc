@@ -305,7 +305,7 @@ rocksdb::Status DbImpl::make_main_durable() {
   const std::uint64_t latest = base().GetLatestSequenceNumber();
   if (latest <= main_durable_.load(std::memory_order_acquire)) return {};
   counts_.ordering_syncs.fetch_add(1, std::memory_order_relaxed);
-  if (rocksdb::Status status = base().FlushWAL(true); !status.ok()) return status;
+  if (rocksdb::Status status = sync_main_log(); !status.ok()) return status;
   raise_main_durable(latest);
   steps::reached("spill.commit.main_synced");
   return {};

@@ -224,6 +224,8 @@ class DbImpl final : public spillway::DB {
   // followers' batches under atomics that the thread sanitizer cannot see, and scripts/tsan.suppressions names this.
   [[gnu::noinline]] rocksdb::Status enter(const rocksdb::WriteOptions& options, rocksdb::WriteBatch* batch);
   [[gnu::noinline]] rocksdb::Status write_to_rocksdb(const rocksdb::WriteOptions& options, rocksdb::WriteBatch* batch);
+  rocksdb::Status sync_main_log();
+  static rocksdb::Status log_failure();
   rocksdb::Status write_either_way(const rocksdb::WriteOptions& options, rocksdb::WriteBatch* batch);
   void wait_for_room();
   void tell_of_room();
@@ -360,6 +362,8 @@ class DbImpl final : public spillway::DB {
     std::uint64_t diverted = 0;
   };
   Seen seen_;
+  std::chrono::steady_clock::time_point last_rollback_ended_{};  // the rollback thread's, as what follows
+  double last_rollback_took_s_ = 0;
   std::atomic<std::uint64_t> sorted_bytes_{0};  // of sorted files that are not yet ingested
 
   std::mutex families_in_use_;  // held by a rollback; a column family is dropped before it or after it

@@ -246,13 +246,13 @@ Status DbImpl::SetOptions(ColumnFamilyHandle* family, const std::unordered_map<s
 // --- What has to hold for both stores
 
 Status DbImpl::SyncWAL() {
-  Status status = base().SyncWAL();
+  Status status = sync_main_log();
   if (status.ok()) commits_.run_alone([&] { status = sync_store(); });
   return status;
 }
 
 Status DbImpl::FlushWAL(bool sync) {
-  Status status = base().FlushWAL(sync);
+  Status status = sync ? sync_main_log() : base().FlushWAL(false);
   if (status.ok() && sync) commits_.run_alone([&] { status = sync_store(); });
   return status;
 }
@@ -275,7 +275,7 @@ Status DbImpl::Flush(const rocksdb::FlushOptions& options, const std::vector<Col
 Status DbImpl::IngestExternalFile(ColumnFamilyHandle* family, const std::vector<std::string>& files,
                                   const rocksdb::IngestExternalFileOptions& options) {
   return with_main_only([&] {
-    Status status = base().FlushWAL(true);  // it is newer than everything in RocksDB's log
+    Status status = sync_main_log();  // it is newer than everything in RocksDB's log
     if (status.ok()) status = base().IngestExternalFile(family, files, options);
     return status.ok() ? make_main_durable() : status;  // it has a number, and is not in the log
   });
@@ -283,7 +283,7 @@ Status DbImpl::IngestExternalFile(ColumnFamilyHandle* family, const std::vector<
 
 Status DbImpl::IngestExternalFiles(const std::vector<rocksdb::IngestExternalFileArg>& arguments) {
   return with_main_only([&] {
-    Status status = base().FlushWAL(true);  // it is newer than everything in RocksDB's log
+    Status status = sync_main_log();  // it is newer than everything in RocksDB's log
     if (status.ok()) status = base().IngestExternalFiles(arguments);
     return status.ok() ? make_main_durable() : status;  // it has a number, and is not in the log
   });

@@ -204,6 +204,7 @@ IteratorBase DbImpl::base_of_now(const ReadOptions& options, ColumnFamilyHandle*
 }
 
 rocksdb::Iterator* DbImpl::iterator_on(IteratorBase on, const ReadOptions& options, ColumnFamilyHandle* family) {
+  if (has_live_.load(std::memory_order_acquire)) counts_.reads_with_live.fetch_add(1, std::memory_order_relaxed);
   ReadOptions kept = options;
   kept.snapshot = nullptr;
   return make_iterator(std::move(on), families_.of(family->GetID()), options, values_,

@@ -99,6 +99,8 @@ RollbackState DbImpl::rollback_state() {
   state.reads_per_s = per_second(reads, seen_.reads, seconds);
   state.writes_per_s = per_second(writes, seen_.writes, seconds);
   state.idle_s = std::chrono::duration<double>(now - seen_.last_diverted).count();
+  state.rest_s = std::chrono::duration<double>(now - last_rollback_ended_).count();
+  state.last_took_s = last_rollback_took_s_;
   seen_ = {now, seen_.last_diverted, reads, writes, diverted};
   const std::lock_guard lock(rollback_mutex_);
   state.asked_for = !generations->empty() && generations->front()->id() <= asked_until_;
@@ -116,9 +118,14 @@ void DbImpl::rollback_thread() {
     rocksdb::Status status;
     const bool any = has_live_.load(std::memory_order_acquire);
     const std::uint64_t generations = any ? next_rollback(rollback_state(), options_.rollback) : 0;
-    one_comes_back_.store(generations == 1, std::memory_order_release);
-    if (generations > 0) status = bring_back(generations);
-    one_comes_back_.store(false, std::memory_order_release);
+    if (generations > 0) {
+      const auto began = Clock::now();
+      one_comes_back_.store(generations == 1, std::memory_order_release);
+      status = bring_back(generations);
+      one_comes_back_.store(false, std::memory_order_release);
+      last_rollback_ended_ = Clock::now();
+      last_rollback_took_s_ = std::chrono::duration<double>(last_rollback_ended_ - began).count();
+    }
     if (any) tell_of_room();
     lock.lock();
     rollback_soon_ = status.IsTryAgain() || (generations > 0 && status.ok());  // there may be more to bring back
@@ -241,7 +248,7 @@ rocksdb::Status DbImpl::ingest(const Generations& targets, Sequence durable) {
   }
   // Where all of it is superseded, what does that is kept after a loss of power only if RocksDB's log has what came
   // before it, as in ingest_files.
-  if (status.ok()) status = files.empty() ? base().FlushWAL(true) : ingest_files(files);
+  if (status.ok()) status = files.empty() ? sync_main_log() : ingest_files(files);
   for (const SortedFile& file : files) (void)base().GetEnv()->DeleteFile(file.path);  // gone already where it was moved
   sorted_bytes_.store(0, std::memory_order_relaxed);
   commits_.run_alone([&] {
@@ -288,7 +295,7 @@ rocksdb::Status DbImpl::ingest_files(const std::vector<SortedFile>& files) {
   main_order_->hold_compactions();  // until it is noted down that this came before what is diverted from then on
   gate_.close();
   // What is ingested is newer than everything in RocksDB's log: that must not be lost without it.
-  rocksdb::Status status = base().FlushWAL(true);
+  rocksdb::Status status = sync_main_log();
   steps::reached("spill.rollback.gate_closed");
   if (status.ok()) status = base().IngestExternalFiles(arguments);
   if (status.ok()) ingested_durably();

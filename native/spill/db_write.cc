@@ -185,6 +185,7 @@ rocksdb::Status DbImpl::write_marked(const WriteOptions& options, WriteBatch* ba
 }
 
 rocksdb::Status DbImpl::enter(const WriteOptions& options, WriteBatch* batch) {
+  if (main_order_->log_has_failed() && !options.disableWAL) return log_failure();
   if (options.disableWAL) has_unlogged_.store(true, std::memory_order_release);  // before it has a sequence number
   counts_.main_calls.fetch_add(1, std::memory_order_relaxed);
   return base().Write(options, batch);
@@ -194,6 +195,17 @@ rocksdb::Status DbImpl::enter(const WriteOptions& options, WriteBatch* batch) {
 rocksdb::Status DbImpl::write_to_rocksdb(const WriteOptions& options, WriteBatch* batch) {
   const rocksdb::Status status = enter(options, batch);
   (status.IsIncomplete() ? counts_.last_resort : counts_.main_writes).fetch_add(1, std::memory_order_relaxed);
+  return status;
+}
+
+rocksdb::Status DbImpl::log_failure() {
+  return rocksdb::Status::IOError("a write to RocksDB's log has failed; reopen the database");
+}
+
+rocksdb::Status DbImpl::sync_main_log() {
+  if (main_order_->log_has_failed()) return log_failure();
+  const rocksdb::Status status = base().FlushWAL(true);
+  if (status.IsIOError()) main_order_->log_failed();
   return status;
 }
 

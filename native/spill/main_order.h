@@ -10,6 +10,7 @@
 #include <rocksdb/wal_filter.h>
 #include <rocksdb/write_batch.h>
 
+#include <atomic>
 #include <condition_variable>
 #include <functional>
 #include <memory>
@@ -61,6 +62,14 @@ class MainOrder final : public rocksdb::EventListener {
   void hold_compactions() { set_held(true); }
   void let_compactions_run() { set_held(false); }
 
+  // A write to RocksDB's log has failed, or a sync of it, and RocksDB writes to the same file yet. It may take writes
+  // again by then, and its recovery from a full drive does, but that file takes nothing more: a RocksDB with assertions
+  // ends the process that tries. A sealed memtable is a new file.
+  bool log_has_failed() const { return log_has_failed_.load(std::memory_order_acquire); }
+  void log_failed() { log_has_failed_.store(true, std::memory_order_release); }
+
+  void OnBackgroundError(rocksdb::BackgroundErrorReason reason, rocksdb::Status* error) override;
+  void OnMemTableSealed(const rocksdb::MemTableInfo& info) override;
   void OnFlushBegin(rocksdb::DB* db, const rocksdb::FlushJobInfo& info) override;
   void OnCompactionBegin(rocksdb::DB* db, const rocksdb::CompactionJobInfo& info) override;
 
@@ -75,6 +84,7 @@ class MainOrder final : public rocksdb::EventListener {
   std::mutex held_mutex_;
   std::condition_variable released_;
   bool holds_compactions_ = true;
+  std::atomic<bool> log_has_failed_{false};
 };
 
 }  // namespace spillway::spill

@@ -232,6 +232,28 @@ TEST(Controller, WhatComesBackIsNoStallItself) {
   EXPECT_EQ(brings(), kAllGenerations);
 }
 
+TEST(Controller, BesideReadersItComesBackGently) {
+  RollbackState state = with(writing(), [](auto& s) { s.sealed = 9, s.reads_per_s = 60, s.writes_per_s = 0; });
+  const auto brings = [&](RollbackPolicy policy) { return next_rollback(state, policy); };
+  EXPECT_EQ(brings(RollbackPolicy::adaptive), 1U);
+  EXPECT_EQ(brings(RollbackPolicy::eager), 9U);
+  state.last_took_s = 1;
+  state.rest_s = 2;
+  EXPECT_EQ(brings(RollbackPolicy::adaptive), 0U) << "a rest of three times as long";
+  EXPECT_EQ(brings(RollbackPolicy::eager), 9U);
+  state.rest_s = 3;
+  EXPECT_EQ(brings(RollbackPolicy::adaptive), 1U);
+  state.rest_s = 0;
+  state.fill = 0.5;
+  EXPECT_EQ(brings(RollbackPolicy::adaptive), 0U) << "nothing fills it further";
+  state.writes_per_s = 100;
+  EXPECT_EQ(brings(RollbackPolicy::adaptive), 1U) << "before it is full";
+  state.fill = 0;
+  state.writes_per_s = 0;
+  state.reads_per_s = 0;
+  EXPECT_EQ(brings(RollbackPolicy::adaptive), 1U) << "readers may come";
+}
+
 TEST(Controller, BringsBackNothingWhereNothingLies) {
   RollbackState empty{.asked_for = true, .spill_full = true, .idle_s = 100, .l0_room = 10};
   expect_steps({{"empty", empty, false, false, false, false}});

@@ -327,6 +327,26 @@ TEST_F(FaultsSpillway, AWriteWaitsForTheRoomThatARollbackIsAboutToMake) {
   expect_acknowledged();
 }
 
+// RocksDB recovers by itself from a full drive. With nothing in its memtable it has nothing to flush then, and goes on
+// with a file that takes no more.
+TEST_F(FaultsSpillway, ALogThatFailedIsNotWrittenToAgain) {
+  open();
+  db_->SetDiversion(Diversion::never);
+  ASSERT_TRUE(put("a", "1").ok());
+  ASSERT_TRUE(db_->GetBaseDB()->Flush({}).ok());
+  const auto of_log = [](const Deed& deed) { return deed.action == Action::write && deed.name.ends_with(".log"); };
+  system_->set_fate(fail_nth(of_log, 1, IOStatus::NoSpace("no (injected)")));
+  EXPECT_TRUE(put("b", "2").IsIOError());
+  for (int i = 0; i < 50; ++i) {
+    EXPECT_TRUE(put("c", "3").IsIOError());
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+  EXPECT_TRUE(db_->FlushWAL(true).IsIOError());
+  open();
+  expect_acknowledged();
+  EXPECT_TRUE(put("c", "4").ok());
+}
+
 // Neither log is synced for it: RocksDB's says what its writes come after.
 TEST_F(FaultsSpillway, AWriteToRocksdbIsLostWithADivertedOneBeforeIt) {
   open();
