@@ -72,7 +72,8 @@ inline constexpr std::uint64_t kAllGenerations = ~std::uint64_t{0};
 //   6. `adaptive`: while it costs little or helps reads, which a copy in RocksDB serves best (K24): while reads are
 //      more than a twentieth of all operations, writes are few, RocksDB has taken all of them for some seconds, or from
 //      half full on. In a burst of writes it waits, for all that the drive can do goes into those. While there are
-//      readers, and no writes that are about to fill the store, with a rest behind each generation: the drive is theirs.
+//      readers, and no writes that are about to fill the store, with a rest behind each generation: the drive is
+//      theirs.
 // `adaptive`, and all from half full on, one at a time; else no more than leave room for an L0 file: each is one, and
 // what comes back must not be a stall itself.
 std::uint64_t next_rollback(const RollbackState& state, RollbackPolicy policy);
