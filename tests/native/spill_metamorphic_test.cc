@@ -10,7 +10,10 @@
 #include <cstdlib>
 #include <deque>
 #include <functional>
+#include <map>
 #include <optional>
+#include <set>
+#include <string>
 #include <thread>
 
 #include "spill_two_databases.h"
@@ -116,10 +119,18 @@ class Walker {
     if (history_.size() > 25) history_.pop_front();
   }
 
+  // The thread sanitizer's list of what is RocksDB's own knows this name: the group's leader reads the batches of
+  // others.
+  [[gnu::noinline]] static Status by_plain_rocksdb(const Operation& operation, rocksdb::DB& db) {
+    Status status = operation(db, kPlain);
+    return status;
+  }
+
   bool same(const std::string& what, const Operation& operation) {
     note(what);
     Both<Status> said;
-    for (const Side side : {kPlain, kSpill}) said[side] = operation(databases_.of(side), side);
+    said[kPlain] = by_plain_rocksdb(operation, databases_.of(kPlain));
+    said[kSpill] = operation(databases_.of(kSpill), kSpill);
     EXPECT_TRUE(said[kPlain].code() == said[kSpill].code())
         << what << ": RocksDB says " << said[kPlain].ToString() << ", Spillway " << said[kSpill].ToString();
     return said[kPlain].ok();
@@ -152,14 +163,15 @@ class Walker {
     const std::string k = single_key();
     const std::string v = value();
     const WriteOptions options = write_options();
-    if (of.singles.contains(k)) {
+    std::set<std::string>& there = singles_[of.name];
+    if (there.contains(k)) {
       if (same("single delete " + of.name + " " + shown(k),
                [&](rocksdb::DB& db, Side side) { return db.SingleDelete(options, of.handles[side], k); })) {
-        of.singles.erase(k);
+        there.erase(k);
       }
     } else if (same("put to delete " + of.name + " " + shown(k),
                     [&](rocksdb::DB& db, Side side) { return db.Put(options, of.handles[side], k, v); })) {
-      of.singles.insert(k);
+      there.insert(k);
     }
   }
 
@@ -395,6 +407,7 @@ class Walker {
       Family last = families.back();
       families.pop_back();
       same("drop " + last.name, [&](rocksdb::DB& db, Side side) { return db.DropColumnFamily(last.handles[side]); });
+      singles_.erase(last.name);
       same("destroy the handle of " + last.name,
            [&](rocksdb::DB& db, Side side) { return db.DestroyColumnFamilyHandle(last.handles[side]); });
       return;
@@ -418,6 +431,7 @@ class Walker {
   const std::string own_;
   const bool alone_;
   std::uint64_t values_ = 0;
+  std::map<std::string, std::set<std::string>> singles_;  // of each family, own keys for SingleDelete that are there
   std::vector<HeldSnapshot> snapshots_;
   std::deque<std::unique_ptr<HeldIterators>> held_;
   std::deque<std::string> history_;

@@ -14,7 +14,6 @@
 #include <memory>
 #include <mutex>
 #include <random>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -113,7 +112,6 @@ struct Family {
   std::string name;
   const rocksdb::Comparator* comparator = nullptr;
   Both<rocksdb::ColumnFamilyHandle*> handles{};
-  std::set<std::string> singles{};  // keys for SingleDelete that are there
 };
 
 class TwoDatabases {
