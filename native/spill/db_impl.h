@@ -224,6 +224,7 @@ class DbImpl final : public spillway::DB {
   // followers' batches under atomics that the thread sanitizer cannot see, and scripts/tsan.suppressions names this.
   [[gnu::noinline]] rocksdb::Status enter(const rocksdb::WriteOptions& options, rocksdb::WriteBatch* batch);
   [[gnu::noinline]] rocksdb::Status write_to_rocksdb(const rocksdb::WriteOptions& options, rocksdb::WriteBatch* batch);
+  // Whoever wants RocksDB's log durable asks here: one that has failed is not touched (MainOrder::log_has_failed).
   rocksdb::Status sync_main_log();
   static rocksdb::Status log_failure();
   rocksdb::Status write_either_way(const rocksdb::WriteOptions& options, rocksdb::WriteBatch* batch);

@@ -123,8 +123,10 @@ void DbImpl::rollback_thread() {
       one_comes_back_.store(generations == 1, std::memory_order_release);
       status = bring_back(generations);
       one_comes_back_.store(false, std::memory_order_release);
-      last_rollback_ended_ = Clock::now();
-      last_rollback_took_s_ = std::chrono::duration<double>(last_rollback_ended_ - began).count();
+      if (status.ok()) {
+        last_rollback_ended_ = Clock::now();
+        last_rollback_took_s_ = std::chrono::duration<double>(last_rollback_ended_ - began).count();
+      }
     }
     if (any) tell_of_room();
     lock.lock();
