@@ -85,11 +85,30 @@ void StallWatch::attach(rocksdb::DB* db) {
   limits_ = limits;
   counts_ = counts;
   db_ = db;
+  thread_ = std::thread([this] { run(); });
 }
 
 void StallWatch::detach() {
-  const std::lock_guard lock(mutex_);
-  db_ = nullptr;
+  {
+    const std::lock_guard lock(mutex_);
+    db_ = nullptr;
+  }
+  told_.notify_one();
+  if (thread_.joinable()) thread_.join();
+}
+
+void StallWatch::run() {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    told_.wait(lock, [this] { return db_ == nullptr || !left_.empty(); });
+    if (db_ == nullptr) return;
+    rocksdb::DB* const db = db_;
+    const StallState left = left_.front();
+    left_.pop_front();
+    lock.unlock();
+    look(*db, signals_of(*db), left);
+    lock.lock();
+  }
 }
 
 void StallWatch::look(const StallSignals& signals) {
@@ -130,12 +149,10 @@ std::vector<Stall> StallWatch::stalls() const {
 }
 
 void StallWatch::OnStallConditionsChanged(const rocksdb::WriteStallInfo& info) {
-  rocksdb::DB* db = nullptr;
-  {
-    const std::lock_guard lock(mutex_);
-    db = db_;
-  }
-  if (db != nullptr) look(*db, signals_of(*db), state_of(info.condition.prev));
+  const std::lock_guard lock(mutex_);
+  if (db_ == nullptr) return;
+  left_.push_back(state_of(info.condition.prev));
+  told_.notify_one();
 }
 
 void StallWatch::OnMemTableSealed(const rocksdb::MemTableInfo& /*info*/) {

@@ -11,6 +11,7 @@
 #include "device/emulated.h"
 #include "engine/factory.h"
 #include "engine/rocksdb_options.h"
+#include "engine/stall_watch.h"
 #include "fs/volume.h"
 #include "temporary_directory.h"
 
@@ -281,6 +282,40 @@ TEST_P(EngineTest, WritesThatMustNotWaitAreToldApart) {
   Status status;
   for (int i = 0; i < 200000 && status; ++i) status = engine.put(key_of(i), std::string(1000, 'x'));
   EXPECT_EQ(status.fault(), Fault::stopped) << status.message();
+}
+
+// RocksDB may tell of a stall while it holds its lock, as it does when it reserves file numbers for an ingestion. Here
+// it is told under a callback that always holds it.
+TEST(StallWatch, IsToldWhileRocksdbHoldsItsLock) {
+  class Teller final : public rocksdb::EventListener {
+   public:
+    explicit Teller(StallWatch& watch) : watch_(watch) {}
+    void OnMemTableSealed(const rocksdb::MemTableInfo&) override {
+      rocksdb::WriteStallInfo info;
+      info.condition = {rocksdb::WriteStallCondition::kNormal, rocksdb::WriteStallCondition::kStopped};  // now, before
+      watch_.OnStallConditionsChanged(info);
+      told_ = true;
+    }
+    std::atomic<bool> told_ = false;
+
+   private:
+    StallWatch& watch_;
+  };
+  TemporaryDirectory directory;
+  StallWatch watch;
+  const auto teller = std::make_shared<Teller>(watch);
+  rocksdb::Options options;
+  options.create_if_missing = true;
+  options.listeners = {teller};
+  rocksdb::DB* opened = nullptr;
+  ASSERT_TRUE(rocksdb::DB::Open(options, directory.path("db"), &opened).ok());
+  const std::unique_ptr<rocksdb::DB> db(opened);
+  watch.attach(db.get());
+  ASSERT_TRUE(db->Put({}, "key", "value").ok());
+  ASSERT_TRUE(db->Flush({}).ok());
+  EXPECT_TRUE(teller->told_);
+  watch.detach();
+  EXPECT_EQ(watch.state(), StallState::normal);
 }
 
 INSTANTIATE_TEST_SUITE_P(Targets, EngineTest, ::testing::Bool(),
