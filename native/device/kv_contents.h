@@ -12,6 +12,7 @@
 // protection, and this file is that drive's flash (docs/BIAS.md).
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -65,7 +66,8 @@ class KvContents {
   Index::const_iterator first_of(const ssd::KvRange& range) const {
     return range.after_begin ? index_.upper_bound(range.begin) : index_.lower_bound(range.begin);
   }
-  std::uint64_t stored_bytes() const { return stored_bytes_; }  // as the drive counts them: headers, keys, values
+  // As the drive counts them: headers, keys, values. To be asked at any time.
+  std::uint64_t stored_bytes() const { return stored_bytes_.load(std::memory_order_acquire); }
   // Valid until the next change.
   std::string_view value(const Place& place) const;
 
@@ -112,7 +114,7 @@ class KvContents {
   std::uint64_t taken_until_ = 0;  // in the open segment: the host has space up to here
   std::uint64_t next_sequence_ = 1;
   Index index_;
-  std::uint64_t stored_bytes_ = 0;
+  std::atomic<std::uint64_t> stored_bytes_ = 0;
   std::vector<std::uint64_t> left_over_;  // records that the process before had in flight
 };
 

@@ -108,10 +108,8 @@ Status KvNamespace::refill(EmulatedDevice& drive, std::uint16_t index, const KvC
                            " is too small for what its contents hold; raise namespaces.kv_share or name another file");
 }
 
-std::uint64_t KvNamespace::stored_bytes() const {
-  const std::lock_guard lock(mutex_);
-  return contents_->stored_bytes();
-}
+// Without the lock, which others hold while they copy values.
+std::uint64_t KvNamespace::stored_bytes() const { return contents_->stored_bytes(); }
 
 // --- A queue
 

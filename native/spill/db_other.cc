@@ -121,6 +121,7 @@ void DbImpl::tell(const SpillEvent& event) const {
 }
 
 void DbImpl::on_look(const Signals&, Route before, Route now) {
+  if (before == now || now == Route::main) store_->hand_on();
   if (before == now) return;
   if (now == Route::spill) counts_.stalls_diverted.fetch_add(1, std::memory_order_relaxed);
   SpillEvent event;

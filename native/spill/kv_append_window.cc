@@ -1,7 +1,12 @@
 #include "spill/kv_append_window.h"
 
+#include <pthread.h>
+#include <sched.h>
+
 #include <algorithm>
+#include <cassert>
 #include <cstring>
+#include <string_view>
 #include <utility>
 
 namespace spillway::spill {
@@ -12,171 +17,276 @@ using device::KvView;
 using rocksdb::Slice;
 using rocksdb::Status;
 
-// What one append has in memory. Commands point into it, so it stays where it is.
-struct KvAppendWindow::Append {
-  struct Record {
-    std::uint64_t offset = 0;
-    std::string bytes;  // the header before them
-  };
-  GenerationId generation = 0;
-  std::vector<Record> records;
-  std::uint64_t stored_bytes = 0;
-  std::vector<PositionBytes> keys;
-  std::vector<KvView> pairs;
-  std::vector<std::size_t> commands;  // where in the pairs each ends
-  std::size_t unanswered = 0;         // commands
-  bool failed = false;
+KvAppendWindow::KvAppendWindow(device::KvNamespace& space, std::uint32_t pair_bytes, KvStaging& staging)
+    : space_(space), pair_bytes_(pair_bytes), staging_(staging), queue_(space.open_queue()) {
+  for (std::uint32_t i = 0; i < staging.slots(); ++i) free_slots_.push_back(i);
+  thread_ = std::thread([this] { run(); });
+}
 
-  void add(std::uint64_t offset, const Slice& record);
-  void make_pairs(std::uint32_t piece_bytes, std::uint64_t most_bytes);
-};
+KvAppendWindow::~KvAppendWindow() {
+  {
+    const Lock lock(mutex_);
+    stopping_ = true;
+  }
+  ready_.notify_one();
+  thread_.join();
+}
 
-void KvAppendWindow::Append::add(std::uint64_t offset, const Slice& record) {
+void KvAppendWindow::begin(GenerationId generation) {
+  const Lock lock(mutex_);
+  assert(pairs_.empty() && failure_.ok());
+  generation_ = generation;
+  tail_ = 0;
+}
+
+// --- Appending
+
+std::uint32_t KvAppendWindow::new_pairs_of(std::span<const Slice> records) const {
+  std::uint64_t pairs = 0;
+  std::uint64_t room = pairs_.empty() || pairs_.back()->is_full ? 0 : pair_bytes_ - pairs_.back()->bytes;
+  for (const Slice& record : records) {
+    const std::uint64_t bytes = framed_bytes(record.size());
+    if (bytes <= room) {
+      room -= bytes;
+      continue;
+    }
+    pairs += pairs_of(bytes, pair_bytes_);
+    room = bytes <= pair_bytes_ ? pair_bytes_ - bytes : 0;
+  }
+  return static_cast<std::uint32_t>(std::min<std::uint64_t>(pairs, staging_.slots() + 1));
+}
+
+Status KvAppendWindow::append(std::span<const Slice> records, std::span<std::uint64_t> offsets) {
+  Lock lock(mutex_);
+  // All of them or none: of more than there is room for, from a pair of their own on, so that they can be forgotten.
+  const std::uint32_t pairs = new_pairs_of(records);
+  Status status = pairs < staging_.slots() ? make_room(lock, pairs) : wait_for_all(lock);
+  const std::uint64_t before = tail_;
+  for (std::size_t i = 0; i < records.size() && status.ok(); ++i) status = append_one(lock, records[i], &offsets[i]);
+  if (!status.ok()) tail_ = before;
+  return status;
+}
+
+// Waits until so many slots are free, and where it has to, until half of all are.
+// REQUIRES: so many can be: one may be of a pair that is not full
+Status KvAppendWindow::make_room(Lock& lock, std::uint32_t pairs) {
+  if (free_slots_.size() < pairs) {
+    const std::size_t enough = std::max<std::size_t>(pairs, staging_.slots() / 2);
+    changed_.wait(lock, [&] { return !failure_.ok() || free_slots_.size() >= enough; });
+  }
+  return failure_;
+}
+
+Status KvAppendWindow::append_one(Lock& lock, const Slice& record, std::uint64_t* offset) {
   const RecordLength length = record.size();
-  Record& framed = records.emplace_back();
-  framed.offset = offset;
-  framed.bytes.reserve(sizeof(length) + length);
-  framed.bytes.append(reinterpret_cast<const char*>(&length), sizeof(length)).append(record.data(), record.size());
+  const std::uint64_t bytes = framed_bytes(length);
+  if (!pairs_.empty() && !pairs_.back()->is_full && pairs_.back()->bytes + bytes > pair_bytes_) close_pair();
+  *offset = tail_;
+  std::size_t copied = 0;  // of the record
+  for (std::uint64_t at = 0; at < bytes;) {
+    const bool is_first = at == 0;
+    const bool is_open = !pairs_.empty() && !pairs_.back()->is_full;
+    if (!is_open && free_slots_.empty()) {
+      if (Status status = make_room(lock, 1); !status.ok()) return status;
+    }
+    Pair& pair = is_open ? *pairs_.back() : open_pair(tail_ + (is_first ? 0 : 1), bytes > pair_bytes_);
+    char* into = staging_.bytes(pair.slot) + pair.bytes;
+    const std::uint64_t part = std::min<std::uint64_t>(bytes - at, pair_bytes_ - pair.bytes);
+    std::uint64_t header = 0;
+    if (is_first) {
+      std::memcpy(into, &length, sizeof length);
+      header = sizeof length;
+    }
+    std::memcpy(into + header, record.data() + copied, part - header);
+    copied += part - header;
+    at += part;
+    grow(pair, part);
+    if (bytes > pair_bytes_) close_pair();
+  }
+  return {};
 }
 
-// One command takes as many pairs as the drive's memtable does.
-void KvAppendWindow::Append::make_pairs(std::uint32_t piece_bytes, std::uint64_t most_bytes) {
-  for (const Record& record : records) {
-    stored_bytes += spill::stored_bytes(record.bytes.size() - sizeof(RecordLength), piece_bytes);
-    for (std::uint64_t at = 0; at < record.bytes.size(); at += piece_bytes) {
-      keys.push_back(bytes_of({generation, record.offset + at}));
-      pairs.push_back({{}, std::string_view(record.bytes).substr(at, piece_bytes)});
-    }
-  }
-  std::uint64_t bytes = 0;
-  for (std::size_t i = 0; i < pairs.size(); ++i) {
-    pairs[i].key = {keys[i].data(), keys[i].size()};
-    const std::uint64_t pair_bytes = ssd::kPairHeaderBytes + pairs[i].key.size() + pairs[i].value.size();
-    if (bytes > 0 && bytes + pair_bytes > most_bytes) {
-      commands.push_back(i);
-      bytes = 0;
-    }
-    bytes += pair_bytes;
-  }
-  commands.push_back(pairs.size());
+// REQUIRES: a slot is free
+KvAppendWindow::Pair& KvAppendWindow::open_pair(std::uint64_t offset, bool of_one_record) {
+  auto pair = std::make_unique<Pair>();
+  pair->position = {generation_, offset};
+  pair->key = bytes_of(pair->position);
+  pair->slot = free_slots_.back();
+  free_slots_.pop_back();
+  staging_.begin(pair->slot, pair->position, of_one_record);
+  bytes_.fetch_add(kPairOverheadBytes, std::memory_order_acq_rel);
+  const std::unique_lock lock(pairs_mutex_);
+  pairs_.push_back(std::move(pair));
+  return *pairs_.back();
 }
 
-KvAppendWindow::KvAppendWindow(device::KvNamespace& space, std::uint32_t piece_bytes)
-    : space_(space), piece_bytes_(piece_bytes), queue_(space.open_queue()) {}
+void KvAppendWindow::grow(Pair& pair, std::uint64_t bytes) {
+  const auto all = static_cast<std::uint32_t>(pair.bytes + bytes);
+  staging_.grow(pair.slot, all);
+  pair.bytes.store(all, std::memory_order_release);
+  bytes_.fetch_add(bytes, std::memory_order_acq_rel);
+  tail_ += bytes;
+}
 
-Status KvAppendWindow::submit(Append& append, std::uint64_t tag) {
+void KvAppendWindow::close_pair() {
+  if (pairs_.empty() || pairs_.back()->is_full) return;
+  Pair& pair = *pairs_.back();
+  pair.is_full = true;
+  tail_ = pair.position.offset / pair_bytes_ * pair_bytes_ + pair_bytes_;
+  ready_.notify_one();
+}
+
+// --- The drive
+
+bool KvAppendWindow::has_ready() const {
+  return failure_.ok() && shipped_ < pairs_.size() && pairs_[shipped_]->is_full;
+}
+
+void KvAppendWindow::run() {
+  // What wakes it is a writer with a pair that is full: that one goes on first. Where it cannot be asked for, writers
+  // are interrupted now and then.
+  const sched_param none{};
+  (void)pthread_setschedparam(pthread_self(), SCHED_BATCH, &none);
+  Lock lock(mutex_);
+  for (;;) {
+    ready_.wait(lock, [&] { return stopping_ || has_ready() || on_their_way_ > 0; });
+    if (stopping_) return;
+    lock.unlock();
+    {
+      const std::lock_guard drives(drive_mutex_);
+      drive();
+    }
+    lock.lock();
+  }
+}
+
+// Hands over what is ready, and waits until something is done. REQUIRES: drive_mutex_ is held
+void KvAppendWindow::drive() {
   std::vector<KvIo> ios;
-  std::size_t begin = 0;
-  for (const std::size_t end : append.commands) {
+  {
+    const Lock lock(mutex_);
+    gather(ios);
+  }
+  if (!ios.empty()) {
+    if (const auto status = queue_->submit(ios); !status) {
+      const Lock lock(mutex_);
+      for (const KvIo& io : ios) on_their_way_ -= io.pairs.size();
+      if (failure_.ok()) failure_ = Status::IOError(status.message());
+    }
+  }
+  reaped_.resize(queue_->pending());
+  const std::size_t count = reaped_.empty() ? 0 : queue_->reap(reaped_, 1);
+  {
+    const Lock lock(mutex_);
+    take(std::span(reaped_).first(count));
+  }
+  changed_.notify_all();
+}
+
+// In order; what is there together goes together, as much as the drive's memtable takes.
+void KvAppendWindow::gather(std::vector<KvIo>& ios) {
+  const std::size_t most = waiting_ > 0 ? pairs_.size() : kPairsOnTheirWay;
+  while (has_ready() && on_their_way_ < most) {
+    Pair& first = *pairs_[shipped_];
+    first.command.clear();
     KvIo& io = ios.emplace_back();
-    io.tag = tag;
+    io.tag = first_ + shipped_;
     io.op = ssd::Opcode::kv_batch_store;
     io.cause = device::Cause::wal;
-    io.pairs = std::span(append.pairs).subspan(begin, end - begin);
-    begin = end;
+    std::uint64_t bytes = 0;
+    for (; has_ready() && on_their_way_ < most; ++shipped_, ++on_their_way_) {
+      const Pair& pair = *pairs_[shipped_];
+      bytes += kPairOverheadBytes + pair.bytes;
+      if (!first.command.empty() && (bytes > space_.info().batch_bytes || first.command.size() == kPairsACommand))
+        break;
+      first.command.push_back({{pair.key.data(), pair.key.size()}, {staging_.bytes(pair.slot), pair.bytes}});
+    }
+    io.pairs = first.command;
   }
-  if (const auto status = queue_->submit(ios); !status) return Status::IOError(status.message());
-  append.unanswered = ios.size();
-  return {};
 }
 
-Status KvAppendWindow::hand_over(GenerationId generation, std::span<const Slice> records,
-                                 std::span<const std::uint64_t> offsets) {
-  auto append = std::make_shared<Append>();
-  append->generation = generation;
-  append->records.reserve(records.size());
-  for (std::size_t i = 0; i < records.size(); ++i) append->add(offsets[i], records[i]);
-  append->make_pairs(piece_bytes_, space_.info().batch_bytes);
-
-  const std::lock_guard lock(mutex_);
-  if (queue_->pending() > 0) reap(0);
-  while (failure_.ok() && queue_->pending() > 0 && bytes() + append->stored_bytes > kWindowBytes) reap(1);
-  if (!failure_.ok()) return failure_;
-  if (Status status = submit(*append, first_ + appends_.size()); !status.ok()) return status;
-  bytes_.fetch_add(append->stored_bytes, std::memory_order_acq_rel);
-  const std::unique_lock appends_lock(appends_mutex_);
-  appends_.push_back(std::move(append));
-  return {};
-}
-
-// REQUIRES: mutex_ is held, and something is pending
-void KvAppendWindow::reap(std::size_t at_least) {
-  reaped_.resize(queue_->pending());
-  const std::size_t count = queue_->reap(reaped_, at_least);
-  for (std::size_t i = 0; i < count; ++i) {
-    Append& append = *appends_[reaped_[i].tag - first_];
-    --append.unanswered;
-    Status status = status_of(reaped_[i], "batch store");
-    if (status.ok()) continue;
-    append.failed = true;
-    if (failure_.ok()) failure_ = std::move(status);
+void KvAppendWindow::take(std::span<const KvDone> done) {
+  for (const KvDone& one : done) {
+    const std::size_t begin = one.tag - first_;
+    const std::size_t end = begin + pairs_[begin]->command.size();
+    const Status status = status_of(one, "batch store");
+    on_their_way_ -= end - begin;
+    for (std::size_t i = begin; i < end; ++i) pairs_[i]->is_stored = status.ok();
+    if (!status.ok() && failure_.ok()) failure_ = status;
   }
-  let_go_of_done();
-}
-
-// In order: of what fails nothing behind it is let go either.
-void KvAppendWindow::let_go_of_done() {
-  while (!appends_.empty() && appends_.front()->unanswered == 0 && !appends_.front()->failed) pop_front();
+  while (!pairs_.empty() && pairs_.front()->is_stored) pop_front();  // in order: nothing behind what failed
 }
 
 // The drive counts it from before that on, so that nobody sees less used than is.
 void KvAppendWindow::pop_front() {
-  bytes_.fetch_sub(appends_.front()->stored_bytes, std::memory_order_acq_rel);
-  const std::unique_lock lock(appends_mutex_);
-  appends_.pop_front();
+  bytes_.fetch_sub(kPairOverheadBytes + pairs_.front()->bytes, std::memory_order_acq_rel);
+  free_slots_.push_back(pairs_.front()->slot);
+  const std::unique_lock lock(pairs_mutex_);
+  pairs_.pop_front();
   ++first_;
+  if (shipped_ > 0) --shipped_;
+}
+
+void KvAppendWindow::hand_on() {
+  const Lock lock(mutex_);
+  close_pair();
 }
 
 Status KvAppendWindow::wait() {
-  const std::lock_guard lock(mutex_);
-  while (queue_->pending() > 0) reap(queue_->pending());
+  Lock lock(mutex_);
+  return wait_for_all(lock);
+}
+
+// On its own, unless somebody else does already: then nobody has to wake for it.
+Status KvAppendWindow::wait_for_all(Lock& lock) {
+  close_pair();
+  ++waiting_;
+  const auto is_over = [this] { return on_their_way_ == 0 && (!failure_.ok() || pairs_.empty()); };
+  while (!is_over()) {
+    lock.unlock();
+    Lock drives(drive_mutex_, std::try_to_lock);
+    if (drives.owns_lock()) drive();
+    lock.lock();
+    if (!drives.owns_lock() && !is_over()) changed_.wait(lock);
+  }
+  --waiting_;
   return failure_;
 }
 
 Status KvAppendWindow::store_again() {
-  const std::lock_guard lock(mutex_);
+  Lock lock(mutex_);
   failure_ = {};
-  for (std::size_t i = 0; i < appends_.size() && failure_.ok(); ++i) {
-    appends_[i]->failed = true;  // until it is stored
-    failure_ = submit(*appends_[i], first_ + i);
-    if (failure_.ok()) appends_[i]->failed = false;
-  }
-  while (queue_->pending() > 0) reap(queue_->pending());
-  return failure_;
+  shipped_ = 0;
+  for (const auto& pair : pairs_) pair->is_stored = false;
+  return wait_for_all(lock);
 }
 
-void KvAppendWindow::give_up() {
-  const std::lock_guard lock(mutex_);
-  while (!appends_.empty()) pop_front();
+void KvAppendWindow::give_up(std::uint64_t tail) {
+  const Lock lock(mutex_);
+  while (!pairs_.empty()) pop_front();
+  tail_ = tail;
   failure_ = {};
 }
 
-std::shared_ptr<const KvAppendWindow::Append> KvAppendWindow::find(GenerationId generation,
-                                                                   std::uint64_t offset) const {
-  const std::shared_lock lock(appends_mutex_);
-  const auto behind = std::upper_bound(appends_.begin(), appends_.end(), std::pair(generation, offset),
-                                       [](const auto& wanted, const std::shared_ptr<Append>& one) {
-                                         return wanted < std::pair(one->generation, one->records.front().offset);
-                                       });
-  return behind == appends_.begin() ? nullptr : *std::prev(behind);
-}
+// --- Reading
 
-bool KvAppendWindow::read(ReadRequest& request) const {
+bool KvAppendWindow::read(Position wanted, std::uint64_t from, std::uint64_t length, char* into,
+                          std::uint64_t* got) const {
   if (bytes() == 0) return false;
-  const auto append = find(request.generation, request.offset);
-  if (append == nullptr || append->generation != request.generation) return false;
-  const auto record =
-      std::lower_bound(append->records.begin(), append->records.end(), request.offset,
-                       [](const Append::Record& one, std::uint64_t offset) { return one.offset < offset; });
-  if (record == append->records.end() || record->offset != request.offset) return false;
-  const std::uint64_t has = record->bytes.size() - sizeof(RecordLength);
-  if (request.from > has || request.length > has - request.from) {
-    request.status = Status::Corruption("the spill store's record is shorter than what is read of it");
-  } else {
-    request.status = {};
-    request.bytes.assign(record->bytes, sizeof(RecordLength) + request.from, request.length);
-  }
+  const std::shared_lock lock(pairs_mutex_);
+  const auto found = std::lower_bound(
+      pairs_.begin(), pairs_.end(), wanted,
+      [](const std::unique_ptr<Pair>& one, const Position& position) { return one->position < position; });
+  if (found == pairs_.end() || (*found)->position != wanted) return false;
+  const std::uint64_t there = (*found)->bytes.load(std::memory_order_acquire);
+  *got = from < there ? std::min(length, there - from) : 0;
+  std::memcpy(into, staging_.bytes((*found)->slot) + from, *got);
   return true;
+}
+
+bool KvAppendWindow::has(GenerationId generation) const {
+  const std::shared_lock lock(pairs_mutex_);
+  return std::ranges::any_of(pairs_, [&](const auto& one) { return one->position.generation == generation; });
 }
 
 }  // namespace spillway::spill

@@ -1,81 +1,132 @@
-// Appends on their way into the drive: handed over in order on one queue, so many bytes of them at most, and readable
-// from memory until the drive has them.
+// Appends on their way into the drive: gathered into pairs, handed over in order on one queue, so many at most, and
+// readable from memory until the drive has them.
 //
-// The drive may take them in any order: records follow one another without a gap in their positions, so recovery ends
+// A record is copied behind those before it, into a pair in staging (kv_staging.h), and with that it is safe from the
+// death of the process. A pair goes to the drive when the next record does not fit into it: the drive's core takes as
+// long for one with four records as for one with one (K16), so a writer waits for it a quarter as often, if at all.
+// A thread of its own hands pairs over, so that a writer who does not wait for the drive never meets it. Whoever needs
+// the drive to have a record asks for it: wait(). What no further record fills goes with hand_on().
+//
+// The drive may take pairs in any order: they follow one another without a gap in their positions, so recovery ends
 // at the first that it did not take. When one fails, it and all behind it stay here, readable, until they are stored
 // again.
 //
-// One thread at a time appends; others read meanwhile, or wait.
+// One thread at a time appends; others read meanwhile, wait, or hand on.
 #pragma once
 
 #include <rocksdb/slice.h>
 #include <rocksdb/status.h>
 
 #include <atomic>
+#include <condition_variable>
 #include <cstdint>
 #include <deque>
 #include <memory>
 #include <mutex>
 #include <shared_mutex>
 #include <span>
-#include <string>
+#include <thread>
 #include <vector>
 
 #include "device/kv_namespace.h"
 #include "spill/kv_pieces.h"
+#include "spill/kv_staging.h"
 #include "spill/store.h"
 
 namespace spillway::spill {
 
-// What may be on its way at once, but for a single append that is larger. Enough that the drive's core has the next
-// command while the host learns of the last; little, because the core serves one line: reads stand in it, and between
-// as many stores as this lets in, its memtable moves one flash page nearer to flash (ssd/kv_controller.h), so that with
-// much more than a page of them the memtable fills before the one before it is on flash, and stores wait for that.
-// Source: guess, a page of 16 KiB and half of one.
-inline constexpr std::uint64_t kWindowBytes = 24 * 1024;
+// Of one command, and on their way at once unless somebody waits for all: enough that the drive's core has the next
+// when it is done with one; few, because the core serves one line, and reads stand in it. Source: guess, some 70 us of
+// the core of a Cosmos+ board for a command (K16).
+inline constexpr std::uint32_t kPairsACommand = 4;
+inline constexpr std::uint32_t kPairsOnTheirWay = 2 * kPairsACommand;
+// Pairs there is room for, 2 MiB. A drive whose flash is busy falls behind for milliseconds; who then has to wait waits
+// until half of the room is free, so that a few writes wait, and not one in a hundred. Source: runs of workload A with
+// 32 and 128 (docs/decisions/0010).
+inline constexpr std::uint32_t kStagedPairs = 128;
 
 class KvAppendWindow {
  public:
-  KvAppendWindow(device::KvNamespace& space, std::uint32_t piece_bytes);
+  KvAppendWindow(device::KvNamespace& space, std::uint32_t pair_bytes, KvStaging& staging);
+  // What was not handed over stays in staging.
+  ~KvAppendWindow();
+  KvAppendWindow(const KvAppendWindow&) = delete;
+  KvAppendWindow& operator=(const KvAppendWindow&) = delete;
 
-  // Hands the records over, and waits while there is no room for them. OK: the drive has been given them. An error:
-  // it has not, because one before them failed, or because it takes no commands.
-  rocksdb::Status hand_over(GenerationId generation, std::span<const rocksdb::Slice> records,
-                            std::span<const std::uint64_t> offsets);
-  // Until the drive has all that was handed over. The error of the first that failed.
+  // From now on appends are of this generation. REQUIRES: nothing is here
+  void begin(GenerationId generation);
+  // Takes the records, and waits while there is no room for them. An error: a pair before them failed, or the drive
+  // takes no commands; nothing of them is here, or what is begins at tail().
+  rocksdb::Status append(std::span<const rocksdb::Slice> records, std::span<std::uint64_t> offsets);
+  // Behind what was appended.
+  std::uint64_t tail() const { return tail_; }
+  // Hands over what was not full, too.
+  void hand_on();
+  // Until the drive has all that was appended. The error of the first that failed.
   rocksdb::Status wait();
   // Hands over what failed and all behind it once more, and waits. REQUIRES: wait() has just failed
   rocksdb::Status store_again();
-  // Lets go of what failed, and of all behind it. REQUIRES: wait() has just failed
-  void give_up();
+  // Lets go of what failed, and of all behind it; appends go on at `tail`. REQUIRES: wait() has just failed
+  void give_up(std::uint64_t tail);
 
-  // Answers a request from memory. False: the record is not here.
-  bool read(ReadRequest& request) const;
+  // Copies up to `length` bytes from byte `from` of the pair, and says how many there were. False: it is not here.
+  bool read(Position pair, std::uint64_t from, std::uint64_t length, char* into, std::uint64_t* got) const;
+  bool has(GenerationId generation) const;
   // What the drive will count for what is here, some of which it may count already.
   std::uint64_t bytes() const { return bytes_.load(std::memory_order_acquire); }
 
  private:
-  struct Append;
+  struct Pair {
+    Position position;
+    std::uint32_t slot = 0;
+    std::atomic<std::uint32_t> bytes{0};
+    PositionBytes key{};
+    std::vector<device::KvView> command;  // that it is the first pair of
+    bool is_full = false;                 // takes no more records
+    bool is_stored = false;
+  };
 
-  std::shared_ptr<const Append> find(GenerationId generation, std::uint64_t offset) const;
-  rocksdb::Status submit(Append& append, std::uint64_t tag);
-  void reap(std::size_t at_least);
-  void let_go_of_done();
+  using Lock = std::unique_lock<std::mutex>;
+
+  std::uint32_t new_pairs_of(std::span<const rocksdb::Slice> records) const;
+  rocksdb::Status make_room(Lock& lock, std::uint32_t pairs);
+  rocksdb::Status append_one(Lock& lock, const rocksdb::Slice& record, std::uint64_t* offset);
+  Pair& open_pair(std::uint64_t offset, bool of_one_record);
+  void grow(Pair& pair, std::uint64_t bytes);
+  void close_pair();
+  rocksdb::Status wait_for_all(Lock& lock);
+  void run();
+  bool has_ready() const;
+  void drive();
+  void gather(std::vector<device::KvIo>& ios);
+  void take(std::span<const device::KvDone> done);
   void pop_front();
 
   device::KvNamespace& space_;
-  const std::uint32_t piece_bytes_;
+  const std::uint32_t pair_bytes_;
+  KvStaging& staging_;
 
-  std::mutex mutex_;  // of whoever submits or waits
+  mutable std::mutex mutex_;
+  std::condition_variable ready_;    // for the thread: there is something to hand over
+  std::condition_variable changed_;  // for others: the drive has taken something, or failed
   rocksdb::Status failure_;
-  std::uint64_t first_ = 0;  // number of the append at the front: the tag of its commands
-  std::vector<device::KvDone> reaped_;
+  GenerationId generation_ = 0;
+  std::atomic<std::uint64_t> tail_{0};
+  std::vector<std::uint32_t> free_slots_;
+  std::uint64_t first_ = 0;  // number of the pair at the front: the tag of its command
+  std::size_t shipped_ = 0;  // of pairs_: handed to the drive
+  std::size_t on_their_way_ = 0;
+  std::size_t waiting_ = 0;  // for all
+  bool stopping_ = false;
 
-  mutable std::shared_mutex appends_mutex_;  // of the list; whoever holds mutex_ may look without it
-  std::deque<std::shared_ptr<Append>> appends_;
+  mutable std::shared_mutex pairs_mutex_;  // of the list; whoever holds mutex_ may look without it
+  std::deque<std::unique_ptr<Pair>> pairs_;
   std::atomic<std::uint64_t> bytes_{0};
 
-  std::unique_ptr<device::KvQueue> queue_;  // goes first: until then what it was handed is read
+  std::mutex drive_mutex_;  // of the queue; taken before mutex_, and never waited for by an append
+  std::vector<device::KvDone> reaped_;
+  std::unique_ptr<device::KvQueue> queue_;  // goes before the pairs: until then what it was handed is read
+  std::thread thread_;
 };
 
 }  // namespace spillway::spill

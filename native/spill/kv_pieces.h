@@ -1,4 +1,11 @@
-// How a record lies in a key-value namespace: behind a header of its length, in pieces, one pair each.
+// How a generation lies in a key-value namespace: cut into pairs, whose keys say where each begins.
+//
+//   key    generation | position, 8 bytes each with the highest first, so that the drive's order is the store's
+//   value  records, each behind its length; or a piece of one that is longer than a pair
+//
+// A pair's bytes have positions from a multiple of the pair's size on, whether it is full or not; a record's offset is
+// the position of its length. One that is longer than a pair has its pairs for itself, and the keys of those behind
+// its first are one further, where no record begins: what is read beyond a record is never another's.
 #pragma once
 
 #include <rocksdb/slice.h>
@@ -14,10 +21,10 @@
 
 namespace spillway::spill {
 
-// Which the pair's key says: both numbers with the highest byte first, so that the drive's order is the store's.
 struct Position {
   GenerationId generation = 0;
   std::uint64_t offset = 0;
+  friend auto operator<=>(const Position&, const Position&) = default;
 };
 using PositionBytes = std::array<char, 16>;
 
@@ -39,18 +46,47 @@ inline Position position_of(std::string_view key) {
   return position;
 }
 
-using RecordLength = std::uint64_t;  // the header
+// What a drive counts beside the bytes of a pair.
+inline constexpr std::uint64_t kPairOverheadBytes = ssd::kPairHeaderBytes + sizeof(PositionBytes);
 
-// A byte beyond a record belongs to nobody, so that no piece of one has the position that the next record begins at.
-inline std::uint64_t end_of(std::uint64_t offset, std::uint64_t record_bytes) {
-  return offset + sizeof(RecordLength) + record_bytes + 1;
+using RecordLength = std::uint64_t;
+
+inline std::uint64_t framed_bytes(std::uint64_t record_bytes) { return sizeof(RecordLength) + record_bytes; }
+inline std::uint64_t pairs_of(std::uint64_t framed_bytes, std::uint32_t pair_bytes) {
+  return (framed_bytes + pair_bytes - 1) / pair_bytes;
+}
+// The most that a drive counts for it: in pairs of its own.
+inline std::uint64_t stored_bytes(std::uint64_t record_bytes, std::uint32_t pair_bytes) {
+  const std::uint64_t bytes = framed_bytes(record_bytes);
+  return bytes + pairs_of(bytes, pair_bytes) * kPairOverheadBytes;
 }
 
-// What the drive counts for it.
-inline std::uint64_t stored_bytes(std::uint64_t record_bytes, std::uint32_t piece_bytes) {
-  const std::uint64_t bytes = sizeof(RecordLength) + record_bytes;
-  return bytes + (bytes + piece_bytes - 1) / piece_bytes * (ssd::kPairHeaderBytes + sizeof(PositionBytes));
-}
+// Puts records together from pairs, which come in order.
+class Assembler {
+ public:
+  Assembler(const Store::Each& each, std::uint32_t pair_bytes) : each_(each), pair_bytes_(pair_bytes) {}
+
+  // Behind the last record that was whole, of its generation.
+  Position end() const { return end_; }
+  // A pair with this key is the next: of the same generation, or the first of a later one.
+  bool wants(Position position) const;
+
+  // False where the records end: a pair is missing, or is none. An error is the callback's.
+  bool take(Position position, std::string_view bytes, rocksdb::Status* status);
+
+ private:
+  bool take_records(Position position, std::string_view bytes, rocksdb::Status* status);
+
+  const Store::Each& each_;
+  const std::uint32_t pair_bytes_;
+  GenerationId generation_ = 0;
+  std::uint64_t next_ = 0;  // where the next pair's bytes begin
+  Position end_;
+  // Of a record of several pairs.
+  std::string bytes_;
+  std::uint64_t begins_ = 0;
+  std::uint64_t missing_ = 0;
+};
 
 // What became of a command, for its caller; `what` names it.
 rocksdb::Status status_of(const device::KvDone& done, const char* what);

@@ -16,6 +16,7 @@
 #include "base/steps.h"
 #include "spill/kv_append_window.h"
 #include "spill/kv_pieces.h"
+#include "spill/kv_staging.h"
 
 namespace spillway::spill {
 
@@ -32,9 +33,9 @@ using ssd::Outcome;
 
 namespace {
 
-// A drive hands over a pair whole, so a value in the middle of a large record costs at most this much more than itself.
-// Source: guess, one flash page of the drives of KVAccel's time.
-constexpr std::uint32_t kPieceBytes = 16 * 1024;
+// Four values of 4 KiB with what frames them: the core takes a quarter of the time for each, and a value is read with
+// at most three before it. Source: docs/decisions/0010, whose figures are for these.
+constexpr std::uint32_t kPairBytes = 17 * 1024;
 // Share of the namespace that is not counted on: what runs lose at their ends, and what is being rewritten. Source:
 // guess, beside the drive's own reserve of a sixty-fourth.
 constexpr double kSpareShare = 0.05;
@@ -61,56 +62,13 @@ KvKey key_of(Position position) {
 constexpr Position kDropped{0, 0};
 constexpr Position kBegun{0, 1};
 
-// Puts records together from their pieces, which come in order.
-class Assembler {
- public:
-  explicit Assembler(const Store::Each& each) : each_(each) {}
-
-  // Behind the last record that was whole, of its generation.
-  Position end() const { return end_; }
-
-  // False where the records end: a piece is missing. An error is the callback's.
-  bool take(Position position, std::string_view piece, Status* status) {
-    if (missing_ == 0) {
-      const bool follows = position.generation != record_.generation ? position.offset == 0 : position.offset == next_;
-      if (!follows || piece.size() < sizeof(RecordLength)) return false;
-      RecordLength length = 0;
-      std::memcpy(&length, piece.data(), sizeof(length));
-      piece.remove_prefix(sizeof(length));
-      record_ = {position.generation, position.offset, {}};
-      bytes_.clear();
-      missing_ = length;
-      next_ = position.offset + sizeof(RecordLength);
-    } else if (position.generation != record_.generation || position.offset != next_) {
-      return false;
-    }
-    if (piece.empty() || piece.size() > missing_) return false;
-    bytes_.append(piece);
-    missing_ -= piece.size();
-    next_ += piece.size();
-    if (missing_ > 0) return true;
-    next_ = end_of(record_.offset, bytes_.size());
-    end_ = {record_.generation, next_};
-    record_.bytes = bytes_;
-    *status = each_(record_);
-    return status->ok();
-  }
-
- private:
-  const Store::Each& each_;
-  StoredRecord record_;
-  std::string bytes_;
-  std::uint64_t missing_ = 0;
-  std::uint64_t next_ = 0;
-  Position end_;
-};
-
 class KvStore final : public Store {
  public:
-  explicit KvStore(std::unique_ptr<KvNamespace> space)
+  KvStore(std::unique_ptr<KvNamespace> space, std::uint32_t pair_bytes, std::unique_ptr<KvStaging> staging)
       : space_(std::move(space)),
-        piece_bytes_(std::min(kPieceBytes, space_->info().vml_bytes)),
-        window_(*space_, piece_bytes_) {}
+        pair_bytes_(pair_bytes),
+        staging_(std::move(staging)),
+        window_(*space_, pair_bytes_, *staging_) {}
 
   Status recover(const Each& each) override {
     std::vector<GenerationId> dropped;
@@ -121,11 +79,14 @@ class KvStore final : public Store {
       if (Status status = reset({{1, 0}, {dropped_ + 1, 0}}); !status.ok()) return status;
     }
     if (Status status = read_mark(kBegun, &begun_); !status.ok()) return status;
-    const auto seen = [this](Position position) {
-      newest_ = std::max(newest_, position.generation);
-      ends_[position.generation] = position.offset + 1;
-    };
-    return walk({{dropped_ + 1, 0}, {}}, each, seen, &recovered_end_);
+    Assembler assembler(each, pair_bytes_);
+    bool is_gap = false;
+    Status status = walk(
+        {{dropped_ + 1, 0}, {}}, assembler, [this](Position one) { note_pair(one); }, &is_gap);
+    if (status.ok()) status = take_staged(assembler, is_gap);
+    if (status.ok()) status = staging_->clear();
+    recovered_end_ = assembler.end();
+    return status;
   }
 
   Status cut(GenerationId generation, std::uint64_t offset) override {
@@ -134,6 +95,8 @@ class KvStore final : public Store {
     newest_ = std::max<GenerationId>(generation, dropped_);
     Status status = reset({from, {}});
     steps::reached("spill.kv.cut.reset");
+    // Afterwards: with pairs behind a shorter one there would be records after one that is not.
+    if (status.ok()) status = cut_pair(from);
     return status;
   }
 
@@ -145,7 +108,7 @@ class KvStore final : public Store {
     steps::reached("spill.kv.begin.stored");
     // What an append that failed has left would end every later recovery.
     if (failed_ && current_ != 0) {
-      if (status = reset({{current_, tail_}, {}}); !status.ok()) return status;
+      if (status = reset({{current_, window_.tail()}, {}}); !status.ok()) return status;
     }
     failed_ = true;
     if (generation <= newest_ || generation == ~GenerationId{0}) {
@@ -159,7 +122,7 @@ class KvStore final : public Store {
     }
     steps::reached("spill.kv.begin.begun");
     current_ = newest_ = generation;
-    tail_ = 0;
+    window_.begin(generation);
     failed_ = false;
     return {};
   }
@@ -169,25 +132,19 @@ class KvStore final : public Store {
     std::uint64_t bytes = 0;
     for (const Slice& record : records) {
       if (record.empty()) return Status::InvalidArgument("an empty record");
-      bytes += stored_bytes(record.size(), piece_bytes_);
+      bytes += stored_bytes(record.size(), pair_bytes_);
     }
     const std::uint64_t used = used_bytes() + bytes;
     if (used > capacity_bytes()) return Status::NoSpace("the spill store is full");
-    std::uint64_t tail = tail_;
-    for (std::size_t i = 0; i < records.size(); ++i) {
-      offsets[i] = tail;
-      tail = end_of(tail, records[i].size());
-    }
     const bool is_cautious = used + kCautiousMemtables * space_->info().batch_bytes > capacity_bytes();
-    Status status = is_cautious ? store(records, offsets) : lost(window_.hand_over(current_, records, offsets));
+    Status status = is_cautious ? store(records, offsets) : lost(window_.append(records, offsets));
     if (status.ok()) {
-      tail_ = tail;
       const std::lock_guard lock(ends_mutex_);
-      ends_[current_] = tail;
+      ends_[current_] = window_.tail();
     } else if (!status.IsNoSpace()) {
       failed_ = true;
     }
-    steps::reached("spill.kv.append.handed_over");
+    steps::reached("spill.kv.append.staged");
     return status;
   }
 
@@ -198,6 +155,8 @@ class KvStore final : public Store {
     steps::reached("spill.kv.sync.stored");
     return status;
   }
+
+  void hand_on() override { window_.hand_on(); }
 
   std::vector<GenerationId> generations() const override {
     std::vector<GenerationId> result;
@@ -221,13 +180,16 @@ class KvStore final : public Store {
   }
 
   Status scan(GenerationId generation, const Each& each) const override {
-    if (Status status = window_.wait(); !status.ok()) return lost(status);
-    return walk({{generation, 0}, {generation + 1, 0}}, each, [](Position) {});
+    if (window_.has(generation)) {
+      if (Status status = window_.wait(); !status.ok()) return lost(status);
+    }
+    Assembler assembler(each, pair_bytes_);
+    return walk({{generation, 0}, {generation + 1, 0}}, assembler, [](Position) {});
   }
 
   Status drop(GenerationId generation) override {
     if (generation == current_) {  // what it has on its way is not wanted any more
-      if (!window_.wait().ok()) window_.give_up();
+      if (!window_.wait().ok()) window_.give_up(0);
       failed_ = true;
       current_ = 0;
     }
@@ -301,30 +263,23 @@ class KvStore final : public Store {
     if (Status status = status_of(done, "retrieve"); !status.ok()) return status;
     ids->resize(done.bytes.size() / sizeof(GenerationId));
     std::memcpy(ids->data(), done.bytes.data(), ids->size() * sizeof(GenerationId));
-    note_mark(where, *ids);
+    note_mark(where, ids->size() * sizeof(GenerationId));
     return {};
   }
 
   // Durable when it returns. REQUIRES: all numbers of that mark that are there were read or written before
   Status write_mark(Position where, std::span<const GenerationId> ids) {
     if (ids.size_bytes() > space_->info().vml_bytes) return Status::NoSpace("the spill store has too many generations");
-    const PositionBytes key = bytes_of(where);
-    KvIo io;
-    io.op = ssd::Opcode::kv_store;
-    io.cause = device::Cause::wal;
-    io.key = {key.data(), key.size()};
-    io.value = {reinterpret_cast<const char*>(ids.data()), ids.size_bytes()};
-    KvDone done;
-    if (Status status = perform(io, &done); !status.ok()) return status;
-    if (Status status = status_of(done, "store"); !status.ok()) return status;
-    note_mark(where, ids);
+    const std::string_view value(reinterpret_cast<const char*>(ids.data()), ids.size_bytes());
+    if (Status status = store_pair(where, value); !status.ok()) return status;
+    note_mark(where, ids.size_bytes());
     return {};
   }
 
   // They are no records, and not counted as used.
-  void note_mark(Position where, std::span<const GenerationId> ids) {
+  void note_mark(Position where, std::uint64_t value_bytes) {
     std::uint64_t& bytes = one_mark_bytes_[where.offset];
-    bytes = ids.empty() ? 0 : ssd::kPairHeaderBytes + sizeof(PositionBytes) + ids.size_bytes();
+    bytes = value_bytes > 0 ? kPairOverheadBytes + value_bytes : 0;
     mark_bytes_ = one_mark_bytes_[0] + one_mark_bytes_[1];
   }
 
@@ -334,29 +289,33 @@ class KvStore final : public Store {
   }
 
   // Waits for the drive, and for what was handed over before.
-  Status store(std::span<const Slice> records, std::span<const std::uint64_t> offsets) {
+  Status store(std::span<const Slice> records, std::span<std::uint64_t> offsets) {
     if (Status before = window_.wait(); !before.ok()) return lost(before);
-    Status status = window_.hand_over(current_, records, offsets);
+    const std::uint64_t begin = window_.tail();
+    Status status = window_.append(records, offsets);
     if (status.ok()) status = window_.wait();
     if (status.ok()) return status;
     // Nothing of it stays; where that fails, too, it is for the next generation to forget.
-    window_.give_up();
-    if (!reset({{current_, tail_}, {}}).ok()) failed_ = true;
+    window_.give_up(begin);
+    if (!reset({{current_, begin}, {}}).ok()) failed_ = true;
     return status;
   }
 
   // --- The drive. A queue is one thread's at a time; they are kept for the next.
 
-  // One read of a pair: of a record's piece.
-  struct PieceRead {
+  // Of a pair that has something of a record.
+  struct PairRead {
     PositionBytes key;
     std::size_t request = 0;
-    std::uint32_t wanted = 0;
-    std::uint64_t skipped = 0;
+    std::uint64_t into = 0;        // where in the answer
+    std::uint32_t begin = 0;       // of what is wanted, in the pair
+    std::uint32_t end = 0;         // behind it
+    std::uint32_t header = kNone;  // where in the pair the record begins
+    static constexpr std::uint32_t kNone = ~std::uint32_t{0};
   };
   // A queue with the keys of what is pending in it, which nobody may wait for any more.
   struct Lane {
-    std::vector<PieceRead> pieces;
+    std::vector<PairRead> pairs;
     std::unique_ptr<KvQueue> queue;  // goes before its keys
   };
 
@@ -370,7 +329,7 @@ class KvStore final : public Store {
     Lease(const Lease&) = delete;
     Lease& operator=(const Lease&) = delete;
     KvQueue& operator*() const { return *lane_.queue; }
-    std::vector<PieceRead>& pieces() { return lane_.pieces; }
+    std::vector<PairRead>& pairs() { return lane_.pairs; }
 
    private:
     const KvStore& store_;
@@ -390,45 +349,36 @@ class KvStore final : public Store {
     if (!lane.queue) lane.queue = space_->open_queue();
     std::vector<KvDone> done(lane.queue->pending());
     if (!done.empty()) lane.queue->reap(done, done.size());
-    lane.pieces.clear();
+    lane.pairs.clear();
     return lane;
   }
 
   class Flight final : public ReadsInFlight {
    public:
     Flight(const KvStore& store, std::span<ReadRequest> requests) : lease_(store), requests_(requests) {
-      std::vector<PieceRead>& pieces = lease_.pieces();
-      for (std::size_t i = 0; i < requests.size(); ++i) {
-        ReadRequest& one = requests[i];
-        one.bytes.clear();
-        one.status = {};
-        if (store.window_.read(one)) continue;
-        const std::uint64_t begin = sizeof(RecordLength) + one.from;
-        const std::uint64_t end = begin + one.length;
-        for (std::uint64_t piece = begin / store.piece_bytes_ * store.piece_bytes_; piece < end;
-             piece += store.piece_bytes_) {
-          const auto wanted = static_cast<std::uint32_t>(std::min<std::uint64_t>(store.piece_bytes_, end - piece));
-          const Position position{one.generation, one.offset + piece};
-          pieces.push_back({bytes_of(position), i, wanted, std::max(begin, piece) - piece});
-        }
-      }
-      std::vector<KvIo> ios(pieces.size());
+      std::vector<PairRead>& pairs = lease_.pairs();
+      for (std::size_t i = 0; i < requests.size(); ++i) store.plan(requests[i], i, pairs);
+      std::vector<KvIo> ios(pairs.size());
       for (std::size_t i = 0; i < ios.size(); ++i) {
         ios[i].tag = i;
         ios[i].op = ssd::Opcode::kv_retrieve;
-        ios[i].buffer_bytes = pieces[i].wanted;
-        ios[i].key = {pieces[i].key.data(), pieces[i].key.size()};
+        ios[i].buffer_bytes = pairs[i].end;
+        ios[i].key = {pairs[i].key.data(), pairs[i].key.size()};
       }
       if (const auto status = (*lease_).submit(ios); !status) {
-        for (const PieceRead& piece : pieces) requests[piece.request].status = Status::IOError(status.message());
+        for (const PairRead& one : pairs) requests[one.request].status = Status::IOError(status.message());
+        pairs.clear();
       }
     }
 
     void wait() override {
-      const std::vector<PieceRead>& pieces = lease_.pieces();
-      const std::vector<KvDone> done = reap_all(*lease_, pieces.size());
-      for (std::size_t i = 0; i < pieces.size(); ++i) {
-        take_piece(requests_[pieces[i].request], pieces[i].wanted, pieces[i].skipped, done[i]);
+      const std::vector<PairRead>& pairs = lease_.pairs();
+      const std::vector<KvDone> done = reap_all(*lease_, pairs.size());
+      for (std::size_t i = 0; i < pairs.size(); ++i) {
+        ReadRequest& request = requests_[pairs[i].request];
+        if (!request.status.ok()) continue;
+        request.status = status_of(done[i], "retrieve");
+        if (request.status.ok()) take(request, pairs[i], done[i].bytes);
       }
     }
 
@@ -436,6 +386,47 @@ class KvStore final : public Store {
     Lease lease_;
     const std::span<ReadRequest> requests_;
   };
+
+  // Answers what is in memory, and adds what is to be read for the rest.
+  void plan(ReadRequest& request, std::size_t index, std::vector<PairRead>& pairs) const {
+    request.bytes.assign(request.length, '\0');
+    request.status = {};
+    const std::uint64_t first = request.offset / pair_bytes_ * pair_bytes_;
+    const std::uint64_t header = request.offset - first;
+    const std::uint64_t begin = header + sizeof(RecordLength) + request.from;
+    const std::uint64_t end = begin + request.length;
+    for (std::uint64_t at = begin / pair_bytes_ * pair_bytes_; at < end; at += pair_bytes_) {
+      PairRead one;
+      one.request = index;
+      one.into = std::max(begin, at) - begin;
+      one.begin = static_cast<std::uint32_t>(std::max(begin, at) - at);
+      one.end = static_cast<std::uint32_t>(std::min<std::uint64_t>(end - at, pair_bytes_));
+      if (at == 0) one.header = static_cast<std::uint32_t>(header);
+      const Position position{request.generation, first + at + (at == 0 ? 0 : 1)};
+      std::string staged(one.end, '\0');
+      std::uint64_t got = 0;
+      if (window_.read(position, 0, one.end, staged.data(), &got)) {
+        take(request, one, std::string_view(staged).substr(0, got));
+      } else {
+        one.key = bytes_of(position);
+        pairs.push_back(one);
+      }
+    }
+  }
+
+  // What a pair has of a record: its bytes up to where they are wanted.
+  static void take(ReadRequest& request, const PairRead& one, std::string_view bytes) {
+    if (!request.status.ok()) return;
+    RecordLength length = request.from + request.length;
+    if (one.header != PairRead::kNone && bytes.size() >= one.header + sizeof(length)) {
+      std::memcpy(&length, bytes.data() + one.header, sizeof(length));
+    }
+    if (bytes.size() < one.end || length < request.from + request.length) {
+      request.status = Status::Corruption("the spill store's record is shorter than what is read of it");
+      return;
+    }
+    std::memcpy(request.bytes.data() + one.into, bytes.data() + one.begin, one.end - one.begin);
+  }
 
   // What is pending in the queue, each at its tag, which is below `count`.
   static std::vector<KvDone> reap_all(KvQueue& queue, std::size_t count) {
@@ -466,27 +457,62 @@ class KvStore final : public Store {
     return status_of(done, "reset");
   }
 
-  // The answer to one retrieve of the first `wanted` bytes of a piece, without the first `skipped`.
-  static void take_piece(ReadRequest& request, std::uint64_t wanted, std::uint64_t skipped, const KvDone& done) {
-    if (!request.status.ok()) return;
-    request.status = status_of(done, "retrieve");
-    if (!request.status.ok()) return;
-    if (done.bytes.size() < wanted) {
-      request.status = Status::Corruption("the spill store's record is shorter than what is read of it");
-      return;
+  void note_pair(Position position) {
+    newest_ = std::max(newest_, position.generation);
+    ends_[position.generation] = position.offset + 1;
+  }
+
+  // What a killed process had in memory and the drive does not have: it follows what the drive has.
+  Status take_staged(Assembler& assembler, bool is_gap) {
+    for (const KvStaging::Left& one : staging_->left()) {
+      if (one.position.generation <= dropped_ || !assembler.wants(one.position)) continue;
+      if (std::exchange(is_gap, false)) {  // what lies behind it may have been cut into pairs otherwise
+        if (Status status = reset({one.position, {}}); !status.ok()) return status;
+      }
+      if (Status status = store_pair(one.position, one.bytes); !status.ok()) return status;
+      steps::reached("spill.kv.recover.stored");
+      note_pair(one.position);
+      Status status;
+      if (!assembler.take(one.position, one.bytes, &status)) return status;
     }
-    request.bytes.append(done.bytes, skipped, wanted - skipped);
+    return {};
   }
 
-  // Hands over the records of a range; `seen` is told where each pair lies.
-  Status walk(Range range, const Each& each, const std::function<void(Position)>& seen, Position* end = nullptr) const {
-    Assembler assembler(each);
-    const Status status = walk(range, assembler, seen);
-    if (end != nullptr) *end = assembler.end();
-    return status;
+  // Durable when it returns.
+  Status store_pair(Position position, std::string_view bytes) {
+    const PositionBytes key = bytes_of(position);
+    KvIo io;
+    io.op = ssd::Opcode::kv_store;
+    io.cause = device::Cause::wal;
+    io.key = {key.data(), key.size()};
+    io.value = bytes;
+    KvDone done;
+    if (Status status = perform(io, &done); !status.ok()) return status;
+    return status_of(done, "store");
   }
 
-  Status walk(Range range, Assembler& assembler, const std::function<void(Position)>& seen) const {
+  // Leaves of the pair around `from` what is before it. REQUIRES: a record begins there, or none does behind it
+  Status cut_pair(Position from) {
+    const std::uint64_t keeps = from.offset % pair_bytes_;
+    if (keeps == 0) return {};
+    const Position position{from.generation, from.offset - keeps};
+    const PositionBytes key = bytes_of(position);
+    KvIo io;
+    io.op = ssd::Opcode::kv_retrieve;
+    io.buffer_bytes = pair_bytes_;
+    io.key = {key.data(), key.size()};
+    KvDone done;
+    if (Status status = perform(io, &done); !status.ok()) return status;
+    if (done.fault == Fault::none && done.outcome == Outcome::kv_key_does_not_exist) return {};
+    if (Status status = status_of(done, "retrieve"); !status.ok()) return status;
+    if (done.bytes.size() <= keeps) return {};
+    return store_pair(position, std::string_view(done.bytes).substr(0, keeps));
+  }
+
+  // Hands over the records of a range; `seen` is told where each pair lies, `is_gap` whether some lie behind the last
+  // that follows the one before it.
+  Status walk(Range range, Assembler& assembler, const std::function<void(Position)>& seen,
+              bool* is_gap = nullptr) const {
     KvIo io;
     io.op = ssd::Opcode::kv_bulk_scan;
     io.cause = device::Cause::wal;
@@ -505,19 +531,21 @@ class KvStore final : public Store {
         seen(position);
         goes_on = assembler.take(position, pair.value, &status);
       });
+      if (!goes_on && is_gap != nullptr) *is_gap = true;
       if (!goes_on) return status;
       io.range.after_begin = true;
     }
   }
 
   const std::unique_ptr<KvNamespace> space_;
-  const std::uint32_t piece_bytes_;
+  const std::uint32_t pair_bytes_;
+  const std::unique_ptr<KvStaging> staging_;
   mutable KvAppendWindow window_;
   mutable std::mutex lanes_mutex_;
   mutable std::deque<Lane> idle_;  // these go before the namespace
   mutable std::deque<Lane> left_;  // with something pending, the oldest first
   std::mutex ends_mutex_;
-  std::map<GenerationId, std::uint64_t> ends_;  // where the last record of each ends, or its last piece begins
+  std::map<GenerationId, std::uint64_t> ends_;  // where the last record of each ends, or its last pair begins
   std::vector<GenerationId> begun_;             // of the appending thread, as what follows
   std::array<std::uint64_t, 2> one_mark_bytes_{};
   std::atomic<std::uint64_t> mark_bytes_ = 0;
@@ -525,28 +553,10 @@ class KvStore final : public Store {
   Position recovered_end_;
   GenerationId newest_ = 0;
   GenerationId current_ = 0;
-  std::uint64_t tail_ = 0;
   bool failed_ = true;  // appends are refused: nothing has begun, or something failed
 };
 
 }  // namespace
-
-Status status_of(const KvDone& done, const char* what) {
-  if (done.fault != Fault::none) {
-    return Status::IOError(std::string("the drive's key-value namespace: ") + what + " failed");
-  }
-  switch (done.outcome) {
-    case Outcome::success:
-      return {};
-    case Outcome::kv_capacity_exceeded:
-      return Status::NoSpace(std::string("the drive's key-value namespace is full: ") + what);
-    case Outcome::kv_key_does_not_exist:
-      return Status::Corruption(std::string("the drive's key-value namespace lacks a pair: ") + what);
-    default:
-      return Status::IOError(std::string("the drive's key-value namespace refuses a ") + what + " with status " +
-                             std::to_string(nvme_status(done.outcome)));
-  }
-}
 
 Status open_kv_store(const KvStoreOptions& options, std::unique_ptr<Store>* store) {
   auto space = KvNamespace::open(*options.drive, options.kv_namespace, options.path, options.door);
@@ -554,7 +564,11 @@ Status open_kv_store(const KvStoreOptions& options, std::unique_ptr<Store>* stor
     const std::string& message = space.status().message();
     return space.status().fault() == Fault::io_error ? Status::IOError(message) : Status::InvalidArgument(message);
   }
-  *store = std::make_unique<KvStore>(std::move(*space));
+  const std::uint32_t pair_bytes = std::min(kPairBytes, (*space)->info().vml_bytes);
+  const std::string staged = options.path.empty() ? "" : options.path + ".staged";
+  std::unique_ptr<KvStaging> staging;
+  if (Status status = KvStaging::open(staged, pair_bytes, kStagedPairs, &staging); !status.ok()) return status;
+  *store = std::make_unique<KvStore>(std::move(*space), pair_bytes, std::move(staging));
   return {};
 }
 

@@ -1,17 +1,16 @@
 // The spill store in a drive's key-value namespace: durable as soon as it is stored, and beside no file system at all.
 //
-// A generation is the range of keys (generation, position), both 8 bytes with the highest first, so that the drive's
-// order is the store's. A record lies behind a header of its length in pieces, one pair each, at the positions at which
-// they begin; its offset is the position of the first. What is appended together is one batch store, or as many as the
-// drive's memtable makes of it. Dropped is what the pair (0, 0) says, begun what (0, 1) lists;
+// A generation is a range of pairs (kv_pieces.h). Dropped is what the pair (0, 0) says, begun what (0, 1) lists;
 // released, reset.
 //
-// An append returns when its commands are handed over, in order; sync() waits until the drive has taken them. So many
-// bytes are on their way at most (kv_append_window.h); reads find them in memory. A killed process leaves them with the
-// drive. A loss of power may take any of them: positions follow one another, and recovery ends at the first that is not
-// there, so a prefix is left. One that the drive does not take fails every later append and sync; it and all behind it
-// stay in memory, are read from there, and are stored again, before anything newer, when the next generation begins.
-// Near its capacity an append waits for the drive, so that NoSpace is its own answer.
+// An append returns when its records are in memory that outlives the process; they go to the drive a pair of several at
+// a time, in order, and sync() waits until it has taken them (kv_append_window.h). Until then reads find them in
+// memory. A killed process leaves what it handed over with the drive, and the rest in the file beside its contents,
+// from where the next one stores it. A loss of power may take any of both: positions follow one another, and recovery
+// ends at the first that is not there, so a prefix is left. A pair that the drive does not take fails every later
+// append and sync; it and all behind it stay in memory, are read from there, and are stored again, before anything
+// newer, when the next generation begins. Near its capacity an append waits for the drive, so that NoSpace is its own
+// answer.
 #pragma once
 
 #include <rocksdb/status.h>
@@ -28,7 +27,8 @@ namespace spillway::spill {
 struct KvStoreOptions {
   device::EmulatedDevice* drive = nullptr;  // outlives the store
   std::uint16_t kv_namespace = 0;
-  std::string path;                // of its contents (KvNamespace::open); "": they do not outlive the store
+  // Of its contents (KvNamespace::open); <path>.staged is what is not there yet. "": they do not outlive the store.
+  std::string path;
   device::Device* door = nullptr;  // the drive behind a layer of its caller's; null: the drive
 };
 

@@ -74,6 +74,8 @@ class Store {
   // every later append and sync fails too, until a new begin(). What was taken can be read all the same.
   virtual rocksdb::Status append(std::span<const rocksdb::Slice> records, std::span<std::uint64_t> offsets) = 0;
   virtual rocksdb::Status sync() = 0;
+  // What a store holds back so that it may go to the drive together with more sets out now. By any thread.
+  virtual void hand_on() {}
   // Those that were begun and not dropped, oldest first. After recover.
   virtual std::vector<GenerationId> generations() const = 0;
 

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <filesystem>
+#include <fstream>
 #include <iterator>
 #include <memory>
 #include <set>
@@ -65,10 +66,26 @@ Opener open_on_kv(const SpillOptions& spill) {
   };
 }
 
-// The drive keeps what it has answered; of what was on its way, whatever it got to.
+// Of a file that is mapped, pages of any age: here as they were last, or as they never were. Its first was synced.
+void lose_pages(const std::string& path, std::mt19937_64& random) {
+  constexpr std::uint64_t kPage = 4096;
+  const std::string nothing(kPage, '\0');
+  std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+  const std::uint64_t kept_of_four = 1 + random() % 4;
+  for (std::uint64_t at = kPage; at < std::filesystem::file_size(path); at += kPage) {
+    if (random() % 4 < kept_of_four) continue;
+    file.seekp(static_cast<std::streamoff>(at));
+    file.write(nothing.data(), static_cast<std::streamsize>(nothing.size()));
+  }
+}
+
+// The drive keeps what it has answered; of what was on its way, whatever it got to; and of what was to follow, what the
+// host had written back.
 void lose_commands(const std::string& root, const std::string& next, std::mt19937_64& random) {
   if (!std::filesystem::exists(root + ".kv")) return;
   std::filesystem::rename(root + ".kv", next + ".kv");
+  std::filesystem::rename(root + ".kv.staged", next + ".kv.staged");
+  lose_pages(next + ".kv.staged", random);
   const ssd::SsdConfig config = kv_drive();
   const std::uint64_t capacity = ssd::Ssd(config, 1).layout().kv_units * config.geometry.mapping_unit_bytes;
   auto contents = device::KvContents::open(next + ".kv", capacity, config.namespaces.memtable_bytes);
@@ -137,6 +154,7 @@ TEST(CrashSpillway, PowerCutAtRandomPuttingBack) {
 struct Step {
   const char* name;
   bool by_put;
+  unsigned times = 1;  // as many deaths as at the others: it is there only after a death that left something to do
 };
 constexpr Step kCommonSteps[] = {
     {"spill.commit.main_synced", false},   {"spill.commit.generation_begun", false},
@@ -153,11 +171,12 @@ constexpr Step kRegionSteps[] = {
     {"spill.region.release.removed", false},
 };
 constexpr Step kKvSteps[] = {
-    {"spill.kv.begin.stored", false},       {"spill.kv.begin.begun", false},
-    {"spill.kv.append.handed_over", false}, {"spill.kv.sync.stored", false},
-    {"spill.kv.cut.reset", false},          {"spill.kv.drop.stored", true},
-    {"spill.kv.release.reset", false},      {"device.kv.put.written", false},
-    {"device.kv.settle.committed", false},  {"device.kv.remove_range.one_removed", true},
+    {"spill.kv.begin.stored", false},      {"spill.kv.begin.begun", false},
+    {"spill.kv.staging.grown", false},     {"spill.kv.append.staged", false},
+    {"spill.kv.sync.stored", false},       {"spill.kv.recover.stored", false, 8},
+    {"spill.kv.cut.reset", false},         {"spill.kv.drop.stored", true},
+    {"spill.kv.release.reset", false},     {"device.kv.put.written", false},
+    {"device.kv.settle.committed", false}, {"device.kv.remove_range.one_removed", true},
 };
 
 using OpenOn = Opener (*)(const SpillOptions& spill);
@@ -174,7 +193,9 @@ void die_at_every_step(OpenOn open_on, std::span<const Step> steps_of_store, Cra
     named.insert(step.name);
     plan.open = open_on(step.by_put ? by_put() : by_ingestion());
     plan.step = step.name;
-    const CrashReport report = run_crashes(plan);
+    CrashPlan one = plan;
+    one.kills *= step.times;
+    const CrashReport report = run_crashes(one);
     ++plan.seed;
     EXPECT_EQ(report.failure, "");
     EXPECT_GT(report.at_step, 0);

@@ -1,0 +1,73 @@
+// Pairs that the drive does not have yet, in memory that outlives a killed process: slots of a mapped file.
+//
+//   head   magic 16 bytes | salt u64 | pair bytes u32 | slots u32                               (a page)
+//   slot   state u64 | generation u64 | offset u64 | 1: of one record u64 | 32 bytes | the pair's bytes
+//
+// The state is how many of the bytes are there, above the CRC-32C of them, of the salt and of where they belong: one
+// word, written last, so that a process may be killed between any two instructions. The machine's loss of power leaves
+// pages of any age: what does not agree with its checksum is not there. The salt is drawn anew whenever the slots are
+// cleared, and is on the drive of the file before one is filled.
+//
+// Not thread-safe but for bytes that were told of: those may be read at any time.
+#pragma once
+
+#include <rocksdb/status.h>
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "spill/kv_pieces.h"
+
+namespace spillway::spill {
+
+class KvStaging {
+ public:
+  // `path`: made when it is not there; "": in memory, and gone with this.
+  // InvalidArgument: the file is another's. IOError: the host's file system.
+  static rocksdb::Status open(const std::string& path, std::uint32_t pair_bytes, std::uint32_t slots,
+                              std::unique_ptr<KvStaging>* staging);
+  ~KvStaging();
+  KvStaging(const KvStaging&) = delete;
+  KvStaging& operator=(const KvStaging&) = delete;
+
+  struct Left {
+    Position position;
+    std::string_view bytes;
+  };
+  // What the process before this one left, in order. The drive may have some of it.
+  std::vector<Left> left() const;
+  // Forgets all of it, durably. To be called before the first begin().
+  rocksdb::Status clear();
+
+  std::uint32_t slots() const { return slots_; }
+  // What was in the slot is gone. `of_one_record`: the pair is filled by one grow().
+  void begin(std::uint32_t slot, Position position, bool of_one_record);
+  // Room for the pair's bytes. Only those behind what it has grown to may be written.
+  char* bytes(std::uint32_t slot) const;
+  // There are `bytes` of them now; what is new is one whole record, or all of the pair.
+  void grow(std::uint32_t slot, std::uint32_t bytes);
+
+ private:
+  struct Head;
+  struct Slot;
+
+  KvStaging(std::uint32_t pair_bytes, std::uint32_t slots);
+  rocksdb::Status map_file(const std::string& path);
+  Head& head() const;
+  Slot& slot(std::uint32_t slot) const;
+  bool is_whole(std::uint32_t slot) const;
+  std::uint32_t checksum(const Slot& of, std::uint32_t before, std::string_view bytes) const;
+
+  const std::uint32_t pair_bytes_;
+  const std::uint32_t slots_;
+  const std::uint64_t slot_bytes_;
+  const std::uint64_t size_;
+  char* base_ = nullptr;
+  int descriptor_ = -1;
+};
+
+}  // namespace spillway::spill
