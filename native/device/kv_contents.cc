@@ -251,7 +251,7 @@ Result<std::uint64_t> KvContents::hand_over(std::span<const KvView> pairs) {
 }
 
 void KvContents::settle(std::uint64_t where, bool takes_effect) {
-  Record* const record = at<Record>(where);
+  auto* const record = at<Record>(where);
   Segment& s = segments_[segment_of(where)];
   --s.in_flight;
   if (takes_effect) {
@@ -306,7 +306,7 @@ Result<std::uint64_t> KvContents::append_here(std::span<const KvView> pairs, std
   }
   // What lies behind must not look like a record, whatever it was.
   if (offset + sizeof(Record) <= end) *at<std::uint64_t>(offset) = 0;
-  Record* const record = at<Record>(begin);
+  auto* const record = at<Record>(begin);
   record->bytes = offset - begin;
   record->sequence = next_sequence_++;
   record->pairs = pairs.size();

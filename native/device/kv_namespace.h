@@ -80,7 +80,7 @@ class KvQueue {
     std::optional<std::uint64_t> handed_over;  // of a store: where its pairs lie in the contents
   };
   void hand_over(InFlight& command);
-  KvDone done_of(InFlight& command, const Done& done);
+  KvDone done_of(InFlight& command, const Done& below);
   Status store(InFlight& command, std::span<const KvView> pairs);
 
   KvNamespace& of_;

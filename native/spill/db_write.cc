@@ -66,6 +66,11 @@ rocksdb::Status without_single_deletes(const WriteBatch& batch, const ColumnFami
 
 bool DbImpl::is_free() const { return !has_live_.load(std::memory_order_acquire) && !wants_spill(); }
 
+bool DbImpl::may_spill() const {
+  return main_only_.load(std::memory_order_acquire) == 0 &&
+         diversion_.load(std::memory_order_relaxed) != Diversion::never;
+}
+
 bool DbImpl::wants_spill() const {
   if (main_only_.load(std::memory_order_acquire) != 0) return false;
   switch (diversion_.load(std::memory_order_relaxed)) {
@@ -266,7 +271,8 @@ rocksdb::Status DbImpl::write_either_way(const WriteOptions& options, WriteBatch
     const bool is_patient = diverts && one_comes_back && !options.no_slowdown;
     if (!look.must_divert && !is_patient) {
       if (const auto status = try_main(options, batch)) return outcome(*status);
-      if (!diverts && can_divert && wants_spill()) continue;  // RocksDB has just said that it is stalled
+      // RocksDB has just said that it is stalled. That may be over by now, too: no reason to wait.
+      if (!diverts && can_divert && (wants_spill() || may_spill())) continue;
     }
     if (options.no_slowdown) return outcome(rocksdb::Status::Incomplete("Write stall"));
     if (stopping_.load(std::memory_order_acquire)) return outcome(rocksdb::Status::ShutdownInProgress());

@@ -70,7 +70,7 @@ class KvAppendWindow {
   void give_up(std::uint64_t tail);
 
   // Copies up to `length` bytes from byte `from` of the pair, and says how many there were. False: it is not here.
-  bool read(Position pair, std::uint64_t from, std::uint64_t length, char* into, std::uint64_t* got) const;
+  bool read(Position wanted, std::uint64_t from, std::uint64_t length, char* into, std::uint64_t* got) const;
   bool has(GenerationId generation) const;
   // What the drive will count for what is here, some of which it may count already.
   std::uint64_t bytes() const { return bytes_.load(std::memory_order_acquire); }

@@ -24,7 +24,10 @@ namespace spillway::spill {
 struct Position {
   GenerationId generation = 0;
   std::uint64_t offset = 0;
-  friend auto operator<=>(const Position&, const Position&) = default;
+  friend bool operator==(const Position&, const Position&) = default;
+  friend bool operator<(const Position& a, const Position& b) {
+    return a.generation != b.generation ? a.generation < b.generation : a.offset < b.offset;
+  }
 };
 using PositionBytes = std::array<char, 16>;
 

@@ -106,11 +106,11 @@ Status KvStaging::map_file(const std::string& path) {
 
 KvStaging::Head& KvStaging::head() const { return *reinterpret_cast<Head*>(base_); }
 
-KvStaging::Slot& KvStaging::slot(std::uint32_t slot) const {
-  return *reinterpret_cast<Slot*>(base_ + kHeadBytes + slot * slot_bytes_);
+KvStaging::Slot& KvStaging::slot(std::uint32_t index) const {
+  return *reinterpret_cast<Slot*>(base_ + kHeadBytes + index * slot_bytes_);
 }
 
-char* KvStaging::bytes(std::uint32_t slot) const { return base_ + kHeadBytes + slot * slot_bytes_ + kLine; }
+char* KvStaging::bytes(std::uint32_t index) const { return base_ + kHeadBytes + index * slot_bytes_ + kLine; }
 
 // RocksDB's own, as in log_frame.cc.
 std::uint32_t KvStaging::checksum(const Slot& of, std::uint32_t before, std::string_view bytes) const {
@@ -166,7 +166,7 @@ std::vector<KvStaging::Left> KvStaging::left() const {
   for (std::uint32_t i = 0; i < slots_; ++i) {
     if (is_whole(i)) all.push_back({slot(i).position(), {bytes(i), slot(i).bytes()}});
   }
-  std::ranges::sort(all, {}, &Left::position);
+  std::sort(all.begin(), all.end(), [](const Left& a, const Left& b) { return a.position < b.position; });
   return all;
 }
 

@@ -45,11 +45,11 @@ class KvStaging {
 
   std::uint32_t slots() const { return slots_; }
   // What was in the slot is gone. `of_one_record`: the pair is filled by one grow().
-  void begin(std::uint32_t slot, Position position, bool of_one_record);
+  void begin(std::uint32_t index, Position position, bool of_one_record);
   // Room for the pair's bytes. Only those behind what it has grown to may be written.
-  char* bytes(std::uint32_t slot) const;
+  char* bytes(std::uint32_t index) const;
   // There are `bytes` of them now; what is new is one whole record, or all of the pair.
-  void grow(std::uint32_t slot, std::uint32_t bytes);
+  void grow(std::uint32_t index, std::uint32_t bytes);
 
  private:
   struct Head;
@@ -58,8 +58,8 @@ class KvStaging {
   KvStaging(std::uint32_t pair_bytes, std::uint32_t slots);
   rocksdb::Status map_file(const std::string& path);
   Head& head() const;
-  Slot& slot(std::uint32_t slot) const;
-  bool is_whole(std::uint32_t slot) const;
+  Slot& slot(std::uint32_t index) const;
+  bool is_whole(std::uint32_t index) const;
   std::uint32_t checksum(const Slot& of, std::uint32_t before, std::string_view bytes) const;
 
   const std::uint32_t pair_bytes_;
