@@ -2,9 +2,9 @@
 
     .venv/bin/python scripts/bench.py [NAME ...]
 
-A benchmark is an executable build/bench/bench_NAME or a script bench/NAME.py. It prints JSON, one document or one on
-each line; a Google Benchmark does so when asked to. One that fails ends with exit code 1 after the
-others have run, and leaves no result.
+A benchmark is an executable build/bench/bench_NAME, a script bench/NAME.py, or a plan of bench/kvaccel.py, here
+kvaccel-a to kvaccel-directory. It prints JSON, one document or one on each line; a Google Benchmark does so when asked
+to. One that fails ends with exit code 1 after the others have run, and leaves no result.
 """
 
 import json
@@ -28,6 +28,10 @@ def benchmarks() -> dict[str, list[str]]:
             commands[path.name.removeprefix("bench_")] = [str(path.relative_to(ROOT))]
     for path in sorted((ROOT / "bench").glob("*.py")):
         commands[path.stem.removeprefix("bench_")] = [".venv/bin/python", str(path.relative_to(ROOT))]
+    # Hours in all: a plan each, so that one that fails leaves the others.
+    plans = commands.pop("kvaccel")
+    for plan in ("a", "b", "c", "d", "directory"):
+        commands[f"kvaccel-{plan}"] = [*plans, plan]
     return commands
 
 
