@@ -181,8 +181,8 @@ class RocksdbEngine final : public Engine {
   Status close() override {
     if (!db_) return Status::ok();
     policy_->stop();
-    const rocksdb::Status status = db_->Close();
     watch_->detach();
+    const rocksdb::Status status = db_->Close();
     db_.reset();
     return to_status(status, "RocksDB cannot close " + directory_);
   }

@@ -24,7 +24,7 @@ class StallWatch final : public rocksdb::EventListener {
   StallWatch() = default;
   ~StallWatch() override { detach(); }
 
-  // From now on the database's properties are asked. REQUIRES: detach() before the database is deleted.
+  // From now on the database's properties are asked. REQUIRES: detach() before the database is closed.
   void attach(rocksdb::DB* db);
   void detach();
 

@@ -37,6 +37,8 @@ void KvAppendWindow::begin(GenerationId generation) {
   assert(pairs_.empty() && failure_.ok());
   generation_ = generation;
   tail_ = 0;
+  end_ = 0;
+  before_ = {};
 }
 
 // --- Appending
@@ -56,14 +58,19 @@ std::uint32_t KvAppendWindow::new_pairs_of(std::span<const Slice> records) const
   return static_cast<std::uint32_t>(std::min<std::uint64_t>(pairs, staging_.slots() + 1));
 }
 
-Status KvAppendWindow::append(std::span<const Slice> records, std::span<std::uint64_t> offsets) {
+Status KvAppendWindow::append(std::span<const Slice> records, std::span<std::uint64_t> offsets, bool survives) {
   Lock lock(mutex_);
   // All of them or none: of more than there is room for, from a pair of their own on, so that they can be forgotten.
   const std::uint32_t pairs = new_pairs_of(records);
   Status status = pairs < staging_.slots() ? make_room(lock, pairs) : wait_for_all(lock);
-  const std::uint64_t before = tail_;
-  for (std::size_t i = 0; i < records.size() && status.ok(); ++i) status = append_one(lock, records[i], &offsets[i]);
-  if (!status.ok()) tail_ = before;
+  before_ = {tail_, end_};
+  for (std::size_t i = 0; i < records.size() && status.ok(); ++i) {
+    status = append_one(lock, records[i], &offsets[i], survives);
+  }
+  if (!status.ok()) {
+    tail_ = before_.tail;
+    end_ = before_.end;
+  }
   return status;
 }
 
@@ -77,7 +84,7 @@ Status KvAppendWindow::make_room(Lock& lock, std::uint32_t pairs) {
   return failure_;
 }
 
-Status KvAppendWindow::append_one(Lock& lock, const Slice& record, std::uint64_t* offset) {
+Status KvAppendWindow::append_one(Lock& lock, const Slice& record, std::uint64_t* offset, bool survives) {
   const RecordLength length = record.size();
   const std::uint64_t bytes = framed_bytes(length);
   if (!pairs_.empty() && !pairs_.back()->is_full && pairs_.back()->bytes + bytes > pair_bytes_) close_pair();
@@ -89,7 +96,8 @@ Status KvAppendWindow::append_one(Lock& lock, const Slice& record, std::uint64_t
     if (!is_open && free_slots_.empty()) {
       if (Status status = make_room(lock, 1); !status.ok()) return status;
     }
-    Pair& pair = is_open ? *pairs_.back() : open_pair(tail_ + (is_first ? 0 : 1), bytes > pair_bytes_);
+    Pair& pair = is_open ? *pairs_.back()
+                         : open_pair(offset_of_pair(*offset, at / pair_bytes_, pair_bytes_), bytes > pair_bytes_);
     char* into = staging_.bytes(pair.slot) + pair.bytes;
     const std::uint64_t part = std::min<std::uint64_t>(bytes - at, pair_bytes_ - pair.bytes);
     std::uint64_t header = 0;
@@ -100,9 +108,10 @@ Status KvAppendWindow::append_one(Lock& lock, const Slice& record, std::uint64_t
     std::memcpy(into + header, record.data() + copied, part - header);
     copied += part - header;
     at += part;
-    grow(pair, part);
+    grow(pair, part, survives);
     if (bytes > pair_bytes_) close_pair();
   }
+  end_ = tail_;
   return {};
 }
 
@@ -113,16 +122,16 @@ KvAppendWindow::Pair& KvAppendWindow::open_pair(std::uint64_t offset, bool of_on
   pair->key = bytes_of(pair->position);
   pair->slot = free_slots_.back();
   free_slots_.pop_back();
-  staging_.begin(pair->slot, pair->position, of_one_record);
+  staging_.begin(pair->slot, pair->position, end_, of_one_record);
   bytes_.fetch_add(kPairOverheadBytes, std::memory_order_acq_rel);
   const std::unique_lock lock(pairs_mutex_);
   pairs_.push_back(std::move(pair));
   return *pairs_.back();
 }
 
-void KvAppendWindow::grow(Pair& pair, std::uint64_t bytes) {
+void KvAppendWindow::grow(Pair& pair, std::uint64_t bytes, bool survives) {
   const auto all = static_cast<std::uint32_t>(pair.bytes + bytes);
-  staging_.grow(pair.slot, all);
+  if (survives) staging_.grow(pair.slot, all);
   pair.bytes.store(all, std::memory_order_release);
   bytes_.fetch_add(bytes, std::memory_order_acq_rel);
   tail_ += bytes;
@@ -240,8 +249,9 @@ Status KvAppendWindow::wait() {
 // On its own, unless somebody else does already: then nobody has to wake for it.
 Status KvAppendWindow::wait_for_all(Lock& lock) {
   close_pair();
+  const std::uint64_t last = first_ + pairs_.size();
+  const auto is_over = [&] { return first_ >= last || (!failure_.ok() && on_their_way_ == 0); };
   ++waiting_;
-  const auto is_over = [this] { return on_their_way_ == 0 && (!failure_.ok() || pairs_.empty()); };
   while (!is_over()) {
     lock.unlock();
     Lock drives(drive_mutex_, std::try_to_lock);
@@ -261,10 +271,12 @@ Status KvAppendWindow::store_again() {
   return wait_for_all(lock);
 }
 
-void KvAppendWindow::give_up(std::uint64_t tail) {
+void KvAppendWindow::give_up() {
   const Lock lock(mutex_);
+  assert(on_their_way_ == 0);
   while (!pairs_.empty()) pop_front();
-  tail_ = tail;
+  tail_ = before_.tail;
+  end_ = before_.end;
   failure_ = {};
 }
 

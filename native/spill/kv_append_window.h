@@ -57,17 +57,19 @@ class KvAppendWindow {
   void begin(GenerationId generation);
   // Takes the records, and waits while there is no room for them. An error: a pair before them failed, or the drive
   // takes no commands; nothing of them is here, or what is begins at tail().
-  rocksdb::Status append(std::span<const rocksdb::Slice> records, std::span<std::uint64_t> offsets);
+  // `survives`: the death of the process, from when this returns; else when the drive has them.
+  rocksdb::Status append(std::span<const rocksdb::Slice> records, std::span<std::uint64_t> offsets, bool survives);
   // Behind what was appended.
   std::uint64_t tail() const { return tail_; }
   // Hands over what was not full, too.
   void hand_on();
-  // Until the drive has all that was appended. The error of the first that failed.
+  // Until the drive has all that was appended before. The error of the first that failed.
   rocksdb::Status wait();
   // Hands over what failed and all behind it once more, and waits. REQUIRES: wait() has just failed
   rocksdb::Status store_again();
-  // Lets go of what failed, and of all behind it; appends go on at `tail`. REQUIRES: wait() has just failed
-  void give_up(std::uint64_t tail);
+  // Lets go of what failed, and of all behind it; appends go on where the last one began. What is in staging of it is
+  // for the caller to clear. REQUIRES: wait() has just failed
+  void give_up();
 
   // Copies up to `length` bytes from byte `from` of the pair, and says how many there were. False: it is not here.
   bool read(Position wanted, std::uint64_t from, std::uint64_t length, char* into, std::uint64_t* got) const;
@@ -90,9 +92,9 @@ class KvAppendWindow {
 
   std::uint32_t new_pairs_of(std::span<const rocksdb::Slice> records) const;
   rocksdb::Status make_room(Lock& lock, std::uint32_t pairs);
-  rocksdb::Status append_one(Lock& lock, const rocksdb::Slice& record, std::uint64_t* offset);
+  rocksdb::Status append_one(Lock& lock, const rocksdb::Slice& record, std::uint64_t* offset, bool survives);
   Pair& open_pair(std::uint64_t offset, bool of_one_record);
-  void grow(Pair& pair, std::uint64_t bytes);
+  void grow(Pair& pair, std::uint64_t bytes, bool survives);
   void close_pair();
   rocksdb::Status wait_for_all(Lock& lock);
   void run();
@@ -112,6 +114,11 @@ class KvAppendWindow {
   rocksdb::Status failure_;
   GenerationId generation_ = 0;
   std::atomic<std::uint64_t> tail_{0};
+  std::uint64_t end_ = 0;  // of the last record
+  struct {
+    std::uint64_t tail = 0;
+    std::uint64_t end = 0;
+  } before_;  // the last append
   std::vector<std::uint32_t> free_slots_;
   std::uint64_t first_ = 0;  // number of the pair at the front: the tag of its command
   std::size_t shipped_ = 0;  // of pairs_: handed to the drive

@@ -9,7 +9,8 @@ using rocksdb::Status;
 
 bool Assembler::wants(Position position) const {
   if (missing_ == 0 && position.generation > generation_) return position.offset == 0;
-  return position == Position{generation_, next_ + (missing_ > 0 ? 1 : 0)};
+  if (missing_ == 0) return position == Position{generation_, next_};
+  return position == Position{generation_, offset_of_pair(begins_, pieces_, pair_bytes_)};
 }
 
 bool Assembler::take(Position position, std::string_view bytes, Status* status) {
@@ -18,6 +19,7 @@ bool Assembler::take(Position position, std::string_view bytes, Status* status) 
   if (bytes.size() > missing_ || (bytes.size() < missing_ && bytes.size() != pair_bytes_)) return false;
   bytes_.append(bytes);
   missing_ -= bytes.size();
+  ++pieces_;
   next_ += pair_bytes_;
   if (missing_ > 0) return true;
   end_ = {generation_, next_};
@@ -38,6 +40,7 @@ bool Assembler::take_records(Position position, std::string_view bytes, Status* 
     if (length > record.size()) {
       if (at != 0 || bytes.size() != pair_bytes_) return false;
       begins_ = position.offset;
+      pieces_ = 1;
       bytes_ = record;
       missing_ = length - record.size();
       return true;

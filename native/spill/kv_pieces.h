@@ -4,8 +4,9 @@
 //   value  records, each behind its length; or a piece of one that is longer than a pair
 //
 // A pair's bytes have positions from a multiple of the pair's size on, whether it is full or not; a record's offset is
-// the position of its length. One that is longer than a pair has its pairs for itself, and the keys of those behind
-// its first are one further, where no record begins: what is read beyond a record is never another's.
+// the position of its length. One that is longer than a pair has its pairs for itself, and the key of its i-th pair,
+// from 0, is i further: where no record begins, and no pair of another record lies, so that what is read beyond a
+// record is never another's.
 #pragma once
 
 #include <rocksdb/slice.h>
@@ -58,6 +59,10 @@ inline std::uint64_t framed_bytes(std::uint64_t record_bytes) { return sizeof(Re
 inline std::uint64_t pairs_of(std::uint64_t framed_bytes, std::uint32_t pair_bytes) {
   return (framed_bytes + pair_bytes - 1) / pair_bytes;
 }
+// Where the i-th pair of a record of several lies, if its first is at `offset`. REQUIRES: i < pair_bytes
+inline std::uint64_t offset_of_pair(std::uint64_t offset, std::uint64_t i, std::uint32_t pair_bytes) {
+  return offset + i * pair_bytes + i;
+}
 // The most that a drive counts for it: in pairs of its own.
 inline std::uint64_t stored_bytes(std::uint64_t record_bytes, std::uint32_t pair_bytes) {
   const std::uint64_t bytes = framed_bytes(record_bytes);
@@ -73,6 +78,8 @@ class Assembler {
   Position end() const { return end_; }
   // A pair with this key is the next: of the same generation, or the first of a later one.
   bool wants(Position position) const;
+  // It is in the middle of a record.
+  bool is_inside() const { return missing_ > 0; }
 
   // False where the records end: a pair is missing, or is none. An error is the callback's.
   bool take(Position position, std::string_view bytes, rocksdb::Status* status);
@@ -88,6 +95,7 @@ class Assembler {
   // Of a record of several pairs.
   std::string bytes_;
   std::uint64_t begins_ = 0;
+  std::uint64_t pieces_ = 0;
   std::uint64_t missing_ = 0;
 };
 

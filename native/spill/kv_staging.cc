@@ -48,6 +48,7 @@ struct KvStaging::Slot {
   std::uint64_t state;  // bytes << 32 | checksum; 0: nothing is here
   std::uint64_t generation;
   std::uint64_t offset;
+  std::uint64_t follows;
   std::uint64_t of_one_record;
   std::uint32_t bytes() const { return static_cast<std::uint32_t>(state >> 32); }
   std::uint32_t checksum() const { return static_cast<std::uint32_t>(state); }
@@ -84,9 +85,13 @@ Status KvStaging::map_file(const std::string& path) {
   if (fstat(descriptor_, &found) != 0) return host_error(name, "cannot be looked at");
   const auto bytes = static_cast<std::uint64_t>(found.st_size);
   const Status another = Status::InvalidArgument(name + " is not the staging of this key-value namespace");
-  if (bytes > size_) return another;
-  // Now, and not when a page of it is first written, which could not be told of.
-  if (bytes < size_) {
+  if (bytes != size_) {
+    // Shorter is one that was being made when its process was killed.
+    Head found_head{};
+    const ssize_t got = pread(descriptor_, &found_head, sizeof found_head, 0);
+    if (got < 0) return host_error(name, "cannot be read");
+    if (bytes > size_ || found_head.magic.front() != 0) return another;
+    // Now, and not when a page of it is first written, which could not be told of.
     if (const int error = posix_fallocate(descriptor_, 0, static_cast<off_t>(size_)); error != 0) {
       errno = error;
       return host_error(name, "cannot be made large");
@@ -97,10 +102,8 @@ Status KvStaging::map_file(const std::string& path) {
   base_ = static_cast<char*>(mapped);
   Head& there = head();
   // One that was being made when its process was killed, or the power failed, says nothing or less than all.
-  if (there.magic.back() == 0) return bytes == 0 || bytes == size_ || there.magic.front() == 0 ? Status() : another;
-  if (bytes != size_ || there.magic != kMagic || there.pair_bytes != pair_bytes_ || there.slots != slots_) {
-    return another;
-  }
+  if (there.magic.back() == 0) return {};
+  if (there.magic != kMagic || there.pair_bytes != pair_bytes_ || there.slots != slots_) return another;
   return {};
 }
 
@@ -116,7 +119,8 @@ char* KvStaging::bytes(std::uint32_t index) const { return base_ + kHeadBytes + 
 std::uint32_t KvStaging::checksum(const Slot& of, std::uint32_t before, std::string_view bytes) const {
   static const auto factory = rocksdb::GetFileChecksumGenCrc32cFactory();
   const auto generator = factory->CreateFileChecksumGenerator({});
-  const std::array<std::uint64_t, 5> where = {head().salt, of.generation, of.offset, of.of_one_record, before};
+  const std::array<std::uint64_t, 6> where = {head().salt, of.generation,    of.offset,
+                                              of.follows,  of.of_one_record, before};
   generator->Update(reinterpret_cast<const char*>(where.data()), sizeof where);
   generator->Update(bytes.data(), bytes.size());
   generator->Finalize();
@@ -125,11 +129,12 @@ std::uint32_t KvStaging::checksum(const Slot& of, std::uint32_t before, std::str
   return sum;
 }
 
-void KvStaging::begin(std::uint32_t index, Position position, bool of_one_record) {
+void KvStaging::begin(std::uint32_t index, Position position, std::uint64_t follows, bool of_one_record) {
   Slot& one = slot(index);
   store_last<std::uint64_t>(&one.state, 0);
   one.generation = position.generation;
   one.offset = position.offset;
+  one.follows = follows;
   one.of_one_record = of_one_record ? 1 : 0;
 }
 
@@ -164,7 +169,7 @@ std::vector<KvStaging::Left> KvStaging::left() const {
   std::vector<Left> all;
   if (head().magic != kMagic) return all;
   for (std::uint32_t i = 0; i < slots_; ++i) {
-    if (is_whole(i)) all.push_back({slot(i).position(), {bytes(i), slot(i).bytes()}});
+    if (is_whole(i)) all.push_back({slot(i).position(), slot(i).follows, {bytes(i), slot(i).bytes()}});
   }
   std::sort(all.begin(), all.end(), [](const Left& a, const Left& b) { return a.position < b.position; });
   return all;

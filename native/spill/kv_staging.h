@@ -1,12 +1,13 @@
 // Pairs that the drive does not have yet, in memory that outlives a killed process: slots of a mapped file.
 //
 //   head   magic 16 bytes | salt u64 | pair bytes u32 | slots u32                               (a page)
-//   slot   state u64 | generation u64 | offset u64 | 1: of one record u64 | 32 bytes | the pair's bytes
+//   slot   state u64 | generation u64 | offset u64 | follows u64 | 1: of one record u64 | 24 bytes | the pair's bytes
 //
 // The state is how many of the bytes are there, above the CRC-32C of them, of the salt and of where they belong: one
 // word, written last, so that a process may be killed between any two instructions. The machine's loss of power leaves
-// pages of any age: what does not agree with its checksum is not there. The salt is drawn anew whenever the slots are
-// cleared, and is on the drive of the file before one is filled.
+// pages of any age: what does not agree with its checksum is not there, and a pair of which there was less some time
+// ago is not followed by one that says where it ends. The salt is drawn anew whenever the slots are cleared, and is on
+// the drive of the file before one is filled.
 //
 // Not thread-safe but for bytes that were told of: those may be read at any time.
 #pragma once
@@ -36,19 +37,22 @@ class KvStaging {
 
   struct Left {
     Position position;
+    std::uint64_t follows = 0;
     std::string_view bytes;
   };
   // What the process before this one left, in order. The drive may have some of it.
   std::vector<Left> left() const;
-  // Forgets all of it, durably. To be called before the first begin().
+  // Forgets all that is in the slots, durably. To be called before the first begin().
   rocksdb::Status clear();
 
   std::uint32_t slots() const { return slots_; }
-  // What was in the slot is gone. `of_one_record`: the pair is filled by one grow().
-  void begin(std::uint32_t index, Position position, bool of_one_record);
+  // What was in the slot is gone. `follows`: where the last whole record before the pair ends, in its generation.
+  // `of_one_record`: the pair is filled by one grow().
+  void begin(std::uint32_t index, Position position, std::uint64_t follows, bool of_one_record);
   // Room for the pair's bytes. Only those behind what it has grown to may be written.
   char* bytes(std::uint32_t index) const;
-  // There are `bytes` of them now; what is new is one whole record, or all of the pair.
+  // There are `bytes` of them now; what is new is one whole record, or all of the pair. Without this they are gone with
+  // the process.
   void grow(std::uint32_t index, std::uint32_t bytes);
 
  private:

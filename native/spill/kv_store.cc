@@ -108,7 +108,9 @@ class KvStore final : public Store {
     steps::reached("spill.kv.begin.stored");
     // What an append that failed has left would end every later recovery.
     if (failed_ && current_ != 0) {
-      if (status = reset({{current_, window_.tail()}, {}}); !status.ok()) return status;
+      status = reset({{current_, window_.tail()}, {}});
+      if (status.ok()) status = staging_->clear();
+      if (!status.ok()) return status;
     }
     failed_ = true;
     if (generation <= newest_ || generation == ~GenerationId{0}) {
@@ -132,12 +134,15 @@ class KvStore final : public Store {
     std::uint64_t bytes = 0;
     for (const Slice& record : records) {
       if (record.empty()) return Status::InvalidArgument("an empty record");
+      if (pairs_of(framed_bytes(record.size()), pair_bytes_) >= pair_bytes_) {  // some 300 MB (kv_pieces.h)
+        return Status::NoSpace("the spill store takes no record that is so long");
+      }
       bytes += stored_bytes(record.size(), pair_bytes_);
     }
     const std::uint64_t used = used_bytes() + bytes;
     if (used > capacity_bytes()) return Status::NoSpace("the spill store is full");
     const bool is_cautious = used + kCautiousMemtables * space_->info().batch_bytes > capacity_bytes();
-    Status status = is_cautious ? store(records, offsets) : lost(window_.append(records, offsets));
+    Status status = is_cautious ? store(records, offsets) : lost(window_.append(records, offsets, /*survives=*/true));
     if (status.ok()) {
       const std::lock_guard lock(ends_mutex_);
       ends_[current_] = window_.tail();
@@ -188,20 +193,21 @@ class KvStore final : public Store {
   }
 
   Status drop(GenerationId generation) override {
-    if (generation == current_) {  // what it has on its way is not wanted any more
-      if (!window_.wait().ok()) window_.give_up(0);
-      failed_ = true;
-      current_ = 0;
-    }
-    if (!is_oldest(generation)) {  // nothing is in it
-      std::erase(begun_, generation);
-      return write_mark(kBegun, generations());
-    }
-    Status status = write_mark(kDropped, std::span(&generation, 1));
-    if (status.ok()) {
+    Status status;
+    if (is_oldest(generation)) {
+      status = write_mark(kDropped, std::span(&generation, 1));
+      if (!status.ok()) return status;
       dropped_ = generation;
       std::erase_if(begun_, [&](GenerationId one) { return one <= generation; });
       steps::reached("spill.kv.drop.stored");
+    } else {  // nothing is in it
+      std::erase(begun_, generation);
+      status = write_mark(kBegun, generations());
+    }
+    if (generation == current_) {  // what it has on its way is not wanted any more
+      if (!window_.wait().ok()) window_.give_up();
+      failed_ = true;
+      current_ = 0;
     }
     return status;
   }
@@ -292,12 +298,13 @@ class KvStore final : public Store {
   Status store(std::span<const Slice> records, std::span<std::uint64_t> offsets) {
     if (Status before = window_.wait(); !before.ok()) return lost(before);
     const std::uint64_t begin = window_.tail();
-    Status status = window_.append(records, offsets);
-    if (status.ok()) status = window_.wait();
+    Status status = window_.append(records, offsets, /*survives=*/false);
+    const Status waited = window_.wait();
+    if (status.ok()) status = waited;
     if (status.ok()) return status;
     // Nothing of it stays; where that fails, too, it is for the next generation to forget.
-    window_.give_up(begin);
-    if (!reset({{current_, begin}, {}}).ok()) failed_ = true;
+    window_.give_up();
+    if (Status undone = reset({{current_, begin}, {}}); !undone.ok()) return lost(undone);
     return status;
   }
 
@@ -402,7 +409,7 @@ class KvStore final : public Store {
       one.begin = static_cast<std::uint32_t>(std::max(begin, at) - at);
       one.end = static_cast<std::uint32_t>(std::min<std::uint64_t>(end - at, pair_bytes_));
       if (at == 0) one.header = static_cast<std::uint32_t>(header);
-      const Position position{request.generation, first + at + (at == 0 ? 0 : 1)};
+      const Position position{request.generation, offset_of_pair(first, at / pair_bytes_, pair_bytes_)};
       std::string staged(one.end, '\0');
       std::uint64_t got = 0;
       if (window_.read(position, 0, one.end, staged.data(), &got)) {
@@ -466,6 +473,9 @@ class KvStore final : public Store {
   Status take_staged(Assembler& assembler, bool is_gap) {
     for (const KvStaging::Left& one : staging_->left()) {
       if (one.position.generation <= dropped_ || !assembler.wants(one.position)) continue;
+      const Position end = assembler.end();
+      const bool is_first = one.position.generation != end.generation;
+      if (!assembler.is_inside() && one.follows != (is_first ? 0 : end.offset)) break;  // some before it are lost
       if (std::exchange(is_gap, false)) {  // what lies behind it may have been cut into pairs otherwise
         if (Status status = reset({one.position, {}}); !status.ok()) return status;
       }

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <string>
 #include <thread>
 #include <utility>
@@ -90,6 +91,14 @@ class KvStoreTest : public ::testing::Test {
   std::pair<GenerationId, std::uint64_t> last_;
 };
 
+constexpr std::size_t kStagingHead = 4096;
+constexpr std::size_t kSlot = 64 + 17 * 1024;
+
+std::string contents_of(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
 // No two bytes near each other alike.
 std::string record_of(std::size_t bytes, unsigned seed) {
   std::string record(bytes, ' ');
@@ -120,6 +129,7 @@ TEST_F(KvStoreTest, WhatIsAppendedIsReadScannedAndRecovered) {
       EXPECT_EQ(read(*store, 7, offsets[i], bytes / 3, bytes / 2), records[i].substr(bytes / 3, bytes / 2));
       std::string beyond;
       EXPECT_TRUE(store->read(7, offsets[i], bytes - 1, 2, &beyond).IsCorruption()) << bytes;
+      EXPECT_TRUE(store->read(7, offsets[i], bytes + 40'000, 2, &beyond).IsCorruption()) << bytes;
     }
     ASSERT_TRUE(store->begin(8).ok());
     EXPECT_EQ(read(*store, 8, append(*store, "next"), 1, 2), "ex");
@@ -379,7 +389,6 @@ TEST_F(KvStoreTest, WhatAKilledProcessHadStagedIsStoredByTheNext) {
 }
 
 TEST_F(KvStoreTest, StagingThatALossOfPowerToreCountsUpToThere) {
-  constexpr std::size_t kSlot = 64 + 17 * 1024;
   for (const std::size_t torn_at : {std::size_t{4096 + 20}, std::size_t{4096 + 64 + 5000}, std::size_t{0}}) {
     SCOPED_TRACE(torn_at);
     std::filesystem::remove(directory_.path("kv"));
@@ -407,6 +416,69 @@ TEST_F(KvStoreTest, StagingThatALossOfPowerToreCountsUpToThere) {
     file.close();
     EXPECT_EQ(found(), (Records{{1, "durable"}}));
   }
+}
+
+// Two of its four records were on the host's drive when the power failed, and all of the pair behind it.
+TEST_F(KvStoreTest, APairThatWasLongerOnceIsTheLast) {
+  auto store = open();
+  recover(*store);
+  ASSERT_TRUE(store->begin(1).ok());
+  holds_ = true;
+  append(*store, record_of(4000, 1));
+  append(*store, record_of(4000, 2));
+  const std::string before = contents_of(directory_.path("kv.staged"));
+  for (unsigned i = 3; i <= 6; ++i) append(*store, record_of(4000, i));
+  std::string mixed = contents_of(directory_.path("kv.staged"));
+  fails_ = device::Opcode::kv_batch_store;
+  holds_ = false;
+  EXPECT_TRUE(store->sync().IsIOError());
+  store = nullptr;
+  fails_ = device::Opcode::flush;
+  int older = 0;
+  for (std::size_t at = kStagingHead; at < mixed.size(); at += kSlot) {
+    if (before.compare(at, 8, std::string(8, '\0')) == 0) continue;
+    mixed.replace(at, kSlot, before, at, kSlot);
+    ++older;
+  }
+  ASSERT_EQ(older, 1);
+  std::ofstream(directory_.path("kv.staged"), std::ios::binary) << mixed;
+  EXPECT_TRUE(found() == (Records{{1, record_of(4000, 1)}, {1, record_of(4000, 2)}}));
+}
+
+// Near its capacity, and larger than all staging: what was refused stays away, whatever ends the process.
+TEST_F(KvStoreTest, WhatWasRefusedNeverComesBack) {
+  auto store = open();
+  recover(*store);
+  ASSERT_TRUE(store->begin(1).ok());
+  Records all;
+  const std::uint64_t cautious = store->capacity_bytes() - std::uint64_t{4} * 256 * 1024;
+  while (store->used_bytes() + 110'000 < cautious) {
+    append(*store, record_of(100'000, 1));
+    all.emplace_back(1, record_of(100'000, 1));
+  }
+  ASSERT_TRUE(store->sync().ok());
+  fails_ = device::Opcode::kv_batch_store;
+  skip_ = 3;
+  EXPECT_TRUE(try_append(*store, record_of(800'000, 2)).IsIOError());
+  fails_ = device::Opcode::flush;
+  store = nullptr;
+  EXPECT_TRUE(found() == all);
+
+  store = open();
+  recover(*store);
+  ASSERT_TRUE(store->cut(1, ~std::uint64_t{0}).ok());
+  ASSERT_TRUE(store->drop(1).ok());
+  store->release(1);
+  ASSERT_TRUE(store->begin(2).ok());
+  append(*store, "two");
+  ASSERT_TRUE(store->sync().ok());
+  skip_ = 3;
+  fails_ = device::Opcode::kv_batch_store;
+  EXPECT_TRUE(try_append(*store, record_of(3'000'000, 3)).IsIOError());
+  fails_ = device::Opcode::flush;
+  ASSERT_TRUE(store->begin(3).ok());
+  store = nullptr;
+  EXPECT_TRUE(found() == (Records{{2, "two"}}));
 }
 
 TEST_F(KvStoreTest, StagingOfAnotherIsRefused) {
