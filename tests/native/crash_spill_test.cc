@@ -179,6 +179,10 @@ constexpr Step kKvSteps[] = {
     {"device.kv.settle.committed", false}, {"device.kv.remove_range.one_removed", true},
 };
 
+// Come to in the many lives of `make crash`, and there not always: contents that have filled their file are moved.
+// tests/native/device_kv_test.cc dies there.
+constexpr const char* kLaterSteps[] = {"device.kv.clean.one_moved"};
+
 using OpenOn = Opener (*)(const SpillOptions& spill);
 
 // `plan` with one of the steps after the other, which are all that there are.
@@ -201,6 +205,7 @@ void die_at_every_step(OpenOn open_on, std::span<const Step> steps_of_store, Cra
     EXPECT_GT(report.at_step, 0);
     reached.insert(report.steps.begin(), report.steps.end());
   }
+  for (const char* later : kLaterSteps) reached.erase(later);
   EXPECT_EQ(reached, named) << "a step that is named in the code and not here, or the other way round";
 }
 
