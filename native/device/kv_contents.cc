@@ -8,12 +8,12 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <bit>
 #include <cerrno>
 #include <cstring>
 
 #include "base/steps.h"
+#include "base/store_last.h"
 
 namespace spillway::device {
 namespace {
@@ -62,12 +62,6 @@ std::uint64_t pair_bytes(std::uint64_t value_bytes) { return (sizeof(Pair) + val
 
 KvKey key_of(const Pair& pair) {
   return KvKey(std::string_view(reinterpret_cast<const char*>(pair.key.data()), pair.key_bytes));
-}
-
-// What precedes it in this thread is in the file when this is; the processor's own order is the killed process's.
-template <typename T>
-void store_last(T* where, T value) {
-  std::atomic_ref<T>(*where).store(value, std::memory_order_release);
 }
 
 Status host_error(const std::string& path, const char* what) {

@@ -215,7 +215,7 @@ class DbImpl final : public spillway::DB {
 
   // --- Which way (db_write.cc)
   bool is_free() const;      // nothing lies in the spill store and nothing is to be diverted
-  bool may_spill() const;  // should the controller say so
+  bool may_spill() const;    // should the controller say so
   bool wants_spill() const;  // what can be diverted goes to the spill store
   Look look_at(const rocksdb::WriteBatch& batch) const;
   bool is_covered(std::uint32_t family, std::string_view key) const;  // by the index or a live range tombstone

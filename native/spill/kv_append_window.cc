@@ -282,17 +282,15 @@ void KvAppendWindow::give_up() {
 
 // --- Reading
 
-bool KvAppendWindow::read(Position wanted, std::uint64_t from, std::uint64_t length, char* into,
-                          std::uint64_t* got) const {
-  if (bytes() == 0) return false;
+bool KvAppendWindow::read(Position wanted, std::uint64_t most_bytes, std::string* bytes) const {
+  if (this->bytes() == 0) return false;
   const std::shared_lock lock(pairs_mutex_);
   const auto found = std::lower_bound(
       pairs_.begin(), pairs_.end(), wanted,
       [](const std::unique_ptr<Pair>& one, const Position& position) { return one->position < position; });
   if (found == pairs_.end() || (*found)->position != wanted) return false;
   const std::uint64_t there = (*found)->bytes.load(std::memory_order_acquire);
-  *got = from < there ? std::min(length, there - from) : 0;
-  std::memcpy(into, staging_.bytes((*found)->slot) + from, *got);
+  bytes->assign(staging_.bytes((*found)->slot), std::min(most_bytes, there));
   return true;
 }
 

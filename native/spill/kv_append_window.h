@@ -25,11 +25,12 @@
 #include <mutex>
 #include <shared_mutex>
 #include <span>
+#include <string>
 #include <thread>
 #include <vector>
 
 #include "device/kv_namespace.h"
-#include "spill/kv_pieces.h"
+#include "spill/kv_pairs.h"
 #include "spill/kv_staging.h"
 #include "spill/store.h"
 
@@ -71,8 +72,8 @@ class KvAppendWindow {
   // for the caller to clear. REQUIRES: wait() has just failed
   void give_up();
 
-  // Copies up to `length` bytes from byte `from` of the pair, and says how many there were. False: it is not here.
-  bool read(Position wanted, std::uint64_t from, std::uint64_t length, char* into, std::uint64_t* got) const;
+  // The first `most_bytes` of the pair, or what there is of them. False: it is not here.
+  bool read(Position wanted, std::uint64_t most_bytes, std::string* bytes) const;
   bool has(GenerationId generation) const;
   // What the drive will count for what is here, some of which it may count already.
   std::uint64_t bytes() const { return bytes_.load(std::memory_order_acquire); }

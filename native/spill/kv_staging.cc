@@ -1,18 +1,18 @@
 #include "spill/kv_staging.h"
 
 #include <fcntl.h>
-#include <rocksdb/file_checksum.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <random>
 
 #include "base/steps.h"
+#include "base/store_last.h"
+#include "spill/checksum.h"
 
 namespace spillway::spill {
 
@@ -24,12 +24,6 @@ namespace {
 constexpr std::array<char, 16> kMagic = {'S', 'P', 'I', 'L', 'L', 'W', 'A', 'Y', '-', 'S', 'T', 'A', 'G', 'E', 0, 1};
 constexpr std::uint64_t kHeadBytes = 4096;
 constexpr std::uint64_t kLine = 64;  // of a cache: what a slot begins with, and a multiple of which it is
-
-// What precedes it in this thread is in the file when this is; the processor's own order is the killed process's.
-template <typename T>
-void store_last(T* where, T value) {
-  std::atomic_ref<T>(*where).store(value, std::memory_order_release);
-}
 
 Status host_error(const std::string& path, const char* what) {
   return Status::IOError(path + ": " + what, std::strerror(errno));
@@ -115,17 +109,13 @@ KvStaging::Slot& KvStaging::slot(std::uint32_t index) const {
 
 char* KvStaging::bytes(std::uint32_t index) const { return base_ + kHeadBytes + index * slot_bytes_ + kLine; }
 
-// RocksDB's own, as in log_frame.cc.
 std::uint32_t KvStaging::checksum(const Slot& of, std::uint32_t before, std::string_view bytes) const {
-  static const auto factory = rocksdb::GetFileChecksumGenCrc32cFactory();
-  const auto generator = factory->CreateFileChecksumGenerator({});
   const std::array<std::uint64_t, 6> where = {head().salt, of.generation,    of.offset,
                                               of.follows,  of.of_one_record, before};
-  generator->Update(reinterpret_cast<const char*>(where.data()), sizeof where);
-  generator->Update(bytes.data(), bytes.size());
-  generator->Finalize();
+  const std::string bytes_of_sum =
+      checksum_of({{reinterpret_cast<const char*>(where.data()), sizeof where}, {bytes.data(), bytes.size()}});
   std::uint32_t sum = 0;
-  std::memcpy(&sum, generator->GetChecksum().data(), sizeof sum);
+  std::memcpy(&sum, bytes_of_sum.data(), sizeof sum);
   return sum;
 }
 

@@ -21,7 +21,7 @@
 #include <string_view>
 #include <vector>
 
-#include "spill/kv_pieces.h"
+#include "spill/kv_pairs.h"
 
 namespace spillway::spill {
 

@@ -15,7 +15,7 @@
 
 #include "base/steps.h"
 #include "spill/kv_append_window.h"
-#include "spill/kv_pieces.h"
+#include "spill/kv_pairs.h"
 #include "spill/kv_staging.h"
 
 namespace spillway::spill {
@@ -134,7 +134,7 @@ class KvStore final : public Store {
     std::uint64_t bytes = 0;
     for (const Slice& record : records) {
       if (record.empty()) return Status::InvalidArgument("an empty record");
-      if (pairs_of(framed_bytes(record.size()), pair_bytes_) >= pair_bytes_) {  // some 300 MB (kv_pieces.h)
+      if (pairs_of(framed_bytes(record.size()), pair_bytes_) >= pair_bytes_) {  // some 300 MB (kv_pairs.h)
         return Status::NoSpace("the spill store takes no record that is so long");
       }
       bytes += stored_bytes(record.size(), pair_bytes_);
@@ -402,6 +402,7 @@ class KvStore final : public Store {
     const std::uint64_t header = request.offset - first;
     const std::uint64_t begin = header + sizeof(RecordLength) + request.from;
     const std::uint64_t end = begin + request.length;
+    std::string staged;
     for (std::uint64_t at = begin / pair_bytes_ * pair_bytes_; at < end; at += pair_bytes_) {
       PairRead one;
       one.request = index;
@@ -410,10 +411,8 @@ class KvStore final : public Store {
       one.end = static_cast<std::uint32_t>(std::min<std::uint64_t>(end - at, pair_bytes_));
       if (at == 0) one.header = static_cast<std::uint32_t>(header);
       const Position position{request.generation, offset_of_pair(first, at / pair_bytes_, pair_bytes_)};
-      std::string staged(one.end, '\0');
-      std::uint64_t got = 0;
-      if (window_.read(position, 0, one.end, staged.data(), &got)) {
-        take(request, one, std::string_view(staged).substr(0, got));
+      if (window_.read(position, one.end, &staged)) {
+        take(request, one, staged);
       } else {
         one.key = bytes_of(position);
         pairs.push_back(one);

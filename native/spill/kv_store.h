@@ -1,6 +1,6 @@
 // The spill store in a drive's key-value namespace: durable as soon as it is stored, and beside no file system at all.
 //
-// A generation is a range of pairs (kv_pieces.h). Dropped is what the pair (0, 0) says, begun what (0, 1) lists;
+// A generation is a range of pairs (kv_pairs.h). Dropped is what the pair (0, 0) says, begun what (0, 1) lists;
 // released, reset.
 //
 // An append returns when its records are in memory that outlives the process; they go to the drive a pair of several at

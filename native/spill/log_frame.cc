@@ -1,13 +1,12 @@
 #include "spill/log_frame.h"
 
-#include <rocksdb/file_checksum.h>
-
 #include <algorithm>
 #include <cassert>
 #include <cstring>
-#include <initializer_list>
 #include <limits>
 #include <memory>
+
+#include "spill/checksum.h"
 
 namespace spillway::spill {
 
@@ -30,17 +29,6 @@ Integer get(const char* from) {
   for (std::size_t i = 0; i < sizeof value; ++i)
     value |= static_cast<Integer>(static_cast<unsigned char>(from[i])) << (8 * i);
   return value;
-}
-
-// RocksDB's own CRC-32C, which uses the processor's instruction, by the only door to it that is public.
-std::string checksum_of(std::initializer_list<rocksdb::Slice> parts) {
-  static const auto factory = rocksdb::GetFileChecksumGenCrc32cFactory();
-  const auto generator = factory->CreateFileChecksumGenerator({});
-  for (const rocksdb::Slice& part : parts) generator->Update(part.data(), part.size());
-  generator->Finalize();
-  std::string checksum = generator->GetChecksum();
-  assert(checksum.size() == kChecksumBytes);
-  return checksum;
 }
 
 struct NameBytes {

@@ -1,4 +1,4 @@
-#include "spill/kv_pieces.h"
+#include "spill/kv_pairs.h"
 
 #include <cstring>
 
