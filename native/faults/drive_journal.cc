@@ -178,7 +178,7 @@ Result<DriveJournal> DriveJournal::open(const std::string& root) {
 }
 
 DriveJournal::DriveJournal(DriveJournal&& other) noexcept
-    : root_(std::move(other.root_)), fd_(std::exchange(other.fd_, -1)), files_(std::move(other.files_)) {}
+    : root_(std::move(other.root_)), fd_(std::exchange(other.fd_, -1)), files_(std::move(other.files_)), events_(other.events_) {}
 
 DriveJournal::~DriveJournal() {
   if (fd_ >= 0) ::close(fd_);
@@ -190,6 +190,7 @@ Status DriveJournal::note(const DriveEvent& event) {
     return failed("cannot write", journal_path(root_));
   }
   files_.apply(event);
+  ++events_;
   return {};
 }
 
@@ -232,7 +233,7 @@ Status DriveJournal::begin() {
     if (!id) return id.status();
     std::error_code failure;
     if (Status status = note_write(*id, 0, fs::file_size(root_ + "/" + name, failure)); !status) return status;
-    if (Status status = note({.kind = Kind::sync, .id = *id}); !status) return status;
+    if (Status status = note({.kind = Kind::sync, .id = *id, .length = events_}); !status) return status;
     directories.insert(parent_of(name));
   }
   for (const std::string& directory : directories) {
@@ -249,6 +250,7 @@ Status DriveJournal::reconcile() {
   if (!events) return events.status();
   if (ftruncate(fd_, static_cast<off_t>(whole_bytes)) != 0) return failed("cannot cut", journal_path(root_));
   for (const DriveEvent& event : *events) files_.apply(event);
+  events_ = events->size();
 
   std::map<ino_t, FileId> known;
   for (const auto& [id, size] : files_.sizes) {

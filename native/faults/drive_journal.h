@@ -24,7 +24,7 @@ struct DriveEvent {
     unlink,          // `path` names nothing
     rename,          // what `path` named is now named `to`
     write,           // `length` bytes at `offset` of `id`; a truncation is a write of none that takes bytes away
-    sync,            // all writes to `id` so far are durable
+    sync,            // all writes to `id` among the first `length` events are durable: those before it began
     sync_directory,  // all links, unlinks and renames in directory `path` so far are durable
   };
   Kind kind = Kind::link;
@@ -71,6 +71,7 @@ class DriveJournal {
   ~DriveJournal();
 
   const FileTable& files() const { return files_; }
+  std::uint64_t events() const { return events_; }
   Status note(const DriveEvent& event);
   // Notes that `name`, which exists, is a new file. Returns its id.
   Result<FileId> note_created(const std::string& name);
@@ -87,6 +88,7 @@ class DriveJournal {
   std::string root_;
   int fd_;
   FileTable files_;
+  std::uint64_t events_ = 0;
 };
 
 }  // namespace spillway::faults

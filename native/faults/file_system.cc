@@ -141,10 +141,17 @@ class WrittenFile {
   }
 
   IOStatus sync() {
+    std::uint64_t began = 0;
+    const IOStatus begun = drive_->change([&](DriveJournal& journal) {
+      began = journal.events();
+      return IOStatus::OK();
+    });
+    if (!begun.ok()) return begun;
     const Misfortune misfortune = drive_->befalls(Action::sync, name_, 0);
     if (!misfortune.status.ok()) return misfortune.status;
-    return drive_->change(
-        [&](DriveJournal& journal) { return to_rocksdb(journal.note({.kind = Kind::sync, .id = id_})); });
+    return drive_->change([&](DriveJournal& journal) {
+      return to_rocksdb(journal.note({.kind = Kind::sync, .id = id_, .length = began}));
+    });
   }
 
   IOStatus may_read(std::uint64_t bytes) const { return fate_of_read(*drive_, name_, bytes); }

@@ -76,7 +76,7 @@ DriveState state_after(const std::vector<DriveEvent>& events) {
         state.writes[event.id].push_back({i, &event});
         break;
       case Kind::sync:
-        state.writes.erase(event.id);
+        std::erase_if(state.writes[event.id], [&](const PendingWrite& one) { return one.index < event.length; });
         break;
       case Kind::sync_directory:
         make_durable(&state, event.path);

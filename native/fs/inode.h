@@ -29,6 +29,13 @@ struct DirtyRange {
   }
 };
 
+// Writes of a file on their way to the drive.
+struct InFlight {
+  std::unique_ptr<device::Queue> queue;  // while there are any
+  std::uint64_t bytes = 0;
+  Status failed;  // of one that nobody waited for; told to the next who asks
+};
+
 struct Inode {
   explicit Inode(std::uint64_t number, Cause why) : id(number), cause(why) {}
 
@@ -39,14 +46,15 @@ struct Inode {
   unsigned handles = 0;
   unsigned writers = 0;
 
-  // Held for the length of a write or a sync, waiting included. Taken before `mutex`.
+  // Held for the length of a sync, or of what must not meet one. Taken before `write_mutex`.
+  std::mutex sync_mutex;
+
+  // Held for the length of a write, waiting included. Taken before `mutex`.
   std::mutex write_mutex;
-  std::unique_ptr<device::Queue> queue;  // while writes are in flight
-  std::uint64_t in_flight_bytes = 0;
+  InFlight in_flight;
   bool unflushed = false;  // the drive was given something since its last flush command
   bool closed = false;     // by its last writer: a partial page will not grow any more
   bool put_off = false;    // it is on the volume's list of files whose write-back lags
-  Status failed;           // of a write that nobody waited for; told to the next who asks
 
   // Held for bookkeeping only.
   mutable std::mutex mutex;

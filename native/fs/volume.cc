@@ -110,7 +110,7 @@ class Volume::Impl {
   }
 
   Status truncate(Inode& inode, std::uint64_t size) {
-    const std::lock_guard write_lock(inode.write_mutex);
+    const std::scoped_lock write_lock(inode.sync_mutex, inode.write_mutex);
     if (Status status = write_back_.wait(inode); !status) return status;
     const std::lock_guard lock(inode.mutex);
     DirtyRange& dirty = inode.dirty;
@@ -128,7 +128,7 @@ class Volume::Impl {
   // REQUIRES: file->write_mutex is held, file->mutex is not.
   Status write(const std::shared_ptr<Inode>& file, std::uint64_t offset, std::uint64_t length, Access access) {
     Inode& inode = *file;
-    if (!inode.failed) return std::exchange(inode.failed, Status::ok());
+    if (!inode.in_flight.failed) return std::exchange(inode.in_flight.failed, Status::ok());
     const std::uint64_t end = offset + length;
     {
       const std::lock_guard lock(inode.mutex);
@@ -200,8 +200,8 @@ class Volume::Impl {
     const auto rest = write_back_.retire();
     all.insert(all.end(), rest.begin(), rest.end());
     for (const auto& inode : all) {
-      const std::lock_guard lock(inode->write_mutex);
-      if (Status status = write_back_.wait(*inode); !status) inode->failed = status;
+      const std::scoped_lock lock(inode->sync_mutex, inode->write_mutex);
+      if (Status status = write_back_.wait(*inode); !status) inode->in_flight.failed = status;
     }
     queues_.wait_all_back();
   }
@@ -263,7 +263,7 @@ class Volume::Impl {
 
   // Its dirty pages never reach the drive; what is in flight does, before the LBAs are deallocated.
   void destroy(Inode& inode) {
-    const std::lock_guard write_lock(inode.write_mutex);
+    const std::scoped_lock write_lock(inode.sync_mutex, inode.write_mutex);
     (void)write_back_.wait(inode);  // its data is not wanted any more, nor is its fault
     const std::lock_guard lock(inode.mutex);
     inode.dirty = {};
@@ -375,10 +375,7 @@ Status File::push_out() {
   return volume_->impl_->write_back().push_what_fits(*inode_, WriteBack::Tail::whole_pages);
 }
 
-Status File::sync() {
-  const std::lock_guard lock(inode_->write_mutex);
-  return volume_->impl_->write_back().sync(*inode_);
-}
+Status File::sync() { return volume_->impl_->write_back().sync(*inode_); }
 
 Status File::truncate(std::uint64_t size) { return volume_->impl_->truncate(*inode_, size); }
 

@@ -11,7 +11,8 @@
 //              drive, at most `outstanding_bytes` of a file at a time. What does not fit waits in memory, and is taken
 //              up whenever anything is written through the volume, as by the kernel's flusher threads. A writer waits
 //              only beyond `dirty_bytes` of its file, or in virtual time as soon as write-back lags. sync() pushes out
-//              and waits, then sends a flush command; close() waits for nothing. A partial page that was pushed out and
+//              what was written before it and waits, then sends a flush command; writers go on meanwhile, as beside
+//              fsync() on ext4 and XFS. close() waits for nothing. A partial page that was pushed out and
 //              then grew is written again. Dirty pages of a deleted file never reach the drive.
 //   Direct     A write is a command now, and waited for.
 //   Reads      Charged in 4 KiB pages unless they are dirty, or in the modelled page cache (clock replacement); a
@@ -108,7 +109,7 @@ class File {
 
   // Hands dirty whole pages to the drive, as many as may be in flight, and waits for nothing.
   Status push_out();
-  // Everything written so far is on the drive, and the drive's write cache is flushed, when this returns.
+  // Everything written before is on the drive, and the drive's write cache is flushed, when this returns.
   Status sync();
   Status truncate(std::uint64_t size);
   Status close();

@@ -43,35 +43,36 @@ Status WriteBack::write(const std::shared_ptr<Inode>& file, std::uint64_t offset
 }
 
 Status WriteBack::push(Inode& inode, Tail tail) {
-  for (const Io& io : take_dirty(inode, tail, ~std::uint64_t{0})) {
-    if (Status status = submit(inode, io, options_.outstanding_bytes); !status) return status;
-  }
-  return Status::ok();
+  return submit_dirty(inode, tail, ~std::uint64_t{0});
 }
 
 Status WriteBack::push_what_fits(Inode& inode, Tail tail) {
-  if (inode.queue) take_done(inode, 0);
-  const std::uint64_t room = options_.outstanding_bytes - std::min(options_.outstanding_bytes, inode.in_flight_bytes);
-  for (const Io& io : take_dirty(inode, tail, room)) {
-    if (Status status = submit(inode, io, options_.outstanding_bytes); !status) return status;
-  }
-  return Status::ok();
+  InFlight& flight = inode.in_flight;
+  if (flight.queue) take_done(flight, 0);
+  return submit_dirty(inode, tail, options_.outstanding_bytes - std::min(options_.outstanding_bytes, flight.bytes));
 }
 
-Status WriteBack::wait(Inode& inode) {
-  if (inode.queue) take_done(inode, inode.queue->pending());
-  return std::exchange(inode.failed, Status::ok());
-}
+Status WriteBack::wait(Inode& inode) { return wait(inode.in_flight); }
 
 Status WriteBack::sync(Inode& inode) {
-  if (Status status = push(inode, Tail::partial_page); !status) return status;
-  if (Status status = wait(inode); !status) return status;
-  if (!std::exchange(inode.unflushed, false)) return Status::ok();
+  const std::lock_guard one_at_a_time(inode.sync_mutex);
+  InFlight flight;
+  std::vector<Io> ios;
+  bool unflushed = false;
   Cause cause;
   {
+    const std::lock_guard write_lock(inode.write_mutex);
+    flight = std::exchange(inode.in_flight, InFlight());
+    ios = take_dirty(inode, Tail::partial_page, ~std::uint64_t{0});
+    unflushed = std::exchange(inode.unflushed, false) || !ios.empty();
     const std::lock_guard lock(inode.mutex);
     cause = inode.cause;
   }
+  const Status submitted = submit(flight, ios, options_.outstanding_bytes);
+  const Status waited = wait(flight);
+  if (!submitted) return submitted;
+  if (!waited) return waited;
+  if (!unflushed) return Status::ok();
   return run(queues_, {{.op = Opcode::flush, .cause = cause}}, "a flush");
 }
 
@@ -97,7 +98,8 @@ void WriteBack::help() {
     inode->put_off = false;
     // A fault is remembered with the file; whoever waits for it is told.
     const Tail tail = inode->closed ? Tail::partial_page : Tail::whole_pages;
-    if (Status status = push_what_fits(*inode, tail); !status && inode->failed) inode->failed = status;
+    Status& failed = inode->in_flight.failed;
+    if (Status status = push_what_fits(*inode, tail); !status && failed) failed = status;
     if (!lags(*inode)) return;
     inode->put_off = true;
   }
@@ -118,9 +120,8 @@ Status WriteBack::write_direct(Inode& inode, std::uint64_t offset, std::uint64_t
     const std::lock_guard lock(inode.mutex);
     ios = write_ios(inode, offset / kPageBytes, pages_for(end));
   }
-  for (const Io& io : ios) {
-    if (Status status = submit(inode, io, ~std::uint64_t{0}); !status) return status;
-  }
+  inode.unflushed = true;
+  if (Status status = submit(inode.in_flight, ios, ~std::uint64_t{0}); !status) return status;
   return wait(inode);
 }
 
@@ -161,37 +162,50 @@ std::vector<Io> WriteBack::take_dirty(Inode& inode, Tail tail, std::uint64_t mos
   return ios;
 }
 
-// One write of a file; waits while more than `outstanding` bytes would be in flight. A file holds a queue as long as it
+// At most `most` bytes of what is dirty.
+Status WriteBack::submit_dirty(Inode& inode, Tail tail, std::uint64_t most) {
+  const std::vector<Io> ios = take_dirty(inode, tail, most);
+  if (!ios.empty()) inode.unflushed = true;
+  return submit(inode.in_flight, ios, options_.outstanding_bytes);
+}
+
+// Writes of a file; waits while more than `outstanding` bytes would be in flight. A file holds a queue as long as it
 // has something in flight, so that an idle file is one without.
-Status WriteBack::submit(Inode& inode, const Io& io, std::uint64_t outstanding) {
-  while (inode.queue && inode.in_flight_bytes + io.length_bytes > outstanding) take_done(inode, 1);
-  if (!inode.queue) inode.queue = queues_.borrow();
-  if (!inode.queue) return Status::ok();  // detached
-  inode.unflushed = true;
-  if (Status status = inode.queue->submit({&io, 1}); !status) {
-    give_back_idle(inode);
-    return status;
+Status WriteBack::submit(InFlight& flight, const std::vector<Io>& ios, std::uint64_t outstanding) {
+  for (const Io& io : ios) {
+    while (flight.queue && flight.bytes + io.length_bytes > outstanding) take_done(flight, 1);
+    if (!flight.queue) flight.queue = queues_.borrow();
+    if (!flight.queue) return Status::ok();  // detached
+    if (Status status = flight.queue->submit({&io, 1}); !status) {
+      give_back_idle(flight);
+      return status;
+    }
+    flight.bytes += io.length_bytes;
   }
-  inode.in_flight_bytes += io.length_bytes;
   return Status::ok();
 }
 
-// REQUIRES: the file has a queue.
-void WriteBack::take_done(Inode& inode, std::size_t at_least) {
-  const Reaped reaped = reap(*inode.queue, at_least);
-  inode.in_flight_bytes -= reaped.bytes;
-  if (inode.failed && reaped.fault != Fault::none) inode.failed = status_of(reaped.fault, "a write");
-  give_back_idle(inode);
+Status WriteBack::wait(InFlight& flight) {
+  if (flight.queue) take_done(flight, flight.queue->pending());
+  return std::exchange(flight.failed, Status::ok());
 }
 
-void WriteBack::give_back_idle(Inode& inode) {
-  if (inode.queue->pending() == 0) queues_.give_back(std::move(inode.queue));
+// REQUIRES: there is a queue.
+void WriteBack::take_done(InFlight& flight, std::size_t at_least) {
+  const Reaped reaped = reap(*flight.queue, at_least);
+  flight.bytes -= reaped.bytes;
+  if (flight.failed && reaped.fault != Fault::none) flight.failed = status_of(reaped.fault, "a write");
+  give_back_idle(flight);
+}
+
+void WriteBack::give_back_idle(InFlight& flight) {
+  if (flight.queue->pending() == 0) queues_.give_back(std::move(flight.queue));
 }
 
 // Whether somebody is to come back to a file: it has more to write than was in flight at once, or it was closed with
 // something in flight.
 bool WriteBack::lags(const Inode& inode) const {
-  if (inode.closed && inode.queue) return true;
+  if (inode.closed && inode.in_flight.queue) return true;
   const std::lock_guard lock(inode.mutex);
   return inode.dirty.bytes() >= (inode.closed ? 1 : options_.writeback_bytes);
 }

@@ -1,8 +1,8 @@
 // Dirty pages, and how they get to the drive: what a kernel's page cache and its flusher threads do for the files of a
 // volume. The rules are those of fs/volume.h under "Buffered" and "Direct".
 //
-// Every method on a file REQUIRES that its write_mutex is held and its mutex is not, and that its pages have a place on
-// the drive.
+// Every method on a file REQUIRES that its pages have a place on the drive and, but for sync(), that its write_mutex is
+// held and its mutex is not.
 #pragma once
 
 #include <atomic>
@@ -35,9 +35,10 @@ class WriteBack {
   Status push(Inode& inode, Tail tail);
   // Gives the drive as much of what is dirty as may be in flight now, and waits for nothing.
   Status push_what_fits(Inode& inode, Tail tail);
-  // Waits for all that this file has in flight.
+  // Waits for all that this file has in flight, but for what a sync waits for.
   Status wait(Inode& inode);
-  // Pushes, waits, and has the drive flush its cache.
+  // Pushes what was written before, waits, and has the drive flush its cache; others write meanwhile.
+  // REQUIRES: the caller holds none of the file's locks
   Status sync(Inode& inode);
   // The last writer goes: nothing is waited for, and what is left is written back as others come by.
   Status close(const std::shared_ptr<Inode>& inode);
@@ -53,9 +54,11 @@ class WriteBack {
   Status write_buffered(Inode& inode, std::uint64_t offset, std::uint64_t end);
   std::vector<device::Io> write_ios(Inode& inode, std::uint64_t first_page, std::uint64_t end_page) const;
   std::vector<device::Io> take_dirty(Inode& inode, Tail tail, std::uint64_t most);
-  Status submit(Inode& inode, const device::Io& io, std::uint64_t outstanding);
-  void take_done(Inode& inode, std::size_t at_least);
-  void give_back_idle(Inode& inode);
+  Status submit_dirty(Inode& inode, Tail tail, std::uint64_t most);
+  Status submit(InFlight& flight, const std::vector<device::Io>& ios, std::uint64_t outstanding);
+  Status wait(InFlight& flight);
+  void take_done(InFlight& flight, std::size_t at_least);
+  void give_back_idle(InFlight& flight);
   bool lags(const Inode& inode) const;
   void put_off(const std::shared_ptr<Inode>& inode);
   void enlist(const std::shared_ptr<Inode>& inode);

@@ -249,16 +249,20 @@ class DbImpl final : public spillway::DB {
   bool has_room(std::uint64_t bytes, bool may_use_reserve) const;
   double fill(std::uint64_t more_bytes) const;  // of the store or of the index, whichever is fuller
   void add_entries(const Prepared& one);
+  bool is_unsynced() const;  // a diverted write is not durable yet
   rocksdb::Status sync_store();
+  rocksdb::Status sync_beside();  // the same by any thread, not in the commit queue: commits go on meanwhile
   void seal();
   void fail(const rocksdb::Status& status);
   rocksdb::Status make_main_durable();  // RocksDB's log as it is now
-  void raise_main_durable(std::uint64_t sequence);
+  void raise_main_durable(std::uint64_t sequence) { raise(main_durable_, sequence); }
+  static void raise(std::atomic<std::uint64_t>& to, std::uint64_t value);
   // What RocksDB has ingested has a sequence number and is durable, but is not in its log.
   // REQUIRES: the log was made durable before, and nobody has written to RocksDB since.
   void ingested_durably() { raise_main_durable(base().GetLatestSequenceNumber()); }
-  // What lies in the spill store is kept by the next recovery, whatever RocksDB's log then tells.
-  rocksdb::Status append_note();
+  // What lies in the spill store is kept by the next recovery, whatever RocksDB's log then tells, once it is synced.
+  rocksdb::Status add_note();
+  rocksdb::Status append_note();  // and is
   void before_flush();
 
   // --- What is live
@@ -294,6 +298,7 @@ class DbImpl final : public spillway::DB {
   bool is_superseded(const Entry& entry, Sequence durable) const;
   rocksdb::Status ingest_files(const std::vector<SortedFile>& files);
   rocksdb::Status make_spill_durable();
+  rocksdb::Status make_spill_durable_beside();  // not in the commit queue
   rocksdb::Status flush_large_memtables();
   rocksdb::Status forget(const Generations& targets);  // drops, publishes without them
   rocksdb::Status bring_back_until(GenerationId last);
@@ -323,7 +328,8 @@ class DbImpl final : public spillway::DB {
   std::atomic<bool> has_unlogged_{false};       // somebody writes to RocksDB without its log
   std::atomic<std::uint64_t> main_durable_{0};  // RocksDB's sequence up to which it is known to be durable
   std::atomic<Sequence> marked_{0};             // RocksDB's log has a mark of it, or of a later one
-  std::atomic<bool> is_unsynced_{false};        // a diverted write is not durable yet
+  std::atomic<std::uint64_t> appended_{0};      // groups of diverted writes that the store has taken,
+  std::atomic<std::uint64_t> synced_{0};        // and how many of them are durable
   std::atomic<bool> is_full_{false};
   std::atomic<bool> one_comes_back_{false};  // a generation is brought back: there will be room soon
   std::atomic<bool> has_failed_{false};

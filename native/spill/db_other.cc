@@ -247,27 +247,23 @@ Status DbImpl::SetOptions(ColumnFamilyHandle* family, const std::unordered_map<s
 // --- What has to hold for both stores
 
 Status DbImpl::SyncWAL() {
-  Status status = sync_main_log();
-  if (status.ok()) commits_.run_alone([&] { status = sync_store(); });
-  return status;
+  const Status status = sync_main_log();
+  return status.ok() ? sync_beside() : status;
 }
 
 Status DbImpl::FlushWAL(bool sync) {
-  Status status = sync ? sync_main_log() : base().FlushWAL(false);
-  if (status.ok() && sync) commits_.run_alone([&] { status = sync_store(); });
-  return status;
+  const Status status = sync ? sync_main_log() : base().FlushWAL(false);
+  return status.ok() && sync ? sync_beside() : status;
 }
 
 // What was diverted is as durable as what RocksDB flushes; it goes into tables when it is brought back.
 Status DbImpl::Flush(const rocksdb::FlushOptions& options, ColumnFamilyHandle* family) {
-  Status status;
-  commits_.run_alone([&] { status = sync_store(); });
+  const Status status = sync_beside();
   return status.ok() ? base().Flush(options, family) : status;
 }
 
 Status DbImpl::Flush(const rocksdb::FlushOptions& options, const std::vector<ColumnFamilyHandle*>& families) {
-  Status status;
-  commits_.run_alone([&] { status = sync_store(); });
+  const Status status = sync_beside();
   return status.ok() ? base().Flush(options, families) : status;
 }
 

@@ -162,13 +162,14 @@ rocksdb::Status DbImpl::bring_back(std::uint64_t most) {
     } else {
       seal();  // the newest of them
     }
-    if (targets->empty()) return;
-    status = make_spill_durable();
     durable = visible_.load(std::memory_order_relaxed);
-    if (!status.ok() || !is_small) return;
+    if (targets->empty() || !is_small) return;
+    status = make_spill_durable();
+    if (!status.ok()) return;
     was_put = true;
     status = put_back(*targets);
   });
+  if (!targets->empty() && !was_put && status.ok()) status = make_spill_durable_beside();
   if (targets->empty() || (!was_put && !status.ok())) return status;
   SpillEvent event;
   event.kind = SpillEvent::Kind::rollback_begin;
@@ -192,15 +193,23 @@ rocksdb::Status DbImpl::bring_back(std::uint64_t most) {
   return {};
 }
 
+rocksdb::Status DbImpl::make_spill_durable_beside() {
+  if (!has_failed_.load(std::memory_order_acquire)) return sync_beside();
+  rocksdb::Status status;
+  commits_.run_alone([&] { status = make_spill_durable(); });
+  return status;
+}
+
 // In the commit queue. What is brought back must not be newer in RocksDB than
 // in the spill store when the power goes before that has dropped it: what the store still had would hide it (I1).
 rocksdb::Status DbImpl::make_spill_durable() {
-  if (!is_unsynced_.load(std::memory_order_relaxed)) return {};
+  if (!is_unsynced()) return {};
   if (!has_failed_.load(std::memory_order_relaxed)) return sync_store();
   // After a failure the store makes a generation durable when the next one begins.
   if (rocksdb::Status status = store_->begin(next_generation_); !status.ok()) return status;
   ++next_generation_;
-  is_unsynced_.store(false, std::memory_order_release);
+  if (rocksdb::Status status = store_->sync(); !status.ok()) return status;
+  raise(synced_, appended_.load(std::memory_order_relaxed));
   return {};
 }
 
@@ -253,8 +262,11 @@ rocksdb::Status DbImpl::ingest(const Generations& targets, Sequence durable) {
   if (status.ok()) status = files.empty() ? sync_main_log() : ingest_files(files);
   for (const SortedFile& file : files) (void)base().GetEnv()->DeleteFile(file.path);  // gone already where it was moved
   sorted_bytes_.store(0, std::memory_order_relaxed);
+  if (status.ok() && !has_failed_.load(std::memory_order_acquire)) {
+    commits_.run_alone([&] { status = add_note(); });
+    if (status.ok()) status = sync_beside();
+  }
   commits_.run_alone([&] {
-    if (status.ok() && !has_failed_.load(std::memory_order_relaxed)) status = append_note();
     main_order_->let_compactions_run();
     if (status.ok()) status = forget(targets);
   });
@@ -320,7 +332,7 @@ rocksdb::Status DbImpl::forget(const Generations& targets) {
   if (rest->empty()) {
     // A store that failed is clean again: what it could not take is nowhere, what it held is in RocksDB.
     has_failed_.store(false, std::memory_order_release);
-    is_unsynced_.store(false, std::memory_order_release);
+    raise(synced_, appended_.load(std::memory_order_relaxed));
   }
   publish(std::move(rest));
   steps::reached("spill.rollback.published");

@@ -150,14 +150,9 @@ DbImpl::Look DbImpl::look_at(const WriteBatch& batch) const {
 }
 
 rocksdb::Status DbImpl::make_diverted_durable() {
-  if (!is_unsynced_.load(std::memory_order_acquire)) return {};
-  rocksdb::Status status;
-  commits_.run_alone([&] {
-    if (!is_unsynced_.load(std::memory_order_relaxed)) return;
-    counts_.ordering_syncs.fetch_add(1, std::memory_order_relaxed);
-    status = sync_store();
-  });
-  return status;
+  if (!is_unsynced()) return {};
+  counts_.ordering_syncs.fetch_add(1, std::memory_order_relaxed);
+  return sync_beside();
 }
 
 bool DbImpl::can_mark(const WriteBatch& batch) const {
@@ -215,7 +210,7 @@ rocksdb::Status DbImpl::sync_main_log() {
 }
 
 std::optional<rocksdb::Status> DbImpl::try_main(const WriteOptions& options, WriteBatch* batch) {
-  const bool marks = is_unsynced_.load(std::memory_order_acquire) && can_mark(*batch);
+  const bool marks = is_unsynced() && can_mark(*batch);
   if (!marks) {
     if (const rocksdb::Status ordered = make_diverted_durable(); !ordered.ok()) return ordered;
   }

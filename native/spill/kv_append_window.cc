@@ -34,11 +34,10 @@ KvAppendWindow::~KvAppendWindow() {
 
 void KvAppendWindow::begin(GenerationId generation) {
   const Lock lock(mutex_);
-  assert(pairs_.empty() && failure_.ok());
+  close_pair();
   generation_ = generation;
   tail_ = 0;
-  end_ = 0;
-  before_ = {};
+  before_ = {0, end_};
 }
 
 // --- Appending
@@ -74,12 +73,22 @@ Status KvAppendWindow::append(std::span<const Slice> records, std::span<std::uin
   return status;
 }
 
-// Waits until so many slots are free, and where it has to, until half of all are.
-// REQUIRES: so many can be: one may be of a pair that is not full
+// Waits until so many slots are free. REQUIRES: so many can be: one may be of a pair that is not full
 Status KvAppendWindow::make_room(Lock& lock, std::uint32_t pairs) {
-  if (free_slots_.size() < pairs) {
-    const std::size_t enough = std::max<std::size_t>(pairs, staging_.slots() / 2);
-    changed_.wait(lock, [&] { return !failure_.ok() || free_slots_.size() >= enough; });
+  const std::size_t few = std::max<std::size_t>(staging_.slots() / 16, 1);
+  const std::size_t free = free_slots_.size();
+  const bool has_to = free < pairs;
+  const bool pauses = opened_ >= few && free + few < staging_.slots();
+  if (has_to || pauses) {
+    opened_ = 0;
+    wanted_slots_ = has_to ? std::max<std::size_t>(pairs, few) : free + few;
+    const auto may_go_on = [this] { return wanted_slots_ == 0 || !failure_.ok(); };
+    if (has_to) {
+      room_.wait(lock, may_go_on);
+    } else {
+      room_.wait_for(lock, kLongestPause, may_go_on);
+    }
+    wanted_slots_ = 0;
   }
   return failure_;
 }
@@ -111,7 +120,7 @@ Status KvAppendWindow::append_one(Lock& lock, const Slice& record, std::uint64_t
     grow(pair, part, survives);
     if (bytes > pair_bytes_) close_pair();
   }
-  end_ = tail_;
+  end_ = {generation_, tail_};
   return {};
 }
 
@@ -122,7 +131,9 @@ KvAppendWindow::Pair& KvAppendWindow::open_pair(std::uint64_t offset, bool of_on
   pair->key = bytes_of(pair->position);
   pair->slot = free_slots_.back();
   free_slots_.pop_back();
-  staging_.begin(pair->slot, pair->position, end_, of_one_record);
+  ++opened_;
+  const bool is_first = end_.generation != generation_;
+  staging_.begin(pair->slot, pair->position, is_first && pairs_.empty() ? Position() : end_, of_one_record);
   bytes_.fetch_add(kPairOverheadBytes, std::memory_order_acq_rel);
   const std::unique_lock lock(pairs_mutex_);
   pairs_.push_back(std::move(pair));
@@ -188,14 +199,21 @@ void KvAppendWindow::drive() {
   {
     const Lock lock(mutex_);
     take(std::span(reaped_).first(count));
+    if (free_slots_.size() >= wanted_slots_) wanted_slots_ = 0;
+    if (wanted_slots_ == 0 || !failure_.ok()) room_.notify_one();
   }
   changed_.notify_all();
+}
+
+// Only when the drive has all of the generation before may it have something of a later one.
+bool KvAppendWindow::is_in_order(std::size_t index) const {
+  return pairs_[index]->position.generation == pairs_.front()->position.generation;
 }
 
 // In order; what is there together goes together, as much as the drive's memtable takes.
 void KvAppendWindow::gather(std::vector<KvIo>& ios) {
   const std::size_t most = waiting_ > 0 ? pairs_.size() : kPairsOnTheirWay;
-  while (has_ready() && on_their_way_ < most) {
+  while (has_ready() && is_in_order(shipped_) && on_their_way_ < most) {
     Pair& first = *pairs_[shipped_];
     first.command.clear();
     KvIo& io = ios.emplace_back();
@@ -203,7 +221,7 @@ void KvAppendWindow::gather(std::vector<KvIo>& ios) {
     io.op = ssd::Opcode::kv_batch_store;
     io.cause = device::Cause::wal;
     std::uint64_t bytes = 0;
-    for (; has_ready() && on_their_way_ < most; ++shipped_, ++on_their_way_) {
+    for (; has_ready() && is_in_order(shipped_) && on_their_way_ < most; ++shipped_, ++on_their_way_) {
       const Pair& pair = *pairs_[shipped_];
       bytes += kPairOverheadBytes + pair.bytes;
       if (!first.command.empty() && (bytes > space_.info().batch_bytes || first.command.size() == kPairsACommand))
@@ -292,6 +310,11 @@ bool KvAppendWindow::read(Position wanted, std::uint64_t most_bytes, std::string
   const std::uint64_t there = (*found)->bytes.load(std::memory_order_acquire);
   bytes->assign(staging_.bytes((*found)->slot), std::min(most_bytes, there));
   return true;
+}
+
+bool KvAppendWindow::has_failed() const {
+  const Lock lock(mutex_);
+  return !failure_.ok();
 }
 
 bool KvAppendWindow::has(GenerationId generation) const {

@@ -7,9 +7,9 @@
 // A thread of its own hands pairs over, so that a writer who does not wait for the drive never meets it. Whoever needs
 // the drive to have a record asks for it: wait(). What no further record fills goes with hand_on().
 //
-// The drive may take pairs in any order: they follow one another without a gap in their positions, so recovery ends
-// at the first that it did not take. When one fails, it and all behind it stay here, readable, until they are stored
-// again.
+// The drive may take pairs of a generation in any order: they follow one another without a gap in their positions, so
+// recovery ends at the first that it did not take. A later generation's go when it has all of those before. When one
+// fails, it and all behind it stay here, readable, until they are stored again.
 //
 // One thread at a time appends; others read meanwhile, wait, or hand on.
 #pragma once
@@ -18,6 +18,7 @@
 #include <rocksdb/status.h>
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
@@ -41,10 +42,12 @@ namespace spillway::spill {
 // the core of a Cosmos+ board for a command (K16).
 inline constexpr std::uint32_t kPairsACommand = 4;
 inline constexpr std::uint32_t kPairsOnTheirWay = 2 * kPairsACommand;
-// Pairs there is room for, 2 MiB. A drive whose flash is busy falls behind for milliseconds; who then has to wait waits
-// until half of the room is free, so that a few writes wait, and not one in a hundred. Source: runs of workload A with
-// 32 and 128 (docs/decisions/0010).
-inline constexpr std::uint32_t kStagedPairs = 128;
+// Pairs there is room for, 17 MiB. A drive whose flash is busy takes nothing for some 60 ms at a time, and a writer who
+// is faster than it has to wait sooner or later. From a sixteenth of the room on he pauses, for what the drive takes in
+// a few milliseconds, and seldom, so that fewer than one write in a hundred does; what is left is for the time in which
+// the drive takes nothing. Source: runs of workload A (docs/decisions/0010).
+inline constexpr std::uint32_t kStagedPairs = 1024;
+inline constexpr std::chrono::milliseconds kLongestPause{5};
 
 class KvAppendWindow {
  public:
@@ -54,7 +57,7 @@ class KvAppendWindow {
   KvAppendWindow(const KvAppendWindow&) = delete;
   KvAppendWindow& operator=(const KvAppendWindow&) = delete;
 
-  // From now on appends are of this generation. REQUIRES: nothing is here
+  // From now on appends are of this generation.
   void begin(GenerationId generation);
   // Takes the records, and waits while there is no room for them. An error: a pair before them failed, or the drive
   // takes no commands; nothing of them is here, or what is begins at tail().
@@ -75,6 +78,8 @@ class KvAppendWindow {
   // The first `most_bytes` of the pair, or what there is of them. False: it is not here.
   bool read(Position wanted, std::uint64_t most_bytes, std::string* bytes) const;
   bool has(GenerationId generation) const;
+  // Something did not reach the drive.
+  bool has_failed() const;
   // What the drive will count for what is here, some of which it may count already.
   std::uint64_t bytes() const { return bytes_.load(std::memory_order_acquire); }
 
@@ -100,6 +105,7 @@ class KvAppendWindow {
   rocksdb::Status wait_for_all(Lock& lock);
   void run();
   bool has_ready() const;
+  bool is_in_order(std::size_t index) const;
   void drive();
   void gather(std::vector<device::KvIo>& ios);
   void take(std::span<const device::KvDone> done);
@@ -112,14 +118,17 @@ class KvAppendWindow {
   mutable std::mutex mutex_;
   std::condition_variable ready_;    // for the thread: there is something to hand over
   std::condition_variable changed_;  // for others: the drive has taken something, or failed
+  std::condition_variable room_;     // for who appends: there is as much as he wants, or it failed
+  std::size_t wanted_slots_ = 0;     // to be free; 0: nobody waits for them
   rocksdb::Status failure_;
   GenerationId generation_ = 0;
   std::atomic<std::uint64_t> tail_{0};
-  std::uint64_t end_ = 0;  // of the last record
+  Position end_;  // of the last record, of whichever generation
   struct {
     std::uint64_t tail = 0;
-    std::uint64_t end = 0;
+    Position end;
   } before_;  // the last append
+  std::uint32_t opened_ = 0;  // pairs, since a writer last waited or paused
   std::vector<std::uint32_t> free_slots_;
   std::uint64_t first_ = 0;  // number of the pair at the front: the tag of its command
   std::size_t shipped_ = 0;  // of pairs_: handed to the drive

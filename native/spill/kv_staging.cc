@@ -21,7 +21,7 @@ using rocksdb::Status;
 
 namespace {
 
-constexpr std::array<char, 16> kMagic = {'S', 'P', 'I', 'L', 'L', 'W', 'A', 'Y', '-', 'S', 'T', 'A', 'G', 'E', 0, 1};
+constexpr std::array<char, 16> kMagic = {'S', 'P', 'I', 'L', 'L', 'W', 'A', 'Y', '-', 'S', 'T', 'A', 'G', 'E', 0, 2};
 constexpr std::uint64_t kHeadBytes = 4096;
 constexpr std::uint64_t kLine = 64;  // of a cache: what a slot begins with, and a multiple of which it is
 
@@ -42,11 +42,13 @@ struct KvStaging::Slot {
   std::uint64_t state;  // bytes << 32 | checksum; 0: nothing is here
   std::uint64_t generation;
   std::uint64_t offset;
-  std::uint64_t follows;
+  std::uint64_t follows_generation;
+  std::uint64_t follows_offset;
   std::uint64_t of_one_record;
   std::uint32_t bytes() const { return static_cast<std::uint32_t>(state >> 32); }
   std::uint32_t checksum() const { return static_cast<std::uint32_t>(state); }
   Position position() const { return {generation, offset}; }
+  Position follows() const { return {follows_generation, follows_offset}; }
 };
 
 KvStaging::KvStaging(std::uint32_t pair_bytes, std::uint32_t slots)
@@ -110,8 +112,9 @@ KvStaging::Slot& KvStaging::slot(std::uint32_t index) const {
 char* KvStaging::bytes(std::uint32_t index) const { return base_ + kHeadBytes + index * slot_bytes_ + kLine; }
 
 std::uint32_t KvStaging::checksum(const Slot& of, std::uint32_t before, std::string_view bytes) const {
-  const std::array<std::uint64_t, 6> where = {head().salt, of.generation,    of.offset,
-                                              of.follows,  of.of_one_record, before};
+  const std::array<std::uint64_t, 7> where = {
+      head().salt,       of.generation,    of.offset, of.follows_generation,
+      of.follows_offset, of.of_one_record, before};
   const std::string bytes_of_sum =
       checksum_of({{reinterpret_cast<const char*>(where.data()), sizeof where}, {bytes.data(), bytes.size()}});
   std::uint32_t sum = 0;
@@ -119,12 +122,13 @@ std::uint32_t KvStaging::checksum(const Slot& of, std::uint32_t before, std::str
   return sum;
 }
 
-void KvStaging::begin(std::uint32_t index, Position position, std::uint64_t follows, bool of_one_record) {
+void KvStaging::begin(std::uint32_t index, Position position, Position follows, bool of_one_record) {
   Slot& one = slot(index);
   store_last<std::uint64_t>(&one.state, 0);
   one.generation = position.generation;
   one.offset = position.offset;
-  one.follows = follows;
+  one.follows_generation = follows.generation;
+  one.follows_offset = follows.offset;
   one.of_one_record = of_one_record ? 1 : 0;
 }
 
@@ -159,7 +163,7 @@ std::vector<KvStaging::Left> KvStaging::left() const {
   std::vector<Left> all;
   if (head().magic != kMagic) return all;
   for (std::uint32_t i = 0; i < slots_; ++i) {
-    if (is_whole(i)) all.push_back({slot(i).position(), slot(i).follows, {bytes(i), slot(i).bytes()}});
+    if (is_whole(i)) all.push_back({slot(i).position(), slot(i).follows(), {bytes(i), slot(i).bytes()}});
   }
   std::sort(all.begin(), all.end(), [](const Left& a, const Left& b) { return a.position < b.position; });
   return all;

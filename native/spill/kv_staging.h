@@ -1,7 +1,8 @@
 // Pairs that the drive does not have yet, in memory that outlives a killed process: slots of a mapped file.
 //
 //   head   magic 16 bytes | salt u64 | pair bytes u32 | slots u32                               (a page)
-//   slot   state u64 | generation u64 | offset u64 | follows u64 | 1: of one record u64 | 24 bytes | the pair's bytes
+//   slot   state u64 | generation u64 | offset u64 | follows: generation u64, offset u64 | 1: of one record u64 |
+//          16 bytes | the pair's bytes
 //
 // The state is how many of the bytes are there, above the CRC-32C of them, of the salt and of where they belong: one
 // word, written last, so that a process may be killed between any two instructions. The machine's loss of power leaves
@@ -37,7 +38,7 @@ class KvStaging {
 
   struct Left {
     Position position;
-    std::uint64_t follows = 0;
+    Position follows;
     std::string_view bytes;
   };
   // What the process before this one left, in order. The drive may have some of it.
@@ -46,9 +47,9 @@ class KvStaging {
   rocksdb::Status clear();
 
   std::uint32_t slots() const { return slots_; }
-  // What was in the slot is gone. `follows`: where the last whole record before the pair ends, in its generation.
-  // `of_one_record`: the pair is filled by one grow().
-  void begin(std::uint32_t index, Position position, std::uint64_t follows, bool of_one_record);
+  // What was in the slot is gone. `follows`: where the last whole record before the pair ends; nowhere: the drive has
+  // all of those. `of_one_record`: the pair is filled by one grow().
+  void begin(std::uint32_t index, Position position, Position follows, bool of_one_record);
   // Room for the pair's bytes. Only those behind what it has grown to may be written.
   char* bytes(std::uint32_t index) const;
   // There are `bytes` of them now; what is new is one whole record, or all of the pair. Without this they are gone with

@@ -20,6 +20,7 @@
 #include <string>
 
 #include "device/kv_namespace.h"
+#include "spill/kv_append_window.h"
 #include "spill/store.h"
 
 namespace spillway::spill {
@@ -30,6 +31,7 @@ struct KvStoreOptions {
   // Of its contents (KvNamespace::open); <path>.staged is what is not there yet. "": they do not outlive the store.
   std::string path;
   device::Device* door = nullptr;  // the drive behind a layer of its caller's; null: the drive
+  std::uint32_t staged_pairs = kStagedPairs;
 };
 
 // An error that says in one sentence why the namespace cannot be used.

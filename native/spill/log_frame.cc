@@ -14,9 +14,10 @@ namespace {
 
 constexpr char kMagic[] = "SPILLOG";
 constexpr std::size_t kMagicBytes = sizeof kMagic - 1;
-constexpr char kVersion = 1;
+constexpr char kVersion = 2;
 constexpr std::size_t kChecksumBytes = 4;
 constexpr std::size_t kNamedBytes = kLogHeaderBytes - kChecksumBytes;  // of the header, under its checksum
+constexpr std::size_t kFirstHeaderBytes = 28;                          // of version 1
 
 template <typename Integer>
 void put(Integer value, char* into) {
@@ -29,6 +30,11 @@ Integer get(const char* from) {
   for (std::size_t i = 0; i < sizeof value; ++i)
     value |= static_cast<Integer>(static_cast<unsigned char>(from[i])) << (8 * i);
   return value;
+}
+
+bool ends_with_checksum(const rocksdb::Slice& bytes) {
+  const std::size_t named = bytes.size() - kChecksumBytes;
+  return checksum_of({rocksdb::Slice(bytes.data(), named)}) == rocksdb::Slice(bytes.data() + named, kChecksumBytes);
 }
 
 struct NameBytes {
@@ -50,17 +56,25 @@ std::string encode_log_header(const LogName& name) {
   header[kMagicBytes] = kVersion;
   put(name.generation, header.data() + 8);
   put(name.salt, header.data() + 16);
+  put(name.after, header.data() + 24);
+  put(name.after_bytes, header.data() + 32);
+  put(name.durable_before, header.data() + 40);
   return header + checksum_of({header});
 }
 
 HeaderFault decode_log_header(const rocksdb::Slice& bytes, LogName* name) {
-  if (bytes.size() < kLogHeaderBytes || !bytes.starts_with(kMagic)) return HeaderFault::torn;
-  // Before the version is believed: a torn sector may have changed that byte alone.
-  const rocksdb::Slice named(bytes.data(), kNamedBytes);
-  if (checksum_of({named}) != rocksdb::Slice(bytes.data() + kNamedBytes, kChecksumBytes)) return HeaderFault::torn;
-  if (bytes[kMagicBytes] != kVersion) return HeaderFault::newer_version;
+  if (bytes.size() < kFirstHeaderBytes || !bytes.starts_with(kMagic)) return HeaderFault::torn;
+  // Before a version is believed: a torn sector may have changed that byte alone.
+  if (bytes[kMagicBytes] == 1 && ends_with_checksum({bytes.data(), kFirstHeaderBytes})) {
+    return HeaderFault::other_version;
+  }
+  if (bytes.size() < kLogHeaderBytes || !ends_with_checksum({bytes.data(), kLogHeaderBytes})) return HeaderFault::torn;
+  if (bytes[kMagicBytes] != kVersion) return HeaderFault::other_version;
   name->generation = get<std::uint64_t>(bytes.data() + 8);
   name->salt = get<std::uint64_t>(bytes.data() + 16);
+  name->after = get<std::uint64_t>(bytes.data() + 24);
+  name->after_bytes = get<std::uint64_t>(bytes.data() + 32);
+  name->durable_before = get<std::uint64_t>(bytes.data() + 40);
   return HeaderFault::none;
 }
 

@@ -1,7 +1,12 @@
 // How a log of the software region is laid out, and the one reader that judges it.
 //
-//   header   "SPILLOG" | version u8 | generation u64 | salt u64 | CRC-32C 4 bytes                          (28 bytes)
+//   header   "SPILLOG" | version u8 | generation u64 | salt u64 | after u64 | its bytes u64 | durable before u64 |
+//            CRC-32C 4 bytes                                                                                (52 bytes)
 //   frame    CRC-32C 4 bytes | length u32 | durable u64 | record (little-endian)
+//
+// When a log is begun, those before it may not be durable yet: generations below `durable before` were. `after` is the
+// generation of the one just before, where it was not: without all of its bytes this one begins behind a hole. No frame
+// says that anything of its log is durable before all of those are.
 //
 // `durable` says how many bytes of the log were known to be durable when the frame was made: what is not whole below
 // that was not torn by a loss of power, but damaged since. A frame's checksum covers salt, generation, all of the frame
@@ -23,16 +28,19 @@ namespace spillway::spill {
 struct LogName {
   GenerationId generation = 0;
   std::uint64_t salt = 0;
+  GenerationId after = 0;
+  std::uint64_t after_bytes = 0;  // 0: what came before was durable
+  GenerationId durable_before = 0;
 };
 
-inline constexpr std::uint64_t kLogHeaderBytes = 28;
+inline constexpr std::uint64_t kLogHeaderBytes = 52;
 inline constexpr std::uint64_t kFrameHeaderBytes = 16;
 // Of one read of a scan. Source: KVAccel's bulk transfers (K8).
 inline constexpr std::uint64_t kScanReadBytes = 512 << 10;
 
 std::string encode_log_header(const LogName& name);
 
-enum class HeaderFault : std::uint8_t { none, torn, newer_version };
+enum class HeaderFault : std::uint8_t { none, torn, other_version };
 // `bytes` may be fewer than a header has.
 HeaderFault decode_log_header(const rocksdb::Slice& bytes, LogName* name);
 

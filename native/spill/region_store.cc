@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <atomic>
 #include <charconv>
+#include <condition_variable>
+#include <deque>
 #include <limits>
 #include <map>
 #include <mutex>
@@ -10,6 +12,7 @@
 #include <optional>
 #include <random>
 #include <shared_mutex>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -38,6 +41,10 @@ constexpr std::size_t kPreallocateBytes = 4 << 20;
 
 // A buffer that grew beyond this for one large write is not kept. Source: guess.
 constexpr std::size_t kKeptBufferBytes = 4 << 20;
+
+// Logs that take no more and are not durable yet; whoever would seal one more waits. Source: guess; with fewer the worst
+// write of workload A waited for one (118 ms), and Linux lets a fifth of memory be dirty (vm.dirty_ratio).
+constexpr std::size_t kMostSealed = 3;
 
 FileOptions file_options() {
   FileOptions options;
@@ -77,10 +84,19 @@ class RegionStore final : public Store {
         files_(*options.file_system),
         polls_from_any_thread_(files_.IsInstanceOf(kEmulatedFileSystem)),
         directory_(std::move(directory)),
-        lock_(lock) {}
+        lock_(lock) {
+    sealer_ = std::thread([this] { seal_in_background(); });
+  }
 
   ~RegionStore() override {
-    (void)close_writer();
+    {
+      const std::unique_lock lock(mutex_);
+      stopping_ = true;
+    }
+    sealed_or_stopping_.notify_one();
+    sealer_.join();
+    while (!sealed_.empty()) close_oldest();
+    close_current();
     files_.UnlockFile(lock_, {}, nullptr).PermitUncheckedError();
   }
   RegionStore(const RegionStore&) = delete;
@@ -91,7 +107,9 @@ class RegionStore final : public Store {
     for (const auto& [generation, log] : logs_) {
       std::optional<std::uint64_t> torn_at;
       if (Status status = recover_log(*log, each, &torn_at); !status.ok()) return status;
-      if (torn_at) return check_torn(*log, *torn_at);
+      if (!torn_at) continue;
+      const auto before = *torn_at == 0 ? find_before(log->name) : nullptr;
+      return before ? check_torn(*before, before->bytes) : check_torn(*log, *torn_at);
     }
     return Status::OK();
   }
@@ -104,13 +122,13 @@ class RegionStore final : public Store {
       used_ -= log->bytes - std::max(offset, kLogHeaderBytes);
       log->bytes = std::max(offset, kLogHeaderBytes);
     }
-    std::unique_ptr<rocksdb::FSWritableFile> file;
-    IOStatus status = reopen_truncated(*log, &file);
-    steps::reached("spill.region.cut.truncated");
-    // The log may be what a killed process left in the page cache: from now on what comes after it relies on it.
-    if (status.ok()) status = file->Fsync({}, nullptr);
-    if (status.ok()) status = file->Close({}, nullptr);
-    return status;
+    // The log, and those before it that it does not know to be durable, may be what a killed process left in the page
+    // cache: from now on what comes after them relies on them.
+    for (auto one = logs_.lower_bound(log->name.durable_before); one->first <= generation; ++one) {
+      if (IOStatus status = truncate_durably(*one->second); !status.ok()) return status;
+      if (one->second == log) break;
+    }
+    return Status::OK();
   }
 
   Status begin(GenerationId generation) override {
@@ -122,24 +140,32 @@ class RegionStore final : public Store {
                                      std::to_string(last->name.generation));
     }
     auto log = std::make_shared<RegionLog>();
-    log->name = {.generation = generation, .salt = fresh_salt()};
+    log->name = {.generation = generation, .salt = fresh_salt(), .durable_before = generation};
+    if (const auto unsure = sealed(); !unsure.empty()) {
+      log->name.after = unsure.back()->log->name.generation;
+      log->name.after_bytes = unsure.back()->log->bytes;
+      log->name.durable_before = unsure.front()->log->name.generation;
+    }
     log->path = path_of(generation) + kLive;
-    Status status = create(*log);
+    auto open = std::make_shared<OpenLog>();
+    Status status = create(*log, &open->file);
     if (!status.ok()) {
-      writer_.reset();
+      open.reset();
       files_.DeleteFile(log->path, {}, nullptr).PermitUncheckedError();
       return status;
     }
     used_ += kLogHeaderBytes;
-    durable_ = 0;
+    open->log = log;
     const std::unique_lock lock(mutex_);
-    logs_.emplace(generation, log);
-    current_ = std::move(log);
+    logs_.emplace(generation, std::move(log));
+    current_ = std::move(open);
     return status;
   }
 
   Status append(std::span<const Slice> records, std::span<std::uint64_t> offsets) override {
-    if (suspect_ || !writer_) return Status::IOError("the spill store takes no writes until it begins a generation");
+    if (suspect_ || !current_) return Status::IOError("the spill store takes no writes until it begins a generation");
+    RegionLog& log = *current_->log;
+    rocksdb::FSWritableFile& file = *current_->file;
     std::uint64_t bytes = 0;
     for (const Slice& record : records) {
       if (record.empty() || record.size() > std::numeric_limits<std::uint32_t>::max() - kFrameHeaderBytes) {
@@ -150,28 +176,32 @@ class RegionStore final : public Store {
     if (used_ + bytes > options_.capacity_bytes) {
       return Status::NoSpace("the spill store's capacity is used up");
     }
-    const std::uint64_t end = current_->bytes;
+    const std::uint64_t end = log.bytes;
+    const std::uint64_t durable = current_->durable.load(std::memory_order_acquire);
     buffer_.clear();
     for (std::size_t i = 0; i < records.size(); ++i) {
       offsets[i] = end + buffer_.size();
-      append_frame(current_->name, records[i], durable_, &buffer_);
+      append_frame(log.name, records[i], durable, &buffer_);
     }
-    writer_->PrepareWrite(end, buffer_.size(), {}, nullptr);
-    const IOStatus status = writer_->Append(buffer_, {}, nullptr);
+    file.PrepareWrite(end, buffer_.size(), {}, nullptr);
+    const IOStatus status = file.Append(buffer_, {}, nullptr);
     if (buffer_.capacity() > kKeptBufferBytes) buffer_ = {};
     if (!status.ok()) return after_failed_append(status);
     steps::reached("spill.region.append.written");
-    current_->bytes.store(end + bytes, std::memory_order_release);
+    log.bytes.store(end + bytes, std::memory_order_release);
     used_ += bytes;
     return status;
   }
 
   Status sync() override {
-    if (suspect_ || !writer_) return Status::IOError("the spill store cannot sync until it begins a generation");
-    const IOStatus status = writer_->Sync({}, nullptr);
-    suspect_ = !status.ok();
-    if (status.ok()) durable_ = current_->bytes;
-    return status;
+    const std::lock_guard one_at_a_time(sync_mutex_);
+    if (Status status = settle(0); !status.ok()) return status;
+    std::shared_ptr<OpenLog> open;
+    {
+      const std::shared_lock lock(mutex_);
+      open = current_;
+    }
+    return open ? sync(*open) : Status::OK();
   }
 
   std::vector<GenerationId> generations() const override {
@@ -236,9 +266,10 @@ class RegionStore final : public Store {
   Status drop(GenerationId generation) override {
     const auto log = find(generation);
     if (!log) return no_such_generation(generation);
-    if (log == current_) {
-      (void)close_writer();  // what it holds is not wanted any more
-      current_.reset();
+    {
+      const std::lock_guard no_sync(sync_mutex_);
+      while (!sealed_.empty() && sealed_.front()->log->name.generation <= generation) close_oldest();
+      if (current_ && current_->log == log) close_current();  // what it holds is not wanted any more
     }
     if (!std::exchange(log->dropped, true)) {
       const std::string dropped = path_of(generation) + kDropped;
@@ -276,9 +307,26 @@ class RegionStore final : public Store {
     return found == logs_.end() ? nullptr : found->second;
   }
 
+  // The log before this one, where that one's end has to be there; null if it does not, or was dropped.
+  std::shared_ptr<RegionLog> find_before(const LogName& name) const {
+    return name.after_bytes > 0 ? find(name.after) : nullptr;
+  }
+
   std::shared_ptr<RegionLog> newest() const {
     const std::shared_lock lock(mutex_);
     return logs_.empty() ? nullptr : logs_.rbegin()->second;
+  }
+
+  // A log that takes records, or took them until it was sealed.
+  struct OpenLog {
+    std::shared_ptr<RegionLog> log;
+    std::unique_ptr<rocksdb::FSWritableFile> file;  // of the thread that appends; it takes sync_mutex_ to replace it
+    std::atomic<std::uint64_t> durable{0};          // bytes
+  };
+
+  std::deque<std::shared_ptr<OpenLog>> sealed() const {
+    const std::shared_lock lock(mutex_);
+    return sealed_;
   }
 
   Status sync_directory(const rocksdb::DirFsyncOptions& why) {
@@ -315,18 +363,24 @@ class RegionStore final : public Store {
     return files_.NewRandomAccessFile(log.path, file_options(), &log.reader, nullptr);
   }
 
-  // `torn_at`: where what is not whole begins, if anything is not.
+  static Status read_header(const RegionLog& log, LogName* name, HeaderFault* fault) {
+    char header[kLogHeaderBytes];
+    std::uint64_t got = 0;
+    const IOStatus status = read_at(*log.reader, {}, 0, sizeof header, header, &got);
+    if (status.ok()) *fault = decode_log_header({header, got}, name);
+    return status;
+  }
+
+  // `torn_at`: where what is not whole begins, if anything is not; 0 where that is in the log before.
   Status recover_log(RegionLog& log, const Each& each, std::optional<std::uint64_t>* torn_at) {
     std::uint64_t file_bytes = 0;
     if (IOStatus status = files_.GetFileSize(log.path, {}, &file_bytes, nullptr); !status.ok()) return status;
     if (file_bytes == 0) return Status::OK();  // nothing was ever in it, or a cut left nothing
-    char header[kLogHeaderBytes];
-    std::uint64_t got = 0;
-    if (IOStatus status = read_at(*log.reader, {}, 0, sizeof header, header, &got); !status.ok()) return status;
     LogName name;
-    const HeaderFault fault = decode_log_header({header, got}, &name);
-    if (fault == HeaderFault::newer_version) {
-      return Status::NotSupported(log.path + " was written by a newer version of Spillway; open it with that");
+    HeaderFault fault = HeaderFault::none;
+    if (Status status = read_header(log, &name, &fault); !status.ok()) return status;
+    if (fault == HeaderFault::other_version) {
+      return Status::NotSupported(log.path + " was written by another version of Spillway; open it with that");
     }
     if (fault == HeaderFault::torn || name.generation != log.name.generation) {
       // One that could not be begun, and not be removed, is no more than that.
@@ -334,6 +388,10 @@ class RegionStore final : public Store {
       return Status::OK();
     }
     log.name = name;
+    if (const auto before = find_before(name); before && before->bytes < name.after_bytes) {
+      *torn_at = 0;  // though its own header is whole
+      return Status::OK();
+    }
     LogReader reader(*log.reader, name, file_bytes);
     used_ += kLogHeaderBytes;
     log.bytes = kLogHeaderBytes;
@@ -351,21 +409,40 @@ class RegionStore final : public Store {
 
   bool is_newest(const RegionLog& log) const { return logs_.rbegin()->second.get() == &log; }
 
-  // A loss of power tears what was not durable: only the newest log has that (begin), behind what its last frames know
-  // to be durable. Anything else is damage, and what was acknowledged as durable would be lost with it. (Without its
-  // header nothing is known of the newest log's frames.)
+  // A loss of power tears what was not durable: of the newest log, or of one before it that it does not know to be
+  // durable, that of which no frame behind it knows. Anything else is damage, and what was acknowledged as durable would be lost with it.
   Status check_torn(const RegionLog& log, std::uint64_t at) const {
-    bool durable = !is_newest(log);
-    if (!durable && at >= kLogHeaderBytes) {
-      std::uint64_t file_bytes = 0;
-      IOStatus status = files_.GetFileSize(log.path, {}, &file_bytes, nullptr);
-      if (status.ok()) status = was_durable(*log.reader, log.name, at, file_bytes, &durable);
-      if (!status.ok()) return status;
+    bool durable = false;
+    Status status;
+    // (Without its header nothing is known of a log's frames.)
+    if (at >= kLogHeaderBytes) status = knows_durable(log, at, &durable);
+    for (auto later = logs_.upper_bound(log.name.generation); later != logs_.end() && status.ok() && !durable; ++later) {
+      status = says_durable(*later->second, log.name.generation, &durable);
     }
-    if (!durable) return Status::OK();
+    if (!status.ok() || !durable) return status;
     return Status::Corruption(log.path + " is damaged at byte " + std::to_string(at) +
                               ", in what was durable; put a copy of it there, or take it and all logs of higher " +
                               "numbers out of the directory, and lose the writes in them");
+  }
+
+  // Whether a frame of the log knows more than `at` bytes of it to be durable.
+  Status knows_durable(const RegionLog& log, std::uint64_t at, bool* durable) const {
+    std::uint64_t file_bytes = 0;
+    const IOStatus status = files_.GetFileSize(log.path, {}, &file_bytes, nullptr);
+    return status.ok() ? was_durable(*log.reader, log.name, at, file_bytes, durable) : status;
+  }
+
+  // Whether a later log says that all of generation `before` was durable: when it was begun, or by a frame that knows
+  // something of itself to be.
+  Status says_durable(const RegionLog& later, GenerationId before, bool* durable) const {
+    LogName name;
+    HeaderFault fault = HeaderFault::none;
+    if (Status status = read_header(later, &name, &fault); !status.ok() || fault != HeaderFault::none) return status;
+    *durable = before < name.durable_before;
+    if (*durable) return Status::OK();
+    std::uint64_t file_bytes = 0;
+    const IOStatus status = files_.GetFileSize(later.path, {}, &file_bytes, nullptr);
+    return status.ok() ? was_durable(*later.reader, name, 0, file_bytes, durable) : status;
   }
 
   // Removes the logs from `first` on, the newest first, each durably, so that no power loss leaves a gap.
@@ -387,12 +464,11 @@ class RegionStore final : public Store {
 
   // --- Writing
 
-  Status create(RegionLog& log) {
-    std::unique_ptr<rocksdb::FSWritableFile> writer;
-    IOStatus status = files_.NewWritableFile(log.path, file_options(), &writer, nullptr);
+  Status create(RegionLog& log, std::unique_ptr<rocksdb::FSWritableFile>* file) {
+    IOStatus status = files_.NewWritableFile(log.path, file_options(), file, nullptr);
     if (!status.ok()) return status;
-    adopt_writer(std::move(writer));
-    status = writer_->Append(encode_log_header(log.name), {}, nullptr);
+    (*file)->SetPreallocationBlockSize(kPreallocateBytes);
+    status = (*file)->Append(encode_log_header(log.name), {}, nullptr);
     if (!status.ok()) return status;
     steps::reached("spill.region.begin.created");
     if (Status synced = sync_directory(rocksdb::DirFsyncOptions(rocksdb::DirFsyncOptions::kNewFileSynced));
@@ -403,49 +479,126 @@ class RegionStore final : public Store {
     return open_reader(log);
   }
 
-  void adopt_writer(std::unique_ptr<rocksdb::FSWritableFile> writer) {
-    writer_ = std::move(writer);
-    writer_->SetPreallocationBlockSize(kPreallocateBytes);
+  // The current log takes no more. It is made durable while later ones are appended to, or whoever appends would wait
+  // for the drive's cache, which compactions fill.
+  Status seal() {
+    if (suspect_ || sealed().size() >= kMostSealed) {
+      const std::lock_guard no_sync(sync_mutex_);
+      if (Status status = suspect_ ? rewrite() : settle(kMostSealed - 1); !status.ok()) return status;
+    }
+    if (!current_) return Status::OK();
+    {
+      const std::unique_lock no_sync(sync_mutex_, std::try_to_lock);
+      if (no_sync && sealed().empty() && current_->durable == current_->log->bytes) {
+        close_current();
+        return Status::OK();
+      }
+    }
+    const std::unique_lock lock(mutex_);
+    sealed_.push_back(std::move(current_));
+    sealed_or_stopping_.notify_one();
+    return Status::OK();
   }
 
-  IOStatus close_writer() {
-    if (!writer_) return IOStatus::OK();
-    const IOStatus status = writer_->Close({}, nullptr);
-    writer_.reset();
+  void seal_in_background() {
+    std::unique_lock lock(mutex_);
+    for (;;) {
+      sealed_or_stopping_.wait(lock, [this] { return stopping_ || (!sealed_.empty() && !suspect_); });
+      if (stopping_) return;
+      lock.unlock();
+      {
+        const std::lock_guard no_sync(sync_mutex_);
+        settle_oldest().PermitUncheckedError();  // whoever appends or syncs next is told
+      }
+      lock.lock();
+    }
+  }
+
+  // Of the sealed logs so many are left; the others are durable, and closed. REQUIRES: sync_mutex_ is held
+  Status settle(std::size_t left) {
+    while (sealed().size() > left) {
+      if (Status status = settle_oldest(); !status.ok()) return status;
+    }
+    return suspect_ ? Status::IOError("the spill store cannot sync until it begins a generation") : Status::OK();
+  }
+
+  Status settle_oldest() {
+    if (suspect_) return Status::IOError("the spill store cannot sync until it begins a generation");
+    const auto unsure = sealed();
+    if (unsure.empty()) return Status::OK();
+    if (Status status = sync(*unsure.front()); !status.ok()) return status;
+    steps::reached("spill.region.seal.synced");
+    close_oldest();
+    return Status::OK();
+  }
+
+  // REQUIRES: sync_mutex_ is held
+  Status sync(OpenLog& open) {
+    const std::uint64_t end = open.log->bytes.load(std::memory_order_acquire);
+    const IOStatus status = open.file->Sync({}, nullptr);
+    if (status.ok()) {
+      open.durable.store(end, std::memory_order_release);
+    } else {
+      suspect_ = true;
+    }
     return status;
   }
 
-  // Makes the current log durable and as it was acknowledged, and closes it.
-  Status seal() {
-    if (!current_) return Status::OK();
-    if (suspect_) {
-      if (Status status = rewrite(); !status.ok()) return status;
-    } else if (Status status = sync(); !status.ok()) {
-      return status;
+  // REQUIRES: sync_mutex_ is held, and there is one
+  void close_oldest() {
+    std::shared_ptr<OpenLog> oldest;
+    {
+      const std::unique_lock lock(mutex_);
+      oldest = std::move(sealed_.front());
+      sealed_.pop_front();
     }
-    (void)close_writer();  // all of it is durable
-    current_.reset();
+    close(*oldest);
+  }
+
+  // REQUIRES: sync_mutex_ is held
+  void close_current() {
+    const std::shared_ptr<OpenLog> closed = current_;
+    {
+      const std::unique_lock lock(mutex_);
+      current_.reset();
+    }
+    if (closed) close(*closed);
+  }
+
+  static void close(OpenLog& open) {
+    if (const auto file = std::move(open.file)) file->Close({}, nullptr).PermitUncheckedError();
+  }
+
+  // A copy of what was acknowledged takes the place of each log that may not be durable: of a write that failed part may
+  // be there, and of a sync that failed the kernel may have forgotten what it could not write, without a second sync
+  // that says so. REQUIRES: sync_mutex_ is held
+  Status rewrite() {
+    for (; !sealed_.empty(); close_oldest()) {
+      if (Status status = rewrite(*sealed_.front()); !status.ok()) return status;
+    }
+    if (current_) {
+      if (Status status = rewrite(*current_); !status.ok()) return status;
+    }
+    close_current();
     suspect_ = false;
     return Status::OK();
   }
 
-  // A copy of what was acknowledged takes the log's place: of a write that failed part may be there, and of a sync that
-  // failed the kernel may have forgotten what it could not write, without a second sync that says so.
-  Status rewrite() {
-    (void)close_writer();
+  Status rewrite(OpenLog& open) {
+    close(open);
+    const RegionLog& log = *open.log;
     auto copy = std::make_shared<RegionLog>();
-    copy->name = current_->name;
-    copy->path = current_->path + kCopy;
-    if (Status status = write_copy(*current_, copy->path); !status.ok()) return status;
-    IOStatus status = files_.RenameFile(copy->path, current_->path, {}, nullptr);
+    copy->name = log.name;
+    copy->path = log.path + kCopy;
+    if (Status status = write_copy(log, copy->path); !status.ok()) return status;
+    IOStatus status = files_.RenameFile(copy->path, log.path, {}, nullptr);
     if (!status.ok()) return status;
-    copy->path = current_->path;
+    copy->path = log.path;
     if (Status synced = sync_directory(rocksdb::DirFsyncOptions(copy->path)); !synced.ok()) return synced;
     if (Status opened = open_reader(*copy); !opened.ok()) return opened;
-    copy->bytes.store(current_->bytes);
+    copy->bytes.store(log.bytes);
     const std::unique_lock lock(mutex_);
     logs_[copy->name.generation] = copy;
-    current_ = std::move(copy);
     return Status::OK();
   }
 
@@ -469,22 +622,28 @@ class RegionStore final : public Store {
   }
 
   Status after_failed_append(const IOStatus& failed) {
+    const std::lock_guard no_sync(sync_mutex_);
+    IOStatus status = failed;
+    if (failed.IsNoSpace()) {
+      // The drive is full: nothing is wrong with what it has, but the beginning of what it could not take may be there.
+      const RegionLog& log = *current_->log;
+      std::uint64_t file_bytes = 0;
+      status = files_.GetFileSize(log.path, {}, &file_bytes, nullptr);
+      if (status.ok() && file_bytes != log.bytes) status = truncate_to_end();
+      if (status.ok()) return failed;
+    }
     suspect_ = true;
-    if (!failed.IsNoSpace()) return failed;
-    // The drive is full: nothing is wrong with what it has, but the beginning of what it could not take may be there.
-    std::uint64_t file_bytes = 0;
-    IOStatus status = files_.GetFileSize(current_->path, {}, &file_bytes, nullptr);
-    if (status.ok() && file_bytes != current_->bytes) status = truncate_to_end();
-    if (!status.ok()) return status;
-    suspect_ = false;
-    return failed;
+    return status;
   }
 
   IOStatus truncate_to_end() {
-    (void)close_writer();
-    std::unique_ptr<rocksdb::FSWritableFile> writer;
-    IOStatus status = reopen_truncated(*current_, &writer);
-    if (status.ok()) adopt_writer(std::move(writer));
+    current_->file->Close({}, nullptr).PermitUncheckedError();
+    current_->file.reset();
+    std::unique_ptr<rocksdb::FSWritableFile> file;
+    IOStatus status = reopen_truncated(*current_->log, &file);
+    if (!status.ok()) return status;
+    file->SetPreallocationBlockSize(kPreallocateBytes);
+    current_->file = std::move(file);
     return status;
   }
 
@@ -492,6 +651,15 @@ class RegionStore final : public Store {
   IOStatus reopen_truncated(const RegionLog& log, std::unique_ptr<rocksdb::FSWritableFile>* file) {
     IOStatus status = files_.ReopenWritableFile(log.path, file_options(), file, nullptr);
     return status.ok() ? (*file)->Truncate(log.bytes, {}, nullptr) : status;
+  }
+
+  IOStatus truncate_durably(const RegionLog& log) {
+    std::unique_ptr<rocksdb::FSWritableFile> file;
+    IOStatus status = reopen_truncated(log, &file);
+    steps::reached("spill.region.cut.truncated");
+    if (status.ok()) status = file->Fsync({}, nullptr);
+    if (status.ok()) status = file->Close({}, nullptr);
+    return status;
   }
 
   const RegionOptions options_;
@@ -504,12 +672,17 @@ class RegionStore final : public Store {
   std::map<GenerationId, std::shared_ptr<RegionLog>> logs_;
   std::atomic<std::uint64_t> used_{0};
 
-  // Of the thread that appends.
-  std::shared_ptr<RegionLog> current_;
-  std::unique_ptr<rocksdb::FSWritableFile> writer_;
-  std::uint64_t durable_ = 0;  // bytes of the current log that the last sync made so
-  bool suspect_ = false;       // the drive failed a write or a sync of the current log
-  std::string buffer_;
+  std::string buffer_;  // of the thread that appends
+
+  // Held for the length of a sync, and by whoever replaces or closes the files of what is open. Taken before mutex_.
+  std::mutex sync_mutex_;
+  // Guarded by mutex_, but for the thread that appends, which alone changes the current one.
+  std::shared_ptr<OpenLog> current_;
+  std::deque<std::shared_ptr<OpenLog>> sealed_;  // oldest first; not known to be durable yet
+  std::atomic<bool> suspect_ = false;  // the drive failed a write or a sync of one of them
+  std::condition_variable_any sealed_or_stopping_;
+  bool stopping_ = false;
+  std::thread sealer_;  // the last: it uses what is above
 };
 
 Status cannot_use(const std::string& directory, const Status& why) {

@@ -5,7 +5,7 @@
 // grows within a generation. The newest generation is appended to; the others are as they are until they are dropped,
 // oldest first. A record is there whole or not at all, and never without those before it.
 //
-// append, sync, begin and drop are called by one thread at a time; read, scan and used_bytes by many, at any time.
+// append, begin and drop are called by one thread at a time; sync, read, scan and used_bytes by many, at any time.
 #pragma once
 
 #include <rocksdb/slice.h>
@@ -63,9 +63,8 @@ class Store {
   // that what lay behind a record that was not whole never comes back. Between recover and begin.
   virtual rocksdb::Status cut(GenerationId generation, std::uint64_t offset) = 0;
 
-  // From now on appends go to this generation. All of the one before it is durable when this returns, after a failure,
-  // too; and that this one was begun is, so that generations() tells one that was dropped from one of which nothing was
-  // synced.
+  // From now on appends go to this generation. That it was begun is durable when this returns, so that generations()
+  // tells one that was dropped from one of which nothing was synced. After a failure so is all that was taken before.
   virtual rocksdb::Status begin(GenerationId generation) = 0;
   // Takes the records in this order, all or none, and says in `offsets` where. They survive a killed process; after a
   // loss of power there is a prefix of them, and what was there before the last sync() is in it.
@@ -73,10 +72,12 @@ class Store {
   // IOError: nothing was taken, or it is not known; or something that was taken before did not reach the drive. Then
   // every later append and sync fails too, until a new begin(). What was taken can be read all the same.
   virtual rocksdb::Status append(std::span<const rocksdb::Slice> records, std::span<std::uint64_t> offsets) = 0;
+  // What was taken before this was called, of any generation, is durable when it returns; appends go on meanwhile.
   virtual rocksdb::Status sync() = 0;
   // What a store holds back so that it may go to the drive together with more sets out now. By any thread.
   virtual void hand_on() {}
-  // Those that were begun and not dropped, oldest first. After recover.
+  // Those that were begun and not dropped, oldest first; of what an earlier process left perhaps also the one that would
+  // have been next. After recover.
   virtual std::vector<GenerationId> generations() const = 0;
 
   // `length` bytes from byte `from` of the record at `offset`. Corruption where they are not there.

@@ -168,15 +168,20 @@ constexpr Step kCommonSteps[] = {
 constexpr Step kRegionSteps[] = {
     {"spill.region.begin.created", false},   {"spill.region.append.written", false},
     {"spill.region.cut.truncated", false},   {"spill.region.drop.renamed", true},
-    {"spill.region.release.removed", false},
+    {"spill.region.release.removed", false}, {"spill.region.seal.synced", false},
 };
 constexpr Step kKvSteps[] = {
-    {"spill.kv.begin.stored", false},      {"spill.kv.begin.begun", false},
-    {"spill.kv.staging.grown", false},     {"spill.kv.append.staged", false},
-    {"spill.kv.sync.stored", false},       {"spill.kv.recover.stored", false, 8},
-    {"spill.kv.cut.reset", false},         {"spill.kv.drop.stored", true},
-    {"spill.kv.release.reset", false},     {"device.kv.put.written", false},
-    {"device.kv.settle.committed", false}, {"device.kv.remove_range.one_removed", true},
+    {"spill.kv.begin.begun", false},
+    {"spill.kv.staging.grown", false},
+    {"spill.kv.append.staged", false},
+    {"spill.kv.sync.stored", false},
+    {"spill.kv.recover.stored", false, 8},
+    {"spill.kv.cut.reset", false},
+    {"spill.kv.drop.stored", true},
+    {"spill.kv.release.reset", false},
+    {"device.kv.put.written", false},
+    {"device.kv.settle.committed", false},
+    {"device.kv.remove_range.one_removed", true},
 };
 
 // Come to in the many lives of `make crash`, and there not always: contents that have filled their file are moved.

@@ -4,11 +4,13 @@
 #include <rocksdb/file_system.h>
 
 #include <algorithm>
+#include <atomic>
 #include <filesystem>
 #include <fstream>
 #include <map>
 #include <memory>
 #include <string>
+#include <thread>
 #include <tuple>
 #include <vector>
 
@@ -37,7 +39,8 @@ struct Faults {
   IOStatus rename;
   IOStatus directory_sync;
   IOStatus read;
-  int syncs = 0;
+  std::atomic<int> syncs = 0;
+  std::atomic<bool> holds_syncs = false;
   int directory_syncs = 0;
 
   static IOStatus take(IOStatus* planned) { return std::exchange(*planned, IOStatus::OK()); }
@@ -56,6 +59,7 @@ class FaultyWriter final : public rocksdb::FSWritableFileOwnerWrapper {
   }
   IOStatus Sync(const IOOptions& /*options*/, IODebugContext* /*dbg*/) override {
     ++faults_.syncs;
+    while (faults_.holds_syncs) std::this_thread::yield();
     return Faults::take(&faults_.sync);
   }
   IOStatus Fsync(const IOOptions& options, IODebugContext* dbg) override { return Sync(options, dbg); }
@@ -270,7 +274,8 @@ TEST_F(RegionStoreTest, ReadsThatWereBegunAreWaitedForOrLeftAlone) {
   }
   requests.push_back({3, requests[2].offset, 8999, 3, {}, {}});  // longer than the record
   requests.push_back({9, kLogHeaderBytes, 0, 1, {}, {}});
-  ASSERT_TRUE(store->begin(4).ok());  // which has made the others durable
+  ASSERT_TRUE(store->begin(4).ok());
+  ASSERT_TRUE(store->sync().ok());
   const auto before = drive->now();
   store->begin_reads(requests);  // and left alone
   const auto in_flight = store->begin_reads(requests);
@@ -303,6 +308,7 @@ class TornLogTest : public RegionStoreTest {
     damaged_.ends.push_back(kLogHeaderBytes);
     for (const auto& [generation, record] : damaged_.records) {
       if (generation == 2) {
+        EXPECT_TRUE(store->sync().ok());
         EXPECT_TRUE(store->begin(2).ok());
       }
       const std::uint64_t offset = append(*store, record);
@@ -380,7 +386,7 @@ TEST_F(TornLogTest, GarbledAtEveryByte) {
   }
 }
 
-// begin() makes a log durable before it makes the next: no loss of power tears it then.
+// The next log says that it was begun when this one was durable: no loss of power tears it then.
 TEST_F(TornLogTest, DamageToAnOlderLogIsTold) {
   for (std::uint64_t at = 0; at < damaged_.log.size(); ++at) {
     SCOPED_TRACE(at);
@@ -393,6 +399,119 @@ TEST_F(TornLogTest, DamageToAnOlderLogIsTold) {
     write(path("000001.spill"), damaged_.log.substr(0, at));
     expect_told("000001.spill", frame);
   }
+}
+
+// A log is made durable while the next is appended to. What a process leaves that dies before it is.
+class UnsyncedLogTest : public TornLogTest {
+ protected:
+  UnsyncedLogTest() {
+    std::filesystem::remove_all(directory_);
+    std::filesystem::create_directory(directory_);
+    faults_.holds_syncs = true;
+    auto store = open();
+    recover(*store);
+    GenerationId now = 0;
+    for (const auto& [generation, record] : damaged_.records) {
+      if (generation != std::exchange(now, generation)) {
+        EXPECT_TRUE(store->begin(generation).ok());
+      }
+      append(*store, record);
+    }
+    for (const char* name : {"000001.spill", "000002.spill"}) left_[name] = contents(path(name));
+    faults_.holds_syncs = false;
+    EXPECT_TRUE(store->sync().ok());
+    append(*store, "knows that all before it is durable");
+    knowing_ = contents(path("000002.spill"));
+    damaged_.log = left_["000001.spill"];
+  }
+
+  void leave(const std::string& first, const std::string& second) {
+    write(path("000001.spill"), first);
+    write(path("000002.spill"), second);
+  }
+
+  std::map<std::string, std::string> left_;
+  std::string knowing_;
+};
+
+TEST_F(UnsyncedLogTest, WhatIsTornOfItTakesTheNextOneAlong) {
+  leave(damaged_.log, left_["000002.spill"]);
+  EXPECT_EQ(found(), damaged_.records);
+  for (std::uint64_t at = 0; at < damaged_.log.size(); ++at) {
+    SCOPED_TRACE(at);
+    leave(damaged_.log.substr(0, at), left_["000002.spill"]);  // also where a record ends, and nothing is torn
+    expect_recovers(before(at));
+    leave(garbled(at), left_["000002.spill"]);
+    expect_recovers(at < kLogHeaderBytes ? Records{} : before(at));
+    if (HasFatalFailure()) return;
+  }
+}
+
+TEST_F(UnsyncedLogTest, DamageToItIsToldOnceTheNextOneKnowsItToBeDurable) {
+  for (std::uint64_t at = 0; at < damaged_.log.size(); ++at) {
+    SCOPED_TRACE(at);
+    const std::uint64_t frame =
+        at < kLogHeaderBytes ? 0 : *std::prev(std::upper_bound(damaged_.ends.begin(), damaged_.ends.end(), at));
+    leave(garbled(at), knowing_);
+    expect_told("000001.spill", frame);
+    if (at < kLogHeaderBytes) continue;
+    leave(damaged_.log.substr(0, at), knowing_);
+    expect_told("000001.spill", frame);
+  }
+}
+
+// Three at once: the third knows nothing of the first but that it was not durable.
+TEST_F(RegionStoreTest, SeveralLogsAreOnTheirWayToBeingDurableAndAreCutTogether) {
+  faults_.holds_syncs = true;
+  std::string first;
+  {
+    auto store = open();
+    recover(*store);
+    for (GenerationId generation = 1; generation <= 3; ++generation) {
+      ASSERT_TRUE(store->begin(generation).ok());
+      append(*store, std::to_string(generation));
+    }
+    first = contents(path("000001.spill"));
+    for (const char* name : {"000002.spill", "000003.spill"}) {
+      write(path(std::string("kept.") + name), contents(path(name)));
+    }
+    faults_.holds_syncs = false;
+    ASSERT_TRUE(store->sync().ok());
+  }
+  for (const char* name : {"000002.spill", "000003.spill"}) {
+    std::filesystem::rename(path(std::string("kept.") + name), path(name));
+  }
+  EXPECT_EQ(found(), (Records{{1, "1"}, {2, "2"}, {3, "3"}}));
+  write(path("000001.spill"), first.substr(0, first.size() - 1));
+  auto store = open();
+  EXPECT_EQ(recover(*store), Records{});
+  ASSERT_TRUE(store->cut(0, 0).ok());
+  ASSERT_TRUE(store->begin(4).ok());
+  append(*store, "4");
+  store.reset();
+  EXPECT_EQ(found(), (Records{{4, "4"}}));
+}
+
+// What came before a cut is relied on from then on: it is synced, as far back as it may not have been.
+TEST_F(RegionStoreTest, ACutMakesDurableWhatAKilledProcessLeft) {
+  faults_.holds_syncs = true;
+  std::map<std::string, std::string> left;
+  {
+    auto store = open();
+    recover(*store);
+    for (GenerationId generation = 1; generation <= 3; ++generation) {
+      ASSERT_TRUE(store->begin(generation).ok());
+      append(*store, std::to_string(generation));
+    }
+    for (const char* name : {"000001.spill", "000002.spill", "000003.spill"}) left[name] = contents(path(name));
+    faults_.holds_syncs = false;
+  }
+  for (const auto& [name, bytes] : left) write(path(name), bytes);
+  auto store = open();
+  recover(*store);
+  const int before = faults_.syncs;
+  ASSERT_TRUE(store->cut(last_.first, last_.second + 1).ok());
+  EXPECT_EQ(faults_.syncs - before, 3);
 }
 
 // A later frame knows that the ones before it were synced, and no power tears them then.
@@ -431,18 +550,20 @@ TEST_F(TornLogTest, ALeftoverBeginningEndsNothing) {
 }
 
 // Its header is whole, so it is no torn one of ours.
-TEST_F(TornLogTest, ALogOfANewerVersionIsRefused) {
-  std::string newer = damaged_.log;
-  newer[7] = 2;
-  const auto checksum = rocksdb::GetFileChecksumGenCrc32cFactory()->CreateFileChecksumGenerator({});
-  checksum->Update(newer.data(), kLogHeaderBytes - 4);
-  checksum->Finalize();
-  newer.replace(kLogHeaderBytes - 4, 4, checksum->GetChecksum());
-  write(path("000001.spill"), newer);
-  auto store = open();
-  Status status;
-  EXPECT_TRUE(recover(*store, &status).empty());
-  EXPECT_TRUE(status.IsNotSupported());
+TEST_F(TornLogTest, ALogOfAnotherVersionIsRefused) {
+  for (const auto& [version, header_bytes] : {std::pair<char, std::size_t>{1, 28}, {3, kLogHeaderBytes}}) {
+    std::string other = damaged_.log;
+    other[7] = version;
+    const auto checksum = rocksdb::GetFileChecksumGenCrc32cFactory()->CreateFileChecksumGenerator({});
+    checksum->Update(other.data(), header_bytes - 4);
+    checksum->Finalize();
+    other.replace(header_bytes - 4, 4, checksum->GetChecksum());
+    write(path("000001.spill"), other);
+    auto store = open();
+    Status status;
+    EXPECT_TRUE(recover(*store, &status).empty());
+    EXPECT_TRUE(status.IsNotSupported());
+  }
 }
 
 TEST_F(TornLogTest, ZerosBehindTheEndAreNoRecords) {
