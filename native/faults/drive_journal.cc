@@ -178,7 +178,10 @@ Result<DriveJournal> DriveJournal::open(const std::string& root) {
 }
 
 DriveJournal::DriveJournal(DriveJournal&& other) noexcept
-    : root_(std::move(other.root_)), fd_(std::exchange(other.fd_, -1)), files_(std::move(other.files_)), events_(other.events_) {}
+    : root_(std::move(other.root_)),
+      fd_(std::exchange(other.fd_, -1)),
+      files_(std::move(other.files_)),
+      events_(other.events_) {}
 
 DriveJournal::~DriveJournal() {
   if (fd_ >= 0) ::close(fd_);

@@ -8,12 +8,12 @@
 //   Space      Files grow in chunks that double with the file up to VolumeOptions::max_chunk_bytes and are cut to their
 //              pages when their last writer closes. Freed space is coalesced.
 //   Buffered   Written pages are dirty until `writeback_bytes` of a file have gathered; then its whole pages go to the
-//              drive, at most `outstanding_bytes` of a file at a time. What does not fit waits in memory, and is taken
-//              up whenever anything is written through the volume, as by the kernel's flusher threads. A writer waits
-//              only beyond `dirty_bytes` of its file, or in virtual time as soon as write-back lags. sync() pushes out
-//              what was written before it and waits, then sends a flush command; writers go on meanwhile, as beside
-//              fsync() on ext4 and XFS. close() waits for nothing. A partial page that was pushed out and
-//              then grew is written again. Dirty pages of a deleted file never reach the drive.
+//              drive, at most `outstanding_bytes` of a file at a time, and as much for a sync. What does not fit waits
+//              in memory, and is taken up whenever anything is written through the volume, as by the kernel's flusher
+//              threads. A writer waits only beyond `dirty_bytes` of its file, or in virtual time as soon as write-back
+//              lags. sync() pushes out what was written before it and waits, then sends a flush command; writers go on
+//              meanwhile, as beside fsync() on ext4 and XFS. close() waits for nothing. A partial page that was pushed
+//              out and then grew is written again. Dirty pages of a deleted file never reach the drive.
 //   Direct     A write is a command now, and waited for.
 //   Reads      Charged in 4 KiB pages unless they are dirty, or in the modelled page cache (clock replacement); a
 //              sequential reader then reads ahead. page_cache_bytes = 0 charges every read as it comes. Direct reads

@@ -42,9 +42,7 @@ Status WriteBack::write(const std::shared_ptr<Inode>& file, std::uint64_t offset
   return status;
 }
 
-Status WriteBack::push(Inode& inode, Tail tail) {
-  return submit_dirty(inode, tail, ~std::uint64_t{0});
-}
+Status WriteBack::push(Inode& inode, Tail tail) { return submit_dirty(inode, tail, ~std::uint64_t{0}); }
 
 Status WriteBack::push_what_fits(Inode& inode, Tail tail) {
   InFlight& flight = inode.in_flight;
@@ -68,12 +66,14 @@ Status WriteBack::sync(Inode& inode) {
     const std::lock_guard lock(inode.mutex);
     cause = inode.cause;
   }
-  const Status submitted = submit(flight, ios, options_.outstanding_bytes);
-  const Status waited = wait(flight);
-  if (!submitted) return submitted;
-  if (!waited) return waited;
-  if (!unflushed) return Status::ok();
-  return run(queues_, {{.op = Opcode::flush, .cause = cause}}, "a flush");
+  Status status = submit(flight, ios, options_.outstanding_bytes);
+  if (Status waited = wait(flight); status) status = waited;
+  if (status && unflushed) status = run(queues_, {{.op = Opcode::flush, .cause = cause}}, "a flush");
+  if (!status && unflushed) {
+    const std::lock_guard write_lock(inode.write_mutex);
+    inode.unflushed = true;
+  }
+  return status;
 }
 
 Status WriteBack::close(const std::shared_ptr<Inode>& inode) {

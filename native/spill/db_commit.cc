@@ -1,4 +1,4 @@
-// The spill store's writer: everything here runs in the commit queue, by one thread at a time.
+// The spill store's writer. What changes it runs in the commit queue, by one thread at a time; syncs need not.
 #include <rocksdb/merge_operator.h>
 
 #include <algorithm>
@@ -325,24 +325,43 @@ rocksdb::Status DbImpl::append_note() {
 rocksdb::Status DbImpl::add_note() {
   if (unproven_main_ == 0 || live()->empty()) return {};
   if (has_failed_.load(std::memory_order_relaxed)) return failure_;
+  if (unproven_main_ > main_durable_.load(std::memory_order_acquire)) {
+    if (rocksdb::Status status = make_main_durable(); !status.ok()) return status;
+  }
   rocksdb::WriteBatch nothing;
   std::vector<Prepared> note(1);
   const std::uint64_t durable = main_durable_.load(std::memory_order_acquire);
-  // Where RocksDB has been written to since, its log has that, and goes on telling how far it got.
-  const bool proves_all = unproven_main_ <= durable;
-  note.front().record = encode(RecordHeader{next_sequence_, durable, durable, proves_all});
+  note.front().record = encode(RecordHeader{next_sequence_, durable, durable, true});
   note.front().record.append(nothing.Data());
   rocksdb::Status status = append(note, /*sync=*/false);
-  if (status.ok() && proves_all) unproven_main_ = 0;
+  if (status.ok()) unproven_main_ = 0;
   return status;
 }
 
 // A flush takes writes out of RocksDB's log, which then tells no more that they were there, and past the marks in it.
 // Commits do not wait for the sync: in workload A that made their worst, 60 ms (plans/kvaccel-a.toml, 2 threads).
 void DbImpl::before_flush() {
-  if (!make_main_durable().ok()) return;          // RocksDB itself takes no more writes then
-  commits_.run_alone([&] { (void)add_note(); });  // what fails is told of by every later write
-  (void)sync_beside();
+  // RocksDB itself takes no more writes after an error of its log; what else fails is told of by every later write.
+  if (!make_main_durable().ok()) return;
+  if (!note_beside().ok()) (void)sync_beside();
+}
+
+// RocksDB is written to meanwhile, and diverted writes come after that: its log is synced once more for the note, and
+// while commits wait only if that goes on.
+rocksdb::Status DbImpl::note_beside() {
+  constexpr int kTries = 3;
+  rocksdb::Status status;
+  for (int tries = 1; status.ok(); ++tries) {
+    bool is_noted = false;
+    commits_.run_alone([&] {
+      if (tries < kTries && unproven_main_ > main_durable_.load(std::memory_order_acquire)) return;
+      status = add_note();
+      is_noted = true;
+    });
+    if (is_noted) return status.ok() ? sync_beside() : status;
+    status = make_main_durable();
+  }
+  return status;
 }
 
 rocksdb::Status DbImpl::open_active() {
@@ -411,8 +430,14 @@ rocksdb::Status DbImpl::sync_beside() {
     }
   }
   commits_.run_alone([&] {
-    if (!has_failed_.load(std::memory_order_relaxed)) fail(status);
-    status = failure_;
+    if (appended <= synced_.load(std::memory_order_relaxed)) {
+      status = {};  // brought back meanwhile, which has mended a store that failed
+    } else if (status.ok()) {
+      status = sync_store();
+    } else {
+      if (!has_failed_.load(std::memory_order_relaxed)) fail(status);
+      status = failure_;
+    }
   });
   return status;
 }

@@ -263,6 +263,7 @@ class DbImpl final : public spillway::DB {
   // What lies in the spill store is kept by the next recovery, whatever RocksDB's log then tells, once it is synced.
   rocksdb::Status add_note();
   rocksdb::Status append_note();  // and is
+  rocksdb::Status note_beside();  // the same, not in the commit queue
   void before_flush();
 
   // --- What is live

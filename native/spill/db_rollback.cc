@@ -262,10 +262,7 @@ rocksdb::Status DbImpl::ingest(const Generations& targets, Sequence durable) {
   if (status.ok()) status = files.empty() ? sync_main_log() : ingest_files(files);
   for (const SortedFile& file : files) (void)base().GetEnv()->DeleteFile(file.path);  // gone already where it was moved
   sorted_bytes_.store(0, std::memory_order_relaxed);
-  if (status.ok() && !has_failed_.load(std::memory_order_acquire)) {
-    commits_.run_alone([&] { status = add_note(); });
-    if (status.ok()) status = sync_beside();
-  }
+  if (status.ok() && !has_failed_.load(std::memory_order_acquire)) status = note_beside();
   commits_.run_alone([&] {
     main_order_->let_compactions_run();
     if (status.ok()) status = forget(targets);

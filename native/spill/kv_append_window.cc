@@ -278,7 +278,7 @@ Status KvAppendWindow::wait_for_all(Lock& lock) {
     if (!drives.owns_lock() && !is_over()) changed_.wait(lock);
   }
   --waiting_;
-  return failure_;
+  return first_ >= last ? Status() : failure_;
 }
 
 Status KvAppendWindow::store_again() {

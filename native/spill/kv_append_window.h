@@ -45,7 +45,7 @@ inline constexpr std::uint32_t kPairsOnTheirWay = 2 * kPairsACommand;
 // Pairs there is room for, 17 MiB. A drive whose flash is busy takes nothing for some 60 ms at a time, and a writer who
 // is faster than it has to wait sooner or later. From a sixteenth of the room on he pauses, for what the drive takes in
 // a few milliseconds, and seldom, so that fewer than one write in a hundred does; what is left is for the time in which
-// the drive takes nothing. Source: runs of workload A (docs/decisions/0010).
+// the drive takes nothing. Source: runs of workload A (docs/decisions/0011).
 inline constexpr std::uint32_t kStagedPairs = 1024;
 inline constexpr std::chrono::milliseconds kLongestPause{5};
 
@@ -127,7 +127,7 @@ class KvAppendWindow {
   struct {
     std::uint64_t tail = 0;
     Position end;
-  } before_;  // the last append
+  } before_;                  // the last append
   std::uint32_t opened_ = 0;  // pairs, since a writer last waited or paused
   std::vector<std::uint32_t> free_slots_;
   std::uint64_t first_ = 0;  // number of the pair at the front: the tag of its command

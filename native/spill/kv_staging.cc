@@ -112,9 +112,8 @@ KvStaging::Slot& KvStaging::slot(std::uint32_t index) const {
 char* KvStaging::bytes(std::uint32_t index) const { return base_ + kHeadBytes + index * slot_bytes_ + kLine; }
 
 std::uint32_t KvStaging::checksum(const Slot& of, std::uint32_t before, std::string_view bytes) const {
-  const std::array<std::uint64_t, 7> where = {
-      head().salt,       of.generation,    of.offset, of.follows_generation,
-      of.follows_offset, of.of_one_record, before};
+  const std::array<std::uint64_t, 7> where = {head().salt,       of.generation,    of.offset, of.follows_generation,
+                                              of.follows_offset, of.of_one_record, before};
   const std::string bytes_of_sum =
       checksum_of({{reinterpret_cast<const char*>(where.data()), sizeof where}, {bytes.data(), bytes.size()}});
   std::uint32_t sum = 0;

@@ -137,8 +137,10 @@ class KvStore final : public Store {
   }
 
   Status sync() override {
-    if (failed_) return Status::IOError("the spill store cannot sync after a failure until a new generation begins");
-    Status status = lost(window_.wait());
+    if (failed_ && current_ != 0) {
+      return Status::IOError("the spill store cannot sync after a failure until a new generation begins");
+    }
+    const Status status = wait_for_taken();
     if (!status.ok()) failed_ = true;
     steps::reached("spill.kv.sync.stored");
     return status;
@@ -169,7 +171,7 @@ class KvStore final : public Store {
 
   Status scan(GenerationId generation, const Each& each) const override {
     if (window_.has(generation)) {
-      if (Status status = window_.wait(); !status.ok()) return lost(status);
+      if (Status status = wait_for_taken(); !status.ok()) return status;
     }
     Assembler assembler(each, pair_bytes_);
     return walk({{generation, 0}, {generation + 1, 0}}, assembler, [](Position) {});
@@ -191,8 +193,8 @@ class KvStore final : public Store {
     }
     if (generation == current_) {  // what it has on its way is not wanted any more
       if (!window_.wait().ok()) window_.give_up();
+      current_ = 0;  // first: nothing has failed
       failed_ = true;
-      current_ = 0;
     }
     return status;
   }
@@ -327,8 +329,15 @@ class KvStore final : public Store {
     return status.IsNoSpace() ? Status::IOError("the spill store lost what it had taken", status.ToString()) : status;
   }
 
+  // Of what append has taken. What it only tries to store is its own affair.
+  Status wait_for_taken() const {
+    const std::lock_guard nobody_tries(trying_mutex_);
+    return lost(window_.wait());
+  }
+
   // Waits for the drive, and for what was handed over before.
   Status store(std::span<const Slice> records, std::span<std::uint64_t> offsets) {
+    const std::lock_guard trying(trying_mutex_);
     if (Status before = window_.wait(); !before.ok()) return lost(before);
     const std::uint64_t begin = window_.tail();
     Status status = window_.append(records, offsets, /*survives=*/false);
@@ -507,7 +516,7 @@ class KvStore final : public Store {
       if (one.position.generation <= dropped_ || !assembler.wants(one.position)) continue;
       const bool follows = one.follows.generation <= dropped_ || one.follows == assembler.end();
       if (!assembler.is_inside() && !follows) break;  // some before it are lost
-      if (std::exchange(is_gap, false)) {  // what lies behind it may have been cut into pairs otherwise
+      if (std::exchange(is_gap, false)) {             // what lies behind it may have been cut into pairs otherwise
         if (Status status = reset({one.position, {}}); !status.ok()) return status;
       }
       if (Status status = store_pair(one.position, one.bytes); !status.ok()) return status;
@@ -593,13 +602,14 @@ class KvStore final : public Store {
   std::atomic<GenerationId> dropped_ = 0;
   Position recovered_end_;
   GenerationId newest_ = 0;
-  GenerationId current_ = 0;
+  std::atomic<GenerationId> current_ = 0;
+  mutable std::mutex trying_mutex_;  // held while something is in the window that append has not taken
   struct {
     const PositionBytes key = bytes_of(kBegun);
     std::string value;
     std::unique_ptr<KvQueue> queue;  // goes before what it was handed
   } announcement_;
-  GenerationId announced_ = 0;  // on the drive among those begun, or on its way there
+  GenerationId announced_ = 0;       // on the drive among those begun, or on its way there
   std::atomic<bool> failed_ = true;  // appends are refused: nothing has begun, or something failed
 };
 
@@ -611,6 +621,7 @@ Status open_kv_store(const KvStoreOptions& options, std::unique_ptr<Store>* stor
     const std::string& message = space.status().message();
     return space.status().fault() == Fault::io_error ? Status::IOError(message) : Status::InvalidArgument(message);
   }
+  if (options.staged_pairs == 0) return Status::InvalidArgument("KvStoreOptions::staged_pairs must not be 0");
   const std::uint32_t pair_bytes = std::min(kPairBytes, (*space)->info().vml_bytes);
   const std::string staged = options.path.empty() ? "" : options.path + ".staged";
   std::unique_ptr<KvStaging> staging;

@@ -42,8 +42,8 @@ constexpr std::size_t kPreallocateBytes = 4 << 20;
 // A buffer that grew beyond this for one large write is not kept. Source: guess.
 constexpr std::size_t kKeptBufferBytes = 4 << 20;
 
-// Logs that take no more and are not durable yet; whoever would seal one more waits. Source: guess; with fewer the worst
-// write of workload A waited for one (118 ms), and Linux lets a fifth of memory be dirty (vm.dirty_ratio).
+// Logs that take no more and are not durable yet; whoever would seal one more waits. Source: guess; with fewer the
+// worst write of workload A waited for one (118 ms), and Linux lets a fifth of memory be dirty (vm.dirty_ratio).
 constexpr std::size_t kMostSealed = 3;
 
 FileOptions file_options() {
@@ -109,9 +109,10 @@ class RegionStore final : public Store {
       if (Status status = recover_log(*log, each, &torn_at); !status.ok()) return status;
       if (!torn_at) continue;
       const auto before = *torn_at == 0 ? find_before(log->name) : nullptr;
-      return before ? check_torn(*before, before->bytes) : check_torn(*log, *torn_at);
+      const Status checked = before ? check_torn(*before, before->bytes) : check_torn(*log, *torn_at);
+      return checked.ok() ? make_durable(*log) : checked;
     }
-    return Status::OK();
+    return logs_.empty() ? Status::OK() : make_durable(*newest());
   }
 
   Status cut(GenerationId generation, std::uint64_t offset) override {
@@ -122,13 +123,7 @@ class RegionStore final : public Store {
       used_ -= log->bytes - std::max(offset, kLogHeaderBytes);
       log->bytes = std::max(offset, kLogHeaderBytes);
     }
-    // The log, and those before it that it does not know to be durable, may be what a killed process left in the page
-    // cache: from now on what comes after them relies on them.
-    for (auto one = logs_.lower_bound(log->name.durable_before); one->first <= generation; ++one) {
-      if (IOStatus status = truncate_durably(*one->second); !status.ok()) return status;
-      if (one->second == log) break;
-    }
-    return Status::OK();
+    return truncate_durably(*log);
   }
 
   Status begin(GenerationId generation) override {
@@ -195,13 +190,19 @@ class RegionStore final : public Store {
 
   Status sync() override {
     const std::lock_guard one_at_a_time(sync_mutex_);
-    if (Status status = settle(0); !status.ok()) return status;
-    std::shared_ptr<OpenLog> open;
-    {
-      const std::shared_lock lock(mutex_);
-      open = current_;
+    for (;;) {
+      std::shared_ptr<OpenLog> open;
+      bool is_settled = false;
+      {
+        // Both at once: the current one may be sealed at any moment.
+        const std::shared_lock lock(mutex_);
+        is_settled = sealed_.empty();
+        open = current_;
+      }
+      if (suspect_) return is_suspect();
+      if (is_settled) return open ? sync(*open) : Status::OK();
+      if (Status status = settle_oldest(); !status.ok()) return status;
     }
-    return open ? sync(*open) : Status::OK();
   }
 
   std::vector<GenerationId> generations() const override {
@@ -266,10 +267,10 @@ class RegionStore final : public Store {
   Status drop(GenerationId generation) override {
     const auto log = find(generation);
     if (!log) return no_such_generation(generation);
-    {
+    if (is_open(*log)) {  // what it holds is not wanted any more
       const std::lock_guard no_sync(sync_mutex_);
       while (!sealed_.empty() && sealed_.front()->log->name.generation <= generation) close_oldest();
-      if (current_ && current_->log == log) close_current();  // what it holds is not wanted any more
+      if (current_ && current_->log == log) close_current();
     }
     if (!std::exchange(log->dropped, true)) {
       const std::string dropped = path_of(generation) + kDropped;
@@ -320,9 +321,15 @@ class RegionStore final : public Store {
   // A log that takes records, or took them until it was sealed.
   struct OpenLog {
     std::shared_ptr<RegionLog> log;
-    std::unique_ptr<rocksdb::FSWritableFile> file;  // of the thread that appends; it takes sync_mutex_ to replace it
+    std::unique_ptr<rocksdb::FSWritableFile> file;  // replaced and closed with sync_mutex_ held
     std::atomic<std::uint64_t> durable{0};          // bytes
   };
+
+  bool is_open(const RegionLog& log) const {
+    const std::shared_lock lock(mutex_);
+    return (current_ && current_->log.get() == &log) ||
+           std::ranges::any_of(sealed_, [&](const auto& open) { return open->log.get() == &log; });
+  }
 
   std::deque<std::shared_ptr<OpenLog>> sealed() const {
     const std::shared_lock lock(mutex_);
@@ -410,13 +417,15 @@ class RegionStore final : public Store {
   bool is_newest(const RegionLog& log) const { return logs_.rbegin()->second.get() == &log; }
 
   // A loss of power tears what was not durable: of the newest log, or of one before it that it does not know to be
-  // durable, that of which no frame behind it knows. Anything else is damage, and what was acknowledged as durable would be lost with it.
+  // durable, that of which no frame behind it knows. Anything else is damage, and what was acknowledged as durable
+  // would be lost with it.
   Status check_torn(const RegionLog& log, std::uint64_t at) const {
     bool durable = false;
     Status status;
     // (Without its header nothing is known of a log's frames.)
     if (at >= kLogHeaderBytes) status = knows_durable(log, at, &durable);
-    for (auto later = logs_.upper_bound(log.name.generation); later != logs_.end() && status.ok() && !durable; ++later) {
+    for (auto later = logs_.upper_bound(log.name.generation); later != logs_.end() && status.ok() && !durable;
+         ++later) {
       status = says_durable(*later->second, log.name.generation, &durable);
     }
     if (!status.ok() || !durable) return status;
@@ -519,11 +528,13 @@ class RegionStore final : public Store {
     while (sealed().size() > left) {
       if (Status status = settle_oldest(); !status.ok()) return status;
     }
-    return suspect_ ? Status::IOError("the spill store cannot sync until it begins a generation") : Status::OK();
+    return suspect_ ? is_suspect() : Status::OK();
   }
 
+  static Status is_suspect() { return Status::IOError("the spill store cannot sync until it begins a generation"); }
+
   Status settle_oldest() {
-    if (suspect_) return Status::IOError("the spill store cannot sync until it begins a generation");
+    if (suspect_) return is_suspect();
     const auto unsure = sealed();
     if (unsure.empty()) return Status::OK();
     if (Status status = sync(*unsure.front()); !status.ok()) return status;
@@ -569,9 +580,9 @@ class RegionStore final : public Store {
     if (const auto file = std::move(open.file)) file->Close({}, nullptr).PermitUncheckedError();
   }
 
-  // A copy of what was acknowledged takes the place of each log that may not be durable: of a write that failed part may
-  // be there, and of a sync that failed the kernel may have forgotten what it could not write, without a second sync
-  // that says so. REQUIRES: sync_mutex_ is held
+  // A copy of what was acknowledged takes the place of each log that may not be durable: of a write that failed part
+  // may be there, and of a sync that failed the kernel may have forgotten what it could not write, without a second
+  // sync that says so. REQUIRES: sync_mutex_ is held
   Status rewrite() {
     for (; !sealed_.empty(); close_oldest()) {
       if (Status status = rewrite(*sealed_.front()); !status.ok()) return status;
@@ -653,6 +664,18 @@ class RegionStore final : public Store {
     return status.ok() ? (*file)->Truncate(log.bytes, {}, nullptr) : status;
   }
 
+  // The log, and those before it that it does not know to be durable, may be what a killed process left in the page
+  // cache: what RocksDB keeps of its own log from now on relies on them.
+  Status make_durable(const RegionLog& log) {
+    for (auto one = logs_.lower_bound(log.name.durable_before);; ++one) {
+      std::unique_ptr<rocksdb::FSWritableFile> file;
+      IOStatus status = files_.ReopenWritableFile(one->second->path, file_options(), &file, nullptr);
+      if (status.ok()) status = file->Fsync({}, nullptr);
+      if (status.ok()) status = file->Close({}, nullptr);
+      if (!status.ok() || one->second.get() == &log) return status;
+    }
+  }
+
   IOStatus truncate_durably(const RegionLog& log) {
     std::unique_ptr<rocksdb::FSWritableFile> file;
     IOStatus status = reopen_truncated(log, &file);
@@ -679,7 +702,7 @@ class RegionStore final : public Store {
   // Guarded by mutex_, but for the thread that appends, which alone changes the current one.
   std::shared_ptr<OpenLog> current_;
   std::deque<std::shared_ptr<OpenLog>> sealed_;  // oldest first; not known to be durable yet
-  std::atomic<bool> suspect_ = false;  // the drive failed a write or a sync of one of them
+  std::atomic<bool> suspect_ = false;            // the drive failed a write or a sync of one of them
   std::condition_variable_any sealed_or_stopping_;
   bool stopping_ = false;
   std::thread sealer_;  // the last: it uses what is above

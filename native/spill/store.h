@@ -54,8 +54,8 @@ class Store {
 
   // Every record of every generation that was not dropped, oldest first. Ends at the first that is not whole: nothing
   // after it, of that generation or a later one, is handed over. Corruption where that one is known to have been
-  // durable, so that no loss of power explains it. An error of `each` ends it and is returned.
-  // To be called once, before anything else.
+  // durable, so that no loss of power explains it. All of them are durable when this returns. An error of `each` ends
+  // it and is returned. To be called once, before anything else.
   virtual rocksdb::Status recover(const Each& each) = 0;
   // Forgets, durably, the record at `offset` of `generation` and everything after it, later generations included;
   // `generation` itself stays, if only empty. An offset beyond its last whole record keeps all of them and forgets what
@@ -76,8 +76,8 @@ class Store {
   virtual rocksdb::Status sync() = 0;
   // What a store holds back so that it may go to the drive together with more sets out now. By any thread.
   virtual void hand_on() {}
-  // Those that were begun and not dropped, oldest first; of what an earlier process left perhaps also the one that would
-  // have been next. After recover.
+  // Those that were begun and not dropped, oldest first; of what an earlier process left perhaps also the one that
+  // would have been next. After recover.
   virtual std::vector<GenerationId> generations() const = 0;
 
   // `length` bytes from byte `from` of the record at `offset`. Corruption where they are not there.

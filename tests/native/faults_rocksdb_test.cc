@@ -69,6 +69,27 @@ TEST_F(Faults, ASyncedFileOfASyncedDirectoryIsKeptWhateverTheSeed) {
   }
 }
 
+// A kernel's fsync promises nothing for what is written while it runs.
+TEST_F(Faults, ASyncCoversWhatWasWrittenBeforeItBegan) {
+  auto file = create("log");
+  append(*file, std::string(1000, 's'));
+  system_->set_fate([&](const Deed& deed) {
+    if (deed.action == Action::sync) append(*file, std::string(1000, 'u'));
+    return Misfortune();
+  });
+  sync(*file);
+  system_->set_fate(nullptr);
+  sync_root();
+  std::set<std::size_t> sizes;
+  for (std::uint64_t seed = 0; seed < 60; ++seed) {
+    const std::string left = contents(after_loss(seed) + "/log");
+    EXPECT_EQ(left.substr(0, 1000), std::string(1000, 's'));
+    sizes.insert(left.size());
+  }
+  EXPECT_TRUE(sizes.contains(1000));
+  EXPECT_TRUE(sizes.contains(2000));
+}
+
 TEST_F(Faults, UnsyncedBytesAreLostKeptInPartAndTorn) {
   auto file = create("log");
   append(*file, std::string(100, 's'));

@@ -61,6 +61,23 @@ TEST_F(VolumeTest, SyncPushesOutThePartialPageAndFlushesTheDrive) {
   EXPECT_EQ(device_.of(Opcode::flush).size(), 1U);
 }
 
+TEST_F(VolumeTest, WritesGoOnBesideASync) {
+  auto file = create("/a");
+  ASSERT_TRUE(file->write(0, 4096, Access::buffered));
+  device_.fate = [&](const Io& io) {
+    if (io.op == Opcode::flush) {
+      EXPECT_TRUE(file->write(4096, 100, Access::buffered));
+    }
+    return Fault::none;
+  };
+  ASSERT_TRUE(file->sync());
+  device_.fate = [](const Io&) { return Fault::none; };
+  EXPECT_EQ(device_.bytes(Opcode::write), 4096U);
+  ASSERT_TRUE(file->sync());  // it has not forgotten what came meanwhile
+  EXPECT_EQ(device_.bytes(Opcode::write), 8192U);
+  EXPECT_EQ(device_.of(Opcode::flush).size(), 2U);
+}
+
 TEST_F(VolumeTest, SyncOfACleanFileDoesNothing) {
   auto file = create("/a");
   ASSERT_TRUE(file->write(0, 4096, Access::buffered));

@@ -120,6 +120,33 @@ TEST_F(FaultsSpillway, AFailedAppendIsToldAndNothingAcknowledgedIsLost) {
   expect_acknowledged();
 }
 
+// Whoever syncs while a rollback mends the store must not take it for one that failed again.
+TEST_F(FaultsSpillway, AStoreThatFailedIsMendedThoughOthersSyncMeanwhile) {
+  spill_.put_back_bytes = 1 << 20;
+  open();
+  for (int round = 0; round < 60; ++round) {
+    db_->SetDiversion(Diversion::always);
+    ASSERT_TRUE(put("a", std::to_string(round)).ok()) << round;
+    system_->set_fate([](const Deed& deed) {
+      return deed.action == Action::write && of_spill(deed) ? Misfortune{.status = IOStatus::IOError("no (injected)")}
+                                                            : Misfortune();
+    });
+    EXPECT_TRUE(put("a", "refused").IsIOError());
+    system_->set_fate({});
+    std::atomic<bool> is_over = false;
+    std::vector<std::thread> others;
+    for (int i = 0; i < 3; ++i) {
+      others.emplace_back([&] {
+        while (!is_over) (void)db_->SyncWAL();
+      });
+    }
+    EXPECT_TRUE(db_->Rollback().ok());
+    is_over = true;
+    for (std::thread& one : others) one.join();
+  }
+  expect_acknowledged();
+}
+
 TEST_F(FaultsSpillway, AGenerationThatCouldNotBeBegunIsTriedAgain) {
   open();
   db_->SetDiversion(Diversion::always);

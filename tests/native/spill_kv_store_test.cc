@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <set>
 #include <string>
 #include <thread>
 #include <utility>
@@ -559,6 +560,52 @@ TEST_F(KvStoreTest, DroppingAnEmptyGenerationLeavesAnOlderOne) {
   store = open();
   EXPECT_EQ(recover(*store), (Records{{1, "one"}}));
   EXPECT_EQ(store->generations(), (std::vector<GenerationId>{1, 3}));
+}
+
+TEST_F(KvStoreTest, ASyncAfterTheLastGenerationWasDroppedHasNothingToDo) {
+  auto store = open();
+  recover(*store);
+  ASSERT_TRUE(store->begin(1).ok());
+  append(*store, "one");
+  ASSERT_TRUE(store->sync().ok());
+  ASSERT_TRUE(store->drop(1).ok());
+  EXPECT_TRUE(store->sync().ok());
+  EXPECT_TRUE(try_append(*store, "two").IsIOError());
+}
+
+// A generation begins while pairs of the one before are in staging yet: a loss of power leaves no hole between them.
+TEST_F(KvStoreTest, AGenerationThatBeginsBehindOneOnItsWayIsLostWithIt) {
+  auto store = open();
+  recover(*store);
+  ASSERT_TRUE(store->begin(1).ok());
+  append(*store, "durable");
+  ASSERT_TRUE(store->sync().ok());
+  holds_ = true;
+  append(*store, record_of(4000, 1));
+  ASSERT_TRUE(store->begin(2).ok());
+  append(*store, record_of(4000, 2));
+  const std::string staged = contents_of(directory_.path("kv.staged"));
+  fails_ = device::Opcode::kv_batch_store;
+  holds_ = false;
+  EXPECT_TRUE(store->sync().IsIOError());
+  store = nullptr;
+  fails_ = device::Opcode::flush;
+  // Each slot gone in turn, as a page that the power took: what is left is a prefix.
+  const Records all{{1, "durable"}, {1, record_of(4000, 1)}, {2, record_of(4000, 2)}};
+  const std::string drive = contents_of(directory_.path("kv"));
+  std::set<std::size_t> kept{found().size()};
+  for (std::size_t at = 4096; at + kSlot <= staged.size(); at += kSlot) {
+    if (staged.compare(at, 8, std::string(8, '\0')) == 0) continue;  // nothing was in it
+    std::string torn = staged;
+    std::fill_n(torn.begin() + static_cast<std::ptrdiff_t>(at), 64, '\0');
+    std::ofstream(directory_.path("kv.staged"), std::ios::binary) << torn;
+    std::ofstream(directory_.path("kv"), std::ios::binary) << drive;
+    const Records left = found();
+    ASSERT_LE(left.size(), all.size());
+    EXPECT_TRUE(std::equal(left.begin(), left.end(), all.begin())) << at;
+    kept.insert(left.size());
+  }
+  EXPECT_EQ(kept, (std::set<std::size_t>{1, 2, 3}));
 }
 
 TEST_F(KvStoreTest, ACutOfAllForgetsNotWhatWasDropped) {
