@@ -84,7 +84,53 @@ void DbImpl::lead(std::span<Commit*> group) {
   for (Commit*& one : group) lead_together({&one, 1});
 }
 
+namespace {
+
+// Announces the keys of a batch; remembers whether it deletes ranges, which have none.
+class KeyAnnouncer final : public WriteBatch::Handler {
+ public:
+  explicit KeyAnnouncer(KeyFence::DivertedKeys& keys) : keys_(keys) {}
+  rocksdb::Status PutCF(std::uint32_t family, const Slice& key, const Slice&) override { return saw(family, key); }
+  rocksdb::Status DeleteCF(std::uint32_t family, const Slice& key) override { return saw(family, key); }
+  rocksdb::Status SingleDeleteCF(std::uint32_t family, const Slice& key) override { return saw(family, key); }
+  rocksdb::Status MergeCF(std::uint32_t family, const Slice& key, const Slice&) override { return saw(family, key); }
+  rocksdb::Status DeleteRangeCF(std::uint32_t, const Slice&, const Slice&) override {
+    deletes_ranges_ = true;
+    return {};
+  }
+  void LogData(const Slice&) override {}
+  rocksdb::Status MarkNoop(bool) override { return {}; }
+  bool deletes_ranges() const { return deletes_ranges_; }
+
+ private:
+  rocksdb::Status saw(std::uint32_t family, const Slice& key) {
+    keys_.announce(KeyFence::stripe_of(family, view(key)));
+    return {};
+  }
+  KeyFence::DivertedKeys& keys_;
+  bool deletes_ranges_ = false;
+};
+
+}  // namespace
+
+// From here until its entries are visible, nobody writes a key of the group to RocksDB.
 void DbImpl::lead_together(std::span<Commit*> group) {
+  KeyFence::DivertedKeys keys(fence_);
+  KeyAnnouncer announcer(keys);
+  for (const Commit* one : group) (void)one->batch->Iterate(&announcer);
+  const bool closes = announcer.deletes_ranges();
+  // While nothing is live, writes to RocksDB announce nothing unless they saw this group: who did not has to leave.
+  if (closes || !has_live_.load(std::memory_order_seq_cst)) {
+    gate_.close();
+    if (!closes) gate_.open();
+  }
+  keys.wait_for_main();
+  steps::reached("spill.commit.announced");
+  lead_announced(group);
+  if (closes) gate_.open();
+}
+
+void DbImpl::lead_announced(std::span<Commit*> group) {
   std::vector<Prepared> prepared;
   prepared.reserve(group.size());
   std::uint64_t bytes = 0;
@@ -187,11 +233,10 @@ rocksdb::Status DbImpl::newest_value(std::uint32_t family, const Slice& key, std
     if (found->entry.kind == Kind::remove) return {};
     return values_.read(found->entry, &value->emplace());
   }
-  // Whoever is on the way into RocksDB with this key must have arrived: what it writes is older than this merge.
-  gate_.close();
+  // Nobody writes the key to RocksDB meanwhile: it is announced.
   const rocksdb::Status status =
       base().Get(rocksdb::ReadOptions(), families_.of(family).handle, key, &value->emplace());
-  gate_.open();
+  steps::reached("spill.commit.base_read");
   if (status.IsNotFound()) {
     value->reset();
     return {};

@@ -23,6 +23,7 @@
 #include "spill/gate.h"
 #include "spill/generation.h"
 #include "spill/iterator.h"
+#include "spill/key_fence.h"
 #include "spill/key_index.h"
 #include "spill/main_order.h"
 #include "spill/snapshot.h"
@@ -219,8 +220,15 @@ class DbImpl final : public spillway::DB {
   bool wants_spill() const;  // what can be diverted goes to the spill store
   Look look_at(const rocksdb::WriteBatch& batch) const;
   bool is_covered(std::uint32_t family, std::string_view key) const;  // by the index or a live range tombstone
-  // The write's outcome, or nothing if RocksDB cannot take it now.
-  std::optional<rocksdb::Status> try_main(const rocksdb::WriteOptions& options, rocksdb::WriteBatch* batch);
+  // What became of a try to write to RocksDB.
+  enum class Attempt : std::uint8_t {
+    taken,                // its status says how
+    refused,              // RocksDB cannot take it now
+    covered,              // a key of it lies in the spill store
+    announced_elsewhere,  // a key of it may be on its way there
+  };
+  Attempt try_main(const rocksdb::WriteOptions& options, rocksdb::WriteBatch* batch, rocksdb::Status* status);
+  Attempt announce(const rocksdb::WriteBatch& batch, KeyFence::MainKeys& keys) const;
   // The one way into RocksDB's write path. A frame of its own in every build: RocksDB's group leader reads its
   // followers' batches under atomics that the thread sanitizer cannot see, and scripts/tsan.suppressions names this.
   [[gnu::noinline]] rocksdb::Status enter(const rocksdb::WriteOptions& options, rocksdb::WriteBatch* batch);
@@ -240,6 +248,7 @@ class DbImpl final : public spillway::DB {
   // --- The spill store's writer (db_commit.cc); in the commit queue
   void lead(std::span<Commit*> group);
   void lead_together(std::span<Commit*> group);
+  void lead_announced(std::span<Commit*> group);
   rocksdb::Status prepare(Commit& commit, Prepared& prepared);
   rocksdb::Status resolve_merges(const rocksdb::WriteBatch& batch, rocksdb::WriteBatch* resolved);
   rocksdb::Status newest_value(std::uint32_t family, const rocksdb::Slice& key, std::optional<std::string>* value);
@@ -318,6 +327,7 @@ class DbImpl final : public spillway::DB {
   ColumnFamilies families_;
   KeyIndex index_;
   Gate gate_;
+  KeyFence fence_;
   CommitQueue commits_;
   ValueReader values_;
   Counts counts_;

@@ -84,6 +84,57 @@ bool DbImpl::wants_spill() const {
   return detector_->route() == Route::spill || gate_.is_closed();
 }
 
+// The keys of a write that is about to enter RocksDB. None may lie in the spill store, or be on its way there.
+DbImpl::Attempt DbImpl::announce(const WriteBatch& batch, KeyFence::MainKeys& keys) const {
+  class Announcer final : public WriteBatch::Handler {
+   public:
+    Announcer(const DbImpl& db, KeyFence::MainKeys& keys) : db_(db), keys_(keys), has_live_(db.has_live_) {}
+    rocksdb::Status PutCF(std::uint32_t family, const Slice& key, const Slice&) override { return saw(family, key); }
+    rocksdb::Status PutEntityCF(std::uint32_t family, const Slice& key, const Slice&) override {
+      return saw(family, key);
+    }
+    rocksdb::Status PutBlobIndexCF(std::uint32_t family, const Slice& key, const Slice&) override {
+      return saw(family, key);
+    }
+    rocksdb::Status DeleteCF(std::uint32_t family, const Slice& key) override { return saw(family, key); }
+    rocksdb::Status SingleDeleteCF(std::uint32_t family, const Slice& key) override { return saw(family, key); }
+    rocksdb::Status MergeCF(std::uint32_t family, const Slice& key, const Slice&) override { return saw(family, key); }
+    rocksdb::Status DeleteRangeCF(std::uint32_t, const Slice&, const Slice&) override {
+      result_ = has_live_ ? Attempt::covered : Attempt::announced_elsewhere;
+      return {};
+    }
+    void LogData(const Slice&) override {}
+    rocksdb::Status MarkBeginPrepare(bool) override { return {}; }
+    rocksdb::Status MarkEndPrepare(const Slice&) override { return {}; }
+    rocksdb::Status MarkNoop(bool) override { return {}; }
+    rocksdb::Status MarkRollback(const Slice&) override { return {}; }
+    rocksdb::Status MarkCommit(const Slice&) override { return {}; }
+    rocksdb::Status MarkCommitWithTimestamp(const Slice&, const Slice&) override { return {}; }
+    bool Continue() override { return result_ == Attempt::taken; }
+
+    Attempt result() const { return result_; }
+
+   private:
+    rocksdb::Status saw(std::uint32_t family, const Slice& key) {
+      const bool is_free = keys_.announce(KeyFence::stripe_of(family, view(key)));
+      if (has_live_ && db_.is_covered(family, view(key))) {
+        result_ = Attempt::covered;
+      } else if (!is_free) {
+        result_ = Attempt::announced_elsewhere;
+      }
+      return {};
+    }
+
+    const DbImpl& db_;
+    KeyFence::MainKeys& keys_;
+    const bool has_live_;
+    Attempt result_ = Attempt::taken;
+  };
+  Announcer announcer(*this, keys);
+  (void)batch.Iterate(&announcer);  // what is malformed RocksDB says itself
+  return announcer.result();
+}
+
 bool DbImpl::is_covered(std::uint32_t family, std::string_view key) const {
   if (index_.contains(family, key)) return true;
   const auto generations = live();
@@ -209,28 +260,31 @@ rocksdb::Status DbImpl::sync_main_log() {
   return status;
 }
 
-std::optional<rocksdb::Status> DbImpl::try_main(const WriteOptions& options, WriteBatch* batch) {
+DbImpl::Attempt DbImpl::try_main(const WriteOptions& options, WriteBatch* batch, rocksdb::Status* status) {
   const bool marks = is_unsynced() && can_mark(*batch);
   if (!marks) {
-    if (const rocksdb::Status ordered = make_diverted_durable(); !ordered.ok()) return ordered;
+    if (*status = make_diverted_durable(); !status->ok()) return Attempt::taken;
   }
   steps::reached("spill.write.before_main");
-  rocksdb::Status status;
   {
     const Gate::Pass pass(gate_);
-    if (!pass) return std::nullopt;
+    if (!pass) return Attempt::refused;
+    KeyFence::MainKeys keys(fence_);
+    if (has_live_.load(std::memory_order_seq_cst) || fence_.has_groups()) {
+      if (const Attempt free = announce(*batch, keys); free != Attempt::taken) return free;
+    }
     WriteOptions at_once = options;
     at_once.no_slowdown = true;
     at_once.low_pri = false;  // RocksDB refuses low priority under debt that is no stall
-    status = marks ? write_marked(at_once, batch) : write_to_rocksdb(at_once, batch);
+    *status = marks ? write_marked(at_once, batch) : write_to_rocksdb(at_once, batch);
   }
-  if (status.IsIncomplete()) {
+  if (status->IsIncomplete()) {
     detector_->refused();
-    return std::nullopt;
+    return Attempt::refused;
   }
   // RocksDB's log is durable up to this write, and with it all that its marks name has to be.
-  if (status.ok() && options.sync) status = make_diverted_durable();
-  return status;
+  if (status->ok() && options.sync) *status = make_diverted_durable();
+  return Attempt::taken;
 }
 
 void DbImpl::wait_for_room() {
@@ -250,10 +304,12 @@ rocksdb::Status DbImpl::write_either_way(const WriteOptions& options, WriteBatch
     }
     return status;
   };
+  bool is_covered = false;  // the last try found a key of it in the spill store
   for (;;) {
-    const Look look = look_at(*batch);
-    const bool can_divert = !look.has_merge && look.unsupported.ok();
-    const bool diverts = look.must_divert || (can_divert && wants_spill());
+    const bool wants = wants_spill();
+    Look look;
+    if (wants || is_covered) look = look_at(*batch);
+    const bool diverts = look.must_divert || (wants && !look.has_merge && look.unsupported.ok());
     const bool one_comes_back = one_comes_back_.load(std::memory_order_acquire);  // before it can have ended
     if (diverts) {
       if (!look.unsupported.ok()) return outcome(look.unsupported);
@@ -265,9 +321,20 @@ rocksdb::Status DbImpl::write_either_way(const WriteOptions& options, WriteBatch
     // it takes are small L0 files, and what comes back is one large one.
     const bool is_patient = diverts && one_comes_back && !options.no_slowdown;
     if (!look.must_divert && !is_patient) {
-      if (const auto status = try_main(options, batch)) return outcome(*status);
+      rocksdb::Status status;
+      const Attempt attempt = try_main(options, batch, &status);
+      is_covered = attempt == Attempt::covered;
+      if (attempt == Attempt::taken) return outcome(status);
+      if (attempt == Attempt::covered) continue;
+      if (attempt == Attempt::announced_elsewhere) {
+        commits_.run_alone([] {});  // then its key is in the index, or its commit has failed
+        continue;
+      }
       // RocksDB has just said that it is stalled. That may be over by now, too: no reason to wait.
-      if (!diverts && can_divert && (wants_spill() || may_spill())) continue;
+      if (!diverts && (wants_spill() || may_spill())) {
+        if (!wants) look = look_at(*batch);
+        if (!look.has_merge && look.unsupported.ok()) continue;
+      }
     }
     if (options.no_slowdown) return outcome(rocksdb::Status::Incomplete("Write stall"));
     if (stopping_.load(std::memory_order_acquire)) return outcome(rocksdb::Status::ShutdownInProgress());
@@ -281,15 +348,17 @@ rocksdb::Status DbImpl::write_either_way(const WriteOptions& options, WriteBatch
 
 rocksdb::Status DbImpl::Write(const WriteOptions& options, WriteBatch* batch) {
   if (batch == nullptr) return rocksdb::Status::Corruption("Batch is nullptr!");
-  // Nothing to divert; or what RocksDB refuses wherever it goes, in its words.
-  if (batch->Count() == 0 || (options.sync && options.disableWAL)) return write_to_rocksdb(options, batch);
+  // What RocksDB refuses wherever it goes, in its words.
+  if (options.sync && options.disableWAL) return write_to_rocksdb(options, batch);
+  if (batch->Count() == 0) return write_to_rocksdb(options, batch);
   if (batch->HasSingleDelete()) {
     WriteBatch plain;
     const rocksdb::Status status = without_single_deletes(*batch, families_, &plain);
     return status.ok() ? Write(options, &plain) : status;
   }
   if (is_free()) {
-    if (const auto status = try_main(options, batch)) return *status;
+    rocksdb::Status status;
+    if (try_main(options, batch, &status) == Attempt::taken) return status;
   }
   return write_either_way(options, batch);
 }

@@ -1,0 +1,235 @@
+// Merges that are diverted, beside writes of the same key that are not: none of them is lost.
+//
+// A merge of a key that RocksDB has is worked out when it is diverted: its base is read from RocksDB, and the result is
+// the newest version from then on. A write of the key that came to RocksDB in between would be hidden for ever.
+#include <gtest/gtest.h>
+#include <rocksdb/merge_operator.h>
+
+#include <algorithm>
+#include <atomic>
+#include <barrier>
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/steps.h"
+#include "spillway/db.h"
+#include "temporary_directory.h"
+
+namespace spillway {
+namespace {
+
+// A decimal number to which operands are added.
+class Add final : public rocksdb::AssociativeMergeOperator {
+ public:
+  bool Merge(const rocksdb::Slice& /*key*/, const rocksdb::Slice* existing, const rocksdb::Slice& value,
+             std::string* result, rocksdb::Logger* /*logger*/) const override {
+    const long before = existing == nullptr ? 0 : std::stol(existing->ToString());
+    *result = std::to_string(before + std::stol(value.ToString()));
+    return true;
+  }
+  const char* Name() const override { return "Add"; }
+};
+
+class SpillMergeOrder : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    rocksdb::Options options;
+    options.create_if_missing = true;
+    options.merge_operator = std::make_shared<Add>();
+    SpillOptions spill;
+    spill.rollback = RollbackPolicy::off;
+    DB* db = nullptr;
+    const rocksdb::Status status = DB::Open(options, spill, directory_.path("db"), &db);
+    ASSERT_TRUE(status.ok()) << status.ToString();
+    db_.reset(db);
+    // One key lies in the spill store from now on; what has it is diverted, all else is not.
+    db_->SetDiversion(Diversion::always);
+    ASSERT_TRUE(db_->Put({}, "live", "0").ok());
+    db_->SetDiversion(Diversion::never);
+  }
+
+  // Diverted, for it has the live key.
+  rocksdb::Status merge_with_live(const std::string& key, const std::string& operand) {
+    rocksdb::WriteBatch batch;
+    EXPECT_TRUE(batch.Put("live", "1").ok());
+    EXPECT_TRUE(batch.Merge(key, operand).ok());
+    return db_->Write({}, &batch);
+  }
+
+  std::string get(const std::string& key) {
+    std::string value;
+    const rocksdb::Status status = db_->Get({}, key, &value);
+    return status.ok() ? value : status.ToString();
+  }
+
+  TemporaryDirectory directory_{memory_path()};
+  std::unique_ptr<DB> db_;
+};
+
+// What another thread does when the base of a merge was read; it is given time to end, and may not be able to.
+class WhenBaseWasRead final : public steps::Watcher {
+ public:
+  explicit WhenBaseWasRead(std::function<void()> does) : does_(std::move(does)) { steps::watch(this); }
+  ~WhenBaseWasRead() override {
+    steps::watch(nullptr);
+    if (thread_.joinable()) thread_.join();
+  }
+  void reached(std::string_view step) override {
+    if (step != "spill.commit.base_read" || was_there_.exchange(true)) return;
+    thread_ = std::thread([this] {
+      does_();
+      const std::lock_guard lock(mutex_);
+      is_done_ = true;
+      done_.notify_one();
+    });
+    std::unique_lock lock(mutex_);
+    done_.wait_for(lock, std::chrono::milliseconds(200), [this] { return is_done_; });
+  }
+  bool was_there() const { return was_there_; }
+
+ private:
+  const std::function<void()> does_;
+  std::atomic<bool> was_there_{false};
+  std::mutex mutex_;
+  std::condition_variable done_;
+  bool is_done_ = false;
+  std::thread thread_;
+};
+
+TEST_F(SpillMergeOrder, AWriteThatComesAfterTheBaseWasReadIsNotHidden) {
+  using Write = std::function<rocksdb::Status()>;
+  const std::vector<std::pair<Write, std::vector<std::string>>> cases{
+      {[&] { return db_->Put({}, "k0", "100"); }, {"100", "101"}},
+      {[&] { return db_->Merge({}, "k1", "100"); }, {"101"}},
+      {[&] { return db_->Delete({}, "k2"); }, {"NotFound: ", "1"}},
+      {[&] { return db_->DeleteRange({}, db_->DefaultColumnFamily(), "k3", "k4"); }, {"NotFound: ", "1"}}};
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    const std::string key = "k" + std::to_string(i);
+    if (i >= 2) {
+      ASSERT_TRUE(db_->Put({}, key, "50").ok());
+    }
+    {
+      const WhenBaseWasRead other([&] { EXPECT_TRUE(cases[i].first().ok()); });
+      ASSERT_TRUE(merge_with_live(key, "1").ok());
+      EXPECT_TRUE(other.was_there());
+    }
+    const std::string found = get(key);
+    EXPECT_TRUE(std::find(cases[i].second.begin(), cases[i].second.end(), found) != cases[i].second.end())
+        << key << " is " << found;
+    ASSERT_TRUE(db_->Rollback().ok());
+    EXPECT_EQ(get(key), found);
+    db_->SetDiversion(Diversion::always);
+    ASSERT_TRUE(db_->Put({}, "live", "0").ok());
+    db_->SetDiversion(Diversion::never);
+  }
+}
+
+TEST_F(SpillMergeOrder, NoIncrementOfManyThreadsIsLost) {
+  constexpr int kRounds = 1500;
+  std::barrier<> together(3);
+  std::vector<std::thread> threads;
+  std::atomic<bool> failed{false};
+  const auto check = [&](const rocksdb::Status& status) {
+    if (!status.ok()) failed = true;
+  };
+  threads.emplace_back([&] {
+    for (int i = 0; i < kRounds; ++i) {
+      together.arrive_and_wait();
+      check(merge_with_live("n" + std::to_string(i), "1"));
+    }
+  });
+  for (int t = 0; t < 2; ++t) {
+    threads.emplace_back([&] {
+      for (int i = 0; i < kRounds; ++i) {
+        together.arrive_and_wait();
+        check(db_->Merge({}, "n" + std::to_string(i), "1"));
+      }
+    });
+  }
+  for (std::thread& one : threads) one.join();
+  EXPECT_FALSE(failed);
+  int lost = 0;
+  for (int i = 0; i < kRounds; ++i) lost += get("n" + std::to_string(i)) == "3" ? 0 : 1;
+  EXPECT_EQ(lost, 0) << "of " << kRounds;
+}
+
+TEST_F(SpillMergeOrder, APutThatIsOverDoesNotVanish) {
+  constexpr int kRounds = 1500;
+  std::barrier<> together(2);
+  std::thread merging([&] {
+    for (int i = 0; i < kRounds; ++i) {
+      together.arrive_and_wait();
+      EXPECT_TRUE(merge_with_live("p" + std::to_string(i), "1").ok());
+    }
+  });
+  for (int i = 0; i < kRounds; ++i) {
+    together.arrive_and_wait();
+    EXPECT_TRUE(db_->Put({}, "p" + std::to_string(i), "100").ok());
+  }
+  merging.join();
+  int vanished = 0;
+  for (int i = 0; i < kRounds; ++i) {
+    const std::string value = get("p" + std::to_string(i));
+    vanished += value == "100" || value == "101" ? 0 : 1;
+  }
+  EXPECT_EQ(vanished, 0) << "of " << kRounds;
+}
+
+// Not of merges alone: a snapshot must not see a write that is diverted without one that went to RocksDB before it.
+TEST_F(SpillMergeOrder, BatchesOfCommonKeysHaveOneOrder) {
+  constexpr int kRounds = 3000;
+  std::atomic<int> anomalies{0};
+  std::barrier<> together(3);
+  std::atomic<int> round{0};
+  std::vector<std::string> first(kRounds);
+  std::thread to_rocksdb([&] {
+    for (int i = 0; i < kRounds; ++i) {
+      together.arrive_and_wait();
+      rocksdb::WriteBatch batch;
+      EXPECT_TRUE(batch.Put("a" + std::to_string(i), "rocksdb").ok());
+      EXPECT_TRUE(batch.Put("b" + std::to_string(i), "rocksdb").ok());
+      EXPECT_TRUE(db_->Write({}, &batch).ok());
+    }
+  });
+  std::thread diverted([&] {
+    for (int i = 0; i < kRounds; ++i) {
+      together.arrive_and_wait();
+      rocksdb::WriteBatch batch;
+      EXPECT_TRUE(batch.Put("live", "1").ok());
+      EXPECT_TRUE(batch.Put("a" + std::to_string(i), "diverted").ok());
+      EXPECT_TRUE(db_->Write({}, &batch).ok());
+    }
+  });
+  for (int i = 0; i < kRounds; ++i) {
+    together.arrive_and_wait();
+    const std::string a = "a" + std::to_string(i);
+    const std::string b = "b" + std::to_string(i);
+    rocksdb::ReadOptions now;
+    bool saw_diverted_alone = false;
+    for (int tries = 0; tries < 20; ++tries) {
+      now.snapshot = db_->GetSnapshot();
+      std::string of_a;
+      std::string of_b;
+      const bool has_a = db_->Get(now, a, &of_a).ok();
+      const bool has_b = db_->Get(now, b, &of_b).ok();
+      if (has_a && of_a == "diverted" && !has_b) saw_diverted_alone = true;
+      db_->ReleaseSnapshot(now.snapshot);
+    }
+    first[static_cast<std::size_t>(i)] = saw_diverted_alone ? "diverted" : "";
+  }
+  to_rocksdb.join();
+  diverted.join();
+  // Who saw the diverted write without the other has seen that it came first: then the other overwrote it.
+  for (int i = 0; i < kRounds; ++i) {
+    if (first[static_cast<std::size_t>(i)] == "diverted" && get("a" + std::to_string(i)) != "rocksdb") ++anomalies;
+  }
+  EXPECT_EQ(anomalies.load(), 0) << "of " << kRounds;
+}
+
+}  // namespace
+}  // namespace spillway
