@@ -229,6 +229,7 @@ class DbImpl final : public spillway::DB {
   };
   Attempt try_main(const rocksdb::WriteOptions& options, rocksdb::WriteBatch* batch, rocksdb::Status* status);
   Attempt announce(const rocksdb::WriteBatch& batch, KeyFence::MainKeys& keys) const;
+  rocksdb::Status write_nothing(const rocksdb::WriteOptions& options, rocksdb::WriteBatch* batch);
   // The one way into RocksDB's write path. A frame of its own in every build: RocksDB's group leader reads its
   // followers' batches under atomics that the thread sanitizer cannot see, and scripts/tsan.suppressions names this.
   [[gnu::noinline]] rocksdb::Status enter(const rocksdb::WriteOptions& options, rocksdb::WriteBatch* batch);

@@ -346,11 +346,29 @@ rocksdb::Status DbImpl::write_either_way(const WriteOptions& options, WriteBatch
   }
 }
 
+// A batch without operations: RocksDB's log takes what it says to the log, if anything. With `sync` it is a barrier,
+// for both stores: everything that was acknowledged before is durable when it returns.
+rocksdb::Status DbImpl::write_nothing(const WriteOptions& options, WriteBatch* batch) {
+  WriteOptions at_once = options;
+  at_once.no_slowdown = true;
+  rocksdb::Status status = write_to_rocksdb(at_once, batch);
+  if (status.IsIncomplete() && !options.no_slowdown) {
+    const bool says_something = batch->GetDataSize() > WriteBatch().GetDataSize();
+    if (says_something) {
+      status = write_to_rocksdb(options, batch);
+    } else {
+      status = options.sync ? sync_main_log() : rocksdb::Status();
+    }
+  }
+  if (status.ok() && options.sync) status = make_diverted_durable();
+  return status;
+}
+
 rocksdb::Status DbImpl::Write(const WriteOptions& options, WriteBatch* batch) {
   if (batch == nullptr) return rocksdb::Status::Corruption("Batch is nullptr!");
   // What RocksDB refuses wherever it goes, in its words.
   if (options.sync && options.disableWAL) return write_to_rocksdb(options, batch);
-  if (batch->Count() == 0) return write_to_rocksdb(options, batch);
+  if (batch->Count() == 0) return write_nothing(options, batch);
   if (batch->HasSingleDelete()) {
     WriteBatch plain;
     const rocksdb::Status status = without_single_deletes(*batch, families_, &plain);

@@ -75,14 +75,14 @@ class FaultsSpillway : public ::testing::Test {
   }
   // What was diverted without a sync, and what `write_main` then gave RocksDB to keep, survives a loss of power.
   void expect_both_survive(const std::function<void(const std::string& value)>& write_main) {
-    open();
+    if (!db_) open();
     for (std::uint64_t seed = 0; seed < 8; ++seed) {
-      const std::string round = std::to_string(seed);
+      const std::string round = std::to_string(++rounds_);
       db_->SetDiversion(Diversion::always);
       ASSERT_TRUE(put("spilled", round).ok());
       db_->SetDiversion(Diversion::never);
       write_main(round);
-      lose_power(seed);
+      lose_power(rounds_);
       EXPECT_EQ(get("spilled"), round);
       EXPECT_EQ(get("main"), round);
       ASSERT_TRUE(db_->Rollback().ok());
@@ -99,6 +99,7 @@ class FaultsSpillway : public ::testing::Test {
   std::unique_ptr<rocksdb::Env> env_;
   std::map<std::string, std::string> acknowledged_;
   std::unique_ptr<DB> db_;
+  std::uint64_t rounds_ = 0;  // of expect_both_survive
 };
 
 TEST_F(FaultsSpillway, AFailedAppendIsToldAndNothingAcknowledgedIsLost) {
@@ -397,6 +398,26 @@ TEST_F(FaultsSpillway, AWriteToRocksdbIsLostWithADivertedOneBeforeIt) {
 
 TEST_F(FaultsSpillway, ASyncWriteToRocksdbMakesWhatWasDivertedBeforeItDurable) {
   expect_both_survive([this](const std::string& value) { ASSERT_TRUE(put("main", value, true).ok()); });
+}
+
+// A write without operations that is to be synced is how programs ask for a barrier.
+TEST_F(FaultsSpillway, AnEmptySyncWriteMakesWhatWasAcknowledgedBeforeItDurable) {
+  rocksdb::WriteOptions sync;
+  sync.sync = true;
+  const std::vector<std::function<void(rocksdb::WriteBatch&)>> empty{
+      [](rocksdb::WriteBatch&) {},
+      [](rocksdb::WriteBatch& batch) { EXPECT_TRUE(batch.PutLogData("for the log alone").ok()); }};
+  for (const auto& fill : empty) {
+    for (const Diversion then : {Diversion::never, Diversion::always}) {
+      expect_both_survive([&](const std::string& value) {
+        ASSERT_TRUE(put("main", value).ok());
+        db_->SetDiversion(then);
+        rocksdb::WriteBatch batch;
+        fill(batch);
+        ASSERT_TRUE(db_->Write(sync, &batch).ok());
+      });
+    }
+  }
 }
 
 TEST_F(FaultsSpillway, AFlushTakesWhatWasDivertedBeforeItAlong) {
