@@ -33,6 +33,7 @@
 #include "device/emulated.h"
 #include "device/preset.h"
 #include "fs/rocksdb_file_system.h"
+#include "spill/checksum.h"
 #include "spill/region_store.h"
 #include "spill/sorted_files.h"
 #include "spillway/db.h"
@@ -236,7 +237,7 @@ class Bench {
       std::uint64_t offset = 0;
       require(store.append({&slice, 1}, {&offset, 1}));
       generation.add(0, key, ++sequence, spill::Kind::put,
-                     {offset, kKeyBytes, static_cast<std::uint32_t>(value_bytes_)});
+                     {offset, kKeyBytes, static_cast<std::uint32_t>(value_bytes_)}, spill::crc32c(value()));
     }
     require(store.sync());
   }

@@ -7,6 +7,7 @@
 #include <unordered_map>
 
 #include "base/steps.h"
+#include "spill/checksum.h"
 #include "spill/db_impl.h"
 
 namespace spillway::spill {
@@ -33,13 +34,13 @@ class EntryAdder final : public WriteBatch::Handler {
   rocksdb::Status PutCF(std::uint32_t family, const Slice& key, const Slice& value) override {
     const Location location{offset_, static_cast<std::uint32_t>(value.data() - record_),
                             static_cast<std::uint32_t>(value.size())};
-    return add(family, key, Kind::put, location);
+    return add(family, key, Kind::put, location, crc32c(value));
   }
   rocksdb::Status DeleteCF(std::uint32_t family, const Slice& key) override {
-    return add(family, key, Kind::remove, {});
+    return add(family, key, Kind::remove, {}, 0);
   }
   rocksdb::Status SingleDeleteCF(std::uint32_t family, const Slice& key) override {
-    return add(family, key, Kind::remove, {});  // hides whatever number of older versions there is
+    return add(family, key, Kind::remove, {}, 0);  // hides whatever number of older versions there is
   }
   rocksdb::Status DeleteRangeCF(std::uint32_t family, const Slice& begin, const Slice& end) override {
     generation_.add(RangeTombstone{family, begin.ToString(), end.ToString(), next_++});
@@ -51,8 +52,9 @@ class EntryAdder final : public WriteBatch::Handler {
   Sequence next() const { return next_; }
 
  private:
-  rocksdb::Status add(std::uint32_t family, const Slice& key, Kind kind, const Location& location) {
-    const Entry* const entry = generation_.add(family, view(key), next_++, kind, location);
+  rocksdb::Status add(std::uint32_t family, const Slice& key, Kind kind, const Location& location,
+                      std::uint32_t checksum) {
+    const Entry* const entry = generation_.add(family, view(key), next_++, kind, location, checksum);
     if (index_ != nullptr) index_->insert(entry);
     return {};
   }

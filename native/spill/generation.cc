@@ -52,13 +52,14 @@ std::byte* Generation::allocate(std::size_t bytes) {
 }
 
 const Entry* Generation::add(std::uint32_t column_family, std::string_view key, Sequence sequence, Kind kind,
-                             const Location& value) {
+                             const Location& value, std::uint32_t value_checksum) {
   std::byte* const place = allocate(sizeof(Entry) + key.size());
   const Entry* const entry = new (place) Entry{.generation = this,
                                                .sequence = sequence,
                                                .value = value,
                                                .column_family = column_family,
                                                .key_bytes = static_cast<std::uint32_t>(key.size()),
+                                               .value_checksum = value_checksum,
                                                .kind = kind};
   if (!key.empty()) std::memcpy(place + sizeof(Entry), key.data(), key.size());
   const std::uint64_t index = entry_count_.load(std::memory_order_relaxed);

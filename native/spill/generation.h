@@ -47,10 +47,12 @@ struct Entry {
   Location value;  // of a put
   std::uint32_t column_family = 0;
   std::uint32_t key_bytes = 0;
+  std::uint32_t value_checksum = 0;  // crc32c of a put's value: every read of it is held against this
   Kind kind = Kind::put;
 
   std::string_view key() const { return {reinterpret_cast<const char*>(this + 1), key_bytes}; }
 };
+static_assert(sizeof(Entry) == 48, "the index bound counts on it: the checksum lies where there was padding");
 
 // [begin, end) of a column family was deleted: everything older, in this store and in RocksDB.
 struct RangeTombstone {
@@ -87,7 +89,7 @@ class Generation : public std::enable_shared_from_this<Generation> {
 
   // --- By the thread that commits; sequences grow.
   const Entry* add(std::uint32_t column_family, std::string_view key, Sequence sequence, Kind kind,
-                   const Location& value);
+                   const Location& value, std::uint32_t value_checksum = 0);
   void add(RangeTombstone tombstone);
   bool is_dropped() const { return is_dropped_.load(std::memory_order_acquire); }
   void mark_dropped() { is_dropped_.store(true, std::memory_order_release); }  // the store has dropped it

@@ -130,19 +130,15 @@ void ReadAhead::fill(Batch& batch) {
     if (asked_ == items_.size() && !pull()) break;
     Item& item = items_[asked_];
     if (item.deleted) continue;
-    const Location& place = item.entry->value;
-    if (values_ahead_ > 0 && bytes_ahead_ + place.length > kMostBytesAhead) break;
+    const std::uint32_t length = item.entry->value.length;
+    if (values_ahead_ > 0 && bytes_ahead_ + length > kMostBytesAhead) break;
     if (batch.count == batch.requests.size()) batch.requests.emplace_back();
     ReadRequest& request = batch.requests[batch.count];  // its buffer is used again
-    request.generation = item.entry->generation->id();
-    request.offset = place.offset;
-    request.from = place.from;
-    request.length = place.length;
-    request.status = Status::OK();
+    ValueReader::ask(*item.entry, &request);
     item.batch = &batch;
     item.slot = batch.count++;
     ++values_ahead_;
-    bytes_ahead_ += place.length;
+    bytes_ahead_ += length;
   }
 }
 

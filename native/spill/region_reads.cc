@@ -11,25 +11,6 @@ using rocksdb::Status;
 
 namespace {
 
-// Where a read begins at most this far into a record, the record is read from its beginning, so that its checksum can
-// be tried. Source: guess, more than the headers and the key before the value of a single put.
-constexpr std::uint64_t kCheckedPrefixBytes = 256;
-
-// Which bytes of a file answer a read.
-struct Window {
-  std::uint64_t begin = 0;
-  std::uint64_t bytes = 0;
-  std::uint64_t skip = 0;  // of these bytes, before the answer
-
-  bool has_frame_header() const { return skip >= kFrameHeaderBytes; }
-};
-
-Window window_of(const ReadRequest& request) {
-  const std::uint64_t before = kFrameHeaderBytes + request.from;
-  if (request.from > kCheckedPrefixBytes) return {request.offset + before, request.length, 0};
-  return {request.offset, before + request.length, before};
-}
-
 Status check(const RegionLog* log, const ReadRequest& request) {
   if (log == nullptr) return no_such_generation(request.generation);
   const std::uint64_t end = log->bytes.load(std::memory_order_acquire);
@@ -43,28 +24,19 @@ Status check(const RegionLog* log, const ReadRequest& request) {
 bool ask(const RegionLog* log, ReadRequest* request, FSReadRequest* asked) {
   request->status = check(log, *request);
   if (!request->status.ok()) return false;
-  const Window window = window_of(*request);
-  request->bytes.resize(window.bytes);
-  asked->offset = window.begin;
-  asked->len = window.bytes;
+  request->bytes.resize(request->length);
+  asked->offset = request->offset + kFrameHeaderBytes + request->from;
+  asked->len = request->length;
   asked->scratch = request->bytes.data();
   return true;
 }
 
-// Takes what the file answered: where it begins with the frame's header, that has to fit, and where it is the whole
-// frame, its checksum too.
+// Takes what the file answered.
 void answer(const RegionLog& log, const IOStatus& status, const Slice& result, ReadRequest* request) {
   request->status = status;
   if (!status.ok()) return;
   if (result.data() != request->bytes.data()) request->bytes.replace(0, result.size(), result.data(), result.size());
-  const Window window = window_of(*request);
-  bool good = result.size() == window.bytes;
-  if (good && window.has_frame_header()) {
-    const std::uint64_t frame_bytes = kFrameHeaderBytes + frame_length(request->bytes.data());
-    good = frame_bytes > window.bytes || (frame_bytes == window.bytes && frame_is_whole(log.name, request->bytes));
-  }
-  if (!good) request->status = damaged(log, request->offset);
-  request->bytes.erase(0, window.skip);
+  if (result.size() != request->length) request->status = damaged(log, request->offset);
 }
 
 }  // namespace

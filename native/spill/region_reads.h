@@ -1,6 +1,5 @@
 // Reads of parts of records from the logs of the software region: one, many together, or begun and waited for later.
-// What a read returns was checked as far as it shows: the frame's header, and the checksum where the whole frame is
-// read.
+// They move what is asked for and no more, so a frame's checksum is for scans; whoever reads a value has its own.
 #pragma once
 
 #include <rocksdb/file_system.h>

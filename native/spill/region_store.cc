@@ -245,6 +245,11 @@ class RegionStore final : public Store {
     return flight;
   }
 
+  Status damaged(GenerationId generation, std::uint64_t offset) const override {
+    const auto log = find(generation);
+    return log ? spill::damaged(*log, offset) : no_such_generation(generation);
+  }
+
   Status scan(GenerationId generation, const Each& each) const override {
     const auto log = find(generation);
     if (!log) return no_such_generation(generation);
@@ -257,7 +262,7 @@ class RegionStore final : public Store {
         case LogReader::Next::end:
           return Status::OK();
         case LogReader::Next::torn:
-          return damaged(*log, reader.offset());
+          return spill::damaged(*log, reader.offset());
         case LogReader::Next::error:
           return reader.status();
       }
@@ -621,7 +626,7 @@ class RegionStore final : public Store {
     for (;;) {
       const LogReader::Next next = reader.next();
       if (next == LogReader::Next::error) return reader.status();
-      if (next == LogReader::Next::torn) return damaged(log, reader.offset());
+      if (next == LogReader::Next::torn) return spill::damaged(log, reader.offset());
       if (next == LogReader::Next::record) piece.append(reader.frame().data(), reader.frame().size());
       if (piece.size() < kScanReadBytes && next != LogReader::Next::end) continue;
       if (IOStatus status = file->Append(piece, {}, nullptr); !status.ok()) return status;

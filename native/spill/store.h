@@ -34,8 +34,9 @@ struct ReadRequest {
   std::uint64_t offset = 0;
   std::uint64_t from = 0;
   std::uint64_t length = 0;
-  std::string bytes;       // the answer,
-  rocksdb::Status status;  // if this is OK
+  std::string bytes;           // the answer,
+  rocksdb::Status status;      // if this is OK
+  std::uint32_t checksum = 0;  // crc32c of what the answer has to be; for the caller, no store looks at it
 };
 
 // Reads on their way. What has not been waited for when this goes is left to the drive, its requests without an answer.
@@ -80,7 +81,8 @@ class Store {
   // would have been next. After recover.
   virtual std::vector<GenerationId> generations() const = 0;
 
-  // `length` bytes from byte `from` of the record at `offset`. Corruption where they are not there.
+  // `length` bytes from byte `from` of the record at `offset`. Corruption where they are not there. They are as the
+  // drive has them: who reads a part of a record holds it against a checksum of its own (value_reader.h).
   virtual rocksdb::Status read(GenerationId generation, std::uint64_t offset, std::uint64_t from, std::uint64_t length,
                                std::string* bytes) const = 0;
   // The same for many at once, which a drive serves side by side. Each request has its own status.
@@ -94,7 +96,13 @@ class Store {
     read_many(requests);
     return nullptr;
   }
-  // Every record of one generation in order, read in pieces of 512 KiB (K8).
+  // Says that what lies there is not what was appended, by the name of its place on the drive.
+  virtual rocksdb::Status damaged(GenerationId generation, std::uint64_t offset) const {
+    return rocksdb::Status::Corruption("the spill store's generation " + std::to_string(generation) +
+                                       " is damaged at byte " + std::to_string(offset));
+  }
+  // Every record of one generation in order, read in pieces of 512 KiB (K8). Corruption at the first that is not as it
+  // was appended.
   virtual rocksdb::Status scan(GenerationId generation, const Each& each) const = 0;
 
   // The reset of K8: recover() never returns this generation again, durably, when this returns. It can be read until

@@ -9,6 +9,7 @@
 #include <map>
 #include <random>
 
+#include "spill/checksum.h"
 #include "spill/iterator.h"
 #include "spill/snapshot.h"
 
@@ -158,15 +159,15 @@ class World {
   bool diverted(const std::string& key) const {
     return view().find(kFamily, key) || view().covering_tombstone(kFamily, key, families_) > 0;
   }
-  void add(const std::string& key, Kind kind, const Location& value) {
-    generations_.back()->add(kFamily, key, ++sequence_, kind, value);
+  void add(const std::string& key, Kind kind, const Location& value, std::uint32_t checksum = 0) {
+    generations_.back()->add(kFamily, key, ++sequence_, kind, value, checksum);
   }
   void spill_put(const std::string& key, const std::string& value) {
     const std::string record = "head" + value;
     const Slice records[] = {record};
     std::uint64_t offset = 0;
     EXPECT_TRUE(store_.append(records, {&offset, 1}).ok());
-    add(key, Kind::put, {offset, 4, static_cast<std::uint32_t>(value.size())});
+    add(key, Kind::put, {offset, 4, static_cast<std::uint32_t>(value.size())}, crc32c(value));
   }
 
   const std::unique_ptr<rocksdb::Env> env_{rocksdb::NewMemEnv(rocksdb::Env::Default())};

@@ -586,13 +586,19 @@ TEST_F(TornLogTest, FramesOfAnOlderLogOfTheSameNumberAreNotTaken) {
   EXPECT_EQ(found(), (Records{{1, "new"}}));
 }
 
-TEST_F(TornLogTest, AReadOfDamagedBytesSaysSo) {
+TEST_F(TornLogTest, AScanOfDamagedBytesAndAReadOfMissingOnesSaySo) {
   auto store = open();
   recover(*store);
   std::string bytes;
   write(path("000001.spill"), garbled(damaged_.ends[1] + kFrameHeaderBytes + 3));
+  const Status told = store->scan(1, [](const StoredRecord&) { return Status::OK(); });
+  EXPECT_TRUE(told.IsCorruption());
+  EXPECT_EQ(told, store->damaged(1, damaged_.ends[1]));
+  EXPECT_NE(told.ToString().find(path("000001.spill") + " is damaged at byte " + std::to_string(damaged_.ends[1])),
+            std::string::npos)
+      << told.ToString();
+  write(path("000001.spill"), damaged_.log.substr(0, damaged_.ends[1] + kFrameHeaderBytes + 3));
   EXPECT_TRUE(store->read(1, damaged_.ends[1], 0, 15, &bytes).IsCorruption());
-  EXPECT_TRUE(store->scan(1, [](const StoredRecord&) { return Status::OK(); }).IsCorruption());
   EXPECT_EQ(read(*store, 1, damaged_.ends[0], 0, 3), "one");
 }
 

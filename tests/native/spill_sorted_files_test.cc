@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "spill/checksum.h"
 #include "spill/sorted_files.h"
 #include "temporary_directory.h"
 #include "wrapped_files.h"
@@ -117,7 +118,8 @@ class SortedFilesTest : public ::testing::Test {
     const Slice slice(record);
     std::uint64_t offset = 0;
     ASSERT_TRUE(store_.append({&slice, 1}, {&offset, 1}).ok());
-    generation_->add(family, key, ++sequence_, Kind::put, {offset, 6, static_cast<std::uint32_t>(value.size())});
+    generation_->add(family, key, ++sequence_, Kind::put, {offset, 6, static_cast<std::uint32_t>(value.size())},
+                     crc32c(value));
     models_[family][key] = value;
   }
   void remove(std::uint32_t family, const std::string& key) {
