@@ -29,6 +29,7 @@
 #include "spill/snapshot.h"
 #include "spill/sorted_files.h"
 #include "spill/store.h"
+#include "spill/user_options.h"
 #include "spill/value_reader.h"
 #include "spillway/db.h"
 
@@ -69,10 +70,14 @@ rocksdb::Status read_remains(Store& store, Remains* remains);
 // Where sorted files wait for being ingested.
 inline std::string sorted_directory_of(const std::string& database) { return database + "/spill"; }
 
+// NotSupported, by name, of options that a column family may not have.
+rocksdb::Status check_supported(const rocksdb::ColumnFamilyDescriptor& family);
+
 class DbImpl final : public spillway::DB {
  public:
   DbImpl(const std::shared_ptr<rocksdb::DB>& base, SpillOptions options, std::shared_ptr<Store> store,
-         std::shared_ptr<Detector> detector, std::shared_ptr<MainOrder> main_order);
+         std::shared_ptr<Detector> detector, std::shared_ptr<MainOrder> main_order,
+         std::shared_ptr<UserOptions> user_options);
   ~DbImpl() override;
 
   // Reads what the spill store holds, and starts the threads. `handles` are the user's.
@@ -144,13 +149,14 @@ class DbImpl final : public spillway::DB {
   const rocksdb::Snapshot* GetSnapshot() override;
   void ReleaseSnapshot(const rocksdb::Snapshot* snapshot) override;
 
-  // --- Everything else (db_other.cc)
+  // --- Everything else (db_other.cc, db_families.cc)
   using rocksdb::StackableDB::CompactFiles;
   using rocksdb::StackableDB::CompactRange;
   using rocksdb::StackableDB::CreateColumnFamilyWithImport;
   using rocksdb::StackableDB::Flush;
   using rocksdb::StackableDB::GetIntProperty;
   using rocksdb::StackableDB::GetMapProperty;
+  using rocksdb::StackableDB::GetOptions;
   using rocksdb::StackableDB::GetProperty;
   using rocksdb::StackableDB::IngestExternalFile;
   using rocksdb::StackableDB::IngestExternalFiles;
@@ -172,6 +178,12 @@ class DbImpl final : public spillway::DB {
   rocksdb::Status DestroyColumnFamilyHandle(rocksdb::ColumnFamilyHandle* family) override;
   rocksdb::Status SetOptions(rocksdb::ColumnFamilyHandle* family,
                              const std::unordered_map<std::string, std::string>& options) override;
+  rocksdb::Status SetDBOptions(const std::unordered_map<std::string, std::string>& options) override;
+  rocksdb::Status EnableAutoCompaction(const std::vector<rocksdb::ColumnFamilyHandle*>& families) override;
+  rocksdb::Options GetOptions(rocksdb::ColumnFamilyHandle* family) const override;
+  rocksdb::DBOptions GetDBOptions() const override;
+  rocksdb::Env* GetEnv() const override { return user_options_->env(); }
+  rocksdb::FileSystem* GetFileSystem() const override { return user_options_->env()->GetFileSystem().get(); }
   rocksdb::Status Flush(const rocksdb::FlushOptions& options, rocksdb::ColumnFamilyHandle* family) override;
   rocksdb::Status Flush(const rocksdb::FlushOptions& options,
                         const std::vector<rocksdb::ColumnFamilyHandle*>& families) override;
@@ -316,6 +328,12 @@ class DbImpl final : public spillway::DB {
   // Runs `action` with an empty spill store, and no write being diverted until it returns.
   rocksdb::Status with_main_only(const std::function<rocksdb::Status()>& action);
 
+  // Creates a column family by `create`, which is given its options, with the slowdown switched off.
+  rocksdb::Status create_family(const rocksdb::ColumnFamilyDescriptor& family, rocksdb::ColumnFamilyHandle** handle,
+                                const std::function<rocksdb::Status(const rocksdb::ColumnFamilyOptions&)>& create);
+
+  void refresh_limits(rocksdb::ColumnFamilyHandle* family);  // after its options have changed
+
   void on_look(const Signals& signals, Route before, Route now);
   void tell(const SpillEvent& event) const;
   void remove_leftovers();
@@ -325,6 +343,7 @@ class DbImpl final : public spillway::DB {
   const std::shared_ptr<Store> store_;  // outlives every generation
   const std::shared_ptr<Detector> detector_;
   const std::shared_ptr<MainOrder> main_order_;
+  const std::shared_ptr<UserOptions> user_options_;
   ColumnFamilies families_;
   KeyIndex index_;
   Gate gate_;

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "spill/db_impl.h"
-#include "spill/ingest_guard.h"
+#include "spill/guarded_env.h"
 #include "spill/region_store.h"
 
 namespace spillway {
@@ -24,25 +24,6 @@ Status refuse(const rocksdb::DBOptions& options) {
   if (options.allow_mmap_writes) return no("allow_mmap_writes: RocksDB's log could not be made durable on demand");
   if (options.allow_ingest_behind) return no("allow_ingest_behind: what is brought back is newer, not older");
   return {};
-}
-
-Status refuse(const rocksdb::ColumnFamilyDescriptor& family) {
-  const rocksdb::Comparator* const order = family.options.comparator;
-  const auto no = [&](const char* what) {
-    return Status::NotSupported("spillway::DB does not support " + std::string(what) + " (column family " +
-                                family.name + ")");
-  };
-  if (order->timestamp_size() > 0) return no("user-defined timestamps");
-  if (order->CanKeysWithDifferentByteContentsBeEqual()) {
-    return no("a comparator under which different bytes can be equal");
-  }
-  return {};
-}
-
-// RocksDB's slowdown begins where its stop does (K4): what it would slow down is diverted instead.
-void switch_off_slowdown(rocksdb::ColumnFamilyOptions& options) {
-  options.level0_slowdown_writes_trigger = options.level0_stop_writes_trigger;
-  options.soft_pending_compaction_bytes_limit = options.hard_pending_compaction_bytes_limit;
 }
 
 Status open_store(const rocksdb::DBOptions& options, const SpillOptions& spill, const std::string& name,
@@ -101,17 +82,22 @@ Status DB::Open(const rocksdb::DBOptions& options, const SpillOptions& spill, co
   *db = nullptr;
   if (Status status = check(spill); !status.ok()) return status;
   if (Status status = refuse(options); !status.ok()) return status;
+  rocksdb::DBOptions user = options;
+  if (user.env == nullptr) user.env = rocksdb::Env::Default();
+  const auto user_options = std::make_shared<spill::UserOptions>(user);
   auto families = column_families;
   for (auto& family : families) {
-    if (Status status = refuse(family); !status.ok()) return status;
-    switch_off_slowdown(family.options);
+    if (Status status = spill::check_supported(family); !status.ok()) return status;
+    user_options->add(family.name, family.options);
+    family.options = spill::without_slowdown(family.options);
   }
   const auto detector = std::make_shared<spill::Detector>(spill.divert, spill.poll_interval);
-  rocksdb::DBOptions with_detector = options;
+  rocksdb::DBOptions with_detector = user;
   with_detector.listeners.push_back(detector);
   const auto main_order = std::make_shared<spill::MainOrder>();
   with_detector.listeners.push_back(main_order);
-  const std::shared_ptr<rocksdb::Env> env = spill::guard_ingestion(options.env, spill::sorted_directory_of(name));
+  const std::shared_ptr<rocksdb::Env> env =
+      spill::guard_env(user.env, name, spill::sorted_directory_of(name), user_options);
   with_detector.env = env.get();
   // What recovery leaves out of RocksDB's log must not be replayed by the next.
   with_detector.avoid_flush_during_recovery = false;
@@ -119,11 +105,11 @@ Status DB::Open(const rocksdb::DBOptions& options, const SpillOptions& spill, co
   std::shared_ptr<spill::Store> store;
   spill::Remains remains;
   const auto read_store = [&] {
-    Status status = open_store(options, spill, name, &store);
+    Status status = open_store(user, spill, name, &store);
     return status.ok() ? read_remains(*store, &remains) : status;
   };
   // RocksDB makes the directory in which the store may be; a database that is there has a log to filter.
-  if (options.env->FileExists(rocksdb_current(name)).ok()) {
+  if (user.env->FileExists(rocksdb_current(name)).ok()) {
     if (Status status = read_store(); !status.ok()) return status;
     with_detector.wal_filter = main_order->filter(remains.survivors);
   }
@@ -135,7 +121,7 @@ Status DB::Open(const rocksdb::DBOptions& options, const SpillOptions& spill, co
   if (status.ok() && store == nullptr) status = read_store();
   std::unique_ptr<DbImpl> made;
   if (status.ok()) {
-    made = std::make_unique<DbImpl>(base, spill, std::move(store), detector, main_order);
+    made = std::make_unique<DbImpl>(base, spill, std::move(store), detector, main_order, user_options);
     status = made->start(*handles, remains);
   }
   if (!status.ok()) {

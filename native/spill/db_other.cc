@@ -1,4 +1,4 @@
-// The rest of a rocksdb::DB: life cycle, column families, and what would be wrong if only RocksDB were asked.
+// The rest of a rocksdb::DB: life cycle, and what would be wrong if only RocksDB were asked.
 #include <rocksdb/utilities/checkpoint.h>
 
 #include <algorithm>
@@ -15,16 +15,6 @@ using rocksdb::Slice;
 using rocksdb::Status;
 
 constexpr std::string_view kPrefix = "spillway.";
-
-Status check_order(const rocksdb::ColumnFamilyOptions& options) {
-  if (options.comparator->timestamp_size() > 0) {
-    return Status::NotSupported("spillway::DB does not support user-defined timestamps");
-  }
-  if (options.comparator->CanKeysWithDifferentByteContentsBeEqual()) {
-    return Status::NotSupported("spillway::DB does not support a comparator under which different bytes can be equal");
-  }
-  return {};
-}
 
 std::map<std::string, std::uint64_t> numbers_of(const SpillStatistics& s) {
   return {{"diverted-writes", s.diverted_writes},
@@ -53,12 +43,14 @@ std::map<std::string, std::uint64_t> numbers_of(const SpillStatistics& s) {
 }  // namespace
 
 DbImpl::DbImpl(const std::shared_ptr<rocksdb::DB>& base, SpillOptions options, std::shared_ptr<Store> store,
-               std::shared_ptr<Detector> detector, std::shared_ptr<MainOrder> main_order)
+               std::shared_ptr<Detector> detector, std::shared_ptr<MainOrder> main_order,
+               std::shared_ptr<UserOptions> user_options)
     : spillway::DB(base),
       options_(std::move(options)),
       store_(std::move(store)),
       detector_(std::move(detector)),
       main_order_(std::move(main_order)),
+      user_options_(std::move(user_options)),
       commits_([this](std::span<Commit*> group) { lead(group); }),
       values_(*store_),
       live_(std::make_shared<Generations>()),
@@ -174,74 +166,6 @@ Status DbImpl::CreateCheckpoint(const std::string& directory) {
     const std::unique_ptr<rocksdb::Checkpoint> checkpoint(made);
     return status.ok() ? checkpoint->CreateCheckpoint(directory) : status;
   });
-}
-
-// --- Column families
-
-Status DbImpl::CreateColumnFamily(const rocksdb::ColumnFamilyOptions& options, const std::string& name,
-                                  ColumnFamilyHandle** handle) {
-  if (Status status = check_order(options); !status.ok()) return status;
-  Status status = base().CreateColumnFamily(options, name, handle);
-  return status.ok() ? families_.add(*handle) : status;
-}
-
-Status DbImpl::CreateColumnFamilies(const rocksdb::ColumnFamilyOptions& options, const std::vector<std::string>& names,
-                                    std::vector<ColumnFamilyHandle*>* handles) {
-  std::vector<rocksdb::ColumnFamilyDescriptor> families;
-  families.reserve(names.size());
-  for (const std::string& name : names) families.emplace_back(name, options);
-  return CreateColumnFamilies(families, handles);
-}
-
-Status DbImpl::CreateColumnFamilies(const std::vector<rocksdb::ColumnFamilyDescriptor>& families,
-                                    std::vector<ColumnFamilyHandle*>* handles) {
-  handles->clear();
-  for (const auto& family : families) {
-    ColumnFamilyHandle* handle = nullptr;
-    if (Status status = CreateColumnFamily(family.options, family.name, &handle); !status.ok()) return status;
-    handles->push_back(handle);
-  }
-  return {};
-}
-
-Status DbImpl::CreateColumnFamilyWithImport(const rocksdb::ColumnFamilyOptions& options, const std::string& name,
-                                            const rocksdb::ImportColumnFamilyOptions& import_options,
-                                            const rocksdb::ExportImportFilesMetaData& metadata,
-                                            ColumnFamilyHandle** handle) {
-  if (Status status = check_order(options); !status.ok()) return status;
-  Status status = base().CreateColumnFamilyWithImport(options, name, import_options, metadata, handle);
-  return status.ok() ? families_.add(*handle) : status;
-}
-
-// What the spill store still holds of a dropped family is left out of the next rollback.
-Status DbImpl::DropColumnFamily(ColumnFamilyHandle* family) {
-  const std::lock_guard no_rollback(families_in_use_);
-  Status status = base().DropColumnFamily(family);
-  if (status.ok()) {
-    families_.forget_handle(family->GetID());
-    detector_->look_soon();  // its stalls are over
-  }
-  return status;
-}
-
-Status DbImpl::DropColumnFamilies(const std::vector<ColumnFamilyHandle*>& families) {
-  for (ColumnFamilyHandle* family : families) {
-    if (Status status = DropColumnFamily(family); !status.ok()) return status;
-  }
-  return {};
-}
-
-// A rollback may need it still: it goes when the database is closed.
-Status DbImpl::DestroyColumnFamilyHandle(ColumnFamilyHandle* family) {
-  const std::lock_guard lock(handles_mutex_);
-  if (is_closed_ || families_.of(family->GetID()).handle != family) return base().DestroyColumnFamilyHandle(family);
-  kept_handles_.push_back(family);
-  return {};
-}
-
-Status DbImpl::SetOptions(ColumnFamilyHandle* family, const std::unordered_map<std::string, std::string>& options) {
-  Status status = base().SetOptions(family, options);
-  return status.ok() ? families_.add(families_.of(family->GetID()).handle) : status;
 }
 
 // --- What has to hold for both stores

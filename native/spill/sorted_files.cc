@@ -212,7 +212,7 @@ Status options_of(rocksdb::ColumnFamilyHandle* handle, const rocksdb::DBOptions&
   return Status::OK();
 }
 
-// RocksDB does not see what is wrong with a file that it ingests, see ingest_guard.h: a first key that does not fit its
+// RocksDB does not see what is wrong with a file that it ingests, see guarded_env.h: a first key that does not fit its
 // checksum would have it believe that there are none.
 Status check_first_key(const std::string& path, const rocksdb::Options& options) {
   rocksdb::SstFileReader reader(options);

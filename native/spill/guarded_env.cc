@@ -1,4 +1,4 @@
-#include "spill/ingest_guard.h"
+#include "spill/guarded_env.h"
 
 #include <rocksdb/file_system.h>
 
@@ -89,17 +89,44 @@ class GuardedFileSystem final : public rocksdb::FileSystemWrapper {
 
 class GuardedEnv final : public rocksdb::EnvWrapper {
  public:
-  GuardedEnv(rocksdb::Env* env, const std::string& directory) : EnvWrapper(env) {
-    file_system_ = std::make_shared<GuardedFileSystem>(env->GetFileSystem(), directory);
+  GuardedEnv(rocksdb::Env* env, const std::string& database, const std::string& sorted_directory,
+             std::shared_ptr<const UserOptions> user_options)
+      : EnvWrapper(env), options_prefix_(database + "/OPTIONS-"), user_options_(std::move(user_options)) {
+    file_system_ = std::make_shared<GuardedFileSystem>(env->GetFileSystem(), sorted_directory);
     system_clock_ = env->GetSystemClock();
   }
   const char* Name() const override { return "spillway.GuardedEnv"; }
+
+  rocksdb::Status GetFileSize(const std::string& path, std::uint64_t* bytes) override {
+    const rocksdb::Status status = restore(path);
+    return status.ok() ? EnvWrapper::GetFileSize(path, bytes) : status;
+  }
+  rocksdb::Status RenameFile(const std::string& from, const std::string& to) override {
+    const rocksdb::Status status = restore(from);
+    return status.ok() ? EnvWrapper::RenameFile(from, to) : status;
+  }
+
+ private:
+  // Only of an OPTIONS file that RocksDB has not put in its place.
+  rocksdb::Status restore(const std::string& path) const {
+    if (!path.starts_with(options_prefix_) || !path.ends_with(".dbtmp")) return {};
+    std::string text;
+    rocksdb::Status status = rocksdb::ReadFileToString(target(), path, &text);
+    if (!status.ok()) return status;
+    const std::string restored = user_options_->restore(text);
+    return restored == text ? status : rocksdb::WriteStringToFile(target(), restored, path, /*should_sync=*/true);
+  }
+
+  const std::string options_prefix_;
+  const std::shared_ptr<const UserOptions> user_options_;
 };
 
 }  // namespace
 
-std::unique_ptr<rocksdb::Env> guard_ingestion(rocksdb::Env* env, const std::string& directory) {
-  return std::make_unique<GuardedEnv>(env, directory);
+std::unique_ptr<rocksdb::Env> guard_env(rocksdb::Env* env, const std::string& database,
+                                        const std::string& sorted_directory,
+                                        const std::shared_ptr<const UserOptions>& user_options) {
+  return std::make_unique<GuardedEnv>(env, database, sorted_directory, user_options);
 }
 
 }  // namespace spillway::spill

@@ -1,0 +1,29 @@
+// The Env under RocksDB: the user's, and two things more.
+//
+// It keeps out of RocksDB a sorted file that RocksDB could not read. RocksDB 7.8.3 takes a file of which it cannot read
+// the first key for one without keys, and says nothing. It would never find them there, and could never be rid of the
+// file: scans and compactions would meet its keys outside of the range that RocksDB believes it to have. But it reads
+// all files first and then links them into its directory. So that of a file of which a read has failed fails too, and
+// nothing is taken in.
+//
+// It puts the user's options back into RocksDB's OPTIONS files. RocksDB writes one under a temporary name, compares it
+// with the options that it runs with, asks for its size, which it tells whoever copies the database, and renames it.
+// So the text is restored when RocksDB asks for the size. A crash meanwhile leaves a temporary file, which RocksDB
+// never reads.
+#pragma once
+
+#include <rocksdb/env.h>
+
+#include <memory>
+#include <string>
+
+#include "spill/user_options.h"
+
+namespace spillway::spill {
+
+// `env`, which outlives it. `database`: RocksDB's directory; `sorted_directory`: where sorted files wait for ingestion.
+std::unique_ptr<rocksdb::Env> guard_env(rocksdb::Env* env, const std::string& database,
+                                        const std::string& sorted_directory,
+                                        const std::shared_ptr<const UserOptions>& user_options);
+
+}  // namespace spillway::spill
