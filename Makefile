@@ -4,6 +4,7 @@
 
 FUZZ_SECONDS ?= 600
 CRASH_TIMES ?= 20
+CRASH_SECONDS ?=
 JOBS ?= $(shell nproc)
 
 help:
@@ -43,10 +44,11 @@ sanitize:
 fuzz:
 	scripts/fuzz.sh $(FUZZ_SECONDS)
 
-#: make crash     kills and losses of power: CRASH_TIMES (20) times as many as in make test, and other ones
+#: make crash     kills and losses of power: CRASH_TIMES (20) times as many as in make test, and other ones;
+#:                or for CRASH_SECONDS, one seed after the other
 crash:
 	@scripts/setup.sh test
-	build/tests/native/test_crash --times $(CRASH_TIMES) --seed $$(date +%s)
+	CRASH_TIMES=$(CRASH_TIMES) CRASH_SECONDS=$(CRASH_SECONDS) scripts/crash.sh
 
 #: make docs      docs/COMMANDS.md from the commands' own help, docs/REPRODUCED.md from the papers' data
 docs:
