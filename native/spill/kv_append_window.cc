@@ -94,10 +94,10 @@ Status KvAppendWindow::make_room(Lock& lock, std::uint32_t pairs) {
 }
 
 Status KvAppendWindow::append_one(Lock& lock, const Slice& record, std::uint64_t* offset, bool survives) {
-  const RecordLength length = record.size();
-  const std::uint64_t bytes = framed_bytes(length);
+  const std::uint64_t bytes = framed_bytes(record.size());
   if (!pairs_.empty() && !pairs_.back()->is_full && pairs_.back()->bytes + bytes > pair_bytes_) close_pair();
   *offset = tail_;
+  const RecordFrame frame = frame_of({generation_, tail_}, record);
   std::size_t copied = 0;  // of the record
   for (std::uint64_t at = 0; at < bytes;) {
     const bool is_first = at == 0;
@@ -111,8 +111,8 @@ Status KvAppendWindow::append_one(Lock& lock, const Slice& record, std::uint64_t
     const std::uint64_t part = std::min<std::uint64_t>(bytes - at, pair_bytes_ - pair.bytes);
     std::uint64_t header = 0;
     if (is_first) {
-      std::memcpy(into, &length, sizeof length);
-      header = sizeof length;
+      std::memcpy(into, &frame, sizeof frame);
+      header = sizeof frame;
     }
     std::memcpy(into + header, record.data() + copied, part - header);
     copied += part - header;

@@ -1,11 +1,28 @@
 #include "spill/kv_pairs.h"
 
+#include <algorithm>
 #include <cstring>
+
+#include "spill/checksum.h"
 
 namespace spillway::spill {
 
 using rocksdb::Slice;
 using rocksdb::Status;
+
+RecordFrame frame_of(Position where, const Slice& record) {
+  struct {
+    Position where;
+    std::uint64_t length;
+  } const named{where, record.size()};
+  return {static_cast<std::uint32_t>(record.size()),
+          crc32c({Slice(reinterpret_cast<const char*>(&named), sizeof named), record})};
+}
+
+Status damaged_at(Position where) {
+  return Status::Corruption("the key-value namespace of the spill store is damaged at byte " +
+                            std::to_string(where.offset) + " of generation " + std::to_string(where.generation));
+}
 
 bool Assembler::wants(Position position) const {
   if (missing_ == 0 && position.generation > generation_) return position.offset == 0;
@@ -22,9 +39,15 @@ bool Assembler::take(Position position, std::string_view bytes, Status* status) 
   ++pieces_;
   next_ += pair_bytes_;
   if (missing_ > 0) return true;
-  end_ = {generation_, next_};
-  *status = each_({generation_, begins_, bytes_});
+  *status = hand_over(begins_, frame_, bytes_);
+  if (status->ok()) end_ = {generation_, next_};
   return status->ok();
+}
+
+Status Assembler::hand_over(std::uint64_t offset, const RecordFrame& frame, const Slice& record) {
+  const Position where{generation_, offset};
+  if (frame_of(where, record).checksum != frame.checksum) return damaged_at(where);
+  return each_({generation_, offset, record});
 }
 
 bool Assembler::take_records(Position position, std::string_view bytes, Status* status) {
@@ -32,23 +55,27 @@ bool Assembler::take_records(Position position, std::string_view bytes, Status* 
   next_ = position.offset + pair_bytes_;
   for (std::size_t at = 0; at < bytes.size();) {
     const std::string_view rest = bytes.substr(at);
-    if (rest.size() <= sizeof(RecordLength)) return false;
-    RecordLength length = 0;
-    std::memcpy(&length, rest.data(), sizeof(length));
-    if (length == 0) return false;
-    const std::string_view record = rest.substr(sizeof(length));
-    if (length > record.size()) {
-      if (at != 0 || bytes.size() != pair_bytes_) return false;
+    const std::uint64_t offset = position.offset + at;
+    RecordFrame frame;
+    if (rest.size() > sizeof frame) std::memcpy(&frame, rest.data(), sizeof frame);
+    const std::string_view record = rest.substr(std::min(rest.size(), sizeof frame));
+    const bool is_of_several_pairs = frame.length > record.size() && at == 0 && bytes.size() == pair_bytes_;
+    if (frame.length == 0 || (frame.length > record.size() && !is_of_several_pairs)) {
+      *status = damaged_at({generation_, offset});
+      return false;
+    }
+    if (is_of_several_pairs) {
+      frame_ = frame;
       begins_ = position.offset;
       pieces_ = 1;
       bytes_ = record;
-      missing_ = length - record.size();
+      missing_ = frame.length - record.size();
       return true;
     }
-    at += framed_bytes(length);
-    end_ = {generation_, position.offset + at};
-    *status = each_({generation_, end_.offset - framed_bytes(length), Slice(record.data(), length)});
+    *status = hand_over(offset, frame, Slice(record.data(), frame.length));
     if (!status->ok()) return false;
+    at += framed_bytes(frame.length);
+    end_ = {generation_, position.offset + at};
   }
   return true;
 }

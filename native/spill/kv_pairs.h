@@ -1,10 +1,11 @@
 // How a generation lies in a key-value namespace: cut into pairs, whose keys say where each begins.
 //
 //   key    generation | position, 8 bytes each with the highest first, so that the drive's order is the store's
-//   value  records, each behind its length; or a piece of one that is longer than a pair
+//   value  records, each behind a frame: length u32 | CRC-32C u32 of generation, offset, length and the record; or a
+//          piece of one that is longer than a pair
 //
 // A pair's bytes have positions from a multiple of the pair's size on, whether it is full or not; a record's offset is
-// the position of its length. One that is longer than a pair has its pairs for itself, and the key of its i-th pair,
+// the position of its frame. One that is longer than a pair has its pairs for itself, and the key of its i-th pair,
 // from 0, is i further: where no record begins, and no pair of another record lies, so that what is read beyond a
 // record is never another's.
 #pragma once
@@ -53,9 +54,16 @@ inline Position position_of(std::string_view key) {
 // What a drive counts beside the bytes of a pair.
 inline constexpr std::uint64_t kPairOverheadBytes = ssd::kPairHeaderBytes + sizeof(PositionBytes);
 
-using RecordLength = std::uint64_t;
+// What stands before a record, as the machine has it.
+struct RecordFrame {
+  std::uint32_t length = 0;
+  std::uint32_t checksum = 0;
+};
+static_assert(sizeof(RecordFrame) == 8);
+// REQUIRES: record.size() < 4 GiB
+RecordFrame frame_of(Position where, const rocksdb::Slice& record);
 
-inline std::uint64_t framed_bytes(std::uint64_t record_bytes) { return sizeof(RecordLength) + record_bytes; }
+inline std::uint64_t framed_bytes(std::uint64_t record_bytes) { return sizeof(RecordFrame) + record_bytes; }
 inline std::uint64_t pairs_of(std::uint64_t framed_bytes, std::uint32_t pair_bytes) {
   return (framed_bytes + pair_bytes - 1) / pair_bytes;
 }
@@ -81,11 +89,13 @@ class Assembler {
   // It is in the middle of a record.
   bool is_inside() const { return missing_ > 0; }
 
-  // False where the records end: a pair is missing, or is none. An error is the callback's.
+  // False where the records end: a pair is missing, or is none. An error is the callback's, or Corruption: a pair is
+  // there whole or not at all, so a record in it that does not fit its checksum was damaged.
   bool take(Position position, std::string_view bytes, rocksdb::Status* status);
 
  private:
   bool take_records(Position position, std::string_view bytes, rocksdb::Status* status);
+  rocksdb::Status hand_over(std::uint64_t offset, const RecordFrame& frame, const rocksdb::Slice& record);
 
   const Store::Each& each_;
   const std::uint32_t pair_bytes_;
@@ -94,10 +104,14 @@ class Assembler {
   Position end_;
   // Of a record of several pairs.
   std::string bytes_;
+  RecordFrame frame_;
   std::uint64_t begins_ = 0;
   std::uint64_t pieces_ = 0;
   std::uint64_t missing_ = 0;
 };
+
+// Says that what lies there is not what was stored.
+rocksdb::Status damaged_at(Position where);
 
 // What became of a command, for its caller; `what` names it.
 rocksdb::Status status_of(const device::KvDone& done, const char* what);

@@ -21,7 +21,7 @@ using rocksdb::Status;
 
 namespace {
 
-constexpr std::array<char, 16> kMagic = {'S', 'P', 'I', 'L', 'L', 'W', 'A', 'Y', '-', 'S', 'T', 'A', 'G', 'E', 0, 2};
+constexpr std::array<char, 16> kMagic = {'S', 'P', 'I', 'L', 'L', 'W', 'A', 'Y', '-', 'S', 'T', 'A', 'G', 'E', 0, 3};
 constexpr std::uint64_t kHeadBytes = 4096;
 constexpr std::uint64_t kLine = 64;  // of a cache: what a slot begins with, and a multiple of which it is
 
@@ -99,6 +99,9 @@ Status KvStaging::map_file(const std::string& path) {
   Head& there = head();
   // One that was being made when its process was killed, or the power failed, says nothing or less than all.
   if (there.magic.back() == 0) return {};
+  if (std::equal(kMagic.begin(), kMagic.end() - 1, there.magic.begin()) && there.magic.back() != kMagic.back()) {
+    return Status::NotSupported(name + " was written by another version of Spillway; open it with that");
+  }
   if (there.magic != kMagic || there.pair_bytes != pair_bytes_ || there.slots != slots_) return another;
   return {};
 }
@@ -114,11 +117,7 @@ char* KvStaging::bytes(std::uint32_t index) const { return base_ + kHeadBytes + 
 std::uint32_t KvStaging::checksum(const Slot& of, std::uint32_t before, std::string_view bytes) const {
   const std::array<std::uint64_t, 7> where = {head().salt,       of.generation,    of.offset, of.follows_generation,
                                               of.follows_offset, of.of_one_record, before};
-  const std::string bytes_of_sum =
-      checksum_of({{reinterpret_cast<const char*>(where.data()), sizeof where}, {bytes.data(), bytes.size()}});
-  std::uint32_t sum = 0;
-  std::memcpy(&sum, bytes_of_sum.data(), sizeof sum);
-  return sum;
+  return crc32c({{reinterpret_cast<const char*>(where.data()), sizeof where}, {bytes.data(), bytes.size()}});
 }
 
 void KvStaging::begin(std::uint32_t index, Position position, Position follows, bool of_one_record) {
@@ -148,12 +147,12 @@ bool KvStaging::is_whole(std::uint32_t index) const {
   std::uint32_t sum = 0;
   for (std::size_t at = 0; at < all.size();) {
     const std::string_view rest = all.substr(at);
-    RecordLength length = 0;
-    if (rest.size() < sizeof length) return false;
-    std::memcpy(&length, rest.data(), sizeof length);
-    if (length > rest.size() - sizeof length) return false;
-    sum = checksum(one, sum, rest.substr(0, framed_bytes(length)));
-    at += framed_bytes(length);
+    RecordFrame frame;
+    if (rest.size() < sizeof frame) return false;
+    std::memcpy(&frame, rest.data(), sizeof frame);
+    if (frame.length > rest.size() - sizeof frame) return false;
+    sum = checksum(one, sum, rest.substr(0, framed_bytes(frame.length)));
+    at += framed_bytes(frame.length);
   }
   return sum == one.checksum();
 }

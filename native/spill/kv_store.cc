@@ -15,6 +15,7 @@
 
 #include "base/steps.h"
 #include "spill/kv_append_window.h"
+#include "spill/kv_mark.h"
 #include "spill/kv_pairs.h"
 #include "spill/kv_staging.h"
 
@@ -177,6 +178,10 @@ class KvStore final : public Store {
     return walk({{generation, 0}, {generation + 1, 0}}, assembler, [](Position) {});
   }
 
+  Status damaged(GenerationId generation, std::uint64_t offset) const override {
+    return damaged_at({generation, offset});
+  }
+
   Status drop(GenerationId generation) override {
     Status status;
     if (is_oldest(generation)) {
@@ -264,18 +269,16 @@ class KvStore final : public Store {
     if (Status status = perform(io, &done); !status.ok()) return status;
     if (done.fault == Fault::none && done.outcome == Outcome::kv_key_does_not_exist) return {};
     if (Status status = status_of(done, "retrieve"); !status.ok()) return status;
-    ids->resize(done.bytes.size() / sizeof(GenerationId));
-    std::memcpy(ids->data(), done.bytes.data(), ids->size() * sizeof(GenerationId));
-    note_mark(where, ids->size() * sizeof(GenerationId));
-    return {};
+    note_mark(where, done.bytes.size());
+    return decode_mark(done.bytes, ids);
   }
 
   // Durable when it returns. REQUIRES: all numbers of that mark that are there were read or written before
   Status write_mark(Position where, std::span<const GenerationId> ids) {
-    if (ids.size_bytes() > space_->info().vml_bytes) return Status::NoSpace("the spill store has too many generations");
-    const std::string_view value(reinterpret_cast<const char*>(ids.data()), ids.size_bytes());
+    const std::string value = encode_mark(ids);
+    if (value.size() > space_->info().vml_bytes) return Status::NoSpace("the spill store has too many generations");
     if (Status status = store_pair(where, value); !status.ok()) return status;
-    note_mark(where, ids.size_bytes());
+    note_mark(where, value.size());
     return {};
   }
 
@@ -299,7 +302,7 @@ class KvStore final : public Store {
   void announce(GenerationId next) {
     std::vector<GenerationId> ids = generations();
     ids.push_back(next);
-    announcement_.value.assign(reinterpret_cast<const char*>(ids.data()), ids.size() * sizeof(GenerationId));
+    announcement_.value = encode_mark(ids);
     if (announcement_.value.size() > space_->info().vml_bytes) return;
     if (!announcement_.queue) announcement_.queue = space_->open_queue();
     KvIo io;
@@ -442,7 +445,7 @@ class KvStore final : public Store {
     request.status = {};
     const std::uint64_t first = request.offset / pair_bytes_ * pair_bytes_;
     const std::uint64_t header = request.offset - first;
-    const std::uint64_t begin = header + sizeof(RecordLength) + request.from;
+    const std::uint64_t begin = header + sizeof(RecordFrame) + request.from;
     const std::uint64_t end = begin + request.length;
     std::string staged;
     for (std::uint64_t at = begin / pair_bytes_ * pair_bytes_; at < end; at += pair_bytes_) {
@@ -465,12 +468,14 @@ class KvStore final : public Store {
   // What a pair has of a record: its bytes up to where they are wanted.
   static void take(ReadRequest& request, const PairRead& one, std::string_view bytes) {
     if (!request.status.ok()) return;
-    RecordLength length = request.from + request.length;
-    if (one.header != PairRead::kNone && bytes.size() >= one.header + sizeof(length)) {
-      std::memcpy(&length, bytes.data() + one.header, sizeof(length));
+    std::uint64_t length = request.from + request.length;
+    if (one.header != PairRead::kNone && bytes.size() >= one.header + sizeof(RecordFrame)) {
+      RecordFrame frame;
+      std::memcpy(&frame, bytes.data() + one.header, sizeof frame);
+      length = frame.length;
     }
     if (bytes.size() < one.end || length < request.from + request.length) {
-      request.status = Status::Corruption("the spill store's record is shorter than what is read of it");
+      request.status = damaged_at({request.generation, request.offset});
       return;
     }
     std::memcpy(request.bytes.data() + one.into, bytes.data() + one.begin, one.end - one.begin);

@@ -2,17 +2,13 @@
 // model of what it has to answer.
 #pragma once
 
-#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <rocksdb/write_batch.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <map>
 #include <memory>
 #include <random>
@@ -20,6 +16,7 @@
 #include <vector>
 
 #include "device_small_drive.h"
+#include "flipped_bytes.h"
 #include "spill/kv_store.h"
 #include "spillway/db.h"
 #include "temporary_directory.h"
@@ -126,23 +123,5 @@ class SpilledDatabase {
   std::unique_ptr<device::EmulatedDevice> drive_;
   std::unique_ptr<DB> db_;
 };
-
-// Changes some bits of a byte, in place; done twice, it is as it was.
-inline void flip(const std::string& file, std::uint64_t offset, std::uint8_t bits) {
-  const int descriptor = ::open(file.c_str(), O_RDWR | O_CLOEXEC);
-  ASSERT_GE(descriptor, 0) << file;
-  std::uint8_t byte = 0;
-  ASSERT_EQ(pread(descriptor, &byte, 1, static_cast<off_t>(offset)), 1) << file << " at " << offset;
-  byte ^= bits;
-  ASSERT_EQ(pwrite(descriptor, &byte, 1, static_cast<off_t>(offset)), 1);
-  ::close(descriptor);
-}
-
-// Where `wanted` first lies in a file, or npos.
-inline std::size_t find_in(const std::string& file, const std::string& wanted) {
-  std::ifstream in(file, std::ios::binary);
-  const std::string bytes{std::istreambuf_iterator<char>(in), {}};
-  return bytes.find(wanted);
-}
 
 }  // namespace spillway

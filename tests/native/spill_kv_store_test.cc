@@ -14,7 +14,9 @@
 
 #include "device/faulty.h"
 #include "device_small_drive.h"
+#include "flipped_bytes.h"
 #include "spill/kv_append_window.h"
+#include "spill/kv_mark.h"
 #include "spill/kv_store.h"
 #include "temporary_directory.h"
 
@@ -495,6 +497,94 @@ TEST_F(KvStoreTest, StagingOfAnotherIsRefused) {
   const Status status = open_kv_store({drive_.get(), 0, directory_.path("kv"), nullptr}, &store);
   EXPECT_TRUE(status.IsInvalidArgument()) << status.ToString();
   EXPECT_NE(status.ToString().find("kv.staged"), std::string::npos) << status.ToString();
+}
+
+// A pair is on the drive whole or not at all, so what does not fit was damaged and no loss of power explains it.
+TEST_F(KvStoreTest, ARecordThatChangedIsToldByScansAndByRecovery) {
+  std::vector<std::string> records = {"small", record_of(4000, 1), record_of(40'000, 2), record_of(3000, 3)};
+  std::vector<std::uint64_t> offsets;
+  auto store = open();
+  recover(*store);
+  ASSERT_TRUE(store->begin(5).ok());
+  for (const std::string& record : records) offsets.push_back(append(*store, record));
+  ASSERT_TRUE(store->sync().ok());
+  const std::string file = directory_.path("kv");
+  const std::string whole = contents_of(file);
+  const auto ignore = [](const StoredRecord&) { return Status::OK(); };
+  const auto expect_told = [&](const Status& status, std::uint64_t offset) {
+    EXPECT_TRUE(status.IsCorruption()) << status.ToString();
+    const std::string place = "is damaged at byte " + std::to_string(offset) + " of generation 5";
+    EXPECT_NE(status.ToString().find(place), std::string::npos) << status.ToString();
+  };
+  for (const bool is_open : {true, false}) {
+    if (!is_open) store = nullptr;
+    for (std::size_t i = 0; i < records.size(); ++i) {
+      const std::size_t at = whole.find(records[i].substr(0, 3000));
+      ASSERT_NE(at, std::string::npos);
+      // Its checksum; its first and its last byte of those in its first pair.
+      for (const std::size_t changed : {at - 1, at, at + std::min<std::size_t>(records[i].size(), 3000) - 1}) {
+        SCOPED_TRACE(changed);
+        flip(file, changed, 0x40);
+        expect_told(is_open ? store->scan(5, ignore) : open()->recover(ignore), offsets[i]);
+        flip(file, changed, 0x40);
+      }
+    }
+    if (is_open) {
+      EXPECT_TRUE(store->scan(5, ignore).ok());
+    }
+  }
+  EXPECT_EQ(found().size(), records.size());
+}
+
+TEST_F(KvStoreTest, WhatAnotherVersionLeftIsRefusedByName) {
+  const auto expect_refused = [](const Status& status) {
+    EXPECT_TRUE(status.IsNotSupported()) << status.ToString();
+    EXPECT_NE(status.ToString().find("another version of Spillway"), std::string::npos) << status.ToString();
+  };
+  const auto try_open = [&](std::unique_ptr<Store>* store) {
+    drive_ = device::make_simulated(ssd::Ssd(kv_drive(), 1));
+    return open_kv_store({drive_.get(), 0, directory_.path("kv"), nullptr, kStaged}, store);
+  };
+  {  // its list of generations: numbers and nothing else
+    drive_ = device::make_simulated(ssd::Ssd(kv_drive(), 1));
+    auto space = device::KvNamespace::open(*drive_, 0, directory_.path("kv"));
+    ASSERT_TRUE(space);
+    const PositionBytes key = bytes_of({0, 1});
+    const GenerationId begun = 1'700'000'000'000'000;
+    device::KvIo io;
+    io.key = {key.data(), key.size()};
+    io.value = {reinterpret_cast<const char*>(&begun), sizeof begun};
+    const auto queue = (*space)->open_queue();
+    auto done = device::run(*queue, io);
+    ASSERT_TRUE(done && done->outcome == ssd::Outcome::success);
+  }
+  std::unique_ptr<Store> store;
+  ASSERT_TRUE(try_open(&store).ok());
+  expect_refused(store->recover([](const StoredRecord&) { return Status::OK(); }));
+  store = nullptr;
+  std::filesystem::remove(directory_.path("kv"));
+
+  found();
+  flip(directory_.path("kv.staged"), 15, 3 ^ 2);  // the version of its staging
+  expect_refused(try_open(&store));
+}
+
+TEST(KvMark, IsItselfOrDamaged) {
+  const std::vector<GenerationId> ids = {1'700'000'000'000'000, 1'700'000'000'000'001};
+  const std::string whole = encode_mark(ids);
+  std::vector<GenerationId> decoded;
+  ASSERT_TRUE(decode_mark(whole, &decoded).ok());
+  EXPECT_EQ(decoded, ids);
+  for (std::size_t at = 0; at < whole.size(); ++at) {
+    for (int bit = 0; bit < 8; ++bit) {
+      std::string changed = whole;
+      changed[at] = static_cast<char>(changed[at] ^ (1 << bit));
+      EXPECT_FALSE(decode_mark(changed, &decoded).ok()) << at;
+    }
+    EXPECT_FALSE(decode_mark(whole.substr(0, at), &decoded).ok()) << at;
+  }
+  ASSERT_TRUE(decode_mark(encode_mark({}), &decoded).ok());
+  EXPECT_TRUE(decoded.empty());
 }
 
 TEST_F(KvStoreTest, ACutInTheMiddleOfAPairKeepsWhatIsBeforeIt) {

@@ -1,0 +1,33 @@
+// Bytes of a file that a test changes in place.
+#pragma once
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <fstream>
+#include <iterator>
+#include <string>
+
+namespace spillway {
+
+// Changes some bits of a byte, in place; done twice, it is as it was.
+inline void flip(const std::string& file, std::uint64_t offset, std::uint8_t bits) {
+  const int descriptor = ::open(file.c_str(), O_RDWR | O_CLOEXEC);
+  ASSERT_GE(descriptor, 0) << file;
+  std::uint8_t byte = 0;
+  ASSERT_EQ(pread(descriptor, &byte, 1, static_cast<off_t>(offset)), 1) << file << " at " << offset;
+  byte ^= bits;
+  ASSERT_EQ(pwrite(descriptor, &byte, 1, static_cast<off_t>(offset)), 1);
+  ::close(descriptor);
+}
+
+// Where `wanted` first lies in a file, or npos.
+inline std::size_t find_in(const std::string& file, const std::string& wanted) {
+  std::ifstream in(file, std::ios::binary);
+  const std::string bytes{std::istreambuf_iterator<char>(in), {}};
+  return bytes.find(wanted);
+}
+
+}  // namespace spillway
