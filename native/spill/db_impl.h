@@ -291,8 +291,10 @@ class DbImpl final : public spillway::DB {
   // --- What is live
   std::shared_ptr<const Generations> live() const;
   void publish(std::shared_ptr<const Generations> generations);
-  View take_view(const std::function<void()>& take_main);
-  std::optional<View> try_view(const std::function<void()>& take_main);
+  // Takes RocksDB's side of a view with these generations.
+  using TakeMain = std::function<void(const std::shared_ptr<const Generations>& generations)>;
+  View take_view(const TakeMain& take_main);
+  std::optional<View> try_view(const TakeMain& take_main);
   Moment take_moment();
   Moment moment_of(const rocksdb::ReadOptions& options);
   rocksdb::Status get_at(const Moment& moment, const rocksdb::ReadOptions& options, rocksdb::ColumnFamilyHandle* family,

@@ -23,12 +23,6 @@ ReadOptions for_main(const ReadOptions& options, const Moment& moment) {
   return main;
 }
 
-// Without what our iterator sees to itself.
-ReadOptions main_of_iterator(ReadOptions options) {
-  options.prefix_same_as_start = false;
-  return options;
-}
-
 }  // namespace
 
 std::shared_ptr<const Generations> DbImpl::live() const {
@@ -47,16 +41,16 @@ void DbImpl::publish(std::shared_ptr<const Generations> generations) {
 }
 
 // Nothing if a commit or a rollback came in between, so that the two stores may not be of one moment.
-std::optional<View> DbImpl::try_view(const std::function<void()>& take_main) {
+std::optional<View> DbImpl::try_view(const TakeMain& take_main) {
   const auto generations = live();
   const Sequence visible = visible_.load(std::memory_order_acquire);
-  take_main();
+  take_main(generations);
   if (visible_.load(std::memory_order_acquire) != visible || live() != generations) return std::nullopt;
   return View{generations, visible};
 }
 
 // The view of the moment at which `take_main` was called last, which takes RocksDB's side.
-View DbImpl::take_view(const std::function<void()>& take_main) {
+View DbImpl::take_view(const TakeMain& take_main) {
   for (int i = 0; i < kMomentTries; ++i) {
     if (auto view = try_view(take_main)) return *view;
   }
@@ -69,7 +63,7 @@ View DbImpl::take_view(const std::function<void()>& take_main) {
 
 Moment DbImpl::take_moment() {
   Moment moment;
-  moment.view = take_view([&] {
+  moment.view = take_view([&](const auto&) {
     const rocksdb::Snapshot* const main = base().GetSnapshot();
     moment.main.reset();
     if (main == nullptr) return;
@@ -103,7 +97,8 @@ rocksdb::Status DbImpl::get_at(const Moment& moment, const ReadOptions& options,
                                const Slice& key, PinnableSlice* value) {
   const std::uint32_t id = family->GetID();
   const Entry* const entry = moment.view.find(id, view(key));
-  const Sequence removed = moment.view.covering_tombstone(id, view(key), families_);
+  const Sequence removed =
+      options.ignore_range_deletions ? 0 : moment.view.covering_tombstone(id, view(key), families_);
   if (entry != nullptr && entry->sequence > removed) {
     if (entry->kind == Kind::remove) return rocksdb::Status::NotFound();
     return value_of(*entry, options, value);
@@ -139,7 +134,9 @@ rocksdb::Status DbImpl::Get(const ReadOptions& options, ColumnFamilyHandle* fami
   const auto found = index_.find(id, view(key));
   // Its commit is not over: what it wrote can be seen when all of it can.
   while (found && visible_.load(std::memory_order_acquire) < found->entry.sequence) std::this_thread::yield();
-  if (now.covering_tombstone(id, view(key), families_) != 0) return get_covered(options, family, key, value);
+  if (!options.ignore_range_deletions && now.covering_tombstone(id, view(key), families_) != 0) {
+    return get_covered(options, family, key, value);
+  }
   if (!found || found->generation->is_dropped()) return base().Get(options, family, key, value);  // RocksDB has it
   if (found->entry.kind == Kind::remove) return rocksdb::Status::NotFound();
   return value_of(found->entry, options, value);
@@ -199,7 +196,9 @@ rocksdb::Status DbImpl::GetMergeOperands(const ReadOptions&, ColumnFamilyHandle*
 // snapshot has RocksDB look for files of the last level to compact.
 IteratorBase DbImpl::base_of_now(const ReadOptions& options, ColumnFamilyHandle* family) {
   IteratorBase made;
-  made.view = take_view([&] { made.main.reset(base().NewIterator(main_of_iterator(options), family)); });
+  made.view = take_view([&](const std::shared_ptr<const Generations>& generations) {
+    made.main.reset(base().NewIterator(main_options(options, generations), family));
+  });
   return made;
 }
 
@@ -215,7 +214,7 @@ rocksdb::Iterator* DbImpl::iterator_on(IteratorBase on, const ReadOptions& optio
 rocksdb::Iterator* DbImpl::iterator_at(const Moment& moment, const ReadOptions& options, ColumnFamilyHandle* family) {
   IteratorBase on;
   on.view = moment.view;
-  on.main.reset(base().NewIterator(main_of_iterator(for_main(options, moment)), family));
+  on.main.reset(base().NewIterator(main_options(for_main(options, moment), moment.view.generations), family));
   on.holds = std::const_pointer_cast<rocksdb::Snapshot>(moment.main);
   return iterator_on(std::move(on), options, family);
 }
@@ -233,7 +232,14 @@ rocksdb::Status DbImpl::NewIterators(const ReadOptions& options, const std::vect
   iterators->clear();
   if (options.tailing) return rocksdb::Status::NotSupported("spillway::DB does not support tailing iterators");
   const Moment moment = moment_of(options);
-  for (ColumnFamilyHandle* family : families) iterators->push_back(iterator_at(moment, options, family));
+  for (ColumnFamilyHandle* family : families) {
+    iterators->push_back(iterator_at(moment, options, family));
+    const rocksdb::Status status = iterators->back()->status();  // why RocksDB makes none with these options
+    if (status.ok()) continue;
+    for (const rocksdb::Iterator* one : *iterators) delete one;  // NOLINT: theirs who call only if all are made
+    iterators->clear();
+    return status;
+  }
   return {};
 }
 

@@ -1,11 +1,9 @@
 #include "spill/iterator.h"
 
-#include <algorithm>
-#include <cassert>
 #include <string>
 #include <utility>
 
-#include "spill/read_ahead.h"
+#include "spill/merged_iterator.h"
 
 namespace spillway::spill {
 
@@ -15,271 +13,72 @@ using rocksdb::Status;
 
 namespace {
 
-// From this step on in one direction it is a scan: one step more is what a look-up of a range's first keys needs.
-constexpr int kStepsOfAScan = 2;
-
-// Both sides stand at their next key in `direction_`; the iterator is at the nearer one. A key that both have is the
-// spill store's (I1), so that whenever this is `At::spill`, RocksDB's side is behind the key already.
-//
-// The sides are held apart: RocksDB's is moved, and its key looked up, only when it was passed.
-class MergedIterator final : public rocksdb::Iterator {
+// RocksDB's own iterator while the view is empty, a merged one otherwise; Refresh() chooses again.
+class ViewIterator final : public rocksdb::Iterator {
  public:
-  MergedIterator(IteratorBase base, const ColumnFamily& family, const ReadOptions& options, ValueReader values,
-                 std::function<IteratorBase()> renew)
+  ViewIterator(IteratorBase base, const ColumnFamily& family, const ReadOptions& options, ValueReader values,
+               std::function<IteratorBase()> renew)
       : options_(options), family_(family), values_(values), renew_(std::move(renew)) {
-    limits_.comparator = family.comparator;
-    limits_.lower = options.iterate_lower_bound;
-    limits_.upper = options.iterate_upper_bound;
-    if (options.prefix_same_as_start) limits_.prefix_extractor = prefix_extractor_of(family);
     take(std::move(base));
   }
 
-  bool Valid() const override { return at_ != At::nowhere; }
-  Status status() const override { return status_; }
-  Slice key() const override {
-    assert(Valid());
-    return at_ == At::main ? main_key_ : spill_->key();
+  bool Valid() const override { return now_->Valid(); }
+  Status status() const override { return now_->status(); }
+  Slice key() const override { return now_->key(); }
+  Slice value() const override { return now_->value(); }
+  const rocksdb::WideColumns& columns() const override { return now_->columns(); }
+  Slice timestamp() const override { return now_->timestamp(); }
+  void SeekToFirst() override { now_->SeekToFirst(); }
+  void SeekToLast() override { now_->SeekToLast(); }
+  void Seek(const Slice& target) override { now_->Seek(target); }
+  void SeekForPrev(const Slice& target) override { now_->SeekForPrev(target); }
+  void Next() override { now_->Next(); }
+  void Prev() override { now_->Prev(); }
+  Status GetProperty(std::string name, std::string* value) override {
+    return now_->GetProperty(std::move(name), value);
   }
-  Slice value() const override {
-    assert(Valid());
-    return at_ == At::main ? main_->value() : spill_->value();
-  }
-  const rocksdb::WideColumns& columns() const override {
-    assert(Valid());
-    return at_ == At::main ? main_->columns() : columns_;
-  }
-
-  void SeekToFirst() override {
-    begin(Direction::forward);
-    main_->SeekToFirst();
-    if (limits_.lower) {
-      spill_->seek(*limits_.lower, direction_, /*or_equal=*/true);
-    } else {
-      spill_->seek_to_end(direction_);
-    }
-    settle_and_take_prefix();
-  }
-
-  void SeekToLast() override {
-    begin(Direction::backward);
-    main_->SeekToLast();
-    if (limits_.upper) {
-      spill_->seek(*limits_.upper, direction_, /*or_equal=*/false);
-    } else {
-      spill_->seek_to_end(direction_);
-    }
-    settle_and_take_prefix();
-  }
-
-  void Seek(const Slice& target) override {
-    begin(Direction::forward);
-    limits_.take_prefix(target);
-    main_->Seek(target);
-    const bool below = limits_.lower && compare(target, *limits_.lower) < 0;
-    spill_->seek(below ? *limits_.lower : target, direction_, /*or_equal=*/true);
-    main_moved();
-    settle();
-  }
-
-  void SeekForPrev(const Slice& target) override {
-    begin(Direction::backward);
-    limits_.take_prefix(target);
-    main_->SeekForPrev(target);
-    const bool above = limits_.upper && compare(target, *limits_.upper) >= 0;
-    spill_->seek(above ? *limits_.upper : target, direction_, /*or_equal=*/!above);
-    main_moved();
-    settle();
-  }
-
-  void Next() override { move(Direction::forward); }
-  void Prev() override { move(Direction::backward); }
 
   using rocksdb::Iterator::Refresh;  // a newer RocksDB has another, of a snapshot
   Status Refresh() override {
     if (!renew_ || options_.snapshot) return Status::NotSupported("Refresh of an iterator on a snapshot");
     take(renew_());
-    return main_->status();
-  }
-
-  Status GetProperty(std::string name, std::string* value) override {
-    if (at_ == At::spill && name == "rocksdb.iterator.is-key-pinned") {
-      value->assign(1, '1');  // it lies in its generation, which the view holds
-      return Status::OK();
-    }
-    if (at_ == At::spill && name == "rocksdb.iterator.internal-key") {
-      *value = key().ToString();
-      return Status::OK();
-    }
-    return main_->GetProperty(std::move(name), value);
+    return now_->status();
   }
 
  private:
-  enum class At : std::uint8_t { nowhere, main, spill };
-
-  static std::shared_ptr<const rocksdb::SliceTransform> prefix_extractor_of(const ColumnFamily& family) {
-    rocksdb::ColumnFamilyDescriptor descriptor;
-    if (!family.handle || !family.handle->GetDescriptor(&descriptor).ok()) return nullptr;
-    return descriptor.options.prefix_extractor;
-  }
-
-  int compare(const Slice& a, const Slice& b) const { return family_.comparator->Compare(a, b); }
-
   void take(IteratorBase base) {
-    at_ = At::nowhere;
-    spill_.reset();  // before the view that it looks into
-    main_ = std::move(base.main);
-    holds_ = std::move(base.holds);
-    view_ = std::move(base.view);
-    spill_ = std::make_unique<ReadAhead>(view_, family_.id, limits_, values_);
-    status_ = main_->status();
-  }
-
-  // A seek starts. A tailing iterator sees what is there by now.
-  void begin(Direction direction) {
-    if (options_.tailing && renew_) take(renew_());
-    status_ = Status::OK();
-    limits_.prefix.reset();
-    start_in(direction);
-  }
-
-  void start_in(Direction direction) {
-    direction_ = direction;
-    steps_ = 0;
-  }
-
-  void settle_and_take_prefix() {
-    main_moved();
-    settle();
-    if (limits_.prefix_extractor && Valid()) limits_.take_prefix(key());
-  }
-
-  void move(Direction direction) {
-    assert(Valid());
-    if (direction != direction_) {
-      turn(direction);
-    } else if (at_ == At::main) {
-      step_main();
+    now_.reset();  // before what it stands on
+    holds_.reset();
+    if (is_empty(base.view.generations)) {
+      now_ = std::move(base.main);
+      holds_ = std::move(base.holds);
     } else {
-      spill_->pop();
+      now_ = make_merged_iterator(std::move(base), family_, options_, values_);
     }
-    if (++steps_ == kStepsOfAScan && options_.read_tier == rocksdb::kReadAllTier) spill_->begin_scan();
-    settle();
-  }
-
-  // Brings both sides to the other side of the key.
-  void turn(Direction direction) {
-    const Slice from = key();  // of RocksDB's side: until that is moved
-    start_in(direction);
-    const bool on_spill = at_ == At::spill;
-    spill_->seek(from, direction, /*or_equal=*/false);
-    if (!on_spill || main_valid_) {
-      step_main();
-    } else {
-      if (direction == Direction::forward) {
-        main_->Seek(from);
-      } else {
-        main_->SeekForPrev(from);
-      }
-      main_moved();
-    }
-    if (on_spill && main_valid_ && main_key_ == from) step_main();  // an older version of the key
-  }
-
-  // Goes to the nearest key of both sides that is not deleted.
-  void settle() {
-    at_ = At::nowhere;
-    for (;;) {
-      pass_covered();
-      if (!main_valid_) status_ = main_->status();
-      if (!status_.ok() || (!main_valid_ && !spill_->valid())) return;
-      const int order = order_of_sides();
-      if (limits_.prefix && limits_.outside(order < 0 ? main_key_ : spill_->key(), direction_)) return;
-      if (order < 0) {
-        at_ = At::main;
-        return;
-      }
-      if (order == 0) step_main();
-      if (!spill_->deleted()) return load();
-      spill_->pop();
-    }
-  }
-
-  // Below 0: RocksDB's side is nearer.
-  int order_of_sides() const {
-    if (!main_valid_) return 1;
-    if (!spill_->valid()) return -1;
-    const int order = compare(main_key_, spill_->key());
-    return direction_ == Direction::forward ? order : -order;
-  }
-
-  void load() {
-    if (options_.read_tier != rocksdb::kReadAllTier) {
-      status_ = Status::Incomplete("the value is in the spill store, and reading was not allowed");
-      return;
-    }
-    status_ = spill_->load();
-    if (!status_.ok()) return;
-    at_ = At::spill;
-    columns_.front().value() = spill_->value();
-  }
-
-  // RocksDB's keys that a range deletion of the spill store hides. One over a key is newer than whatever RocksDB has of
-  // it (I1).
-  void pass_covered() {
-    const RangeCover& cover = spill_->cover();
-    if (cover.empty()) return;
-    while (main_valid_ && cover.newest_over(main_key_) > 0) {
-      const RangeCover::Span span = cover.span_around(main_key_);
-      if (direction_ == Direction::forward) {
-        main_->Seek(span.end);
-      } else {
-        main_->SeekForPrev(span.begin);
-      }
-      main_moved();
-      if (direction_ == Direction::backward && main_valid_ && main_key_ == span.begin) step_main();
-    }
-  }
-
-  void step_main() {
-    if (direction_ == Direction::forward) {
-      main_->Next();
-    } else {
-      main_->Prev();
-    }
-    main_moved();
-  }
-
-  void main_moved() {
-    main_valid_ = main_->Valid();
-    if (main_valid_) main_key_ = main_->key();
   }
 
   const ReadOptions options_;
   const ColumnFamily family_;
   const ValueReader values_;
   const std::function<IteratorBase()> renew_;
-  Limits limits_;
-
-  View view_;
-  std::shared_ptr<void> holds_;
-  std::unique_ptr<rocksdb::Iterator> main_;
-  std::unique_ptr<ReadAhead> spill_;
-
-  At at_ = At::nowhere;
-  Direction direction_ = Direction::forward;
-  Status status_;
-  bool main_valid_ = false;
-  Slice main_key_;
-  int steps_ = 0;  // since the seek, or the last change of direction
-  rocksdb::WideColumns columns_{{rocksdb::kDefaultWideColumnName, Slice()}};  // of the spill store's value
+  std::shared_ptr<void> holds_;  // of an iterator that is RocksDB's own
+  std::unique_ptr<rocksdb::Iterator> now_;
 };
 
 }  // namespace
 
+ReadOptions main_options(ReadOptions options, const std::shared_ptr<const Generations>& generations) {
+  if (is_empty(generations)) return options;
+  options.total_order_seek = true;
+  options.auto_prefix_mode = false;
+  options.prefix_same_as_start = false;
+  return options;
+}
+
 std::unique_ptr<rocksdb::Iterator> make_iterator(IteratorBase base, const ColumnFamily& family,
                                                  const rocksdb::ReadOptions& options, ValueReader values,
                                                  std::function<IteratorBase()> renew) {
-  return std::make_unique<MergedIterator>(std::move(base), family, options, values, std::move(renew));
+  return std::make_unique<ViewIterator>(std::move(base), family, options, values, std::move(renew));
 }
 
 }  // namespace spillway::spill

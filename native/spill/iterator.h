@@ -1,5 +1,4 @@
-// RocksDB's iterator and the spill store's entries as one (K9, with T26's rules: one version of a key, the newest that
-// the view has; deletions hide; both directions, bounds and snapshots).
+// RocksDB and the spill store as one iterator, as of one moment.
 #pragma once
 
 #include <rocksdb/iterator.h>
@@ -17,14 +16,28 @@ namespace spillway::spill {
 // What an iterator stands on; Refresh() asks for a new one.
 struct IteratorBase {
   View view;
-  std::unique_ptr<rocksdb::Iterator> main;  // RocksDB's, of the same moment
+  std::unique_ptr<rocksdb::Iterator> main;  // RocksDB's, of the same moment, made with main_options()
   std::shared_ptr<void> holds;              // whatever keeps that moment alive, such as RocksDB's snapshot
 };
 
-// REQUIRES: base.main has the bounds of `options`, but neither prefix_same_as_start nor tailing: those are seen to
-// here, for a key that ends RocksDB's iteration may be deleted in the spill store. Takes the bounds,
-// prefix_same_as_start, tailing and read_tier from `options`; the slices they point to outlive the iterator, as with
-// RocksDB. `renew` makes a base of now, for Refresh(); a base whose main is an error iterator says why there is none.
+// Whether a view with these generations has nothing of the spill store.
+inline bool is_empty(const std::shared_ptr<const Generations>& generations) {
+  return generations == nullptr || generations->empty();
+}
+
+// The options of RocksDB's iterator beside a view with these generations.
+//
+// Beside an empty view it is the user's iterator and has the user's options. Beside any other, RocksDB's side has to
+// know its next key wherever the iteration stands: beyond the prefix of the seek, and backwards from there. In prefix
+// mode RocksDB says neither, for its prefix filters leave out tables and memtables. So that side iterates in total
+// order, and prefix_same_as_start is left to the merged iterator, since a key that would end RocksDB's iteration may be
+// deleted in the spill store. The price: prefix filters save no reads while something is diverted, and a hash memtable
+// is sorted for each iterator.
+rocksdb::ReadOptions main_options(rocksdb::ReadOptions options, const std::shared_ptr<const Generations>& generations);
+
+// REQUIRES: base.main was made with main_options() of `options`; no tailing. What the slices in `options` point to
+// outlives the iterator, as with RocksDB. `renew` makes a base of now, for Refresh(); a base whose main is an error
+// iterator says why there is none.
 std::unique_ptr<rocksdb::Iterator> make_iterator(IteratorBase base, const ColumnFamily& family,
                                                  const rocksdb::ReadOptions& options, ValueReader values,
                                                  std::function<IteratorBase()> renew);

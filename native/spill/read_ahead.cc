@@ -39,9 +39,10 @@ bool Limits::outside(const Slice& key, Direction direction) const {
   return prefix && !(prefix_extractor->InDomain(key) && prefix_extractor->Transform(key) == *prefix);
 }
 
-ReadAhead::ReadAhead(const View& view, std::uint32_t column_family, const Limits& limits, ValueReader values)
+ReadAhead::ReadAhead(const View& view, std::uint32_t column_family, const Limits& limits, ValueReader values,
+                     bool ignores_range_deletions)
     : limits_(&limits),
-      cover_(view, column_family, limits.comparator),
+      cover_(ignores_range_deletions ? View{} : view, column_family, limits.comparator),
       cursor_(view, column_family, limits.comparator),
       values_(values) {}
 

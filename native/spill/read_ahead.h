@@ -35,7 +35,8 @@ struct Limits {
 class ReadAhead {
  public:
   // REQUIRES: view and limits outlive it
-  ReadAhead(const View& view, std::uint32_t column_family, const Limits& limits, ValueReader values);
+  ReadAhead(const View& view, std::uint32_t column_family, const Limits& limits, ValueReader values,
+            bool ignores_range_deletions);
 
   void seek(const rocksdb::Slice& target, Direction direction, bool or_equal);
   void seek_to_end(Direction direction);

@@ -5,6 +5,7 @@
 #include <rocksdb/env.h>
 #include <rocksdb/slice_transform.h>
 
+#include <chrono>
 #include <functional>
 #include <map>
 #include <random>
@@ -133,8 +134,7 @@ class World {
 
   View view() const { return {std::make_shared<const Generations>(generations_), sequence_}; }
   IteratorBase base(const ReadOptions& options) {
-    ReadOptions main = options;
-    main.prefix_same_as_start = false;
+    ReadOptions main = main_options(options, view().generations);
     if (!options.snapshot) return {view(), std::unique_ptr<Iterator>(db_->NewIterator(main)), nullptr};
     const Moment& moment = static_cast<const SpillSnapshot*>(options.snapshot)->moment();
     main.snapshot = moment.main.get();
@@ -340,19 +340,83 @@ TEST(SpillIterator, DoesNotReadTheDriveWhereOnlyMemoryIsAllowed) {
   EXPECT_TRUE(iterator->status().IsIncomplete());
 }
 
+TEST(SpillIterator, EveryTierButTheBlockCacheMayRead) {
+  World world;
+  world.put("a", "main", false);
+  for (const char* key : {"b", "c", "d"}) world.put(key, "spill", true);
+  ReadOptions options;
+  options.read_tier = rocksdb::kMemtableTier;  // of which RocksDB's iterators take no notice
+  EXPECT_EQ(all_of(*world.iterator(options)), "a=main b=spill c=spill d=spill ");
+  options.read_tier = rocksdb::kPersistedTier;  // which they refuse
+  const auto iterator = world.iterator(options);
+  EXPECT_TRUE(iterator->status().IsNotSupported());
+  iterator->SeekToFirst();
+  EXPECT_FALSE(iterator->Valid());
+  EXPECT_TRUE(iterator->status().IsNotSupported());
+}
+
+TEST(SpillIterator, ReadsNothingAfterItsDeadline) {
+  World world;
+  world.put("a", "main", false);
+  world.put("b", "spill", true);
+  ReadOptions options;
+  options.deadline = std::chrono::microseconds(1);  // of 1970
+  const auto iterator = world.iterator(options);
+  iterator->Seek("b");
+  EXPECT_FALSE(iterator->Valid());
+  EXPECT_TRUE(iterator->status().IsTimedOut()) << iterator->status().ToString();
+  EXPECT_TRUE(world.store().batches.empty());
+  options.deadline = std::chrono::hours(24 * 365 * 1000);
+  EXPECT_EQ(all_of(*world.iterator(options)), "a=main b=spill ");
+}
+
+TEST(SpillIterator, PassesNoMoreDeletionsThanItMay) {
+  for (const bool forward : {true, false}) {
+    World world;
+    world.put("a", "spill", true);
+    for (const char* key : {"b", "c", "d"}) world.remove(key, true);
+    world.put("e", "spill", true);
+    const auto go = [&](std::uint64_t most) {
+      ReadOptions options;
+      options.max_skippable_internal_keys = most;
+      auto iterator = world.iterator(options);
+      iterator->Seek(forward ? "a" : "e");
+      EXPECT_TRUE(iterator->Valid());
+      forward ? iterator->Next() : iterator->Prev();
+      return iterator;
+    };
+    for (const std::uint64_t enough : {0, 3, 4}) {
+      ASSERT_TRUE(go(enough)->Valid());
+      EXPECT_EQ(go(enough)->key(), forward ? "e" : "a");
+    }
+    EXPECT_FALSE(go(2)->Valid());
+    EXPECT_TRUE(go(2)->status().IsIncomplete());
+  }
+}
+
+TEST(SpillIterator, IgnoresTheRangeDeletionsOfBothStores) {
+  World world;
+  world.put("a", "main", false);
+  world.put("b", "spill", true);
+  world.put("c", "spill", true);
+  world.remove("c", true);
+  world.remove_range("a", "z");
+  EXPECT_EQ(all_of(*world.iterator()), "");
+  ReadOptions options;
+  options.ignore_range_deletions = true;
+  EXPECT_EQ(all_of(*world.iterator(options)), "a=main b=spill ");
+  EXPECT_EQ(backwards(*world.iterator(options)), "b=spill a=main ");
+}
+
 TEST(SpillIterator, SeesItsMomentUntilItIsRefreshed) {
   World world;
   world.put("a", "1", false);
   world.put("b", "1", true);
   const auto iterator = world.iterator();
-  ReadOptions tailing_options;
-  tailing_options.tailing = true;
-  const auto tailing = world.iterator(tailing_options);
   world.put("a", "2", false);
   world.put("b", "2", true);
   world.put("c", "2", true);
   EXPECT_EQ(all_of(*iterator), "a=1 b=1 ");
-  EXPECT_EQ(all_of(*tailing), "a=2 b=2 c=2 ");
   EXPECT_TRUE(iterator->Refresh().ok());
   EXPECT_FALSE(iterator->Valid());
   EXPECT_EQ(all_of(*iterator), "a=2 b=2 c=2 ");
