@@ -1,0 +1,140 @@
+// Moments at which a loss of power would leave a later write without an earlier one, if one sync less were made. Each
+// test stands for a barrier of scripts/barriers.toml that no other test would miss.
+#include <gtest/gtest.h>
+#include <rocksdb/env.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "base/steps.h"
+#include "faults/file_system.h"
+#include "faults/power_loss.h"
+#include "spillway/db.h"
+#include "temporary_directory.h"
+
+namespace spillway::faults {
+namespace {
+
+using rocksdb::Status;
+
+// Calls `what` at each step of that name.
+class AtEach final : public steps::Watcher {
+ public:
+  AtEach(std::string step, std::function<void()> what) : step_(std::move(step)), what_(std::move(what)) {
+    steps::watch(this);
+  }
+  ~AtEach() override { steps::watch(nullptr); }
+  void reached(std::string_view step) override {
+    if (step == step_) what_();
+  }
+
+ private:
+  const std::string step_;
+  const std::function<void()> what_;
+};
+
+class SpillPowerOrder : public ::testing::Test {
+ protected:
+  static constexpr std::uint64_t kSeeds = 16;  // of what a loss of power leaves
+
+  ~SpillPowerOrder() override { db_.reset(); }
+
+  void open() {
+    db_.reset();
+    auto system = FaultyFileSystem::open(root_);
+    ASSERT_TRUE(system) << system.status().message();
+    system_ = *system;
+    env_ = rocksdb::NewCompositeEnv(system_);
+    rocksdb::Options options;
+    options.create_if_missing = true;
+    options.env = env_.get();
+    SpillOptions spill;
+    spill.rollback = RollbackPolicy::off;
+    spill.put_back_bytes = 0;  // ingest
+    DB* db = nullptr;
+    const Status status = DB::Open(options, spill, root_ + "/db", &db);
+    ASSERT_TRUE(status.ok()) << status.ToString();
+    db_.reset(db);
+  }
+  void lose_power(std::uint64_t seed) {
+    system_->cut_power();
+    db_.reset();
+    const std::string next = scratch_.path("after-" + std::to_string(seed));
+    const spillway::Status status = power_loss(root_, next, {.seed = seed});
+    ASSERT_TRUE(status) << status.message();
+    root_ = next;
+    open();
+  }
+  void put(Diversion diversion, const std::string& key, const std::string& value) {
+    db_->SetDiversion(diversion);
+    const Status status = db_->Put({}, key, value);
+    EXPECT_TRUE(status.ok()) << status.ToString();
+  }
+  void put_main(const std::string& key, const std::string& value) { put(Diversion::never, key, value); }
+  void divert(const std::string& key, const std::string& value) { put(Diversion::always, key, value); }
+  bool has(const std::string& key, const std::string& value) {
+    std::string found;
+    return db_->Get({}, key, &found).ok() && found == value;
+  }
+
+  const TemporaryDirectory scratch_{memory_path()};
+  std::string root_ = scratch_.path("root");
+  std::shared_ptr<FaultyFileSystem> system_;
+  std::unique_ptr<rocksdb::Env> env_;
+  std::unique_ptr<DB> db_;
+};
+
+// An ingestion is durable at once. RocksDB flushes its memtable before it only where a key of the memtable lies between
+// those of the files.
+TEST_F(SpillPowerOrder, WhatIsIngestedIsNotThereWithoutAnOlderWriteToRocksdb) {
+  open();
+  for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
+    const std::string round = std::to_string(seed);
+    put_main("a", round);
+    divert("z", round);
+    bool ingested = false;
+    {
+      const AtEach off("spill.rollback.ingested", [&] {
+        ingested = true;
+        system_->cut_power();
+      });
+      db_->Rollback().PermitUncheckedError();
+    }
+    ASSERT_TRUE(ingested);
+    lose_power(seed);
+    EXPECT_TRUE(!has("z", round) || has("a", round)) << "seed " << seed;
+  }
+}
+
+// A note says that every record before it is kept. Writes that go on while it is written beside them bring records that
+// came after newer writes to RocksDB.
+TEST_F(SpillPowerOrder, ANoteKeepsNoDivertedWriteWithoutTheWriteToRocksdbBeforeIt) {
+  open();
+  for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
+    const std::string round = std::to_string(seed);
+    int writes = 0;
+    const auto write_both = [&] {
+      if (++writes > 4) return;  // later ones come while commits are held for the note
+      put_main("main" + std::to_string(writes), round);
+      divert("spilled" + std::to_string(writes), round);
+    };
+    write_both();
+    {
+      const AtEach beside("spill.commit.main_synced", write_both);
+      ASSERT_TRUE(db_->GetBaseDB()->Flush({}).ok());
+    }
+    ASSERT_GE(writes, 4) << "the note was written without a second try";
+    lose_power(seed);
+    for (int i = 1; i <= 4; ++i) {
+      const std::string number = std::to_string(i);
+      EXPECT_TRUE(!has("spilled" + number, round) || has("main" + number, round)) << "seed " << seed << ", write " << i;
+    }
+    ASSERT_TRUE(db_->Rollback().ok());
+  }
+}
+
+}  // namespace
+}  // namespace spillway::faults
