@@ -1,6 +1,6 @@
 # Each recipe is made of lines one could type. Set-up is part of every target and quick to repeat.
 .DEFAULT_GOAL := help
-.PHONY: help demo test bench lint sanitize fuzz crash docs compared clean
+.PHONY: help demo test bench lint sanitize fuzz crash barriers docs compared clean
 
 FUZZ_SECONDS ?= 600
 CRASH_TIMES ?= 20
@@ -50,6 +50,11 @@ crash:
 	@scripts/setup.sh test
 	CRASH_TIMES=$(CRASH_TIMES) CRASH_SECONDS=$(CRASH_SECONDS) scripts/crash.sh
 
+#: make barriers  takes each sync, gate and check of an order out of the accelerator: which tests notice; some hours
+barriers:
+	@scripts/setup.sh test
+	.venv/bin/python scripts/barriers.py
+
 #: make docs      docs/COMMANDS.md from the commands' own help, docs/REPRODUCED.md from the papers' data
 docs:
 	@scripts/setup.sh
@@ -62,4 +67,4 @@ compared:
 
 #: make clean     removes what the targets made; runs and presets stay
 clean:
-	rm -rf build build-asan build-tsan build-lint build-fuzz .venv
+	rm -rf build build-asan build-tsan build-lint build-fuzz build-barriers .venv
