@@ -157,6 +157,7 @@ struct Step {
   unsigned times = 1;  // as many deaths as at the others: it is there only after a death that left something to do
 };
 constexpr Step kCommonSteps[] = {
+    {"spill.commit.announced", false},     {"spill.commit.base_read", false},
     {"spill.commit.main_synced", false},   {"spill.commit.generation_begun", false},
     {"spill.commit.before_append", false}, {"spill.commit.appended", false},
     {"spill.commit.synced", false},        {"spill.write.before_main", false},
