@@ -413,6 +413,7 @@ rocksdb::Status DbImpl::note_beside() {
 
 rocksdb::Status DbImpl::open_active() {
   if (active_) return {};
+  if (rocksdb::Status status = binding_->ensure_guard(); !status.ok()) return status;
   const GenerationId id = next_generation_++;  // never tried twice: a failed one may have left something of that name
   if (rocksdb::Status status = store_->begin(id); !status.ok()) return status;
   active_ = make_generation(id);

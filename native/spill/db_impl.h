@@ -17,6 +17,7 @@
 #include <thread>
 #include <vector>
 
+#include "spill/binding.h"
 #include "spill/column_families.h"
 #include "spill/commit_queue.h"
 #include "spill/detector.h"
@@ -64,6 +65,7 @@ Sequence add_entries_of(const rocksdb::WriteBatch& batch, std::uint64_t offset, 
 struct Remains {
   std::vector<GenerationId> generations;  // those with records, oldest first
   Survivors survivors;
+  bool has_writes = false;  // some record is more than a note
 };
 rocksdb::Status read_remains(Store& store, Remains* remains);
 
@@ -76,7 +78,7 @@ rocksdb::Status check_supported(const rocksdb::ColumnFamilyDescriptor& family);
 class DbImpl final : public spillway::DB {
  public:
   DbImpl(const std::shared_ptr<rocksdb::DB>& base, SpillOptions options, std::shared_ptr<Store> store,
-         std::shared_ptr<Detector> detector, std::shared_ptr<MainOrder> main_order,
+         std::shared_ptr<Binding> binding, std::shared_ptr<Detector> detector, std::shared_ptr<MainOrder> main_order,
          std::shared_ptr<UserOptions> user_options);
   ~DbImpl() override;
 
@@ -343,6 +345,7 @@ class DbImpl final : public spillway::DB {
 
   const SpillOptions options_;
   const std::shared_ptr<Store> store_;  // outlives every generation
+  const std::shared_ptr<Binding> binding_;
   const std::shared_ptr<Detector> detector_;
   const std::shared_ptr<MainOrder> main_order_;
   const std::shared_ptr<UserOptions> user_options_;

@@ -1,8 +1,11 @@
 // spillway::DB::Open: what is refused, RocksDB without its slowdown, the store.
 #include <rocksdb/env.h>
 
+#include <algorithm>
+#include <iterator>
 #include <utility>
 
+#include "spill/binding.h"
 #include "spill/db_impl.h"
 #include "spill/guarded_env.h"
 #include "spill/region_store.h"
@@ -10,6 +13,7 @@
 namespace spillway {
 
 using rocksdb::Status;
+using spill::Binding;
 using spill::DbImpl;
 
 namespace {
@@ -26,24 +30,77 @@ Status refuse(const rocksdb::DBOptions& options) {
   return {};
 }
 
-Status open_store(const rocksdb::DBOptions& options, const SpillOptions& spill, const std::string& name,
-                  std::shared_ptr<spill::Store>* store) {
-  if (spill.store != nullptr) {
-    *store = spill.store;
-    return {};
-  }
-  spill::RegionOptions region;
-  region.file_system = options.env->GetFileSystem();
-  region.directory = spill.path.empty() ? name + "/spill" : spill.path;
-  region.capacity_bytes = spill.capacity_bytes;
-  std::unique_ptr<spill::Store> made;
-  Status status = open_region_store(region, &made);
-  *store = std::move(made);
-  return status;
-}
+// The spill store as Open finds it, and what it holds.
+class FoundStore {
+ public:
+  FoundStore(const rocksdb::DBOptions& options, const SpillOptions& spill, std::string name)
+      : options_(options),
+        spill_(spill),
+        name_(std::move(name)),
+        directory_(spill.path.empty() ? spill::sorted_directory_of(name_) : spill.path) {}
 
-// A database has it from its first moment on.
-std::string rocksdb_current(const std::string& name) { return name + "/CURRENT"; }
+  // A database that is yet to be made need not have a directory in which the store's could be.
+  bool can_be_read() const { return spill_.store != nullptr || options_.env->FileExists(directory_).ok(); }
+  bool is_read() const { return store != nullptr; }
+
+  // Refuses one that does not belong to the database whose MANIFEST has these families.
+  Status read(const std::vector<std::string>& families) {
+    const std::string location = spill_.store == nullptr ? directory_ : "a store of the program's own";
+    if (const auto guard = spill::newest_guard(families); guard && !can_be_read()) {
+      // Nothing is made in the place of what is missing.
+      spill::Pairing pairing;
+      pairing.database = name_;
+      pairing.location = location;
+      pairing.guard = guard;
+      return spill::check_pairing(pairing);
+    }
+    Status status = open();
+    if (!status.ok()) return status;
+    binding = std::make_shared<Binding>(store, name_, location);
+    status = binding->check_guard(families, spill::identity_of(*options_.env, name_));
+    if (status.ok()) status = read_remains(*store, &remains);
+    return status.ok() ? binding->check_writes(remains.has_writes) : status;
+  }
+
+  std::shared_ptr<spill::Store> store;
+  std::shared_ptr<Binding> binding;
+  spill::Remains remains;
+
+ private:
+  Status open() {
+    store = spill_.store;
+    if (store != nullptr) return {};
+    spill::RegionOptions region;
+    region.file_system = options_.env->GetFileSystem();
+    region.directory = directory_;
+    region.capacity_bytes = spill_.capacity_bytes;
+    std::unique_ptr<spill::Store> made;
+    Status status = open_region_store(region, &made);
+    store = std::move(made);
+    return status;
+  }
+
+  const rocksdb::DBOptions& options_;
+  const SpillOptions& spill_;
+  const std::string name_;
+  const std::string directory_;
+};
+
+// The families to open: the user's, with the guards that the user did not name behind them.
+Status add_guards(const std::vector<std::string>& known, std::vector<rocksdb::ColumnFamilyDescriptor>* families) {
+  std::vector<std::string> guards;
+  std::copy_if(known.begin(), known.end(), std::back_inserter(guards), spill::is_guard);
+  for (auto& family : *families) {
+    if (!spill::is_guard(family.name)) continue;
+    if (std::erase(guards, family.name) == 0) {
+      return Status::InvalidArgument("column family \"" + family.name +
+                                     "\" was Spillway's own and is gone; leave it out of those to open");
+    }
+    family.options = spill::guard_options();
+  }
+  for (std::string& guard : guards) families->emplace_back(std::move(guard), spill::guard_options());
+  return {};
+}
 
 // A sync write that is diverted first makes what RocksDB's log holds durable (T26), and it must not be then that a file
 // system turns out to have no way to.
@@ -53,6 +110,17 @@ Status check_log(rocksdb::DB& base) {
   return Status::NotSupported(
       "spillway::DB does not support a file system whose files cannot be synced while they are written to: "
       "RocksDB's log could not be made durable on demand (FSWritableFile::IsSyncThreadSafe)");
+}
+
+// Of the handles those of the first `wanted` families are left, which are the user's.
+Status begin_opening(Binding& binding, const std::shared_ptr<rocksdb::DB>& base, std::size_t wanted,
+                     std::vector<rocksdb::ColumnFamilyHandle*>* handles) {
+  std::vector<rocksdb::ColumnFamilyHandle*> guards;
+  std::copy_if(handles->begin(), handles->end(), std::back_inserter(guards),
+               [](const auto* handle) { return spill::is_guard(handle->GetName()); });
+  Status status = binding.install(base, guards);
+  for (; handles->size() > wanted; handles->pop_back()) (void)base->DestroyColumnFamilyHandle(handles->back());
+  return status;
 }
 
 Status check(const SpillOptions& options) {
@@ -91,6 +159,9 @@ Status DB::Open(const rocksdb::DBOptions& options, const SpillOptions& spill, co
     user_options->add(family.name, family.options);
     family.options = spill::without_slowdown(family.options);
   }
+  std::vector<std::string> known;
+  if (Status status = spill::list_families(user, name, &known); !status.ok()) return status;
+  if (Status status = add_guards(known, &families); !status.ok()) return status;
   const auto detector = std::make_shared<spill::Detector>(spill.divert, spill.poll_interval);
   rocksdb::DBOptions with_detector = user;
   with_detector.listeners.push_back(detector);
@@ -102,27 +173,23 @@ Status DB::Open(const rocksdb::DBOptions& options, const SpillOptions& spill, co
   // What recovery leaves out of RocksDB's log must not be replayed by the next.
   with_detector.avoid_flush_during_recovery = false;
 
-  std::shared_ptr<spill::Store> store;
-  spill::Remains remains;
-  const auto read_store = [&] {
-    Status status = open_store(user, spill, name, &store);
-    return status.ok() ? read_remains(*store, &remains) : status;
-  };
   // RocksDB makes the directory in which the store may be; a database that is there has a log to filter.
-  if (user.env->FileExists(rocksdb_current(name)).ok()) {
-    if (Status status = read_store(); !status.ok()) return status;
-    with_detector.wal_filter = main_order->filter(remains.survivors);
+  FoundStore found(user, spill, name);
+  if (!known.empty() || found.can_be_read()) {
+    if (Status status = found.read(known); !status.ok()) return status;
   }
+  if (!known.empty()) with_detector.wal_filter = main_order->filter(found.remains.survivors);
   rocksdb::DB* opened = nullptr;
   Status status = rocksdb::DB::Open(with_detector, name, families, handles, &opened);
   if (!status.ok()) return status;
   const std::shared_ptr<rocksdb::DB> base(opened, [env](const rocksdb::DB* one) { delete one; });  // before its Env
   status = check_log(*base);
-  if (status.ok() && store == nullptr) status = read_store();
+  if (status.ok() && !found.is_read()) status = found.read(known);
+  if (status.ok()) status = begin_opening(*found.binding, base, column_families.size(), handles);
   std::unique_ptr<DbImpl> made;
   if (status.ok()) {
-    made = std::make_unique<DbImpl>(base, spill, std::move(store), detector, main_order, user_options);
-    status = made->start(*handles, remains);
+    made = std::make_unique<DbImpl>(base, spill, found.store, found.binding, detector, main_order, user_options);
+    status = made->start(*handles, found.remains);
   }
   if (!status.ok()) {
     main_order->let_compactions_run();

@@ -43,11 +43,12 @@ std::map<std::string, std::uint64_t> numbers_of(const SpillStatistics& s) {
 }  // namespace
 
 DbImpl::DbImpl(const std::shared_ptr<rocksdb::DB>& base, SpillOptions options, std::shared_ptr<Store> store,
-               std::shared_ptr<Detector> detector, std::shared_ptr<MainOrder> main_order,
-               std::shared_ptr<UserOptions> user_options)
+               std::shared_ptr<Binding> binding, std::shared_ptr<Detector> detector,
+               std::shared_ptr<MainOrder> main_order, std::shared_ptr<UserOptions> user_options)
     : spillway::DB(base),
       options_(std::move(options)),
       store_(std::move(store)),
+      binding_(std::move(binding)),
       detector_(std::move(detector)),
       main_order_(std::move(main_order)),
       user_options_(std::move(user_options)),
@@ -63,6 +64,7 @@ Status DbImpl::start(const std::vector<ColumnFamilyHandle*>& handles, const Rema
   for (ColumnFamilyHandle* handle : handles) {
     if (handle->GetID() == base().DefaultColumnFamily()->GetID()) continue;  // ours outlives the user's
     if (Status status = families_.add(handle); !status.ok()) return status;
+    if (is_guard(handle->GetName())) families_.forget_handle(handle->GetID());  // it was dropped
   }
   (void)base().GetEnv()->CreateDirIfMissing(sorted_directory_);
   remove_leftovers();
@@ -104,6 +106,8 @@ Status DbImpl::Close() {
   main_order_->stop();
   for (ColumnFamilyHandle* handle : kept_handles_) (void)base().DestroyColumnFamilyHandle(handle);
   kept_handles_.clear();
+  const Status released = binding_->close(has_live_.load(std::memory_order_acquire));
+  if (status.ok()) status = released;
   const Status closed = base().Close();
   return status.ok() ? closed : status;
 }
@@ -164,7 +168,8 @@ Status DbImpl::CreateCheckpoint(const std::string& directory) {
     rocksdb::Checkpoint* made = nullptr;
     Status status = rocksdb::Checkpoint::Create(&base(), &made);
     const std::unique_ptr<rocksdb::Checkpoint> checkpoint(made);
-    return status.ok() ? checkpoint->CreateCheckpoint(directory) : status;
+    if (!status.ok()) return status;
+    return binding_->without_guard([&] { return checkpoint->CreateCheckpoint(directory); });
   });
 }
 
@@ -217,12 +222,15 @@ Status DbImpl::CompactRange(const rocksdb::CompactRangeOptions& options, ColumnF
 }
 
 Status DbImpl::GetLiveFiles(std::vector<std::string>& files, std::uint64_t* manifest_bytes, bool flush_memtable) {
-  return with_main_only([&] { return base().GetLiveFiles(files, manifest_bytes, flush_memtable); });
+  return with_main_only([&] {
+    return binding_->without_guard([&] { return base().GetLiveFiles(files, manifest_bytes, flush_memtable); });
+  });
 }
 
 Status DbImpl::GetLiveFilesStorageInfo(const rocksdb::LiveFilesStorageInfoOptions& options,
                                        std::vector<rocksdb::LiveFileStorageInfo>* files) {
-  return with_main_only([&] { return base().GetLiveFilesStorageInfo(options, files); });
+  return with_main_only(
+      [&] { return binding_->without_guard([&] { return base().GetLiveFilesStorageInfo(options, files); }); });
 }
 
 Status DbImpl::GetUpdatesSince(rocksdb::SequenceNumber, std::unique_ptr<rocksdb::TransactionLogIterator>*,

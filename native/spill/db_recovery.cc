@@ -74,6 +74,7 @@ rocksdb::Status read_remains(Store& store, Remains* remains) {
       remains->generations.push_back(record.generation);
     }
     const WriteBatch batch(batch_of(record.bytes).ToString());
+    remains->has_writes = remains->has_writes || batch.Count() > 0;
     remains->survivors.last = header->first_sequence + static_cast<Sequence>(batch.Count()) - 1;
     return rocksdb::Status();
   };

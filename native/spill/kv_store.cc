@@ -62,6 +62,7 @@ KvKey key_of(Position position) {
 // Pairs beside the records: the last generation that was dropped, and the list of those begun behind it.
 constexpr Position kDropped{0, 0};
 constexpr Position kBegun{0, 1};
+constexpr Position kBinding{0, 2};  // the binding record
 
 class KvStore final : public Store {
  public:
@@ -222,10 +223,23 @@ class KvStore final : public Store {
     steps::reached("spill.kv.release.reset");
   }
 
+  Status read_binding(std::string* bytes) const override {
+    if (Status status = retrieve(kBinding, bytes); !status.ok()) return status;
+    note_binding(bytes->size());
+    return {};
+  }
+  Status write_binding(const std::string& bytes) override {
+    if (bytes.size() > space_->info().vml_bytes)
+      return Status::NoSpace("the drive's values are too short for a record");
+    if (Status status = store_pair(kBinding, bytes); !status.ok()) return status;
+    note_binding(bytes.size());
+    return {};
+  }
+
   std::uint64_t used_bytes() const override {
     const std::uint64_t on_its_way = window_.bytes();  // looked at first: nothing is missing while it arrives
     const std::uint64_t there = space_->stored_bytes();
-    return on_its_way + there - std::min<std::uint64_t>(there, mark_bytes_);
+    return on_its_way + there - std::min<std::uint64_t>(there, mark_bytes_ + binding_bytes_);
   }
   std::uint64_t capacity_bytes() const override {
     return static_cast<std::uint64_t>(static_cast<double>(space_->info().capacity_bytes) * (1 - kSpareShare));
@@ -259,19 +273,31 @@ class KvStore final : public Store {
 
   // --- Marks: numbers, under a key of generation 0.
   Status read_mark(Position where, std::vector<GenerationId>* ids) {
+    std::string bytes;
+    ids->clear();
+    if (Status status = retrieve(where, &bytes); !status.ok()) return status;
+    if (bytes.empty()) return {};
+    note_mark(where, bytes.size());
+    return decode_mark(bytes, ids);
+  }
+
+  // A whole pair; nothing where there is none.
+  Status retrieve(Position where, std::string* bytes) const {
     const PositionBytes key = bytes_of(where);
     KvIo io;
     io.op = ssd::Opcode::kv_retrieve;
     io.key = {key.data(), key.size()};
     io.buffer_bytes = space_->info().vml_bytes;
     KvDone done;
-    ids->clear();
+    bytes->clear();
     if (Status status = perform(io, &done); !status.ok()) return status;
     if (done.fault == Fault::none && done.outcome == Outcome::kv_key_does_not_exist) return {};
     if (Status status = status_of(done, "retrieve"); !status.ok()) return status;
-    note_mark(where, done.bytes.size());
-    return decode_mark(done.bytes, ids);
+    *bytes = std::move(done.bytes);
+    return {};
   }
+
+  void note_binding(std::size_t bytes) const { binding_bytes_ = bytes > 0 ? kPairOverheadBytes + bytes : 0; }
 
   // Durable when it returns. REQUIRES: all numbers of that mark that are there were read or written before
   Status write_mark(Position where, std::span<const GenerationId> ids) {
@@ -604,6 +630,7 @@ class KvStore final : public Store {
   std::vector<GenerationId> begun_;             // of the appending thread, as what follows
   std::array<std::uint64_t, 2> one_mark_bytes_{};
   std::atomic<std::uint64_t> mark_bytes_ = 0;
+  mutable std::atomic<std::uint64_t> binding_bytes_ = 0;  // as it was read or written last
   std::atomic<GenerationId> dropped_ = 0;
   Position recovered_end_;
   GenerationId newest_ = 0;

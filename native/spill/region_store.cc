@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "base/steps.h"
+#include "spill/durable_file.h"
 #include "spill/log_frame.h"
 #include "spill/region_reads.h"
 
@@ -34,6 +35,7 @@ namespace {
 constexpr char kLive[] = ".spill";
 constexpr char kDropped[] = ".dropped";
 constexpr char kCopy[] = ".copy";
+constexpr char kBinding[] = "BINDING";
 
 // What the file system is asked to set aside at a time, beyond the end of the file, so that the file's size stays what
 // was written. Source: guess, so much that a log of the default size has few extents.
@@ -299,12 +301,18 @@ class RegionStore final : public Store {
     logs_.erase(generation);
   }
 
+  Status read_binding(std::string* bytes) const override { return read_file_if_any(files_, binding_path(), bytes); }
+  Status write_binding(const std::string& bytes) override {
+    return replace_file(files_, *directory_, binding_path(), bytes);
+  }
+
   std::uint64_t used_bytes() const override { return used_; }
   std::uint64_t capacity_bytes() const override { return options_.capacity_bytes; }
 
  private:
   enum class Only : std::uint8_t { empty, all };
 
+  std::string binding_path() const { return options_.directory + "/" + kBinding; }
   std::string path_of(GenerationId generation) const { return options_.directory + "/" + name_of(generation); }
 
   std::shared_ptr<RegionLog> find(GenerationId generation) const {

@@ -4,6 +4,7 @@
 // A generation is one log: NNNNNN.spill. Each record is framed with its length and a checksum that covers the
 // generation's number too, so that what an older file left on the drive is never taken for a record. Dropped is a
 // generation whose log was renamed to NNNNNN.dropped and the directory synced; released, removed.
+// BINDING says which database the directory belongs to (binding_record.h).
 #pragma once
 
 #include <rocksdb/env.h>

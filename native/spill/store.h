@@ -111,6 +111,12 @@ class Store {
   // Its space is free. REQUIRES: dropped, and nobody reads it.
   virtual void release(GenerationId generation) = 0;
 
+  // The binding record (binding_record.h), which is no record of a generation: what was written last, or nothing. A
+  // crash leaves the old one or the new one whole; the new one is durable when write_binding returns OK. Beside
+  // anything else, recover included; written by one thread at a time.
+  virtual rocksdb::Status read_binding(std::string* bytes) const = 0;
+  virtual rocksdb::Status write_binding(const std::string& bytes) = 0;
+
   virtual std::uint64_t used_bytes()
       const = 0;  // what it holds, framing included, dropped ones until they are released
   virtual std::uint64_t capacity_bytes() const = 0;

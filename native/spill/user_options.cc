@@ -7,6 +7,8 @@
 #include <string_view>
 #include <utility>
 
+#include "spill/binding_record.h"
+
 namespace spillway::spill {
 namespace {
 
@@ -51,6 +53,12 @@ std::optional<std::string> family_of(std::string_view line) {
   constexpr std::string_view kEnd = "\"]";
   if (!line.starts_with(kBegin) || !line.ends_with(kEnd)) return std::nullopt;
   return without_escapes(line.substr(kBegin.size(), line.size() - kBegin.size() - kEnd.size()));
+}
+
+// A section of the guard (binding_record.h), which no user has asked for.
+bool is_of_guard(std::string_view line) {
+  const std::size_t name = line.find('"');
+  return name != std::string_view::npos && is_guard(line.substr(name + 1));
 }
 
 // Replaces the value if `line` sets the option.
@@ -141,11 +149,13 @@ std::string UserOptions::restore(const std::string& text) const {
   std::string restored;
   restored.reserve(text.size());
   bool of_database = false;
+  bool is_left_out = false;
   std::optional<SlowdownTriggers> slowdown;
   for (std::size_t from = 0; from < text.size();) {
     const std::size_t end = std::min(text.find('\n', from), text.size());
     std::string line = text.substr(from, end - from);
     if (line.starts_with('[')) {
+      is_left_out = is_of_guard(line);
       of_database = line == "[DBOptions]";
       const auto family = family_of(line);
       slowdown = family ? of(*family) : std::nullopt;
@@ -156,10 +166,12 @@ std::string UserOptions::restore(const std::string& text) const {
       replace(line, kL0Slowdown, std::to_string(slowdown->l0_files));
       replace(line, kSoftPending, std::to_string(slowdown->pending_bytes));
     }
+    from = end + 1;
+    if (is_left_out) continue;
     restored += line;
     if (end < text.size()) restored += '\n';
-    from = end + 1;
   }
+  while (restored.ends_with("\n\n")) restored.pop_back();  // what stood between the last section and the guard's
   return restored;
 }
 

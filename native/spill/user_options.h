@@ -66,7 +66,7 @@ class UserOptions {
 
   void restore(rocksdb::DBOptions* options) const;
   void restore(const std::string& family, rocksdb::ColumnFamilyOptions* options) const;
-  // `text` of an OPTIONS file.
+  // `text` of an OPTIONS file, without the guard's sections.
   std::string restore(const std::string& text) const;
 
  private:

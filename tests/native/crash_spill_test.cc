@@ -164,7 +164,9 @@ constexpr Step kCommonSteps[] = {
     {"spill.write.marked", false},         {"spill.rollback.put_back", true},
     {"spill.rollback.sorted", false},      {"spill.rollback.gate_closed", false},
     {"spill.rollback.ingested", false},    {"spill.rollback.dropped", false},
-    {"spill.rollback.published", true},
+    {"spill.rollback.published", true},    {"spill.bind.pending", false},
+    {"spill.bind.created", false},         {"spill.bind.dropped", false},
+    {"spill.bind.confirmed", false},
 };
 constexpr Step kRegionSteps[] = {
     {"spill.region.begin.created", false},   {"spill.region.append.written", false},

@@ -432,7 +432,11 @@ TEST_F(SpillDb, RocksdbCanStillReadItsOptionsFile) {
   rocksdb::DBOptions options;
   std::vector<rocksdb::ColumnFamilyDescriptor> families;
   open();  // the second time there is a log to filter
-  const rocksdb::Status status = rocksdb::LoadLatestOptions({}, db_->GetName(), &options, &families);
+  rocksdb::Status status = rocksdb::LoadLatestOptions({}, db_->GetName(), &options, &families);
+  EXPECT_TRUE(status.ok()) << status.ToString();
+  EXPECT_EQ(families.size(), 1U) << "the guard is not among them";
+  db_.reset();
+  status = rocksdb::LoadLatestOptions({}, directory_.path("db"), &options, &families);
   EXPECT_TRUE(status.ok()) << status.ToString();
   EXPECT_EQ(families.size(), 1U);
 }

@@ -58,6 +58,8 @@ class FakeStore final : public Store {
   Status scan(GenerationId /*generation*/, const Each& /*each*/) const override { return Status::OK(); }
   Status drop(GenerationId /*generation*/) override { return Status::OK(); }
   void release(GenerationId /*generation*/) override {}
+  Status read_binding(std::string* /*bytes*/) const override { return Status::NotSupported(); }
+  Status write_binding(const std::string& /*bytes*/) override { return Status::NotSupported(); }
   std::uint64_t used_bytes() const override { return bytes_.size(); }
   std::uint64_t capacity_bytes() const override { return 1 << 30; }
 

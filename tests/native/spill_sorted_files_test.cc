@@ -56,6 +56,8 @@ class MemoryStore final : public Store {
   }
   Status drop(GenerationId /*generation*/) override { return Status::OK(); }
   void release(GenerationId /*generation*/) override {}
+  Status read_binding(std::string* /*bytes*/) const override { return Status::NotSupported(); }
+  Status write_binding(const std::string& /*bytes*/) override { return Status::NotSupported(); }
   std::uint64_t used_bytes() const override { return used_; }
   std::uint64_t capacity_bytes() const override { return ~std::uint64_t{0}; }
 
