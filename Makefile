@@ -1,10 +1,11 @@
 # Each recipe is made of lines one could type. Set-up is part of every target and quick to repeat.
 .DEFAULT_GOAL := help
-.PHONY: help demo test bench lint sanitize fuzz crash barriers docs compared clean
+.PHONY: help demo test bench lint sanitize fuzz crash metamorphic barriers docs compared clean
 
 FUZZ_SECONDS ?= 600
 CRASH_TIMES ?= 20
 CRASH_SECONDS ?=
+METAMORPHIC_SECONDS ?= 3600
 JOBS ?= $(shell nproc)
 
 help:
@@ -54,6 +55,11 @@ crash:
 barriers:
 	@scripts/setup.sh test
 	.venv/bin/python scripts/barriers.py
+
+#: make metamorphic  random operations against plain RocksDB and its rules for METAMORPHIC_SECONDS (3600)
+metamorphic:
+	@scripts/setup.sh test
+	SPILLWAY_METAMORPHIC_SECONDS=$(METAMORPHIC_SECONDS) build/tests/native/test_spill --gtest_filter='SpillMetamorphic.*'
 
 #: make docs      docs/COMMANDS.md from the commands' own help, docs/REPRODUCED.md from the papers' data
 docs:

@@ -1,13 +1,11 @@
 // The same random operations on spillway::DB and on plain RocksDB give the same answers, wherever writes are diverted
 // and whenever they are brought back.
 //
-// A few seconds with fixed seeds. For longer: SPILLWAY_METAMORPHIC_SECONDS=N goes on with other seeds for so long;
-// SPILLWAY_METAMORPHIC_SEED=N runs one alone, to see again what it found.
+// A few seconds with fixed seeds; spill_metamorphic.h says how to run it for longer, or one seed alone.
+#include "spill_metamorphic.h"
+
 #include <gtest/gtest.h>
 
-#include <atomic>
-#include <chrono>
-#include <cstdlib>
 #include <deque>
 #include <functional>
 #include <map>
@@ -437,29 +435,6 @@ class Walker {
   std::deque<std::string> history_;
 };
 
-// Brings back what was diverted, again and again, until it is destroyed.
-class RollbackThread {
- public:
-  RollbackThread(TwoDatabases& databases, std::uint64_t seed)
-      : thread_([this, &databases, seed] {
-          Random random(seed);
-          while (!stop_) {
-            std::this_thread::sleep_for(std::chrono::microseconds(random.below(5000)));
-            databases.rollback();
-          }
-        }) {}
-  ~RollbackThread() {
-    stop_ = true;
-    thread_.join();
-  }
-  RollbackThread(const RollbackThread&) = delete;
-  RollbackThread& operator=(const RollbackThread&) = delete;
-
- private:
-  std::atomic<bool> stop_{false};
-  std::thread thread_;
-};
-
 void expect_same_contents(rocksdb::DB& plain, ColumnFamilyHandle* plain_family, rocksdb::DB& spill,
                           ColumnFamilyHandle* spill_family) {
   const std::unique_ptr<Iterator> expected(plain.NewIterator({}, plain_family));
@@ -513,31 +488,12 @@ void run(std::uint64_t seed, int walkers, int steps) {
   if (!::testing::Test::HasFailure()) expect_same_checkpoints(databases);
 }
 
-std::uint64_t number_of(const char* variable) {
-  const char* const text = std::getenv(variable);
-  return text ? std::strtoull(text, nullptr, 10) : 0;
-}
-
 TEST(SpillMetamorphic, OneThreadIsAnsweredAsByRocksdb) {
-  const std::uint64_t alone = number_of("SPILLWAY_METAMORPHIC_SEED");
-  if (alone > 0) return run(alone, 1, 2000);
-  for (std::uint64_t seed = 1; seed <= 7 && !HasFailure(); ++seed) run(seed, 1, 600);
+  for_each_seed({.from = 1, .count = 7, .steps = 600}, [](std::uint64_t seed, int steps) { run(seed, 1, steps); });
 }
 
 TEST(SpillMetamorphic, ThreadsWithKeysOfTheirOwnAreAnsweredAsByRocksdb) {
-  const std::uint64_t alone = number_of("SPILLWAY_METAMORPHIC_SEED");
-  if (alone > 0) return run(alone, 4, 2000);
-  for (std::uint64_t seed = 1; seed <= 2 && !HasFailure(); ++seed) run(seed, 3, 400);
-}
-
-TEST(SpillMetamorphic, ForAsLongAsAsked) {
-  const std::uint64_t seconds = number_of("SPILLWAY_METAMORPHIC_SECONDS");
-  if (seconds == 0) GTEST_SKIP() << "SPILLWAY_METAMORPHIC_SECONDS says for how long";
-  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(seconds);
-  for (std::uint64_t seed = std::random_device()() % 1'000'000; std::chrono::steady_clock::now() < end; ++seed) {
-    run(seed, seed % 2 == 0 ? 1 : 4, 2000);
-    if (HasFailure()) return;
-  }
+  for_each_seed({.from = 1, .count = 2, .steps = 400}, [](std::uint64_t seed, int steps) { run(seed, 3, steps); });
 }
 
 }  // namespace

@@ -108,10 +108,24 @@ class Append final : public rocksdb::AssociativeMergeOperator {
   const char* Name() const override { return kClassName(); }
 };
 
+// Numbers in text, so that a count is wrong where an increment is lost or doubled.
+class Add final : public rocksdb::AssociativeMergeOperator {
+ public:
+  bool Merge(const rocksdb::Slice& /*key*/, const rocksdb::Slice* existing, const rocksdb::Slice& value,
+             std::string* result, rocksdb::Logger* /*logger*/) const override {
+    const std::uint64_t before = existing ? std::stoull(existing->ToString()) : 0;
+    *result = std::to_string(before + std::stoull(value.ToString()));
+    return true;
+  }
+  static const char* kClassName() { return "Add"; }
+  const char* Name() const override { return kClassName(); }
+};
+
 struct Family {
   std::string name;
   const rocksdb::Comparator* comparator = nullptr;
   Both<rocksdb::ColumnFamilyHandle*> handles{};
+  bool counts = false;  // its merges add
 };
 
 class TwoDatabases {
@@ -119,7 +133,7 @@ class TwoDatabases {
   using Handles = std::vector<rocksdb::ColumnFamilyHandle*>;
 
   // The seed chooses how large a generation is, how full the spill store gets, and how it is brought back.
-  explicit TwoDatabases(std::uint64_t seed) {
+  explicit TwoDatabases(std::uint64_t seed, bool with_counters = false) {
     Random random(seed);
     spill_options_.generation_bytes = random.of<std::uint64_t>({500, 10'000, 1'000'000});
     spill_options_.capacity_bytes = random.of<std::uint64_t>({50'000, 1'000'000, 100'000'000});
@@ -131,6 +145,7 @@ class TwoDatabases {
     spill_options_.poll_interval = std::chrono::milliseconds(2);
     families_.push_back({rocksdb::kDefaultColumnFamilyName, rocksdb::BytewiseComparator()});
     families_.push_back({"backwards", rocksdb::ReverseBytewiseComparator()});
+    if (with_counters) families_.push_back({"counters", rocksdb::BytewiseComparator(), {}, /*counts=*/true});
     open();
   }
   ~TwoDatabases() { close(); }
@@ -145,6 +160,7 @@ class TwoDatabases {
     rocksdb::ColumnFamilyOptions options;
     options.comparator = family.comparator;
     options.merge_operator = std::make_shared<Append>();
+    if (family.counts) options.merge_operator = std::make_shared<Add>();
     options.prefix_extractor.reset(rocksdb::NewFixedPrefixTransform(1));
     options.compression = rocksdb::kNoCompression;
     options.write_buffer_size = 64 << 10;
@@ -172,16 +188,23 @@ class TwoDatabases {
 
   // A checkpoint of each, opened as what it is said to be: a plain RocksDB.
   Both<std::unique_ptr<rocksdb::DB>> open_checkpoints(Both<Handles>& handles) {
-    rocksdb::Checkpoint* made = nullptr;
-    EXPECT_TRUE(rocksdb::Checkpoint::Create(databases_[kPlain].get(), &made).ok());
-    const std::unique_ptr<rocksdb::Checkpoint> checkpoint(made);
-    EXPECT_TRUE(checkpoint->CreateCheckpoint(directory_.path("plain-copy")).ok());
-    const rocksdb::Status status = spill_->CreateCheckpoint(directory_.path("spill-copy"));
-    EXPECT_TRUE(status.ok()) << status.ToString();
     Both<std::unique_ptr<rocksdb::DB>> opened;
-    opened[kPlain] = open_plain("plain-copy", &handles[kPlain]);
-    opened[kSpill] = open_plain("spill-copy", &handles[kSpill]);
+    for (const Side side : {kPlain, kSpill}) opened[side] = open_checkpoint(side, "copy", &handles[side]);
     return opened;
+  }
+
+  std::unique_ptr<rocksdb::DB> open_checkpoint(Side side, const std::string& name, Handles* handles) {
+    const std::string copy = (side == kPlain ? "plain " : "spill ") + name;
+    rocksdb::Status status;
+    if (side == kSpill) {
+      status = spill_->CreateCheckpoint(directory_.path(copy));
+    } else {
+      rocksdb::Checkpoint* made = nullptr;
+      EXPECT_TRUE(rocksdb::Checkpoint::Create(databases_[side].get(), &made).ok());
+      status = std::unique_ptr<rocksdb::Checkpoint>(made)->CreateCheckpoint(directory_.path(copy));
+    }
+    EXPECT_TRUE(status.ok()) << status.ToString();
+    return status.ok() ? open_plain(copy, handles) : nullptr;
   }
 
  private:

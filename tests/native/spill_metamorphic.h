@@ -1,0 +1,79 @@
+// How long the metamorphic tests go on, and from which seed.
+//
+// A few seconds with fixed seeds. SPILLWAY_METAMORPHIC_SECONDS=N goes on with other seeds for so long, from
+// SPILLWAY_METAMORPHIC_SEED on or else from the clock; SPILLWAY_METAMORPHIC_SEED=N alone runs that one, to see again
+// what it found.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <cstdlib>
+#include <functional>
+#include <iostream>
+#include <thread>
+
+#include "spill_two_databases.h"
+
+namespace spillway {
+
+struct Seeds {
+  std::uint64_t from = 1;
+  int count = 1;
+  int steps = 0;       // of each run; five times as many when it goes on for long
+  double share = 1.0;  // of the seconds asked for
+};
+
+inline std::uint64_t number_of(const char* variable) {
+  const char* const text = std::getenv(variable);
+  return text ? std::strtoull(text, nullptr, 10) : 0;
+}
+
+// Until one fails, which is said.
+inline void for_each_seed(const Seeds& seeds, const std::function<void(std::uint64_t seed, int steps)>& run) {
+  using Clock = std::chrono::steady_clock;
+  const std::uint64_t asked = number_of("SPILLWAY_METAMORPHIC_SEED");
+  const double seconds = static_cast<double>(number_of("SPILLWAY_METAMORPHIC_SECONDS")) * seeds.share;
+  const bool goes_on = seconds > 0;
+  const auto end = Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
+  std::uint64_t seed = asked > 0 ? asked : seeds.from;
+  if (goes_on && asked == 0) seed = static_cast<std::uint64_t>(std::time(nullptr));
+  if (goes_on) std::cout << "from seed " << seed << " on" << std::endl;
+  int runs = 0;
+  for (;; ++seed) {
+    if (goes_on ? Clock::now() >= end : runs == (asked > 0 ? 1 : seeds.count)) break;
+    run(seed, goes_on || asked > 0 ? 5 * seeds.steps : seeds.steps);
+    ++runs;
+    if (!::testing::Test::HasFailure()) continue;
+    std::cout << "again: SPILLWAY_METAMORPHIC_SEED=" << seed << std::endl;
+    return;
+  }
+  if (goes_on) std::cout << runs << " seeds, up to " << seed - 1 << std::endl;
+}
+
+// Brings back what was diverted, again and again, until it is destroyed.
+class RollbackThread {
+ public:
+  RollbackThread(TwoDatabases& databases, std::uint64_t seed)
+      : thread_([this, &databases, seed] {
+          Random random(seed);
+          while (!stop_) {
+            std::this_thread::sleep_for(std::chrono::microseconds(random.below(5000)));
+            databases.rollback();
+          }
+        }) {}
+  ~RollbackThread() {
+    stop_ = true;
+    thread_.join();
+  }
+  RollbackThread(const RollbackThread&) = delete;
+  RollbackThread& operator=(const RollbackThread&) = delete;
+
+ private:
+  std::atomic<bool> stop_{false};
+  std::thread thread_;
+};
+
+}  // namespace spillway
