@@ -1,6 +1,7 @@
 #include "spill/column_families.h"
 
 #include <mutex>
+#include <string>
 #include <utility>
 
 namespace spillway::spill {
@@ -19,6 +20,12 @@ Signals limits_of(const rocksdb::ColumnFamilyOptions& options) {
 
 }  // namespace
 
+rocksdb::Status check_handle(const ColumnFamily& family) {
+  if (family.handle != nullptr || family.is_dropped) return {};
+  return rocksdb::Status::Aborted("the handle of column family " + std::to_string(family.id) +
+                                  " was deleted before its diverted writes were brought back; reopen the database");
+}
+
 rocksdb::Status ColumnFamilies::add(rocksdb::ColumnFamilyHandle* handle) {
   rocksdb::ColumnFamilyDescriptor descriptor;
   const rocksdb::Status status = handle->GetDescriptor(&descriptor);
@@ -35,25 +42,48 @@ void ColumnFamilies::add(ColumnFamily family) {
   const std::unique_lock lock(mutex_);
   comparators_.grow(family.id);
   comparators_[family.id].store(family.comparator, std::memory_order_release);
-  families_[family.id] = std::move(family);
+  Known& known = families_[family.id];
+  known.family = std::move(family);
+  known.users = std::make_shared<Users>();
 }
 
-void ColumnFamilies::forget_handle(std::uint32_t id) {
+void ColumnFamilies::refresh(std::uint32_t id) {
+  const UsedColumnFamily family = use(id);
+  rocksdb::ColumnFamilyDescriptor descriptor;
+  if (family.handle == nullptr || !family.handle->GetDescriptor(&descriptor).ok()) return;
+  const std::unique_lock lock(mutex_);
+  families_[id].family.limits = limits_of(descriptor.options);
+}
+
+std::shared_future<void> ColumnFamilies::take_handle(std::uint32_t id) {
+  std::shared_ptr<Users> users;  // let go of behind the lock
   const std::unique_lock lock(mutex_);
   const auto found = families_.find(id);
-  if (found != families_.end()) found->second.handle = nullptr;
+  if (found == families_.end() || !found->second.users) return Users().is_free;
+  found->second.family.handle = nullptr;
+  users = std::move(found->second.users);
+  return users->is_free;
 }
 
-ColumnFamily ColumnFamilies::of(std::uint32_t id) const {
+void ColumnFamilies::drop(std::uint32_t id) {
+  const std::unique_lock lock(mutex_);
+  if (const auto found = families_.find(id); found != families_.end()) found->second.family.is_dropped = true;
+}
+
+UsedColumnFamily ColumnFamilies::use(std::uint32_t id) const {
   const std::shared_lock lock(mutex_);
   const auto found = families_.find(id);
-  if (found != families_.end()) return found->second;
-  return {.id = id,
-          .handle = nullptr,
-          .comparator = rocksdb::BytewiseComparator(),
-          .merge_operator = nullptr,
-          .limits = {}};
+  if (found != families_.end()) return {found->second.family, found->second.users};
+  return {{.id = id,
+           .handle = nullptr,
+           .is_dropped = true,
+           .comparator = rocksdb::BytewiseComparator(),
+           .merge_operator = nullptr,
+           .limits = {}},
+          nullptr};
 }
+
+ColumnFamily ColumnFamilies::of(std::uint32_t id) const { return use(id); }
 
 const rocksdb::Comparator* ColumnFamilies::comparator(std::uint32_t id) const {
   const std::atomic<const rocksdb::Comparator*>* const place = comparators_.find(id);
@@ -63,7 +93,7 @@ const rocksdb::Comparator* ColumnFamilies::comparator(std::uint32_t id) const {
 
 void ColumnFamilies::for_each(const std::function<void(const ColumnFamily&)>& each) const {
   const std::shared_lock lock(mutex_);
-  for (const auto& [id, family] : families_) each(family);
+  for (const auto& [id, known] : families_) each(known.family);
 }
 
 }  // namespace spillway::spill

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <future>
 #include <memory>
 #include <shared_mutex>
 #include <unordered_map>
@@ -19,29 +20,58 @@ namespace spillway::spill {
 
 struct ColumnFamily {
   std::uint32_t id = 0;
-  rocksdb::ColumnFamilyHandle* handle = nullptr;
+  rocksdb::ColumnFamilyHandle* handle = nullptr;  // called only while it is in use, see below; null: there is none
+  bool is_dropped = false;                        // what is there of it in the spill store is of no more use
   const rocksdb::Comparator* comparator = nullptr;
   std::shared_ptr<rocksdb::MergeOperator> merge_operator;
   Signals limits;  // its triggers; the rest is as of nothing
 };
 
+// A column family whose handle, if it has one, is not destroyed before this is.
+struct UsedColumnFamily : ColumnFamily {
+  std::shared_ptr<const void> in_use;
+};
+
+// Not OK of a family that was not dropped and has no handle: what the spill store has of it cannot be brought back.
+rocksdb::Status check_handle(const ColumnFamily& family);
+
 // By id. Thread-safe. A family stays here after it was dropped, for its entries still have to be ordered.
+//
+// A handle may be deleted by the user at any time. Whoever calls one on behalf of nobody's call that brought it along
+// (a rollback, a commit, the detector) takes it from `use` or is inside of `for_each`; deleting it waits for them.
 class ColumnFamilies {
  public:
-  // Asks the handle's descriptor for the order, the merge operator and the triggers; a known family is replaced, so
-  // that changed options are seen.
+  // Asks the handle's descriptor for the order, the merge operator and the triggers.
   rocksdb::Status add(rocksdb::ColumnFamilyHandle* handle);
   void add(ColumnFamily family);
-  void forget_handle(std::uint32_t id);                           // dropped: nothing can be written to it any more
-  ColumnFamily of(std::uint32_t id) const;                        // an unknown id: bytewise, no handle
+  // Asks the descriptor for the triggers again.
+  void refresh(std::uint32_t id);
+
+  // Nobody finds the handle here any more. The future is ready when nobody uses it.
+  std::shared_future<void> take_handle(std::uint32_t id);
+  void drop(std::uint32_t id);  // REQUIRES: the handle was taken
+
+  ColumnFamily of(std::uint32_t id) const;  // an unknown id: bytewise, dropped
+  UsedColumnFamily use(std::uint32_t id) const;
   const rocksdb::Comparator* comparator(std::uint32_t id) const;  // without a lock: sorting asks it often
 
-  // `each` must not call back here.
+  // `each` must not call back here; it may call the handle.
   void for_each(const std::function<void(const ColumnFamily&)>& each) const;
 
  private:
+  // Of one handle; the last to let go of it fulfils the promise.
+  struct Users {
+    ~Users() { nobody.set_value(); }
+    std::promise<void> nobody;
+    const std::shared_future<void> is_free = nobody.get_future().share();
+  };
+  struct Known {
+    ColumnFamily family;
+    std::shared_ptr<Users> users;
+  };
+
   mutable std::shared_mutex mutex_;
-  std::unordered_map<std::uint32_t, ColumnFamily> families_;
+  std::unordered_map<std::uint32_t, Known> families_;
   Segments<std::atomic<const rocksdb::Comparator*>> comparators_;
 };
 

@@ -181,7 +181,7 @@ void DbImpl::lead_announced(std::span<Commit*> group) {
 rocksdb::Status DbImpl::prepare(Commit& commit, Prepared& prepared) {
   class Checker final : public WriteBatch::Handler {
    public:
-    explicit Checker(const ColumnFamilies& families) : families_(families) {}
+    Checker(const ColumnFamilies& families, bool must_divert) : families_(families), must_divert_(must_divert) {}
     rocksdb::Status PutCF(std::uint32_t family, const Slice&, const Slice&) override { return known(family); }
     rocksdb::Status DeleteCF(std::uint32_t family, const Slice&) override { return known(family); }
     rocksdb::Status SingleDeleteCF(std::uint32_t family, const Slice&) override { return known(family); }
@@ -197,12 +197,16 @@ rocksdb::Status DbImpl::prepare(Commit& commit, Prepared& prepared) {
 
    private:
     rocksdb::Status known(std::uint32_t family) const {
-      if (families_.of(family).handle != nullptr) return {};
+      const ColumnFamily known = families_.of(family);
+      if (known.handle != nullptr) return {};
+      // RocksDB takes it, but it could not be brought back.
+      if (!known.is_dropped && !must_divert_) return rocksdb::Status::Busy("a column family without a handle");
       return rocksdb::Status::InvalidArgument("Invalid column family specified in write batch");
     }
     const ColumnFamilies& families_;
+    const bool must_divert_;
   };
-  Checker checker(families_);
+  Checker checker(families_, commit.must_divert);
   if (rocksdb::Status status = commit.batch->Iterate(&checker); !status.ok()) return status;
   prepared.commit = &commit;
   prepared.batch = commit.batch;
@@ -237,7 +241,7 @@ rocksdb::Status DbImpl::newest_value(std::uint32_t family, const Slice& key, std
   }
   // Nobody writes the key to RocksDB meanwhile: it is announced.
   const rocksdb::Status status =
-      base().Get(rocksdb::ReadOptions(), families_.of(family).handle, key, &value->emplace());
+      base().Get(rocksdb::ReadOptions(), families_.use(family).handle, key, &value->emplace());
   steps::reached("spill.commit.base_read");
   if (status.IsNotFound()) {
     value->reset();
@@ -253,11 +257,11 @@ rocksdb::Status DbImpl::resolve_merges(const WriteBatch& batch, WriteBatch* reso
     Resolver(DbImpl& db, WriteBatch& out) : db_(db), out_(out) {}
     rocksdb::Status PutCF(std::uint32_t family, const Slice& key, const Slice& value) override {
       seen_[name(family, key)] = value.ToString();
-      return out_.Put(handle(family), key, value);
+      return out_.Put(use(family).handle, key, value);
     }
     rocksdb::Status DeleteCF(std::uint32_t family, const Slice& key) override {
       seen_[name(family, key)] = std::nullopt;
-      return out_.Delete(handle(family), key);
+      return out_.Delete(use(family).handle, key);
     }
     rocksdb::Status SingleDeleteCF(std::uint32_t family, const Slice& key) override { return DeleteCF(family, key); }
     rocksdb::Status DeleteRangeCF(std::uint32_t family, const Slice& begin, const Slice& end) override {
@@ -270,7 +274,7 @@ rocksdb::Status DbImpl::resolve_merges(const WriteBatch& batch, WriteBatch* reso
           value = std::nullopt;
         }
       }
-      return out_.DeleteRange(handle(family), begin, end);
+      return out_.DeleteRange(use(family).handle, begin, end);
     }
     rocksdb::Status MergeCF(std::uint32_t family, const Slice& key, const Slice& operand) override {
       std::optional<std::string> base;
@@ -299,7 +303,7 @@ rocksdb::Status DbImpl::resolve_merges(const WriteBatch& batch, WriteBatch* reso
       std::string both(reinterpret_cast<const char*>(&family), sizeof(family));
       return both.append(key.data(), key.size());
     }
-    rocksdb::ColumnFamilyHandle* handle(std::uint32_t family) const { return db_.families_.of(family).handle; }
+    UsedColumnFamily use(std::uint32_t family) const { return db_.families_.use(family); }
     rocksdb::Status base_of(std::uint32_t family, const Slice& key, std::optional<std::string>* base) {
       if (const auto seen = seen_.find(name(family, key)); seen != seen_.end()) {
         *base = seen->second;

@@ -1,4 +1,6 @@
 // Column families while the database is open, and options: what the user set is what the user reads.
+#include <algorithm>
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -69,15 +71,52 @@ Status DbImpl::CreateColumnFamilyWithImport(const rocksdb::ColumnFamilyOptions& 
   });
 }
 
-// What the spill store still holds of a dropped family is left out of the next rollback.
-Status DbImpl::DropColumnFamily(ColumnFamilyHandle* family) {
-  const std::lock_guard no_rollback(families_in_use_);
-  const std::lock_guard no_change(user_options_->one_at_a_time());
-  Status status = base().DropColumnFamily(family);
-  if (status.ok()) {
-    families_.forget_handle(family->GetID());
-    detector_->look_soon();  // its stalls are over
+Status DbImpl::with_nothing_of(std::uint32_t family, const std::function<Status()>& action) {
+  Status status;
+  bool is_done = false;
+  const auto try_action = [&] {
+    const std::lock_guard no_change(user_options_->one_at_a_time());  // RocksDB may write the OPTIONS file
+    commits_.run_alone([&] {
+      const auto generations = live();
+      is_done = std::none_of(generations->begin(), generations->end(),
+                             [&](const auto& generation) { return generation->has_any_of(family); });
+      if (is_done) status = action();
+    });
+  };
+  try_action();
+  if (is_done) return status;
+  main_only_.fetch_add(1, std::memory_order_acq_rel);  // or there could be more of it every time
+  while (!is_done && status.ok()) {
+    status = Rollback();
+    if (status.ok()) try_action();
   }
+  main_only_.fetch_sub(1, std::memory_order_acq_rel);
+  return status;
+}
+
+// RocksDB goes on reading through the handle of a dropped family: so what the spill store has of it comes back first.
+Status DbImpl::DropColumnFamily(ColumnFamilyHandle* family) {
+  const std::uint32_t id = family->GetID();
+  if (id == base().DefaultColumnFamily()->GetID() || families_.of(id).is_dropped) {
+    return base().DropColumnFamily(family);  // says why not
+  }
+  std::shared_future<void> is_free;
+  const Status status = with_nothing_of(id, [&] {
+    const Status dropped = base().DropColumnFamily(family);
+    if (!dropped.ok()) return dropped;
+    is_free = families_.take_handle(id);
+    families_.drop(id);
+    return dropped;
+  });
+  if (!status.ok()) return status;
+  is_free.wait();
+  detector_->look_soon();  // its stalls are over
+  const std::lock_guard lock(handles_mutex_);
+  const auto is_of_it = [&](ColumnFamilyHandle* kept) { return kept->GetID() == id; };
+  const auto rest = std::stable_partition(kept_handles_.begin(), kept_handles_.end(), std::not_fn(is_of_it));
+  std::for_each(rest, kept_handles_.end(),
+                [&](ColumnFamilyHandle* kept) { (void)base().DestroyColumnFamilyHandle(kept); });
+  kept_handles_.erase(rest, kept_handles_.end());
   return status;
 }
 
@@ -88,12 +127,26 @@ Status DbImpl::DropColumnFamilies(const std::vector<ColumnFamilyHandle*>& famili
   return {};
 }
 
-// A rollback may need it still: it goes when the database is closed.
+// Of a family that was made at run time there is no other handle, and rollbacks go on needing one.
 Status DbImpl::DestroyColumnFamilyHandle(ColumnFamilyHandle* family) {
   const std::lock_guard lock(handles_mutex_);
   if (is_closed_ || families_.of(family->GetID()).handle != family) return base().DestroyColumnFamilyHandle(family);
   kept_handles_.push_back(family);
   return {};
+}
+
+// Where what the spill store has of the family cannot be brought back now, it stays there until the database is opened
+// again.
+void DbImpl::on_handle_deletion(ColumnFamilyHandle* handle) {
+  const std::uint32_t id = handle->GetID();
+  if (families_.of(id).handle != handle) return;
+  std::shared_future<void> is_free;
+  const auto take = [&] {
+    is_free = families_.take_handle(id);
+    return Status();
+  };
+  if (!with_nothing_of(id, take).ok()) (void)take();
+  is_free.wait();
 }
 
 // --- Options
@@ -117,8 +170,7 @@ Status DbImpl::EnableAutoCompaction(const std::vector<ColumnFamilyHandle*>& fami
 }
 
 void DbImpl::refresh_limits(ColumnFamilyHandle* family) {
-  ColumnFamilyHandle* const known = families_.of(family->GetID()).handle;
-  if (known != nullptr) (void)families_.add(known);  // only a dropped one has no descriptor
+  families_.refresh(family->GetID());
   detector_->look_soon();
 }
 

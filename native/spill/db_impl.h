@@ -23,6 +23,7 @@
 #include "spill/detector.h"
 #include "spill/gate.h"
 #include "spill/generation.h"
+#include "spill/handle_watcher.h"
 #include "spill/iterator.h"
 #include "spill/key_fence.h"
 #include "spill/key_index.h"
@@ -79,10 +80,11 @@ class DbImpl final : public spillway::DB {
  public:
   DbImpl(const std::shared_ptr<rocksdb::DB>& base, SpillOptions options, std::shared_ptr<Store> store,
          std::shared_ptr<Binding> binding, std::shared_ptr<Detector> detector, std::shared_ptr<MainOrder> main_order,
-         std::shared_ptr<UserOptions> user_options);
+         std::shared_ptr<UserOptions> user_options, std::shared_ptr<HandleWatcher> handle_watcher);
   ~DbImpl() override;
 
-  // Reads what the spill store holds, and starts the threads. `handles` are the user's.
+  // Reads what the spill store holds, and starts the threads. `handles` of column families other than the default
+  // belong to the database, if start succeeds.
   rocksdb::Status start(const std::vector<rocksdb::ColumnFamilyHandle*>& handles, const Remains& remains);
 
   // --- spillway::DB
@@ -336,6 +338,9 @@ class DbImpl final : public spillway::DB {
   rocksdb::Status create_family(const rocksdb::ColumnFamilyDescriptor& family, rocksdb::ColumnFamilyHandle** handle,
                                 const std::function<rocksdb::Status(const rocksdb::ColumnFamilyOptions&)>& create);
 
+  // Runs `action` while commits wait, with nothing of the family in the spill store.
+  rocksdb::Status with_nothing_of(std::uint32_t family, const std::function<rocksdb::Status()>& action);
+  void on_handle_deletion(rocksdb::ColumnFamilyHandle* handle);
   void refresh_limits(rocksdb::ColumnFamilyHandle* family);  // after its options have changed
 
   void on_look(const Signals& signals, Route before, Route now);
@@ -349,6 +354,7 @@ class DbImpl final : public spillway::DB {
   const std::shared_ptr<Detector> detector_;
   const std::shared_ptr<MainOrder> main_order_;
   const std::shared_ptr<UserOptions> user_options_;
+  const std::shared_ptr<HandleWatcher> handle_watcher_;
   ColumnFamilies families_;
   KeyIndex index_;
   Gate gate_;
@@ -410,9 +416,8 @@ class DbImpl final : public spillway::DB {
   double last_rollback_took_s_ = 0;
   std::atomic<std::uint64_t> sorted_bytes_{0};  // of sorted files that are not yet ingested
 
-  std::mutex families_in_use_;  // held by a rollback; a column family is dropped before it or after it
   std::mutex handles_mutex_;
-  std::vector<rocksdb::ColumnFamilyHandle*> kept_handles_;  // destroyed by the user, needed until we close
+  std::vector<rocksdb::ColumnFamilyHandle*> kept_handles_;  // ours, until we close: see keep_handles
   bool is_closed_ = false;
 };
 

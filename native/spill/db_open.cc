@@ -2,7 +2,9 @@
 #include <rocksdb/env.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <iterator>
+#include <set>
 #include <utility>
 
 #include "spill/binding.h"
@@ -102,6 +104,16 @@ Status add_guards(const std::vector<std::string>& known, std::vector<rocksdb::Co
   return {};
 }
 
+// Rollbacks and the detector use handles, and the user may delete his at any time: so there is one for each of them.
+// RocksDB gives one for each time that a family is listed, all of one family. Of the default it has one itself.
+void add_own(std::vector<rocksdb::ColumnFamilyDescriptor>* families) {
+  std::set<std::string> seen{rocksdb::kDefaultColumnFamilyName};
+  const std::vector<rocksdb::ColumnFamilyDescriptor> listed = *families;
+  for (const auto& family : listed) {
+    if (!spill::is_guard(family.name) && seen.insert(family.name).second) families->push_back(family);
+  }
+}
+
 // A sync write that is diverted first makes what RocksDB's log holds durable (T26), and it must not be then that a file
 // system turns out to have no way to.
 Status check_log(rocksdb::DB& base) {
@@ -159,12 +171,16 @@ Status DB::Open(const rocksdb::DBOptions& options, const SpillOptions& spill, co
     user_options->add(family.name, family.options);
     family.options = spill::without_slowdown(family.options);
   }
+  add_own(&families);
+  const std::size_t with_own = families.size();
   std::vector<std::string> known;
   if (Status status = spill::list_families(user, name, &known); !status.ok()) return status;
   if (Status status = add_guards(known, &families); !status.ok()) return status;
   const auto detector = std::make_shared<spill::Detector>(spill.divert, spill.poll_interval);
   rocksdb::DBOptions with_detector = user;
   with_detector.listeners.push_back(detector);
+  const auto handle_watcher = std::make_shared<spill::HandleWatcher>();
+  with_detector.listeners.push_back(handle_watcher);
   const auto main_order = std::make_shared<spill::MainOrder>();
   with_detector.listeners.push_back(main_order);
   const std::shared_ptr<rocksdb::Env> env =
@@ -183,17 +199,23 @@ Status DB::Open(const rocksdb::DBOptions& options, const SpillOptions& spill, co
   Status status = rocksdb::DB::Open(with_detector, name, families, handles, &opened);
   if (!status.ok()) return status;
   const std::shared_ptr<rocksdb::DB> base(opened, [env](const rocksdb::DB* one) { delete one; });  // before its Env
+  const auto own_begin = handles->begin() + static_cast<std::ptrdiff_t>(column_families.size());
+  const auto own_end = handles->begin() + static_cast<std::ptrdiff_t>(with_own);
+  const std::vector<rocksdb::ColumnFamilyHandle*> own(own_begin, own_end);
+  handles->erase(own_begin, own_end);
   status = check_log(*base);
   if (status.ok() && !found.is_read()) status = found.read(known);
   if (status.ok()) status = begin_opening(*found.binding, base, column_families.size(), handles);
   std::unique_ptr<DbImpl> made;
   if (status.ok()) {
-    made = std::make_unique<DbImpl>(base, spill, found.store, found.binding, detector, main_order, user_options);
-    status = made->start(*handles, found.remains);
+    made = std::make_unique<DbImpl>(base, spill, found.store, found.binding, detector, main_order, user_options,
+                                    handle_watcher);
+    status = made->start(own, found.remains);
   }
   if (!status.ok()) {
     main_order->let_compactions_run();
-    for (rocksdb::ColumnFamilyHandle* handle : *handles) delete handle;  // NOLINT: RocksDB gave them away
+    for (rocksdb::ColumnFamilyHandle* handle : own) delete handle;       // NOLINT: RocksDB gave them away
+    for (rocksdb::ColumnFamilyHandle* handle : *handles) delete handle;  // NOLINT
     handles->clear();
     return status;
   }

@@ -44,7 +44,8 @@ std::map<std::string, std::uint64_t> numbers_of(const SpillStatistics& s) {
 
 DbImpl::DbImpl(const std::shared_ptr<rocksdb::DB>& base, SpillOptions options, std::shared_ptr<Store> store,
                std::shared_ptr<Binding> binding, std::shared_ptr<Detector> detector,
-               std::shared_ptr<MainOrder> main_order, std::shared_ptr<UserOptions> user_options)
+               std::shared_ptr<MainOrder> main_order, std::shared_ptr<UserOptions> user_options,
+               std::shared_ptr<HandleWatcher> handle_watcher)
     : spillway::DB(base),
       options_(std::move(options)),
       store_(std::move(store)),
@@ -52,6 +53,7 @@ DbImpl::DbImpl(const std::shared_ptr<rocksdb::DB>& base, SpillOptions options, s
       detector_(std::move(detector)),
       main_order_(std::move(main_order)),
       user_options_(std::move(user_options)),
+      handle_watcher_(std::move(handle_watcher)),
       commits_([this](std::span<Commit*> group) { lead(group); }),
       values_(*store_),
       live_(std::make_shared<Generations>()),
@@ -62,9 +64,7 @@ DbImpl::~DbImpl() { (void)Close(); }
 Status DbImpl::start(const std::vector<ColumnFamilyHandle*>& handles, const Remains& remains) {
   if (Status status = families_.add(base().DefaultColumnFamily()); !status.ok()) return status;
   for (ColumnFamilyHandle* handle : handles) {
-    if (handle->GetID() == base().DefaultColumnFamily()->GetID()) continue;  // ours outlives the user's
     if (Status status = families_.add(handle); !status.ok()) return status;
-    if (is_guard(handle->GetName())) families_.forget_handle(handle->GetID());  // it was dropped
   }
   (void)base().GetEnv()->CreateDirIfMissing(sorted_directory_);
   remove_leftovers();
@@ -75,6 +75,8 @@ Status DbImpl::start(const std::vector<ColumnFamilyHandle*>& handles, const Rema
   main_order_->start([this] { before_flush(); });
   detector_->start(&base(), &families_,
                    [this](const Signals& signals, Route before, Route now) { on_look(signals, before, now); });
+  handle_watcher_->start([this](ColumnFamilyHandle* handle) { on_handle_deletion(handle); });
+  kept_handles_ = handles;
   rollback_ = std::thread([this] { rollback_thread(); });
   return {};
 }
@@ -104,6 +106,7 @@ Status DbImpl::Close() {
     active_.reset();
   });
   main_order_->stop();
+  handle_watcher_->stop();
   for (ColumnFamilyHandle* handle : kept_handles_) (void)base().DestroyColumnFamilyHandle(handle);
   kept_handles_.clear();
   const Status released = binding_->close(has_live_.load(std::memory_order_acquire));

@@ -206,7 +206,7 @@ rocksdb::Iterator* DbImpl::iterator_on(IteratorBase on, const ReadOptions& optio
   if (has_live_.load(std::memory_order_acquire)) counts_.reads_with_live.fetch_add(1, std::memory_order_relaxed);
   ReadOptions kept = options;
   kept.snapshot = nullptr;
-  return make_iterator(std::move(on), families_.of(family->GetID()), options, values_,
+  return make_iterator(std::move(on), families_.use(family->GetID()), options, values_,
                        [this, kept, family] { return base_of_now(kept, family); })
       .release();
 }

@@ -40,10 +40,12 @@ rocksdb::Status add_to_batch(const Generation& generation, const ColumnFamilies&
   const auto tombstones = generation.range_tombstones();
   auto next = entries.begin();
   auto tombstone = tombstones.begin();
+  rocksdb::Status without_handle;
   const auto delete_ranges_before = [&](Sequence sequence) {
     for (; tombstone != tombstones.end() && tombstone->sequence < sequence; ++tombstone) {
-      const ColumnFamily family = families.of(tombstone->column_family);
+      const UsedColumnFamily family = families.use(tombstone->column_family);
       if (family.handle != nullptr) (void)batch->DeleteRange(family.handle, tombstone->begin, tombstone->end);
+      if (const rocksdb::Status lost = check_handle(family); !lost.ok()) without_handle = lost;
     }
   };
   // Up to the next put whose value lies elsewhere than in this record.
@@ -55,8 +57,9 @@ rocksdb::Status add_to_batch(const Generation& generation, const ColumnFamilies&
       const bool is_put = entry.kind == Kind::put;
       if (is_put && (value.offset != offset || value.from + std::uint64_t{value.length} > record.size())) break;
       delete_ranges_before(entry.sequence);
-      const ColumnFamily family = families.of(entry.column_family);
-      if (family.handle == nullptr) continue;
+      const UsedColumnFamily family = families.use(entry.column_family);
+      if (family.is_dropped) continue;
+      if (status = check_handle(family); !status.ok()) break;
       status = is_put ? batch->Put(family.handle, entry.key(), {record.data() + value.from, value.length})
                       : batch->Delete(family.handle, entry.key());
     }
@@ -67,6 +70,7 @@ rocksdb::Status add_to_batch(const Generation& generation, const ColumnFamilies&
   if (status.ok()) status = add(~std::uint64_t{0}, {});  // deletions behind the last put
   if (!status.ok()) return status;
   delete_ranges_before(~Sequence{0});
+  if (!without_handle.ok()) return without_handle;
   if (next == entries.end()) return status;
   return rocksdb::Status::Corruption("a value of generation " + std::to_string(generation.id()) +
                                      " is not in the spill store");
@@ -148,7 +152,6 @@ void DbImpl::wake_rollback() {
 // Of what is live at this moment. All of it, whatever `most`, if it is small enough to be put back.
 // TryAgain: RocksDB has no room for it now.
 rocksdb::Status DbImpl::bring_back(std::uint64_t most) {
-  const std::lock_guard families_stay(families_in_use_);
   const auto began = Clock::now();
   std::shared_ptr<const Generations> targets;
   rocksdb::Status status;
@@ -271,17 +274,20 @@ rocksdb::Status DbImpl::ingest(const Generations& targets, Sequence durable) {
 }
 
 rocksdb::Status DbImpl::flush_large_memtables() {
-  std::vector<rocksdb::ColumnFamilyHandle*> large;
+  std::vector<std::uint32_t> large;
   families_.for_each([&](const ColumnFamily& family) {
     std::uint64_t bytes = 0;
     if (family.handle == nullptr) return;
     base().GetIntProperty(family.handle, rocksdb::DB::Properties::kCurSizeActiveMemTable, &bytes);
-    if (bytes > kLargeMemtable) large.push_back(family.handle);
+    if (bytes > kLargeMemtable) large.push_back(family.id);
   });
   rocksdb::FlushOptions options;
   options.allow_write_stall = true;  // nobody sleeps in it
-  for (rocksdb::ColumnFamilyHandle* handle : large) {
-    if (rocksdb::Status status = base().Flush(options, handle); !status.ok()) return status;
+  for (const std::uint32_t id : large) {
+    const UsedColumnFamily family = families_.use(id);
+    if (family.handle == nullptr) continue;
+    const rocksdb::Status status = base().Flush(options, family.handle);
+    if (!status.ok() && !status.IsColumnFamilyDropped()) return status;
   }
   return {};
 }
@@ -290,9 +296,11 @@ rocksdb::Status DbImpl::flush_large_memtables() {
 rocksdb::Status DbImpl::ingest_files(const std::vector<SortedFile>& files) {
   std::unordered_map<std::uint32_t, std::size_t> place;
   std::vector<rocksdb::IngestExternalFileArg> arguments;
+  std::vector<UsedColumnFamily> in_use;
   for (const SortedFile& file : files) {
-    const ColumnFamily family = families_.of(file.column_family);
-    if (family.handle == nullptr) continue;  // dropped meanwhile
+    const UsedColumnFamily& family = in_use.emplace_back(families_.use(file.column_family));
+    if (family.is_dropped) continue;  // meanwhile
+    if (rocksdb::Status status = check_handle(family); !status.ok()) return status;
     const auto [at, is_new] = place.try_emplace(file.column_family, arguments.size());
     if (is_new) {
       rocksdb::IngestExternalFileArg& argument = arguments.emplace_back();

@@ -30,21 +30,21 @@ rocksdb::Status without_single_deletes(const WriteBatch& batch, const ColumnFami
    public:
     Copier(const ColumnFamilies& known, WriteBatch& out) : families_(known), out_(out) {}
     rocksdb::Status PutCF(std::uint32_t family, const Slice& key, const Slice& value) override {
-      ColumnFamilyHandle* const handle = families_.of(family).handle;
-      return handle == nullptr ? unknown() : out_.Put(handle, key, value);
+      const UsedColumnFamily used = families_.use(family);
+      return used.handle == nullptr ? unknown() : out_.Put(used.handle, key, value);
     }
     rocksdb::Status DeleteCF(std::uint32_t family, const Slice& key) override {
-      ColumnFamilyHandle* const handle = families_.of(family).handle;
-      return handle == nullptr ? unknown() : out_.Delete(handle, key);
+      const UsedColumnFamily used = families_.use(family);
+      return used.handle == nullptr ? unknown() : out_.Delete(used.handle, key);
     }
     rocksdb::Status SingleDeleteCF(std::uint32_t family, const Slice& key) override { return DeleteCF(family, key); }
     rocksdb::Status DeleteRangeCF(std::uint32_t family, const Slice& begin, const Slice& end) override {
-      ColumnFamilyHandle* const handle = families_.of(family).handle;
-      return handle == nullptr ? unknown() : out_.DeleteRange(handle, begin, end);
+      const UsedColumnFamily used = families_.use(family);
+      return used.handle == nullptr ? unknown() : out_.DeleteRange(used.handle, begin, end);
     }
     rocksdb::Status MergeCF(std::uint32_t family, const Slice& key, const Slice& operand) override {
-      ColumnFamilyHandle* const handle = families_.of(family).handle;
-      return handle == nullptr ? unknown() : out_.Merge(handle, key, operand);
+      const UsedColumnFamily used = families_.use(family);
+      return used.handle == nullptr ? unknown() : out_.Merge(used.handle, key, operand);
     }
     void LogData(const Slice& blob) override { (void)out_.PutLogData(blob); }
     rocksdb::Status MarkNoop(bool) override { return {}; }

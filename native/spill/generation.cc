@@ -63,6 +63,7 @@ const Entry* Generation::add(std::uint32_t column_family, std::string_view key, 
                                                .kind = kind};
   if (!key.empty()) std::memcpy(place + sizeof(Entry), key.data(), key.size());
   const std::uint64_t index = entry_count_.load(std::memory_order_relaxed);
+  if (index == 0 || arrivals_[index - 1]->column_family != column_family) column_families_.insert(column_family);
   if (const std::size_t grown = arrivals_.grow(index); grown > 0) {
     memory_bytes_.fetch_add(grown, std::memory_order_relaxed);
   }
@@ -80,6 +81,7 @@ void Generation::add(RangeTombstone tombstone) {
   memory_bytes_.fetch_add(3 * (sizeof(RangeTombstone) + bytes), std::memory_order_relaxed);
   const Sequence sequence = tombstone.sequence;
   const rocksdb::Comparator* const order = families_.comparator(tombstone.column_family);
+  column_families_.insert(tombstone.column_family);
   {
     const std::unique_lock lock(tombstones_mutex_);
     newest_ranges_.try_emplace(tombstone.column_family, order)

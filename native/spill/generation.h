@@ -17,6 +17,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -91,6 +92,7 @@ class Generation : public std::enable_shared_from_this<Generation> {
   const Entry* add(std::uint32_t column_family, std::string_view key, Sequence sequence, Kind kind,
                    const Location& value, std::uint32_t value_checksum = 0);
   void add(RangeTombstone tombstone);
+  bool has_any_of(std::uint32_t column_family) const { return column_families_.contains(column_family); }
   bool is_dropped() const { return is_dropped_.load(std::memory_order_acquire); }
   void mark_dropped() { is_dropped_.store(true, std::memory_order_release); }  // the store has dropped it
 
@@ -138,6 +140,7 @@ class Generation : public std::enable_shared_from_this<Generation> {
   std::vector<Block> blocks_;
   std::byte* free_ = nullptr;
   std::size_t free_bytes_ = 0;
+  std::unordered_set<std::uint32_t> column_families_;  // of everything that was added, by the same thread
 
   Segments<const Entry*> arrivals_;  // the first entry_count_ of them are there to be read
 

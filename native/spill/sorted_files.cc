@@ -40,7 +40,7 @@ struct Contents {
 
 Status stopped() { return Status::Aborted("the rollback was stopped"); }
 
-// The newest version of each key of a family that can still be written to.
+// The newest version of each key of a family that was not dropped.
 std::map<std::uint32_t, Contents> contents_of(const Generation& generation, const ColumnFamilies& families,
                                               const IsSuperseded& is_superseded) {
   Entries all;
@@ -59,8 +59,7 @@ std::map<std::uint32_t, Contents> contents_of(const Generation& generation, cons
     last = entry;
     if (same_key) continue;
     if (!same_family) {
-      const bool writable = families.of(entry->column_family).handle != nullptr;
-      of_family = writable ? &contents[entry->column_family] : nullptr;
+      of_family = families.of(entry->column_family).is_dropped ? nullptr : &contents[entry->column_family];
     }
     if (of_family == nullptr) continue;
     if (has_tombstones && generation.covering_tombstone(entry->column_family, entry->key(),
@@ -71,7 +70,7 @@ std::map<std::uint32_t, Contents> contents_of(const Generation& generation, cons
     of_family->entries.push_back(entry);
   }
   for (const RangeTombstone& tombstone : generation.range_tombstones()) {
-    if (families.of(tombstone.column_family).handle == nullptr) continue;
+    if (families.of(tombstone.column_family).is_dropped) continue;
     contents[tombstone.column_family].deleted.push_back({tombstone.begin, tombstone.end});
   }
   return contents;
@@ -269,9 +268,10 @@ Status write_sorted_files(const Generation& generation, const ColumnFamilies& fa
   files->clear();
   Status status;
   for (const auto& [id, contents] : contents_of(generation, families, is_superseded)) {
-    const ColumnFamily family = families.of(id);
-    if (family.handle == nullptr) continue;  // dropped meanwhile
+    const UsedColumnFamily family = families.use(id);
+    if (family.is_dropped) continue;  // meanwhile
     if (contents.entries.empty() && joined(contents.deleted, *family.comparator).empty()) continue;
+    if (status = check_handle(family); !status.ok()) break;
     SortedFile& file = files->emplace_back();
     file.column_family = id;
     file.path = directory + "/" + std::to_string(generation.id()) + "-" + std::to_string(id) + ".sst";

@@ -253,7 +253,8 @@ TEST_F(SortedFilesTest, AFamilyThatIsGoneIsLeftOut) {
   put(0, "a", "1");
   put(1, "b", "2");
   remove_range(1, "z", "y");
-  families_.forget_handle(1);
+  families_.take_handle(1).wait();
+  families_.drop(1);
   ASSERT_TRUE(sort().ok());
   ASSERT_EQ(files_.size(), 1U);
   EXPECT_EQ(files_[0].column_family, 0U);

@@ -1,0 +1,40 @@
+// Tells when a column family's handle is about to be destroyed, however that comes about: `delete handle` does not pass
+// by the database.
+#pragma once
+
+#include <rocksdb/db.h>
+#include <rocksdb/listener.h>
+
+#include <functional>
+#include <mutex>
+
+namespace spillway::spill {
+
+// Among RocksDB's listeners.
+class HandleWatcher final : public rocksdb::EventListener {
+ public:
+  using OnDeletion = std::function<void(rocksdb::ColumnFamilyHandle* handle)>;
+
+  // `on_deletion` is called by the thread that destroys a handle, which is whole until it returns. Not after stop().
+  // REQUIRES: no handle is being destroyed at stop().
+  void start(OnDeletion on_deletion) {
+    const std::lock_guard lock(mutex_);
+    on_deletion_ = std::move(on_deletion);
+  }
+  void stop() { start(nullptr); }
+
+  void OnColumnFamilyHandleDeletionStarted(rocksdb::ColumnFamilyHandle* handle) override {
+    OnDeletion on_deletion;
+    {
+      const std::lock_guard lock(mutex_);
+      on_deletion = on_deletion_;
+    }
+    if (on_deletion) on_deletion(handle);
+  }
+
+ private:
+  std::mutex mutex_;
+  OnDeletion on_deletion_;
+};
+
+}  // namespace spillway::spill

@@ -1,0 +1,289 @@
+// Column families that are dropped, and handles that are deleted, beside plain RocksDB.
+#include <gtest/gtest.h>
+#include <rocksdb/env.h>
+#include <rocksdb/file_system.h>
+#include <rocksdb/write_batch.h>
+
+#include <atomic>
+#include <filesystem>
+#include <functional>
+#include <future>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/steps.h"
+#include "spill_side_by_side.h"
+
+namespace spillway {
+namespace {
+
+using rocksdb::ColumnFamilyHandle;
+using rocksdb::ReadOptions;
+using rocksdb::WriteOptions;
+
+// Handles: 0 the default, 1 of a family that was opened, 2 of one that was made at run time.
+constexpr std::size_t kOpened = 1;
+constexpr std::size_t kMade = 2;
+
+// Refuses to make sorted files while it is told to.
+class NoSortedFiles final : public rocksdb::FileSystemWrapper {
+ public:
+  NoSortedFiles() : FileSystemWrapper(FileSystem::Default()) {}
+  const char* Name() const override { return "NoSortedFiles"; }
+  rocksdb::IOStatus NewWritableFile(const std::string& path, const rocksdb::FileOptions& options,
+                                    std::unique_ptr<rocksdb::FSWritableFile>* file,
+                                    rocksdb::IODebugContext* context) override {
+    if (refuses && path.find("/spill/spill/") != std::string::npos && path.ends_with(".sst")) {
+      return rocksdb::IOStatus::IOError("refused");
+    }
+    return target()->NewWritableFile(path, options, file, context);
+  }
+  std::atomic<bool> refuses{false};
+};
+
+// Does something when a step is reached for the first time.
+class AtStep final : public steps::Watcher {
+ public:
+  AtStep(std::string_view step, std::function<void()> action) : step_(step), action_(std::move(action)) {
+    steps::watch(this);
+  }
+  ~AtStep() override { steps::watch(nullptr); }
+  void reached(std::string_view step) override {
+    if (step == step_ && !was_reached_.exchange(true)) action_();
+  }
+  bool was_reached() const { return was_reached_; }
+
+ private:
+  const std::string step_;
+  const std::function<void()> action_;
+  std::atomic<bool> was_reached_{false};
+};
+
+class SpillFamilies : public SideBySide {
+ protected:
+  SpillFamilies() { families_.emplace_back("opened", rocksdb::ColumnFamilyOptions()); }
+
+  // Two databases anew.
+  void open_all() {
+    close();
+    families_.resize(kMade);
+    for (const Side& side : sides()) std::filesystem::remove_all(path(side));
+    open();
+    for (Side& side : sides()) {
+      ColumnFamilyHandle* handle = nullptr;
+      ASSERT_TRUE(side.db->CreateColumnFamily({}, "made", &handle).ok());
+      side.handles.push_back(handle);
+    }
+    families_.emplace_back("made", rocksdb::ColumnFamilyOptions());
+  }
+  void put(std::size_t family, const std::string& key, const std::string& value) {
+    same([&](Side& side) { return side.db->Put(WriteOptions(), side.handles[family], key, value); });
+  }
+  // What lies in both stores, twice as much in the spill store.
+  void fill(std::size_t family) {
+    put(family, "a", "main");
+    put(family, "b", "main");
+    spill_db().SetDiversion(Diversion::always);
+    put(family, "b", "spilled");
+    put(family, "c", "spilled");
+    same([&](Side& side) { return side.db->Delete(WriteOptions(), side.handles[family], "a"); });
+    spill_db().SetDiversion(Diversion::automatic);
+  }
+  static std::string all(Side& side, std::size_t family) {
+    const std::unique_ptr<rocksdb::Iterator> iterator(side.db->NewIterator(ReadOptions(), side.handles[family]));
+    std::string text;
+    for (iterator->SeekToFirst(); iterator->Valid(); iterator->Next()) {
+      std::string value;
+      const rocksdb::Status status = side.db->Get(ReadOptions(), side.handles[family], iterator->key(), &value);
+      EXPECT_EQ(value, iterator->value().ToString()) << status.ToString();
+      text += iterator->key().ToString() + "=" + iterator->value().ToString() + " ";
+    }
+    return text + (iterator->status().ok() ? "" : iterator->status().ToString());
+  }
+  void expect_same_contents() {
+    for (std::size_t i = 0; i < plain().handles.size(); ++i) {
+      if (plain().handles[i] != nullptr) same([&](Side& side) { return all(side, i); });
+    }
+  }
+  // As `delete handle`, of both sides.
+  void delete_handles(std::size_t family) {
+    for (Side& side : sides()) {
+      delete side.handles[family];  // NOLINT: RocksDB allows it
+      side.handles[family] = nullptr;
+    }
+  }
+  static std::size_t sorted_files(const std::string& directory) {
+    std::size_t count = 0;
+    for (const auto& entry : std::filesystem::directory_iterator(directory)) {
+      count += entry.path().extension() == ".sst" ? 1 : 0;
+    }
+    return count;
+  }
+};
+
+TEST_F(SpillFamilies, ADroppedOneIsReadThroughItsHandle) {
+  for (const std::uint64_t put_back_bytes : {std::uint64_t{0}, std::uint64_t{1} << 20}) {
+    SCOPED_TRACE(put_back_bytes);
+    spill_options_.put_back_bytes = put_back_bytes;
+    open_all();
+    fill(0);
+    for (const std::size_t family : {kOpened, kMade}) {
+      fill(family);
+      same([&](Side& side) { return side.db->DropColumnFamily(side.handles[family]); });
+      expect_same_contents();
+      ASSERT_TRUE(spill_db().Rollback().ok());
+      expect_same_contents();
+      fill(0);
+    }
+    same([](Side& side) { return side.db->DropColumnFamily(side.handles[kMade]); });
+    same([](Side& side) { return side.db->DropColumnFamilies({side.handles[kOpened]}); });
+    same([](Side& side) { return side.db->DropColumnFamily(side.db->DefaultColumnFamily()); });
+    expect_same_contents();
+    close();
+    const auto dropped = std::vector(families_.begin() + 1, families_.end());
+    families_.resize(1);
+    open();
+    expect_same_contents();
+    families_.insert(families_.end(), dropped.begin(), dropped.end());
+  }
+}
+
+TEST_F(SpillFamilies, WritesToADroppedOneAnswerAsRocksdb) {
+  for (const Diversion diversion : {Diversion::never, Diversion::always}) {
+    open_all();
+    for (const std::size_t family : {kOpened, kMade}) {
+      same([&](Side& side) { return side.db->DropColumnFamily(side.handles[family]); });
+      spill_db().SetDiversion(diversion);
+      same([&](Side& side) { return side.db->Put(WriteOptions(), side.handles[family], "k", "v"); });
+      same([&](Side& side) { return side.db->Delete(WriteOptions(), side.handles[family], "k"); });
+      same([&](Side& side) { return side.db->SingleDelete(WriteOptions(), side.handles[family], "k"); });
+      same([&](Side& side) { return side.db->DeleteRange(WriteOptions(), side.handles[family], "k", "l"); });
+      expect_same_contents();
+    }
+  }
+}
+
+TEST_F(SpillFamilies, TheFilesOfADroppedOneGoWithItsHandle) {
+  open_all();
+  for (const std::size_t family : {kOpened, kMade}) {
+    fill(family);
+    same([&](Side& side) { return side.db->Flush({}, side.handles[family]); });
+    same([&](Side& side) { return side.db->DropColumnFamily(side.handles[family]); });
+    EXPECT_GT(sorted_files(path(spill())), 0U);
+    same([&](Side& side) { return side.db->DestroyColumnFamilyHandle(side.handles[family]); });
+    for (Side& side : sides()) side.handles[family] = nullptr;
+    for (const Side& side : sides()) EXPECT_EQ(sorted_files(path(side)), 0U) << side.name;
+  }
+  for (Side& side : sides()) side.handles.resize(1);
+}
+
+// Under the address sanitizer this shows who uses a handle that is gone.
+TEST_F(SpillFamilies, NothingIsLostWhenAHandleIsDeleted) {
+  for (const RollbackPolicy policy : {RollbackPolicy::off, RollbackPolicy::eager}) {
+    spill_options_.rollback = policy;
+    spill_options_.poll_interval = std::chrono::milliseconds(1);
+    for (const std::size_t family : {kOpened, kMade}) {
+      SCOPED_TRACE(family);
+      open_all();
+      fill(0);
+      fill(family);
+      delete_handles(family);
+      fill(0);
+      ASSERT_TRUE(spill_db().Rollback().ok());
+      expect_same_contents();
+      for (Side& side : sides()) std::erase(side.handles, nullptr);
+      open();
+      expect_same_contents();
+    }
+  }
+}
+
+TEST_F(SpillFamilies, AHandleMayBeDeletedAtAnyStepOfARollback) {
+  for (const char* const step : {"spill.rollback.sorted", "spill.rollback.gate_closed", "spill.rollback.ingested",
+                                 "spill.rollback.dropped", "spill.rollback.published"}) {
+    for (const std::size_t family : {kOpened, kMade}) {
+      SCOPED_TRACE(step);
+      open_all();
+      fill(family);
+      std::future<void> deleted;
+      {
+        const AtStep at(step, [&] { deleted = std::async(std::launch::async, [&] { delete_handles(family); }); });
+        EXPECT_TRUE(spill_db().Rollback().ok());
+        EXPECT_TRUE(at.was_reached());
+        deleted.wait();
+      }
+      for (Side& side : sides()) std::erase(side.handles, nullptr);
+      open();
+      expect_same_contents();
+    }
+  }
+}
+
+// A write needs no handle: the batch has the family's number.
+TEST_F(SpillFamilies, ABatchOutlivesTheHandleThatItWasMadeWith) {
+  for (const std::size_t family : {kOpened, kMade}) {
+    for (const Diversion diversion : {Diversion::always, Diversion::never}) {
+      open_all();
+      std::vector<rocksdb::WriteBatch> batches(2);
+      for (std::size_t i = 0; i < 2; ++i) {
+        ASSERT_TRUE(batches[i].Put(sides()[i].handles[family], "k", std::to_string(static_cast<int>(diversion))).ok());
+        ASSERT_TRUE(batches[i].Put("k", "default").ok());
+      }
+      delete_handles(family);
+      spill_db().SetDiversion(diversion);
+      same([&](Side& side) { return side.db->Write(WriteOptions(), &batches[&side == &spill() ? 1 : 0]); });
+      EXPECT_TRUE(spill_db().Rollback().ok());
+      for (Side& side : sides()) std::erase(side.handles, nullptr);
+      open();
+      expect_same_contents();
+    }
+  }
+}
+
+// What cannot be brought back when a handle is deleted is not taken for what a dropped family has left.
+TEST_F(SpillFamilies, WhatCannotComeBackBeforeAHandleIsDeletedIsThereAfterReopening) {
+  const auto files = std::make_shared<NoSortedFiles>();
+  const std::unique_ptr<rocksdb::Env> env = rocksdb::NewCompositeEnv(files);
+  options_.env = env.get();
+  for (const std::uint64_t put_back_bytes : {std::uint64_t{0}, std::uint64_t{1} << 20}) {
+    open_all();
+    fill(0);
+    fill(kMade);
+    files->refuses = true;
+    delete_handles(kMade);
+    files->refuses = false;
+    const rocksdb::Status status = spill_db().Rollback();
+    EXPECT_TRUE(status.IsAborted()) << status.ToString();
+    EXPECT_NE(status.ToString().find("reopen"), std::string::npos);
+    expect_same_contents();
+    for (Side& side : sides()) std::erase(side.handles, nullptr);
+    spill_options_.put_back_bytes = put_back_bytes;
+    open();
+    expect_same_contents();
+    ASSERT_TRUE(spill_db().Rollback().ok());
+    expect_same_contents();
+    spill_options_.put_back_bytes = 0;
+  }
+  close();
+}
+
+TEST_F(SpillFamilies, AFamilyMayBeListedTwice) {
+  families_.push_back(families_[kOpened]);
+  open();
+  for (const Side& side : sides()) {
+    ASSERT_EQ(side.handles.size(), 3U);
+    EXPECT_EQ(side.handles[1]->GetID(), side.handles[2]->GetID());
+  }
+  fill(1);
+  delete_handles(1);
+  same([](Side& side) { return all(side, 2); });
+  fill(2);
+  ASSERT_TRUE(spill_db().Rollback().ok());
+  same([](Side& side) { return all(side, 2); });
+  for (Side& side : sides()) std::erase(side.handles, nullptr);
+}
+
+}  // namespace
+}  // namespace spillway
