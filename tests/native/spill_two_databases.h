@@ -5,12 +5,15 @@
 #include <rocksdb/db.h>
 #include <rocksdb/env.h>
 #include <rocksdb/file_system.h>
+#include <rocksdb/filter_policy.h>
 #include <rocksdb/merge_operator.h>
 #include <rocksdb/slice_transform.h>
+#include <rocksdb/table.h>
 #include <rocksdb/utilities/checkpoint.h>
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <random>
@@ -143,6 +146,7 @@ class TwoDatabases {
     spill_options_.rollback = random.of<RollbackPolicy>(
         {RollbackPolicy::adaptive, RollbackPolicy::eager, RollbackPolicy::lazy, RollbackPolicy::off});
     spill_options_.poll_interval = std::chrono::milliseconds(2);
+    has_prefix_filters_ = random.one_in(2);
     families_.push_back({rocksdb::kDefaultColumnFamilyName, rocksdb::BytewiseComparator()});
     families_.push_back({"backwards", rocksdb::ReverseBytewiseComparator()});
     if (with_counters) families_.push_back({"counters", rocksdb::BytewiseComparator(), {}, /*counts=*/true});
@@ -156,12 +160,27 @@ class TwoDatabases {
   DB& spill() { return *spill_; }
   std::vector<Family>& families() { return families_; }
 
-  static rocksdb::ColumnFamilyOptions options_of(const Family& family) {
+  // Whether iterators have to say what becomes of prefixes: RocksDB passes tables over in prefix mode.
+  bool has_prefix_filters() const { return has_prefix_filters_; }
+
+  // Where nothing is yet.
+  std::string new_path(const std::string& kind) {
+    return directory_.path(kind + " " + std::to_string(paths_.fetch_add(1)));
+  }
+
+  rocksdb::ColumnFamilyOptions options_of(const Family& family) const {
     rocksdb::ColumnFamilyOptions options;
     options.comparator = family.comparator;
     options.merge_operator = std::make_shared<Append>();
     if (family.counts) options.merge_operator = std::make_shared<Add>();
     options.prefix_extractor.reset(rocksdb::NewFixedPrefixTransform(1));
+    if (has_prefix_filters_) {
+      rocksdb::BlockBasedTableOptions table;
+      table.filter_policy.reset(rocksdb::NewBloomFilterPolicy(20));
+      table.whole_key_filtering = false;
+      options.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table));
+      options.memtable_prefix_bloom_size_ratio = 0.1;
+    }
     options.compression = rocksdb::kNoCompression;
     options.write_buffer_size = 64 << 10;
     options.target_file_size_base = 64 << 10;
@@ -259,6 +278,8 @@ class TwoDatabases {
   const TemporaryDirectory directory_;
   const std::unique_ptr<rocksdb::Env> env_ = rocksdb::NewCompositeEnv(std::make_shared<NoSyncFileSystem>());
   SpillOptions spill_options_;
+  bool has_prefix_filters_ = false;
+  std::atomic<std::uint64_t> paths_{0};
   std::vector<Family> families_;
   std::mutex open_mutex_;
   Both<std::unique_ptr<rocksdb::DB>> databases_;

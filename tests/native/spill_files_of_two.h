@@ -1,0 +1,71 @@
+// Whole files that come into both databases: ingested ones, and imported column families.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <rocksdb/db.h>
+#include <rocksdb/metadata.h>
+#include <rocksdb/sst_file_writer.h>
+#include <rocksdb/utilities/checkpoint.h>
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "spill_two_databases.h"
+
+namespace spillway {
+
+// A table with these values; without one it is a deletion.
+struct TableContents {
+  struct Order {
+    const rocksdb::Comparator* comparator;
+    bool operator()(const std::string& a, const std::string& b) const { return comparator->Compare(a, b) < 0; }
+  };
+  using Rows = std::map<std::string, std::optional<std::string>, Order>;
+
+  static std::string write(const rocksdb::Options& options, const Rows& rows, const std::string& path) {
+    rocksdb::SstFileWriter writer(rocksdb::EnvOptions(), options);
+    EXPECT_TRUE(writer.Open(path).ok());
+    for (const auto& [key, value] : rows) {
+      const rocksdb::Status status = value ? writer.Put(key, *value) : writer.Delete(key);
+      EXPECT_TRUE(status.ok()) << status.ToString();
+    }
+    const rocksdb::Status status = writer.Finish();
+    EXPECT_TRUE(status.ok()) << status.ToString();
+    return path;
+  }
+};
+
+// What one database's family holds, as files that the other's can be made of.
+inline std::unique_ptr<rocksdb::ExportImportFilesMetaData> export_family(rocksdb::DB& db,
+                                                                         rocksdb::ColumnFamilyHandle* family,
+                                                                         const std::string& directory) {
+  rocksdb::Checkpoint* made = nullptr;
+  EXPECT_TRUE(rocksdb::Checkpoint::Create(&db, &made).ok());
+  const std::unique_ptr<rocksdb::Checkpoint> checkpoint(made);
+  rocksdb::ExportImportFilesMetaData* exported = nullptr;
+  const rocksdb::Status status = checkpoint->ExportColumnFamily(family, directory, &exported);
+  EXPECT_TRUE(status.ok()) << status.ToString();
+  return std::unique_ptr<rocksdb::ExportImportFilesMetaData>(exported);
+}
+
+// Of a database that is made for it, in which everything was written over so many times before.
+inline std::unique_ptr<rocksdb::ExportImportFilesMetaData> export_new(rocksdb::Options options,
+                                                                      const TableContents::Rows& rows,
+                                                                      std::uint64_t writes_before,
+                                                                      const std::string& source,
+                                                                      const std::string& directory) {
+  options.create_if_missing = true;
+  rocksdb::DB* made = nullptr;
+  const rocksdb::Status status = rocksdb::DB::Open(options, source, &made);
+  EXPECT_TRUE(status.ok()) << status.ToString();
+  const std::unique_ptr<rocksdb::DB> db(made);
+  rocksdb::WriteBatch batch;
+  for (std::uint64_t i = 0; i < writes_before; ++i) batch.Put(rows.begin()->first, "before");
+  for (const auto& [key, value] : rows) value ? batch.Put(key, *value) : batch.Delete(key);
+  EXPECT_TRUE(db->Write({}, &batch).ok());
+  return export_family(*db, db->DefaultColumnFamily(), directory);
+}
+
+}  // namespace spillway
