@@ -30,6 +30,9 @@ class EntryAdder final : public WriteBatch::Handler {
  public:
   EntryAdder(Generation& generation, KeyIndex* index, const char* record, std::uint64_t offset, Sequence first)
       : generation_(generation), index_(index), record_(record), offset_(offset), next_(first) {}
+  ~EntryAdder() override { count(); }
+  EntryAdder(const EntryAdder&) = delete;
+  EntryAdder& operator=(const EntryAdder&) = delete;
 
   rocksdb::Status PutCF(std::uint32_t family, const Slice& key, const Slice& value) override {
     const Location location{offset_, static_cast<std::uint32_t>(value.data() - record_),
@@ -54,11 +57,24 @@ class EntryAdder final : public WriteBatch::Handler {
  private:
   rocksdb::Status add(std::uint32_t family, const Slice& key, Kind kind, const Location& location,
                       std::uint32_t checksum) {
+    if (family != family_) {
+      count();
+      family_ = family;
+    }
+    ++(kind == Kind::put ? tally_.puts : tally_.removes);
+    if (kind == Kind::put) tally_.put_bytes += key.size() + location.length;
     const Entry* const entry = generation_.add(family, view(key), next_++, kind, location, checksum);
     if (index_ != nullptr) index_->insert(entry);
     return {};
   }
 
+  void count() {
+    if (tally_.puts + tally_.removes > 0) generation_.count(family_, tally_);
+    tally_ = {};
+  }
+
+  std::uint32_t family_ = 0;
+  Tally tally_;  // of that family, not yet counted in the generation
   Generation& generation_;
   KeyIndex* const index_;
   const char* const record_;
@@ -139,6 +155,10 @@ void DbImpl::lead_announced(std::span<Commit*> group) {
   bool sync = false;
   const Sequence first = next_sequence_;
   for (Commit* one : group) {
+    if (root_handed_out_.load(std::memory_order_relaxed)) {  // after this write decided to be diverted
+      one->status = rocksdb::Status::Busy("RocksDB itself was handed out");
+      continue;
+    }
     if (has_failed_.load(std::memory_order_relaxed)) {
       one->status = failure_;
       continue;

@@ -20,6 +20,7 @@
 #include "spill/binding.h"
 #include "spill/column_families.h"
 #include "spill/commit_queue.h"
+#include "spill/copying_threads.h"
 #include "spill/detector.h"
 #include "spill/gate.h"
 #include "spill/generation.h"
@@ -93,6 +94,9 @@ class DbImpl final : public spillway::DB {
   SpillStatistics GetSpillStatistics() const override;
   void SetDiversion(Diversion diversion) override;
 
+  // RocksDB itself: what is written there past us is lost or hidden while something lies in the spill store.
+  rocksdb::DB& base() { return *db_; }
+
   // --- Writes (db_write.cc)
   using rocksdb::StackableDB::Delete;
   using rocksdb::StackableDB::DeleteRange;
@@ -119,6 +123,41 @@ class DbImpl final : public spillway::DB {
   rocksdb::Status Merge(const rocksdb::WriteOptions& options, rocksdb::ColumnFamilyHandle* family,
                         const rocksdb::Slice& key, const rocksdb::Slice& operand) override;
   rocksdb::Status Write(const rocksdb::WriteOptions& options, rocksdb::WriteBatch* batch) override;
+
+  // --- What is refused by name (db_refused.cc)
+  rocksdb::Status DeleteRange(const rocksdb::WriteOptions& options, rocksdb::ColumnFamilyHandle* family,
+                              const rocksdb::Slice& begin, const rocksdb::Slice& end,
+                              const rocksdb::Slice& ts) override;
+  rocksdb::Status Merge(const rocksdb::WriteOptions& options, rocksdb::ColumnFamilyHandle* family,
+                        const rocksdb::Slice& key, const rocksdb::Slice& ts, const rocksdb::Slice& operand) override;
+  rocksdb::Status Get(const rocksdb::ReadOptions& options, rocksdb::ColumnFamilyHandle* family,
+                      const rocksdb::Slice& key, rocksdb::PinnableSlice* value, std::string* timestamp) override;
+  std::vector<rocksdb::Status> MultiGet(const rocksdb::ReadOptions& options,
+                                        const std::vector<rocksdb::ColumnFamilyHandle*>& families,
+                                        const std::vector<rocksdb::Slice>& keys, std::vector<std::string>* values,
+                                        std::vector<std::string>* timestamps) override;
+  void MultiGet(const rocksdb::ReadOptions& options, rocksdb::ColumnFamilyHandle* family, std::size_t count,
+                const rocksdb::Slice* keys, rocksdb::PinnableSlice* values, std::string* timestamps,
+                rocksdb::Status* statuses, bool sorted_input = false) override;
+  void MultiGet(const rocksdb::ReadOptions& options, std::size_t count, rocksdb::ColumnFamilyHandle** families,
+                const rocksdb::Slice* keys, rocksdb::PinnableSlice* values, std::string* timestamps,
+                rocksdb::Status* statuses, bool sorted_input = false) override;
+  rocksdb::Status IncreaseFullHistoryTsLow(rocksdb::ColumnFamilyHandle* family, std::string timestamp) override;
+  rocksdb::Status GetFullHistoryTsLow(rocksdb::ColumnFamilyHandle* family, std::string* timestamp) override;
+  rocksdb::Status GetUpdatesSince(rocksdb::SequenceNumber sequence,
+                                  std::unique_ptr<rocksdb::TransactionLogIterator>* iterator,
+                                  const rocksdb::TransactionLogIterator::ReadOptions& options) override;
+  rocksdb::Status LockWAL() override;
+  rocksdb::Status UnlockWAL() override;
+  using rocksdb::StackableDB::StartTrace;
+  rocksdb::Status StartTrace(const rocksdb::TraceOptions& options,
+                             std::unique_ptr<rocksdb::TraceWriter>&& writer) override;
+  rocksdb::Status EndTrace() override;
+  rocksdb::Status NewDefaultReplayer(const std::vector<rocksdb::ColumnFamilyHandle*>& families,
+                                     std::unique_ptr<rocksdb::TraceReader>&& reader,
+                                     std::unique_ptr<rocksdb::Replayer>* replayer) override;
+  rocksdb::Status DeleteFile(std::string name) override;
+  rocksdb::Status TryCatchUpWithPrimary() override;
 
   // --- Reads (db_read.cc)
   using rocksdb::StackableDB::Get;
@@ -152,6 +191,37 @@ class DbImpl final : public spillway::DB {
                                std::vector<rocksdb::Iterator*>* iterators) override;
   const rocksdb::Snapshot* GetSnapshot() override;
   void ReleaseSnapshot(const rocksdb::Snapshot* snapshot) override;
+
+  // --- RocksDB's files, for those who copy them (db_files.cc)
+  rocksdb::Status DisableFileDeletions() override;
+  rocksdb::Status EnableFileDeletions(bool force) override;
+  rocksdb::Status GetLiveFiles(std::vector<std::string>& files, std::uint64_t* manifest_bytes,
+                               bool flush_memtable = true) override;
+  rocksdb::Status GetLiveFilesStorageInfo(const rocksdb::LiveFilesStorageInfoOptions& options,
+                                          std::vector<rocksdb::LiveFileStorageInfo>* files) override;
+  rocksdb::Status GetLiveFilesChecksumInfo(rocksdb::FileChecksumList* files) override;
+  void GetLiveFilesMetaData(std::vector<rocksdb::LiveFileMetaData>* files) override;
+  using rocksdb::StackableDB::GetColumnFamilyMetaData;
+  void GetColumnFamilyMetaData(rocksdb::ColumnFamilyHandle* family, rocksdb::ColumnFamilyMetaData* metadata) override;
+  void GetAllColumnFamilyMetaData(std::vector<rocksdb::ColumnFamilyMetaData>* metadata) override;
+  rocksdb::Status GetSortedWalFiles(rocksdb::VectorLogPtr& files) override;
+  rocksdb::Status GetCurrentWalFile(std::unique_ptr<rocksdb::LogFile>* file) override;
+
+  // --- RocksDB itself, for those who ask for it (db_root.cc)
+  rocksdb::DB* GetRootDB() override { return hand_out_root(); }
+  rocksdb::DB* GetBaseDB() override { return hand_out_root(); }
+
+  // --- Estimates and numbers (db_estimates.cc)
+  using rocksdb::StackableDB::GetAggregatedIntProperty;
+  using rocksdb::StackableDB::GetApproximateMemTableStats;
+  using rocksdb::StackableDB::GetApproximateSizes;
+  bool GetAggregatedIntProperty(const rocksdb::Slice& property, std::uint64_t* value) override;
+  rocksdb::Status GetApproximateSizes(const rocksdb::SizeApproximationOptions& options,
+                                      rocksdb::ColumnFamilyHandle* family, const rocksdb::Range* ranges, int count,
+                                      std::uint64_t* sizes) override;
+  void GetApproximateMemTableStats(rocksdb::ColumnFamilyHandle* family, const rocksdb::Range& range,
+                                   std::uint64_t* count, std::uint64_t* size) override;
+  rocksdb::SequenceNumber GetLatestSequenceNumber() const override;
 
   // --- Everything else (db_other.cc, db_families.cc)
   using rocksdb::StackableDB::CompactFiles;
@@ -198,14 +268,13 @@ class DbImpl final : public spillway::DB {
   rocksdb::Status IngestExternalFiles(const std::vector<rocksdb::IngestExternalFileArg>& arguments) override;
   rocksdb::Status CompactRange(const rocksdb::CompactRangeOptions& options, rocksdb::ColumnFamilyHandle* family,
                                const rocksdb::Slice* begin, const rocksdb::Slice* end) override;
-  rocksdb::Status GetLiveFiles(std::vector<std::string>& files, std::uint64_t* manifest_bytes,
-                               bool flush_memtable = true) override;
-  rocksdb::Status GetLiveFilesStorageInfo(const rocksdb::LiveFilesStorageInfoOptions& options,
-                                          std::vector<rocksdb::LiveFileStorageInfo>* files) override;
-  rocksdb::Status GetUpdatesSince(rocksdb::SequenceNumber sequence,
-                                  std::unique_ptr<rocksdb::TransactionLogIterator>* iterator,
-                                  const rocksdb::TransactionLogIterator::ReadOptions& options) override;
-  rocksdb::Status DeleteFile(std::string name) override;
+  rocksdb::Status CompactFiles(const rocksdb::CompactionOptions& options, rocksdb::ColumnFamilyHandle* family,
+                               const std::vector<std::string>& input, int output_level, int output_path_id = -1,
+                               std::vector<std::string>* output = nullptr,
+                               rocksdb::CompactionJobInfo* info = nullptr) override;
+  rocksdb::Status Resume() override;
+  rocksdb::Status GetStatsHistory(std::uint64_t start_s, std::uint64_t end_s,
+                                  std::unique_ptr<rocksdb::StatsHistoryIterator>* iterator) override;
   bool GetProperty(rocksdb::ColumnFamilyHandle* family, const rocksdb::Slice& property, std::string* value) override;
   bool GetIntProperty(rocksdb::ColumnFamilyHandle* family, const rocksdb::Slice& property,
                       std::uint64_t* value) override;
@@ -333,6 +402,13 @@ class DbImpl final : public spillway::DB {
   rocksdb::Status bring_back_until(GenerationId last);
   // Runs `action` with an empty spill store, and no write being diverted until it returns.
   rocksdb::Status with_main_only(const std::function<rocksdb::Status()>& action);
+  // `list` itself; or, for a thread that copies files, with everything in them that was acknowledged.
+  rocksdb::Status list_files(const std::function<rocksdb::Status()>& list);
+  rocksdb::Status flush_all_families();
+  rocksdb::DB* hand_out_root();
+  // What lies in the spill store of that column family; without one, of all.
+  Tally spilled(std::optional<std::uint32_t> family) const;
+  void add_spilled(std::optional<std::uint32_t> family, const rocksdb::Slice& property, std::uint64_t* value) const;
 
   // Creates a column family by `create`, which is given its options, with the slowdown switched off.
   rocksdb::Status create_family(const rocksdb::ColumnFamilyDescriptor& family, rocksdb::ColumnFamilyHandle** handle,
@@ -346,7 +422,6 @@ class DbImpl final : public spillway::DB {
   void on_look(const Signals& signals, Route before, Route now);
   void tell(const SpillEvent& event) const;
   void remove_leftovers();
-  rocksdb::DB& base() { return *db_; }
 
   const SpillOptions options_;
   const std::shared_ptr<Store> store_;  // outlives every generation
@@ -364,9 +439,13 @@ class DbImpl final : public spillway::DB {
   Counts counts_;
 
   std::atomic<Diversion> diversion_{Diversion::automatic};
-  std::atomic<int> main_only_{0};               // with_main_only under way
+  std::atomic<int> main_only_{0};             // with_main_only under way
+  std::atomic<bool> root_handed_out_{false};  // in the commit queue; nothing is diverted any more
+  RootSnapshots root_snapshots_;
+  CopyingThreads copying_;
   std::atomic<bool> has_live_{false};           // set before an entry can be seen
   std::atomic<Sequence> visible_{0};            // every entry up to it is in the index
+  Sequence recovered_ = 0;                      // visible_ when the database was opened
   std::atomic<bool> has_unlogged_{false};       // somebody writes to RocksDB without its log
   std::atomic<std::uint64_t> main_durable_{0};  // RocksDB's sequence up to which it is known to be durable
   std::atomic<Sequence> marked_{0};             // RocksDB's log has a mark of it, or of a later one
@@ -416,6 +495,7 @@ class DbImpl final : public spillway::DB {
   double last_rollback_took_s_ = 0;
   std::atomic<std::uint64_t> sorted_bytes_{0};  // of sorted files that are not yet ingested
 
+  std::mutex bringing_back_;  // held by a rollback, and by CompactFiles
   std::mutex handles_mutex_;
   std::vector<rocksdb::ColumnFamilyHandle*> kept_handles_;  // ours, until we close: see keep_handles
   bool is_closed_ = false;

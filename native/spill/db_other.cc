@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "spill/db_impl.h"
+#include "spill/estimates.h"
 
 namespace spillway::spill {
 namespace {
@@ -37,7 +38,8 @@ std::map<std::string, std::uint64_t> numbers_of(const SpillStatistics& s) {
           {"index-bytes", s.index_bytes},
           {"store-used-bytes", s.store_used_bytes},
           {"store-capacity-bytes", s.store_capacity_bytes},
-          {"diverting", s.diverting ? 1 : 0}};
+          {"diverting", s.diverting ? 1 : 0},
+          {"root-handed-out", s.root_handed_out ? 1 : 0}};
 }
 
 }  // namespace
@@ -163,6 +165,7 @@ SpillStatistics DbImpl::GetSpillStatistics() const {
   s.store_used_bytes = store_->used_bytes();
   s.store_capacity_bytes = store_->capacity_bytes();
   s.diverting = wants_spill();
+  s.root_handed_out = root_handed_out_.load(std::memory_order_acquire);
   return s;
 }
 
@@ -224,31 +227,33 @@ Status DbImpl::CompactRange(const rocksdb::CompactRangeOptions& options, ColumnF
   return base().CompactRange(options, family, begin, end);
 }
 
-Status DbImpl::GetLiveFiles(std::vector<std::string>& files, std::uint64_t* manifest_bytes, bool flush_memtable) {
-  return with_main_only([&] {
-    return binding_->without_guard([&] { return base().GetLiveFiles(files, manifest_bytes, flush_memtable); });
-  });
+// RocksDB does not tell listeners that such a compaction begins, so it cannot be held as others are while what a
+// rollback ingested is noted down (MainOrder::hold_compactions): it waits for the rollback to end.
+Status DbImpl::CompactFiles(const rocksdb::CompactionOptions& options, ColumnFamilyHandle* family,
+                            const std::vector<std::string>& input, int output_level, int output_path_id,
+                            std::vector<std::string>* output, rocksdb::CompactionJobInfo* info) {
+  const std::lock_guard no_rollback(bringing_back_);
+  return base().CompactFiles(options, family, input, output_level, output_path_id, output, info);
 }
 
-Status DbImpl::GetLiveFilesStorageInfo(const rocksdb::LiveFilesStorageInfoOptions& options,
-                                       std::vector<rocksdb::LiveFileStorageInfo>* files) {
-  return with_main_only(
-      [&] { return binding_->without_guard([&] { return base().GetLiveFilesStorageInfo(options, files); }); });
-}
+// --- What a StackableDB does not pass on
 
-Status DbImpl::GetUpdatesSince(rocksdb::SequenceNumber, std::unique_ptr<rocksdb::TransactionLogIterator>*,
-                               const rocksdb::TransactionLogIterator::ReadOptions&) {
-  return Status::NotSupported(
-      "spillway::DB does not support GetUpdatesSince: diverted writes are not in RocksDB's log");
-}
+Status DbImpl::Resume() { return base().Resume(); }
 
-Status DbImpl::DeleteFile(std::string) { return Status::NotSupported("spillway::DB does not support DeleteFile"); }
+Status DbImpl::GetStatsHistory(std::uint64_t start_s, std::uint64_t end_s,
+                               std::unique_ptr<rocksdb::StatsHistoryIterator>* iterator) {
+  return base().GetStatsHistory(start_s, end_s, iterator);
+}
 
 // --- Properties
 
 bool DbImpl::GetIntProperty(ColumnFamilyHandle* family, const Slice& property, std::uint64_t* value) {
   const std::string_view name(property.data(), property.size());
-  if (!name.starts_with(kPrefix)) return base().GetIntProperty(family, property, value);
+  if (!name.starts_with(kPrefix)) {
+    if (!base().GetIntProperty(family, property, value)) return false;
+    add_spilled(family->GetID(), property, value);
+    return true;
+  }
   const auto numbers = numbers_of(GetSpillStatistics());
   const auto found = numbers.find(std::string(name.substr(kPrefix.size())));
   if (found == numbers.end()) return false;
@@ -266,7 +271,7 @@ bool DbImpl::GetMapProperty(ColumnFamilyHandle* family, const Slice& property,
 
 bool DbImpl::GetProperty(ColumnFamilyHandle* family, const Slice& property, std::string* value) {
   const std::string_view name(property.data(), property.size());
-  if (!name.starts_with(kPrefix)) return base().GetProperty(family, property, value);
+  if (!name.starts_with(kPrefix) && !includes_spilled(property)) return base().GetProperty(family, property, value);
   if (name == "spillway.stats") {
     value->clear();
     for (const auto& [key, number] : numbers_of(GetSpillStatistics())) {

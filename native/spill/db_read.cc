@@ -1,4 +1,5 @@
 // Reads: the index says where the newest version of a key lies; snapshots and iterators see both stores of one moment.
+#include <algorithm>
 #include <thread>
 
 #include "spill/db_impl.h"
@@ -74,16 +75,31 @@ Moment DbImpl::take_moment() {
 
 Moment DbImpl::moment_of(const ReadOptions& options) {
   if (options.snapshot == nullptr) return take_moment();
+  if (root_handed_out_.load(std::memory_order_acquire) && root_snapshots_.contains(options.snapshot)) {
+    return {View{}, std::shared_ptr<const rocksdb::Snapshot>(options.snapshot, [](const rocksdb::Snapshot*) {})};
+  }
   return static_cast<const SpillSnapshot*>(options.snapshot)->moment();
 }
 
 const rocksdb::Snapshot* DbImpl::GetSnapshot() {
+  if (root_handed_out_.load(std::memory_order_acquire)) {
+    const rocksdb::Snapshot* const snapshot = base().GetSnapshot();
+    root_snapshots_.add(snapshot);
+    return snapshot;
+  }
   Moment moment = take_moment();
   if (moment.main == nullptr) return nullptr;
-  return new SpillSnapshot(std::move(moment));  // NOLINT: the user's until ReleaseSnapshot
+  const Sequence diverted = std::max(moment.view.up_to, recovered_) - recovered_;
+  return new SpillSnapshot(std::move(moment), diverted);  // NOLINT: the user's until ReleaseSnapshot
 }
 
-void DbImpl::ReleaseSnapshot(const rocksdb::Snapshot* snapshot) { delete static_cast<const SpillSnapshot*>(snapshot); }
+void DbImpl::ReleaseSnapshot(const rocksdb::Snapshot* snapshot) {
+  if (root_handed_out_.load(std::memory_order_acquire) && root_snapshots_.remove(snapshot)) {
+    base().ReleaseSnapshot(snapshot);
+  } else {
+    delete static_cast<const SpillSnapshot*>(snapshot);
+  }
+}
 
 rocksdb::Status DbImpl::value_of(const Entry& entry, const ReadOptions& options, PinnableSlice* value) {
   if (options.read_tier == rocksdb::kBlockCacheTier) return rocksdb::Status::Incomplete("in the spill store");
@@ -180,16 +196,6 @@ bool DbImpl::KeyMayExist(const ReadOptions& options, ColumnFamilyHandle* family,
   }
   if (value_found != nullptr) *value_found = false;
   return true;  // "may": a caller that needs to know asks Get
-}
-
-rocksdb::Status DbImpl::GetEntity(const ReadOptions&, ColumnFamilyHandle*, const Slice&,
-                                  rocksdb::PinnableWideColumns*) {
-  return rocksdb::Status::NotSupported("spillway::DB does not support GetEntity");
-}
-
-rocksdb::Status DbImpl::GetMergeOperands(const ReadOptions&, ColumnFamilyHandle*, const Slice&, PinnableSlice*,
-                                         rocksdb::GetMergeOperandsOptions*, int*) {
-  return rocksdb::Status::NotSupported("spillway::DB does not support GetMergeOperands");
 }
 
 // Of now, RocksDB's iterator is taken together with the view: it holds its moment by itself, where the release of a

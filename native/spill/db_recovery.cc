@@ -122,7 +122,8 @@ rocksdb::Status DbImpl::recover(const Remains& remains) {
   for (const auto& generation : *generations) {
     generation->for_each([this](const Entry& entry) { index_.insert(&entry); });
   }
-  visible_.store(next_sequence_ - 1, std::memory_order_release);
+  recovered_ = next_sequence_ - 1;
+  visible_.store(recovered_, std::memory_order_release);
   publish(std::move(generations));
   // What RocksDB replayed it has flushed: its log does not tell the next recovery any more.
   unproven_main_ = kept > 0 ? main_durable_.load(std::memory_order_acquire) : 0;

@@ -152,6 +152,7 @@ void DbImpl::wake_rollback() {
 // Of what is live at this moment. All of it, whatever `most`, if it is small enough to be put back.
 // TryAgain: RocksDB has no room for it now.
 rocksdb::Status DbImpl::bring_back(std::uint64_t most) {
+  const std::lock_guard no_compact_files(bringing_back_);
   const auto began = Clock::now();
   std::shared_ptr<const Generations> targets;
   rocksdb::Status status;

@@ -67,12 +67,12 @@ rocksdb::Status without_single_deletes(const WriteBatch& batch, const ColumnFami
 bool DbImpl::is_free() const { return !has_live_.load(std::memory_order_acquire) && !wants_spill(); }
 
 bool DbImpl::may_spill() const {
-  return main_only_.load(std::memory_order_acquire) == 0 &&
+  return main_only_.load(std::memory_order_acquire) == 0 && !root_handed_out_.load(std::memory_order_acquire) &&
          diversion_.load(std::memory_order_relaxed) != Diversion::never;
 }
 
 bool DbImpl::wants_spill() const {
-  if (main_only_.load(std::memory_order_acquire) != 0) return false;
+  if (main_only_.load(std::memory_order_acquire) != 0 || root_handed_out_.load(std::memory_order_acquire)) return false;
   switch (diversion_.load(std::memory_order_relaxed)) {
     case Diversion::always:
       return true;
@@ -413,19 +413,6 @@ rocksdb::Status DbImpl::Merge(const WriteOptions& options, ColumnFamilyHandle* f
   WriteBatch batch;
   const rocksdb::Status status = batch.Merge(family, key, operand);
   return status.ok() ? Write(options, &batch) : status;
-}
-
-rocksdb::Status DbImpl::Put(const WriteOptions&, ColumnFamilyHandle*, const Slice&, const Slice&, const Slice&) {
-  return no_timestamps();
-}
-rocksdb::Status DbImpl::Delete(const WriteOptions&, ColumnFamilyHandle*, const Slice&, const Slice&) {
-  return no_timestamps();
-}
-rocksdb::Status DbImpl::SingleDelete(const WriteOptions&, ColumnFamilyHandle*, const Slice&, const Slice&) {
-  return no_timestamps();
-}
-rocksdb::Status DbImpl::PutEntity(const WriteOptions&, ColumnFamilyHandle*, const Slice&, const rocksdb::WideColumns&) {
-  return rocksdb::Status::NotSupported("spillway::DB does not support PutEntity");
 }
 
 }  // namespace spillway::spill

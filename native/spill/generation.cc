@@ -92,6 +92,20 @@ void Generation::add(RangeTombstone tombstone) {
   tombstone_count_.fetch_add(1, std::memory_order_release);
 }
 
+void Generation::count(std::uint32_t column_family, const Tally& added) {
+  const std::lock_guard lock(tallies_mutex_);
+  tallies_[column_family] += added;
+}
+
+Tally Generation::tally(std::optional<std::uint32_t> column_family) const {
+  const std::lock_guard lock(tallies_mutex_);
+  Tally sum;
+  for (const auto& [id, tally] : tallies_) {
+    if (!column_family || *column_family == id) sum += tally;
+  }
+  return sum;
+}
+
 std::shared_ptr<const Generation::Runs> Generation::runs() const {
   const std::scoped_lock lock(runs_mutex_);
   return runs_;

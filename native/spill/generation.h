@@ -13,6 +13,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <shared_mutex>
 #include <string>
 #include <string_view>
@@ -63,6 +64,20 @@ struct RangeTombstone {
   Sequence sequence = 0;
 };
 
+// How many operations on single keys there are.
+struct Tally {
+  std::uint64_t puts = 0;
+  std::uint64_t removes = 0;
+  std::uint64_t put_bytes = 0;  // keys and values
+
+  Tally& operator+=(const Tally& other) {
+    puts += other.puts;
+    removes += other.removes;
+    put_bytes += other.put_bytes;
+    return *this;
+  }
+};
+
 // By column family, then the family's comparator, then the newest first.
 class EntryOrder {
  public:
@@ -92,6 +107,7 @@ class Generation : public std::enable_shared_from_this<Generation> {
   const Entry* add(std::uint32_t column_family, std::string_view key, Sequence sequence, Kind kind,
                    const Location& value, std::uint32_t value_checksum = 0);
   void add(RangeTombstone tombstone);
+  void count(std::uint32_t column_family, const Tally& added);  // what was added of a batch
   bool has_any_of(std::uint32_t column_family) const { return column_families_.contains(column_family); }
   bool is_dropped() const { return is_dropped_.load(std::memory_order_acquire); }
   void mark_dropped() { is_dropped_.store(true, std::memory_order_release); }  // the store has dropped it
@@ -107,6 +123,7 @@ class Generation : public std::enable_shared_from_this<Generation> {
   Sequence covering_tombstone(std::uint32_t column_family, std::string_view key, Sequence up_to) const;
 
   std::uint64_t entries() const { return entry_count_.load(std::memory_order_acquire); }
+  Tally tally(std::optional<std::uint32_t> column_family) const;                            // without one: of all
   std::uint64_t user_bytes() const { return user_bytes_.load(std::memory_order_relaxed); }  // keys and values
   std::uint64_t memory_bytes() const { return memory_bytes_.load(std::memory_order_relaxed); }
   Sequence last_sequence() const { return last_sequence_.load(std::memory_order_acquire); }
@@ -156,6 +173,9 @@ class Generation : public std::enable_shared_from_this<Generation> {
   mutable std::shared_mutex tombstones_mutex_;
   std::vector<RangeTombstone> tombstones_;
   std::unordered_map<std::uint32_t, NewestRanges> newest_ranges_;  // of all of them, by column family
+
+  mutable std::mutex tallies_mutex_;
+  std::unordered_map<std::uint32_t, Tally> tallies_;  // by column family
 
   std::atomic<std::uint64_t> entry_count_{0};
   std::atomic<std::uint64_t> user_bytes_{0};

@@ -18,6 +18,8 @@ const char* name_of(SpillEvent::Kind kind) {
       return "rollback_end";
     case SpillEvent::Kind::store_failed:
       return "store_failed";
+    case SpillEvent::Kind::root_handed_out:
+      return "root_handed_out";
   }
   return "unknown";
 }

@@ -8,6 +8,8 @@
 
 #include <cstdint>
 #include <memory>
+#include <mutex>
+#include <unordered_set>
 #include <utility>
 
 #include "spill/generation.h"
@@ -21,18 +23,42 @@ struct Moment {
 
 class SpillSnapshot final : public rocksdb::Snapshot {
  public:
-  explicit SpillSnapshot(Moment moment) : moment_(std::move(moment)) {}
+  // `diverted`: operations diverted in this opening before the snapshot, as in DB::GetLatestSequenceNumber.
+  explicit SpillSnapshot(Moment moment, Sequence diverted = 0) : moment_(std::move(moment)), diverted_(diverted) {}
   ~SpillSnapshot() override = default;
 
   const Moment& moment() const { return moment_; }
 
-  // RocksDB's own: of use to compare snapshots taken while nothing was diverted between them, and no further.
-  rocksdb::SequenceNumber GetSequenceNumber() const override { return moment_.main->GetSequenceNumber(); }
+  // RocksDB's and what was diverted: orders snapshots and DB::GetLatestSequenceNumber, and means nothing to RocksDB.
+  rocksdb::SequenceNumber GetSequenceNumber() const override { return moment_.main->GetSequenceNumber() + diverted_; }
   std::int64_t GetUnixTime() const override { return moment_.main->GetUnixTime(); }
   std::uint64_t GetTimestamp() const override { return moment_.main->GetTimestamp(); }
 
  private:
   const Moment moment_;
+  const Sequence diverted_;
+};
+
+// Snapshots of RocksDB's own that were given to the user, after RocksDB itself was (DbImpl::hand_out_root): functions
+// that go past us take every snapshot for one of RocksDB's.
+class RootSnapshots {
+ public:
+  void add(const rocksdb::Snapshot* snapshot) {
+    const std::lock_guard lock(mutex_);
+    given_.insert(snapshot);
+  }
+  bool contains(const rocksdb::Snapshot* snapshot) const {
+    const std::lock_guard lock(mutex_);
+    return given_.contains(snapshot);
+  }
+  bool remove(const rocksdb::Snapshot* snapshot) {  // whether it was there
+    const std::lock_guard lock(mutex_);
+    return given_.erase(snapshot) > 0;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::unordered_set<const rocksdb::Snapshot*> given_;
 };
 
 }  // namespace spillway::spill

@@ -19,6 +19,7 @@
 
 #include "spill/column_families.h"
 #include "spill/detector.h"
+#include "spill_rocksdb_of.h"
 #include "spillway/db.h"
 #include "temporary_directory.h"
 #include "wrapped_files.h"
@@ -356,7 +357,7 @@ TEST_F(SpillDb, TheWorstColumnFamilyIsTheOneNearestToAStall) {
   spill::ColumnFamilies families;
   ASSERT_TRUE(families.add(db_->DefaultColumnFamily()).ok());
   ASSERT_TRUE(families.add(few).ok());
-  rocksdb::DB& base = *db_->GetBaseDB();
+  rocksdb::DB& base = rocksdb_of(*db_);
   EXPECT_EQ(signals_of(base, families, {}, spill::Route::main).l0_files, 1);
   ASSERT_TRUE(base.PauseBackgroundWork().ok());  // no flush: the memtable stays
   const std::string value(10'000, 'v');

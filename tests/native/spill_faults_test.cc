@@ -17,6 +17,7 @@
 #include "base/steps.h"
 #include "faults/file_system.h"
 #include "faults/power_loss.h"
+#include "spill_rocksdb_of.h"
 #include "spillway/db.h"
 #include "temporary_directory.h"
 
@@ -360,7 +361,7 @@ TEST_F(FaultsSpillway, ALogThatFailedIsNotWrittenToAgain) {
   open();
   db_->SetDiversion(Diversion::never);
   ASSERT_TRUE(put("a", "1").ok());
-  ASSERT_TRUE(db_->GetBaseDB()->Flush({}).ok());
+  ASSERT_TRUE(rocksdb_of(*db_).Flush({}).ok());
   const auto of_log = [](const Deed& deed) { return deed.action == Action::write && deed.name.ends_with(".log"); };
   system_->set_fate(fail_nth(of_log, 1, IOStatus::NoSpace("no (injected)")));
   EXPECT_TRUE(put("b", "2").IsIOError());
@@ -423,7 +424,7 @@ TEST_F(FaultsSpillway, AnEmptySyncWriteMakesWhatWasAcknowledgedBeforeItDurable) 
 TEST_F(FaultsSpillway, AFlushTakesWhatWasDivertedBeforeItAlong) {
   expect_both_survive([this](const std::string& value) {
     ASSERT_TRUE(put("main", value).ok());
-    ASSERT_TRUE(db_->GetBaseDB()->Flush({}).ok());  // as RocksDB does by itself
+    ASSERT_TRUE(rocksdb_of(*db_).Flush({}).ok());  // as RocksDB does by itself
   });
 }
 

@@ -15,6 +15,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "spill_rocksdb_of.h"
 #include "spill_side_by_side.h"
 
 namespace spillway {
@@ -80,7 +81,7 @@ class SpillOptionsFile : public SideBySide {
   }
   // RocksDB's own slowdown is off in the family, whatever the user reads.
   void expect_no_slowdown(std::size_t family) {
-    const rocksdb::Options runs = spill_db().GetBaseDB()->GetOptions(spill().handles[family]);
+    const rocksdb::Options runs = rocksdb_of(spill_db()).GetOptions(spill().handles[family]);
     EXPECT_EQ(runs.level0_slowdown_writes_trigger, runs.level0_stop_writes_trigger);
     EXPECT_EQ(runs.soft_pending_compaction_bytes_limit, runs.hard_pending_compaction_bytes_limit);
   }
@@ -270,13 +271,13 @@ TEST_F(SpillOptionsFile, EnableAutoCompactionMovesTheDetectorsTriggers) {
     ASSERT_TRUE(spill_db().Flush({}).ok());
   }
   EXPECT_FALSE(spill_db().GetSpillStatistics().diverting);
-  ASSERT_TRUE(spill_db().GetBaseDB()->PauseBackgroundWork().ok());  // no compaction takes the files away
+  ASSERT_TRUE(rocksdb_of(spill_db()).PauseBackgroundWork().ok());  // no compaction takes the files away
   ASSERT_TRUE(spill_db().EnableAutoCompaction({spill_db().DefaultColumnFamily()}).ok());
   for (int i = 0; i < 1000 && !spill_db().GetSpillStatistics().diverting; ++i) {
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
   EXPECT_TRUE(spill_db().GetSpillStatistics().diverting);
-  ASSERT_TRUE(spill_db().GetBaseDB()->ContinueBackgroundWork().ok());
+  ASSERT_TRUE(rocksdb_of(spill_db()).ContinueBackgroundWork().ok());
 }
 
 }  // namespace

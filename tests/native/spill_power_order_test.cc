@@ -12,6 +12,7 @@
 #include "base/steps.h"
 #include "faults/file_system.h"
 #include "faults/power_loss.h"
+#include "spill_rocksdb_of.h"
 #include "spillway/db.h"
 #include "temporary_directory.h"
 
@@ -124,7 +125,7 @@ TEST_F(SpillPowerOrder, ANoteKeepsNoDivertedWriteWithoutTheWriteToRocksdbBeforeI
     write_both();
     {
       const AtEach beside("spill.commit.main_synced", write_both);
-      ASSERT_TRUE(db_->GetBaseDB()->Flush({}).ok());
+      ASSERT_TRUE(rocksdb_of(*db_).Flush({}).ok());
     }
     ASSERT_GE(writes, 4) << "the note was written without a second try";
     lose_power(seed);

@@ -1,10 +1,14 @@
-"""docs/LIBRARY.md names what the library has: each option with its default, each property, each event, each refusal."""
+"""docs/LIBRARY.md names what the library has: each option with its default, each property, each event, each refusal.
+docs/LIBRARY-CALLS.md names every call of RocksDB's that takes a database."""
 
 import re
+from pathlib import Path
 
 from conftest import ROOT
 
 PAGE = (ROOT / "docs" / "LIBRARY.md").read_text()
+CALLS = (ROOT / "docs" / "LIBRARY-CALLS.md").read_text()
+ROCKSDB = Path("/usr/include/rocksdb")
 SPILL = ROOT / "native" / "spill"
 OPTIONS = (SPILL / "include" / "spillway" / "options.h").read_text()
 
@@ -56,6 +60,7 @@ def test_every_property_and_event_is_there() -> None:
 def test_every_refusal_is_there() -> None:
     source = "\n".join(path.read_text() for path in SPILL.glob("*.cc"))
     refused = re.findall(r'does not support ([\w -]+)[:"]', source) + re.findall(r'return no\("([\w -]+)', source)
+    refused += re.findall(r'refuse\("(\w+)"', source)
     unsupported = PAGE.split("## Not supported")[1]
     named = [
         name
@@ -64,3 +69,77 @@ def test_every_refusal_is_there() -> None:
     ]
     assert len(named) > 8
     assert [name for name in named if name.strip() not in unsupported] == []
+
+
+def without_comments(code: str) -> str:
+    return re.sub(r"//[^\n]*|/\*.*?\*/", "", code, flags=re.DOTALL)
+
+
+def class_body(code: str, name: str) -> str:
+    """What stands between the braces of a class."""
+    start = re.search(rf"class {name}\b[^;{{]*{{", code)
+    assert start, name
+    depth, end = 1, start.end()
+    while depth > 0:
+        depth += {"{": 1, "}": -1}.get(code[end], 0)
+        end += 1
+    return code[start.end() : end]
+
+
+def virtual_functions() -> set[str]:
+    """Of rocksdb::DB, and what rocksdb::StackableDB adds."""
+    found = set()
+    for header, name in (("db.h", "DB"), ("utilities/stackable_db.h", "StackableDB")):
+        body = class_body(without_comments((ROCKSDB / header).read_text()), name)
+        found |= set(re.findall(r"\bvirtual\s+[^;{}()]*?(\w+)\s*\(", body))
+    return found - {"DB"}
+
+
+def overridden() -> set[str]:
+    code = without_comments((SPILL / "db_impl.h").read_text())
+    return set(re.findall(r"(\w+)\([^;{}]*\)\s*(?:const\s*)?override\b", code))
+
+
+def table(heading: str) -> dict[str, str]:
+    """What becomes of each name in the first column of the table under that heading."""
+    section = CALLS.split(f"## {heading}\n")[1].split("\n## ")[0]
+    rows = re.findall(r"^\| (`.*?) \| ([\w ]+) \|", section, flags=re.MULTILINE)
+    return {name: becomes for names, becomes in rows for name in re.findall(r"`([^`]+)`", names)}
+
+
+def test_every_virtual_function_of_rocksdb_is_in_the_table() -> None:
+    functions = table("Functions of rocksdb::DB")
+    virtual = virtual_functions()
+    assert len(virtual) > 85
+    assert sorted(virtual - set(functions)) == []
+    assert sorted(set(functions) - virtual) == []
+
+
+def test_the_table_of_functions_says_what_the_code_does() -> None:
+    functions = table("Functions of rocksdb::DB")
+    words = set(re.findall(r"^\| (\w[\w ]*) \| ", CALLS.split("## Functions")[0], flags=re.MULTILINE)) - {"word"}
+    assert set(functions.values()) <= words
+    ours = overridden()
+    assert sorted(name for name, becomes in functions.items() if becomes != "RocksDB" and name not in ours) == []
+    assert {"Resume", "GetStatsHistory", "GetAllColumnFamilyMetaData"} <= ours  # a StackableDB does not pass them on
+    refused = set(re.findall(r'refuse\("(\w+)"', (SPILL / "db_refused.cc").read_text()))
+    assert {name for name, becomes in functions.items() if becomes == "refused"} == refused
+
+
+def test_every_header_that_takes_a_database_is_in_the_table() -> None:
+    headers = {
+        str(path.relative_to(ROCKSDB))
+        for path in ROCKSDB.glob("*.h")
+        if re.search(r"\bDB\s?\*", without_comments(path.read_text()))
+    }
+    headers |= {str(path.relative_to(ROCKSDB)) for path in ROCKSDB.glob("utilities/*.h")}
+    headers.remove("db.h")
+    assert len(headers) > 25
+    assert sorted(headers - set(table("Utilities"))) == []
+
+
+def test_every_refused_call_is_tried() -> None:
+    tried = (ROOT / "tests" / "native" / "spill_refused_test.cc").read_text()
+    refused = re.findall(r'refuse\("(\w+)', (SPILL / "db_refused.cc").read_text())
+    assert len(refused) > 20
+    assert [name for name in refused if f'expect_refused("{name}"' not in tried] == []

@@ -45,6 +45,8 @@ struct SpillStatistics {
   std::uint64_t store_used_bytes = 0;
   std::uint64_t store_capacity_bytes = 0;
   bool diverting = false;
+  bool root_handed_out =
+      false;  // GetRootDB or GetBaseDB was called: nothing is diverted until the database is reopened
 };
 
 // Says by hand where writes go.

@@ -46,8 +46,9 @@ struct SpillEvent {
     spill_full,    // the spill store or the location index takes no more: writes go to RocksDB and wait with it
     generation_sealed,
     rollback_begin,
-    rollback_end,  // what a generation held is durable in RocksDB
-    store_failed,  // `message` says how; what lies there can be read as far as it can
+    rollback_end,     // what a generation held is durable in RocksDB
+    store_failed,     // `message` says how; what lies there can be read as far as it can
+    root_handed_out,  // by GetRootDB or GetBaseDB: nothing is diverted until the database is reopened
   };
   Kind kind = Kind::divert_begin;
   std::uint64_t generation = 0;

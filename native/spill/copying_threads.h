@@ -1,0 +1,58 @@
+// Which threads copy RocksDB's files: those that have switched file deletions off (DB::DisableFileDeletions) and not
+// yet on again. RocksDB's Checkpoint::ExportColumnFamily works that way.
+#pragma once
+
+#include <rocksdb/status.h>
+
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <thread>
+
+namespace spillway::spill {
+
+class CopyingThreads {
+ public:
+  void begin() {
+    const std::lock_guard lock(mutex_);
+    ++copies_[std::this_thread::get_id()].depth;
+  }
+
+  bool is_this_thread() const {
+    const std::lock_guard lock(mutex_);
+    const auto found = copies_.find(std::this_thread::get_id());
+    return found != copies_.end() && found->second.depth > 0;
+  }
+
+  // What this thread's listing could not say, because it returns no status: end() does.
+  void failed(const rocksdb::Status& status) {
+    const std::lock_guard lock(mutex_);
+    copies_[std::this_thread::get_id()].failure = status;
+  }
+
+  // The failure of this thread's copy, if any. `all`: file deletions are on again whoever has switched them off.
+  rocksdb::Status end(bool all) {
+    const std::lock_guard lock(mutex_);
+    rocksdb::Status failure;
+    if (const auto mine = copies_.find(std::this_thread::get_id()); mine != copies_.end()) {
+      failure = mine->second.failure;
+      mine->second.failure = rocksdb::Status::OK();
+      if (mine->second.depth > 0) --mine->second.depth;
+    }
+    if (all) {
+      for (auto& [thread, copy] : copies_) copy.depth = 0;
+    }
+    std::erase_if(copies_, [](const auto& one) { return one.second.depth == 0 && one.second.failure.ok(); });
+    return failure;
+  }
+
+ private:
+  struct Copy {
+    std::uint64_t depth = 0;
+    rocksdb::Status failure;
+  };
+  mutable std::mutex mutex_;
+  std::map<std::thread::id, Copy> copies_;
+};
+
+}  // namespace spillway::spill

@@ -1,0 +1,90 @@
+// Lists of RocksDB's files. Those who copy them get files that hold everything that was acknowledged before.
+#include "spill/db_impl.h"
+
+namespace spillway::spill {
+
+using rocksdb::ColumnFamilyHandle;
+using rocksdb::Status;
+
+Status DbImpl::DisableFileDeletions() {
+  const Status status = base().DisableFileDeletions();
+  if (status.ok()) copying_.begin();
+  return status;
+}
+
+Status DbImpl::EnableFileDeletions(bool force) {
+  const Status copied = copying_.end(force);
+  const Status enabled = base().EnableFileDeletions(force);
+  return copied.ok() ? enabled : copied;
+}
+
+Status DbImpl::flush_all_families() {
+  std::vector<std::uint32_t> ids;
+  families_.for_each([&](const ColumnFamily& family) { ids.push_back(family.id); });
+  for (const std::uint32_t id : ids) {
+    const UsedColumnFamily family = families_.use(id);
+    if (family.handle == nullptr) continue;
+    const Status status = base().Flush(rocksdb::FlushOptions(), family.handle);
+    if (!status.ok() && !status.IsColumnFamilyDropped()) return status;
+  }
+  return {};
+}
+
+// Everybody else is told of the files as they are, as of a RocksDB whose memtables are not in them either.
+Status DbImpl::list_files(const std::function<Status()>& list) {
+  if (!copying_.is_this_thread()) return list();
+  const Status status = with_main_only([&] {
+    const Status flushed = flush_all_families();
+    return flushed.ok() ? list() : flushed;
+  });
+  if (!status.ok()) copying_.failed(status);
+  return status;
+}
+
+Status DbImpl::GetLiveFilesChecksumInfo(rocksdb::FileChecksumList* files) {
+  return list_files([&] { return base().GetLiveFilesChecksumInfo(files); });
+}
+
+void DbImpl::GetLiveFilesMetaData(std::vector<rocksdb::LiveFileMetaData>* files) {
+  (void)list_files([&] {
+    base().GetLiveFilesMetaData(files);
+    return Status();
+  });
+}
+
+void DbImpl::GetColumnFamilyMetaData(ColumnFamilyHandle* family, rocksdb::ColumnFamilyMetaData* metadata) {
+  (void)list_files([&] {
+    base().GetColumnFamilyMetaData(family, metadata);
+    return Status();
+  });
+}
+
+void DbImpl::GetAllColumnFamilyMetaData(std::vector<rocksdb::ColumnFamilyMetaData>* metadata) {
+  (void)list_files([&] {
+    base().GetAllColumnFamilyMetaData(metadata);
+    std::erase_if(*metadata, [](const rocksdb::ColumnFamilyMetaData& one) { return is_guard(one.name); });
+    return Status();
+  });
+}
+
+Status DbImpl::GetLiveFiles(std::vector<std::string>& files, std::uint64_t* manifest_bytes, bool flush_memtable) {
+  return with_main_only([&] {
+    return binding_->without_guard([&] { return base().GetLiveFiles(files, manifest_bytes, flush_memtable); });
+  });
+}
+
+Status DbImpl::GetLiveFilesStorageInfo(const rocksdb::LiveFilesStorageInfoOptions& options,
+                                       std::vector<rocksdb::LiveFileStorageInfo>* files) {
+  return with_main_only(
+      [&] { return binding_->without_guard([&] { return base().GetLiveFilesStorageInfo(options, files); }); });
+}
+
+Status DbImpl::GetSortedWalFiles(rocksdb::VectorLogPtr& files) {
+  return with_main_only([&] { return base().GetSortedWalFiles(files); });
+}
+
+Status DbImpl::GetCurrentWalFile(std::unique_ptr<rocksdb::LogFile>* file) {
+  return with_main_only([&] { return base().GetCurrentWalFile(file); });
+}
+
+}  // namespace spillway::spill

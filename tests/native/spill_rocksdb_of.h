@@ -1,0 +1,10 @@
+// RocksDB below a spillway::DB, for tests that do to it what it does by itself. GetBaseDB would end diversion.
+#pragma once
+
+#include "spill/db_impl.h"
+
+namespace spillway {
+
+inline rocksdb::DB& rocksdb_of(DB& db) { return static_cast<spill::DbImpl&>(db).base(); }
+
+}  // namespace spillway
