@@ -6,6 +6,7 @@
 #include <shared_mutex>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "faults/drive_journal.h"
 
@@ -421,6 +422,10 @@ class WatchedFileSystem final : public FaultyFileSystem {
     const auto old_name = drive_->name_of(from);
     const auto name = drive_->name_of(to);
     if (!old_name || !name) return target()->RenameFile(from, to, options, dbg);
+    bool is_directory = false;
+    if (target()->IsDirectory(from, options, &is_directory, dbg).ok() && is_directory) {
+      return rename_directory(*old_name, *name, [&] { return target()->RenameFile(from, to, options, dbg); });
+    }
     FileId ignored = 0;
     return rename(
         *old_name, *name, [&] { return target()->RenameFile(from, to, options, dbg); }, &ignored);
@@ -497,6 +502,27 @@ class WatchedFileSystem final : public FaultyFileSystem {
       if (found != journal.files().names.end()) *id = found->second;
       const IOStatus status = work();
       return status.ok() ? to_rocksdb(journal.note({.kind = Kind::rename, .path = from, .to = to})) : status;
+    });
+  }
+
+  // Of a directory the drive knows only what is in it. Its entries go along with it: they are durable from then on.
+  template <typename Rename>
+  IOStatus rename_directory(const std::string& from, const std::string& to, Rename work) {
+    const Misfortune misfortune = drive_->befalls(Action::rename, to, 0);
+    if (!misfortune.status.ok()) return misfortune.status;
+    return drive_->change([&](DriveJournal& journal) {
+      const std::string prefix = from + "/";
+      std::vector<std::string> rests;
+      for (const auto& [name, id] : journal.files().names) {
+        if (name.starts_with(prefix)) rests.push_back(name.substr(prefix.size()));
+      }
+      IOStatus status = work();
+      if (status.ok()) status = to_rocksdb(journal.note({.kind = Kind::sync_directory, .path = from}));
+      for (const std::string& rest : rests) {
+        if (!status.ok()) break;
+        status = to_rocksdb(journal.note({.kind = Kind::rename, .path = prefix + rest, .to = to + "/" + rest}));
+      }
+      return status;
     });
   }
 

@@ -190,6 +190,8 @@ Status power_loss(const std::string& root, const std::string& to, const PowerLos
   std::map<FileId, std::string> written;  // the first name of each file; the others are links to it
   for (const auto& [name, id] : state.durable.names) {
     const std::string path = to + "/" + name;
+    std::error_code is_there;
+    fs::create_directories(fs::path(path).parent_path(), is_there);  // that of a rename which is lost
     if (const auto [first, is_new] = written.emplace(id, path); !is_new) {
       std::error_code failure;
       fs::create_hard_link(first->second, path, failure);

@@ -9,7 +9,7 @@
 //   - one file may have kept all and another nothing, whichever was written first, as a page cache writes back at its
 //     own will; `in_order` keeps everything up to one moment instead, like a drive behind a write-through cache.
 // Not modelled: holes within a file's unsynced bytes, sectors that lose what was synced, and directories, which are
-// durable at once.
+// durable at once. When a directory is renamed, the entries that it had before are durable at once as well.
 #pragma once
 
 #include <cstdint>

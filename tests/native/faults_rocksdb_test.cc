@@ -168,6 +168,29 @@ TEST_F(Faults, NamesAreUndoneUntilTheirDirectoryIsSynced) {
   EXPECT_EQ(contents(after_loss(99) + "/CURRENT"), "new");
 }
 
+// As a checkpoint of RocksDB's is made: under another name, renamed, and the directory synced under its new one.
+TEST_F(Faults, ADirectoryThatIsRenamedKeepsWhatIsInIt) {
+  ASSERT_TRUE(system_->CreateDir(root_ + "/copy.tmp", {}, nullptr).ok());
+  {
+    auto file = create("copy.tmp/FILE");
+    append(*file, "kept");
+    sync(*file);
+  }
+  ASSERT_TRUE(system_->RenameFile(root_ + "/copy.tmp", root_ + "/copy", {}, nullptr).ok());
+  std::set<bool> renamed;
+  for (std::uint64_t seed = 0; seed < 40; ++seed) {
+    const std::string at = after_loss(seed);
+    const bool is_renamed = std::filesystem::exists(at + "/copy/FILE");
+    EXPECT_EQ(contents(at + (is_renamed ? "/copy" : "/copy.tmp") + "/FILE"), "kept");
+    renamed.insert(is_renamed);
+  }
+  EXPECT_EQ(renamed, (std::set<bool>{false, true}));
+  std::unique_ptr<rocksdb::FSDirectory> directory;
+  ASSERT_TRUE(system_->NewDirectory(root_ + "/copy", {}, &directory, nullptr).ok());
+  ASSERT_TRUE(directory->Fsync({}, nullptr).ok());
+  for (std::uint64_t seed = 100; seed < 110; ++seed) EXPECT_EQ(contents(after_loss(seed) + "/copy/FILE"), "kept");
+}
+
 TEST_F(Faults, InOrderNothingLaterOutlivesWhatCameBefore) {
   auto one = create("one");
   auto two = create("two");
