@@ -3,19 +3,16 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <array>
-#include <atomic>
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <filesystem>
-#include <mutex>
-#include <string_view>
+#include <iterator>
 #include <thread>
 #include <utility>
 
-#include "base/steps.h"
+#include "crash_child.h"
 #include "crash_judge.h"
-#include "faults/file_system.h"
 #include "faults/power_loss.h"
 #include "temporary_directory.h"
 
@@ -23,128 +20,7 @@ namespace spillway::crash {
 
 namespace {
 
-using rocksdb::Status;
 using Random = std::mt19937_64;
-
-rocksdb::Status apply(Opened& store, const Operation& operation) {
-  rocksdb::WriteOptions options;
-  options.sync = operation.sync;
-  rocksdb::WriteBatch batch;
-  for (const Change& change : operation.changes) {
-    rocksdb::ColumnFamilyHandle* family = store.families[change.key.family];
-    const bool alone = operation.changes.size() == 1;
-    rocksdb::DB& db = *store.db;
-    const std::string& key = change.key.name;
-    Status status;
-    switch (change.kind) {
-      case Change::Kind::put:
-        status = alone ? db.Put(options, family, key, change.value) : batch.Put(family, key, change.value);
-        break;
-      case Change::Kind::remove:
-        status = alone ? db.Delete(options, family, key) : batch.Delete(family, key);
-        break;
-      case Change::Kind::single_remove:
-        status = alone ? db.SingleDelete(options, family, key) : batch.SingleDelete(family, key);
-        break;
-      case Change::Kind::merge:
-        status = alone ? db.Merge(options, family, key, change.value) : batch.Merge(family, key, change.value);
-        break;
-      case Change::Kind::remove_range:
-        status =
-            alone ? db.DeleteRange(options, family, key, change.value) : batch.DeleteRange(family, key, change.value);
-        break;
-    }
-    if (alone || !status.ok()) return status;
-  }
-  return store.db->Write(options, &batch);
-}
-
-// Ends the process when it comes to a step for the n-th time, and says which steps there are.
-class StepKiller final : public steps::Watcher {
- public:
-  StepKiller(CrashLedger& ledger, std::string step, std::uint64_t n)
-      : ledger_(ledger), step_(std::move(step)), left_(n) {}
-
-  void reached(std::string_view step) override {
-    const std::lock_guard lock(mutex_);
-    ledger_.note_step(step);
-    if (step != step_ || --left_ != 0) return;
-    ledger_.step_reached = true;
-    kill(getpid(), SIGKILL);
-    pause();
-  }
-
- private:
-  CrashLedger& ledger_;
-  const std::string step_;
-  std::mutex mutex_;
-  std::uint64_t left_;
-};
-
-// One child's life.
-class Child {
- public:
-  Child(const CrashPlan& plan, CrashLedger& ledger, std::uint64_t round)
-      : plan_(plan), ledger_(ledger), round_(round) {}
-
-  [[noreturn]] void run(const std::string& root, const History& history) {
-    Random random(plan_.seed * 7919 + round_);
-    // The first time, or one soon after: some steps come once in a life.
-    StepKiller killer(ledger_, plan_.step, round_ % 2 == 0 ? 1 : 1 + random() % 2);
-    steps::watch(&killer);
-    const std::unique_ptr<rocksdb::Env> env = environment(root);
-    Opened store;
-    if (const Status status = plan_.open(root, env ? env.get() : rocksdb::Env::Default(), &store); !status.ok())
-      fail("cannot open: " + status.ToString());
-    Judgement judgement = judge(store, history, ledger_);
-    if (!judgement.failure.empty()) fail(judgement.failure);
-    ledger_.survivors = judgement.survivors;
-    ledger_.begin_writing();
-    std::vector<std::thread> threads;
-    for (unsigned i = 0; i < kThreads; ++i) {
-      threads.emplace_back([&, i] { write(store, i, std::move(judgement.contents[i])); });
-    }
-    while (plan_.stir) plan_.stir(*store.db, random);
-    for (std::thread& thread : threads) thread.join();
-    for (;;) pause();  // until killed
-  }
-
- private:
-  // What is synced need not be known where the page cache survives.
-  std::unique_ptr<rocksdb::Env> environment(const std::string& root) {
-    if (!plan_.power_loss) return nullptr;
-    auto system = faults::FaultyFileSystem::open(root);
-    if (!system) fail("the fault layer cannot open: " + system.status().message());
-    return rocksdb::NewCompositeEnv(*system);
-  }
-
-  [[noreturn]] void fail(const std::string& message) {
-    ledger_.fail(message);
-    _exit(1);
-  }
-
-  void write(Opened& store, unsigned number, Contents base) {
-    ThreadLedger& thread = ledger_.threads[number];
-    Script script(script_seed(plan_, round_), number, plan_.kinds, std::move(base));
-    Random random(round_ * 31 + number);
-    for (std::uint32_t i = 0; i < kMostOperations; ++i) {
-      const Operation operation = script.next();
-      thread.begun_at[i] = ++ledger_.time;
-      thread.begun = i + 1;
-      if (const Status status = apply(store, operation); !status.ok()) fail("a write failed: " + status.ToString());
-      thread.acknowledged_at[i] = ++ledger_.time;
-      thread.acknowledged = i + 1;
-      if (random() % 8 == 0) {
-        const std::string wrong = compare_with_reads(store, number, script.state());
-        if (!wrong.empty()) fail("while it was written, after operation " + std::to_string(i) + ": " + wrong);
-      }
-    }
-  }
-
-  const CrashPlan& plan_;
-  CrashLedger& ledger_;
-  const std::uint64_t round_;
-};
 
 // Waits until the child writes, or is dead; false: it hangs.
 bool wait_until_writing(const CrashLedger& ledger, pid_t child, bool* dead) {
@@ -183,6 +59,8 @@ class Run {
     while (report_.failure.empty() && (report_.kills < plan_.kills || is_to_try_more())) one_child();
     if (report_.failure.empty()) one_child(true);  // which only judges the last
     collect_steps();
+    report_.refused = ledger_->refused;
+    report_.copies = ledger_->copies;
     return report_;
   }
 
@@ -199,7 +77,7 @@ class Run {
     if (only_judges) plan.step.clear();
     ++round_;
     const pid_t child = fork();
-    if (child == 0) Child(plan, *ledger_, round_).run(root_, history_);
+    if (child == 0) live(plan, *ledger_, round_, root_, history_);
     bool dead = false;
     if (!wait_until_writing(*ledger_, child, &dead)) ledger_->fail("it hangs while it opens or reads");
     if (!dead && ledger_->phase == Phase::writing && !only_judges) {
@@ -310,14 +188,46 @@ rocksdb::Options small_options(rocksdb::Env* env) {
   return options;
 }
 
-rocksdb::Status open_rocksdb(const std::string& root, rocksdb::Env* env, Opened* opened) {
+void close(Opened& store) {
+  for (auto* handles : {&store.families, &store.imported}) {
+    for (rocksdb::ColumnFamilyHandle* handle : *handles) {
+      store.db->DestroyColumnFamilyHandle(handle).PermitUncheckedError();
+    }
+    handles->clear();
+  }
+  store.db.reset();
+}
+
+rocksdb::Status open_rocksdb_at(const std::string& path, rocksdb::Env* env, Opened* opened) {
   const rocksdb::Options options = small_options(env);
+  std::vector<rocksdb::ColumnFamilyDescriptor> families;
+  for (const std::string& name : families_in(path, env)) families.emplace_back(name, options);
   rocksdb::DB* db = nullptr;
-  const rocksdb::Status status =
-      rocksdb::DB::Open(options, root + "/db", {{rocksdb::kDefaultColumnFamilyName, options}, {"other", options}},
-                        &opened->families, &db);
+  std::vector<rocksdb::ColumnFamilyHandle*> handles;
+  const rocksdb::Status status = rocksdb::DB::Open(options, path, families, &handles, &db);
+  take_handles(handles, opened);
   opened->db.reset(db);
   return status;
+}
+
+rocksdb::Status open_rocksdb(const std::string& root, rocksdb::Env* env, Opened* opened) {
+  return open_rocksdb_at(root + "/db", env, opened);
+}
+
+std::vector<std::string> families_in(const std::string& path, rocksdb::Env* env) {
+  std::vector<std::string> all;
+  rocksdb::DBOptions options;
+  options.env = env;
+  rocksdb::DB::ListColumnFamilies(options, path, &all).PermitUncheckedError();  // there may be no database yet
+  std::vector<std::string> names{rocksdb::kDefaultColumnFamilyName, "other"};
+  std::ranges::copy_if(all, std::back_inserter(names), [](const auto& name) { return name.starts_with(kImported); });
+  return names;
+}
+
+void take_handles(const std::vector<rocksdb::ColumnFamilyHandle*>& handles, Opened* opened) {
+  if (handles.empty()) return;
+  opened->families.assign(handles.begin(), handles.begin() + 2);
+  opened->imported.assign(handles.begin() + 2, handles.end());
 }
 
 }  // namespace spillway::crash

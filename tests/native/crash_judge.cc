@@ -185,7 +185,22 @@ std::uint64_t History::settle(const CrashLedger& ledger) {
   return lost;
 }
 
-Judgement judge(Opened& store, const History& history, const CrashLedger& ledger) {
+Claim History::claim(const CrashLedger& ledger) const {
+  Claim claim{.plan = plan, .round = round, .base = base};
+  for (unsigned i = 0; i < kThreads && round > 0; ++i) {
+    claim.due[i] = promised(Script(script_seed(*plan, round), i, plan->kinds, base[i]), ledger.threads[i], power_lost);
+    claim.begun[i] = ledger.threads[i].begun;
+  }
+  return claim;
+}
+
+Claim History::claim_of_copy(const CrashLedger& ledger) const {
+  Claim claim{.plan = plan, .round = round, .base = base, .due = ledger.copy_due};
+  for (unsigned i = 0; i < kThreads; ++i) claim.begun[i] = ledger.threads[i].begun;
+  return claim;
+}
+
+Judgement judge(Opened& store, const Claim& claim, const CrashLedger& ledger) {
   Judgement judgement;
   Contents all;
   if (const Status status = read_all(store, &all); !status.ok()) {
@@ -198,26 +213,25 @@ Judgement judge(Opened& store, const History& history, const CrashLedger& ledger
     }
   }
   std::array<Extent, kThreads> extents{};
-  for (unsigned i = 0; i < kThreads && history.round > 0; ++i) {
-    const Script script(script_seed(*history.plan, history.round), i, history.plan->kinds, history.base[i]);
-    const ThreadLedger& thread = ledger.threads[i];
+  for (unsigned i = 0; i < kThreads && claim.round > 0; ++i) {
+    const Script script(script_seed(*claim.plan, claim.round), i, claim.plan->kinds, claim.base[i]);
     Script replayed = script;
-    const auto extent = extent_of(replayed, thread.begun, judgement.contents[i]);
+    const auto extent = extent_of(replayed, claim.begun[i], judgement.contents[i]);
     const std::string who = "thread " + std::to_string(i) + ": ";
     if (!extent) {
       judgement.failure = who + "no number of its operations leads to what is found; " +
-                          nearest(script, thread.begun, judgement.contents[i]);
+                          nearest(script, claim.begun[i], judgement.contents[i]);
       return judgement;
     }
-    if (const std::uint32_t due = promised(script, thread, history.power_lost); extent->most < due) {
-      judgement.failure = who + std::to_string(due) + " operations were promised to survive, " +
+    if (extent->most < claim.due[i]) {
+      judgement.failure = who + std::to_string(claim.due[i]) + " operations were promised to survive, " +
                           std::to_string(extent->most) + " are there";
       return judgement;
     }
     extents[i] = *extent;
     judgement.survivors[i] = extent->most;
   }
-  if (history.round > 0) judgement.failure = hole(extents, ledger);
+  if (claim.round > 0) judgement.failure = hole(extents, ledger);
   for (unsigned i = 0; i < kThreads && judgement.failure.empty(); ++i) {
     judgement.failure = compare_with_reads(store, i, judgement.contents[i]);
   }

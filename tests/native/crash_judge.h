@@ -14,6 +14,15 @@ using CrashLedger = Ledger<kThreads>;
 
 std::uint64_t script_seed(const CrashPlan& plan, std::uint64_t round);
 
+// What a store has to hold: after `base`, at least `due` and at most `begun` of each thread's operations of a round.
+struct Claim {
+  const CrashPlan* plan = nullptr;
+  std::uint64_t round = 0;  // 0: nobody has written yet
+  std::array<Contents, kThreads> base{};
+  std::array<std::uint32_t, kThreads> due{};
+  std::array<std::uint32_t, kThreads> begun{};
+};
+
 // What was there before the last child that wrote, and which one that was.
 struct History {
   const CrashPlan* plan = nullptr;
@@ -22,6 +31,10 @@ struct History {
   std::array<std::uint32_t, kThreads> begun{};
   bool power_lost = false;  // since it wrote
 
+  // What was promised when it died.
+  Claim claim(const CrashLedger& ledger) const;
+  // What a copy has to hold that it took last.
+  Claim claim_of_copy(const CrashLedger& ledger) const;
   // The child judged what that round had left, and wrote. Returns how many operations of that round are lost.
   std::uint64_t settle(const CrashLedger& ledger);
 };
@@ -32,8 +45,8 @@ struct Judgement {
   std::array<Contents, kThreads> contents{};
 };
 
-// Holds what is in the store against what the ledger says of the last round.
-Judgement judge(Opened& store, const History& history, const CrashLedger& ledger);
+// Holds what is in the store against the claim; the ledger says what began after what was acknowledged.
+Judgement judge(Opened& store, const Claim& claim, const CrashLedger& ledger);
 
 // Reads a thread's keys one by one, and all in order; says where they are not as `expected`.
 std::string compare_with_reads(Opened& store, unsigned thread, const Contents& expected);

@@ -32,6 +32,10 @@ struct Ledger {
   std::atomic<bool> step_reached{false};
   std::atomic<std::uint64_t> time{0};
   std::array<ThreadLedger, Threads> threads{};
+  std::atomic<std::uint64_t> copy{0};              // the name of a copy that this life has taken; 0: none
+  std::array<std::uint32_t, Threads> copy_due{};   // operations that were acknowledged before it was begun
+  std::atomic<std::uint64_t> copies{0};            // judged, in all lives
+  std::atomic<std::uint64_t> refused{0};           // writes to files that a full drive did not take, in all lives
   std::array<std::uint32_t, Threads> survivors{};  // as judged: of the operations of the child before
   std::array<char, 4096> failure{};
   std::array<std::array<char, 64>, 64> steps{};  // names, until an empty one
@@ -43,6 +47,7 @@ struct Ledger {
 
   void begin_writing() {
     time = 0;
+    copy = 0;
     for (ThreadLedger& thread : threads) {
       thread.begun = 0;
       thread.acknowledged = 0;

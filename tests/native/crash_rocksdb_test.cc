@@ -23,11 +23,12 @@ using rocksdb::Status;
 using rocksdb::WriteBatch;
 using rocksdb::WriteOptions;
 
-void flush_now_and_then(rocksdb::DB& db, std::mt19937_64& random) {
-  std::this_thread::sleep_for(std::chrono::microseconds(random() % 2000));
+std::string flush_now_and_then(Scene& scene) {
+  std::this_thread::sleep_for(std::chrono::microseconds(scene.random() % 2000));
   rocksdb::FlushOptions options;
   options.wait = false;
-  if (random() % 4 == 0) db.Flush(options).PermitUncheckedError();
+  if (scene.random() % 4 == 0) scene.store.db->Flush(options).PermitUncheckedError();
+  return {};
 }
 
 TEST(CrashRocksdb, KeepsItsPromisesWhenKilled) {

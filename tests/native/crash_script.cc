@@ -15,6 +15,7 @@ constexpr std::uint64_t kPlainKeys = 24;
 constexpr std::uint64_t kOtherFamilyKeys = 10;
 constexpr std::uint64_t kSingleKeys = 8;  // put once, then deleted once
 constexpr std::uint64_t kMergeKeys = 6;
+constexpr std::uint64_t kOperationsAnIngestion = 40;
 
 Key key_of(unsigned thread, char sort, std::uint64_t number) {
   std::array<char, 32> name{};
@@ -74,7 +75,17 @@ Change Script::any_change() {
   return {.kind = Kind::put, .key = any_key(), .value = any_value()};
 }
 
+Operation Script::any_ingestion() {
+  Operation operation{.sync = true, .is_ingestion = true};
+  for (std::uint64_t i = 1 + below(4); i > 0; --i) {
+    operation.changes.push_back({.kind = Kind::put, .key = any_key(), .value = any_value()});
+    apply(operation.changes.back());
+  }
+  return operation;
+}
+
 Operation Script::next() {
+  if (kinds_.ingestions && below(kOperationsAnIngestion) == 0) return any_ingestion();
   Operation operation;
   const std::uint64_t count = kinds_.batches && below(3) == 0 ? 2 + below(5) : 1;
   for (std::uint64_t i = 0; i < count; ++i) {

@@ -30,10 +30,11 @@ struct Change {
   std::string value{};  // or the range's end, excluded
 };
 
-// One write: several changes are one batch.
+// One write: several changes are one batch; or one ingestion of external files, of puts alone.
 struct Operation {
   std::vector<Change> changes{};
   bool sync = false;
+  bool is_ingestion = false;  // then it is durable when it is acknowledged: `sync` is true
 };
 
 struct Kinds {
@@ -41,6 +42,7 @@ struct Kinds {
   bool merge = true;
   bool remove_range = true;
   bool batches = true;
+  bool ingestions = false;
   double sync_share = 0.15;
   std::size_t value_bytes = 400;  // at most
 };
@@ -64,6 +66,7 @@ class Script {
   }
   std::string any_value();
   Change any_change();
+  Operation any_ingestion();
   void apply(const Change& change);
 
   std::mt19937_64 random_;

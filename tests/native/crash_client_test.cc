@@ -1,0 +1,112 @@
+// spillway::DB killed, and its power cut, while it is used in ways that meet the spill store only seldom.
+#include "crash_client.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+
+#include "base/steps.h"
+#include "crash_spill.h"
+
+namespace spillway::crash {
+namespace {
+
+CrashPlan plan_of(const SpillOptions& spill, bool power_loss, std::uint64_t seed) {
+  return {
+      .open = open_spillway(spill), .stir = stir, .kills = 12, .seed = seed, .power_loss = power_loss, .most_ms = 40};
+}
+
+class CrashClient : public testing::TestWithParam<bool> {};
+INSTANTIATE_TEST_SUITE_P(Deaths, CrashClient, testing::Values(false, true),
+                         [](const auto& death) { return death.param ? "PowerCut" : "Killed"; });
+
+TEST_P(CrashClient, ExternalFiles) {
+  for (const SpillOptions& spill : {by_ingestion(), by_put()}) {
+    CrashPlan plan = plan_of(spill, GetParam(), 520);
+    plan.kinds.ingestions = true;
+    expect_kept(plan);
+  }
+}
+
+class SaysFull final : public SpillListener {
+ public:
+  void on_spill_event(const SpillEvent& event) override {
+    if (event.kind == SpillEvent::Kind::spill_full) steps::reached("test.client.full");
+  }
+};
+
+void expect_full_and_kept(CrashPlan plan) {
+  plan.most_ms = 100;
+  const CrashReport report = run_crashes(plan);
+  EXPECT_EQ(report.failure, "");
+  EXPECT_TRUE(report.steps.contains("test.client.full"));
+}
+
+SpillOptions soon_full(RollbackPolicy policy) {
+  SpillOptions spill = by_ingestion();
+  spill.rollback = policy;
+  spill.generation_bytes = 8 << 10;
+  spill.listeners.push_back(std::make_shared<SaysFull>());
+  return spill;
+}
+
+TEST_P(CrashClient, AFullRegion) {
+  for (const RollbackPolicy policy : {RollbackPolicy::adaptive, RollbackPolicy::lazy, RollbackPolicy::off}) {
+    SpillOptions spill = soon_full(policy);
+    spill.capacity_bytes = 24 << 10;
+    expect_full_and_kept(plan_of(spill, GetParam(), 530));
+  }
+}
+
+TEST_P(CrashClient, AFullIndex) {
+  SpillOptions spill = soon_full(RollbackPolicy::lazy);
+  spill.index_bytes = 24 << 10;
+  expect_full_and_kept(plan_of(spill, GetParam(), 540));
+}
+
+TEST_P(CrashClient, AFullKeyValueNamespace) {
+  constexpr double kShare = 0.01;
+  const SpillOptions spill = soon_full(RollbackPolicy::lazy);
+  CrashPlan plan = plan_of(spill, GetParam(), 550);
+  plan.open = open_on_kv(spill, kShare);
+  plan.also_loses = lose_commands(kShare);
+  expect_full_and_kept(plan);
+}
+
+// Every second life finds a drive with little room, or a spill store on such a drive.
+TEST_P(CrashClient, AFullDrive) {
+  for (const char* where : {"", "/spill/"}) {
+    CrashPlan plan = plan_of(by_ingestion(), GetParam(), 560);
+    plan.room_bytes = 12 << 10;
+    plan.only_in = where;
+    plan.most_ms = 100;
+    const CrashReport report = run_crashes(plan);
+    EXPECT_EQ(report.failure, "");
+    EXPECT_GT(report.refused, 0);
+  }
+}
+
+TEST_P(CrashClient, OpenedByPlainRocksdbBetweenLives) {
+  CrashPlan plan = plan_of(by_ingestion(), GetParam(), 580);
+  plan.visit = open_as_plain_rocksdb;
+  plan.most_ms = 6;
+  expect_kept(plan);
+}
+
+TEST_P(CrashClient, OpenedWithAnotherPathBetweenLives) {
+  CrashPlan plan = plan_of(by_ingestion(), GetParam(), 590);
+  plan.visit = open_with_another_path;
+  plan.most_ms = 6;
+  expect_kept(plan);
+}
+
+TEST_P(CrashClient, ThePathGivenToAnotherDatabaseBetweenLives) {
+  CrashPlan plan = plan_of(by_ingestion(), GetParam(), 600);
+  plan.visit = open_another_database_with_the_path;
+  plan.most_ms = 6;
+  expect_kept(plan);
+}
+
+}  // namespace
+}  // namespace spillway::crash
