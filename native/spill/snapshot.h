@@ -21,20 +21,28 @@ struct Moment {
   std::shared_ptr<const rocksdb::Snapshot> main;  // released with its last holder
 };
 
+// RocksDB casts a snapshot to its own class without a check, and reads the first two members of that behind the virtual
+// table: the sequence number up to which it sees, and the smallest that may be uncommitted. Through our DB it never
+// meets this class, but a snapshot taken before RocksDB itself was handed out gets there (GetRootDB). So these two come
+// first here as well, and such a read is of RocksDB's side of the snapshot.
 class SpillSnapshot final : public rocksdb::Snapshot {
  public:
   // `diverted`: operations diverted in this opening before the snapshot, as in DB::GetLatestSequenceNumber.
-  explicit SpillSnapshot(Moment moment, Sequence diverted = 0) : moment_(std::move(moment)), diverted_(diverted) {}
+  explicit SpillSnapshot(Moment moment, Sequence diverted = 0)
+      : main_number_(moment.main->GetSequenceNumber()), moment_(std::move(moment)), diverted_(diverted) {}
   ~SpillSnapshot() override = default;
 
   const Moment& moment() const { return moment_; }
 
   // RocksDB's and what was diverted: orders snapshots and DB::GetLatestSequenceNumber, and means nothing to RocksDB.
-  rocksdb::SequenceNumber GetSequenceNumber() const override { return moment_.main->GetSequenceNumber() + diverted_; }
+  rocksdb::SequenceNumber GetSequenceNumber() const override { return main_number_ + diverted_; }
   std::int64_t GetUnixTime() const override { return moment_.main->GetUnixTime(); }
   std::uint64_t GetTimestamp() const override { return moment_.main->GetTimestamp(); }
 
  private:
+  const rocksdb::SequenceNumber main_number_;
+  // Source: RocksDB's value where no transaction is written before it is committed (kMinUnCommittedSeq).
+  [[maybe_unused]] const rocksdb::SequenceNumber main_min_uncommitted_ = 1;
   const Moment moment_;
   const Sequence diverted_;
 };
