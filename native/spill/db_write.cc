@@ -314,6 +314,7 @@ rocksdb::Status DbImpl::write_either_way(const WriteOptions& options, WriteBatch
     if (diverts) {
       if (!look.unsupported.ok()) return outcome(look.unsupported);
       Commit commit{batch, options.sync, look.must_divert, {}};
+      steps::reached("spill.write.before_divert");
       commits_.run(commit);
       if (!commit.status.IsBusy()) return outcome(commit.status);
     }

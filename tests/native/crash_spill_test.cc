@@ -40,7 +40,7 @@ constexpr Step kCommonSteps[] = {
     {"spill.rollback.ingested", false},    {"spill.rollback.dropped", false},
     {"spill.rollback.published", true},    {"spill.bind.pending", false},
     {"spill.bind.created", false},         {"spill.bind.dropped", false},
-    {"spill.bind.confirmed", false},
+    {"spill.bind.confirmed", false},       {"spill.write.before_divert", false},
 };
 constexpr Step kRegionSteps[] = {
     {"spill.region.begin.created", false},   {"spill.region.append.written", false},

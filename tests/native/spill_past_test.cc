@@ -12,11 +12,13 @@
 #include <rocksdb/utilities/write_batch_with_index.h>
 
 #include <atomic>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <set>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -151,7 +153,34 @@ TEST_F(SpillPast, ACopyOfRocksdbItselfIsAPlainDatabase) {
   EXPECT_EQ(all(*plain), "a=spilled ");
 }
 
-// A write that has decided to be diverted finds the door closed when it comes to the spill store.
+// Calls `what` once, in the thread that first comes to the step.
+class OnceAt final : public steps::Watcher {
+ public:
+  OnceAt(std::string step, std::function<void()> what) : step_(std::move(step)), what_(std::move(what)) {
+    steps::watch(this);
+  }
+  ~OnceAt() override { steps::watch(nullptr); }
+  void reached(std::string_view step) override {
+    if (step == step_ && !is_done_.exchange(true)) what_();
+  }
+
+ private:
+  const std::string step_;
+  const std::function<void()> what_;
+  std::atomic<bool> is_done_{false};
+};
+
+TEST_F(SpillPast, AWriteThatWasAboutToBeDivertedIsNot) {
+  rocksdb::DB* rocks = nullptr;
+  {
+    const OnceAt handing_out("spill.write.before_divert", [&] { rocks = db_->GetRootDB(); });
+    put("a", "late");
+  }
+  ASSERT_NE(rocks, nullptr);
+  EXPECT_EQ(number("spillway.live-entries"), 0U);
+  EXPECT_EQ(get(*rocks, "a"), "late");
+}
+
 TEST_F(SpillPast, NoWriteIsDivertedBehindTheBackOfWhoeverHoldsRocksdb) {
   std::atomic<bool> ends{false};
   std::vector<std::thread> writers;
@@ -353,6 +382,37 @@ TEST_F(SpillPast, ABackupRestoresWhatWasDiverted) {
     EXPECT_EQ(all(*plain), expected);
   }
   EXPECT_EQ(number("spillway.root-handed-out"), 0U);
+}
+
+// It may take the sequence numbers out of tables, as every compaction may, and RocksDB tells nobody that it begins.
+TEST_F(SpillPast, CompactFilesWaitsForTheEndOfARollback) {
+  spill_.put_back_bytes = 0;
+  open();
+  db_->SetDiversion(Diversion::always);
+  put("a", "1");
+  ASSERT_TRUE(db_->Rollback().ok());
+  put("b", "2");
+  std::vector<rocksdb::LiveFileMetaData> files;
+  db_->GetLiveFilesMetaData(&files);
+  ASSERT_EQ(files.size(), 1U);
+  std::atomic<bool> is_compacted{false};
+  bool was_compacted_beside = false;
+  std::thread compacting;
+  const OnceAt beside("spill.rollback.ingested", [&] {
+    compacting = std::thread([&] {
+      const Status status = db_->CompactFiles(rocksdb::CompactionOptions(), {files.front().name}, files.front().level);
+      EXPECT_TRUE(status.ok()) << status.ToString();
+      is_compacted = true;
+    });
+    // Long enough for it to end, if nothing holds it.
+    for (int i = 0; i < 100 && !is_compacted; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    was_compacted_beside = is_compacted;
+  });
+  ASSERT_TRUE(db_->Rollback().ok());
+  compacting.join();
+  EXPECT_FALSE(was_compacted_beside);
+  EXPECT_EQ(all(*db_), "a=1 b=2 ");
+  db_.reset();  // no thread comes to a step any more
 }
 
 // --- Numbers
