@@ -28,6 +28,7 @@
 #include "spill/iterator.h"
 #include "spill/key_fence.h"
 #include "spill/key_index.h"
+#include "spill/key_versions.h"
 #include "spill/main_order.h"
 #include "spill/snapshot.h"
 #include "spill/sorted_files.h"
@@ -96,6 +97,15 @@ class DbImpl final : public spillway::DB {
 
   // RocksDB itself: what is written there past us is lost or hidden while something lies in the spill store.
   rocksdb::DB& base() { return *db_; }
+
+  // --- For transactions (transactions/)
+  // From now on every write is noted down. REQUIRES: nobody uses this yet.
+  void note_versions() { versions_ = std::make_unique<KeyVersions>(); }
+  KeyVersions* versions() const { return versions_.get(); }
+  // Busy if a key in `seen` was written since it was seen, and then nothing is written. REQUIRES: versions are noted.
+  rocksdb::Status write_if_unchanged(const rocksdb::WriteOptions& options, rocksdb::WriteBatch* batch,
+                                     const std::vector<KeyVersions::Seen>& seen);
+  UsedColumnFamily family_of(std::uint32_t id) const { return families_.use(id); }
 
   // --- Writes (db_write.cc)
   using rocksdb::StackableDB::Delete;
@@ -322,6 +332,7 @@ class DbImpl final : public spillway::DB {
   // Whoever wants RocksDB's log durable asks here: one that has failed is not touched (MainOrder::log_has_failed).
   rocksdb::Status sync_main_log();
   static rocksdb::Status log_failure();
+  rocksdb::Status write(const rocksdb::WriteOptions& options, rocksdb::WriteBatch* batch);
   rocksdb::Status write_either_way(const rocksdb::WriteOptions& options, rocksdb::WriteBatch* batch);
   void wait_for_room();
   void tell_of_room();
@@ -402,6 +413,7 @@ class DbImpl final : public spillway::DB {
   rocksdb::Status bring_back_until(GenerationId last);
   // Runs `action` with an empty spill store, and no write being diverted until it returns.
   rocksdb::Status with_main_only(const std::function<rocksdb::Status()>& action);
+  rocksdb::Status ingest_for_user(const std::function<rocksdb::Status()>& ingest);
   // `list` itself; or, for a thread that copies files, with everything in them that was acknowledged.
   rocksdb::Status list_files(const std::function<rocksdb::Status()>& list);
   rocksdb::Status flush_all_families();
@@ -442,6 +454,7 @@ class DbImpl final : public spillway::DB {
   std::atomic<int> main_only_{0};             // with_main_only under way
   std::atomic<bool> root_handed_out_{false};  // in the commit queue; nothing is diverted any more
   RootSnapshots root_snapshots_;
+  std::unique_ptr<KeyVersions> versions_;  // null: no transactions
   CopyingThreads copying_;
   std::atomic<bool> has_live_{false};           // set before an entry can be seen
   std::atomic<Sequence> visible_{0};            // every entry up to it is in the index

@@ -204,21 +204,24 @@ Status DbImpl::Flush(const rocksdb::FlushOptions& options, const std::vector<Col
 
 // --- What needs everything to be in RocksDB
 
+Status DbImpl::ingest_for_user(const std::function<Status()>& ingest) {
+  const auto alone = [&] {
+    return with_main_only([&] {
+      Status status = sync_main_log();  // it is newer than everything in RocksDB's log
+      if (status.ok()) status = ingest();
+      return status.ok() ? make_main_durable() : status;  // it has a number, and is not in the log
+    });
+  };
+  return versions_ == nullptr ? alone() : versions_->write_any(alone);
+}
+
 Status DbImpl::IngestExternalFile(ColumnFamilyHandle* family, const std::vector<std::string>& files,
                                   const rocksdb::IngestExternalFileOptions& options) {
-  return with_main_only([&] {
-    Status status = sync_main_log();  // it is newer than everything in RocksDB's log
-    if (status.ok()) status = base().IngestExternalFile(family, files, options);
-    return status.ok() ? make_main_durable() : status;  // it has a number, and is not in the log
-  });
+  return ingest_for_user([&] { return base().IngestExternalFile(family, files, options); });
 }
 
 Status DbImpl::IngestExternalFiles(const std::vector<rocksdb::IngestExternalFileArg>& arguments) {
-  return with_main_only([&] {
-    Status status = sync_main_log();  // it is newer than everything in RocksDB's log
-    if (status.ok()) status = base().IngestExternalFiles(arguments);
-    return status.ok() ? make_main_durable() : status;  // it has a number, and is not in the log
-  });
+  return ingest_for_user([&] { return base().IngestExternalFiles(arguments); });
 }
 
 Status DbImpl::CompactRange(const rocksdb::CompactRangeOptions& options, ColumnFamilyHandle* family, const Slice* begin,

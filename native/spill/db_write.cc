@@ -367,13 +367,22 @@ rocksdb::Status DbImpl::write_nothing(const WriteOptions& options, WriteBatch* b
 
 rocksdb::Status DbImpl::Write(const WriteOptions& options, WriteBatch* batch) {
   if (batch == nullptr) return rocksdb::Status::Corruption("Batch is nullptr!");
+  return versions_ == nullptr ? write(options, batch) : write_if_unchanged(options, batch, {});
+}
+
+rocksdb::Status DbImpl::write_if_unchanged(const WriteOptions& options, WriteBatch* batch,
+                                           const std::vector<KeyVersions::Seen>& seen) {
+  return versions_->write(*batch, seen, [&] { return write(options, batch); });
+}
+
+rocksdb::Status DbImpl::write(const WriteOptions& options, WriteBatch* batch) {
   // What RocksDB refuses wherever it goes, in its words.
   if (options.sync && options.disableWAL) return write_to_rocksdb(options, batch);
   if (batch->Count() == 0) return write_nothing(options, batch);
   if (batch->HasSingleDelete()) {
     WriteBatch plain;
     const rocksdb::Status status = without_single_deletes(*batch, families_, &plain);
-    return status.ok() ? Write(options, &plain) : status;
+    return status.ok() ? write(options, &plain) : status;
   }
   if (is_free()) {
     rocksdb::Status status;

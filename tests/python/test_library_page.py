@@ -143,3 +143,15 @@ def test_every_refused_call_is_tried() -> None:
     refused = re.findall(r'refuse\("(\w+)', (SPILL / "db_refused.cc").read_text())
     assert len(refused) > 20
     assert [name for name in refused if f'expect_refused("{name}"' not in tried] == []
+
+
+def test_every_call_refused_in_a_transaction_is_named_and_tried() -> None:
+    sources = "\n".join(path.read_text() for path in (SPILL / "transactions").glob("*.cc"))
+    tried = (ROOT / "tests" / "native" / "spill_transactions_test.cc").read_text()
+    refused = re.findall(r'refuse_in_transaction\("(\w+)"', sources)
+    options = re.findall(r'return no\("(\w+):', sources)
+    assert len(refused) > 6
+    assert len(options) > 2
+    page = CALLS.split("## Transactions\n")[1]
+    assert [name for name in refused + options if f"`{name}`" not in page] == []
+    assert [name for name in refused + options if f'expect_refused("{name}"' not in tried] == []

@@ -1,0 +1,374 @@
+// Transactions over spillway::DB: the classic anomalies under constant diversion, locks, save points, refusals.
+#include "spill_transactions.h"
+
+#include <gtest/gtest.h>
+#include <rocksdb/sst_file_writer.h>
+#include <rocksdb/utilities/transaction_db_mutex.h>
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "temporary_directory.h"
+
+namespace spillway {
+namespace {
+
+class NoMutexes final : public rocksdb::TransactionDBMutexFactory {
+ public:
+  std::shared_ptr<rocksdb::TransactionDBMutex> AllocateMutex() override { return nullptr; }
+  std::shared_ptr<rocksdb::TransactionDBCondVar> AllocateCondVar() override { return nullptr; }
+};
+
+Status lock(Transaction& transaction, const std::string& key, bool exclusive = true) {
+  std::string value;
+  const Status status = transaction.GetForUpdate(ReadOptions(), key, &value, exclusive);
+  return status.IsNotFound() ? Status() : status;
+}
+
+void expect_refused(const char* name, const Status& status) {
+  EXPECT_TRUE(status.IsNotSupported()) << name << ": " << status.ToString();
+  EXPECT_NE(status.ToString().find(name), std::string::npos) << name << ": " << status.ToString();
+}
+
+// --- Optimistic
+
+class SpillOptimistic : public ::testing::TestWithParam<Diversion> {
+ protected:
+  void SetUp() override {
+    ASSERT_TRUE(
+        OptimisticTransactionDB::Open(rocksdb_options(), spill_options(), directory_.path("db"), &opened_).ok());
+    db_.reset(opened_);
+    opened_->GetSpillwayDB()->SetDiversion(GetParam());
+    put("x", "0");
+    put("y", "0");
+  }
+  void put(const std::string& key, const std::string& value) { ASSERT_TRUE(db_->Put(WriteOptions(), key, value).ok()); }
+  std::unique_ptr<Transaction> begin(bool set_snapshot = false) {
+    rocksdb::OptimisticTransactionOptions options;
+    options.set_snapshot = set_snapshot;
+    return std::unique_ptr<Transaction>(db_->BeginTransaction(WriteOptions(), options));
+  }
+
+  TemporaryDirectory directory_;
+  OptimisticTransactionDB* opened_ = nullptr;
+  std::unique_ptr<rocksdb::OptimisticTransactionDB> db_;
+};
+
+TEST_P(SpillOptimistic, AnUpdateIsNotLost) {
+  for (const bool before_a_rollback : {false, true}) {
+    const auto one = begin();
+    ASSERT_TRUE(lock(*one, "x").ok());
+    const auto two = begin();
+    ASSERT_TRUE(lock(*two, "x").ok());
+    ASSERT_TRUE(two->Put("x", "two").ok());
+    ASSERT_TRUE(two->Commit().ok());
+    if (before_a_rollback) {
+      ASSERT_TRUE(opened_->GetSpillwayDB()->Rollback().ok());
+    }
+    ASSERT_TRUE(one->Put("x", "one").ok());
+    EXPECT_TRUE(one->Commit().IsBusy());
+    EXPECT_EQ(value_in(*db_, "x"), "two");
+  }
+}
+
+TEST_P(SpillOptimistic, AReadForUpdatePreventsWriteSkew) {
+  const auto one = begin();
+  const auto two = begin();
+  for (const auto& transaction : {one.get(), two.get()}) {
+    ASSERT_TRUE(lock(*transaction, "x").ok());
+    ASSERT_TRUE(lock(*transaction, "y").ok());
+  }
+  ASSERT_TRUE(one->Put("x", "1").ok());
+  ASSERT_TRUE(two->Put("y", "1").ok());
+  EXPECT_TRUE(one->Commit().ok());
+  EXPECT_TRUE(two->Commit().IsBusy());
+  EXPECT_EQ(value_in(*db_, "x") + value_in(*db_, "y"), "10");
+}
+
+TEST_P(SpillOptimistic, ATransactionSeesItsOwnWritesAndNobodyElseDoes) {
+  const auto one = begin();
+  ASSERT_TRUE(one->Put("x", "1").ok());
+  ASSERT_TRUE(one->Delete("y").ok());
+  ASSERT_TRUE(one->Merge("x", "2").ok());
+  ASSERT_TRUE(one->Merge("z", "3").ok());
+  EXPECT_EQ(value_in(*one, "x") + value_in(*one, "y") + value_in(*one, "z"), "1,2-3");
+  EXPECT_EQ(value_in(*db_, "x") + value_in(*db_, "y") + value_in(*db_, "z"), "00-");
+  const std::unique_ptr<rocksdb::Iterator> iterator(one->GetIterator(ReadOptions()));
+  std::string all;
+  for (iterator->SeekToFirst(); iterator->Valid(); iterator->Next()) {
+    all += iterator->key().ToString() + "=" + iterator->value().ToString() + " ";
+  }
+  EXPECT_EQ(all, "x=1,2 z=3 ");
+  std::vector<std::string> values;
+  const auto statuses = one->MultiGet(ReadOptions(), {Slice("x"), Slice("y"), Slice("z")}, &values);
+  EXPECT_TRUE(statuses[0].ok() && statuses[1].IsNotFound() && statuses[2].ok());
+  EXPECT_EQ(values[0] + values[2], "1,23");
+  ASSERT_TRUE(one->Rollback().ok());
+  EXPECT_EQ(value_in(*one, "x"), "0");
+  ASSERT_TRUE(one->Put("x", "4").ok());
+  ASSERT_TRUE(one->Merge("y", "5").ok());
+  ASSERT_TRUE(one->Commit().ok());
+  EXPECT_EQ(value_in(*db_, "x") + value_in(*db_, "y"), "40,5");
+  // None of it costs the acceleration.
+  EXPECT_FALSE(opened_->GetSpillwayDB()->GetSpillStatistics().root_handed_out);
+}
+
+// Whoever writes the key, and however.
+TEST_P(SpillOptimistic, EveryWriteOfAKeyIsAConflict) {
+  const std::string file = directory_.path("one.sst");
+  rocksdb::SstFileWriter writer(rocksdb::EnvOptions(), rocksdb_options());
+  ASSERT_TRUE(writer.Open(file).ok());
+  ASSERT_TRUE(writer.Put("x", "ingested").ok());
+  ASSERT_TRUE(writer.Finish().ok());
+  rocksdb::ColumnFamilyHandle* const family = db_->DefaultColumnFamily();
+  const std::vector<std::function<Status()>> writes{
+      [&] { return db_->Put(WriteOptions(), "x", "1"); },
+      [&] { return db_->Delete(WriteOptions(), "x"); },
+      [&] { return db_->SingleDelete(WriteOptions(), "x"); },
+      [&] { return db_->Merge(WriteOptions(), "x", "1"); },
+      [&] { return db_->DeleteRange(WriteOptions(), family, "a", "z"); },
+      [&] { return opened_->GetSpillwayDB()->Put(WriteOptions(), "x", "1"); },
+      [&] { return db_->GetBaseDB()->Put(WriteOptions(), "x", "1"); },
+      [&] { return db_->IngestExternalFile(family, {file}, rocksdb::IngestExternalFileOptions()); },
+  };
+  for (std::size_t i = 0; i < writes.size(); ++i) {
+    const auto one = begin();
+    ASSERT_TRUE(lock(*one, "x").ok());
+    ASSERT_TRUE(one->Put("y", "late").ok());
+    const Status status = writes[i]();
+    ASSERT_TRUE(status.ok()) << i << status.ToString();
+    EXPECT_TRUE(one->Commit().IsBusy()) << i;
+  }
+  EXPECT_NE(value_in(*db_, "y"), "late");
+}
+
+TEST_P(SpillOptimistic, WritesSinceTheSnapshotAreConflicts) {
+  const auto one = begin(/*set_snapshot=*/true);
+  put("x", "later");
+  ReadOptions at;
+  at.snapshot = one->GetSnapshot();
+  std::string value;
+  ASSERT_TRUE(one->Get(at, "x", &value).ok());
+  EXPECT_EQ(value, "0");
+  ASSERT_TRUE(one->Put("x", "one").ok());
+  EXPECT_TRUE(one->Commit().IsBusy());
+  ASSERT_TRUE(one->Rollback().ok());
+  one->SetSnapshot();
+  ASSERT_TRUE(one->Put("x", "again").ok());
+  EXPECT_TRUE(one->Commit().ok());
+}
+
+TEST_P(SpillOptimistic, WhatIsUndoneOrUntrackedIsNoConflict) {
+  const auto one = begin();
+  ASSERT_TRUE(one->Put("z", "1").ok());
+  one->SetSavePoint();
+  ASSERT_TRUE(one->Put("x", "1").ok());
+  ASSERT_TRUE(one->RollbackToSavePoint().ok());
+  ASSERT_TRUE(lock(*one, "y").ok());
+  one->UndoGetForUpdate("y");
+  ASSERT_TRUE(one->PutUntracked("u", "1").ok());
+  put("x", "2");
+  put("y", "2");
+  put("u", "2");
+  EXPECT_TRUE(one->Commit().ok());
+  EXPECT_EQ(value_in(*db_, "x") + value_in(*db_, "y") + value_in(*db_, "u") + value_in(*db_, "z"), "2211");
+}
+
+INSTANTIATE_TEST_SUITE_P(WhereverWritesGo, SpillOptimistic, ::testing::Values(Diversion::never, Diversion::always),
+                         [](const auto& one) { return one.param == Diversion::never ? "Never" : "Always"; });
+
+// --- Pessimistic
+
+class SpillPessimistic : public ::testing::TestWithParam<Diversion> {
+ protected:
+  void SetUp() override {
+    transactions_.transaction_lock_timeout = 1;
+    transactions_.default_lock_timeout = 1;
+    open();
+    put("x", "0");
+    put("y", "0");
+  }
+  void open() {
+    db_.reset();
+    ASSERT_TRUE(
+        TransactionDB::Open(rocksdb_options(), transactions_, spill_options(), directory_.path("db"), &opened_).ok());
+    db_.reset(opened_);
+    opened_->GetSpillwayDB()->SetDiversion(GetParam());
+  }
+  void put(const std::string& key, const std::string& value) { ASSERT_TRUE(db_->Put(WriteOptions(), key, value).ok()); }
+  std::unique_ptr<Transaction> begin(const rocksdb::TransactionOptions& options = {}) {
+    return std::unique_ptr<Transaction>(db_->BeginTransaction(WriteOptions(), options));
+  }
+
+  TemporaryDirectory directory_;
+  rocksdb::TransactionDBOptions transactions_;
+  TransactionDB* opened_ = nullptr;
+  std::unique_ptr<rocksdb::TransactionDB> db_;
+};
+
+TEST_P(SpillPessimistic, ALockedKeyIsNobodyElsesUntilTheEnd) {
+  const auto one = begin();
+  ASSERT_TRUE(one->Put("x", "1").ok());
+  const auto two = begin();
+  EXPECT_TRUE(two->Put("x", "2").IsTimedOut());
+  EXPECT_TRUE(lock(*two, "x").IsTimedOut());
+  EXPECT_TRUE(db_->Put(WriteOptions(), "x", "3").IsTimedOut());
+  EXPECT_TRUE(db_->Delete(WriteOptions(), "x").IsTimedOut());
+  EXPECT_TRUE(db_->SingleDelete(WriteOptions(), "x").IsTimedOut());
+  EXPECT_TRUE(db_->Merge(WriteOptions(), "x", "3").IsTimedOut());
+  rocksdb::WriteBatch batch;
+  ASSERT_TRUE(batch.Put("w", "3").ok());
+  ASSERT_TRUE(batch.Put("x", "3").ok());
+  EXPECT_TRUE(db_->Write(WriteOptions(), &batch).IsTimedOut());
+  EXPECT_EQ(value_in(*db_, "w") + value_in(*db_, "x"), "-0");
+  EXPECT_EQ(db_->GetLockStatusData().size(), 1U);
+  EXPECT_EQ(db_->GetLockStatusData().begin()->second.ids, std::vector{one->GetID()});
+  ASSERT_TRUE(one->Commit().ok());
+  EXPECT_TRUE(db_->GetLockStatusData().empty());
+  ASSERT_TRUE(two->Put("x", "2").ok());
+  ASSERT_TRUE(two->Rollback().ok());
+  EXPECT_EQ(value_in(*db_, "x"), "1");
+}
+
+TEST_P(SpillPessimistic, SharedLocksAreSharedAndMadeExclusiveByTheLastHolder) {
+  const auto one = begin();
+  auto two = begin();
+  ASSERT_TRUE(lock(*one, "x", /*exclusive=*/false).ok());
+  ASSERT_TRUE(lock(*two, "x", /*exclusive=*/false).ok());
+  EXPECT_TRUE(one->Put("x", "1").IsTimedOut());
+  two.reset();
+  EXPECT_TRUE(one->Put("x", "1").ok());
+  const auto three = begin();
+  EXPECT_TRUE(lock(*three, "x", /*exclusive=*/false).IsTimedOut());
+}
+
+TEST_P(SpillPessimistic, OneOfTwoThatWaitForEachOtherIsTold) {
+  rocksdb::TransactionOptions patient;
+  patient.lock_timeout = 60'000;
+  patient.deadlock_detect = true;
+  const auto one = begin(patient);
+  const auto two = begin(patient);
+  ASSERT_TRUE(lock(*one, "x").ok());
+  ASSERT_TRUE(lock(*two, "y").ok());
+  std::atomic<int> deadlocks{0};
+  const auto ask = [&](Transaction& transaction, const char* key) {
+    const Status status = lock(transaction, key);
+    if (status.IsDeadlock()) {
+      ++deadlocks;
+      EXPECT_TRUE(transaction.Rollback().ok());
+    } else {
+      EXPECT_TRUE(status.ok()) << status.ToString();
+    }
+  };
+  std::thread first(ask, std::ref(*one), "y");
+  std::thread second(ask, std::ref(*two), "x");
+  first.join();
+  second.join();
+  EXPECT_EQ(deadlocks, 1);
+  ASSERT_EQ(db_->GetDeadlockInfoBuffer().size(), 1U);
+  EXPECT_EQ(db_->GetDeadlockInfoBuffer().front().path.size(), 2U);
+}
+
+TEST_P(SpillPessimistic, AnExpiredTransactionLosesItsLocks) {
+  rocksdb::TransactionOptions expires;
+  expires.expiration = 0;
+  const auto one = begin(expires);
+  ASSERT_TRUE(one->Put("x", "1").ok());
+  const auto two = begin();
+  ASSERT_TRUE(two->Put("x", "2").ok());
+  EXPECT_TRUE(one->Put("y", "1").IsExpired());
+  EXPECT_TRUE(one->Commit().IsExpired());
+  EXPECT_TRUE(two->Commit().ok());
+  const auto three = begin(expires);
+  ASSERT_TRUE(three->Put("y", "3").ok());
+  EXPECT_TRUE(three->Commit().IsExpired());
+  EXPECT_EQ(value_in(*db_, "x") + value_in(*db_, "y"), "20");
+}
+
+TEST_P(SpillPessimistic, WritesSinceTheSnapshotAreConflicts) {
+  rocksdb::TransactionOptions with_snapshot;
+  with_snapshot.set_snapshot = true;
+  const auto one = begin(with_snapshot);
+  put("x", "later");
+  EXPECT_TRUE(one->Put("x", "1").IsBusy());
+  EXPECT_TRUE(lock(*one, "x").IsBusy());
+  EXPECT_TRUE(one->Put("y", "1").ok());
+  EXPECT_TRUE(db_->Put(WriteOptions(), "x", "free").ok());  // what was refused is not locked
+  EXPECT_TRUE(one->PutUntracked("x", "1").ok());
+  EXPECT_TRUE(one->Commit().ok());
+  EXPECT_EQ(value_in(*db_, "x") + value_in(*db_, "y"), "11");
+}
+
+TEST_P(SpillPessimistic, GoingBackToASavePointGivesItsLocksBack) {
+  const auto one = begin();
+  ASSERT_TRUE(one->Put("x", "1").ok());
+  one->SetSavePoint();
+  ASSERT_TRUE(one->Put("x", "2").ok());
+  ASSERT_TRUE(one->Put("y", "2").ok());
+  EXPECT_EQ(one->GetNumKeys(), 2U);
+  ASSERT_TRUE(one->RollbackToSavePoint().ok());
+  EXPECT_EQ(one->GetNumKeys(), 1U);
+  EXPECT_EQ(value_in(*one, "x") + value_in(*one, "y"), "10");
+  put("y", "free");
+  EXPECT_TRUE(db_->Put(WriteOptions(), "x", "locked").IsTimedOut());
+  EXPECT_TRUE(one->RollbackToSavePoint().IsNotFound());
+  EXPECT_TRUE(one->Commit().ok());
+  EXPECT_EQ(value_in(*db_, "x") + value_in(*db_, "y"), "1free");
+}
+
+TEST_P(SpillPessimistic, ATransactionIsRebuiltFromABatchAndUsedAgain) {
+  rocksdb::WriteBatch batch;
+  ASSERT_TRUE(batch.Put("x", "batch").ok());
+  ASSERT_TRUE(batch.Merge("y", "1").ok());
+  ASSERT_TRUE(batch.Delete("z").ok());
+  auto one = begin();
+  ASSERT_TRUE(one->RebuildFromWriteBatch(&batch).ok());
+  EXPECT_EQ(value_in(*one, "x") + value_in(*one, "y"), "batch0,1");
+  Transaction* const again = db_->BeginTransaction(WriteOptions(), rocksdb::TransactionOptions(), one.release());
+  one.reset(again);
+  EXPECT_EQ(one->GetNumKeys(), 0U);
+  EXPECT_TRUE(db_->GetLockStatusData().empty());
+  EXPECT_EQ(value_in(*one, "x"), "0");
+}
+
+TEST_P(SpillPessimistic, WhatIsNotSupportedSaysSo) {
+  const auto one = begin();
+  expect_refused("Prepare", one->Prepare());
+  expect_refused("SetName", one->SetName("one"));
+  expect_refused("GetRangeLock",
+                 one->GetRangeLock(db_->DefaultColumnFamily(), rocksdb::Endpoint("a"), rocksdb::Endpoint("b")));
+  expect_refused("SetReadTimestampForValidation", one->SetReadTimestampForValidation(1));
+  expect_refused("SetCommitTimestamp", one->SetCommitTimestamp(1));
+  ASSERT_TRUE(one->GetCommitTimeWriteBatch()->Put("x", "1").ok());
+  expect_refused("GetCommitTimeWriteBatch", one->Commit());
+  expect_refused("CreateTimestampedSnapshot", db_->CreateTimestampedSnapshot(1).first);
+  std::vector<std::shared_ptr<const rocksdb::Snapshot>> snapshots;
+  expect_refused("GetTimestampedSnapshots", db_->GetAllTimestampedSnapshots(snapshots));
+  expect_refused("DeleteRange", db_->DeleteRange(WriteOptions(), db_->DefaultColumnFamily(), "a", "b"));
+  rocksdb::WriteBatch batch;
+  ASSERT_TRUE(batch.DeleteRange("a", "b").ok());
+  expect_refused("DeleteRange", db_->Write(WriteOptions(), &batch));
+  db_.reset();
+  const auto opens = [&](const rocksdb::TransactionDBOptions& options) {
+    return TransactionDB::Open(rocksdb_options(), options, spill_options(), directory_.path("db"), &opened_);
+  };
+  rocksdb::TransactionDBOptions refused;
+  refused.write_policy = rocksdb::TxnDBWritePolicy::WRITE_PREPARED;
+  expect_refused("write_policy", opens(refused));
+  refused = {};
+  refused.lock_mgr_handle.reset(rocksdb::NewRangeLockManager(nullptr));
+  expect_refused("lock_mgr_handle", opens(refused));
+  refused = {};
+  refused.custom_mutex_factory = std::make_shared<NoMutexes>();
+  expect_refused("custom_mutex_factory", opens(refused));
+}
+
+INSTANTIATE_TEST_SUITE_P(WhereverWritesGo, SpillPessimistic, ::testing::Values(Diversion::never, Diversion::always),
+                         [](const auto& one) { return one.param == Diversion::never ? "Never" : "Always"; });
+
+}  // namespace
+}  // namespace spillway
