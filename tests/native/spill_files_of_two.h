@@ -50,19 +50,24 @@ inline std::unique_ptr<rocksdb::ExportImportFilesMetaData> export_family(rocksdb
   return std::unique_ptr<rocksdb::ExportImportFilesMetaData>(exported);
 }
 
-// Of a database that is made for it, in which everything was written over so many times before.
+// Of a database that is made for it, in which a key was written over so many times before. Two tables of L0, which are
+// soon compacted where they are imported.
 inline std::unique_ptr<rocksdb::ExportImportFilesMetaData> export_new(rocksdb::Options options,
                                                                       const TableContents::Rows& rows,
                                                                       std::uint64_t writes_before,
                                                                       const std::string& source,
                                                                       const std::string& directory) {
   options.create_if_missing = true;
+  options.disable_auto_compactions = true;
   rocksdb::DB* made = nullptr;
   const rocksdb::Status status = rocksdb::DB::Open(options, source, &made);
   EXPECT_TRUE(status.ok()) << status.ToString();
   const std::unique_ptr<rocksdb::DB> db(made);
   rocksdb::WriteBatch batch;
-  for (std::uint64_t i = 0; i < writes_before; ++i) batch.Put(rows.begin()->first, "before");
+  for (std::uint64_t i = 0; i <= writes_before; ++i) batch.Put(rows.begin()->first, "before");
+  EXPECT_TRUE(db->Write({}, &batch).ok());
+  EXPECT_TRUE(db->Flush({}).ok());
+  batch.Clear();
   for (const auto& [key, value] : rows) value ? batch.Put(key, *value) : batch.Delete(key);
   EXPECT_TRUE(db->Write({}, &batch).ok());
   return export_family(*db, db->DefaultColumnFamily(), directory);
