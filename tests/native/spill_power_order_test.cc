@@ -2,6 +2,7 @@
 // test stands for a barrier of scripts/barriers.toml that no other test would miss.
 #include <gtest/gtest.h>
 #include <rocksdb/env.h>
+#include <rocksdb/sst_file_writer.h>
 
 #include <functional>
 #include <memory>
@@ -105,6 +106,39 @@ TEST_F(SpillPowerOrder, WhatIsIngestedIsNotThereWithoutAnOlderWriteToRocksdb) {
       db_->Rollback().PermitUncheckedError();
     }
     ASSERT_TRUE(ingested);
+    lose_power(seed);
+    EXPECT_TRUE(!has("z", round) || has("a", round)) << "seed " << seed;
+  }
+}
+
+// So is that of a file of the user's. The power goes when RocksDB's log is synced for the first time: where that is
+// only afterwards, the file is there.
+TEST_F(SpillPowerOrder, AnExternalFileIsNotThereWithoutAnOlderWriteToRocksdb) {
+  open();
+  for (std::uint64_t seed = 0; seed < 2 * kSeeds; ++seed) {
+    const std::string round = std::to_string(seed);
+    put_main("a", round);
+    rocksdb::Options options;
+    options.env = env_.get();
+    rocksdb::SstFileWriter writer(rocksdb::EnvOptions(), options);
+    const std::string path = root_ + "/external.sst";
+    ASSERT_TRUE(writer.Open(path).ok());
+    ASSERT_TRUE(writer.Put("z", round).ok());
+    ASSERT_TRUE(writer.Finish().ok());
+    bool is_synced = false;
+    system_->set_fate([&](const Deed& deed) {
+      if (deed.action == Action::sync && deed.name.ends_with(".log")) {
+        is_synced = true;
+        system_->cut_power();
+      }
+      return Misfortune();
+    });
+    rocksdb::IngestExternalFileArg argument;
+    argument.column_family = db_->DefaultColumnFamily();
+    argument.external_files = {path};
+    const Status status = seed % 2 == 0 ? db_->IngestExternalFile({path}, {}) : db_->IngestExternalFiles({argument});
+    EXPECT_FALSE(status.ok());
+    ASSERT_TRUE(is_synced);
     lose_power(seed);
     EXPECT_TRUE(!has("z", round) || has("a", round)) << "seed " << seed;
   }
