@@ -28,6 +28,10 @@ Status check_supported(const rocksdb::ColumnFamilyDescriptor& family) {
 Status DbImpl::create_family(const rocksdb::ColumnFamilyDescriptor& family, ColumnFamilyHandle** handle,
                              const std::function<Status(const rocksdb::ColumnFamilyOptions&)>& create) {
   if (Status status = check_supported(family); !status.ok()) return status;
+  if (is_guard(family.name)) {
+    return Status::InvalidArgument("column families whose names begin as \"" + family.name +
+                                   "\" are Spillway's own; give it another name");
+  }
   UserOptions::Change change(*user_options_, family.name);
   change.set(slowdown_of(family.options));
   Status status = create(without_slowdown(family.options));

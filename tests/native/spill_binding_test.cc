@@ -6,6 +6,7 @@
 #include <rocksdb/utilities/options_util.h>
 
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -506,6 +507,58 @@ TEST_F(SpillBindingDb, ACrashWhileABackupIsTakenOrTheDatabaseIsClosedFits) {
     must_open("killed");
     EXPECT_EQ(get("key"), "more");
   }
+}
+
+// They would open what RocksDB has and miss what is spilled.
+TEST_F(SpillBindingDb, TheOtherWaysToOpenAreRefusedWhileSomethingMayBeSpilled) {
+  const std::vector<rocksdb::ColumnFamilyDescriptor> families{{"default", rocksdb::ColumnFamilyOptions(options_)}};
+  std::vector<rocksdb::ColumnFamilyHandle*> handles;
+  rocksdb::DB* opened = nullptr;
+  using Way = std::function<Status()>;
+  const std::vector<std::pair<std::string, Way>> ways{
+      {"OpenForReadOnly", [&] { return DB::OpenForReadOnly(options_, path("db"), &opened); }},
+      {"OpenForReadOnly", [&] { return DB::OpenForReadOnly(options_, path("db"), families, &handles, &opened); }},
+      {"OpenAsSecondary", [&] { return DB::OpenAsSecondary(options_, path("db"), path("second"), &opened); }},
+      {"OpenAsSecondary",
+       [&] { return DB::OpenAsSecondary(options_, path("db"), path("second"), families, &handles, &opened); }},
+      {"OpenAndTrimHistory",
+       [&] { return DB::OpenAndTrimHistory(options_, path("db"), families, &handles, &opened, ""); }},
+  };
+  const auto all_refuse = [&] {
+    for (const auto& [name, way] : ways) {
+      const Status status = way();
+      EXPECT_TRUE(status.IsNotSupported()) << status.ToString();
+      EXPECT_NE(status.ToString().find(name), std::string::npos) << status.ToString();
+      EXPECT_EQ(opened, nullptr);
+    }
+  };
+  make_with_writes("db");
+  all_refuse();
+  must_open("db");
+  ASSERT_TRUE(db_->Rollback().ok());
+  all_refuse();  // something may be spilled at any moment
+  db_.reset();
+  options_.max_open_files = -1;  // as a secondary needs it
+  for (const auto& [name, way] : ways) {
+    const Status status = way();
+    // RocksDB trims only families with timestamps.
+    EXPECT_TRUE(status.ok() || (name == "OpenAndTrimHistory" && status.IsInvalidArgument())) << status.ToString();
+    for (auto* handle : handles) delete handle;
+    handles.clear();
+    delete std::exchange(opened, nullptr);
+  }
+}
+
+TEST_F(SpillBindingDb, AGuardIsNotListedAndNobodyMakesOne) {
+  make_with_writes("db");
+  EXPECT_EQ(families_of("db").size(), 2U);
+  std::vector<std::string> families;
+  ASSERT_TRUE(DB::ListColumnFamilies(options_, path("db"), &families).ok());
+  EXPECT_EQ(families, std::vector<std::string>{"default"});
+  must_open("db");
+  rocksdb::ColumnFamilyHandle* handle = nullptr;
+  const Status status = db_->CreateColumnFamily({}, name_of(guard_of(99)), &handle);
+  EXPECT_TRUE(status.IsInvalidArgument()) << status.ToString();
 }
 
 }  // namespace

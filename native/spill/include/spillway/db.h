@@ -70,6 +70,28 @@ class DB : public rocksdb::StackableDB {
 
   // NOLINTBEGIN(readability-identifier-naming): named as the rest of a rocksdb::DB is
 
+  // RocksDB's other ways to open a database. They know nothing of the spill store: NotSupported while writes may lie
+  // in it, which they would miss, or a trimmed history would leave there. Otherwise as rocksdb::DB's.
+  static rocksdb::Status OpenForReadOnly(const rocksdb::Options& options, const std::string& name, rocksdb::DB** db,
+                                         bool error_if_wal_file_exists = false);
+  static rocksdb::Status OpenForReadOnly(const rocksdb::DBOptions& options, const std::string& name,
+                                         const std::vector<rocksdb::ColumnFamilyDescriptor>& column_families,
+                                         std::vector<rocksdb::ColumnFamilyHandle*>* handles, rocksdb::DB** db,
+                                         bool error_if_wal_file_exists = false);
+  static rocksdb::Status OpenAsSecondary(const rocksdb::Options& options, const std::string& name,
+                                         const std::string& secondary_path, rocksdb::DB** db);
+  static rocksdb::Status OpenAsSecondary(const rocksdb::DBOptions& options, const std::string& name,
+                                         const std::string& secondary_path,
+                                         const std::vector<rocksdb::ColumnFamilyDescriptor>& column_families,
+                                         std::vector<rocksdb::ColumnFamilyHandle*>* handles, rocksdb::DB** db);
+  static rocksdb::Status OpenAndTrimHistory(const rocksdb::DBOptions& options, const std::string& name,
+                                            const std::vector<rocksdb::ColumnFamilyDescriptor>& column_families,
+                                            std::vector<rocksdb::ColumnFamilyHandle*>* handles, rocksdb::DB** db,
+                                            std::string trim_ts);
+  // Without Spillway's own.
+  static rocksdb::Status ListColumnFamilies(const rocksdb::DBOptions& options, const std::string& name,
+                                            std::vector<std::string>* column_families);
+
   // Brings back everything that lies in the spill store, whatever the policy, and waits until it is durable in RocksDB.
   // Writes go on meanwhile; those that begin after it are not waited for.
   virtual rocksdb::Status Rollback() = 0;
