@@ -53,6 +53,9 @@ std::string encode(const BindingRecord& record);
 // Nothing if the bytes are not those of a record.
 std::optional<BindingRecord> decode_binding(const rocksdb::Slice& bytes);
 
+// In the directory of a spill store of files.
+inline constexpr char kBindingFile[] = "BINDING";
+
 // What is known of a database and a spill store before they are opened together.
 struct Pairing {
   std::string database;                 // path

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "base/steps.h"
+#include "spill/binding_record.h"
 #include "spill/durable_file.h"
 #include "spill/log_frame.h"
 #include "spill/region_reads.h"
@@ -35,7 +36,6 @@ namespace {
 constexpr char kLive[] = ".spill";
 constexpr char kDropped[] = ".dropped";
 constexpr char kCopy[] = ".copy";
-constexpr char kBinding[] = "BINDING";
 
 // What the file system is asked to set aside at a time, beyond the end of the file, so that the file's size stays what
 // was written. Source: guess, so much that a log of the default size has few extents.
@@ -312,7 +312,7 @@ class RegionStore final : public Store {
  private:
   enum class Only : std::uint8_t { empty, all };
 
-  std::string binding_path() const { return options_.directory + "/" + kBinding; }
+  std::string binding_path() const { return options_.directory + "/" + kBindingFile; }
   std::string path_of(GenerationId generation) const { return options_.directory + "/" + name_of(generation); }
 
   std::shared_ptr<RegionLog> find(GenerationId generation) const {

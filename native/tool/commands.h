@@ -15,6 +15,8 @@ using Command = Status (*)(const Json& request, Events& events, const std::atomi
 Status ssd_simulate(const Json& request, Events& events, const std::atomic<bool>& stop);
 Status ssd_precondition(const Json& request, Events& events, const std::atomic<bool>& stop);
 Status ssd_show(const Json& request, Events& events, const std::atomic<bool>& stop);
+Status spill_show(const Json& request, Events& events, const std::atomic<bool>& stop);
+Status spill_drain(const Json& request, Events& events, const std::atomic<bool>& stop);
 Status bufferpool(const Json& request, Events& events, const std::atomic<bool>& stop);
 
 }  // namespace spillway::tool

@@ -43,6 +43,8 @@ constexpr auto kCommands = std::to_array<Entry>({
     {"ssd-precondition", spillway::tool::ssd_precondition},
     {"ssd-show", spillway::tool::ssd_show},
     {"bufferpool", spillway::tool::bufferpool},
+    {"spill-show", spillway::tool::spill_show},
+    {"spill-drain", spillway::tool::spill_drain},
 });
 
 Status unknown_command(const std::string& name) {

@@ -5,7 +5,7 @@ import sys
 import click
 
 from spillway import __version__
-from spillway.cli import bufferpool, profile, run, ssd
+from spillway.cli import bufferpool, profile, run, spill, ssd
 from spillway.errors import Interrupted, SpillwayError
 
 
@@ -46,5 +46,6 @@ for command in (
     profile.model,
     bufferpool.bufferpool_command,
     ssd.ssd,
+    spill.spill,
 ):
     spillway.add_command(command)

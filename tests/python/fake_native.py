@@ -17,6 +17,7 @@ from typing import Any
 import fake_probe
 
 Event = dict[str, Any]
+EXAMPLES = Path(__file__).parents[2] / "contract" / "examples"
 
 
 def latency(count: int, mean: float) -> dict[str, float]:
@@ -241,6 +242,11 @@ def main() -> int:
         return 0
     if command == "ssd-simulate":
         emit(simulated())
+    elif command in ("spill-show", "spill-drain"):
+        answer = json.loads((EXAMPLES / f"{command}.events.jsonl").read_text().splitlines()[-1])
+        emit(
+            answer | ({"abandoned": True, "moved_to": "/data/db/spill.abandoned-12"} if request.get("abandon") else {})
+        )
     elif command == "ssd-precondition":
         Path(request["state"]).write_bytes(b"state")
         emit({"event": "result", "state": request["state"], "setup_cpu_seconds": 0.1, "complete": True})

@@ -1,0 +1,65 @@
+"""`spillway spill` with the real native side, on a database that a run has left with writes in its spill store."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import Invoke
+
+from spillway.native import run_native
+
+pytestmark = [pytest.mark.native, pytest.mark.usefixtures("real_native")]
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Path:
+    """A database of 20,000 pairs, most of which were diverted: one L0 file is enough for that."""
+    request: dict[str, Any] = {
+        "seed": 1,
+        "directory": str(tmp_path / "db"),
+        "target": {"kind": "directory"},
+        "engine": {
+            "name": "spillway",
+            "options": {"write_buffer_size": "1048576"},
+            "spill": {"store": "region", "rollback": "off", "divert_l0_files": 1, "generation_bytes": 4 << 20,
+                      "capacity_bytes": 1 << 30},
+        },
+        "load": {"key_bytes": 16, "value_bytes": 1000, "num": 20000, "seed": 1},
+        "phases": [{"name": "fill", "workload": "fillseq", "threads": 1, "operations": 20000, "measured": True}],
+    }  # fmt: skip
+    assert run_native("run", request)["complete"]
+    return tmp_path / "db"
+
+
+def test_it_is_shown_checked_and_drained(database: Path, invoke: Invoke) -> None:
+    shown = invoke("spill", "show", database, "--json").json()
+    assert shown["operations"] > 1000
+    assert shown["fits"]
+    assert sum(one["operations"] for one in shown["generations"]) == shown["operations"]
+    assert invoke("spill", "check", database).code == 0
+    drained = invoke("spill", "drain", database, "--json").json()
+    assert drained["operations"] == shown["operations"]
+    after = invoke("spill", "show", database, "--json").json()
+    assert (after["operations"], after["guard"]) == (0, None)
+
+
+def test_damage_is_told_with_file_and_offset(database: Path, invoke: Invoke) -> None:
+    log = sorted((database / "spill").glob("*.spill"))[0]
+    content = bytearray(log.read_bytes())
+    content[100_000] ^= 1
+    log.write_bytes(content)
+    checked = invoke("spill", "check", database)
+    assert checked.code == 1
+    assert f"damaged  {log} at byte " in checked.out
+    drained = invoke("spill", "drain", database)
+    assert drained.code != 0
+    assert len(drained.err.splitlines()) == 1
+    assert str(log) in drained.err
+
+
+def test_what_is_no_spill_store_is_refused_in_one_sentence(tmp_path: Path, invoke: Invoke) -> None:
+    for command in ("show", "check"):
+        ended = invoke("spill", command, tmp_path)
+        assert ended.code == 2
+        assert "neither a RocksDB database nor a spill store" in ended.err
+    assert invoke("spill", "drain", tmp_path).code == 2
