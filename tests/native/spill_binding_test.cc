@@ -14,8 +14,11 @@
 #include <vector>
 
 #include "base/steps.h"
+#include "device/emulated.h"
+#include "device_small_drive.h"
 #include "spill/binding.h"
 #include "spill/binding_record.h"
+#include "spill/kv_store.h"
 #include "spillway/db.h"
 #include "temporary_directory.h"
 
@@ -251,6 +254,7 @@ class SpillBindingDb : public ::testing::Test {
 
   TemporaryDirectory directory_;
   rocksdb::Options options_;
+  std::shared_ptr<device::EmulatedDevice> drive_;  // outlives the store on it
   SpillOptions spill_;
   std::unique_ptr<DB> db_;
 };
@@ -559,6 +563,39 @@ TEST_F(SpillBindingDb, AGuardIsNotListedAndNobodyMakesOne) {
   rocksdb::ColumnFamilyHandle* handle = nullptr;
   const Status status = db_->CreateColumnFamily({}, name_of(guard_of(99)), &handle);
   EXPECT_TRUE(status.IsInvalidArgument()) << status.ToString();
+}
+
+// A drive's key-value namespace, whose contents are a file.
+TEST_F(SpillBindingDb, AStoreOfTheProgramsOwnIsBoundToo) {
+  ssd::SsdConfig config = device::small_drive();
+  config.namespaces.kv_share = 0.25;
+  config.namespaces.memtable_bytes = 256 << 10;
+  const auto open_on = [&](const std::string& name, const std::string& contents) {
+    db_.reset();
+    spill_.store.reset();  // before its drive
+    drive_ = device::make_simulated(ssd::Ssd(config, 1));
+    std::unique_ptr<spill::Store> store;
+    const Status opened = spill::open_kv_store({drive_.get(), 0, path(contents), nullptr}, &store);
+    EXPECT_TRUE(opened.ok()) << opened.ToString();
+    spill_.store = std::move(store);
+    return open(name);
+  };
+  for (const char* name : {"a", "b"}) {
+    ASSERT_TRUE(open_on(name, std::string(name) + ".kv").ok());
+    divert("key", name);
+  }
+  expect_refused(open_on("a", "b.kv"), "belongs to the database " + path("b"));
+  expect_refused(open_on("a", "empty.kv"), "there is none of it");
+  expect_refused(open_on("new", "a.kv"), "knows nothing of them");
+  spill_.store.reset();
+  expect_refused(open("a"), "a store of the program's own");
+  EXPECT_TRUE(open_plain("a").IsInvalidArgument());
+  for (const char* name : {"a", "b"}) {
+    ASSERT_TRUE(open_on(name, std::string(name) + ".kv").ok());
+    EXPECT_EQ(get("key"), name);
+  }
+  db_.reset();
+  spill_.store.reset();
 }
 
 }  // namespace
