@@ -106,6 +106,7 @@ Status DbImpl::Close() {
   commits_.run_alone([&] {
     if (has_live_.load(std::memory_order_acquire) && status.ok()) status = append_note();
     active_.reset();
+    if (status.ok() && !has_failed_.load(std::memory_order_relaxed)) status = store_->close();
   });
   main_order_->stop();
   handle_watcher_->stop();

@@ -23,6 +23,7 @@ namespace {
 
 constexpr std::array<char, 16> kMagic = {'S', 'P', 'I', 'L', 'L', 'W', 'A', 'Y', '-', 'S', 'T', 'A', 'G', 'E', 0, 3};
 constexpr std::uint64_t kHeadBytes = 4096;
+constexpr std::uint64_t kDurableAt = kHeadBytes - KvDurable::kBytes;
 constexpr std::uint64_t kLine = 64;  // of a cache: what a slot begins with, and a multiple of which it is
 
 Status host_error(const std::string& path, const char* what) {
@@ -56,7 +57,7 @@ KvStaging::KvStaging(std::uint32_t pair_bytes, std::uint32_t slots)
       slots_(slots),
       slot_bytes_(kLine + (pair_bytes + kLine - 1) / kLine * kLine),
       size_(kHeadBytes + slots * slot_bytes_) {
-  static_assert(sizeof(Slot) <= kLine && sizeof(Head) <= kHeadBytes);
+  static_assert(sizeof(Slot) <= kLine && sizeof(Head) <= kDurableAt);
 }
 
 KvStaging::~KvStaging() {
@@ -96,6 +97,7 @@ Status KvStaging::map_file(const std::string& path) {
   void* const mapped = mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor_, 0);
   if (mapped == MAP_FAILED) return host_error(name, "cannot be mapped");
   base_ = static_cast<char*>(mapped);
+  durable_.emplace(base_ + kDurableAt);
   Head& there = head();
   // One that was being made when its process was killed, or the power failed, says nothing or less than all.
   if (there.magic.back() == 0) return {};
@@ -178,6 +180,10 @@ Status KvStaging::clear() {
   store_last(&there.magic.back(), kMagic.back());
   if (msync(base_, size_, MS_SYNC) != 0) return host_error("staging", "cannot be made durable");
   return {};
+}
+
+Status KvStaging::sync_head() {
+  return msync(base_, kHeadBytes, MS_SYNC) == 0 ? Status() : host_error("staging", "cannot be made durable");
 }
 
 }  // namespace spillway::spill

@@ -1,6 +1,6 @@
 // Pairs that the drive does not have yet, in memory that outlives a killed process: slots of a mapped file.
 //
-//   head   magic 16 bytes | salt u64 | pair bytes u32 | slots u32                               (a page)
+//   head   magic 16 bytes | salt u64 | pair bytes u32 | slots u32 | from byte 1024: KvDurable  (a page)
 //   slot   state u64 | generation u64 | offset u64 | follows: generation u64, offset u64 | 1: of one record u64 |
 //          16 bytes | the pair's bytes
 //
@@ -18,10 +18,12 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "spill/kv_durable.h"
 #include "spill/kv_pairs.h"
 
 namespace spillway::spill {
@@ -43,6 +45,10 @@ class KvStaging {
   };
   // What the process before this one left, in order. The drive may have some of it.
   std::vector<Left> left() const;
+  // What the head says of the drive, which clear() leaves alone.
+  KvDurable& durable() { return *durable_; }
+  // Makes the head durable.
+  rocksdb::Status sync_head();
   // Forgets all that is in the slots, durably. To be called before the first begin().
   rocksdb::Status clear();
 
@@ -73,6 +79,7 @@ class KvStaging {
   const std::uint64_t size_;
   char* base_ = nullptr;
   int descriptor_ = -1;
+  std::optional<KvDurable> durable_;
 };
 
 }  // namespace spillway::spill

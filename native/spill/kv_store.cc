@@ -81,12 +81,18 @@ class KvStore final : public Store {
       if (Status status = reset({{1, 0}, {dropped_ + 1, 0}}); !status.ok()) return status;
     }
     if (Status status = read_mark(kBegun, &begun_); !status.ok()) return status;
-    Assembler assembler(each, pair_bytes_);
+    const Each note_and_hand_over = [&](const StoredRecord& record) {
+      last_[record.generation] = record.offset;
+      return each(record);
+    };
+    Assembler assembler(note_and_hand_over, pair_bytes_);
     bool is_gap = false;
     Status status = walk(
         {{dropped_ + 1, 0}, {}}, assembler, [this](Position one) { note_pair(one); }, &is_gap);
+    if (status.ok()) status = check_durable(assembler);
     if (status.ok()) status = take_staged(assembler, is_gap);
     if (status.ok()) status = staging_->clear();
+    if (status.ok()) staging_->durable().replace(last_);
     recovered_end_ = assembler.end();
     return status;
   }
@@ -95,7 +101,8 @@ class KvStore final : public Store {
     Position from{std::max(generation, dropped_ + 1), generation > dropped_ ? offset : 0};
     if (from.generation == recovered_end_.generation) from.offset = std::min(from.offset, recovered_end_.offset);
     newest_ = std::max<GenerationId>(generation, dropped_);
-    Status status = reset({from, {}});
+    Status status = forget_from(from);
+    if (status.ok()) status = reset({from, {}});
     steps::reached("spill.kv.cut.reset");
     // Afterwards: with pairs behind a shorter one there would be records after one that is not.
     if (status.ok()) status = cut_pair(from);
@@ -131,6 +138,7 @@ class KvStore final : public Store {
     if (status.ok()) {
       const std::lock_guard lock(ends_mutex_);
       ends_[current_] = window_.tail();
+      if (!offsets.empty()) last_[current_] = offsets.back();
     } else if (!status.IsNoSpace()) {
       failed_ = true;
     }
@@ -142,10 +150,20 @@ class KvStore final : public Store {
     if (failed_ && current_ != 0) {
       return Status::IOError("the spill store cannot sync after a failure until a new generation begins");
     }
+    const KvDurable::Last taken = last();
     const Status status = wait_for_taken();
-    if (!status.ok()) failed_ = true;
+    if (status.ok()) {
+      staging_->durable().note(taken);
+    } else {
+      failed_ = true;
+    }
     steps::reached("spill.kv.sync.stored");
     return status;
+  }
+
+  Status close() override {
+    const Status status = sync();
+    return status.ok() ? staging_->sync_head() : status;
   }
 
   void hand_on() override { window_.hand_on(); }
@@ -197,6 +215,11 @@ class KvStore final : public Store {
       announced_ = 0;
       status = write_mark(kBegun, generations());
     }
+    {
+      const std::lock_guard lock(ends_mutex_);
+      last_.erase(generation);
+    }
+    staging_->durable().forget(generation);
     if (generation == current_) {  // what it has on its way is not wanted any more
       if (!window_.wait().ok()) window_.give_up();
       current_ = 0;  // first: nothing has failed
@@ -536,6 +559,32 @@ class KvStore final : public Store {
     return status_of(done, "reset");
   }
 
+  KvDurable::Last last() {
+    const std::lock_guard lock(ends_mutex_);
+    return last_;
+  }
+
+  // What the drive had answered for is there, whatever has ended the process.
+  Status check_durable(const Assembler& assembler) {
+    for (const auto& [generation, offset] : staging_->durable().read()) {
+      if (generation <= dropped_) continue;
+      const auto found = last_.find(generation);
+      if (found != last_.end() && found->second >= offset) continue;
+      const Position end = assembler.end();
+      return damaged_at({generation, end.generation == generation ? end.offset : 0});
+    }
+    return {};
+  }
+
+  // Of what is cut nothing is said to be durable any more, durably.
+  Status forget_from(Position from) {
+    const auto behind = [&](const auto& one) { return !(Position{one.first, one.second} < from); };
+    if (std::ranges::none_of(last_, behind)) return {};
+    std::erase_if(last_, behind);
+    staging_->durable().replace(last_);
+    return staging_->sync_head();
+  }
+
   void note_pair(Position position) {
     newest_ = std::max(newest_, position.generation);
     ends_[position.generation] = position.offset + 1;
@@ -627,6 +676,7 @@ class KvStore final : public Store {
   mutable std::deque<Lane> left_;  // with something pending, the oldest first
   std::mutex ends_mutex_;
   std::map<GenerationId, std::uint64_t> ends_;  // where the last record of each ends, or its last pair begins
+  KvDurable::Last last_;                        // where the last record of each begins
   std::vector<GenerationId> begun_;             // of the appending thread, as what follows
   std::array<std::uint64_t, 2> one_mark_bytes_{};
   std::atomic<std::uint64_t> mark_bytes_ = 0;

@@ -14,7 +14,7 @@ namespace {
 
 constexpr char kMagic[] = "SPILLOG";
 constexpr std::size_t kMagicBytes = sizeof kMagic - 1;
-constexpr char kVersion = 2;
+constexpr char kVersion = 3;  // 2 had no DURABLE beside it (durable_ends.h), and would leave what that says behind
 constexpr std::size_t kChecksumBytes = 4;
 constexpr std::size_t kNamedBytes = kLogHeaderBytes - kChecksumBytes;  // of the header, under its checksum
 constexpr std::size_t kFirstHeaderBytes = 28;                          // of version 1

@@ -18,6 +18,7 @@
 
 #include "base/steps.h"
 #include "spill/binding_record.h"
+#include "spill/durable_ends.h"
 #include "spill/durable_file.h"
 #include "spill/log_frame.h"
 #include "spill/region_reads.h"
@@ -36,6 +37,7 @@ namespace {
 constexpr char kLive[] = ".spill";
 constexpr char kDropped[] = ".dropped";
 constexpr char kCopy[] = ".copy";
+constexpr char kEnds[] = "DURABLE";
 
 // What the file system is asked to set aside at a time, beyond the end of the file, so that the file's size stays what
 // was written. Source: guess, so much that a log of the default size has few extents.
@@ -86,7 +88,8 @@ class RegionStore final : public Store {
         files_(*options.file_system),
         polls_from_any_thread_(files_.IsInstanceOf(kEmulatedFileSystem)),
         directory_(std::move(directory)),
-        lock_(lock) {
+        lock_(lock),
+        ends_(files_, *directory_, options.directory + "/" + kEnds) {
     sealer_ = std::thread([this] { seal_in_background(); });
   }
 
@@ -106,18 +109,25 @@ class RegionStore final : public Store {
 
   Status recover(const Each& each) override {
     if (Status status = find_logs(); !status.ok()) return status;
+    if (Status status = ends_.read(); !status.ok()) return status;
+    if (Status status = check_none_missing(); !status.ok()) return status;
     for (const auto& [generation, log] : logs_) {
       std::optional<std::uint64_t> torn_at;
       if (Status status = recover_log(*log, each, &torn_at); !status.ok()) return status;
+      const auto before = torn_at && *torn_at == 0 ? find_before(log->name) : nullptr;
+      const RegionLog& torn = before ? *before : *log;
+      const std::uint64_t at = before ? before->bytes.load() : torn_at.value_or(log->bytes);
+      if (was_longer(*log, torn_at.value_or(log->bytes))) return lost_durable(damage_at(torn, at));
       if (!torn_at) continue;
-      const auto before = *torn_at == 0 ? find_before(log->name) : nullptr;
-      const Status checked = before ? check_torn(*before, before->bytes) : check_torn(*log, *torn_at);
-      return checked.ok() ? make_durable(*log) : checked;
+      const Status checked = check_torn(torn, at);
+      return checked.ok() ? finish_recovery(log.get()) : checked;
     }
-    return logs_.empty() ? Status::OK() : make_durable(*newest());
+    return finish_recovery(newest().get());
   }
 
   Status cut(GenerationId generation, std::uint64_t offset) override {
+    if (logs_.empty() && ends_.found().empty() && !ends_.was_closed()) return Status::OK();
+    if (Status status = reopen_ends(generation, offset); !status.ok()) return status;
     if (Status status = forget_from(generation + 1); !status.ok()) return status;
     const auto log = find(generation);
     if (!log) return Status::OK();
@@ -129,6 +139,7 @@ class RegionStore final : public Store {
   }
 
   Status begin(GenerationId generation) override {
+    if (Status status = reopen_ends(); !status.ok()) return status;
     if (Status status = seal(); !status.ok()) return status;
     // What is left of logs in which recover found nothing whole.
     if (Status status = forget_from(generation, Only::empty); !status.ok()) return status;
@@ -274,6 +285,7 @@ class RegionStore final : public Store {
   Status drop(GenerationId generation) override {
     const auto log = find(generation);
     if (!log) return no_such_generation(generation);
+    if (Status status = reopen_ends(); !status.ok()) return status;
     if (is_open(*log)) {  // what it holds is not wanted any more
       const std::lock_guard no_sync(sync_mutex_);
       while (!sealed_.empty() && sealed_.front()->log->name.generation <= generation) close_oldest();
@@ -288,6 +300,7 @@ class RegionStore final : public Store {
       log->path = dropped;
     }
     steps::reached("spill.region.drop.renamed");
+    ends_.forget(generation);
     return sync_directory(rocksdb::DirFsyncOptions(log->path));
   }
 
@@ -304,6 +317,11 @@ class RegionStore final : public Store {
   Status read_binding(std::string* bytes) const override { return read_file_if_any(files_, binding_path(), bytes); }
   Status write_binding(const std::string& bytes) override {
     return replace_file(files_, *directory_, binding_path(), bytes);
+  }
+
+  Status close() override {
+    if (Status status = sync(); !status.ok()) return status;
+    return ends_.is_begun() ? ends_.replace(ends(), /*closed=*/true) : Status::OK();  // else nothing was changed
   }
 
   std::uint64_t used_bytes() const override { return used_; }
@@ -441,10 +459,59 @@ class RegionStore final : public Store {
          ++later) {
       status = says_durable(*later->second, log.name.generation, &durable);
     }
-    if (!status.ok() || !durable) return status;
-    return Status::Corruption(log.path + " is damaged at byte " + std::to_string(at) +
+    return status.ok() && durable ? lost_durable(damage_at(log, at)) : status;
+  }
+
+  static Status lost_durable(const std::string& what) {
+    return Status::Corruption(what +
                               ", in what was durable; put a copy of it there, or take it and all logs of higher " +
-                              "numbers out of the directory, and lose the writes in them");
+                              "numbers out of the directory, with " + kEnds + ", and lose the writes in them");
+  }
+
+  static std::string damage_at(const RegionLog& log, std::uint64_t at) {
+    return log.path + " is damaged at byte " + std::to_string(at);
+  }
+
+  // Whether more of the log was known to be durable than is whole.
+  bool was_longer(const RegionLog& log, std::uint64_t whole_to) const {
+    const auto found = ends_.found().find(log.name.generation);
+    if (found == ends_.found().end() || found->second.bytes <= whole_to) return false;
+    return log.name.salt == 0 || log.name.salt == found->second.salt;  // else of an older log of that number
+  }
+
+  // After a close all logs are there; after any other end those that were not the oldest with something in it.
+  Status check_none_missing() const {
+    bool has_older = ends_.was_closed();
+    for (const auto& [generation, end] : ends_.found()) {
+      if (find(generation)) {
+        has_older = has_older || end.bytes > kLogHeaderBytes;
+      } else if (has_older && (ends_.was_closed() || end.bytes > kLogHeaderBytes)) {
+        return lost_durable(path_of(generation) + kLive + " is missing");
+      }
+    }
+    return Status::OK();
+  }
+
+  // Of the logs that were not dropped.
+  std::vector<DurableEnd> ends() const {
+    const std::shared_lock lock(mutex_);
+    std::vector<DurableEnd> all;
+    for (const auto& [generation, log] : logs_) {
+      if (!log->dropped && log->bytes > 0) all.push_back({generation, log->name.salt, log->bytes});
+    }
+    return all;
+  }
+
+  // What an earlier process said of its end ceases to be true with the first change. In its place comes what recover
+  // has made durable, but for what is about to be cut.
+  Status reopen_ends(GenerationId last = ~GenerationId{0}, std::uint64_t offset = ~std::uint64_t{0}) {
+    if (ends_.is_begun()) return Status::OK();
+    std::vector<DurableEnd> kept = is_recovered_ ? ends() : std::vector<DurableEnd>();
+    std::erase_if(kept, [&](const DurableEnd& end) { return end.generation > last; });
+    if (!kept.empty() && kept.back().generation == last) {
+      kept.back().bytes = std::min(kept.back().bytes, std::max(offset, kLogHeaderBytes));
+    }
+    return ends_.replace(kept, /*closed=*/false);
   }
 
   // Whether a frame of the log knows more than `at` bytes of it to be durable.
@@ -562,6 +629,7 @@ class RegionStore final : public Store {
     const IOStatus status = open.file->Sync({}, nullptr);
     if (status.ok()) {
       open.durable.store(end, std::memory_order_release);
+      ends_.note({open.log->name.generation, open.log->name.salt, end});
     } else {
       suspect_ = true;
     }
@@ -677,6 +745,12 @@ class RegionStore final : public Store {
     return status.ok() ? (*file)->Truncate(log.bytes, {}, nullptr) : status;
   }
 
+  Status finish_recovery(const RegionLog* last) {
+    const Status status = last == nullptr ? Status::OK() : make_durable(*last);
+    is_recovered_ = status.ok();
+    return status;
+  }
+
   // The log, and those before it that it does not know to be durable, may be what a killed process left in the page
   // cache: what RocksDB keeps of its own log from now on relies on them.
   Status make_durable(const RegionLog& log) {
@@ -703,6 +777,8 @@ class RegionStore final : public Store {
   const bool polls_from_any_thread_;
   const std::unique_ptr<rocksdb::FSDirectory> directory_;
   rocksdb::FileLock* const lock_;
+  DurableEnds ends_;
+  bool is_recovered_ = false;  // and what was found is durable
 
   mutable std::shared_mutex mutex_;  // of the map; only the thread that appends changes it, or whoever releases
   std::map<GenerationId, std::shared_ptr<RegionLog>> logs_;

@@ -105,6 +105,10 @@ class Store {
   // was appended.
   virtual rocksdb::Status scan(GenerationId generation, const Each& each) const = 0;
 
+  // What was taken is durable when it returns, and so is that this was its end: recover() of the next process takes
+  // nothing that is missing or not whole for torn by a loss of power. Nothing but release() and reads may follow.
+  virtual rocksdb::Status close() { return sync(); }
+
   // The reset of K8: recover() never returns this generation again, durably, when this returns. It can be read until
   // release(). REQUIRES: it is the oldest that is not dropped, or nothing is in it.
   virtual rocksdb::Status drop(GenerationId generation) = 0;

@@ -16,6 +16,7 @@
 #include "device_small_drive.h"
 #include "flipped_bytes.h"
 #include "spill/kv_append_window.h"
+#include "spill/kv_durable.h"
 #include "spill/kv_mark.h"
 #include "spill/kv_store.h"
 #include "temporary_directory.h"
@@ -373,6 +374,7 @@ TEST_F(KvStoreTest, WhatAKilledProcessHadStagedIsStoredByTheNext) {
   for (const int taken : {0, 1, 3}) {  // batch stores
     SCOPED_TRACE(taken);
     std::filesystem::remove(directory_.path("kv"));
+    lose_staging();
     auto store = open();
     recover(*store);
     ASSERT_TRUE(store->begin(1).ok());
@@ -401,6 +403,7 @@ TEST_F(KvStoreTest, StagingThatALossOfPowerToreCountsUpToThere) {
   for (const std::size_t torn_at : {std::size_t{4096 + 20}, std::size_t{4096 + 64 + 5000}, std::size_t{0}}) {
     SCOPED_TRACE(torn_at);
     std::filesystem::remove(directory_.path("kv"));
+    lose_staging();
     auto store = open();
     recover(*store);
     ASSERT_TRUE(store->begin(1).ok());
@@ -534,6 +537,113 @@ TEST_F(KvStoreTest, ARecordThatChangedIsToldByScansAndByRecovery) {
     }
   }
   EXPECT_EQ(found().size(), records.size());
+}
+
+// What was synced is known to be on the drive: without it, and whatever is missing of it, it is told.
+TEST_F(KvStoreTest, PairsThatAreGoneAreToldAfterASyncOrAClose) {
+  for (const bool closes : {false, true}) {
+    SCOPED_TRACE(closes);
+    std::filesystem::remove(directory_.path("kv"));
+    lose_staging();
+    auto store = open();
+    recover(*store);
+    ASSERT_TRUE(store->begin(5).ok());
+    for (unsigned i = 0; i < 12; ++i) append(*store, record_of(4000, i));
+    ASSERT_TRUE(store->sync().ok());
+    ASSERT_TRUE(store->begin(6).ok());
+    append(*store, record_of(4000, 12));
+    ASSERT_TRUE((closes ? store->close() : store->sync()).ok());
+    store = nullptr;
+    EXPECT_EQ(found().size(), 13U);
+    const std::string whole = contents_of(directory_.path("kv"));
+    const std::string staged = contents_of(directory_.path("kv.staged"));
+    for (const unsigned gone : {0U, 5U, 11U, 12U}) {
+      SCOPED_TRACE(gone);
+      std::ofstream(directory_.path("kv"), std::ios::binary) << whole;
+      std::ofstream(directory_.path("kv.staged"), std::ios::binary) << staged;
+      {  // the pair that has it goes, as it does where the drive's index is damaged
+        drive_ = device::make_simulated(ssd::Ssd(kv_drive(), 1));
+        auto space = device::KvNamespace::open(*drive_, 0, directory_.path("kv"));
+        ASSERT_TRUE(space);
+        const PositionBytes key = gone == 12 ? bytes_of({6, 0}) : bytes_of({5, gone / 4 * 17408});
+        device::KvIo io;
+        io.op = ssd::Opcode::kv_delete;
+        io.key = {key.data(), key.size()};
+        const auto queue = (*space)->open_queue();
+        auto done = device::run(*queue, io);
+        ASSERT_TRUE(done && done->outcome == ssd::Outcome::success);
+      }
+      const Status status = open()->recover([](const StoredRecord&) { return Status::OK(); });
+      EXPECT_TRUE(status.IsCorruption()) << status.ToString();
+      const std::string place = gone == 12 ? "of generation 6" : "of generation 5";
+      EXPECT_NE(status.ToString().find(place), std::string::npos) << status.ToString();
+    }
+    // Where what says so is lost with the power, nothing is said.
+    std::ofstream(directory_.path("kv"), std::ios::binary) << whole;
+    lose_staging();
+    EXPECT_EQ(found().size(), 13U);
+  }
+}
+
+TEST_F(KvStoreTest, WhatWasCutOrDroppedIsNotMissed) {
+  for (const bool closes : {false, true}) {
+    SCOPED_TRACE(closes);
+    std::filesystem::remove(directory_.path("kv"));
+    lose_staging();
+    auto store = open();
+    recover(*store);
+    std::uint64_t second = 0;
+    for (GenerationId generation = 5; generation <= 7; ++generation) {
+      ASSERT_TRUE(store->begin(generation).ok());
+      append(*store, record_of(4000, 1));
+      second = append(*store, record_of(4000, 2));
+    }
+    ASSERT_TRUE(store->close().ok());
+    store = nullptr;
+    store = open();
+    recover(*store);
+    ASSERT_TRUE(store->cut(6, second).ok());
+    ASSERT_TRUE(store->drop(5).ok());
+    store->release(5);
+    ASSERT_TRUE(store->begin(8).ok());
+    append(*store, "eight");
+    if (closes) {
+      ASSERT_TRUE(store->close().ok());
+    }
+    store = nullptr;
+    EXPECT_TRUE(found() == (Records{{6, record_of(4000, 1)}, {8, "eight"}}));
+  }
+}
+
+TEST(KvDurable, OneOfItsSlotsIsAlwaysWhole) {
+  std::string memory(KvDurable::kBytes, '\0');
+  EXPECT_TRUE(KvDurable(memory.data()).read().empty());
+  KvDurable durable(memory.data());
+  durable.replace({{1, 10}});
+  durable.note({{1, 20}, {2, 5}});
+  const std::string before = memory;
+  durable.note({{1, 15}, {2, 7}});
+  EXPECT_EQ(durable.read(), (KvDurable::Last{{1, 20}, {2, 7}}));
+  const std::string after = memory;
+  // Killed while it was written: any part of the new bytes.
+  for (std::size_t at = 0; at < memory.size(); ++at) {
+    memory = after.substr(0, at) + before.substr(at);
+    const KvDurable::Last found = KvDurable(memory.data()).read();
+    EXPECT_TRUE(found == (KvDurable::Last{{1, 20}, {2, 7}}) || found == (KvDurable::Last{{1, 20}, {2, 5}})) << at;
+    memory = after;
+    memory[at] = static_cast<char>(memory[at] ^ 0x20);
+    const KvDurable::Last older = KvDurable(memory.data()).read();
+    EXPECT_TRUE(older == (KvDurable::Last{{1, 20}, {2, 7}}) || older == (KvDurable::Last{{1, 20}, {2, 5}})) << at;
+  }
+  memory = after;
+  KvDurable later(memory.data());
+  later.replace({{2, 3}});
+  EXPECT_EQ(later.read(), (KvDurable::Last{{2, 3}}));
+  KvDurable::Last many;
+  for (GenerationId generation = 1; generation <= 200; ++generation) many[generation] = generation;
+  later.replace(many);
+  EXPECT_EQ(later.read().size(), 94U);
+  EXPECT_EQ(later.read().rbegin()->first, 200U);
 }
 
 TEST_F(KvStoreTest, WhatAnotherVersionLeftIsRefusedByName) {
