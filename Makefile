@@ -1,6 +1,6 @@
 # Each recipe is made of lines one could type. Set-up is part of every target and quick to repeat.
 .DEFAULT_GOAL := help
-.PHONY: help demo test bench lint sanitize fuzz crash metamorphic barriers docs compared clean
+.PHONY: help demo test bench lint sanitize fuzz flips crash metamorphic barriers docs compared clean
 
 FUZZ_SECONDS ?= 600
 CRASH_TIMES ?= 20
@@ -44,6 +44,11 @@ sanitize:
 #: make fuzz      guided commands against the drive model for FUZZ_SECONDS (600), with clang
 fuzz:
 	scripts/fuzz.sh $(FUZZ_SECONDS)
+
+#: make flips     10,000 bytes changed at random in the files of spill stores: an error or the right answer
+flips:
+	@scripts/setup.sh test
+	SPILLWAY_FLIPS=10000 build/tests/native/test_spill --gtest_filter='*SpillFlips*'
 
 #: make crash     kills and losses of power: CRASH_TIMES (20) times as many as in make test, and other ones;
 #:                or for CRASH_SECONDS, one seed after the other

@@ -193,6 +193,10 @@ class DbImpl final : public spillway::DB {
   void MultiGet(const rocksdb::ReadOptions& options, std::size_t count, rocksdb::ColumnFamilyHandle** families,
                 const rocksdb::Slice* keys, rocksdb::PinnableSlice* values, rocksdb::Status* statuses,
                 bool sorted_input = false) override;
+  // Of what is in the spill store, too: every record of every live generation.
+  rocksdb::Status VerifyChecksum() override { return VerifyChecksum(rocksdb::ReadOptions()); }
+  rocksdb::Status VerifyChecksum(const rocksdb::ReadOptions& options) override;
+  rocksdb::Status VerifyFileChecksums(const rocksdb::ReadOptions& options) override;
   bool KeyMayExist(const rocksdb::ReadOptions& options, rocksdb::ColumnFamilyHandle* family, const rocksdb::Slice& key,
                    std::string* value, bool* value_found = nullptr) override;
   rocksdb::Iterator* NewIterator(const rocksdb::ReadOptions& options, rocksdb::ColumnFamilyHandle* family) override;
@@ -385,6 +389,7 @@ class DbImpl final : public spillway::DB {
                          const rocksdb::Slice& key, rocksdb::PinnableSlice* value);
   rocksdb::Status get_covered(const rocksdb::ReadOptions& options, rocksdb::ColumnFamilyHandle* family,
                               const rocksdb::Slice& key, rocksdb::PinnableSlice* value);
+  rocksdb::Status verify_spilled() const;
   rocksdb::Status value_of(const Entry& entry, const rocksdb::ReadOptions& options, rocksdb::PinnableSlice* value);
   IteratorBase base_of_now(const rocksdb::ReadOptions& options, rocksdb::ColumnFamilyHandle* family);
   rocksdb::Iterator* iterator_on(IteratorBase on, const rocksdb::ReadOptions& options,

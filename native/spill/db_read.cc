@@ -189,6 +189,26 @@ void DbImpl::MultiGet(const ReadOptions& options, std::size_t count, ColumnFamil
   for (std::size_t i = 0; i < count; ++i) statuses[i] = get_at(moment, options, families[i], keys[i], &values[i]);
 }
 
+rocksdb::Status DbImpl::VerifyChecksum(const ReadOptions& options) {
+  const rocksdb::Status status = base().VerifyChecksum(options);
+  return status.ok() ? verify_spilled() : status;
+}
+
+rocksdb::Status DbImpl::VerifyFileChecksums(const ReadOptions& options) {
+  const rocksdb::Status status = base().VerifyFileChecksums(options);
+  return status.ok() ? verify_spilled() : status;
+}
+
+// Those of this moment are held meanwhile, brought back or not.
+rocksdb::Status DbImpl::verify_spilled() const {
+  const auto generations = live();
+  for (const auto& generation : *generations) {
+    rocksdb::Status status = store_->scan(generation->id(), [](const StoredRecord&) { return rocksdb::Status(); });
+    if (!status.ok()) return status;
+  }
+  return {};
+}
+
 bool DbImpl::KeyMayExist(const ReadOptions& options, ColumnFamilyHandle* family, const Slice& key, std::string* value,
                          bool* value_found) {
   if (!has_live_.load(std::memory_order_acquire) && options.snapshot == nullptr) {

@@ -46,7 +46,7 @@ class SpilledDatabase {
     SpillOptions spill;
     spill.rollback = RollbackPolicy::off;
     spill.put_back_bytes = put_back_bytes;
-    spill.generation_bytes = std::uint64_t{64} << 10;
+    spill.generation_bytes = std::uint64_t{16} << 10;
     spill.poll_interval = std::chrono::milliseconds(50);
     spill.path = directory_ + "/store";
     if (kind_ == StoreKind::key_value) {
