@@ -364,10 +364,22 @@ bool DbImpl::has_room(std::uint64_t bytes, bool may_use_reserve) const {
   return fill(bytes) <= (may_use_reserve ? 1.0 : 1.0 - kReserve);
 }
 
+// A key-value namespace has its capacity for itself: sorted files lie beside RocksDB's.
+std::uint64_t DbImpl::sorted_room(std::uint64_t more_bytes) const {
+  if (options_.store != nullptr) return 0;
+  std::uint64_t room = most_sorted_bytes(0, more_bytes);
+  const auto generations = live();
+  for (const auto& one : *generations) {
+    const std::uint64_t more = one == generations->back() ? more_bytes : 0;
+    room = std::max(room, most_sorted_bytes(one->entries(), one->user_bytes() + more));
+  }
+  return std::max(room, sorted_bytes_.load(std::memory_order_acquire));
+}
+
 double DbImpl::fill(std::uint64_t more_bytes) const {
   std::uint64_t memory = index_.memory_bytes();
   for (const auto& generation : *live()) memory += generation->memory_bytes();
-  const std::uint64_t used = store_->used_bytes() + sorted_bytes_.load(std::memory_order_relaxed) + more_bytes;
+  const std::uint64_t used = store_->used_bytes() + sorted_room(more_bytes) + more_bytes;
   return std::max(static_cast<double>(used) / static_cast<double>(store_->capacity_bytes()),
                   static_cast<double>(memory) / static_cast<double>(options_.index_bytes));
 }

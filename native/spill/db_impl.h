@@ -357,6 +357,9 @@ class DbImpl final : public spillway::DB {
   rocksdb::Status open_active();
   rocksdb::Status full();
   bool has_room(std::uint64_t bytes, bool may_use_reserve) const;
+  // What the next rollback writes beside the spill store's logs: for the largest generation, should the newest have so
+  // many more bytes. Writers leave it free.
+  std::uint64_t sorted_room(std::uint64_t more_bytes) const;
   double fill(std::uint64_t more_bytes) const;  // of the store or of the index, whichever is fuller
   void add_entries(const Prepared& one);
   bool is_unsynced() const;  // a diverted write is not durable yet
@@ -406,6 +409,7 @@ class DbImpl final : public spillway::DB {
   void wake_rollback();
   RollbackState rollback_state();
   rocksdb::Status bring_back(std::uint64_t most);  // of the oldest generations
+  std::shared_ptr<const Generations> reserve_sorted_room(const std::shared_ptr<const Generations>& wanted);
   rocksdb::Status put_back(const Generations& targets);
   // `durable`: of the spill store, the sequence up to which it is.
   rocksdb::Status ingest(const Generations& targets, Sequence durable);
@@ -511,7 +515,7 @@ class DbImpl final : public spillway::DB {
   Seen seen_;
   std::chrono::steady_clock::time_point last_rollback_ended_{};  // the rollback thread's, as what follows
   double last_rollback_took_s_ = 0;
-  std::atomic<std::uint64_t> sorted_bytes_{0};  // of sorted files that are not yet ingested
+  std::atomic<std::uint64_t> sorted_bytes_{0};  // that the sorted files of a rollback under way may have
 
   std::mutex bringing_back_;  // held by a rollback, and by CompactFiles
   std::mutex handles_mutex_;

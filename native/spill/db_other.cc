@@ -17,6 +17,16 @@ using rocksdb::Status;
 
 constexpr std::string_view kPrefix = "spillway.";
 
+// Sorted files of a generation have to fit beside all others.
+SpillOptions leave_room_for_rollback(SpillOptions options) {
+  constexpr std::uint64_t kLeastGenerations = 4;
+  if (options.store == nullptr) {
+    const std::uint64_t most = std::max<std::uint64_t>(options.capacity_bytes / kLeastGenerations, 1);
+    options.generation_bytes = std::min(options.generation_bytes, most);
+  }
+  return options;
+}
+
 std::map<std::string, std::uint64_t> numbers_of(const SpillStatistics& s) {
   return {{"diverted-writes", s.diverted_writes},
           {"diverted-bytes", s.diverted_bytes},
@@ -37,6 +47,7 @@ std::map<std::string, std::uint64_t> numbers_of(const SpillStatistics& s) {
           {"live-bytes", s.live_bytes},
           {"index-bytes", s.index_bytes},
           {"store-used-bytes", s.store_used_bytes},
+          {"held-bytes", s.held_bytes},
           {"store-capacity-bytes", s.store_capacity_bytes},
           {"diverting", s.diverting ? 1 : 0},
           {"root-handed-out", s.root_handed_out ? 1 : 0}};
@@ -49,7 +60,7 @@ DbImpl::DbImpl(const std::shared_ptr<rocksdb::DB>& base, SpillOptions options, s
                std::shared_ptr<MainOrder> main_order, std::shared_ptr<UserOptions> user_options,
                std::shared_ptr<HandleWatcher> handle_watcher)
     : spillway::DB(base),
-      options_(std::move(options)),
+      options_(leave_room_for_rollback(std::move(options))),
       store_(std::move(store)),
       binding_(std::move(binding)),
       detector_(std::move(detector)),
@@ -164,6 +175,7 @@ SpillStatistics DbImpl::GetSpillStatistics() const {
     s.index_bytes += one->memory_bytes();
   }
   s.store_used_bytes = store_->used_bytes();
+  s.held_bytes = store_->held_bytes();
   s.store_capacity_bytes = store_->capacity_bytes();
   s.diverting = wants_spill();
   s.root_handed_out = root_handed_out_.load(std::memory_order_acquire);

@@ -163,9 +163,9 @@ rocksdb::Status DbImpl::bring_back(std::uint64_t most) {
     const bool is_small = sum(*targets, &Generation::user_bytes) <= options_.put_back_bytes;
     if (!is_small && most < targets->size()) {
       targets = std::make_shared<Generations>(targets->begin(), targets->begin() + static_cast<std::ptrdiff_t>(most));
-    } else {
-      seal();  // the newest of them
     }
+    if (!is_small) targets = reserve_sorted_room(targets);
+    if (!targets->empty() && targets->back() == active_) seal();
     durable = visible_.load(std::memory_order_relaxed);
     if (targets->empty() || !is_small) return;
     status = make_spill_durable();
@@ -174,7 +174,10 @@ rocksdb::Status DbImpl::bring_back(std::uint64_t most) {
     status = put_back(*targets);
   });
   if (!targets->empty() && !was_put && status.ok()) status = make_spill_durable_beside();
-  if (targets->empty() || (!was_put && !status.ok())) return status;
+  if (targets->empty() || (!was_put && !status.ok())) {
+    sorted_bytes_.store(0, std::memory_order_release);
+    return status;
+  }
   SpillEvent event;
   event.kind = SpillEvent::Kind::rollback_begin;
   event.generation = targets->back()->id();
@@ -195,6 +198,24 @@ rocksdb::Status DbImpl::bring_back(std::uint64_t most) {
   event.duration_us = took.count();
   tell(event);
   return {};
+}
+
+// In the commit queue. As many of the oldest as there is room for sorted files of, and one in any case: that room is
+// kept free for it. What it takes counts as used from now on.
+std::shared_ptr<const Generations> DbImpl::reserve_sorted_room(const std::shared_ptr<const Generations>& wanted) {
+  if (options_.store != nullptr || wanted->empty()) return wanted;
+  const std::uint64_t used = store_->used_bytes();
+  const std::uint64_t capacity = store_->capacity_bytes();
+  auto fitting = std::make_shared<Generations>();
+  std::uint64_t bytes = 0;
+  for (const auto& one : *wanted) {
+    const std::uint64_t its = most_sorted_bytes(one->entries(), one->user_bytes());
+    if (!fitting->empty() && used + bytes + its > capacity) break;
+    fitting->push_back(one);
+    bytes += its;
+  }
+  sorted_bytes_.store(bytes, std::memory_order_release);
+  return fitting;
 }
 
 rocksdb::Status DbImpl::make_spill_durable_beside() {
@@ -254,9 +275,6 @@ rocksdb::Status DbImpl::ingest(const Generations& targets, Sequence durable) {
     files.insert(files.end(), of_one.begin(), of_one.end());
     if (!status.ok()) break;
   }
-  std::uint64_t bytes = 0;
-  for (const SortedFile& file : files) bytes += file.bytes;
-  sorted_bytes_.store(bytes, std::memory_order_relaxed);
   if (status.ok()) {
     steps::reached("spill.rollback.sorted");
     status = flush_large_memtables();
@@ -265,7 +283,7 @@ rocksdb::Status DbImpl::ingest(const Generations& targets, Sequence durable) {
   // before it, as in ingest_files.
   if (status.ok()) status = files.empty() ? sync_main_log() : ingest_files(files);
   for (const SortedFile& file : files) (void)base().GetEnv()->DeleteFile(file.path);  // gone already where it was moved
-  sorted_bytes_.store(0, std::memory_order_relaxed);
+  sorted_bytes_.store(0, std::memory_order_release);
   if (status.ok() && !has_failed_.load(std::memory_order_acquire)) status = note_beside();
   commits_.run_alone([&] {
     main_order_->let_compactions_run();

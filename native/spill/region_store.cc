@@ -40,8 +40,11 @@ constexpr char kCopy[] = ".copy";
 constexpr char kEnds[] = "DURABLE";
 
 // What the file system is asked to set aside at a time, beyond the end of the file, so that the file's size stays what
-// was written. Source: guess, so much that a log of the default size has few extents.
-constexpr std::size_t kPreallocateBytes = 4 << 20;
+// was written. It counts as used; of a small capacity it is a small share, or nothing. Source: guess, so much that a
+// log of the default size has few extents.
+constexpr std::uint64_t kMostPreallocated = 4 << 20;
+constexpr std::uint64_t kLeastPreallocated = 64 << 10;
+constexpr std::uint64_t kPreallocatedShare = 256;  // of the capacity: one in so many
 
 // A buffer that grew beyond this for one large write is not kept. Source: guess.
 constexpr std::size_t kKeptBufferBytes = 4 << 20;
@@ -181,7 +184,7 @@ class RegionStore final : public Store {
       }
       bytes += kFrameHeaderBytes + record.size();
     }
-    if (used_ + bytes > options_.capacity_bytes) {
+    if (used_bytes() + bytes > options_.capacity_bytes) {
       return Status::NoSpace("the spill store's capacity is used up");
     }
     const std::uint64_t end = log.bytes;
@@ -292,9 +295,11 @@ class RegionStore final : public Store {
       if (current_ && current_->log == log) close_current();
     }
     if (!std::exchange(log->dropped, true)) {
+      held_ += log->bytes;
       const std::string dropped = path_of(generation) + kDropped;
       if (IOStatus status = files_.RenameFile(log->path, dropped, {}, nullptr); !status.ok()) {
         log->dropped = false;
+        held_ -= log->bytes;
         return status;
       }
       log->path = dropped;
@@ -309,6 +314,7 @@ class RegionStore final : public Store {
     if (!log) return;
     // A file that cannot be removed goes on using its space; the next recovery tries again.
     if (files_.DeleteFile(log->path, {}, nullptr).ok()) used_ -= log->bytes;
+    if (log->dropped) held_ -= log->bytes;
     steps::reached("spill.region.release.removed");
     const std::unique_lock lock(mutex_);
     logs_.erase(generation);
@@ -324,7 +330,8 @@ class RegionStore final : public Store {
     return ends_.is_begun() ? ends_.replace(ends(), /*closed=*/true) : Status::OK();  // else nothing was changed
   }
 
-  std::uint64_t used_bytes() const override { return used_; }
+  std::uint64_t used_bytes() const override { return used_ + preallocated_bytes(); }
+  std::uint64_t held_bytes() const override { return held_; }
   std::uint64_t capacity_bytes() const override { return options_.capacity_bytes; }
 
  private:
@@ -556,7 +563,7 @@ class RegionStore final : public Store {
   Status create(RegionLog& log, std::unique_ptr<rocksdb::FSWritableFile>* file) {
     IOStatus status = files_.NewWritableFile(log.path, file_options(), file, nullptr);
     if (!status.ok()) return status;
-    (*file)->SetPreallocationBlockSize(kPreallocateBytes);
+    (*file)->SetPreallocationBlockSize(preallocation_);
     status = (*file)->Append(encode_log_header(log.name), {}, nullptr);
     if (!status.ok()) return status;
     steps::reached("spill.region.begin.created");
@@ -734,7 +741,7 @@ class RegionStore final : public Store {
     std::unique_ptr<rocksdb::FSWritableFile> file;
     IOStatus status = reopen_truncated(*current_->log, &file);
     if (!status.ok()) return status;
-    file->SetPreallocationBlockSize(kPreallocateBytes);
+    file->SetPreallocationBlockSize(preallocation_);
     current_->file = std::move(file);
     return status;
   }
@@ -772,7 +779,20 @@ class RegionStore final : public Store {
     return status;
   }
 
+  static std::uint64_t preallocation_of(std::uint64_t capacity_bytes) {
+    const std::uint64_t share = std::min(capacity_bytes / kPreallocatedShare, kMostPreallocated);
+    return share < kLeastPreallocated ? 0 : share;
+  }
+
+  // Behind the ends of the logs that are open: a block of each at most.
+  std::uint64_t preallocated_bytes() const {
+    if (preallocation_ == 0) return 0;
+    const std::shared_lock lock(mutex_);
+    return (sealed_.size() + (current_ ? 1 : 0)) * preallocation_;
+  }
+
   const RegionOptions options_;
+  const std::uint64_t preallocation_ = preallocation_of(options_.capacity_bytes);
   FileSystem& files_;
   const bool polls_from_any_thread_;
   const std::unique_ptr<rocksdb::FSDirectory> directory_;
@@ -783,6 +803,7 @@ class RegionStore final : public Store {
   mutable std::shared_mutex mutex_;  // of the map; only the thread that appends changes it, or whoever releases
   std::map<GenerationId, std::shared_ptr<RegionLog>> logs_;
   std::atomic<std::uint64_t> used_{0};
+  std::atomic<std::uint64_t> held_{0};  // of them, in dropped logs
 
   std::string buffer_;  // of the thread that appends
 

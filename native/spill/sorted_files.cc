@@ -22,6 +22,11 @@ constexpr std::uint64_t kBufferBytes = 64 << 20;
 constexpr std::size_t kReadsTogether = 256;
 // What a read by itself moves at least. Source: pages of the kernel and of most drives.
 constexpr std::uint64_t kPageBytes = 4096;
+// What an entry adds to a file beside its key and value: internal key, lengths, its share of filter and index; and what
+// a file has beside its entries: properties, footer, the last blocks. A value that is compressed takes less. Source:
+// RocksDB's block-based table, rounded up.
+constexpr std::uint64_t kSortedEntryBytes = 48;
+constexpr std::uint64_t kSortedFileBytes = 16 << 10;
 // What a record adds to the key and the value of one put, framing included. Source: record.h, log_frame.h and
 // RocksDB's write batch, rounded up.
 constexpr std::uint64_t kRecordOverheadBytes = 56;
@@ -260,6 +265,11 @@ Status write_file(const Generation& generation, const ColumnFamily& family, cons
 }
 
 }  // namespace
+
+std::uint64_t most_sorted_bytes(std::uint64_t entries, std::uint64_t user_bytes) {
+  // The index has a key for each block of 4 KiB.
+  return user_bytes + user_bytes / 16 + entries * kSortedEntryBytes + kSortedFileBytes;
+}
 
 Status write_sorted_files(const Generation& generation, const ColumnFamilies& families,
                           const IsSuperseded& is_superseded, ValueReader values, const Store& store,

@@ -26,6 +26,9 @@ struct SortedFile {
 // Whether a newer version of the entry's key is in another generation, durably, so that this one is not needed.
 using IsSuperseded = std::function<bool(const Entry& entry)>;
 
+// No more than so many bytes of files are made of a generation that has so many entries and bytes of keys and values.
+std::uint64_t most_sorted_bytes(std::uint64_t entries, std::uint64_t user_bytes);
+
 // Writes `directory`/<generation>-<family>.sst for each family that has a handle; those of dropped families are left
 // out, and so are versions that `is_superseded`. Versions that a range tombstone of the same generation covers are left
 // out and the tombstone is written.

@@ -123,6 +123,7 @@ class Store {
 
   virtual std::uint64_t used_bytes()
       const = 0;  // what it holds, framing included, dropped ones until they are released
+  virtual std::uint64_t held_bytes() const { return 0; }  // of those: dropped, and not yet released
   virtual std::uint64_t capacity_bytes() const = 0;
 };
 

@@ -339,7 +339,7 @@ TEST_F(FaultsSpillway, AWriteWaitsForTheRoomThatARollbackIsAboutToMake) {
   std::jthread writer;
   const AtStep during("spill.rollback.sorted", [&] {
     EXPECT_TRUE(comes_true([this] { return db_->GetSpillStatistics().main_writes == 1; })) << "found it full";
-    writer = std::jthread([&] { EXPECT_TRUE(db_->Put({}, "late", "1").ok()); });
+    writer = std::jthread([&] { EXPECT_TRUE(db_->Put({}, "late", std::string(8000, 'l')).ok()); });
     EXPECT_TRUE(comes_true([this] { return db_->GetSpillStatistics().waits > 0; }));
   });
   const std::string value(4000, 'v');
@@ -351,7 +351,7 @@ TEST_F(FaultsSpillway, AWriteWaitsForTheRoomThatARollbackIsAboutToMake) {
   ASSERT_TRUE(comes_true([this] { return db_->GetSpillStatistics().rollbacks_by_ingest > 0; }));
   writer.join();
   EXPECT_EQ(db_->GetSpillStatistics().main_writes, 1U);
-  EXPECT_EQ(get("late"), "1");
+  EXPECT_EQ(get("late"), std::string(8000, 'l'));
   expect_acknowledged();
 }
 

@@ -143,7 +143,7 @@ class RegionStoreTest : public ::testing::Test {
  protected:
   RegionStoreTest() { std::filesystem::create_directory(directory_); }
 
-  std::unique_ptr<Store> open(std::uint64_t capacity_bytes = 1 << 30) {
+  std::unique_ptr<Store> open(std::uint64_t capacity_bytes = 8 << 20) {
     std::unique_ptr<Store> store;
     const RegionOptions options{std::make_shared<FaultyFileSystem>(faults_), directory_, capacity_bytes};
     const Status status = open_region_store(options, &store);
