@@ -239,7 +239,7 @@ void KvAppendWindow::take(std::span<const KvDone> done) {
     const Status status = status_of(one, "batch store");
     on_their_way_ -= end - begin;
     for (std::size_t i = begin; i < end; ++i) pairs_[i]->is_stored = status.ok();
-    if (!status.ok() && failure_.ok()) failure_ = status;
+    if (!status.ok() && (failure_.ok() || failure_.IsNoSpace())) failure_ = status;
   }
   while (!pairs_.empty() && pairs_.front()->is_stored) pop_front();  // in order: nothing behind what failed
 }
@@ -283,10 +283,42 @@ Status KvAppendWindow::wait_for_all(Lock& lock) {
 
 Status KvAppendWindow::store_again() {
   Lock lock(mutex_);
+  hand_over_again();
+  return wait_for_all(lock);
+}
+
+// REQUIRES: nothing is on its way
+void KvAppendWindow::hand_over_again() {
   failure_ = {};
   shipped_ = 0;
   for (const auto& pair : pairs_) pair->is_stored = false;
-  return wait_for_all(lock);
+  ready_.notify_one();
+}
+
+bool KvAppendWindow::is_full() const {
+  const Lock lock(mutex_);
+  return failure_.IsNoSpace();
+}
+
+void KvAppendWindow::resume() {
+  const Lock lock(mutex_);
+  if (failure_.IsNoSpace() && on_their_way_ == 0) hand_over_again();
+}
+
+void KvAppendWindow::discard(GenerationId generation) {
+  if (!has(generation)) return;
+  Lock lock(mutex_);
+  if (wait_for_all(lock).ok() || !failure_.IsNoSpace()) return;
+  {
+    const std::unique_lock list(pairs_mutex_);
+    std::erase_if(pairs_, [&](const std::unique_ptr<Pair>& pair) {
+      if (pair->position.generation != generation) return false;
+      bytes_.fetch_sub(kPairOverheadBytes + pair->bytes, std::memory_order_acq_rel);
+      free_slots_.push_back(pair->slot);
+      return true;
+    });
+  }
+  hand_over_again();
 }
 
 void KvAppendWindow::give_up() {
@@ -314,7 +346,22 @@ bool KvAppendWindow::read(Position wanted, std::uint64_t most_bytes, std::string
 
 bool KvAppendWindow::has_failed() const {
   const Lock lock(mutex_);
-  return !failure_.ok();
+  return !failure_.ok() && !failure_.IsNoSpace();
+}
+
+bool KvAppendWindow::takes_all_or_none(std::span<const Slice> records) const {
+  const Lock lock(mutex_);
+  return new_pairs_of(records) < staging_.slots();
+}
+
+std::vector<KvAppendWindow::Held> KvAppendWindow::held(GenerationId generation) const {
+  const std::shared_lock lock(pairs_mutex_);
+  std::vector<Held> all;
+  for (const auto& pair : pairs_) {
+    if (pair->position.generation != generation) continue;
+    all.push_back({pair->position, {staging_.bytes(pair->slot), pair->bytes.load(std::memory_order_acquire)}});
+  }
+  return all;
 }
 
 bool KvAppendWindow::has(GenerationId generation) const {

@@ -11,6 +11,9 @@
 // recovery ends at the first that it did not take. A later generation's go when it has all of those before. When one
 // fails, it and all behind it stay here, readable, until they are stored again.
 //
+// A drive that says that it is full has not failed: what it refused, and all behind it, stays here, nothing more is
+// taken, and resume() hands it over once more when there may be space. The drive's merges need space for a while, too.
+//
 // One thread at a time appends; others read meanwhile, wait, or hand on.
 #pragma once
 
@@ -71,6 +74,12 @@ class KvAppendWindow {
   rocksdb::Status wait();
   // Hands over what failed and all behind it once more, and waits. REQUIRES: wait() has just failed
   rocksdb::Status store_again();
+  // The drive said that it was full, and was not asked again since.
+  bool is_full() const;
+  // Hands over again what a full drive refused. By any thread.
+  void resume();
+  // Lets go of what is here of a generation that nobody reads any more.
+  void discard(GenerationId generation);
   // Lets go of what failed, and of all behind it; appends go on where the last one began. What is in staging of it is
   // for the caller to clear. REQUIRES: wait() has just failed
   void give_up();
@@ -78,8 +87,16 @@ class KvAppendWindow {
   // The first `most_bytes` of the pair, or what there is of them. False: it is not here.
   bool read(Position wanted, std::uint64_t most_bytes, std::string* bytes) const;
   bool has(GenerationId generation) const;
-  // Something did not reach the drive.
+  // A pair as it is now.
+  struct Held {
+    Position position;
+    std::string bytes;
+  };
+  std::vector<Held> held(GenerationId generation) const;  // in order
+  // Something did not reach the drive, and not because that is full.
   bool has_failed() const;
+  // Whether append() finds out whether there is room before it takes anything: of more it may have taken a part.
+  bool takes_all_or_none(std::span<const rocksdb::Slice> records) const;
   // What the drive will count for what is here, some of which it may count already.
   std::uint64_t bytes() const { return bytes_.load(std::memory_order_acquire); }
 
@@ -103,6 +120,7 @@ class KvAppendWindow {
   void grow(Pair& pair, std::uint64_t bytes, bool survives);
   void close_pair();
   rocksdb::Status wait_for_all(Lock& lock);
+  void hand_over_again();
   void run();
   bool has_ready() const;
   bool is_in_order(std::size_t index) const;

@@ -186,4 +186,8 @@ Status KvStaging::sync_head() {
   return msync(base_, kHeadBytes, MS_SYNC) == 0 ? Status() : host_error("staging", "cannot be made durable");
 }
 
+Status KvStaging::sync() {
+  return msync(base_, size_, MS_SYNC) == 0 ? Status() : host_error("staging", "cannot be made durable");
+}
+
 }  // namespace spillway::spill

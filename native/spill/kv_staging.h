@@ -47,8 +47,9 @@ class KvStaging {
   std::vector<Left> left() const;
   // What the head says of the drive, which clear() leaves alone.
   KvDurable& durable() { return *durable_; }
-  // Makes the head durable.
+  // Makes the head durable, or all of it.
   rocksdb::Status sync_head();
+  rocksdb::Status sync();
   // Forgets all that is in the slots, durably. To be called before the first begin().
   rocksdb::Status clear();
 

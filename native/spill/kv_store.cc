@@ -113,6 +113,7 @@ class KvStore final : public Store {
     const bool failed_before = failed_ || window_.has_failed();
     Status status = failed_before && current_ != 0 ? repair() : Status();
     if (status.ok()) status = note_begun(generation);
+    if (status.IsNoSpace() && !failed_before) return status;  // it goes on as it was
     failed_ = !status.ok();
     if (!status.ok()) return status;
     current_ = newest_ = generation;
@@ -133,8 +134,10 @@ class KvStore final : public Store {
     }
     const std::uint64_t used = used_bytes() + bytes;
     if (used > capacity_bytes()) return Status::NoSpace("the spill store is full");
-    const bool is_cautious = used + kCautiousMemtables * space_->info().batch_bytes > capacity_bytes();
-    Status status = is_cautious ? store(records, offsets) : lost(window_.append(records, offsets, /*survives=*/true));
+    const bool is_cautious = used + kCautiousMemtables * space_->info().batch_bytes > capacity_bytes() ||
+                             !window_.takes_all_or_none(records);
+    Status status = is_cautious ? store(records, offsets) : window_.append(records, offsets, /*survives=*/true);
+    if (status.IsNoSpace()) window_.resume();  // what was taken before; the next append finds out
     if (status.ok()) {
       const std::lock_guard lock(ends_mutex_);
       ends_[current_] = window_.tail();
@@ -151,7 +154,9 @@ class KvStore final : public Store {
       return Status::IOError("the spill store cannot sync after a failure until a new generation begins");
     }
     const KvDurable::Last taken = last();
-    const Status status = wait_for_taken();
+    Status status = wait_for_taken();
+    // What a full drive has not taken is made durable where it is, and goes on when there is room.
+    if (status.IsNoSpace()) return staging_->sync();
     if (status.ok()) {
       staging_->durable().note(taken);
     } else {
@@ -190,11 +195,22 @@ class KvStore final : public Store {
   }
 
   Status scan(GenerationId generation, const Each& each) const override {
+    std::vector<KvAppendWindow::Held> held;  // by a full drive's window: behind what the drive has
     if (window_.has(generation)) {
-      if (Status status = wait_for_taken(); !status.ok()) return status;
+      Status status = wait_for_taken();
+      if (status.IsNoSpace()) {
+        held = window_.held(generation);
+        status = {};
+      }
+      if (!status.ok()) return status;
     }
     Assembler assembler(each, pair_bytes_);
-    return walk({{generation, 0}, {generation + 1, 0}}, assembler, [](Position) {});
+    Status status = walk({{generation, 0}, {generation + 1, 0}}, assembler, [](Position) {});
+    for (const KvAppendWindow::Held& one : held) {
+      if (!status.ok()) break;
+      if (assembler.wants(one.position)) assembler.take(one.position, one.bytes, &status);
+    }
+    return status;
   }
 
   Status damaged(GenerationId generation, std::uint64_t offset) const override {
@@ -221,8 +237,9 @@ class KvStore final : public Store {
     }
     staging_->durable().forget(generation);
     if (generation == current_) {  // what it has on its way is not wanted any more
-      if (!window_.wait().ok()) window_.give_up();
-      current_ = 0;  // first: nothing has failed
+      const Status taken = window_.wait();
+      if (!taken.ok() && !taken.IsNoSpace()) window_.give_up();  // a full drive's stays readable until release()
+      current_ = 0;                                              // first: nothing has failed
       failed_ = true;
     }
     return status;
@@ -242,7 +259,9 @@ class KvStore final : public Store {
     for (std::uint64_t at = 0; at + kResetBytes < end; at += kResetBytes) {
       reset({{generation, at}, {generation, at + kResetBytes}}).PermitUncheckedError();
     }
+    window_.discard(generation);
     reset({{generation, 0}, {generation + 1, 0}}).PermitUncheckedError();
+    window_.resume();
     steps::reached("spill.kv.release.reset");
   }
 
@@ -263,6 +282,12 @@ class KvStore final : public Store {
     const std::uint64_t on_its_way = window_.bytes();  // looked at first: nothing is missing while it arrives
     const std::uint64_t there = space_->stored_bytes();
     return on_its_way + there - std::min<std::uint64_t>(there, mark_bytes_ + binding_bytes_);
+  }
+  std::uint64_t held_bytes() const override {
+    const std::lock_guard lock(ends_mutex_);
+    std::uint64_t bytes = 0;
+    for (const auto& [generation, end] : ends_) bytes += generation <= dropped_ ? end : 0;
+    return bytes;
   }
   std::uint64_t capacity_bytes() const override {
     return static_cast<std::uint64_t>(static_cast<double>(space_->info().capacity_bytes) * (1 - kSpareShare));
@@ -376,21 +401,18 @@ class KvStore final : public Store {
     mark_bytes_ = one_mark_bytes_[0] + one_mark_bytes_[1];
   }
 
-  // What was acknowledged is not on the drive. Nobody may take that for a store that is full.
-  static Status lost(const Status& status) {
-    return status.IsNoSpace() ? Status::IOError("the spill store lost what it had taken", status.ToString()) : status;
-  }
-
-  // Of what append has taken. What it only tries to store is its own affair.
+  // Of what append has taken. What it only tries to store is its own affair. NoSpace: of some of it, which stays in
+  // staging, the drive said that it was full.
   Status wait_for_taken() const {
     const std::lock_guard nobody_tries(trying_mutex_);
-    return lost(window_.wait());
+    window_.resume();
+    return window_.wait();
   }
 
   // Waits for the drive, and for what was handed over before.
   Status store(std::span<const Slice> records, std::span<std::uint64_t> offsets) {
     const std::lock_guard trying(trying_mutex_);
-    if (Status before = window_.wait(); !before.ok()) return lost(before);
+    if (Status before = window_.wait(); !before.ok()) return before;
     const std::uint64_t begin = window_.tail();
     Status status = window_.append(records, offsets, /*survives=*/false);
     const Status waited = window_.wait();
@@ -398,7 +420,9 @@ class KvStore final : public Store {
     if (status.ok()) return status;
     // Nothing of it stays; where that fails, too, it is for the next generation to forget.
     window_.give_up();
-    if (Status undone = reset({{current_, begin}, {}}); !undone.ok()) return lost(undone);
+    if (Status undone = reset({{current_, begin}, {}}); !undone.ok()) {
+      return undone.IsNoSpace() ? Status::IOError("the spill store cannot undo a write", undone.ToString()) : undone;
+    }
     return status;
   }
 
@@ -674,7 +698,7 @@ class KvStore final : public Store {
   mutable std::mutex lanes_mutex_;
   mutable std::deque<Lane> idle_;  // these go before the namespace
   mutable std::deque<Lane> left_;  // with something pending, the oldest first
-  std::mutex ends_mutex_;
+  mutable std::mutex ends_mutex_;
   std::map<GenerationId, std::uint64_t> ends_;  // where the last record of each ends, or its last pair begins
   KvDurable::Last last_;                        // where the last record of each begins
   std::vector<GenerationId> begun_;             // of the appending thread, as what follows

@@ -9,7 +9,9 @@
 // from where the next one stores it. A loss of power may take any of both: positions follow one another, and recovery
 // ends at the first that is not there, so a prefix is left. A pair that the drive does not take fails every later
 // append and sync; it and all behind it stay in memory, are read from there, and are stored again, before anything
-// newer, when the next generation begins. Near its capacity an append waits for the drive, so that NoSpace is its own
+// newer, when the next generation begins. A drive that is full has not failed: append says NoSpace, what was taken
+// stays in staging, is read from there and made durable there by a sync, and goes to the drive when a release has made
+// room. Near its capacity an append waits for the drive, so that NoSpace is its own
 // answer.
 #pragma once
 
