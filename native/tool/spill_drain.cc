@@ -38,11 +38,12 @@ Status bring_back(const SpillPlace& place, const DatabaseOptions& options, Drain
   if (!status.ok()) return status_of(status);
   const std::unique_ptr<DB> db(opened);
   status = db->Rollback();
+  for (auto* handle : handles) (void)db->DestroyColumnFamilyHandle(handle);
+  const rocksdb::Status closed = db->Close();
+  // Of a rollback that has ended: Rollback() returns before it is counted.
   const SpillStatistics statistics = db->GetSpillStatistics();
   drained->operations = statistics.rolled_back_entries;
   drained->bytes = statistics.rolled_back_bytes;
-  for (auto* handle : handles) (void)db->DestroyColumnFamilyHandle(handle);
-  const rocksdb::Status closed = db->Close();
   return status_of(status.ok() ? closed : status);
 }
 
