@@ -29,7 +29,9 @@
 #include "spill/key_fence.h"
 #include "spill/key_index.h"
 #include "spill/key_versions.h"
+#include "spill/low_priority.h"
 #include "spill/main_order.h"
+#include "spill/rollback_pause.h"
 #include "spill/snapshot.h"
 #include "spill/sorted_files.h"
 #include "spill/store.h"
@@ -250,6 +252,8 @@ class DbImpl final : public spillway::DB {
   using rocksdb::StackableDB::IngestExternalFiles;
   using rocksdb::StackableDB::SetOptions;
   rocksdb::Status Close() override;
+  rocksdb::Status PauseBackgroundWork() override;
+  rocksdb::Status ContinueBackgroundWork() override;
   rocksdb::Status CreateColumnFamily(const rocksdb::ColumnFamilyOptions& options, const std::string& name,
                                      rocksdb::ColumnFamilyHandle** handle) override;
   rocksdb::Status CreateColumnFamilies(const rocksdb::ColumnFamilyOptions& options,
@@ -325,8 +329,12 @@ class DbImpl final : public spillway::DB {
     refused,              // RocksDB cannot take it now
     covered,              // a key of it lies in the spill store
     announced_elsewhere,  // a key of it may be on its way there
+    throttled,            // it is of low priority, and compactions are behind
   };
   Attempt try_main(const rocksdb::WriteOptions& options, rocksdb::WriteBatch* batch, rocksdb::Status* status);
+  Attempt try_main(const rocksdb::WriteOptions& options, rocksdb::WriteBatch* batch, bool marks,
+                   rocksdb::Status* status);
+  rocksdb::Status divert(const rocksdb::WriteOptions& options, rocksdb::WriteBatch* batch, bool must_divert);
   Attempt announce(const rocksdb::WriteBatch& batch, KeyFence::MainKeys& keys) const;
   rocksdb::Status write_nothing(const rocksdb::WriteOptions& options, rocksdb::WriteBatch* batch);
   // The one way into RocksDB's write path. A frame of its own in every build: RocksDB's group leader reads its
@@ -337,7 +345,7 @@ class DbImpl final : public spillway::DB {
   rocksdb::Status sync_main_log();
   static rocksdb::Status log_failure();
   rocksdb::Status write(const rocksdb::WriteOptions& options, rocksdb::WriteBatch* batch);
-  rocksdb::Status write_either_way(const rocksdb::WriteOptions& options, rocksdb::WriteBatch* batch);
+  rocksdb::Status write_either_way(const rocksdb::WriteOptions& options_of_user, rocksdb::WriteBatch* batch);
   void wait_for_room();
   void tell_of_room();
   // Whether a mark in RocksDB's log is enough for a write to come after what was diverted before it.
@@ -438,6 +446,7 @@ class DbImpl final : public spillway::DB {
   // Runs `action` while commits wait, with nothing of the family in the spill store.
   rocksdb::Status with_nothing_of(std::uint32_t family, const std::function<rocksdb::Status()>& action);
   void on_handle_deletion(rocksdb::ColumnFamilyHandle* handle);
+  rocksdb::Status shut_down();
   void refresh_limits(rocksdb::ColumnFamilyHandle* family);  // after its options have changed
 
   void on_look(const Signals& signals, Route before, Route now);
@@ -520,7 +529,12 @@ class DbImpl final : public spillway::DB {
   std::mutex bringing_back_;  // held by a rollback, and by CompactFiles
   std::mutex handles_mutex_;
   std::vector<rocksdb::ColumnFamilyHandle*> kept_handles_;  // ours, until we close: see keep_handles
-  bool is_closed_ = false;
+  Snapshots snapshots_;
+  RollbackPause rollback_pause_;
+  LowPriority low_priority_;
+  std::mutex closing_mutex_;  // held while closing
+  rocksdb::Status closing_status_;
+  std::atomic<bool> is_closed_{false};
 };
 
 }  // namespace spillway::spill

@@ -39,7 +39,16 @@ class FoundStore {
       : options_(options),
         spill_(spill),
         name_(std::move(name)),
-        directory_(spill.path.empty() ? spill::sorted_directory_of(name_) : spill.path) {}
+        directory_(spill.path.empty() ? spill::sorted_directory_of(name_) : spill.path),
+        was_there_(can_be_read()) {}
+  // RocksDB did not open: a directory that was made for the store goes, if nothing but its lock is in it.
+  void leave_nothing() {
+    binding.reset();
+    store.reset();
+    if (was_there_) return;
+    (void)options_.env->DeleteFile(directory_ + "/LOCK");
+    (void)options_.env->DeleteDir(directory_);
+  }
 
   // A database that is yet to be made need not have a directory in which the store's could be.
   bool can_be_read() const { return spill_.store != nullptr || options_.env->FileExists(directory_).ok(); }
@@ -86,6 +95,7 @@ class FoundStore {
   const SpillOptions& spill_;
   const std::string name_;
   const std::string directory_;
+  const bool was_there_;
 };
 
 // The families to open: the user's, with the guards that the user did not name behind them.
@@ -192,12 +202,18 @@ Status DB::Open(const rocksdb::DBOptions& options, const SpillOptions& spill, co
   // RocksDB makes the directory in which the store may be; a database that is there has a log to filter.
   FoundStore found(user, spill, name);
   if (!known.empty() || found.can_be_read()) {
-    if (Status status = found.read(known); !status.ok()) return status;
+    if (Status status = found.read(known); !status.ok()) {
+      found.leave_nothing();
+      return status;
+    }
   }
   if (!known.empty()) with_detector.wal_filter = main_order->filter(found.remains.survivors);
   rocksdb::DB* opened = nullptr;
   Status status = rocksdb::DB::Open(with_detector, name, families, handles, &opened);
-  if (!status.ok()) return status;
+  if (!status.ok()) {
+    found.leave_nothing();
+    return status;
+  }
   const std::shared_ptr<rocksdb::DB> base(opened, [env](const rocksdb::DB* one) { delete one; });  // before its Env
   const auto own_begin = handles->begin() + static_cast<std::ptrdiff_t>(column_families.size());
   const auto own_end = handles->begin() + static_cast<std::ptrdiff_t>(with_own);

@@ -72,7 +72,11 @@ DbImpl::DbImpl(const std::shared_ptr<rocksdb::DB>& base, SpillOptions options, s
       live_(std::make_shared<Generations>()),
       sorted_directory_(sorted_directory_of(base->GetName())) {}
 
-DbImpl::~DbImpl() { (void)Close(); }
+DbImpl::~DbImpl() {
+  const std::lock_guard lock(closing_mutex_);
+  snapshots_.release_all();
+  if (!is_closed_) (void)shut_down();
+}
 
 Status DbImpl::start(const std::vector<ColumnFamilyHandle*>& handles, const Remains& remains) {
   if (Status status = families_.add(base().DefaultColumnFamily()); !status.ok()) return status;
@@ -103,8 +107,20 @@ void DbImpl::remove_leftovers() {
   }
 }
 
+// As RocksDB's: with snapshots it refuses and the database goes on, and a second time it says what the first did.
 Status DbImpl::Close() {
-  if (std::exchange(is_closed_, true)) return {};
+  const std::lock_guard lock(closing_mutex_);
+  if (is_closed_) return closing_status_;
+  std::uint64_t snapshots = 0;
+  if (base().GetIntProperty(rocksdb::DB::Properties::kNumSnapshots, &snapshots) && snapshots > 0) {
+    return Status::Aborted("Cannot close DB with unreleased snapshot.");
+  }
+  closing_status_ = shut_down();
+  return closing_status_;
+}
+
+Status DbImpl::shut_down() {
+  is_closed_ = true;
   {
     const std::lock_guard lock(rollback_mutex_);
     stopping_.store(true, std::memory_order_release);
@@ -127,6 +143,21 @@ Status DbImpl::Close() {
   if (status.ok()) status = released;
   const Status closed = base().Close();
   return status.ok() ? closed : status;
+}
+
+Status DbImpl::PauseBackgroundWork() {
+  rollback_pause_.pause();
+  const Status status = base().PauseBackgroundWork();
+  if (!status.ok()) rollback_pause_.resume();
+  return status;
+}
+
+Status DbImpl::ContinueBackgroundWork() {
+  const Status status = base().ContinueBackgroundWork();
+  if (!status.ok()) return status;  // it is not paused
+  rollback_pause_.resume();
+  wake_rollback();
+  return status;
 }
 
 void DbImpl::tell(const SpillEvent& event) const {

@@ -90,14 +90,14 @@ const rocksdb::Snapshot* DbImpl::GetSnapshot() {
   Moment moment = take_moment();
   if (moment.main == nullptr) return nullptr;
   const Sequence diverted = std::max(moment.view.up_to, recovered_) - recovered_;
-  return new SpillSnapshot(std::move(moment), diverted);  // NOLINT: the user's until ReleaseSnapshot
+  return snapshots_.add(std::move(moment), diverted);
 }
 
 void DbImpl::ReleaseSnapshot(const rocksdb::Snapshot* snapshot) {
   if (root_handed_out_.load(std::memory_order_acquire) && root_snapshots_.remove(snapshot)) {
     base().ReleaseSnapshot(snapshot);
   } else {
-    delete static_cast<const SpillSnapshot*>(snapshot);
+    snapshots_.release(snapshot);
   }
 }
 

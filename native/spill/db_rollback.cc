@@ -120,7 +120,8 @@ void DbImpl::rollback_thread() {
     if (stopping_.load(std::memory_order_acquire)) break;
     lock.unlock();
     rocksdb::Status status;
-    const bool any = has_live_.load(std::memory_order_acquire);
+    const RollbackPause::Pass pass(rollback_pause_);
+    const bool any = pass && has_live_.load(std::memory_order_acquire);
     const std::uint64_t generations = any ? next_rollback(rollback_state(), options_.rollback) : 0;
     if (generations > 0) {
       const auto began = Clock::now();

@@ -2,6 +2,7 @@
 #include <chrono>
 
 #include "base/steps.h"
+#include "spill/batch_copy.h"
 #include "spill/db_impl.h"
 
 namespace spillway::spill {
@@ -22,44 +23,13 @@ rocksdb::Status no_timestamps() {
   return rocksdb::Status::NotSupported("spillway::DB does not support user-defined timestamps");
 }
 
-// A SingleDelete takes the one Put before it along and nothing else. But what is brought back of a key is its newest
-// version: the deletion between two Puts, one in RocksDB and one diverted, is not in RocksDB, and the older Put would
-// be there again. So RocksDB is given deletions that hide everything.
-rocksdb::Status without_single_deletes(const WriteBatch& batch, const ColumnFamilies& families, WriteBatch* plain) {
-  class Copier final : public WriteBatch::Handler {
-   public:
-    Copier(const ColumnFamilies& known, WriteBatch& out) : families_(known), out_(out) {}
-    rocksdb::Status PutCF(std::uint32_t family, const Slice& key, const Slice& value) override {
-      const UsedColumnFamily used = families_.use(family);
-      return used.handle == nullptr ? unknown() : out_.Put(used.handle, key, value);
-    }
-    rocksdb::Status DeleteCF(std::uint32_t family, const Slice& key) override {
-      const UsedColumnFamily used = families_.use(family);
-      return used.handle == nullptr ? unknown() : out_.Delete(used.handle, key);
-    }
-    rocksdb::Status SingleDeleteCF(std::uint32_t family, const Slice& key) override { return DeleteCF(family, key); }
-    rocksdb::Status DeleteRangeCF(std::uint32_t family, const Slice& begin, const Slice& end) override {
-      const UsedColumnFamily used = families_.use(family);
-      return used.handle == nullptr ? unknown() : out_.DeleteRange(used.handle, begin, end);
-    }
-    rocksdb::Status MergeCF(std::uint32_t family, const Slice& key, const Slice& operand) override {
-      const UsedColumnFamily used = families_.use(family);
-      return used.handle == nullptr ? unknown() : out_.Merge(used.handle, key, operand);
-    }
-    void LogData(const Slice& blob) override { (void)out_.PutLogData(blob); }
-    rocksdb::Status MarkNoop(bool) override { return {}; }
-    // Anything else, such as a prepared transaction: RocksDB's handler says that it cannot be.
-
-   private:
-    static rocksdb::Status unknown() {
-      return rocksdb::Status::InvalidArgument("Invalid column family specified in write batch");
-    }
-
-    const ColumnFamilies& families_;
-    WriteBatch& out_;
-  };
-  Copier copier(families, *plain);
-  return batch.Iterate(&copier);
+// What RocksDB refuses before it looks at the batch.
+bool is_refused(const WriteOptions& options, bool manual_wal_flush) {
+  const bool is_limited = options.rate_limiter_priority != rocksdb::Env::IO_TOTAL;
+  return (options.sync && options.disableWAL) ||
+         (is_limited &&
+          (options.rate_limiter_priority != rocksdb::Env::IO_USER || options.disableWAL || manual_wal_flush)) ||
+         (options.protection_bytes_per_key != 0 && options.protection_bytes_per_key != 8);
 }
 
 }  // namespace
@@ -245,6 +215,7 @@ rocksdb::Status DbImpl::enter(const WriteOptions& options, WriteBatch* batch) {
 // The thread sanitizer names a frame by the calls that leave it for instrumented code: this one, through `enter`.
 rocksdb::Status DbImpl::write_to_rocksdb(const WriteOptions& options, WriteBatch* batch) {
   const rocksdb::Status status = enter(options, batch);
+  if (LowPriority::is_throttled(status)) return status;
   (status.IsIncomplete() ? counts_.last_resort : counts_.main_writes).fetch_add(1, std::memory_order_relaxed);
   return status;
 }
@@ -262,6 +233,12 @@ rocksdb::Status DbImpl::sync_main_log() {
 
 DbImpl::Attempt DbImpl::try_main(const WriteOptions& options, WriteBatch* batch, rocksdb::Status* status) {
   const bool marks = is_unsynced() && can_mark(*batch);
+  const Attempt attempt = try_main(options, batch, marks, status);
+  // A batch that is as large as its maker allows has no room for a mark. Nothing was written.
+  return marks && status->IsMemoryLimit() ? try_main(options, batch, /*marks=*/false, status) : attempt;
+}
+
+DbImpl::Attempt DbImpl::try_main(const WriteOptions& options, WriteBatch* batch, bool marks, rocksdb::Status* status) {
   if (!marks) {
     if (*status = make_diverted_durable(); !status->ok()) return Attempt::taken;
   }
@@ -275,9 +252,9 @@ DbImpl::Attempt DbImpl::try_main(const WriteOptions& options, WriteBatch* batch,
     }
     WriteOptions at_once = options;
     at_once.no_slowdown = true;
-    at_once.low_pri = false;  // RocksDB refuses low priority under debt that is no stall
     *status = marks ? write_marked(at_once, batch) : write_to_rocksdb(at_once, batch);
   }
+  if (LowPriority::is_throttled(*status)) return Attempt::throttled;
   if (status->IsIncomplete()) {
     detector_->refused();
     return Attempt::refused;
@@ -294,7 +271,23 @@ void DbImpl::wait_for_room() {
 
 void DbImpl::tell_of_room() { room_.notify_all(); }
 
-rocksdb::Status DbImpl::write_either_way(const WriteOptions& options, WriteBatch* batch) {
+// Of a batch that is to be diverted, what RocksDB does with its own log.
+rocksdb::Status DbImpl::divert(const WriteOptions& options, WriteBatch* batch, bool must_divert) {
+  if (rocksdb::Status status = batch->VerifyChecksum(); !status.ok()) return status;
+  Commit commit{batch, options.sync, must_divert, {}};
+  steps::reached("spill.write.before_divert");
+  commits_.run(commit);
+  if (commit.status.ok()) charge(user_options_->database(), options.rate_limiter_priority, batch->GetDataSize());
+  if (!commit.status.IsInvalidArgument() || !options.ignore_missing_column_families) return commit.status;
+  WriteBatch rest;
+  bool is_whole = true;
+  rocksdb::Status status = copy_batch(*batch, families_, /*skip_missing=*/true, &rest, &is_whole);
+  if (!status.ok() || is_whole) return status.ok() ? commit.status : status;
+  return write(options, &rest);
+}
+
+rocksdb::Status DbImpl::write_either_way(const WriteOptions& options_of_user, WriteBatch* batch) {
+  WriteOptions options = options_of_user;
   using Clock = std::chrono::steady_clock;
   std::optional<Clock::time_point> waits_since;
   const auto outcome = [&](const rocksdb::Status& status) {
@@ -306,17 +299,16 @@ rocksdb::Status DbImpl::write_either_way(const WriteOptions& options, WriteBatch
   };
   bool is_covered = false;  // the last try found a key of it in the spill store
   for (;;) {
-    const bool wants = wants_spill();
+    // Low priority waits for RocksDB, as it would without a spill store, unless it has to go there.
+    const bool wants = wants_spill() && !options_of_user.low_pri;
     Look look;
     if (wants || is_covered) look = look_at(*batch);
     const bool diverts = look.must_divert || (wants && !look.has_merge && look.unsupported.ok());
     const bool one_comes_back = one_comes_back_.load(std::memory_order_acquire);  // before it can have ended
     if (diverts) {
       if (!look.unsupported.ok()) return outcome(look.unsupported);
-      Commit commit{batch, options.sync, look.must_divert, {}};
-      steps::reached("spill.write.before_divert");
-      commits_.run(commit);
-      if (!commit.status.IsBusy()) return outcome(commit.status);
+      const rocksdb::Status status = divert(options, batch, look.must_divert);
+      if (!status.IsBusy()) return outcome(status);
     }
     // Full. RocksDB is about to stall: better a moment until there is room again than to drive it into that, for what
     // it takes are small L0 files, and what comes back is one large one.
@@ -327,12 +319,18 @@ rocksdb::Status DbImpl::write_either_way(const WriteOptions& options, WriteBatch
       is_covered = attempt == Attempt::covered;
       if (attempt == Attempt::taken) return outcome(status);
       if (attempt == Attempt::covered) continue;
+      if (attempt == Attempt::throttled) {
+        if (options.no_slowdown) return outcome(status);
+        low_priority_.wait(batch->GetDataSize());
+        options.low_pri = false;  // it has waited
+        continue;
+      }
       if (attempt == Attempt::announced_elsewhere) {
         commits_.run_alone([] {});  // then its key is in the index, or its commit has failed
         continue;
       }
       // RocksDB has just said that it is stalled. That may be over by now, too: no reason to wait.
-      if (!diverts && (wants_spill() || may_spill())) {
+      if (!diverts && !options_of_user.low_pri && (wants_spill() || may_spill())) {
         if (!wants) look = look_at(*batch);
         if (!look.has_merge && look.unsupported.ok()) continue;
       }
@@ -377,11 +375,13 @@ rocksdb::Status DbImpl::write_if_unchanged(const WriteOptions& options, WriteBat
 
 rocksdb::Status DbImpl::write(const WriteOptions& options, WriteBatch* batch) {
   // What RocksDB refuses wherever it goes, in its words.
-  if (options.sync && options.disableWAL) return write_to_rocksdb(options, batch);
+  if (is_refused(options, user_options_->database().manual_wal_flush)) return write_to_rocksdb(options, batch);
   if (batch->Count() == 0) return write_nothing(options, batch);
   if (batch->HasSingleDelete()) {
     WriteBatch plain;
-    const rocksdb::Status status = without_single_deletes(*batch, families_, &plain);
+    bool is_whole = true;
+    const rocksdb::Status status =
+        copy_batch(*batch, families_, options.ignore_missing_column_families, &plain, &is_whole);
     return status.ok() ? write(options, &plain) : status;
   }
   if (is_free()) {
@@ -405,7 +405,7 @@ rocksdb::Status DbImpl::Delete(const WriteOptions& options, ColumnFamilyHandle* 
 }
 
 rocksdb::Status DbImpl::SingleDelete(const WriteOptions& options, ColumnFamilyHandle* family, const Slice& key) {
-  return Delete(options, family, key);  // see without_single_deletes
+  return Delete(options, family, key);  // see copy_batch
 }
 
 rocksdb::Status DbImpl::DeleteRange(const WriteOptions& options, ColumnFamilyHandle* family, const Slice& begin,

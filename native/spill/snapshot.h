@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <unordered_map>
 #include <unordered_set>
 #include <utility>
 
@@ -67,6 +68,36 @@ class RootSnapshots {
  private:
   mutable std::mutex mutex_;
   std::unordered_set<const rocksdb::Snapshot*> given_;
+};
+
+// Those that the user has not released.
+class Snapshots {
+ public:
+  const rocksdb::Snapshot* add(Moment moment, Sequence diverted) {
+    auto made = std::make_unique<SpillSnapshot>(std::move(moment), diverted);
+    const SpillSnapshot* const snapshot = made.get();
+    const std::lock_guard lock(mutex_);
+    open_.emplace(snapshot, std::move(made));
+    return snapshot;
+  }
+  // Null is none, as RocksDB's GetSnapshot may return.
+  void release(const rocksdb::Snapshot* snapshot) {
+    std::unique_ptr<SpillSnapshot> gone;  // behind the lock
+    const std::lock_guard lock(mutex_);
+    const auto found = open_.find(snapshot);
+    if (found == open_.end()) return;
+    gone = std::move(found->second);
+    open_.erase(found);
+  }
+  // Of a database that goes without waiting for them: they would keep its spill store, and so its lock.
+  void release_all() {
+    const std::lock_guard lock(mutex_);
+    open_.clear();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::unordered_map<const rocksdb::Snapshot*, std::unique_ptr<SpillSnapshot>> open_;
 };
 
 }  // namespace spillway::spill

@@ -35,6 +35,7 @@ class UserOptions {
   explicit UserOptions(const rocksdb::DBOptions& options) : options_(options) {}
 
   rocksdb::Env* env() const { return options_.env; }
+  const rocksdb::DBOptions& database() const { return options_; }  // as it was opened
 
   // Of a column family that is opened. One that is listed twice has its first options, as in RocksDB.
   void add(const std::string& family, const rocksdb::ColumnFamilyOptions& options);

@@ -1,0 +1,34 @@
+// Writes of low priority (WriteOptions::low_pri).
+#pragma once
+
+#include <rocksdb/rate_limiter.h>
+#include <rocksdb/status.h>
+
+#include <cstdint>
+#include <cstring>
+#include <memory>
+
+namespace spillway::spill {
+
+// While compactions are behind, RocksDB makes these writes wait in their own threads, for a share of 1 MiB/s. Here
+// nobody may sleep inside of RocksDB, so it is asked not to wait, and they wait outside.
+class LowPriority {
+ public:
+  // Whether that is RocksDB's answer, which is not a stall's.
+  static bool is_throttled(const rocksdb::Status& status) {
+    return status.IsIncomplete() && status.getState() != nullptr &&
+           std::strncmp(status.getState(), "Low priority", std::strlen("Low priority")) == 0;
+  }
+
+  void wait(std::size_t bytes) {
+    while (bytes > 0) bytes -= limiter_->RequestToken(bytes, 0, rocksdb::Env::IO_HIGH, nullptr, kWrite);
+  }
+
+ private:
+  static constexpr std::int64_t kBytesPerSecond = 1 << 20;  // RocksDB 7.8's own
+  static constexpr rocksdb::RateLimiter::OpType kWrite = rocksdb::RateLimiter::OpType::kWrite;
+
+  const std::unique_ptr<rocksdb::RateLimiter> limiter_{rocksdb::NewGenericRateLimiter(kBytesPerSecond)};
+};
+
+}  // namespace spillway::spill

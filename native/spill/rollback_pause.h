@@ -1,0 +1,54 @@
+// Holds rollbacks back while the user has paused RocksDB's background work.
+#pragma once
+
+#include <condition_variable>
+#include <mutex>
+
+namespace spillway::spill {
+
+// An ingestion waits for flushes with the gate closed, and a paused flush never ends: so no rollback begins while
+// paused, and pausing waits for one that is under way.
+class RollbackPause {
+ public:
+  // One rollback's; false while paused.
+  class Pass {
+   public:
+    explicit Pass(RollbackPause& pause) : pause_(pause) {
+      const std::lock_guard lock(pause.mutex_);
+      is_in_ = pause.pauses_ == 0;
+      if (is_in_) ++pause.running_;
+    }
+    ~Pass() {
+      if (!is_in_) return;
+      const std::lock_guard lock(pause_.mutex_);
+      --pause_.running_;
+      pause_.ended_.notify_all();
+    }
+    Pass(const Pass&) = delete;
+    Pass& operator=(const Pass&) = delete;
+    explicit operator bool() const { return is_in_; }
+
+   private:
+    RollbackPause& pause_;
+    bool is_in_ = false;
+  };
+
+  // Counts: as many resumes as pauses.
+  void pause() {
+    std::unique_lock lock(mutex_);
+    ++pauses_;
+    ended_.wait(lock, [this] { return running_ == 0; });
+  }
+  void resume() {
+    const std::lock_guard lock(mutex_);
+    --pauses_;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable ended_;
+  int pauses_ = 0;
+  int running_ = 0;
+};
+
+}  // namespace spillway::spill

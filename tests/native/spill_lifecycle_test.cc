@@ -1,0 +1,317 @@
+// Opening, pausing, recovering and closing, beside plain RocksDB.
+#include <gtest/gtest.h>
+#include <rocksdb/convenience.h>
+#include <rocksdb/env.h>
+#include <rocksdb/file_system.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cctype>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <future>
+#include <memory>
+#include <set>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "base/steps.h"
+#include "spill_side_by_side.h"
+
+namespace spillway {
+namespace {
+
+using rocksdb::ReadOptions;
+using rocksdb::Status;
+using rocksdb::WriteOptions;
+
+class Reached final : public steps::Watcher {
+ public:
+  explicit Reached(std::string_view step) : step_(step) { steps::watch(this); }
+  ~Reached() override { steps::watch(nullptr); }
+  void reached(std::string_view step) override {
+    if (step == step_) was_reached_ = true;
+  }
+  bool was_reached() const { return was_reached_; }
+
+ private:
+  const std::string step_;
+  std::atomic<bool> was_reached_{false};
+};
+
+// Refuses to make RocksDB's sorted files while it is told to.
+class NoTables final : public rocksdb::FileSystemWrapper {
+ public:
+  NoTables() : FileSystemWrapper(FileSystem::Default()) {}
+  const char* Name() const override { return "NoTables"; }
+  rocksdb::IOStatus NewWritableFile(const std::string& path, const rocksdb::FileOptions& options,
+                                    std::unique_ptr<rocksdb::FSWritableFile>* file,
+                                    rocksdb::IODebugContext* context) override {
+    if (refuses && path.ends_with(".sst")) {
+      rocksdb::IOStatus status = rocksdb::IOStatus::IOError("refused");
+      status.SetRetryable(true);
+      return status;
+    }
+    return target()->NewWritableFile(path, options, file, context);
+  }
+  std::atomic<bool> refuses{false};
+};
+
+class SpillLifecycle : public SideBySide {
+ protected:
+  void put(const std::string& key, const std::string& value) {
+    same([&](Side& side) { return side.db->Put(WriteOptions(), key, value); });
+  }
+  // RocksDB's memtable has a key between those of the spill store, so that an ingestion has to flush it.
+  void fill() {
+    put("b", "main");
+    spill_db().SetDiversion(Diversion::always);
+    put("a", "spilled");
+    put("c", "spilled");
+    spill_db().SetDiversion(Diversion::automatic);
+  }
+  static std::string all(Side& side) {
+    const std::unique_ptr<rocksdb::Iterator> iterator(side.db->NewIterator(ReadOptions()));
+    std::string text;
+    for (iterator->SeekToFirst(); iterator->Valid(); iterator->Next()) {
+      text += iterator->key().ToString() + "=" + iterator->value().ToString() + " ";
+    }
+    return text + (iterator->status().ok() ? "" : iterator->status().ToString());
+  }
+  // Names without numbers, of which RocksDB gives more than once.
+  static std::set<std::string> kinds_of_files(const std::string& directory) {
+    std::set<std::string> kinds;
+    if (!std::filesystem::exists(directory)) return kinds;
+    for (const auto& entry : std::filesystem::directory_iterator(directory)) {
+      std::string name = entry.path().filename().string();
+      name.erase(std::remove_if(name.begin(), name.end(), [](unsigned char c) { return std::isdigit(c) != 0; }),
+                 name.end());
+      kinds.insert(name.starts_with("LOG") ? "LOG" : name);
+    }
+    return kinds;
+  }
+};
+
+// An ingestion would wait for a paused flush with the gate closed, and merges with it.
+TEST_F(SpillLifecycle, PausingBackgroundWorkPausesRollbacks) {
+  open();
+  fill();
+  for (int i = 0; i < 2; ++i) same([](Side& side) { return side.db->PauseBackgroundWork(); });
+  std::future<Status> rolled_back;
+  {
+    const Reached gate_closed("spill.rollback.gate_closed");
+    rolled_back = std::async(std::launch::async, [&] { return spill_db().Rollback(); });
+    for (int i = 0; i < 50 && !gate_closed.was_reached(); ++i)
+      std::this_thread::sleep_for(spill_options_.poll_interval);
+    EXPECT_FALSE(gate_closed.was_reached());
+    put("d", "while paused");
+    EXPECT_EQ(spill_db().GetSpillStatistics().live_entries, 2U);
+    same([](Side& side) { return side.db->ContinueBackgroundWork(); });
+    for (int i = 0; i < 50 && !gate_closed.was_reached(); ++i)
+      std::this_thread::sleep_for(spill_options_.poll_interval);
+    EXPECT_FALSE(gate_closed.was_reached());
+    same([](Side& side) { return side.db->ContinueBackgroundWork(); });
+    EXPECT_TRUE(rolled_back.get().ok());
+  }
+  same([](Side& side) { return side.db->ContinueBackgroundWork(); });  // it is not paused
+  same(all);
+}
+
+TEST_F(SpillLifecycle, PausingWaitsForARollbackUnderWay) {
+  open();
+  fill();
+  class PauseAtGate final : public steps::Watcher {
+   public:
+    explicit PauseAtGate(rocksdb::DB& db) : db_(db) { steps::watch(this); }
+    ~PauseAtGate() override { steps::watch(nullptr); }
+    void reached(std::string_view step) override {
+      if (step == "spill.rollback.gate_closed") {
+        paused = std::async(std::launch::async, [this] { return db_.PauseBackgroundWork(); });
+      }
+    }
+    std::future<Status> paused;
+
+   private:
+    rocksdb::DB& db_;
+  };
+  PauseAtGate watcher(spill_db());
+  EXPECT_TRUE(spill_db().Rollback().ok());
+  EXPECT_TRUE(watcher.paused.get().ok());
+  EXPECT_TRUE(spill_db().ContinueBackgroundWork().ok());
+  same(all);
+}
+
+TEST_F(SpillLifecycle, ClosingWhilePausedKeepsWhatWasDiverted) {
+  open();
+  fill();
+  same([](Side& side) { return side.db->PauseBackgroundWork(); });
+  open();
+  same(all);
+}
+
+TEST_F(SpillLifecycle, CloseAnswersAsRocksdb) {
+  open();
+  fill();
+  const rocksdb::Snapshot* snapshots[2];
+  for (std::size_t i = 0; i < 2; ++i) snapshots[i] = sides()[i].db->GetSnapshot();
+  for (int i = 0; i < 2; ++i) same([](Side& side) { return side.db->Close(); });
+  put("d", "after a refused close");
+  same(all);
+  EXPECT_TRUE(spill_db().Rollback().ok());
+  spill_db().SetDiversion(Diversion::always);
+  put("e", "diverted after it");
+  for (std::size_t i = 0; i < 2; ++i) sides()[i].db->ReleaseSnapshot(snapshots[i]);
+  for (Side& side : sides()) {
+    for (auto* handle : side.handles) EXPECT_TRUE(side.db->DestroyColumnFamilyHandle(handle).ok());
+    side.handles.clear();
+  }
+  for (int i = 0; i < 2; ++i) same([](Side& side) { return side.db->Close(); });
+  EXPECT_FALSE(spill_db().Rollback().ok());
+  open();
+  same(all);
+}
+
+TEST_F(SpillLifecycle, TheDestructorClosesInSpiteOfSnapshots) {
+  open();
+  fill();
+  for (Side& side : sides()) {
+    (void)side.db->GetSnapshot();  // never released
+  }
+  same([](Side& side) { return side.db->Close(); });
+  open();
+  same(all);
+}
+
+TEST_F(SpillLifecycle, NothingIsLostWhenBackgroundWorkIsCancelled) {
+  open();
+  fill();
+  for (Side& side : sides()) rocksdb::CancelAllBackgroundWork(side.db.get(), /*wait=*/true);
+  same(all);
+  open();
+  same(all);
+}
+
+TEST_F(SpillLifecycle, ResumesAfterABackgroundError) {
+  const auto files = std::make_shared<NoTables>();
+  const std::unique_ptr<rocksdb::Env> env = rocksdb::NewCompositeEnv(files);
+  options_.env = env.get();
+  options_.max_bgerror_resume_count = 0;  // not by itself
+  open();
+  fill();
+  files->refuses = true;
+  same([](Side& side) { return side.db->Flush({}); });
+  EXPECT_FALSE(spill_db().Rollback().ok());
+  files->refuses = false;
+  EXPECT_EQ(same([](Side& side) { return side.db->Resume(); }), "OK");
+  put("d", "after it");
+  same(all);
+  EXPECT_EQ(spill_db().Rollback().ToString(), "OK");
+  same(all);
+  close();
+}
+
+TEST_F(SpillLifecycle, DisabledFileDeletionsAreCounted) {
+  open();
+  fill();
+  for (int i = 0; i < 2; ++i) same([](Side& side) { return side.db->DisableFileDeletions(); });
+  EXPECT_TRUE(spill_db().Rollback().ok());
+  const auto is_enabled = [](Side& side) {
+    std::uint64_t enabled = 9;
+    EXPECT_TRUE(side.db->GetIntProperty(rocksdb::DB::Properties::kIsFileDeletionsEnabled, &enabled));
+    return std::to_string(enabled);
+  };
+  same(is_enabled);
+  for (int i = 0; i < 3; ++i) {
+    same([](Side& side) { return side.db->EnableFileDeletions(/*force=*/false); });
+    same(is_enabled);
+  }
+  same(all);
+}
+
+TEST_F(SpillLifecycle, OtherDirectoriesForLogAndTables) {
+  for (Side& side : sides()) {
+    options_.wal_dir = path(side) + "-log";
+    options_.db_paths = {{path(side) + "-tables", std::uint64_t{1} << 30}};
+    ASSERT_TRUE(try_open(side).ok());
+  }
+  fill();
+  EXPECT_TRUE(spill_db().Rollback().ok());
+  same(all);
+  spill_db().SetDiversion(Diversion::always);
+  put("d", "spilled");
+  close();
+  for (Side& side : sides()) {
+    options_.wal_dir = path(side) + "-log";
+    options_.db_paths = {{path(side) + "-tables", std::uint64_t{1} << 30}};
+    ASSERT_TRUE(try_open(side).ok());
+  }
+  same(all);
+}
+
+// What RocksDB refuses to open is refused in its words, and nothing of ours is left there.
+TEST_F(SpillLifecycle, ARefusedOpenLeavesNothingBehind) {
+  const rocksdb::DBOptions usual = options_;
+  const auto expect_refused = [&](const char* what) {
+    SCOPED_TRACE(what);
+    std::vector<std::string> answers;
+    for (Side& side : sides()) {
+      std::string text = try_open(side).ToString();
+      EXPECT_NE(text, "OK");
+      for (std::size_t at = 0; (at = text.find(path(side))) != std::string::npos;) text.erase(at, path(side).size());
+      answers.push_back(text);
+    }
+    EXPECT_EQ(answers[1], answers[0]);
+    EXPECT_EQ(kinds_of_files(path(spill())), kinds_of_files(path(plain())));
+  };
+  options_.create_if_missing = false;
+  expect_refused("no database, and none is to be made");
+  options_ = usual;
+  for (const Side& side : sides()) {  // by plain RocksDB, so that neither has a spill store
+    rocksdb::DB* db = nullptr;
+    ASSERT_TRUE(rocksdb::DB::Open(rocksdb::Options(options_, {}), path(side), &db).ok());
+    std::unique_ptr<rocksdb::DB> owned(db);
+    rocksdb::ColumnFamilyHandle* handle = nullptr;
+    ASSERT_TRUE(owned->CreateColumnFamily({}, "other", &handle).ok());
+    ASSERT_TRUE(owned->DestroyColumnFamilyHandle(handle).ok());
+  }
+  expect_refused("a column family is not listed");
+  families_.emplace_back("other", rocksdb::ColumnFamilyOptions());
+  options_.error_if_exists = true;
+  expect_refused("there is a database");
+  options_ = usual;
+  options_.create_missing_column_families = false;
+  families_.emplace_back("missing", rocksdb::ColumnFamilyOptions());
+  expect_refused("a column family is missing");
+  families_.pop_back();
+  families_.back().options.comparator = rocksdb::ReverseBytewiseComparator();
+  expect_refused("another comparator");
+  families_.back().options.comparator = rocksdb::BytewiseComparator();
+  for (const Side& side : sides()) std::ofstream(path(side) + "/CURRENT") << "nothing\n";
+  expect_refused("a damaged CURRENT");
+}
+
+TEST_F(SpillLifecycle, ASecondOpenIsRefusedAndDisturbsNothing) {
+  open();
+  fill();
+  for (Side& side : sides()) {
+    rocksdb::DB* db = nullptr;
+    DB* spilled = nullptr;
+    std::vector<rocksdb::ColumnFamilyHandle*> handles;
+    const Status status = &side == &plain()
+                              ? rocksdb::DB::Open(options_, path(side), families_, &handles, &db)
+                              : DB::Open(options_, spill_options_, path(side), families_, &handles, &spilled);
+    EXPECT_TRUE(status.IsIOError()) << status.ToString();
+    EXPECT_NE(status.ToString().find("lock"), std::string::npos) << status.ToString();
+  }
+  spill_db().SetDiversion(Diversion::always);
+  put("d", "spilled");
+  same(all);
+  open();
+  same(all);
+}
+
+}  // namespace
+}  // namespace spillway
