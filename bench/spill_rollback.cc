@@ -262,8 +262,9 @@ class Bench {
   void ingest(const spill::Store& store, const spill::Generation& generation, const spill::ColumnFamilies& families) {
     std::vector<spill::SortedFile> files;
     const auto none_superseded = [](const spill::Entry&) { return false; };
-    require(write_sorted_files(generation, families, none_superseded, spill::ValueReader(store), store,
-                               db_->GetDBOptions(), directory_ + "/by_hand", false, &files));
+    require(write_sorted_files(generation, generation.last_sequence(), families, none_superseded,
+                               spill::ValueReader(store), store, db_->GetDBOptions(), directory_ + "/by_hand", false,
+                               &files));
     rocksdb::IngestExternalFileOptions how;
     how.move_files = true;
     how.write_global_seqno = false;

@@ -1,5 +1,7 @@
 #include "spill/commit_queue.h"
 
+#include <cassert>
+
 namespace spillway::spill {
 
 void CommitQueue::wait_for_turn(Waiter& waiter, std::unique_lock<std::mutex>& lock) {
@@ -40,15 +42,57 @@ void CommitQueue::run(Commit& commit) {
   if (!waiters_.empty()) waiters_.front()->turn.notify_one();
 }
 
+// REQUIRES: it is the waiter's turn
+void CommitQueue::run_in_turn(Waiter& waiter, const std::function<void()>& alone) {
+  alone();
+  const std::lock_guard lock(mutex_);
+  assert(waiters_.front() == &waiter);
+  (void)waiter;
+  waiters_.pop_front();
+  is_held_ = false;
+  if (!waiters_.empty()) waiters_.front()->turn.notify_one();
+}
+
 void CommitQueue::run_alone(const std::function<void()>& alone) {
   Waiter waiter;
-  std::unique_lock lock(mutex_);
-  wait_for_turn(waiter, lock);
-  lock.unlock();
-  alone();
-  lock.lock();
-  waiters_.pop_front();
-  if (!waiters_.empty()) waiters_.front()->turn.notify_one();
+  {
+    std::unique_lock lock(mutex_);
+    wait_for_turn(waiter, lock);
+  }
+  run_in_turn(waiter, alone);
+}
+
+void CommitQueue::run_held(const std::function<void()>& held) {
+  Waiter waiter;
+  {
+    std::unique_lock lock(mutex_);
+    wait_for_turn(waiter, lock);
+    is_held_ = true;
+    turn_away();
+  }
+  run_in_turn(waiter, held);
+}
+
+bool CommitQueue::run_alone_unless_held(const std::function<void()>& alone) {
+  Waiter waiter;
+  waiter.gives_way = true;
+  {
+    std::unique_lock lock(mutex_);
+    if (is_held_) return false;
+    wait_for_turn(waiter, lock);
+    if (waiter.done) return false;
+  }
+  run_in_turn(waiter, alone);
+  return true;
+}
+
+void CommitQueue::turn_away() {
+  for (Waiter* one : waiters_) {
+    if (!one->gives_way) continue;
+    one->done = true;
+    one->turn.notify_one();
+  }
+  std::erase_if(waiters_, [](const Waiter* one) { return one->gives_way; });
 }
 
 }  // namespace spillway::spill

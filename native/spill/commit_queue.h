@@ -35,11 +35,17 @@ class CommitQueue {
   void run(Commit& commit);
   // Runs `alone` while no commit does.
   void run_alone(const std::function<void()>& alone);
+  // The same for what may wait for a flush of RocksDB's, while flushes have to come to the queue as well: those that
+  // come by run_alone_unless_held() are turned away from when `held` begins until it ends.
+  void run_held(const std::function<void()>& held);
+  // False: the queue is held, and `alone` was not run.
+  bool run_alone_unless_held(const std::function<void()>& alone);
 
  private:
   struct Waiter {
     Commit* commit = nullptr;  // null: runs alone
     bool done = false;
+    bool gives_way = false;  // is turned away while the queue is held
     std::condition_variable turn;
   };
   // Bytes after which a group takes no further commit: what a drive's write buffer holds, so that the first does not
@@ -48,10 +54,13 @@ class CommitQueue {
 
   void wait_for_turn(Waiter& waiter, std::unique_lock<std::mutex>& lock);
   std::size_t group_size() const;
+  void run_in_turn(Waiter& waiter, const std::function<void()>& alone);
+  void turn_away();
 
   const Lead lead_;
   std::mutex mutex_;
   std::deque<Waiter*> waiters_;  // the front one leads
+  bool is_held_ = false;
 };
 
 }  // namespace spillway::spill

@@ -421,12 +421,20 @@ rocksdb::Status DbImpl::add_note() {
   return status;
 }
 
+// Flushes meanwhile cannot come to the queue, so what they would have noted down is noted first.
+void DbImpl::hold_commits(const std::function<void()>& held) {
+  commits_.run_held([&] {
+    append_note().PermitUncheckedError();  // a store that failed takes none
+    held();
+  });
+}
+
 // A flush takes writes out of RocksDB's log, which then tells no more that they were there, and past the marks in it.
 // Commits do not wait for the sync: in workload A that made their worst, 60 ms (plans/kvaccel-a.toml, 2 threads).
 void DbImpl::before_flush() {
   // RocksDB itself takes no more writes after an error of its log; what else fails is told of by every later write.
   if (!make_main_durable().ok()) return;
-  if (!note_beside().ok()) (void)sync_beside();
+  if (!note_beside().ok()) (void)sync_beside(/*in_flush=*/true);
 }
 
 // RocksDB is written to meanwhile, and diverted writes come after that: its log is synced once more for the note, and
@@ -436,11 +444,12 @@ rocksdb::Status DbImpl::note_beside() {
   rocksdb::Status status;
   for (int tries = 1; status.ok(); ++tries) {
     bool is_noted = false;
-    commits_.run_alone([&] {
+    const bool was_run = commits_.run_alone_unless_held([&] {
       if (tries < kTries && unproven_main_ > main_durable_.load(std::memory_order_acquire)) return;
       status = add_note();
       is_noted = true;
     });
+    if (!was_run) return {};  // whoever holds the queue has noted it, and nothing was diverted since (hold_commits)
     if (is_noted) return status.ok() ? sync_beside() : status;
     status = make_main_durable();
   }
@@ -501,7 +510,7 @@ rocksdb::Status DbImpl::sync_store() {
   return {};
 }
 
-rocksdb::Status DbImpl::sync_beside() {
+rocksdb::Status DbImpl::sync_beside(bool in_flush) {
   const std::uint64_t appended = appended_.load(std::memory_order_acquire);
   if (appended <= synced_.load(std::memory_order_acquire)) return {};
   rocksdb::Status status;
@@ -513,7 +522,7 @@ rocksdb::Status DbImpl::sync_beside() {
       return status;
     }
   }
-  commits_.run_alone([&] {
+  const auto settle = [&] {
     if (appended <= synced_.load(std::memory_order_relaxed)) {
       status = {};  // brought back meanwhile, which has mended a store that failed
     } else if (status.ok()) {
@@ -522,7 +531,12 @@ rocksdb::Status DbImpl::sync_beside() {
       if (!has_failed_.load(std::memory_order_relaxed)) fail(status);
       status = failure_;
     }
-  });
+  };
+  if (!in_flush) {
+    commits_.run_alone(settle);
+  } else if (!commits_.run_alone_unless_held(settle)) {
+    return {};  // whoever holds the queue brings back what the store has
+  }
   return status;
 }
 

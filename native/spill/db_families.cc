@@ -71,7 +71,7 @@ Status DbImpl::CreateColumnFamilyWithImport(const rocksdb::ColumnFamilyOptions& 
                                             const rocksdb::ExportImportFilesMetaData& metadata,
                                             ColumnFamilyHandle** handle) {
   return create_family({name, options}, handle, [&](const rocksdb::ColumnFamilyOptions& raised) {
-    return base().CreateColumnFamilyWithImport(raised, name, import_options, metadata, handle);
+    return import_column_family(raised, name, import_options, metadata, handle);
   });
 }
 
@@ -89,13 +89,8 @@ Status DbImpl::with_nothing_of(std::uint32_t family, const std::function<Status(
   };
   try_action();
   if (is_done) return status;
-  main_only_.fetch_add(1, std::memory_order_acq_rel);  // or there could be more of it every time
-  while (!is_done && status.ok()) {
-    status = Rollback();
-    if (status.ok()) try_action();
-  }
-  main_only_.fetch_sub(1, std::memory_order_acq_rel);
-  return status;
+  const std::lock_guard no_change(user_options_->one_at_a_time());
+  return with_main_only(action);
 }
 
 // RocksDB goes on reading through the handle of a dropped family: so what the spill store has of it comes back first.

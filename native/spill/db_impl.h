@@ -372,7 +372,9 @@ class DbImpl final : public spillway::DB {
   void add_entries(const Prepared& one);
   bool is_unsynced() const;  // a diverted write is not durable yet
   rocksdb::Status sync_store();
-  rocksdb::Status sync_beside();  // the same by any thread, not in the commit queue: commits go on meanwhile
+  // The same by any thread, not in the commit queue: commits go on meanwhile. `in_flush`: by a flush of RocksDB's,
+  // which whoever holds the queue may wait for.
+  rocksdb::Status sync_beside(bool in_flush = false);
   void seal();
   void fail(const rocksdb::Status& status);
   rocksdb::Status make_main_durable();  // RocksDB's log as it is now
@@ -386,6 +388,8 @@ class DbImpl final : public spillway::DB {
   rocksdb::Status append_note();  // and is
   rocksdb::Status note_beside();  // the same, not in the commit queue
   void before_flush();
+  // Runs `held` in the commit queue. It may wait for flushes of RocksDB's.
+  void hold_commits(const std::function<void()>& held);
 
   // --- What is live
   std::shared_ptr<const Generations> live() const;
@@ -419,8 +423,17 @@ class DbImpl final : public spillway::DB {
   rocksdb::Status bring_back(std::uint64_t most);  // of the oldest generations
   std::shared_ptr<const Generations> reserve_sorted_room(const std::shared_ptr<const Generations>& wanted);
   rocksdb::Status put_back(const Generations& targets);
+  rocksdb::Status bring_back_held();  // of all, in the commit queue
+  struct Return {                     // of generations into RocksDB
+    std::chrono::steady_clock::time_point at = std::chrono::steady_clock::now();
+    SpillEvent event;
+  };
+  enum class Way : std::uint8_t { put_back, ingest };
+  Return begin_return(const Generations& targets) const;
+  void end_return(const Generations& targets, const Return& began, Way way);
+  enum class Where : std::uint8_t { beside_commits, in_commit_queue };
   // `durable`: of the spill store, the sequence up to which it is.
-  rocksdb::Status ingest(const Generations& targets, Sequence durable);
+  rocksdb::Status ingest(const Generations& targets, Sequence durable, Where where);
   bool is_superseded(const Entry& entry, Sequence durable) const;
   rocksdb::Status ingest_files(const std::vector<SortedFile>& files);
   rocksdb::Status make_spill_durable();
@@ -428,9 +441,14 @@ class DbImpl final : public spillway::DB {
   rocksdb::Status flush_large_memtables();
   rocksdb::Status forget(const Generations& targets);  // drops, publishes without them
   rocksdb::Status bring_back_until(GenerationId last);
-  // Runs `action` with an empty spill store, and no write being diverted until it returns.
+  // Runs `action` in the commit queue while nothing lies in the spill store. Writes are diverted until all but a small
+  // rest is back; those that come later wait for the rest and for `action`, which therefore has to be short.
+  // (db_main_only.cc)
   rocksdb::Status with_main_only(const std::function<rocksdb::Status()>& action);
   rocksdb::Status ingest_for_user(const std::function<rocksdb::Status()>& ingest);
+  // Runs `action`, which gives RocksDB a later sequence number without its log, in the commit queue. No diverted write
+  // may know that number before it counts as durable: recovery would take the write for one after a loss.
+  rocksdb::Status with_sequence_raised(const std::function<rocksdb::Status()>& action);
   // `list` itself; or, for a thread that copies files, with everything in them that was acknowledged.
   rocksdb::Status list_files(const std::function<rocksdb::Status()>& list);
   rocksdb::Status flush_all_families();
@@ -438,6 +456,21 @@ class DbImpl final : public spillway::DB {
   // What lies in the spill store of that column family; without one, of all.
   Tally spilled(std::optional<std::uint32_t> family) const;
   void add_spilled(std::optional<std::uint32_t> family, const rocksdb::Slice& property, std::uint64_t* value) const;
+
+  // --- A checkpoint of one moment (db_checkpoint.cc)
+  using Handles = std::vector<rocksdb::ColumnFamilyHandle*>;
+  rocksdb::Status capture(View* view, std::vector<rocksdb::LiveFileStorageInfo>* files);
+  // Opens the database in `directory`, a copy of this one, as plain RocksDB for as long as `use` takes.
+  rocksdb::Status open_copy(const std::string& directory,
+                            const std::function<rocksdb::Status(rocksdb::DB&, const Handles&)>& use);
+  // What the view has of the spill store goes into the copy, by way of files in `directory`.
+  rocksdb::Status ingest_view(const View& view, rocksdb::DB& copy, const Handles& handles,
+                              const std::string& directory);
+
+  rocksdb::Status import_column_family(const rocksdb::ColumnFamilyOptions& options, const std::string& name,
+                                       const rocksdb::ImportColumnFamilyOptions& import_options,
+                                       const rocksdb::ExportImportFilesMetaData& metadata,
+                                       rocksdb::ColumnFamilyHandle** handle);
 
   // Creates a column family by `create`, which is given its options, with the slowdown switched off.
   rocksdb::Status create_family(const rocksdb::ColumnFamilyDescriptor& family, rocksdb::ColumnFamilyHandle** handle,
@@ -469,7 +502,6 @@ class DbImpl final : public spillway::DB {
   Counts counts_;
 
   std::atomic<Diversion> diversion_{Diversion::automatic};
-  std::atomic<int> main_only_{0};             // with_main_only under way
   std::atomic<bool> root_handed_out_{false};  // in the commit queue; nothing is diverted any more
   RootSnapshots root_snapshots_;
   std::unique_ptr<KeyVersions> versions_;  // null: no transactions
@@ -526,7 +558,7 @@ class DbImpl final : public spillway::DB {
   double last_rollback_took_s_ = 0;
   std::atomic<std::uint64_t> sorted_bytes_{0};  // that the sorted files of a rollback under way may have
 
-  std::mutex bringing_back_;  // held by a rollback, and by CompactFiles
+  std::mutex bringing_back_;  // held by a rollback, and by CompactFiles; taken before the commit queue
   std::mutex handles_mutex_;
   std::vector<rocksdb::ColumnFamilyHandle*> kept_handles_;  // ours, until we close: see keep_handles
   Snapshots snapshots_;

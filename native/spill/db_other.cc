@@ -1,6 +1,4 @@
 // The rest of a rocksdb::DB: life cycle, and what would be wrong if only RocksDB were asked.
-#include <rocksdb/utilities/checkpoint.h>
-
 #include <algorithm>
 #include <string_view>
 #include <utility>
@@ -213,16 +211,6 @@ SpillStatistics DbImpl::GetSpillStatistics() const {
   return s;
 }
 
-Status DbImpl::CreateCheckpoint(const std::string& directory) {
-  return with_main_only([&] {
-    rocksdb::Checkpoint* made = nullptr;
-    Status status = rocksdb::Checkpoint::Create(&base(), &made);
-    const std::unique_ptr<rocksdb::Checkpoint> checkpoint(made);
-    if (!status.ok()) return status;
-    return binding_->without_guard([&] { return checkpoint->CreateCheckpoint(directory); });
-  });
-}
-
 // --- What has to hold for both stores
 
 Status DbImpl::SyncWAL() {
@@ -247,26 +235,6 @@ Status DbImpl::Flush(const rocksdb::FlushOptions& options, const std::vector<Col
 }
 
 // --- What needs everything to be in RocksDB
-
-Status DbImpl::ingest_for_user(const std::function<Status()>& ingest) {
-  const auto alone = [&] {
-    return with_main_only([&] {
-      Status status = sync_main_log();  // it is newer than everything in RocksDB's log
-      if (status.ok()) status = ingest();
-      return status.ok() ? make_main_durable() : status;  // it has a number, and is not in the log
-    });
-  };
-  return versions_ == nullptr ? alone() : versions_->write_any(alone);
-}
-
-Status DbImpl::IngestExternalFile(ColumnFamilyHandle* family, const std::vector<std::string>& files,
-                                  const rocksdb::IngestExternalFileOptions& options) {
-  return ingest_for_user([&] { return base().IngestExternalFile(family, files, options); });
-}
-
-Status DbImpl::IngestExternalFiles(const std::vector<rocksdb::IngestExternalFileArg>& arguments) {
-  return ingest_for_user([&] { return base().IngestExternalFiles(arguments); });
-}
 
 Status DbImpl::CompactRange(const rocksdb::CompactRangeOptions& options, ColumnFamilyHandle* family, const Slice* begin,
                             const Slice* end) {

@@ -154,10 +154,9 @@ void DbImpl::wake_rollback() {
 // TryAgain: RocksDB has no room for it now.
 rocksdb::Status DbImpl::bring_back(std::uint64_t most) {
   const std::lock_guard no_compact_files(bringing_back_);
-  const auto began = Clock::now();
   std::shared_ptr<const Generations> targets;
   rocksdb::Status status;
-  bool was_put = false;
+  std::optional<Return> put;
   Sequence durable = 0;
   commits_.run_alone([&] {
     targets = live();
@@ -171,34 +170,76 @@ rocksdb::Status DbImpl::bring_back(std::uint64_t most) {
     if (targets->empty() || !is_small) return;
     status = make_spill_durable();
     if (!status.ok()) return;
-    was_put = true;
+    put = begin_return(*targets);
     status = put_back(*targets);
   });
-  if (!targets->empty() && !was_put && status.ok()) status = make_spill_durable_beside();
-  if (targets->empty() || (!was_put && !status.ok())) {
+  if (targets->empty() || !status.ok()) return status;
+  if (put) {
+    end_return(*targets, *put, Way::put_back);
+    return {};
+  }
+  status = make_spill_durable_beside();
+  if (!status.ok()) {
     sorted_bytes_.store(0, std::memory_order_release);
     return status;
   }
-  SpillEvent event;
-  event.kind = SpillEvent::Kind::rollback_begin;
-  event.generation = targets->back()->id();
-  event.entries = sum(*targets, &Generation::entries);
-  event.bytes = sum(*targets, &Generation::user_bytes);
-  tell(event);
-  if (!was_put) status = ingest(*targets, durable);
-  if (!status.ok()) return status;
-  for (const auto& one : *targets) index_.remove(*one);
+  const Return ingested = begin_return(*targets);
+  status = ingest(*targets, durable, Where::beside_commits);
+  if (status.ok()) end_return(*targets, ingested, Way::ingest);
+  return status;
+}
+
+// In the commit queue, which writers to the spill store wait for meanwhile: for what is left of a rollback.
+// REQUIRES: bringing_back_ is held
+rocksdb::Status DbImpl::bring_back_held() {
+  seal();
+  rocksdb::Status status;
+  while (status.ok() && !live()->empty()) {
+    status = make_spill_durable();
+    if (!status.ok()) return status;
+    std::shared_ptr<const Generations> targets = live();
+    const Return began = begin_return(*targets);
+    Way way = Way::put_back;
+    status = rocksdb::Status::TryAgain();
+    if (sum(*targets, &Generation::user_bytes) <= options_.put_back_bytes) status = put_back(*targets);
+    if (status.IsTryAgain()) {  // too much, or RocksDB stalls
+      way = Way::ingest;
+      targets = reserve_sorted_room(targets);
+      status = ingest(*targets, visible_.load(std::memory_order_relaxed), Where::in_commit_queue);
+    }
+    if (status.ok()) end_return(*targets, began, way);
+  }
+  return status;
+}
+
+DbImpl::Return DbImpl::begin_return(const Generations& targets) const {
+  Return result;
+  result.event.kind = SpillEvent::Kind::rollback_begin;
+  result.event.generation = targets.back()->id();
+  result.event.entries = sum(targets, &Generation::entries);
+  result.event.bytes = sum(targets, &Generation::user_bytes);
+  tell(result.event);
+  return result;
+}
+
+// RocksDB has durably what they held, and they are live no more.
+void DbImpl::end_return(const Generations& targets, const Return& began, Way way) {
+  for (const auto& one : targets) index_.remove(*one);
   is_full_.store(false, std::memory_order_release);
 
-  const auto took = std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - began);
+  const auto took = std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - began.at);
+  SpillEvent event = began.event;
+  event.generation = targets.back()->id();
+  event.entries = sum(targets, &Generation::entries);
+  event.bytes = sum(targets, &Generation::user_bytes);
   counts_.rollback_us.fetch_add(static_cast<std::uint64_t>(took.count()), std::memory_order_relaxed);
   counts_.rolled_back_entries.fetch_add(event.entries, std::memory_order_relaxed);
   counts_.rolled_back_bytes.fetch_add(event.bytes, std::memory_order_relaxed);
-  (was_put ? counts_.rollbacks_by_put : counts_.rollbacks_by_ingest).fetch_add(1, std::memory_order_relaxed);
+  (way == Way::put_back ? counts_.rollbacks_by_put : counts_.rollbacks_by_ingest)
+      .fetch_add(1, std::memory_order_relaxed);
   event.kind = SpillEvent::Kind::rollback_end;
   event.duration_us = took.count();
   tell(event);
-  return {};
 }
 
 // In the commit queue. As many of the oldest as there is room for sorted files of, and one in any case: that room is
@@ -265,14 +306,14 @@ bool DbImpl::is_superseded(const Entry& entry, Sequence durable) const {
   return found && found->entry.sequence > entry.sequence && found->entry.sequence <= durable;
 }
 
-rocksdb::Status DbImpl::ingest(const Generations& targets, Sequence durable) {
+rocksdb::Status DbImpl::ingest(const Generations& targets, Sequence durable, Where where) {
   const auto superseded = [&](const Entry& entry) { return is_superseded(entry, durable); };
   std::vector<SortedFile> files;
   rocksdb::Status status;
   for (const auto& generation : targets) {
     std::vector<SortedFile> of_one;
-    status = write_sorted_files(*generation, families_, superseded, values_, *store_, base().GetDBOptions(),
-                                sorted_directory_, stopping_, &of_one);
+    status = write_sorted_files(*generation, generation->last_sequence(), families_, superseded, values_, *store_,
+                                base().GetDBOptions(), sorted_directory_, stopping_, &of_one);
     files.insert(files.end(), of_one.begin(), of_one.end());
     if (!status.ok()) break;
   }
@@ -285,11 +326,13 @@ rocksdb::Status DbImpl::ingest(const Generations& targets, Sequence durable) {
   if (status.ok()) status = files.empty() ? sync_main_log() : ingest_files(files);
   for (const SortedFile& file : files) (void)base().GetEnv()->DeleteFile(file.path);  // gone already where it was moved
   sorted_bytes_.store(0, std::memory_order_release);
-  if (status.ok() && !has_failed_.load(std::memory_order_acquire)) status = note_beside();
-  commits_.run_alone([&] {
+  const bool is_held = where == Where::in_commit_queue;
+  if (status.ok() && !has_failed_.load(std::memory_order_acquire)) status = is_held ? append_note() : note_beside();
+  const auto end = [&] {
     main_order_->let_compactions_run();
     if (status.ok()) status = forget(targets);
-  });
+  };
+  is_held ? end() : commits_.run_alone(end);
   return status;
 }
 
@@ -389,20 +432,6 @@ rocksdb::Status DbImpl::Rollback() {
     if (const auto generations = live(); !generations->empty()) last = generations->back()->id();
   });
   return last == 0 ? rocksdb::Status() : bring_back_until(last);
-}
-
-rocksdb::Status DbImpl::with_main_only(const std::function<rocksdb::Status()>& action) {
-  main_only_.fetch_add(1, std::memory_order_acq_rel);
-  rocksdb::Status status;
-  for (;;) {
-    status = Rollback();
-    bool is_empty = false;
-    commits_.run_alone([&] { is_empty = live()->empty(); });  // behind whoever was on the way there
-    if (!status.ok() || is_empty) break;
-  }
-  if (status.ok()) status = action();
-  main_only_.fetch_sub(1, std::memory_order_acq_rel);
-  return status;
 }
 
 }  // namespace spillway::spill

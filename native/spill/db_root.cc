@@ -14,12 +14,10 @@ rocksdb::DB* DbImpl::hand_out_root() {
   bool is_first = false;
   while (status.ok() && !root_handed_out_.load(std::memory_order_acquire)) {
     status = with_main_only([&] {
-      // In the commit queue, so that a write that has decided to be diverted finds out: DbImpl::lead_together.
-      commits_.run_alone([&] {
-        if (live()->empty()) is_first = !root_handed_out_.exchange(true, std::memory_order_acq_rel) || is_first;
-      });
+      // In the commit queue: a write that has decided to be diverted finds out when it is led (DbImpl::lead_announced).
+      is_first = !root_handed_out_.exchange(true, std::memory_order_acq_rel) || is_first;
       // RocksDB's files are those of a plain database, and so is every copy of them.
-      return root_handed_out_.load(std::memory_order_acquire) ? binding_->close(/*has_writes=*/false) : Status();
+      return binding_->close(/*has_writes=*/false);
     });
   }
   const auto log = base().GetDBOptions().info_log;

@@ -37,12 +37,12 @@ bool is_refused(const WriteOptions& options, bool manual_wal_flush) {
 bool DbImpl::is_free() const { return !has_live_.load(std::memory_order_acquire) && !wants_spill(); }
 
 bool DbImpl::may_spill() const {
-  return main_only_.load(std::memory_order_acquire) == 0 && !root_handed_out_.load(std::memory_order_acquire) &&
+  return !root_handed_out_.load(std::memory_order_acquire) &&
          diversion_.load(std::memory_order_relaxed) != Diversion::never;
 }
 
 bool DbImpl::wants_spill() const {
-  if (main_only_.load(std::memory_order_acquire) != 0 || root_handed_out_.load(std::memory_order_acquire)) return false;
+  if (root_handed_out_.load(std::memory_order_acquire)) return false;
   switch (diversion_.load(std::memory_order_relaxed)) {
     case Diversion::always:
       return true;

@@ -45,11 +45,11 @@ struct Contents {
 
 Status stopped() { return Status::Aborted("the rollback was stopped"); }
 
-// The newest version of each key of a family that was not dropped.
-std::map<std::uint32_t, Contents> contents_of(const Generation& generation, const ColumnFamilies& families,
-                                              const IsSuperseded& is_superseded) {
+// The newest version up to `up_to` of each key of a family that was not dropped.
+std::map<std::uint32_t, Contents> contents_of(const Generation& generation, Sequence up_to,
+                                              const ColumnFamilies& families, const IsSuperseded& is_superseded) {
   Entries all;
-  for (const auto& run : generation.sorted_runs(generation.last_sequence())) {
+  for (const auto& run : generation.sorted_runs(up_to)) {
     const auto middle = static_cast<Entries::difference_type>(all.size());
     all.insert(all.end(), run->begin(), run->end());
     std::inplace_merge(all.begin(), all.begin() + middle, all.end(), EntryOrder(families));
@@ -59,6 +59,7 @@ std::map<std::uint32_t, Contents> contents_of(const Generation& generation, cons
   const Entry* last = nullptr;
   Contents* of_family = nullptr;
   for (const Entry* entry : all) {
+    if (entry->sequence > up_to) continue;
     const bool same_family = last != nullptr && last->column_family == entry->column_family;
     const bool same_key = same_family && last->key() == entry->key();
     last = entry;
@@ -67,15 +68,14 @@ std::map<std::uint32_t, Contents> contents_of(const Generation& generation, cons
       of_family = families.of(entry->column_family).is_dropped ? nullptr : &contents[entry->column_family];
     }
     if (of_family == nullptr) continue;
-    if (has_tombstones && generation.covering_tombstone(entry->column_family, entry->key(),
-                                                        generation.last_sequence()) > entry->sequence) {
+    if (has_tombstones && generation.covering_tombstone(entry->column_family, entry->key(), up_to) > entry->sequence) {
       continue;
     }
     if (is_superseded(*entry)) continue;
     of_family->entries.push_back(entry);
   }
   for (const RangeTombstone& tombstone : generation.range_tombstones()) {
-    if (families.of(tombstone.column_family).is_dropped) continue;
+    if (tombstone.sequence > up_to || families.of(tombstone.column_family).is_dropped) continue;
     contents[tombstone.column_family].deleted.push_back({tombstone.begin, tombstone.end});
   }
   return contents;
@@ -271,13 +271,13 @@ std::uint64_t most_sorted_bytes(std::uint64_t entries, std::uint64_t user_bytes)
   return user_bytes + user_bytes / 16 + entries * kSortedEntryBytes + kSortedFileBytes;
 }
 
-Status write_sorted_files(const Generation& generation, const ColumnFamilies& families,
+Status write_sorted_files(const Generation& generation, Sequence up_to, const ColumnFamilies& families,
                           const IsSuperseded& is_superseded, ValueReader values, const Store& store,
                           const rocksdb::DBOptions& db_options, const std::string& directory,
                           const std::atomic<bool>& stop, std::vector<SortedFile>* files) {
   files->clear();
   Status status;
-  for (const auto& [id, contents] : contents_of(generation, families, is_superseded)) {
+  for (const auto& [id, contents] : contents_of(generation, up_to, families, is_superseded)) {
     const UsedColumnFamily family = families.use(id);
     if (family.is_dropped) continue;  // meanwhile
     if (contents.entries.empty() && joined(contents.deleted, *family.comparator).empty()) continue;

@@ -501,7 +501,10 @@ TEST_F(SpillBindingDb, ACrashWhileABackupIsTakenOrTheDatabaseIsClosedFits) {
     divert("key", "db");
     {
       const CopyAt killer(step, path("db"), path("killed"));
-      ASSERT_TRUE(db_->CreateCheckpoint(path("checkpoint")).ok());
+      rocksdb::Checkpoint* made = nullptr;
+      ASSERT_TRUE(rocksdb::Checkpoint::Create(db_.get(), &made).ok());
+      const std::unique_ptr<rocksdb::Checkpoint> checkpoint(made);
+      ASSERT_TRUE(checkpoint->CreateCheckpoint(path("checkpoint")).ok());
       db_.reset();
       ASSERT_TRUE(killer.done());
     }

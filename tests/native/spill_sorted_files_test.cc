@@ -142,8 +142,9 @@ class SortedFilesTest : public ::testing::Test {
   }
 
   Status sort() {
-    return write_sorted_files(*generation_, families_, is_superseded_, ValueReader(store_), store_, db_->GetDBOptions(),
-                              temporary_.root().string(), stop_, &files_);
+    return write_sorted_files(*generation_, generation_->last_sequence(), families_, is_superseded_,
+                              ValueReader(store_), store_, db_->GetDBOptions(), temporary_.root().string(), stop_,
+                              &files_);
   }
   void ingest() {
     for (const SortedFile& file : files_) {
@@ -267,8 +268,9 @@ TEST_F(SortedFilesTest, AFileWhoseFirstKeyIsDamagedIsNoFile) {
   rocksdb::DBOptions options = db_->GetDBOptions();
   options.env = env.get();
   const auto before = temporary_.entries();
-  const Status status = write_sorted_files(*generation_, families_, is_superseded_, ValueReader(store_), store_,
-                                           options, temporary_.root().string(), stop_, &files_);
+  const Status status =
+      write_sorted_files(*generation_, generation_->last_sequence(), families_, is_superseded_, ValueReader(store_),
+                         store_, options, temporary_.root().string(), stop_, &files_);
   EXPECT_TRUE(status.IsCorruption()) << status.ToString();
   EXPECT_EQ(temporary_.entries(), before);
 }

@@ -1,0 +1,107 @@
+// Calls of RocksDB's that need everything to be in RocksDB, or that change it past its log.
+//
+// They are made while the commit queue is held, so no write is diverted meanwhile, and one that was about to be
+// diverted comes after them. What is long about them is done before: everything but a small rest is brought back while
+// diversion goes on, large memtables are flushed, and files are copied to where RocksDB only has to link them.
+#include <rocksdb/file_system.h>
+
+#include <mutex>
+
+#include "spill/db_impl.h"
+#include "spill/external_files.h"
+
+namespace spillway::spill {
+namespace {
+
+using rocksdb::ColumnFamilyHandle;
+using rocksdb::Status;
+
+// So much is brought back while writers to the spill store wait. Source: guess, some tens of milliseconds at 200 MB/s.
+constexpr std::uint64_t kSmallRest = std::uint64_t{4} << 20;
+// A rollback that does not catch up with the writes that are diverted meanwhile ends with a longer wait. Source: guess,
+// at which a rollback that is only a quarter faster than the writes leaves a sixth of what there was.
+constexpr int kMostRounds = 8;
+
+}  // namespace
+
+Status DbImpl::with_main_only(const std::function<Status()>& action) {
+  for (int round = 1;; ++round) {
+    if (Status status = Rollback(); !status.ok()) return status;
+    if (Status status = flush_large_memtables(); !status.ok()) return status;
+    const std::lock_guard no_other(bringing_back_);
+    std::uint64_t rest = 0;
+    for (const auto& generation : *live()) rest += generation->user_bytes();
+    if (rest > kSmallRest && round < kMostRounds) continue;
+    Status status;
+    hold_commits([&] {
+      status = bring_back_held();
+      if (status.ok()) status = action();
+    });
+    tell_of_room();
+    return status;
+  }
+}
+
+Status DbImpl::with_sequence_raised(const std::function<Status()>& action) {
+  Status status;
+  hold_commits([&] {
+    status = action();
+    // Also where it failed: it may have got that far.
+    const Status durable = make_main_durable();
+    if (status.ok()) status = durable;
+  });
+  return status;
+}
+
+Status DbImpl::IngestExternalFile(ColumnFamilyHandle* family, const std::vector<std::string>& files,
+                                  const rocksdb::IngestExternalFileOptions& options) {
+  rocksdb::IngestExternalFileArg argument;
+  argument.column_family = family;
+  argument.external_files = files;
+  argument.options = options;
+  return IngestExternalFiles({argument});
+}
+
+Status DbImpl::IngestExternalFiles(const std::vector<rocksdb::IngestExternalFileArg>& arguments) {
+  ExternalFiles files(base().GetEnv()->GetFileSystem(), sorted_directory_);
+  auto linked = arguments;
+  for (auto& argument : linked) {
+    if (argument.options.move_files) continue;
+    if (Status status = files.copy(argument.external_files, &argument.external_files); !status.ok()) return status;
+    argument.options.move_files = true;  // the copies
+  }
+  return ingest_for_user([&] { return base().IngestExternalFiles(linked); });
+}
+
+Status DbImpl::ingest_for_user(const std::function<Status()>& ingest) {
+  const auto alone = [&] {
+    return with_main_only([&] {
+      Status status = sync_main_log();  // what is ingested is newer than everything in RocksDB's log
+      if (status.ok()) status = ingest();
+      const Status durable = make_main_durable();  // it has a number, and is not in the log
+      return status.ok() ? durable : status;
+    });
+  };
+  return versions_ == nullptr ? alone() : versions_->write_any(alone);
+}
+
+Status DbImpl::import_column_family(const rocksdb::ColumnFamilyOptions& options, const std::string& name,
+                                    const rocksdb::ImportColumnFamilyOptions& import_options,
+                                    const rocksdb::ExportImportFilesMetaData& metadata, ColumnFamilyHandle** handle) {
+  ExternalFiles files(base().GetEnv()->GetFileSystem(), sorted_directory_);
+  auto linked = metadata;
+  auto with_links = import_options;
+  if (!import_options.move_files) {
+    for (auto& file : linked.files) {
+      std::vector<std::string> copies;
+      if (Status status = files.copy({file.db_path + file.name}, &copies); !status.ok()) return status;
+      file.db_path = sorted_directory_;
+      file.name = copies.front().substr(sorted_directory_.size());
+    }
+    with_links.move_files = true;  // the copies
+  }
+  return with_sequence_raised(
+      [&] { return base().CreateColumnFamilyWithImport(options, name, with_links, linked, handle); });
+}
+
+}  // namespace spillway::spill

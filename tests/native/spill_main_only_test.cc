@@ -1,0 +1,441 @@
+// Checkpoints, backups, ingestions and imports beside diverted writes: each is of one moment, and none stops diversion.
+#include <gtest/gtest.h>
+#include <rocksdb/comparator.h>
+#include <rocksdb/listener.h>
+#include <rocksdb/sst_file_writer.h>
+#include <rocksdb/utilities/backup_engine.h>
+#include <rocksdb/utilities/checkpoint.h>
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/steps.h"
+#include "faults/file_system.h"
+#include "spillway/db.h"
+#include "temporary_directory.h"
+
+namespace spillway {
+namespace {
+
+using rocksdb::Status;
+
+// Does something at a step, each time it is reached while this does not do it already.
+class AtEach final : public steps::Watcher {
+ public:
+  AtEach(std::string step, std::function<void()> what) : step_(std::move(step)), what_(std::move(what)) {
+    steps::watch(this);
+  }
+  ~AtEach() override { steps::watch(nullptr); }
+  void reached(std::string_view step) override {
+    if (step != step_ || busy_.exchange(true)) return;
+    what_();
+    ++times_;
+    busy_ = false;
+  }
+  int times() const { return times_; }
+
+ private:
+  const std::string step_;
+  const std::function<void()> what_;
+  std::atomic<bool> busy_{false};
+  std::atomic<int> times_{0};
+};
+
+class SpillMainOnly : public ::testing::Test {
+ protected:
+  void SetUp() override { open(); }
+  void open() {
+    db_.reset();
+    rocksdb::Options options;
+    options.create_if_missing = true;
+    options.write_buffer_size = 256 << 10;
+    SpillOptions spill;
+    spill.rollback = RollbackPolicy::off;
+    spill.put_back_bytes = 16 << 10;
+    spill.generation_bytes = 64 << 10;
+    DB* db = nullptr;
+    const Status status = DB::Open(options, spill, directory_.path("db"), &db);
+    ASSERT_TRUE(status.ok()) << status.ToString();
+    db_.reset(db);
+  }
+  Status put(const std::string& key, const std::string& value) { return db_->Put({}, key, value); }
+  static std::string get(rocksdb::DB& db, const std::string& key) {
+    std::string value;
+    const Status status = db.Get({}, key, &value);
+    return status.ok() ? value : status.IsNotFound() ? "-" : status.ToString();
+  }
+  std::unique_ptr<rocksdb::DB> open_plain(const std::string& name) {
+    rocksdb::DB* db = nullptr;
+    const Status status = rocksdb::DB::Open({}, directory_.path(name), &db);
+    EXPECT_TRUE(status.ok()) << status.ToString();
+    return std::unique_ptr<rocksdb::DB>(db);
+  }
+  std::string sorted_file(const std::string& name, const std::string& key, const std::string& value) {
+    rocksdb::SstFileWriter writer({}, {});
+    const std::string path = directory_.path(name);
+    EXPECT_TRUE(writer.Open(path).ok());
+    EXPECT_TRUE(writer.Put(key, value).ok());
+    EXPECT_TRUE(writer.Finish().ok());
+    return path;
+  }
+
+  TemporaryDirectory directory_{memory_path()};
+  std::unique_ptr<DB> db_;
+  rocksdb::DB* copied_ = nullptr;
+};
+
+// A copy of the database at `name`, made in some way, opened as plain RocksDB.
+using Copy = std::function<Status(DB& db, const std::string& to)>;
+
+Status checkpoint_by_us(DB& db, const std::string& to) { return db.CreateCheckpoint(to); }
+Status checkpoint_by_rocksdb(DB& db, const std::string& to) {
+  rocksdb::Checkpoint* made = nullptr;
+  Status status = rocksdb::Checkpoint::Create(&db, &made);
+  const std::unique_ptr<rocksdb::Checkpoint> checkpoint(made);
+  return status.ok() ? checkpoint->CreateCheckpoint(to) : status;
+}
+Status backup(DB& db, const std::string& to) {
+  rocksdb::BackupEngine* made = nullptr;
+  Status status = rocksdb::BackupEngine::Open(rocksdb::Env::Default(), rocksdb::BackupEngineOptions(to + "-b"), &made);
+  const std::unique_ptr<rocksdb::BackupEngine> engine(made);
+  if (status.ok()) status = engine->CreateNewBackup(&db);
+  return status.ok() ? engine->RestoreDBFromLatestBackup(to, to) : status;
+}
+const std::vector<std::pair<std::string, Copy>>& copies() {
+  static const std::vector<std::pair<std::string, Copy>> all{
+      {"checkpoint_by_us", checkpoint_by_us}, {"checkpoint_by_rocksdb", checkpoint_by_rocksdb}, {"backup", backup}};
+  return all;
+}
+
+// One thread writes x0, x1, ... one after the other. A copy has the first so many of them. Every other write has a key
+// that lies in the spill store, and is long to look at: a copy may begin between the look and the commit.
+TEST_F(SpillMainOnly, ACopyHoldsAPrefix) {
+  constexpr int kFillers = 2000;
+  constexpr int kRounds = 6;
+  db_->SetDiversion(Diversion::always);
+  for (const auto& [name, copy] : copies()) {
+    SCOPED_TRACE(name);
+    std::atomic<bool> over{false};
+    std::atomic<int> acknowledged{0};
+    std::thread writer([&] {
+      for (int i = 0; !over && i < 200'000; ++i) {
+        rocksdb::WriteBatch batch;
+        if (i % 2 == 0) {
+          EXPECT_TRUE(batch.Put("live", std::to_string(i)).ok());
+        }
+        EXPECT_TRUE(batch.Put(name + std::to_string(i), "v").ok());
+        for (int filler = 0; i % 2 == 0 && filler < kFillers; ++filler) {
+          EXPECT_TRUE(batch.Put("filler" + std::to_string(filler % 50), "v").ok());
+        }
+        EXPECT_TRUE(db_->Write({}, &batch).ok());
+        acknowledged = i + 1;
+      }
+    });
+    for (int round = 0; round < kRounds; ++round) {
+      const int before = acknowledged;
+      const std::string to = name + "-" + std::to_string(round);
+      const Status status = copy(*db_, directory_.path(to));
+      ASSERT_TRUE(status.ok()) << status.ToString();
+      const int after = acknowledged + 1;
+      const auto plain = open_plain(to);
+      int first_missing = 0;
+      while (get(*plain, name + std::to_string(first_missing)) == "v") ++first_missing;
+      EXPECT_GE(first_missing, before);
+      EXPECT_LE(first_missing, after);
+      for (int i = first_missing; i < after + 10; ++i) EXPECT_EQ(get(*plain, name + std::to_string(i)), "-") << i;
+    }
+    over = true;
+    writer.join();
+  }
+}
+
+// Holds up whoever compares the key "slow", until it is let go.
+class SlowOrder final : public rocksdb::Comparator {
+ public:
+  const char* Name() const override { return "SlowOrder"; }
+  int Compare(const rocksdb::Slice& a, const rocksdb::Slice& b) const override {
+    if (is_slow_ && (a == "slow" || b == "slow")) {
+      looks_ = true;
+      while (is_slow_) std::this_thread::yield();
+    }
+    return a.compare(b);
+  }
+  void FindShortestSeparator(std::string*, const rocksdb::Slice&) const override {}
+  void FindShortSuccessor(std::string*) const override {}
+
+  void slow_down() { is_slow_ = true; }
+  void let_go() { is_slow_ = false; }
+  bool looks() const { return looks_; }
+
+ private:
+  mutable std::atomic<bool> is_slow_{false};
+  mutable std::atomic<bool> looks_{false};
+};
+
+class AtFlush final : public rocksdb::EventListener {
+ public:
+  void OnFlushBegin(rocksdb::DB*, const rocksdb::FlushJobInfo&) override {
+    if (is_on && !was_there.exchange(true)) what();
+  }
+  std::function<void()> what;
+  std::atomic<bool> is_on{false};
+  std::atomic<bool> was_there{false};
+};
+
+// A write that looks whether it has to be diverted while the spill store is emptied for a copy, and commits while the
+// copy is made; the next write of that thread must not be in the copy without it.
+TEST_F(SpillMainOnly, ACopyHasNoWriteWithoutTheDivertedOneBeforeIt) {
+  db_.reset();
+  const auto at_flush = std::make_shared<AtFlush>();
+  SlowOrder order;
+  for (const auto& [name, copy] : copies()) {
+    SCOPED_TRACE(name);
+    rocksdb::Options options;
+    options.create_if_missing = true;
+    options.comparator = &order;
+    options.listeners.push_back(at_flush);
+    SpillOptions spill;
+    spill.rollback = RollbackPolicy::off;
+    DB* opened = nullptr;
+    ASSERT_TRUE(DB::Open(options, spill, directory_.path("of-" + name), &opened).ok());
+    db_.reset(opened);
+    ASSERT_TRUE(put("main", "1").ok());  // there is something to flush
+    db_->SetDiversion(Diversion::always);
+    ASSERT_TRUE(db_->DeleteRange({}, db_->DefaultColumnFamily(), "x", "y").ok());
+    db_->SetDiversion(Diversion::never);
+
+    order.slow_down();
+    std::atomic<bool> is_over{false};
+    std::thread writer([&] {
+      rocksdb::WriteBatch batch;
+      EXPECT_TRUE(batch.Put("slow", "1").ok());
+      EXPECT_TRUE(batch.DeleteRange("p", "q").ok());
+      EXPECT_TRUE(db_->Write({}, &batch).ok());
+      EXPECT_TRUE(put("next", "1").ok());
+      is_over = true;
+    });
+    while (!order.looks()) std::this_thread::yield();
+    at_flush->was_there = false;
+    at_flush->what = [&] {
+      order.let_go();
+      for (int i = 0; i < 200 && !is_over; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    };
+    at_flush->is_on = true;
+    const Status status = copy(*db_, directory_.path("copy-" + name));
+    at_flush->is_on = false;
+    order.let_go();
+    writer.join();
+    ASSERT_TRUE(status.ok()) << status.ToString();
+
+    rocksdb::Options plain;
+    plain.comparator = &order;
+    ASSERT_TRUE(rocksdb::DB::Open(plain, directory_.path("copy-" + name), &copied_).ok());
+    const std::unique_ptr<rocksdb::DB> copied(copied_);
+    EXPECT_EQ(get(*copied, "main"), "1");
+    EXPECT_TRUE(get(*copied, "next") == "-" || get(*copied, "slow") == "1") << "the copy is no prefix";
+    db_.reset();
+  }
+}
+
+TEST_F(SpillMainOnly, DiversionGoesOnDuringACheckpoint) {
+  db_->SetDiversion(Diversion::always);
+  for (int i = 0; i < 100; ++i) ASSERT_TRUE(put("k" + std::to_string(i), std::string(4000, 'v')).ok());
+  ASSERT_TRUE(db_->DeleteRange({}, db_->DefaultColumnFamily(), "k10", "k11").ok());
+  ASSERT_TRUE(db_->Delete({}, "k20").ok());
+  const auto before = db_->GetSpillStatistics();
+  {
+    const AtEach beside("spill.checkpoint.captured", [&] {
+      ASSERT_TRUE(put("k1", "later").ok());
+      ASSERT_TRUE(put("new", "later").ok());
+      ASSERT_TRUE(db_->DeleteRange({}, db_->DefaultColumnFamily(), "k5", "k6").ok());
+    });
+    const Status status = db_->CreateCheckpoint(directory_.path("copy"));
+    ASSERT_TRUE(status.ok()) << status.ToString();
+    EXPECT_EQ(beside.times(), 1);
+  }
+  const auto after = db_->GetSpillStatistics();
+  EXPECT_EQ(after.diverted_writes, before.diverted_writes + 3);
+  EXPECT_EQ(after.main_writes, before.main_writes);
+  EXPECT_EQ(after.rolled_back_entries, before.rolled_back_entries) << "a checkpoint brought something back";
+  const auto plain = open_plain("copy");
+  for (int i = 0; i < 100; ++i) {
+    const bool deleted = i == 10 || i == 20;
+    EXPECT_EQ(get(*plain, "k" + std::to_string(i)), deleted ? "-" : std::string(4000, 'v')) << i;
+  }
+  EXPECT_EQ(get(*plain, "new"), "-");
+  EXPECT_EQ(get(*db_, "k1"), "later");
+}
+
+TEST_F(SpillMainOnly, DiversionGoesOnWhileABackupOrAnIngestionWaitsForTheRollback) {
+  const std::string file = sorted_file("one.sst", "ingested", "1");
+  const std::vector<std::pair<std::string, std::function<Status()>>> calls{
+      {"backup", [&] { return backup(*db_, directory_.path("restored")); }},
+      {"ingestion", [&] { return db_->IngestExternalFile({file}, {}); }}};
+  db_->SetDiversion(Diversion::always);
+  for (const auto& [name, call] : calls) {
+    SCOPED_TRACE(name);
+    for (int i = 0; i < 100; ++i) ASSERT_TRUE(put("k" + std::to_string(i), std::string(4000, 'v')).ok());
+    const auto before = db_->GetSpillStatistics();
+    const AtEach beside("spill.rollback.sorted", [&] { ASSERT_TRUE(put(name, "beside").ok()); });
+    const Status status = call();
+    ASSERT_TRUE(status.ok()) << status.ToString();
+    EXPECT_GT(beside.times(), 0);
+    EXPECT_EQ(db_->GetSpillStatistics().main_writes, before.main_writes + (beside.times() > 0 ? 1 : 0))
+        << "only what was put back";
+    EXPECT_EQ(get(*db_, name), "beside");
+  }
+  EXPECT_EQ(get(*db_, "ingested"), "1");
+  EXPECT_EQ(get(*open_plain("restored"), "backup"), "beside");
+}
+
+// What is ingested is newer than everything that was written before, and older than what is written after.
+TEST_F(SpillMainOnly, AnIngestedKeyIsNewerThanADivertedOneAndOlderThanTheNext) {
+  db_->SetDiversion(Diversion::always);
+  ASSERT_TRUE(put("k", "before").ok());
+  const std::string file = sorted_file("k.sst", "k", "ingested");
+  ASSERT_TRUE(db_->IngestExternalFile({file}, {}).ok());
+  EXPECT_EQ(get(*db_, "k"), "ingested");
+  EXPECT_TRUE(rocksdb::Env::Default()->FileExists(file).ok()) << "the user's file is the user's";
+  ASSERT_TRUE(put("k", "after").ok());
+  EXPECT_EQ(get(*db_, "k"), "after");
+  ASSERT_TRUE(db_->Rollback().ok());
+  EXPECT_EQ(get(*db_, "k"), "after");
+}
+
+TEST_F(SpillMainOnly, IngestionRemovesTheUsersFileOnlyWhenItWasToBeMoved) {
+  const std::string moved = sorted_file("moved.sst", "m", "1");
+  rocksdb::IngestExternalFileOptions options;
+  options.move_files = true;
+  ASSERT_TRUE(db_->IngestExternalFile({moved}, options).ok());
+  EXPECT_TRUE(rocksdb::Env::Default()->FileExists(moved).IsNotFound());
+  EXPECT_EQ(get(*db_, "m"), "1");
+  std::vector<std::string> left;
+  ASSERT_TRUE(rocksdb::Env::Default()->GetChildren(directory_.path("db") + "/spill", &left).ok());
+  for (const std::string& one : left) EXPECT_FALSE(one.ends_with(".sst")) << one;
+}
+
+TEST_F(SpillMainOnly, WhatCannotBeIngestedLeavesNothingBehind) {
+  EXPECT_FALSE(db_->IngestExternalFile({directory_.path("none.sst")}, {}).ok());
+  ASSERT_TRUE(rocksdb::WriteStringToFile(rocksdb::Env::Default(), "no table", directory_.path("bad.sst")).ok());
+  EXPECT_FALSE(db_->IngestExternalFile({directory_.path("bad.sst")}, {}).ok());
+  std::vector<std::string> left;
+  ASSERT_TRUE(rocksdb::Env::Default()->GetChildren(directory_.path("db") + "/spill", &left).ok());
+  for (const std::string& one : left) EXPECT_FALSE(one.ends_with(".sst")) << one;
+  EXPECT_TRUE(put("k", "1").ok());
+  const Status exists = db_->CreateCheckpoint(directory_.path("db"));
+  EXPECT_TRUE(exists.IsInvalidArgument()) << exists.ToString();
+}
+
+// --- Calls that give RocksDB a later sequence number past its log
+
+class SpillSequence : public SpillMainOnly {
+ protected:
+  // A column family of another database whose sequence numbers are far ahead.
+  void export_family() {
+    rocksdb::DB* opened = nullptr;
+    rocksdb::Options options;
+    options.create_if_missing = true;
+    ASSERT_TRUE(rocksdb::DB::Open(options, directory_.path("other"), &opened).ok());
+    const std::unique_ptr<rocksdb::DB> other(opened);
+    for (int i = 0; i < 1000; ++i) ASSERT_TRUE(other->Put({}, "imported", std::to_string(i)).ok());
+    rocksdb::Checkpoint* made = nullptr;
+    ASSERT_TRUE(rocksdb::Checkpoint::Create(other.get(), &made).ok());
+    const std::unique_ptr<rocksdb::Checkpoint> checkpoint(made);
+    rocksdb::ExportImportFilesMetaData* metadata = nullptr;
+    ASSERT_TRUE(
+        checkpoint->ExportColumnFamily(other->DefaultColumnFamily(), directory_.path("exported"), &metadata).ok());
+    metadata_.reset(metadata);
+  }
+  // Opens on a file system whose files stay as they are when the process is killed.
+  void open_families(const std::vector<std::string>& names) {
+    auto system = faults::FaultyFileSystem::open(directory_.path("root"));
+    ASSERT_TRUE(system) << system.status().message();
+    system_ = *system;
+    env_ = rocksdb::NewCompositeEnv(system_);
+    rocksdb::DBOptions options;
+    options.create_if_missing = true;
+    options.env = env_.get();
+    std::vector<rocksdb::ColumnFamilyDescriptor> families;
+    for (const std::string& name : names) families.emplace_back(name, rocksdb::ColumnFamilyOptions());
+    SpillOptions spill;
+    spill.rollback = RollbackPolicy::off;
+    DB* db = nullptr;
+    const Status status = DB::Open(options, spill, directory_.path("root") + "/db", families, &handles_, &db);
+    ASSERT_TRUE(status.ok()) << status.ToString();
+    killed_.reset(db);
+  }
+  void kill() {
+    system_->cut_power();
+    for (rocksdb::ColumnFamilyHandle* handle : handles_) (void)killed_->DestroyColumnFamilyHandle(handle);
+    killed_.reset();
+  }
+
+  std::unique_ptr<rocksdb::ExportImportFilesMetaData> metadata_;
+  std::shared_ptr<faults::FaultyFileSystem> system_;
+  std::unique_ptr<rocksdb::Env> env_;
+  std::vector<rocksdb::ColumnFamilyHandle*> handles_;
+  std::unique_ptr<DB> killed_;
+};
+
+TEST_F(SpillSequence, AnImportLosesNoDivertedWriteToAKill) {
+  for (const bool drops : {false, true}) {
+    SCOPED_TRACE(drops);
+    export_family();
+    open_families({"default"});
+    rocksdb::ColumnFamilyHandle* imported = nullptr;
+    const Status status = killed_->CreateColumnFamilyWithImport({}, "imported", {}, *metadata_, &imported);
+    ASSERT_TRUE(status.ok()) << status.ToString();
+    EXPECT_TRUE(rocksdb::Env::Default()->FileExists(metadata_->files[0].db_path + metadata_->files[0].name).ok());
+    std::string value;
+    ASSERT_TRUE(killed_->Get({}, imported, "imported", &value).ok());
+    EXPECT_EQ(value, "999");
+    killed_->SetDiversion(Diversion::always);
+    ASSERT_TRUE(killed_->Put({}, "diverted", "1").ok());
+    // The last that tells how far RocksDB's numbers have got is gone with the table that has it.
+    if (drops) {
+      ASSERT_TRUE(killed_->DropColumnFamily(imported).ok());
+    } else {
+      rocksdb::CompactRangeOptions always;
+      always.bottommost_level_compaction = rocksdb::BottommostLevelCompaction::kForce;
+      ASSERT_TRUE(killed_->GetBaseDB()->CompactRange(always, imported, nullptr, nullptr).ok());
+    }
+    ASSERT_TRUE(killed_->DestroyColumnFamilyHandle(imported).ok());
+    kill();
+    if (drops) {
+      open_families({"default"});
+    } else {
+      open_families({"default", "imported"});
+    }
+    EXPECT_EQ(get(*killed_, "diverted"), "1");
+    kill();
+    const std::string root = directory_.path("root");
+    ASSERT_EQ(
+        std::system(("rm -rf " + root + " " + directory_.path("exported") + " " + directory_.path("other")).c_str()),
+        0);
+  }
+}
+
+TEST_F(SpillSequence, AnIngestionLosesNoDivertedWriteToAKill) {
+  open_families({"default"});
+  const std::string file = sorted_file("s.sst", "k", "1");
+  killed_->SetDiversion(Diversion::never);
+  for (int i = 0; i < 100; ++i) ASSERT_TRUE(killed_->Put({}, "k", std::to_string(i)).ok());
+  ASSERT_TRUE(killed_->IngestExternalFile({file}, {}).ok());
+  killed_->SetDiversion(Diversion::always);
+  ASSERT_TRUE(killed_->Put({}, "diverted", "1").ok());
+  rocksdb::CompactRangeOptions always;
+  always.bottommost_level_compaction = rocksdb::BottommostLevelCompaction::kForce;
+  ASSERT_TRUE(killed_->GetBaseDB()->CompactRange(always, nullptr, nullptr).ok());
+  kill();
+  open_families({"default"});
+  EXPECT_EQ(get(*killed_, "diverted"), "1");
+  EXPECT_EQ(get(*killed_, "k"), "1");
+  kill();
+}
+
+}  // namespace
+}  // namespace spillway
