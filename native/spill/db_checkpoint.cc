@@ -175,9 +175,11 @@ Status DbImpl::CreateCheckpoint(const std::string& directory) {
     const Status enabled = base().EnableFileDeletions(/*force=*/false);
     if (status.ok()) status = enabled;
   }
-  if (status.ok() && !view.generations->empty()) {
-    status = open_copy(
-        made, [&](rocksdb::DB& copy, const Handles& handles) { return ingest_view(view, copy, handles, sorted); });
+  if (status.ok()) {
+    status = open_copy(made, [&](rocksdb::DB& copy, const Handles& handles) {
+      const Status ingested = ingest_view(view, copy, handles, sorted);
+      return ingested.ok() ? drop_guards(copy, handles) : ingested;  // it needs no spill store
+    });
   }
   if (status.ok()) {
     remove_directory(files, sorted);

@@ -166,6 +166,7 @@ class SlowOrder final : public rocksdb::Comparator {
   }
   void FindShortestSeparator(std::string*, const rocksdb::Slice&) const override {}
   void FindShortSuccessor(std::string*) const override {}
+  bool CanKeysWithDifferentByteContentsBeEqual() const override { return false; }
 
   void slow_down() { is_slow_ = true; }
   void let_go() { is_slow_ = false; }
