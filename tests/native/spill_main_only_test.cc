@@ -15,6 +15,7 @@
 
 #include "base/steps.h"
 #include "faults/file_system.h"
+#include "spill_rocksdb_of.h"
 #include "spillway/db.h"
 #include "temporary_directory.h"
 
@@ -402,7 +403,7 @@ TEST_F(SpillSequence, AnImportLosesNoDivertedWriteToAKill) {
     } else {
       rocksdb::CompactRangeOptions always;
       always.bottommost_level_compaction = rocksdb::BottommostLevelCompaction::kForce;
-      ASSERT_TRUE(killed_->GetBaseDB()->CompactRange(always, imported, nullptr, nullptr).ok());
+      ASSERT_TRUE(rocksdb_of(*killed_).CompactRange(always, imported, nullptr, nullptr).ok());
     }
     ASSERT_TRUE(killed_->DestroyColumnFamilyHandle(imported).ok());
     kill();
@@ -430,7 +431,7 @@ TEST_F(SpillSequence, AnIngestionLosesNoDivertedWriteToAKill) {
   ASSERT_TRUE(killed_->Put({}, "diverted", "1").ok());
   rocksdb::CompactRangeOptions always;
   always.bottommost_level_compaction = rocksdb::BottommostLevelCompaction::kForce;
-  ASSERT_TRUE(killed_->GetBaseDB()->CompactRange(always, nullptr, nullptr).ok());
+  ASSERT_TRUE(rocksdb_of(*killed_).CompactRange(always, nullptr, nullptr).ok());
   kill();
   open_families({"default"});
   EXPECT_EQ(get(*killed_, "diverted"), "1");
