@@ -131,10 +131,13 @@ Write some_write(Random& random, std::uint64_t number, const Contents& contents)
 Operation operation_of(std::uint64_t seed, std::uint64_t number, const Contents& contents) {
   Random random(seed * 1'000'003 + number);
   Operation operation;
-  operation.what = random.one_in(2) ? What::batch
-                                    : random.of<What>({What::sync_put, What::sync_nothing, What::sync_log, What::flush,
-                                                       What::compact, What::rollback, What::divert, What::divert_not,
-                                                       What::ingest, What::create, What::drop, What::checkpoint});
+  operation.what =
+      random.one_in(2)
+          ? What::batch
+          : random.of<What>({What::sync_put, What::sync_nothing, What::sync_log, What::flush, What::compact,
+                             What::compact_imported, What::compact_imported, What::compact_imported, What::rollback,
+                             What::divert, What::divert_not, What::ingest, What::import, What::import, What::import,
+                             What::create, What::drop, What::checkpoint});
   const auto fresh = [&](const char* name) {
     if (contents.contains(name)) operation.what = What::drop;
     operation.family = name;
