@@ -12,6 +12,11 @@
 namespace spillway::crash {
 namespace {
 
+// Once in a while something else.
+Stir stir_and(std::string (*what)(Scene& scene), unsigned one_in) {
+  return [what, one_in](Scene& scene) { return scene.random() % one_in == 0 ? what(scene) : stir(scene); };
+}
+
 CrashPlan plan_of(const SpillOptions& spill, bool power_loss, std::uint64_t seed) {
   return {
       .open = open_spillway(spill), .stir = stir, .kills = 12, .seed = seed, .power_loss = power_loss, .most_ms = 40};
@@ -20,6 +25,36 @@ CrashPlan plan_of(const SpillOptions& spill, bool power_loss, std::uint64_t seed
 class CrashClient : public testing::TestWithParam<bool> {};
 INSTANTIATE_TEST_SUITE_P(Deaths, CrashClient, testing::Values(false, true),
                          [](const auto& death) { return death.param ? "PowerCut" : "Killed"; });
+
+TEST_P(CrashClient, ACheckpointIsAPrefixThenAndLater) {
+  for (const SpillOptions& spill : {by_ingestion(), by_put()}) {
+    CrashPlan plan = plan_of(spill, GetParam(), 500);
+    plan.stir = stir_and(take_checkpoint, 4);
+    plan.most_ms = 800;
+    const CrashReport report = run_crashes(plan);
+    EXPECT_EQ(report.failure, "");
+    EXPECT_GT(report.copies, 0);
+  }
+}
+
+// (Not with a loss of power: RocksDB 7.8.3 does not sync the directory that it imports into.)
+TEST(CrashClientKilled, ImportsThatRaiseTheSequence) {
+  const auto import_alone = [](Scene& scene) {
+    dynamic_cast<DB&>(*scene.store.db).SetDiversion(Diversion::always);
+    return import_family(scene);
+  };
+  for (const Stir& stir_it : {Stir(import_alone), stir_and(import_family, 4)}) {
+    CrashPlan plan = plan_of(by_ingestion(), false, 510);
+    plan.stir = stir_it;
+    plan.checks = check_imported;
+    plan.kinds.sync_share = 0;  // after a sync all is known to be durable
+    plan.kinds.merge = false;   // what would go to RocksDB all the same, and raise its sequence within its log
+    plan.most_ms = 800;
+    const CrashReport report = run_crashes(plan);
+    EXPECT_EQ(report.failure, "");
+    EXPECT_TRUE(report.steps.contains("test.client.dropped"));
+  }
+}
 
 TEST_P(CrashClient, ExternalFiles) {
   for (const SpillOptions& spill : {by_ingestion(), by_put()}) {
