@@ -160,7 +160,7 @@ void DbImpl::lead_announced(std::span<Commit*> group) {
       continue;
     }
     if (has_failed_.load(std::memory_order_relaxed)) {
-      one->status = failure_;
+      one->status = rocksdb::Status::Busy("the spill store failed");
       continue;
     }
     const std::uint64_t size = one->batch->GetDataSize() + kRecordHeaderBytes;
@@ -180,6 +180,8 @@ void DbImpl::lead_announced(std::span<Commit*> group) {
   if (prepared.empty()) return;
   rocksdb::Status status = sync ? make_main_durable() : rocksdb::Status();
   if (status.ok()) status = append(prepared, sync);
+  // What of it is in the store goes with a rollback, or with the next begin of a generation.
+  if (!status.ok() && has_failed_.load(std::memory_order_relaxed)) status = rocksdb::Status::TryAgain("in doubt");
   if (!status.ok()) {
     next_sequence_ = first;
     for (Prepared& one : prepared) one.commit->status = status;
@@ -471,8 +473,9 @@ rocksdb::Status DbImpl::open_active() {
 
 rocksdb::Status DbImpl::append(std::vector<Prepared>& prepared, bool sync) {
   rocksdb::Status status = open_active();
-  // Nothing lies there that could be in doubt: the next write may try again.
-  if (!status.ok() && !status.IsNoSpace() && live()->empty()) return status;
+  // Nothing lies there that could be in doubt: the write goes to RocksDB, and the next one tries again.
+  if (!status.ok() && !status.IsNoSpace() && live()->empty()) return not_begun(status);
+  not_begun_ = not_begun_ && !status.ok();
   std::vector<Slice> records;
   records.reserve(prepared.size());
   for (const Prepared& one : prepared) records.emplace_back(one.record);
@@ -558,6 +561,17 @@ void DbImpl::seal() {
   tell(event);
 }
 
+// Told once, until a generation has begun.
+rocksdb::Status DbImpl::not_begun(const rocksdb::Status& status) {
+  if (!std::exchange(not_begun_, true)) {
+    SpillEvent event;
+    event.kind = SpillEvent::Kind::store_failed;
+    event.message = status.ToString();
+    tell(event);
+  }
+  return rocksdb::Status::Busy("the spill store could not begin a generation", status.ToString());
+}
+
 void DbImpl::fail(const rocksdb::Status& status) {
   failure_ = rocksdb::Status::IOError("the spill store failed; bring back what it holds with Rollback(), or reopen",
                                       status.ToString());
@@ -567,6 +581,7 @@ void DbImpl::fail(const rocksdb::Status& status) {
   event.kind = SpillEvent::Kind::store_failed;
   event.message = status.ToString();
   tell(event);
+  wake_rollback();
 }
 
 }  // namespace spillway::spill

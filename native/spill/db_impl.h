@@ -58,6 +58,7 @@ struct Counts {
   std::atomic<std::uint64_t> rollbacks_by_ingest{0};
   std::atomic<std::uint64_t> rollbacks_by_put{0};
   std::atomic<std::uint64_t> rollback_us{0};
+  std::atomic<std::uint64_t> rollback_failures{0};
   std::atomic<std::uint64_t> reads_with_live{0};  // reads while something lies in the spill store
 };
 
@@ -364,6 +365,7 @@ class DbImpl final : public spillway::DB {
   rocksdb::Status append(std::vector<Prepared>& prepared, bool sync);
   rocksdb::Status open_active();
   rocksdb::Status full();
+  rocksdb::Status not_begun(const rocksdb::Status& status);
   bool has_room(std::uint64_t bytes, bool may_use_reserve) const;
   // What the next rollback writes beside the spill store's logs: for the largest generation, should the newest have so
   // many more bytes. Writers leave it free.
@@ -418,7 +420,8 @@ class DbImpl final : public spillway::DB {
 
   // --- Rollback (db_rollback.cc)
   void rollback_thread();
-  void wake_rollback();
+  void wake_rollback(bool insists = false);
+  std::pair<std::uint64_t, rocksdb::Status> failed_rollbacks();  // how many, and why the last one
   RollbackState rollback_state();
   rocksdb::Status bring_back(std::uint64_t most);  // of the oldest generations
   std::shared_ptr<const Generations> reserve_sorted_room(const std::shared_ptr<const Generations>& wanted);
@@ -499,6 +502,7 @@ class DbImpl final : public spillway::DB {
   KeyFence fence_;
   CommitQueue commits_;
   ValueReader values_;
+  const std::shared_ptr<rocksdb::Logger> info_log_;  // RocksDB's
   Counts counts_;
 
   std::atomic<Diversion> diversion_{Diversion::automatic};
@@ -530,6 +534,7 @@ class DbImpl final : public spillway::DB {
   Sequence next_sequence_ = 1;
   std::uint64_t unproven_main_ = 0;  // the last write to RocksDB before the records since the last sync one, if any
   rocksdb::Status failure_;          // why the store takes no more
+  bool not_begun_ = false;           // no generation could be begun, and it was told
 
   std::mutex room_mutex_;
   std::condition_variable room_;
@@ -540,7 +545,8 @@ class DbImpl final : public spillway::DB {
   GenerationId asked_until_ = 0;       // Rollback() waits for generations up to it
   std::uint64_t failed_attempts_ = 0;  // of rollback
   rocksdb::Status rollback_failure_;
-  bool rollback_soon_ = false;  // the last attempt was too early, or brought back a part
+  std::chrono::milliseconds rollback_pause_ms_{0};  // after one that failed
+  bool rollback_soon_ = false;                      // the last attempt was too early, or brought back a part
   bool rollback_now_ = false;
   std::atomic<bool> stopping_{false};
   std::thread rollback_;

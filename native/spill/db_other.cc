@@ -1,4 +1,6 @@
 // The rest of a rocksdb::DB: life cycle, and what would be wrong if only RocksDB were asked.
+#include <rocksdb/env.h>
+
 #include <algorithm>
 #include <string_view>
 #include <utility>
@@ -40,6 +42,7 @@ std::map<std::string, std::uint64_t> numbers_of(const SpillStatistics& s) {
           {"rollbacks-by-ingest", s.rollbacks_by_ingest},
           {"rollbacks-by-put", s.rollbacks_by_put},
           {"rollback-micros", s.rollback_us},
+          {"rollback-failures", s.rollback_failures},
           {"live-generations", s.live_generations},
           {"live-entries", s.live_entries},
           {"live-bytes", s.live_bytes},
@@ -49,6 +52,20 @@ std::map<std::string, std::uint64_t> numbers_of(const SpillStatistics& s) {
           {"store-capacity-bytes", s.store_capacity_bytes},
           {"diverting", s.diverting ? 1 : 0},
           {"root-handed-out", s.root_handed_out ? 1 : 0}};
+}
+
+// One line for each event in RocksDB's own info log. RocksDB may hold its lock: it is asked for nothing.
+void log_event(const SpillEvent& event, const std::shared_ptr<rocksdb::Logger>& log) {
+  using Kind = SpillEvent::Kind;
+  const bool is_failure = event.kind == Kind::store_failed || event.kind == Kind::rollback_failed;
+  const bool is_warning = event.kind == Kind::spill_full || event.kind == Kind::root_handed_out;
+  const auto level = is_failure   ? rocksdb::InfoLogLevel::ERROR_LEVEL
+                     : is_warning ? rocksdb::InfoLogLevel::WARN_LEVEL
+                                  : rocksdb::InfoLogLevel::INFO_LEVEL;
+  rocksdb::Log(level, log, "spillway: %s generation=%llu operations=%llu bytes=%llu micros=%lld %s",
+               name_of(event.kind), static_cast<unsigned long long>(event.generation),
+               static_cast<unsigned long long>(event.entries), static_cast<unsigned long long>(event.bytes),
+               static_cast<long long>(event.duration_us), event.message.c_str());
 }
 
 }  // namespace
@@ -67,6 +84,7 @@ DbImpl::DbImpl(const std::shared_ptr<rocksdb::DB>& base, SpillOptions options, s
       handle_watcher_(std::move(handle_watcher)),
       commits_([this](std::span<Commit*> group) { lead(group); }),
       values_(*store_),
+      info_log_(base->GetDBOptions().info_log),
       live_(std::make_shared<Generations>()),
       sorted_directory_(sorted_directory_of(base->GetName())) {}
 
@@ -159,6 +177,7 @@ Status DbImpl::ContinueBackgroundWork() {
 }
 
 void DbImpl::tell(const SpillEvent& event) const {
+  log_event(event, info_log_);
   for (const auto& listener : options_.listeners) listener->on_spill_event(event);
 }
 
@@ -195,6 +214,7 @@ SpillStatistics DbImpl::GetSpillStatistics() const {
   s.rollbacks_by_ingest = read(counts_.rollbacks_by_ingest);
   s.rollbacks_by_put = read(counts_.rollbacks_by_put);
   s.rollback_us = read(counts_.rollback_us);
+  s.rollback_failures = read(counts_.rollback_failures);
   s.index_bytes = index_.memory_bytes();
   const auto generations = live();
   s.live_generations = generations->size();

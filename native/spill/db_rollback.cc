@@ -19,6 +19,9 @@ using Clock = std::chrono::steady_clock;
 constexpr std::uint64_t kLargeMemtable = std::uint64_t{4} << 20;
 // How long a rollback that RocksDB would not take is left alone.
 constexpr std::chrono::milliseconds kRetryRollback{20};
+// After one that failed the pause doubles with each further failure, up to this. Source: guess, so long that a log of
+// them stays readable, so short that what was mended is soon noticed.
+constexpr std::chrono::milliseconds kLongestPause{10'000};
 constexpr int kNoLimit = std::numeric_limits<int>::max();
 
 std::uint64_t sum(const Generations& generations, std::uint64_t (Generation::*of)() const) {
@@ -82,7 +85,8 @@ RollbackState DbImpl::rollback_state() {
   RollbackState state;
   const auto generations = live();
   state.route = detector_->route();
-  state.spill_full = is_full_.load(std::memory_order_acquire);
+  // A store that failed is mended by bringing back what it has.
+  state.spill_full = is_full_.load(std::memory_order_acquire) || has_failed_.load(std::memory_order_acquire);
   state.live_bytes = sum(*generations, &Generation::user_bytes);
   state.live_entries = sum(*generations, &Generation::entries) + generations->size();  // one may hold only tombstones
   state.sealed = generations->empty() ? 0 : generations->size() - 1;
@@ -114,8 +118,9 @@ RollbackState DbImpl::rollback_state() {
 void DbImpl::rollback_thread() {
   std::unique_lock lock(rollback_mutex_);
   while (!stopping_.load(std::memory_order_acquire)) {
-    rollback_wake_.wait_for(lock, rollback_soon_ ? kRetryRollback : options_.poll_interval,
-                            [this] { return stopping_.load(std::memory_order_acquire) || rollback_now_; });
+    std::chrono::milliseconds pause = rollback_soon_ ? kRetryRollback : options_.poll_interval;
+    if (rollback_pause_ms_.count() > 0) pause = rollback_pause_ms_;
+    rollback_wake_.wait_for(lock, pause, [this] { return stopping_.load(std::memory_order_acquire) || rollback_now_; });
     rollback_now_ = false;
     if (stopping_.load(std::memory_order_acquire)) break;
     lock.unlock();
@@ -136,16 +141,33 @@ void DbImpl::rollback_thread() {
     if (any) tell_of_room();
     lock.lock();
     rollback_soon_ = status.IsTryAgain() || (generations > 0 && status.ok());  // there may be more to bring back
-    if (!status.ok() && !status.IsTryAgain()) {
+    if (generations > 0 && status.ok()) rollback_pause_ms_ = {};
+    if (!status.ok() && !status.IsTryAgain() && !status.IsAborted()) {
       rollback_failure_ = status;
       ++failed_attempts_;
+      rollback_pause_ms_ = std::clamp(2 * rollback_pause_ms_, kRetryRollback, kLongestPause);
+      lock.unlock();
+      counts_.rollback_failures.fetch_add(1, std::memory_order_relaxed);
+      SpillEvent event;
+      event.kind = SpillEvent::Kind::rollback_failed;
+      event.message = status.ToString();
+      tell(event);
+      tell_of_room();
+      lock.lock();
     }
     rolled_back_.notify_all();
   }
 }
 
-void DbImpl::wake_rollback() {
+std::pair<std::uint64_t, rocksdb::Status> DbImpl::failed_rollbacks() {
   const std::lock_guard lock(rollback_mutex_);
+  return {failed_attempts_, rollback_failure_};
+}
+
+// The pause after a rollback that failed is cut short only by one who `insists`, for nothing else lets him go on.
+void DbImpl::wake_rollback(bool insists) {
+  const std::lock_guard lock(rollback_mutex_);
+  if (!insists && rollback_pause_ms_.count() > 0) return;
   rollback_now_ = true;
   rollback_wake_.notify_one();
 }
@@ -422,6 +444,8 @@ rocksdb::Status DbImpl::bring_back_until(GenerationId last) {
     rollback_wake_.notify_one();
     rolled_back_.wait_for(lock, kRetryRollback);
   }
+  lock.unlock();
+  const std::lock_guard ended(bringing_back_);  // with its statistics and its event
   return {};
 }
 

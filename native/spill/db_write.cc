@@ -43,6 +43,7 @@ bool DbImpl::may_spill() const {
 
 bool DbImpl::wants_spill() const {
   if (root_handed_out_.load(std::memory_order_acquire)) return false;
+  if (has_failed_.load(std::memory_order_acquire)) return false;  // until a rollback has mended the store
   switch (diversion_.load(std::memory_order_relaxed)) {
     case Diversion::always:
       return true;
@@ -178,7 +179,7 @@ rocksdb::Status DbImpl::make_diverted_durable() {
 
 bool DbImpl::can_mark(const WriteBatch& batch) const {
   // Log data behind the point where a batch ends for the log would not be in it.
-  return !has_failed_.load(std::memory_order_acquire) && batch.GetWalTerminationPoint().is_cleared();
+  return batch.GetWalTerminationPoint().is_cleared();
 }
 
 Mark DbImpl::newest_diverted() const {
@@ -297,7 +298,9 @@ rocksdb::Status DbImpl::write_either_way(const WriteOptions& options_of_user, Wr
     }
     return status;
   };
-  bool is_covered = false;  // the last try found a key of it in the spill store
+  bool is_covered = false;                        // the last try found a key of it in the spill store
+  bool is_in_doubt = false;                       // the spill store failed with it: part of it may be there
+  std::optional<std::uint64_t> rollbacks_failed;  // when it began to wait for one
   for (;;) {
     // Low priority waits for RocksDB, as it would without a spill store, unless it has to go there.
     const bool wants = wants_spill() && !options_of_user.low_pri;
@@ -308,12 +311,17 @@ rocksdb::Status DbImpl::write_either_way(const WriteOptions& options_of_user, Wr
     if (diverts) {
       if (!look.unsupported.ok()) return outcome(look.unsupported);
       const rocksdb::Status status = divert(options, batch, look.must_divert);
-      if (!status.IsBusy()) return outcome(status);
+      is_in_doubt = status.IsTryAgain();
+      if (!status.IsBusy() && !is_in_doubt) return outcome(status);
     }
     // Full. RocksDB is about to stall: better a moment until there is room again than to drive it into that, for what
     // it takes are small L0 files, and what comes back is one large one.
     const bool is_patient = diverts && one_comes_back && !options.no_slowdown;
-    if (!look.must_divert && !is_patient) {
+    const bool has_failed = has_failed_.load(std::memory_order_acquire);
+    is_in_doubt = is_in_doubt && has_failed;
+    // A sync write makes what was diverted before it durable, which a store that failed cannot.
+    const bool waits_for_rollback = look.must_divert || is_in_doubt || (has_failed && options.sync && is_unsynced());
+    if (!waits_for_rollback && !is_patient) {
       rocksdb::Status status;
       const Attempt attempt = try_main(options, batch, &status);
       is_covered = attempt == Attempt::covered;
@@ -334,6 +342,13 @@ rocksdb::Status DbImpl::write_either_way(const WriteOptions& options_of_user, Wr
         if (!wants) look = look_at(*batch);
         if (!look.has_merge && look.unsupported.ok()) continue;
       }
+    }
+    // A rollback alone can end this wait. One that fails would have it wait for ever.
+    if (waits_for_rollback) {
+      const auto [failed, why] = failed_rollbacks();
+      if (rollbacks_failed.value_or(failed) != failed) return outcome(why);
+      if (!rollbacks_failed) wake_rollback(/*insists=*/true);
+      rollbacks_failed = failed;
     }
     if (options.no_slowdown) return outcome(rocksdb::Status::Incomplete("Write stall"));
     if (stopping_.load(std::memory_order_acquire)) return outcome(rocksdb::Status::ShutdownInProgress());

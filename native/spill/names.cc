@@ -16,6 +16,8 @@ const char* name_of(SpillEvent::Kind kind) {
       return "rollback_begin";
     case SpillEvent::Kind::rollback_end:
       return "rollback_end";
+    case SpillEvent::Kind::rollback_failed:
+      return "rollback_failed";
     case SpillEvent::Kind::store_failed:
       return "store_failed";
     case SpillEvent::Kind::root_handed_out:

@@ -37,6 +37,7 @@ struct SpillStatistics {
   std::uint64_t rollbacks_by_ingest = 0;
   std::uint64_t rollbacks_by_put = 0;
   std::uint64_t rollback_us = 0;
+  std::uint64_t rollback_failures = 0;
   // Now:
   std::uint64_t live_generations = 0;
   std::uint64_t live_entries = 0;

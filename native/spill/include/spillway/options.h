@@ -47,7 +47,8 @@ struct SpillEvent {
     generation_sealed,
     rollback_begin,
     rollback_end,     // what a generation held is durable in RocksDB
-    store_failed,     // `message` says how; what lies there can be read as far as it can
+    rollback_failed,  // `message` says why; what lies in the spill store stays there, and is tried again
+    store_failed,     // `message` says how; writes go to RocksDB, and wait with it, until a rollback has mended it
     root_handed_out,  // by GetRootDB or GetBaseDB: nothing is diverted until the database is reopened
   };
   Kind kind = Kind::divert_begin;

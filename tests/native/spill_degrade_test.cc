@@ -1,0 +1,203 @@
+// A spill store or a rollback that fails leaves RocksDB: writes wait for it as they would without a spill store, nobody
+// waits for ever, and whoever watches is told.
+#include <gtest/gtest.h>
+#include <rocksdb/env.h>
+
+#include <atomic>
+#include <chrono>
+#include <future>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "faults/file_system.h"
+#include "spillway/db.h"
+#include "temporary_directory.h"
+
+namespace spillway::faults {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using rocksdb::IOStatus;
+using rocksdb::Status;
+using Kind = SpillEvent::Kind;
+
+class Heard final : public SpillListener {
+ public:
+  struct One {
+    Kind kind;
+    std::string message;
+    Clock::time_point at;
+  };
+  void on_spill_event(const SpillEvent& event) override {
+    const std::lock_guard lock(mutex_);
+    all_.push_back({event.kind, event.message, Clock::now()});
+  }
+  std::vector<One> of(Kind kind) const {
+    const std::lock_guard lock(mutex_);
+    std::vector<One> result;
+    for (const One& one : all_) {
+      if (one.kind == kind) result.push_back(one);
+    }
+    return result;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::vector<One> all_;
+};
+
+bool comes_true(const std::function<bool()>& what) {
+  for (int i = 0; i < 20'000 && !what(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  return what();
+}
+
+bool is_sorted_file(const Deed& deed) {
+  return deed.name.find("/spill/") != std::string::npos && deed.name.ends_with(".sst");
+}
+bool is_spill_log(const Deed& deed) { return deed.name.find(".spill") != std::string::npos; }
+
+class SpillDegrade : public ::testing::Test {
+ protected:
+  void open(RollbackPolicy policy) {
+    db_.reset();
+    auto system = FaultyFileSystem::open(scratch_.path("root"));
+    ASSERT_TRUE(system) << system.status().message();
+    system_ = *system;
+    env_ = rocksdb::NewCompositeEnv(system_);
+    rocksdb::Options options;
+    options.create_if_missing = true;
+    options.env = env_.get();
+    SpillOptions spill;
+    spill.capacity_bytes = 4 << 20;
+    spill.generation_bytes = 64 << 10;
+    spill.put_back_bytes = 0;
+    spill.poll_interval = std::chrono::milliseconds(5);
+    spill.rollback = policy;
+    spill.listeners.push_back(heard_);
+    DB* db = nullptr;
+    const Status status = DB::Open(options, spill, scratch_.path("root") + "/db", &db);
+    ASSERT_TRUE(status.ok()) << status.ToString();
+    db_.reset(db);
+  }
+  std::string get(const std::string& key) {
+    std::string value;
+    const Status status = db_->Get({}, key, &value);
+    return status.ok() ? value : status.IsNotFound() ? "-" : status.ToString();
+  }
+  // Fails the deeds, and lets them be when `write` has not ended after a while, so that the test does.
+  Status ends(const std::function<Status()>& write) {
+    auto outcome = std::async(std::launch::async, write);
+    const bool ended = outcome.wait_for(std::chrono::seconds(20)) == std::future_status::ready;
+    EXPECT_TRUE(ended) << "it waits for ever";
+    if (!ended) system_->set_fate({});
+    return outcome.get();
+  }
+
+  const TemporaryDirectory scratch_{memory_path()};
+  const std::shared_ptr<Heard> heard_ = std::make_shared<Heard>();
+  std::shared_ptr<FaultyFileSystem> system_;
+  std::unique_ptr<rocksdb::Env> env_;
+  std::unique_ptr<DB> db_;
+};
+
+TEST_F(SpillDegrade, AFullDriveIsAnErrorAndNotAWaitWithoutEnd) {
+  open(RollbackPolicy::off);
+  db_->SetDiversion(Diversion::always);
+  const std::string value(20'000, 'v');
+  ASSERT_TRUE(db_->Put({}, "a", value).ok());
+  system_->set_fate([](const Deed& deed) {
+    return deed.action == Action::write ? Misfortune{.status = IOStatus::NoSpace("the drive is full (injected)")}
+                                        : Misfortune();
+  });
+  for (int i = 0; i < 3; ++i) {
+    const Status diverted = ends([&] { return db_->Put({}, "a", "2"); });  // its key lies there
+    EXPECT_TRUE(diverted.IsIOError()) << diverted.ToString();
+  }
+  EXPECT_EQ(get("a"), value);
+  system_->set_fate({});
+  const Status status = db_->Rollback();
+  EXPECT_TRUE(status.ok()) << status.ToString() << ": it needs no reopening";
+  EXPECT_EQ(get("a"), value);
+  EXPECT_TRUE(db_->Put({}, "a", "3").ok());
+  EXPECT_EQ(get("a"), "3");
+}
+
+TEST_F(SpillDegrade, AFailedStoreLeavesWritesToRocksdbUntilItIsMended) {
+  open(RollbackPolicy::off);
+  db_->SetDiversion(Diversion::always);
+  ASSERT_TRUE(db_->Put({}, "a", "1").ok());
+  system_->set_fate([](const Deed& deed) {
+    return deed.action == Action::write && is_spill_log(deed) ? Misfortune{.status = IOStatus::IOError("no (injected)")}
+                                                              : Misfortune();
+  });
+  (void)ends([&] { return db_->Put({}, "first", "1"); });  // the store fails with it
+  EXPECT_EQ(heard_->of(Kind::store_failed).size(), 1U);
+  const auto before = db_->GetSpillStatistics();
+  for (int i = 0; i < 20; ++i) {
+    const Status status = ends([&] { return db_->Put({}, "k" + std::to_string(i), "1"); });
+    EXPECT_TRUE(status.ok()) << status.ToString();
+  }
+  EXPECT_EQ(db_->GetSpillStatistics().main_writes, before.main_writes + 20);
+  EXPECT_EQ(heard_->of(Kind::store_failed).size(), 1U);
+  EXPECT_TRUE(ends([&] { return db_->Put({}, "a", "2"); }).IsIOError());
+  EXPECT_EQ(get("a"), "1");
+  system_->set_fate({});
+  // A rollback mends the store; one that was under way may have failed yet.
+  EXPECT_TRUE(comes_true([&] { return ends([&] { return db_->Put({}, "a", "3"); }).ok(); }))
+      << heard_->of(Kind::rollback_failed).back().message;
+  EXPECT_EQ(get("a"), "3");
+  const auto mended = db_->GetSpillStatistics();
+  ASSERT_TRUE(db_->Put({}, "diverted again", "1").ok());
+  EXPECT_EQ(db_->GetSpillStatistics().diverted_writes, mended.diverted_writes + 1);
+}
+
+TEST_F(SpillDegrade, AFailingRollbackIsToldAndTriedAgainMoreAndMoreSeldom) {
+  open(RollbackPolicy::eager);
+  system_->set_fate([](const Deed& deed) {
+    return deed.action == Action::create && is_sorted_file(deed)
+               ? Misfortune{.status = IOStatus::IOError("no (injected)")}
+               : Misfortune();
+  });
+  db_->SetDiversion(Diversion::always);
+  ASSERT_TRUE(db_->Put({}, "a", "1").ok());
+  db_->SetDiversion(Diversion::automatic);
+  constexpr std::size_t kAttempts = 6;
+  ASSERT_TRUE(comes_true([&] { return heard_->of(Kind::rollback_failed).size() >= kAttempts; }));
+  const auto failed = heard_->of(Kind::rollback_failed);
+  std::chrono::milliseconds least{20};
+  for (std::size_t i = 1; i < kAttempts; ++i, least *= 2) {
+    EXPECT_GE(failed[i].at - failed[i - 1].at, least) << "between attempt " << i << " and the next";
+    EXPECT_NE(failed[i].message.find("no (injected)"), std::string::npos) << failed[i].message;
+  }
+  std::uint64_t count = 0;
+  ASSERT_TRUE(db_->GetIntProperty("spillway.rollback-failures", &count));
+  EXPECT_GE(count, kAttempts);
+  EXPECT_FALSE(db_->Rollback().ok());
+  EXPECT_EQ(get("a"), "1");
+  std::string log;
+  ASSERT_TRUE(rocksdb::ReadFileToString(rocksdb::Env::Default(), scratch_.path("root") + "/db/LOG", &log).ok());
+  EXPECT_NE(log.find("spillway: rollback_failed"), std::string::npos);
+  system_->set_fate({});
+  EXPECT_TRUE(db_->Rollback().ok());
+  EXPECT_EQ(db_->GetSpillStatistics().live_entries, 0U);
+  EXPECT_EQ(get("a"), "1");
+}
+
+TEST_F(SpillDegrade, EveryEventIsALineInRocksdbsLog) {
+  open(RollbackPolicy::off);
+  db_->SetDiversion(Diversion::always);
+  ASSERT_TRUE(db_->Put({}, "a", std::string(100'000, 'v')).ok());
+  ASSERT_TRUE(db_->Rollback().ok());
+  db_.reset();  // RocksDB writes the end of its log by then
+  std::string log;
+  ASSERT_TRUE(rocksdb::ReadFileToString(rocksdb::Env::Default(), scratch_.path("root") + "/db/LOG", &log).ok());
+  for (const char* event : {"generation_sealed", "rollback_begin", "rollback_end"}) {
+    EXPECT_NE(log.find(std::string("spillway: ") + event), std::string::npos) << event;
+  }
+}
+
+}  // namespace
+}  // namespace spillway::faults
