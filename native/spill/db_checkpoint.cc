@@ -110,15 +110,13 @@ Status DbImpl::ingest_view(const View& view, rocksdb::DB& copy, const std::vecto
     const Status status = write_sorted_files(*generation, view.up_to, families_, is_superseded, values_, *store_,
                                              base().GetDBOptions(), directory, stopping_, &files);
     if (!status.ok()) return status;
-    for (const SortedFile& file : files) arguments[file.column_family].external_files.push_back(file.path);
+    for (const SortedFile& file : files) add_to(&arguments[file.column_family], file);
   }
   std::vector<rocksdb::IngestExternalFileArg> of_families;
   for (ColumnFamilyHandle* handle : handles) {
     const auto found = arguments.find(handle->GetID());
     if (found == arguments.end()) continue;
     found->second.column_family = handle;
-    found->second.options.move_files = true;
-    found->second.options.write_global_seqno = false;
     of_families.push_back(found->second);
   }
   return of_families.empty() ? Status() : copy.IngestExternalFiles(of_families);

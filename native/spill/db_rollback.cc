@@ -387,13 +387,8 @@ rocksdb::Status DbImpl::ingest_files(const std::vector<SortedFile>& files) {
     if (family.is_dropped) continue;  // meanwhile
     if (rocksdb::Status status = check_handle(family); !status.ok()) return status;
     const auto [at, is_new] = place.try_emplace(file.column_family, arguments.size());
-    if (is_new) {
-      rocksdb::IngestExternalFileArg& argument = arguments.emplace_back();
-      argument.column_family = family.handle;
-      argument.options.move_files = true;
-      argument.options.write_global_seqno = false;
-    }
-    arguments[at->second].external_files.push_back(file.path);
+    if (is_new) arguments.emplace_back().column_family = family.handle;
+    add_to(&arguments[at->second], file);
   }
   if (arguments.empty()) return {};
   main_order_->hold_compactions();  // until it is noted down that this came before what is diverted from then on

@@ -1,5 +1,6 @@
 #include "spill/sorted_files.h"
 
+#include <rocksdb/file_checksum.h>
 #include <rocksdb/sst_file_reader.h>
 #include <rocksdb/sst_file_writer.h>
 
@@ -260,6 +261,10 @@ Status write_file(const Generation& generation, const ColumnFamily& family, cons
   Status status = writer.Finish(&info);
   file->entries = info.num_entries;
   file->bytes = info.file_size;
+  if (info.file_checksum_func_name != rocksdb::kUnknownFileChecksumFuncName) {
+    file->checksum = info.file_checksum;
+    file->checksum_name = info.file_checksum_func_name;
+  }
   if (!status.ok() || contents.entries.empty()) return status;
   return check_first_key(file->path, options);
 }
@@ -269,6 +274,16 @@ Status write_file(const Generation& generation, const ColumnFamily& family, cons
 std::uint64_t most_sorted_bytes(std::uint64_t entries, std::uint64_t user_bytes) {
   // The index has a key for each block of 4 KiB.
   return user_bytes + user_bytes / 16 + entries * kSortedEntryBytes + kSortedFileBytes;
+}
+
+void add_to(rocksdb::IngestExternalFileArg* argument, const SortedFile& file) {
+  argument->options.move_files = true;
+  argument->options.write_global_seqno = false;
+  argument->external_files.push_back(file.path);
+  if (file.checksum_name.empty()) return;
+  argument->options.verify_file_checksum = false;  // else it reads the file all the same
+  argument->files_checksums.push_back(file.checksum);
+  argument->files_checksum_func_names.push_back(file.checksum_name);
 }
 
 Status write_sorted_files(const Generation& generation, Sequence up_to, const ColumnFamilies& families,

@@ -2,6 +2,7 @@
 // merge). Deletions are in them too, for they have to hide what RocksDB holds.
 #pragma once
 
+#include <rocksdb/db.h>
 #include <rocksdb/options.h>
 
 #include <atomic>
@@ -21,7 +22,14 @@ struct SortedFile {
   std::string path;
   std::uint64_t entries = 0;
   std::uint64_t bytes = 0;
+  // As RocksDB computed it while the file was written; both empty without file_checksum_gen_factory.
+  std::string checksum;
+  std::string checksum_name;
 };
+
+// Adds it to what is ingested, to be moved. RocksDB takes its checksum over: it would read the whole file for it, with
+// mapped reads in vain.
+void add_to(rocksdb::IngestExternalFileArg* argument, const SortedFile& file);
 
 // Whether a newer version of the entry's key is in another generation, durably, so that this one is not needed.
 using IsSuperseded = std::function<bool(const Entry& entry)>;
