@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/steps.h"
+#include "spill/guarded_env.h"
 
 namespace spillway::spill {
 namespace {
@@ -180,13 +181,15 @@ Status Binding::begin_opening() {
   return status;
 }
 
+// RocksDB would write an OPTIONS file then, and the guard is in none. Where that is all that failed, it is dropped.
 Status Binding::drop_guard() {
   if (guard_ == nullptr) return {};
-  Status status = db_->DropColumnFamily(guard_);
-  if (!status.ok()) return status;
+  const NoOptionsFile no_options_file;
+  const Status status = db_->DropColumnFamily(guard_);
+  if (!status.ok() && !no_options_file.was_tried()) return status;
   has_guard_.store(false, std::memory_order_release);
   (void)db_->DestroyColumnFamilyHandle(std::exchange(guard_, nullptr));
-  return status;
+  return {};
 }
 
 Status Binding::write() { return store_->write_binding(encode(record_)); }

@@ -15,6 +15,12 @@ using rocksdb::Slice;
 
 namespace {
 
+thread_local NoOptionsFile* no_options_file = nullptr;
+
+bool is_new_options_file(const std::string& path, const std::string& prefix) {
+  return path.starts_with(prefix) && path.ends_with(".dbtmp");
+}
+
 // Paths of files of which a read has failed since they were opened last.
 class Failures {
  public:
@@ -64,8 +70,8 @@ class Reader final : public rocksdb::FSRandomAccessFileOwnerWrapper {
 
 class GuardedFileSystem final : public rocksdb::FileSystemWrapper {
  public:
-  GuardedFileSystem(const std::shared_ptr<FileSystem>& target, const std::string& directory)
-      : FileSystemWrapper(target), prefix_(directory + "/") {}
+  GuardedFileSystem(const std::shared_ptr<FileSystem>& target, const std::string& directory, std::string options_prefix)
+      : FileSystemWrapper(target), prefix_(directory + "/"), options_prefix_(std::move(options_prefix)) {}
   const char* Name() const override { return "spillway.GuardedFileSystem"; }
 
   IOStatus NewRandomAccessFile(const std::string& path, const rocksdb::FileOptions& options,
@@ -76,6 +82,14 @@ class GuardedFileSystem final : public rocksdb::FileSystemWrapper {
     *file = std::make_unique<Reader>(std::move(*file), path, failures_);
     return status;
   }
+  IOStatus NewWritableFile(const std::string& path, const rocksdb::FileOptions& options,
+                           std::unique_ptr<rocksdb::FSWritableFile>* file, IODebugContext* dbg) override {
+    if (no_options_file == nullptr || !is_new_options_file(path, options_prefix_)) {
+      return target()->NewWritableFile(path, options, file, dbg);
+    }
+    no_options_file->tried();
+    return IOStatus::NotSupported("Spillway keeps the OPTIONS file, which has no guard in it");
+  }
   IOStatus LinkFile(const std::string& from, const std::string& to, const IOOptions& options,
                     IODebugContext* dbg) override {
     if (failures_->has(from)) return IOStatus::IOError("RocksDB could not read all of " + from + " to ingest it");
@@ -84,6 +98,7 @@ class GuardedFileSystem final : public rocksdb::FileSystemWrapper {
 
  private:
   const std::string prefix_;
+  const std::string options_prefix_;
   const std::shared_ptr<Failures> failures_ = std::make_shared<Failures>();
 };
 
@@ -92,7 +107,7 @@ class GuardedEnv final : public rocksdb::EnvWrapper {
   GuardedEnv(rocksdb::Env* env, const std::string& database, const std::string& sorted_directory,
              std::shared_ptr<const UserOptions> user_options)
       : EnvWrapper(env), options_prefix_(database + "/OPTIONS-"), user_options_(std::move(user_options)) {
-    file_system_ = std::make_shared<GuardedFileSystem>(env->GetFileSystem(), sorted_directory);
+    file_system_ = std::make_shared<GuardedFileSystem>(env->GetFileSystem(), sorted_directory, options_prefix_);
     system_clock_ = env->GetSystemClock();
   }
   const char* Name() const override { return "spillway.GuardedEnv"; }
@@ -109,7 +124,7 @@ class GuardedEnv final : public rocksdb::EnvWrapper {
  private:
   // Only of an OPTIONS file that RocksDB has not put in its place.
   rocksdb::Status restore(const std::string& path) const {
-    if (!path.starts_with(options_prefix_) || !path.ends_with(".dbtmp")) return {};
+    if (!is_new_options_file(path, options_prefix_)) return {};
     std::string text;
     rocksdb::Status status = rocksdb::ReadFileToString(target(), path, &text);
     if (!status.ok()) return status;
@@ -122,6 +137,9 @@ class GuardedEnv final : public rocksdb::EnvWrapper {
 };
 
 }  // namespace
+
+NoOptionsFile::NoOptionsFile() { no_options_file = this; }
+NoOptionsFile::~NoOptionsFile() { no_options_file = nullptr; }
 
 std::unique_ptr<rocksdb::Env> guard_env(rocksdb::Env* env, const std::string& database,
                                         const std::string& sorted_directory,

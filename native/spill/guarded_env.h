@@ -1,4 +1,4 @@
-// The Env under RocksDB: the user's, and two things more.
+// The Env under RocksDB: the user's, and three things more.
 //
 // It keeps out of RocksDB a sorted file that RocksDB could not read. RocksDB 7.8.3 takes a file of which it cannot read
 // the first key for one without keys, and says nothing. It would never find them there, and could never be rid of the
@@ -10,6 +10,8 @@
 // with the options that it runs with, asks for its size, which it tells whoever copies the database, and renames it.
 // So the text is restored when RocksDB asks for the size. A crash meanwhile leaves a temporary file, which RocksDB
 // never reads.
+//
+// And it keeps a thread from writing an OPTIONS file that would say nothing new.
 #pragma once
 
 #include <rocksdb/env.h>
@@ -25,5 +27,23 @@ namespace spillway::spill {
 std::unique_ptr<rocksdb::Env> guard_env(rocksdb::Env* env, const std::string& database,
                                         const std::string& sorted_directory,
                                         const std::shared_ptr<const UserOptions>& user_options);
+
+// While it is there, RocksDB writes no OPTIONS file in this thread: the one in its place stays. So what the options
+// point to is not asked for its name. RocksDB goes on without, or with fail_if_options_file_error answers IOError when
+// all else is done.
+class NoOptionsFile {
+ public:
+  NoOptionsFile();
+  ~NoOptionsFile();
+  NoOptionsFile(const NoOptionsFile&) = delete;
+  NoOptionsFile& operator=(const NoOptionsFile&) = delete;
+
+  // Whether RocksDB came to write one.
+  bool was_tried() const { return was_tried_; }
+  void tried() { was_tried_ = true; }
+
+ private:
+  bool was_tried_ = false;
+};
 
 }  // namespace spillway::spill

@@ -1,5 +1,6 @@
 // Opening, pausing, recovering and closing, beside plain RocksDB.
 #include <gtest/gtest.h>
+#include <rocksdb/compaction_filter.h>
 #include <rocksdb/convenience.h>
 #include <rocksdb/env.h>
 #include <rocksdb/file_system.h>
@@ -58,6 +59,17 @@ class NoTables final : public rocksdb::FileSystemWrapper {
     return target()->NewWritableFile(path, options, file, context);
   }
   std::atomic<bool> refuses{false};
+};
+
+// Counts who asks for its name when its owner would have deleted it.
+class Filter final : public rocksdb::CompactionFilter {
+ public:
+  const char* Name() const override {
+    if (is_gone) ++asked_too_late;
+    return "Filter";
+  }
+  std::atomic<bool> is_gone{false};
+  mutable std::atomic<int> asked_too_late{0};
 };
 
 class SpillLifecycle : public SideBySide {
@@ -183,6 +195,38 @@ TEST_F(SpillLifecycle, TheDestructorClosesInSpiteOfSnapshots) {
   same([](Side& side) { return side.db->Close(); });
   open();
   same(all);
+}
+
+// RocksDB does not look at what its options point to when it is closed, and some programs delete that just before.
+TEST_F(SpillLifecycle, ClosingAsksNothingOfWhatOptionsPointTo) {
+  Filter filter;
+  families_[0].options.compaction_filter = &filter;
+  families_[0].options.disable_auto_compactions = true;
+  for (const bool fails : {false, true}) {
+    options_.fail_if_options_file_error = fails;
+    for (const bool is_spilled : {false, true}) {
+      filter.is_gone = false;
+      open();
+      spill_db().SetDiversion(Diversion::always);
+      put("a", "spilled");
+      spill_db().SetDiversion(Diversion::automatic);
+      if (!is_spilled) {
+        ASSERT_TRUE(spill_db().Rollback().ok());
+      }
+      for (Side& side : sides()) {
+        for (auto* handle : side.handles) EXPECT_TRUE(side.db->DestroyColumnFamilyHandle(handle).ok());
+        side.handles.clear();
+        filter.is_gone = true;
+        EXPECT_TRUE(side.db->Close().ok());
+        side.db.reset();
+        EXPECT_EQ(filter.asked_too_late.exchange(0), 0) << side.name;
+        filter.is_gone = false;
+      }
+      std::vector<std::string> names;
+      ASSERT_TRUE(rocksdb::DB::ListColumnFamilies(options_, path(spill()), &names).ok());
+      EXPECT_EQ(names.size(), is_spilled ? 2U : 1U) << "with the guard";
+    }
+  }
 }
 
 TEST_F(SpillLifecycle, NothingIsLostWhenBackgroundWorkIsCancelled) {
