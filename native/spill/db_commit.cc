@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <cassert>
+#include <chrono>
 #include <string_view>
+#include <thread>
 #include <unordered_map>
 
 #include "base/steps.h"
@@ -95,6 +97,8 @@ Sequence add_entries_of(const WriteBatch& batch, std::uint64_t offset, Sequence 
 }
 
 void DbImpl::lead(std::span<Commit*> group) {
+  const std::chrono::microseconds pause(diverted_pause_us_.load(std::memory_order_relaxed));
+  if (pause.count() > 0) std::this_thread::sleep_for(pause);
   bool any_merge = false;
   for (const Commit* one : group) any_merge = any_merge || has_merge(*one->batch);
   if (!any_merge) return lead_together(group);

@@ -519,7 +519,8 @@ class DbImpl final : public spillway::DB {
   std::atomic<std::uint64_t> appended_{0};      // groups of diverted writes that the store has taken,
   std::atomic<std::uint64_t> synced_{0};        // and how many of them are durable
   std::atomic<bool> is_full_{false};
-  std::atomic<bool> one_comes_back_{false};  // a generation is brought back: there will be room soon
+  std::atomic<std::int64_t> diverted_pause_us_{0};  // of each group of diverted writes, see with_main_only
+  std::atomic<bool> one_comes_back_{false};         // a generation is brought back: there will be room soon
   std::atomic<bool> has_failed_{false};
 
   mutable std::mutex newest_mutex_;
