@@ -346,7 +346,7 @@ rocksdb::Status DbImpl::write_either_way(const WriteOptions& options_of_user, Wr
     // A rollback alone can end this wait. One that fails would have it wait for ever.
     if (waits_for_rollback) {
       const auto [failed, why] = failed_rollbacks();
-      if (rollbacks_failed.value_or(failed) != failed) return outcome(why);
+      if (failed > rollbacks_failed.value_or(failed)) return outcome(why);
       if (!rollbacks_failed) wake_rollback(/*insists=*/true);
       rollbacks_failed = failed;
     }
