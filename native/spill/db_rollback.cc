@@ -22,8 +22,6 @@ constexpr std::chrono::milliseconds kRetryRollback{20};
 // After one that failed the pause doubles with each further failure, up to this. Source: guess, so long that a log of
 // them stays readable, so short that what was mended is soon noticed.
 constexpr std::chrono::milliseconds kLongestPause{10'000};
-// The pause after five failures in a row: from then on whoever waits for a rollback gets its error. Source: guess.
-constexpr std::chrono::milliseconds kHopeless{320};
 constexpr int kNoLimit = std::numeric_limits<int>::max();
 
 std::uint64_t sum(const Generations& generations, std::uint64_t (Generation::*of)() const) {
@@ -162,10 +160,8 @@ void DbImpl::rollback_thread() {
   }
 }
 
-// None while there is hope: a store that is full of holes takes the mark of a dropped generation at a later try.
 std::pair<std::uint64_t, rocksdb::Status> DbImpl::failed_rollbacks() {
   const std::lock_guard lock(rollback_mutex_);
-  if (rollback_pause_ms_ < kHopeless) return {0, {}};
   return {failed_attempts_, rollback_failure_};
 }
 

@@ -16,6 +16,9 @@ using rocksdb::WriteOptions;
 // Between two tries of a write that can neither be diverted nor taken by RocksDB. What ends the wait is told of; this
 // bounds what an untold change costs.
 constexpr std::chrono::milliseconds kRetry{2};
+// After so long a write that waits for a rollback gets the error of one that failed meanwhile. A first failure may be
+// followed by a success, as where a store is full of holes. Source: guess.
+constexpr std::chrono::seconds kHopeless{3};
 
 std::string_view view(const Slice& slice) { return {slice.data(), slice.size()}; }
 
@@ -346,9 +349,12 @@ rocksdb::Status DbImpl::write_either_way(const WriteOptions& options_of_user, Wr
     // A rollback alone can end this wait. One that fails would have it wait for ever.
     if (waits_for_rollback) {
       const auto [failed, why] = failed_rollbacks();
-      if (failed > rollbacks_failed.value_or(failed)) return outcome(why);
-      if (!rollbacks_failed) wake_rollback(/*insists=*/true);
-      rollbacks_failed = failed;
+      if (!rollbacks_failed) {
+        rollbacks_failed = failed;
+        wake_rollback(/*insists=*/true);
+      } else if (failed > *rollbacks_failed && Clock::now() - *waits_since > kHopeless) {
+        return outcome(why);
+      }
     }
     if (options.no_slowdown) return outcome(rocksdb::Status::Incomplete("Write stall"));
     if (stopping_.load(std::memory_order_acquire)) return outcome(rocksdb::Status::ShutdownInProgress());
