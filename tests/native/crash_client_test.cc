@@ -100,10 +100,11 @@ TEST_P(CrashClient, AFullIndex) {
   expect_full_and_kept(plan_of(spill, GetParam(), 540));
 }
 
-TEST_P(CrashClient, AFullKeyValueNamespace) {
+// Kills only: a sync on a full namespace makes its staging durable by msync, which lose_commands does not model yet.
+TEST(CrashClientKilled, AFullKeyValueNamespace) {
   constexpr double kShare = 0.01;
   const SpillOptions spill = soon_full(RollbackPolicy::lazy);
-  CrashPlan plan = plan_of(spill, GetParam(), 550);
+  CrashPlan plan = plan_of(spill, /*power_loss=*/false, 550);
   plan.open = open_on_kv(spill, kShare);
   plan.also_loses = lose_commands(kShare);
   expect_full_and_kept(plan);
