@@ -16,11 +16,12 @@ struct Word {
   GenerationId generation = 0;
   std::uint64_t offset = 0;
 };
-constexpr std::size_t kWords = 94;  // that a slot has space for; of more generations the newest are said
+constexpr std::size_t kWords = 93;  // that a slot has space for; of more generations the newest are said
 struct Slot {
   std::uint32_t checksum = 0;
   std::uint32_t count = 0;
   std::uint64_t number = 0;
+  GenerationId dropped = 0;
   std::array<Word, kWords> words{};
 };
 static_assert(2 * sizeof(Slot) <= KvDurable::kBytes);
@@ -37,17 +38,23 @@ std::optional<Slot> slot_at(const char* memory) {
   return slot;
 }
 
+Slot newest_slot(const char* memory) {
+  const auto first = slot_at(memory);
+  const auto second = slot_at(memory + sizeof(Slot));
+  if (!first && !second) return {};
+  return !second || (first && first->number > second->number) ? *first : *second;
+}
+
 }  // namespace
 
 KvDurable::Last KvDurable::read() const {
-  const auto first = slot_at(memory_);
-  const auto second = slot_at(memory_ + sizeof(Slot));
+  const Slot newest = newest_slot(memory_);
   Last last;
-  if (!first && !second) return last;
-  const Slot& newest = !second || (first && first->number > second->number) ? *first : *second;
   for (std::uint32_t i = 0; i < newest.count; ++i) last[newest.words[i].generation] = newest.words[i].offset;
   return last;
 }
+
+GenerationId KvDurable::dropped() const { return newest_slot(memory_).dropped; }
 
 void KvDurable::note(const Last& last) {
   const std::lock_guard lock(mutex_);
@@ -65,8 +72,15 @@ void KvDurable::forget(GenerationId generation) {
   said_.erase(generation);
 }
 
+void KvDurable::drop(GenerationId generation) {
+  const std::lock_guard lock(mutex_);
+  said_dropped_ = generation;
+  write(++number_ % 2);
+}
+
 void KvDurable::replace(const Last& last) {
   const std::lock_guard lock(mutex_);
+  said_dropped_ = std::max(said_dropped_, dropped());
   for (const char* one : {memory_, memory_ + sizeof(Slot)}) {
     if (const auto slot = slot_at(one)) number_ = std::max(number_, slot->number);
   }
@@ -79,6 +93,7 @@ void KvDurable::replace(const Last& last) {
 void KvDurable::write(std::size_t at) {
   Slot slot;
   slot.number = number_;
+  slot.dropped = said_dropped_;
   while (said_.size() > kWords) said_.erase(said_.begin());
   for (const auto& [generation, offset] : said_) slot.words[slot.count++] = {generation, offset};
   slot.checksum = checksum(slot);

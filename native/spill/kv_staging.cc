@@ -21,7 +21,7 @@ using rocksdb::Status;
 
 namespace {
 
-constexpr std::array<char, 16> kMagic = {'S', 'P', 'I', 'L', 'L', 'W', 'A', 'Y', '-', 'S', 'T', 'A', 'G', 'E', 0, 3};
+constexpr std::array<char, 16> kMagic = {'S', 'P', 'I', 'L', 'L', 'W', 'A', 'Y', '-', 'S', 'T', 'A', 'G', 'E', 0, 4};
 constexpr std::uint64_t kHeadBytes = 4096;
 constexpr std::uint64_t kDurableAt = kHeadBytes - KvDurable::kBytes;
 constexpr std::uint64_t kLine = 64;  // of a cache: what a slot begins with, and a multiple of which it is

@@ -75,8 +75,9 @@ class KvStore final : public Store {
   Status recover(const Each& each) override {
     std::vector<GenerationId> dropped;
     if (Status status = read_mark(kDropped, &dropped); !status.ok()) return status;
-    if (!dropped.empty()) {
-      newest_ = dropped_ = dropped.front();
+    const GenerationId told = staging_->durable().dropped();  // by this host alone, for the drive was full
+    if (!dropped.empty() || told > 0) {
+      newest_ = dropped_ = std::max(told, dropped.empty() ? 0 : dropped.front());
       // Their space may not have been free yet when the last process ended.
       if (Status status = reset({{1, 0}, {dropped_ + 1, 0}}); !status.ok()) return status;
     }
@@ -101,6 +102,10 @@ class KvStore final : public Store {
     Position from{std::max(generation, dropped_ + 1), generation > dropped_ ? offset : 0};
     if (from.generation == recovered_end_.generation) from.offset = std::min(from.offset, recovered_end_.offset);
     newest_ = std::max<GenerationId>(generation, dropped_);
+    {
+      const std::lock_guard lock(ends_mutex_);  // else a later generation would not be the oldest when it is dropped
+      std::erase_if(ends_, [&](const auto& one) { return !(Position{one.first, 0} < from); });
+    }
     Status status = forget_from(from);
     if (status.ok()) status = reset({from, {}});
     steps::reached("spill.kv.cut.reset");
@@ -221,6 +226,10 @@ class KvStore final : public Store {
     Status status;
     if (is_oldest(generation)) {
       status = write_mark(kDropped, std::span(&generation, 1));
+      if (status.IsNoSpace()) {
+        staging_->durable().drop(generation);
+        status = staging_->sync_head();
+      }
       if (!status.ok()) return status;
       dropped_ = generation;
       std::erase_if(begun_, [&](GenerationId one) { return one <= generation; });
@@ -230,6 +239,7 @@ class KvStore final : public Store {
       finish_announcement();
       announced_ = 0;
       status = write_mark(kBegun, generations());
+      if (status.IsNoSpace()) status = {};  // the next that begins is written without it
     }
     {
       const std::lock_guard lock(ends_mutex_);
@@ -259,6 +269,8 @@ class KvStore final : public Store {
     for (std::uint64_t at = 0; at + kResetBytes < end; at += kResetBytes) {
       reset({{generation, at}, {generation, at + kResetBytes}}).PermitUncheckedError();
     }
+    // Not while an append takes back what the drive refused: that would be handed over once more.
+    const std::lock_guard nobody_tries(trying_mutex_);
     window_.discard(generation);
     reset({{generation, 0}, {generation + 1, 0}}).PermitUncheckedError();
     window_.resume();
