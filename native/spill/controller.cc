@@ -97,7 +97,9 @@ Route next_route(Route now, const Signals& signals, const DivertPolicy& policy) 
 
 std::uint64_t next_rollback(const RollbackState& state, RollbackPolicy policy) {
   const bool empty = state.live_entries == 0 && state.live_bytes == 0;
-  if (empty || state.stopped) return 0;
+  if (empty) return 0;
+  if (state.owes_note) return kAllGenerations;  // a RocksDB that is stopped goes on when its compactions do
+  if (state.stopped) return 0;
   if (state.asked_for) return kAllGenerations;
   if (state.spill_full) return 1;
   if (state.l0_room < 1) return 0;

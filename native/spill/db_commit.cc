@@ -412,6 +412,24 @@ rocksdb::Status DbImpl::append_note() {
 }
 
 rocksdb::Status DbImpl::add_note() {
+  const rocksdb::Status status = try_note();
+  status.ok() ? end_owing_note() : owe_note();
+  return status;
+}
+
+// RocksDB's tables tell how far it has got, as long as nothing takes their sequence numbers away; and when nothing is
+// left in the spill store, nobody asks.
+void DbImpl::owe_note() {
+  main_order_->hold_compactions(MainOrder::Until::note_stands);
+  owes_note_.store(true, std::memory_order_release);
+}
+
+void DbImpl::end_owing_note() {
+  owes_note_.store(false, std::memory_order_release);
+  main_order_->let_compactions_run(MainOrder::Until::note_stands);
+}
+
+rocksdb::Status DbImpl::try_note() {
   if (unproven_main_ == 0 || live()->empty()) return {};
   if (has_failed_.load(std::memory_order_relaxed)) return failure_;
   if (unproven_main_ > main_durable_.load(std::memory_order_acquire)) {
@@ -459,6 +477,7 @@ rocksdb::Status DbImpl::note_beside() {
     if (is_noted) return status.ok() ? sync_beside() : status;
     status = make_main_durable();
   }
+  if (has_live_.load(std::memory_order_acquire)) owe_note();
   return status;
 }
 

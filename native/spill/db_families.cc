@@ -80,7 +80,8 @@ Status DbImpl::with_nothing_of(std::uint32_t family, const std::function<Status(
   bool is_done = false;
   const auto try_action = [&] {
     const std::lock_guard no_change(user_options_->one_at_a_time());  // RocksDB may write the OPTIONS file
-    commits_.run_alone([&] {
+    // A rollback's ingestion may hold off what changes families until RocksDB has flushed, which comes to the queue.
+    hold_commits([&] {
       const auto generations = live();
       is_done = std::none_of(generations->begin(), generations->end(),
                              [&](const auto& generation) { return generation->has_any_of(family); });

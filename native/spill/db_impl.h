@@ -382,11 +382,12 @@ class DbImpl final : public spillway::DB {
   rocksdb::Status make_main_durable();  // RocksDB's log as it is now
   void raise_main_durable(std::uint64_t sequence) { raise(main_durable_, sequence); }
   static void raise(std::atomic<std::uint64_t>& to, std::uint64_t value);
-  // What RocksDB has ingested has a sequence number and is durable, but is not in its log.
-  // REQUIRES: the log was made durable before, and nobody has written to RocksDB since.
-  void ingested_durably() { raise_main_durable(base().GetLatestSequenceNumber()); }
   // What lies in the spill store is kept by the next recovery, whatever RocksDB's log then tells, once it is synced.
+  // Where it cannot be written, compactions are held and everything is brought back.
   rocksdb::Status add_note();
+  rocksdb::Status try_note();
+  void owe_note();
+  void end_owing_note();
   rocksdb::Status append_note();  // and is
   rocksdb::Status note_beside();  // the same, not in the commit queue
   void before_flush();
@@ -515,6 +516,7 @@ class DbImpl final : public spillway::DB {
   Sequence recovered_ = 0;                      // visible_ when the database was opened
   std::atomic<bool> has_unlogged_{false};       // somebody writes to RocksDB without its log
   std::atomic<std::uint64_t> main_durable_{0};  // RocksDB's sequence up to which it is known to be durable
+  std::atomic<bool> owes_note_{false};          // the spill store could not take it, and compactions are held for it
   std::atomic<Sequence> marked_{0};             // RocksDB's log has a mark of it, or of a later one
   std::atomic<std::uint64_t> appended_{0};      // groups of diverted writes that the store has taken,
   std::atomic<std::uint64_t> synced_{0};        // and how many of them are durable

@@ -1,4 +1,5 @@
 // The rest of a rocksdb::DB: life cycle, and what would be wrong if only RocksDB were asked.
+#include <rocksdb/convenience.h>
 #include <rocksdb/env.h>
 
 #include <algorithm>
@@ -104,7 +105,7 @@ Status DbImpl::start(const std::vector<ColumnFamilyHandle*>& handles, const Rema
   // All that RocksDB has by now is in tables: it has flushed what it replayed.
   main_durable_.store(base().GetLatestSequenceNumber(), std::memory_order_release);
   if (Status status = recover(remains); !status.ok()) return status;
-  main_order_->let_compactions_run();
+  main_order_->let_compactions_run(MainOrder::Until::opened);
   main_order_->start([this] { before_flush(); });
   detector_->start(&base(), &families_,
                    [this](const Signals& signals, Route before, Route now) { on_look(signals, before, now); });
@@ -148,6 +149,7 @@ Status DbImpl::shut_down() {
   Status status = has_live_.load(std::memory_order_acquire) ? make_main_durable() : Status();
   commits_.run_alone([&] {
     if (has_live_.load(std::memory_order_acquire) && status.ok()) status = append_note();
+    if (status.IsNoSpace()) status = {};  // the tables tell what it would have said
     active_.reset();
     if (status.ok() && !has_failed_.load(std::memory_order_relaxed)) status = store_->close();
   });
@@ -157,6 +159,8 @@ Status DbImpl::shut_down() {
   kept_handles_.clear();
   const Status released = binding_->close(has_live_.load(std::memory_order_acquire));
   if (status.ok()) status = released;
+  rocksdb::CancelAllBackgroundWork(&base());  // first: a compaction that was held must not go on
+  main_order_->let_compactions_run();
   const Status closed = base().Close();
   return status.ok() ? closed : status;
 }

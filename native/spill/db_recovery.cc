@@ -127,7 +127,8 @@ rocksdb::Status DbImpl::recover(const Remains& remains) {
   publish(std::move(generations));
   // What RocksDB replayed it has flushed: its log does not tell the next recovery any more.
   unproven_main_ = kept > 0 ? main_durable_.load(std::memory_order_acquire) : 0;
-  return append_note();
+  const rocksdb::Status noted = append_note();
+  return noted.IsNoSpace() ? rocksdb::Status() : noted;  // owed
 }
 
 }  // namespace spillway::spill

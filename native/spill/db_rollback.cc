@@ -90,6 +90,7 @@ RollbackState DbImpl::rollback_state() {
   state.live_bytes = sum(*generations, &Generation::user_bytes);
   state.live_entries = sum(*generations, &Generation::entries) + generations->size();  // one may hold only tombstones
   state.sealed = generations->empty() ? 0 : generations->size() - 1;
+  state.owes_note = owes_note_.load(std::memory_order_acquire);
   const Signals signals = detector_->signals();
   const Thresholds thresholds = thresholds_of(signals, options_.divert);
   state.stopped = signals.stopped;
@@ -350,9 +351,10 @@ rocksdb::Status DbImpl::ingest(const Generations& targets, Sequence durable, Whe
   for (const SortedFile& file : files) (void)base().GetEnv()->DeleteFile(file.path);  // gone already where it was moved
   sorted_bytes_.store(0, std::memory_order_release);
   const bool is_held = where == Where::in_commit_queue;
-  if (status.ok() && !has_failed_.load(std::memory_order_acquire)) status = is_held ? append_note() : note_beside();
+  // Where it cannot be written it is owed, and what was ingested goes all the same, which makes room.
+  if (status.ok()) (is_held ? append_note() : note_beside()).PermitUncheckedError();
   const auto end = [&] {
-    main_order_->let_compactions_run();
+    main_order_->let_compactions_run(MainOrder::Until::ingested);
     if (status.ok()) status = forget(targets);
   };
   is_held ? end() : commits_.run_alone(end);
@@ -392,13 +394,14 @@ rocksdb::Status DbImpl::ingest_files(const std::vector<SortedFile>& files) {
     add_to(&arguments[at->second], file);
   }
   if (arguments.empty()) return {};
-  main_order_->hold_compactions();  // until it is noted down that this came before what is diverted from then on
+  main_order_->hold_compactions(MainOrder::Until::ingested);  // that this came before what is diverted from then on
   gate_.close();
   // What is ingested is newer than everything in RocksDB's log: that must not be lost without it.
   rocksdb::Status status = sync_main_log();
   steps::reached("spill.rollback.gate_closed");
   if (status.ok()) status = base().IngestExternalFiles(arguments);
-  if (status.ok()) ingested_durably();
+  // It is durable, and in no log that the note would have to sync.
+  if (status.ok()) raise_main_durable(base().GetLatestSequenceNumber());
   gate_.open();
   tell_of_room();
   steps::reached("spill.rollback.ingested");
@@ -418,6 +421,7 @@ rocksdb::Status DbImpl::forget(const Generations& targets) {
   if (rest->empty()) {
     // A store that failed is clean again: what it could not take is nowhere, what it held is in RocksDB.
     has_failed_.store(false, std::memory_order_release);
+    end_owing_note();
     raise(synced_, appended_.load(std::memory_order_relaxed));
   }
   publish(std::move(rest));

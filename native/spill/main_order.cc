@@ -136,17 +136,26 @@ void MainOrder::OnFlushBegin(rocksdb::DB*, const rocksdb::FlushJobInfo&) {
   if (before_flush_) before_flush_();
 }
 
-void MainOrder::set_held(bool held) {
+void MainOrder::hold_compactions(Until until) {
+  const std::lock_guard lock(held_mutex_);
+  held_until_ |= static_cast<unsigned>(until);
+}
+
+void MainOrder::let_compactions_run(Until until) {
   {
     const std::lock_guard lock(held_mutex_);
-    holds_compactions_ = held;
+    held_until_ &= ~static_cast<unsigned>(until);
   }
   released_.notify_all();
 }
 
+void MainOrder::let_compactions_run() {
+  for (const Until until : {Until::opened, Until::ingested, Until::note_stands}) let_compactions_run(until);
+}
+
 void MainOrder::OnCompactionBegin(rocksdb::DB*, const rocksdb::CompactionJobInfo&) {
   std::unique_lock lock(held_mutex_);
-  released_.wait_for(lock, kLongestHold, [this] { return !holds_compactions_; });
+  released_.wait_for(lock, kLongestHold, [this] { return held_until_ == 0; });
 }
 
 }  // namespace spillway::spill

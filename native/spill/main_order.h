@@ -57,10 +57,16 @@ class MainOrder final : public rocksdb::EventListener {
   void start(std::function<void()> before_flush);
   void stop();
 
-  // Compactions wait while they are held, as they are at first: they may take the sequence numbers out of tables, which
-  // are what tells how far RocksDB has got until a note says so.
-  void hold_compactions() { set_held(true); }
-  void let_compactions_run() { set_held(false); }
+  // Compactions wait while they are held for any reason, a minute at most: they may take the sequence numbers out of
+  // tables, which are what tells how far RocksDB has got until a note says so.
+  enum class Until : unsigned {
+    opened = 1,       // at first
+    ingested = 2,     // a rollback's ingestion is noted down
+    note_stands = 4,  // a note that the spill store could not take stands there, or nothing is left in that
+  };
+  void hold_compactions(Until until);
+  void let_compactions_run(Until until);
+  void let_compactions_run();  // whatever they are held for
 
   // A write to RocksDB's log has failed, or a sync of it, and RocksDB writes to the same file yet. It may take writes
   // again by then, and its recovery from a full drive does, but that file takes nothing more: a RocksDB with assertions
@@ -76,14 +82,12 @@ class MainOrder final : public rocksdb::EventListener {
  private:
   class Filter;
 
-  void set_held(bool held);
-
   std::unique_ptr<Filter> filter_;
   std::mutex mutex_;
   std::function<void()> before_flush_;
   std::mutex held_mutex_;
   std::condition_variable released_;
-  bool holds_compactions_ = true;
+  unsigned held_until_ = static_cast<unsigned>(Until::opened);
   std::atomic<bool> log_has_failed_{false};
 };
 

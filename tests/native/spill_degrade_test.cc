@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <functional>
 #include <future>
 #include <memory>
 #include <mutex>
@@ -12,7 +13,9 @@
 #include <thread>
 #include <vector>
 
+#include "at_each_step.h"
 #include "faults/file_system.h"
+#include "spill_rocksdb_of.h"
 #include "spillway/db.h"
 #include "temporary_directory.h"
 
@@ -123,6 +126,116 @@ TEST_F(SpillDegrade, AFullDriveIsAnErrorAndNotAWaitWithoutEnd) {
   EXPECT_EQ(get("a"), value);
   EXPECT_TRUE(db_->Put({}, "a", "3").ok());
   EXPECT_EQ(get("a"), "3");
+}
+
+// What a rollback has ingested, and what a flush has taken out of RocksDB's log, is noted down in the spill store, for
+// a compaction may take the sequence numbers away that would tell it. A full store takes no note.
+TEST_F(SpillDegrade, ANoteThatAFullStoreRefusesIsNotMissed) {
+  open(RollbackPolicy::off);
+  const std::string older(64 << 10, 'o');
+  const std::string newer(64 << 10, 'n');
+  ASSERT_TRUE(db_->Put({}, "main 1", "1").ok());
+  db_->SetDiversion(Diversion::always);
+  ASSERT_TRUE(db_->Put({}, "k", older).ok());  // a generation of its own
+  db_->SetDiversion(Diversion::never);
+  ASSERT_TRUE(db_->Put({}, "main 2", "2").ok());
+  db_->SetDiversion(Diversion::always);
+  ASSERT_TRUE(db_->Put({}, "k", newer).ok());
+  system_->set_fate([](const Deed& deed) {
+    return deed.action == Action::write && is_spill_log(deed) ? Misfortune{.status = IOStatus::NoSpace("(injected)")}
+                                                              : Misfortune();
+  });
+  ASSERT_TRUE(db_->Put({}, "main 3", "3").ok());  // finds the store full: it is brought back one by one
+  ASSERT_TRUE(comes_true(
+      [&] { return !heard_->of(Kind::rollback_failed).empty() || !heard_->of(Kind::rollback_end).empty(); }));
+  rocksdb::CompactRangeOptions to_the_bottom;
+  to_the_bottom.bottommost_level_compaction = rocksdb::BottommostLevelCompaction::kForce;
+  ASSERT_TRUE(rocksdb_of(*db_).CompactRange(to_the_bottom, nullptr, nullptr).ok());
+  system_->cut_power();  // the process dies; what it wrote is there
+  open(RollbackPolicy::off);
+  EXPECT_EQ(get("k"), newer);
+  for (const char* number : {"1", "2", "3"}) EXPECT_EQ(get(std::string("main ") + number), number);
+}
+
+// Until a note stands, or nothing is left that it would be for. Compactions ask MainOrder, among RocksDB's listeners.
+TEST_F(SpillDegrade, CompactionsWaitForTheNoteOfARollback) {
+  for (const bool is_refused : {false, true}) {
+    SCOPED_TRACE(is_refused ? "refused" : "taken");
+    open(RollbackPolicy::off);
+    std::vector<std::future<void>> compactions;
+    const auto is_held = [&] {
+      compactions.push_back(std::async(std::launch::async, [this] {
+        for (const auto& one : rocksdb_of(*db_).GetDBOptions().listeners) one->OnCompactionBegin(nullptr, {});
+      }));
+      return compactions.back().wait_for(std::chrono::milliseconds(300)) == std::future_status::timeout;
+    };
+    EXPECT_FALSE(is_held());
+    db_->SetDiversion(Diversion::never);
+    ASSERT_TRUE(db_->Put({}, "k", "of RocksDB").ok());
+    db_->SetDiversion(Diversion::always);
+    for (const char* value : {"older", "newer"}) {  // a generation each
+      ASSERT_TRUE(db_->Put({}, "k", value + std::string(64 << 10, ' ')).ok());
+    }
+    std::atomic<int> ingested_held = -1;
+    std::atomic<int> published_held = -1;
+    {
+      const AtEach then(is_refused ? "spill.rollback.published" : "spill.rollback.ingested", [&] {
+        std::atomic<int>& held = is_refused ? published_held : ingested_held;
+        if (held < 0) held = is_held() ? 1 : 0;
+      });
+      if (is_refused) {
+        system_->set_fate([](const Deed& deed) {
+          return deed.action == Action::write && is_spill_log(deed)
+                     ? Misfortune{.status = IOStatus::NoSpace("(injected)")}
+                     : Misfortune();
+        });
+        EXPECT_TRUE(db_->Put({}, "other", "").ok());  // finds the store full: it is brought back one by one
+        EXPECT_TRUE(comes_true([&] { return db_->GetSpillStatistics().live_entries == 0; }));
+      } else {
+        EXPECT_TRUE(db_->Rollback().ok());
+      }
+      EXPECT_TRUE(comes_true([&] { return (is_refused ? published_held : ingested_held) >= 0; }));
+    }
+    EXPECT_EQ(is_refused ? published_held : ingested_held, 1);
+    for (auto& one : compactions) EXPECT_EQ(one.wait_for(std::chrono::seconds(20)), std::future_status::ready);
+    EXPECT_FALSE(is_held());
+  }
+}
+
+// RocksDB may count the sequence numbers of what is ingested before its MANIFEST has them, or though it never has.
+TEST_F(SpillDegrade, WhatIsDivertedWhileFilesAreIngestedOutlivesAKill) {
+  for (const bool dies : {true, false}) {
+    SCOPED_TRACE(dies ? "killed meanwhile" : "the ingestion fails");
+    open(RollbackPolicy::off);
+    db_->SetDiversion(Diversion::never);
+    ASSERT_TRUE(db_->Put({}, "k", "1").ok());
+    ASSERT_TRUE(rocksdb_of(*db_).Flush({}).ok());  // else it is flushed first, and that is what MANIFEST says first
+    db_->SetDiversion(Diversion::always);
+    ASSERT_TRUE(db_->Put({}, "k", "2").ok());
+    std::atomic<bool> is_ingesting = false;
+    std::atomic<bool> has_come = false;
+    bool diverted = false;
+    const AtEach then("spill.rollback.gate_closed", [&] { is_ingesting = true; });
+    system_->set_fate([&](const Deed& deed) {
+      if (!is_ingesting || deed.action != Action::write || deed.name.find("MANIFEST") == std::string::npos) {
+        return Misfortune();
+      }
+      if (!has_come.exchange(true) && dies) {
+        diverted = std::async(std::launch::async, [&] { return db_->Put({}, "z", "3").ok(); }).get();
+        system_->cut_power();
+      }
+      return Misfortune{.status = IOStatus::IOError("(injected)")};
+    });
+    EXPECT_FALSE(db_->Rollback().ok());
+    ASSERT_TRUE(has_come);
+    if (!dies) diverted = db_->Put({}, "z", "3").ok();
+    ASSERT_TRUE(diverted);
+    system_->cut_power();  // the process dies; what it wrote is there
+    open(RollbackPolicy::off);
+    EXPECT_EQ(get("k"), "2");
+    EXPECT_EQ(get("z"), "3");
+    EXPECT_TRUE(db_->Rollback().ok());
+  }
 }
 
 TEST_F(SpillDegrade, AFailedStoreLeavesWritesToRocksdbUntilItIsMended) {

@@ -5,9 +5,12 @@
 #include <rocksdb/write_batch.h>
 
 #include <atomic>
+#include <chrono>
+#include <cstdlib>
 #include <filesystem>
 #include <functional>
 #include <future>
+#include <iostream>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -219,6 +222,41 @@ TEST_F(SpillFamilies, AHandleMayBeDeletedAtAnyStepOfARollback) {
       expect_same_contents();
     }
   }
+}
+
+// An ingestion holds RocksDB's writers off until its flush is over; the flush comes to the commit queue; and whoever is
+// in the queue must not wait for RocksDB's writers.
+TEST_F(SpillFamilies, OneIsDroppedWhileTheIngestionOfAnotherWaitsForAFlush) {
+  class InTheFlush final : public steps::Watcher {
+   public:
+    explicit InTheFlush(std::function<void()> what) : what_(std::move(what)) { steps::watch(this); }
+    ~InTheFlush() override { steps::watch(nullptr); }
+    void reached(std::string_view step) override {
+      if (step == "spill.rollback.gate_closed") is_ingesting_ = true;
+      if (step == "spill.commit.main_synced" && is_ingesting_.exchange(false)) what_();
+    }
+
+   private:
+    const std::function<void()> what_;
+    std::atomic<bool> is_ingesting_{false};
+  };
+  open_all();
+  fill(kOpened);
+  std::future<rocksdb::Status> dropped;
+  const InTheFlush drop([&] {
+    dropped = std::async(std::launch::async, [&] { return spill_db().DropColumnFamily(spill().handles[kMade]); });
+    dropped.wait_for(std::chrono::milliseconds(300));  // it is in the queue
+  });
+  auto back = std::async(std::launch::async, [&] { return spill_db().Rollback(); });
+  if (back.wait_for(std::chrono::seconds(60)) != std::future_status::ready) {
+    std::cerr << "they wait for each other" << std::endl;
+    std::abort();
+  }
+  EXPECT_TRUE(back.get().ok());
+  ASSERT_TRUE(dropped.valid()) << "the ingestion needed no flush";
+  EXPECT_TRUE(dropped.get().ok());
+  EXPECT_TRUE(plain().db->DropColumnFamily(plain().handles[kMade]).ok());
+  expect_same_contents();
 }
 
 // A write needs no handle: the batch has the family's number.

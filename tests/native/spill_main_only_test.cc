@@ -169,7 +169,10 @@ class SlowOrder final : public rocksdb::Comparator {
   void FindShortSuccessor(std::string*) const override {}
   bool CanKeysWithDifferentByteContentsBeEqual() const override { return false; }
 
-  void slow_down() { is_slow_ = true; }
+  void slow_down() {
+    looks_ = false;
+    is_slow_ = true;
+  }
   void let_go() { is_slow_ = false; }
   bool looks() const { return looks_; }
 
