@@ -1,11 +1,18 @@
 #include "crash_spill.h"
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <memory>
+#include <mutex>
+#include <string_view>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -28,31 +35,99 @@ ssd::SsdConfig kv_drive(double share) {
   return config;
 }
 
-// Of a file that is mapped, pages of any age: here as they were last, or as they never were. Its first was synced.
-void lose_pages(const std::string& path, std::mt19937_64& random) {
-  constexpr std::uint64_t kPage = 4096;
-  const std::string nothing(kPage, '\0');
-  std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
-  const std::uint64_t kept_of_four = 1 + random() % 4;
-  for (std::uint64_t at = kPage; at < std::filesystem::file_size(path); at += kPage) {
-    if (random() % 4 < kept_of_four) continue;
-    file.seekp(static_cast<std::streamoff>(at));
-    file.write(nothing.data(), static_cast<std::streamsize>(nothing.size()));
+constexpr std::uint32_t kStagedPairs = 64;  // so that its pages are soon looked through
+constexpr std::uint64_t kPage = 4096;
+constexpr const char* kStaged = ".kv.staged";
+constexpr const char* kDurable = ".kv.staged.durable";  // what msync() made durable of it last
+
+std::string contents_of(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+void set_contents(const std::string& path, std::string_view bytes) {
+  std::ofstream(path, std::ios::binary).write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+}
+
+// Of a file that is mapped, pages of any age: here as they were last, or as they were made durable last.
+void lose_pages(const std::string& root, std::mt19937_64& random) {
+  std::string staged = contents_of(root + kStaged);
+  std::string durable = contents_of(root + kDurable);
+  durable.resize(staged.size());
+  const std::uint64_t kept_of_four = random() % 5;
+  for (std::uint64_t at = 0; at < staged.size(); at += kPage) {
+    if (random() % 4 >= kept_of_four) staged.replace(at, kPage, durable, at, kPage);
   }
+  set_contents(root + kStaged, staged);
+  set_contents(root + kDurable, staged);
 }
 
 // The drive keeps what it has answered; of what was on its way, whatever it got to; and of what was to follow, what the
 // host had written back.
 void lose_commands_of(double share, const std::string& root, const std::string& next, std::mt19937_64& random) {
   if (!std::filesystem::exists(root + ".kv")) return;
-  std::filesystem::rename(root + ".kv", next + ".kv");
-  std::filesystem::rename(root + ".kv.staged", next + ".kv.staged");
-  lose_pages(next + ".kv.staged", random);
+  for (const char* file : {".kv", kStaged, kDurable}) {
+    if (std::filesystem::exists(root + file)) std::filesystem::rename(root + file, next + file);
+  }
+  lose_pages(next, random);
   const ssd::SsdConfig config = kv_drive(share);
   const std::uint64_t capacity = ssd::Ssd(config, 1).layout().kv_units * config.geometry.mapping_unit_bytes;
   auto contents = device::KvContents::open(next + ".kv", capacity, config.namespaces.memtable_bytes);
   ASSERT_TRUE(contents) << contents.status().message();
   (*contents)->settle_left_over([&](std::uint64_t) { return random() % 2 == 0; });
+}
+
+// What the staging of this process has made durable. What is there when a sync begins is durable when it has returned;
+// what is written meanwhile need not be.
+class StagingSyncs {
+ public:
+  void begin(const std::string& root) {
+    const std::lock_guard lock(mutex_);
+    root_ = root;
+  }
+
+  int sync(void* address, std::size_t length, int flags) {
+    std::uint64_t number = 0;
+    std::string bytes;
+    {
+      const std::lock_guard lock(mutex_);
+      if (!root_.empty()) {
+        number = ++begun_;
+        bytes = contents_of(root_ + kStaged).substr(0, length);  // others write to the memory
+      }
+    }
+    const auto result = static_cast<int>(syscall(SYS_msync, address, length, flags));
+    if (result != 0 || number == 0) return result;
+    const std::lock_guard lock(mutex_);
+    numbers_.resize(std::max(numbers_.size(), bytes.size() / kPage + 1));
+    const std::string path = root_ + kDurable;
+    if (!std::filesystem::exists(path)) set_contents(path, {});
+    if (noted_.empty()) noted_ = contents_of(path);
+    noted_.resize(std::max(noted_.size(), bytes.size()));
+    std::fstream durable(path, std::ios::in | std::ios::out | std::ios::binary);
+    for (std::uint64_t page = 0; page * kPage < bytes.size(); ++page) {
+      const std::string_view now = std::string_view(bytes).substr(page * kPage, kPage);
+      const std::string_view noted = std::string_view(noted_).substr(page * kPage, kPage);
+      if (number < numbers_[page]) continue;  // one that began later has returned
+      numbers_[page] = number;
+      if (now == noted) continue;
+      durable.seekp(static_cast<std::streamoff>(page * kPage));
+      durable.write(now.data(), static_cast<std::streamsize>(now.size()));
+      noted_.replace(page * kPage, kPage, now);
+    }
+    return result;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::string root_;  // empty: nobody wants to know
+  std::uint64_t begun_ = 0;
+  std::vector<std::uint64_t> numbers_;  // of each page, that of the sync that made it durable
+  std::string noted_;                   // what the file has
+};
+
+StagingSyncs& staging_syncs() {
+  static StagingSyncs syncs;
+  return syncs;
 }
 
 }  // namespace
@@ -83,10 +158,11 @@ Opener open_spillway(const SpillOptions& spill) {
 
 Opener open_on_kv(const SpillOptions& spill, double share) {
   return [spill, share](const std::string& root, rocksdb::Env* env, Opened* opened) {
+    staging_syncs().begin(root);
     std::shared_ptr<device::EmulatedDevice> drive = device::make_simulated(ssd::Ssd(kv_drive(share), 1));
     opened->drive = drive;
     std::unique_ptr<spill::Store> store;
-    const Status status = spill::open_kv_store({drive.get(), 0, root + ".kv", nullptr}, &store);
+    const Status status = spill::open_kv_store({drive.get(), 0, root + ".kv", nullptr, kStagedPairs}, &store);
     if (!status.ok()) return status;
     SpillOptions with_store = spill;
     with_store.store = std::move(store);
@@ -147,3 +223,8 @@ void expect_kept(const CrashPlan& plan) {
 }
 
 }  // namespace spillway::crash
+
+// In the place of the C library's: only staging maps files, and makes them durable from their begin on.
+extern "C" int msync(void* address, std::size_t length, int flags) {
+  return spillway::crash::staging_syncs().sync(address, length, flags);
+}
