@@ -16,9 +16,10 @@
 namespace spillway::device {
 
 struct Misfortune {
-  Fault fault = Fault::none;          // what the io completes with
-  bool at_submit = false;             // the whole submission is refused instead
-  std::chrono::nanoseconds delay{0};  // the reap that hands it out sleeps this long first
+  Fault fault = Fault::none;                     // what the io completes with
+  ssd::Outcome outcome = ssd::Outcome::success;  // what the drive says instead of its own
+  bool at_submit = false;                        // the whole submission is refused instead
+  std::chrono::nanoseconds delay{0};             // the reap that hands it out sleeps this long first
 };
 
 // Chooses for every io; called by the thread that submits it, so it must be thread-safe where the device is shared.
@@ -48,7 +49,9 @@ class FaultyDevice final : public Device {
       for (const Io& io : ios) {
         const Misfortune misfortune = fate_(io);
         if (misfortune.at_submit) return Status::error(misfortune.fault, "the drive refused the io (injected)");
-        if (misfortune.fault != Fault::none || misfortune.delay.count() > 0) struck.emplace_back(io.tag, misfortune);
+        if (misfortune.fault != Fault::none || misfortune.outcome != ssd::Outcome::success ||
+            misfortune.delay.count() > 0)
+          struck.emplace_back(io.tag, misfortune);
       }
       if (Status status = below_->submit(ios); !status) return status;
       for (const auto& one : struck) struck_.insert(one);
@@ -62,6 +65,7 @@ class FaultyDevice final : public Device {
         if (found == struck_.end()) continue;
         std::this_thread::sleep_for(found->second.delay);
         if (found->second.fault != Fault::none) one.fault = found->second.fault;
+        if (found->second.outcome != ssd::Outcome::success) one.outcome = found->second.outcome;
         struck_.erase(found);
       }
       return count;

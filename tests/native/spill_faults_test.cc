@@ -126,7 +126,7 @@ TEST_F(FaultsSpillway, AFailedAppendIsToldAndNothingAcknowledgedIsLost) {
 TEST_F(FaultsSpillway, AStoreThatFailedIsMendedThoughOthersSyncMeanwhile) {
   spill_.put_back_bytes = 1 << 20;
   open();
-  for (int round = 0; round < 15; ++round) {
+  for (int round = 0; round < 6; ++round) {
     db_->SetDiversion(Diversion::always);
     ASSERT_TRUE(put("a", std::to_string(round)).ok()) << round;
     system_->set_fate([](const Deed& deed) {

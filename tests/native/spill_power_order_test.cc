@@ -4,13 +4,14 @@
 #include <rocksdb/env.h>
 #include <rocksdb/sst_file_writer.h>
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
-#include <string_view>
+#include <thread>
 #include <utility>
 
-#include "base/steps.h"
+#include "at_each_step.h"
 #include "faults/file_system.h"
 #include "faults/power_loss.h"
 #include "spill_rocksdb_of.h"
@@ -22,25 +23,10 @@ namespace {
 
 using rocksdb::Status;
 
-// Calls `what` at each step of that name.
-class AtEach final : public steps::Watcher {
- public:
-  AtEach(std::string step, std::function<void()> what) : step_(std::move(step)), what_(std::move(what)) {
-    steps::watch(this);
-  }
-  ~AtEach() override { steps::watch(nullptr); }
-  void reached(std::string_view step) override {
-    if (step == step_) what_();
-  }
-
- private:
-  const std::string step_;
-  const std::function<void()> what_;
-};
-
 class SpillPowerOrder : public ::testing::Test {
  protected:
   static constexpr std::uint64_t kSeeds = 16;  // of what a loss of power leaves
+  static constexpr std::uint64_t kGeneration = 16 << 10;
 
   ~SpillPowerOrder() override { db_.reset(); }
 
@@ -56,6 +42,7 @@ class SpillPowerOrder : public ::testing::Test {
     SpillOptions spill;
     spill.rollback = RollbackPolicy::off;
     spill.put_back_bytes = 0;  // ingest
+    spill.generation_bytes = kGeneration;
     DB* db = nullptr;
     const Status status = DB::Open(options, spill, root_ + "/db", &db);
     ASSERT_TRUE(status.ok()) << status.ToString();
@@ -167,6 +154,41 @@ TEST_F(SpillPowerOrder, ANoteKeepsNoDivertedWriteWithoutTheWriteToRocksdbBeforeI
       const std::string number = std::to_string(i);
       EXPECT_TRUE(!has("spilled" + number, round) || has("main" + number, round)) << "seed " << seed << ", write " << i;
     }
+    ASSERT_TRUE(db_->Rollback().ok());
+  }
+}
+
+// Where all of a generation is superseded nothing is ingested, and what supersedes it is kept only with what RocksDB's
+// log has from before it.
+TEST_F(SpillPowerOrder, AGenerationThatIsSupersededStaysWhenRocksdbsLogCannotBeSynced) {
+  open();
+  for (std::uint64_t seed = 0; seed < 4; ++seed) {
+    const std::string round = std::to_string(seed);
+    const std::string older = std::string(kGeneration, 'o') + round;
+    const std::string newer = std::string(kGeneration, 'n') + round;
+    divert("k", older);  // a generation of its own
+    ASSERT_TRUE(db_->SyncWAL().ok());
+    put_main("a", round);
+    divert("k", newer);
+    bool failed = false;
+    system_->set_fate([&](const Deed& deed) {
+      const bool fails_store = deed.action == Action::write && deed.name.find(".spill") != std::string::npos;
+      const bool fails_sync = deed.action == Action::sync && deed.name.ends_with(".log");
+      if (!fails_sync && (!fails_store || std::exchange(failed, true))) return Misfortune();
+      return Misfortune{.status = rocksdb::IOStatus::IOError("injected")};
+    });
+    db_->Put({}, "x", round).PermitUncheckedError();  // fails the store: what it has comes back one by one
+    ASSERT_TRUE(failed);
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+    const auto is_over = [&] {
+      const SpillStatistics now = db_->GetSpillStatistics();
+      return now.rollback_failures > 0 || now.rollbacks_by_ingest > 0;
+    };
+    while (!is_over() && std::chrono::steady_clock::now() < end) std::this_thread::yield();
+    ASSERT_TRUE(is_over());
+    lose_power(seed);
+    EXPECT_TRUE(has("k", older) || has("k", newer)) << "seed " << seed;
+    EXPECT_TRUE(!has("k", newer) || has("a", round)) << "seed " << seed;
     ASSERT_TRUE(db_->Rollback().ok());
   }
 }
