@@ -20,7 +20,6 @@ demo:
 test:
 	@scripts/setup.sh test
 	ctest --test-dir build --output-on-failure --parallel $(JOBS)
-	build/fuzz/fuzz_ssd --seconds 60
 	.venv/bin/python -m pytest
 
 #: make bench     every benchmark; results with their commands go to runs/bench/
