@@ -6,6 +6,7 @@
 #include <iterator>
 #include <map>
 #include <random>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -132,11 +133,13 @@ void lose_writes(const std::vector<PendingWrite>& writes, std::size_t survivors,
   undo(torn, tear(torn, reached, within_sectors, random, bytes), bytes);
 }
 
-// Any number of bytes of the pending writes survive.
-void lose_any(const std::vector<PendingWrite>& writes, bool within_sectors, Random& random, std::string* bytes) {
+// Any number of bytes of the pending writes survive, or none. Returns whether any is lost.
+bool lose_any(const std::vector<PendingWrite>& writes, bool loses_all, bool within_sectors, Random& random,
+              std::string* bytes) {
   std::uint64_t pending = 0;
   for (const PendingWrite& write : writes) pending += std::max<std::uint64_t>(1, write.event->length);
-  std::uint64_t left = any_part(random, pending);
+  std::uint64_t left = loses_all ? 0 : any_part(random, pending);
+  const bool loses_any = left < pending;
   std::size_t survivors = 0;
   for (; survivors < writes.size(); ++survivors) {
     const std::uint64_t cost = std::max<std::uint64_t>(1, writes[survivors].event->length);
@@ -144,6 +147,14 @@ void lose_any(const std::vector<PendingWrite>& writes, bool within_sectors, Rand
     left -= cost;
   }
   lose_writes(writes, survivors, left, within_sectors, random, bytes);
+  return loses_any;
+}
+
+// One of RocksDB's logs: their numbers have leading zeros, so their names are in their order.
+bool is_log(const std::string& name) {
+  const fs::path path(name);
+  const std::string number = path.stem().string();
+  return path.extension() == ".log" && !number.empty() && number.find_first_not_of("0123456789") == std::string::npos;
 }
 
 // The pending events before `moment` in the journal survive, and part of the write there.
@@ -187,6 +198,7 @@ Status power_loss(const std::string& root, const std::string& to, const PowerLos
   for (std::size_t i = 0; i < state.names.size(); ++i) {
     if (loss.in_order ? state.name_index[i] < moment : i < names) state.durable.apply(*state.names[i]);
   }
+  std::set<std::string> cut_logs;         // directories with a log that has lost something
   std::map<FileId, std::string> written;  // the first name of each file; the others are links to it
   for (const auto& [name, id] : state.durable.names) {
     const std::string path = to + "/" + name;
@@ -205,7 +217,11 @@ Status power_loss(const std::string& root, const std::string& to, const PowerLos
       if (loss.in_order) {
         lose_after(pending->second, moment, within_sectors, random, &bytes);
       } else {
-        lose_any(pending->second, within_sectors, random, &bytes);
+        const bool keeps_order = is_log(name) && !loss.holes_between_logs;
+        const std::string directory = parent_of(name);
+        const bool loses_all = keeps_order && cut_logs.contains(directory);
+        const bool loses_any = lose_any(pending->second, loses_all, within_sectors, random, &bytes);
+        if (keeps_order && loses_any) cut_logs.insert(directory);
       }
     }
     if (Status status = write_file(path, bytes); !status) return status;
