@@ -62,7 +62,7 @@ bool DbImpl::wants_spill() const {
 DbImpl::Attempt DbImpl::announce(const WriteBatch& batch, KeyFence::MainKeys& keys) const {
   class Announcer final : public WriteBatch::Handler {
    public:
-    Announcer(const DbImpl& db, KeyFence::MainKeys& keys) : db_(db), keys_(keys), has_live_(db.has_live_) {}
+    Announcer(const DbImpl& db, KeyFence::MainKeys& keys) : db_(db), keys_(keys) {}
     rocksdb::Status PutCF(std::uint32_t family, const Slice& key, const Slice&) override { return saw(family, key); }
     rocksdb::Status PutEntityCF(std::uint32_t family, const Slice& key, const Slice&) override {
       return saw(family, key);
@@ -74,7 +74,7 @@ DbImpl::Attempt DbImpl::announce(const WriteBatch& batch, KeyFence::MainKeys& ke
     rocksdb::Status SingleDeleteCF(std::uint32_t family, const Slice& key) override { return saw(family, key); }
     rocksdb::Status MergeCF(std::uint32_t family, const Slice& key, const Slice&) override { return saw(family, key); }
     rocksdb::Status DeleteRangeCF(std::uint32_t, const Slice&, const Slice&) override {
-      result_ = has_live_ ? Attempt::covered : Attempt::announced_elsewhere;
+      result_ = db_.has_live_.load(std::memory_order_seq_cst) ? Attempt::covered : Attempt::announced_elsewhere;
       return {};
     }
     void LogData(const Slice&) override {}
@@ -91,7 +91,9 @@ DbImpl::Attempt DbImpl::announce(const WriteBatch& batch, KeyFence::MainKeys& ke
    private:
     rocksdb::Status saw(std::uint32_t family, const Slice& key) {
       const bool is_free = keys_.announce(KeyFence::stripe_of(family, view(key)));
-      if (has_live_ && db_.is_covered(family, view(key))) {
+      // Only now: the first group of a burst, which was seen before, may have withdrawn the key when it was announced
+      // here, and the spill store has it since.
+      if (db_.has_live_.load(std::memory_order_seq_cst) && db_.is_covered(family, view(key))) {
         result_ = Attempt::covered;
       } else if (!is_free) {
         result_ = Attempt::announced_elsewhere;
@@ -101,10 +103,10 @@ DbImpl::Attempt DbImpl::announce(const WriteBatch& batch, KeyFence::MainKeys& ke
 
     const DbImpl& db_;
     KeyFence::MainKeys& keys_;
-    const bool has_live_;
     Attempt result_ = Attempt::taken;
   };
   Announcer announcer(*this, keys);
+  steps::reached("spill.write.announces");
   (void)batch.Iterate(&announcer);  // what is malformed RocksDB says itself
   return announcer.result();
 }

@@ -129,6 +129,58 @@ TEST_F(SpillMergeOrder, AWriteThatComesAfterTheBaseWasReadIsNotHidden) {
   }
 }
 
+// Holds a diverted write when it has announced its keys until a write to RocksDB is about to announce its own, and that
+// one until the diverted write is over.
+class InBetween final : public steps::Watcher {
+ public:
+  InBetween() { steps::watch(this); }
+  ~InBetween() override { steps::watch(nullptr); }
+  void reached(std::string_view step) override {
+    if (step == "spill.commit.announced" && !is_announced_.exchange(true)) {
+      is_announced_.notify_all();
+      is_about_to_.wait(false);
+    } else if (step == "spill.write.announces" && !is_about_to_.exchange(true)) {
+      is_about_to_.notify_all();
+      is_over_.wait(false);
+    }
+  }
+  void wait_for_diverted() const { is_announced_.wait(false); }
+  void diverted_is_over() {
+    is_over_ = true;
+    is_over_.notify_all();
+  }
+
+ private:
+  std::atomic<bool> is_announced_{false};
+  std::atomic<bool> is_about_to_{false};
+  std::atomic<bool> is_over_{false};
+};
+
+TEST_F(SpillMergeOrder, AWriteThatMeetsTheFirstDivertedOneIsNotHidden) {
+  using Write = std::function<rocksdb::Status()>;
+  const std::vector<std::pair<Write, std::string>> cases{
+      {[&] { return db_->Put({}, "k0", "7"); }, "7"},
+      {[&] { return db_->Merge({}, "k1", "7"); }, "107"},
+      {[&] { return db_->Delete({}, "k2"); }, "NotFound: "},
+      {[&] { return db_->DeleteRange({}, db_->DefaultColumnFamily(), "k3", "k4"); }, "NotFound: "}};
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    const std::string key = "k" + std::to_string(i);
+    ASSERT_TRUE(db_->Rollback().ok());  // nothing is live
+    db_->SetDiversion(Diversion::always);
+    InBetween in_between;
+    std::thread diverted([&] { EXPECT_TRUE(db_->Put({}, key, "100").ok()); });
+    in_between.wait_for_diverted();
+    db_->SetDiversion(Diversion::never);
+    std::thread other([&] { EXPECT_TRUE(cases[i].first().ok()); });
+    diverted.join();
+    in_between.diverted_is_over();
+    other.join();
+    EXPECT_EQ(get(key), cases[i].second) << key;
+    ASSERT_TRUE(db_->Rollback().ok());
+    EXPECT_EQ(get(key), cases[i].second) << key;
+  }
+}
+
 TEST_F(SpillMergeOrder, NoIncrementOfManyThreadsIsLost) {
   constexpr int kRounds = 1500;
   std::barrier<> together(3);
