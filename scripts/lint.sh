@@ -16,7 +16,7 @@ step clang-format --dry-run -Werror $sources
 
 # A configuration of its own: the compiler launcher of the ordinary build would stand where clang-tidy looks for the compiler,
 # and a file that is compiled as part of another would not be looked at.
-cmake -G Ninja -S . -B build-lint -DCCACHE_PROGRAM=OFF -DSPILLWAY_ONE_UNIT=OFF >/dev/null
+cmake -G Ninja -S . -B build-lint -DCCACHE_PROGRAM=OFF -DSPILLWAY_ONE_UNIT=OFF -DSPILLWAY_PRECOMPILED=OFF >/dev/null
 step run-clang-tidy -quiet -p build-lint -j "$(nproc)" "$PWD/native/.*\.cc$"
 
 step .venv/bin/python -m ruff check spillway tests/python scripts bench
