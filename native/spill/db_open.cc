@@ -145,6 +145,21 @@ Status begin_opening(Binding& binding, const std::shared_ptr<rocksdb::DB>& base,
   return status;
 }
 
+// RocksDB gave them away.
+void delete_all(const std::vector<rocksdb::ColumnFamilyHandle*>& handles) {
+  for (rocksdb::ColumnFamilyHandle* handle : handles) delete handle;  // NOLINT
+}
+
+// The options of each family are the user's; RocksDB gets them without its slowdown.
+Status take_options(spill::UserOptions& user_options, std::vector<rocksdb::ColumnFamilyDescriptor>* families) {
+  for (auto& family : *families) {
+    if (Status status = spill::check_supported(family); !status.ok()) return status;
+    user_options.add(family.name, family.options);
+    family.options = spill::without_slowdown(family.options);
+  }
+  return {};
+}
+
 Status check(const SpillOptions& options) {
   if (options.generation_bytes == 0) return Status::InvalidArgument("SpillOptions::generation_bytes must not be 0");
   if (options.store == nullptr && options.capacity_bytes < options.generation_bytes) {
@@ -176,28 +191,22 @@ Status DB::Open(const rocksdb::DBOptions& options, const SpillOptions& spill, co
   if (user.env == nullptr) user.env = rocksdb::Env::Default();
   const auto user_options = std::make_shared<spill::UserOptions>(user);
   auto families = column_families;
-  for (auto& family : families) {
-    if (Status status = spill::check_supported(family); !status.ok()) return status;
-    user_options->add(family.name, family.options);
-    family.options = spill::without_slowdown(family.options);
-  }
+  if (Status status = take_options(*user_options, &families); !status.ok()) return status;
   add_own(&families);
   const std::size_t with_own = families.size();
   std::vector<std::string> known;
   if (Status status = spill::list_families(user, name, &known); !status.ok()) return status;
   if (Status status = add_guards(known, &families); !status.ok()) return status;
   const auto detector = std::make_shared<spill::Detector>(spill.divert, spill.poll_interval);
-  rocksdb::DBOptions with_detector = user;
-  with_detector.listeners.push_back(detector);
   const auto handle_watcher = std::make_shared<spill::HandleWatcher>();
-  with_detector.listeners.push_back(handle_watcher);
   const auto main_order = std::make_shared<spill::MainOrder>();
-  with_detector.listeners.push_back(main_order);
+  rocksdb::DBOptions with_listeners = user;
+  with_listeners.listeners.insert(with_listeners.listeners.end(), {detector, handle_watcher, main_order});
   const std::shared_ptr<rocksdb::Env> env =
       spill::guard_env(user.env, name, spill::sorted_directory_of(name), user_options);
-  with_detector.env = env.get();
+  with_listeners.env = env.get();
   // What recovery leaves out of RocksDB's log must not be replayed by the next.
-  with_detector.avoid_flush_during_recovery = false;
+  with_listeners.avoid_flush_during_recovery = false;
 
   // RocksDB makes the directory in which the store may be; a database that is there has a log to filter.
   FoundStore found(user, spill, name);
@@ -207,9 +216,9 @@ Status DB::Open(const rocksdb::DBOptions& options, const SpillOptions& spill, co
       return status;
     }
   }
-  if (!known.empty()) with_detector.wal_filter = main_order->filter(found.remains.survivors);
+  if (!known.empty()) with_listeners.wal_filter = main_order->filter(found.remains.survivors);
   rocksdb::DB* opened = nullptr;
-  Status status = rocksdb::DB::Open(with_detector, name, families, handles, &opened);
+  Status status = rocksdb::DB::Open(with_listeners, name, families, handles, &opened);
   if (!status.ok()) {
     found.leave_nothing();
     return status;
@@ -230,8 +239,8 @@ Status DB::Open(const rocksdb::DBOptions& options, const SpillOptions& spill, co
   }
   if (!status.ok()) {
     main_order->let_compactions_run();
-    for (rocksdb::ColumnFamilyHandle* handle : own) delete handle;       // NOLINT: RocksDB gave them away
-    for (rocksdb::ColumnFamilyHandle* handle : *handles) delete handle;  // NOLINT
+    delete_all(own);
+    delete_all(*handles);
     handles->clear();
     return status;
   }

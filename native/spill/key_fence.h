@@ -97,14 +97,16 @@ class KeyFence {
 
  private:
   static constexpr unsigned kStripeBits = 12;  // many times the threads that write at once. Source: guess
+  static constexpr std::size_t kStripes = std::size_t{1} << kStripeBits;
   struct Counts {
     std::atomic<std::uint32_t> main{0};
     std::atomic<std::uint32_t> diverted{0};
   };
 
-  std::unique_ptr<std::array<Counts, std::size_t{1} << kStripeBits>> owned_ =
-      std::make_unique<std::array<Counts, std::size_t{1} << kStripeBits>>();
-  std::array<Counts, std::size_t{1} << kStripeBits>& stripes_ = *owned_;
+  using Stripes = std::array<Counts, kStripes>;
+
+  std::unique_ptr<Stripes> owned_ = std::make_unique<Stripes>();
+  Stripes& stripes_ = *owned_;
   std::atomic<int> groups_{0};
 };
 

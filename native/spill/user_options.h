@@ -12,6 +12,7 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <utility>
 
 namespace spillway::spill {
 
@@ -32,7 +33,7 @@ class UserOptions {
  public:
   using Settings = std::unordered_map<std::string, std::string>;
 
-  explicit UserOptions(const rocksdb::DBOptions& options) : options_(options) {}
+  explicit UserOptions(rocksdb::DBOptions options) : options_(std::move(options)) {}
 
   rocksdb::Env* env() const { return options_.env; }
   const rocksdb::DBOptions& database() const { return options_; }  // as it was opened
