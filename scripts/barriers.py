@@ -82,7 +82,8 @@ class Outcome:
 def read_list(path: Path = LIST) -> tuple[list[Barrier], list[Step]]:
     """The barriers and the runs of tests; ValueError names every barrier that cannot be taken out."""
     document = tomllib.loads(path.read_text())
-    barriers = [Barrier(**one) for one in document["barrier"]]
+    first = document["first"]
+    barriers = [Barrier(first=first.get(one["file"], ""), **one) for one in document["barrier"]]
     steps = [Step(**one) for one in document["test"]]
     problems = []
     names = [one.name for one in barriers]
