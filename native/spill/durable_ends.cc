@@ -71,13 +71,10 @@ std::string encode(Kind kind, const DurableEnd& end, std::uint64_t file_salt) {
 
 }  // namespace
 
-DurableEnds::DurableEnds(rocksdb::FileSystem& files, rocksdb::FSDirectory& directory, std::string path)
-    : files_(files), directory_(directory), path_(std::move(path)) {}
-
-Status DurableEnds::read() {
-  if (files_.FileExists(path_, {}, nullptr).IsNotFound()) return {};
+Status read_ends(rocksdb::FileSystem& files, const std::string& path, FoundEnds* found) {
+  if (files.FileExists(path, {}, nullptr).IsNotFound()) return {};
   std::string bytes;
-  if (IOStatus status = rocksdb::ReadFileToString(&files_, path_, &bytes); !status.ok()) return status;
+  if (IOStatus status = rocksdb::ReadFileToString(&files, path, &bytes); !status.ok()) return status;
   Header header;
   if (bytes.size() < sizeof header) return {};
   std::memcpy(&header, bytes.data(), sizeof header);
@@ -89,13 +86,24 @@ Status DurableEnds::read() {
     if (entry.checksum != checksum(entry, header.salt)) continue;  // torn, or damaged: the others are true all the same
     if (entry.kind == kClosed) closed_with = entry.bytes;
     if (entry.kind != kEnd) continue;
-    DurableEnd& end = found_[entry.generation];
+    DurableEnd& end = found->ends[entry.generation];
     if (end.salt == entry.salt && end.bytes > entry.bytes) continue;
     end = {entry.generation, entry.salt, entry.bytes};
   }
-  was_closed_ = closed_with == found_.size();
+  found->was_closed = closed_with == found->ends.size();
   return {};
 }
+
+bool was_longer(const FoundEnds& found, GenerationId generation, std::uint64_t salt, std::uint64_t whole_to) {
+  const auto end = found.ends.find(generation);
+  if (end == found.ends.end() || end->second.bytes <= whole_to) return false;
+  return salt == 0 || salt == end->second.salt;  // else of an older log of that number
+}
+
+DurableEnds::DurableEnds(rocksdb::FileSystem& files, rocksdb::FSDirectory& directory, std::string path)
+    : files_(files), directory_(directory), path_(std::move(path)) {}
+
+Status DurableEnds::read() { return read_ends(files_, path_, &found_); }
 
 Status DurableEnds::replace(const std::vector<DurableEnd>& ends, bool closed) {
   const std::lock_guard lock(mutex_);

@@ -33,15 +33,25 @@ struct DurableEnd {
   std::uint64_t bytes = 0;
 };
 
+inline constexpr char kEndsFile[] = "DURABLE";
+
+// What such a file says.
+struct FoundEnds {
+  std::map<GenerationId, DurableEnd> ends;
+  bool was_closed = false;  // these are all the logs that there were
+};
+// Where the file is not there, or nothing in it fits its checksum: nothing.
+rocksdb::Status read_ends(rocksdb::FileSystem& files, const std::string& path, FoundEnds* found);
+// Whether more of the log was durable than is whole. `salt`: the log's, 0 where its header is not whole.
+bool was_longer(const FoundEnds& found, GenerationId generation, std::uint64_t salt, std::uint64_t whole_to);
+
 class DurableEnds {
  public:
   // REQUIRES: both outlive it
   DurableEnds(rocksdb::FileSystem& files, rocksdb::FSDirectory& directory, std::string path);
 
-  // What an earlier process left. Where the file is not there, or nothing in it fits its checksum: nothing.
   rocksdb::Status read();
-  const std::map<GenerationId, DurableEnd>& found() const { return found_; }
-  bool was_closed() const { return was_closed_; }  // these are all the logs that there were
+  const FoundEnds& found() const { return found_; }  // what an earlier process left
 
   // From now on the file says this, durably when it returns. `closed`: and that there is nothing else.
   rocksdb::Status replace(const std::vector<DurableEnd>& ends, bool closed);
@@ -57,8 +67,7 @@ class DurableEnds {
   rocksdb::FileSystem& files_;
   rocksdb::FSDirectory& directory_;
   const std::string path_;
-  std::map<GenerationId, DurableEnd> found_;
-  bool was_closed_ = false;
+  FoundEnds found_;
   std::atomic<bool> is_begun_ = false;
 
   std::mutex mutex_;  // of what follows

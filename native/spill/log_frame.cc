@@ -50,6 +50,12 @@ std::uint64_t durable_bytes(const char* frame) { return get<std::uint64_t>(frame
 
 }  // namespace
 
+std::string digits_of(GenerationId generation) {
+  std::string digits = std::to_string(generation);
+  if (digits.size() < 6) digits.insert(0, 6 - digits.size(), '0');
+  return digits;
+}
+
 std::string encode_log_header(const LogName& name) {
   std::string header(kNamedBytes, '\0');
   std::memcpy(header.data(), kMagic, kMagicBytes);

@@ -33,6 +33,10 @@ struct LogName {
   GenerationId durable_before = 0;
 };
 
+// The name of its file is its generation in at least six digits, and this.
+inline constexpr char kLogSuffix[] = ".spill";
+std::string digits_of(GenerationId generation);
+
 inline constexpr std::uint64_t kLogHeaderBytes = 52;
 inline constexpr std::uint64_t kFrameHeaderBytes = 16;
 // Of one read of a scan. Source: KVAccel's bulk transfers (K8).

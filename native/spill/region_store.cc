@@ -34,10 +34,8 @@ using rocksdb::Status;
 
 namespace {
 
-constexpr char kLive[] = ".spill";
 constexpr char kDropped[] = ".dropped";
 constexpr char kCopy[] = ".copy";
-constexpr char kEnds[] = "DURABLE";
 
 // What the file system is asked to set aside at a time, beyond the end of the file, so that the file's size stays what
 // was written. It counts as used; of a small capacity it is a small share, or nothing. Source: guess, so much that a
@@ -60,18 +58,12 @@ FileOptions file_options() {
   return options;
 }
 
-std::string name_of(GenerationId generation) {
-  std::string digits = std::to_string(generation);
-  if (digits.size() < 6) digits.insert(0, 6 - digits.size(), '0');
-  return digits;
-}
-
 std::optional<GenerationId> generation_of(const std::string& name, const std::string& suffix) {
   if (!name.ends_with(suffix)) return std::nullopt;
   const char* const end = name.data() + name.size() - suffix.size();
   GenerationId generation = 0;
   const auto parsed = std::from_chars(name.data(), end, generation);
-  if (parsed.ec != std::errc() || parsed.ptr != end || name_of(generation) + suffix != name) return std::nullopt;
+  if (parsed.ec != std::errc() || parsed.ptr != end || digits_of(generation) + suffix != name) return std::nullopt;
   return generation;
 }
 
@@ -92,7 +84,7 @@ class RegionStore final : public Store {
         polls_from_any_thread_(files_.IsInstanceOf(kEmulatedFileSystem)),
         directory_(std::move(directory)),
         lock_(lock),
-        ends_(files_, *directory_, options.directory + "/" + kEnds) {
+        ends_(files_, *directory_, options.directory + "/" + kEndsFile) {
     sealer_ = std::thread([this] { seal_in_background(); });
   }
 
@@ -120,7 +112,8 @@ class RegionStore final : public Store {
       const auto before = torn_at && *torn_at == 0 ? find_before(log->name) : nullptr;
       const RegionLog& torn = before ? *before : *log;
       const std::uint64_t at = before ? before->bytes.load() : torn_at.value_or(log->bytes);
-      if (was_longer(*log, torn_at.value_or(log->bytes))) return lost_durable(damage_at(torn, at));
+      if (was_longer(ends_.found(), generation, log->name.salt, torn_at.value_or(log->bytes)))
+        return lost_durable(damage_at(torn, at));
       if (!torn_at) continue;
       const Status checked = check_torn(torn, at);
       return checked.ok() ? finish_recovery(log.get()) : checked;
@@ -129,7 +122,7 @@ class RegionStore final : public Store {
   }
 
   Status cut(GenerationId generation, std::uint64_t offset) override {
-    if (logs_.empty() && ends_.found().empty() && !ends_.was_closed()) return Status::OK();
+    if (logs_.empty() && ends_.found().ends.empty() && !ends_.found().was_closed) return Status::OK();
     if (Status status = reopen_ends(generation, offset); !status.ok()) return status;
     if (Status status = forget_from(generation + 1); !status.ok()) return status;
     const auto log = find(generation);
@@ -157,7 +150,7 @@ class RegionStore final : public Store {
       log->name.after_bytes = unsure.back()->log->bytes;
       log->name.durable_before = unsure.front()->log->name.generation;
     }
-    log->path = path_of(generation) + kLive;
+    log->path = path_of(generation) + kLogSuffix;
     auto open = std::make_shared<OpenLog>();
     Status status = create(*log, &open->file);
     if (!status.ok()) {
@@ -338,7 +331,7 @@ class RegionStore final : public Store {
   enum class Only : std::uint8_t { empty, all };
 
   std::string binding_path() const { return options_.directory + "/" + kBindingFile; }
-  std::string path_of(GenerationId generation) const { return options_.directory + "/" + name_of(generation); }
+  std::string path_of(GenerationId generation) const { return options_.directory + "/" + digits_of(generation); }
 
   std::shared_ptr<RegionLog> find(GenerationId generation) const {
     const std::shared_lock lock(mutex_);
@@ -384,10 +377,10 @@ class RegionStore final : public Store {
     std::vector<std::string> names;
     if (IOStatus status = files_.GetChildren(options_.directory, {}, &names, nullptr); !status.ok()) return status;
     for (const std::string& name : names) {
-      if (generation_of(name, kDropped) || generation_of(name, std::string(kLive) + kCopy)) {
+      if (generation_of(name, kDropped) || generation_of(name, std::string(kLogSuffix) + kCopy)) {
         const std::string path = options_.directory + "/" + name;
         if (IOStatus status = files_.DeleteFile(path, {}, nullptr); !status.ok()) return status;
-      } else if (const auto generation = generation_of(name, kLive)) {
+      } else if (const auto generation = generation_of(name, kLogSuffix)) {
         if (Status status = open_log(*generation); !status.ok()) return status;
       }
     }
@@ -398,7 +391,7 @@ class RegionStore final : public Store {
   Status open_log(GenerationId generation) {
     auto log = std::make_shared<RegionLog>();
     log->name.generation = generation;
-    log->path = path_of(generation) + kLive;
+    log->path = path_of(generation) + kLogSuffix;
     if (Status status = open_reader(*log); !status.ok()) return status;
     logs_.emplace(generation, std::move(log));
     return Status::OK();
@@ -472,28 +465,22 @@ class RegionStore final : public Store {
   static Status lost_durable(const std::string& what) {
     return Status::Corruption(what +
                               ", in what was durable; put a copy of it there, or take it and all logs of higher " +
-                              "numbers out of the directory, with " + kEnds + ", and lose the writes in them");
+                              "numbers out of the directory, with " + kEndsFile + ", and lose the writes in them");
   }
 
   static std::string damage_at(const RegionLog& log, std::uint64_t at) {
     return log.path + " is damaged at byte " + std::to_string(at);
   }
 
-  // Whether more of the log was known to be durable than is whole.
-  bool was_longer(const RegionLog& log, std::uint64_t whole_to) const {
-    const auto found = ends_.found().find(log.name.generation);
-    if (found == ends_.found().end() || found->second.bytes <= whole_to) return false;
-    return log.name.salt == 0 || log.name.salt == found->second.salt;  // else of an older log of that number
-  }
-
   // After a close all logs are there; after any other end those that were not the oldest with something in it.
   Status check_none_missing() const {
-    bool has_older = ends_.was_closed();
-    for (const auto& [generation, end] : ends_.found()) {
+    const bool was_closed = ends_.found().was_closed;
+    bool has_older = was_closed;
+    for (const auto& [generation, end] : ends_.found().ends) {
       if (find(generation)) {
         has_older = has_older || end.bytes > kLogHeaderBytes;
-      } else if (has_older && (ends_.was_closed() || end.bytes > kLogHeaderBytes)) {
-        return lost_durable(path_of(generation) + kLive + " is missing");
+      } else if (has_older && (was_closed || end.bytes > kLogHeaderBytes)) {
+        return lost_durable(path_of(generation) + kLogSuffix + " is missing");
       }
     }
     return Status::OK();

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <utility>
 
+#include "spill/durable_ends.h"
 #include "spill/durable_file.h"
 #include "spill/log_frame.h"
 #include "spill/record.h"
@@ -18,8 +19,6 @@ namespace {
 using rocksdb::IOStatus;
 using rocksdb::Slice;
 using rocksdb::Status;
-
-constexpr std::string_view kLog = ".spill";
 
 // Counts the operations of batches.
 class Counter final : public rocksdb::WriteBatch::Handler {
@@ -57,8 +56,8 @@ struct OpenLog {
 };
 
 std::optional<GenerationId> generation_of(const std::string& name) {
-  if (!name.ends_with(kLog)) return std::nullopt;
-  const char* const end = name.data() + name.size() - kLog.size();
+  if (!name.ends_with(kLogSuffix)) return std::nullopt;
+  const char* const end = name.data() + name.size() - (sizeof kLogSuffix - 1);
   GenerationId generation = 0;
   const auto parsed = std::from_chars(name.data(), end, generation);
   return parsed.ec == std::errc() && parsed.ptr == end ? std::optional(generation) : std::nullopt;
@@ -71,11 +70,14 @@ class Viewer {
 
   Status view() {
     if (Status status = read_binding(); !status.ok()) return status;
+    // Before the logs: what it says was true already when they are looked at.
+    if (Status status = read_ends(files_, directory_ + "/" + kEndsFile, &ends_); !status.ok()) return status;
     if (Status status = find_logs(); !status.ok()) return status;
     for (OpenLog& log : logs_) {
       if (Status status = read(log); !status.ok()) return status;
       view_.logs.push_back(std::move(log.view));
     }
+    find_missing();
     return {};
   }
 
@@ -88,6 +90,17 @@ class Viewer {
     view_.binding = decode_binding(bytes);
     if (!view_.binding) view_.damage.push_back({path, 0});
     return {};
+  }
+
+  // After a close nothing was dropped.
+  void find_missing() {
+    if (!ends_.was_closed) return;
+    for (const auto& [generation, end] : ends_.ends) {
+      const auto is_it = [id = generation](const LogView& log) { return log.generation == id; };
+      if (std::none_of(view_.logs.begin(), view_.logs.end(), is_it)) {
+        view_.damage.push_back({directory_ + "/" + digits_of(generation) + kLogSuffix, 0});
+      }
+    }
   }
 
   Status find_logs() {
@@ -128,7 +141,8 @@ class Viewer {
   }
 
   Status read(OpenLog& log) {
-    if (view_.ends_at || log.view.file_bytes == 0) return {};
+    if (view_.ends_at) return {};
+    if (log.view.file_bytes == 0) return is_shorter(log, 0) ? note_end(log, 0) : Status();
     if (log.header == HeaderFault::torn) return note_end(log, 0);
     if (is_behind_a_hole(log)) return note_end(log, 0);
     LogReader reader(*log.file, log.name, log.view.file_bytes);
@@ -137,7 +151,7 @@ class Viewer {
       switch (reader.next()) {
         case LogReader::Next::end:
           whole_bytes_[log.view.generation] = log.view.file_bytes;
-          return {};
+          return is_shorter(log, log.view.file_bytes) ? note_end(log, log.view.file_bytes) : Status();
         case LogReader::Next::error:
           return reader.status();
         case LogReader::Next::torn:
@@ -161,6 +175,11 @@ class Viewer {
     return log.name.after_bytes > 0 && before != whole_bytes_.end() && before->second < log.name.after_bytes;
   }
 
+  // Than was durable of it.
+  bool is_shorter(const OpenLog& log, std::uint64_t whole_to) const {
+    return was_longer(ends_, log.name.generation, log.name.salt, whole_to);
+  }
+
   Status note_end(const OpenLog& log, std::uint64_t offset) {
     bool was_there = false;
     if (Status status = was_known_durable(log, offset, &was_there); !status.ok()) return status;
@@ -173,11 +192,11 @@ class Viewer {
     return {};
   }
 
-  // By a frame behind it, or by a later log.
+  // By the file of ends, by a frame behind it, or by a later log.
   Status was_known_durable(const OpenLog& log, std::uint64_t offset, bool* known) {
-    *known = false;
+    *known = is_shorter(log, offset);
     IOStatus status;
-    if (offset >= kLogHeaderBytes) {
+    if (!*known && offset >= kLogHeaderBytes) {
       status = was_durable(*log.file, log.name, offset, log.view.file_bytes, known);
     }
     for (const OpenLog& later : logs_) {
@@ -192,6 +211,7 @@ class Viewer {
   rocksdb::FileSystem& files_;
   const std::string directory_;
   RegionView& view_;
+  FoundEnds ends_;
   std::vector<OpenLog> logs_;
   std::map<GenerationId, std::uint64_t> whole_bytes_;
 };

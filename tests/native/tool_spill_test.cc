@@ -211,6 +211,28 @@ TEST_F(ToolSpill, TellsWhereSomethingIsDamaged) {
   EXPECT_EQ(show({{"database", path("db")}})["ends_at"], nullptr);
 }
 
+TEST_F(ToolSpill, AfterACloseWhatIsMissingIsTold) {
+  open();
+  db_->SetDiversion(Diversion::always);
+  for (int i = 0; i < 4; ++i) ASSERT_TRUE(db_->Put({}, "key" + std::to_string(i), std::string(50, 'v')).ok());
+  db_.reset();
+  const std::string log = only_log(path("db/spill"));
+  const std::string kept = path("kept");
+  filesystem::copy_file(log, kept);
+  EXPECT_EQ(show({{"database", path("db")}})["damage"], Json::array());
+  for (std::uint64_t bytes = filesystem::file_size(log); bytes-- > 0;) {
+    filesystem::resize_file(log, bytes);
+    const Json result = show({{"database", path("db")}});
+    ASSERT_EQ(result["damage"].size(), 1) << "of " << bytes << " bytes";
+    EXPECT_EQ(result["damage"][0]["file"], log);
+    EXPECT_LE(result["damage"][0]["offset"].get<std::uint64_t>(), bytes);
+  }
+  filesystem::remove(log);
+  EXPECT_EQ(show({{"database", path("db")}})["damage"][0]["file"], log);
+  filesystem::copy_file(kept, log);
+  EXPECT_EQ(show({{"database", path("db")}})["damage"], Json::array());
+}
+
 TEST_F(ToolSpill, ADamagedBindingRecordIsTold) {
   make_with_writes();
   filesystem::resize_file(path("db/spill/BINDING"), 10);
