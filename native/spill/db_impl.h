@@ -30,6 +30,7 @@
 #include "spill/key_index.h"
 #include "spill/key_versions.h"
 #include "spill/low_priority.h"
+#include "spill/main_logs.h"
 #include "spill/main_order.h"
 #include "spill/rollback_pause.h"
 #include "spill/snapshot.h"
@@ -84,8 +85,9 @@ rocksdb::Status check_supported(const rocksdb::ColumnFamilyDescriptor& family);
 class DbImpl final : public spillway::DB {
  public:
   DbImpl(const std::shared_ptr<rocksdb::DB>& base, SpillOptions options, std::shared_ptr<Store> store,
-         std::shared_ptr<Binding> binding, std::shared_ptr<Detector> detector, std::shared_ptr<MainOrder> main_order,
-         std::shared_ptr<UserOptions> user_options, std::shared_ptr<HandleWatcher> handle_watcher);
+         std::shared_ptr<Binding> binding, std::shared_ptr<Detector> detector, std::shared_ptr<MainLogs> main_logs,
+         std::shared_ptr<MainOrder> main_order, std::shared_ptr<UserOptions> user_options,
+         std::shared_ptr<HandleWatcher> handle_watcher);
   ~DbImpl() override;
 
   // Reads what the spill store holds, and starts the threads. `handles` of column families other than the default
@@ -342,7 +344,7 @@ class DbImpl final : public spillway::DB {
   // followers' batches under atomics that the thread sanitizer cannot see, and scripts/tsan.suppressions names this.
   [[gnu::noinline]] rocksdb::Status enter(const rocksdb::WriteOptions& options, rocksdb::WriteBatch* batch);
   [[gnu::noinline]] rocksdb::Status write_to_rocksdb(const rocksdb::WriteOptions& options, rocksdb::WriteBatch* batch);
-  // Whoever wants RocksDB's log durable asks here: one that has failed is not touched (MainOrder::log_has_failed).
+  // Whoever wants RocksDB's log durable asks here: one that has failed is not touched (MainLogs::have_failed).
   rocksdb::Status sync_main_log();
   static rocksdb::Status log_failure();
   rocksdb::Status write(const rocksdb::WriteOptions& options, rocksdb::WriteBatch* batch);
@@ -494,6 +496,7 @@ class DbImpl final : public spillway::DB {
   const std::shared_ptr<Store> store_;  // outlives every generation
   const std::shared_ptr<Binding> binding_;
   const std::shared_ptr<Detector> detector_;
+  const std::shared_ptr<MainLogs> main_logs_;
   const std::shared_ptr<MainOrder> main_order_;
   const std::shared_ptr<UserOptions> user_options_;
   const std::shared_ptr<HandleWatcher> handle_watcher_;

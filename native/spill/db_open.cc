@@ -10,6 +10,7 @@
 #include "spill/binding.h"
 #include "spill/db_impl.h"
 #include "spill/guarded_env.h"
+#include "spill/main_logs.h"
 #include "spill/region_store.h"
 
 namespace spillway {
@@ -199,11 +200,13 @@ Status DB::Open(const rocksdb::DBOptions& options, const SpillOptions& spill, co
   if (Status status = add_guards(known, &families); !status.ok()) return status;
   const auto detector = std::make_shared<spill::Detector>(spill.divert, spill.poll_interval);
   const auto handle_watcher = std::make_shared<spill::HandleWatcher>();
+  const auto main_logs = std::make_shared<spill::MainLogs>(user.env->GetFileSystem(),
+                                                           user.wal_dir.empty() ? name : user.wal_dir, user.use_fsync);
   const auto main_order = std::make_shared<spill::MainOrder>();
   rocksdb::DBOptions with_listeners = user;
   with_listeners.listeners.insert(with_listeners.listeners.end(), {detector, handle_watcher, main_order});
   const std::shared_ptr<rocksdb::Env> env =
-      spill::guard_env(user.env, name, spill::sorted_directory_of(name), user_options);
+      spill::guard_env(user.env, name, spill::sorted_directory_of(name), user_options, main_logs);
   with_listeners.env = env.get();
   // What recovery leaves out of RocksDB's log must not be replayed by the next.
   with_listeners.avoid_flush_during_recovery = false;
@@ -233,8 +236,8 @@ Status DB::Open(const rocksdb::DBOptions& options, const SpillOptions& spill, co
   if (status.ok()) status = begin_opening(*found.binding, base, column_families.size(), handles);
   std::unique_ptr<DbImpl> made;
   if (status.ok()) {
-    made = std::make_unique<DbImpl>(base, spill, found.store, found.binding, detector, main_order, user_options,
-                                    handle_watcher);
+    made = std::make_unique<DbImpl>(base, spill, found.store, found.binding, detector, main_logs, main_order,
+                                    user_options, handle_watcher);
     status = made->start(own, found.remains);
   }
   if (!status.ok()) {

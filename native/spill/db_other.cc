@@ -73,13 +73,14 @@ void log_event(const SpillEvent& event, const std::shared_ptr<rocksdb::Logger>& 
 
 DbImpl::DbImpl(const std::shared_ptr<rocksdb::DB>& base, SpillOptions options, std::shared_ptr<Store> store,
                std::shared_ptr<Binding> binding, std::shared_ptr<Detector> detector,
-               std::shared_ptr<MainOrder> main_order, std::shared_ptr<UserOptions> user_options,
-               std::shared_ptr<HandleWatcher> handle_watcher)
+               std::shared_ptr<MainLogs> main_logs, std::shared_ptr<MainOrder> main_order,
+               std::shared_ptr<UserOptions> user_options, std::shared_ptr<HandleWatcher> handle_watcher)
     : spillway::DB(base),
       options_(leave_room_for_rollback(std::move(options))),
       store_(std::move(store)),
       binding_(std::move(binding)),
       detector_(std::move(detector)),
+      main_logs_(std::move(main_logs)),
       main_order_(std::move(main_order)),
       user_options_(std::move(user_options)),
       handle_watcher_(std::move(handle_watcher)),

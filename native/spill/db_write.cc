@@ -212,7 +212,7 @@ rocksdb::Status DbImpl::write_marked(const WriteOptions& options, WriteBatch* ba
 }
 
 rocksdb::Status DbImpl::enter(const WriteOptions& options, WriteBatch* batch) {
-  if (main_order_->log_has_failed() && !options.disableWAL) return log_failure();
+  if (main_logs_->have_failed() && !options.disableWAL) return log_failure();
   if (options.disableWAL) has_unlogged_.store(true, std::memory_order_release);  // before it has a sequence number
   counts_.main_calls.fetch_add(1, std::memory_order_relaxed);
   return base().Write(options, batch);
@@ -231,10 +231,10 @@ rocksdb::Status DbImpl::log_failure() {
 }
 
 rocksdb::Status DbImpl::sync_main_log() {
-  if (main_order_->log_has_failed()) return log_failure();
-  const rocksdb::Status status = base().FlushWAL(true);
-  if (status.IsIOError()) main_order_->log_failed();
-  return status;
+  if (main_logs_->have_failed()) return log_failure();
+  // It may have a buffer of its own.
+  if (user_options_->database().manual_wal_flush || !main_logs_->has_any()) return base().FlushWAL(true);
+  return main_logs_->sync();
 }
 
 DbImpl::Attempt DbImpl::try_main(const WriteOptions& options, WriteBatch* batch, rocksdb::Status* status) {

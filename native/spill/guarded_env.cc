@@ -70,8 +70,12 @@ class Reader final : public rocksdb::FSRandomAccessFileOwnerWrapper {
 
 class GuardedFileSystem final : public rocksdb::FileSystemWrapper {
  public:
-  GuardedFileSystem(const std::shared_ptr<FileSystem>& target, const std::string& directory, std::string options_prefix)
-      : FileSystemWrapper(target), prefix_(directory + "/"), options_prefix_(std::move(options_prefix)) {}
+  GuardedFileSystem(const std::shared_ptr<FileSystem>& target, const std::string& directory, std::string options_prefix,
+                    std::shared_ptr<MainLogs> logs)
+      : FileSystemWrapper(target),
+        prefix_(directory + "/"),
+        options_prefix_(std::move(options_prefix)),
+        logs_(std::move(logs)) {}
   const char* Name() const override { return "spillway.GuardedFileSystem"; }
 
   IOStatus NewRandomAccessFile(const std::string& path, const rocksdb::FileOptions& options,
@@ -85,10 +89,14 @@ class GuardedFileSystem final : public rocksdb::FileSystemWrapper {
   IOStatus NewWritableFile(const std::string& path, const rocksdb::FileOptions& options,
                            std::unique_ptr<rocksdb::FSWritableFile>* file, IODebugContext* dbg) override {
     if (no_options_file == nullptr || !is_new_options_file(path, options_prefix_)) {
-      return target()->NewWritableFile(path, options, file, dbg);
+      return watched(target()->NewWritableFile(path, options, file, dbg), path, file);
     }
     no_options_file->tried();
     return IOStatus::NotSupported("Spillway keeps the OPTIONS file, which has no guard in it");
+  }
+  IOStatus ReuseWritableFile(const std::string& path, const std::string& old_path, const rocksdb::FileOptions& options,
+                             std::unique_ptr<rocksdb::FSWritableFile>* file, IODebugContext* dbg) override {
+    return watched(target()->ReuseWritableFile(path, old_path, options, file, dbg), path, file);
   }
   IOStatus LinkFile(const std::string& from, const std::string& to, const IOOptions& options,
                     IODebugContext* dbg) override {
@@ -97,17 +105,24 @@ class GuardedFileSystem final : public rocksdb::FileSystemWrapper {
   }
 
  private:
+  IOStatus watched(IOStatus status, const std::string& path, std::unique_ptr<rocksdb::FSWritableFile>* file) const {
+    if (status.ok() && logs_->is_log(path)) *file = logs_->watch(std::move(*file));
+    return status;
+  }
+
   const std::string prefix_;
   const std::string options_prefix_;
+  const std::shared_ptr<MainLogs> logs_;
   const std::shared_ptr<Failures> failures_ = std::make_shared<Failures>();
 };
 
 class GuardedEnv final : public rocksdb::EnvWrapper {
  public:
   GuardedEnv(rocksdb::Env* env, const std::string& database, const std::string& sorted_directory,
-             std::shared_ptr<const UserOptions> user_options)
+             std::shared_ptr<const UserOptions> user_options, std::shared_ptr<MainLogs> logs)
       : EnvWrapper(env), options_prefix_(database + "/OPTIONS-"), user_options_(std::move(user_options)) {
-    file_system_ = std::make_shared<GuardedFileSystem>(env->GetFileSystem(), sorted_directory, options_prefix_);
+    file_system_ =
+        std::make_shared<GuardedFileSystem>(env->GetFileSystem(), sorted_directory, options_prefix_, std::move(logs));
     system_clock_ = env->GetSystemClock();
   }
   const char* Name() const override { return "spillway.GuardedEnv"; }
@@ -143,8 +158,9 @@ NoOptionsFile::~NoOptionsFile() { no_options_file = nullptr; }
 
 std::unique_ptr<rocksdb::Env> guard_env(rocksdb::Env* env, const std::string& database,
                                         const std::string& sorted_directory,
-                                        const std::shared_ptr<const UserOptions>& user_options) {
-  return std::make_unique<GuardedEnv>(env, database, sorted_directory, user_options);
+                                        const std::shared_ptr<const UserOptions>& user_options,
+                                        const std::shared_ptr<MainLogs>& main_logs) {
+  return std::make_unique<GuardedEnv>(env, database, sorted_directory, user_options, main_logs);
 }
 
 }  // namespace spillway::spill

@@ -1,4 +1,4 @@
-// The Env under RocksDB: the user's, and three things more.
+// The Env under RocksDB: the user's, and four things more.
 //
 // It keeps out of RocksDB a sorted file that RocksDB could not read. RocksDB 7.8.3 takes a file of which it cannot read
 // the first key for one without keys, and says nothing. It would never find them there, and could never be rid of the
@@ -11,7 +11,9 @@
 // So the text is restored when RocksDB asks for the size. A crash meanwhile leaves a temporary file, which RocksDB
 // never reads.
 //
-// And it keeps a thread from writing an OPTIONS file that would say nothing new.
+// It keeps a thread from writing an OPTIONS file that would say nothing new.
+//
+// And it shows RocksDB's logs to MainLogs.
 #pragma once
 
 #include <rocksdb/env.h>
@@ -19,6 +21,7 @@
 #include <memory>
 #include <string>
 
+#include "spill/main_logs.h"
 #include "spill/user_options.h"
 
 namespace spillway::spill {
@@ -26,7 +29,8 @@ namespace spillway::spill {
 // `env`, which outlives it. `database`: RocksDB's directory; `sorted_directory`: where sorted files wait for ingestion.
 std::unique_ptr<rocksdb::Env> guard_env(rocksdb::Env* env, const std::string& database,
                                         const std::string& sorted_directory,
-                                        const std::shared_ptr<const UserOptions>& user_options);
+                                        const std::shared_ptr<const UserOptions>& user_options,
+                                        const std::shared_ptr<MainLogs>& main_logs);
 
 // While it is there, RocksDB writes no OPTIONS file in this thread: the one in its place stays. So what the options
 // point to is not asked for its name. RocksDB goes on without, or with fail_if_options_file_error answers IOError when

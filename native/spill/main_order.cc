@@ -121,14 +121,6 @@ void MainOrder::start(std::function<void()> before_flush) {
 
 void MainOrder::stop() { start(nullptr); }
 
-void MainOrder::OnBackgroundError(rocksdb::BackgroundErrorReason reason, rocksdb::Status* /*error*/) {
-  if (reason == rocksdb::BackgroundErrorReason::kWriteCallback) log_failed();
-}
-
-void MainOrder::OnMemTableSealed(const rocksdb::MemTableInfo& /*info*/) {
-  log_has_failed_.store(false, std::memory_order_release);
-}
-
 // RocksDB 7.8 has chosen its memtables by now, or (atomic flushes) up to which it will: what they hold was written
 // before, and so was everything that their marks name.
 void MainOrder::OnFlushBegin(rocksdb::DB*, const rocksdb::FlushJobInfo&) {

@@ -10,7 +10,6 @@
 #include <rocksdb/wal_filter.h>
 #include <rocksdb/write_batch.h>
 
-#include <atomic>
 #include <condition_variable>
 #include <functional>
 #include <memory>
@@ -68,14 +67,6 @@ class MainOrder final : public rocksdb::EventListener {
   void let_compactions_run(Until until);
   void let_compactions_run();  // whatever they are held for
 
-  // A write to RocksDB's log has failed, or a sync of it, and RocksDB writes to the same file yet. It may take writes
-  // again by then, and its recovery from a full drive does, but that file takes nothing more: a RocksDB with assertions
-  // ends the process that tries. A sealed memtable is a new file.
-  bool log_has_failed() const { return log_has_failed_.load(std::memory_order_acquire); }
-  void log_failed() { log_has_failed_.store(true, std::memory_order_release); }
-
-  void OnBackgroundError(rocksdb::BackgroundErrorReason reason, rocksdb::Status* error) override;
-  void OnMemTableSealed(const rocksdb::MemTableInfo& info) override;
   void OnFlushBegin(rocksdb::DB* db, const rocksdb::FlushJobInfo& info) override;
   void OnCompactionBegin(rocksdb::DB* db, const rocksdb::CompactionJobInfo& info) override;
 
@@ -88,7 +79,6 @@ class MainOrder final : public rocksdb::EventListener {
   std::mutex held_mutex_;
   std::condition_variable released_;
   unsigned held_until_ = static_cast<unsigned>(Until::opened);
-  std::atomic<bool> log_has_failed_{false};
 };
 
 }  // namespace spillway::spill

@@ -76,7 +76,7 @@ class SaysFull final : public SpillListener {
 void expect_full_and_kept(CrashPlan plan) {
   plan.most_ms = std::max(plan.most_ms, 100U);
   bool was_full = false;
-  for (int tries = 0; tries < 5 && !was_full; ++tries, ++plan.seed) {
+  for (int tries = 0; tries < 15 && !was_full; ++tries, ++plan.seed) {
     const CrashReport report = run_crashes(plan);
     ASSERT_EQ(report.failure, "");
     was_full = report.steps.contains("test.client.full");

@@ -1,0 +1,122 @@
+// RocksDB's logs as files: what a sync makes durable, and what is known of one that has failed.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <string>
+
+#include "faults/file_system.h"
+#include "faults/power_loss.h"
+#include "spill/main_logs.h"
+#include "temporary_directory.h"
+
+namespace spillway::spill {
+namespace {
+
+using rocksdb::IOStatus;
+
+class MainLogsTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::filesystem::create_directories(root_ + "/db");
+    auto opened = faults::FaultyFileSystem::open(root_);
+    ASSERT_TRUE(opened) << opened.status().message();
+    system_ = *opened;
+    logs_ = std::make_unique<MainLogs>(system_, root_ + "/db", /*use_fsync=*/false);
+  }
+  std::unique_ptr<rocksdb::FSWritableFile> begin(const std::string& name) {
+    std::unique_ptr<rocksdb::FSWritableFile> file;
+    EXPECT_TRUE(system_->NewWritableFile(root_ + "/db/" + name, {}, &file, nullptr).ok());
+    return logs_->watch(std::move(file));
+  }
+  void fail_next(faults::Action action) {
+    system_->set_fate(faults::fail_nth([action](const faults::Deed& deed) { return deed.action == action; }, 1,
+                                       IOStatus::IOError("injected")));
+  }
+  // What the file has after any of some losses of power; "differs" if that is not always the same.
+  std::string after_losses(const std::string& name) {
+    std::string first;
+    for (std::uint64_t seed = 0; seed < 20; ++seed) {
+      const std::string to = scratch_.path("after-" + std::to_string(++losses_));
+      EXPECT_TRUE(faults::power_loss(root_, to, {.seed = seed}));
+      std::ifstream file(to + "/db/" + name, std::ios::binary);
+      const std::string now =
+          file ? std::string(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()) : "not there";
+      if (seed == 0) first = now;
+      if (now != first) return "differs";
+    }
+    return first;
+  }
+
+  TemporaryDirectory scratch_{memory_path()};
+  const std::string root_ = scratch_.path("root");
+  std::shared_ptr<faults::FaultyFileSystem> system_;
+  std::unique_ptr<MainLogs> logs_;
+  int losses_ = 0;
+};
+
+TEST_F(MainLogsTest, KnowsALogByItsPlaceAndName) {
+  EXPECT_TRUE(logs_->is_log(root_ + "/db/000012.log"));
+  EXPECT_TRUE(logs_->is_log(root_ + "/db//1234567.log"));
+  EXPECT_TRUE(logs_->is_log(root_ + "/./db/000012.log"));
+  for (const char* other : {"/db/LOG", "/db/.log", "/db/x12.log", "/db/12x.log", "/db/000012.log.1", "/db/000012.sst",
+                            "/db/archive/000012.log", "/000012.log", "/dbs/000012.log"}) {
+    EXPECT_FALSE(logs_->is_log(root_ + other)) << other;
+  }
+  EXPECT_FALSE(logs_->is_log("000012.log"));
+}
+
+TEST_F(MainLogsTest, WhatWasAppendedToAnyIsDurableAfterASync) {
+  const auto one = begin("000001.log");
+  ASSERT_TRUE(one->Append("one", {}, nullptr).ok());
+  const auto two = begin("000002.log");
+  ASSERT_TRUE(two->Append("two", {}, nullptr).ok());
+  EXPECT_TRUE(logs_->has_any());
+  EXPECT_EQ(after_losses("000001.log"), "differs");
+  ASSERT_TRUE(logs_->sync().ok());
+  EXPECT_EQ(after_losses("000001.log"), "one");
+  EXPECT_EQ(after_losses("000002.log"), "two");
+  ASSERT_TRUE(two->Append(" more", {}, nullptr).ok());
+  const auto three = begin("000003.log");
+  ASSERT_TRUE(logs_->sync().ok());
+  EXPECT_EQ(after_losses("000002.log"), "two more");
+  EXPECT_EQ(after_losses("000003.log"), "");
+}
+
+TEST_F(MainLogsTest, OneThatWasClosedIsLeftAlone) {
+  auto one = begin("000001.log");
+  ASSERT_TRUE(one->Append("one", {}, nullptr).ok());
+  ASSERT_TRUE(one->Close({}, nullptr).ok());
+  EXPECT_FALSE(logs_->has_any());
+  EXPECT_TRUE(logs_->sync().ok());
+  one.reset();
+  EXPECT_TRUE(logs_->sync().ok());
+}
+
+TEST_F(MainLogsTest, AFailedWriteIsKnownUntilTheNextLogBegins) {
+  const auto one = begin("000001.log");
+  EXPECT_FALSE(logs_->have_failed());
+  fail_next(faults::Action::write);
+  EXPECT_FALSE(one->Append("one", {}, nullptr).ok());
+  EXPECT_TRUE(logs_->have_failed());
+  const auto two = begin("000002.log");
+  EXPECT_FALSE(logs_->have_failed());
+}
+
+TEST_F(MainLogsTest, WhatAFailedSyncWasToKeepIsNeverCalledDurable) {
+  const auto one = begin("000001.log");
+  ASSERT_TRUE(one->Append("one", {}, nullptr).ok());
+  fail_next(faults::Action::sync);
+  EXPECT_FALSE(logs_->sync().ok());
+  EXPECT_TRUE(logs_->have_failed());
+  EXPECT_FALSE(logs_->sync().ok());
+  EXPECT_FALSE(one->Append("more", {}, nullptr).ok());  // RocksDB is told with its next write
+  const auto two = begin("000002.log");
+  EXPECT_FALSE(logs_->sync().ok());           // it is still asked for
+  ASSERT_TRUE(one->Close({}, nullptr).ok());  // everything of it is in tables
+  EXPECT_TRUE(logs_->sync().ok());
+}
+
+}  // namespace
+}  // namespace spillway::spill
