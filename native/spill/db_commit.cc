@@ -456,8 +456,11 @@ void DbImpl::hold_commits(const std::function<void()>& held) {
 // A flush takes writes out of RocksDB's log, which then tells no more that they were there, and past the marks in it.
 // Commits do not wait for the sync: in workload A that made their worst, 60 ms (plans/kvaccel-a.toml, 2 threads).
 void DbImpl::before_flush() {
-  // RocksDB itself takes no more writes after an error of its log; what else fails is told of by every later write.
-  if (!make_main_durable().ok()) return;
+  if (!make_main_durable().ok()) {  // what else fails is told of by every later write
+    if (has_live_.load(std::memory_order_acquire)) owe_note();
+    (void)sync_beside(/*in_flush=*/true);  // the marks that are flushed away name it
+    return;
+  }
   if (!note_beside().ok()) (void)sync_beside(/*in_flush=*/true);
 }
 

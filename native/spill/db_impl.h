@@ -346,8 +346,17 @@ class DbImpl final : public spillway::DB {
   [[gnu::noinline]] rocksdb::Status write_to_rocksdb(const rocksdb::WriteOptions& options, rocksdb::WriteBatch* batch);
   // Whoever wants RocksDB's log durable asks here: one that has failed is not touched (MainLogs::have_failed).
   rocksdb::Status sync_main_log();
+  // And in RocksDB's own way: its statistics, listeners and MANIFEST know of it.
+  rocksdb::Status sync_main_log_for_user();
   static rocksdb::Status log_failure();
   rocksdb::Status write(const rocksdb::WriteOptions& options, rocksdb::WriteBatch* batch);
+  // Of a write that can neither be diverted nor taken by RocksDB.
+  struct Waiting {
+    using Clock = std::chrono::steady_clock;
+    std::optional<Clock::time_point> since;
+    std::optional<std::uint64_t> rollbacks_failed;  // when it began to wait for one
+  };
+  rocksdb::Status wait_for_rollback(Waiting& waiting);
   rocksdb::Status write_either_way(const rocksdb::WriteOptions& options_of_user, rocksdb::WriteBatch* batch);
   void wait_for_room();
   void tell_of_room();

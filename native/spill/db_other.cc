@@ -239,12 +239,12 @@ SpillStatistics DbImpl::GetSpillStatistics() const {
 // --- What has to hold for both stores
 
 Status DbImpl::SyncWAL() {
-  const Status status = sync_main_log();
+  const Status status = sync_main_log_for_user();
   return status.ok() ? sync_beside() : status;
 }
 
 Status DbImpl::FlushWAL(bool sync) {
-  const Status status = sync ? sync_main_log() : base().FlushWAL(false);
+  const Status status = sync ? sync_main_log_for_user() : base().FlushWAL(false);
   return status.ok() && sync ? sync_beside() : status;
 }
 

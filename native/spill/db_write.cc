@@ -237,6 +237,12 @@ rocksdb::Status DbImpl::sync_main_log() {
   return main_logs_->sync();
 }
 
+rocksdb::Status DbImpl::sync_main_log_for_user() {
+  if (main_logs_->have_failed()) return log_failure();
+  const rocksdb::Status status = base().FlushWAL(true);
+  return status.ok() ? sync_main_log() : status;
+}
+
 DbImpl::Attempt DbImpl::try_main(const WriteOptions& options, WriteBatch* batch, rocksdb::Status* status) {
   const bool marks = is_unsynced() && can_mark(*batch);
   const Attempt attempt = try_main(options, batch, marks, status);
@@ -253,7 +259,10 @@ DbImpl::Attempt DbImpl::try_main(const WriteOptions& options, WriteBatch* batch,
     const Gate::Pass pass(gate_);
     if (!pass) return Attempt::refused;
     KeyFence::MainKeys keys(fence_);
-    if (has_live_.load(std::memory_order_seq_cst) || fence_.has_groups()) {
+    // In this order: a group that is over by the first look has something live by the second, if not brought back.
+    const bool any_group = fence_.has_groups();
+    steps::reached("spill.write.looked_for_groups");
+    if (any_group || has_live_.load(std::memory_order_seq_cst)) {
       if (const Attempt free = announce(*batch, keys); free != Attempt::taken) return free;
     }
     WriteOptions at_once = options;
@@ -292,20 +301,31 @@ rocksdb::Status DbImpl::divert(const WriteOptions& options, WriteBatch* batch, b
   return write(options, &rest);
 }
 
+// A rollback alone can end this wait. One that fails would have it wait for ever: then its error is the write's.
+rocksdb::Status DbImpl::wait_for_rollback(Waiting& waiting) {
+  const auto [failed, why] = failed_rollbacks();
+  if (!waiting.rollbacks_failed) {
+    waiting.rollbacks_failed = failed;
+    wake_rollback(/*insists=*/true);
+    return {};
+  }
+  const bool is_hopeless = failed > *waiting.rollbacks_failed && Waiting::Clock::now() - *waiting.since > kHopeless;
+  return is_hopeless ? why : rocksdb::Status();
+}
+
 rocksdb::Status DbImpl::write_either_way(const WriteOptions& options_of_user, WriteBatch* batch) {
   WriteOptions options = options_of_user;
-  using Clock = std::chrono::steady_clock;
-  std::optional<Clock::time_point> waits_since;
+  Waiting waiting;
   const auto outcome = [&](const rocksdb::Status& status) {
-    if (waits_since) {
-      const auto waited = std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - *waits_since);
-      counts_.wait_us.fetch_add(static_cast<std::uint64_t>(waited.count()), std::memory_order_relaxed);
+    if (waiting.since) {
+      const auto waited = Waiting::Clock::now() - *waiting.since;
+      const auto us = std::chrono::duration_cast<std::chrono::microseconds>(waited).count();
+      counts_.wait_us.fetch_add(static_cast<std::uint64_t>(us), std::memory_order_relaxed);
     }
     return status;
   };
-  bool is_covered = false;                        // the last try found a key of it in the spill store
-  bool is_in_doubt = false;                       // the spill store failed with it: part of it may be there
-  std::optional<std::uint64_t> rollbacks_failed;  // when it began to wait for one
+  bool is_covered = false;   // the last try found a key of it in the spill store
+  bool is_in_doubt = false;  // the spill store failed with it: part of it may be there
   for (;;) {
     // Low priority waits for RocksDB, as it would without a spill store, unless it has to go there.
     const bool wants = wants_spill() && !options_of_user.low_pri;
@@ -348,20 +368,13 @@ rocksdb::Status DbImpl::write_either_way(const WriteOptions& options_of_user, Wr
         if (!look.has_merge && look.unsupported.ok()) continue;
       }
     }
-    // A rollback alone can end this wait. One that fails would have it wait for ever.
     if (waits_for_rollback) {
-      const auto [failed, why] = failed_rollbacks();
-      if (!rollbacks_failed) {
-        rollbacks_failed = failed;
-        wake_rollback(/*insists=*/true);
-      } else if (failed > *rollbacks_failed && Clock::now() - *waits_since > kHopeless) {
-        return outcome(why);
-      }
+      if (rocksdb::Status status = wait_for_rollback(waiting); !status.ok()) return outcome(status);
     }
     if (options.no_slowdown) return outcome(rocksdb::Status::Incomplete("Write stall"));
     if (stopping_.load(std::memory_order_acquire)) return outcome(rocksdb::Status::ShutdownInProgress());
-    if (!waits_since) {
-      waits_since = Clock::now();
+    if (!waiting.since) {
+      waiting.since = Waiting::Clock::now();
       counts_.waits.fetch_add(1, std::memory_order_relaxed);
     }
     wait_for_room();

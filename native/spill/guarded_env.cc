@@ -96,7 +96,20 @@ class GuardedFileSystem final : public rocksdb::FileSystemWrapper {
   }
   IOStatus ReuseWritableFile(const std::string& path, const std::string& old_path, const rocksdb::FileOptions& options,
                              std::unique_ptr<rocksdb::FSWritableFile>* file, IODebugContext* dbg) override {
-    return watched(target()->ReuseWritableFile(path, old_path, options, file, dbg), path, file);
+    IOStatus status = target()->ReuseWritableFile(path, old_path, options, file, dbg);
+    if (status.ok()) logs_->is_gone(old_path);
+    return watched(std::move(status), path, file);
+  }
+  IOStatus DeleteFile(const std::string& path, const IOOptions& options, IODebugContext* dbg) override {
+    IOStatus status = target()->DeleteFile(path, options, dbg);
+    if (status.ok()) logs_->is_gone(path);
+    return status;
+  }
+  IOStatus RenameFile(const std::string& from, const std::string& to, const IOOptions& options,
+                      IODebugContext* dbg) override {
+    IOStatus status = target()->RenameFile(from, to, options, dbg);
+    if (status.ok()) logs_->is_gone(from);
+    return status;
   }
   IOStatus LinkFile(const std::string& from, const std::string& to, const IOOptions& options,
                     IODebugContext* dbg) override {
@@ -106,7 +119,7 @@ class GuardedFileSystem final : public rocksdb::FileSystemWrapper {
 
  private:
   IOStatus watched(IOStatus status, const std::string& path, std::unique_ptr<rocksdb::FSWritableFile>* file) const {
-    if (status.ok() && logs_->is_log(path)) *file = logs_->watch(std::move(*file));
+    if (status.ok() && logs_->is_log(path)) *file = logs_->watch(path, std::move(*file));
     return status;
   }
 
@@ -120,9 +133,11 @@ class GuardedEnv final : public rocksdb::EnvWrapper {
  public:
   GuardedEnv(rocksdb::Env* env, const std::string& database, const std::string& sorted_directory,
              std::shared_ptr<const UserOptions> user_options, std::shared_ptr<MainLogs> logs)
-      : EnvWrapper(env), options_prefix_(database + "/OPTIONS-"), user_options_(std::move(user_options)) {
-    file_system_ =
-        std::make_shared<GuardedFileSystem>(env->GetFileSystem(), sorted_directory, options_prefix_, std::move(logs));
+      : EnvWrapper(env),
+        options_prefix_(database + "/OPTIONS-"),
+        user_options_(std::move(user_options)),
+        logs_(std::move(logs)) {
+    file_system_ = std::make_shared<GuardedFileSystem>(env->GetFileSystem(), sorted_directory, options_prefix_, logs_);
     system_clock_ = env->GetSystemClock();
   }
   const char* Name() const override { return "spillway.GuardedEnv"; }
@@ -132,8 +147,15 @@ class GuardedEnv final : public rocksdb::EnvWrapper {
     return status.ok() ? EnvWrapper::GetFileSize(path, bytes) : status;
   }
   rocksdb::Status RenameFile(const std::string& from, const std::string& to) override {
-    const rocksdb::Status status = restore(from);
-    return status.ok() ? EnvWrapper::RenameFile(from, to) : status;
+    rocksdb::Status status = restore(from);
+    if (status.ok()) status = EnvWrapper::RenameFile(from, to);
+    if (status.ok()) logs_->is_gone(from);
+    return status;
+  }
+  rocksdb::Status DeleteFile(const std::string& path) override {
+    rocksdb::Status status = EnvWrapper::DeleteFile(path);
+    if (status.ok()) logs_->is_gone(path);
+    return status;
   }
 
  private:
@@ -149,6 +171,7 @@ class GuardedEnv final : public rocksdb::EnvWrapper {
 
   const std::string options_prefix_;
   const std::shared_ptr<const UserOptions> user_options_;
+  const std::shared_ptr<MainLogs> logs_;
 };
 
 }  // namespace

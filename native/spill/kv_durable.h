@@ -38,7 +38,7 @@ class KvDurable {
   void replace(const Last& last);
 
  private:
-  void write(std::size_t slot);
+  void write(std::size_t at);
 
   char* const memory_;
   std::mutex mutex_;

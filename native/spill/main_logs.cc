@@ -29,11 +29,15 @@ void raise(std::atomic<std::uint64_t>& to, std::uint64_t value) {
 }  // namespace
 
 struct MainLogs::Log {
+  std::string path;
   std::atomic<std::uint64_t> appended{0};  // how often
   std::atomic<std::uint64_t> synced{0};    // of that
-  std::atomic<bool> is_unsound{false};     // a sync has failed: what it was to make durable may be lost
-  bool is_named = false;                   // its name is durable; guarded by MainLogs::syncing_
-  std::mutex closing;                      // held while `file` is used by who is not RocksDB
+  std::atomic<bool> is_lost{false};        // a sync has failed: what it was to make durable may be lost
+  std::atomic<bool> is_to_tell{false};     // RocksDB does not know of that yet
+  IOStatus why;                            // it is lost; written once, before `is_lost`; guarded by mutex_
+  bool has_failed = false;                 // as far as RocksDB knows; guarded by mutex_
+  bool is_named = false;                   // its name is durable; guarded by syncing_
+  std::mutex closing;                      // held while `file` is synced or closed
   rocksdb::FSWritableFile* file = nullptr;
 };
 
@@ -58,8 +62,11 @@ class MainLogs::File final : public rocksdb::FSWritableFileOwnerWrapper {
                             const rocksdb::DataVerificationInfo& info, IODebugContext* dbg) override {
     return append([&] { return target()->PositionedAppend(data, offset, options, info, dbg); });
   }
-  IOStatus Flush(const IOOptions& options, IODebugContext* dbg) override {
-    return append([&] { return target()->Flush(options, dbg); });
+  IOStatus RangeSync(std::uint64_t offset, std::uint64_t bytes, const IOOptions& options,
+                     IODebugContext* dbg) override {
+    IOStatus status = target()->RangeSync(offset, bytes, options, dbg);
+    if (!status.ok()) logs_.lose(*log_, status, /*is_told=*/true);
+    return status;
   }
   IOStatus Sync(const IOOptions& options, IODebugContext* dbg) override {
     return sync([&] { return target()->Sync(options, dbg); });
@@ -75,24 +82,24 @@ class MainLogs::File final : public rocksdb::FSWritableFileOwnerWrapper {
  private:
   template <typename Action>
   IOStatus append(Action action) {
-    // RocksDB does not know of it, and must not go on as if all were there.
-    if (log_->is_unsound.load(std::memory_order_acquire)) return IOStatus::IOError("a sync of this log has failed");
-    IOStatus status = action();
+    // RocksDB must not go on as if all were there.
+    IOStatus status = log_->is_to_tell.load(std::memory_order_acquire) ? logs_.why_of(*log_) : action();
     if (status.ok()) {
       log_->appended.fetch_add(1, std::memory_order_release);
     } else {
-      logs_.have_failed_.store(true, std::memory_order_release);
+      logs_.fail(*log_);
     }
     return status;
   }
   template <typename Action>
   IOStatus sync(Action action) {
+    const std::lock_guard lock(log_->closing);
     const std::uint64_t appended = log_->appended.load(std::memory_order_acquire);
     IOStatus status = action();
     if (status.ok()) {
       raise(log_->synced, appended);
     } else {
-      logs_.have_failed_.store(true, std::memory_order_release);
+      logs_.lose(*log_, status, /*is_told=*/true);
     }
     return status;
   }
@@ -102,7 +109,7 @@ class MainLogs::File final : public rocksdb::FSWritableFileOwnerWrapper {
 };
 
 MainLogs::MainLogs(std::shared_ptr<rocksdb::FileSystem> files, const std::string& directory, bool use_fsync)
-    : files_(std::move(files)), directory_(normal(directory)), use_fsync_(use_fsync) {}
+    : files_(std::move(files)), directory_(directory), normal_directory_(normal(directory)), use_fsync_(use_fsync) {}
 
 MainLogs::~MainLogs() = default;
 
@@ -110,28 +117,64 @@ bool MainLogs::is_log(const std::string& path) const {
   const std::size_t name = path.rfind('/') + 1;
   const std::size_t digits = path.find_first_not_of("0123456789", name);
   return digits > name && digits != std::string::npos && path.compare(digits, std::string::npos, ".log") == 0 &&
-         normal(path.substr(0, name)) == directory_;
+         normal(path.substr(0, name)) == normal_directory_;
 }
 
-std::unique_ptr<rocksdb::FSWritableFile> MainLogs::watch(std::unique_ptr<rocksdb::FSWritableFile> file) {
+std::unique_ptr<rocksdb::FSWritableFile> MainLogs::watch(const std::string& path,
+                                                         std::unique_ptr<rocksdb::FSWritableFile> file) {
   const auto log = std::make_shared<Log>();
+  log->path = path;
   log->file = file.get();
   {
     const std::lock_guard lock(mutex_);
     logs_.push_back(log);
+    look_at_newest();
   }
-  have_failed_.store(false, std::memory_order_release);
   return std::make_unique<File>(std::move(file), log, *this);
 }
 
-// RocksDB closes a log that it has synced, or of which everything is in tables.
+// RocksDB closes a log that it has synced, or of which everything is in tables. (Also one that a failed sync was
+// followed by a successful one of.)
 void MainLogs::close(const std::shared_ptr<Log>& log) {
   {
     const std::lock_guard lock(log->closing);
     log->file = nullptr;
   }
   const std::lock_guard lock(mutex_);
-  std::erase(logs_, log);
+  if (std::erase(logs_, log) > 0 && log->is_lost.load(std::memory_order_acquire)) lost_.push_back(log);
+  look_at_newest();
+}
+
+void MainLogs::is_gone(const std::string& path) {
+  const std::lock_guard lock(mutex_);
+  std::erase_if(lost_, [&](const auto& log) { return log->path == path; });
+}
+
+void MainLogs::look_at_newest() {
+  have_failed_.store(!logs_.empty() && logs_.back()->has_failed, std::memory_order_release);
+}
+
+void MainLogs::fail(Log& log) {
+  const std::lock_guard lock(mutex_);
+  log.has_failed = true;
+  look_at_newest();
+}
+
+void MainLogs::lose(Log& log, const IOStatus& why, bool is_told) {
+  const std::lock_guard lock(mutex_);
+  if (is_told) {
+    log.has_failed = true;
+  } else if (!log.has_failed) {
+    log.is_to_tell.store(true, std::memory_order_release);
+  }
+  if (!log.is_lost.load(std::memory_order_acquire)) log.why = why;
+  log.is_lost.store(true, std::memory_order_release);
+  look_at_newest();
+}
+
+IOStatus MainLogs::why_of(const Log& log) const {
+  const std::lock_guard lock(mutex_);
+  return log.why;
 }
 
 bool MainLogs::has_any() const {
@@ -145,6 +188,7 @@ IOStatus MainLogs::sync() {
   {
     const std::lock_guard lock(mutex_);
     logs = logs_;
+    if (!lost_.empty()) return lost_.front()->why;
   }
   bool has_new_name = false;
   for (const auto& log : logs) {
@@ -158,17 +202,17 @@ IOStatus MainLogs::sync() {
 }
 
 IOStatus MainLogs::sync(Log& log) {
-  if (log.is_unsound.load(std::memory_order_acquire)) return IOStatus::IOError("a sync of RocksDB's log has failed");
+  if (log.is_lost.load(std::memory_order_acquire)) return why_of(log);
   const std::uint64_t appended = log.appended.load(std::memory_order_acquire);
   if (log.synced.load(std::memory_order_acquire) >= appended) return {};
   const std::lock_guard lock(log.closing);
-  if (log.file == nullptr) return {};
+  if (log.file == nullptr) return log.is_lost.load(std::memory_order_acquire) ? why_of(log) : IOStatus();
   IOStatus status = use_fsync_ ? log.file->Fsync({}, nullptr) : log.file->Sync({}, nullptr);
+  if (status.ok() && log.is_lost.load(std::memory_order_acquire)) return why_of(log);
   if (status.ok()) {
     raise(log.synced, appended);
   } else {
-    log.is_unsound.store(true, std::memory_order_release);
-    have_failed_.store(true, std::memory_order_release);
+    lose(log, status, /*is_told=*/false);
   }
   return status;
 }

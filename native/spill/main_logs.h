@@ -1,14 +1,13 @@
 // RocksDB's logs as files: makes durable what was written to them, beside writes, and knows first when one has failed.
 //
 // DB::SyncWAL() would do it too. But beside a write that fails it may come to a log that has just failed, and there
-// RocksDB 7.8.3 with assertions, as Debian has it, ends the process (WritableFileWriter, AssertFalseAndGetStatus...).
+// RocksDB 7.8.3 with assertions, as Debian has it, ends the process (WritableFileWriter, "Writer has previous error").
 // A full drive must not.
 #pragma once
 
 #include <rocksdb/file_system.h>
 
 #include <atomic>
-#include <cstddef>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -25,14 +24,19 @@ class MainLogs {
 
   bool is_log(const std::string& path) const;
   // A log that RocksDB begins. What it writes goes through what is returned.
-  std::unique_ptr<rocksdb::FSWritableFile> watch(std::unique_ptr<rocksdb::FSWritableFile> file);
+  std::unique_ptr<rocksdb::FSWritableFile> watch(const std::string& path,
+                                                 std::unique_ptr<rocksdb::FSWritableFile> file);
+  // RocksDB has deleted the file, put it away, or uses it again: everything of it is in tables.
+  void is_gone(const std::string& path);
 
   // Whether RocksDB writes to a log that is watched.
   bool has_any() const;
-  // What was appended to any log before is durable when it returns OK. By any thread.
+  // What was appended to any log before is durable when it returns OK. By any thread. Where a sync has failed, no later
+  // one is a success until everything of that log is in tables: what it was to keep may be lost, and nobody says so
+  // twice. RocksDB gets the same error for its next append to that log.
   rocksdb::IOStatus sync();
-  // A write to the newest log has failed, or a sync of any. RocksDB may take writes again by then, and its recovery
-  // from a full drive does, but that file takes nothing more. The next log is a new file.
+  // RocksDB knows of an error of the log that it writes to. It may take writes again by then, and its recovery from a
+  // full drive does, but that file takes nothing more. The next log is a new file.
   bool have_failed() const { return have_failed_.load(std::memory_order_acquire); }
 
  private:
@@ -41,15 +45,21 @@ class MainLogs {
 
   rocksdb::IOStatus sync(Log& log);
   rocksdb::IOStatus sync_names();
+  void fail(Log& log);                                              // RocksDB knows
+  void lose(Log& log, const rocksdb::IOStatus& why, bool is_told);  // of a sync; `is_told`: RocksDB knows
+  rocksdb::IOStatus why_of(const Log& log) const;
   void close(const std::shared_ptr<Log>& log);
+  void look_at_newest();  // REQUIRES: mutex_
 
   const std::shared_ptr<rocksdb::FileSystem> files_;
   const std::string directory_;
+  const std::string normal_directory_;
   const bool use_fsync_;
   std::mutex syncing_;                            // one sync at a time; also guards what follows
   std::unique_ptr<rocksdb::FSDirectory> opened_;  // the directory, once it was needed
   mutable std::mutex mutex_;                      // of what follows
   std::vector<std::shared_ptr<Log>> logs_;        // that RocksDB has not closed, oldest first
+  std::vector<std::shared_ptr<Log>> lost_;        // closed since, of which a sync has failed
   std::atomic<bool> have_failed_{false};
 };
 

@@ -82,9 +82,9 @@ Json shown(const RegionView& view) {
           {"ends_at", view.ends_at ? shown(*view.ends_at) : Json(nullptr)}};
 }
 
-// Whether the database can be opened with the spill store; null where the database is not known, or is in use.
-Json pairing_of(const SpillPlace& place, const RegionView& view, std::uint64_t operations) {
-  if (place.database.empty()) return nullptr;
+// Why the database cannot be opened with the spill store; empty: it can. Nothing where the database is not known.
+std::optional<std::string> why_not(const SpillPlace& place, const RegionView& view, std::uint64_t operations) {
+  if (place.database.empty()) return std::nullopt;
   spill::Pairing pairing;
   pairing.database = place.database;
   pairing.identity = spill::identity_of(*rocksdb::Env::Default(), place.database);
@@ -92,7 +92,7 @@ Json pairing_of(const SpillPlace& place, const RegionView& view, std::uint64_t o
   pairing.guard = place.guard;
   pairing.record = view.binding;
   pairing.has_writes = operations > 0;
-  return status_of(check_pairing(pairing)).message();  // empty: it can
+  return status_of(check_pairing(pairing)).message();
 }
 
 }  // namespace
@@ -115,9 +115,9 @@ Status spill_show(const Json& request, Events& events, const std::atomic<bool>& 
                  {"binding", shown(view.binding)},
                  {"guard", shown(place.value().guard)}};
   const Json contents = shown(view);
-  const Json why = in_use ? Json(nullptr) : pairing_of(place.value(), view, contents["operations"]);
-  result["fits"] = why.is_null() ? Json(nullptr) : Json(why == "");
-  result["why_not"] = why.is_null() || why == "" ? Json(nullptr) : why;
+  const auto why = in_use ? std::nullopt : why_not(place.value(), view, contents["operations"]);
+  result["fits"] = why ? Json(why->empty()) : Json(nullptr);
+  result["why_not"] = why ? or_null(*why) : Json(nullptr);
   result.update(contents);
   events.result(std::move(result), true);
   return {};

@@ -28,7 +28,7 @@ class MainLogsTest : public ::testing::Test {
   std::unique_ptr<rocksdb::FSWritableFile> begin(const std::string& name) {
     std::unique_ptr<rocksdb::FSWritableFile> file;
     EXPECT_TRUE(system_->NewWritableFile(root_ + "/db/" + name, {}, &file, nullptr).ok());
-    return logs_->watch(std::move(file));
+    return logs_->watch(root_ + "/db/" + name, std::move(file));
   }
   void fail_next(faults::Action action) {
     system_->set_fate(faults::fail_nth([action](const faults::Deed& deed) { return deed.action == action; }, 1,
@@ -104,18 +104,50 @@ TEST_F(MainLogsTest, AFailedWriteIsKnownUntilTheNextLogBegins) {
   EXPECT_FALSE(logs_->have_failed());
 }
 
-TEST_F(MainLogsTest, WhatAFailedSyncWasToKeepIsNeverCalledDurable) {
-  const auto one = begin("000001.log");
+TEST_F(MainLogsTest, WhatAFailedSyncWasToKeepIsNotCalledDurableUntilItIsInTables) {
+  auto one = begin("000001.log");
   ASSERT_TRUE(one->Append("one", {}, nullptr).ok());
   fail_next(faults::Action::sync);
   EXPECT_FALSE(logs_->sync().ok());
+  EXPECT_FALSE(logs_->sync().ok());
+  // RocksDB is told with its next write, and of nothing before.
+  EXPECT_FALSE(logs_->have_failed());
+  EXPECT_TRUE(one->Flush({}, nullptr).ok());
+  EXPECT_FALSE(one->Append("more", {}, nullptr).ok());
+  EXPECT_TRUE(logs_->have_failed());
+  const auto two = begin("000002.log");
+  EXPECT_FALSE(logs_->have_failed());
+  EXPECT_FALSE(logs_->sync().ok());
+  EXPECT_TRUE(one->Sync({}, nullptr).ok());  // RocksDB's recovery tries it, and closes it
+  EXPECT_TRUE(one->Close({}, nullptr).ok());
+  EXPECT_FALSE(logs_->sync().ok());
+  logs_->is_gone(root_ + "/db/000001.log");
+  EXPECT_TRUE(logs_->sync().ok());
+}
+
+TEST_F(MainLogsTest, AFailedSyncOfRocksdbsOwnIsNotMadeGoodByALaterOne) {
+  const auto one = begin("000001.log");
+  ASSERT_TRUE(one->Append("one", {}, nullptr).ok());
+  fail_next(faults::Action::sync);
+  EXPECT_FALSE(one->Sync({}, nullptr).ok());
   EXPECT_TRUE(logs_->have_failed());
   EXPECT_FALSE(logs_->sync().ok());
-  EXPECT_FALSE(one->Append("more", {}, nullptr).ok());  // RocksDB is told with its next write
+  {
+    const auto not_switched_to = begin("000002.log");
+    EXPECT_FALSE(logs_->have_failed());
+  }
+  EXPECT_TRUE(logs_->have_failed());
+  EXPECT_FALSE(logs_->sync().ok());
+}
+
+TEST_F(MainLogsTest, AnOlderLogThatFailsStopsNoWrites) {
+  const auto one = begin("000001.log");
+  ASSERT_TRUE(one->Append("one", {}, nullptr).ok());
   const auto two = begin("000002.log");
-  EXPECT_FALSE(logs_->sync().ok());           // it is still asked for
-  ASSERT_TRUE(one->Close({}, nullptr).ok());  // everything of it is in tables
-  EXPECT_TRUE(logs_->sync().ok());
+  fail_next(faults::Action::sync);
+  EXPECT_FALSE(one->Sync({}, nullptr).ok());
+  EXPECT_FALSE(logs_->have_failed());
+  EXPECT_FALSE(logs_->sync().ok());
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -129,17 +130,17 @@ TEST_F(SpillMergeOrder, AWriteThatComesAfterTheBaseWasReadIsNotHidden) {
   }
 }
 
-// Holds a diverted write when it has announced its keys until a write to RocksDB is about to announce its own, and that
-// one until the diverted write is over.
+// Holds a diverted write when it has announced its keys until a write to RocksDB has come to a step, and that one until
+// the diverted write is over.
 class InBetween final : public steps::Watcher {
  public:
-  InBetween() { steps::watch(this); }
+  explicit InBetween(std::string_view step) : step_(step) { steps::watch(this); }
   ~InBetween() override { steps::watch(nullptr); }
   void reached(std::string_view step) override {
     if (step == "spill.commit.announced" && !is_announced_.exchange(true)) {
       is_announced_.notify_all();
       is_about_to_.wait(false);
-    } else if (step == "spill.write.announces" && !is_about_to_.exchange(true)) {
+    } else if (step == step_ && !is_about_to_.exchange(true)) {
       is_about_to_.notify_all();
       is_over_.wait(false);
     }
@@ -151,6 +152,7 @@ class InBetween final : public steps::Watcher {
   }
 
  private:
+  const std::string_view step_;
   std::atomic<bool> is_announced_{false};
   std::atomic<bool> is_about_to_{false};
   std::atomic<bool> is_over_{false};
@@ -163,21 +165,23 @@ TEST_F(SpillMergeOrder, AWriteThatMeetsTheFirstDivertedOneIsNotHidden) {
       {[&] { return db_->Merge({}, "k1", "7"); }, "107"},
       {[&] { return db_->Delete({}, "k2"); }, "NotFound: "},
       {[&] { return db_->DeleteRange({}, db_->DefaultColumnFamily(), "k3", "k4"); }, "NotFound: "}};
-  for (std::size_t i = 0; i < cases.size(); ++i) {
-    const std::string key = "k" + std::to_string(i);
-    ASSERT_TRUE(db_->Rollback().ok());  // nothing is live
-    db_->SetDiversion(Diversion::always);
-    InBetween in_between;
-    std::thread diverted([&] { EXPECT_TRUE(db_->Put({}, key, "100").ok()); });
-    in_between.wait_for_diverted();
-    db_->SetDiversion(Diversion::never);
-    std::thread other([&] { EXPECT_TRUE(cases[i].first().ok()); });
-    diverted.join();
-    in_between.diverted_is_over();
-    other.join();
-    EXPECT_EQ(get(key), cases[i].second) << key;
-    ASSERT_TRUE(db_->Rollback().ok());
-    EXPECT_EQ(get(key), cases[i].second) << key;
+  for (const char* step : {"spill.write.looked_for_groups", "spill.write.announces"}) {
+    for (std::size_t i = 0; i < cases.size(); ++i) {
+      const std::string key = "k" + std::to_string(i);
+      ASSERT_TRUE(db_->Rollback().ok());  // nothing is live
+      db_->SetDiversion(Diversion::always);
+      InBetween in_between(step);
+      std::thread diverted([&] { EXPECT_TRUE(db_->Put({}, key, "100").ok()); });
+      in_between.wait_for_diverted();
+      db_->SetDiversion(Diversion::never);
+      std::thread other([&] { EXPECT_TRUE(cases[i].first().ok()); });
+      diverted.join();
+      in_between.diverted_is_over();
+      other.join();
+      EXPECT_EQ(get(key), cases[i].second) << key << " at " << step;
+      ASSERT_TRUE(db_->Rollback().ok());
+      EXPECT_EQ(get(key), cases[i].second) << key << " at " << step;
+    }
   }
 }
 
