@@ -1,6 +1,7 @@
-// Something that happens whenever the code under test comes to a step of a name.
+// Something that happens when the code under test comes to a step of a name: each time, or the first time.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -10,7 +11,7 @@
 
 namespace spillway {
 
-// `what` is called by whoever comes there. One at a time watches.
+// `what` is called by whoever comes there, but not while it is being called already. One at a time watches.
 class AtEach final : public steps::Watcher {
  public:
   AtEach(std::string step, std::function<void()> what) : step_(std::move(step)), what_(std::move(what)) {
@@ -18,12 +19,36 @@ class AtEach final : public steps::Watcher {
   }
   ~AtEach() override { steps::watch(nullptr); }
   void reached(std::string_view step) override {
-    if (step == step_) what_();
+    if (step != step_ || is_busy_.exchange(true)) return;
+    what_();
+    ++times_;
+    is_busy_ = false;
   }
+  int times() const { return times_; }
 
  private:
   const std::string step_;
   const std::function<void()> what_;
+  std::atomic<bool> is_busy_{false};
+  std::atomic<int> times_{0};
+};
+
+// `what` is called by who comes there first.
+class AtStep final : public steps::Watcher {
+ public:
+  AtStep(std::string step, std::function<void()> what) : step_(std::move(step)), what_(std::move(what)) {
+    steps::watch(this);
+  }
+  ~AtStep() override { steps::watch(nullptr); }
+  void reached(std::string_view step) override {
+    if (step == step_ && !was_reached_.exchange(true)) what_();
+  }
+  bool was_reached() const { return was_reached_; }
+
+ private:
+  const std::string step_;
+  const std::function<void()> what_;
+  std::atomic<bool> was_reached_{false};
 };
 
 }  // namespace spillway

@@ -16,6 +16,7 @@
 #include <string_view>
 #include <vector>
 
+#include "at_each_step.h"
 #include "base/steps.h"
 #include "spill_side_by_side.h"
 
@@ -44,24 +45,6 @@ class NoSortedFiles final : public rocksdb::FileSystemWrapper {
     return target()->NewWritableFile(path, options, file, context);
   }
   std::atomic<bool> refuses{false};
-};
-
-// Does something when a step is reached for the first time.
-class AtStep final : public steps::Watcher {
- public:
-  AtStep(std::string_view step, std::function<void()> action) : step_(step), action_(std::move(action)) {
-    steps::watch(this);
-  }
-  ~AtStep() override { steps::watch(nullptr); }
-  void reached(std::string_view step) override {
-    if (step == step_ && !was_reached_.exchange(true)) action_();
-  }
-  bool was_reached() const { return was_reached_; }
-
- private:
-  const std::string step_;
-  const std::function<void()> action_;
-  std::atomic<bool> was_reached_{false};
 };
 
 class SpillFamilies : public SideBySide {

@@ -14,6 +14,7 @@
 #include <thread>
 #include <vector>
 
+#include "at_each_step.h"
 #include "base/steps.h"
 #include "faults/file_system.h"
 #include "faults/power_loss.h"
@@ -102,6 +103,36 @@ class FaultsSpillway : public ::testing::Test {
   std::unique_ptr<DB> db_;
   std::uint64_t rounds_ = 0;  // of expect_both_survive
 };
+
+// As a file system does that finds its drive full when it writes back: once, and RocksDB recovers from it.
+TEST_F(FaultsSpillway, ASyncOfRocksdbsLogThatFailsOnceIsGotOver) {
+  open();
+  for (std::uint64_t seed = 0; seed < 4; ++seed) {
+    const std::string round = std::to_string(seed);
+    db_->SetDiversion(Diversion::never);
+    ASSERT_TRUE(put("a", round).ok());
+    const auto of_log = [](const Deed& deed) { return deed.action == Action::sync && deed.name.ends_with(".log"); };
+    system_->set_fate(fail_nth(of_log, 1, IOStatus::NoSpace("injected")));
+    db_->SetDiversion(Diversion::always);
+    EXPECT_FALSE(put("b", round, true).ok());  // it would be durable without "a"
+    db_->SetDiversion(Diversion::never);
+    const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+    const auto is_taken = [&](bool sync) {
+      while (!put("c", round, sync).ok()) {
+        if (std::chrono::steady_clock::now() > until) return false;
+        std::this_thread::sleep_for(std::chrono::milliseconds(10));
+      }
+      return true;
+    };
+    EXPECT_TRUE(is_taken(false));
+    db_->SetDiversion(Diversion::always);
+    EXPECT_TRUE(is_taken(true));
+    lose_power(seed);
+    EXPECT_EQ(get("a"), round) << "seed " << seed;
+    EXPECT_EQ(get("c"), round) << "seed " << seed;
+    ASSERT_TRUE(db_->Rollback().ok());
+  }
+}
 
 TEST_F(FaultsSpillway, AFailedAppendIsToldAndNothingAcknowledgedIsLost) {
   open();
@@ -293,25 +324,6 @@ TEST_F(FaultsSpillway, AStaleCopyDoesNotReviveAfterAnOverwriteInRocksdb) {
   }
 }
 
-// Does something at a step, once.
-class AtStep final : public steps::Watcher {
- public:
-  AtStep(std::string step, std::function<void()> what) : step_(std::move(step)), what_(std::move(what)) {
-    steps::watch(this);
-  }
-  ~AtStep() override { steps::watch(nullptr); }
-  void reached(std::string_view step) override {
-    if (step != step_ || done_.exchange(true)) return;
-    what_();
-  }
-  bool done() const { return done_; }
-
- private:
-  const std::string step_;
-  const std::function<void()> what_;
-  std::atomic<bool> done_{false};
-};
-
 TEST_F(FaultsSpillway, WritesThatArriveDuringARollbackSurviveIt) {
   open();
   db_->SetDiversion(Diversion::always);
@@ -319,7 +331,7 @@ TEST_F(FaultsSpillway, WritesThatArriveDuringARollbackSurviveIt) {
   {
     const AtStep during("spill.rollback.sorted", [this] { EXPECT_TRUE(put("k", "2", true).ok()); });
     ASSERT_TRUE(db_->Rollback().ok());
-    EXPECT_TRUE(during.done());
+    EXPECT_TRUE(during.was_reached());
   }
   EXPECT_EQ(get("k"), "2");
   lose_power(3);
@@ -347,7 +359,7 @@ TEST_F(FaultsSpillway, AWriteWaitsForTheRoomThatARollbackIsAboutToMake) {
     ASSERT_LT(i, 200);
     ASSERT_TRUE(put("key" + std::to_string(i), value).ok());
   }
-  ASSERT_TRUE(comes_true([&] { return during.done(); }));
+  ASSERT_TRUE(comes_true([&] { return during.was_reached(); }));
   ASSERT_TRUE(comes_true([this] { return db_->GetSpillStatistics().rollbacks_by_ingest > 0; }));
   writer.join();
   EXPECT_EQ(db_->GetSpillStatistics().main_writes, 1U);
@@ -471,7 +483,7 @@ TEST_F(FaultsSpillway, PowerThatGoesDuringARollbackLosesNothingWhereverItGoes) {
     {
       const AtStep off(step, [this] { system_->cut_power(); });
       db_->Rollback().PermitUncheckedError();
-      EXPECT_TRUE(off.done());
+      EXPECT_TRUE(off.was_reached());
     }
     lose_power(seed++);
     expect_acknowledged();

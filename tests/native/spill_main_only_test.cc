@@ -13,6 +13,7 @@
 #include <thread>
 #include <vector>
 
+#include "at_each_step.h"
 #include "base/steps.h"
 #include "faults/file_system.h"
 #include "spill_rocksdb_of.h"
@@ -23,28 +24,6 @@ namespace spillway {
 namespace {
 
 using rocksdb::Status;
-
-// Does something at a step, each time it is reached while this does not do it already.
-class AtEach final : public steps::Watcher {
- public:
-  AtEach(std::string step, std::function<void()> what) : step_(std::move(step)), what_(std::move(what)) {
-    steps::watch(this);
-  }
-  ~AtEach() override { steps::watch(nullptr); }
-  void reached(std::string_view step) override {
-    if (step != step_ || busy_.exchange(true)) return;
-    what_();
-    ++times_;
-    busy_ = false;
-  }
-  int times() const { return times_; }
-
- private:
-  const std::string step_;
-  const std::function<void()> what_;
-  std::atomic<bool> busy_{false};
-  std::atomic<int> times_{0};
-};
 
 class SpillMainOnly : public ::testing::Test {
  protected:

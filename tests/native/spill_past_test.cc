@@ -22,6 +22,7 @@
 #include <thread>
 #include <vector>
 
+#include "at_each_step.h"
 #include "base/steps.h"
 #include "spillway/db.h"
 #include "temporary_directory.h"
@@ -153,27 +154,10 @@ TEST_F(SpillPast, ACopyOfRocksdbItselfIsAPlainDatabase) {
   EXPECT_EQ(all(*plain), "a=spilled ");
 }
 
-// Calls `what` once, in the thread that first comes to the step.
-class OnceAt final : public steps::Watcher {
- public:
-  OnceAt(std::string step, std::function<void()> what) : step_(std::move(step)), what_(std::move(what)) {
-    steps::watch(this);
-  }
-  ~OnceAt() override { steps::watch(nullptr); }
-  void reached(std::string_view step) override {
-    if (step == step_ && !is_done_.exchange(true)) what_();
-  }
-
- private:
-  const std::string step_;
-  const std::function<void()> what_;
-  std::atomic<bool> is_done_{false};
-};
-
 TEST_F(SpillPast, AWriteThatWasAboutToBeDivertedIsNot) {
   rocksdb::DB* rocks = nullptr;
   {
-    const OnceAt handing_out("spill.write.before_divert", [&] { rocks = db_->GetRootDB(); });
+    const AtStep handing_out("spill.write.before_divert", [&] { rocks = db_->GetRootDB(); });
     put("a", "late");
   }
   ASSERT_NE(rocks, nullptr);
@@ -398,7 +382,7 @@ TEST_F(SpillPast, CompactFilesWaitsForTheEndOfARollback) {
   std::atomic<bool> is_compacted{false};
   bool was_compacted_beside = false;
   std::thread compacting;
-  const OnceAt beside("spill.rollback.ingested", [&] {
+  const AtStep beside("spill.rollback.ingested", [&] {
     compacting = std::thread([&] {
       const Status status = db_->CompactFiles(rocksdb::CompactionOptions(), {files.front().name}, files.front().level);
       EXPECT_TRUE(status.ok()) << status.ToString();

@@ -4,6 +4,7 @@
 #include <rocksdb/env.h>
 #include <rocksdb/sst_file_writer.h>
 
+#include <atomic>
 #include <chrono>
 #include <functional>
 #include <memory>
@@ -128,6 +129,31 @@ TEST_F(SpillPowerOrder, AnExternalFileIsNotThereWithoutAnOlderWriteToRocksdb) {
     ASSERT_TRUE(is_synced);
     lose_power(seed);
     EXPECT_TRUE(!has("z", round) || has("a", round)) << "seed " << seed;
+  }
+}
+
+// A flush takes marks out of RocksDB's log. That RocksDB's log could not be synced when it began is no reason to leave
+// the spill store unsynced, which the marks name.
+TEST_F(SpillPowerOrder, WhatIsFlushedIsNotThereWithoutTheDivertedWriteBeforeItThoughASyncHasFailed) {
+  open();
+  for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
+    const std::string round = std::to_string(seed);
+    divert("d", round);
+    put_main("m", round);
+    // Of the directory with the logs: first by RocksDB, then for the order of the two logs.
+    const auto is_names = [](const Deed& deed) { return deed.action == Action::sync_directory && deed.name == "db"; };
+    const auto fate = fail_nth(is_names, 2, rocksdb::IOStatus::IOError("injected"));
+    const auto failed = std::make_shared<std::atomic<bool>>(false);
+    system_->set_fate([fate, failed](const Deed& deed) {
+      Misfortune outcome = fate(deed);
+      if (!outcome.status.ok()) *failed = true;
+      return outcome;
+    });
+    rocksdb_of(*db_).Flush({}).PermitUncheckedError();
+    EXPECT_TRUE(*failed);
+    lose_power(seed);
+    EXPECT_TRUE(!has("m", round) || has("d", round)) << "seed " << seed;
+    ASSERT_TRUE(db_->Rollback().ok());
   }
 }
 
