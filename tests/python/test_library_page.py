@@ -1,5 +1,5 @@
-"""docs/LIBRARY.md names what the library has: each option with its default, each property, each event, each refusal.
-docs/LIBRARY-CALLS.md names every call of RocksDB's that takes a database."""
+"""docs/LIBRARY.md names what the library has: each option with its default, each property, each event, each refusal,
+and every call of RocksDB's that takes a database."""
 
 import re
 from pathlib import Path
@@ -7,7 +7,7 @@ from pathlib import Path
 from conftest import ROOT
 
 PAGE = (ROOT / "docs" / "LIBRARY.md").read_text()
-CALLS = (ROOT / "docs" / "LIBRARY-CALLS.md").read_text()
+CALLS = PAGE[PAGE.index("## What becomes of RocksDB's calls") :]
 ROCKSDB = Path("/usr/include/rocksdb")
 SPILL = ROOT / "native" / "spill"
 OPTIONS = (SPILL / "include" / "spillway" / "options.h").read_text()
@@ -61,7 +61,7 @@ def test_every_refusal_is_there() -> None:
     source = "\n".join(path.read_text() for path in SPILL.glob("*.cc"))
     refused = re.findall(r'does not support ([\w -]+)[:"]', source) + re.findall(r'return no\("([\w -]+)', source)
     refused += re.findall(r'refuse\("(\w+)"', source)
-    unsupported = PAGE.split("## Not supported")[1]
+    unsupported = PAGE.split("## Not supported")[1].split("\n## ")[0]
     named = [
         name
         for name in refused
@@ -102,7 +102,7 @@ def overridden() -> set[str]:
 
 def table(heading: str) -> dict[str, str]:
     """What becomes of each name in the first column of the table under that heading."""
-    section = CALLS.split(f"## {heading}\n")[1].split("\n## ")[0]
+    section = CALLS.split(f"### {heading}\n")[1].split("\n### ")[0]
     rows = re.findall(r"^\| (`.*?) \| ([\w ]+) \|", section, flags=re.MULTILINE)
     return {name: becomes for names, becomes in rows for name in re.findall(r"`([^`]+)`", names)}
 
@@ -117,7 +117,7 @@ def test_every_virtual_function_of_rocksdb_is_in_the_table() -> None:
 
 def test_the_table_of_functions_says_what_the_code_does() -> None:
     functions = table("Functions of rocksdb::DB")
-    words = set(re.findall(r"^\| (\w[\w ]*) \| ", CALLS.split("## Functions")[0], flags=re.MULTILINE)) - {"word"}
+    words = set(re.findall(r"^\| (\w[\w ]*) \| ", CALLS.split("### Functions")[0], flags=re.MULTILINE)) - {"word"}
     assert set(functions.values()) <= words
     ours = overridden()
     assert sorted(name for name, becomes in functions.items() if becomes != "RocksDB" and name not in ours) == []
