@@ -1,12 +1,15 @@
 """Takes the barriers of the accelerator out, one at a time, and says which tests notice.
 
-    scripts/barriers.py [--only NAME ...] [--list] [--fresh]
+    scripts/barriers.py [--only NAME ...] [--nearest] [--list] [--fresh]
 
 A barrier is a sync, a gate, a fence or a check of an order. scripts/barriers.toml has each as a piece of source text
 and what stands in its place when it is out. The script works on a copy of the checkout in build-barriers/: it builds,
 runs the tests on the unchanged copy, which must pass, and then with one barrier out after the other, until a test
 fails. It prints a Markdown table and ends with exit code 1 if there is a barrier that no test notices. Results are kept
 in build-barriers/results.json: a run that was stopped goes on where it was, as long as the sources are the same.
+
+With --nearest only the tests that are nearest to each barrier are run, some seconds in the place of some minutes; a
+barrier that they do not notice is left for a run without it.
 """
 
 import argparse
@@ -32,8 +35,10 @@ RESULTS = WORK / "results.json"
 # What the native build reads.
 SOURCES = ("CMakeLists.txt", "native", "tests/native", "contract", "presets", "fuzz", "bench", "examples")
 BUILD_TIMEOUT_S = 1800
+NEAREST_TIMEOUT_S = 300
 NONE = "none"
 UNCHANGED = "(unchanged)"
+TARGETS = ["test_spill", "test_crash"]  # the first has the tests that are nearest to a barrier
 MESSAGE_CHARACTERS = 2000
 
 
@@ -124,9 +129,9 @@ def copy_sources() -> str:
     return total.hexdigest()
 
 
-def build() -> str:
+def build(targets: list[str]) -> str:
     """Empty, or the end of what the compiler said."""
-    commands = [["cmake", "--build", str(BUILD), "--target", "test_spill", "test_crash"]]
+    commands = [["cmake", "--build", str(BUILD), "--target", *targets]]
     if not (BUILD / "build.ninja").is_file():
         commands.insert(0, ["cmake", "-G", "Ninja", "-S", str(TREE), "-B", str(BUILD), "-DSPILLWAY_BENCH=OFF"])
     for command in commands:
@@ -178,7 +183,7 @@ def try_tests(steps: list[Step], first: str = "") -> Outcome:
     """Of the runs, one after the other, until something fails."""
     if first:
         command = ["tests/native/test_spill", "--gtest_fail_fast", f"--gtest_filter={first}"]
-        steps = [Step("first", command, steps[0].timeout_s), *steps]
+        steps = [Step("first", command, NEAREST_TIMEOUT_S), *steps]
     for step in steps:
         outcome = run_step(step)
         if outcome.failed:
@@ -193,7 +198,7 @@ def try_without(barrier: Barrier, steps: list[Step]) -> dict[str, object]:
     began = time.monotonic()
     path.write_text(barrier.taken_out_of(source))
     try:
-        if said := build():
+        if said := build(TARGETS if steps else TARGETS[:1]):
             raise ValueError(
                 f"{barrier.name}: without it the tree does not build; mend it in scripts/barriers.toml\n{said}"
             )
@@ -248,6 +253,9 @@ def arguments() -> argparse.Namespace:
     parser.add_argument(
         "--only", nargs="+", metavar="NAME", help="these barriers; a name may be the beginning of several"
     )
+    parser.add_argument(
+        "--nearest", action="store_true", help="run no more than the tests that are nearest to a barrier"
+    )
     parser.add_argument("--list", action="store_true", help="print the names, after a check that every text is found")
     parser.add_argument("--fresh", action="store_true", help="forget the results of earlier runs")
     return parser.parse_args()
@@ -265,19 +273,28 @@ def main() -> int:
         print("\n".join(f"{one.name}: {one.protects}" for one in barriers))
         return 0
     results = Results(copy_sources(), given.fresh)
-    if said := build():
+    if given.nearest:
+        steps = []
+    if said := build(TARGETS if steps else TARGETS[:1]):
         raise ValueError(f"the unchanged tree does not build:\n{said}")
-    if UNCHANGED not in results.known:
+    if steps and UNCHANGED not in results.known:
         began = time.monotonic()
         outcome = try_tests(steps)
         if outcome.failed:
             raise ValueError(f"tests fail on the unchanged tree: {', '.join(outcome.failed)}\n{outcome.message}")
         results.add(UNCHANGED, {"failed": [], "tests_s": round(time.monotonic() - began, 1)})
     for one in barriers:
-        if results.known.get(one.name, {}).get("change") != one.change:
-            results.add(one.name, try_without(one, steps))
-            print(f"{one.name}: {results.known[one.name]['failed']}", file=sys.stderr, flush=True)
+        if results.known.get(one.name, {}).get("change") == one.change:
+            continue
+        result = try_without(one, steps)
+        print(f"{one.name}: {result['failed']}", file=sys.stderr, flush=True)
+        if steps or result["failed"]:
+            results.add(one.name, result)
+    left = [one.name for one in barriers if one.name not in results.known]
+    barriers = [one for one in barriers if one.name in results.known]
     print(table(barriers, results))
+    if left:
+        print(f"\n{len(left)} left for a run without --nearest: {', '.join(left)}")
     unnoticed = [one.name for one in barriers if not results.known[one.name]["failed"]]
     print(
         f"\n{len(barriers)} barriers, {len(unnoticed)} unnoticed" + (": " + ", ".join(unnoticed) if unnoticed else "")
