@@ -145,10 +145,13 @@ Status Binding::ensure_guard() {
 }
 
 Status Binding::without_guard(const std::function<Status()>& copy) {
+  bool has_none = false;  // where RocksDB itself was handed out
   {
     const std::lock_guard lock(mutex_);
+    has_none = guard_ == nullptr;
     if (Status status = drop_guard(); !status.ok()) return status;
   }
+  if (has_none) return copy();
   steps::reached("spill.bind.unguarded");
   Status status = copy();
   const Status guarded = ensure_guard();

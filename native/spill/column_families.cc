@@ -34,6 +34,7 @@ rocksdb::Status ColumnFamilies::add(rocksdb::ColumnFamilyHandle* handle) {
        .handle = handle,
        .comparator = handle->GetComparator(),
        .merge_operator = descriptor.options.merge_operator,
+       .deletes_ranges = descriptor.options.table_factory->IsDeleteRangeSupported(),
        .limits = limits_of(descriptor.options)});
   return status;
 }
@@ -65,6 +66,14 @@ std::shared_future<void> ColumnFamilies::take_handle(std::uint32_t id) {
   return users->is_free;
 }
 
+void ColumnFamilies::keep_options(std::uint32_t id, rocksdb::ColumnFamilyDescriptor options) {
+  auto kept = std::make_shared<const rocksdb::ColumnFamilyDescriptor>(std::move(options));
+  const std::unique_lock lock(mutex_);
+  if (const auto found = families_.find(id); found != families_.end()) {
+    found->second.family.options_without_handle = std::move(kept);
+  }
+}
+
 void ColumnFamilies::drop(std::uint32_t id) {
   const std::unique_lock lock(mutex_);
   if (const auto found = families_.find(id); found != families_.end()) found->second.family.is_dropped = true;
@@ -76,9 +85,11 @@ UsedColumnFamily ColumnFamilies::use(std::uint32_t id) const {
   if (found != families_.end()) return {found->second.family, found->second.users};
   return {{.id = id,
            .handle = nullptr,
+           .options_without_handle = nullptr,
            .is_dropped = true,
            .comparator = rocksdb::BytewiseComparator(),
            .merge_operator = nullptr,
+           .deletes_ranges = true,
            .limits = {}},
           nullptr};
 }

@@ -21,10 +21,13 @@ namespace spillway::spill {
 struct ColumnFamily {
   std::uint32_t id = 0;
   rocksdb::ColumnFamilyHandle* handle = nullptr;  // called only while it is in use, see below; null: there is none
-  bool is_dropped = false;                        // what is there of it in the spill store is of no more use
+  // Of one that was not dropped and whose only handle was destroyed.
+  std::shared_ptr<const rocksdb::ColumnFamilyDescriptor> options_without_handle = nullptr;
+  bool is_dropped = false;  // what is there of it in the spill store is of no more use
   const rocksdb::Comparator* comparator = nullptr;
   std::shared_ptr<rocksdb::MergeOperator> merge_operator;
-  Signals limits;  // its triggers; the rest is as of nothing
+  bool deletes_ranges = true;  // its table factory can
+  Signals limits;              // its triggers; the rest is as of nothing
 };
 
 // A column family whose handle, if it has one, is not destroyed before this is.
@@ -49,6 +52,7 @@ class ColumnFamilies {
 
   // Nobody finds the handle here any more. The future is ready when nobody uses it.
   std::shared_future<void> take_handle(std::uint32_t id);
+  void keep_options(std::uint32_t id, rocksdb::ColumnFamilyDescriptor options);
   void drop(std::uint32_t id);  // REQUIRES: the handle was taken
 
   ColumnFamily of(std::uint32_t id) const;  // an unknown id: bytewise, dropped

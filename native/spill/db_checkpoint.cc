@@ -83,23 +83,57 @@ Status drop_guards(rocksdb::DB& copy, const std::vector<ColumnFamilyHandle*>& ha
 
 // RocksDB's files as they are now, and what is live: no diverted write is missing that was acknowledged before a write
 // that RocksDB's log has.
-Status DbImpl::capture(View* view, std::vector<rocksdb::LiveFileStorageInfo>* files) {
-  if (Status status = flush_large_memtables(); !status.ok()) return status;
+Status DbImpl::capture(View* view, FamilyOptions* families, std::vector<rocksdb::LiveFileStorageInfo>* files) {
+  if (!rollback_pause_.is_paused()) {
+    if (Status status = flush_large_memtables(); !status.ok()) return status;
+  }
   Status status;
-  hold_commits([&] {
-    *view = View{live(), visible_.load(std::memory_order_relaxed)};
-    rocksdb::LiveFilesStorageInfoOptions options;
-    // What is in no log has to be in a table; else the log is copied, for a flush would take its time.
-    options.wal_size_for_flush =
-        has_unlogged_.load(std::memory_order_acquire) ? 0 : std::numeric_limits<std::uint64_t>::max();
-    status = base().GetLiveFilesStorageInfo(options, files);
-  });
+  {
+    const std::lock_guard no_change(user_options_->one_at_a_time());  // no family is being made
+    hold_commits([&] {
+      *view = View{live(), visible_.load(std::memory_order_relaxed)};
+      *families = options_of_families();
+      rocksdb::LiveFilesStorageInfoOptions options;
+      // What is in no log has to be in a table; else the log is copied, for a flush would take its time.
+      options.wal_size_for_flush =
+          has_unlogged_.load(std::memory_order_acquire) ? 0 : std::numeric_limits<std::uint64_t>::max();
+      status = base().GetLiveFilesStorageInfo(options, files);
+    });
+  }
   steps::reached("spill.checkpoint.captured");
   return status;
 }
 
+// By name, those without a handle of ours included.
+DbImpl::FamilyOptions DbImpl::options_of_families() const {
+  std::vector<ColumnFamily> all;
+  families_.for_each([&](const ColumnFamily& family) { all.push_back(family); });
+  FamilyOptions result;
+  for (const ColumnFamily& one : all) {
+    if (one.is_dropped) continue;
+    if (one.options_without_handle != nullptr) {
+      result.emplace(one.options_without_handle->name, one.options_without_handle->options);
+      continue;
+    }
+    const UsedColumnFamily family = families_.use(one.id);
+    if (family.handle != nullptr) result.emplace(family.handle->GetName(), GetOptions(family.handle));
+  }
+  return result;
+}
+
+// The families are those of the copy: the view's may be dropped by now.
 Status DbImpl::ingest_view(const View& view, rocksdb::DB& copy, const std::vector<ColumnFamilyHandle*>& handles,
                            const std::string& directory) {
+  ColumnFamilies families;
+  families_.for_each([&](const ColumnFamily& family) {  // each for its order
+    ColumnFamily not_there = family;
+    not_there.handle = nullptr;
+    not_there.is_dropped = true;
+    families.add(std::move(not_there));
+  });
+  for (ColumnFamilyHandle* handle : handles) {
+    if (Status status = families.add(handle); !status.ok()) return status;
+  }
   const auto is_superseded = [&](const Entry& entry) {
     const Entry* const newest = view.find(entry.column_family, entry.key());
     return newest != nullptr && newest->sequence > entry.sequence;
@@ -107,7 +141,7 @@ Status DbImpl::ingest_view(const View& view, rocksdb::DB& copy, const std::vecto
   std::map<std::uint32_t, rocksdb::IngestExternalFileArg> arguments;
   for (const auto& generation : *view.generations) {
     std::vector<SortedFile> files;
-    const Status status = write_sorted_files(*generation, view.up_to, families_, is_superseded, values_, *store_,
+    const Status status = write_sorted_files(*generation, view.up_to, families, is_superseded, values_, *store_,
                                              base().GetDBOptions(), directory, stopping_, &files);
     if (!status.ok()) return status;
     for (const SortedFile& file : files) add_to(&arguments[file.column_family], file);
@@ -122,11 +156,8 @@ Status DbImpl::ingest_view(const View& view, rocksdb::DB& copy, const std::vecto
   return of_families.empty() ? Status() : copy.IngestExternalFiles(of_families);
 }
 
-Status DbImpl::open_copy(const std::string& directory, const std::function<Status(rocksdb::DB&, const Handles&)>& use) {
-  std::map<std::string, ColumnFamilyHandle*> known;
-  families_.for_each([&](const ColumnFamily& family) {
-    if (family.handle != nullptr) known.emplace(family.handle->GetName(), family.handle);
-  });
+Status DbImpl::open_copy(const std::string& directory, const FamilyOptions& known,
+                         const std::function<Status(rocksdb::DB&, const Handles&)>& use) {
   const rocksdb::DBOptions options = options_of_copy(GetDBOptions());
   std::vector<std::string> names;
   if (Status status = rocksdb::DB::ListColumnFamilies(options, directory, &names); !status.ok()) return status;
@@ -134,7 +165,7 @@ Status DbImpl::open_copy(const std::string& directory, const std::function<Statu
   for (const std::string& name : names) {
     const auto found = known.find(name);
     rocksdb::ColumnFamilyOptions family = is_guard(name) ? guard_options() : rocksdb::ColumnFamilyOptions();
-    if (found != known.end()) family = GetOptions(found->second);
+    if (found != known.end()) family = found->second;
     family.cf_paths.clear();
     descriptors.emplace_back(name, std::move(family));
   }
@@ -150,6 +181,7 @@ Status DbImpl::open_copy(const std::string& directory, const std::function<Statu
 }
 
 Status DbImpl::CreateCheckpoint(const std::string& directory) {
+  if (is_closed_.load(std::memory_order_relaxed)) return Status::ShutdownInProgress();
   rocksdb::Env& env = *base().GetEnv();
   FileSystem& files = *env.GetFileSystem();
   const Status exists = env.FileExists(directory);
@@ -163,10 +195,11 @@ Status DbImpl::CreateCheckpoint(const std::string& directory) {
   if (!status.ok()) return status;
 
   View view;
+  FamilyOptions families;
   std::vector<rocksdb::LiveFileStorageInfo> captured;
   status = base().DisableFileDeletions();
   if (status.ok()) {
-    status = capture(&view, &captured);
+    status = capture(&view, &families, &captured);
     for (const auto& file : captured) {
       if (status.ok()) status = link_or_copy(files, file, made + "/" + file.relative_filename);
     }
@@ -174,7 +207,7 @@ Status DbImpl::CreateCheckpoint(const std::string& directory) {
     if (status.ok()) status = enabled;
   }
   if (status.ok()) {
-    status = open_copy(made, [&](rocksdb::DB& copy, const Handles& handles) {
+    status = open_copy(made, families, [&](rocksdb::DB& copy, const Handles& handles) {
       const Status ingested = ingest_view(view, copy, handles, sorted);
       return ingested.ok() ? drop_guards(copy, handles) : ingested;  // it needs no spill store
     });

@@ -184,11 +184,16 @@ void DbImpl::lead_announced(std::span<Commit*> group) {
   if (prepared.empty()) return;
   rocksdb::Status status = sync ? make_main_durable() : rocksdb::Status();
   if (status.ok()) status = append(prepared, sync);
-  // What of it is in the store goes with a rollback, or with the next begin of a generation.
-  if (!status.ok() && has_failed_.load(std::memory_order_relaxed)) status = rocksdb::Status::TryAgain("in doubt");
   if (!status.ok()) {
+    // Then it may be in the store all the same, until a rollback has dropped its generation: a write to RocksDB that is
+    // acknowledged meanwhile would be hidden by it after a crash.
+    const bool is_in_doubt = has_failed_.load(std::memory_order_relaxed);
+    if (is_in_doubt) status = rocksdb::Status::TryAgain("in doubt");
     next_sequence_ = first;
-    for (Prepared& one : prepared) one.commit->status = status;
+    for (Prepared& one : prepared) {
+      if (is_in_doubt) doubts_.add(*one.batch);
+      one.commit->status = status;
+    }
     return;
   }
   for (const Prepared& one : prepared) {
@@ -215,6 +220,9 @@ rocksdb::Status DbImpl::prepare(Commit& commit, Prepared& prepared) {
     rocksdb::Status DeleteRangeCF(std::uint32_t family, const Slice& begin, const Slice& end) override {
       if (families_.comparator(family)->Compare(begin, end) > 0) {
         return rocksdb::Status::InvalidArgument("end key comes before start key");
+      }
+      if (!families_.of(family).deletes_ranges) {
+        return rocksdb::Status::NotSupported("DeleteRange of a column family whose table factory has none");
       }
       return known(family);
     }
@@ -440,9 +448,9 @@ rocksdb::Status DbImpl::try_note() {
   const std::uint64_t durable = main_durable_.load(std::memory_order_acquire);
   note.front().record = encode(RecordHeader{next_sequence_, durable, durable, true});
   note.front().record.append(nothing.Data());
-  rocksdb::Status status = append(note, /*sync=*/false);
+  const rocksdb::Status status = append(note, /*sync=*/false);
   if (status.ok()) unproven_main_ = 0;
-  return status;
+  return status.IsBusy() ? rocksdb::Status::NoSpace("the spill store has no room for a note") : status;
 }
 
 // Flushes meanwhile cannot come to the queue, so what they would have noted down is noted first.
@@ -461,12 +469,12 @@ void DbImpl::before_flush() {
     (void)sync_beside(/*in_flush=*/true);  // the marks that are flushed away name it
     return;
   }
-  if (!note_beside().ok()) (void)sync_beside(/*in_flush=*/true);
+  if (!note_beside(/*in_flush=*/true).ok()) (void)sync_beside(/*in_flush=*/true);
 }
 
 // RocksDB is written to meanwhile, and diverted writes come after that: its log is synced once more for the note, and
 // while commits wait only if that goes on.
-rocksdb::Status DbImpl::note_beside() {
+rocksdb::Status DbImpl::note_beside(bool in_flush) {
   constexpr int kTries = 3;
   rocksdb::Status status;
   for (int tries = 1; status.ok(); ++tries) {
@@ -477,7 +485,7 @@ rocksdb::Status DbImpl::note_beside() {
       is_noted = true;
     });
     if (!was_run) return {};  // whoever holds the queue has noted it, and nothing was diverted since (hold_commits)
-    if (is_noted) return status.ok() ? sync_beside() : status;
+    if (is_noted) return status.ok() ? sync_beside(in_flush) : status;
     status = make_main_durable();
   }
   if (has_live_.load(std::memory_order_acquire)) owe_note();

@@ -22,6 +22,8 @@ Status check_supported(const rocksdb::ColumnFamilyDescriptor& family) {
   if (order->CanKeysWithDifferentByteContentsBeEqual()) {
     return no("a comparator under which different bytes can be equal");
   }
+  // A put may be a change to be applied then, and there are no snapshots.
+  if (family.options.inplace_update_support) return no("inplace_update_support");
   return {};
 }
 
@@ -130,7 +132,8 @@ Status DbImpl::DropColumnFamilies(const std::vector<ColumnFamilyHandle*>& famili
 // Of a family that was made at run time there is no other handle, and rollbacks go on needing one.
 Status DbImpl::DestroyColumnFamilyHandle(ColumnFamilyHandle* family) {
   const std::lock_guard lock(handles_mutex_);
-  if (is_closed_ || families_.of(family->GetID()).handle != family) return base().DestroyColumnFamilyHandle(family);
+  const bool is_ours = family != nullptr && !is_closed_ && families_.of(family->GetID()).handle == family;
+  if (!is_ours) return base().DestroyColumnFamilyHandle(family);
   kept_handles_.push_back(family);
   return {};
 }
@@ -140,8 +143,10 @@ Status DbImpl::DestroyColumnFamilyHandle(ColumnFamilyHandle* family) {
 void DbImpl::on_handle_deletion(ColumnFamilyHandle* handle) {
   const std::uint32_t id = handle->GetID();
   if (families_.of(id).handle != handle) return;
+  const rocksdb::ColumnFamilyOptions options = GetOptions(handle);
   std::shared_future<void> is_free;
   const auto take = [&] {
+    families_.keep_options(id, {handle->GetName(), options});
     is_free = families_.take_handle(id);
     return Status();
   };

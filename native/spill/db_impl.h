@@ -22,6 +22,7 @@
 #include "spill/commit_queue.h"
 #include "spill/copying_threads.h"
 #include "spill/detector.h"
+#include "spill/doubts.h"
 #include "spill/gate.h"
 #include "spill/generation.h"
 #include "spill/handle_watcher.h"
@@ -332,12 +333,15 @@ class DbImpl final : public spillway::DB {
     refused,              // RocksDB cannot take it now
     covered,              // a key of it lies in the spill store
     announced_elsewhere,  // a key of it may be on its way there
+    doubtful,             // a key of it may lie there since a write of it failed
     throttled,            // it is of low priority, and compactions are behind
   };
   Attempt try_main(const rocksdb::WriteOptions& options, rocksdb::WriteBatch* batch, rocksdb::Status* status);
   Attempt try_main(const rocksdb::WriteOptions& options, rocksdb::WriteBatch* batch, bool marks,
                    rocksdb::Status* status);
-  rocksdb::Status divert(const rocksdb::WriteOptions& options, rocksdb::WriteBatch* batch, bool must_divert);
+  // False: it was not diverted, and the status says why.
+  bool divert(const rocksdb::WriteOptions& options, rocksdb::WriteBatch* batch, bool must_divert,
+              KeyVersions::Holding* held, rocksdb::Status* status);
   Attempt announce(const rocksdb::WriteBatch& batch, KeyFence::MainKeys& keys) const;
   rocksdb::Status write_nothing(const rocksdb::WriteOptions& options, rocksdb::WriteBatch* batch);
   // The one way into RocksDB's write path. A frame of its own in every build: RocksDB's group leader reads its
@@ -349,15 +353,29 @@ class DbImpl final : public spillway::DB {
   // And in RocksDB's own way: its statistics, listeners and MANIFEST know of it.
   rocksdb::Status sync_main_log_for_user();
   static rocksdb::Status log_failure();
-  rocksdb::Status write(const rocksdb::WriteOptions& options, rocksdb::WriteBatch* batch);
-  // Of a write that can neither be diverted nor taken by RocksDB.
-  struct Waiting {
+  // `held`: in a database with transactions, the locks of its keys, which it lets go of while it waits.
+  rocksdb::Status write(const rocksdb::WriteOptions& options, rocksdb::WriteBatch* batch,
+                        KeyVersions::Holding* held = nullptr);
+  // A write that is tried until it has gone one way or the other.
+  struct Trying {
     using Clock = std::chrono::steady_clock;
-    std::optional<Clock::time_point> since;
+    rocksdb::WriteOptions options;  // the user's; `low_pri` until it has waited for that
+    KeyVersions::Holding* held = nullptr;
+    bool is_low_priority = false;  // as the user gave it
+    bool is_covered = false;       // the last try found a key of it in the spill store
+    bool is_in_doubt = false;      // the spill store failed with it: it may be there
+    bool is_doubtful = false;      // the store failed with another that has a key of it
+    std::optional<Clock::time_point> waits_since;
     std::optional<std::uint64_t> rollbacks_failed;  // when it began to wait for one
   };
-  rocksdb::Status wait_for_rollback(Waiting& waiting);
-  rocksdb::Status write_either_way(const rocksdb::WriteOptions& options_of_user, rocksdb::WriteBatch* batch);
+  enum class Next : std::uint8_t { ended, again, waits };
+  rocksdb::Status wait_for_rollback(Trying& trying);
+  // `status` is the write's where it has ended.
+  Next try_main_once(Trying& trying, rocksdb::WriteBatch* batch, rocksdb::Status* status);
+  Next try_either_way(Trying& trying, rocksdb::WriteBatch* batch, rocksdb::Status* status);
+  rocksdb::Status wait(Trying& trying, const std::function<void()>& wait);
+  rocksdb::Status write_either_way(const rocksdb::WriteOptions& options, rocksdb::WriteBatch* batch,
+                                   KeyVersions::Holding* held);
   void wait_for_room();
   void tell_of_room();
   // Whether a mark in RocksDB's log is enough for a write to come after what was diverted before it.
@@ -400,7 +418,8 @@ class DbImpl final : public spillway::DB {
   void owe_note();
   void end_owing_note();
   rocksdb::Status append_note();  // and is
-  rocksdb::Status note_beside();  // the same, not in the commit queue
+  // The same, not in the commit queue. In a flush it does not wait for whoever holds that.
+  rocksdb::Status note_beside(bool in_flush);
   void before_flush();
   // Runs `held` in the commit queue. It may wait for flushes of RocksDB's.
   void hold_commits(const std::function<void()>& held);
@@ -421,6 +440,7 @@ class DbImpl final : public spillway::DB {
   rocksdb::Status verify_spilled() const;
   rocksdb::Status value_of(const Entry& entry, const rocksdb::ReadOptions& options, rocksdb::PinnableSlice* value);
   IteratorBase base_of_now(const rocksdb::ReadOptions& options, rocksdb::ColumnFamilyHandle* family);
+  IteratorBase base_of_now(const rocksdb::ReadOptions& options, std::uint32_t id);
   rocksdb::Iterator* iterator_on(IteratorBase on, const rocksdb::ReadOptions& options,
                                  rocksdb::ColumnFamilyHandle* family);
   rocksdb::Iterator* iterator_at(const Moment& moment, const rocksdb::ReadOptions& options,
@@ -438,12 +458,12 @@ class DbImpl final : public spillway::DB {
   rocksdb::Status bring_back(std::uint64_t most);  // of the oldest generations
   std::shared_ptr<const Generations> reserve_sorted_room(const std::shared_ptr<const Generations>& wanted);
   rocksdb::Status put_back(const Generations& targets);
-  rocksdb::Status bring_back_held();  // of all, in the commit queue
-  struct Return {                     // of generations into RocksDB
+  enum class Way : std::uint8_t { put_back, ingest };
+  rocksdb::Status bring_back_held(Way largest);  // of all, in the commit queue; Aborted where that way is too small
+  struct Return {                                // of generations into RocksDB
     std::chrono::steady_clock::time_point at = std::chrono::steady_clock::now();
     SpillEvent event;
   };
-  enum class Way : std::uint8_t { put_back, ingest };
   Return begin_return(const Generations& targets) const;
   void end_return(const Generations& targets, const Return& began, Way way);
   enum class Where : std::uint8_t { beside_commits, in_commit_queue };
@@ -459,7 +479,8 @@ class DbImpl final : public spillway::DB {
   // Runs `action` in the commit queue while nothing lies in the spill store. Writes are diverted until all but a small
   // rest is back; those that come later wait for the rest and for `action`, which therefore has to be short.
   // (db_main_only.cc)
-  rocksdb::Status with_main_only(const std::function<rocksdb::Status()>& action);
+  // `written`: `action` may write any key.
+  rocksdb::Status with_main_only(const std::function<rocksdb::Status()>& action, KeyVersions* written = nullptr);
   rocksdb::Status ingest_for_user(const std::function<rocksdb::Status()>& ingest);
   // Runs `action`, which gives RocksDB a later sequence number without its log, in the commit queue. No diverted write
   // may know that number before it counts as durable: recovery would take the write for one after a loss.
@@ -474,9 +495,11 @@ class DbImpl final : public spillway::DB {
 
   // --- A checkpoint of one moment (db_checkpoint.cc)
   using Handles = std::vector<rocksdb::ColumnFamilyHandle*>;
-  rocksdb::Status capture(View* view, std::vector<rocksdb::LiveFileStorageInfo>* files);
+  using FamilyOptions = std::map<std::string, rocksdb::ColumnFamilyOptions>;
+  FamilyOptions options_of_families() const;
+  rocksdb::Status capture(View* view, FamilyOptions* families, std::vector<rocksdb::LiveFileStorageInfo>* files);
   // Opens the database in `directory`, a copy of this one, as plain RocksDB for as long as `use` takes.
-  rocksdb::Status open_copy(const std::string& directory,
+  rocksdb::Status open_copy(const std::string& directory, const FamilyOptions& known,
                             const std::function<rocksdb::Status(rocksdb::DB&, const Handles&)>& use);
   // What the view has of the spill store goes into the copy, by way of files in `directory`.
   rocksdb::Status ingest_view(const View& view, rocksdb::DB& copy, const Handles& handles,
@@ -513,6 +536,7 @@ class DbImpl final : public spillway::DB {
   KeyIndex index_;
   Gate gate_;
   KeyFence fence_;
+  Doubts doubts_;  // changed in the commit queue
   CommitQueue commits_;
   ValueReader values_;
   const std::shared_ptr<rocksdb::Logger> info_log_;  // RocksDB's
@@ -588,6 +612,8 @@ class DbImpl final : public spillway::DB {
   std::mutex closing_mutex_;  // held while closing
   rocksdb::Status closing_status_;
   std::atomic<bool> is_closed_{false};
+  bool found_writes_ = false;  // in the spill store, before the start
+  bool is_started_ = false;
 };
 
 }  // namespace spillway::spill

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <chrono>
 #include <mutex>
+#include <optional>
 
 #include "spill/db_impl.h"
 #include "spill/external_files.h"
@@ -46,21 +47,34 @@ class Paced {
 
 }  // namespace
 
-Status DbImpl::with_main_only(const std::function<Status()>& action) {
+Status DbImpl::with_main_only(const std::function<Status()>& action, KeyVersions* written) {
   Paced paced(diverted_pause_us_);
   for (int round = 1;; ++round) {
     if (round > 1) paced.more();
-    if (Status status = Rollback(); !status.ok()) return status;
-    if (Status status = flush_large_memtables(); !status.ok()) return status;
-    const std::lock_guard no_other(bringing_back_);
+    const bool is_paused = rollback_pause_.is_paused();  // then nothing is flushed, and no rollback begins
+    if (!is_paused) {
+      if (Status status = Rollback(); !status.ok()) return status;
+      if (Status status = flush_large_memtables(); !status.ok()) return status;
+    }
+    // First: a write that holds keys may be in doubt, and wait for a rollback.
+    std::optional<KeyVersions::AnyKey> any_key;
+    if (written != nullptr) any_key.emplace(*written);
+    std::unique_lock no_other(bringing_back_, std::defer_lock);
+    if (any_key && round < kMostRounds && !no_other.try_lock()) {  // nobody has to wait for that one
+      any_key.reset();
+      no_other.lock();
+      continue;
+    }
+    if (!no_other.owns_lock()) no_other.lock();
     std::uint64_t rest = 0;
     for (const auto& generation : *live()) rest += generation->user_bytes();
-    if (rest > kSmallRest && round < kMostRounds) continue;
+    if (rest > kSmallRest && round < kMostRounds && !is_paused) continue;
     Status status;
     hold_commits([&] {
-      status = bring_back_held();
+      status = bring_back_held(is_paused ? Way::put_back : Way::ingest);
       if (status.ok()) status = action();
     });
+    if (any_key) any_key->is_written();
     tell_of_room();
     return status;
   }
@@ -99,14 +113,12 @@ Status DbImpl::IngestExternalFiles(const std::vector<rocksdb::IngestExternalFile
 
 Status DbImpl::ingest_for_user(const std::function<Status()>& ingest) {
   const auto alone = [&] {
-    return with_main_only([&] {
-      Status status = sync_main_log();  // what is ingested is newer than everything in RocksDB's log
-      if (status.ok()) status = ingest();
-      const Status durable = make_main_durable();  // it has a number, and is not in the log
-      return status.ok() ? durable : status;
-    });
+    Status status = sync_main_log();  // what is ingested is newer than everything in RocksDB's log
+    if (status.ok()) status = ingest();
+    const Status durable = make_main_durable();  // it has a number, and is not in the log
+    return status.ok() ? durable : status;
   };
-  return versions_ == nullptr ? alone() : versions_->write_any(alone);
+  return with_main_only(alone, versions_.get());
 }
 
 Status DbImpl::import_column_family(const rocksdb::ColumnFamilyOptions& options, const std::string& name,

@@ -97,6 +97,7 @@ DbImpl::~DbImpl() {
 }
 
 Status DbImpl::start(const std::vector<ColumnFamilyHandle*>& handles, const Remains& remains) {
+  found_writes_ = remains.has_writes;
   if (Status status = families_.add(base().DefaultColumnFamily()); !status.ok()) return status;
   for (ColumnFamilyHandle* handle : handles) {
     if (Status status = families_.add(handle); !status.ok()) return status;
@@ -113,6 +114,7 @@ Status DbImpl::start(const std::vector<ColumnFamilyHandle*>& handles, const Rema
   handle_watcher_->start([this](ColumnFamilyHandle* handle) { on_handle_deletion(handle); });
   kept_handles_ = handles;
   rollback_ = std::thread([this] { rollback_thread(); });
+  is_started_ = true;
   return {};
 }
 
@@ -152,13 +154,15 @@ Status DbImpl::shut_down() {
     if (has_live_.load(std::memory_order_acquire) && status.ok()) status = append_note();
     if (status.IsNoSpace()) status = {};  // the tables tell what it would have said
     active_.reset();
-    if (status.ok() && !has_failed_.load(std::memory_order_relaxed)) status = store_->close();
+    // Of a start that failed the store stays as it was found.
+    if (status.ok() && is_started_ && !has_failed_.load(std::memory_order_relaxed)) status = store_->close();
   });
   main_order_->stop();
   handle_watcher_->stop();
   for (ColumnFamilyHandle* handle : kept_handles_) (void)base().DestroyColumnFamilyHandle(handle);
   kept_handles_.clear();
-  const Status released = binding_->close(has_live_.load(std::memory_order_acquire));
+  const bool has_writes = has_live_.load(std::memory_order_acquire) || (!is_started_ && found_writes_);
+  const Status released = binding_->close(has_writes);
   if (status.ok()) status = released;
   rocksdb::CancelAllBackgroundWork(&base());  // first: a compaction that was held must not go on
   main_order_->let_compactions_run();

@@ -70,7 +70,7 @@ Moment DbImpl::take_moment() {
     if (main == nullptr) return;
     moment.main = {main, [this](const rocksdb::Snapshot* one) { base().ReleaseSnapshot(one); }};
   });
-  return moment.main == nullptr ? Moment{} : moment;
+  return moment;  // without a snapshot where RocksDB has none (a memtable of the user's own)
 }
 
 Moment DbImpl::moment_of(const ReadOptions& options) {
@@ -225,6 +225,7 @@ IteratorBase DbImpl::base_of_now(const ReadOptions& options, ColumnFamilyHandle*
   made.view = take_view([&](const std::shared_ptr<const Generations>& generations) {
     made.main.reset(base().NewIterator(main_options(options, generations), family));
   });
+  made.prefix_extractor = prefix_extractor_of(family, options, made.view);
   return made;
 }
 
@@ -232,9 +233,17 @@ rocksdb::Iterator* DbImpl::iterator_on(IteratorBase on, const ReadOptions& optio
   if (has_live_.load(std::memory_order_acquire)) counts_.reads_with_live.fetch_add(1, std::memory_order_relaxed);
   ReadOptions kept = options;
   kept.snapshot = nullptr;
-  return make_iterator(std::move(on), families_.use(family->GetID()), options, values_,
-                       [this, kept, family] { return base_of_now(kept, family); })
+  const std::uint32_t id = family->GetID();
+  return make_iterator(std::move(on), IteratedFamily{id, families_.comparator(id)}, options, values_,
+                       [this, kept, id] { return base_of_now(kept, id); })
       .release();
+}
+
+// Through a handle that nobody destroys meanwhile, whatever the user has done to his.
+IteratorBase DbImpl::base_of_now(const ReadOptions& options, std::uint32_t id) {
+  const UsedColumnFamily family = families_.use(id);
+  if (family.handle != nullptr) return base_of_now(options, family.handle);
+  return {};
 }
 
 rocksdb::Iterator* DbImpl::iterator_at(const Moment& moment, const ReadOptions& options, ColumnFamilyHandle* family) {
@@ -242,6 +251,7 @@ rocksdb::Iterator* DbImpl::iterator_at(const Moment& moment, const ReadOptions& 
   on.view = moment.view;
   on.main.reset(base().NewIterator(main_options(for_main(options, moment), moment.view.generations), family));
   on.holds = std::const_pointer_cast<rocksdb::Snapshot>(moment.main);
+  on.prefix_extractor = prefix_extractor_of(family, options, on.view);
   return iterator_on(std::move(on), options, family);
 }
 

@@ -34,9 +34,14 @@ std::size_t count_kept(const std::vector<Read>& records, std::uint64_t main_reco
 // larger, see record.h.
 std::uint64_t main_recovered(const std::vector<Read>& records, std::uint64_t replayed, rocksdb::DB& db) {
   std::uint64_t recovered = replayed;
-  for (const Read& record : records) {
+  // Those before the last sync record are kept as they are; and their numbers may be of an earlier opening, from which
+  // RocksDB kept less, and has given them again since.
+  const auto last_sync =
+      std::find_if(records.rbegin(), records.rend(), [](const Read& record) { return record.header.sync; });
+  const auto first = last_sync == records.rend() ? records.begin() : last_sync.base() - 1;
+  std::for_each(first, records.end(), [&](const Read& record) {
     recovered = std::max({recovered, record.header.main_durable, record.header.sync ? record.header.main_sequence : 0});
-  }
+  });
   // What is in tables was durable in the log before. After a recovery that did not get as far as its note they are all
   // that tells how far RocksDB's log went. (A compaction may set a table's numbers to 0.)
   std::vector<rocksdb::LiveFileMetaData> files;
@@ -100,7 +105,7 @@ rocksdb::Status DbImpl::recover(const Remains& remains) {
   for (const GenerationId generation : remains.generations) {
     if (rocksdb::Status status = store_->scan(generation, add); !status.ok()) return status;
   }
-  GenerationId newest = 0;
+  GenerationId newest = store_->newest_known();  // and the clock may have been set back
   for (const Read& record : records) newest = std::max(newest, record.generation);
   next_generation_ = std::max<GenerationId>(newest + 1, now_us());
   if (records.empty()) return store_->cut(0, 0);  // whatever there is of a first record
@@ -126,7 +131,9 @@ rocksdb::Status DbImpl::recover(const Remains& remains) {
   visible_.store(recovered_, std::memory_order_release);
   publish(std::move(generations));
   // What RocksDB replayed it has flushed: its log does not tell the next recovery any more.
-  unproven_main_ = kept > 0 ? main_durable_.load(std::memory_order_acquire) : 0;
+  // And what its log did not have is gone, so its sequence numbers may begin again below those that records name. The
+  // note ends what they say, whatever there is to prove.
+  unproven_main_ = kept > 0 ? std::max<std::uint64_t>(main_durable_.load(std::memory_order_acquire), 1) : 0;
   const rocksdb::Status noted = append_note();
   return noted.IsNoSpace() ? rocksdb::Status() : noted;  // owed
 }

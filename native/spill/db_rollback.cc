@@ -215,7 +215,7 @@ rocksdb::Status DbImpl::bring_back(std::uint64_t most) {
 
 // In the commit queue, which writers to the spill store wait for meanwhile: for what is left of a rollback.
 // REQUIRES: bringing_back_ is held
-rocksdb::Status DbImpl::bring_back_held() {
+rocksdb::Status DbImpl::bring_back_held(Way largest) {
   seal();
   rocksdb::Status status;
   while (status.ok() && !live()->empty()) {
@@ -225,7 +225,16 @@ rocksdb::Status DbImpl::bring_back_held() {
     const Return began = begin_return(*targets);
     Way way = Way::put_back;
     status = rocksdb::Status::TryAgain();
-    if (sum(*targets, &Generation::user_bytes) <= options_.put_back_bytes) status = put_back(*targets);
+    if (sum(*targets, &Generation::user_bytes) <= options_.put_back_bytes) {
+      status = put_back(*targets);
+    } else if (largest == Way::put_back) {
+      targets = std::make_shared<Generations>(Generations{targets->front()});
+      status = put_back(*targets);
+    }
+    if (status.IsTryAgain() && largest == Way::put_back) {
+      return rocksdb::Status::Aborted("background work is paused and RocksDB takes no more writes",
+                                      "call ContinueBackgroundWork first");
+    }
     if (status.IsTryAgain()) {  // too much, or RocksDB stalls
       way = Way::ingest;
       targets = reserve_sorted_room(targets);
@@ -352,7 +361,7 @@ rocksdb::Status DbImpl::ingest(const Generations& targets, Sequence durable, Whe
   sorted_bytes_.store(0, std::memory_order_release);
   const bool is_held = where == Where::in_commit_queue;
   // Where it cannot be written it is owed, and what was ingested goes all the same, which makes room.
-  if (status.ok()) (is_held ? append_note() : note_beside()).PermitUncheckedError();
+  if (status.ok()) (is_held ? append_note() : note_beside(/*in_flush=*/false)).PermitUncheckedError();
   const auto end = [&] {
     main_order_->let_compactions_run(MainOrder::Until::ingested);
     if (status.ok()) status = forget(targets);
@@ -420,6 +429,7 @@ rocksdb::Status DbImpl::forget(const Generations& targets) {
                 [&](const auto& one) { return std::find(targets.begin(), targets.end(), one) != targets.end(); });
   if (rest->empty()) {
     // A store that failed is clean again: what it could not take is nowhere, what it held is in RocksDB.
+    doubts_.clear();
     has_failed_.store(false, std::memory_order_release);
     end_owing_note();
     raise(synced_, appended_.load(std::memory_order_relaxed));

@@ -40,8 +40,8 @@ bool is_refused(const WriteOptions& options, bool manual_wal_flush) {
 bool DbImpl::is_free() const { return !has_live_.load(std::memory_order_acquire) && !wants_spill(); }
 
 bool DbImpl::may_spill() const {
-  return !root_handed_out_.load(std::memory_order_acquire) &&
-         diversion_.load(std::memory_order_relaxed) != Diversion::never;
+  return !root_handed_out_.load(std::memory_order_acquire) && !has_failed_.load(std::memory_order_acquire) &&
+         (diversion_.load(std::memory_order_relaxed) != Diversion::never || gate_.is_closed());
 }
 
 bool DbImpl::wants_spill() const {
@@ -95,6 +95,8 @@ DbImpl::Attempt DbImpl::announce(const WriteBatch& batch, KeyFence::MainKeys& ke
       // here, and the spill store has it since.
       if (db_.has_live_.load(std::memory_order_seq_cst) && db_.is_covered(family, view(key))) {
         result_ = Attempt::covered;
+      } else if (db_.doubts_.has_any() && db_.doubts_.has(family, view(key), db_.families_)) {
+        result_ = Attempt::doubtful;
       } else if (!is_free) {
         result_ = Attempt::announced_elsewhere;
       }
@@ -287,98 +289,137 @@ void DbImpl::wait_for_room() {
 void DbImpl::tell_of_room() { room_.notify_all(); }
 
 // Of a batch that is to be diverted, what RocksDB does with its own log.
-rocksdb::Status DbImpl::divert(const WriteOptions& options, WriteBatch* batch, bool must_divert) {
-  if (rocksdb::Status status = batch->VerifyChecksum(); !status.ok()) return status;
+bool DbImpl::divert(const WriteOptions& options, WriteBatch* batch, bool must_divert, KeyVersions::Holding* held,
+                    rocksdb::Status* status) {
+  *status = batch->VerifyChecksum();
+  if (!status->ok()) return true;
   Commit commit{batch, options.sync, must_divert, {}};
   steps::reached("spill.write.before_divert");
   commits_.run(commit);
   if (commit.status.ok()) charge(user_options_->database(), options.rate_limiter_priority, batch->GetDataSize());
-  if (!commit.status.IsInvalidArgument() || !options.ignore_missing_column_families) return commit.status;
+  *status = commit.status;
+  if (!status->IsInvalidArgument() || !options.ignore_missing_column_families) {
+    return !status->IsBusy() && !status->IsTryAgain();
+  }
   WriteBatch rest;
   bool is_whole = true;
-  rocksdb::Status status = copy_batch(*batch, families_, /*skip_missing=*/true, &rest, &is_whole);
-  if (!status.ok() || is_whole) return status.ok() ? commit.status : status;
-  return write(options, &rest);
+  const rocksdb::Status copied = copy_batch(*batch, families_, /*skip_missing=*/true, &rest, &is_whole);
+  if (!copied.ok()) *status = copied;
+  if (copied.ok() && !is_whole) *status = write(options, &rest, held);  // whatever it says: it was tried either way
+  return true;
 }
 
 // A rollback alone can end this wait. One that fails would have it wait for ever: then its error is the write's.
-rocksdb::Status DbImpl::wait_for_rollback(Waiting& waiting) {
+rocksdb::Status DbImpl::wait_for_rollback(Trying& trying) {
   const auto [failed, why] = failed_rollbacks();
-  if (!waiting.rollbacks_failed) {
-    waiting.rollbacks_failed = failed;
+  if (!trying.rollbacks_failed) {
+    trying.rollbacks_failed = failed;
     wake_rollback(/*insists=*/true);
     return {};
   }
-  const bool is_hopeless = failed > *waiting.rollbacks_failed && Waiting::Clock::now() - *waiting.since > kHopeless;
+  const bool is_hopeless = failed > *trying.rollbacks_failed && Trying::Clock::now() - *trying.waits_since > kHopeless;
   return is_hopeless ? why : rocksdb::Status();
 }
 
-rocksdb::Status DbImpl::write_either_way(const WriteOptions& options_of_user, WriteBatch* batch) {
-  WriteOptions options = options_of_user;
-  Waiting waiting;
-  const auto outcome = [&](const rocksdb::Status& status) {
-    if (waiting.since) {
-      const auto waited = Waiting::Clock::now() - *waiting.since;
-      const auto us = std::chrono::duration_cast<std::chrono::microseconds>(waited).count();
-      counts_.wait_us.fetch_add(static_cast<std::uint64_t>(us), std::memory_order_relaxed);
+DbImpl::Next DbImpl::try_main_once(Trying& trying, WriteBatch* batch, rocksdb::Status* status) {
+  const Attempt attempt = try_main(trying.options, batch, status);
+  trying.is_covered = attempt == Attempt::covered;
+  switch (attempt) {
+    case Attempt::taken:
+      return Next::ended;
+    case Attempt::refused:
+      return Next::waits;
+    case Attempt::covered:
+      return Next::again;
+    case Attempt::announced_elsewhere:
+      commits_.run_alone([] {});  // then its key is in the index, or its commit has failed
+      return Next::again;
+    case Attempt::doubtful:
+      trying.is_doubtful = true;
+      return Next::again;
+    case Attempt::throttled:
+      break;
+  }
+  if (trying.options.no_slowdown) return Next::ended;
+  *status = wait(trying, [&] { low_priority_.wait(batch->GetDataSize()); });
+  trying.options.low_pri = false;  // it has waited
+  return status->ok() ? Next::again : Next::ended;
+}
+
+DbImpl::Next DbImpl::try_either_way(Trying& trying, WriteBatch* batch, rocksdb::Status* status) {
+  // Low priority waits for RocksDB, as it would without a spill store, unless it has to go there.
+  const bool wants = wants_spill() && !trying.is_low_priority;
+  Look look;
+  if (wants || trying.is_covered) look = look_at(*batch);
+  const bool diverts = look.must_divert || (wants && !look.has_merge && look.unsupported.ok());
+  const bool one_comes_back = one_comes_back_.load(std::memory_order_acquire);  // before it can have ended
+  // Until a rollback has mended the store.
+  trying.is_in_doubt = trying.is_in_doubt && has_failed_.load(std::memory_order_acquire);
+  if (diverts && !trying.is_in_doubt) {
+    *status = look.unsupported;
+    if (!status->ok() || divert(trying.options, batch, look.must_divert, trying.held, status)) return Next::ended;
+    trying.is_in_doubt = status->IsTryAgain();
+  }
+  // Full. RocksDB is about to stall: better a moment until there is room again than to drive it into that, for what
+  // it takes are small L0 files, and what comes back is one large one.
+  const bool is_patient = diverts && one_comes_back && !trying.options.no_slowdown;
+  const bool has_failed = has_failed_.load(std::memory_order_acquire);
+  trying.is_in_doubt = trying.is_in_doubt && has_failed;
+  trying.is_doubtful = trying.is_doubtful && has_failed;
+  // A sync write makes what was diverted before it durable, which a store that failed cannot.
+  const bool waits_for_rollback = look.must_divert || trying.is_in_doubt || trying.is_doubtful ||
+                                  (has_failed && trying.options.sync && is_unsynced());
+  if (waits_for_rollback) {
+    *status = wait_for_rollback(trying);
+    return status->ok() ? Next::waits : Next::ended;
+  }
+  if (is_patient) return Next::waits;
+  const Next next = try_main_once(trying, batch, status);
+  // RocksDB has just said that it is stalled. That may be over by now, too: no reason to wait.
+  if (next == Next::waits && !diverts && !trying.is_low_priority && may_spill()) {
+    if (!wants) look = look_at(*batch);
+    if (!look.has_merge && look.unsupported.ok()) return Next::again;
+  }
+  return next;
+}
+
+// Nothing of the write is anywhere, unless it is in doubt: others that have keys of it may go first.
+rocksdb::Status DbImpl::wait(Trying& trying, const std::function<void()>& wait) {
+  const bool lets_go = trying.held != nullptr && !trying.is_in_doubt;
+  if (lets_go) trying.held->let_go();
+  wait();
+  return lets_go ? trying.held->take() : rocksdb::Status();
+}
+
+rocksdb::Status DbImpl::write_either_way(const WriteOptions& options, WriteBatch* batch, KeyVersions::Holding* held) {
+  Trying trying;
+  trying.held = held;
+  trying.options = options;
+  trying.is_low_priority = options.low_pri;
+  rocksdb::Status status;
+  for (Next next = Next::again; next != Next::ended;) {
+    next = try_either_way(trying, batch, &status);
+    if (next != Next::waits) continue;
+    if (options.no_slowdown) {
+      status = rocksdb::Status::Incomplete("Write stall");
+      break;
     }
-    return status;
-  };
-  bool is_covered = false;   // the last try found a key of it in the spill store
-  bool is_in_doubt = false;  // the spill store failed with it: part of it may be there
-  for (;;) {
-    // Low priority waits for RocksDB, as it would without a spill store, unless it has to go there.
-    const bool wants = wants_spill() && !options_of_user.low_pri;
-    Look look;
-    if (wants || is_covered) look = look_at(*batch);
-    const bool diverts = look.must_divert || (wants && !look.has_merge && look.unsupported.ok());
-    const bool one_comes_back = one_comes_back_.load(std::memory_order_acquire);  // before it can have ended
-    if (diverts) {
-      if (!look.unsupported.ok()) return outcome(look.unsupported);
-      const rocksdb::Status status = divert(options, batch, look.must_divert);
-      is_in_doubt = status.IsTryAgain();
-      if (!status.IsBusy() && !is_in_doubt) return outcome(status);
+    if (stopping_.load(std::memory_order_acquire)) {
+      status = rocksdb::Status::ShutdownInProgress();
+      break;
     }
-    // Full. RocksDB is about to stall: better a moment until there is room again than to drive it into that, for what
-    // it takes are small L0 files, and what comes back is one large one.
-    const bool is_patient = diverts && one_comes_back && !options.no_slowdown;
-    const bool has_failed = has_failed_.load(std::memory_order_acquire);
-    is_in_doubt = is_in_doubt && has_failed;
-    // A sync write makes what was diverted before it durable, which a store that failed cannot.
-    const bool waits_for_rollback = look.must_divert || is_in_doubt || (has_failed && options.sync && is_unsynced());
-    if (!waits_for_rollback && !is_patient) {
-      rocksdb::Status status;
-      const Attempt attempt = try_main(options, batch, &status);
-      is_covered = attempt == Attempt::covered;
-      if (attempt == Attempt::taken) return outcome(status);
-      if (attempt == Attempt::covered) continue;
-      if (attempt == Attempt::throttled) {
-        if (options.no_slowdown) return outcome(status);
-        low_priority_.wait(batch->GetDataSize());
-        options.low_pri = false;  // it has waited
-        continue;
-      }
-      if (attempt == Attempt::announced_elsewhere) {
-        commits_.run_alone([] {});  // then its key is in the index, or its commit has failed
-        continue;
-      }
-      // RocksDB has just said that it is stalled. That may be over by now, too: no reason to wait.
-      if (!diverts && !options_of_user.low_pri && (wants_spill() || may_spill())) {
-        if (!wants) look = look_at(*batch);
-        if (!look.has_merge && look.unsupported.ok()) continue;
-      }
-    }
-    if (waits_for_rollback) {
-      if (rocksdb::Status status = wait_for_rollback(waiting); !status.ok()) return outcome(status);
-    }
-    if (options.no_slowdown) return outcome(rocksdb::Status::Incomplete("Write stall"));
-    if (stopping_.load(std::memory_order_acquire)) return outcome(rocksdb::Status::ShutdownInProgress());
-    if (!waiting.since) {
-      waiting.since = Waiting::Clock::now();
+    if (!trying.waits_since) {
+      trying.waits_since = Trying::Clock::now();
       counts_.waits.fetch_add(1, std::memory_order_relaxed);
     }
-    wait_for_room();
+    if (status = wait(trying, [&] { wait_for_room(); }); !status.ok()) break;
   }
+  if (trying.waits_since) {
+    const auto waited = Trying::Clock::now() - *trying.waits_since;
+    const auto us = std::chrono::duration_cast<std::chrono::microseconds>(waited).count();
+    counts_.wait_us.fetch_add(static_cast<std::uint64_t>(us), std::memory_order_relaxed);
+  }
+  return status;
 }
 
 // A batch without operations: RocksDB's log takes what it says to the log, if anything. With `sync` it is a barrier,
@@ -401,15 +442,16 @@ rocksdb::Status DbImpl::write_nothing(const WriteOptions& options, WriteBatch* b
 
 rocksdb::Status DbImpl::Write(const WriteOptions& options, WriteBatch* batch) {
   if (batch == nullptr) return rocksdb::Status::Corruption("Batch is nullptr!");
+  if (is_closed_.load(std::memory_order_relaxed)) return rocksdb::Status::ShutdownInProgress();
   return versions_ == nullptr ? write(options, batch) : write_if_unchanged(options, batch, {});
 }
 
 rocksdb::Status DbImpl::write_if_unchanged(const WriteOptions& options, WriteBatch* batch,
                                            const std::vector<KeyVersions::Seen>& seen) {
-  return versions_->write(*batch, seen, [&] { return write(options, batch); });
+  return versions_->write(*batch, seen, [&](KeyVersions::Holding& held) { return write(options, batch, &held); });
 }
 
-rocksdb::Status DbImpl::write(const WriteOptions& options, WriteBatch* batch) {
+rocksdb::Status DbImpl::write(const WriteOptions& options, WriteBatch* batch, KeyVersions::Holding* held) {
   // What RocksDB refuses wherever it goes, in its words.
   if (is_refused(options, user_options_->database().manual_wal_flush)) return write_to_rocksdb(options, batch);
   if (batch->Count() == 0) return write_nothing(options, batch);
@@ -418,13 +460,13 @@ rocksdb::Status DbImpl::write(const WriteOptions& options, WriteBatch* batch) {
     bool is_whole = true;
     const rocksdb::Status status =
         copy_batch(*batch, families_, options.ignore_missing_column_families, &plain, &is_whole);
-    return status.ok() ? write(options, &plain) : status;
+    return status.ok() ? write(options, &plain, held) : status;
   }
   if (is_free()) {
     rocksdb::Status status;
     if (try_main(options, batch, &status) == Attempt::taken) return status;
   }
-  return write_either_way(options, batch);
+  return write_either_way(options, batch, held);
 }
 
 rocksdb::Status DbImpl::Put(const WriteOptions& options, ColumnFamilyHandle* family, const Slice& key,

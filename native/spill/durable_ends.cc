@@ -105,7 +105,7 @@ DurableEnds::DurableEnds(rocksdb::FileSystem& files, rocksdb::FSDirectory& direc
 
 Status DurableEnds::read() { return read_ends(files_, path_, &found_); }
 
-Status DurableEnds::replace(const std::vector<DurableEnd>& ends, bool closed) {
+Status DurableEnds::replace(const std::vector<DurableEnd>& ends, bool closed, bool durably) {
   const std::lock_guard lock(mutex_);
   std::random_device random;
   salt_ = std::uint64_t{random()} << 32 | random();
@@ -116,7 +116,7 @@ Status DurableEnds::replace(const std::vector<DurableEnd>& ends, bool closed) {
     entries += encode(kEnd, end, salt_);
   }
   if (closed) entries += encode(kClosed, {0, 0, ends.size()}, salt_);
-  const IOStatus status = write(entries, /*durably=*/true);
+  const IOStatus status = write(entries, durably);
   is_begun_ = status.ok();
   return status;
 }

@@ -53,8 +53,8 @@ class DurableEnds {
   rocksdb::Status read();
   const FoundEnds& found() const { return found_; }  // what an earlier process left
 
-  // From now on the file says this, durably when it returns. `closed`: and that there is nothing else.
-  rocksdb::Status replace(const std::vector<DurableEnd>& ends, bool closed);
+  // From now on the file says this, `durably` when it returns. `closed`: and that there is nothing else.
+  rocksdb::Status replace(const std::vector<DurableEnd>& ends, bool closed, bool durably);
   bool is_begun() const { return is_begun_; }  // replaced since it was opened
   // Adds one. What cannot be written is left out. By any thread.
   void note(const DurableEnd& end);

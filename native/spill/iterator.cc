@@ -16,9 +16,9 @@ namespace {
 // RocksDB's own iterator while the view is empty, a merged one otherwise; Refresh() chooses again.
 class ViewIterator final : public rocksdb::Iterator {
  public:
-  ViewIterator(IteratorBase base, const ColumnFamily& family, const ReadOptions& options, ValueReader values,
+  ViewIterator(IteratorBase base, IteratedFamily family, const ReadOptions& options, ValueReader values,
                std::function<IteratorBase()> renew)
-      : options_(options), family_(family), values_(values), renew_(std::move(renew)) {
+      : options_(options), family_(std::move(family)), values_(values), renew_(std::move(renew)) {
     take(std::move(base));
   }
 
@@ -41,7 +41,10 @@ class ViewIterator final : public rocksdb::Iterator {
   using rocksdb::Iterator::Refresh;  // a newer RocksDB has another, of a snapshot
   Status Refresh() override {
     if (!renew_ || options_.snapshot) return Status::NotSupported("Refresh of an iterator on a snapshot");
-    take(renew_());
+    IteratorBase base = renew_();
+    // RocksDB 7.8's own Refresh may read a column family that it has just freed then.
+    if (base.main == nullptr) return Status::NotSupported("Refresh of an iterator whose column family has no handle");
+    take(std::move(base));
     return now_->status();
   }
 
@@ -58,7 +61,7 @@ class ViewIterator final : public rocksdb::Iterator {
   }
 
   const ReadOptions options_;
-  const ColumnFamily family_;
+  const IteratedFamily family_;
   const ValueReader values_;
   const std::function<IteratorBase()> renew_;
   std::shared_ptr<void> holds_;  // of an iterator that is RocksDB's own
@@ -75,10 +78,19 @@ ReadOptions main_options(ReadOptions options, const std::shared_ptr<const Genera
   return options;
 }
 
-std::unique_ptr<rocksdb::Iterator> make_iterator(IteratorBase base, const ColumnFamily& family,
+std::shared_ptr<const rocksdb::SliceTransform> prefix_extractor_of(rocksdb::ColumnFamilyHandle* handle,
+                                                                   const ReadOptions& options, const View& view) {
+  rocksdb::ColumnFamilyDescriptor descriptor;
+  if (!options.prefix_same_as_start || is_empty(view.generations) || !handle->GetDescriptor(&descriptor).ok()) {
+    return nullptr;
+  }
+  return descriptor.options.prefix_extractor;
+}
+
+std::unique_ptr<rocksdb::Iterator> make_iterator(IteratorBase base, IteratedFamily family,
                                                  const rocksdb::ReadOptions& options, ValueReader values,
                                                  std::function<IteratorBase()> renew) {
-  return std::make_unique<ViewIterator>(std::move(base), family, options, values, std::move(renew));
+  return std::make_unique<ViewIterator>(std::move(base), std::move(family), options, values, std::move(renew));
 }
 
 }  // namespace spillway::spill

@@ -57,53 +57,63 @@ bool KeyVersions::is_written_since(std::uint32_t stripe, Stamp at) const {
   return stamps_[stripe].load(std::memory_order_seq_cst) > at || all_.load(std::memory_order_seq_cst) > at;
 }
 
-// Holds every key.
-class KeyVersions::AnyKey {
- public:
-  explicit AnyKey(KeyVersions& versions) : waits_(versions.waiting_for_any_) {
-    waits_.fetch_add(1, std::memory_order_seq_cst);
-    passing_ = std::unique_lock(versions.passing_);
-    held_ = std::unique_lock(versions.any_key_);
-  }
-  ~AnyKey() { waits_.fetch_sub(1, std::memory_order_seq_cst); }
-  AnyKey(const AnyKey&) = delete;
-  AnyKey& operator=(const AnyKey&) = delete;
+KeyVersions::AnyKey::AnyKey(KeyVersions& versions) : versions_(versions) {
+  versions.waiting_for_any_.fetch_add(1, std::memory_order_seq_cst);
+  passing_ = std::unique_lock(versions.passing_);
+  held_ = std::unique_lock(versions.any_key_);
+}
 
- private:
-  std::atomic<int>& waits_;
-  std::unique_lock<std::mutex> passing_;
-  std::unique_lock<std::shared_mutex> held_;
-};
+KeyVersions::AnyKey::~AnyKey() { versions_.waiting_for_any_.fetch_sub(1, std::memory_order_seq_cst); }
+
+void KeyVersions::AnyKey::is_written() {
+  versions_.all_.store(versions_.clock_.fetch_add(1, std::memory_order_seq_cst) + 1, std::memory_order_seq_cst);
+}
 
 std::shared_lock<std::shared_mutex> KeyVersions::hold_some_keys() {
   if (waiting_for_any_.load(std::memory_order_seq_cst) > 0) const std::lock_guard let_it_pass(passing_);
   return std::shared_lock(any_key_);
 }
 
+KeyVersions::Holding::Holding(KeyVersions& versions, const std::vector<std::uint32_t>& written, bool is_any,
+                              const std::vector<Seen>& seen)
+    : versions_(versions), seen_(seen), is_any_(is_any) {
+  if (is_any) return;
+  buckets_.reserve(written.size() + seen.size());
+  for (const std::uint32_t stripe : written) buckets_.push_back(stripe % kBuckets);
+  for (const Seen& one : seen) buckets_.push_back(one.stripe % kBuckets);
+  std::sort(buckets_.begin(), buckets_.end());  // one order for all: no two wait for each other
+  buckets_.erase(std::unique(buckets_.begin(), buckets_.end()), buckets_.end());
+}
+
+Status KeyVersions::Holding::take() {
+  if (is_any_) {
+    any_key_.emplace(versions_);
+  } else {
+    some_keys_ = versions_.hold_some_keys();
+    held_.reserve(buckets_.size());
+    for (const std::uint32_t bucket : buckets_) held_.emplace_back(versions_.buckets_[bucket]);
+  }
+  for (const Seen& one : seen_) {
+    if (versions_.is_written_since(one.stripe, one.at)) {
+      return Status::Busy("a key was written since the transaction read it");
+    }
+  }
+  return {};
+}
+
+void KeyVersions::Holding::let_go() {
+  held_.clear();
+  if (some_keys_.owns_lock()) some_keys_.unlock();
+  any_key_.reset();
+}
+
 Status KeyVersions::write(const rocksdb::WriteBatch& batch, const std::vector<Seen>& seen,
-                          const std::function<Status()>& write) {
+                          const std::function<Status(Holding&)>& write) {
   Stripes written;
   if (Status status = batch.Iterate(&written); !status.ok()) return status;
-  std::optional<AnyKey> any_key;
-  std::shared_lock<std::shared_mutex> some_keys;
-  std::vector<std::unique_lock<std::mutex>> held;
-  if (written.is_any()) {
-    any_key.emplace(*this);
-  } else {
-    some_keys = hold_some_keys();
-    std::vector<std::uint32_t> buckets;
-    buckets.reserve(written.stripes().size() + seen.size());
-    for (const std::uint32_t stripe : written.stripes()) buckets.push_back(stripe % kBuckets);
-    for (const Seen& one : seen) buckets.push_back(one.stripe % kBuckets);
-    std::sort(buckets.begin(), buckets.end());  // one order for all: no two wait for each other
-    buckets.erase(std::unique(buckets.begin(), buckets.end()), buckets.end());
-    held.reserve(buckets.size());
-    for (const std::uint32_t bucket : buckets) held.emplace_back(buckets_[bucket]);
-  }
-  for (const Seen& one : seen) {
-    if (is_written_since(one.stripe, one.at)) return Status::Busy("a key was written since the transaction read it");
-  }
-  const Status status = write();
+  Holding holding(*this, written.stripes(), written.is_any(), seen);
+  if (Status status = holding.take(); !status.ok()) return status;
+  const Status status = write(holding);
   // Also of a write that has failed, which may be there in part. After it can be seen: who took the clock before does
   // not have it in his view.
   const Stamp stamp = clock_.fetch_add(1, std::memory_order_seq_cst) + 1;
@@ -113,13 +123,6 @@ Status KeyVersions::write(const rocksdb::WriteBatch& batch, const std::vector<Se
     }
   }
   if (written.is_any()) all_.store(stamp, std::memory_order_seq_cst);
-  return status;
-}
-
-Status KeyVersions::write_any(const std::function<Status()>& write) {
-  const AnyKey any_key(*this);
-  const Status status = write();
-  all_.store(clock_.fetch_add(1, std::memory_order_seq_cst) + 1, std::memory_order_seq_cst);
   return status;
 }
 

@@ -16,6 +16,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <shared_mutex>
 #include <string_view>
 #include <vector>
@@ -40,11 +41,43 @@ class KeyVersions {
   // Whether a key of the stripe was written since. False is certain only while no write to the key can be under way.
   bool is_written_since(std::uint32_t stripe, Stamp at) const;
 
+  // Holds every key, for what may write any: nobody else writes meanwhile.
+  class AnyKey {
+   public:
+    explicit AnyKey(KeyVersions& versions);
+    ~AnyKey();
+    AnyKey(const AnyKey&) = delete;
+    AnyKey& operator=(const AnyKey&) = delete;
+    void is_written();  // every key counts as written now
+
+   private:
+    KeyVersions& versions_;
+    std::unique_lock<std::mutex> passing_;
+    std::unique_lock<std::shared_mutex> held_;
+  };
+
+  // The locks of a write under way. One that has to wait before anything of it is anywhere lets go of them, so that
+  // others go on, and takes them again.
+  class Holding {
+   public:
+    Holding(KeyVersions& versions, const std::vector<std::uint32_t>& written, bool is_any,
+            const std::vector<Seen>& seen);
+    void let_go();
+    rocksdb::Status take();  // Busy: a key was written since it was seen
+
+   private:
+    KeyVersions& versions_;
+    const std::vector<Seen>& seen_;
+    const bool is_any_;
+    std::vector<std::uint32_t> buckets_;
+    std::optional<AnyKey> any_key_;
+    std::shared_lock<std::shared_mutex> some_keys_;
+    std::vector<std::unique_lock<std::mutex>> held_;
+  };
+
   // Runs `write`, which writes the batch, unless a key in `seen` was written since it was seen: then Busy.
   rocksdb::Status write(const rocksdb::WriteBatch& batch, const std::vector<Seen>& seen,
-                        const std::function<rocksdb::Status()>& write);
-  // Runs `write`, which may write any key.
-  rocksdb::Status write_any(const std::function<rocksdb::Status()>& write);
+                        const std::function<rocksdb::Status(Holding&)>& write);
 
  private:
   // 8 MiB of stamps: with 1,000 writes between a transaction's begin and its commit, one key it depends on is taken for
@@ -54,7 +87,6 @@ class KeyVersions {
   // Writes under way are as many as there are threads. Source: guess.
   static constexpr std::uint32_t kBuckets = 4096;
 
-  class AnyKey;
   std::shared_lock<std::shared_mutex> hold_some_keys();
 
   std::atomic<Stamp> clock_{1};

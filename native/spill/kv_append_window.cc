@@ -60,8 +60,16 @@ std::uint32_t KvAppendWindow::new_pairs_of(std::span<const Slice> records) const
 Status KvAppendWindow::append(std::span<const Slice> records, std::span<std::uint64_t> offsets, bool survives) {
   Lock lock(mutex_);
   // All of them or none: of more than there is room for, from a pair of their own on, so that they can be forgotten.
-  const std::uint32_t pairs = new_pairs_of(records);
+  std::uint32_t pairs = new_pairs_of(records);
   Status status = pairs < staging_.slots() ? make_room(lock, pairs) : wait_for_all(lock);
+  // While it waited, the pair that is open may have been closed: then they need one more.
+  while (status.ok() && free_slots_.size() < (pairs = new_pairs_of(records))) {
+    if (pairs >= staging_.slots()) {
+      status = wait_for_all(lock);
+      break;
+    }
+    status = make_room(lock, pairs);
+  }
   before_ = {tail_, end_};
   for (std::size_t i = 0; i < records.size() && status.ok(); ++i) {
     status = append_one(lock, records[i], &offsets[i], survives);

@@ -90,8 +90,9 @@ class KvStore final : public Store {
     bool is_gap = false;
     Status status = walk(
         {{dropped_ + 1, 0}, {}}, assembler, [this](Position one) { note_pair(one); }, &is_gap);
-    if (status.ok()) status = check_durable(assembler);
+    if (status.ok()) status = check_durable(assembler, /*with_staged=*/true);  // before anything is changed
     if (status.ok()) status = take_staged(assembler, is_gap);
+    if (status.ok()) status = check_durable(assembler, /*with_staged=*/false);
     if (status.ok()) status = staging_->clear();
     if (status.ok()) staging_->durable().replace(last_);
     recovered_end_ = assembler.end();
@@ -161,7 +162,8 @@ class KvStore final : public Store {
     const KvDurable::Last taken = last();
     Status status = wait_for_taken();
     // What a full drive has not taken is made durable where it is, and goes on when there is room.
-    if (status.IsNoSpace()) return staging_->sync();
+    const bool is_staged = status.IsNoSpace();
+    if (is_staged) status = staging_->sync();
     if (status.ok()) {
       staging_->durable().note(taken);
     } else {
@@ -177,6 +179,8 @@ class KvStore final : public Store {
   }
 
   void hand_on() override { window_.hand_on(); }
+
+  GenerationId newest_known() const override { return newest_; }
 
   std::vector<GenerationId> generations() const override {
     std::vector<GenerationId> result;
@@ -247,6 +251,7 @@ class KvStore final : public Store {
     }
     staging_->durable().forget(generation);
     if (generation == current_) {  // what it has on its way is not wanted any more
+      const std::lock_guard nobody_tries(trying_mutex_);
       const Status taken = window_.wait();
       if (!taken.ok() && !taken.IsNoSpace()) window_.give_up();  // a full drive's stays readable until release()
       current_ = 0;                                              // first: nothing has failed
@@ -274,19 +279,22 @@ class KvStore final : public Store {
     window_.discard(generation);
     reset({{generation, 0}, {generation + 1, 0}}).PermitUncheckedError();
     window_.resume();
+    renew_binding();
     steps::reached("spill.kv.release.reset");
   }
 
   Status read_binding(std::string* bytes) const override {
+    const std::lock_guard lock(binding_mutex_);
     if (Status status = retrieve(kBinding, bytes); !status.ok()) return status;
-    note_binding(bytes->size());
+    note_binding(*bytes);
     return {};
   }
   Status write_binding(const std::string& bytes) override {
     if (bytes.size() > space_->info().vml_bytes)
       return Status::NoSpace("the drive's values are too short for a record");
+    const std::lock_guard lock(binding_mutex_);
     if (Status status = store_pair(kBinding, bytes); !status.ok()) return status;
-    note_binding(bytes.size());
+    note_binding(bytes);
     return {};
   }
 
@@ -312,11 +320,14 @@ class KvStore final : public Store {
   };
   // All that was taken is on the drive, and nothing else.
   Status repair() {
-    Status status = window_.wait();
-    if (!status.ok()) status = window_.store_again();
-    if (!status.ok()) return status;
+    {
+      const std::lock_guard nobody_tries(trying_mutex_);
+      Status status = window_.wait();
+      if (!status.ok()) status = window_.store_again();
+      if (!status.ok()) return status;
+    }
     // What an append that failed has left would end every later recovery.
-    status = reset({{current_, window_.tail()}, {}});
+    const Status status = reset({{current_, window_.tail()}, {}});
     return status.ok() ? staging_->clear() : status;
   }
 
@@ -357,7 +368,19 @@ class KvStore final : public Store {
     return {};
   }
 
-  void note_binding(std::size_t bytes) const { binding_bytes_ = bytes > 0 ? kPairOverheadBytes + bytes : 0; }
+  // REQUIRES: binding_mutex_ is held
+  void note_binding(const std::string& bytes) const {
+    binding_ = bytes;
+    binding_bytes_ = bytes.empty() ? 0 : kPairOverheadBytes + bytes.size();
+  }
+
+  // A pair that stays in the oldest run keeps a drive that compacts nothing from freeing the runs after it, whose
+  // tombstones hide what that one has. So none stays: marks move on with each generation that is begun, and the
+  // binding record with each that is released.
+  void renew_binding() {
+    const std::lock_guard lock(binding_mutex_);
+    if (!binding_.empty()) store_pair(kBinding, binding_).PermitUncheckedError();  // the old one is there all the same
+  }
 
   // Durable when it returns. REQUIRES: all numbers of that mark that are there were read or written before
   Status write_mark(Position where, std::span<const GenerationId> ids) {
@@ -601,8 +624,17 @@ class KvStore final : public Store {
   }
 
   // What the drive had answered for is there, whatever has ended the process.
-  Status check_durable(const Assembler& assembler) {
+  // `with_staged`: what is whole in staging is taken for found.
+  Status check_durable(const Assembler& assembler, bool with_staged) {
+    KvDurable::Last staged;
+    if (with_staged) {
+      for (const KvStaging::Left& one : staging_->left()) {
+        std::uint64_t& end = staged[one.position.generation];
+        end = std::max(end, one.position.offset + one.bytes.size());
+      }
+    }
     for (const auto& [generation, offset] : staging_->durable().read()) {
+      if (const auto found = staged.find(generation); found != staged.end() && found->second > offset) continue;
       if (generation <= dropped_) continue;
       const auto found = last_.find(generation);
       if (found != last_.end() && found->second >= offset) continue;
@@ -717,6 +749,8 @@ class KvStore final : public Store {
   std::array<std::uint64_t, 2> one_mark_bytes_{};
   std::atomic<std::uint64_t> mark_bytes_ = 0;
   mutable std::atomic<std::uint64_t> binding_bytes_ = 0;  // as it was read or written last
+  mutable std::mutex binding_mutex_;
+  mutable std::string binding_;
   std::atomic<GenerationId> dropped_ = 0;
   Position recovered_end_;
   GenerationId newest_ = 0;

@@ -25,10 +25,10 @@ constexpr int kStepsOfAScan = 2;
 // The sides are held apart: RocksDB's is moved, and its key looked up, only when it was passed.
 class MergedIterator final : public rocksdb::Iterator {
  public:
-  MergedIterator(IteratorBase base, const ColumnFamily& family, const ReadOptions& options, ValueReader values)
+  MergedIterator(IteratorBase base, const IteratedFamily& family, const ReadOptions& options, ValueReader values)
       : options_(options),
         comparator_(family.comparator),
-        limits_(limits_of(family, options)),
+        limits_(limits_of(family, base.prefix_extractor, options)),
         view_(std::move(base.view)),
         holds_(std::move(base.holds)),
         main_(std::move(base.main)),
@@ -105,18 +105,14 @@ class MergedIterator final : public rocksdb::Iterator {
  private:
   enum class At : std::uint8_t { nowhere, main, spill };
 
-  static std::shared_ptr<const rocksdb::SliceTransform> prefix_extractor_of(const ColumnFamily& family) {
-    rocksdb::ColumnFamilyDescriptor descriptor;
-    if (!family.handle || !family.handle->GetDescriptor(&descriptor).ok()) return nullptr;
-    return descriptor.options.prefix_extractor;
-  }
-
-  static Limits limits_of(const ColumnFamily& family, const ReadOptions& options) {
+  static Limits limits_of(const IteratedFamily& family,
+                          const std::shared_ptr<const rocksdb::SliceTransform>& prefix_extractor,
+                          const ReadOptions& options) {
     Limits limits;
     limits.comparator = family.comparator;
     limits.lower = options.iterate_lower_bound;
     limits.upper = options.iterate_upper_bound;
-    if (options.prefix_same_as_start) limits.prefix_extractor = prefix_extractor_of(family);
+    limits.prefix_extractor = prefix_extractor;
     return limits;
   }
 
@@ -277,7 +273,7 @@ class MergedIterator final : public rocksdb::Iterator {
 
 }  // namespace
 
-std::unique_ptr<rocksdb::Iterator> make_merged_iterator(IteratorBase base, const ColumnFamily& family,
+std::unique_ptr<rocksdb::Iterator> make_merged_iterator(IteratorBase base, const IteratedFamily& family,
                                                         const ReadOptions& options, ValueReader values) {
   return std::make_unique<MergedIterator>(std::move(base), family, options, values);
 }

@@ -7,7 +7,6 @@
 
 #include <memory>
 
-#include "spill/column_families.h"
 #include "spill/iterator.h"
 #include "spill/value_reader.h"
 
@@ -16,7 +15,7 @@ namespace spillway::spill {
 // Of `options` it sees to the bounds, prefix_same_as_start, read_tier, deadline, ignore_range_deletions and
 // max_skippable_internal_keys; the rest is of RocksDB's side alone.
 // REQUIRES: as make_iterator(), and a view that is not empty.
-std::unique_ptr<rocksdb::Iterator> make_merged_iterator(IteratorBase base, const ColumnFamily& family,
+std::unique_ptr<rocksdb::Iterator> make_merged_iterator(IteratorBase base, const IteratedFamily& family,
                                                         const rocksdb::ReadOptions& options, ValueReader values);
 
 }  // namespace spillway::spill

@@ -43,9 +43,13 @@ class RollbackPause {
     const std::lock_guard lock(mutex_);
     --pauses_;
   }
+  bool is_paused() const {
+    const std::lock_guard lock(mutex_);
+    return pauses_ > 0;
+  }
 
  private:
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::condition_variable ended_;
   int pauses_ = 0;
   int running_ = 0;

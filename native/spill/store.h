@@ -80,6 +80,8 @@ class Store {
   // Those that were begun and not dropped, oldest first; of what an earlier process left perhaps also the one that
   // would have been next. After recover.
   virtual std::vector<GenerationId> generations() const = 0;
+  // No generation of a number up to this can be begun. After recover.
+  virtual GenerationId newest_known() const { return 0; }
 
   // `length` bytes from byte `from` of the record at `offset`. Corruption where they are not there. They are as the
   // drive has them: who reads a part of a record holds it against a checksum of its own (value_reader.h).

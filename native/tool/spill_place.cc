@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <optional>
 #include <system_error>
 
 #include "spill/binding.h"
@@ -27,6 +28,29 @@ bool has_logs(const std::string& directory) {
                                [](const auto& entry) { return entry.path().extension() == ".spill"; });
 }
 
+std::optional<spill::BindingRecord> binding_of(const std::string& directory) {
+  std::string bytes;
+  (void)rocksdb::ReadFileToString(rocksdb::Env::Default(), directory + "/" + spill::kBindingFile, &bytes);
+  return spill::decode_binding(bytes);
+}
+
+bool is_bound(const std::string& directory, const spill::Guard& guard) {
+  const auto binding = binding_of(directory);
+  return binding && binding->id == guard.id &&
+         (binding->confirmed == guard.opening || binding->pending == guard.opening);
+}
+
+// Where the guard says; but of a copy that is without its own, not the spill store of the database that was copied.
+void find_elsewhere(SpillPlace& place) {
+  const std::string& location = place.guard->location;
+  if (!exists(location)) return;
+  const auto binding = binding_of(location);
+  std::error_code error;
+  const bool is_of_other = binding && exists(binding->database + "/CURRENT") &&
+                           !filesystem::equivalent(binding->database, place.database, error) && !error;
+  if (!is_of_other) place.directory = location;
+}
+
 Status find_database(SpillPlace& place) {
   if (!exists(place.database + "/CURRENT")) {
     return Status::bad_input(place.database +
@@ -39,7 +63,7 @@ Status find_database(SpillPlace& place) {
   place.guard = spill::newest_guard(place.families);
   if (!place.directory.empty()) return {};
   place.directory = place.database + "/spill";
-  if (place.guard && exists(place.guard->location)) place.directory = place.guard->location;
+  if (place.guard && !is_bound(place.directory, *place.guard)) find_elsewhere(place);
   return {};
 }
 

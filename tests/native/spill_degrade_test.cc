@@ -64,7 +64,7 @@ bool is_spill_log(const Deed& deed) { return deed.name.find(".spill") != std::st
 
 class SpillDegrade : public ::testing::Test {
  protected:
-  void open(RollbackPolicy policy) {
+  void open(RollbackPolicy policy, std::size_t memtable_bytes = 64 << 20) {
     db_.reset();
     auto system = FaultyFileSystem::open(scratch_.path("root"));
     ASSERT_TRUE(system) << system.status().message();
@@ -73,6 +73,7 @@ class SpillDegrade : public ::testing::Test {
     rocksdb::Options options;
     options.create_if_missing = true;
     options.env = env_.get();
+    options.write_buffer_size = memtable_bytes;
     SpillOptions spill;
     spill.capacity_bytes = 4 << 20;
     spill.generation_bytes = 64 << 10;
@@ -265,6 +266,50 @@ TEST_F(SpillDegrade, AFailedStoreLeavesWritesToRocksdbUntilItIsMended) {
   const auto mended = db_->GetSpillStatistics();
   ASSERT_TRUE(db_->Put({}, "diverted again", "1").ok());
   EXPECT_EQ(db_->GetSpillStatistics().diverted_writes, mended.diverted_writes + 1);
+}
+
+// A stall is RocksDB's then: a write that may not wait is told so, and one that may does not try without a pause.
+TEST_F(SpillDegrade, AStallWhileTheStoreHasFailedIsWaitedForAsWithoutOne) {
+  open(RollbackPolicy::off, /*memtable_bytes=*/256 << 10);
+  db_->SetDiversion(Diversion::always);
+  ASSERT_TRUE(db_->Put({}, "a", "1").ok());
+  system_->set_fate([](const Deed& deed) {  // nor can it be brought back, which would mend the store
+    const bool is_hit =
+        (deed.action == Action::write && is_spill_log(deed)) || (deed.action == Action::create && is_sorted_file(deed));
+    return is_hit ? Misfortune{.status = IOStatus::IOError("no (injected)")} : Misfortune();
+  });
+  (void)ends([&] { return db_->Put({}, "first", "1"); });  // the store fails with it
+  ASSERT_EQ(heard_->of(Kind::store_failed).size(), 1U);
+  for (const Diversion diversion : {Diversion::automatic, Diversion::always}) {
+    db_->SetDiversion(diversion);
+    ASSERT_TRUE(rocksdb_of(*db_).PauseBackgroundWork().ok());  // no memtable is flushed
+    const std::string value(20'000, 'v');
+    rocksdb::WriteOptions at_once;
+    at_once.no_slowdown = true;
+    auto refused = std::async(std::launch::async, [&] {
+      Status status;
+      for (int i = 0; i < 1'000 && status.ok(); ++i) status = db_->Put(at_once, "k" + std::to_string(i), value);
+      return status;
+    });
+    const bool is_told = refused.wait_for(std::chrono::seconds(10)) == std::future_status::ready;
+    EXPECT_TRUE(is_told) << "a write without slowdown waits for RocksDB";
+    const auto began = Clock::now();
+    const auto before = db_->GetSpillStatistics();
+    auto waiting = std::async(std::launch::async, [&] { return db_->Put({}, "waits", value); });
+    EXPECT_EQ(waiting.wait_for(std::chrono::milliseconds(500)), std::future_status::timeout);
+    const auto tries = db_->GetSpillStatistics().last_resort - before.last_resort;
+    const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - began).count();
+    EXPECT_GT(tries, 0U);
+    EXPECT_LE(tries, static_cast<std::uint64_t>(ms) + 20) << "in " << ms << " ms";
+    ASSERT_TRUE(rocksdb_of(*db_).ContinueBackgroundWork().ok());
+    const Status told = refused.get();
+    if (is_told) {
+      EXPECT_TRUE(told.IsIncomplete()) << told.ToString();
+    }
+    const Status waited = waiting.get();
+    EXPECT_TRUE(waited.ok()) << waited.ToString();
+    EXPECT_EQ(get("waits"), value);
+  }
 }
 
 TEST_F(SpillDegrade, AFailingRollbackIsToldAndTriedAgainMoreAndMoreSeldom) {

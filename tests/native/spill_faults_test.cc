@@ -6,6 +6,7 @@
 #include <atomic>
 #include <chrono>
 #include <functional>
+#include <future>
 #include <map>
 #include <memory>
 #include <set>
@@ -438,6 +439,173 @@ TEST_F(FaultsSpillway, AFlushTakesWhatWasDivertedBeforeItAlong) {
     ASSERT_TRUE(put("main", value).ok());
     ASSERT_TRUE(rocksdb_of(*db_).Flush({}).ok());  // as RocksDB does by itself
   });
+}
+
+// An opening that fails may be tried again: what it found is there, and bound to the database.
+TEST_F(FaultsSpillway, AnOpeningThatFailsAnywhereLosesNothing) {
+  open();
+  db_->SetDiversion(Diversion::always);
+  ASSERT_TRUE(put("a", "1", true).ok());
+  ASSERT_TRUE(put("b", "1").ok());
+  db_.reset();
+  const auto of_store = [](const Deed& deed) {
+    return of_spill(deed) || deed.name.find("DURABLE") != std::string::npos;
+  };
+  int failed = 0;
+  for (const Action action : {Action::sync, Action::write, Action::read, Action::create, Action::rename}) {
+    for (int nth = 1; nth <= 12; ++nth) {
+      SCOPED_TRACE(std::to_string(static_cast<int>(action)) + ", " + std::to_string(nth));
+      auto system = FaultyFileSystem::open(root_);
+      ASSERT_TRUE(system) << system.status().message();
+      (*system)->set_fate(fail_nth([&](const Deed& deed) { return deed.action == action && of_store(deed); }, nth,
+                                   IOStatus::IOError("injected")));
+      const std::unique_ptr<rocksdb::Env> env = rocksdb::NewCompositeEnv(*system);
+      rocksdb::Options options;
+      options.env = env.get();
+      DB* opened = nullptr;
+      const Status status = DB::Open(options, spill_, root_ + "/db", &opened);
+      delete opened;
+      failed += status.ok() ? 0 : 1;
+      open();
+      ASSERT_NE(db_, nullptr) << "after " << status.ToString();
+      expect_acknowledged();
+      db_.reset();
+    }
+  }
+  EXPECT_GT(failed, 3);
+}
+
+// A write of which a sync failed may be in the store. Who writes its key to RocksDB meanwhile is newer.
+TEST_F(FaultsSpillway, AWriteInDoubtHidesNoneThatWasAcknowledgedLater) {
+  for (const Action action : {Action::sync, Action::write}) {
+    for (const bool deletes_range : {false, true}) {
+      SCOPED_TRACE(std::string(action == Action::sync ? "sync" : "write") + (deletes_range ? ", range" : ""));
+      open();
+      db_->SetDiversion(Diversion::never);
+      ASSERT_TRUE(put("b", "0").ok());
+      db_->SetDiversion(Diversion::always);
+      ASSERT_TRUE(put("a", "1").ok());
+      ASSERT_TRUE(db_->PauseBackgroundWork().ok());  // no rollback takes the doubt away
+      const auto is_hit = [&](const Deed& deed) { return deed.action == action && of_spill(deed); };
+      system_->set_fate(fail_nth(is_hit, 1, IOStatus::IOError("injected")));
+      rocksdb::WriteOptions at_once;
+      at_once.sync = true;
+      at_once.no_slowdown = true;
+      rocksdb::WriteBatch batch;
+      ASSERT_TRUE((deletes_range ? batch.DeleteRange("b", "c") : batch.Put("b", "in doubt")).ok());
+      EXPECT_TRUE(db_->Write(at_once, &batch).IsIncomplete());
+      system_->set_fate({});
+      at_once.sync = false;
+      const Status other = db_->Put(at_once, "x", "1");
+      EXPECT_TRUE(other.ok()) << "nothing is in doubt about this key: " << other.ToString();
+      const Status later = db_->Put(at_once, "b", "later");
+      if (later.ok()) acknowledged_["b"] = "later";
+      EXPECT_TRUE(later.ok() || later.IsIncomplete()) << later.ToString();
+      system_->cut_power();  // a kill: what was written stays
+      open();
+      if (later.ok()) {
+        EXPECT_EQ(get("b"), "later");
+      }
+      ASSERT_TRUE(put("b", "at last").ok());
+      ASSERT_TRUE(db_->Rollback().ok());
+      expect_acknowledged();
+      db_.reset();
+    }
+  }
+}
+
+// A flush whose sync of the spill store fails waits for nobody who may wait for the flush.
+TEST_F(FaultsSpillway, AFlushBesideACopyEndsThoughTheStoreFails) {
+  open();
+  db_->SetDiversion(Diversion::never);
+  rocksdb::WriteOptions unlogged;
+  unlogged.disableWAL = true;
+  ASSERT_TRUE(db_->Put(unlogged, "m", "1").ok());  // so that a copy needs a flush
+  db_->SetDiversion(Diversion::always);
+  ASSERT_TRUE(put("a", "1").ok());
+  std::promise<void> syncs;
+  std::promise<void> goes_on;
+  const std::shared_future<void> is_going_on = goes_on.get_future().share();
+  std::atomic<int> seen{0};
+  system_->set_fate([&](const Deed& deed) {
+    if (deed.action != Action::sync || !of_spill(deed) || seen++ > 0) return Misfortune();
+    syncs.set_value();
+    is_going_on.wait();
+    return Misfortune{.status = IOStatus::IOError("injected")};
+  });
+  auto flushed = std::async(std::launch::async, [&] { return rocksdb_of(*db_).Flush({}); });
+  syncs.get_future().wait();
+  auto copied = std::async(std::launch::async, [&] { return db_->CreateCheckpoint(root_ + "/copy"); });
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));  // it holds the commit queue
+  goes_on.set_value();
+  EXPECT_EQ(flushed.wait_for(std::chrono::seconds(20)), std::future_status::ready) << "they wait for each other";
+  EXPECT_EQ(copied.wait_for(std::chrono::seconds(20)), std::future_status::ready);
+  system_->set_fate({});
+}
+
+// And it is not for ever: the rollback that mends the store takes the doubt away.
+TEST_F(FaultsSpillway, AfterARollbackNothingIsInDoubt) {
+  open();
+  db_->SetDiversion(Diversion::always);
+  ASSERT_TRUE(put("a", "1").ok());
+  system_->set_fate(fail_nth([](const Deed& deed) { return deed.action == Action::sync && of_spill(deed); }, 1,
+                             IOStatus::IOError("injected")));
+  ASSERT_TRUE(put("b", "1", true).ok());  // by way of a rollback
+  db_->SetDiversion(Diversion::never);
+  rocksdb::WriteOptions at_once;
+  at_once.no_slowdown = true;
+  EXPECT_TRUE(db_->Put(at_once, "b", "2").ok());
+  EXPECT_EQ(get("b"), "2");
+}
+
+// A store that is full when it is opened has no room for the note of a recovery.
+TEST_F(FaultsSpillway, AFullStoreIsOpenedAndBroughtBack) {
+  open();
+  db_->SetDiversion(Diversion::always);
+  for (int i = 0; i < 60; ++i) ASSERT_TRUE(put("k" + std::to_string(i), std::string(8'000, 'v')).ok());
+  const std::uint64_t before = spill_.capacity_bytes;
+  spill_.capacity_bytes = spill_.generation_bytes;
+  for (const bool closes : {false, true}) {
+    if (!closes) system_->cut_power();  // a kill
+    open();
+    ASSERT_NE(db_, nullptr);
+    expect_acknowledged();
+  }
+  EXPECT_TRUE(db_->Close().ok());
+  open();
+  EXPECT_TRUE(db_->Rollback().ok());
+  expect_acknowledged();
+  spill_.capacity_bytes = before;
+}
+
+// RocksDB gives the sequence numbers again that writes had which were in no log when the process died.
+TEST_F(FaultsSpillway, NumbersThatRocksdbGivesAgainAreNotTakenForDurable) {
+  int kept = 0;
+  for (std::uint64_t seed = 0; seed < 4; ++seed) {
+    db_.reset();
+    root_ = scratch_.path("numbers-" + std::to_string(seed));
+    open();
+    db_->SetDiversion(Diversion::never);
+    rocksdb::WriteOptions unlogged;
+    unlogged.disableWAL = true;
+    for (int i = 0; i < 100; ++i) ASSERT_TRUE(db_->Put(unlogged, "u" + std::to_string(i), "1").ok());
+    db_->SetDiversion(Diversion::always);
+    ASSERT_TRUE(put("d1", "1").ok());
+    system_->cut_power();  // a kill
+    open();
+    ASSERT_EQ(get("d1"), "1");
+    db_->SetDiversion(Diversion::never);
+    for (int i = 0; i < 5; ++i) ASSERT_TRUE(put("w" + std::to_string(i), std::string(3000, 'w')).ok());
+    db_->SetDiversion(Diversion::always);
+    ASSERT_TRUE(put("d2", "1").ok());
+    ASSERT_TRUE(put("large", std::string(70'000, 'l')).ok());  // the generation is full, and made durable by itself
+    ASSERT_TRUE(put("d3", "1").ok());
+    lose_power(1'000 + seed);
+    if (get("d2") != "1") continue;
+    ++kept;
+    EXPECT_NE(get("w4"), "-") << "seed " << seed;
+  }
+  RecordProperty("kept", kept);
 }
 
 // RocksDB's log tells nothing of a write that is not in it.

@@ -137,14 +137,20 @@ class World {
   View view() const { return {std::make_shared<const Generations>(generations_), sequence_}; }
   IteratorBase base(const ReadOptions& options) {
     ReadOptions main = main_options(options, view().generations);
-    if (!options.snapshot) return {view(), std::unique_ptr<Iterator>(db_->NewIterator(main)), nullptr};
-    const Moment& moment = static_cast<const SpillSnapshot*>(options.snapshot)->moment();
-    main.snapshot = moment.main.get();
-    return {moment.view, std::unique_ptr<Iterator>(db_->NewIterator(main)), nullptr};
+    IteratorBase result;
+    result.view = view();
+    if (options.snapshot) {
+      const Moment& moment = static_cast<const SpillSnapshot*>(options.snapshot)->moment();
+      main.snapshot = moment.main.get();
+      result.view = moment.view;
+    }
+    result.main.reset(db_->NewIterator(main));
+    result.prefix_extractor = prefix_extractor_of(db_->DefaultColumnFamily(), options, result.view);
+    return result;
   }
   std::unique_ptr<Iterator> iterator(const ReadOptions& options = {}) {
-    return make_iterator(base(options), families_.of(kFamily), options, ValueReader(store_),
-                         [this, options] { return base(options); });
+    return make_iterator(base(options), IteratedFamily{kFamily, families_.comparator(kFamily)}, options,
+                         ValueReader(store_), [this, options] { return base(options); });
   }
 
   Moment moment() {
@@ -320,9 +326,9 @@ TEST(SpillIterator, AValueThatCannotBeReadEndsItWhereItIs) {
 TEST(SpillIterator, AnErrorOfRocksdbsSideIsItsError) {
   World world;
   world.put("a", "spill", true);
-  const auto iterator =
-      make_iterator({world.view(), std::unique_ptr<Iterator>(rocksdb::NewErrorIterator(Status::IOError("gone"))), {}},
-                    world.families().of(0), {}, ValueReader(world.store()), nullptr);
+  const auto iterator = make_iterator(
+      {world.view(), std::unique_ptr<Iterator>(rocksdb::NewErrorIterator(Status::IOError("gone"))), {}, {}},
+      IteratedFamily{0, rocksdb::BytewiseComparator()}, {}, ValueReader(world.store()), nullptr);
   iterator->SeekToFirst();
   EXPECT_FALSE(iterator->Valid());
   EXPECT_TRUE(iterator->status().IsIOError());

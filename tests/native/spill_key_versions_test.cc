@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <functional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -18,7 +19,7 @@ rocksdb::WriteBatch put(const std::string& key) {
   return batch;
 }
 
-Status nothing() { return {}; }
+Status nothing(KeyVersions::Holding&) { return {}; }
 
 TEST(SpillKeyVersions, AWriteIsNewerThanWhateverWasSeenBefore) {
   KeyVersions versions;
@@ -37,7 +38,7 @@ TEST(SpillKeyVersions, AWriteIsNewerThanWhateverWasSeenBefore) {
 TEST(SpillKeyVersions, AFailedWriteCounts) {
   KeyVersions versions;
   const KeyVersions::Stamp before = versions.now();
-  EXPECT_TRUE(versions.write(put("a"), {}, [] { return Status::IOError(); }).IsIOError());
+  EXPECT_TRUE(versions.write(put("a"), {}, [](auto&) { return Status::IOError(); }).IsIOError());
   EXPECT_TRUE(versions.is_written_since(KeyVersions::stripe_of(0, "a"), before));
 }
 
@@ -46,7 +47,7 @@ TEST(SpillKeyVersions, NothingIsWrittenOverWhatHasChanged) {
   const KeyVersions::Seen a{KeyVersions::stripe_of(0, "a"), versions.now()};
   ASSERT_TRUE(versions.write(put("a"), {}, nothing).ok());
   bool is_written = false;
-  const auto write = [&] {
+  const auto write = [&](KeyVersions::Holding&) {
     is_written = true;
     return Status();
   };
@@ -65,8 +66,30 @@ TEST(SpillKeyVersions, ARangeDeletionAndAWriteOfAnythingAreWritesOfEveryKey) {
   ASSERT_TRUE(versions.write(range, {}, nothing).ok());
   EXPECT_TRUE(versions.is_written_since(a, before));
   before = versions.now();
-  ASSERT_TRUE(versions.write_any(nothing).ok());
+  KeyVersions::AnyKey(versions).is_written();
   EXPECT_TRUE(versions.is_written_since(a, before));
+}
+
+TEST(SpillKeyVersions, AWriteThatWaitsLetsOthersPassAndIsCheckedAgain) {
+  KeyVersions versions;
+  const KeyVersions::Seen a{KeyVersions::stripe_of(0, "a"), versions.now()};
+  const auto wait_while = [&](const std::function<void()>& others) {
+    return versions.write(put("b"), {a}, [&](KeyVersions::Holding& held) {
+      held.let_go();
+      others();
+      return held.take();
+    });
+  };
+  rocksdb::WriteBatch range;
+  ASSERT_TRUE(range.DeleteRange("x", "y").ok());
+  EXPECT_TRUE(wait_while([&] { EXPECT_TRUE(versions.write(put("b"), {}, nothing).ok()); }).ok());
+  EXPECT_TRUE(wait_while([&] { EXPECT_TRUE(versions.write(put("a"), {}, nothing).ok()); }).IsBusy());
+  const Status waited = versions.write(range, {}, [&](KeyVersions::Holding& held) {
+    held.let_go();
+    EXPECT_TRUE(versions.write(range, {}, nothing).ok());
+    return held.take();
+  });
+  EXPECT_TRUE(waited.ok());
 }
 
 // Counters that are no atomics: a check that does not hold until the write is done loses increments.
@@ -81,7 +104,7 @@ TEST(SpillKeyVersions, NothingComesBetweenTheCheckAndTheWrite) {
       for (int done = 0; done < kEach;) {
         const KeyVersions::Seen seen{KeyVersions::stripe_of(0, "k"), versions.now()};
         const int before = value;
-        const Status status = versions.write(put("k"), {seen}, [&] {
+        const Status status = versions.write(put("k"), {seen}, [&](auto&) {
           value = before + 1;
           return Status();
         });

@@ -296,6 +296,67 @@ TEST_F(KvStoreTest, NothingBeyondItsCapacityIsTakenAndSpaceComesBack) {
 // Generations that are dropped in order and released in any, as where snapshots hold them, leave the drive's runs with
 // holes: it is full before the store's count says so, in the middle of what was acknowledged. The store is full then,
 // no more: what it took is read, synced, and on the drive once there is room.
+// The binding record outlives all generations: it must not keep the drive from freeing what lies around it.
+TEST_F(KvStoreTest, SpaceComesBackBesideABindingRecord) {
+  auto store = open();
+  recover(*store);
+  ASSERT_TRUE(store->write_binding("bound").ok());
+  for (GenerationId generation = 1; generation <= 200; ++generation) {
+    ASSERT_TRUE(store->begin(generation).ok()) << generation;
+    for (int i = 0; i < 16; ++i) ASSERT_TRUE(try_append(*store, std::string(64 << 10, 'v')).ok()) << generation;
+    ASSERT_TRUE(store->sync().ok()) << generation;
+    ASSERT_TRUE(store->drop(generation).ok()) << generation;
+    store->release(generation);
+  }
+  std::string bytes;
+  ASSERT_TRUE(store->read_binding(&bytes).ok());
+  EXPECT_EQ(bytes, "bound");
+}
+
+// What a full drive did not take lies in staging, durably: damage there is told as damage anywhere else.
+TEST_F(KvStoreTest, DamageInStagingAfterACloseIsTold) {
+  auto store = open();
+  recover(*store);
+  ASSERT_TRUE(store->begin(1).ok());
+  full_for_ = device::Opcode::kv_batch_store;
+  append(*store, std::string(1000, 'a'));
+  ASSERT_TRUE(store->sync().ok());
+  ASSERT_TRUE(store->close().ok());
+  full_for_ = device::Opcode::flush;
+  store.reset();
+  {
+    std::fstream file(directory_.path("kv.staged"), std::ios::in | std::ios::out | std::ios::binary);
+    std::string all{std::istreambuf_iterator<char>(file), {}};
+    const std::size_t at = all.find(std::string(100, 'a'));
+    ASSERT_NE(at, std::string::npos);
+    file.clear();
+    file.seekp(static_cast<std::streamoff>(at));
+    file.put('b');
+  }
+  Records records;
+  const Status status = open()->recover([&](const StoredRecord& record) {
+    records.emplace_back(record.generation, record.bytes.ToString());
+    return Status::OK();
+  });
+  EXPECT_TRUE(status.IsCorruption()) << status.ToString() << ", " << records.size() << " records";
+}
+
+// The clock may have been set back since: numbers go on from where they were.
+TEST_F(KvStoreTest, TellsTheNewestNumberThoughNothingIsLeft) {
+  constexpr GenerationId kLate = GenerationId{1} << 60;
+  auto store = open();
+  recover(*store);
+  ASSERT_TRUE(store->begin(kLate).ok());
+  append(*store, "a");
+  ASSERT_TRUE(store->drop(kLate).ok());
+  store->release(kLate);
+  store.reset();
+  store = open();
+  EXPECT_TRUE(recover(*store).empty());
+  EXPECT_GE(store->newest_known(), kLate);
+  EXPECT_TRUE(store->begin(store->newest_known() + 1).ok());
+}
+
 TEST_F(KvStoreTest, ADriveThatIsFullOfHolesLosesNothing) {
   struct Taken {
     std::uint64_t offset = 0;

@@ -132,6 +132,46 @@ TEST_F(SpillLifecycle, PausingBackgroundWorkPausesRollbacks) {
   same(all);
 }
 
+// What RocksDB answers while it is paused is answered, or refused with a sentence: the thread that has paused it is
+// often the one that goes on.
+TEST_F(SpillLifecycle, CallsWhilePausedAreAnswered) {
+  for (const std::size_t spilled : {std::size_t{0}, std::size_t{1'000}, std::size_t{3} << 20}) {
+    SCOPED_TRACE(spilled);
+    spill_options_.put_back_bytes = 1 << 20;  // which needs no background work
+    open();
+    put("b", std::string(5 << 20, 'm'));  // a large memtable, which would be flushed
+    spill_db().SetDiversion(Diversion::always);
+    if (spilled > 0) put("a", std::string(spilled, 's'));
+    spill_db().SetDiversion(Diversion::automatic);
+    same([](Side& side) { return side.db->PauseBackgroundWork(); });
+    const std::vector<std::function<Status()>> calls{
+        [&] {
+          rocksdb::VectorLogPtr logs;
+          return spill_db().GetSortedWalFiles(logs);
+        },
+        [&] {
+          std::vector<std::string> files;
+          std::uint64_t bytes = 0;
+          return spill_db().GetLiveFiles(files, &bytes, /*flush_memtable=*/false);
+        },
+        [&] { return spill_db().CreateCheckpoint(path(sides()[0]) + "-copy"); }};
+    for (std::size_t i = 0; i < calls.size(); ++i) {
+      SCOPED_TRACE(i);
+      auto called = std::async(std::launch::async, calls[i]);
+      const bool is_answered = called.wait_for(std::chrono::seconds(10)) == std::future_status::ready;
+      EXPECT_TRUE(is_answered);
+      if (!is_answered) same([](Side& side) { return side.db->ContinueBackgroundWork(); });
+      const Status status = called.get();
+      EXPECT_TRUE(status.ok()) << status.ToString();
+    }
+    same([](Side& side) { return side.db->ContinueBackgroundWork(); });
+    same(all);
+    std::filesystem::remove_all(path(sides()[0]) + "-copy");
+    close();
+    for (const Side& side : sides()) std::filesystem::remove_all(path(side));
+  }
+}
+
 TEST_F(SpillLifecycle, PausingWaitsForARollbackUnderWay) {
   open();
   fill();
@@ -184,6 +224,21 @@ TEST_F(SpillLifecycle, CloseAnswersAsRocksdb) {
   EXPECT_FALSE(spill_db().Rollback().ok());
   open();
   same(all);
+}
+
+// Of the calls that are not RocksDB's alone: nothing is acknowledged that would be lost. (RocksDB's own may crash.)
+TEST_F(SpillLifecycle, CallsAfterCloseEnd) {
+  open();
+  fill();
+  for (auto* handle : spill().handles) ASSERT_TRUE(spill_db().DestroyColumnFamilyHandle(handle).ok());
+  spill().handles.clear();
+  ASSERT_TRUE(spill_db().Close().ok());
+  EXPECT_EQ(spill_db().GetSpillStatistics().live_entries, 2U);
+  EXPECT_FALSE(spill_db().Rollback().ok());
+  EXPECT_FALSE(spill_db().CreateCheckpoint(path(spill()) + "-copy").ok());
+  spill_db().SetDiversion(Diversion::always);
+  const Status status = spill_db().Put(WriteOptions(), "late", "1");
+  EXPECT_FALSE(status.ok()) << "it would be acknowledged and nowhere";
 }
 
 TEST_F(SpillLifecycle, TheDestructorClosesInSpiteOfSnapshots) {

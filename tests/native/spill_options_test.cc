@@ -260,6 +260,21 @@ TEST_F(SpillOptionsFile, FamiliesAtRunTimeAreRefusedAsOpenedOnesAre) {
   EXPECT_EQ(try_open(spill()).ToString(), created.ToString());
 }
 
+// There are no snapshots then, and a put may be a change to be applied.
+TEST_F(SpillOptionsFile, UpdatesInPlaceAreRefused) {
+  open();
+  rocksdb::ColumnFamilyOptions options;
+  options.inplace_update_support = true;
+  rocksdb::ColumnFamilyHandle* handle = nullptr;
+  EXPECT_TRUE(spill_db().CreateColumnFamily(options, "in place", &handle).IsNotSupported());
+  close();
+  options_.allow_concurrent_memtable_write = false;
+  families_.front().options.inplace_update_support = true;
+  const rocksdb::Status status = try_open(spill());
+  EXPECT_TRUE(status.IsNotSupported());
+  EXPECT_NE(status.ToString().find("inplace_update_support"), std::string::npos) << status.ToString();
+}
+
 // The detector diverts one L0 file before RocksDB's stop, of which RocksDB itself says nothing.
 TEST_F(SpillOptionsFile, EnableAutoCompactionMovesTheDetectorsTriggers) {
   families_.front().options = with_triggers(2, 3, 0, 0);

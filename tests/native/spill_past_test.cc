@@ -154,6 +154,26 @@ TEST_F(SpillPast, ACopyOfRocksdbItselfIsAPlainDatabase) {
   EXPECT_EQ(all(*plain), "a=spilled ");
 }
 
+TEST_F(SpillPast, ABackupBesideWhoeverHoldsRocksdbLeavesItPlain) {
+  put("a", "spilled");
+  rocksdb::DB* const root = db_->GetRootDB();
+  rocksdb::BackupEngine* engine = nullptr;
+  ASSERT_TRUE(rocksdb::BackupEngine::Open(rocksdb::Env::Default(),
+                                          rocksdb::BackupEngineOptions(directory_.path("backups")), &engine)
+                  .ok());
+  const std::unique_ptr<rocksdb::BackupEngine> owned_engine(engine);
+  ASSERT_TRUE(engine->CreateNewBackup(db_.get()).ok());
+  rocksdb::Checkpoint* made = nullptr;
+  ASSERT_TRUE(rocksdb::Checkpoint::Create(root, &made).ok());
+  const std::unique_ptr<rocksdb::Checkpoint> owned_checkpoint(made);
+  ASSERT_TRUE(made->CreateCheckpoint(directory_.path("copy")).ok());
+  rocksdb::DB* plain = nullptr;
+  const Status status = rocksdb::DB::Open(options_, directory_.path("copy"), &plain);
+  ASSERT_TRUE(status.ok()) << status.ToString();
+  const std::unique_ptr<rocksdb::DB> owned(plain);
+  EXPECT_EQ(all(*plain), "a=spilled ");
+}
+
 TEST_F(SpillPast, AWriteThatWasAboutToBeDivertedIsNot) {
   rocksdb::DB* rocks = nullptr;
   {

@@ -6,12 +6,15 @@
 #include <rocksdb/utilities/transaction_db_mutex.h>
 
 #include <atomic>
+#include <chrono>
 #include <functional>
+#include <future>
 #include <memory>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "at_each_step.h"
 #include "temporary_directory.h"
 
 namespace spillway {
@@ -57,6 +60,63 @@ class SpillOptimistic : public ::testing::TestWithParam<Diversion> {
   OptimisticTransactionDB* opened_ = nullptr;
   std::unique_ptr<rocksdb::OptimisticTransactionDB> db_;
 };
+
+// While RocksDB is stalled a merge waits; a range deletion and other writes are diverted all the same.
+TEST(SpillTransactions, AWriteThatWaitsHoldsUpNobodyElse) {
+  const TemporaryDirectory directory;
+  rocksdb::Options options = rocksdb_options();
+  options.write_buffer_size = 128 << 10;
+  OptimisticTransactionDB* opened = nullptr;
+  ASSERT_TRUE(OptimisticTransactionDB::Open(options, spill_options(), directory.path("db"), &opened).ok());
+  const std::unique_ptr<rocksdb::OptimisticTransactionDB> db(opened);
+  DB& spilling = *opened->GetSpillwayDB();
+  ASSERT_TRUE(spilling.PauseBackgroundWork().ok());
+  for (int i = 0; i < 1'000 && spilling.GetSpillStatistics().diverted_writes == 0; ++i) {
+    ASSERT_TRUE(db->Put(WriteOptions(), "fill " + std::to_string(i), std::string(20'000, 'v')).ok());
+  }
+  ASSERT_GT(spilling.GetSpillStatistics().diverted_writes, 0U);
+  auto merged = std::async(std::launch::async, [&] { return db->Merge(WriteOptions(), "m", "1"); });
+  EXPECT_EQ(merged.wait_for(std::chrono::milliseconds(200)), std::future_status::timeout);
+  auto others = std::async(std::launch::async, [&] {
+    Status status = db->DeleteRange(WriteOptions(), db->DefaultColumnFamily(), "x", "y");
+    if (status.ok()) status = db->Put(WriteOptions(), "p", "1");
+    return status.ok() ? db->Put(WriteOptions(), "m", "0") : status;
+  });
+  EXPECT_EQ(others.wait_for(std::chrono::seconds(10)), std::future_status::ready) << "they wait for the merge";
+  ASSERT_TRUE(spilling.ContinueBackgroundWork().ok());
+  EXPECT_TRUE(others.get().ok());
+  EXPECT_TRUE(merged.get().ok());
+  EXPECT_EQ(value_in(*db, "m"), "0,1");
+}
+
+// Diversion goes on while an ingestion brings back what was diverted before it.
+TEST(SpillTransactions, OthersWriteWhileAnIngestionWaitsForTheRollback) {
+  const TemporaryDirectory directory;
+  TransactionDB* opened = nullptr;
+  SpillOptions spill = spill_options();
+  spill.put_back_bytes = 0;
+  ASSERT_TRUE(
+      TransactionDB::Open(rocksdb_options(), rocksdb::TransactionDBOptions(), spill, directory.path("db"), &opened)
+          .ok());
+  const std::unique_ptr<rocksdb::TransactionDB> db(opened);
+  opened->GetSpillwayDB()->SetDiversion(Diversion::always);
+  ASSERT_TRUE(db->Put(WriteOptions(), "a", "1").ok());
+  rocksdb::SstFileWriter writer({}, {});
+  ASSERT_TRUE(writer.Open(directory.path("one.sst")).ok());
+  ASSERT_TRUE(writer.Put("ingested", "1").ok());
+  ASSERT_TRUE(writer.Finish().ok());
+  std::atomic<bool> was_written{false};
+  const AtStep beside("spill.rollback.sorted", [&] {
+    auto written = std::async(std::launch::async, [&] { return db->Put(WriteOptions(), "b", "1"); });
+    was_written = written.wait_for(std::chrono::seconds(10)) == std::future_status::ready;
+    EXPECT_TRUE(was_written) << "it waits for the ingestion";
+    if (!was_written) std::thread([w = std::move(written)]() mutable { w.wait(); }).detach();
+  });
+  ASSERT_TRUE(db->IngestExternalFile({directory.path("one.sst")}, {}).ok());
+  EXPECT_TRUE(beside.was_reached());
+  EXPECT_EQ(value_in(*db, "b"), "1");
+  EXPECT_EQ(value_in(*db, "ingested"), "1");
+}
 
 TEST_P(SpillOptimistic, AnUpdateIsNotLost) {
   for (const bool before_a_rollback : {false, true}) {

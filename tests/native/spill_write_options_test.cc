@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 #include <rocksdb/merge_operator.h>
 #include <rocksdb/rate_limiter.h>
+#include <rocksdb/slice_transform.h>
+#include <rocksdb/table.h>
 #include <rocksdb/write_batch.h>
 
 #include <cstdint>
@@ -77,6 +79,18 @@ TEST_F(SpillWriteOptions, WhatRocksdbRefusesIsRefusedInItsWords) {
       same([](Side& side) { return get(side, "a") + get(side, "b"); });
     }
   });
+}
+
+// What could not be brought back is not acknowledged.
+TEST_F(SpillWriteOptions, RangesAreNotDivertedWhereTablesHaveNoRangeDeletions) {
+  families_.front().options.prefix_extractor.reset(rocksdb::NewFixedPrefixTransform(1));
+  families_.front().options.table_factory.reset(rocksdb::NewPlainTableFactory());
+  open();
+  spill_db().SetDiversion(Diversion::always);
+  ASSERT_TRUE(spill_db().Put(WriteOptions(), "a", "1").ok());
+  const Status status = spill_db().DeleteRange(WriteOptions(), spill_db().DefaultColumnFamily(), "a", "b");
+  EXPECT_TRUE(status.IsNotSupported()) << status.ToString();
+  EXPECT_EQ(get(spill(), "a"), "1");
 }
 
 TEST_F(SpillWriteOptions, MissingFamiliesAreIgnoredWhereAsked) {

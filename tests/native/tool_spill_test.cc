@@ -310,6 +310,34 @@ TEST_F(ToolSpill, DrainOfTheWrongSpillStoreIsRefusedAndChangesNoData) {
   EXPECT_EQ(plain("default", "a"), "spilled");
 }
 
+// A copy of both, and one of the database alone: what the guard says of its place is the original's.
+TEST_F(ToolSpill, ACopyIsDrainedWithoutTheOriginal) {
+  for (const bool abandons : {false, true}) {
+    for (const bool has_own : {true, false}) {
+      SCOPED_TRACE(std::string(abandons ? "abandon, " : "drain, ") + (has_own ? "both" : "without the spill store"));
+      filesystem::remove_all(path("db"));
+      filesystem::remove_all(path("db2"));
+      open();
+      db_->SetDiversion(Diversion::always);
+      ASSERT_TRUE(db_->Put({}, "a", "spilled").ok());
+      db_.reset();
+      filesystem::copy(path("db"), path("db2"), filesystem::copy_options::recursive);
+      if (!has_own) filesystem::remove_all(path("db2/spill"));
+      EXPECT_EQ(show({{"database", path("db2")}})["spill"], path("db2/spill"));
+      const Outcome outcome = perform(spill_drain, {{"database", path("db2")}, {"abandon", abandons}});
+      EXPECT_EQ(static_cast<bool>(outcome.status), abandons || has_own) << outcome.status.message();
+      options_.create_if_missing = false;
+      open();
+      ASSERT_NE(db_, nullptr);
+      std::string value;
+      EXPECT_TRUE(db_->Get({}, "a", &value).ok());
+      EXPECT_EQ(value, "spilled");
+      db_.reset();
+      options_.create_if_missing = true;
+    }
+  }
+}
+
 TEST_F(ToolSpill, AbandonGivesUpWhatIsLostAndKeepsWhatIsThere) {
   enum class Store { there, missing, foreign, damaged };
   for (const Store store : {Store::there, Store::missing, Store::foreign, Store::damaged}) {
