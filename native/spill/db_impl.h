@@ -26,6 +26,7 @@
 #include "spill/gate.h"
 #include "spill/generation.h"
 #include "spill/handle_watcher.h"
+#include "spill/ingested_files.h"
 #include "spill/iterator.h"
 #include "spill/key_fence.h"
 #include "spill/key_index.h"
@@ -87,8 +88,8 @@ class DbImpl final : public spillway::DB {
  public:
   DbImpl(const std::shared_ptr<rocksdb::DB>& base, SpillOptions options, std::shared_ptr<Store> store,
          std::shared_ptr<Binding> binding, std::shared_ptr<Detector> detector, std::shared_ptr<MainLogs> main_logs,
-         std::shared_ptr<MainOrder> main_order, std::shared_ptr<UserOptions> user_options,
-         std::shared_ptr<HandleWatcher> handle_watcher);
+         std::shared_ptr<MainOrder> main_order, std::shared_ptr<IngestedFiles> ingested_files,
+         std::shared_ptr<UserOptions> user_options, std::shared_ptr<HandleWatcher> handle_watcher);
   ~DbImpl() override;
 
   // Reads what the spill store holds, and starts the threads. `handles` of column families other than the default
@@ -471,6 +472,7 @@ class DbImpl final : public spillway::DB {
   rocksdb::Status ingest(const Generations& targets, Sequence durable, Where where);
   bool is_superseded(const Entry& entry, Sequence durable) const;
   rocksdb::Status ingest_files(const std::vector<SortedFile>& files);
+  bool lie_above_older(const std::vector<SortedFile>& files, std::uint64_t before);
   rocksdb::Status make_spill_durable();
   rocksdb::Status make_spill_durable_beside();  // not in the commit queue
   rocksdb::Status flush_large_memtables();
@@ -530,6 +532,7 @@ class DbImpl final : public spillway::DB {
   const std::shared_ptr<Detector> detector_;
   const std::shared_ptr<MainLogs> main_logs_;
   const std::shared_ptr<MainOrder> main_order_;
+  const std::shared_ptr<IngestedFiles> ingested_files_;
   const std::shared_ptr<UserOptions> user_options_;
   const std::shared_ptr<HandleWatcher> handle_watcher_;
   ColumnFamilies families_;

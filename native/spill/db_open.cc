@@ -203,8 +203,10 @@ Status DB::Open(const rocksdb::DBOptions& options, const SpillOptions& spill, co
   const auto main_logs = std::make_shared<spill::MainLogs>(user.env->GetFileSystem(),
                                                            user.wal_dir.empty() ? name : user.wal_dir, user.use_fsync);
   const auto main_order = std::make_shared<spill::MainOrder>();
+  const auto ingested_files = std::make_shared<spill::IngestedFiles>();
   rocksdb::DBOptions with_listeners = user;
-  with_listeners.listeners.insert(with_listeners.listeners.end(), {detector, handle_watcher, main_order});
+  with_listeners.listeners.insert(with_listeners.listeners.end(),
+                                  {detector, handle_watcher, main_order, ingested_files});
   const std::shared_ptr<rocksdb::Env> env =
       spill::guard_env(user.env, name, spill::sorted_directory_of(name), user_options, main_logs);
   with_listeners.env = env.get();
@@ -237,7 +239,7 @@ Status DB::Open(const rocksdb::DBOptions& options, const SpillOptions& spill, co
   std::unique_ptr<DbImpl> made;
   if (status.ok()) {
     made = std::make_unique<DbImpl>(base, spill, found.store, found.binding, detector, main_logs, main_order,
-                                    user_options, handle_watcher);
+                                    ingested_files, user_options, handle_watcher);
     status = made->start(own, found.remains);
   }
   if (!status.ok()) {

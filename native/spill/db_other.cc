@@ -74,7 +74,8 @@ void log_event(const SpillEvent& event, const std::shared_ptr<rocksdb::Logger>& 
 DbImpl::DbImpl(const std::shared_ptr<rocksdb::DB>& base, SpillOptions options, std::shared_ptr<Store> store,
                std::shared_ptr<Binding> binding, std::shared_ptr<Detector> detector,
                std::shared_ptr<MainLogs> main_logs, std::shared_ptr<MainOrder> main_order,
-               std::shared_ptr<UserOptions> user_options, std::shared_ptr<HandleWatcher> handle_watcher)
+               std::shared_ptr<IngestedFiles> ingested_files, std::shared_ptr<UserOptions> user_options,
+               std::shared_ptr<HandleWatcher> handle_watcher)
     : spillway::DB(base),
       options_(leave_room_for_rollback(std::move(options))),
       store_(std::move(store)),
@@ -82,6 +83,7 @@ DbImpl::DbImpl(const std::shared_ptr<rocksdb::DB>& base, SpillOptions options, s
       detector_(std::move(detector)),
       main_logs_(std::move(main_logs)),
       main_order_(std::move(main_order)),
+      ingested_files_(std::move(ingested_files)),
       user_options_(std::move(user_options)),
       handle_watcher_(std::move(handle_watcher)),
       commits_([this](std::span<Commit*> group) { lead(group); }),

@@ -1,0 +1,73 @@
+#include "spill/ingested_files.h"
+
+#include <algorithm>
+#include <charconv>
+#include <iterator>
+#include <vector>
+
+namespace spillway::spill {
+namespace {
+
+// "<directory>/000123.sst".
+std::optional<std::uint64_t> number_in(const std::string& path) {
+  const std::size_t slash = path.find_last_of('/');
+  const char* const name = path.data() + (slash == std::string::npos ? 0 : slash + 1);
+  std::uint64_t number = 0;
+  const auto read = std::from_chars(name, path.data() + path.size(), number);
+  return read.ec == std::errc() ? std::optional(number) : std::nullopt;
+}
+
+bool overlap(const rocksdb::SstFileMetaData& a, const rocksdb::SstFileMetaData& b, const rocksdb::Comparator& order) {
+  return order.Compare(a.smallestkey, b.largestkey) <= 0 && order.Compare(b.smallestkey, a.largestkey) <= 0;
+}
+
+}  // namespace
+
+bool lie_above_older(const rocksdb::ColumnFamilyMetaData& family, const rocksdb::Comparator& order,
+                     const FileNumbers& ingested, std::uint64_t before) {
+  std::vector<const rocksdb::SstFileMetaData*> above;  // of the levels so far, without those
+  std::size_t seen = 0;
+  for (const rocksdb::LevelMetaData& level : family.levels) {
+    const auto is_one = [&](const rocksdb::SstFileMetaData& file) { return ingested.contains(file.file_number); };
+    // L0 is read in the order of sequence numbers, the others from the top.
+    if (level.level == 0) {
+      for (const auto& file : level.files) {
+        if (!is_one(file)) above.push_back(&file);
+      }
+    }
+    for (const auto& file : level.files) {
+      if (!is_one(file)) continue;
+      ++seen;
+      if (level.level == 0 && file.smallest_seqno > before) continue;
+      if (std::ranges::any_of(above, [&](const auto* other) { return overlap(file, *other, order); })) return false;
+    }
+    if (level.level == 0) continue;
+    for (const auto& file : level.files) {
+      if (!is_one(file)) above.push_back(&file);
+    }
+  }
+  return seen == ingested.size();
+}
+
+void IngestedFiles::expect(const std::string& path) {
+  const std::lock_guard lock(mutex_);
+  numbers_[path] = std::nullopt;
+}
+
+std::optional<std::uint64_t> IngestedFiles::take(const std::string& path) {
+  const std::lock_guard lock(mutex_);
+  const auto found = numbers_.find(path);
+  if (found == numbers_.end()) return std::nullopt;
+  const std::optional<std::uint64_t> number = found->second;
+  numbers_.erase(found);
+  return number;
+}
+
+void IngestedFiles::OnExternalFileIngested(rocksdb::DB*, const rocksdb::ExternalFileIngestionInfo& info) {
+  const std::lock_guard lock(mutex_);
+  if (const auto found = numbers_.find(info.external_file_path); found != numbers_.end()) {
+    found->second = number_in(info.internal_file_path);
+  }
+}
+
+}  // namespace spillway::spill

@@ -1,0 +1,48 @@
+// Where RocksDB has put the files that it ingested.
+//
+// IngestExternalFiles chooses a file's level by what the family's SuperVersion shows. A flush or a compaction of the
+// family whose MANIFEST record another thread wrote is part of the current Version before it is part of the
+// SuperVersion (RocksDB 7.8.3, db/external_sst_file_ingestion_job.cc). An ingestion in between overlooks what was moved
+// and puts the file below older versions of its keys, which readers then find. So its place is looked at afterwards,
+// and what lies too deep is ingested once more: above the file that was misplaced, since it has the same keys
+// (docs/decisions/0016).
+#pragma once
+
+#include <rocksdb/comparator.h>
+#include <rocksdb/listener.h>
+#include <rocksdb/metadata.h>
+
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "spill/store.h"
+
+namespace spillway::spill {
+
+using FileNumbers = std::unordered_set<std::uint64_t>;
+
+// Whether each of those files of the family lies above everything older with which its range of keys overlaps. May be
+// false where only ranges overlap and no key does. `before`: the latest sequence number when they were ingested.
+bool lie_above_older(const rocksdb::ColumnFamilyMetaData& family, const rocksdb::Comparator& order,
+                     const FileNumbers& ingested, std::uint64_t before);
+
+// Among RocksDB's listeners. Knows the numbers that RocksDB gives to files.
+class IngestedFiles final : public rocksdb::EventListener {
+ public:
+  // Of a file that is about to be ingested from that path.
+  void expect(const std::string& path);
+  // Nothing: it was not ingested. It is not expected any more.
+  std::optional<std::uint64_t> take(const std::string& path);
+
+  void OnExternalFileIngested(rocksdb::DB* db, const rocksdb::ExternalFileIngestionInfo& info) override;
+
+ private:
+  std::mutex mutex_;
+  std::unordered_map<std::string, std::optional<std::uint64_t>> numbers_;  // by path; the user's files are not in it
+};
+
+}  // namespace spillway::spill
