@@ -52,6 +52,8 @@ constexpr std::uint32_t kStaged = 128;  // pairs: a small part of the small driv
 
 class KvStoreTest : public ::testing::Test {
  protected:
+  KvStoreTest() { staging_on_disk().clear(); }  // another test's
+
   // As a new process: a new drive, which holds what its contents hold.
   std::unique_ptr<Store> open() {
     drive_ = device::make_simulated(ssd::Ssd(kv_drive(), 1));
