@@ -6,11 +6,14 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <filesystem>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <string_view>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "at_each_step.h"
@@ -180,6 +183,50 @@ TEST(SpillMisplaced, WhatMayBeMisplacedIsThereAfterAReopening) {
   const std::unique_ptr<DB> db = open(scratch.path("db"), options);
   EXPECT_EQ(value_of(*db, "m"), "newer");
   EXPECT_EQ(value_of(*db, "n"), "newer");
+}
+
+// Calls it after RocksDB has ingested files and before whoever wanted it knows.
+class WhenIngested final : public rocksdb::EventListener {
+ public:
+  explicit WhenIngested(std::function<void()> what) : what_(std::move(what)) {}
+  void OnExternalFileIngested(rocksdb::DB*, const rocksdb::ExternalFileIngestionInfo& info) override {
+    if (info.global_seqno > 0) what_();
+  }
+
+ private:
+  const std::function<void()> what_;
+};
+
+// The number that the ingestion took stands in no log; a compaction takes it out of the table. Without a note of it,
+// what was diverted after it looks like what came after a lost write.
+TEST(SpillMisplaced, WhatWasDivertedAfterItOutlivesAKill) {
+  const TemporaryDirectory scratch(memory_path());
+  rocksdb::Options options = small_options();
+  options.disable_auto_compactions = true;
+  DB* diverting = nullptr;
+  int puts = 0;
+  options.listeners.push_back(std::make_shared<WhenIngested>([&] {
+    if (++puts > 1) return;
+    std::thread([&] { EXPECT_TRUE(diverting->Put({}, "x", "1").ok()); }).join();
+  }));
+  const std::unique_ptr<DB> db = open(scratch.path("db"), options);
+  diverting = db.get();
+  write_around_m(*db);
+  bool is_copied = false;
+  const AtEach sorted("spill.rollback.sorted", [&] {
+    if (puts == 0 || is_copied) return;
+    rocksdb::CompactRangeOptions all;
+    all.bottommost_level_compaction = rocksdb::BottommostLevelCompaction::kForce;
+    EXPECT_TRUE(rocksdb_of(*db).CompactRange(all, nullptr, nullptr).ok());
+    std::filesystem::copy(scratch.path("db"), scratch.path("killed"), std::filesystem::copy_options::recursive);
+    is_copied = true;
+  });
+  EXPECT_TRUE(db->Rollback().ok());
+  ASSERT_TRUE(is_copied);
+  options.listeners.clear();
+  const std::unique_ptr<DB> killed = open(scratch.path("killed"), options);
+  EXPECT_EQ(value_of(*killed, "x"), "1");
+  EXPECT_EQ(value_of(*killed, "m"), "new");
 }
 
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // they put a function of their own in its place
