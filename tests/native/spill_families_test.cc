@@ -382,6 +382,13 @@ TEST_F(SpillFamilies, WhatCannotComeBackBeforeAHandleIsDeletedIsThereAfterReopen
   close();
 }
 
+TEST_F(SpillFamilies, NoHandleAtAllIsDestroyedWithoutAWord) {
+  open();
+  fill(0);
+  EXPECT_EQ(same([](Side& side) { return side.db->DestroyColumnFamilyHandle(nullptr); }), "OK");
+  same([](Side& side) { return all(side, 0); });
+}
+
 TEST_F(SpillFamilies, AFamilyMayBeListedTwice) {
   families_.push_back(families_[kOpened]);
   open();
