@@ -403,8 +403,8 @@ rocksdb::Status DbImpl::make_main_durable() {
   if (latest <= main_durable_.load(std::memory_order_acquire)) return {};
   counts_.ordering_syncs.fetch_add(1, std::memory_order_relaxed);
   if (rocksdb::Status status = sync_main_log(); !status.ok()) return status;
-  raise_main_durable(latest);
   steps::reached("spill.commit.main_synced");
+  raise_main_durable(latest);
   return {};
 }
 
@@ -554,8 +554,8 @@ rocksdb::Status DbImpl::sync_beside(bool in_flush) {
   if (!has_failed_.load(std::memory_order_acquire)) {
     status = store_->sync();
     if (status.ok()) {
-      raise(synced_, appended);
       steps::reached("spill.commit.synced");
+      raise(synced_, appended);
       return status;
     }
   }

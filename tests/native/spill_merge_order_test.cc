@@ -17,6 +17,7 @@
 #include <thread>
 #include <vector>
 
+#include "at_each_step.h"
 #include "base/steps.h"
 #include "spillway/db.h"
 #include "temporary_directory.h"
@@ -128,6 +129,24 @@ TEST_F(SpillMergeOrder, AWriteThatComesAfterTheBaseWasReadIsNotHidden) {
     ASSERT_TRUE(db_->Put({}, "live", "0").ok());
     db_->SetDiversion(Diversion::never);
   }
+}
+
+// Those that come while another is written are one group, in which each has the one before it as its base.
+TEST_F(SpillMergeOrder, MergesOfOneGroupAreAllThere) {
+  constexpr int kThreads = 6;
+  db_->SetDiversion(Diversion::always);
+  std::vector<std::thread> threads;
+  {
+    const AtStep slow("spill.commit.before_append", [&] {
+      for (int i = 0; i < kThreads; ++i) {
+        threads.emplace_back([&] { EXPECT_TRUE(db_->Merge({}, "sum", "1").ok()); });
+      }
+      std::this_thread::sleep_for(std::chrono::milliseconds(200));  // they queue up
+    });
+    ASSERT_TRUE(db_->Put({}, "other", "0").ok());
+    for (std::thread& thread : threads) thread.join();
+  }
+  EXPECT_EQ(get("sum"), std::to_string(kThreads));
 }
 
 // Holds a diverted write when it has announced its keys until a write to RocksDB has come to a step, and that one until

@@ -65,6 +65,12 @@ class SpillPowerOrder : public ::testing::Test {
   }
   void put_main(const std::string& key, const std::string& value) { put(Diversion::never, key, value); }
   void divert(const std::string& key, const std::string& value) { put(Diversion::always, key, value); }
+  void put_synced(const std::string& key, const std::string& value) {
+    rocksdb::WriteOptions synced;
+    synced.sync = true;
+    const Status status = db_->Put(synced, key, value);
+    EXPECT_TRUE(status.ok()) << status.ToString();
+  }
   bool has(const std::string& key, const std::string& value) {
     std::string found;
     return db_->Get({}, key, &found).ok() && found == value;
@@ -181,6 +187,61 @@ TEST_F(SpillPowerOrder, ANoteKeepsNoDivertedWriteWithoutTheWriteToRocksdbBeforeI
       EXPECT_TRUE(!has("spilled" + number, round) || has("main" + number, round)) << "seed " << seed << ", write " << i;
     }
     ASSERT_TRUE(db_->Rollback().ok());
+  }
+}
+
+// Of RocksDB's log a sync makes durable what was there when it began.
+TEST_F(SpillPowerOrder, WhatRocksdbTookDuringASyncOfItsLogIsSyncedForTheNextDivertedWrite) {
+  open();
+  for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
+    const std::string round = std::to_string(seed);
+    put_main("before", round);
+    db_->SetDiversion(Diversion::always);
+    {
+      const AtStep beside("spill.commit.main_synced", [&] { std::thread([&] { put_main("main", round); }).join(); });
+      put_synced("spilled0", round);
+      ASSERT_TRUE(beside.was_reached());
+    }
+    db_->SetDiversion(Diversion::always);
+    put_synced("spilled1", round);
+    lose_power(seed);
+    EXPECT_TRUE(has("spilled1", round)) << "seed " << seed;
+    EXPECT_TRUE(has("main", round)) << "seed " << seed;
+  }
+}
+
+// So it does of the spill store.
+TEST_F(SpillPowerOrder, WhatWasDivertedDuringASyncIsSyncedForTheNextWriteToRocksdb) {
+  open();
+  for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
+    const std::string round = std::to_string(seed);
+    divert("spilled0", round);
+    {
+      const AtStep beside("spill.commit.synced", [&] { std::thread([&] { divert("spilled1", round); }).join(); });
+      ASSERT_TRUE(db_->SyncWAL().ok());
+      ASSERT_TRUE(beside.was_reached());
+    }
+    db_->SetDiversion(Diversion::never);
+    put_synced("main", round);
+    lose_power(seed);
+    EXPECT_TRUE(has("main", round)) << "seed " << seed;
+    EXPECT_TRUE(has("spilled1", round)) << "seed " << seed;
+  }
+}
+
+// RocksDB flushes what it finds in its log, so what an opening has found is durable; and so it is here.
+TEST_F(SpillPowerOrder, WhatAnOpeningHasFoundIsDurable) {
+  open();
+  for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
+    const std::string round = std::to_string(seed);
+    put_main("main", round);
+    divert("spilled", round);
+    system_->cut_power();  // killed: what was written is there
+    open();
+    ASSERT_TRUE(has("main", round) && has("spilled", round));
+    lose_power(seed);
+    EXPECT_TRUE(has("main", round)) << "seed " << seed;
+    EXPECT_TRUE(has("spilled", round)) << "seed " << seed;
   }
 }
 
