@@ -134,16 +134,15 @@ TEST_F(SpillMergeOrder, AWriteThatComesAfterTheBaseWasReadIsNotHidden) {
 // Those that come while another is written are one group, in which each has the one before it as its base.
 TEST_F(SpillMergeOrder, MergesOfOneGroupAreAllThere) {
   constexpr int kThreads = 6;
-  db_->SetDiversion(Diversion::always);
   std::vector<std::thread> threads;
   {
     const AtStep slow("spill.commit.before_append", [&] {
       for (int i = 0; i < kThreads; ++i) {
-        threads.emplace_back([&] { EXPECT_TRUE(db_->Merge({}, "sum", "1").ok()); });
+        threads.emplace_back([&] { EXPECT_TRUE(merge_with_live("sum", "1").ok()); });
       }
       std::this_thread::sleep_for(std::chrono::milliseconds(200));  // they queue up
     });
-    ASSERT_TRUE(db_->Put({}, "other", "0").ok());
+    ASSERT_TRUE(db_->Put({}, "live", "0").ok());
     for (std::thread& thread : threads) thread.join();
   }
   EXPECT_EQ(get("sum"), std::to_string(kThreads));
