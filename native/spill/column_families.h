@@ -27,7 +27,10 @@ struct ColumnFamily {
   const rocksdb::Comparator* comparator = nullptr;
   std::shared_ptr<rocksdb::MergeOperator> merge_operator;
   bool deletes_ranges = true;  // its table factory can
-  Signals limits;              // its triggers; the rest is as of nothing
+  // Not with FIFO compaction: it deletes the files of the deepest level first, whatever their age, and RocksDB puts
+  // files there that it ingests.
+  bool can_be_diverted = true;
+  Signals limits;  // its triggers; the rest is as of nothing
 };
 
 // A column family whose handle, if it has one, is not destroyed before this is.

@@ -62,11 +62,15 @@ void CommitQueue::run_alone(const std::function<void()>& alone) {
   run_in_turn(waiter, alone);
 }
 
-void CommitQueue::run_held(const std::function<void()>& held) {
+void CommitQueue::run_held(const std::function<void()>& prepare, const std::function<void()>& held) {
   Waiter waiter;
   {
     std::unique_lock lock(mutex_);
     wait_for_turn(waiter, lock);
+  }
+  prepare();
+  {
+    const std::lock_guard lock(mutex_);
     is_held_ = true;
     turn_away();
   }

@@ -36,8 +36,9 @@ class CommitQueue {
   // Runs `alone` while no commit does.
   void run_alone(const std::function<void()>& alone);
   // The same for what may wait for a flush of RocksDB's, while flushes have to come to the queue as well: those that
-  // come by run_alone_unless_held() are turned away from when `held` begins until it ends.
-  void run_held(const std::function<void()>& held);
+  // come by run_alone_unless_held() are turned away from when `held` begins until it ends. `prepare` is run before
+  // that, while no commit does; it must not wait for a flush.
+  void run_held(const std::function<void()>& prepare, const std::function<void()>& held);
   // False: the queue is held, and `alone` was not run.
   bool run_alone_unless_held(const std::function<void()>& alone);
 

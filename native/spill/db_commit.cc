@@ -232,6 +232,7 @@ rocksdb::Status DbImpl::prepare(Commit& commit, Prepared& prepared) {
    private:
     rocksdb::Status known(std::uint32_t family) const {
       const ColumnFamily known = families_.of(family);
+      if (!known.can_be_diverted) return rocksdb::Status::Busy("a column family with FIFO compaction");
       if (known.handle != nullptr) return {};
       // RocksDB takes it, but it could not be brought back.
       if (!known.is_dropped && !must_divert_) return rocksdb::Status::Busy("a column family without a handle");
@@ -241,7 +242,10 @@ rocksdb::Status DbImpl::prepare(Commit& commit, Prepared& prepared) {
     const bool must_divert_;
   };
   Checker checker(families_, commit.must_divert);
-  if (rocksdb::Status status = commit.batch->Iterate(&checker); !status.ok()) return status;
+  if (rocksdb::Status status = commit.batch->Iterate(&checker); !status.ok()) {
+    if (status.IsBusy() && commit.must_divert) ask_for_rollback();  // then it can go to RocksDB
+    return status;
+  }
   prepared.commit = &commit;
   prepared.batch = commit.batch;
   if (has_merge(*commit.batch)) {
@@ -453,12 +457,13 @@ rocksdb::Status DbImpl::try_note() {
   return status.IsBusy() ? rocksdb::Status::NoSpace("the spill store has no room for a note") : status;
 }
 
-// Flushes meanwhile cannot come to the queue, so what they would have noted down is noted first.
+// Flushes meanwhile cannot come to the queue, so what they would have noted down and synced is, before the first of
+// them is turned away. Where there is no room for a note, it is owed.
 void DbImpl::hold_commits(const std::function<void()>& held) {
-  commits_.run_held([&] {
-    append_note().PermitUncheckedError();  // a store that failed takes none
-    held();
-  });
+  const auto prepare = [&] {
+    if (!append_note().ok()) sync_store().PermitUncheckedError();  // a store that failed takes none
+  };
+  commits_.run_held(prepare, held);
 }
 
 // A flush takes writes out of RocksDB's log, which then tells no more that they were there, and past the marks in it.

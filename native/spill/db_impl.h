@@ -472,11 +472,11 @@ class DbImpl final : public spillway::DB {
   rocksdb::Status ingest(const Generations& targets, Sequence durable, Where where);
   bool is_superseded(const Entry& entry, Sequence durable) const;
   rocksdb::Status ingest_files(const std::vector<SortedFile>& files);
-  bool lie_above_older(const std::vector<SortedFile>& files, std::uint64_t before);
   rocksdb::Status make_spill_durable();
   rocksdb::Status make_spill_durable_beside();  // not in the commit queue
   rocksdb::Status flush_large_memtables();
   rocksdb::Status forget(const Generations& targets);  // drops, publishes without them
+  void ask_for_rollback();
   rocksdb::Status bring_back_until(GenerationId last);
   // Runs `action` in the commit queue while nothing lies in the spill store. Writes are diverted until all but a small
   // rest is back; those that come later wait for the rest and for `action`, which therefore has to be short.
@@ -502,9 +502,9 @@ class DbImpl final : public spillway::DB {
   rocksdb::Status capture(View* view, FamilyOptions* families, std::vector<rocksdb::LiveFileStorageInfo>* files);
   // Opens the database in `directory`, a copy of this one, as plain RocksDB for as long as `use` takes.
   rocksdb::Status open_copy(const std::string& directory, const FamilyOptions& known,
-                            const std::function<rocksdb::Status(rocksdb::DB&, const Handles&)>& use);
+                            const std::function<rocksdb::Status(rocksdb::DB&, IngestedFiles&, const Handles&)>& use);
   // What the view has of the spill store goes into the copy, by way of files in `directory`.
-  rocksdb::Status ingest_view(const View& view, rocksdb::DB& copy, const Handles& handles,
+  rocksdb::Status ingest_view(const View& view, rocksdb::DB& copy, IngestedFiles& told, const Handles& handles,
                               const std::string& directory);
 
   rocksdb::Status import_column_family(const rocksdb::ColumnFamilyOptions& options, const std::string& name,

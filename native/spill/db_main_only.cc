@@ -70,8 +70,9 @@ Status DbImpl::with_main_only(const std::function<Status()>& action, KeyVersions
     for (const auto& generation : *live()) rest += generation->user_bytes();
     if (rest > kSmallRest && round < kMostRounds && !is_paused) continue;
     Status status;
+    const RollbackPause::Pass pass(rollback_pause_);  // an ingestion may wait for a flush
     hold_commits([&] {
-      status = bring_back_held(is_paused ? Way::put_back : Way::ingest);
+      status = bring_back_held(pass ? Way::ingest : Way::put_back);
       if (status.ok()) status = action();
     });
     if (any_key) any_key->is_written();

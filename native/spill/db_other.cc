@@ -274,11 +274,18 @@ Status DbImpl::CompactRange(const rocksdb::CompactRangeOptions& options, ColumnF
 }
 
 // RocksDB does not tell listeners that such a compaction begins, so it cannot be held as others are while what a
-// rollback ingested is noted down (MainOrder::hold_compactions): it waits for the rollback to end.
+// rollback ingested is noted down (MainOrder::hold_compactions): it waits for the rollback to end. And while a note is
+// owed, for a rollback of everything.
 Status DbImpl::CompactFiles(const rocksdb::CompactionOptions& options, ColumnFamilyHandle* family,
                             const std::vector<std::string>& input, int output_level, int output_path_id,
                             std::vector<std::string>* output, rocksdb::CompactionJobInfo* info) {
-  const std::lock_guard no_rollback(bringing_back_);
+  std::unique_lock no_rollback(bringing_back_);
+  while (owes_note_.load(std::memory_order_acquire)) {
+    no_rollback.unlock();
+    if (rollback_pause_.is_paused()) return Status::Aborted("background work is paused while a note is owed");
+    if (Status status = Rollback(); !status.ok()) return status;
+    no_rollback.lock();
+  }
   return base().CompactFiles(options, family, input, output_level, output_path_id, output, info);
 }
 

@@ -22,9 +22,6 @@ constexpr std::chrono::milliseconds kRetryRollback{20};
 // After one that failed the pause doubles with each further failure, up to this. Source: guess, so long that a log of
 // them stays readable, so short that what was mended is soon noticed.
 constexpr std::chrono::milliseconds kLongestPause{10'000};
-// Of an ingestion that RocksDB refuses or misplaces because a flush or a compaction is just ending. What was misplaced
-// is above where it was with each try. Source: guess, twice the levels of a default RocksDB and more.
-constexpr int kMostTries = 16;
 constexpr int kNoLimit = std::numeric_limits<int>::max();
 
 std::uint64_t sum(const Generations& generations, std::uint64_t (Generation::*of)() const) {
@@ -221,7 +218,7 @@ rocksdb::Status DbImpl::bring_back(std::uint64_t most) {
 rocksdb::Status DbImpl::bring_back_held(Way largest) {
   seal();
   rocksdb::Status status;
-  int tries = kMostTries;
+  int tries = kMostIngestions;
   while (status.ok() && !live()->empty()) {
     status = make_spill_durable();
     if (!status.ok()) return status;
@@ -246,6 +243,7 @@ rocksdb::Status DbImpl::bring_back_held(Way largest) {
     }
     if (status.ok()) {
       end_return(*targets, began, way);
+      tries = kMostIngestions;
     } else if (status.IsTryAgain() && --tries > 0) {
       status = {};
     }
@@ -369,10 +367,8 @@ rocksdb::Status DbImpl::ingest(const Generations& targets, Sequence durable, Whe
   sorted_bytes_.store(0, std::memory_order_release);
   const bool is_held = where == Where::in_commit_queue;
   // Where it cannot be written it is owed, and what was ingested goes all the same, which makes room.
-  // And what RocksDB has misplaced is there, too.
-  if (status.ok() || status.IsTryAgain()) {
-    (is_held ? append_note() : note_beside(/*in_flush=*/false)).PermitUncheckedError();
-  }
+  // And what RocksDB has misplaced is there, too; where it failed, its latest number may be another one.
+  (is_held ? append_note() : note_beside(/*in_flush=*/false)).PermitUncheckedError();
   const auto end = [&] {
     main_order_->let_compactions_run(MainOrder::Until::ingested);
     if (status.ok()) status = forget(targets);
@@ -419,37 +415,19 @@ rocksdb::Status DbImpl::ingest_files(const std::vector<SortedFile>& files) {
   // What is ingested is newer than everything in RocksDB's log: that must not be lost without it.
   rocksdb::Status status = sync_main_log();
   steps::reached("spill.rollback.gate_closed");
-  const std::uint64_t before = base().GetLatestSequenceNumber();
-  for (const SortedFile& file : files) ingested_files_->expect(file.path);
-  if (status.ok()) status = base().IngestExternalFiles(arguments);
-  const bool is_newest = lie_above_older(files, before) || !status.ok();
-  // It is durable, and in no log that the note would have to sync.
-  if (status.ok()) raise_main_durable(base().GetLatestSequenceNumber());
+  bool is_newest = true;
+  if (status.ok()) {
+    status = ingest_and_look(base(), *ingested_files_, arguments, &is_newest);
+    // It is durable, and in no log that the note would have to sync. Where RocksDB's MANIFEST could not be written, a
+    // number may be taken all the same: nothing has it.
+    raise_main_durable(base().GetLatestSequenceNumber());
+  }
   gate_.open();
   tell_of_room();
   steps::reached("spill.rollback.ingested");
-  if (is_newest) return status;
+  if (is_newest) return status;  // or RocksDB said why not
   steps::reached("spill.rollback.misplaced");
   return rocksdb::Status::TryAgain("RocksDB has put what was brought back below older versions");
-}
-
-// Of what was just ingested, whatever came of that.
-bool DbImpl::lie_above_older(const std::vector<SortedFile>& files, std::uint64_t before) {
-  std::unordered_map<std::uint32_t, FileNumbers> of_family;
-  bool are_known = true;
-  for (const SortedFile& file : files) {
-    const std::optional<std::uint64_t> number = ingested_files_->take(file.path);
-    if (number) of_family[file.column_family].insert(*number);
-    are_known = are_known && (number || families_.use(file.column_family).is_dropped);
-  }
-  for (const auto& [id, numbers] : of_family) {
-    const UsedColumnFamily family = families_.use(id);
-    if (family.is_dropped) continue;
-    rocksdb::ColumnFamilyMetaData now;
-    base().GetColumnFamilyMetaData(family.handle, &now);
-    if (!spill::lie_above_older(now, *families_.comparator(id), numbers, before)) return false;
-  }
-  return are_known;
 }
 
 // In the commit queue: what RocksDB holds durably now.
@@ -492,6 +470,15 @@ rocksdb::Status DbImpl::bring_back_until(GenerationId last) {
   lock.unlock();
   const std::lock_guard ended(bringing_back_);  // with its statistics and its event
   return {};
+}
+
+// In the commit queue. Of everything that is live by now; nobody waits for it here.
+void DbImpl::ask_for_rollback() {
+  const auto generations = live();
+  if (generations->empty()) return;
+  seal();
+  const std::lock_guard lock(rollback_mutex_);
+  asked_until_ = std::max(asked_until_, generations->back()->id());
 }
 
 rocksdb::Status DbImpl::Rollback() {

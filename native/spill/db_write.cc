@@ -441,7 +441,7 @@ rocksdb::Status DbImpl::write_nothing(const WriteOptions& options, WriteBatch* b
 }
 
 rocksdb::Status DbImpl::Write(const WriteOptions& options, WriteBatch* batch) {
-  if (batch == nullptr) return rocksdb::Status::Corruption("Batch is nullptr!");
+  if (batch == nullptr) return rocksdb::Status::InvalidArgument("Batch is nullptr!");
   if (is_closed_.load(std::memory_order_relaxed)) return rocksdb::Status::ShutdownInProgress();
   return versions_ == nullptr ? write(options, batch) : write_if_unchanged(options, batch, {});
 }

@@ -70,4 +70,26 @@ void IngestedFiles::OnExternalFileIngested(rocksdb::DB*, const rocksdb::External
   }
 }
 
+rocksdb::Status ingest_and_look(rocksdb::DB& db, IngestedFiles& told,
+                                const std::vector<rocksdb::IngestExternalFileArg>& arguments, bool* lies_above) {
+  const std::uint64_t before = db.GetLatestSequenceNumber();
+  for (const auto& one : arguments) {
+    for (const std::string& path : one.external_files) told.expect(path);
+  }
+  const rocksdb::Status status = db.IngestExternalFiles(arguments);
+  *lies_above = true;
+  for (const auto& one : arguments) {
+    FileNumbers numbers;
+    for (const std::string& path : one.external_files) {
+      if (const auto number = told.take(path)) numbers.insert(*number);
+    }
+    if (!status.ok() || !*lies_above) continue;
+    rocksdb::ColumnFamilyMetaData now;
+    db.GetColumnFamilyMetaData(one.column_family, &now);
+    *lies_above = numbers.size() == one.external_files.size() &&
+                  lie_above_older(now, *one.column_family->GetComparator(), numbers, before);
+  }
+  return status;
+}
+
 }  // namespace spillway::spill

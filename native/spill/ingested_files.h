@@ -9,6 +9,7 @@
 #pragma once
 
 #include <rocksdb/comparator.h>
+#include <rocksdb/db.h>
 #include <rocksdb/listener.h>
 #include <rocksdb/metadata.h>
 
@@ -18,6 +19,7 @@
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
+#include <vector>
 
 #include "spill/store.h"
 
@@ -44,5 +46,14 @@ class IngestedFiles final : public rocksdb::EventListener {
   std::mutex mutex_;
   std::unordered_map<std::string, std::optional<std::uint64_t>> numbers_;  // by path; the user's files are not in it
 };
+
+// Of the same, which RocksDB refuses or misplaces because a flush or a compaction is just ending. What was misplaced is
+// higher up with each. Source: guess, twice the levels of a default RocksDB and more.
+inline constexpr int kMostIngestions = 16;
+
+// Ingests and looks: `lies_above_older` is true also where nothing was ingested. `told` is among the database's
+// listeners. REQUIRES: nobody writes to it meanwhile, compactions do not begin, and the handles stay.
+rocksdb::Status ingest_and_look(rocksdb::DB& db, IngestedFiles& told,
+                                const std::vector<rocksdb::IngestExternalFileArg>& arguments, bool* lies_above_older);
 
 }  // namespace spillway::spill

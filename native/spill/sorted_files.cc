@@ -269,6 +269,14 @@ Status write_file(const Generation& generation, const ColumnFamily& family, cons
   return check_first_key(file->path, options);
 }
 
+// RocksDB has moved a file of an earlier try by a link: where the old name could not be taken away, it is a name of a
+// table of RocksDB's, which must not be written to.
+std::string free_path(const std::string& begin, rocksdb::Env& env) {
+  std::string path = begin + ".sst";
+  for (int other = 1; env.FileExists(path).ok(); ++other) path = begin + "-" + std::to_string(other) + ".sst";
+  return path;
+}
+
 }  // namespace
 
 std::uint64_t most_sorted_bytes(std::uint64_t entries, std::uint64_t user_bytes) {
@@ -299,7 +307,8 @@ Status write_sorted_files(const Generation& generation, Sequence up_to, const Co
     if (status = check_handle(family); !status.ok()) break;
     SortedFile& file = files->emplace_back();
     file.column_family = id;
-    file.path = directory + "/" + std::to_string(generation.id()) + "-" + std::to_string(id) + ".sst";
+    file.path =
+        free_path(directory + "/" + std::to_string(generation.id()) + "-" + std::to_string(id), *db_options.env);
     status = write_file(generation, family, contents, values, store, db_options, stop, &file);
     if (!status.ok()) break;
   }

@@ -37,11 +37,11 @@ using IsSuperseded = std::function<bool(const Entry& entry)>;
 // No more than so many bytes of files are made of a generation that has so many entries and bytes of keys and values.
 std::uint64_t most_sorted_bytes(std::uint64_t entries, std::uint64_t user_bytes);
 
-// Of what the generation has up to `up_to`: writes `directory`/<generation>-<family>.sst for each family that has a
-// handle; those of dropped families are left out, and so are versions that `is_superseded`. Versions that a range
-// tombstone of the same generation covers are left out and the tombstone is written. Values are read in the order of
-// the log where that is faster than in the order of keys. `stop` ends it early with Aborted. Files of an attempt that
-// failed are removed.
+// Of what the generation has up to `up_to`: writes `directory`/<generation>-<family>.sst, or a name like it that is
+// free, for each family that has a handle; those of dropped families are left out, and so are versions that
+// `is_superseded`. Versions that a range tombstone of the same generation covers are left out and the tombstone is
+// written. Values are read in the order of the log where that is faster than in the order of keys. `stop` ends it early
+// with Aborted. Files of an attempt that failed are removed.
 rocksdb::Status write_sorted_files(const Generation& generation, Sequence up_to, const ColumnFamilies& families,
                                    const IsSuperseded& is_superseded, ValueReader values, const Store& store,
                                    const rocksdb::DBOptions& db_options, const std::string& directory,

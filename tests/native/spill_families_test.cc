@@ -382,6 +382,28 @@ TEST_F(SpillFamilies, WhatCannotComeBackBeforeAHandleIsDeletedIsThereAfterReopen
   close();
 }
 
+// RocksDB would put what is brought back where FIFO compaction deletes it first.
+TEST_F(SpillFamilies, OfOneWithFifoCompactionNothingIsDiverted) {
+  families_[kOpened].options.compaction_style = rocksdb::kCompactionStyleFIFO;
+  open();
+  spill_db().SetDiversion(Diversion::always);
+  for (Side& side : sides()) {
+    EXPECT_TRUE(side.db->Put({}, side.handles[kOpened], "a", "1").ok());
+    EXPECT_TRUE(side.db->Put({}, side.handles[0], "live", "1").ok());
+  }
+  EXPECT_EQ(spill_db().GetSpillStatistics().live_entries, 1U);
+  // A key that lies in the spill store: it is brought back first.
+  for (Side& side : sides()) {
+    rocksdb::WriteBatch batch;
+    EXPECT_TRUE(batch.Put(side.handles[0], "live", "2").ok());
+    EXPECT_TRUE(batch.Put(side.handles[kOpened], "a", "2").ok());
+    EXPECT_TRUE(side.db->Write({}, &batch).ok());
+  }
+  EXPECT_EQ(spill_db().GetSpillStatistics().live_entries, 0U);
+  same([](Side& side) { return all(side, 0); });
+  same([](Side& side) { return all(side, kOpened); });
+}
+
 TEST_F(SpillFamilies, NoHandleAtAllIsDestroyedWithoutAWord) {
   open();
   fill(0);
