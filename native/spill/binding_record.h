@@ -55,6 +55,8 @@ std::optional<BindingRecord> decode_binding(const rocksdb::Slice& bytes);
 
 // In the directory of a spill store of files.
 inline constexpr char kBindingFile[] = "BINDING";
+// A guard's location where the store is none of files.
+inline constexpr char kOwnStore[] = "a store of the program's own";
 
 // What is known of a database and a spill store before they are opened together.
 struct Pairing {

@@ -186,8 +186,10 @@ Status DbImpl::open_copy(const std::string& directory, const FamilyOptions& know
   return status.ok() ? closed : status;
 }
 
-Status DbImpl::CreateCheckpoint(const std::string& directory) {
+Status DbImpl::CreateCheckpoint(const std::string& name) {
   if (is_closed_.load(std::memory_order_relaxed)) return Status::ShutdownInProgress();
+  const std::string directory = name.substr(0, name.find_last_not_of('/') + 1);
+  if (directory.empty()) return Status::InvalidArgument("invalid checkpoint directory name");
   rocksdb::Env& env = *base().GetEnv();
   FileSystem& files = *env.GetFileSystem();
   const Status exists = env.FileExists(directory);

@@ -493,6 +493,7 @@ class DbImpl final : public spillway::DB {
   rocksdb::DB* hand_out_root();
   // What lies in the spill store of that column family; without one, of all.
   Tally spilled(std::optional<std::uint32_t> family) const;
+  bool sum_over_families(const rocksdb::Slice& property, std::uint64_t* value);
   void add_spilled(std::optional<std::uint32_t> family, const rocksdb::Slice& property, std::uint64_t* value) const;
 
   // --- A checkpoint of one moment (db_checkpoint.cc)

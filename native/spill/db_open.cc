@@ -57,7 +57,7 @@ class FoundStore {
 
   // Refuses one that does not belong to the database whose MANIFEST has these families.
   Status read(const std::vector<std::string>& families) {
-    const std::string location = spill_.store == nullptr ? directory_ : "a store of the program's own";
+    const std::string location = spill_.store == nullptr ? directory_ : spill::kOwnStore;
     if (const auto guard = spill::newest_guard(families); guard && !can_be_read()) {
       // Nothing is made in the place of what is missing.
       spill::Pairing pairing;

@@ -314,7 +314,7 @@ rocksdb::Status DbImpl::wait_for_rollback(Trying& trying) {
   const auto [failed, why] = failed_rollbacks();
   if (!trying.rollbacks_failed) {
     trying.rollbacks_failed = failed;
-    wake_rollback(/*insists=*/true);
+    wake_rollback(/*insists=*/!trying.options.no_slowdown);  // who does not wait may come again and again
     return {};
   }
   const bool is_hopeless = failed > *trying.rollbacks_failed && Trying::Clock::now() - *trying.waits_since > kHopeless;

@@ -1,5 +1,6 @@
 #include "spill/durable_ends.h"
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <random>
@@ -78,12 +79,21 @@ Status read_ends(rocksdb::FileSystem& files, const std::string& path, FoundEnds*
   Header header;
   if (bytes.size() < sizeof header) return {};
   std::memcpy(&header, bytes.data(), sizeof header);
-  if (header.magic != Header().magic || header.version != 1 || header.checksum != checksum(header)) return {};
+  if (header.magic != Header().magic || header.version != 1 || header.checksum != checksum(header)) {
+    const auto is_zero = [](char byte) { return byte == 0; };
+    if (!std::all_of(bytes.begin(), bytes.end(), is_zero)) found->damaged_at = 0;  // else a loss of power left nothing
+    return {};
+  }
+  std::optional<std::uint64_t> unfit;
   std::uint64_t closed_with = ~std::uint64_t{0};
   for (std::size_t at = sizeof header; at + sizeof(Entry) <= bytes.size(); at += sizeof(Entry)) {
     Entry entry;
     std::memcpy(&entry, bytes.data() + at, sizeof entry);
-    if (entry.checksum != checksum(entry, header.salt)) continue;  // torn, or damaged: the others are true all the same
+    if (entry.checksum != checksum(entry, header.salt)) {  // torn, or damaged: the others are true all the same
+      if (!unfit) unfit = at;
+      continue;
+    }
+    if (unfit && !found->damaged_at) found->damaged_at = unfit;  // what comes after it was not torn
     if (entry.kind == kClosed) closed_with = entry.bytes;
     if (entry.kind != kEnd) continue;
     DurableEnd& end = found->ends[entry.generation];

@@ -19,6 +19,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -39,8 +40,10 @@ inline constexpr char kEndsFile[] = "DURABLE";
 struct FoundEnds {
   std::map<GenerationId, DurableEnd> ends;
   bool was_closed = false;  // these are all the logs that there were
+  // Of the first byte of what does not fit its checksum and was not torn at the end: none of it is used.
+  std::optional<std::uint64_t> damaged_at;
 };
-// Where the file is not there, or nothing in it fits its checksum: nothing.
+// Where the file is not there, or nothing in it fits its checksum: nothing is in `ends`.
 rocksdb::Status read_ends(rocksdb::FileSystem& files, const std::string& path, FoundEnds* found);
 // Whether more of the log was durable than is whole. `salt`: the log's, 0 where its header is not whole.
 bool was_longer(const FoundEnds& found, GenerationId generation, std::uint64_t salt, std::uint64_t whole_to);

@@ -72,6 +72,7 @@ class Viewer {
     if (Status status = read_binding(); !status.ok()) return status;
     // Before the logs: what it says was true already when they are looked at.
     if (Status status = read_ends(files_, directory_ + "/" + kEndsFile, &ends_); !status.ok()) return status;
+    if (ends_.damaged_at) view_.damage.push_back({directory_ + "/" + kEndsFile, *ends_.damaged_at});
     if (Status status = find_logs(); !status.ok()) return status;
     for (OpenLog& log : logs_) {
       if (Status status = read(log); !status.ok()) return status;
@@ -92,12 +93,18 @@ class Viewer {
     return {};
   }
 
-  // After a close nothing was dropped.
+  // After a close nothing was dropped. After any other end nothing was behind the oldest with something in it: that
+  // goes first, also of a store that is in use.
   void find_missing() {
-    if (!ends_.was_closed) return;
+    const LogView* older = nullptr;
     for (const auto& [generation, end] : ends_.ends) {
       const auto is_it = [id = generation](const LogView& log) { return log.generation == id; };
-      if (std::none_of(view_.logs.begin(), view_.logs.end(), is_it)) {
+      const auto log = std::find_if(view_.logs.begin(), view_.logs.end(), is_it);
+      const bool has_records = end.bytes > kLogHeaderBytes;
+      if (log != view_.logs.end()) {
+        if (older == nullptr && has_records) older = &*log;
+      } else if (ends_.was_closed ||
+                 (has_records && older != nullptr && files_.FileExists(older->path, {}, nullptr).ok())) {
         view_.damage.push_back({directory_ + "/" + digits_of(generation) + kLogSuffix, 0});
       }
     }

@@ -95,6 +95,7 @@ Status spill_drain(const Json& request, Events& events, const std::atomic<bool>&
   const bool abandon = fields.flag("abandon", false);
   const auto place = read_spill_place(fields);
   if (!place) return place.status();
+  if (Status status = abandon ? Status() : check_is_of_files(place.value()); !status) return status;
   const std::string& database = place.value().database;
   if (database.empty()) {
     return Status::bad_input("what lies in " + place.value().directory + " goes to its database; name that too");

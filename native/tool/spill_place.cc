@@ -90,6 +90,13 @@ Result<SpillPlace> read_spill_place(Fields& fields) {
   return place;
 }
 
+Status check_is_of_files(const SpillPlace& place) {
+  if (!place.guard || place.guard->location != spill::kOwnStore) return {};
+  return Status::bad_input("the spill store of " + place.database +
+                           " is in a drive's key-value namespace, or another " +
+                           "one of its program's own, which cannot be read here; open the database in its program");
+}
+
 bool is_locked(const std::string& lock_file) {
   const int file = open(lock_file.c_str(), O_RDWR | O_CLOEXEC);
   if (file < 0) return false;

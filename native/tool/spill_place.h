@@ -25,6 +25,9 @@ struct SpillPlace {
 // database's. Refuses what is neither a database nor a spill store.
 Result<SpillPlace> read_spill_place(Fields& fields);
 
+// Not OK of one whose spill store is none of files: it is in a drive's key-value namespace, or its program's own.
+Status check_is_of_files(const SpillPlace& place);
+
 // Whether a process other than this one holds a lock file of RocksDB's.
 bool is_locked(const std::string& lock_file);
 

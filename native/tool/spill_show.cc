@@ -101,6 +101,7 @@ Status spill_show(const Json& request, Events& events, const std::atomic<bool>& 
   Fields fields(request, "");
   const auto place = read_spill_place(fields);
   if (!place) return place.status();
+  if (Status status = check_is_of_files(place.value()); !status) return status;
   events.started("spill-show", nullptr);
   RegionView view;
   if (place.value().has_directory) {

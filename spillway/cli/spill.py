@@ -81,7 +81,10 @@ def spill_drain(path: Path, database: Path | None, abandon: bool, as_json: bool)
 @_DATABASE
 @_JSON
 def spill_check(path: Path, database: Path | None, as_json: bool) -> int:
-    """Verify every checksum of the spill store at PATH. The exit code is 1 where something is damaged."""
+    """Verify every checksum of the spill store at PATH.
+
+    The exit code is 1 where something is damaged or missing, or where the spill store does not fit the database.
+    """
     result = spill_store.show(path, database)
     if as_json:
         print_json(result)
@@ -90,9 +93,11 @@ def spill_check(path: Path, database: Path | None, as_json: bool) -> int:
         table.add_row("spill store", result["spill"])
         table.add_row("verified", f"{result['records']:,} records in {_count(len(result['generations']), 'file')}")
         table.add_row("damage", _count(len(result["damage"]), "place") if result["damage"] else "none")
+        if result["why_not"] is not None:
+            table.add_row("cannot be opened", result["why_not"])
         out.print(table)
         _print_breaks(result)
-    return 1 if result["damage"] else 0
+    return 1 if result["damage"] or result["fits"] is False else 0
 
 
 def _count(number: int, noun: str) -> str:

@@ -11,6 +11,7 @@
 #include <rocksdb/write_batch.h>
 
 #include <chrono>
+#include <filesystem>
 #include <memory>
 #include <mutex>
 #include <set>
@@ -319,6 +320,17 @@ TEST_F(SpillDb, ColumnFamiliesAreKeptApartAndMayBeDropped) {
   roll_back();
   EXPECT_EQ(live_entries(), 0U);
   EXPECT_EQ(all(), "k=default ");
+}
+
+TEST_F(SpillDb, ACheckpointsDirectoryIsNamedAsRocksdbHasIt) {
+  open();
+  db_->SetDiversion(Diversion::always);
+  put("a", "spilled");
+  ASSERT_TRUE(db_->CreateCheckpoint(directory_.path("copy") + "//").ok());
+  EXPECT_TRUE(std::filesystem::exists(directory_.path("copy") + "/CURRENT"));
+  for (const std::string& name : {std::string(), std::string("//"), directory_.path("copy") + "/"}) {
+    EXPECT_TRUE(db_->CreateCheckpoint(name).IsInvalidArgument()) << name;
+  }
 }
 
 TEST_F(SpillDb, ACheckpointIsAPlainDatabase) {

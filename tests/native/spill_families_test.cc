@@ -404,6 +404,22 @@ TEST_F(SpillFamilies, OfOneWithFifoCompactionNothingIsDiverted) {
   same([](Side& side) { return all(side, kOpened); });
 }
 
+// The guard is a family, too, and has no block cache.
+TEST_F(SpillFamilies, SumsOverAllFamiliesAreWithoutOurOwn) {
+  open();
+  using Properties = rocksdb::DB::Properties;
+  for (const std::string& property :
+       {Properties::kBlockCacheCapacity, Properties::kBlockCacheUsage, Properties::kNumSnapshots,
+        Properties::kIsFileDeletionsEnabled, Properties::kNumEntriesActiveMemTable, Properties::kNumLiveVersions,
+        std::string("rocksdb.nothing"), Properties::kLevelStats}) {
+    same([&](Side& side) {
+      std::uint64_t sum = 0;
+      const bool is_known = side.db->GetAggregatedIntProperty(property, &sum);
+      return property + (is_known ? " " + std::to_string(sum) : " is not known");
+    });
+  }
+}
+
 TEST_F(SpillFamilies, NoHandleAtAllIsDestroyedWithoutAWord) {
   open();
   fill(0);

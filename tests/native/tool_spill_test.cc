@@ -7,9 +7,11 @@
 #include <fstream>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "spill/binding.h"
+#include "spill/region_store.h"
 #include "spillway/db.h"
 #include "temporary_directory.h"
 #include "tool/commands.h"
@@ -231,6 +233,57 @@ TEST_F(ToolSpill, AfterACloseWhatIsMissingIsTold) {
   EXPECT_EQ(show({{"database", path("db")}})["damage"][0]["file"], log);
   filesystem::copy_file(kept, log);
   EXPECT_EQ(show({{"database", path("db")}})["damage"], Json::array());
+}
+
+// What says how much of each log was durable has checksums as well. What is torn at its end is no damage.
+TEST_F(ToolSpill, WhatSaysHowMuchWasDurableIsVerified) {
+  open();
+  db_->SetDiversion(Diversion::always);
+  rocksdb::WriteOptions sync;
+  sync.sync = true;
+  for (int i = 0; i < 4; ++i) ASSERT_TRUE(db_->Put(sync, "key" + std::to_string(i), "v").ok());
+  const std::string copy = path("copy");  // of a process that was killed: one that closes writes the file anew
+  filesystem::copy(path("db"), copy, filesystem::copy_options::recursive);
+  db_.reset();
+  const std::string ends = copy + "/spill/DURABLE";
+  const auto bytes = filesystem::file_size(ends);
+  constexpr std::uint64_t kEntry = 32;
+  ASSERT_GT(bytes, 2 * kEntry);
+  EXPECT_EQ(show({{"database", copy}, {"spill", copy + "/spill"}})["damage"], Json::array());
+  for (std::uint64_t at = 0; at < bytes; ++at) {
+    std::fstream file(ends, std::ios::in | std::ios::out | std::ios::binary);
+    file.seekg(static_cast<std::streamoff>(at));
+    const int whole = file.get();
+    file.seekp(static_cast<std::streamoff>(at));
+    file.put(static_cast<char>(whole ^ 1));
+    file.flush();
+    const Json damage = show({{"database", copy}, {"spill", copy + "/spill"}})["damage"];
+    EXPECT_EQ(damage.size(), at < bytes - kEntry ? 1 : 0) << "byte " << at;
+    if (!damage.empty()) {
+      EXPECT_EQ(damage[0]["file"], ends);
+      EXPECT_LE(damage[0]["offset"].get<std::uint64_t>(), at);
+    }
+    file.seekp(static_cast<std::streamoff>(at));
+    file.put(static_cast<char>(whole));
+  }
+}
+
+TEST_F(ToolSpill, AStoreOfTheProgramsOwnIsRefusedByName) {
+  SpillOptions spill;
+  spill.rollback = RollbackPolicy::off;
+  std::unique_ptr<spill::Store> store;
+  ASSERT_TRUE(spill::open_region_store({rocksdb::FileSystem::Default(), path("own"), 1 << 20}, &store).ok());
+  spill.store = std::move(store);
+  DB* db = nullptr;
+  ASSERT_TRUE(DB::Open(options_, spill, path("db"), &db).ok());
+  db_.reset(db);
+  fill();
+  db_.reset();
+  for (const Command command : {spill_show, spill_drain}) {
+    expect_refused(command, {{"database", path("db")}}, "key-value namespace");
+  }
+  ASSERT_TRUE(perform(spill_drain, {{"database", path("db")}, {"abandon", true}}).status);
+  EXPECT_EQ(plain("default", "a"), "main");
 }
 
 TEST_F(ToolSpill, ADamagedBindingRecordIsTold) {

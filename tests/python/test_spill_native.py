@@ -65,6 +65,15 @@ def test_damage_is_told_with_file_and_offset(database: Path, invoke: Invoke) -> 
     assert str(log) in drained.err
 
 
+def test_one_that_is_lost_or_does_not_fit_is_no_success(database: Path, invoke: Invoke) -> None:
+    (database / "spill").rename(database / "moved")
+    checked = invoke("spill", "check", database)
+    assert checked.code == 1
+    assert "cannot be opened" in checked.out
+    (database / "spill").mkdir()
+    assert invoke("spill", "check", database, "--json").code == 1
+
+
 def test_what_is_no_spill_store_is_refused_in_one_sentence(tmp_path: Path, invoke: Invoke) -> None:
     for command in ("show", "check"):
         ended = invoke("spill", command, tmp_path)
