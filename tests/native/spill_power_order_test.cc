@@ -229,6 +229,32 @@ TEST_F(SpillPowerOrder, WhatWasDivertedDuringASyncIsSyncedForTheNextWriteToRocks
   }
 }
 
+// A flush beside a call that holds commits: what it takes past its mark has to be durable in the spill store by then.
+// RocksDB waits for a second after each flush that failed.
+TEST_F(SpillPowerOrder, AFlushBesideACallThatHoldsCommitsTakesNothingPastItsMark) {
+  open();
+  for (std::uint64_t seed = 0; seed < kSeeds / 2; ++seed) {
+    const std::string round = std::to_string(seed);
+    divert("spilled", round);
+    put_main("main", round);
+    std::thread flush;
+    system_->set_fate([&](const Deed& deed) {
+      if (deed.action == Action::sync && deed.name.ends_with(".spill") && !flush.joinable()) {
+        flush = std::thread([&] { rocksdb_of(*db_).Flush({}).PermitUncheckedError(); });
+        std::this_thread::sleep_for(std::chrono::milliseconds(50));
+        system_->cut_power();
+      }
+      return Misfortune();
+    });
+    db_->CreateCheckpoint(scratch_.path("copy-" + round)).PermitUncheckedError();
+    ASSERT_TRUE(flush.joinable());
+    flush.join();
+    system_->set_fate({});
+    lose_power(seed);
+    EXPECT_TRUE(!has("main", round) || has("spilled", round)) << "seed " << seed;
+  }
+}
+
 // RocksDB flushes what it finds in its log, so what an opening has found is durable; and so it is here, though a
 // compaction takes the numbers out of the tables that tell what the diverted writes came after.
 TEST_F(SpillPowerOrder, WhatAnOpeningHasFoundIsDurable) {
