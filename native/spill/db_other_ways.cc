@@ -1,5 +1,6 @@
 // RocksDB's other ways to open a database, which pass by the spill store: refused while something may lie in it.
 #include <algorithm>
+#include <memory>
 #include <utility>
 
 #include "spill/binding.h"
@@ -68,6 +69,28 @@ Status DB::ListColumnFamilies(const DBOptions& options, const std::string& name,
   const Status status = rocksdb::DB::ListColumnFamilies(options, name, column_families);
   std::erase_if(*column_families, spill::is_guard);
   return status;
+}
+
+Status DB::AbandonSpilled(const DBOptions& options, const std::string& name, const Families& column_families) {
+  std::vector<std::string> known;
+  if (Status status = spill::list_families(options, name, &known); !status.ok()) return status;
+  if (std::none_of(known.begin(), known.end(), spill::is_guard)) {
+    return Status::InvalidArgument(name + " has nothing in a spill store that could be given up; open it as it is");
+  }
+  Families families = column_families;
+  const std::size_t wanted = families.size();
+  for (const std::string& one : known) {
+    if (spill::is_guard(one)) families.emplace_back(one, spill::guard_options());
+  }
+  rocksdb::DB* opened = nullptr;
+  Handles handles;
+  Status status = rocksdb::DB::Open(options, name, families, &handles, &opened);
+  if (!status.ok()) return status;
+  const std::unique_ptr<rocksdb::DB> db(opened);
+  for (std::size_t i = wanted; i < handles.size() && status.ok(); ++i) status = db->DropColumnFamily(handles[i]);
+  for (ColumnFamilyHandle* handle : handles) (void)db->DestroyColumnFamilyHandle(handle);
+  const Status closed = db->Close();
+  return status.ok() ? closed : status;
 }
 
 }  // namespace spillway

@@ -43,7 +43,8 @@ Status check_objects(const std::string& database, const std::vector<Objects>& as
   const auto refused = [&](const std::string& family, const std::string& what) {
     return Status::error(Fault::not_supported, "column family " + family + " of " + database + " uses the " + what +
                                                    ", which only your program has; open the database there with " +
-                                                   "spillway::DB and call Rollback()");
+                                                   "spillway::DB and call Rollback(), or give up what lies in the " +
+                                                   "spill store with DB::AbandonSpilled()");
   };
   for (std::size_t i = 0; i < families.size() && i < asked.size(); ++i) {
     const auto& options = families[i].options;

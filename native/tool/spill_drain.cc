@@ -47,24 +47,6 @@ Status bring_back(const SpillPlace& place, const DatabaseOptions& options, Drain
   return status_of(status.ok() ? closed : status);
 }
 
-// Takes the guard out of the database.
-Status drop_guards(const SpillPlace& place, const DatabaseOptions& options) {
-  auto families = options.families;
-  const std::size_t wanted = families.size();
-  for (const std::string& name : place.families) {
-    if (spill::is_guard(name)) families.emplace_back(name, spill::guard_options());
-  }
-  rocksdb::DB* opened = nullptr;
-  Handles handles;
-  rocksdb::Status status = rocksdb::DB::Open(options.database, place.database, families, &handles, &opened);
-  if (!status.ok()) return status_of(status);
-  const std::unique_ptr<rocksdb::DB> db(opened);
-  for (std::size_t i = wanted; i < handles.size() && status.ok(); ++i) status = db->DropColumnFamily(handles[i]);
-  for (auto* handle : handles) (void)db->DestroyColumnFamilyHandle(handle);
-  const rocksdb::Status closed = db->Close();
-  return status_of(status.ok() ? closed : status);
-}
-
 // The spill store is kept beside where it was, if it is the database's: another database's is not touched.
 Status move_away(const SpillPlace& place, Drained* drained) {
   if (!place.has_directory) return {};
@@ -84,8 +66,8 @@ Status give_up(const SpillPlace& place, const DatabaseOptions& options, Drained*
   if (!place.guard) {
     return Status::bad_input(place.database + " has nothing in a spill store that could be given up; open it as it is");
   }
-  if (Status status = drop_guards(place, options); !status) return status;
-  return move_away(place, drained);
+  const auto status = DB::AbandonSpilled(options.database, place.database, options.families);
+  return !status.ok() ? status_of(status) : move_away(place, drained);
 }
 
 }  // namespace

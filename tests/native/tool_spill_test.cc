@@ -350,6 +350,14 @@ TEST_F(ToolSpill, DrainRefusesWhatOnlyTheProgramCanOpen) {
                      is_order ? "comparator OurOrder" : "merge operator OnlyOurs");
     }
     EXPECT_TRUE(contents() == before);
+
+    // The program can give it up itself.
+    filesystem::remove_all(path("db/spill"));
+    const std::vector<rocksdb::ColumnFamilyDescriptor> families{{"default", options_}, {"other", options_}};
+    ASSERT_TRUE(DB::AbandonSpilled(options_, path("db"), families).ok());
+    EXPECT_EQ(plain("default", "a"), "main");
+    EXPECT_EQ(plain("other", "c"), "NotFound: ");
+    EXPECT_TRUE(DB::AbandonSpilled(options_, path("db"), families).IsInvalidArgument());
   }
 }
 

@@ -94,6 +94,13 @@ class DB : public rocksdb::StackableDB {
   static rocksdb::Status ListColumnFamilies(const rocksdb::DBOptions& options, const std::string& name,
                                             std::vector<std::string>* column_families);
 
+  // Gives up what lies in a spill store that is lost or does not belong to the database, as `spillway spill drain
+  // --abandon` does for programs without comparators of their own: takes the guard out, so that the database is as
+  // RocksDB has it, without the newest writes. `column_families`: all of them, but for the guard. A spill store that is
+  // there stays as it is, and has to be moved away. InvalidArgument: there is no guard, so there is nothing to give up.
+  static rocksdb::Status AbandonSpilled(const rocksdb::DBOptions& options, const std::string& name,
+                                        const std::vector<rocksdb::ColumnFamilyDescriptor>& column_families);
+
   // Brings back everything that lies in the spill store, whatever the policy, and waits until it is durable in RocksDB.
   // Writes go on meanwhile; those that begin after it are not waited for.
   virtual rocksdb::Status Rollback() = 0;
