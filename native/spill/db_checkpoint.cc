@@ -123,8 +123,8 @@ DbImpl::FamilyOptions DbImpl::options_of_families() const {
 }
 
 // The families are those of the copy: the view's may be dropped by now.
-Status DbImpl::ingest_view(const View& view, rocksdb::DB& copy, IngestedFiles& told,
-                           const std::vector<ColumnFamilyHandle*>& handles, const std::string& directory) {
+Status DbImpl::ingest_view(const View& view, rocksdb::DB& copy, const std::vector<ColumnFamilyHandle*>& handles,
+                           const std::string& directory) {
   ColumnFamilies families;
   families_.for_each([&](const ColumnFamily& family) {  // each for its order
     ColumnFamily not_there = family;
@@ -155,16 +155,12 @@ Status DbImpl::ingest_view(const View& view, rocksdb::DB& copy, IngestedFiles& t
     of_families.push_back(found->second);
   }
   if (of_families.empty()) return {};
-  bool lies_above_older = true;
-  const Status status = ingest_and_look(copy, told, of_families, &lies_above_older);
-  return lies_above_older ? status : Status::TryAgain();
+  return copy.IngestExternalFiles(of_families);  // TryAgain: beside a flush, see ingested_files.h
 }
 
 Status DbImpl::open_copy(const std::string& directory, const FamilyOptions& known,
-                         const std::function<Status(rocksdb::DB&, IngestedFiles&, const Handles&)>& use) {
-  rocksdb::DBOptions options = options_of_copy(GetDBOptions());
-  const auto told = std::make_shared<IngestedFiles>();
-  options.listeners.push_back(told);
+                         const std::function<Status(rocksdb::DB&, const Handles&)>& use) {
+  const rocksdb::DBOptions options = options_of_copy(GetDBOptions());
   std::vector<std::string> names;
   if (Status status = rocksdb::DB::ListColumnFamilies(options, directory, &names); !status.ok()) return status;
   std::vector<ColumnFamilyDescriptor> descriptors;
@@ -180,7 +176,7 @@ Status DbImpl::open_copy(const std::string& directory, const FamilyOptions& know
   Status status = rocksdb::DB::Open(options, directory, descriptors, &handles, &opened);
   if (!status.ok()) return status;
   const std::unique_ptr<rocksdb::DB> copy(opened);
-  status = use(*copy, *told, handles);
+  status = use(*copy, handles);
   for (ColumnFamilyHandle* handle : handles) (void)copy->DestroyColumnFamilyHandle(handle);
   const Status closed = copy->Close();
   return status.ok() ? closed : status;
@@ -215,10 +211,10 @@ Status DbImpl::CreateCheckpoint(const std::string& name) {
     if (status.ok()) status = enabled;
   }
   if (status.ok()) {
-    status = open_copy(made, families, [&](rocksdb::DB& copy, IngestedFiles& told, const Handles& handles) {
+    status = open_copy(made, families, [&](rocksdb::DB& copy, const Handles& handles) {
       Status ingested = Status::TryAgain();
       for (int tries = kMostIngestions; ingested.IsTryAgain() && tries > 0; --tries) {
-        ingested = ingest_view(view, copy, told, handles, sorted);
+        ingested = ingest_view(view, copy, handles, sorted);
       }
       return ingested.ok() ? drop_guards(copy, handles) : ingested;  // it needs no spill store
     });

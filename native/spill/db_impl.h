@@ -503,9 +503,9 @@ class DbImpl final : public spillway::DB {
   rocksdb::Status capture(View* view, FamilyOptions* families, std::vector<rocksdb::LiveFileStorageInfo>* files);
   // Opens the database in `directory`, a copy of this one, as plain RocksDB for as long as `use` takes.
   rocksdb::Status open_copy(const std::string& directory, const FamilyOptions& known,
-                            const std::function<rocksdb::Status(rocksdb::DB&, IngestedFiles&, const Handles&)>& use);
+                            const std::function<rocksdb::Status(rocksdb::DB&, const Handles&)>& use);
   // What the view has of the spill store goes into the copy, by way of files in `directory`.
-  rocksdb::Status ingest_view(const View& view, rocksdb::DB& copy, IngestedFiles& told, const Handles& handles,
+  rocksdb::Status ingest_view(const View& view, rocksdb::DB& copy, const Handles& handles,
                               const std::string& directory);
 
   rocksdb::Status import_column_family(const rocksdb::ColumnFamilyOptions& options, const std::string& name,
