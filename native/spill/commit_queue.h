@@ -21,7 +21,8 @@ struct Commit {
   bool sync = false;
   // Its keys are in a live generation, or it must go to the spill store for another reason: it may use the reserve.
   bool must_divert = false;
-  rocksdb::Status status;  // after it was led; Busy: the store or the index is full, and nothing was taken
+  bool is_for_main = false;  // after it was led: a key of it can only go to RocksDB
+  rocksdb::Status status;    // after it was led; Busy: the store or the index is full, and nothing was taken
 };
 
 class CommitQueue {

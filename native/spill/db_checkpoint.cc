@@ -13,6 +13,8 @@
 #include "spill/binding.h"
 #include "spill/db_impl.h"
 #include "spill/external_files.h"
+#include "spill/ingested_files.h"
+#include "spill/main_order.h"
 
 namespace spillway::spill {
 namespace {
@@ -123,7 +125,7 @@ DbImpl::FamilyOptions DbImpl::options_of_families() const {
 }
 
 // The families are those of the copy: the view's may be dropped by now.
-Status DbImpl::ingest_view(const View& view, rocksdb::DB& copy, const std::vector<ColumnFamilyHandle*>& handles,
+Status DbImpl::ingest_view(const View& view, rocksdb::DB& copy, IngestedFiles& told, const Handles& handles,
                            const std::string& directory) {
   ColumnFamilies families;
   families_.for_each([&](const ColumnFamily& family) {  // each for its order
@@ -155,12 +157,17 @@ Status DbImpl::ingest_view(const View& view, rocksdb::DB& copy, const std::vecto
     of_families.push_back(found->second);
   }
   if (of_families.empty()) return {};
-  return copy.IngestExternalFiles(of_families);  // TryAgain: beside a flush, see ingested_files.h
+  bool lies_above_older = false;
+  const Status status = ingest_and_look(copy, told, of_families, &lies_above_older);
+  return status.ok() && !lies_above_older ? Status::TryAgain() : status;  // RocksDB's own: beside a flush
 }
 
 Status DbImpl::open_copy(const std::string& directory, const FamilyOptions& known,
-                         const std::function<Status(rocksdb::DB&, const Handles&)>& use) {
-  const rocksdb::DBOptions options = options_of_copy(GetDBOptions());
+                         const std::function<Status(rocksdb::DB&, IngestedFiles&, const Handles&)>& use) {
+  const auto told = std::make_shared<IngestedFiles>();
+  const auto order = std::make_shared<MainOrder>();  // holds compactions: they would take away what was ingested
+  rocksdb::DBOptions options = options_of_copy(GetDBOptions());
+  options.listeners = {told, order};
   std::vector<std::string> names;
   if (Status status = rocksdb::DB::ListColumnFamilies(options, directory, &names); !status.ok()) return status;
   std::vector<ColumnFamilyDescriptor> descriptors;
@@ -176,7 +183,8 @@ Status DbImpl::open_copy(const std::string& directory, const FamilyOptions& know
   Status status = rocksdb::DB::Open(options, directory, descriptors, &handles, &opened);
   if (!status.ok()) return status;
   const std::unique_ptr<rocksdb::DB> copy(opened);
-  status = use(*copy, handles);
+  status = use(*copy, *told, handles);
+  order->let_compactions_run();
   for (ColumnFamilyHandle* handle : handles) (void)copy->DestroyColumnFamilyHandle(handle);
   const Status closed = copy->Close();
   return status.ok() ? closed : status;
@@ -211,10 +219,10 @@ Status DbImpl::CreateCheckpoint(const std::string& name) {
     if (status.ok()) status = enabled;
   }
   if (status.ok()) {
-    status = open_copy(made, families, [&](rocksdb::DB& copy, const Handles& handles) {
+    status = open_copy(made, families, [&](rocksdb::DB& copy, IngestedFiles& told, const Handles& handles) {
       Status ingested = Status::TryAgain();
       for (int tries = kMostIngestions; ingested.IsTryAgain() && tries > 0; --tries) {
-        ingested = ingest_view(view, copy, handles, sorted);
+        ingested = ingest_view(view, copy, told, handles, sorted);
       }
       return ingested.ok() ? drop_guards(copy, handles) : ingested;  // it needs no spill store
     });

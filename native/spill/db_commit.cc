@@ -243,7 +243,8 @@ rocksdb::Status DbImpl::prepare(Commit& commit, Prepared& prepared) {
   };
   Checker checker(families_, commit.must_divert);
   if (rocksdb::Status status = commit.batch->Iterate(&checker); !status.ok()) {
-    if (status.IsBusy() && commit.must_divert) ask_for_rollback();  // then it can go to RocksDB
+    commit.is_for_main = status.IsBusy();
+    if (commit.is_for_main && commit.must_divert) ask_for_rollback();  // a writer that does not wait may come again
     return status;
   }
   prepared.commit = &commit;

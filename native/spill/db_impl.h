@@ -340,9 +340,6 @@ class DbImpl final : public spillway::DB {
   Attempt try_main(const rocksdb::WriteOptions& options, rocksdb::WriteBatch* batch, rocksdb::Status* status);
   Attempt try_main(const rocksdb::WriteOptions& options, rocksdb::WriteBatch* batch, bool marks,
                    rocksdb::Status* status);
-  // False: it was not diverted, and the status says why.
-  bool divert(const rocksdb::WriteOptions& options, rocksdb::WriteBatch* batch, bool must_divert,
-              KeyVersions::Holding* held, rocksdb::Status* status);
   Attempt announce(const rocksdb::WriteBatch& batch, KeyFence::MainKeys& keys) const;
   rocksdb::Status write_nothing(const rocksdb::WriteOptions& options, rocksdb::WriteBatch* batch);
   // The one way into RocksDB's write path. A frame of its own in every build: RocksDB's group leader reads its
@@ -366,13 +363,18 @@ class DbImpl final : public spillway::DB {
     bool is_covered = false;       // the last try found a key of it in the spill store
     bool is_in_doubt = false;      // the spill store failed with it: it may be there
     bool is_doubtful = false;      // the store failed with another that has a key of it
+    bool is_for_main = false;      // a key of it can only go to RocksDB
     std::optional<Clock::time_point> waits_since;
     std::optional<std::uint64_t> rollbacks_failed;  // when it began to wait for one
   };
   enum class Next : std::uint8_t { ended, again, waits };
   rocksdb::Status wait_for_rollback(Trying& trying);
   // `status` is the write's where it has ended.
+  // False: it was not diverted, and the status says why.
+  bool divert(Trying& trying, rocksdb::WriteBatch* batch, bool must_divert, rocksdb::Status* status);
   Next try_main_once(Trying& trying, rocksdb::WriteBatch* batch, rocksdb::Status* status);
+  Next try_with_main_only(Trying& trying, rocksdb::WriteBatch* batch, rocksdb::Status* status);
+  Next next_after(Attempt attempt, Trying& trying, rocksdb::WriteBatch* batch, rocksdb::Status* status);
   Next try_either_way(Trying& trying, rocksdb::WriteBatch* batch, rocksdb::Status* status);
   rocksdb::Status wait(Trying& trying, const std::function<void()>& wait);
   rocksdb::Status write_either_way(const rocksdb::WriteOptions& options, rocksdb::WriteBatch* batch,
@@ -503,9 +505,10 @@ class DbImpl final : public spillway::DB {
   rocksdb::Status capture(View* view, FamilyOptions* families, std::vector<rocksdb::LiveFileStorageInfo>* files);
   // Opens the database in `directory`, a copy of this one, as plain RocksDB for as long as `use` takes.
   rocksdb::Status open_copy(const std::string& directory, const FamilyOptions& known,
-                            const std::function<rocksdb::Status(rocksdb::DB&, const Handles&)>& use);
-  // What the view has of the spill store goes into the copy, by way of files in `directory`.
-  rocksdb::Status ingest_view(const View& view, rocksdb::DB& copy, const Handles& handles,
+                            const std::function<rocksdb::Status(rocksdb::DB&, IngestedFiles&, const Handles&)>& use);
+  // What the view has of the spill store goes into the copy, by way of files in `directory`. TryAgain: RocksDB refused
+  // it, or may have put it too deep (ingested_files.h).
+  rocksdb::Status ingest_view(const View& view, rocksdb::DB& copy, IngestedFiles& told, const Handles& handles,
                               const std::string& directory);
 
   rocksdb::Status import_column_family(const rocksdb::ColumnFamilyOptions& options, const std::string& name,

@@ -289,14 +289,18 @@ void DbImpl::wait_for_room() {
 void DbImpl::tell_of_room() { room_.notify_all(); }
 
 // Of a batch that is to be diverted, what RocksDB does with its own log.
-bool DbImpl::divert(const WriteOptions& options, WriteBatch* batch, bool must_divert, KeyVersions::Holding* held,
-                    rocksdb::Status* status) {
+bool DbImpl::divert(Trying& trying, WriteBatch* batch, bool must_divert, rocksdb::Status* status) {
+  const WriteOptions& options = trying.options;
   *status = batch->VerifyChecksum();
   if (!status->ok()) return true;
-  Commit commit{batch, options.sync, must_divert, {}};
+  Commit commit;
+  commit.batch = batch;
+  commit.sync = options.sync;
+  commit.must_divert = must_divert;
   steps::reached("spill.write.before_divert");
   commits_.run(commit);
   if (commit.status.ok()) charge(user_options_->database(), options.rate_limiter_priority, batch->GetDataSize());
+  trying.is_for_main = commit.is_for_main;
   *status = commit.status;
   if (!status->IsInvalidArgument() || !options.ignore_missing_column_families) {
     return !status->IsBusy() && !status->IsTryAgain();
@@ -305,7 +309,8 @@ bool DbImpl::divert(const WriteOptions& options, WriteBatch* batch, bool must_di
   bool is_whole = true;
   const rocksdb::Status copied = copy_batch(*batch, families_, /*skip_missing=*/true, &rest, &is_whole);
   if (!copied.ok()) *status = copied;
-  if (copied.ok() && !is_whole) *status = write(options, &rest, held);  // whatever it says: it was tried either way
+  if (copied.ok() && !is_whole)
+    *status = write(options, &rest, trying.held);  // whatever it says: it was tried either way
   return true;
 }
 
@@ -322,7 +327,25 @@ rocksdb::Status DbImpl::wait_for_rollback(Trying& trying) {
 }
 
 DbImpl::Next DbImpl::try_main_once(Trying& trying, WriteBatch* batch, rocksdb::Status* status) {
-  const Attempt attempt = try_main(trying.options, batch, status);
+  return next_after(try_main(trying.options, batch, status), trying, batch, status);
+}
+
+// Of a batch with a key that lies in the spill store and one that it cannot take. To wait for a rollback is not enough,
+// for that key may be diverted again by others before the batch is.
+DbImpl::Next DbImpl::try_with_main_only(Trying& trying, WriteBatch* batch, rocksdb::Status* status) {
+  std::optional<Attempt> attempt;
+  const rocksdb::Status brought_back = with_main_only([&] {
+    const rocksdb::Status synced = sync_store();  // else the attempt might come to the queue for it
+    if (synced.ok()) attempt = try_main(trying.options, batch, status);
+    return synced;
+  });
+  if (attempt) return next_after(*attempt, trying, batch, status);
+  if (stopping_.load(std::memory_order_acquire)) return Next::waits;
+  *status = wait_for_rollback(trying);
+  return status->ok() ? Next::waits : Next::ended;
+}
+
+DbImpl::Next DbImpl::next_after(Attempt attempt, Trying& trying, WriteBatch* batch, rocksdb::Status* status) {
   trying.is_covered = attempt == Attempt::covered;
   switch (attempt) {
     case Attempt::taken:
@@ -357,8 +380,11 @@ DbImpl::Next DbImpl::try_either_way(Trying& trying, WriteBatch* batch, rocksdb::
   trying.is_in_doubt = trying.is_in_doubt && has_failed_.load(std::memory_order_acquire);
   if (diverts && !trying.is_in_doubt) {
     *status = look.unsupported;
-    if (!status->ok() || divert(trying.options, batch, look.must_divert, trying.held, status)) return Next::ended;
+    if (!status->ok() || divert(trying, batch, look.must_divert, status)) return Next::ended;
     trying.is_in_doubt = status->IsTryAgain();
+  }
+  if (look.must_divert && trying.is_for_main && !trying.options.no_slowdown) {
+    return try_with_main_only(trying, batch, status);
   }
   // Full. RocksDB is about to stall: better a moment until there is room again than to drive it into that, for what
   // it takes are small L0 files, and what comes back is one large one.

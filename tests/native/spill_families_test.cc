@@ -14,6 +14,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 #include "at_each_step.h"
@@ -402,6 +403,29 @@ TEST_F(SpillFamilies, OfOneWithFifoCompactionNothingIsDiverted) {
   EXPECT_EQ(spill_db().GetSpillStatistics().live_entries, 0U);
   same([](Side& side) { return all(side, 0); });
   same([](Side& side) { return all(side, kOpened); });
+}
+
+// Others divert that key again and again, and the batch comes to its end.
+TEST_F(SpillFamilies, ABatchWithAKeyOfOneWithFifoCompactionIsWrittenBesideOthers) {
+  families_[kOpened].options.compaction_style = rocksdb::kCompactionStyleFIFO;
+  open();
+  spill_db().SetDiversion(Diversion::always);
+  Side& ours = spill();
+  std::atomic<bool> is_over{false};
+  std::thread other([&] {
+    while (!is_over) EXPECT_TRUE(ours.db->Put({}, ours.handles[0], "live", "1").ok());
+  });
+  for (int i = 0; i < 10; ++i) {
+    rocksdb::WriteBatch batch;
+    EXPECT_TRUE(batch.Put(ours.handles[0], "live", "2").ok());
+    EXPECT_TRUE(batch.Put(ours.handles[kOpened], "a", std::to_string(i)).ok());
+    EXPECT_TRUE(ours.db->Write({}, &batch).ok());
+  }
+  is_over = true;
+  other.join();
+  std::string value;
+  EXPECT_TRUE(ours.db->Get({}, ours.handles[kOpened], "a", &value).ok());
+  EXPECT_EQ(value, "9");
 }
 
 // The guard is a family, too, and has no block cache.

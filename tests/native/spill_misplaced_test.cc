@@ -100,6 +100,7 @@ rocksdb::Options small_options() {
   options.allow_fallocate = false;
   options.max_background_jobs = 8;
   options.level0_file_num_compaction_trigger = 1;
+  options.disable_auto_compactions = true;
   options.info_log_level = rocksdb::FATAL_LEVEL;
   return options;
 }
@@ -144,9 +145,7 @@ std::string spilled_bytes(DB& db) {
 
 TEST(SpillMisplaced, WhatMayBeMisplacedIsIngestedAgainUntilItIsNot) {
   const TemporaryDirectory scratch(memory_path());
-  rocksdb::Options options = small_options();
-  options.disable_auto_compactions = true;
-  const std::unique_ptr<DB> db = open(scratch.path("db"), options);
+  const std::unique_ptr<DB> db = open(scratch.path("db"), small_options());
   write_around_m(*db);
   std::vector<std::string> seen;
   const AtEach misplaced("spill.rollback.misplaced", [&] { seen.push_back(value_of(*db, "m")); });
@@ -159,9 +158,7 @@ TEST(SpillMisplaced, WhatMayBeMisplacedIsIngestedAgainUntilItIsNot) {
 
 TEST(SpillMisplaced, SoItIsWhereCommitsWaitForIt) {
   const TemporaryDirectory scratch(memory_path());
-  rocksdb::Options options = small_options();
-  options.disable_auto_compactions = true;
-  const std::unique_ptr<DB> db = open(scratch.path("db"), options);
+  const std::unique_ptr<DB> db = open(scratch.path("db"), small_options());
   write_around_m(*db);
   const AtEach misplaced("spill.rollback.misplaced", [] {});
   rocksdb::DB* const base = db->GetRootDB();  // brings back everything first
@@ -169,10 +166,35 @@ TEST(SpillMisplaced, SoItIsWhereCommitsWaitForIt) {
   EXPECT_EQ(value_of(*base, "m"), "new");
 }
 
+TEST(SpillMisplaced, SoItIsWithUniversalCompaction) {
+  const TemporaryDirectory scratch(memory_path());
+  rocksdb::Options options = small_options();
+  options.compaction_style = rocksdb::kCompactionStyleUniversal;
+  const std::unique_ptr<DB> db = open(scratch.path("db"), options);
+  write_around_m(*db);
+  const AtEach misplaced("spill.rollback.misplaced", [] {});
+  EXPECT_TRUE(db->Rollback().ok());
+  EXPECT_EQ(misplaced.times(), 1);
+  EXPECT_EQ(value_of(rocksdb_of(*db), "m"), "new");
+}
+
+TEST(SpillMisplaced, SoItIsInTheCopyOfACheckpoint) {
+  const TemporaryDirectory scratch(memory_path());
+  const std::unique_ptr<DB> db = open(scratch.path("db"), small_options());
+  write_around_m(*db);
+  EXPECT_TRUE(db->CreateCheckpoint(scratch.path("copy")).ok());
+  rocksdb::DB* opened = nullptr;
+  ASSERT_TRUE(rocksdb::DB::Open(small_options(), scratch.path("copy"), &opened).ok());
+  const std::unique_ptr<rocksdb::DB> copy(opened);
+  EXPECT_EQ(value_of(*copy, "m"), "new");
+  rocksdb::ColumnFamilyMetaData files;
+  copy->GetColumnFamilyMetaData(&files);
+  EXPECT_EQ(files.levels.front().files.size(), 2U) << "ingested until it was above the other file";
+}
+
 TEST(SpillMisplaced, WhatMayBeMisplacedIsThereAfterAReopening) {
   const TemporaryDirectory scratch(memory_path());
   rocksdb::Options options = small_options();
-  options.disable_auto_compactions = true;
   {
     const std::unique_ptr<DB> db = open(scratch.path("db"), options);
     write_around_m(*db);
@@ -202,7 +224,6 @@ class WhenIngested final : public rocksdb::EventListener {
 TEST(SpillMisplaced, WhatWasDivertedAfterItOutlivesAKill) {
   const TemporaryDirectory scratch(memory_path());
   rocksdb::Options options = small_options();
-  options.disable_auto_compactions = true;
   DB* diverting = nullptr;
   int puts = 0;
   options.listeners.push_back(std::make_shared<WhenIngested>([&] {
@@ -262,11 +283,12 @@ class CompactionsBegun final : public rocksdb::EventListener {
   bool any_ = false;
 };
 
-constexpr auto kFor = std::chrono::seconds(8);
+constexpr auto kFor = std::chrono::seconds(3);
 
 TEST(SpillMisplaced, WhatIsBroughtBackIsNewestThoughACompactionIsJustEnding) {
   const TemporaryDirectory scratch(memory_path());
   rocksdb::Options options = small_options();
+  options.disable_auto_compactions = false;
   rocksdb::Options noise = options;
   noise.level0_file_num_compaction_trigger = 8;
   const auto begun = std::make_shared<CompactionsBegun>();
