@@ -20,7 +20,7 @@ demo:
 test:
 	@scripts/setup.sh test
 	ctest --test-dir build --output-on-failure --parallel $(JOBS)
-	.venv/bin/python -m pytest
+	.venv/bin/python -m pytest --numprocesses $(JOBS) --dist loadfile --no-loadscope-reorder
 
 #: make bench     every benchmark; results with their commands go to runs/bench/
 bench:

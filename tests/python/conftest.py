@@ -20,6 +20,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--rewrite-golden", action="store_true", help="write golden texts instead of comparing with them")
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The file that takes longest comes first: the others are run beside it."""
+    items.sort(key=lambda item: item.path.name != "test_readme.py")
+
+
 @dataclass
 class Outcome:
     """What a command printed and how it ended."""
