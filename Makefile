@@ -16,7 +16,7 @@ demo:
 	@scripts/setup.sh
 	@scripts/demo.sh
 
-#: make test      all tests: native, a minute of fuzzing, Python
+#: make test      all tests: native, half a minute of fuzzing, Python
 test:
 	@scripts/setup.sh test
 	ctest --test-dir build --output-on-failure --parallel $(JOBS)

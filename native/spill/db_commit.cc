@@ -396,7 +396,7 @@ std::uint64_t DbImpl::sorted_room(std::uint64_t more_bytes) const {
 }
 
 double DbImpl::fill(std::uint64_t more_bytes) const {
-  std::uint64_t memory = index_.memory_bytes();
+  std::uint64_t memory = index_.memory_bytes() + held_.memory_bytes();
   for (const auto& generation : *live()) memory += generation->memory_bytes();
   const std::uint64_t used = store_->used_bytes() + sorted_room(more_bytes) + more_bytes;
   return std::max(static_cast<double>(used) / static_cast<double>(store_->capacity_bytes()),

@@ -26,6 +26,7 @@
 #include "spill/gate.h"
 #include "spill/generation.h"
 #include "spill/handle_watcher.h"
+#include "spill/held_generations.h"
 #include "spill/ingested_files.h"
 #include "spill/iterator.h"
 #include "spill/key_fence.h"
@@ -573,6 +574,7 @@ class DbImpl final : public spillway::DB {
 
   mutable std::mutex live_mutex_;
   std::shared_ptr<const Generations> live_;
+  HeldGenerations held_;  // what is dropped and still read
 
   // In the commit queue only:
   std::shared_ptr<Generation> active_;

@@ -226,7 +226,7 @@ SpillStatistics DbImpl::GetSpillStatistics() const {
   s.rollbacks_by_put = read(counts_.rollbacks_by_put);
   s.rollback_us = read(counts_.rollback_us);
   s.rollback_failures = read(counts_.rollback_failures);
-  s.index_bytes = index_.memory_bytes();
+  s.index_bytes = index_.memory_bytes() + held_.memory_bytes();
   const auto generations = live();
   s.live_generations = generations->size();
   for (const auto& one : *generations) {

@@ -435,6 +435,7 @@ rocksdb::Status DbImpl::forget(const Generations& targets) {
   for (const auto& generation : targets) {
     if (rocksdb::Status status = store_->drop(generation->id()); !status.ok()) return status;
     generation->mark_dropped();
+    held_.add(generation);
     steps::reached("spill.rollback.dropped");
   }
   auto rest = std::make_shared<Generations>(*live());

@@ -31,6 +31,28 @@ void remove_directory(rocksdb::Env* env, const std::string& directory) {
   env->DeleteDir(directory).PermitUncheckedError();
 }
 
+Status export_to(rocksdb::DB& db, rocksdb::ColumnFamilyHandle* family, const std::string& to,
+                 std::unique_ptr<rocksdb::ExportImportFilesMetaData>* metadata) {
+  rocksdb::Checkpoint* made = nullptr;
+  Status status = rocksdb::Checkpoint::Create(&db, &made);
+  if (!status.ok()) return status;
+  const std::unique_ptr<rocksdb::Checkpoint> checkpoint(made);
+  rocksdb::ExportImportFilesMetaData* found = nullptr;
+  status = checkpoint->ExportColumnFamily(family, to, &found);
+  metadata->reset(found);
+  return status;
+}
+
+// A process that was killed beside an import has left none.
+int count_imported(rocksdb::DB& db, rocksdb::ColumnFamilyHandle* family) {
+  int there = 0;
+  for (int i = 0; i < kImportedKeys; ++i) {
+    std::string value;
+    there += db.Get({}, family, key_of_imported(i), &value).ok() ? 1 : 0;
+  }
+  return there;
+}
+
 // Writes until the sequence number is beyond `sequence`, and exports the family.
 Status export_beyond(Scene& scene, std::uint64_t sequence, const std::string& to,
                      std::unique_ptr<rocksdb::ExportImportFilesMetaData>* metadata) {
@@ -44,13 +66,37 @@ Status export_beyond(Scene& scene, std::uint64_t sequence, const std::string& to
     status = batch.Put("filler", "");
   }
   if (status.ok()) status = source->Write({}, &batch);
-  rocksdb::Checkpoint* made = nullptr;
-  if (status.ok()) status = rocksdb::Checkpoint::Create(source.get(), &made);
-  const std::unique_ptr<rocksdb::Checkpoint> checkpoint(made);
-  rocksdb::ExportImportFilesMetaData* found = nullptr;
-  if (status.ok()) status = checkpoint->ExportColumnFamily(source->DefaultColumnFamily(), to, &found);
-  metadata->reset(found);
-  return status;
+  return status.ok() ? export_to(*source, source->DefaultColumnFamily(), to, metadata) : status;
+}
+
+// What a database that imports what this one exports of that family says of it, the newest write included.
+std::string export_own(Scene& scene, rocksdb::ColumnFamilyHandle* family) {
+  const std::string directory = scene.root + "/exported-own";
+  const std::string importer = scene.root + "/importer";
+  remove_directory(scene.env, directory);
+  remove_directory(scene.env, directory + ".tmp");  // of an export during which the process was killed
+  rocksdb::DestroyDB(importer, small_options(scene.env)).PermitUncheckedError();
+  const std::string newest = std::to_string(scene.random());
+  Status status = scene.store.db->Put({}, family, "newest", newest);
+  std::unique_ptr<rocksdb::ExportImportFilesMetaData> metadata;
+  if (status.ok()) status = export_to(*scene.store.db, family, directory, &metadata);
+  steps::reached("test.client.exported");
+  rocksdb::DB* opened = nullptr;
+  if (status.ok()) status = rocksdb::DB::Open(small_options(scene.env), importer, &opened);
+  const std::unique_ptr<rocksdb::DB> imports(opened);
+  rocksdb::ColumnFamilyHandle* taken = nullptr;
+  if (status.ok()) {
+    status = imports->CreateColumnFamilyWithImport(small_options(scene.env), "taken", {}, *metadata, &taken);
+  }
+  if (!status.ok()) return failed("cannot export its own family", status);
+  std::string found;
+  status = imports->Get({}, taken, "newest", &found);
+  const int there = count_imported(*imports, taken);
+  const int in_it = count_imported(*scene.store.db, family);
+  imports->DestroyColumnFamilyHandle(taken).PermitUncheckedError();
+  if (!status.ok() || found != newest) return "an export has not the newest write";
+  if (there != in_it) return "an export has " + std::to_string(there) + " keys of " + std::to_string(in_it);
+  return {};
 }
 
 std::string drop(Scene& scene, std::size_t index) {
@@ -86,6 +132,10 @@ std::string import_family(Scene& scene) {
   if (scene.random() % 2 == 0) {
     status = db.CompactRange({}, handle, nullptr, nullptr);  // may take the sequence numbers out of its tables
     if (!status.ok()) return failed("cannot compact", status);
+  }
+  if (scene.random() % 2 == 0) {
+    const std::string failure = export_own(scene, scene.store.imported[scene.random() % scene.store.imported.size()]);
+    if (!failure.empty()) return failure;
   }
   if (scene.random() % 2 == 0) return drop(scene, scene.random() % scene.store.imported.size());
   return {};

@@ -11,7 +11,8 @@ namespace spillway::crash {
 std::string take_checkpoint(Scene& scene);
 
 // Imports a column family from another database that is further in its sequence numbers, so that this one's are raised
-// outside of its log. Afterwards there may be a compaction, and the family may go again.
+// outside of its log. Afterwards there may be a compaction, one of those that were imported may be exported to a third
+// database and looked at there, and the family may go again.
 std::string import_family(Scene& scene);
 // Whether every imported family is whole.
 std::string check_imported(Opened& store);

@@ -54,6 +54,7 @@ TEST(CrashClientKilled, ImportsThatRaiseTheSequence) {
     const CrashReport report = run_crashes(plan);
     EXPECT_EQ(report.failure, "");
     EXPECT_TRUE(report.steps.contains("test.client.dropped"));
+    EXPECT_TRUE(report.steps.contains("test.client.exported"));
   }
 }
 

@@ -155,5 +155,36 @@ TEST_F(SpillCapacity, WhatASnapshotHoldsIsToldAndCounts) {
   EXPECT_LT(db_->GetSpillStatistics().store_used_bytes, 1000U);  // a note
 }
 
+TEST_F(SpillCapacity, TheMemoryOfWhatASnapshotHoldsIsToldAndCounts) {
+  open(kCapacity / 16);
+  const std::uint64_t empty = db_->GetSpillStatistics().index_bytes;
+  fill(1000);
+  const std::uint64_t memory = db_->GetSpillStatistics().index_bytes - empty;
+  const rocksdb::Snapshot* const snapshot = db_->GetSnapshot();
+  ASSERT_TRUE(db_->Rollback().ok());
+  EXPECT_GT(db_->GetSpillStatistics().index_bytes - empty, memory / 2);
+  db_->ReleaseSnapshot(snapshot);
+  for (int i = 0; i < 10'000 && db_->GetSpillStatistics().held_bytes > 0; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  EXPECT_LT(db_->GetSpillStatistics().index_bytes - empty, memory / 2) << "slots of the index may stay";
+}
+
+// A snapshot that stays is no way past the bound of the memory.
+TEST_F(SpillCapacity, GenerationsThatSnapshotsHoldDoNotOutgrowTheIndex) {
+  spill_.index_bytes = 1 << 20;
+  open(kCapacity / 16);
+  const rocksdb::Snapshot* const snapshot = db_->GetSnapshot();
+  std::uint64_t most = 0;
+  for (int i = 0; i < 20; ++i) {
+    fill(1000);
+    most = std::max(most, db_->GetSpillStatistics().index_bytes);
+    ASSERT_TRUE(db_->Rollback().ok());
+    most = std::max(most, db_->GetSpillStatistics().index_bytes);
+  }
+  EXPECT_LT(most, (1 << 20) * 5 / 4);
+  db_->ReleaseSnapshot(snapshot);
+}
+
 }  // namespace
 }  // namespace spillway

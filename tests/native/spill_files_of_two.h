@@ -73,4 +73,43 @@ inline std::unique_ptr<rocksdb::ExportImportFilesMetaData> export_new(rocksdb::O
   return export_family(*db, db->DefaultColumnFamily(), directory);
 }
 
+inline void expect_same_contents(rocksdb::DB& plain, rocksdb::ColumnFamilyHandle* plain_family, rocksdb::DB& spill,
+                                 rocksdb::ColumnFamilyHandle* spill_family) {
+  rocksdb::ReadOptions all;
+  all.total_order_seek = true;  // in prefix mode RocksDB does not say what is first
+  const std::unique_ptr<rocksdb::Iterator> expected(plain.NewIterator(all, plain_family));
+  const std::unique_ptr<rocksdb::Iterator> found(spill.NewIterator(all, spill_family));
+  found->SeekToFirst();
+  for (expected->SeekToFirst(); expected->Valid(); expected->Next(), found->Next()) {
+    ASSERT_TRUE(found->Valid()) << "without " << expected->key().ToString(true);
+    ASSERT_EQ(expected->key().ToString(true), found->key().ToString(true));
+    ASSERT_EQ(expected->value(), found->value()) << "of " << expected->key().ToString(true);
+  }
+  EXPECT_FALSE(found->Valid());
+  EXPECT_TRUE(found->status().ok()) << found->status().ToString();
+}
+
+// What both have of a family as files, taken into one database that is made for it.
+inline void expect_same_exports(const rocksdb::ColumnFamilyOptions& options, const Both<rocksdb::DB*>& databases,
+                                const Both<rocksdb::ColumnFamilyHandle*>& families, const Both<std::string>& to,
+                                const std::string& made) {
+  rocksdb::Options fresh({}, options);
+  fresh.create_if_missing = true;
+  rocksdb::DB* opened = nullptr;
+  ASSERT_TRUE(rocksdb::DB::Open(fresh, made, &opened).ok());
+  const std::unique_ptr<rocksdb::DB> db(opened);
+  Both<rocksdb::ColumnFamilyHandle*> taken{};
+  for (const std::size_t side : {0U, 1U}) {
+    const auto files = export_family(*databases[side], families[side], to[side]);
+    ASSERT_NE(files, nullptr);
+    const std::string name = "of " + std::to_string(side);
+    const rocksdb::Status status =
+        files->files.empty() ? db->CreateColumnFamily(options, name, &taken[side])  // RocksDB imports no empty one
+                             : db->CreateColumnFamilyWithImport(options, name, {}, *files, &taken[side]);
+    ASSERT_TRUE(status.ok()) << (side == 0 ? "plain: " : "ours: ") << status.ToString();
+  }
+  expect_same_contents(*db, taken[0], *db, taken[1]);
+  for (rocksdb::ColumnFamilyHandle* handle : taken) EXPECT_TRUE(db->DestroyColumnFamilyHandle(handle).ok());
+}
+
 }  // namespace spillway

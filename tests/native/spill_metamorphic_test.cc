@@ -21,22 +21,6 @@ namespace {
 using rocksdb::ColumnFamilyHandle;
 using rocksdb::Iterator;
 
-void expect_same_contents(rocksdb::DB& plain, ColumnFamilyHandle* plain_family, rocksdb::DB& spill,
-                          ColumnFamilyHandle* spill_family) {
-  rocksdb::ReadOptions all;
-  all.total_order_seek = true;  // in prefix mode RocksDB does not say what is first
-  const std::unique_ptr<Iterator> expected(plain.NewIterator(all, plain_family));
-  const std::unique_ptr<Iterator> found(spill.NewIterator(all, spill_family));
-  found->SeekToFirst();
-  for (expected->SeekToFirst(); expected->Valid(); expected->Next(), found->Next()) {
-    ASSERT_TRUE(found->Valid()) << "without " << expected->key().ToString(true);
-    ASSERT_EQ(expected->key().ToString(true), found->key().ToString(true));
-    ASSERT_EQ(expected->value(), found->value()) << "of " << expected->key().ToString(true);
-  }
-  EXPECT_FALSE(found->Valid());
-  EXPECT_TRUE(found->status().ok()) << found->status().ToString();
-}
-
 void expect_same_checkpoints(TwoDatabases& databases) {
   Both<TwoDatabases::Handles> handles;
   const auto copies = databases.open_checkpoints(handles);

@@ -13,6 +13,7 @@
 #include <thread>
 #include <vector>
 
+#include "spill_metamorphic.h"
 #include "spill_transactions.h"
 #include "temporary_directory.h"
 
@@ -138,8 +139,10 @@ class TwoTransactionDatabases {
   int values_ = 0;
 };
 
-TEST(SpillTransactions, OptimisticOnesAnswerAsRocksdbsDo) {
-  for (std::uint64_t seed = 0; seed < 10; ++seed) {
+constexpr Seeds kTransactions{.from = 1, .count = 10, .steps = 1000};
+
+TEST(SpillMetamorphic, OptimisticTransactionsAreAnsweredAsByRocksdb) {
+  for_each_seed(kTransactions, [](std::uint64_t seed, int steps) {
     SCOPED_TRACE(seed);
     const TemporaryDirectory directory;
     rocksdb::OptimisticTransactionDB* plain = nullptr;
@@ -155,15 +158,15 @@ TEST(SpillTransactions, OptimisticOnesAnswerAsRocksdbsDo) {
       return side == 0 ? plain->BeginTransaction(WriteOptions(), options)
                        : ours->BeginTransaction(WriteOptions(), options);
     };
-    TwoTransactionDatabases(*plain, *ours, *ours->GetSpillwayDB(), begin, seed).run(1000);
-  }
+    TwoTransactionDatabases(*plain, *ours, *ours->GetSpillwayDB(), begin, seed).run(steps);
+  });
 }
 
-TEST(SpillTransactions, PessimisticOnesAnswerAsRocksdbsDo) {
+TEST(SpillMetamorphic, PessimisticTransactionsAreAnsweredAsByRocksdb) {
   rocksdb::TransactionDBOptions at_once;
   at_once.transaction_lock_timeout = 0;
   at_once.default_lock_timeout = 0;
-  for (std::uint64_t seed = 0; seed < 10; ++seed) {
+  for_each_seed(kTransactions, [&](std::uint64_t seed, int steps) {
     SCOPED_TRACE(seed);
     const TemporaryDirectory directory;
     rocksdb::TransactionDB* plain = nullptr;
@@ -179,8 +182,8 @@ TEST(SpillTransactions, PessimisticOnesAnswerAsRocksdbsDo) {
       return side == 0 ? plain->BeginTransaction(WriteOptions(), options)
                        : ours->BeginTransaction(WriteOptions(), options);
     };
-    TwoTransactionDatabases(*plain, *ours, *ours->GetSpillwayDB(), begin, seed).run(1000);
-  }
+    TwoTransactionDatabases(*plain, *ours, *ours->GetSpillwayDB(), begin, seed).run(steps);
+  });
 }
 
 // --- Money

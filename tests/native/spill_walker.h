@@ -61,6 +61,7 @@ class Walker {
     if (!alone_) return get();
     if (what < 973) return create_or_drop_family();
     if (what < 978) return reopen();
+    if (exports_ && what < 982) return export_one();
     get();
   }
 
@@ -354,8 +355,10 @@ class Walker {
   void ingest() {
     Family& into = family();
     const std::string file = TableContents::write(options_of(into), some_rows(into), databases_.new_path("table"));
+    rocksdb::IngestExternalFileOptions options;
+    options.write_global_seqno = !exports_;
     same("ingest into " + into.name,
-         [&](rocksdb::DB& db, Side side) { return db.IngestExternalFile(into.handles[side], {file}, {}); });
+         [&](rocksdb::DB& db, Side side) { return db.IngestExternalFile(into.handles[side], {file}, options); });
   }
 
   // The files keep their sequence numbers, which may be higher than any of the database's, and of which an older
@@ -369,6 +372,25 @@ class Walker {
       return db.CreateColumnFamilyWithImport(databases_.options_of(fresh), fresh.name, {}, *files,
                                              &fresh.handles[side]);
     });
+  }
+
+  void export_one() {
+    Family& of = family();
+    // RocksDB 7.8.3 imports a table with the bounds of its keys, without those of the ranges that it deletes.
+    let_go();
+    rocksdb::CompactRangeOptions all;
+    all.bottommost_level_compaction = rocksdb::BottommostLevelCompaction::kForce;
+    same("compact all of " + of.name,
+         [&](rocksdb::DB& db, Side side) { return db.CompactRange(all, of.handles[side], nullptr, nullptr); });
+    for (std::uint64_t left = random_.below(4); left > 0; --left) {
+      const std::string fresh = key();
+      const std::string what = value();
+      same("put for an export " + shown(fresh),
+           [&](rocksdb::DB& db, Side side) { return db.Put({}, of.handles[side], fresh, what); });
+    }
+    note("export " + of.name);
+    expect_same_exports(databases_.options_of(of), {&databases_.of(kPlain), &databases_.of(kSpill)}, of.handles,
+                        {databases_.new_path("export"), databases_.new_path("export")}, databases_.new_path("import"));
   }
 
   void create_or_drop_family() {
@@ -405,6 +427,7 @@ class Walker {
   Random random_;
   const std::string own_;
   const bool alone_;
+  const bool exports_ = random_.one_in(2);  // RocksDB 7.8.3 imports no table into which it wrote a sequence number
   std::uint64_t values_ = 0;
   std::map<std::string, std::set<std::string>> singles_;  // of each family, own keys for SingleDelete that are there
   std::vector<HeldSnapshot> snapshots_;

@@ -14,6 +14,8 @@ from referencing import Registry, Resource
 
 ROOT = Path(__file__).parents[2]
 CONTRACT = ROOT / "contract"
+LONGEST = ["test_readme.py", "test_profile_native.py", "test_recover.py", "test_report.py", "test_comparison.py"]
+LONGEST += ["test_profile.py", "test_run.py", "test_compare_native.py", "test_plugin.py", "test_with_native.py"]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -21,8 +23,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The file that takes longest comes first: the others are run beside it."""
-    items.sort(key=lambda item: item.path.name != "test_readme.py")
+    """The files that take longest come first: the others are run beside them."""
+    items.sort(key=lambda item: LONGEST.index(item.path.name) if item.path.name in LONGEST else len(LONGEST))
 
 
 @dataclass

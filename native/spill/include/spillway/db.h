@@ -42,7 +42,7 @@ struct SpillStatistics {
   std::uint64_t live_generations = 0;
   std::uint64_t live_entries = 0;
   std::uint64_t live_bytes = 0;
-  std::uint64_t index_bytes = 0;
+  std::uint64_t index_bytes = 0;  // memory, of what snapshots and iterators still read as well
   std::uint64_t store_used_bytes = 0;
   std::uint64_t held_bytes = 0;  // of those: brought back, and kept for snapshots and iterators
   std::uint64_t store_capacity_bytes = 0;
