@@ -133,7 +133,20 @@ def build(targets: list[str]) -> str:
     """Empty, or the end of what the compiler said."""
     commands = [["cmake", "--build", str(BUILD), "--target", *targets]]
     if not (BUILD / "build.ninja").is_file():
-        commands.insert(0, ["cmake", "-G", "Ninja", "-S", str(TREE), "-B", str(BUILD), "-DSPILLWAY_BENCH=OFF", "-DSPILLWAY_ONE_UNIT=OFF"])
+        commands.insert(
+            0,
+            [
+                "cmake",
+                "-G",
+                "Ninja",
+                "-S",
+                str(TREE),
+                "-B",
+                str(BUILD),
+                "-DSPILLWAY_BENCH=OFF",
+                "-DSPILLWAY_ONE_UNIT=OFF",
+            ],
+        )
     for command in commands:
         done = subprocess.run(
             command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=BUILD_TIMEOUT_S, check=False

@@ -157,7 +157,6 @@ void DbImpl::lead_announced(std::span<Commit*> group) {
   prepared.reserve(group.size());
   std::uint64_t bytes = 0;
   bool sync = false;
-  const Sequence first = next_sequence_;
   for (Commit* one : group) {
     if (root_handed_out_.load(std::memory_order_relaxed)) {  // after this write decided to be diverted
       one->status = rocksdb::Status::Busy("RocksDB itself was handed out");
@@ -189,7 +188,6 @@ void DbImpl::lead_announced(std::span<Commit*> group) {
     // acknowledged meanwhile would be hidden by it after a crash.
     const bool is_in_doubt = has_failed_.load(std::memory_order_relaxed);
     if (is_in_doubt) status = rocksdb::Status::TryAgain("in doubt");
-    next_sequence_ = first;
     for (Prepared& one : prepared) {
       if (is_in_doubt) doubts_.add(*one.batch);
       one.commit->status = status;
