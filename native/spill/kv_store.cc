@@ -453,6 +453,7 @@ class KvStore final : public Store {
     const Status waited = window_.wait();
     if (status.ok()) status = waited;
     if (status.ok()) return status;
+    steps::reached("spill.kv.append.refused");
     // Nothing of it stays; where that fails, too, it is for the next generation to forget.
     window_.give_up();
     if (Status undone = reset({{current_, begin}, {}}); !undone.ok()) {

@@ -158,6 +158,31 @@ TEST_F(SpillDegrade, ANoteThatAFullStoreRefusesIsNotMissed) {
   for (const char* number : {"1", "2", "3"}) EXPECT_EQ(get(std::string("main ") + number), number);
 }
 
+// RocksDB does not say when a compaction begins that a program asked for by files.
+TEST_F(SpillDegrade, ACompactionOfFilesWaitsForTheNoteThatIsOwed) {
+  open(RollbackPolicy::off);
+  db_->SetDiversion(Diversion::never);
+  ASSERT_TRUE(db_->Put({}, "main", "1").ok());
+  db_->SetDiversion(Diversion::always);
+  ASSERT_TRUE(db_->Put({}, "k", "1").ok());
+  system_->set_fate([](const Deed& deed) {
+    return deed.action == Action::write && (is_spill_log(deed) || is_sorted_file(deed))
+               ? Misfortune{.status = IOStatus::NoSpace("(injected)")}
+               : Misfortune();
+  });
+  ASSERT_TRUE(rocksdb_of(*db_).Flush({}).ok());  // its note is refused
+  rocksdb::ColumnFamilyMetaData family;
+  rocksdb_of(*db_).GetColumnFamilyMetaData(&family);
+  const std::vector<std::string> files{family.levels.front().files.front().name};
+  const Status refused = db_->CompactFiles({}, files, 6);
+  EXPECT_TRUE(refused.IsNoSpace()) << refused.ToString();
+  EXPECT_EQ(db_->GetSpillStatistics().live_entries, 1U);
+  system_->set_fate({});
+  EXPECT_TRUE(db_->CompactFiles({}, files, 6).ok());
+  EXPECT_EQ(db_->GetSpillStatistics().live_entries, 0U);
+  EXPECT_EQ(get("k"), "1");
+}
+
 // Until a note stands, or nothing is left that it would be for. Compactions ask MainOrder, among RocksDB's listeners.
 TEST_F(SpillDegrade, CompactionsWaitForTheNoteOfARollback) {
   for (const bool is_refused : {false, true}) {

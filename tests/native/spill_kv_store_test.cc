@@ -18,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include "at_each_step.h"
 #include "device/faulty.h"
 #include "device_small_drive.h"
 #include "flipped_bytes.h"
@@ -58,7 +59,10 @@ class KvStoreTest : public ::testing::Test {
   std::unique_ptr<Store> open() {
     drive_ = device::make_simulated(ssd::Ssd(kv_drive(), 1));
     door_ = std::make_unique<device::FaultyDevice>(*drive_, [this](const device::Io& io) {
-      while (io.op == device::Opcode::kv_batch_store && holds_) std::this_thread::yield();
+      while (io.op == device::Opcode::kv_batch_store && holds_) {
+        is_held_ = true;
+        std::this_thread::yield();
+      }
       device::Misfortune misfortune;
       if (io.op == fails_ && skip_-- <= 0) misfortune.fault = Fault::io_error;
       if (io.op == full_for_) misfortune.outcome = ssd::Outcome::kv_capacity_exceeded;
@@ -112,7 +116,8 @@ class KvStoreTest : public ::testing::Test {
   std::atomic<device::Opcode> fails_ = device::Opcode::flush;     // nobody flushes
   std::atomic<device::Opcode> full_for_ = device::Opcode::flush;  // likewise
   std::atomic<int> skip_ = 0;
-  std::atomic<bool> holds_ = false;  // batch stores, before the drive sees them
+  std::atomic<bool> holds_ = false;    // batch stores, before the drive sees them
+  std::atomic<bool> is_held_ = false;  // one of them waits, or did
   std::pair<GenerationId, std::uint64_t> last_;
 };
 
@@ -696,6 +701,36 @@ TEST_F(KvStoreTest, WhatWasRefusedNeverComesBack) {
   ASSERT_TRUE(store->begin(3).ok());
   store = nullptr;
   EXPECT_TRUE(found() == (Records{{2, "two"}}));
+}
+
+// Room that comes back while an append takes back what the drive refused is not for that.
+TEST_F(KvStoreTest, WhatWasRefusedIsNotHandedOverAgainBesideARelease) {
+  auto store = open();
+  recover(*store);
+  ASSERT_TRUE(store->begin(1).ok());
+  append(*store, "old");
+  ASSERT_TRUE(store->begin(2).ok());
+  append(*store, "before");
+  ASSERT_TRUE(store->sync().ok());
+  ASSERT_TRUE(store->drop(1).ok());
+  full_for_ = device::Opcode::kv_batch_store;
+  std::thread release;
+  {
+    const AtStep refused("spill.kv.append.refused", [&] {
+      holds_ = true;  // what is handed over now comes late
+      full_for_ = device::Opcode::flush;
+      release = std::thread([&] { store->release(1); });
+      for (int i = 0; i < 300 && !is_held_; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    });
+    EXPECT_TRUE(try_append(*store, record_of(3'000'000, 3)).IsNoSpace()) << "it is longer than all staging";
+    ASSERT_TRUE(refused.was_reached());
+  }
+  holds_ = false;
+  release.join();
+  append(*store, "after");
+  ASSERT_TRUE(store->sync().ok());
+  store = nullptr;
+  EXPECT_EQ(found(), (Records{{2, "before"}, {2, "after"}}));
 }
 
 TEST_F(KvStoreTest, StagingOfAnotherIsRefused) {
