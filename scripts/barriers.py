@@ -13,6 +13,7 @@ barrier that they do not notice is left for a run without it.
 """
 
 import argparse
+import contextlib
 import hashlib
 import json
 import os
@@ -21,6 +22,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 import tomllib
 from dataclasses import dataclass, field
@@ -36,6 +38,7 @@ RESULTS = WORK / "results.json"
 SOURCES = ("CMakeLists.txt", "native", "tests/native", "contract", "presets", "fuzz", "bench", "examples")
 BUILD_TIMEOUT_S = 1800
 NEAREST_TIMEOUT_S = 300
+SHARES = 4  # of the tests of a run, each by a process of its own
 NONE = "none"
 UNCHANGED = "(unchanged)"
 TARGETS = ["test_spill", "test_crash"]  # the first has the tests that are nearest to a barrier
@@ -172,24 +175,38 @@ def message_of(output: str) -> str:
 
 
 def run_step(step: Step) -> Outcome:
-    """One that hangs or crashes has failed."""
-    with subprocess.Popen(
-        step.command,
-        cwd=BUILD,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        errors="replace",
-        start_new_session=True,
-    ) as process:
-        try:
-            output, _ = process.communicate(timeout=step.timeout_s)
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
-            output, _ = process.communicate()
-    if process.returncode == 0:
-        return Outcome()
-    return Outcome(failed_tests(output) or [f"{step.name} (exit code {process.returncode})"], message_of(output))
+    """In some processes at a time, for most tests wait; one that hangs or crashes has failed, and ends the others."""
+    with contextlib.ExitStack() as stack:
+        outputs = [stack.enter_context(tempfile.TemporaryFile("w+", errors="replace")) for _ in range(SHARES)]
+        processes = [
+            subprocess.Popen(
+                step.command,
+                cwd=BUILD,
+                stdout=output,
+                stderr=output,
+                env=os.environ | {"GTEST_TOTAL_SHARDS": str(SHARES), "GTEST_SHARD_INDEX": str(index)},
+                start_new_session=True,
+            )
+            for index, output in enumerate(outputs)
+        ]
+        deadline = time.monotonic() + step.timeout_s
+        while any(one.poll() is None for one in processes):
+            if any(one.poll() not in (None, 0) for one in processes) or time.monotonic() > deadline:
+                break
+            time.sleep(0.05)
+        ended = [one.poll() for one in processes]  # None where it hangs, or is ended for another's failure
+        for process in processes:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+        wrong = [index for index, code in enumerate(ended) if code not in (None, 0)]
+        wrong += [index for index, code in enumerate(ended) if code is None]
+        if not wrong:
+            return Outcome()
+        outputs[wrong[0]].seek(0)
+        text = outputs[wrong[0]].read()
+        code = processes[wrong[0]].returncode
+    return Outcome(failed_tests(text) or [f"{step.name} (exit code {code})"], message_of(text))
 
 
 def try_tests(steps: list[Step], first: str = "") -> Outcome:

@@ -7,6 +7,7 @@
 
 #include <limits>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "base/steps.h"
@@ -14,7 +15,6 @@
 #include "spill/db_impl.h"
 #include "spill/external_files.h"
 #include "spill/ingested_files.h"
-#include "spill/main_order.h"
 
 namespace spillway::spill {
 namespace {
@@ -165,17 +165,19 @@ Status DbImpl::ingest_view(const View& view, rocksdb::DB& copy, IngestedFiles& t
 Status DbImpl::open_copy(const std::string& directory, const FamilyOptions& known,
                          const std::function<Status(rocksdb::DB&, IngestedFiles&, const Handles&)>& use) {
   const auto told = std::make_shared<IngestedFiles>();
-  const auto order = std::make_shared<MainOrder>();  // holds compactions: they would take away what was ingested
   rocksdb::DBOptions options = options_of_copy(GetDBOptions());
-  options.listeners = {told, order};
+  options.listeners = {told};
   std::vector<std::string> names;
   if (Status status = rocksdb::DB::ListColumnFamilies(options, directory, &names); !status.ok()) return status;
   std::vector<ColumnFamilyDescriptor> descriptors;
+  std::set<std::string> compacting;
   for (const std::string& name : names) {
     const auto found = known.find(name);
     rocksdb::ColumnFamilyOptions family = is_guard(name) ? guard_options() : rocksdb::ColumnFamilyOptions();
     if (found != known.end()) family = found->second;
     family.cf_paths.clear();
+    if (!family.disable_auto_compactions) compacting.insert(name);
+    family.disable_auto_compactions = true;  // else they might take away what was ingested before it is looked at
     descriptors.emplace_back(name, std::move(family));
   }
   rocksdb::DB* opened = nullptr;
@@ -184,7 +186,10 @@ Status DbImpl::open_copy(const std::string& directory, const FamilyOptions& know
   if (!status.ok()) return status;
   const std::unique_ptr<rocksdb::DB> copy(opened);
   status = use(*copy, *told, handles);
-  order->let_compactions_run();
+  for (ColumnFamilyHandle* handle : handles) {  // as its OPTIONS file is to have it
+    if (!status.ok() || !compacting.contains(handle->GetName()) || is_guard(handle->GetName())) continue;
+    status = copy->SetOptions(handle, {{"disable_auto_compactions", "false"}});
+  }
   for (ColumnFamilyHandle* handle : handles) (void)copy->DestroyColumnFamilyHandle(handle);
   const Status closed = copy->Close();
   return status.ok() ? closed : status;

@@ -378,7 +378,7 @@ rocksdb::Status DbImpl::full() {
 }
 
 bool DbImpl::has_room(std::uint64_t bytes, bool may_use_reserve) const {
-  return fill(bytes) <= (may_use_reserve ? 1.0 : 1.0 - kReserve);
+  return fill(bytes, held_.memory_bytes()) <= (may_use_reserve ? 1.0 : 1.0 - kReserve);
 }
 
 // A key-value namespace has its capacity for itself: sorted files lie beside RocksDB's.
@@ -393,8 +393,8 @@ std::uint64_t DbImpl::sorted_room(std::uint64_t more_bytes) const {
   return std::max(room, sorted_bytes_.load(std::memory_order_acquire));
 }
 
-double DbImpl::fill(std::uint64_t more_bytes) const {
-  std::uint64_t memory = index_.memory_bytes() + held_.memory_bytes();
+double DbImpl::fill(std::uint64_t more_bytes, std::uint64_t more_memory) const {
+  std::uint64_t memory = index_.memory_bytes() + more_memory;
   for (const auto& generation : *live()) memory += generation->memory_bytes();
   const std::uint64_t used = store_->used_bytes() + sorted_room(more_bytes) + more_bytes;
   return std::max(static_cast<double>(used) / static_cast<double>(store_->capacity_bytes()),

@@ -360,11 +360,13 @@ class DbImpl final : public spillway::DB {
     using Clock = std::chrono::steady_clock;
     rocksdb::WriteOptions options;  // the user's; `low_pri` until it has waited for that
     KeyVersions::Holding* held = nullptr;
-    bool is_low_priority = false;  // as the user gave it
-    bool is_covered = false;       // the last try found a key of it in the spill store
-    bool is_in_doubt = false;      // the spill store failed with it: it may be there
-    bool is_doubtful = false;      // the store failed with another that has a key of it
-    bool is_for_main = false;      // a key of it can only go to RocksDB
+    bool is_low_priority = false;                            // as the user gave it
+    bool is_covered = false;                                 // the last try found a key of it in the spill store
+    bool is_in_doubt = false;                                // the spill store failed with it: it may be there
+    bool is_doubtful = false;                                // the store failed with another that has a key of it
+    bool is_for_main = false;                                // a key of it can only go to RocksDB
+    bool brings_rest_back = true;                            // for that, see try_with_main_only
+    std::uint64_t most_rest_bytes = std::uint64_t{4} << 20;  // brought back while others wait. Source: as kSmallRest
     std::optional<Clock::time_point> waits_since;
     std::optional<std::uint64_t> rollbacks_failed;  // when it began to wait for one
   };
@@ -375,6 +377,9 @@ class DbImpl final : public spillway::DB {
   bool divert(Trying& trying, rocksdb::WriteBatch* batch, bool must_divert, rocksdb::Status* status);
   Next try_main_once(Trying& trying, rocksdb::WriteBatch* batch, rocksdb::Status* status);
   Next try_with_main_only(Trying& trying, rocksdb::WriteBatch* batch, rocksdb::Status* status);
+  // None: nothing was tried.
+  std::optional<Attempt> try_with_rest_brought_back(Trying& trying, rocksdb::WriteBatch* batch,
+                                                    rocksdb::Status* status);
   Next next_after(Attempt attempt, Trying& trying, rocksdb::WriteBatch* batch, rocksdb::Status* status);
   Next try_either_way(Trying& trying, rocksdb::WriteBatch* batch, rocksdb::Status* status);
   rocksdb::Status wait(Trying& trying, const std::function<void()>& wait);
@@ -403,7 +408,8 @@ class DbImpl final : public spillway::DB {
   // What the next rollback writes beside the spill store's logs: for the largest generation, should the newest have so
   // many more bytes. Writers leave it free.
   std::uint64_t sorted_room(std::uint64_t more_bytes) const;
-  double fill(std::uint64_t more_bytes) const;  // of the store or of the index, whichever is fuller
+  // Of the store or of the index, whichever is fuller.
+  double fill(std::uint64_t more_bytes, std::uint64_t more_memory) const;
   void add_entries(const Prepared& one);
   bool is_unsynced() const;  // a diverted write is not durable yet
   rocksdb::Status sync_store();

@@ -3,10 +3,8 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <filesystem>
 #include <iterator>
 #include <set>
-#include <system_error>
 #include <utility>
 
 #include "spill/binding.h"
@@ -35,13 +33,6 @@ Status refuse(const rocksdb::DBOptions& options) {
   return {};
 }
 
-// (RocksDB's own GetAbsolutePath says where the program stands, and leaves out the path.)
-std::string from_root(const std::string& path) {
-  std::error_code error;
-  const std::filesystem::path found = std::filesystem::absolute(path, error);
-  return error ? path : found.string();
-}
-
 // The spill store as Open finds it, and what it holds.
 class FoundStore {
  public:
@@ -66,8 +57,7 @@ class FoundStore {
 
   // Refuses one that does not belong to the database whose MANIFEST has these families.
   Status read(const std::vector<std::string>& families) {
-    // Whoever reads it in the guard need not stand where this program does.
-    const std::string location = spill_.store == nullptr ? from_root(directory_) : spill::kOwnStore;
+    const std::string location = spill_.store == nullptr ? directory_ : spill::kOwnStore;
     if (const auto guard = spill::newest_guard(families); guard && !can_be_read()) {
       // Nothing is made in the place of what is missing.
       spill::Pairing pairing;

@@ -94,7 +94,7 @@ RollbackState DbImpl::rollback_state() {
   const Signals signals = detector_->signals();
   const Thresholds thresholds = thresholds_of(signals, options_.divert);
   state.stopped = signals.stopped;
-  state.fill = fill(0);
+  state.fill = fill(0, 0);  // no rollback frees the memory of what is only read any more
   state.debt = thresholds.pending_divert > 0 && signals.pending_compaction_bytes >= thresholds.pending_divert;
   // Without automatic compactions RocksDB counts no L0 files, and so has room for any number.
   state.l0_room = thresholds.l0_divert == 0 ? kNoLimit : std::max(0, thresholds.l0_divert - signals.l0_files);
@@ -435,7 +435,6 @@ rocksdb::Status DbImpl::forget(const Generations& targets) {
   for (const auto& generation : targets) {
     if (rocksdb::Status status = store_->drop(generation->id()); !status.ok()) return status;
     generation->mark_dropped();
-    held_.add(generation);
     steps::reached("spill.rollback.dropped");
   }
   auto rest = std::make_shared<Generations>(*live());
@@ -449,6 +448,7 @@ rocksdb::Status DbImpl::forget(const Generations& targets) {
     raise(synced_, appended_.load(std::memory_order_relaxed));
   }
   publish(std::move(rest));
+  held_.add(targets);
   steps::reached("spill.rollback.published");
   return {};
 }

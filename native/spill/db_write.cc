@@ -331,18 +331,44 @@ DbImpl::Next DbImpl::try_main_once(Trying& trying, WriteBatch* batch, rocksdb::S
 }
 
 // Of a batch with a key that lies in the spill store and one that it cannot take. To wait for a rollback is not enough,
-// for that key may be diverted again by others before the batch is.
+// for that key may be diverted again by others before the batch comes to RocksDB: what is left after a rollback is
+// brought back while the commit queue is held, and the batch is written there. Its keys may be held meanwhile, so it
+// waits for nobody who may wait for them: neither for a rollback, nor for RocksDB to take writes.
 DbImpl::Next DbImpl::try_with_main_only(Trying& trying, WriteBatch* batch, rocksdb::Status* status) {
   std::optional<Attempt> attempt;
-  const rocksdb::Status brought_back = with_main_only([&] {
-    const rocksdb::Status synced = sync_store();  // else the attempt might come to the queue for it
-    if (synced.ok()) attempt = try_main(trying.options, batch, status);
-    return synced;
-  });
+  const bool was_asked = trying.rollbacks_failed.has_value();
+  const bool fails = was_asked && failed_rollbacks().first > *trying.rollbacks_failed;
+  if (was_asked && !fails && trying.brings_rest_back && !detector_->signals().stopped) {
+    attempt = try_with_rest_brought_back(trying, batch, status);
+  }
   if (attempt) return next_after(*attempt, trying, batch, status);
-  if (stopping_.load(std::memory_order_acquire)) return Next::waits;
   *status = wait_for_rollback(trying);
   return status->ok() ? Next::waits : Next::ended;
+}
+
+std::optional<DbImpl::Attempt> DbImpl::try_with_rest_brought_back(Trying& trying, WriteBatch* batch,
+                                                                  rocksdb::Status* status) {
+  std::optional<Attempt> attempt;
+  const std::unique_lock no_other(bringing_back_, std::try_to_lock);
+  if (!no_other.owns_lock() || rollback_pause_.is_paused()) return attempt;
+  std::uint64_t rest = 0;
+  for (const auto& generation : *live()) rest += generation->user_bytes();
+  if (rest > trying.most_rest_bytes) {
+    trying.most_rest_bytes *= 2;  // who diverts faster than is brought back waits the longer for it
+    trying.rollbacks_failed.reset();
+    return attempt;
+  }
+  const RollbackPause::Pass pass(rollback_pause_);
+  if (!pass) return attempt;
+  rocksdb::Status brought_back;
+  hold_commits([&] {
+    brought_back = bring_back_held(Way::ingest);
+    if (brought_back.ok()) brought_back = sync_store();  // else the attempt might come to the queue for it
+    if (brought_back.ok()) attempt = try_main(trying.options, batch, status);
+  });
+  tell_of_room();
+  trying.brings_rest_back = brought_back.ok();  // else a rollback does, in its own time, or tells why not
+  return attempt;
 }
 
 DbImpl::Next DbImpl::next_after(Attempt attempt, Trying& trying, WriteBatch* batch, rocksdb::Status* status) {

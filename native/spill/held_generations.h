@@ -13,18 +13,20 @@ namespace spillway::spill {
 // Thread-safe. Holds none itself.
 class HeldGenerations {
  public:
-  void add(const std::shared_ptr<const Generation>& brought_back) {
+  void add(const std::vector<std::shared_ptr<Generation>>& brought_back) {
     const std::lock_guard lock(mutex_);
-    generations_.push_back(brought_back);
+    generations_.insert(generations_.end(), brought_back.begin(), brought_back.end());
   }
 
   std::uint64_t memory_bytes() const {
+    std::vector<std::shared_ptr<const Generation>>
+        held;  // of one that others let go meanwhile, the last: after the lock
     const std::lock_guard lock(mutex_);
     std::uint64_t bytes = 0;
     std::erase_if(generations_, [&](const std::weak_ptr<const Generation>& one) {
-      const auto held = one.lock();
-      if (held != nullptr) bytes += held->memory_bytes();
-      return held == nullptr;
+      if (held.emplace_back(one.lock()) == nullptr) return true;
+      bytes += held.back()->memory_bytes();
+      return false;
     });
     return bytes;
   }

@@ -442,16 +442,6 @@ TEST_F(SpillBindingDb, AnotherPathThanThatOfTheWritesIsRefused) {
   EXPECT_EQ(get("key"), "db");
 }
 
-TEST_F(SpillBindingDb, WhereTheWritesAreIsToldFromTheRoot) {
-  const std::string relative = std::filesystem::relative(path("elsewhere"));
-  ASSERT_FALSE(std::filesystem::path(relative).is_absolute());
-  make_with_writes("db", relative);
-  const std::string told = open_plain("db").ToString();
-  EXPECT_NE(told.find((std::filesystem::current_path() / relative).string()), std::string::npos) << told;
-  must_open("db", path("elsewhere"));  // by another name
-  EXPECT_EQ(get("key"), "db");
-}
-
 TEST_F(SpillBindingDb, AMissingSpillDirectoryIsRefused) {
   make_with_writes("db");
   std::filesystem::rename(path("db/spill"), path("db/aside"));
