@@ -37,7 +37,7 @@ RESULTS = WORK / "results.json"
 # What the native build reads.
 SOURCES = ("CMakeLists.txt", "native", "tests/native", "contract", "presets", "fuzz", "bench", "examples")
 BUILD_TIMEOUT_S = 1800
-NEAREST_TIMEOUT_S = 300
+NEAREST_TIMEOUT_S = 150
 SHARES = 4  # of the tests of a run, each by a process of its own
 NONE = "none"
 UNCHANGED = "(unchanged)"

@@ -39,9 +39,9 @@ std::uint64_t main_recovered(const std::vector<Read>& records, std::uint64_t rep
   const auto last_sync =
       std::find_if(records.rbegin(), records.rend(), [](const Read& record) { return record.header.sync; });
   const auto first = last_sync == records.rend() ? records.begin() : last_sync.base() - 1;
-  std::for_each(first, records.end(), [&](const Read& record) {
-    recovered = std::max({recovered, record.header.main_durable, record.header.sync ? record.header.main_sequence : 0});
-  });
+  // (What a sync record came after is durable, too; each later record says so itself.)
+  std::for_each(first, records.end(),
+                [&](const Read& record) { recovered = std::max(recovered, record.header.main_durable); });
   // What is in tables was durable in the log before. After a recovery that did not get as far as its note they are all
   // that tells how far RocksDB's log went. (A compaction may set a table's numbers to 0.)
   std::vector<rocksdb::LiveFileMetaData> files;

@@ -267,6 +267,7 @@ DbImpl::Attempt DbImpl::try_main(const WriteOptions& options, WriteBatch* batch,
     if (any_group || has_live_.load(std::memory_order_seq_cst)) {
       if (const Attempt free = announce(*batch, keys); free != Attempt::taken) return free;
     }
+    steps::reached("spill.write.announced");
     WriteOptions at_once = options;
     at_once.no_slowdown = true;
     *status = marks ? write_marked(at_once, batch) : write_to_rocksdb(at_once, batch);

@@ -119,6 +119,7 @@ TEST_F(MainLogsTest, WhatAFailedSyncWasToKeepIsNotCalledDurableUntilItIsInTables
   EXPECT_FALSE(logs_->have_failed());
   EXPECT_FALSE(logs_->sync().ok());
   EXPECT_TRUE(one->Sync({}, nullptr).ok());  // RocksDB's recovery tries it, and closes it
+  EXPECT_FALSE(logs_->sync().ok());
   EXPECT_TRUE(one->Close({}, nullptr).ok());
   EXPECT_FALSE(logs_->sync().ok());
   logs_->is_gone(root_ + "/db/000001.log");

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <atomic>
 #include <barrier>
+#include <chrono>
 #include <condition_variable>
 #include <functional>
 #include <memory>
@@ -201,6 +202,92 @@ TEST_F(SpillMergeOrder, AWriteThatMeetsTheFirstDivertedOneIsNotHidden) {
       EXPECT_EQ(get(key), cases[i].second) << key << " at " << step;
     }
   }
+}
+
+// Begins another thread's write to RocksDB as soon as a diverted one has announced its keys; holds it, should it get so
+// far, before RocksDB has it.
+class WriteMeetsDiverted final : public steps::Watcher {
+ public:
+  explicit WriteMeetsDiverted(std::function<void()> write) : write_(std::move(write)) { steps::watch(this); }
+  ~WriteMeetsDiverted() override { steps::watch(nullptr); }
+  void reached(std::string_view step) override {
+    if (step == "spill.commit.announced" && !thread_.joinable()) {
+      thread_ = std::thread([this] {
+        is_this_thread_ = true;
+        write_();
+      });
+      wait_for(is_held_, 200);
+    }
+    if (step == "spill.write.announced" && is_this_thread_) {
+      is_held_ = true;
+      wait_for(may_go_on_, 5'000);
+    }
+  }
+  void go_on() {
+    may_go_on_ = true;
+    thread_.join();
+  }
+
+ private:
+  static void wait_for(const std::atomic<bool>& what, int most_ms) {
+    for (int i = 0; i < most_ms && !what; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  static thread_local bool is_this_thread_;
+  const std::function<void()> write_;
+  std::thread thread_;
+  std::atomic<bool> is_held_{false};
+  std::atomic<bool> may_go_on_{false};
+};
+thread_local bool WriteMeetsDiverted::is_this_thread_ = false;
+
+// One of whose keys nobody sees after the range is gone comes after that with all of them.
+TEST_F(SpillMergeOrder, ABatchThatMeetsARangeDeletionIsNotHiddenInPart) {
+  for (const bool something_is_live : {true, false}) {
+    if (!something_is_live) {
+      ASSERT_TRUE(db_->Rollback().ok());
+    }
+    const std::string outside = something_is_live ? "y" : "z";
+    WriteMeetsDiverted meeting([&] {
+      db_->SetDiversion(Diversion::never);
+      rocksdb::WriteBatch batch;
+      EXPECT_TRUE(batch.Put("a", outside).ok());
+      EXPECT_TRUE(batch.Put(outside, "1").ok());
+      EXPECT_TRUE(db_->Write({}, &batch).ok());
+    });
+    db_->SetDiversion(Diversion::always);
+    EXPECT_TRUE(db_->DeleteRange({}, db_->DefaultColumnFamily(), "a", "b").ok());
+    const bool was_there = get(outside) == "1";
+    meeting.go_on();
+    EXPECT_EQ(get(outside), "1");
+    EXPECT_TRUE(was_there || get("a") == outside) << get("a");
+  }
+}
+
+// While nothing is live, a write to RocksDB announces no keys: the first diverted one waits for it.
+TEST_F(SpillMergeOrder, ABatchThatHasAnnouncedNothingIsNotHiddenInPart) {
+  ASSERT_TRUE(db_->Rollback().ok());
+  std::thread diverted;
+  std::atomic<bool> is_over{false};
+  bool was_over = false;
+  bool was_there = false;
+  const AtStep held("spill.write.announced", [&] {
+    db_->SetDiversion(Diversion::always);
+    diverted = std::thread([&] {
+      EXPECT_TRUE(db_->Put({}, "a", "diverted").ok());
+      is_over = true;
+    });
+    for (int i = 0; i < 200 && !is_over; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    was_over = is_over;
+    was_there = get("z") == "1";
+  });
+  rocksdb::WriteBatch batch;
+  ASSERT_TRUE(batch.Put("a", "1").ok());
+  ASSERT_TRUE(batch.Put("z", "1").ok());
+  EXPECT_TRUE(db_->Write({}, &batch).ok());
+  ASSERT_TRUE(held.was_reached());
+  diverted.join();
+  EXPECT_FALSE(was_there);
+  EXPECT_EQ(get("a"), was_over ? "1" : "diverted");
 }
 
 TEST_F(SpillMergeOrder, NoIncrementOfManyThreadsIsLost) {

@@ -32,22 +32,25 @@ class SpillPowerOrder : public ::testing::Test {
   ~SpillPowerOrder() override { db_.reset(); }
 
   void open() {
+    const Status status = try_open();
+    ASSERT_TRUE(status.ok()) << status.ToString();
+  }
+  Status try_open() {
     db_.reset();
-    auto system = FaultyFileSystem::open(root_);
-    ASSERT_TRUE(system) << system.status().message();
-    system_ = *system;
+    system_ = *FaultyFileSystem::open(root_);
     env_ = rocksdb::NewCompositeEnv(system_);
     rocksdb::Options options;
     options.create_if_missing = true;
     options.env = env_.get();
     SpillOptions spill;
     spill.rollback = RollbackPolicy::off;
-    spill.put_back_bytes = 0;  // ingest
+    spill.put_back_bytes = put_back_bytes_;
     spill.generation_bytes = kGeneration;
+    if (listener_ != nullptr) spill.listeners.push_back(listener_);
     DB* db = nullptr;
     const Status status = DB::Open(options, spill, root_ + "/db", &db);
-    ASSERT_TRUE(status.ok()) << status.ToString();
     db_.reset(db);
+    return status;
   }
   void lose_power(std::uint64_t seed) {
     system_->cut_power();
@@ -76,6 +79,8 @@ class SpillPowerOrder : public ::testing::Test {
     return db_->Get({}, key, &found).ok() && found == value;
   }
 
+  std::uint64_t put_back_bytes_ = 0;  // ingest
+  std::shared_ptr<SpillListener> listener_;
   const TemporaryDirectory scratch_{memory_path()};
   std::string root_ = scratch_.path("root");
   std::shared_ptr<FaultyFileSystem> system_;
@@ -161,6 +166,122 @@ TEST_F(SpillPowerOrder, WhatIsFlushedIsNotThereWithoutTheDivertedWriteBeforeItTh
     EXPECT_TRUE(!has("m", round) || has("d", round)) << "seed " << seed;
     ASSERT_TRUE(db_->Rollback().ok());
   }
+}
+
+// A full store takes no note.
+TEST_F(SpillPowerOrder, WhatIsFlushedIsNotThereWithoutTheDivertedWriteBeforeItThoughNoNoteHasRoom) {
+  open();
+  for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
+    const std::string round = std::to_string(seed);
+    divert("first", round);
+    put_main("between", round);
+    divert("d", round);
+    put_main("m", round);
+    system_->set_fate([](const Deed& deed) {
+      const bool is_note = deed.action == Action::write && deed.name.ends_with(".spill");
+      return is_note ? Misfortune{.status = rocksdb::IOStatus::NoSpace("injected")} : Misfortune();
+    });
+    ASSERT_TRUE(rocksdb_of(*db_).Flush({}).ok());
+    lose_power(seed);
+    EXPECT_TRUE(!has("m", round) || has("d", round)) << "seed " << seed;
+    ASSERT_TRUE(db_->Rollback().ok());
+  }
+}
+
+TEST_F(SpillPowerOrder, EveryWriteToRocksdbHasAMarkWhereSomethingWasDivertedSinceTheLastOne) {
+  open();
+  for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
+    const std::string round = std::to_string(seed);
+    for (const char* number : {"1", "2", "3"}) {
+      divert("d" + std::string(number), round);
+      put_main("m" + std::string(number), round);
+    }
+    lose_power(seed);
+    for (const char* number : {"1", "2", "3"}) {
+      EXPECT_TRUE(!has("m" + std::string(number), round) || has("d" + std::string(number), round)) << "seed " << seed;
+    }
+    ASSERT_TRUE(db_->Rollback().ok());
+  }
+}
+
+TEST_F(SpillPowerOrder, WhatIsPutBackIsDurableInRocksdb) {
+  put_back_bytes_ = 1 << 20;
+  open();
+  for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
+    const std::string round = std::to_string(seed);
+    db_->SetDiversion(Diversion::always);
+    put_synced("d", round);
+    ASSERT_TRUE(db_->Rollback().ok());
+    ASSERT_EQ(db_->GetSpillStatistics().rollbacks_by_put, 1U);
+    lose_power(seed);
+    EXPECT_TRUE(has("d", round)) << "seed " << seed;
+  }
+}
+
+class WhenRollbackBegins final : public SpillListener {
+ public:
+  explicit WhenRollbackBegins(std::function<void()> what) : what_(std::move(what)) {}
+  void on_spill_event(const SpillEvent& event) override {
+    if (event.kind == SpillEvent::Kind::rollback_begin) what_();
+  }
+
+ private:
+  const std::function<void()> what_;
+};
+
+// What a newer version hides is left out of what is brought back; not so where only that one may be lost.
+TEST_F(SpillPowerOrder, WhatOnlyAnUnsyncedWriteSupersedesIsBroughtBack) {
+  std::string newer;
+  listener_ = std::make_shared<WhenRollbackBegins>([&] {
+    if (newer.empty()) return;
+    const std::string value = std::exchange(newer, "");
+    std::thread([&] { divert("k", value); }).join();
+  });
+  open();
+  for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
+    const std::string round = std::to_string(seed);
+    db_->SetDiversion(Diversion::always);
+    put_synced("k", "older " + round);
+    newer = "newer " + round;
+    ASSERT_TRUE(db_->Rollback().ok());
+    ASSERT_EQ(newer, "");
+    lose_power(seed);
+    EXPECT_TRUE(has("k", "older " + round) || has("k", "newer " + round)) << "seed " << seed;
+    ASSERT_TRUE(db_->Rollback().ok());
+  }
+}
+
+// Behind the point where a batch ends for RocksDB's log, no mark can be.
+TEST_F(SpillPowerOrder, AWriteThatCanHaveNoMarkIsNotThereWithoutTheDivertedOneBeforeIt) {
+  open();
+  for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
+    const std::string round = std::to_string(seed);
+    divert("d", round);
+    rocksdb::WriteBatch batch;
+    ASSERT_TRUE(batch.Put("m", round).ok());
+    batch.MarkWalTerminationPoint();
+    db_->SetDiversion(Diversion::never);
+    ASSERT_TRUE(db_->Write({}, &batch).ok());
+    lose_power(seed);
+    EXPECT_TRUE(!has("m", round) || has("d", round)) << "seed " << seed;
+    ASSERT_TRUE(db_->Rollback().ok());
+  }
+}
+
+// RocksDB has flushed what it found in its log, which then tells nothing; the note that says so is not written.
+TEST_F(SpillPowerOrder, ARecoveryThatDiesBeforeItsNoteLosesNothing) {
+  open();
+  put_main("main", "1");
+  divert("spilled", "1");
+  system_->cut_power();  // killed: what was written is there
+  {
+    const AtStep dies("spill.commit.before_append", [&] { system_->cut_power(); });
+    EXPECT_FALSE(try_open().ok());
+    EXPECT_TRUE(dies.was_reached());
+  }
+  open();
+  EXPECT_TRUE(has("main", "1"));
+  EXPECT_TRUE(has("spilled", "1"));
 }
 
 // A note says that every record before it is kept. Writes that go on while it is written beside them bring records that
