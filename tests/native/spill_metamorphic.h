@@ -22,7 +22,7 @@ namespace spillway {
 struct Seeds {
   std::uint64_t from = 1;
   int count = 1;
-  int steps = 0;        // of each run; five times as many when it goes on for long
+  int steps = 0;           // of each run; five times as many when it goes on for long
   double share = 1.0 / 6;  // of the seconds asked for: so many tests go on for long
 };
 
