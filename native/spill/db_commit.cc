@@ -198,6 +198,7 @@ void DbImpl::lead_announced(std::span<Commit*> group) {
     add_entries(one);
     unproven_main_ = one.commit->sync ? 0 : std::max(unproven_main_, one.main_sequence);
   }
+  steps::reached("spill.commit.added");
   {
     const std::lock_guard lock(newest_mutex_);
     newest_ = {active_->id(), next_sequence_ - 1};

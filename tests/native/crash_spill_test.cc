@@ -42,7 +42,7 @@ constexpr Step kCommonSteps[] = {
     {"spill.bind.created", false},         {"spill.bind.dropped", false},
     {"spill.bind.confirmed", false},       {"spill.write.before_divert", false},
     {"spill.write.announces", false},      {"spill.write.looked_for_groups", false},
-    {"spill.write.announced", false},
+    {"spill.write.announced", false},      {"spill.commit.added", false},
 };
 constexpr Step kRegionSteps[] = {
     {"spill.region.begin.created", false},   {"spill.region.append.written", false},

@@ -10,6 +10,7 @@
 #include <rocksdb/utilities/options_util.h>
 #include <rocksdb/write_batch.h>
 
+#include <atomic>
 #include <chrono>
 #include <filesystem>
 #include <memory>
@@ -19,6 +20,7 @@
 #include <thread>
 #include <vector>
 
+#include "at_each_step.h"
 #include "spill/column_families.h"
 #include "spill/detector.h"
 #include "spill_rocksdb_of.h"
@@ -496,6 +498,35 @@ TEST_F(SpillDb, RocksdbCanStillReadItsOptionsFile) {
   status = rocksdb::LoadLatestOptions({}, directory_.path("db"), &options, &families);
   EXPECT_TRUE(status.ok()) << status.ToString();
   EXPECT_EQ(families.size(), 1U);
+}
+
+// Nobody who takes a snapshot then sees less of a batch than who has read a key of it.
+TEST_F(SpillDb, ABatchIsReadWhenAllOfItCanBeSeen) {
+  open();
+  db_->SetDiversion(Diversion::always);
+  put("other", "1");
+  std::thread reader;
+  std::atomic<bool> is_over{false};
+  bool was_over = false;
+  std::string read;
+  std::string later;
+  {
+    const AtStep added("spill.commit.added", [&] {
+      reader = std::thread([&] {
+        read = get("k");
+        const rocksdb::Snapshot* const snapshot = db_->GetSnapshot();
+        later = get("k", snapshot);
+        db_->ReleaseSnapshot(snapshot);
+        is_over = true;
+      });
+      for (int i = 0; i < 200 && !is_over; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      was_over = is_over;
+    });
+    put("k", "new");
+  }
+  reader.join();
+  EXPECT_TRUE(read == "-" || later == "new")
+      << read << " and then " << later << (was_over ? ", before it was over" : "");
 }
 
 }  // namespace

@@ -421,5 +421,18 @@ TEST_F(SpillSequence, AnIngestionLosesNoDivertedWriteToAKill) {
   kill();
 }
 
+// Whoever holds RocksDB itself sees everything: also a write that was about to be diverted.
+TEST_F(SpillMainOnly, NothingIsDivertedPastWhoeverWasHandedRocksdb) {
+  rocksdb::DB* root = nullptr;
+  {
+    const AtStep decided("spill.write.before_divert", [&] { root = db_->GetRootDB(); });
+    db_->SetDiversion(Diversion::always);
+    ASSERT_TRUE(put("k", "1").ok());
+    ASSERT_TRUE(decided.was_reached());
+  }
+  EXPECT_EQ(get(*root, "k"), "1");
+  EXPECT_EQ(db_->GetSpillStatistics().live_entries, 0U);
+}
+
 }  // namespace
 }  // namespace spillway
