@@ -428,6 +428,30 @@ TEST_F(SpillFamilies, ABatchWithAKeyOfOneWithFifoCompactionIsWrittenBesideOthers
   EXPECT_EQ(value, "9");
 }
 
+// Nothing is brought back while background work is paused: who does not wait is told so, and who waits is let go on.
+TEST_F(SpillFamilies, ABatchWithAKeyOfOneWithFifoCompactionWaitsWhileBackgroundWorkIsPaused) {
+  families_[kOpened].options.compaction_style = rocksdb::kCompactionStyleFIFO;
+  open();
+  spill_db().SetDiversion(Diversion::always);
+  Side& ours = spill();
+  EXPECT_TRUE(ours.db->Put({}, ours.handles[0], "live", "1").ok());
+  ASSERT_TRUE(ours.db->PauseBackgroundWork().ok());
+  rocksdb::WriteBatch batch;
+  EXPECT_TRUE(batch.Put(ours.handles[0], "live", "2").ok());
+  EXPECT_TRUE(batch.Put(ours.handles[kOpened], "a", "1").ok());
+  rocksdb::WriteOptions at_once;
+  at_once.no_slowdown = true;
+  EXPECT_TRUE(ours.db->Write(at_once, &batch).IsIncomplete());
+  auto written = std::async(std::launch::async, [&] { return ours.db->Write({}, &batch); });
+  EXPECT_EQ(written.wait_for(std::chrono::milliseconds(100)), std::future_status::timeout);
+  EXPECT_TRUE(ours.db->Put({}, ours.handles[0], "beside", "1").ok());
+  EXPECT_TRUE(ours.db->ContinueBackgroundWork().ok());
+  EXPECT_TRUE(written.get().ok());
+  std::string value;
+  EXPECT_TRUE(ours.db->Get({}, ours.handles[0], "live", &value).ok());
+  EXPECT_EQ(value, "2");
+}
+
 // The guard is a family, too, and has no block cache.
 TEST_F(SpillFamilies, SumsOverAllFamiliesAreWithoutOurOwn) {
   open();

@@ -2,6 +2,7 @@
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <pthread.h>
+#include <rocksdb/utilities/options_util.h>
 
 #include <atomic>
 #include <chrono>
@@ -190,6 +191,23 @@ TEST(SpillMisplaced, SoItIsInTheCopyOfACheckpoint) {
   rocksdb::ColumnFamilyMetaData files;
   copy->GetColumnFamilyMetaData(&files);
   EXPECT_EQ(files.levels.front().files.size(), 2U) << "ingested until it was above the other file";
+}
+
+// They are off while the copy is made.
+TEST(SpillMisplaced, ACopysOptionsFileHasTheUsersCompactions) {
+  for (const bool disabled : {true, false}) {
+    const TemporaryDirectory scratch(memory_path());
+    rocksdb::Options options = small_options();
+    options.disable_auto_compactions = disabled;
+    const std::unique_ptr<DB> db = open(scratch.path("db"), options);
+    write_around_m(*db);
+    EXPECT_TRUE(db->CreateCheckpoint(scratch.path("copy")).ok());
+    rocksdb::DBOptions database;
+    std::vector<rocksdb::ColumnFamilyDescriptor> families;
+    ASSERT_TRUE(rocksdb::LoadLatestOptions({}, scratch.path("copy"), &database, &families).ok());
+    ASSERT_EQ(families.size(), 1U);
+    EXPECT_EQ(families.front().options.disable_auto_compactions, disabled);
+  }
 }
 
 TEST(SpillMisplaced, WhatMayBeMisplacedIsThereAfterAReopening) {
