@@ -313,22 +313,31 @@ def main() -> int:
         if outcome.failed:
             raise ValueError(f"tests fail on the unchanged tree: {', '.join(outcome.failed)}\n{outcome.message}")
         results.add(UNCHANGED, {"failed": [], "tests_s": round(time.monotonic() - began, 1)})
+    broken = []
     for one in barriers:
         if results.known.get(one.name, {}).get("change") == one.change:
             continue
-        result = try_without(one, steps)
+        try:
+            result = try_without(one, steps)
+        except ValueError as error:
+            print(error, file=sys.stderr, flush=True)
+            broken.append(one.name)
+            continue
         print(f"{one.name}: {result['failed']}", file=sys.stderr, flush=True)
         if steps or result["failed"]:
             results.add(one.name, result)
     left = [one.name for one in barriers if one.name not in results.known]
     barriers = [one for one in barriers if one.name in results.known]
     print(table(barriers, results))
+    left = [name for name in left if name not in broken]
     if left:
         print(f"\n{len(left)} left for a run without --nearest: {', '.join(left)}")
     unnoticed = [one.name for one in barriers if not results.known[one.name]["failed"]]
     print(
         f"\n{len(barriers)} barriers, {len(unnoticed)} unnoticed" + (": " + ", ".join(unnoticed) if unnoticed else "")
     )
+    if broken:
+        raise ValueError(f"to be mended in scripts/barriers.toml: {', '.join(broken)}")
     return 1 if unnoticed else 0
 
 

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/steps.h"
 #include "spill/db_impl.h"
 #include "spill/estimates.h"
 
@@ -151,15 +152,16 @@ Status DbImpl::shut_down() {
   if (rollback_.joinable()) rollback_.join();
   rolled_back_.notify_all();
   detector_->stop();
-  Status status = has_live_.load(std::memory_order_acquire) ? make_main_durable() : Status();
+  Status status;
   commits_.run_alone([&] {
-    if (has_live_.load(std::memory_order_acquire) && status.ok()) status = append_note();
-    if (status.IsNoSpace()) status = {};  // the tables tell what it would have said
+    if (has_live_.load(std::memory_order_acquire)) status = append_note();  // which syncs RocksDB's log if need be
+    if (status.IsNoSpace()) status = {};                                    // the tables tell what it would have said
     active_.reset();
     // Of a start that failed the store stays as it was found.
     if (status.ok() && is_started_ && !has_failed_.load(std::memory_order_relaxed)) status = store_->close();
   });
   main_order_->stop();
+  steps::reached("spill.close.stopped");
   handle_watcher_->stop();
   for (ColumnFamilyHandle* handle : kept_handles_) (void)base().DestroyColumnFamilyHandle(handle);
   kept_handles_.clear();

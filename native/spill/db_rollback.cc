@@ -263,6 +263,7 @@ DbImpl::Return DbImpl::begin_return(const Generations& targets) const {
 
 // RocksDB has durably what they held, and they are live no more.
 void DbImpl::end_return(const Generations& targets, const Return& began, Way way) {
+  steps::reached("spill.rollback.forgotten");
   for (const auto& one : targets) index_.remove(*one);
   is_full_.store(false, std::memory_order_release);
 

@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <random>
 
 #include "base/steps.h"
 #include "base/store_last.h"
@@ -21,7 +20,7 @@ using rocksdb::Status;
 
 namespace {
 
-constexpr std::array<char, 16> kMagic = {'S', 'P', 'I', 'L', 'L', 'W', 'A', 'Y', '-', 'S', 'T', 'A', 'G', 'E', 0, 4};
+constexpr std::array<char, 16> kMagic = {'S', 'P', 'I', 'L', 'L', 'W', 'A', 'Y', '-', 'S', 'T', 'A', 'G', 'E', 0, 5};
 constexpr std::uint64_t kHeadBytes = 4096;
 constexpr std::uint64_t kDurableAt = kHeadBytes - KvDurable::kBytes;
 constexpr std::uint64_t kLine = 64;  // of a cache: what a slot begins with, and a multiple of which it is
@@ -34,7 +33,6 @@ Status host_error(const std::string& path, const char* what) {
 
 struct KvStaging::Head {
   std::array<char, 16> magic;
-  std::uint64_t salt;
   std::uint32_t pair_bytes;
   std::uint32_t slots;
 };
@@ -117,7 +115,7 @@ KvStaging::Slot& KvStaging::slot(std::uint32_t index) const {
 char* KvStaging::bytes(std::uint32_t index) const { return base_ + kHeadBytes + index * slot_bytes_ + kLine; }
 
 std::uint32_t KvStaging::checksum(const Slot& of, std::uint32_t before, std::string_view bytes) const {
-  const std::array<std::uint64_t, 7> where = {head().salt,       of.generation,    of.offset, of.follows_generation,
+  const std::array<std::uint64_t, 6> where = {of.generation,     of.offset,        of.follows_generation,
                                               of.follows_offset, of.of_one_record, before};
   return crc32c({{reinterpret_cast<const char*>(where.data()), sizeof where}, {bytes.data(), bytes.size()}});
 }
@@ -172,8 +170,6 @@ std::vector<KvStaging::Left> KvStaging::left() const {
 Status KvStaging::clear() {
   for (std::uint32_t i = 0; i < slots_; ++i) store_last<std::uint64_t>(&slot(i).state, 0);
   Head& there = head();
-  std::random_device random;
-  there.salt = std::uint64_t{random()} << 32 | random();
   there.pair_bytes = pair_bytes_;
   there.slots = slots_;
   std::copy(kMagic.begin(), kMagic.end() - 1, there.magic.begin());

@@ -1,14 +1,14 @@
 // Pairs that the drive does not have yet, in memory that outlives a killed process: slots of a mapped file.
 //
-//   head   magic 16 bytes | salt u64 | pair bytes u32 | slots u32 | from byte 1024: KvDurable  (a page)
+//   head   magic 16 bytes | pair bytes u32 | slots u32 | from byte 1024: KvDurable  (a page)
 //   slot   state u64 | generation u64 | offset u64 | follows: generation u64, offset u64 | 1: of one record u64 |
 //          16 bytes | the pair's bytes
 //
-// The state is how many of the bytes are there, above the CRC-32C of them, of the salt and of where they belong: one
-// word, written last, so that a process may be killed between any two instructions. The machine's loss of power leaves
-// pages of any age: what does not agree with its checksum is not there, and a pair of which there was less some time
-// ago is not followed by one that says where it ends. The salt is drawn anew whenever the slots are cleared, and is on
-// the drive of the file before one is filled.
+// The state is how many of the bytes are there, above the CRC-32C of them and of where they belong: one word, written
+// last, so that a process may be killed between any two instructions. The machine's loss of power leaves pages of any
+// age, but none from before the slots were cleared, which is durable before one is filled: what does not agree with its
+// checksum is not there, and a pair of which there was less some time ago is not followed by one that says where it
+// ends.
 //
 // Not thread-safe but for bytes that were told of: those may be read at any time.
 #pragma once

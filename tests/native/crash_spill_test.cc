@@ -31,18 +31,31 @@ struct Step {
   unsigned times = 1;  // as many deaths as at the others: it is there only after a death that left something to do
 };
 constexpr Step kCommonSteps[] = {
-    {"spill.commit.announced", false},     {"spill.commit.base_read", false},
-    {"spill.commit.main_synced", false},   {"spill.commit.generation_begun", false},
-    {"spill.commit.before_append", false}, {"spill.commit.appended", false},
-    {"spill.commit.synced", false},        {"spill.write.before_main", false},
-    {"spill.write.marked", false},         {"spill.rollback.put_back", true},
-    {"spill.rollback.sorted", false},      {"spill.rollback.gate_closed", false},
-    {"spill.rollback.ingested", false},    {"spill.rollback.dropped", false},
-    {"spill.rollback.published", true},    {"spill.bind.pending", false},
-    {"spill.bind.created", false},         {"spill.bind.dropped", false},
-    {"spill.bind.confirmed", false},       {"spill.write.before_divert", false},
-    {"spill.write.announces", false},      {"spill.write.looked_for_groups", false},
-    {"spill.write.announced", false},      {"spill.commit.added", false},
+    {"spill.commit.announced", false},
+    {"spill.commit.base_read", false},
+    {"spill.commit.main_synced", false},
+    {"spill.commit.generation_begun", false},
+    {"spill.commit.before_append", false},
+    {"spill.commit.appended", false},
+    {"spill.commit.synced", false},
+    {"spill.write.before_main", false},
+    {"spill.write.marked", false},
+    {"spill.rollback.put_back", true},
+    {"spill.rollback.sorted", false},
+    {"spill.rollback.gate_closed", false},
+    {"spill.rollback.ingested", false},
+    {"spill.rollback.dropped", false},
+    {"spill.rollback.published", true},
+    {"spill.rollback.forgotten", false},
+    {"spill.bind.pending", false},
+    {"spill.bind.created", false},
+    {"spill.bind.dropped", false},
+    {"spill.bind.confirmed", false},
+    {"spill.write.before_divert", false},
+    {"spill.write.announces", false},
+    {"spill.write.looked_for_groups", false},
+    {"spill.write.announced", false},
+    {"spill.commit.added", false},
 };
 constexpr Step kRegionSteps[] = {
     {"spill.region.begin.created", false},   {"spill.region.append.written", false},
@@ -67,7 +80,7 @@ constexpr Step kKvSteps[] = {
 // tests/native/device_kv_test.cc dies there. Where RocksDB misplaces what it ingests is a matter of microseconds, and a
 // drive refuses an append where it is full.
 constexpr const char* kLaterSteps[] = {"device.kv.clean.one_moved", "spill.rollback.misplaced",
-                                       "spill.kv.append.refused"};
+                                       "spill.kv.append.refused", "spill.close.stopped"};
 
 using OpenOn = Opener (*)(const SpillOptions& spill);
 

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 #include <functional>
 #include <string>
 #include <thread>
@@ -90,6 +91,30 @@ TEST(SpillKeyVersions, AWriteThatWaitsLetsOthersPassAndIsCheckedAgain) {
     return held.take();
   });
   EXPECT_TRUE(waited.ok());
+}
+
+TEST(SpillKeyVersions, AWriteOfAKeyWaitsForTheOneThatIsUnderWay) {
+  KeyVersions versions;
+  std::atomic<bool> is_under_way{true};
+  std::atomic<bool> met_it{false};
+  std::thread other;
+  const Status status = versions.write(put("k"), {}, [&](auto&) {
+    other = std::thread([&] {
+      EXPECT_TRUE(versions
+                      .write(put("k"), {},
+                             [&](auto&) {
+                               met_it = is_under_way.load();
+                               return Status();
+                             })
+                      .ok());
+    });
+    for (int i = 0; i < 100 && !met_it; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    is_under_way = false;
+    return Status();
+  });
+  EXPECT_TRUE(status.ok());
+  other.join();
+  EXPECT_FALSE(met_it);
 }
 
 // Counters that are no atomics: a check that does not hold until the write is done loses increments.

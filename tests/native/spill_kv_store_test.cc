@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <limits>
 #include <map>
 #include <random>
 #include <set>
@@ -64,7 +65,7 @@ class KvStoreTest : public ::testing::Test {
         std::this_thread::yield();
       }
       device::Misfortune misfortune;
-      if (io.op == fails_ && skip_-- <= 0) misfortune.fault = Fault::io_error;
+      if (io.op == fails_ && skip_-- <= 0 && most_failures_-- > 0) misfortune.fault = Fault::io_error;
       if (io.op == full_for_) misfortune.outcome = ssd::Outcome::kv_capacity_exceeded;
       return misfortune;
     });
@@ -116,6 +117,7 @@ class KvStoreTest : public ::testing::Test {
   std::atomic<device::Opcode> fails_ = device::Opcode::flush;     // nobody flushes
   std::atomic<device::Opcode> full_for_ = device::Opcode::flush;  // likewise
   std::atomic<int> skip_ = 0;
+  std::atomic<int> most_failures_ = std::numeric_limits<int>::max();
   std::atomic<bool> holds_ = false;    // batch stores, before the drive sees them
   std::atomic<bool> is_held_ = false;  // one of them waits, or did
   std::pair<GenerationId, std::uint64_t> last_;
@@ -1018,6 +1020,31 @@ TEST_F(KvStoreTest, ASyncAfterTheLastGenerationWasDroppedHasNothingToDo) {
   ASSERT_TRUE(store->drop(1).ok());
   EXPECT_TRUE(store->sync().ok());
   EXPECT_TRUE(try_append(*store, "two").IsIOError());
+}
+
+// Nor on the drive, where they come to it while it takes what was before them. It takes so many pairs with a command.
+TEST_F(KvStoreTest, AGenerationIsOnTheDriveBehindAllOfTheOneBefore) {
+  constexpr unsigned kCommand = kPairsACommand;
+  auto store = open();
+  recover(*store);
+  ASSERT_TRUE(store->begin(1).ok());
+  append(*store, record_of(16'000, 0));
+  is_held_ = false;
+  holds_ = true;
+  store->hand_on();
+  while (!is_held_) std::this_thread::yield();
+  for (unsigned i = 1; i <= kCommand; ++i) append(*store, record_of(16'000, i));
+  ASSERT_TRUE(store->begin(2).ok());
+  append(*store, record_of(16'000, 99));
+  store->hand_on();
+  skip_ = 1;  // what is held
+  most_failures_ = 1;
+  fails_ = device::Opcode::kv_batch_store;
+  holds_ = false;
+  EXPECT_TRUE(store->sync().IsIOError());
+  store = nullptr;
+  lose_staging();
+  EXPECT_EQ(found(), (Records{{1, record_of(16'000, 0)}}));
 }
 
 // A generation begins while pairs of the one before are in staging yet: a loss of power leaves no hole between them.

@@ -498,5 +498,26 @@ TEST_F(SpillPowerOrder, AGenerationThatIsSupersededStaysWhenRocksdbsLogCannotBeS
   }
 }
 
+// RocksDB may flush and compact by itself until it is closed, after the last note was written.
+TEST_F(SpillPowerOrder, WhatWasDivertedOutlivesACompactionDuringTheClose) {
+  open();
+  put_main("main", "1");
+  divert("spilled", "1");
+  {
+    const AtStep stopped("spill.close.stopped", [&] {
+      rocksdb::DB& main = rocksdb_of(*db_);
+      ASSERT_TRUE(main.Flush({}).ok());
+      rocksdb::CompactRangeOptions all;
+      all.bottommost_level_compaction = rocksdb::BottommostLevelCompaction::kForce;
+      ASSERT_TRUE(main.CompactRange(all, nullptr, nullptr).ok());
+    });
+    ASSERT_TRUE(db_->Close().ok());
+    ASSERT_TRUE(stopped.was_reached());
+  }
+  open();
+  EXPECT_TRUE(has("main", "1"));
+  EXPECT_TRUE(has("spilled", "1"));
+}
+
 }  // namespace
 }  // namespace spillway::faults

@@ -1,0 +1,169 @@
+// Reads at the moment at which a write or a rollback comes between the looks at the two stores.
+#include <gtest/gtest.h>
+#include <rocksdb/comparator.h>
+#include <rocksdb/env.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "at_each_step.h"
+#include "spillway/db.h"
+#include "temporary_directory.h"
+
+namespace spillway {
+namespace {
+
+using rocksdb::Slice;
+using rocksdb::Status;
+
+// RocksDB asks for the time when it makes a snapshot, before it holds anything.
+class Clock final : public rocksdb::EnvWrapper {
+ public:
+  explicit Clock(std::function<void()>& asked) : EnvWrapper(rocksdb::Env::Default()), asked_(asked) {}
+  Status GetCurrentTime(int64_t* now) override {
+    if (std::this_thread::get_id() == watched_) {
+      if (const auto once = std::exchange(asked_, nullptr)) once();
+    }
+    return EnvWrapper::GetCurrentTime(now);
+  }
+
+ private:
+  std::function<void()>& asked_;
+  const std::thread::id watched_ = std::this_thread::get_id();
+};
+
+// Counts what one thread compares, and does something at one of them.
+class Order final : public rocksdb::Comparator {
+ public:
+  const char* Name() const override { return "spillway.test.Order"; }
+  bool CanKeysWithDifferentByteContentsBeEqual() const override { return false; }
+  int Compare(const Slice& a, const Slice& b) const override {
+    if (std::this_thread::get_id() == watched_ && ++compared_ == at_) what_();
+    return rocksdb::BytewiseComparator()->Compare(a, b);
+  }
+  void FindShortestSeparator(std::string*, const Slice&) const override {}
+  void FindShortSuccessor(std::string*) const override {}
+
+  int compared() const { return compared_; }
+  void at(int comparison, std::function<void()> what) {
+    at_ = comparison;
+    compared_ = 0;
+    what_ = std::move(what);
+  }
+
+ private:
+  mutable int compared_ = 0;
+  int at_ = -1;
+  std::function<void()> what_;
+  const std::thread::id watched_ = std::this_thread::get_id();
+};
+
+class SpillReadMoments : public ::testing::Test {
+ protected:
+  SpillReadMoments() {
+    rocksdb::Options options;
+    options.create_if_missing = true;
+    options.env = &clock_;
+    options.comparator = &order_;
+    SpillOptions spill;
+    spill.rollback = RollbackPolicy::off;
+    spill.put_back_bytes = 0;  // ingest
+    DB* db = nullptr;
+    const Status status = DB::Open(options, spill, directory_.path("db"), &db);
+    EXPECT_TRUE(status.ok()) << status.ToString();
+    db_.reset(db);
+  }
+  ~SpillReadMoments() override { db_.reset(); }
+
+  void put(Diversion diversion, const std::string& key, const std::string& value) {
+    db_->SetDiversion(diversion);
+    const Status status = db_->Put({}, key, value);
+    EXPECT_TRUE(status.ok()) << status.ToString();
+  }
+  void put_main(const std::string& key, const std::string& value) { put(Diversion::never, key, value); }
+  void divert(const std::string& key, const std::string& value) { put(Diversion::always, key, value); }
+  std::string get(const std::string& key, const rocksdb::Snapshot* snapshot = nullptr) {
+    rocksdb::ReadOptions options;
+    options.snapshot = snapshot;
+    std::string value;
+    const Status status = db_->Get(options, key, &value);
+    return status.ok() ? value : status.ToString();
+  }
+  void roll_back() {
+    const Status status = db_->Rollback();
+    EXPECT_TRUE(status.ok()) << status.ToString();
+  }
+
+  const TemporaryDirectory directory_{memory_path()};
+  std::function<void()> when_asked_;
+  Clock clock_{when_asked_};
+  Order order_;
+  std::unique_ptr<DB> db_;
+};
+
+TEST_F(SpillReadMoments, ASnapshotHasNoWriteToRocksdbWithoutTheDivertedOneBeforeIt) {
+  put_main("main", "1");
+  divert("spilled", "1");
+  when_asked_ = [&] {
+    divert("spilled", "2");
+    put_main("main", "2");
+  };
+  rocksdb::ManagedSnapshot snapshot(db_.get());
+  ASSERT_EQ(when_asked_, nullptr);
+  EXPECT_TRUE(get("main", snapshot.snapshot()) == "1" || get("spilled", snapshot.snapshot()) == "2");
+}
+
+TEST_F(SpillReadMoments, ASnapshotHasNoDivertedVersionBesideALaterWriteThanTheOneThatReplacedIt) {
+  put_main("later", "1");
+  divert("k", "1");
+  when_asked_ = [&] {
+    std::thread([&] { roll_back(); }).join();
+    put_main("k", "2");
+    put_main("later", "2");
+  };
+  rocksdb::ManagedSnapshot snapshot(db_.get());
+  ASSERT_EQ(when_asked_, nullptr);
+  EXPECT_TRUE(get("later", snapshot.snapshot()) == "1" || get("k", snapshot.snapshot()) == "2");
+}
+
+TEST_F(SpillReadMoments, GetUnderARangeDeletionFindsWhatIsBroughtBackMeanwhile) {
+  divert("a", "1");
+  ASSERT_TRUE(db_->DeleteRange({}, db_->DefaultColumnFamily(), "a", "z").ok());
+  divert("k", "1");
+  order_.at(-1, {});
+  ASSERT_EQ(get("k"), "1");
+  const int comparisons = order_.compared();
+  ASSERT_GT(comparisons, 0);
+  bool is_back = false;
+  // The last is made for the tombstones of which the version that is found in the index has to be newer.
+  order_.at(comparisons, [&] {
+    std::thread([&] { roll_back(); }).join();
+    is_back = true;
+  });
+  EXPECT_EQ(get("k"), "1");
+  EXPECT_TRUE(is_back);
+}
+
+// What was brought back is found in the index until it is removed from there.
+TEST_F(SpillReadMoments, GetFindsTheWriteToRocksdbThatReplacedWhatWasBroughtBack) {
+  divert("k", "1");
+  std::string found;
+  {
+    const AtStep forgotten("spill.rollback.forgotten", [&] {
+      put_main("k", "2");
+      divert("other", "1");
+      found = get("k");
+    });
+    roll_back();
+    ASSERT_TRUE(forgotten.was_reached());
+  }
+  EXPECT_EQ(found, "2");
+  EXPECT_EQ(get("k"), "2");
+  EXPECT_EQ(get("other"), "1");
+}
+
+}  // namespace
+}  // namespace spillway
