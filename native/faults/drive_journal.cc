@@ -14,6 +14,8 @@
 #include <string_view>
 #include <utility>
 
+#include "base/file_bytes.h"
+
 namespace spillway::faults {
 
 namespace {
@@ -155,9 +157,8 @@ std::uint64_t FileTable::used_bytes() const {
 }
 
 Result<std::vector<DriveEvent>> read_journal(const std::string& root, std::uint64_t* whole_bytes) {
-  std::ifstream file(journal_path(root), std::ios::binary);
-  if (!file) return failed("cannot read", journal_path(root));
-  const std::string bytes{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  std::string bytes;
+  if (!read_file_bytes(journal_path(root), &bytes)) return failed("cannot read", journal_path(root));
   std::vector<DriveEvent> events;
   std::string_view rest = bytes;
   for (DriveEvent event; decode(&rest, &event); event = DriveEvent()) events.push_back(std::move(event));

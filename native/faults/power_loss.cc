@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "base/file_bytes.h"
 #include "faults/drive_journal.h"
 
 namespace spillway::faults {
@@ -92,10 +93,7 @@ DriveState state_after(const std::vector<DriveEvent>& events) {
 
 // What a program saw in the file, until the power went.
 Status read_file(const std::string& path, std::string* bytes) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return Status::io_error("cannot read " + path);
-  bytes->assign(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>());
-  return {};
+  return read_file_bytes(path, bytes) ? Status() : Status::io_error("cannot read " + path);
 }
 
 // Takes back the last write; all of it but the first `keep` bytes.

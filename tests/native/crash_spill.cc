@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/file_bytes.h"
 #include "device/kv_contents.h"
 #include "device_small_drive.h"
 #include "spill/kv_store.h"
@@ -40,18 +41,14 @@ constexpr std::uint64_t kPage = 4096;
 constexpr const char* kStaged = ".kv.staged";
 constexpr const char* kDurable = ".kv.staged.durable";  // what msync() made durable of it last
 
-std::string contents_of(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
 void set_contents(const std::string& path, std::string_view bytes) {
   std::ofstream(path, std::ios::binary).write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
 }
 
 // Of a file that is mapped, pages of any age: here as they were last, or as they were made durable last.
 void lose_pages(const std::string& root, std::mt19937_64& random) {
-  std::string staged = contents_of(root + kStaged);
-  std::string durable = contents_of(root + kDurable);
+  std::string staged = file_bytes(root + kStaged);
+  std::string durable = file_bytes(root + kDurable);
   durable.resize(staged.size());
   const std::uint64_t kept_of_four = random() % 5;
   for (std::uint64_t at = 0; at < staged.size(); at += kPage) {
@@ -92,7 +89,7 @@ class StagingSyncs {
       const std::lock_guard lock(mutex_);
       if (!root_.empty()) {
         number = ++begun_;
-        bytes = contents_of(root_ + kStaged).substr(0, length);  // others write to the memory
+        bytes = file_bytes(root_ + kStaged).substr(0, length);  // others write to the memory
       }
     }
     const auto result = static_cast<int>(syscall(SYS_msync, address, length, flags));
@@ -101,7 +98,7 @@ class StagingSyncs {
     numbers_.resize(std::max(numbers_.size(), bytes.size() / kPage + 1));
     const std::string path = root_ + kDurable;
     if (!std::filesystem::exists(path)) set_contents(path, {});
-    if (noted_.empty()) noted_ = contents_of(path);
+    if (noted_.empty()) noted_ = file_bytes(path);
     noted_.resize(std::max(noted_.size(), bytes.size()));
     std::fstream durable(path, std::ios::in | std::ios::out | std::ios::binary);
     for (std::uint64_t page = 0; page * kPage < bytes.size(); ++page) {

@@ -8,6 +8,7 @@
 #include <sstream>
 #include <string>
 
+#include "base/file_bytes.h"
 #include "device/emulated.h"
 #include "device_small_drive.h"
 #include "temporary_directory.h"
@@ -16,11 +17,6 @@ namespace spillway::device {
 namespace {
 
 constexpr std::uint64_t kSeed = 7;
-
-std::string read_file(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
 
 void write_file(const std::string& path, const std::string& bytes) {
   std::ofstream file(path, std::ios::binary | std::ios::trunc);
@@ -85,7 +81,7 @@ TEST(StateFile, EveryTruncationIsRefused) {
   ssd::Ssd saved = steady_drive();
   const std::string path = directory.path("state");
   ASSERT_TRUE(save_state(saved, path));
-  const std::string whole = read_file(path);
+  const std::string whole = file_bytes(path);
   ASSERT_GT(whole.size(), 1000U);
   for (const std::size_t size : {std::size_t{0}, std::size_t{5}, std::size_t{24}, std::size_t{36}, whole.size() / 2,
                                  whole.size() - 12, whole.size() - 1}) {
@@ -106,7 +102,7 @@ TEST(StateFile, EveryFlippedBitIsRefused) {
   ssd::Ssd saved = steady_drive();
   const std::string path = directory.path("state");
   ASSERT_TRUE(save_state(saved, path));
-  const std::string whole = read_file(path);
+  const std::string whole = file_bytes(path);
   for (std::size_t at = 0; at < whole.size(); at += whole.size() / 50 + 1) {
     std::string damaged = whole;
     damaged[at] = static_cast<char>(damaged[at] ^ 0x10);
@@ -163,7 +159,7 @@ TEST(StateFile, AFullDiskLeavesWhatWasThere) {
   EXPECT_EQ(status.fault(), Fault::io_error);
   EXPECT_TRUE(status.message().starts_with(path + ": the drive's state cannot be written (File too large)"))
       << status.message();
-  EXPECT_EQ(read_file(path), "what was there");
+  EXPECT_EQ(file_bytes(path), "what was there");
   EXPECT_EQ(directory.entries(), 1) << "nothing half-written is left beside it";
 }
 

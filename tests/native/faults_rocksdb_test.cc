@@ -11,6 +11,7 @@
 #include <set>
 #include <string>
 
+#include "base/file_bytes.h"
 #include "faults/file_system.h"
 #include "faults/power_loss.h"
 #include "temporary_directory.h"
@@ -24,11 +25,6 @@ std::shared_ptr<FaultyFileSystem> open_file_system(const std::string& root) {
   auto opened = FaultyFileSystem::open(root);
   EXPECT_TRUE(opened) << opened.status().message();
   return opened ? *opened : nullptr;
-}
-
-std::string contents(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
 
 // A file system, and files written by hand.
@@ -67,7 +63,7 @@ TEST_F(Faults, ASyncedFileOfASyncedDirectoryIsKeptWhateverTheSeed) {
   sync(*file);
   sync_root();
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
-    EXPECT_EQ(contents(after_loss(seed) + "/kept"), std::string(1000, 'a'));
+    EXPECT_EQ(file_bytes(after_loss(seed) + "/kept"), std::string(1000, 'a'));
   }
 }
 
@@ -84,7 +80,7 @@ TEST_F(Faults, ASyncCoversWhatWasWrittenBeforeItBegan) {
   sync_root();
   std::set<std::size_t> sizes;
   for (std::uint64_t seed = 0; seed < 60; ++seed) {
-    const std::string left = contents(after_loss(seed) + "/log");
+    const std::string left = file_bytes(after_loss(seed) + "/log");
     EXPECT_EQ(left.substr(0, 1000), std::string(1000, 's'));
     sizes.insert(left.size());
   }
@@ -101,7 +97,7 @@ TEST_F(Faults, UnsyncedBytesAreLostKeptInPartAndTorn) {
   std::set<std::size_t> sizes;
   bool torn = false;
   for (std::uint64_t seed = 0; seed < 60; ++seed) {
-    const std::string left = contents(after_loss(seed) + "/log");
+    const std::string left = file_bytes(after_loss(seed) + "/log");
     ASSERT_GE(left.size(), 100);
     ASSERT_LE(left.size(), 2500);
     EXPECT_EQ(left.substr(0, 100), std::string(100, 's'));
@@ -133,7 +129,7 @@ TEST_F(Faults, OverwrittenAndTruncatedBytesComeBack) {
     const std::string at = after_loss(seed);
     ASSERT_NE(std::filesystem::exists(at + "/old"), std::filesystem::exists(at + "/new"));
     const bool renamed = std::filesystem::exists(at + "/new");
-    const std::string left = contents(at + (renamed ? "/new" : "/old"));
+    const std::string left = file_bytes(at + (renamed ? "/new" : "/old"));
     first |= !renamed && left == std::string(2000, 'o');
     last |= renamed && left == std::string(100, 'n') + std::string(400, 'o');
   }
@@ -161,13 +157,13 @@ TEST_F(Faults, NamesAreUndoneUntilTheirDirectoryIsSynced) {
   for (std::uint64_t seed = 0; seed < 40; ++seed) {
     const std::string at = after_loss(seed);
     const bool renamed = !std::filesystem::exists(at + "/CURRENT.tmp");
-    EXPECT_EQ(contents(at + "/CURRENT"), renamed ? "new" : "old");
+    EXPECT_EQ(file_bytes(at + "/CURRENT"), renamed ? "new" : "old");
     seen.emplace(renamed, !std::filesystem::exists(at + "/FIRST"));
   }
   // As a file system's journal would have it: nothing, the first, or both; never the second alone.
   EXPECT_EQ(seen, (std::set<std::pair<bool, bool>>{{false, false}, {true, false}, {true, true}}));
   sync_root();
-  EXPECT_EQ(contents(after_loss(99) + "/CURRENT"), "new");
+  EXPECT_EQ(file_bytes(after_loss(99) + "/CURRENT"), "new");
 }
 
 // As a checkpoint of RocksDB's is made: under another name, renamed, and the directory synced under its new one.
@@ -183,14 +179,14 @@ TEST_F(Faults, ADirectoryThatIsRenamedKeepsWhatIsInIt) {
   for (std::uint64_t seed = 0; seed < 40; ++seed) {
     const std::string at = after_loss(seed);
     const bool is_renamed = std::filesystem::exists(at + "/copy/FILE");
-    EXPECT_EQ(contents(at + (is_renamed ? "/copy" : "/copy.tmp") + "/FILE"), "kept");
+    EXPECT_EQ(file_bytes(at + (is_renamed ? "/copy" : "/copy.tmp") + "/FILE"), "kept");
     renamed.insert(is_renamed);
   }
   EXPECT_EQ(renamed, (std::set<bool>{false, true}));
   std::unique_ptr<rocksdb::FSDirectory> directory;
   ASSERT_TRUE(system_->NewDirectory(root_ + "/copy", {}, &directory, nullptr).ok());
   ASSERT_TRUE(directory->Fsync({}, nullptr).ok());
-  for (std::uint64_t seed = 100; seed < 110; ++seed) EXPECT_EQ(contents(after_loss(seed) + "/copy/FILE"), "kept");
+  for (std::uint64_t seed = 100; seed < 110; ++seed) EXPECT_EQ(file_bytes(after_loss(seed) + "/copy/FILE"), "kept");
 }
 
 TEST_F(Faults, InOrderNothingLaterOutlivesWhatCameBefore) {
@@ -202,9 +198,9 @@ TEST_F(Faults, InOrderNothingLaterOutlivesWhatCameBefore) {
   bool any_later = false;
   for (std::uint64_t seed = 0; seed < 40; ++seed) {
     const std::string at = after_loss(seed, true);
-    EXPECT_TRUE(contents(at + "/two").empty() || contents(at + "/one").size() == 700);
+    EXPECT_TRUE(file_bytes(at + "/two").empty() || file_bytes(at + "/one").size() == 700);
     const std::string any = after_loss(1000 + seed);
-    any_later |= !contents(any + "/two").empty() && contents(any + "/one").empty();
+    any_later |= !file_bytes(any + "/two").empty() && file_bytes(any + "/one").empty();
   }
   EXPECT_TRUE(any_later);
 }
@@ -220,7 +216,7 @@ TEST_F(Faults, TheJournalGoesOnAfterAProcessThatCouldNotFinish) {
   system_ = open_file_system(root_);
   ASSERT_TRUE(system_);
   sync_root();
-  EXPECT_EQ(contents(after_loss(1) + "/renamed"), "synced");
+  EXPECT_EQ(file_bytes(after_loss(1) + "/renamed"), "synced");
 }
 
 TEST_F(Faults, FatesFailWhatTheyChoose) {
@@ -235,7 +231,7 @@ TEST_F(Faults, FatesFailWhatTheyChoose) {
                                         : Misfortune();
   });
   EXPECT_TRUE(file->Append("abcdef", {}, nullptr).IsIOError());
-  EXPECT_EQ(contents(root_ + "/log"), "abc");
+  EXPECT_EQ(file_bytes(root_ + "/log"), "abc");
 
   system_->set_fate(room_for(10));
   append(*file, "defghij");
@@ -250,7 +246,7 @@ TEST_F(Faults, FatesFailWhatTheyChoose) {
   system_->set_fate({});
   system_->cut_power();
   EXPECT_TRUE(file->Append("l", {}, nullptr).IsIOError());
-  EXPECT_EQ(contents(root_ + "/log"), "abcdefghij");
+  EXPECT_EQ(file_bytes(root_ + "/log"), "abcdefghij");
 }
 
 // Writes numbered keys, one in `sync_every` of them synced, and cuts the power.

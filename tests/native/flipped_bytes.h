@@ -6,9 +6,9 @@
 #include <unistd.h>
 
 #include <cstdint>
-#include <fstream>
-#include <iterator>
 #include <string>
+
+#include "base/file_bytes.h"
 
 namespace spillway {
 
@@ -24,10 +24,6 @@ inline void flip(const std::string& file, std::uint64_t offset, std::uint8_t bit
 }
 
 // Where `wanted` first lies in a file, or npos.
-inline std::size_t find_in(const std::string& file, const std::string& wanted) {
-  std::ifstream in(file, std::ios::binary);
-  const std::string bytes{std::istreambuf_iterator<char>(in), {}};
-  return bytes.find(wanted);
-}
+inline std::size_t find_in(const std::string& file, const std::string& wanted) { return file_bytes(file).find(wanted); }
 
 }  // namespace spillway

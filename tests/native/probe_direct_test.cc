@@ -22,6 +22,7 @@
 #include <string>
 #include <vector>
 
+#include "base/file_bytes.h"
 #include "device/device_use.h"
 #include "device/direct_device.h"
 #include "probe/measure.h"
@@ -38,11 +39,6 @@ using Kind = DirectFileSpec::Kind;
 constexpr std::uint64_t kBytes = 4 << 20;
 const WriteWatch kGoOnWriting = [](std::uint64_t, std::uint64_t) { return true; };
 const Watch kGoOn = [](std::uint64_t) { return true; };
-
-std::string contents(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
 
 // Of this process: bytes that it caused to be fetched from and sent to the storage layer. Source: proc(5), io.
 struct StorageBytes {
@@ -166,7 +162,7 @@ TEST_F(Direct, StaggeredJobsMoveTheirSharesAndNoMore) {
 
 TEST_F(Direct, AFileIsReadAndNotWrittenWithoutLeave) {
   const std::string path = make_file("theirs");
-  const std::string before = contents(path);
+  const std::string before = file_bytes(path);
   const auto target = made({Kind::file, path, std::nullopt, false});
   EXPECT_FALSE(target->facts().writable);
   EXPECT_EQ(measured(*target, point_of(1)).ios(), 200U);
@@ -174,7 +170,7 @@ TEST_F(Direct, AFileIsReadAndNotWrittenWithoutLeave) {
   const auto prepared = target->prepare({Preparation::Kind::sequential, 1, std::nullopt}, 1, kGoOnWriting);
   EXPECT_EQ(prepared.status().fault(), Fault::bad_input);
   EXPECT_NE(prepared.status().message().find("target.destroy_data"), std::string::npos);
-  EXPECT_EQ(contents(path), before);
+  EXPECT_EQ(file_bytes(path), before);
 }
 
 TEST_F(Direct, WithLeaveItIsWrittenWithinItsBounds) {
@@ -186,7 +182,7 @@ TEST_F(Direct, WithLeaveItIsWrittenWithinItsBounds) {
   EXPECT_EQ(prepared.value().bytes, kBytes / 2);
   EXPECT_TRUE(prepared.value().complete);
   measured(*target, point_of(0));
-  const std::string after = contents(path);
+  const std::string after = file_bytes(path);
   ASSERT_EQ(after.size(), kBytes);
   EXPECT_EQ(after.substr(kBytes / 2), std::string(kBytes / 2, 'x')) << "beyond size_bytes nothing is touched";
   for (std::size_t at = 0; at < kBytes / 2; at += 4096) {
@@ -198,7 +194,7 @@ TEST_F(Direct, WhatIsWrittenIsNowhereTheSame) {
   const std::string path = make_file("mine", 1 << 20);
   const auto target = made({Kind::file, path, std::nullopt, true});
   ASSERT_TRUE(target->prepare({Preparation::Kind::sequential, 1, std::nullopt}, 1, kGoOnWriting));
-  const std::string after = contents(path);
+  const std::string after = file_bytes(path);
   std::vector<std::string> blocks;
   for (std::size_t at = 0; at < after.size(); at += 4096) blocks.push_back(after.substr(at, 4096));
   std::sort(blocks.begin(), blocks.end());
@@ -358,7 +354,7 @@ TEST_F(Direct, ABlockDeviceIsReadAndWithLeaveWritten) {
   const auto target = made({Kind::device, loop.path(), std::nullopt, false});
   EXPECT_EQ(target->facts().size_bytes, kBytes);
   EXPECT_EQ(measured(*target, point_of(1)).ios(), 200U);
-  EXPECT_EQ(contents(backing), std::string(kBytes, 'x'));
+  EXPECT_EQ(file_bytes(backing), std::string(kBytes, 'x'));
   // It is opened for itself alone: a second one is refused by the kernel, as it would be by a mount.
   const Status second = refusal({Kind::device, loop.path(), std::nullopt, true});
   EXPECT_EQ(second.fault(), Fault::bad_input);
@@ -376,7 +372,7 @@ TEST_F(Direct, ABlockDeviceThatIsReadOnlyIsNotWritten) {
   ASSERT_TRUE(loop.set_read_only(false));
   const auto target = made({Kind::device, loop.path(), std::nullopt, true});
   ASSERT_TRUE(target->prepare({Preparation::Kind::sequential, 1, std::nullopt}, 1, kGoOnWriting));
-  EXPECT_EQ(contents(backing).find(std::string(4096, 'x')), std::string::npos) << "all of it was written";
+  EXPECT_EQ(file_bytes(backing).find(std::string(4096, 'x')), std::string::npos) << "all of it was written";
 }
 
 TEST(DirectFile, RefusesMemory) {

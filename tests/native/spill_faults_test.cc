@@ -475,6 +475,31 @@ TEST_F(FaultsSpillway, AnOpeningThatFailsAnywhereLosesNothing) {
   EXPECT_GT(failed, 3);
 }
 
+// A list of files for a backup is without the guard, which is made again when it is there.
+TEST_F(FaultsSpillway, PlainRocksdbIsRefusedThoughTheGuardCouldNotBeMadeAgain) {
+  open();
+  system_->set_fate([](const Deed& deed) {
+    const bool is_binding = deed.action == Action::write && deed.name.find("BINDING") != std::string::npos;
+    return is_binding ? Misfortune{.status = IOStatus::IOError("injected")} : Misfortune();
+  });
+  std::vector<std::string> files;
+  std::uint64_t manifest_bytes = 0;
+  EXPECT_TRUE(db_->GetLiveFiles(files, &manifest_bytes, /*flush_memtable=*/true).IsIOError());
+  system_->set_fate({});
+  db_->SetDiversion(Diversion::always);
+  ASSERT_TRUE(put("spilled", "1").ok());
+  ASSERT_GT(db_->GetSpillStatistics().live_entries, 0U);
+  db_.reset();
+  rocksdb::Options options;
+  options.env = env_.get();
+  rocksdb::DB* plain = nullptr;
+  const Status status = rocksdb::DB::Open(options, root_ + "/db", &plain);
+  delete plain;
+  ASSERT_TRUE(status.IsInvalidArgument()) << status.ToString();
+  open();
+  expect_acknowledged();
+}
+
 // A write of which a sync failed may be in the store. Who writes its key to RocksDB meanwhile is newer.
 TEST_F(FaultsSpillway, AWriteInDoubtHidesNoneThatWasAcknowledgedLater) {
   for (const Action action : {Action::sync, Action::write}) {

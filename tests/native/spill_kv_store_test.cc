@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "at_each_step.h"
+#include "base/file_bytes.h"
 #include "device/faulty.h"
 #include "device_small_drive.h"
 #include "flipped_bytes.h"
@@ -125,11 +126,6 @@ class KvStoreTest : public ::testing::Test {
 
 constexpr std::size_t kStagingHead = 4096;
 constexpr std::size_t kSlot = 64 + 17 * 1024;
-
-std::string contents_of(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
 
 // No two bytes near each other alike.
 std::string record_of(std::size_t bytes, unsigned seed) {
@@ -334,8 +330,8 @@ TEST_F(KvStoreTest, DamageInStagingAfterACloseIsTold) {
   full_for_ = device::Opcode::flush;
   store.reset();
   {
+    const std::string all = file_bytes(directory_.path("kv.staged"));
     std::fstream file(directory_.path("kv.staged"), std::ios::in | std::ios::out | std::ios::binary);
-    std::string all{std::istreambuf_iterator<char>(file), {}};
     const std::size_t at = all.find(std::string(100, 'a'));
     ASSERT_NE(at, std::string::npos);
     file.clear();
@@ -650,9 +646,9 @@ TEST_F(KvStoreTest, APairThatWasLongerOnceIsTheLast) {
   holds_ = true;
   append(*store, record_of(4000, 1));
   append(*store, record_of(4000, 2));
-  const std::string before = contents_of(directory_.path("kv.staged"));
+  const std::string before = file_bytes(directory_.path("kv.staged"));
   for (unsigned i = 3; i <= 6; ++i) append(*store, record_of(4000, i));
-  std::string mixed = contents_of(directory_.path("kv.staged"));
+  std::string mixed = file_bytes(directory_.path("kv.staged"));
   fails_ = device::Opcode::kv_batch_store;
   holds_ = false;
   EXPECT_TRUE(store->sync().IsIOError());
@@ -754,7 +750,7 @@ TEST_F(KvStoreTest, ARecordThatChangedIsToldByScansAndByRecovery) {
   for (const std::string& record : records) offsets.push_back(append(*store, record));
   ASSERT_TRUE(store->sync().ok());
   const std::string file = directory_.path("kv");
-  const std::string whole = contents_of(file);
+  const std::string whole = file_bytes(file);
   const auto ignore = [](const StoredRecord&) { return Status::OK(); };
   const auto expect_told = [&](const Status& status, std::uint64_t offset) {
     EXPECT_TRUE(status.IsCorruption()) << status.ToString();
@@ -797,8 +793,8 @@ TEST_F(KvStoreTest, PairsThatAreGoneAreToldAfterASyncOrAClose) {
     ASSERT_TRUE((closes ? store->close() : store->sync()).ok());
     store = nullptr;
     EXPECT_EQ(found().size(), 13U);
-    const std::string whole = contents_of(directory_.path("kv"));
-    const std::string staged = contents_of(directory_.path("kv.staged"));
+    const std::string whole = file_bytes(directory_.path("kv"));
+    const std::string staged = file_bytes(directory_.path("kv.staged"));
     for (const unsigned gone : {0U, 5U, 11U, 12U}) {
       SCOPED_TRACE(gone);
       std::ofstream(directory_.path("kv"), std::ios::binary) << whole;
@@ -1058,7 +1054,7 @@ TEST_F(KvStoreTest, AGenerationThatBeginsBehindOneOnItsWayIsLostWithIt) {
   append(*store, record_of(4000, 1));
   ASSERT_TRUE(store->begin(2).ok());
   append(*store, record_of(4000, 2));
-  const std::string staged = contents_of(directory_.path("kv.staged"));
+  const std::string staged = file_bytes(directory_.path("kv.staged"));
   fails_ = device::Opcode::kv_batch_store;
   holds_ = false;
   EXPECT_TRUE(store->sync().IsIOError());
@@ -1066,7 +1062,7 @@ TEST_F(KvStoreTest, AGenerationThatBeginsBehindOneOnItsWayIsLostWithIt) {
   fails_ = device::Opcode::flush;
   // Each slot gone in turn, as a page that the power took: what is left is a prefix.
   const Records all{{1, "durable"}, {1, record_of(4000, 1)}, {2, record_of(4000, 2)}};
-  const std::string drive = contents_of(directory_.path("kv"));
+  const std::string drive = file_bytes(directory_.path("kv"));
   std::set<std::size_t> kept{found().size()};
   for (std::size_t at = 4096; at + kSlot <= staged.size(); at += kSlot) {
     if (staged.compare(at, 8, std::string(8, '\0')) == 0) continue;  // nothing was in it

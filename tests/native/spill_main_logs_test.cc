@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 
+#include "base/file_bytes.h"
 #include "faults/file_system.h"
 #include "faults/power_loss.h"
 #include "spill/main_logs.h"
@@ -40,9 +41,8 @@ class MainLogsTest : public ::testing::Test {
     for (std::uint64_t seed = 0; seed < 20; ++seed) {
       const std::string to = scratch_.path("after-" + std::to_string(++losses_));
       EXPECT_TRUE(faults::power_loss(root_, to, {.seed = seed}));
-      std::ifstream file(to + "/db/" + name, std::ios::binary);
-      const std::string now =
-          file ? std::string(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()) : "not there";
+      std::string now;
+      if (!read_file_bytes(to + "/db/" + name, &now)) now = "not there";
       if (seed == 0) first = now;
       if (now != first) return "differs";
     }

@@ -15,6 +15,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/file_bytes.h"
 #include "spill_rocksdb_of.h"
 #include "spill_side_by_side.h"
 
@@ -30,8 +31,7 @@ std::string options_file(const std::string& directory) {
     const std::string name = entry.path().filename().string();
     if (name.starts_with("OPTIONS-") && !name.ends_with(".dbtmp")) newest = std::max(newest, name);
   }
-  std::ifstream file(directory + "/" + newest);
-  std::string text(std::istreambuf_iterator<char>(file), {});
+  std::string text = file_bytes(directory + "/" + newest);
   for (std::size_t at = 0; (at = text.find(directory)) != std::string::npos;) {
     text.replace(at, directory.size(), "directory");
   }

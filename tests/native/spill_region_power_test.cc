@@ -160,6 +160,24 @@ TEST_F(RegionPower, WhatWasSyncedIsThereAfterAWriteThatFailed) {
   lose_power_after(fill, [&] { EXPECT_EQ(recover(), (Records{{1, "a"}})); });
 }
 
+// Though no further log could be begun, with which the copy's name would be durable as well.
+TEST_F(RegionPower, WhatIsSyncedAfterASyncThatFailedIsThere) {
+  const auto fill = [&] {
+    ASSERT_TRUE(store_->begin(1).ok());
+    ASSERT_TRUE(append("a").ok());
+    const auto fails = [](const Deed& deed) {
+      return deed.name.ends_with("1.spill") ? deed.action == Action::sync : deed.name.ends_with("2.spill");
+    };
+    system_->set_fate([fails](const Deed& deed) {
+      return fails(deed) ? Misfortune{.status = IOStatus::IOError("injected")} : Misfortune();
+    });
+    ASSERT_FALSE(store_->sync().ok());
+    ASSERT_FALSE(store_->begin(2).ok());
+    ASSERT_TRUE(store_->sync().ok());
+  };
+  lose_power_after(fill, [&] { EXPECT_EQ(recover(), (Records{{1, "a"}})); });
+}
+
 // What RocksDB has of later writes is durable from its opening on. A killed process leaves part of a record.
 TEST_F(RegionPower, WhatARecoveryHasFoundIsDurableThoughTheLogIsTorn) {
   const auto fill = [&] {

@@ -14,6 +14,7 @@
 #include <tuple>
 #include <vector>
 
+#include "base/file_bytes.h"
 #include "device/emulated.h"
 #include "device/preset.h"
 #include "flipped_bytes.h"
@@ -192,10 +193,6 @@ class RegionStoreTest : public ::testing::Test {
   // What no sync makes durable, a loss of power may take.
   void lose_ends() const { std::filesystem::remove(path("DURABLE")); }
   std::string path(const std::string& name) const { return directory_ + "/" + name; }
-  static std::string contents(const std::string& file) {
-    std::ifstream in(file, std::ios::binary);
-    return {std::istreambuf_iterator<char>(in), {}};
-  }
   static void write(const std::string& file, const std::string& bytes) {
     std::ofstream(file, std::ios::binary | std::ios::trunc) << bytes;
   }
@@ -221,7 +218,7 @@ TEST_F(RegionStoreTest, WhatIsAppendedIsReadScannedAndRecovered) {
     EXPECT_EQ(read(*store, 7, offsets[2], 1000, 5), "value");
     ASSERT_TRUE(store->begin(8).ok());
     EXPECT_EQ(read(*store, 8, append(*store, "next"), 1, 2), "ex");
-    EXPECT_EQ(store->used_bytes(), contents(path("000007.spill")).size() + contents(path("000008.spill")).size());
+    EXPECT_EQ(store->used_bytes(), file_bytes(path("000007.spill")).size() + file_bytes(path("000008.spill")).size());
 
     Records scanned;
     const auto keep = [&](const StoredRecord& record) {
@@ -321,7 +318,7 @@ class TornLogTest : public RegionStoreTest {
     }
     store.reset();
     lose_ends();
-    damaged_.log = contents(path("000001.spill"));
+    damaged_.log = file_bytes(path("000001.spill"));
     EXPECT_EQ(damaged_.log.size(), damaged_.ends.back());
   }
 
@@ -423,11 +420,11 @@ class UnsyncedLogTest : public TornLogTest {
       }
       append(*store, record);
     }
-    for (const char* name : {"000001.spill", "000002.spill"}) left_[name] = contents(path(name));
+    for (const char* name : {"000001.spill", "000002.spill"}) left_[name] = file_bytes(path(name));
     faults_.holds_syncs = false;
     EXPECT_TRUE(store->sync().ok());
     append(*store, "knows that all before it is durable");
-    knowing_ = contents(path("000002.spill"));
+    knowing_ = file_bytes(path("000002.spill"));
     damaged_.log = left_["000001.spill"];
   }
 
@@ -478,9 +475,9 @@ TEST_F(RegionStoreTest, SeveralLogsAreOnTheirWayToBeingDurableAndAreCutTogether)
       ASSERT_TRUE(store->begin(generation).ok());
       append(*store, std::to_string(generation));
     }
-    first = contents(path("000001.spill"));
+    first = file_bytes(path("000001.spill"));
     for (const char* name : {"000002.spill", "000003.spill"}) {
-      write(path(std::string("kept.") + name), contents(path(name)));
+      write(path(std::string("kept.") + name), file_bytes(path(name)));
     }
     faults_.holds_syncs = false;
     ASSERT_TRUE(store->sync().ok());
@@ -512,7 +509,7 @@ TEST_F(RegionStoreTest, RecoveryMakesDurableWhatAKilledProcessLeft) {
       ASSERT_TRUE(store->begin(generation).ok());
       append(*store, std::to_string(generation));
     }
-    for (const char* name : {"000001.spill", "000002.spill", "000003.spill"}) left[name] = contents(path(name));
+    for (const char* name : {"000001.spill", "000002.spill", "000003.spill"}) left[name] = file_bytes(path(name));
     faults_.holds_syncs = false;
   }
   for (const auto& [name, bytes] : left) write(path(name), bytes);
@@ -535,7 +532,7 @@ TEST_F(TornLogTest, DamageToWhatWasSyncedIsTold) {
     offsets.push_back(append(*store, "not synced, but knows"));
     offsets.push_back(append(*store, "the newest"));
   }
-  const std::string log = contents(path("000003.spill"));
+  const std::string log = file_bytes(path("000003.spill"));
   for (std::size_t i = 0; i < offsets.size(); ++i) {
     for (const std::uint64_t at : {offsets[i], offsets[i] + 4, offsets[i] + kFrameHeaderBytes + 3}) {  // length at 4
       SCOPED_TRACE(at);
@@ -590,7 +587,7 @@ TEST_F(TornLogTest, FramesOfAnOlderLogOfTheSameNumberAreNotTaken) {
     ASSERT_TRUE(store->begin(1).ok());
     append(*store, "new");
   }
-  const std::string log = contents(path("000001.spill"));
+  const std::string log = file_bytes(path("000001.spill"));
   write(path("000001.spill"), log + damaged_.log.substr(log.size()));
   ASSERT_EQ(log.size(), damaged_.ends[1]);
   EXPECT_EQ(found(), (Records{{1, "new"}}));
@@ -610,7 +607,7 @@ class ClosedStoreTest : public RegionStoreTest {
     store.reset();
     for (const auto& entry : std::filesystem::directory_iterator(directory_)) {
       const std::string name = entry.path().filename();
-      if (name != "LOCK") files_[name] = contents(entry.path());
+      if (name != "LOCK") files_[name] = file_bytes(entry.path());
     }
     all_ = found();
     EXPECT_EQ(files_.size(), 4U);  // and what says so
@@ -706,7 +703,7 @@ TEST_F(RegionStoreTest, DamageToTheLastThatWasSyncedIsToldAfterAKill) {
     loose = append(*store, "not synced");
   }
   const std::string log = path("000001.spill");
-  const std::string whole = contents(log);
+  const std::string whole = file_bytes(log);
   for (const std::uint64_t size : {std::uint64_t{0}, std::uint64_t{10}, synced, synced + 20, loose - 1}) {
     SCOPED_TRACE(size);
     write(log, whole.substr(0, size));
@@ -738,9 +735,9 @@ TEST_F(RegionStoreTest, ManySyncsLeaveASmallFile) {
     append(*store, "r");
     ASSERT_TRUE(store->sync().ok());
   }
-  const std::uint64_t end = contents(path("000001.spill")).size();
+  const std::uint64_t end = file_bytes(path("000001.spill")).size();
   store.reset();
-  EXPECT_LT(contents(path("DURABLE")).size(), 140'000U);
+  EXPECT_LT(file_bytes(path("DURABLE")).size(), 140'000U);
   std::filesystem::resize_file(path("000001.spill"), end - 1);
   store = open();
   Status status;
@@ -806,7 +803,7 @@ TEST_F(TornLogTest, DroppedIsGoneForGoodAndReadUntilReleased) {
   recover(*store);
   ASSERT_TRUE(store->cut(2, ~std::uint64_t{0}).ok());
   const std::uint64_t both = store->used_bytes();
-  EXPECT_EQ(both, damaged_.log.size() + contents(path("000002.spill")).size());
+  EXPECT_EQ(both, damaged_.log.size() + file_bytes(path("000002.spill")).size());
   faults_.directory_syncs = 0;
   ASSERT_TRUE(store->drop(1).ok());
   EXPECT_EQ(faults_.directory_syncs, 1);
@@ -816,7 +813,7 @@ TEST_F(TornLogTest, DroppedIsGoneForGoodAndReadUntilReleased) {
 
   store = open();
   EXPECT_EQ(recover(*store), (Records{{2, "four"}}));
-  EXPECT_EQ(store->used_bytes(), contents(path("000002.spill")).size());
+  EXPECT_EQ(store->used_bytes(), file_bytes(path("000002.spill")).size());
   EXPECT_FALSE(std::filesystem::exists(path("000001.dropped")));
   ASSERT_TRUE(store->drop(2).ok());
   store->release(2);

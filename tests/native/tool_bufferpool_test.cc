@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/file_bytes.h"
 #include "temporary_directory.h"
 #include "tool/commands.h"
 #include "tool_conversation.h"
@@ -143,8 +144,7 @@ TEST(Bufferpool, ARealFileKeepsItsContent) {
     ASSERT_TRUE(outcome.status) << outcome.status.message();
     EXPECT_GT(outcome.last()["pages_written"].get<int>(), 0);
     EXPECT_EQ(outcome.last()["pool"]["hand_off"], nullptr) << "threads that are there are charged for nothing";
-    std::ifstream file(path, std::ios::binary);
-    EXPECT_EQ(std::string(std::istreambuf_iterator<char>(file), {}), content) << writers;
+    EXPECT_EQ(file_bytes(path), content) << writers;
   }
 }
 

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/file_bytes.h"
 #include "spill/binding.h"
 #include "spill/region_store.h"
 #include "spillway/db.h"
@@ -107,8 +108,7 @@ class ToolSpill : public ::testing::Test {
     std::string all;
     for (const auto& entry : filesystem::recursive_directory_iterator(directory_.root())) {
       if (!entry.is_regular_file()) continue;
-      std::ifstream file(entry.path(), std::ios::binary);
-      all += entry.path().string() + std::string(std::istreambuf_iterator<char>(file), {});
+      all += entry.path().string() + file_bytes(entry.path());
     }
     return all;
   }

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/file_bytes.h"
 #include "temporary_directory.h"
 #include "tool/commands.h"
 #include "tool_conversation.h"
@@ -186,8 +187,7 @@ TEST(SsdPrecondition, StoppedItLeavesNoStateAndNotTheOldOneChanged) {
   std::ofstream(old) << "what was there";
   request["state"] = old;
   EXPECT_EQ(perform(ssd_precondition, request, /*stopped=*/true).last()["complete"], false);
-  std::ifstream file(old);
-  EXPECT_EQ(std::string(std::istreambuf_iterator<char>(file), {}), "what was there");
+  EXPECT_EQ(file_bytes(old), "what was there");
 }
 
 struct Refusal {
