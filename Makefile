@@ -7,6 +7,7 @@ CRASH_TIMES ?= 20
 CRASH_SECONDS ?=
 METAMORPHIC_SECONDS ?= 3600
 JOBS ?= $(shell nproc)
+WAITING_JOBS ?= $(shell expr 2 \* $(JOBS))
 
 help:
 	@sed -n 's/^#: //p' Makefile
@@ -19,7 +20,7 @@ demo:
 #: make test      all tests: native, half a minute of fuzzing, Python
 test:
 	@scripts/setup.sh test
-	ctest --test-dir build --output-on-failure --parallel $(JOBS)
+	ctest --test-dir build --output-on-failure --parallel $(WAITING_JOBS)
 	.venv/bin/python -m pytest --numprocesses $(JOBS) --dist loadfile --no-loadscope-reorder
 
 #: make bench     every benchmark; results with their commands go to runs/bench/
