@@ -20,11 +20,12 @@ Status check(const RegionLog* log, const ReadRequest& request) {
   return inside ? Status::OK() : damaged(*log, request.offset);
 }
 
-// What is asked of the file. False: the request has its status already.
+// What is asked of the file. False: the request has its answer already.
 bool ask(const RegionLog* log, ReadRequest* request, FSReadRequest* asked) {
   request->status = check(log, *request);
   if (!request->status.ok()) return false;
   request->bytes.resize(request->length);
+  if (request->length == 0) return false;  // RocksDB's file system answers a read of nothing with an error
   asked->offset = request->offset + kFrameHeaderBytes + request->from;
   asked->len = request->length;
   asked->scratch = request->bytes.data();

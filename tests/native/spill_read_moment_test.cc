@@ -20,9 +20,9 @@ using rocksdb::Slice;
 using rocksdb::Status;
 
 // RocksDB asks for the time when it makes a snapshot, before it holds anything.
-class Clock final : public rocksdb::EnvWrapper {
+class WatchedClock final : public rocksdb::EnvWrapper {
  public:
-  explicit Clock(std::function<void()>& asked) : EnvWrapper(rocksdb::Env::Default()), asked_(asked) {}
+  explicit WatchedClock(std::function<void()>& asked) : EnvWrapper(rocksdb::Env::Default()), asked_(asked) {}
   Status GetCurrentTime(int64_t* now) override {
     if (std::this_thread::get_id() == watched_) {
       if (const auto once = std::exchange(asked_, nullptr)) once();
@@ -36,9 +36,9 @@ class Clock final : public rocksdb::EnvWrapper {
 };
 
 // Counts what one thread compares, and does something at one of them.
-class Order final : public rocksdb::Comparator {
+class WatchedOrder final : public rocksdb::Comparator {
  public:
-  const char* Name() const override { return "spillway.test.Order"; }
+  const char* Name() const override { return "spillway.test.WatchedOrder"; }
   bool CanKeysWithDifferentByteContentsBeEqual() const override { return false; }
   int Compare(const Slice& a, const Slice& b) const override {
     if (std::this_thread::get_id() == watched_ && ++compared_ == at_) what_();
@@ -99,8 +99,8 @@ class SpillReadMoments : public ::testing::Test {
 
   const TemporaryDirectory directory_{memory_path()};
   std::function<void()> when_asked_;
-  Clock clock_{when_asked_};
-  Order order_;
+  WatchedClock clock_{when_asked_};
+  WatchedOrder order_;
   std::unique_ptr<DB> db_;
 };
 

@@ -76,6 +76,7 @@ class Walker {
   std::string single_key() { return own_ + "\xff\xff\xff\xff" + std::to_string(random_.below(6)); }  // in no range
   std::string value() {
     const std::string number = std::to_string(++values_);
+    if (random_.one_in(30)) return "";
     return random_.one_in(40) ? std::string(3000, 'v') + number : std::string(random_.below(30), 'v') + number;
   }
   Family& family() { return databases_.families()[random_.below(databases_.families().size())]; }
