@@ -126,7 +126,8 @@ Status KvContents::map_file(const std::string& path, std::uint64_t capacity_byte
     store_last(&there->magic.back(), kMagic.back());
   }
   if (there->magic != kMagic || there->segment_bytes != head.segment_bytes || there->segments != head.segments) {
-    return Status::bad_input(name + ": is not the contents of this key-value namespace; name another file");
+    return Status::bad_input(name +
+                             ": is not the contents of this key-value namespace (from byte 0 on); name another file");
   }
   return {};
 }

@@ -102,9 +102,10 @@ Status Binding::check_writes(bool has_writes) {
 }
 
 Status Binding::damaged() const {
-  return Status::Corruption("the binding record of the spill store in " + pairing_.location +
-                            " is damaged, or of another version of Spillway; put a copy of it there, or give up the "
-                            "writes in the spill store with 'spillway spill drain --abandon " +
+  return Status::Corruption("the binding record of the spill store in " + pairing_.location + " is damaged (" +
+                            store_->binding_place() +
+                            "), or of another version of Spillway; put a copy of it there, or give up the writes in "
+                            "the spill store with 'spillway spill drain --abandon " +
                             pairing_.database + "'");
 }
 

@@ -47,10 +47,11 @@ std::string encode_mark(std::span<const GenerationId> ids) {
 Status decode_mark(std::string_view bytes, std::vector<GenerationId>* ids) {
   const MarkHead wanted;
   MarkHead head;
-  const Status another =
-      Status::NotSupported("the key-value namespace was written by another version of Spillway; open it with that");
+  const Status another = Status::NotSupported(
+      "the key-value namespace was written by another version of Spillway (byte 0 of generation 0); open it with that");
   if (is_of_version_1(bytes)) return another;
-  const Status damaged = Status::Corruption("the list of generations in the key-value namespace is damaged");
+  const Status damaged = Status::Corruption(
+      "the list of generations in the key-value namespace is damaged (from byte 0 of generation 0 on)");
   if (bytes.size() < sizeof head) return damaged;
   std::memcpy(&head, bytes.data(), sizeof head);
   bytes.remove_prefix(sizeof head);

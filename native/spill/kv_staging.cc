@@ -79,7 +79,8 @@ Status KvStaging::map_file(const std::string& path) {
   struct stat found {};
   if (fstat(descriptor_, &found) != 0) return host_error(name, "cannot be looked at");
   const auto bytes = static_cast<std::uint64_t>(found.st_size);
-  const Status another = Status::InvalidArgument(name + " is not the staging of this key-value namespace");
+  const Status another =
+      Status::InvalidArgument(name + " is not the staging of this key-value namespace (from byte 0 on)");
   if (bytes != size_) {
     // Shorter is one that was being made when its process was killed.
     Head found_head{};
@@ -100,7 +101,7 @@ Status KvStaging::map_file(const std::string& path) {
   // One that was being made when its process was killed, or the power failed, says nothing or less than all.
   if (there.magic.back() == 0) return {};
   if (std::equal(kMagic.begin(), kMagic.end() - 1, there.magic.begin()) && there.magic.back() != kMagic.back()) {
-    return Status::NotSupported(name + " was written by another version of Spillway; open it with that");
+    return Status::NotSupported(name + " was written by another version of Spillway (its byte 15); open it with that");
   }
   if (there.magic != kMagic || there.pair_bytes != pair_bytes_ || there.slots != slots_) return another;
   return {};

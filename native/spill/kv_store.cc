@@ -289,6 +289,7 @@ class KvStore final : public Store {
     note_binding(*bytes);
     return {};
   }
+  std::string binding_place() const override { return "byte 2 of generation 0 of the key-value namespace"; }
   Status write_binding(const std::string& bytes) override {
     if (bytes.size() > space_->info().vml_bytes)
       return Status::NoSpace("the drive's values are too short for a record");

@@ -327,6 +327,7 @@ class RegionStore final : public Store {
   Status write_binding(const std::string& bytes) override {
     return replace_file(files_, *directory_, binding_path(), bytes);
   }
+  std::string binding_place() const override { return binding_path() + " from byte 0 on"; }
 
   Status close() override {
     if (Status status = sync(); !status.ok()) return status;
@@ -429,7 +430,8 @@ class RegionStore final : public Store {
     HeaderFault fault = HeaderFault::none;
     if (Status status = read_header(log, &name, &fault); !status.ok()) return status;
     if (fault == HeaderFault::other_version) {
-      return Status::NotSupported(log.path + " was written by another version of Spillway; open it with that");
+      return Status::NotSupported(log.path +
+                                  " was written by another version of Spillway (its byte 7); open it with that");
     }
     if (fault == HeaderFault::torn || name.generation != log.name.generation) {
       // One that could not be begun, and not be removed, is no more than that.

@@ -140,7 +140,8 @@ class Viewer {
     LogName name;
     log.header = decode_log_header({header, got}, &name);
     if (log.header == HeaderFault::other_version) {
-      return Status::NotSupported(log.view.path + " was written by another version of Spillway; use that one");
+      return Status::NotSupported(log.view.path +
+                                  " was written by another version of Spillway (its byte 7); use that one");
     }
     if (log.header == HeaderFault::none && name.generation != log.name.generation) log.header = HeaderFault::torn;
     if (log.header == HeaderFault::none) log.name = name;

@@ -122,6 +122,8 @@ class Store {
   // anything else, recover included; written by one thread at a time.
   virtual rocksdb::Status read_binding(std::string* bytes) const = 0;
   virtual rocksdb::Status write_binding(const std::string& bytes) = 0;
+  // Where it lies, for whoever is told that it is damaged.
+  virtual std::string binding_place() const { return "byte 0 of what the store gave"; }
 
   virtual std::uint64_t used_bytes()
       const = 0;  // what it holds, framing included, dropped ones until they are released

@@ -10,6 +10,7 @@
 #include <iterator>
 #include <map>
 #include <random>
+#include <regex>
 #include <string>
 #include <vector>
 
@@ -138,7 +139,10 @@ class SpillFlips : public ::testing::TestWithParam<StoreKind> {
   }
   std::string told(const Status& status) {
     const std::string text = status.ToString();
-    EXPECT_TRUE(text.find("damaged") != std::string::npos || text.find("/store/") != std::string::npos) << text;
+    const bool has_file = text.find("/store/") != std::string::npos;
+    EXPECT_TRUE(has_file || (GetParam() == StoreKind::key_value && text.find("namespace") != std::string::npos))
+        << text;
+    EXPECT_TRUE(std::regex_search(text, std::regex("byte [0-9]+"))) << text;
     return "told";
   }
 
