@@ -4,7 +4,7 @@
 
 Both are set up first (scripts/setup.sh). For every seed and arm the older and the newer run one after the other, and
 who begins alternates, so that what the machine does beside them is in both alike. Prints a Markdown table of medians
-with the lowest and highest of the seeds, and writes all of it to runs/bench/before_after.json (--out).
+with the lowest and highest of the seeds, and writes all of it to runs/bench/kvaccel-a-before-after.json (--out).
 """
 
 import argparse
@@ -15,7 +15,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from bench import commit, machine
+from bench import machine
 
 ROOT = Path(__file__).resolve().parents[1]
 ARMS = [
@@ -82,7 +82,7 @@ def main() -> int:
     parser.add_argument("--plan", default="plans/kvaccel-a.toml", help="in both checkouts")
     parser.add_argument("--seeds", type=int, default=3, help="how many, from 1 on")
     parser.add_argument("--arms", nargs="+", default=ARMS, metavar="ARM")
-    parser.add_argument("--out", type=Path, default=ROOT / "runs" / "bench" / "before_after.json")
+    parser.add_argument("--out", type=Path, default=ROOT / "runs" / "bench" / "kvaccel-a-before-after.json")
     given = parser.parse_args()
     checkouts = {"before": given.old.resolve(), "after": ROOT}
     for checkout in checkouts.values():
@@ -113,7 +113,7 @@ def main() -> int:
                 )
     print(table(runs))
     command = f"scripts/before_after.py OLD_CHECKOUT --plan {given.plan} --seeds {given.seeds}"
-    document = {"command": command, "commits": commits, "commit": commit(), "machine": machine(), "runs": runs}
+    document = {"command": command, "commits": commits, "machine": machine(), "runs": runs}
     given.out.write_text(json.dumps(document, indent=1) + "\n")
     return 0
 

@@ -186,7 +186,15 @@ void DbImpl::MultiGet(const ReadOptions& options, std::size_t count, ColumnFamil
     return;
   }
   counts_.reads_with_live.fetch_add(count, std::memory_order_relaxed);
-  for (std::size_t i = 0; i < count; ++i) statuses[i] = get_at(moment, options, families[i], keys[i], &values[i]);
+  std::uint64_t bytes = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    if (bytes > options.value_size_soft_limit) {
+      statuses[i] = rocksdb::Status::Aborted();
+      continue;
+    }
+    statuses[i] = get_at(moment, options, families[i], keys[i], &values[i]);
+    if (statuses[i].ok()) bytes += values[i].size();
+  }
 }
 
 rocksdb::Status DbImpl::VerifyChecksum(const ReadOptions& options) {

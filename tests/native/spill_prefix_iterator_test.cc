@@ -393,6 +393,27 @@ TEST(SpillReadOptions, AreRefusedAndIgnoredAsByRocksdb) {
   }
 }
 
+// The keys behind the one with which the values became larger than that are not read.
+TEST(SpillReadOptions, AreLimitedToASizeOfValuesAsByRocksdb) {
+  World world(kTables[0]);
+  const std::string value(1000, 'v');
+  world.put("a1", value);
+  world.spill().SetDiversion(Diversion::always);
+  for (const char* key : {"b1", "c1", "d1", "e1"}) world.put(key, value);
+  const std::vector<rocksdb::Slice> keys{"a1", "b1", "b2", "c1", "d1", "e1"};
+  ReadOptions options;
+  options.value_size_soft_limit = 2500;
+  for (const Side side : {kPlain, kSpill}) {
+    SCOPED_TRACE(side == kPlain ? "RocksDB" : "Spillway");
+    std::vector<std::string> values;
+    std::string outcome;
+    for (const rocksdb::Status& status : world.of(side).MultiGet(options, keys, &values)) {
+      outcome += status.ok() ? 'v' : status.IsNotFound() ? '-' : status.IsAborted() ? 'x' : '?';
+    }
+    EXPECT_EQ(outcome, "vv-vxx");
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Tables, SpillPrefixIterator, ::testing::ValuesIn(kTables),
                          [](const auto& test) { return std::string(test.param.name); });
 
