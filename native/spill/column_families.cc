@@ -35,7 +35,8 @@ rocksdb::Status ColumnFamilies::add(rocksdb::ColumnFamilyHandle* handle) {
        .comparator = handle->GetComparator(),
        .merge_operator = descriptor.options.merge_operator,
        .deletes_ranges = descriptor.options.table_factory->IsDeleteRangeSupported(),
-       .can_be_diverted = descriptor.options.compaction_style != rocksdb::kCompactionStyleFIFO,
+       .can_be_diverted = descriptor.options.compaction_style != rocksdb::kCompactionStyleFIFO &&
+                          descriptor.options.table_factory->IsInstanceOf(rocksdb::TableFactory::kBlockBasedTableName()),
        .limits = limits_of(descriptor.options)});
   return status;
 }

@@ -28,7 +28,8 @@ struct ColumnFamily {
   std::shared_ptr<rocksdb::MergeOperator> merge_operator;
   bool deletes_ranges = true;  // its table factory can
   // Not with FIFO compaction: it deletes the files of the deepest level first, whatever their age, and RocksDB puts
-  // files there that it ingests.
+  // files there that it ingests. Nor with tables that are not block-based: RocksDB 7.8 takes the last key of a plain
+  // table to be its first, and its cuckoo and plain tables know no number of a file for their keys.
   bool can_be_diverted = true;
   Signals limits;  // its triggers; the rest is as of nothing
 };

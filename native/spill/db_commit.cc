@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cassert>
 #include <chrono>
+#include <cstring>
+#include <set>
 #include <string_view>
 #include <thread>
 #include <unordered_map>
@@ -173,11 +175,15 @@ void DbImpl::lead_announced(std::span<Commit*> group) {
     }
     prepared.emplace_back();
     one->status = prepare(*one, prepared.back());
+    const std::uint64_t framed = prepared.back().record.size();  // a merge may have become longer
+    if (one->status.ok() && framed > size && !has_room(bytes + framed + kNoteRoom, one->must_divert)) {
+      one->status = full();
+    }
     if (!one->status.ok()) {
       prepared.pop_back();
       continue;
     }
-    bytes += prepared.back().record.size();
+    bytes += framed;
     sync = sync || one->sync;
   }
   if (prepared.empty()) return;
@@ -231,7 +237,7 @@ rocksdb::Status DbImpl::prepare(Commit& commit, Prepared& prepared) {
    private:
     rocksdb::Status known(std::uint32_t family) const {
       const ColumnFamily known = families_.of(family);
-      if (!known.can_be_diverted) return rocksdb::Status::Busy("a column family with FIFO compaction");
+      if (!known.can_be_diverted) return rocksdb::Status::Busy("a column family that nothing is ingested into");
       if (known.handle != nullptr) return {};
       // RocksDB takes it, but it could not be brought back.
       if (!known.is_dropped && !must_divert_) return rocksdb::Status::Busy("a column family without a handle");
@@ -240,16 +246,19 @@ rocksdb::Status DbImpl::prepare(Commit& commit, Prepared& prepared) {
     const ColumnFamilies& families_;
     const bool must_divert_;
   };
-  Checker checker(families_, commit.must_divert);
-  if (rocksdb::Status status = commit.batch->Iterate(&checker); !status.ok()) {
+  const auto refused = [&](const rocksdb::Status& status) {
     commit.is_for_main = status.IsBusy();
     if (commit.is_for_main && commit.must_divert) ask_for_rollback();  // a writer that does not wait may come again
     return status;
-  }
+  };
+  Checker checker(families_, commit.must_divert);
+  if (rocksdb::Status status = commit.batch->Iterate(&checker); !status.ok()) return refused(status);
   prepared.commit = &commit;
   prepared.batch = commit.batch;
   if (has_merge(*commit.batch)) {
-    if (rocksdb::Status status = resolve_merges(*commit.batch, &prepared.resolved); !status.ok()) return status;
+    if (rocksdb::Status status = resolve_merges(*commit.batch, &prepared.resolved); !status.ok()) {
+      return refused(status);
+    }
     prepared.batch = &prepared.resolved;
   }
   prepared.first_sequence = next_sequence_;
@@ -278,14 +287,18 @@ rocksdb::Status DbImpl::newest_value(std::uint32_t family, const Slice& key, std
     return values_.read(found->entry, &value->emplace());
   }
   // Nobody writes the key to RocksDB meanwhile: it is announced.
-  const rocksdb::Status status =
-      base().Get(rocksdb::ReadOptions(), families_.use(family).handle, key, &value->emplace());
+  rocksdb::PinnableWideColumns columns;
+  const rocksdb::Status status = base().GetEntity(rocksdb::ReadOptions(), families_.use(family).handle, key, &columns);
   steps::reached("spill.commit.base_read");
-  if (status.IsNotFound()) {
-    value->reset();
-    return {};
+  if (status.IsNotFound()) return {};
+  // RocksDB takes what it cannot merge, and says so to whoever reads it.
+  if (!status.ok()) return rocksdb::Status::Busy("RocksDB cannot read what is merged with");
+  const rocksdb::WideColumns& all = columns.columns();
+  if (all.size() != 1 || all.front().name() != rocksdb::kDefaultWideColumnName) {
+    return rocksdb::Status::Busy("a merge with an entity of several columns");
   }
-  return status;
+  *value = all.front().value().ToString();
+  return {};
 }
 
 // The same batch with a put in the place of each merge. What the batch itself did before counts.
@@ -294,11 +307,11 @@ rocksdb::Status DbImpl::resolve_merges(const WriteBatch& batch, WriteBatch* reso
    public:
     Resolver(DbImpl& db, WriteBatch& out) : db_(db), out_(out) {}
     rocksdb::Status PutCF(std::uint32_t family, const Slice& key, const Slice& value) override {
-      seen_[name(family, key)] = value.ToString();
+      saw(family, key, value.ToString());
       return out_.Put(use(family).handle, key, value);
     }
     rocksdb::Status DeleteCF(std::uint32_t family, const Slice& key) override {
-      seen_[name(family, key)] = std::nullopt;
+      saw(family, key, std::nullopt);
       return out_.Delete(use(family).handle, key);
     }
     rocksdb::Status SingleDeleteCF(std::uint32_t family, const Slice& key) override { return DeleteCF(family, key); }
@@ -310,6 +323,7 @@ rocksdb::Status DbImpl::resolve_merges(const WriteBatch& batch, WriteBatch* reso
         if (one.compare(0, sizeof(family), name(family, Slice())) == 0 && order->Compare(key, begin) >= 0 &&
             order->Compare(key, end) < 0) {
           value = std::nullopt;
+          merged_.erase(one);
         }
       }
       return out_.DeleteRange(use(family).handle, begin, end);
@@ -328,10 +342,24 @@ rocksdb::Status DbImpl::resolve_merges(const WriteBatch& batch, WriteBatch* reso
       if (!merger->FullMergeV2(
               rocksdb::MergeOperator::MergeOperationInput(key, base ? &base_slice : nullptr, operands, nullptr),
               &output)) {
-        return rocksdb::Status::Corruption("the merge operator refused an operand");
+        return rocksdb::Status::Busy("the merge operator refuses an operand");  // RocksDB takes it, see newest_value
       }
       if (existing.data() != nullptr) result = existing.ToString();
-      return PutCF(family, key, result);
+      const std::string both = name(family, key);
+      seen_[both] = std::move(result);
+      merged_.insert(both);
+      return {};
+    }
+    // What became of the merges of each key, where nothing came behind them.
+    rocksdb::Status put_merged() {
+      rocksdb::Status status;
+      for (const std::string& both : merged_) {
+        std::uint32_t family = 0;
+        std::memcpy(&family, both.data(), sizeof family);
+        const Slice key(both.data() + sizeof family, both.size() - sizeof family);
+        if (status.ok()) status = out_.Put(use(family).handle, key, *seen_[both]);
+      }
+      return status;
     }
     void LogData(const Slice&) override {}
     rocksdb::Status MarkNoop(bool) override { return {}; }
@@ -342,6 +370,11 @@ rocksdb::Status DbImpl::resolve_merges(const WriteBatch& batch, WriteBatch* reso
       return both.append(key.data(), key.size());
     }
     UsedColumnFamily use(std::uint32_t family) const { return db_.families_.use(family); }
+    void saw(std::uint32_t family, const Slice& key, std::optional<std::string> value) {
+      const std::string both = name(family, key);
+      merged_.erase(both);
+      seen_[both] = std::move(value);
+    }
     rocksdb::Status base_of(std::uint32_t family, const Slice& key, std::optional<std::string>* base) {
       if (const auto seen = seen_.find(name(family, key)); seen != seen_.end()) {
         *base = seen->second;
@@ -360,10 +393,12 @@ rocksdb::Status DbImpl::resolve_merges(const WriteBatch& batch, WriteBatch* reso
     DbImpl& db_;
     WriteBatch& out_;
     std::unordered_map<std::string, std::optional<std::string>> seen_;
+    std::set<std::string> merged_;  // of them, those that a merge was the last to write
     std::vector<RangeTombstone> ranges_;
   };
   Resolver resolver(*this, *resolved);
-  return batch.Iterate(&resolver);
+  const rocksdb::Status status = batch.Iterate(&resolver);
+  return status.ok() ? resolver.put_merged() : status;
 }
 
 // Told once, until a rollback has made room.

@@ -445,6 +445,9 @@ class DbImpl final : public spillway::DB {
   Moment moment_of(const rocksdb::ReadOptions& options);
   rocksdb::Status get_at(const Moment& moment, const rocksdb::ReadOptions& options, rocksdb::ColumnFamilyHandle* family,
                          const rocksdb::Slice& key, rocksdb::PinnableSlice* value);
+  void read_in_order(const Moment& moment, const rocksdb::ReadOptions& options, std::span<const std::size_t> order,
+                     bool limit_is_of_family, rocksdb::ColumnFamilyHandle** families, const rocksdb::Slice* keys,
+                     rocksdb::PinnableSlice* values, rocksdb::Status* statuses);
   rocksdb::Status get_covered(const rocksdb::ReadOptions& options, rocksdb::ColumnFamilyHandle* family,
                               const rocksdb::Slice& key, rocksdb::PinnableSlice* value);
   rocksdb::Status verify_spilled() const;

@@ -181,8 +181,9 @@ class RegionStore final : public Store {
     rocksdb::FSWritableFile& file = *current_->file;
     std::uint64_t bytes = 0;
     for (const Slice& record : records) {
-      if (record.empty() || record.size() > std::numeric_limits<std::uint32_t>::max() - kFrameHeaderBytes) {
-        return Status::InvalidArgument("a record of the spill store has between 1 byte and 4 GiB");
+      if (record.empty()) return Status::InvalidArgument("an empty record");
+      if (record.size() > std::numeric_limits<std::uint32_t>::max() - kFrameHeaderBytes) {
+        return Status::NoSpace("the spill store takes no record that is so long");
       }
       bytes += kFrameHeaderBytes + record.size();
     }

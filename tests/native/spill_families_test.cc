@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <rocksdb/env.h>
 #include <rocksdb/file_system.h>
+#include <rocksdb/slice_transform.h>
 #include <rocksdb/write_batch.h>
 
 #include <atomic>
@@ -403,6 +404,27 @@ TEST_F(SpillFamilies, OfOneWithFifoCompactionNothingIsDiverted) {
   EXPECT_EQ(spill_db().GetSpillStatistics().live_entries, 0U);
   same([](Side& side) { return all(side, 0); });
   same([](Side& side) { return all(side, kOpened); });
+}
+
+// RocksDB 7.8 ingests them as if they had one key.
+TEST_F(SpillFamilies, OfOneWithPlainTablesNothingIsDiverted) {
+  options_.allow_mmap_reads = true;
+  families_[kOpened].options.table_factory.reset(rocksdb::NewPlainTableFactory());
+  families_[kOpened].options.prefix_extractor.reset(rocksdb::NewFixedPrefixTransform(1));
+  open();
+  spill_db().SetDiversion(Diversion::always);
+  for (Side& side : sides()) {
+    for (const char* key : {"a1", "a2", "a3"}) EXPECT_TRUE(side.db->Put({}, side.handles[kOpened], key, key).ok());
+    EXPECT_TRUE(side.db->Put({}, side.handles[0], "live", "1").ok());
+  }
+  EXPECT_EQ(spill_db().GetSpillStatistics().live_entries, 1U);
+  EXPECT_TRUE(spill_db().Rollback().ok());
+  for (const char* key : {"a1", "a2", "a3"}) {
+    std::string value;
+    EXPECT_TRUE(spill().db->Get({}, spill().handles[kOpened], key, &value).ok()) << key;
+    EXPECT_EQ(value, key);
+  }
+  same([](Side& side) { return all(side, 0); });
 }
 
 // Others divert that key again and again, and the batch comes to its end.

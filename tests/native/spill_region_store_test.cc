@@ -867,6 +867,19 @@ TEST_F(RegionStoreTest, NothingBeyondItsCapacityIsTaken) {
   EXPECT_EQ(found(), (Records{{2, record}}));
 }
 
+// It does not look at the bytes: there are none.
+TEST_F(RegionStoreTest, ARecordThatIsTooLongIsNoFailure) {
+  auto store = open(std::uint64_t{1} << 40);
+  recover(*store);
+  ASSERT_TRUE(store->begin(1).ok());
+  const Slice record("x", std::uint64_t{5} << 30);
+  std::uint64_t offset = 0;
+  EXPECT_TRUE(store->append({&record, 1}, {&offset, 1}).IsNoSpace());
+  append(*store, "a");
+  store = nullptr;
+  EXPECT_EQ(found(), (Records{{1, "a"}}));
+}
+
 TEST_F(RegionStoreTest, AfterAFullDriveItGoesOnWithoutWhatDidNotFit) {
   auto store = open();
   recover(*store);

@@ -1,0 +1,138 @@
+// Merges that have no outcome, or a long one: RocksDB takes them all, and says what is wrong to whoever reads.
+#include <gtest/gtest.h>
+#include <rocksdb/merge_operator.h>
+#include <rocksdb/write_batch.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "spill_side_by_side.h"
+
+namespace spillway {
+namespace {
+
+using rocksdb::ReadOptions;
+using rocksdb::Status;
+using rocksdb::WriteBatch;
+using rocksdb::WriteOptions;
+
+// Puts a digit behind a value; of one that begins with '!' it makes nothing.
+class Careful final : public rocksdb::AssociativeMergeOperator {
+ public:
+  bool Merge(const rocksdb::Slice& /*key*/, const rocksdb::Slice* existing, const rocksdb::Slice& operand,
+             std::string* result, rocksdb::Logger* /*logger*/) const override {
+    if (existing != nullptr && existing->starts_with("!")) return false;
+    *result = (existing != nullptr ? existing->ToString() : "") + operand.ToString();
+    return true;
+  }
+  const char* Name() const override { return "Careful"; }
+};
+
+class SpillMergeRefused : public SideBySide {
+ protected:
+  void SetUp() override {
+    families_.front().options.merge_operator = std::make_shared<Careful>();
+    open();
+  }
+  static std::string get(Side& side, const std::string& key) {
+    std::string value;
+    const Status status = side.db->Get(ReadOptions(), key, &value);
+    return status.ok() ? value : "error " + std::to_string(status.code());  // its words depend on where the base lies
+  }
+  void expect_same(const std::vector<std::string>& keys) {
+    for (const std::string& key : keys) {
+      SCOPED_TRACE(key);
+      same([&](Side& side) { return get(side, key); });
+    }
+  }
+  void put(const std::string& key, const std::string& value) {
+    same([&](Side& side) { return side.db->Put(WriteOptions(), key, value); });
+  }
+};
+
+TEST_F(SpillMergeRefused, ABatchIsTakenThoughAMergeOfItHasNoOutcome) {
+  put("!main", "!");
+  spill_db().SetDiversion(Diversion::always);
+  put("live", "1");
+  put("!spilled", "!");
+  for (const char* const bad : {"!main", "!spilled"}) {
+    SCOPED_TRACE(bad);
+    const std::string ok = same([&](Side& side) {
+      WriteBatch batch;
+      EXPECT_TRUE(batch.Put("live", bad).ok());
+      EXPECT_TRUE(batch.Merge(bad, "1").ok());
+      return side.db->Write(WriteOptions(), &batch);
+    });
+    EXPECT_EQ(ok, "OK");
+    expect_same({"live", bad});
+    same([&](Side& side) {  // once more, over what cannot be read
+      WriteBatch batch;
+      EXPECT_TRUE(batch.Put("other", bad).ok());
+      EXPECT_TRUE(batch.Merge(bad, "2").ok());
+      return side.db->Write(WriteOptions(), &batch);
+    });
+    expect_same({"other", bad});
+    spill_db().SetDiversion(
+        Diversion::never);  // else a flush of RocksDB's would meet the merges without what hides them
+    put(bad, "1");
+    same([&](Side& side) { return side.db->Merge(WriteOptions(), bad, "2"); });
+    expect_same({bad});
+    spill_db().SetDiversion(Diversion::always);
+    put("live", "1");
+    put("!spilled", "!");
+  }
+  const Status status = spill_db().Rollback();
+  EXPECT_TRUE(status.ok()) << status.ToString();
+  expect_same({"live", "other", "!main", "!spilled"});
+}
+
+// RocksDB keeps all of its columns.
+TEST_F(SpillMergeRefused, AnEntityKeepsItsColumns) {
+  for (Side& side : sides()) {
+    WriteBatch batch;
+    EXPECT_TRUE(batch.PutEntity(side.db->DefaultColumnFamily(), "entity", {{"", "1"}, {"x", "2"}}).ok());
+    EXPECT_TRUE(side.db->Write(WriteOptions(), &batch).ok());
+    EXPECT_TRUE(side.db->Flush({}).ok());
+  }
+  spill_db().SetDiversion(Diversion::always);
+  put("live", "1");
+  same([](Side& side) {
+    WriteBatch batch;
+    EXPECT_TRUE(batch.Put("live", "2").ok());
+    EXPECT_TRUE(batch.Merge("entity", "3").ok());
+    return side.db->Write(WriteOptions(), &batch);
+  });
+  expect_same({"live", "entity"});
+  EXPECT_TRUE(spill_db().Rollback().ok());
+  expect_same({"live", "entity"});
+  EXPECT_EQ(get(spill(), "entity").find("13"), std::string::npos) << "it is a plain value";
+}
+
+// One put is left of all merges of a key in a batch.
+TEST_F(SpillMergeRefused, ManyMergesOfAKeyTakeTheRoomOfOne) {
+  spill_db().SetDiversion(Diversion::always);
+  put("k", std::string(4000, 'k'));
+  const auto before = spill_db().GetSpillStatistics().diverted_bytes;
+  same([](Side& side) {
+    WriteBatch batch;
+    for (int i = 0; i < 1000; ++i) EXPECT_TRUE(batch.Merge("k", "1").ok());
+    EXPECT_TRUE(batch.Merge("gone", "1").ok());
+    EXPECT_TRUE(batch.Merge("later", "1").ok());
+    EXPECT_TRUE(batch.Put("later", "2").ok());
+    EXPECT_TRUE(batch.DeleteRange("g", "h").ok());
+    EXPECT_TRUE(batch.Merge("gone again", "1").ok());
+    EXPECT_TRUE(batch.Merge("again", "1").ok());
+    EXPECT_TRUE(batch.Delete("again").ok());
+    EXPECT_TRUE(batch.Merge("again", "2").ok());
+    return side.db->Write(WriteOptions(), &batch);
+  });
+  EXPECT_LT(spill_db().GetSpillStatistics().diverted_bytes - before, 10'000U);
+  const std::vector<std::string> keys{"k", "gone", "later", "gone again", "again"};
+  expect_same(keys);
+  EXPECT_TRUE(spill_db().Rollback().ok());
+  expect_same(keys);
+}
+
+}  // namespace
+}  // namespace spillway
