@@ -287,18 +287,14 @@ rocksdb::Status DbImpl::newest_value(std::uint32_t family, const Slice& key, std
     return values_.read(found->entry, &value->emplace());
   }
   // Nobody writes the key to RocksDB meanwhile: it is announced.
-  rocksdb::PinnableWideColumns columns;
-  const rocksdb::Status status = base().GetEntity(rocksdb::ReadOptions(), families_.use(family).handle, key, &columns);
+  const rocksdb::Status status =
+      base().Get(rocksdb::ReadOptions(), families_.use(family).handle, key, &value->emplace());
   steps::reached("spill.commit.base_read");
+  if (status.ok()) return {};
+  value->reset();
   if (status.IsNotFound()) return {};
   // RocksDB takes what it cannot merge, and says so to whoever reads it.
-  if (!status.ok()) return rocksdb::Status::Busy("RocksDB cannot read what is merged with");
-  const rocksdb::WideColumns& all = columns.columns();
-  if (all.size() != 1 || all.front().name() != rocksdb::kDefaultWideColumnName) {
-    return rocksdb::Status::Busy("a merge with an entity of several columns");
-  }
-  *value = all.front().value().ToString();
-  return {};
+  return rocksdb::Status::Busy("RocksDB cannot read what is merged with");
 }
 
 // The same batch with a put in the place of each merge. What the batch itself did before counts.

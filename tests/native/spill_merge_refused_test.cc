@@ -87,28 +87,6 @@ TEST_F(SpillMergeRefused, ABatchIsTakenThoughAMergeOfItHasNoOutcome) {
   expect_same({"live", "other", "!main", "!spilled"});
 }
 
-// RocksDB keeps all of its columns.
-TEST_F(SpillMergeRefused, AnEntityKeepsItsColumns) {
-  for (Side& side : sides()) {
-    WriteBatch batch;
-    EXPECT_TRUE(batch.PutEntity(side.db->DefaultColumnFamily(), "entity", {{"", "1"}, {"x", "2"}}).ok());
-    EXPECT_TRUE(side.db->Write(WriteOptions(), &batch).ok());
-    EXPECT_TRUE(side.db->Flush({}).ok());
-  }
-  spill_db().SetDiversion(Diversion::always);
-  put("live", "1");
-  same([](Side& side) {
-    WriteBatch batch;
-    EXPECT_TRUE(batch.Put("live", "2").ok());
-    EXPECT_TRUE(batch.Merge("entity", "3").ok());
-    return side.db->Write(WriteOptions(), &batch);
-  });
-  expect_same({"live", "entity"});
-  EXPECT_TRUE(spill_db().Rollback().ok());
-  expect_same({"live", "entity"});
-  EXPECT_EQ(get(spill(), "entity").find("13"), std::string::npos) << "it is a plain value";
-}
-
 // One put is left of all merges of a key in a batch.
 TEST_F(SpillMergeRefused, ManyMergesOfAKeyTakeTheRoomOfOne) {
   spill_db().SetDiversion(Diversion::always);
