@@ -461,6 +461,7 @@ class DbImpl final : public spillway::DB {
 
   // --- Recovery (db_recovery.cc)
   rocksdb::Status recover(const Remains& remains);
+  rocksdb::Status check_ways_back() const;
   std::shared_ptr<Generation> make_generation(GenerationId id);
 
   // --- Rollback (db_rollback.cc)

@@ -1,6 +1,8 @@
 // Opening: what the spill store holds, and how much of it is kept so that what survives is a prefix (T26).
 #include <algorithm>
 #include <chrono>
+#include <set>
+#include <string>
 #include <utility>
 
 #include "spill/db_impl.h"
@@ -135,7 +137,27 @@ rocksdb::Status DbImpl::recover(const Remains& remains) {
   // note ends what they say, whatever there is to prove.
   unproven_main_ = kept > 0 ? std::max<std::uint64_t>(main_durable_.load(std::memory_order_acquire), 1) : 0;
   const rocksdb::Status noted = append_note();
-  return noted.IsNoSpace() ? rocksdb::Status() : noted;  // owed
+  if (!noted.ok() && !noted.IsNoSpace()) return noted;  // owed, where there is no room
+  return check_ways_back();
+}
+
+// The options of a family may be others than when its writes were diverted.
+rocksdb::Status DbImpl::check_ways_back() const {
+  std::set<std::uint32_t> spilled;
+  const auto generations = live();
+  for (const auto& generation : *generations) {
+    generation->for_each([&](const Entry& entry) { spilled.insert(entry.column_family); });
+    for (const RangeTombstone& one : generation->range_tombstones()) spilled.insert(one.column_family);
+  }
+  for (const std::uint32_t id : spilled) {
+    const UsedColumnFamily family = families_.use(id);
+    if (family.can_be_diverted || family.handle == nullptr) continue;
+    return rocksdb::Status::NotSupported(
+        "column family " + family.handle->GetName() +
+        " has writes in the spill store, which cannot be ingested with FIFO compaction or with tables that are not "
+        "block-based; open it with its former options and call Rollback() first");
+  }
+  return {};
 }
 
 }  // namespace spillway::spill

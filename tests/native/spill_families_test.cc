@@ -427,6 +427,35 @@ TEST_F(SpillFamilies, OfOneWithPlainTablesNothingIsDiverted) {
   same([](Side& side) { return all(side, 0); });
 }
 
+// What was diverted before a family got such options is not lost, and comes back with the former ones.
+TEST_F(SpillFamilies, OptionsUnderWhichNothingComesBackAreRefusedWhileSomethingIsSpilled) {
+  const rocksdb::ColumnFamilyOptions before = families_[kOpened].options;
+  rocksdb::ColumnFamilyOptions fifo = before;
+  fifo.compaction_style = rocksdb::kCompactionStyleFIFO;
+  rocksdb::ColumnFamilyOptions plain_tables = before;
+  plain_tables.table_factory.reset(rocksdb::NewPlainTableFactory());
+  plain_tables.prefix_extractor.reset(rocksdb::NewFixedPrefixTransform(1));
+  open();
+  spill_db().SetDiversion(Diversion::always);
+  EXPECT_TRUE(spill().db->Put({}, spill().handles[kOpened], "a", "1").ok());
+  for (const rocksdb::ColumnFamilyOptions& options : {plain_tables, fifo}) {
+    close();
+    families_[kOpened].options = options;
+    const rocksdb::Status status = try_open(spill());
+    EXPECT_TRUE(status.IsNotSupported()) << status.ToString();
+    EXPECT_NE(status.ToString().find(families_[kOpened].name), std::string::npos) << status.ToString();
+    families_[kOpened].options = before;
+    open();
+    std::string value;
+    EXPECT_TRUE(spill().db->Get({}, spill().handles[kOpened], "a", &value).ok());
+    EXPECT_EQ(spill_db().GetSpillStatistics().live_entries, 1U);
+  }
+  EXPECT_TRUE(spill_db().Rollback().ok());
+  close();
+  families_[kOpened].options = fifo;
+  EXPECT_TRUE(try_open(spill()).ok());
+}
+
 // Others divert that key again and again, and the batch comes to its end.
 TEST_F(SpillFamilies, ABatchWithAKeyOfOneWithFifoCompactionIsWrittenBesideOthers) {
   families_[kOpened].options.compaction_style = rocksdb::kCompactionStyleFIFO;

@@ -498,6 +498,30 @@ TEST_F(SpillPowerOrder, AGenerationThatIsSupersededStaysWhenRocksdbsLogCannotBeS
   }
 }
 
+// Close syncs RocksDB's log only for what diverted writes came after.
+TEST_F(SpillPowerOrder, ALossOfPowerDuringTheCloseLeavesNoWriteWithoutTheOneBeforeIt) {
+  open();
+  for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
+    const std::string round = std::to_string(seed);
+    put_main("main1", round);
+    divert("spilled1", round);
+    put_main("main2", round);
+    if (seed % 2 == 0) divert("spilled2", round);
+    {
+      const AtStep stopped("spill.close.stopped", [&] { system_->cut_power(); });
+      db_->Close().PermitUncheckedError();
+      ASSERT_TRUE(stopped.was_reached());
+    }
+    lose_power(seed);
+    EXPECT_TRUE(has("main1", round)) << "seed " << seed;
+    EXPECT_TRUE(has("spilled1", round)) << "seed " << seed;
+    if (seed % 2 == 0) {
+      EXPECT_TRUE(has("spilled2", round) && has("main2", round)) << "seed " << seed;
+    }
+    ASSERT_TRUE(db_->Rollback().ok());
+  }
+}
+
 // RocksDB may flush and compact by itself until it is closed, after the last note was written.
 TEST_F(SpillPowerOrder, WhatWasDivertedOutlivesACompactionDuringTheClose) {
   open();
