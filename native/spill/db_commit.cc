@@ -416,11 +416,11 @@ bool DbImpl::has_room(std::uint64_t bytes, bool may_use_reserve) const {
 // A key-value namespace has its capacity for itself: sorted files lie beside RocksDB's.
 std::uint64_t DbImpl::sorted_room(std::uint64_t more_bytes) const {
   if (options_.store != nullptr) return 0;
-  std::uint64_t room = most_sorted_bytes(0, more_bytes);
+  std::uint64_t room = most_sorted_bytes(more_bytes);
   const auto generations = live();
   for (const auto& one : *generations) {
     const std::uint64_t more = one == generations->back() ? more_bytes : 0;
-    room = std::max(room, most_sorted_bytes(one->entries(), one->user_bytes() + more));
+    room = std::max(room, most_sorted_bytes(*one, more));
   }
   return std::max(room, sorted_bytes_.load(std::memory_order_acquire));
 }

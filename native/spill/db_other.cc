@@ -88,7 +88,7 @@ DbImpl::DbImpl(const std::shared_ptr<rocksdb::DB>& base, SpillOptions options, s
       user_options_(std::move(user_options)),
       handle_watcher_(std::move(handle_watcher)),
       commits_([this](std::span<Commit*> group) { lead(group); }),
-      values_(*store_),
+      values_(*store_, *base->GetEnv()->GetSystemClock()),
       info_log_(base->GetDBOptions().info_log),
       live_(std::make_shared<Generations>()),
       sorted_directory_(sorted_directory_of(base->GetName())) {}

@@ -106,8 +106,8 @@ void DbImpl::ReleaseSnapshot(const rocksdb::Snapshot* snapshot) {
 }
 
 rocksdb::Status DbImpl::value_of(const Entry& entry, const ReadOptions& options, PinnableSlice* value) {
-  if (options.read_tier == rocksdb::kBlockCacheTier) return rocksdb::Status::Incomplete("in the spill store");
   value->Reset();
+  if (rocksdb::Status status = values_.may_read(options); !status.ok()) return status;
   const rocksdb::Status status = values_.read(entry, value->GetSelf());
   if (status.ok()) value->PinSelf();
   return status;

@@ -291,7 +291,7 @@ std::shared_ptr<const Generations> DbImpl::reserve_sorted_room(const std::shared
   auto fitting = std::make_shared<Generations>();
   std::uint64_t bytes = 0;
   for (const auto& one : *wanted) {
-    const std::uint64_t its = most_sorted_bytes(one->entries(), one->user_bytes());
+    const std::uint64_t its = most_sorted_bytes(*one);
     if (!fitting->empty() && used + bytes + its > capacity) break;
     fitting->push_back(one);
     bytes += its;

@@ -51,6 +51,11 @@ std::byte* Generation::allocate(std::size_t bytes) {
   return std::exchange(free_, free_ + bytes);
 }
 
+void Generation::has_some_of(std::uint32_t column_family) {
+  column_families_.insert(column_family);
+  family_count_.store(column_families_.size(), std::memory_order_relaxed);
+}
+
 const Entry* Generation::add(std::uint32_t column_family, std::string_view key, Sequence sequence, Kind kind,
                              const Location& value, std::uint32_t value_checksum) {
   std::byte* const place = allocate(sizeof(Entry) + key.size());
@@ -63,11 +68,12 @@ const Entry* Generation::add(std::uint32_t column_family, std::string_view key, 
                                                .kind = kind};
   if (!key.empty()) std::memcpy(place + sizeof(Entry), key.data(), key.size());
   const std::uint64_t index = entry_count_.load(std::memory_order_relaxed);
-  if (index == 0 || arrivals_[index - 1]->column_family != column_family) column_families_.insert(column_family);
+  if (index == 0 || arrivals_[index - 1]->column_family != column_family) has_some_of(column_family);
   if (const std::size_t grown = arrivals_.grow(index); grown > 0) {
     memory_bytes_.fetch_add(grown, std::memory_order_relaxed);
   }
   arrivals_[index] = entry;
+  key_bytes_.fetch_add(key.size(), std::memory_order_relaxed);
   user_bytes_.fetch_add(key.size() + (kind == Kind::put ? value.length : 0), std::memory_order_relaxed);
   last_sequence_.store(sequence, std::memory_order_release);
   entry_count_.store(index + 1, std::memory_order_release);
@@ -81,7 +87,7 @@ void Generation::add(RangeTombstone tombstone) {
   memory_bytes_.fetch_add(3 * (sizeof(RangeTombstone) + bytes), std::memory_order_relaxed);
   const Sequence sequence = tombstone.sequence;
   const rocksdb::Comparator* const order = families_.comparator(tombstone.column_family);
-  column_families_.insert(tombstone.column_family);
+  has_some_of(tombstone.column_family);
   {
     const std::unique_lock lock(tombstones_mutex_);
     newest_ranges_.try_emplace(tombstone.column_family, order)

@@ -122,9 +122,12 @@ class Generation : public std::enable_shared_from_this<Generation> {
   // The sequence of the newest range tombstone up to `up_to` that covers the key, or 0.
   Sequence covering_tombstone(std::uint32_t column_family, std::string_view key, Sequence up_to) const;
 
+  std::uint64_t range_tombstone_count() const { return tombstone_count_.load(std::memory_order_acquire); }
   std::uint64_t entries() const { return entry_count_.load(std::memory_order_acquire); }
+  std::uint64_t column_families() const { return family_count_.load(std::memory_order_relaxed); }  // that it has any of
   Tally tally(std::optional<std::uint32_t> column_family) const;                            // without one: of all
   std::uint64_t user_bytes() const { return user_bytes_.load(std::memory_order_relaxed); }  // keys and values
+  std::uint64_t key_bytes() const { return key_bytes_.load(std::memory_order_relaxed); }    // of the entries
   std::uint64_t memory_bytes() const { return memory_bytes_.load(std::memory_order_relaxed); }
   Sequence last_sequence() const { return last_sequence_.load(std::memory_order_acquire); }
   // Every entry in order of arrival, the first `entries()` of this moment. Valid while the generation lives.
@@ -133,6 +136,7 @@ class Generation : public std::enable_shared_from_this<Generation> {
  private:
   struct Runs;
   std::byte* allocate(std::size_t bytes);
+  void has_some_of(std::uint32_t column_family);
   std::shared_ptr<const Runs> runs() const;
   std::shared_ptr<const Runs> runs_with(Sequence up_to) const;
   std::shared_ptr<const SortedRun> sort_arrivals(std::uint64_t from, std::uint64_t to) const;
@@ -158,6 +162,7 @@ class Generation : public std::enable_shared_from_this<Generation> {
   std::byte* free_ = nullptr;
   std::size_t free_bytes_ = 0;
   std::unordered_set<std::uint32_t> column_families_;  // of everything that was added, by the same thread
+  std::atomic<std::uint64_t> family_count_{0};
 
   Segments<const Entry*> arrivals_;  // the first entry_count_ of them are there to be read
 
@@ -179,6 +184,7 @@ class Generation : public std::enable_shared_from_this<Generation> {
 
   std::atomic<std::uint64_t> entry_count_{0};
   std::atomic<std::uint64_t> user_bytes_{0};
+  std::atomic<std::uint64_t> key_bytes_{0};
   mutable std::atomic<std::uint64_t> memory_bytes_{0};  // sorting for a reader takes some
   std::atomic<Sequence> last_sequence_{0};
   std::atomic<std::uint64_t> tombstone_count_{0};

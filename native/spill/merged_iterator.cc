@@ -1,7 +1,5 @@
 #include "spill/merged_iterator.h"
 
-#include <rocksdb/system_clock.h>
-
 #include <cassert>
 #include <string>
 #include <utility>
@@ -32,7 +30,8 @@ class MergedIterator final : public rocksdb::Iterator {
         view_(std::move(base.view)),
         holds_(std::move(base.holds)),
         main_(std::move(base.main)),
-        spill_(view_, family.id, limits_, values, options.ignore_range_deletions),
+        values_(values),
+        spill_(view_, family.id, limits_, values_, options.ignore_range_deletions),
         status_(main_->status()) {}
 
   bool Valid() const override { return at_ != At::nowhere; }
@@ -144,7 +143,7 @@ class MergedIterator final : public rocksdb::Iterator {
     } else {
       spill_.pop();
     }
-    if (++steps_ == kStepsOfAScan && may_read()) spill_.begin_scan();
+    if (++steps_ == kStepsOfAScan && values_.may_read(options_).ok()) spill_.begin_scan();
     settle();
   }
 
@@ -166,9 +165,6 @@ class MergedIterator final : public rocksdb::Iterator {
     }
     if (on_spill && main_valid_ && main_key_ == from) step_main();  // an older version of the key
   }
-
-  // RocksDB's iterators know no other tier that keeps them from reading.
-  bool may_read() const { return options_.read_tier != rocksdb::kBlockCacheTier; }
 
   // Goes to the nearest key of both sides that is not deleted.
   void settle() {
@@ -202,24 +198,11 @@ class MergedIterator final : public rocksdb::Iterator {
   }
 
   void load() {
-    if (!may_read()) {
-      status_ = Status::Incomplete("the value is in the spill store, and reading was not allowed");
-      return;
-    }
-    if (!spill_.loaded() && is_late()) {
-      status_ = Status::TimedOut("the deadline has passed before a value of the spill store was read");
-      return;
-    }
-    status_ = spill_.load();
+    if (!spill_.loaded()) status_ = values_.may_read(options_);
+    if (status_.ok()) status_ = spill_.load();
     if (!status_.ok()) return;
     at_ = At::spill;
     columns_.front().value() = spill_.value();
-  }
-
-  // After the deadline nothing is read, as in RocksDB.
-  bool is_late() const {
-    return options_.deadline.count() > 0 &&
-           rocksdb::SystemClock::Default()->NowMicros() >= static_cast<std::uint64_t>(options_.deadline.count());
   }
 
   // RocksDB's keys that a range deletion of the spill store hides. One over a key is newer than whatever RocksDB has of
@@ -260,6 +243,7 @@ class MergedIterator final : public rocksdb::Iterator {
   const View view_;
   const std::shared_ptr<void> holds_;
   const std::unique_ptr<rocksdb::Iterator> main_;
+  const ValueReader values_;
   ReadAhead spill_;  // looks into the view
 
   At at_ = At::nowhere;

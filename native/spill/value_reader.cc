@@ -33,6 +33,16 @@ class CheckedReads final : public ReadsInFlight {
 
 }  // namespace
 
+Status ValueReader::may_read(const rocksdb::ReadOptions& options) const {
+  if (options.read_tier == rocksdb::kBlockCacheTier) {
+    return Status::Incomplete("the value is in the spill store, and reading was not allowed");
+  }
+  if (options.deadline.count() > 0 && clock_->NowMicros() >= static_cast<std::uint64_t>(options.deadline.count())) {
+    return Status::TimedOut("the deadline has passed before a value of the spill store was read");
+  }
+  return Status::OK();
+}
+
 Status ValueReader::read(const Entry& entry, std::string* value) const {
   const GenerationId generation = entry.generation->id();
   const Location& place = entry.value;

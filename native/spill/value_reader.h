@@ -2,7 +2,9 @@
 // memory, whatever part of a record it is: a value is right, or the read says Corruption and where.
 #pragma once
 
+#include <rocksdb/options.h>
 #include <rocksdb/status.h>
+#include <rocksdb/system_clock.h>
 
 #include <memory>
 #include <span>
@@ -15,7 +17,14 @@ namespace spillway::spill {
 
 class ValueReader {
  public:
-  explicit ValueReader(const Store& store) : store_(&store) {}
+  // `clock` is the database's, by which its deadlines go.
+  explicit ValueReader(const Store& store, rocksdb::SystemClock& clock = *rocksdb::SystemClock::Default())
+      : store_(&store), clock_(&clock) {}
+
+  // Incomplete where the options let nothing be read that is not in memory, TimedOut after their deadline: as RocksDB
+  // says of its tables.
+  rocksdb::Status may_read(const rocksdb::ReadOptions& options) const;
+
   // REQUIRES of each: entry.kind == Kind::put, and its generation is held
   rocksdb::Status read(const Entry& entry, std::string* value) const;
   static ReadRequest request(const Entry& entry);
@@ -28,6 +37,7 @@ class ValueReader {
 
  private:
   const Store* store_;
+  rocksdb::SystemClock* clock_;
 };
 
 }  // namespace spillway::spill

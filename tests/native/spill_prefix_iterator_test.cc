@@ -10,8 +10,10 @@
 #include <rocksdb/memtablerep.h>
 #include <rocksdb/slice_transform.h>
 #include <rocksdb/snapshot.h>
+#include <rocksdb/system_clock.h>
 #include <rocksdb/table.h>
 
+#include <chrono>
 #include <map>
 #include <memory>
 #include <optional>
@@ -436,6 +438,52 @@ TEST(SpillReadOptions, AreLimitedToASizeOfValuesInTheOrderOfKeysAsByRocksdb) {
     std::string ignored;
     EXPECT_TRUE(db.Get(stamped, "a1", &ignored).IsInvalidArgument());
     EXPECT_TRUE(db.MultiGet(stamped, keys, std::make_unique<std::vector<std::string>>().get())[0].IsInvalidArgument());
+  }
+}
+
+// A day behind.
+class LateClock final : public rocksdb::SystemClockWrapper {
+ public:
+  LateClock() : SystemClockWrapper(rocksdb::SystemClock::Default()) {}
+  const char* Name() const override { return "late"; }
+  std::uint64_t NowMicros() override { return target_->NowMicros() - kDayMicros; }
+  static constexpr std::uint64_t kDayMicros = std::uint64_t{24} * 3600 * 1'000'000;
+};
+
+class LateEnv final : public rocksdb::EnvWrapper {
+ public:
+  LateEnv() : EnvWrapper(rocksdb::Env::Default()) { system_clock_ = std::make_shared<LateClock>(); }
+};
+
+// By the clock of the database's Env.
+TEST(SpillReadOptions, HaveADeadlineForEveryRead) {
+  static LateEnv env;
+  World world({"late", [](rocksdb::Options& options) { options.env = &env; }});
+  world.spill().SetDiversion(Diversion::always);
+  for (const char* key : {"a1", "b1"}) world.put(key, "value");
+  const auto outcome = [&](const ReadOptions& options) {
+    std::string value;
+    std::vector<std::string> values;
+    std::vector<rocksdb::Status> statuses = world.spill().MultiGet(options, {"a1", "a2", "b1"}, &values);
+    EXPECT_TRUE(statuses[1].IsNotFound()) << "for which no value is read: " << statuses[1].ToString();
+    statuses[1] = world.spill().Get(options, "a1", &value);
+    const std::unique_ptr<Iterator> iterator(world.spill().NewIterator(options));
+    iterator->SeekToFirst();
+    EXPECT_EQ(iterator->Valid(), iterator->status().ok());
+    statuses.push_back(iterator->status());
+    std::string letters;
+    for (const auto& one : statuses) letters += one.ok() ? 'v' : one.IsTimedOut() ? 't' : '?';
+    return letters;
+  };
+  const std::uint64_t now = rocksdb::SystemClock::Default()->NowMicros();
+  ReadOptions options;
+  for (const bool on_snapshot : {false, true}) {
+    rocksdb::ManagedSnapshot snapshot(&world.spill());
+    options.snapshot = on_snapshot ? snapshot.snapshot() : nullptr;
+    options.deadline = std::chrono::microseconds(now - LateClock::kDayMicros / 2);
+    EXPECT_EQ(outcome(options), "vvvv");
+    options.deadline = std::chrono::microseconds(now - LateClock::kDayMicros - 1);
+    EXPECT_EQ(outcome(options), "tttt");
   }
 }
 

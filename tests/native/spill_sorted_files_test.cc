@@ -3,7 +3,9 @@
 #include <rocksdb/db.h>
 #include <rocksdb/env.h>
 #include <rocksdb/file_system.h>
+#include <rocksdb/filter_policy.h>
 #include <rocksdb/sst_file_reader.h>
+#include <rocksdb/table.h>
 
 #include <atomic>
 #include <filesystem>
@@ -288,6 +290,51 @@ TEST_F(SortedFilesTest, StoppedOrFailedLeavesNoFiles) {
   EXPECT_FALSE(sort().ok());
   EXPECT_TRUE(files_.empty());
   EXPECT_EQ(temporary_.entries(), before);
+}
+
+// Whatever the keys, the values and the blocks are like.
+TEST_F(SortedFilesTest, AreNoLargerThanIsKeptFreeForThem) {
+  struct Shape {
+    std::size_t key_bytes;
+    std::size_t value_bytes;
+    int entries;
+    int range_tombstones;
+  };
+  const Shape shapes[] = {{8, 0, 20'000, 0},    {8, 100, 5000, 100},  {30, 400, 5000, 0}, {3000, 1, 300, 0},
+                          {5000, 5000, 200, 3}, {16, 100'000, 50, 0}, {8, 0, 0, 5000},    {700, 0, 10, 2000}};
+  for (const std::size_t block_bytes : {64, 512, 4096}) {
+    rocksdb::BlockBasedTableOptions table;
+    table.block_size = block_bytes;
+    table.filter_policy.reset(rocksdb::NewBloomFilterPolicy(10));
+    rocksdb::ColumnFamilyOptions family;
+    family.compression = rocksdb::kNoCompression;
+    family.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table));
+    rocksdb::ColumnFamilyHandle* handle = nullptr;
+    ASSERT_TRUE(db_->CreateColumnFamily(family, "blocks of " + std::to_string(block_bytes), &handle).ok());
+    handles_.push_back(handle);
+    ASSERT_TRUE(families_.add(handle).ok());
+    for (const Shape& shape : shapes) {
+      SCOPED_TRACE(testing::Message() << block_bytes << ": " << shape.key_bytes << ", " << shape.value_bytes);
+      generation_ = std::make_shared<Generation>(generation_->id() + 1, families_, nullptr);
+      std::mt19937_64 random(1);
+      const auto bytes = [&](std::size_t count) {
+        std::string some(count, '\0');
+        for (char& one : some) one = static_cast<char>(random());
+        return some;
+      };
+      for (int i = 0; i < shape.entries; ++i) put(handle->GetID(), bytes(shape.key_bytes), bytes(shape.value_bytes));
+      for (int i = 0; i < shape.range_tombstones; ++i) {
+        std::string begin = bytes(shape.key_bytes);
+        begin.back() = '\0';
+        std::string end = begin;
+        end.back() = '\1';
+        generation_->add(RangeTombstone{handle->GetID(), begin, end, ++sequence_});
+      }
+      ASSERT_TRUE(sort().ok());
+      ASSERT_EQ(files_.size(), 1U);
+      EXPECT_LE(files_[0].bytes, most_sorted_bytes(*generation_));
+    }
+  }
 }
 
 TEST_F(SortedFilesTest, LeavesOutWhatANewerGenerationHas) {
