@@ -1,6 +1,6 @@
 """Takes the barriers of the accelerator out, one at a time, and says which tests notice.
 
-    scripts/barriers.py [--only NAME ...] [--nearest] [--list] [--fresh]
+    .venv/bin/python scripts/barriers.py [--only NAME ...] [--nearest] [--list] [--fresh]
 
 A barrier is a sync, a gate, a fence or a check of an order. scripts/barriers.toml has each as a piece of source text
 and what stands in its place when it is out. The script works on a copy of the checkout in build-barriers/: it builds,
@@ -91,7 +91,7 @@ def read_list(path: Path = LIST) -> tuple[list[Barrier], list[Step]]:
     """The barriers and the runs of tests; ValueError names every barrier that cannot be taken out."""
     document = tomllib.loads(path.read_text())
     first = document["first"]
-    barriers = [Barrier(first=first.get(one["file"], ""), **one) for one in document["barrier"]]
+    barriers = [Barrier(**({"first": first.get(one["file"], "")} | one)) for one in document["barrier"]]
     steps = [Step(**one) for one in document["test"]]
     problems = []
     names = [one.name for one in barriers]

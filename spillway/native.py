@@ -221,8 +221,9 @@ def _judge(command: str, outcome: Event | None, code: int, interrupted: bool, co
     if outcome is not None and outcome["event"] == "result":
         return outcome
     if outcome is not None:
-        # A full disk or a directory without permission is the caller's to mend, like any other bad input.
-        failure = SpillwayError if outcome["fault"] in ("bad_input", "io_error") else RunFailed
+        # A full disk, a directory without permission, or what cannot be done with what was given is the caller's to
+        # mend, like any other bad input.
+        failure = SpillwayError if outcome["fault"] in ("bad_input", "io_error", "not_supported") else RunFailed
         raise failure(str(outcome["message"]))
     if code in (-signal.SIGINT, -signal.SIGKILL) and interrupted:
         raise Interrupted(f"spillway-native {command} was ended before it had a result.")

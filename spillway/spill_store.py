@@ -11,15 +11,18 @@ Document = dict[str, Any]
 
 def place(path: Path, database: Path | None) -> Document:
     """What a request says of where it is: PATH is a database, or a spill directory."""
-    if not path.is_dir():
-        raise SpillwayError(f"{path} is no directory; give a database's directory, or its spill directory.")
-    if database is not None:
-        return {"database": str(database), "spill": str(path)}
-    if (path / "CURRENT").exists():
-        return {"database": str(path)}
-    if path.name == "spill" and (path.parent / "CURRENT").exists():
-        return {"database": str(path.parent), "spill": str(path)}
-    return {"spill": str(path)}
+    try:
+        if not path.is_dir():
+            raise SpillwayError(f"{path} is no directory; give a database's directory, or its spill directory.")
+        if database is not None:
+            return {"database": str(database), "spill": str(path)}
+        if (path / "CURRENT").exists():
+            return {"database": str(path)}
+        if path.name == "spill" and (path.parent / "CURRENT").exists():
+            return {"database": str(path.parent), "spill": str(path)}
+        return {"spill": str(path)}
+    except OSError as error:
+        raise SpillwayError(f"{path} cannot be looked at: {error.strerror}; run as its owner.") from error
 
 
 def show(path: Path, database: Path | None = None) -> Document:

@@ -60,7 +60,7 @@ std::string identity_of(rocksdb::Env& env, const std::string& name) {
 rocksdb::ColumnFamilyOptions guard_options() {
   static const GuardOrder order;
   rocksdb::BlockBasedTableOptions table;
-  table.no_block_cache = true;  // it never has a table
+  table.no_block_cache = true;  // it has hardly ever a table
   rocksdb::ColumnFamilyOptions options;
   options.comparator = &order;
   options.write_buffer_size = 64 << 10;
@@ -114,12 +114,13 @@ Status Binding::install(const std::shared_ptr<rocksdb::DB>& db, const std::vecto
   db_ = db;
   if (pairing_.guard) {
     record_.confirmed = pairing_.guard->opening;  // it may be the pending one of an opening that a crash ended
-  } else {
-    record_.id = draw_id();
   }
+  std::string identity;
+  if (Status status = db_->GetDbIdentity(identity); !status.ok()) return status;
+  if (!pairing_.guard && (record_.id.empty() || record_.identity != identity)) record_.id = draw_id();
   record_.is_released = false;
   record_.database = pairing_.database;
-  if (Status status = db_->GetDbIdentity(record_.identity); !status.ok()) return status;
+  record_.identity = identity;
   if (Status status = begin_opening(); !status.ok()) return status;
   for (ColumnFamilyHandle* old : old_guards) {
     if (Status status = db_->DropColumnFamily(old); !status.ok()) return status;
@@ -157,6 +158,11 @@ Status Binding::without_guard(const std::function<Status()>& copy) {
   Status status = copy();
   const Status guarded = ensure_guard();
   return status.ok() ? guarded : status;
+}
+
+Status Binding::use_guard(const std::function<Status(ColumnFamilyHandle*)>& use) {
+  const std::lock_guard lock(mutex_);
+  return guard_ == nullptr ? Status::Incomplete("there is no guard") : use(guard_);
 }
 
 Status Binding::close(bool has_writes) {

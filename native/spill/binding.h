@@ -53,6 +53,9 @@ class Binding {
   // guard is there before it, and may be in the copy.)
   rocksdb::Status without_guard(const std::function<rocksdb::Status()>& copy);
 
+  // Runs `use` with the guard, which stays meanwhile. Incomplete where there is none.
+  rocksdb::Status use_guard(const std::function<rocksdb::Status(rocksdb::ColumnFamilyHandle*)>& use);
+
   // Ends the opening before RocksDB is closed. Without writes in the spill store the database is a plain one from now
   // on, and any database may take the store. ensure_guard() begins another opening, should RocksDB stay open.
   rocksdb::Status close(bool has_writes);

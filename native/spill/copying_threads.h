@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <thread>
 
 namespace spillway::spill {
@@ -22,6 +23,19 @@ class CopyingThreads {
     const std::lock_guard lock(mutex_);
     const auto found = copies_.find(std::this_thread::get_id());
     return found != copies_.end() && found->second.depth > 0;
+  }
+
+  // This thread has a list of tables, from when so many generations had been ingested.
+  void listed(std::uint64_t ingested) {
+    const std::lock_guard lock(mutex_);
+    const auto found = copies_.find(std::this_thread::get_id());
+    if (found != copies_.end()) found->second.listed = ingested;
+  }
+  // And meanwhile more have been: with logs from now on it would be no copy of one moment.
+  bool has_listed_before(std::uint64_t ingested) const {
+    const std::lock_guard lock(mutex_);
+    const auto found = copies_.find(std::this_thread::get_id());
+    return found != copies_.end() && found->second.listed && *found->second.listed != ingested;
   }
 
   // What this thread's listing could not say, because it returns no status: end() does.
@@ -49,6 +63,7 @@ class CopyingThreads {
  private:
   struct Copy {
     std::uint64_t depth = 0;
+    std::optional<std::uint64_t> listed;
     rocksdb::Status failure;
   };
   mutable std::mutex mutex_;

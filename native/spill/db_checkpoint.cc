@@ -68,6 +68,11 @@ rocksdb::DBOptions options_of_copy(rocksdb::DBOptions options) {
   options.sst_file_manager = nullptr;
   options.write_buffer_manager = nullptr;
   options.wal_filter = nullptr;
+  options.best_efforts_recovery = false;  // it would leave out the logs
+  // A log that is copied beside writers may end in the middle of a record.
+  if (options.wal_recovery_mode == rocksdb::WALRecoveryMode::kAbsoluteConsistency) {
+    options.wal_recovery_mode = rocksdb::WALRecoveryMode::kPointInTimeRecovery;
+  }
   options.db_paths.clear();
   options.wal_dir.clear();
   options.db_log_dir.clear();

@@ -132,7 +132,8 @@ Status DbImpl::DropColumnFamilies(const std::vector<ColumnFamilyHandle*>& famili
 // Of a family that was made at run time there is no other handle, and rollbacks go on needing one.
 Status DbImpl::DestroyColumnFamilyHandle(ColumnFamilyHandle* family) {
   const std::lock_guard lock(handles_mutex_);
-  const bool is_ours = family != nullptr && !is_closed_ && families_.of(family->GetID()).handle == family;
+  const bool is_ours = family != nullptr && family != base().DefaultColumnFamily() && !is_closed_ &&
+                       families_.of(family->GetID()).handle == family;
   if (!is_ours) return base().DestroyColumnFamilyHandle(family);
   kept_handles_.push_back(family);
   return {};

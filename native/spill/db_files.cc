@@ -33,6 +33,11 @@ Status DbImpl::flush_all_families() {
 // Everybody else is told of the files as they are, as of a RocksDB whose memtables are not in them either.
 Status DbImpl::list_files(const std::function<Status()>& list) {
   if (!copying_.is_this_thread()) return list();
+  if (rollback_pause_.is_paused()) {  // then nothing can be flushed, and RocksDB waits for nobody here
+    copying_.failed(Status::Aborted("background work is paused, so the lists of files were not whole",
+                                    "call ContinueBackgroundWork first"));
+    return list();
+  }
   const Status status = with_main_only([&] {
     const Status flushed = flush_all_families();
     return flushed.ok() ? list() : flushed;
@@ -68,8 +73,12 @@ void DbImpl::GetAllColumnFamilyMetaData(std::vector<rocksdb::ColumnFamilyMetaDat
 }
 
 Status DbImpl::GetLiveFiles(std::vector<std::string>& files, std::uint64_t* manifest_bytes, bool flush_memtable) {
+  // What was put back, and maybe flushed by the user before, is in memtables.
+  const bool may_be_put_back = has_live_.load(std::memory_order_acquire) || counts_.rollbacks_by_put.load() > 0;
+  const bool flushes = flush_memtable || (may_be_put_back && !rollback_pause_.is_paused());
   return with_main_only([&] {
-    return binding_->without_guard([&] { return base().GetLiveFiles(files, manifest_bytes, flush_memtable); });
+    copying_.listed(counts_.rollbacks_by_ingest.load());
+    return binding_->without_guard([&] { return base().GetLiveFiles(files, manifest_bytes, flushes); });
   });
 }
 
@@ -80,7 +89,14 @@ Status DbImpl::GetLiveFilesStorageInfo(const rocksdb::LiveFilesStorageInfoOption
 }
 
 Status DbImpl::GetSortedWalFiles(rocksdb::VectorLogPtr& files) {
-  return with_main_only([&] { return base().GetSortedWalFiles(files); });
+  return with_main_only([&] {
+    if (copying_.has_listed_before(counts_.rollbacks_by_ingest.load())) {
+      return Status::Aborted(
+          "what was diverted has become tables since GetLiveFiles, which are neither in its list nor in a log",
+          "call GetLiveFiles again");
+    }
+    return base().GetSortedWalFiles(files);
+  });
 }
 
 Status DbImpl::GetCurrentWalFile(std::unique_ptr<rocksdb::LogFile>* file) {

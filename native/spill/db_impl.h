@@ -347,6 +347,8 @@ class DbImpl final : public spillway::DB {
   // followers' batches under atomics that the thread sanitizer cannot see, and scripts/tsan.suppressions names this.
   [[gnu::noinline]] rocksdb::Status enter(const rocksdb::WriteOptions& options, rocksdb::WriteBatch* batch);
   [[gnu::noinline]] rocksdb::Status write_to_rocksdb(const rocksdb::WriteOptions& options, rocksdb::WriteBatch* batch);
+  bool are_memtables_empty();
+  rocksdb::Status error_of_rocksdb();
   // Whoever wants RocksDB's log durable asks here: one that has failed is not touched (MainLogs::have_failed).
   rocksdb::Status sync_main_log();
   // And in RocksDB's own way: its statistics, listeners and MANIFEST know of it.
@@ -456,6 +458,9 @@ class DbImpl final : public spillway::DB {
   IteratorBase base_of_now(const rocksdb::ReadOptions& options, std::uint32_t id);
   rocksdb::Iterator* iterator_on(IteratorBase on, const rocksdb::ReadOptions& options,
                                  rocksdb::ColumnFamilyHandle* family);
+  rocksdb::Status new_iterators_of_now(const rocksdb::ReadOptions& options,
+                                       const std::vector<rocksdb::ColumnFamilyHandle*>& families,
+                                       std::vector<rocksdb::Iterator*>* iterators);
   rocksdb::Iterator* iterator_at(const Moment& moment, const rocksdb::ReadOptions& options,
                                  rocksdb::ColumnFamilyHandle* family);
 
@@ -473,6 +478,10 @@ class DbImpl final : public spillway::DB {
   std::shared_ptr<const Generations> reserve_sorted_room(const std::shared_ptr<const Generations>& wanted);
   rocksdb::Status put_back(const Generations& targets);
   enum class Way : std::uint8_t { put_back, ingest };
+  bool is_small(const Generations& targets) const;  // so that it is put back, where RocksDB takes it
+  bool can_be_put_back(const Generations& targets) const;
+  rocksdb::Status renew_main_log();
+  bool has_rocksdb_recovered();
   rocksdb::Status bring_back_held(Way largest);  // of all, in the commit queue; Aborted where that way is too small
   struct Return {                                // of generations into RocksDB
     std::chrono::steady_clock::time_point at = std::chrono::steady_clock::now();
@@ -496,7 +505,7 @@ class DbImpl final : public spillway::DB {
   // (db_main_only.cc)
   // `written`: `action` may write any key.
   rocksdb::Status with_main_only(const std::function<rocksdb::Status()>& action, KeyVersions* written = nullptr);
-  rocksdb::Status ingest_for_user(const std::function<rocksdb::Status()>& ingest);
+  rocksdb::Status ingest_for_user(bool may_flush, const std::function<rocksdb::Status()>& ingest);
   // Runs `action`, which gives RocksDB a later sequence number without its log, in the commit queue. No diverted write
   // may know that number before it counts as durable: recovery would take the write for one after a loss.
   rocksdb::Status with_sequence_raised(const std::function<rocksdb::Status()>& action);
@@ -562,8 +571,7 @@ class DbImpl final : public spillway::DB {
 
   std::atomic<Diversion> diversion_{Diversion::automatic};
   std::atomic<bool> root_handed_out_{false};  // in the commit queue; nothing is diverted any more
-  RootSnapshots root_snapshots_;
-  std::unique_ptr<KeyVersions> versions_;  // null: no transactions
+  std::unique_ptr<KeyVersions> versions_;     // null: no transactions
   CopyingThreads copying_;
   std::atomic<bool> has_live_{false};           // set before an entry can be seen
   std::atomic<Sequence> visible_{0};            // every entry up to it is in the index

@@ -5,6 +5,7 @@
 // diversion goes on, large memtables are flushed, and files are copied to where RocksDB only has to link them.
 #include <rocksdb/file_system.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <mutex>
@@ -108,13 +109,20 @@ Status DbImpl::IngestExternalFiles(const std::vector<rocksdb::IngestExternalFile
     if (argument.options.move_files) continue;
     if (Status status = files.copy(argument.external_files, &argument.external_files); !status.ok()) return status;
     argument.options.move_files = true;  // the copies
+    argument.options.failed_move_fall_back_to_copy = true;
   }
-  return ingest_for_user([&] { return base().IngestExternalFiles(linked); });
+  const bool may_flush =
+      std::ranges::all_of(arguments, [](const auto& one) { return one.options.allow_blocking_flush; });
+  return ingest_for_user(may_flush, [&] { return base().IngestExternalFiles(linked); });
 }
 
-Status DbImpl::ingest_for_user(const std::function<Status()>& ingest) {
+Status DbImpl::ingest_for_user(bool may_flush, const std::function<Status()>& ingest) {
+  if (!ingested_files_->may_ingest()) return IngestedFiles::refusal();
+  const bool may_be_put_back = has_live_.load(std::memory_order_acquire) || counts_.rollbacks_by_put.load() > 0;
   const auto alone = [&] {
     Status status = sync_main_log();  // what is ingested is newer than everything in RocksDB's log
+    // What was put back is in memtables that RocksDB would not have, and so not refuse to ingest over.
+    if (status.ok() && !may_flush && may_be_put_back && !rollback_pause_.is_paused()) status = flush_all_families();
     if (status.ok()) status = ingest();
     const Status durable = make_main_durable();  // it has a number, and is not in the log
     return status.ok() ? durable : status;
@@ -131,7 +139,7 @@ Status DbImpl::import_column_family(const rocksdb::ColumnFamilyOptions& options,
   if (!import_options.move_files) {
     for (auto& file : linked.files) {
       std::vector<std::string> copies;
-      if (Status status = files.copy({file.db_path + file.name}, &copies); !status.ok()) return status;
+      if (Status status = files.copy({file.db_path + "/" + file.name}, &copies); !status.ok()) return status;
       file.db_path = sorted_directory_;
       file.name = copies.front().substr(sorted_directory_.size());
     }

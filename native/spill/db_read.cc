@@ -79,18 +79,15 @@ Moment DbImpl::take_moment() {
 
 Moment DbImpl::moment_of(const ReadOptions& options) {
   if (options.snapshot == nullptr) return take_moment();
-  if (root_handed_out_.load(std::memory_order_acquire) && root_snapshots_.contains(options.snapshot)) {
+  // Functions that go past us take every snapshot for one of RocksDB's, so from then on there are those, too.
+  if (root_handed_out_.load(std::memory_order_acquire) && !snapshots_.contains(options.snapshot)) {
     return {View{}, std::shared_ptr<const rocksdb::Snapshot>(options.snapshot, [](const rocksdb::Snapshot*) {})};
   }
   return static_cast<const SpillSnapshot*>(options.snapshot)->moment();
 }
 
 const rocksdb::Snapshot* DbImpl::GetSnapshot() {
-  if (root_handed_out_.load(std::memory_order_acquire)) {
-    const rocksdb::Snapshot* const snapshot = base().GetSnapshot();
-    root_snapshots_.add(snapshot);
-    return snapshot;
-  }
+  if (root_handed_out_.load(std::memory_order_acquire)) return base().GetSnapshot();
   Moment moment = take_moment();
   if (moment.main == nullptr) return nullptr;
   const Sequence diverted = std::max(moment.view.up_to, recovered_) - recovered_;
@@ -98,11 +95,8 @@ const rocksdb::Snapshot* DbImpl::GetSnapshot() {
 }
 
 void DbImpl::ReleaseSnapshot(const rocksdb::Snapshot* snapshot) {
-  if (root_handed_out_.load(std::memory_order_acquire) && root_snapshots_.remove(snapshot)) {
-    base().ReleaseSnapshot(snapshot);
-  } else {
-    snapshots_.release(snapshot);
-  }
+  if (snapshot == nullptr || snapshots_.release(snapshot)) return;
+  if (root_handed_out_.load(std::memory_order_acquire)) base().ReleaseSnapshot(snapshot);
 }
 
 rocksdb::Status DbImpl::value_of(const Entry& entry, const ReadOptions& options, PinnableSlice* value) {
@@ -192,6 +186,13 @@ void DbImpl::MultiGet(const ReadOptions& options, ColumnFamilyHandle* family, st
 
 void DbImpl::MultiGet(const ReadOptions& options, std::size_t count, ColumnFamilyHandle** families, const Slice* keys,
                       PinnableSlice* values, rocksdb::Status* statuses, bool sorted_input) {
+  if (options.snapshot == nullptr && !has_live_.load(std::memory_order_acquire)) {
+    const Sequence visible = visible_.load(std::memory_order_acquire);
+    base().MultiGet(options, count, families, keys, values, statuses, sorted_input);
+    // Else RocksDB may have taken a moment that is behind a diverted write.
+    if (visible_.load(std::memory_order_acquire) == visible) return;
+    std::for_each_n(values, count, [](PinnableSlice& value) { value.Reset(); });
+  }
   const Moment moment = moment_of(options);
   // (With a timestamp RocksDB says why not.)
   if (moment.view.generations == nullptr || moment.view.generations->empty() || options.timestamp != nullptr) {
@@ -302,10 +303,34 @@ rocksdb::Iterator* DbImpl::NewIterator(const ReadOptions& options, ColumnFamilyH
   return iterator_at(moment_of(options), options, family);
 }
 
+// Without a snapshot of RocksDB's, as RocksDB does: while there is one, what is ingested needs a number above it.
+rocksdb::Status DbImpl::new_iterators_of_now(const ReadOptions& options,
+                                             const std::vector<ColumnFamilyHandle*>& families,
+                                             std::vector<rocksdb::Iterator*>* iterators) {
+  std::vector<std::unique_ptr<rocksdb::Iterator>> mains;
+  rocksdb::Status status;
+  const View view = take_view([&](const std::shared_ptr<const Generations>& generations) {
+    std::vector<rocksdb::Iterator*> made;
+    status = base().NewIterators(main_options(options, generations), families, &made);
+    mains.clear();
+    for (rocksdb::Iterator* one : made) mains.emplace_back(one);
+  });
+  if (!status.ok()) return status;
+  for (std::size_t i = 0; i < mains.size(); ++i) {
+    IteratorBase on;
+    on.view = view;
+    on.main = std::move(mains[i]);
+    on.prefix_extractor = prefix_extractor_of(families[i], options, on.view);
+    iterators->push_back(iterator_on(std::move(on), options, families[i]));
+  }
+  return {};
+}
+
 rocksdb::Status DbImpl::NewIterators(const ReadOptions& options, const std::vector<ColumnFamilyHandle*>& families,
                                      std::vector<rocksdb::Iterator*>* iterators) {
   iterators->clear();
   if (options.tailing) return rocksdb::Status::NotSupported("spillway::DB does not support tailing iterators");
+  if (options.snapshot == nullptr) return new_iterators_of_now(options, families, iterators);
   const Moment moment = moment_of(options);
   for (ColumnFamilyHandle* family : families) {
     iterators->push_back(iterator_at(moment, options, family));

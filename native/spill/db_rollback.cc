@@ -22,6 +22,9 @@ constexpr std::chrono::milliseconds kRetryRollback{20};
 // After one that failed the pause doubles with each further failure, up to this. Source: guess, so long that a log of
 // them stays readable, so short that what was mended is soon noticed.
 constexpr std::chrono::milliseconds kLongestPause{10'000};
+// RocksDB looks every five seconds whether a full drive has room again; and how often it may fall back into that.
+constexpr std::chrono::seconds kLongestRecovery{7};
+constexpr int kMostRecoveries = 2;
 constexpr int kNoLimit = std::numeric_limits<int>::max();
 
 std::uint64_t sum(const Generations& generations, std::uint64_t (Generation::*of)() const) {
@@ -128,7 +131,10 @@ void DbImpl::rollback_thread() {
     rocksdb::Status status;
     const RollbackPause::Pass pass(rollback_pause_);
     const bool any = pass && has_live_.load(std::memory_order_acquire);
-    const std::uint64_t generations = any ? next_rollback(rollback_state(), options_.rollback) : 0;
+    const RollbackState state = any ? rollback_state() : RollbackState();
+    const std::uint64_t generations = any ? next_rollback(state, options_.rollback) : 0;
+    // Whoever waits for room in a RocksDB that has stopped because of an error gets that.
+    if (any && generations == 0 && state.stopped && (state.asked_for || state.spill_full)) status = error_of_rocksdb();
     if (generations > 0) {
       const auto began = Clock::now();
       one_comes_back_.store(generations == 1, std::memory_order_release);
@@ -174,6 +180,33 @@ void DbImpl::wake_rollback(bool insists) {
   rollback_wake_.notify_one();
 }
 
+bool DbImpl::is_small(const Generations& targets) const {
+  return sum(targets, &Generation::user_bytes) <= options_.put_back_bytes;
+}
+
+// RocksDB's log takes it, which one that has failed does not.
+bool DbImpl::can_be_put_back(const Generations& targets) const {
+  return !main_logs_->have_failed() && (is_small(targets) || !ingested_files_->may_ingest());
+}
+
+// RocksDB begins a new log when it recovers and has something to flush. With empty memtables it goes on with the one
+// that has failed. RocksDB 7.8.3 can be told to recover once more, see IngestedFiles::may_ingest; then there is
+// something in the guard, where nobody looks.
+rocksdb::Status DbImpl::renew_main_log() {
+  rocksdb::Status status = error_of_rocksdb();
+  if (status.ok() && are_memtables_empty()) {
+    status = binding_->use_guard([&](rocksdb::ColumnFamilyHandle* guard) {
+      rocksdb::WriteBatch batch;
+      rocksdb::WriteOptions options;
+      options.disableWAL = true;
+      options.no_slowdown = true;
+      const rocksdb::Status made = batch.Delete(guard, "");
+      return made.ok() ? enter(options, &batch) : made;
+    });
+  }
+  return status.ok() ? base().Resume() : status;
+}
+
 // Of what is live at this moment. All of it, whatever `most`, if it is small enough to be put back.
 // TryAgain: RocksDB has no room for it now.
 rocksdb::Status DbImpl::bring_back(std::uint64_t most) {
@@ -182,16 +215,19 @@ rocksdb::Status DbImpl::bring_back(std::uint64_t most) {
   rocksdb::Status status;
   std::optional<Return> put;
   Sequence durable = 0;
+  if (main_logs_->have_failed()) renew_main_log().PermitUncheckedError();  // where it did not help, the write says so
   commits_.run_alone([&] {
     targets = live();
-    const bool is_small = sum(*targets, &Generation::user_bytes) <= options_.put_back_bytes;
-    if (!is_small && most < targets->size()) {
+    const bool is_all = is_small(*targets);
+    if (!is_all && !ingested_files_->may_ingest()) most = 1;  // in a batch
+    if (!is_all && most < targets->size()) {
       targets = std::make_shared<Generations>(targets->begin(), targets->begin() + static_cast<std::ptrdiff_t>(most));
     }
-    if (!is_small) targets = reserve_sorted_room(targets);
+    const bool puts = can_be_put_back(*targets) && (is_all || !ingested_files_->may_ingest());
+    if (!puts) targets = reserve_sorted_room(targets);
     if (!targets->empty() && targets->back() == active_) seal();
     durable = visible_.load(std::memory_order_relaxed);
-    if (targets->empty() || !is_small) return;
+    if (targets->empty() || !puts) return;
     status = make_spill_durable();
     if (!status.ok()) return;
     put = begin_return(*targets);
@@ -226,13 +262,15 @@ rocksdb::Status DbImpl::bring_back_held(Way largest) {
     const Return began = begin_return(*targets);
     Way way = Way::put_back;
     status = rocksdb::Status::TryAgain();
-    if (sum(*targets, &Generation::user_bytes) <= options_.put_back_bytes) {
+    const bool may_ingest = largest == Way::ingest && ingested_files_->may_ingest();
+    if (is_small(*targets) && can_be_put_back(*targets)) {
       status = put_back(*targets);
-    } else if (largest == Way::put_back) {
+    } else if (!may_ingest) {
       targets = std::make_shared<Generations>(Generations{targets->front()});
       status = put_back(*targets);
     }
-    if (status.IsTryAgain() && largest == Way::put_back) {
+    if (status.IsTryAgain() && !may_ingest) {
+      if (largest == Way::ingest) return IngestedFiles::refusal();
       return rocksdb::Status::Aborted("background work is paused and RocksDB takes no more writes",
                                       "call ContinueBackgroundWork first");
     }
@@ -350,12 +388,13 @@ rocksdb::Status DbImpl::ingest(const Generations& targets, Sequence durable, Whe
   const auto superseded = [&](const Entry& entry) { return is_superseded(entry, durable); };
   std::vector<SortedFile> files;
   rocksdb::Status status;
+  if (!ingested_files_->may_ingest()) status = IngestedFiles::refusal();
   for (const auto& generation : targets) {
+    if (!status.ok()) break;
     std::vector<SortedFile> of_one;
     status = write_sorted_files(*generation, generation->last_sequence(), families_, superseded, values_, *store_,
                                 base().GetDBOptions(), sorted_directory_, stopping_, &of_one);
     files.insert(files.end(), of_one.begin(), of_one.end());
-    if (!status.ok()) break;
   }
   if (status.ok()) {
     steps::reached("spill.rollback.sorted");
@@ -454,17 +493,43 @@ rocksdb::Status DbImpl::forget(const Generations& targets) {
   return {};
 }
 
+// Whether RocksDB had stopped because of an error, and goes on: it recovers by itself from what it takes for a passing
+// failure, unless its user wants to call Resume(), and once a full drive has room again, some seconds later, where it
+// can look (Env::GetFreeSpace). It can be asked to look now.
+bool DbImpl::has_rocksdb_recovered() {
+  const auto began = Clock::now();
+  rocksdb::Status error = error_of_rocksdb();
+  if (error.ok()) return false;
+  const bool is_full = error.IsNoSpace();
+  const bool recovers = is_full || user_options_->database().max_bgerror_resume_count > 0;
+  while (recovers && !error.ok() && Clock::now() - began < kLongestRecovery) {
+    if (stopping_.load(std::memory_order_acquire)) return false;
+    std::this_thread::sleep_for(kRetryRollback);
+    if (is_full) base().Resume().PermitUncheckedError();
+    error = error_of_rocksdb();
+  }
+  return error.ok();
+}
+
 rocksdb::Status DbImpl::bring_back_until(GenerationId last) {
   std::unique_lock lock(rollback_mutex_);
   asked_until_ = std::max(asked_until_, last);
-  const std::uint64_t failed_before = failed_attempts_;
+  std::uint64_t failed_before = failed_attempts_;
+  int recoveries = kMostRecoveries;
   const auto is_gone = [&] {
     const auto generations = live();
     return generations->empty() || generations->front()->id() > last;
   };
   while (!is_gone()) {
     if (stopping_.load(std::memory_order_acquire)) return rocksdb::Status::ShutdownInProgress();
-    if (failed_attempts_ != failed_before) return rollback_failure_;
+    if (failed_attempts_ != failed_before) {
+      const rocksdb::Status why = rollback_failure_;
+      lock.unlock();
+      const bool goes_on = recoveries-- > 0 && has_rocksdb_recovered();
+      lock.lock();
+      if (!goes_on) return why;
+      failed_before = failed_attempts_;
+    }
     rollback_now_ = true;
     rollback_wake_.notify_one();
     rolled_back_.wait_for(lock, kRetryRollback);

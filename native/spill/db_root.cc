@@ -16,6 +16,7 @@ rocksdb::DB* DbImpl::hand_out_root() {
     status = with_main_only([&] {
       // In the commit queue: a write that has decided to be diverted finds out when it is led (DbImpl::lead_announced).
       is_first = !root_handed_out_.exchange(true, std::memory_order_acq_rel) || is_first;
+      has_unlogged_.store(true, std::memory_order_release);  // what goes past us may be
       // RocksDB's files are those of a plain database, and so is every copy of them.
       return binding_->close(/*has_writes=*/false);
     });

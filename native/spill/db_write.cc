@@ -215,7 +215,9 @@ rocksdb::Status DbImpl::write_marked(const WriteOptions& options, WriteBatch* ba
 
 rocksdb::Status DbImpl::enter(const WriteOptions& options, WriteBatch* batch) {
   if (main_logs_->have_failed() && !options.disableWAL) return log_failure();
-  if (options.disableWAL) has_unlogged_.store(true, std::memory_order_release);  // before it has a sequence number
+  const bool is_in_log = !options.disableWAL && batch->GetWalTerminationPoint().is_cleared();  // all of it
+  // Before it has sequence numbers.
+  if (!is_in_log && batch->Count() > 0) has_unlogged_.store(true, std::memory_order_release);
   counts_.main_calls.fetch_add(1, std::memory_order_relaxed);
   return base().Write(options, batch);
 }
@@ -232,8 +234,30 @@ rocksdb::Status DbImpl::log_failure() {
   return rocksdb::Status::IOError("a write to RocksDB's log has failed; reopen the database");
 }
 
+// Then RocksDB's log has nothing that is not durable without it. (Of a log that has failed; to another, more is written
+// meanwhile.)
+bool DbImpl::are_memtables_empty() {
+  for (const auto& property :
+       {rocksdb::DB::Properties::kNumEntriesActiveMemTable, rocksdb::DB::Properties::kNumEntriesImmMemTables}) {
+    std::uint64_t entries = 0;
+    if (!base().GetAggregatedIntProperty(property, &entries) || entries > 0) return false;
+  }
+  return true;
+}
+
+// Of RocksDB's state after an error in the background: what it would say to a write now. A write of nothing, which
+// leaves nothing in its log.
+rocksdb::Status DbImpl::error_of_rocksdb() {
+  WriteOptions nothing;
+  nothing.disableWAL = true;
+  nothing.no_slowdown = true;
+  WriteBatch empty;
+  rocksdb::Status status = enter(nothing, &empty);
+  return status.IsIncomplete() ? rocksdb::Status() : status;
+}
+
 rocksdb::Status DbImpl::sync_main_log() {
-  if (main_logs_->have_failed()) return log_failure();
+  if (main_logs_->have_failed()) return are_memtables_empty() ? rocksdb::Status() : log_failure();
   // It may have a buffer of its own.
   if (user_options_->database().manual_wal_flush || !main_logs_->has_any()) return base().FlushWAL(true);
   return main_logs_->sync();
@@ -511,8 +535,13 @@ rocksdb::Status DbImpl::write(const WriteOptions& options, WriteBatch* batch, Ke
   if (batch->HasSingleDelete()) {
     WriteBatch plain;
     bool is_whole = true;
-    const rocksdb::Status status =
-        copy_batch(*batch, families_, options.ignore_missing_column_families, &plain, &is_whole);
+    const bool skips_missing =
+        options.ignore_missing_column_families && !root_handed_out_.load(std::memory_order_acquire);
+    const rocksdb::Status status = copy_batch(*batch, families_, skips_missing, &plain, &is_whole);
+    // A family that was made past us, which RocksDB knows.
+    if (status.IsInvalidArgument() && root_handed_out_.load(std::memory_order_acquire)) {
+      return write_to_rocksdb(options, batch);
+    }
     return status.ok() ? write(options, &plain, held) : status;
   }
   if (is_free()) {
@@ -548,7 +577,8 @@ rocksdb::Status DbImpl::DeleteRange(const WriteOptions& options, ColumnFamilyHan
 
 rocksdb::Status DbImpl::Merge(const WriteOptions& options, ColumnFamilyHandle* family, const Slice& key,
                               const Slice& operand) {
-  if (families_.of(family->GetID()).merge_operator == nullptr) {
+  const bool is_ours = !root_handed_out_.load(std::memory_order_acquire);  // else RocksDB knows
+  if (is_ours && families_.of(family->GetID()).merge_operator == nullptr) {
     return rocksdb::Status::NotSupported("Provide a merge_operator when opening DB");
   }
   WriteBatch batch;

@@ -70,6 +70,16 @@ void IngestedFiles::OnExternalFileIngested(rocksdb::DB*, const rocksdb::External
   }
 }
 
+// (Some paths tell of the error before they have given it a severity.)
+void IngestedFiles::OnBackgroundError(rocksdb::BackgroundErrorReason, rocksdb::Status* error) {
+  if (error->severity() != rocksdb::Status::kSoftError) has_stopped_.store(true, std::memory_order_release);
+}
+
+rocksdb::Status IngestedFiles::refusal() {
+  return rocksdb::Status::Aborted(
+      "RocksDB was stopped by an error in this opening, and ingests no files until the database is reopened");
+}
+
 rocksdb::Status ingest_and_look(rocksdb::DB& db, IngestedFiles& told,
                                 const std::vector<rocksdb::IngestExternalFileArg>& arguments, bool* lies_above) {
   const std::uint64_t before = db.GetLatestSequenceNumber();

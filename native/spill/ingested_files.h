@@ -13,6 +13,7 @@
 #include <rocksdb/listener.h>
 #include <rocksdb/metadata.h>
 
+#include <atomic>
 #include <cstdint>
 #include <mutex>
 #include <optional>
@@ -40,9 +41,18 @@ class IngestedFiles final : public rocksdb::EventListener {
   // Nothing: it was not ingested. It is not expected any more.
   std::optional<std::uint64_t> take(const std::string& path);
 
+  // Not once RocksDB has had an error that stopped it, until the database is reopened. RocksDB 7.8.3 takes itself for
+  // stopped when it has recovered from one (db/error_handler.cc, ClearBGError), and gives a file that is ingested then
+  // the number 0 (db/db_impl/db_impl.cc, ReserveFileNumbersBeforeIngestion), or ends the process where it has
+  // assertions.
+  bool may_ingest() const { return !has_stopped_.load(std::memory_order_acquire); }
+  static rocksdb::Status refusal();
+
   void OnExternalFileIngested(rocksdb::DB* db, const rocksdb::ExternalFileIngestionInfo& info) override;
+  void OnBackgroundError(rocksdb::BackgroundErrorReason reason, rocksdb::Status* error) override;
 
  private:
+  std::atomic<bool> has_stopped_{false};
   std::mutex mutex_;
   std::unordered_map<std::string, std::optional<std::uint64_t>> numbers_;  // by path; the user's files are not in it
 };

@@ -10,7 +10,6 @@
 #include <memory>
 #include <mutex>
 #include <unordered_map>
-#include <unordered_set>
 #include <utility>
 
 #include "spill/generation.h"
@@ -48,28 +47,6 @@ class SpillSnapshot final : public rocksdb::Snapshot {
   const Sequence diverted_;
 };
 
-// Snapshots of RocksDB's own that were given to the user, after RocksDB itself was (DbImpl::hand_out_root): functions
-// that go past us take every snapshot for one of RocksDB's.
-class RootSnapshots {
- public:
-  void add(const rocksdb::Snapshot* snapshot) {
-    const std::lock_guard lock(mutex_);
-    given_.insert(snapshot);
-  }
-  bool contains(const rocksdb::Snapshot* snapshot) const {
-    const std::lock_guard lock(mutex_);
-    return given_.contains(snapshot);
-  }
-  bool remove(const rocksdb::Snapshot* snapshot) {  // whether it was there
-    const std::lock_guard lock(mutex_);
-    return given_.erase(snapshot) > 0;
-  }
-
- private:
-  mutable std::mutex mutex_;
-  std::unordered_set<const rocksdb::Snapshot*> given_;
-};
-
 // Those that the user has not released.
 class Snapshots {
  public:
@@ -80,14 +57,19 @@ class Snapshots {
     open_.emplace(snapshot, std::move(made));
     return snapshot;
   }
-  // Null is none, as RocksDB's GetSnapshot may return.
-  void release(const rocksdb::Snapshot* snapshot) {
+  bool contains(const rocksdb::Snapshot* snapshot) const {
+    const std::lock_guard lock(mutex_);
+    return open_.contains(snapshot);
+  }
+  // Whether it was one of them. Null is none, as RocksDB's GetSnapshot may return.
+  bool release(const rocksdb::Snapshot* snapshot) {
     std::unique_ptr<SpillSnapshot> gone;  // behind the lock
     const std::lock_guard lock(mutex_);
     const auto found = open_.find(snapshot);
-    if (found == open_.end()) return;
+    if (found == open_.end()) return false;
     gone = std::move(found->second);
     open_.erase(found);
+    return true;
   }
   // Of a database that goes without waiting for them: they would keep its spill store, and so its lock.
   void release_all() {
@@ -96,7 +78,7 @@ class Snapshots {
   }
 
  private:
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::unordered_map<const rocksdb::Snapshot*, std::unique_ptr<SpillSnapshot>> open_;
 };
 

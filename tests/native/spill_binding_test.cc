@@ -348,6 +348,25 @@ TEST_F(SpillBindingDb, AnOlderCopyOfTheSpillStoreIsRefused) {
   expect_refused(open("db"), "is newer than the copy of its spill store");
 }
 
+// Also where everything was brought back in between, and the guard gone.
+TEST_F(SpillBindingDb, AnOlderCopyIsToldFromAnotherDatabase) {
+  for (const bool of_store : {false, true}) {
+    SCOPED_TRACE(of_store);
+    make_with_writes("db");
+    copy("db", "copy");
+    must_open("db");
+    ASSERT_TRUE(db_->Rollback().ok());
+    ASSERT_TRUE(db_->Close().ok());
+    make_with_writes("db");
+    const std::string kept = of_store ? "db" : "copy";
+    const std::string other = of_store ? "copy" : "db";
+    std::filesystem::remove_all(path(kept + "/spill"));
+    std::filesystem::rename(path(other + "/spill"), path(kept + "/spill"));
+    expect_refused(open(kept), "restore both as they were at one moment");
+    for (const char* name : {"db", "copy"}) std::filesystem::remove_all(path(name));
+  }
+}
+
 TEST_F(SpillBindingDb, CopiesThatWereOpenedApartAreRefused) {
   make_with_writes("db");
   copy("db", "copy");

@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <filesystem>
 #include <functional>
 #include <future>
 #include <memory>
@@ -64,7 +65,7 @@ bool is_spill_log(const Deed& deed) { return deed.name.find(".spill") != std::st
 
 class SpillDegrade : public ::testing::Test {
  protected:
-  void open(RollbackPolicy policy, std::size_t memtable_bytes = 64 << 20) {
+  void open(RollbackPolicy policy, std::size_t memtable_bytes = 64 << 20, std::uint64_t put_back_bytes = 0) {
     db_.reset();
     auto system = FaultyFileSystem::open(scratch_.path("root"));
     ASSERT_TRUE(system) << system.status().message();
@@ -77,7 +78,7 @@ class SpillDegrade : public ::testing::Test {
     SpillOptions spill;
     spill.capacity_bytes = 4 << 20;
     spill.generation_bytes = 64 << 10;
-    spill.put_back_bytes = 0;
+    spill.put_back_bytes = put_back_bytes;
     spill.poll_interval = std::chrono::milliseconds(5);
     spill.rollback = policy;
     spill.listeners.push_back(heard_);
@@ -127,6 +128,76 @@ TEST_F(SpillDegrade, AFullDriveIsAnErrorAndNotAWaitWithoutEnd) {
   EXPECT_EQ(get("a"), value);
   EXPECT_TRUE(db_->Put({}, "a", "3").ok());
   EXPECT_EQ(get("a"), "3");
+}
+
+// Also where RocksDB's log has failed meanwhile, by a write or by what was to be put back; with nothing to flush it
+// begins no new one.
+TEST_F(SpillDegrade, WhatWasDivertedComesBackAfterRocksdbsLogHasFailed) {
+  for (const bool by_a_write : {false, true}) {
+    for (const bool has_memtable : {false, true}) {
+      SCOPED_TRACE(testing::Message() << by_a_write << has_memtable);
+      open(RollbackPolicy::off, 64 << 20, SpillOptions().put_back_bytes);
+      if (has_memtable) {
+        ASSERT_TRUE(db_->Put({}, "main", "1").ok());
+      }
+      db_->SetDiversion(Diversion::always);
+      ASSERT_TRUE(db_->Put({}, "a", "1").ok());
+      ASSERT_TRUE(db_->Put({}, "b", "1").ok());
+      system_->set_fate([](const Deed& deed) {
+        return deed.action == Action::write ? Misfortune{.status = IOStatus::NoSpace("the drive is full (injected)")}
+                                            : Misfortune();
+      });
+      const Status failed = by_a_write ? ends([&] { return db_->Put({}, "new", "1"); }) : db_->Rollback();
+      EXPECT_TRUE(failed.IsIOError()) << failed.ToString();
+      system_->set_fate({});
+      const Status status = db_->Rollback();
+      EXPECT_TRUE(status.ok()) << status.ToString() << ": it needs no reopening";
+      EXPECT_EQ(db_->GetSpillStatistics().live_entries, 0U);
+      for (int opening = 0; opening < 2; ++opening) {
+        for (const char* key : {"a", "b"}) EXPECT_EQ(get(key), "1");
+        EXPECT_EQ(get("main"), has_memtable ? "1" : "-");
+        db_->SetDiversion(Diversion::always);
+        EXPECT_TRUE(db_->Put({}, "a", "2").ok());
+        EXPECT_TRUE(db_->Rollback().ok());
+        if (opening == 0) open(RollbackPolicy::off);
+        EXPECT_EQ(get("a"), "2");
+        EXPECT_TRUE(db_->Put({}, "a", "1").ok());
+      }
+      db_.reset();
+      std::filesystem::remove_all(scratch_.path("root"));
+    }
+  }
+}
+
+// A RocksDB that has stopped writes and then fails for good says so to them. What waits for a rollback there is told,
+// too.
+TEST_F(SpillDegrade, AnErrorThatStopsRocksdbEndsEveryWait) {
+  open(RollbackPolicy::off, 64 << 10);
+  ASSERT_TRUE(rocksdb_of(*db_).PauseBackgroundWork().ok());
+  const std::string value(10'000, 'v');
+  int written = 0;
+  for (; db_->GetSpillStatistics().diverted_writes == 0 && written < 100; ++written) {
+    ASSERT_TRUE(db_->Put({}, "key " + std::to_string(written), value).ok());
+  }
+  ASSERT_GT(db_->GetSpillStatistics().diverted_writes, 0U);
+  const std::string newest = "key " + std::to_string(written - 1);
+  system_->set_fate([](const Deed& deed) {
+    return deed.action == Action::write ? Misfortune{.status = IOStatus::NoSpace("the drive is full (injected)")}
+                                        : Misfortune();
+  });
+  ASSERT_TRUE(rocksdb_of(*db_).ContinueBackgroundWork().ok());
+  const Status put = ends([&] { return db_->Put({}, newest, "2"); });
+  EXPECT_TRUE(put.IsIOError()) << put.ToString();
+  const Status rolled_back = ends([&] { return db_->Rollback(); });
+  EXPECT_TRUE(rolled_back.IsIOError()) << rolled_back.ToString();
+  const Status compacted = ends([&] { return db_->CompactRange({}, nullptr, nullptr); });
+  EXPECT_TRUE(compacted.IsIOError()) << compacted.ToString();
+  system_->set_fate({});
+  const Status status = ends([&] { return db_->Rollback(); });
+  EXPECT_TRUE(status.ok()) << status.ToString() << ": it needs no reopening";
+  for (int i = 0; i < written; ++i) EXPECT_EQ(get("key " + std::to_string(i)), value);
+  EXPECT_TRUE(db_->Put({}, newest, "3").ok());
+  EXPECT_EQ(get(newest), "3");
 }
 
 // What a rollback has ingested, and what a flush has taken out of RocksDB's log, is noted down in the spill store, for

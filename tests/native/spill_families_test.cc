@@ -519,6 +519,14 @@ TEST_F(SpillFamilies, SumsOverAllFamiliesAreWithoutOurOwn) {
   }
 }
 
+TEST_F(SpillFamilies, TheDefaultOnesHandleIsNotTheUsersToDestroy) {
+  open();
+  same([](Side& side) {
+    EXPECT_TRUE(side.db->DestroyColumnFamilyHandle(side.db->DefaultColumnFamily()).IsInvalidArgument());
+    return side.db->Put({}, "k", "1");
+  });
+}
+
 TEST_F(SpillFamilies, NoHandleAtAllIsDestroyedWithoutAWord) {
   open();
   fill(0);

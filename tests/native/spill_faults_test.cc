@@ -388,6 +388,20 @@ TEST_F(FaultsSpillway, ALogThatFailedIsNotWrittenToAgain) {
   EXPECT_TRUE(put("c", "4").ok());
 }
 
+// What it has, RocksDB's memtable aside, cannot be made durable any more: nothing that comes after it may be called so.
+TEST_F(FaultsSpillway, ALogThatFailedIsNoGroundForASyncWrite) {
+  open();
+  db_->SetDiversion(Diversion::never);
+  ASSERT_TRUE(put("a", "1").ok());
+  const auto of_log = [](const Deed& deed) { return deed.action == Action::write && deed.name.ends_with(".log"); };
+  system_->set_fate(fail_nth(of_log, 1, IOStatus::IOError("no (injected)")));
+  EXPECT_TRUE(put("b", "2").IsIOError());
+  db_->SetDiversion(Diversion::always);
+  EXPECT_TRUE(put("spilled", "1", true).IsIOError());
+  EXPECT_TRUE(put("a", "2").ok()) << "what need not be durable";
+  lose_power(1);
+}
+
 // Neither log is synced for it: RocksDB's says what its writes come after.
 TEST_F(FaultsSpillway, AWriteToRocksdbIsLostWithADivertedOneBeforeIt) {
   open();
@@ -646,6 +660,31 @@ TEST_F(FaultsSpillway, AKilledProcessKeepsWhatWasDivertedAfterAWriteThatIsInNoLo
   system_->cut_power();  // what was written stays: it was the process that died
   open();
   EXPECT_EQ(get("spilled"), "1");
+}
+
+// Nor of what a batch has behind the point at which it ends for the log.
+TEST_F(FaultsSpillway, AKilledProcessKeepsWhatWasDivertedAfterABatchThatIsPartlyInTheLog) {
+  open();
+  db_->SetDiversion(Diversion::never);
+  rocksdb::WriteBatch batch;
+  ASSERT_TRUE(batch.Put("in the log", "1").ok());
+  batch.MarkWalTerminationPoint();
+  ASSERT_TRUE(batch.Put("in the memtable alone", "1").ok());
+  ASSERT_TRUE(db_->Write({}, &batch).ok());
+  db_->SetDiversion(Diversion::always);
+  ASSERT_TRUE(put("spilled", "1").ok());
+  ASSERT_TRUE(db_->CreateCheckpoint(root_ + "/copy").ok());
+  system_->cut_power();  // what was written stays: it was the process that died
+  open();
+  EXPECT_EQ(get("spilled"), "1");
+  EXPECT_EQ(get("in the log"), "1");
+  rocksdb::DB* opened = nullptr;
+  ASSERT_TRUE(rocksdb::DB::Open({}, root_ + "/copy", &opened).ok());
+  const std::unique_ptr<rocksdb::DB> copied(opened);
+  for (const char* key : {"in the log", "in the memtable alone", "spilled"}) {
+    std::string value;
+    EXPECT_TRUE(copied->Get({}, key, &value).ok()) << key;
+  }
 }
 
 // The log still has the mark of a generation of which nothing is left.

@@ -421,6 +421,70 @@ TEST_F(SpillSequence, AnIngestionLosesNoDivertedWriteToAKill) {
   kill();
 }
 
+// Of the metadata that a program makes itself: RocksDB joins directory and name with a slash.
+TEST_F(SpillSequence, AnImportFindsFilesWhoseNamesHaveNoSlash) {
+  export_family();
+  for (auto& file : metadata_->files) file.name = file.name.substr(file.name.find_first_not_of('/'));
+  open_families({"default"});
+  rocksdb::ColumnFamilyHandle* imported = nullptr;
+  const Status status = killed_->CreateColumnFamilyWithImport({}, "imported", {}, *metadata_, &imported);
+  ASSERT_TRUE(status.ok()) << status.ToString();
+  ASSERT_TRUE(killed_->DestroyColumnFamilyHandle(imported).ok());
+  kill();
+}
+
+// RocksDB ignores the logs of a database that is opened so.
+TEST_F(SpillMainOnly, ACheckpointHasItsLogWhateverTheUsersRecovery) {
+  for (const bool best_effort : {true, false}) {
+    SCOPED_TRACE(best_effort);
+    db_.reset();
+    rocksdb::Options options;
+    options.create_if_missing = true;
+    options.best_efforts_recovery = best_effort;
+    options.wal_recovery_mode = rocksdb::WALRecoveryMode::kAbsoluteConsistency;
+    DB* opened = nullptr;
+    ASSERT_TRUE(DB::Open(options, SpillOptions(), directory_.path(best_effort ? "best" : "all"), &opened).ok());
+    db_.reset(opened);
+    for (const char* value : {"1", "2", "3"}) ASSERT_TRUE(put("k", value).ok());
+    ASSERT_TRUE(put("main", "1").ok());
+    db_->SetDiversion(Diversion::always);
+    ASSERT_TRUE(put("k", "4").ok());
+    const std::string name = best_effort ? "best copy" : "all copy";
+    ASSERT_TRUE(db_->CreateCheckpoint(directory_.path(name)).ok());
+    const auto copy = open_plain(name);
+    EXPECT_EQ(get(*copy, "k"), "4");
+    EXPECT_EQ(get(*copy, "main"), "1");
+  }
+}
+
+// RocksDB's own take none, so what is ingested beside them needs no number of its own.
+TEST_F(SpillMainOnly, ReadsThatAreUnderWayHoldNoSnapshotOfRocksdb) {
+  ASSERT_TRUE(put("k", "1").ok());
+  std::vector<rocksdb::Iterator*> iterators;
+  ASSERT_TRUE(db_->NewIterators({}, {db_->DefaultColumnFamily()}, &iterators).ok());
+  const std::unique_ptr<rocksdb::Iterator> iterator(iterators[0]);
+  rocksdb::IngestExternalFileOptions options;
+  options.allow_global_seqno = false;
+  const Status status = db_->IngestExternalFile({sorted_file("s.sst", "s", "1")}, options);
+  EXPECT_TRUE(status.ok()) << status.ToString();
+  iterator->SeekToFirst();
+  ASSERT_TRUE(iterator->Valid());
+  iterator->Next();
+  EXPECT_FALSE(iterator->Valid()) << "it is of a moment before";
+}
+
+// RocksDB's memtables would be empty.
+TEST_F(SpillMainOnly, WhatWasDivertedAndFlushedIsNoReasonToRefuseAnIngestion) {
+  db_->SetDiversion(Diversion::always);
+  ASSERT_TRUE(put("k", "1").ok());
+  ASSERT_TRUE(db_->Flush({}).ok());
+  rocksdb::IngestExternalFileOptions options;
+  options.allow_blocking_flush = false;
+  const Status status = db_->IngestExternalFile({sorted_file("s.sst", "k", "2")}, options);
+  EXPECT_TRUE(status.ok()) << status.ToString();
+  EXPECT_EQ(get(*db_, "k"), "2");
+}
+
 // Whoever holds RocksDB itself sees everything: also a write that was about to be diverted.
 TEST_F(SpillMainOnly, NothingIsDivertedPastWhoeverWasHandedRocksdb) {
   rocksdb::DB* root = nullptr;

@@ -1,6 +1,7 @@
 // What used to go past spillway::DB to RocksDB alone: RocksDB itself, its utilities, its lists of files, its estimates.
 #include <gtest/gtest.h>
 #include <rocksdb/convenience.h>
+#include <rocksdb/merge_operator.h>
 #include <rocksdb/metadata.h>
 #include <rocksdb/stats_history.h>
 #include <rocksdb/transaction_log.h>
@@ -105,6 +106,71 @@ class SpillPast : public ::testing::Test {
 };
 
 // --- RocksDB itself
+
+// A transaction of a wrapped database takes its snapshot from RocksDB and reads through ours.
+TEST_F(SpillPast, SnapshotsOfRocksdbsOwnAreReadThroughOurs) {
+  put("k", "old");
+  const rocksdb::Snapshot* const before = db_->GetSnapshot();
+  put("k", "older");
+  rocksdb::DB* const root = db_->GetRootDB();
+  const rocksdb::Snapshot* const of_root = root->GetSnapshot();
+  put("k", "new");
+  const auto expect = [&](const rocksdb::Snapshot* snapshot, const std::string& value) {
+    ReadOptions options;
+    options.snapshot = snapshot;
+    std::string found;
+    EXPECT_TRUE(db_->Get(options, "k", &found).ok());
+    EXPECT_EQ(found, value);
+    EXPECT_TRUE(db_->MultiGet(options, {"k"}, std::make_unique<std::vector<std::string>>().get())[0].ok());
+    const std::unique_ptr<rocksdb::Iterator> iterator(db_->NewIterator(options));
+    iterator->SeekToFirst();
+    ASSERT_TRUE(iterator->Valid());
+    EXPECT_EQ(iterator->value().ToString(), value);
+  };
+  expect(of_root, "older");
+  expect(before, "old");
+  db_->ReleaseSnapshot(before);
+  db_->ReleaseSnapshot(of_root);
+  EXPECT_EQ(number("rocksdb.num-snapshots"), 0U);
+  EXPECT_TRUE(db_->Close().ok());
+}
+
+TEST_F(SpillPast, FamiliesThatWereMadePastUsAreWrittenTo) {
+  rocksdb::DB* const root = db_->GetRootDB();
+  rocksdb::ColumnFamilyOptions merges;
+  ASSERT_TRUE(rocksdb::MergeOperator::CreateFromString({}, "uint64add", &merges.merge_operator).ok());
+  rocksdb::ColumnFamilyHandle* made = nullptr;
+  ASSERT_TRUE(root->CreateColumnFamily(merges, "made", &made).ok());
+  const std::string one("\1\0\0\0\0\0\0\0", 8);
+  EXPECT_TRUE(db_->Merge({}, made, "count", one).ok());
+  for (const bool ignores : {false, true}) {
+    WriteOptions options;
+    options.ignore_missing_column_families = ignores;
+    ASSERT_TRUE(db_->Put(options, made, "single", "1").ok());
+    rocksdb::WriteBatch batch;
+    ASSERT_TRUE(batch.SingleDelete(made, "single").ok());
+    ASSERT_TRUE(batch.Put(made, "k", "1").ok());
+    EXPECT_TRUE(db_->Write(options, &batch).ok());
+    std::string value;
+    EXPECT_TRUE(db_->Get({}, made, "single", &value).IsNotFound());
+    EXPECT_TRUE(db_->Get({}, made, "k", &value).ok());
+    ASSERT_TRUE(db_->Delete({}, made, "k").ok());
+  }
+  ASSERT_TRUE(root->DestroyColumnFamilyHandle(made).ok());
+}
+
+// A checkpoint of ours is made of tables and logs: it has to know of what is in neither.
+TEST_F(SpillPast, ACheckpointHoldsWhatWasWrittenPastUsWithoutALog) {
+  rocksdb::DB* const root = db_->GetRootDB();
+  WriteOptions unlogged;
+  unlogged.disableWAL = true;
+  ASSERT_TRUE(root->Put(unlogged, "k", "1").ok());
+  ASSERT_TRUE(db_->CreateCheckpoint(directory_.path("copy")).ok());
+  rocksdb::DB* copy = nullptr;
+  ASSERT_TRUE(rocksdb::DB::Open({}, directory_.path("copy"), &copy).ok());
+  const std::unique_ptr<rocksdb::DB> copied(copy);
+  EXPECT_EQ(get(*copied, "k"), "1");
+}
 
 TEST_F(SpillPast, RocksdbItselfHasEverythingAndKeepsIt) {
   for (const bool root : {true, false}) {
@@ -349,6 +415,40 @@ TEST_F(SpillPast, ListsOfFilesAreWholeForAThreadThatCopiesThem) {
   put("c", "3");
   EXPECT_EQ(listed(), 2U);
   EXPECT_EQ(number("spillway.live-entries"), 1U);
+}
+
+// Tables and MANIFEST are copied and the logs are not: what was flushed has to be in tables.
+TEST_F(SpillPast, ListsOfFilesHaveWhatWasFlushedInTables) {
+  for (const bool is_back : {false, true}) {
+    SCOPED_TRACE(is_back);
+    put("k", is_back ? "2" : "1");
+    ASSERT_TRUE(db_->Flush({}).ok());
+    if (is_back) {
+      ASSERT_TRUE(db_->Rollback().ok());
+    }
+    std::vector<std::string> files;
+    std::uint64_t manifest_bytes = 0;
+    ASSERT_TRUE(db_->GetLiveFiles(files, &manifest_bytes, /*flush_memtable=*/false).ok());
+    std::uint64_t in_memtables = 0;
+    ASSERT_TRUE(db_->GetIntProperty("rocksdb.num-entries-active-mem-table", &in_memtables));
+    EXPECT_EQ(in_memtables, 0U);
+  }
+}
+
+// db.h promises a lossless backup of tables that are listed and of logs that are listed after them.
+TEST_F(SpillPast, ListsOfTablesAndOfLogsAreOfOneHistory) {
+  ASSERT_TRUE(db_->DisableFileDeletions().ok());
+  std::vector<std::string> files;
+  std::uint64_t manifest_bytes = 0;
+  rocksdb::VectorLogPtr logs;
+  ASSERT_TRUE(db_->GetLiveFiles(files, &manifest_bytes).ok());
+  put("small", "1");
+  EXPECT_TRUE(db_->GetSortedWalFiles(logs).ok()) << "it is put back, and in a log";
+  put("large", std::string(2 << 20, 'v'));
+  EXPECT_TRUE(db_->GetSortedWalFiles(logs).IsAborted()) << "it is a table that was not listed";
+  ASSERT_TRUE(db_->GetLiveFiles(files, &manifest_bytes).ok());
+  EXPECT_TRUE(db_->GetSortedWalFiles(logs).ok());
+  ASSERT_TRUE(db_->EnableFileDeletions(/*force=*/false).ok());
 }
 
 TEST_F(SpillPast, RocksdbsLogsHoldWhatWasAcknowledgedBeforeTheyAreListed) {

@@ -5,6 +5,7 @@ Each rule is a function from text to the places where it is broken, so that a te
 
 import ast
 import re
+import runpy
 import subprocess
 import tomllib
 from collections.abc import Iterator
@@ -226,3 +227,5 @@ def test_commands_page_names_every_command() -> None:
 
     page = (ROOT / "docs" / "COMMANDS.md").read_text()
     assert set(re.findall(r"^## `(.*)`$", page, flags=re.MULTILINE)) == set(paths(spillway, "spillway")), "make docs"
+    said = runpy.run_path(str(ROOT / "scripts" / "docs.py"))["commands_page"]()
+    assert page == said, "make docs"

@@ -91,3 +91,15 @@ def test_bad_input_is_one_sentence_and_2(fake: Fake, tmp_path: Path, invoke: Inv
     assert fake.log() == []
     fake.behave("bad_input")
     assert invoke("spill", "show", tmp_path).code == 2
+
+
+def test_a_directory_that_cannot_be_looked_at_is_told(
+    fake: Fake, database: Path, invoke: Invoke, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_path: Path) -> bool:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "exists", refuse)
+    ended = invoke("spill", "show", database)
+    assert ended.code == 2
+    assert ended.err == f"spillway: {database} cannot be looked at: Permission denied; run as its owner.\n"

@@ -74,6 +74,15 @@ def test_one_that_is_lost_or_does_not_fit_is_no_success(database: Path, invoke: 
     assert invoke("spill", "check", database, "--json").code == 1
 
 
+def test_what_only_its_program_can_drain_is_refused_in_one_sentence(database: Path, invoke: Invoke) -> None:
+    options = max(database.glob("OPTIONS-*"))
+    options.write_text(options.read_text().replace("merge_operator=nullptr", "merge_operator=OfTheProgram"))
+    drained = invoke("spill", "drain", database)
+    assert drained.code == 2, "as any other bad input"
+    assert len(drained.err.splitlines()) == 1
+    assert "merge operator OfTheProgram, which only your program has" in drained.err
+
+
 def test_what_is_no_spill_store_is_refused_in_one_sentence(tmp_path: Path, invoke: Invoke) -> None:
     for command in ("show", "check"):
         ended = invoke("spill", command, tmp_path)

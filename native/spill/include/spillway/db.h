@@ -62,8 +62,8 @@ class DB : public rocksdb::StackableDB {
  public:
   // As rocksdb::DB::Open. RocksDB's slowdown is switched off: its slowdown triggers become its stop triggers.
   // NotSupported, by name: comparators under which different bytes can be equal, user-defined timestamps,
-  // unordered_write, two_write_queues, wal_filter, allow_ingest_behind, allow_mmap_writes, and a file system whose
-  // files cannot be synced while they are written to. avoid_flush_during_recovery is switched off.
+  // inplace_update_support, unordered_write, two_write_queues, wal_filter, allow_ingest_behind, allow_mmap_writes, and
+  // a file system whose files cannot be synced while they are written to. avoid_flush_during_recovery is switched off.
   static rocksdb::Status Open(const rocksdb::Options& options, const SpillOptions& spill, const std::string& name,
                               DB** db);
   static rocksdb::Status Open(const rocksdb::DBOptions& options, const SpillOptions& spill, const std::string& name,
