@@ -1,7 +1,15 @@
 // Lists of RocksDB's files. Those who copy them get files that hold everything that was acknowledged before.
+#include <chrono>
+#include <thread>
+
 #include "spill/db_impl.h"
 
 namespace spillway::spill {
+namespace {
+
+constexpr std::chrono::milliseconds kLookAgain{2};
+
+}  // namespace
 
 using rocksdb::ColumnFamilyHandle;
 using rocksdb::Status;
@@ -27,7 +35,20 @@ Status DbImpl::flush_all_families() {
     const Status status = base().Flush(rocksdb::FlushOptions(), family.handle);
     if (!status.ok() && !status.IsColumnFamilyDropped()) return status;
   }
-  return {};
+  return wait_for_flushes();
+}
+
+// RocksDB 7.8.3 does not wait for a flush while it takes itself for stopped (IngestedFiles::may_ingest), and says OK.
+Status DbImpl::wait_for_flushes() {
+  if (ingested_files_->may_ingest()) return {};
+  for (;;) {
+    std::uint64_t waiting = 0;
+    if (!base().GetAggregatedIntProperty(rocksdb::DB::Properties::kNumImmutableMemTable, &waiting)) return {};
+    if (waiting == 0) return {};
+    if (Status status = error_of_rocksdb(); !status.ok()) return status;
+    if (stopping_.load(std::memory_order_acquire)) return Status::ShutdownInProgress();
+    std::this_thread::sleep_for(kLookAgain);
+  }
 }
 
 // Everybody else is told of the files as they are, as of a RocksDB whose memtables are not in them either.
@@ -77,6 +98,9 @@ Status DbImpl::GetLiveFiles(std::vector<std::string>& files, std::uint64_t* mani
   const bool may_be_put_back = has_live_.load(std::memory_order_acquire) || counts_.rollbacks_by_put.load() > 0;
   const bool flushes = flush_memtable || (may_be_put_back && !rollback_pause_.is_paused());
   return with_main_only([&] {
+    if (flushes && !ingested_files_->may_ingest() && !rollback_pause_.is_paused()) {
+      if (Status status = flush_all_families(); !status.ok()) return status;
+    }
     copying_.listed(counts_.rollbacks_by_ingest.load());
     return binding_->without_guard([&] { return base().GetLiveFiles(files, manifest_bytes, flushes); });
   });

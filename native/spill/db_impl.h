@@ -347,7 +347,8 @@ class DbImpl final : public spillway::DB {
   // followers' batches under atomics that the thread sanitizer cannot see, and scripts/tsan.suppressions names this.
   [[gnu::noinline]] rocksdb::Status enter(const rocksdb::WriteOptions& options, rocksdb::WriteBatch* batch);
   [[gnu::noinline]] rocksdb::Status write_to_rocksdb(const rocksdb::WriteOptions& options, rocksdb::WriteBatch* batch);
-  bool are_memtables_empty();
+  bool are_memtables_empty();  // but for the guard's
+  rocksdb::Status wait_for_flushes();
   rocksdb::Status error_of_rocksdb();
   // Whoever wants RocksDB's log durable asks here: one that has failed is not touched (MainLogs::have_failed).
   rocksdb::Status sync_main_log();

@@ -71,11 +71,17 @@ Status DbImpl::with_main_only(const std::function<Status()>& action, KeyVersions
     for (const auto& generation : *live()) rest += generation->user_bytes();
     if (rest > kSmallRest && round < kMostRounds && !is_paused) continue;
     Status status;
-    const RollbackPause::Pass pass(rollback_pause_);  // an ingestion may wait for a flush
-    hold_commits([&] {
-      status = bring_back_held(pass ? Way::ingest : Way::put_back);
-      if (status.ok()) status = action();
-    });
+    bool has_no_room = false;
+    {
+      const RollbackPause::Pass pass(rollback_pause_);  // an ingestion may wait for a flush
+      hold_commits([&] {
+        status = bring_back_held(pass ? Way::ingest : Way::put_back);
+        has_no_room = status.IsTryAgain();
+        if (status.ok()) status = action();
+      });
+    }
+    if (has_no_room && round < kMostRounds)
+      continue;  // RocksDB stalls, and takes nothing but what goes through its log
     if (any_key) any_key->is_written();
     tell_of_room();
     return status;

@@ -24,6 +24,7 @@ constexpr std::chrono::milliseconds kRetryRollback{20};
 constexpr std::chrono::milliseconds kLongestPause{10'000};
 // RocksDB looks every five seconds whether a full drive has room again; and how often it may fall back into that.
 constexpr std::chrono::seconds kLongestRecovery{7};
+constexpr std::chrono::seconds kAskAgain{1};
 constexpr int kMostRecoveries = 2;
 constexpr int kNoLimit = std::numeric_limits<int>::max();
 
@@ -194,7 +195,11 @@ bool DbImpl::can_be_put_back(const Generations& targets) const {
 // something in the guard, where nobody looks.
 rocksdb::Status DbImpl::renew_main_log() {
   rocksdb::Status status = error_of_rocksdb();
-  if (status.ok() && are_memtables_empty()) {
+  if (!status.ok()) return status;
+  if (!ingested_files_->is_stuck()) return log_failure();
+  // A recovery switches file deletions on, whoever has switched them off.
+  if (copying_.has_any()) return rocksdb::Status::Aborted("RocksDB's log has failed, and file deletions are off");
+  if (are_memtables_empty()) {
     status = binding_->use_guard([&](rocksdb::ColumnFamilyHandle* guard) {
       rocksdb::WriteBatch batch;
       rocksdb::WriteOptions options;
@@ -215,7 +220,10 @@ rocksdb::Status DbImpl::bring_back(std::uint64_t most) {
   rocksdb::Status status;
   std::optional<Return> put;
   Sequence durable = 0;
-  if (main_logs_->have_failed()) renew_main_log().PermitUncheckedError();  // where it did not help, the write says so
+  if (main_logs_->have_failed()) {
+    const rocksdb::Status renewed = renew_main_log();
+    if (!renewed.ok() && !ingested_files_->may_ingest()) return renewed;
+  }
   commits_.run_alone([&] {
     targets = live();
     const bool is_all = is_small(*targets);
@@ -228,6 +236,10 @@ rocksdb::Status DbImpl::bring_back(std::uint64_t most) {
     if (!targets->empty() && targets->back() == active_) seal();
     durable = visible_.load(std::memory_order_relaxed);
     if (targets->empty() || !puts) return;
+    if (!is_all && detector_->signals().stopped) {  // all of it would be read in vain
+      status = rocksdb::Status::TryAgain();
+      return;
+    }
     status = make_spill_durable();
     if (!status.ok()) return;
     put = begin_return(*targets);
@@ -270,7 +282,7 @@ rocksdb::Status DbImpl::bring_back_held(Way largest) {
       status = put_back(*targets);
     }
     if (status.IsTryAgain() && !may_ingest) {
-      if (largest == Way::ingest) return IngestedFiles::refusal();
+      if (largest == Way::ingest) return status;
       return rocksdb::Status::Aborted("background work is paused and RocksDB takes no more writes",
                                       "call ContinueBackgroundWork first");
     }
@@ -499,13 +511,17 @@ rocksdb::Status DbImpl::forget(const Generations& targets) {
 bool DbImpl::has_rocksdb_recovered() {
   const auto began = Clock::now();
   rocksdb::Status error = error_of_rocksdb();
-  if (error.ok()) return false;
+  if (error.ok() || error.severity() >= rocksdb::Status::kFatalError) return false;
   const bool is_full = error.IsNoSpace();
   const bool recovers = is_full || user_options_->database().max_bgerror_resume_count > 0;
+  auto asked = began - kAskAgain;
   while (recovers && !error.ok() && Clock::now() - began < kLongestRecovery) {
     if (stopping_.load(std::memory_order_acquire)) return false;
+    if (is_full && Clock::now() - asked >= kAskAgain) {
+      asked = Clock::now();
+      base().Resume().PermitUncheckedError();
+    }
     std::this_thread::sleep_for(kRetryRollback);
-    if (is_full) base().Resume().PermitUncheckedError();
     error = error_of_rocksdb();
   }
   return error.ok();

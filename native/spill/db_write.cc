@@ -235,14 +235,23 @@ rocksdb::Status DbImpl::log_failure() {
 }
 
 // Then RocksDB's log has nothing that is not durable without it. (Of a log that has failed; to another, more is written
-// meanwhile.)
+// meanwhile.) What the guard has is in no log.
 bool DbImpl::are_memtables_empty() {
+  std::uint64_t all = 0;
+  std::uint64_t of_guard = 0;
   for (const auto& property :
        {rocksdb::DB::Properties::kNumEntriesActiveMemTable, rocksdb::DB::Properties::kNumEntriesImmMemTables}) {
     std::uint64_t entries = 0;
-    if (!base().GetAggregatedIntProperty(property, &entries) || entries > 0) return false;
+    if (!base().GetAggregatedIntProperty(property, &entries)) return false;
+    all += entries;
+    binding_
+        ->use_guard([&](ColumnFamilyHandle* guard) {
+          if (base().GetIntProperty(guard, property, &entries)) of_guard += entries;
+          return rocksdb::Status();
+        })
+        .PermitUncheckedError();
   }
-  return true;
+  return all == of_guard;
 }
 
 // Of RocksDB's state after an error in the background: what it would say to a write now. A write of nothing, which

@@ -70,9 +70,17 @@ void IngestedFiles::OnExternalFileIngested(rocksdb::DB*, const rocksdb::External
   }
 }
 
-// (Some paths tell of the error before they have given it a severity.)
-void IngestedFiles::OnBackgroundError(rocksdb::BackgroundErrorReason, rocksdb::Status* error) {
-  if (error->severity() != rocksdb::Status::kSoftError) has_stopped_.store(true, std::memory_order_release);
+// A passing failure is told before it has a severity; of one in a compaction RocksDB only tries again.
+void IngestedFiles::OnBackgroundError(rocksdb::BackgroundErrorReason reason, rocksdb::Status* error) {
+  if (error->severity() == rocksdb::Status::kSoftError) return;
+  const bool passes = error->severity() == rocksdb::Status::kNoError;
+  if (passes && reason == rocksdb::BackgroundErrorReason::kCompaction) return;
+  (passes && recovers_ ? is_failing_ : is_stuck_).store(true, std::memory_order_release);
+}
+
+void IngestedFiles::OnErrorRecoveryEnd(const rocksdb::BackgroundErrorRecoveryInfo& info) {
+  info.old_bg_error.PermitUncheckedError();
+  if (info.new_bg_error.ok()) is_failing_.store(false, std::memory_order_release);
 }
 
 rocksdb::Status IngestedFiles::refusal() {
@@ -86,7 +94,7 @@ rocksdb::Status ingest_and_look(rocksdb::DB& db, IngestedFiles& told,
   for (const auto& one : arguments) {
     for (const std::string& path : one.external_files) told.expect(path);
   }
-  const rocksdb::Status status = db.IngestExternalFiles(arguments);
+  const rocksdb::Status status = told.may_ingest() ? db.IngestExternalFiles(arguments) : IngestedFiles::refusal();
   *lies_above = true;
   for (const auto& one : arguments) {
     FileNumbers numbers;

@@ -2,6 +2,7 @@
 // waits for ever, and whoever watches is told.
 #include <gtest/gtest.h>
 #include <rocksdb/env.h>
+#include <rocksdb/sst_file_writer.h>
 
 #include <atomic>
 #include <chrono>
@@ -92,6 +93,16 @@ class SpillDegrade : public ::testing::Test {
     const Status status = db_->Get({}, key, &value);
     return status.ok() ? value : status.IsNotFound() ? "-" : status.ToString();
   }
+  std::string sorted_file() {
+    rocksdb::Options options;
+    options.env = env_.get();
+    rocksdb::SstFileWriter writer({}, options);
+    const std::string path = scratch_.path("root") + "/sorted.sst";
+    EXPECT_TRUE(writer.Open(path).ok());
+    EXPECT_TRUE(writer.Put("sorted", "1").ok());
+    EXPECT_TRUE(writer.Finish().ok());
+    return path;
+  }
   // Fails the deeds, and lets them be when `write` has not ended after a while, so that the test does.
   Status ends(const std::function<Status()>& write) {
     auto outcome = std::async(std::launch::async, write);
@@ -159,6 +170,18 @@ TEST_F(SpillDegrade, WhatWasDivertedComesBackAfterRocksdbsLogHasFailed) {
         db_->SetDiversion(Diversion::always);
         EXPECT_TRUE(db_->Put({}, "a", "2").ok());
         EXPECT_TRUE(db_->Rollback().ok());
+        // RocksDB does not wait for the flush after an error.
+        std::vector<std::string> files;
+        std::uint64_t manifest_bytes = 0;
+        EXPECT_TRUE(db_->GetLiveFiles(files, &manifest_bytes).ok());
+        for (const char* property : {"rocksdb.num-entries-active-mem-table", "rocksdb.num-immutable-mem-table"}) {
+          std::uint64_t in_memtables = 1;
+          EXPECT_TRUE(db_->GetIntProperty(property, &in_memtables));
+          EXPECT_EQ(in_memtables, 0U) << property;
+        }
+        const Status ingested = db_->IngestExternalFile({sorted_file()}, {});
+        EXPECT_EQ(ingested.IsAborted(), opening == 0) << ingested.ToString();
+        EXPECT_EQ(ingested.ok(), opening == 1) << ingested.ToString();
         if (opening == 0) open(RollbackPolicy::off);
         EXPECT_EQ(get("a"), "2");
         EXPECT_TRUE(db_->Put({}, "a", "1").ok());

@@ -79,8 +79,43 @@ TEST(IngestedFilesTest, DeeperItMayLieAboveOthersAndBesideThem) {
 }
 TEST(IngestedFilesTest, WhatIsNowhereIsNotThere) { EXPECT_FALSE(lies_well({{0, 7, "a", "z", 50}}, {9})); }
 
+// docs/decisions/0017
+TEST(IngestedFilesTest, NothingIsIngestedByARocksdbThatTakesItselfForStopped) {
+  using Reason = rocksdb::BackgroundErrorReason;
+  using Severity = rocksdb::Status::Severity;
+  struct Case {
+    Severity severity;
+    Reason reason;
+    bool recovers;  // by itself
+    bool may_meanwhile;
+    bool may_afterwards;
+  };
+  const Case cases[] = {
+      {Severity::kHardError, Reason::kWriteCallback, true, false, false},
+      {Severity::kFatalError, Reason::kFlush, true, false, false},
+      {Severity::kSoftError, Reason::kCompaction, true, true, true},
+      {Severity::kNoError, Reason::kCompaction, true, true, true},
+      {Severity::kNoError, Reason::kFlush, true, false, true},
+      {Severity::kNoError, Reason::kFlush, false, false, false},
+  };
+  for (const Case& one : cases) {
+    SCOPED_TRACE(testing::Message() << static_cast<int>(one.severity) << ", " << static_cast<int>(one.reason));
+    spill::IngestedFiles files(one.recovers);
+    EXPECT_TRUE(files.may_ingest());
+    rocksdb::Status error(rocksdb::Status::IOError("no"), one.severity);
+    files.OnBackgroundError(one.reason, &error);
+    EXPECT_EQ(files.may_ingest(), one.may_meanwhile);
+    rocksdb::BackgroundErrorRecoveryInfo failed;
+    failed.new_bg_error = error;
+    files.OnErrorRecoveryEnd(failed);
+    EXPECT_EQ(files.may_ingest(), one.may_meanwhile);
+    files.OnErrorRecoveryEnd({});
+    EXPECT_EQ(files.may_ingest(), one.may_afterwards);
+  }
+}
+
 TEST(IngestedFilesTest, NumbersAreThoseOfTheFilesThatAreExpected) {
-  spill::IngestedFiles files;
+  spill::IngestedFiles files(true);
   rocksdb::ExternalFileIngestionInfo info;
   files.expect("/somewhere/1-0.sst");
   info.external_file_path = "/somewhere/1-0.sst";

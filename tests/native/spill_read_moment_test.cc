@@ -1,7 +1,10 @@
 // Reads at the moment at which a write or a rollback comes between the looks at the two stores.
 #include <gtest/gtest.h>
+#include <rocksdb/cache.h>
 #include <rocksdb/comparator.h>
 #include <rocksdb/env.h>
+#include <rocksdb/file_system.h>
+#include <rocksdb/table.h>
 
 #include <functional>
 #include <memory>
@@ -159,6 +162,84 @@ TEST_F(SpillReadMoments, GetUnderARangeDeletionFindsWhatIsBroughtBackMeanwhile) 
   });
   EXPECT_EQ(get("k"), "1");
   EXPECT_TRUE(is_back);
+}
+
+// Does something at the first read of a table by a thread.
+class WatchedTables final : public rocksdb::FileSystemWrapper {
+ public:
+  WatchedTables() : FileSystemWrapper(FileSystem::Default()) {}
+  const char* Name() const override { return "spillway.test.WatchedTables"; }
+  rocksdb::IOStatus NewRandomAccessFile(const std::string& path, const rocksdb::FileOptions& options,
+                                        std::unique_ptr<rocksdb::FSRandomAccessFile>* file,
+                                        rocksdb::IODebugContext* dbg) override {
+    rocksdb::IOStatus status = target()->NewRandomAccessFile(path, options, file, dbg);
+    if (status.ok()) *file = std::make_unique<File>(std::move(*file), *this);
+    return status;
+  }
+  void at_first_read(std::function<void()> what) {
+    reader_ = std::this_thread::get_id();
+    what_ = std::move(what);
+  }
+
+ private:
+  class File final : public rocksdb::FSRandomAccessFileOwnerWrapper {
+   public:
+    File(std::unique_ptr<rocksdb::FSRandomAccessFile> file, WatchedTables& tables)
+        : FSRandomAccessFileOwnerWrapper(std::move(file)), tables_(tables) {}
+    rocksdb::IOStatus Read(std::uint64_t offset, std::size_t bytes, const rocksdb::IOOptions& options, Slice* result,
+                           char* scratch, rocksdb::IODebugContext* dbg) const override {
+      if (std::this_thread::get_id() == tables_.reader_) {
+        if (const auto once = std::exchange(tables_.what_, nullptr)) once();
+      }
+      return target()->Read(offset, bytes, options, result, scratch, dbg);
+    }
+
+   private:
+    WatchedTables& tables_;
+  };
+
+  std::thread::id reader_;
+  std::function<void()> what_;
+};
+
+// RocksDB takes the moment of all iterators before it looks into the families, one after the other.
+TEST(SpillReadMoment, IteratorsOfSeveralFamiliesMissNoKeyThatIsOverwrittenMeanwhile) {
+  const TemporaryDirectory directory{memory_path()};
+  const auto tables = std::make_shared<WatchedTables>();
+  const auto env = rocksdb::NewCompositeEnv(tables);
+  rocksdb::DBOptions options;
+  options.env = env.get();
+  options.create_if_missing = options.create_missing_column_families = true;
+  rocksdb::BlockBasedTableOptions table;
+  table.block_cache = rocksdb::NewLRUCache(0);
+  table.cache_index_and_filter_blocks = true;  // each iterator reads the index
+  rocksdb::ColumnFamilyOptions family;
+  family.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table));
+  std::vector<rocksdb::ColumnFamilyHandle*> handles;
+  DB* opened = nullptr;
+  ASSERT_TRUE(DB::Open(options, SpillOptions(), directory.path("db"), {{"default", family}, {"second", family}},
+                       &handles, &opened)
+                  .ok());
+  const std::unique_ptr<DB> db(opened);
+  ASSERT_TRUE(db->Put({}, handles[0], "first", "1").ok());
+  ASSERT_TRUE(db->Flush({}, handles[0]).ok());
+  ASSERT_TRUE(db->Put({}, handles[1], "second", "1").ok());
+  bool was_read = false;
+  tables->at_first_read([&] {
+    std::thread([&] {
+      EXPECT_TRUE(db->Put({}, handles[1], "second", "2").ok());
+      EXPECT_TRUE(db->Flush({}, handles[1]).ok());
+    }).join();
+    was_read = true;
+  });
+  std::vector<rocksdb::Iterator*> made;
+  ASSERT_TRUE(db->NewIterators({}, handles, &made).ok());
+  ASSERT_TRUE(was_read);
+  const std::unique_ptr<rocksdb::Iterator> first(made[0]);
+  const std::unique_ptr<rocksdb::Iterator> second(made[1]);
+  second->SeekToFirst();
+  EXPECT_TRUE(second->Valid());
+  for (auto* handle : handles) ASSERT_TRUE(db->DestroyColumnFamilyHandle(handle).ok());
 }
 
 // What was brought back is found in the index until it is removed from there.
