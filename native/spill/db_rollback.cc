@@ -237,7 +237,8 @@ rocksdb::Status DbImpl::bring_back(std::uint64_t most) {
     durable = visible_.load(std::memory_order_relaxed);
     if (targets->empty() || !puts) return;
     if (!is_all && detector_->signals().stopped) {  // all of it would be read in vain
-      status = rocksdb::Status::TryAgain();
+      status = error_of_rocksdb();
+      if (status.ok()) status = rocksdb::Status::TryAgain();
       return;
     }
     status = make_spill_durable();

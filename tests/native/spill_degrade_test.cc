@@ -196,7 +196,15 @@ TEST_F(SpillDegrade, WhatWasDivertedComesBackAfterRocksdbsLogHasFailed) {
 // too.
 TEST_F(SpillDegrade, AnErrorThatStopsRocksdbEndsEveryWait) {
   open(RollbackPolicy::off, 64 << 10);
-  ASSERT_TRUE(rocksdb_of(*db_).PauseBackgroundWork().ok());
+  // A flush that has begun fails when the drive is full, and not before.
+  std::atomic<bool> is_full{false};
+  const auto is_table = [](const Deed& deed) { return deed.name.ends_with(".sst"); };
+  system_->set_fate([&](const Deed& deed) {
+    while (is_table(deed) && !is_full) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    return deed.action == Action::write && is_full
+               ? Misfortune{.status = IOStatus::NoSpace("the drive is full (injected)")}
+               : Misfortune();
+  });
   const std::string value(10'000, 'v');
   int written = 0;
   for (; db_->GetSpillStatistics().diverted_writes == 0 && written < 100; ++written) {
@@ -204,11 +212,7 @@ TEST_F(SpillDegrade, AnErrorThatStopsRocksdbEndsEveryWait) {
   }
   ASSERT_GT(db_->GetSpillStatistics().diverted_writes, 0U);
   const std::string newest = "key " + std::to_string(written - 1);
-  system_->set_fate([](const Deed& deed) {
-    return deed.action == Action::write ? Misfortune{.status = IOStatus::NoSpace("the drive is full (injected)")}
-                                        : Misfortune();
-  });
-  ASSERT_TRUE(rocksdb_of(*db_).ContinueBackgroundWork().ok());
+  is_full = true;
   const Status put = ends([&] { return db_->Put({}, newest, "2"); });
   EXPECT_TRUE(put.IsIOError()) << put.ToString();
   const Status rolled_back = ends([&] { return db_->Rollback(); });
