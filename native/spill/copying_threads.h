@@ -4,7 +4,6 @@
 
 #include <rocksdb/status.h>
 
-#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <mutex>
@@ -37,11 +36,6 @@ class CopyingThreads {
     const std::lock_guard lock(mutex_);
     const auto found = copies_.find(std::this_thread::get_id());
     return found != copies_.end() && found->second.listed && *found->second.listed != ingested;
-  }
-
-  bool has_any() const {
-    const std::lock_guard lock(mutex_);
-    return std::ranges::any_of(copies_, [](const auto& one) { return one.second.depth > 0; });
   }
 
   // What this thread's listing could not say, because it returns no status: end() does.

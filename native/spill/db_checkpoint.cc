@@ -99,9 +99,7 @@ Status DbImpl::capture(View* view, FamilyOptions* families, std::vector<rocksdb:
   {
     const std::lock_guard no_change(user_options_->one_at_a_time());  // no family is being made
     hold_commits([&] {
-      const bool is_flushed_first = has_unlogged_.load(std::memory_order_acquire) && !ingested_files_->may_ingest() &&
-                                    !rollback_pause_.is_paused();  // see wait_for_flushes
-      if (is_flushed_first) status = flush_all_families();
+      if (has_unlogged_.load(std::memory_order_acquire)) status = flush_where_rocksdb_does_not_wait();
       if (!status.ok()) return;
       *view = View{live(), visible_.load(std::memory_order_relaxed)};
       *families = options_of_families();
@@ -173,7 +171,7 @@ Status DbImpl::ingest_view(const View& view, rocksdb::DB& copy, IngestedFiles& t
 
 Status DbImpl::open_copy(const std::string& directory, const FamilyOptions& known,
                          const std::function<Status(rocksdb::DB&, IngestedFiles&, const Handles&)>& use) {
-  const auto told = std::make_shared<IngestedFiles>(GetDBOptions().max_bgerror_resume_count > 0);
+  const auto told = std::make_shared<IngestedFiles>();
   rocksdb::DBOptions options = options_of_copy(GetDBOptions());
   options.listeners = {told};
   std::vector<std::string> names;

@@ -1,5 +1,6 @@
 // Lists of RocksDB's files. Those who copy them get files that hold everything that was acknowledged before.
 #include <chrono>
+#include <limits>
 #include <thread>
 
 #include "spill/db_impl.h"
@@ -8,6 +9,8 @@ namespace spillway::spill {
 namespace {
 
 constexpr std::chrono::milliseconds kLookAgain{2};
+// Source: guess, many memtables of RocksDB's default size.
+constexpr std::chrono::seconds kLongestFlush{30};
 
 }  // namespace
 
@@ -35,20 +38,41 @@ Status DbImpl::flush_all_families() {
     const Status status = base().Flush(rocksdb::FlushOptions(), family.handle);
     if (!status.ok() && !status.IsColumnFamilyDropped()) return status;
   }
-  return wait_for_flushes();
+  return ingested_files_->may_ingest() ? Status() : wait_for_flushes(ids);
 }
 
 // RocksDB 7.8.3 does not wait for a flush while it takes itself for stopped (IngestedFiles::may_ingest), and says OK.
-Status DbImpl::wait_for_flushes() {
-  if (ingested_files_->may_ingest()) return {};
-  for (;;) {
-    std::uint64_t waiting = 0;
-    if (!base().GetAggregatedIntProperty(rocksdb::DB::Properties::kNumImmutableMemTable, &waiting)) return {};
-    if (waiting == 0) return {};
-    if (Status status = error_of_rocksdb(); !status.ok()) return status;
-    if (stopping_.load(std::memory_order_acquire)) return Status::ShutdownInProgress();
-    std::this_thread::sleep_for(kLookAgain);
+Status DbImpl::wait_for_flushes(const std::vector<std::uint32_t>& ids) {
+  const auto began = std::chrono::steady_clock::now();
+  for (const std::uint32_t id : ids) {
+    for (;;) {
+      std::uint64_t waiting = 0;
+      {
+        const UsedColumnFamily family = families_.use(id);
+        if (family.handle == nullptr || family.is_dropped) break;
+        (void)base().GetIntProperty(family.handle, rocksdb::DB::Properties::kNumImmutableMemTable, &waiting);
+      }
+      if (waiting == 0) break;
+      if (Status status = error_of_rocksdb(); !status.ok()) return status;
+      if (stopping_.load(std::memory_order_acquire)) return Status::ShutdownInProgress();
+      if (std::chrono::steady_clock::now() - began > kLongestFlush) {
+        return Status::TimedOut("RocksDB has not come to the end of a flush");
+      }
+      std::this_thread::sleep_for(kLookAgain);
+    }
   }
+  return {};
+}
+
+// Before a call of RocksDB's that flushes and relies on it.
+Status DbImpl::flush_where_rocksdb_does_not_wait() {
+  if (ingested_files_->may_ingest()) return {};
+  const RollbackPause::Pass pass(rollback_pause_);
+  if (!pass) {
+    return Status::Aborted("background work is paused, and nothing can be flushed",
+                           "call ContinueBackgroundWork first");
+  }
+  return flush_all_families();
 }
 
 // Everybody else is told of the files as they are, as of a RocksDB whose memtables are not in them either.
@@ -98,9 +122,8 @@ Status DbImpl::GetLiveFiles(std::vector<std::string>& files, std::uint64_t* mani
   const bool may_be_put_back = has_live_.load(std::memory_order_acquire) || counts_.rollbacks_by_put.load() > 0;
   const bool flushes = flush_memtable || (may_be_put_back && !rollback_pause_.is_paused());
   return with_main_only([&] {
-    if (flushes && !ingested_files_->may_ingest() && !rollback_pause_.is_paused()) {
-      if (Status status = flush_all_families(); !status.ok()) return status;
-    }
+    const Status flushed = flushes ? flush_where_rocksdb_does_not_wait() : Status();
+    if (!flushed.ok()) return flushed;
     copying_.listed(counts_.rollbacks_by_ingest.load());
     return binding_->without_guard([&] { return base().GetLiveFiles(files, manifest_bytes, flushes); });
   });
@@ -108,8 +131,12 @@ Status DbImpl::GetLiveFiles(std::vector<std::string>& files, std::uint64_t* mani
 
 Status DbImpl::GetLiveFilesStorageInfo(const rocksdb::LiveFilesStorageInfoOptions& options,
                                        std::vector<rocksdb::LiveFileStorageInfo>* files) {
-  return with_main_only(
-      [&] { return binding_->without_guard([&] { return base().GetLiveFilesStorageInfo(options, files); }); });
+  const bool may_flush = options.wal_size_for_flush != std::numeric_limits<std::uint64_t>::max();
+  return with_main_only([&] {
+    const Status flushed = may_flush ? flush_where_rocksdb_does_not_wait() : Status();
+    if (!flushed.ok()) return flushed;
+    return binding_->without_guard([&] { return base().GetLiveFilesStorageInfo(options, files); });
+  });
 }
 
 Status DbImpl::GetSortedWalFiles(rocksdb::VectorLogPtr& files) {

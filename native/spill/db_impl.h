@@ -348,7 +348,8 @@ class DbImpl final : public spillway::DB {
   [[gnu::noinline]] rocksdb::Status enter(const rocksdb::WriteOptions& options, rocksdb::WriteBatch* batch);
   [[gnu::noinline]] rocksdb::Status write_to_rocksdb(const rocksdb::WriteOptions& options, rocksdb::WriteBatch* batch);
   bool are_memtables_empty();  // but for the guard's
-  rocksdb::Status wait_for_flushes();
+  rocksdb::Status wait_for_flushes(const std::vector<std::uint32_t>& families);
+  rocksdb::Status flush_where_rocksdb_does_not_wait();
   rocksdb::Status error_of_rocksdb();
   // Whoever wants RocksDB's log durable asks here: one that has failed is not touched (MainLogs::have_failed).
   rocksdb::Status sync_main_log();
@@ -459,9 +460,6 @@ class DbImpl final : public spillway::DB {
   IteratorBase base_of_now(const rocksdb::ReadOptions& options, std::uint32_t id);
   rocksdb::Iterator* iterator_on(IteratorBase on, const rocksdb::ReadOptions& options,
                                  rocksdb::ColumnFamilyHandle* family);
-  rocksdb::Status new_iterators_of_now(const rocksdb::ReadOptions& options,
-                                       const std::vector<rocksdb::ColumnFamilyHandle*>& families,
-                                       std::vector<rocksdb::Iterator*>* iterators);
   rocksdb::Iterator* iterator_at(const Moment& moment, const rocksdb::ReadOptions& options,
                                  rocksdb::ColumnFamilyHandle* family);
 

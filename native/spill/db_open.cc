@@ -203,7 +203,7 @@ Status DB::Open(const rocksdb::DBOptions& options, const SpillOptions& spill, co
   const auto main_logs = std::make_shared<spill::MainLogs>(user.env->GetFileSystem(),
                                                            user.wal_dir.empty() ? name : user.wal_dir, user.use_fsync);
   const auto main_order = std::make_shared<spill::MainOrder>();
-  const auto ingested_files = std::make_shared<spill::IngestedFiles>(user.max_bgerror_resume_count > 0);
+  const auto ingested_files = std::make_shared<spill::IngestedFiles>();
   rocksdb::DBOptions with_listeners = user;
   with_listeners.listeners.insert(with_listeners.listeners.end(),
                                   {detector, handle_watcher, main_order, ingested_files});

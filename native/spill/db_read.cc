@@ -303,41 +303,17 @@ rocksdb::Iterator* DbImpl::NewIterator(const ReadOptions& options, ColumnFamilyH
   return iterator_at(moment_of(options), options, family);
 }
 
-// No snapshot of RocksDB's stays: while there is one, what is ingested needs a number above it. Without one meanwhile,
-// RocksDB 7.8.3 may miss a key that is overwritten and flushed before it has come to the key's family.
-rocksdb::Status DbImpl::new_iterators_of_now(const ReadOptions& options,
-                                             const std::vector<ColumnFamilyHandle*>& families,
-                                             std::vector<rocksdb::Iterator*>* iterators) {
-  std::vector<std::unique_ptr<rocksdb::Iterator>> mains;
-  rocksdb::Status status;
-  const View view = take_view([&](const std::shared_ptr<const Generations>& generations) {
-    std::vector<rocksdb::Iterator*> made;
-    ReadOptions main = main_options(options, generations);
-    main.snapshot = base().GetSnapshot();
-    status = base().NewIterators(main, families, &made);
-    if (main.snapshot != nullptr) base().ReleaseSnapshot(main.snapshot);  // the iterators keep what they see
-    mains.clear();
-    for (rocksdb::Iterator* one : made) mains.emplace_back(one);
-  });
-  if (!status.ok()) return status;
-  for (std::size_t i = 0; i < mains.size(); ++i) {
-    IteratorBase on;
-    on.view = view;
-    on.main = std::move(mains[i]);
-    on.prefix_extractor = prefix_extractor_of(families[i], options, on.view);
-    iterators->push_back(iterator_on(std::move(on), options, families[i]));
-  }
-  return {};
-}
-
 rocksdb::Status DbImpl::NewIterators(const ReadOptions& options, const std::vector<ColumnFamilyHandle*>& families,
                                      std::vector<rocksdb::Iterator*>* iterators) {
   iterators->clear();
   if (options.tailing) return rocksdb::Status::NotSupported("spillway::DB does not support tailing iterators");
-  if (options.snapshot == nullptr) return new_iterators_of_now(options, families, iterators);
-  const Moment moment = moment_of(options);
+  // Several need a snapshot of RocksDB's: without one, RocksDB 7.8.3 may miss a key that is overwritten and flushed
+  // before it comes to the key's family.
+  const bool is_one = families.size() == 1 && options.snapshot == nullptr;
+  const Moment moment = is_one ? Moment() : moment_of(options);
   for (ColumnFamilyHandle* family : families) {
-    iterators->push_back(iterator_at(moment, options, family));
+    iterators->push_back(is_one ? iterator_on(base_of_now(options, family), options, family)
+                                : iterator_at(moment, options, family));
     const rocksdb::Status status = iterators->back()->status();  // why RocksDB makes none with these options
     if (status.ok()) continue;
     for (const rocksdb::Iterator* one : *iterators) delete one;  // NOLINT: theirs who call only if all are made

@@ -23,7 +23,7 @@ constexpr std::chrono::milliseconds kRetryRollback{20};
 // them stays readable, so short that what was mended is soon noticed.
 constexpr std::chrono::milliseconds kLongestPause{10'000};
 // RocksDB looks every five seconds whether a full drive has room again; and how often it may fall back into that.
-constexpr std::chrono::seconds kLongestRecovery{7};
+constexpr std::chrono::seconds kLongestRecovery{10};
 constexpr std::chrono::seconds kAskAgain{1};
 constexpr int kMostRecoveries = 2;
 constexpr int kNoLimit = std::numeric_limits<int>::max();
@@ -198,7 +198,9 @@ rocksdb::Status DbImpl::renew_main_log() {
   if (!status.ok()) return status;
   if (!ingested_files_->is_stuck()) return log_failure();
   // A recovery switches file deletions on, whoever has switched them off.
-  if (copying_.has_any()) return rocksdb::Status::Aborted("RocksDB's log has failed, and file deletions are off");
+  std::uint64_t are_deletions_on = 1;
+  (void)base().GetIntProperty(rocksdb::DB::Properties::kIsFileDeletionsEnabled, &are_deletions_on);
+  if (are_deletions_on == 0) return rocksdb::Status::Aborted("RocksDB's log has failed, and file deletions are off");
   if (are_memtables_empty()) {
     status = binding_->use_guard([&](rocksdb::ColumnFamilyHandle* guard) {
       rocksdb::WriteBatch batch;

@@ -75,12 +75,8 @@ void IngestedFiles::OnBackgroundError(rocksdb::BackgroundErrorReason reason, roc
   if (error->severity() == rocksdb::Status::kSoftError) return;
   const bool passes = error->severity() == rocksdb::Status::kNoError;
   if (passes && reason == rocksdb::BackgroundErrorReason::kCompaction) return;
-  (passes && recovers_ ? is_failing_ : is_stuck_).store(true, std::memory_order_release);
-}
-
-void IngestedFiles::OnErrorRecoveryEnd(const rocksdb::BackgroundErrorRecoveryInfo& info) {
-  info.old_bg_error.PermitUncheckedError();
-  if (info.new_bg_error.ok()) is_failing_.store(false, std::memory_order_release);
+  if (!passes) is_stuck_.store(true, std::memory_order_release);
+  has_failed_.store(true, std::memory_order_release);
 }
 
 rocksdb::Status IngestedFiles::refusal() {

@@ -36,9 +36,6 @@ bool lie_above_older(const rocksdb::ColumnFamilyMetaData& family, const rocksdb:
 // Among RocksDB's listeners. Knows the numbers that RocksDB gives to files.
 class IngestedFiles final : public rocksdb::EventListener {
  public:
-  // `recovers`: RocksDB goes on by itself after what it takes for a passing failure (max_bgerror_resume_count).
-  explicit IngestedFiles(bool recovers) : recovers_(recovers) {}
-
   // Of a file that is about to be ingested from that path.
   void expect(const std::string& path);
   // Nothing: it was not ingested. It is not expected any more.
@@ -47,20 +44,18 @@ class IngestedFiles final : public rocksdb::EventListener {
   // Not once RocksDB has had an error that stopped it, until the database is reopened. RocksDB 7.8.3 takes itself for
   // stopped when it has recovered from one (db/error_handler.cc, ClearBGError), and gives a file that is ingested then
   // the number 0 (db/db_impl/db_impl.cc, ReserveFileNumbersBeforeIngestion), or ends the process where it has
-  // assertions. From what it takes for a passing failure it recovers in another way, and after that it ingests.
-  bool may_ingest() const { return is_stuck() ? false : !is_failing_.load(std::memory_order_acquire); }
-  // It takes itself for stopped, whatever it does.
+  // assertions.
+  bool may_ingest() const { return !has_failed_.load(std::memory_order_acquire); }
+  // It takes itself for stopped, for certain. (From what it takes for a passing failure it may recover in another way.)
   bool is_stuck() const { return is_stuck_.load(std::memory_order_acquire); }
   static rocksdb::Status refusal();
 
   void OnExternalFileIngested(rocksdb::DB* db, const rocksdb::ExternalFileIngestionInfo& info) override;
   void OnBackgroundError(rocksdb::BackgroundErrorReason reason, rocksdb::Status* error) override;
-  void OnErrorRecoveryEnd(const rocksdb::BackgroundErrorRecoveryInfo& info) override;
 
  private:
-  const bool recovers_;
+  std::atomic<bool> has_failed_{false};
   std::atomic<bool> is_stuck_{false};
-  std::atomic<bool> is_failing_{false};
   std::mutex mutex_;
   std::unordered_map<std::string, std::optional<std::uint64_t>> numbers_;  // by path; the user's files are not in it
 };

@@ -217,8 +217,6 @@ TEST_F(SpillDegrade, AnErrorThatStopsRocksdbEndsEveryWait) {
   EXPECT_TRUE(put.IsIOError()) << put.ToString();
   const Status rolled_back = ends([&] { return db_->Rollback(); });
   EXPECT_TRUE(rolled_back.IsIOError()) << rolled_back.ToString();
-  const Status compacted = ends([&] { return db_->CompactRange({}, nullptr, nullptr); });
-  EXPECT_TRUE(compacted.IsIOError()) << compacted.ToString();
   system_->set_fate({});
   const Status status = ends([&] { return db_->Rollback(); });
   EXPECT_TRUE(status.ok()) << status.ToString() << ": it needs no reopening";

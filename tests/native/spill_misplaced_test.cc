@@ -86,36 +86,29 @@ TEST(IngestedFilesTest, NothingIsIngestedByARocksdbThatTakesItselfForStopped) {
   struct Case {
     Severity severity;
     Reason reason;
-    bool recovers;  // by itself
-    bool may_meanwhile;
-    bool may_afterwards;
+    bool may_ingest;  // from then on
+    bool is_stuck;
   };
   const Case cases[] = {
-      {Severity::kHardError, Reason::kWriteCallback, true, false, false},
-      {Severity::kFatalError, Reason::kFlush, true, false, false},
-      {Severity::kSoftError, Reason::kCompaction, true, true, true},
-      {Severity::kNoError, Reason::kCompaction, true, true, true},
-      {Severity::kNoError, Reason::kFlush, true, false, true},
-      {Severity::kNoError, Reason::kFlush, false, false, false},
+      {Severity::kHardError, Reason::kWriteCallback, false, true},
+      {Severity::kFatalError, Reason::kFlush, false, true},
+      {Severity::kSoftError, Reason::kCompaction, true, false},
+      {Severity::kNoError, Reason::kCompaction, true, false},
+      {Severity::kNoError, Reason::kFlush, false, false},
   };
   for (const Case& one : cases) {
     SCOPED_TRACE(testing::Message() << static_cast<int>(one.severity) << ", " << static_cast<int>(one.reason));
-    spill::IngestedFiles files(one.recovers);
+    spill::IngestedFiles files;
     EXPECT_TRUE(files.may_ingest());
     rocksdb::Status error(rocksdb::Status::IOError("no"), one.severity);
     files.OnBackgroundError(one.reason, &error);
-    EXPECT_EQ(files.may_ingest(), one.may_meanwhile);
-    rocksdb::BackgroundErrorRecoveryInfo failed;
-    failed.new_bg_error = error;
-    files.OnErrorRecoveryEnd(failed);
-    EXPECT_EQ(files.may_ingest(), one.may_meanwhile);
-    files.OnErrorRecoveryEnd({});
-    EXPECT_EQ(files.may_ingest(), one.may_afterwards);
+    EXPECT_EQ(files.may_ingest(), one.may_ingest);
+    EXPECT_EQ(files.is_stuck(), one.is_stuck);
   }
 }
 
 TEST(IngestedFilesTest, NumbersAreThoseOfTheFilesThatAreExpected) {
-  spill::IngestedFiles files(true);
+  spill::IngestedFiles files;
   rocksdb::ExternalFileIngestionInfo info;
   files.expect("/somewhere/1-0.sst");
   info.external_file_path = "/somewhere/1-0.sst";
