@@ -358,8 +358,14 @@ class Walker {
     const std::string file = TableContents::write(options_of(into), some_rows(into), databases_.new_path("table"));
     rocksdb::IngestExternalFileOptions options;
     options.write_global_seqno = !exports_;
-    same("ingest into " + into.name,
-         [&](rocksdb::DB& db, Side side) { return db.IngestExternalFile(into.handles[side], {file}, options); });
+    same("ingest into " + into.name, [&](rocksdb::DB& db, Side side) {
+      // RocksDB refuses it where a flush or a compaction is just ending, and says so.
+      rocksdb::Status status = rocksdb::Status::TryAgain();
+      for (int i = 0; i < 100 && status.IsTryAgain(); ++i) {
+        status = db.IngestExternalFile(into.handles[side], {file}, options);
+      }
+      return status;
+    });
   }
 
   // The files keep their sequence numbers, which may be higher than any of the database's, and of which an older
