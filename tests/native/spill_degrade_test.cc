@@ -171,6 +171,10 @@ TEST_F(SpillDegrade, WhatWasDivertedComesBackAfterRocksdbsLogHasFailed) {
         EXPECT_TRUE(db_->Put({}, "a", "2").ok());
         EXPECT_TRUE(db_->Rollback().ok());
         // RocksDB does not wait for the flush after an error.
+        system_->set_fate([](const Deed& deed) {
+          const bool is_table = deed.action == Action::write && deed.name.ends_with(".sst");
+          return is_table ? Misfortune{.delay = std::chrono::milliseconds(50)} : Misfortune();
+        });
         std::vector<std::string> files;
         std::uint64_t manifest_bytes = 0;
         EXPECT_TRUE(db_->GetLiveFiles(files, &manifest_bytes).ok());
@@ -179,6 +183,7 @@ TEST_F(SpillDegrade, WhatWasDivertedComesBackAfterRocksdbsLogHasFailed) {
           EXPECT_TRUE(db_->GetIntProperty(property, &in_memtables));
           EXPECT_EQ(in_memtables, 0U) << property;
         }
+        system_->set_fate({});
         const Status ingested = db_->IngestExternalFile({sorted_file()}, {});
         EXPECT_EQ(ingested.IsAborted(), opening == 0) << ingested.ToString();
         EXPECT_EQ(ingested.ok(), opening == 1) << ingested.ToString();
@@ -197,11 +202,11 @@ TEST_F(SpillDegrade, WhatWasDivertedComesBackAfterRocksdbsLogHasFailed) {
 TEST_F(SpillDegrade, AnErrorThatStopsRocksdbEndsEveryWait) {
   open(RollbackPolicy::off, 64 << 10);
   // A flush that has begun fails when the drive is full, and not before.
-  std::atomic<bool> is_full{false};
+  const auto is_full = std::make_shared<std::atomic<bool>>(false);  // the file system outlives this function
   const auto is_table = [](const Deed& deed) { return deed.name.ends_with(".sst"); };
-  system_->set_fate([&](const Deed& deed) {
-    while (is_table(deed) && !is_full) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    return deed.action == Action::write && is_full
+  system_->set_fate([=](const Deed& deed) {
+    while (is_table(deed) && !*is_full) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    return deed.action == Action::write && *is_full
                ? Misfortune{.status = IOStatus::NoSpace("the drive is full (injected)")}
                : Misfortune();
   });
@@ -212,7 +217,7 @@ TEST_F(SpillDegrade, AnErrorThatStopsRocksdbEndsEveryWait) {
   }
   ASSERT_GT(db_->GetSpillStatistics().diverted_writes, 0U);
   const std::string newest = "key " + std::to_string(written - 1);
-  is_full = true;
+  *is_full = true;
   const Status put = ends([&] { return db_->Put({}, newest, "2"); });
   EXPECT_TRUE(put.IsIOError()) << put.ToString();
   const Status rolled_back = ends([&] { return db_->Rollback(); });
@@ -223,6 +228,35 @@ TEST_F(SpillDegrade, AnErrorThatStopsRocksdbEndsEveryWait) {
   for (int i = 0; i < written; ++i) EXPECT_EQ(get("key " + std::to_string(i)), value);
   EXPECT_TRUE(db_->Put({}, newest, "3").ok());
   EXPECT_EQ(get(newest), "3");
+}
+
+// Also where the spill store is full, and takes notes all the same.
+TEST_F(SpillDegrade, AnErrorThatStopsRocksdbEndsTheWaitForRoom) {
+  open(RollbackPolicy::off, 64 << 10);
+  const auto fails = std::make_shared<std::atomic<bool>>(false);  // the file system outlives this function
+  system_->set_fate([fails](const Deed& deed) {
+    if (!deed.name.ends_with(".sst")) return Misfortune();
+    while (!*fails) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    return deed.action == Action::write ? Misfortune{.status = IOStatus::NoSpace("no (injected)")} : Misfortune();
+  });
+  const std::string value(10'000, 'v');
+  rocksdb::WriteOptions at_once;
+  at_once.no_slowdown = true;
+  Status status;
+  std::string newest;
+  for (int i = 0; status.ok() && i < 2000; ++i) {
+    const std::string key = "key " + std::to_string(i);
+    status = db_->Put(at_once, key, value);
+    if (status.ok()) newest = key;
+  }
+  EXPECT_TRUE(status.IsIncomplete()) << status.ToString();
+  status = {};
+  for (int i = 0; status.ok() && i < 2000; ++i) status = db_->Put(at_once, newest, value);  // into the reserve
+  EXPECT_TRUE(status.IsIncomplete()) << status.ToString();
+  *fails = true;
+  const Status put = ends([&] { return db_->Put({}, newest, value); });
+  EXPECT_TRUE(put.IsIOError()) << put.ToString();
+  system_->set_fate({});
 }
 
 // What a rollback has ingested, and what a flush has taken out of RocksDB's log, is noted down in the spill store, for
