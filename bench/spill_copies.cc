@@ -1,6 +1,6 @@
 // What a checkpoint, a backup or an ingestion costs writers whose writes are being diverted.
 //
-//   bench_spill_copies DIRECTORY [SECONDS]
+//   bench_spill_copies [DIRECTORY [SECONDS]]
 //
 // One thread writes 4 KiB values; after a third of the time another one makes the copy. Prints one JSON line for each:
 // how long the call took, what lay in the spill store then, writes a second before it and while it ran, and the longest
@@ -130,8 +130,11 @@ nlohmann::json measure(const std::string& name, const Call& call, const std::str
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc < 2 || std::filesystem::exists(argv[1])) {
-    std::fprintf(stderr, "usage: bench_spill_copies DIRECTORY [SECONDS]   (a directory that does not exist yet)\n");
+  std::string made = (std::filesystem::temp_directory_path() / "spill-copies-XXXXXX").string();
+  if (argc < 2 && mkdtemp(made.data()) == nullptr) return 2;
+  const std::string directory = argc > 1 ? argv[1] : made + "/bench";
+  if (std::filesystem::exists(directory)) {
+    std::fprintf(stderr, "usage: bench_spill_copies [DIRECTORY [SECONDS]]   (a directory that does not exist yet)\n");
     return 2;
   }
   const double length_s = argc > 2 ? std::atof(argv[2]) : 15;
@@ -141,10 +144,11 @@ int main(int argc, char** argv) {
       {"ingestion", ingest}};
   for (const bool in_stalls : {false, true}) {
     for (const auto& [name, call] : calls) {
-      std::printf("%s\n", measure(name, call, argv[1], length_s, in_stalls).dump().c_str());
+      std::printf("%s\n", measure(name, call, directory, length_s, in_stalls).dump().c_str());
       std::fflush(stdout);
-      std::filesystem::remove_all(argv[1]);
+      std::filesystem::remove_all(directory);
     }
   }
+  if (argc < 2) std::filesystem::remove_all(made);
   return 0;
 }

@@ -82,6 +82,10 @@ Status DbImpl::wait_for_flushes(const std::vector<std::uint32_t>& ids) {
   return {};
 }
 
+bool DbImpl::may_have_put_back() const {
+  return has_live_.load(std::memory_order_acquire) || counts_.rollbacks_by_put.load(std::memory_order_relaxed) > 0;
+}
+
 // Before a call of RocksDB's that flushes and relies on it.
 Status DbImpl::flush_where_rocksdb_does_not_wait() {
   if (ingested_files_->may_ingest()) return {};
@@ -138,8 +142,7 @@ void DbImpl::GetAllColumnFamilyMetaData(std::vector<rocksdb::ColumnFamilyMetaDat
 
 Status DbImpl::GetLiveFiles(std::vector<std::string>& files, std::uint64_t* manifest_bytes, bool flush_memtable) {
   // What was put back, and maybe flushed by the user before, is in memtables.
-  const bool may_be_put_back = has_live_.load(std::memory_order_acquire) || counts_.rollbacks_by_put.load() > 0;
-  const bool flushes = flush_memtable || (may_be_put_back && !rollback_pause_.is_paused());
+  const bool flushes = flush_memtable || (may_have_put_back() && !rollback_pause_.is_paused());
   return with_main_only([&] {
     const Status flushed = flushes ? flush_where_rocksdb_does_not_wait() : Status();
     if (!flushed.ok()) return flushed;

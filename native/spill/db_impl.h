@@ -350,6 +350,7 @@ class DbImpl final : public spillway::DB {
   bool are_memtables_empty();  // but for the guard's
   rocksdb::Status wait_for_flushes(const std::vector<std::uint32_t>& families);
   rocksdb::Status flush_where_rocksdb_does_not_wait();
+  bool may_have_put_back() const;  // or will have when everything is brought back
   rocksdb::Status error_of_rocksdb();
   // Whoever wants RocksDB's log durable asks here: one that has failed is not touched (MainLogs::have_failed).
   rocksdb::Status sync_main_log();
@@ -478,7 +479,6 @@ class DbImpl final : public spillway::DB {
   rocksdb::Status put_back(const Generations& targets);
   enum class Way : std::uint8_t { put_back, ingest };
   bool is_small(const Generations& targets) const;  // so that it is put back, where RocksDB takes it
-  bool can_be_put_back(const Generations& targets) const;
   rocksdb::Status renew_main_log();
   bool has_rocksdb_recovered();
   rocksdb::Status bring_back_held(Way largest);  // of all, in the commit queue; Aborted where that way is too small

@@ -80,8 +80,7 @@ Status DbImpl::with_main_only(const std::function<Status()>& action, KeyVersions
         if (status.ok()) status = action();
       });
     }
-    if (has_no_room && round < kMostRounds)
-      continue;  // RocksDB stalls, and takes nothing but what goes through its log
+    if (has_no_room && round < kMostRounds) continue;  // RocksDB stalls and ingests nothing
     if (any_key) any_key->is_written();
     tell_of_room();
     return status;
@@ -124,11 +123,11 @@ Status DbImpl::IngestExternalFiles(const std::vector<rocksdb::IngestExternalFile
 
 Status DbImpl::ingest_for_user(bool may_flush, const std::function<Status()>& ingest) {
   if (!ingested_files_->may_ingest()) return IngestedFiles::refusal();
-  const bool may_be_put_back = has_live_.load(std::memory_order_acquire) || counts_.rollbacks_by_put.load() > 0;
+  const bool has_put_back = may_have_put_back();
   const auto alone = [&] {
     Status status = sync_main_log();  // what is ingested is newer than everything in RocksDB's log
     // What was put back is in memtables that RocksDB would not have, and so not refuse to ingest over.
-    if (status.ok() && !may_flush && may_be_put_back && !rollback_pause_.is_paused()) status = flush_all_families();
+    if (status.ok() && !may_flush && has_put_back && !rollback_pause_.is_paused()) status = flush_all_families();
     if (status.ok()) status = ingest();
     const Status durable = make_main_durable();  // it has a number, and is not in the log
     return status.ok() ? durable : status;

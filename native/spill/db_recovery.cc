@@ -1,7 +1,6 @@
 // Opening: what the spill store holds, and how much of it is kept so that what survives is a prefix (T26).
 #include <algorithm>
 #include <chrono>
-#include <set>
 #include <string>
 #include <utility>
 
@@ -143,21 +142,17 @@ rocksdb::Status DbImpl::recover(const Remains& remains) {
 
 // The options of a family may be others than when its writes were diverted.
 rocksdb::Status DbImpl::check_ways_back() const {
-  std::set<std::uint32_t> spilled;
   const auto generations = live();
-  for (const auto& generation : *generations) {
-    generation->for_each([&](const Entry& entry) { spilled.insert(entry.column_family); });
-    for (const RangeTombstone& one : generation->range_tombstones()) spilled.insert(one.column_family);
-  }
-  for (const std::uint32_t id : spilled) {
-    const UsedColumnFamily family = families_.use(id);
-    if (family.can_be_diverted || family.handle == nullptr) continue;
-    return rocksdb::Status::NotSupported(
+  rocksdb::Status status;
+  families_.for_each([&](const ColumnFamily& family) {
+    if (family.can_be_diverted || family.handle == nullptr) return;
+    if (std::ranges::none_of(*generations, [&](const auto& one) { return one->has_any_of(family.id); })) return;
+    status = rocksdb::Status::NotSupported(
         "column family " + family.handle->GetName() +
         " has writes in the spill store, which cannot be ingested with FIFO compaction or with tables that are not "
         "block-based; open it with its former options and call Rollback() first");
-  }
-  return {};
+  });
+  return status;
 }
 
 }  // namespace spillway::spill

@@ -22,9 +22,11 @@ constexpr std::chrono::milliseconds kRetryRollback{20};
 // After one that failed the pause doubles with each further failure, up to this. Source: guess, so long that a log of
 // them stays readable, so short that what was mended is soon noticed.
 constexpr std::chrono::milliseconds kLongestPause{10'000};
-// RocksDB looks every five seconds whether a full drive has room again; and how often it may fall back into that.
+// Rollback() waits so long for a recovery of RocksDB, which looks every five seconds whether a full drive has room
+// again (SstFileManagerImpl::ClearError), and asks for one so often. Source: twice that; a guess.
 constexpr std::chrono::seconds kLongestRecovery{10};
 constexpr std::chrono::seconds kAskAgain{1};
+// Of recoveries that another error follows. Source: guess.
 constexpr int kMostRecoveries = 2;
 constexpr int kNoLimit = std::numeric_limits<int>::max();
 
@@ -185,11 +187,6 @@ bool DbImpl::is_small(const Generations& targets) const {
   return sum(targets, &Generation::user_bytes) <= options_.put_back_bytes;
 }
 
-// RocksDB's log takes it, which one that has failed does not.
-bool DbImpl::can_be_put_back(const Generations& targets) const {
-  return !main_logs_->have_failed() && (is_small(targets) || !ingested_files_->may_ingest());
-}
-
 // RocksDB begins a new log when it recovers and has something to flush. With empty memtables it goes on with the one
 // that has failed. RocksDB 7.8.3 can be told to recover once more, see IngestedFiles::may_ingest; then there is
 // something in the guard, where nobody looks.
@@ -233,7 +230,7 @@ rocksdb::Status DbImpl::bring_back(std::uint64_t most) {
     if (!is_all && most < targets->size()) {
       targets = std::make_shared<Generations>(targets->begin(), targets->begin() + static_cast<std::ptrdiff_t>(most));
     }
-    const bool puts = can_be_put_back(*targets) && (is_all || !ingested_files_->may_ingest());
+    const bool puts = !main_logs_->have_failed() && (is_all || !ingested_files_->may_ingest());
     if (!puts) targets = reserve_sorted_room(targets);
     if (!targets->empty() && targets->back() == active_) seal();
     durable = visible_.load(std::memory_order_relaxed);
@@ -278,7 +275,7 @@ rocksdb::Status DbImpl::bring_back_held(Way largest) {
     Way way = Way::put_back;
     status = rocksdb::Status::TryAgain();
     const bool may_ingest = largest == Way::ingest && ingested_files_->may_ingest();
-    if (is_small(*targets) && can_be_put_back(*targets)) {
+    if (is_small(*targets) && !main_logs_->have_failed()) {
       status = put_back(*targets);
     } else if (!may_ingest) {
       targets = std::make_shared<Generations>(Generations{targets->front()});

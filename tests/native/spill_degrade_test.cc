@@ -172,8 +172,7 @@ TEST_F(SpillDegrade, WhatWasDivertedComesBackAfterRocksdbsLogHasFailed) {
         EXPECT_TRUE(db_->Rollback().ok());
         // RocksDB does not wait for the flush after an error.
         system_->set_fate([](const Deed& deed) {
-          const bool is_table = deed.action == Action::write && deed.name.ends_with(".sst");
-          return is_table ? Misfortune{.delay = std::chrono::milliseconds(50)} : Misfortune();
+          return deed.name.ends_with(".sst") ? Misfortune{.delay = std::chrono::milliseconds(200)} : Misfortune();
         });
         std::vector<std::string> files;
         std::uint64_t manifest_bytes = 0;
