@@ -99,6 +99,7 @@ std::uint64_t next_rollback(const RollbackState& state, RollbackPolicy policy) {
   const bool empty = state.live_entries == 0 && state.live_bytes == 0;
   if (empty) return 0;
   if (state.owes_note) return kAllGenerations;  // a RocksDB that is stopped goes on when its compactions do
+  if (state.is_awaited) return kAllGenerations;
   if (state.stopped) return 0;
   if (state.asked_for) return kAllGenerations;
   if (state.spill_full) return 1;

@@ -44,7 +44,8 @@ struct RollbackState {
   Route route = Route::main;
   bool stopped = false;          // as in Signals
   bool owes_note = false;        // compactions are held until nothing is live, or the store takes a note
-  bool asked_for = false;        // by Rollback(), a checkpoint, or an operation that needs an empty spill store
+  bool is_awaited = false;       // by Rollback(), or a call that needs an empty spill store
+  bool asked_for = false;        // by one of those, or by a write that only RocksDB can take
   bool spill_full = false;       // the store or the index takes no more
   double fill = 0;               // of the store's capacity, or of the index's where that is more
   bool debt = false;             // pending compaction bytes alone would have writes diverted
@@ -62,7 +63,8 @@ struct RollbackState {
 // How many generations are brought back next, the oldest first.
 inline constexpr std::uint64_t kAllGenerations = ~std::uint64_t{0};
 
-// None where nothing lies; all, where compactions are held for what lies there; none while RocksDB is stopped. Then, in
+// None where nothing lies; all, where compactions are held for what lies there, and where a call waits for that, as
+// RocksDB's own copies and ingestions do not wait for a stall's end either; none while RocksDB is stopped. Then, in
 // this order:
 //   1. asked for: all, now, even though writes are still diverted.
 //   2. full: one, now as well, for else the writes that have to be diverted would wait. What comes back together is

@@ -99,15 +99,16 @@ Status DbImpl::capture(View* view, FamilyOptions* families, std::vector<rocksdb:
   {
     const std::lock_guard no_change(user_options_->one_at_a_time());  // no family is being made
     hold_commits([&] {
-      if (has_unlogged_.load(std::memory_order_acquire)) status = flush_where_rocksdb_does_not_wait();
-      if (!status.ok()) return;
       *view = View{live(), visible_.load(std::memory_order_relaxed)};
       *families = options_of_families();
       rocksdb::LiveFilesStorageInfoOptions options;
       // What is in no log has to be in a table; else the log is copied, for a flush would take its time.
-      options.wal_size_for_flush =
-          has_unlogged_.load(std::memory_order_acquire) ? 0 : std::numeric_limits<std::uint64_t>::max();
-      status = base().GetLiveFilesStorageInfo(options, files);
+      const bool flushes = has_unlogged_.load(std::memory_order_acquire);
+      const auto list = [&](bool by_rocksdb) {
+        options.wal_size_for_flush = by_rocksdb ? 0 : std::numeric_limits<std::uint64_t>::max();
+        return base().GetLiveFilesStorageInfo(options, files);
+      };
+      status = flushes ? with_flushing(list) : list(false);
     });
   }
   steps::reached("spill.checkpoint.captured");

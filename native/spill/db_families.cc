@@ -12,6 +12,13 @@ namespace spillway::spill {
 using rocksdb::ColumnFamilyHandle;
 using rocksdb::Status;
 
+namespace {
+
+// Before a family is dropped that others go on writing to. Source: guess.
+constexpr int kMostRollbacks = 10;
+
+}  // namespace
+
 Status check_supported(const rocksdb::ColumnFamilyDescriptor& family) {
   const rocksdb::Comparator* const order = family.options.comparator;
   const auto no = [&](const char* what) {
@@ -90,8 +97,12 @@ Status DbImpl::with_nothing_of(std::uint32_t family, const std::function<Status(
       if (is_done) status = action();
     });
   };
-  try_action();
-  if (is_done) return status;
+  for (int round = 0; round < kMostRollbacks; ++round) {  // without the lock, which others wait for
+    try_action();
+    if (is_done) return status;
+    if (rollback_pause_.is_paused()) break;  // nothing comes back
+    if (Status brought_back = Rollback(); !brought_back.ok()) return brought_back;
+  }
   const std::lock_guard no_change(user_options_->one_at_a_time());
   return with_main_only(action);
 }

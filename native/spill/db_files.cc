@@ -50,10 +50,12 @@ Status DbImpl::EnableFileDeletions(bool force) {
 Status DbImpl::flush_all_families() {
   std::vector<std::uint32_t> ids;
   families_.for_each([&](const ColumnFamily& family) { ids.push_back(family.id); });
+  rocksdb::FlushOptions options;
+  options.allow_write_stall = true;  // nobody sleeps in it
   for (const std::uint32_t id : ids) {
     const UsedColumnFamily family = families_.use(id);
     if (family.handle == nullptr) continue;
-    const Status status = base().Flush(rocksdb::FlushOptions(), family.handle);
+    const Status status = base().Flush(options, family.handle);
     if (!status.ok() && !status.IsColumnFamilyDropped()) return status;
   }
   return ingested_files_->may_ingest() ? Status() : wait_for_flushes(ids);
@@ -82,30 +84,30 @@ Status DbImpl::wait_for_flushes(const std::vector<std::uint32_t>& ids) {
   return {};
 }
 
-bool DbImpl::may_have_put_back() const {
-  return has_live_.load(std::memory_order_acquire) || counts_.rollbacks_by_put.load(std::memory_order_relaxed) > 0;
-}
-
-// Before a call of RocksDB's that flushes and relies on it.
-Status DbImpl::flush_where_rocksdb_does_not_wait() {
-  if (ingested_files_->may_ingest()) return {};
+// In the commit queue, where nobody waits for what is paused. RocksDB's own flush would wait for the end of a stall
+// before it begins, so `call` is to ask for none, unless there are families that only RocksDB knows.
+Status DbImpl::with_flushing(const std::function<Status(bool flushes)>& call) {
   const RollbackPause::Pass pass(rollback_pause_);
-  if (!pass) {
+  if (!pass && !are_memtables_empty()) {
     return Status::Aborted("background work is paused, and nothing can be flushed",
                            "call ContinueBackgroundWork first");
   }
-  return flush_all_families();
+  const Status flushed = flush_all_families();
+  return flushed.ok() ? call(root_handed_out_.load(std::memory_order_acquire)) : flushed;
 }
 
 // Everybody else is told of the files as they are, as of a RocksDB whose memtables are not in them either.
 Status DbImpl::list_files(const std::function<Status()>& list) {
   if (!copying_.is_this_thread()) return list();
-  if (rollback_pause_.is_paused()) {  // then nothing can be flushed, and RocksDB waits for nobody here
+  const auto list_though_paused = [&] {  // then nothing can be flushed, and RocksDB waits for nobody here
     copying_.failed(Status::Aborted("background work is paused, so the lists of files were not whole",
                                     "call ContinueBackgroundWork first"));
     return list();
-  }
+  };
+  if (rollback_pause_.is_paused()) return list_though_paused();
   const Status status = with_main_only([&] {
+    const RollbackPause::Pass pass(rollback_pause_);
+    if (!pass) return list_though_paused();
     const Status flushed = flush_all_families();
     return flushed.ok() ? list() : flushed;
   });
@@ -141,23 +143,41 @@ void DbImpl::GetAllColumnFamilyMetaData(std::vector<rocksdb::ColumnFamilyMetaDat
 }
 
 Status DbImpl::GetLiveFiles(std::vector<std::string>& files, std::uint64_t* manifest_bytes, bool flush_memtable) {
-  // What was put back, and maybe flushed by the user before, is in memtables.
-  const bool flushes = flush_memtable || (may_have_put_back() && !rollback_pause_.is_paused());
   return with_main_only([&] {
-    const Status flushed = flushes ? flush_where_rocksdb_does_not_wait() : Status();
-    if (!flushed.ok()) return flushed;
-    copying_.listed(counts_.rollbacks_by_ingest.load());
-    return binding_->without_guard([&] { return base().GetLiveFiles(files, manifest_bytes, flushes); });
+    // What was put back, and maybe flushed by the user before, is in memtables.
+    const bool flushes = flush_memtable || (has_put_back() && !rollback_pause_.is_paused());
+    const auto list = [&](bool by_rocksdb) {
+      copying_.listed(counts_.rollbacks_by_ingest.load());
+      return binding_->without_guard([&] { return base().GetLiveFiles(files, manifest_bytes, by_rocksdb); });
+    };
+    return flushes ? with_flushing(list) : list(false);
   });
+}
+
+// As RocksDB understands LiveFilesStorageInfoOptions::wal_size_for_flush.
+Status DbImpl::have_logs_grown_to(std::uint64_t bytes, bool* result) {
+  *result = bytes == 0;
+  if (bytes == 0 || bytes == std::numeric_limits<std::uint64_t>::max()) return {};
+  rocksdb::VectorLogPtr logs;
+  const Status status = base().GetSortedWalFiles(logs);
+  std::uint64_t total = 0;
+  for (const auto& log : logs) total += log->SizeFileBytes();
+  *result = total >= bytes;
+  return status;
 }
 
 Status DbImpl::GetLiveFilesStorageInfo(const rocksdb::LiveFilesStorageInfoOptions& options,
                                        std::vector<rocksdb::LiveFileStorageInfo>* files) {
-  const bool may_flush = options.wal_size_for_flush != std::numeric_limits<std::uint64_t>::max();
+  const auto list = [&](bool by_rocksdb) {
+    auto flushed = options;
+    if (!by_rocksdb) flushed.wal_size_for_flush = std::numeric_limits<std::uint64_t>::max();
+    return binding_->without_guard([&] { return base().GetLiveFilesStorageInfo(flushed, files); });
+  };
   return with_main_only([&] {
-    const Status flushed = may_flush ? flush_where_rocksdb_does_not_wait() : Status();
-    if (!flushed.ok()) return flushed;
-    return binding_->without_guard([&] { return base().GetLiveFilesStorageInfo(options, files); });
+    bool flushes = false;
+    const Status status = have_logs_grown_to(options.wal_size_for_flush, &flushes);
+    if (!status.ok()) return status;
+    return flushes ? with_flushing(list) : list(false);
   });
 }
 

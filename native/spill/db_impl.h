@@ -349,8 +349,10 @@ class DbImpl final : public spillway::DB {
   [[gnu::noinline]] rocksdb::Status write_to_rocksdb(const rocksdb::WriteOptions& options, rocksdb::WriteBatch* batch);
   bool are_memtables_empty();  // but for the guard's
   rocksdb::Status wait_for_flushes(const std::vector<std::uint32_t>& families);
-  rocksdb::Status flush_where_rocksdb_does_not_wait();
-  bool may_have_put_back() const;  // or will have when everything is brought back
+  rocksdb::Status with_flushing(const std::function<rocksdb::Status(bool flushes)>& call);
+  rocksdb::Status have_logs_grown_to(std::uint64_t bytes, bool* result);
+  // REQUIRES: bringing_back_ is held; a rollback is counted at its end
+  bool has_put_back() const { return counts_.rollbacks_by_put.load(std::memory_order_relaxed) > 0; }
   rocksdb::Status error_of_rocksdb();
   // Whoever wants RocksDB's log durable asks here: one that has failed is not touched (MainLogs::have_failed).
   rocksdb::Status sync_main_log();
@@ -480,7 +482,7 @@ class DbImpl final : public spillway::DB {
   enum class Way : std::uint8_t { put_back, ingest };
   bool is_small(const Generations& targets) const;  // so that it is put back, where RocksDB takes it
   rocksdb::Status renew_main_log();
-  bool has_rocksdb_recovered();
+  bool has_rocksdb_recovered(const rocksdb::Status& from);
   rocksdb::Status bring_back_held(Way largest);  // of all, in the commit queue; Aborted where that way is too small
   struct Return {                                // of generations into RocksDB
     std::chrono::steady_clock::time_point at = std::chrono::steady_clock::now();
@@ -607,7 +609,8 @@ class DbImpl final : public spillway::DB {
   std::mutex rollback_mutex_;
   std::condition_variable rollback_wake_;
   std::condition_variable rolled_back_;
-  GenerationId asked_until_ = 0;       // Rollback() waits for generations up to it
+  GenerationId awaited_until_ = 0;     // Rollback() waits for generations up to it
+  GenerationId asked_until_ = 0;       // no lower: a write may have asked, too
   std::uint64_t failed_attempts_ = 0;  // of rollback
   rocksdb::Status rollback_failure_;
   std::chrono::milliseconds rollback_pause_ms_{0};  // after one that failed

@@ -123,11 +123,14 @@ Status DbImpl::IngestExternalFiles(const std::vector<rocksdb::IngestExternalFile
 
 Status DbImpl::ingest_for_user(bool may_flush, const std::function<Status()>& ingest) {
   if (!ingested_files_->may_ingest()) return IngestedFiles::refusal();
-  const bool has_put_back = may_have_put_back();
   const auto alone = [&] {
+    if (!ingested_files_->may_ingest()) return IngestedFiles::refusal();  // since everything was brought back
     Status status = sync_main_log();  // what is ingested is newer than everything in RocksDB's log
     // What was put back is in memtables that RocksDB would not have, and so not refuse to ingest over.
-    if (status.ok() && !may_flush && has_put_back && !rollback_pause_.is_paused()) status = flush_all_families();
+    if (status.ok() && !may_flush && has_put_back()) {
+      const RollbackPause::Pass pass(rollback_pause_);
+      if (pass) status = flush_all_families();
+    }
     if (status.ok()) status = ingest();
     const Status durable = make_main_durable();  // it has a number, and is not in the log
     return status.ok() ? durable : status;

@@ -71,7 +71,13 @@ class FoundStore {
     binding = std::make_shared<Binding>(store, name_, location);
     status = binding->check_guard(families, spill::identity_of(*options_.env, name_));
     if (status.ok()) status = read_remains(*store, &remains);
-    return status.ok() ? binding->check_writes(remains.has_writes) : status;
+    if (status.ok()) status = binding->check_writes(remains.has_writes);
+    if (status.ok() && remains.has_writes && options_.best_efforts_recovery) {
+      status = Status::NotSupported(
+          "spillway::DB does not support best_efforts_recovery: something is in its spill store, and RocksDB's logs "
+          "would be left out, so what survives would not be a prefix; open it without, and call Rollback()");
+    }
+    return status;
   }
 
   std::shared_ptr<spill::Store> store;

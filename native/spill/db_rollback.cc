@@ -118,6 +118,7 @@ RollbackState DbImpl::rollback_state() {
   state.last_took_s = last_rollback_took_s_;
   seen_ = {now, seen_.last_diverted, reads, writes, diverted};
   const std::lock_guard lock(rollback_mutex_);
+  state.is_awaited = !generations->empty() && generations->front()->id() <= awaited_until_;
   state.asked_for = !generations->empty() && generations->front()->id() <= asked_until_;
   return state;
 }
@@ -136,8 +137,6 @@ void DbImpl::rollback_thread() {
     const bool any = pass && has_live_.load(std::memory_order_acquire);
     const RollbackState state = any ? rollback_state() : RollbackState();
     const std::uint64_t generations = any ? next_rollback(state, options_.rollback) : 0;
-    // Whoever waits for room in a RocksDB that has stopped because of an error gets that.
-    if (any && generations == 0 && state.stopped && (state.asked_for || state.spill_full)) status = error_of_rocksdb();
     if (generations > 0) {
       const auto began = Clock::now();
       one_comes_back_.store(generations == 1, std::memory_order_release);
@@ -147,6 +146,11 @@ void DbImpl::rollback_thread() {
         last_rollback_ended_ = Clock::now();
         last_rollback_took_s_ = std::chrono::duration<double>(last_rollback_ended_ - began).count();
       }
+    }
+    // Whoever waits for room in a RocksDB that has stopped because of an error gets that.
+    const bool is_in_vain = any && state.stopped && (generations == 0 || status.IsTryAgain());
+    if (is_in_vain && (state.asked_for || state.spill_full)) {
+      if (const rocksdb::Status error = error_of_rocksdb(); !error.ok()) status = error;
     }
     if (any) tell_of_room();
     lock.lock();
@@ -226,19 +230,22 @@ rocksdb::Status DbImpl::bring_back(std::uint64_t most) {
   commits_.run_alone([&] {
     targets = live();
     const bool is_all = is_small(*targets);
-    if (!is_all && !ingested_files_->may_ingest()) most = 1;  // in a batch
+    const bool may_ingest = ingested_files_->may_ingest();
+    if (!is_all && !may_ingest) most = 1;  // in a batch
     if (!is_all && most < targets->size()) {
       targets = std::make_shared<Generations>(targets->begin(), targets->begin() + static_cast<std::ptrdiff_t>(most));
     }
-    const bool puts = !main_logs_->have_failed() && (is_all || !ingested_files_->may_ingest());
+    // A RocksDB that is stopped takes nothing through its log, and what is ingested it does.
+    const bool is_stopped = detector_->signals().stopped;
+    const bool puts = !main_logs_->have_failed() && (!may_ingest || (is_all && !is_stopped));
     if (!puts) targets = reserve_sorted_room(targets);
     if (!targets->empty() && targets->back() == active_) seal();
     durable = visible_.load(std::memory_order_relaxed);
     if (targets->empty() || !puts) return;
-    if (!is_all && detector_->signals().stopped) {  // all of it would be read in vain
+    if (!is_all) {  // all of it may be read in vain
       status = error_of_rocksdb();
-      if (status.ok()) status = rocksdb::Status::TryAgain();
-      return;
+      if (status.ok() && is_stopped) status = rocksdb::Status::TryAgain();
+      if (!status.ok()) return;
     }
     status = make_spill_durable();
     if (!status.ok()) return;
@@ -508,10 +515,11 @@ rocksdb::Status DbImpl::forget(const Generations& targets) {
 // Whether RocksDB had stopped because of an error, and goes on: it recovers by itself from what it takes for a passing
 // failure, unless its user wants to call Resume(), and once a full drive has room again, some seconds later, where it
 // can look (Env::GetFreeSpace). It can be asked to look now.
-bool DbImpl::has_rocksdb_recovered() {
+bool DbImpl::has_rocksdb_recovered(const rocksdb::Status& from) {
   const auto began = Clock::now();
   rocksdb::Status error = error_of_rocksdb();
-  if (error.ok() || error.severity() >= rocksdb::Status::kFatalError) return false;
+  if (error.ok()) return from.IsIOError() && !ingested_files_->may_ingest();  // it has in the meantime, or may have
+  if (error.severity() >= rocksdb::Status::kFatalError) return false;
   const bool is_full = error.IsNoSpace();
   const bool recovers = is_full || user_options_->database().max_bgerror_resume_count > 0;
   auto asked = began - kAskAgain;
@@ -529,6 +537,7 @@ bool DbImpl::has_rocksdb_recovered() {
 
 rocksdb::Status DbImpl::bring_back_until(GenerationId last) {
   std::unique_lock lock(rollback_mutex_);
+  awaited_until_ = std::max(awaited_until_, last);
   asked_until_ = std::max(asked_until_, last);
   std::uint64_t failed_before = failed_attempts_;
   int recoveries = kMostRecoveries;
@@ -541,7 +550,7 @@ rocksdb::Status DbImpl::bring_back_until(GenerationId last) {
     if (failed_attempts_ != failed_before) {
       const rocksdb::Status why = rollback_failure_;
       lock.unlock();
-      const bool goes_on = recoveries-- > 0 && has_rocksdb_recovered();
+      const bool goes_on = recoveries-- > 0 && has_rocksdb_recovered(why);
       lock.lock();
       if (!goes_on) return why;
       failed_before = failed_attempts_;

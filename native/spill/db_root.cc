@@ -26,6 +26,7 @@ rocksdb::DB* DbImpl::hand_out_root() {
     rocksdb::Log(rocksdb::InfoLogLevel::ERROR_LEVEL, log,
                  "spillway: GetRootDB returns null, for what was diverted cannot be brought back: %s",
                  status.ToString().c_str());
+    rocksdb::LogFlush(log);  // RocksDB's utilities end the process
     return nullptr;
   }
   if (is_first) {

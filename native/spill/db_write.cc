@@ -20,6 +20,13 @@ constexpr std::chrono::milliseconds kRetry{2};
 // followed by a success, as where a store is full of holes. Source: guess.
 constexpr std::chrono::seconds kHopeless{3};
 
+// RocksDB's answer while writes are stopped and an error, which may pass, is in the way of the compactions that would
+// end that. It keeps nobody waiting then (RocksDB 7.8.3, DBImpl::DelayWrite).
+bool is_stopped_by_error(const rocksdb::Status& status) {
+  return status.IsIncomplete() && !LowPriority::is_throttled(status) && status.getState() != nullptr &&
+         std::string_view(status.getState()) != "Write stall";
+}
+
 std::string_view view(const Slice& slice) { return {slice.data(), slice.size()}; }
 
 rocksdb::Status no_timestamps() {
@@ -257,11 +264,15 @@ bool DbImpl::are_memtables_empty() {
 // Of RocksDB's state after an error in the background: what it would say to a write now. A write of nothing, which
 // leaves nothing in its log.
 rocksdb::Status DbImpl::error_of_rocksdb() {
+  if (!ingested_files_->has_any_error()) return {};
   WriteOptions nothing;
   nothing.disableWAL = true;
   nothing.no_slowdown = true;
   WriteBatch empty;
   rocksdb::Status status = enter(nothing, &empty);
+  if (is_stopped_by_error(status)) {
+    return rocksdb::Status::IOError("RocksDB takes no writes after an error", status.getState());
+  }
   return status.IsIncomplete() ? rocksdb::Status() : status;
 }
 
@@ -486,6 +497,7 @@ rocksdb::Status DbImpl::write_either_way(const WriteOptions& options, WriteBatch
   for (Next next = Next::again; next != Next::ended;) {
     next = try_either_way(trying, batch, &status);
     if (next != Next::waits) continue;
+    if (is_stopped_by_error(status)) break;
     if (options.no_slowdown) {
       status = rocksdb::Status::Incomplete("Write stall");
       break;

@@ -48,12 +48,15 @@ class IngestedFiles final : public rocksdb::EventListener {
   bool may_ingest() const { return !has_failed_.load(std::memory_order_acquire); }
   // It takes itself for stopped, for certain. (From what it takes for a passing failure it may recover in another way.)
   bool is_stuck() const { return is_stuck_.load(std::memory_order_acquire); }
+  // Also one that did not stop it, or is over.
+  bool has_any_error() const { return has_any_error_.load(std::memory_order_acquire); }
   static rocksdb::Status refusal();
 
   void OnExternalFileIngested(rocksdb::DB* db, const rocksdb::ExternalFileIngestionInfo& info) override;
   void OnBackgroundError(rocksdb::BackgroundErrorReason reason, rocksdb::Status* error) override;
 
  private:
+  std::atomic<bool> has_any_error_{false};
   std::atomic<bool> has_failed_{false};
   std::atomic<bool> is_stuck_{false};
   std::mutex mutex_;

@@ -77,6 +77,7 @@ Result<DatabaseOptions> load_options(const std::string& database) {
   loaded.database.env = env;
   loaded.database.create_if_missing = false;
   loaded.database.error_if_exists = false;
+  loaded.database.best_efforts_recovery = false;  // it leaves out RocksDB's log
   return loaded;
 }
 

@@ -189,6 +189,7 @@ TEST(Controller, NeverBringsBackInAStallUnlessItMust) {
   const RollbackState diverting =
       with(writing(), [](auto& s) { s.route = Route::spill, s.sealed = 3, s.reads_per_s = 1e6, s.l0_room = 0; });
   const auto asked = [](RollbackState& s) { s.asked_for = true; };
+  const auto awaited = [](RollbackState& s) { s.asked_for = s.is_awaited = true; };
   const auto owes = [](RollbackState& s) { s.owes_note = true; };
   const auto full = [](RollbackState& s) { s.spill_full = true; };
   const auto stop = [](RollbackState& s) { s.stopped = true; };
@@ -199,6 +200,7 @@ TEST(Controller, NeverBringsBackInAStallUnlessItMust) {
       {"diverting, asked for", with(diverting, asked), true, true, true, true},
       {"diverting, full", with(diverting, full), true, true, true, true},
       {"stopped, asked for", with(with(diverting, asked), stop), false, false, false, false},
+      {"stopped, awaited", with(with(diverting, awaited), stop), true, true, true, true},
       {"stopped, full", with(with(diverting, full), stop), false, false, false, false},
       {"stopped, owes a note", with(with(diverting, owes), stop), true, true, true, true},
   });

@@ -179,7 +179,25 @@ TEST_F(SpillLifecycle, CallsWhilePausedAreAnswered) {
       const Status status = called.get();
       EXPECT_TRUE(status.ok()) << status.ToString();
     }
+    // One that flushes would wait, and everybody else for it.
+    auto listed = std::async(std::launch::async, [&] {
+      std::vector<std::string> files;
+      std::uint64_t bytes = 0;
+      return spill_db().GetLiveFiles(files, &bytes, /*flush_memtable=*/true);
+    });
+    auto written = std::async(std::launch::async, [&] {
+      spill_db().SetDiversion(Diversion::always);
+      const Status status = spill_db().Put({}, "c", "1");
+      spill_db().SetDiversion(Diversion::automatic);
+      return status;
+    });
+    EXPECT_EQ(written.wait_for(std::chrono::seconds(10)), std::future_status::ready);
+    EXPECT_EQ(listed.wait_for(std::chrono::seconds(10)), std::future_status::ready);
     same([](Side& side) { return side.db->ContinueBackgroundWork(); });
+    EXPECT_TRUE(written.get().ok());
+    const Status status = listed.get();
+    EXPECT_TRUE(status.IsAborted()) << status.ToString();
+    EXPECT_TRUE(plain().db->Put({}, "c", "1").ok());
     same(all);
     std::filesystem::remove_all(path(sides()[0]) + "-copy");
     close();

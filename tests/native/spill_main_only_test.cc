@@ -6,11 +6,18 @@
 #include <rocksdb/utilities/backup_engine.h>
 #include <rocksdb/utilities/checkpoint.h>
 
+#include <algorithm>
 #include <atomic>
+#include <chrono>
+#include <condition_variable>
 #include <functional>
+#include <future>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <thread>
+#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "at_each_step.h"
@@ -434,6 +441,139 @@ TEST_F(SpillSequence, AnImportFindsFilesWhoseNamesHaveNoSlash) {
 }
 
 // RocksDB ignores the logs of a database that is opened so.
+// Every thread of RocksDB's for compactions is busy meanwhile.
+class NoCompactions {
+ public:
+  NoCompactions() {
+    const int threads = std::max(1, env_->GetBackgroundThreads(rocksdb::Env::LOW));
+    const auto wait = [](void* one) { static_cast<NoCompactions*>(one)->wait(); };
+    for (waiting_ = threads; begun_ < threads; ++begun_) env_->Schedule(wait, this, rocksdb::Env::LOW);
+  }
+  ~NoCompactions() {
+    std::unique_lock lock(mutex_);
+    is_over_ = true;
+    changed_.notify_all();
+    changed_.wait(lock, [this] { return waiting_ == 0; });
+  }
+
+ private:
+  void wait() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return is_over_; });
+    --waiting_;
+    changed_.notify_all();
+  }
+  rocksdb::Env* const env_ = rocksdb::Env::Default();
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool is_over_ = false;
+  int begun_ = 0;
+  int waiting_ = 0;
+};
+
+TEST_F(SpillMainOnly, NoCopyAndNoIngestionWaitsForTheEndOfAStall) {
+  const std::unordered_map<std::string, std::string> few_files{{"level0_file_num_compaction_trigger", "2"},
+                                                               {"level0_slowdown_writes_trigger", "4"},
+                                                               {"level0_stop_writes_trigger", "4"}};
+  ASSERT_TRUE(db_->SetOptions(few_files).ok());
+  rocksdb::ColumnFamilyHandle* family = nullptr;
+  ASSERT_TRUE(db_->CreateColumnFamily({}, "family", &family).ok());
+  const std::string file = sorted_file("one.sst", "ingested", "1");
+  std::uint64_t is_stopped = 0;
+  const auto has_stopped = [&] {
+    return rocksdb_of(*db_).GetIntProperty("rocksdb.is-write-stopped", &is_stopped) && is_stopped == 1;
+  };
+  using Call = std::pair<std::string, std::function<Status()>>;
+  const std::vector<Call> calls{
+      {"Rollback", [&] { return db_->Rollback(); }},
+      {"GetLiveFiles",
+       [&] {
+         std::vector<std::string> files;
+         std::uint64_t bytes = 0;
+         return db_->GetLiveFiles(files, &bytes, /*flush_memtable=*/false);
+       }},
+      {"GetSortedWalFiles",
+       [&] {
+         rocksdb::VectorLogPtr files;
+         return db_->GetSortedWalFiles(files);
+       }},
+      {"IngestExternalFile", [&] { return db_->IngestExternalFile({file}, {}); }},
+      {"our checkpoint", [&] { return checkpoint_by_us(*db_, directory_.path("ours")); }},
+      {"RocksDB's checkpoint", [&] { return checkpoint_by_rocksdb(*db_, directory_.path("RocksDB's")); }},
+      {"backup", [&] { return backup(*db_, directory_.path("backup")); }},
+      {"DropColumnFamily", [&] { return db_->DropColumnFamily(family); }}};
+  {
+    const NoCompactions meanwhile;
+    rocksdb::FlushOptions at_once;
+    at_once.allow_write_stall = true;
+    for (int i = 0; i < 20 && !has_stopped(); ++i) {
+      for (const char* key : {"a", "z"}) ASSERT_TRUE(rocksdb_of(*db_).Put({}, key, std::to_string(i)).ok());
+      ASSERT_TRUE(rocksdb_of(*db_).Flush(at_once).ok());
+    }
+    ASSERT_TRUE(has_stopped());
+    for (const auto& [name, call] : calls) {
+      SCOPED_TRACE(name);
+      for (const std::size_t bytes : {10, 100'000}) {  // what would be put back, and what is ingested
+        ASSERT_TRUE(put(name + std::to_string(bytes), std::string(bytes, 'v')).ok());
+      }
+      if (name == "DropColumnFamily") {
+        ASSERT_TRUE(db_->Put({}, family, "k", "v").ok());
+      }
+      auto called = std::async(std::launch::async, call);
+      const bool is_answered = called.wait_for(std::chrono::seconds(20)) == std::future_status::ready;
+      EXPECT_TRUE(is_answered) << "it waits for the end of the stall";
+      if (!is_answered) break;
+      const Status status = called.get();
+      EXPECT_TRUE(status.ok()) << status.ToString();
+      EXPECT_TRUE(has_stopped());
+    }
+  }
+  for (const auto& [name, call] : calls) EXPECT_EQ(get(*db_, name + "10"), std::string(10, 'v')) << name;
+  EXPECT_EQ(get(*db_, "ingested"), "1");
+  EXPECT_TRUE(db_->DestroyColumnFamilyHandle(family).ok());
+}
+
+// Others change options and families meanwhile: the family's writes come back before they have to wait.
+TEST_F(SpillMainOnly, OptionsAreSetWhileAFamilyThatHasSomethingSpilledIsDropped) {
+  rocksdb::ColumnFamilyHandle* family = nullptr;
+  ASSERT_TRUE(db_->CreateColumnFamily({}, "family", &family).ok());
+  db_->SetDiversion(Diversion::always);
+  ASSERT_TRUE(db_->Put({}, family, "k", std::string(100'000, 'v')).ok());
+  std::future<Status> set;
+  {
+    const AtStep beside("spill.rollback.sorted", [&] {
+      set = std::async(std::launch::async, [&] { return db_->SetOptions({{"write_buffer_size", "300000"}}); });
+      EXPECT_EQ(set.wait_for(std::chrono::seconds(10)), std::future_status::ready);
+    });
+    EXPECT_TRUE(db_->DropColumnFamily(family).ok());
+    EXPECT_TRUE(beside.was_reached());
+  }
+  EXPECT_TRUE(set.get().ok());
+  EXPECT_TRUE(db_->DestroyColumnFamilyHandle(family).ok());
+}
+
+// It leaves out RocksDB's logs, and so what a diverted write came after.
+TEST_F(SpillMainOnly, OpeningWithBestEffortsIsRefusedWhileSomethingIsSpilled) {
+  ASSERT_TRUE(put("main", "1").ok());
+  db_->SetDiversion(Diversion::always);
+  rocksdb::WriteOptions sync;
+  sync.sync = true;
+  ASSERT_TRUE(db_->Put(sync, "spilled", "1").ok());
+  db_.reset();
+  rocksdb::Options options;
+  options.best_efforts_recovery = true;
+  DB* opened = nullptr;
+  const Status status = DB::Open(options, SpillOptions(), directory_.path("db"), &opened);
+  EXPECT_TRUE(status.IsNotSupported()) << status.ToString();
+  EXPECT_NE(status.ToString().find("best_efforts_recovery"), std::string::npos);
+  open();
+  for (const char* key : {"main", "spilled"}) EXPECT_EQ(get(*db_, key), "1");
+  ASSERT_TRUE(db_->Rollback().ok());
+  db_.reset();
+  ASSERT_TRUE(DB::Open(options, SpillOptions(), directory_.path("db"), &opened).ok());
+  db_.reset(opened);
+}
+
 TEST_F(SpillMainOnly, ACheckpointHasItsLogWhateverTheUsersRecovery) {
   for (const bool best_effort : {true, false}) {
     SCOPED_TRACE(best_effort);

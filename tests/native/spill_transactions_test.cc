@@ -395,6 +395,23 @@ TEST_P(SpillPessimistic, ATransactionIsRebuiltFromABatchAndUsedAgain) {
   EXPECT_EQ(value_in(*one, "x"), "0");
 }
 
+// Which RocksDB says of one, too.
+TEST_P(SpillPessimistic, CommitSaysWhereATransactionWouldHaveToBePrepared) {
+  rocksdb::TransactionOptions prepared;
+  prepared.skip_prepare = false;
+  const std::unique_ptr<Transaction> one(db_->BeginTransaction(WriteOptions(), prepared));
+  ASSERT_TRUE(one->Put("x", "not prepared").ok());
+  const Status status = one->Commit();
+  EXPECT_EQ(status.ToString(), Status::TxnNotPrepared().ToString());
+  EXPECT_TRUE(one->Rollback().ok());
+  EXPECT_EQ(value_in(*begin(), "x"), "0");
+  prepared.expiration = 100'000;  // then RocksDB does not ask
+  const std::unique_ptr<Transaction> expiring(db_->BeginTransaction(WriteOptions(), prepared));
+  ASSERT_TRUE(expiring->Put("x", "1").ok());
+  EXPECT_TRUE(expiring->Commit().ok());
+  EXPECT_EQ(value_in(*begin(), "x"), "1");
+}
+
 TEST_P(SpillPessimistic, WhatIsNotSupportedSaysSo) {
   const auto one = begin();
   expect_refused("Prepare", one->Prepare());

@@ -174,6 +174,7 @@ void PessimisticTransaction::start(const rocksdb::TransactionOptions& transactio
   const auto& defaults = owner_.transaction_options();
   SetLockTimeout(transaction.lock_timeout < 0 ? defaults.transaction_lock_timeout : transaction.lock_timeout);
   takes_locks_ = !transaction.skip_concurrency_control && !defaults.skip_concurrency_control;
+  needs_prepare_ = !transaction.skip_prepare && transaction.expiration < 0;  // as RocksDB's: else it does not ask
   batch().SetMaxBytes(transaction.max_write_batch_size);
   if (transaction.set_snapshot) SetSnapshot();
 }
@@ -238,6 +239,10 @@ Status PessimisticTransaction::Commit() {
   if (is_expired()) {
     txn_state_ = STARTED;
     return Status::Expired();
+  }
+  if (needs_prepare_) {  // which nobody can
+    txn_state_ = STARTED;
+    return Status::TxnNotPrepared();
   }
   const Status status = db().Write(options(), batch().GetWriteBatch());
   clear();

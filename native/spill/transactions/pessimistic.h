@@ -122,6 +122,7 @@ class PessimisticTransaction final : public SpillTransaction {
   Locker locker_;
   std::optional<std::chrono::microseconds> lock_timeout_;
   bool takes_locks_ = true;
+  bool needs_prepare_ = false;
 };
 
 }  // namespace spillway::spill
