@@ -104,11 +104,15 @@ Status DbImpl::capture(View* view, FamilyOptions* families, std::vector<rocksdb:
       rocksdb::LiveFilesStorageInfoOptions options;
       // What is in no log has to be in a table; else the log is copied, for a flush would take its time.
       const bool flushes = has_unlogged_.load(std::memory_order_acquire);
-      const auto list = [&](bool by_rocksdb) {
-        options.wal_size_for_flush = by_rocksdb ? 0 : std::numeric_limits<std::uint64_t>::max();
-        return base().GetLiveFilesStorageInfo(options, files);
-      };
-      status = flushes ? with_flushing(list) : list(false);
+      options.wal_size_for_flush = flushes ? 0 : std::numeric_limits<std::uint64_t>::max();
+      if (!flushes) {
+        status = base().GetLiveFilesStorageInfo(options, files);
+        return;
+      }
+      const RollbackPause::Pass pass(rollback_pause_);
+      status = with_flushing(static_cast<bool>(pass), [&](bool by_rocksdb) {
+        return by_rocksdb ? base().GetLiveFilesStorageInfo(options, files) : list_without_logs(options, files);
+      });
     });
   }
   steps::reached("spill.checkpoint.captured");

@@ -12,6 +12,8 @@ namespace {
 constexpr std::chrono::milliseconds kLookAgain{2};
 // Source: guess, many memtables of RocksDB's default size.
 constexpr std::chrono::seconds kLongestFlush{30};
+// A family may be dropped past us while all are flushed. Source: guess.
+constexpr int kMostTries = 5;
 
 // RocksDB 7.8.3 tells of one family's files by its SuperVersion, which may be without a table whose flush it has waited
 // for, if another thread wrote that to the MANIFEST (docs/decisions/0016). Of all families it tells by what is in
@@ -47,18 +49,31 @@ Status DbImpl::EnableFileDeletions(bool force) {
   return copied.ok() ? enabled : copied;
 }
 
+// In one call, for all of them may have to be of one moment (atomic_flush).
 Status DbImpl::flush_all_families() {
   std::vector<std::uint32_t> ids;
   families_.for_each([&](const ColumnFamily& family) { ids.push_back(family.id); });
   rocksdb::FlushOptions options;
   options.allow_write_stall = true;  // nobody sleeps in it
-  for (const std::uint32_t id : ids) {
-    const UsedColumnFamily family = families_.use(id);
-    if (family.handle == nullptr) continue;
-    const Status status = base().Flush(options, family.handle);
-    if (!status.ok() && !status.IsColumnFamilyDropped()) return status;
+  Status status;
+  for (int tries = 0; tries < kMostTries; ++tries) {
+    std::vector<UsedColumnFamily> in_use;
+    std::vector<ColumnFamilyHandle*> handles;
+    for (const std::uint32_t id : ids) {
+      const UsedColumnFamily& family = in_use.emplace_back(families_.use(id));
+      if (family.handle != nullptr && !family.is_dropped) handles.push_back(family.handle);
+    }
+    status = base().Flush(options, handles);
+    if (!status.IsColumnFamilyDropped()) break;  // meanwhile: the others may not have been flushed
   }
-  return ingested_files_->may_ingest() ? Status() : wait_for_flushes(ids);
+  return status.ok() && !ingested_files_->may_ingest() ? wait_for_flushes(ids) : status;
+}
+
+// All that has to be flushed is flushed by flush_all_families.
+bool DbImpl::knows_every_family() const {
+  bool result = !root_handed_out_.load(std::memory_order_acquire);
+  families_.for_each([&](const ColumnFamily& family) { result &= family.handle != nullptr || family.is_dropped; });
+  return result;
 }
 
 // RocksDB 7.8.3 does not wait for a flush while it takes itself for stopped (IngestedFiles::may_ingest), and says OK.
@@ -86,14 +101,28 @@ Status DbImpl::wait_for_flushes(const std::vector<std::uint32_t>& ids) {
 
 // In the commit queue, where nobody waits for what is paused. RocksDB's own flush would wait for the end of a stall
 // before it begins, so `call` is to ask for none, unless there are families that only RocksDB knows.
-Status DbImpl::with_flushing(const std::function<Status(bool flushes)>& call) {
-  const RollbackPause::Pass pass(rollback_pause_);
-  if (!pass && !are_memtables_empty()) {
+Status DbImpl::with_flushing(bool may_flush, const std::function<Status(bool flushes)>& call) {
+  if (!may_flush && are_memtables_empty()) return call(false);
+  if (!may_flush) {
     return Status::Aborted("background work is paused, and nothing can be flushed",
                            "call ContinueBackgroundWork first");
   }
-  const Status flushed = flush_all_families();
-  return flushed.ok() ? call(root_handed_out_.load(std::memory_order_acquire)) : flushed;
+  const bool flushes = !knows_every_family() || user_options_->database().allow_2pc;  // then RocksDB does in any case
+  const Status flushed = flushes && ingested_files_->may_ingest() ? Status() : flush_all_families();
+  return flushed.ok() ? call(flushes) : flushed;
+}
+
+// Without the logs of what is in tables by now, as RocksDB lists them where it has flushed itself.
+Status DbImpl::list_without_logs(rocksdb::LiveFilesStorageInfoOptions options,
+                                 std::vector<rocksdb::LiveFileStorageInfo>* files) {
+  std::uint64_t oldest = 0;
+  base().GetIntProperty(rocksdb::DB::Properties::kMinLogNumberToKeep, &oldest);
+  options.wal_size_for_flush = std::numeric_limits<std::uint64_t>::max();
+  const Status status = base().GetLiveFilesStorageInfo(options, files);
+  std::erase_if(*files, [&](const rocksdb::LiveFileStorageInfo& one) {
+    return one.file_type == rocksdb::kWalFile && one.file_number < oldest;
+  });
+  return status;
 }
 
 // Everybody else is told of the files as they are, as of a RocksDB whose memtables are not in them either.
@@ -106,8 +135,7 @@ Status DbImpl::list_files(const std::function<Status()>& list) {
   };
   if (rollback_pause_.is_paused()) return list_though_paused();
   const Status status = with_main_only([&] {
-    const RollbackPause::Pass pass(rollback_pause_);
-    if (!pass) return list_though_paused();
+    if (!may_flush_alone_) return list_though_paused();
     const Status flushed = flush_all_families();
     return flushed.ok() ? list() : flushed;
   });
@@ -145,12 +173,12 @@ void DbImpl::GetAllColumnFamilyMetaData(std::vector<rocksdb::ColumnFamilyMetaDat
 Status DbImpl::GetLiveFiles(std::vector<std::string>& files, std::uint64_t* manifest_bytes, bool flush_memtable) {
   return with_main_only([&] {
     // What was put back, and maybe flushed by the user before, is in memtables.
-    const bool flushes = flush_memtable || (has_put_back() && !rollback_pause_.is_paused());
+    const bool flushes = flush_memtable || (has_put_back() && may_flush_alone_);
     const auto list = [&](bool by_rocksdb) {
       copying_.listed(counts_.rollbacks_by_ingest.load());
       return binding_->without_guard([&] { return base().GetLiveFiles(files, manifest_bytes, by_rocksdb); });
     };
-    return flushes ? with_flushing(list) : list(false);
+    return flushes ? with_flushing(may_flush_alone_, list) : list(false);
   });
 }
 
@@ -169,15 +197,16 @@ Status DbImpl::have_logs_grown_to(std::uint64_t bytes, bool* result) {
 Status DbImpl::GetLiveFilesStorageInfo(const rocksdb::LiveFilesStorageInfoOptions& options,
                                        std::vector<rocksdb::LiveFileStorageInfo>* files) {
   const auto list = [&](bool by_rocksdb) {
-    auto flushed = options;
-    if (!by_rocksdb) flushed.wal_size_for_flush = std::numeric_limits<std::uint64_t>::max();
-    return binding_->without_guard([&] { return base().GetLiveFilesStorageInfo(flushed, files); });
+    return binding_->without_guard([&] {
+      return by_rocksdb ? base().GetLiveFilesStorageInfo(options, files) : list_without_logs(options, files);
+    });
   };
   return with_main_only([&] {
     bool flushes = false;
     const Status status = have_logs_grown_to(options.wal_size_for_flush, &flushes);
     if (!status.ok()) return status;
-    return flushes ? with_flushing(list) : list(false);
+    if (flushes) return with_flushing(may_flush_alone_, list);
+    return binding_->without_guard([&] { return base().GetLiveFilesStorageInfo(options, files); });
   });
 }
 

@@ -349,7 +349,10 @@ class DbImpl final : public spillway::DB {
   [[gnu::noinline]] rocksdb::Status write_to_rocksdb(const rocksdb::WriteOptions& options, rocksdb::WriteBatch* batch);
   bool are_memtables_empty();  // but for the guard's
   rocksdb::Status wait_for_flushes(const std::vector<std::uint32_t>& families);
-  rocksdb::Status with_flushing(const std::function<rocksdb::Status(bool flushes)>& call);
+  rocksdb::Status with_flushing(bool may_flush, const std::function<rocksdb::Status(bool flushes)>& call);
+  bool knows_every_family() const;
+  rocksdb::Status list_without_logs(rocksdb::LiveFilesStorageInfoOptions options,
+                                    std::vector<rocksdb::LiveFileStorageInfo>* files);
   rocksdb::Status have_logs_grown_to(std::uint64_t bytes, bool* result);
   // REQUIRES: bringing_back_ is held; a rollback is counted at its end
   bool has_put_back() const { return counts_.rollbacks_by_put.load(std::memory_order_relaxed) > 0; }
@@ -609,6 +612,7 @@ class DbImpl final : public spillway::DB {
   std::mutex rollback_mutex_;
   std::condition_variable rollback_wake_;
   std::condition_variable rolled_back_;
+  bool has_no_room_ = false;           // RocksDB, at the last attempt
   GenerationId awaited_until_ = 0;     // Rollback() waits for generations up to it
   GenerationId asked_until_ = 0;       // no lower: a write may have asked, too
   std::uint64_t failed_attempts_ = 0;  // of rollback
@@ -632,7 +636,8 @@ class DbImpl final : public spillway::DB {
   double last_rollback_took_s_ = 0;
   std::atomic<std::uint64_t> sorted_bytes_{0};  // that the sorted files of a rollback under way may have
 
-  std::mutex bringing_back_;  // held by a rollback, and by CompactFiles; taken before the commit queue
+  std::mutex bringing_back_;      // held by a rollback, and by CompactFiles; taken before the commit queue
+  bool may_flush_alone_ = false;  // in with_main_only, whoever pauses meanwhile; under bringing_back_
   std::mutex handles_mutex_;
   std::vector<rocksdb::ColumnFamilyHandle*> kept_handles_;  // ours, until we close: see keep_handles
   Snapshots snapshots_;

@@ -77,6 +77,7 @@ Status DbImpl::with_main_only(const std::function<Status()>& action, KeyVersions
       hold_commits([&] {
         status = bring_back_held(pass ? Way::ingest : Way::put_back);
         has_no_room = status.IsTryAgain();
+        may_flush_alone_ = static_cast<bool>(pass);  // and a pause that has begun waits for that
         if (status.ok()) status = action();
       });
     }
@@ -127,10 +128,7 @@ Status DbImpl::ingest_for_user(bool may_flush, const std::function<Status()>& in
     if (!ingested_files_->may_ingest()) return IngestedFiles::refusal();  // since everything was brought back
     Status status = sync_main_log();  // what is ingested is newer than everything in RocksDB's log
     // What was put back is in memtables that RocksDB would not have, and so not refuse to ingest over.
-    if (status.ok() && !may_flush && has_put_back()) {
-      const RollbackPause::Pass pass(rollback_pause_);
-      if (pass) status = flush_all_families();
-    }
+    if (status.ok() && !may_flush && has_put_back() && may_flush_alone_) status = flush_all_families();
     if (status.ok()) status = ingest();
     const Status durable = make_main_durable();  // it has a number, and is not in the log
     return status.ok() ? durable : status;

@@ -154,6 +154,7 @@ void DbImpl::rollback_thread() {
     }
     if (any) tell_of_room();
     lock.lock();
+    has_no_room_ = status.IsTryAgain();
     rollback_soon_ = status.IsTryAgain() || (generations > 0 && status.ok());  // there may be more to bring back
     if (generations > 0 && status.ok()) rollback_pause_ms_ = {};
     const bool was_stopped = stopping_.load(std::memory_order_acquire);
@@ -242,7 +243,7 @@ rocksdb::Status DbImpl::bring_back(std::uint64_t most) {
     if (!targets->empty() && targets->back() == active_) seal();
     durable = visible_.load(std::memory_order_relaxed);
     if (targets->empty() || !puts) return;
-    if (!is_all) {  // all of it may be read in vain
+    if (!is_all || is_stopped) {  // all of it may be read in vain
       status = error_of_rocksdb();
       if (status.ok() && is_stopped) status = rocksdb::Status::TryAgain();
       if (!status.ok()) return;
@@ -446,6 +447,7 @@ rocksdb::Status DbImpl::flush_large_memtables() {
   });
   rocksdb::FlushOptions options;
   options.allow_write_stall = true;  // nobody sleeps in it
+  if (!large.empty() && user_options_->database().atomic_flush) return flush_all_families();
   for (const std::uint32_t id : large) {
     const UsedColumnFamily family = families_.use(id);
     if (family.handle == nullptr) continue;
@@ -541,6 +543,7 @@ rocksdb::Status DbImpl::bring_back_until(GenerationId last) {
   asked_until_ = std::max(asked_until_, last);
   std::uint64_t failed_before = failed_attempts_;
   int recoveries = kMostRecoveries;
+  auto next_try = Clock::now();
   const auto is_gone = [&] {
     const auto generations = live();
     return generations->empty() || generations->front()->id() > last;
@@ -555,8 +558,11 @@ rocksdb::Status DbImpl::bring_back_until(GenerationId last) {
       if (!goes_on) return why;
       failed_before = failed_attempts_;
     }
-    rollback_now_ = true;
-    rollback_wake_.notify_one();
+    if (!has_no_room_ || Clock::now() >= next_try) {
+      rollback_now_ = true;
+      rollback_wake_.notify_one();
+      next_try = Clock::now() + kRetryRollback;
+    }
     rolled_back_.wait_for(lock, kRetryRollback);
   }
   lock.unlock();

@@ -271,7 +271,9 @@ rocksdb::Status DbImpl::error_of_rocksdb() {
   WriteBatch empty;
   rocksdb::Status status = enter(nothing, &empty);
   if (is_stopped_by_error(status)) {
-    return rocksdb::Status::IOError("RocksDB takes no writes after an error", status.getState());
+    constexpr const char* kWhat = "RocksDB takes no writes after an error";
+    return ingested_files_->is_drive_full() ? rocksdb::Status::NoSpace(kWhat, status.getState())
+                                            : rocksdb::Status::IOError(kWhat, status.getState());
   }
   return status.IsIncomplete() ? rocksdb::Status() : status;
 }

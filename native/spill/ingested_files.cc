@@ -72,6 +72,7 @@ void IngestedFiles::OnExternalFileIngested(rocksdb::DB*, const rocksdb::External
 
 // A passing failure is told before it has a severity; of one in a compaction RocksDB only tries again.
 void IngestedFiles::OnBackgroundError(rocksdb::BackgroundErrorReason reason, rocksdb::Status* error) {
+  is_drive_full_.store(error->IsNoSpace(), std::memory_order_release);
   has_any_error_.store(true, std::memory_order_release);
   if (error->severity() == rocksdb::Status::kSoftError) return;
   const bool passes = error->severity() == rocksdb::Status::kNoError;

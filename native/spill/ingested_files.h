@@ -48,6 +48,7 @@ class IngestedFiles final : public rocksdb::EventListener {
   bool may_ingest() const { return !has_failed_.load(std::memory_order_acquire); }
   // It takes itself for stopped, for certain. (From what it takes for a passing failure it may recover in another way.)
   bool is_stuck() const { return is_stuck_.load(std::memory_order_acquire); }
+  bool is_drive_full() const { return is_drive_full_.load(std::memory_order_acquire); }  // says the last one
   // Also one that did not stop it, or is over.
   bool has_any_error() const { return has_any_error_.load(std::memory_order_acquire); }
   static rocksdb::Status refusal();
@@ -57,6 +58,7 @@ class IngestedFiles final : public rocksdb::EventListener {
 
  private:
   std::atomic<bool> has_any_error_{false};
+  std::atomic<bool> is_drive_full_{false};
   std::atomic<bool> has_failed_{false};
   std::atomic<bool> is_stuck_{false};
   std::mutex mutex_;

@@ -33,6 +33,17 @@ class AtEach final : public steps::Watcher {
   std::atomic<int> times_{0};
 };
 
+// `what` is told of each step.
+class AtSteps final : public steps::Watcher {
+ public:
+  explicit AtSteps(std::function<void(std::string_view step)> what) : what_(std::move(what)) { steps::watch(this); }
+  ~AtSteps() override { steps::watch(nullptr); }
+  void reached(std::string_view step) override { what_(step); }
+
+ private:
+  const std::function<void(std::string_view)> what_;
+};
+
 // `what` is called by who comes there first.
 class AtStep final : public steps::Watcher {
  public:

@@ -310,6 +310,32 @@ TEST_F(SpillDegrade, CompactionsThatFailAreNotWaitedForWithoutEnd) {
   EXPECT_EQ(get("spilled"), "1");
 }
 
+// What cannot be ingested any more after an error waits for RocksDB to take it through its log, and does not try at
+// once.
+TEST_F(SpillDegrade, WhatRocksdbHasNoRoomForIsTriedNowAndThen) {
+  open(RollbackPolicy::off, 64 << 10, /*put_back_bytes=*/1 << 20);
+  Status passed = Status::IOError("is over");
+  for (const auto& one : rocksdb_of(*db_).GetDBOptions().listeners) {
+    one->OnBackgroundError(rocksdb::BackgroundErrorReason::kFlush, &passed);
+  }
+  const auto is_free = std::make_shared<std::atomic<bool>>(false);  // the file system outlives this function
+  system_->set_fate([is_free](const Deed& deed) {
+    while (deed.name.ends_with(".sst") && !*is_free) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    return Misfortune();
+  });
+  const std::string value(10'000, 'v');
+  for (int i = 0; db_->GetSpillStatistics().diverted_writes == 0 && i < 100; ++i) {
+    ASSERT_TRUE(db_->Put({}, "key " + std::to_string(i), value).ok());
+  }
+  ASSERT_GT(db_->GetSpillStatistics().diverted_writes, 0U);
+  auto rolled_back = std::async(std::launch::async, [&] { return db_->Rollback(); });
+  std::this_thread::sleep_for(std::chrono::seconds(1));
+  EXPECT_LT(heard_->of(Kind::rollback_begin).size(), 100U);
+  *is_free = true;
+  EXPECT_TRUE(rolled_back.get().ok());
+  EXPECT_EQ(db_->GetSpillStatistics().live_entries, 0U);
+}
+
 // The error of RocksDB's may come, and be over, while what was diverted is brought back for the ingestion.
 TEST_F(SpillDegrade, NothingIsIngestedByARocksdbThatFailedWhileAnIngestionWaited) {
   open(RollbackPolicy::off, 64 << 20, SpillOptions().put_back_bytes);

@@ -7,14 +7,17 @@
 #include <rocksdb/utilities/checkpoint.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <functional>
 #include <future>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <unordered_map>
 #include <utility>
@@ -502,6 +505,7 @@ TEST_F(SpillMainOnly, NoCopyAndNoIngestionWaitsForTheEndOfAStall) {
       {"RocksDB's checkpoint", [&] { return checkpoint_by_rocksdb(*db_, directory_.path("RocksDB's")); }},
       {"backup", [&] { return backup(*db_, directory_.path("backup")); }},
       {"DropColumnFamily", [&] { return db_->DropColumnFamily(family); }}};
+  std::future<Status> called;  // is waited for when the stall is over
   {
     const NoCompactions meanwhile;
     rocksdb::FlushOptions at_once;
@@ -519,7 +523,7 @@ TEST_F(SpillMainOnly, NoCopyAndNoIngestionWaitsForTheEndOfAStall) {
       if (name == "DropColumnFamily") {
         ASSERT_TRUE(db_->Put({}, family, "k", "v").ok());
       }
-      auto called = std::async(std::launch::async, call);
+      called = std::async(std::launch::async, call);
       const bool is_answered = called.wait_for(std::chrono::seconds(20)) == std::future_status::ready;
       EXPECT_TRUE(is_answered) << "it waits for the end of the stall";
       if (!is_answered) break;
@@ -572,6 +576,127 @@ TEST_F(SpillMainOnly, OpeningWithBestEffortsIsRefusedWhileSomethingIsSpilled) {
   db_.reset();
   ASSERT_TRUE(DB::Open(options, SpillOptions(), directory_.path("db"), &opened).ok());
   db_.reset(opened);
+}
+
+// RocksDB flushes all families together where it is told to, for what is in no log has to be of one moment in all.
+TEST_F(SpillMainOnly, CopiesAreOfOneMomentInAllFamiliesWithAtomicFlush) {
+  db_.reset();
+  rocksdb::DBOptions options;
+  options.create_if_missing = true;
+  options.create_missing_column_families = true;
+  options.atomic_flush = true;
+  const std::vector<rocksdb::ColumnFamilyDescriptor> families{{"default", {}}, {"other", {}}};
+  std::vector<rocksdb::ColumnFamilyHandle*> handles;
+  DB* opened = nullptr;
+  ASSERT_TRUE(DB::Open(options, SpillOptions(), directory_.path("atomic"), families, &handles, &opened).ok());
+  db_.reset(opened);
+  std::atomic<bool> is_over{false};
+  std::thread writer([&] {
+    rocksdb::WriteOptions unlogged;
+    unlogged.disableWAL = true;
+    for (int i = 0; !is_over && i < 10'000'000; ++i) {
+      rocksdb::WriteBatch batch;
+      for (auto* handle : handles) EXPECT_TRUE(batch.Put(handle, "n", std::to_string(i)).ok());
+      EXPECT_TRUE(db_->Write(unlogged, &batch).ok());
+    }
+  });
+  for (const auto& [name, copy] : copies()) {
+    for (int round = 0; round < 4; ++round) {
+      SCOPED_TRACE(name);
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+      const std::string to = directory_.path(name + std::to_string(round));
+      if (name == "backup") continue;  // it flushes where it is asked to
+      EXPECT_TRUE(copy(*db_, to).ok());
+      std::vector<rocksdb::ColumnFamilyHandle*> of_copy;
+      rocksdb::DB* copied = nullptr;
+      ASSERT_TRUE(rocksdb::DB::Open({}, to, families, &of_copy, &copied).ok());
+      const std::unique_ptr<rocksdb::DB> plain(copied);
+      std::array<std::string, 2> values;
+      for (std::size_t i = 0; i < 2; ++i) {
+        (void)plain->Get({}, of_copy[i], "n", &values[i]);
+        EXPECT_TRUE(plain->DestroyColumnFamilyHandle(of_copy[i]).ok());
+      }
+      EXPECT_EQ(values[0], values[1]);
+    }
+  }
+  is_over = true;
+  writer.join();
+  for (auto* handle : handles) EXPECT_TRUE(db_->DestroyColumnFamilyHandle(handle).ok());
+}
+
+TEST_F(SpillMainOnly, CopiesHaveTheFamiliesWhoseHandlesAreGone) {
+  rocksdb::ColumnFamilyHandle* family = nullptr;
+  ASSERT_TRUE(db_->CreateColumnFamily({}, "family", &family).ok());
+  rocksdb::WriteOptions unlogged;
+  unlogged.disableWAL = true;
+  ASSERT_TRUE(db_->Put(unlogged, family, "k", "v").ok());
+  delete family;  // NOLINT
+  ASSERT_TRUE(db_->CreateCheckpoint(directory_.path("copy")).ok());
+  std::vector<rocksdb::ColumnFamilyHandle*> handles;
+  rocksdb::DB* copied = nullptr;
+  ASSERT_TRUE(
+      rocksdb::DB::Open({}, directory_.path("copy"), {{"default", {}}, {"family", {}}}, &handles, &copied).ok());
+  const std::unique_ptr<rocksdb::DB> plain(copied);
+  std::string value;
+  EXPECT_TRUE(plain->Get({}, handles[1], "k", &value).ok());
+  EXPECT_EQ(value, "v");
+  for (auto* handle : handles) EXPECT_TRUE(plain->DestroyColumnFamilyHandle(handle).ok());
+}
+
+TEST_F(SpillMainOnly, ListsThatFlushHaveNoLogsOfWhatIsInTables) {
+  ASSERT_TRUE(put("k", std::string(1 << 20, 'v')).ok());
+  ASSERT_TRUE(db_->DisableFileDeletions().ok());
+  const auto log_bytes = [&](std::uint64_t flushes_from) {
+    std::vector<rocksdb::LiveFileStorageInfo> files;
+    rocksdb::LiveFilesStorageInfoOptions options;
+    options.wal_size_for_flush = flushes_from;
+    EXPECT_TRUE(db_->GetLiveFilesStorageInfo(options, &files).ok());
+    std::uint64_t bytes = 0;
+    for (const auto& file : files) bytes += file.file_type == rocksdb::kWalFile ? file.size : 0;
+    return bytes;
+  };
+  ASSERT_TRUE(put("small", "v").ok());
+  EXPECT_GT(log_bytes(std::numeric_limits<std::uint64_t>::max()), 0U);
+  EXPECT_GT(log_bytes(std::uint64_t{1} << 30), 0U);
+  EXPECT_EQ(log_bytes(0), 0U);
+  ASSERT_TRUE(put("small", "v").ok());
+  EXPECT_EQ(log_bytes(1), 0U);
+  ASSERT_TRUE(db_->EnableFileDeletions(/*force=*/false).ok());
+}
+
+// A pause that begins while the list is made waits for it, and so it is whole.
+TEST_F(SpillMainOnly, AListIsWholeThoughAPauseBeginsMeanwhile) {
+  for (const bool flushes : {false, true}) {
+    SCOPED_TRACE(flushes);
+    std::future<Status> paused;
+    std::future<Status> late;
+    db_->SetDiversion(Diversion::always);
+    ASSERT_TRUE(put("a", "1").ok());
+    std::vector<std::string> files;
+    std::uint64_t manifest_bytes = 0;
+    std::atomic<int> put_back = 0;
+    {
+      const AtSteps then([&](std::string_view step) {
+        if (step == "spill.rollback.published" && !late.valid()) {  // something is diverted behind the first rollback
+          late = std::async(std::launch::async, [&] { return put("late", "1"); });
+          std::this_thread::sleep_for(std::chrono::milliseconds(100));
+        }
+        if (step == "spill.rollback.put_back" && ++put_back == 2) {
+          paused = std::async(std::launch::async, [&] { return db_->PauseBackgroundWork(); });
+          std::this_thread::sleep_for(std::chrono::milliseconds(100));
+        }
+      });
+      const Status status = db_->GetLiveFiles(files, &manifest_bytes, flushes);
+      EXPECT_TRUE(status.ok()) << status.ToString();
+    }
+    std::uint64_t in_memtables = 1;
+    EXPECT_TRUE(db_->GetIntProperty("rocksdb.num-entries-active-mem-table", &in_memtables));
+    EXPECT_EQ(in_memtables, 0U);
+    EXPECT_TRUE(late.get().ok());
+    ASSERT_TRUE(paused.valid());
+    EXPECT_TRUE(paused.get().ok());
+    EXPECT_TRUE(db_->ContinueBackgroundWork().ok());
+  }
 }
 
 TEST_F(SpillMainOnly, ACheckpointHasItsLogWhateverTheUsersRecovery) {
