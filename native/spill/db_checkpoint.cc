@@ -103,7 +103,7 @@ Status DbImpl::capture(View* view, FamilyOptions* families, std::vector<rocksdb:
       *families = options_of_families();
       rocksdb::LiveFilesStorageInfoOptions options;
       // What is in no log has to be in a table; else the log is copied, for a flush would take its time.
-      const bool flushes = has_unlogged_.load(std::memory_order_acquire);
+      const bool flushes = has_unlogged_.load(std::memory_order_acquire) || user_options_->database().allow_2pc;
       options.wal_size_for_flush = flushes ? 0 : std::numeric_limits<std::uint64_t>::max();
       if (!flushes) {
         status = base().GetLiveFilesStorageInfo(options, files);

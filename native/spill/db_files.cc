@@ -12,8 +12,6 @@ namespace {
 constexpr std::chrono::milliseconds kLookAgain{2};
 // Source: guess, many memtables of RocksDB's default size.
 constexpr std::chrono::seconds kLongestFlush{30};
-// A family may be dropped past us while all are flushed. Source: guess.
-constexpr int kMostTries = 5;
 
 // RocksDB 7.8.3 tells of one family's files by its SuperVersion, which may be without a table whose flush it has waited
 // for, if another thread wrote that to the MANIFEST (docs/decisions/0016). Of all families it tells by what is in
@@ -49,22 +47,27 @@ Status DbImpl::EnableFileDeletions(bool force) {
   return copied.ok() ? enabled : copied;
 }
 
-// In one call, for all of them may have to be of one moment (atomic_flush).
+// With atomic_flush in one call, for all of them have to be of one moment; RocksDB leaves out those that are dropped.
+// Else one by one, for RocksDB would end with the first that is.
 Status DbImpl::flush_all_families() {
   std::vector<std::uint32_t> ids;
   families_.for_each([&](const ColumnFamily& family) { ids.push_back(family.id); });
   rocksdb::FlushOptions options;
   options.allow_write_stall = true;  // nobody sleeps in it
+  std::vector<UsedColumnFamily> in_use;
+  std::vector<ColumnFamilyHandle*> handles;
+  for (const std::uint32_t id : ids) {
+    const UsedColumnFamily& family = in_use.emplace_back(families_.use(id));
+    if (family.handle != nullptr && !family.is_dropped) handles.push_back(family.handle);
+  }
+  const auto flush = [&](const std::vector<ColumnFamilyHandle*>& some) {
+    const Status status = base().Flush(options, some);
+    return status.IsColumnFamilyDropped() ? Status() : status;
+  };
   Status status;
-  for (int tries = 0; tries < kMostTries; ++tries) {
-    std::vector<UsedColumnFamily> in_use;
-    std::vector<ColumnFamilyHandle*> handles;
-    for (const std::uint32_t id : ids) {
-      const UsedColumnFamily& family = in_use.emplace_back(families_.use(id));
-      if (family.handle != nullptr && !family.is_dropped) handles.push_back(family.handle);
-    }
-    status = base().Flush(options, handles);
-    if (!status.IsColumnFamilyDropped()) break;  // meanwhile: the others may not have been flushed
+  if (user_options_->database().atomic_flush) status = flush(handles);
+  for (auto* const handle : handles) {
+    if (status.ok() && !user_options_->database().atomic_flush) status = flush({handle});
   }
   return status.ok() && !ingested_files_->may_ingest() ? wait_for_flushes(ids) : status;
 }
@@ -182,10 +185,10 @@ Status DbImpl::GetLiveFiles(std::vector<std::string>& files, std::uint64_t* mani
   });
 }
 
-// As RocksDB understands LiveFilesStorageInfoOptions::wal_size_for_flush.
+// As RocksDB understands LiveFilesStorageInfoOptions::wal_size_for_flush, for which it does not look with allow_2pc.
 Status DbImpl::have_logs_grown_to(std::uint64_t bytes, bool* result) {
-  *result = bytes == 0;
-  if (bytes == 0 || bytes == std::numeric_limits<std::uint64_t>::max()) return {};
+  *result = bytes == 0 || user_options_->database().allow_2pc;
+  if (*result || bytes == std::numeric_limits<std::uint64_t>::max()) return {};
   rocksdb::VectorLogPtr logs;
   const Status status = base().GetSortedWalFiles(logs);
   std::uint64_t total = 0;

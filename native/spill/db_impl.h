@@ -612,7 +612,7 @@ class DbImpl final : public spillway::DB {
   std::mutex rollback_mutex_;
   std::condition_variable rollback_wake_;
   std::condition_variable rolled_back_;
-  bool has_no_room_ = false;           // RocksDB, at the last attempt
+  bool comes_again_ = false;           // the rollback thread, and nobody has to wake it
   GenerationId awaited_until_ = 0;     // Rollback() waits for generations up to it
   GenerationId asked_until_ = 0;       // no lower: a write may have asked, too
   std::uint64_t failed_attempts_ = 0;  // of rollback

@@ -75,7 +75,8 @@ class FoundStore {
     if (status.ok() && remains.has_writes && options_.best_efforts_recovery) {
       status = Status::NotSupported(
           "spillway::DB does not support best_efforts_recovery: something is in its spill store, and RocksDB's logs "
-          "would be left out, so what survives would not be a prefix; open it without, and call Rollback()");
+          "would be left out, so what survives would not be a prefix; open it without, and call Rollback() and "
+          "Flush()");
     }
     return status;
   }

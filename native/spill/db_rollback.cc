@@ -154,7 +154,7 @@ void DbImpl::rollback_thread() {
     }
     if (any) tell_of_room();
     lock.lock();
-    has_no_room_ = status.IsTryAgain();
+    comes_again_ = status.IsTryAgain() || !pass;                               // by itself, after its pause
     rollback_soon_ = status.IsTryAgain() || (generations > 0 && status.ok());  // there may be more to bring back
     if (generations > 0 && status.ok()) rollback_pause_ms_ = {};
     const bool was_stopped = stopping_.load(std::memory_order_acquire);
@@ -543,7 +543,6 @@ rocksdb::Status DbImpl::bring_back_until(GenerationId last) {
   asked_until_ = std::max(asked_until_, last);
   std::uint64_t failed_before = failed_attempts_;
   int recoveries = kMostRecoveries;
-  auto next_try = Clock::now();
   const auto is_gone = [&] {
     const auto generations = live();
     return generations->empty() || generations->front()->id() > last;
@@ -558,10 +557,9 @@ rocksdb::Status DbImpl::bring_back_until(GenerationId last) {
       if (!goes_on) return why;
       failed_before = failed_attempts_;
     }
-    if (!has_no_room_ || Clock::now() >= next_try) {
+    if (!comes_again_) {
       rollback_now_ = true;
       rollback_wake_.notify_one();
-      next_try = Clock::now() + kRetryRollback;
     }
     rolled_back_.wait_for(lock, kRetryRollback);
   }

@@ -573,9 +573,11 @@ TEST_F(SpillMainOnly, OpeningWithBestEffortsIsRefusedWhileSomethingIsSpilled) {
   open();
   for (const char* key : {"main", "spilled"}) EXPECT_EQ(get(*db_, key), "1");
   ASSERT_TRUE(db_->Rollback().ok());
+  ASSERT_TRUE(db_->Flush({}).ok());
   db_.reset();
   ASSERT_TRUE(DB::Open(options, SpillOptions(), directory_.path("db"), &opened).ok());
   db_.reset(opened);
+  for (const char* key : {"main", "spilled"}) EXPECT_EQ(get(*db_, key), "1");
 }
 
 // RocksDB flushes all families together where it is told to, for what is in no log has to be of one moment in all.
@@ -622,6 +624,23 @@ TEST_F(SpillMainOnly, CopiesAreOfOneMomentInAllFamiliesWithAtomicFlush) {
   is_over = true;
   writer.join();
   for (auto* handle : handles) EXPECT_TRUE(db_->DestroyColumnFamilyHandle(handle).ok());
+}
+
+TEST_F(SpillMainOnly, AFamilyThatIsDroppedPastUsIsNoReasonNotToFlushTheOthers) {
+  const std::string file = sorted_file("one.sst", "ingested", "1");
+  db_->SetDiversion(Diversion::always);
+  ASSERT_TRUE(put("a", "1").ok());
+  rocksdb::ColumnFamilyHandle* family = nullptr;
+  ASSERT_TRUE(db_->CreateColumnFamily({}, "family", &family).ok());
+  ASSERT_TRUE(db_->Rollback().ok());
+  db_->SetDiversion(Diversion::never);
+  ASSERT_TRUE(db_->Put({}, family, "k", "v").ok());
+  ASSERT_TRUE(rocksdb_of(*db_).DropColumnFamily(family).ok());
+  rocksdb::IngestExternalFileOptions options;
+  options.allow_blocking_flush = false;
+  const Status status = db_->IngestExternalFile({file}, options);
+  EXPECT_TRUE(status.ok()) << status.ToString();
+  EXPECT_TRUE(db_->DestroyColumnFamilyHandle(family).ok());
 }
 
 TEST_F(SpillMainOnly, CopiesHaveTheFamiliesWhoseHandlesAreGone) {
@@ -675,12 +694,15 @@ TEST_F(SpillMainOnly, AListIsWholeThoughAPauseBeginsMeanwhile) {
     std::vector<std::string> files;
     std::uint64_t manifest_bytes = 0;
     std::atomic<int> put_back = 0;
+    std::atomic<bool> is_late = false;
     {
       const AtSteps then([&](std::string_view step) {
         if (step == "spill.rollback.published" && !late.valid()) {  // something is diverted behind the first rollback
           late = std::async(std::launch::async, [&] { return put("late", "1"); });
-          std::this_thread::sleep_for(std::chrono::milliseconds(100));
+          for (int i = 0; !is_late && i < 10'000; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+          std::this_thread::sleep_for(std::chrono::milliseconds(100));  // until it waits for the commit queue
         }
+        if (step == "spill.write.before_divert") is_late = late.valid();
         if (step == "spill.rollback.put_back" && ++put_back == 2) {
           paused = std::async(std::launch::async, [&] { return db_->PauseBackgroundWork(); });
           std::this_thread::sleep_for(std::chrono::milliseconds(100));
