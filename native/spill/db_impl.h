@@ -99,7 +99,7 @@ class DbImpl final : public spillway::DB {
 
   // --- spillway::DB
   rocksdb::Status Rollback() override;
-  rocksdb::Status CreateCheckpoint(const std::string& directory) override;
+  rocksdb::Status CreateCheckpoint(const std::string& name) override;
   SpillStatistics GetSpillStatistics() const override;
   void SetDiversion(Diversion diversion) override;
 
@@ -348,7 +348,7 @@ class DbImpl final : public spillway::DB {
   [[gnu::noinline]] rocksdb::Status enter(const rocksdb::WriteOptions& options, rocksdb::WriteBatch* batch);
   [[gnu::noinline]] rocksdb::Status write_to_rocksdb(const rocksdb::WriteOptions& options, rocksdb::WriteBatch* batch);
   bool are_memtables_empty();  // but for the guard's
-  rocksdb::Status wait_for_flushes(const std::vector<std::uint32_t>& families);
+  rocksdb::Status wait_for_flushes(const std::vector<std::uint32_t>& ids);
   rocksdb::Status with_flushing(bool may_flush, const std::function<rocksdb::Status(bool flushes)>& call);
   bool knows_every_family() const;
   rocksdb::Status list_without_logs(rocksdb::LiveFilesStorageInfoOptions options,

@@ -588,6 +588,7 @@ class KvStore final : public Store {
       request.status = damaged_at({request.generation, request.offset});
       return;
     }
+    if (one.end == one.begin) return;
     std::memcpy(request.bytes.data() + one.into, bytes.data() + one.begin, one.end - one.begin);
   }
 

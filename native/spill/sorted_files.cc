@@ -174,6 +174,7 @@ class Values {
       for (; next != in_log_order.end() && entries_[*next]->value.offset == record.offset; ++next) {
         const Location& place = entries_[*next]->value;
         if (place.from + std::uint64_t{place.length} > record.bytes.size()) return missing();
+        if (place.length == 0) continue;  // there may be no buffer
         std::memcpy(buffer_.get() + places_[*next - begin_], record.bytes.data() + place.from, place.length);
       }
       return next == in_log_order.end() ? Status::Incomplete() : Status::OK();  // all there: the rest is not read

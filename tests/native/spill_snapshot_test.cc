@@ -3,6 +3,7 @@
 #include <rocksdb/db.h>
 #include <rocksdb/utilities/write_batch_with_index.h>
 
+#include <cstring>
 #include <memory>
 #include <string>
 
@@ -13,8 +14,8 @@ namespace spillway {
 namespace {
 
 // How RocksDB's class begins, to which it casts what it is given.
-class AsRocksdbReadsIt : public rocksdb::Snapshot {
- public:
+struct AsRocksdbReadsIt {
+  const void* functions;
   rocksdb::SequenceNumber number;
   rocksdb::SequenceNumber min_uncommitted;
 };
@@ -49,10 +50,14 @@ TEST_F(SpillSnapshots, ACastReadsRocksdbsNumbers) {
   ASSERT_TRUE(db_->Put({}, "d", "1").ok());
   rocksdb::ManagedSnapshot plain(plain_.get());
   rocksdb::ManagedSnapshot spill(db_);
-  const auto read = [](rocksdb::ManagedSnapshot& one) { return static_cast<const AsRocksdbReadsIt*>(one.snapshot()); };
-  EXPECT_EQ(read(plain)->number, plain.snapshot()->GetSequenceNumber());  // RocksDB's class is as this test has it
-  EXPECT_EQ(read(spill)->number, main);
-  EXPECT_EQ(read(spill)->min_uncommitted, read(plain)->min_uncommitted);
+  const auto read = [](rocksdb::ManagedSnapshot& one) {
+    AsRocksdbReadsIt result{};
+    std::memcpy(&result, one.snapshot(), sizeof result);
+    return result;
+  };
+  EXPECT_EQ(read(plain).number, plain.snapshot()->GetSequenceNumber());  // RocksDB's class is as this test has it
+  EXPECT_EQ(read(spill).number, main);
+  EXPECT_EQ(read(spill).min_uncommitted, read(plain).min_uncommitted);
 }
 
 TEST_F(SpillSnapshots, NumbersTellSnapshotsWithADivertedWriteBetweenThemApart) {

@@ -413,7 +413,7 @@ TEST_P(SpillPessimistic, CommitSaysWhereATransactionWouldHaveToBePrepared) {
 }
 
 TEST_P(SpillPessimistic, WhatIsNotSupportedSaysSo) {
-  const auto one = begin();
+  auto one = begin();
   expect_refused("Prepare", one->Prepare());
   expect_refused("SetName", one->SetName("one"));
   expect_refused("GetRangeLock",
@@ -429,6 +429,7 @@ TEST_P(SpillPessimistic, WhatIsNotSupportedSaysSo) {
   rocksdb::WriteBatch batch;
   ASSERT_TRUE(batch.DeleteRange("a", "b").ok());
   expect_refused("DeleteRange", db_->Write(WriteOptions(), &batch));
+  one.reset();
   db_.reset();
   const auto opens = [&](const rocksdb::TransactionDBOptions& options) {
     return TransactionDB::Open(rocksdb_options(), options, spill_options(), directory_.path("db"), &opened_);
