@@ -1,25 +1,22 @@
 // Checkpoints, backups, ingestions and imports beside diverted writes: each is of one moment, and none stops diversion.
+#include "spill_main_only.h"
+
 #include <gtest/gtest.h>
 #include <rocksdb/comparator.h>
 #include <rocksdb/listener.h>
 #include <rocksdb/sst_file_writer.h>
-#include <rocksdb/utilities/backup_engine.h>
-#include <rocksdb/utilities/checkpoint.h>
 
 #include <algorithm>
 #include <array>
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <functional>
 #include <future>
 #include <limits>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <thread>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -35,71 +32,7 @@ namespace {
 
 using rocksdb::Status;
 
-class SpillMainOnly : public ::testing::Test {
- protected:
-  void SetUp() override { open(); }
-  void open() {
-    db_.reset();
-    rocksdb::Options options;
-    options.create_if_missing = true;
-    options.write_buffer_size = 256 << 10;
-    SpillOptions spill;
-    spill.rollback = RollbackPolicy::off;
-    spill.put_back_bytes = 16 << 10;
-    spill.generation_bytes = 64 << 10;
-    DB* db = nullptr;
-    const Status status = DB::Open(options, spill, directory_.path("db"), &db);
-    ASSERT_TRUE(status.ok()) << status.ToString();
-    db_.reset(db);
-  }
-  Status put(const std::string& key, const std::string& value) { return db_->Put({}, key, value); }
-  static std::string get(rocksdb::DB& db, const std::string& key) {
-    std::string value;
-    const Status status = db.Get({}, key, &value);
-    return status.ok() ? value : status.IsNotFound() ? "-" : status.ToString();
-  }
-  std::unique_ptr<rocksdb::DB> open_plain(const std::string& name) {
-    rocksdb::DB* db = nullptr;
-    const Status status = rocksdb::DB::Open({}, directory_.path(name), &db);
-    EXPECT_TRUE(status.ok()) << status.ToString();
-    return std::unique_ptr<rocksdb::DB>(db);
-  }
-  std::string sorted_file(const std::string& name, const std::string& key, const std::string& value) {
-    rocksdb::SstFileWriter writer({}, {});
-    const std::string path = directory_.path(name);
-    EXPECT_TRUE(writer.Open(path).ok());
-    EXPECT_TRUE(writer.Put(key, value).ok());
-    EXPECT_TRUE(writer.Finish().ok());
-    return path;
-  }
-
-  TemporaryDirectory directory_{memory_path()};
-  std::unique_ptr<DB> db_;
-  rocksdb::DB* copied_ = nullptr;
-};
-
-// A copy of the database at `name`, made in some way, opened as plain RocksDB.
-using Copy = std::function<Status(DB& db, const std::string& to)>;
-
-Status checkpoint_by_us(DB& db, const std::string& to) { return db.CreateCheckpoint(to); }
-Status checkpoint_by_rocksdb(DB& db, const std::string& to) {
-  rocksdb::Checkpoint* made = nullptr;
-  Status status = rocksdb::Checkpoint::Create(&db, &made);
-  const std::unique_ptr<rocksdb::Checkpoint> checkpoint(made);
-  return status.ok() ? checkpoint->CreateCheckpoint(to) : status;
-}
-Status backup(DB& db, const std::string& to) {
-  rocksdb::BackupEngine* made = nullptr;
-  Status status = rocksdb::BackupEngine::Open(rocksdb::Env::Default(), rocksdb::BackupEngineOptions(to + "-b"), &made);
-  const std::unique_ptr<rocksdb::BackupEngine> engine(made);
-  if (status.ok()) status = engine->CreateNewBackup(&db);
-  return status.ok() ? engine->RestoreDBFromLatestBackup(to, to) : status;
-}
-const std::vector<std::pair<std::string, Copy>>& copies() {
-  static const std::vector<std::pair<std::string, Copy>> all{
-      {"checkpoint_by_us", checkpoint_by_us}, {"checkpoint_by_rocksdb", checkpoint_by_rocksdb}, {"backup", backup}};
-  return all;
-}
+class SpillMainOnly : public MainOnly {};
 
 // One thread writes x0, x1, ... one after the other. A copy has the first so many of them. Every other write has a key
 // that lies in the spill store, and is long to look at: a copy may begin between the look and the commit.
@@ -444,99 +377,6 @@ TEST_F(SpillSequence, AnImportFindsFilesWhoseNamesHaveNoSlash) {
 }
 
 // RocksDB ignores the logs of a database that is opened so.
-// Every thread of RocksDB's for compactions is busy meanwhile.
-class NoCompactions {
- public:
-  NoCompactions() {
-    const int threads = std::max(1, env_->GetBackgroundThreads(rocksdb::Env::LOW));
-    const auto wait = [](void* one) { static_cast<NoCompactions*>(one)->wait(); };
-    for (waiting_ = threads; begun_ < threads; ++begun_) env_->Schedule(wait, this, rocksdb::Env::LOW);
-  }
-  ~NoCompactions() {
-    std::unique_lock lock(mutex_);
-    is_over_ = true;
-    changed_.notify_all();
-    changed_.wait(lock, [this] { return waiting_ == 0; });
-  }
-
- private:
-  void wait() {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [this] { return is_over_; });
-    --waiting_;
-    changed_.notify_all();
-  }
-  rocksdb::Env* const env_ = rocksdb::Env::Default();
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  bool is_over_ = false;
-  int begun_ = 0;
-  int waiting_ = 0;
-};
-
-TEST_F(SpillMainOnly, NoCopyAndNoIngestionWaitsForTheEndOfAStall) {
-  const std::unordered_map<std::string, std::string> few_files{{"level0_file_num_compaction_trigger", "2"},
-                                                               {"level0_slowdown_writes_trigger", "4"},
-                                                               {"level0_stop_writes_trigger", "4"}};
-  ASSERT_TRUE(db_->SetOptions(few_files).ok());
-  rocksdb::ColumnFamilyHandle* family = nullptr;
-  ASSERT_TRUE(db_->CreateColumnFamily({}, "family", &family).ok());
-  const std::string file = sorted_file("one.sst", "ingested", "1");
-  std::uint64_t is_stopped = 0;
-  const auto has_stopped = [&] {
-    return rocksdb_of(*db_).GetIntProperty("rocksdb.is-write-stopped", &is_stopped) && is_stopped == 1;
-  };
-  using Call = std::pair<std::string, std::function<Status()>>;
-  const std::vector<Call> calls{
-      {"Rollback", [&] { return db_->Rollback(); }},
-      {"GetLiveFiles",
-       [&] {
-         std::vector<std::string> files;
-         std::uint64_t bytes = 0;
-         return db_->GetLiveFiles(files, &bytes, /*flush_memtable=*/false);
-       }},
-      {"GetSortedWalFiles",
-       [&] {
-         rocksdb::VectorLogPtr files;
-         return db_->GetSortedWalFiles(files);
-       }},
-      {"IngestExternalFile", [&] { return db_->IngestExternalFile({file}, {}); }},
-      {"our checkpoint", [&] { return checkpoint_by_us(*db_, directory_.path("ours")); }},
-      {"RocksDB's checkpoint", [&] { return checkpoint_by_rocksdb(*db_, directory_.path("RocksDB's")); }},
-      {"backup", [&] { return backup(*db_, directory_.path("backup")); }},
-      {"DropColumnFamily", [&] { return db_->DropColumnFamily(family); }}};
-  std::future<Status> called;  // is waited for when the stall is over
-  {
-    const NoCompactions meanwhile;
-    rocksdb::FlushOptions at_once;
-    at_once.allow_write_stall = true;
-    for (int i = 0; i < 20 && !has_stopped(); ++i) {
-      for (const char* key : {"a", "z"}) ASSERT_TRUE(rocksdb_of(*db_).Put({}, key, std::to_string(i)).ok());
-      ASSERT_TRUE(rocksdb_of(*db_).Flush(at_once).ok());
-    }
-    ASSERT_TRUE(has_stopped());
-    for (const auto& [name, call] : calls) {
-      SCOPED_TRACE(name);
-      for (const std::size_t bytes : {10, 100'000}) {  // what would be put back, and what is ingested
-        ASSERT_TRUE(put(name + std::to_string(bytes), std::string(bytes, 'v')).ok());
-      }
-      if (name == "DropColumnFamily") {
-        ASSERT_TRUE(db_->Put({}, family, "k", "v").ok());
-      }
-      called = std::async(std::launch::async, call);
-      const bool is_answered = called.wait_for(std::chrono::seconds(20)) == std::future_status::ready;
-      EXPECT_TRUE(is_answered) << "it waits for the end of the stall";
-      if (!is_answered) break;
-      const Status status = called.get();
-      EXPECT_TRUE(status.ok()) << status.ToString();
-      EXPECT_TRUE(has_stopped());
-    }
-  }
-  for (const auto& [name, call] : calls) EXPECT_EQ(get(*db_, name + "10"), std::string(10, 'v')) << name;
-  EXPECT_EQ(get(*db_, "ingested"), "1");
-  EXPECT_TRUE(db_->DestroyColumnFamilyHandle(family).ok());
-}
-
 // Others change options and families meanwhile: the family's writes come back before they have to wait.
 TEST_F(SpillMainOnly, OptionsAreSetWhileAFamilyThatHasSomethingSpilledIsDropped) {
   rocksdb::ColumnFamilyHandle* family = nullptr;

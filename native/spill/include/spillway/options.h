@@ -17,7 +17,8 @@ namespace spill {
 class Store;
 }
 
-// When what was diverted is brought back into RocksDB (K8). It is never brought back during a stall.
+// When what was diverted is brought back into RocksDB (K8). During a stall only for a call that waits for
+// it: Rollback(), or one that needs everything in RocksDB (docs/decisions/0018).
 enum class RollbackPolicy {
   adaptive,  // while reads come, writes are few or RocksDB keeps up with them, and from half full on; not in a burst of
              // writes
