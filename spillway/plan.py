@@ -17,14 +17,15 @@ import tomli_w
 from spillway.errors import SpillwayError
 from spillway.plan_keys import (
     ARM_KEYS,
+    ENGINE_SETTINGS,
     LOADERS,
     OF_SOME_WORKLOADS,
     OPEN_TABLES,
     PHASE_KEYS,
     PLAN_KEYS,
-    SPILL_SIZES,
     WAITS,
     Key,
+    size,
 )
 from spillway.preset import check_preset, preset_dirs, presets
 from spillway.quantity import human_bytes, nearest, parse_size
@@ -61,16 +62,16 @@ class Arm:
         }
 
     def _engine(self) -> Document:
+        """The engine with its own settings: what a plan says of other engines stays at home."""
         get = self.settings
-        engine = {"name": get["engine.name"], "policy": get["engine.policy"], "options": self.engine_options}
-        if get["engine.policy"] == "adoc":
-            engine["adoc"] = {
-                **{name: get[f"engine.adoc.{name}"] for name in ("interval_ms", "least_jobs", "most_jobs")},
-                **{f"{name}_bytes": get[f"engine.adoc.{name}"] for name in ("least_buffer", "most_buffer")},
-            }
-        if get["engine.name"] == "spillway":
-            own = {key.removeprefix("engine.spill."): value for key, value in get.items() if "engine.spill." in key}
-            engine["spill"] = {f"{name}_bytes" if name in SPILL_SIZES else name: own[name] for name in own}
+        engine: Document = {"name": get["engine.name"], "options": self.engine_options}
+        for table in ENGINE_SETTINGS.get(get["engine.name"], ()):
+            if table == "policy":
+                engine[table] = get["engine.policy"]
+            elif table != "adoc" or get["engine.policy"] == "adoc":
+                own = [key for key in ARM_KEYS if key.startswith(f"engine.{table}.")]
+                names = [key.rpartition(".")[2] + ("_bytes" if ARM_KEYS[key].check is size else "") for key in own]
+                engine[table] = dict(zip(names, (get[key] for key in own), strict=True))
         return engine
 
     def _target(self) -> Document:

@@ -178,7 +178,8 @@ ARM_KEYS: dict[str, Key] = {
     "load.compression_ratio": Key(0.5, number(0, 1, above=True)),  # db_bench's default
     "load.num": Key(1_000_000, whole(1)),  # db_bench's default
 }
-SPILL_SIZES = ("capacity", "generation", "index", "put_back")  # of engine.spill, in bytes
+# What each engine has beside its options: of the keys above, `engine.policy` and the tables `engine.NAME`.
+ENGINE_SETTINGS = {"rocksdb": ("policy", "adoc"), "spillway": ("policy", "spill")}
 OPEN_TABLES = ("drive.set", "engine.options")
 
 PHASE_KEYS: dict[str, Key] = {

@@ -15,14 +15,14 @@ import csv
 import json
 import os
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from spillway.errors import SpillwayError
-from spillway.samples import COLUMNS, STALL_COLUMNS, Row, typed
+from spillway.samples import STALL_COLUMNS, Row, are_columns, columns_of, typed
 
 Document = dict[str, Any]
 
@@ -106,15 +106,19 @@ class ArmRecorder:
         with explained(directory):
             directory.mkdir(parents=True)
             self._file = (directory / "samples.csv").open("w", encoding="utf-8", newline="", buffering=1)
-        self._writer = csv.DictWriter(self._file, COLUMNS, restval="", extrasaction="ignore")
-        with explained(directory):
-            self._writer.writeheader()
+        self._writer: csv.DictWriter[str] | None = None  # the first row says which columns there are
 
     def add_sample(self, row: Row) -> None:
         """Records one interval."""
         self.rows.append(row)
         with explained(self.directory):
-            self._writer.writerow(row)
+            self._begun(row).writerow(row)
+
+    def _begun(self, row: Row) -> "csv.DictWriter[str]":
+        if self._writer is None:
+            self._writer = csv.DictWriter(self._file, columns_of(row), restval="", extrasaction="ignore")
+            self._writer.writeheader()
+        return self._writer
 
     def add_stall(self, event: Document) -> None:
         """Records one stall."""
@@ -130,8 +134,8 @@ class ArmRecorder:
 
     def finish(self, result: Document, preset: Path | None) -> None:
         """Writes what is known at the end."""
+        self.close()
         with explained(self.directory):
-            self._file.close()
             with (self.directory / "stalls.csv").open("w", encoding="utf-8", newline="") as file:
                 writer = csv.DictWriter(file, STALL_COLUMNS)
                 writer.writeheader()
@@ -144,7 +148,11 @@ class ArmRecorder:
 
     def close(self) -> None:
         """Lets go of the files, whatever became of the run."""
-        self._file.close()
+        if self._file.closed:
+            return
+        with explained(self.directory):
+            self._begun({})
+            self._file.close()
 
 
 @dataclass(frozen=True)
@@ -203,8 +211,8 @@ def _read_arm(directory: Path, name: str, figures: Document) -> ArmRecord:
     return ArmRecord(
         name,
         figures,
-        _read_csv(directory / "samples.csv", COLUMNS),
-        _read_csv(directory / "stalls.csv", STALL_COLUMNS),
+        _read_csv(directory / "samples.csv", are_columns),
+        _read_csv(directory / "stalls.csv", lambda names: tuple(names) == STALL_COLUMNS),
         _read_json(directory / "phases.json"),
         _read_json(directory / "result.json"),
         _read_json(directory / "events.json"),
@@ -226,10 +234,10 @@ def _read_json(path: Path) -> Any:
         raise SpillwayError(f"{path}: this is not JSON ({error}); run the plan again.") from error
 
 
-def _read_csv(path: Path, columns: Sequence[str]) -> list[Row]:
+def _read_csv(path: Path, fits: Callable[[Sequence[str]], bool]) -> list[Row]:
     lines = _read_text(path).splitlines()
     reader = csv.DictReader(lines)
-    if list(reader.fieldnames or []) != list(columns):
+    if not fits(reader.fieldnames or []):
         raise SpillwayError(f"{path}: its columns are not those of this version; run the plan again.")
     rows = []
     for row in reader:

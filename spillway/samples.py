@@ -5,7 +5,7 @@ such figure: without a drive model the drive's columns are, without a spill stor
 operation finished.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 Row = dict[str, Any]
@@ -13,7 +13,6 @@ Row = dict[str, Any]
 _LATENCIES = ("mean", "p50", "p99", "p99_9", "max")
 HOST_CAUSES = ("user", "wal", "flush", "compaction", "blob", "manifest", "checkpoint", "other", "spill")
 NAND_CAUSES = ("host", "gc", "mapping", "wear", "fold")
-STALL_CAUSES = ("memtable", "l0", "pending_compaction_bytes")
 SPILL_FIGURES = (
     "diverting",
     "live_generations",
@@ -25,7 +24,8 @@ SPILL_FIGURES = (
     "waits",
 )
 
-COLUMNS: tuple[str, ...] = (
+# Before and behind the engine's own columns: its causes of stall and its gauges, by its own names.
+_COLUMNS_BEFORE: tuple[str, ...] = (
     *("t_s", "dt_s", "phase", "measured", "reads", "writes"),
     *(f"read_latency_{name}_us" for name in _LATENCIES),
     *(f"write_latency_{name}_us" for name in _LATENCIES),
@@ -34,35 +34,39 @@ COLUMNS: tuple[str, ...] = (
     *(f"nand_bytes_programmed_{cause}" for cause in NAND_CAUSES),
     *("erases", "die_busy", "channel_busy", "link_write_utilisation", "link_read_utilisation"),
     *("stall_state", "stall_cause"),
-    *(f"stall_s_{cause}" for cause in STALL_CAUSES),
-    *(
-        "l0_files",
-        "immutable_memtables",
-        "memtable_bytes",
-        "pending_compaction_bytes",
-        "running_compactions",
-        "live_bytes",
-        "background_jobs",
-        "write_buffer_bytes",
-    ),
-    *(f"spill_{name}" for name in SPILL_FIGURES),
-    *("space_bytes", "cpu_s"),
 )
+_COLUMNS_BEHIND: tuple[str, ...] = (*(f"spill_{name}" for name in SPILL_FIGURES), "space_bytes", "cpu_s")
+_STALL_SECONDS = "stall_s_"
+_NO_GAUGES = ("stall_state", "stall_cause", "stall_s")
 STALL_COLUMNS = ("t_s", "duration_s", "state", "cause")
 
 _TEXTS = ("phase", "stall_state", "stall_cause", "state", "cause")
 
 
+def columns_of(row: Row) -> tuple[str, ...]:
+    """The columns of samples.csv whose first row is ``row``; what the engine alone has stands between the rest."""
+    fixed = {*_COLUMNS_BEFORE, *_COLUMNS_BEHIND}
+    return (*_COLUMNS_BEFORE, *(name for name in row if name not in fixed), *_COLUMNS_BEHIND)
+
+
+def are_columns(names: Sequence[str]) -> bool:
+    """Whether ``names`` are those of some engine's samples.csv."""
+    before, behind = len(_COLUMNS_BEFORE), len(_COLUMNS_BEHIND)
+    whole = tuple(names[:before]) == _COLUMNS_BEFORE and tuple(names[-behind:]) == _COLUMNS_BEHIND
+    return whole and len(names) >= before + behind and len(set(names)) == len(names)
+
+
 def sample_row(event: dict[str, Any]) -> Row:
-    """A sample event as a row of COLUMNS."""
-    row: Row = {name: event[name] for name in COLUMNS if name in event}
+    """A sample event as a row of samples.csv."""
+    known = {*_COLUMNS_BEFORE, *_COLUMNS_BEHIND}
+    row: Row = {name: event[name] for name in event if name in known}
     row["measured"] = int(bool(event["measured"]))
     for kind in ("read", "write"):
         latency = event.get(f"{kind}_latency_us") or {}
         if latency.get("count", 1):
             row |= {f"{kind}_latency_{name}_us": latency[name] for name in _LATENCIES if name in latency}
     drive = event.get("drive") or {}
-    row |= {name: value for name, value in drive.items() if name in COLUMNS}
+    row |= {name: value for name, value in drive.items() if name in known}
     by_cause = drive.get("host_bytes_written_by_cause")
     if by_cause is not None:
         row |= {f"host_bytes_written_{cause}": by_cause.get(cause, 0) for cause in HOST_CAUSES}
@@ -70,8 +74,9 @@ def sample_row(event: dict[str, Any]) -> Row:
     if nand is not None:
         row |= {f"nand_bytes_programmed_{cause}": nand.get(cause, 0) for cause in NAND_CAUSES}
     engine = event.get("engine") or {}
-    row |= {name: value for name, value in engine.items() if name in COLUMNS}
-    row |= {f"stall_s_{cause}": (engine.get("stall_s") or {}).get(cause, 0.0) for cause in STALL_CAUSES}
+    row |= {name: engine[name] for name in ("stall_state", "stall_cause") if name in engine}
+    row |= {f"{_STALL_SECONDS}{cause}": seconds for cause, seconds in (engine.get("stall_s") or {}).items()}
+    row |= {name: value for name, value in engine.items() if name not in _NO_GAUGES}
     spill = event.get("spill") or {}
     row |= {f"spill_{name}": int(spill[name]) for name in SPILL_FIGURES if name in spill}
     return row
@@ -102,7 +107,7 @@ def nand_bytes(row: Row) -> float | None:
 
 def stall_seconds(row: Row) -> float:
     """Seconds of the interval in which the engine held writers back, for any cause; at most the interval."""
-    return float(min(row["dt_s"], sum(row.get(f"stall_s_{cause}") or 0.0 for cause in STALL_CAUSES)))
+    return float(min(row["dt_s"], sum(row[name] or 0.0 for name in row if name.startswith(_STALL_SECONDS))))
 
 
 def measured(rows: Iterable[Row]) -> list[Row]:

@@ -1,50 +1,68 @@
 #include "engine/factory.h"
 
-#include <rocksdb/version.h>
-
+#include <algorithm>
 #include <filesystem>
 
 #include "device/preset.h"
-#include "engine/policy.h"
-#include "engine/rocksdb_engine.h"
-#include "engine/rocksdb_options.h"
+#include "engine/rocksdb/engine.h"
 
 namespace spillway::engine {
 
 namespace {
 
-Status check_name(const std::string& name) {
-  if (name == "rocksdb" || name == "spillway") return Status::ok();
-  const std::string near = device::nearest(name, engine_names());
-  return Status::bad_input("engine.name: there is no engine '" + name + "'" +
-                           (near.empty() ? "; there are 'rocksdb' and 'spillway'" : ", the nearest is '" + near + "'"));
+// REQUIRES: called by nobody before main().
+const std::vector<EngineKind>& kinds() {
+  static const std::vector<EngineKind> all = rocksdb_engines();
+  return all;
+}
+
+Result<EngineKind> find(const std::string& name) {
+  const auto found =
+      std::find_if(kinds().begin(), kinds().end(), [&](const EngineKind& kind) { return name == kind.name; });
+  if (found != kinds().end()) return *found;
+  const std::vector<std::string> names = engine_names();
+  const std::string near = device::nearest(name, names);
+  std::string message = "engine.name: there is no engine '" + name + "'";
+  if (!near.empty()) return Status::bad_input(message + ", the nearest is '" + near + "'");
+  message += "; there are";
+  for (const std::string& known : names) message += (&known == &names.front() ? " '" : ", '") + known + "'";
+  return Status::bad_input(message);
 }
 
 }  // namespace
 
-std::vector<std::string> engine_names() { return {"rocksdb", "spillway"}; }
+std::vector<std::string> engine_names() {
+  std::vector<std::string> names;
+  for (const EngineKind& kind : kinds()) names.emplace_back(kind.name);
+  return names;
+}
 
-std::map<std::string, std::string> engine_versions() {
-  return {{"rocksdb",
-           std::to_string(ROCKSDB_MAJOR) + "." + std::to_string(ROCKSDB_MINOR) + "." + std::to_string(ROCKSDB_PATCH)}};
+Texts engine_versions(const std::string& name) {
+  auto kind = find(name);
+  return kind ? kind->versions() : Texts();
 }
 
 Status check_engine(const EngineSpec& spec) {
-  if (Status status = check_name(spec.name); !status) return status;
-  if (auto policy = make_policy(spec); !policy) return policy.status();
-  auto options = parse_rocksdb_options(spec.options);
-  return options ? Status::ok() : options.status();
+  auto kind = find(spec.name);
+  return kind ? kind->check(spec) : kind.status();
+}
+
+bool compresses(const EngineSpec& spec) {
+  auto kind = find(spec.name);
+  return kind && kind->compresses(spec);
 }
 
 Result<std::unique_ptr<Engine>> open_engine(const EngineSpec& spec) {
-  if (Status status = check_engine(spec); !status) return status;
+  auto kind = find(spec.name);
+  if (!kind) return kind.status();
+  if (Status status = kind->check(spec); !status) return status;
   std::error_code problem;
   std::filesystem::create_directories(spec.directory, problem);
   if (problem) {
     return Status::bad_input("directory: cannot make " + spec.directory + " (" + problem.message() +
                              "); name one that can be written");
   }
-  return open_rocksdb(spec);
+  return kind->open(spec);
 }
 
 }  // namespace spillway::engine

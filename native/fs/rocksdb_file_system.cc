@@ -1,8 +1,9 @@
 #include "fs/rocksdb_file_system.h"
 
-#include <filesystem>
 #include <utility>
 #include <vector>
+
+#include "fs/path_key.h"
 
 namespace spillway::fs {
 
@@ -29,15 +30,6 @@ IOStatus to_rocksdb(const Status& status) {
     default:
       return IOStatus::IOError(status.message());
   }
-}
-
-std::string base_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
-
-// The name by which the volume knows a file: absolute and without detours, as RocksDB joins paths with doubled slashes.
-std::string key_of(const std::string& path) {
-  std::error_code ignored;
-  const auto absolute = std::filesystem::absolute(path, ignored);
-  return (ignored ? std::filesystem::path(path) : absolute).lexically_normal().string();
 }
 
 // RocksDB writes its info log past the file-system seam, and locks hold no data.
@@ -338,7 +330,7 @@ class RocksdbFileSystem final : public rocksdb::FileSystemWrapper {
     std::unique_ptr<rocksdb::FSWritableFile> host;
     IOStatus status = target()->NewWritableFile(path, host_options(options), &host, dbg);
     if (!status.ok()) return status;
-    return wrap_writer(path, options, std::move(host), volume_.create(key_of(path), cause_of_name(path)), 0, result);
+    return wrap_writer(path, options, std::move(host), volume_.create(path_key(path), cause_of_name(path)), 0, result);
   }
 
   IOStatus ReopenWritableFile(const std::string& path, const FileOptions& options,
@@ -349,7 +341,7 @@ class RocksdbFileSystem final : public rocksdb::FileSystemWrapper {
     uint64_t size = 0;
     status = target()->GetFileSize(path, IOOptions(), &size, dbg);
     if (!status.ok()) return status;
-    return wrap_writer(path, options, std::move(host), volume_.open(key_of(path), size, cause_of_name(path), true),
+    return wrap_writer(path, options, std::move(host), volume_.open(path_key(path), size, cause_of_name(path), true),
                        size, result);
   }
 
@@ -361,8 +353,8 @@ class RocksdbFileSystem final : public rocksdb::FileSystemWrapper {
     std::unique_ptr<rocksdb::FSWritableFile> host;
     status = target()->ReuseWritableFile(path, old_path, host_options(options), &host, dbg);
     if (!status.ok()) return status;
-    if (Status moved = volume_.rename(key_of(old_path), key_of(path)); !moved) return to_rocksdb(moved);
-    return wrap_writer(path, options, std::move(host), volume_.open(key_of(path), size, cause_of_name(path), true), 0,
+    if (Status moved = volume_.rename(path_key(old_path), path_key(path)); !moved) return to_rocksdb(moved);
+    return wrap_writer(path, options, std::move(host), volume_.open(path_key(path), size, cause_of_name(path), true), 0,
                        result);
   }
 
@@ -399,7 +391,7 @@ class RocksdbFileSystem final : public rocksdb::FileSystemWrapper {
     std::unique_ptr<rocksdb::FSRandomRWFile> host;
     IOStatus status = target()->NewRandomRWFile(path, host_options(options), &host, dbg);
     if (!status.ok()) return status;
-    auto file = volume_.open(key_of(path), host_size(path), cause_of_name(path), true);
+    auto file = volume_.open(path_key(path), host_size(path), cause_of_name(path), true);
     if (!file) return to_rocksdb(file.status());
     *result = std::make_unique<RandomRWFile>(std::move(host), std::move(*file), options_.host_sync);
     return status;
@@ -421,7 +413,7 @@ class RocksdbFileSystem final : public rocksdb::FileSystemWrapper {
     if (!status.ok()) return status;
     for (const std::string& name : *names) {
       if (!is_table(name) && cause_of_name(name) == Cause::other) continue;
-      const std::string path = key_of(directory + "/" + name);
+      const std::string path = path_key(directory + "/" + name);
       if (volume_.knows(path)) continue;
       if (Status known = volume_.adopt(path, host_size(path), cause_of_name(name)); !known) return to_rocksdb(known);
     }
@@ -430,21 +422,21 @@ class RocksdbFileSystem final : public rocksdb::FileSystemWrapper {
 
   IOStatus DeleteFile(const std::string& path, const IOOptions& options, IODebugContext* dbg) override {
     IOStatus status = target()->DeleteFile(path, options, dbg);
-    return status.ok() ? to_rocksdb(volume_.remove(key_of(path))) : status;
+    return status.ok() ? to_rocksdb(volume_.remove(path_key(path))) : status;
   }
   IOStatus Truncate(const std::string& path, size_t size, const IOOptions& options, IODebugContext* dbg) override {
     IOStatus status = target()->Truncate(path, size, options, dbg);
-    return status.ok() ? to_rocksdb(volume_.truncate(key_of(path), size)) : status;
+    return status.ok() ? to_rocksdb(volume_.truncate(path_key(path), size)) : status;
   }
   IOStatus RenameFile(const std::string& from, const std::string& to, const IOOptions& options,
                       IODebugContext* dbg) override {
     IOStatus status = target()->RenameFile(from, to, options, dbg);
-    return status.ok() ? to_rocksdb(volume_.rename(key_of(from), key_of(to))) : status;
+    return status.ok() ? to_rocksdb(volume_.rename(path_key(from), path_key(to))) : status;
   }
   IOStatus LinkFile(const std::string& from, const std::string& to, const IOOptions& options,
                     IODebugContext* dbg) override {
     IOStatus status = target()->LinkFile(from, to, options, dbg);
-    return status.ok() ? to_rocksdb(volume_.link(key_of(from), key_of(to))) : status;
+    return status.ok() ? to_rocksdb(volume_.link(path_key(from), path_key(to))) : status;
   }
 
   IOStatus GetFreeSpace(const std::string& /*path*/, const IOOptions& /*options*/, uint64_t* free,
@@ -481,7 +473,7 @@ class RocksdbFileSystem final : public rocksdb::FileSystemWrapper {
   }
 
   Result<std::unique_ptr<File>> open_to_read(const std::string& path) {
-    return volume_.open(key_of(path), host_size(path), cause_of_name(path), /*writer=*/false);
+    return volume_.open(path_key(path), host_size(path), cause_of_name(path), /*writer=*/false);
   }
 
   std::uint64_t host_size(const std::string& path) {

@@ -24,7 +24,7 @@ StallTime stall_time_within(std::span<const engine::Stall> stalls, std::int64_t 
     const std::int64_t from = std::max(stall.begin_ns, counted_to);
     const std::int64_t to = std::min(stall.end_ns, end_ns);
     if (from >= to) continue;
-    time.ns[static_cast<std::size_t>(stall.cause)] += to - from;
+    time.ns[stall.cause] += to - from;
     counted_to = to;
   }
   return time;

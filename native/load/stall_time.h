@@ -9,13 +9,11 @@
 
 namespace spillway::load {
 
-inline constexpr std::size_t kStallCauses = 4;  // engine::StallCause, none among them
-
 struct StallTime {
-  std::array<std::int64_t, kStallCauses> ns{};  // by engine::StallCause
-  std::uint64_t begun = 0;                      // stalls that began within the stretch
+  std::array<std::int64_t, engine::kMostStallCauses> ns{};  // by engine::StallCause
+  std::uint64_t begun = 0;                                  // stalls that began within the stretch
 
-  std::int64_t of(engine::StallCause cause) const { return ns[static_cast<std::size_t>(cause)]; }
+  std::int64_t of(engine::StallCause cause) const { return ns[cause]; }
   std::int64_t total_ns() const;
   void add(const StallTime& other);
 };

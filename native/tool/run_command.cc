@@ -13,7 +13,6 @@
 #include "load/clock.h"
 #include "load/run.h"
 #include "load/space.h"
-#include "spill/kv_store.h"
 #include "tool/drive_request.h"
 #include "tool/run_events.h"
 #include "tool/run_request.h"
@@ -74,14 +73,7 @@ Status make_stack(const RunRequest& request, Stack& stack, Events& events, const
   }
   engine::EngineSpec spec = request.engine;
   spec.volume = stack.volume.get();
-  if (request.spill_in_drive && spec.name == "spillway") {
-    spill::KvStoreOptions in_drive;
-    in_drive.drive = stack.device.get();
-    std::unique_ptr<spill::Store> store;
-    const rocksdb::Status opened = spill::open_kv_store(in_drive, &store);
-    if (!opened.ok()) return Status::io_error("engine.spill.store: " + opened.ToString());
-    spec.spill.store = std::move(store);  // the engine's from now on: it ends before the drive does
-  }
+  spec.device = stack.device.get();
   auto engine = engine::open_engine(spec);
   if (!engine) return engine.status();
   stack.engine = std::move(*engine);
@@ -107,7 +99,7 @@ void put_parts(Json& json, const RunRequest& request, Stack& stack, std::uint64_
                     {"rated_pe_cycles", wear.rated_pe_cycles}};
   }
   json["engine_statistics"] = stack.engine->statistics();
-  json["versions"] = engine::engine_versions();
+  json["versions"] = engine::engine_versions(request.engine.name);
   json["versions"]["spillway"] = version();
 }
 
@@ -129,11 +121,12 @@ Status run_command(const Json& json, Events& events, const std::atomic<bool>& st
     return stack.volume ? stack.volume->space().held_bytes : load::directory_bytes(request->directory);
   };
   load::SteadyClock clock;
-  RunEvents listener(events, request->load.pairs);
+  const std::span<const char* const> causes = stack.engine->stall_causes();
+  RunEvents listener(events, request->load.pairs, causes);
   const load::Subject subject{*stack.engine, stack.device.get(), space_bytes};
   const auto report = load::run(request->load, subject, clock, stop, listener);
   if (!report) return report.status();
-  Json figures = run_figures(report.value(), request->load.pairs, stack.device != nullptr);
+  Json figures = run_figures(report.value(), request->load.pairs, stack.device != nullptr, causes);
   put_parts(figures, *request, stack, space_bytes());
   if (Status status = stack.engine->close(); !status) return status;
   events.result(std::move(figures), report.value().complete);

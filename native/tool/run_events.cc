@@ -8,11 +8,9 @@ namespace {
 
 double seconds(std::int64_t ns) { return static_cast<double>(ns) * 1e-9; }
 
-Json by_stall_cause(const load::StallTime& time) {
+Json by_stall_cause(const load::StallTime& time, std::span<const char* const> causes) {
   Json json = Json::object();
-  for (std::size_t i = 1; i < load::kStallCauses; ++i) {
-    json[engine::name_of(static_cast<engine::StallCause>(i))] = seconds(time.ns[i]);
-  }
+  for (std::size_t i = 1; i < causes.size(); ++i) json[causes[i]] = seconds(time.ns[i]);
   return json;
 }
 
@@ -37,19 +35,13 @@ Json shown(const load::DriveInterval& drive) {
           {"link_read_utilisation", drive.link_read_utilisation}};
 }
 
-Json shown(const engine::Observation& observed, const load::StallTime& stall_time) {
-  return {{"stall_state", engine::name_of(observed.stall_state)},
-          {"stall_cause", engine::name_of(observed.stall_cause)},
-          {"stall_s", by_stall_cause(stall_time)},
-          {"l0_files", observed.l0_files},
-          {"immutable_memtables", observed.immutable_memtables},
-          {"memtable_bytes", observed.memtable_bytes},
-          {"pending_compaction_bytes", observed.pending_compaction_bytes},
-          {"running_flushes", observed.running_flushes},
-          {"running_compactions", observed.running_compactions},
-          {"live_bytes", observed.live_bytes},
-          {"background_jobs", observed.background_jobs},
-          {"write_buffer_bytes", observed.write_buffer_bytes}};
+Json shown(const engine::Observation& observed, const load::StallTime& stall_time,
+           std::span<const char* const> causes) {
+  Json json = {{"stall_state", engine::name_of(observed.stall_state)},
+               {"stall_cause", causes[observed.stall_cause]},
+               {"stall_s", by_stall_cause(stall_time, causes)}};
+  for (const engine::Gauge& gauge : observed.gauges) json[gauge.name] = gauge.value;
+  return json;
 }
 
 Json shown(const engine::SpillObservation& spill, const engine::SpillObservation& before) {
@@ -77,7 +69,7 @@ void RunEvents::on_sample(const load::PhaseSpec& phase, const load::Sample& samp
                {"measured", phase.measured}};
   put_operations(json, *sample.tally, pairs_);
   if (sample.drive) json["drive"] = shown(*sample.drive);
-  json["engine"] = shown(sample.engine, sample.stall_time);
+  json["engine"] = shown(sample.engine, sample.stall_time, causes_);
   if (sample.engine.spill) {
     json["spill"] = shown(*sample.engine.spill, last_spill_);
     last_spill_ = *sample.engine.spill;
@@ -91,7 +83,7 @@ void RunEvents::on_stall(const engine::Stall& stall) {
   events_.event("stall", {{"t_s", seconds(stall.begin_ns)},
                           {"duration_s", seconds(stall.end_ns - stall.begin_ns)},
                           {"state", engine::name_of(stall.state)},
-                          {"cause", engine::name_of(stall.cause)}});
+                          {"cause", causes_[stall.cause]}});
 }
 
 void RunEvents::on_event(const engine::Event& event) {
@@ -119,7 +111,8 @@ void RunEvents::on_phase(const load::PhaseReport& report) {
   events_.event("phase", json);
 }
 
-Json run_figures(const load::RunReport& report, const load::PairSpec& pairs, bool has_drive) {
+Json run_figures(const load::RunReport& report, const load::PairSpec& pairs, bool has_drive,
+                 std::span<const char* const> causes) {
   const load::Totals& totals = report.measured;
   const load::Tally& tally = totals.tally;
   Histogram all = tally.read_latency;
@@ -142,7 +135,7 @@ Json run_figures(const load::RunReport& report, const load::PairSpec& pairs, boo
   json["live_user_bytes_exact"] = report.live_keys_are_exact;
   json["stalls"] = {{"count", totals.stall_time.begun},
                     {"seconds", seconds(totals.stall_time.total_ns())},
-                    {"by_cause", by_stall_cause(totals.stall_time)}};
+                    {"by_cause", by_stall_cause(totals.stall_time, causes)}};
   json["cpu_seconds"] = totals.cpu_s;
   return json;
 }

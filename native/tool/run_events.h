@@ -1,6 +1,8 @@
 // What a run says while it goes on, as events of the contract.
 #pragma once
 
+#include <span>
+
 #include "load/run.h"
 #include "tool/events.h"
 
@@ -8,7 +10,9 @@ namespace spillway::tool {
 
 class RunEvents final : public load::RunListener {
  public:
-  RunEvents(Events& events, const load::PairSpec& pairs) : events_(events), pairs_(pairs) {}
+  // `causes`: names of what holds the engine's writers back (Engine::stall_causes). REQUIRES: it outlives this.
+  RunEvents(Events& events, const load::PairSpec& pairs, std::span<const char* const> causes)
+      : events_(events), pairs_(pairs), causes_(causes) {}
 
   void on_progress(const load::Progress& progress) override;
   void on_sample(const load::PhaseSpec& phase, const load::Sample& sample) override;
@@ -19,10 +23,12 @@ class RunEvents final : public load::RunListener {
  private:
   Events& events_;
   load::PairSpec pairs_;
+  std::span<const char* const> causes_;
   engine::SpillObservation last_spill_;  // cumulative, as of the last sample
 };
 
 // The part of a result that comes from the run itself: sums over the measured phases. `has_drive`: with drive figures.
-Json run_figures(const load::RunReport& report, const load::PairSpec& pairs, bool has_drive);
+Json run_figures(const load::RunReport& report, const load::PairSpec& pairs, bool has_drive,
+                 std::span<const char* const> causes);
 
 }  // namespace spillway::tool

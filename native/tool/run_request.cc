@@ -1,7 +1,5 @@
 #include "tool/run_request.h"
 
-#include <array>
-#include <chrono>
 #include <cmath>
 #include <filesystem>
 #include <limits>
@@ -17,8 +15,6 @@ namespace {
 
 constexpr std::uint64_t kMost = std::numeric_limits<std::uint64_t>::max();
 constexpr std::uint64_t kMostWhole32 = std::numeric_limits<std::uint32_t>::max();
-constexpr std::uint64_t kMostJobs = 1024;                       // RocksDB starts a thread for each
-constexpr std::uint64_t kMostBuffer = std::uint64_t{64} << 30;  // RocksDB's own bound of write_buffer_size
 constexpr double kMostSeconds = 365.0 * 86400;
 constexpr double kMostRate = 1e9;  // one operation a nanosecond, the resolution of our time
 
@@ -75,64 +71,37 @@ Status read_fs(const Json& json, fs::VolumeOptions& volume) {
   return fields.finish();
 }
 
-Status read_adoc(const Json& json, engine::AdocOptions& adoc) {
-  constexpr std::uint64_t kMostMs = 86'400'000;
-  Fields fields(json, "engine.adoc");
-  adoc.interval_ms = static_cast<std::int64_t>(fields.whole("interval_ms", adoc.interval_ms, 1, kMostMs));
-  adoc.least_jobs = static_cast<std::uint32_t>(fields.whole("least_jobs", adoc.least_jobs, 1, kMostWhole32));
-  adoc.most_jobs = static_cast<std::uint32_t>(fields.whole("most_jobs", adoc.most_jobs, 1, kMostJobs));
-  adoc.least_buffer_bytes = fields.whole("least_buffer_bytes", adoc.least_buffer_bytes, 1, kMostBuffer);
-  adoc.most_buffer_bytes = fields.whole("most_buffer_bytes", adoc.most_buffer_bytes, 1, kMostBuffer);
-  return fields.finish();
-}
+std::string as_text(const Json& value) { return value.is_string() ? value.get<std::string>() : value.dump(); }
 
-Status read_spill(const Json& json, SpillOptions& spill, bool& in_drive) {
-  constexpr std::uint64_t kMostMs = 60'000;
-  constexpr std::uint64_t kMostFiles = 1'000'000;
-  Fields fields(json, "engine.spill");
-  Status problem;
-  in_drive = choice(fields, "engine.spill", "store", {"region", "kv"}, 0, problem) == 1;
-  constexpr std::array kRollback = {RollbackPolicy::adaptive, RollbackPolicy::eager, RollbackPolicy::lazy,
-                                    RollbackPolicy::off};
-  spill.rollback =
-      kRollback[choice(fields, "engine.spill", "rollback", {"adaptive", "eager", "lazy", "off"}, 0, problem)];
-  spill.capacity_bytes = fields.whole("capacity_bytes", spill.capacity_bytes, 1, kMost);
-  spill.generation_bytes = fields.whole("generation_bytes", spill.generation_bytes, 1, kMost);
-  spill.index_bytes = fields.whole("index_bytes", spill.index_bytes, 1, kMost);
-  spill.put_back_bytes = fields.whole("put_back_bytes", spill.put_back_bytes, 0, kMost);
-  spill.poll_interval = std::chrono::milliseconds(fields.whole("poll_ms", spill.poll_interval.count(), 1, kMostMs));
-  DivertPolicy& divert = spill.divert;
-  divert.l0_files = static_cast<int>(fields.whole("divert_l0_files", divert.l0_files, 0, kMostFiles));
-  divert.l0_files_resume = static_cast<int>(fields.whole("resume_l0_files", divert.l0_files_resume, 0, kMostFiles));
-  divert.pending_compaction = fields.number("divert_pending", divert.pending_compaction, 0, 1);
-  divert.pending_compaction_resume = fields.number("resume_pending", divert.pending_compaction_resume, 0, 1);
-  if (Status status = fields.finish(); !status) return status;
-  if (problem && spill.capacity_bytes < spill.generation_bytes) {
-    return Status::bad_input(
-        "engine.spill.capacity_bytes is " + std::to_string(spill.capacity_bytes) +
-        ", less than a generation: raise it or lower generation_bytes = " + std::to_string(spill.generation_bytes));
+// Settings of the engine by their dotted keys: {"adoc": {"most_jobs": 2}} is adoc.most_jobs = 2.
+Status read_settings(const Json& json, engine::Texts& settings) {
+  for (const auto& [key, value] : json.items()) {
+    if (key == "name" || key == "options" || value.is_null()) continue;
+    if (value.is_array()) return Status::bad_input("engine." + key + " is a list; it takes a value or an object");
+    if (!value.is_object()) {
+      settings[key] = as_text(value);
+      continue;
+    }
+    for (const auto& [inner, of_inner] : value.items())
+      settings[std::string(key).append(".").append(inner)] = as_text(of_inner);
   }
-  return problem;
+  return {};
 }
 
 Status read_engine(const Json& json, RunRequest& request) {
   engine::EngineSpec& engine = request.engine;
-  Fields fields(json, "engine");
-  engine.name = fields.text("name", engine.name);
-  engine.policy = fields.text("policy", engine.policy);
-  const Json& adoc = fields.inner("adoc");
-  const Json& spill = fields.inner("spill");
-  const Json& options = fields.inner("options");
-  if (options.is_object()) {
-    for (const auto& [key, value] : options.items()) {
-      engine.options[key] = value.is_string() ? value.get<std::string>() : value.dump();
+  if (!json.is_object()) return Status::bad_input("engine is " + json.dump() + "; it takes an object with a name");
+  engine.name = json.value("name", Json(engine.name)).is_string() ? json.value("name", engine.name) : "";
+  if (json.contains("options")) {
+    const Json& options = json["options"];
+    if (!options.is_object()) {
+      return Status::bad_input("engine.options is " + options.dump() +
+                               "; it takes an object of the engine's options and their values as texts");
     }
-  } else if (!options.is_null()) {
-    fields.refuse("options", "an object of the engine's options and their values as texts");
+    for (const auto& [key, value] : options.items()) engine.options[key] = as_text(value);
   }
-  if (Status status = fields.finish(); !status) return status;
-  if (Status status = read_adoc(adoc, engine.adoc); !status) return status;
-  if (Status status = read_spill(spill, engine.spill, request.spill_in_drive); !status) return status;
+  if (Status status = read_settings(json, engine.settings); !status) return status;
+  engine.has_kv_namespace = request.emulated && request.emulated->drive.config.namespaces.kv_share > 0;
   return engine::check_engine(engine);
 }
 
@@ -178,11 +147,6 @@ Status read_phases(const Json& json, load::RunSpec& spec) {
   return problem.empty() ? Status::ok() : Status::bad_input(problem);
 }
 
-bool compresses(const engine::EngineSpec& engine) {
-  const auto compression = engine.options.find("compression");
-  return compression == engine.options.end() || compression->second != "kNoCompression";
-}
-
 }  // namespace
 
 Result<RunRequest> read_run_request(const Json& json) {
@@ -204,18 +168,13 @@ Result<RunRequest> read_run_request(const Json& json) {
   if (Status status = read_fs(volume, request.volume); !status) return status;
   request.engine.directory = request.directory;
   if (Status status = read_engine(engine, request); !status) return status;
-  if (request.spill_in_drive && (!request.emulated || request.emulated->drive.config.namespaces.kv_share <= 0)) {
-    return Status::bad_input(
-        "engine.spill.store is kv, but the target has no key-value namespace: give an emulated drive a "
-        "namespaces.kv_share above 0, or use the store region");
-  }
   if (Status status = read_load(load, request.load); !status) return status;
   if (Status status = read_phases(phases, request.load); !status) return status;
   return request;
 }
 
 Status check_room(const RunRequest& request) {
-  const std::uint64_t wanted = load::least_live_bytes(request.load, compresses(request.engine));
+  const std::uint64_t wanted = load::least_live_bytes(request.load, engine::compresses(request.engine));
   const std::string phases = "the phases leave at least " + std::to_string(wanted) + " bytes of pairs";
   if (request.emulated) {
     const std::uint64_t capacity = ssd::layout(request.emulated->drive.config).capacity_bytes;

@@ -29,7 +29,6 @@ struct RunRequest {
   std::optional<EmulatedTarget> emulated;  // none: the directory as it is
   fs::VolumeOptions volume;
   engine::EngineSpec engine;
-  bool spill_in_drive = false;  // the accelerator's spill store is the drive's key-value namespace, not files
   load::RunSpec load;
 };
 

@@ -4,10 +4,10 @@
 #include <chrono>
 #include <thread>
 
-#include "engine/adoc.h"
-#include "engine/adoc_tuner.h"
 #include "engine/factory.h"
-#include "engine/policy.h"
+#include "engine/rocksdb/adoc.h"
+#include "engine/rocksdb/adoc_tuner.h"
+#include "engine/rocksdb/policy.h"
 #include "temporary_directory.h"
 
 namespace spillway::engine {
@@ -79,7 +79,7 @@ rocksdb::Options small_store() {
 
 TEST(Policy, WithoutSlowdownEverySlowdownTriggerIsItsStop) {
   const TemporaryDirectory temporary;
-  auto policy = make_policy({.directory = {}, .options = {}, .policy = "no-slowdown"});
+  auto policy = make_policy({.directory = {}, .options = {}, .settings = {{"policy", "no-slowdown"}}});
   ASSERT_TRUE(policy);
   rocksdb::DB* opened = nullptr;
   ASSERT_TRUE((*policy)->open(small_store(), temporary.path("db"), &opened).ok());
@@ -91,14 +91,15 @@ TEST(Policy, WithoutSlowdownEverySlowdownTriggerIsItsStop) {
 }
 
 TEST(Policy, AnUnknownOneIsRefusedWithTheNearest) {
-  const Status status = check_engine({.directory = {}, .options = {}, .policy = "adok"});
+  const Status status = check_engine({.directory = {}, .options = {}, .settings = {{"policy", "adok"}}});
   EXPECT_EQ(status.fault(), Fault::bad_input);
   EXPECT_EQ(status.message(), "engine.policy: there is no policy 'adok', the nearest is 'adoc'");
 }
 
 TEST(Policy, TheAcceleratorIsOne) {
   EXPECT_TRUE(check_engine({.name = "spillway", .directory = {}, .options = {}}));
-  const Status status = check_engine({.name = "spillway", .directory = {}, .options = {}, .policy = "adoc"});
+  const Status status =
+      check_engine({.name = "spillway", .directory = {}, .options = {}, .settings = {{"policy", "adoc"}}});
   EXPECT_EQ(status.message(),
             "engine.policy is 'adoc', but policies are of the engine rocksdb: leave it out of spillway");
 }

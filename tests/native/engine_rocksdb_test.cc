@@ -10,8 +10,8 @@
 
 #include "device/emulated.h"
 #include "engine/factory.h"
-#include "engine/rocksdb_options.h"
-#include "engine/stall_watch.h"
+#include "engine/rocksdb/options.h"
+#include "engine/rocksdb/stall_watch.h"
 #include "fs/volume.h"
 #include "temporary_directory.h"
 
@@ -130,7 +130,7 @@ TEST(Factory, ADirectoryThatCannotBeMadeIsABadInput) {
   EXPECT_EQ(engine.status().fault(), Fault::bad_input);
 }
 
-TEST(Factory, VersionsNameTheLibrary) { EXPECT_TRUE(engine_versions().contains("rocksdb")); }
+TEST(Factory, VersionsNameTheLibrary) { EXPECT_TRUE(engine_versions("rocksdb").contains("rocksdb")); }
 
 // --- The engine
 
@@ -192,12 +192,12 @@ TEST_P(EngineTest, ObservesWhatRocksdbIsGoingThrough) {
     ASSERT_TRUE(engine.flush());
   }
   Observation seen = engine.observe();
-  EXPECT_EQ(seen.l0_files, 3U);
-  EXPECT_GT(seen.live_bytes, 3 * 200 * 1000U);
-  EXPECT_EQ(seen.immutable_memtables, 0U);
+  EXPECT_EQ(seen.gauge("l0_files"), 3U);
+  EXPECT_GT(seen.gauge("live_bytes"), 3 * 200 * 1000U);
+  EXPECT_EQ(seen.gauge("immutable_memtables"), 0U);
   EXPECT_EQ(seen.stall_state, StallState::normal);
   ASSERT_TRUE(engine.put("a", std::string(100000, 'x')));
-  EXPECT_GT(engine.observe().memtable_bytes, 100000U);
+  EXPECT_GT(engine.observe().gauge("memtable_bytes"), 100000U);
   EXPECT_GT(engine.statistics().at("rocksdb.bytes.written"), 600000U);
   EXPECT_TRUE(engine.wait_for_compaction(kNeverStopped));  // also where nothing compacts
 }
@@ -208,21 +208,19 @@ TEST_P(EngineTest, WaitsUntilCompactionIsAtRest) {
   ASSERT_TRUE(engine.flush());
   ASSERT_TRUE(engine.wait_for_compaction(kNeverStopped));
   const Observation seen = engine.observe();
-  EXPECT_EQ(seen.running_compactions, 0U);
-  EXPECT_LT(seen.l0_files, 4U);
+  EXPECT_EQ(seen.gauge("running_compactions"), 0U);
+  EXPECT_LT(seen.gauge("l0_files"), 4U);
 }
 
 // Small memtables and low triggers: every second flush is reason enough to divert until its compaction has ended.
 TEST_P(EngineTest, TheAcceleratorDivertsAndSettles) {
-  SpillOptions spill;
-  spill.poll_interval = std::chrono::milliseconds(1);
   auto opened = open_engine({.name = "spillway",
                              .directory = directory_,
                              .options = {{"write_buffer_size", "65536"},
                                          {"compression", "kNoCompression"},
                                          {"level0_file_num_compaction_trigger", "2"},
                                          {"level0_stop_writes_trigger", "3"}},
-                             .spill = spill,
+                             .settings = {{"spill.poll_ms", "1"}},
                              .volume = volume_.get()});
   ASSERT_TRUE(opened) << opened.status().message();
   engine_ = std::move(*opened);
@@ -265,10 +263,10 @@ TEST_P(EngineTest, TellsOfStallsAndTheirCause) {
     EXPECT_GE(stall.begin_ns, end);  // one after the other
     EXPECT_GE(stall.end_ns, stall.begin_ns);
     EXPECT_NE(stall.state, StallState::normal);
-    EXPECT_NE(stall.cause, StallCause::none);
-    EXPECT_NE(stall.cause, StallCause::pending_compaction_bytes);  // far below its limits
+    EXPECT_NE(stall.cause, RocksdbCause::none);
+    EXPECT_NE(stall.cause, RocksdbCause::pending_compaction_bytes);  // far below its limits
     end = stall.end_ns;
-    l0 = l0 || stall.cause == StallCause::l0;
+    l0 = l0 || stall.cause == RocksdbCause::l0;
   }
   EXPECT_TRUE(l0);
   EXPECT_EQ(engine.observe().stall_state, StallState::normal);

@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "engine/stall_timeline.h"
+#include "engine/rocksdb/stall_timeline.h"
 
 namespace spillway::engine {
 
@@ -9,7 +9,8 @@ bool operator==(const Stall& a, const Stall& b) {
   return a.begin_ns == b.begin_ns && a.end_ns == b.end_ns && a.state == b.state && a.cause == b.cause;
 }
 void PrintTo(const Stall& stall, std::ostream* out) {
-  *out << stall.begin_ns << ".." << stall.end_ns << " " << name_of(stall.state) << " " << name_of(stall.cause);
+  *out << stall.begin_ns << ".." << stall.end_ns << " " << name_of(stall.state) << " "
+       << RocksdbCause::names[stall.cause];
 }
 
 namespace {
@@ -22,76 +23,77 @@ constexpr StallLimits kDefaults = {.soft_pending_bytes = 64ULL << 30, .hard_pend
 // --- RocksDB's order of tests, stop before delay (K1)
 
 TEST(CauseByLimits, StopsInRocksdbsOrder) {
-  EXPECT_EQ(cause_by_limits(stopped, {.immutable_memtables = 2, .l0_files = 36}, kDefaults), StallCause::memtable);
-  EXPECT_EQ(cause_by_limits(stopped, {.immutable_memtables = 1, .l0_files = 36}, kDefaults), StallCause::l0);
+  EXPECT_EQ(cause_by_limits(stopped, {.immutable_memtables = 2, .l0_files = 36}, kDefaults), RocksdbCause::memtable);
+  EXPECT_EQ(cause_by_limits(stopped, {.immutable_memtables = 1, .l0_files = 36}, kDefaults), RocksdbCause::l0);
   EXPECT_EQ(cause_by_limits(stopped, {.l0_files = 35, .pending_compaction_bytes = 256ULL << 30}, kDefaults),
-            StallCause::pending_compaction_bytes);
-  EXPECT_EQ(cause_by_limits(stopped, {.l0_files = 35}, kDefaults), StallCause::none);
+            RocksdbCause::pending_compaction_bytes);
+  EXPECT_EQ(cause_by_limits(stopped, {.l0_files = 35}, kDefaults), RocksdbCause::none);
 }
 
 TEST(CauseByLimits, DelaysForMemtablesOnlyWhenThereAreMoreThanThree) {
   StallLimits limits = kDefaults;
   limits.max_write_buffer_number = 3;
-  EXPECT_EQ(cause_by_limits(delayed, {.immutable_memtables = 2}, limits), StallCause::none);
+  EXPECT_EQ(cause_by_limits(delayed, {.immutable_memtables = 2}, limits), RocksdbCause::none);
   limits.max_write_buffer_number = 4;
-  EXPECT_EQ(cause_by_limits(delayed, {.immutable_memtables = 3}, limits), StallCause::memtable);
-  EXPECT_EQ(cause_by_limits(delayed, {.immutable_memtables = 2}, limits), StallCause::none);
+  EXPECT_EQ(cause_by_limits(delayed, {.immutable_memtables = 3}, limits), RocksdbCause::memtable);
+  EXPECT_EQ(cause_by_limits(delayed, {.immutable_memtables = 2}, limits), RocksdbCause::none);
 }
 
 TEST(CauseByLimits, DelaysForFilesAndBytes) {
-  EXPECT_EQ(cause_by_limits(delayed, {.l0_files = 20}, kDefaults), StallCause::l0);
+  EXPECT_EQ(cause_by_limits(delayed, {.l0_files = 20}, kDefaults), RocksdbCause::l0);
   EXPECT_EQ(cause_by_limits(delayed, {.l0_files = 19, .pending_compaction_bytes = 64ULL << 30}, kDefaults),
-            StallCause::pending_compaction_bytes);
+            RocksdbCause::pending_compaction_bytes);
 }
 
 TEST(CauseByLimits, WithoutCompactionOnlyMemtablesHoldBack) {
   StallLimits limits = kDefaults;
   limits.compacts = false;
-  EXPECT_EQ(cause_by_limits(stopped, {.l0_files = 100}, limits), StallCause::none);
-  EXPECT_EQ(cause_by_limits(stopped, {.immutable_memtables = 2, .l0_files = 100}, limits), StallCause::memtable);
+  EXPECT_EQ(cause_by_limits(stopped, {.l0_files = 100}, limits), RocksdbCause::none);
+  EXPECT_EQ(cause_by_limits(stopped, {.immutable_memtables = 2, .l0_files = 100}, limits), RocksdbCause::memtable);
 }
 
 TEST(CauseByLimits, ALimitOfZeroIsNone) {
   StallLimits limits = kDefaults;
   limits.soft_pending_bytes = 0;
-  EXPECT_EQ(cause_by_limits(delayed, {.pending_compaction_bytes = 1ULL << 50}, limits), StallCause::none);
+  EXPECT_EQ(cause_by_limits(delayed, {.pending_compaction_bytes = 1ULL << 50}, limits), RocksdbCause::none);
 }
 
 TEST(Explain, RocksdbsOwnCountsWinOverSignalsThatMovedOn) {
   StallCounts before;
   StallCounts now;
-  now.stopped[static_cast<std::size_t>(StallCause::memtable)] = 1;
+  now.stopped[static_cast<std::size_t>(RocksdbCause::memtable)] = 1;
   // The flush is over: no memtable is waiting any more, and there are many files.
   const StallCauses causes = explain({.l0_files = 40}, kDefaults, before, now);
-  EXPECT_EQ(causes.stopped, StallCause::memtable);
-  EXPECT_EQ(causes.delayed, StallCause::l0);  // not counted: what the limits say
+  EXPECT_EQ(causes.stopped, RocksdbCause::memtable);
+  EXPECT_EQ(causes.delayed, RocksdbCause::l0);  // not counted: what the limits say
 }
 
 TEST(Explain, SignalsChooseAmongSeveralThatCounted) {
   StallCounts now;
-  now.stopped[static_cast<std::size_t>(StallCause::memtable)] = 1;
-  now.stopped[static_cast<std::size_t>(StallCause::l0)] = 1;
-  EXPECT_EQ(explain({.l0_files = 40}, kDefaults, {}, now).stopped, StallCause::l0);
+  now.stopped[static_cast<std::size_t>(RocksdbCause::memtable)] = 1;
+  now.stopped[static_cast<std::size_t>(RocksdbCause::l0)] = 1;
+  EXPECT_EQ(explain({.l0_files = 40}, kDefaults, {}, now).stopped, RocksdbCause::l0);
 }
 
 // --- The timeline
 
-constexpr StallCauses kMemtable = {.delayed = StallCause::memtable, .stopped = StallCause::memtable};
-constexpr StallCauses kL0 = {.delayed = StallCause::l0, .stopped = StallCause::l0};
+constexpr StallCauses kMemtable = {.delayed = RocksdbCause::memtable, .stopped = RocksdbCause::memtable};
+constexpr StallCauses kL0 = {.delayed = RocksdbCause::l0, .stopped = RocksdbCause::l0};
 
 TEST(StallTimeline, InOrder) {
   StallTimeline timeline;
   timeline.seen(100, delayed, kL0, normal);
   timeline.seen(200, stopped, kL0, delayed);
   timeline.seen(300, normal, {}, stopped);
-  EXPECT_EQ(timeline.stalls(400), (Stalls{{100, 200, delayed, StallCause::l0}, {200, 300, stopped, StallCause::l0}}));
+  EXPECT_EQ(timeline.stalls(400),
+            (Stalls{{100, 200, delayed, RocksdbCause::l0}, {200, 300, stopped, RocksdbCause::l0}}));
 }
 
 TEST(StallTimeline, OneThatGoesOnEndsNow) {
   StallTimeline timeline;
   timeline.seen(100, stopped, kL0);
-  EXPECT_EQ(timeline.stalls(170), (Stalls{{100, 170, stopped, StallCause::l0}}));
-  EXPECT_EQ(timeline.stalls(180), (Stalls{{100, 180, stopped, StallCause::l0}}));
+  EXPECT_EQ(timeline.stalls(170), (Stalls{{100, 170, stopped, RocksdbCause::l0}}));
+  EXPECT_EQ(timeline.stalls(180), (Stalls{{100, 180, stopped, RocksdbCause::l0}}));
 }
 
 // The order seen on 7.8.3: the writer stops itself when it seals a memtable, the flush thread tells of the end, and
@@ -102,7 +104,7 @@ TEST(StallTimeline, AStopThatIsToldAfterItsEndBeganWhenTheMemtableWasSealed) {
   timeline.seen(300, normal, kMemtable, stopped);
   timeline.seen(310, normal, kMemtable, normal);  // the late "normal → stopped": what is left is normal
   EXPECT_EQ(timeline.state(), normal);
-  EXPECT_EQ(timeline.stalls(400), (Stalls{{100, 300, stopped, StallCause::memtable}}));
+  EXPECT_EQ(timeline.stalls(400), (Stalls{{100, 300, stopped, RocksdbCause::memtable}}));
 }
 
 TEST(StallTimeline, ALookDuringSuchAStopSeesIt) {
@@ -110,17 +112,17 @@ TEST(StallTimeline, ALookDuringSuchAStopSeesIt) {
   timeline.sealed(100);
   timeline.seen(150, stopped, kMemtable);
   EXPECT_EQ(timeline.state(), stopped);
-  EXPECT_EQ(timeline.cause(), StallCause::memtable);
+  EXPECT_EQ(timeline.cause(), RocksdbCause::memtable);
   timeline.seen(300, normal, {}, stopped);
   timeline.seen(310, normal, {}, normal);
-  EXPECT_EQ(timeline.stalls(400), (Stalls{{100, 300, stopped, StallCause::memtable}}));
+  EXPECT_EQ(timeline.stalls(400), (Stalls{{100, 300, stopped, RocksdbCause::memtable}}));
 }
 
 TEST(StallTimeline, StallsForFilesDoNotReachBackToTheLastSeal) {
   StallTimeline timeline;
   timeline.sealed(100);
   timeline.seen(900, delayed, kL0, normal);
-  EXPECT_EQ(timeline.stalls(1000), (Stalls{{900, 1000, delayed, StallCause::l0}}));
+  EXPECT_EQ(timeline.stalls(1000), (Stalls{{900, 1000, delayed, RocksdbCause::l0}}));
 }
 
 TEST(StallTimeline, ALateNotificationDoesNotCountAStallTwice) {
@@ -128,17 +130,17 @@ TEST(StallTimeline, ALateNotificationDoesNotCountAStallTwice) {
   timeline.sealed(100);
   timeline.seen(300, normal, kMemtable, stopped);
   timeline.seen(320, normal, kMemtable, stopped);
-  EXPECT_EQ(timeline.stalls(400), (Stalls{{100, 300, stopped, StallCause::memtable}}));
+  EXPECT_EQ(timeline.stalls(400), (Stalls{{100, 300, stopped, RocksdbCause::memtable}}));
 }
 
 TEST(StallTimeline, ACauseThatChangesDuringAStallSplitsIt) {
   StallTimeline timeline;
   timeline.seen(100, delayed, kL0);
-  timeline.seen(200, delayed, {.delayed = StallCause::pending_compaction_bytes, .stopped = StallCause::none});
+  timeline.seen(200, delayed, {.delayed = RocksdbCause::pending_compaction_bytes, .stopped = RocksdbCause::none});
   timeline.seen(250, delayed, {});  // no explanation is no change
   timeline.seen(300, normal, {});
-  EXPECT_EQ(timeline.stalls(400),
-            (Stalls{{100, 200, delayed, StallCause::l0}, {200, 300, delayed, StallCause::pending_compaction_bytes}}));
+  EXPECT_EQ(timeline.stalls(400), (Stalls{{100, 200, delayed, RocksdbCause::l0},
+                                          {200, 300, delayed, RocksdbCause::pending_compaction_bytes}}));
 }
 
 TEST(StallTimeline, ALateNotificationDoesNotCutAStallInTwo) {
@@ -146,7 +148,7 @@ TEST(StallTimeline, ALateNotificationDoesNotCutAStallInTwo) {
   timeline.seen(100, delayed, kL0);
   timeline.seen(200, delayed, kL0, stopped);
   timeline.seen(300, normal, {}, delayed);
-  EXPECT_EQ(timeline.stalls(400), (Stalls{{100, 300, delayed, StallCause::l0}}));
+  EXPECT_EQ(timeline.stalls(400), (Stalls{{100, 300, delayed, RocksdbCause::l0}}));
 }
 
 }  // namespace

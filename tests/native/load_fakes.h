@@ -14,6 +14,7 @@
 
 #include "device/device.h"
 #include "engine/engine.h"
+#include "engine/rocksdb/stall_timeline.h"
 #include "load/clock.h"
 
 namespace spillway::load::testing {
@@ -56,7 +57,11 @@ class FakeEngine final : public engine::Engine {
     if (value != nullptr) *value = found->second;
     return true;
   }
-  Result<std::uint64_t> scan(std::string_view key, std::uint64_t nexts) override {
+  Status write(std::span<const engine::Write>) override {
+    return Status::error(Fault::not_supported, "no batches here");
+  }
+  std::span<const char* const> stall_causes() const override { return engine::RocksdbCause::names; }
+  Result<std::uint64_t> scan(std::string_view key, std::uint64_t nexts, engine::Direction, engine::Pairs*) override {
     const std::lock_guard lock(mutex_);
     if (Status status = before(operations_++); !status) return status;
     std::uint64_t seen = 0;

@@ -4,6 +4,7 @@
 #include <thread>
 #include <vector>
 
+#include "engine/rocksdb/stall_timeline.h"
 #include "load/run.h"
 #include "load/sample_times.h"
 #include "load_fakes.h"
@@ -248,8 +249,8 @@ TEST_F(LoadRun, TellsEachStallOnceAndCountsItsTimeInSamples) {
   engine_.script = [&] {
     if (!stalls.empty()) return stalls;
     const std::int64_t now_ns = clock_.now_ns();
-    stalls = {{now_ns - 5'000'000, now_ns - 3'000'000, engine::StallState::delayed, engine::StallCause::l0},
-              {now_ns - 2'000'000, now_ns + 4'000'000, engine::StallState::stopped, engine::StallCause::memtable}};
+    stalls = {{now_ns - 5'000'000, now_ns - 3'000'000, engine::StallState::delayed, engine::RocksdbCause::l0},
+              {now_ns - 2'000'000, now_ns + 4'000'000, engine::StallState::stopped, engine::RocksdbCause::memtable}};
     return stalls;
   };
   PhaseSpec& phase = add("fill", Workload::overwrite);
@@ -262,8 +263,8 @@ TEST_F(LoadRun, TellsEachStallOnceAndCountsItsTimeInSamples) {
   EXPECT_GT(notes_.samples.size(), 2U);
   StallTime sums;
   for (const auto& note : notes_.samples) sums.add(note.sample.stall_time);
-  EXPECT_EQ(sums.of(engine::StallCause::l0), 2'000'000);
-  EXPECT_EQ(sums.of(engine::StallCause::memtable), 6'000'000);
+  EXPECT_EQ(sums.of(engine::RocksdbCause::l0), 2'000'000);
+  EXPECT_EQ(sums.of(engine::RocksdbCause::memtable), 6'000'000);
   EXPECT_EQ(report->measured.stall_time.ns, sums.ns);
   EXPECT_EQ(report->measured.stall_time.begun, 2U);
 }

@@ -2,20 +2,21 @@
 
 #include <vector>
 
+#include "engine/rocksdb/stall_timeline.h"
 #include "load/stall_time.h"
 
 namespace spillway::load {
 namespace {
 
+using engine::RocksdbCause;
 using engine::Stall;
-using engine::StallCause;
 using engine::StallState;
 
 constexpr auto kDelayed = StallState::delayed;
 constexpr auto kStopped = StallState::stopped;
-constexpr auto kMemtable = StallCause::memtable;
-constexpr auto kL0 = StallCause::l0;
-constexpr auto kPending = StallCause::pending_compaction_bytes;
+constexpr auto kMemtable = RocksdbCause::memtable;
+constexpr auto kL0 = RocksdbCause::l0;
+constexpr auto kPending = RocksdbCause::pending_compaction_bytes;
 
 struct Case {
   const char* what;
@@ -54,7 +55,7 @@ TEST(LoadStallTime, IsWhatLiesWithinTheInterval) {
        0,
        2},
       {"one within another counts once", {{0, 90, kDelayed, kL0}, {30, 40, kStopped, kMemtable}}, 0, 100, 0, 90, 0, 2},
-      {"normal is no stall", {{0, 90, StallState::normal, StallCause::none}}, 0, 100, 0, 0, 0, 0},
+      {"normal is no stall", {{0, 90, StallState::normal, RocksdbCause::none}}, 0, 100, 0, 0, 0, 0},
       {"an empty interval", {{0, 90, kDelayed, kL0}}, 50, 50, 0, 0, 0, 0},
   };
   for (const Case& c : table) {

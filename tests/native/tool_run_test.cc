@@ -94,18 +94,31 @@ TEST_F(ToolRun, RefusesWithASentenceAndLeavesNothingBehind) {
        },
        "engine.adoc.least_jobs is 5: choose 1 to most_jobs = 4"},
       {[](Json& r) {
-         r["engine"]["spill"] = {{"rollback", "eagr"}};
+         r["engine"] = {{"name", "spillway"}, {"spill", {{"rollback", "eagr"}}}};
        },
        "engine.spill.rollback \"eagr\" is not known; did you mean eager?"},
       {[](Json& r) {
-         r["engine"]["spill"] = {{"capacity_bytes", 1}, {"generation_bytes", 2}};
+         r["engine"] = {{"name", "spillway"}, {"spill", {{"capacity_bytes", 1}, {"generation_bytes", 2}}}};
        },
        "engine.spill.capacity_bytes is 1, less than a generation: raise it or lower generation_bytes = 2"},
       {[](Json& r) {
-         r["engine"]["spill"] = {{"store", "kv"}};
+         r["engine"] = {{"name", "spillway"}, {"spill", {{"store", "kv"}}}};
        },
        "engine.spill.store is kv, but the target has no key-value namespace: give an emulated drive a "
        "namespaces.kv_share above 0, or use the store region"},
+      {[](Json& r) {
+         r["engine"]["spill"] = {{"store", "kv"}};
+       },
+       "engine.spill.store is not a setting of this engine"},
+      {[](Json& r) {
+         r["engine"]["adoc"] = {{"most_job", 2}};
+       },
+       "engine.adoc.most_job is not a setting of this engine, the nearest is engine.adoc.most_jobs"},
+      {[](Json& r) {
+         r["engine"]["adoc"] = {{"most_jobs", "two"}};
+       },
+       "engine.adoc.most_jobs is two; it takes a whole number from 1 to 1024"},
+      {[](Json& r) { r["engine"] = "rocksdb"; }, "engine is \"rocksdb\"; it takes an object with a name"},
       {[](Json& r) { r["load"]["num"] = 0; }, "load.num is 0; it takes a whole number from 1 to 18446744073709551615"},
       {[](Json& r) { r["load"]["value_byte"] = 5; }, "unknown key load.value_byte; did you mean load.value_bytes?"},
       {[](Json& r) { r["phases"] = Json::array(); }, "phases is empty: a run needs at least one phase"},

@@ -10,7 +10,7 @@ from jsonschema import Draft202012Validator
 
 from spillway.native import REQUIRED_FIELDS, parse_events
 from spillway.plan import load_plan
-from spillway.samples import COLUMNS, sample_row
+from spillway.samples import columns_of, sample_row
 from spillway.simulate import DriveChoice, WorkChoice, precondition_request, simulate_request
 
 MakeValidator = Callable[..., Draft202012Validator]
@@ -75,7 +75,8 @@ def test_every_figure_of_a_sample_has_its_column() -> None:
     lines = (CONTRACT / "examples" / "run.events.jsonl").read_text().splitlines()
     sample = next(json.loads(line) for line in lines if '"sample"' in line)
     row = sample_row(sample)
-    assert set(row) <= set(COLUMNS)
+    assert set(row) <= set(columns_of(row))
+    assert len(set(columns_of(row))) == len(columns_of(row))
     assert row["write_latency_p99_us"] == sample["write_latency_us"]["p99"]
     assert "read_latency_p99_us" not in row  # no read finished, so there is no latency of reads
     assert row["nand_bytes_programmed_gc"] == sample["drive"]["nand_bytes_programmed"]["gc"]

@@ -1,4 +1,4 @@
-#include "engine/adoc.h"
+#include "engine/rocksdb/adoc.h"
 
 #include <algorithm>
 

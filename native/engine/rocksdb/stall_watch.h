@@ -12,12 +12,10 @@
 #include <thread>
 #include <vector>
 
-#include "engine/stall_timeline.h"
+#include "engine/rocksdb/stall_timeline.h"
+#include "engine/writer_stalls.h"
 
 namespace spillway::engine {
-
-// std::chrono::steady_clock, ns.
-std::int64_t steady_now_ns();
 
 class StallWatch final : public rocksdb::EventListener {
  public:

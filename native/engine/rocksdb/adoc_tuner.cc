@@ -1,10 +1,10 @@
-#include "engine/adoc_tuner.h"
+#include "engine/rocksdb/adoc_tuner.h"
 
 #include <algorithm>
 #include <unordered_map>
 #include <utility>
 
-#include "engine/stall_watch.h"
+#include "engine/rocksdb/stall_watch.h"
 
 namespace spillway::engine {
 

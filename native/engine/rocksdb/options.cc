@@ -1,4 +1,4 @@
-#include "engine/rocksdb_options.h"
+#include "engine/rocksdb/options.h"
 
 #include <rocksdb/cache.h>
 #include <rocksdb/convenience.h>

@@ -1,4 +1,4 @@
-#include "engine/stall_watch.h"
+#include "engine/rocksdb/stall_watch.h"
 
 #include <algorithm>
 #include <chrono>
@@ -61,11 +61,6 @@ StallState state_of(rocksdb::WriteStallCondition condition) {
 }
 
 }  // namespace
-
-std::int64_t steady_now_ns() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
 
 StallSignals signals_of(rocksdb::DB& db) {
   StallSignals signals;

@@ -18,6 +18,15 @@
 
 namespace spillway::engine {
 
+// RocksDB's causes (K1), in the order in which it tests them.
+struct RocksdbCause {
+  static constexpr StallCause none = kNoStallCause;
+  static constexpr StallCause memtable = 1;
+  static constexpr StallCause l0 = 2;
+  static constexpr StallCause pending_compaction_bytes = 3;
+  static constexpr std::array names = {"none", "memtable", "l0", "pending_compaction_bytes"};
+};
+
 // What RocksDB compares with its limits.
 struct StallSignals {
   std::uint64_t immutable_memtables = 0;
@@ -35,19 +44,19 @@ struct StallLimits {
   bool compacts = true;                  // without automatic compactions only memtables hold writers back
 };
 
-// How often RocksDB has decided on each cause since the store was opened; index by StallCause.
+// How often RocksDB has decided on each cause since the store was opened; index by RocksdbCause.
 struct StallCounts {
-  std::array<std::uint64_t, 4> delayed{};
-  std::array<std::uint64_t, 4> stopped{};
+  std::array<std::uint64_t, RocksdbCause::names.size()> delayed{};
+  std::array<std::uint64_t, RocksdbCause::names.size()> stopped{};
 };
 
 // Should writers be in this state, why.
 struct StallCauses {
-  StallCause delayed = StallCause::none;
-  StallCause stopped = StallCause::none;
+  StallCause delayed = RocksdbCause::none;
+  StallCause stopped = RocksdbCause::none;
 
   StallCause of(StallState state) const {
-    if (state == StallState::normal) return StallCause::none;
+    if (state == StallState::normal) return RocksdbCause::none;
     return state == StallState::stopped ? stopped : delayed;
   }
 };
@@ -78,7 +87,7 @@ class StallTimeline {
   std::int64_t begin_of(std::int64_t now_ns, StallCause cause) const;
 
   StallState state_ = StallState::normal;
-  StallCause cause_ = StallCause::none;
+  StallCause cause_ = RocksdbCause::none;
   std::int64_t since_ns_ = 0;   // of the present state
   std::int64_t sealed_ns_ = 0;  // the last memtable
   std::vector<Stall> ended_;

@@ -14,8 +14,8 @@
 #include <thread>
 #include <vector>
 
-#include "engine/adoc.h"
 #include "engine/engine.h"
+#include "engine/rocksdb/adoc.h"
 
 namespace spillway::engine {
 

@@ -1,15 +1,13 @@
 // RocksDB behind the engine seam, plain or under the accelerator: the policy opens it.
 #pragma once
 
-#include <memory>
+#include <vector>
 
-#include "base/result.h"
-#include "engine/engine.h"
 #include "engine/factory.h"
 
 namespace spillway::engine {
 
-// REQUIRES: spec.name is "rocksdb" or "spillway"
-Result<std::unique_ptr<Engine>> open_rocksdb(const EngineSpec& spec);
+// "rocksdb" and "spillway".
+std::vector<EngineKind> rocksdb_engines();
 
 }  // namespace spillway::engine

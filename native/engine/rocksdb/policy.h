@@ -38,8 +38,8 @@ class Policy {
   virtual void stop() {}
 };
 
-// By spec.policy, and of the engine spillway the accelerator. bad_input: an unknown name, with the nearest; settings of
-// it that do not go together.
+// By the setting `policy`, and of the engine spillway the accelerator. bad_input: an unknown setting or name, with the
+// nearest; settings that do not go together.
 Result<std::unique_ptr<Policy>> make_policy(const EngineSpec& spec);
 
 // "slowdown", "no-slowdown", "adoc".

@@ -1,20 +1,24 @@
-#include "engine/rocksdb_engine.h"
+#include "engine/rocksdb/engine.h"
 
 #include <rocksdb/db.h>
 #include <rocksdb/env.h>
 #include <rocksdb/perf_level.h>
 #include <rocksdb/statistics.h>
+#include <rocksdb/version.h>
 #include <rocksdb/write_batch.h>
 
+#include <algorithm>
 #include <chrono>
+#include <span>
 #include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
-#include "engine/policy.h"
-#include "engine/rocksdb_options.h"
-#include "engine/stall_watch.h"
+#include "engine/factory.h"
+#include "engine/rocksdb/options.h"
+#include "engine/rocksdb/policy.h"
+#include "engine/rocksdb/stall_watch.h"
 #include "fs/rocksdb_file_system.h"
 
 namespace spillway::engine {
@@ -114,16 +118,34 @@ class RocksdbEngine final : public Engine {
     return true;
   }
 
-  Result<std::uint64_t> scan(std::string_view key, std::uint64_t nexts) override {
+  Status write(std::span<const engine::Write> writes) override {
+    switch_off_perf_context();
+    rocksdb::WriteBatch batch;
+    rocksdb::Status status;
+    for (const engine::Write& write : writes) {
+      status = write.kind == engine::Write::Kind::put ? batch.Put(slice(write.key), slice(write.value))
+                                                      : batch.Delete(slice(write.key));
+      if (!status.ok()) break;
+    }
+    if (status.ok()) status = db_->Write(options_.write, &batch);
+    return status.ok() ? Status() : to_status(status, "write");
+  }
+
+  Result<std::uint64_t> scan(std::string_view key, std::uint64_t nexts, Direction direction, Pairs* pairs) override {
     switch_off_perf_context();
     const std::unique_ptr<rocksdb::Iterator> iterator(db_->NewIterator(options_.read));
-    std::uint64_t pairs = 0;
-    for (iterator->Seek(slice(key)); iterator->Valid(); iterator->Next()) {
-      if (++pairs > nexts) break;
+    const bool forward = direction == Direction::forward;
+    std::uint64_t seen = 0;
+    forward ? iterator->Seek(slice(key)) : iterator->SeekForPrev(slice(key));
+    for (; iterator->Valid() && seen <= nexts; forward ? iterator->Next() : iterator->Prev()) {
+      ++seen;
+      if (pairs != nullptr) pairs->emplace_back(iterator->key().ToString(), iterator->value().ToString());
     }
     if (!iterator->status().ok()) return to_status(iterator->status(), "scan");
-    return pairs;
+    return seen;
   }
+
+  std::span<const char* const> stall_causes() const override { return RocksdbCause::names; }
 
   Observation observe() override {
     Observation seen;
@@ -132,15 +154,15 @@ class RocksdbEngine final : public Engine {
     watch_->look(signals);
     seen.stall_state = watch_->state();
     seen.stall_cause = watch_->cause();
-    seen.l0_files = static_cast<std::uint32_t>(signals.l0_files);
-    seen.immutable_memtables = static_cast<std::uint32_t>(signals.immutable_memtables);
-    seen.pending_compaction_bytes = signals.pending_compaction_bytes;
-    seen.memtable_bytes = property(Properties::kCurSizeAllMemTables);
-    seen.running_flushes = static_cast<std::uint32_t>(property(Properties::kNumRunningFlushes));
-    seen.running_compactions = static_cast<std::uint32_t>(property(Properties::kNumRunningCompactions));
-    seen.live_bytes = property(Properties::kLiveSstFilesSize) + property(Properties::kLiveBlobFileSize);
-    seen.background_jobs = static_cast<std::uint32_t>(options_.db.max_background_jobs);
-    seen.write_buffer_bytes = options_.column_family.write_buffer_size;
+    seen.gauges = {{"l0_files", signals.l0_files},
+                   {"immutable_memtables", signals.immutable_memtables},
+                   {"memtable_bytes", property(Properties::kCurSizeAllMemTables)},
+                   {"pending_compaction_bytes", signals.pending_compaction_bytes},
+                   {"running_flushes", property(Properties::kNumRunningFlushes)},
+                   {"running_compactions", property(Properties::kNumRunningCompactions)},
+                   {"live_bytes", property(Properties::kLiveSstFilesSize) + property(Properties::kLiveBlobFileSize)},
+                   {"background_jobs", static_cast<std::uint64_t>(std::max(options_.db.max_background_jobs, 0))},
+                   {"write_buffer_bytes", options_.column_family.write_buffer_size}};
     policy_->observe(seen);
     return seen;
   }
@@ -209,7 +231,11 @@ class RocksdbEngine final : public Engine {
   std::unique_ptr<rocksdb::DB> db_;
 };
 
-}  // namespace
+Status check_rocksdb(const EngineSpec& spec) {
+  if (auto policy = make_policy(spec); !policy) return policy.status();
+  auto options = parse_rocksdb_options(spec.options);
+  return options ? Status::ok() : options.status();
+}
 
 Result<std::unique_ptr<Engine>> open_rocksdb(const EngineSpec& spec) {
   auto options = parse_rocksdb_options(spec.options);
@@ -219,6 +245,29 @@ Result<std::unique_ptr<Engine>> open_rocksdb(const EngineSpec& spec) {
   auto engine = std::make_unique<RocksdbEngine>(spec, *options, std::move(*policy));
   if (Status status = engine->open(); !status) return status;
   return std::unique_ptr<Engine>(std::move(engine));
+}
+
+Texts rocksdb_versions() {
+  return {{"rocksdb",
+           std::to_string(ROCKSDB_MAJOR) + "." + std::to_string(ROCKSDB_MINOR) + "." + std::to_string(ROCKSDB_PATCH)}};
+}
+
+bool rocksdb_compresses(const EngineSpec& spec) {
+  auto options = parse_rocksdb_options(spec.options);
+  return options && options->column_family.compression != rocksdb::kNoCompression;
+}
+
+}  // namespace
+
+std::vector<EngineKind> rocksdb_engines() {
+  EngineKind plain{.name = "rocksdb",
+                   .check = check_rocksdb,
+                   .open = open_rocksdb,
+                   .versions = rocksdb_versions,
+                   .compresses = rocksdb_compresses};
+  EngineKind accelerated = plain;
+  accelerated.name = "spillway";
+  return {plain, accelerated};
 }
 
 }  // namespace spillway::engine

@@ -1,4 +1,4 @@
-#include "engine/stall_timeline.h"
+#include "engine/rocksdb/stall_timeline.h"
 
 #include <algorithm>
 
@@ -6,9 +6,7 @@ namespace spillway::engine {
 
 namespace {
 
-constexpr std::array kOrder = {StallCause::memtable, StallCause::l0, StallCause::pending_compaction_bytes};
-
-std::size_t index_of(StallCause cause) { return static_cast<std::size_t>(cause); }
+constexpr std::array kOrder = {RocksdbCause::memtable, RocksdbCause::l0, RocksdbCause::pending_compaction_bytes};
 
 bool memtables_hold_back(StallState state, const StallSignals& signals, const StallLimits& limits) {
   const std::uint64_t immutable = signals.immutable_memtables;
@@ -21,51 +19,25 @@ bool reaches(std::uint64_t value, std::uint64_t limit) { return limit > 0 && val
 
 StallCause explain_state(StallState state, const StallSignals& signals, const StallLimits& limits,
                          const std::array<std::uint64_t, 4>& before, const std::array<std::uint64_t, 4>& now) {
-  const auto counted = [&](StallCause cause) { return now[index_of(cause)] > before[index_of(cause)]; };
+  const auto counted = [&](StallCause cause) { return now[cause] > before[cause]; };
   const StallCause derived = cause_by_limits(state, signals, limits);
-  if (derived != StallCause::none && counted(derived)) return derived;
+  if (derived != RocksdbCause::none && counted(derived)) return derived;
   const auto first = std::find_if(kOrder.begin(), kOrder.end(), counted);
   return first != kOrder.end() ? *first : derived;
 }
 
 }  // namespace
 
-const char* name_of(StallCause cause) {
-  switch (cause) {
-    case StallCause::none:
-      return "none";
-    case StallCause::memtable:
-      return "memtable";
-    case StallCause::l0:
-      return "l0";
-    case StallCause::pending_compaction_bytes:
-      return "pending_compaction_bytes";
-  }
-  return "?";
-}
-
-const char* name_of(StallState state) {
-  switch (state) {
-    case StallState::normal:
-      return "normal";
-    case StallState::delayed:
-      return "delayed";
-    case StallState::stopped:
-      return "stopped";
-  }
-  return "?";
-}
-
 StallCause cause_by_limits(StallState state, const StallSignals& signals, const StallLimits& limits) {
-  if (state == StallState::normal) return StallCause::none;
-  if (memtables_hold_back(state, signals, limits)) return StallCause::memtable;
-  if (!limits.compacts) return StallCause::none;
+  if (state == StallState::normal) return RocksdbCause::none;
+  if (memtables_hold_back(state, signals, limits)) return RocksdbCause::memtable;
+  if (!limits.compacts) return RocksdbCause::none;
   const bool stopped = state == StallState::stopped;
-  if (reaches(signals.l0_files, stopped ? limits.l0_stop : limits.l0_slowdown)) return StallCause::l0;
+  if (reaches(signals.l0_files, stopped ? limits.l0_stop : limits.l0_slowdown)) return RocksdbCause::l0;
   if (reaches(signals.pending_compaction_bytes, stopped ? limits.hard_pending_bytes : limits.soft_pending_bytes)) {
-    return StallCause::pending_compaction_bytes;
+    return RocksdbCause::pending_compaction_bytes;
   }
-  return StallCause::none;
+  return RocksdbCause::none;
 }
 
 StallCauses explain(const StallSignals& signals, const StallLimits& limits, const StallCounts& before,
@@ -83,7 +55,7 @@ void StallTimeline::seen(std::int64_t now_ns, StallState truth, const StallCause
   const StallCause cause = causes.of(truth);
   if (truth != state_) {
     enter(truth == StallState::normal ? now_ns : begin_of(now_ns, cause), truth, cause);
-  } else if (truth != StallState::normal && cause != StallCause::none && cause != cause_) {
+  } else if (truth != StallState::normal && cause != RocksdbCause::none && cause != cause_) {
     enter(now_ns, truth, cause);
   }
 }
@@ -113,7 +85,7 @@ void StallTimeline::append(std::vector<Stall>& stalls, const Stall& next) {
 
 // Memtables can only become too many when one is sealed; everything else is told when it happens.
 std::int64_t StallTimeline::begin_of(std::int64_t now_ns, StallCause cause) const {
-  return cause == StallCause::memtable && sealed_ns_ > since_ns_ ? std::min(sealed_ns_, now_ns) : now_ns;
+  return cause == RocksdbCause::memtable && sealed_ns_ > since_ns_ ? std::min(sealed_ns_, now_ns) : now_ns;
 }
 
 }  // namespace spillway::engine

@@ -1,10 +1,15 @@
-#include "engine/spill_policy.h"
+#include "engine/rocksdb/spill_policy.h"
 
+#include <array>
+#include <chrono>
+#include <limits>
 #include <mutex>
 #include <string>
 #include <utility>
 
-#include "engine/stall_watch.h"
+#include "engine/rocksdb/stall_watch.h"
+#include "engine/settings.h"
+#include "spill/kv_store.h"
 #include "spillway/db.h"
 
 namespace spillway::engine {
@@ -36,10 +41,22 @@ class SpillEvents final : public SpillListener {
 
 class SpillPolicy final : public Policy {
  public:
-  explicit SpillPolicy(SpillOptions options) : options_(std::move(options)) { options_.listeners.push_back(events_); }
+  // `drive`: whose key-value namespace is the spill store; null: files are.
+  SpillPolicy(SpillOptions options, device::EmulatedDevice* drive) : options_(std::move(options)), drive_(drive) {
+    options_.listeners.push_back(events_);
+  }
 
   rocksdb::Status open(const rocksdb::Options& options, const std::string& directory, rocksdb::DB** db) override {
+    if (drive_ != nullptr) {
+      spill::KvStoreOptions in_drive;
+      in_drive.drive = drive_;
+      std::unique_ptr<spill::Store> store;
+      rocksdb::Status opened = spill::open_kv_store(in_drive, &store);
+      if (!opened.ok()) return opened;
+      options_.store = std::move(store);
+    }
     const rocksdb::Status status = DB::Open(options, options_, directory, &db_);
+    options_.store.reset();  // the database's alone: it ends before the drive does
     *db = db_;
     return status;
   }
@@ -83,13 +100,55 @@ class SpillPolicy final : public Policy {
  private:
   const std::shared_ptr<SpillEvents> events_ = std::make_shared<SpillEvents>();
   SpillOptions options_;
+  device::EmulatedDevice* const drive_;
   DB* db_ = nullptr;  // the engine's; null when it is closed
 };
 
+SpillOptions read_spill(Settings& settings, bool& in_drive) {
+  constexpr std::uint64_t kMost = std::numeric_limits<std::uint64_t>::max();
+  constexpr std::uint64_t kMostMs = 60'000;
+  constexpr std::uint64_t kMostFiles = 1'000'000;
+  constexpr std::array kRollback = {RollbackPolicy::adaptive, RollbackPolicy::eager, RollbackPolicy::lazy,
+                                    RollbackPolicy::off};
+  SpillOptions spill;
+  in_drive = settings.choice("spill.store", {"region", "kv"}, 0) == 1;
+  spill.rollback = kRollback[settings.choice("spill.rollback", {"adaptive", "eager", "lazy", "off"}, 0)];
+  spill.capacity_bytes = settings.whole("spill.capacity_bytes", spill.capacity_bytes, 1, kMost);
+  spill.generation_bytes = settings.whole("spill.generation_bytes", spill.generation_bytes, 1, kMost);
+  spill.index_bytes = settings.whole("spill.index_bytes", spill.index_bytes, 1, kMost);
+  spill.put_back_bytes = settings.whole("spill.put_back_bytes", spill.put_back_bytes, 0, kMost);
+  const auto poll_ms = static_cast<std::uint64_t>(spill.poll_interval.count());
+  spill.poll_interval = std::chrono::milliseconds(settings.whole("spill.poll_ms", poll_ms, 1, kMostMs));
+  DivertPolicy& divert = spill.divert;
+  const auto files = [&](const char* key, int fallback) {
+    return static_cast<int>(settings.whole(key, static_cast<std::uint64_t>(fallback), 0, kMostFiles));
+  };
+  divert.l0_files = files("spill.divert_l0_files", divert.l0_files);
+  divert.l0_files_resume = files("spill.resume_l0_files", divert.l0_files_resume);
+  divert.pending_compaction = settings.number("spill.divert_pending", divert.pending_compaction, 0, 1);
+  divert.pending_compaction_resume = settings.number("spill.resume_pending", divert.pending_compaction_resume, 0, 1);
+  if (spill.capacity_bytes < spill.generation_bytes) {
+    settings.refuse(
+        "engine.spill.capacity_bytes is " + std::to_string(spill.capacity_bytes) +
+        ", less than a generation: raise it or lower generation_bytes = " + std::to_string(spill.generation_bytes));
+  }
+  return spill;
+}
+
 }  // namespace
 
-std::unique_ptr<Policy> make_spill_policy(SpillOptions options) {
-  return std::make_unique<SpillPolicy>(std::move(options));
+Result<std::unique_ptr<Policy>> make_spill_policy(const EngineSpec& spec) {
+  Settings settings(spec.settings);
+  settings.choice("policy", {"slowdown"}, 0);
+  bool in_drive = false;
+  SpillOptions spill = read_spill(settings, in_drive);
+  if (in_drive && !spec.has_kv_namespace) {
+    settings.refuse(
+        "engine.spill.store is kv, but the target has no key-value namespace: give an emulated drive a "
+        "namespaces.kv_share above 0, or use the store region");
+  }
+  if (Status status = settings.finish(); !status) return status;
+  return std::unique_ptr<Policy>(std::make_unique<SpillPolicy>(std::move(spill), in_drive ? spec.device : nullptr));
 }
 
 }  // namespace spillway::engine

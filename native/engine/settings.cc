@@ -1,0 +1,98 @@
+#include "engine/settings.h"
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+#include <sstream>
+
+#include "device/preset.h"
+
+namespace spillway::engine {
+
+namespace {
+
+template <typename Number>
+std::optional<Number> parse(const std::string& text) {
+  Number number{};
+  const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (failure != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return number;
+}
+
+std::string shown(double value) {
+  std::ostringstream out;
+  out << value;
+  return out.str();
+}
+
+}  // namespace
+
+const std::string* Settings::find(const std::string& key) {
+  asked_.push_back(key);
+  const auto found = given_.find(key);
+  return found == given_.end() ? nullptr : &found->second;
+}
+
+void Settings::refuse(const std::string& message) {
+  if (problem_) problem_ = Status::bad_input(message);
+}
+
+void Settings::refuse_value(const std::string& key, const std::string& takes) {
+  refuse("engine." + key + " is " + given_.at(key) + "; it takes " + takes);
+}
+
+std::uint64_t Settings::whole(const std::string& key, std::uint64_t fallback, std::uint64_t low, std::uint64_t high) {
+  const std::string* const text = find(key);
+  if (text == nullptr) return fallback;
+  const auto number = parse<std::uint64_t>(*text);
+  if (number && *number >= low && *number <= high) return *number;
+  refuse_value(key, "a whole number from " + std::to_string(low) + " to " + std::to_string(high));
+  return fallback;
+}
+
+double Settings::number(const std::string& key, double fallback, double low, double high) {
+  const std::string* const text = find(key);
+  if (text == nullptr) return fallback;
+  const auto number = parse<double>(*text);
+  if (number && *number >= low && *number <= high) return *number;
+  refuse_value(key, "a number from " + shown(low) + " to " + shown(high));
+  return fallback;
+}
+
+bool Settings::flag(const std::string& key, bool fallback) {
+  const std::string* const text = find(key);
+  if (text == nullptr) return fallback;
+  if (*text == "true" || *text == "false") return *text == "true";
+  refuse_value(key, "true or false");
+  return fallback;
+}
+
+std::size_t Settings::choice(const std::string& key, const std::vector<std::string>& words, std::size_t fallback) {
+  const std::string* const text = find(key);
+  if (text == nullptr) return fallback;
+  const auto found = std::find(words.begin(), words.end(), *text);
+  if (found != words.end()) return static_cast<std::size_t>(found - words.begin());
+  std::string message = "engine." + key + " \"" + *text + "\" is not known; ";
+  const std::string near = device::nearest(*text, words);
+  if (!near.empty()) {
+    message += "did you mean " + near + "?";
+  } else {
+    message += "it takes";
+    for (const std::string& word : words) message += (&word == &words.front() ? " " : ", ") + word;
+  }
+  refuse(message);
+  return fallback;
+}
+
+Status Settings::finish() const {
+  if (!problem_) return problem_;
+  for (const auto& [key, value] : given_) {
+    if (std::find(asked_.begin(), asked_.end(), key) != asked_.end()) continue;
+    const std::string near = device::nearest(key, asked_);
+    return Status::bad_input("engine." + key + " is not a setting of this engine" +
+                             (near.empty() ? "" : ", the nearest is engine." + near));
+  }
+  return Status::ok();
+}
+
+}  // namespace spillway::engine
