@@ -369,6 +369,8 @@ def _check_phase(phase: dict[str, Any], where: str) -> None:
 
 def _check_drive(arm: Arm, label: str) -> None:
     get = arm.settings
+    if get["cost.currency"] and get["cost.drive_price"] is None:
+        raise SpillwayError(f"{label}cost.currency is given without cost.drive_price: give the price, or neither.")
     if get["drive.kind"] == "directory":
         if not get["drive.path"]:
             raise SpillwayError(
@@ -377,6 +379,11 @@ def _check_drive(arm: Arm, label: str) -> None:
         if not Path(get["drive.path"]).is_dir():
             raise SpillwayError(f"{label}drive.path: there is no directory {get['drive.path']}; make it first.")
         return
+    if get["drive.rated_writes"] is not None:
+        raise SpillwayError(
+            f'{label}drive.rated_writes is for drive.kind = "directory"; an emulated drive lasts for its preset\'s '
+            "wear_levelling.rated_pe_cycles."
+        )
     if get["drive.path"]:
         raise SpillwayError(f'{label}drive.path is for drive.kind = "directory"; an emulated drive has none.')
     if get["drive.preset"] and get["drive.preset_file"]:

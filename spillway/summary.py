@@ -5,6 +5,7 @@ from typing import Any
 
 from spillway.amplification import amplification, nand_total, ratio
 from spillway.bill import bill, zero_seconds
+from spillway.lifetime import Endurance, Price, Work, lifetime
 from spillway.plan import Arm
 from spillway.quantity import human_bytes
 from spillway.samples import Row, measured, nand_bytes
@@ -46,6 +47,7 @@ def summarise(
         "wa_app": ratios.wa_app,
         "wa_device": ratios.wa_device,
         "wa_total": ratios.wa_total,
+        "lifetime": _lifetime(arm, figures, duration),
         "space_amplification": ratio(figures.get("space_bytes"), figures.get("live_user_bytes")),
         "stalls": figures.get("stalls") or {"count": 0, "seconds": 0.0, "by_cause": {}},
         "zero_seconds": zero_seconds(rows),
@@ -67,6 +69,28 @@ def summarise(
         "live_user_bytes": figures.get("live_user_bytes"),
         "space_bytes": figures.get("space_bytes"),
     }
+
+
+def _lifetime(arm: Arm, figures: Document, seconds: float) -> Document:
+    """What the measured phases took of the drive's life, as far as its endurance is known."""
+    wear, settings = figures.get("wear") or {}, arm.settings
+    work = Work(
+        seconds,
+        figures.get("operations"),
+        figures.get("user_bytes_written"),
+        figures.get("host_bytes_written"),
+        nand_total(figures.get("nand_bytes_programmed")),
+        real_time=settings["drive.kind"] != "emulated" or settings["drive.pacing"] == "real",
+    )
+    endurance = Endurance(
+        capacity_bytes=arm.capacity_bytes(),
+        physical_bytes=wear.get("physical_bytes"),
+        rated_pe_cycles=wear.get("rated_pe_cycles"),
+        rated_host_bytes=settings["drive.rated_writes"],
+        mean_pe_cycles=wear.get("mean_pe_cycles"),
+        full_capacity_bytes=arm.preset_capacity_bytes(),
+    )
+    return lifetime(work, endurance, Price(settings["cost.drive_price"], settings["cost.currency"]))
 
 
 def _latency(figures: Document | None) -> Document:
@@ -188,5 +212,6 @@ def typical(repetitions: Sequence[Document]) -> Document:
     keys = (
         *("directory", "seed", "throughput_ops_s", "wa_app", "wa_device", "wa_total", "steady"),
         *("read_latency_us", "write_latency_us", "zero_seconds", "efficiency_mb_s_per_cpu_percent", "bill"),
+        "lifetime",
     )
     return chosen | {"repetitions": [{key: each.get(key) for key in keys} for each in repetitions]}

@@ -97,6 +97,10 @@ void put_parts(Json& json, const RunRequest& request, Stack& stack, std::uint64_
     json["wear"] = {{"mean_pe_cycles", wear.mean_pe_cycles},
                     {"max_pe_cycles", wear.max_pe_cycles},
                     {"rated_pe_cycles", wear.rated_pe_cycles}};
+    if (wear.rated_pe_cycles > 0) {  // none: a disk
+      const ssd::SsdConfig& config = request.emulated->drive.config;
+      json["wear"]["physical_bytes"] = ssd::layout(config).physical_units * config.geometry.mapping_unit_bytes;
+    }
   }
   json["engine_statistics"] = stack.engine->statistics();
   json["versions"] = engine::engine_versions(request.engine.name);

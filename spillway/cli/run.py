@@ -11,6 +11,7 @@ import click
 from spillway.cli.printing import latency_words, number, out, plain_table
 from spillway.cli.progress import progress_bars
 from spillway.errors import Interrupted
+from spillway.lifetime import in_words
 from spillway.plan import load_plan
 
 Document = dict[str, Any]
@@ -73,6 +74,7 @@ def _print_run(summary: Document) -> None:
         table.add_row("throughput", f"{operations} operations/s, {user} MB/s of user data")
         table.add_row("latency (µs)", latency_words(latency))
         table.add_row("write amplification", f"{total} = wa_app {app} × wa_device {device}")
+        table.add_row("lifetime", in_words(arm["lifetime"]) or "–")
         table.add_row("space amplification", number(arm["space_amplification"], ".2f"))
         table.add_row("stalls", f"{stalls['count']} for {stalls['seconds']:.1f} s" + (f" ({causes})" if causes else ""))
         table.add_row("standing", arm["standing"]["words"])

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from spillway.lifetime import plain
 from spillway.quantity import human_bytes
 from spillway.report.series import die_busy, link_utilisation, mean_during
 from spillway.report.style import STALL_WORDS
@@ -154,6 +155,24 @@ def _write_amplification(summary: Document) -> KeyFigure:
     return KeyFigure("Write amplification", NOTHING, "", "bytes at the drive are not known")
 
 
+def _lifetime(summary: Document) -> KeyFigure:
+    """Years at the run's rate; where none are known, what the load takes of the flash."""
+    found = summary.get("lifetime") or {}
+    lasting, writes = found.get("full_size_years"), found.get("full_size_drive_writes_per_day")
+    each, money = found.get("flash_bytes_per_operation"), found.get("money_per_year")
+    remarks = [
+        *([] if writes is None else [f"{plain(writes)} drive writes a day"]),
+        *([] if money is None else [f"{plain(money)} {found.get('currency') or ''} a year".replace("  ", " ")]),
+        *([] if each is None else [f"{plain(each)} flash bytes an operation"]),
+        *(["of the preset's whole capacity"] if found.get("scaled_capacity") and lasting is not None else []),
+    ]
+    if lasting is not None:
+        return KeyFigure("Lifetime", plain(lasting), "years at this rate", ", ".join(remarks))
+    if each is not None:
+        return KeyFigure("Flash bytes per operation", plain(each), "bytes", ", ".join(remarks[:-1]))
+    return KeyFigure("Lifetime", NOTHING, "", ", ".join(remarks) or "NAND bytes are not known")
+
+
 def key_figures(arm: ArmRecord) -> list[KeyFigure]:
     """The first screen's numbers."""
     summary = arm.summary
@@ -181,6 +200,7 @@ def key_figures(arm: ArmRecord) -> list[KeyFigure]:
             f"{stalls['count']} for {number(stalls['seconds'], 1)} s",
         ),
         _write_amplification(summary),
+        _lifetime(summary),
         KeyFigure(
             "Space amplification",
             number(summary["space_amplification"]),
@@ -234,8 +254,32 @@ def comparison(arms: Sequence[ArmRecord]) -> list[tuple[str, list[str]]]:
         ("wa_app", [number(each["wa_app"]) for each in s]),
         ("wa_device", [number(each["wa_device"]) for each in s]),
         ("wa_total", [number(each["wa_total"]) for each in s]),
+        *_lifetimes(s),
         ("Space amplification", [number(each["space_amplification"]) for each in s]),
         ("Processor (CPU-seconds)", [number(each["cpu_seconds"]) for each in s]),
         ("Steady", ["yes" if each["steady"] else "no" for each in s]),
         ("Complete", ["yes" if each["standing"]["complete"] else "no" for each in s]),
     ]
+
+
+def _lifetimes(summaries: Sequence[Document]) -> list[tuple[str, list[str]]]:
+    """The rows of the comparison that say what the drive's life costs; those that some arm has a figure for.
+
+    Of a scaled drive, years and drive writes are of a drive of its preset's whole capacity at the same rate.
+    """
+    figures = (
+        ("Flash bytes per operation", "flash_bytes_per_operation"),
+        ("Drive writes per day", "full_size_drive_writes_per_day"),
+        ("Percentage used", "percentage_used"),
+        ("Years at this rate", "full_size_years"),
+        ("Money per year", "money_per_year"),
+    )
+    found = [each.get("lifetime") or {} for each in summaries]
+    rows = []
+    for label, key in figures:
+        values = [each.get(key) for each in found]
+        if any(value is not None for value in values):
+            money = [f" {each.get('currency') or ''}".rstrip() if key == "money_per_year" else "" for each in found]
+            cells = [NOTHING if v is None else plain(v) + m for v, m in zip(values, money, strict=True)]
+            rows.append((label, cells))
+    return rows

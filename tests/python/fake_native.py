@@ -178,6 +178,7 @@ def result(samples: list[Event], stalls: list[Event], dt: float, complete: bool)
         "cpu_seconds": seconds * 1.3,
         "engine_statistics": {},
         "counters": {"host_writes": 1},
+        "wear": {"mean_pe_cycles": 12.5, "max_pe_cycles": 20, "rated_pe_cycles": 3000, "physical_bytes": 2**33},
         "versions": {"rocksdb": "7.8.3"},
     }
 

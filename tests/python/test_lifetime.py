@@ -1,0 +1,162 @@
+"""Lifetime and money: closed forms, what is not known, and the figures of a run."""
+
+import json
+from pathlib import Path
+
+import pytest
+from conftest import Fake, Invoke
+
+from spillway.lifetime import (
+    DAY_S,
+    YEAR_S,
+    Endurance,
+    Price,
+    Work,
+    drive_writes_per_day,
+    endurance_bytes,
+    flash_bytes_per_operation,
+    in_words,
+    lifetime,
+    money_per_year,
+    percentage_used,
+    years,
+)
+
+GB = 1e9
+# 100 GB of flash that lasts 1000 cycles: 1e14 NAND bytes.
+SMALL = Endurance(capacity_bytes=80 * GB, physical_bytes=100 * GB, rated_pe_cycles=1000, mean_pe_cycles=20)
+# In 10 s: 1e6 operations, 0.1 GB of user data, 0.4 GB to the drive, 0.8 GB to flash.
+BUSY = Work(seconds=10, operations=1e6, user_bytes=0.1 * GB, host_bytes=0.4 * GB, nand_bytes=0.8 * GB)
+
+
+def test_closed_forms() -> None:
+    assert drive_writes_per_day(80 * GB, DAY_S, 80 * GB) == pytest.approx(1.0)
+    assert percentage_used(3000, 3000) == 100
+    assert flash_bytes_per_operation(0.8 * GB, 1e6) == 800
+    assert endurance_bytes(1000, 100 * GB) == 1e14
+    # An endurance of what is written in a year lasts a year, whatever the span it was measured over.
+    assert years(5e9 * YEAR_S, 5e9 * 7, 7) == pytest.approx(1.0)
+    assert money_per_year(300, 4) == 75
+
+
+def test_years_follow_from_the_flash_and_money_from_the_years() -> None:
+    found = lifetime(BUSY, SMALL, Price(100, "EUR"))
+    assert found["years"] == pytest.approx(1e14 / (0.8 * GB / 10) / YEAR_S)
+    assert found["years_by"] == "rated P/E cycles"
+    assert found["money_per_year"] == pytest.approx(100 / found["years"])  # type: ignore[operator]
+    assert found["drive_writes_per_day"] == pytest.approx(0.04 * GB * DAY_S / (80 * GB))
+    assert found["percentage_used"] == pytest.approx(2.0)
+    assert found["percentage_used_by_run"] == pytest.approx(100 * 0.8 * GB / 1e14)
+    # wa_total is 8, so 1e14 NAND bytes are an eighth of that of user data.
+    assert found["user_bytes_until_worn"] == pytest.approx(1e14 / 8)
+
+
+def test_twice_the_flash_bytes_halve_the_life_and_double_the_cost() -> None:
+    worse = Work(BUSY.seconds, BUSY.operations, BUSY.user_bytes, BUSY.host_bytes, 2 * (BUSY.nand_bytes or 0))
+    one, two = (lifetime(work, SMALL, Price(100, "EUR")) for work in (BUSY, worse))
+    assert two["years"] == pytest.approx(one["years"] / 2)  # type: ignore[operator]
+    assert two["money_per_year"] == pytest.approx(2 * one["money_per_year"])  # type: ignore[operator]
+    assert two["flash_bytes_per_operation"] == pytest.approx(2 * one["flash_bytes_per_operation"])  # type: ignore[operator]
+    assert two["drive_writes_per_day"] == one["drive_writes_per_day"]  # host bytes are the same
+
+
+@pytest.mark.parametrize("empty", [0, 0.0, None])
+def test_nothing_written_is_no_lifetime_and_not_an_endless_one(empty: float | None) -> None:
+    idle = Work(seconds=10, operations=empty, user_bytes=empty, host_bytes=empty, nand_bytes=empty)
+    found = lifetime(idle, SMALL, Price(100, "EUR"))
+    for key in ("years", "full_size_years", "money_per_year", "drive_writes_per_day", "user_bytes_until_worn"):
+        assert found[key] is None, key
+    assert found["percentage_used"] == pytest.approx(2.0)
+    json.dumps(found, allow_nan=False)
+
+
+@pytest.mark.parametrize("seconds", [0, None])
+def test_a_run_of_no_time_has_no_rate(seconds: float | None) -> None:
+    found = lifetime(Work(seconds, 1, 1, 1, 1), SMALL, Price())
+    assert found["years"] is None
+    assert found["drive_writes_per_day"] is None
+    assert found["flash_bytes_per_operation"] == 1
+
+
+def test_a_disk_has_no_cycles_and_no_life_of_them() -> None:
+    found = lifetime(BUSY, Endurance(capacity_bytes=80 * GB, rated_pe_cycles=0), Price(100, "EUR"))
+    assert found["years"] is None
+    assert found["percentage_used"] is None
+    assert found["drive_writes_per_day"] is not None
+
+
+def test_without_a_price_there_is_no_money() -> None:
+    found = lifetime(BUSY, SMALL, Price())
+    assert found["money_per_year"] is None
+    assert found["currency"] is None
+
+
+def test_a_scaled_drive_says_both_its_own_life_and_that_of_the_whole_capacity() -> None:
+    scaled = Endurance(80 * GB, 100 * GB, 1000, full_capacity_bytes=800 * GB)
+    found = lifetime(BUSY, scaled, Price(100, "EUR"))
+    assert found["scaled_capacity"] is True
+    assert found["full_size_years"] == pytest.approx(10 * found["years"])  # type: ignore[operator]
+    assert found["full_size_drive_writes_per_day"] == pytest.approx(found["drive_writes_per_day"] / 10)  # type: ignore[operator]
+    assert found["money_per_year"] == pytest.approx(100 / found["full_size_years"])  # type: ignore[operator]
+    assert "whole capacity" in in_words(found)
+
+
+def test_a_warranty_in_bytes_stands_in_where_cycles_are_not_known() -> None:
+    found = lifetime(BUSY, Endurance(80 * GB, rated_host_bytes=1e14), Price())
+    assert found["years_by"] == "rated host bytes"
+    assert found["years"] == pytest.approx(1e14 / (0.4 * GB / 10) / YEAR_S)
+    assert found["percentage_used_by_run"] == pytest.approx(100 * 0.4 * GB / 1e14)
+    assert found["user_bytes_until_worn"] == pytest.approx(1e14 / 4)  # wa_app is 4
+
+
+def test_in_virtual_time_no_rate_is_the_drives() -> None:
+    work = Work(**{**vars(BUSY), "real_time": False})
+    found = lifetime(work, SMALL, Price(100, "EUR"))
+    assert found["years"] is found["drive_writes_per_day"] is found["money_per_year"] is None
+    assert found["flash_bytes_per_operation"] == 800
+    assert found["user_bytes_until_worn"] is not None
+
+
+def test_words_of_a_run_recorded_before_lifetimes_are_none() -> None:
+    assert in_words(None) == ""
+    assert in_words(lifetime(Work(None, None, None, None, None), Endurance(), Price())) == ""
+
+
+def test_a_run_has_its_lifetime_in_summary_table_and_report(
+    fake: Fake, plan_file: Path, tmp_path: Path, invoke: Invoke
+) -> None:
+    out = tmp_path / "run"
+    money = ("--set", "cost.drive_price=250", "--set", "cost.currency=EUR")
+    ended = invoke("run", plan_file, "--out", out, *money)
+    assert ended.code == 0
+    arm = json.loads((out / "summary.json").read_text())["arms"]["small"]
+    found = arm["lifetime"]
+    nand = sum(arm["nand_bytes_programmed"].values())
+    assert found["flash_bytes_per_operation"] == pytest.approx(nand / arm["operations"])
+    rate = arm["host_bytes_written"] / arm["duration_s"]
+    assert found["drive_writes_per_day"] == pytest.approx(rate * DAY_S / found["capacity_bytes"])
+    wear = json.loads((out / "arms" / "small" / "result.json").read_text())["wear"]
+    lasting = wear["rated_pe_cycles"] * wear["physical_bytes"] / (nand / arm["duration_s"]) / YEAR_S
+    assert found["years"] == pytest.approx(lasting)
+    assert found["money_per_year"] == pytest.approx(250 / found["full_size_years"])
+    assert "EUR a year" in ended.out
+    assert "flash bytes an operation" in ended.out
+    assert "years at this rate" in (out / "report.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("setting", "said"),
+    [
+        ("cost.drive_price=-3", "cost.drive_price"),
+        ("cost.drive_price=0", "cost.drive_price"),
+        ("cost.currency=EUR", "without cost.drive_price"),
+        ("cost.price=3", "cost.price is not a key"),
+    ],
+)
+def test_a_price_that_is_none_is_refused(
+    setting: str, said: str, fake: Fake, plan_file: Path, tmp_path: Path, invoke: Invoke
+) -> None:
+    ended = invoke("run", plan_file, "--out", tmp_path / "run", "--set", setting)
+    assert ended.code == 2
+    assert said in ended.err
+    assert not (tmp_path / "run").exists()
