@@ -124,20 +124,20 @@ AdocSignals AdocTuner::signals(double flush_bytes_s) {
 }
 
 void AdocTuner::apply(const AdocSettings& present, const AdocDecision& decision, const AdocSignals& signals) {
-  using Texts = std::unordered_map<std::string, std::string>;
+  using Changes = std::unordered_map<std::string, std::string>;
   const AdocSettings& wanted = decision.settings;
   AdocSettings reached = present;
   std::uint64_t refused = 0;
   if (wanted.jobs != present.jobs) {
-    const bool taken = db_->SetDBOptions(Texts{{"max_background_jobs", std::to_string(wanted.jobs)}}).ok();
+    const bool taken = db_->SetDBOptions(Changes{{"max_background_jobs", std::to_string(wanted.jobs)}}).ok();
     taken ? reached.jobs = wanted.jobs : ++refused;
   }
   if (wanted.buffer_bytes != present.buffer_bytes) {
     const std::string bytes = std::to_string(wanted.buffer_bytes);
     const bool taken =
-        db_->SetOptions(Texts{{"write_buffer_size", bytes},
-                              {"target_file_size_base", bytes},
-                              {"max_bytes_for_level_base", std::to_string(l1_buffers_ * wanted.buffer_bytes)}})
+        db_->SetOptions(Changes{{"write_buffer_size", bytes},
+                                {"target_file_size_base", bytes},
+                                {"max_bytes_for_level_base", std::to_string(l1_buffers_ * wanted.buffer_bytes)}})
             .ok();
     taken ? reached.buffer_bytes = wanted.buffer_bytes : ++refused;
   }
