@@ -15,8 +15,8 @@ fail() {
 packages_for() {
   case $1 in
     build)
-      echo build-essential cmake ninja-build pkg-config librocksdb-dev rocksdb-tools liburing-dev \
-        nlohmann-json3-dev libcli11-dev libtomlplusplus-dev libfmt-dev zlib1g-dev libgtest-dev libbenchmark-dev \
+      echo build-essential cmake ninja-build pkg-config librocksdb-dev rocksdb-tools libleveldb-dev \
+        liburing-dev nlohmann-json3-dev libcli11-dev libtomlplusplus-dev libfmt-dev zlib1g-dev libgtest-dev libbenchmark-dev \
         python3 python3-venv
       ;;
     test) ;; # the browser, below

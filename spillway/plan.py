@@ -21,6 +21,7 @@ from spillway.plan_keys import (
     LOADERS,
     OF_SOME_WORKLOADS,
     OPEN_TABLES,
+    PAGE_BYTES,
     PHASE_KEYS,
     PLAN_KEYS,
     WAITS,
@@ -51,7 +52,10 @@ class Arm:
             "seed": seed,
             "directory": str(directory),
             "target": self._target(),
-            "fs": {name: get[f"fs.{name}"] for name in ("discard", "page_cache_bytes", "writeback_bytes")},
+            "fs": {
+                "size_bytes": get["fs.size"] or 0,
+                **{name: get[f"fs.{name}"] for name in ("discard", "page_cache_bytes", "writeback_bytes")},
+            },
             "engine": self._engine(),
             "load": {
                 **{name: get[f"load.{name}"] for name in ("key_bytes", "value_bytes", "compression_ratio", "num")},
@@ -403,15 +407,33 @@ def _check_drive(arm: Arm, label: str) -> None:
 def _check_load(arm: Arm, label: str) -> None:
     """More valid data than fits cannot end well, and the relation can be seen before anything runs."""
     capacity = arm.capacity_bytes()
+    get = arm.settings
+    _check_partition(arm, capacity, label)
     if capacity is None:
         return
-    get = arm.settings
+    capacity = get["fs.size"] or capacity
     packed = 1.0 if arm.engine_options.get("compression") == "kNoCompression" else get["load.compression_ratio"]
     need = get["load.num"] * (get["load.key_bytes"] + get["load.value_bytes"] * packed)
     if need > capacity:
         raise SpillwayError(
-            f"{label}load.num = {get['load.num']} pairs come to {human_bytes(need)}, and the drive holds "
-            f"{human_bytes(capacity)}: lower load.num or load.value_bytes, or raise drive.capacity."
+            f"{label}load.num = {get['load.num']} pairs come to {human_bytes(need)}, and the "
+            f"{'partition' if get['fs.size'] else 'drive'} holds {human_bytes(capacity)}: lower load.num or "
+            f"load.value_bytes, or raise {'fs.size' if get['fs.size'] else 'drive.capacity'}."
+        )
+
+
+def _check_partition(arm: Arm, capacity: int | None, label: str) -> None:
+    size_bytes = arm.settings["fs.size"]
+    if size_bytes is None:
+        return
+    if arm.settings["drive.kind"] == "directory":
+        raise SpillwayError(f"{label}fs.size belongs to an emulated drive: a directory has the size that it has.")
+    if size_bytes == 0 or size_bytes % PAGE_BYTES:
+        raise SpillwayError(f"{label}fs.size is {size_bytes}; it takes a multiple of {PAGE_BYTES} bytes, a page.")
+    if capacity is not None and size_bytes > capacity:
+        raise SpillwayError(
+            f"{label}fs.size = {human_bytes(size_bytes)} is more than the drive holds ({human_bytes(capacity)}): lower "
+            "it or raise drive.capacity."
         )
 
 

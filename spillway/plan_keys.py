@@ -155,6 +155,7 @@ ARM_KEYS: dict[str, Key] = {
     "initial.path": Key("", text),
     "cost.drive_price": Key(None, optional(number(0, above=True))),
     "cost.currency": Key("", text),
+    "fs.size": Key(None, optional(size)),
     "fs.discard": Key(True, flag),
     "fs.page_cache_bytes": Key(0, size),
     "fs.writeback_bytes": Key(2**20, size_of_a_page),

@@ -1,25 +1,48 @@
 #include "engine/factory.h"
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 
 #include "device/preset.h"
 #include "engine/rocksdb/engine.h"
+#ifdef SPILLWAY_HAS_LEVELDB
+#include "engine/leveldb/engine.h"
+#endif
 
 namespace spillway::engine {
 
 namespace {
 
-// REQUIRES: called by nobody before main().
+std::vector<EngineKind> built_in() {
+  std::vector<EngineKind> kinds = rocksdb_engines();
+#ifdef SPILLWAY_HAS_LEVELDB
+  kinds.push_back(leveldb_engine());
+#endif
+  return kinds;
+}
+
 const std::vector<EngineKind>& kinds() {
-  static const std::vector<EngineKind> all = rocksdb_engines();
+  static const std::vector<EngineKind> all = built_in();
   return all;
 }
+
+// Engines that a build may lack, and the Debian package that brings each.
+struct Absent {
+  const char* name;
+  const char* package;
+};
+constexpr std::array kMayBeAbsent = {Absent{"leveldb", "libleveldb-dev"}};
 
 Result<EngineKind> find(const std::string& name) {
   const auto found =
       std::find_if(kinds().begin(), kinds().end(), [&](const EngineKind& kind) { return name == kind.name; });
   if (found != kinds().end()) return *found;
+  for (const Absent& absent : kMayBeAbsent) {
+    if (name != absent.name) continue;
+    return Status::bad_input("engine.name: " + name + " is not in this build; install " + absent.package +
+                             " and build again");
+  }
   const std::vector<std::string> names = engine_names();
   const std::string near = device::nearest(name, names);
   std::string message = "engine.name: there is no engine '" + name + "'";
@@ -34,6 +57,9 @@ Result<EngineKind> find(const std::string& name) {
 std::vector<std::string> engine_names() {
   std::vector<std::string> names;
   for (const EngineKind& kind : kinds()) names.emplace_back(kind.name);
+  for (const Absent& absent : kMayBeAbsent) {
+    if (std::find(names.begin(), names.end(), absent.name) == names.end()) names.emplace_back(absent.name);
+  }
   return names;
 }
 

@@ -33,7 +33,7 @@ class Volume::Impl {
         options_(options),
         queues_(device),
         cache_(options.page_cache_bytes / kPageBytes),
-        space_(device.info().capacity_bytes / kPageBytes, options),
+        space_(size_of(device, options) / kPageBytes, options),
         write_back_(queues_, options, /*virtual_time=*/device.info().time_scale == 0) {
     assert(kPageBytes % device.info().lba_bytes == 0);
   }
@@ -44,6 +44,7 @@ class Volume::Impl {
     write_back_.help();
     const auto [inode, old] = names_.create(path, cause);
     if (old) destroy(*old);
+    if (auto* const observer = options_.observer) observer->named(inode->id, path);
     return inode;
   }
 
@@ -56,6 +57,7 @@ class Volume::Impl {
 
   Status adopt(const std::string& path, std::uint64_t size_bytes, Cause cause) {
     const auto inode = names_.find_or_adopt(path, cause);
+    if (auto* const observer = options_.observer) observer->named(inode->id, path);
     if (names_.has_writer(*inode)) return Status::ok();
     // The directory is right about sizes: a table may be older than it when a process was killed.
     const std::lock_guard lock(inode->mutex);
@@ -66,10 +68,21 @@ class Volume::Impl {
 
   void remove(const std::string& path) {
     if (const auto gone = names_.remove(path)) destroy(*gone);
+    if (auto* const observer = options_.observer) observer->unnamed(path);
   }
 
   void rename(const std::string& from, const std::string& to) {
     if (const auto replaced = names_.rename(from, to)) destroy(*replaced);
+    auto* const observer = options_.observer;
+    if (observer == nullptr) return;
+    observer->unnamed(from);
+    if (const auto inode = names_.find(to)) observer->named(inode->id, to);
+  }
+
+  void link(const std::string& from, const std::string& to) {
+    names_.link(from, to);
+    const auto inode = names_.find(to);
+    if (inode && options_.observer != nullptr) options_.observer->named(inode->id, to);
   }
 
   NameTable& names() { return names_; }
@@ -118,6 +131,7 @@ class Volume::Impl {
     if (dirty.begin >= dirty.end) dirty = {};
     if (size < inode.size) cut(inode, pages_for(size));
     inode.size = size;
+    if (auto* const observer = options_.observer) observer->truncated(inode.id, size);
     return grow(inode, pages_for(size), Ask::exactly);
   }
 
@@ -134,6 +148,7 @@ class Volume::Impl {
       const std::lock_guard lock(inode.mutex);
       if (Status status = grow(inode, pages_for(end), Ask::in_chunks); !status) return status;
       inode.size = std::max(inode.size, end);
+      if (auto* const observer = options_.observer) observer->wrote(inode.id, offset, length);
     }
     const std::uint64_t first = offset / kPageBytes;
     if (access == Access::direct) {
@@ -145,6 +160,14 @@ class Volume::Impl {
   }
 
   WriteBack& write_back() { return write_back_; }
+
+  Status sync(Inode& inode) {
+    auto* const observer = options_.observer;
+    if (observer != nullptr) observer->sync_begins(inode.id);
+    Status status = write_back_.sync(inode);
+    if (status && observer != nullptr) observer->synced(inode.id);
+    return status;
+  }
 
   // --- Reading.
 
@@ -247,6 +270,11 @@ class Volume::Impl {
   const VolumeOptions& options() const { return options_; }
 
  private:
+  static std::uint64_t size_of(const device::Device& device, const VolumeOptions& options) {
+    assert(options.size_bytes <= device.info().capacity_bytes);
+    return options.size_bytes > 0 ? options.size_bytes : device.info().capacity_bytes;
+  }
+
   // One deallocation covers at most this much. Source: Linux splits discards at 2^32 - 1 sectors or less; a round
   // number that no command's length field is short for.
   static constexpr std::uint64_t kMaxDeallocateBytes = 1ULL << 30;
@@ -375,7 +403,7 @@ Status File::push_out() {
   return volume_->impl_->write_back().push_what_fits(*inode_, WriteBack::Tail::whole_pages);
 }
 
-Status File::sync() { return volume_->impl_->write_back().sync(*inode_); }
+Status File::sync() { return volume_->impl_->sync(*inode_); }
 
 Status File::truncate(std::uint64_t size) { return volume_->impl_->truncate(*inode_, size); }
 
@@ -432,7 +460,7 @@ Status Volume::rename(const std::string& from, const std::string& to) {
 }
 
 Status Volume::link(const std::string& from, const std::string& to) {
-  impl_->names().link(from, to);
+  impl_->link(from, to);
   return Status::ok();
 }
 

@@ -34,6 +34,7 @@
 
 #include "base/result.h"
 #include "device/device.h"
+#include "fs/volume_observer.h"
 
 namespace spillway::fs {
 
@@ -50,6 +51,8 @@ enum class Placement : std::uint8_t {
 };
 
 struct VolumeOptions {
+  // Of the partition, from the drive's first LBA on; 0: the whole drive.
+  std::uint64_t size_bytes = 0;
   bool discard = true;
   Placement placement = Placement::next_fit;
   std::uint64_t page_cache_bytes = 0;
@@ -66,6 +69,7 @@ struct VolumeOptions {
   std::uint64_t max_chunk_bytes = 8 << 20;
   // Read-ahead of sequential buffered readers. Source: Linux' default read_ahead_kb, 128.
   std::uint64_t readahead_bytes = 128 << 10;
+  VolumeObserver* observer = nullptr;  // REQUIRES: outlives the volume
 };
 
 struct Space {
@@ -137,7 +141,7 @@ class File {
 class Volume {
  public:
   // REQUIRES: device outlives the volume; device.info().lba_bytes divides kPageBytes; options.writeback_bytes holds a
-  // page.
+  // page; options.size_bytes is no more than the drive's capacity.
   Volume(device::Device& device, const VolumeOptions& options);
   ~Volume();
   Volume(const Volume&) = delete;

@@ -65,10 +65,28 @@ Status read_target(const Json& json, RunRequest& request) {
 
 Status read_fs(const Json& json, fs::VolumeOptions& volume) {
   Fields fields(json, "fs");
+  volume.size_bytes = fields.whole("size_bytes", 0, 0, kMost);
   volume.discard = fields.flag("discard", volume.discard);
   volume.page_cache_bytes = fields.whole("page_cache_bytes", volume.page_cache_bytes, 0, kMost);
   volume.writeback_bytes = fields.whole("writeback_bytes", volume.writeback_bytes, fs::kPageBytes, kMost);
   return fields.finish();
+}
+
+// A partition lies within its drive, on whole pages.
+Status check_size(const RunRequest& request) {
+  const std::uint64_t size = request.volume.size_bytes;
+  if (size == 0) return {};
+  const std::string is = "fs.size_bytes is " + std::to_string(size);
+  if (!request.emulated) return Status::bad_input(is + ", but the target is a directory; remove it");
+  const std::uint64_t capacity = ssd::layout(request.emulated->drive.config).capacity_bytes;
+  if (size > capacity) {
+    return Status::bad_input(is + ", and the drive holds " + std::to_string(capacity) +
+                             "; lower it or raise capacity.capacity_bytes");
+  }
+  if (size % fs::kPageBytes != 0) {
+    return Status::bad_input(is + "; it takes a multiple of " + std::to_string(fs::kPageBytes));
+  }
+  return {};
 }
 
 std::string as_text(const Json& value) { return value.is_string() ? value.get<std::string>() : value.dump(); }
@@ -166,6 +184,7 @@ Result<RunRequest> read_run_request(const Json& json) {
   if (Status status = fields.finish(); !status) return status;
   if (Status status = read_target(target, request); !status) return status;
   if (Status status = read_fs(volume, request.volume); !status) return status;
+  if (Status status = check_size(request); !status) return status;
   request.engine.directory = request.directory;
   if (Status status = read_engine(engine, request); !status) return status;
   if (Status status = read_load(load, request.load); !status) return status;
@@ -177,10 +196,12 @@ Status check_room(const RunRequest& request) {
   const std::uint64_t wanted = load::least_live_bytes(request.load, engine::compresses(request.engine));
   const std::string phases = "the phases leave at least " + std::to_string(wanted) + " bytes of pairs";
   if (request.emulated) {
-    const std::uint64_t capacity = ssd::layout(request.emulated->drive.config).capacity_bytes;
-    if (wanted > capacity) {
-      return Status::bad_input("load.num: " + phases + ", and the drive holds " + std::to_string(capacity) +
-                               "; lower load.num or the phases' operations, or raise capacity.capacity_bytes");
+    const std::uint64_t size = request.volume.size_bytes;
+    const std::uint64_t room = size > 0 ? size : ssd::layout(request.emulated->drive.config).capacity_bytes;
+    if (wanted > room) {
+      return Status::bad_input("load.num: " + phases + ", and the " + (size > 0 ? "partition" : "drive") + " holds " +
+                               std::to_string(room) + "; lower load.num or the phases' operations, or raise " +
+                               (size > 0 ? "fs.size_bytes" : "capacity.capacity_bytes"));
     }
   }
   std::error_code failure;

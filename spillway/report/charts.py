@@ -22,7 +22,7 @@ from bokeh.models.annotations import BoxAnnotation, Label, Span, TeeHead, Whiske
 from bokeh.plotting import figure
 
 from spillway.report.series import Columns, Phase, Stall
-from spillway.report.style import FONT, INK, MUTED, RULE, STALL_WORDS, STALLS
+from spillway.report.style import FONT, INK, MUTED, RULE, stall_colour, stall_words
 
 Figure = Any
 Axis = Literal["linear", "log", "auto"]
@@ -177,7 +177,7 @@ def shade(plot: Figure, spans: Sequence[Stall], strength: float = 1.0) -> Figure
         {
             "x0": [span.start_s for span in spans],
             "x1": [span.end_s for span in spans],
-            "colour": [STALLS.get(span.cause, MUTED) for span in spans],
+            "colour": [stall_colour(span.cause) for span in spans],
             "alpha": [strength * (STOPPED_ALPHA if span.state == "stopped" else DELAYED_ALPHA) for span in spans],
         }
     )
@@ -247,8 +247,8 @@ def stall_rows(clock: Clock, arms: Sequence[tuple[str, Sequence[Stall]]]) -> Fig
             "x1": [span.end_s for _, span in flat],
             "seconds": [span.end_s - span.start_s for _, span in flat],
             "state": [span.state for _, span in flat],
-            "cause": [STALL_WORDS.get(span.cause, span.cause) for _, span in flat],
-            "colour": [STALLS.get(span.cause, MUTED) for _, span in flat],
+            "cause": [stall_words(span.cause) for _, span in flat],
+            "colour": [stall_colour(span.cause) for _, span in flat],
             "alpha": [0.95 if span.state == "stopped" else 0.5 for _, span in flat],
         }
     )

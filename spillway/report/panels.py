@@ -41,7 +41,9 @@ def stall_marks(arms: Sequence[ArmRecord]) -> list[Mark]:
     """Legend entries for the causes of stall that occur."""
     causes = {cause for arm in arms for cause in stall_seconds_by_cause(arm.summary)}
     causes |= {stall["cause"] for arm in arms for stall in arm.stalls}
-    return [Mark(f"stall: {style.STALL_WORDS[c]}", colour, "band") for c, colour in style.STALLS.items() if c in causes]
+    known = [cause for cause in style.STALLS if cause in causes]
+    ordered = [*known, *sorted(causes - set(known))]
+    return [Mark(f"stall: {style.stall_words(cause)}", style.stall_colour(cause), "band") for cause in ordered]
 
 
 def arm_panels(arm: ArmRecord, clock: Clock) -> list[Panel]:
@@ -244,10 +246,14 @@ def _space_and_engine(arm: ArmRecord, clock: Clock, spans: Sequence[series.Stall
     groups = series.fine(arm.rows)
     panels = [_space(arm, clock, groups)]
     if arm.rows[0].get("l0_files") is None:
-        return panels
+        return [*panels, _processor(arm, clock)]
     counts = [
-        Line("l0_files", "L0 files", style.STALLS["l0"], 1.6),
-        Line("immutable_memtables", "immutable memtables", style.STALLS["memtable"]),
+        line
+        for line in (
+            Line("l0_files", "L0 files", style.STALLS["l0"], 1.6),
+            Line("immutable_memtables", "immutable memtables", style.STALLS["memtable"]),
+        )
+        if arm.rows[0].get(line.column) is not None
     ]
     plot = charts.steps(
         charts.shade(clock.chart("files, memtables", height=charts.HALF_HEIGHT), spans, 0.4),
@@ -267,6 +273,8 @@ def _space_and_engine(arm: ArmRecord, clock: Clock, spans: Sequence[series.Stall
             wide=False,
         )
     )
+    if arm.rows[0].get("pending_compaction_bytes") is None:
+        return [*panels, _processor(arm, clock)]
     pending = [
         Line("pending_compaction_bytes", "pending compaction", style.STALLS["pending_compaction_bytes"], 1.8),
         Line("memtable_bytes", "memtables", style.STALLS["memtable"]),
@@ -302,10 +310,15 @@ def _space(arm: ArmRecord, clock: Clock, groups: Sequence[Sequence[Row]]) -> Pan
 def _processor(arm: ArmRecord, clock: Clock) -> Panel:
     groups = series.gathered(arm.rows, series.coarse_span_s(arm.rows))
     columns = series.rates(groups, ["cpu_s"], 1.0)
-    columns |= {"running": series.means(groups, ["running_compactions"])["running_compactions"]}
-    drawn = [Line("cpu_s", "cores in use", style.INK, 1.6), Line("running", "compactions running", style.ORANGE, 1.2)]
-    plot = charts.lines(clock.chart("cores, compactions", height=charts.HALF_HEIGHT), columns, drawn, "0.00")
-    caption = "Processor cores that the process used (engine, load and drive model), and compactions at work: counts."
+    drawn = [Line("cpu_s", "cores in use", style.INK, 1.6)]
+    caption = "Processor cores that the process used (engine, load and drive model)."
+    axis = "cores"
+    if arm.rows[0].get("running_compactions") is not None:
+        columns |= {"running": series.means(groups, ["running_compactions"])["running_compactions"]}
+        drawn.append(Line("running", "compactions running", style.ORANGE, 1.2))
+        caption = f"{caption.removesuffix('.')}, and compactions at work: counts."
+        axis = "cores, compactions"
+    plot = charts.lines(clock.chart(axis, height=charts.HALF_HEIGHT), columns, drawn, "0.00")
     return Panel("processor", "Processor", caption, plot, [Mark(line.label, line.colour) for line in drawn], wide=False)
 
 

@@ -11,11 +11,20 @@ VIOLET = "#7a5aa6"
 TEAL = "#2b8a8a"
 
 STALLS = {"memtable": "#e3a008", "l0": "#d6455d", "pending_compaction_bytes": "#8558b5"}
-STALL_WORDS = {
-    "memtable": "full memtables",
-    "l0": "too many L0 files",
-    "pending_compaction_bytes": "pending compaction bytes",
-}
+_MORE_STALLS = ("#2b8a8a", "#b08968", "#5a7d2b", "#a33f8f")  # of causes that other engines have
+_STALL_WORDS = {"memtable": "full memtables", "l0": "too many L0 files"}
+
+
+def stall_words(cause: str) -> str:
+    """A cause of stall for people; the engine's own name where nothing better is known."""
+    return _STALL_WORDS.get(cause, cause.replace("_", " "))
+
+
+def stall_colour(cause: str) -> str:
+    """The same colour for a cause wherever it is drawn."""
+    return STALLS.get(cause) or _MORE_STALLS[sum(cause.encode()) % len(_MORE_STALLS)]
+
+
 NAND = {"host": BLUE, "gc": ORANGE, "mapping": GREEN, "wear": GREY, "fold": VIOLET}
 HOST = {
     "wal": TEAL,

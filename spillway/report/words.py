@@ -7,14 +7,20 @@ from typing import Any
 from spillway.lifetime import plain
 from spillway.quantity import human_bytes
 from spillway.report.series import die_busy, link_utilisation, mean_during
-from spillway.report.style import STALL_WORDS
+from spillway.report.style import stall_words
 from spillway.rundir import ArmRecord, RunRecord
 from spillway.samples import measured
 
 Document = dict[str, Any]
 
 NOTHING = "–"
-ENGINES = {"rocksdb": "RocksDB", "leveldb": "LevelDB", "wiredtiger": "WiredTiger"}
+ENGINES = {
+    "rocksdb": "RocksDB",
+    "spillway": "Spillway",
+    "leveldb": "LevelDB",
+    "leveldb-vlog": "LevelDB with a value log",
+    "wiredtiger": "WiredTiger",
+}
 
 
 @dataclass(frozen=True)
@@ -96,7 +102,7 @@ def _one(arm: ArmRecord, engine: str) -> str:
         held = f"{number(stalls, 0 if stalls >= 10 else 1)} of {number(summary['duration_s'], 0)} seconds"
         first = f"{rate}, and held its writers back for {held}"
         causes = stall_seconds_by_cause(summary)
-        first += f", mostly for {STALL_WORDS.get(next(iter(causes)), next(iter(causes)))}." if causes else "."
+        first += f", mostly for {stall_words(next(iter(causes)))}." if causes else "."
     return f"{first} {_cost(summary)}".strip()
 
 

@@ -1,0 +1,75 @@
+// An open LevelDB with what stands around it: its Env, its info log, its stalls. What the engines leveldb and
+// leveldb-vlog have in common.
+#pragma once
+
+#include <leveldb/db.h>
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "base/result.h"
+#include "engine/engine.h"
+#include "engine/factory.h"
+#include "engine/leveldb/env.h"
+#include "engine/leveldb/info_log.h"
+#include "engine/leveldb/options.h"
+#include "engine/writer_stalls.h"
+
+namespace spillway::engine {
+
+// LevelDB's fixed limits (db/dbformat.h): from 8 L0 files on each write is put off for a millisecond, at 12 it waits;
+// and it waits where the memtable is full and the one before it is not flushed yet.
+struct LevelDbCause {
+  static constexpr StallCause memtable = 1;
+  static constexpr StallCause l0 = 2;
+  static constexpr std::array names = {"none", "memtable", "l0"};
+};
+
+class LevelDbStore {
+ public:
+  // REQUIRES: what `spec` points to outlives the store.
+  LevelDbStore(const EngineSpec& spec, LevelDbOptions options);
+  ~LevelDbStore() { close(); }
+  LevelDbStore(const LevelDbStore&) = delete;
+  LevelDbStore& operator=(const LevelDbStore&) = delete;
+
+  Status open();
+  void close();
+
+  leveldb::DB& db() { return *db_; }
+  LevelDbEnv& env() { return *env_; }
+  const LevelDbOptions& options() const { return options_; }
+  WriterStalls& stalls() { return stalls_; }
+
+  // A write, and the end of whatever held it back.
+  Status write(leveldb::WriteBatch* batch);
+  // Into L0, and waits until it is there.
+  Status flush();
+  // Returns when the background thread has nothing to do, or soon after `stop` is set.
+  Status wait_for_compaction(const std::atomic<bool>& stop);
+
+  void observe(Observation& seen);
+  void add_statistics(std::map<std::string, std::uint64_t>& figures);
+  Status to_status(const leveldb::Status& status, const std::string& what) const;
+
+ private:
+  void hold(StallState state, StallCause cause);
+  void let_go();
+  std::uint64_t number_property(const std::string& name);
+
+  const std::string directory_;
+  LevelDbOptions options_;
+  WriterStalls stalls_;
+  LevelDbInfoLog log_;
+  std::unique_ptr<LevelDbEnv> env_;
+  std::unique_ptr<leveldb::DB> db_;
+};
+
+// Of the library in this process: {"leveldb": "1.23"}.
+Texts leveldb_versions();
+
+}  // namespace spillway::engine
