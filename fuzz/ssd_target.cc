@@ -91,7 +91,12 @@ SsdConfig read_config(Bytes& in) {
   c.gc.low_watermark = in.one_of({0.0, 0.0, 0.05});
   c.gc.high_watermark = c.gc.low_watermark + in.one_of({0.0, 0.05});
   c.gc.separate_streams = in.below(3) != 0;
-  if (in.below(2) == 1) read_slc_cache(in, c);
+  c.mapping.scheme = in.one_of({MappingScheme::page, MappingScheme::page, MappingScheme::block, MappingScheme::hybrid});
+  if (c.mapping.scheme != MappingScheme::page) {
+    c.mapping_cache.bytes = 0;
+  } else if (in.below(2) == 1) {
+    read_slc_cache(in, c);
+  }
   c.wear_levelling.dynamic = in.below(2) == 1;
   c.wear_levelling.static_threshold_pe = in.one_of({0U, 1U, 5U, 200U});
   if (in.below(2) == 1) read_namespaces(in, c);
@@ -103,10 +108,10 @@ std::string describe(const SsdConfig& c) {
   return n(c.geometry.channels) + "x" + n(c.geometry.chips_per_channel) + "x" + n(c.geometry.dies_per_chip) + "x" +
          n(c.geometry.planes_per_die) + ", " + n(c.geometry.pages_per_block) + " pages of " + n(c.geometry.page_bytes) +
          ", capacity " + n(c.capacity.capacity_bytes) + ", spare " + n(c.capacity.spare_factor) + ", policy " +
-         n(static_cast<int>(c.gc.policy)) + ", write cache " + n(c.write_cache.bytes) + ", mapping cache " +
-         n(c.mapping_cache.bytes) + ", SLC cache " + n(c.slc_cache.share) + " and " + n(c.slc_cache.dynamic_share) +
-         ", key-value share " + n(c.namespaces.kv_share) + " in " + n(c.namespaces.count) +
-         (c.gc.separate_streams ? "" : ", one stream");
+         n(static_cast<int>(c.gc.policy)) + ", scheme " + n(static_cast<int>(c.mapping.scheme)) + ", write cache " +
+         n(c.write_cache.bytes) + ", mapping cache " + n(c.mapping_cache.bytes) + ", SLC cache " +
+         n(c.slc_cache.share) + " and " + n(c.slc_cache.dynamic_share) + ", key-value share " +
+         n(c.namespaces.kv_share) + " in " + n(c.namespaces.count) + (c.gc.separate_streams ? "" : ", one stream");
 }
 
 // Drives a drive and a model of what it must remember, side by side.

@@ -3,7 +3,7 @@
 namespace spillway::device {
 
 std::vector<DriveKey> drive_keys(ssd::SsdConfig& config) {
-  auto& [name, geometry, capacity, timing, write_cache, mapping_cache, slc, gc, wear, spaces] = config;
+  auto& [name, geometry, capacity, timing, mapping, write_cache, mapping_cache, slc, gc, wear, spaces] = config;
   return {
       {"geometry.channels", &geometry.channels},
       {"geometry.chips_per_channel", &geometry.chips_per_channel},
@@ -28,6 +28,7 @@ std::vector<DriveKey> drive_keys(ssd::SsdConfig& config) {
       {"timing.write_occupancy_ns", &timing.write_occupancy_ns},
       {"timing.reads_overtake", &timing.reads_overtake},
       {"timing.independent_plane_reads", &timing.independent_plane_reads},
+      {"mapping.scheme", SchemeSlot{&mapping.scheme}},
       {"write_cache.bytes", SizeSlot{&write_cache.bytes}},
       {"write_cache.power_loss_protection", &write_cache.power_loss_protection},
       {"mapping_cache.bytes", SizeSlot{&mapping_cache.bytes}},
@@ -110,6 +111,9 @@ std::vector<DriveKey> keys_in_use(Drive& drive) {
              k.key != "geometry.mapping_unit_bytes";
     });
   }
+  if (drive.config.mapping.scheme == ssd::MappingScheme::page) {
+    std::erase_if(keys, [](const DriveKey& k) { return k.key.starts_with("mapping."); });
+  }
   if (drive.config.slc_cache.share == 0) {
     std::erase_if(keys, [](const DriveKey& k) { return k.key.starts_with("slc_cache."); });
   }
@@ -122,6 +126,18 @@ std::vector<DriveKey> keys_in_use(Drive& drive) {
     keys.push_back(key);
   }
   return keys;
+}
+
+std::string spelling(ssd::MappingScheme scheme) {
+  switch (scheme) {
+    case ssd::MappingScheme::page:
+      return "page";
+    case ssd::MappingScheme::block:
+      return "block";
+    case ssd::MappingScheme::hybrid:
+      return "hybrid";
+  }
+  return "";
 }
 
 std::string spelling(const ssd::GarbageCollection& gc) {

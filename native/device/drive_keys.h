@@ -21,9 +21,14 @@ struct PolicySlot {
   ssd::GarbageCollection* gc;
 };
 
+// mapping.scheme: "page", "block", "hybrid".
+struct SchemeSlot {
+  ssd::MappingScheme* scheme;
+};
+
 // Where a key's value lives, and with it which spellings it takes. std::uint32_t fields ending in _bytes are sizes too.
-using Slot =
-    std::variant<std::uint32_t*, std::int64_t*, double*, bool*, std::vector<std::int64_t>*, SizeSlot, PolicySlot>;
+using Slot = std::variant<std::uint32_t*, std::int64_t*, double*, bool*, std::vector<std::int64_t>*, SizeSlot,
+                          PolicySlot, SchemeSlot>;
 
 struct DriveKey {
   std::string key;  // "timing.read_ns"
@@ -39,7 +44,8 @@ std::vector<DriveKey> layer_keys(Drive& drive);
 // Those keys of both that mean something for this drive: what is shown of it, and what its preset owes a source for.
 std::vector<DriveKey> keys_in_use(Drive& drive);
 
-// "greedy", "d-choices:10": the spelling that a preset takes.
+// "greedy", "d-choices:10", "page": the spellings that a preset takes.
+std::string spelling(ssd::MappingScheme scheme);
 std::string spelling(const ssd::GarbageCollection& gc);
 
 }  // namespace spillway::device

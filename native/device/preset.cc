@@ -133,6 +133,16 @@ std::string store(const toml::node& value, const DriveKey& /*key*/, PolicySlot s
   return "";
 }
 
+std::string store(const toml::node& value, const DriveKey& /*key*/, SchemeSlot slot) {
+  const std::string text = value.value_exact<std::string>().value_or("");
+  for (const auto scheme : {ssd::MappingScheme::page, ssd::MappingScheme::block, ssd::MappingScheme::hybrid}) {
+    if (text != spelling(scheme)) continue;
+    *slot.scheme = scheme;
+    return "";
+  }
+  return R"("page", "block" or "hybrid")";
+}
+
 // ---------------------------------------------------------------------------------------------------------------
 // One document (the preset file, or the overrides together) into a config.
 
@@ -235,10 +245,10 @@ Status take_sources(const Document& document, const std::string& prefix, const t
 }
 
 Status take_preset(const std::string& path, const toml::table& root, Drive& drive) {
-  static const std::vector<std::string> all = {
-      "name",       "summary",     "sources",       "published", "geometry",  "capacity",
-      "timing",     "write_cache", "mapping_cache", "slc_cache", "gc",        "wear_levelling",
-      "namespaces", "cap",         "disk",          "host",      "host_stack"};
+  static const std::vector<std::string> all = {"name",      "summary", "sources",        "published",   "geometry",
+                                               "capacity",  "timing",  "mapping",        "write_cache", "mapping_cache",
+                                               "slc_cache", "gc",      "wear_levelling", "namespaces",  "cap",
+                                               "disk",      "host",    "host_stack"};
   // Host stacks have the names that the preset gives them: they are there before their keys are.
   if (const auto* const stacks = root["host_stack"].as_table()) {
     for (const auto& [name, stack] : *stacks) drive.host_stacks[std::string(name.str())];

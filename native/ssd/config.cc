@@ -11,6 +11,9 @@ namespace {
 
 using Problem = std::optional<ConfigProblem>;
 
+// Rows of a die under block and hybrid mapping: data, overwrites, and one to merge into.
+constexpr std::uint64_t kLeastRows = 3;
+
 std::string number(std::uint64_t value) { return std::to_string(value); }
 
 Problem geometry_problem(const Geometry& g) {
@@ -142,6 +145,18 @@ Problem slc_cache_problem(const SsdConfig& c) {
   return std::nullopt;
 }
 
+Problem mapping_problem(const SsdConfig& c) {
+  if (c.mapping.scheme == MappingScheme::page) return std::nullopt;
+  if (c.slc_cache.share != 0) {
+    return ConfigProblem{"slc_cache.share", "must be 0 with mapping.scheme block or hybrid, which know no SLC cache"};
+  }
+  if (c.mapping_cache.bytes != 0) {
+    return ConfigProblem{"mapping_cache.bytes",
+                         "must be 0 (the whole map fits) with mapping.scheme block or hybrid: such maps are small"};
+  }
+  return std::nullopt;
+}
+
 // Blocks that may be open or on their way at once: one for each plane and stream, and two for each plane so that a
 // plane whose victims come late is not left without.
 std::uint64_t working_blocks(const SsdConfig& c) {
@@ -225,8 +240,46 @@ Layout layout_from_blocks(const SsdConfig& c) {
   return out;
 }
 
+// Under block and hybrid mapping, from either capacity. Everything is in rows of a die, one erase block in each of its
+// planes: those that hold the die's share of the logical units, those for overwrites, one to merge into. Spare flash is
+// for overwrites under hybrid mapping and idle, but for wear levelling, under block mapping.
+Layout layout_in_rows(const SsdConfig& c) {
+  const Geometry& g = c.geometry;
+  const std::uint64_t row_units = std::uint64_t{g.planes_per_die} * g.units_per_block() * g.dies();
+  const std::uint64_t step_units = std::uint64_t{g.planes_per_die} * g.units_per_page() * g.dies();
+  const auto rows_for = [row_units](std::uint64_t units) { return (units + row_units - 1) / row_units; };
+  const double kept = 1.0 - c.capacity.spare_factor;
+  Layout out;
+  if (c.capacity.capacity_bytes != 0) {
+    out.logical_units = c.capacity.capacity_bytes / g.mapping_unit_bytes;
+    out.data_units = static_cast<std::uint64_t>(std::llround(static_cast<double>(out.logical_units) / kept));
+  } else {
+    const std::uint64_t rows = c.capacity.blocks_per_plane;
+    if (rows < kLeastRows) return out;
+    out.data_units = (rows - 1) * row_units;
+    out.logical_units =
+        std::min(static_cast<std::uint64_t>(static_cast<double>(out.data_units) * kept), (rows - 2) * row_units);
+  }
+  const std::uint64_t steps = (out.logical_units + step_units - 1) / step_units;
+  out.data_rows = static_cast<std::uint32_t>((steps + g.pages_per_block - 1) / g.pages_per_block);
+  const std::uint64_t spare_rows =
+      rows_for(out.data_units) - std::min(rows_for(out.data_units), std::uint64_t{out.data_rows});
+  const bool logs = c.mapping.scheme == MappingScheme::hybrid;
+  out.log_rows = logs ? static_cast<std::uint32_t>(std::max<std::uint64_t>(1, spare_rows)) : 1;
+  const std::uint64_t rows = std::max(rows_for(out.data_units), std::uint64_t{out.data_rows} + out.log_rows) + 1;
+  out.blocks = static_cast<std::uint32_t>(rows * g.planes());
+  out.physical_units = std::uint64_t{out.blocks} * g.units_per_block();
+  out.reserve_units = out.physical_units - out.data_units;
+  return out;
+}
+
+Layout flash_layout(const SsdConfig& c) {
+  if (c.mapping.scheme != MappingScheme::page) return layout_in_rows(c);
+  return c.capacity.capacity_bytes != 0 ? layout_from_capacity(c) : layout_from_blocks(c);
+}
+
 Layout raw_layout(const SsdConfig& c) {
-  Layout out = c.capacity.capacity_bytes != 0 ? layout_from_capacity(c) : layout_from_blocks(c);
+  Layout out = flash_layout(c);
   const NamespacesConfig& n = c.namespaces;
   if (n.kv_share > 0)
     out.kv_units = static_cast<std::uint64_t>(n.kv_share * static_cast<double>(out.logical_units) / n.count);
@@ -314,9 +367,10 @@ Problem capacity_problem(const SsdConfig& c) {
   }
   const Layout out = raw_layout(c);
   if (out.logical_units == 0) {
-    return ConfigProblem{"capacity.blocks_per_plane",
-                         "leaves no room for data beside the open erase blocks; give at least " +
-                             number(working_blocks(c) / g.planes() + 2)};
+    return ConfigProblem{
+        "capacity.blocks_per_plane",
+        "leaves no room for data beside the open erase blocks; give at least " +
+            number(c.mapping.scheme == MappingScheme::page ? working_blocks(c) / g.planes() + 2 : kLeastRows)};
   }
   return std::nullopt;
 }
@@ -328,6 +382,7 @@ std::optional<ConfigProblem> problem(const SsdConfig& config) {
   if (auto p = timing_problem(config.timing)) return p;
   if (auto p = ftl_problem(config)) return p;
   if (auto p = slc_cache_problem(config)) return p;
+  if (auto p = mapping_problem(config)) return p;
   if (auto p = capacity_problem(config)) return p;
   return namespaces_problem(config);
 }

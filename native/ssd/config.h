@@ -56,6 +56,16 @@ struct Timing {
   bool independent_plane_reads = false;  // one sense may serve queued reads on several planes of a die
 };
 
+// How finely a drive knows where its data is (C15; docs/decisions/0019).
+//   page    every mapping unit may lie anywhere, and garbage is collected
+//   block   every flash page has its fixed place in the erase block that holds its neighbours: overwriting copies them
+//   hybrid  the same, and a few erase blocks are logs that take overwrites first, each for one block of data (BAST)
+enum class MappingScheme : std::uint8_t { page, block, hybrid };
+
+struct MappingConfig {
+  MappingScheme scheme = MappingScheme::page;
+};
+
 struct WriteCacheConfig {
   std::uint64_t bytes = 256 * 1024;   // DRAM for written data not yet programmed. 0: completes when programmed
   bool power_loss_protection = true;  // a flush command has nothing to wait for
@@ -125,6 +135,7 @@ struct SsdConfig {
   Geometry geometry;
   Capacity capacity;
   Timing timing;
+  MappingConfig mapping;
   WriteCacheConfig write_cache;
   MappingCacheConfig mapping_cache;
   SlcCacheConfig slc_cache;
@@ -145,9 +156,11 @@ struct Layout {
   std::uint32_t slc_pages = 0;            // flash pages of an erase block in SLC mode; 0: no SLC cache
   std::uint32_t slc_blocks = 0;           // erase blocks that it always has, as many in each plane
   std::uint32_t slc_dynamic_blocks = 0;   // and more on an empty drive, out of T
-  std::uint64_t block_units = 0;          // U of the block namespaces, all together: the disaggregation point
-  std::uint64_t kv_units = 0;             // U of one key-value namespace
-  std::uint64_t capacity_bytes = 0;       // of the block namespaces, all together
+  std::uint32_t data_rows = 0;       // of each die under block and hybrid mapping: rows that hold its logical units,
+  std::uint32_t log_rows = 0;        // and rows that take overwrites; one more is kept to merge into
+  std::uint64_t block_units = 0;     // U of the block namespaces, all together: the disaggregation point
+  std::uint64_t kv_units = 0;        // U of one key-value namespace
+  std::uint64_t capacity_bytes = 0;  // of the block namespaces, all together
 };
 
 struct ConfigProblem {

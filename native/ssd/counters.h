@@ -35,6 +35,11 @@ struct Counters {
   std::uint64_t gc_victims = 0;
   std::uint64_t gc_victim_valid_units = 0;  // sum over victims; units of the mapping
   std::uint64_t wear_moves = 0;
+  // Block and hybrid mapping, in rows of erase blocks: the newer row takes the older one's place as it is, after what
+  // it lacks was copied to it, or both are copied to a third.
+  std::uint64_t switch_merges = 0;
+  std::uint64_t partial_merges = 0;
+  std::uint64_t full_merges = 0;
   std::uint64_t slc_bytes_programmed = 0;  // part of the above: written to the SLC cache, always by the host
   std::uint64_t slc_blocks_folded = 0;     // erase blocks of the SLC cache emptied and erased
 

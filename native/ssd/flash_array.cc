@@ -58,6 +58,7 @@ std::uint32_t FlashArray::new_step() {
   const std::uint32_t id = unused_steps_.back();
   unused_steps_.pop_back();
   ProgramStep& step = steps_[id];
+  step.pages = 1;
   step.reads_pending = 0;
   step.slc = false;
   step.folds = false;

@@ -30,6 +30,21 @@ inline constexpr std::uint32_t kNoDie = ~std::uint32_t{0};
 // channel. More would only commit data to a die that may be slower than its neighbours.
 inline constexpr std::uint32_t kProgramsAhead = 2;
 
+class FlashArray;
+
+// When flash operations begin, and on what. Without an array they take no time: preconditioning.
+struct Flow {
+  std::int64_t now = 0;
+  FlashArray* array = nullptr;
+};
+
+// One erase block in each of several planes of a die, programmed together page by page.
+struct Row {
+  std::array<std::uint32_t, kMaxPlanes> blocks{};
+  std::uint32_t planes = 0;  // 0: there is no such row
+  std::uint32_t page = 0;    // the next to program
+};
+
 // One (multi-plane) program: page `page` of each of `blocks`. It may start when its data is complete and every flash
 // read that feeds it is done.
 struct ProgramStep {
@@ -38,6 +53,8 @@ struct ProgramStep {
   std::uint32_t planes = 0;
   std::uint32_t die = 0;
   std::uint32_t page = 0;
+  std::uint32_t pages =
+      1;  // of each block, up to this one: those before it that are left unwritten count as programmed
   std::uint32_t reads_pending = 0;
   std::uint32_t host_units = 0;  // write cache space freed when the program is done
   std::uint64_t sequence = 0;    // host steps are numbered, so that a flush knows what to wait for
@@ -85,6 +102,7 @@ class FlashArray {
   // kNoDie when there is none.
   std::uint32_t next_ready_die(std::uint32_t from) const;
   bool any_ready() const { return ready_dies_ != 0; }
+  bool is_ready(std::uint32_t die) const { return (ready_[die / 64] >> (die % 64) & 1) != 0; }
   // Whether host data has a place on this die. Dies have one until said otherwise.
   void set_supplied(std::uint32_t die, bool supplied);
 

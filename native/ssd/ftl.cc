@@ -41,6 +41,7 @@ Ftl::Ftl(const SsdConfig& config, const Layout& layout, Counters* counters, std:
   for (auto& s : streams_) s.rows.resize(dies_);
   stream(StreamId::slc).slc = true;
   erases_until_levelling_ = layout.blocks;
+  if (config.mapping.scheme != MappingScheme::page) block_mapping_.emplace(*this, config, layout);
 }
 
 // --- Space
@@ -287,6 +288,7 @@ std::uint64_t Ftl::stop_time(FlashArray& array) {
     array.free_step(s.step);
     s.step = kNoStep;
   }
+  if (block_mapping_) host_units += block_mapping_->stop_time(array);
   return host_units;
 }
 
@@ -294,7 +296,7 @@ void Ftl::programmed(const ProgramStep& step) {
   if (step.folds) --folds_in_flight_;
   for (std::uint32_t i = 0; i < step.planes; ++i) {
     Block& block = blocks_[step.blocks[i]];
-    if (block.erases == step.lives[i]) ++block.programmed_pages;
+    if (block.erases == step.lives[i]) block.programmed_pages += step.pages;
   }
 }
 

@@ -5,6 +5,8 @@
 // amplification does not depend on timing, nothing can deadlock, and back-pressure comes from where it does in a drive:
 // full dies, and then a full write cache. (docs/decisions/0003)
 //
+// This is page mapping; block_mapping.h has the other schemes, on the same map and erase blocks.
+//
 // Data is written in *steps*: one flash page in each plane of a die, programmed together. A stream keeps one *row* of
 // open erase blocks for each die and one step that is being filled. With an SLC cache (docs/decisions/0006) host writes
 // have two streams, and go to the cache's while that has room.
@@ -17,6 +19,7 @@
 #include <string>
 #include <vector>
 
+#include "ssd/block_mapping.h"
 #include "ssd/block_table.h"
 #include "ssd/config.h"
 #include "ssd/counters.h"
@@ -29,12 +32,6 @@
 #include "ssd/ring.h"
 
 namespace spillway::ssd {
-
-// When flash operations begin, and on what. Without an array they take no time: preconditioning.
-struct Flow {
-  std::int64_t now = 0;
-  FlashArray* array = nullptr;
-};
 
 enum class StreamId : std::uint8_t { host, relocation, mapping, slc };
 inline constexpr std::size_t kStreams = 4;
@@ -94,6 +91,9 @@ class Ftl {
   void fold_erased() { --folds_in_flight_; }
   bool is_slc(std::uint32_t physical) const { return blocks_[block_of(physical)].slc; }
 
+  // --- Block and hybrid mapping: host data goes through this instead of the steps above. Nothing under page mapping.
+  BlockMapping* block_mapping() { return block_mapping_ ? &*block_mapping_ : nullptr; }
+
   // --- The map's own traffic. Both return the read that the caller must queue or chain to, or kNoOp.
   std::uint32_t look_up_for_read(Flow flow, std::uint32_t unit, std::uint32_t previous_translation_unit);
   std::uint32_t translation_unit_of(std::uint32_t unit) const { return unit / entries_per_translation_unit_; }
@@ -116,11 +116,8 @@ class Ftl {
   std::optional<std::string> audit() const;
 
  private:
-  struct Row {
-    std::array<std::uint32_t, kMaxPlanes> blocks{};
-    std::uint32_t planes = 0;  // 0: no row is open
-    std::uint32_t page = 0;
-  };
+  friend class BlockMapping;
+
   struct Stream {
     std::vector<Row> rows;  // by die
     std::uint32_t next_die = 0;
@@ -182,6 +179,7 @@ class Ftl {
   bool write_translation_unit(Flow flow, std::uint32_t translation_unit);
   std::uint32_t translation_read(Flow flow, std::uint32_t translation_unit, ReadFor purpose);
   void update_map_entry(Flow flow, std::uint32_t unit);
+  void assume_steady_in_rows(std::uint32_t count);
   void store_translation_units(std::uint32_t first, std::uint32_t count);
 
   void write_untimed(std::uint32_t unit);
@@ -224,6 +222,7 @@ class Ftl {
   std::uint64_t erases_until_levelling_ = 0;
   bool levelling_ = false;
   Random random_;
+  std::optional<BlockMapping> block_mapping_;
 };
 
 }  // namespace spillway::ssd

@@ -14,6 +14,9 @@ namespace {
 // Greedy is d-choices with every block drawn; the recurrence has converged long before this many.
 constexpr double kGreedyChoices = 1e6;
 constexpr std::uint32_t kDrawnAhead = 16;
+// Random writes after which the logs of hybrid mapping are as if there had always been some: a log that was least
+// recently used lives for about as many of them as there are logs.
+constexpr std::uint64_t kWritesForEachLog = 4;
 
 // Shares of blocks by valid count → one count for each block, by quantile.
 std::vector<std::uint32_t> counts_by_quantile(const std::vector<double>& shares, std::uint32_t blocks) {
@@ -46,6 +49,10 @@ std::vector<std::uint32_t> fifo_counts(double rho, std::uint32_t b, std::uint32_
 }  // namespace
 
 bool Ftl::overwrite(std::uint32_t unit) {
+  if (block_mapping_) {
+    block_mapping_->overwrite(unit);
+    return true;
+  }
   if (!streams_[0].open && !make_room({})) return false;
   write_untimed(unit);
   return true;
@@ -70,6 +77,10 @@ void Ftl::assume_steady(std::uint32_t count) {
   assert(mapped_units_ == 0 && blocks_.free_total() == blocks_.size());
   const auto blocks = static_cast<std::uint32_t>(layout_.data_units / units_per_block_);
   if (count == 0) return;
+  if (block_mapping_) {
+    assume_steady_in_rows(count);
+    return;
+  }
   if (std::uint64_t{count} + blocks > std::uint64_t{blocks} * units_per_block_) {
     fill(0, count);  // no spare space to speak of: there is no steady state under random writes
     return;
@@ -78,6 +89,16 @@ void Ftl::assume_steady(std::uint32_t count) {
   mapped_units_ = count;
   clean_units_ -= std::uint64_t{blocks} * units_per_block_;
   store_translation_units(0, count);
+}
+
+// Under block and hybrid mapping data rows are full whatever was overwritten, so that only the rows for overwrites
+// differ: once each was taken several times over, by random writes, nothing is left of how they began.
+void Ftl::assume_steady_in_rows(std::uint32_t count) {
+  fill(0, count);
+  const std::uint64_t logs = std::uint64_t{layout_.log_rows} * dies_;
+  for (std::uint64_t i = 0; i < kWritesForEachLog * logs; ++i) {
+    block_mapping_->overwrite(static_cast<std::uint32_t>(random_.below(count)));
+  }
 }
 
 // How many units are valid in each of `blocks` closed blocks, in the order in which they were closed; in all `count`.

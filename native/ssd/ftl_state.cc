@@ -32,6 +32,7 @@ bool Ftl::visit_state(const std::function<bool(void* bytes, std::size_t size)>& 
     }
     if (s.next_die >= dies_ || s.die >= dies_ || s.filled > s.capacity) return false;
   }
+  if (block_mapping_ && !block_mapping_->visit_state(visit, loading)) return false;
   std::vector<Row> full;
   for (std::size_t i = 0; i < slc_rows_.size(); ++i) full.push_back(slc_rows_.peek(i));
   auto full_count = static_cast<std::uint64_t>(full.size());
@@ -160,6 +161,9 @@ std::optional<std::string> Ftl::audit() const {
       return "erase block " + std::to_string(block) + " was left half collected";
   }
   if (auto broken = audit_slc()) return broken;
+  if (block_mapping_) {
+    if (auto broken = block_mapping_->audit()) return broken;
+  }
   if (auto broken = audit_open_rows(clean)) return broken;
   if (clean != clean_units_) return "clean units are miscounted";
   return std::nullopt;

@@ -163,6 +163,13 @@ class Ssd::Impl final : private KvFlash {
   }
   bool open_host_step(Nanos now);
   void pump(Nanos now);
+  void pump_pages(Flow flow);
+  void pump_rows(Flow flow, BlockMapping& rows);
+  // Has the open step to be programmed although nothing more waits for a place in it?
+  bool completes_step() const {
+    const bool flushing = !flushes_.empty() && cache_.taken() >= slots_[flushes_.front()].flush_until;
+    return cache_.waiting() == 0 && (cache_units_ == 0 || flushing);
+  }
   void finish_flushes(Nanos now);
   void host_step_done(std::uint64_t sequence);
 

@@ -277,11 +277,19 @@ bool Ssd::Impl::open_host_step(Nanos now) {
 void Ssd::Impl::pump(Nanos now) {
   if (pumping_) return;
   pumping_ = true;
-  const Flow flow{now, &array_};
+  if (BlockMapping* const rows = ftl_.block_mapping()) {
+    pump_rows({now, &array_}, *rows);
+  } else {
+    pump_pages({now, &array_});
+  }
+  pumping_ = false;
+}
+
+void Ssd::Impl::pump_pages(Flow flow) {
   while (cache_.waiting() > 0) {
     if (!ftl_.host_step_open()) {
       if (cache_.waiting() < step_units_ && !draining()) break;
-      if (!array_.any_ready() || !open_host_step(now)) break;
+      if (!array_.any_ready() || !open_host_step(flow.now)) break;
     }
     if (cache_.waiting() > kPrefetchEntry) ftl_.prefetch_entry(cache_.peek(kPrefetchEntry));
     if (cache_.waiting() > kPrefetchPlace) {
@@ -292,9 +300,28 @@ void Ssd::Impl::pump(Nanos now) {
     ++in_program_;
     ftl_.write(flow, entry.unit, entry.owner);
   }
-  const bool flushing = !flushes_.empty() && cache_.taken() >= slots_[flushes_.front()].flush_until;
-  if (cache_.waiting() == 0 && (cache_units_ == 0 || flushing)) ftl_.pad_host_step(flow);
-  pumping_ = false;
+  if (completes_step()) ftl_.pad_host_step(flow);
+}
+
+// Under block and hybrid mapping the oldest unit says which die is next. A super page stays open for as long as the
+// units that follow are its own.
+void Ssd::Impl::pump_rows(Flow flow, BlockMapping& rows) {
+  while (cache_.waiting() > 0) {
+    const std::uint32_t unit = cache_.peek(0);
+    if (!rows.takes(unit)) {
+      rows.complete(flow);
+      if (cache_.waiting() < step_units_ && !draining()) break;
+      if (!array_.is_ready(rows.die_of(unit))) break;
+      rows.open(flow, unit);
+    }
+    const WriteCache::Entry entry = cache_.take();
+    if (rows.write(flow, entry.unit, entry.owner)) {
+      ++in_program_;
+    } else {
+      ++counters_.write_cache_overwrites;
+    }
+  }
+  if (completes_step()) rows.complete(flow);
 }
 
 void Ssd::Impl::finish_flushes(Nanos now) {

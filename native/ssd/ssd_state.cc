@@ -21,7 +21,7 @@ void Ssd::Impl::stop_time() {
 
 namespace {
 
-constexpr char kMagic[8] = {'S', 'P', 'L', 'W', 'S', 'S', 'D', '3'};
+constexpr char kMagic[8] = {'S', 'P', 'L', 'W', 'S', 'S', 'D', '4'};
 
 struct Fingerprint {
   const char* key;
@@ -46,6 +46,7 @@ std::vector<Fingerprint> fingerprint(const SsdConfig& c, const Layout& l) {
                                      {"slc_cache.share (erase blocks)", l.slc_blocks},
                                      {"slc_cache.bits_per_cell (pages)", l.slc_pages},
                                      {"gc.separate_streams", c.gc.separate_streams ? 1U : 0U},
+                                     {"mapping.scheme", static_cast<std::uint64_t>(c.mapping.scheme)},
                                      {"gc.policy", static_cast<std::uint64_t>(c.gc.policy)}};
   if (l.kv_units == 0) return fields;
   fields.insert(fields.end(), {{"namespaces.kv_share (mapping units)", l.kv_units},

@@ -24,6 +24,8 @@ Json value_of(const device::Slot& slot) {
           return *in.bytes;
         } else if constexpr (std::is_same_v<T, device::PolicySlot>) {
           return device::spelling(*in.gc);
+        } else if constexpr (std::is_same_v<T, device::SchemeSlot>) {
+          return device::spelling(*in.scheme);
         } else {
           return *in;
         }
