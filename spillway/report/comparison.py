@@ -320,11 +320,11 @@ def _drives(arms: Sequence[ArmRecord], clock: Clock) -> list[Panel]:
     busy = (
         "Share of the time in stalls at or below a utilisation of the flash dies, in %; on the left is an idle drive."
     )
+    panels = [Panel("wa", "wa_total of the arms", so_far, ratios, marks, wide=False)]
     cdf = charts.cdf("utilisation (%)", curves)
-    return [
-        Panel("wa", "wa_total of the arms", so_far, ratios, marks, wide=False),
-        Panel("cdf", "Flash dies during stalls", busy, cdf, marks, wide=False),
-    ]
+    if cdf.renderers:  # nothing is drawn where no arm was ever stalled
+        panels.append(Panel("cdf", "Flash dies during stalls", busy, cdf, marks, wide=False))
+    return panels
 
 
 def _standings(arms: Sequence[ArmRecord]) -> str:

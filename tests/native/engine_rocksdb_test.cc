@@ -202,6 +202,46 @@ TEST_P(EngineTest, ObservesWhatRocksdbIsGoingThrough) {
   EXPECT_TRUE(engine.wait_for_compaction(kNeverStopped));  // also where nothing compacts
 }
 
+// The layouts of plans/layouts.toml are what they are called: how many sorted runs each leaves of the same writes.
+TEST_P(EngineTest, LaysOutItsTreeByItsOptions) {
+  struct Row {
+    Options options;
+    std::uint64_t least_l0;
+    std::uint64_t most_l0;
+    bool keeps_all;
+  };
+  const Row rows[] = {
+      {{{"level0_file_num_compaction_trigger", "4"}}, 0, 3, true},
+      {{{"compaction_style", "kCompactionStyleUniversal"}, {"num_levels", "1"}}, 1, 20, true},
+      {{{"compaction_style", "kCompactionStyleFIFO"},
+        {"compaction_options_fifo", "{max_table_files_size=3000000;}"},
+        {"max_open_files", "-1"}},
+       1,
+       4,
+       false},
+      {{{"level0_file_num_compaction_trigger", "1"},
+        {"num_levels", "2"},
+        {"max_bytes_for_level_base", "1099511627776"}},
+       0,
+       0,
+       true},
+  };
+  for (const Row& row : rows) {
+    std::filesystem::remove_all(directory_);
+    if (GetParam()) volume_ = std::make_unique<fs::Volume>(*device_, fs::VolumeOptions());
+    Engine& engine = open(row.options);
+    for (int i = 0; i < 12'000; ++i) ASSERT_TRUE(engine.put(key_of(i * 7919 % 12'000), std::string(1000, 'x')));
+    ASSERT_TRUE(engine.settle(kNeverStopped));
+    const Observation seen = engine.observe();
+    const std::string what = row.options.begin()->second + " " + std::to_string(seen.gauge("l0_files"));
+    EXPECT_GE(seen.gauge("l0_files"), row.least_l0) << what;
+    EXPECT_LE(seen.gauge("l0_files"), row.most_l0) << what;
+    EXPECT_EQ(*engine.get(key_of(0), nullptr), row.keeps_all) << what;  // the first one written
+    ASSERT_TRUE(engine.close());
+    engine_.reset();
+  }
+}
+
 TEST_P(EngineTest, WaitsUntilCompactionIsAtRest) {
   Engine& engine = open({{"max_bytes_for_level_base", "4194304"}, {"target_file_size_base", "1048576"}});
   for (int i = 0; i < 20000; ++i) ASSERT_TRUE(engine.put(key_of(i * 7919 % 20000), std::string(1000, 'x')));

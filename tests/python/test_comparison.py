@@ -303,3 +303,10 @@ def test_a_phase_is_named_where_its_name_fits(tmp_path: Path) -> None:
     found = re.search("<title>(.*?)</title>", seen.output)
     assert found
     assert {"write|settle (not measured)", "write|settle", "write|"} <= set(found[1].split(";"))
+
+
+def test_arms_that_never_stalled_have_no_empty_figure() -> None:
+    arms = [arm(name, [100, 110, 120, 100], 2) for name in ("one", "two")]
+    panels = comparison_panels(arms, [], Clock(4.0))
+    assert panels
+    assert [panel.key for panel in panels if not panel.figure.renderers] == []
