@@ -14,6 +14,7 @@ from typing import Any
 
 import tomli_w
 
+from spillway import ycsb
 from spillway.errors import SpillwayError
 from spillway.plan_keys import (
     ARM_KEYS,
@@ -164,9 +165,11 @@ class Plan:
         return tomli_w.dumps(top)
 
 
-def load_plan(path: Path, overrides: tuple[str, ...] = (), only: tuple[str, ...] = ()) -> Plan:
+def load_plan(
+    path: Path, overrides: tuple[str, ...] = (), only: tuple[str, ...] = (), properties: Document | None = None
+) -> Plan:
     """Reads, checks and resolves a plan; ``overrides`` are ``key=value`` texts that win over plan and arms, ``only``
-    names the arms that are kept (none: all)."""
+    names the arms that are kept (none: all), and ``properties`` go into the ``[ycsb]`` of every arm."""
     document = _read(path)
     where = str(path)
     given = [_parse_override(override) for override in overrides]
@@ -190,6 +193,8 @@ def load_plan(path: Path, overrides: tuple[str, ...] = (), only: tuple[str, ...]
         for key, value in given:
             if key[0] not in PLAN_KEYS:
                 _put(merged, key, value, f"--set {'.'.join(key)}")
+        if properties:
+            merged["ycsb"] = merged.get("ycsb", {}) | properties
         arms.append(_resolve_arm(arm_name, merged, label, path.parent))
     _check_arm_names(where, arms)
     for wanted in only:
@@ -304,7 +309,10 @@ def _resolve_arm(name: str, document: Document, label: str, plan_dir: Path) -> A
         drive_set["capacity.capacity_bytes"] = str(settings["drive.capacity"])
     settings["drive.capacity"] = None  # from here on it is one of the preset's keys
     options = _texts(open_tables["engine.options"], f"{label}engine.options")
-    arm = Arm(name, settings, drive_set, options, _phases(phases_given, label))
+    properties = ycsb.layered(open_tables["ycsb"], f"{label}ycsb", plan_dir)
+    phases = ycsb.complete_phases(_phases(phases_given, label), properties, label)
+    _check_measured(phases, label)
+    arm = Arm(name, settings, drive_set, options, phases)
     _check_drive(arm, label)
     _check_load(arm, label)
     return arm
@@ -339,19 +347,22 @@ def _phases(given: Any, label: str) -> list[dict[str, Any]]:
         resolved = {key: _checked(phase, key, spec, where) for key, spec in PHASE_KEYS.items()}
         resolved["name"] = resolved["name"] or resolved["workload"]
         _check_phase(resolved, where)
-        phases.append(resolved)
+        phases.append(resolved | {"given": tuple(phase)})
     names = [phase["name"] for phase in phases]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
         raise SpillwayError(f"{label}phases: two are called {twice!r}; give each a name of its own.")
-    if not any(phase["measured"] for phase in phases):
-        raise SpillwayError(f"{label}phases: none is measured; leave out `measured = false` in one of them.")
     if phases[0]["workload"] not in LOADERS:
         raise SpillwayError(
             f"{label}phases[0]: {phases[0]['workload']} would find an empty store; put a fill phase "
             "(with measured = false if it is only the load) before it."
         )
     return phases
+
+
+def _check_measured(phases: list[dict[str, Any]], label: str) -> None:
+    if not any(phase["measured"] for phase in phases):
+        raise SpillwayError(f"{label}phases: none is measured; leave out `measured = false` in one of them.")
 
 
 def _check_phase(phase: dict[str, Any], where: str) -> None:
@@ -365,7 +376,8 @@ def _check_phase(phase: dict[str, Any], where: str) -> None:
             raise SpillwayError(f"{where}: {phase['workload']} ends by itself; leave out {[*ends, 'rate_ops_s'][0]}.")
         return
     # A fill of every key once ends by itself too, as in db_bench.
-    if not ends and phase["workload"] not in ("fillseq", "fillrandom", "filluniquerandom", "overwrite"):
+    itself = ("fillseq", "fillrandom", "filluniquerandom", "overwrite", ycsb.LOAD, ycsb.RUN)  # RUN: spillway/ycsb.py
+    if not ends and phase["workload"] not in itself:
         raise SpillwayError(f"{where}: {phase['workload']} has no end: give operations or duration_s.")
     if len(ends) == 2:
         raise SpillwayError(f"{where}: operations and duration_s both end the phase: give one of them.")
@@ -413,6 +425,14 @@ def _check_load(arm: Arm, label: str) -> None:
         return
     capacity = get["fs.size"] or capacity
     packed = 1.0 if arm.engine_options.get("compression") == "kNoCompression" else get["load.compression_ratio"]
+    need = ycsb.loaded_bytes(arm.phases, packed)
+    if need > capacity:
+        raise SpillwayError(
+            f"{label}ycsb: the records come to {human_bytes(need)}, and the drive holds {human_bytes(capacity)}: "
+            "lower recordcount, fieldcount or fieldlength, or raise drive.capacity."
+        )
+    if all(phase["workload"] in (ycsb.LOAD, ycsb.RUN, *WAITS) for phase in arm.phases):
+        return
     need = get["load.num"] * (get["load.key_bytes"] + get["load.value_bytes"] * packed)
     if need > capacity:
         raise SpillwayError(

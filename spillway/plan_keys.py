@@ -1,7 +1,8 @@
 """Every key that a plan may hold, with its default and what it takes.
 
 One table, so that the document is checked, completed and explained from the same place. Dotted keys name tables;
-``drive.set`` and ``engine.options`` are open tables: their keys belong to the preset format and to the engine.
+``drive.set``, ``engine.options`` and ``ycsb`` are open tables: their keys belong to the preset format, to the engine
+and to YCSB.
 """
 
 from collections.abc import Callable
@@ -27,18 +28,21 @@ WORKLOADS = (
     "readrandomwriterandom",
     "waitforcompaction",
     "settle",
+    "ycsb-load",
+    "ycsb-run",
 )
 # What keeps RocksDB's writers going, or does not.
 POLICIES = ("slowdown", "no-slowdown", "adoc")
 # Workloads that end by themselves and have no operations.
 WAITS = ("waitforcompaction", "settle")
 # Workloads that put data into an empty store; the others need some to be there.
-LOADERS = ("fillseq", "fillrandom", "filluniquerandom", "overwrite", *WAITS)
+LOADERS = ("fillseq", "fillrandom", "filluniquerandom", "overwrite", "ycsb-load", *WAITS)
 # Keys of a phase that mean something to some workloads only.
 OF_SOME_WORKLOADS = {
     "write_rate_ops_s": ("readwhilewriting",),
     "seek_nexts": ("seekrandom",),
     "read_write_percent": ("readrandomwriterandom", "readwhilewriting"),
+    "ycsb": ("ycsb-load", "ycsb-run"),
 }
 
 
@@ -100,6 +104,13 @@ def size_of_a_page(value: Any, where: str) -> int:
     if count < PAGE_BYTES:
         raise SpillwayError(f"{where} is {value!r}; it takes a size of at least {PAGE_BYTES} bytes, a page.")
     return count
+
+
+def table(value: Any, where: str) -> dict[str, Any]:
+    """A table of keys that somebody else checks."""
+    if not isinstance(value, dict):
+        raise SpillwayError(f"{where} is {value!r}; it takes a table of keys and values.")
+    return value
 
 
 def one_of(*choices: str) -> Check:
@@ -184,7 +195,7 @@ ARM_KEYS: dict[str, Key] = {
 }
 # What each engine has beside its options: of the keys above, `engine.policy` and the tables `engine.NAME`.
 ENGINE_SETTINGS = {"rocksdb": ("policy", "adoc"), "spillway": ("policy", "spill")}
-OPEN_TABLES = ("drive.set", "engine.options")
+OPEN_TABLES = ("drive.set", "engine.options", "ycsb")
 
 PHASE_KEYS: dict[str, Key] = {
     "name": Key("", text),
@@ -197,4 +208,5 @@ PHASE_KEYS: dict[str, Key] = {
     "measured": Key(True, flag),
     "seek_nexts": Key(0, whole(0)),
     "read_write_percent": Key(None, optional(number(0, 100))),
+    "ycsb": Key(None, optional(table)),
 }

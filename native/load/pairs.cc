@@ -10,7 +10,6 @@ namespace {
 
 // As large as db_bench's: far beyond compressors' windows, yet small enough for a processor's second-level cache.
 constexpr std::uint64_t kBufferBytes = 1U << 20;
-constexpr std::uint64_t kSegmentBytes = 4096;
 
 void append_segment(std::string& bytes, std::uint64_t length, double ratio, ssd::Random& random) {
   const auto wanted = static_cast<std::uint64_t>(std::llround(ratio * static_cast<double>(length)));
@@ -22,12 +21,13 @@ void append_segment(std::string& bytes, std::uint64_t length, double ratio, ssd:
 
 }  // namespace
 
-ValueBuffer::ValueBuffer(const PairSpec& pairs, std::uint64_t seed)
+ValueBuffer::ValueBuffer(const PairSpec& pairs, std::uint64_t seed, std::uint64_t segment_bytes)
     : value_bytes_(pairs.value_bytes),
       values_(std::max<std::uint64_t>(2, kBufferBytes / std::max<std::uint64_t>(1, pairs.value_bytes))) {
   ssd::Random random(seed);
   bytes_.reserve(values_ * value_bytes_);
-  const std::uint64_t segments = (value_bytes_ + kSegmentBytes - 1) / kSegmentBytes;
+  segment_bytes = std::clamp<std::uint64_t>(segment_bytes, 1, kMostSegmentBytes);
+  const std::uint64_t segments = (value_bytes_ + segment_bytes - 1) / segment_bytes;
   for (std::uint64_t value = 0; value < values_; ++value) {
     for (std::uint64_t segment = 0; segment < segments; ++segment) {
       const std::uint64_t begin = value_bytes_ * segment / segments;

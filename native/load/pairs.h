@@ -41,7 +41,8 @@ class KeyBuffer {
 // Segments never cross values, so the ratio holds for each value alone, whatever its neighbours are.
 class ValueBuffer {
  public:
-  ValueBuffer(const PairSpec& pairs, std::uint64_t seed);
+  // `segment_bytes`: of a segment at most; what is above 4 KiB is cut to it, 0 stands for one byte.
+  ValueBuffer(const PairSpec& pairs, std::uint64_t seed, std::uint64_t segment_bytes = kMostSegmentBytes);
 
   std::uint64_t values() const { return values_; }
 
@@ -51,6 +52,8 @@ class ValueBuffer {
   }
 
  private:
+  static constexpr std::uint64_t kMostSegmentBytes = 4096;
+
   std::uint64_t value_bytes_;
   std::uint64_t values_;
   std::string bytes_;

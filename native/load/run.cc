@@ -14,6 +14,7 @@
 #include "load/live_keys.h"
 #include "load/sample_times.h"
 #include "load/worker.h"
+#include "load/ycsb/live_records.h"
 
 namespace spillway::load {
 namespace {
@@ -44,7 +45,9 @@ class Crew {
     for (const auto& worker : workers_) threads_.emplace_back([this, w = worker.get()] { work(*w); });
     if (workers_.empty()) threads_.emplace_back([this] { wait_for_store(); });
     begin_ns_ = setting_.clock.now_ns();
-    if (phase_.duration_s) deadline_ns_ = begin_ns_ + static_cast<std::int64_t>(*phase_.duration_s * 1e9);
+    if (const auto limit_s = phase_.time_limit_s()) {
+      deadline_ns_ = begin_ns_ + static_cast<std::int64_t>(*limit_s * 1e9);
+    }
     start_.count_down();
     return begin_ns_;
   }
@@ -211,6 +214,64 @@ class PhaseRun {
 // Seeds of the parts of a run that draw: the values' bytes must not follow the keys.
 constexpr std::uint64_t kValueSeed = 0x76616c7565;  // "value"
 
+// What a thread has done, to tell afterwards what lives.
+struct Played {
+  const PhaseSpec* phase;
+  ThreadPlan plan;
+  std::uint64_t operations;
+};
+
+// What all phases of YCSB's share: one set of records.
+struct YcsbRecords {
+  YcsbRecords(const RunSpec& spec, const ycsb::Properties& first)
+      : properties(first),
+        values(ycsb::make_values(first, spec.pairs.compression_ratio, spec.seed ^ kValueSeed)),
+        inserted(first.recordcount) {}
+
+  std::uint64_t inserted_count() const { return inserted.last() + 1 - properties.recordcount; }
+
+  const ycsb::Properties& properties;  // of the records, not of a phase's operations
+  ValueBuffer values;
+  ycsb::InsertedRecords inserted;
+};
+
+std::unique_ptr<YcsbRecords> make_ycsb_records(const RunSpec& spec) {
+  for (const PhaseSpec& phase : spec.phases) {
+    if (phase.ycsb) return std::make_unique<YcsbRecords>(spec, *phase.ycsb);
+  }
+  return nullptr;
+}
+
+void count_live_keys(const RunSpec& spec, const std::vector<Played>& played, RunReport& report) {
+  LiveKeys live_keys(spec.pairs.num);
+  for (const Played& part : played) {
+    if (!part.phase->ycsb) live_keys.replay(part.plan, part.phase->read_percent(), part.operations);
+  }
+  report.live_keys = live_keys.count();
+  report.live_user_bytes += report.live_keys * spec.pairs.pair_bytes();
+  report.live_user_bytes_are_exact = report.live_user_bytes_are_exact && live_keys.is_exact();
+}
+
+void count_live_records(const YcsbRecords& records, const std::vector<Played>& played, RunReport& report) {
+  const std::uint64_t loaded = records.properties.recordcount;
+  ycsb::LiveRecords live(loaded + records.inserted_count());
+  bool overwrites = false;
+  for (const Played& part : played) {
+    if (!part.phase->ycsb) continue;
+    overwrites = overwrites ||
+                 (part.phase->workload == Workload::ycsb_run && part.phase->ycsb->update == ycsb::Update::overwrite);
+    if (part.phase->workload != Workload::ycsb_load) continue;
+    live.add(part.phase->ycsb->insertstart + part.plan.requester.thread, part.plan.requester.threads, part.operations);
+  }
+  // Overwriting makes a record of one that was never loaded; which ones is not followed.
+  const bool followed = !overwrites || live.count() == loaded;
+  live.add(loaded, 1, records.inserted_count());
+  const ycsb::LiveBytes bytes = live.bytes(records.properties);
+  report.live_records = live.count();
+  report.live_user_bytes += bytes.bytes;
+  report.live_user_bytes_are_exact = report.live_user_bytes_are_exact && bytes.exact && followed;
+}
+
 }  // namespace
 
 void Totals::add(const Totals& other) {
@@ -227,24 +288,20 @@ Result<RunReport> run(const RunSpec& spec, const Subject& subject, Clock& clock,
   const ValueBuffer values(spec.pairs, spec.seed ^ kValueSeed);
   RunReport report;
   Recorder recorder(subject, clock);
-  struct Written {
-    ThreadPlan plan;
-    std::uint32_t read_write_percent;
-    std::uint64_t operations;
-  };
-  std::vector<Written> written;
+  const std::unique_ptr<YcsbRecords> ycsb_records = make_ycsb_records(spec);
+  std::vector<Played> played;
   for (std::size_t i = 0; i < spec.phases.size() && report.complete; ++i) {
     if (stop.load()) {
       report.complete = false;
       break;
     }
     const PhaseSpec& phase = spec.phases[i];
-    const WorkerSetting setting{subject.engine, clock, spec.pairs, values, phase.seek_nexts, phase.read_percent()};
-    Crew crew(setting, phase, plan_threads(phase, spec.pairs.num, spec.seed, i));
+    WorkerSetting setting{subject.engine, clock, spec.pairs, values, phase.seek_nexts, phase.read_percent()};
+    if (phase.ycsb) setting.ycsb.emplace(*phase.ycsb, ycsb_records->values, ycsb_records->inserted);
+    const std::uint64_t inserted_before = ycsb_records ? ycsb_records->inserted_count() : 0;
+    Crew crew(setting, phase, plan_threads(phase, spec.pairs.num, spec.seed, i, inserted_before));
     const PhaseReport phase_report = PhaseRun(spec, phase, crew, recorder, listener).go(clock, stop);
-    for (const auto& worker : crew.workers()) {
-      written.push_back({worker->plan(), phase.read_percent(), worker->finished()});
-    }
+    for (const auto& worker : crew.workers()) played.push_back({&phase, worker->plan(), worker->finished()});
     if (!crew.status()) return crew.status();
     listener.on_phase(phase_report);
     if (phase.measured) report.measured.add(phase_report.totals);
@@ -252,10 +309,8 @@ Result<RunReport> run(const RunSpec& spec, const Subject& subject, Clock& clock,
   }
   for (const engine::Stall& stall : recorder.new_stalls(true)) listener.on_stall(stall);
   for (const engine::Event& event : recorder.new_events()) listener.on_event(event);
-  LiveKeys live_keys(spec.pairs.num);
-  for (const Written& part : written) live_keys.replay(part.plan, part.read_write_percent, part.operations);
-  report.live_keys = live_keys.count();
-  report.live_keys_are_exact = live_keys.is_exact();
+  count_live_keys(spec, played, report);
+  if (ycsb_records) count_live_records(*ycsb_records, played, report);
   return report;
 }
 

@@ -42,9 +42,11 @@ struct PhaseReport {
 
 struct RunReport {
   bool complete = true;
-  Totals measured;                  // over the measured phases
-  std::uint64_t live_keys = 0;      // distinct keys written by all phases
-  bool live_keys_are_exact = true;  // see LiveKeys
+  Totals measured;                        // over the measured phases
+  std::uint64_t live_keys = 0;            // distinct keys written by all phases of db_bench's workloads
+  std::uint64_t live_records = 0;         // distinct records inserted by all of YCSB's phases
+  std::uint64_t live_user_bytes = 0;      // keys and newest values of both
+  bool live_user_bytes_are_exact = true;  // see LiveKeys and ycsb::LiveRecords
 };
 
 // Called by the thread that called run(), one call at a time.

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <set>
 
+#include "load/ycsb/records.h"
+
 namespace spillway::load {
 namespace {
 
@@ -38,8 +40,12 @@ std::string problem_of_end(const PhaseSpec& phase, const PairSpec& pairs, const 
     const bool bounded = phase.operations || phase.duration_s || phase.rate_ops_s;
     return bounded ? key + ": " + workload + " ends by itself; remove operations, duration_s and rate_ops_s" : "";
   }
-  if (!phase.operations && !phase.duration_s && !is_fill(phase.workload)) {
+  if (!phase.operations && !phase.duration_s && !is_fill(phase.workload) && !is_ycsb(phase.workload)) {
     return key + " has no end: give operations (for each thread) or duration_s";
+  }
+  if (phase.workload == Workload::ycsb_run && !phase.operations && !phase.time_limit_s() &&
+      phase.ycsb->operationcount == 0) {
+    return key + " has no end: give ycsb.operationcount (over all threads), operations (for each) or duration_s";
   }
   if (phase.operations && *phase.operations == 0) return key + ".operations is 0: give at least 1";
   if (phase.duration_s && !(*phase.duration_s > 0 && std::isfinite(*phase.duration_s))) {
@@ -78,6 +84,15 @@ std::string problem_of_phase(const PhaseSpec& phase, const PairSpec& pairs, cons
     return key + ".threads is " + std::to_string(phase.threads) +
            ", but filluniquerandom writes each key once and has one thread: set it to 1 or use fillrandom";
   }
+  if (is_ycsb(phase.workload) != phase.ycsb.has_value()) {
+    return key + ".ycsb " +
+           (phase.ycsb ? "belongs to ycsb-load and ycsb-run: remove it from " + workload
+                       : "is missing: " + workload + " needs YCSB's properties");
+  }
+  if (phase.ycsb) {
+    std::string problem = ycsb::find_problem(*phase.ycsb, key + ".ycsb.", phase.workload == Workload::ycsb_load);
+    if (!problem.empty()) return problem;
+  }
   if (std::string end = problem_of_end(phase, pairs, key); !end.empty()) return end;
   const auto rates = {std::pair{".rate_ops_s", phase.rate_ops_s},
                       std::pair{".write_rate_ops_s", phase.write_rate_ops_s}};
@@ -93,6 +108,26 @@ std::string problem_of_phase(const PhaseSpec& phase, const PairSpec& pairs, cons
     return key + ".seek_nexts belongs to seekrandom: remove it from " + workload;
   }
   return problem_of_mix(phase, key);
+}
+
+// What YCSB's phases have to agree on: one set of records, which is loaded before anything else is done with it.
+std::string problem_of_ycsb(const std::vector<PhaseSpec>& phases) {
+  const PhaseSpec* first = nullptr;
+  bool loaded = false;
+  for (std::size_t i = 0; i < phases.size(); ++i) {
+    const PhaseSpec& phase = phases[i];
+    if (!phase.ycsb) continue;
+    const std::string key = "phases[" + std::to_string(i) + "]";
+    if (first == nullptr) first = &phase;
+    const std::string differs = ycsb::first_difference_of_records(*first->ycsb, *phase.ycsb);
+    if (!differs.empty()) {
+      return key + ".ycsb." + differs + " is not that of phase \"" + first->name +
+             "\": the records are the same in all phases, give it one value";
+    }
+    loaded = loaded || phase.workload == Workload::ycsb_load;
+    if (!loaded) return key + ": ycsb-run would find no records; put a phase of ycsb-load before it";
+  }
+  return "";
 }
 
 }  // namespace
@@ -111,14 +146,22 @@ std::string find_problem(const RunSpec& spec) {
       return key + ".name \"" + spec.phases[i].name + "\" is taken by an earlier phase: choose another";
     }
   }
-  return "";
+  return problem_of_ycsb(spec.phases);
 }
 
 std::uint64_t least_live_bytes(const RunSpec& spec, bool compressed) {
   const auto num = static_cast<double>(spec.pairs.num);
   double uniform_writes = 0;
   double keys = 0;
+  double ycsb_records = 0;
+  double ycsb_bytes = 0;  // of one record
+  const double packed = compressed ? spec.pairs.compression_ratio : 1.0;
   for (const PhaseSpec& phase : spec.phases) {
+    if (phase.workload == Workload::ycsb_load && !phase.operations && !phase.duration_s) {
+      ycsb_records = std::max(ycsb_records, static_cast<double>(phase.ycsb->inserts_of_load()));
+      const auto prefix = static_cast<double>(phase.ycsb->keyprefix.size());
+      ycsb_bytes = prefix + phase.ycsb->zeropadding + ycsb::mean_value_bytes(*phase.ycsb) * packed;
+    }
     if (phase.duration_s || !is_fill(phase.workload)) continue;
     const auto operations = static_cast<double>(phase.operations.value_or(spec.pairs.num));
     if (each_key_once(phase.workload)) {
@@ -128,8 +171,8 @@ std::uint64_t least_live_bytes(const RunSpec& spec, bool compressed) {
     }
   }
   keys = std::max(keys, num * -std::expm1(-uniform_writes / num));
-  const double value_bytes = spec.pairs.value_bytes * (compressed ? spec.pairs.compression_ratio : 1.0);
-  return static_cast<std::uint64_t>(keys * (spec.pairs.key_bytes + value_bytes));
+  const double value_bytes = spec.pairs.value_bytes * packed;
+  return static_cast<std::uint64_t>(keys * (spec.pairs.key_bytes + value_bytes) + ycsb_records * ycsb_bytes);
 }
 
 }  // namespace spillway::load

@@ -23,7 +23,7 @@ std::string find_problem(const RunSpec& spec);
 
 // At least so many bytes of pairs will be live when every phase has done its operations; phases that end by the clock
 // count for nothing. Uniform random keys fall on num (1 - e^(-writes / num)) different ones in the mean.
-// `compressed`: values take compression_ratio of their size.
+// `compressed`: values take compression_ratio of their size. YCSB's records are counted with their mean size.
 std::uint64_t least_live_bytes(const RunSpec& spec, bool compressed);
 
 }  // namespace spillway::load

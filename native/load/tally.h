@@ -6,6 +6,7 @@
 #include <memory>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "base/histogram.h"
 
@@ -17,11 +18,19 @@ struct Tally {
   Histogram write_latency;
   Histogram start_lag;           // of open loops: how late a thread that had nothing to do woke up for an operation
   std::uint64_t pairs_read = 0;  // found by a get, or seen by a scan
-  std::uint64_t not_found = 0;   // gets without a pair, and scans that saw none
+  std::uint64_t not_found = 0;   // operations whose key was not there, and scans that saw none
+  std::uint64_t user_bytes_written = 0;  // keys and values of acknowledged writes
+  std::uint64_t user_bytes_read = 0;
+  std::vector<Histogram> kind_latency;  // by the workload's own kinds; empty where it has none (Outcome::kind)
 
   std::uint64_t reads() const { return read_latency.count(); }
   std::uint64_t writes() const { return write_latency.count(); }
   std::uint64_t operations() const { return reads() + writes(); }
+
+  Histogram& of_kind(std::size_t kind) {
+    if (kind_latency.size() <= kind) kind_latency.resize(kind + 1);
+    return kind_latency[kind];
+  }
 
   void merge(const Tally& other) {
     read_latency.merge(other.read_latency);
@@ -29,6 +38,9 @@ struct Tally {
     start_lag.merge(other.start_lag);
     pairs_read += other.pairs_read;
     not_found += other.not_found;
+    user_bytes_written += other.user_bytes_written;
+    user_bytes_read += other.user_bytes_read;
+    for (std::size_t kind = 0; kind < other.kind_latency.size(); ++kind) of_kind(kind).merge(other.kind_latency[kind]);
   }
   void clear() { *this = Tally(); }
 };

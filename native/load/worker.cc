@@ -2,14 +2,23 @@
 
 #include <algorithm>
 
+#include "load/db_bench_client.h"
+
 namespace spillway::load {
 
+std::unique_ptr<Client> make_client(const WorkerSetting& setting, const ThreadPlan& plan) {
+  if (plan.pattern == Pattern::ycsb_load) {
+    return std::make_unique<ycsb::Loader>(setting.engine, *setting.ycsb, plan.requester, plan.seed);
+  }
+  if (plan.pattern == Pattern::ycsb_run) {
+    return std::make_unique<ycsb::Transactions>(setting.engine, *setting.ycsb, plan.requester, plan.seed);
+  }
+  return std::make_unique<DbBenchClient>(setting.engine, setting.pairs, setting.values, plan, setting.seek_nexts,
+                                         setting.read_write_percent);
+}
+
 Worker::Worker(const WorkerSetting& setting, const ThreadPlan& plan)
-    : setting_(setting),
-      plan_(plan),
-      stream_(plan, setting.pairs.num, setting.read_write_percent),
-      key_(setting.pairs.key_bytes),
-      next_value_(plan.seed % setting.values.values()) {}
+    : setting_(setting), plan_(plan), client_(make_client(setting, plan)) {}
 
 Status Worker::run(std::int64_t begin_ns, std::int64_t deadline_ns, const std::atomic<bool>& stop) {
   const std::uint64_t limit = plan_.operations.value_or(std::numeric_limits<std::uint64_t>::max());
@@ -32,10 +41,10 @@ Status Worker::run(std::int64_t begin_ns, std::int64_t deadline_ns, const std::a
         if (!lag) break;
       }
     }
-    const Operation operation = stream_.next();
-    if (Status status = execute(operation); !status) return status;
+    const Result<Outcome> outcome = client_->execute();
+    if (!outcome) return outcome.status();
     now = setting_.clock.now_ns();
-    note(operation, now - start, lag);
+    note(outcome.value(), now - start, lag);
     finished_.store(++done, std::memory_order_relaxed);
   }
   if (schedule) {
@@ -70,35 +79,15 @@ bool Worker::wait_for_leader(std::uint64_t done, std::int64_t deadline_ns, const
   return true;
 }
 
-Status Worker::execute(const Operation& operation) {
-  const std::string_view key = key_.key(operation.key);
-  if (operation.kind == Operation::Kind::put) {
-    const std::string_view value = setting_.values.value(next_value_);
-    if (++next_value_ == setting_.values.values()) next_value_ = 0;
-    return setting_.engine.put(key, value);
-  }
-  if (operation.kind == Operation::Kind::get) {
-    const Result<bool> found = setting_.engine.get(key, nullptr);
-    if (!found) return found.status();
-    pairs_seen_ = found.value() ? 1 : 0;
-    return Status::ok();
-  }
-  const Result<std::uint64_t> seen = setting_.engine.scan(key, setting_.seek_nexts);
-  if (!seen) return seen.status();
-  pairs_seen_ = seen.value();
-  return Status::ok();
-}
-
-void Worker::note(const Operation& operation, std::int64_t latency_ns, std::optional<std::int64_t> lag_ns) {
+void Worker::note(const Outcome& outcome, std::int64_t latency_ns, std::optional<std::int64_t> lag_ns) {
   tally_.record([&](Tally& tally) {
     if (lag_ns) tally.start_lag.record(*lag_ns);
-    if (operation.kind == Operation::Kind::put) {
-      tally.write_latency.record(latency_ns);
-      return;
-    }
-    tally.read_latency.record(latency_ns);
-    tally.pairs_read += pairs_seen_;
-    if (pairs_seen_ == 0) ++tally.not_found;
+    (outcome.is_write ? tally.write_latency : tally.read_latency).record(latency_ns);
+    if (outcome.kind) tally.of_kind(*outcome.kind).record(latency_ns);
+    tally.pairs_read += outcome.pairs_read;
+    tally.not_found += outcome.not_found ? 1 : 0;
+    tally.user_bytes_written += outcome.user_bytes_written;
+    tally.user_bytes_read += outcome.user_bytes_read;
   });
 }
 

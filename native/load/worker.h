@@ -1,4 +1,4 @@
-// One thread of a phase: takes operations from its stream, gives them to the engine and records what they took.
+// One thread of a phase: has its client execute operations, when they are due, and records what they took.
 #pragma once
 
 #include <atomic>
@@ -6,15 +6,18 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <memory>
 #include <optional>
 #include <string>
 
 #include "base/result.h"
 #include "engine/engine.h"
+#include "load/client.h"
 #include "load/clock.h"
 #include "load/pairs.h"
 #include "load/tally.h"
 #include "load/workload.h"
+#include "load/ycsb/client.h"
 
 namespace spillway::load {
 
@@ -50,7 +53,11 @@ struct WorkerSetting {
   const ValueBuffer& values;
   std::uint64_t seek_nexts = 0;
   std::uint32_t read_write_percent = 90;
+  std::optional<ycsb::PhaseSetting> ycsb = std::nullopt;  // of a phase of YCSB's
 };
+
+// What a thread with this plan does. REQUIRES: `setting.ycsb` where the plan is of a phase of YCSB's.
+std::unique_ptr<Client> make_client(const WorkerSetting& setting, const ThreadPlan& plan);
 
 class Worker {
  public:
@@ -81,16 +88,12 @@ class Worker {
 
   std::optional<std::int64_t> wait_for(std::int64_t time_ns, std::int64_t deadline_ns, const std::atomic<bool>& stop);
   bool wait_for_leader(std::uint64_t done, std::int64_t deadline_ns, const std::atomic<bool>& stop);
-  Status execute(const Operation& operation);
-  void note(const Operation& operation, std::int64_t latency_ns, std::optional<std::int64_t> lag_ns);
+  void note(const Outcome& outcome, std::int64_t latency_ns, std::optional<std::int64_t> lag_ns);
 
   WorkerSetting setting_;
   ThreadPlan plan_;
-  OperationStream stream_;
-  KeyBuffer key_;
+  std::unique_ptr<Client> client_;
   const Worker* leader_ = nullptr;
-  std::uint64_t next_value_ = 0;  // of the shared buffer; threads begin apart
-  std::uint64_t pairs_seen_ = 0;  // by the operation in hand
   HandoverTally tally_;
   std::uint64_t not_started_ = 0;
   std::atomic<std::uint64_t> finished_{0};

@@ -18,6 +18,8 @@ constexpr std::array kNames = {
     std::pair{Workload::readrandomwriterandom, "readrandomwriterandom"},
     std::pair{Workload::waitforcompaction, "waitforcompaction"},
     std::pair{Workload::settle, "settle"},
+    std::pair{Workload::ycsb_load, "ycsb-load"},
+    std::pair{Workload::ycsb_run, "ycsb-run"},
 };
 
 Pattern pattern_of(Workload workload) {
@@ -33,6 +35,10 @@ Pattern pattern_of(Workload workload) {
       return Pattern::scan_uniform;
     case Workload::readrandomwriterandom:
       return Pattern::mixed_uniform;
+    case Workload::ycsb_load:
+      return Pattern::ycsb_load;
+    case Workload::ycsb_run:
+      return Pattern::ycsb_run;
     case Workload::fillrandom:
     case Workload::overwrite:
     case Workload::waitforcompaction:
@@ -40,6 +46,23 @@ Pattern pattern_of(Workload workload) {
       break;
   }
   return Pattern::put_uniform;
+}
+
+// Of one of a phase's threads: YCSB counts operations over all of them, and the first ones have one more where they do
+// not divide.
+std::optional<std::uint64_t> ycsb_operations_of(const PhaseSpec& phase, std::uint64_t thread) {
+  const bool loads = phase.workload == Workload::ycsb_load;
+  const std::uint64_t total = loads ? phase.ycsb->inserts_of_load() : phase.ycsb->operationcount;
+  const std::uint64_t share = total / phase.threads + (thread < total % phase.threads ? 1 : 0);
+  if (loads) return std::min(phase.operations.value_or(share), share);
+  if (phase.operations || phase.duration_s) return phase.operations;
+  return total == 0 ? std::nullopt : std::optional(share);
+}
+
+std::uint64_t expected_inserts(const PhaseSpec& phase) {
+  const std::uint64_t total = phase.operations ? *phase.operations * phase.threads : phase.ycsb->operationcount;
+  constexpr double kAllowance = 2;  // Source: YCSB's CoreWorkload
+  return static_cast<std::uint64_t>(static_cast<double>(total) * phase.ycsb->insertproportion * kAllowance);
 }
 
 std::optional<std::uint64_t> operations_of(const PhaseSpec& phase, std::uint64_t num) {
@@ -65,6 +88,13 @@ bool is_fill(Workload workload) {
   return each_key_once(workload) || workload == Workload::fillrandom || workload == Workload::overwrite;
 }
 
+bool is_ycsb(Workload workload) { return workload == Workload::ycsb_load || workload == Workload::ycsb_run; }
+
+std::optional<double> PhaseSpec::time_limit_s() const {
+  if (duration_s || workload != Workload::ycsb_run || !ycsb || ycsb->maxexecutiontime <= 0) return duration_s;
+  return ycsb->maxexecutiontime;
+}
+
 bool is_wait(Workload workload) { return workload == Workload::waitforcompaction || workload == Workload::settle; }
 
 std::optional<Workload> parse_workload(std::string_view name) {
@@ -82,7 +112,7 @@ std::vector<std::string> workload_names() {
 }
 
 std::vector<ThreadPlan> plan_threads(const PhaseSpec& phase, std::uint64_t num, std::uint64_t seed,
-                                     std::uint64_t phase_index) {
+                                     std::uint64_t phase_index, std::uint64_t inserted_before) {
   std::vector<ThreadPlan> plans;
   if (is_wait(phase.workload)) return plans;
   const std::uint64_t phase_seed = ssd::mix(seed ^ ssd::mix(phase_index));
@@ -90,7 +120,8 @@ std::vector<ThreadPlan> plan_threads(const PhaseSpec& phase, std::uint64_t num, 
     ThreadPlan plan;
     plan.pattern = pattern_of(phase.workload);
     plan.seed = ssd::mix(phase_seed + thread);
-    plan.operations = operations_of(phase, num);
+    plan.operations = is_ycsb(phase.workload) ? ycsb_operations_of(phase, thread) : operations_of(phase, num);
+    if (is_ycsb(phase.workload)) plan.requester = {thread, phase.threads, inserted_before, expected_inserts(phase)};
     if (phase.rate_ops_s) plan.rate_ops_s = *phase.rate_ops_s / phase.threads;
     plan.rate_phase = static_cast<double>(thread) / phase.threads;
     if (phase.workload == Workload::readwhilewriting && phase.read_write_percent) {

@@ -1,4 +1,5 @@
-// Workloads by db_bench's names and meaning, as a pure stream of operations per thread.
+// Workloads by db_bench's names and meaning, as a pure stream of operations per thread; YCSB's phases (load/ycsb) are
+// planned here too.
 //
 // A stream is a function of its seed alone, so what a thread wrote can be told afterwards from how far it came
 // (load/live_keys.h), and a new mix of operations is one more Pattern.
@@ -10,6 +11,8 @@
 #include <string_view>
 #include <vector>
 
+#include "load/ycsb/properties.h"
+#include "load/ycsb/requests.h"
 #include "ssd/random.h"
 
 namespace spillway::load {
@@ -25,6 +28,8 @@ enum class Workload : std::uint8_t {
   readrandomwriterandom,  // read_write_percent gets in each hundred operations, then puts
   waitforcompaction,      // no operations: wait until the store has nothing left to compact
   settle,                 // no operations: bring back what was spilled, flush, then wait as above
+  ycsb_load,              // insert the records of YCSB's properties, each once
+  ycsb_run,               // YCSB's operations on them
 };
 
 const char* name_of(Workload workload);
@@ -34,6 +39,8 @@ std::vector<std::string> workload_names();
 bool each_key_once(Workload workload);
 // Only puts, num for each thread where nothing else ends it: the two above, fillrandom, overwrite.
 bool is_fill(Workload workload);
+// Has YCSB's properties.
+bool is_ycsb(Workload workload);
 // Has no operations and ends by itself: waitforcompaction, settle.
 bool is_wait(Workload workload);
 
@@ -51,7 +58,10 @@ struct PhaseSpec {
   // Reads in each hundred operations: of readrandomwriterandom (90), and of readwhilewriting, whose readers then go no
   // faster than that (none: as fast as they can).
   std::optional<std::uint32_t> read_write_percent;
+  std::optional<ycsb::Properties> ycsb;  // of ycsb-load and ycsb-run
 
+  // After how many seconds it ends in any case; none: it does not.
+  std::optional<double> time_limit_s() const;
   std::uint32_t read_percent() const { return read_write_percent.value_or(90); }
 };
 
@@ -61,7 +71,16 @@ struct Operation {
   std::uint64_t key = 0;
 };
 
-enum class Pattern : std::uint8_t { put_sequential, put_uniform, put_unique, get_uniform, scan_uniform, mixed_uniform };
+enum class Pattern : std::uint8_t {
+  put_sequential,
+  put_uniform,
+  put_unique,
+  get_uniform,
+  scan_uniform,
+  mixed_uniform,
+  ycsb_load,  // the two of YCSB's are no stream of OperationStream
+  ycsb_run,
+};
 
 // What one thread of a phase does.
 struct ThreadPlan {
@@ -73,15 +92,17 @@ struct ThreadPlan {
   bool background = false;           // goes on until every thread that is not in the background is done
   // Starts an operation only while operations of this kind are fewer than so many for each of the background threads'.
   std::optional<double> per_background_operation;
+  ycsb::Requester requester;  // of YCSB's patterns
 };
 
 // The threads of a phase; none for one that waits. `phase_index` keeps equal phases from repeating one another.
+// `inserted_before`: records that YCSB's earlier phases have inserted beyond recordcount.
 std::vector<ThreadPlan> plan_threads(const PhaseSpec& phase, std::uint64_t num, std::uint64_t seed,
-                                     std::uint64_t phase_index);
+                                     std::uint64_t phase_index, std::uint64_t inserted_before = 0);
 
 class OperationStream {
  public:
-  // REQUIRES: num > 0; read_write_percent <= 100
+  // REQUIRES: num > 0; read_write_percent <= 100; a pattern that is not YCSB's
   OperationStream(const ThreadPlan& plan, std::uint64_t num, std::uint32_t read_write_percent);
 
   // REQUIRES: put_sequential and put_unique are asked for at most num operations.
@@ -99,6 +120,8 @@ class OperationStream {
       case Pattern::scan_uniform:
         return {Operation::Kind::scan, random_.below(num_)};
       case Pattern::mixed_uniform:
+      case Pattern::ycsb_load:
+      case Pattern::ycsb_run:
         break;
     }
     return {index % 100 < read_write_percent_ ? Operation::Kind::get : Operation::Kind::put, random_.below(num_)};

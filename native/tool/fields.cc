@@ -117,4 +117,22 @@ Status Fields::finish() const {
   return {};
 }
 
+std::size_t choice(Fields& fields, const std::string& path, const std::string& key,
+                   const std::vector<std::string>& words, std::size_t fallback, Status& problem) {
+  const std::string word = fields.text(key, words[fallback]);
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    if (word == words[i]) return i;
+  }
+  std::string message = path + "." + key + " \"" + word + "\" is not known; ";
+  const std::string near = device::nearest(word, words);
+  if (!near.empty()) {
+    message += "did you mean " + near + "?";
+  } else {
+    message += "it takes";
+    for (const std::string& known : words) message += (&known == &words.front() ? " " : ", ") + known;
+  }
+  if (problem) problem = Status::bad_input(message);
+  return fallback;
+}
+
 }  // namespace spillway::tool

@@ -43,4 +43,9 @@ class Fields {
   Status problem_;
 };
 
+// One of `words`, by its index; `path` is the object's name. What is not known goes to `problem`, unless that has one,
+// with the nearest word or all of them.
+std::size_t choice(Fields& fields, const std::string& path, const std::string& key,
+                   const std::vector<std::string>& words, std::size_t fallback, Status& problem);
+
 }  // namespace spillway::tool

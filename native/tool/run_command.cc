@@ -126,11 +126,11 @@ Status run_command(const Json& json, Events& events, const std::atomic<bool>& st
   };
   load::SteadyClock clock;
   const std::span<const char* const> causes = stack.engine->stall_causes();
-  RunEvents listener(events, request->load.pairs, causes);
+  RunEvents listener(events, causes);
   const load::Subject subject{*stack.engine, stack.device.get(), space_bytes};
   const auto report = load::run(request->load, subject, clock, stop, listener);
   if (!report) return report.status();
-  Json figures = run_figures(report.value(), request->load.pairs, stack.device != nullptr, causes);
+  Json figures = run_figures(report.value(), stack.device != nullptr, causes);
   put_parts(figures, *request, stack, space_bytes());
   if (Status status = stack.engine->close(); !status) return status;
   events.result(std::move(figures), report.value().complete);

@@ -1,6 +1,7 @@
 #include "tool/run_events.h"
 
 #include "device/counters_json.h"
+#include "load/ycsb/requests.h"
 #include "tool/drive_request.h"
 
 namespace spillway::tool {
@@ -14,13 +15,24 @@ Json by_stall_cause(const load::StallTime& time, std::span<const char* const> ca
   return json;
 }
 
-void put_operations(Json& json, const load::Tally& tally, const load::PairSpec& pairs) {
+void put_operations(Json& json, const load::Tally& tally) {
   json["reads"] = tally.reads();
   json["writes"] = tally.writes();
   json["read_latency_us"] = latency_us(tally.read_latency);
   json["write_latency_us"] = latency_us(tally.write_latency);
-  json["user_bytes_written"] = tally.writes() * pairs.pair_bytes();
-  json["user_bytes_read"] = tally.pairs_read * pairs.pair_bytes();
+  json["user_bytes_written"] = tally.user_bytes_written;
+  json["user_bytes_read"] = tally.user_bytes_read;
+}
+
+// YCSB's operations by their kinds; nothing of workloads that have reads and writes only.
+void put_kinds(Json& json, const load::Tally& tally) {
+  if (tally.kind_latency.empty()) return;
+  Json kinds = Json::object();
+  for (std::size_t kind = 0; kind < tally.kind_latency.size(); ++kind) {
+    if (tally.kind_latency[kind].count() == 0) continue;
+    kinds[load::ycsb::name_of(static_cast<load::ycsb::Kind>(kind))] = latency_us(tally.kind_latency[kind]);
+  }
+  json["kind_latency_us"] = std::move(kinds);
 }
 
 Json shown(const load::DriveInterval& drive) {
@@ -67,7 +79,7 @@ void RunEvents::on_sample(const load::PhaseSpec& phase, const load::Sample& samp
                {"dt_s", seconds(sample.end_ns - sample.begin_ns)},
                {"phase", phase.name},
                {"measured", phase.measured}};
-  put_operations(json, *sample.tally, pairs_);
+  put_operations(json, *sample.tally);
   if (sample.drive) json["drive"] = shown(*sample.drive);
   json["engine"] = shown(sample.engine, sample.stall_time, causes_);
   if (sample.engine.spill) {
@@ -103,7 +115,8 @@ void RunEvents::on_phase(const load::PhaseReport& report) {
                {"t_s", seconds(report.begin_ns)},
                {"duration_s", seconds(report.totals.duration_ns)},
                {"operations", tally.operations()}};
-  put_operations(json, tally, pairs_);
+  put_operations(json, tally);
+  put_kinds(json, tally);
   json["not_found"] = tally.not_found;
   json["not_started"] = report.totals.not_started;
   if (report.phase->rate_ops_s || report.phase->write_rate_ops_s) json["start_lag_us"] = latency_us(tally.start_lag);
@@ -111,8 +124,7 @@ void RunEvents::on_phase(const load::PhaseReport& report) {
   events_.event("phase", json);
 }
 
-Json run_figures(const load::RunReport& report, const load::PairSpec& pairs, bool has_drive,
-                 std::span<const char* const> causes) {
+Json run_figures(const load::RunReport& report, bool has_drive, std::span<const char* const> causes) {
   const load::Totals& totals = report.measured;
   const load::Tally& tally = totals.tally;
   Histogram all = tally.read_latency;
@@ -122,7 +134,8 @@ Json run_figures(const load::RunReport& report, const load::PairSpec& pairs, boo
                {"operations", tally.operations()},
                {"throughput_ops_s", duration_s > 0 ? static_cast<double>(tally.operations()) / duration_s : 0.0},
                {"latency_us", latency_us(all)}};
-  put_operations(json, tally, pairs);
+  put_operations(json, tally);
+  put_kinds(json, tally);
   json["not_found"] = tally.not_found;
   json["not_started"] = totals.not_started;
   if (has_drive) {
@@ -131,8 +144,8 @@ Json run_figures(const load::RunReport& report, const load::PairSpec& pairs, boo
     json["host_bytes_written_by_cause"] = device::by_host_cause(totals.drive.host_bytes_written_by_cause);
     json["nand_bytes_programmed"] = device::by_flash_cause(totals.drive.nand_bytes_programmed);
   }
-  json["live_user_bytes"] = report.live_keys * pairs.pair_bytes();
-  json["live_user_bytes_exact"] = report.live_keys_are_exact;
+  json["live_user_bytes"] = report.live_user_bytes;
+  json["live_user_bytes_exact"] = report.live_user_bytes_are_exact;
   json["stalls"] = {{"count", totals.stall_time.begun},
                     {"seconds", seconds(totals.stall_time.total_ns())},
                     {"by_cause", by_stall_cause(totals.stall_time, causes)}};

@@ -11,8 +11,7 @@ namespace spillway::tool {
 class RunEvents final : public load::RunListener {
  public:
   // `causes`: names of what holds the engine's writers back (Engine::stall_causes). REQUIRES: it outlives this.
-  RunEvents(Events& events, const load::PairSpec& pairs, std::span<const char* const> causes)
-      : events_(events), pairs_(pairs), causes_(causes) {}
+  RunEvents(Events& events, std::span<const char* const> causes) : events_(events), causes_(causes) {}
 
   void on_progress(const load::Progress& progress) override;
   void on_sample(const load::PhaseSpec& phase, const load::Sample& sample) override;
@@ -22,13 +21,11 @@ class RunEvents final : public load::RunListener {
 
  private:
   Events& events_;
-  load::PairSpec pairs_;
   std::span<const char* const> causes_;
   engine::SpillObservation last_spill_;  // cumulative, as of the last sample
 };
 
 // The part of a result that comes from the run itself: sums over the measured phases. `has_drive`: with drive figures.
-Json run_figures(const load::RunReport& report, const load::PairSpec& pairs, bool has_drive,
-                 std::span<const char* const> causes);
+Json run_figures(const load::RunReport& report, bool has_drive, std::span<const char* const> causes);
 
 }  // namespace spillway::tool

@@ -9,6 +9,7 @@
 
 #include "tool/drive_request.h"
 #include "tool/fields.h"
+#include "tool/ycsb_request.h"
 
 namespace spillway::tool {
 namespace {
@@ -17,25 +18,6 @@ constexpr std::uint64_t kMost = std::numeric_limits<std::uint64_t>::max();
 constexpr std::uint64_t kMostWhole32 = std::numeric_limits<std::uint32_t>::max();
 constexpr double kMostSeconds = 365.0 * 86400;
 constexpr double kMostRate = 1e9;  // one operation a nanosecond, the resolution of our time
-
-// A word out of a few, or the sentence that names the nearest.
-std::size_t choice(Fields& fields, const std::string& path, const std::string& key,
-                   const std::vector<std::string>& words, std::size_t fallback, Status& problem) {
-  const std::string word = fields.text(key, words[fallback]);
-  for (std::size_t i = 0; i < words.size(); ++i) {
-    if (word == words[i]) return i;
-  }
-  std::string message = path + "." + key + " \"" + word + "\" is not known; ";
-  const std::string near = device::nearest(word, words);
-  if (!near.empty()) {
-    message += "did you mean " + near + "?";
-  } else {
-    message += "it takes";
-    for (const std::string& known : words) message += (&known == &words.front() ? " " : ", ") + known;
-  }
-  if (problem) problem = Status::bad_input(message);
-  return fallback;
-}
 
 Status read_target(const Json& json, RunRequest& request) {
   Fields fields(json, "target");
@@ -138,7 +120,9 @@ Status read_phase(const Json& json, const std::string& path, load::PhaseSpec& ph
   Fields fields(json, path);
   Status problem;
   const std::vector<std::string> workloads = load::workload_names();
-  if (!json.is_object() || !json.contains("workload")) fields.refuse("workload", "one of db_bench's workloads");
+  if (!json.is_object() || !json.contains("workload")) {
+    fields.refuse("workload", "one of db_bench's workloads, ycsb-load or ycsb-run");
+  }
   phase.workload = *load::parse_workload(workloads[choice(fields, path, "workload", workloads, 0, problem)]);
   phase.name = fields.text("name", load::name_of(phase.workload));
   phase.threads = static_cast<std::uint32_t>(fields.whole("threads", 1, 0, kMostWhole32));
@@ -148,9 +132,15 @@ Status read_phase(const Json& json, const std::string& path, load::PhaseSpec& ph
   phase.write_rate_ops_s = fields.optional_number("write_rate_ops_s", 0, kMostRate);
   phase.measured = fields.flag("measured", true);
   phase.seek_nexts = fields.whole("seek_nexts", 0, 0, kMost);
+  const Json& ycsb = fields.inner("ycsb");
   const auto percent = fields.optional_number("read_write_percent", 0, 100);
   if (percent) phase.read_write_percent = static_cast<std::uint32_t>(std::lround(*percent));
   if (Status status = fields.finish(); !status) return status;
+  if (!ycsb.is_null()) {
+    auto properties = read_ycsb(ycsb, path + ".ycsb");
+    if (!properties) return properties.status();
+    phase.ycsb = std::move(*properties);
+  }
   return problem;
 }
 

@@ -13,6 +13,7 @@ from spillway.cli.progress import progress_bars
 from spillway.errors import Interrupted
 from spillway.lifetime import in_words
 from spillway.plan import load_plan
+from spillway.ycsb import parse_assignment, read_workload
 
 Document = dict[str, Any]
 
@@ -23,10 +24,22 @@ Document = dict[str, Any]
 @click.option(
     "--set", "settings", multiple=True, metavar="KEY=VALUE", help="Override a key of the plan; may be repeated."
 )
+@click.option(
+    "-P", "workloads", multiple=True, metavar="NAME|FILE", help="YCSB: a workload or a property file; may be repeated."
+)
+@click.option(
+    "-p", "properties", multiple=True, metavar="KEY=VALUE", help="YCSB: a property, such as recordcount=100000."
+)
 @click.option("--arm", "arms", multiple=True, metavar="NAME", help="Run this arm of the plan; may be repeated.")
 @click.option("--json", "as_json", is_flag=True, help="Print summary.json and nothing else.")
 def run_command(
-    plan: Path, directory: Path | None, settings: tuple[str, ...], arms: tuple[str, ...], as_json: bool
+    plan: Path,
+    directory: Path | None,
+    settings: tuple[str, ...],
+    workloads: tuple[str, ...],
+    properties: tuple[str, ...],
+    arms: tuple[str, ...],
+    as_json: bool,
 ) -> int:
     """Run PLAN and leave a run directory with its report.
 
@@ -35,9 +48,10 @@ def run_command(
     """
     from spillway.run import execute
 
-    checked = load_plan(plan, settings, arms)
+    checked = load_plan(plan, settings, arms, _ycsb_properties(workloads, properties))
     place = directory or Path("runs") / f"{checked.name}-{datetime.now():%Y%m%d-%H%M%S}"
     flags = [("--set", setting) for setting in settings] + [("--arm", arm) for arm in arms]
+    flags += [("-P", workload) for workload in workloads] + [("-p", given) for given in properties]
     command = ["spillway", "run", str(plan), *(word for flag in flags for word in flag)]
     with progress_bars() as watch:
         finished = execute(checked, place, command, watch)
@@ -62,6 +76,15 @@ def report_command(rundir: Path, target: Path | None) -> None:
     target = target or rundir / "report.html"
     write_report(rundir, target)
     out.print(f"Report  {target}", soft_wrap=True)
+
+
+def _ycsb_properties(workloads: tuple[str, ...], properties: tuple[str, ...]) -> Document:
+    """What -P and -p put into the plan's [ycsb]: workloads in their order, then single properties. A workload takes the
+    place of the one that the plan names."""
+    given: Document = {"properties": None} if workloads else {}
+    for workload in workloads:
+        given |= read_workload(workload)
+    return given | dict(map(parse_assignment, properties))
 
 
 def _print_run(summary: Document) -> None:

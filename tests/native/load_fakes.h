@@ -46,12 +46,15 @@ class FakeEngine final : public engine::Engine {
     if (Status status = before(operations_++); !status) return status;
     pairs_[std::string(key)] = value;
     ++puts_;
+    bytes_put_ += key.size() + value.size();
+    note_call("p", key);
     return Status::ok();
   }
   Status remove(std::string_view) override { return Status::error(Fault::not_supported, "no deletes here"); }
   Result<bool> get(std::string_view key, std::string* value) override {
     const std::lock_guard lock(mutex_);
     if (Status status = before(operations_++); !status) return status;
+    note_call("g", key);
     const auto found = pairs_.find(std::string(key));
     if (found == pairs_.end()) return false;
     if (value != nullptr) *value = found->second;
@@ -64,6 +67,7 @@ class FakeEngine final : public engine::Engine {
   Result<std::uint64_t> scan(std::string_view key, std::uint64_t nexts, engine::Direction, engine::Pairs*) override {
     const std::lock_guard lock(mutex_);
     if (Status status = before(operations_++); !status) return status;
+    note_call("s" + std::to_string(nexts) + " ", key);
     std::uint64_t seen = 0;
     for (auto at = pairs_.lower_bound(std::string(key)); at != pairs_.end() && seen <= nexts; ++at) ++seen;
     return seen;
@@ -87,10 +91,28 @@ class FakeEngine final : public engine::Engine {
   std::uint64_t waits() const { return waits_; }
   std::uint64_t flushes() const { return flushes_; }
   std::uint64_t live() const { return pairs_.size(); }
+  std::uint64_t live_bytes() const {
+    std::uint64_t bytes = 0;
+    for (const auto& [key, value] : pairs_) bytes += key.size() + value.size();
+    return bytes;
+  }
+  // Since the last call, in order: 'p' and 'g' with the key, 's' with the steps and the key.
+  std::vector<std::string> take_calls() {
+    const std::lock_guard lock(mutex_);
+    return std::exchange(calls_, {});
+  }
+  std::uint64_t bytes_put() const { return bytes_put_; }
+  bool keeps_calls = false;
 
  private:
+  void note_call(const std::string& call, std::string_view key) {
+    if (keeps_calls) calls_.push_back(call + std::string(key));
+  }
+
   std::mutex mutex_;
   std::map<std::string, std::string> pairs_;
+  std::vector<std::string> calls_;
+  std::uint64_t bytes_put_ = 0;
   std::uint64_t operations_ = 0;
   std::atomic<std::uint64_t> puts_{0};
   std::atomic<std::uint64_t> waits_{0};

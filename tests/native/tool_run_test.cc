@@ -127,12 +127,29 @@ TEST_F(ToolRun, RefusesWithASentenceAndLeavesNothingBehind) {
       {[](Json& r) { r["phases"][0]["workload"] = "fillrandum"; },
        "phases[0].workload \"fillrandum\" is not known; did you mean fillrandom?"},
       {[](Json& r) { r["phases"][0].erase("workload"); },
-       "phases[0].workload is missing; it takes one of db_bench's workloads"},
+       "phases[0].workload is missing; it takes one of db_bench's workloads, ycsb-load or ycsb-run"},
       {[](Json& r) { r["phases"][0]["threds"] = 2U; }, "unknown key phases[0].threds; did you mean phases[0].threads?"},
       {[](Json& r) { r["phases"][0]["rate_ops_s"] = 0; },
        "phases[0].rate_ops_s must be above 0 operations a second; null stands for a closed loop"},
       {[](Json& r) { r["phases"][0]["read_write_percent"] = 50; },
        "phases[0].read_write_percent belongs to readrandomwriterandom and readwhilewriting; remove it from fillrandom"},
+      {[](Json& r) {
+         r["phases"][0] = {{"workload", "ycsb-load"}};
+       },
+       "phases[0].ycsb is missing: ycsb-load needs YCSB's properties"},
+      {[](Json& r) {
+         r["phases"][0] = {{"workload", "ycsb-load"}, {"ycsb", {{"recordcout", 5U}}}};
+       },
+       "unknown key phases[0].ycsb.recordcout; did you mean phases[0].ycsb.recordcount?"},
+      {[](Json& r) {
+         r["phases"][0] = {{"workload", "ycsb-load"}, {"ycsb", {{"requestdistribution", "zipfan"}}}};
+       },
+       "phases[0].ycsb.requestdistribution \"zipfan\" is not known; did you mean zipfian?"},
+      {[](Json& r) {
+         r["phases"][0] = {{"workload", "ycsb-load"},
+                           {"ycsb", {{"recordcount", 5U}, {"scanlengthdistribution", "none"}}}};
+       },
+       "phases[0].ycsb.scanlengthdistribution \"none\" is not known; it takes uniform, zipfian"},
       {[](Json& r) {
          r["load"]["num"] = 1'000'000U;
          r["phases"][0] = {{"name", "fill"}, {"workload", "fillseq"}};
@@ -203,6 +220,32 @@ TEST_F(ToolRun, EventsOfAnEmulatedRunAddUp) {
   EXPECT_NEAR(read["not_found"].get<double>() / 1000, 1 - live / 2000, 0.08);  // 5 standard deviations
   EXPECT_EQ(all("phase")[2]["user_bytes_read"].get<std::uint64_t>() % 1016, 0U);
   EXPECT_GT(all("phase")[2]["user_bytes_read"].get<std::uint64_t>(), 45 * 5 * 1016U) << "a seek and four steps";
+}
+
+TEST_F(ToolRun, YcsbIsReportedByKindsAndByItsOwnSizes) {
+  Json records = Json::parse(R"({"recordcount": 2000, "fieldcount": 4, "fieldlength": 50, "operationcount": 4000,
+                                 "readproportion": 0.5, "updateproportion": 0.25, "insertproportion": 0.25,
+                                 "requestdistribution": "latest"})");
+  request_["phases"] =
+      Json::array({{{"name", "load"}, {"workload", "ycsb-load"}, {"measured", false}, {"ycsb", records}},
+                   {{"name", "run"}, {"workload", "ycsb-run"}, {"threads", 2U}, {"ycsb", records}}});
+  const Status status = run();
+  ASSERT_TRUE(status) << status.message();
+  const Json load = all("phase")[0];
+  const Json phase = all("phase")[1];
+  const auto count = [&](const char* kind) { return phase["kind_latency_us"][kind]["count"].get<std::uint64_t>(); };
+  EXPECT_EQ(load["kind_latency_us"]["insert"]["count"], 2000);
+  EXPECT_EQ(phase["operations"], 4000);
+  EXPECT_EQ(count("read") + count("update") + count("insert"), 4000U);
+  EXPECT_FALSE(phase["kind_latency_us"].contains("scan"));
+  EXPECT_EQ(phase["not_found"], 0);
+  const Json& result = events_.back();
+  // Keys of 17 to 23 bytes, mostly the longest, and 200 bytes of value.
+  const double live = result["live_user_bytes"].get<double>() / (2000 + static_cast<double>(count("insert")));
+  EXPECT_NEAR(live, 222.9, 0.2);
+  EXPECT_EQ(result["live_user_bytes_exact"], true);
+  EXPECT_EQ(result["kind_latency_us"], phase["kind_latency_us"]) << "the load is not measured";
+  EXPECT_NEAR(result["user_bytes_written"].get<double>() / result["writes"].get<double>(), 222.9, 0.2);
 }
 
 TEST_F(ToolRun, StoppedRunHasAResultThatSaysSo) {

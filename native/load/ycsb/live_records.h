@@ -1,0 +1,40 @@
+// How many records a run has left in the store, and how large they are.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "load/ycsb/properties.h"
+
+namespace spillway::load::ycsb {
+
+// Bytes of keys and values, and whether they were counted or estimated.
+struct LiveBytes {
+  std::uint64_t bytes = 0;
+  bool exact = true;
+};
+
+class LiveRecords {
+ public:
+  // A bit for each of so many numbers. Beyond them one in every `stride` is followed, and what follows is an estimate.
+  static constexpr std::uint64_t kMostBits = std::uint64_t{1} << 26;
+
+  // Of the numbers [0, end). REQUIRES: end > 0
+  explicit LiveRecords(std::uint64_t end, std::uint64_t most_bits = kMostBits);
+
+  // `count` records from `first` on, `step` apart. REQUIRES: step > 0; they lie below end.
+  void add(std::uint64_t first, std::uint64_t step, std::uint64_t count);
+
+  std::uint64_t count() const;
+  // Exact where every record is followed and values have one size.
+  LiveBytes bytes(const Properties& properties) const;
+
+ private:
+  std::uint64_t end_;
+  std::uint64_t stride_;
+  std::uint64_t followed_;
+  std::uint64_t set_ = 0;
+  std::vector<bool> is_there_;
+};
+
+}  // namespace spillway::load::ycsb
