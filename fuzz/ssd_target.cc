@@ -94,6 +94,9 @@ SsdConfig read_config(Bytes& in) {
   c.mapping.scheme = in.one_of({MappingScheme::page, MappingScheme::page, MappingScheme::block, MappingScheme::hybrid});
   if (c.mapping.scheme != MappingScheme::page) {
     c.mapping_cache.bytes = 0;
+  } else if (in.below(3) == 0) {
+    c.compression.granule_bytes = c.geometry.mapping_unit_bytes / in.one_of({1U, 2U, 4U, 8U, 64U});
+    if (c.write_cache.bytes != 0) c.write_cache.bytes *= c.slots_per_unit();
   } else if (in.below(2) == 1) {
     read_slc_cache(in, c);
   }
@@ -108,10 +111,11 @@ std::string describe(const SsdConfig& c) {
   return n(c.geometry.channels) + "x" + n(c.geometry.chips_per_channel) + "x" + n(c.geometry.dies_per_chip) + "x" +
          n(c.geometry.planes_per_die) + ", " + n(c.geometry.pages_per_block) + " pages of " + n(c.geometry.page_bytes) +
          ", capacity " + n(c.capacity.capacity_bytes) + ", spare " + n(c.capacity.spare_factor) + ", policy " +
-         n(static_cast<int>(c.gc.policy)) + ", scheme " + n(static_cast<int>(c.mapping.scheme)) + ", write cache " +
-         n(c.write_cache.bytes) + ", mapping cache " + n(c.mapping_cache.bytes) + ", SLC cache " +
-         n(c.slc_cache.share) + " and " + n(c.slc_cache.dynamic_share) + ", key-value share " +
-         n(c.namespaces.kv_share) + " in " + n(c.namespaces.count) + (c.gc.separate_streams ? "" : ", one stream");
+         n(static_cast<int>(c.gc.policy)) + ", scheme " + n(static_cast<int>(c.mapping.scheme)) + ", granule " +
+         n(c.compression.granule_bytes) + ", write cache " + n(c.write_cache.bytes) + ", mapping cache " +
+         n(c.mapping_cache.bytes) + ", SLC cache " + n(c.slc_cache.share) + " and " + n(c.slc_cache.dynamic_share) +
+         ", key-value share " + n(c.namespaces.kv_share) + " in " + n(c.namespaces.count) +
+         (c.gc.separate_streams ? "" : ", one stream");
 }
 
 // Drives a drive and a model of what it must remember, side by side.
@@ -156,12 +160,13 @@ class Case {
     const std::uint64_t units = written_.size();
     const std::uint8_t how = in_.byte();
     const std::uint64_t count = how % 8 < 5 ? units : units * in_.below(101) / 100;
-    if (how < 80) ssd.assume_steady(count);
-    if (how >= 80 && how < 160) ssd.fill(0, count);
+    const auto share = static_cast<std::uint16_t>(how % 2 == 0 ? kIncompressible : 1 + in_.below(kIncompressible));
+    if (how < 80) ssd.assume_steady(count, share);
+    if (how >= 80 && how < 160) ssd.fill(0, count, share);
     if (how < 160) std::fill(written_.begin(), written_.begin() + static_cast<std::ptrdiff_t>(count), true);
     for (std::uint64_t i = 0; how < 160 && count > 0 && config_.capacity.spare_factor > 0.01 && i < units * (how % 3);
          ++i) {
-      ssd.overwrite(in_.below(static_cast<std::uint32_t>(count)));
+      ssd.overwrite(in_.below(static_cast<std::uint32_t>(count)), in_.one_of({kIncompressible, share}));
     }
     ssd.reset_counters();
   }
@@ -173,6 +178,7 @@ class Case {
     c.queue = what % 3;
     c.cause = static_cast<std::uint8_t>(what % kHostCauses);
     const bool whole_units = what % 4 != 0 || config_.capacity.spare_factor < 0.01;
+    c.compressed_share = static_cast<std::uint16_t>(what % 5 == 0 ? kIncompressible : 1 + in_.below(kIncompressible));
     const std::uint32_t span = in_.below(what % 16 == 0 ? 400 : 40) + 1;
     c.lba_count = whole_units ? static_cast<std::uint32_t>((span % 12 + 1) * unit_lbas_) : span;
     c.lba = in_.below(65536) % lbas_;

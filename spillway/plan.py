@@ -91,7 +91,10 @@ class Arm:
                 "preset_dirs": [str(directory.absolute()) for directory in preset_dirs()],
                 "set": self.drive_set,
             },
-            "initial": {name: get[f"initial.{name}"] for name in ("kind", "fill", "warmup_capacities", "path")},
+            "initial": {
+                name: get[f"initial.{name}"]
+                for name in ("kind", "fill", "compression_ratio", "warmup_capacities", "path")
+            },
             "time_scale": get["drive.time_scale"],
             "pacing": get["drive.pacing"],
         }

@@ -162,6 +162,7 @@ ARM_KEYS: dict[str, Key] = {
     "drive.pacing": Key("real", one_of("real", "off")),
     "initial.kind": Key("steady", one_of(*INITIAL_STATES, "file")),
     "initial.fill": Key(1.0, number(0, 1)),
+    "initial.compression_ratio": Key(1.0, number(0, 1, above=True)),
     "initial.warmup_capacities": Key(0.0, number(0)),
     "initial.path": Key("", text),
     "cost.drive_price": Key(None, optional(number(0, above=True))),

@@ -45,12 +45,14 @@ WORK_FLAGS = {
     "workload.read_share": "the share of reads in --workload",
     "workload.hot_space": "the hot space in --workload",
     "workload.hot_traffic": "the hot traffic in --workload",
+    "workload.compression_ratio": "--compression-ratio",
     "workload.range": "--range",
     "workload.writes_capacities": "--writes",
     "workload.ios": "--ios",
     "initial.kind": "--initial",
     "initial.fill": "--fill",
     "initial.warmup_capacities": "--warmup",
+    "initial.compression_ratio": "--compression-ratio",
     "initial.path": "--state",
 }
 
@@ -87,6 +89,7 @@ class WorkChoice:
     iodepth: int = 32
     fill: str = "1.0"
     warmup: float | None = None
+    compression_ratio: float | None = None
     writes: float | None = None
     ios: int | None = None
     initial: str | None = None
@@ -275,6 +278,7 @@ def initial_request(work: WorkChoice, workload: Workload | None) -> dict[str, An
             "fill": fill,
             "warmup_capacities": work.warmup or 0.0,
             "path": str(work.state.absolute()),
+            **compression_request(work),
         }
     kind = work.initial or _default_initial(workload.name if workload else "randwrite", fill)
     if kind not in INITIAL_STATES:
@@ -288,7 +292,17 @@ def initial_request(work: WorkChoice, workload: Workload | None) -> dict[str, An
         warmup = HOTCOLD_WARMUP_CAPACITIES if workload and workload.name == "hotcold" else 0.0
     if warmup < 0:
         raise SpillwayError(f"--warmup is {warmup:g}, and nothing can be written less than 0 times.")
-    return {"kind": kind, "fill": fill, "warmup_capacities": warmup, "path": ""}
+    return {"kind": kind, "fill": fill, "warmup_capacities": warmup, "path": "", **compression_request(work)}
+
+
+def compression_request(work: WorkChoice) -> dict[str, float]:
+    """How data compresses, for the contract's ``initial`` and ``workload``; nothing where the flag is not given."""
+    ratio = work.compression_ratio
+    if ratio is None:
+        return {}
+    if not 0 < ratio <= 1:
+        raise SpillwayError(f"--compression-ratio is {ratio:g}; it takes a share above 0 and at most 1.")
+    return {"compression_ratio": ratio}
 
 
 def _default_initial(workload: str, fill: float) -> str:
@@ -324,6 +338,7 @@ def simulate_request(choice: DriveChoice, work: WorkChoice, seed: int) -> dict[s
             "read_share": workload.shares.get("read_share", 0.5),
             "hot_space": workload.shares.get("hot_space", 0.1),
             "hot_traffic": workload.shares.get("hot_traffic", 0.9),
+            **compression_request(work),
             "range": reach,
             **({"ios": ios} if ios is not None else {"writes_capacities": writes}),
         },

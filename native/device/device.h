@@ -3,6 +3,8 @@
 // A Device is shared by threads; each thread opens queues of its own, as with NVMe submission and completion queues.
 #pragma once
 
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -32,10 +34,18 @@ struct Io {
   std::uint64_t offset_bytes = 0;  // multiple of DeviceInfo::lba_bytes
   std::uint64_t length_bytes = 0;  // multiple of DeviceInfo::lba_bytes; at most 1 GiB for reads and writes
   void* data = nullptr;            // ignored by drives that carry no data
+  // Of a write: what a compressor leaves of its data, in 1/256 (share_of). Only drives that compress take notice.
+  std::uint16_t compressed_share = ssd::kIncompressible;
   // Of a key-value command (is_kv(op)), which has nothing of the above but tag, op and cause: the rest of it, copied
   // by submit. Callers have KvQueue (kv_namespace.h) for it, which carries contents, too.
   const ssd::KvCommand* kv = nullptr;
 };
+
+// A compression ratio, compressed size / size in (0, 1], in 1/256, at least one of them.
+inline std::uint16_t share_of(double compression_ratio) {
+  return static_cast<std::uint16_t>(
+      std::clamp(std::lround(compression_ratio * ssd::kIncompressible), 1L, long{ssd::kIncompressible}));
+}
 
 struct Done {
   std::uint64_t tag = 0;

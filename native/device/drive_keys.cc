@@ -3,7 +3,8 @@
 namespace spillway::device {
 
 std::vector<DriveKey> drive_keys(ssd::SsdConfig& config) {
-  auto& [name, geometry, capacity, timing, mapping, write_cache, mapping_cache, slc, gc, wear, spaces] = config;
+  auto& [name, geometry, capacity, timing, mapping, compression, write_cache, mapping_cache, slc, gc, wear, spaces] =
+      config;
   return {
       {"geometry.channels", &geometry.channels},
       {"geometry.chips_per_channel", &geometry.chips_per_channel},
@@ -29,6 +30,7 @@ std::vector<DriveKey> drive_keys(ssd::SsdConfig& config) {
       {"timing.reads_overtake", &timing.reads_overtake},
       {"timing.independent_plane_reads", &timing.independent_plane_reads},
       {"mapping.scheme", SchemeSlot{&mapping.scheme}},
+      {"compression.granule_bytes", &compression.granule_bytes},
       {"write_cache.bytes", SizeSlot{&write_cache.bytes}},
       {"write_cache.power_loss_protection", &write_cache.power_loss_protection},
       {"mapping_cache.bytes", SizeSlot{&mapping_cache.bytes}},
@@ -113,6 +115,9 @@ std::vector<DriveKey> keys_in_use(Drive& drive) {
   }
   if (drive.config.mapping.scheme == ssd::MappingScheme::page) {
     std::erase_if(keys, [](const DriveKey& k) { return k.key.starts_with("mapping."); });
+  }
+  if (!drive.config.compresses()) {
+    std::erase_if(keys, [](const DriveKey& k) { return k.key.starts_with("compression."); });
   }
   if (drive.config.slc_cache.share == 0) {
     std::erase_if(keys, [](const DriveKey& k) { return k.key.starts_with("slc_cache."); });

@@ -51,6 +51,7 @@ struct InitialState {
   enum class Kind : std::uint8_t { trimmed, sequential, steady, file };
   Kind kind = Kind::trimmed;
   double fill = 1.0;             // share of the logical capacity that holds data (sequential, steady)
+  double compression_ratio = 1;  // compressed size / size of what is filled and overwritten; for drives that compress
   double warmup_capacities = 0;  // uniform random overwrites of the filled range, as a multiple of it, afterwards
   std::string path;              // file
 };

@@ -49,6 +49,10 @@ Status check(const InitialState& initial) {
     return Status::bad_input("initial.warmup_capacities is " + std::to_string(initial.warmup_capacities) +
                              "; it takes a number of 0 or more");
   }
+  if (!(initial.compression_ratio > 0 && initial.compression_ratio <= 1)) {
+    return Status::bad_input("initial.compression_ratio is " + std::to_string(initial.compression_ratio) +
+                             "; it takes a share above 0 and at most 1");
+  }
   const bool fills = initial.kind == Kind::sequential || initial.kind == Kind::steady;
   if (initial.warmup_capacities > 0 && (!fills || initial.fill == 0)) {
     return Status::bad_input(
@@ -90,18 +94,19 @@ Status prepare(ssd::Ssd& ssd, const InitialState& initial, std::uint64_t seed, c
       static_cast<std::uint64_t>(std::llround(initial.fill * static_cast<double>(ssd.layout().block_units)));
   if (Status status = check_room(ssd.layout(), filled, initial); !status) return status;
   const auto overwrites = static_cast<std::uint64_t>(initial.warmup_capacities * static_cast<double>(filled));
+  const std::uint16_t share = share_of(initial.compression_ratio);
   Steps steps(watch, initial.kind == Kind::trimmed || initial.kind == Kind::file ? 0 : filled, overwrites);
   switch (initial.kind) {
     case Kind::trimmed:
       break;
     case Kind::sequential:
       for (std::uint64_t first = 0; first < filled && steps.go_on(); first += kFillStep) {
-        ssd.fill(first, std::min(kFillStep, filled - first));
+        ssd.fill(first, std::min(kFillStep, filled - first), share);
         steps.add(std::min(kFillStep, filled - first));
       }
       break;
     case Kind::steady:
-      if (filled > 0 && steps.go_on()) ssd.assume_steady(filled);
+      if (filled > 0 && steps.go_on()) ssd.assume_steady(filled, share);
       steps.add(filled);
       break;
     case Kind::file:
@@ -111,7 +116,7 @@ Status prepare(ssd::Ssd& ssd, const InitialState& initial, std::uint64_t seed, c
   ssd::Random random(ssd::mix(seed));
   for (std::uint64_t i = 0; i < overwrites && steps.go_on(); i += kOverwriteStep) {
     const std::uint64_t step = std::min(kOverwriteStep, overwrites - i);
-    for (std::uint64_t k = 0; k < step; ++k) ssd.overwrite(random.below(filled));
+    for (std::uint64_t k = 0; k < step; ++k) ssd.overwrite(random.below(filled), share);
     steps.add(step);
   }
   ssd.reset_counters();

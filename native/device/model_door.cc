@@ -77,6 +77,7 @@ void ModelDoor::submit(Nanos now, const Io& io, std::uint32_t queue, std::uint32
   }
   command.lba = io.offset_bytes / lba_bytes_;
   command.lba_count = static_cast<std::uint32_t>(io.length_bytes / lba_bytes_);
+  command.compressed_share = io.compressed_share;
   if (arrivals_ != nullptr) arrivals_->push_back({now, command, nullptr});
   drive_.submit(now, command);
 }

@@ -245,10 +245,10 @@ Status take_sources(const Document& document, const std::string& prefix, const t
 }
 
 Status take_preset(const std::string& path, const toml::table& root, Drive& drive) {
-  static const std::vector<std::string> all = {"name",      "summary", "sources",        "published",   "geometry",
-                                               "capacity",  "timing",  "mapping",        "write_cache", "mapping_cache",
-                                               "slc_cache", "gc",      "wear_levelling", "namespaces",  "cap",
-                                               "disk",      "host",    "host_stack"};
+  static const std::vector<std::string> all = {"name",          "summary",   "sources", "published",      "geometry",
+                                               "capacity",      "timing",    "mapping", "compression",    "write_cache",
+                                               "mapping_cache", "slc_cache", "gc",      "wear_levelling", "namespaces",
+                                               "cap",           "disk",      "host",    "host_stack"};
   // Host stacks have the names that the preset gives them: they are there before their keys are.
   if (const auto* const stacks = root["host_stack"].as_table()) {
     for (const auto& [name, stack] : *stacks) drive.host_stacks[std::string(name.str())];

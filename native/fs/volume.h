@@ -54,6 +54,8 @@ struct VolumeOptions {
   // Of the partition, from the drive's first LBA on; 0: the whole drive.
   std::uint64_t size_bytes = 0;
   bool discard = true;
+  // Compressed size / size of what files hold, in (0, 1]: stated to drives that compress with every write.
+  double compression_ratio = 1;
   Placement placement = Placement::next_fit;
   std::uint64_t page_cache_bytes = 0;
   std::uint64_t writeback_bytes = 1 << 20;  // at least kPageBytes

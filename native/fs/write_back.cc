@@ -140,8 +140,11 @@ Status WriteBack::write_buffered(Inode& inode, std::uint64_t offset, std::uint64
 // REQUIRES: inode.mutex is held.
 std::vector<Io> WriteBack::write_ios(Inode& inode, std::uint64_t first_page, std::uint64_t end_page) const {
   inode.written_pages = std::max(inode.written_pages, end_page);
-  return make_ios(inode.extents.slice(first_page, end_page - first_page), Opcode::write, inode.cause,
-                  options_.max_transfer_bytes);
+  std::vector<Io> ios = make_ios(inode.extents.slice(first_page, end_page - first_page), Opcode::write, inode.cause,
+                                 options_.max_transfer_bytes);
+  const std::uint16_t share = device::share_of(options_.compression_ratio);
+  for (Io& io : ios) io.compressed_share = share;
+  return ios;
 }
 
 // What is dirty, at most `most` bytes of it, as ios; it is clean from now on.

@@ -14,6 +14,10 @@ struct PairSpec {
   double compression_ratio = 0.5;  // compressed size / size of a value, in (0, 1]
   std::uint64_t num = 1'000'000;   // keys are the numbers [0, num)
 
+  // Of a whole pair, whose key does not compress.
+  double compression_ratio_of_pair() const {
+    return (key_bytes + compression_ratio * value_bytes) / static_cast<double>(pair_bytes());
+  }
   std::uint64_t pair_bytes() const { return std::uint64_t{key_bytes} + value_bytes; }
 };
 

@@ -216,8 +216,8 @@ bool BlockMapping::take_old(Flow flow, Step& step, const Row& to, FlashCause cau
         ++flow.array->step(step.program).reads_pending;
       }
     }
-    if (read != kNoOp) flow.array->op(read).bytes += ftl_.unit_bytes_;
-    ftl_.counters_->nand_bytes_read[static_cast<std::size_t>(cause)] += ftl_.unit_bytes_;
+    if (read != kNoOp) flow.array->op(read).bytes += ftl_.slot_bytes_;
+    ftl_.counters_->nand_bytes_read[static_cast<std::size_t>(cause)] += ftl_.slot_bytes_;
     ++step.by_cause[static_cast<std::size_t>(cause)];
     ftl_.unmap(unit);
     ++ftl_.mapped_units_;
@@ -252,9 +252,9 @@ void BlockMapping::ensure_program(Flow flow, Step& step, const Row& to) {
 void BlockMapping::program(Flow flow, Step& step, Row& to, FlashCause padding) {
   const std::uint32_t empty = step_units_ - static_cast<std::uint32_t>(step.has.count());
   step.by_cause[static_cast<std::size_t>(padding)] += empty;
-  ftl_.counters_->nand_bytes_padded += std::uint64_t{empty} * ftl_.unit_bytes_;
+  ftl_.counters_->nand_bytes_padded += std::uint64_t{empty} * ftl_.slot_bytes_;
   for (std::size_t cause = 0; cause < kFlashCauses; ++cause) {
-    ftl_.counters_->nand_bytes_programmed[cause] += std::uint64_t{step.by_cause[cause]} * ftl_.unit_bytes_;
+    ftl_.counters_->nand_bytes_programmed[cause] += std::uint64_t{step.by_cause[cause]} * ftl_.slot_bytes_;
   }
   ftl_.counters_->nand_pages_programmed += to.planes;
   if (flow.array != nullptr) {
@@ -280,7 +280,7 @@ Row BlockMapping::open_row(std::uint32_t die) {
   for (std::uint32_t plane = 0; plane < planes_per_die_; ++plane) {
     row.blocks[row.planes++] = ftl_.blocks_.open(die * planes_per_die_ + plane, false);
   }
-  ftl_.clean_units_ -= std::uint64_t{row.planes} * ftl_.units_per_block_;
+  ftl_.clean_slots_ -= std::uint64_t{row.planes} * ftl_.slots_per_block_;
   return row;
 }
 

@@ -10,9 +10,9 @@ BlockTable::BlockTable(const SsdConfig& config, std::uint32_t blocks)
       choices_(config.gc.choices),
       dynamic_(config.wear_levelling.dynamic),
       planes_(config.geometry.planes()),
-      units_per_block_(config.geometry.units_per_block()),
+      slots_per_block_(config.geometry.units_per_block() * config.slots_per_unit()),
       blocks_(blocks),
-      lists_(config.gc.policy == GcPolicy::fifo ? 1 : config.geometry.units_per_block() + 1),
+      lists_(config.gc.policy == GcPolicy::fifo ? 1 : slots_per_block_ + 1),
       free_(config.geometry.planes()) {
   for (std::uint32_t block = 0; block < blocks; ++block) {
     blocks_[block] = Block();
@@ -76,17 +76,17 @@ void BlockTable::erase(std::uint32_t block) {
   add_free(block);
 }
 
-void BlockTable::lose(std::uint32_t block) {
+void BlockTable::lose(std::uint32_t block, std::uint32_t slots) {
   Block& b = blocks_[block];
-  assert(b.valid > 0);
+  assert(b.valid >= slots);
   if (b.state == BlockState::closed && policy_ != GcPolicy::fifo && keeps_lists()) {
     unlink(block);
-    --b.valid;
+    b.valid -= slots;
     b.changed = clock_++;
     link(block);
     return;
   }
-  --b.valid;
+  b.valid -= slots;
   cached_units_ -= b.slc ? 1 : 0;
 }
 
@@ -138,11 +138,11 @@ std::uint32_t BlockTable::pick_random(Random& random) const {
 std::uint32_t BlockTable::pick_cost_benefit() const {
   std::uint32_t best = kNoBlock;
   double best_score = -1;
-  for (std::uint32_t valid = 0; valid < units_per_block_; ++valid) {
+  for (std::uint32_t valid = 0; valid < slots_per_block_; ++valid) {
     const std::uint32_t oldest = lists_[valid].head;
     if (oldest == kNoBlock) continue;
     if (valid == 0) return oldest;
-    const double used = static_cast<double>(valid) / units_per_block_;
+    const double used = static_cast<double>(valid) / slots_per_block_;
     const double age = static_cast<double>(static_cast<std::uint32_t>(clock_ - blocks_[oldest].changed)) + 1;
     const double score = (1 - used) / (2 * used) * age;
     if (score > best_score) {
@@ -150,7 +150,7 @@ std::uint32_t BlockTable::pick_cost_benefit() const {
       best = oldest;
     }
   }
-  return best != kNoBlock ? best : lists_[units_per_block_].head;
+  return best != kNoBlock ? best : lists_[slots_per_block_].head;
 }
 
 std::uint32_t BlockTable::emptiest_closed() const {

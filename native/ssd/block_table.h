@@ -25,7 +25,7 @@ inline constexpr std::uint32_t kNoBlock = ~std::uint32_t{0};
 enum class BlockState : std::uint8_t { free, open, closed, cached, collecting };
 
 struct Block {
-  std::uint32_t valid = 0;             // units that hold current data
+  std::uint32_t valid = 0;             // slots that hold current data
   std::uint32_t erases = 0;            // P/E cycles
   std::uint32_t programmed_pages = 0;  // pages whose program has finished; later ones are still in the controller
   std::uint32_t previous = kNoBlock;   // within the victim list
@@ -37,6 +37,7 @@ struct Block {
 
 class BlockTable {
  public:
+  // What a block holds is counted in slots: mapping units, or granules where the controller compresses.
   BlockTable(const SsdConfig& config, std::uint32_t blocks);
 
   Block& operator[](std::uint32_t block) { return blocks_[block]; }
@@ -58,8 +59,8 @@ class BlockTable {
   void erase(std::uint32_t block);
 
   // --- Valid data
-  void gain(std::uint32_t block) { ++blocks_[block].valid; }  // REQUIRES: open
-  void lose(std::uint32_t block);
+  void gain(std::uint32_t block, std::uint32_t slots = 1) { blocks_[block].valid += slots; }  // REQUIRES: open
+  void lose(std::uint32_t block, std::uint32_t slots = 1);
   void gain_cached() { ++cached_units_; }  // with each gain of a block in SLC mode
   // Of a cached block: units that were given places elsewhere.
   void move_out(std::uint32_t block, std::uint32_t units) {
@@ -110,7 +111,7 @@ class BlockTable {
   std::uint32_t choices_;
   bool dynamic_;
   std::uint32_t planes_;
-  std::uint32_t units_per_block_;
+  std::uint32_t slots_per_block_;
   FlatArray<Block> blocks_;
   std::vector<List> lists_;
   std::vector<std::vector<FreeBlock>> free_;

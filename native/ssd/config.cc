@@ -145,6 +145,30 @@ Problem slc_cache_problem(const SsdConfig& c) {
   return std::nullopt;
 }
 
+Problem compression_problem(const SsdConfig& c) {
+  if (!c.compresses()) return std::nullopt;
+  if (c.geometry.mapping_unit_bytes % c.compression.granule_bytes != 0 || c.slots_per_unit() > 64) {
+    return ConfigProblem{"compression.granule_bytes", "must divide geometry.mapping_unit_bytes " +
+                                                          number(c.geometry.mapping_unit_bytes) +
+                                                          " into at most 64 parts; 0: no compression"};
+  }
+  if (c.mapping.scheme != MappingScheme::page) {
+    return ConfigProblem{"compression.granule_bytes",
+                         "must be 0 with mapping.scheme block or hybrid, which give every unit a fixed place"};
+  }
+  if (c.slc_cache.share != 0) {
+    return ConfigProblem{"compression.granule_bytes",
+                         "must be 0 on a drive with an SLC cache; give slc_cache.share = 0"};
+  }
+  const std::uint64_t step = std::uint64_t{c.geometry.page_bytes} * c.geometry.planes_per_die * c.slots_per_unit();
+  if (c.write_cache.bytes != 0 && c.write_cache.bytes < step) {
+    return ConfigProblem{"write_cache.bytes",
+                         "must be 0 or hold what fits a multi-plane flash page after compression, " + number(step) +
+                             " bytes; or enlarge compression.granule_bytes"};
+  }
+  return std::nullopt;
+}
+
 Problem mapping_problem(const SsdConfig& c) {
   if (c.mapping.scheme == MappingScheme::page) return std::nullopt;
   if (c.slc_cache.share != 0) {
@@ -360,10 +384,11 @@ Problem capacity_problem(const SsdConfig& c) {
   }
   if (static_cast<double>(by_bytes ? c.capacity.capacity_bytes : smallest * c.capacity.blocks_per_plane) /
           (1.0 - c.capacity.spare_factor) / g.mapping_unit_bytes *
-          (1.0 + c.slc_cache.share * c.slc_cache.bits_per_cell) >
+          (1.0 + c.slc_cache.share * c.slc_cache.bits_per_cell) * c.slots_per_unit() >
       4.2e9) {
     return ConfigProblem{"capacity.capacity_bytes",
-                         "needs more than 2^32 mapping units; lower it or enlarge geometry.mapping_unit_bytes"};
+                         "needs more than 2^32 mapping units (or granules of compression); lower it or enlarge "
+                         "geometry.mapping_unit_bytes"};
   }
   const Layout out = raw_layout(c);
   if (out.logical_units == 0) {
@@ -383,6 +408,7 @@ std::optional<ConfigProblem> problem(const SsdConfig& config) {
   if (auto p = ftl_problem(config)) return p;
   if (auto p = slc_cache_problem(config)) return p;
   if (auto p = mapping_problem(config)) return p;
+  if (auto p = compression_problem(config)) return p;
   if (auto p = capacity_problem(config)) return p;
   return namespaces_problem(config);
 }

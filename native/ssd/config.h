@@ -66,6 +66,13 @@ struct MappingConfig {
   MappingScheme scheme = MappingScheme::page;
 };
 
+// A controller that compresses what it programs (C15; docs/decisions/0020). A mapping unit that compresses to a share
+// of its size, which its write command states, takes that much flash, rounded up to granules, and shares a flash page
+// with others.
+struct CompressionConfig {
+  std::uint32_t granule_bytes = 0;  // divides geometry.mapping_unit_bytes. 0: the controller does not compress
+};
+
 struct WriteCacheConfig {
   std::uint64_t bytes = 256 * 1024;   // DRAM for written data not yet programmed. 0: completes when programmed
   bool power_loss_protection = true;  // a flush command has nothing to wait for
@@ -136,13 +143,23 @@ struct SsdConfig {
   Capacity capacity;
   Timing timing;
   MappingConfig mapping;
+  CompressionConfig compression;
   WriteCacheConfig write_cache;
   MappingCacheConfig mapping_cache;
   SlcCacheConfig slc_cache;
   GarbageCollection gc;
   WearLevelling wear_levelling;
   NamespacesConfig namespaces;
+
+  bool compresses() const { return compression.granule_bytes != 0; }
+  // Flash is given out in slots: mapping units, or granules of one where the controller compresses.
+  std::uint32_t slots_per_unit() const {
+    return compresses() ? geometry.mapping_unit_bytes / compression.granule_bytes : 1;
+  }
 };
+
+// "All of it": the compressed share, in 1/256, of data that does not compress.
+inline constexpr std::uint16_t kIncompressible = 256;
 
 // What the relations of a config come to, in mapping units and erase blocks.
 struct Layout {

@@ -11,18 +11,28 @@ namespace {
 constexpr std::uint32_t kPrefetchRelocation = 12;
 constexpr std::uint32_t kOwnersInALine = 64 / sizeof(std::uint32_t);
 
+Layout in_slots(Layout layout, std::uint32_t slots_per_unit) {
+  layout.data_units *= slots_per_unit;
+  layout.reserve_units *= slots_per_unit;
+  layout.collect_until_units *= slots_per_unit;
+  layout.physical_units *= slots_per_unit;
+  return layout;
+}
+
 }  // namespace
 
 Ftl::Ftl(const SsdConfig& config, const Layout& layout, Counters* counters, std::uint64_t seed)
     : config_(config),
-      layout_(layout),
+      layout_(in_slots(layout, config.slots_per_unit())),
       counters_(counters),
-      units_per_page_(config.geometry.units_per_page()),
-      units_per_block_(config.geometry.units_per_block()),
+      compresses_(config.compresses()),
+      slots_per_unit_(config.slots_per_unit()),
+      slots_per_page_(config.geometry.units_per_page() * config.slots_per_unit()),
+      slots_per_block_(config.geometry.units_per_block() * config.slots_per_unit()),
       pages_per_block_(config.geometry.pages_per_block),
       planes_per_die_(config.geometry.planes_per_die),
       dies_(config.geometry.dies()),
-      unit_bytes_(config.geometry.mapping_unit_bytes),
+      slot_bytes_(config.geometry.mapping_unit_bytes / config.slots_per_unit()),
       entries_per_translation_unit_(config.geometry.mapping_unit_bytes / 4),
       logical_units_(static_cast<std::uint32_t>(layout.logical_units)),
       separate_(config.gc.separate_streams),
@@ -30,13 +40,14 @@ Ftl::Ftl(const SsdConfig& config, const Layout& layout, Counters* counters, std:
           1, static_cast<std::uint64_t>(config.slc_cache.dynamic_until * static_cast<double>(layout.logical_units)))),
       // Without spare space a victim that frees next to nothing costs a whole erase block of programs; sequential
       // writes, the only ones such a drive can take, soon leave better ones.
-      least_gain_(config.capacity.spare_factor < 0.01 ? std::max(1U, units_per_block_ / 2) : 1),
-      map_(layout.logical_units + layout.translation_units, static_cast<std::uint32_t>(layout.physical_units)),
-      owner_(layout.physical_units, static_cast<std::uint32_t>(layout.logical_units + layout.translation_units)),
-      valid_((layout.physical_units + 63) / 64),
+      least_gain_(config.capacity.spare_factor < 0.01 ? std::max(1U, slots_per_block_ / 2) : 1),
+      map_(layout.logical_units + layout.translation_units, static_cast<std::uint32_t>(layout_.physical_units)),
+      owner_(layout_.physical_units, static_cast<std::uint32_t>(layout.logical_units + layout.translation_units)),
+      valid_((layout_.physical_units + 63) / 64),
+      slots_(config.compresses() ? layout.logical_units + layout.translation_units : 0),
       blocks_(config, layout.blocks),
       mapping_(config.mapping_cache.bytes / 8, layout.logical_units, entries_per_translation_unit_),
-      clean_units_(layout.physical_units),
+      clean_slots_(layout_.physical_units),
       random_(mix(seed)) {
   for (auto& s : streams_) s.rows.resize(dies_);
   stream(StreamId::slc).slc = true;
@@ -47,35 +58,38 @@ Ftl::Ftl(const SsdConfig& config, const Layout& layout, Counters* counters, std:
 // --- Space
 
 bool Ftl::make_room(Flow flow) {
-  std::uint64_t needed = std::uint64_t{planes_per_die_} * units_per_page_;
+  std::uint64_t needed = std::uint64_t{planes_per_die_} * slots_per_page_;
   if (layout_.slc_pages != 0) {
     drop_dead_rows(flow);
-    if (next_slc_row_is_dynamic()) needed += std::uint64_t{planes_per_die_} * units_per_block_;
+    if (next_slc_row_is_dynamic()) needed += std::uint64_t{planes_per_die_} * slots_per_block_;
   }
-  if (clean_units_ >= reserve_units() + needed) return true;
+  if (clean_slots_ >= reserve_units() + needed) return true;
   // The reserve stays clean for relocation; a victim without gain leaves the loop only when room can be borrowed.
   const std::uint64_t wanted = std::max(layout_.collect_until_units - layout_.reserve_units, needed);
-  while (clean_units_ < reserve_units() + wanted) {
+  while (clean_slots_ < reserve_units() + wanted) {
     // What the SLC cache has borrowed comes back first: a row of it takes several times the flash that its data needs.
     if (slc_blocks_ > layout_.slc_blocks && slc_blocks_ > most_slc_blocks() && fold_row(flow)) continue;
     if (collect_one(flow)) continue;
     if (slc_blocks_ <= layout_.slc_blocks || !fold_row(flow)) break;
   }
-  const std::uint64_t floor = (std::uint64_t{dies_} * planes_per_die_ + 2) * units_per_block_;
-  return clean_units_ >= reserve_units() - layout_.reserve_units + std::min(floor, layout_.reserve_units);
+  const std::uint64_t floor = (std::uint64_t{dies_} * planes_per_die_ + 2) * slots_per_block_;
+  return clean_slots_ >= reserve_units() - layout_.reserve_units + std::min(floor, layout_.reserve_units);
 }
 
 bool Ftl::collect_one(Flow flow) {
   std::uint32_t victim = blocks_.pick_victim(random_);
   if (victim == kNoBlock) return false;
-  if (blocks_[victim].valid + least_gain_ > units_per_block_) {
+  if (compresses_ && may_not_pay(victim)) {
+    victim = least_to_move();
+    if (most_to_move(victim) + least_gain_ > slots_per_block_) return false;
+  } else if (blocks_[victim].valid + least_gain_ > slots_per_block_) {
     // FIFO and d-choices may meet a block that frees nothing: that is their nature and their cost. The others have
     // looked at every block; and when there is next to nothing to free anywhere, collection cannot help.
     const bool exhaustive = config_.gc.policy == GcPolicy::greedy || config_.gc.policy == GcPolicy::cost_benefit;
     if (exhaustive || least_gain_ > 1 || !anything_to_free()) return false;
   }
   ++counters_->gc_victims;
-  counters_->gc_victim_valid_units += blocks_[victim].valid;
+  counters_->gc_victim_valid_units += compresses_ ? valid_units(victim) : blocks_[victim].valid;
   relocate(flow, victim, FlashCause::gc);
   level_wear(flow);
   return true;
@@ -83,43 +97,45 @@ bool Ftl::collect_one(Flow flow) {
 
 // Is there an invalid unit in some closed block?
 bool Ftl::anything_to_free() const {
-  const std::uint64_t current = mapped_units_ - blocks_.cached_units() + layout_.translation_units;
-  const std::uint64_t open_at_most = kMainStreams * std::uint64_t{dies_} * planes_per_die_ * units_per_block_;
-  const std::uint64_t main_units = layout_.physical_units - std::uint64_t{slc_blocks_} * units_per_block_;
-  if (main_units - clean_units_ > current + open_at_most) return true;
+  const std::uint64_t current =
+      compresses_ ? valid_slots() : mapped_units_ - blocks_.cached_units() + layout_.translation_units;
+  const std::uint64_t open_at_most = kMainStreams * std::uint64_t{dies_} * planes_per_die_ * slots_per_block_;
+  const std::uint64_t main_units = layout_.physical_units - std::uint64_t{slc_blocks_} * slots_per_block_;
+  if (main_units - clean_slots_ > current + open_at_most) return true;
   const std::uint32_t best = blocks_.emptiest_closed();
-  return best != kNoBlock && blocks_[best].valid < units_per_block_;
+  return best != kNoBlock && blocks_[best].valid < slots_per_block_;
 }
 
 void Ftl::relocate(Flow flow, std::uint32_t block, FlashCause cause) {
   blocks_.begin_collecting(block);
-  const std::uint32_t first = block * units_per_block_;
-  for (std::uint32_t i = 0; i < units_per_block_; i += kOwnersInALine) prefetch(owner_.address(first + i));
+  const std::uint32_t first = block * slots_per_block_;
+  for (std::uint32_t i = 0; i < slots_per_block_; i += kOwnersInALine) prefetch(owner_.address(first + i));
   move_pages(flow, block, 0, pages_per_block_, cause);
   free_block(block);
   if (flow.array != nullptr) queue_erase(flow, block, false);
 }
 
-// Gives the valid units of pages [begin, end) new places and clears them from the pages. Returns how many; the block's
-// own count is left as it is.
+// Gives the valid units of pages [begin, end) new places and clears them from the pages. Returns how many slots they
+// took; the block's own count is left as it is.
 std::uint32_t Ftl::move_pages(Flow flow, std::uint32_t block, std::uint32_t begin, std::uint32_t end,
                               FlashCause cause) {
   Stream& to = stream(StreamId::relocation);
-  const std::uint32_t first = block * units_per_block_;
+  const std::uint32_t first = block * slots_per_block_;
   const std::uint32_t programmed_pages = blocks_[block].programmed_pages;
   std::uint32_t moved = 0;
   for (std::uint32_t page = begin; page < end; ++page) {
     std::uint32_t read = kNoOp;
-    for (std::uint32_t i = 0; i < units_per_page_; ++i) {
-      const std::uint32_t from = first + page * units_per_page_ + i;
+    for (std::uint32_t i = 0; i < slots_per_page_; ++i) {
+      const std::uint32_t from = first + page * slots_per_page_ + i;
       const std::uint32_t ahead = from + kPrefetchRelocation;
-      if (ahead < first + units_per_block_ && is_valid(ahead)) {
+      if (ahead < first + slots_per_block_ && is_valid(ahead)) {
         const std::uint32_t coming = owner_[ahead];
         prefetch(map_.address(coming));
         if (!mapping_.holds_everything()) mapping_.prefetch(coming);
       }
       if (!is_valid(from)) continue;
-      ++moved;
+      const std::uint32_t slots = slots_of(owner_[from]);
+      moved += slots;
       if (flow.array != nullptr && read == kNoOp && page < programmed_pages) {
         read = flow.array->new_op();
         FlashOp& op = flow.array->op(read);
@@ -133,8 +149,8 @@ std::uint32_t Ftl::move_pages(Flow flow, std::uint32_t block, std::uint32_t begi
       const std::uint32_t unit = owner_[from];
       place(flow, to, unit, cause, read);
       if (unit < logical_units_) mapping_.change_if_cached(unit);
-      counters_->nand_bytes_read[static_cast<std::size_t>(cause)] += unit_bytes_;
-      if (read != kNoOp) flow.array->op(read).bytes += unit_bytes_;
+      counters_->nand_bytes_read[static_cast<std::size_t>(cause)] += std::uint64_t{slots} * slot_bytes_;
+      if (read != kNoOp) flow.array->op(read).bytes += slots * slot_bytes_;
     }
     if (read != kNoOp) flow.array->enqueue(flow.now, read);
   }
@@ -145,7 +161,7 @@ std::uint32_t Ftl::move_pages(Flow flow, std::uint32_t block, std::uint32_t begi
 void Ftl::free_block(std::uint32_t block) {
   blocks_[block].valid = 0;
   blocks_.erase(block);
-  clean_units_ += units_per_block_;
+  clean_slots_ += slots_per_block_;
   ++counters_->erases;
 }
 
@@ -193,7 +209,7 @@ bool Ftl::open_row(Stream& s, std::uint32_t die, std::uint32_t spare_blocks) {
   }
   if (s.slc) {  // whatever is left of them is of no use to anything else
     slc_blocks_ += row.planes;
-    clean_units_ -= std::uint64_t{row.planes} * units_per_block_;
+    clean_slots_ -= std::uint64_t{row.planes} * slots_per_block_;
   }
   return row.planes > 0;
 }
@@ -234,8 +250,8 @@ void Ftl::begin_step(Stream& s, std::uint32_t die) {
   s.die = die;
   s.filled = 0;
   s.by_cause = {};
-  s.capacity = row.planes * units_per_page_;
-  if (!s.slc) clean_units_ -= s.capacity;
+  s.capacity = row.planes * slots_per_page_;
+  if (!s.slc) clean_slots_ -= s.capacity;
   s.step = kNoStep;
 }
 
@@ -267,12 +283,12 @@ void Ftl::finish_step(Flow flow, Stream& s) {
     for (std::uint32_t i = 0; i < row.planes; ++i) blocks_[row.blocks[i]].programmed_pages = row.page + 1;
   }
   for (std::size_t cause = 0; cause < kFlashCauses; ++cause) {
-    counters_->nand_bytes_programmed[cause] += std::uint64_t{s.by_cause[cause]} * unit_bytes_;
+    counters_->nand_bytes_programmed[cause] += std::uint64_t{s.by_cause[cause]} * slot_bytes_;
   }
   counters_->nand_pages_programmed += row.planes;
   s.step = kNoStep;
   s.open = false;
-  if (s.slc) counters_->slc_bytes_programmed += std::uint64_t{s.capacity} * unit_bytes_;
+  if (s.slc) counters_->slc_bytes_programmed += std::uint64_t{s.capacity} * slot_bytes_;
   if (++row.page == (s.slc ? layout_.slc_pages : pages_per_block_)) {
     for (std::uint32_t i = 0; i < row.planes; ++i) blocks_.close(row.blocks[i]);
     if (s.slc) slc_rows_.push(row);
@@ -304,16 +320,18 @@ void Ftl::programmed(const ProgramStep& step) {
 
 // Gives `unit` its next place in the stream. `read`: the flash read its data comes from, or kNoOp.
 void Ftl::place(Flow flow, Stream& s, std::uint32_t unit, FlashCause cause, std::uint32_t read) {
+  const std::uint32_t slots = slots_of(unit);
+  if (compresses_) make_fit(flow, s, slots, cause);
   if (!s.open) begin_step(s, pick_die(s));
   ensure_program(flow, s);
   const Row& row = s.rows[s.die];
-  const std::uint32_t block = row.blocks[s.filled / units_per_page_];
-  const std::uint32_t to = block * units_per_block_ + row.page * units_per_page_ + s.filled % units_per_page_;
+  const std::uint32_t block = row.blocks[s.filled / slots_per_page_];
+  const std::uint32_t to = block * slots_per_block_ + row.page * slots_per_page_ + s.filled % slots_per_page_;
   map_.set(unit, to + 1);
   owner_.set(to, unit);
   valid_[to / 64] |= std::uint64_t{1} << (to % 64);
-  blocks_.gain(block);
-  ++s.by_cause[static_cast<std::size_t>(cause)];
+  blocks_.gain(block, slots);
+  s.by_cause[static_cast<std::size_t>(cause)] += slots;
   const std::uint32_t step_id = s.step;
   if (step_id != kNoStep && read != kNoOp) {
     FlashOp& op = flow.array->op(read);
@@ -322,7 +340,8 @@ void Ftl::place(Flow flow, Stream& s, std::uint32_t unit, FlashCause cause, std:
       ++flow.array->step(step_id).reads_pending;
     }
   }
-  if (++s.filled == s.capacity) finish_step(flow, s);
+  s.filled += slots;
+  if (s.filled == s.capacity) finish_step(flow, s);
 }
 
 void Ftl::unmap(std::uint32_t unit) {
@@ -331,11 +350,11 @@ void Ftl::unmap(std::uint32_t unit) {
   const std::uint32_t from = old - 1;
   map_.set(unit, 0);
   valid_[from / 64] &= ~(std::uint64_t{1} << (from % 64));
-  blocks_.lose(from / units_per_block_);
+  blocks_.lose(from / slots_per_block_, slots_of(unit));
   if (unit < logical_units_) --mapped_units_;
 }
 
-void Ftl::write(Flow flow, std::uint32_t unit, std::uint32_t owner) {
+void Ftl::write(Flow flow, std::uint32_t unit, std::uint32_t owner, std::uint8_t slots) {
   Stream& s = streams_[host_];
   assert(s.open);
   ensure_program(flow, s);
@@ -346,22 +365,24 @@ void Ftl::write(Flow flow, std::uint32_t unit, std::uint32_t owner) {
   }
   unmap(unit);
   ++mapped_units_;
+  if (compresses_) slots_[unit] = slots;
   place(flow, s, unit, FlashCause::host, kNoOp);
   if (s.slc) blocks_.gain_cached();
   update_map_entry(flow, unit);
 }
 
-void Ftl::write_untimed(std::uint32_t unit) {
+void Ftl::write_untimed(std::uint32_t unit, std::uint8_t slots) {
   Stream& s = streams_[0];
   unmap(unit);
   ++mapped_units_;
+  if (compresses_) slots_[unit] = slots;
   place({}, s, unit, FlashCause::host, kNoOp);
 }
 
 void Ftl::pad_host_step(Flow flow) {
   Stream& s = streams_[host_];
   if (!s.open) return;
-  counters_->nand_bytes_padded += std::uint64_t{s.capacity - s.filled} * unit_bytes_;
+  counters_->nand_bytes_padded += std::uint64_t{s.capacity - s.filled} * slot_bytes_;
   s.by_cause[static_cast<std::size_t>(FlashCause::host)] += s.capacity - s.filled;
   finish_step(flow, s);
 }
@@ -402,7 +423,7 @@ std::uint32_t Ftl::look_up_for_read(Flow flow, std::uint32_t unit, std::uint32_t
 std::uint32_t Ftl::translation_read(Flow flow, std::uint32_t translation_unit, ReadFor purpose) {
   const std::uint32_t from = physical(logical_units_ + translation_unit);
   if (from == kNowhere || in_controller(from)) return kNoOp;
-  counters_->nand_bytes_read[static_cast<std::size_t>(FlashCause::mapping)] += unit_bytes_;
+  counters_->nand_bytes_read[static_cast<std::size_t>(FlashCause::mapping)] += config_.geometry.mapping_unit_bytes;
   if (flow.array == nullptr) return kNoOp;
   const std::uint32_t read = flow.array->new_op();
   FlashOp& op = flow.array->op(read);
@@ -410,17 +431,18 @@ std::uint32_t Ftl::translation_read(Flow flow, std::uint32_t translation_unit, R
   op.die = plane_of(from) / planes_per_die_;
   op.plane = static_cast<std::uint8_t>(plane_of(from) % planes_per_die_);
   op.page = page_of(from);
-  op.bytes = unit_bytes_;
+  op.bytes = config_.geometry.mapping_unit_bytes;
   return read;
 }
 
 // Reads a translation unit, changes it and programs it anew. False when there was no clean space for it.
 bool Ftl::write_translation_unit(Flow flow, std::uint32_t translation_unit) {
   Stream& s = stream(StreamId::mapping);
-  if (!s.open && !make_room(flow)) return false;
+  if ((!s.open || !fits(s, slots_per_unit_)) && !make_room(flow)) return false;
   const std::uint32_t read = translation_read(flow, translation_unit, ReadFor::relocation);
   const std::uint32_t unit = logical_units_ + translation_unit;
   unmap(unit);
+  if (compresses_) slots_[unit] = static_cast<std::uint8_t>(slots_per_unit_);
   place(flow, s, unit, FlashCause::mapping, read);
   if (read != kNoOp) flow.array->enqueue(flow.now, read);
   return true;

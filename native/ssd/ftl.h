@@ -57,13 +57,22 @@ class Ftl {
     if (mapping_.holds_everything()) return;
     prefetch_physical(map_[logical_units_ + translation_unit_of(unit)]);
   }
-  std::uint32_t block_of(std::uint32_t physical) const { return physical / units_per_block_; }
-  std::uint32_t page_of(std::uint32_t physical) const { return physical % units_per_block_ / units_per_page_; }
+  // A physical place is a slot, numbered through the drive: room for a mapping unit, or for a granule of one where the
+  // controller compresses (ftl_compression.cc). What a unit takes of them begins at its place.
+  std::uint32_t block_of(std::uint32_t physical) const { return physical / slots_per_block_; }
+  std::uint32_t page_of(std::uint32_t physical) const { return physical % slots_per_block_ / slots_per_page_; }
   std::uint32_t plane_of(std::uint32_t physical) const { return blocks_.plane_of(block_of(physical)); }
   // Is it still in the controller, its program not finished?
   bool in_controller(std::uint32_t physical) const {
     return page_of(physical) >= blocks_[block_of(physical)].programmed_pages;
   }
+  std::uint32_t flash_page_of(std::uint32_t physical) const { return physical / slots_per_page_; }
+  std::uint32_t slots_of(std::uint32_t unit) const { return compresses_ ? slots_[unit] : 1; }  // REQUIRES: it is mapped
+  bool is_compressed(std::uint32_t unit) const { return compresses_ && slots_[unit] < slots_per_unit_; }
+  std::uint32_t bytes_of(std::uint32_t unit) const { return slots_of(unit) * slot_bytes_; }
+  // What a unit of data takes that compresses to so many 1/256 of its size.
+  std::uint8_t slots_for(std::uint32_t compressed_share) const;
+  bool compresses() const { return compresses_; }
   std::uint64_t mapped_units() const { return mapped_units_; }
   const BlockTable& blocks() const { return blocks_; }
 
@@ -74,8 +83,10 @@ class Ftl {
   bool can_begin_host_step(std::uint32_t die) const;
   // In the SLC cache while it has room. REQUIRES: can_begin_host_step(die) and !host_step_open()
   void begin_host_step(std::uint32_t die);
-  // REQUIRES: host_step_open()
-  void write(Flow flow, std::uint32_t unit, std::uint32_t owner);
+  // Is there room for so many slots in the open step? Without compression there always is.
+  bool host_step_fits(std::uint32_t slots) const { return fits(streams_[host_], slots); }
+  // REQUIRES: host_step_open() and host_step_fits(slots)
+  void write(Flow flow, std::uint32_t unit, std::uint32_t owner, std::uint8_t slots);
   // Completes the open step without data.
   void pad_host_step(Flow flow);
   std::uint64_t last_host_step() const { return host_steps_; }
@@ -106,9 +117,9 @@ class Ftl {
   std::uint64_t stop_time(FlashArray& array);
 
   // --- Preconditioning (no time passes)
-  bool overwrite(std::uint32_t unit);
-  void fill(std::uint32_t first, std::uint32_t count);
-  void assume_steady(std::uint32_t count);
+  bool overwrite(std::uint32_t unit, std::uint8_t slots);
+  void fill(std::uint32_t first, std::uint32_t count, std::uint8_t slots);
+  void assume_steady(std::uint32_t count, std::uint8_t slots);
   void forget_cached_map() { mapping_.clear(); }
 
   // --- State. Visits every field that outlives a power cycle, in a fixed order.
@@ -124,9 +135,9 @@ class Ftl {
     bool open = false;  // a step is being filled
     bool slc = false;   // its blocks hold one bit a cell
     std::uint32_t die = 0;
-    std::uint32_t filled = 0;                            // units
-    std::uint32_t capacity = 0;                          // units
-    std::array<std::uint32_t, kFlashCauses> by_cause{};  // of the filled units
+    std::uint32_t filled = 0;                            // slots
+    std::uint32_t capacity = 0;                          // slots
+    std::array<std::uint32_t, kFlashCauses> by_cause{};  // of the filled slots
     std::uint32_t step = kNoStep;
   };
 
@@ -142,6 +153,13 @@ class Ftl {
   // Space
   bool collect_one(Flow flow);
   bool anything_to_free() const;
+  std::uint64_t valid_units(std::uint32_t block) const;
+  std::uint64_t most_to_move(std::uint32_t block) const;
+  bool may_not_pay(std::uint32_t block) const;
+  std::uint64_t valid_slots() const;
+  std::uint32_t least_to_move() const;
+  bool fits(const Stream& s, std::uint32_t slots) const;
+  void make_fit(Flow flow, Stream& s, std::uint32_t slots, FlashCause cause);
   void relocate(Flow flow, std::uint32_t block, FlashCause cause);
   std::uint32_t move_pages(Flow flow, std::uint32_t block, std::uint32_t begin, std::uint32_t end, FlashCause cause);
   void free_block(std::uint32_t block);
@@ -162,7 +180,7 @@ class Ftl {
   // What stays clean beside what is left of the cache's own flash.
   std::uint64_t reserve_units() const {
     const std::uint32_t unused = layout_.slc_blocks - std::min(layout_.slc_blocks, slc_blocks_);
-    return layout_.reserve_units + std::uint64_t{unused} * units_per_block_;
+    return layout_.reserve_units + std::uint64_t{unused} * slots_per_block_;
   }
   void drop_dead_rows(Flow flow);
   bool fold_row(Flow flow);
@@ -173,6 +191,10 @@ class Ftl {
   [[gnu::always_inline]] inline void place(Flow flow, Stream& s, std::uint32_t unit, FlashCause cause,
                                            std::uint32_t read);
   void unmap(std::uint32_t unit);
+  bool lies_in_a_page(std::uint32_t physical, std::size_t unit) const {
+    const std::uint32_t slots = slots_of(static_cast<std::uint32_t>(unit));
+    return slots > 0 && slots <= slots_per_unit_ && physical % slots_per_page_ + slots <= slots_per_page_;
+  }
   bool is_valid(std::uint32_t physical) const { return (valid_[physical / 64] >> (physical % 64) & 1) != 0; }
 
   // The map
@@ -182,32 +204,36 @@ class Ftl {
   void assume_steady_in_rows(std::uint32_t count);
   void store_translation_units(std::uint32_t first, std::uint32_t count);
 
-  void write_untimed(std::uint32_t unit);
-  std::vector<std::uint32_t> steady_valid_counts(std::uint32_t count, std::uint32_t blocks);
-  void scatter(std::uint32_t count, const std::vector<std::uint32_t>& valid_counts);
+  void write_untimed(std::uint32_t unit, std::uint8_t slots);
+  std::vector<std::uint32_t> steady_valid_counts(std::uint32_t count, std::uint32_t blocks,
+                                                 std::uint32_t units_per_block);
+  void scatter(std::uint32_t count, const std::vector<std::uint32_t>& valid_counts, std::uint8_t slots);
   std::optional<std::string> audit_slc() const;
   std::optional<std::string> audit_open_rows(std::uint64_t& clean) const;
   bool rebuild_from_map(const std::vector<std::uint32_t>& closed);
 
   const SsdConfig config_;
-  const Layout layout_;
+  const Layout layout_;  // in slots where it speaks of flash, in units where it speaks of the logical range
   Counters* counters_;
-  const std::uint32_t units_per_page_;
-  const std::uint32_t units_per_block_;
+  const bool compresses_;
+  const std::uint32_t slots_per_unit_;
+  const std::uint32_t slots_per_page_;
+  const std::uint32_t slots_per_block_;
   const std::uint32_t pages_per_block_;
   const std::uint32_t planes_per_die_;
   const std::uint32_t dies_;
-  const std::uint32_t unit_bytes_;
+  const std::uint32_t slot_bytes_;
   const std::uint32_t entries_per_translation_unit_;
   const std::uint32_t logical_units_;
   const bool separate_;
   const std::uint64_t slc_dynamic_until_;  // units in the main blocks from which on the SLC cache has only its own
-  const std::uint32_t least_gain_;         // units a victim must free to be worth collecting
+  const std::uint32_t least_gain_;         // slots a victim must free to be worth collecting
 
-  // Logical unit → physical unit + 1 (0: unmapped). Translation units follow the logical ones.
+  // Logical unit → its first slot + 1 (0: unmapped). Translation units follow the logical ones.
   PackedArray map_;
-  PackedArray owner_;               // physical unit → logical unit; meaningful where valid
-  FlatArray<std::uint64_t> valid_;  // bit per physical unit
+  PackedArray owner_;               // slot → logical unit; meaningful where valid
+  FlatArray<std::uint64_t> valid_;  // bit per slot: a unit that is mapped begins there
+  FlatArray<std::uint8_t> slots_;   // how many slots a unit takes, by unit; empty without compression
   BlockTable blocks_;
   MappingCache mapping_;
   std::array<Stream, kStreams> streams_;
@@ -216,7 +242,7 @@ class Ftl {
   Ring<Row> slc_rows_;                 // the full ones, oldest first
   std::uint32_t fold_page_ = 0;        // of the oldest row: where folding goes on
   std::uint32_t folds_in_flight_ = 0;  // programs and erases
-  std::uint64_t clean_units_ = 0;      // never written since their erase: free blocks and the rest of open rows
+  std::uint64_t clean_slots_ = 0;      // never written since their erase: free blocks and the rest of open rows
   std::uint64_t mapped_units_ = 0;
   std::uint64_t host_steps_ = 0;
   std::uint64_t erases_until_levelling_ = 0;

@@ -48,19 +48,20 @@ std::vector<std::uint32_t> fifo_counts(double rho, std::uint32_t b, std::uint32_
 
 }  // namespace
 
-bool Ftl::overwrite(std::uint32_t unit) {
+bool Ftl::overwrite(std::uint32_t unit, std::uint8_t slots) {
   if (block_mapping_) {
     block_mapping_->overwrite(unit);
     return true;
   }
+  if (streams_[0].open && !fits(streams_[0], slots)) pad_host_step({});
   if (!streams_[0].open && !make_room({})) return false;
-  write_untimed(unit);
+  write_untimed(unit, slots);
   return true;
 }
 
-void Ftl::fill(std::uint32_t first, std::uint32_t count) {
+void Ftl::fill(std::uint32_t first, std::uint32_t count, std::uint8_t slots) {
   for (std::uint32_t unit = first; unit < first + count; ++unit) {
-    [[maybe_unused]] const bool done = overwrite(unit);
+    [[maybe_unused]] const bool done = overwrite(unit, slots);
     assert(done);
   }
   store_translation_units(first, count);
@@ -73,28 +74,29 @@ void Ftl::store_translation_units(std::uint32_t first, std::uint32_t count) {
   }
 }
 
-void Ftl::assume_steady(std::uint32_t count) {
+void Ftl::assume_steady(std::uint32_t count, std::uint8_t slots) {
   assert(mapped_units_ == 0 && blocks_.free_total() == blocks_.size());
-  const auto blocks = static_cast<std::uint32_t>(layout_.data_units / units_per_block_);
+  const auto blocks = static_cast<std::uint32_t>(layout_.data_units / slots_per_block_);
   if (count == 0) return;
   if (block_mapping_) {
     assume_steady_in_rows(count);
     return;
   }
-  if (std::uint64_t{count} + blocks > std::uint64_t{blocks} * units_per_block_) {
-    fill(0, count);  // no spare space to speak of: there is no steady state under random writes
+  const std::uint32_t units_per_block = pages_per_block_ * (slots_per_page_ / slots);
+  if (std::uint64_t{count} + blocks > std::uint64_t{blocks} * units_per_block) {
+    fill(0, count, slots);  // no spare space to speak of: there is no steady state under random writes
     return;
   }
-  scatter(count, steady_valid_counts(count, blocks));
+  scatter(count, steady_valid_counts(count, blocks, units_per_block), slots);
   mapped_units_ = count;
-  clean_units_ -= std::uint64_t{blocks} * units_per_block_;
+  clean_slots_ -= std::uint64_t{blocks} * slots_per_block_;
   store_translation_units(0, count);
 }
 
 // Under block and hybrid mapping data rows are full whatever was overwritten, so that only the rows for overwrites
 // differ: once each was taken several times over, by random writes, nothing is left of how they began.
 void Ftl::assume_steady_in_rows(std::uint32_t count) {
-  fill(0, count);
+  fill(0, count, 1);
   const std::uint64_t logs = std::uint64_t{layout_.log_rows} * dies_;
   for (std::uint64_t i = 0; i < kWritesForEachLog * logs; ++i) {
     block_mapping_->overwrite(static_cast<std::uint32_t>(random_.below(count)));
@@ -102,20 +104,21 @@ void Ftl::assume_steady_in_rows(std::uint32_t count) {
 }
 
 // How many units are valid in each of `blocks` closed blocks, in the order in which they were closed; in all `count`.
-std::vector<std::uint32_t> Ftl::steady_valid_counts(std::uint32_t count, std::uint32_t blocks) {
-  const double rho = static_cast<double>(count) / (static_cast<double>(blocks) * units_per_block_);
+std::vector<std::uint32_t> Ftl::steady_valid_counts(std::uint32_t count, std::uint32_t blocks,
+                                                    std::uint32_t units_per_block) {
+  const double rho = static_cast<double>(count) / (static_cast<double>(blocks) * units_per_block);
   std::vector<std::uint32_t> counts;
   if (config_.gc.policy == GcPolicy::fifo) {
-    counts = fifo_counts(rho, units_per_block_, blocks, random_);
+    counts = fifo_counts(rho, units_per_block, blocks, random_);
   } else {
     const double choices = config_.gc.policy == GcPolicy::d_choices ? config_.gc.choices : kGreedyChoices;
-    counts = counts_by_quantile(d_choices_distribution(rho, units_per_block_, choices), blocks);
+    counts = counts_by_quantile(d_choices_distribution(rho, units_per_block, choices), blocks);
     for (std::uint32_t i = blocks; i > 1; --i) std::swap(counts[i - 1], counts[random_.below(i)]);
   }
   auto sum = std::accumulate(counts.begin(), counts.end(), std::uint64_t{0});
   while (sum != count) {
     std::uint32_t& valid = counts[random_.below(blocks)];
-    if (sum < count && valid < units_per_block_) {
+    if (sum < count && valid < units_per_block) {
       ++valid;
       ++sum;
     } else if (sum > count && valid > 0) {
@@ -127,7 +130,10 @@ std::vector<std::uint32_t> Ftl::steady_valid_counts(std::uint32_t count, std::ui
 }
 
 // Puts units 0..count-1 in random order into random pages of the first blocks.
-void Ftl::scatter(std::uint32_t count, const std::vector<std::uint32_t>& valid_counts) {
+// A page takes as many as fit it at that size.
+void Ftl::scatter(std::uint32_t count, const std::vector<std::uint32_t>& valid_counts, std::uint8_t slots) {
+  const std::uint32_t units_per_page = slots_per_page_ / slots;
+  const std::uint32_t units_per_block = pages_per_block_ * units_per_page;
   const Permutation unit_at(count, random_.next());
   std::array<std::uint32_t, kDrawnAhead> drawn;  // a few units ahead, so that their map entries are at hand
   std::uint32_t placed = 0;
@@ -139,23 +145,25 @@ void Ftl::scatter(std::uint32_t count, const std::vector<std::uint32_t>& valid_c
   for (std::uint32_t i = 0; i < std::min(count, kDrawnAhead); ++i) draw(i);
   for (std::uint32_t block = 0; block < valid_counts.size(); ++block) {
     std::uint32_t wanted = valid_counts[block];
-    for (std::uint32_t i = 0; i < units_per_block_ && wanted > 0; ++i) {
-      if (random_.below(units_per_block_ - i) >= wanted) continue;  // selection sampling: each subset is as likely
+    for (std::uint32_t i = 0; i < units_per_block && wanted > 0; ++i) {
+      if (random_.below(units_per_block - i) >= wanted) continue;  // selection sampling: each subset is as likely
       --wanted;
-      const std::uint32_t to = block * units_per_block_ + i;
+      const std::uint32_t to =
+          block * slots_per_block_ + i / units_per_page * slots_per_page_ + i % units_per_page * slots;
       const std::uint32_t unit = drawn[placed % kDrawnAhead];
       if (placed + kDrawnAhead < count) draw(placed + kDrawnAhead);
       ++placed;
       map_.set(unit, to + 1);
+      if (compresses_) slots_[unit] = slots;
       owner_.set(to, unit);
       valid_[to / 64] |= std::uint64_t{1} << (to % 64);
     }
     Block& b = blocks_[block];
     b.state = BlockState::closed;
-    b.valid = valid_counts[block];
+    b.valid = valid_counts[block] * slots;
     b.programmed_pages = pages_per_block_;
     // A block of v valid units waits U / v host writes for its next invalidation, so that long ago was its last.
-    const double wait = b.valid == 0 ? static_cast<double>(count) : static_cast<double>(count) / b.valid;
+    const double wait = static_cast<double>(count) / std::max(1U, valid_counts[block]);
     const double ago = std::min(-std::log(1 - random_.uniform()) * wait, 2e9);
     b.changed = static_cast<std::uint32_t>(-static_cast<std::int64_t>(ago));  // the clock stands at 0
   }

@@ -24,8 +24,8 @@ bool Ftl::slc_takes(std::uint32_t die) const {
   if (layout_.slc_pages == 0) return false;
   if (streams_[static_cast<std::size_t>(StreamId::slc)].rows[die].planes > 0) return true;
   if (!slc_has_room() || !has_free_block(die, 0)) return false;
-  const std::uint64_t row_units = std::uint64_t{planes_per_die_} * units_per_block_;
-  return !next_slc_row_is_dynamic() || clean_units_ >= reserve_units() + row_units;
+  const std::uint64_t row_units = std::uint64_t{planes_per_die_} * slots_per_block_;
+  return !next_slc_row_is_dynamic() || clean_slots_ >= reserve_units() + row_units;
 }
 
 bool Ftl::wants_fold(bool idle) const {

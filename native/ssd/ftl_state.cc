@@ -8,7 +8,7 @@ namespace spillway::ssd {
 
 bool Ftl::visit_state(const std::function<bool(void* bytes, std::size_t size)>& visit, bool loading) {
   const auto field = [&visit](auto& value) { return visit(&value, sizeof(value)); };
-  if (!visit(map_.data(), map_.bytes())) return false;
+  if (!visit(map_.data(), map_.bytes()) || !visit(slots_.data(), slots_.bytes())) return false;
   for (std::uint32_t i = 0; i < blocks_.size(); ++i) {
     Block& b = blocks_[i];
     if (!field(b.erases) || !field(b.programmed_pages) || !field(b.changed) || !field(b.state) || !field(b.slc)) {
@@ -47,7 +47,7 @@ bool Ftl::visit_state(const std::function<bool(void* bytes, std::size_t size)>& 
     return false;
   }
   std::uint32_t clock = blocks_.clock();
-  if (!field(clock) || !field(clean_units_) || !field(erases_until_levelling_) || !field(random_)) return false;
+  if (!field(clock) || !field(clean_slots_) || !field(erases_until_levelling_) || !field(random_)) return false;
   if (!loading) return true;
   blocks_.set_clock(clock);
   slc_rows_ = {};
@@ -67,11 +67,11 @@ bool Ftl::rebuild_from_map(const std::vector<std::uint32_t>& closed) {
   for (std::size_t unit = 0; unit < map_.size(); ++unit) {
     if (map_[unit] == 0) continue;
     const std::uint32_t at = map_[unit] - 1;
-    if (at >= layout_.physical_units || is_valid(at)) return false;
+    if (at >= layout_.physical_units || is_valid(at) || !lies_in_a_page(at, unit)) return false;
     if (blocks_[block_of(at)].state == BlockState::free) return false;
     valid_[at / 64] |= std::uint64_t{1} << (at % 64);
     owner_.set(at, static_cast<std::uint32_t>(unit));
-    ++blocks_[block_of(at)].valid;
+    blocks_[block_of(at)].valid += slots_of(static_cast<std::uint32_t>(unit));
     if (unit < logical_units_) ++mapped_units_;
   }
   std::vector<bool> seen(blocks_.size());
@@ -93,7 +93,7 @@ std::optional<std::string> Ftl::audit_slc() const {
     if (b.state == BlockState::cached && !b.slc) return "a main block waits to be folded";
     if (!b.slc) continue;
     if (b.state != BlockState::open && b.state != BlockState::cached) return "a block has one bit a cell, and no use";
-    if (b.valid > layout_.slc_pages * units_per_page_) return "a block of the SLC cache holds more than it can";
+    if (b.valid > layout_.slc_pages * slots_per_page_) return "a block of the SLC cache holds more than it can";
     ++held;
     full += b.state == BlockState::cached ? 1 : 0;
     valid += b.valid;
@@ -123,7 +123,7 @@ std::optional<std::string> Ftl::audit_open_rows(std::uint64_t& clean) const {
         if (blocks_[row.blocks[i]].state != BlockState::open) return "an open row has a block that is not open";
         if (blocks_[row.blocks[i]].slc != s.slc) return "an open row has a block of the other mode";
       }
-      if (!s.slc) clean += std::uint64_t{row.planes} * (pages_per_block_ - row.page) * units_per_page_;
+      if (!s.slc) clean += std::uint64_t{row.planes} * (pages_per_block_ - row.page) * slots_per_page_;
     }
     if (s.open && !s.slc) clean -= s.capacity;
   }
@@ -138,16 +138,20 @@ std::optional<std::string> Ftl::audit() const {
     if (map_[unit] == 0) continue;
     const std::uint32_t at = map_[unit] - 1;
     if (at >= layout_.physical_units) return "unit " + std::to_string(unit) + " is mapped outside the drive";
-    if (taken[at]) return "two units share physical unit " + std::to_string(at);
-    taken[at] = true;
+    if (!lies_in_a_page(at, unit)) return "unit " + std::to_string(unit) + " reaches beyond its flash page";
+    const std::uint32_t slots = slots_of(static_cast<std::uint32_t>(unit));
+    for (std::uint32_t slot = at; slot < at + slots; ++slot) {
+      if (taken[slot]) return "two units share physical slot " + std::to_string(slot);
+      taken[slot] = true;
+    }
     if (!is_valid(at) || owner_[at] != unit) return "the reverse map does not know unit " + std::to_string(unit);
-    ++valid[block_of(at)];
+    valid[block_of(at)] += slots;
     if (unit < logical_units_) ++mapped;
   }
   if (mapped != mapped_units_) return "mapped units are miscounted";
   for (std::size_t at = 0; at < layout_.physical_units; ++at) {
     if (is_valid(static_cast<std::uint32_t>(at)) && !taken[at])
-      return "physical unit " + std::to_string(at) + " has no owner";
+      return "physical slot " + std::to_string(at) + " has no owner";
   }
   std::uint64_t clean = 0;
   for (std::uint32_t block = 0; block < blocks_.size(); ++block) {
@@ -155,7 +159,7 @@ std::optional<std::string> Ftl::audit() const {
       return "erase block " + std::to_string(block) + " miscounts its valid units";
     if (blocks_[block].state == BlockState::free) {
       if (valid[block] != 0) return "free erase block " + std::to_string(block) + " holds data";
-      clean += units_per_block_;
+      clean += slots_per_block_;
     }
     if (blocks_[block].state == BlockState::collecting)
       return "erase block " + std::to_string(block) + " was left half collected";
@@ -165,7 +169,7 @@ std::optional<std::string> Ftl::audit() const {
     if (auto broken = block_mapping_->audit()) return broken;
   }
   if (auto broken = audit_open_rows(clean)) return broken;
-  if (clean != clean_units_) return "clean units are miscounted";
+  if (clean != clean_slots_) return "clean units are miscounted";
   return std::nullopt;
 }
 

@@ -181,15 +181,18 @@ double Ssd::mean_pe_cycles() const {
 std::uint32_t Ssd::max_pe_cycles() const { return impl_->ftl_.blocks().erases_max(); }
 std::uint64_t Ssd::mapped_units() const { return impl_->ftl_.mapped_units(); }
 
-void Ssd::fill(std::uint64_t first, std::uint64_t count) {
+void Ssd::fill(std::uint64_t first, std::uint64_t count, std::uint16_t compressed_share) {
   impl_->stop_time();
-  impl_->ftl_.fill(static_cast<std::uint32_t>(first), static_cast<std::uint32_t>(count));
+  impl_->ftl_.fill(static_cast<std::uint32_t>(first), static_cast<std::uint32_t>(count),
+                   impl_->ftl_.slots_for(compressed_share));
 }
-void Ssd::assume_steady(std::uint64_t count) {
+void Ssd::assume_steady(std::uint64_t count, std::uint16_t compressed_share) {
   impl_->stop_time();
-  impl_->ftl_.assume_steady(static_cast<std::uint32_t>(count));
+  impl_->ftl_.assume_steady(static_cast<std::uint32_t>(count), impl_->ftl_.slots_for(compressed_share));
 }
-void Ssd::overwrite(std::uint64_t unit) { impl_->ftl_.overwrite(static_cast<std::uint32_t>(unit)); }
+void Ssd::overwrite(std::uint64_t unit, std::uint16_t compressed_share) {
+  impl_->ftl_.overwrite(static_cast<std::uint32_t>(unit), impl_->ftl_.slots_for(compressed_share));
+}
 bool Ssd::fill_kv(std::uint16_t kv_namespace, const std::vector<KvPair>& pairs) {
   return impl_->fill_kv(kv_namespace, pairs);
 }

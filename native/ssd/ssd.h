@@ -56,6 +56,9 @@ struct Command {
   std::uint16_t queue = 0;  // submission queue; queues are served round robin when the controller is the bottleneck
   std::uint32_t lba_count = 1;
   std::uint64_t lba = 0;
+  // Of a write: what a compressor leaves of its data, in 1/256, from 1 to kIncompressible. A drive that does not
+  // compress takes no notice.
+  std::uint16_t compressed_share = kIncompressible;
 };
 
 // A command to a key-value namespace.
@@ -142,13 +145,15 @@ class Ssd {
 
   // --- Preconditioning: changes the drive's state in no time at all. REQUIRES: in_flight() == 0 and a quiet drive.
 
+  // Their data compresses to `compressed_share`, as that of a Command.
+
   // Writes units [first, first + count) in order. REQUIRES: below the disaggregation point, here and in the next two
-  void fill(std::uint64_t first, std::uint64_t count);
+  void fill(std::uint64_t first, std::uint64_t count, std::uint16_t compressed_share = kIncompressible);
   // Puts the drive where uniform random single-unit overwrites of units [0, count) would have brought it: valid data
   // spread over erase blocks as the policy's steady distribution has it, at random. REQUIRES: an empty drive.
-  void assume_steady(std::uint64_t count);
+  void assume_steady(std::uint64_t count, std::uint16_t compressed_share = kIncompressible);
   // Overwrites one unit, collecting garbage as it must: a warm-up at memory speed.
-  void overwrite(std::uint64_t unit);
+  void overwrite(std::uint64_t unit, std::uint16_t compressed_share = kIncompressible);
   // Puts pairs into an empty key-value namespace, as one sorted run. False when they do not fit. REQUIRES: keys in
   // order, each once, within the limits
   bool fill_kv(std::uint16_t kv_namespace, const std::vector<KvPair>& pairs);

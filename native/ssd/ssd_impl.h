@@ -129,6 +129,7 @@ class Ssd::Impl final : private KvFlash {
 
   void arrive(Nanos now, std::uint32_t slot);
   void arrive_write(Nanos now, std::uint32_t slot);
+  std::uint8_t slots_of_write(std::uint32_t slot, std::uint32_t unit) const;
   void read_rest_of_unit(Nanos now, std::uint32_t slot, std::uint32_t unit);
   void admit(Nanos now);
   bool admit_command(Nanos now, std::uint32_t slot);

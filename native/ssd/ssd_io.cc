@@ -73,7 +73,9 @@ void Ssd::Impl::read_units(Nanos now, std::uint32_t slot, std::uint64_t lba, std
     }
     const std::uint64_t begin = std::max<std::uint64_t>(lba, std::uint64_t{unit} * unit_lbas_);
     const std::uint64_t end = std::min<std::uint64_t>(lba + lba_count, (std::uint64_t{unit} + 1) * unit_lbas_);
-    const auto bytes = static_cast<std::uint32_t>((end - begin) * config_.geometry.lba_bytes);
+    // A compressed unit is read whole, whatever of it is wanted.
+    auto bytes = static_cast<std::uint32_t>((end - begin) * config_.geometry.lba_bytes);
+    if (ftl_.is_compressed(unit)) bytes = ftl_.bytes_of(unit);
     counters_.nand_bytes_read[static_cast<std::size_t>(FlashCause::host)] += bytes;
     const std::uint32_t op = read_unit(slot, physical, bytes, data_read);
     if (op != data_read) {
@@ -89,7 +91,7 @@ void Ssd::Impl::read_units(Nanos now, std::uint32_t slot, std::uint64_t lba, std
 std::uint32_t Ssd::Impl::read_unit(std::uint32_t slot, std::uint32_t physical, std::uint32_t bytes,
                                    std::uint32_t previous) {
   const std::uint32_t plane = ftl_.plane_of(physical);
-  const std::uint32_t flash_page = physical / config_.geometry.units_per_page();
+  const std::uint32_t flash_page = ftl_.flash_page_of(physical);
   if (previous != kNoOp && array_.op(previous).flash_page == flash_page) {
     array_.op(previous).bytes += bytes;
     return previous;
@@ -173,11 +175,28 @@ void Ssd::Impl::read_rest_of_unit(Nanos now, std::uint32_t slot, std::uint32_t u
   if (physical == Ftl::kNowhere) return;
   ++counters_.sub_unit_writes;
   if (ftl_.in_controller(physical)) return;
-  const std::uint32_t bytes = config_.geometry.mapping_unit_bytes;
+  const std::uint32_t bytes = ftl_.bytes_of(unit);
   counters_.nand_bytes_read[static_cast<std::size_t>(FlashCause::host)] += bytes;
   const std::uint32_t id = read_unit(slot, physical, bytes, kNoOp);
   array_.op(id).purpose = ReadFor::rest_of_unit;
   array_.enqueue(now, id);
+}
+
+// What a written unit takes of flash. Where the command covers a part of it, the rest is as it was.
+std::uint8_t Ssd::Impl::slots_of_write(std::uint32_t slot, std::uint32_t unit) const {
+  const Command& c = slots_[slot].command;
+  const std::uint8_t slots = ftl_.slots_for(c.compressed_share);
+  const std::uint64_t begin = std::max<std::uint64_t>(c.lba, std::uint64_t{unit} * unit_lbas_);
+  const std::uint64_t end = std::min<std::uint64_t>(c.lba + c.lba_count, (std::uint64_t{unit} + 1) * unit_lbas_);
+  if (end - begin == unit_lbas_) return slots;
+  std::uint64_t before = slots;
+  if (cache_.holds(unit)) {
+    before = cache_.slots_of(unit);
+  } else if (ftl_.physical(unit) != Ftl::kNowhere) {
+    before = ftl_.slots_of(unit);
+  }
+  const std::uint64_t written = end - begin;
+  return static_cast<std::uint8_t>((slots * written + before * (unit_lbas_ - written) + unit_lbas_ - 1) / unit_lbas_);
 }
 
 void Ssd::Impl::admit(Nanos now) {
@@ -201,6 +220,7 @@ bool Ssd::Impl::admit_command(Nanos now, std::uint32_t slot) {
     const std::uint32_t owner = write_through ? slot : WriteCache::kNoOwner;
     if (cache_.holds(unit)) {
       ++counters_.write_cache_overwrites;
+      if (ftl_.compresses()) cache_.set_slots(unit, slots_of_write(slot, unit));
       if (write_through) {
         ++slots_[slot].remaining;
         credit(now, cache_.replace(unit, owner));
@@ -212,7 +232,7 @@ bool Ssd::Impl::admit_command(Nanos now, std::uint32_t slot) {
         continue;
       }
       if (write_through) ++slots_[slot].remaining;
-      cache_.admit(unit, owner);
+      cache_.admit(unit, owner, ftl_.compresses() ? slots_of_write(slot, unit) : std::uint8_t{1});
     }
     ++slots_[slot].admitted;
   }
@@ -287,6 +307,9 @@ void Ssd::Impl::pump(Nanos now) {
 
 void Ssd::Impl::pump_pages(Flow flow) {
   while (cache_.waiting() > 0) {
+    if (ftl_.compresses() && ftl_.host_step_open() && !ftl_.host_step_fits(cache_.front_slots())) {
+      ftl_.pad_host_step(flow);
+    }
     if (!ftl_.host_step_open()) {
       if (cache_.waiting() < step_units_ && !draining()) break;
       if (!array_.any_ready() || !open_host_step(flow.now)) break;
@@ -298,7 +321,7 @@ void Ssd::Impl::pump_pages(Flow flow) {
     }
     const WriteCache::Entry entry = cache_.take();
     ++in_program_;
-    ftl_.write(flow, entry.unit, entry.owner);
+    ftl_.write(flow, entry.unit, entry.owner, entry.slots);
   }
   if (completes_step()) ftl_.pad_host_step(flow);
 }

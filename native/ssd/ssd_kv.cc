@@ -104,7 +104,7 @@ bool Ssd::Impl::fill_kv(std::uint16_t kv_namespace, const std::vector<KvPair>& p
   const DevLsm::Run* const run = kv_->space(kv_namespace).fill(pairs);
   if (run == nullptr) return false;
   for (const UnitRange& extent : run->extents) {
-    for (std::uint32_t i = 0; i < extent.count; ++i) ftl_.overwrite(extent.first + i);
+    for (std::uint32_t i = 0; i < extent.count; ++i) ftl_.overwrite(extent.first + i, ftl_.slots_for(kIncompressible));
   }
   return true;
 }

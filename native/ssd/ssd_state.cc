@@ -14,7 +14,8 @@ void Ssd::Impl::stop_time() {
   in_program_ -= ftl_.stop_time(array_);
   for (std::uint32_t die = 0; die < config_.geometry.dies(); ++die) array_.set_supplied(die, true);
   while (cache_.waiting() > 0) {
-    [[maybe_unused]] const bool done = ftl_.overwrite(cache_.take().unit);
+    const WriteCache::Entry entry = cache_.take();
+    [[maybe_unused]] const bool done = ftl_.overwrite(entry.unit, entry.slots);
     assert(done);
   }
 }
@@ -47,6 +48,7 @@ std::vector<Fingerprint> fingerprint(const SsdConfig& c, const Layout& l) {
                                      {"slc_cache.bits_per_cell (pages)", l.slc_pages},
                                      {"gc.separate_streams", c.gc.separate_streams ? 1U : 0U},
                                      {"mapping.scheme", static_cast<std::uint64_t>(c.mapping.scheme)},
+                                     {"compression.granule_bytes", c.compression.granule_bytes},
                                      {"gc.policy", static_cast<std::uint64_t>(c.gc.policy)}};
   if (l.kv_units == 0) return fields;
   fields.insert(fields.end(), {{"namespaces.kv_share (mapping units)", l.kv_units},

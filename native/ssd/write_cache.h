@@ -22,6 +22,7 @@ class WriteCache {
     std::uint32_t unit = 0;
     std::uint32_t owner = kNoOwner;  // command that completes when this unit is programmed (drives without a cache)
     bool dropped = false;            // deallocated while it waited
+    std::uint8_t slots = 1;          // what it takes of flash
   };
 
   // `slots`: the largest number of units that may wait at once.
@@ -34,10 +35,10 @@ class WriteCache {
   bool holds(std::uint32_t unit) const { return waiting_ != 0 && index_.find(unit) != UnitIndex::kAbsent; }
 
   // REQUIRES: !holds(unit) and waiting() < slots
-  void admit(std::uint32_t unit, std::uint32_t owner) {
+  void admit(std::uint32_t unit, std::uint32_t owner, std::uint8_t slots) {
     assert(tail_ - head_ < entries_.size());
     const auto slot = static_cast<std::uint32_t>(tail_ & (entries_.size() - 1));
-    entries_[slot] = {unit, owner, false};
+    entries_[slot] = {unit, owner, false, slots};
     index_.insert(unit, slot);
     ++tail_;
     ++waiting_;
@@ -47,6 +48,12 @@ class WriteCache {
   std::uint32_t peek(std::uint64_t ahead) const { return entries_[(head_ + ahead) & (entries_.size() - 1)].unit; }
 
   void prefetch(std::uint32_t unit) const { index_.prefetch(unit); }
+
+  // What the oldest waiting entry takes of flash. REQUIRES: waiting() > 0
+  std::uint8_t front_slots() const { return entries_[head_ & (entries_.size() - 1)].slots; }
+  // Of a unit that waits. REQUIRES: holds(unit)
+  std::uint8_t slots_of(std::uint32_t unit) const { return entries_[index_.find(unit)].slots; }
+  void set_slots(std::uint32_t unit, std::uint8_t slots) { entries_[index_.find(unit)].slots = slots; }
 
   // Room for one more in the ring? Dropped entries keep their place until they come to the front.
   bool has_slot() const { return tail_ - head_ < limit_; }

@@ -5,17 +5,21 @@
 #include <cmath>
 #include <vector>
 
+#include "device/device.h"
+
 namespace spillway::tool {
 namespace {
 
 constexpr std::uint64_t kIosBetweenLooks = 4096;  // some milliseconds of work
 constexpr std::size_t kDrawnAhead = 8;
 
-ssd::Command command_for(const AddressStream::Target& target, std::uint32_t lba_bytes, std::uint32_t lbas) {
+ssd::Command command_for(const AddressStream::Target& target, std::uint32_t lba_bytes, std::uint32_t lbas,
+                         std::uint16_t compressed_share) {
   ssd::Command command;
   command.op = target.is_write ? ssd::Opcode::write : ssd::Opcode::read;
   command.lba = target.offset_bytes / lba_bytes;
   command.lba_count = lbas;
+  command.compressed_share = compressed_share;
   return command;
 }
 
@@ -72,11 +76,12 @@ LoopResult run_closed_loop(device::DriveModel& drive, const Workload& workload, 
   bool go_on = true;
   // Addresses are drawn a few commands ahead, so that the drive can be told what comes.
   std::array<ssd::Command, kDrawnAhead> ahead;
-  for (ssd::Command& command : ahead) command = command_for(addresses.next(), lba_bytes, lbas);
+  const std::uint16_t share = device::share_of(workload.compression_ratio);
+  for (ssd::Command& command : ahead) command = command_for(addresses.next(), lba_bytes, lbas, share);
   const auto issue = [&] {
     ssd::Command& slot = ahead[issued % kDrawnAhead];
     drive.submit(now, slot);
-    slot = command_for(addresses.next(), lba_bytes, lbas);
+    slot = command_for(addresses.next(), lba_bytes, lbas, share);
     drive.expect_soon(slot);
     drive.expect_very_soon(ahead[(issued + kDrawnAhead / 2) % kDrawnAhead]);
     ++issued;

@@ -24,6 +24,7 @@ struct Workload {
   double hot_space = 0.1;    // hotcold: the first share of the range is hot, in one piece, as fio's zones are
   double hot_traffic = 0.9;  // hotcold: share of the writes that go there
   std::uint64_t range_bytes = 0;
+  double compression_ratio = 1;  // compressed size / size of what is written, for drives that compress
 };
 
 // Where the workload's next command goes. Deterministic in the seed.

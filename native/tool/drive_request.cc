@@ -65,6 +65,7 @@ Result<device::InitialState> read_initial(const Json& initial) {
   const std::string kind = fields.text("kind", "trimmed");
   device::InitialState state;
   state.fill = fields.number("fill", 1.0, 0, 1);
+  state.compression_ratio = fields.number("compression_ratio", 1.0, 0, 1);
   state.warmup_capacities = fields.number("warmup_capacities", 0, 0, 1e6);
   state.path = fields.text("path", "");
   if (Status status = fields.finish(); !status) return status;

@@ -178,6 +178,9 @@ Result<RunRequest> read_run_request(const Json& json) {
   request.engine.directory = request.directory;
   if (Status status = read_engine(engine, request); !status) return status;
   if (Status status = read_load(load, request.load); !status) return status;
+  // An engine that compresses leaves a drive nothing to compress; else values give way, and keys are taken as they are.
+  if (!engine::compresses(request.engine))
+    request.volume.compression_ratio = request.load.pairs.compression_ratio_of_pair();
   if (Status status = read_phases(phases, request.load); !status) return status;
   return request;
 }

@@ -74,6 +74,7 @@ Status read_workload(const Json& json, SimulateRequest& request) {
   workload.iodepth = static_cast<std::uint32_t>(fields.whole("iodepth", 32, 1, kMostIodepth));
   workload.read_share = fields.number("read_share", 0.5, 0, 1);
   workload.hot_space = fields.number("hot_space", 0.1, 0, 1);
+  workload.compression_ratio = fields.number("compression_ratio", 1, 0, 1);
   workload.hot_traffic = fields.number("hot_traffic", 0.9, 0, 1);
   request.range = fields.number("range", fill > 0 ? fill : 1, 0, 1);
   request.writes_capacities = fields.number("writes_capacities", 1, 0, 1e6);
@@ -81,6 +82,9 @@ Status read_workload(const Json& json, SimulateRequest& request) {
   if (Status status = fields.finish(); !status) return status;
   if (Status status = read_pattern(name, workload.pattern); !status) return status;
 
+  if (workload.compression_ratio == 0) {
+    return Status::bad_input("workload.compression_ratio is 0; it takes a share above 0 and at most 1");
+  }
   const std::uint32_t lba_bytes = request.drive.config.geometry.lba_bytes;
   if (workload.bs_bytes % lba_bytes != 0) {
     return Status::bad_input("workload.bs_bytes is " + std::to_string(workload.bs_bytes) +
@@ -140,10 +144,11 @@ bool warm_up(device::DriveModel& drive, const SimulateRequest& request, Events& 
   const auto units = static_cast<std::uint64_t>(bytes / static_cast<double>(unit_bytes));
   const std::uint64_t units_per_io = std::max<std::uint64_t>(1, workload.bs_bytes / unit_bytes);
   PaceOfWork pace(events, "warmup", "units");
+  const std::uint16_t share = device::share_of(workload.compression_ratio);
   std::uint64_t looks = 0;
   for (std::uint64_t done = 0; done < units;) {
     const std::uint64_t first = addresses.next().offset_bytes / unit_bytes;
-    for (std::uint64_t i = 0; i < units_per_io; ++i) drive.flash()->overwrite(first + i);
+    for (std::uint64_t i = 0; i < units_per_io; ++i) drive.flash()->overwrite(first + i, share);
     done += units_per_io;
     if (++looks % 4096 != 0) continue;
     pace.at(done, units);

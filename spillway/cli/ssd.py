@@ -61,6 +61,12 @@ def _initial_options(function: Function) -> Function:
             "--fill", default="1.0", show_default=True, metavar="SHARE", help="Share of the capacity that holds data."
         ),
         click.option("--warmup", type=float, metavar="X", help="Overwrite the filled range X times first."),
+        click.option(
+            "--compression-ratio",
+            type=float,
+            metavar="SHARE",
+            help="Compressed size / size of all data, for drives that compress.  [default: 1]",
+        ),
         click.option("--seed", type=click.IntRange(0), default=1, show_default=True),
         click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else."),
     ]

@@ -38,6 +38,45 @@ TEST(InitialState, FillsTheShareItSays) {
   EXPECT_EQ(mapped, 0U);
 }
 
+// Half as large on flash: the drive that is full of it writes over it as one with twice the flash would.
+TEST(InitialState, TakesTheRatioOfWhatItFills) {
+  ssd::SsdConfig config = small_drive();
+  config.geometry.page_bytes = 16384;
+  config.geometry.pages_per_block = 8;
+  config.compression.granule_bytes = 512;
+  for (const Kind kind : {Kind::sequential, Kind::steady}) {
+    ssd::Ssd ssd(config, 1);
+    ASSERT_TRUE(prepare(ssd, {.kind = kind, .compression_ratio = 0.5, .path = ""}, 1));
+    const std::uint64_t units = ssd.layout().logical_units;
+    for (std::uint64_t i = 0; i < units; ++i) ssd.overwrite(i, 128);
+    const auto nand = static_cast<double>(ssd.counters().nand_bytes_programmed_total());
+    EXPECT_LT(nand, 0.75 * 4096 * static_cast<double>(units));
+    EXPECT_EQ(ssd.audit(), std::nullopt);
+  }
+}
+
+// An Io's share reaches the flash.
+TEST(Compression, IsByWhatAnIoSays) {
+  ssd::SsdConfig config = small_drive();
+  config.geometry.page_bytes = 16384;
+  config.geometry.pages_per_block = 8;
+  config.compression.granule_bytes = 512;
+  for (const double ratio : {1.0, 0.5}) {
+    auto device = make_simulated(ssd::Ssd(config, 1));
+    auto queue = device->open_queue();
+    for (std::uint64_t at = 0; at < config.capacity.capacity_bytes; at += 1 << 20) {
+      Io io;
+      io.op = Opcode::write;
+      io.offset_bytes = at;
+      io.length_bytes = 1 << 20;
+      io.compressed_share = share_of(ratio);
+      ASSERT_TRUE(run(*queue, io));
+    }
+    const auto nand = static_cast<double>(device->counters().nand_bytes_programmed_total());
+    EXPECT_NEAR(nand / static_cast<double>(config.capacity.capacity_bytes), ratio, 0.02);
+  }
+}
+
 TEST(InitialState, RefusesWhatCannotBe) {
   std::uint64_t mapped = 0;
   const double nan = std::numeric_limits<double>::quiet_NaN();
@@ -45,6 +84,8 @@ TEST(InitialState, RefusesWhatCannotBe) {
        {InitialState{.kind = Kind::steady, .fill = 1.1, .path = ""},
         InitialState{.kind = Kind::steady, .fill = nan, .path = ""},
         InitialState{.kind = Kind::steady, .warmup_capacities = -1, .path = ""},
+        InitialState{.kind = Kind::steady, .compression_ratio = 0, .path = ""},
+        InitialState{.kind = Kind::steady, .compression_ratio = 1.5, .path = ""},
         InitialState{.kind = Kind::trimmed, .warmup_capacities = 1, .path = ""},
         InitialState{.kind = Kind::sequential, .fill = 0, .warmup_capacities = 1, .path = ""},
         InitialState{.kind = Kind::file, .path = ""}}) {

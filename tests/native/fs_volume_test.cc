@@ -45,6 +45,17 @@ TEST_F(VolumeTest, AppendsGatherUntilAChunkIsFull) {
   EXPECT_EQ(device_.bytes(Opcode::write), kMiB);
 }
 
+TEST_F(VolumeTest, EveryWriteSaysHowItCompresses) {
+  options_.compression_ratio = 0.5;
+  auto file = create("/a");
+  ASSERT_TRUE(file->write(0, kMiB, Access::buffered));
+  ASSERT_TRUE(file->write(kMiB, kPageBytes, Access::direct));
+  ASSERT_TRUE(file->write(kMiB + kPageBytes, 100, Access::buffered));
+  ASSERT_TRUE(file->sync());
+  EXPECT_EQ(device_.bytes(Opcode::write), kMiB + 2 * kPageBytes);
+  for (const Io& io : device_.of(Opcode::write)) EXPECT_EQ(io.compressed_share, 128);
+}
+
 TEST_F(VolumeTest, WhatGathersMayBeMoreThanUsuallyIsInFlight) {
   options_.writeback_bytes = 12 * kMiB;
   options_.outstanding_bytes = kMiB;

@@ -24,7 +24,13 @@ def test_defaults_are_filled_in(plan_file: Path) -> None:
     plan = load_plan(plan_file)
     assert (plan.name, plan.seeds, [arm.name for arm in plan.arms]) == ("small", [1], ["small"])
     request = plan.arms[0].request(Path("/data"), 1)
-    assert request["target"]["initial"] == {"kind": "steady", "fill": 1.0, "warmup_capacities": 0.0, "path": ""}
+    assert request["target"]["initial"] == {
+        "kind": "steady",
+        "fill": 1.0,
+        "compression_ratio": 1.0,
+        "warmup_capacities": 0.0,
+        "path": "",
+    }
     assert request["target"]["drive"]["preset"] == "tiny"
     assert request["load"] == {"key_bytes": 16, "value_bytes": 1024, "compression_ratio": 0.5, "num": 10000, "seed": 1}
     engine = {"name": "rocksdb", "policy": "slowdown", "options": {"write_buffer_size": "1048576"}}

@@ -72,6 +72,16 @@ def test_initial_states_follow_the_workload(workload: str, fill: str, kind: str,
     assert (initial["kind"], initial["warmup_capacities"]) == (kind, warmup)
 
 
+def test_a_compression_ratio_is_of_all_data_and_only_where_it_is_given() -> None:
+    with_ratio = simulate_request(DriveChoice(), WorkChoice(compression_ratio=0.5), 1)
+    assert with_ratio["initial"]["compression_ratio"] == with_ratio["workload"]["compression_ratio"] == 0.5
+    without = simulate_request(DriveChoice(), WorkChoice(), 1)
+    assert "compression_ratio" not in without["initial"] | without["workload"]
+    for wrong in (0.0, 1.5, -1.0):
+        with pytest.raises(SpillwayError, match="--compression-ratio"):
+            simulate_request(DriveChoice(), WorkChoice(compression_ratio=wrong), 1)
+
+
 def test_ends_of_a_workload() -> None:
     def work(**given: object) -> dict[str, object]:
         found = simulate_request(DriveChoice(), WorkChoice(**given), 1)["workload"]  # type: ignore[arg-type]
