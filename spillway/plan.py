@@ -1,20 +1,22 @@
 """Plans: an experiment as TOML, checked and resolved into arms that the native side can run.
 
 A plan names a drive, the state it starts from, an engine with any of its options, and the phases of a load. Its
-``[[arms]]`` run in turn, each with some keys of its own. Unknown keys are refused, relations between keys are
-checked before anything is started, and the resolved form goes into the run directory.
+``[[arms]]`` run in turn, each with some keys of its own; with a ``[sweep]`` each runs at every point of it. Unknown
+keys are refused, relations between keys are checked before anything is started, and the resolved form goes into the
+run directory.
 """
 
 import copy
 import re
 import tomllib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import tomli_w
 
 from spillway import ycsb
+from spillway.dotted import flatten, key_parts, look_up, overlay, parse_override, put, undotted
 from spillway.errors import SpillwayError
 from spillway.plan_keys import (
     ARM_KEYS,
@@ -31,7 +33,7 @@ from spillway.plan_keys import (
 )
 from spillway.preset import check_preset, preset_dirs, presets
 from spillway.quantity import human_bytes, nearest, parse_size
-from spillway.simulate import split_setting
+from spillway.sweep import Point, check_arm, check_overrides, sweep_points
 
 Document = dict[str, Any]
 
@@ -45,6 +47,8 @@ class Arm:
     drive_set: dict[str, str]
     engine_options: dict[str, str]
     phases: list[dict[str, Any]]
+    of: str = ""  # of a run of a sweep: the arm's own name
+    point: dict[str, Any] = field(default_factory=dict)  # and where on the sweep's axes it stands, by dotted key
 
     def request(self, directory: Path, seed: int) -> Document:
         """The contract's request of `run` (contract/README.md)."""
@@ -129,12 +133,16 @@ class Arm:
             return Path(self.settings["drive.preset_file"])
         return next((preset.path for preset in presets() if preset.name == self.settings["drive.preset"]), None)
 
+    def on_its_sweep(self) -> Document:
+        """Which arm this is and at which point of the sweep; empty without one."""
+        return {"of": self.of, "point": dict(self.point)} if self.point else {}
+
     def document(self) -> Document:
         """The arm as a nested document, for plan.toml."""
         nested: Document = {}
         for key, value in self.settings.items():
             if value not in (None, ""):
-                _put(nested, key.split("."), value, key)
+                put(nested, key.split("."), value, key)
         nested["drive"]["set"] = dict(self.drive_set)
         nested["engine"]["options"] = dict(self.engine_options)
         nested["phases"] = [{k: v for k, v in phase.items() if v is not None} for phase in self.phases]
@@ -149,7 +157,12 @@ class Plan:
     name: str
     summary: str
     seeds: list[int]  # one for each repetition
-    arms: list[Arm]
+    arms: list[Arm]  # of a sweep one for each arm and point
+
+    @property
+    def swept(self) -> bool:
+        """Whether the arms are points of a sweep."""
+        return any(arm.point for arm in self.arms)
 
     def to_toml(self) -> str:
         """The resolved plan: what every arm has alike on top, and each arm with what is its own."""
@@ -164,7 +177,9 @@ class Plan:
         }
         if len(self.arms) > 1 or self.arms[0].name != self.name:
             own = zip(self.arms, documents, strict=True)
-            top["arms"] = [{"name": arm.name, **_without(document, shared)} for arm, document in own]
+            top["arms"] = [
+                {"name": arm.name, **arm.on_its_sweep(), **_without(document, shared)} for arm, document in own
+            ]
         return tomli_w.dumps(top)
 
 
@@ -172,40 +187,88 @@ def load_plan(
     path: Path, overrides: tuple[str, ...] = (), only: tuple[str, ...] = (), properties: Document | None = None
 ) -> Plan:
     """Reads, checks and resolves a plan; ``overrides`` are ``key=value`` texts that win over plan and arms, ``only``
-    names the arms that are kept (none: all), and ``properties`` go into the ``[ycsb]`` of every arm."""
+    names the arms that are kept (none: all). Of a sweep, an arm's name stands for all of its points. ``properties`` go
+    into the ``[ycsb]`` of every arm."""
     document = _read(path)
     where = str(path)
-    given = [_parse_override(override) for override in overrides]
-    for key, value in given:
+    given = {".".join(key): (key, value) for key, value in map(parse_override, overrides)}
+    for name, (key, value) in given.items():
         if key[0] in PLAN_KEYS:
-            _put(document, key, value, f"--set {'.'.join(key)}")
+            put(document, key, value, f"--set {name}")
     own = {key: document.pop(key) for key in list(document) if key in PLAN_KEYS}
     plan_level = {key: _checked(own, key, spec, where) for key, spec in PLAN_KEYS.items()}
     name = plan_level["name"] or path.stem
-    arm_tables = document.pop("arms", None) or [{}]
-    if not isinstance(arm_tables, list) or not all(isinstance(table, dict) for table in arm_tables):
-        raise SpillwayError(f"{where}: arms is a list of tables: write [[arms]] above each.")
-    arms = []
-    for index, table in enumerate(arm_tables):
-        label = f"{where}: " if len(arm_tables) == 1 else f"{where}: arms[{index}]: "
-        own_table = dict(table)
-        arm_name = own_table.pop("name", name if len(arm_tables) == 1 else None)
-        if not isinstance(arm_name, str) or not arm_name:
-            raise SpillwayError(f"{label}name is missing: several arms are told apart by their names.")
-        merged = _overlay(copy.deepcopy(document), _undotted(own_table))
-        for key, value in given:
-            if key[0] not in PLAN_KEYS:
-                _put(merged, key, value, f"--set {'.'.join(key)}")
-        if properties:
-            merged["ycsb"] = merged.get("ycsb", {}) | properties
-        arms.append(_resolve_arm(arm_name, merged, label, path.parent))
+    set_by = {name: value for name, (key, value) in given.items() if key[0] not in PLAN_KEYS}
+    points = sweep_points(document.pop("sweep", None), set_by, where)
+    axes = list(points[0].values)
+    check_overrides(axes, set_by, where)
+    late = {f"--set {name}": given[name] for name in set_by if name not in axes}
+    tables = _arm_tables(document.pop("arms", None), where)
+    reader = _ArmReader(where, name, path.parent, document, tables, late, properties or {})
+    arms = [arm for point in points for arm in reader.arms_at(point)]
     _check_arm_names(where, arms)
     for wanted in only:
-        if wanted not in (arm.name for arm in arms):
-            known = ", ".join(arm.name for arm in arms)
+        if wanted not in {name for arm in arms for name in (arm.name, arm.of)}:
+            known = ", ".join(dict.fromkeys(arm.of or arm.name for arm in arms))
             raise SpillwayError(f"{where}: there is no arm {wanted!r}; by name there are: {known}.")
-    arms = [arm for arm in arms if not only or arm.name in only]
+    arms = [arm for arm in arms if not only or arm.name in only or arm.of in only]
     return Plan(path, name, plan_level["summary"], _seeds(plan_level, where), arms)
+
+
+def _arm_tables(tables: Any, where: str) -> list[Document]:
+    tables = tables or [{}]
+    if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
+        raise SpillwayError(f"{where}: arms is a list of tables: write [[arms]] above each.")
+    return tables
+
+
+@dataclass(frozen=True)
+class _ArmReader:
+    """Makes the arms of a plan at a point of its sweep from what the plan says of all of them and of each."""
+
+    where: str
+    plan_name: str
+    plan_dir: Path
+    shared: Document
+    tables: list[Document]
+    overrides: dict[str, tuple[list[str], Any]]  # by what asked for them
+    properties: Document  # of YCSB, from the command line
+
+    def arms_at(self, point: Point) -> list[Arm]:
+        return [self._arm(index, dict(table), point) for index, table in enumerate(self.tables)]
+
+    def _arm(self, index: int, own: Document, point: Point) -> Arm:
+        alone = len(self.tables) == 1
+        label = f"{self.where}: " if alone else f"{self.where}: arms[{index}]: "
+        unnamed = alone and "name" not in own
+        name = own.pop("name", self.plan_name if alone else None)
+        if not isinstance(name, str) or not name:
+            raise SpillwayError(f"{label}name is missing: several arms are told apart by their names.")
+        of, recorded = own.pop("of", ""), own.pop("point", {})
+        if bool(of) != bool(recorded) or not isinstance(of, str) or not isinstance(recorded, dict):
+            raise SpillwayError(f"{label}of and point go together: the arm and the point that a run of a sweep has.")
+        if recorded and point.values:
+            raise SpillwayError(f"{label}point: this is one point of a sweep already; leave out [sweep] or the point.")
+        check_arm(list(point.values), own, label)
+        values = point.values or {key: self._overridden(key, value) for key, value in recorded.items()}
+        if values:
+            label += f"at {', '.join(f'{key} = {value!r}' for key, value in values.items())}: "
+        merged = overlay(copy.deepcopy(self.shared), undotted(own))
+        for key, value in values.items():
+            put(merged, key_parts(key), value, f"{label}{key}")
+        for asked, (parts, value) in self.overrides.items():
+            put(merged, parts, value, asked)
+        if self.properties:
+            merged["ycsb"] = merged.get("ycsb", {}) | self.properties
+        for key, value in values.items():
+            if look_up(merged, key_parts(key)) != value:
+                raise SpillwayError(f"{label}{key} is set by another axis or by --set too: leave one of them out.")
+        if point.values:
+            of, name = name, point.name if unnamed else f"{name}, {point.name}"
+        return _resolve_arm(name, merged, label, self.plan_dir, of, values)
+
+    def _overridden(self, key: str, value: Any) -> Any:
+        return self.overrides.get(f"--set {key}", ([], value))[1]
 
 
 def _read(path: Path) -> Document:
@@ -217,85 +280,13 @@ def _read(path: Path) -> Document:
         raise SpillwayError(f"{path}: this is not TOML: {error}.") from error
 
 
-def _parse_override(override: str) -> tuple[list[str], Any]:
-    """``a.b=value``: the value as TOML where it is that, else as a text."""
-    key, text = split_setting(override)
-    try:
-        value = tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
-        value = text
-    return _key_parts(key), value
-
-
-def _key_parts(key: str) -> list[str]:
-    """A dotted key in parts; engine options and preset keys keep their own dots: drive.set.capacity.spare_factor."""
-    for table in OPEN_TABLES:
-        if key.startswith(table + "."):
-            return [*table.split("."), key.removeprefix(table + ".")]
-    return key.split(".")
-
-
-def _put(document: Document, key: list[str], value: Any, where: str) -> None:
-    """Sets a dotted key; a list's element is named by its index or by its ``name``."""
-    node: Any = document
-    for part in key[:-1]:
-        node = _element(node, part, where) if isinstance(node, list) else node.setdefault(part, {})
-        if not isinstance(node, dict | list):
-            raise SpillwayError(f"{where}: {part} is a value, not a table; see plans/quickstart.toml for the keys.")
-    if isinstance(node, list):
-        raise SpillwayError(f"{where}: name a key of one element, such as phases.0.duration_s=10.")
-    node[key[-1]] = value
-
-
-def _element(elements: list[Any], part: str, where: str) -> Any:
-    if part.isdecimal() and int(part) < len(elements):
-        return elements[int(part)]
-    named = {element.get("name"): element for element in elements if isinstance(element, dict)}
-    if part not in named:
-        known = ", ".join(str(name) for name in named) or "none"
-        raise SpillwayError(f"{where}: there is no element {part!r}; by name there are: {known}.")
-    return named[part]
-
-
-def _undotted(table: Document) -> Document:
-    """Quoted dotted keys of an arm (``"engine.options.x" = 1``) as the nested tables they mean."""
-    nested: Document = {}
-    for key, value in table.items():
-        inner: Any = value
-        for part in reversed(_key_parts(key)):
-            inner = {part: inner}
-        _overlay(nested, inner)
-    return nested
-
-
-def _overlay(base: Document, top: Document) -> Document:
-    for key, value in top.items():
-        if isinstance(value, dict) and isinstance(base.get(key), dict):
-            _overlay(base[key], value)
-        else:
-            base[key] = value
-    return base
-
-
-def _flat(document: Document, prefix: str = "") -> dict[str, Any]:
-    """Dotted keys and their values; open tables stay whole."""
-    flat: dict[str, Any] = {}
-    for key, value in document.items():
-        dotted = f"{prefix}{key}"
-        if isinstance(value, dict) and dotted not in OPEN_TABLES:
-            flat |= _flat(value, dotted + ".")
-        else:
-            flat[dotted] = value
-    return flat
-
-
 def _checked(document: Document, name: str, key: Key, where: str) -> Any:
     return key.check(document.get(name, copy.copy(key.default)), f"{where}: {name}")
 
 
-def _resolve_arm(name: str, document: Document, label: str, plan_dir: Path) -> Arm:
+def _resolve_arm(name: str, document: Document, label: str, plan_dir: Path, of: str, point: dict[str, Any]) -> Arm:
     phases_given = document.pop("phases", None)
-    flat = _flat(document)
+    flat = flatten(document)
     open_tables = {table: flat.pop(table, {}) for table in OPEN_TABLES}
     known = [*ARM_KEYS, *OPEN_TABLES, *PLAN_KEYS, "phases", "arms"]
     for key in flat:
@@ -307,15 +298,15 @@ def _resolve_arm(name: str, document: Document, label: str, plan_dir: Path) -> A
             settings[key] = str((plan_dir / settings[key]).absolute())
     drive_set = _texts(open_tables["drive.set"], f"{label}drive.set")
     if settings["drive.capacity"] is not None:
-        if "capacity.capacity_bytes" in drive_set:
+        stated = drive_set.setdefault("capacity.capacity_bytes", str(settings["drive.capacity"]))
+        if parse_size(stated, f"{label}drive.set.capacity.capacity_bytes") != settings["drive.capacity"]:
             raise SpillwayError(f"{label}drive.capacity and drive.set.capacity.capacity_bytes are one thing: give one.")
-        drive_set["capacity.capacity_bytes"] = str(settings["drive.capacity"])
     settings["drive.capacity"] = None  # from here on it is one of the preset's keys
     options = _texts(open_tables["engine.options"], f"{label}engine.options")
     properties = ycsb.layered(open_tables["ycsb"], f"{label}ycsb", plan_dir)
     phases = ycsb.complete_phases(_phases(phases_given, label), properties, label)
     _check_measured(phases, label)
-    arm = Arm(name, settings, drive_set, options, phases)
+    arm = Arm(name, settings, drive_set, options, phases, of, point)
     _check_drive(arm, label)
     _check_load(arm, label)
     return arm

@@ -1,4 +1,4 @@
-"""Runs a plan: every arm in turn, for every repetition, into one run directory."""
+"""Runs a plan: every arm in turn, at every point of its sweep, for every repetition, into one run directory."""
 
 import os
 import platform
@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from spillway import __version__
-from spillway.errors import Interrupted, SpillwayError
+from spillway.errors import Interrupted, RunFailed, SpillwayError
 from spillway.native import Event, run_native
 from spillway.plan import Arm, Plan, slug
 from spillway.rundir import ArmRecorder, explained, staged, write_json, write_text
@@ -35,13 +35,9 @@ class Progress:
 
     repetitions: dict[str, list[Document]] = field(default_factory=dict)  # summaries by arm
     versions: Document = field(default_factory=dict)
-    failure: str = ""
+    failures: list[tuple[str, SpillwayError]] = field(default_factory=list)  # the run's label, and why it failed
+    measured: bool = False  # there is a sample of some run
     interrupted: bool = False
-
-    @property
-    def stopped(self) -> bool:
-        """Nothing further shall be run."""
-        return bool(self.failure) or self.interrupted
 
 
 @dataclass(frozen=True)
@@ -57,22 +53,26 @@ class Finished:
 def execute(plan: Plan, out: Path, command: list[str], watch: Watch | None = None) -> Finished:
     """Runs ``plan`` and leaves the run directory ``out``, with its report.
 
-    A Ctrl-C leaves it marked incomplete; a run that fails under way leaves it with the reason. Raises SpillwayError,
-    and leaves nothing, when the plan is refused before it has recorded anything.
+    A Ctrl-C leaves it marked incomplete; a run that fails under way leaves it with the reason. A failure ends the
+    plan, except in a sweep: there the failed run is recorded with its reason and the other points run. Raises
+    SpillwayError, and leaves nothing, when the plan is refused before it has recorded anything, or when nothing of a
+    sweep could be measured.
     """
     started = datetime.now(UTC)
     with staged(out) as stage:
         progress = Progress()
         for repetition, seed in enumerate(plan.seeds):
             for arm in plan.arms:
-                if not progress.stopped:
+                if not progress.interrupted and (plan.swept or not progress.failures):
                     _run_arm(plan, arm, repetition, seed, stage, progress, watch)
+        if progress.failures and not progress.measured:
+            raise progress.failures[0][1]
         summary = _summary(plan, progress)
         write_text(stage / "plan.toml", plan.to_toml())
         write_json(stage / "summary.json", summary)
         write_json(stage / "manifest.json", _manifest(plan, command, started, progress))
     _write_report(out)  # in its place by now: whatever becomes of the report, what was measured is safe
-    return Finished(out, summary, progress.failure, progress.interrupted)
+    return Finished(out, summary, _failure(plan, progress), progress.interrupted)
 
 
 def _write_report(rundir: Path) -> None:
@@ -109,34 +109,40 @@ def _run_arm(
 
     try:
         with _data_directory(arm, stage) as data:
-            result = _result(arm.request(data, seed), recorder, progress, on_event)
+            result, failure = _result(arm.request(data, seed), recorder, progress, plan.swept, on_event)
         recorder.finish(result, arm.preset_path())
     finally:
         recorder.close()
     progress.versions |= result.get("versions") or {}
-    figures = summarise(arm, seed, result, recorder.rows, recorder.phases, progress.failure)
-    figures["directory"] = f"arms/{name}"
+    progress.measured = progress.measured or bool(recorder.rows)
+    if failure is not None:
+        progress.failures.append((label, failure))
+    figures = summarise(arm, seed, result, recorder.rows, recorder.phases, str(failure or ""))
+    figures |= {"directory": f"arms/{name}", **arm.on_its_sweep()}
     progress.repetitions.setdefault(arm.name, []).append(figures)
 
 
 def _result(
-    request: Document, recorder: ArmRecorder, progress: Progress, on_event: Callable[[Event], None]
-) -> Document:
-    """The native result, or an empty one with the reason noted where there is something worth keeping."""
+    request: Document, recorder: ArmRecorder, progress: Progress, swept: bool, on_event: Callable[[Event], None]
+) -> tuple[Document, SpillwayError | None]:
+    """The native result, or an empty one with the reason where there is something worth keeping.
+
+    A sweep goes on after a run that failed, so that one is kept; what is refused before anything was measured is the
+    plan's to mend.
+    """
     try:
         result = run_native("run", request, on_event)
     except Interrupted:
         progress.interrupted = True
-        return {}
+        return {}, None
     except SpillwayError as error:
-        worth_keeping = bool(recorder.rows or progress.repetitions)
-        if not worth_keeping:
+        goes_on = swept and (progress.measured or isinstance(error, RunFailed))
+        if not goes_on and not recorder.rows and not progress.repetitions:
             raise
-        progress.failure = str(error)
-        return {}
+        return {}, error
     if not result["complete"]:
         progress.interrupted = True
-    return {name: value for name, value in result.items() if name != "event"}
+    return {name: value for name, value in result.items() if name != "event"}, None
 
 
 @contextmanager
@@ -182,22 +188,37 @@ def _meminfo() -> dict[str, int]:
     return {name: int(rest.split()[0]) * 1024 for name, _, rest in (line.partition(":") for line in lines)}
 
 
+def _failure(plan: Plan, progress: Progress) -> str:
+    """Why the run is not what was asked for, in one sentence; empty where nothing failed."""
+    if not progress.failures:
+        return ""
+    label, first = progress.failures[0]
+    if not plan.swept:
+        return str(first)
+    count, tried = len(progress.failures), sum(len(each) for each in progress.repetitions.values())
+    those = f"{label} failed" if count == 1 else f"{count} of {tried} runs failed; the first, {label}"
+    return f"{those}: {first}"
+
+
+def _complete(plan: Plan, progress: Progress) -> bool:
+    done = all(len(progress.repetitions.get(arm.name, [])) == len(plan.seeds) for arm in plan.arms)
+    return done and not progress.failures and not progress.interrupted
+
+
 def _summary(plan: Plan, progress: Progress) -> Document:
     arms = {name: typical(repetitions) for name, repetitions in progress.repetitions.items()}
-    done = all(len(progress.repetitions.get(arm.name, [])) == len(plan.seeds) for arm in plan.arms)
-    complete = done and not progress.stopped
-    return {"plan": plan.name, "complete": complete, "failure": progress.failure or None, "arms": arms}
+    failure = _failure(plan, progress) or None
+    return {"plan": plan.name, "complete": _complete(plan, progress), "failure": failure, "arms": arms}
 
 
 def _manifest(plan: Plan, command: list[str], started: datetime, progress: Progress) -> Document:
-    complete = not progress.stopped
     return {
         "spillway_run": 1,  # the version of this layout
         "plan": plan.name,
         "plan_file": plan.path.name,
         "command": command,
-        "complete": complete,
-        "failure": progress.failure or None,
+        "complete": _complete(plan, progress),
+        "failure": _failure(plan, progress) or None,
         "started": started.isoformat(timespec="seconds"),
         "ended": datetime.now(UTC).isoformat(timespec="seconds"),
         "seeds": plan.seeds,

@@ -14,6 +14,7 @@ from spillway.steady import Round, Verdict, judge, rounds_of
 Document = dict[str, Any]
 
 SPILL_SUMS = ("diverted_writes", "diverted_bytes", "rolled_back_bytes", "waits")
+END = ("complete", "failure")  # of a repetition's standing: how it ended
 LATENCIES = ("mean", "p50", "p99", "p99_9", "max")
 
 
@@ -203,15 +204,21 @@ def _micros(value: float) -> str:
 def typical(repetitions: Sequence[Document]) -> Document:
     """Of several repetitions the one with the median throughput, whole, and what the others had.
 
-    A run's figures belong together, so one real run stands for the arm and no mean of several does.
+    A run's figures belong together, so one real run stands for the arm and no mean of several does. One that is not
+    complete stands for it only where none is.
     """
-    ranked = sorted(repetitions, key=lambda each: each["throughput_ops_s"] or 0.0)
+    whole = [each for each in repetitions if (each.get("standing") or {}).get("complete", True)]
+    ranked = sorted(whole or repetitions, key=lambda each: each["throughput_ops_s"] or 0.0)
     chosen = ranked[(len(ranked) - 1) // 2]
     if len(repetitions) == 1:
         return chosen
     keys = (
         *("directory", "seed", "throughput_ops_s", "wa_app", "wa_device", "wa_total", "steady"),
         *("read_latency_us", "write_latency_us", "zero_seconds", "efficiency_mb_s_per_cpu_percent", "bill"),
-        "lifetime",
+        *("lifetime", "user_mb_s", "latency_us", "space_amplification", "stalls", "duration_s"),
     )
-    return chosen | {"repetitions": [{key: each.get(key) for key in keys} for each in repetitions]}
+    others = [
+        {key: each.get(key) for key in keys} | {name: (each.get("standing") or {}).get(name) for name in END}
+        for each in repetitions
+    ]
+    return chosen | {"repetitions": others}

@@ -69,12 +69,13 @@ def run_command(
 @click.command("report")
 @click.argument("rundir", type=click.Path(path_type=Path))
 @click.option("--out", "target", type=click.Path(path_type=Path), help="The HTML file  [default: RUNDIR/report.html]")
-def report_command(rundir: Path, target: Path | None) -> None:
+@click.option("--arm", "arms", multiple=True, metavar="NAME", help="Only of this arm; may be repeated.")
+def report_command(rundir: Path, target: Path | None, arms: tuple[str, ...]) -> None:
     """Make the report of RUNDIR again: one HTML file that opens offline."""
     from spillway.report import write_report
 
     target = target or rundir / "report.html"
-    write_report(rundir, target)
+    write_report(rundir, target, arms)
     out.print(f"Report  {target}", soft_wrap=True)
 
 

@@ -2,6 +2,7 @@
 
 import json
 import tomllib
+from dataclasses import replace
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,8 @@ from bokeh.resources import Resources
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from spillway.report import words
+from spillway.errors import SpillwayError
+from spillway.report import sweep, words
 from spillway.report.charts import Clock, Figure
 from spillway.report.claims import bill_rows, claims
 from spillway.report.comparison import comparison_panels
@@ -20,10 +22,25 @@ from spillway.report.contest import contestants, mix_of
 from spillway.report.panels import Panel, arm_panels
 from spillway.rundir import ArmRecord, RunRecord, read_run, write_text
 
+MOST_FAILURES = 20  # of a sweep that are told one by one; summary.json has all
 
-def write_report(rundir: Path, target: Path) -> None:
-    """Reads the run directory ``rundir`` and writes its report to ``target``, whole or not at all."""
-    write_text(target, render(read_run(rundir)))
+
+def write_report(rundir: Path, target: Path, only: tuple[str, ...] = ()) -> None:
+    """Reads the run directory ``rundir`` and writes its report to ``target``, whole or not at all.
+
+    ``only`` names the arms that it is about (none: all); of a sweep an arm's name stands for all of its points.
+    """
+    write_text(target, render(_only(read_run(rundir), only)))
+
+
+def _only(run: RunRecord, names: tuple[str, ...]) -> RunRecord:
+    known = {name for arm in run.arms for name in (arm.name, arm.summary.get("of"))}
+    for name in names:
+        if name not in known:
+            there = ", ".join(dict.fromkeys(arm.summary.get("of") or arm.name for arm in run.arms))
+            raise SpillwayError(f"{run.path}: there is no arm {name!r}; by name there are: {there}.")
+    arms = [arm for arm in run.arms if not names or arm.name in names or arm.summary.get("of") in names]
+    return replace(run, arms=arms)
 
 
 def render(run: RunRecord) -> str:
@@ -31,9 +48,11 @@ def render(run: RunRecord) -> str:
     plan = tomllib.loads(run.plan_toml)
     seconds = max((arm.rows[-1]["t_s"] for arm in run.arms if arm.rows), default=1.0)
     clock = Clock(seconds)
-    sections = [_Section(index, arm, arm_panels(arm, clock)) for index, arm in enumerate(run.arms)]
-    field = contestants(plan, run.arms) if len(run.arms) > 1 else []
-    compared = comparison_panels(run.arms, field, clock)
+    swept = sweep.is_swept(run.arms) and len(run.arms) > 1
+    drawn = [] if swept and len(run.arms) > sweep.MOST_SECTIONS else run.arms
+    sections = [_Section(index, arm, arm_panels(arm, clock)) for index, arm in enumerate(drawn)]
+    field = contestants(plan, run.arms) if len(run.arms) > 1 and not swept else []
+    compared = sweep.sweep_panels(run.arms) if swept else comparison_panels(run.arms, field, clock)
     figures = {f"compare-{panel.key}": panel.figure for panel in compared}
     figures |= {f"{s.key}-{panel.key}": panel.figure for s in sections for panel in s.panels}
     script, divs = embedded(figures)
@@ -43,11 +62,12 @@ def render(run: RunRecord) -> str:
         .render(
             run=run,
             plan=plan,
-            headline=words.headline(run, plan),
+            headline=sweep.headline(run.arms) if swept else words.headline(run, plan),
+            swept=_swept(run) if swept else None,
             sections=sections,
             compared=compared,
             arm_names=[arm.name for arm in run.arms],
-            comparison=words.comparison(run.arms) if len(run.arms) > 1 else [],
+            comparison=words.comparison(run.arms) if len(run.arms) > 1 and not swept else [],
             claims=claims(field, mix_of(plan)) if field else [],
             field=field,
             bill=bill_rows(field) if field else [],
@@ -60,6 +80,20 @@ def render(run: RunRecord) -> str:
             manifest_json=json.dumps(run.manifest, indent=2, ensure_ascii=False),
         )
     )
+
+
+def _swept(run: RunRecord) -> dict[str, Any]:
+    """What the page says of a sweep beside its charts."""
+    header, rows = sweep.table(run.arms)
+    failed = sweep.failures(run.arms)
+    return {
+        "header": header,
+        "rows": rows,
+        "failures": failed[:MOST_FAILURES],
+        "more_failures": len(failed) - MOST_FAILURES,
+        "left_out": sweep.left_out(run.arms),
+        "sections_left_out": len(run.arms) > sweep.MOST_SECTIONS,
+    }
 
 
 class _Section:

@@ -1,7 +1,7 @@
 """A stand-in for spillway-native: speaks the contract, measures nothing, answers the same each time.
 
 Run as an executable it obeys its environment: FAKE_MODE is one of ok, bad_input, disk_full, fails, crashes, garbage
-and endless.
+and endless. With FAKE_WHERE, a JSON object such as {"value_bytes": 100}, it does so only for runs with that load.
 """
 
 import json
@@ -209,6 +209,9 @@ def main() -> int:
     def emit(event: Event) -> None:
         print(json.dumps(event), flush=True)
 
+    where = json.loads(os.environ.get("FAKE_WHERE", "{}"))
+    if any((request.get("load") or {}).get(key) != value for key, value in where.items()):
+        mode = "ok"
     if mode == "bad_input":
         emit({"event": "error", "message": "presets/x.toml: geometry.chanels is not a key.", "fault": "bad_input"})
         return 2

@@ -1,0 +1,97 @@
+"""Dotted keys in nested documents: how plans, arms, sweeps and ``--set`` name one value of a plan.
+
+``a.b.c`` names a value in tables; the element of a list is named by its index or its ``name``: ``phases.load.threads``.
+The keys of an open table keep their own dots: ``drive.set.capacity.spare_factor``.
+"""
+
+import tomllib
+from typing import Any
+
+from spillway.errors import SpillwayError
+from spillway.plan_keys import OPEN_TABLES
+from spillway.simulate import split_setting
+
+Document = dict[str, Any]
+
+
+def parse_override(override: str) -> tuple[list[str], Any]:
+    """``a.b=value``: the value as TOML where it is that, else as a text."""
+    key, text = split_setting(override)
+    try:
+        value = tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        value = text
+    return key_parts(key), value
+
+
+def key_parts(key: str) -> list[str]:
+    """A dotted key in parts; engine options and preset keys keep their own dots: drive.set.capacity.spare_factor."""
+    for table in OPEN_TABLES:
+        if key.startswith(table + "."):
+            return [*table.split("."), key.removeprefix(table + ".")]
+    return key.split(".")
+
+
+def put(document: Document, key: list[str], value: Any, where: str) -> None:
+    """Sets a dotted key; a list's element is named by its index or by its ``name``."""
+    node: Any = document
+    for part in key[:-1]:
+        node = _element(node, part, where) if isinstance(node, list) else node.setdefault(part, {})
+        if not isinstance(node, dict | list):
+            raise SpillwayError(f"{where}: {part} is a value, not a table; see plans/quickstart.toml for the keys.")
+    if isinstance(node, list):
+        raise SpillwayError(f"{where}: name a key of one element, such as phases.0.duration_s=10.")
+    node[key[-1]] = value
+
+
+def look_up(document: Document, key: list[str]) -> Any:
+    """The value that a dotted key names and ``put`` has set; None where there is none."""
+    node: Any = document
+    for part in key:
+        node = _element(node, part, ".".join(key)) if isinstance(node, list) else node.get(part)
+        if node is None:
+            return None
+    return node
+
+
+def _element(elements: list[Any], part: str, where: str) -> Any:
+    if part.isdecimal() and int(part) < len(elements):
+        return elements[int(part)]
+    named = {element.get("name"): element for element in elements if isinstance(element, dict)}
+    if part not in named:
+        known = ", ".join(str(name) for name in named) or "none"
+        raise SpillwayError(f"{where}: there is no element {part!r}; by name there are: {known}.")
+    return named[part]
+
+
+def undotted(table: Document) -> Document:
+    """Quoted dotted keys of an arm (``"engine.options.x" = 1``) as the nested tables they mean."""
+    nested: Document = {}
+    for key, value in table.items():
+        inner: Any = value
+        for part in reversed(key_parts(key)):
+            inner = {part: inner}
+        overlay(nested, inner)
+    return nested
+
+
+def overlay(base: Document, top: Document) -> Document:
+    """``base`` with what ``top`` says of the same keys, table by table; ``base`` itself is changed."""
+    for key, value in top.items():
+        if isinstance(value, dict) and isinstance(base.get(key), dict):
+            overlay(base[key], value)
+        else:
+            base[key] = value
+    return base
+
+
+def flatten(document: Document, prefix: str = "") -> dict[str, Any]:
+    """Dotted keys and their values; open tables stay whole."""
+    found: dict[str, Any] = {}
+    for key, value in document.items():
+        dotted = f"{prefix}{key}"
+        if isinstance(value, dict) and dotted not in OPEN_TABLES:
+            found |= flatten(value, dotted + ".")
+        else:
+            found[dotted] = value
+    return found

@@ -1,0 +1,376 @@
+"""What a sweep says: for each arm a line over an axis, and what the runs at single points came to.
+
+The x axis is the first axis of the sweep whose values are numbers or sizes. Another axis with few values is told by
+the style of the lines where there are few arms; the rest become small multiples. A point is the median over the
+repetitions that were finished, a whisker goes from the lowest to the highest; a run that failed is a cross.
+"""
+
+import itertools
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from bokeh.models import FactorRange, FixedTicker, Range1d
+
+from spillway.amplification import ratio
+from spillway.quantity import human_bytes
+from spillway.report import charts, curves, style
+from spillway.report.charts import Figure
+from spillway.report.contest import Spread, spread
+from spillway.report.panels import Mark, Panel
+from spillway.report.words import NOTHING, number, short_standing
+from spillway.rundir import ArmRecord
+from spillway.sweep import Axis, axes_of, place_of, short_names, words_of
+
+Document = dict[str, Any]
+
+DASHES = (("solid", "line"), ("dashed", "dash"), ("dotted", "dot"))  # of Bokeh, and of a legend
+MOST_LINES = 6  # that can be told apart in one chart
+MOST_MULTIPLES = 6  # of each figure; the table has the rest
+MOST_TICKS = 12  # places of an axis that are all labelled
+MOST_SECTIONS = 6  # runs whose time series go into the report
+LOG_FROM = 10.0  # a decade or more between the ends of an axis
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A figure of a run that is drawn over the axis."""
+
+    key: str
+    title: str
+    unit: str
+    what: str
+    of: Callable[[Document], float | None]
+    log: bool = False
+
+
+def _share_in_stalls(figures: Document) -> float | None:
+    return ratio(100 * (figures.get("stalls") or {}).get("seconds", 0.0), figures.get("duration_s"))
+
+
+def _times(name: str, factor: float) -> Callable[[Document], float | None]:
+    return lambda figures: None if figures.get(name) is None else figures[name] * factor
+
+
+METRICS = (
+    Metric("wa-app", "wa_app", "ratio", "Host bytes for each byte of user data", _times("wa_app", 1)),
+    Metric("wa-device", "wa_device", "ratio", "NAND bytes for each host byte", _times("wa_device", 1)),
+    Metric("wa-total", "wa_total", "ratio", "NAND bytes for each byte of user data", _times("wa_total", 1)),
+    Metric("space", "Space amplification", "ratio", "Bytes held for each live byte", _times("space_amplification", 1)),
+    Metric(
+        "throughput", "Throughput", "thousand operations/s", "Operations that ended", _times("throughput_ops_s", 1e-3)
+    ),
+    Metric("user-data", "User data", "MB/s", "Bytes that were put and got", _times("user_mb_s", 1)),
+    Metric("stalls", "In stalls", "% of the time", "Time in which writers were held back", _share_in_stalls),
+    Metric(
+        "p99",
+        "Latency, p99",
+        "milliseconds",
+        "One operation in a hundred took longer",
+        lambda figures: None if (p99 := (figures.get("latency_us") or {}).get("p99")) is None else p99 / 1e3,
+        log=True,
+    ),
+)
+
+
+@dataclass(frozen=True)
+class Spot:
+    """An arm at one point: its finished repetitions, and why it failed where none was finished."""
+
+    arm: str
+    point: dict[str, Any]
+    finished: list[Document]
+    failure: str
+
+    def over(self, metric: Metric) -> Spread | None:
+        """A figure over the repetitions that were finished."""
+        return spread(metric.of(each) for each in self.finished)
+
+
+def is_swept(arms: Sequence[ArmRecord]) -> bool:
+    """Whether a run's arms are points of a sweep."""
+    return any(arm.summary.get("point") for arm in arms)
+
+
+def spots_of(arms: Iterable[ArmRecord]) -> list[Spot]:
+    """What each arm came to at each point."""
+    found = []
+    for arm in arms:
+        summary = arm.summary
+        ended = summary.get("repetitions") or [summary | _ending(summary)]
+        failure = next((each["failure"] for each in ended if each.get("failure")), "")
+        finished = [each for each in ended if each.get("complete")]
+        found.append(Spot(summary.get("of") or arm.name, summary.get("point") or {}, finished, failure))
+    return found
+
+
+def _ending(summary: Document) -> Document:
+    return {name: summary["standing"][name] for name in ("complete", "failure")}
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Which axis is drawn along x, which by the style of lines (None: none), which as small multiples."""
+
+    x: Axis | None
+    styled: Axis | None
+    multiples: list[Axis]
+    names: Mapping[str, str]
+
+
+def layout_of(spots: Sequence[Spot]) -> Layout:
+    """How a sweep is drawn."""
+    axes = axes_of([spot.point for spot in spots])
+    names = short_names([axis.key for axis in axes])
+    x = next((axis for axis in axes if _numeric(axis)), axes[0] if axes else None)
+    rest = [axis for axis in axes if axis is not x]
+    arms = len({spot.arm for spot in spots})
+    few = [axis for axis in rest if len(axis.values) <= len(DASHES) and arms * len(axis.values) <= MOST_LINES]
+    styled = few[0] if few else None
+    return Layout(x, styled, [axis for axis in rest if axis is not styled], names)
+
+
+def _numeric(axis: Axis) -> bool:
+    return all(place_of(value) is not None for value in axis.values)
+
+
+def sweep_panels(arms: Sequence[ArmRecord]) -> list[Panel]:
+    """Every figure that the sweep has data for, over its axis."""
+    spots = spots_of(arms)
+    layout = layout_of(spots)
+    if layout.x is None:
+        return []
+    standing = _standing(arms)
+    panels = []
+    for metric in METRICS:
+        if all(spot.over(metric) is None for spot in spots):
+            continue
+        for index, choice in enumerate(_multiples(layout)):
+            chosen = [spot for spot in spots if all(spot.point.get(key) == value for key, value in choice.items())]
+            if chosen:
+                panels.append(_panel(metric, index, choice, chosen, layout, standing, spots))
+    return panels
+
+
+def _multiples(layout: Layout) -> list[dict[str, Any]]:
+    keys = [axis.key for axis in layout.multiples]
+    product = itertools.product(*(axis.values for axis in layout.multiples))
+    return [dict(zip(keys, values, strict=True)) for values in itertools.islice(product, MOST_MULTIPLES)]
+
+
+def left_out(arms: Sequence[ArmRecord]) -> str:
+    """What the report does not draw of a sweep, in a sentence; empty where it draws all."""
+    layout = layout_of(spots_of(arms))
+    count = 1
+    for axis in layout.multiples:
+        count *= len(axis.values)
+    if count <= MOST_MULTIPLES:
+        return ""
+    keys = " and ".join(layout.names[axis.key] for axis in layout.multiples)
+    return f"Of {count} combinations of {keys} the charts show the first {MOST_MULTIPLES}; the table has all."
+
+
+def _panel(
+    metric: Metric,
+    index: int,
+    choice: dict[str, Any],
+    spots: Sequence[Spot],
+    layout: Layout,
+    standing: str,
+    everywhere: Sequence[Spot],
+) -> Panel:
+    assert layout.x is not None
+    known = [made for spot in everywhere if (made := spot.over(metric)) is not None]
+    plot = _plane(metric, layout, known)
+    legend = []
+    arms = list(dict.fromkeys(spot.arm for spot in everywhere))
+    for place, arm in enumerate(arms):
+        colour = style.ARMS[place % len(style.ARMS)]
+        legend.append(Mark(arm, colour))
+        for value, (dash, _) in zip(layout.styled.values if layout.styled else (None,), DASHES, strict=False):
+            line = [
+                spot
+                for spot in spots
+                if spot.arm == arm and (layout.styled is None or spot.point.get(layout.styled.key) == value)
+            ]
+            label = arm if layout.styled is None else f"{arm}, {said(layout, layout.styled.key, value)}"
+            _draw(plot, metric, line, layout, colour, dash, label, known)
+    if layout.styled is not None:
+        ink = style.INK if len(arms) > 1 else legend[0].colour
+        marks = zip(layout.styled.values, DASHES, strict=False)
+        legend = legend if len(arms) > 1 else []
+        legend += [Mark(said(layout, layout.styled.key, value), ink, kind) for value, (_, kind) in marks]
+    if any(not spot.finished and spot.failure for spot in spots):
+        legend.append(Mark("failed", style.STALLS["l0"], "cross"))
+    where = ", ".join(said(layout, key, value) for key, value in choice.items())
+    title = f"{metric.title}, {where}" if where else metric.title
+    caption = f"{metric.what}, over {layout.x.key}{_along(layout.x)}; {metric.unit}{_repeated(spots)}."
+    return Panel(f"sweep-{metric.key}-{index}", title, caption, plot, legend, wide=False, standing=standing)
+
+
+def _along(axis: Axis) -> str:
+    return f" (with it {', '.join(axis.along)})" if axis.along else ""
+
+
+def _repeated(spots: Sequence[Spot]) -> str:
+    most = max((len(spot.finished) for spot in spots), default=0)
+    return f"; medians of {most} repetitions, whiskers from the lowest to the highest" if most > 1 else ""
+
+
+def said(layout: Layout, key: str, value: Any) -> str:
+    """A value of an axis with the axis's short name."""
+    return f"{layout.names[key]} {tick(key, value)}"
+
+
+def tick(key: str, value: Any) -> str:
+    """A value of an axis as it stands on the axis: bytes with a unit where the key says that they are bytes."""
+    last = key.rpartition(".")[2]
+    if isinstance(value, int) and not isinstance(value, bool):
+        in_bytes = value >= 1024 and ("bytes" in last or "size" in last or last == "capacity")
+        return human_bytes(value).replace(".0 ", " ") if in_bytes else f"{value:,}"
+    return words_of(value)
+
+
+def _plane(metric: Metric, layout: Layout, known: Sequence[Spread]) -> Figure:
+    axis = layout.x
+    assert axis is not None
+    labels = [tick(axis.key, value) for value in axis.values]
+    top = max((each.high for each in known), default=1.0)
+    if not _numeric(axis):
+        plot = charts.frame(metric.unit, curves.HEIGHT, FactorRange(factors=labels), Range1d(start=0, end=1.1 * top))
+    else:
+        places = _places(axis)
+        log = min(places) > 0 and max(places) / min(places) >= LOG_FROM
+        y_log = metric.log and min((each.low for each in known), default=0) > 0
+        plot = curves.plane(axis.key, metric.unit, x_log=log, y_log=y_log)
+        if not y_log:
+            plot.y_range.end = 1.1 * top or 1.0
+        if len(places) <= MOST_TICKS:
+            plot.xaxis.ticker = FixedTicker(ticks=places)
+            plot.xaxis.major_label_overrides = dict(zip(places, labels, strict=True))
+    plot.xaxis.axis_label = axis.key
+    return plot
+
+
+def _places(axis: Axis) -> list[float]:
+    return [place for value in axis.values if (place := place_of(value)) is not None]
+
+
+def _draw(
+    plot: Figure,
+    metric: Metric,
+    spots: Sequence[Spot],
+    layout: Layout,
+    colour: str,
+    dash: str,
+    label: str,
+    known: Sequence[Spread],
+) -> None:
+    axis = layout.x
+    assert axis is not None
+    numeric = _numeric(axis)
+
+    def place(spot: Spot) -> Any:
+        value = spot.point.get(axis.key)
+        return place_of(value) if numeric else tick(axis.key, value)
+
+    ranked = sorted(spots, key=lambda spot: list(axis.values).index(spot.point.get(axis.key)))
+    if numeric:
+        ranked = sorted(spots, key=place)
+    found = [(place(spot), made) for spot in ranked if (made := spot.over(metric)) is not None]
+    if found:
+        x, medians = [at for at, _ in found], [made.median for _, made in found]
+        ends = {"low": [made.low for _, made in found], "high": [made.high for _, made in found]}
+        tooltip = f"{label}: @y{{0,0.[000]}} {metric.unit} (@low{{0,0.[000]}} to @high{{0,0.[000]}})"
+        if numeric and len(found) > 1:
+            # A point without a figure leaves a gap in the line.
+            line = [(place(spot), spot.over(metric)) for spot in ranked]
+            y = [float("nan") if made is None else made.median for _, made in line]
+            curves.curve(plot, [at for at, _ in line], y, colour, dash=dash)
+        curves.measured(plot, x, medians, colour, tooltip, joined=False, extra=ends)
+        if any(made.low != made.high for _, made in found):
+            curves.intervals(plot, x, ends["low"], ends["high"], colour)
+    failed = [place(spot) for spot in ranked if not spot.finished and spot.failure]
+    if failed:
+        top = max((each.high for each in known), default=1.0)
+        floor = min((each.low for each in known), default=0.0) if metric.log else 0.03 * top
+        red = style.STALLS["l0"]
+        plot.scatter(failed, [floor] * len(failed), marker="x", size=10, line_color=red, line_width=2)
+
+
+def _standing(arms: Sequence[ArmRecord]) -> str:
+    """What holds for all runs of the sweep that were finished, and whether they differ in more."""
+    each = [short_standing(arm, pacing=False).split(" · ") for arm in arms if arm.summary["standing"]["complete"]]
+    if not each:
+        return "no run was finished"
+    common = [part for part in each[0] if all(part in other for other in each)]
+    differs = any(part not in common for other in each for part in other)
+    return " · ".join([*common, *(["the rest differs from run to run"] if differs else [])])
+
+
+def failures(arms: Sequence[ArmRecord]) -> list[tuple[str, str]]:
+    """The runs that failed, and why; repetitions that failed for one reason count once."""
+    found = []
+    for arm in arms:
+        ended = arm.summary.get("repetitions") or [arm.summary | _ending(arm.summary)]
+        found += [(arm.name, str(why)) for why in dict.fromkeys(each.get("failure") for each in ended) if why]
+    return found
+
+
+def headline(arms: Sequence[ArmRecord]) -> str:
+    """The sweep in one or two sentences: where the write amplification begins and ends along the axis."""
+    spots = spots_of(arms)
+    layout = layout_of(spots)
+    failed = len({name for name, _ in failures(arms)})
+    opening = f"{failed} of {len(arms)} runs failed. " if failed else ""
+    metric = next((m for m in _HEADLINES if any(spot.over(m) for spot in spots)), None)
+    if layout.x is None or metric is None:
+        return f"{opening}{len(arms)} runs of a sweep."
+    first = {key: spots[0].point.get(key) for axis in _others(layout) for key in [axis.key]}
+    spans = []
+    for arm in dict.fromkeys(spot.arm for spot in spots):
+        line = [s for s in spots if s.arm == arm and all(s.point.get(k) == v for k, v in first.items())]
+        known = [(spot.point[layout.x.key], made.median) for spot in line if (made := spot.over(metric)) is not None]
+        if len(known) > 1:
+            spans.append((arm, known[0], known[-1]))
+    if not spans:
+        return f"{opening}{len(arms)} runs of a sweep over {layout.x.key}."
+    key = layout.x.key
+    parts = [
+        f"“{arm}” from {number(a)} at {tick(key, at)} to {number(b)} at {tick(key, to)}"
+        for arm, (at, a), (to, b) in spans[:MOST_NAMED]
+    ]
+    more = f" ({len(spans)} arms in all)" if len(spans) > MOST_NAMED else ""
+    others = ", ".join(said(layout, k, v) for k, v in first.items())
+    where = f", at {others}" if others else ""
+    return f"{opening}{metric.title} over {key}{where}: {'; '.join(parts)}{more}."
+
+
+MOST_NAMED = 3  # arms in the headline
+_HEADLINES = tuple(m for k in ("wa-total", "wa-app", "throughput") for m in METRICS if m.key == k)
+
+
+def _others(layout: Layout) -> list[Axis]:
+    return [axis for axis in (layout.styled, *layout.multiples) if axis is not None]
+
+
+def table(arms: Sequence[ArmRecord]) -> tuple[list[str], list[list[str]]]:
+    """Header and rows: every run of the sweep with its point and its figures, medians over repetitions."""
+    spots = spots_of(arms)
+    axes = axes_of([spot.point for spot in spots])
+    names = short_names([axis.key for axis in axes])
+    header = [
+        "Arm",
+        *(names[axis.key] for axis in axes),
+        *(m.title if m.unit == "ratio" else f"{m.title} ({m.unit})" for m in METRICS),
+        "Steady",
+        "Ended",
+    ]
+    rows = []
+    for spot, arm in zip(spots, arms, strict=True):
+        figures = [spot.over(metric) for metric in METRICS]
+        cells = [NOTHING if made is None else number(made.median) for made in figures]
+        ended = "failed" if spot.failure else "whole" if spot.finished else "early"
+        steady = "yes" if arm.summary["steady"] else "no"
+        rows.append([spot.arm, *(tick(axis.key, spot.point.get(axis.key)) for axis in axes), *cells, steady, ended])
+    return header, rows
