@@ -3,6 +3,7 @@
 The process gets a session of its own, so that a Ctrl-C in the terminal reaches it once and only through us.
 """
 
+import hashlib
 import json
 import os
 import shutil
@@ -13,6 +14,7 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
 from types import FrameType
 from typing import IO, Any
@@ -71,6 +73,17 @@ def find_native() -> Path:
 
 def _is_executable(path: Path) -> bool:
     return path.is_file() and os.access(path, os.X_OK)
+
+
+def executable_sha256() -> str:
+    """Which spillway-native there is; the version alone does not tell two builds apart."""
+    path = find_native()
+    return _digest(path, path.stat().st_mtime_ns)
+
+
+@cache
+def _digest(path: Path, changed_ns: int) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def run_native(command: str, request: dict[str, Any], on_event: Callable[[Event], None] | None = None) -> Event:

@@ -9,6 +9,7 @@ run directory.
 import copy
 import re
 import tomllib
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -184,12 +185,17 @@ class Plan:
 
 
 def load_plan(
-    path: Path, overrides: tuple[str, ...] = (), only: tuple[str, ...] = (), properties: Document | None = None
+    path: Path,
+    overrides: tuple[str, ...] = (),
+    only: tuple[str, ...] = (),
+    properties: Document | None = None,
+    scale: Callable[[Document], Document] | None = None,
 ) -> Plan:
     """Reads, checks and resolves a plan; ``overrides`` are ``key=value`` texts that win over plan and arms, ``only``
     names the arms that are kept (none: all). Of a sweep, an arm's name stands for all of its points. ``properties`` go
-    into the ``[ycsb]`` of every arm."""
-    document = _read(path)
+    into the ``[ycsb]`` of every arm. ``scale`` makes of the document as it is written the one that is meant
+    (``spillway.suite``)."""
+    document = _read(path) if scale is None else scale(_read(path))
     where = str(path)
     given = {".".join(key): (key, value) for key, value in map(parse_override, overrides)}
     for name, (key, value) in given.items():

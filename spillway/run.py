@@ -2,9 +2,9 @@
 
 import os
 import platform
+import secrets
 import shutil
 import sys
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -14,7 +14,7 @@ from typing import Any
 
 from spillway import __version__
 from spillway.errors import Interrupted, RunFailed, SpillwayError
-from spillway.native import Event, run_native
+from spillway.native import Event, executable_sha256, run_native
 from spillway.plan import Arm, Plan, slug
 from spillway.rundir import ArmRecorder, explained, staged, write_json, write_text
 from spillway.samples import sample_row
@@ -152,12 +152,17 @@ def _data_directory(arm: Arm, stage: Path) -> Iterator[Path]:
     In shared memory where the whole drive fits: the emulated drive shall be the only slow thing.
     """
     parent = _data_parent(arm, stage)
-    with explained(parent):
-        directory = Path(tempfile.mkdtemp(prefix="spillway-", dir=parent))
+    directory = parent / f"spillway-{secrets.token_hex(6)}"
+    # Written before there is anything: whoever finds the stage of a run that was killed finds the engine's files too.
+    note = stage / "data_directory"
+    write_text(note, f"{directory.absolute()}\n")
     try:
+        with explained(parent):
+            directory.mkdir(mode=0o700)
         yield directory
     finally:
         shutil.rmtree(directory, ignore_errors=True)
+        note.unlink(missing_ok=True)
 
 
 def _data_parent(arm: Arm, stage: Path) -> Path:
@@ -222,7 +227,8 @@ def _manifest(plan: Plan, command: list[str], started: datetime, progress: Progr
         "started": started.isoformat(timespec="seconds"),
         "ended": datetime.now(UTC).isoformat(timespec="seconds"),
         "seeds": plan.seeds,
-        "versions": {"spillway": __version__, "python": platform.python_version(), **progress.versions},
+        "versions": {"spillway": __version__, "python": platform.python_version(), **progress.versions}
+        | {"executable_sha256": executable_sha256()},
         "host": _host(),
     }
 

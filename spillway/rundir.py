@@ -194,6 +194,16 @@ def read_run(path: Path) -> RunRecord:
     return RunRecord(path, manifest, _read_text(path / "plan.toml"), arms)
 
 
+def read_figures(path: Path) -> RunRecord:
+    """A run directory without the samples: its manifest, its plan and each arm's figures."""
+    manifest, summary = _read_json(path / "manifest.json"), _read_json(path / "summary.json")
+    try:
+        arms = [ArmRecord(name, figures, [], [], [], {}) for name, figures in summary["arms"].items()]
+    except (KeyError, TypeError, AttributeError) as error:
+        raise SpillwayError(f"{path / 'summary.json'}: this is no summary of a run ({error} is missing).") from error
+    return RunRecord(path, manifest, _read_text(path / "plan.toml"), arms)
+
+
 def _read_repetitions(path: Path, name: str, figures: Document) -> ArmRecord:
     """An arm by its typical repetition, with all of them beside it.
 

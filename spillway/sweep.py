@@ -1,12 +1,13 @@
 """Sweeps: the ``[sweep]`` of a plan as points, each of which gives some keys of the plan other values.
 
-A grid is one list of values for each dotted key, and every combination of them is a point. ``[[sweep.points]]`` are
-points given one by one, each a table of keys that are set together. With both, each of the points goes with each
-combination of the grid. Every arm of the plan runs at every point. Everything is checked before anything runs, and
-the sentence of a refusal names the axis and the value.
+A grid is one list of values for each dotted key, and every combination of them is a point. ``[[sweep.NAME]]``, under
+any name, is a list of points given one by one, each a table of keys that are set together. Where there are several
+lists, or a list and a grid, every combination of all is a point. Every arm of the plan runs at every point. Everything
+is checked before anything runs, and the sentence of a refusal names the axis and the value.
 """
 
 import itertools
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -51,30 +52,37 @@ def sweep_points(table: Any, overrides: Mapping[str, Any], where: str) -> list[P
             f"{where}: sweep is {table!r}; it takes a table of keys and their values, such as "
             '"load.value_bytes" = [100, 1024].'
         )
-    given = dict(table)
-    listed = _listed(given.pop("points", None), overrides, where)
-    grid = _grid(given, overrides, where)
-    for key in grid:
-        if listed and key in listed[0].values:
-            raise SpillwayError(f"{where}: sweep: the grid and sweep.points both set {key}: leave it out of one.")
-    axes = [[(key, value) for value in values] for key, values in grid.items()]
+    lists = {name: value for name, value in table.items() if is_list_of_points(name, value)}
+    axes = [_listed(name, value, overrides, where) for name, value in lists.items()]
+    named = {key for axis in axes for key in axis[0].values if axis[0].name}
+    grid = _grid({name: value for name, value in table.items() if name not in lists}, overrides, where)
+    axes += [[Point({key: value}) for value in values] for key, values in grid.items()]
+    _check_one_owner([key for axis in axes for key in axis[0].values], where)
+    if math.prod(len(axis) for axis in axes) > MOST_POINTS:
+        count = math.prod(len(axis) for axis in axes)
+        raise SpillwayError(f"{where}: sweep has {count} points; a plan takes {MOST_POINTS} at most.")
     combined = [
-        Point(each.values | dict(choice), each.name)
-        for each in listed or [Point()]
+        Point(
+            {k: v for each in choice for k, v in each.values.items()},
+            ", ".join(each.name for each in choice if each.name),
+        )
         for choice in itertools.product(*axes)
     ]
-    if len(combined) > MOST_POINTS:
-        raise SpillwayError(f"{where}: sweep has {len(combined)} points; a plan takes {MOST_POINTS} at most.")
     _check_apart(combined, where)
     names = short_names(list(combined[0].values))
-    own = set(listed[0].values) if listed else set()
-    return [Point(each.values, _name(each, own, names)) for each in combined]
+    return [Point(each.values, _name(each, named, names)) for each in combined]
 
 
-def _name(point: Point, own: set[str], names: Mapping[str, str]) -> str:
-    """``value_bytes 16, write_buffer_size 4MiB``; a point's given name stands for what it sets itself."""
+def is_list_of_points(name: str, value: Any) -> bool:
+    """Whether a key of ``[sweep]`` is a list of points, and not the values of an axis."""
+    listed = isinstance(value, list) and bool(value) and all(isinstance(each, dict) for each in value)
+    return name == "points" or (listed and "." not in name)
+
+
+def _name(point: Point, named: set[str], names: Mapping[str, str]) -> str:
+    """``value_bytes 16, write_buffer_size 4MiB``; the name of a point in a list stands for what it sets."""
     parts = [point.name] if point.name else []
-    parts += [f"{names[k]} {words_of(v)}" for k, v in point.values.items() if not (point.name and k in own)]
+    parts += [f"{names[k]} {words_of(v)}" for k, v in point.values.items() if k not in named]
     return ", ".join(parts)
 
 
@@ -88,18 +96,15 @@ def _grid(table: Document, overrides: Mapping[str, Any], where: str) -> dict[str
         if not chosen:
             raise SpillwayError(f"{where}: sweep: --set leaves the axis {key} no value; give it one.")
         grid[key] = [_checked(key, value, f"{where}: sweep: {key}[{index}]") for index, value in enumerate(chosen)]
-    _check_one_owner(list(grid), where)
     return grid
 
 
-def _listed(points: Any, overrides: Mapping[str, Any], where: str) -> list[Point]:
-    if points is None:
-        return []
+def _listed(of: str, points: Any, overrides: Mapping[str, Any], where: str) -> list[Point]:
     if not isinstance(points, list) or not points or not all(isinstance(each, dict) for each in points):
         raise SpillwayError(f"{where}: sweep.points is a list of tables: write [[sweep.points]] above each.")
     found = []
     for index, table in enumerate(points):
-        label = f"{where}: sweep.points[{index}]"
+        label = f"{where}: sweep.{of}[{index}]"
         own = dict(table)
         name = own.pop("name", "")
         if not isinstance(name, str):
@@ -109,7 +114,7 @@ def _listed(points: Any, overrides: Mapping[str, Any], where: str) -> list[Point
             raise SpillwayError(f'{label} sets nothing; give it a key and a value, such as "load.num" = 1000.')
         for key in values.keys() & overrides.keys():
             if isinstance(overrides[key], list):
-                raise SpillwayError(f"{where}: --set {key}: each of sweep.points has one value of it; give one value.")
+                raise SpillwayError(f"{where}: --set {key}: each of sweep.{of} has one value of it; give one value.")
             values[key] = overrides[key]
         found.append(Point({key: _checked(key, value, f"{label}: {key}") for key, value in values.items()}, name))
     for index, point in enumerate(found):
@@ -118,10 +123,11 @@ def _listed(points: Any, overrides: Mapping[str, Any], where: str) -> list[Point
         if missing or extra:
             one, other = (index, 0) if missing else (0, index)
             raise SpillwayError(
-                f"{where}: sweep.points[{one}] does not set {[*missing, *extra][0]}, which sweep.points[{other}] does: "
-                "all points set the same keys."
+                f"{where}: sweep.{of}[{one}] does not set {[*missing, *extra][0]}, which sweep.{of}[{other}] does: "
+                "all points of a list set the same keys."
             )
-    _check_one_owner(list(found[0].values), where)
+    if any(bool(point.name) != bool(found[0].name) for point in found):
+        raise SpillwayError(f"{where}: sweep.{of}: some points have a name and some have none; name all or none.")
     return found
 
 
@@ -167,7 +173,8 @@ def _check_one_owner(keys: Sequence[str], where: str) -> None:
     for key in keys:
         same = _SAME.get(key, key)
         if same in seen:
-            raise SpillwayError(f"{where}: sweep: {seen[same]} and {key} set one value: leave one of these axes out.")
+            both = f"two axes set {key}" if seen[same] == key else f"{seen[same]} and {key} set one value"
+            raise SpillwayError(f"{where}: sweep: {both}: leave one of them out.")
         seen[same] = key
 
 

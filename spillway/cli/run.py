@@ -10,9 +10,9 @@ import click
 
 from spillway.cli.printing import latency_words, number, out, plain_table
 from spillway.cli.progress import progress_bars
-from spillway.errors import Interrupted
+from spillway.errors import Interrupted, SpillwayError
 from spillway.lifetime import in_words
-from spillway.plan import load_plan
+from spillway.suite.document import load_scaled
 from spillway.ycsb import parse_assignment, read_workload
 
 Document = dict[str, Any]
@@ -31,6 +31,8 @@ Document = dict[str, Any]
     "-p", "properties", multiple=True, metavar="KEY=VALUE", help="YCSB: a property, such as recordcount=100000."
 )
 @click.option("--arm", "arms", multiple=True, metavar="NAME", help="Run this arm of the plan; may be repeated.")
+@click.option("--scale", metavar="FACTOR", help="Of a suite's plan, in place of the suite's own, such as 1/64.")
+@click.option("--unscaled", is_flag=True, help="The original's sizes: --scale 1.")
 @click.option("--json", "as_json", is_flag=True, help="Print summary.json and nothing else.")
 def run_command(
     plan: Path,
@@ -39,20 +41,25 @@ def run_command(
     workloads: tuple[str, ...],
     properties: tuple[str, ...],
     arms: tuple[str, ...],
+    scale: str | None,
+    unscaled: bool,
     as_json: bool,
 ) -> int:
     """Run PLAN and leave a run directory with its report.
 
-    PLAN is a TOML file such as plans/quickstart.toml. Ctrl-C ends the run cleanly: what was measured until then is kept
-    in a run directory that says it is incomplete.
+    PLAN is a TOML file such as plans/quickstart.toml; one of a suite runs at the suite's scale. Ctrl-C ends the run
+    cleanly: what was measured until then is kept in a run directory that says it is incomplete.
     """
     from spillway.run import execute
 
-    checked = load_plan(plan, settings, arms, _ycsb_properties(workloads, properties))
+    given = _ycsb_properties(workloads, properties)
+    checked = load_scaled(plan, settings, arms, chosen_scale(scale, unscaled), given)
     place = directory or Path("runs") / f"{checked.name}-{datetime.now():%Y%m%d-%H%M%S}"
     flags = [("--set", setting) for setting in settings] + [("--arm", arm) for arm in arms]
-    flags += [("-P", workload) for workload in workloads] + [("-p", given) for given in properties]
+    flags += [("-P", workload) for workload in workloads] + [("-p", assigned) for assigned in properties]
+    flags += [("--scale", scale)] if scale is not None else []
     command = ["spillway", "run", str(plan), *(word for flag in flags for word in flag)]
+    command += ["--unscaled"] if unscaled else []
     with progress_bars() as watch:
         finished = execute(checked, place, command, watch)
     if as_json:
@@ -86,6 +93,13 @@ def _ycsb_properties(workloads: tuple[str, ...], properties: tuple[str, ...]) ->
     for workload in workloads:
         given |= read_workload(workload)
     return given | dict(map(parse_assignment, properties))
+
+
+def chosen_scale(scale: str | None, unscaled: bool) -> str | None:
+    """What ``--scale`` and ``--unscaled`` ask for; None: the suite's own."""
+    if unscaled and scale is not None:
+        raise SpillwayError("--unscaled is --scale 1: give one of them.")
+    return "1" if unscaled else scale
 
 
 def _print_run(summary: Document) -> None:

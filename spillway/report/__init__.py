@@ -5,5 +5,6 @@ It measures nothing: every figure is in the run directory, or is one of its figu
 
 from spillway.report.page import write_report
 from spillway.report.profile_page import write_profile_report
+from spillway.report.suite_page import write_suite_report
 
-__all__ = ["write_profile_report", "write_report"]
+__all__ = ["write_profile_report", "write_report", "write_suite_report"]

@@ -17,7 +17,7 @@ INTERVAL_RATIO_S = 5.0  # shorter spans hold too few flushes for their write amp
 
 @dataclass(frozen=True)
 class Mark:
-    """An entry of a legend. ``kind``: line, faint, dash, dot, area, band or cross."""
+    """An entry of a legend. ``kind``: line, faint, dash, dot, area, band, cross or diamond."""
 
     label: str
     colour: str

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from bokeh.models import FactorRange, FixedTicker, Range1d
+from bokeh.models import ColumnDataSource, FactorRange, FixedTicker, HoverTool, Range1d
 
 from spillway.amplification import ratio
 from spillway.quantity import human_bytes
@@ -87,6 +87,16 @@ class Spot:
         return spread(metric.of(each) for each in self.finished)
 
 
+@dataclass(frozen=True)
+class Published:
+    """A figure that somebody else published of an arm at a point; drawn beside ours."""
+
+    arm: str
+    point: Mapping[str, Any]
+    metric: str  # a key of METRICS
+    value: float  # in that metric's unit
+
+
 def is_swept(arms: Sequence[ArmRecord]) -> bool:
     """Whether a run's arms are points of a sweep."""
     return any(arm.summary.get("point") for arm in arms)
@@ -134,22 +144,31 @@ def _numeric(axis: Axis) -> bool:
     return all(place_of(value) is not None for value in axis.values)
 
 
-def sweep_panels(arms: Sequence[ArmRecord]) -> list[Panel]:
-    """Every figure that the sweep has data for, over its axis."""
+def sweep_panels(
+    arms: Sequence[ArmRecord], metrics: Sequence[Metric] = METRICS, published: Sequence[Published] = ()
+) -> list[Panel]:
+    """Every figure that the sweep has data for, over its axis, with what was ``published`` of it as diamonds."""
     spots = spots_of(arms)
     layout = layout_of(spots)
     if layout.x is None:
         return []
     standing = _standing(arms)
     panels = []
-    for metric in METRICS:
+    for metric in metrics:
         if all(spot.over(metric) is None for spot in spots):
             continue
         for index, choice in enumerate(_multiples(layout)):
             chosen = [spot for spot in spots if all(spot.point.get(key) == value for key, value in choice.items())]
             if chosen:
-                panels.append(_panel(metric, index, choice, chosen, layout, standing, spots))
+                theirs = [p for p in published if p.metric == metric.key and _holds(p.point, choice, layout)]
+                panels.append(_panel(metric, index, choice, chosen, layout, standing, spots, theirs))
     return panels
+
+
+def _holds(point: Mapping[str, Any], choice: Mapping[str, Any], layout: Layout) -> bool:
+    """Whether a published point stands on this chart."""
+    assert layout.x is not None
+    return layout.x.key in point and all(point.get(key) == value for key, value in choice.items())
 
 
 def _multiples(layout: Layout) -> list[dict[str, Any]]:
@@ -178,9 +197,11 @@ def _panel(
     layout: Layout,
     standing: str,
     everywhere: Sequence[Spot],
+    published: Sequence[Published],
 ) -> Panel:
     assert layout.x is not None
     known = [made for spot in everywhere if (made := spot.over(metric)) is not None]
+    known += [Spread(each.value, each.value, each.value, 1) for each in published]
     plot = _plane(metric, layout, known)
     legend = []
     arms = list(dict.fromkeys(spot.arm for spot in everywhere))
@@ -195,11 +216,14 @@ def _panel(
             ]
             label = arm if layout.styled is None else f"{arm}, {said(layout, layout.styled.key, value)}"
             _draw(plot, metric, line, layout, colour, dash, label, known)
+        _draw_published(plot, metric, [each for each in published if each.arm == arm], layout, colour)
     if layout.styled is not None:
         ink = style.INK if len(arms) > 1 else legend[0].colour
         marks = zip(layout.styled.values, DASHES, strict=False)
         legend = legend if len(arms) > 1 else []
         legend += [Mark(said(layout, layout.styled.key, value), ink, kind) for value, (_, kind) in marks]
+    if published:
+        legend.append(Mark("published", style.INK, "diamond"))
     if any(not spot.finished and spot.failure for spot in spots):
         legend.append(Mark("failed", style.STALLS["l0"], "cross"))
     where = ", ".join(said(layout, key, value) for key, value in choice.items())
@@ -296,6 +320,21 @@ def _draw(
         floor = min((each.low for each in known), default=0.0) if metric.log else 0.03 * top
         red = style.STALLS["l0"]
         plot.scatter(failed, [floor] * len(failed), marker="x", size=10, line_color=red, line_width=2)
+
+
+def _draw_published(plot: Figure, metric: Metric, published: Sequence[Published], layout: Layout, colour: str) -> None:
+    axis = layout.x
+    if not published or axis is None:
+        return
+    values = [each.point[axis.key] for each in published]
+    x = [place_of(value) if _numeric(axis) else tick(axis.key, value) for value in values]
+    source = ColumnDataSource(
+        {"x": x, "y": [each.value for each in published], "arm": [each.arm for each in published]}
+    )
+    marks = plot.scatter(
+        "x", "y", source=source, marker="diamond", size=13, fill_color="white", line_color=colour, line_width=1.8
+    )
+    plot.add_tools(HoverTool(renderers=[marks], tooltips=f"published of @arm: @y{{0,0.[000]}} {metric.unit}"))
 
 
 def _standing(arms: Sequence[ArmRecord]) -> str:

@@ -47,6 +47,16 @@ def test_points_set_keys_together_and_may_have_names(plan_file: Path) -> None:
     assert [(arm.settings["load.value_bytes"], arm.settings["load.num"]) for arm in arms] == [(16, 200), (1024, 10)]
 
 
+def test_several_lists_are_combined(plan_file: Path) -> None:
+    other = POINTS.replace("points", "buffers").replace('"load.num" = 200\n', "").replace('"load.num" = 10\n', "")
+    other = (
+        other.replace("load.value_bytes", "engine.options.x").replace('"small"', '"low"').replace('"large"', '"high"')
+    )
+    arms = load_plan(write(plan_file, SHORT + POINTS + other)).arms
+    assert [arm.name for arm in arms] == ["small, low", "small, high", "large, low", "large, high"]
+    assert arms[1].point == {"load.value_bytes": 16, "load.num": 200, "engine.options.x": 1024}
+
+
 def test_points_go_with_a_grid(plan_file: Path) -> None:
     text = SHORT + POINTS.replace("\n[[", '\n[sweep]\n"phases.fill.threads" = [1, 2]\n[[', 1)
     arms = load_plan(write(plan_file, text)).arms
@@ -119,11 +129,12 @@ BAD = [
     (grid('"load.num" = [10, 10_000_000]'), r"at load\.num = 10000000: .*the drive holds"),
     (grid('"drive.preset" = ["tiny", "tyni"]'), r"at drive\.preset = 'tyni': .*did you mean 'tiny'"),
     (grid(f'"load.num" = {list(range(1, 10_002))}'), "sweep has 10001 points"),
-    (SHORT + POINTS.replace("[[", '[sweep]\n"load.num" = [1]\n[[', 1), "both set load.num"),
+    (SHORT + POINTS.replace("[[", '[sweep]\n"load.num" = [1]\n[[', 1), "two axes set load.num"),
     (SHORT + POINTS.replace('"load.num" = 10\n', ""), r"sweep.points\[1\] does not set load.num"),
     (SHORT + POINTS.replace("large", "SMALL"), "two arms are called"),
     (SHORT + '\n[[sweep.points]]\nname = "x"\n', r"sweep\.points\[0\] sets nothing"),
     (SHORT + "\n[sweep]\npoints = 3\n", "sweep.points is a list of tables"),
+    (SHORT + POINTS.replace('name = "large"\n', ""), "some points have a name and some have none"),
     ("sweep = 3\n" + SHORT, "sweep is 3; it takes a table"),
     (SHORT + GRID + '\n[[arms]]\nname = "a"\nload.value_bytes = 7\n', "value_bytes is an axis of the sweep; leave"),
     (SHORT + GRID + '\n[[arms]]\nname = "a"\nof = "b"\n', "of and point go together"),

@@ -1,0 +1,73 @@
+"""`spillway suite`."""
+
+import sys
+from pathlib import Path
+
+import click
+
+from spillway.cli.printing import command_line, err, figures, out
+from spillway.cli.progress import progress_bars
+from spillway.cli.run import chosen_scale
+from spillway.errors import Interrupted
+
+
+@click.command("suite")
+@click.argument("name", metavar="DIR_OR_NAME")
+@click.option("--out", "directory", type=click.Path(path_type=Path), help="Directory  [default: runs/SUITE-SCALE]")
+@click.option("--only", multiple=True, metavar="PLAN", help="This plan of the suite; may be repeated.")
+@click.option("--scale", metavar="FACTOR", help="In place of the suite's own, such as 1/64.")
+@click.option("--unscaled", is_flag=True, help="The original's sizes: --scale 1.")
+@click.option(
+    "--set", "settings", multiple=True, metavar="KEY=VALUE", help="Override a key of every plan; may be repeated."
+)
+@click.option("--list", "listed", is_flag=True, help="Say what there is and what is done, and run nothing.")
+def suite_command(
+    name: str,
+    directory: Path | None,
+    only: tuple[str, ...],
+    scale: str | None,
+    unscaled: bool,
+    settings: tuple[str, ...],
+    listed: bool,
+) -> int:
+    """Run the plans of a suite that are not done, and make one report of all.
+
+    A suite is a directory of plans with a suite.toml, or its name below plans/. After a Ctrl-C, or a kill, the same
+    command goes on with the plan that was under way.
+    """
+    from spillway.suite import find_suite, load_suite
+    from spillway.suite.run import Step, run_suite, state_of
+
+    suite = load_suite(find_suite(name), chosen_scale(scale, unscaled), only, settings)
+    size = "" if suite.scale.factor == 1 else f"-{suite.scale.factor.numerator}-{suite.scale.factor.denominator}"
+    place = directory or Path("runs") / f"{suite.name}{size}"
+    if listed:
+        rows = []
+        for each in suite.plans:
+            runs = str(len(each.plan.arms) * len(each.plan.seeds))
+            rows.append((each.name, runs, state_of(place / each.name, each.plan), each.original.summary))
+        out.print(figures(("plan", "runs", "state", "what"), rows))
+        return 0
+
+    done = 0
+
+    def tell(step: Step) -> None:
+        nonlocal done
+        runs = len(step.plan.plan.arms) * len(step.plan.plan.seeds)
+        where = f"[{step.index}/{step.count}] {step.plan.name}"
+        if step.what == "begins":
+            err.print(f"{where}: {runs} runs ({done} of {suite.runs} are behind)", soft_wrap=True)
+            return
+        done += runs
+        words = "done before" if step.what == "skipped" else f"{step.what} after {step.seconds:,.0f} s"
+        err.print(f"{where}: {words}{f': {step.why}' if step.why else ''}", soft_wrap=True)
+
+    with progress_bars() as watch:
+        made = run_suite(suite, place, command_line(), watch, tell)
+    count = f"{made.ran} plans run, {made.skipped} done before"
+    out.print(f"{count}\nSuite   {place}\nReport  {place / 'report.html'}", soft_wrap=True)
+    for plan, why in made.failures:
+        print(f"spillway: {plan}: {why}", file=sys.stderr)
+    if made.interrupted:
+        return Interrupted.exit_code
+    return 1 if made.failures else 0

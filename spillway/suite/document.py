@@ -1,0 +1,169 @@
+"""Reads a suite: ``suite.toml``, the plans beside it, and ``claims.toml`` with what was published."""
+
+import tomllib
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from spillway.errors import SpillwayError
+from spillway.plan import Plan, load_plan
+from spillway.quantity import nearest
+from spillway.suite.claims import Claim, check_against, read_claims
+from spillway.suite.scale import Scale, checked_keys, parse_factor, said
+
+Document = dict[str, Any]
+
+KEYS = ("name", "title", "summary", "plans", "scale")
+PLANS = "plans"  # where suites lie, in a checkout and from where the command is called
+
+
+@dataclass(frozen=True)
+class SuitePlan:
+    """A plan of a suite: as it is run, and as it stands in the file, with its points in the original's sizes."""
+
+    name: str
+    plan: Plan
+    original: Plan
+
+    def point_of(self) -> dict[str, dict[str, Any]]:
+        """The point of each run in the original's sizes, by the run's name."""
+        pairs = zip(self.plan.arms, self.original.arms, strict=True)
+        return {run.name: dict(original.point) for run, original in pairs}
+
+
+@dataclass(frozen=True)
+class Suite:
+    """A suite, checked, with every plan of it resolved."""
+
+    path: Path  # its directory
+    name: str
+    title: str
+    summary: str
+    scale: Scale
+    plans: list[SuitePlan]
+    statements: dict[str, str]  # what a claim says, by its name
+    claims: list[Claim]
+
+    @property
+    def runs(self) -> int:
+        """How many runs all plans come to."""
+        return sum(len(each.plan.arms) * len(each.plan.seeds) for each in self.plans)
+
+
+def find_suite(name: str) -> Path:
+    """The directory of a suite by its path, or by its name below plans/. Raises SpillwayError."""
+    checkout = Path(__file__).parents[2] / PLANS
+    for place in (Path(name), Path(PLANS) / name, checkout / name):
+        if (place / "suite.toml").is_file():
+            return place
+    if Path(name).is_dir():
+        raise SpillwayError(f"{name}: there is no suite.toml in it; a suite is a directory of plans with one.")
+    known = sorted({path.parent.name for base in (Path(PLANS), checkout) for path in base.glob("*/suite.toml")})
+    there = f"; there are: {', '.join(known)}" if known else ""
+    raise SpillwayError(f"{name}: there is no such suite{there}{nearest(name, known)}")
+
+
+def load_suite(
+    directory: Path, scale: str | None = None, only: tuple[str, ...] = (), settings: tuple[str, ...] = ()
+) -> Suite:
+    """Reads the suite in ``directory`` and resolves its plans; ``scale`` replaces its factor, ``only`` names the plans
+    that are kept, ``settings`` override keys of every plan, after the scale. Raises SpillwayError."""
+    path = directory / "suite.toml"
+    document = _read(path)
+    for key in document:
+        if key not in KEYS:
+            raise SpillwayError(f"{path}: {key} is not a key of a suite{nearest(key, KEYS)}")
+    names = _names(document.get("plans"), path)
+    chosen = _chosen(names, only, path)
+    how = _scale(document.get("scale", {}), scale, path)
+    plans = [_plan(directory, name, how, settings) for name in chosen]
+    statements, claims = read_claims(directory / "claims.toml", names)
+    if not settings:  # else a plan may have left the points that were published
+        check_against(claims, {each.name: each.original for each in plans}, directory / "claims.toml")
+    texts = {key: _text(document.get(key, ""), f"{path}: {key}") for key in ("name", "title", "summary")}
+    name = texts["name"] or directory.resolve().name
+    kept = [claim for claim in claims if claim.plan in chosen]
+    return Suite(directory, name, texts["title"] or name, texts["summary"], how, plans, statements, kept)
+
+
+def load_scaled(
+    path: Path,
+    settings: tuple[str, ...],
+    only: tuple[str, ...],
+    scale: str | None = None,
+    properties: Document | None = None,
+) -> Plan:
+    """A plan on its own: one that a suite.toml beside it names is scaled as that says, or by ``scale``, any other is
+    taken as it is. The other arguments are those of ``load_plan``. Raises SpillwayError."""
+    suite = path.parent / "suite.toml"
+    document = _read(suite) if suite.is_file() else {}
+    if path.stem not in document.get("plans", []):
+        if scale not in (None, "1"):
+            raise SpillwayError(f"--scale {scale}: {path} is of no suite, so nothing says which keys to multiply.")
+        return load_plan(path, settings, only, properties)
+    return _scaled(path, settings, only, _scale(document.get("scale", {}), scale, suite), properties)
+
+
+def _scaled(
+    path: Path, settings: tuple[str, ...], only: tuple[str, ...], scale: Scale, properties: Document | None = None
+) -> Plan:
+    plan = load_plan(path, settings, only, properties, lambda document: scale.applied(document, str(path)))
+    if scale.factor == 1:
+        return plan
+    return replace(plan, summary=f"{plan.summary or plan.name} (scaled by {said(scale.factor)})")
+
+
+def _plan(directory: Path, name: str, scale: Scale, settings: tuple[str, ...]) -> SuitePlan:
+    path = directory / f"{name}.toml"
+    plan = _scaled(path, settings, (), scale)
+    original = plan if scale.factor == 1 else load_plan(path, settings)
+    return SuitePlan(name, plan, original)
+
+
+def _read(path: Path) -> Document:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise SpillwayError(f"{path}: the suite cannot be read: {error.strerror}.") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise SpillwayError(f"{path}: this is not TOML: {error}.") from error
+
+
+def _text(value: Any, what: str) -> str:
+    if not isinstance(value, str):
+        raise SpillwayError(f"{what} is {value!r}; it takes a text in quotes.")
+    return value
+
+
+def _names(value: Any, path: Path) -> list[str]:
+    if not isinstance(value, list) or not value or not all(isinstance(name, str) and name for name in value):
+        raise SpillwayError(f'{path}: plans is {value!r}; it takes a list of the plans\' names, such as ["fillseq"].')
+    for name in value:
+        if not (path.parent / f"{name}.toml").is_file():
+            raise SpillwayError(f"{path}: plans names {name!r}, and there is no {path.parent / name}.toml.")
+        if value.count(name) > 1:
+            raise SpillwayError(f"{path}: plans names {name!r} twice.")
+    return list(value)
+
+
+def _chosen(names: list[str], only: tuple[str, ...], path: Path) -> list[str]:
+    for name in only:
+        if name not in names:
+            raise SpillwayError(f"{path}: there is no plan {name!r}; by name there are: {', '.join(names)}.")
+    return [name for name in names if not only or name in only]
+
+
+def _scale(table: Any, given: str | None, path: Path) -> Scale:
+    if not isinstance(table, dict):
+        raise SpillwayError(f"{path}: scale is {table!r}; it takes a table with factor and keys.")
+    for key in table:
+        if key not in ("factor", "keys"):
+            raise SpillwayError(f"{path}: scale.{key} is not a key of a scale{nearest(key, ('factor', 'keys'))}")
+    factor = parse_factor(table.get("factor", 1), f"{path}: scale.factor")
+    if given is not None:
+        factor = parse_factor(given, "--scale")
+    keys = checked_keys(table.get("keys", []), f"{path}: scale.keys")
+    if factor != 1 and not keys:
+        raise SpillwayError(f"{path}: scale.keys is missing: name what the factor {said(Fraction(factor))} multiplies.")
+    return Scale(factor, keys)

@@ -1,0 +1,223 @@
+"""Runs what of a suite is not done, plan by plan, into one directory.
+
+    suite.json    which suite, its factor, and what became of each plan
+    report.html   every figure redrawn, what was published beside it, a verdict for each claim
+    PLAN/         a run directory for each plan
+
+A plan is done when its run directory is complete and is of the same resolved plan, package and spillway-native (by the
+executable's SHA-256): it is not run again. One that was ended early, had failed runs, or was made by another build is.
+Its new run directory takes the place of the old one when it is whole. So an interruption, also a kill -9, costs the
+plan that was under way and nothing else.
+"""
+
+import fcntl
+import json
+import os
+import re
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from spillway import __version__
+from spillway.errors import Interrupted, SpillwayError
+from spillway.native import executable_sha256
+from spillway.plan import Plan
+from spillway.run import Finished, Watch, execute
+from spillway.rundir import explained, write_json
+from spillway.suite.document import Suite, SuitePlan
+from spillway.suite.scale import said
+
+Document = dict[str, Any]
+What = Literal["skipped", "begins", "ended", "failed", "refused", "interrupted"]
+State = Literal["done", "ended early", "failed", "of another plan", "of another build", "not run"]
+
+LOCK = ".lock"
+
+
+@dataclass(frozen=True)
+class Step:
+    """What is told of a plan while a suite runs: what becomes of it, and its place among the plans."""
+
+    plan: SuitePlan
+    what: What
+    why: str = ""
+    seconds: float = 0.0
+    index: int = 0  # from 1
+    count: int = 0
+
+
+@dataclass
+class Outcome:
+    """What a suite's run came to."""
+
+    directory: Path
+    ran: int = 0
+    skipped: int = 0
+    failures: list[tuple[str, str]] = field(default_factory=list)  # plan, reason
+    interrupted: bool = False
+
+
+def state_of(directory: Path, plan: Plan) -> State:
+    """Whether a plan's run directory is there and is of this plan and this build."""
+    try:
+        manifest = json.loads((directory / "manifest.json").read_text(encoding="utf-8"))
+        resolved = (directory / "plan.toml").read_text(encoding="utf-8")
+        (directory / "summary.json").stat()
+    except (OSError, ValueError):
+        return "not run"
+    if resolved != plan.to_toml():
+        return "of another plan"
+    versions = manifest.get("versions") or {}
+    if (versions.get("spillway"), versions.get("executable_sha256")) != (__version__, executable_sha256()):
+        return "of another build"
+    if manifest.get("failure"):
+        return "failed"
+    return "done" if manifest.get("complete") else "ended early"
+
+
+def run_suite(
+    suite: Suite, out: Path, command: list[str], watch: Watch | None = None, tell: Callable[[Step], None] | None = None
+) -> Outcome:
+    """Runs what is not done into ``out`` and writes the suite's report.
+
+    A plan that fails or is refused is noted, and the next one runs; a Ctrl-C ends the suite after its plan has been
+    put away. Raises SpillwayError when ``out`` cannot be used or another suite is running in it.
+    """
+    made = Outcome(out)
+    with _locked(out):
+        _sweep_up(out)
+        for index, each in enumerate(suite.plans, start=1):
+            for step in _steps(each, out, command, watch, made):
+                if tell is not None:
+                    tell(replace(step, index=index, count=len(suite.plans)))
+            _note(suite, out, made)
+            if made.interrupted:
+                break
+        _write_report(suite, out)
+    return made
+
+
+def _steps(each: SuitePlan, out: Path, command: list[str], watch: Watch | None, made: Outcome) -> Iterator[Step]:
+    """Runs a plan that is not done; yields what is to be told of it."""
+    state = state_of(out / each.name, each.plan)
+    if state == "done":
+        made.skipped += 1
+        yield Step(each, "skipped")
+        return
+    yield Step(each, "begins", state)
+    begun = time.monotonic()
+    try:
+        finished = _run_plan(each, out, command, watch)
+    except Interrupted:
+        made.interrupted = True
+        yield Step(each, "interrupted", "", time.monotonic() - begun)
+        return
+    except SpillwayError as error:
+        made.failures.append((each.name, str(error)))
+        yield Step(each, "refused", str(error), time.monotonic() - begun)
+        return
+    made.ran += 1
+    if finished.failure:
+        made.failures.append((each.name, finished.failure))
+    made.interrupted = finished.interrupted
+    what: What = "interrupted" if finished.interrupted else "failed" if finished.failure else "ended"
+    yield Step(each, what, finished.failure, time.monotonic() - begun)
+
+
+def _write_report(suite: Suite, out: Path) -> None:
+    from spillway.report import write_suite_report  # the chart library takes long to import
+
+    write_suite_report(suite, out, out / "report.html")
+
+
+def _run_plan(each: SuitePlan, out: Path, command: list[str], watch: Watch | None) -> Finished:
+    """Runs a plan beside its place and puts it there; an earlier run gives way only to one that was not ended early."""
+    place, fresh = out / each.name, out / f".{each.name}.next"
+    shutil.rmtree(fresh, ignore_errors=True)
+    finished = execute(each.plan, fresh, command, watch)
+    if finished.interrupted and place.exists():
+        shutil.rmtree(fresh, ignore_errors=True)
+        return finished
+    old = out / f".{each.name}.old"
+    with explained(place):
+        shutil.rmtree(old, ignore_errors=True)
+        if place.exists():
+            place.rename(old)
+        fresh.rename(place)
+    shutil.rmtree(old, ignore_errors=True)
+    return finished
+
+
+def _note(suite: Suite, out: Path, made: Outcome) -> None:
+    reasons = dict(made.failures)
+    plans = {}
+    for each in suite.plans:
+        failure = reasons.get(each.name)
+        plans[each.name] = {"state": state_of(out / each.name, each.plan), "failure": failure}
+    write_json(
+        out / "suite.json",
+        {
+            "spillway_suite": 1,  # the version of this layout
+            "suite": suite.name,
+            "title": suite.title,
+            "factor": said(suite.scale.factor),
+            "scaled_keys": list(suite.scale.keys),
+            "plans": plans,
+        },
+    )
+
+
+@contextmanager
+def _locked(out: Path) -> Iterator[None]:
+    """The directory, made where it is not there, for this process alone; the lock goes with the process."""
+    if out.exists() and not out.is_dir():
+        raise SpillwayError(f"{out}: this is a file; name a directory with --out.")
+    if out.is_dir() and any(out.iterdir()) and not (out / LOCK).exists():
+        raise SpillwayError(f"{out}: there is something already that is no suite's; name another --out or remove it.")
+    with explained(out):
+        out.mkdir(parents=True, exist_ok=True)
+        lock = (out / LOCK).open("w", encoding="utf-8")
+    with lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise SpillwayError(f"{out}: a suite is running in it; wait for its end or name another --out.") from None
+        yield
+
+
+def _sweep_up(out: Path) -> None:
+    """Puts away what a kill left: an earlier run under a hidden name, runs not ended, and their engines' files."""
+    for path in sorted(out.iterdir()):
+        if old := re.fullmatch(r"\.(.+)\.old", path.name):
+            place = out / old[1]
+            if not place.exists():
+                path.rename(place)  # killed between two renames: the earlier run is still the plan's
+            else:
+                shutil.rmtree(path, ignore_errors=True)
+        elif re.fullmatch(r"\..+\.next", path.name):
+            shutil.rmtree(path, ignore_errors=True)
+        elif (partial := re.fullmatch(r"\..+\.partial-(\d+)", path.name)) and not _alive(int(partial[1])):
+            _remove_data(path)
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def _remove_data(stage: Path) -> None:
+    """The engine's files of a run that was killed; they may lie in shared memory, and nobody else would remove them."""
+    with suppress(OSError, ValueError):
+        data = Path((stage / "data_directory").read_text(encoding="utf-8").strip())
+        if data.name.startswith("spillway-"):
+            shutil.rmtree(data, ignore_errors=True)
+
+
+def _alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True

@@ -1,0 +1,359 @@
+"""Suites: how they are scaled, what is run again and what is not, and what is said of published figures."""
+
+import fcntl
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import PLAN, Fake, Invoke
+
+from spillway.errors import SpillwayError
+from spillway.plan import load_plan
+from spillway.suite import find_suite, load_suite
+from spillway.suite.claims import Measured, judge_all, measured_of, read_claims, tallies
+from spillway.suite.run import state_of
+from spillway.suite.scale import Scale, parse_factor
+
+SHORT = PLAN.replace("duration_s = 12", "duration_s = 1")
+SUITE = """
+title = "Two plans"
+plans = ["b", "a"]
+[scale]
+factor = "1/4"
+keys = ["load.num", "engine.options.*_size", "phases.*.operations"]
+"""
+SWEEP = '\n[sweep]\n"load.num" = [400, 1000]\n'
+CLAIMS = """
+[statements]
+C1 = "it grows"
+[[claims]]
+claim = "C1"
+says = "wa_app at 400"
+where = "Table 1"
+plan = "a"
+arm = "a"
+at = { "load.num" = 400 }
+figure = "wa_app"
+published = 3.2
+within = 0.2
+"""
+
+
+@pytest.fixture
+def suite(plan_file: Path, tmp_path: Path) -> Path:
+    """A suite of two plans; ``a`` is a sweep."""
+    directory = tmp_path / "two"
+    directory.mkdir()
+    (directory / "suite.toml").write_text(SUITE)
+    (directory / "a.toml").write_text(SHORT.replace('name = "small"', 'name = "a"\nsummary = "first"') + SWEEP)
+    (directory / "b.toml").write_text(SHORT.replace('name = "small"', 'name = "b"'))
+    (directory / "claims.toml").write_text(CLAIMS)
+    return directory
+
+
+def test_one_factor_scales_what_is_named_wherever_it_stands() -> None:
+    scale = Scale(Fraction(1, 4), ("load.num", "engine.options.*_size", "drive.capacity", "phases.*.operations"))
+    document: dict[str, Any] = {
+        "drive": {"capacity": "256GB"},
+        "load": {"num": 10, "value_bytes": 100},
+        "engine": {"options": {"write_buffer_size": "4MiB", "block_restart_interval": 16, "x_size": 0}},
+        "phases": [{"operations": 1000, "threads": 4}],
+        "arms": [{"name": "x", "load.num": 3, "engine": {"options": {"max_file_size": 8}}}],
+        "sweep": {"load.num": [1, 8], "load": {"value_bytes": [16]}, "points": [{"phases.fill.operations": 40}]},
+    }
+    assert scale.applied(document, "p") == {
+        "drive": {"capacity": 64 * 10**9},
+        "load": {"num": 2, "value_bytes": 100},
+        "engine": {"options": {"write_buffer_size": 2**20, "block_restart_interval": 16, "x_size": 0}},
+        "phases": [{"operations": 250, "threads": 4}],
+        "arms": [{"name": "x", "load.num": 1, "engine": {"options": {"max_file_size": 2}}}],
+        "sweep": {"load.num": [1, 2], "load": {"value_bytes": [16]}, "points": [{"phases.fill.operations": 10}]},
+    }
+    odd = Scale(Fraction(1, 256), ("drive.capacity",)).applied({"drive": {"capacity": "256GB"}}, "p")
+    assert odd["drive"]["capacity"] == 244141 * 4096, "a drive holds whole mapping units"
+    assert document["load"]["num"] == 10, "what was handed in is left as it was"
+    with pytest.raises(SpillwayError, match=r"p: load\.num, which the suite scales, is 'many'"):
+        scale.applied({"load": {"num": "many"}}, "p")
+
+
+@pytest.mark.parametrize(("text", "factor"), [("1/64", Fraction(1, 64)), ("0.25", Fraction(1, 4)), (1, Fraction(1))])
+def test_factors(text: object, factor: Fraction) -> None:
+    assert parse_factor(text, "scale") == factor
+
+
+@pytest.mark.parametrize("text", ["0", "2", "-1/4", "1/0", "much"])
+def test_what_is_no_factor(text: str) -> None:
+    with pytest.raises(SpillwayError, match="--scale is"):
+        parse_factor(text, "--scale")
+
+
+def test_plans_are_scaled_and_their_points_stay_the_originals(suite: Path) -> None:
+    read = load_suite(suite)
+    assert [(each.name, len(each.plan.arms)) for each in read.plans] == [("b", 1), ("a", 2)]
+    a = read.plans[1]
+    assert [arm.settings["load.num"] for arm in a.plan.arms] == [100, 250]
+    assert a.plan.arms[0].engine_options["write_buffer_size"] == str(2**18)
+    assert a.plan.summary == "first (scaled by 1/4)"
+    assert list(a.point_of().values()) == [{"load.num": 400}, {"load.num": 1000}]
+    assert [arm.settings["load.num"] for arm in load_suite(suite, "1").plans[1].plan.arms] == [400, 1000]
+    assert [each.name for each in load_suite(suite, None, ("a",)).plans] == ["a"]
+
+
+BAD = [
+    ("suite.toml", 'plans = ["a", "nope"]', r"names 'nope', and there is no .*nope\.toml"),
+    ("suite.toml", 'plans = ["a", "a"]', "names 'a' twice"),
+    ("suite.toml", "plans = []", "it takes a list"),
+    ("suite.toml", 'plan = ["a"]', "plan is not a key of a suite; did you mean 'plans'"),
+    ("suite.toml", 'plans = ["a"]\nscale.factor = 3', "scale.factor is 3; a scale is above 0"),
+    ("suite.toml", 'plans = ["a"]\nscale.factor = 0.5', "scale.keys is missing"),
+    ("suite.toml", 'plans = ["a"]\nscale.kesy = []', "did you mean 'keys'"),
+    ("a.toml", "x = ", "this is not TOML"),
+    ("a.toml", SHORT.replace("num =", "nmu ="), "did you mean 'load.num'"),
+    ("claims.toml", CLAIMS.replace("published", "publshed"), "did you mean 'published'"),
+    ("claims.toml", CLAIMS + "between = [1, 2]\n", "it says published and between"),
+    ("claims.toml", CLAIMS.replace('plan = "a"', 'plan = "c"'), "no plan of the suite"),
+    ("claims.toml", CLAIMS.replace('wa_app"\n', 'wa"\n'), "figure is 'wa'; it takes one of wa_app"),
+    ("claims.toml", CLAIMS.replace('arm = "a"', 'arm = "z"'), "a has no arm 'z'; there are: a"),
+    ("claims.toml", CLAIMS.replace("= 400 }", "= 7 }"), "a has no run of a at load.num = 7"),
+    ("claims.toml", CLAIMS.replace('at = { "load.num" = 400 }\n', ""), "a has 2 runs of a"),
+    ("claims.toml", CLAIMS.replace('[statements]\nC1 = "it grows"', ""), "C1 has no sentence under"),
+    ("claims.toml", CLAIMS.replace("published = 3.2", 'trend = "falls"'), "along names the axis"),
+    ("claims.toml", CLAIMS.replace("published = 3.2", 'trend = "down"\nalong = "load.num"'), "trend is 'down'"),
+]
+
+
+@pytest.mark.parametrize(("file", "text", "says"), BAD, ids=[says[:30] for *_, says in BAD])
+def test_what_is_refused_names_the_file_and_the_mend(
+    suite: Path, invoke: Invoke, tmp_path: Path, fake: Fake, file: str, text: str, says: str
+) -> None:
+    (suite / file).write_text(text)
+    with pytest.raises(SpillwayError, match=says) as refused:
+        load_suite(suite)
+    assert str(suite / file) in str(refused.value)
+    ended = invoke("suite", suite, "--out", tmp_path / "out")
+    assert (ended.code, ended.err.count("\n")) == (2, 1)
+    assert not (tmp_path / "out").exists()
+    assert fake.requests() == []
+
+
+def test_a_suite_is_found_by_its_name(suite: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "plans").mkdir()
+    suite.rename(tmp_path / "plans" / "two")
+    monkeypatch.chdir(tmp_path)
+    assert find_suite("two") == Path("plans/two")
+    with pytest.raises(SpillwayError, match=r"no such suite; there are: .*two.*did you mean 'two'"):
+        find_suite("tow")
+    with pytest.raises(SpillwayError, match=r"there is no suite\.toml in it"):
+        find_suite("plans")
+
+
+def test_what_is_done_is_not_run_again(fake: Fake, suite: Path, tmp_path: Path, invoke: Invoke) -> None:
+    out = tmp_path / "out"
+    assert "not run" in invoke("suite", suite, "--out", out, "--list").out
+    assert not out.exists()
+    ended = invoke("suite", suite, "--out", out)
+    assert ended.code == 0, ended.err
+    assert "2 plans run, 0 done before" in ended.out
+    assert len(fake.requests()) == 3
+    page = (out / "report.html").read_text()
+    assert "Of 1 published figures and relations" in page
+    assert 'id="plan-a-sweep-wa-app-0"' in page
+    assert "1/4 of the original" in page
+    noted = json.loads((out / "suite.json").read_text())
+    assert (noted["factor"], noted["plans"]["a"]) == ("1/4", {"state": "done", "failure": None})
+
+    assert "0 plans run, 2 done before" in invoke("suite", suite, "--out", out).out
+    assert len(fake.requests()) == 3
+    invoke("suite", suite, "--out", out, "--set", "phases.0.threads=2", "--only", "b")
+    assert len(fake.requests()) == 4, "another plan is run, and only that which was asked for"
+    assert "a" in {path.name for path in out.iterdir()}
+    os.utime(fake.path)
+    fake.path.write_text(fake.path.read_text() + "# another build\n")
+    invoke("suite", suite, "--out", out, "--only", "a")
+    assert len(fake.requests()) == 6, "a figure of another build is no figure of this one"
+
+
+def test_a_failure_leaves_the_other_plans_and_is_tried_again(
+    fake: Fake, suite: Path, tmp_path: Path, invoke: Invoke, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake.behave("fails")
+    monkeypatch.setenv("FAKE_WHERE", json.dumps({"num": 100}))
+    ended = invoke("suite", suite, "--out", tmp_path / "out")
+    assert ended.code == 1
+    assert "a: num 100 failed: the drive is full" in ended.err
+    assert "not measured" in (tmp_path / "out" / "report.html").read_text()
+    assert "the drive is full" in (tmp_path / "out" / "report.html").read_text()
+    fake.behave("ok")
+    assert invoke("suite", suite, "--out", tmp_path / "out").code == 0
+    assert len(fake.requests()) == 5, "b was done"
+
+
+def test_a_plan_that_the_engine_refuses_stops_no_other(
+    fake: Fake, suite: Path, tmp_path: Path, invoke: Invoke, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake.behave("bad_input")
+    monkeypatch.setenv("FAKE_WHERE", json.dumps({"num": 2500}))
+    ended = invoke("suite", suite, "--out", tmp_path / "out")
+    assert ended.code == 1
+    assert "b: presets/x.toml: geometry.chanels is not a key" in ended.err
+    assert state_of(tmp_path / "out" / "a", load_suite(suite).plans[1].plan) == "done"
+    assert "1 of 2 experiments have been run" in (tmp_path / "out" / "report.html").read_text()
+
+
+def begin(fake: Fake, suite: Path, out: Path, *flags: str) -> subprocess.Popen[bytes]:
+    """A suite whose plan ``a`` is under way and does not end by itself."""
+    fake.monkeypatch.setenv("FAKE_MODE", "endless")
+    words = ["suite", str(suite), "--out", str(out), "--only", "a", "--set", "phases.0.duration_s=1000", *flags]
+    command = [sys.executable, "-m", "spillway.cli", *words]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
+    deadline = time.monotonic() + 100
+    while not any(len(each.read_text().splitlines()) > 2 for each in out.glob("..a.next.partial-*/arms/*/samples.csv")):
+        assert time.monotonic() < deadline
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.02)
+    return process
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
+def test_it_goes_on_where_it_was_interrupted(
+    fake: Fake, suite: Path, tmp_path: Path, invoke: Invoke, how: signal.Signals
+) -> None:
+    out, data = tmp_path / "out", tmp_path / "data"
+    data.mkdir()
+    place = ("--set", f'data_directory="{data}"')
+    invoke("suite", suite, "--out", out, "--only", "b", *place)
+    process = begin(fake, suite, out, *place)
+    process.send_signal(how)
+    process.communicate(timeout=100)
+    assert process.returncode == (130 if how == signal.SIGINT else -9)
+    assert len(list(data.iterdir())) == (0 if how == signal.SIGINT else 1)
+    fake.behave("ok")
+    before = len(fake.requests())
+    again = invoke("suite", suite, "--out", out, *place)
+    assert again.code == 0, again.err
+    assert "1 plans run, 1 done before" in again.out
+    assert len(fake.requests()) == before + 2
+    assert {path.name for path in out.iterdir()} == {".lock", "a", "b", "report.html", "suite.json"}
+    assert list(data.iterdir()) == [], "the engine's files of the run that was killed are gone too"
+
+
+def test_an_ended_run_does_not_take_the_place_of_a_whole_one(
+    fake: Fake, suite: Path, tmp_path: Path, invoke: Invoke
+) -> None:
+    out = tmp_path / "out"
+    invoke("suite", suite, "--out", out, "--only", "a")
+    process = begin(fake, suite, out)
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=100)
+    assert state_of(out / "a", load_suite(suite).plans[1].plan) == "done"
+
+
+def test_two_suites_in_one_directory_are_one_too_many(fake: Fake, suite: Path, tmp_path: Path, invoke: Invoke) -> None:
+    out = tmp_path / "out"
+    out.mkdir()
+    with (out / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        ended = invoke("suite", suite, "--out", out)
+    assert (ended.code, "a suite is running in it" in ended.err) == (2, True)
+    assert fake.requests() == []
+
+
+def test_a_directory_of_something_else_is_left_alone(fake: Fake, suite: Path, tmp_path: Path, invoke: Invoke) -> None:
+    out = tmp_path / "precious"
+    out.mkdir()
+    (out / "file").write_text("x")
+    ended = invoke("suite", suite, "--out", out)
+    assert (ended.code, "that is no suite's" in ended.err) == (2, True)
+    assert [path.name for path in out.iterdir()] == ["file"]
+
+
+def claim(tmp_path: Path, lines: str) -> Any:
+    path = tmp_path / "claims.toml"
+    head = '[statements]\nC = "x"\n[[claims]]\nclaim = "C"\nsays = "s"\nwhere = "w"\nplan = "p"\narm = "A"\n'
+    path.write_text(f'{head}figure = "wa_app"\n{lines}\n')
+    return read_claims(path, ["p", "q"])[1]
+
+
+def line(*values: float | None, arm: str = "A") -> list[Measured]:
+    found = []
+    for x, value in enumerate(values):
+        finished = [] if value is None else [{"wa_app": value}]
+        found.append(Measured(arm, {"x": x}, finished, "the drive is full." if value is None else ""))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("lines", "values", "verdict", "said"),
+    [
+        ("at = { x = 0 }\npublished = 10", (11.4, 1), "reproduced", ""),
+        ("at = { x = 0 }\npublished = 10", (12, 1), "differs", "20% above; 15% are allowed."),
+        ("at = { x = 0 }\npublished = 10\nwhy = 'of y'", (8, 1), "differs", "20% below; 15% are allowed. Of y."),
+        ("at = { x = 1 }\npublished = 2\nover.at = { x = 0 }", (5, 10), "reproduced", ""),
+        ("at = { x = 1 }\nbetween = [3, inf]\nover.at = { x = 0 }", (5, 10), "differs", "Below that."),
+        ("at = { x = 1 }\nbetween = [3, inf]\nover.arm = 'B'", (5, 10), "differs", "Below that."),
+        ("at = { x = 1 }\npublished = 2\nover.at = { x = 0 }", (0, 10), "not measured", "divided by is 0"),
+        ("at = { x = 1 }\npublished = 2", (5, None), "not measured", "The drive is full."),
+        ("at = { x = 9 }\npublished = 2", (5, 5), "not measured", "there is no run A, x = 9"),
+        ("along = 'x'\ntrend = 'falls'", (9, 5, 5.2, 1), "reproduced", ""),
+        ("along = 'x'\ntrend = 'falls'", (9, 5, 8, 1), "differs", "does not go as published: falls"),
+        ("along = 'x'\ntrend = 'falls'", (9, 9.1, 8.9), "differs", "falls"),
+        ("along = 'x'\ntrend = 'rises'", (1, 2, 4), "reproduced", ""),
+        ("along = 'x'\ntrend = 'flat'", (1, 1.05, 1), "reproduced", ""),
+        ("along = 'x'\ntrend = 'flat'", (1, 1.05, 1.2), "differs", "flat"),
+        ("along = 'x'\ntrend = 'falls'", (3, None, 1), "not measured", "2 of 3 points over x"),
+        ("along = 'x'\nleast_at = 1", (3, 1, 2), "reproduced", ""),
+        ("along = 'x'\nmost_at = 1", (3, 1, 2), "differs", "Ours is at 0."),
+    ],
+)
+def test_verdicts_are_computed(tmp_path: Path, lines: str, values: Any, verdict: str, said: str) -> None:
+    results = {"p": line(*values) + line(2.0, 4.0, arm="B")}
+    (judged,) = judge_all(claim(tmp_path, lines), results)
+    assert judged.verdict == verdict, judged
+    assert said in judged.words
+    assert bool(said) == bool(judged.words)
+
+
+def test_what_has_not_been_run_is_not_measured(tmp_path: Path) -> None:
+    (judged,) = judge_all(claim(tmp_path, "published = 1"), {})
+    assert (judged.verdict, judged.words) == ("not measured", "P has not been run.")
+    both = judge_all(claim(tmp_path, "at = { x = 0 }\npublished = 1") * 2, {"p": line(1.0)})
+    (tally,) = tallies({"C": "x", "D": "y"}, both)
+    assert (tally.verdict, tally.counts) == ("reproduced", "2 of 2")
+
+
+def test_medians_are_of_finished_repetitions() -> None:
+    ended = [
+        {"wa_app": 1.0, "complete": True, "failure": None},
+        {"wa_app": 3.0, "complete": True, "failure": None},
+        {"wa_app": 99.0, "complete": False, "failure": "full."},
+    ]
+    (one,) = measured_of({"A, x 1": {"of": "A", "repetitions": ended}}, {"A, x 1": {"x": 4}})
+    assert (one.arm, one.point, one.figure("wa_app"), one.failure) == ("A", {"x": 4}, 2.0, "full.")
+
+
+@pytest.mark.parametrize("path", sorted((Path(__file__).parents[2] / "plans").glob("*/suite.toml")), ids=str)
+def test_every_suite_of_the_project_resolves(path: Path) -> None:
+    for scale in (None, "1"):
+        read = load_suite(path.parent, scale)
+        assert read.plans
+        assert all(load_plan(path.parent / f"{each.name}.toml").arms for each in read.plans)
+
+
+def test_a_plan_of_a_suite_runs_alone_at_its_scale(fake: Fake, suite: Path, tmp_path: Path, invoke: Invoke) -> None:
+    for index, (flags, num) in enumerate([((), 2500), (("--scale", "1/10"), 1000), (("--unscaled",), 10000)]):
+        assert invoke("run", suite / "b.toml", "--out", tmp_path / str(index), *flags).code == 0
+        assert fake.requests()[-1]["load"]["num"] == num
+    said = json.loads((tmp_path / "1" / "manifest.json").read_text())["command"]
+    assert said[-2:] == ["--scale", "1/10"]
+    refused = invoke("run", suite / "b.toml", "--out", tmp_path / "x", "--scale", "1/2", "--unscaled")
+    assert (refused.code, "give one of them" in refused.err) == (2, True)
+    (suite / "suite.toml").unlink()
+    refused = invoke("run", suite / "b.toml", "--out", tmp_path / "x", "--scale", "1/2")
+    assert (refused.code, "is of no suite" in refused.err) == (2, True)
