@@ -95,3 +95,28 @@ def flatten(document: Document, prefix: str = "") -> dict[str, Any]:
         else:
             found[dotted] = value
     return found
+
+
+def shared_by(documents: list[Document]) -> Document:
+    """What all documents have alike, table by table."""
+    first, *others = documents
+    shared: Document = {}
+    for key, value in first.items():
+        if isinstance(value, dict):
+            shared[key] = shared_by([document.get(key, {}) for document in documents])
+        elif all(key in other and other[key] == value for other in others):
+            shared[key] = value
+    return shared
+
+
+def without(document: Document, shared: Document) -> Document:
+    """A document less what ``shared_by`` found that it shares."""
+    own: Document = {}
+    for key, value in document.items():
+        if isinstance(value, dict):
+            inner = without(value, shared.get(key, {}))
+            if inner:
+                own[key] = inner
+        elif key not in shared:
+            own[key] = value
+    return own

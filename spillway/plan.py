@@ -17,7 +17,7 @@ from typing import Any
 import tomli_w
 
 from spillway import ycsb
-from spillway.dotted import flatten, key_parts, look_up, overlay, parse_override, put, undotted
+from spillway.dotted import flatten, key_parts, look_up, overlay, parse_override, put, shared_by, undotted, without
 from spillway.errors import SpillwayError
 from spillway.plan_keys import (
     ARM_KEYS,
@@ -168,7 +168,7 @@ class Plan:
     def to_toml(self) -> str:
         """The resolved plan: what every arm has alike on top, and each arm with what is its own."""
         documents = [arm.document() for arm in self.arms]
-        shared = _shared(documents)
+        shared = shared_by(documents)
         top = {
             "name": self.name,
             "summary": self.summary,
@@ -179,7 +179,7 @@ class Plan:
         if len(self.arms) > 1 or self.arms[0].name != self.name:
             own = zip(self.arms, documents, strict=True)
             top["arms"] = [
-                {"name": arm.name, **arm.on_its_sweep(), **_without(document, shared)} for arm, document in own
+                {"name": arm.name, **arm.on_its_sweep(), **without(document, shared)} for arm, document in own
             ]
         return tomli_w.dumps(top)
 
@@ -482,27 +482,3 @@ def _seeds(plan_level: Document, where: str) -> list[int]:
             f"{where}: repetitions is {repetitions} and there are {len(seeds)} seeds: give one for each at most."
         )
     return seeds + [seeds[-1] + extra for extra in range(1, repetitions - len(seeds) + 1)]
-
-
-def _shared(documents: list[Document]) -> Document:
-    """What all documents have alike, table by table."""
-    first, *others = documents
-    shared: Document = {}
-    for key, value in first.items():
-        if isinstance(value, dict):
-            shared[key] = _shared([document.get(key, {}) for document in documents])
-        elif all(key in other and other[key] == value for other in others):
-            shared[key] = value
-    return shared
-
-
-def _without(document: Document, shared: Document) -> Document:
-    own: Document = {}
-    for key, value in document.items():
-        if isinstance(value, dict):
-            inner = _without(value, shared.get(key, {}))
-            if inner:
-                own[key] = inner
-        elif key not in shared:
-            own[key] = value
-    return own
