@@ -63,6 +63,7 @@ def summarise(
         "seed": seed,
         "duration_s": duration,
         "operations": figures.get("operations"),
+        "kind_latency_us": figures.get("kind_latency_us"),  # of YCSB's phases
         "user_bytes_written": user,
         "host_bytes_written": host,
         "host_bytes_written_by_cause": figures.get("host_bytes_written_by_cause"),
