@@ -6,6 +6,7 @@ Their keys are parsed and checked by ``spillway-native``; here they are only fou
 import os
 import tomllib
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from spillway.errors import SpillwayError
@@ -36,11 +37,15 @@ def presets() -> list[Preset]:
     for directory in preset_dirs():
         for path in sorted(directory.glob("*.toml")):
             if path.stem not in found:
-                found[path.stem] = Preset(path.stem, _summary(path), path)
+                found[path.stem] = Preset(
+                    path.stem, _summary(path, path.stat().st_mtime_ns if path.exists() else 0), path
+                )
     return [found[name] for name in sorted(found)]
 
 
-def _summary(path: Path) -> str:
+@cache
+def _summary(path: Path, changed_ns: int) -> str:
+    """Read once for each state of the file: a plan with hundreds of runs asks for every one of them."""
     try:
         document = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
