@@ -38,6 +38,8 @@ from spillway.sweep import Point, check_arm, check_overrides, sweep_points
 
 Document = dict[str, Any]
 
+FS_KEYS = ("discard", "page_cache_bytes", "writeback_bytes", "closed_dirty_bytes")
+
 
 @dataclass(frozen=True)
 class Arm:
@@ -60,7 +62,7 @@ class Arm:
             "target": self._target(),
             "fs": {
                 "size_bytes": get["fs.size"] or 0,
-                **{name: get[f"fs.{name}"] for name in ("discard", "page_cache_bytes", "writeback_bytes")},
+                **{name: get[f"fs.{name}"] for name in FS_KEYS},
             },
             "engine": self._engine(),
             "load": {

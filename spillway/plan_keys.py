@@ -171,6 +171,7 @@ ARM_KEYS: dict[str, Key] = {
     "fs.discard": Key(True, flag),
     "fs.page_cache_bytes": Key(0, size),
     "fs.writeback_bytes": Key(2**20, size_of_a_page),
+    "fs.closed_dirty_bytes": Key(0, size),
     "engine.name": Key("rocksdb", text),
     "engine.policy": Key("slowdown", one_of(*POLICIES)),
     "engine.adoc.interval_ms": Key(1000, whole(1)),  # this and the next four: ADOC's public code

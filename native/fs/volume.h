@@ -59,6 +59,10 @@ struct VolumeOptions {
   Placement placement = Placement::next_fit;
   std::uint64_t page_cache_bytes = 0;
   std::uint64_t writeback_bytes = 1 << 20;  // at least kPageBytes
+  // Of closed files, in memory, all together: they reach the drive when so many more were closed after them, or not at
+  // all where they are deleted before. 0: a file is written back when it is closed. Linux keeps such pages for 30 s
+  // (vm.dirty_expire_centisecs) or until vm.dirty_background_ratio, 10 % of memory.
+  std::uint64_t closed_dirty_bytes = 0;
   // Of one file, in flight; writeback_bytes where that is more. Source: guess, a few commands deep, as Linux'
   // write-back throttling (blk-wbt) keeps it.
   std::uint64_t outstanding_bytes = 8 << 20;

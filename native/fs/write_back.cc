@@ -78,9 +78,32 @@ Status WriteBack::sync(Inode& inode) {
 
 Status WriteBack::close(const std::shared_ptr<Inode>& inode) {
   inode->closed = true;
+  if (options_.closed_dirty_bytes > 0) {
+    leave(inode);
+    return Status::ok();
+  }
   const Status status = push_what_fits(*inode, Tail::partial_page);
   if (lags(*inode)) put_off(inode);
   return status;
+}
+
+// Its dirty pages stay, and the oldest ones that stayed are to be written where they are too many now.
+void WriteBack::leave(const std::shared_ptr<Inode>& inode) {
+  std::uint64_t bytes = 0;
+  {
+    const std::lock_guard lock(inode->mutex);
+    bytes = inode->dirty.bytes();
+  }
+  if (bytes == 0) return;
+  const std::lock_guard lock(backlog_mutex_);
+  left_.emplace_back(inode, bytes);
+  left_bytes_ += bytes;
+  while (left_bytes_ > options_.closed_dirty_bytes) {
+    left_bytes_ -= left_.front().second;
+    backlog_.push_back(std::move(left_.front().first));
+    left_.pop_front();
+  }
+  backlog_files_.store(backlog_.size(), std::memory_order_relaxed);
 }
 
 void WriteBack::help() {
@@ -110,6 +133,8 @@ std::vector<std::shared_ptr<Inode>> WriteBack::retire() {
   const std::lock_guard lock(backlog_mutex_);
   std::vector<std::shared_ptr<Inode>> rest(backlog_.begin(), backlog_.end());
   backlog_.clear();
+  left_.clear();  // the volume writes out what is dirty by itself
+  left_bytes_ = 0;
   backlog_files_.store(0, std::memory_order_relaxed);
   return rest;
 }

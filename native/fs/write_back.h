@@ -10,6 +10,7 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -40,7 +41,8 @@ class WriteBack {
   // Pushes what was written before, waits, and has the drive flush its cache; others write meanwhile.
   // REQUIRES: the caller holds none of the file's locks
   Status sync(Inode& inode);
-  // The last writer goes: nothing is waited for, and what is left is written back as others come by.
+  // The last writer goes: nothing is waited for, and what is left is written back as others come by, or stays as far as
+  // closed_dirty_bytes allow.
   Status close(const std::shared_ptr<Inode>& inode);
 
   // Whoever writes anything helps one file with its write-back, in the place of the kernel's flusher threads.
@@ -61,6 +63,7 @@ class WriteBack {
   void give_back_idle(InFlight& flight);
   bool lags(const Inode& inode) const;
   void put_off(const std::shared_ptr<Inode>& inode);
+  void leave(const std::shared_ptr<Inode>& inode);
   void enlist(const std::shared_ptr<Inode>& inode);
 
   QueuePool& queues_;
@@ -72,6 +75,10 @@ class WriteBack {
   std::mutex backlog_mutex_;
   std::deque<std::shared_ptr<Inode>> backlog_;
   std::atomic<std::size_t> backlog_files_ = 0;
+  // Closed files whose dirty pages stay in memory, the longest closed first, and how many bytes each had then. Some are
+  // deleted by now, or written: they count until they are the oldest, as if the time that passes were what was closed.
+  std::deque<std::pair<std::shared_ptr<Inode>, std::uint64_t>> left_;
+  std::uint64_t left_bytes_ = 0;
 };
 
 }  // namespace spillway::fs

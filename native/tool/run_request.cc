@@ -51,6 +51,7 @@ Status read_fs(const Json& json, fs::VolumeOptions& volume) {
   volume.discard = fields.flag("discard", volume.discard);
   volume.page_cache_bytes = fields.whole("page_cache_bytes", volume.page_cache_bytes, 0, kMost);
   volume.writeback_bytes = fields.whole("writeback_bytes", volume.writeback_bytes, fs::kPageBytes, kMost);
+  volume.closed_dirty_bytes = fields.whole("closed_dirty_bytes", volume.closed_dirty_bytes, 0, kMost);
   return fields.finish();
 }
 

@@ -121,6 +121,38 @@ TEST_F(VolumeTest, CloseWritesOutWhatIsDirtyWithoutAFlush) {
   EXPECT_TRUE(device_.of(Opcode::flush).empty());
 }
 
+TEST_F(VolumeTest, ClosedFilesMayKeepTheirDirtyPagesForAWhile) {
+  options_.closed_dirty_bytes = 3 * kMiB / 2;
+  for (const char* path : {"/a", "/b", "/c"}) {
+    auto file = create(path);
+    ASSERT_TRUE(file->write(0, kMiB / 2, Access::buffered));
+    ASSERT_TRUE(file->close());
+  }
+  ASSERT_TRUE(volume().remove("/b"));
+  EXPECT_EQ(device_.bytes(Opcode::write), 0U);
+  auto last = create("/d");  // 2 MiB were closed: the oldest goes, and the next one is there no more
+  ASSERT_TRUE(last->write(0, kMiB, Access::direct));
+  ASSERT_TRUE(last->write(kMiB, kMiB / 2, Access::buffered));
+  ASSERT_TRUE(last->close());
+  auto other = create("/e");
+  for (int i = 0; i < 8; ++i) ASSERT_TRUE(other->write(0, 1, Access::buffered));  // helps
+  EXPECT_EQ(device_.bytes(Opcode::write), kMiB + kMiB / 2);
+  volume().detach();
+  EXPECT_EQ(device_.bytes(Opcode::write), kMiB + 3 * kMiB / 2 + kPageBytes);  // with /c, /d and a page of /e
+}
+
+TEST_F(VolumeTest, AClosedFileWithDirtyPagesIsWrittenByASync) {
+  options_.closed_dirty_bytes = 64 * kMiB;
+  auto file = create("/a");
+  ASSERT_TRUE(file->write(0, 5000, Access::buffered));
+  ASSERT_TRUE(file->close());
+  EXPECT_EQ(device_.bytes(Opcode::write), 0U);
+  auto again = volume().open("/a", 5000, Cause::wal, true);
+  ASSERT_TRUE(again);
+  ASSERT_TRUE((*again)->sync());
+  EXPECT_EQ(device_.bytes(Opcode::write), 8192U);
+}
+
 TEST_F(VolumeTest, DirtyPagesOfADeletedFileNeverReachTheDrive) {
   auto file = create("/a");
   ASSERT_TRUE(file->write(0, 100000, Access::buffered));
