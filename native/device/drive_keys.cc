@@ -80,6 +80,8 @@ std::vector<DriveKey> layer_keys(Drive& drive) {
       {"disk.command_ns", &disk.command_ns},
       {"disk.outer_mb_s", &disk.outer_mb_s},
       {"disk.inner_mb_s", &disk.inner_mb_s},
+      {"disk.queue_depth", &disk.queue_depth},
+      {"disk.age_limit_ns", &disk.age_limit_ns},
   };
   for (auto& [name, s] : drive.host_stacks) {
     const std::string prefix = "host_stack." + name + ".";
@@ -110,7 +112,8 @@ std::vector<DriveKey> keys_in_use(Drive& drive) {
   if (layers.is_disk()) {
     std::erase_if(keys, [](const DriveKey& k) {
       return k.key != "capacity.capacity_bytes" && k.key != "geometry.lba_bytes" &&
-             k.key != "geometry.mapping_unit_bytes";
+             k.key != "geometry.mapping_unit_bytes" && k.key != "timing.host_link_mb_s" &&
+             !k.key.starts_with("write_cache.");
     });
   }
   if (drive.config.mapping.scheme == ssd::MappingScheme::page) {

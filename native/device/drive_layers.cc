@@ -8,6 +8,7 @@ namespace spillway::device {
 namespace {
 
 constexpr std::int64_t kMostNs = 1'000'000'000;
+constexpr std::uint32_t kMostQueueDepth = 1024;  // each choice looks at all of them
 
 using Problem = std::optional<LayerProblem>;
 
@@ -36,16 +37,20 @@ Problem problem(const Cap& cap) {
 Problem problem(const Mechanics& disk) {
   if (disk.revolution_ns == 0) return std::nullopt;
   if (Problem found =
-          range_problem<5, 2>({{{"disk.revolution_ns", disk.revolution_ns},
+          range_problem<6, 2>({{{"disk.revolution_ns", disk.revolution_ns},
                                 {"disk.track_seek_ns", disk.track_seek_ns},
                                 {"disk.full_seek_ns", disk.full_seek_ns},
                                 {"disk.write_settle_ns", disk.write_settle_ns},
-                                {"disk.command_ns", disk.command_ns}}},
+                                {"disk.command_ns", disk.command_ns},
+                                {"disk.age_limit_ns", disk.age_limit_ns}}},
                               {{{"disk.outer_mb_s", disk.outer_mb_s}, {"disk.inner_mb_s", disk.inner_mb_s}}})) {
     return found;
   }
   if (disk.full_seek_ns < disk.track_seek_ns) {
     return LayerProblem{"disk.full_seek_ns", "must be at least disk.track_seek_ns"};
+  }
+  if (disk.queue_depth < 1 || disk.queue_depth > kMostQueueDepth) {
+    return LayerProblem{"disk.queue_depth", "must be between 1 and 1024"};
   }
   if (!(disk.outer_mb_s > 0)) return LayerProblem{"disk.outer_mb_s", "must be above 0"};
   if (!(disk.inner_mb_s > 0)) return LayerProblem{"disk.inner_mb_s", "must be above 0"};

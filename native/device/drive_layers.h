@@ -50,8 +50,9 @@ struct Cap {
   std::int64_t commit_ns = 0;
 };
 
-// A rotating disk, one command at a time (P18, M3): seek, wait for the sector to come round, transfer. Data stays in
-// its place. revolution_ns of 0: the medium is flash.
+// A rotating disk (P18, M3): seek, wait for the sector to come round, transfer. Data stays in its place. Its write
+// cache is the [write_cache] of every drive, timing.host_link_mb_s the rate to and from it. revolution_ns of 0: the
+// medium is flash.
 struct Mechanics {
   std::int64_t revolution_ns = 0;
   std::int64_t track_seek_ns = 0;  // to the next track
@@ -60,6 +61,11 @@ struct Mechanics {
   std::int64_t command_ns = 0;  // electronics and interface, each command
   double outer_mb_s = 0;        // media rate where addresses begin
   double inner_mb_s = 0;        // and where they end
+  // Commands among which the drive chooses the nearest, and runs of its write cache. 1: the order of arrival.
+  std::uint32_t queue_depth = 1;
+  // Commands that were among them for longer go first, however far away. Several times the time in which a full queue
+  // is served, or the order of arrival comes back. Source: guess
+  std::int64_t age_limit_ns = 500'000'000;
 };
 
 struct Layers {

@@ -35,7 +35,9 @@ DriveModel::DriveModel(const Drive& drive, std::uint64_t seed)
       lba_bytes_(drive.config.geometry.lba_bytes),
       mapping_unit_bytes_(drive.config.geometry.mapping_unit_bytes) {
   if (layers_.is_disk()) {
-    disk_.emplace(layers_.disk, ssd::layout(drive.config).capacity_bytes, lba_bytes_);
+    const ssd::SsdConfig& config = drive.config;
+    disk_.emplace(layers_.disk, HardDisk::Format{ssd::layout(config).capacity_bytes, lba_bytes_, mapping_unit_bytes_,
+                                                 config.timing.host_link_mb_s, config.write_cache});
   } else {
     flash_.emplace(drive.config, seed);
   }

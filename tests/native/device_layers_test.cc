@@ -1,16 +1,13 @@
-// What surrounds a drive: host stacks, caps, disks. Each against the closed form that its header states.
+// What surrounds a drive: host stacks and caps. Each against the closed form that its header states.
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cmath>
-#include <functional>
-#include <map>
-#include <string>
 #include <vector>
 
 #include "device/drive_model.h"
 #include "device/emulated.h"
 #include "device/preset.h"
+#include "device_closed_loop.h"
 #include "device_small_drive.h"
 #include "ssd/random.h"
 
@@ -20,8 +17,6 @@ namespace {
 using ssd::Command;
 using ssd::Completion;
 using ssd::Opcode;
-
-constexpr std::uint32_t kLbasIn4k = 8;
 
 Drive bare_drive() {
   Drive drive;
@@ -43,57 +38,9 @@ DriveModel filled(const Drive& drive) {
   return model;
 }
 
-struct Measured {
-  double iops = 0;
-  double mean_latency_ns = 0;
-  std::vector<Completion> completions;
-};
-
-using NextCommand = std::function<Command()>;
-
-// `concurrency` commands in flight until `count` are done.
-Measured closed_loop(DriveModel& model, std::uint32_t concurrency, std::uint64_t count, const NextCommand& next) {
-  Measured result;
-  std::vector<Completion> done;
-  std::uint64_t issued = 0;
-  Nanos now = 0;
-  double latency = 0;
-  for (; issued < concurrency; ++issued) model.submit(now, next());
-  while (model.in_flight() > 0) {
-    now = *model.next_event();
-    done.clear();
-    model.advance(now, done);
-    for (const Completion& one : done) {
-      result.completions.push_back(one);
-      latency += static_cast<double>(one.completed - one.submitted);
-      if (issued++ < count) model.submit(now, next());
-    }
-  }
-  const auto total = static_cast<double>(result.completions.size());
-  result.iops = total * 1e9 / static_cast<double>(now);
-  result.mean_latency_ns = latency / total;
-  return result;
-}
-
-NextCommand random_4k(Opcode op, std::uint64_t capacity_bytes, std::uint64_t seed = 1) {
-  auto random = std::make_shared<ssd::Random>(ssd::mix(seed));
-  return [=] {
-    return Command{.op = op, .lba_count = kLbasIn4k, .lba = random->below(capacity_bytes / 4096) * kLbasIn4k};
-  };
-}
-
 Measured measure(const Drive& drive, Opcode op, std::uint32_t concurrency, std::uint64_t count = 2000) {
   DriveModel model = filled(drive);
   return closed_loop(model, concurrency, count, random_4k(op, model.capacity_bytes()));
-}
-
-void expect_same(const std::vector<Completion>& actual, const std::vector<Completion>& expected) {
-  ASSERT_EQ(actual.size(), expected.size());
-  for (std::size_t i = 0; i < actual.size(); ++i) {
-    ASSERT_EQ(actual[i].tag, expected[i].tag) << i;
-    ASSERT_EQ(actual[i].submitted, expected[i].submitted) << i;
-    ASSERT_EQ(actual[i].completed, expected[i].completed) << i;
-  }
 }
 
 TEST(DriveModel, WithoutLayersIsTheFlashModelItself) {
@@ -219,62 +166,6 @@ TEST(Cap, WritesThatCommitTogetherTakeUpToTwoCommits) {
   EXPECT_LT(measure(drive, Opcode::read, 16).mean_latency_ns, 5e6) << "reads do not commit";
 }
 
-// --- Disks
-
-Drive disk_drive() {
-  Drive drive;
-  drive.config.name = "disk";
-  drive.config.capacity.capacity_bytes = std::uint64_t{1} << 40;
-  drive.disk.revolution_ns = 8'333'333;
-  drive.disk.track_seek_ns = 1'000'000;
-  drive.disk.full_seek_ns = 16'000'000;
-  drive.disk.write_settle_ns = 400'000;
-  drive.disk.command_ns = 100'000;
-  drive.disk.outer_mb_s = 200;
-  drive.disk.inner_mb_s = 100;
-  return drive;
-}
-
-TEST(HardDisk, ARandomReadIsASeekHalfARevolutionAndATransfer) {
-  // E sqrt|x - y| of two uniform places is 8/15.
-  const double seek = 1e6 + (16e6 - 1e6) * 8 / 15;
-  const double expected = 0.1e6 + seek + 8'333'333 / 2.0 + 4096 / 150e6 * 1e9;
-  EXPECT_NEAR(measure(disk_drive(), Opcode::read, 1, 4000).mean_latency_ns, expected, 0.02 * expected);
-  EXPECT_NEAR(measure(disk_drive(), Opcode::write, 1, 4000).mean_latency_ns, expected + 0.4e6, 0.02 * expected);
-}
-
-TEST(HardDisk, MoreAtOnceBuyNothing) {
-  const double alone = measure(disk_drive(), Opcode::read, 1).iops;
-  EXPECT_NEAR(measure(disk_drive(), Opcode::read, 16).iops / alone, 1.0, 0.02);
-}
-
-TEST(HardDisk, StreamsAtItsMediaRate) {
-  DriveModel model = filled(disk_drive());
-  std::uint64_t lba = 0;
-  const Measured outer = closed_loop(model, 1, 2000, [&] {
-    const Command command{.op = Opcode::write, .lba_count = 512, .lba = lba};
-    lba += 512;
-    return command;
-  });
-  EXPECT_NEAR(outer.iops * 512 * 512 / 1e6, 200, 4);
-  EXPECT_EQ(model.counters().nand_bytes_programmed_total(), model.counters().host_bytes_written) << "C3: WA2 is 1";
-}
-
-TEST(HardDisk, RefusesWhatItDoesNotHoldAndHasNoState) {
-  DriveModel model = filled(disk_drive());
-  std::vector<Completion> done;
-  model.submit(0, {.op = Opcode::read, .lba_count = 8, .lba = model.capacity_bytes() / 512});
-  while (const auto next = model.next_event()) model.advance(*next, done);
-  ASSERT_EQ(done.size(), 1U);
-  EXPECT_EQ(done[0].outcome, ssd::Outcome::lba_out_of_range);
-  EXPECT_EQ(save_state(model, "state").fault(), Fault::bad_input);
-  InitialState initial;
-  initial.kind = InitialState::Kind::steady;
-  EXPECT_TRUE(prepare(model, initial, 1));
-  initial.fill = 2;
-  EXPECT_FALSE(prepare(model, initial, 1));
-}
-
 // --- Laws
 
 Drive everything() {
@@ -351,18 +242,6 @@ TEST(Layers, APacedRunReplaysInVirtualTime) {
   }
   while (model.in_flight() > 0) model.advance(*model.next_event(), replayed);
   expect_same(completions, replayed);
-}
-
-TEST(Layers, ADiskBehindTheDeviceSeam) {
-  const auto device = make_simulated(DriveModel(disk_drive(), 1));
-  EXPECT_EQ(device->info().dies, 0U);
-  EXPECT_GT(device->info().capacity_bytes, std::uint64_t{1} << 39);
-  const auto queue = device->open_queue();
-  const auto done = run(*queue, {.op = Opcode::write, .offset_bytes = 1 << 20, .length_bytes = 4096});
-  ASSERT_TRUE(done);
-  EXPECT_EQ(done.value().fault, Fault::none);
-  EXPECT_EQ(device->counters().host_bytes_written, 4096U);
-  EXPECT_EQ(device->wear().rated_pe_cycles, 0U);
 }
 
 }  // namespace
