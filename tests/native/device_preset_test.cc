@@ -310,7 +310,7 @@ TEST(Layers, AreCheckedAtLoad) {
     EXPECT_EQ(PresetFile(disk + "outer_mb_s = 2\ninner_mb_s = 1\nqueue_depth = " + depth).refusal(),
               "disk.queue_depth: must be between 1 and 1024");
   }
-  EXPECT_EQ(PresetFile(disk + "outer_mb_s = 2\ninner_mb_s = 1\nage_limit_ns = -1").refusal(),
+  EXPECT_EQ(PresetFile(disk + "outer_mb_s = 2\ninner_mb_s = 1\nage_limit_ns = 1000000001").refusal(),
             "disk.age_limit_ns: must be between 0 and 1000000000 ns");
   EXPECT_TRUE(PresetFile(disk + "outer_mb_s = 2\ninner_mb_s = 1").resolve()->layers().is_disk());
   EXPECT_EQ(PresetFile("[cap]\niops = -1").refusal(), "cap.iops: must be 0 (no limit) or more");
