@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from spillway.amplification import amplification, ratio
+from spillway.lifetime import flash_bytes_per_operation
 from spillway.samples import Row, nand_bytes
 
 Document = dict[str, Any]
@@ -35,6 +36,7 @@ def bill(rows: Sequence[Row], phases: Sequence[Document]) -> Document | None:
         "wa_app": ratios.wa_app,
         "wa_device": ratios.wa_device,
         "wa_total": ratios.wa_total,
+        "flash_bytes_per_operation": flash_bytes_per_operation(nand, operations),
         "cpu_seconds": _sum(counted, "cpu_s"),
     }
 

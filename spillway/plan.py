@@ -89,7 +89,7 @@ class Arm:
     def _target(self) -> Document:
         get = self.settings
         if get["drive.kind"] == "directory":
-            return {"kind": "directory"}
+            return {"kind": "directory"} | ({"estimate": self._estimate()} if self.has_estimate() else {})
         return {
             "kind": "emulated",
             "drive": {
@@ -98,12 +98,30 @@ class Arm:
                 "preset_dirs": [str(directory.absolute()) for directory in preset_dirs()],
                 "set": self.drive_set,
             },
-            "initial": {
-                name: get[f"initial.{name}"]
-                for name in ("kind", "fill", "compression_ratio", "warmup_capacities", "path")
-            },
+            "initial": self._initial(),
             "time_scale": get["drive.time_scale"],
             "pacing": get["drive.pacing"],
+        }
+
+    def _initial(self) -> Document:
+        names = ("kind", "fill", "compression_ratio", "warmup_capacities", "path")
+        return {name: self.settings[f"initial.{name}"] for name in names}
+
+    def has_estimate(self) -> bool:
+        """A drive model watches what a plain directory's run writes."""
+        return bool(self.settings["drive.estimate.preset"] or self.settings["drive.estimate.preset_file"])
+
+    def _estimate(self) -> Document:
+        get = self.settings
+        capacity = get["drive.estimate.capacity"]
+        return {
+            "drive": {
+                "preset": get["drive.estimate.preset"],
+                "preset_file": get["drive.estimate.preset_file"],
+                "preset_dirs": [str(directory.absolute()) for directory in preset_dirs()],
+                "set": {} if capacity is None else {"capacity.capacity_bytes": str(capacity)},
+            },
+            "initial": self._initial(),
         }
 
     def capacity_bytes(self) -> int | None:
@@ -301,7 +319,7 @@ def _resolve_arm(name: str, document: Document, label: str, plan_dir: Path, of: 
         if key not in ARM_KEYS:
             raise SpillwayError(f"{label}{key} is not a key of a plan{nearest(key, known)}")
     settings = {key: _checked(flat, key, spec, label.removesuffix(": ")) for key, spec in ARM_KEYS.items()}
-    for key in ("drive.preset_file", "drive.path", "initial.path", "data_directory"):
+    for key in ("drive.preset_file", "drive.estimate.preset_file", "drive.path", "initial.path", "data_directory"):
         if settings[key]:
             settings[key] = str((plan_dir / settings[key]).absolute())
     drive_set = _texts(open_tables["drive.set"], f"{label}drive.set")
@@ -396,7 +414,12 @@ def _check_drive(arm: Arm, label: str) -> None:
             )
         if not Path(get["drive.path"]).is_dir():
             raise SpillwayError(f"{label}drive.path: there is no directory {get['drive.path']}; make it first.")
+        _check_estimate(arm, label)
         return
+    if arm.has_estimate() or get["drive.estimate.capacity"] is not None:
+        raise SpillwayError(
+            f'{label}drive.estimate is for drive.kind = "directory"; an emulated drive counts by itself.'
+        )
     if get["drive.rated_writes"] is not None:
         raise SpillwayError(
             f'{label}drive.rated_writes is for drive.kind = "directory"; an emulated drive lasts for its preset\'s '
@@ -410,6 +433,26 @@ def _check_drive(arm: Arm, label: str) -> None:
         check_preset(get["drive.preset"], f"{label}drive.preset")
     if get["drive.preset_file"] and not Path(get["drive.preset_file"]).is_file():
         raise SpillwayError(f"{label}drive.preset_file: there is no file {get['drive.preset_file']}.")
+    _check_initial(arm, label)
+
+
+def _check_estimate(arm: Arm, label: str) -> None:
+    get = arm.settings
+    if not arm.has_estimate():
+        if get["drive.estimate.capacity"] is not None:
+            raise SpillwayError(f"{label}drive.estimate.capacity is given without a drive: name drive.estimate.preset.")
+        return
+    if get["drive.estimate.preset"] and get["drive.estimate.preset_file"]:
+        raise SpillwayError(f"{label}drive.estimate.preset and preset_file both name the drive: give one of them.")
+    if get["drive.estimate.preset"]:
+        check_preset(get["drive.estimate.preset"], f"{label}drive.estimate.preset")
+    elif not Path(get["drive.estimate.preset_file"]).is_file():
+        raise SpillwayError(f"{label}drive.estimate.preset_file: there is no file {get['drive.estimate.preset_file']}.")
+    _check_initial(arm, label)
+
+
+def _check_initial(arm: Arm, label: str) -> None:
+    get = arm.settings
     if get["initial.kind"] == "file" and not Path(get["initial.path"]).is_file():
         raise SpillwayError(f"{label}initial.path: there is no state file {get['initial.path'] or '(none is named)'}.")
     if get["initial.kind"] in ("steady", "sequential") and get["initial.fill"] == 0:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from spillway import __version__
+from spillway.drive.watch import Watch as DriveWatch
 from spillway.errors import Interrupted, RunFailed, SpillwayError
 from spillway.native import Event, executable_sha256, run_native
 from spillway.plan import Arm, Plan, slug
@@ -91,6 +92,7 @@ def _run_arm(
     label = arm.name if len(plan.seeds) == 1 else f"{arm.name} ({repetition + 1} of {len(plan.seeds)})"
     name = slug(arm.name) if repetition == 0 else f"{slug(arm.name)}-r{repetition + 1}"
     recorder = ArmRecorder(stage / "arms" / name)
+    under = _drive_watch(arm)
 
     def on_event(event: Event) -> None:
         match event["event"]:
@@ -104,12 +106,21 @@ def _run_arm(
                 recorder.add_event(event)
             case "phase":
                 recorder.add_phase(event)
+                if under is not None:
+                    under.end_phase()
         if watch is not None:
             watch(label, event)
 
     try:
         with _data_directory(arm, stage) as data:
-            result, failure = _result(arm.request(data, seed), recorder, progress, plan.swept, on_event)
+            request = arm.request(data, seed)
+            if under is not None:
+                request["target"]["counters"] = under.counters
+                under.begin()
+            result, failure = _result(request, recorder, progress, plan.swept, on_event)
+        if under is not None:
+            under.end()
+            result |= {"drive": under.document(result.get("host_bytes_written"), result.get("process_bytes_written"))}
         recorder.finish(result, arm.preset_path())
     finally:
         recorder.close()
@@ -120,6 +131,14 @@ def _run_arm(
     figures = summarise(arm, seed, result, recorder.rows, recorder.phases, str(failure or ""))
     figures |= {"directory": f"arms/{name}", **arm.on_its_sweep()}
     progress.repetitions.setdefault(arm.name, []).append(figures)
+
+
+def _drive_watch(arm: Arm) -> DriveWatch | None:
+    """Who follows the drives under a plain directory; None for an emulated drive, which counts by itself."""
+    if arm.settings["drive.kind"] != "directory":
+        return None
+    measured = [bool(phase["measured"]) for phase in arm.phases]
+    return DriveWatch(Path(arm.settings["drive.path"]), measured, smart=arm.settings["drive.smart"] == "auto")
 
 
 def _result(

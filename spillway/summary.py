@@ -22,7 +22,10 @@ def summarise(
     arm: Arm, seed: int, result: Document, rows: Sequence[Row], phases: Sequence[Document], failure: str
 ) -> Document:
     """One arm's figures over its measured phases. ``failure``: why it could not be finished, or an empty text."""
-    figures = result or _from_rows(rows)
+    under: Document | None = result.get("drive")
+    figures = result if set(result) - {"drive"} else _from_rows(rows)
+    if under is not None:
+        figures = figures | {"nand_bytes_programmed": _programmed(under)}
     user, host = figures.get("user_bytes_written"), figures.get("host_bytes_written")
     nand = figures.get("nand_bytes_programmed")
     ratios = amplification(user, host, nand_total(nand))
@@ -48,7 +51,9 @@ def summarise(
         "wa_app": ratios.wa_app,
         "wa_device": ratios.wa_device,
         "wa_total": ratios.wa_total,
-        "lifetime": _lifetime(arm, figures, duration),
+        "drive": under,
+        "estimate": _estimate(figures.get("estimate")),
+        "lifetime": _lifetime(arm, figures, duration, under),
         "space_amplification": ratio(figures.get("space_bytes"), figures.get("live_user_bytes")),
         "stalls": figures.get("stalls") or {"count": 0, "seconds": 0.0, "by_cause": {}},
         "zero_seconds": zero_seconds(rows),
@@ -59,7 +64,7 @@ def summarise(
         "efficiency_mb_s_per_cpu_percent": ratio(user_mb_s, cpu_percent),  # K2
         "spill": _spill(rows),
         "bill": bill(rows, phases),
-        "standing": standing(arm, verdict, pacing, complete, failure, _unmapped_reads(figures)),
+        "standing": standing(arm, verdict, pacing, complete, failure, _unmapped_reads(figures), under),
         "seed": seed,
         "duration_s": duration,
         "operations": figures.get("operations"),
@@ -73,9 +78,34 @@ def summarise(
     }
 
 
-def _lifetime(arm: Arm, figures: Document, seconds: float) -> Document:
+def _programmed(under: Document) -> Document | None:
+    """NAND bytes that real drives counted, in the form of those of a drive model; None where they are not known."""
+    nand = under["nand_bytes_programmed"]
+    return None if nand is None else {"all": nand}
+
+
+def _estimate(figures: Document | None) -> Document | None:
+    """What a drive model made of a plain directory's writes: figures of their own, never a part of ``wa_device``."""
+    if figures is None:
+        return None
+    nand = nand_total(figures["nand_bytes_programmed"])
+    failed = figures.get("failure") is not None
+    return {
+        "preset": figures["preset"],
+        "capacity_bytes": figures["capacity_bytes"],
+        "host_bytes_written": figures["host_bytes_written"],
+        "nand_bytes_programmed": nand,
+        "wa_device": None if failed else ratio(nand, figures["host_bytes_written"]),
+        "failure": figures.get("failure"),
+    }
+
+
+def _lifetime(arm: Arm, figures: Document, seconds: float, under: Document | None) -> Document:
     """What the measured phases took of the drive's life, as far as its endurance is known."""
     wear, settings = figures.get("wear") or {}, arm.settings
+    devices = under["devices"] if under else []
+    sizes = [each["capacity_bytes"] for each in devices]
+    used = [each["percentage_used"] for each in devices if each.get("percentage_used") is not None]
     work = Work(
         seconds,
         figures.get("operations"),
@@ -85,12 +115,13 @@ def _lifetime(arm: Arm, figures: Document, seconds: float) -> Document:
         real_time=settings["drive.kind"] != "emulated" or settings["drive.pacing"] == "real",
     )
     endurance = Endurance(
-        capacity_bytes=arm.capacity_bytes(),
+        capacity_bytes=sum(sizes) if sizes and None not in sizes else arm.capacity_bytes(),
         physical_bytes=wear.get("physical_bytes"),
         rated_pe_cycles=wear.get("rated_pe_cycles"),
         rated_host_bytes=settings["drive.rated_writes"],
         mean_pe_cycles=wear.get("mean_pe_cycles"),
-        full_capacity_bytes=arm.preset_capacity_bytes(),
+        percentage_used=max(used, default=None),
+        full_capacity_bytes=None if under else arm.preset_capacity_bytes(),
     )
     return lifetime(work, endurance, Price(settings["cost.drive_price"], settings["cost.currency"]))
 
@@ -144,7 +175,13 @@ def _unmapped_reads(figures: Document) -> int:
 
 
 def standing(
-    arm: Arm, verdict: Verdict, pacing: Document | None, complete: bool, failure: str, unmapped_reads: int = 0
+    arm: Arm,
+    verdict: Verdict,
+    pacing: Document | None,
+    complete: bool,
+    failure: str,
+    unmapped_reads: int = 0,
+    under: Document | None = None,
 ) -> Document:
     """What a figure of this arm rests on; ``words`` says it in one sentence."""
     emulated = arm.settings["drive.kind"] == "emulated"
@@ -165,6 +202,10 @@ def standing(
         "pacing": arm.settings["drive.pacing"] if emulated else None,
         "pacing_error_us": {"p50": pacing["p50"], "p99": pacing["p99"]} if pacing and paced else None,
         "unmapped_reads": unmapped_reads,
+        "wa_device_unknown": under["why_unknown"] if under else None,
+        "drive_bytes_written": under["host_bytes_written"] if under else None,
+        "process_bytes_written": under["process_bytes_written"] if under else None,
+        "devices": [each["name"] for each in under["devices"]] if under else None,
         "steady": verdict.steady,
         "steady_since_s": verdict.since_s,
         "steady_reason": verdict.reason,
@@ -175,7 +216,7 @@ def standing(
 def _words(facts: Document) -> str:
     parts = []
     if facts["drive"] is None:
-        parts.append("a plain directory, no drive model")
+        parts.append(f"a plain directory, no drive model{_under(facts)}")
     else:
         size = f", {human_bytes(facts['capacity_bytes'])}" if facts["capacity_bytes"] else ""
         scaled = ", scaled down from the preset" if facts["scaled_capacity"] else ""
@@ -196,6 +237,16 @@ def _words(facts: Document) -> str:
         parts.insert(0, "INCOMPLETE (ended early)")
     sentence = "; ".join(parts) + "."
     return sentence[0].upper() + sentence[1:]
+
+
+def _under(facts: Document) -> str:
+    """What is known of the drives under a plain directory."""
+    on = f" on {', '.join(facts['devices'])}" if facts["devices"] else ""
+    wrote, handed = facts["drive_bytes_written"], facts["process_bytes_written"]
+    known = wrote is not None and handed is not None
+    own = f"; it wrote {human_bytes(wrote)}, and this process gave the kernel {human_bytes(handed)}" if known else ""
+    why = facts["wa_device_unknown"]
+    return on + own + (f"; wa_device unknown: {why}" if why else "")
 
 
 def _micros(value: float) -> str:

@@ -40,9 +40,11 @@ bool holds_data(const std::string& path) {
 
 bool is_table(const std::string& path) { return path.ends_with(".sst") || path.ends_with(".ldb"); }
 
-// Towards the host, direct I/O is off: its directory may be a tmpfs, and its time is not what is measured.
-FileOptions host_options(const FileOptions& options) {
+// Towards the host, direct I/O is off: its directory may be a tmpfs, and its time is not what is measured. Unless it
+// is.
+FileOptions host_options(const FileOptions& options, bool host_is_measured) {
   FileOptions host = options;
+  if (host_is_measured) return host;
   host.use_direct_reads = false;
   host.use_direct_writes = false;
   return host;
@@ -119,8 +121,9 @@ class WritableFile final : public rocksdb::FSWritableFileOwnerWrapper {
     const IOStatus host = host_sync_ ? target()->Fsync(options, dbg) : IOStatus::OK();
     return host.ok() ? to_rocksdb(file_->sync()) : host;
   }
-  IOStatus RangeSync(uint64_t /*offset*/, uint64_t /*nbytes*/, const IOOptions& /*options*/,
-                     IODebugContext* /*dbg*/) override {
+  IOStatus RangeSync(uint64_t offset, uint64_t nbytes, const IOOptions& options, IODebugContext* dbg) override {
+    const IOStatus host = host_sync_ ? target()->RangeSync(offset, nbytes, options, dbg) : IOStatus::OK();
+    if (!host.ok()) return host;
     return to_rocksdb(strict_bytes_per_sync_ ? file_->sync() : file_->push_out());
   }
 
@@ -133,12 +136,17 @@ class WritableFile final : public rocksdb::FSWritableFileOwnerWrapper {
     learn_cause();
   }
   void SetPreallocationBlockSize(size_t size) override {
+    if (host_sync_) target()->SetPreallocationBlockSize(size);
     preallocates_ = size > 0;
     learn_cause();
   }
   // Space is the volume's to give; on a tmpfs the host's preallocation would cost memory.
-  void PrepareWrite(size_t, size_t, const IOOptions&, IODebugContext*) override {}
-  IOStatus Allocate(uint64_t, uint64_t, const IOOptions&, IODebugContext*) override { return IOStatus::OK(); }
+  void PrepareWrite(size_t offset, size_t length, const IOOptions& options, IODebugContext* dbg) override {
+    if (host_sync_) target()->PrepareWrite(offset, length, options, dbg);
+  }
+  IOStatus Allocate(uint64_t offset, uint64_t length, const IOOptions& options, IODebugContext* dbg) override {
+    return host_sync_ ? target()->Allocate(offset, length, options, dbg) : IOStatus::OK();
+  }
 
  private:
   Status charge(std::uint64_t offset, std::uint64_t length) {
@@ -181,12 +189,13 @@ struct AsyncRead {
 class RandomAccessFile final : public rocksdb::FSRandomAccessFileOwnerWrapper {
  public:
   RandomAccessFile(std::unique_ptr<rocksdb::FSRandomAccessFile> host, std::unique_ptr<File> file, Cause cause,
-                   Access access, bool caches)
+                   Access access, bool caches, bool host_is_measured)
       : FSRandomAccessFileOwnerWrapper(std::move(host)),
         file_(std::move(file)),
         cause_(cause),
         access_(access),
-        caches_(caches) {}
+        caches_(caches),
+        host_is_measured_(host_is_measured) {}
 
   IOStatus Read(uint64_t offset, size_t n, const IOOptions& options, Slice* result, char* scratch,
                 IODebugContext* dbg) const override {
@@ -227,7 +236,8 @@ class RandomAccessFile final : public rocksdb::FSRandomAccessFileOwnerWrapper {
   }
 
   // Without a page cache there is no place to read ahead into: RocksDB then keeps a buffer of its own.
-  IOStatus Prefetch(uint64_t offset, size_t n, const IOOptions& options, IODebugContext* /*dbg*/) override {
+  IOStatus Prefetch(uint64_t offset, size_t n, const IOOptions& options, IODebugContext* dbg) override {
+    if (host_is_measured_) return target()->Prefetch(offset, n, options, dbg);
     if (!caches_ || access_ == Access::direct) return IOStatus::NotSupported("Prefetch");
     return to_rocksdb(file_->read({{offset, n}}, access_, cause_of_read(options, cause_)));
   }
@@ -240,6 +250,7 @@ class RandomAccessFile final : public rocksdb::FSRandomAccessFileOwnerWrapper {
   const Cause cause_;
   const Access access_;
   const bool caches_;
+  const bool host_is_measured_;
 };
 
 // On a random-access file of the host, for one way of reading serves both buffered and direct callers.
@@ -328,7 +339,7 @@ class RocksdbFileSystem final : public rocksdb::FileSystemWrapper {
   IOStatus NewWritableFile(const std::string& path, const FileOptions& options,
                            std::unique_ptr<rocksdb::FSWritableFile>* result, IODebugContext* dbg) override {
     std::unique_ptr<rocksdb::FSWritableFile> host;
-    IOStatus status = target()->NewWritableFile(path, host_options(options), &host, dbg);
+    IOStatus status = target()->NewWritableFile(path, host_options(options, options_.host_sync), &host, dbg);
     if (!status.ok()) return status;
     return wrap_writer(path, options, std::move(host), volume_.create(path_key(path), cause_of_name(path)), 0, result);
   }
@@ -336,7 +347,7 @@ class RocksdbFileSystem final : public rocksdb::FileSystemWrapper {
   IOStatus ReopenWritableFile(const std::string& path, const FileOptions& options,
                               std::unique_ptr<rocksdb::FSWritableFile>* result, IODebugContext* dbg) override {
     std::unique_ptr<rocksdb::FSWritableFile> host;
-    IOStatus status = target()->ReopenWritableFile(path, host_options(options), &host, dbg);
+    IOStatus status = target()->ReopenWritableFile(path, host_options(options, options_.host_sync), &host, dbg);
     if (!status.ok()) return status;
     uint64_t size = 0;
     status = target()->GetFileSize(path, IOOptions(), &size, dbg);
@@ -351,7 +362,7 @@ class RocksdbFileSystem final : public rocksdb::FileSystemWrapper {
     IOStatus status = target()->GetFileSize(old_path, IOOptions(), &size, dbg);
     if (!status.ok()) return status;
     std::unique_ptr<rocksdb::FSWritableFile> host;
-    status = target()->ReuseWritableFile(path, old_path, host_options(options), &host, dbg);
+    status = target()->ReuseWritableFile(path, old_path, host_options(options, options_.host_sync), &host, dbg);
     if (!status.ok()) return status;
     if (Status moved = volume_.rename(path_key(old_path), path_key(path)); !moved) return to_rocksdb(moved);
     return wrap_writer(path, options, std::move(host), volume_.open(path_key(path), size, cause_of_name(path), true), 0,
@@ -361,21 +372,22 @@ class RocksdbFileSystem final : public rocksdb::FileSystemWrapper {
   IOStatus NewRandomAccessFile(const std::string& path, const FileOptions& options,
                                std::unique_ptr<rocksdb::FSRandomAccessFile>* result, IODebugContext* dbg) override {
     std::unique_ptr<rocksdb::FSRandomAccessFile> host;
-    IOStatus status = target()->NewRandomAccessFile(path, host_options(options), &host, dbg);
+    IOStatus status = target()->NewRandomAccessFile(path, host_options(options, options_.host_sync), &host, dbg);
     if (!status.ok() || !holds_data(path)) return pass(status, std::move(host), result);
     auto file = open_to_read(path);
     if (!file) return to_rocksdb(file.status());
     *result = std::make_unique<RandomAccessFile>(std::move(host), std::move(*file), cause_of_name(path),
                                                  options.use_direct_reads ? Access::direct : Access::buffered,
-                                                 volume_.options().page_cache_bytes > 0);
+                                                 volume_.options().page_cache_bytes > 0, options_.host_sync);
     return status;
   }
 
   IOStatus NewSequentialFile(const std::string& path, const FileOptions& options,
                              std::unique_ptr<rocksdb::FSSequentialFile>* result, IODebugContext* dbg) override {
-    if (!holds_data(path)) return target()->NewSequentialFile(path, host_options(options), result, dbg);
+    if (!holds_data(path))
+      return target()->NewSequentialFile(path, host_options(options, options_.host_sync), result, dbg);
     std::unique_ptr<rocksdb::FSRandomAccessFile> host;
-    FileOptions plain = host_options(options);
+    FileOptions plain = host_options(options, options_.host_sync);
     plain.use_mmap_reads = false;
     IOStatus status = target()->NewRandomAccessFile(path, plain, &host, dbg);
     if (!status.ok()) return status;
@@ -389,7 +401,7 @@ class RocksdbFileSystem final : public rocksdb::FileSystemWrapper {
   IOStatus NewRandomRWFile(const std::string& path, const FileOptions& options,
                            std::unique_ptr<rocksdb::FSRandomRWFile>* result, IODebugContext* dbg) override {
     std::unique_ptr<rocksdb::FSRandomRWFile> host;
-    IOStatus status = target()->NewRandomRWFile(path, host_options(options), &host, dbg);
+    IOStatus status = target()->NewRandomRWFile(path, host_options(options, options_.host_sync), &host, dbg);
     if (!status.ok()) return status;
     auto file = volume_.open(path_key(path), host_size(path), cause_of_name(path), true);
     if (!file) return to_rocksdb(file.status());
@@ -439,8 +451,9 @@ class RocksdbFileSystem final : public rocksdb::FileSystemWrapper {
     return status.ok() ? to_rocksdb(volume_.link(path_key(from), path_key(to))) : status;
   }
 
-  IOStatus GetFreeSpace(const std::string& /*path*/, const IOOptions& /*options*/, uint64_t* free,
-                        IODebugContext* /*dbg*/) override {
+  IOStatus GetFreeSpace(const std::string& path, const IOOptions& options, uint64_t* free,
+                        IODebugContext* dbg) override {
+    if (options_.host_sync) return target()->GetFreeSpace(path, options, free, dbg);
     *free = volume_.space().free_bytes;
     return IOStatus::OK();
   }

@@ -18,6 +18,8 @@ namespace spillway::fs {
 struct RocksdbFileSystemOptions {
   // A sync costs what it costs on the emulated drive. Syncing the host's files as well would add the time of another
   // disk to it; without, a power failure of the host may lose the run's database, but nothing that was measured.
+  // With it the host's drive is the one that is measured, and the volume only watches: files and directories are
+  // synced, preallocated, prefetched and opened for direct I/O as RocksDB asks.
   bool host_sync = false;
 };
 

@@ -1,8 +1,10 @@
 #include "fs/volume.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cassert>
 #include <map>
+#include <mutex>
 #include <utility>
 
 #include "fs/drive_ios.h"
@@ -61,7 +63,7 @@ class Volume::Impl {
     if (names_.has_writer(*inode)) return Status::ok();
     // The directory is right about sizes: a table may be older than it when a process was killed.
     const std::lock_guard lock(inode->mutex);
-    if (Status status = grow(*inode, pages_for(size_bytes), Ask::exactly); !status) return status;
+    if (Status status = grow(*inode, pages_for(size_bytes), Ask::exactly); !status) return judged(std::move(status));
     inode->size = size_bytes;
     return Status::ok();
   }
@@ -206,7 +208,7 @@ class Volume::Impl {
     std::vector<Extent> missing;
     const std::vector<Io> ios = reads_of(*flight->inode, readahead, ranges, access, cause, missing);
     if (access == Access::buffered) flight->to_keep = std::move(missing);
-    if (Status status = flight->begin(ios); !status) return status;
+    if (Status status = judged(flight->begin(ios)); !status) return status;
     return std::unique_ptr<ReadInFlight>(std::move(flight));
   }
 
@@ -269,6 +271,23 @@ class Volume::Impl {
   device::Device& device() { return device_; }
   const VolumeOptions& options() const { return options_; }
 
+  // --- A passive volume's failures are its own.
+
+  bool gave_up() const { return gave_up_.load(std::memory_order_acquire); }
+
+  Status judged(Status status) {
+    if (status || !options_.passive) return status;
+    const std::lock_guard lock(failure_mutex_);
+    if (failure_) failure_ = std::move(status);
+    gave_up_.store(true, std::memory_order_release);
+    return Status::ok();
+  }
+
+  Status failure() const {
+    const std::lock_guard lock(failure_mutex_);
+    return failure_;
+  }
+
  private:
   static std::uint64_t size_of(const device::Device& device, const VolumeOptions& options) {
     assert(options.size_bytes <= device.info().capacity_bytes);
@@ -318,7 +337,7 @@ class Volume::Impl {
       Status status = status_of(reap(*queue, queue->pending()).fault, "a read");
       volume.queues_.give_back(std::move(queue));
       if (status) volume.keep(*inode, to_keep);
-      return status;
+      return volume.judged(std::move(status));
     }
 
     Impl& volume;
@@ -373,6 +392,9 @@ class Volume::Impl {
   DriveSpace space_;
   NameTable names_;
   WriteBack write_back_;
+  std::atomic<bool> gave_up_ = false;
+  mutable std::mutex failure_mutex_;
+  Status failure_;  // of a passive volume; guarded by failure_mutex_
 };
 
 // --- File
@@ -384,28 +406,35 @@ File::~File() { (void)close(); }
 
 Status File::write(std::uint64_t offset, std::uint64_t length, Access access) {
   assert(writer_ && !closed_);
-  if (length == 0) return Status::ok();
+  if (length == 0 || volume_->impl_->gave_up()) return Status::ok();
   volume_->impl_->write_back().help();
   const std::lock_guard lock(inode_->write_mutex);
-  return volume_->impl_->write(inode_, offset, length, access);
+  return volume_->impl_->judged(volume_->impl_->write(inode_, offset, length, access));
 }
 
 Status File::read(const std::vector<Range>& ranges, Access access, Cause cause) {
-  return volume_->impl_->read(*inode_, readahead_, ranges, access, cause);
+  if (volume_->impl_->gave_up()) return Status::ok();
+  return volume_->impl_->judged(volume_->impl_->read(*inode_, readahead_, ranges, access, cause));
 }
 
 Result<std::unique_ptr<ReadInFlight>> File::begin_read(const std::vector<Range>& ranges, Access access, Cause cause) {
-  return volume_->impl_->begin_read(inode_, readahead_, ranges, access, cause);
+  // What is not charged has no ranges.
+  return volume_->impl_->begin_read(inode_, readahead_, volume_->impl_->gave_up() ? std::vector<Range>() : ranges,
+                                    access, cause);
 }
 
 Status File::push_out() {
+  if (volume_->impl_->gave_up()) return Status::ok();
   const std::lock_guard lock(inode_->write_mutex);
-  return volume_->impl_->write_back().push_what_fits(*inode_, WriteBack::Tail::whole_pages);
+  return volume_->impl_->judged(volume_->impl_->write_back().push_what_fits(*inode_, WriteBack::Tail::whole_pages));
 }
 
-Status File::sync() { return volume_->impl_->sync(*inode_); }
+Status File::sync() {
+  if (volume_->impl_->gave_up()) return Status::ok();
+  return volume_->impl_->judged(volume_->impl_->sync(*inode_));
+}
 
-Status File::truncate(std::uint64_t size) { return volume_->impl_->truncate(*inode_, size); }
+Status File::truncate(std::uint64_t size) { return volume_->impl_->judged(volume_->impl_->truncate(*inode_, size)); }
 
 Status File::close() {
   if (std::exchange(closed_, true)) return Status::ok();
@@ -415,7 +444,7 @@ Status File::close() {
     if (volume_->impl_->names().is_linked(*inode_)) status = volume_->impl_->write_back().close(inode_);
   }
   volume_->impl_->release(*inode_, writer_);
-  return status;
+  return volume_->impl_->judged(std::move(status));
 }
 
 std::uint64_t File::size() const {
@@ -466,13 +495,14 @@ Status Volume::link(const std::string& from, const std::string& to) {
 
 Status Volume::truncate(const std::string& path, std::uint64_t size_bytes) {
   const auto inode = impl_->names().find(path);
-  return inode ? impl_->truncate(*inode, size_bytes) : Status::ok();
+  return inode ? impl_->judged(impl_->truncate(*inode, size_bytes)) : Status::ok();
 }
 
 bool Volume::knows(const std::string& path) const { return impl_->names().find(path) != nullptr; }
 Space Volume::space() const { return impl_->space(); }
 device::Device& Volume::device() { return impl_->device(); }
 const VolumeOptions& Volume::options() const { return impl_->options(); }
+Status Volume::failure() const { return impl_->failure(); }
 void Volume::detach() { impl_->detach(); }
 
 Status Volume::save(const std::string& path) const { return write_table(impl_->table(), path); }

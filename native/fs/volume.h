@@ -56,6 +56,10 @@ struct VolumeOptions {
   bool discard = true;
   // Compressed size / size of what files hold, in (0, 1]: stated to drives that compress with every write.
   double compression_ratio = 1;
+  // The volume only watches: contents are on a drive of their own, and what this volume's drive cannot do (it is full)
+  // is nobody's failure. The first time, the volume keeps the reason and charges nothing any more; calls go on to
+  // succeed. See Volume::failure().
+  bool passive = false;
   Placement placement = Placement::next_fit;
   std::uint64_t page_cache_bytes = 0;
   std::uint64_t writeback_bytes = 1 << 20;  // at least kPageBytes
@@ -172,6 +176,8 @@ class Volume {
   Space space() const;
   device::Device& device();
   const VolumeOptions& options() const;
+  // Why a passive volume has charged nothing since; ok while it does.
+  Status failure() const;
 
   // Writes out what is dirty and waits for it; from now on nothing is charged any more. For a process that exits while
   // its database still runs.

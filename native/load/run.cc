@@ -153,6 +153,7 @@ class PhaseRun {
       if (stop.load(std::memory_order_relaxed)) interrupt();
     }
     crew_.end();
+    listener_.on_threads_ended(phase_);
     take_sample();
     tell_progress(clock.now_ns());
     for (const auto& worker : crew_.workers()) report_.totals.not_started += worker->not_started();

@@ -58,6 +58,8 @@ class RunListener {
   virtual void on_stall(const engine::Stall& stall) = 0;  // times since the run's start
   virtual void on_event(const engine::Event& event) = 0;  // time since the run's start
   virtual void on_phase(const PhaseReport& report) = 0;
+  // The phase's threads have ended, and its last sample is not yet taken: what is done here takes time of this phase.
+  virtual void on_threads_ended(const PhaseSpec& /*phase*/) {}
 };
 
 // Runs every phase of `spec`, or as many as there are until `stop` is set; then the report says complete = false.

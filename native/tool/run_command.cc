@@ -13,6 +13,7 @@
 #include "load/clock.h"
 #include "load/run.h"
 #include "load/space.h"
+#include "tool/directory_drive.h"
 #include "tool/drive_request.h"
 #include "tool/run_events.h"
 #include "tool/run_request.h"
@@ -63,17 +64,20 @@ class StoreDirectory {
 
 // Asked to stop, it makes what there is: the run on it then ends before its first phase, with a result that says so.
 Status make_stack(const RunRequest& request, Stack& stack, Events& events, const std::atomic<bool>& stop) {
-  if (request.emulated) {
-    const EmulatedTarget& target = *request.emulated;
+  fs::VolumeOptions volume = request.volume;
+  volume.passive = request.estimate.has_value();
+  if (const auto& chosen = request.emulated ? request.emulated : request.estimate) {
+    const EmulatedTarget& target = *chosen;
     device::DriveModel model(target.drive, request.seed);
     if (auto prepared = prepare(model, target.initial, request.seed, events, stop); !prepared) return prepared.status();
     stack.device = target.paced ? device::make_paced(std::move(model), target.time_scale)
                                 : device::make_simulated(std::move(model));
-    stack.volume = std::make_unique<fs::Volume>(*stack.device, request.volume);
+    stack.volume = std::make_unique<fs::Volume>(*stack.device, volume);
   }
   engine::EngineSpec spec = request.engine;
   spec.volume = stack.volume.get();
-  spec.device = stack.device.get();
+  if (request.emulated) spec.device = stack.device.get();
+  spec.host_sync = request.estimate.has_value();  // the directory's own drive is measured, the model watches
   auto engine = engine::open_engine(spec);
   if (!engine) return engine.status();
   stack.engine = std::move(*engine);
@@ -90,7 +94,7 @@ Json pacing_error_us(const Histogram& error) {
 // What only the parts themselves can tell, read while they still stand.
 void put_parts(Json& json, const RunRequest& request, Stack& stack, std::uint64_t space_bytes) {
   json["space_bytes"] = space_bytes;
-  if (stack.device) {
+  if (request.emulated) {
     if (request.emulated->paced) json["pacing_error_us"] = pacing_error_us(stack.device->pacing().error);
     json["counters"] = device::to_json(stack.device->counters());
     const device::Device::Wear wear = stack.device->wear();
@@ -122,15 +126,18 @@ Status run_command(const Json& json, Events& events, const std::atomic<bool>& st
   directory.keep();
 
   const auto space_bytes = [&] {
-    return stack.volume ? stack.volume->space().held_bytes : load::directory_bytes(request->directory);
+    return request->emulated ? stack.volume->space().held_bytes : load::directory_bytes(request->directory);
   };
   load::SteadyClock clock;
   const std::span<const char* const> causes = stack.engine->stall_causes();
-  RunEvents listener(events, causes);
-  const load::Subject subject{*stack.engine, stack.device.get(), space_bytes};
+  DirectoryDrive under({request->directory, request->counters, request->load.phases},
+                       request->estimate ? stack.volume.get() : nullptr);
+  RunEvents listener(events, causes, request->emulated ? nullptr : &under);
+  const load::Subject subject{*stack.engine, request->emulated ? stack.device.get() : nullptr, space_bytes};
   const auto report = load::run(request->load, subject, clock, stop, listener);
   if (!report) return report.status();
-  Json figures = run_figures(report.value(), stack.device != nullptr, causes);
+  Json figures = run_figures(report.value(), request->emulated.has_value(), causes);
+  if (!request->emulated) under.put(figures);
   put_parts(figures, *request, stack, space_bytes());
   if (Status status = stack.engine->close(); !status) return status;
   events.result(std::move(figures), report.value().complete);

@@ -80,7 +80,11 @@ void RunEvents::on_sample(const load::PhaseSpec& phase, const load::Sample& samp
                {"phase", phase.name},
                {"measured", phase.measured}};
   put_operations(json, *sample.tally);
-  if (sample.drive) json["drive"] = shown(*sample.drive);
+  if (sample.drive) {
+    json["drive"] = shown(*sample.drive);
+  } else if (under_ != nullptr) {
+    if (Json drive = under_->take_interval(phase.measured); !drive.is_null()) json["drive"] = std::move(drive);
+  }
   json["engine"] = shown(sample.engine, sample.stall_time, causes_);
   if (sample.engine.spill) {
     json["spill"] = shown(*sample.engine.spill, last_spill_);
@@ -107,7 +111,12 @@ void RunEvents::on_event(const engine::Event& event) {
                            {"message", event.message}});
 }
 
+void RunEvents::on_threads_ended(const load::PhaseSpec& phase) {
+  if (under_ != nullptr) under_->before_last_sample(phase);
+}
+
 void RunEvents::on_phase(const load::PhaseReport& report) {
+  if (under_ != nullptr) under_->end_phase(*report.phase);
   const load::Tally& tally = report.totals.tally;
   Json json = {{"name", report.phase->name},
                {"workload", load::name_of(report.phase->workload)},

@@ -4,24 +4,29 @@
 #include <span>
 
 #include "load/run.h"
+#include "tool/directory_drive.h"
 #include "tool/events.h"
 
 namespace spillway::tool {
 
 class RunEvents final : public load::RunListener {
  public:
-  // `causes`: names of what holds the engine's writers back (Engine::stall_causes). REQUIRES: it outlives this.
-  RunEvents(Events& events, std::span<const char* const> causes) : events_(events), causes_(causes) {}
+  // `causes`: names of what holds the engine's writers back (Engine::stall_causes). `under`: the drive under a plain
+  // directory, or null. REQUIRES: both outlive this.
+  RunEvents(Events& events, std::span<const char* const> causes, DirectoryDrive* under)
+      : events_(events), causes_(causes), under_(under) {}
 
   void on_progress(const load::Progress& progress) override;
   void on_sample(const load::PhaseSpec& phase, const load::Sample& sample) override;
   void on_stall(const engine::Stall& stall) override;
   void on_event(const engine::Event& event) override;
   void on_phase(const load::PhaseReport& report) override;
+  void on_threads_ended(const load::PhaseSpec& phase) override;
 
  private:
   Events& events_;
   std::span<const char* const> causes_;
+  DirectoryDrive* under_;
   engine::SpillObservation last_spill_;  // cumulative, as of the last sample
 };
 

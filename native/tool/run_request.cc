@@ -19,6 +19,19 @@ constexpr std::uint64_t kMostWhole32 = std::numeric_limits<std::uint32_t>::max()
 constexpr double kMostSeconds = 365.0 * 86400;
 constexpr double kMostRate = 1e9;  // one operation a nanosecond, the resolution of our time
 
+Status read_estimate(const Json& json, RunRequest& request) {
+  Fields fields(json, "target.estimate");
+  const Json& drive = fields.inner("drive");
+  const Json& initial = fields.inner("initial");
+  if (Status status = fields.finish(); !status) return status;
+  auto resolved = read_drive(drive);
+  if (!resolved) return resolved.status();
+  auto state = read_initial(initial);
+  if (!state) return state.status();
+  request.estimate = EmulatedTarget{std::move(*resolved), std::move(*state), 1.0, /*paced=*/false};
+  return {};
+}
+
 Status read_target(const Json& json, RunRequest& request) {
   Fields fields(json, "target");
   Status problem;
@@ -27,6 +40,8 @@ Status read_target(const Json& json, RunRequest& request) {
   const Json& initial = fields.inner("initial");
   const bool paced = choice(fields, "target", "pacing", {"real", "off"}, 0, problem) == 0;
   const auto time_scale = fields.optional_number("time_scale", 1e-6, 1e6);
+  request.counters = fields.texts("counters");
+  const Json& estimate = fields.inner("estimate");
   if (Status status = fields.finish(); !status) return status;
   if (!problem) return problem;
   if (is_directory) {
@@ -35,7 +50,12 @@ Status read_target(const Json& json, RunRequest& request) {
       return Status::bad_input(std::string("target.") + key +
                                " belongs to an emulated drive; remove it or set target.kind to emulated");
     }
-    return {};
+    return estimate.is_null() ? Status::ok() : read_estimate(estimate, request);
+  }
+  for (const char* key : {"counters", "estimate"}) {
+    if (!json.contains(key)) continue;
+    return Status::bad_input(std::string("target.") + key +
+                             " belongs to a plain directory; remove it or set target.kind to directory");
   }
   auto resolved = read_drive(drive);
   if (!resolved) return resolved.status();
@@ -189,12 +209,13 @@ Result<RunRequest> read_run_request(const Json& json) {
 Status check_room(const RunRequest& request) {
   const std::uint64_t wanted = load::least_live_bytes(request.load, engine::compresses(request.engine));
   const std::string phases = "the phases leave at least " + std::to_string(wanted) + " bytes of pairs";
-  if (request.emulated) {
+  if (const auto& model = request.emulated ? request.emulated : request.estimate) {
     const std::uint64_t size = request.volume.size_bytes;
-    const std::uint64_t room = size > 0 ? size : ssd::layout(request.emulated->drive.config).capacity_bytes;
+    const std::uint64_t room = size > 0 ? size : ssd::layout(model->drive.config).capacity_bytes;
     if (wanted > room) {
-      return Status::bad_input("load.num: " + phases + ", and the " + (size > 0 ? "partition" : "drive") + " holds " +
-                               std::to_string(room) + "; lower load.num or the phases' operations, or raise " +
+      const std::string holder = size > 0 ? "the partition" : request.emulated ? "the drive" : "the estimate's drive";
+      return Status::bad_input("load.num: " + phases + ", and " + holder + " holds " + std::to_string(room) +
+                               "; lower load.num or the phases' operations, or raise " +
                                (size > 0 ? "fs.size_bytes" : "capacity.capacity_bytes"));
     }
   }

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/result.h"
 #include "device/emulated.h"
@@ -27,6 +28,9 @@ struct RunRequest {
   std::uint64_t seed = 1;  // of the drive: its state, its policies' draws
   std::string directory;
   std::optional<EmulatedTarget> emulated;  // none: the directory as it is
+  // Of a plain directory: sysfs' counters of the drives under it, and the drive model that watches.
+  std::vector<std::string> counters;
+  std::optional<EmulatedTarget> estimate;
   fs::VolumeOptions volume;
   engine::EngineSpec engine;
   load::RunSpec load;

@@ -5,7 +5,7 @@ import sys
 import click
 
 from spillway import __version__
-from spillway.cli import bufferpool, profile, run, spill, ssd, suite
+from spillway.cli import bufferpool, drive, profile, run, spill, ssd, suite
 from spillway.errors import Interrupted, SpillwayError
 
 
@@ -47,6 +47,7 @@ for command in (
     profile.model,
     bufferpool.bufferpool_command,
     ssd.ssd,
+    drive.drive_command,
     spill.spill,
 ):
     spillway.add_command(command)

@@ -12,6 +12,7 @@ from spillway.cli.printing import latency_words, number, out, plain_table
 from spillway.cli.progress import progress_bars
 from spillway.errors import Interrupted, SpillwayError
 from spillway.lifetime import in_words
+from spillway.quantity import human_bytes
 from spillway.suite.document import load_scaled
 from spillway.ycsb import parse_assignment, read_workload
 
@@ -108,10 +109,14 @@ def _print_run(summary: Document) -> None:
         latency, stalls = arm["latency_us"], arm["stalls"]
         causes = ", ".join(f"{cause} {seconds:.1f} s" for cause, seconds in _stall_seconds(stalls).items())
         operations, user = number(arm["throughput_ops_s"], ",.0f"), number(arm["user_mb_s"], ",.1f")
-        app, device, total = (number(arm[key], ".2f") for key in ("wa_app", "wa_device", "wa_total"))
+        app, device, total = (_ratio(arm, key) for key in ("wa_app", "wa_device", "wa_total"))
         table.add_row("throughput", f"{operations} operations/s, {user} MB/s of user data")
         table.add_row("latency (µs)", latency_words(latency))
         table.add_row("write amplification", f"{total} = wa_app {app} × wa_device {device}")
+        if arm["drive"] and arm["drive"]["why_unknown"]:
+            table.add_row("wa_device unknown", _why(arm["drive"]))
+        if arm["estimate"]:
+            table.add_row("estimate of wa_device", _estimate(arm["estimate"]))
         table.add_row("lifetime", in_words(arm["lifetime"]) or "–")
         table.add_row("space amplification", number(arm["space_amplification"], ".2f"))
         table.add_row("stalls", f"{stalls['count']} for {stalls['seconds']:.1f} s" + (f" ({causes})" if causes else ""))
@@ -119,6 +124,25 @@ def _print_run(summary: Document) -> None:
         out.print()
         out.print(name, style="bold")
         out.print(table)
+
+
+def _ratio(arm: Document, key: str) -> str:
+    """A ratio of bytes; of a real drive that does not tell, the word for it."""
+    return "unknown" if arm[key] is None and arm["drive"] else number(arm[key], ".2f")
+
+
+def _why(drive: Document) -> str:
+    """Why a real drive's NAND bytes are not known, and what they lie between where that is."""
+    bounds = drive["wa_device_interval"]
+    return str(drive["why_unknown"]) + (f" (between {bounds[0]:.2f} and {bounds[1]:.2f})" if bounds else "")
+
+
+def _estimate(figures: Document) -> str:
+    """What a drive model made of the same writes."""
+    if figures["failure"]:
+        return f"none: {figures['failure']}"
+    drive = f"the model “{figures['preset']}”, {human_bytes(figures['capacity_bytes'])}, given the same writes"
+    return f"{number(figures['wa_device'], '.2f')} by {drive}; not measured"
 
 
 def _stall_seconds(stalls: Document) -> dict[str, float]:

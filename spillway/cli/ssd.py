@@ -12,6 +12,7 @@ from spillway import simulate
 from spillway.cli.printing import err, latency_words, number, out, plain_table, print_json, show
 from spillway.cli.progress import progress_bars
 from spillway.errors import Interrupted
+from spillway.lifetime import flash_bytes_per_operation
 from spillway.native import run_native
 from spillway.preset import presets
 from spillway.quantity import human_bytes
@@ -168,6 +169,8 @@ def _simulation_table(result: Document) -> Table:
     table.add_row("rate", f"{result['iops']:,.0f} IOPS, {result['bandwidth_mb_s']:,.1f} MB/s")
     table.add_row("latency (µs)", latency_words(result["latency_us"]))
     table.add_row("wa_device", "–  (nothing was written)" if device is None else f"{device:.3f}  ({split})")
+    each = flash_bytes_per_operation(sum(nand.values()), result["ios"])
+    table.add_row("flash bytes per command", number(each, ",.0f"))
     table.add_row("host", host)
     table.add_row("NAND programs", human_bytes(sum(nand.values())))
     table.add_row("erases", f"{result['erases']:,}")

@@ -92,6 +92,7 @@ class Outcome:
     settle_s: float | None  # from the last operation until nothing was left to do
     settled_ops_s: float | None  # operations for each second until then
     settled_ratios: Amplification
+    settled_flash_bytes: float | None  # for each operation
     cpu_percent: float | None  # of one core: the whole process, drive model and load included
     efficiency: float | None  # K2: MB/s of user data for each percent of a core
     stalls: int
@@ -164,6 +165,7 @@ def outcome(record: ArmRecord) -> Outcome | None:
         settle_s=end.get("settle_s"),
         settled_ops_s=end.get("throughput_ops_s"),
         settled_ratios=Amplification(end.get("wa_app"), end.get("wa_device"), end.get("wa_total")),
+        settled_flash_bytes=end.get("flash_bytes_per_operation"),
         cpu_percent=cpu_percent,
         efficiency=ratio(moved / 1e6 / spent if spent else None, cpu_percent),
         stalls=sum(1 for each in work_stalls(record) if each.end_s > each.start_s),

@@ -121,8 +121,9 @@ def _latencies(arm: ArmRecord, clock: Clock, spans: Sequence[series.Stall]) -> l
 def _drive(arm: ArmRecord, clock: Clock, spans: Sequence[series.Stall]) -> list[Panel]:
     rows = arm.rows
     seconds = series.gathered(rows, series.coarse_span_s(rows))
-    panels = [_bandwidth(clock, spans, seconds), _utilisation(arm, clock, spans, seconds)]
-    panels += _cdfs(arm)
+    panels = [_bandwidth(clock, spans, seconds)]
+    if rows[0].get("die_busy") is not None:  # a drive model: a real drive does not say how busy its dies are
+        panels += [_utilisation(arm, clock, spans, seconds), *_cdfs(arm)]
     panels += _ratios(arm, clock)
     panels += _bytes_by_cause(arm, clock, seconds)
     return panels

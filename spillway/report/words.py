@@ -153,12 +153,32 @@ def idle_drive(arm: ArmRecord) -> str:
 
 
 def _write_amplification(summary: Document) -> KeyFigure:
-    split = f"app {number(summary['wa_app'])} × device {number(summary['wa_device'])}"
+    split = f"app {number(summary['wa_app'])} × device {device_ratio(summary)}{_why_unknown(summary)}"
     if summary["wa_total"] is not None:
         return KeyFigure("Write amplification", number(summary["wa_total"]), "× in all", split)
     if summary["wa_app"] is not None:
         return KeyFigure("Write amplification", number(summary["wa_app"]), "× to the drive", split)
-    return KeyFigure("Write amplification", NOTHING, "", "bytes at the drive are not known")
+    why = (summary.get("drive") or {}).get("why_no_device")
+    return KeyFigure("Write amplification", NOTHING, "", f"bytes at the drive are not known{f': {why}' if why else ''}")
+
+
+def device_ratio(summary: Document) -> str:
+    """wa_device; of a real drive that does not tell, the word for it."""
+    told = summary["wa_device"] is not None or not summary.get("drive")
+    return number(summary["wa_device"]) if told else "unknown"
+
+
+def _why_unknown(summary: Document) -> str:
+    """Why a real drive's wa_device is not known, between what it lies, and what a drive model makes of it."""
+    drive, model = summary.get("drive") or {}, summary.get("estimate")
+    why, bounds = drive.get("why_unknown"), drive.get("wa_device_interval")
+    within = f" (between {number(bounds[0])} and {number(bounds[1])})" if why and bounds else ""
+    return f"{f': {why}' if why else ''}{within}{f'; {_estimate(model)}' if model else ''}"
+
+
+def _estimate(model: Document) -> str:
+    made = "failed" if model["wa_device"] is None else number(model["wa_device"])
+    return f"estimate by the model “{model['preset']}”: {made}"
 
 
 def _lifetime(summary: Document) -> KeyFigure:
@@ -258,7 +278,8 @@ def comparison(arms: Sequence[ArmRecord]) -> list[tuple[str, list[str]]]:
         ("Latency, max", [micros(each["latency_us"]["max"]) for each in s]),
         ("In stalls (s)", [number(each["stalls"]["seconds"], 1) for each in s]),
         ("wa_app", [number(each["wa_app"]) for each in s]),
-        ("wa_device", [number(each["wa_device"]) for each in s]),
+        ("wa_device", [device_ratio(each) for each in s]),
+        *_estimates(s),
         ("wa_total", [number(each["wa_total"]) for each in s]),
         *_lifetimes(s),
         ("Space amplification", [number(each["space_amplification"]) for each in s]),
@@ -266,6 +287,14 @@ def comparison(arms: Sequence[ArmRecord]) -> list[tuple[str, list[str]]]:
         ("Steady", ["yes" if each["steady"] else "no" for each in s]),
         ("Complete", ["yes" if each["standing"]["complete"] else "no" for each in s]),
     ]
+
+
+def _estimates(summaries: Sequence[Document]) -> list[tuple[str, list[str]]]:
+    """What drive models made of the writes of runs on plain directories; a row of its own, for it was not measured."""
+    models = [each.get("estimate") or {} for each in summaries]
+    if not any(models):
+        return []
+    return [("wa_device, estimate of a model", [number(each.get("wa_device")) for each in models])]
 
 
 def _lifetimes(summaries: Sequence[Document]) -> list[tuple[str, list[str]]]:

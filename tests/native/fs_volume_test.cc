@@ -599,5 +599,45 @@ TEST_F(VolumeTableTest, OverlappingExtentsAreRefused) {
   EXPECT_EQ(again.load(table_, all_there).fault(), Fault::bad_input);
 }
 
+// --- A passive volume: a drive model that watches
+
+TEST_F(VolumeTest, APassiveVolumeOutlivesAFullDrive) {
+  options_.passive = true;
+  auto file = create("/a");
+  ASSERT_TRUE(file->write(0, kMiB, Access::direct));
+  EXPECT_TRUE(volume().failure());
+  ASSERT_TRUE(file->write(kMiB, 100 * kMiB, Access::direct)) << "the real drive has room for it";
+  EXPECT_EQ(volume().failure().fault(), Fault::drive_full);
+  device_.forget();
+  ASSERT_TRUE(file->write(101 * kMiB, kMiB, Access::buffered));
+  ASSERT_TRUE(file->read({{0, kMiB}}, Access::direct, Cause::user));
+  auto flight = file->begin_read({{0, kMiB}}, Access::direct, Cause::user);
+  ASSERT_TRUE(flight.is_ok());
+  EXPECT_TRUE((*flight)->wait());
+  ASSERT_TRUE(file->push_out());
+  ASSERT_TRUE(file->sync());
+  ASSERT_TRUE(file->truncate(200 * kMiB));
+  EXPECT_TRUE(volume().open("/adopted", 300 * kMiB, Cause::other, /*writer=*/false).is_ok());
+  ASSERT_TRUE(file->close());
+  ASSERT_TRUE(volume().remove("/a"));
+  EXPECT_EQ(device_.bytes(Opcode::write) + device_.bytes(Opcode::read), 0U) << "nothing is charged any more";
+}
+
+TEST_F(VolumeTest, APassiveVolumeKeepsItsFirstFailure) {
+  options_.passive = true;
+  auto file = create("/a");
+  device_.fate = [](const Io&) { return Fault::io_error; };
+  ASSERT_TRUE(file->write(0, kMiB, Access::direct));
+  EXPECT_EQ(volume().failure().fault(), Fault::io_error);
+  ASSERT_TRUE(file->write(0, 100 * kMiB, Access::direct));
+  EXPECT_EQ(volume().failure().fault(), Fault::io_error);
+}
+
+TEST_F(VolumeTest, AVolumeThatIsNotPassiveHasNoFailureOfItsOwn) {
+  auto file = create("/a");
+  EXPECT_EQ(file->write(0, 100 * kMiB, Access::direct).fault(), Fault::drive_full);
+  EXPECT_TRUE(volume().failure());
+}
+
 }  // namespace
 }  // namespace spillway::fs

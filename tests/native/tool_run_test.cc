@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <filesystem>
+#include <fstream>
 #include <functional>
 #include <sstream>
 #include <string>
@@ -272,6 +273,76 @@ TEST_F(ToolRun, DirectoryAsItIsHasNoDriveInItsEvents) {
   EXPECT_FALSE(events_.front().contains("drive"));
   EXPECT_FALSE(events_.back().contains("host_bytes_written"));
   EXPECT_GT(events_.back()["space_bytes"].get<std::uint64_t>(), 0U);
+}
+
+TEST_F(ToolRun, DirectoryCountsWhatItsDrivesCount) {
+  const std::string stat = (parent_ / "stat").string();
+  std::ofstream(stat) << "   7 0 80 5 20 0 1000 9 0 1 2\n";
+  request_["target"] = {{"kind", "directory"}, {"counters", {stat}}};
+  ASSERT_TRUE(run());
+  for (const Json& sample : all("sample")) {
+    EXPECT_EQ(sample["drive"]["host_bytes_written"], 0) << "nobody wrote to that drive";
+    EXPECT_FALSE(sample["drive"].contains("nand_bytes_programmed"));
+  }
+  EXPECT_EQ(events_.back()["host_bytes_written"], 0);
+  EXPECT_FALSE(events_.back().contains("nand_bytes_programmed"));
+  EXPECT_FALSE(events_.back().contains("estimate"));
+}
+
+TEST_F(ToolRun, CountersThatAreNoneLeaveHostBytesUnknown) {
+  const std::string stat = (parent_ / "stat").string();
+  std::ofstream(stat) << "not a counter\n";
+  for (const std::string& path : {stat, (parent_ / "gone").string()}) {
+    events_.clear();
+    request_["directory"] = path + "-db";
+    request_["target"] = {{"kind", "directory"}, {"counters", {path}}};
+    ASSERT_TRUE(run());
+    EXPECT_FALSE(events_.back().contains("host_bytes_written"));
+  }
+}
+
+// The estimate has figures of its own; the run's are those of the directory.
+TEST_F(ToolRun, AnEstimateWatchesAndIsInNoOtherFigure) {
+  Json estimate = {{"drive", request_["target"]["drive"]}, {"initial", {{"kind", "steady"}}}};
+  for (const char* direct : {"false", "true"}) {
+    events_.clear();
+    request_["directory"] = (parent_ / direct).string();
+    request_["engine"]["options"]["use_direct_io_for_flush_and_compaction"] = direct;
+    request_["phases"] = {{{"name", "fill"}, {"workload", "fillseq"}, {"operations", 2000}, {"measured", false}},
+                          {{"name", "again"}, {"workload", "overwrite"}, {"operations", 3000}}};
+    request_["target"] = {{"kind", "directory"}, {"estimate", estimate}};
+    ASSERT_TRUE(run());
+    const Json& result = events_.back();
+    for (const char* key : {"host_bytes_written", "nand_bytes_programmed", "pacing_error_us", "wear", "counters"}) {
+      EXPECT_FALSE(result.contains(key)) << key;
+    }
+    for (const Json& sample : all("sample")) EXPECT_FALSE(sample.contains("drive"));
+    const auto host = result["estimate"]["host_bytes_written"].get<std::uint64_t>();
+    // The measured phase writes its log and flushes; the phase before it is not in the figure.
+    EXPECT_GT(host, result["user_bytes_written"].get<std::uint64_t>());
+    EXPECT_LT(host, 20 * result["user_bytes_written"].get<std::uint64_t>());
+    std::uint64_t by_cause = 0;
+    for (const auto& [cause, bytes] : result["estimate"]["host_bytes_written_by_cause"].items()) {
+      by_cause += bytes.get<std::uint64_t>();
+    }
+    EXPECT_EQ(by_cause, host);
+    EXPECT_TRUE(result["estimate"]["failure"].is_null());
+  }
+}
+
+TEST_F(ToolRun, WhatIsOfADirectoryIsRefusedOfAnEmulatedDrive) {
+  for (const char* key : {"counters", "estimate"}) {
+    events_.clear();
+    Json request = request_;
+    request_["target"][key] = std::string(key) == "counters" ? Json::array({"x"}) : Json::object();
+    const Status status = run();
+    EXPECT_EQ(status.fault(), Fault::bad_input);
+    EXPECT_NE(status.message().find(std::string("target.") + key + " belongs to a plain directory"), std::string::npos);
+    request_ = request;
+  }
+  request_["target"] = {{"kind", "directory"}, {"estimate", {{"drive", {{"preset", "no-such-drive"}}}}}};
+  EXPECT_EQ(run().fault(), Fault::bad_input);
+  EXPECT_FALSE(std::filesystem::exists(parent_ / "db"));
 }
 
 }  // namespace

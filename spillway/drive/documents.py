@@ -1,0 +1,280 @@
+"""What nvme-cli and smartctl print as JSON → a reading. Pure functions of documents.
+
+Forms, as the tools' sources print them:
+    nvme smart-log            data_units_written: thousands of 512 bytes; a number, or text in some versions
+    nvme ocp smart-add-log    "Physical media units written" (1.x, format 1) or physical_media_units_written (format 2):
+                              {"hi", "lo"}, 128 bits of bytes (OCP Datacenter NVMe SSD specification, SMART-1)
+    nvme intel/solidigm       "Device stats" with nand_bytes_written.raw in units of 32 MiB
+      smart-log-add           (Intel SSD DC P3700 product specification, log CAh)
+    nvme micron, wdc          NAND bytes as numbers or as hexadecimal text
+    smartctl -j               ata_smart_attributes, ata_device_statistics, nvme_smart_health_information_log
+"""
+
+import json
+import math
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from spillway.drive import attributes as sata
+from spillway.drive.reading import LBA_BYTES, Counter, Reading, merged, unknown
+from spillway.errors import SpillwayError
+
+Document = dict[str, Any]
+
+# One data unit of NVMe is 1000 units of 512 bytes. Source: NVMe base specification 2.0, SMART / Health log.
+DATA_UNIT_BYTES = 1000 * 512
+INTEL_UNIT_BYTES = 32 * 2**20
+# smartctl's exit status is a set of bits; these say that the drive could not be read. Source: smartctl(8).
+COULD_NOT_READ = 0b11
+
+# Vendors' own logs, by the root's key; the unit of their nand_bytes_written. None: printed without a unit.
+ADDITIONAL_LOGS: dict[str, int | None] = {
+    "Intel Smart log": INTEL_UNIT_BYTES,
+    "Solidigm SMART log": INTEL_UNIT_BYTES,
+    "ScaleFlux Smart log": None,
+    "SSSTC Smart log": None,
+}
+# Fields that count bytes programmed; the fields of a row add up. Keys in lower case, underscores as spaces.
+BYTES_PROGRAMMED: tuple[tuple[str, ...], ...] = (
+    ("physical media units written",),
+    ("physical media units written - tlc", "physical media units written - slc"),
+    ("nand writes tlc (bytes)", "nand writes slc (bytes)"),
+    ("nand writes (bytes written)",),
+)
+
+
+def load(text: str, where: str) -> Document:
+    """A JSON object; refuses what is none. A bare ``nan``, which old nvme-cli prints, is no value."""
+    try:
+        document = json.loads(re.sub(r":\s*-?(?:nan|inf)\b", ": null", text, flags=re.IGNORECASE))
+    except ValueError as error:
+        raise SpillwayError(
+            f"{where}: this is not JSON ({error}); save what `smartctl -j -x DEVICE` or "
+            "`nvme smart-log -o json DEVICE` prints."
+        ) from error
+    if not isinstance(document, dict):
+        raise SpillwayError(f"{where}: this is a JSON {type(document).__name__}, not the object that a SMART log is.")
+    return document
+
+
+def parse(document: Document) -> Reading:
+    """What a document of any of the forms says; a reading with a reason where it says nothing of NAND bytes."""
+    if "smartctl" in document or "json_format_version" in document:
+        return _smartctl(document)
+    readings = [*_nvme_health(document), *_bytes_programmed(document), *_additional(document)]
+    if not readings:
+        return unknown("it is a log of a vendor or a form that is not known here", recognised=False)
+    whole = readings[0]
+    for each in readings[1:]:
+        whole = merged(whole, each)
+    return _plausible(whole)
+
+
+def whole_number(value: object) -> int | None:
+    """A count, however a tool spells it: 12, 12.0, "1,234", "0x1f", {"hi": 0, "lo": 12}; None for what is none."""
+    if isinstance(value, bool) or value is None:
+        return None
+    if isinstance(value, int):
+        return value if value >= 0 else None
+    if isinstance(value, float):
+        return int(value) if math.isfinite(value) and value >= 0 else None
+    if isinstance(value, dict):
+        high, low = whole_number(value.get("hi")), whole_number(value.get("lo"))
+        return None if high is None or low is None else (high << 64) + low
+    return _from_text(value) if isinstance(value, str) else None
+
+
+def _from_text(text: str) -> int | None:
+    digits = text.strip().replace(",", "")
+    if re.fullmatch(r"0[xX][0-9a-fA-F]+", digits):
+        return int(digits, 16)
+    return int(float(digits)) if re.fullmatch(r"\d+\.\d+(e\+?\d+)?", digits) else _plain(digits)
+
+
+def _plain(digits: str) -> int | None:
+    return int(digits) if re.fullmatch(r"\d+", digits) else None
+
+
+def _flat(node: object) -> Iterator[tuple[str, object]]:
+    """Keys and values on every level, keys in lower case with spaces."""
+    if isinstance(node, dict):
+        for key, value in node.items():
+            yield re.sub(r"\s+", " ", str(key).lower().replace("_", " ")).strip(), value
+            yield from _flat(value)
+    elif isinstance(node, list):
+        for each in node:
+            yield from _flat(each)
+
+
+def _first(document: Document, key: str) -> int | None:
+    return next((number for name, value in _flat(document) if name == key and (number := whole_number(value))), None)
+
+
+def _nvme_health(document: Document) -> list[Reading]:
+    units = whole_number(document.get("data_units_written"))
+    if units is None:
+        return []
+    used = document.get("percent_used", document.get("percentage_used"))
+    return [
+        Reading(
+            model="",
+            logs=("SMART / Health log (nvme smart-log)",),
+            host=Counter("data_units_written", units, DATA_UNIT_BYTES),
+            percentage_used=_percent(used),
+            why_unknown="NVMe's SMART log has no count of NAND bytes, and no OCP or vendor log was read",
+        )
+    ]
+
+
+def _percent(value: object) -> float | None:
+    number = whole_number(value.rstrip("% ") if isinstance(value, str) else value)
+    return None if number is None else float(number)
+
+
+def _bytes_programmed(document: Document) -> list[Reading]:
+    fields = dict(_flat(document))
+    for names in BYTES_PROGRAMMED:
+        parts = [whole_number(fields[name]) for name in names if name in fields]
+        if parts and None not in parts:
+            count = sum(part for part in parts if part is not None)
+            return [_programmed(" + ".join(name for name in names if name in fields), count)]
+    high, low = fields.get("nand bytes written hi"), fields.get("nand bytes written lo")
+    count128 = whole_number({"hi": high, "lo": low})
+    return [] if count128 is None else [_programmed("nand bytes written", count128)]
+
+
+def _programmed(name: str, count: int) -> Reading:
+    log = "OCP SMART log" if name.startswith("physical media") else "the vendor's SMART log"
+    return Reading("", (f"{log} (nvme)",), nand=Counter(name, count, 1))
+
+
+def _additional(document: Document) -> list[Reading]:
+    root = next((key for key in document if key in ADDITIONAL_LOGS), None)
+    stats = document.get("Device stats")
+    if root is None or not isinstance(stats, dict):
+        return []
+    log, unit = (f"{root} (nvme)",), ADDITIONAL_LOGS[root]
+    if unit is None:
+        return [unknown(f"the unit of nand_bytes_written in a {root} is not published", logs=log, recognised=False)]
+    nand, host = (_raw_of(stats, name) for name in ("nand_bytes_written", "host_bytes_written"))
+    wear: object = next((stats[name] for name in ("wear_leveling", "wear_leveling_count") if name in stats), {})
+    inner = wear.get("raw", wear) if isinstance(wear, dict) else {}
+    cycles = whole_number(inner.get("avg")) if isinstance(inner, dict) else None
+    return [
+        Reading(
+            "",
+            log,
+            host=None if host is None else Counter("host_bytes_written", host, unit),
+            nand=None if nand is None else Counter("nand_bytes_written", nand, unit),
+            mean_pe_cycles=None if cycles is None else float(cycles),
+            why_unknown="" if nand is not None else f"the {root} has no nand_bytes_written",
+        )
+    ]
+
+
+def _raw_of(stats: Document, name: str) -> int | None:
+    field = stats.get(name)
+    return whole_number(field.get("raw")) if isinstance(field, dict) else None
+
+
+def _plausible(reading: Reading) -> Reading:
+    """A count of 0 on a drive that its host wrote to is a field that the firmware does not fill."""
+    if reading.nand is not None and reading.nand.count == 0 and reading.host is not None and reading.host.count:
+        why = f"its {reading.nand.name} is 0 although the host has written: the firmware does not count them"
+        return Reading(**{**vars(reading), "nand": None, "why_unknown": why})
+    return reading
+
+
+# --- smartctl
+
+
+def _smartctl(document: Document) -> Reading:
+    model = str(document.get("model_name") or document.get("scsi_model_name") or "")
+    status = document.get("smartctl")
+    exit_status = whole_number(status.get("exit_status")) if isinstance(status, dict) else None
+    told = _messages(status)
+    health, table = document.get("nvme_smart_health_information_log"), document.get("ata_smart_attributes")
+    if (exit_status or 0) & COULD_NOT_READ and not health and not table:
+        return unknown(_why_unread(told), model=model, logs=("smartctl",))
+    if isinstance(health, dict):
+        found = _nvme_health(health)
+        if not found:
+            return unknown("its SMART / Health log has no data_units_written", model=model, logs=("smartctl",))
+        return Reading(**{**vars(found[0]), "model": model, "logs": ("SMART / Health log (smartctl)",)})
+    if isinstance(table, dict):
+        return _ata(document, table, model)
+    kind = document.get("device")
+    protocol = str(kind.get("protocol", "")) if isinstance(kind, dict) else ""
+    if protocol == "SCSI":
+        return unknown("a SCSI or SAS drive: its logs have no count of NAND bytes", model=model, logs=("smartctl",))
+    return unknown(
+        _why_unread(told) if told else "smartctl printed no SMART attributes", model=model, logs=("smartctl",)
+    )
+
+
+def _messages(status: object) -> str:
+    messages = status.get("messages") if isinstance(status, dict) else None
+    strings = [str(m.get("string", "")) for m in messages if isinstance(m, dict)] if isinstance(messages, list) else []
+    return "; ".join(filter(None, strings))
+
+
+def _why_unread(told: str) -> str:
+    if "ermission denied" in told:
+        return "smartctl may not open it: SMART logs take root, or the capability CAP_SYS_RAWIO"
+    if "USB bridge" in told:
+        return "its USB bridge hides it: smartctl needs a device type for it, such as -d sat"
+    return f"smartctl could not read it: {told.rstrip('.')}" if told else "smartctl could not read it"
+
+
+def _ata(document: Document, table: Document, model: str) -> Reading:
+    rows = table.get("table")
+    found = [each for row in rows if (each := _attribute(row)) is not None] if isinstance(rows, list) else []
+    by_name = sata.named(found, model)
+    lba_bytes = whole_number(document.get("logical_block_size")) or LBA_BYTES
+    used = document.get("endurance_used")
+    percent = used.get("current_percent") if isinstance(used, dict) else _statistic(document, "Percentage Used")
+    sectors = _statistic(document, "Logical Sectors Written")
+    host = sata.host_counter(by_name, lba_bytes)
+    if sectors is not None:
+        host = Counter("device statistics, Logical Sectors Written", sectors, lba_bytes)
+    nand, programs = sata.nand_counter(by_name), sata.programs(by_name)
+    family = str(document.get("model_family") or "")
+    why = f"no attribute of {model or 'the drive'}{f' ({family})' if family else ''} is known to count NAND bytes"
+    return _plausible(
+        Reading(
+            model,
+            ("SMART attributes (smartctl)",),
+            host=host,
+            nand=nand,
+            programs=programs,
+            percentage_used=_percent(percent),
+            mean_pe_cycles=sata.mean_pe_cycles(by_name),
+            why_unknown="" if nand or programs else why,
+            recognised=bool(nand or programs or host),
+        )
+    )
+
+
+def _attribute(row: object) -> sata.Attribute | None:
+    """A line of the table.
+
+    The raw text is smartctl's own reading of the 48 bits: where a maker has laid a second number over the upper ones,
+    raw.value still has both and the text has the count first.
+    """
+    if not isinstance(row, dict) or not isinstance(row.get("raw"), dict):
+        return None
+    number, raw = whole_number(row.get("id")), row["raw"]
+    leading = re.match(r"\s*(\d+)(?![\d.:hx])", str(raw.get("string", "")))
+    value = int(leading[1]) if leading else whole_number(raw.get("value"))
+    return None if number is None or value is None else sata.Attribute(number, str(row.get("name", "")), value)
+
+
+def _statistic(document: Document, name: str) -> int | None:
+    """A value of the ATA device statistics, by the beginning of its name."""
+    pages = (document.get("ata_device_statistics") or {}).get("pages")
+    for page in pages if isinstance(pages, list) else []:
+        for row in page.get("table") or [] if isinstance(page, dict) else []:
+            if isinstance(row, dict) and str(row.get("name", "")).startswith(name):
+                return whole_number(row.get("value"))
+    return None

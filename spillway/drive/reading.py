@@ -1,0 +1,81 @@
+"""What a drive says of itself at one time: counters with their units, and the reason for each that is not there."""
+
+from dataclasses import dataclass, replace
+
+LBA_BYTES = 512
+
+
+@dataclass(frozen=True)
+class Counter:
+    """A count of bytes in steps: ``count`` of ``unit_bytes`` each.
+
+    ``unit_most_bytes`` is larger where a maker's GB may be 10^9 or 2^30 bytes.
+    """
+
+    name: str  # the field or attribute
+    count: int
+    unit_bytes: int
+    unit_most_bytes: int = 0  # 0: as unit_bytes
+
+    @property
+    def total_bytes(self) -> int:
+        """All bytes counted since the drive was new."""
+        return self.count * self.unit_bytes
+
+    @property
+    def most_unit_bytes(self) -> int:
+        """The largest that a step may be."""
+        return max(self.unit_bytes, self.unit_most_bytes)
+
+
+@dataclass(frozen=True)
+class Programs:
+    """Flash pages programmed, of a size that is not told: for the host, and by the drive for itself (Micron)."""
+
+    name: str
+    host: int
+    background: int
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One look at a drive's logs."""
+
+    model: str  # "" where the log does not name it
+    logs: tuple[str, ...]  # what was read
+    host: Counter | None = None
+    nand: Counter | None = None
+    programs: Programs | None = None
+    percentage_used: float | None = None
+    mean_pe_cycles: float | None = None
+    why_unknown: str = ""  # why NAND bytes are not known; one clause without a full stop
+    recognised: bool = True  # False: a log of a form or of a vendor that is not in our tables
+
+    @property
+    def tells_nand(self) -> bool:
+        """The drive counts what it programs."""
+        return self.nand is not None or self.programs is not None
+
+
+def unknown(why: str, *, model: str = "", logs: tuple[str, ...] = (), recognised: bool = True) -> Reading:
+    """A reading that has nothing but a reason."""
+    return Reading(model, logs, why_unknown=why, recognised=recognised)
+
+
+def merged(first: Reading, second: Reading) -> Reading:
+    """What two logs of one drive say together; the first wins where both say something."""
+    nand = first.nand or second.nand
+    programs = first.programs or second.programs
+    known = nand is not None or programs is not None
+    return replace(
+        first,
+        model=first.model or second.model,
+        logs=(*first.logs, *(log for log in second.logs if log not in first.logs)),
+        host=first.host or second.host,
+        nand=nand,
+        programs=programs,
+        percentage_used=first.percentage_used if first.percentage_used is not None else second.percentage_used,
+        mean_pe_cycles=first.mean_pe_cycles if first.mean_pe_cycles is not None else second.mean_pe_cycles,
+        why_unknown="" if known else "; ".join(w for w in dict.fromkeys((first.why_unknown, second.why_unknown)) if w),
+        recognised=first.recognised or second.recognised,
+    )

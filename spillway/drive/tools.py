@@ -1,0 +1,88 @@
+"""Asks a drive for its logs, by the tools that the system has: nvme (nvme-cli) and smartctl (smartmontools).
+
+NVMe: the SMART / Health log, then the OCP log, then the log of the drive's vendor, until one tells NAND bytes; smartctl
+where there is no nvme-cli. Everything else: smartctl. Nothing is written to the drive, and nothing is asked of a drive
+that a virtual machine makes up.
+"""
+
+import re
+import shutil
+import subprocess
+from collections.abc import Callable
+
+from spillway.drive.blocks import Drive
+from spillway.drive.documents import load, parse
+from spillway.drive.reading import Reading, merged, unknown
+from spillway.errors import SpillwayError
+
+# A drive that is busy or asleep answers within seconds; a USB bridge that does not know the command may never.
+# Source: guess
+PATIENCE_S = 20.0
+
+# Vendors' logs of nvme-cli's plugins, by the model: those whose units are published, see documents.py.
+VENDOR_LOGS: tuple[tuple[str, tuple[str, ...]], ...] = (
+    (r"SOLIDIGM", ("solidigm", "smart-log-add", "-o", "json")),
+    (r"INTEL", ("intel", "smart-log-add", "-o", "json")),
+    (r"Micron|MTFD|Crucial|CT\d", ("micron", "vs-nand-stats", "-f", "json")),
+    (r"WDC|WD |WUS|SanDisk", ("wdc", "vs-nand-stats", "-o", "json")),
+)
+
+Ask = Callable[[list[str]], str]  # a command line → what it printed; raises SpillwayError
+
+
+def read_drive(drive: Drive, ask: Ask | None = None) -> Reading:
+    """What the drive says now; a reading with the reason where it says nothing."""
+    ask = ask or _printed
+    if drive.kind == "virtual":
+        return unknown("a virtual machine's drive has no SMART logs", model=drive.model)
+    reading = _nvme(drive, ask) if drive.kind == "nvme" else _smartctl(drive, ask)
+    return merged(reading, Reading(drive.model, ()))
+
+
+def _nvme(drive: Drive, ask: Ask) -> Reading:
+    if shutil.which("nvme") is None:
+        return _smartctl(drive, ask)
+    reading = _of(ask, ["nvme", "smart-log", drive.device, "-o", "json"])
+    commands = [["ocp", "smart-add-log", "-o", "json"]]
+    commands += [list(command) for pattern, command in VENDOR_LOGS if re.search(pattern, drive.model)]
+    for command in commands:
+        if reading.tells_nand:
+            break
+        found = _of(ask, ["nvme", *command[:2], drive.device, *command[2:]])
+        if found.logs:
+            reading = merged(reading, found)
+    return reading
+
+
+def _smartctl(drive: Drive, ask: Ask) -> Reading:
+    if shutil.which("smartctl") is None:
+        missing = "nvme-cli or smartmontools" if drive.kind == "nvme" else "smartmontools"
+        return unknown(f"neither nvme nor smartctl is installed: {missing} brings it", model=drive.model)
+    return _of(ask, ["smartctl", "-j", "-i", "-A", "-l", "devstat", drive.device])
+
+
+def _of(ask: Ask, command: list[str]) -> Reading:
+    try:
+        text = ask(command)
+        return parse(load(text, " ".join(command)))
+    except SpillwayError as error:
+        return unknown(str(error).rstrip("."))
+
+
+def _printed(command: list[str]) -> str:
+    """Standard output; smartctl's exit status is in what it prints, nvme's is not 0 where it printed nothing of use."""
+    shown = " ".join(command)
+    try:
+        done = subprocess.run(
+            command, capture_output=True, text=True, errors="replace", timeout=PATIENCE_S, check=False
+        )
+    except subprocess.TimeoutExpired as error:
+        raise SpillwayError(f"`{shown}` did not answer within {PATIENCE_S:g} s.") from error
+    except OSError as error:
+        raise SpillwayError(f"`{shown}` could not be started: {(error.strerror or str(error)).lower()}.") from error
+    if done.stdout.strip():
+        return done.stdout
+    complaint = (done.stderr.strip().splitlines() or ["it said nothing"])[0]
+    if "ermission" in complaint:
+        complaint = "permission denied; SMART logs take root, or the capabilities CAP_SYS_ADMIN and CAP_SYS_RAWIO"
+    raise SpillwayError(f"`{shown}` printed nothing: {complaint.rstrip('.')}.")
