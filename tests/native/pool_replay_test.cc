@@ -94,7 +94,7 @@ struct Outcome {
 
 Outcome run(std::uint32_t write_back, double read_fraction = 0.5, std::uint64_t seed = 1) {
   ssd::Ssd model(device::small_drive(), 1);
-  EXPECT_TRUE(device::prepare(model, {device::InitialState::Kind::steady, 1.0, 0, ""}, 1));
+  EXPECT_TRUE(device::prepare(model, {.kind = device::InitialState::Kind::steady, .path = {}}, 1));
   const auto device = device::make_simulated(std::move(model));
   const std::uint64_t pages = device->info().capacity_bytes / 4096;
   BufferPool pool(*device, {4096, pages, 256, write_back, 0}, make_clock_sweep(256, kMostUses));
