@@ -39,8 +39,8 @@ class Watch:
     path: Path
     measured: Sequence[bool]
     smart: bool = True
+    look: Callable[[Drive], Reading] | None = None  # how a drive is read; None: by its tools
     under: Under = field(init=False)
-    _look: Callable[[Drive], Reading] = read_drive
     _phase: int = field(default=0, init=False)
     _begun: Moment | None = field(default=None, init=False)
     _stretches: list[tuple[Moment, Moment]] = field(default_factory=list, init=False)
@@ -82,7 +82,8 @@ class Watch:
     def _moment(self) -> Moment:
         before = traffic(self.under.drives)
         off = unknown('its logs were not asked: drive.smart is "off"')
-        readings = tuple(self._look(drive) if self.smart else off for drive in self.under.drives)
+        look = self.look or read_drive
+        readings = tuple(look(drive) if self.smart else off for drive in self.under.drives)
         after = traffic(self.under.drives)
         return Moment(readings, before.written if before else None, after.written if after else None)
 

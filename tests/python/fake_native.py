@@ -82,6 +82,11 @@ def sample(index: int, dt: float, phase: str, measured: bool, seed: int) -> Even
     }
 
 
+def counted(drive: dict[str, Any]) -> dict[str, Any]:
+    """What sysfs tells of a real drive."""
+    return {name: drive[name] for name in ("host_bytes_written", "host_bytes_read")}
+
+
 def run(request: dict[str, Any], emit: Any, wanted: Any) -> Event:
     dt = request["sample_interval_ms"] / 1000
     samples: list[Event] = []
@@ -105,6 +110,8 @@ def run(request: dict[str, Any], emit: Any, wanted: Any) -> Event:
                 }
             )
             one = sample(len(samples) + len(taken), dt, phase["name"], phase["measured"], request["seed"])
+            if request["target"]["kind"] == "directory":
+                one["drive"] = counted(one["drive"])
             emit(one)
             taken.append(one)
             now = stalls[-1] if stalls else None
@@ -141,7 +148,11 @@ def run(request: dict[str, Any], emit: Any, wanted: Any) -> Event:
         t0 += len(taken) * dt
     for stall in stalls:
         emit(stall)
-    return result([each for each in samples if each["measured"]], stalls, dt, complete=wanted())
+    final = result([each for each in samples if each["measured"]], stalls, dt, complete=wanted())
+    if request["target"]["kind"] == "directory":
+        for name in ("host_bytes_written_by_cause", "nand_bytes_programmed", "pacing_error_us", "wear", "counters"):
+            final.pop(name)
+    return final
 
 
 def result(samples: list[Event], stalls: list[Event], dt: float, complete: bool) -> Event:
@@ -152,7 +163,8 @@ def result(samples: list[Event], stalls: list[Event], dt: float, complete: bool)
         by_cause[stall["cause"]] = by_cause.get(stall["cause"], 0.0) + stall["duration_s"]
 
     def drive(name: str, cause: str | None = None) -> int:
-        return sum(each["drive"][name] if cause is None else each["drive"][name][cause] for each in samples)
+        parts = (each["drive"].get(name, {}) for each in samples)
+        return sum(part if cause is None else part.get(cause, 0) for part in parts)
 
     return {
         "event": "result",

@@ -203,7 +203,7 @@ def watch_over(sysfs: Sysfs, measured: list[bool], readings: list[Reading]) -> W
     watch = Watch(sysfs.root, measured)
     watch.under = sysfs.of("8:0")
     left = iter(readings)
-    watch._look = lambda drive: next(left)
+    watch.look = lambda drive: next(left)
     return watch
 
 
@@ -257,7 +257,7 @@ def test_bytes_written_while_logs_are_read_are_not_hidden(sysfs: Sysfs) -> None:
         set_written(sysfs, moved.written + added)
         return reading
 
-    watch._look = look
+    watch.look = look
     watch.begin()
     watch.end_phase()
     found = watch.document(100 * GIB, None)

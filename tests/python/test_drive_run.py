@@ -15,6 +15,7 @@ from jsonschema import Draft202012Validator
 
 from spillway.drive import blocks, tools
 from spillway.drive.blocks import Drive
+from spillway.drive.reading import Counter, Reading
 
 Document = dict[str, Any]
 
@@ -167,6 +168,35 @@ def test_a_run_on_a_directory_says_why_wa_device_is_unknown(
     assert "it lies on the moon" in arm["standing"]["words"]
     assert "wa_device unknown" in ended.out
     assert "it lies on the moon" in (out / "report.html").read_text()
+
+
+def test_a_drive_that_tells_gives_a_figure_from_bytes(
+    fake: Fake, plan_file: Path, tmp_path: Path, invoke: Invoke, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counters = tmp_path / "stat"
+    counters.write_text("1 0 0 0 1 0 0 0 0 0 0\n")
+    drive = Drive("sda", counters, 10**12, "M", "ata")
+    monkeypatch.setattr("spillway.drive.watch.drives_under", lambda path: blocks.Under((drive,)))
+    readings = iter([Reading("M", ("log",), nand=Counter("c", count, MIB), percentage_used=3) for count in (7, 4007)])
+    monkeypatch.setattr("spillway.drive.watch.read_drive", lambda drive: next(readings))
+    place = tmp_path / "place"
+    place.mkdir()
+    out = tmp_path / "run"
+    on = ["--set", "drive.kind=directory", "--set", f"drive.path={place}", "--set", "drive.rated_writes=600TB"]
+    ended = invoke("run", plan_file, *on, "--out", out)
+    assert ended.code == 0, ended.err
+    assert fake.requests()[-1]["target"]["counters"] == [str(counters)]
+    arm = json.loads((out / "summary.json").read_text())["arms"]["small"]
+    assert arm["nand_bytes_programmed"] == {"all": 4000 * MIB}
+    assert arm["wa_device"] == 4000 * MIB / arm["host_bytes_written"]
+    assert arm["wa_total"] == pytest.approx(arm["wa_app"] * arm["wa_device"])
+    low, high = arm["drive"]["wa_device_interval"]
+    assert low < arm["wa_device"] < high
+    assert arm["drive"]["why_unknown"] is None
+    assert arm["lifetime"]["percentage_used"] == 3
+    assert arm["lifetime"]["years_by"] == "rated host bytes"
+    assert arm["lifetime"]["capacity_bytes"] == 10**12
+    assert "unknown" not in ended.out
 
 
 def test_a_run_asks_for_an_estimate_by_its_own_drive(
