@@ -26,7 +26,7 @@
 namespace spillway::engine {
 
 // Writes each event with one write(2), so that what was told before a kill is in the file.
-class VolumeJournal final : public fs::VolumeObserver {
+class VolumeJournal : public fs::VolumeObserver {
  public:
   explicit VolumeJournal(const std::string& path) : fd_(::open(path.c_str(), O_CREAT | O_APPEND | O_WRONLY, 0600)) {}
   ~VolumeJournal() override { ::close(fd_); }
