@@ -194,13 +194,19 @@ ARM_KEYS: dict[str, Key] = {
     "engine.spill.resume_l0_files": Key(0, whole(0)),
     "engine.spill.divert_pending": Key(0.98, number(0, 1)),
     "engine.spill.resume_pending": Key(0.9, number(0, 1)),
+    "engine.vlog.segment": Key("128MiB", size),  # this and the others: native/engine/vlog/engine.cc
+    "engine.vlog.min_value": Key(0, size),
+    "engine.vlog.prefetch": Key(32, whole(1)),
+    "engine.vlog.gc": Key(True, flag),
+    "engine.vlog.gc_garbage_ratio": Key(0.8, number(0, 1, above=True)),
+    "engine.vlog.gc_free_ratio": Key(0.1, number(0, 1)),
     "load.key_bytes": Key(16, whole(1)),  # db_bench's default
     "load.value_bytes": Key(100, whole(0)),  # db_bench's default
     "load.compression_ratio": Key(0.5, number(0, 1, above=True)),  # db_bench's default
     "load.num": Key(1_000_000, whole(1)),  # db_bench's default
 }
 # What each engine has beside its options: of the keys above, `engine.policy` and the tables `engine.NAME`.
-ENGINE_SETTINGS = {"rocksdb": ("policy", "adoc"), "spillway": ("policy", "spill")}
+ENGINE_SETTINGS = {"rocksdb": ("policy", "adoc"), "spillway": ("policy", "spill"), "leveldb-vlog": ("vlog",)}
 OPEN_TABLES = ("drive.set", "engine.options", "ycsb")
 
 PHASE_KEYS: dict[str, Key] = {

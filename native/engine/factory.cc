@@ -8,6 +8,7 @@
 #include "engine/rocksdb/engine.h"
 #ifdef SPILLWAY_HAS_LEVELDB
 #include "engine/leveldb/engine.h"
+#include "engine/vlog/engine.h"
 #endif
 
 namespace spillway::engine {
@@ -18,6 +19,7 @@ std::vector<EngineKind> built_in() {
   std::vector<EngineKind> kinds = rocksdb_engines();
 #ifdef SPILLWAY_HAS_LEVELDB
   kinds.push_back(leveldb_engine());
+  kinds.push_back(leveldb_vlog_engine());
 #endif
   return kinds;
 }
@@ -32,7 +34,7 @@ struct Absent {
   const char* name;
   const char* package;
 };
-constexpr std::array kMayBeAbsent = {Absent{"leveldb", "libleveldb-dev"}};
+constexpr std::array kMayBeAbsent = {Absent{"leveldb", "libleveldb-dev"}, Absent{"leveldb-vlog", "libleveldb-dev"}};
 
 Result<EngineKind> find(const std::string& name) {
   const auto found =

@@ -58,6 +58,8 @@ std::vector<Case> cases() {
     all.push_back({"rocksdb", on_drive, blob, {}});
     all.push_back({"spillway", on_drive, rocksdb, {}});
     all.push_back({"leveldb", on_drive, leveldb, {}});
+    all.push_back(
+        {"leveldb-vlog", on_drive, leveldb, {{"vlog.segment_bytes", "65536"}, {"vlog.gc_garbage_ratio", "0.3"}}});
   }
   return all;
 }
@@ -296,7 +298,8 @@ TEST_P(Conformance, CountsWhatReachesTheDriveByCause) {
   };
   std::uint64_t user = 0;
   for (const auto& [key, value] : model) user += key.size() + value.size();
-  EXPECT_GT(of(device::Cause::wal) + of(device::Cause::spill), user);
+  // The log, whatever the engine takes for it.
+  EXPECT_GT(of(device::Cause::wal) + of(device::Cause::spill) + of(device::Cause::blob), user);
   EXPECT_GT(counters.host_bytes_written, 2 * user);  // in the log, and in the tree
   EXPECT_EQ(of(device::Cause::user), 0U);
   EXPECT_LT(of(device::Cause::other),

@@ -55,6 +55,18 @@ read_write_percent = 70
     assert [phase["read_write_percent"] for phase in phases] == [None, None, 70]
 
 
+def test_settings_go_to_their_engine(plan_file: Path, validator: Callable[..., Draft202012Validator]) -> None:
+    arms = '\n[[arms]]\nname = "A"\n"engine.name" = "leveldb-vlog"\n[[arms]]\nname = "B"\n"engine.name" = "leveldb"\n'
+    arms = PLAN + '[engine.vlog]\nsegment = "1MiB"\ngc = false\n' + arms
+    vlog, other = (arm.request(Path("/data"), 1) for arm in load_plan(write(plan_file, arms)).arms)
+    assert vlog["engine"]["vlog"] == {
+        "segment_bytes": 2**20, "min_value_bytes": 0, "prefetch": 32,
+        "gc": False, "gc_garbage_ratio": 0.8, "gc_free_ratio": 0.1,
+    }  # fmt: skip
+    assert "policy" not in vlog["engine"] and "vlog" not in other["engine"]
+    validator("run.request.schema.json").validate(vlog)
+
+
 def test_policies_are_chosen_by_name(plan_file: Path, validator: Callable[..., Draft202012Validator]) -> None:
     arms = '\n[[arms]]\nname = "A"\n"engine.policy" = "adoc"\n[[arms]]\nname = "B"\n"engine.policy" = "no-slowdown"\n'
     arms = PLAN + '[engine.adoc]\nleast_buffer = "4MiB"\n' + arms

@@ -42,6 +42,11 @@ LevelDbStore::LevelDbStore(const EngineSpec& spec, LevelDbOptions options)
   options_.db.info_log = &log_;
 }
 
+void LevelDbStore::wrap_env(const WrapEnv& wrap) {
+  outer_ = wrap(*env_, log_);
+  options_.db.env = outer_.get();
+}
+
 void LevelDbStore::hold(StallState state, StallCause cause) {
   let_go();  // one wait follows another: the cause may have changed
   held_back = true;

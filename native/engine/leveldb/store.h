@@ -7,6 +7,7 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -37,6 +38,10 @@ class LevelDbStore {
   LevelDbStore(const LevelDbStore&) = delete;
   LevelDbStore& operator=(const LevelDbStore&) = delete;
 
+  // Puts another Env between LevelDB and this one's. REQUIRES: not open yet.
+  using WrapEnv = std::function<std::unique_ptr<leveldb::Env>(LevelDbEnv& inner, const LevelDbInfoLog& log)>;
+  void wrap_env(const WrapEnv& wrap);
+
   Status open();
   void close();
 
@@ -66,6 +71,7 @@ class LevelDbStore {
   WriterStalls stalls_;
   LevelDbInfoLog log_;
   std::unique_ptr<LevelDbEnv> env_;
+  std::unique_ptr<leveldb::Env> outer_;  // null: none
   std::unique_ptr<leveldb::DB> db_;
 };
 

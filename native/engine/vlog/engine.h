@@ -1,0 +1,11 @@
+// WiscKey's design behind the engine seam: LevelDB's tree with the values in a log, where they go at write time.
+// docs/decisions/0024-value-log.md says what follows the paper and what does not.
+#pragma once
+
+#include "engine/factory.h"
+
+namespace spillway::engine {
+
+EngineKind leveldb_vlog_engine();
+
+}  // namespace spillway::engine

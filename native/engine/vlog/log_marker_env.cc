@@ -1,0 +1,151 @@
+#include "engine/vlog/log_marker_env.h"
+
+#include <charconv>
+#include <utility>
+
+#include "base/steps.h"
+#include "fs/path_key.h"
+#include "spill/checksum.h"
+
+namespace spillway::engine::vlog {
+
+using leveldb::Slice;
+
+namespace {
+
+constexpr std::string_view kMarkerMagic = "SPWVLOGP";
+
+std::string format_marker(Position position) {
+  std::string text = std::string(kMarkerMagic) + format_position(position);
+  return text + spill::checksum_of({rocksdb::Slice(text)});
+}
+
+std::optional<Position> parse_marker(const std::string& text) {
+  const std::size_t body = kMarkerMagic.size() + kPositionBytes;
+  if (text.size() < body || text != format_marker(parse_position(std::string_view(text).substr(kMarkerMagic.size())))) {
+    return std::nullopt;
+  }
+  return parse_position(std::string_view(text).substr(kMarkerMagic.size()));
+}
+
+bool is_log_name(const std::string& path) { return path.ends_with(".log"); }
+bool is_table_name(const std::string& path) { return path.ends_with(".ldb"); }
+
+class EmptyFile final : public leveldb::SequentialFile {
+ public:
+  leveldb::Status Read(std::size_t, Slice* result, char*) override {
+    *result = Slice();
+    return leveldb::Status::OK();
+  }
+  leveldb::Status Skip(std::uint64_t) override { return leveldb::Status::OK(); }
+};
+
+// A file that does something before it is synced.
+class SyncedAfter final : public leveldb::WritableFile {
+ public:
+  SyncedAfter(std::unique_ptr<leveldb::WritableFile> file, std::function<leveldb::Status()> before)
+      : file_(std::move(file)), before_(std::move(before)) {}
+  leveldb::Status Append(const Slice& data) override { return file_->Append(data); }
+  leveldb::Status Close() override { return file_->Close(); }
+  leveldb::Status Flush() override { return file_->Flush(); }
+  leveldb::Status Sync() override {
+    const leveldb::Status status = before_();
+    return status.ok() ? file_->Sync() : status;
+  }
+
+ private:
+  const std::unique_ptr<leveldb::WritableFile> file_;
+  const std::function<leveldb::Status()> before_;
+};
+
+}  // namespace
+
+// A log's file, for LevelDB that appends to it and for who syncs it.
+struct LogMarkerEnv::Marker {
+  std::mutex mutex;
+  std::unique_ptr<leveldb::WritableFile> file;  // null: synced or closed; guarded by mutex
+
+  leveldb::Status sync() {
+    const std::lock_guard lock(mutex);
+    if (!file) return leveldb::Status::OK();
+    leveldb::Status status = file->Sync();
+    if (status.ok()) status = file->Close();
+    if (status.ok()) file.reset();
+    return status;
+  }
+
+  // What LevelDB holds of it: drops whatever is appended, for that stands in the value log already.
+  class Dropped final : public leveldb::WritableFile {
+   public:
+    leveldb::Status Append(const Slice&) override { return leveldb::Status::OK(); }
+    leveldb::Status Close() override { return leveldb::Status::OK(); }
+    leveldb::Status Flush() override { return leveldb::Status::OK(); }
+    leveldb::Status Sync() override { return leveldb::Status::OK(); }
+  };
+};
+
+LogMarkerEnv::LogMarkerEnv(leveldb::Env* target, const LevelDbInfoLog& log, LogMarkerHooks hooks)
+    : EnvWrapper(target), log_(log), hooks_(std::move(hooks)) {}
+
+LogMarkerEnv::~LogMarkerEnv() = default;
+
+leveldb::Status LogMarkerEnv::NewSequentialFile(const std::string& path, leveldb::SequentialFile** result) {
+  if (!is_log_name(path)) return target()->NewSequentialFile(path, result);
+  std::string text;
+  const leveldb::Status status = leveldb::ReadFileToString(target(), path, &text);
+  if (!status.ok()) return status;
+  if (!std::exchange(read_a_log_, true)) first_ = parse_marker(text);
+  *result = new EmptyFile;  // NOLINT: LevelDB's to own
+  return status;
+}
+
+leveldb::Status LogMarkerEnv::NewWritableFile(const std::string& path, leveldb::WritableFile** result) {
+  leveldb::WritableFile* made = nullptr;
+  leveldb::Status status = target()->NewWritableFile(path, &made);
+  if (!status.ok()) return status;
+  std::unique_ptr<leveldb::WritableFile> file(made);
+  if (is_log_name(path)) {
+    auto begin = hooks_.begin();
+    if (!begin) return leveldb::Status::Corruption(path, begin.status().message());
+    steps::reached("vlog.marker.made");
+    status = file->Append(format_marker(*begin));
+    if (status.ok()) status = file->Flush();
+    if (!status.ok()) return status;
+    auto marker = std::make_shared<Marker>();
+    marker->file = std::move(file);
+    {
+      const std::lock_guard lock(mutex_);
+      newest_ = std::move(marker);
+    }
+    hooks_.on_new_log(*begin);
+    *result = new Marker::Dropped;  // NOLINT: as above
+    return status;
+  }
+  const std::string name = fs::base_name(path);
+  std::uint64_t number = 0;
+  std::from_chars(name.data(), name.data() + name.size(), number);
+  if (is_table_name(name) && log_.is_flush(number)) {
+    *result = new SyncedAfter(std::move(file), [this] { return before_flush_sync(); });  // NOLINT: as above
+  } else if (name.starts_with("MANIFEST")) {
+    *result = new SyncedAfter(std::move(file), [this] { return sync_newest_log(); });  // NOLINT: as above
+  } else {
+    *result = file.release();
+  }
+  return status;
+}
+
+bool LogMarkerEnv::is_marker(const std::string& path) {
+  std::string text;
+  return leveldb::ReadFileToString(leveldb::Env::Default(), path, &text).ok() && parse_marker(text).has_value();
+}
+
+leveldb::Status LogMarkerEnv::sync_newest_log() {
+  std::shared_ptr<Marker> newest;
+  {
+    const std::lock_guard lock(mutex_);
+    newest = newest_;
+  }
+  return newest ? newest->sync() : leveldb::Status::OK();
+}
+
+}  // namespace spillway::engine::vlog

@@ -1,0 +1,79 @@
+// A file of a value log: its contents in an ordinary directory, its time and wear on the Volume's drive.
+//
+// Thread-safe, but for append(), which one thread calls at a time. A file that is condemned goes when nobody holds it
+// any more, so that a scan that began before can read what it found.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "engine/vlog/record.h"
+#include "fs/volume.h"
+
+namespace spillway::engine::vlog {
+
+struct SegmentPlace {
+  std::string directory;
+  fs::Volume* volume = nullptr;  // null: no drive. REQUIRES: outlives the segments
+  bool host_sync = true;         // also sync the host's files
+};
+
+class Segment {
+ public:
+  // A new and empty file.
+  static Result<std::shared_ptr<Segment>> create(const SegmentPlace& place, std::uint32_t number);
+  static Result<std::shared_ptr<Segment>> open(const SegmentPlace& place, std::uint32_t number);
+  ~Segment();
+  Segment(const Segment&) = delete;
+  Segment& operator=(const Segment&) = delete;
+
+  // All of it or nothing; after an error for which damaged() holds, nothing more can be appended.
+  Status append(std::string_view bytes);
+  bool damaged() const { return damaged_; }
+  // What was appended before is on the drive when this returns.
+  Status sync();
+  // Nothing will be appended any more.
+  Status seal();
+
+  struct Piece {
+    std::uint64_t offset = 0;
+    std::size_t length = 0;
+    char* into = nullptr;
+  };
+  // Asks the drive for the pieces and does not wait for it; the bytes are there at once, but they count only when the
+  // flight's wait() has returned. Null: nothing to wait for. An end of the file before a piece's is an error.
+  Result<std::unique_ptr<fs::ReadInFlight>> begin_read(const std::vector<Piece>& pieces, fs::Cause cause);
+  Status read(const std::vector<Piece>& pieces, fs::Cause cause);
+
+  // To be removed when nobody holds it any more.
+  void condemn() { condemned_ = true; }
+
+  std::uint32_t number() const { return number_; }
+  // Where its records end; there may be the rest of a write behind that did not survive a crash.
+  std::uint64_t end() const { return end_; }
+  void set_end(std::uint64_t end) { end_ = end; }
+  std::uint64_t file_bytes() const { return file_bytes_; }
+
+ private:
+  Segment(const SegmentPlace& place, std::uint32_t number, int fd, std::uint64_t bytes);
+  Status host_problem(const char* what) const;
+
+  const std::string path_;
+  fs::Volume* const volume_;
+  const bool host_sync_;
+  const std::uint32_t number_;
+  const int fd_;
+  std::unique_ptr<fs::File> reader_;  // null: no drive
+  std::unique_ptr<fs::File> writer_;  // of one that was created and is not sealed
+  std::atomic<std::uint64_t> file_bytes_;
+  std::atomic<std::uint64_t> end_;
+  std::atomic<bool> damaged_{false};
+  std::atomic<bool> condemned_{false};
+};
+
+}  // namespace spillway::engine::vlog

@@ -1,0 +1,123 @@
+// LevelDB's tree with a value log beside it: what puts the two in order.
+//
+// A write goes to the log's head, and only then to the tree, in groups that one writer leads; so the tree is always a
+// prefix of the log. LevelDB's own log holds nothing but the place in the value log at which its memtable begins
+// (log_marker_env.h): after a crash everything behind that place is written to the tree again.
+//
+// What the collector moves is written in the same queue, and only where nobody has written the key since the collector
+// asked the tree about it: so whatever stands later in the log is newer, and recovery needs no other rule.
+#pragma once
+
+#include <leveldb/write_batch.h>
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_set>
+#include <vector>
+
+#include "base/result.h"
+#include "engine/engine.h"
+#include "engine/factory.h"
+#include "engine/leveldb/store.h"
+#include "engine/vlog/log_marker_env.h"
+#include "engine/vlog/value_log.h"
+#include "engine/vlog/write_queue.h"
+
+namespace spillway::engine::vlog {
+
+struct StoreOptions {
+  std::uint64_t segment_bytes = 0;
+  std::uint64_t min_value_bytes = 0;  // smaller values stay in the tree
+  std::uint64_t prefetch = 1;         // values that a scan reads at once
+};
+
+class Store {
+ public:
+  // REQUIRES: what `spec` points to outlives the store.
+  Store(const EngineSpec& spec, LevelDbOptions leveldb, StoreOptions options);
+  ~Store() { (void)close(); }
+  Store(const Store&) = delete;
+  Store& operator=(const Store&) = delete;
+
+  Status open();
+  Status close();
+
+  Status write(std::span<const Write> writes);
+  Result<bool> get(std::string_view key, std::string* value);
+  Result<std::uint64_t> scan(std::string_view key, std::uint64_t nexts, Direction direction, Pairs* pairs);
+  // Everything that was written before is in the tree's tables.
+  Status flush();
+
+  // --- For the collector.
+
+  // From now on until move() was called, remembers which of the keys somebody writes.
+  void watch(std::unordered_set<std::string> keys);
+  // Whether the tree holds this very address for the key.
+  Result<bool> is_live(std::string_view key, const Address& address);
+  // Appends the pairs, all but those whose keys were written since watch(), and ends the watch.
+  Status move(std::span<const Write> pairs);
+  // Where the part of the log begins that is not in the tree's tables.
+  Position durable() const;
+
+  ValueLog& log() { return log_; }
+  LevelDbStore& tree() { return tree_; }
+  std::uint64_t appended_bytes() const { return appended_bytes_; }
+  std::uint64_t moved_bytes() const { return moved_bytes_; }
+  void add_statistics(std::map<std::string, std::uint64_t>& figures);
+
+ private:
+  struct Wanted {  // a pair of a scan whose value is not read yet
+    std::string key;
+    std::string held;  // by the tree
+    std::string value;
+  };
+
+  Status check_kind() const;
+  LogMarkerHooks hooks();
+  Result<Position> recovery_begin(const LogMarkerEnv& env) const;
+  Status replay(Position begin);
+  void lead(std::span<Commit*> group);
+  Status append_group(std::span<Commit*> group, std::uint64_t bytes);
+  void append_one(const Write& write, bool more, Position* at);
+  Status write_tree();
+  void on_new_log(Position begin);
+
+  // False: there is no segment that the address names; it was collected meanwhile.
+  Result<bool> fetch(const ValueLog::Segments& segments, std::string_view key, std::string_view held,
+                     std::string* value);
+  Status fetch_all(const ValueLog::Segments& segments, std::vector<Wanted>& wanted);
+
+  const std::string directory_;
+  const StoreOptions options_;
+  const bool sync_;
+  bool had_segments_ = false;  // when it was opened
+  ValueLog log_;
+  LevelDbStore tree_;
+  bool open_ = false;
+  const LogMarkerEnv* opening_ = nullptr;  // while LevelDB opens its database
+
+  // Of whoever leads, or opens.
+  std::string buffer_;         // of the log, for a group
+  leveldb::WriteBatch batch_;  // of the tree, for a group
+  std::string address_text_;
+  Position tree_end_;  // before it the log is in the tree
+  std::unordered_set<std::string> watched_;
+  Status failed_;  // nothing can be written any more
+
+  mutable std::mutex mutex_;
+  Position memtable_begin_;  // guarded by mutex_
+  Position durable_;         // guarded by mutex_
+  std::atomic<std::uint64_t> appended_bytes_{0};
+  std::atomic<std::uint64_t> moved_bytes_{0};
+  std::atomic<std::uint64_t> replayed_bytes_{0};
+  WriteQueue queue_;
+};
+
+}  // namespace spillway::engine::vlog
