@@ -1,5 +1,5 @@
 // WiscKey's design behind the engine seam: LevelDB's tree with the values in a log, where they go at write time.
-// docs/decisions/0024-value-log.md says what follows the paper and what does not.
+// docs/decisions/0025-value-log.md says what follows the paper and what does not.
 #pragma once
 
 #include "engine/factory.h"
