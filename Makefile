@@ -1,6 +1,6 @@
 # Each recipe is made of lines one could type. Set-up is part of every target and quick to repeat.
 .DEFAULT_GOAL := help
-.PHONY: help demo test bench lint sanitize fuzz flips crash metamorphic barriers docs compared clean
+.PHONY: help demo test bench lint sanitize fuzz flips crash metamorphic barriers docs compared wiredtiger clean
 
 FUZZ_SECONDS ?= 600
 CRASH_TIMES ?= 20
@@ -76,6 +76,11 @@ compared:
 	@scripts/setup.sh
 	.venv/bin/python scripts/compared.py
 
+#: make wiredtiger  WiredTiger 11.3.1 beside the system's, in build-wiredtiger/; some minutes
+wiredtiger:
+	@scripts/setup.sh
+	scripts/wiredtiger.sh
+
 #: make clean     removes what the targets made; runs and presets stay
 clean:
-	rm -rf build build-asan build-tsan build-lint build-fuzz build-barriers .venv
+	rm -rf build build-asan build-tsan build-lint build-fuzz build-barriers build-wiredtiger .venv

@@ -26,6 +26,9 @@ if [ ! -f build/build.ninja ]; then
 fi
 
 targets="spillway-native rocksdb-spillway"
+# WiredTiger is an engine of its own licence and may be missing.
+has_wiredtiger() { grep -q '^build spillway-engine-wiredtiger: phony' build/build.ninja; }
+! has_wiredtiger || targets="$targets spillway-engine-wiredtiger"
 case ${1:-} in
   all) targets=all ;;
   bench)
@@ -42,3 +45,6 @@ place() {
 }
 place build/bin/spillway-native 755 .venv/bin/spillway-native
 place build/native/plugin/librocksdb-spillway.so 644 .venv/lib/librocksdb-spillway.so
+if has_wiredtiger; then
+  place build/lib/libspillway-engine-wiredtiger.so 644 .venv/lib/libspillway-engine-wiredtiger.so
+fi

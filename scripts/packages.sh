@@ -27,6 +27,13 @@ packages_for() {
   esac
 }
 
+# What a build takes when it is there, and does without: an engine of another licence.
+wishes_for() {
+  case $1 in
+    build) echo libwiredtiger-dev ;;
+  esac
+}
+
 # Where there is no apt we cannot install, but we can look for what the packages would have brought.
 missing_without_apt() {
   for tool in c++ cmake ninja pkg-config python3 db_bench; do
@@ -61,8 +68,10 @@ browser_package() {
 
 purposes=${*:-build}
 wanted=
+wishes=
 for purpose in $purposes; do
   wanted="$wanted $(packages_for "$purpose")"
+  wishes="$wishes $(wishes_for "$purpose")"
 done
 
 if ! command -v apt-get >/dev/null 2>&1 || ! command -v dpkg-query >/dev/null 2>&1; then
@@ -71,10 +80,18 @@ if ! command -v apt-get >/dev/null 2>&1 || ! command -v dpkg-query >/dev/null 2>
   exit 0
 fi
 
+installed() {
+  [ "$(dpkg-query -W -f='${db:Status-Status}' "$1" 2>/dev/null || true)" = installed ]
+}
 missing=
 for package in $wanted; do
-  state=$(dpkg-query -W -f='${db:Status-Status}' "$package" 2>/dev/null || true)
-  [ "$state" = installed ] || missing="$missing $package"
+  installed "$package" || missing="$missing $package"
+done
+optional=
+for package in $wishes; do
+  # Where the lists of this system do not have it, nothing is tried again each time. Lists that are not there yet come below.
+  installed "$package" || { [ -z "$missing" ] && [ -z "$(apt-cache policy "$package" 2>/dev/null | grep 'Candidate: [^(]')" ]; } ||
+    optional="$optional $package"
 done
 browser=
 case " $purposes " in
@@ -85,7 +102,7 @@ case " $purposes " in
     fi
     ;;
 esac
-[ -n "$missing$browser" ] || exit 0
+[ -n "$missing$optional$browser" ] || exit 0
 
 if [ "$(id -u)" -eq 0 ]; then
   as_root=
@@ -96,14 +113,15 @@ elif command -v sudo >/dev/null 2>&1; then
 elif [ -n "$missing" ]; then
   fail "these packages are missing and need root to install:$missing (become root, or install sudo)."
 else
-  echo "setup: no Chromium here, and root is needed to install it; browser tests are skipped." >&2
+  [ -z "$optional" ] || echo "setup: root is needed to install$optional; the engine it brings is left out." >&2
+  [ -z "$browser" ] || echo "setup: no Chromium here, and root is needed to install it; browser tests are skipped." >&2
   exit 0
 fi
 
-echo "Installing packages:$missing $browser"
+echo "Installing packages:$missing$optional $browser"
 apt="env DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=300"
 # shellcheck disable=SC2086 # lists of words, here and below
-$as_root $apt update || fail "'apt-get update' failed; these packages are missing:$missing $browser."
+$as_root $apt update || [ -z "$missing$browser" ] || fail "'apt-get update' failed; these packages are missing:$missing $browser."
 if [ -n "$missing" ]; then
   rocksdb=$(apt-cache policy librocksdb-dev | sed -n 's/^ *Candidate: //p')
   if [ -n "$rocksdb" ] && dpkg --compare-versions "$rocksdb" lt "$oldest_rocksdb"; then
@@ -114,6 +132,11 @@ if [ -n "$missing" ]; then
   $as_root $apt install -y --no-install-recommends $missing >/dev/null ||
     fail "apt could not install:$missing; its own message is above."
 fi
+for package in $optional; do
+  # shellcheck disable=SC2086
+  $as_root $apt install -y --no-install-recommends "$package" >/dev/null 2>&1 ||
+    echo "setup: apt could not install $package; the engine it brings is left out." >&2
+done
 if [ -n "$browser" ]; then
   # shellcheck disable=SC2086
   $as_root $apt install -y --no-install-recommends "$browser" >/dev/null ||

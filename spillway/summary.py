@@ -65,6 +65,7 @@ def summarise(
         "spill": _spill(rows),
         "bill": bill(rows, phases),
         "standing": standing(arm, verdict, pacing, complete, failure, _unmapped_reads(figures), under),
+        "versions": figures.get("versions"),  # of the engine's libraries
         "seed": seed,
         "duration_s": duration,
         "operations": figures.get("operations"),

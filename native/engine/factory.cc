@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "device/preset.h"
+#include "engine/modules.h"
 #include "engine/rocksdb/engine.h"
 #ifdef SPILLWAY_HAS_LEVELDB
 #include "engine/leveldb/engine.h"
@@ -35,6 +36,7 @@ struct Absent {
   const char* package;
 };
 constexpr std::array kMayBeAbsent = {Absent{"leveldb", "libleveldb-dev"}, Absent{"leveldb-vlog", "libleveldb-dev"}};
+constexpr std::array kLoaded = {Absent{"wiredtiger", "libwiredtiger-dev"}};
 
 Result<EngineKind> find(const std::string& name) {
   const auto found =
@@ -45,6 +47,9 @@ Result<EngineKind> find(const std::string& name) {
     return Status::bad_input("engine.name: " + name + " is not in this build; install " + absent.package +
                              " and build again");
   }
+  for (const Absent& absent : kLoaded) {
+    if (name == absent.name) return load_engine(name, "`apt-get install " + std::string(absent.package) + "`");
+  }
   const std::vector<std::string> names = engine_names();
   const std::string near = device::nearest(name, names);
   std::string message = "engine.name: there is no engine '" + name + "'";
@@ -52,6 +57,18 @@ Result<EngineKind> find(const std::string& name) {
   message += "; there are";
   for (const std::string& known : names) message += (&known == &names.front() ? " '" : ", '") + known + "'";
   return Status::bad_input(message);
+}
+
+// WiredTiger would begin a database beside one of RocksDB's or LevelDB's, and they beside one of WiredTiger's.
+Status check_directory(const EngineSpec& spec) {
+  const bool is_wiredtiger = spec.name == "wiredtiger";
+  std::error_code ignored;
+  if (!std::filesystem::exists(spec.directory + (is_wiredtiger ? "/CURRENT" : "/WiredTiger"), ignored)) {
+    return Status::ok();
+  }
+  return Status::bad_input("directory: " + spec.directory + " holds a database of " +
+                           (is_wiredtiger ? "RocksDB's or LevelDB's" : "WiredTiger's") + ", which " + spec.name +
+                           " cannot open; name another directory");
 }
 
 }  // namespace
@@ -62,6 +79,7 @@ std::vector<std::string> engine_names() {
   for (const Absent& absent : kMayBeAbsent) {
     if (std::find(names.begin(), names.end(), absent.name) == names.end()) names.emplace_back(absent.name);
   }
+  for (const Absent& absent : kLoaded) names.emplace_back(absent.name);
   return names;
 }
 
@@ -84,6 +102,7 @@ Result<std::unique_ptr<Engine>> open_engine(const EngineSpec& spec) {
   auto kind = find(spec.name);
   if (!kind) return kind.status();
   if (Status status = kind->check(spec); !status) return status;
+  if (Status status = check_directory(spec); !status) return status;
   std::error_code problem;
   std::filesystem::create_directories(spec.directory, problem);
   if (problem) {

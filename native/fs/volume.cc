@@ -161,6 +161,20 @@ class Volume::Impl {
     return write_back_.write(file, offset, end, access);
   }
 
+  // REQUIRES: inode.write_mutex is held, inode.mutex is not.
+  void set_cause(Inode& inode, Cause cause) {
+    bool is_dirty = false;
+    {
+      const std::lock_guard lock(inode.mutex);
+      if (inode.cause == cause) return;
+      is_dirty = !inode.dirty.empty();
+    }
+    Status status = is_dirty ? write_back_.push(inode, WriteBack::Tail::partial_page) : Status::ok();
+    if (!status && inode.in_flight.failed) inode.in_flight.failed = status;  // the next write is told
+    const std::lock_guard lock(inode.mutex);
+    inode.cause = cause;
+  }
+
   WriteBack& write_back() { return write_back_; }
 
   Status sync(Inode& inode) {
@@ -453,8 +467,8 @@ std::uint64_t File::size() const {
 }
 
 void File::set_cause(Cause cause) {
-  const std::lock_guard lock(inode_->mutex);
-  inode_->cause = cause;
+  const std::lock_guard write_lock(inode_->write_mutex);
+  volume_->impl_->set_cause(*inode_, cause);
 }
 
 // --- Volume

@@ -107,7 +107,8 @@ class File {
   File(const File&) = delete;
   File& operator=(const File&) = delete;
 
-  // Appends or overwrites `length` bytes at `offset`, the end of a file or below it. REQUIRES: opened for writing.
+  // Writes `length` bytes at `offset`; beyond the end of the file, what lies between has LBAs that hold no data.
+  // REQUIRES: opened for writing.
   // drive_full: the volume has no space, and nothing of this write is charged; or the drive failed, now or in an
   // earlier write of this file that nobody waited for.
   Status write(std::uint64_t offset, std::uint64_t length, Access access);
@@ -129,7 +130,8 @@ class File {
   Status close();
 
   std::uint64_t size() const;
-  // Of the writes to come. A writer learns why it writes (flush or compaction) only after the file was made.
+  // Of the writes to come; what is dirty goes to the drive first, under the cause it was written for. A writer may
+  // learn why it writes only after the file was made (RocksDB), or write for several causes in turn (WiredTiger).
   void set_cause(Cause cause);
 
  private:

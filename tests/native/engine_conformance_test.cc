@@ -24,6 +24,7 @@
 #include "device/emulated.h"
 #include "device/faulty.h"
 #include "engine/factory.h"
+#include "engine_built_modules.h"
 #include "engine_power_loss.h"
 #include "fs/volume.h"
 #include "temporary_directory.h"
@@ -52,6 +53,8 @@ std::vector<Case> cases() {
                       {"min_blob_size", "64"},
                       {"enable_blob_garbage_collection", "true"}};
   const Texts leveldb = {{"write_buffer_size", "65536"}, {"compression", "kNoCompression"}};
+  const Texts wiredtiger = {
+      {"cache_size", "1MiB"}, {"log.file_max", "1MiB"}, {"checkpoint.log_size", "256KiB"}, {"leaf_page_max", "8KiB"}};
   std::vector<Case> all;
   for (const bool on_drive : {true, false}) {
     all.push_back({"rocksdb", on_drive, rocksdb, {}});
@@ -60,6 +63,9 @@ std::vector<Case> cases() {
     all.push_back({"leveldb", on_drive, leveldb, {}});
     all.push_back(
         {"leveldb-vlog", on_drive, leveldb, {{"vlog.segment_bytes", "65536"}, {"vlog.gc_garbage_ratio", "0.3"}}});
+#ifdef SPILLWAY_BUILT_ENGINES
+    all.push_back({"wiredtiger", on_drive, wiredtiger, {}});
+#endif
   }
   return all;
 }

@@ -264,6 +264,24 @@ TEST_F(VolumeTest, AWriterLearnsItsCauseAfterTheFileWasMade) {
   EXPECT_EQ(device_.of(Opcode::write).at(0).cause, Cause::compaction);
 }
 
+// A file that is written for several causes in turn: what is dirty goes to the drive under the cause it was written
+// for.
+TEST_F(VolumeTest, AChangeOfCauseSendsWhatIsDirtyFirst) {
+  auto file = create("/f", Cause::flush);
+  ASSERT_TRUE(file->write(0, 8192, Access::buffered));
+  file->set_cause(Cause::flush);  // no change
+  EXPECT_TRUE(device_.of(Opcode::write).empty());
+  file->set_cause(Cause::checkpoint);
+  ASSERT_TRUE(file->write(8192, 4096, Access::buffered));
+  ASSERT_TRUE(file->sync());
+  const auto writes = device_.of(Opcode::write);
+  ASSERT_EQ(writes.size(), 2U);
+  EXPECT_EQ(writes[0].cause, Cause::flush);
+  EXPECT_EQ(writes[0].length_bytes, 8192U);
+  EXPECT_EQ(writes[1].cause, Cause::checkpoint);
+  EXPECT_EQ(writes[1].length_bytes, 4096U);
+}
+
 // --- Space
 
 TEST_F(VolumeTest, GrowingChunksAreCutToTheFileWhenItCloses) {

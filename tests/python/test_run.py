@@ -72,6 +72,7 @@ def test_the_summary_holds_what_was_promised(fake: Fake, plan_file: Path, tmp_pa
     assert summary == json.loads((tmp_path / "run" / "summary.json").read_text())
     arm = summary["arms"]["small"]
     assert set(arm) >= PROMISED
+    assert arm["versions"] == {"rocksdb": "7.8.3"}
     assert set(arm["latency_us"]) == {"mean", "p50", "p99", "p99_9", "max"}
     assert set(arm["stalls"]) == {"count", "seconds", "by_cause"}
     assert arm["pacing_error_us"] == {"p50": 9.0, "p99": 71.0}

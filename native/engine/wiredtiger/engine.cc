@@ -1,0 +1,432 @@
+#include "engine/wiredtiger/engine.h"
+
+#include <dlfcn.h>
+#include <sys/stat.h>
+#include <wiredtiger.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "engine/wiredtiger/checkpoints.h"
+#include "engine/wiredtiger/complaints.h"
+#include "engine/wiredtiger/file_system.h"
+#include "engine/wiredtiger/options.h"
+#include "engine/wiredtiger/sessions.h"
+#include "engine/wiredtiger/stalls.h"
+#include "engine/wiredtiger/statistics.h"
+
+namespace spillway::engine {
+
+namespace {
+
+// What wiredtiger_open(), in this thread, is to make its file system; see spillway_wiredtiger_file_system().
+thread_local WT_FILE_SYSTEM* to_install = nullptr;
+
+}  // namespace
+
+// WiredTiger takes a file system only from an extension that it loads while it opens: this one is in the object that
+// holds the engine. A name of C's, for dlsym.
+extern "C" [[gnu::visibility("default")]] int spillway_wiredtiger_file_system(WT_CONNECTION* connection,
+                                                                              WT_CONFIG_ARG* /*config*/) {
+  return connection->set_file_system(connection, to_install, nullptr);
+}
+
+namespace {
+
+constexpr const char* kTable = "table:data";
+constexpr const char* kTableFile = "data.wt";
+
+// A batch that other writers undo so often was not going to be written. Source: guess.
+constexpr int kMostTries = 10'000;
+constexpr std::chrono::milliseconds kRestPoll{10};
+constexpr int kEmptyKey = -1;  // none of WiredTiger's errors, which begin at -31800, nor the system's
+
+constexpr const char* kCacheInUse = "cache: bytes currently in the cache";
+constexpr const char* kCacheDirty = "cache: tracked dirty bytes in the cache";
+constexpr const char* kCacheUpdates = "cache: bytes allocated for updates";
+constexpr const char* kCacheMax = "cache: maximum bytes configured";
+constexpr const char* kLogWritten = "log: log bytes written";
+constexpr const char* kLogYields = "log: slot joins yield time (usecs)";
+
+WT_ITEM item_of(std::string_view text) {
+  WT_ITEM item{};
+  item.data = text.data();
+  item.size = text.size();
+  return item;
+}
+std::string_view text_of(const WT_ITEM& item) { return {static_cast<const char*>(item.data), item.size}; }
+
+class WiredtigerEngine final : public Engine {
+ public:
+  WiredtigerEngine(const EngineSpec& spec, WiredtigerOptions options)
+      : directory_(spec.directory), options_(std::move(options)) {
+    if (spec.volume != nullptr) file_system_ = make_wiredtiger_file_system(*spec.volume, spec.host_sync);
+  }
+
+  ~WiredtigerEngine() override { (void)close(); }
+
+  Status open() {
+    auto config = connection_config();
+    if (!config) return config.status();
+    to_install = file_system_ ? file_system_->seam() : nullptr;
+    int error = wiredtiger_open(directory_.c_str(), complaints_.handler(), config->c_str(), &connection_);
+    if (error == 0) error = make_table();
+    if (error == 0) error = statistics_.open(connection_);
+    if (error == 0) {
+      sessions_ = std::make_unique<Sessions>(connection_, kTable);
+      error = checkpoints_.start(connection_,
+                                 {.wait_s = options_.checkpoint_wait_s, .log_bytes = options_.checkpoint_log_bytes},
+                                 [this] { return statistics_.read({kLogWritten})[0]; });
+    }
+    if (error == EINVAL) {
+      return Status::bad_input("engine.options: WiredTiger cannot open " + directory_ + " with them (" +
+                               complaints_.first() + ")");
+    }
+    return ended(error, "WiredTiger cannot open " + directory_);
+  }
+
+  Status put(std::string_view key, std::string_view value) override {
+    return change("put", [&](Seat& seat) { return insert(*seat.cursor, key, value); });
+  }
+
+  Status remove(std::string_view key) override {
+    return change("remove", [&](Seat& seat) { return erase(*seat.cursor, key); });
+  }
+
+  Status write(std::span<const engine::Write> writes) override {
+    return change("write", [&](Seat& seat) {
+      WT_SESSION* const session = seat.session;
+      int error = session->begin_transaction(session, nullptr);
+      if (error != 0) return error;
+      for (const engine::Write& write : writes) {
+        error = write.kind == engine::Write::Kind::put ? insert(*seat.cursor, write.key, write.value)
+                                                       : erase(*seat.cursor, write.key);
+        if (error != 0) break;
+      }
+      if (error == 0) return session->commit_transaction(session, nullptr);
+      (void)session->rollback_transaction(session, nullptr);
+      return error;
+    });
+  }
+
+  Result<bool> get(std::string_view key, std::string* value) override {
+    if (key.empty()) return false;
+    bool found = false;
+    Status status = access("get", [&](Seat& seat) {
+      WT_CURSOR* const cursor = seat.cursor;
+      WT_ITEM item = item_of(key);
+      cursor->set_key(cursor, &item);
+      int error = cursor->search(cursor);
+      found = error == 0;
+      if (found && (error = cursor->get_value(cursor, &item)) == 0 && value != nullptr) value->assign(text_of(item));
+      (void)cursor->reset(cursor);  // lets go of the page
+      return error == WT_NOTFOUND ? 0 : error;
+    });
+    if (!status) return status;
+    return found;
+  }
+
+  Result<std::uint64_t> scan(std::string_view key, std::uint64_t nexts, Direction direction, Pairs* pairs) override {
+    std::uint64_t seen = 0;
+    const std::size_t pairs_before = pairs != nullptr ? pairs->size() : 0;
+    Status status = access("scan", [&](Seat& seat) {
+      if (pairs != nullptr) pairs->resize(pairs_before);  // another try
+      WT_SESSION* const session = seat.session;
+      int error = session->begin_transaction(session, "isolation=snapshot");
+      if (error != 0) return error;
+      error = walk(*seat.cursor, key, nexts, direction, pairs, seen);
+      (void)seat.cursor->reset(seat.cursor);
+      (void)session->rollback_transaction(session, nullptr);  // it has only read
+      return error;
+    });
+    if (!status) return status;
+    return seen;
+  }
+
+  std::span<const char* const> stall_causes() const override { return WiredtigerCause::names; }
+
+  Observation observe() override {
+    Observation seen;
+    if (connection_ == nullptr) return seen;
+    const CacheLevels levels = read_levels();
+    const StallCause cause = report_who_is_held(levels);
+    if (cause != WiredtigerCause::none) {
+      seen.stall_state = StallState::stopped;
+      seen.stall_cause = cause;
+    }
+    seen.gauges = {{"cache_bytes_inuse", static_cast<std::uint64_t>(levels.inuse_bytes)},
+                   {"cache_bytes_dirty", static_cast<std::uint64_t>(levels.dirty_bytes)},
+                   {"cache_bytes_updates", static_cast<std::uint64_t>(levels.updates_bytes)},
+                   {"cache_bytes_max", static_cast<std::uint64_t>(levels.max_bytes)},
+                   {"running_checkpoints", checkpoints_.running() ? 1U : 0U},
+                   {"live_bytes", table_bytes()}};
+    return seen;
+  }
+
+  std::vector<Stall> stalls() override {
+    if (connection_ != nullptr) (void)report_who_is_held(read_levels());
+    return held_.stalls();
+  }
+
+  std::map<std::string, std::uint64_t> statistics() override { return statistics_.all(); }
+
+  std::vector<Event> take_events() override { return checkpoints_.take_events(); }
+
+  Status flush() override {
+    int error = 0;
+    Seat* const seat = sessions_->mine(&error);
+    if (seat != nullptr) error = checkpoints_.run(seat->session);
+    return ended(error, "checkpoint");
+  }
+
+  // Nothing compacts in a B+tree whose free blocks are used again: what can be waited for is a checkpoint that runs.
+  Status wait_for_compaction(const std::atomic<bool>& stop) override {
+    while (checkpoints_.running() && !stop) std::this_thread::sleep_for(kRestPoll);
+    return ended(checkpoints_.last_error(), "checkpoint");
+  }
+
+  Status close() override {
+    if (connection_ == nullptr) return Status::ok();
+    checkpoints_.stop();
+    const CheckpointThread last_one;  // that is what closing makes
+    if (sessions_) sessions_->close();
+    statistics_.close();
+    WT_CONNECTION* const connection = std::exchange(connection_, nullptr);
+    const int error = connection->close(connection, nullptr);
+    return ended(error, "WiredTiger cannot close " + directory_);
+  }
+
+ private:
+  Result<std::string> connection_config() const {
+    std::string extensions = options_.extensions;
+    if (file_system_) {
+      Dl_info self{};
+      if (::dladdr(reinterpret_cast<const void*>(&spillway_wiredtiger_file_system), &self) == 0) {
+        return Status::io_error("WiredTiger cannot open " + directory_ + ": the engine's own file is not to be found");
+      }
+      const std::string ours =
+          "\"" + std::string(self.dli_fname) + "\"=(early_load=true,entry=spillway_wiredtiger_file_system)";
+      extensions = extensions.empty() ? ours : ours + "," + extensions;
+    }
+    std::string config = "create,config_base=false,use_environment=false";
+    if (!options_.connection.empty()) config += "," + options_.connection;
+    if (!extensions.empty()) config += ",extensions=[" + extensions + "]";
+    return config;
+  }
+
+  int make_table() {
+    WT_SESSION* session = nullptr;
+    if (const int error = connection_->open_session(connection_, nullptr, nullptr, &session); error != 0) return error;
+    std::string config = "key_format=u,value_format=u";
+    if (!options_.table.empty()) config += "," + options_.table;
+    const int error = session->create(session, kTable, config.c_str());
+    (void)session->close(session, nullptr);
+    return error;
+  }
+
+  // Keys here are never empty: WiredTiger takes none, so that there is none to find or to remove.
+  static int insert(WT_CURSOR& cursor, std::string_view key, std::string_view value) {
+    if (key.empty()) return kEmptyKey;
+    WT_ITEM key_item = item_of(key);
+    WT_ITEM value_item = item_of(value);
+    cursor.set_key(&cursor, &key_item);
+    cursor.set_value(&cursor, &value_item);
+    return cursor.insert(&cursor);
+  }
+
+  static int erase(WT_CURSOR& cursor, std::string_view key) {
+    if (key.empty()) return 0;
+    WT_ITEM item = item_of(key);
+    cursor.set_key(&cursor, &item);
+    const int error = cursor.remove(&cursor);
+    (void)cursor.reset(&cursor);  // a removal leaves it on its key
+    return error == WT_NOTFOUND ? 0 : error;
+  }
+
+  static int walk(WT_CURSOR& cursor, std::string_view key, std::uint64_t nexts, Direction direction, Pairs* pairs,
+                  std::uint64_t& seen) {
+    const bool forward = direction == Direction::forward;
+    const auto step = [&] { return forward ? cursor.next(&cursor) : cursor.prev(&cursor); };
+    seen = 0;
+    int error = 0;
+    if (key.empty()) {
+      error = forward ? step() : WT_NOTFOUND;  // an empty key lies before all
+    } else {
+      WT_ITEM item = item_of(key);
+      int side = 0;
+      cursor.set_key(&cursor, &item);
+      error = cursor.search_near(&cursor, &side);
+      if (error == 0 && (forward ? side < 0 : side > 0)) error = step();
+    }
+    while (error == 0) {
+      WT_ITEM found_key{};
+      WT_ITEM found_value{};
+      if ((error = cursor.get_key(&cursor, &found_key)) != 0) break;
+      if ((error = cursor.get_value(&cursor, &found_value)) != 0) break;
+      ++seen;
+      if (pairs != nullptr) pairs->emplace_back(text_of(found_key), text_of(found_value));
+      if (seen > nexts) break;
+      error = step();
+    }
+    return error == WT_NOTFOUND ? 0 : error;
+  }
+
+  // One operation of this thread, tried again where WiredTiger undid it for another's sake.
+  template <typename Operation>
+  Status access(const char* what, const Operation& operation) {
+    int error = 0;
+    Seat* const seat = sessions_->mine(&error);
+    if (seat == nullptr) return ended(error, what);
+    const std::int64_t begin_ns = steady_now_ns();
+    error = try_often(*seat, operation);
+    if (steady_now_ns() - begin_ns >= kHeldNs) seat->cache_wait_us = cache_wait_us_of(seat->session);
+    return ended(error, what);
+  }
+
+  // The same for a write, which may be held back.
+  template <typename Operation>
+  Status change(const char* what, const Operation& operation) {
+    int error = 0;
+    Seat* const seat = sessions_->mine(&error);
+    if (seat == nullptr) return ended(error, what);
+    const std::int64_t begin_ns = steady_now_ns();
+    seat->writes_since.store(begin_ns, std::memory_order_relaxed);
+    error = try_often(*seat, operation);
+    seat->writes_since.store(0, std::memory_order_relaxed);
+    const std::int64_t end_ns = steady_now_ns();
+    if (end_ns - begin_ns >= kHeldNs) explain(*seat, begin_ns, end_ns);
+    return ended(error, what);
+  }
+
+  template <typename Operation>
+  static int try_often(Seat& seat, const Operation& operation) {
+    int error = WT_ROLLBACK;
+    for (int tries = 0; tries < kMostTries && error == WT_ROLLBACK; ++tries) error = operation(seat);
+    return error;
+  }
+
+  // --- Stalls; the rules are those of stalls.h.
+
+  CacheLevels read_levels() {
+    const auto values = statistics_.read({kCacheInUse, kCacheDirty, kCacheUpdates, kCacheMax});
+    return {.inuse_bytes = static_cast<double>(values[0]),
+            .dirty_bytes = static_cast<double>(values[1]),
+            .updates_bytes = static_cast<double>(values[2]),
+            .max_bytes = static_cast<double>(values[3])};
+  }
+
+  StallCause cause_now(const CacheLevels& levels, std::int64_t since_ns) const {
+    const bool checkpoint = checkpoints_.running() || checkpoints_.last_end_ns() >= since_ns;
+    return checkpoint ? WiredtigerCause::checkpoint : pressure_of(levels, options_).cause;
+  }
+
+  void explain(Seat& seat, std::int64_t begin_ns, std::int64_t end_ns) {
+    const std::uint64_t wait_us = cache_wait_us_of(seat.session);
+    const auto waited_ns = static_cast<std::int64_t>(wait_us - std::exchange(seat.cache_wait_us, wait_us)) * 1000;
+    const std::int64_t yielded_ns = newly_yielded_ns();
+    if (waited_ns >= kHeldNs) {
+      held_.report(begin_ns, std::min(end_ns, begin_ns + waited_ns), cause_now(read_levels(), begin_ns));
+    } else if (yielded_ns >= kHeldNs) {
+      held_.report(begin_ns, std::min(end_ns, begin_ns + yielded_ns), WiredtigerCause::log);
+    }
+  }
+
+  // What all writers together waited for the log since somebody last asked.
+  std::int64_t newly_yielded_ns() {
+    const std::uint64_t now_us = statistics_.read({kLogYields})[0];
+    const std::uint64_t before_us = log_yields_us_.exchange(now_us);
+    return now_us > before_us ? static_cast<std::int64_t>(now_us - before_us) * 1000 : 0;
+  }
+
+  // Tells of writers that are held at this moment, and why; none when no one is.
+  StallCause report_who_is_held(const CacheLevels& levels) {
+    (void)newly_yielded_ns();
+    if (pressure_of(levels, options_).of_trigger < 1) return WiredtigerCause::none;
+    const std::int64_t now_ns = steady_now_ns();
+    std::int64_t since_ns = now_ns;
+    sessions_->each([&](const Seat& seat) {
+      const std::int64_t since = seat.writes_since.load(std::memory_order_relaxed);
+      if (since != 0) since_ns = std::min(since_ns, since);
+    });
+    if (now_ns - since_ns < kHeldNs) return WiredtigerCause::none;
+    const StallCause cause = cause_now(levels, since_ns);
+    held_.report(since_ns, now_ns, cause);
+    return cause;
+  }
+
+  // --- What went wrong.
+
+  // What became of an operation, for which WiredTiger returned `error`. After a failure of the drive none succeeds.
+  Status ended(int error, std::string_view what) const {
+    Status drive = file_system_ ? file_system_->failure() : Status::ok();
+    if (!drive) return Status::error(drive.fault(), std::string(what) + ": " + drive.message());
+    return error == 0 ? Status::ok() : refusal(error, std::string(what));
+  }
+
+  Status refusal(int error, const std::string& what) const {
+    if (error == kEmptyKey) return Status::bad_input(what + ": WiredTiger takes no empty key");
+    const std::string why = wiredtiger_strerror(error);
+    if (error == ENOSPC) return Status::error(Fault::drive_full, what + ": " + why);
+    if (error != WT_PANIC) return Status::io_error(what + ": " + why);
+    return Status::io_error(what + ": WiredTiger has stopped after an error (" + complaints_.first() +
+                            "); open the database again, which recovers it from its log");
+  }
+
+  std::uint64_t table_bytes() const {
+    struct stat seen {};
+    return ::stat((directory_ + "/" + kTableFile).c_str(), &seen) == 0 ? static_cast<std::uint64_t>(seen.st_size) : 0;
+  }
+
+  const std::string directory_;
+  const WiredtigerOptions options_;
+  Complaints complaints_;
+  std::unique_ptr<WiredtigerFileSystem> file_system_;
+  WT_CONNECTION* connection_ = nullptr;
+  ConnectionStatistics statistics_;
+  std::unique_ptr<Sessions> sessions_;
+  Checkpoints checkpoints_;
+  HeldWriters held_;
+  std::atomic<std::uint64_t> log_yields_us_ = 0;
+};
+
+Status check_wiredtiger(const EngineSpec& spec) {
+  if (!spec.settings.empty()) {
+    return Status::bad_input("engine." + spec.settings.begin()->first + ": wiredtiger has no such setting; remove it");
+  }
+  auto options = parse_wiredtiger_options(spec.options);
+  return options ? Status::ok() : options.status();
+}
+
+Result<std::unique_ptr<Engine>> open_wiredtiger(const EngineSpec& spec) {
+  auto options = parse_wiredtiger_options(spec.options);
+  if (!options) return options.status();
+  auto engine = std::make_unique<WiredtigerEngine>(spec, *options);
+  if (Status status = engine->open(); !status) return status;
+  return std::unique_ptr<Engine>(std::move(engine));
+}
+
+bool wiredtiger_compresses(const EngineSpec& spec) {
+  auto options = parse_wiredtiger_options(spec.options);
+  return options && options->compresses;
+}
+
+}  // namespace
+
+EngineKind wiredtiger_engine() {
+  return {.name = "wiredtiger",
+          .check = check_wiredtiger,
+          .open = open_wiredtiger,
+          .versions =
+              [] {
+                return Texts{{"wiredtiger", wiredtiger_version_text()}};
+              },
+          .compresses = wiredtiger_compresses};
+}
+
+}  // namespace spillway::engine

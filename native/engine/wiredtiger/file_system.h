@@ -1,0 +1,49 @@
+// WiredTiger's file-system seam on a Volume: contents in an ordinary directory, time and wear on the Volume's drive.
+//
+// Causes are learnt from a file's name and from the thread that writes. WiredTigerLog.* and WiredTigerPreplog.* are
+// `wal`; WiredTiger.wt and the turtle file are `manifest`. A data file (*.wt, the history store's too) is written by
+// checkpoints, whose threads say so (CheckpointThread), and by eviction, in WiredTiger's threads or in an
+// application's: that is `flush`, for it brings what was changed in memory to the drive.
+#pragma once
+
+#include <wiredtiger.h>
+
+#include <memory>
+#include <string>
+
+#include "fs/volume.h"
+
+namespace spillway::engine {
+
+// While one lives, what its thread writes to data files is written for a checkpoint.
+class CheckpointThread {
+ public:
+  CheckpointThread();
+  ~CheckpointThread();
+  CheckpointThread(const CheckpointThread&) = delete;
+  CheckpointThread& operator=(const CheckpointThread&) = delete;
+
+ private:
+  const bool before_;
+};
+
+// What WiredTiger writes into a file of this name.
+device::Cause wiredtiger_cause(const std::string& path, bool by_checkpoint);
+
+class WiredtigerFileSystem {
+ public:
+  virtual ~WiredtigerFileSystem() = default;
+  // For WT_CONNECTION::set_file_system.
+  virtual WT_FILE_SYSTEM* seam() = 0;
+  // The first thing that went wrong with the drive. From then on the volume is not asked any more, and WiredTiger,
+  // which is not told, goes on with the host's files: told of a failed write it stops for good, and 3.2.1 then waits
+  // for ever in some of its calls, closing among them. Who uses it refuses its operations instead, also the one that
+  // was under way.
+  virtual Status failure() const = 0;
+};
+
+// REQUIRES: volume outlives the file system, which outlives the connection.
+// host_sync: see fs/rocksdb_file_system.h
+std::unique_ptr<WiredtigerFileSystem> make_wiredtiger_file_system(fs::Volume& volume, bool host_sync);
+
+}  // namespace spillway::engine
