@@ -43,6 +43,7 @@ std::vector<DriveKey> drive_keys(ssd::SsdConfig& config) {
       {"slc_cache.idle_ns", &slc.idle_ns},
       {"slc_cache.low_watermark", &slc.low_watermark},
       {"slc_cache.high_watermark", &slc.high_watermark},
+      {"slc_cache.bypass", &slc.bypass},
       {"gc.policy", PolicySlot{&gc}},
       {"gc.low_watermark", &gc.low_watermark},
       {"gc.high_watermark", &gc.high_watermark},

@@ -133,6 +133,11 @@ Problem slc_cache_problem(const SsdConfig& c) {
     return ConfigProblem{"slc_cache.low_watermark", "must be between 0 and slc_cache.high_watermark"};
   }
   if (!(s.high_watermark <= 1)) return ConfigProblem{"slc_cache.high_watermark", "must be at most 1"};
+  if (!s.bypass && s.dynamic_share != 0) {
+    return ConfigProblem{"slc_cache.bypass",
+                         "must be true with a slc_cache.dynamic_share: what such a cache has borrowed may have to go "
+                         "back before the host's data"};
+  }
   if (!c.gc.separate_streams) {
     return ConfigProblem{"slc_cache.share",
                          "needs gc.separate_streams = true: folded data goes where relocated data does"};

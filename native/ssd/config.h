@@ -96,6 +96,7 @@ struct SlcCacheConfig {
   std::int64_t idle_ns = 100'000'000;  // without commands for this long, the drive folds until low_watermark is in use
   double low_watermark = 0;            // both are shares of the cache as large as it is at the time
   double high_watermark = 1;           // above this it folds beside the host's commands
+  bool bypass = true;  // into the main blocks while the cache is full; false: the host waits until a row was folded
 };
 
 enum class GcPolicy : std::uint8_t { greedy, fifo, d_choices, cost_benefit };

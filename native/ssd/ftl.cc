@@ -63,6 +63,13 @@ bool Ftl::make_room(Flow flow) {
     drop_dead_rows(flow);
     if (next_slc_row_is_dynamic()) needed += std::uint64_t{planes_per_die_} * slots_per_block_;
   }
+  if (!must_fold()) return make_clean(flow, needed);
+  const bool made = make_clean(flow, needed + std::uint64_t{planes_per_die_} * layout_.slc_pages * slots_per_page_);
+  return made && (!must_fold() || fold_row(flow));
+}
+
+// So many slots for host data, by collecting. False: there is not even what work under way needs.
+bool Ftl::make_clean(Flow flow, std::uint64_t needed) {
   if (clean_slots_ >= reserve_units() + needed) return true;
   // The reserve stays clean for relocation; a victim without gain leaves the loop only when room can be borrowed.
   const std::uint64_t wanted = std::max(layout_.collect_until_units - layout_.reserve_units, needed);
@@ -232,6 +239,7 @@ std::uint32_t Ftl::pick_die(Stream& s) {
 }
 
 bool Ftl::can_begin_host_step(std::uint32_t die) const {
+  if (only_slc()) return slc_takes(die);
   return streams_[0].rows[die].planes > 0 || has_free_block(die, 0) || slc_takes(die);
 }
 

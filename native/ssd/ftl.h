@@ -151,6 +151,7 @@ class Ftl {
   }
 
   // Space
+  bool make_clean(Flow flow, std::uint64_t needed);
   bool collect_one(Flow flow);
   bool anything_to_free() const;
   std::uint64_t valid_units(std::uint32_t block) const;
@@ -177,6 +178,8 @@ class Ftl {
   bool slc_has_room() const { return slc_blocks_ + planes_per_die_ <= most_slc_blocks(); }
   bool next_slc_row_is_dynamic() const { return slc_has_room() && slc_blocks_ + planes_per_die_ > layout_.slc_blocks; }
   bool slc_takes(std::uint32_t die) const;
+  bool only_slc() const { return layout_.slc_pages != 0 && !config_.slc_cache.bypass; }
+  bool must_fold() const { return only_slc() && !slc_has_room() && !slc_rows_.empty(); }
   // What stays clean beside what is left of the cache's own flash.
   std::uint64_t reserve_units() const {
     const std::uint32_t unused = layout_.slc_blocks - std::min(layout_.slc_blocks, slc_blocks_);

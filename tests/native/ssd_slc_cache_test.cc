@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <random>
 #include <vector>
 
 #include "ssd/ssd.h"
@@ -187,6 +188,56 @@ TEST(SlcCache, AboveTheHighWatermarkItFoldsBesideTheHost) {
   EXPECT_GT(fast[1], 2 * fast[0]);
 }
 
+TEST(SlcCache, WithoutABypassEverythingGoesThroughIt) {
+  SsdConfig c = with_slc_cache();
+  c.slc_cache.bypass = false;
+  Ssd ssd(c, 1);
+  Nanos now = 0;
+  const Nanos fast = write(ssd, now, 0, kCached / 2);
+  write(ssd, now, kCached / 2, 6 * kCached);
+  const Nanos slow = write(ssd, now, 7 * kCached, kCached / 2);
+  EXPECT_GT(slow, 2 * fast);  // now it waits for what was folded before
+  const Counters& k = ssd.counters();
+  EXPECT_EQ(k.slc_bytes_programmed, k.nand_bytes_programmed[kHost]);
+  EXPECT_LE(k.host_bytes_written - k.slc_bytes_programmed, c.write_cache.bytes);  // the last are still on their way
+  const std::uint64_t left = kCached * 4096;
+  EXPECT_GE(k.nand_bytes_programmed[kFold] + left, k.host_bytes_written);  // each unit was written once
+  EXPECT_LE(k.nand_bytes_programmed[kFold] + left / 4, k.host_bytes_written);
+  check_laws(ssd);
+}
+
+TEST(SlcCache, WithoutABypassAFullDriveIsWrittenAnyHow) {
+  for (const double share : {1.0 / 1024, 1.0 / 16}) {  // the least cache there is: a block in each plane
+    for (const std::uint32_t planes : {1U, 2U}) {
+      SsdConfig c = with_slc_cache();
+      c.geometry.planes_per_die = planes;
+      c.write_cache.bytes = planes * 2 * 4096;
+      c.slc_cache.share = share;
+      c.slc_cache.bypass = false;
+      c.slc_cache.high_watermark = 0.8;
+      Ssd ssd(c, 1);
+      const std::uint64_t units = c.capacity.capacity_bytes / 4096;
+      Nanos now = 0;
+      write(ssd, now, 0, units);
+      std::mt19937_64 random(7);
+      std::vector<Completion> done;
+      for (std::uint64_t i = 0; i < 6 * units; ++i) {  // several in flight
+        ssd.submit(now, io(random() % 8 == 0 ? Opcode::deallocate : Opcode::write, random() % units));
+        while (ssd.in_flight() > 7) {
+          const auto next = ssd.next_event();
+          ASSERT_TRUE(next) << "it waits for ever, write " << i;
+          now = *next;
+          ssd.advance(now, done);
+        }
+      }
+      complete(ssd, now);
+      const Counters& k = ssd.counters();
+      EXPECT_EQ(k.slc_bytes_programmed, k.nand_bytes_programmed[kHost]);
+      check_laws(ssd);
+    }
+  }
+}
+
 TEST(SlcCache, TheDynamicPartShrinksAsTheMainBlocksFill) {
   SsdConfig c = with_slc_cache();
   c.slc_cache.dynamic_share = 0.125;  // 128 units on an empty drive, none from half full on
@@ -300,6 +351,11 @@ TEST(SlcCache, AskingForWhatCannotBeIsRefusedByKey) {
   EXPECT_EQ(refused([](SsdConfig& c) { c.slc_cache.low_watermark = 1.1; }), "slc_cache.low_watermark");
   EXPECT_EQ(refused([](SsdConfig& c) { c.slc_cache.high_watermark = 1.1; }), "slc_cache.high_watermark");
   EXPECT_EQ(refused([](SsdConfig& c) { c.gc.separate_streams = false; }), "slc_cache.share");
+  const auto borrowing_without_a_bypass = [](SsdConfig& c) {
+    c.slc_cache.dynamic_share = 0.1;
+    c.slc_cache.bypass = false;
+  };
+  EXPECT_EQ(refused(borrowing_without_a_bypass), "slc_cache.bypass");
   EXPECT_EQ(refused([](SsdConfig& c) { c.capacity.spare_factor = 0; }), "slc_cache.share");
 }
 
