@@ -10,34 +10,37 @@ import copy
 import re
 import tomllib
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import tomli_w
 
-from spillway import ycsb
+from spillway import kept, ycsb
 from spillway.dotted import flatten, key_parts, look_up, overlay, parse_override, put, shared_by, undotted, without
 from spillway.errors import SpillwayError
+from spillway.plan_checks import check_drive, check_load, check_measured, check_phase
 from spillway.plan_keys import (
     ARM_KEYS,
     ENGINE_SETTINGS,
     LOADERS,
-    OF_SOME_WORKLOADS,
     OPEN_TABLES,
-    PAGE_BYTES,
     PHASE_KEYS,
     PLAN_KEYS,
-    WAITS,
     Key,
     size,
 )
-from spillway.preset import check_preset, preset_dirs, presets
-from spillway.quantity import human_bytes, nearest, parse_size
+from spillway.preset import preset_dirs, presets
+from spillway.quantity import nearest, parse_size
 from spillway.sweep import Point, check_arm, check_overrides, sweep_points
 
 Document = dict[str, Any]
 
+NOT_INHERITED = ("kept", "phases")  # by a preparation, from what stands above it
+PATHS = (
+    *("drive.preset_file", "drive.estimate.preset_file", "drive.path", "initial.path", "data_directory"),
+    "kept.directory",
+)
 FS_KEYS = ("discard", "page_cache_bytes", "writeback_bytes", "closed_dirty_bytes")
 
 
@@ -179,6 +182,7 @@ class Plan:
     summary: str
     seeds: list[int]  # one for each repetition
     arms: list[Arm]  # of a sweep one for each arm and point
+    preparations: list[Arm] = field(default_factory=list)  # run before, each for the state that it keeps
 
     @property
     def swept(self) -> bool:
@@ -188,7 +192,10 @@ class Plan:
     def to_toml(self) -> str:
         """The resolved plan: what every arm has alike on top, and each arm with what is its own."""
         documents = [arm.document() for arm in self.arms]
-        shared = shared_by(documents)
+        prepared = [arm.document() for arm in self.preparations]
+        shared = shared_by([*documents, *prepared])
+        # Preparations do not inherit these, so those of the arms stay on top whatever the preparations have.
+        shared |= {key: value for key, value in shared_by(documents).items() if key in NOT_INHERITED}
         top = {
             "name": self.name,
             "summary": self.summary,
@@ -196,11 +203,14 @@ class Plan:
             "repetitions": len(self.seeds),
             **shared,
         }
-        if len(self.arms) > 1 or self.arms[0].name != self.name:
+        if len(self.arms) > 1 or self.arms[0].name != self.name or prepared:
             own = zip(self.arms, documents, strict=True)
             top["arms"] = [
                 {"name": arm.name, **arm.on_its_sweep(), **without(document, shared)} for arm, document in own
             ]
+        inherited = {key: value for key, value in shared.items() if key not in NOT_INHERITED}
+        if prepared:
+            top["prepare"] = [without(document, inherited) for document in prepared]
         return tomli_w.dumps(top)
 
 
@@ -229,8 +239,9 @@ def load_plan(
     axes = list(points[0].values)
     check_overrides(axes, set_by, where)
     late = {f"--set {name}": given[name] for name in set_by if name not in axes}
-    tables = _arm_tables(document.pop("arms", None), where)
-    reader = _ArmReader(where, name, path.parent, document, tables, late, properties or {})
+    tables = _tables(document.pop("arms", None) or [{}], "arms", where)
+    own_tables = _tables(document.pop("prepare", []), "prepare", where)
+    reader = _ArmReader(where, name, path.parent, document, tables, late, properties or {}, own_tables)
     arms = [arm for point in points for arm in reader.arms_at(point)]
     _check_arm_names(where, arms)
     for wanted in only:
@@ -238,14 +249,30 @@ def load_plan(
             known = ", ".join(dict.fromkeys(arm.of or arm.name for arm in arms))
             raise SpillwayError(f"{where}: there is no arm {wanted!r}; by name there are: {known}.")
     arms = [arm for arm in arms if not only or arm.name in only or arm.of in only]
-    return Plan(path, name, plan_level["summary"], _seeds(plan_level, where), arms)
+    preparations = _distinct([each for point in points for each in reader.preparations_at(point)], where)
+    needed = {arm.settings["kept.from"] for arm in [*arms, *preparations]}
+    preparations = [each for each in preparations if not only or each.settings["kept.to"] in needed]
+    return Plan(path, name, plan_level["summary"], _seeds(plan_level, where), arms, preparations)
 
 
-def _arm_tables(tables: Any, where: str) -> list[Document]:
-    tables = tables or [{}]
+def _tables(tables: Any, what: str, where: str) -> list[Document]:
     if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
-        raise SpillwayError(f"{where}: arms is a list of tables: write [[arms]] above each.")
+        raise SpillwayError(f"{where}: {what} is a list of tables: write [[{what}]] above each.")
     return tables
+
+
+def _distinct(preparations: list[Arm], where: str) -> list[Arm]:
+    """One for each state: a preparation is the same at points that differ in nothing that it has."""
+    by_state: dict[str, Arm] = {}
+    for each in preparations:
+        known = by_state.setdefault(each.settings["kept.to"], each)
+        if known.document() != each.document():
+            raise SpillwayError(
+                f"{where}: prepare: {each.settings['kept.to']} would be made in several ways, at points that differ in "
+                "what it is made of: give the [[prepare]] the key of that axis itself, or name the key in kept.to, as "
+                'in "loaded-{drive.preset}".'
+            )
+    return list(by_state.values())
 
 
 @dataclass(frozen=True)
@@ -259,9 +286,30 @@ class _ArmReader:
     tables: list[Document]
     overrides: dict[str, tuple[list[str], Any]]  # by what asked for them
     properties: Document  # of YCSB, from the command line
+    own_tables: list[Document] = field(default_factory=list)  # of the preparations
 
     def arms_at(self, point: Point) -> list[Arm]:
         return [self._arm(index, dict(table), point) for index, table in enumerate(self.tables)]
+
+    def preparations_at(self, point: Point) -> list[Arm]:
+        return [self._preparation(index, undotted(dict(table)), point) for index, table in enumerate(self.own_tables)]
+
+    def _preparation(self, index: int, own: Document, point: Point) -> Arm:
+        """What it says itself wins over the point: it may be the same at several."""
+        label = f"{self.where}: prepare[{index}]: "
+        shared = {key: value for key, value in self.shared.items() if key not in NOT_INHERITED}
+        merged = copy.deepcopy(shared)
+        for key, value in point.values.items():
+            if key_parts(key)[0] not in NOT_INHERITED:
+                put(merged, key_parts(key), value, f"{label}{key}")
+        overlay(merged, copy.deepcopy(own))
+        for asked, (parts, value) in self.overrides.items():
+            if parts[0] not in NOT_INHERITED:
+                put(merged, parts, value, asked)
+        if not merged.get("kept", {}).get("to"):
+            raise SpillwayError(f"{label}kept.to is missing: name the state that it is there for.")
+        arm = _resolve_arm("", merged, label, self.plan_dir, "", {}, measures=False)
+        return replace(arm, name=arm.settings["kept.to"])
 
     def _arm(self, index: int, own: Document, point: Point) -> Arm:
         alone = len(self.tables) == 1
@@ -310,7 +358,9 @@ def _checked(document: Document, name: str, key: Key, where: str) -> Any:
     return key.check(document.get(name, copy.copy(key.default)), f"{where}: {name}")
 
 
-def _resolve_arm(name: str, document: Document, label: str, plan_dir: Path, of: str, point: dict[str, Any]) -> Arm:
+def _resolve_arm(
+    name: str, document: Document, label: str, plan_dir: Path, of: str, point: dict[str, Any], *, measures: bool = True
+) -> Arm:
     phases_given = document.pop("phases", None)
     flat = flatten(document)
     open_tables = {table: flat.pop(table, {}) for table in OPEN_TABLES}
@@ -319,7 +369,7 @@ def _resolve_arm(name: str, document: Document, label: str, plan_dir: Path, of: 
         if key not in ARM_KEYS:
             raise SpillwayError(f"{label}{key} is not a key of a plan{nearest(key, known)}")
     settings = {key: _checked(flat, key, spec, label.removesuffix(": ")) for key, spec in ARM_KEYS.items()}
-    for key in ("drive.preset_file", "drive.estimate.preset_file", "drive.path", "initial.path", "data_directory"):
+    for key in PATHS:
         if settings[key]:
             settings[key] = str((plan_dir / settings[key]).absolute())
     drive_set = _texts(open_tables["drive.set"], f"{label}drive.set")
@@ -329,12 +379,16 @@ def _resolve_arm(name: str, document: Document, label: str, plan_dir: Path, of: 
             raise SpillwayError(f"{label}drive.capacity and drive.set.capacity.capacity_bytes are one thing: give one.")
     settings["drive.capacity"] = None  # from here on it is one of the preset's keys
     options = _texts(open_tables["engine.options"], f"{label}engine.options")
+    settings |= kept.named(settings, options, label)
     properties = ycsb.layered(open_tables["ycsb"], f"{label}ycsb", plan_dir)
-    phases = ycsb.complete_phases(_phases(phases_given, label), properties, label)
-    _check_measured(phases, label)
+    goes_on = kept.goes_on(settings)
+    phases = ycsb.complete_phases(_phases(phases_given, label, goes_on), properties, label, goes_on)
+    if measures:
+        check_measured(phases, label)
     arm = Arm(name, settings, drive_set, options, phases, of, point)
-    _check_drive(arm, label)
-    _check_load(arm, label)
+    kept.check(settings, arm.has_estimate(), label)
+    check_drive(arm, label)
+    check_load(arm, label)
     return arm
 
 
@@ -355,7 +409,7 @@ def _texts(table: Any, where: str) -> dict[str, str]:
     return texts
 
 
-def _phases(given: Any, label: str) -> list[dict[str, Any]]:
+def _phases(given: Any, label: str, goes_on: bool) -> list[dict[str, Any]]:
     if not isinstance(given, list) or not given or not all(isinstance(phase, dict) for phase in given):
         raise SpillwayError(f"{label}phases are missing: write at least one [[phases]] with a workload.")
     phases = []
@@ -366,140 +420,18 @@ def _phases(given: Any, label: str) -> list[dict[str, Any]]:
                 raise SpillwayError(f"{where}: {key} is not a key of a phase{nearest(key, PHASE_KEYS)}")
         resolved = {key: _checked(phase, key, spec, where) for key, spec in PHASE_KEYS.items()}
         resolved["name"] = resolved["name"] or resolved["workload"]
-        _check_phase(resolved, where)
+        check_phase(resolved, where)
         phases.append(resolved | {"given": tuple(phase)})
     names = [phase["name"] for phase in phases]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
         raise SpillwayError(f"{label}phases: two are called {twice!r}; give each a name of its own.")
-    if phases[0]["workload"] not in LOADERS:
+    if phases[0]["workload"] not in LOADERS and not goes_on:
         raise SpillwayError(
             f"{label}phases[0]: {phases[0]['workload']} would find an empty store; put a fill phase "
             "(with measured = false if it is only the load) before it."
         )
     return phases
-
-
-def _check_measured(phases: list[dict[str, Any]], label: str) -> None:
-    if not any(phase["measured"] for phase in phases):
-        raise SpillwayError(f"{label}phases: none is measured; leave out `measured = false` in one of them.")
-
-
-def _check_phase(phase: dict[str, Any], where: str) -> None:
-    for key, workloads in OF_SOME_WORKLOADS.items():
-        if phase[key] != PHASE_KEYS[key].default and phase["workload"] not in workloads:
-            owners = " and ".join(workloads)
-            raise SpillwayError(f"{where}: {key} belongs to {owners}; leave it out of {phase['workload']}.")
-    ends = [key for key in ("operations", "duration_s") if phase[key] is not None]
-    if phase["workload"] in WAITS:
-        if ends or phase["rate_ops_s"] is not None:
-            raise SpillwayError(f"{where}: {phase['workload']} ends by itself; leave out {[*ends, 'rate_ops_s'][0]}.")
-        return
-    # A fill of every key once ends by itself too, as in db_bench.
-    itself = ("fillseq", "fillrandom", "filluniquerandom", "overwrite", ycsb.LOAD, ycsb.RUN)  # RUN: spillway/ycsb.py
-    if not ends and phase["workload"] not in itself:
-        raise SpillwayError(f"{where}: {phase['workload']} has no end: give operations or duration_s.")
-    if len(ends) == 2:
-        raise SpillwayError(f"{where}: operations and duration_s both end the phase: give one of them.")
-
-
-def _check_drive(arm: Arm, label: str) -> None:
-    get = arm.settings
-    if get["cost.currency"] and get["cost.drive_price"] is None:
-        raise SpillwayError(f"{label}cost.currency is given without cost.drive_price: give the price, or neither.")
-    if get["drive.kind"] == "directory":
-        if not get["drive.path"]:
-            raise SpillwayError(
-                f'{label}drive.kind is "directory" and drive.path is missing: name the directory to run in.'
-            )
-        if not Path(get["drive.path"]).is_dir():
-            raise SpillwayError(f"{label}drive.path: there is no directory {get['drive.path']}; make it first.")
-        _check_estimate(arm, label)
-        return
-    if arm.has_estimate() or get["drive.estimate.capacity"] is not None:
-        raise SpillwayError(
-            f'{label}drive.estimate is for drive.kind = "directory"; an emulated drive counts by itself.'
-        )
-    if get["drive.rated_writes"] is not None:
-        raise SpillwayError(
-            f'{label}drive.rated_writes is for drive.kind = "directory"; an emulated drive lasts for its preset\'s '
-            "wear_levelling.rated_pe_cycles."
-        )
-    if get["drive.path"]:
-        raise SpillwayError(f'{label}drive.path is for drive.kind = "directory"; an emulated drive has none.')
-    if get["drive.preset"] and get["drive.preset_file"]:
-        raise SpillwayError(f"{label}drive.preset and drive.preset_file both name the drive: give one of them.")
-    if get["drive.preset"]:
-        check_preset(get["drive.preset"], f"{label}drive.preset")
-    if get["drive.preset_file"] and not Path(get["drive.preset_file"]).is_file():
-        raise SpillwayError(f"{label}drive.preset_file: there is no file {get['drive.preset_file']}.")
-    _check_initial(arm, label)
-
-
-def _check_estimate(arm: Arm, label: str) -> None:
-    get = arm.settings
-    if not arm.has_estimate():
-        if get["drive.estimate.capacity"] is not None:
-            raise SpillwayError(f"{label}drive.estimate.capacity is given without a drive: name drive.estimate.preset.")
-        return
-    if get["drive.estimate.preset"] and get["drive.estimate.preset_file"]:
-        raise SpillwayError(f"{label}drive.estimate.preset and preset_file both name the drive: give one of them.")
-    if get["drive.estimate.preset"]:
-        check_preset(get["drive.estimate.preset"], f"{label}drive.estimate.preset")
-    elif not Path(get["drive.estimate.preset_file"]).is_file():
-        raise SpillwayError(f"{label}drive.estimate.preset_file: there is no file {get['drive.estimate.preset_file']}.")
-    _check_initial(arm, label)
-
-
-def _check_initial(arm: Arm, label: str) -> None:
-    get = arm.settings
-    if get["initial.kind"] == "file" and not Path(get["initial.path"]).is_file():
-        raise SpillwayError(f"{label}initial.path: there is no state file {get['initial.path'] or '(none is named)'}.")
-    if get["initial.kind"] in ("steady", "sequential") and get["initial.fill"] == 0:
-        raise SpillwayError(
-            f'{label}initial.fill is 0, so nothing is {get["initial.kind"]}: use initial.kind = "trimmed".'
-        )
-
-
-def _check_load(arm: Arm, label: str) -> None:
-    """More valid data than fits cannot end well, and the relation can be seen before anything runs."""
-    capacity = arm.capacity_bytes()
-    get = arm.settings
-    _check_partition(arm, capacity, label)
-    if capacity is None:
-        return
-    capacity = get["fs.size"] or capacity
-    packed = 1.0 if arm.engine_options.get("compression") == "kNoCompression" else get["load.compression_ratio"]
-    need = ycsb.loaded_bytes(arm.phases, packed)
-    if need > capacity:
-        raise SpillwayError(
-            f"{label}ycsb: the records come to {human_bytes(need)}, and the drive holds {human_bytes(capacity)}: "
-            "lower recordcount, fieldcount or fieldlength, or raise drive.capacity."
-        )
-    if all(phase["workload"] in (ycsb.LOAD, ycsb.RUN, *WAITS) for phase in arm.phases):
-        return
-    need = get["load.num"] * (get["load.key_bytes"] + get["load.value_bytes"] * packed)
-    if need > capacity:
-        raise SpillwayError(
-            f"{label}load.num = {get['load.num']} pairs come to {human_bytes(need)}, and the "
-            f"{'partition' if get['fs.size'] else 'drive'} holds {human_bytes(capacity)}: lower load.num or "
-            f"load.value_bytes, or raise {'fs.size' if get['fs.size'] else 'drive.capacity'}."
-        )
-
-
-def _check_partition(arm: Arm, capacity: int | None, label: str) -> None:
-    size_bytes = arm.settings["fs.size"]
-    if size_bytes is None:
-        return
-    if arm.settings["drive.kind"] == "directory":
-        raise SpillwayError(f"{label}fs.size belongs to an emulated drive: a directory has the size that it has.")
-    if size_bytes == 0 or size_bytes % PAGE_BYTES:
-        raise SpillwayError(f"{label}fs.size is {size_bytes}; it takes a multiple of {PAGE_BYTES} bytes, a page.")
-    if capacity is not None and size_bytes > capacity:
-        raise SpillwayError(
-            f"{label}fs.size = {human_bytes(size_bytes)} is more than the drive holds ({human_bytes(capacity)}): lower "
-            "it or raise drive.capacity."
-        )
 
 
 def _check_arm_names(where: str, arms: list[Arm]) -> None:

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from spillway import __version__
+from spillway import __version__, kept
 from spillway.drive.watch import Watch as DriveWatch
 from spillway.errors import Interrupted, RunFailed, SpillwayError
 from spillway.native import Event, executable_sha256, run_native
@@ -36,6 +36,7 @@ class Progress:
 
     repetitions: dict[str, list[Document]] = field(default_factory=dict)  # summaries by arm
     versions: Document = field(default_factory=dict)
+    prepared: Document = field(default_factory=dict)  # what became of each preparation, by the state that it keeps
     failures: list[tuple[str, SpillwayError]] = field(default_factory=list)  # the run's label, and why it failed
     measured: bool = False  # there is a sample of some run
     interrupted: bool = False
@@ -51,8 +52,11 @@ class Finished:
     interrupted: bool
 
 
-def execute(plan: Plan, out: Path, command: list[str], watch: Watch | None = None) -> Finished:
-    """Runs ``plan`` and leaves the run directory ``out``, with its report.
+def execute(
+    plan: Plan, out: Path, command: list[str], watch: Watch | None = None, place: Path = kept.PLACE
+) -> Finished:
+    """Runs ``plan`` and leaves the run directory ``out``, with its report. ``place``: where kept states lie unless the
+    plan says.
 
     A Ctrl-C leaves it marked incomplete; a run that fails under way leaves it with the reason. A failure ends the
     plan, except in a sweep: there the failed run is recorded with its reason and the other points run. Raises
@@ -60,12 +64,14 @@ def execute(plan: Plan, out: Path, command: list[str], watch: Watch | None = Non
     sweep could be measured.
     """
     started = datetime.now(UTC)
+    kept.check_there(plan.preparations, plan.arms, place)
     with staged(out) as stage:
         progress = Progress()
+        _Preparer(plan, stage, progress, watch, place).run()
         for repetition, seed in enumerate(plan.seeds):
             for arm in plan.arms:
                 if not progress.interrupted and (plan.swept or not progress.failures):
-                    _run_arm(plan, arm, repetition, seed, stage, progress, watch)
+                    _run_arm(plan, arm, repetition, seed, stage, progress, watch, place)
         if progress.failures and not progress.measured:
             raise progress.failures[0][1]
         summary = _summary(plan, progress)
@@ -86,8 +92,82 @@ def _write_report(rundir: Path) -> None:
         raise SpillwayError(f"{error} {rest}") from error
 
 
+@dataclass(frozen=True)
+class _Preparer:
+    """Runs the preparations whose states are not there as they would leave them."""
+
+    plan: Plan
+    stage: Path
+    progress: Progress
+    watch: Watch | None
+    place: Path
+
+    def run(self) -> None:
+        for each in self.plan.preparations:
+            if not self.progress.interrupted:
+                self._prepare(each)
+
+    def _prepare(self, each: Arm) -> None:
+        seed = self.plan.seeds[0]
+        mark = kept.fingerprint(each, each.request(Path(), seed), self.place, executable_sha256())
+        state = kept.is_made_by(kept.place_of(each, self.place) / each.settings["kept.to"], mark)
+        whole = state if state is not None else self._made(each, seed, mark)
+        if self.progress.interrupted:
+            return
+        drive = whole.get("drive_state" if state is not None else "drive")
+        self.progress.prepared[each.name] = {
+            "reused": state is not None,
+            **{key: whole.get(key) for key in ("bytes", "runs")},
+            "drive": drive,
+        }
+
+    def _made(self, each: Arm, seed: int, mark: str) -> Document:
+        """What the native side says of the state; empty where it was interrupted."""
+        recorder = ArmRecorder(self.stage / "prepared" / slug(each.name))
+
+        def on_event(event: Event) -> None:
+            _record(event, recorder, self.progress)
+            if self.watch is not None:
+                self.watch(each.name, event)
+
+        try:
+            with _data_directory(each, self.stage) as data:
+                asked = each.request(data, seed) | kept.request(each, self.place, {"preparation": mark})
+                result = run_native("run", asked, on_event)
+            recorder.finish({name: value for name, value in result.items() if name != "event"}, each.preset_path())
+        except Interrupted:
+            self.progress.interrupted = True
+            return {}
+        finally:
+            recorder.close()
+        self.progress.interrupted = self.progress.interrupted or not result["complete"]
+        return result.get("kept") or {}
+
+
+def _record(event: Event, recorder: ArmRecorder, progress: Progress) -> None:
+    match event["event"]:
+        case "started":
+            progress.versions["spillway-native"] = event["version"]
+            recorder.start = event.get("kept")
+        case "sample":
+            recorder.add_sample(sample_row(event))
+        case "stall":
+            recorder.add_stall(event)
+        case "engine":
+            recorder.add_event(event)
+        case "phase":
+            recorder.add_phase(event)
+
+
 def _run_arm(
-    plan: Plan, arm: Arm, repetition: int, seed: int, stage: Path, progress: Progress, watch: Watch | None
+    plan: Plan,
+    arm: Arm,
+    repetition: int,
+    seed: int,
+    stage: Path,
+    progress: Progress,
+    watch: Watch | None,
+    place: Path,
 ) -> None:
     label = arm.name if len(plan.seeds) == 1 else f"{arm.name} ({repetition + 1} of {len(plan.seeds)})"
     name = slug(arm.name) if repetition == 0 else f"{slug(arm.name)}-r{repetition + 1}"
@@ -95,25 +175,15 @@ def _run_arm(
     under = _drive_watch(arm)
 
     def on_event(event: Event) -> None:
-        match event["event"]:
-            case "started":
-                progress.versions["spillway-native"] = event["version"]
-            case "sample":
-                recorder.add_sample(sample_row(event))
-            case "stall":
-                recorder.add_stall(event)
-            case "engine":
-                recorder.add_event(event)
-            case "phase":
-                recorder.add_phase(event)
-                if under is not None:
-                    under.end_phase()
+        _record(event, recorder, progress)
+        if event["event"] == "phase" and under is not None:
+            under.end_phase()
         if watch is not None:
             watch(label, event)
 
     try:
         with _data_directory(arm, stage) as data:
-            request = arm.request(data, seed)
+            request = arm.request(data, seed) | kept.request(arm, place, {"plan": plan.name, "run": label})
             if under is not None:
                 request["target"]["counters"] = under.counters
                 under.begin()
@@ -124,6 +194,7 @@ def _run_arm(
         recorder.finish(result, arm.preset_path())
     finally:
         recorder.close()
+    result |= {"start": recorder.start}
     progress.versions |= result.get("versions") or {}
     progress.measured = progress.measured or bool(recorder.rows)
     if failure is not None:
@@ -232,7 +303,8 @@ def _complete(plan: Plan, progress: Progress) -> bool:
 def _summary(plan: Plan, progress: Progress) -> Document:
     arms = {name: typical(repetitions) for name, repetitions in progress.repetitions.items()}
     failure = _failure(plan, progress) or None
-    return {"plan": plan.name, "complete": _complete(plan, progress), "failure": failure, "arms": arms}
+    whole = {"plan": plan.name, "complete": _complete(plan, progress), "failure": failure, "arms": arms}
+    return whole | ({"prepared": progress.prepared} if plan.preparations else {})
 
 
 def _manifest(plan: Plan, command: list[str], started: datetime, progress: Progress) -> Document:

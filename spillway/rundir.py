@@ -4,6 +4,7 @@
     plan.toml       the resolved plan; `spillway run` takes it as it is
     summary.json    the figures of each arm, with their standing
     report.html     the report
+    prepared/NAME/  of each preparation that was run the same as of an arm
     arms/NAME/      samples.csv, stalls.csv, phases.json, events.json, result.json and the preset of each arm (and
                     repetition)
 
@@ -103,6 +104,7 @@ class ArmRecorder:
         self.phases: list[Document] = []
         self.stalls: list[Row] = []
         self.events: list[Document] = []
+        self.start: Document | None = None  # the kept state that the run has started from
         with explained(directory):
             directory.mkdir(parents=True)
             self._file = (directory / "samples.csv").open("w", encoding="utf-8", newline="", buffering=1)

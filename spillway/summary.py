@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+from spillway import kept
 from spillway.amplification import amplification, nand_total, ratio
 from spillway.bill import bill, zero_seconds
 from spillway.lifetime import Endurance, Price, Work, lifetime
@@ -23,7 +24,8 @@ def summarise(
 ) -> Document:
     """One arm's figures over its measured phases. ``failure``: why it could not be finished, or an empty text."""
     under: Document | None = result.get("drive")
-    figures = result if set(result) - {"drive"} else _from_rows(rows)
+    start: Document | None = result.get("start")
+    figures = result if set(result) - {"drive", "start"} else _from_rows(rows)
     if under is not None:
         figures = figures | {"nand_bytes_programmed": _programmed(under)}
     user, host = figures.get("user_bytes_written"), figures.get("host_bytes_written")
@@ -64,7 +66,8 @@ def summarise(
         "efficiency_mb_s_per_cpu_percent": ratio(user_mb_s, cpu_percent),  # K2
         "spill": _spill(rows),
         "bill": bill(rows, phases),
-        "standing": standing(arm, verdict, pacing, complete, failure, _unmapped_reads(figures), under),
+        "kept": {"from": start, "to": result.get("kept")} if start or result.get("kept") else None,
+        "standing": standing(arm, verdict, pacing, complete, failure, _unmapped_reads(figures), under, start),
         "versions": figures.get("versions"),  # of the engine's libraries
         "seed": seed,
         "duration_s": duration,
@@ -183,6 +186,7 @@ def standing(
     failure: str,
     unmapped_reads: int = 0,
     under: Document | None = None,
+    start: Document | None = None,
 ) -> Document:
     """What a figure of this arm rests on; ``words`` says it in one sentence."""
     emulated = arm.settings["drive.kind"] == "emulated"
@@ -195,8 +199,9 @@ def standing(
         "drive": (arm.settings["drive.preset"] or arm.settings["drive.preset_file"] or "explicit")
         if emulated
         else None,
-        "initial_state": arm.settings["initial.kind"] if emulated else None,
-        "initial_fill": arm.settings["initial.fill"] if emulated else None,
+        "initial_state": ("kept" if start else arm.settings["initial.kind"]) if emulated else None,
+        "initial_fill": arm.settings["initial.fill"] if emulated and not start else None,
+        "kept": kept.in_words(start) if start else None,
         "capacity_bytes": capacity,
         "scaled_capacity": scaled,
         "time_scale": arm.settings["drive.time_scale"] if paced else None,
@@ -217,11 +222,13 @@ def standing(
 def _words(facts: Document) -> str:
     parts = []
     if facts["drive"] is None:
-        parts.append(f"a plain directory, no drive model{_under(facts)}")
+        start = f", {facts['kept']}" if facts["kept"] else ""
+        parts.append(f"a plain directory, no drive model{_under(facts)}{start}")
     else:
         size = f", {human_bytes(facts['capacity_bytes'])}" if facts["capacity_bytes"] else ""
         scaled = ", scaled down from the preset" if facts["scaled_capacity"] else ""
-        parts.append(f"emulated drive “{facts['drive']}”{size}{scaled}, {facts['initial_state']} at the start")
+        start = facts["kept"] or f"{facts['initial_state']} at the start"
+        parts.append(f"emulated drive “{facts['drive']}”{size}{scaled}, {start}")
     if facts["pacing"] == "off":
         parts.append("in virtual time, so latencies and rates are not the drive's")
     elif facts["time_scale"] is not None and facts["time_scale"] != 1:

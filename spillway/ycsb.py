@@ -290,11 +290,12 @@ def resolve(texts: Mapping[str, str], where: str) -> Document:
     return {key: value for key, value in values.items() if value is not None}
 
 
-def complete_phases(phases: list[Document], texts: Texts, label: str) -> list[Document]:
+def complete_phases(phases: list[Document], texts: Texts, label: str, goes_on: bool = False) -> list[Document]:
     """The phases with YCSB's properties where they are YCSB's: the plan's own with the phase's on top.
 
     ``threadcount`` and ``target`` stand in for ``threads`` and ``rate_ops_s`` that a phase does not give (``given``
-    keys are those it does); ``dotransactions = false`` leaves out the phases of ycsb-run."""
+    keys are those it does); ``dotransactions = false`` leaves out the phases of ycsb-run. ``goes_on``: with a database
+    that is kept, whose records the native side knows."""
     completed = []
     for index, phase in enumerate(phases):
         where = f"{label}phases[{index}]"
@@ -314,7 +315,7 @@ def complete_phases(phases: list[Document], texts: Texts, label: str) -> list[Do
             phase["rate_ops_s"] = float(target)
         _check(phase, values, f"{label}ycsb: ")
         completed.append(phase | {"ycsb": values})
-    _check_order(completed, texts, label)
+    _check_order(completed, texts, label, goes_on)
     return completed
 
 
@@ -344,11 +345,11 @@ def _check(phase: Document, values: Document, where: str) -> None:
         raise SpillwayError(f"{where}minscanlength is more than maxscanlength = {values['maxscanlength']}.")
 
 
-def _check_order(phases: list[Document], texts: Texts, label: str) -> None:
+def _check_order(phases: list[Document], texts: Texts, label: str, goes_on: bool) -> None:
     workloads = [phase["workload"] for phase in phases]
     if texts and LOAD not in workloads and RUN not in workloads:
         raise SpillwayError(f"{label}ycsb is given, but no phase has the workload ycsb-load or ycsb-run; add them.")
-    if RUN in workloads and LOAD not in workloads[: workloads.index(RUN)]:
+    if RUN in workloads and LOAD not in workloads[: workloads.index(RUN)] and not goes_on:
         raise SpillwayError(f"{label}phases: ycsb-run would find no records; put a phase of ycsb-load before it.")
 
 

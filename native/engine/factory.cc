@@ -93,6 +93,11 @@ Status check_engine(const EngineSpec& spec) {
   return kind ? kind->check(spec) : kind.status();
 }
 
+bool is_movable(const EngineSpec& spec) {
+  auto kind = find(spec.name);
+  return kind && kind->is_movable;
+}
+
 bool compresses(const EngineSpec& spec) {
   auto kind = find(spec.name);
   return kind && kind->compresses(spec);

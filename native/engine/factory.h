@@ -47,6 +47,8 @@ struct EngineKind {
   Texts (*versions)() = nullptr;
   // Whether values take less on the drive than the user gave, with these options. REQUIRES: check() found nothing.
   bool (*compresses)(const EngineSpec& spec) = nullptr;
+  // Whether a database that was closed may be opened in another directory.
+  bool is_movable = true;
 };
 
 // An open engine, or one sentence: an unknown engine or option with the nearest name, a value it does not take, a
@@ -58,6 +60,9 @@ Status check_engine(const EngineSpec& spec);
 
 // Whether the engine's values may take less on the drive than the user gave. REQUIRES: check_engine() found nothing.
 bool compresses(const EngineSpec& spec);
+
+// Whether the engine's databases, once closed, may be opened in another directory. REQUIRES: as of compresses()
+bool is_movable(const EngineSpec& spec);
 
 // All that this program knows of, built in or not.
 std::vector<std::string> engine_names();

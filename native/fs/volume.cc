@@ -519,11 +519,23 @@ const VolumeOptions& Volume::options() const { return impl_->options(); }
 Status Volume::failure() const { return impl_->failure(); }
 void Volume::detach() { impl_->detach(); }
 
-Status Volume::save(const std::string& path) const { return write_table(impl_->table(), path); }
+std::vector<std::string> Volume::names() const {
+  std::vector<std::string> names;
+  impl_->names().each([&](const std::string& path, const Inode&) { names.push_back(path); });
+  return names;
+}
 
-Status Volume::load(const std::string& path, const std::function<bool(const std::string&)>& exists) {
+Status Volume::save(const std::string& path, const Renamed& renamed) const {
+  VolumeTable table = impl_->table();
+  if (renamed) rename_files(table, renamed);
+  return write_table(table, path);
+}
+
+Status Volume::load(const std::string& path, const std::function<bool(const std::string&)>& exists,
+                    const Renamed& renamed) {
   auto table = read_table(path);
   if (!table) return table.status();
+  if (renamed) rename_files(*table, renamed);
   if (Status status = impl_->restore(*table); !status) {
     return Status::bad_input(path + " is damaged or of another drive: " + status.message() +
                              "; remove it together with the drive's state to begin anew");

@@ -187,9 +187,14 @@ class Volume {
 
   // The table of files and extents: written beside the target and renamed, so that it is whole or not there. load()
   // refuses, with one sentence, a table that is damaged or of another drive; names that `exists` does not confirm are
-  // removed. REQUIRES: load() before any file is made.
-  Status save(const std::string& path) const;
-  Status load(const std::string& path, const std::function<bool(const std::string&)>& exists);
+  // removed. `renamed` makes a name in the table of a file's name, and the other way round: a directory may have moved.
+  // REQUIRES: load() before any file is made.
+  using Renamed = std::function<std::string(const std::string&)>;
+  Status save(const std::string& path, const Renamed& renamed = {}) const;
+  Status load(const std::string& path, const std::function<bool(const std::string&)>& exists,
+              const Renamed& renamed = {});
+  // Of every file that has one.
+  std::vector<std::string> names() const;
 
  private:
   friend class File;

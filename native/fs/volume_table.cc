@@ -41,6 +41,12 @@ Status cannot(const std::string& what, const std::string& path) {
 
 }  // namespace
 
+void rename_files(VolumeTable& table, const std::function<std::string(const std::string&)>& renamed) {
+  for (VolumeTable::File& file : table.files) {
+    for (std::string& name : file.names) name = renamed(name);
+  }
+}
+
 Status write_table(const VolumeTable& table, const std::string& path) {
   json files = json::array();
   for (const VolumeTable::File& file : table.files) files.push_back(to_json(file));

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,8 @@ struct VolumeTable {
   std::uint64_t cursor_page = 0;
   std::vector<File> files;
 };
+
+void rename_files(VolumeTable& table, const std::function<std::string(const std::string&)>& renamed);
 
 // JSON, written beside `path` and renamed.
 Status write_table(const VolumeTable& table, const std::string& path);

@@ -8,8 +8,9 @@ namespace spillway::load {
 LiveKeys::LiveKeys(std::uint64_t num, std::uint64_t most_bits)
     : num_(num), stride_((num - 1) / most_bits + 1), followed_((num - 1) / stride_ + 1), bits_((followed_ + 63) / 64) {}
 
-void LiveKeys::replay(const ThreadPlan& plan, std::uint32_t read_write_percent, std::uint64_t operations) {
-  OperationStream stream(plan, num_, read_write_percent);
+void LiveKeys::replay(const ThreadPlan& plan, std::uint64_t num, std::uint32_t read_write_percent,
+                      std::uint64_t operations) {
+  OperationStream stream(plan, num, read_write_percent);
   for (std::uint64_t i = 0; i < operations && set_ < followed_; ++i) {
     const Operation operation = stream.next();
     if (operation.kind == Operation::Kind::put) put(operation.key);

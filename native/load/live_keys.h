@@ -17,11 +17,12 @@ class LiveKeys {
   // One gibibyte of bits. Beyond that many keys one in every `stride` is followed and the count is an estimate.
   static constexpr std::uint64_t kMostBits = std::uint64_t{1} << 33;
 
-  // REQUIRES: num > 0
+  // Of the keys [0, num). REQUIRES: num > 0
   explicit LiveKeys(std::uint64_t num, std::uint64_t most_bits = kMostBits);
 
-  // Plays the first `operations` of a thread again.
-  void replay(const ThreadPlan& plan, std::uint32_t read_write_percent, std::uint64_t operations);
+  // Plays the first `operations` of a thread again, whose keys were the numbers [0, num).
+  // REQUIRES: num is not more than the constructor's
+  void replay(const ThreadPlan& plan, std::uint64_t num, std::uint32_t read_write_percent, std::uint64_t operations);
 
   bool is_exact() const { return stride_ == 1; }
   std::uint64_t count() const;

@@ -215,19 +215,12 @@ class PhaseRun {
 // Seeds of the parts of a run that draw: the values' bytes must not follow the keys.
 constexpr std::uint64_t kValueSeed = 0x76616c7565;  // "value"
 
-// What a thread has done, to tell afterwards what lives.
-struct Played {
-  const PhaseSpec* phase;
-  ThreadPlan plan;
-  std::uint64_t operations;
-};
-
 // What all phases of YCSB's share: one set of records.
 struct YcsbRecords {
-  YcsbRecords(const RunSpec& spec, const ycsb::Properties& first)
+  YcsbRecords(const RunSpec& spec, const ycsb::Properties& first, std::uint64_t inserted_by_past)
       : properties(first),
         values(ycsb::make_values(first, spec.pairs.compression_ratio, spec.seed ^ kValueSeed)),
-        inserted(first.recordcount) {}
+        inserted(first.recordcount + inserted_by_past) {}
 
   std::uint64_t inserted_count() const { return inserted.last() + 1 - properties.recordcount; }
 
@@ -237,32 +230,54 @@ struct YcsbRecords {
 };
 
 std::unique_ptr<YcsbRecords> make_ycsb_records(const RunSpec& spec) {
-  for (const PhaseSpec& phase : spec.phases) {
-    if (phase.ycsb) return std::make_unique<YcsbRecords>(spec, *phase.ycsb);
+  const ycsb::Properties* first = nullptr;
+  std::uint64_t inserted = 0;
+  for (const DonePhase& done : spec.past) {
+    if (done.phase.ycsb && first == nullptr) first = &*done.phase.ycsb;
+    inserted += done.inserted;
   }
-  return nullptr;
+  for (const PhaseSpec& phase : spec.phases) {
+    if (phase.ycsb && first == nullptr) first = &*phase.ycsb;
+  }
+  return first == nullptr ? nullptr : std::make_unique<YcsbRecords>(spec, *first, inserted);
 }
 
-void count_live_keys(const RunSpec& spec, const std::vector<Played>& played, RunReport& report) {
-  LiveKeys live_keys(spec.pairs.num);
-  for (const Played& part : played) {
-    if (!part.phase->ycsb) live_keys.replay(part.plan, part.phase->read_percent(), part.operations);
+std::vector<ThreadPlan> plans_of(const DonePhase& done) {
+  return plan_threads(done.phase, done.pairs.num, done.seed, done.index, done.inserted_before);
+}
+
+// Pairs are counted with this run's size, so with a past of other values the bytes are an estimate.
+void count_live_keys(const RunSpec& spec, const std::vector<DonePhase>& done, RunReport& report) {
+  std::uint64_t num = spec.pairs.num;
+  bool one_size = true;
+  for (const DonePhase& part : done) {
+    if (part.phase.ycsb) continue;
+    num = std::max(num, part.pairs.num);
+    one_size = one_size && part.pairs.pair_bytes() == spec.pairs.pair_bytes();
+  }
+  LiveKeys live_keys(num);
+  for (const DonePhase& part : done) {
+    if (part.phase.ycsb) continue;
+    const std::vector<ThreadPlan> plans = plans_of(part);
+    for (std::size_t i = 0; i < plans.size(); ++i)
+      live_keys.replay(plans[i], part.pairs.num, part.phase.read_percent(), part.operations[i]);
   }
   report.live_keys = live_keys.count();
   report.live_user_bytes += report.live_keys * spec.pairs.pair_bytes();
-  report.live_user_bytes_are_exact = report.live_user_bytes_are_exact && live_keys.is_exact();
+  report.live_user_bytes_are_exact = report.live_user_bytes_are_exact && live_keys.is_exact() && one_size;
 }
 
-void count_live_records(const YcsbRecords& records, const std::vector<Played>& played, RunReport& report) {
+void count_live_records(const YcsbRecords& records, const std::vector<DonePhase>& done, RunReport& report) {
   const std::uint64_t loaded = records.properties.recordcount;
   ycsb::LiveRecords live(loaded + records.inserted_count());
   bool overwrites = false;
-  for (const Played& part : played) {
-    if (!part.phase->ycsb) continue;
-    overwrites = overwrites ||
-                 (part.phase->workload == Workload::ycsb_run && part.phase->ycsb->update == ycsb::Update::overwrite);
-    if (part.phase->workload != Workload::ycsb_load) continue;
-    live.add(part.phase->ycsb->insertstart + part.plan.requester.thread, part.plan.requester.threads, part.operations);
+  for (const DonePhase& part : done) {
+    if (!part.phase.ycsb) continue;
+    overwrites =
+        overwrites || (part.phase.workload == Workload::ycsb_run && part.phase.ycsb->update == ycsb::Update::overwrite);
+    if (part.phase.workload != Workload::ycsb_load) continue;
+    for (std::uint32_t thread = 0; thread < part.phase.threads; ++thread)
+      live.add(part.phase.ycsb->insertstart + thread, part.phase.threads, part.operations[thread]);
   }
   // Overwriting makes a record of one that was never loaded; which ones is not followed.
   const bool followed = !overwrites || live.count() == loaded;
@@ -290,7 +305,6 @@ Result<RunReport> run(const RunSpec& spec, const Subject& subject, Clock& clock,
   RunReport report;
   Recorder recorder(subject, clock);
   const std::unique_ptr<YcsbRecords> ycsb_records = make_ycsb_records(spec);
-  std::vector<Played> played;
   for (std::size_t i = 0; i < spec.phases.size() && report.complete; ++i) {
     if (stop.load()) {
       report.complete = false;
@@ -300,18 +314,23 @@ Result<RunReport> run(const RunSpec& spec, const Subject& subject, Clock& clock,
     WorkerSetting setting{subject.engine, clock, spec.pairs, values, phase.seek_nexts, phase.read_percent()};
     if (phase.ycsb) setting.ycsb.emplace(*phase.ycsb, ycsb_records->values, ycsb_records->inserted);
     const std::uint64_t inserted_before = ycsb_records ? ycsb_records->inserted_count() : 0;
-    Crew crew(setting, phase, plan_threads(phase, spec.pairs.num, spec.seed, i, inserted_before));
+    DonePhase done{phase, spec.pairs, spec.seed, spec.past.size() + i, {}, inserted_before, 0};
+    Crew crew(setting, phase, plans_of(done));
     const PhaseReport phase_report = PhaseRun(spec, phase, crew, recorder, listener).go(clock, stop);
-    for (const auto& worker : crew.workers()) played.push_back({&phase, worker->plan(), worker->finished()});
     if (!crew.status()) return crew.status();
+    for (const auto& worker : crew.workers()) done.operations.push_back(worker->finished());
+    if (phase.ycsb) done.inserted = ycsb_records->inserted_count() - inserted_before;
+    report.done.push_back(std::move(done));
     listener.on_phase(phase_report);
     if (phase.measured) report.measured.add(phase_report.totals);
     report.complete = phase_report.complete;
   }
   for (const engine::Stall& stall : recorder.new_stalls(true)) listener.on_stall(stall);
   for (const engine::Event& event : recorder.new_events()) listener.on_event(event);
-  count_live_keys(spec, played, report);
-  if (ycsb_records) count_live_records(*ycsb_records, played, report);
+  std::vector<DonePhase> all = spec.past;
+  all.insert(all.end(), report.done.begin(), report.done.end());
+  count_live_keys(spec, all, report);
+  if (ycsb_records) count_live_records(*ycsb_records, all, report);
   return report;
 }
 

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "base/result.h"
 #include "load/recorder.h"
@@ -42,11 +43,13 @@ struct PhaseReport {
 
 struct RunReport {
   bool complete = true;
-  Totals measured;                        // over the measured phases
-  std::uint64_t live_keys = 0;            // distinct keys written by all phases of db_bench's workloads
-  std::uint64_t live_records = 0;         // distinct records inserted by all of YCSB's phases
+  Totals measured;  // over the measured phases
+  // Of all phases of the database, those of earlier runs too.
+  std::uint64_t live_keys = 0;            // distinct keys written by db_bench's workloads
+  std::uint64_t live_records = 0;         // distinct records inserted by YCSB's
   std::uint64_t live_user_bytes = 0;      // keys and newest values of both
   bool live_user_bytes_are_exact = true;  // see LiveKeys and ycsb::LiveRecords
+  std::vector<DonePhase> done;            // this run's phases, also one that was ended early
 };
 
 // Called by the thread that called run(), one call at a time.

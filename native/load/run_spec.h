@@ -10,11 +10,24 @@
 
 namespace spillway::load {
 
+// A phase that was done on a database. What it wrote follows from it (load/workload.h).
+struct DonePhase {
+  PhaseSpec phase;
+  PairSpec pairs;
+  std::uint64_t seed = 1;
+  std::uint64_t index = 0;                // among all phases that were done on the database
+  std::vector<std::uint64_t> operations;  // that each of its threads has finished
+  std::uint64_t inserted_before = 0;      // YCSB's records beyond recordcount that earlier phases have inserted
+  std::uint64_t inserted = 0;             // and this one
+};
+
 struct RunSpec {
   PairSpec pairs;
   std::uint64_t seed = 1;
   std::int64_t sample_interval_ns = 1'000'000'000;
   std::vector<PhaseSpec> phases;
+  // What earlier runs did to the database that this one goes on with, oldest first; none: it begins empty.
+  std::vector<DonePhase> past;
 };
 
 // The first relation that does not hold, as a sentence that begins with its key in a request ("phases[0].threads") and

@@ -15,9 +15,10 @@ void Events::line(const std::string& name, const Json& fields) {
   out_ << event.dump(-1, ' ', false, Json::error_handler_t::replace) << std::endl;
 }
 
-void Events::started(const std::string& command, const Json& drive) {
+void Events::started(const std::string& command, const Json& drive, const Json& more) {
   Json fields = {{"contract", {kContractMajor, kContractMinor}}, {"command", command}, {"version", version()}};
   if (!drive.is_null()) fields["drive"] = drive;
+  fields.update(more);
   line("started", fields);
 }
 

@@ -17,7 +17,8 @@ class Events {
   explicit Events(std::ostream& out) : out_(out) {}
 
   // `drive`: the resolved drive, or null where a command has none.
-  void started(const std::string& command, const Json& drive);
+  // `more`: further fields.
+  void started(const std::string& command, const Json& drive, const Json& more = Json::object());
   // `total` < 0: not known.
   void progress(const std::string& phase, double done, double total, const std::string& unit, double rate_per_s);
   // sample, stall, phase.

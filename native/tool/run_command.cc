@@ -15,6 +15,7 @@
 #include "load/space.h"
 #include "tool/directory_drive.h"
 #include "tool/drive_request.h"
+#include "tool/kept.h"
 #include "tool/run_events.h"
 #include "tool/run_request.h"
 
@@ -28,14 +29,19 @@ struct Stack {
   std::unique_ptr<engine::Engine> engine;
 };
 
-// The store's directory: there and empty, or made. One that was made goes again unless the run gets as far as to fill
-// it: what is refused leaves nothing behind.
+// The store's directory: there and empty, or made. It is so again unless the run gets as far as to open a store in it:
+// what is refused leaves nothing behind.
 class StoreDirectory {
  public:
   explicit StoreDirectory(std::string path) : path_(std::move(path)) {}
   ~StoreDirectory() {
     std::error_code ignored;
-    if (made_ && !kept_) std::filesystem::remove_all(path_, ignored);
+    if (kept_) return;
+    if (made_) std::filesystem::remove_all(path_, ignored);
+    if (!was_empty_) return;
+    for (std::filesystem::directory_iterator entry(path_, ignored); entry != std::filesystem::directory_iterator();
+         entry.increment(ignored))
+      std::filesystem::remove_all(entry->path(), ignored);
   }
   StoreDirectory(const StoreDirectory&) = delete;
   StoreDirectory& operator=(const StoreDirectory&) = delete;
@@ -47,6 +53,7 @@ class StoreDirectory {
     const bool empty = std::filesystem::is_empty(path_, failure);
     if (failure) return refused("cannot be read: " + failure.message() + "; choose another");
     // Figures of a store that somebody else filled would have no standing.
+    was_empty_ = empty;
     if (!empty) return refused("is not empty; a run begins with an empty store, name a new one");
     if (::access(path_.c_str(), W_OK | X_OK) != 0)
       return refused("cannot be written; give permission or choose another");
@@ -59,20 +66,28 @@ class StoreDirectory {
 
   std::string path_;
   bool made_ = false;
+  bool was_empty_ = false;
   bool kept_ = false;
 };
 
 // Asked to stop, it makes what there is: the run on it then ends before its first phase, with a result that says so.
-Status make_stack(const RunRequest& request, Stack& stack, Events& events, const std::atomic<bool>& stop) {
+Status make_stack(const RunRequest& request, Kept* kept, Stack& stack, Events& events, const std::atomic<bool>& stop) {
+  if (kept != nullptr) {
+    if (Status status = kept->check_state(); !status) return status;
+  }
   fs::VolumeOptions volume = request.volume;
   volume.passive = request.estimate.has_value();
   if (const auto& chosen = request.emulated ? request.emulated : request.estimate) {
     const EmulatedTarget& target = *chosen;
     device::DriveModel model(target.drive, request.seed);
-    if (auto prepared = prepare(model, target.initial, request.seed, events, stop); !prepared) return prepared.status();
+    const device::InitialState initial = (kept ? kept->initial() : std::nullopt).value_or(target.initial);
+    if (auto prepared = prepare(model, initial, request.seed, events, stop); !prepared) return prepared.status();
     stack.device = target.paced ? device::make_paced(std::move(model), target.time_scale)
                                 : device::make_simulated(std::move(model));
     stack.volume = std::make_unique<fs::Volume>(*stack.device, volume);
+  }
+  if (kept != nullptr) {
+    if (Status status = kept->restore(stack.volume.get()); !status) return status;
   }
   engine::EngineSpec spec = request.engine;
   spec.volume = stack.volume.get();
@@ -116,17 +131,26 @@ void put_parts(Json& json, const RunRequest& request, Stack& stack, std::uint64_
 Status run_command(const Json& json, Events& events, const std::atomic<bool>& stop) {
   auto request = read_run_request(json);
   if (!request) return request.status();
+  std::unique_ptr<Kept> kept;
+  if (request->kept) {
+    auto opened = Kept::open(json, *request);
+    if (!opened) return opened.status();
+    kept = std::move(*opened);
+  }
   StoreDirectory directory(request->directory);
   if (Status status = directory.make(); !status) return status;
   if (Status status = check_room(*request); !status) return status;
 
-  events.started("run", request->emulated ? shown(request->emulated->drive) : Json(nullptr));
+  const Json start = kept ? kept->start() : Json(nullptr);
+  events.started("run", request->emulated ? shown(request->emulated->drive) : Json(nullptr),
+                 start.is_null() ? Json::object() : Json{{"kept", start}});
   Stack stack;
-  if (Status status = make_stack(*request, stack, events, stop); !status) return status;
+  if (Status status = make_stack(*request, kept.get(), stack, events, stop); !status) return status;
   directory.keep();
 
   const auto space_bytes = [&] {
-    return request->emulated ? stack.volume->space().held_bytes : load::directory_bytes(request->directory);
+    if (!request->emulated) return load::directory_bytes(request->directory);
+    return stack.volume->space().held_bytes - (kept ? kept->others_bytes() : 0);
   };
   load::SteadyClock clock;
   const std::span<const char* const> causes = stack.engine->stall_causes();
@@ -140,6 +164,12 @@ Status run_command(const Json& json, Events& events, const std::atomic<bool>& st
   if (!request->emulated) under.put(figures);
   put_parts(figures, *request, stack, space_bytes());
   if (Status status = stack.engine->close(); !status) return status;
+  if (kept) {
+    stack.engine.reset();  // an engine may hold files open until then
+    auto left = kept->keep(stack.device.get(), stack.volume.get(), report.value());
+    if (!left) return left.status();
+    if (!left->is_null()) figures["kept"] = std::move(*left);
+  }
   events.result(std::move(figures), report.value().complete);
   return {};
 }

@@ -126,6 +126,53 @@ Status read_engine(const Json& json, RunRequest& request) {
   return engine::check_engine(engine);
 }
 
+Status read_phases(const Json& json, load::RunSpec& spec) {
+  if (!json.is_array()) return Status::bad_input("phases is " + json.dump() + "; it takes a list of phases");
+  for (std::size_t i = 0; i < json.size(); ++i) {
+    load::PhaseSpec phase;
+    if (Status status = read_phase(json[i], "phases[" + std::to_string(i) + "]", phase); !status) return status;
+    spec.phases.push_back(std::move(phase));
+  }
+  return {};
+}
+
+// A name of a database within its state: a directory's.
+bool is_name(const std::string& name) {
+  constexpr const char* kLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
+  return !name.empty() && name.front() != '.' && name.find_first_not_of(kLetters) == std::string::npos;
+}
+
+Status read_kept(const Json& json, RunRequest& request) {
+  if (json.is_null()) return {};
+  Fields fields(json, "kept");
+  Status problem;
+  KeptRequest kept;
+  kept.from = fields.text("from", "");
+  kept.to = fields.text("to", "");
+  kept.takes =
+      static_cast<KeptRequest::Takes>(choice(fields, "kept", "takes", {"database", "files", "drive"}, 0, problem));
+  kept.database = fields.text("database", kept.database);
+  kept.note = fields.inner("note");
+  if (!is_name(kept.database)) fields.refuse("database", "a name of letters, digits, ., _ and -");
+  if (Status status = fields.finish(); !status) return status;
+  if (!problem) return problem;
+  if (kept.from.empty() && kept.to.empty())
+    return Status::bad_input(
+        "kept has neither from nor to; name a directory to start from, or one to keep what the run leaves");
+  if (request.estimate)
+    return Status::bad_input("kept: a drive model that only watches is not kept; remove target.estimate or kept");
+  if (!request.emulated && kept.takes != KeptRequest::Takes::database)
+    return Status::bad_input("kept.takes is \"" + json.value("takes", std::string()) +
+                             "\", but the target is a directory, which has a database and no drive; use database");
+  if (!engine::is_movable(request.engine))
+    return Status::bad_input("kept: a database of the engine " + request.engine.name +
+                             " is bound to where its spill store lies and cannot be kept; remove kept");
+  request.kept = std::move(kept);
+  return {};
+}
+
+}  // namespace
+
 Status read_load(const Json& json, load::RunSpec& spec) {
   Fields fields(json, "load");
   load::PairSpec& pairs = spec.pairs;
@@ -165,19 +212,6 @@ Status read_phase(const Json& json, const std::string& path, load::PhaseSpec& ph
   return problem;
 }
 
-Status read_phases(const Json& json, load::RunSpec& spec) {
-  if (!json.is_array()) return Status::bad_input("phases is " + json.dump() + "; it takes a list of phases");
-  for (std::size_t i = 0; i < json.size(); ++i) {
-    load::PhaseSpec phase;
-    if (Status status = read_phase(json[i], "phases[" + std::to_string(i) + "]", phase); !status) return status;
-    spec.phases.push_back(std::move(phase));
-  }
-  const std::string problem = load::find_problem(spec);
-  return problem.empty() ? Status::ok() : Status::bad_input(problem);
-}
-
-}  // namespace
-
 Result<RunRequest> read_run_request(const Json& json) {
   Fields fields(json, "");
   RunRequest request;
@@ -190,6 +224,7 @@ Result<RunRequest> read_run_request(const Json& json) {
   const Json& engine = fields.inner("engine");
   const Json& load = fields.inner("load");
   const Json& phases = fields.inner("phases");
+  const Json& kept = fields.inner("kept");
   const std::uint64_t interval_ms = fields.whole("sample_interval_ms", 1000, 0, 86'400'000);
   request.load.sample_interval_ns = static_cast<std::int64_t>(interval_ms) * 1'000'000;
   if (Status status = fields.finish(); !status) return status;
@@ -203,6 +238,11 @@ Result<RunRequest> read_run_request(const Json& json) {
   if (!engine::compresses(request.engine))
     request.volume.compression_ratio = request.load.pairs.compression_ratio_of_pair();
   if (Status status = read_phases(phases, request.load); !status) return status;
+  if (Status status = read_kept(kept, request); !status) return status;
+  const bool goes_on =
+      request.kept && !request.kept->from.empty() && request.kept->takes == KeptRequest::Takes::database;
+  if (const std::string problem = load::find_problem(request.load); !goes_on && !problem.empty())
+    return Status::bad_input(problem);
   return request;
 }
 

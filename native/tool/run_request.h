@@ -24,6 +24,20 @@ struct EmulatedTarget {
   bool paced = true;  // else jumped through in virtual time
 };
 
+// What the run starts from and where it leaves what it has come to: directories of kept states (kept.h).
+struct KeptRequest {
+  enum class Takes : std::uint8_t {
+    database,  // the run goes on with its database, on the drive as it is
+    files,     // it begins an empty database beside those that are there
+    drive,     // it begins one on the drive as it is, whose files are deleted first
+  };
+  std::string from;  // "": nothing
+  std::string to;    // "": nowhere
+  Takes takes = Takes::database;
+  std::string database = "database";  // the name of the run's in the state
+  Json note;                          // anything, to be kept with it
+};
+
 struct RunRequest {
   std::uint64_t seed = 1;  // of the drive: its state, its policies' draws
   std::string directory;
@@ -34,9 +48,15 @@ struct RunRequest {
   fs::VolumeOptions volume;
   engine::EngineSpec engine;
   load::RunSpec load;
+  std::optional<KeptRequest> kept;
 };
 
+// Of a run that goes on with a kept database the relations between its phases are not yet checked.
 Result<RunRequest> read_run_request(const Json& json);
+
+// Parts of a request: `load`, and one of its phases, by its name in messages.
+Status read_load(const Json& json, load::RunSpec& spec);
+Status read_phase(const Json& json, const std::string& path, load::PhaseSpec& phase);
 
 // Refuses phases that write more than the drive, or the directory's file system, has room for. REQUIRES: the directory
 // is there.

@@ -120,10 +120,17 @@ def _print_run(summary: Document) -> None:
         table.add_row("lifetime", in_words(arm["lifetime"]) or "–")
         table.add_row("space amplification", number(arm["space_amplification"], ".2f"))
         table.add_row("stalls", f"{stalls['count']} for {stalls['seconds']:.1f} s" + (f" ({causes})" if causes else ""))
+        if arm["kept"] and arm["kept"]["to"]:
+            table.add_row("kept", _kept(arm["kept"]["to"]))
         table.add_row("standing", arm["standing"]["words"])
         out.print()
         out.print(name, style="bold")
         out.print(table)
+
+
+def _kept(state: Document) -> str:
+    """What a run has left for others."""
+    return f"{state['path']}, {human_bytes(state['bytes'])}, its database “{state['database']}”"
 
 
 def _ratio(arm: Document, key: str) -> str:

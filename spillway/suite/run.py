@@ -3,6 +3,7 @@
     suite.json    which suite, its factor, and what became of each plan
     report.html   every figure redrawn, what was published beside it, a verdict for each claim
     PLAN/         a run directory for each plan
+    kept/         states that its plans have kept
 
 A plan is done when its run directory is complete and is of the same resolved plan, package and spillway-native (by the
 executable's SHA-256): it is not run again. One that was ended early, had failed runs, or was made by another build is.
@@ -36,6 +37,7 @@ What = Literal["skipped", "begins", "ended", "failed", "refused", "interrupted"]
 State = Literal["done", "ended early", "failed", "of another plan", "of another build", "not run"]
 
 LOCK = ".lock"
+KEPT = "kept"  # states that plans of the suite keep
 
 
 @dataclass(frozen=True)
@@ -138,7 +140,7 @@ def _run_plan(each: SuitePlan, out: Path, command: list[str], watch: Watch | Non
     """Runs a plan beside its place and puts it there; an earlier run gives way only to one that was not ended early."""
     place, fresh = out / each.name, out / f".{each.name}.next"
     shutil.rmtree(fresh, ignore_errors=True)
-    finished = execute(each.plan, fresh, command, watch)
+    finished = execute(each.plan, fresh, command, watch, out / KEPT)
     if finished.interrupted and place.exists():
         shutil.rmtree(fresh, ignore_errors=True)
         return finished

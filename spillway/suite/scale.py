@@ -50,7 +50,7 @@ class Scale:
     def _walk(self, table: Document, prefix: str, where: str) -> None:
         for name, value in table.items():
             key = f"{prefix}{name}"
-            if key == "arms":
+            if key in ("arms", "prepare"):
                 self._walk_all(value, "", where)
             elif key == "phases":
                 self._walk_all(value, "phases.0.", where)

@@ -232,21 +232,21 @@ TEST(LoadLiveKeys, CountsDistinctKeysOfAllThreadsExactly) {
   LiveKeys live(kNum);
   std::set<std::uint64_t> expected;
   for (const std::uint64_t seed : {1, 2, 3}) {
-    live.replay(plan_of(Pattern::put_uniform, seed), 90, 4000);
+    live.replay(plan_of(Pattern::put_uniform, seed), kNum, 90, 4000);
     for (const std::uint64_t key : keys_of(plan_of(Pattern::put_uniform, seed), kNum, 4000)) expected.insert(key);
   }
   EXPECT_TRUE(live.is_exact());
   EXPECT_EQ(live.count(), expected.size());
-  live.replay(plan_of(Pattern::get_uniform, 4), 90, 4000);
+  live.replay(plan_of(Pattern::get_uniform, 4), kNum, 90, 4000);
   EXPECT_EQ(live.count(), expected.size()) << "reads make nothing live";
-  live.replay(plan_of(Pattern::put_sequential), 90, kNum);
+  live.replay(plan_of(Pattern::put_sequential), kNum, 90, kNum);
   EXPECT_EQ(live.count(), kNum);
 }
 
 TEST(LoadLiveKeys, EstimatesBeyondItsBits) {
   constexpr std::uint64_t kNum = 1'000'000;
   LiveKeys live(kNum, 10'000);
-  live.replay(plan_of(Pattern::put_uniform), 90, kNum);
+  live.replay(plan_of(Pattern::put_uniform), kNum, 90, kNum);
   EXPECT_FALSE(live.is_exact());
   // num (1 - 1/e); the estimate's standard deviation is below 0.5 % of num with 10 000 keys followed.
   EXPECT_NEAR(static_cast<double>(live.count()), kNum * (1 - std::exp(-1.0)), 0.02 * kNum);

@@ -267,6 +267,7 @@ std::vector<EngineKind> rocksdb_engines() {
                    .compresses = rocksdb_compresses};
   EngineKind accelerated = plain;
   accelerated.name = "spillway";
+  accelerated.is_movable = false;  // its binding says where the spill store lies (native/spill/binding.h)
   return {plain, accelerated};
 }
 

@@ -1,0 +1,138 @@
+"""Relations between the keys of a plan that can be seen before anything runs, each refused with one sentence."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from spillway import ycsb
+from spillway.errors import SpillwayError
+from spillway.plan_keys import OF_SOME_WORKLOADS, PAGE_BYTES, PHASE_KEYS, WAITS
+from spillway.preset import check_preset
+from spillway.quantity import human_bytes
+
+if TYPE_CHECKING:
+    from spillway.plan import Arm
+
+
+def check_measured(phases: list[dict[str, Any]], label: str) -> None:
+    """Something is measured."""
+    if not any(phase["measured"] for phase in phases):
+        raise SpillwayError(f"{label}phases: none is measured; leave out `measured = false` in one of them.")
+
+
+def check_phase(phase: dict[str, Any], where: str) -> None:
+    """A phase's keys belong to its workload, and one of them ends it."""
+    for key, workloads in OF_SOME_WORKLOADS.items():
+        if phase[key] != PHASE_KEYS[key].default and phase["workload"] not in workloads:
+            owners = " and ".join(workloads)
+            raise SpillwayError(f"{where}: {key} belongs to {owners}; leave it out of {phase['workload']}.")
+    ends = [key for key in ("operations", "duration_s") if phase[key] is not None]
+    if phase["workload"] in WAITS:
+        if ends or phase["rate_ops_s"] is not None:
+            raise SpillwayError(f"{where}: {phase['workload']} ends by itself; leave out {[*ends, 'rate_ops_s'][0]}.")
+        return
+    # A fill of every key once ends by itself too, as in db_bench.
+    itself = ("fillseq", "fillrandom", "filluniquerandom", "overwrite", ycsb.LOAD, ycsb.RUN)  # RUN: spillway/ycsb.py
+    if not ends and phase["workload"] not in itself:
+        raise SpillwayError(f"{where}: {phase['workload']} has no end: give operations or duration_s.")
+    if len(ends) == 2:
+        raise SpillwayError(f"{where}: operations and duration_s both end the phase: give one of them.")
+
+
+def check_drive(arm: "Arm", label: str) -> None:
+    """The keys of the drive, of its initial state and of what it costs belong together."""
+    get = arm.settings
+    if get["cost.currency"] and get["cost.drive_price"] is None:
+        raise SpillwayError(f"{label}cost.currency is given without cost.drive_price: give the price, or neither.")
+    if get["drive.kind"] == "directory":
+        if not get["drive.path"]:
+            raise SpillwayError(
+                f'{label}drive.kind is "directory" and drive.path is missing: name the directory to run in.'
+            )
+        if not Path(get["drive.path"]).is_dir():
+            raise SpillwayError(f"{label}drive.path: there is no directory {get['drive.path']}; make it first.")
+        _check_estimate(arm, label)
+        return
+    if arm.has_estimate() or get["drive.estimate.capacity"] is not None:
+        raise SpillwayError(
+            f'{label}drive.estimate is for drive.kind = "directory"; an emulated drive counts by itself.'
+        )
+    if get["drive.rated_writes"] is not None:
+        raise SpillwayError(
+            f'{label}drive.rated_writes is for drive.kind = "directory"; an emulated drive lasts for its preset\'s '
+            "wear_levelling.rated_pe_cycles."
+        )
+    if get["drive.path"]:
+        raise SpillwayError(f'{label}drive.path is for drive.kind = "directory"; an emulated drive has none.')
+    if get["drive.preset"] and get["drive.preset_file"]:
+        raise SpillwayError(f"{label}drive.preset and drive.preset_file both name the drive: give one of them.")
+    if get["drive.preset"]:
+        check_preset(get["drive.preset"], f"{label}drive.preset")
+    if get["drive.preset_file"] and not Path(get["drive.preset_file"]).is_file():
+        raise SpillwayError(f"{label}drive.preset_file: there is no file {get['drive.preset_file']}.")
+    _check_initial(arm, label)
+
+
+def _check_estimate(arm: "Arm", label: str) -> None:
+    get = arm.settings
+    if not arm.has_estimate():
+        if get["drive.estimate.capacity"] is not None:
+            raise SpillwayError(f"{label}drive.estimate.capacity is given without a drive: name drive.estimate.preset.")
+        return
+    if get["drive.estimate.preset"] and get["drive.estimate.preset_file"]:
+        raise SpillwayError(f"{label}drive.estimate.preset and preset_file both name the drive: give one of them.")
+    if get["drive.estimate.preset"]:
+        check_preset(get["drive.estimate.preset"], f"{label}drive.estimate.preset")
+    elif not Path(get["drive.estimate.preset_file"]).is_file():
+        raise SpillwayError(f"{label}drive.estimate.preset_file: there is no file {get['drive.estimate.preset_file']}.")
+    _check_initial(arm, label)
+
+
+def _check_initial(arm: "Arm", label: str) -> None:
+    get = arm.settings
+    if get["initial.kind"] == "file" and not Path(get["initial.path"]).is_file():
+        raise SpillwayError(f"{label}initial.path: there is no state file {get['initial.path'] or '(none is named)'}.")
+    if get["initial.kind"] in ("steady", "sequential") and get["initial.fill"] == 0:
+        raise SpillwayError(
+            f'{label}initial.fill is 0, so nothing is {get["initial.kind"]}: use initial.kind = "trimmed".'
+        )
+
+
+def check_load(arm: "Arm", label: str) -> None:
+    """More valid data than fits cannot end well, and the relation can be seen before anything runs."""
+    capacity = arm.capacity_bytes()
+    get = arm.settings
+    _check_partition(arm, capacity, label)
+    if capacity is None:
+        return
+    capacity = get["fs.size"] or capacity
+    packed = 1.0 if arm.engine_options.get("compression") == "kNoCompression" else get["load.compression_ratio"]
+    need = ycsb.loaded_bytes(arm.phases, packed)
+    if need > capacity:
+        raise SpillwayError(
+            f"{label}ycsb: the records come to {human_bytes(need)}, and the drive holds {human_bytes(capacity)}: "
+            "lower recordcount, fieldcount or fieldlength, or raise drive.capacity."
+        )
+    if all(phase["workload"] in (ycsb.LOAD, ycsb.RUN, *WAITS) for phase in arm.phases):
+        return
+    need = get["load.num"] * (get["load.key_bytes"] + get["load.value_bytes"] * packed)
+    if need > capacity:
+        raise SpillwayError(
+            f"{label}load.num = {get['load.num']} pairs come to {human_bytes(need)}, and the "
+            f"{'partition' if get['fs.size'] else 'drive'} holds {human_bytes(capacity)}: lower load.num or "
+            f"load.value_bytes, or raise {'fs.size' if get['fs.size'] else 'drive.capacity'}."
+        )
+
+
+def _check_partition(arm: "Arm", capacity: int | None, label: str) -> None:
+    size_bytes = arm.settings["fs.size"]
+    if size_bytes is None:
+        return
+    if arm.settings["drive.kind"] == "directory":
+        raise SpillwayError(f"{label}fs.size belongs to an emulated drive: a directory has the size that it has.")
+    if size_bytes == 0 or size_bytes % PAGE_BYTES:
+        raise SpillwayError(f"{label}fs.size is {size_bytes}; it takes a multiple of {PAGE_BYTES} bytes, a page.")
+    if capacity is not None and size_bytes > capacity:
+        raise SpillwayError(
+            f"{label}fs.size = {human_bytes(size_bytes)} is more than the drive holds ({human_bytes(capacity)}): lower "
+            "it or raise drive.capacity."
+        )
