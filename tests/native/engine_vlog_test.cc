@@ -193,6 +193,29 @@ TEST_F(Vlog, SettlingLeavesLittleGarbage) {
   EXPECT_GT(statistic("vlog.gc_removed_bytes"), 5000 * 200U);
 }
 
+// A table that is searched in vain some hundred times is compacted by LevelDB, which the collector must not bring
+// about.
+TEST_F(Vlog, LookingForGarbageCompactsNothing) {
+  make_drive(64ULL << 20);
+  open({{"vlog.gc_garbage_ratio", "1"}});
+  for (std::uint64_t i = 0; i < 2000; ++i) ASSERT_TRUE(engine_->put(key_of(i), value_of(i, 100)));
+  ASSERT_TRUE(engine_->settle(kNeverStopped));
+  // A table above all others that has none of the keys between its two.
+  ASSERT_TRUE(engine_->put(key_of(0), "new"));
+  ASSERT_TRUE(engine_->put(key_of(1999), "new"));
+  ASSERT_TRUE(engine_->settle(kNeverStopped));
+  const auto compacted = [&] {
+    return device_->counters().host_bytes_written_by_cause[static_cast<std::size_t>(device::Cause::compaction)];
+  };
+  const std::uint64_t before = compacted();
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(engine_->settle(kNeverStopped));
+  EXPECT_EQ(compacted(), before);
+  // The same number of gets does.
+  for (std::uint64_t i = 1; i < 1999; ++i) EXPECT_TRUE(*engine_->get(key_of(i), nullptr));
+  ASSERT_TRUE(engine_->settle(kNeverStopped));
+  EXPECT_GT(compacted(), before);
+}
+
 // What is written between the collector's question to the tree and its answer in the log is newer than what it moves.
 TEST_F(Vlog, CollectionBringsBackNothingThatWasOverwrittenMeanwhile) {
   Model model;

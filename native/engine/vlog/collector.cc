@@ -222,28 +222,38 @@ void Collector::give_up() {
 }
 
 Result<std::vector<std::size_t>> Collector::find_live(const std::vector<Located>& chunk) const {
-  std::vector<std::size_t> live;
+  // In the order of their keys, so that a block of the tree is read once for all that are in it.
+  std::vector<std::size_t> asked;
   for (std::size_t i = 0; i < chunk.size(); ++i) {
-    if (chunk[i].record.kind != RecordKind::put) continue;
-    auto lives = store_.is_live(chunk[i].record.key, chunk[i].address);
+    if (chunk[i].record.kind == RecordKind::put) asked.push_back(i);
+  }
+  std::sort(asked.begin(), asked.end(),
+            [&](std::size_t a, std::size_t b) { return chunk[a].record.key < chunk[b].record.key; });
+  std::vector<std::size_t> live;
+  TreeView tree = store_.view();
+  for (const std::size_t i : asked) {
+    auto lives = tree.is_live(chunk[i].record.key, chunk[i].address);
     if (!lives) return lives.status();
     if (*lives) live.push_back(i);
   }
+  std::sort(live.begin(), live.end());
   return live;
 }
 
 Result<double> Collector::sample(const std::shared_ptr<Segment>& segment) {
   RecordReader reader(segment, kHeaderBytes, segment->end(), fs::Cause::blob);
+  TreeView tree = store_.view();
   std::uint64_t all_bytes = 0;
   std::uint64_t live_bytes = 0;
   for (std::size_t i = 0; i < kSampleRecords && !stop_now_; ++i) {
     auto located = reader.next();
     if (!located) return located.status();
     if (!*located) break;
-    auto live = find_live({**located});
+    const auto& [record, address] = **located;
+    auto live = record.kind == RecordKind::put ? tree.is_live(record.key, address) : Result<bool>(false);
     if (!live) return live.status();
-    all_bytes += (*located)->address.length;
-    if (!live->empty()) live_bytes += (*located)->address.length;
+    all_bytes += address.length;
+    if (*live) live_bytes += address.length;
   }
   const double garbage = all_bytes == 0 ? 1.0 : 1.0 - static_cast<double>(live_bytes) / static_cast<double>(all_bytes);
   garbage_permille_ = static_cast<std::uint64_t>(std::llround(garbage * 1000));

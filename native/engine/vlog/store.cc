@@ -1,7 +1,5 @@
 #include "engine/vlog/store.h"
 
-#include <leveldb/iterator.h>
-
 #include <algorithm>
 #include <filesystem>
 #include <utility>
@@ -251,12 +249,17 @@ Status Store::move(std::span<const Write> pairs) {
 
 // --- Reading.
 
-Result<bool> Store::is_live(std::string_view key, const Address& address) {
-  thread_local std::string held;
-  const leveldb::Status status = tree_.db().Get(tree_.options().read, to_slice(key), &held);
-  if (status.IsNotFound()) return false;
-  if (!status.ok()) return tree_.to_status(status, "garbage collection");
-  const auto now = parse_address(held);
+TreeView::TreeView(LevelDbStore& tree) : tree_(tree), iterator_(tree.db().NewIterator(tree.options().read)) {}
+
+TreeView::~TreeView() = default;
+
+Result<bool> TreeView::is_live(std::string_view key, const Address& address) {
+  iterator_->Seek(to_slice(key));
+  // It goes on where a table cannot be read; what it finds then may be older than what is there.
+  if (!iterator_->status().ok()) return tree_.to_status(iterator_->status(), "garbage collection");
+  if (!iterator_->Valid() || iterator_->key() != to_slice(key)) return false;
+  const leveldb::Slice held = iterator_->value();
+  const auto now = parse_address({held.data(), held.size()});
   return now && *now == address;
 }
 

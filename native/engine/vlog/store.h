@@ -8,6 +8,7 @@
 // asked the tree about it: so whatever stands later in the log is newer, and recovery needs no other rule.
 #pragma once
 
+#include <leveldb/iterator.h>
 #include <leveldb/write_batch.h>
 
 #include <atomic>
@@ -38,6 +39,23 @@ struct StoreOptions {
   std::uint64_t prefetch = 1;         // values that a scan reads at once
 };
 
+// The tree as it was at one time, for many questions about it. A get would be counted by LevelDB as a seek of the
+// tables that it searches in vain, and some hundred seeks have a table compacted: a collector that gets a key for each
+// record writes more to the tree than it saves in the log.
+class TreeView {
+ public:
+  // REQUIRES: the tree is open, and outlives it.
+  explicit TreeView(LevelDbStore& tree);
+  ~TreeView();
+  TreeView(TreeView&&) noexcept = default;
+  // Whether the tree holds this very address for the key.
+  Result<bool> is_live(std::string_view key, const Address& address);
+
+ private:
+  LevelDbStore& tree_;
+  std::unique_ptr<leveldb::Iterator> iterator_;
+};
+
 class Store {
  public:
   // REQUIRES: what `spec` points to outlives the store.
@@ -59,8 +77,8 @@ class Store {
 
   // From now on until move() was called, remembers which of the keys somebody writes.
   void watch(std::unordered_set<std::string> keys);
-  // Whether the tree holds this very address for the key.
-  Result<bool> is_live(std::string_view key, const Address& address);
+  // The tree as it is now.
+  TreeView view() { return TreeView(tree_); }
   // Appends the pairs, all but those whose keys were written since watch(), and ends the watch.
   Status move(std::span<const Write> pairs);
   // Where the part of the log begins that is not in the tree's tables.
