@@ -207,6 +207,19 @@ def test_a_plan_that_the_engine_refuses_stops_no_other(
     assert "1 of 2 experiments have been run" in (tmp_path / "out" / "report.html").read_text()
 
 
+def test_a_run_whose_engine_is_missing_stops_no_other(
+    fake: Fake, suite: Path, tmp_path: Path, invoke: Invoke, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake.behave("bad_input")
+    monkeypatch.setenv("FAKE_WHERE", json.dumps({"num": 250}))  # the second of two
+    ended = invoke("suite", suite, "--out", tmp_path / "out", "--only", "a")
+    assert (ended.code, "1 plans run" in ended.out) == (1, True)
+    report = (tmp_path / "out" / "report.html").read_text()
+    assert "geometry.chanels is not a key" in report
+    arms = json.loads((tmp_path / "out" / "a" / "summary.json").read_text())["arms"]
+    assert [each["standing"]["complete"] for each in arms.values()] == [True, False]
+
+
 def begin(fake: Fake, suite: Path, out: Path, *flags: str) -> subprocess.Popen[bytes]:
     """A suite whose plan ``a`` is under way and does not end by itself."""
     fake.monkeypatch.setenv("FAKE_MODE", "endless")
