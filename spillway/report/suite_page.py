@@ -57,9 +57,9 @@ def render(suite: Suite, directory: Path) -> str:
     """The report as HTML."""
     read = {each.name: _arms(directory / each.name, each) for each in suite.plans}
     results = {
-        name: measured_of({arm.name: arm.summary for arm in arms}, _points(arms))
-        for name, (arms, _) in read.items()
-        if arms
+        each.name: measured_of(summaries, _points(arms), each.law_of(summaries))
+        for each in suite.plans
+        if (arms := read[each.name][0]) and (summaries := {arm.name: arm.summary for arm in arms})
     }
     judged = judge_all(suite.claims, results)
     parts = [_part(each, *read[each.name], judged) for each in suite.plans]

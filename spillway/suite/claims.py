@@ -20,6 +20,7 @@ from spillway.errors import SpillwayError
 from spillway.plan import Plan
 from spillway.plan_keys import one_of, text
 from spillway.quantity import nearest
+from spillway.suite.law import Law
 
 Document = dict[str, Any]
 Verdict = Literal["reproduced", "differs", "not measured"]
@@ -35,6 +36,7 @@ FIGURES: dict[str, Callable[[Document], float | None]] = {
     "latency_p99_us": lambda summary: (summary.get("latency_us") or {}).get("p99"),
     "share_in_stalls": lambda s: ratio((s.get("stalls") or {}).get("seconds"), s.get("duration_s")),
 }
+BY_LAW = ("wa_app", "wa_total")  # the latter with wa_device as it was measured
 TRENDS = ("falls", "rises", "flat")
 _KEYS = (
     *("claim", "says", "where", "plan", "arm", "at", "figure", "over", "published", "within", "between", "along"),
@@ -86,11 +88,29 @@ class Measured:
     point: Mapping[str, Any]
     finished: Sequence[Document]
     failure: str = ""
+    law: Law | None = None  # what it would have come to at the original's size
 
     def figure(self, name: str) -> float | None:
         """The median over the repetitions that were finished."""
         known = [value for each in self.finished if (value := FIGURES[name](each)) is not None]
         return median(known) if known else None
+
+    def judged(self, name: str) -> float | None:
+        """The figure that is held against what was published: by the law where it agrees, else as measured."""
+        measured, wa_app = self.figure(name), self.figure("wa_app")
+        if measured is None or name not in BY_LAW or not wa_app or self.law is None or not self.law.agrees_with(wa_app):
+            return measured
+        return measured / wa_app * self.law.at_original
+
+    def on_the_law(self, name: str) -> str:
+        """What is to be said of a figure that the law changes or does not; empty where there is none."""
+        wa_app = self.figure("wa_app")
+        if name not in BY_LAW or self.law is None or not wa_app:
+            return ""
+        law = digits(self.law.at_scale)
+        if self.law.agrees_with(wa_app):
+            return f"measured at this scale: {digits(self.figure(name) or 0)}; for its wa_app the law says {law}"
+        return f"as measured, for the law says {law} of this scale's wa_app, {digits(wa_app)}"
 
 
 @dataclass(frozen=True)
@@ -107,14 +127,17 @@ class Judged:
 Results = Mapping[str, Sequence[Measured]]  # by plan
 
 
-def measured_of(arms: Mapping[str, Document], point_of: Mapping[str, Mapping[str, Any]]) -> list[Measured]:
-    """The runs of a summary's ``arms``; ``point_of`` has their points in the original's sizes."""
+def measured_of(
+    arms: Mapping[str, Document], point_of: Mapping[str, Mapping[str, Any]], law_of: Mapping[str, Law | None]
+) -> list[Measured]:
+    """The runs of a summary's ``arms``; ``point_of`` has their points in the original's sizes, ``law_of`` laws."""
     found = []
     for name, summary in arms.items():
         ended = summary.get("repetitions") or [summary | dict(summary["standing"])]
         finished = [each for each in ended if each.get("complete")]
         failure = next((each["failure"] for each in ended if each.get("failure")), "")
-        found.append(Measured(summary.get("of") or name, point_of.get(name, {}), finished, failure))
+        point = point_of.get(name, {})
+        found.append(Measured(summary.get("of") or name, point, finished, failure, law_of.get(name)))
     return found
 
 
@@ -151,14 +174,15 @@ def _figure(claim: Claim, results: Results) -> Judged:
         share = ours / claim.published - 1 if claim.published else math.inf
         good = abs(share) <= claim.within
         off = "" if good else f"{abs(share):.0%} {'above' if share > 0 else 'below'}; {claim.within:.0%} are allowed"
-    return _said(claim, digits(ours), good, off)
+    by_law = _found(claim.place, results)[0].on_the_law(claim.place.figure)
+    return _said(claim, digits(ours), good, off, by_law)
 
 
 def _relation(claim: Claim, results: Results) -> Judged:
     """How a figure goes along an axis, or where it is least or most."""
     place = claim.place
     line = [each for each in _found(place, results) if claim.along in each.point]
-    known = [(each.point[claim.along], value) for each in line if (value := each.figure(place.figure)) is not None]
+    known = [(each.point[claim.along], value) for each in line if (value := each.judged(place.figure)) is not None]
     if len(known) < 2 or len(known) < len(line):
         raise _Missing(f"{len(known)} of {len(line)} points over {claim.along} were measured")
     values = [value for _, value in known]
@@ -183,8 +207,8 @@ def _relation(claim: Claim, results: Results) -> Judged:
     return _said(claim, said, good, "" if good else f"ours is at {best[0]}")
 
 
-def _said(claim: Claim, ours: str, good: bool, off: str) -> Judged:
-    words = _sentences(off, "" if good else claim.why, claim.remark)
+def _said(claim: Claim, ours: str, good: bool, off: str, by_law: str = "") -> Judged:
+    words = _sentences(off, "" if good else claim.why, by_law, claim.remark)
     return Judged(claim, _published(claim), ours, "reproduced" if good else "differs", words)
 
 
@@ -208,7 +232,7 @@ def _value(place: Place, results: Results) -> float:
     if len(found) != 1:
         what = ", ".join([place.arm, *(f"{key} = {value}" for key, value in place.at.items())])
         raise _Missing(f"of {place.plan} there {'is no run' if not found else 'are several runs'} {what}")
-    value = found[0].figure(place.figure)
+    value = found[0].judged(place.figure)
     if value is None:
         raise _Missing(found[0].failure or f"{place.plan} has no {place.figure} there")
     return value

@@ -1,6 +1,7 @@
 """Reads a suite: ``suite.toml``, the plans beside it, and ``claims.toml`` with what was published."""
 
 import tomllib
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
@@ -10,6 +11,7 @@ from spillway.errors import SpillwayError
 from spillway.plan import Plan, load_plan
 from spillway.quantity import nearest
 from spillway.suite.claims import Claim, check_against, read_claims
+from spillway.suite.law import Law, law_of
 from spillway.suite.scale import Scale, checked_keys, parse_factor, said
 
 Document = dict[str, Any]
@@ -30,6 +32,11 @@ class SuitePlan:
         """The point of each run in the original's sizes, by the run's name."""
         pairs = zip(self.plan.arms, self.original.arms, strict=True)
         return {run.name: dict(original.point) for run, original in pairs}
+
+    def law_of(self, names: Collection[str]) -> dict[str, Law | None]:
+        """What these runs would have come to at the original's size, by their names. Takes seconds for each size."""
+        pairs = zip(self.plan.arms, self.original.arms, strict=True)
+        return {run.name: law_of(run, original) for run, original in pairs if run.name in names}
 
 
 @dataclass(frozen=True)

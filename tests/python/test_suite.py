@@ -347,7 +347,7 @@ def test_medians_are_of_finished_repetitions() -> None:
         {"wa_app": 3.0, "complete": True, "failure": None},
         {"wa_app": 99.0, "complete": False, "failure": "full."},
     ]
-    (one,) = measured_of({"A, x 1": {"of": "A", "repetitions": ended}}, {"A, x 1": {"x": 4}})
+    (one,) = measured_of({"A, x 1": {"of": "A", "repetitions": ended}}, {"A, x 1": {"x": 4}}, {})
     assert (one.arm, one.point, one.figure("wa_app"), one.failure) == ("A", {"x": 4}, 2.0, "full.")
 
 
