@@ -16,6 +16,12 @@ class RunFailed(SpillwayError):
     exit_code = 1
 
 
+class DriveFull(RunFailed):
+    """What was asked for does not fit the drive, which shows only under way: sizes to mend, so exit code 2."""
+
+    exit_code = 2
+
+
 class Interrupted(SpillwayError):
     """Ctrl-C came before there was anything to keep. The command ends with exit code 130, as shells expect."""
 

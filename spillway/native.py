@@ -19,7 +19,7 @@ from pathlib import Path
 from types import FrameType
 from typing import IO, Any
 
-from spillway.errors import Interrupted, RunFailed, SpillwayError
+from spillway.errors import DriveFull, Interrupted, RunFailed, SpillwayError
 
 Event = dict[str, Any]
 
@@ -230,14 +230,22 @@ def parse_events(lines: Iterator[bytes] | IO[bytes]) -> Iterator[Event]:
         yield event
 
 
+# By fault; any other is RunFailed.
+FAILURES: dict[str, type[SpillwayError]] = {
+    "bad_input": SpillwayError,
+    "io_error": SpillwayError,
+    "not_supported": SpillwayError,
+    "drive_full": DriveFull,
+}
+
+
 def _judge(command: str, outcome: Event | None, code: int, interrupted: bool, complaints: IO[bytes]) -> Event:
     if outcome is not None and outcome["event"] == "result":
         return outcome
     if outcome is not None:
         # A full disk, a directory without permission, or what cannot be done with what was given is the caller's to
         # mend, like any other bad input.
-        failure = SpillwayError if outcome["fault"] in ("bad_input", "io_error", "not_supported") else RunFailed
-        raise failure(str(outcome["message"]))
+        raise FAILURES.get(outcome["fault"], RunFailed)(str(outcome["message"]))
     if code in (-signal.SIGINT, -signal.SIGKILL) and interrupted:
         raise Interrupted(f"spillway-native {command} was ended before it had a result.")
     complaints.seek(0)

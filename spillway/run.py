@@ -14,7 +14,7 @@ from typing import Any
 
 from spillway import __version__, kept
 from spillway.drive.watch import Watch as DriveWatch
-from spillway.errors import Interrupted, RunFailed, SpillwayError
+from spillway.errors import DriveFull, Interrupted, RunFailed, SpillwayError
 from spillway.native import Event, executable_sha256, run_native
 from spillway.plan import Arm, Plan, slug
 from spillway.rundir import ArmRecorder, explained, staged, write_json, write_text
@@ -50,6 +50,7 @@ class Finished:
     summary: Document
     failure: str
     interrupted: bool
+    exit_code: int = 0  # the command's
 
 
 def execute(
@@ -61,7 +62,7 @@ def execute(
     A Ctrl-C leaves it marked incomplete; a run that fails under way leaves it with the reason. A failure ends the
     plan, except in a sweep: there the failed run is recorded with its reason and the other points run. Raises
     SpillwayError, and leaves nothing, when the plan is refused before it has recorded anything, or when nothing of a
-    sweep could be measured.
+    sweep could be measured. A run that fills its drive leaves a run directory even so.
     """
     started = datetime.now(UTC)
     kept.check_there(plan.preparations, plan.arms, place)
@@ -72,14 +73,14 @@ def execute(
             for arm in plan.arms:
                 if not progress.interrupted and (plan.swept or not progress.failures):
                     _run_arm(plan, arm, repetition, seed, stage, progress, watch, place)
-        if progress.failures and not progress.measured:
+        if progress.failures and not progress.measured and not isinstance(progress.failures[0][1], DriveFull):
             raise progress.failures[0][1]
         summary = _summary(plan, progress)
         write_text(stage / "plan.toml", plan.to_toml())
         write_json(stage / "summary.json", summary)
         write_json(stage / "manifest.json", _manifest(plan, command, started, progress))
     _write_report(out)  # in its place by now: whatever becomes of the report, what was measured is safe
-    return Finished(out, summary, _failure(plan, progress), progress.interrupted)
+    return Finished(out, summary, _failure(plan, progress), progress.interrupted, _exit_code(progress))
 
 
 def _write_report(rundir: Path) -> None:
@@ -227,7 +228,7 @@ def _result(
         return {}, None
     except SpillwayError as error:
         goes_on = swept and (progress.measured or isinstance(error, RunFailed))
-        if not goes_on and not recorder.rows and not progress.repetitions:
+        if not goes_on and not isinstance(error, DriveFull) and not recorder.rows and not progress.repetitions:
             raise
         return {}, error
     if not result["complete"]:
@@ -293,6 +294,13 @@ def _failure(plan: Plan, progress: Progress) -> str:
     count, tried = len(progress.failures), sum(len(each) for each in progress.repetitions.values())
     those = f"{label} failed" if count == 1 else f"{count} of {tried} runs failed; the first, {label}"
     return f"{those}: {first}"
+
+
+def _exit_code(progress: Progress) -> int:
+    """Of the command: 2 where every run that failed did by what was asked of it."""
+    if progress.failures:
+        return 2 if all(isinstance(error, DriveFull) for _, error in progress.failures) else RunFailed.exit_code
+    return Interrupted.exit_code if progress.interrupted else 0
 
 
 def _complete(plan: Plan, progress: Progress) -> bool:

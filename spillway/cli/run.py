@@ -10,7 +10,7 @@ import click
 
 from spillway.cli.printing import latency_words, number, out, plain_table
 from spillway.cli.progress import progress_bars
-from spillway.errors import Interrupted, SpillwayError
+from spillway.errors import SpillwayError
 from spillway.lifetime import in_words
 from spillway.quantity import human_bytes
 from spillway.suite.document import load_scaled
@@ -70,8 +70,7 @@ def run_command(
         out.print(f"\nRun directory  {place}\nReport         {place / 'report.html'}", soft_wrap=True)
     if finished.failure:
         print(f"spillway: {finished.failure}", file=sys.stderr)
-        return 1
-    return Interrupted.exit_code if finished.interrupted else 0
+    return finished.exit_code
 
 
 @click.command("report")

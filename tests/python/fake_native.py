@@ -237,8 +237,8 @@ def main() -> int:
     if mode == "crashes":
         print("an assertion failed", file=sys.stderr)
         return 134
-    if mode == "fails":
-        if command == "run":
+    if mode in ("fails", "full at once"):
+        if command == "run" and mode == "fails":
             for index in range(30):
                 emit(sample(index, 0.1, "fill", True, 1))
         emit({"event": "error", "message": "the drive is full: no clean erase block is left.", "fault": "drive_full"})

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from conftest import Fake
 
-from spillway.errors import Interrupted, RunFailed, SpillwayError
+from spillway.errors import DriveFull, Interrupted, RunFailed, SpillwayError
 from spillway.native import find_native, parse_events, run_native
 
 
@@ -27,7 +27,7 @@ def test_request_in_events_out(fake: Fake) -> None:
     [
         ("bad_input", SpillwayError, "geometry.chanels is not a key"),
         ("disk_full", SpillwayError, "no space left"),
-        ("fails", RunFailed, "the drive is full"),
+        ("fails", DriveFull, "the drive is full"),
         ("crashes", RunFailed, "exit code 134 without a result: an assertion failed"),
         ("garbage", RunFailed, "line 2 that is no event"),
     ],

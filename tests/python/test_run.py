@@ -146,12 +146,26 @@ def test_what_ends_before_it_measured_leaves_nothing(
     assert set(tmp_path.rglob("*")) == before
 
 
+def test_a_drive_that_fills_before_anything_was_sampled_leaves_a_run_that_says_so(
+    fake: Fake, plan_file: Path, tmp_path: Path, invoke: Invoke
+) -> None:
+    fake.behave("full at once")
+    ended = invoke("run", plan_file, "--out", tmp_path / "run")
+    assert ended.code == 2
+    assert ended.err.startswith("spillway: ")
+    assert "the drive is full" in ended.err
+    run = read_run(tmp_path / "run")
+    assert run.manifest["complete"] is False
+    assert "the drive is full" in run.manifest["failure"]
+    assert "the drive is full" in (tmp_path / "run" / "report.html").read_text()
+
+
 def test_a_run_that_fails_under_way_says_so_everywhere(
     fake: Fake, plan_file: Path, tmp_path: Path, invoke: Invoke
 ) -> None:
     fake.behave("fails")
     ended = invoke("run", plan_file, "--out", tmp_path / "run")
-    assert ended.code == 1
+    assert ended.code == 2, "a drive that fills is the plan's to mend"
     assert "the drive is full" in ended.err
     run = read_run(tmp_path / "run")
     assert run.manifest["complete"] is False

@@ -200,7 +200,7 @@ def test_a_point_that_fails_leaves_the_others(
     monkeypatch.setenv("FAKE_WHERE", json.dumps({"value_bytes": 16}))
     write(plan_file, SHORT + '\n[sweep]\n"load.value_bytes" = [16, 100, 1024]\n')
     ended = invoke("run", plan_file, "--out", tmp_path / "run")
-    assert ended.code == 1
+    assert ended.code == 2
     assert "value_bytes 16 failed: the drive is full" in ended.err
     run = read_run(tmp_path / "run")
     assert run.manifest["complete"] is False
