@@ -37,7 +37,7 @@ def test_failures_have_their_own_words(fake: Fake, mode: str, kind: type[Spillwa
     with pytest.raises(SpillwayError, match=says) as raised:
         run_native("ssd-show", {"drive": {}})
     assert type(raised.value) is kind
-    assert raised.value.exit_code == (2 if kind is SpillwayError else 1)
+    assert raised.value.exit_code == (1 if kind is RunFailed else 2)
 
 
 def test_a_callback_that_fails_ends_the_process(fake: Fake) -> None:
