@@ -36,10 +36,10 @@ class Run(Protocol):
 
 
 def named(settings: Mapping[str, Any], options: Mapping[str, str], label: str) -> Document:
-    """``kept.from`` and ``kept.to`` with ``{KEY}`` replaced by what the run has for that key of a plan, such as
-    ``aged-{drive.preset}``. Raises SpillwayError for an unknown key and for what names no directory."""
+    """``kept.from``, ``kept.to`` and ``kept.database`` with ``{KEY}`` replaced by what the run has for that key of a
+    plan, such as ``aged-{drive.preset}``. Raises SpillwayError for an unknown key and for what names no directory."""
     names: Document = {}
-    for key in ("kept.from", "kept.to"):
+    for key in ("kept.from", "kept.to", "kept.database"):
         text = settings[key]
 
         def value(match: re.Match[str], key: str = key, text: str = text) -> str:
@@ -49,8 +49,8 @@ def named(settings: Mapping[str, Any], options: Mapping[str, str], label: str) -
             return str(found)
 
         name = re.sub(r"\{([^{}]*)\}", value, text)
-        if name and not _NAME.fullmatch(name):
-            raise SpillwayError(f"{label}{key} is {name!r}; a state's name has letters, digits, ., _ and - only.")
+        if (name or key == "kept.database") and not _NAME.fullmatch(name):
+            raise SpillwayError(f"{label}{key} is {name!r}; a name has letters, digits, ., _ and - only.")
         names[key] = name
     return names
 
@@ -61,10 +61,6 @@ def check(settings: Mapping[str, Any], has_estimate: bool, label: str) -> None:
     if not starts and settings["kept.takes"] != "database":
         raise SpillwayError(
             f"{label}kept.takes says what is taken of kept.from, which is not given: name a state there."
-        )
-    if not _NAME.fullmatch(settings["kept.database"]):
-        raise SpillwayError(
-            f"{label}kept.database is {settings['kept.database']!r}; a name has letters, digits, ., _ and - only."
         )
     if not starts and not keeps:
         return

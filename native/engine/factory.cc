@@ -6,6 +6,7 @@
 
 #include "device/preset.h"
 #include "engine/modules.h"
+#include "engine/raw/engine.h"
 #include "engine/rocksdb/engine.h"
 #ifdef SPILLWAY_HAS_LEVELDB
 #include "engine/leveldb/engine.h"
@@ -18,6 +19,7 @@ namespace {
 
 std::vector<EngineKind> built_in() {
   std::vector<EngineKind> kinds = rocksdb_engines();
+  kinds.push_back(raw_engine());
 #ifdef SPILLWAY_HAS_LEVELDB
   kinds.push_back(leveldb_engine());
   kinds.push_back(leveldb_vlog_engine());

@@ -166,7 +166,7 @@ Status read_kept(const Json& json, RunRequest& request) {
                              "\", but the target is a directory, which has a database and no drive; use database");
   if (!engine::is_movable(request.engine))
     return Status::bad_input("kept: a database of the engine " + request.engine.name +
-                             " is bound to where its spill store lies and cannot be kept; remove kept");
+                             " cannot be moved, so it is not kept; remove kept");
   request.kept = std::move(kept);
   return {};
 }

@@ -79,7 +79,7 @@ def test_a_preparation_has_what_it_says_at_every_point(plan_file: Path) -> None:
     ("text", "sentence"),
     [
         ('[kept]\ntakes = "drive"\n', "kept.takes says what is taken of kept.from, which is not given"),
-        ('[kept]\nto = "../out"\n', "kept.to is '../out'; a state's name has letters, digits"),
+        ('[kept]\nto = "../out"\n', "kept.to is '../out'; a name has letters, digits"),
         ('[kept]\nto = "a-{drive.presets}"\n', "and the plan gives no drive.presets"),
         ('[kept]\nto = "a"\ndatabase = "a/b"\n', "kept.database is 'a/b'; a name has letters"),
         ('[kept]\nform = "a"\n', "kept.form is not a key of a plan"),

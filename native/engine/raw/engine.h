@@ -1,0 +1,10 @@
+// The drive without an engine, under the same workloads and counters as engines.
+#pragma once
+
+#include "engine/factory.h"
+
+namespace spillway::engine {
+
+EngineKind raw_engine();
+
+}  // namespace spillway::engine
