@@ -16,6 +16,7 @@
 
 #include "device/emulated.h"
 #include "engine/factory.h"
+#include "engine/modules.h"
 #include "engine_built_modules.h"
 #include "fs/volume.h"
 #include "temporary_directory.h"
@@ -70,17 +71,10 @@ TEST(WiredtigerModule, OfOtherSourcesIsRefused) {
   const std::string name = "libspillway-engine-wiredtiger.so";
   std::ifstream from(std::string(SPILLWAY_BUILT_ENGINES) + "/" + name, std::ios::binary);
   std::string bytes((std::istreambuf_iterator<char>(from)), {});
-  const auto stamp = [&] {
-    // 64 hexadecimal digits between zeros, and no other such text is in the object.
-    for (std::size_t at = bytes.find('\0'); at != std::string::npos; at = bytes.find('\0', at + 1)) {
-      const std::size_t end = bytes.find('\0', at + 1);
-      const bool digits = end == at + 65 && bytes.find_first_not_of("0123456789abcdef", at + 1) == end;
-      if (digits) return at + 1;
-    }
-    return std::string::npos;
-  }();
-  ASSERT_NE(stamp, std::string::npos);
-  bytes[stamp] = bytes[stamp] == '0' ? '1' : '0';
+  const std::string stamp = sources_stamp();
+  std::size_t at = bytes.find(stamp);
+  ASSERT_NE(at, std::string::npos);
+  for (; at != std::string::npos; at = bytes.find(stamp, at + 1)) bytes[at] = bytes[at] == '0' ? '1' : '0';
   std::ofstream(place.path(name), std::ios::binary) << bytes;
   const EnginesAt there(place.root());
   const Status status = check_engine({.name = "wiredtiger"});
