@@ -115,8 +115,10 @@ def test_a_native_refusal_and_a_native_failure(fake: Fake, invoke: Invoke) -> No
     assert invoke("ssd", "simulate").code == 2
     fake.behave("fails")
     ended = invoke("ssd", "simulate", "--json")
-    assert (ended.code, ended.out) == (1, "")
+    assert (ended.code, ended.out) == (2, "")
     assert "the drive is full" in ended.err
+    fake.behave("crashes")
+    assert invoke("ssd", "simulate").code == 1
 
 
 def test_as_a_program() -> None:
