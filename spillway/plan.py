@@ -36,12 +36,12 @@ from spillway.sweep import Point, check_arm, check_overrides, sweep_points
 
 Document = dict[str, Any]
 
-NOT_INHERITED = ("kept", "phases")  # by a preparation, from what stands above it
+NOT_INHERITED = ("kept", "phases")  # by a preparation, from what stands above it; but kept.directory is
 PATHS = (
     *("drive.preset_file", "drive.estimate.preset_file", "drive.path", "initial.path", "data_directory"),
     "kept.directory",
 )
-FS_KEYS = ("discard", "page_cache_bytes", "writeback_bytes", "closed_dirty_bytes")
+FS_KEYS = ("discard", "placement", "page_cache_bytes", "writeback_bytes", "closed_dirty_bytes")
 
 
 @dataclass(frozen=True)
@@ -208,8 +208,8 @@ class Plan:
             top["arms"] = [
                 {"name": arm.name, **arm.on_its_sweep(), **without(document, shared)} for arm, document in own
             ]
-        inherited = {key: value for key, value in shared.items() if key not in NOT_INHERITED}
         if prepared:
+            inherited = _inherited(shared)
             top["prepare"] = [without(document, inherited) for document in prepared]
         return tomli_w.dumps(top)
 
@@ -297,14 +297,13 @@ class _ArmReader:
     def _preparation(self, index: int, own: Document, point: Point) -> Arm:
         """What it says itself wins over the point: it may be the same at several."""
         label = f"{self.where}: prepare[{index}]: "
-        shared = {key: value for key, value in self.shared.items() if key not in NOT_INHERITED}
-        merged = copy.deepcopy(shared)
+        merged = copy.deepcopy(_inherited(self.shared))
         for key, value in point.values.items():
             if key_parts(key)[0] not in NOT_INHERITED:
                 put(merged, key_parts(key), value, f"{label}{key}")
         overlay(merged, copy.deepcopy(own))
         for asked, (parts, value) in self.overrides.items():
-            if parts[0] not in NOT_INHERITED:
+            if parts[0] not in NOT_INHERITED or parts == ["kept", "directory"]:
                 put(merged, parts, value, asked)
         if not merged.get("kept", {}).get("to"):
             raise SpillwayError(f"{label}kept.to is missing: name the state that it is there for.")
@@ -343,6 +342,16 @@ class _ArmReader:
 
     def _overridden(self, key: str, value: Any) -> Any:
         return self.overrides.get(f"--set {key}", ([], value))[1]
+
+
+def _inherited(shared: Document) -> Document:
+    """Of what stands above a preparation, what it inherits: all but its phases and states. The place of the states is
+    one for the whole plan."""
+    inherited = {key: value for key, value in shared.items() if key not in NOT_INHERITED}
+    kept = shared.get("kept")
+    if isinstance(kept, dict) and "directory" in kept:
+        inherited["kept"] = {"directory": kept["directory"]}
+    return inherited
 
 
 def _read(path: Path) -> Document:

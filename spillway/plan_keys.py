@@ -178,6 +178,7 @@ ARM_KEYS: dict[str, Key] = {
     "cost.currency": Key("", text),
     "fs.size": Key(None, optional(size)),
     "fs.discard": Key(True, flag),
+    "fs.placement": Key("next_fit", one_of("next_fit", "first_fit")),
     "fs.page_cache_bytes": Key(0, size),
     "fs.writeback_bytes": Key(2**20, size_of_a_page),
     "fs.closed_dirty_bytes": Key(0, size),

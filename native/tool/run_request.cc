@@ -67,8 +67,12 @@ Status read_target(const Json& json, RunRequest& request) {
 
 Status read_fs(const Json& json, fs::VolumeOptions& volume) {
   Fields fields(json, "fs");
+  Status problem;
   volume.size_bytes = fields.whole("size_bytes", 0, 0, kMost);
   volume.discard = fields.flag("discard", volume.discard);
+  volume.placement =
+      static_cast<fs::Placement>(choice(fields, "fs", "placement", {"next_fit", "first_fit"}, 0, problem));
+  if (!problem) return problem;
   volume.page_cache_bytes = fields.whole("page_cache_bytes", volume.page_cache_bytes, 0, kMost);
   volume.writeback_bytes = fields.whole("writeback_bytes", volume.writeback_bytes, fs::kPageBytes, kMost);
   volume.closed_dirty_bytes = fields.whole("closed_dirty_bytes", volume.closed_dirty_bytes, 0, kMost);
