@@ -81,6 +81,25 @@ def executable_sha256() -> str:
     return _digest(path, path.stat().st_mtime_ns)
 
 
+def modules_sha256() -> dict[str, str]:
+    """The engines that are objects of their own, by file name: found where spillway-native looks for them
+    (native/engine/modules.h)."""
+    named = os.environ.get("SPILLWAY_ENGINES")
+    directories = named.split(":") if named else [str(find_native().resolve().parent.parent / "lib")]
+    found: dict[str, str] = {}
+    for directory in filter(None, directories):
+        for path in sorted(Path(directory).glob("libspillway-engine-*.so")):
+            if path.is_file():
+                found.setdefault(path.name, _digest(path, path.stat().st_mtime_ns))
+    return found
+
+
+def build_sha256() -> str:
+    """spillway-native and its modules: two builds whose runs may differ have different ones."""
+    whole = "".join(f"{name} {digest}\n" for name, digest in modules_sha256().items())
+    return hashlib.sha256((executable_sha256() + "\n" + whole).encode()).hexdigest()
+
+
 @cache
 def _digest(path: Path, changed_ns: int) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()

@@ -15,7 +15,7 @@ from typing import Any
 from spillway import __version__, kept
 from spillway.drive.watch import Watch as DriveWatch
 from spillway.errors import DriveFull, Interrupted, RunFailed, SpillwayError
-from spillway.native import Event, executable_sha256, run_native
+from spillway.native import Event, build_sha256, executable_sha256, run_native
 from spillway.plan import Arm, Plan, slug
 from spillway.rundir import ArmRecorder, explained, staged, write_json, write_text
 from spillway.samples import sample_row
@@ -110,7 +110,7 @@ class _Preparer:
 
     def _prepare(self, each: Arm) -> None:
         seed = self.plan.seeds[0]
-        mark = kept.fingerprint(each, each.request(Path(), seed), self.place, executable_sha256())
+        mark = kept.fingerprint(each, each.request(Path(), seed), self.place, build_sha256())
         state = kept.is_made_by(kept.place_of(each, self.place) / each.settings["kept.to"], mark)
         whole = state if state is not None else self._made(each, seed, mark)
         if self.progress.interrupted:
@@ -327,7 +327,7 @@ def _manifest(plan: Plan, command: list[str], started: datetime, progress: Progr
         "ended": datetime.now(UTC).isoformat(timespec="seconds"),
         "seeds": plan.seeds,
         "versions": {"spillway": __version__, "python": platform.python_version(), **progress.versions}
-        | {"executable_sha256": executable_sha256()},
+        | {"executable_sha256": executable_sha256(), "build_sha256": build_sha256()},
         "host": _host(),
     }
 

@@ -185,6 +185,14 @@ class Volume::Impl {
     return status;
   }
 
+  Status sync_all() {
+    Status first;
+    for (const auto& inode : names_.all()) {
+      if (Status status = sync(*inode); !status && first) first = status;
+    }
+    return first;
+  }
+
   // --- Reading.
 
   // What of the ranges has to come from the drive, as ios, and in `missing` as pages of the file.
@@ -518,6 +526,8 @@ device::Device& Volume::device() { return impl_->device(); }
 const VolumeOptions& Volume::options() const { return impl_->options(); }
 Status Volume::failure() const { return impl_->failure(); }
 void Volume::detach() { impl_->detach(); }
+
+Status Volume::sync() { return impl_->judged(impl_->sync_all()); }
 
 std::vector<std::string> Volume::names() const {
   std::vector<std::string> names;

@@ -181,6 +181,9 @@ class Volume {
   // Why a passive volume has charged nothing since; ok while it does.
   Status failure() const;
 
+  // Writes out what is dirty of every file, waits for it and has the drive flush its cache, as syncfs(2) does. The
+  // first failure is returned; the other files are written all the same.
+  Status sync();
   // Writes out what is dirty and waits for it; from now on nothing is charged any more. For a process that exits while
   // its database still runs.
   void detach();

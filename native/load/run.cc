@@ -153,12 +153,15 @@ class PhaseRun {
       if (stop.load(std::memory_order_relaxed)) interrupt();
     }
     crew_.end();
-    listener_.on_threads_ended(phase_);
+    status_ = crew_.status() ? listener_.on_threads_ended(phase_) : crew_.status();
     take_sample();
     tell_progress(clock.now_ns());
     for (const auto& worker : crew_.workers()) report_.totals.not_started += worker->not_started();
     return report_;
   }
+
+  // REQUIRES: go() has returned.
+  const Status& status() const { return status_; }
 
  private:
   void interrupt() {
@@ -205,6 +208,7 @@ class PhaseRun {
   Crew& crew_;
   Recorder& recorder_;
   RunListener& listener_;
+  Status status_;
   PhaseReport report_;
   Tally interval_;
   std::int64_t begin_ns_ = 0;
@@ -316,8 +320,9 @@ Result<RunReport> run(const RunSpec& spec, const Subject& subject, Clock& clock,
     const std::uint64_t inserted_before = ycsb_records ? ycsb_records->inserted_count() : 0;
     DonePhase done{phase, spec.pairs, spec.seed, spec.past.size() + i, {}, inserted_before, 0};
     Crew crew(setting, phase, plans_of(done));
-    const PhaseReport phase_report = PhaseRun(spec, phase, crew, recorder, listener).go(clock, stop);
-    if (!crew.status()) return crew.status();
+    PhaseRun phase_run(spec, phase, crew, recorder, listener);
+    const PhaseReport phase_report = phase_run.go(clock, stop);
+    if (!phase_run.status()) return phase_run.status();
     for (const auto& worker : crew.workers()) done.operations.push_back(worker->finished());
     if (phase.ycsb) done.inserted = ycsb_records->inserted_count() - inserted_before;
     report.done.push_back(std::move(done));

@@ -61,8 +61,9 @@ class RunListener {
   virtual void on_stall(const engine::Stall& stall) = 0;  // times since the run's start
   virtual void on_event(const engine::Event& event) = 0;  // time since the run's start
   virtual void on_phase(const PhaseReport& report) = 0;
-  // The phase's threads have ended, and its last sample is not yet taken: what is done here takes time of this phase.
-  virtual void on_threads_ended(const PhaseSpec& /*phase*/) {}
+  // The phase's threads have ended, and its last sample is not yet taken: what is done here takes time of this phase,
+  // and a failure ends the run.
+  virtual Status on_threads_ended(const PhaseSpec& /*phase*/) { return Status::ok(); }
 };
 
 // Runs every phase of `spec`, or as many as there are until `stop` is set; then the report says complete = false.

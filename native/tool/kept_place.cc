@@ -11,6 +11,7 @@
 #include <cstring>
 #include <filesystem>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "base/file_bytes.h"
@@ -78,12 +79,6 @@ std::uint32_t crc_of(const std::string& text) {
 
 Json entry_of(const std::string& relative, const Contents& contents) {
   return {{"path", relative}, {"bytes", contents.bytes}, {"crc32", contents.crc}};
-}
-
-// A name is on the medium when its directory is.
-void sync_directory(const std::string& path) {
-  const File directory(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (directory.get() >= 0) (void)::fsync(directory.get());
 }
 
 // A path that leads out of its directory is of no kept state.
@@ -282,14 +277,33 @@ Status KeptPlace::add_kept(const KeptPlace& from, const Json& entry) {
   return {};
 }
 
+// A name is on the medium when its directory is.
+Status KeptPlace::sync_directory(const std::string& path) const {
+  const File directory(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (directory.get() < 0 || ::fsync(directory.get()) != 0) return failed("synced", path, errno);
+  return {};
+}
+
+// Every directory of the new generation, and the one that has its name.
+Status KeptPlace::sync_new() const {
+  const filesystem::path top = in_new("");
+  std::set<filesystem::path> directories{top.parent_path(), filesystem::path(path_)};
+  for (const Json& entry : files_) {
+    filesystem::path relative = filesystem::path(entry["path"].get<std::string>()).parent_path();
+    for (; !relative.empty(); relative = relative.parent_path()) directories.insert(in_new(relative.string()));
+  }
+  for (const filesystem::path& directory : directories) {
+    if (Status status = sync_directory(directory.string()); !status) return status;
+  }
+  return {};
+}
+
 Status KeptPlace::commit(Json document) {
   Json whole = {{"format", kFormat}, {"generation", generation_ + 1}};
   whole.update(document);
   whole["files"] = files_;
   whole["crc32"] = crc_of(whole.dump());
-  for (const Json& entry : files_)
-    sync_directory(filesystem::path(in_new(entry["path"].get<std::string>())).parent_path().string());
-  sync_directory(in_new(""));
+  if (Status status = sync_new(); !status) return status;
   const std::string path = path_ + "/kept.json";
   const std::string beside = path + ".new";
   const std::string text = whole.dump(2) + "\n";
@@ -300,7 +314,8 @@ Status KeptPlace::commit(Json document) {
     ::unlink(beside.c_str());
     return failed("written", path, error);
   }
-  sync_directory(path_);
+  // Until the new name is on the medium the old generation may be what a loss of power leaves.
+  if (Status status = sync_directory(path_); !status) return status;
   ++generation_;
   remove_others(generation_);
   return {};

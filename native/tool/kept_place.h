@@ -64,6 +64,8 @@ class KeptPlace {
   Status check_contents(const Json& entry, std::uint64_t bytes, std::uint32_t crc) const;
   void remove_others(std::uint64_t generation) const;
   std::string in_new(const std::string& relative) const;
+  Status sync_directory(const std::string& path) const;
+  Status sync_new() const;
 
   const std::string key_;
   const std::string path_;

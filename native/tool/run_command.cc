@@ -156,7 +156,10 @@ Status run_command(const Json& json, Events& events, const std::atomic<bool>& st
   const std::span<const char* const> causes = stack.engine->stall_causes();
   DirectoryDrive under({request->directory, request->counters, request->load.phases},
                        request->estimate ? stack.volume.get() : nullptr);
-  RunEvents listener(events, causes, request->emulated ? nullptr : &under);
+  RunEvents listener(events, causes,
+                     {.under = request->emulated ? nullptr : &under,
+                      .volume = request->emulated ? stack.volume.get() : nullptr,
+                      .phases = request->load.phases});
   const load::Subject subject{*stack.engine, request->emulated ? stack.device.get() : nullptr, space_bytes};
   const auto report = load::run(request->load, subject, clock, stop, listener);
   if (!report) return report.status();

@@ -82,8 +82,8 @@ void RunEvents::on_sample(const load::PhaseSpec& phase, const load::Sample& samp
   put_operations(json, *sample.tally);
   if (sample.drive) {
     json["drive"] = shown(*sample.drive);
-  } else if (under_ != nullptr) {
-    if (Json drive = under_->take_interval(phase.measured); !drive.is_null()) json["drive"] = std::move(drive);
+  } else if (files_.under != nullptr) {
+    if (Json drive = files_.under->take_interval(phase.measured); !drive.is_null()) json["drive"] = std::move(drive);
   }
   json["engine"] = shown(sample.engine, sample.stall_time, causes_);
   if (sample.engine.spill) {
@@ -111,12 +111,16 @@ void RunEvents::on_event(const engine::Event& event) {
                            {"message", event.message}});
 }
 
-void RunEvents::on_threads_ended(const load::PhaseSpec& phase) {
-  if (under_ != nullptr) under_->before_last_sample(phase);
+Status RunEvents::on_threads_ended(const load::PhaseSpec& phase) {
+  if (files_.under != nullptr) files_.under->before_last_sample(phase);
+  if (files_.volume == nullptr) return Status::ok();
+  const auto next = static_cast<std::size_t>(&phase - files_.phases.data()) + 1;
+  const bool is_measured_next = next < files_.phases.size() && files_.phases[next].measured;
+  return phase.measured != is_measured_next ? files_.volume->sync() : Status::ok();
 }
 
 void RunEvents::on_phase(const load::PhaseReport& report) {
-  if (under_ != nullptr) under_->end_phase(*report.phase);
+  if (files_.under != nullptr) files_.under->end_phase(*report.phase);
   const load::Tally& tally = report.totals.tally;
   Json json = {{"name", report.phase->name},
                {"workload", load::name_of(report.phase->workload)},

@@ -11,22 +11,29 @@ namespace spillway::tool {
 
 class RunEvents final : public load::RunListener {
  public:
-  // `causes`: names of what holds the engine's writers back (Engine::stall_causes). `under`: the drive under a plain
-  // directory, or null. REQUIRES: both outlive this.
-  RunEvents(Events& events, std::span<const char* const> causes, DirectoryDrive* under)
-      : events_(events), causes_(causes), under_(under) {}
+  // What the store's files lie on: the drive under a plain directory, or an emulated drive's volume, whose files are
+  // synced where `phases` begin and cease to be measured, so that each byte counts in the phase that wrote it.
+  struct Files {
+    DirectoryDrive* under = nullptr;
+    fs::Volume* volume = nullptr;
+    std::span<const load::PhaseSpec> phases;  // of the run, in turn
+  };
+
+  // `causes`: names of what holds the engine's writers back (Engine::stall_causes). REQUIRES: all of it outlives this.
+  RunEvents(Events& events, std::span<const char* const> causes, Files files)
+      : events_(events), causes_(causes), files_(files) {}
 
   void on_progress(const load::Progress& progress) override;
   void on_sample(const load::PhaseSpec& phase, const load::Sample& sample) override;
   void on_stall(const engine::Stall& stall) override;
   void on_event(const engine::Event& event) override;
   void on_phase(const load::PhaseReport& report) override;
-  void on_threads_ended(const load::PhaseSpec& phase) override;
+  Status on_threads_ended(const load::PhaseSpec& phase) override;
 
  private:
   Events& events_;
   std::span<const char* const> causes_;
-  DirectoryDrive* under_;
+  Files files_;
   engine::SpillObservation last_spill_;  // cumulative, as of the last sample
 };
 

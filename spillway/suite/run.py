@@ -25,7 +25,7 @@ from typing import Any, Literal
 
 from spillway import __version__
 from spillway.errors import Interrupted, SpillwayError
-from spillway.native import executable_sha256
+from spillway.native import build_sha256
 from spillway.plan import Plan
 from spillway.run import Finished, Watch, execute
 from spillway.rundir import explained, write_json
@@ -74,7 +74,7 @@ def state_of(directory: Path, plan: Plan) -> State:
     if resolved != plan.to_toml():
         return "of another plan"
     versions = manifest.get("versions") or {}
-    if (versions.get("spillway"), versions.get("executable_sha256")) != (__version__, executable_sha256()):
+    if (versions.get("spillway"), versions.get("build_sha256")) != (__version__, build_sha256()):
         return "of another build"
     if manifest.get("failure"):
         return "failed"

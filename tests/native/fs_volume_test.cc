@@ -153,6 +153,28 @@ TEST_F(VolumeTest, AClosedFileWithDirtyPagesIsWrittenByASync) {
   EXPECT_EQ(device_.bytes(Opcode::write), 8192U);
 }
 
+TEST_F(VolumeTest, ASyncOfTheVolumeWritesWhatIsDirtyOfEveryFile) {
+  options_.writeback_bytes = options_.closed_dirty_bytes = 64 * kMiB;
+  auto closed = create("/closed");
+  ASSERT_TRUE(closed->write(0, 5000, Access::buffered));
+  ASSERT_TRUE(closed->close());
+  auto open = create("/open");
+  ASSERT_TRUE(open->write(0, kMiB, Access::buffered));
+  auto deleted = create("/deleted");
+  ASSERT_TRUE(deleted->write(0, kMiB, Access::buffered));
+  ASSERT_TRUE(deleted->close());
+  ASSERT_TRUE(volume().remove("/deleted"));
+  deleted.reset();
+  EXPECT_EQ(device_.bytes(Opcode::write), 0U);
+  ASSERT_TRUE(volume().sync());
+  EXPECT_EQ(device_.bytes(Opcode::write), 8192U + kMiB);
+  EXPECT_FALSE(device_.of(Opcode::flush).empty());
+  const auto flushes = device_.of(Opcode::flush).size();
+  ASSERT_TRUE(volume().sync());
+  EXPECT_EQ(device_.bytes(Opcode::write), 8192U + kMiB) << "nothing was dirty any more";
+  EXPECT_EQ(device_.of(Opcode::flush).size(), flushes);
+}
+
 TEST_F(VolumeTest, DirtyPagesOfADeletedFileNeverReachTheDrive) {
   auto file = create("/a");
   ASSERT_TRUE(file->write(0, 100000, Access::buffered));

@@ -53,6 +53,28 @@ class ToolRun : public ::testing::Test {
   std::vector<Json> events_;
 };
 
+// A load that fits the page cache whole has been written all the same.
+TEST_F(ToolRun, WhatLiesInThePageCacheCountsInThePhaseThatWroteIt) {
+  request_["fs"] = {{"writeback_bytes", 256 << 20}, {"closed_dirty_bytes", 256 << 20}};
+  request_["engine"]["options"]["write_buffer_size"] = "67108864";  // nothing is flushed: the log alone has the data
+  request_["phases"] = Json::parse(R"([{"name": "load", "workload": "fillseq", "measured": false},
+                                       {"name": "fill", "workload": "fillrandom", "operations": 1000},
+                                       {"name": "after", "workload": "overwrite", "operations": 1000,
+                                        "measured": false}])");
+  ASSERT_TRUE(run());
+  const Json& result = events_.back();
+  const auto user = result["user_bytes_written"].get<std::uint64_t>();
+  const auto host = result["host_bytes_written"].get<std::uint64_t>();
+  EXPECT_EQ(user, 1000U * 1016);
+  EXPECT_GT(host, user);
+  EXPECT_LT(host, user * 5 / 4) << "of the load before it and of what comes after it, nothing is in it";
+  std::uint64_t of_samples = 0;
+  for (const Json& sample : all("sample")) {
+    if (sample["phase"] == "fill") of_samples += sample["drive"]["host_bytes_written"].get<std::uint64_t>();
+  }
+  EXPECT_EQ(of_samples, host);
+}
+
 TEST_F(ToolRun, RefusesWithASentenceAndLeavesNothingBehind) {
   struct Case {
     std::function<void(Json&)> spoil;
@@ -61,6 +83,8 @@ TEST_F(ToolRun, RefusesWithASentenceAndLeavesNothingBehind) {
   const std::string db = (parent_ / "db").string();
   const std::vector<Case> table = {
       {[](Json& r) { r["phasez"] = 1; }, "unknown key phasez; did you mean phases?"},
+      {[](Json& r) { r["fs"] = {{"placement", "best_fit"}}; },
+       "fs.placement \"best_fit\" is not known; did you mean next_fit?"},
       {[](Json& r) { r.erase("directory"); },
        "directory is missing; it takes the path of a directory for the store's files"},
       {[&](Json& r) { r["directory"] = parent_.parent_path().string(); },

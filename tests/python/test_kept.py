@@ -61,6 +61,16 @@ def test_the_resolved_plan_is_the_same_plan(plan_file: Path, tmp_path: Path) -> 
     assert [each.name for each in one.preparations] == ["loaded-200"]
 
 
+def test_the_place_of_the_states_is_one_for_the_whole_plan(plan_file: Path, tmp_path: Path) -> None:
+    write(plan_file, PLAN + KEPT + PREPARE)
+    for text, overrides in ((PLAN + KEPT + 'directory = "there"\n' + PREPARE, ()), (None, ("kept.directory=there",))):
+        plan = load_plan(plan_file if text is None else write(tmp_path / "with.toml", text), overrides)
+        places = {each.settings["kept.directory"] for each in (*plan.arms, *plan.preparations)}
+        assert {Path(place).name for place in places} == {"there"} and len(places) == 1
+        again = load_plan(write(tmp_path / "again.toml", plan.to_toml()))
+        assert [each.document() for each in again.preparations] == [each.document() for each in plan.preparations]
+
+
 def test_a_preparation_has_what_it_says_at_every_point(plan_file: Path) -> None:
     sweep = '\n[sweep]\n"engine.options.write_buffer_size" = [2, 4]\n'
     with pytest.raises(SpillwayError, match="loaded-tiny would be made in several ways"):

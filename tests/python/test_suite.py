@@ -154,7 +154,9 @@ def test_a_suite_is_found_by_its_name(suite: Path, monkeypatch: pytest.MonkeyPat
         find_suite("plans")
 
 
-def test_what_is_done_is_not_run_again(fake: Fake, suite: Path, tmp_path: Path, invoke: Invoke) -> None:
+def test_what_is_done_is_not_run_again(
+    fake: Fake, suite: Path, tmp_path: Path, invoke: Invoke, monkeypatch: pytest.MonkeyPatch
+) -> None:
     out = tmp_path / "out"
     assert "not run" in invoke("suite", suite, "--out", out, "--list").out
     assert not out.exists()
@@ -178,6 +180,12 @@ def test_what_is_done_is_not_run_again(fake: Fake, suite: Path, tmp_path: Path, 
     fake.path.write_text(fake.path.read_text() + "# another build\n")
     invoke("suite", suite, "--out", out, "--only", "a")
     assert len(fake.requests()) == 6, "a figure of another build is no figure of this one"
+    modules = tmp_path / "modules"
+    modules.mkdir()
+    (modules / "libspillway-engine-made.so").write_bytes(b"1")
+    monkeypatch.setenv("SPILLWAY_ENGINES", str(modules))
+    invoke("suite", suite, "--out", out, "--only", "a")
+    assert len(fake.requests()) == 8, "an engine that is an object of its own is part of the build"
 
 
 def test_a_failure_leaves_the_other_plans_and_is_tried_again(

@@ -294,7 +294,7 @@ class FileSystem final : public WiredtigerFileSystem {
 
   static void fill_in(Handle& handle) {
     handle.close = fh_close;
-    handle.fh_extend_nolock = fh_extend;
+    handle.fh_extend = fh_extend;  // looks at the size, then sets it: WiredTiger's lock keeps writers out
     handle.fh_lock = fh_lock;
     handle.fh_read = fh_read;
     handle.fh_size = fh_size;
