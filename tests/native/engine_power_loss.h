@@ -56,7 +56,11 @@ class VolumeJournal : public fs::VolumeObserver {
 // The state of every file at the journal's end.
 class PowerCut {
  public:
-  explicit PowerCut(const std::string& journal) {
+  explicit PowerCut(const std::string& journal) { go_on(journal); }
+
+  // A further life, on what the one before left, and with a volume of its own that found the files by their names.
+  void go_on(const std::string& journal) {
+    life_ += kMostFiles;
     std::ifstream lines(journal);
     std::string line;
     while (std::getline(lines, line)) read(line);
@@ -72,6 +76,7 @@ class PowerCut {
 
  private:
   static constexpr std::uint64_t kPage = 4096;
+  static constexpr std::uint64_t kMostFiles = std::uint64_t{1} << 32;   // of a life
   using Ranges = std::vector<std::pair<std::uint64_t, std::uint64_t>>;  // [begin, end)
 
   struct File {
@@ -91,8 +96,15 @@ class PowerCut {
     std::string path;
     in >> event >> number >> a >> b >> path;
     if (in.fail()) return;  // the last line of a killed process
+    number += life_;
+    if (event == 'n') {
+      const auto before = names_.find(path);
+      if (before != names_.end() && before->second < life_ && !files_.contains(number)) {
+        files_[number] = files_[before->second];
+      }
+      names_[path] = number;
+    }
     File& file = files_[number];
-    if (event == 'n') names_[path] = number;
     if (event == 'u') names_.erase(path);
     if (event == 'w') {
       file.unsynced.emplace_back(a, a + b);
@@ -134,6 +146,7 @@ class PowerCut {
     return changed;
   }
 
+  std::uint64_t life_ = 0;  // is added to the numbers of its files
   std::map<std::string, std::uint64_t> names_;
   std::map<std::uint64_t, File> files_;
 };

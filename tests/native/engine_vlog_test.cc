@@ -1,28 +1,23 @@
-// WiscKey's design: what is particular to it beside what engine_conformance_test.cc asks of every engine. Crashes,
-// damage and garbage collection of the value log.
+// WiscKey's design: what is particular to it beside what engine_conformance_test.cc asks of every engine. Records and
+// garbage collection of the value log; its recovery is tried in engine_vlog_recovery_test.cc.
 #include <gtest/gtest.h>
-#include <spawn.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <atomic>
-#include <csignal>
-#include <cstdlib>
+#include <chrono>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <memory>
 #include <random>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "at_each_step.h"
-#include "device/emulated.h"
-#include "engine/factory.h"
 #include "engine/vlog/record.h"
+#include "engine_vlog_fixture.h"
 #include "flipped_bytes.h"
-#include "fs/volume.h"
-#include "temporary_directory.h"
 
 namespace spillway::engine {
 namespace {
@@ -31,16 +26,8 @@ using vlog::Address;
 using vlog::Position;
 using vlog::Record;
 using vlog::RecordKind;
-using Model = std::map<std::string, std::string>;
 
-const std::atomic<bool> kNeverStopped{false};
-
-std::string key_of(std::uint64_t number) { return "key" + std::to_string(1'000'000 + number); }
-std::string value_of(std::uint64_t number, std::size_t bytes) {
-  std::string value = std::to_string(number) + ":";
-  while (value.size() < bytes) value += static_cast<char>('a' + (value.size() * 7 + number) % 26);
-  return value;
-}
+class Vlog : public VlogFixture {};
 
 // --- Records
 
@@ -84,70 +71,6 @@ TEST(VlogRecord, AddressesAndInTreeValuesAreToldApart) {
 }
 
 // --- The engine
-
-class Vlog : public ::testing::Test {
- protected:
-  ~Vlog() override {
-    engine_.reset();
-    volume_.reset();
-  }
-
-  void make_drive(std::uint64_t capacity_bytes) {
-    engine_.reset();
-    volume_.reset();
-    ssd::SsdConfig config;
-    config.geometry.pages_per_block = 32;
-    config.capacity.capacity_bytes = capacity_bytes;
-    config.capacity.spare_factor = 0.2;
-    device_ = device::make_simulated(ssd::Ssd(config, 1));
-    volume_ = std::make_unique<fs::Volume>(*device_, fs::VolumeOptions());
-  }
-
-  EngineSpec spec(Texts settings) const {
-    settings.emplace("vlog.segment_bytes", "16384");
-    settings.emplace("vlog.gc_garbage_ratio", "0.3");
-    return {.name = "leveldb-vlog",
-            .directory = directory_,
-            .options = {{"write_buffer_size", "65536"}, {"compression", "kNoCompression"}},
-            .settings = std::move(settings),
-            .volume = volume_.get()};
-  }
-  Status try_open(const Texts& settings = {}) {
-    engine_.reset();
-    auto opened = open_engine(spec(settings));
-    if (!opened) return opened.status();
-    engine_ = std::move(*opened);
-    return Status::ok();
-  }
-  Engine& open(const Texts& settings = {}) {
-    const Status status = try_open(settings);
-    EXPECT_TRUE(status) << status.message();
-    return *engine_;
-  }
-
-  void expect_same(const Model& model) {
-    Pairs pairs;
-    const auto seen = engine_->scan("", model.size() + 1, Direction::forward, &pairs);
-    ASSERT_TRUE(seen) << seen.status().message();
-    ASSERT_EQ(pairs, Pairs(model.begin(), model.end()));
-  }
-  std::uint64_t statistic(const char* name) { return engine_->statistics().at(name); }
-
-  std::vector<std::string> segments() const {
-    std::vector<std::string> found;
-    for (const auto& entry : std::filesystem::directory_iterator(directory_)) {
-      if (entry.path().extension() == ".vlog") found.push_back(entry.path().string());
-    }
-    std::sort(found.begin(), found.end());
-    return found;
-  }
-
-  const TemporaryDirectory temporary_{memory_path()};
-  std::string directory_ = temporary_.path("db");
-  std::unique_ptr<device::EmulatedDevice> device_;
-  std::unique_ptr<fs::Volume> volume_;
-  std::unique_ptr<Engine> engine_;
-};
 
 // Small segments and a low threshold: the collector is at work all the time, also over what it moved before.
 TEST_F(Vlog, DoesWhatAMapDoesWhileGarbageIsCollected) {
@@ -251,6 +174,32 @@ TEST_F(Vlog, CollectionBringsBackNothingThatWasOverwrittenMeanwhile) {
   expect_same(model);
 }
 
+// A write that fails replaces nothing: what the collector has found live is moved all the same.
+TEST_F(Vlog, CollectionKeepsWhatAFailedWriteDidNotReplace) {
+  make_drive(8ULL << 20);
+  open();
+  Model model;
+  const std::string larger_than_the_drive(9 << 20, 'x');
+  std::vector<Write> batch = {{Write::Kind::put, "large", larger_than_the_drive}};
+  for (std::uint64_t i = 0; i < 100; ++i) model[key_of(i)] = value_of(i, 150);
+  for (const auto& [key, value] : model) batch.push_back({Write::Kind::put, key, "new"});
+  {
+    const AtEach at("vlog.gc.asked", [&] { EXPECT_EQ(engine_->write(batch).fault(), Fault::drive_full); });
+    for (const auto& [key, value] : model) ASSERT_TRUE(engine_->put(key, value));
+    for (std::uint64_t i = 0; i < 300; ++i) ASSERT_TRUE(engine_->put("filler", value_of(i, 400)));
+    model["filler"] = value_of(299, 400);
+    // What is collected by the first goes with the second.
+    for (int i = 0; i < 2; ++i) ASSERT_TRUE(engine_->settle(kNeverStopped));
+    EXPECT_GT(at.times(), 0);
+  }
+  EXPECT_GT(statistic("vlog.moved_bytes"), 0U);
+  EXPECT_GT(statistic("vlog.gc_removed_segments"), 0U);
+  expect_same(model);
+  ASSERT_TRUE(engine_->close());
+  open();
+  expect_same(model);
+}
+
 TEST_F(Vlog, AScanReadsWhatWasCollectedSinceItBegan) {
   open();
   Model model;
@@ -304,234 +253,6 @@ TEST_F(Vlog, AScanBeginsAnewWhereSegmentsGoMeanwhile) {
   EXPECT_EQ(overtaken, 1);
 }
 
-// A log that ends at any byte gives all records before it, and every batch whole or not at all.
-TEST_F(Vlog, ATornTailLeavesAPrefix) {
-  open({{"vlog.segment_bytes", "1048576"}});
-  std::vector<Model> after;  // each write
-  Model model;
-  after.push_back(model);
-  for (std::uint64_t i = 0; i < 5; ++i) {
-    const std::string twin = "twin" + std::to_string(i);
-    const std::string value = value_of(i, 30);
-    const std::vector<Write> batch = {{Write::Kind::put, key_of(i % 3), value},
-                                      {Write::Kind::remove, "twin" + std::to_string(i - 1), {}},
-                                      {Write::Kind::put, twin, value}};
-    ASSERT_TRUE(engine_->write(batch));
-    model[key_of(i % 3)] = value;
-    model.erase("twin" + std::to_string(i - 1));
-    model[twin] = value;
-    after.push_back(model);
-  }
-  // As a killed process leaves it.
-  const std::string image = temporary_.path("image");
-  std::filesystem::copy(directory_, image, std::filesystem::copy_options::recursive);
-  engine_.reset();
-  directory_ = temporary_.path("torn");
-  const auto bytes = std::filesystem::file_size(image + "/000001.vlog");
-  std::size_t last = after.size() - 1;
-  for (auto size = bytes; size >= vlog::kHeaderBytes; --size) {
-    std::filesystem::remove_all(directory_);
-    std::filesystem::copy(image, directory_, std::filesystem::copy_options::recursive);
-    std::filesystem::resize_file(directory_ + "/000001.vlog", size);
-    open({{"vlog.gc", "false"}});
-    Pairs pairs;
-    ASSERT_TRUE(engine_->scan("", 100, Direction::forward, &pairs));
-    while (last > 0 && pairs != Pairs(after[last].begin(), after[last].end())) --last;
-    ASSERT_EQ(pairs, Pairs(after[last].begin(), after[last].end())) << size;
-    // It goes on from there, and what is written now is found behind the torn end.
-    if (size % 16 != 0) continue;
-    ASSERT_TRUE(engine_->put("new", "value"));
-    engine_.reset();
-    open({{"vlog.gc", "false"}});
-    EXPECT_TRUE(*engine_->get("new", nullptr));
-    Pairs again;
-    ASSERT_TRUE(engine_->scan("", 100, Direction::forward, &again));
-    EXPECT_EQ(again.size(), pairs.size() + 1);
-  }
-  EXPECT_EQ(last, 0U);
-}
-
-// Whatever byte of the log changes, a value is right, or there is an error.
-TEST_F(Vlog, ADamagedByteIsNoticed) {
-  for (const bool flushed : {false, true}) {
-    std::filesystem::remove_all(directory_);
-    Model model;
-    open({{"vlog.segment_bytes", "4096"}});
-    for (std::uint64_t i = 0; i < 60; ++i) {
-      model[key_of(i % 40)] = value_of(i, 100);
-      ASSERT_TRUE(engine_->put(key_of(i % 40), model[key_of(i % 40)]));
-    }
-    if (flushed) {
-      ASSERT_TRUE(engine_->flush());
-    }
-    ASSERT_TRUE(engine_->close());
-    engine_.reset();
-    int errors = 0;
-    for (const std::string& segment : segments()) {
-      const auto bytes = std::filesystem::file_size(segment);
-      for (std::uint64_t at = 0; at < bytes; at += flushed ? 61 : 97) {
-        flip(segment, at, 0x04);
-        if (const Status status = try_open({{"vlog.gc", "false"}}); !status) {
-          EXPECT_NE(status.message().find("damaged"), std::string::npos) << status.message();
-          ++errors;
-        } else {
-          for (const auto& [key, value] : model) {
-            std::string found;
-            const auto there = engine_->get(key, &found);
-            if (!there) ++errors;
-            if (there) {
-              ASSERT_TRUE(there.value()) << segment << " at " << at;
-              ASSERT_EQ(found, value) << segment << " at " << at;
-            }
-          }
-          engine_.reset();
-        }
-        flip(segment, at, 0x04);
-      }
-    }
-    EXPECT_GT(errors, 20);
-  }
-}
-
-TEST_F(Vlog, ALostSegmentIsNoticed) {
-  open({{"vlog.segment_bytes", "4096"}, {"vlog.gc", "false"}});
-  for (std::uint64_t i = 0; i < 200; ++i) ASSERT_TRUE(engine_->put(key_of(i), value_of(i, 100)));
-  ASSERT_TRUE(engine_->close());
-  engine_.reset();
-  auto all = segments();
-  ASSERT_GT(all.size(), 3U);
-  all.pop_back();  // nothing says that there was a last one
-  for (const std::string& segment : all) {
-    const std::string aside = temporary_.path("aside");
-    std::filesystem::rename(segment, aside);
-    const Status status = try_open({{"vlog.gc", "false"}});
-    const bool noticed = !status || !engine_->get(key_of(1), nullptr) || !engine_->scan("", 100);
-    EXPECT_TRUE(noticed) << segment;
-    engine_.reset();
-    std::filesystem::rename(aside, segment);
-  }
-}
-
-// LevelDB's own log says where in the value log recovery begins; without it nobody could tell what is missing.
-TEST_F(Vlog, ALostBeginningOfRecoveryIsNoticed) {
-  open();
-  for (std::uint64_t i = 0; i < 300; ++i) ASSERT_TRUE(engine_->put(key_of(i), value_of(i, 100)));
-  ASSERT_TRUE(engine_->close());
-  engine_.reset();
-  std::string marker;
-  for (const auto& entry : std::filesystem::directory_iterator(directory_)) {
-    if (entry.path().extension() == ".log") marker = entry.path().string();
-  }
-  ASSERT_FALSE(marker.empty());
-  const std::string aside = temporary_.path("aside");
-  std::filesystem::rename(marker, aside);
-  const auto bytes = std::filesystem::file_size(aside);
-  for (std::uint64_t damage = 0; damage <= bytes + 1; ++damage) {
-    std::filesystem::remove(marker);
-    if (damage <= bytes) std::filesystem::copy_file(aside, marker);
-    if (damage < bytes) flip(marker, damage, 0x20);
-    if (damage == bytes) std::filesystem::resize_file(marker, bytes - 1);
-    const Status status = try_open();
-    ASSERT_FALSE(status) << damage;
-    EXPECT_NE(status.message().find("says where its value log goes on"), std::string::npos) << status.message();
-    engine_.reset();
-  }
-  std::filesystem::rename(aside, marker);
-  open();
-  for (std::uint64_t i = 0; i < 300; ++i) EXPECT_TRUE(*engine_->get(key_of(i), nullptr)) << i;
-}
-
-// --- Kills
-
-constexpr const char* kDirectory = "SPILLWAY_VLOG_DIRECTORY";
-constexpr const char* kStep = "SPILLWAY_VLOG_STEP";
-constexpr std::uint64_t kKeys = 80;
-constexpr std::uint64_t kMostWrites = 6000;
-
-// Write i puts a value that names it; the file says how many were acknowledged.
-void write_until_killed(Engine& engine, const std::string& progress, std::uint64_t from) {
-  std::FILE* const file = std::fopen(progress.c_str(), "r+b");
-  for (std::uint64_t i = from; i < kMostWrites; ++i) {
-    const std::string key = i % 3 == 0 ? "cold" + std::to_string(i % kKeys) : key_of(i % kKeys);
-    if (!engine.put(key, value_of(i, 200))) ::_exit(1);
-    const std::uint64_t done = i + 1;
-    if (::pwrite(::fileno(file), &done, sizeof done, 0) != sizeof done) ::_exit(2);
-  }
-  std::fclose(file);
-}
-
-// Not a test: what the test below kills, this program again, at the third time that the step is reached.
-TEST_F(Vlog, DISABLED_Client) {
-  const char* const where = std::getenv(kDirectory);
-  if (where == nullptr) GTEST_SKIP() << "runs for the test below only";
-  directory_ = std::string(where) + "/db";
-  std::uint64_t done = 0;
-  std::FILE* const progress = std::fopen((std::string(where) + "/progress").c_str(), "rb");
-  ASSERT_EQ(std::fread(&done, sizeof done, 1, progress), 1U);
-  std::fclose(progress);
-  std::atomic<int> times{0};
-  const std::string step = std::getenv(kStep);
-  const AtSteps watch([&](std::string_view reached) {
-    if (reached == step && ++times == 3) ::kill(::getpid(), SIGKILL);
-  });
-  open();
-  write_until_killed(*engine_, std::string(where) + "/progress", done);
-  (void)engine_->settle(kNeverStopped);
-}
-
-TEST_F(Vlog, LosesNothingWhereverItIsKilled) {
-  for (const char* const step :
-       {"vlog.segment.made", "vlog.marker.made", "vlog.append.written", "vlog.tree.written", "vlog.flush.log_synced",
-        "vlog.gc.watching", "vlog.gc.asked", "vlog.gc.moved", "vlog.gc.removing", "vlog.replay.batch"}) {
-    std::filesystem::remove_all(directory_);
-    std::uint64_t done = 0;
-    std::FILE* const progress = std::fopen(temporary_.path("progress").c_str(), "w+b");
-    ASSERT_EQ(std::fwrite(&done, sizeof done, 1, progress), 1U);
-    std::fflush(progress);
-    ::setenv(kDirectory, temporary_.root().c_str(), 1);
-    ::setenv(kStep, step, 1);
-    int killed = 0;
-    // A second life, so that what is found after a kill is written to, collected and killed again. A replay of the log
-    // needs something to replay, so there the first life is killed otherwise.
-    for (int life = 0; life < 2; ++life) {
-      if (std::string_view(step) == "vlog.replay.batch") ::setenv(kStep, life == 0 ? "vlog.tree.written" : step, 1);
-      std::string self = "/proc/self/exe";
-      std::string filter = "--gtest_filter=Vlog.DISABLED_Client";
-      std::string disabled = "--gtest_also_run_disabled_tests";
-      std::string brief = "--gtest_brief=1";
-      char* arguments[] = {self.data(), filter.data(), disabled.data(), brief.data(), nullptr};
-      pid_t child = 0;
-      ASSERT_EQ(::posix_spawn(&child, self.c_str(), nullptr, nullptr, arguments, environ), 0);
-      int state = 0;
-      ASSERT_EQ(::waitpid(child, &state, 0), child);
-      if (WIFSIGNALED(state)) {
-        ++killed;
-      } else {
-        EXPECT_EQ(WEXITSTATUS(state), 0) << step;
-      }
-    }
-    EXPECT_GE(killed, 1) << step << " was not reached three times";
-    ASSERT_EQ(::pread(::fileno(progress), &done, sizeof done, 0), static_cast<ssize_t>(sizeof done));
-    std::fclose(progress);
-    Model model;
-    for (std::uint64_t i = 0; i < done; ++i) {
-      model[i % 3 == 0 ? "cold" + std::to_string(i % kKeys) : key_of(i % kKeys)] = std::to_string(i);
-    }
-    open();
-    for (const auto& [key, number] : model) {
-      std::string value;
-      const auto there = engine_->get(key, &value);
-      ASSERT_TRUE(there) << step << ": " << there.status().message();
-      ASSERT_TRUE(there.value()) << step << " " << key << " of " << done;
-      const std::uint64_t found = std::stoull(value);
-      // The write under way when it was killed may be there.
-      ASSERT_TRUE(found == std::stoull(number) || found == done) << step << " " << key;
-      ASSERT_EQ(value, value_of(found, 200)) << step;
-    }
-    engine_.reset();
-  }
-}
-
 // --- Drives
 
 // Three times what the drive holds, for data that are a quarter of it: writers wait for the collector, and go on.
@@ -562,36 +283,43 @@ TEST_F(Vlog, ADriveThatIsFullDuringACollectionLosesNothing) {
   const Texts settings = {{"vlog.segment_bytes", "65536"}, {"vlog.gc_garbage_ratio", "0.05"}};
   open(settings);
   Model model;
-  Status status;
-  std::string unsure;
+  std::map<std::string, std::set<std::string>> failed;  // values that may come back at the next open
+  const auto put = [&](std::uint64_t key, std::uint64_t number) {
+    Status status = engine_->put(key_of(key), value_of(number, 3000));
+    if (status) {
+      model[key_of(key)] = value_of(number, 3000);
+      failed.erase(key_of(key));
+    } else {
+      failed[key_of(key)].insert(value_of(number, 3000));
+    }
+    return status;
+  };
   // One of five writes is to an old key, so that there is a little garbage everywhere until the end.
-  for (std::uint64_t i = 0; i < 20'000 && status; ++i) {
-    const std::string key = key_of(i % 5 == 0 ? i * 7919 % (i + 1) : i);
-    status = engine_->put(key, value_of(i, 3000));
-    model[key] = value_of(i, 3000);
-    if (status) continue;
-    unsure = key;  // the write that failed may come back
-    model.erase(key);
-  }
+  Status status;
+  std::uint64_t writes = 0;
+  for (; writes < 20'000 && status; ++writes)
+    status = put(writes % 5 == 0 ? writes * 7919 % (writes + 1) : writes, writes);
   ASSERT_FALSE(status);
   EXPECT_EQ(status.fault(), Fault::drive_full) << status.message();
   EXPECT_GT(statistic("vlog.gc_removed_segments"), 10U);
-  for (const bool reopened : {false, true}) {
-    if (reopened) {
-      (void)engine_->close();
-      make_drive(64ULL << 20);
-      open(settings);
-    }
-    for (const auto& [key, value] : model) {
-      std::string found;
-      const auto there = engine_->get(key, &found);
-      ASSERT_TRUE(there) << there.status().message();
-      ASSERT_TRUE(there.value()) << key;
-      ASSERT_EQ(found, value) << key;
-    }
+  // And on, to old keys: their values stay.
+  for (std::uint64_t i = 0; i < 200; ++i) (void)put(i * 7919 % writes, writes + i);
+  EXPECT_FALSE(failed.empty());
+  expect_same(model);
+  (void)engine_->close();
+  make_drive(64ULL << 20);
+  open(settings);
+  for (const auto& [key, values] : failed) {
+    std::string found;
+    const auto there = engine_->get(key, &found);
+    ASSERT_TRUE(there) << there.status().message();
+    if (there.value() && values.contains(found)) model[key] = found;
   }
-  ASSERT_TRUE(engine_->put(unsure, "sure"));
-  model[unsure] = "sure";
+  expect_same(model);
+  for (const auto& [key, values] : failed) {
+    ASSERT_TRUE(engine_->put(key, "sure"));
+    model[key] = "sure";
+  }
   ASSERT_TRUE(engine_->settle(kNeverStopped));
   expect_same(model);
 }
@@ -618,6 +346,94 @@ TEST_F(Vlog, WritesALargeValueOnce) {
   };
   EXPECT_GT(of(device::Cause::blob), user);
   EXPECT_LT(of(device::Cause::wal), 64U << 10);  // a page for each memtable
+}
+
+// --- What the collector tells
+
+bool eventually(const std::function<bool()>& happens) {
+  const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (!happens() && std::chrono::steady_clock::now() < give_up) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return happens();
+}
+
+TEST_F(Vlog, TheCollectorTriesAgainWhenTheDriveWasFull) {
+  make_drive(8ULL << 20);
+  open({{"vlog.gc", "false"}});
+  Model model;
+  for (std::uint64_t i = 0; i < 100; ++i) {
+    model[key_of(i)] = value_of(i, 400);
+    model["filler"] = value_of(i, 400);
+    for (const std::string& key : {key_of(i), std::string("filler")}) ASSERT_TRUE(engine_->put(key, model[key]));
+  }
+  std::unique_ptr<fs::File> ballast;
+  {
+    std::atomic<bool> is_full{false};
+    const AtStep at("vlog.gc.asked", [&] {
+      ballast = std::move(*volume_->create("/ballast", fs::Cause::other));
+      for (std::uint64_t size = 0, step = 1 << 20; step >= fs::kPageBytes;) {
+        if (ballast->write(size, step, fs::Access::buffered)) {
+          size += step;
+        } else {
+          step /= 2;
+        }
+      }
+      is_full = true;
+    });
+    open();  // and the collector begins
+    ASSERT_TRUE(eventually([&] { return is_full && engine_->observe().gauge("vlog_collecting") == 0; }));
+    EXPECT_EQ(engine_->settle(kNeverStopped).fault(), Fault::drive_full);
+  }
+  EXPECT_EQ(statistic("vlog.moved_bytes"), 0U);
+  ballast.reset();
+  ASSERT_TRUE(volume_->remove("/ballast"));
+  EXPECT_TRUE(eventually([&] { return statistic("vlog.moved_bytes") > 0; }));
+  for (int i = 0; i < 2; ++i) ASSERT_TRUE(engine_->settle(kNeverStopped));
+  EXPECT_GT(statistic("vlog.gc_removed_segments"), 0U);
+  expect_same(model);
+  ASSERT_TRUE(engine_->close());
+}
+
+TEST_F(Vlog, SettlingAndClosingTellWhatHasEndedTheCollector) {
+  for (const bool settles : {true, false}) {
+    engine_.reset();
+    std::filesystem::remove_all(directory_);
+    open({{"vlog.gc", "false"}});
+    for (std::uint64_t i = 0; i < 200; ++i) ASSERT_TRUE(engine_->put(key_of(i % 2 == 0 ? i : 1), value_of(i, 200)));
+    ASSERT_TRUE(engine_->flush());
+    ASSERT_TRUE(engine_->close());
+    // The last record of the first segment.
+    flip(segments().front(), std::filesystem::file_size(segments().front()) - 1, 0x04);
+    const AtStep at("vlog.gc.watching", [] {});
+    open();
+    for (int i = 0; settles && i < 2; ++i) {
+      const Status status = engine_->settle(kNeverStopped);
+      EXPECT_NE(status.message().find("is damaged"), std::string::npos) << status.message();
+    }
+    // Otherwise the look that every opening begins with comes there.
+    EXPECT_TRUE(eventually([&] { return at.was_reached() && engine_->observe().gauge("vlog_collecting") == 0; }));
+    const Status status = engine_->close();
+    EXPECT_NE(status.message().find("is damaged"), std::string::npos) << status.message();
+  }
+}
+
+TEST_F(Vlog, ClosingTellsWhyWritesWereRefused) {
+  std::atomic<bool> fails{false};
+  make_drive(8ULL << 20, [&](const device::Io& io) {
+    device::Misfortune misfortune;
+    if (fails && io.op == device::Opcode::write) misfortune.fault = Fault::io_error;
+    return misfortune;
+  });
+  sync_ = true;
+  open({{"vlog.gc", "false"}});
+  ASSERT_TRUE(engine_->put("key", "value"));
+  fails = true;
+  ASSERT_FALSE(engine_->put("key", "other"));
+  fails = false;
+  const Status refused = engine_->put("key", "another");
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(engine_->close().message(), refused.message());
 }
 
 // --- What it refuses

@@ -27,6 +27,10 @@ constexpr std::uint64_t kReserveSegments = 2;
 constexpr double kLeastGarbage = 0.05;
 // Looks for each segment that the log begins: one at the tail, one at the next in turn.
 constexpr std::size_t kLooks = 2;
+// After the drive had no space for what it moves: until it tries again, twice as long each time, up to the most; each
+// time it may read a part of all segments. Source: guess.
+constexpr std::chrono::milliseconds kFirstRetry{100};
+constexpr std::chrono::milliseconds kLastRetry{10'000};
 
 // A record with bytes of its own.
 class Copied {
@@ -54,6 +58,7 @@ void Collector::start() {
   if (!options_.on) return;
   stop_now_ = false;
   nudged_ = true;
+  retry_after_ = kFirstRetry;
   thread_ = std::thread([this] { run(); });
 }
 
@@ -77,6 +82,7 @@ void Collector::run() {
     work_.wait(lock, [&] { return nudged_ || stopping_; });
     if (stopping_) return;
     nudged_ = false;
+    retry_now_ = false;
     idle_ = false;
     lock.unlock();
     auto more = step();
@@ -87,11 +93,28 @@ void Collector::run() {
       holds_writers_ = false;  // the write itself says that the drive is full
       idle_ = true;
       done_.notify_all();
-      return;
+      if (failed_.fault() != Fault::drive_full) return;
+      wait_to_retry(lock);
+      continue;
     }
+    retry_after_ = kFirstRetry;
     // Who waits for space is told at once when there is nothing to be gained.
     if (*more || holds_writers_) nudged_ = true;
   }
+}
+
+// Writes that fail nudge all the time, and are not heeded.
+void Collector::wait_to_retry(std::unique_lock<std::mutex>& lock) {
+  work_.wait_for(lock, retry_after_, [&] { return retry_now_ || stopping_; });
+  retry_after_ = std::min(2 * retry_after_, kLastRetry);
+  if (stopping_) return;
+  failed_ = Status::ok();
+  nudged_ = true;
+}
+
+Status Collector::failure() const {
+  const std::lock_guard lock(mutex_);
+  return failed_.fault() == Fault::drive_full ? Status::ok() : failed_;
 }
 
 // --- When.
@@ -144,6 +167,10 @@ Status Collector::settle(const std::atomic<bool>& stop) {
   look_at_all_ = true;
   nudged_ = true;
   idle_ = false;
+  if (failed_.fault() == Fault::drive_full) {
+    failed_ = Status::ok();
+    retry_now_ = true;
+  }
   work_.notify_one();
   constexpr std::chrono::milliseconds kLook{10};
   while (!stop && !stopping_ && failed_ && !(idle_ && !nudged_)) done_.wait_for(lock, kLook);

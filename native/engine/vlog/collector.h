@@ -63,8 +63,11 @@ class Collector {
   bool holds_writers() const { return holds_writers_.load(std::memory_order_relaxed); }
   void wait_for_space();
 
-  // Returns when nothing is to be collected, or soon after `stop` is set, with what has gone wrong.
+  // Returns when nothing is to be collected, or soon after `stop` is set, with what has gone wrong. Where the drive is
+  // full, the collector tries again later; any other error ends it.
   Status settle(const std::atomic<bool>& stop);
+  // The error that has ended it, if any.
+  Status failure() const;
 
   void add_statistics(std::map<std::string, std::uint64_t>& figures) const;
   bool is_collecting() const { return is_collecting_; }
@@ -78,6 +81,7 @@ class Collector {
   };
 
   void run();
+  void wait_to_retry(std::unique_lock<std::mutex>& lock);
   // False: there is nothing to do at the moment.
   Result<bool> step();
   Result<bool> step_short_of_space();
@@ -103,11 +107,13 @@ class Collector {
   std::condition_variable work_;  // for the thread
   std::condition_variable done_;  // for who waits for it
   bool nudged_ = false;           // guarded by mutex_
+  bool retry_now_ = false;        // guarded by mutex_
   bool stopping_ = false;         // guarded by mutex_
   bool idle_ = true;              // guarded by mutex_
-  Status failed_;                 // guarded by mutex_
+  Status failed_;                 // of the last step; guarded by mutex_
 
   // Of the thread alone.
+  std::chrono::milliseconds retry_after_{0};
   std::deque<Retired> retired_;
   std::uint32_t newest_seen_ = 0;  // segment, when looks were last granted
   std::size_t looks_ = 0;          // left until the log begins a further segment

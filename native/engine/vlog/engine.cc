@@ -138,7 +138,8 @@ class VlogEngine final : public Engine {
   Status close() override {
     if (!std::exchange(open_, false)) return Status::ok();
     collector_.stop();
-    return store_.close();
+    Status status = store_.close();
+    return status ? collector_.failure() : status;
   }
 
  private:

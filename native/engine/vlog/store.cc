@@ -132,7 +132,8 @@ Status Store::replay(Position begin) {
 Status Store::close() {
   const bool was_open = std::exchange(open_, false);
   tree_.close();  // its background thread may still sync the log
-  return was_open && failed_ ? log_.close() : Status::ok();
+  if (!was_open) return Status::ok();
+  return failed_ ? log_.close() : failed_;
 }
 
 // All memtables before the one that begins here are in tables, but the last one: LevelDB makes a log only then.
@@ -182,14 +183,14 @@ Status Store::append_group(std::span<Commit*> group, std::uint64_t bytes) {
   if (!at) return at.status();
   buffer_.clear();
   batch_.Clear();
+  written_.clear();
   std::uint64_t moved = 0;
   for (const Commit* commit : group) {
     const std::size_t count = commit->writes.size();
     for (std::size_t i = 0; i < count; ++i) {
       const Write& write = commit->writes[i];
-      // A key that is watched no more was written since the collector asked about it.
-      const bool was_watched = !watched_.empty() && watched_.erase(std::string(write.key)) > 0;
-      if (commit->moves && !was_watched) continue;
+      if (commit->moves && !may_move(std::string(write.key))) continue;
+      if (!watched_.empty()) written_.emplace(write.key);
       const std::size_t before = buffer_.size();
       append_one(write, /*more=*/!commit->moves && i + 1 < count, &*at);
       if (commit->moves) moved += buffer_.size() - before;
@@ -197,6 +198,8 @@ Status Store::append_group(std::span<Commit*> group, std::uint64_t bytes) {
   }
   if (buffer_.empty()) return Status::ok();
   if (Status status = log_.append(buffer_); !status) return status;
+  // Only now: where nothing was appended, what the collector found is still the newest.
+  for (const std::string& key : written_) watched_.erase(key);
   appended_bytes_ += buffer_.size();
   moved_bytes_ += moved;
   steps::reached("vlog.append.written");
@@ -206,6 +209,9 @@ Status Store::append_group(std::span<Commit*> group, std::uint64_t bytes) {
   }
   return write_tree();
 }
+
+// Not where somebody has written the key since the collector asked about it, before this group or in it.
+bool Store::may_move(const std::string& key) const { return watched_.contains(key) && !written_.contains(key); }
 
 void Store::append_one(const Write& write, bool more, Position* at) {
   Record record{.kind = RecordKind::remove, .more = more, .key = write.key, .value = {}};

@@ -14,12 +14,6 @@ namespace spillway::engine::vlog {
 
 using fs::Cause;
 
-// The segments of one log that recovery reads, oldest first.
-struct ValueLog::Chain {
-  std::vector<std::shared_ptr<Segment>> segments;
-  Position known_synced;  // what some header or mark says
-};
-
 namespace {
 
 std::string place_of(Position at) { return "byte " + std::to_string(at.offset) + " of " + segment_name(at.segment); }
@@ -44,8 +38,8 @@ bool ValueLog::exists(const std::string& directory) {
   return false;
 }
 
-Result<std::map<std::uint32_t, ValueLog::Found>> ValueLog::find_segments() const {
-  std::map<std::uint32_t, Found> found;
+Result<ValueLog::AllFound> ValueLog::find_segments() const {
+  AllFound found;
   std::error_code problem;
   for (const auto& entry : std::filesystem::directory_iterator(place_.directory, problem)) {
     const auto number = segment_number(entry.path().filename().string());
@@ -65,7 +59,7 @@ Result<std::map<std::uint32_t, ValueLog::Found>> ValueLog::find_segments() const
 // Hands out what stands from `begin` on in the chain. Where it ends early, the rest is no part of the log.
 Status ValueLog::scan(const Chain& chain, Position begin, const Replay& replay, Position* end) {
   *end = begin;
-  for (const auto& segment : chain.segments) {
+  for (const auto& segment : chain) {
     const bool is_first = segment->number() == begin.segment;
     const std::uint64_t from = is_first ? std::max<std::uint64_t>(begin.offset, kHeaderBytes) : kHeaderBytes;
     RecordReader reader(segment, from, segment->end(), Cause::blob);
@@ -85,6 +79,51 @@ Status ValueLog::scan(const Chain& chain, Position begin, const Replay& replay, 
   return Status::ok();
 }
 
+// Has each segment end where the one behind it says, or at its file's end.
+void ValueLog::set_ends(const AllFound& all) {
+  // Older segments first: of two that claim to follow the same one, the younger is right.
+  for (const auto& [number, one] : all) {
+    if (!one.header) continue;
+    const auto before = all.find(one.header->previous.segment);
+    if (before != all.end() && before->first < number) {
+      before->second.segment->set_end(
+          std::min<std::uint64_t>(one.header->previous.offset, before->second.segment->file_bytes()));
+    }
+  }
+}
+
+// The chain is the longest that leads back to `begin`.
+ValueLog::Chain ValueLog::chain_from(Position begin, const AllFound& all) {
+  Chain chain;
+  for (auto last = all.rbegin(); last != all.rend() && last->first > begin.segment && chain.empty(); ++last) {
+    Chain back;
+    for (auto one = all.find(last->first); one != all.end() && one->second.header && one->first > begin.segment;
+         one = all.find(one->second.header->previous.segment)) {
+      back.push_back(one->second.segment);
+      if (one->second.header->previous.segment != begin.segment) continue;
+      chain.assign(back.rbegin(), back.rend());
+      break;
+    }
+  }
+  if (begin.segment != 0) chain.insert(chain.begin(), all.at(begin.segment).segment);
+  if (!chain.empty()) chain.back()->set_end(chain.back()->file_bytes());
+  return chain;
+}
+
+// Up to where some header or mark says that the log was synced.
+Result<Position> ValueLog::known_synced(const AllFound& all) {
+  Position synced;
+  for (const auto& [number, one] : all) {
+    if (one.header) synced = std::max(synced, one.header->synced);
+  }
+  if (all.empty()) return synced;
+  Segment& last = *all.rbegin()->second.segment;
+  auto marked = ends_with_mark(last);
+  if (!marked) return marked.status();
+  if (*marked) synced = std::max(synced, {last.number(), static_cast<std::uint32_t>(last.file_bytes())});
+  return synced;
+}
+
 Status ValueLog::open(Position begin, const Replay& replay) {
   auto found = find_segments();
   if (!found) return found.status();
@@ -92,47 +131,20 @@ Status ValueLog::open(Position begin, const Replay& replay) {
       (!found->contains(begin.segment) || (*found)[begin.segment].segment->file_bytes() < begin.offset)) {
     return Status::io_error("the value log in " + place_.directory + " is damaged: it has no " + place_of(begin));
   }
-  // Older segments first: of two that claim to follow the same one, the younger is right.
-  for (const auto& [number, one] : *found) {
-    if (!one.header) continue;
-    const auto before = found->find(one.header->previous.segment);
-    if (before != found->end() && before->first < number) {
-      before->second.segment->set_end(
-          std::min<std::uint64_t>(one.header->previous.offset, before->second.segment->file_bytes()));
-    }
-  }
-  // The chain is the longest that leads back to `begin`.
-  Chain chain;
-  for (auto last = found->rbegin(); last != found->rend() && last->first > begin.segment; ++last) {
-    std::vector<std::shared_ptr<Segment>> back;
-    for (auto one = found->find(last->first); one != found->end() && one->second.header && one->first > begin.segment;
-         one = found->find(one->second.header->previous.segment)) {
-      back.push_back(one->second.segment);
-      if (one->second.header->previous.segment != begin.segment) continue;
-      chain.segments.assign(back.rbegin(), back.rend());
-      break;
-    }
-    if (!chain.segments.empty()) break;
-  }
-  if (begin.segment != 0) chain.segments.insert(chain.segments.begin(), (*found)[begin.segment].segment);
-  if (!chain.segments.empty()) chain.segments.back()->set_end(chain.segments.back()->file_bytes());
-  for (const auto& [number, one] : *found) {
-    if (one.header) chain.known_synced = std::max(chain.known_synced, one.header->synced);
-  }
-  if (!found->empty()) {
-    Segment& last = *found->rbegin()->second.segment;
-    auto marked = ends_with_mark(last);
-    if (!marked) return marked.status();
-    if (*marked) {
-      chain.known_synced = std::max(chain.known_synced, {last.number(), static_cast<std::uint32_t>(last.file_bytes())});
-    }
-  }
+  set_ends(*found);
+  const Chain chain = chain_from(begin, *found);
+  const auto synced = known_synced(*found);
+  if (!synced) return synced.status();
+  // A killed process may have left it in memory only, and the tree may flush what is replayed meanwhile.
+  Status status = chain.empty() ? Status::ok() : sync_directory();
+  for (std::size_t i = 0; status && i < chain.size(); ++i) status = chain[i]->sync();
+  if (!status) return status;
 
   Position end;
-  if (Status status = scan(chain, begin, replay, &end); !status) return status;
-  if (end < chain.known_synced) {
+  if (status = scan(chain, begin, replay, &end); !status) return status;
+  if (end < synced.value()) {
     return Status::io_error("the value log in " + place_.directory + " is damaged: there is no record at " +
-                            place_of(end) + ", but the log was synced up to " + place_of(chain.known_synced));
+                            place_of(end) + ", but the log was synced up to " + place_of(synced.value()));
   }
 
   Segments kept;
@@ -145,10 +157,6 @@ Status ValueLog::open(Position begin, const Replay& replay) {
     }
   }
   if (end.segment != 0) kept[end.segment]->set_end(end.offset);
-  for (const auto& segment : chain.segments) {
-    if (segment->number() > end.segment) continue;
-    if (Status status = segment->sync(); !status) return status;
-  }
   const std::lock_guard lock(mutex_);
   segments_ = std::make_shared<Segments>(std::move(kept));
   end_ = synced_ = end;
@@ -247,7 +255,7 @@ Status ValueLog::sync(Position to) {
     failed_ = status;
     return status;
   }
-  synced_ = end;
+  synced_ = std::max(synced_, end);  // recovery may have set it meanwhile
   std::erase_if(unsynced_, [&](const auto& segment) { return segment->number() < end.segment; });
   return status;
 }

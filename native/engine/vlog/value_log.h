@@ -42,7 +42,7 @@ class ValueLog {
 
   // Whether the directory has a value log.
   static bool exists(const std::string& directory);
-  // Opens what is there, and hands out what stands behind `begin`. What it kept is durable when this returns.
+  // Opens what is there, and hands out what stands behind `begin`, once it is durable.
   Status open(Position begin, const Replay& replay);
 
   // Has room for `bytes` behind one another; returns where they will stand.
@@ -71,9 +71,15 @@ class ValueLog {
     std::shared_ptr<Segment> segment;
     std::optional<Header> header;
   };
-  struct Chain;
+  using AllFound = std::map<std::uint32_t, Found>;
+  // The segments of one log that recovery reads, oldest first.
+  using Chain = std::vector<std::shared_ptr<Segment>>;
 
-  Result<std::map<std::uint32_t, Found>> find_segments() const;
+  Result<AllFound> find_segments() const;
+  static void set_ends(const AllFound& all);
+  // REQUIRES: `all` has the segment of `begin`, unless that is 0
+  static Chain chain_from(Position begin, const AllFound& all);
+  static Result<Position> known_synced(const AllFound& all);
   Status scan(const Chain& chain, Position begin, const Replay& replay, Position* end);
   Status roll();
   void publish(const std::function<void(Segments&)>& change);
