@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from spillway.errors import SpillwayError
-from spillway.quantity import parse_size
+from spillway.quantity import nearest, parse_size
 from spillway.simulate import INITIAL_STATES
 
 Check = Callable[[Any, str], Any]  # value and its name in, the value to use out; raises SpillwayError
@@ -31,6 +31,8 @@ WORKLOADS = (
     "ycsb-load",
     "ycsb-run",
 )
+# Engines by name, as native/engine/factory.cc knows them; a build may lack some, which it says itself.
+ENGINES = ("rocksdb", "spillway", "raw", "leveldb", "leveldb-vlog", "wiredtiger")
 # What keeps RocksDB's writers going, or does not.
 POLICIES = ("slowdown", "no-slowdown", "adoc")
 # Workloads that end by themselves and have no operations.
@@ -124,6 +126,16 @@ def one_of(*choices: str) -> Check:
     return check
 
 
+def engine(value: Any, where: str) -> str:
+    """An engine's name."""
+    if value not in ENGINES:
+        raise SpillwayError(
+            f"{where} is {value!r}, and there is no such engine; there are {', '.join(ENGINES)}"
+            f"{nearest(str(value), ENGINES)}"
+        )
+    return str(value)
+
+
 def optional(inner: Check) -> Check:
     """What ``inner`` takes, or nothing at all."""
 
@@ -182,7 +194,7 @@ ARM_KEYS: dict[str, Key] = {
     "fs.page_cache_bytes": Key(0, size),
     "fs.writeback_bytes": Key(2**20, size_of_a_page),
     "fs.closed_dirty_bytes": Key(0, size),
-    "engine.name": Key("rocksdb", text),
+    "engine.name": Key("rocksdb", engine),
     "engine.policy": Key("slowdown", one_of(*POLICIES)),
     "engine.adoc.interval_ms": Key(1000, whole(1)),  # this and the next four: ADOC's public code
     "engine.adoc.least_jobs": Key(2, whole(1)),

@@ -60,18 +60,21 @@ def execute(
     plan says.
 
     A Ctrl-C leaves it marked incomplete; a run that fails under way leaves it with the reason. A failure ends the
-    plan, except in a sweep: there the failed run is recorded with its reason and the other points run. Raises
-    SpillwayError, and leaves nothing, when the plan is refused before it has recorded anything, or when nothing of a
-    sweep could be measured. A run that fills its drive leaves a run directory even so.
+    plan, except in a sweep: there the failed run is recorded with its reason and the other points run. A preparation
+    that fails ends a sweep too. Raises SpillwayError, and leaves nothing, when the plan is refused before it has
+    recorded anything, or when nothing of a sweep could be measured. A run or a preparation that fills its drive leaves
+    a run directory even so.
     """
     started = datetime.now(UTC)
     kept.check_there(plan.preparations, plan.arms, place)
     with staged(out) as stage:
         progress = Progress()
         _Preparer(plan, stage, progress, watch, place).run()
+        unprepared = bool(progress.failures)
         for repetition, seed in enumerate(plan.seeds):
             for arm in plan.arms:
-                if not progress.interrupted and (plan.swept or not progress.failures):
+                goes_on = not progress.failures or (plan.swept and not unprepared)
+                if not progress.interrupted and goes_on:
                     _run_arm(plan, arm, repetition, seed, stage, progress, watch, place)
         if progress.failures and not progress.measured and not isinstance(progress.failures[0][1], DriveFull):
             raise progress.failures[0][1]
@@ -105,7 +108,7 @@ class _Preparer:
 
     def run(self) -> None:
         for each in self.plan.preparations:
-            if not self.progress.interrupted:
+            if not self.progress.interrupted and not self.progress.failures:
                 self._prepare(each)
 
     def _prepare(self, each: Arm) -> None:
@@ -113,7 +116,7 @@ class _Preparer:
         mark = kept.fingerprint(each, each.request(Path(), seed), self.place, build_sha256())
         state = kept.is_made_by(kept.place_of(each, self.place) / each.settings["kept.to"], mark)
         whole = state if state is not None else self._made(each, seed, mark)
-        if self.progress.interrupted:
+        if self.progress.interrupted or self.progress.failures:
             return
         drive = whole.get("drive_state" if state is not None else "drive")
         self.progress.prepared[each.name] = {
@@ -123,7 +126,7 @@ class _Preparer:
         }
 
     def _made(self, each: Arm, seed: int, mark: str) -> Document:
-        """What the native side says of the state; empty where it was interrupted."""
+        """What the native side says of the state; empty where it was interrupted or failed."""
         recorder = ArmRecorder(self.stage / "prepared" / slug(each.name))
 
         def on_event(event: Event) -> None:
@@ -138,6 +141,13 @@ class _Preparer:
             recorder.finish({name: value for name, value in result.items() if name != "event"}, each.preset_path())
         except Interrupted:
             self.progress.interrupted = True
+            return {}
+        except SpillwayError as error:
+            if not isinstance(error, DriveFull) and not recorder.rows:
+                raise  # nothing was recorded: it is the plan's to mend
+            recorder.finish({}, each.preset_path())
+            self.progress.measured = self.progress.measured or bool(recorder.rows)
+            self.progress.failures.append((f"the preparation {each.name}", error))
             return {}
         finally:
             recorder.close()
@@ -289,6 +299,8 @@ def _failure(plan: Plan, progress: Progress) -> str:
     if not progress.failures:
         return ""
     label, first = progress.failures[0]
+    if not progress.repetitions:  # no arm was begun
+        return f"{label} failed: {first}"
     if not plan.swept:
         return str(first)
     count, tried = len(progress.failures), sum(len(each) for each in progress.repetitions.values())
@@ -299,7 +311,7 @@ def _failure(plan: Plan, progress: Progress) -> str:
 def _exit_code(progress: Progress) -> int:
     """Of the command: 2 where every run that failed did by what was asked of it."""
     if progress.failures:
-        return 2 if all(isinstance(error, DriveFull) for _, error in progress.failures) else RunFailed.exit_code
+        return min(error.exit_code for _, error in progress.failures)
     return Interrupted.exit_code if progress.interrupted else 0
 
 

@@ -152,13 +152,31 @@ def test_a_preparation_is_run_until_its_state_is_there(plan_file: Path, tmp_path
     assert len(asked()) == 2, "another load is another preparation"
 
 
-@pytest.mark.parametrize("mode", ["bad_input", "fails"])
-def test_a_preparation_that_fails_leaves_nothing(plan_file: Path, tmp_path: Path, fake: Fake, mode: str) -> None:
-    fake.behave(mode)
+def test_a_preparation_that_is_refused_leaves_nothing(plan_file: Path, tmp_path: Path, fake: Fake) -> None:
+    fake.behave("bad_input")
     with pytest.raises(SpillwayError):
         execute(load_plan(write(plan_file, PLAN + KEPT + PREPARE)), tmp_path / "out", [], place=tmp_path / "states")
     assert not (tmp_path / "out").exists()
     assert len(fake.requests()) == 1
+
+
+@pytest.mark.parametrize("mode", ["full at once", "fails"])
+@pytest.mark.parametrize("rest", ["", '\n[sweep]\n"load.value_bytes" = [100, 200]\n'], ids=["arm", "sweep"])
+def test_a_preparation_that_fills_its_drive_leaves_a_run_that_says_so(
+    plan_file: Path, tmp_path: Path, fake: Fake, invoke: Invoke, mode: str, rest: str
+) -> None:
+    fake.behave(mode)
+    prepare = PREPARE.replace("[[prepare]]", "[[prepare]]\n" + ("load.value_bytes = 100" if rest else ""))
+    write(plan_file, PLAN + KEPT + prepare + rest)
+    ended = invoke("run", plan_file, "--out", tmp_path / "out", "--set", f"kept.directory={tmp_path / 'states'}")
+    assert (ended.code, ended.err.count("\n")) == (2, 1)
+    assert "the preparation loaded-tiny failed: the drive is full" in ended.err
+    manifest = json.loads((tmp_path / "out/manifest.json").read_text())
+    assert manifest["complete"] is False
+    assert "the drive is full" in manifest["failure"]
+    assert "the drive is full" in (tmp_path / "out/report.html").read_text()
+    assert (tmp_path / "out/prepared/loaded-tiny/result.json").is_file()
+    assert len(fake.requests()) == 1, "no arm is run without its state"
 
 
 REQUEST: dict[str, Any] = {

@@ -3,6 +3,7 @@
 import csv
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -11,9 +12,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import PLAN, Fake, Invoke
+from conftest import PLAN, ROOT, Fake, Invoke
 
 from spillway.plan import load_plan
+from spillway.plan_keys import ENGINES
 from spillway.rundir import read_run
 from spillway.samples import NAND_CAUSES, are_columns
 from spillway.steady import Verdict
@@ -182,6 +184,56 @@ def test_after_a_failure_no_further_arm_is_run(fake: Fake, plan_file: Path, tmp_
     fake.behave("fails")
     invoke("run", plan_file, "--out", tmp_path / "run")
     assert len(fake.requests()) == 1
+
+
+@pytest.mark.parametrize(
+    "more", ['[[arms]]\nname = "One"\n[[arms]]\nname = "Two"\n"load.num" = 7', "[sweep]\nload.num=[5, 7]"]
+)
+@pytest.mark.parametrize(("mode", "code"), [("bad_input", 2), ("disk_full", 2), ("crashes", 1)])
+def test_what_is_refused_after_others_have_run_is_bad_input_all_the_same(
+    fake: Fake,
+    plan_file: Path,
+    tmp_path: Path,
+    invoke: Invoke,
+    monkeypatch: pytest.MonkeyPatch,
+    more: str,
+    mode: str,
+    code: int,
+) -> None:
+    """As the code of an unknown option that the second arm or point has."""
+    plan_file.write_text(PLAN + "\n" + more)
+    fake.behave(mode)
+    monkeypatch.setenv("FAKE_WHERE", json.dumps({"num": 7}))
+    ended = invoke("run", plan_file, "--out", tmp_path / "run")
+    assert (ended.code, ended.err.count("\n")) == (code, 1)
+    run = read_run(tmp_path / "run")
+    assert run.manifest["complete"] is False
+    assert str(run.manifest["failure"]) in ended.err
+    assert [bool(arm.rows) for arm in run.arms] == [True, False]
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        '[[arms]]\nname = "A"\n[[arms]]\nname = "B"\n"engine.name" = "rockdb"',
+        "[sweep]\nengine.name=['rocksdb', 'rockdb']",
+    ],
+)
+def test_an_engine_that_is_none_is_refused_before_any_arm_runs(
+    fake: Fake, plan_file: Path, tmp_path: Path, invoke: Invoke, more: str
+) -> None:
+    plan_file.write_text(PLAN + "\n" + more)
+    ended = invoke("run", plan_file, "--out", tmp_path / "run")
+    assert (ended.code, ended.err.count("\n")) == (2, 1)
+    assert "did you mean 'rocksdb'?" in ended.err
+    assert not (tmp_path / "run").exists()
+    assert fake.requests() == []
+
+
+def test_engines_by_name_are_those_of_the_native_side() -> None:
+    sources = (ROOT / "native" / "engine").glob("*/engine.cc")
+    named = {name for path in sources for name in re.findall(r'\.name = "([a-z-]+)"[,;]', path.read_text())}
+    assert named == set(ENGINES)
 
 
 def start(plan_file: Path, out: Path) -> subprocess.Popen[str]:
