@@ -223,12 +223,17 @@ def _read_arm(directory: Path, name: str, figures: Document) -> ArmRecord:
     return ArmRecord(
         name,
         figures,
-        _read_csv(directory / "samples.csv", are_columns),
+        read_samples(directory),
         _read_csv(directory / "stalls.csv", lambda names: tuple(names) == STALL_COLUMNS),
         _read_json(directory / "phases.json"),
         _read_json(directory / "result.json"),
         _read_json(directory / "events.json"),
     )
+
+
+def read_samples(directory: Path) -> list[Row]:
+    """The samples of a repetition in its directory, typed. Raises SpillwayError."""
+    return _read_csv(directory / "samples.csv", are_columns)
 
 
 def _read_text(path: Path) -> str:

@@ -63,7 +63,7 @@ def suite_command(
         err.print(f"{where}: {words}{f': {step.why}' if step.why else ''}", soft_wrap=True)
 
     with progress_bars() as watch:
-        made = run_suite(suite, place, command_line(), watch, tell)
+        made = run_suite(suite, place, command_line(), watch, tell, lambda words: err.print(words, soft_wrap=True))
     count = f"{made.ran} plans run, {made.skipped} done before"
     out.print(f"{count}\nSuite   {place}\nReport  {place / 'report.html'}", soft_wrap=True)
     for plan, why in made.failures:

@@ -56,6 +56,7 @@ class Shape:
     write_buffer_bytes: int = 4 * MIB
     max_file_bytes: int = 2 * MIB
     shared_bytes: float = 6.0  # of a key, with the one before it in a block: those of big-endian numbers, guess
+    # The order of runs in virtual time on a small machine; spillway/suite/law.py takes each run's own. Source: guess
     puts_per_s: float = 300_000.0  # of a writer that nothing holds up
     compaction_mb_s: float = 100.0  # bytes that compaction writes in a second, in MB
 

@@ -13,9 +13,12 @@ from spillway.report.panels import Panel
 from spillway.report.sweep import METRICS, Published
 from spillway.rundir import ArmRecord, read_figures, write_text
 from spillway.suite import Suite
-from spillway.suite.claims import Claim, Judged, judge_all, measured_of, tallies
+from spillway.suite.claims import Claim
 from spillway.suite.document import SuitePlan
+from spillway.suite.laws import Say, Simulated, laws_of
+from spillway.suite.run import state_of
 from spillway.suite.scale import said
+from spillway.suite.verdicts import VERDICTS, Judged, as_csv, judge_all, measured_of, runs_by_law, tallies
 
 Document = dict[str, Any]
 
@@ -48,20 +51,38 @@ class Part:
         return f"plan-{self.plan.name}"
 
 
-def write_suite_report(suite: Suite, directory: Path, target: Path) -> None:
-    """Reads the run directories below ``directory`` and writes the suite's report to ``target``."""
-    write_text(target, render(suite, directory))
-
-
-def render(suite: Suite, directory: Path) -> str:
-    """The report as HTML."""
+def write_suite_report(suite: Suite, directory: Path, target: Path, say: Say | None = None) -> None:
+    """Reads the run directories below ``directory``; writes the report to ``target``, its verdicts to claims.csv beside
+    it. ``say`` is told how far the simulations are, which take minutes the first time."""
     read = {each.name: _arms(directory / each.name, each) for each in suite.plans}
-    results = {
-        each.name: measured_of(summaries, _points(arms), each.law_of(summaries))
+    judged = _judged(suite, directory, read, say)
+    write_text(target, _render(suite, read, judged))
+    write_text(target.with_name("claims.csv"), as_csv(judged))
+
+
+Read = Mapping[str, tuple[list[ArmRecord], str]]  # by plan: its runs, and what is to be known of their directory
+
+
+def _judged(suite: Suite, directory: Path, read: Read, say: Say | None) -> list[Judged]:
+    summaries = {name: {arm.name: arm.summary for arm in arms} for name, (arms, _) in read.items() if arms}
+    points = {name: _points(arms) for name, (arms, _) in read.items()}
+    scaled = suite.scale.factor != 1
+    plain = {name: measured_of(of, points[name], {}, scaled) for name, of in summaries.items()}
+    loads = {
+        (each.name, run): load
         for each in suite.plans
-        if (arms := read[each.name][0]) and (summaries := {arm.name: arm.summary for arm in arms})
+        if each.name in summaries
+        for run, load in each.loads_of(summaries[each.name], directory / each.name).items()
     }
-    judged = judge_all(suite.claims, results)
+    laws = laws_of(loads, [runs_by_law(claim, plain) for claim in suite.claims], Simulated(directory, say))
+    results = {
+        name: measured_of(of, points[name], {run: law for (plan, run), law in laws.items() if plan == name}, scaled)
+        for name, of in summaries.items()
+    }
+    return judge_all(suite.claims, results, {name: state for name, (arms, state) in read.items() if not arms})
+
+
+def _render(suite: Suite, read: Read, judged: list[Judged]) -> str:
     parts = [_part(each, *read[each.name], judged) for each in suite.plans]
     figures = {f"{part.key}-{panel.key}": panel.figure for part in parts for panel in part.panels}
     script, divs = embedded(figures)
@@ -88,17 +109,23 @@ def _points(arms: Sequence[ArmRecord]) -> dict[str, Mapping[str, Any]]:
 
 
 def _arms(directory: Path, plan: SuitePlan) -> tuple[list[ArmRecord], str]:
-    """A plan's runs, each at the point that the original has, and what is to be known of the run directory."""
-    if not (directory / "summary.json").is_file():
-        return [], "It has not been run."
+    """A plan's runs, each at the point that the original has, and what is to be known of the run directory.
+
+    Runs of another plan, scale or build are none of this suite's: they are named, and neither shown nor judged. Those
+    of a run that was ended early or had failures are, as far as they go: each says of itself whether it is complete.
+    """
+    state = state_of(directory, plan.plan)
+    if state == "not run":
+        return [], f"{plan.name} has not been run."
+    if state in ("of another plan", "of another build"):
+        what = "plan or at another scale" if state == "of another plan" else "build"
+        return [], f"What there is of {plan.name} was run of another {what}; run the suite again."
     run = read_figures(directory)
     points = plan.point_of()
-    if any(arm.name not in points for arm in run.arms):
-        return [], "What has been run is another plan; run the suite again."
-    arms = [replace(arm, summary=arm.summary | {"point": points[arm.name]}) for arm in run.arms]
-    if run.manifest.get("failure"):
+    arms = [replace(arm, summary=arm.summary | {"point": points[arm.name]}) for arm in run.arms if arm.name in points]
+    if state == "failed":
         return arms, f"Not whole: {run.manifest['failure']}"
-    return arms, "" if run.manifest.get("complete") else "It was ended early; what is missing is not drawn."
+    return arms, "" if state == "done" else "It was ended early; what is missing is not drawn."
 
 
 def _part(plan: SuitePlan, arms: list[ArmRecord], state: str, judged: Sequence[Judged]) -> Part:
@@ -118,7 +145,7 @@ def _part(plan: SuitePlan, arms: list[ArmRecord], state: str, judged: Sequence[J
 
 def _mark(claim: Claim) -> Published | None:
     """A published figure that stands at a point, not a ratio of two."""
-    if claim.published is None or claim.over is not None or claim.place.figure not in DRAWN_AS:
+    if claim.published is None or claim.over or claim.unmeasured or claim.place.figure not in DRAWN_AS:
         return None
     metric, factor = DRAWN_AS[claim.place.figure]
     return Published(claim.place.arm, claim.place.at, metric, claim.published * factor)
@@ -129,12 +156,10 @@ def _headline(suite: Suite, parts: Sequence[Part], judged: Sequence[Judged]) -> 
     opening = f"{run} of {len(parts)} experiments have been run. " if run < len(parts) else ""
     if not judged:
         return f"{opening}{suite.title}"
-    counts = {verdict: sum(1 for each in judged if each.verdict == verdict) for verdict in _VERDICTS}
+    counts = {verdict: sum(1 for each in judged if each.verdict == verdict) for verdict in VERDICTS}
+    chosen = f", {counts['calibrated']} come out since the model was calibrated to them" if counts["calibrated"] else ""
     missing = f", {counts['not measured']} could not be measured" if counts["not measured"] else ""
     return (
         f"{opening}Of {len(judged)} published figures and relations {counts['reproduced']} are reproduced and "
-        f"{counts['differs']} differ{missing}."
+        f"{counts['differs']} differ{chosen}{missing}."
     )
-
-
-_VERDICTS = ("reproduced", "differs", "not measured")

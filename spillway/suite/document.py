@@ -1,7 +1,7 @@
 """Reads a suite: ``suite.toml``, the plans beside it, and ``claims.toml`` with what was published."""
 
 import tomllib
-from collections.abc import Collection
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
@@ -11,7 +11,7 @@ from spillway.errors import SpillwayError
 from spillway.plan import Plan, load_plan
 from spillway.quantity import nearest
 from spillway.suite.claims import Claim, check_against, read_claims
-from spillway.suite.law import Law, law_of
+from spillway.suite.laws import Scaled, scaled_of
 from spillway.suite.scale import Scale, checked_keys, parse_factor, said
 
 Document = dict[str, Any]
@@ -33,10 +33,13 @@ class SuitePlan:
         pairs = zip(self.plan.arms, self.original.arms, strict=True)
         return {run.name: dict(original.point) for run, original in pairs}
 
-    def law_of(self, names: Collection[str]) -> dict[str, Law | None]:
-        """What these runs would have come to at the original's size, by their names. Takes seconds for each size."""
-        pairs = zip(self.plan.arms, self.original.arms, strict=True)
-        return {run.name: law_of(run, original) for run, original in pairs if run.name in names}
+    def loads_of(self, summaries: Mapping[str, Document], directory: Path) -> dict[str, Scaled]:
+        """What there is to simulate of these runs, by their names; ``directory``: the plan's run directory."""
+        found = {}
+        for run, original in zip(self.plan.arms, self.original.arms, strict=True):
+            if run.name in summaries and (loads := scaled_of(run, original, summaries[run.name], directory)):
+                found[run.name] = loads
+        return found
 
 
 @dataclass(frozen=True)

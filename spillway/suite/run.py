@@ -2,6 +2,8 @@
 
     suite.json    which suite, its factor, and what became of each plan
     report.html   every figure redrawn, what was published beside it, a verdict for each claim
+    claims.csv    the verdicts
+    laws.json     what was simulated for them, with its inputs
     PLAN/         a run directory for each plan
     kept/         states that its plans have kept
 
@@ -82,12 +84,18 @@ def state_of(directory: Path, plan: Plan) -> State:
 
 
 def run_suite(
-    suite: Suite, out: Path, command: list[str], watch: Watch | None = None, tell: Callable[[Step], None] | None = None
+    suite: Suite,
+    out: Path,
+    command: list[str],
+    watch: Watch | None = None,
+    tell: Callable[[Step], None] | None = None,
+    say: Callable[[str], None] | None = None,
 ) -> Outcome:
     """Runs what is not done into ``out`` and writes the suite's report.
 
-    A plan that fails or is refused is noted, and the next one runs; a Ctrl-C ends the suite after its plan has been
-    put away. Raises SpillwayError when ``out`` cannot be used or another suite is running in it.
+    ``tell`` hears of each plan, ``say`` how far the report's simulations are. A plan that fails or is refused is noted,
+    and the next one runs; a Ctrl-C ends the suite after its plan has been put away. Raises SpillwayError when ``out``
+    cannot be used or another suite is running in it.
     """
     made = Outcome(out)
     with _locked(out):
@@ -99,7 +107,7 @@ def run_suite(
             _note(suite, out, made)
             if made.interrupted:
                 break
-        _write_report(suite, out)
+        _write_report(suite, out, say)
     return made
 
 
@@ -130,10 +138,10 @@ def _steps(each: SuitePlan, out: Path, command: list[str], watch: Watch | None, 
     yield Step(each, what, finished.failure, time.monotonic() - begun)
 
 
-def _write_report(suite: Suite, out: Path) -> None:
+def _write_report(suite: Suite, out: Path, say: Callable[[str], None] | None) -> None:
     from spillway.report import write_suite_report  # the chart library takes long to import
 
-    write_suite_report(suite, out, out / "report.html")
+    write_suite_report(suite, out, out / "report.html", say)
 
 
 def _run_plan(each: SuitePlan, out: Path, command: list[str], watch: Watch | None) -> Finished:

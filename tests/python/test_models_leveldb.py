@@ -56,13 +56,6 @@ def test_the_same_load_is_written_the_same() -> None:
     assert fill_random(SMALL, 2e6) == fill_random(SMALL, 2e6)
 
 
-def test_the_papers_volumes_come_out_within_15_percent() -> None:
-    # 2.5e8 and 5.0e8 pairs of 116 B (27.0 and 54.0 GiB): 16.6 and 18.4 (C18), with db_bench's decimal keys, of which
-    # a block's neighbours share some twelve digits.
-    shape = replace(Shape(), shared_bytes=12.0)
-    assert fill_random(shape, 2.5e8).wa_app == pytest.approx(16.6, rel=0.15)
-
-
 def test_a_load_of_nothing_is_refused() -> None:
     with pytest.raises(ValueError, match="at least one pair"):
         fill_random(Shape(), 0)

@@ -16,10 +16,12 @@ from conftest import PLAN, Fake, Invoke
 
 from spillway.errors import SpillwayError
 from spillway.plan import load_plan
+from spillway.report import write_suite_report
 from spillway.suite import find_suite, load_suite
-from spillway.suite.claims import Measured, judge_all, measured_of, read_claims, tallies
+from spillway.suite.claims import read_claims
 from spillway.suite.run import state_of
 from spillway.suite.scale import Scale, parse_factor
+from spillway.suite.verdicts import Measured, judge_all, measured_of, tallies
 
 SHORT = PLAN.replace("duration_s = 12", "duration_s = 1")
 SUITE = """
@@ -43,6 +45,7 @@ at = { "load.num" = 400 }
 figure = "wa_app"
 published = 3.2
 within = 0.2
+any_size = "the stand-in writes the same of any"
 """
 
 
@@ -154,6 +157,12 @@ def test_a_suite_is_found_by_its_name(suite: Path, monkeypatch: pytest.MonkeyPat
         find_suite("plans")
 
 
+def render_stale(suite: Path, out: Path) -> str:
+    """The report of what there is, run or not."""
+    write_suite_report(load_suite(suite), out, out / "report.html")
+    return (out / "report.html").read_text()
+
+
 def test_what_is_done_is_not_run_again(
     fake: Fake, suite: Path, tmp_path: Path, invoke: Invoke, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -167,6 +176,13 @@ def test_what_is_done_is_not_run_again(
     page = (out / "report.html").read_text()
     assert "Of 1 published figures and relations" in page
     assert 'id="plan-a-sweep-wa-app-0"' in page
+    assert "not measured" not in page
+    assert ">scaled</td>" in page
+    assert (
+        (out / "claims.csv")
+        .read_text()
+        .startswith("claim,statement,published,ours,basis,verdict,why\nC1,wa_app at 400")
+    )
     assert "1/4 of the original" in page
     noted = json.loads((out / "suite.json").read_text())
     assert (noted["factor"], noted["plans"]["a"]) == ("1/4", {"state": "done", "failure": None})
@@ -178,14 +194,19 @@ def test_what_is_done_is_not_run_again(
     assert "a" in {path.name for path in out.iterdir()}
     os.utime(fake.path)
     fake.path.write_text(fake.path.read_text() + "# another build\n")
+    invoke("suite", suite, "--out", out, "--only", "b")  # a's claim is not among those of b
+    stale = render_stale(suite, out)
+    assert "run of another build; run the suite again" in stale
+    assert "1 could not be measured" in stale
+    assert 'id="plan-a-sweep-wa-app-0"' not in stale
     invoke("suite", suite, "--out", out, "--only", "a")
-    assert len(fake.requests()) == 6, "a figure of another build is no figure of this one"
+    assert len(fake.requests()) == 7, "a figure of another build is no figure of this one"
     modules = tmp_path / "modules"
     modules.mkdir()
     (modules / "libspillway-engine-made.so").write_bytes(b"1")
     monkeypatch.setenv("SPILLWAY_ENGINES", str(modules))
     invoke("suite", suite, "--out", out, "--only", "a")
-    assert len(fake.requests()) == 8, "an engine that is an object of its own is part of the build"
+    assert len(fake.requests()) == 9, "an engine that is an object of its own is part of the build"
 
 
 def test_a_failure_leaves_the_other_plans_and_is_tried_again(
@@ -261,7 +282,7 @@ def test_it_goes_on_where_it_was_interrupted(
     assert again.code == 0, again.err
     assert "1 plans run, 1 done before" in again.out
     assert len(fake.requests()) == before + 2
-    assert {path.name for path in out.iterdir()} == {".lock", "a", "b", "report.html", "suite.json"}
+    assert {path.name for path in out.iterdir()} == {".lock", "a", "b", "claims.csv", "report.html", "suite.json"}
     assert list(data.iterdir()) == [], "the engine's files of the run that was killed are gone too"
 
 
@@ -316,10 +337,20 @@ def line(*values: float | None, arm: str = "A") -> list[Measured]:
         ("at = { x = 0 }\npublished = 10", (11.4, 1), "reproduced", ""),
         ("at = { x = 0 }\npublished = 10", (12, 1), "differs", "20% above; 15% are allowed."),
         ("at = { x = 0 }\npublished = 10\nwhy = 'of y'", (8, 1), "differs", "20% below; 15% are allowed. Of y."),
-        ("at = { x = 1 }\npublished = 2\nover.at = { x = 0 }", (5, 10), "reproduced", ""),
+        ("at = { x = 1 }\npublished = 2\nover.at = { x = 0 }", (5, 10), "reproduced", "10 over 5."),
+        ("at = { x = 0 }\npublished = 10\nabove = 9", (9.1, 1), "differs", "no more than 2.0% from it."),
+        ("at = { x = 0 }\npublished = 10\nabove = 9", (9.3, 1), "reproduced", ""),
+        ("at = { x = 0 }\nabove = 1\nwhy_below = 'of y'", (0.5, 1), "differs", "and is not above. Of y."),
+        ("at = { x = 0 }\nabove = 1", (1, 1), "differs", "no more than 2.0% from it."),
+        ("at = { x = 0 }\nbelow = 1", (1, 1), "differs", "should be below 1, and is no more than"),
+        ("at = { x = 0 }\nbelow = 1", (0.97, 1), "reproduced", ""),
+        ("at = { x = 0 }\npublished = 10\ncalibrated = 'set to it'", (10, 1), "calibrated", "Set to it."),
+        ("at = { x = 0 }\npublished = 10\ncalibrated = 'set to it'", (20, 1), "differs", "100% above"),
+        ("at = { x = 0 }\npublished = 10\nunmeasured = 'no such clock'", (10, 1), "not measured", "No such clock."),
+        ("at = { x = 0 }\npublished = 10\nwhy_above = 'y'\nwhy_below = 'z'", (8, 1), "differs", "are allowed. Z."),
         ("at = { x = 1 }\nbetween = [3, inf]\nover.at = { x = 0 }", (5, 10), "differs", "Below that."),
         ("at = { x = 1 }\nbetween = [3, inf]\nover.arm = 'B'", (5, 10), "differs", "Below that."),
-        ("at = { x = 1 }\npublished = 2\nover.at = { x = 0 }", (0, 10), "not measured", "divided by is 0"),
+        ("at = { x = 1 }\npublished = 2\nover.at = { x = 0 }", (0, 10), "not measured", "Nothing reached the drive"),
         ("at = { x = 1 }\npublished = 2", (5, None), "not measured", "The drive is full."),
         ("at = { x = 9 }\npublished = 2", (5, 5), "not measured", "there is no run A, x = 9"),
         ("along = 'x'\ntrend = 'falls'", (9, 5, 5.2, 1), "reproduced", ""),
@@ -339,6 +370,38 @@ def test_verdicts_are_computed(tmp_path: Path, lines: str, values: Any, verdict:
     assert judged.verdict == verdict, judged
     assert said in judged.words
     assert bool(said) == bool(judged.words)
+
+
+def test_a_bound_is_passed_by_more_than_repetitions_are_apart(tmp_path: Path) -> None:
+    lines = "at = { x = 0 }\nabove = 1"
+    apart = [Measured("A", {"x": 0}, [{"wa_app": value} for value in (1.0, 1.05, 1.1)])]
+    close = [Measured("A", {"x": 0}, [{"wa_app": value} for value in (1.05, 1.05, 1.06)])]
+    (unsure,), (sure,) = (judge_all(claim(tmp_path, lines), {"p": runs}) for runs in (apart, close))
+    assert (unsure.verdict, sure.verdict) == ("differs", "reproduced")
+    assert "no more than 9.5% from it" in unsure.words
+
+
+def test_a_claim_of_several_drives_is_one_of_each(tmp_path: Path) -> None:
+    path = tmp_path / "claims.toml"
+    text = (
+        '[statements]\nC = "x"\n[drives]\naxis = "d"\nI = "intel"\nS = "sandisk"\n[[claims]]\nclaim = "C"\nsays = "s"\n'
+        'where = "w"\nplan = "p"\narm = "A"\nfigure = "wa_app"\n'
+        'drives = ["I", "S"]\nat = { x = 1 }\npublished = [2, 3]\n'
+    )
+    path.write_text(text)
+    read = read_claims(path, ["p"])[1]
+    assert [(each.says, each.place.at, each.published) for each in read] == [
+        ("s, I", {"d": "intel", "x": 1}, 2.0),
+        ("s, S", {"d": "sandisk", "x": 1}, 3.0),
+    ]
+    for old, new, says in (
+        ('["I", "S"]', '["I", "T"]', "names 'T'; under .drives. there are: I, S"),
+        ("[2, 3]", "[2]", "published has 1 figures for 2 drives"),
+        ('axis = "d"', "", "drives takes axis"),
+    ):
+        path.write_text(text.replace(old, new))
+        with pytest.raises(SpillwayError, match=says):
+            read_claims(path, ["p"])
 
 
 def test_what_has_not_been_run_is_not_measured(tmp_path: Path) -> None:

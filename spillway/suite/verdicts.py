@@ -1,0 +1,351 @@
+"""What a suite measured, held against what was published: a verdict for each claim, computed from both.
+
+All points of a claim stand on one basis. ``simulated``: every one of them by the law of its tree, at the original's
+size; ``scaled``: every one as it was measured at the suite's scale; ``measured``: the suite was not scaled. A figure
+that hangs on how much data there is, and of which there is no law that agrees with the measurement, is no figure at the
+original's size: alone it is held against none, and only its ratios and trends are. What was not measured is said to be
+that, never guessed.
+"""
+
+import csv
+import io
+import itertools
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import median
+from typing import Any, Literal
+
+from spillway.suite.claims import FIGURES, FLAT, Claim, Place
+from spillway.suite.law import Law
+
+Document = dict[str, Any]
+Verdict = Literal["reproduced", "differs", "calibrated", "not measured"]
+Basis = Literal["measured", "simulated", "scaled", ""]
+
+VERDICTS: tuple[Verdict, ...] = ("reproduced", "differs", "calibrated", "not measured")
+BY_LAW = ("wa_app", "wa_total")  # they hang on how much data there is; the latter's wa_device is as it was measured
+MARGIN = 0.02  # relative: what has no repetitions is more than a bound when it is so by more. Source: guess
+COLUMNS = ("claim", "statement", "published", "ours", "basis", "verdict", "why")  # of claims.csv
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A run of a plan as claims see it: its arm, its point in the original's sizes, its finished repetitions."""
+
+    arm: str
+    point: Mapping[str, Any]
+    finished: Sequence[Document]
+    failure: str = ""
+    law: Law | None = None  # what it would have come to at the original's size
+    scaled: bool = False
+    name: str = ""  # of the run
+
+    def figures(self, name: str) -> list[float]:
+        """Of the repetitions that were finished."""
+        return [value for each in self.finished if (value := FIGURES[name](each)) is not None]
+
+    def figure(self, name: str) -> float | None:
+        """The median over the repetitions that were finished."""
+        known = self.figures(name)
+        return median(known) if known else None
+
+    def spread(self, name: str) -> float | None:
+        """From the lowest to the highest repetition, over the median; None where there are not several."""
+        known = self.figures(name)
+        return (max(known) - min(known)) / abs(median(known)) if len(known) > 1 and median(known) else None
+
+    def by_law(self, name: str) -> float | None:
+        """The figure at the original's size; None where no law agrees with what was measured."""
+        measured, wa_app = self.figure(name), self.figure("wa_app")
+        if measured is None or not wa_app or self.law is None or self.law.at_original is None:
+            return None
+        return measured / wa_app * self.law.at_original if self.law.agrees_with(wa_app) else None
+
+    @property
+    def of_the_law(self) -> str:
+        """How the law stands to what was measured; empty where there is none."""
+        wa_app = self.figure("wa_app")
+        if self.law is None or not wa_app:
+            return ""
+        share = self.law.at_scale / wa_app - 1
+        return f"the law says {digits(self.law.at_scale)} of this scale's wa_app, {digits(wa_app)} ({share:+.0%})"
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A claim with its verdict."""
+
+    claim: Claim
+    published: str
+    ours: str
+    basis: Basis
+    verdict: Verdict
+    words: str  # why it differs or what is missing, what the law says, and the claim's remark
+
+
+@dataclass(frozen=True)
+class _Read:
+    """The figures of a claim's runs on their common basis."""
+
+    basis: Basis
+    values: list[float]
+    measured: list[float]
+    words: str  # on the law
+
+
+Results = Mapping[str, Sequence[Measured]]  # by plan
+
+
+class _Missing(Exception):
+    """A run or a figure that a claim needs is not there."""
+
+
+def measured_of(
+    arms: Mapping[str, Document],
+    point_of: Mapping[str, Mapping[str, Any]],
+    law_of: Mapping[str, Law],
+    scaled: bool = False,
+) -> list[Measured]:
+    """The runs of a summary's ``arms``; ``point_of`` has their points in the original's sizes, ``law_of`` laws."""
+    found = []
+    for name, summary in arms.items():
+        ended = summary.get("repetitions") or [summary | dict(summary["standing"])]
+        finished = [each for each in ended if each.get("complete")]
+        failure = next((each["failure"] for each in ended if each.get("failure")), "")
+        arm, point = summary.get("of") or name, point_of.get(name, {})
+        found.append(Measured(arm, point, finished, failure, law_of.get(name), scaled, name))
+    return found
+
+
+def runs_by_law(claim: Claim, results: Results) -> list[tuple[str, str]]:
+    """The runs, as plan and name, whose law the claim would take; none where it takes none."""
+    if any(place.figure not in BY_LAW for place in claim.places):
+        return []
+    return [
+        (place.plan, run.name) for place in claim.places for run in _fitting(place, results.get(place.plan, ()), claim)
+    ]
+
+
+def judge_all(claims: Sequence[Claim], results: Results, states: Mapping[str, str] | None = None) -> list[Judged]:
+    """Every claim with its verdict, in their order. ``states``: why a plan has no results."""
+    return [_judge(claim, results, states or {}) for claim in claims]
+
+
+def _judge(claim: Claim, results: Results, states: Mapping[str, str]) -> Judged:
+    try:
+        if claim.unmeasured:
+            raise _Missing(claim.unmeasured)
+        for place in claim.places:
+            if place.plan not in results:
+                raise _Missing(states.get(place.plan) or f"{place.plan} has not been run")
+        return _relation(claim, results) if claim.is_relation else _figure(claim, results)
+    except _Missing as missing:
+        return Judged(claim, published(claim), "–", "", "not measured", _sentences(str(missing), claim.remark))
+
+
+def _figure(claim: Claim, results: Results) -> Judged:
+    runs = [_one(place, results) for place in claim.places]
+    read = _read(claim, list(zip(claim.places, runs, strict=True)))
+    ours, beside = read.values[0], digits(read.measured[0])
+    if claim.over is not None:
+        if not read.values[1]:
+            raise _Missing(f"the figure that it is divided by is {read.values[1]:g}")
+        ours /= read.values[1]
+        beside = f"{digits(read.measured[0])} over {digits(read.measured[1])}"
+    off = _off(claim, ours, _margin(read.basis, zip(claim.places, runs, strict=True)))
+    terms = f"{digits(read.values[0])} over {digits(read.values[1])}" if claim.over is not None else ""
+    if read.basis == "simulated":
+        terms = f"{terms + ', simulated; ' if terms else ''}measured at this scale: {beside}"
+    said = f"{digits(ours)}{' (simulated)' if read.basis == 'simulated' else ''}"
+    return _said(claim, said, read, off, (off[0] and {-1: claim.why_below, 1: claim.why_above}[off[1]], terms))
+
+
+def _off(claim: Claim, ours: float, margin: float) -> tuple[str, int]:
+    """How a figure misses what was published (empty: it does not), and whether it is below (-1) or above (1)."""
+    if claim.published is not None:
+        share = ours / claim.published - 1 if claim.published else math.inf
+        if abs(share) > claim.within:
+            side = 1 if share > 0 else -1
+            return f"{abs(share):.0%} {'above' if side > 0 else 'below'}; {claim.within:.0%} are allowed", side
+    if claim.between is not None:
+        low, high = claim.between
+        return ("below that", -1) if ours < low else ("above that", 1) if ours > high else ("", 0)
+    for bound, side in ((claim.above, -1), (claim.below, 1)):
+        if bound is not None and (ours - bound) * -side <= abs(bound) * margin:
+            near = abs(ours - bound) <= abs(bound) * margin
+            word = "above" if side < 0 else "below"
+            how = f"no more than {margin:.1%} from it" if near else f"not {word}"
+            return f"it should be {word} {digits(bound)}, and is {how}", side
+    return "", 0
+
+
+def _margin(basis: Basis, terms: Iterable[tuple[Place, Measured]]) -> float:
+    """By what a figure has to pass a bound: what the repetitions of its terms are apart, or MARGIN without them."""
+    spreads = [run.spread(place.figure) for place, run in terms]
+    if basis == "simulated" or None in spreads:
+        return MARGIN
+    return sum(each for each in spreads if each is not None)
+
+
+def _relation(claim: Claim, results: Results) -> Judged:
+    """How a figure goes along an axis, or where it is least or most."""
+    place = claim.place
+    line = _fitting(place, results[place.plan], claim)
+    known = [each for each in line if each.figure(place.figure) is not None]
+    if len(known) < 2 or len(known) < len(line):
+        raise _Missing(f"{len(known)} of {len(line)} points over {claim.along} were measured")
+    read = _read(claim, [(place, each) for each in known])
+    points = [each.point[claim.along] for each in known]
+    measured = _along(points, read.measured)
+    said = _along(points, read.values)
+    beside = f"measured at this scale: {measured}" if read.basis == "simulated" else ""
+    ours = f"simulated: {said}" if read.basis == "simulated" else said
+    if claim.trend:
+        good = _goes(claim, read.values)
+        return _said(claim, ours, read, ("" if good else f"it does not go as published: {claim.trend}", 0), (beside,))
+    wanted = claim.least_at if claim.least_at is not None else claim.most_at
+    pick = min if claim.least_at is not None else max
+    best = points[read.values.index(pick(read.values))]
+    return _said(claim, ours, read, ("" if best == wanted else f"ours is at {best}", 0), (beside,))
+
+
+def _goes(claim: Claim, values: Sequence[float]) -> bool:
+    flat = max(values) <= min(values) * (1 + claim.within)
+    if claim.trend == "flat" or flat:
+        return flat and claim.trend == "flat"
+    steps = list(itertools.pairwise(values))
+    if claim.trend == "falls":
+        return values[-1] < values[0] and all(after <= before * (1 + FLAT) for before, after in steps)
+    return values[-1] > values[0] and all(after >= before * (1 - FLAT) for before, after in steps)
+
+
+def _read(claim: Claim, terms: Sequence[tuple[Place, Measured]]) -> _Read:
+    """The figures of all terms on one basis."""
+    measured = [_known(place, run) for place, run in terms]
+    if not any(run.scaled for _, run in terms):
+        return _Read("measured", measured, measured, "")
+    if any(place.figure not in BY_LAW for place, _ in terms):
+        return _Read("scaled", measured, measured, "")
+    simulated = [run.by_law(place.figure) for place, run in terms]
+    known = [value for value in simulated if value is not None]
+    of_laws = "; ".join(dict.fromkeys(words for _, run in terms if (words := run.of_the_law)))
+    if len(known) == len(terms):
+        return _Read("simulated", known, measured, of_laws if len(terms) == 1 else "")
+    refused = next((run.of_the_law for (_, run) in terms if run.of_the_law and not _agrees(run)), "")
+    reason = refused or "there is no law of such a run"
+    if claim.any_size:
+        return _Read("scaled", measured, measured, claim.any_size)
+    if len(terms) == 1:
+        at_scale = f"measured at this scale: {digits(measured[0])}"
+        raise _Missing(f"there is no figure at the original's size: {reason}. {at_scale[0].upper()}{at_scale[1:]}")
+    return _Read("scaled", measured, measured, f"all as measured at this scale, for {reason}")
+
+
+def _agrees(run: Measured) -> bool:
+    wa_app = run.figure("wa_app")
+    return run.law is not None and bool(wa_app) and run.law.agrees_with(wa_app or 0.0)
+
+
+def _known(place: Place, run: Measured) -> float:
+    value = run.figure(place.figure)
+    if value is None:
+        raise _Missing(run.failure or f"{place.plan} has no {place.figure} there")
+    if value == 0 and place.figure in BY_LAW:
+        raise _Missing(f"nothing reached the drive: all that {place.plan} wrote there was still in the page cache")
+    return value
+
+
+def _said(claim: Claim, ours: str, read: _Read, off: tuple[str, int], more: Sequence[str]) -> Judged:
+    good = not off[0]
+    words = _sentences(off[0], "" if good else claim.why, *more, read.words, claim.calibrated, claim.remark)
+    verdict: Verdict = "differs" if not good else "calibrated" if claim.calibrated else "reproduced"
+    return Judged(claim, published(claim), ours, read.basis, verdict, words)
+
+
+def _sentences(*parts: str) -> str:
+    return " ".join(f"{part[0].upper()}{part[1:].rstrip('.')}." for part in parts if part)
+
+
+def published(claim: Claim) -> str:
+    """What was published, in words."""
+    if claim.published is not None:
+        return f"{claim.published:g}"
+    if claim.between is not None:
+        low, high = claim.between
+        return f"at least {digits(low)}" if math.isinf(high) else f"{digits(low)} to {digits(high)}"
+    if claim.above is not None or claim.below is not None:
+        return f"above {digits(claim.above)}" if claim.above is not None else f"below {digits(claim.below or 0)}"
+    if claim.trend:
+        return claim.trend
+    if claim.least_at is None and claim.most_at is None:
+        return "–"
+    return f"least at {claim.least_at}" if claim.least_at is not None else f"most at {claim.most_at}"
+
+
+def _along(points: Sequence[Any], values: Sequence[float]) -> str:
+    return ", ".join(f"{digits(value)} at {point}" for point, value in zip(points, values, strict=True))
+
+
+def _one(place: Place, results: Results) -> Measured:
+    found = [each for each in results[place.plan] if _is_at(place, each)]
+    if len(found) != 1:
+        what = ", ".join([place.arm, *(f"{key} = {value}" for key, value in place.at.items())])
+        raise _Missing(f"of {place.plan} there {'is no run' if not found else 'are several runs'} {what}")
+    return found[0]
+
+
+def _fitting(place: Place, runs: Sequence[Measured], claim: Claim) -> list[Measured]:
+    return [each for each in runs if _is_at(place, each) and (not claim.along or claim.along in each.point)]
+
+
+def _is_at(place: Place, run: Measured) -> bool:
+    return run.arm == place.arm and all(run.point.get(key) == value for key, value in place.at.items())
+
+
+def digits(value: float) -> str:
+    """Three significant digits."""
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+
+
+def as_csv(judged: Iterable[Judged]) -> str:
+    """A line for each claim: its name, what it is of, both figures, on what ours stands, the verdict and why."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    for each in judged:
+        claim = each.claim
+        writer.writerow((claim.name, claim.says, each.published, each.ours, each.basis, each.verdict, each.words))
+    return text.getvalue()
+
+
+@dataclass
+class Tally:
+    """How the claims of one name came out."""
+
+    name: str
+    says: str
+    judged: list[Judged] = field(default_factory=list)
+
+    @property
+    def verdict(self) -> str:
+        """``reproduced``, ``in part``, ``differs``, ``calibrated``, or ``not measured`` where nothing of it was."""
+        seen = {each.verdict for each in self.judged}
+        if len(seen) == 1:
+            return seen.pop()
+        if "reproduced" in seen:
+            return "in part"
+        return "differs" if "differs" in seen else "calibrated"
+
+    @property
+    def counts(self) -> str:
+        """``3 of 4``: the claims that were reproduced."""
+        return f"{sum(1 for each in self.judged if each.verdict == 'reproduced')} of {len(self.judged)}"
+
+
+def tallies(statements: Mapping[str, str], judged: Sequence[Judged]) -> list[Tally]:
+    """The verdicts by the claims' names, in the order of the statements."""
+    found = [
+        Tally(name, says, [each for each in judged if each.claim.name == name]) for name, says in statements.items()
+    ]
+    return [each for each in found if each.judged]
