@@ -28,6 +28,7 @@ from spillway.plan_keys import (
     PHASE_KEYS,
     PLAN_KEYS,
     Key,
+    optional_size,
     size,
 )
 from spillway.preset import preset_dirs, presets
@@ -85,8 +86,10 @@ class Arm:
                 engine[table] = get["engine.policy"]
             elif table != "adoc" or get["engine.policy"] == "adoc":
                 own = [key for key in ARM_KEYS if key.startswith(f"engine.{table}.")]
-                names = [key.rpartition(".")[2] + ("_bytes" if ARM_KEYS[key].check is size else "") for key in own]
-                engine[table] = dict(zip(names, (get[key] for key in own), strict=True))
+                sizes = [key for key in own if ARM_KEYS[key].check in (size, optional_size)]
+                names = [key.rpartition(".")[2] + ("_bytes" if key in sizes else "") for key in own]
+                pairs = zip(names, (get[key] for key in own), strict=True)
+                engine[table] = {name: value for name, value in pairs if value is not None}
         return engine
 
     def _target(self) -> Document:

@@ -145,6 +145,9 @@ def optional(inner: Check) -> Check:
     return check
 
 
+optional_size = optional(size)
+
+
 def seeds(value: Any, where: str) -> list[int]:
     """A list of seeds, one for each repetition."""
     if not isinstance(value, list) or not value:
@@ -212,7 +215,7 @@ ARM_KEYS: dict[str, Key] = {
     "engine.spill.resume_l0_files": Key(0, whole(0)),
     "engine.spill.divert_pending": Key(0.98, number(0, 1)),
     "engine.spill.resume_pending": Key(0.9, number(0, 1)),
-    "engine.vlog.segment": Key("128MiB", size),  # this and the others: native/engine/vlog/engine.cc
+    "engine.vlog.segment": Key(None, optional_size),  # this and the others: native/engine/vlog/engine.cc
     "engine.vlog.min_value": Key(0, size),
     "engine.vlog.prefetch": Key(32, whole(1)),
     "engine.vlog.gc": Key(True, flag),

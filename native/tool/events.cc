@@ -13,6 +13,7 @@ void Events::line(const std::string& name, const Json& fields) {
   event.update(fields);
   // A path that is not UTF-8 must not end the conversation: its odd bytes are replaced.
   out_ << event.dump(-1, ' ', false, Json::error_handler_t::replace) << std::endl;
+  if (!out_ && nobody_reads_ != nullptr) nobody_reads_->store(true);
 }
 
 void Events::started(const std::string& command, const Json& drive, const Json& more) {

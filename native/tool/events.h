@@ -1,6 +1,7 @@
 // What a command says while it works: JSON lines, in the order of contract/README.md.
 #pragma once
 
+#include <atomic>
 #include <nlohmann/json.hpp>
 #include <ostream>
 #include <string>
@@ -13,8 +14,10 @@ using Json = nlohmann::ordered_json;  // the order in which fields are written i
 
 class Events {
  public:
-  // Each line is flushed: whoever reads the pipe follows the work.
-  explicit Events(std::ostream& out) : out_(out) {}
+  // Each line is flushed: whoever reads the pipe follows the work. `nobody_reads` is set where a line cannot be
+  // written any more; null: nobody asks.
+  explicit Events(std::ostream& out, std::atomic<bool>* nobody_reads = nullptr)
+      : out_(out), nobody_reads_(nobody_reads) {}
 
   // `drive`: the resolved drive, or null where a command has none.
   // `more`: further fields.
@@ -30,6 +33,7 @@ class Events {
   void line(const std::string& name, const Json& fields);
 
   std::ostream& out_;
+  std::atomic<bool>* nobody_reads_;
 };
 
 std::string version();

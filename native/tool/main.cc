@@ -97,7 +97,7 @@ int converse(int argc, char** argv) {
   std::signal(SIGTERM, request_stop);
   std::signal(SIGPIPE, SIG_IGN);  // a reader that went away is seen as a failed write, not as death
 
-  Events events(std::cout);
+  Events events(std::cout, &stop_requested);  // work that nobody follows is ended, and no kept state replaced by it
   const Status status = perform_or_fail(name, events);
   if (status) return 0;
   events.error(status);
