@@ -46,7 +46,7 @@ from spillway.profile.document import UNKNOWN, Estimate, Pio, read_profile
 from spillway.profile.points import pio_point
 from spillway.profile.prober import Prober, RealPace, VirtualPace
 from spillway.profile.target import Scaled, Target, scaled
-from spillway.rundir import explained
+from spillway.stage import explained
 
 Document = dict[str, Any]
 Watch = Callable[[str, Event], None]

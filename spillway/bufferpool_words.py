@@ -12,7 +12,8 @@ from typing import Any
 from spillway.bufferpool import MOST_UNSURE, WRITERS, Document, Step, Sweep, Workload, sweep
 from spillway.knee import DOUBLING_GAIN
 from spillway.profile.target import Target
-from spillway.rundir import staged, write_text
+from spillway.rundir import write_text
+from spillway.stage import staged
 
 
 def document(found: Sweep) -> Document:

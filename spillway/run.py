@@ -17,8 +17,9 @@ from spillway.drive.watch import Watch as DriveWatch
 from spillway.errors import DriveFull, Interrupted, RunFailed, SpillwayError
 from spillway.native import Event, build_sha256, executable_sha256, run_native
 from spillway.plan import Arm, Plan, slug
-from spillway.rundir import ArmRecorder, explained, staged, write_json, write_text
+from spillway.rundir import ArmRecorder, write_json, write_text
 from spillway.samples import sample_row
+from spillway.stage import DATA_NOTE, explained, staged
 from spillway.summary import summarise, typical
 
 Document = dict[str, Any]
@@ -255,7 +256,7 @@ def _data_directory(arm: Arm, stage: Path) -> Iterator[Path]:
     parent = _data_parent(arm, stage)
     directory = parent / f"spillway-{secrets.token_hex(6)}"
     # Written before there is anything: whoever finds the stage of a run that was killed finds the engine's files too.
-    note = stage / "data_directory"
+    note = stage / DATA_NOTE
     write_text(note, f"{directory.absolute()}\n")
     try:
         with explained(parent):

@@ -8,71 +8,24 @@
     arms/NAME/      samples.csv, stalls.csv, phases.json, events.json, result.json and the preset of each arm (and
                     repetition)
 
-A run directory is written beside its place under a hidden name and renamed when it is whole. Data goes one way: nothing
-here is read by what runs, and the report reads nothing else.
+A run directory is written beside its place and renamed when it is whole (``spillway/stage.py``). Data goes one way:
+nothing here is read by what runs, and the report reads nothing else.
 """
 
 import csv
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from spillway.errors import SpillwayError
 from spillway.samples import STALL_COLUMNS, Row, are_columns, columns_of, typed
+from spillway.stage import explained
 
 Document = dict[str, Any]
-
-
-@contextmanager
-def staged(out: Path) -> Iterator[Path]:
-    """A hidden directory beside ``out`` that becomes ``out`` at the end, or vanishes when the block raises.
-
-    Refuses, before anything is done, a place that is taken or that cannot be written to.
-    """
-    out = out.absolute()
-    if out.exists() and not (out.is_dir() and not any(out.iterdir())):
-        raise SpillwayError(f"{out}: there is something already; name another --out or remove it.")
-    made = _missing_parents(out)
-    stage = out.parent / f".{out.name}.partial-{os.getpid()}"
-    try:
-        with explained(out):
-            out.parent.mkdir(parents=True, exist_ok=True)
-            stage.mkdir()
-        yield stage
-        with explained(out):
-            stage.rename(out)
-    except BaseException:
-        shutil.rmtree(stage, ignore_errors=True)
-        for parent in made:
-            if parent.is_dir() and not any(parent.iterdir()):
-                parent.rmdir()
-        raise
-
-
-def _missing_parents(path: Path) -> list[Path]:
-    """The directories above ``path`` that would have to be made, the innermost first."""
-    return [parent for parent in path.parents if not parent.exists()]
-
-
-@contextmanager
-def explained(path: Path) -> Iterator[None]:
-    """Turns what the operating system says into one sentence about ``path``."""
-    mends = {
-        "No space left on device": "free some space or name another --out",
-        "Permission denied": "name a directory that you may write to with --out",
-        "Read-only file system": "name a directory that you may write to with --out",
-    }
-    try:
-        yield
-    except OSError as error:
-        reason = error.strerror or str(error)
-        mend = mends.get(reason, "name another --out")
-        raise SpillwayError(f"{path} cannot be written: {reason.lower()}; {mend}.") from error
 
 
 def write_text(path: Path, text: str) -> None:
@@ -189,21 +142,55 @@ def read_run(path: Path) -> RunRecord:
     if not path.is_dir():
         raise SpillwayError(f"{path}: there is no such run directory; `spillway run PLAN --out {path}` makes one.")
     manifest, summary = _read_json(path / "manifest.json"), _read_json(path / "summary.json")
-    try:
-        arms = [_read_repetitions(path, name, figures) for name, figures in summary["arms"].items()]
-    except (KeyError, TypeError, AttributeError) as error:
-        raise SpillwayError(f"{path / 'summary.json'}: this is no summary of a run ({error} is missing).") from error
+    arms = [_read_repetitions(path, name, figures) for name, figures in _arms_of(path, manifest, summary).items()]
     return RunRecord(path, manifest, _read_text(path / "plan.toml"), arms)
 
 
 def read_figures(path: Path) -> RunRecord:
     """A run directory without the samples: its manifest, its plan and each arm's figures."""
     manifest, summary = _read_json(path / "manifest.json"), _read_json(path / "summary.json")
-    try:
-        arms = [ArmRecord(name, figures, [], [], [], {}) for name, figures in summary["arms"].items()]
-    except (KeyError, TypeError, AttributeError) as error:
-        raise SpillwayError(f"{path / 'summary.json'}: this is no summary of a run ({error} is missing).") from error
+    found = _arms_of(path, manifest, summary)
+    arms = [ArmRecord(name, figures, [], [], [], {}) for name, figures in found.items()]
     return RunRecord(path, manifest, _read_text(path / "plan.toml"), arms)
+
+
+def _arms_of(path: Path, manifest: Any, summary: Any) -> dict[str, Document]:
+    """Each arm's figures, where both documents have the form that is relied on. Raises SpillwayError."""
+    if not isinstance(manifest, dict) or not isinstance(manifest.get("versions") or {}, dict):
+        raise SpillwayError(f"{path / 'manifest.json'}: this is no manifest of a run; run the plan again.")
+    arms = summary.get("arms") if isinstance(summary, dict) else None
+    if not isinstance(arms, dict):
+        raise SpillwayError(
+            f"{path / 'summary.json'}: this is no summary of a run, it has no arms; run the plan again."
+        )
+    for name, figures in arms.items():
+        missing = _lack(figures)
+        if missing:
+            raise SpillwayError(f"{path / 'summary.json'}: arm {name!r} is damaged ({missing}); run the plan again.")
+    return arms
+
+
+def _lack(figures: Any) -> str:
+    """What an arm's figures lack of what every reader relies on; empty where they are whole."""
+    if not isinstance(figures, dict):
+        return "it is no table"
+    for key, kind in _FIGURES.items():
+        if not isinstance(figures.get(key), kind):
+            return f"{key} is missing"
+    absent = next((key for key in _PRESENT if key not in figures), None) or next(
+        (f"standing.{key}" for key in ("complete", "failure", "words") if key not in figures["standing"]), None
+    )
+    if absent is not None:
+        return f"{absent} is missing"
+    several = figures.get("repetitions", [])
+    if not isinstance(several, list) or not all(isinstance(each, dict) for each in several):
+        return "its repetitions are no tables"
+    return ""
+
+
+# Of each arm of a summary, whatever version has written it.
+_FIGURES = {"directory": str, "standing": dict, "stalls": dict, "latency_us": dict}
+_PRESENT = ("throughput_ops_s", "user_mb_s", "duration_s", "steady", "wa_app", "wa_device", "wa_total")
 
 
 def _read_repetitions(path: Path, name: str, figures: Document) -> ArmRecord:
@@ -247,7 +234,7 @@ def _read_text(path: Path) -> str:
 def _read_json(path: Path) -> Any:
     try:
         return json.loads(_read_text(path))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise SpillwayError(f"{path}: this is not JSON ({error}); run the plan again.") from error
 
 

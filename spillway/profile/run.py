@@ -21,7 +21,7 @@ from spillway.profile.prober import Prober, RealPace, Stopwatch
 from spillway.profile.real import REPORT_S, check_budget, measure_within
 from spillway.profile.target import Scaled, Target, check_size, scaled, spoken_in_flags
 from spillway.profile.virtual import Watch
-from spillway.rundir import staged
+from spillway.stage import staged
 
 Document = dict[str, Any]
 

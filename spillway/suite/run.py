@@ -8,19 +8,18 @@
     kept/         states that its plans have kept
 
 A plan is done when its run directory is complete and is of the same resolved plan, package and spillway-native (by the
-executable's SHA-256): it is not run again. One that was ended early, had failed runs, or was made by another build is.
+executable's SHA-256): it is not run again. One that was ended early, had failed runs, is damaged, or was made by
+another build is.
 Its new run directory takes the place of the old one when it is whole. So an interruption, also a kill -9, costs the
 plan that was under way and nothing else.
 """
 
 import fcntl
-import json
-import os
 import re
 import shutil
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -30,13 +29,14 @@ from spillway.errors import Interrupted, SpillwayError
 from spillway.native import build_sha256
 from spillway.plan import Plan
 from spillway.run import Finished, Watch, execute
-from spillway.rundir import explained, write_json
+from spillway.rundir import read_figures, write_json
+from spillway.stage import explained, stages_of, sweep_up
 from spillway.suite.document import Suite, SuitePlan
 from spillway.suite.scale import said
 
 Document = dict[str, Any]
 What = Literal["skipped", "begins", "ended", "failed", "refused", "interrupted"]
-State = Literal["done", "ended early", "failed", "of another plan", "of another build", "not run"]
+State = Literal["done", "ended early", "failed", "of another plan", "of another build", "damaged", "not run"]
 
 LOCK = ".lock"
 KEPT = "kept"  # states that plans of the suite keep
@@ -66,14 +66,15 @@ class Outcome:
 
 
 def state_of(directory: Path, plan: Plan) -> State:
-    """Whether a plan's run directory is there and is of this plan and this build."""
-    try:
-        manifest = json.loads((directory / "manifest.json").read_text(encoding="utf-8"))
-        resolved = (directory / "plan.toml").read_text(encoding="utf-8")
-        (directory / "summary.json").stat()
-    except (OSError, ValueError):
+    """Whether a plan's run directory is there, is whole and is of this plan and this build."""
+    if not directory.exists():
         return "not run"
-    if resolved != plan.to_toml():
+    try:
+        run = read_figures(directory)
+    except SpillwayError:
+        return "damaged"
+    manifest = run.manifest
+    if run.plan_toml != plan.to_toml():
         return "of another plan"
     versions = manifest.get("versions") or {}
     if (versions.get("spillway"), versions.get("build_sha256")) != (__version__, build_sha256()):
@@ -118,6 +119,8 @@ def _steps(each: SuitePlan, out: Path, command: list[str], watch: Watch | None, 
         made.skipped += 1
         yield Step(each, "skipped")
         return
+    if state == "damaged":
+        _put_aside(each, out)
     yield Step(each, "begins", state)
     begun = time.monotonic()
     try:
@@ -147,19 +150,28 @@ def _write_report(suite: Suite, out: Path, say: Callable[[str], None] | None) ->
 def _run_plan(each: SuitePlan, out: Path, command: list[str], watch: Watch | None) -> Finished:
     """Runs a plan beside its place and puts it there; an earlier run gives way only to one that was not ended early."""
     place, fresh = out / each.name, out / f".{each.name}.next"
-    shutil.rmtree(fresh, ignore_errors=True)
+    _remove(fresh)
     finished = execute(each.plan, fresh, command, watch, out / KEPT)
     if finished.interrupted and place.exists():
         shutil.rmtree(fresh, ignore_errors=True)
         return finished
     old = out / f".{each.name}.old"
     with explained(place):
-        shutil.rmtree(old, ignore_errors=True)
+        _remove(old)
         if place.exists():
             place.rename(old)
         fresh.rename(place)
-    shutil.rmtree(old, ignore_errors=True)
+    _remove(old)
+    _remove(out / f".{each.name}.damaged")
     return finished
+
+
+def _put_aside(each: SuitePlan, out: Path) -> None:
+    """A directory that nobody can read is in nobody's way, and is there until another has taken its place."""
+    place, aside = out / each.name, out / f".{each.name}.damaged"
+    _remove(aside)
+    with explained(place):
+        place.rename(aside)
 
 
 def _note(suite: Suite, out: Path, made: Outcome) -> None:
@@ -207,27 +219,17 @@ def _sweep_up(out: Path) -> None:
             if not place.exists():
                 path.rename(place)  # killed between two renames: the earlier run is still the plan's
             else:
-                shutil.rmtree(path, ignore_errors=True)
+                _remove(path)
         elif re.fullmatch(r"\..+\.next", path.name):
-            shutil.rmtree(path, ignore_errors=True)
-        elif (partial := re.fullmatch(r"\..+\.partial-(\d+)", path.name)) and not _alive(int(partial[1])):
-            _remove_data(path)
-            shutil.rmtree(path, ignore_errors=True)
+            _remove(path)
+    for stage in stages_of(out):
+        sweep_up(stage)
 
 
-def _remove_data(stage: Path) -> None:
-    """The engine's files of a run that was killed; they may lie in shared memory, and nobody else would remove them."""
-    with suppress(OSError, ValueError):
-        data = Path((stage / "data_directory").read_text(encoding="utf-8").strip())
-        if data.name.startswith("spillway-"):
-            shutil.rmtree(data, ignore_errors=True)
-
-
-def _alive(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
+def _remove(path: Path) -> None:
+    """A directory with all in it, or what lies in its place."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        with explained(path):
+            path.unlink(missing_ok=True)

@@ -14,7 +14,9 @@ from typing import Any
 import pytest
 from conftest import PLAN, Fake, Invoke
 
+from spillway import __version__
 from spillway.errors import SpillwayError
+from spillway.native import build_sha256
 from spillway.plan import load_plan
 from spillway.report import write_suite_report
 from spillway.suite import find_suite, load_suite
@@ -247,6 +249,66 @@ def test_a_run_whose_engine_is_missing_stops_no_other(
     assert "geometry.chanels is not a key" in report
     arms = json.loads((tmp_path / "out" / "a" / "summary.json").read_text())["arms"]
     assert [each["standing"]["complete"] for each in arms.values()] == [True, False]
+
+
+WHOLE: dict[str, Any] = {
+    **{"directory": "arms/a", "standing": {"complete": True, "failure": None, "words": ""}, "stalls": {}},
+    **{"latency_us": {}, "throughput_ops_s": 1, "user_mb_s": 1, "duration_s": 1, "steady": True},
+    **dict.fromkeys(("wa_app", "wa_device", "wa_total")),
+}
+DAMAGE = [
+    ("manifest.json", "[]"),
+    ("manifest.json", '{"complete": true, "versions": [1]}'),
+    ("manifest.json", "{"),
+    ("manifest.json", None),
+    ("summary.json", ""),
+    ("summary.json", "{}"),
+    ("summary.json", "[]"),
+    ("summary.json", '{"arms": {"b": {}}}'),
+    ("summary.json", '{"arms": {"b": 3}}'),
+    ("summary.json", json.dumps({"arms": {"b": WHOLE | {"standing": []}}})),
+    ("summary.json", json.dumps({"arms": {"b": WHOLE | {"standing": {}}}})),
+    ("summary.json", json.dumps({"arms": {"b": WHOLE | {"repetitions": [1]}}})),
+    ("summary.json", "[" * 100_000),
+    ("plan.toml", None),
+]
+
+
+@pytest.mark.parametrize(("file", "text"), DAMAGE, ids=[f"{file} {str(text)[:40]}" for file, text in DAMAGE])
+def test_a_damaged_run_directory_is_run_again(
+    fake: Fake, suite: Path, tmp_path: Path, invoke: Invoke, file: str, text: str | None
+) -> None:
+    out = tmp_path / "out"
+    (out / "b").mkdir(parents=True)
+    (out / ".lock").touch()
+    plan = load_suite(suite).plans[0].plan
+    versions = {"spillway": __version__, "build_sha256": build_sha256()}
+    whole = {"manifest.json": json.dumps({"complete": True, "versions": versions}), "plan.toml": plan.to_toml()}
+    for name, content in (whole | {"summary.json": json.dumps({"arms": {"b": WHOLE}})}).items():
+        (out / "b" / name).write_text(content)
+    assert state_of(out / "b", plan) == "done"
+    (out / "b" / file).unlink() if text is None else (out / "b" / file).write_text(text)
+    assert state_of(out / "b", plan) == "damaged"
+    fake.behave("bad_input")
+    refused = invoke("suite", suite, "--out", out, "--only", "b")
+    assert (refused.code, "geometry.chanels" in refused.err, "Traceback" in refused.err) == (1, True, False)
+    fake.behave("ok")
+    assert invoke("suite", suite, "--out", out, "--only", "b").code == 0
+    assert state_of(out / "b", plan) == "done"
+    assert {path.name for path in out.iterdir()} == {".lock", "b", "report.html", "suite.json"}
+
+
+@pytest.mark.parametrize("name", ["b", ".b.next", ".b.old", ".b.damaged"])
+def test_a_file_in_the_place_of_a_plans_directory_is_in_nobodys_way(
+    fake: Fake, suite: Path, tmp_path: Path, invoke: Invoke, name: str
+) -> None:
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / ".lock").touch()
+    (out / name).write_text("x")
+    ended = invoke("suite", suite, "--out", out, "--only", "b")
+    assert (ended.code, ended.err.count("refused")) == (0, 0), ended.err
+    assert {path.name for path in out.iterdir()} == {".lock", "b", "report.html", "suite.json"}
 
 
 def begin(fake: Fake, suite: Path, out: Path, *flags: str) -> subprocess.Popen[bytes]:

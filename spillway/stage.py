@@ -1,0 +1,170 @@
+"""The way of a directory into its place: made beside it under a hidden name, renamed when it is whole.
+
+The hidden name ``.OUT.partial-PID`` is at the same time the claim to ``OUT``: its process holds a lock on it as long as
+it lives, so that a second run to the same place is refused at its start and not after hours at its end. What a process
+that was killed has left under such a name is removed by the next one to that place.
+"""
+
+import fcntl
+import os
+import re
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from spillway.errors import SpillwayError
+
+DATA_NOTE = "data_directory"  # in a stage: where the engine's files of its run lie
+DATA_NAME = re.compile(r"spillway-[0-9a-f]{12}")  # and how such a directory is called
+MOST_SPARE_NAMES = 1000
+
+
+@contextmanager
+def staged(out: Path) -> Iterator[Path]:
+    """A hidden directory beside ``out`` that becomes ``out`` at the end, or vanishes when the block raises.
+
+    Refuses, before anything is done, a place that is taken, that another process is on its way to, or that cannot be
+    written to.
+    """
+    out = out.absolute()
+    if out.exists() and not (out.is_dir() and not any(out.iterdir())):
+        raise SpillwayError(f"{out}: there is something already; name another --out or remove it.")
+    made = _missing_parents(out)
+    stage, lock = out.parent / f".{out.name}.partial-{os.getpid()}", None
+    try:
+        with explained(out):
+            out.parent.mkdir(parents=True, exist_ok=True)
+        with explained(out), _locked_parent(out.parent):
+            _check_free(out)
+            stage.mkdir()
+            lock = _lock(stage)
+        yield stage
+        _put(stage, out)
+    except _Taken as taken:
+        raise SpillwayError(str(taken)) from None
+    except BaseException:
+        shutil.rmtree(stage, ignore_errors=True)
+        for parent in made:
+            if parent.is_dir() and not any(parent.iterdir()):
+                parent.rmdir()
+        raise
+    finally:
+        if lock is not None:
+            os.close(lock)
+
+
+class _Taken(Exception):
+    """Another process has the name; nothing of it is to be touched."""
+
+
+def _check_free(out: Path) -> None:
+    """No other process is on its way to ``out``; what dead ones have left on that way is gone."""
+    for stage in stages_of(out.parent, out.name):
+        if _is_held(stage):
+            raise _Taken(f"{out}: another run is on its way to it; wait for its end or name another --out.")
+        sweep_up(stage)
+
+
+def stages_of(parent: Path, name: str = "") -> list[Path]:
+    """The hidden directories on their way into ``parent``: of one place by its ``name``, or all."""
+    of_it = re.compile(rf"\.{re.escape(name) if name else '.+'}\.partial-[0-9]+")
+    return sorted(path for path in parent.iterdir() if of_it.fullmatch(path.name) and path.is_dir())
+
+
+def sweep_up(stage: Path) -> None:
+    """Removes a stage whose process is dead, and its engine's files: they may lie in shared memory, and nobody else
+    would. Leaves any other alone."""
+    process = int(stage.name.rpartition("-")[2])
+    if _is_held(stage) or (process != os.getpid() and _is_alive(process)):
+        return
+    with suppress(OSError, ValueError):
+        data = Path((stage / DATA_NOTE).read_text(encoding="utf-8").strip())
+        own = DATA_NAME.fullmatch(data.name) and data.is_absolute() and not data.is_symlink()
+        if own and data.stat().st_uid == os.getuid():
+            shutil.rmtree(data, ignore_errors=True)
+    shutil.rmtree(stage, ignore_errors=True)
+
+
+def _put(stage: Path, out: Path) -> None:
+    """Renames; what was made is not lost where something else has come to the place in the meantime."""
+    with explained(out):
+        try:
+            stage.rename(out)
+            return
+        except OSError:
+            if not out.exists():
+                raise
+        names = (out.with_name(f"{out.name}-{number}") for number in range(2, MOST_SPARE_NAMES))
+        spare = next((name for name in names if not name.exists()), None)
+        if spare is None:
+            raise SpillwayError(f"{out}: there is something already; name another --out or remove it.")
+        stage.rename(spare)
+    raise SpillwayError(f"{out}: something was put there while this ran; what this made is in {spare}.")
+
+
+def _missing_parents(path: Path) -> list[Path]:
+    """The directories above ``path`` that would have to be made, the innermost first."""
+    return [parent for parent in path.parents if not parent.exists()]
+
+
+@contextmanager
+def _locked_parent(parent: Path) -> Iterator[None]:
+    """One process at a time looks for others on their way and makes its own stage."""
+    handle = os.open(parent, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        with suppress(OSError):  # a file system without locks
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
+
+
+def _lock(stage: Path) -> int:
+    """A handle that holds the stage's lock until it is closed, or its process has ended."""
+    handle = os.open(stage, os.O_RDONLY | os.O_DIRECTORY)
+    with suppress(OSError):  # a file system without locks: _is_held goes by the process
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    return handle
+
+
+def _is_held(stage: Path) -> bool:
+    try:
+        handle = os.open(stage, os.O_RDONLY | os.O_DIRECTORY)
+    except OSError:
+        return False  # it has gone
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return _is_alive(int(stage.name.rpartition("-")[2]))
+    finally:
+        os.close(handle)
+    return False
+
+
+def _is_alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+@contextmanager
+def explained(path: Path) -> Iterator[None]:
+    """Turns what the operating system says into one sentence about ``path``."""
+    mends = {
+        "No space left on device": "free some space or name another --out",
+        "Permission denied": "name a directory that you may write to with --out",
+        "Read-only file system": "name a directory that you may write to with --out",
+    }
+    try:
+        yield
+    except OSError as error:
+        reason = error.strerror or str(error)
+        mend = mends.get(reason, "name another --out")
+        raise SpillwayError(f"{path} cannot be written: {reason.lower()}; {mend}.") from error
