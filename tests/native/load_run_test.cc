@@ -275,13 +275,19 @@ TEST_F(LoadRun, ProgressCountsUpToItsTotal) {
   timed.operations = std::nullopt;
   timed.duration_s = 0.02;
   ASSERT_TRUE(run());
-  ASSERT_EQ(notes_.progress.size(), 2U) << "one at the end of each, for they are short";
-  EXPECT_EQ(notes_.progress[0].unit, Progress::Unit::operations);
-  EXPECT_EQ(notes_.progress[0].done, 600);
-  EXPECT_EQ(notes_.progress[0].total, 600);
-  EXPECT_EQ(notes_.progress[1].unit, Progress::Unit::seconds);
-  EXPECT_EQ(notes_.progress[1].total, 0.02);
-  EXPECT_GE(notes_.progress[1].done, 0.02);
+  // One at the end of each, and more where the machine is so busy that a phase takes long.
+  std::vector<Progress> last;
+  for (const Progress& one : notes_.progress) {
+    if (!last.empty() && last.back().phase == one.phase) last.pop_back();
+    last.push_back(one);
+  }
+  ASSERT_EQ(last.size(), 2U);
+  EXPECT_EQ(last[0].unit, Progress::Unit::operations);
+  EXPECT_EQ(last[0].done, 600);
+  EXPECT_EQ(last[0].total, 600);
+  EXPECT_EQ(last[1].unit, Progress::Unit::seconds);
+  EXPECT_EQ(last[1].total, 0.02);
+  EXPECT_GE(last[1].done, 0.02);
 }
 
 TEST_F(LoadRun, RunsWithoutADrive) {
