@@ -27,10 +27,10 @@ packages_for() {
   esac
 }
 
-# What a build takes when it is there, and does without: an engine of another licence.
+# What a build takes when it is there, and does without: an engine of another licence, and a faster linker.
 wishes_for() {
   case $1 in
-    build) echo libwiredtiger-dev ;;
+    build) echo libwiredtiger-dev mold ;;
   esac
 }
 
@@ -113,7 +113,7 @@ elif command -v sudo >/dev/null 2>&1; then
 elif [ -n "$missing" ]; then
   fail "these packages are missing and need root to install:$missing (become root, or install sudo)."
 else
-  [ -z "$optional" ] || echo "setup: root is needed to install$optional; the engine it brings is left out." >&2
+  [ -z "$optional" ] || echo "setup: root is needed to install$optional; the build does without." >&2
   [ -z "$browser" ] || echo "setup: no Chromium here, and root is needed to install it; browser tests are skipped." >&2
   exit 0
 fi
@@ -135,7 +135,7 @@ fi
 for package in $optional; do
   # shellcheck disable=SC2086
   $as_root $apt install -y --no-install-recommends "$package" >/dev/null 2>&1 ||
-    echo "setup: apt could not install $package; the engine it brings is left out." >&2
+    echo "setup: apt could not install $package; the build does without." >&2
 done
 if [ -n "$browser" ]; then
   # shellcheck disable=SC2086
