@@ -267,8 +267,8 @@ TEST_F(LevelDbEngine, AWriterThatWaitsForAFlushIsAStallForItsMemtable) {
   EXPECT_EQ(engine.observe().stall_state, StallState::normal);
 }
 
-// Compactions are held up: L0 grows to 8 files, and each write is put off. (LevelDB flushes in the midst of a compaction,
-// in the same thread, so that a longer hold would be a stall for memtables.)
+// Compactions are held up: L0 grows to 8 files, and each write is put off. (LevelDB flushes in the midst of a
+// compaction, in the same thread, so that a longer hold would be a stall for memtables.)
 TEST_F(LevelDbEngine, TooManyL0FilesDelayWrites) {
   std::atomic<bool> slow{true};
   Engine& engine = open([&](const device::Io& io) {

@@ -83,7 +83,9 @@ TEST_F(ToolRun, RefusesWithASentenceAndLeavesNothingBehind) {
   const std::string db = (parent_ / "db").string();
   const std::vector<Case> table = {
       {[](Json& r) { r["phasez"] = 1; }, "unknown key phasez; did you mean phases?"},
-      {[](Json& r) { r["fs"] = {{"placement", "best_fit"}}; },
+      {[](Json& r) {
+         r["fs"] = {{"placement", "best_fit"}};
+       },
        "fs.placement \"best_fit\" is not known; did you mean next_fit?"},
       {[](Json& r) { r.erase("directory"); },
        "directory is missing; it takes the path of a directory for the store's files"},
