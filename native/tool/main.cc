@@ -99,9 +99,13 @@ int converse(int argc, char** argv) {
 
   Events events(std::cout, &stop_requested);  // work that nobody follows is ended, and no kept state replaced by it
   const Status status = perform_or_fail(name, events);
-  if (status) return 0;
-  events.error(status);
-  return status.fault() == Fault::bad_input ? 2 : 1;
+  if (!status) {
+    events.error(status);
+    return status.fault() == Fault::bad_input ? 2 : 1;
+  }
+  if (std::cout) return 0;
+  std::fputs("spillway-native: nobody reads its events any more; it has ended its work\n", stderr);
+  return 1;
 }
 
 }  // namespace

@@ -14,7 +14,7 @@ import pytest
 from conftest import ROOT, Invoke
 from jsonschema import Draft202012Validator
 
-from spillway.native import Event, run_native
+from spillway.native import Event, find_native, run_native
 from spillway.plan import load_plan
 from spillway.run import execute
 from spillway.rundir import read_run
@@ -238,6 +238,43 @@ def test_ctrl_c_while_a_run_prepares_its_drive_leaves_a_marked_run_directory(sho
     assert run.manifest["complete"] is False
     assert run.arms[0].summary["standing"]["words"].startswith("INCOMPLETE")
     assert (tmp_path / "run" / "report.html").stat().st_size > 1000
+
+
+def test_a_run_that_nobody_reads_ends_by_itself(tmp_path: Path) -> None:
+    """Its reader goes in a phase of minutes: it ends with a failure, and what it would have replaced is as before."""
+    state = tmp_path / "kept" / "state"
+    request: dict[str, Any] = {
+        "directory": str(tmp_path / "db"),
+        "target": {"kind": "directory"},
+        "engine": {"name": "leveldb"},
+        "load": {"num": 1000, "value_bytes": 100},
+        "phases": [{"name": "fill", "workload": "fillseq"}],
+        "sample_interval_ms": 50,
+        "kept": {"to": str(state)},
+    }
+    run_native("run", request)
+    before = {path: path.read_bytes() for path in state.rglob("*") if path.is_file()}
+    assert before
+    long = {"name": "long", "workload": "overwrite", "duration_s": 240}
+    onto = request | {
+        "directory": str(tmp_path / "again"),
+        "kept": {"from": str(state), "to": str(state)},
+        "phases": [long],
+    }
+    with subprocess.Popen(
+        [find_native(), "run"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        assert process.stdin is not None and process.stdout is not None and process.stderr is not None
+        process.stdin.write(json.dumps(onto).encode())
+        process.stdin.close()
+        while b'"sample"' not in (line := process.stdout.readline()):
+            assert line
+        process.stdout.close()
+        code = process.wait(timeout=60)
+        said = process.stderr.read().decode()
+    assert code == 1
+    assert said == "spillway-native: nobody reads its events any more; it has ended its work\n"
+    assert {path: path.read_bytes() for path in state.rglob("*") if path.is_file()} == before
 
 
 def test_the_rivals_and_the_accelerator_run_side_by_side(
