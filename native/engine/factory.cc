@@ -105,6 +105,11 @@ bool compresses(const EngineSpec& spec) {
   return kind && kind->compresses(spec);
 }
 
+bool is_store(const EngineSpec& spec) {
+  auto kind = find(spec.name);
+  return kind && kind->is_store;
+}
+
 Result<std::unique_ptr<Engine>> open_engine(const EngineSpec& spec) {
   auto kind = find(spec.name);
   if (!kind) return kind.status();

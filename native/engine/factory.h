@@ -4,6 +4,7 @@
 // and LevelDB are linked into the program; WiredTiger, for its licence, is a module that is loaded from beside it.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <string>
@@ -34,6 +35,10 @@ struct EngineSpec {
   bool host_sync = false;                    // with a volume: also sync the host's files, see fs/rocksdb_file_system.h
   bool has_kv_namespace = false;             // the drive has a key-value namespace
   device::EmulatedDevice* device = nullptr;  // with has_kv_namespace, when it is opened. REQUIRES: as of volume
+  // What a check may go by before there is a volume; 0: not known.
+  std::uint64_t capacity_bytes = 0;  // of the emulated drive, or of its partition
+  std::uint32_t lba_bytes = 0;       // of the emulated drive
+  std::uint64_t value_bytes = 0;     // of the load
 };
 
 // One engine as the factory knows it. Plain functions, so that a module can hand one out.
@@ -49,6 +54,9 @@ struct EngineKind {
   bool (*compresses)(const EngineSpec& spec) = nullptr;
   // Whether a database that was closed may be opened in another directory.
   bool is_movable = true;
+  // Whether it has scans, deletes and batches, and keeps what it is given; without them, only puts and gets of values
+  // of one size.
+  bool is_store = true;
 };
 
 // An open engine, or one sentence: an unknown engine or option with the nearest name, a value it does not take, a
@@ -63,6 +71,9 @@ bool compresses(const EngineSpec& spec);
 
 // Whether the engine's databases, once closed, may be opened in another directory. REQUIRES: as of compresses()
 bool is_movable(const EngineSpec& spec);
+
+// Whether the engine is a store, or only puts and gets values of one size. REQUIRES: as of compresses()
+bool is_store(const EngineSpec& spec);
 
 // All that this program knows of, built in or not.
 std::vector<std::string> engine_names();

@@ -126,8 +126,29 @@ Status read_engine(const Json& json, RunRequest& request) {
     for (const auto& [key, value] : options.items()) engine.options[key] = as_text(value);
   }
   if (Status status = read_settings(json, engine.settings); !status) return status;
+  if (request.emulated) {
+    const ssd::SsdConfig& config = request.emulated->drive.config;
+    engine.capacity_bytes =
+        request.volume.size_bytes > 0 ? request.volume.size_bytes : ssd::layout(config).capacity_bytes;
+    engine.lba_bytes = config.geometry.lba_bytes;
+  }
+  engine.value_bytes = request.load.pairs.value_bytes;
   engine.has_kv_namespace = request.emulated && request.emulated->drive.config.namespaces.kv_share > 0;
   return engine::check_engine(engine);
+}
+
+// What an engine that is no store cannot do.
+Status check_workloads(const RunRequest& request) {
+  if (engine::is_store(request.engine)) return {};
+  for (std::size_t i = 0; i < request.load.phases.size(); ++i) {
+    const load::Workload workload = request.load.phases[i].workload;
+    const bool is_scan = workload == load::Workload::seekrandom;
+    if (!is_scan && !load::is_ycsb(workload)) continue;
+    return Status::bad_input("phases[" + std::to_string(i) + "].workload is " + load::name_of(workload) +
+                             "; the engine " + request.engine.name + " has no " + (is_scan ? "scans" : "records") +
+                             ": choose a workload of puts and gets, or another engine");
+  }
+  return {};
 }
 
 Status read_phases(const Json& json, load::RunSpec& spec) {
@@ -236,12 +257,13 @@ Result<RunRequest> read_run_request(const Json& json) {
   if (Status status = read_fs(volume, request.volume); !status) return status;
   if (Status status = check_size(request); !status) return status;
   request.engine.directory = request.directory;
-  if (Status status = read_engine(engine, request); !status) return status;
   if (Status status = read_load(load, request.load); !status) return status;
+  if (Status status = read_engine(engine, request); !status) return status;
   // An engine that compresses leaves a drive nothing to compress; else values give way, and keys are taken as they are.
   if (!engine::compresses(request.engine))
     request.volume.compression_ratio = request.load.pairs.compression_ratio_of_pair();
   if (Status status = read_phases(phases, request.load); !status) return status;
+  if (Status status = check_workloads(request); !status) return status;
   if (Status status = read_kept(kept, request); !status) return status;
   const bool goes_on =
       request.kept && !request.kept->from.empty() && request.kept->takes == KeptRequest::Takes::database;

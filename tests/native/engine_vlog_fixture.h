@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <atomic>
 #include <filesystem>
-#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -15,21 +14,13 @@
 #include "device/emulated.h"
 #include "device/faulty.h"
 #include "engine/factory.h"
+#include "engine_numbered_pairs.h"
 #include "fs/volume.h"
 #include "temporary_directory.h"
 
 namespace spillway::engine {
 
-using Model = std::map<std::string, std::string>;
-
 inline const std::atomic<bool> kNeverStopped{false};
-
-inline std::string key_of(std::uint64_t number) { return "key" + std::to_string(1'000'000 + number); }
-inline std::string value_of(std::uint64_t number, std::size_t bytes) {
-  std::string value = std::to_string(number) + ":";
-  while (value.size() < bytes) value += static_cast<char>('a' + (value.size() * 7 + number) % 26);
-  return value;
-}
 
 class VlogFixture : public ::testing::Test {
  protected:

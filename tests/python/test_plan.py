@@ -67,6 +67,19 @@ def test_settings_go_to_their_engine(plan_file: Path, validator: Callable[..., D
     validator("run.request.schema.json").validate(vlog)
 
 
+def test_what_a_plan_leaves_to_the_engine_is_not_in_its_request(plan_file: Path) -> None:
+    """None stands for what the native side chooses by the drive; it is no value to hand over."""
+    arms = '\n[[arms]]\nname = "A"\n"engine.name" = "leveldb-vlog"\n'
+    left = load_plan(write(plan_file, PLAN + arms)).arms[0]
+    assert left.settings["engine.vlog.segment"] is None
+    assert "segment_bytes" not in left.request(Path("/data"), 1)["engine"]["vlog"]
+    given = load_plan(write(plan_file, PLAN + '[engine.vlog]\nsegment = "1MiB"\n' + arms)).arms[0]
+    assert given.request(Path("/data"), 1)["engine"]["vlog"]["segment_bytes"] == 2**20
+    for arm in (left, given):
+        assert None not in [value for table in arm.request(Path("/data"), 1)["engine"].values()
+                            if isinstance(table, dict) for value in table.values()]  # fmt: skip
+
+
 def test_policies_are_chosen_by_name(plan_file: Path, validator: Callable[..., Draft202012Validator]) -> None:
     arms = '\n[[arms]]\nname = "A"\n"engine.policy" = "adoc"\n[[arms]]\nname = "B"\n"engine.policy" = "no-slowdown"\n'
     arms = PLAN + '[engine.adoc]\nleast_buffer = "4MiB"\n' + arms

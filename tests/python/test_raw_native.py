@@ -62,6 +62,9 @@ def test_random_writes_of_a_full_drive_cost_more_than_ordered_ones(tmp_path: Pat
     ("changes", "sentence"),
     [
         ({"load": {"num": NUM, "value_bytes": 100}}, "load.value_bytes is 100; the engine raw writes blocks of it"),
+        ({"load": {"num": NUM, "value_bytes": 0}}, "load.value_bytes is 0; the engine raw writes blocks of it"),
+        ({"load": {"num": NUM, "value_bytes": 4097}}, "load.value_bytes is 4097; the engine raw writes blocks of it"),
+        ({"load": {"num": NUM, "value_bytes": 128 << 20}}, "so it takes a multiple of 512 up to 67108864"),
         ({"engine": {"name": "raw", "options": {"x": "1"}}}, "x is no option of the engine raw"),
         ({"engine": {"name": "raw", "policy": "adoc"}}, "policy"),
         ({"target": {"kind": "directory"}}, "raw writes to an emulated drive"),
@@ -70,8 +73,14 @@ def test_random_writes_of_a_full_drive_cost_more_than_ordered_ones(tmp_path: Pat
             {"phases": [{"name": "scan", "workload": "seekrandom", "operations": 1}]},
             "engine raw has no scans",
         ),
+        (
+            {"phases": [{"name": "load", "workload": "ycsb-load", "ycsb": {"recordcount": 10}}]},
+            "engine raw has no records",
+        ),
     ],
 )
 def test_what_it_cannot_do_is_refused(tmp_path: Path, changes: dict[str, Any], sentence: str) -> None:
-    with pytest.raises(SpillwayError, match=sentence):
+    with pytest.raises(SpillwayError, match=sentence) as refused:
         asked(tmp_path, "fillseq", **changes)
+    assert refused.value.exit_code == 2
+    assert not list(tmp_path.iterdir())

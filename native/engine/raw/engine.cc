@@ -6,7 +6,9 @@
 // kept. What it leaves out: file system, page cache, logs, and everything that makes a store.
 #include "engine/raw/engine.h"
 
+#include <algorithm>
 #include <atomic>
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
@@ -20,12 +22,21 @@ namespace spillway::engine {
 namespace {
 
 constexpr const char* kNoCauses[] = {"none"};
+constexpr std::uint64_t kMostBlock = std::uint64_t{1} << 30;  // of one command: device::Io::length_bytes
 
 // REQUIRES: keys as load/pairs.h makes them
 std::uint64_t number_of(std::string_view key) {
   std::uint64_t number = 0;
   for (const char letter : key.substr(0, 8)) number = number << 8 | static_cast<unsigned char>(letter);
   return number;
+}
+
+Status check_block(std::uint64_t bytes, std::uint32_t lba_bytes, std::uint64_t capacity_bytes) {
+  if (bytes != 0 && bytes % lba_bytes == 0 && bytes <= capacity_bytes && bytes <= kMostBlock) return Status::ok();
+  return Status::bad_input("load.value_bytes is " + std::to_string(bytes) +
+                           "; the engine raw writes blocks of it, so it takes a multiple of " +
+                           std::to_string(lba_bytes) + " up to " +
+                           std::to_string(std::min(capacity_bytes, kMostBlock)) + ", which the drive can do");
 }
 
 class RawDrive final : public Engine {
@@ -68,11 +79,7 @@ class RawDrive final : public Engine {
   }
 
   Status command(device::Opcode op, std::string_view key, std::uint64_t bytes) {
-    if (bytes == 0 || bytes % lba_bytes_ != 0 || bytes > bytes_) {
-      return Status::bad_input("load.value_bytes is " + std::to_string(bytes) +
-                               "; the engine raw writes blocks of it, " + "so it takes a multiple of " +
-                               std::to_string(lba_bytes_) + " that fits the drive");
-    }
+    if (Status status = check_block(bytes, lba_bytes_, bytes_); !status) return status;
     device::Io io;
     io.tag = bytes;
     io.op = op;
@@ -85,7 +92,7 @@ class RawDrive final : public Engine {
 
   fs::QueuePool queues_;
   const std::uint64_t bytes_;  // of the partition
-  const std::uint64_t lba_bytes_;
+  const std::uint32_t lba_bytes_;
   const std::uint16_t compressed_share_;
   std::atomic<std::uint64_t> value_bytes_ = 0;
 };
@@ -93,9 +100,12 @@ class RawDrive final : public Engine {
 Status check_raw(const EngineSpec& spec) {
   Settings settings(spec.settings);  // it has none
   if (Status status = settings.finish(); !status) return status;
-  if (spec.options.empty()) return {};
-  return Status::bad_input("engine.options: " + spec.options.begin()->first +
-                           " is no option of the engine raw, which has none; remove it");
+  if (!spec.options.empty()) {
+    return Status::bad_input("engine.options: " + spec.options.begin()->first +
+                             " is no option of the engine raw, which has none; remove it");
+  }
+  const bool drive_is_known = spec.lba_bytes != 0 && spec.capacity_bytes != 0;
+  return drive_is_known ? check_block(spec.value_bytes, spec.lba_bytes, spec.capacity_bytes) : Status::ok();
 }
 
 Result<std::unique_ptr<Engine>> open_raw(const EngineSpec& spec) {
@@ -115,7 +125,8 @@ EngineKind raw_engine() {
           .open = open_raw,
           .versions = [] { return Texts(); },
           .compresses = [](const EngineSpec&) { return false; },
-          .is_movable = false};
+          .is_movable = false,
+          .is_store = false};
 }
 
 }  // namespace spillway::engine

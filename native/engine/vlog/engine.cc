@@ -40,11 +40,14 @@ constexpr std::uint64_t kLeastSegments = 8;
 // Source: Lu et al., WiscKey, FAST'16, section 4: 32 threads prefetch values.
 constexpr std::uint64_t kDefaultPrefetch = 32;
 
-// Of the drive or the file system that the store lies on; 0: not known.
+// Of the drive or the file system that the store lies on, or will lie on; 0: not known.
 std::uint64_t capacity_bytes(const EngineSpec& spec) {
   if (spec.volume != nullptr) return spec.volume->space().capacity_bytes;
+  if (spec.capacity_bytes != 0) return spec.capacity_bytes;
   std::error_code unknown;
-  const auto space = std::filesystem::space(spec.directory, unknown);
+  std::filesystem::path place = std::filesystem::absolute(spec.directory, unknown);
+  while (!std::filesystem::exists(place, unknown) && place.has_relative_path()) place = place.parent_path();
+  const auto space = std::filesystem::space(place, unknown);
   return unknown ? 0 : space.capacity;
 }
 
