@@ -128,7 +128,8 @@ TEST(WiredtigerOptions, AValueThatWiredtigerDoesNotTakeIsRefused) {
 }
 
 TEST(WiredtigerOptions, WhatARunStandsOnIsNotForThePlan) {
-  for (const char* name : {"create", "in_memory", "key_format", "table.value_format", "use_environment"}) {
+  for (const char* name :
+       {"create", "in_memory", "key_format", "readonly", "session_max", "table.value_format", "use_environment"}) {
     EXPECT_NE(check({{name, "true"}}).message().find("is set by Spillway"), std::string::npos) << name;
   }
   EXPECT_EQ(check({{"sync", "true"}, {"transaction_sync.enabled", "true"}}).message(),
@@ -149,6 +150,49 @@ TEST(WiredtigerOptions, WhatOnlyOpeningShowsIsABadInput) {
   ASSERT_FALSE(engine);
   EXPECT_EQ(engine.status().fault(), Fault::bad_input);
   EXPECT_NE(engine.status().message().find("nothing_of_this_name"), std::string::npos) << engine.status().message();
+}
+
+// Nothing of a database is there yet, so that the options are at fault: each sentence says which, or what WiredTiger
+// says of it.
+TEST(WiredtigerOptions, WhatOpeningRefusesIsABadInputThatIsNamed) {
+  struct Refused {
+    Texts options;
+    std::string said;
+  };
+  const std::vector<Refused> all = {
+      {{{"extensions", "[/nonexistent/of_this_name.so]"}}, "engine.options.extensions: "},
+      {{{"extensions", "[/nonexistent/of_this_name.so]"}}, "of_this_name.so"},
+      {{{"type", "column"}}, "engine.options: "},
+      {{{"buffer_alignment", "4097"}}, "engine.options: "},
+      {{{"eviction_trigger", "10"}, {"eviction_target", "80"}}, "eviction target must be lower"},
+  };
+  for (const auto& [options, said] : all) {
+    const TemporaryDirectory temporary(memory_path());
+    const auto engine = open_engine({.name = "wiredtiger", .directory = temporary.path("db"), .options = options});
+    ASSERT_FALSE(engine) << options.begin()->first;
+    EXPECT_EQ(engine.status().fault(), Fault::bad_input) << engine.status().message();
+    EXPECT_NE(engine.status().message().find(said), std::string::npos) << engine.status().message();
+  }
+}
+
+// Files outside of the database's directory would be counted and removed by nobody.
+TEST(WiredtigerOptions, FilesElsewhereAreRefused) {
+  for (const auto& [name, value] :
+       Texts{{"log.path", "/tmp"}, {"log", "(path=/tmp)"}, {"statistics_log", "(path=/tmp)"}}) {
+    const Status status = check({{name, value}});
+    EXPECT_EQ(status.fault(), Fault::bad_input) << name;
+    EXPECT_NE(status.message().find(".path: is set by Spillway; remove it"), std::string::npos) << status.message();
+  }
+}
+
+TEST(WiredtigerOptions, SyncWritesNeedALog) {
+  for (const auto& [name, value] :
+       Texts{{"log.enabled", "false"}, {"log", "(enabled=false)"}, {"table.log.enabled", "false"}}) {
+    EXPECT_TRUE(check({{name, value}})) << check({{name, value}}).message();
+    const Status status = check({{name, value}, {"sync", "true"}});
+    EXPECT_EQ(status.fault(), Fault::bad_input) << name;
+    EXPECT_NE(status.message().find("engine.options.log.enabled is false"), std::string::npos) << status.message();
+  }
 }
 
 // --- Causes

@@ -2,9 +2,11 @@
 
 #include <leveldb/write_batch.h>
 
+#include <cerrno>
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -78,7 +80,9 @@ void LevelDbStore::close() { db_.reset(); }
 Status LevelDbStore::to_status(const leveldb::Status& status, const std::string& what) const {
   if (status.ok()) return Status::ok();
   const std::string message = what + ": " + status.ToString();
-  if (status.IsIOError() && env_->drive_full()) return Status::error(Fault::drive_full, message);
+  // LevelDB's own environment says no more of an error than the system's words for it.
+  const bool is_full = env_->drive_full() || message.ends_with(std::generic_category().message(ENOSPC));
+  if (status.IsIOError() && is_full) return Status::error(Fault::drive_full, message);
   if (status.IsInvalidArgument()) return Status::bad_input(message);
   if (status.IsNotSupportedError()) return Status::error(Fault::not_supported, message);
   return Status::io_error(message);

@@ -2,6 +2,7 @@
 
 #include <rocksdb/db.h>
 #include <rocksdb/env.h>
+#include <rocksdb/file_system.h>
 #include <rocksdb/perf_level.h>
 #include <rocksdb/statistics.h>
 #include <rocksdb/version.h>
@@ -9,6 +10,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <exception>
 #include <span>
 #include <string>
 #include <thread>
@@ -16,6 +18,7 @@
 #include <vector>
 
 #include "engine/factory.h"
+#include "engine/rocksdb/info_log.h"
 #include "engine/rocksdb/options.h"
 #include "engine/rocksdb/policy.h"
 #include "engine/rocksdb/stall_watch.h"
@@ -69,11 +72,12 @@ class RocksdbEngine final : public Engine {
         options_(std::move(options)),
         watch_(std::make_shared<StallWatch>()),
         policy_(std::move(policy)) {
+    std::shared_ptr<rocksdb::FileSystem> files = rocksdb::FileSystem::Default();
     if (spec.volume != nullptr) {
-      env_ = rocksdb::NewCompositeEnv(
-          fs::make_rocksdb_file_system(*spec.volume, fs::RocksdbFileSystemOptions{.host_sync = spec.host_sync}));
-      options_.db.env = env_.get();
+      files = fs::make_rocksdb_file_system(*spec.volume, fs::RocksdbFileSystemOptions{.host_sync = spec.host_sync});
     }
+    env_ = rocksdb::NewCompositeEnv(with_own_info_log(std::move(files)));
+    options_.db.env = env_.get();
     statistics_ = rocksdb::CreateDBStatistics();
     // Tickers only: histograms and timers cost every operation two looks at the clock.
     statistics_->set_stats_level(rocksdb::StatsLevel::kExceptHistogramOrTimers);
@@ -86,7 +90,17 @@ class RocksdbEngine final : public Engine {
   Status open() {
     rocksdb::DB* db = nullptr;
     const rocksdb::Options options(options_.db, options_.column_family);
-    const rocksdb::Status status = policy_->open(options, directory_, &db);
+    rocksdb::Status status;
+    try {
+      status = policy_->open(options, directory_, &db);
+    } catch (const std::exception& error) {  // there is not as much memory, or as many threads, as options ask for
+      return Status::bad_input("engine.options: RocksDB cannot open a database with them (" +
+                               std::string(error.what()) + ")");
+    }
+    if (status.IsInvalidArgument() || status.IsNotSupported()) {
+      return Status::bad_input("engine.options: RocksDB does not open a database with them (" + status.ToString() +
+                               ")");
+    }
     if (!status.ok()) return to_status(status, "RocksDB cannot open " + directory_);
     db_.reset(db);
     watch_->attach(db);

@@ -13,6 +13,7 @@
 #include <unordered_map>
 
 #include "device/preset.h"
+#include "engine/rocksdb/values.h"
 
 namespace spillway::engine {
 
@@ -23,7 +24,8 @@ constexpr const char* kRateLimiter = "rate_limiter_bytes_per_sec";
 
 // Options that RocksDB reads but does not write out, so that no list of its own names them.
 constexpr std::array kUnlistedTableOptions = {"block_cache", "persistent_cache"};
-constexpr std::array kUnlistedColumnFamilyOptions = {"block_based_table_factory", "plain_table_factory"};
+constexpr std::array kUnlistedColumnFamilyOptions = {"block_based_table_factory", "plain_table_factory",
+                                                     "compression_per_level"};
 
 struct WriteFlag {
   const char* name;
@@ -49,10 +51,17 @@ constexpr std::array kReadFlags = {
     ReadFlag{"adaptive_readahead", &rocksdb::ReadOptions::adaptive_readahead},
     ReadFlag{"async_io", &rocksdb::ReadOptions::async_io},
 };
+// What a run stands on: with another value there would be no database in the directory, not the whole of it, or one
+// whose keys have another order.
+constexpr std::array kFixed = {"comparator",      "create_if_missing", "db_log_dir", "env",
+                               "error_if_exists", "statistics",        "wal_dir"};
+
 constexpr const char* kReadAhead = "readahead_size";
 
+using Map = std::unordered_map<std::string, std::string>;
+
 std::vector<std::string> names_in(const std::string& written) {
-  std::unordered_map<std::string, std::string> map;
+  Map map;
   std::vector<std::string> names;
   if (!rocksdb::StringToMap(written, &map).ok()) return names;
   for (const auto& [name, value] : map) names.push_back(name);
@@ -79,7 +88,8 @@ struct Names {
   }
 };
 
-bool has(const std::vector<std::string>& names, const std::string& name) {
+template <typename List>
+bool has(const List& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
@@ -91,6 +101,25 @@ Status unknown(const std::string& name) {
   const std::string near = device::nearest(name, rocksdb_option_names());
   return Status::bad_input("engine.options." + name + ": RocksDB has no option of this name" +
                            (near.empty() ? std::string() : ", the nearest is '" + near + "'"));
+}
+
+// Refuses a value that RocksDB read as something else; `set` is the options as RocksDB writes them, this one among
+// them.
+Status check_read(const std::string& name, const std::string& value, const std::string& set) {
+  Map map;
+  if (!rocksdb::StringToMap(set, &map).ok() || !map.contains(name)) return Status::ok();
+  Map given;  // of an option that is a structure
+  Map written;
+  if (map[name].find('=') == std::string::npos || !rocksdb::StringToMap(value, &given).ok() ||
+      !rocksdb::StringToMap(map[name], &written).ok()) {
+    given = {{name, value}};
+    written = {{name, map[name]}};
+  }
+  for (const auto& [part, given_value] : given) {
+    if (!written.contains(part)) continue;
+    if (const auto why = misread(given_value, written[part])) return refuse(name, given_value, *why);
+  }
+  return Status::ok();
 }
 
 std::optional<bool> parse_bool(const std::string& text) {
@@ -105,6 +134,8 @@ class Parser {
   Parser() { parsed_.db.create_if_missing = true; }
 
   Status take(const std::string& name, const std::string& value) {
+    if (has(kFixed, name)) return Status::bad_input("engine.options." + name + ": is set by Spillway; remove it");
+    if (const auto takes = out_of_bounds(name, value)) return refuse(name, value, *takes);
     if (const auto done = take_flag(kWriteFlags, parsed_.write, name, value)) return *done;
     if (const auto done = take_flag(kReadFlags, parsed_.read, name, value)) return *done;
     if (name == kReadAhead) return take_readahead(value);
@@ -118,13 +149,15 @@ class Parser {
   }
 
   Result<RocksdbOptions> finish() {
+    const rocksdb::ColumnFamilyOptions& tree = parsed_.column_family;
+    if (tree.compaction_style == rocksdb::kCompactionStyleLevel && tree.num_levels < 2) {
+      return refuse("num_levels", std::to_string(tree.num_levels), "leveled compaction has 2 levels at least");
+    }
     if (Status status = apply_table_options(); !status) return status;
     return parsed_;
   }
 
  private:
-  using Map = std::unordered_map<std::string, std::string>;
-
   template <typename Flags, typename Options>
   static std::optional<Status> take_flag(const Flags& flags, Options& options, const std::string& name,
                                          const std::string& value) {
@@ -157,6 +190,10 @@ class Parser {
     rocksdb::DBOptions next;
     const rocksdb::Status status = rocksdb::GetDBOptionsFromMap(config(), parsed_.db, Map{{name, value}}, &next);
     if (!status.ok()) return refuse(name, value, status.ToString());
+    std::string text;
+    if (rocksdb::GetStringFromDBOptions(config(), next, &text).ok()) {
+      if (Status same = check_read(name, value, text); !same) return same;
+    }
     parsed_.db = next;
     return Status::ok();
   }
@@ -166,6 +203,10 @@ class Parser {
     const rocksdb::Status status =
         rocksdb::GetColumnFamilyOptionsFromMap(config(), parsed_.column_family, Map{{name, value}}, &next);
     if (!status.ok()) return refuse(name, value, status.ToString());
+    std::string text;
+    if (rocksdb::GetStringFromColumnFamilyOptions(config(), next, &text).ok()) {
+      if (Status same = check_read(name, value, text); !same) return same;
+    }
     parsed_.column_family = next;
     return Status::ok();
   }
@@ -187,6 +228,17 @@ class Parser {
       if (name == "filter_policy" && !value.empty() && value != "nullptr" && !table.filter_policy) {
         return refuse(name, value, "no such filter; 'bloomfilter:10:false' is one of 10 bits per key");
       }
+      // RocksDB does not write this one; what is not a number is a cache by its name.
+      const bool is_size = name == "block_cache" && table.block_cache && value.find('=') == std::string::npos;
+      if (is_size) {
+        const std::string bytes = std::to_string(table.block_cache->GetCapacity());
+        if (const auto why = misread(value, bytes)) return refuse(name, value, *why);
+      }
+      std::string text;
+      const std::unique_ptr<rocksdb::TableFactory> factory(rocksdb::NewBlockBasedTableFactory(table));
+      if (factory->GetOptionString(config(), &text).ok()) {
+        if (Status same = check_read(name, value, text); !same) return same;
+      }
     }
     parsed_.column_family.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table));
     return Status::ok();
@@ -195,6 +247,7 @@ class Parser {
   static rocksdb::ConfigOptions config() {
     rocksdb::ConfigOptions config;
     config.ignore_unknown_options = false;
+    config.ignore_unsupported_options = false;  // objects of names that nobody has registered
     return config;
   }
 

@@ -2,14 +2,17 @@
 
 #include <dlfcn.h>
 #include <sys/stat.h>
+#include <unistd.h>
 #include <wiredtiger.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <chrono>
 #include <memory>
 #include <mutex>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -45,6 +48,8 @@ constexpr const char* kTableFile = "data.wt";
 // A batch that other writers undo so often was not going to be written. Source: guess.
 constexpr int kMostTries = 10'000;
 constexpr std::chrono::milliseconds kRestPoll{10};
+// Errors that no option is to blame for.
+constexpr std::array kOfTheSystem = {EACCES, EBUSY, EIO, EMFILE, ENFILE, ENOMEM, ENOSPC, EPERM, EROFS};
 constexpr int kEmptyKey = -1;  // none of WiredTiger's errors, which begin at -31800, nor the system's
 
 constexpr const char* kCacheInUse = "cache: bytes currently in the cache";
@@ -75,6 +80,7 @@ class WiredtigerEngine final : public Engine {
     auto config = connection_config();
     if (!config) return config.status();
     to_install = file_system_ ? file_system_->seam() : nullptr;
+    const bool is_new = ::access((directory_ + "/WiredTiger").c_str(), F_OK) != 0;
     int error = wiredtiger_open(directory_.c_str(), complaints_.handler(), config->c_str(), &connection_);
     if (error == 0) error = make_table();
     if (error == 0) error = statistics_.open(connection_);
@@ -84,11 +90,7 @@ class WiredtigerEngine final : public Engine {
                                  {.wait_s = options_.checkpoint_wait_s, .log_bytes = options_.checkpoint_log_bytes},
                                  [this] { return statistics_.read({kLogWritten})[0]; });
     }
-    if (error == EINVAL) {
-      return Status::bad_input("engine.options: WiredTiger cannot open " + directory_ + " with them (" +
-                               complaints_.first() + ")");
-    }
-    return ended(error, "WiredTiger cannot open " + directory_);
+    return error == 0 ? Status::ok() : not_opened(error, is_new);
   }
 
   Status put(std::string_view key, std::string_view value) override {
@@ -362,6 +364,21 @@ class WiredtigerEngine final : public Engine {
 
   // --- What went wrong.
 
+  // Where there was nothing to open, what is wrong is the options, unless the drive or the system has failed.
+  Status not_opened(int error, bool is_new) const {
+    const std::string complaint = complaints_.first();
+    const Status drive = file_system_ ? file_system_->failure() : Status::ok();
+    const bool of_system = std::find(kOfTheSystem.begin(), kOfTheSystem.end(), error) != kOfTheSystem.end();
+    const bool with_direct_io = error == WT_PANIC && options_.connection.find("direct_io=") != std::string::npos;
+    const bool of_options = error == EINVAL || with_direct_io || (is_new && !of_system && error != WT_PANIC);
+    if (!drive || !of_options) return ended(error, "WiredTiger cannot open " + directory_);
+    const bool of_extension = !options_.extensions.empty() && complaint.find("dlopen") != std::string::npos;
+    const std::string key = with_direct_io ? ".direct_io" : of_extension ? ".extensions" : "";
+    return Status::bad_input("engine.options" + key + ": WiredTiger cannot open a database with " +
+                             (key.empty() ? "them" : "it") + " (" +
+                             (complaint.empty() ? wiredtiger_strerror(error) : complaint) + ")");
+  }
+
   // What became of an operation, for which WiredTiger returned `error`. After a failure of the drive none succeeds.
   Status ended(int error, std::string_view what) const {
     Status drive = file_system_ ? file_system_->failure() : Status::ok();
@@ -373,6 +390,10 @@ class WiredtigerEngine final : public Engine {
     if (error == kEmptyKey) return Status::bad_input(what + ": WiredTiger takes no empty key");
     const std::string why = wiredtiger_strerror(error);
     if (error == ENOSPC) return Status::error(Fault::drive_full, what + ": " + why);
+    const std::string full = std::generic_category().message(ENOSPC);  // that is all that is left of it by now
+    if (error == WT_PANIC && complaints_.first().find(full) != std::string::npos) {
+      return Status::error(Fault::drive_full, what + ": " + complaints_.first());
+    }
     if (error != WT_PANIC) return Status::io_error(what + ": " + why);
     return Status::io_error(what + ": WiredTiger has stopped after an error (" + complaints_.first() +
                             "); open the database again, which recovers it from its log");

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string_view>
 
 #include "device/preset.h"
@@ -22,131 +23,127 @@ constexpr std::string_view kTablePrefix = "table.";
 // One of WiredTiger's two sets of names.
 struct Api {
   const char* method;  // by wiredtiger_config_validate's name for it
-  std::vector<std::string> names;
+  std::span<const char* const> names;
 };
 
 // Names of WiredTiger's reference manual, 3.2 and 11.3: what the library in hand knows of them is suggested where a
 // name is unknown. Which names it takes the library itself says.
-const Api& connection_api() {
-  static const Api api = {"wiredtiger_open",
-                          {"block_cache",
-                           "block_cache.enabled",
-                           "block_cache.size",
-                           "buffer_alignment",
-                           "builtin_extension_config",
-                           "cache_cursors",
-                           "cache_max_wait_ms",
-                           "cache_overhead",
-                           "cache_overflow",
-                           "cache_overflow.file_max",
-                           "cache_size",
-                           "cache_stuck_timeout_ms",
-                           "checkpoint",
-                           "checkpoint.log_size",
-                           "checkpoint.wait",
-                           "checkpoint_cleanup",
-                           "checkpoint_sync",
-                           "compatibility",
-                           "compatibility.release",
-                           "debug_mode",
-                           "direct_io",
-                           "encryption",
-                           "eviction",
-                           "eviction.threads_max",
-                           "eviction.threads_min",
-                           "eviction_checkpoint_target",
-                           "eviction_dirty_target",
-                           "eviction_dirty_trigger",
-                           "eviction_target",
-                           "eviction_trigger",
-                           "eviction_updates_target",
-                           "eviction_updates_trigger",
-                           "extensions",
-                           "file_extend",
-                           "file_manager",
-                           "file_manager.close_handle_minimum",
-                           "file_manager.close_idle_time",
-                           "file_manager.close_scan_interval",
-                           "history_store",
-                           "history_store.file_max",
-                           "io_capacity",
-                           "io_capacity.total",
-                           "log",
-                           "log.archive",
-                           "log.compressor",
-                           "log.enabled",
-                           "log.file_max",
-                           "log.os_cache_dirty_pct",
-                           "log.path",
-                           "log.prealloc",
-                           "log.prealloc_init_count",
-                           "log.recover",
-                           "log.remove",
-                           "log.zero_fill",
-                           "lsm_manager",
-                           "mmap",
-                           "mmap_all",
-                           "operation_timeout_ms",
-                           "prefetch",
-                           "session_max",
-                           "session_scratch_max",
-                           "statistics",
-                           "statistics_log",
-                           "transaction_sync",
-                           "transaction_sync.enabled",
-                           "transaction_sync.method",
-                           "verbose",
-                           "write_through"}};
-  return api;
-}
+constexpr std::array kConnectionNames = {"block_cache",
+                                         "block_cache.enabled",
+                                         "block_cache.size",
+                                         "buffer_alignment",
+                                         "builtin_extension_config",
+                                         "cache_cursors",
+                                         "cache_max_wait_ms",
+                                         "cache_overhead",
+                                         "cache_overflow",
+                                         "cache_overflow.file_max",
+                                         "cache_size",
+                                         "cache_stuck_timeout_ms",
+                                         "checkpoint",
+                                         "checkpoint.log_size",
+                                         "checkpoint.wait",
+                                         "checkpoint_cleanup",
+                                         "checkpoint_sync",
+                                         "compatibility",
+                                         "compatibility.release",
+                                         "debug_mode",
+                                         "direct_io",
+                                         "encryption",
+                                         "eviction",
+                                         "eviction.threads_max",
+                                         "eviction.threads_min",
+                                         "eviction_checkpoint_target",
+                                         "eviction_dirty_target",
+                                         "eviction_dirty_trigger",
+                                         "eviction_target",
+                                         "eviction_trigger",
+                                         "eviction_updates_target",
+                                         "eviction_updates_trigger",
+                                         "extensions",
+                                         "file_extend",
+                                         "file_manager",
+                                         "file_manager.close_handle_minimum",
+                                         "file_manager.close_idle_time",
+                                         "file_manager.close_scan_interval",
+                                         "history_store",
+                                         "history_store.file_max",
+                                         "io_capacity",
+                                         "io_capacity.total",
+                                         "log",
+                                         "log.archive",
+                                         "log.compressor",
+                                         "log.enabled",
+                                         "log.file_max",
+                                         "log.os_cache_dirty_pct",
+                                         "log.path",
+                                         "log.prealloc",
+                                         "log.prealloc_init_count",
+                                         "log.recover",
+                                         "log.remove",
+                                         "log.zero_fill",
+                                         "lsm_manager",
+                                         "mmap",
+                                         "mmap_all",
+                                         "operation_timeout_ms",
+                                         "prefetch",
+                                         "session_max",
+                                         "session_scratch_max",
+                                         "statistics",
+                                         "statistics_log",
+                                         "transaction_sync",
+                                         "transaction_sync.enabled",
+                                         "transaction_sync.method",
+                                         "verbose",
+                                         "write_through"};
+constexpr std::array kTableNames = {"access_pattern_hint",
+                                    "allocation_size",
+                                    "app_metadata",
+                                    "block_allocation",
+                                    "block_compressor",
+                                    "cache_resident",
+                                    "checksum",
+                                    "collator",
+                                    "dictionary",
+                                    "encryption",
+                                    "huffman_key",
+                                    "huffman_value",
+                                    "ignore_in_memory_cache_size",
+                                    "internal_item_max",
+                                    "internal_key_max",
+                                    "internal_key_truncate",
+                                    "internal_page_max",
+                                    "key_gap",
+                                    "leaf_item_max",
+                                    "leaf_key_max",
+                                    "leaf_page_max",
+                                    "leaf_value_max",
+                                    "log",
+                                    "log.enabled",
+                                    "lsm",
+                                    "lsm.bloom",
+                                    "lsm.chunk_max",
+                                    "lsm.chunk_size",
+                                    "lsm.merge_max",
+                                    "lsm.merge_min",
+                                    "memory_page_image_max",
+                                    "memory_page_max",
+                                    "os_cache_dirty_max",
+                                    "os_cache_max",
+                                    "prefix_compression",
+                                    "prefix_compression_min",
+                                    "split_pct",
+                                    "type"};
 
-const Api& table_api() {
-  static const Api api = {"WT_SESSION.create",
-                          {"access_pattern_hint",
-                           "allocation_size",
-                           "app_metadata",
-                           "block_allocation",
-                           "block_compressor",
-                           "cache_resident",
-                           "checksum",
-                           "collator",
-                           "dictionary",
-                           "encryption",
-                           "huffman_key",
-                           "huffman_value",
-                           "ignore_in_memory_cache_size",
-                           "internal_item_max",
-                           "internal_key_max",
-                           "internal_key_truncate",
-                           "internal_page_max",
-                           "key_gap",
-                           "leaf_item_max",
-                           "leaf_key_max",
-                           "leaf_page_max",
-                           "leaf_value_max",
-                           "log",
-                           "log.enabled",
-                           "lsm",
-                           "lsm.bloom",
-                           "lsm.chunk_max",
-                           "lsm.chunk_size",
-                           "lsm.merge_max",
-                           "lsm.merge_min",
-                           "memory_page_image_max",
-                           "memory_page_max",
-                           "os_cache_dirty_max",
-                           "os_cache_max",
-                           "prefix_compression",
-                           "prefix_compression_min",
-                           "split_pct",
-                           "type"}};
-  return api;
-}
+constexpr Api kConnection = {"wiredtiger_open", kConnectionNames};
+constexpr Api kOfTable = {"WT_SESSION.create", kTableNames};
 
 // What a run stands on: with another value there would be no database in the directory, or not the one that is meant.
-constexpr std::array kFixed = {"config_base", "create",   "error_prefix", "exclusive",       "in_memory",
-                               "key_format",  "readonly", "salvage",      "use_environment", "use_environment_priv",
-                               "value_format"};
+constexpr std::array kFixed = {"config_base",          "create",      "error_prefix", "exclusive",   "in_memory",
+                               "key_format",           "readonly",    "salvage",      "session_max", "use_environment",
+                               "use_environment_priv", "value_format"};
+// Files elsewhere would be nobody's: a run counts, keeps and removes what lies in the database's directory.
+constexpr std::array kFixedParts = {"log.path", "statistics_log.path"};
 
 struct Verdict {
   bool taken = false;
@@ -330,10 +327,9 @@ class Parser {
     }
     const std::string value = spelt(given);
     if (!is_one_value(value)) return refuse(name, given, "one value, with its brackets closed");
-    const bool of_connection = !of_table && knows(connection_api(), plain);
-    if (!of_connection && !knows(table_api(), plain)) return unknown(name);
-    const Verdict verdict =
-        validate(of_connection ? connection_api().method : table_api().method, config_of(plain, value));
+    const bool of_connection = !of_table && knows(kConnection, plain);
+    if (!of_connection && !knows(kOfTable, plain)) return unknown(name);
+    const Verdict verdict = validate(of_connection ? kConnection.method : kOfTable.method, config_of(plain, value));
     if (!verdict.taken) return refuse(name, given, verdict.why);
     (of_connection ? connection_ : table_).add(plain, value);
     syncs_by_name_ = syncs_by_name_ || (of_connection && plain.starts_with("transaction_sync"));
@@ -354,6 +350,7 @@ class Parser {
     parsed.connection = connection_.text();
     parsed.table = table_.text();
     if (Status status = check_together(parsed); !status) return status;
+    if (Status status = check_contract(parsed); !status) return status;
     read_limits(parsed);
     const Reader table(parsed.table);
     const std::string compressor = table.text("block_compressor");
@@ -369,13 +366,28 @@ class Parser {
   }
 
   static Status check_together(const WiredtigerOptions& parsed) {
-    if (const Verdict all = validate(connection_api().method, parsed.connection); !all.taken) {
+    if (const Verdict all = validate(kConnection.method, parsed.connection); !all.taken) {
       return Status::bad_input("engine.options: WiredTiger does not take them together (" + all.why + ")");
     }
-    if (const Verdict all = validate(table_api().method, parsed.table); !all.taken) {
+    if (const Verdict all = validate(kOfTable.method, parsed.table); !all.taken) {
       return Status::bad_input("engine.options: WiredTiger does not take them together (" + all.why + ")");
     }
     return Status::ok();
+  }
+
+  static Status check_contract(const WiredtigerOptions& parsed) {
+    const Reader connection(parsed.connection);
+    for (const char* const name : kFixedParts) {
+      if (connection.text(name).empty()) continue;
+      return Status::bad_input(std::string("engine.options.") + name + ": is set by Spillway; remove it");
+    }
+    const bool syncs =
+        connection.text("transaction_sync.enabled") != "false" && connection.text("transaction_sync.method") != "none";
+    const bool logs = connection.text("log.enabled") != "false" && Reader(parsed.table).text("log.enabled") != "false";
+    if (!syncs || logs) return Status::ok();
+    return Status::bad_input(
+        "engine.options.log.enabled is false: without a log no write is durable when it returns; " +
+        std::string("remove it, or sync"));
   }
 
   // Defaults: Source: WiredTiger's reference manual for wiredtiger_open, the same in 3.2.1 and 11.3.1.
@@ -415,12 +427,12 @@ std::string wiredtiger_version_text() {
 
 std::vector<std::string> wiredtiger_option_names() {
   std::vector<std::string> names = {kSync};
-  for (const std::string& name : connection_api().names) {
-    if (knows(connection_api(), name)) names.push_back(name);
+  for (const std::string name : kConnection.names) {
+    if (knows(kConnection, name)) names.push_back(name);
   }
-  for (const std::string& name : table_api().names) {
-    if (!knows(table_api(), name)) continue;
-    names.push_back(knows(connection_api(), name) ? std::string(kTablePrefix) + name : name);
+  for (const std::string name : kOfTable.names) {
+    if (!knows(kOfTable, name)) continue;
+    names.push_back(knows(kConnection, name) ? std::string(kTablePrefix) + name : name);
   }
   return names;
 }
