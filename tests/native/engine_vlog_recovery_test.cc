@@ -181,7 +181,7 @@ void write_until_killed(Engine& engine, const std::string& progress, std::uint64
 }
 
 // Runs this program again for one of the tests that are disabled; returns whether it was killed.
-bool is_killed(const std::string& client) {
+bool is_killed(const std::string& client, const std::filesystem::path& directory) {
   std::string self = "/proc/self/exe";
   std::string filter = "--gtest_filter=" + client;
   std::string disabled = "--gtest_also_run_disabled_tests";
@@ -189,6 +189,7 @@ bool is_killed(const std::string& client) {
   char* arguments[] = {self.data(), filter.data(), disabled.data(), brief.data(), nullptr};
   pid_t child = 0;
   int state = 0;
+  const ClientsPlace place(directory);
   EXPECT_EQ(::posix_spawn(&child, self.c_str(), nullptr, nullptr, arguments, environ), 0);
   EXPECT_EQ(::waitpid(child, &state, 0), child);
   if (WIFSIGNALED(state)) return true;
@@ -231,7 +232,7 @@ TEST_F(VlogRecovery, LosesNothingWhereverItIsKilled) {
     // needs something to replay, so there the first life is killed otherwise.
     for (int life = 0; life < 2; ++life) {
       if (std::string_view(step) == "vlog.replay.batch") ::setenv(kStep, life == 0 ? "vlog.tree.written" : step, 1);
-      if (is_killed("VlogRecovery.DISABLED_Client")) ++killed;
+      if (is_killed("VlogRecovery.DISABLED_Client", temporary_.root())) ++killed;
     }
     EXPECT_GE(killed, 1) << step << " was not reached three times";
     ASSERT_EQ(::pread(::fileno(progress), &done, sizeof done, 0), static_cast<ssize_t>(sizeof done));
@@ -294,7 +295,7 @@ TEST_F(VlogRecovery, ALossOfPowerDuringAReplayKeepsWhatWasDurable) {
   ::setenv(kDirectory, temporary_.root().c_str(), 1);
   for (const char* const life : {"1", "2"}) {
     ::setenv(kLife, life, 1);
-    ASSERT_TRUE(is_killed("VlogRecovery.DISABLED_ReplayingClient"));
+    ASSERT_TRUE(is_killed("VlogRecovery.DISABLED_ReplayingClient", temporary_.root()));
   }
   int tables = 0;
   for (const auto& entry : std::filesystem::directory_iterator(directory_)) {

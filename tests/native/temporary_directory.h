@@ -12,15 +12,33 @@
 
 namespace spillway {
 
+// Where the processes that a test starts make their directories: those that are killed leave them to that test.
+inline constexpr const char* kPlaceOfClients = "SPILLWAY_TEST_CLIENTS_PLACE";
+
+// While it lives, processes that are started have this place for their directories.
+class ClientsPlace {
+ public:
+  explicit ClientsPlace(const std::filesystem::path& path) { ::setenv(kPlaceOfClients, path.c_str(), 1); }
+  ~ClientsPlace() { ::unsetenv(kPlaceOfClients); }
+  ClientsPlace(const ClientsPlace&) = delete;
+  ClientsPlace& operator=(const ClientsPlace&) = delete;
+};
+
+inline std::filesystem::path temporary_path() {
+  const char* const place = std::getenv(kPlaceOfClients);
+  return place != nullptr ? std::filesystem::path(place) : std::filesystem::temp_directory_path();
+}
+
 // A place for tests that make thousands of files: the host's memory, where it has one for files.
 inline std::filesystem::path memory_path() {
+  if (std::getenv(kPlaceOfClients) != nullptr) return temporary_path();
   const std::filesystem::path memory = "/dev/shm";
   return access(memory.c_str(), W_OK) == 0 ? memory : std::filesystem::temp_directory_path();
 }
 
 class TemporaryDirectory {
  public:
-  explicit TemporaryDirectory(const std::filesystem::path& in = std::filesystem::temp_directory_path()) {
+  explicit TemporaryDirectory(const std::filesystem::path& in = temporary_path()) {
     std::string name = (in / "spillway-XXXXXX").string();
     if (mkdtemp(name.data()) == nullptr) throw std::runtime_error("no temporary directory at " + name);
     path_ = name;

@@ -1,0 +1,108 @@
+// Every engine on an emulated drive that fails or is full: what went wrong is told, and what was acknowledged is there
+// when the drive works again.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstdint>
+#include <filesystem>
+#include <string>
+
+#include "engine_conformance.h"
+
+namespace spillway::engine {
+namespace {
+
+class ConformanceFaults : public Conformance {
+ protected:
+  // A drive that works, to which the files are new: what the one before it was told is in the files alone.
+  void expect_all_on_a_drive_that_works(const Written& written) {
+    (void)engine_->close();
+    make_drive();
+    open();
+    expect_acknowledged(written.model, written.failed_key, written.failed_value);
+    ASSERT_TRUE(engine_->put("after", "all"));
+    ASSERT_TRUE(engine_->close());
+  }
+};
+
+TEST_P(ConformanceFaults, AFullDriveIsToldAndLosesNothing) {
+  make_drive(16ULL << 20);
+  open();
+  const Written written = write_until_failure(20'000, 20'000, 4000);
+  ASSERT_FALSE(written.status);
+  EXPECT_EQ(written.status.fault(), Fault::drive_full) << written.status.message();
+  expect_no_lies(written.model, written.failed_key, written.failed_value);
+  expect_all_on_a_drive_that_works(written);
+}
+
+// From some write on every write to the drive fails, for a while or for good.
+TEST_P(ConformanceFaults, AFailingDriveIsToldAndLosesNothing) {
+  for (const bool for_good : {true, false}) {
+    std::atomic<int> writes{0};
+    make_drive(256ULL << 20, [&, for_good](const device::Io& io) {
+      device::Misfortune misfortune;
+      if (io.op != device::Opcode::write) return misfortune;
+      const int now = ++writes;
+      if (now > 40 && (for_good || now < 44)) misfortune.fault = Fault::io_error;
+      return misfortune;
+    });
+    open();
+    const Written written = write_until_failure(8000, 1000, 1000);
+    EXPECT_TRUE(!for_good || !written.status);
+    expect_no_lies(written.model, written.failed_key, written.failed_value);
+    expect_all_on_a_drive_that_works(written);
+    std::filesystem::remove_all(directory_);
+  }
+}
+
+// A sync write whose flush fails has not been acknowledged.
+TEST_P(ConformanceFaults, AFlushThatFailsIsToldToSyncWrites) {
+  std::atomic<bool> fails{false};
+  make_drive(256ULL << 20, [&](const device::Io& io) {
+    device::Misfortune misfortune;
+    if (io.op == device::Opcode::flush && fails) misfortune.fault = Fault::io_error;
+    return misfortune;
+  });
+  open({{"sync", "true"}});
+  ASSERT_TRUE(engine_->put("before", "all"));
+  fails = true;
+  EXPECT_FALSE(engine_->put("during", "it"));
+  Written written;
+  written.model = {{"before", "all"}};
+  expect_no_lies(written.model);
+  expect_all_on_a_drive_that_works(written);
+}
+
+// What cannot be read is an error: neither absent nor an earlier value.
+TEST_P(ConformanceFaults, AReadThatFailsIsToldAndLosesNothing) {
+  std::atomic<bool> fails{false};
+  make_drive(256ULL << 20, [&](const device::Io& io) {
+    device::Misfortune misfortune;
+    if (io.op == device::Opcode::read && fails) misfortune.fault = Fault::io_error;
+    return misfortune;
+  });
+  open();
+  const Written written = write_until_failure(4000, 1000, 1000);
+  ASSERT_TRUE(written.status) << written.status.message();
+  const std::atomic<bool> go_on{false};
+  ASSERT_TRUE(engine_->settle(go_on));
+  ASSERT_TRUE(engine_->close());
+  open();  // with empty caches
+  fails = true;
+  expect_no_lies(written.model);
+  int failed = 0;
+  for (const auto& [key, value] : written.model) failed += engine_->get(key, nullptr) ? 0 : 1;
+  EXPECT_GT(failed, 0);
+  for (const Direction direction : {Direction::forward, Direction::backward}) {
+    Pairs pairs;
+    const auto seen = engine_->scan(direction == Direction::forward ? "" : "\xff", 5000, direction, &pairs);
+    EXPECT_FALSE(seen.is_ok()) << pairs.size() << " pairs of " << written.model.size();
+  }
+  fails = false;
+  expect_all_on_a_drive_that_works(written);
+}
+
+INSTANTIATE_TEST_SUITE_P(Engines, ConformanceFaults, ::testing::ValuesIn(cases_on(/*drive=*/true)), name_of_case);
+
+}  // namespace
+}  // namespace spillway::engine
