@@ -22,7 +22,7 @@
 #include "spillway/db.h"
 #include "temporary_directory.h"
 
-namespace spillway {
+namespace spillway::clients {
 namespace {
 
 using rocksdb::ReadOptions;
@@ -621,4 +621,4 @@ TEST_F(SpillBindingDb, AStoreOfTheProgramsOwnIsBoundToo) {
 }
 
 }  // namespace
-}  // namespace spillway
+}  // namespace spillway::clients

@@ -17,7 +17,7 @@
 #include "spillway/db.h"
 #include "temporary_directory.h"
 
-namespace spillway {
+namespace spillway::clients {
 namespace {
 
 using rocksdb::Status;
@@ -187,4 +187,4 @@ TEST_F(SpillCapacity, GenerationsThatSnapshotsHoldDoNotOutgrowTheIndex) {
 }
 
 }  // namespace
-}  // namespace spillway
+}  // namespace spillway::clients

@@ -14,7 +14,7 @@
 #include "ssd/random.h"
 #include "temporary_directory.h"
 
-namespace spillway {
+namespace spillway::clients {
 namespace {
 
 constexpr int kWriters = 2;
@@ -148,4 +148,4 @@ TEST_F(SpillConcurrency, PutBack) {
 }
 
 }  // namespace
-}  // namespace spillway
+}  // namespace spillway::clients

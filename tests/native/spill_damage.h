@@ -21,7 +21,7 @@
 #include "spillway/db.h"
 #include "temporary_directory.h"
 
-namespace spillway {
+namespace spillway::clients {
 
 enum class StoreKind : std::uint8_t { region, key_value };
 
@@ -124,4 +124,4 @@ class SpilledDatabase {
   std::unique_ptr<DB> db_;
 };
 
-}  // namespace spillway
+}  // namespace spillway::clients

@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-namespace spillway {
+namespace spillway::clients {
 namespace {
 
 using rocksdb::Status;
@@ -278,4 +278,4 @@ TEST_P(SpillFlips, FoundWhenItIsOpenedAgain) {
 }
 
 }  // namespace
-}  // namespace spillway
+}  // namespace spillway::clients

@@ -28,7 +28,7 @@
 #include "temporary_directory.h"
 #include "wrapped_files.h"
 
-namespace spillway {
+namespace spillway::clients {
 namespace {
 
 using rocksdb::ReadOptions;
@@ -530,4 +530,4 @@ TEST_F(SpillDb, ABatchIsReadWhenAllOfItCanBeSeen) {
 }
 
 }  // namespace
-}  // namespace spillway
+}  // namespace spillway::clients

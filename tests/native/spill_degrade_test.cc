@@ -29,6 +29,7 @@ namespace spillway::faults {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+using clients::rocksdb_of;
 using rocksdb::IOStatus;
 using rocksdb::Status;
 using Kind = SpillEvent::Kind;

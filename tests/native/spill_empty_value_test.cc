@@ -10,7 +10,7 @@
 #include "spill_damage.h"
 #include "temporary_directory.h"
 
-namespace spillway {
+namespace spillway::clients {
 namespace {
 
 using rocksdb::Status;
@@ -96,4 +96,4 @@ TEST_P(SpillEmptyValues, AreReadWhereverTheyLie) {
 }
 
 }  // namespace
-}  // namespace spillway
+}  // namespace spillway::clients

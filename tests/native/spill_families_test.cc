@@ -22,7 +22,7 @@
 #include "base/steps.h"
 #include "spill_side_by_side.h"
 
-namespace spillway {
+namespace spillway::clients {
 namespace {
 
 using rocksdb::ColumnFamilyHandle;
@@ -551,4 +551,4 @@ TEST_F(SpillFamilies, AFamilyMayBeListedTwice) {
 }
 
 }  // namespace
-}  // namespace spillway
+}  // namespace spillway::clients

@@ -29,6 +29,7 @@
 namespace spillway::faults {
 namespace {
 
+using clients::rocksdb_of;
 using rocksdb::IOStatus;
 using rocksdb::Status;
 

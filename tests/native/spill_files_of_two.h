@@ -14,7 +14,7 @@
 
 #include "spill_two_databases.h"
 
-namespace spillway {
+namespace spillway::clients {
 
 // A table with these values; without one it is a deletion.
 struct TableContents {
@@ -112,4 +112,4 @@ inline void expect_same_exports(const rocksdb::ColumnFamilyOptions& options, con
   for (rocksdb::ColumnFamilyHandle* handle : taken) EXPECT_TRUE(db->DestroyColumnFamilyHandle(handle).ok());
 }
 
-}  // namespace spillway
+}  // namespace spillway::clients

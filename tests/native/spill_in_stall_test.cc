@@ -16,7 +16,7 @@
 #include "spill_rocksdb_of.h"
 #include "spillway/db.h"
 
-namespace spillway {
+namespace spillway::clients {
 namespace {
 
 using rocksdb::Status;
@@ -181,4 +181,4 @@ TEST_F(SpillInStall, SeveralMayWaitBesideWrites) {
 }
 
 }  // namespace
-}  // namespace spillway
+}  // namespace spillway::clients

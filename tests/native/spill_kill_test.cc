@@ -28,7 +28,7 @@
 
 extern char** environ;
 
-namespace spillway {
+namespace spillway::clients {
 namespace {
 
 using rocksdb::ColumnFamilyHandle;
@@ -461,4 +461,4 @@ TEST(SpillMetamorphic, WhatWasAcknowledgedOutlivesAKillAtOnce) {
 }
 
 }  // namespace
-}  // namespace spillway
+}  // namespace spillway::clients

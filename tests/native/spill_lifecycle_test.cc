@@ -22,7 +22,7 @@
 #include "base/steps.h"
 #include "spill_side_by_side.h"
 
-namespace spillway {
+namespace spillway::clients {
 namespace {
 
 using rocksdb::ReadOptions;
@@ -446,4 +446,4 @@ TEST_F(SpillLifecycle, ASecondOpenIsRefusedAndDisturbsNothing) {
 }
 
 }  // namespace
-}  // namespace spillway
+}  // namespace spillway::clients

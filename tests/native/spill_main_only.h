@@ -15,7 +15,7 @@
 #include "spillway/db.h"
 #include "temporary_directory.h"
 
-namespace spillway {
+namespace spillway::clients {
 
 class MainOnly : public ::testing::Test {
  protected:
@@ -84,4 +84,4 @@ inline const std::vector<std::pair<std::string, Copy>>& copies() {
   return all;
 }
 
-}  // namespace spillway
+}  // namespace spillway::clients

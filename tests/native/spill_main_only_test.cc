@@ -27,7 +27,7 @@
 #include "spillway/db.h"
 #include "temporary_directory.h"
 
-namespace spillway {
+namespace spillway::clients {
 namespace {
 
 using rocksdb::Status;
@@ -626,4 +626,4 @@ TEST_F(SpillMainOnly, NothingIsDivertedPastWhoeverWasHandedRocksdb) {
 }
 
 }  // namespace
-}  // namespace spillway
+}  // namespace spillway::clients

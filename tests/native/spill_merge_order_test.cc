@@ -23,7 +23,7 @@
 #include "spillway/db.h"
 #include "temporary_directory.h"
 
-namespace spillway {
+namespace spillway::clients {
 namespace {
 
 // A decimal number to which operands are added.
@@ -398,4 +398,4 @@ TEST_F(SpillMergeOrder, BatchesOfCommonKeysHaveOneOrder) {
 }
 
 }  // namespace
-}  // namespace spillway
+}  // namespace spillway::clients

@@ -9,7 +9,7 @@
 
 #include "spill_side_by_side.h"
 
-namespace spillway {
+namespace spillway::clients {
 namespace {
 
 using rocksdb::ReadOptions;
@@ -113,4 +113,4 @@ TEST_F(SpillMergeRefused, ManyMergesOfAKeyTakeTheRoomOfOne) {
 }
 
 }  // namespace
-}  // namespace spillway
+}  // namespace spillway::clients

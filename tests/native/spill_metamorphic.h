@@ -17,7 +17,7 @@
 
 #include "spill_two_databases.h"
 
-namespace spillway {
+namespace spillway::clients {
 
 struct Seeds {
   std::uint64_t from = 1;
@@ -76,4 +76,4 @@ class RollbackThread {
   std::thread thread_;
 };
 
-}  // namespace spillway
+}  // namespace spillway::clients

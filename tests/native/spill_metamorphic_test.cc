@@ -15,7 +15,7 @@
 #include "spill_two_databases.h"
 #include "spill_walker.h"
 
-namespace spillway {
+namespace spillway::clients {
 namespace {
 
 using rocksdb::ColumnFamilyHandle;
@@ -69,4 +69,4 @@ TEST(SpillMetamorphic, ThreadsWithKeysOfTheirOwnAreAnsweredAsByRocksdb) {
 }
 
 }  // namespace
-}  // namespace spillway
+}  // namespace spillway::clients

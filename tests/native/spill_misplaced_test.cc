@@ -23,7 +23,7 @@
 #include "spillway/db.h"
 #include "temporary_directory.h"
 
-namespace spillway {
+namespace spillway::clients {
 namespace {
 
 using rocksdb::ColumnFamilyMetaData;
@@ -386,7 +386,7 @@ TEST(SpillMisplaced, WhatIsBroughtBackIsNewestThoughACompactionIsJustEnding) {
 #endif
 
 }  // namespace
-}  // namespace spillway
+}  // namespace spillway::clients
 
 #ifdef SPILLWAY_CAN_SLOW_DOWN
 // In the place of the C library's: a thread that waits may come to hold the mutex at any time after it was woken.
@@ -400,7 +400,7 @@ extern "C" __attribute__((visibility("default"))) int pthread_cond_wait(pthread_
     return reinterpret_cast<Wait>(dlsym(RTLD_NEXT, "pthread_cond_wait"));
   }();
   const int result = wait(condition, mutex);
-  if (!spillway::compactions_are_slow.load(std::memory_order_relaxed)) return result;
+  if (!spillway::clients::compactions_are_slow.load(std::memory_order_relaxed)) return result;
   char name[16] = {};
   pthread_getname_np(pthread_self(), name, sizeof(name));
   if (!std::string_view(name).starts_with("rocksdb:low")) return result;

@@ -19,7 +19,7 @@
 #include "spill_rocksdb_of.h"
 #include "spill_side_by_side.h"
 
-namespace spillway {
+namespace spillway::clients {
 namespace {
 
 using Settings = std::unordered_map<std::string, std::string>;
@@ -296,4 +296,4 @@ TEST_F(SpillOptionsFile, EnableAutoCompactionMovesTheDetectorsTriggers) {
 }
 
 }  // namespace
-}  // namespace spillway
+}  // namespace spillway::clients

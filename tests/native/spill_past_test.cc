@@ -28,7 +28,7 @@
 #include "spillway/db.h"
 #include "temporary_directory.h"
 
-namespace spillway {
+namespace spillway::clients {
 namespace {
 
 using rocksdb::ReadOptions;
@@ -592,4 +592,4 @@ TEST_F(SpillPast, WhatAStackableDbDoesNotPassOnReachesRocksdb) {
 }
 
 }  // namespace
-}  // namespace spillway
+}  // namespace spillway::clients

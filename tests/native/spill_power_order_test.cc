@@ -25,6 +25,7 @@
 namespace spillway::faults {
 namespace {
 
+using clients::rocksdb_of;
 using rocksdb::Status;
 
 class SpillPowerOrder : public ::testing::Test {

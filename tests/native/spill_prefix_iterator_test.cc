@@ -23,7 +23,7 @@
 
 #include "spill_two_databases.h"
 
-namespace spillway {
+namespace spillway::clients {
 namespace {
 
 using rocksdb::Iterator;
@@ -491,4 +491,4 @@ INSTANTIATE_TEST_SUITE_P(Tables, SpillPrefixIterator, ::testing::ValuesIn(kTable
                          [](const auto& test) { return std::string(test.param.name); });
 
 }  // namespace
-}  // namespace spillway
+}  // namespace spillway::clients

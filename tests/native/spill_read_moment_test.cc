@@ -17,7 +17,7 @@
 #include "spillway/db.h"
 #include "temporary_directory.h"
 
-namespace spillway {
+namespace spillway::clients {
 namespace {
 
 using rocksdb::Slice;
@@ -261,4 +261,4 @@ TEST_F(SpillReadMoments, GetFindsTheWriteToRocksdbThatReplacedWhatWasBroughtBack
 }
 
 }  // namespace
-}  // namespace spillway
+}  // namespace spillway::clients

@@ -12,7 +12,7 @@
 #include "spillway/db.h"
 #include "temporary_directory.h"
 
-namespace spillway {
+namespace spillway::clients {
 namespace {
 
 using rocksdb::PinnableSlice;
@@ -126,4 +126,4 @@ INSTANTIATE_TEST_SUITE_P(WhereverWritesGo, SpillRefused, ::testing::Values(Diver
                          [](const auto& one) { return one.param == Diversion::never ? "Never" : "Always"; });
 
 }  // namespace
-}  // namespace spillway
+}  // namespace spillway::clients

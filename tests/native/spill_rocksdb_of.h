@@ -3,8 +3,8 @@
 
 #include "spill/db_impl.h"
 
-namespace spillway {
+namespace spillway::clients {
 
 inline rocksdb::DB& rocksdb_of(DB& db) { return static_cast<spill::DbImpl&>(db).base(); }
 
-}  // namespace spillway
+}  // namespace spillway::clients

@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-namespace spillway {
+namespace spillway::clients {
 
 class SharedHistory {
  public:
@@ -132,4 +132,4 @@ class SharedHistory {
   std::vector<std::vector<Id>> keys_;
 };
 
-}  // namespace spillway
+}  // namespace spillway::clients

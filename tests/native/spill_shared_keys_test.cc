@@ -15,7 +15,7 @@
 #include "spill_shared_history.h"
 #include "spill_two_databases.h"
 
-namespace spillway {
+namespace spillway::clients {
 namespace {
 
 using rocksdb::ColumnFamilyHandle;
@@ -247,4 +247,4 @@ TEST(SpillMetamorphic, SharedKeysKeepTheRules) {
 }
 
 }  // namespace
-}  // namespace spillway
+}  // namespace spillway::clients

@@ -14,7 +14,7 @@
 #include "spillway/db.h"
 #include "temporary_directory.h"
 
-namespace spillway {
+namespace spillway::clients {
 
 class SideBySide : public ::testing::Test {
  protected:
@@ -91,4 +91,4 @@ class SideBySide : public ::testing::Test {
   std::array<Side, 2> sides_;
 };
 
-}  // namespace spillway
+}  // namespace spillway::clients

@@ -10,7 +10,7 @@
 #include "spillway/db.h"
 #include "temporary_directory.h"
 
-namespace spillway {
+namespace spillway::clients {
 namespace {
 
 // How RocksDB's class begins, to which it casts what it is given.
@@ -91,4 +91,4 @@ TEST_F(SpillSnapshots, OfBeforeReachesRocksdbThroughAFunctionThatGoesPastUs) {
 }
 
 }  // namespace
-}  // namespace spillway
+}  // namespace spillway::clients

@@ -10,7 +10,7 @@
 
 #include "spillway/transaction_db.h"
 
-namespace spillway {
+namespace spillway::clients {
 
 using rocksdb::ReadOptions;
 using rocksdb::Slice;
@@ -56,4 +56,4 @@ inline std::string value_in(rocksdb::DB& db, const std::string& key) {
   return status.ok() ? value : status.IsNotFound() ? "-" : status.ToString();
 }
 
-}  // namespace spillway
+}  // namespace spillway::clients

@@ -17,7 +17,7 @@
 #include "spill_transactions.h"
 #include "temporary_directory.h"
 
-namespace spillway {
+namespace spillway::clients {
 namespace {
 
 // The same random operations on both; every status and every value is the same.
@@ -322,4 +322,4 @@ TEST(SpillTransactions, AKilledProcessLeavesWholeTransactions) {
 }
 
 }  // namespace
-}  // namespace spillway
+}  // namespace spillway::clients

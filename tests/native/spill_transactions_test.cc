@@ -17,7 +17,7 @@
 #include "at_each_step.h"
 #include "temporary_directory.h"
 
-namespace spillway {
+namespace spillway::clients {
 namespace {
 
 class NoMutexes final : public rocksdb::TransactionDBMutexFactory {
@@ -449,4 +449,4 @@ INSTANTIATE_TEST_SUITE_P(WhereverWritesGo, SpillPessimistic, ::testing::Values(D
                          [](const auto& one) { return one.param == Diversion::never ? "Never" : "Always"; });
 
 }  // namespace
-}  // namespace spillway
+}  // namespace spillway::clients

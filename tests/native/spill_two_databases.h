@@ -23,7 +23,7 @@
 #include "spillway/db.h"
 #include "temporary_directory.h"
 
-namespace spillway {
+namespace spillway::clients {
 
 using Side = std::size_t;
 inline constexpr Side kPlain = 0;
@@ -287,4 +287,4 @@ class TwoDatabases {
   std::uint64_t diverted_ = 0;
 };
 
-}  // namespace spillway
+}  // namespace spillway::clients

@@ -10,7 +10,7 @@
 
 #include "spill_two_databases.h"
 
-namespace spillway {
+namespace spillway::clients {
 
 class TwoIterators {
  public:
@@ -101,4 +101,4 @@ class TwoIterators {
   Both<std::unique_ptr<rocksdb::Iterator>> of_;
 };
 
-}  // namespace spillway
+}  // namespace spillway::clients

@@ -16,7 +16,7 @@
 #include "spill_two_databases.h"
 #include "spill_two_iterators.h"
 
-namespace spillway {
+namespace spillway::clients {
 
 struct HeldSnapshot {
   Both<const rocksdb::Snapshot*> of{};
@@ -443,4 +443,4 @@ class Walker {
   const TwoIterators::Note note_ = [this](std::string what) { note(std::move(what)); };
 };
 
-}  // namespace spillway
+}  // namespace spillway::clients

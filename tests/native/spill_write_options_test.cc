@@ -14,7 +14,7 @@
 
 #include "spill_side_by_side.h"
 
-namespace spillway {
+namespace spillway::clients {
 namespace {
 
 using rocksdb::Env;
@@ -241,4 +241,4 @@ TEST_F(SpillWriteOptions, LowPriorityIsThrottledAsByRocksdb) {
 }
 
 }  // namespace
-}  // namespace spillway
+}  // namespace spillway::clients

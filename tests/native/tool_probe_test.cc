@@ -54,10 +54,10 @@ Outcome converse(const std::vector<std::string>& lines, bool stopped = false) {
                     stopped);
 }
 
-Json small_request() { return {{"seed", 1}, {"target", simulated_target("64KiB")}}; }
+Json small_probe() { return {{"seed", 1}, {"target", simulated_target("64KiB")}}; }
 
 TEST(Probe, AnswersEachLineInTurn) {
-  const Outcome outcome = converse({small_request().dump(), R"({"id": 5, "ios": 100})", "",
+  const Outcome outcome = converse({small_probe().dump(), R"({"id": 5, "ios": 100})", "",
                                     R"({"id": 6, "read_share": 0.5, "iodepth": 4, "ios": 200, "ramp_ios": 10})",
                                     R"({"prepare": {"kind": "sequential", "capacities": 0.25}})", R"({"fill": 0.5})",
                                     R"({"id": 7, "seconds": 0.001})", R"({"end": true})", "never read"});
@@ -99,7 +99,7 @@ TEST(Probe, ReadsTheContractsExamples) {
 }
 
 TEST(Probe, TheEndOfTheInputEndsIt) {
-  const Outcome outcome = converse({small_request().dump()});
+  const Outcome outcome = converse({small_probe().dump()});
   ASSERT_TRUE(outcome.status) << outcome.status.message();
   EXPECT_EQ(outcome.last()["points"], 0);
   EXPECT_EQ(outcome.last()["complete"], true);
@@ -107,7 +107,7 @@ TEST(Probe, TheEndOfTheInputEndsIt) {
 
 TEST(Probe, SameRequestSameBytes) {
   const auto told = [](int seed) {
-    Json request = small_request();
+    Json request = small_probe();
     request["seed"] = seed;
     Outcome outcome = converse({request.dump(), R"({"id": 1, "read_share": 0.5, "iodepth": 8, "ios": 5000})",
                                 R"({"prepare": {"kind": "random", "capacities": 1}})",
@@ -124,7 +124,7 @@ TEST(Probe, SameRequestSameBytes) {
 }
 
 TEST(Probe, StoppedItSaysSo) {
-  const Outcome outcome = converse({small_request().dump(), R"({"id": 1, "ios": 100})"}, /*stopped=*/true);
+  const Outcome outcome = converse({small_probe().dump(), R"({"id": 1, "ios": 100})"}, /*stopped=*/true);
   EXPECT_EQ(outcome.status.fault(), Fault::none) << outcome.status.message();
   EXPECT_EQ(outcome.last()["event"], "result");
   EXPECT_EQ(outcome.last()["complete"], false);
@@ -133,7 +133,7 @@ TEST(Probe, StoppedItSaysSo) {
 // A signal while it waits for the next line: nothing wakes a read of standard input.
 TEST(Probe, StopsWhileItWaitsForALine) {
   Pipe input;
-  input.say(small_request().dump() + "\n");
+  input.say(small_probe().dump() + "\n");
   LineReader reader(input.out());
   std::ostringstream out;
   Events events(out);
@@ -149,7 +149,7 @@ TEST(Probe, StopsWhileItWaitsForALine) {
 
 TEST(Probe, StopsInAPointAndGivesWhatItHas) {
   Pipe input;
-  input.say(small_request().dump() + "\n" + R"({"id": 1, "ios": 1000000000})" + "\n");
+  input.say(small_probe().dump() + "\n" + R"({"id": 1, "ios": 1000000000})" + "\n");
   LineReader reader(input.out());
   std::ostringstream out;
   Events events(out);
@@ -193,7 +193,7 @@ TEST(Probe, RefusesALineInOneSentenceAndEnds) {
       {R"(7)", "line 2: not a JSON object"},
   };
   for (const Refusal& refusal : refusals) {
-    const Outcome outcome = converse({small_request().dump(), refusal.line, R"({"id": 10, "ios": 10})"});
+    const Outcome outcome = converse({small_probe().dump(), refusal.line, R"({"id": 10, "ios": 10})"});
     EXPECT_EQ(outcome.status.fault(), Fault::bad_input) << refusal.line;
     EXPECT_TRUE(outcome.status.message().starts_with(refusal.sentence)) << outcome.status.message();
     EXPECT_EQ(outcome.last()["event"], "ready") << "nothing is measured after it";
