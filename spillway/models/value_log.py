@@ -26,6 +26,10 @@ from spillway.models.leveldb import fill_random as fill_tree
 ADDRESS_BYTES = 12  # native/engine/vlog/record.h: segment, offset and length
 RECORD_BYTES = 5  # of a record: checksum and kind; the two lengths are varints
 LOOKS = 2  # for each segment that is begun
+LEAST_SEGMENTS = (
+    8  # that the drive has room for, where a plan leaves their size to the engine; native/engine/vlog/engine.cc
+)
+LEAST_SEGMENT_BYTES = 4096
 
 
 @dataclass(frozen=True)

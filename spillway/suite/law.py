@@ -93,10 +93,21 @@ def load_of(arm: Arm) -> Load | None:
     if engine == "leveldb-vlog":
         settings = arm.settings
         ratio = settings["engine.vlog.gc_garbage_ratio"] if settings["engine.vlog.gc"] else float("inf")
-        log = value_log.LogShape(settings["engine.vlog.segment"], ratio)
+        log = value_log.LogShape(_segment_bytes(arm), ratio)
     # A log is about as long as its memtable, and is deleted unwritten where its pages may wait for that.
     waits = min(arm.settings["fs.writeback_bytes"], arm.settings["fs.closed_dirty_bytes"])
     return Load(engine, arm.settings["load.num"], shape, log, waits < 2 * buffer)
+
+
+def _segment_bytes(arm: Arm) -> int:
+    """Of a value log: as the plan says or as the engine chooses by the room that it has (native/engine/vlog/engine.cc)."""
+    if arm.settings["engine.vlog.segment"] is not None:
+        return int(arm.settings["engine.vlog.segment"])
+    room = arm.settings["fs.size"] or arm.capacity_bytes()
+    default = value_log.LogShape().segment_bytes
+    return (
+        default if room is None else min(default, max(value_log.LEAST_SEGMENT_BYTES, room // value_log.LEAST_SEGMENTS))
+    )
 
 
 def rates_of(summary: Mapping[str, Any], directory: Path) -> Rates | None:

@@ -295,7 +295,7 @@ def test_a_damaged_run_directory_is_run_again(
     fake.behave("ok")
     assert invoke("suite", suite, "--out", out, "--only", "b").code == 0
     assert state_of(out / "b", plan) == "done"
-    assert {path.name for path in out.iterdir()} == {".lock", "b", "report.html", "suite.json"}
+    assert {path.name for path in out.iterdir()} == {".lock", "b", "claims.csv", "report.html", "suite.json"}
 
 
 @pytest.mark.parametrize("name", ["b", ".b.next", ".b.old", ".b.damaged"])
@@ -308,7 +308,7 @@ def test_a_file_in_the_place_of_a_plans_directory_is_in_nobodys_way(
     (out / name).write_text("x")
     ended = invoke("suite", suite, "--out", out, "--only", "b")
     assert (ended.code, ended.err.count("refused")) == (0, 0), ended.err
-    assert {path.name for path in out.iterdir()} == {".lock", "b", "report.html", "suite.json"}
+    assert {path.name for path in out.iterdir()} == {".lock", "b", "claims.csv", "report.html", "suite.json"}
 
 
 def begin(fake: Fake, suite: Path, out: Path, *flags: str) -> subprocess.Popen[bytes]:

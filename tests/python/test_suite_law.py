@@ -69,6 +69,24 @@ def test_a_value_log_has_its_own(arm: Callable[..., Arm]) -> None:
 
 
 @pytest.mark.parametrize(
+    ("table", "line", "segment"),
+    [
+        ("[fs]", "size = '64MiB'", 8 << 20),
+        ("[drive]", "capacity = '320MiB'", 40 << 20),
+        ("[drive]", "capacity = '64GiB'", 128 << 20),
+        ("[engine]", "vlog.segment = '1MiB'", 1 << 20),
+    ],
+)
+def test_a_value_logs_segments_are_those_of_the_engine(
+    arm: Callable[..., Arm], table: str, line: str, segment: int
+) -> None:
+    text = PLAN.replace(table, f"{table}\n{line}")
+    load = load_of(arm(400_000, text=text, old='"leveldb"', new='"leveldb-vlog"'))
+    assert load is not None
+    assert load.log.segment_bytes == segment
+
+
+@pytest.mark.parametrize(
     ("old", "new"),
     [
         ('"leveldb"', '"rocksdb"'),
