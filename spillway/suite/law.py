@@ -100,7 +100,7 @@ def load_of(arm: Arm) -> Load | None:
 
 
 def _segment_bytes(arm: Arm) -> int:
-    """Of a value log: as the plan says or as the engine chooses by the room that it has (native/engine/vlog/engine.cc)."""
+    """Of a value log: as the plan says, or as native/engine/vlog/engine.cc chooses by the room that there is."""
     if arm.settings["engine.vlog.segment"] is not None:
         return int(arm.settings["engine.vlog.segment"])
     room = arm.settings["fs.size"] or arm.capacity_bytes()
