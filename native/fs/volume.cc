@@ -1,7 +1,6 @@
 #include "fs/volume.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cassert>
 #include <map>
 #include <mutex>
@@ -9,9 +8,11 @@
 
 #include "fs/drive_ios.h"
 #include "fs/drive_space.h"
+#include "fs/file_reads.h"
 #include "fs/inode.h"
 #include "fs/name_table.h"
 #include "fs/page_cache.h"
+#include "fs/passive_failure.h"
 #include "fs/queue_pool.h"
 #include "fs/volume_table.h"
 #include "fs/write_back.h"
@@ -21,13 +22,6 @@ namespace spillway::fs {
 using device::Io;
 using device::Opcode;
 
-namespace {
-
-// A first read-ahead of this many pages, doubled by each further sequential read. Source: guess, near Linux' four.
-constexpr std::uint64_t kFirstReadAheadPages = 4;
-
-}  // namespace
-
 class Volume::Impl {
  public:
   Impl(device::Device& device, const VolumeOptions& options)
@@ -36,7 +30,9 @@ class Volume::Impl {
         queues_(device),
         cache_(options.page_cache_bytes / kPageBytes),
         space_(size_of(device, options) / kPageBytes, options),
-        write_back_(queues_, options, /*virtual_time=*/device.info().time_scale == 0) {
+        write_back_(queues_, options, /*virtual_time=*/device.info().time_scale == 0),
+        failure_(options.passive),
+        reads_(queues_, cache_, failure_, options_) {
     assert(kPageBytes % device.info().lba_bytes == 0);
   }
 
@@ -63,7 +59,8 @@ class Volume::Impl {
     if (names_.has_writer(*inode)) return Status::ok();
     // The directory is right about sizes: a table may be older than it when a process was killed.
     const std::lock_guard lock(inode->mutex);
-    if (Status status = grow(*inode, pages_for(size_bytes), Ask::exactly); !status) return judged(std::move(status));
+    if (Status status = grow(*inode, pages_for(size_bytes), Ask::exactly); !status)
+      return failure_.judged(std::move(status));
     inode->size = size_bytes;
     return Status::ok();
   }
@@ -176,6 +173,8 @@ class Volume::Impl {
   }
 
   WriteBack& write_back() { return write_back_; }
+  FileReads& reads() { return reads_; }
+  PassiveFailure& failure() { return failure_; }
 
   Status sync(Inode& inode) {
     auto* const observer = options_.observer;
@@ -191,47 +190,6 @@ class Volume::Impl {
       if (Status status = sync(*inode); !status && first) first = status;
     }
     return first;
-  }
-
-  // --- Reading.
-
-  // What of the ranges has to come from the drive, as ios, and in `missing` as pages of the file.
-  std::vector<Io> reads_of(Inode& inode, File::ReadAhead& readahead, const std::vector<File::Range>& ranges,
-                           Access access, Cause cause, std::vector<Extent>& missing) {
-    std::vector<Io> ios;
-    const std::lock_guard lock(inode.mutex);
-    for (const File::Range& range : ranges) {
-      if (range.offset >= inode.size || range.length == 0) continue;
-      const std::uint64_t end = std::min(range.offset + range.length, inode.size);
-      const std::uint64_t first = range.offset / kPageBytes;
-      const std::uint64_t last = std::min(pages_for(end), inode.extents.pages());
-      collect_missing(inode, readahead, first, last, access, missing);
-    }
-    for (const Extent& run : missing) {
-      const auto more =
-          make_ios(inode.extents.slice(run.first_page, run.pages), Opcode::read, cause, options_.max_transfer_bytes);
-      ios.insert(ios.end(), more.begin(), more.end());
-    }
-    return ios;
-  }
-
-  Status read(Inode& inode, File::ReadAhead& readahead, const std::vector<File::Range>& ranges, Access access,
-              Cause cause) {
-    std::vector<Extent> missing;
-    const std::vector<Io> ios = reads_of(inode, readahead, ranges, access, cause, missing);
-    if (Status status = run(queues_, ios, "a read"); !status) return status;
-    if (access == Access::buffered) keep(inode, missing);
-    return Status::ok();
-  }
-
-  Result<std::unique_ptr<ReadInFlight>> begin_read(std::shared_ptr<Inode> inode, File::ReadAhead& readahead,
-                                                   const std::vector<File::Range>& ranges, Access access, Cause cause) {
-    auto flight = std::make_unique<Flight>(*this, std::move(inode));
-    std::vector<Extent> missing;
-    const std::vector<Io> ios = reads_of(*flight->inode, readahead, ranges, access, cause, missing);
-    if (access == Access::buffered) flight->to_keep = std::move(missing);
-    if (Status status = judged(flight->begin(ios)); !status) return status;
-    return std::unique_ptr<ReadInFlight>(std::move(flight));
   }
 
   // --- The end.
@@ -293,23 +251,6 @@ class Volume::Impl {
   device::Device& device() { return device_; }
   const VolumeOptions& options() const { return options_; }
 
-  // --- A passive volume's failures are its own.
-
-  bool gave_up() const { return gave_up_.load(std::memory_order_acquire); }
-
-  Status judged(Status status) {
-    if (status || !options_.passive) return status;
-    const std::lock_guard lock(failure_mutex_);
-    if (failure_) failure_ = std::move(status);
-    gave_up_.store(true, std::memory_order_release);
-    return Status::ok();
-  }
-
-  Status failure() const {
-    const std::lock_guard lock(failure_mutex_);
-    return failure_;
-  }
-
  private:
   static std::uint64_t size_of(const device::Device& device, const VolumeOptions& options) {
     assert(options.size_bytes <= device.info().capacity_bytes);
@@ -340,73 +281,6 @@ class Volume::Impl {
     cut(inode, 0);
   }
 
-  struct Flight final : ReadInFlight {
-    Flight(Impl& the_volume, std::shared_ptr<Inode> the_inode) : volume(the_volume), inode(std::move(the_inode)) {}
-    ~Flight() override {
-      if (queue) volume.queues_.leave(std::move(queue));
-    }
-    Flight(const Flight&) = delete;
-    Flight& operator=(const Flight&) = delete;
-
-    Status begin(const std::vector<Io>& ios) {
-      if (ios.empty()) return Status::ok();
-      queue = volume.queues_.borrow();
-      if (!queue) return Status::ok();  // detached
-      return queue->submit(ios);
-    }
-    Status wait() override {
-      if (!queue) return Status::ok();
-      Status status = status_of(reap(*queue, queue->pending()).fault, "a read");
-      volume.queues_.give_back(std::move(queue));
-      if (status) volume.keep(*inode, to_keep);
-      return volume.judged(std::move(status));
-    }
-
-    Impl& volume;
-    const std::shared_ptr<Inode> inode;
-    std::vector<Extent> to_keep;  // in the page cache
-    std::unique_ptr<device::Queue> queue;
-  };
-
-  void keep(const Inode& inode, const std::vector<Extent>& pages) {
-    for (const Extent& run : pages) cache_.insert(inode.id, run.first_page, run.pages);
-  }
-
-  // REQUIRES: inode.mutex is held. Appends runs of the file's pages [first, last) that have to come from the drive.
-  void collect_missing(const Inode& inode, File::ReadAhead& readahead, std::uint64_t first, std::uint64_t last,
-                       Access access, std::vector<Extent>& missing) {
-    if (first >= last) return;
-    if (access == Access::direct) {
-      missing.push_back({first, last - first});
-      return;
-    }
-    const bool sequential = first == readahead.next_page || first + 1 == readahead.next_page;
-    const std::uint64_t window = cache_.enabled() && sequential ? readahead.window_pages : 0;
-    bool missed = false;
-    std::uint64_t end = last;
-    for (std::uint64_t page = first; page < end; ++page) {
-      if (is_dirty(inode, page) || cache_.touch(inode.id, page)) continue;
-      if (!std::exchange(missed, true)) end = std::max(end, std::min(page + window, inode.extents.pages()));
-      if (!missing.empty() && missing.back().first_page + missing.back().pages == page) {
-        ++missing.back().pages;
-      } else {
-        missing.push_back({page, 1});
-      }
-    }
-    readahead.next_page = last;
-    if (!sequential) {
-      readahead.window_pages = kFirstReadAheadPages;
-    } else if (missed) {
-      readahead.window_pages = std::clamp(readahead.window_pages * 2, kFirstReadAheadPages,
-                                          std::max(kFirstReadAheadPages, options_.readahead_bytes / kPageBytes));
-    }
-  }
-
-  static bool is_dirty(const Inode& inode, std::uint64_t page) {
-    const DirtyRange& dirty = inode.dirty;
-    return !dirty.empty() && page >= dirty.begin / kPageBytes && page < pages_for(dirty.end);
-  }
-
   device::Device& device_;
   const VolumeOptions options_;
   QueuePool queues_;
@@ -414,9 +288,8 @@ class Volume::Impl {
   DriveSpace space_;
   NameTable names_;
   WriteBack write_back_;
-  std::atomic<bool> gave_up_ = false;
-  mutable std::mutex failure_mutex_;
-  Status failure_;  // of a passive volume; guarded by failure_mutex_
+  PassiveFailure failure_;
+  FileReads reads_;
 };
 
 // --- File
@@ -428,35 +301,38 @@ File::~File() { (void)close(); }
 
 Status File::write(std::uint64_t offset, std::uint64_t length, Access access) {
   assert(writer_ && !closed_);
-  if (length == 0 || volume_->impl_->gave_up()) return Status::ok();
+  if (length == 0 || volume_->impl_->failure().gave_up()) return Status::ok();
   volume_->impl_->write_back().help();
   const std::lock_guard lock(inode_->write_mutex);
-  return volume_->impl_->judged(volume_->impl_->write(inode_, offset, length, access));
+  return volume_->impl_->failure().judged(volume_->impl_->write(inode_, offset, length, access));
 }
 
 Status File::read(const std::vector<Range>& ranges, Access access, Cause cause) {
-  if (volume_->impl_->gave_up()) return Status::ok();
-  return volume_->impl_->judged(volume_->impl_->read(*inode_, readahead_, ranges, access, cause));
+  if (volume_->impl_->failure().gave_up()) return Status::ok();
+  return volume_->impl_->failure().judged(volume_->impl_->reads().read(*inode_, readahead_, ranges, access, cause));
 }
 
 Result<std::unique_ptr<ReadInFlight>> File::begin_read(const std::vector<Range>& ranges, Access access, Cause cause) {
   // What is not charged has no ranges.
-  return volume_->impl_->begin_read(inode_, readahead_, volume_->impl_->gave_up() ? std::vector<Range>() : ranges,
-                                    access, cause);
+  return volume_->impl_->reads().begin(
+      inode_, readahead_, volume_->impl_->failure().gave_up() ? std::vector<Range>() : ranges, access, cause);
 }
 
 Status File::push_out() {
-  if (volume_->impl_->gave_up()) return Status::ok();
+  if (volume_->impl_->failure().gave_up()) return Status::ok();
   const std::lock_guard lock(inode_->write_mutex);
-  return volume_->impl_->judged(volume_->impl_->write_back().push_what_fits(*inode_, WriteBack::Tail::whole_pages));
+  return volume_->impl_->failure().judged(
+      volume_->impl_->write_back().push_what_fits(*inode_, WriteBack::Tail::whole_pages));
 }
 
 Status File::sync() {
-  if (volume_->impl_->gave_up()) return Status::ok();
-  return volume_->impl_->judged(volume_->impl_->sync(*inode_));
+  if (volume_->impl_->failure().gave_up()) return Status::ok();
+  return volume_->impl_->failure().judged(volume_->impl_->sync(*inode_));
 }
 
-Status File::truncate(std::uint64_t size) { return volume_->impl_->judged(volume_->impl_->truncate(*inode_, size)); }
+Status File::truncate(std::uint64_t size) {
+  return volume_->impl_->failure().judged(volume_->impl_->truncate(*inode_, size));
+}
 
 Status File::close() {
   if (std::exchange(closed_, true)) return Status::ok();
@@ -466,7 +342,7 @@ Status File::close() {
     if (volume_->impl_->names().is_linked(*inode_)) status = volume_->impl_->write_back().close(inode_);
   }
   volume_->impl_->release(*inode_, writer_);
-  return volume_->impl_->judged(std::move(status));
+  return volume_->impl_->failure().judged(std::move(status));
 }
 
 std::uint64_t File::size() const {
@@ -517,17 +393,17 @@ Status Volume::link(const std::string& from, const std::string& to) {
 
 Status Volume::truncate(const std::string& path, std::uint64_t size_bytes) {
   const auto inode = impl_->names().find(path);
-  return inode ? impl_->judged(impl_->truncate(*inode, size_bytes)) : Status::ok();
+  return inode ? impl_->failure().judged(impl_->truncate(*inode, size_bytes)) : Status::ok();
 }
 
 bool Volume::knows(const std::string& path) const { return impl_->names().find(path) != nullptr; }
 Space Volume::space() const { return impl_->space(); }
 device::Device& Volume::device() { return impl_->device(); }
 const VolumeOptions& Volume::options() const { return impl_->options(); }
-Status Volume::failure() const { return impl_->failure(); }
+Status Volume::failure() const { return impl_->failure().first(); }
 void Volume::detach() { impl_->detach(); }
 
-Status Volume::sync() { return impl_->judged(impl_->sync_all()); }
+Status Volume::sync() { return impl_->failure().judged(impl_->sync_all()); }
 
 std::vector<std::string> Volume::names() const {
   std::vector<std::string> names;

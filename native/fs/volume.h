@@ -89,6 +89,7 @@ struct Space {
   std::uint64_t adopted_bytes = 0;  // part of held: of files found in the directory, not made here
 };
 
+class FileReads;
 class Volume;
 struct Inode;
 
@@ -136,6 +137,7 @@ class File {
 
  private:
   friend class Volume;
+  friend class FileReads;
   File(Volume* volume, std::shared_ptr<Inode> inode, bool writer);
 
   struct ReadAhead {              // guarded by the inode's lock

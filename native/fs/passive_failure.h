@@ -1,0 +1,40 @@
+// Why a passive volume has given up: its failures are its own (VolumeOptions::passive). Thread-safe.
+#pragma once
+
+#include <atomic>
+#include <mutex>
+#include <utility>
+
+#include "base/result.h"
+
+namespace spillway::fs {
+
+class PassiveFailure {
+ public:
+  explicit PassiveFailure(bool passive) : passive_(passive) {}
+
+  // From the first failure on nothing is charged any more.
+  bool gave_up() const { return gave_up_.load(std::memory_order_acquire); }
+
+  // What a caller is told of `status`: itself, or, of a passive volume, ok; the first failure is kept.
+  Status judged(Status status) {
+    if (status || !passive_) return status;
+    const std::lock_guard lock(mutex_);
+    if (first_) first_ = std::move(status);
+    gave_up_.store(true, std::memory_order_release);
+    return Status::ok();
+  }
+
+  Status first() const {
+    const std::lock_guard lock(mutex_);
+    return first_;
+  }
+
+ private:
+  const bool passive_;
+  std::atomic<bool> gave_up_ = false;
+  mutable std::mutex mutex_;
+  Status first_;  // guarded by mutex_
+};
+
+}  // namespace spillway::fs
