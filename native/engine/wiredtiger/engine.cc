@@ -12,7 +12,6 @@
 #include <memory>
 #include <mutex>
 #include <string>
-#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -70,16 +69,16 @@ std::string_view text_of(const WT_ITEM& item) { return {static_cast<const char*>
 class WiredtigerEngine final : public Engine {
  public:
   WiredtigerEngine(const EngineSpec& spec, WiredtigerOptions options)
-      : directory_(spec.directory), options_(std::move(options)) {
-    if (spec.volume != nullptr) file_system_ = make_wiredtiger_file_system(*spec.volume, spec.host_sync);
-  }
+      : directory_(spec.directory),
+        options_(std::move(options)),
+        file_system_(make_wiredtiger_file_system(spec.volume, spec.volume == nullptr || spec.host_sync)) {}
 
   ~WiredtigerEngine() override { (void)close(); }
 
   Status open() {
     auto config = connection_config();
     if (!config) return config.status();
-    to_install = file_system_ ? file_system_->seam() : nullptr;
+    to_install = file_system_->seam();
     const bool is_new = ::access((directory_ + "/WiredTiger").c_str(), F_OK) != 0;
     int error = wiredtiger_open(directory_.c_str(), complaints_.handler(), config->c_str(), &connection_);
     if (error == 0) error = make_table();
@@ -206,20 +205,16 @@ class WiredtigerEngine final : public Engine {
 
  private:
   Result<std::string> connection_config() const {
-    std::string extensions = options_.extensions;
-    if (file_system_) {
-      Dl_info self{};
-      if (::dladdr(reinterpret_cast<const void*>(&spillway_wiredtiger_file_system), &self) == 0) {
-        return Status::io_error("WiredTiger cannot open " + directory_ + ": the engine's own file is not to be found");
-      }
-      const std::string ours =
-          "\"" + std::string(self.dli_fname) + "\"=(early_load=true,entry=spillway_wiredtiger_file_system)";
-      extensions = extensions.empty() ? ours : ours + "," + extensions;
+    Dl_info self{};
+    if (::dladdr(reinterpret_cast<const void*>(&spillway_wiredtiger_file_system), &self) == 0) {
+      return Status::io_error("WiredTiger cannot open " + directory_ + ": the engine's own file is not to be found");
     }
+    std::string extensions =
+        "\"" + std::string(self.dli_fname) + "\"=(early_load=true,entry=spillway_wiredtiger_file_system)";
+    if (!options_.extensions.empty()) extensions += "," + options_.extensions;
     std::string config = "create,config_base=false,use_environment=false";
     if (!options_.connection.empty()) config += "," + options_.connection;
-    if (!extensions.empty()) config += ",extensions=[" + extensions + "]";
-    return config;
+    return config + ",extensions=[" + extensions + "]";
   }
 
   int make_table() {
@@ -367,7 +362,7 @@ class WiredtigerEngine final : public Engine {
   // Where there was nothing to open, what is wrong is the options, unless the drive or the system has failed.
   Status not_opened(int error, bool is_new) const {
     const std::string complaint = complaints_.first();
-    const Status drive = file_system_ ? file_system_->failure() : Status::ok();
+    const Status drive = file_system_->failure();
     const bool of_system = std::find(kOfTheSystem.begin(), kOfTheSystem.end(), error) != kOfTheSystem.end();
     const bool with_direct_io = error == WT_PANIC && options_.connection.find("direct_io=") != std::string::npos;
     const bool of_options = error == EINVAL || with_direct_io || (is_new && !of_system && error != WT_PANIC);
@@ -381,7 +376,7 @@ class WiredtigerEngine final : public Engine {
 
   // What became of an operation, for which WiredTiger returned `error`. After a failure of the drive none succeeds.
   Status ended(int error, std::string_view what) const {
-    Status drive = file_system_ ? file_system_->failure() : Status::ok();
+    Status drive = file_system_->failure();
     if (!drive) return Status::error(drive.fault(), std::string(what) + ": " + drive.message());
     return error == 0 ? Status::ok() : refusal(error, std::string(what));
   }
@@ -390,10 +385,6 @@ class WiredtigerEngine final : public Engine {
     if (error == kEmptyKey) return Status::bad_input(what + ": WiredTiger takes no empty key");
     const std::string why = wiredtiger_strerror(error);
     if (error == ENOSPC) return Status::error(Fault::drive_full, what + ": " + why);
-    const std::string full = std::generic_category().message(ENOSPC);  // that is all that is left of it by now
-    if (error == WT_PANIC && complaints_.first().find(full) != std::string::npos) {
-      return Status::error(Fault::drive_full, what + ": " + complaints_.first());
-    }
     if (error != WT_PANIC) return Status::io_error(what + ": " + why);
     return Status::io_error(what + ": WiredTiger has stopped after an error (" + complaints_.first() +
                             "); open the database again, which recovers it from its log");

@@ -1,6 +1,7 @@
 #include "engine/wiredtiger/file_system.h"
 
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -14,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/wiredtiger/host_file.h"
 #include "fs/path_key.h"
 
 namespace spillway::engine {
@@ -28,32 +30,6 @@ thread_local bool in_checkpoint = false;
 // Locks hold no data.
 bool holds_data(const std::string& path) { return fs::base_name(path) != "WiredTiger.lock"; }
 
-// The host's calls, each until all is done. They return an errno.
-int write_fully(int fd, const char* data, std::size_t length, off_t offset) {
-  while (length > 0) {
-    const ssize_t done = ::pwrite(fd, data, length, offset);
-    if (done < 0 && errno == EINTR) continue;
-    if (done < 0) return errno;
-    data += done;
-    length -= static_cast<std::size_t>(done);
-    offset += done;
-  }
-  return 0;
-}
-
-int read_fully(int fd, char* data, std::size_t length, off_t offset) {
-  while (length > 0) {
-    const ssize_t done = ::pread(fd, data, length, offset);
-    if (done < 0 && errno == EINTR) continue;
-    if (done < 0) return errno;
-    if (done == 0) return EIO;  // WiredTiger reads what it has written
-    data += done;
-    length -= static_cast<std::size_t>(done);
-    offset += done;
-  }
-  return 0;
-}
-
 int sync_directory_of(const std::string& path) {
   const std::string directory = std::filesystem::path(path).parent_path().string();
   const int fd = ::open(directory.empty() ? "." : directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -63,37 +39,15 @@ int sync_directory_of(const std::string& path) {
   return error;
 }
 
-// The first thing that went wrong with the drive.
-class Failure {
- public:
-  bool is_there() const { return there_.load(std::memory_order_acquire); }
-  Status first() const {
-    if (!is_there()) return Status::ok();
-    const std::lock_guard lock(mutex_);
-    return first_;
-  }
-  void note(const Status& status) {
-    if (status) return;
-    const std::lock_guard lock(mutex_);
-    if (first_) first_ = status;
-    there_.store(true, std::memory_order_release);
-  }
-
- private:
-  std::atomic<bool> there_ = false;
-  mutable std::mutex mutex_;
-  Status first_;  // guarded by mutex_
-};
-
 struct Handle : WT_FILE_HANDLE {
   Handle() : WT_FILE_HANDLE{} {}
 
   std::string path;
-  int fd = -1;
+  std::unique_ptr<HostFile> host;
   bool host_sync = false;
   Access access = Access::buffered;
-  std::unique_ptr<fs::File> file;  // none: it holds no data
-  Failure* failure = nullptr;      // of the file system
+  std::unique_ptr<fs::File> file;  // none: it holds no data, or there is no volume
+  Failure* failure = nullptr;      // of the volume
   std::mutex mutex;                // held while the cause may change
   Cause cause = Cause::other;      // guarded by mutex: of the last write
 };
@@ -109,7 +63,7 @@ void on_volume(Handle& handle, const Operation& operation) {
 int fh_close(WT_FILE_HANDLE* wt_handle, WT_SESSION* /*session*/) {
   const std::unique_ptr<Handle> handle(handle_of(wt_handle));
   on_volume(*handle, [](fs::File& file) { return file.close(); });
-  const int error = ::close(handle->fd) == 0 ? 0 : errno;
+  const int error = handle->host->close();
   std::free(handle->name);
   return error;
 }
@@ -119,12 +73,12 @@ int fh_lock(WT_FILE_HANDLE* handle, WT_SESSION* /*session*/, bool lock) {
   range.l_type = static_cast<short>(lock ? F_WRLCK : F_UNLCK);
   range.l_whence = SEEK_SET;
   range.l_len = 1;
-  return ::fcntl(handle_of(handle)->fd, F_SETLK, &range) == 0 ? 0 : errno;
+  return ::fcntl(handle_of(handle)->host->fd(), F_SETLK, &range) == 0 ? 0 : errno;
 }
 
 int fh_read(WT_FILE_HANDLE* wt_handle, WT_SESSION* /*session*/, wt_off_t offset, std::size_t length, void* buffer) {
   Handle& handle = *handle_of(wt_handle);
-  if (const int error = read_fully(handle.fd, static_cast<char*>(buffer), length, offset); error != 0) return error;
+  if (const int error = handle.host->read(static_cast<char*>(buffer), length, offset); error != 0) return error;
   const Cause cause = wiredtiger_cause(handle.path, in_checkpoint);
   on_volume(handle, [&](fs::File& file) {
     return file.read({{static_cast<std::uint64_t>(offset), length}}, handle.access,
@@ -134,15 +88,12 @@ int fh_read(WT_FILE_HANDLE* wt_handle, WT_SESSION* /*session*/, wt_off_t offset,
 }
 
 int fh_size(WT_FILE_HANDLE* handle, WT_SESSION* /*session*/, wt_off_t* size) {
-  struct stat seen {};
-  if (::fstat(handle_of(handle)->fd, &seen) != 0) return errno;
-  *size = seen.st_size;
-  return 0;
+  return handle_of(handle)->host->size(size);
 }
 
 int fh_sync(WT_FILE_HANDLE* wt_handle, WT_SESSION* /*session*/) {
   Handle& handle = *handle_of(wt_handle);
-  if (handle.host_sync && ::fdatasync(handle.fd) != 0) return errno;
+  if (handle.host_sync) (void)handle.host->sync();
   on_volume(handle, [](fs::File& file) { return file.sync(); });
   return 0;
 }
@@ -155,7 +106,7 @@ int fh_sync_nowait(WT_FILE_HANDLE* wt_handle, WT_SESSION* /*session*/) {
 
 int resize(Handle& handle, wt_off_t size) {
   on_volume(handle, [&](fs::File& file) { return file.truncate(static_cast<std::uint64_t>(size)); });
-  return ::ftruncate(handle.fd, size) == 0 ? 0 : errno;
+  return handle.host->resize(size);
 }
 
 int fh_truncate(WT_FILE_HANDLE* handle, WT_SESSION* /*session*/, wt_off_t size) {
@@ -166,7 +117,9 @@ int fh_truncate(WT_FILE_HANDLE* handle, WT_SESSION* /*session*/, wt_off_t size) 
 int fh_extend(WT_FILE_HANDLE* wt_handle, WT_SESSION* session, wt_off_t size) {
   wt_off_t present = 0;
   if (const int error = fh_size(wt_handle, session, &present); error != 0) return error;
-  return size > present ? resize(*handle_of(wt_handle), size) : 0;
+  if (size <= present) return 0;
+  Handle& handle = *handle_of(wt_handle);
+  return handle.file ? resize(handle, size) : handle.host->allocate(size);
 }
 
 int fh_write(WT_FILE_HANDLE* wt_handle, WT_SESSION* /*session*/, wt_off_t offset, std::size_t length,
@@ -178,12 +131,12 @@ int fh_write(WT_FILE_HANDLE* wt_handle, WT_SESSION* /*session*/, wt_off_t offset
     if (std::exchange(handle.cause, cause) != cause) file.set_cause(cause);
     return file.write(static_cast<std::uint64_t>(offset), length, handle.access);
   });
-  return write_fully(handle.fd, static_cast<const char*>(buffer), length, offset);
+  return handle.host->write(static_cast<const char*>(buffer), length, offset);
 }
 
 class FileSystem final : public WiredtigerFileSystem {
  public:
-  FileSystem(fs::Volume& volume, bool host_sync) : volume_(volume), host_sync_(host_sync) {
+  FileSystem(fs::Volume* volume, bool host_sync) : volume_(volume), host_sync_(host_sync) {
     seam_.self = this;
     seam_.fs_directory_list = [](WT_FILE_SYSTEM* seam, WT_SESSION*, const char* directory, const char* prefix,
                                  char*** names, std::uint32_t* count) {
@@ -222,7 +175,10 @@ class FileSystem final : public WiredtigerFileSystem {
   }
 
   WT_FILE_SYSTEM* seam() override { return &seam_; }
-  Status failure() const override { return failure_.first(); }
+  Status failure() const override {
+    const Status host = host_.failure().first();
+    return host ? failure_.first() : host;
+  }
 
  private:
   struct Seam : WT_FILE_SYSTEM {
@@ -264,18 +220,20 @@ class FileSystem final : public WiredtigerFileSystem {
     const bool is_directory = type == WT_FS_OPEN_FILE_TYPE_DIRECTORY;
     const bool reads_only = is_directory || (flags & WT_FS_OPEN_READONLY) != 0;
     int mode = O_CLOEXEC | (reads_only ? O_RDONLY : O_RDWR);
-    if ((flags & WT_FS_OPEN_CREATE) != 0) mode |= O_CREAT;
-    if ((flags & WT_FS_OPEN_CREATE) != 0 && (flags & WT_FS_OPEN_EXCLUSIVE) != 0) mode |= O_EXCL;
-    handle->fd = ::open(name, mode, 0666);
-    if (handle->fd < 0) return errno;
+    const bool creates = (flags & WT_FS_OPEN_CREATE) != 0;
+    const bool frozen = host_.failure().is_there();
+    if (creates && !frozen) mode |= O_CREAT | ((flags & WT_FS_OPEN_EXCLUSIVE) != 0 ? O_EXCL : 0);
+    if (volume_ == nullptr && handle->access == Access::direct) mode |= O_DIRECT;
+    int fd = ::open(name, mode, 0666);
+    if (fd < 0 && creates && frozen) fd = ::memfd_create("wiredtiger", MFD_CLOEXEC);
+    if (fd < 0) return errno;
+    handle->host = std::make_unique<HostFile>(host_, name, fd);
     int error = 0;
-    if (!is_directory && holds_data(name)) error = open_on_volume(*handle, !reads_only);
-    if (error == 0 && host_sync_ && (flags & WT_FS_OPEN_DURABLE) != 0) error = sync_directory_of(name);
+    if (volume_ != nullptr && !is_directory && holds_data(name)) error = open_on_volume(*handle, !reads_only);
+    if (error == 0 && host_sync_ && !frozen && (flags & WT_FS_OPEN_DURABLE) != 0)
+      error = host_.judged(sync_directory_of(name), name);
     if (error == 0 && (handle->name = ::strdup(name)) == nullptr) error = ENOMEM;
-    if (error != 0) {
-      ::close(handle->fd);
-      return error;
-    }
+    if (error != 0) return error;
     fill_in(*handle);
     *opened = handle.release();
     return 0;
@@ -283,10 +241,10 @@ class FileSystem final : public WiredtigerFileSystem {
 
   int open_on_volume(Handle& handle, bool writer) {
     if (failure_.is_there()) return 0;
-    struct stat seen {};
-    if (::fstat(handle.fd, &seen) != 0) return errno;
+    off_t size = 0;
+    if (const int error = handle.host->size(&size); error != 0) return error;
     handle.cause = wiredtiger_cause(handle.path, in_checkpoint);
-    auto file = volume_.open(fs::path_key(handle.path), static_cast<std::uint64_t>(seen.st_size), handle.cause, writer);
+    auto file = volume_->open(fs::path_key(handle.path), static_cast<std::uint64_t>(size), handle.cause, writer);
     failure_.note(file.status());
     if (file) handle.file = std::move(*file);
     return 0;
@@ -305,19 +263,24 @@ class FileSystem final : public WiredtigerFileSystem {
   }
 
   int remove(const char* name, std::uint32_t flags) {
+    if (host_.failure().is_there()) return 0;
     if (::remove(name) != 0) return errno;
-    if (!failure_.is_there()) failure_.note(volume_.remove(fs::path_key(name)));
-    return host_sync_ && (flags & WT_FS_DURABLE) != 0 ? sync_directory_of(name) : 0;
+    if (volume_ != nullptr && !failure_.is_there()) failure_.note(volume_->remove(fs::path_key(name)));
+    return host_sync_ && (flags & WT_FS_DURABLE) != 0 ? host_.judged(sync_directory_of(name), name) : 0;
   }
 
   int rename(const char* from, const char* to, std::uint32_t flags) {
+    if (host_.failure().is_there()) return 0;
     if (::rename(from, to) != 0) return errno;
-    if (!failure_.is_there()) failure_.note(volume_.rename(fs::path_key(from), fs::path_key(to)));
-    return host_sync_ && (flags & WT_FS_DURABLE) != 0 ? sync_directory_of(to) : 0;
+    if (volume_ != nullptr && !failure_.is_there()) {
+      failure_.note(volume_->rename(fs::path_key(from), fs::path_key(to)));
+    }
+    return host_sync_ && (flags & WT_FS_DURABLE) != 0 ? host_.judged(sync_directory_of(to), to) : 0;
   }
 
-  fs::Volume& volume_;
+  fs::Volume* const volume_;
   const bool host_sync_;
+  HostFiles host_;
   Failure failure_;
   Seam seam_;
 };
@@ -337,7 +300,7 @@ Cause wiredtiger_cause(const std::string& path, bool by_checkpoint) {
   return Cause::other;
 }
 
-std::unique_ptr<WiredtigerFileSystem> make_wiredtiger_file_system(fs::Volume& volume, bool host_sync) {
+std::unique_ptr<WiredtigerFileSystem> make_wiredtiger_file_system(fs::Volume* volume, bool host_sync) {
   return std::make_unique<FileSystem>(volume, host_sync);
 }
 

@@ -1,4 +1,5 @@
-// WiredTiger's file-system seam on a Volume: contents in an ordinary directory, time and wear on the Volume's drive.
+// WiredTiger's file-system seam on a Volume: contents in an ordinary directory, time and wear on the Volume's drive. Or
+// without one: the directory alone, with what happens when it fails (host_file.h).
 //
 // Causes are learnt from a file's name and from the thread that writes. WiredTigerLog.* and WiredTigerPreplog.* are
 // `wal`; WiredTiger.wt and the turtle file are `manifest`. A data file (*.wt, the history store's too) is written by
@@ -35,15 +36,13 @@ class WiredtigerFileSystem {
   virtual ~WiredtigerFileSystem() = default;
   // For WT_CONNECTION::set_file_system.
   virtual WT_FILE_SYSTEM* seam() = 0;
-  // The first thing that went wrong with the drive. From then on the volume is not asked any more, and WiredTiger,
-  // which is not told, goes on with the host's files: told of a failed write it stops for good, and 3.2.1 then waits
-  // for ever in some of its calls, closing among them. Who uses it refuses its operations instead, also the one that
-  // was under way.
+  // The first thing that went wrong with the drive or with the host's files. WiredTiger is not told (host_file.h): who
+  // uses it refuses its operations, also the one that was under way. The volume is not asked any more.
   virtual Status failure() const = 0;
 };
 
+// `volume` may be null: contents only. host_sync: see fs/rocksdb_file_system.h; without a volume, true.
 // REQUIRES: volume outlives the file system, which outlives the connection.
-// host_sync: see fs/rocksdb_file_system.h
-std::unique_ptr<WiredtigerFileSystem> make_wiredtiger_file_system(fs::Volume& volume, bool host_sync);
+std::unique_ptr<WiredtigerFileSystem> make_wiredtiger_file_system(fs::Volume* volume, bool host_sync);
 
 }  // namespace spillway::engine
