@@ -66,14 +66,14 @@ TEST_F(VlogSegment, OfADirectoryTheFileSystemCounts) {
   EXPECT_FALSE(std::filesystem::exists(temporary_.path("not")));
 }
 
-// A twelfth of the drive is alive, and three times what it holds is written.
+// A twelfth of the drive is alive, and twice what it holds is written.
 TEST_F(VlogSegment, ASmallDriveDoesNotFillWithTheDefault) {
-  make_drive(32 * kMiB);
+  make_drive(16 * kMiB);
   open_with_default_segments();
   constexpr std::uint64_t kValueBytes = 4000;
-  const std::uint64_t keys = 32 * kMiB / 12 / kValueBytes;
+  const std::uint64_t keys = 16 * kMiB / 12 / kValueBytes;
   Model model;
-  for (std::uint64_t i = 0; i < 3 * 32 * kMiB / kValueBytes; ++i) {
+  for (std::uint64_t i = 0; i < 2 * 16 * kMiB / kValueBytes; ++i) {
     const std::string key = key_of(i * 7919 % keys);
     const std::string value = value_of(i, kValueBytes);
     const Status status = engine_->put(key, value);
@@ -81,8 +81,8 @@ TEST_F(VlogSegment, ASmallDriveDoesNotFillWithTheDefault) {
     model[key] = value;
   }
   expect_same(model);
-  EXPECT_LE(largest_segment(), 4 * kMiB);
-  EXPECT_GT(largest_segment(), 3 * kMiB);
+  EXPECT_LE(largest_segment(), 2 * kMiB);
+  EXPECT_GT(largest_segment(), 3 * kMiB / 2);
 }
 
 TEST_F(VlogSegment, ALargeDriveHasSegmentsOf128MiB) {
