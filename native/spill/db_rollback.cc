@@ -224,8 +224,9 @@ rocksdb::Status DbImpl::bring_back(std::uint64_t most) {
   rocksdb::Status status;
   std::optional<Return> put;
   Sequence durable = 0;
+  rocksdb::Status renewed = rocksdb::Status::TryAgain();  // not tried
   if (main_logs_->have_failed()) {
-    const rocksdb::Status renewed = renew_main_log();
+    renewed = renew_main_log();
     if (!renewed.ok() && !ingested_files_->may_ingest()) return renewed;
   }
   commits_.run_alone([&] {
@@ -239,6 +240,10 @@ rocksdb::Status DbImpl::bring_back(std::uint64_t most) {
     // A RocksDB that is stopped takes nothing through its log, and what is ingested it does.
     const bool is_stopped = detector_->signals().stopped;
     const bool puts = !main_logs_->have_failed() && (!may_ingest || (is_all && !is_stopped));
+    if (!puts && !may_ingest) {  // RocksDB has told of its error only now, or its log has just failed
+      status = renewed.ok() ? IngestedFiles::refusal() : renewed;
+      return;
+    }
     if (!puts) targets = reserve_sorted_room(targets);
     if (!targets->empty() && targets->back() == active_) seal();
     durable = visible_.load(std::memory_order_relaxed);
@@ -253,7 +258,7 @@ rocksdb::Status DbImpl::bring_back(std::uint64_t most) {
     put = begin_return(*targets);
     status = put_back(*targets);
   });
-  if (targets->empty() || !status.ok()) return status;
+  if (!status.ok() || targets->empty()) return status;
   if (put) {
     end_return(*targets, *put, Way::put_back);
     return {};
@@ -266,7 +271,8 @@ rocksdb::Status DbImpl::bring_back(std::uint64_t most) {
   const Return ingested = begin_return(*targets);
   status = ingest(*targets, durable, Where::beside_commits);
   if (status.ok()) end_return(*targets, ingested, Way::ingest);
-  return status;
+  // An error meanwhile forbids it in this opening: the next time, it is put back.
+  return status.IsAborted() && !ingested_files_->may_ingest() ? rocksdb::Status::TryAgain() : status;
 }
 
 // In the commit queue, which writers to the spill store wait for meanwhile: for what is left of a rollback.
@@ -298,6 +304,7 @@ rocksdb::Status DbImpl::bring_back_held(Way largest) {
       way = Way::ingest;
       targets = reserve_sorted_room(targets);
       status = ingest(*targets, visible_.load(std::memory_order_relaxed), Where::in_commit_queue);
+      if (status.IsAborted() && !ingested_files_->may_ingest()) status = rocksdb::Status::TryAgain();  // as above
     }
     if (status.ok()) {
       end_return(*targets, began, way);

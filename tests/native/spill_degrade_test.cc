@@ -570,6 +570,37 @@ TEST_F(SpillDegrade, AFailedStoreLeavesWritesToRocksdbUntilItIsMended) {
   EXPECT_EQ(db_->GetSpillStatistics().diverted_writes, mended.diverted_writes + 1);
 }
 
+// RocksDB may fail while sorted files are written, and takes none any more though it has recovered.
+TEST_F(SpillDegrade, WhatCannotBeIngestedAnyMoreIsPutBack) {
+  open(RollbackPolicy::off);
+  ASSERT_TRUE(db_->Put({}, "main", "1").ok());
+  db_->SetDiversion(Diversion::always);
+  for (const char* key : {"a", "b"}) ASSERT_TRUE(db_->Put({}, key, "1").ok());
+  std::atomic<bool> is_full = false;
+  std::atomic<int> flushes = 0;
+  system_->set_fate([&](const Deed& deed) {
+    if (deed.action == Action::create && is_sorted_file(deed) && flushes.fetch_add(1) == 0) {
+      is_full = true;
+      const Status flushed = std::async(std::launch::async, [&] { return rocksdb_of(*db_).Flush({}); }).get();
+      EXPECT_TRUE(flushed.IsIOError()) << flushed.ToString();
+      is_full = false;
+      auto resumed =
+          std::async(std::launch::async, [&] { return comes_true([&] { return rocksdb_of(*db_).Resume().ok(); }); });
+      EXPECT_TRUE(resumed.get());
+    }
+    const bool is_hit = is_full && deed.action == Action::write && deed.name.ends_with(".sst");
+    return is_hit ? Misfortune{.status = IOStatus::NoSpace("the drive is full (injected)")} : Misfortune();
+  });
+  const Status status = db_->Rollback();
+  EXPECT_TRUE(status.ok()) << status.ToString();
+  EXPECT_EQ(flushes, 1) << "no file was written, or RocksDB was given another";
+  EXPECT_EQ(db_->GetSpillStatistics().live_entries, 0U);
+  for (int opening = 0; opening < 2; ++opening) {
+    for (const char* key : {"main", "a", "b"}) EXPECT_EQ(get(key), "1") << key;
+    if (opening == 0) open(RollbackPolicy::off);
+  }
+}
+
 // A stall is RocksDB's then: a write that may not wait is told so, and one that may does not try without a pause.
 TEST_F(SpillDegrade, AStallWhileTheStoreHasFailedIsWaitedForAsWithoutOne) {
   open(RollbackPolicy::off, /*memtable_bytes=*/256 << 10);
