@@ -83,6 +83,9 @@ class Endurance:
     mean_pe_cycles: float | None = None  # at the run's end, all that went before it included
     percentage_used: float | None = None  # as the drive itself says, where there are no cycles
     full_capacity_bytes: float | None = None  # of the drive that this one is a scaled model of
+    full_physical_bytes: float | None = (
+        None  # of the same; a small drive has a larger share of flash beyond its capacity
+    )
 
 
 @dataclass(frozen=True)
@@ -108,6 +111,9 @@ def lifetime(work: Work, endurance: Endurance, price: Price) -> dict[str, float 
     full = endurance.full_capacity_bytes or endurance.capacity_bytes
     growth = ratio(full, endurance.capacity_bytes)
     full_years = None if lasting is None else lasting * (growth or 1.0)
+    if growth and growth != 1 and by_flash is not None and endurance.full_physical_bytes:
+        whole = endurance_bytes(endurance.rated_pe_cycles, endurance.full_physical_bytes)
+        full_years = years(whole, work.nand_bytes, seconds)
     used = percentage_used(endurance.mean_pe_cycles, endurance.rated_pe_cycles)
     user_share = ratio(cycles, work.nand_bytes or None)
     warranted = ratio(endurance.rated_host_bytes, work.host_bytes or None)
@@ -130,6 +136,7 @@ def lifetime(work: Work, endurance: Endurance, price: Price) -> dict[str, float 
         "capacity_bytes": endurance.capacity_bytes,
         "full_capacity_bytes": full,
         "physical_bytes": endurance.physical_bytes,
+        "full_physical_bytes": endurance.full_physical_bytes,
         "rated_pe_cycles": endurance.rated_pe_cycles or None,
         "rated_host_bytes": endurance.rated_host_bytes,
         "scaled_capacity": bool(growth and growth != 1),

@@ -45,6 +45,9 @@ PATHS = (
 FS_KEYS = ("discard", "placement", "page_cache_bytes", "writeback_bytes", "closed_dirty_bytes")
 
 
+_SPARE_KEYS = {"capacity.spare_factor", "capacity.over_provisioning"}  # two names for one thing
+
+
 @dataclass(frozen=True)
 class Arm:
     """One way of running the plan: everything resolved, nothing left to a default."""
@@ -143,6 +146,25 @@ class Arm:
         """What the preset alone says, to tell whether this arm's drive is a scaled one."""
         stated = self._preset_capacity().get("capacity_bytes")
         return None if stated is None else parse_size(stated, "the preset's capacity.capacity_bytes")
+
+    def preset_physical_bytes(self) -> float | None:
+        """The flash of a drive of the preset's own capacity, but for what whole erase blocks add; None: not known.
+
+        T = U / (1 - spare_factor) or U * (1 + over_provisioning), whichever the plan or else the preset has.
+        """
+        logical = self.preset_capacity_bytes()
+        in_preset = {f"capacity.{key}": value for key, value in self._preset_capacity().items()}
+        table = next((each for each in (self.drive_set, in_preset) if set(each) & _SPARE_KEYS), {})
+        key, text = next(((key, value) for key, value in table.items() if key in _SPARE_KEYS), ("", ""))
+        if logical is None:
+            return None
+        try:
+            share = float(text)
+        except (TypeError, ValueError):
+            return None  # the native side says what is wrong with it
+        if key == "capacity.over_provisioning":
+            return logical * (1 + share) if share >= 0 else None
+        return logical / (1 - share) if 0 <= share < 1 else None
 
     def _preset_capacity(self) -> Document:
         path = self.preset_path()

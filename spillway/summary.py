@@ -126,6 +126,7 @@ def _lifetime(arm: Arm, figures: Document, seconds: float, under: Document | Non
         mean_pe_cycles=wear.get("mean_pe_cycles"),
         percentage_used=max(used, default=None),
         full_capacity_bytes=None if under else arm.preset_capacity_bytes(),
+        full_physical_bytes=None if under else arm.preset_physical_bytes(),
     )
     return lifetime(work, endurance, Price(settings["cost.drive_price"], settings["cost.currency"]))
 

@@ -79,8 +79,15 @@ def _document(reading: Reading) -> Document:
         "wa_device_of_its_life": _of_its_life(reading),
         "percentage_used": reading.percentage_used,
         "mean_pe_cycles": reading.mean_pe_cycles,
-        "why_unknown": None if reading.tells_nand else reading.why_unknown,
+        "why_unknown": _why_unknown(reading),
     }
+
+
+def _why_unknown(reading: Reading) -> str | None:
+    if not reading.tells_nand:
+        return reading.why_unknown
+    programs = reading.programs
+    return f"its {programs.name} say that the host has written none yet" if programs and not programs.host else None
 
 
 def _counter(counter: Counter) -> Document:

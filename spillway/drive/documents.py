@@ -260,13 +260,19 @@ def _attribute(row: object) -> sata.Attribute | None:
     """A line of the table.
 
     The raw text is smartctl's own reading of the 48 bits: where a maker has laid a second number over the upper ones,
-    raw.value still has both and the text has the count first.
+    raw.value still has both and the text has the count first. Digits in groups of three are one number: with commas
+    whatever raw.value says, with blanks, which also stand between the words of raw16, where it says the same.
     """
     if not isinstance(row, dict) or not isinstance(row.get("raw"), dict):
         return None
     number, raw = whole_number(row.get("id")), row["raw"]
-    leading = re.match(r"\s*(\d+)(?![\d.:hx])", str(raw.get("string", "")))
-    value = int(leading[1]) if leading else whole_number(raw.get("value"))
+    text, value = str(raw.get("string", "")).strip(), whole_number(raw.get("value"))
+    grouped = re.fullmatch(r"[0-9]{1,3}(?:([,'’\s])[0-9]{3})(?:\1[0-9]{3})*", text)
+    whole = int(re.sub(r"\D", "", text)) if grouped else None
+    if grouped and (whole == value or not grouped[1].isspace()):
+        value = whole
+    elif leading := re.match(r"(\d+)(?![\d.:hx,'’])", text, re.ASCII):
+        value = int(leading[1])
     return None if number is None or value is None else sata.Attribute(number, str(row.get("name", "")), value)
 
 

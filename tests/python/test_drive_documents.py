@@ -146,6 +146,13 @@ def test_a_gb_that_may_be_two_things_has_two_units() -> None:
         (640, "0x000000000280", 640),
         (640, "", 640),
         (640, "12h+30m", 640),
+        (1234567, "1,234,567", 1234567),
+        (0x0001_0012_D687, "1,234,567", 1234567),
+        (1234567, "1 234 567", 1234567),
+        (1234567, "1\u202f234\u202f567", 1234567),
+        (0x0237_00EA_0001, "1 234 567", 1),  # three words of raw16
+        (1234567, "1'234'567", 1234567),
+        (1234567, "1,23", 1234567),  # no groups of three: not ours to read
     ],
 )
 def test_the_raw_value_is_what_smartctl_made_of_it(raw: int, string: str, count: int) -> None:

@@ -21,6 +21,7 @@ from spillway.lifetime import (
     percentage_used,
     years,
 )
+from spillway.plan import load_plan
 
 GB = 1e9
 # 100 GB of flash that lasts 1000 cycles: 1e14 NAND bytes.
@@ -99,6 +100,31 @@ def test_a_scaled_drive_says_both_its_own_life_and_that_of_the_whole_capacity() 
     assert found["full_size_drive_writes_per_day"] == pytest.approx(found["drive_writes_per_day"] / 10)  # type: ignore[operator]
     assert found["money_per_year"] == pytest.approx(100 / found["full_size_years"])  # type: ignore[operator]
     assert "whole capacity" in in_words(found)
+
+
+def test_the_whole_capacity_has_the_flash_of_its_own_spare_factor() -> None:
+    small = Endurance(80 * GB, 120 * GB, 1000, full_capacity_bytes=800 * GB)
+    whole = Endurance(80 * GB, 120 * GB, 1000, full_capacity_bytes=800 * GB, full_physical_bytes=880 * GB)
+    work = Work(3600, 1000, GB, GB, 2 * GB)
+    by_growth, by_flash = lifetime(work, small, Price(100)), lifetime(work, whole, Price(100))
+    assert by_flash["years"] == by_growth["years"]
+    assert by_flash["full_size_years"] == pytest.approx(by_growth["full_size_years"] * 880 / 1200)  # type: ignore[operator]
+    assert by_flash["money_per_year"] == pytest.approx(by_growth["money_per_year"] * 1200 / 880)  # type: ignore[operator]
+
+
+@pytest.mark.parametrize(
+    ("line", "physical"),
+    [
+        ("", 256e9 / 0.93),
+        ("drive.set.'capacity.spare_factor' = '0.2'", 256e9 / 0.8),
+        ("drive.set.'capacity.over_provisioning' = '0.25'", 256e9 * 1.25),
+        ("drive.set.'capacity.spare_factor' = 'much'", None),
+    ],
+)
+def test_a_preset_tells_the_flash_of_its_own_capacity(tmp_path: Path, line: str, physical: float | None) -> None:
+    path = tmp_path / "plan.toml"
+    path.write_text(f"drive.preset = 'intel-545s'\ndrive.capacity = '2GB'\n{line}\n[[phases]]\nworkload = 'fillseq'\n")
+    assert load_plan(path).arms[0].preset_physical_bytes() == (physical and pytest.approx(physical))
 
 
 def test_a_warranty_in_bytes_stands_in_where_cycles_are_not_known() -> None:
