@@ -7,6 +7,7 @@ The keys of an open table keep their own dots: ``drive.set.capacity.spare_factor
 import tomllib
 from typing import Any
 
+from spillway import toml
 from spillway.errors import SpillwayError
 from spillway.plan_keys import OPEN_TABLES
 from spillway.simulate import split_setting
@@ -18,7 +19,7 @@ def parse_override(override: str) -> tuple[list[str], Any]:
     """``a.b=value``: the value as TOML where it is that, else as a text."""
     key, text = split_setting(override)
     try:
-        value = tomllib.loads(f"value = {text}")["value"]
+        value = toml.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
         value = text
     return key_parts(key), value

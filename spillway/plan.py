@@ -16,7 +16,7 @@ from typing import Any
 
 import tomli_w
 
-from spillway import kept, ycsb
+from spillway import kept, toml, ycsb
 from spillway.dotted import flatten, key_parts, look_up, overlay, parse_override, put, shared_by, undotted, without
 from spillway.errors import SpillwayError
 from spillway.plan_checks import check_drive, check_load, check_measured, check_phase
@@ -171,7 +171,7 @@ class Arm:
         if path is None:
             return {}
         try:
-            table = tomllib.loads(path.read_text(encoding="utf-8")).get("capacity", {})
+            table = toml.loads(path.read_text(encoding="utf-8")).get("capacity", {})
         except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError):
             return {}  # the native side says what is wrong with it
         return table if isinstance(table, dict) else {}
@@ -381,7 +381,7 @@ def _inherited(shared: Document) -> Document:
 
 def _read(path: Path) -> Document:
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        return toml.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise SpillwayError(f"{path}: the plan cannot be read: {error.strerror}.") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:

@@ -5,6 +5,7 @@ One table, so that the document is checked, completed and explained from the sam
 and to YCSB.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -86,7 +87,7 @@ def number(least: float, most: float = float("inf"), *, above: bool = False) -> 
 
     def check(value: Any, where: str) -> float:
         good = isinstance(value, int | float) and not isinstance(value, bool)
-        if not good or not least <= value <= most or (above and value == least):
+        if not good or not least <= value <= most or (above and value == least) or math.isinf(value):
             lower = f"above {least:g}" if above else f"of at least {least:g}"
             upper = f" and at most {most:g}" if most != float("inf") else ""
             raise SpillwayError(f"{where} is {value!r}; it takes a number {lower}{upper}.")
@@ -148,11 +149,17 @@ def optional(inner: Check) -> Check:
 optional_size = optional(size)
 
 
+MOST_SEED = 2**64 - 1
+
+
 def seeds(value: Any, where: str) -> list[int]:
     """A list of seeds, one for each repetition."""
     if not isinstance(value, list) or not value:
         raise SpillwayError(f"{where} is {value!r}; it takes a list of whole numbers, such as [1, 2, 3].")
-    return [whole(0)(seed, where) for seed in value]
+    found = [whole(0)(seed, where) for seed in value]
+    if large := next((seed for seed in found if seed > MOST_SEED), None):
+        raise SpillwayError(f"{where} is {large}; it takes whole numbers up to {MOST_SEED}.")
+    return found
 
 
 # What the whole plan has once, whatever its arms say.

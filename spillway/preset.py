@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from spillway import toml
 from spillway.errors import SpillwayError
 from spillway.quantity import nearest
 
@@ -47,7 +48,7 @@ def presets() -> list[Preset]:
 def _summary(path: Path, changed_ns: int) -> str:
     """Read once for each state of the file: a plan with hundreds of runs asks for every one of them."""
     try:
-        document = tomllib.loads(path.read_text(encoding="utf-8"))
+        document = toml.loads(path.read_text(encoding="utf-8"))
     except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         return f"cannot be read: {error}"
     return str(document.get("summary", ""))

@@ -88,7 +88,7 @@ def _name(point: Point, named: set[str], names: Mapping[str, str]) -> str:
 
 def _grid(table: Document, overrides: Mapping[str, Any], where: str) -> dict[str, list[Any]]:
     grid: dict[str, list[Any]] = {}
-    for key, values in _by_dotted_key(table).items():
+    for key, values in _by_dotted_key(table, f"{where}: sweep").items():
         if not isinstance(values, list) or not values:
             raise SpillwayError(f"{where}: sweep: {key} is {values!r}; an axis takes a list of values, such as [1, 2].")
         chosen = overrides.get(key, values)
@@ -109,7 +109,7 @@ def _listed(of: str, points: Any, overrides: Mapping[str, Any], where: str) -> l
         name = own.pop("name", "")
         if not isinstance(name, str):
             raise SpillwayError(f"{label}: name is {name!r}; it takes a text in quotes.")
-        values = _by_dotted_key(own)
+        values = _by_dotted_key(own, label)
         if not values:
             raise SpillwayError(f'{label} sets nothing; give it a key and a value, such as "load.num" = 1000.')
         for key in values.keys() & overrides.keys():
@@ -131,14 +131,16 @@ def _listed(of: str, points: Any, overrides: Mapping[str, Any], where: str) -> l
     return found
 
 
-def _by_dotted_key(table: Document) -> dict[str, Any]:
+def _by_dotted_key(table: Document, where: str) -> dict[str, Any]:
     """The axes by dotted key, whether they were written so, in quotes, or as nested tables."""
     found: dict[str, Any] = {}
-    for key, value in flatten(table).items():
-        if key in OPEN_TABLES and isinstance(value, dict):
-            found |= {f"{key}.{inner}": each for inner, each in value.items()}
-        else:
-            found[key] = value
+    for name, content in table.items():
+        for key, value in flatten({name: content}).items():
+            opened = key in OPEN_TABLES and isinstance(value, dict)
+            each = {f"{key}.{inner}": one for inner, one in value.items()} if opened else {key: value}
+            if twice := next((one for one in each if one in found), None):
+                raise SpillwayError(f"{where}: {twice} is there twice, in quotes and without; leave one.")
+            found |= each
     return found
 
 
@@ -190,7 +192,7 @@ def _check_apart(points: Sequence[Point], where: str) -> None:
 
 def check_arm(keys: Sequence[str], own: Document, label: str) -> None:
     """Refuses an arm that sets what the sweep sets: which of the two holds would be a guess."""
-    theirs = set(_by_dotted_key(own))
+    theirs = set(_by_dotted_key(own, label.rstrip(": ")))
     for key in keys:
         if key in theirs:
             raise SpillwayError(f"{label}{key} is an axis of the sweep; leave it out of the arm or out of the sweep.")

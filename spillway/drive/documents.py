@@ -47,8 +47,10 @@ BYTES_PROGRAMMED: tuple[tuple[str, ...], ...] = (
 def load(text: str, where: str) -> Document:
     """A JSON object; refuses what is none. A bare ``nan``, which old nvme-cli prints, is no value."""
     try:
-        document = json.loads(re.sub(r":\s*-?(?:nan|inf)\b", ": null", text, flags=re.IGNORECASE))
-    except ValueError as error:
+        document = json.loads(
+            re.sub(r":\s*-?(?:nan|inf)\b", ": null", text.removeprefix("\ufeff"), flags=re.IGNORECASE)
+        )
+    except (ValueError, RecursionError) as error:
         raise SpillwayError(
             f"{where}: this is not JSON ({error}); save what `smartctl -j -x DEVICE` or "
             "`nvme smart-log -o json DEVICE` prints."

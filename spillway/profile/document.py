@@ -17,6 +17,7 @@ from typing import Any
 
 import tomli_w
 
+from spillway import toml
 from spillway.errors import SpillwayError
 from spillway.interval import Interval
 from spillway.profile.points import Sample, from_csv, to_csv
@@ -191,7 +192,7 @@ def _estimates(value: Document) -> Document:
 
 def _toml(path: Path) -> Document:
     try:
-        return tomllib.loads(_text(path))
+        return toml.loads(_text(path))
     except tomllib.TOMLDecodeError as error:
         raise SpillwayError(f"{path}: this is not TOML ({error}); profile the drive again.") from error
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from spillway import toml
 from spillway.amplification import ratio
 from spillway.errors import SpillwayError
 from spillway.plan import Plan
@@ -101,7 +102,7 @@ def read_claims(path: Path, plans: Sequence[str]) -> tuple[dict[str, str], list[
     if not path.is_file():
         return {}, []
     try:
-        document = tomllib.loads(path.read_text(encoding="utf-8"))
+        document = toml.loads(path.read_text(encoding="utf-8"))
     except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise SpillwayError(f"{path}: this is not TOML that can be read: {error}.") from error
     for key in document:

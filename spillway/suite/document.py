@@ -7,6 +7,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+from spillway import toml
 from spillway.errors import SpillwayError
 from spillway.plan import Plan, load_plan
 from spillway.quantity import nearest
@@ -133,7 +134,7 @@ def _plan(directory: Path, name: str, scale: Scale, settings: tuple[str, ...]) -
 
 def _read(path: Path) -> Document:
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        return toml.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise SpillwayError(f"{path}: the suite cannot be read: {error.strerror}.") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:

@@ -7,6 +7,7 @@ default: a plan of a suite states every size that is to be scaled.
 """
 
 import copy
+import re
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from fractions import Fraction
@@ -81,8 +82,11 @@ class Scale:
 
 def parse_factor(text: Any, what: str) -> Fraction:
     """``1/64``, ``0.5`` or ``1``; above 0 and at most 1."""
+    written = str(text).replace(" ", "")
+    if re.search(r"e[-+]?\d{4,}", written, re.IGNORECASE):  # a fraction of more digits than there is memory
+        raise SpillwayError(f"{what} is {text!r}; a scale is above 0 and at most 1, such as 1/64.")
     try:
-        factor = Fraction(str(text).replace(" ", ""))
+        factor = Fraction(written)
     except (ValueError, ZeroDivisionError):
         raise SpillwayError(f"{what} is {text!r}, which is no factor: write 1/64 or 0.25.") from None
     if not 0 < factor <= 1:

@@ -138,6 +138,15 @@ def test_a_gb_that_may_be_two_things_has_two_units() -> None:
     assert (found.nand.count, found.nand.unit_bytes, found.nand.most_unit_bytes) == (100, 10**9, 2**30)
 
 
+def test_a_document_that_is_nested_without_end_is_refused() -> None:
+    with pytest.raises(SpillwayError, match="this is not JSON"):
+        load("[" * 100_000 + "]" * 100_000, "log.json")
+
+
+def test_a_byte_order_mark_is_no_part_of_a_log() -> None:
+    assert load('\ufeff{"a": 1}', "log.json") == {"a": 1}
+
+
 @pytest.mark.parametrize(
     ("raw", "string", "count"),
     [

@@ -217,7 +217,18 @@ BAD = [
     ("seeds = [1, 2]\nrepetitions = 1\n" + PLAN, "repetitions is 1 and there are 2 seeds"),
     ("seeds = 3\n" + PLAN, "seeds is 3; it takes a list"),
     ("this is = not toml =", "this is not TOML"),
+    ("deep = " + "[" * 100_000 + "]" * 100_000 + "\n" + PLAN, "this is not TOML: .* nested too deep"),
+    ("arms = 3\n" + PLAN, r"arms is a list of tables: write \[\[arms\]\]"),
+    ("seeds = [-1]\n" + PLAN, "seeds is -1"),
+    ("seeds = [true]\n" + PLAN, "seeds is True"),
+    ("seeds = [18446744073709551616]\n" + PLAN, "seeds is 18446744073709551616; it takes whole numbers up to"),
+    (PLAN + "rate_ops_s = nan\n", "rate_ops_s is nan; it takes a number above 0"),
+    (PLAN + "rate_ops_s = inf\n", "rate_ops_s is inf; it takes a number above 0"),
 ]
+
+
+def test_a_byte_order_mark_is_no_part_of_a_plan(plan_file: Path) -> None:
+    assert load_plan(write(plan_file, "\ufeff" + PLAN)).arms == load_plan(write(plan_file, PLAN)).arms
 
 
 @pytest.mark.parametrize(("text", "says"), BAD, ids=[says[:30] for _, says in BAD])

@@ -93,7 +93,7 @@ def test_factors(text: object, factor: Fraction) -> None:
     assert parse_factor(text, "scale") == factor
 
 
-@pytest.mark.parametrize("text", ["0", "2", "-1/4", "1/0", "much"])
+@pytest.mark.parametrize("text", ["0", "2", "-1/4", "1/0", "much", "nan", "1e-999999999"])
 def test_what_is_no_factor(text: str) -> None:
     with pytest.raises(SpillwayError, match="--scale is"):
         parse_factor(text, "--scale")

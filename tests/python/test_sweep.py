@@ -116,6 +116,8 @@ BAD = [
     (grid('"load.value_bytes" = [16, "x"]'), r"sweep: load\.value_bytes\[1\] is 'x'; it takes a whole number"),
     (grid('"load.value_bytes" = 16'), "load.value_bytes is 16; an axis takes a list"),
     (grid('"load.value_bytes" = []'), "an axis takes a list"),
+    (grid('"load.num" = [1, 2]\nload.num = [3]'), "sweep: load.num is there twice"),
+    (grid('load.num = [3]\n"load.num" = [3]'), "sweep: load.num is there twice"),
     (grid('"load.value_bytes" = [16, 16]'), "one point twice: load.value_bytes = 16"),
     (grid('"engine.options.x" = [{ a = 1 }]'), r"engine\.options\.x\[0\] is .* it takes a text"),
     (grid('"seeds" = [[1]]'), "seeds belongs to the whole plan and cannot be swept"),
