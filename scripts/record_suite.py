@@ -1,0 +1,103 @@
+"""What a suite's directory holds, as a record small enough for git: runs/suites/NAME/.
+
+    .venv/bin/spillway suite cascaded-wa
+    .venv/bin/python scripts/record_suite.py runs/cascaded-wa-1-160
+
+Writes claims.csv as the suite has it, runs.csv with a line for each run, and about.json: command, factor, commit,
+build, machine, and how long each plan took. The checkout must be clean, its executable that of the runs, and every plan whole.
+"""
+
+import argparse
+import csv
+import json
+import shutil
+import subprocess
+import sys
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from spillway.native import build_sha256
+
+ROOT = Path(__file__).resolve().parents[1]
+FIGURES = ("wa_app", "wa_device", "wa_total", "user_mb_s", "duration_s", "operations", "steady")
+BYTES = ("user_bytes_written", "host_bytes_written")
+
+Document = dict[str, Any]
+
+
+def git(*words: str) -> str:
+    """What git says of the checkout."""
+    return subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
+
+
+def read(path: Path) -> Document:
+    """A JSON object of a run directory or of the suite."""
+    document: Document = json.loads(path.read_text(encoding="utf-8"))
+    return document
+
+
+def line(plan: str, arm: str, figures: Document) -> Document:
+    """A run's figures; of several repetitions, the typical one's."""
+    nand = figures.get("nand_bytes_programmed") or {}
+    return {
+        "plan": plan,
+        "run": arm,
+        **{name: figures.get(name) for name in (*FIGURES, *BYTES)},
+        "nand_bytes_programmed": sum(nand.values()) if nand else None,
+        "complete": (figures.get("standing") or {}).get("complete"),
+    }
+
+
+def seconds(manifest: Document) -> float:
+    """How long a plan took, its preparations included."""
+    begun, ended = (datetime.fromisoformat(manifest[key]) for key in ("started", "ended"))
+    return (ended - begun).total_seconds()
+
+
+def main() -> int:
+    """Checks that the record would be repeatable, and writes it."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("directory", type=Path)
+    directory: Path = parser.parse_args().directory
+    suite = read(directory / "suite.json")
+    if changed := git("status", "--porcelain", "--", ".", ":!runs"):
+        sys.exit(f"record_suite: the checkout is not clean: {changed.splitlines()[0].strip()} differs; commit first.")
+    unfinished = [name for name, plan in suite["plans"].items() if plan["state"] != "done"]
+    if unfinished:
+        sys.exit(f"record_suite: {', '.join(unfinished)} is not done; run the suite again.")
+    manifests = {name: read(directory / name / "manifest.json") for name in suite["plans"]}
+    builds = {manifest["versions"]["build_sha256"] for manifest in manifests.values()}
+    if builds != {build_sha256()}:
+        sys.exit("record_suite: not every plan was run by this checkout's build; run the suite again.")
+    lines = [
+        line(name, arm, figures)
+        for name in suite["plans"]
+        for arm, figures in read(directory / name / "summary.json")["arms"].items()
+    ]
+    place = ROOT / "runs" / "suites" / suite["suite"]
+    place.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(directory / "claims.csv", place / "claims.csv")
+    with (place / "runs.csv").open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, list(lines[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(lines)
+    first = next(iter(manifests.values()))
+    about = {
+        "command": f"spillway suite {suite['suite']} --scale {suite['factor']}",
+        "factor": suite["factor"],
+        "commit": git("describe", "--always", "--abbrev=12"),
+        "started": min(manifest["started"] for manifest in manifests.values()),
+        "ended": max(manifest["ended"] for manifest in manifests.values()),
+        "seconds": {name: seconds(manifest) for name, manifest in manifests.items()},
+        "runs": len(lines),
+        "versions": first["versions"],
+        "machine": first["host"],
+    }
+    (place / "about.json").write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
+    print(place.relative_to(ROOT))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
