@@ -4,7 +4,8 @@
     .venv/bin/python scripts/record_suite.py runs/cascaded-wa-1-160
 
 Writes claims.csv as the suite has it, runs.csv with a line for each run, and about.json: command, factor, commit,
-build, machine, and how long each plan took. The checkout must be clean, its executable that of the runs, and every plan whole.
+build, machine, and how long each plan took. The checkout must be clean, its executable that of the runs, and every
+plan whole.
 """
 
 import argparse
