@@ -1,7 +1,7 @@
 """What a suite's directory holds, as a record small enough for git: runs/suites/NAME/.
 
     .venv/bin/spillway suite cascaded-wa
-    .venv/bin/python scripts/record_suite.py runs/cascaded-wa-1-160
+    .venv/bin/python scripts/record_suite.py runs/cascaded-wa-1-256
 
 Writes claims.csv as the suite has it, runs.csv with a line for each run, and about.json: command, factor, commit,
 build, machine, and how long each plan took. The checkout must be clean, its executable that of the runs, and every
