@@ -9,11 +9,16 @@ std::int64_t steady_now_ns() {
       .count();
 }
 
+bool WriterStalls::may_join(const Stall& ended, std::int64_t now_ns) const {
+  const std::int64_t within_ns = ended.state == StallState::delayed ? joins_.delayed_ns : joins_.stopped_ns;
+  return now_ns - ended.end_ns < within_ns;
+}
+
 void WriterStalls::begin_at(std::int64_t now_ns, StallState state, StallCause cause) {
   const std::lock_guard lock(mutex_);
   if (held_++ > 0) return;
   const bool joins = !ended_.empty() && ended_.back().state == state && ended_.back().cause == cause &&
-                     now_ns - ended_.back().end_ns < joins_ns_;
+                     may_join(ended_.back(), now_ns);
   present_ = {joins ? ended_.back().begin_ns : now_ns, now_ns, state, cause};
   if (joins) ended_.pop_back();
 }
@@ -39,7 +44,7 @@ std::vector<Stall> WriterStalls::stalls_at(std::int64_t now_ns) const {
   const std::lock_guard lock(mutex_);
   std::vector<Stall> stalls = ended_;
   if (held_ > 0) stalls.push_back(present_);
-  const bool may_go_on = held_ > 0 || (!stalls.empty() && now_ns - stalls.back().end_ns < joins_ns_);
+  const bool may_go_on = held_ > 0 || (!stalls.empty() && may_join(stalls.back(), now_ns));
   if (may_go_on) stalls.back().end_ns = now_ns;
   return stalls;
 }

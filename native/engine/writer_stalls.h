@@ -2,7 +2,7 @@
 // on.
 //
 // The engine as a whole is stalled from the moment a first writer is held until none is, and the cause is the first
-// one's. Stalls that follow one another at once, as where each write is put off for a moment, are one: see `joins_ns`.
+// one's. Stalls that follow one another at once, as where each write is put off for a moment, are one: see `Joins`.
 //
 // Thread-safe.
 #pragma once
@@ -20,8 +20,12 @@ std::int64_t steady_now_ns();
 
 class WriterStalls {
  public:
-  // Two stalls of one state and cause with less than `joins_ns` between them are one.
-  explicit WriterStalls(std::int64_t joins_ns) : joins_ns_(joins_ns) {}
+  // Two stalls of one state and cause with less than this between them are one. 0: each stands for itself.
+  struct Joins {
+    std::int64_t delayed_ns = 0;
+    std::int64_t stopped_ns = 0;
+  };
+  explicit WriterStalls(Joins joins) : joins_(joins) {}
 
   // A writer is held back from now on. REQUIRES: the same thread calls end() before it calls begin() again.
   void begin(StallState state, StallCause cause) { begin_at(steady_now_ns(), state, cause); }
@@ -37,7 +41,10 @@ class WriterStalls {
   std::vector<Stall> stalls_at(std::int64_t now_ns) const;
 
  private:
-  const std::int64_t joins_ns_;
+  // REQUIRES: mutex_ is held.
+  bool may_join(const Stall& ended, std::int64_t now_ns) const;
+
+  const Joins joins_;
   mutable std::mutex mutex_;
   std::uint32_t held_ = 0;  // writers
   Stall present_;           // REQUIRES: held_ > 0

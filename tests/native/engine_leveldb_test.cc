@@ -28,7 +28,7 @@ bool same(const Stall& stall, std::int64_t begin, std::int64_t end, StallState s
 }
 
 TEST(WriterStalls, LastFromTheFirstWriterHeldToTheLastLetGo) {
-  WriterStalls stalls(10);
+  WriterStalls stalls({.delayed_ns = 10, .stopped_ns = 10});
   stalls.begin_at(100, StallState::stopped, 1);
   stalls.begin_at(150, StallState::delayed, 2);  // another writer; the first one's cause counts
   stalls.end_at(200);
@@ -42,7 +42,7 @@ TEST(WriterStalls, LastFromTheFirstWriterHeldToTheLastLetGo) {
 }
 
 TEST(WriterStalls, AreOneWhereTheNextFollowsAtOnce) {
-  WriterStalls stalls(10);
+  WriterStalls stalls({.delayed_ns = 10, .stopped_ns = 10});
   for (const std::int64_t at : {100, 109, 140}) {
     stalls.begin_at(at, StallState::delayed, 2);
     stalls.end_at(at + 5);
@@ -56,8 +56,24 @@ TEST(WriterStalls, AreOneWhereTheNextFollowsAtOnce) {
   EXPECT_TRUE(same(all[2], 146, 150, StallState::stopped, 2));
 }
 
+TEST(WriterStalls, OfAStateThatIsNotJoinedStandForThemselves) {
+  WriterStalls stalls({.delayed_ns = 10});
+  for (const StallState state : {StallState::stopped, StallState::delayed}) {
+    const std::int64_t begin = state == StallState::stopped ? 100 : 200;
+    for (const std::int64_t at : {begin, begin + 5}) {
+      stalls.begin_at(at, state, 1);
+      stalls.end_at(at + 5);
+    }
+  }
+  const auto all = stalls.stalls_at(210);
+  ASSERT_EQ(all.size(), 3U);
+  EXPECT_TRUE(same(all[0], 100, 105, StallState::stopped, 1));
+  EXPECT_TRUE(same(all[1], 105, 110, StallState::stopped, 1));
+  EXPECT_TRUE(same(all[2], 200, 210, StallState::delayed, 1));
+}
+
 TEST(WriterStalls, GoOnUntilTheyAreLetGoOrCannotBeJoined) {
-  WriterStalls stalls(10);
+  WriterStalls stalls({.delayed_ns = 10, .stopped_ns = 10});
   EXPECT_TRUE(stalls.stalls_at(50).empty());
   stalls.begin_at(100, StallState::stopped, 1);
   EXPECT_EQ(stalls.stalls_at(130)[0].end_ns, 130);

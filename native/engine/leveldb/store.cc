@@ -15,8 +15,9 @@ namespace spillway::engine {
 namespace {
 
 // LevelDB puts a write off for a millisecond (db/db_impl.cc, MakeRoomForWrite); writes that follow at once are put off
-// again, and are one stall.
-constexpr std::int64_t kJoinsNs = 1'000'000;
+// again, and are one stall. A write that is stopped waits once, to its end: each such wait is a stall of its own, even
+// where a small memtable fills again within a millisecond.
+constexpr std::int64_t kDelayNs = 1'000'000;
 // Between two looks at whether the background thread has come to rest, as in db_bench.
 constexpr std::chrono::milliseconds kRestPoll{10};
 constexpr int kLevels = 7;  // db/dbformat.h: kNumLevels
@@ -29,7 +30,7 @@ thread_local bool held_back = false;
 LevelDbStore::LevelDbStore(const EngineSpec& spec, LevelDbOptions options)
     : directory_(spec.directory),
       options_(std::move(options)),
-      stalls_(kJoinsNs),
+      stalls_({.delayed_ns = kDelayNs}),
       log_([this](LevelDbInfoLog::Wait wait) {
         hold(StallState::stopped, wait == LevelDbInfoLog::Wait::l0 ? LevelDbCause::l0 : LevelDbCause::memtable);
       }) {

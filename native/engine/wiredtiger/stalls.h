@@ -68,7 +68,7 @@ class HeldWriters {
 
   std::mutex mutex_;
   std::int64_t told_to_ns_ = 0;  // guarded by mutex_
-  WriterStalls stalls_{kJoinsNs};
+  WriterStalls stalls_{{.stopped_ns = kJoinsNs}};
 };
 
 }  // namespace spillway::engine
