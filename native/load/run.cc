@@ -133,8 +133,8 @@ class Crew {
 
 class PhaseRun {
  public:
-  PhaseRun(const RunSpec& spec, const PhaseSpec& phase, Crew& crew, Recorder& recorder, RunListener& listener)
-      : spec_(spec), phase_(phase), crew_(crew), recorder_(recorder), listener_(listener) {}
+  PhaseRun(const RunSpec& spec, std::size_t index, Crew& crew, Recorder& recorder, RunListener& listener)
+      : spec_(spec), index_(index), phase_(spec.phases[index]), crew_(crew), recorder_(recorder), listener_(listener) {}
 
   PhaseReport go(Clock& clock, const std::atomic<bool>& stop) {
     report_.phase = &phase_;
@@ -151,6 +151,10 @@ class PhaseRun {
       }
       if (now >= last_progress_ns_ + kProgressIntervalNs) tell_progress(now);
       if (stop.load(std::memory_order_relaxed)) interrupt();
+      if (!report_.was_ended && listener_.ends_phase(index_)) {
+        report_.was_ended = true;
+        crew_.ask_to_stop();
+      }
     }
     crew_.end();
     status_ = crew_.status() ? listener_.on_threads_ended(phase_) : crew_.status();
@@ -204,6 +208,7 @@ class PhaseRun {
   }
 
   const RunSpec& spec_;
+  const std::size_t index_;
   const PhaseSpec& phase_;
   Crew& crew_;
   Recorder& recorder_;
@@ -320,7 +325,7 @@ Result<RunReport> run(const RunSpec& spec, const Subject& subject, Clock& clock,
     const std::uint64_t inserted_before = ycsb_records ? ycsb_records->inserted_count() : 0;
     DonePhase done{phase, spec.pairs, spec.seed, spec.past.size() + i, {}, inserted_before, 0};
     Crew crew(setting, phase, plans_of(done));
-    PhaseRun phase_run(spec, phase, crew, recorder, listener);
+    PhaseRun phase_run(spec, i, crew, recorder, listener);
     const PhaseReport phase_report = phase_run.go(clock, stop);
     if (!phase_run.status()) return phase_run.status();
     for (const auto& worker : crew.workers()) done.operations.push_back(worker->finished());

@@ -37,7 +37,8 @@ struct Totals {
 struct PhaseReport {
   const PhaseSpec* phase = nullptr;
   std::int64_t begin_ns = 0;  // since the run's start
-  bool complete = true;       // false: it was asked to end early
+  bool complete = true;       // false: the run was asked to stop
+  bool was_ended = false;     // it was asked to end before its limit (RunListener::ends_phase), and is complete
   Totals totals;
 };
 
@@ -63,6 +64,8 @@ class RunListener {
   virtual void on_phase(const PhaseReport& report) = 0;
   // The phase's threads have ended, and its last sample is not yet taken: what is done here takes time of this phase,
   // and a failure ends the run.
+  // Asked some twenty times a second: whether the phase with that index is to end now, as if it were at its end.
+  virtual bool ends_phase(std::size_t /*index*/) { return false; }
   virtual Status on_threads_ended(const PhaseSpec& /*phase*/) { return Status::ok(); }
 };
 

@@ -38,7 +38,6 @@ struct Entry {
 };
 
 constexpr auto kCommands = std::to_array<Entry>({
-    {"run", spillway::tool::run_command},
     {"ssd-simulate", spillway::tool::ssd_simulate},
     {"ssd-precondition", spillway::tool::ssd_precondition},
     {"ssd-show", spillway::tool::ssd_show},
@@ -48,7 +47,7 @@ constexpr auto kCommands = std::to_array<Entry>({
 });
 
 Status unknown_command(const std::string& name) {
-  std::vector<std::string> names = {"version", "probe"};
+  std::vector<std::string> names = {"version", "probe", "run"};
   for (const Entry& entry : kCommands) names.emplace_back(entry.name);
   const std::string near = spillway::device::nearest(name, names);
   std::string message = "unknown command \"" + name + "\"";
@@ -58,17 +57,34 @@ Status unknown_command(const std::string& name) {
   return Status::bad_input(message);
 }
 
+Status no_document(const std::string& name) {
+  return Status::bad_input("standard input: not a JSON document; give the request of " + name);
+}
+
+// The request is the lines up to the first that completes a JSON document; those behind it are commands.
+Status perform_run(Events& events) {
+  spillway::tool::LineReader lines(STDIN_FILENO);
+  std::string text;
+  while (const auto line = lines.next(stop_requested)) {
+    text += *line + "\n";
+    if (line->find_last_of('}') == std::string::npos) continue;
+    const Json request = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+    if (!request.is_discarded()) return spillway::tool::run_command(request, events, stop_requested, &lines);
+  }
+  return no_document("run");
+}
+
 Status perform(const std::string& name, Events& events) {
   if (name == "probe") {
     spillway::tool::LineReader lines(STDIN_FILENO);
     return spillway::tool::probe_command(lines, events, stop_requested);
   }
+  if (name == "run") return perform_run(events);
   for (const Entry& entry : kCommands) {
     if (name != entry.name) continue;
     const std::string text(std::istreambuf_iterator<char>(std::cin), {});
     const Json request = Json::parse(text, nullptr, /*allow_exceptions=*/false);
-    if (request.is_discarded())
-      return Status::bad_input("standard input: not a JSON document; give the request of " + name);
+    if (request.is_discarded()) return no_document(name);
     return entry.command(request, events, stop_requested);
   }
   return unknown_command(name);

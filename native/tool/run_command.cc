@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -16,6 +17,7 @@
 #include "tool/directory_drive.h"
 #include "tool/drive_request.h"
 #include "tool/kept.h"
+#include "tool/run_commands.h"
 #include "tool/run_events.h"
 #include "tool/run_request.h"
 
@@ -128,7 +130,7 @@ void put_parts(Json& json, const RunRequest& request, Stack& stack, std::uint64_
 
 }  // namespace
 
-Status run_command(const Json& json, Events& events, const std::atomic<bool>& stop) {
+Status run_command(const Json& json, Events& events, const std::atomic<bool>& stop, LineReader* lines) {
   auto request = read_run_request(json);
   if (!request) return request.status();
   std::unique_ptr<Kept> kept;
@@ -156,13 +158,17 @@ Status run_command(const Json& json, Events& events, const std::atomic<bool>& st
   const std::span<const char* const> causes = stack.engine->stall_causes();
   DirectoryDrive under({request->directory, request->counters, request->load.phases},
                        request->estimate ? stack.volume.get() : nullptr);
+  std::optional<RunCommands> commands;
+  if (lines != nullptr) commands.emplace(*lines, request->load.phases.size());
   RunEvents listener(events, causes,
                      {.under = request->emulated ? nullptr : &under,
                       .volume = request->emulated ? stack.volume.get() : nullptr,
-                      .phases = request->load.phases});
+                      .phases = request->load.phases},
+                     commands ? &*commands : nullptr);
   const load::Subject subject{*stack.engine, request->emulated ? stack.device.get() : nullptr, space_bytes};
   const auto report = load::run(request->load, subject, clock, stop, listener);
   if (!report) return report.status();
+  if (commands && commands->has_failed()) return commands->status();
   Json figures = run_figures(report.value(), request->emulated.has_value(), causes);
   if (!request->emulated) under.put(figures);
   put_parts(figures, *request, stack, space_bytes());

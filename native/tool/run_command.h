@@ -5,9 +5,11 @@
 
 #include "base/result.h"
 #include "tool/events.h"
+#include "tool/line_reader.h"
 
 namespace spillway::tool {
 
-Status run_command(const Json& json, Events& events, const std::atomic<bool>& stop);
+// `commands`: the lines behind the request, which ask something of the run meanwhile; null: there are none.
+Status run_command(const Json& json, Events& events, const std::atomic<bool>& stop, LineReader* commands = nullptr);
 
 }  // namespace spillway::tool

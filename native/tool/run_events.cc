@@ -119,6 +119,11 @@ Status RunEvents::on_threads_ended(const load::PhaseSpec& phase) {
   return phase.measured != is_measured_next ? files_.volume->sync() : Status::ok();
 }
 
+// A line that is no command ends the phase under way, and with it the run.
+bool RunEvents::ends_phase(std::size_t index) {
+  return commands_ != nullptr && (commands_->ends_phase(index) || commands_->has_failed());
+}
+
 void RunEvents::on_phase(const load::PhaseReport& report) {
   if (files_.under != nullptr) files_.under->end_phase(*report.phase);
   const load::Tally& tally = report.totals.tally;
@@ -134,6 +139,7 @@ void RunEvents::on_phase(const load::PhaseReport& report) {
   json["not_started"] = report.totals.not_started;
   if (report.phase->rate_ops_s || report.phase->write_rate_ops_s) json["start_lag_us"] = latency_us(tally.start_lag);
   json["complete"] = report.complete;
+  if (report.was_ended) json["ended_by"] = "command";
   events_.event("phase", json);
 }
 

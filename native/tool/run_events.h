@@ -6,6 +6,7 @@
 #include "load/run.h"
 #include "tool/directory_drive.h"
 #include "tool/events.h"
+#include "tool/run_commands.h"
 
 namespace spillway::tool {
 
@@ -20,20 +21,23 @@ class RunEvents final : public load::RunListener {
   };
 
   // `causes`: names of what holds the engine's writers back (Engine::stall_causes). REQUIRES: all of it outlives this.
-  RunEvents(Events& events, std::span<const char* const> causes, Files files)
-      : events_(events), causes_(causes), files_(files) {}
+  // `commands`: what the run is asked meanwhile; null: nothing.
+  RunEvents(Events& events, std::span<const char* const> causes, Files files, const RunCommands* commands = nullptr)
+      : events_(events), causes_(causes), files_(files), commands_(commands) {}
 
   void on_progress(const load::Progress& progress) override;
   void on_sample(const load::PhaseSpec& phase, const load::Sample& sample) override;
   void on_stall(const engine::Stall& stall) override;
   void on_event(const engine::Event& event) override;
   void on_phase(const load::PhaseReport& report) override;
+  bool ends_phase(std::size_t index) override;
   Status on_threads_ended(const load::PhaseSpec& phase) override;
 
  private:
   Events& events_;
   std::span<const char* const> causes_;
   Files files_;
+  const RunCommands* commands_;
   engine::SpillObservation last_spill_;  // cumulative, as of the last sample
 };
 

@@ -1,13 +1,17 @@
 // The command `run`: what it refuses and with which sentence, and that the events of a real run add up.
 #include <gtest/gtest.h>
 #include <stdlib.h>
+#include <unistd.h>
 
+#include <array>
 #include <atomic>
 #include <filesystem>
 #include <fstream>
 #include <functional>
 #include <sstream>
+#include <streambuf>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "temporary_directory.h"
@@ -29,13 +33,17 @@ class ToolRun : public ::testing::Test {
     request_["directory"] = (parent_ / "db").string();
   }
 
-  Status run() {
+  Status run(LineReader* commands = nullptr) {
     std::ostringstream out;
     Events events(out);
-    const Status status = run_command(request_, events, stop_);
-    std::istringstream lines(out.str());
-    for (std::string line; std::getline(lines, line);) events_.push_back(Json::parse(line));
+    const Status status = run_command(request_, events, stop_, commands);
+    read(out.str());
     return status;
+  }
+
+  void read(const std::string& said) {
+    std::istringstream lines(said);
+    for (std::string line; std::getline(lines, line);) events_.push_back(Json::parse(line));
   }
 
   std::vector<Json> all(const std::string& event) const {
@@ -52,6 +60,112 @@ class ToolRun : public ::testing::Test {
   std::atomic<bool> stop_{false};
   std::vector<Json> events_;
 };
+
+// Standard input behind a request, which a test writes while the run goes on.
+class Commands {
+ public:
+  Commands() = default;
+  ~Commands() {
+    close();
+    ::close(ends_[0]);
+  }
+  Commands(const Commands&) = delete;
+  Commands& operator=(const Commands&) = delete;
+
+  void write(const std::string& line) {
+    EXPECT_EQ(::write(ends_[1], line.data(), line.size()), static_cast<ssize_t>(line.size()));
+  }
+  void close() {
+    if (ends_[1] >= 0) ::close(ends_[1]);
+    ends_[1] = -1;
+  }
+  LineReader& lines() { return lines_; }
+
+ private:
+  static std::array<int, 2> made() {
+    std::array<int, 2> ends{-1, -1};
+    EXPECT_EQ(::pipe(ends.data()), 0);
+    return ends;
+  }
+
+  std::array<int, 2> ends_ = made();
+  LineReader lines_{ends_[0]};
+};
+
+// Where events go; tells when a phase has ended.
+class PhaseWatcher final : public std::streambuf {
+ public:
+  PhaseWatcher(std::ostringstream& into, std::function<void()> on_phase)
+      : into_(into), on_phase_(std::move(on_phase)) {}
+
+ protected:
+  int_type overflow(int_type letter) override {
+    line_ += traits_type::to_char_type(letter);
+    if (letter != '\n') return letter;
+    into_ << line_;
+    if (Json::parse(line_)["event"] == "phase") on_phase_();
+    line_.clear();
+    return letter;
+  }
+
+ private:
+  std::ostringstream& into_;
+  std::function<void()> on_phase_;
+  std::string line_;
+};
+
+// Without a command this run would go on for an hour.
+TEST_F(ToolRun, APhaseIsEndedByCommandAndTheNextOneRuns) {
+  request_["phases"] = Json::parse(R"([{"name": "long", "workload": "overwrite", "duration_s": 3600},
+                                       {"name": "after", "workload": "overwrite", "operations": 500}])");
+  Commands commands;
+  commands.write("{\"end_phase\": 0}\n");
+  commands.close();
+  ASSERT_TRUE(run(&commands.lines()));
+  const auto phases = all("phase");
+  ASSERT_EQ(phases.size(), 2U);
+  EXPECT_EQ(phases[0].value("ended_by", ""), "command");
+  EXPECT_TRUE(phases[0]["complete"]);
+  EXPECT_FALSE(phases[1].contains("ended_by"));
+  EXPECT_EQ(phases[1]["operations"], 500);
+  EXPECT_TRUE(events_.back()["complete"]);
+  const std::uint64_t operations = events_.back()["operations"];
+  EXPECT_EQ(operations, phases[0]["operations"].get<std::uint64_t>() + 500);
+}
+
+// The caller may be late: the phase has come to its own end, and the next is not its to end.
+TEST_F(ToolRun, ACommandForAPhaseThatHasEndedChangesNothing) {
+  request_["phases"] = Json::parse(R"([{"name": "short", "workload": "overwrite", "operations": 1},
+                                       {"name": "after", "workload": "overwrite", "operations": 30000}])");
+  Commands commands;
+  std::ostringstream out;
+  bool was_told = false;
+  // Told as soon as the first phase is over.
+  PhaseWatcher watcher(out, [&] {
+    if (!was_told) commands.write("{\"end_phase\": 0}\n");
+    was_told = true;
+  });
+  std::ostream watched(&watcher);
+  Events events(watched);
+  ASSERT_TRUE(run_command(request_, events, stop_, &commands.lines()));
+  EXPECT_TRUE(was_told);
+  read(out.str());
+  ASSERT_EQ(all("phase").size(), 2U);
+  EXPECT_EQ(all("phase")[1]["operations"], 30000);
+}
+
+TEST_F(ToolRun, WhatIsNoCommandEndsTheRunWithASentence) {
+  request_["phases"] = Json::parse(R"([{"name": "long", "workload": "overwrite", "duration_s": 3600}])");
+  for (const std::string line : {"x", "{}", "[]", R"({"end_phase": -1})", R"({"end_phase": 1})",
+                                 R"({"end_phase": 0.5})", R"({"end_phase": 0, "x": 1})", R"({"stop": 0})"}) {
+    Commands commands;
+    commands.write(line + "\n");
+    const Status status = run(&commands.lines());
+    EXPECT_EQ(status.fault(), Fault::bad_input) << line;
+    EXPECT_NE(status.message().find("standard input, line 1: "), std::string::npos) << status.message();
+    std::filesystem::remove_all(parent_ / "db");
+  }
+}
 
 // A load that fits the page cache whole has been written all the same.
 TEST_F(ToolRun, WhatLiesInThePageCacheCountsInThePhaseThatWroteIt) {
