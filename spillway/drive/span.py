@@ -25,13 +25,16 @@ class Programmed:
 
 def programmed(begin: Reading, end: Reading, host_bytes: float | None) -> Programmed:
     """NAND bytes between two readings of one drive; ``host_bytes``: what its host wrote between them."""
+    if not (begin.tells_nand and end.tells_nand):
+        reasons = (reading.why_unknown for reading in (begin, end) if not reading.tells_nand)
+        return Programmed(None, why=next(filter(None, reasons), "its logs are empty"))
     if begin.model != end.model:
         return Programmed(None, why=f"the drive was {begin.model!r} at first and {end.model!r} at the end")
     if begin.nand is not None and end.nand is not None:
         return _counted(begin.nand, end.nand, host_bytes)
     if begin.programs is not None and end.programs is not None:
         return _by_pages(begin.programs, end.programs, host_bytes)
-    return Programmed(None, why=begin.why_unknown or end.why_unknown or "its logs differ between begin and end")
+    return Programmed(None, why="its logs differ between begin and end")
 
 
 def _counted(begin: Counter, end: Counter, host_bytes: float | None) -> Programmed:

@@ -176,6 +176,8 @@ def test_a_counter_that_moved_little_is_bounds_without_a_figure(steps: int) -> N
         (nand(7, 1), nand(7, 1), "did not move"),
         (Reading("M", (), why_unknown="no tool"), nand(500), "no tool"),
         (nand(500), Reading("M", (), why_unknown="gone"), "gone"),
+        # sysfs names a SATA drive by 16 characters, which is all there is where smartctl did not answer.
+        (nand(500, model="INTEL SSDSC2KW256G8"), Reading("INTEL SSDSC2KW25", (), why_unknown="gone"), "gone"),
     ],
 )
 def test_spans_that_are_no_figure_say_why(begin: Reading, end: Reading, why: str) -> None:
