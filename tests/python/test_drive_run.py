@@ -70,6 +70,31 @@ def test_a_drive_that_has_only_a_health_log_is_unknown(tool: Any) -> None:
     assert "no count of NAND bytes" in found.why_unknown
 
 
+def test_an_ocp_log_that_is_not_filled_is_no_count_and_the_vendors_is_asked(tool: Any) -> None:
+    empty = {"physical_media_units_written": {"hi": 0, "lo": 0}}
+    tool("nvme", answering(ocp=empty, intel=docs.INTEL, smart_log=docs.NVME_HEALTH))
+    found = tools.read_drive(NVME)
+    assert found.nand is not None
+    assert found.nand.total_bytes == 300 * 32 * MIB
+    tool("nvme", answering(ocp=empty, smart_log=docs.NVME_HEALTH))
+    assert not tools.read_drive(NVME).tells_nand
+
+
+@pytest.mark.parametrize("option", ["-f", "-o"])
+def test_microns_log_is_asked_in_the_way_of_each_nvme_cli(option: str, tool: Any) -> None:
+    tool(
+        "nvme",
+        f"""case "$*" in
+        micron*" {option} json") echo '{json.dumps(docs.MICRON_D0)}';;
+        smart-log*) echo '{json.dumps(docs.NVME_HEALTH)}';;
+        *) echo '{{"error": "Invalid argument"}}'; exit 1;;
+        esac""",
+    )
+    found = tools.read_drive(Drive("nvme0n1", Path("stat"), 1, "Micron_7450_MTFDKCC960TFR", "nvme"))
+    assert found.nand is not None
+    assert found.nand.total_bytes == 0x1C9C38000
+
+
 def test_smartctl_serves_where_nvme_is_not_installed(tool: Any) -> None:
     tool("smartctl", answering(dev=smartctl("X") | {"nvme_smart_health_information_log": docs.NVME_HEALTH}))
     found = tools.read_drive(NVME)
