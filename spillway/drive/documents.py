@@ -306,7 +306,7 @@ def _ata(document: Document, table: Document, model: str) -> Reading:
             percentage_used=_percent(percent),
             mean_pe_cycles=sata.mean_pe_cycles(by_name, model),
             why_unknown="" if nand or programs else why,
-            recognised=bool(nand or programs or host),
+            recognised=bool(nand or programs or (host and host.unit_bytes == host.most_unit_bytes)),
         )
     )
 

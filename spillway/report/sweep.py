@@ -86,6 +86,13 @@ LIFETIME = (
     Metric("used", "Percentage used", "%", "Of the rated P/E cycles", _life("percentage_used")),
     Metric("years", "Years at this rate", "years", "Until the flash is worn", _life("full_size_years")),
     Metric("money", "Money per year", "of the price", "Drives worn out", _life("money_per_year")),
+    Metric(
+        "until-worn",
+        "User data until worn",
+        "GB",
+        "Needs no rate",
+        lambda figures: None if (found := _life("full_size_user_bytes_until_worn")(figures)) is None else found / 1e9,
+    ),
 )
 
 

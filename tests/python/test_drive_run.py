@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import stat
 from collections.abc import Callable
 from pathlib import Path
@@ -152,7 +153,10 @@ def test_a_saved_log_is_shown(tmp_path: Path, invoke: Invoke) -> None:
     ("text", "said"),
     [
         (json.dumps(smartctl("Unheard Of 1TB", attribute(1, "Raw_Read_Error_Rate", 0))), "no attribute of Unheard Of"),
+        # 241 is in every vendor's log, and smartctl names it for all of them.
+        (json.dumps(smartctl("Unheard Of 1TB", attribute(241, "Total_LBAs_Written", 9))), "no attribute of Unheard Of"),
         ('{"ScaleFlux Smart log": "x", "Device stats": {}}', "not published"),
+        ('{"error": "Permission denied"}', "take root"),
         ('{"some": "log"}', "not known here"),
         ("no json", "this is not JSON"),
         (None, "cannot be read"),
@@ -168,6 +172,23 @@ def test_a_log_of_an_unknown_vendor_is_one_sentence(
     assert (ended.code, ended.out) == (2, "")
     assert said in ended.err
     assert ended.err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    "document",
+    [smartctl("Samsung SSD 870 EVO 1TB", attribute(241, "Total_LBAs_Written", 9)), docs.NVME_HEALTH],
+)
+def test_a_drive_that_does_not_tell_has_an_unknown_wa_device(
+    document: Document, tmp_path: Path, invoke: Invoke
+) -> None:
+    log = tmp_path / "log.json"
+    log.write_text(json.dumps(document))
+    ended = invoke("drive", "--from", log)
+    assert ended.code == 0
+    assert re.search(r"wa_device of its life +unknown", ended.out)
+    found = invoke("drive", "--from", log, "--json").json()["drives"][0]
+    assert found["wa_device_of_its_life"] is None
+    assert found["why_unknown"]
 
 
 @pytest.mark.parametrize("arguments", [(), ("/", "--from", "x")])

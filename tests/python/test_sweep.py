@@ -282,6 +282,7 @@ def test_the_table_has_the_lifetime_beside_the_write_amplification(paced: bool) 
     rates = {key: found.get(key) for key in ("Drive writes per day (1/day)", "Years at this rate (years)")}
     rates["money"] = found.get("Money per year (EUR)")
     assert rates == dict.fromkeys(rates) if not paced else all(plain_figure(text) for text in rates.values())
+    assert found["User data until worn (GB)"] == "12,500"
     page = render(made_run('summary = ""\n', arms))
     assert "Flash bytes per operation" in page
     assert ("Money per year (EUR)" in page) == paced
