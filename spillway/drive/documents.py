@@ -44,6 +44,9 @@ ADDITIONAL_LOGS: dict[str, int | None] = {
     "ScaleFlux Smart log": None,
     "SSSTC Smart log": None,
 }
+# Fields that stand in other makers' logs under Intel's root: DapuStor's, and ScaleFlux's before nvme-cli 2.12.
+# Source: nvme-cli, plugins/dapustor and plugins/scaleflux
+NOT_INTELS = frozenset(("nand_bytes_read", "prog_timeout_cnt", "erase_timeout_cnt", "raid_recover_cnt"))
 # Fields that count bytes programmed; the fields of a row add up, and none of them may be missing. Keys in lower case,
 # underscores as spaces.
 BYTES_PROGRAMMED: tuple[tuple[str, ...], ...] = (
@@ -215,8 +218,9 @@ def _additional(document: Document) -> list[Reading]:
     if root is None or not isinstance(stats, dict):
         return []
     log, unit = (f"{root} (nvme)",), ADDITIONAL_LOGS[root]
-    if unit is None or "nand_bytes_read" in stats:  # DapuStor's says that it is Intel's
-        return [unknown(f"the unit of nand_bytes_written in a {root} is not published", logs=log, recognised=False)]
+    if unit is None or not NOT_INTELS.isdisjoint(stats):
+        whose = root if unit is None else f"{root} of another maker's drive"
+        return [unknown(f"the unit of nand_bytes_written in a {whose} is not published", logs=log, recognised=False)]
     nand, host = (_raw_of(stats, name) for name in ("nand_bytes_written", "host_bytes_written"))
     wear: object = next((stats[name] for name in ("wear_leveling", "wear_leveling_count") if name in stats), {})
     inner = wear.get("raw", wear) if isinstance(wear, dict) else {}

@@ -74,6 +74,15 @@ ENDURANCE_GROUP: Document = {
 WDC_CA: Document = {"NAND Bytes Written Hi": 0, "NAND Bytes Written Lo": 5 * 10**12}
 WDC_CA_CUT: Document = {"NAND Bytes Written Hi": 0, "NAND Bytes Written Lo": 5 * 10**12 % 2**31}
 WDC_CA_NEGATIVE: Document = {"NAND Bytes Written Hi": 0, "NAND Bytes Written Lo": -1234}
+# ScaleFlux's, as nvme-cli printed it until 2.11.
+SCALEFLUX: Document = {
+    "Intel Smart log": "sfdv0n1",
+    "Device stats": {
+        "nand_bytes_written": {"normalized": 100, "raw": 300},
+        "host_bytes_written": {"normalized": 100, "raw": 100},
+        "raid_recover_cnt": {"normalized": 100, "raw": 0},
+    },
+}
 # DapuStor's log has the root of Intel's, and a field more.
 DAPUSTOR: Document = {
     "Intel Smart log": "nvme0",

@@ -325,6 +325,7 @@ def test_exit_bits_of_a_drives_health_do_not_hide_its_counters(exit_status: int)
         ({"ScaleFlux Smart log": "sfdv0", "Device stats": {"nand_bytes_written": {"raw": 5}}}, "not published"),
         ({"Intel Smart log": "nvme0", "Device stats": {}}, "has no nand_bytes_written"),
         (docs.DAPUSTOR, "not published"),
+        (docs.SCALEFLUX, "another maker's drive is not published"),
         (docs.WDC_CA_CUT, "cut to 32 bits"),
         (docs.WDC_CA_NEGATIVE, "cut to 32 bits"),
         (
