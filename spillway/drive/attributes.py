@@ -166,7 +166,8 @@ def nand_counter(by_name: dict[str, Attribute]) -> Counter | None:
         parts = [by_name[name] for name in names if name in by_name]
         if parts and all(name in by_name or name in DISPENSABLE for name in names):
             label = " + ".join(f"{each.id} {name}" for name in names if (each := by_name.get(name)))
-            return Counter(f"attribute {label}", sum(each.raw for each in parts), unit.least, unit.most)
+            counts = tuple(each.raw for each in parts)
+            return Counter(f"attribute {label}", sum(counts), unit.least, unit.most, counts)
     return None
 
 

@@ -196,7 +196,7 @@ def _bytes_programmed(document: Document) -> list[Reading]:
     for names in BYTES_PROGRAMMED:
         parts = [whole_number(fields.get(name)) for name in names]
         if None not in parts:
-            return [_programmed(" + ".join(names), sum(part for part in parts if part is not None))]
+            return [_programmed(" + ".join(names), tuple(part for part in parts if part is not None))]
     high, low = fields.get("nand bytes written hi"), fields.get("nand bytes written lo")
     count128 = whole_number({"hi": high, "lo": low})
     if high is None or low is None:
@@ -204,12 +204,12 @@ def _bytes_programmed(document: Document) -> list[Reading]:
     if count128 is None or count128 >> CUT_TO_BITS == 0:
         why = "its NAND Bytes Written are cut to 32 bits by nvme-cli 2, so that their upper bits are not known"
         return [unknown(why, logs=("the vendor's SMART log (nvme)",))]
-    return [_programmed("nand bytes written", count128)]
+    return [_programmed("nand bytes written", (count128,))]
 
 
-def _programmed(name: str, count: int) -> Reading:
+def _programmed(name: str, parts: tuple[int, ...]) -> Reading:
     log = "OCP SMART log" if name == "physical media units written" else "the vendor's SMART log"
-    return Reading("", (f"{log} (nvme)",), nand=Counter(name, count, 1))
+    return Reading("", (f"{log} (nvme)",), nand=Counter(name, sum(parts), 1, parts=parts))
 
 
 def _additional(document: Document) -> list[Reading]:

@@ -9,13 +9,15 @@ LBA_BYTES = 512
 class Counter:
     """A count of bytes in steps: ``count`` of ``unit_bytes`` each.
 
-    ``unit_most_bytes`` is larger where a maker's GB may be 10^9 or 2^30 bytes.
+    ``unit_most_bytes`` is larger where a maker's GB may be 10^9 or 2^30 bytes. ``parts``: the counts of several fields
+    whose sum ``count`` is; each has steps of its own and may go back on its own.
     """
 
     name: str  # the field or attribute
     count: int
     unit_bytes: int
     unit_most_bytes: int = 0  # 0: as unit_bytes
+    parts: tuple[int, ...] = ()  # (): of one field
 
     @property
     def total_bytes(self) -> int:

@@ -272,6 +272,10 @@ def test_a_gb_that_may_be_two_things_has_two_units() -> None:
     found = parse(smartctl("WDC WDS500G2B0A", *rows))
     assert found.nand is not None
     assert (found.nand.count, found.nand.unit_bytes, found.nand.most_unit_bytes) == (100, 10**9, 2**30)
+    assert found.nand.parts == (90, 10)
+    wdc = parse(docs.WDC).nand
+    assert wdc is not None
+    assert wdc.parts == (4096, 1024)
 
 
 def test_a_document_that_is_nested_without_end_is_refused() -> None:
