@@ -175,6 +175,22 @@ def test_a_run_has_its_lifetime_in_summary_table_and_report(
     assert "years at this rate" in (out / "report.html").read_text()
 
 
+def test_dilated_time_lengthens_no_life(fake: Fake, plan_file: Path, tmp_path: Path, invoke: Invoke) -> None:
+    found = []
+    for scale in ("1", "4"):
+        out = tmp_path / scale
+        settings = ("--set", "cost.drive_price=250", "--set", f"drive.time_scale={scale}")
+        assert invoke("run", plan_file, "--out", out, *settings).code == 0
+        found.append(json.loads((out / "summary.json").read_text())["arms"]["small"]["lifetime"])
+    real, dilated = found  # the same bytes in the same real seconds, which are a quarter as many of the drive's
+    for key in ("years", "full_size_years"):
+        assert dilated[key] == pytest.approx(real[key] / 4)
+    for key in ("drive_writes_per_day", "full_size_drive_writes_per_day", "money_per_year"):
+        assert dilated[key] == pytest.approx(real[key] * 4)
+    for key in ("flash_bytes_per_operation", "percentage_used", "user_bytes_until_worn"):
+        assert dilated[key] == real[key]
+
+
 @pytest.mark.parametrize(
     ("setting", "said"),
     [
