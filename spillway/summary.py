@@ -110,13 +110,14 @@ def _lifetime(arm: Arm, figures: Document, seconds: float, under: Document | Non
     devices = under["devices"] if under else []
     sizes = [each["capacity_bytes"] for each in devices]
     used = [each["percentage_used"] for each in devices if each.get("percentage_used") is not None]
+    emulated = settings["drive.kind"] == "emulated"
     work = Work(
-        seconds,
+        seconds / settings["drive.time_scale"] if emulated else seconds,  # of the drive's time
         figures.get("operations"),
         figures.get("user_bytes_written"),
         figures.get("host_bytes_written"),
         nand_total(figures.get("nand_bytes_programmed")),
-        real_time=settings["drive.kind"] != "emulated" or settings["drive.pacing"] == "real",
+        real_time=not emulated or settings["drive.pacing"] == "real",
     )
     endurance = Endurance(
         capacity_bytes=sum(sizes) if sizes and None not in sizes else arm.capacity_bytes(),
