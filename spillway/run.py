@@ -161,6 +161,7 @@ def _record(event: Event, recorder: ArmRecorder, progress: Progress) -> None:
         case "started":
             progress.versions["spillway-native"] = event["version"]
             recorder.start = event.get("kept")
+            recorder.versions = event.get("versions")
         case "sample":
             recorder.add_sample(sample_row(event))
         case "stall":
@@ -206,12 +207,12 @@ def _run_arm(
         recorder.finish(result, arm.preset_path())
     finally:
         recorder.close()
-    result |= {"start": recorder.start}
-    progress.versions |= result.get("versions") or {}
+    result |= {"start": recorder.start, "versions": result.get("versions") or recorder.versions}
+    progress.versions |= result["versions"] or {}
     progress.measured = progress.measured or bool(recorder.rows)
     if failure is not None:
         progress.failures.append((label, failure))
-    figures = summarise(arm, seed, result, recorder.rows, recorder.phases, str(failure or ""))
+    figures = summarise(arm, seed, result, recorder.rows, recorder.phases, str(failure or ""), recorder.stalls)
     figures |= {"directory": f"arms/{name}", **arm.on_its_sweep()}
     progress.repetitions.setdefault(arm.name, []).append(figures)
 
