@@ -16,7 +16,7 @@ from spillway import __version__, kept
 from spillway.drive.watch import Watch as DriveWatch
 from spillway.errors import DriveFull, Interrupted, RunFailed, SpillwayError
 from spillway.native import Event, build_sha256, executable_sha256, run_native
-from spillway.plan import Arm, Plan, slug
+from spillway.plan import Arm, Plan, by_keys_of_a_plan, slug
 from spillway.rundir import ArmRecorder, write_json, write_text
 from spillway.samples import sample_row
 from spillway.stage import DATA_NOTE, explained, staged
@@ -138,7 +138,7 @@ class _Preparer:
         try:
             with _data_directory(each, self.stage) as data:
                 asked = each.request(data, seed) | kept.request(each, self.place, {"preparation": mark})
-                result = run_native("run", asked, on_event)
+                result = _run(asked, on_event)
             recorder.finish({name: value for name, value in result.items() if name != "event"}, each.preset_path())
         except Interrupted:
             self.progress.interrupted = True
@@ -234,7 +234,7 @@ def _result(
     plan's to mend.
     """
     try:
-        result = run_native("run", request, on_event)
+        result = _run(request, on_event)
     except Interrupted:
         progress.interrupted = True
         return {}, None
@@ -246,6 +246,13 @@ def _result(
     if not result["complete"]:
         progress.interrupted = True
     return {name: value for name, value in result.items() if name != "event"}, None
+
+
+def _run(request: Document, on_event: Callable[[Event], None]) -> Document:
+    try:
+        return run_native("run", request, on_event)
+    except SpillwayError as error:
+        raise type(error)(by_keys_of_a_plan(str(error))) from error
 
 
 @contextmanager

@@ -104,6 +104,7 @@ def _estimate(figures: Document | None) -> Document | None:
         "preset": figures["preset"],
         "capacity_bytes": figures["capacity_bytes"],
         "host_bytes_written": figures["host_bytes_written"],
+        "host_bytes_written_by_cause": figures.get("host_bytes_written_by_cause"),
         "nand_bytes_programmed": nand,
         "wa_device": None if failed else ratio(nand, figures["host_bytes_written"]),
         "failure": figures.get("failure"),
