@@ -88,11 +88,8 @@ class Arm:
             if table == "policy":
                 engine[table] = get["engine.policy"]
             elif table != "adoc" or get["engine.policy"] == "adoc":
-                own = [key for key in ARM_KEYS if key.startswith(f"engine.{table}.")]
-                sizes = [key for key in own if ARM_KEYS[key].check in (size, optional_size)]
-                names = [key.rpartition(".")[2] + ("_bytes" if key in sizes else "") for key in own]
-                pairs = zip(names, (get[key] for key in own), strict=True)
-                engine[table] = {name: value for name, value in pairs if value is not None}
+                own = _settings_of(table)
+                engine[table] = {own[key]: get[key] for key in own if get[key] is not None}
         return engine
 
     def _target(self) -> Document:
@@ -237,6 +234,22 @@ class Plan:
             inherited = _inherited(shared)
             top["prepare"] = [without(document, inherited) for document in prepared]
         return tomli_w.dumps(top)
+
+
+def _settings_of(table: str) -> dict[str, str]:
+    """The keys of ``[engine.TABLE]``, and their names in a request, where a size's ends in its unit."""
+    keys = [key for key in ARM_KEYS if key.startswith(f"engine.{table}.")]
+    sizes = [key for key in keys if ARM_KEYS[key].check in (size, optional_size)]
+    return {key: key.rpartition(".")[2] + ("_bytes" if key in sizes else "") for key in keys}
+
+
+def by_keys_of_a_plan(message: str) -> str:
+    """What the native side says of a request, with a plan's keys where the request has other names for them."""
+    for table in {table for tables in ENGINE_SETTINGS.values() for table in tables} - {"policy"}:
+        if f"engine.{table}." in message:
+            for key, name in _settings_of(table).items():
+                message = re.sub(rf"\b{name}\b", key.rpartition(".")[2], message)
+    return message.replace("fs.size_bytes", "fs.size")
 
 
 def load_plan(

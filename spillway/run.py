@@ -16,7 +16,7 @@ from spillway import __version__, kept
 from spillway.drive.watch import Watch as DriveWatch
 from spillway.errors import DriveFull, Interrupted, RunFailed, SpillwayError
 from spillway.native import Event, build_sha256, executable_sha256, run_native
-from spillway.plan import Arm, Plan, slug
+from spillway.plan import Arm, Plan, by_keys_of_a_plan, slug
 from spillway.rundir import ArmRecorder, write_json, write_text
 from spillway.samples import sample_row
 from spillway.stage import DATA_NOTE, explained, staged
@@ -138,7 +138,7 @@ class _Preparer:
         try:
             with _data_directory(each, self.stage) as data:
                 asked = each.request(data, seed) | kept.request(each, self.place, {"preparation": mark})
-                result = run_native("run", asked, on_event)
+                result = _run(asked, on_event)
             recorder.finish({name: value for name, value in result.items() if name != "event"}, each.preset_path())
         except Interrupted:
             self.progress.interrupted = True
@@ -161,6 +161,7 @@ def _record(event: Event, recorder: ArmRecorder, progress: Progress) -> None:
         case "started":
             progress.versions["spillway-native"] = event["version"]
             recorder.start = event.get("kept")
+            recorder.versions = event.get("versions")
         case "sample":
             recorder.add_sample(sample_row(event))
         case "stall":
@@ -206,12 +207,12 @@ def _run_arm(
         recorder.finish(result, arm.preset_path())
     finally:
         recorder.close()
-    result |= {"start": recorder.start}
-    progress.versions |= result.get("versions") or {}
+    result |= {"start": recorder.start, "versions": result.get("versions") or recorder.versions}
+    progress.versions |= result["versions"] or {}
     progress.measured = progress.measured or bool(recorder.rows)
     if failure is not None:
         progress.failures.append((label, failure))
-    figures = summarise(arm, seed, result, recorder.rows, recorder.phases, str(failure or ""))
+    figures = summarise(arm, seed, result, recorder.rows, recorder.phases, str(failure or ""), recorder.stalls)
     figures |= {"directory": f"arms/{name}", **arm.on_its_sweep()}
     progress.repetitions.setdefault(arm.name, []).append(figures)
 
@@ -233,7 +234,7 @@ def _result(
     plan's to mend.
     """
     try:
-        result = run_native("run", request, on_event)
+        result = _run(request, on_event)
     except Interrupted:
         progress.interrupted = True
         return {}, None
@@ -245,6 +246,13 @@ def _result(
     if not result["complete"]:
         progress.interrupted = True
     return {name: value for name, value in result.items() if name != "event"}, None
+
+
+def _run(request: Document, on_event: Callable[[Event], None]) -> Document:
+    try:
+        return run_native("run", request, on_event)
+    except SpillwayError as error:
+        raise type(error)(by_keys_of_a_plan(str(error))) from error
 
 
 @contextmanager
