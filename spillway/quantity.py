@@ -44,6 +44,15 @@ def parse_share(text: str, what: str) -> float:
     return float(share)
 
 
+def check_text(words: Iterable[str]) -> None:
+    """Refuses words of a command line with bytes that are no UTF-8: no file that a run leaves could hold them."""
+    for word in words:
+        try:
+            word.encode()
+        except UnicodeEncodeError:
+            raise SpillwayError(f"{word!a}: this has bytes that are not UTF-8; write it in UTF-8.") from None
+
+
 def nearest(text: str, candidates: Iterable[str]) -> str:
     """How a sentence about an unknown name ends: ``; did you mean 'X'?`` where one is near, else a full stop."""
     found = difflib.get_close_matches(text, list(candidates), n=1, cutoff=0.5)
