@@ -23,7 +23,8 @@ Document = dict[str, Any]
 
 PLACE = Path("runs") / "kept"  # where states lie if nothing else is said
 TAKES = ("database", "files", "drive")
-_NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]*")
+LONGEST_NAME = 200  # of the 255 bytes that file systems take
+_NAME = re.compile(rf"[A-Za-z0-9_-][A-Za-z0-9._-]{{0,{LONGEST_NAME - 1}}}")
 
 
 class Run(Protocol):
@@ -50,7 +51,9 @@ def named(settings: Mapping[str, Any], options: Mapping[str, str], label: str) -
 
         name = re.sub(r"\{([^{}]*)\}", value, text)
         if (name or key == "kept.database") and not _NAME.fullmatch(name):
-            raise SpillwayError(f"{label}{key} is {name!r}; a name has letters, digits, ., _ and - only.")
+            raise SpillwayError(
+                f"{label}{key} is {name!r}; a name has letters, digits, ., _ and - only, {LONGEST_NAME} at most."
+            )
         names[key] = name
     return names
 

@@ -128,7 +128,7 @@ class _Preparer:
 
     def _made(self, each: Arm, seed: int, mark: str) -> Document:
         """What the native side says of the state; empty where it was interrupted or failed."""
-        recorder = ArmRecorder(self.stage / "prepared" / slug(each.name))
+        recorder = ArmRecorder(self.stage / "prepared" / each.name)  # a state's name is a directory's
 
         def on_event(event: Event) -> None:
             _record(event, recorder, self.progress)

@@ -83,6 +83,9 @@ def test_one_factor_scales_what_is_named_wherever_it_stands() -> None:
     }
     odd = Scale(Fraction(1, 256), ("drive.capacity",)).applied({"drive": {"capacity": "256GB"}}, "p")
     assert odd["drive"]["capacity"] == 244141 * 4096, "a drive holds whole mapping units"
+    sizes = {"fs": {"size": "100GB"}, "drive": {"estimate": {"capacity": "1TB"}}}
+    pages = Scale(Fraction(1, 256), ("fs.size", "drive.estimate.capacity")).applied(sizes, "p")
+    assert pages == {"fs": {"size": 95367 * 4096}, "drive": {"estimate": {"capacity": 953674 * 4096}}}
     assert document["load"]["num"] == 10, "what was handed in is left as it was"
     with pytest.raises(SpillwayError, match=r"p: load\.num, which the suite scales, is 'many'"):
         scale.applied({"load": {"num": "many"}}, "p")
