@@ -113,9 +113,9 @@ def check_there(preparations: Sequence[Run], runs: Sequence[Run], place: Path) -
             made.add(where / get["kept.to"])
 
 
-def fingerprint(run: Run, request: Document, place: Path, executable: str) -> str:
-    """What a preparation is, as far as it decides on the state that it leaves: SHA-256 of its request, of the state it
-    starts from and of ``spillway-native``."""
+def fingerprint(run: Run, request: Document, place: Path, executable: str, inputs: str) -> str:
+    """What a preparation is, as far as it decides on the state that it leaves: SHA-256 of its request, of the files
+    that this names (``inputs``), of the state it starts from and of ``spillway-native``."""
     asked = {key: value for key, value in request.items() if key not in ("directory", "kept")}
     start = read_state(place_of(run, place) / run.settings["kept.from"]) if run.settings["kept.from"] else None
     whole = {
@@ -124,6 +124,7 @@ def fingerprint(run: Run, request: Document, place: Path, executable: str) -> st
         "database": run.settings["kept.database"],
         "from": start and start.get("note"),
         "executable": executable,
+        "inputs": inputs,
     }
     return hashlib.sha256(json.dumps(whole, sort_keys=True).encode()).hexdigest()
 

@@ -31,6 +31,8 @@ from spillway.plan_keys import (
     Key,
     optional_size,
     size,
+)
+from spillway.plan_keys import (
     table as checked_table,
 )
 from spillway.preset import preset_dirs, presets
@@ -337,11 +339,11 @@ class _ArmReader:
                 put(merged, parts, value, asked)
         if not merged.get("kept", {}).get("to"):
             raise SpillwayError(f"{label}kept.to is missing: name the state that it is there for.")
-        asked = self._asked(merged, label)
+        properties = self._asked(merged, label)
         if "ycsb" not in own and not _has_ycsb(merged.get("phases")):
             merged.pop("ycsb", None)  # inherited for the others
-            asked = {}
-        arm = _resolve_arm("", merged, label, self.plan_dir, asked, measures=False)
+            properties = {}
+        arm = _resolve_arm("", merged, label, self.plan_dir, properties, measures=False)
         return replace(arm, name=arm.settings["kept.to"])
 
     def _arm(self, index: int, own: Document, point: Point) -> Arm:
@@ -365,13 +367,13 @@ class _ArmReader:
             put(merged, key_parts(key), value, f"{label}{key}")
         for asked, (parts, value) in self.overrides.items():
             put(merged, parts, value, asked)
-        asked = self._asked(merged, label)
+        properties = self._asked(merged, label)
         for key, value in values.items():
             if look_up(merged, key_parts(key)) != value:
                 raise SpillwayError(f"{label}{key} is set by another axis or by --set too: leave one of them out.")
         if point.values:
             of, name = name, point.name if unnamed else f"{name}, {point.name}"
-        arm = _resolve_arm(name, merged, label, self.plan_dir, asked)
+        arm = _resolve_arm(name, merged, label, self.plan_dir, properties)
         return replace(arm, of=of, point=values)
 
     def _asked(self, merged: Document, label: str) -> dict[str, str]:

@@ -7,8 +7,8 @@
     PLAN/         a run directory for each plan
     kept/         states that its plans have kept
 
-A plan is done when its run directory is complete and is of the same resolved plan, package and spillway-native (by the
-executable's SHA-256): it is not run again. One that was ended early, had failed runs, is damaged, or was made by
+A plan is done when its run directory is complete and is of the same resolved plan, presets, package and
+spillway-native (by SHA-256): it is not run again. One that was ended early, had failed runs, is damaged, or was made by
 another build is.
 Its new run directory takes the place of the old one when it is whole. So an interruption, also a kill -9, costs the
 plan that was under way and nothing else.
@@ -24,19 +24,21 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from spillway import __version__
+from spillway import __version__, inputs
 from spillway.errors import Interrupted, SpillwayError
 from spillway.native import build_sha256
 from spillway.plan import Plan
 from spillway.run import Finished, Watch, execute
-from spillway.rundir import read_figures, write_json
+from spillway.rundir import read_run, write_json
 from spillway.stage import explained, stages_of, sweep_up
 from spillway.suite.document import Suite, SuitePlan
 from spillway.suite.scale import said
 
 Document = dict[str, Any]
 What = Literal["skipped", "begins", "ended", "failed", "refused", "interrupted"]
-State = Literal["done", "ended early", "failed", "of another plan", "of another build", "damaged", "not run"]
+State = Literal[
+    "done", "ended early", "failed", "of another plan", "of other files", "of another build", "damaged", "not run"
+]
 
 LOCK = ".lock"
 KEPT = "kept"  # states that plans of the suite keep
@@ -66,16 +68,18 @@ class Outcome:
 
 
 def state_of(directory: Path, plan: Plan) -> State:
-    """Whether a plan's run directory is there, is whole and is of this plan and this build."""
+    """Whether a plan's run directory is there, is whole and is of this plan, its presets, and this build."""
     if not directory.exists():
         return "not run"
     try:
-        run = read_figures(directory)
+        run = read_run(directory)  # the whole of it: the report of a suite cannot do with less
     except SpillwayError:
         return "damaged"
     manifest = run.manifest
     if run.plan_toml != plan.to_toml():
         return "of another plan"
+    if manifest.get("inputs_sha256") != inputs.sha256_of([*plan.arms, *plan.preparations]):
+        return "of other files"
     versions = manifest.get("versions") or {}
     if (versions.get("spillway"), versions.get("build_sha256")) != (__version__, build_sha256()):
         return "of another build"

@@ -149,6 +149,11 @@ def test_a_preparation_is_run_until_its_state_is_there(plan_file: Path, tmp_path
     (place / "loaded-tiny").rmdir()
     make_state(place, "loaded-tiny", prepared["kept"]["note"])
     assert [each["phases"][0]["workload"] for each in asked()] == ["fillrandom"]
+    preset = tmp_path / "presets" / "tiny.toml"
+    text = preset.read_text()
+    preset.write_text(text.replace("0.2", "0.3"))
+    assert len(asked()) == 2, "a changed preset is another preparation"
+    preset.write_text(text)
     plan = load_plan(plan_file, ("load.num=77",))
     assert len(asked()) == 2, "another load is another preparation"
 

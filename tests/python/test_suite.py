@@ -14,9 +14,7 @@ from typing import Any
 import pytest
 from conftest import PLAN, Fake, Invoke
 
-from spillway import __version__
 from spillway.errors import SpillwayError
-from spillway.native import build_sha256
 from spillway.plan import load_plan
 from spillway.report import write_suite_report
 from spillway.suite import find_suite, load_suite
@@ -255,7 +253,7 @@ def test_a_run_whose_engine_is_missing_stops_no_other(
 
 
 WHOLE: dict[str, Any] = {
-    **{"directory": "arms/a", "standing": {"complete": True, "failure": None, "words": ""}, "stalls": {}},
+    **{"directory": "arms/b", "standing": {"complete": True, "failure": None, "words": ""}, "stalls": {}},
     **{"latency_us": {}, "throughput_ops_s": 1, "user_mb_s": 1, "duration_s": 1, "steady": True},
     **dict.fromkeys(("wa_app", "wa_device", "wa_total")),
 }
@@ -272,8 +270,15 @@ DAMAGE = [
     ("summary.json", json.dumps({"arms": {"b": WHOLE | {"standing": []}}})),
     ("summary.json", json.dumps({"arms": {"b": WHOLE | {"standing": {}}}})),
     ("summary.json", json.dumps({"arms": {"b": WHOLE | {"repetitions": [1]}}})),
+    ("summary.json", json.dumps({"arms": {"b": WHOLE | {"repetitions": [{"directory": 1}]}}})),
+    ("summary.json", json.dumps({"arms": {"b": WHOLE | {"directory": "arms/c"}}})),
     ("summary.json", "[" * 100_000),
     ("plan.toml", None),
+    *((f"arms/b/{name}", None) for name in ("samples.csv", "stalls.csv", "phases.json", "events.json", "result.json")),
+    ("arms/b/result.json", "{"),
+    ("arms/b/samples.csv", ""),
+    ("arms/b/samples.csv", "half a line"),
+    ("arms/b/stalls.csv", "half a line"),
 ]
 
 
@@ -282,16 +287,13 @@ def test_a_damaged_run_directory_is_run_again(
     fake: Fake, suite: Path, tmp_path: Path, invoke: Invoke, file: str, text: str | None
 ) -> None:
     out = tmp_path / "out"
-    (out / "b").mkdir(parents=True)
-    (out / ".lock").touch()
     plan = load_suite(suite).plans[0].plan
-    versions = {"spillway": __version__, "build_sha256": build_sha256()}
-    whole = {"manifest.json": json.dumps({"complete": True, "versions": versions}), "plan.toml": plan.to_toml()}
-    for name, content in (whole | {"summary.json": json.dumps({"arms": {"b": WHOLE}})}).items():
-        (out / "b" / name).write_text(content)
+    assert invoke("suite", suite, "--out", out, "--only", "b").code == 0
+    (out / "b" / "summary.json").write_text(json.dumps({"arms": {"b": WHOLE}}))
     assert state_of(out / "b", plan) == "done"
     (out / "b" / file).unlink() if text is None else (out / "b" / file).write_text(text)
     assert state_of(out / "b", plan) == "damaged"
+    assert "b is damaged; run the suite again" in render_stale(suite, out)
     fake.behave("bad_input")
     refused = invoke("suite", suite, "--out", out, "--only", "b")
     assert (refused.code, "geometry.chanels" in refused.err, "Traceback" in refused.err) == (1, True, False)
@@ -299,6 +301,55 @@ def test_a_damaged_run_directory_is_run_again(
     assert invoke("suite", suite, "--out", out, "--only", "b").code == 0
     assert state_of(out / "b", plan) == "done"
     assert {path.name for path in out.iterdir()} == {".lock", "b", "claims.csv", "report.html", "suite.json"}
+
+
+@pytest.mark.parametrize("cut", [1, 10, 100])
+def test_samples_that_end_in_the_middle_are_damaged(
+    fake: Fake, suite: Path, tmp_path: Path, invoke: Invoke, cut: int
+) -> None:
+    out = tmp_path / "out"
+    assert invoke("suite", suite, "--out", out, "--only", "a").code == 0
+    plan = load_suite(suite).plans[1].plan
+    path = next((out / "a" / "arms").iterdir()) / "samples.csv"
+    path.write_bytes(path.read_bytes()[: -cut - len(os.linesep)])
+    assert state_of(out / "a", plan) == ("damaged" if cut > 1 else "done")
+
+
+@pytest.mark.parametrize("change", ["preset", "estimate", "preset_file", "state", "a preparation's preset"])
+def test_a_plan_whose_preset_was_changed_is_run_again(
+    fake: Fake, suite: Path, tmp_path: Path, invoke: Invoke, change: str
+) -> None:
+    """A plan names its presets and states: they can change where it does not."""
+    out, preset = tmp_path / "out", tmp_path / "presets" / "tiny.toml"
+    plan = suite / "b.toml"
+    other = tmp_path / "other.toml"
+    other.write_text(preset.read_text())
+    if change == "estimate":
+        directory = f'kind = "directory"\npath = "{tmp_path}"\nsmart = "off"\nestimate.preset = "tiny"'
+        plan.write_text(plan.read_text().replace('preset = "tiny"', directory))
+    elif change == "preset_file":
+        preset = other
+        plan.write_text(plan.read_text().replace('preset = "tiny"', f'preset_file = "{other}"'))
+    elif change == "state":
+        preset = other
+        plan.write_text(plan.read_text() + f'\n[initial]\nkind = "file"\npath = "{other}"\n')
+    elif change == "a preparation's preset":
+        preset = other
+        plan.write_text(
+            plan.read_text().replace('preset = "tiny"', "")
+            + f'\n[[prepare]]\n"kept.to" = "x"\n"drive.preset_file" = "{other}"\n'
+            '[[prepare.phases]]\nworkload = "fillseq"\n'
+        )
+    assert invoke("suite", suite, "--out", out, "--only", "b").code == 0
+    count = len(fake.requests())
+    assert "done before" in invoke("suite", suite, "--out", out, "--only", "b").err
+    assert len(fake.requests()) == count
+    preset.write_text(preset.read_text().replace("0.2", "0.3"))
+    assert "of other files" in invoke("suite", suite, "--out", out, "--list").out
+    assert "with other presets or states of drives; run the suite again" in render_stale(suite, out)
+    assert invoke("suite", suite, "--out", out, "--only", "b").code == 0
+    assert len(fake.requests()) == 2 * count
+    assert state_of(out / "b", load_suite(suite).plans[0].plan) == "done"
 
 
 @pytest.mark.parametrize("name", ["b", ".b.next", ".b.old", ".b.damaged"])
