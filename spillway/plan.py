@@ -25,6 +25,7 @@ from spillway.plan_keys import (
     ARM_KEYS,
     ENGINE_SETTINGS,
     LOADERS,
+    MOST_WHOLE,
     OPEN_TABLES,
     PHASE_KEYS,
     PLAN_KEYS,
@@ -337,14 +338,14 @@ class _ArmReader:
         for asked, (parts, value) in self.overrides.items():
             if parts[0] not in NOT_INHERITED or parts == ["kept", "directory"]:
                 put(merged, parts, value, asked)
-        if not merged.get("kept", {}).get("to"):
+        if not checked_table(merged.get("kept", {}), f"{label}kept").get("to"):
             raise SpillwayError(f"{label}kept.to is missing: name the state that it is there for.")
         properties = self._asked(merged, label)
         if "ycsb" not in own and not _has_ycsb(merged.get("phases")):
             merged.pop("ycsb", None)  # inherited for the others
             properties = {}
         arm = _resolve_arm("", merged, label, self.plan_dir, properties, measures=False)
-        return replace(arm, name=arm.settings["kept.to"])
+        return replace(arm, name=arm.settings["kept.to"], phases=[ycsb.only_loading(phase) for phase in arm.phases])
 
     def _arm(self, index: int, own: Document, point: Point) -> Arm:
         alone = len(self.tables) == 1
@@ -519,4 +520,7 @@ def _seeds(plan_level: Document, where: str) -> list[int]:
         raise SpillwayError(
             f"{where}: repetitions is {repetitions} and there are {len(seeds)} seeds: give one for each at most."
         )
-    return seeds + [seeds[-1] + extra for extra in range(1, repetitions - len(seeds) + 1)]
+    last = seeds[-1] + repetitions - len(seeds)
+    if last > MOST_WHOLE:
+        raise SpillwayError(f"{where}: seeds goes on to {last} with {repetitions} repetitions: begin at a smaller one.")
+    return seeds + list(range(seeds[-1] + 1, last + 1))

@@ -15,6 +15,7 @@ for _power, _letter in enumerate("kmgtp", start=1):
     _UNITS[f"{_letter}b"] = 1000**_power
     _UNITS[f"{_letter}ib"] = 1024**_power
 
+MOST_BYTES = 2**63 - 1  # of a file or a device, by POSIX' off_t
 _SIZE = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]*)\s*")
 
 
@@ -27,6 +28,8 @@ def parse_size(text: object, what: str) -> int:
     size = Decimal(match.group(1)) * factor
     if size != size.to_integral_value():
         raise SpillwayError(f"{what} is {text!r}, which is not a whole number of bytes.")
+    if size > MOST_BYTES:
+        raise SpillwayError(f"{what} is more than {MOST_BYTES} bytes, which no drive has; write a smaller size.")
     return int(size)
 
 

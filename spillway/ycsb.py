@@ -132,6 +132,11 @@ OF_PHASES: dict[str, Property] = {
     "target": Property(None, _number(0, 1e9)),
     "dotransactions": Property(True, _flag),
 }
+# What decides about what a load leaves; the other properties are of the operations on it.
+OF_RECORDS = (
+    *("recordcount", "insertstart", "insertcount", "fieldcount", "fieldlength", "minfieldlength"),
+    *("fieldlengthdistribution", "fieldnameprefix", "insertorder", "zeropadding", "keyprefix", "spillway.layout"),
+)
 # What YCSB knows and what changes nothing here: where and how YCSB itself reports, and reads of one field, for which a
 # key-value store gets the whole record all the same.
 WITHOUT_EFFECT = (
@@ -334,6 +339,14 @@ def complete_phases(
         completed.append(phase | {"ycsb": values})
     _check_order(completed, texts, label, goes_on)
     return completed
+
+
+def only_loading(phase: Document) -> Document:
+    """A phase without what its properties say of operations, where it has none: loads that leave the same are equal."""
+    if phase["workload"] != LOAD:
+        return phase
+    values = {key: value if key in OF_RECORDS else PROPERTIES[key].default for key, value in phase["ycsb"].items()}
+    return phase | {"ycsb": values}
 
 
 def _replaced_by(asked: Texts, workload: str) -> set[str]:

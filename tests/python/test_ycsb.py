@@ -253,6 +253,28 @@ def test_preparations_have_the_properties_of_those_that_go_on_with_them(plan_fil
         assert counts == [20, 20]
 
 
+def test_one_load_serves_every_mix(plan_file: Path) -> None:
+    """What a load leaves hangs on its records alone, so points that differ in operations share it."""
+    loads = '[[prepare]]\n"kept.to" = "loaded"\n[[prepare.phases]]\nworkload = "ycsb-load"\n'
+    run = '[[phases]]\nworkload = "ycsb-run"\n'
+    text = WHAT_IT_SAYS + '[kept]\nfrom = "loaded"\n'
+    for axis in (
+        '"ycsb.readproportion" = [0, 0.2, 0.4, 0.6]',
+        '"ycsb.requestdistribution" = ["zipfian", "latest", "uniform"]',
+        '"ycsb.operationcount" = [5, 6]',
+        '"ycsb.properties" = ["workloada", "workloade"]',
+    ):
+        plan_file.write_text(ycsb_plan(text, run + loads + f"[sweep]\n{axis}\n"))
+        plan = load_plan(plan_file)
+        assert len(plan.preparations) == 1
+        again = plan_file.with_name("again.toml")
+        again.write_text(plan.to_toml())
+        assert [each.document() for each in load_plan(again).preparations] == [plan.preparations[0].document()]
+    plan_file.write_text(ycsb_plan(text, run + loads + '[sweep]\n"ycsb.fieldcount" = [1, 2]\n'))
+    with pytest.raises(SpillwayError, match="would be made in several ways"):
+        load_plan(plan_file)
+
+
 def test_a_preparation_needs_nothing_of_the_properties_above_it(plan_file: Path) -> None:
     fills = '[[prepare]]\n"kept.to" = "old"\n"kept.database" = "old"\n[[prepare.phases]]\nworkload = "fillseq"\n'
     kept = '[kept]\nfrom = "old"\ntakes = "files"\n'
