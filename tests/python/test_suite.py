@@ -413,6 +413,51 @@ def test_an_ended_run_does_not_take_the_place_of_a_whole_one(
     assert state_of(out / "a", load_suite(suite).plans[1].plan) == "done"
 
 
+@pytest.mark.parametrize(
+    ("end", "earlier"),
+    [
+        ("no room", "none"), ("no room", "ended early"), ("kill", "none"), ("ctrl-c", "of another plan"),
+        ("kill after an early end", "none"), ("kill after an early end", "ended early"),
+    ],
+)  # fmt: skip
+def test_what_was_measured_is_not_lost_with_its_report(
+    fake: Fake, suite: Path, tmp_path: Path, invoke: Invoke, monkeypatch: pytest.MonkeyPatch, end: str, earlier: str
+) -> None:
+    """A run directory is whole before its report is made: whatever ends that, no run is to be done again."""
+    import spillway.report
+
+    out, before = tmp_path / "out", len(fake.requests())
+    if earlier != "none":
+        flags = ("--set", "phases.0.threads=2") if earlier == "of another plan" else ()
+        assert invoke("suite", suite, "--out", out, "--only", "b", *flags).code == 0
+        before = len(fake.requests())
+    if earlier == "ended early":
+        manifest = json.loads((out / "b" / "manifest.json").read_text())
+        (out / "b" / "manifest.json").write_text(json.dumps(manifest | {"complete": False}))
+    write_report = spillway.report.write_report
+
+    def fail(rundir: Path, target: Path, *more: Any) -> None:
+        if end == "no room":
+            raise SpillwayError(f"{target} cannot be written: no space left on device.")
+        if end == "kill after an early end":
+            path = rundir / "manifest.json"
+            path.write_text(json.dumps(json.loads(path.read_text()) | {"complete": False}))
+        raise KeyboardInterrupt if end == "ctrl-c" else SystemExit(9)
+
+    monkeypatch.setattr(spillway.report, "write_report", fail)
+    ended = invoke("suite", suite, "--out", out, "--only", "b")
+    assert ended.code == {"no room": 1, "ctrl-c": 130}.get(end, 9)
+    assert ".next" not in ended.err, "nobody is sent to a hidden name"
+    monkeypatch.setattr(spillway.report, "write_report", write_report)
+    again = invoke("suite", suite, "--out", out, "--only", "b")
+    assert again.code == 0
+    early = end == "kill after an early end"
+    assert len(fake.requests()) - before == (2 if early else 1)
+    assert (out / "b" / "report.html").is_file()
+    assert state_of(out / "b", load_suite(suite).plans[0].plan) == "done"
+    assert not list(out.glob(".b.*"))
+
+
 def test_two_suites_in_one_directory_are_one_too_many(fake: Fake, suite: Path, tmp_path: Path, invoke: Invoke) -> None:
     out = tmp_path / "out"
     out.mkdir()
