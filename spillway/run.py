@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from spillway import __version__, kept
+from spillway import __version__, inputs, kept
 from spillway.drive.watch import Watch as DriveWatch
 from spillway.errors import DriveFull, Interrupted, RunFailed, SpillwayError
 from spillway.native import Event, build_sha256, executable_sha256, run_native
@@ -67,6 +67,7 @@ def execute(
     a run directory even so.
     """
     started = datetime.now(UTC)
+    read = inputs.sha256_of([*plan.arms, *plan.preparations])
     kept.check_there(plan.preparations, plan.arms, place)
     with staged(out) as stage:
         progress = Progress()
@@ -82,7 +83,7 @@ def execute(
         summary = _summary(plan, progress)
         write_text(stage / "plan.toml", plan.to_toml())
         write_json(stage / "summary.json", summary)
-        write_json(stage / "manifest.json", _manifest(plan, command, started, progress))
+        write_json(stage / "manifest.json", _manifest(plan, command, started, progress) | {"inputs_sha256": read})
     _write_report(out)  # in its place by now: whatever becomes of the report, what was measured is safe
     return Finished(out, summary, _failure(plan, progress), progress.interrupted, _exit_code(progress))
 
@@ -114,7 +115,8 @@ class _Preparer:
 
     def _prepare(self, each: Arm) -> None:
         seed = self.plan.seeds[0]
-        mark = kept.fingerprint(each, each.request(Path(), seed), self.place, build_sha256())
+        files = inputs.sha256_of([each])
+        mark = kept.fingerprint(each, each.request(Path(), seed), self.place, build_sha256(), files)
         state = kept.is_made_by(kept.place_of(each, self.place) / each.settings["kept.to"], mark)
         whole = state if state is not None else self._made(each, seed, mark)
         if self.progress.interrupted or self.progress.failures:
@@ -128,7 +130,7 @@ class _Preparer:
 
     def _made(self, each: Arm, seed: int, mark: str) -> Document:
         """What the native side says of the state; empty where it was interrupted or failed."""
-        recorder = ArmRecorder(self.stage / "prepared" / slug(each.name))
+        recorder = ArmRecorder(self.stage / "prepared" / each.name)  # a state's name is a directory's
 
         def on_event(event: Event) -> None:
             _record(event, recorder, self.progress)

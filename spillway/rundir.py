@@ -186,6 +186,8 @@ def _lack(figures: Any) -> str:
     several = figures.get("repetitions", [])
     if not isinstance(several, list) or not all(isinstance(each, dict) for each in several):
         return "its repetitions are no tables"
+    if not all(isinstance(each.get("directory", ""), str) for each in several):
+        return "a repetition's directory is no text"
     return ""
 
 

@@ -197,6 +197,18 @@ def test_a_sweep_runs_every_point_and_says_where_each_stands(
     assert (refused.code, "by name there are: One, Two" in refused.err) == (2, True)
 
 
+def test_runs_with_long_names_have_directories_of_their_own(
+    fake: Fake, plan_file: Path, tmp_path: Path, invoke: Invoke
+) -> None:
+    """One name beyond what file systems take may not cost the runs before it."""
+    values = ["short", *("x" * 300 + end for end in ("", "y", "z"))]
+    write(plan_file, SHORT + f'\n[sweep]\n"engine.options.x" = {json.dumps(values)}\n')
+    ended = invoke("run", plan_file, "--out", tmp_path / "run", "--set", "repetitions=2")
+    assert ended.code == 0, ended.err
+    assert len(list((tmp_path / "run" / "arms").iterdir())) == 8
+    assert [arm.summary["point"]["engine.options.x"] for arm in read_run(tmp_path / "run").arms] == values
+
+
 def test_a_point_that_fails_leaves_the_others(
     fake: Fake, plan_file: Path, tmp_path: Path, invoke: Invoke, monkeypatch: pytest.MonkeyPatch
 ) -> None:
