@@ -22,6 +22,12 @@ from spillway.suite.verdicts import VERDICTS, Judged, as_csv, judge_all, measure
 
 Document = dict[str, Any]
 
+# What a run is that is none of this suite's.
+NOT_OURS = {
+    "of another plan": "of another plan or at another scale",
+    "of other files": "with other presets or states of drives",
+    "of another build": "of another build",
+}
 # What of a run is drawn, and the figure of a claim as it is drawn: its metric and the factor to that metric's unit.
 DRAWN = ("wa-app", "wa-device", "wa-total", "throughput", "user-data")
 DRAWN_AS = {
@@ -120,9 +126,10 @@ def _arms(directory: Path, plan: SuitePlan) -> tuple[list[ArmRecord], str]:
     state = state_of(directory, plan.plan)
     if state == "not run":
         return [], f"{plan.name} has not been run."
-    if state in ("of another plan", "of another build"):
-        what = "plan or at another scale" if state == "of another plan" else "build"
-        return [], f"What there is of {plan.name} was run of another {what}; run the suite again."
+    if state == "damaged":
+        return [], f"What there is of {plan.name} is damaged; run the suite again."
+    if state in NOT_OURS:
+        return [], f"What there is of {plan.name} was run {NOT_OURS[state]}; run the suite again."
     run = read_figures(directory)
     points = plan.point_of()
     arms = [replace(arm, summary=arm.summary | {"point": points[arm.name]}) for arm in run.arms if arm.name in points]

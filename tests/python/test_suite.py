@@ -14,9 +14,7 @@ from typing import Any
 import pytest
 from conftest import PLAN, Fake, Invoke
 
-from spillway import __version__
 from spillway.errors import SpillwayError
-from spillway.native import build_sha256
 from spillway.plan import load_plan
 from spillway.report import write_suite_report
 from spillway.suite import find_suite, load_suite
@@ -84,6 +82,9 @@ def test_one_factor_scales_what_is_named_wherever_it_stands() -> None:
     }
     odd = Scale(Fraction(1, 256), ("drive.capacity",)).applied({"drive": {"capacity": "256GB"}}, "p")
     assert odd["drive"]["capacity"] == 244141 * 4096, "a drive holds whole mapping units"
+    sizes = {"fs": {"size": "100GB"}, "drive": {"estimate": {"capacity": "1TB"}}}
+    pages = Scale(Fraction(1, 256), ("fs.size", "drive.estimate.capacity")).applied(sizes, "p")
+    assert pages == {"fs": {"size": 95367 * 4096}, "drive": {"estimate": {"capacity": 953674 * 4096}}}
     assert document["load"]["num"] == 10, "what was handed in is left as it was"
     with pytest.raises(SpillwayError, match=r"p: load\.num, which the suite scales, is 'many'"):
         scale.applied({"load": {"num": "many"}}, "p")
@@ -267,7 +268,7 @@ def test_a_run_whose_engine_is_missing_stops_no_other(
 
 
 WHOLE: dict[str, Any] = {
-    **{"directory": "arms/a", "standing": {"complete": True, "failure": None, "words": ""}, "stalls": {}},
+    **{"directory": "arms/b", "standing": {"complete": True, "failure": None, "words": ""}, "stalls": {}},
     **{"latency_us": {}, "throughput_ops_s": 1, "user_mb_s": 1, "duration_s": 1, "steady": True},
     **dict.fromkeys(("wa_app", "wa_device", "wa_total")),
 }
@@ -284,8 +285,15 @@ DAMAGE = [
     ("summary.json", json.dumps({"arms": {"b": WHOLE | {"standing": []}}})),
     ("summary.json", json.dumps({"arms": {"b": WHOLE | {"standing": {}}}})),
     ("summary.json", json.dumps({"arms": {"b": WHOLE | {"repetitions": [1]}}})),
+    ("summary.json", json.dumps({"arms": {"b": WHOLE | {"repetitions": [{"directory": 1}]}}})),
+    ("summary.json", json.dumps({"arms": {"b": WHOLE | {"directory": "arms/c"}}})),
     ("summary.json", "[" * 100_000),
     ("plan.toml", None),
+    *((f"arms/b/{name}", None) for name in ("samples.csv", "stalls.csv", "phases.json", "events.json", "result.json")),
+    ("arms/b/result.json", "{"),
+    ("arms/b/samples.csv", ""),
+    ("arms/b/samples.csv", "half a line"),
+    ("arms/b/stalls.csv", "half a line"),
 ]
 
 
@@ -294,16 +302,13 @@ def test_a_damaged_run_directory_is_run_again(
     fake: Fake, suite: Path, tmp_path: Path, invoke: Invoke, file: str, text: str | None
 ) -> None:
     out = tmp_path / "out"
-    (out / "b").mkdir(parents=True)
-    (out / ".lock").touch()
     plan = load_suite(suite).plans[0].plan
-    versions = {"spillway": __version__, "build_sha256": build_sha256()}
-    whole = {"manifest.json": json.dumps({"complete": True, "versions": versions}), "plan.toml": plan.to_toml()}
-    for name, content in (whole | {"summary.json": json.dumps({"arms": {"b": WHOLE}})}).items():
-        (out / "b" / name).write_text(content)
+    assert invoke("suite", suite, "--out", out, "--only", "b").code == 0
+    (out / "b" / "summary.json").write_text(json.dumps({"arms": {"b": WHOLE}}))
     assert state_of(out / "b", plan) == "done"
     (out / "b" / file).unlink() if text is None else (out / "b" / file).write_text(text)
     assert state_of(out / "b", plan) == "damaged"
+    assert "b is damaged; run the suite again" in render_stale(suite, out)
     fake.behave("bad_input")
     refused = invoke("suite", suite, "--out", out, "--only", "b")
     assert (refused.code, "geometry.chanels" in refused.err, "Traceback" in refused.err) == (1, True, False)
@@ -311,6 +316,55 @@ def test_a_damaged_run_directory_is_run_again(
     assert invoke("suite", suite, "--out", out, "--only", "b").code == 0
     assert state_of(out / "b", plan) == "done"
     assert {path.name for path in out.iterdir()} == {".lock", "b", "claims.csv", "report.html", "suite.json"}
+
+
+@pytest.mark.parametrize("cut", [1, 10, 100])
+def test_samples_that_end_in_the_middle_are_damaged(
+    fake: Fake, suite: Path, tmp_path: Path, invoke: Invoke, cut: int
+) -> None:
+    out = tmp_path / "out"
+    assert invoke("suite", suite, "--out", out, "--only", "a").code == 0
+    plan = load_suite(suite).plans[1].plan
+    path = next((out / "a" / "arms").iterdir()) / "samples.csv"
+    path.write_bytes(path.read_bytes()[: -cut - len(os.linesep)])
+    assert state_of(out / "a", plan) == ("damaged" if cut > 1 else "done")
+
+
+@pytest.mark.parametrize("change", ["preset", "estimate", "preset_file", "state", "a preparation's preset"])
+def test_a_plan_whose_preset_was_changed_is_run_again(
+    fake: Fake, suite: Path, tmp_path: Path, invoke: Invoke, change: str
+) -> None:
+    """A plan names its presets and states: they can change where it does not."""
+    out, preset = tmp_path / "out", tmp_path / "presets" / "tiny.toml"
+    plan = suite / "b.toml"
+    other = tmp_path / "other.toml"
+    other.write_text(preset.read_text())
+    if change == "estimate":
+        directory = f'kind = "directory"\npath = "{tmp_path}"\nsmart = "off"\nestimate.preset = "tiny"'
+        plan.write_text(plan.read_text().replace('preset = "tiny"', directory))
+    elif change == "preset_file":
+        preset = other
+        plan.write_text(plan.read_text().replace('preset = "tiny"', f'preset_file = "{other}"'))
+    elif change == "state":
+        preset = other
+        plan.write_text(plan.read_text() + f'\n[initial]\nkind = "file"\npath = "{other}"\n')
+    elif change == "a preparation's preset":
+        preset = other
+        plan.write_text(
+            plan.read_text().replace('preset = "tiny"', "")
+            + f'\n[[prepare]]\n"kept.to" = "x"\n"drive.preset_file" = "{other}"\n'
+            '[[prepare.phases]]\nworkload = "fillseq"\n'
+        )
+    assert invoke("suite", suite, "--out", out, "--only", "b").code == 0
+    count = len(fake.requests())
+    assert "done before" in invoke("suite", suite, "--out", out, "--only", "b").err
+    assert len(fake.requests()) == count
+    preset.write_text(preset.read_text().replace("0.2", "0.3"))
+    assert "of other files" in invoke("suite", suite, "--out", out, "--list").out
+    assert "with other presets or states of drives; run the suite again" in render_stale(suite, out)
+    assert invoke("suite", suite, "--out", out, "--only", "b").code == 0
+    assert len(fake.requests()) == 2 * count
+    assert state_of(out / "b", load_suite(suite).plans[0].plan) == "done"
 
 
 @pytest.mark.parametrize("name", ["b", ".b.next", ".b.old", ".b.damaged"])
@@ -372,6 +426,51 @@ def test_an_ended_run_does_not_take_the_place_of_a_whole_one(
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=100)
     assert state_of(out / "a", load_suite(suite).plans[1].plan) == "done"
+
+
+@pytest.mark.parametrize(
+    ("end", "earlier"),
+    [
+        ("no room", "none"), ("no room", "ended early"), ("kill", "none"), ("ctrl-c", "of another plan"),
+        ("kill after an early end", "none"), ("kill after an early end", "ended early"),
+    ],
+)  # fmt: skip
+def test_what_was_measured_is_not_lost_with_its_report(
+    fake: Fake, suite: Path, tmp_path: Path, invoke: Invoke, monkeypatch: pytest.MonkeyPatch, end: str, earlier: str
+) -> None:
+    """A run directory is whole before its report is made: whatever ends that, no run is to be done again."""
+    import spillway.report
+
+    out, before = tmp_path / "out", len(fake.requests())
+    if earlier != "none":
+        flags = ("--set", "phases.0.threads=2") if earlier == "of another plan" else ()
+        assert invoke("suite", suite, "--out", out, "--only", "b", *flags).code == 0
+        before = len(fake.requests())
+    if earlier == "ended early":
+        manifest = json.loads((out / "b" / "manifest.json").read_text())
+        (out / "b" / "manifest.json").write_text(json.dumps(manifest | {"complete": False}))
+    write_report = spillway.report.write_report
+
+    def fail(rundir: Path, target: Path, *more: Any) -> None:
+        if end == "no room":
+            raise SpillwayError(f"{target} cannot be written: no space left on device.")
+        if end == "kill after an early end":
+            path = rundir / "manifest.json"
+            path.write_text(json.dumps(json.loads(path.read_text()) | {"complete": False}))
+        raise KeyboardInterrupt if end == "ctrl-c" else SystemExit(9)
+
+    monkeypatch.setattr(spillway.report, "write_report", fail)
+    ended = invoke("suite", suite, "--out", out, "--only", "b")
+    assert ended.code == {"no room": 1, "ctrl-c": 130}.get(end, 9)
+    assert ".next" not in ended.err, "nobody is sent to a hidden name"
+    monkeypatch.setattr(spillway.report, "write_report", write_report)
+    again = invoke("suite", suite, "--out", out, "--only", "b")
+    assert again.code == 0
+    early = end == "kill after an early end"
+    assert len(fake.requests()) - before == (2 if early else 1)
+    assert (out / "b" / "report.html").is_file()
+    assert state_of(out / "b", load_suite(suite).plans[0].plan) == "done"
+    assert not list(out.glob(".b.*"))
 
 
 def test_two_suites_in_one_directory_are_one_too_many(fake: Fake, suite: Path, tmp_path: Path, invoke: Invoke) -> None:
