@@ -96,7 +96,7 @@ class Crew {
  private:
   void work(Worker& worker) {
     // An open loop's sleep should end when it is due, not up to the default slack of 50 us later (prctl(2)).
-    if (worker.plan().rate_ops_s) ::prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL);
+    if (worker.plan().arrivals) ::prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL);
     start_.wait();
     note_end(worker.run(begin_ns_, deadline_ns_, stop_), worker.plan().background);
   }

@@ -37,9 +37,11 @@ std::string problem_of_pairs(const PairSpec& pairs) {
 std::string problem_of_end(const PhaseSpec& phase, const PairSpec& pairs, const std::string& key) {
   const std::string workload = name_of(phase.workload);
   if (is_wait(phase.workload)) {
-    const bool bounded = phase.operations || phase.duration_s || phase.rate_ops_s;
-    return bounded ? key + ": " + workload + " ends by itself; remove operations, duration_s and rate_ops_s" : "";
+    const bool bounded = phase.operations || phase.duration_s || phase.is_open_loop();
+    return bounded ? key + ": " + workload + " ends by itself; remove operations, duration_s, rate_ops_s and arrivals"
+                   : "";
   }
+  if (phase.ends_with_trace() && !phase.operations && !phase.duration_s) return "";
   if (!phase.operations && !phase.duration_s && !is_fill(phase.workload) && !is_ycsb(phase.workload)) {
     return key + " has no end: give operations (for each thread) or duration_s";
   }
@@ -70,7 +72,7 @@ std::string problem_of_mix(const PhaseSpec& phase, const std::string& key) {
   if (*phase.read_write_percent == 0 || *phase.read_write_percent == 100) {
     return percent + " of readwhilewriting, which has both, must be above 0 and below 100";
   }
-  if (phase.rate_ops_s) return percent + " and rate_ops_s both pace the readers: give one of them";
+  if (phase.rate_ops_s || phase.arrivals) return percent + " and rate_ops_s both pace the readers: give one of them";
   return "";
 }
 

@@ -22,8 +22,9 @@ Worker::Worker(const WorkerSetting& setting, const ThreadPlan& plan)
 
 Status Worker::run(std::int64_t begin_ns, std::int64_t deadline_ns, const std::atomic<bool>& stop) {
   const std::uint64_t limit = plan_.operations.value_or(std::numeric_limits<std::uint64_t>::max());
-  std::optional<Schedule> schedule;
-  if (plan_.rate_ops_s) schedule.emplace(begin_ns, *plan_.rate_ops_s, plan_.rate_phase);
+  std::unique_ptr<Arrivals> arrivals;
+  if (plan_.arrivals) arrivals = make_arrivals(*plan_.arrivals, begin_ns, plan_.turn, plan_.turns, plan_.arrival_seed);
+  std::int64_t due_ns = arrivals ? arrivals->next_ns() : 0;
 
   std::int64_t now = setting_.clock.now_ns();
   std::uint64_t done = 0;
@@ -34,8 +35,9 @@ Status Worker::run(std::int64_t begin_ns, std::int64_t deadline_ns, const std::a
       if (!wait_for_leader(done, deadline_ns, stop)) break;
       start = setting_.clock.now_ns();
     }
-    if (schedule) {
-      start = schedule->start_ns(done);
+    if (arrivals) {
+      if (due_ns == Arrivals::kNever) break;
+      start = due_ns;
       if (now < start) {
         lag = wait_for(start, deadline_ns, stop);
         if (!lag) break;
@@ -46,10 +48,12 @@ Status Worker::run(std::int64_t begin_ns, std::int64_t deadline_ns, const std::a
     now = setting_.clock.now_ns();
     note(outcome.value(), now - start, lag);
     finished_.store(++done, std::memory_order_relaxed);
+    if (arrivals) due_ns = arrivals->next_ns();
   }
-  if (schedule) {
-    const std::uint64_t due = schedule->started_before(std::min(now, deadline_ns));
-    not_started_ = std::max(std::min(due, limit), done) - done;
+  if (arrivals) {
+    const std::int64_t end_ns = std::min(now, deadline_ns);
+    const std::uint64_t due = due_ns < end_ns ? 1 + arrivals->rest_before(end_ns) : 0;
+    not_started_ = std::min(due, limit - done);
   }
   return Status::ok();
 }

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <atomic>
-#include <cmath>
 #include <cstdint>
 #include <functional>
 #include <limits>
@@ -12,6 +11,7 @@
 
 #include "base/result.h"
 #include "engine/engine.h"
+#include "load/arrivals.h"
 #include "load/client.h"
 #include "load/clock.h"
 #include "load/pairs.h"
@@ -20,30 +20,6 @@
 #include "load/ycsb/client.h"
 
 namespace spillway::load {
-
-// When each operation of an open loop is meant to start: the k-th at begin + (k + phase) / rate, whatever the store
-// does. What happens late is not moved: its wait is part of its latency, so that a stall counts for every operation
-// it held up and not only for the one it caught (coordinated omission).
-class Schedule {
- public:
-  // REQUIRES: rate_ops_s > 0
-  Schedule(std::int64_t begin_ns, double rate_ops_s, double phase)
-      : begin_ns_(begin_ns), interval_ns_(1e9 / rate_ops_s), phase_(phase) {}
-
-  std::int64_t start_ns(std::uint64_t index) const {
-    return begin_ns_ + static_cast<std::int64_t>((static_cast<double>(index) + phase_) * interval_ns_);
-  }
-  // Operations whose start lies before `time_ns`.
-  std::uint64_t started_before(std::int64_t time_ns) const {
-    const double intervals = static_cast<double>(time_ns - begin_ns_) / interval_ns_ - phase_;
-    return intervals <= 0 ? 0 : static_cast<std::uint64_t>(std::ceil(intervals));
-  }
-
- private:
-  std::int64_t begin_ns_;
-  double interval_ns_;
-  double phase_;
-};
 
 // What the workers of a phase share.
 struct WorkerSetting {

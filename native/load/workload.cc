@@ -7,6 +7,8 @@
 namespace spillway::load {
 namespace {
 
+constexpr std::uint64_t kArrivalSeed = 0x6172726976616c;  // "arrival": the gaps must not follow the keys
+
 constexpr std::array kNames = {
     std::pair{Workload::fillseq, "fillseq"},
     std::pair{Workload::fillrandom, "fillrandom"},
@@ -63,6 +65,14 @@ std::uint64_t expected_inserts(const PhaseSpec& phase) {
   const std::uint64_t total = phase.operations ? *phase.operations * phase.threads : phase.ycsb->operationcount;
   constexpr double kAllowance = 2;  // Source: YCSB's CoreWorkload
   return static_cast<std::uint64_t>(static_cast<double>(total) * phase.ycsb->insertproportion * kAllowance);
+}
+
+// Of all threads that the phase's operations are counted for.
+std::optional<ArrivalSpec> arrivals_of(const PhaseSpec& phase) {
+  if (phase.arrivals || !phase.rate_ops_s) return phase.arrivals;
+  ArrivalSpec constant;
+  constant.rate_ops_s = *phase.rate_ops_s;
+  return constant;
 }
 
 std::optional<std::uint64_t> operations_of(const PhaseSpec& phase, std::uint64_t num) {
@@ -122,8 +132,10 @@ std::vector<ThreadPlan> plan_threads(const PhaseSpec& phase, std::uint64_t num, 
     plan.seed = ssd::mix(phase_seed + thread);
     plan.operations = is_ycsb(phase.workload) ? ycsb_operations_of(phase, thread) : operations_of(phase, num);
     if (is_ycsb(phase.workload)) plan.requester = {thread, phase.threads, inserted_before, expected_inserts(phase)};
-    if (phase.rate_ops_s) plan.rate_ops_s = *phase.rate_ops_s / phase.threads;
-    plan.rate_phase = static_cast<double>(thread) / phase.threads;
+    plan.arrivals = arrivals_of(phase);
+    plan.turn = thread;
+    plan.turns = phase.threads;
+    plan.arrival_seed = ssd::mix(plan.seed ^ kArrivalSeed);
     if (phase.workload == Workload::readwhilewriting && phase.read_write_percent) {
       const double reads = *phase.read_write_percent;
       plan.per_background_operation = reads / (100 - reads) / phase.threads;
@@ -134,7 +146,7 @@ std::vector<ThreadPlan> plan_threads(const PhaseSpec& phase, std::uint64_t num, 
     ThreadPlan writer;
     writer.pattern = Pattern::put_uniform;
     writer.seed = ssd::mix(phase_seed + phase.threads);
-    writer.rate_ops_s = phase.write_rate_ops_s;
+    if (phase.write_rate_ops_s) writer.arrivals.emplace().rate_ops_s = *phase.write_rate_ops_s;
     writer.background = true;
     plans.push_back(writer);
   }

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "load/arrivals.h"
 #include "load/ycsb/properties.h"
 #include "load/ycsb/requests.h"
 #include "ssd/random.h"
@@ -52,6 +53,7 @@ struct PhaseSpec {
   std::optional<std::uint64_t> operations;  // per thread, as db_bench counts
   std::optional<double> duration_s;         // with operations: whichever ends first
   std::optional<double> rate_ops_s;         // open loop, over all threads that count; none: closed loop
+  std::optional<ArrivalSpec> arrivals;      // how they come in it; none: at a constant rate
   std::optional<double> write_rate_ops_s;   // readwhilewriting: open loop of the writer
   bool measured = true;
   std::uint64_t seek_nexts = 0;
@@ -62,6 +64,8 @@ struct PhaseSpec {
 
   // After how many seconds it ends in any case; none: it does not.
   std::optional<double> time_limit_s() const;
+  bool ends_with_trace() const { return arrivals && arrivals->process == ArrivalSpec::Process::trace; }
+  bool is_open_loop() const { return rate_ops_s || arrivals || write_rate_ops_s; }
   std::uint32_t read_percent() const { return read_write_percent.value_or(90); }
 };
 
@@ -87,9 +91,11 @@ struct ThreadPlan {
   Pattern pattern = Pattern::put_uniform;
   std::uint64_t seed = 0;
   std::optional<std::uint64_t> operations;
-  std::optional<double> rate_ops_s;  // this thread's share
-  double rate_phase = 0;             // of an interval between operations, by which it starts late: threads take turns
-  bool background = false;           // goes on until every thread that is not in the background is done
+  std::optional<ArrivalSpec> arrivals;  // of all threads that take turns at them
+  std::uint32_t turn = 0;               // this one's, of so many
+  std::uint32_t turns = 1;
+  std::uint64_t arrival_seed = 0;
+  bool background = false;  // goes on until every thread that is not in the background is done
   // Starts an operation only while operations of this kind are fewer than so many for each of the background threads'.
   std::optional<double> per_background_operation;
   ycsb::Requester requester;  // of YCSB's patterns

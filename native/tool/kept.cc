@@ -316,10 +316,12 @@ Json Kept::done_on_database(const load::RunReport& report) const {
   Json all = Json::array();
   for (std::size_t i = 0; i < report.done.size(); ++i) {
     const load::DonePhase& done = report.done[i];
+    Json phase = json_["phases"][i];
+    phase.erase("arrivals");  // when they came matters no more, and a trace's file may be gone
     all.push_back({{"load", json_["load"]},
                    {"seed", done.seed},
                    {"index", done.index},
-                   {"phase", json_["phases"][i]},
+                   {"phase", std::move(phase)},
                    {"operations", done.operations},
                    {"inserted_before", done.inserted_before},
                    {"inserted", done.inserted}});

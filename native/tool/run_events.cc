@@ -137,7 +137,7 @@ void RunEvents::on_phase(const load::PhaseReport& report) {
   put_kinds(json, tally);
   json["not_found"] = tally.not_found;
   json["not_started"] = report.totals.not_started;
-  if (report.phase->rate_ops_s || report.phase->write_rate_ops_s) json["start_lag_us"] = latency_us(tally.start_lag);
+  if (report.phase->is_open_loop()) json["start_lag_us"] = latency_us(tally.start_lag);
   json["complete"] = report.complete;
   if (report.was_ended) json["ended_by"] = "command";
   events_.event("phase", json);

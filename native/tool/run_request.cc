@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "tool/arrivals_request.h"
 #include "tool/drive_request.h"
 #include "tool/fields.h"
 #include "tool/ycsb_request.h"
@@ -225,10 +226,16 @@ Status read_phase(const Json& json, const std::string& path, load::PhaseSpec& ph
   phase.write_rate_ops_s = fields.optional_number("write_rate_ops_s", 0, kMostRate);
   phase.measured = fields.flag("measured", true);
   phase.seek_nexts = fields.whole("seek_nexts", 0, 0, kMost);
+  const Json& arrivals = fields.inner("arrivals");
   const Json& ycsb = fields.inner("ycsb");
   const auto percent = fields.optional_number("read_write_percent", 0, 100);
   if (percent) phase.read_write_percent = static_cast<std::uint32_t>(std::lround(*percent));
   if (Status status = fields.finish(); !status) return status;
+  if (!arrivals.is_null()) {
+    auto spec = read_arrivals(arrivals, path + ".arrivals", phase.rate_ops_s.value_or(0));
+    if (!spec) return spec.status();
+    phase.arrivals = std::move(*spec);
+  }
   if (!ycsb.is_null()) {
     auto properties = read_ycsb(ycsb, path + ".ycsb");
     if (!properties) return properties.status();

@@ -149,8 +149,10 @@ TEST(LoadWorkload, ReadWhileWritingHasOneWriterMoreWhichEndsWithTheReaders) {
     EXPECT_EQ(plans[i].background, i == 2);
   }
   EXPECT_EQ(plans[2].operations, std::nullopt);
-  EXPECT_EQ(plans[2].rate_ops_s, 500);
-  EXPECT_EQ(plans[0].rate_ops_s, std::nullopt);
+  ASSERT_TRUE(plans[2].arrivals);
+  EXPECT_EQ(plans[2].arrivals->rate_ops_s, 500);
+  EXPECT_EQ(plans[2].turns, 1U);
+  EXPECT_FALSE(plans[0].arrivals);
 }
 
 TEST(LoadWorkload, MixKeepsItsShareInEveryHundred) {
@@ -171,8 +173,10 @@ TEST(LoadWorkload, RateIsSharedAndThreadsTakeTurns) {
   const auto plans = plan_threads(phase, 100, 1, 0);
   ASSERT_EQ(plans.size(), 4U);
   for (std::size_t i = 0; i < 4; ++i) {
-    EXPECT_EQ(plans[i].rate_ops_s, 250);
-    EXPECT_EQ(plans[i].rate_phase, static_cast<double>(i) / 4);
+    ASSERT_TRUE(plans[i].arrivals);
+    EXPECT_EQ(plans[i].arrivals->rate_ops_s, 1000) << "of all, who take turns";
+    EXPECT_EQ(plans[i].turn, i);
+    EXPECT_EQ(plans[i].turns, 4U);
   }
 }
 

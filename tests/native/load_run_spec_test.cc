@@ -78,9 +78,9 @@ TEST(LoadRunSpec, SaysWhatIsWrongAndHowToMendIt) {
        },
        "phases[0].read_write_percent of readwhilewriting, which has both, must be above 0 and below 100"},
       {[](RunSpec& s) { s.phases[0].workload = Workload::settle; },
-       "phases[0]: settle ends by itself; remove operations, duration_s and rate_ops_s"},
+       "phases[0]: settle ends by itself; remove operations, duration_s, rate_ops_s and arrivals"},
       {[](RunSpec& s) { s.phases[0].workload = Workload::waitforcompaction; },
-       "phases[0]: waitforcompaction ends by itself; remove operations, duration_s and rate_ops_s"},
+       "phases[0]: waitforcompaction ends by itself; remove operations, duration_s, rate_ops_s and arrivals"},
   };
   for (const Case& c : table) {
     RunSpec spec = good();

@@ -80,7 +80,7 @@ TEST_F(LoadWorker, ClosedLoopSeesAStallOnce) {
 // within it; then the store, which needs 10 us for each, works them off at one in 10 us while one falls due in 1000 us.
 TEST_F(LoadWorker, OpenLoopCountsAStallForEveryOperationItHeldUp) {
   plan_.operations = 1000;
-  plan_.rate_ops_s = 1000;
+  plan_.arrivals.emplace().rate_ops_s = 1000;
   slow_ = 100;
   ASSERT_TRUE(run());
   const Tally tally = taken();
@@ -103,7 +103,7 @@ TEST_F(LoadWorker, OpenLoopCountsAStallForEveryOperationItHeldUp) {
 
 TEST_F(LoadWorker, OversleepingIsInTheLatencyAndKnownAsSuch) {
   plan_.operations = 10;
-  plan_.rate_ops_s = 1000;
+  plan_.arrivals.emplace().rate_ops_s = 1000;
   clock_.oversleep(70'000);
   ASSERT_TRUE(run());
   const Tally tally = taken();
@@ -113,7 +113,7 @@ TEST_F(LoadWorker, OversleepingIsInTheLatencyAndKnownAsSuch) {
 }
 
 TEST_F(LoadWorker, OpenLoopSaysWhatItCouldNotStartBeforeItsDeadline) {
-  plan_.rate_ops_s = 1000;
+  plan_.arrivals.emplace().rate_ops_s = 1000;
   slow_ = 100;
   ASSERT_TRUE(run(clock_.now_ns() + 250 * kMs));
   // 100 operations up to the stall, the stalled one, ends at 300 ms, past the deadline: those due at 101 … 249 ms wait.
@@ -123,10 +123,23 @@ TEST_F(LoadWorker, OpenLoopSaysWhatItCouldNotStartBeforeItsDeadline) {
 
 TEST_F(LoadWorker, ThreadsOfAnOpenLoopTakeTurns) {
   plan_.operations = 1;
-  plan_.rate_ops_s = 100;
-  plan_.rate_phase = 0.25;
+  plan_.arrivals.emplace().rate_ops_s = 400;  // of four threads
+  plan_.turn = 1;
+  plan_.turns = 4;
   ASSERT_TRUE(run());
   EXPECT_EQ(clock_.now_ns() - begin_ns_, 10 * kMs / 4 + service_ns_);
+}
+
+// What is late waits for its turn; its latency runs from when it arrived.
+TEST_F(LoadWorker, ArrivalsOfATraceEndItAndLateOnesWait) {
+  plan_.arrivals.emplace().process = ArrivalSpec::Process::trace;
+  plan_.arrivals->times_ns =
+      std::make_shared<const std::vector<std::int64_t>>(std::vector<std::int64_t>{0, 0, 0, 5 * kMs});
+  ASSERT_TRUE(run());
+  EXPECT_EQ(worker_->finished(), 4U);
+  EXPECT_EQ(clock_.now_ns() - begin_ns_, 5 * kMs + service_ns_);
+  EXPECT_EQ(taken().write_latency.max_ns(), 3U * 10'000) << "the third of those that arrived together";
+  EXPECT_EQ(worker_->not_started(), 0U);
 }
 
 TEST_F(LoadWorker, EndsAtItsDeadlineOrItsCountWhicheverIsFirst) {
@@ -147,8 +160,9 @@ TEST_F(LoadWorker, StopsWhenAskedTo) {
 }
 
 TEST_F(LoadWorker, StopsWhileItSleeps) {
-  plan_.rate_ops_s = 0.001;
-  plan_.rate_phase = 0.5;
+  plan_.arrivals.emplace().rate_ops_s = 0.001;
+  plan_.turn = 1;
+  plan_.turns = 2;
   stop_ = true;
   ASSERT_TRUE(run());
   EXPECT_EQ(worker_->finished(), 0U);
