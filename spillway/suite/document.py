@@ -13,12 +13,11 @@ from spillway.plan import Plan, load_plan
 from spillway.quantity import nearest
 from spillway.suite.claims import Claim, check_against, read_claims
 from spillway.suite.laws import Scaled, scaled_of
-from spillway.suite.scale import Scale, checked_keys, checked_times, parse_factor, said
+from spillway.suite.scale import Scale, checked_keys, parse_factor, said
 
 Document = dict[str, Any]
 
 KEYS = ("name", "title", "summary", "plans", "scale")
-SCALE_KEYS = ("factor", "keys", "times")
 PLANS = "plans"  # where suites lie, in a checkout and from where the command is called
 
 
@@ -88,7 +87,7 @@ def load_suite(
             raise SpillwayError(f"{path}: {key} is not a key of a suite{nearest(key, KEYS)}")
     names = _names(document.get("plans"), path)
     chosen = _chosen(names, only, path)
-    how = _scale(document.get("scale", {}), scale, path, names)
+    how = _scale(document.get("scale", {}), scale, path)
     plans = [_plan(directory, name, how, settings) for name in chosen]
     statements, claims = read_claims(directory / "claims.toml", names)
     if not settings:  # else a plan may have left the points that were published
@@ -114,8 +113,7 @@ def load_scaled(
         if scale not in (None, "1"):
             raise SpillwayError(f"--scale {scale}: {path} is of no suite, so nothing says which keys to multiply.")
         return load_plan(path, settings, only, properties)
-    how = _scale(document.get("scale", {}), scale, suite, document["plans"])
-    return _scaled(path, settings, only, how.of(path.stem) if scale is None else how, properties)
+    return _scaled(path, settings, only, _scale(document.get("scale", {}), scale, suite), properties)
 
 
 def _scaled(
@@ -129,9 +127,8 @@ def _scaled(
 
 def _plan(directory: Path, name: str, scale: Scale, settings: tuple[str, ...]) -> SuitePlan:
     path = directory / f"{name}.toml"
-    own = scale.of(name)
-    plan = _scaled(path, settings, (), own)
-    original = plan if own.factor == 1 else load_plan(path, settings)
+    plan = _scaled(path, settings, (), scale)
+    original = plan if scale.factor == 1 else load_plan(path, settings)
     return SuitePlan(name, plan, original)
 
 
@@ -168,16 +165,16 @@ def _chosen(names: list[str], only: tuple[str, ...], path: Path) -> list[str]:
     return [name for name in names if not only or name in only]
 
 
-def _scale(table: Any, given: str | None, path: Path, plans: list[str]) -> Scale:
+def _scale(table: Any, given: str | None, path: Path) -> Scale:
     if not isinstance(table, dict):
         raise SpillwayError(f"{path}: scale is {table!r}; it takes a table with factor and keys.")
     for key in table:
-        if key not in SCALE_KEYS:
-            raise SpillwayError(f"{path}: scale.{key} is not a key of a scale{nearest(key, SCALE_KEYS)}")
+        if key not in ("factor", "keys"):
+            raise SpillwayError(f"{path}: scale.{key} is not a key of a scale{nearest(key, ('factor', 'keys'))}")
     factor = parse_factor(table.get("factor", 1), f"{path}: scale.factor")
     if given is not None:
         factor = parse_factor(given, "--scale")
     keys = checked_keys(table.get("keys", []), f"{path}: scale.keys")
     if factor != 1 and not keys:
         raise SpillwayError(f"{path}: scale.keys is missing: name what the factor {said(Fraction(factor))} multiplies.")
-    return Scale(factor, keys, checked_times(table.get("times", {}), plans, f"{path}: scale.times"))
+    return Scale(factor, keys)

@@ -212,7 +212,6 @@ def _note(suite: Suite, out: Path, made: Outcome) -> None:
             "title": suite.title,
             "factor": said(suite.scale.factor),
             "scaled_keys": list(suite.scale.keys),
-            "factors": {name: said(suite.scale.of(name).factor) for name in suite.scale.times},
             "plans": plans,
         },
     )

@@ -19,7 +19,6 @@ from spillway.plan import load_plan
 from spillway.report import write_suite_report
 from spillway.suite import find_suite, load_suite
 from spillway.suite.claims import read_claims
-from spillway.suite.document import load_scaled
 from spillway.suite.run import state_of
 from spillway.suite.scale import Scale, parse_factor
 from spillway.suite.verdicts import Measured, judge_all, measured_of, tallies
@@ -113,17 +112,6 @@ def test_plans_are_scaled_and_their_points_stay_the_originals(suite: Path) -> No
     assert [each.name for each in load_suite(suite, None, ("a",)).plans] == ["a"]
 
 
-def test_a_plan_may_have_a_multiple_of_the_factor(suite: Path) -> None:
-    text = (suite / "suite.toml").read_text()
-    (suite / "suite.toml").write_text(text + "\n[scale.times]\na = 2\n")
-    nums = {scale: load_suite(suite, scale).plans[1].plan.arms[0].settings["load.num"] for scale in (None, "1/2", "1")}
-    assert nums == {None: 200, "1/2": 400, "1": 400}, "twice 1/4, and never above the original"
-    alone = {
-        scale: load_scaled(suite / "a.toml", (), (), scale).arms[0].settings["load.num"] for scale in (None, "1/4")
-    }
-    assert alone == {None: 200, "1/4": 100}, "a plan on its own is scaled by what was asked for"
-
-
 BAD = [
     ("suite.toml", 'plans = ["a", "nope"]', r"names 'nope', and there is no .*nope\.toml"),
     ("suite.toml", 'plans = ["a", "a"]', "names 'a' twice"),
@@ -132,9 +120,6 @@ BAD = [
     ("suite.toml", 'plans = ["a"]\nscale.factor = 3', "scale.factor is 3; a scale is above 0"),
     ("suite.toml", 'plans = ["a"]\nscale.factor = 0.5', "scale.keys is missing"),
     ("suite.toml", 'plans = ["a"]\nscale.kesy = []', "did you mean 'keys'"),
-    ("suite.toml", 'plans = ["a"]\nscale.times = 4', "scale.times is 4; it takes a table of plans"),
-    ("suite.toml", 'plans = ["a"]\nscale.times.a = 0.5', r"scale.times.a is 0.5; it takes a whole number"),
-    ("suite.toml", 'plans = ["a"]\nscale.times.c = 2', "scale.times.c: there is no such plan in the suite"),
     ("a.toml", "x = ", "this is not TOML"),
     ("a.toml", SHORT.replace("num =", "nmu ="), "did you mean 'load.num'"),
     ("claims.toml", CLAIMS.replace("published", "publshed"), "did you mean 'published'"),
