@@ -72,8 +72,8 @@ Read = Mapping[str, tuple[list[ArmRecord], str]]  # by plan: its runs, and what 
 def _judged(suite: Suite, directory: Path, read: Read, say: Say | None) -> list[Judged]:
     summaries = {name: {arm.name: arm.summary for arm in arms} for name, (arms, _) in read.items() if arms}
     points = {name: _points(arms) for name, (arms, _) in read.items()}
-    scaled = suite.scale.factor != 1
-    plain = {name: measured_of(of, points[name], {}, scaled) for name, of in summaries.items()}
+    scaled = {each.name: each.factor != 1 for each in suite.plans}
+    plain = {name: measured_of(of, points[name], {}, scaled[name]) for name, of in summaries.items()}
     loads = {
         (each.name, run): load
         for each in suite.plans
@@ -82,7 +82,9 @@ def _judged(suite: Suite, directory: Path, read: Read, say: Say | None) -> list[
     }
     laws = laws_of(loads, [runs_by_law(claim, plain) for claim in suite.claims], Simulated(directory, say))
     results = {
-        name: measured_of(of, points[name], {run: law for (plan, run), law in laws.items() if plan == name}, scaled)
+        name: measured_of(
+            of, points[name], {run: law for (plan, run), law in laws.items() if plan == name}, scaled[name]
+        )
         for name, of in summaries.items()
     }
     return judge_all(suite.claims, results, {name: state for name, (arms, state) in read.items() if not arms})
@@ -99,6 +101,7 @@ def _render(suite: Suite, read: Read, judged: list[Judged]) -> str:
         .render(
             suite=suite,
             factor=said(suite.scale.factor),
+            own_factors=suite.own_factors(),
             headline=_headline(suite, parts, judged),
             tallies=counted,
             parts=parts,

@@ -211,6 +211,7 @@ def _note(suite: Suite, out: Path, made: Outcome) -> None:
             "suite": suite.name,
             "title": suite.title,
             "factor": said(suite.scale.factor),
+            "own_factors": suite.own_factors(),
             "scaled_keys": list(suite.scale.keys),
             "plans": plans,
         },
