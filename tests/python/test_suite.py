@@ -626,7 +626,6 @@ def test_every_suite_of_the_project_resolves(path: Path) -> None:
 
 
 RECORDED = Path(__file__).parents[2] / "runs" / "suites" / "cascaded-wa" / "claims.csv"
-SEPARATE = ("C23",)  # reads by seek compaction, which a plan of its own looks into
 
 
 def cause_of(claim: Claim, row: dict[str, str]) -> str:
@@ -645,9 +644,7 @@ def test_every_claim_that_is_not_reproduced_has_a_cause() -> None:
         rows = [row for row in csv.DictReader(file) if row["verdict"] in ("differs", "not measured")]
     known = [(by_statement[key], row) for row in rows if (key := (row["claim"], row["statement"])) in by_statement]
     assert len(known) > 10
-    without = [
-        f"{claim.name}: {claim.says}" for claim, row in known if claim.name not in SEPARATE and not cause_of(claim, row)
-    ]
+    without = [f"{claim.name}: {claim.says}" for claim, row in known if not cause_of(claim, row)]
     assert without == []
 
 
