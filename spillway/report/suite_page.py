@@ -72,7 +72,7 @@ Read = Mapping[str, tuple[list[ArmRecord], str]]  # by plan: its runs, and what 
 def _judged(suite: Suite, directory: Path, read: Read, say: Say | None) -> list[Judged]:
     summaries = {name: {arm.name: arm.summary for arm in arms} for name, (arms, _) in read.items() if arms}
     points = {name: _points(arms) for name, (arms, _) in read.items()}
-    scaled = {name: suite.scale.of(name).factor != 1 for name in summaries}
+    scaled = {each.name: each.factor != 1 for each in suite.plans}
     plain = {name: measured_of(of, points[name], {}, scaled[name]) for name, of in summaries.items()}
     loads = {
         (each.name, run): load
@@ -101,7 +101,7 @@ def _render(suite: Suite, read: Read, judged: list[Judged]) -> str:
         .render(
             suite=suite,
             factor=said(suite.scale.factor),
-            factors={name: said(suite.scale.of(name).factor) for name in suite.scale.times},
+            own_factors=suite.own_factors(),
             headline=_headline(suite, parts, judged),
             tallies=counted,
             parts=parts,

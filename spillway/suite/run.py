@@ -211,8 +211,8 @@ def _note(suite: Suite, out: Path, made: Outcome) -> None:
             "suite": suite.name,
             "title": suite.title,
             "factor": said(suite.scale.factor),
+            "own_factors": suite.own_factors(),
             "scaled_keys": list(suite.scale.keys),
-            "factors": {name: said(suite.scale.of(name).factor) for name in suite.scale.times},
             "plans": plans,
         },
     )

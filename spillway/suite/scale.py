@@ -1,5 +1,4 @@
-"""The scale of a suite: one factor on everything whose ratio to the data has to stay what it is. A plan that shows
-nothing at that factor may have a multiple of it.
+"""The scale of a suite: one factor on everything whose ratio to the data has to stay what it is.
 
 Plans say the sizes of the original experiment. The keys that a suite names (numbers of pairs, buffers, files, caches,
 the drive's capacity) are multiplied by its factor wherever a plan has them: on top, in an arm, in a phase and on the
@@ -9,14 +8,13 @@ default: a plan of a suite states every size that is to be scaled.
 
 import copy
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from fractions import Fraction
 from typing import Any
 
 from spillway.errors import SpillwayError
-from spillway.quantity import nearest, parse_size
+from spillway.quantity import parse_size
 from spillway.sweep import is_list_of_points
 
 Document = dict[str, Any]
@@ -31,11 +29,6 @@ class Scale:
 
     factor: Fraction
     keys: tuple[str, ...]
-    times: Mapping[str, Fraction] = field(default_factory=dict)  # by plan: its factor is so many times this one
-
-    def of(self, plan: str) -> "Scale":
-        """The scale of one plan of the suite: never above the original's size."""
-        return replace(self, factor=min(Fraction(1), self.factor * self.times.get(plan, 1)), times={})
 
     def applied(self, document: Document, where: str) -> Document:
         """A plan's document with the keys multiplied: whole numbers, at least 1; 0 stays 0; capacities in whole units.
@@ -99,18 +92,6 @@ def parse_factor(text: Any, what: str) -> Fraction:
     if not 0 < factor <= 1:
         raise SpillwayError(f"{what} is {text!r}; a scale is above 0 and at most 1, such as 1/64.")
     return factor
-
-
-def checked_times(table: Any, plans: list[str], what: str) -> dict[str, Fraction]:
-    """By plan, how many times the suite's factor it is scaled by: 1 or more. Raises SpillwayError."""
-    if not isinstance(table, dict):
-        raise SpillwayError(f"{what} is {table!r}; it takes a table of plans, such as ycsb = 4.")
-    for name, value in table.items():
-        if name not in plans:
-            raise SpillwayError(f"{what}.{name}: there is no such plan in the suite{nearest(name, plans)}")
-        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-            raise SpillwayError(f"{what}.{name} is {value!r}; it takes a whole number of at least 1.")
-    return {name: Fraction(value) for name, value in table.items()}
 
 
 def said(factor: Fraction) -> str:

@@ -48,7 +48,9 @@ TEST_P(ConformanceFaults, AFailingDriveIsToldAndLosesNothing) {
     });
     open();
     const Written written = write_until_failure(8000, 1000, 1000);
-    EXPECT_TRUE(!for_good || !written.status);
+    // Writes that nobody syncs may all be taken, by a store that only later puts them on the drive: it tells then.
+    const std::atomic<bool> go_on{false};
+    EXPECT_TRUE(!for_good || !written.status || !engine_->settle(go_on));
     expect_no_lies(written.model, written.failed_key, written.failed_value);
     expect_all_on_a_drive_that_works(written);
     std::filesystem::remove_all(directory_);
