@@ -11,6 +11,16 @@ reading.py  files with a series: CSV, logs of fio, reports of db_bench, samples 
 
 from spillway.steady.checks import CHECKS, Outcome
 from spillway.steady.series import LEAST_SAMPLES, Round
-from spillway.steady.verdict import DEFAULT_CHECKS, Verdict, judge, judge_arrays
+from spillway.steady.verdict import DEFAULT_CHECKS, Verdict, judge, judge_arrays, judge_spans
 
-__all__ = ["CHECKS", "DEFAULT_CHECKS", "LEAST_SAMPLES", "Outcome", "Round", "Verdict", "judge", "judge_arrays"]
+__all__ = [
+    "CHECKS",
+    "DEFAULT_CHECKS",
+    "LEAST_SAMPLES",
+    "Outcome",
+    "Round",
+    "Verdict",
+    "judge",
+    "judge_arrays",
+    "judge_spans",
+]

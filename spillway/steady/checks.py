@@ -2,9 +2,9 @@
 
 Each sees the series as shares of its mean, without its beat. In what follows n is the number of samples.
 
-beat    A periodic part that was seen at least five times (flush and compaction under an even load) belongs to
+beat    A periodic part that was seen at least four times (flush and compaction under an even load) belongs to
         steadiness. Its period is the highest peak of the periodogram (Hann window, after a straight line has been
-        taken off), its shape the mean over phases; it is taken off where it explains at least 0.3 of the variance.
+        taken off), its shape the mean over phases; it is taken off where it explains at least 0.4 of the variance.
 noise   S = sum_{j=2}^{B+1} c_j^2 / B, where c_j are the coefficients of the orthonormal cosine transform (type II) of
         the residuals of the least-squares line: the long-run variance, with B degrees of freedom whatever the
         autocorrelation is, as long as it has died out within a B-th of the series. c_1 is left out, which the line has
@@ -28,7 +28,7 @@ end     The mean of the last samples (3 at least; 2, 5 and 10 % of all) is withi
         stretch as long, or between two of them: a collapse at the end is no part of a steady state.
 
 Holds for n >= 25 over at least half of a run. Ignores what happened between two samples, beats that were seen less than
-five times (they count as drift), and drifts slower than the run is long. A random walk whose steps are small looks like
+four times (they count as drift), and drifts slower than the run is long. A random walk whose steps are small looks like
 noise that lasts.
 """
 
@@ -55,8 +55,8 @@ DRIFT = 0.125
 DRIFT_BOUND = 0.20
 CONFIDENCE = 0.90  # of each side. Source: `spillway steady --error-rates`; at 0.95 short runs are more often untold
 LEAST_TERMS, MOST_TERMS = 4, 8
-BEATS = 5
-BEAT_SHARE = 0.3  # of the variance. Source: guess; below it a beat moves a round by less than noise does
+BEATS = 4
+BEAT_SHARE = 0.4  # of the variance. Source: guess; below it a beat moves a round by less than noise does
 BEAT_BINS = 24
 END_SHARES = (0.02, 0.05, 0.1)
 END_LEAST = 3
@@ -78,7 +78,7 @@ class Outcome:
 
     def document(self) -> dict[str, Any]:
         """For JSON."""
-        return asdict(self)
+        return asdict(self) | {"figure": None if self.figure is None else round(self.figure, 4)}
 
 
 @dataclass(frozen=True)
@@ -135,8 +135,12 @@ def beat(values: Array) -> tuple[float | None, Array]:
         period = fine * count / place
         bins = int(np.clip(period, 2, BEAT_BINS))
         phases = (np.arange(count) / period % 1 * bins).astype(int)
-        profile = np.bincount(phases, rest, bins) / np.maximum(np.bincount(phases, minlength=bins), 1)
-        left = rest - profile[phases]
+        often = np.maximum(np.bincount(phases, minlength=bins), 1)
+        # The line beside the shape: by differences within a phase, so that a saw-tooth's own slope is no drift.
+        time = np.arange(count) - (np.bincount(phases, np.arange(count), bins) / often)[phases]
+        rising = rest - float(time @ rest / (time @ time)) * np.arange(count)
+        profile = np.bincount(phases, rising, bins) / often
+        left = rising - profile[phases]
         share = 1 - float(left @ left) / total * (count - 1) / (count - bins)
         if share > best:
             best, found, shape = share, float(period), profile[phases] - profile[phases].mean()
@@ -209,14 +213,10 @@ def drift(of: Level, stretch: float) -> list[Finding]:
     moved = abs(of.drift) * stretch
     error = stretch * float(np.sqrt(12 * of.variance / len(of.values)))
     bound = moved + float(stdtrit(of.terms, CONFIDENCE)) * error
+    untold = "is too noisy or the run too short to tell: it " if bound > DRIFT_BOUND else ""
     return [
         ("drift", moved, DRIFT, f"drifted by {percent(moved)} over the run (limit 12.5 %)"),
-        (
-            "bound",
-            bound,
-            DRIFT_BOUND,
-            f"is too noisy or the run too short to tell: it may have drifted by {percent(bound)} (limit 20 %)",
-        ),
+        ("bound", bound, DRIFT_BOUND, f"{untold}may have drifted by {percent(bound)} over the run (limit 20 %)"),
     ]
 
 

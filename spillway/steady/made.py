@@ -72,10 +72,10 @@ def _beats(rng: np.random.Generator, t: Array) -> float:
 
 
 def _dips(rng: np.random.Generator, t: Array) -> Array:
-    """A tenth of the time at a fifth of the level, 6 to 30 times, each up to a quarter early or late."""
+    """A tenth of the time at half of the level, 6 to 30 times, each up to a quarter early or late."""
     beats = int(rng.integers(6, min(30, len(t) // 8) + 1))
     place = (np.arange(beats + 1) + rng.uniform(-0.25, 0.25, beats + 1)) / beats
-    return np.where((np.abs(t[:, None] - place) < 0.05 / beats).any(axis=1), 0.2, 1.0)
+    return np.where((np.abs(t[:, None] - place) < 0.05 / beats).any(axis=1), 0.5, 1.0)
 
 
 def _burst(rng: np.random.Generator, t: Array) -> Array:
@@ -132,7 +132,7 @@ KINDS = (
     Kind("AR(1), phi 0.8", True, (0.03, 0.05), _alone(_flat, 0.8)),
     Kind("saw-tooth, 5 beats or more of 20-60 %", True, (0.01, 0.05), _alone(_saw)),
     Kind("square wave, 5 beats or more of 20-60 %", True, (0.01, 0.05), _alone(_square)),
-    Kind("dips to a fifth, uneven, 6-30", True, (0.05,), _alone(_dips)),
+    Kind("uneven dips to half, 6-30", True, (0.05,), _alone(_dips)),
     Kind("burst of 5-30 % of the run, 1.3-3 times", True, (0.01, 0.05), _alone(_burst)),
     Kind("ramp-up over 5-30 % of the run", True, (0.01, 0.05), _alone(_ramp)),
     Kind("quick exponential approach", True, (0.01, 0.05), _alone(_approach)),

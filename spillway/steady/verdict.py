@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from spillway.steady.checks import SERIES_CHECKS, WRITES, Outcome, level
+from spillway.steady.checks import CHECKS, SERIES_CHECKS, WRITES, Outcome, level
 from spillway.steady.cut import begins_with_burst, mser5
 from spillway.steady.series import LEAST_SAMPLES, Array, Recorded, Round, of_columns, of_rounds
 
@@ -36,22 +36,23 @@ class Verdict:
     tests: tuple[Outcome, ...] = ()  # over the steady part, or over what was tried last
 
 
-def judge(rounds: Sequence[Round], host_capacities: float | None, checks: Iterable[str] = DEFAULT_CHECKS) -> Verdict:
+def judge(rounds: Sequence[Round], host_capacities: float | None) -> Verdict:
     """The verdict on a run's spans. ``host_capacities``: host bytes written / capacity, where that is known.
 
-    ``since_s`` counts from the start of the first span. ``checks``: those of ``CHECKS`` that the verdict rests on; that
-    of host writes is one of them wherever wa_device is not known.
+    ``since_s`` counts from the start of the first span. Where wa_device is not known, host writes are asked for.
     """
     spans = [each for each in rounds if each.seconds > 0]
     if len(spans) < LEAST_SAMPLES:
         return Verdict(False, None, f"too short: {len(spans)} samples, where it takes {LEAST_SAMPLES} to tell")
+    follows_device = any(each.name == "wa_device" for each in of_rounds(spans).series)
+    return judge_spans(spans, host_capacities, DEFAULT_CHECKS if follows_device else CHECKS)
+
+
+def judge_spans(spans: Sequence[Round], host_capacities: float | None, checks: Iterable[str]) -> Verdict:
+    """As ``judge``, resting on those of ``CHECKS`` that are given. REQUIRES: at least ``LEAST_SAMPLES`` spans."""
     recorded = of_rounds(spans)
-    asked = set(checks)
-    if all(series.name != "wa_device" for series in recorded.series):
-        asked.add(WRITES)
-    verdict, start = _over(recorded, host_capacities, asked)
-    since = recorded.begin_s if start == 0 else float(recorded.ends_s[start - 1])
-    return _since(verdict, since)
+    verdict, start = _over(recorded, host_capacities, set(checks))
+    return _since(verdict, recorded.begin_s if start == 0 else float(recorded.ends_s[start - 1]))
 
 
 def judge_arrays(
@@ -73,8 +74,10 @@ def _since(verdict: Verdict, since: float) -> Verdict:
     if not verdict.steady:
         return verdict
     followed = list(dict.fromkeys(each.series for each in verdict.tests if each.check != WRITES))
-    limits = "passed every test" if all(each.passed for each in verdict.tests) else "passed the tests asked for"
-    return Verdict(True, since, f"{_listed(followed)} {limits} from {since:.0f} s on", verdict.tests)
+    limits = "every test" if all(each.passed and each.asked for each in verdict.tests) else "the tests asked for"
+    unknown = "wa_device" not in followed and all(each.check != WRITES for each in verdict.tests)
+    words = f"{_listed(followed)} passed {limits} from {since:.0f} s on"
+    return Verdict(True, since, words + ("; wa_device is not known" if unknown else ""), verdict.tests)
 
 
 def _over(recorded: Recorded, host_capacities: float | None, asked: set[str]) -> tuple[Verdict, int]:
