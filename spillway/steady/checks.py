@@ -213,10 +213,13 @@ def drift(of: Level, stretch: float) -> list[Finding]:
     moved = abs(of.drift) * stretch
     error = stretch * float(np.sqrt(12 * of.variance / len(of.values)))
     bound = moved + float(stdtrit(of.terms, CONFIDENCE)) * error
-    untold = "is too noisy or the run too short to tell: it " if bound > DRIFT_BOUND else ""
+    untold = "too noisy or the run too short to tell"
+    # Where the interval holds zero, the estimate itself may be chance.
+    chance = f", if at all: it is {untold}" if moved > DRIFT and bound > 2 * moved else ""
+    beyond = f"is {untold}: it " if bound > DRIFT_BOUND else ""
     return [
-        ("drift", moved, DRIFT, f"drifted by {percent(moved)} over the run (limit 12.5 %)"),
-        ("bound", bound, DRIFT_BOUND, f"{untold}may have drifted by {percent(bound)} over the run (limit 20 %)"),
+        ("drift", moved, DRIFT, f"drifted by {percent(moved)} over the run (limit 12.5 %){chance}"),
+        ("bound", bound, DRIFT_BOUND, f"{beyond}may have drifted by {percent(bound)} over the run (limit 20 %)"),
     ]
 
 
@@ -232,6 +235,7 @@ def end(of: Level, stretch: float) -> list[Finding]:
         outside = max(float(earlier.min()) - last, last - float(earlier.max()))
         if outside > furthest:
             furthest, ended = outside, last
+    ended = max(0.0, ended)  # without its beat a series may be below zero
     words = f"ended at {ended:.2f} of its mean, outside of all that went before by {percent(furthest)} (limit 10 %)"
     return [("end", furthest, END_MARGIN, words)]
 

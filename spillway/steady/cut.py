@@ -24,16 +24,14 @@ STEP_ROUNDS = 100  # places for the step: 1 % of the run. Source: guess
 
 
 def mser5(values: Array, most: float = MOST_CUT) -> int:
-    """How many samples to drop at the start; at most the share ``most`` of them. What fills no batch goes first."""
+    """How many samples to drop at the start; at most the share ``most`` of them. What fills no batch is the end."""
     batches = len(values) // BATCH
-    odd = len(values) - batches * BATCH
-    means = values[odd:].reshape(batches, BATCH).mean(axis=1)
+    means = values[: batches * BATCH].reshape(batches, BATCH).mean(axis=1)
     means = means - means.mean()
     kept = batches - np.arange(batches)
     sums, squares = np.cumsum(means[::-1])[::-1], np.cumsum((means * means)[::-1])[::-1]
     errors = (squares - sums * sums / kept) / (kept * kept)
-    dropped = int(np.argmin(errors[: int(most * batches) + 1]))
-    return odd + BATCH * dropped if dropped else 0
+    return BATCH * int(np.argmin(errors[: int(most * batches) + 1]))
 
 
 def begins_with_burst(values: Array) -> bool:

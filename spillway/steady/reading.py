@@ -21,12 +21,13 @@ from pathlib import Path
 import numpy as np
 
 from spillway.errors import SpillwayError
-from spillway.samples import are_columns, measured, nand_bytes, typed
+from spillway.samples import are_columns, nand_bytes, typed
 from spillway.steady.series import LEAST_SAMPLES, Array, Round
 
 TIME, RATE, HOST_BYTES = "t_s", "throughput_ops_s", "host_bytes_written"
 RATIOS = ("wa_app", "wa_device")
 REPORT = ("secs_elapsed", "interval_qps")
+SAMPLE_FIGURES = ("dt_s", "reads", "writes", "user_bytes_written")
 FIO_LOG = re.compile(r"_(iops|bw)(\.\d+)?\.log$")
 FIO_LATENCY = re.compile(r"_[sc]?lat(\.\d+)?\.log$")
 FIO_MEND = "write it with --log_avg_msec=1000, one log for each job (--per_job_logs=1)"
@@ -85,13 +86,13 @@ def _lines(path: Path) -> list[str]:
 
 def _rows(path: Path, lines: Sequence[str]) -> Iterator[tuple[int, list[str]]]:
     """Cells by the number of their line, without blank lines."""
-    reader = csv.reader(lines, skipinitialspace=True)
-    try:
-        for cells in reader:
-            if any(cell.strip() for cell in cells):
-                yield reader.line_num, [cell.strip() for cell in cells]
-    except csv.Error as error:
-        raise SpillwayError(f"{path}: line {reader.line_num} is no CSV: {error}; write the file anew.") from error
+    for number, line in enumerate(lines, 1):
+        try:
+            cells = [cell.strip() for cell in next(csv.reader([line], skipinitialspace=True, strict=True), [])]
+        except csv.Error as error:
+            raise SpillwayError(f"{path}: line {number} is no line of a CSV file ({error}); mend it.") from error
+        if any(cells):
+            yield number, cells
 
 
 def _table(path: Path, lines: Sequence[str]) -> Read:
@@ -114,11 +115,7 @@ def _table(path: Path, lines: Sequence[str]) -> Read:
     places = {name: header.index(name) for name in wanted}
     values: dict[str, list[float]] = {name: [] for name in wanted}
     for number, cells in rows:
-        if len(cells) != len(header):
-            raise SpillwayError(
-                f"{path}: line {number} has {len(cells)} cells and the header {len(header)}; "
-                "write one cell for each column."
-            )
+        _one_cell_each(path, number, cells, header)
         for name, place in places.items():
             least = None if name == time else 0.0
             values[name].append(_number(path, number, name, cells[place], least))
@@ -128,27 +125,35 @@ def _table(path: Path, lines: Sequence[str]) -> Read:
     return Read(path, times, columns, [], None if bytes_written is None else float(bytes_written.sum()))
 
 
+def _one_cell_each(path: Path, line: int, cells: Sequence[str], header: Sequence[str]) -> None:
+    if len(cells) != len(header):
+        raise SpillwayError(
+            f"{path}: line {line} has {len(cells)} cells and the header {len(header)}; write one cell for each column."
+        )
+
+
 def _samples(path: Path, header: list[str], rows: Iterator[tuple[int, list[str]]]) -> Read:
     """The measured rows of a run's samples.csv."""
-    found = []
+    spans = []
     for number, cells in rows:
+        _one_cell_each(path, number, cells, header)
         try:
-            found.append(typed(dict(zip(header, cells, strict=True))))
+            row = typed(dict(zip(header, cells, strict=True)))
         except ValueError as error:
             raise SpillwayError(f"{path}: line {number} is damaged: {error}; run the plan again.") from error
-    spans = [
-        Round(
-            row["dt_s"],
-            row["reads"] + row["writes"],
-            row["user_bytes_written"],
-            row.get("host_bytes_written"),
-            nand_bytes(row),
-        )
-        for row in measured(found)
-    ]
+        if not row["measured"]:
+            continue
+        figures = [row[name] for name in SAMPLE_FIGURES] + [row["host_bytes_written"] or 0.0, nand_bytes(row) or 0.0]
+        if not all(value is not None and math.isfinite(value) and value >= 0 for value in figures):
+            raise SpillwayError(
+                f"{path}: line {number} is damaged: one of {', '.join(SAMPLE_FIGURES)} or the bytes is no figure; "
+                "run the plan again."
+            )
+        seconds, reads, writes, user = figures[:4]
+        spans.append(Round(seconds, reads + writes, user, row["host_bytes_written"], nand_bytes(row)))
     host = [each.host_bytes for each in spans]
     known = None if None in host else float(sum(each or 0.0 for each in host))
-    return Read(path, np.array([]), {}, spans, known)
+    return Read(path, np.array([]), {}, [each for each in spans if each.seconds > 0], known)
 
 
 def _fio(path: Path, lines: Sequence[str]) -> Read:

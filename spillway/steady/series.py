@@ -23,6 +23,7 @@ Array = NDArray[np.float64]
 LEAST_SAMPLES = 25
 # More are averaged to so many: a tenth of a percent of the run still has four. Source: guess, for speed
 MOST_SAMPLES = 4096
+SAME = 0.01  # of an interval: times that are off by no more are those of equal intervals. Source: guess
 
 
 @dataclass(frozen=True)
@@ -45,11 +46,14 @@ class Series:
     denominator: Array
 
     def part(self, start: int = 0) -> Array:
-        """The values from interval ``start`` on, a ratio in its linear form; NaN where it has no denominator."""
+        """The values from interval ``start`` on, a ratio in its linear form.
+
+        All are NaN where a fifth of the part, SNIA's round, has no denominator: the ratio is not known there.
+        """
         numerator, denominator = self.numerator[start:], self.denominator[start:]
-        mean = float(denominator.mean())
-        if mean == 0:
+        if not all(fifth.any() for fifth in np.array_split(denominator, 5)):
             return np.full(len(numerator), np.nan)
+        mean = float(denominator.mean())
         ratio = float(numerator.mean()) / mean
         return ratio + (numerator - ratio * denominator) / mean
 
@@ -94,7 +98,7 @@ def _on_intervals(begin: float, ends: Array, sums: Mapping[str, tuple[Array, Arr
     count = min(len(ends), MOST_SAMPLES)
     edges = np.linspace(begin, float(ends[-1]), count + 1)
     known = np.concatenate([[begin], ends])
-    equal = count == len(ends) and np.allclose(edges, known, rtol=0, atol=1e-3 * (edges[1] - edges[0]))
+    equal = count == len(ends) and np.allclose(edges, known, rtol=0, atol=SAME * (edges[1] - edges[0]))
 
     def moved(values: Array) -> Array:
         if equal:
@@ -102,4 +106,4 @@ def _on_intervals(begin: float, ends: Array, sums: Mapping[str, tuple[Array, Arr
         return np.diff(np.interp(edges, known, np.concatenate([[0.0], np.cumsum(values)])))
 
     series = [Series(name, moved(above), moved(below)) for name, (above, below) in sums.items()]
-    return Recorded(begin, edges[1:], series)
+    return Recorded(begin, ends if equal else edges[1:], series)

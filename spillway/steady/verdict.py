@@ -22,8 +22,7 @@ from spillway.steady.series import LEAST_SAMPLES, Array, Recorded, Round, of_col
 
 FALLBACK_CAPACITIES = 3.0
 DEFAULT_CHECKS = tuple(SERIES_CHECKS)
-# The first failure in this order is the reason; whether a series can be told at all comes last.
-_REASONS = ("level", "end", "drift", "range", "slope", "cusum", WRITES, "bound")
+_REASONS = ("level", "end", "drift", "bound", "range", "slope", "cusum", WRITES)  # the first failure is the reason
 
 
 @dataclass(frozen=True)
@@ -102,7 +101,8 @@ def _tested(name: str, values: Array, stretch: float, asked: set[str]) -> list[O
     mean = float(values.mean())
     if not mean > 0:
         still = name != "throughput" and not values.any()
-        words = "was zero throughout" if mean == 0 else "has no mean above zero"
+        unknown = "has no value for a fifth of the time or more, in which nothing was written"
+        words = unknown if np.isnan(mean) else "was zero throughout" if mean == 0 else "has no mean above zero"
         return [Outcome(name, "drift", "level", still, True, None, 0.0, words)]
     seen = level(values)
     return [
