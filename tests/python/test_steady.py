@@ -1,6 +1,8 @@
 """Steady or not: error rates on made series, hostile series, each test by hand, the run's verdict, the cut."""
 
+import json
 import math
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,6 +16,8 @@ from spillway.steady.made import KINDS, Kind
 from spillway.steady.rates import Rate, error_rates
 from spillway.steady.series import MOST_SAMPLES, Array, of_columns, of_rounds
 
+ROOT = Path(__file__).parents[2]
+FIELDS = ("kind", "steady", "noise", "samples", "series", "wrong")
 LENGTHS = (60, 200, 1000)
 SERIES = 120
 # What an AR(1) of phi 0.8 says in 60 samples is what 7 independent ones would: recorded, not asked for.
@@ -84,6 +88,19 @@ def test_an_interval_by_hand() -> None:
     # Wilson: (p + z^2/2n +- z sqrt(p(1-p)/n + z^2/4n^2)) / (1 + z^2/n) with z = 1.95996
     assert low == pytest.approx(0.02154, abs=1e-5)
     assert high == pytest.approx(0.11175, abs=1e-5)
+
+
+def test_the_recorded_rates_are_those_that_are_asked_for() -> None:
+    """1,000 series each; the command is in the record."""
+    record = json.loads((ROOT / "runs" / "bench" / "steady_errors.json").read_text())
+    assert "dirty" not in record["commit"]
+    rates = [Rate(*(each[name] for name in FIELDS)) for each in record["result"]["rates"]]
+    assert {rate.kind for rate in rates} == {kind.name for kind in KINDS}
+    assert [rate for rate in rates if rate.rate > 0.05 and (rate.kind, rate.samples) != UNTOLD] == []
+    page = (ROOT / "docs" / "METHODOLOGY.md").read_text()
+    worst = max(rates, key=lambda rate: rate.rate)
+    low, high = worst.interval()
+    assert f"| {100 * worst.rate:.1f} ({100 * low:.1f}-{100 * high:.1f}) | {worst.samples} samples" in page
 
 
 # ----------------------------------------------------------------------------------------------------- hostile
