@@ -10,7 +10,7 @@ from spillway.lifetime import Endurance, Price, Work, lifetime
 from spillway.plan import Arm
 from spillway.quantity import human_bytes
 from spillway.samples import HOST_CAUSES, NAND_CAUSES, STALL_SECONDS, Row, measured, nand_bytes, stall_seconds
-from spillway.steady import Round, Verdict, judge, rounds_of
+from spillway.steady import Round, Verdict, judge
 
 Document = dict[str, Any]
 
@@ -201,7 +201,7 @@ def _verdict(arm: Arm, rows: Sequence[Row], host_bytes: float | None) -> Verdict
         )
         for row in measured(rows)
     ]
-    return judge(rounds_of(spans), ratio(host_bytes, arm.capacity_bytes()))
+    return judge(spans, ratio(host_bytes, arm.capacity_bytes()))
 
 
 def _unmapped_reads(figures: Document) -> int:
@@ -245,6 +245,7 @@ def standing(
         "steady": verdict.steady,
         "steady_since_s": verdict.since_s,
         "steady_reason": verdict.reason,
+        "steady_tests": [each.document() for each in verdict.tests],
     }
     return facts | {"words": _words(facts)}
 
