@@ -22,6 +22,7 @@ from typing import IO, Any
 from spillway.errors import DriveFull, Interrupted, RunFailed, SpillwayError
 
 Event = dict[str, Any]
+Answer = Callable[[Event], "dict[str, Any] | None"]  # an event in, the command that it calls for out
 
 CONTRACT_MAJOR = 1
 
@@ -105,8 +106,14 @@ def _digest(path: Path, changed_ns: int) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def run_native(command: str, request: dict[str, Any], on_event: Callable[[Event], None] | None = None) -> Event:
-    """Runs a command to its end and returns its ``result``; every other event goes to ``on_event``.
+def run_native(
+    command: str,
+    request: dict[str, Any],
+    on_event: Callable[[Event], None] | None = None,
+    answer: Answer | None = None,
+) -> Event:
+    """Runs a command to its end and returns its ``result``; every other event goes to ``on_event``, and then to
+    ``answer``: what that returns is sent as a command (of `run`).
 
     A ``result`` with ``complete: false`` was ended early. Raises SpillwayError with the native side's own sentence
     when it refuses the request, RunFailed when the work failed.
@@ -115,8 +122,12 @@ def run_native(command: str, request: dict[str, Any], on_event: Callable[[Event]
         assert process.stdin is not None
         assert process.stdout is not None
         with _forwarded_signals(process) as interrupted:
-            _hand_over(process.stdin, request)
-            outcome = _read(process.stdout, on_event)
+            _hand_over(process.stdin, request, closes=answer is None)
+            try:
+                outcome = _read(process.stdout, on_event, None if answer is None else _Answers(answer, process.stdin))
+            finally:
+                with suppress(BrokenPipeError):
+                    process.stdin.close()
             code = process.wait()
         return _judge(command, outcome, code, interrupted(), complaints)
 
@@ -211,21 +222,42 @@ def converse(command: str, on_event: Callable[[Event], None] | None = None) -> I
                 _end(process)
 
 
-def _hand_over(stdin: IO[bytes], request: dict[str, Any]) -> None:
+def _hand_over(stdin: IO[bytes], request: dict[str, Any], *, closes: bool) -> None:
     try:
-        with stdin:
-            stdin.write(json.dumps(request).encode())
+        stdin.write(json.dumps(request).encode() + b"\n")
+        stdin.flush()
+        if closes:
+            stdin.close()
     except BrokenPipeError:
         pass  # it refused before it had read everything; its last event says why
 
 
-def _read(stdout: IO[bytes], on_event: Callable[[Event], None] | None) -> Event | None:
+class _Answers:
+    """Commands that follow from what a run says."""
+
+    def __init__(self, answer: Answer, stdin: IO[bytes]) -> None:
+        """Sends them to ``stdin``."""
+        self._answer, self._stdin = answer, stdin
+
+    def to(self, event: Event) -> None:
+        """Sends what the event calls for."""
+        command = self._answer(event)
+        if command is not None:
+            with suppress(BrokenPipeError):  # it has ended, and says why
+                self._stdin.write(json.dumps(command).encode() + b"\n")
+                self._stdin.flush()
+
+
+def _read(stdout: IO[bytes], on_event: Callable[[Event], None] | None, answers: _Answers | None) -> Event | None:
     last: Event | None = None
     for event in parse_events(stdout):
         if event["event"] in ("result", "error"):
             last = event
-        elif on_event is not None:
+            continue
+        if on_event is not None:
             on_event(event)
+        if answers is not None:
+            answers.to(event)
     return last
 
 

@@ -20,12 +20,13 @@ import tomli_w
 from spillway import kept, toml, ycsb
 from spillway.dotted import flatten, key_parts, look_up, overlay, parse_override, put, shared_by, undotted, without
 from spillway.errors import SpillwayError
-from spillway.plan_checks import check_drive, check_load, check_measured, check_phase
+from spillway.plan_checks import check_drive, check_load, check_measured, check_phase, check_prepared
 from spillway.plan_keys import (
     ARM_KEYS,
     ENGINE_SETTINGS,
     LOADERS,
     MOST_WHOLE,
+    OF_SOME_ARRIVALS,
     OPEN_TABLES,
     PHASE_KEYS,
     PLAN_KEYS,
@@ -82,7 +83,7 @@ class Arm:
                 **{name: get[f"load.{name}"] for name in ("key_bytes", "value_bytes", "compression_ratio", "num")},
                 "seed": seed,
             },
-            "phases": self.phases,
+            "phases": [_requested(phase) for phase in self.phases],
             "sample_interval_ms": get["sample_interval_ms"],
         }
 
@@ -453,9 +454,11 @@ def _resolve_arm(
     settings |= kept.named(settings, options, label)
     properties = ycsb.layered(open_tables["ycsb"], f"{label}ycsb", plan_dir)
     goes_on = kept.goes_on(settings)
-    phases = ycsb.complete_phases(_phases(phases_given, label, goes_on), properties, asked, label, goes_on)
+    phases = ycsb.complete_phases(_phases(phases_given, label, goes_on, plan_dir), properties, asked, label, goes_on)
     if measures:
         check_measured(phases, label)
+    else:
+        check_prepared(phases, label)
     arm = Arm(name, settings, drive_set, options, phases)
     kept.check(settings, arm.has_estimate(), label)
     check_drive(arm, label)
@@ -480,7 +483,16 @@ def _texts(table: Any, where: str) -> dict[str, str]:
     return texts
 
 
-def _phases(given: Any, label: str, goes_on: bool) -> list[dict[str, Any]]:
+def _requested(phase: dict[str, Any]) -> Document:
+    """A phase as the contract has it: how operations arrive is a table, and that it waits for steadiness is ours."""
+    own = {key: value for key, value in phase.items() if key not in ("arrivals", "until", *OF_SOME_ARRIVALS)}
+    if phase["arrivals"] is None:
+        return own
+    named = {key.removeprefix("arrivals_"): phase[key] for key in OF_SOME_ARRIVALS if phase[key] is not None}
+    return own | {"arrivals": {"process": phase["arrivals"], **named}}
+
+
+def _phases(given: Any, label: str, goes_on: bool, plan_dir: Path) -> list[dict[str, Any]]:
     if not isinstance(given, list) or not given or not all(isinstance(phase, dict) for phase in given):
         raise SpillwayError(f"{label}phases are missing: write at least one [[phases]] with a workload.")
     phases = []
@@ -491,6 +503,8 @@ def _phases(given: Any, label: str, goes_on: bool) -> list[dict[str, Any]]:
                 raise SpillwayError(f"{where}: {key} is not a key of a phase{nearest(key, PHASE_KEYS)}")
         resolved = {key: _checked(phase, key, spec, where) for key, spec in PHASE_KEYS.items()}
         resolved["name"] = resolved["name"] or resolved["workload"]
+        if resolved["arrivals_file"]:
+            resolved["arrivals_file"] = str((plan_dir / resolved["arrivals_file"]).absolute())
         check_phase(resolved, where)
         phases.append(resolved | {"given": tuple(phase)})
     names = [phase["name"] for phase in phases]

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from spillway import ycsb
 from spillway.errors import SpillwayError
-from spillway.plan_keys import OF_SOME_WORKLOADS, PAGE_BYTES, PHASE_KEYS, WAITS
+from spillway.plan_keys import OF_SOME_ARRIVALS, OF_SOME_WORKLOADS, PAGE_BYTES, PHASE_KEYS, WAITS
 from spillway.preset import check_preset
 from spillway.quantity import human_bytes
 
@@ -19,6 +19,13 @@ def check_measured(phases: list[dict[str, Any]], label: str) -> None:
         raise SpillwayError(f"{label}phases: none is measured; leave out `measured = false` in one of them.")
 
 
+def check_prepared(phases: list[dict[str, Any]], label: str) -> None:
+    """What is only prepared has no figures that could be steady."""
+    for phase in phases:
+        if phase["until"] is not None:
+            raise SpillwayError(f"{label}phases: a preparation is not measured; leave out `until` in {phase['name']}.")
+
+
 def check_phase(phase: dict[str, Any], where: str) -> None:
     """A phase's keys belong to its workload, and one of them ends it."""
     for key, workloads in OF_SOME_WORKLOADS.items():
@@ -27,15 +34,35 @@ def check_phase(phase: dict[str, Any], where: str) -> None:
             raise SpillwayError(f"{where}: {key} belongs to {owners}; leave it out of {phase['workload']}.")
     ends = [key for key in ("operations", "duration_s") if phase[key] is not None]
     if phase["workload"] in WAITS:
-        if ends or phase["rate_ops_s"] is not None:
-            raise SpillwayError(f"{where}: {phase['workload']} ends by itself; leave out {[*ends, 'rate_ops_s'][0]}.")
+        given = [*ends, *(key for key in ("rate_ops_s", "arrivals", "until") if phase[key] is not None)]
+        if given:
+            raise SpillwayError(f"{where}: {phase['workload']} ends by itself; leave out {given[0]}.")
         return
-    # A fill of every key once ends by itself too, as in db_bench.
-    itself = ("fillseq", "fillrandom", "filluniquerandom", "overwrite", ycsb.LOAD, ycsb.RUN)  # RUN: spillway/ycsb.py
-    if not ends and phase["workload"] not in itself:
+    _check_arrivals(phase, where)
+    if phase["until"] is not None and not phase["measured"]:
+        raise SpillwayError(f"{where}: until is for a phase that is measured; leave out `measured = false`.")
+    # A fill of every key once ends by itself too, as in db_bench; of RUN see spillway/ycsb.py.
+    itself = ("fillseq", "fillrandom", "filluniquerandom", "overwrite", ycsb.LOAD, ycsb.RUN)
+    if not ends and phase["workload"] not in itself and phase["arrivals"] != "trace":
         raise SpillwayError(f"{where}: {phase['workload']} has no end: give operations or duration_s.")
     if len(ends) == 2:
         raise SpillwayError(f"{where}: operations and duration_s both end the phase: give one of them.")
+
+
+def _check_arrivals(phase: dict[str, Any], where: str) -> None:
+    """What says how operations arrive belongs together."""
+    process = phase["arrivals"]
+    for key, owner in OF_SOME_ARRIVALS.items():
+        if phase[key] is not None and process != owner:
+            raise SpillwayError(f'{where}: {key} belongs to arrivals = "{owner}"; set that, or leave it out.')
+    if process is None:
+        return
+    needs = {"bursts": ("rate_ops_s", "burst_s", "gap_s"), "trace": ("arrivals_file",)}.get(process, ("rate_ops_s",))
+    for key in needs:
+        if phase[key] is None:
+            raise SpillwayError(f'{where}: arrivals = "{process}" needs {key}.')
+    if process == "trace" and phase["rate_ops_s"] is not None:
+        raise SpillwayError(f"{where}: a trace has its own times; leave out rate_ops_s.")
 
 
 def check_drive(arm: "Arm", label: str) -> None:

@@ -39,6 +39,8 @@ WORKLOADS = (
 ENGINES = ("rocksdb", "spillway", "raw", "leveldb", "leveldb-vlog", "wiredtiger")
 # What keeps RocksDB's writers going, or does not.
 POLICIES = ("slowdown", "no-slowdown", "adoc")
+# What a verdict on steadiness may rest on, as spillway/steady/checks.py has it.
+STEADY_TESTS = ("cusum", "window", "drift", "end", "writes")
 # Workloads that end by themselves and have no operations.
 WAITS = ("waitforcompaction", "settle")
 # Workloads that put data into an empty store; the others need some to be there.
@@ -128,6 +130,18 @@ def one_of(*choices: str) -> Check:
         if value not in choices:
             raise SpillwayError(f"{where} is {value!r}; it takes one of {', '.join(choices)}.")
         return str(value)
+
+    return check
+
+
+def names_of(*choices: str) -> Check:
+    """A list of some of these words, each once and at least one."""
+
+    def check(value: Any, where: str) -> list[str]:
+        words = value if isinstance(value, list) else []
+        if not words or any(word not in choices for word in words) or len(set(words)) != len(words):
+            raise SpillwayError(f"{where} is {value!r}; it takes a list of some of {', '.join(choices)}.")
+        return list(words)
 
     return check
 
@@ -231,10 +245,15 @@ ARM_KEYS: dict[str, Key] = {
     "load.value_bytes": Key(100, whole(0)),  # db_bench's default
     "load.compression_ratio": Key(0.5, number(0, 1, above=True)),  # db_bench's default
     "load.num": Key(1_000_000, whole(1)),  # db_bench's default
+    "steady.tests": Key(None, optional(names_of(*STEADY_TESTS))),
 }
 # What each engine has beside its options: of the keys above, `engine.policy` and the tables `engine.NAME`.
 ENGINE_SETTINGS = {"rocksdb": ("policy", "adoc"), "spillway": ("policy", "spill"), "leveldb-vlog": ("vlog",)}
 OPEN_TABLES = ("drive.set", "engine.options", "ycsb")
+
+# How the operations of an open loop arrive, and the keys of a phase that belong to one of these alone.
+ARRIVALS = ("constant", "poisson", "bursts", "trace")
+OF_SOME_ARRIVALS = {"burst_s": "bursts", "gap_s": "bursts", "gap_rate_ops_s": "bursts", "arrivals_file": "trace"}
 
 PHASE_KEYS: dict[str, Key] = {
     "name": Key("", text),
@@ -243,7 +262,13 @@ PHASE_KEYS: dict[str, Key] = {
     "operations": Key(None, optional(whole(1))),
     "duration_s": Key(None, optional(number(0, above=True))),
     "rate_ops_s": Key(None, optional(number(0, above=True))),
+    "arrivals": Key(None, optional(one_of(*ARRIVALS))),
+    "burst_s": Key(None, optional(number(0, above=True))),
+    "gap_s": Key(None, optional(number(0, above=True))),
+    "gap_rate_ops_s": Key(None, optional(number(0))),
+    "arrivals_file": Key(None, optional(text)),
     "write_rate_ops_s": Key(None, optional(number(0, above=True))),
+    "until": Key(None, optional(one_of("steady"))),
     "measured": Key(True, flag),
     "seek_nexts": Key(0, whole(0)),
     "read_write_percent": Key(None, optional(number(0, 100))),

@@ -15,12 +15,13 @@ from typing import Any
 from spillway import __version__, inputs, kept
 from spillway.drive.watch import Watch as DriveWatch
 from spillway.errors import DriveFull, Interrupted, RunFailed, SpillwayError
-from spillway.native import Event, build_sha256, executable_sha256, run_native
+from spillway.native import Answer, Event, build_sha256, executable_sha256, run_native
 from spillway.plan import Arm, Plan, by_keys_of_a_plan, slug
 from spillway.rundir import ArmRecorder, write_json, write_text
 from spillway.samples import sample_row
 from spillway.stage import DATA_NOTE, explained, staged
 from spillway.summary import summarise, typical
+from spillway.until import UntilSteady
 
 Document = dict[str, Any]
 Watch = Callable[[str, Event], None]  # the arm's label and what it just said
@@ -202,7 +203,9 @@ def _run_arm(
             if under is not None:
                 request["target"]["counters"] = under.counters
                 under.begin()
-            result, failure = _result(request, recorder, progress, plan.swept, on_event)
+            until = UntilSteady(arm, recorder.rows)
+            answer = until.answer if until.is_asked_for else None
+            result, failure = _result(request, recorder, progress, plan.swept, on_event, answer)
         if under is not None:
             under.end()
             result |= {"drive": under.document(result.get("host_bytes_written"), result.get("process_bytes_written"))}
@@ -228,7 +231,12 @@ def _drive_watch(arm: Arm) -> DriveWatch | None:
 
 
 def _result(
-    request: Document, recorder: ArmRecorder, progress: Progress, swept: bool, on_event: Callable[[Event], None]
+    request: Document,
+    recorder: ArmRecorder,
+    progress: Progress,
+    swept: bool,
+    on_event: Callable[[Event], None],
+    answer: Answer | None,
 ) -> tuple[Document, SpillwayError | None]:
     """The native result, or an empty one with the reason where there is something worth keeping.
 
@@ -236,7 +244,7 @@ def _result(
     plan's to mend.
     """
     try:
-        result = _run(request, on_event)
+        result = _run(request, on_event, answer)
     except Interrupted:
         progress.interrupted = True
         return {}, None
@@ -250,9 +258,9 @@ def _result(
     return {name: value for name, value in result.items() if name != "event"}, None
 
 
-def _run(request: Document, on_event: Callable[[Event], None]) -> Document:
+def _run(request: Document, on_event: Callable[[Event], None], answer: Answer | None = None) -> Document:
     try:
-        return run_native("run", request, on_event)
+        return run_native("run", request, on_event, answer)
     except SpillwayError as error:
         raise type(error)(by_keys_of_a_plan(str(error))) from error
 

@@ -9,8 +9,9 @@ from spillway.bill import bill, zero_seconds
 from spillway.lifetime import Endurance, Price, Work, lifetime
 from spillway.plan import Arm
 from spillway.quantity import human_bytes
-from spillway.samples import HOST_CAUSES, NAND_CAUSES, STALL_SECONDS, Row, measured, nand_bytes, stall_seconds
-from spillway.steady import Round, Verdict, judge
+from spillway.samples import HOST_CAUSES, NAND_CAUSES, STALL_SECONDS, Row, measured, stall_seconds
+from spillway.steady import Verdict
+from spillway.until import verdict_on
 
 Document = dict[str, Any]
 
@@ -37,7 +38,7 @@ def summarise(
     user, host = figures.get("user_bytes_written"), figures.get("host_bytes_written")
     nand = figures.get("nand_bytes_programmed")
     ratios = amplification(user, host, nand_total(nand))
-    verdict = _verdict(arm, rows, host)
+    verdict = verdict_on(arm, rows, phases, host)
     duration = sum(phase["duration_s"] for phase in phases if phase["measured"]) or figures.get("duration_s") or 0.0
     moved = sum(
         (phase.get("user_bytes_written") or 0) + (phase.get("user_bytes_read") or 0)
@@ -188,20 +189,6 @@ def _sums(rows: Sequence[Row], figure: str, causes: Sequence[str]) -> Document |
     if not rows or any(row.get(name) is None for row in rows for name in columns.values()):
         return None
     return {cause: sum(row[name] for row in rows) for cause, name in columns.items()}
-
-
-def _verdict(arm: Arm, rows: Sequence[Row], host_bytes: float | None) -> Verdict:
-    spans = [
-        Round(
-            row["dt_s"],
-            row["reads"] + row["writes"],
-            row["user_bytes_written"],
-            row.get("host_bytes_written"),
-            nand_bytes(row),
-        )
-        for row in measured(rows)
-    ]
-    return judge(spans, ratio(host_bytes, arm.capacity_bytes()))
 
 
 def _unmapped_reads(figures: Document) -> int:

@@ -125,7 +125,7 @@ def mix_of(plan: Document) -> str:
     lists = [each["phases"] for each in [plan, *plan.get("arms", [])] if each.get("phases")]
     work = [phase for phases in lists for phase in phases if phase.get("measured", True) and is_work(phase)]
     mixes = {_MIXES.get((phase["workload"], phase.get("read_write_percent")), "") for phase in work}
-    if any(phase.get("rate_ops_s") for phase in work):
+    if any(phase.get("rate_ops_s") or phase.get("arrivals") for phase in work):
         return ""  # the paper's have no limit
     return mixes.pop() if len(mixes) == 1 else ""
 

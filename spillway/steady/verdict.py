@@ -35,16 +35,18 @@ class Verdict:
     tests: tuple[Outcome, ...] = ()  # over the steady part, or over what was tried last
 
 
-def judge(rounds: Sequence[Round], host_capacities: float | None) -> Verdict:
+def judge(rounds: Sequence[Round], host_capacities: float | None, checks: Iterable[str] | None = None) -> Verdict:
     """The verdict on a run's spans. ``host_capacities``: host bytes written / capacity, where that is known.
 
-    ``since_s`` counts from the start of the first span. Where wa_device is not known, host writes are asked for.
+    ``since_s`` counts from the start of the first span. It rests on ``checks``; on the default ones without them, and
+    where wa_device is not known on host writes too.
     """
     spans = [each for each in rounds if each.seconds > 0]
     if len(spans) < LEAST_SAMPLES:
         return Verdict(False, None, f"too short: {len(spans)} samples, where it takes {LEAST_SAMPLES} to tell")
     follows_device = any(each.name == "wa_device" for each in of_rounds(spans).series)
-    return judge_spans(spans, host_capacities, DEFAULT_CHECKS if follows_device else CHECKS)
+    chosen = checks if checks is not None else DEFAULT_CHECKS if follows_device else CHECKS
+    return judge_spans(spans, host_capacities, chosen)
 
 
 def judge_spans(spans: Sequence[Round], host_capacities: float | None, checks: Iterable[str]) -> Verdict:

@@ -77,7 +77,7 @@ def load_of(arm: Arm) -> Load | None:
     if [phase["workload"] for phase in arm.phases] != ["fillrandom"] or arm.settings.get("kept.from"):
         return None
     phase = arm.phases[0]
-    if phase["operations"] is not None or phase["duration_s"] is not None or phase["rate_ops_s"] is not None:
+    if any(phase[key] is not None for key in ("operations", "duration_s", "rate_ops_s", "arrivals", "until")):
         return None
     if phase["threads"] != 1:  # the simulation has one writer
         return None
