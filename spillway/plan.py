@@ -20,7 +20,7 @@ import tomli_w
 from spillway import kept, toml, ycsb
 from spillway.dotted import flatten, key_parts, look_up, overlay, parse_override, put, shared_by, undotted, without
 from spillway.errors import SpillwayError
-from spillway.plan_checks import check_drive, check_load, check_measured, check_phase, check_prepared
+from spillway.plan_checks import check_drive, check_load, check_measured, check_phase, check_prepared, check_until
 from spillway.plan_keys import (
     ARM_KEYS,
     ENGINE_SETTINGS,
@@ -462,6 +462,7 @@ def _resolve_arm(
     arm = Arm(name, settings, drive_set, options, phases)
     kept.check(settings, arm.has_estimate(), label)
     check_drive(arm, label)
+    check_until(arm, label)
     check_load(arm, label)
     return arm
 

@@ -26,6 +26,17 @@ def check_prepared(phases: list[dict[str, Any]], label: str) -> None:
             raise SpillwayError(f"{label}phases: a preparation is not measured; leave out `until` in {phase['name']}.")
 
 
+def check_until(arm: "Arm", label: str) -> None:
+    """Three times the capacity can be written where the capacity is known."""
+    tests = arm.settings["steady.tests"]
+    waits = any(phase["until"] == "steady" for phase in arm.phases)
+    if waits and arm.settings["drive.kind"] == "directory" and (tests is None or "writes" in tests):
+        raise SpillwayError(
+            f'{label}until = "steady" asks for host writes of 3 capacities, and that of a directory is not known: '
+            'name the other tests, as in steady.tests = ["cusum", "window", "drift", "end"].'
+        )
+
+
 def check_phase(phase: dict[str, Any], where: str) -> None:
     """A phase's keys belong to its workload, and one of them ends it."""
     for key, workloads in OF_SOME_WORKLOADS.items():

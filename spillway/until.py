@@ -2,6 +2,9 @@
 
 The verdict is asked for again whenever there are a tenth more samples than at the last time. Each look is one more
 chance that noise passes for steadiness, so looks are few: some 25 between the first, at 25 samples, and 250.
+
+A burst may be level for as long as nobody knows, so a run that waits for steadiness also has to write 3 times the
+capacity, unless the plan asks for other tests (LEDGER 4a, pitfall 1).
 """
 
 from collections.abc import Sequence
@@ -10,7 +13,7 @@ from typing import Any
 from spillway.amplification import ratio
 from spillway.plan import Arm
 from spillway.samples import Row, measured, nand_bytes
-from spillway.steady import LEAST_SAMPLES, Round, Verdict, judge
+from spillway.steady import CHECKS, LEAST_SAMPLES, Round, Verdict, judge
 
 GROWTH = 1.1  # samples at one look over those at the look before
 
@@ -36,8 +39,9 @@ def verdict_on(arm: Arm, rows: Sequence[Row], phases: Sequence[Document], host_b
         )
         for row in measured(kept)
     ]
-    verdict = judge(spans, ratio(host_bytes, arm.capacity_bytes()), arm.settings["steady.tests"])
     waited = {phase["name"] for phase in arm.phases if phase["until"] == "steady"}
+    tests = arm.settings["steady.tests"] or (CHECKS if waited else None)
+    verdict = judge(spans, ratio(host_bytes, arm.capacity_bytes()), tests)
     at_limit = [phase["name"] for phase in phases if phase["name"] in waited - ended and phase.get("complete", True)]
     if not at_limit:
         return verdict
