@@ -7,6 +7,7 @@ from spillway import kept
 from spillway.amplification import amplification, nand_total, ratio
 from spillway.bill import bill, zero_seconds
 from spillway.lifetime import Endurance, Price, Work, lifetime
+from spillway.parts import parts
 from spillway.plan import Arm
 from spillway.quantity import human_bytes
 from spillway.samples import HOST_CAUSES, NAND_CAUSES, STALL_SECONDS, Row, measured, stall_seconds
@@ -67,6 +68,7 @@ def summarise(
         "stalls": figures.get("stalls") or {"count": 0, "seconds": 0.0, "by_cause": {}},
         "zero_seconds": zero_seconds(rows),
         "steady": verdict.steady,
+        "parts": parts(rows, verdict),
         "pacing_error_us": {"p50": pacing["p50"], "p99": pacing["p99"]} if pacing else None,
         "cpu_seconds": figures.get("cpu_seconds"),
         "cpu_percent": cpu_percent,

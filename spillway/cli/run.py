@@ -119,12 +119,22 @@ def _print_run(summary: Document) -> None:
         table.add_row("lifetime", in_words(arm["lifetime"]) or "–")
         table.add_row("space amplification", number(arm["space_amplification"], ".2f"))
         table.add_row("stalls", f"{stalls['count']} for {stalls['seconds']:.1f} s" + (f" ({causes})" if causes else ""))
+        for name_of_part, part in (arm["parts"] or {}).items():
+            if part and arm["parts"]["burst"]:
+                table.add_row(f"{name_of_part} part", _part(part))
         if arm["kept"] and arm["kept"]["to"]:
             table.add_row("kept", _kept(arm["kept"]["to"]))
         table.add_row("standing", arm["standing"]["words"])
         out.print()
         out.print(name, style="bold")
         out.print(table)
+
+
+def _part(part: Document) -> str:
+    """The burst before the steady part, or that."""
+    ratios = " × ".join(f"{key} {number(part[key], '.2f')}" for key in ("wa_app", "wa_device"))
+    total = f"write amplification {number(part['wa_total'], '.2f')} = {ratios}"
+    return f"{part['seconds']:,.0f} s: {number(part['throughput_ops_s'], ',.0f')} operations/s, {total}"
 
 
 def _kept(state: Document) -> str:

@@ -11,10 +11,11 @@ from conftest import Invoke
 from made_run import second
 
 from spillway.errors import SpillwayError
+from spillway.parts import parts
 from spillway.plan import Arm, load_plan
 from spillway.plan_keys import STEADY_TESTS
 from spillway.samples import Row
-from spillway.steady import CHECKS, LEAST_SAMPLES
+from spillway.steady import CHECKS, LEAST_SAMPLES, Verdict
 from spillway.until import UntilSteady, verdict_on
 
 PLAN = """
@@ -216,3 +217,25 @@ def test_a_trace_that_cannot_be_read_names_the_line(invoke: Invoke, tmp_path: Pa
         assert refused.code == 2
         assert why in refused.err
         assert not (tmp_path / "run").exists()
+
+
+def test_the_burst_and_the_steady_part_are_told_apart(tmp_path: Path) -> None:
+    rows = [second(i + 1.0, 3000 if i < 10 else 1000, write_latency_max_us=float(i)) for i in range(100)]
+    idle = second(101.0, 0, measured=0.0)
+    found = parts([*rows, idle], Verdict(True, 10.0, "steady"))
+    assert found is not None
+    assert (found["burst"]["seconds"], found["burst"]["throughput_ops_s"]) == (10, 3000)
+    assert (found["steady"]["seconds"], found["steady"]["throughput_ops_s"]) == (90, 1000)
+    for key in ("user_bytes_written", "host_bytes_written", "nand_bytes_programmed"):
+        of_samples = {"user_bytes_written": 1000, "host_bytes_written": 2000, "nand_bytes_programmed": 3000}[key]
+        assert found["burst"][key] + found["steady"][key] == of_samples * sum(row["writes"] for row in rows)
+    assert (found["steady"]["wa_app"], found["steady"]["wa_device"], found["steady"]["wa_total"]) == (2, 1.5, 3)
+    assert (found["burst"]["write_latency_max_us"], found["steady"]["write_latency_max_us"]) == (9, 99)
+    whole = parts(rows, Verdict(True, 0.0, "steady"))
+    assert whole is not None
+    assert (whole["burst"], whole["steady"]["seconds"]) == (None, 100)
+    assert parts(rows, Verdict(False, None, "no")) is None
+    silent = [row | {"host_bytes_written": None} for row in rows]
+    unknown = parts(silent, Verdict(True, 10.0, "steady"))
+    assert unknown is not None
+    assert (unknown["steady"]["wa_app"], unknown["steady"]["host_bytes_written"]) == (None, None)
