@@ -1,7 +1,7 @@
 """The two parts of a steady run: the burst before the steady part, and the steady part.
 
-Sums over samples, and ratios of sums; a sample belongs to the part in which its end lies. Latencies of samples cannot be
-added up: the worst write is the largest of theirs.
+Sums over samples, and ratios of sums; a sample belongs to the part in which its end lies. Latencies of samples cannot
+be added up: the worst write is the largest of theirs.
 """
 
 from collections.abc import Sequence
