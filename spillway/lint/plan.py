@@ -15,8 +15,8 @@ from spillway.lint.pitfalls import (
     INITIAL_STATE,
     OVER_PROVISIONING,
     PARTITION,
-    SHORT_TEST,
     SEVERAL,
+    SHORT_TEST,
     SIZES,
     SPACE,
     STEADY_CAPACITIES,
@@ -107,7 +107,9 @@ def _short_test(arms: Sequence[Arm]) -> Remark:
     if not short:
         return Remark(SHORT_TEST, "ok", f"{_length_words(arms)}: {_long_words(arms)}")
     volume = _volume_words(short)
-    looked = f"{_length_words(short)}{f': {volume}' if volume else ''}; nothing makes {_of(len(short), len(arms))} steady"
+    looked = (
+        f"{_length_words(short)}{f': {volume}' if volume else ''}; nothing makes {_of(len(short), len(arms))} steady"
+    )
     return Remark(SHORT_TEST, "finding", looked, _longer(short))
 
 
@@ -200,7 +202,9 @@ def _states_words(arms: Sequence[Arm]) -> str:
         if get["kept.from"]:
             words.append("kept.from")
         elif _emulated(arm):
-            fill = f", initial.fill = {get['initial.fill']:g}" if get["initial.kind"] in ("steady", "sequential") else ""
+            fill = (
+                f", initial.fill = {get['initial.fill']:g}" if get["initial.kind"] in ("steady", "sequential") else ""
+            )
             words.append(f'initial.kind = "{get["initial.kind"]}"{fill}')
         else:
             words.append('drive.kind = "directory"')
@@ -230,10 +234,8 @@ def data_bytes(arm: Arm) -> float:
     """Bytes of the pairs that the plan's phases load."""
     loads = [phase for phase in arm.phases if phase["workload"] in (ycsb.LOAD, ycsb.RUN)]
     if loads:
-        return max(
-            (of.get("recordcount", 0) * of.get("fieldcount", 10) * of.get("fieldlength", 100) * 1.0)
-            for of in ((phase["ycsb"] or {}) for phase in loads)
-        )
+        of = loads[0]["ycsb"] or {}
+        return float(of.get("recordcount", 0) * of.get("fieldcount", 10) * of.get("fieldlength", 100))
     return float(arm.settings["load.num"] * _pair_bytes(arm))
 
 
@@ -340,7 +342,11 @@ def _drive_type(arms: Sequence[Arm]) -> Remark:
         return Remark(DRIVE_TYPE, "ok", f"{key}: {_named(drives)}")
     if key == "drive.path":
         return Remark(DRIVE_TYPE, "finding", f"{key}: one directory", "run it in a directory on another type of drive")
-    others = [preset.name for preset in presets() if preset.name in ("intel-p3600", "intel-660p") and preset.name not in drives]
+    others = [
+        preset.name
+        for preset in presets()
+        if preset.name in ("intel-p3600", "intel-660p") and preset.name not in drives
+    ]
     named = ", ".join(f'"{name}"' for name in [*drives, *others[:2]])
     change = f'sweep it: `[sweep]` with `"drive.preset" = [{named}]`' if others else "sweep `drive.preset`"
     return Remark(DRIVE_TYPE, "finding", f"{key}: {_named(drives)} alone", change)

@@ -4,6 +4,7 @@ Pure: it reads what ``rundir.read_run`` has read. Of a record that lacks a figur
 the run ended early, the verdict is that it cannot be told.
 """
 
+import math
 import tomllib
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -28,7 +29,7 @@ from spillway.rundir import ArmRecord, RunRecord, read_run
 
 Document = dict[str, Any]
 
-DISTINCT = 0.1  # of over-provisioning: arms this far apart have been given different spare flash. Source: guess
+MOST_SHOWN = 9.99  # of over-provisioning: beyond it the drive is all but empty, and the figure says no more
 
 
 def lint_run(rundir: Path) -> Linted:
@@ -50,7 +51,9 @@ def lint_record(run: RunRecord) -> Linted:
         (DRIVE_TYPE, lambda: _drive_type(arms)),
     )
     nothing = "no arm was begun"
-    remarks = [judge() if arms else Remark(each, "cannot tell", nothing, "run the plan again") for each, judge in judges]
+    remarks = [
+        judge() if arms else Remark(each, "cannot tell", nothing, "run the plan again") for each, judge in judges
+    ]
     answers = lint_table(plan.get("lint", {}), f"{run.path / 'plan.toml'}: lint").get("answers", {})
     return table_of(str(run.path), "run", with_answers(remarks, answers, tell_stale=False))
 
@@ -88,7 +91,7 @@ def _short_test(arms: Sequence[ArmRecord]) -> Remark:
     reason = next(str(_standing(arm).get("steady_reason") or "") for arm in arms if arm not in steady)
     change = "run longer: raise `duration_s` or `operations`"
     if written and min(written) < STEADY_CAPACITIES:
-        change += f" by a factor of {STEADY_CAPACITIES / max(min(written), 1e-9):.2g} or more"
+        change += f" by a factor of {math.ceil(STEADY_CAPACITIES / max(min(written), 1e-3)):,} or more"
     return Remark(SHORT_TEST, "finding", f"{looked}{f' ({reason})' if reason else ''}", change)
 
 
@@ -112,7 +115,7 @@ def _wa_app(arms: Sequence[ArmRecord]) -> str:
 
 
 def _initial_state(arms: Sequence[ArmRecord]) -> Remark:
-    states = [_standing(arm).get("kept") or _standing(arm).get("initial_state") for arm in arms]
+    states = [_standing(arm).get("initial_state") or ("kept" if _standing(arm).get("kept") else None) for arm in arms]
     unmapped = sum(int(_standing(arm).get("unmapped_reads") or 0) for arm in arms)
     looked = f"initial state: {_some([state or 'not recorded' for state in states], 2)}"
     if None in states:
@@ -158,8 +161,14 @@ def _data_set(arms: Sequence[ArmRecord]) -> Remark:
 def peak_space_amplification(arm: ArmRecord) -> float | None:
     """The most bytes held on the drive in any sample / live user bytes at the end."""
     live = arm.summary.get("live_user_bytes")
+    held = _held_bytes(arm)
+    return held / live if held and live else None
+
+
+def _held_bytes(arm: ArmRecord) -> float:
+    """The most bytes that the store held on the drive, in any sample or at the end; 0 where it is not known."""
     held = [row["space_bytes"] for row in arm.rows if row.get("space_bytes") is not None]
-    return max(held) / live if held and live else None
+    return float(max([*held, arm.summary.get("space_bytes") or 0.0]))
 
 
 def _space(arms: Sequence[ArmRecord]) -> Remark:
@@ -171,45 +180,62 @@ def _space(arms: Sequence[ArmRecord]) -> Remark:
     peak = f", at most {max(peaks):.2f} on the way" if peaks else ""
     looked = f"space_amplification {_span(known, '.2f')} at the end{peak}"
     if len(known) < len(arms):
-        return Remark(SPACE, "cannot tell", f"{looked}; not known in {len(arms) - len(known)} arms", "run it to its end")
+        return Remark(
+            SPACE, "cannot tell", f"{looked}; not known in {len(arms) - len(known)} arms", "run it to its end"
+        )
     return Remark(SPACE, "ok", looked)
 
 
-def over_provisioning(arm: ArmRecord) -> float | None:
-    """(physical - mapped) / mapped, mapped as much as it can be: an initial fill, and what the run held beside it.
+def over_provisioning(arm: ArmRecord, *, discards: bool) -> float | None:
+    """(physical - mapped) / mapped, mapped as much as it can be, so that this is a lower bound.
 
-    Source: the standard definition (LEDGER 4a). Files that lie where the fill did map nothing new, so this is a lower
-    bound of the effective over-provisioning.
+    Mapped are an initial fill and what was written beside it: with discards no more than the store held at once,
+    without them no more than was written at all. Source: the standard definition (LEDGER 4a).
     """
     wear, standing = arm.result.get("wear") or {}, _standing(arm)
     physical, capacity = wear.get("physical_bytes"), standing.get("capacity_bytes")
     if not physical or not capacity:
         return None
     filled = standing.get("initial_fill") if standing.get("initial_state") in ("steady", "sequential") else 0.0
-    held = [row["space_bytes"] for row in arm.rows if row.get("space_bytes") is not None]
-    mapped = min(capacity, (filled or 0.0) * capacity + max(held, default=0.0))
+    written = (arm.result.get("counters") or {}).get("host_bytes_written") or capacity
+    beside = _held_bytes(arm) if discards else max(_held_bytes(arm), written)
+    mapped = min(capacity, (filled or 0.0) * capacity + beside)
     if standing.get("initial_state") in ("kept", "file") or not mapped:
         mapped = capacity
     return float((physical - mapped) / mapped)
 
 
 def _over_provisioning(arms: Sequence[ArmRecord], plan: Document) -> Remark:
-    known = [figure for arm in arms if (figure := over_provisioning(arm)) is not None]
-    size = (plan.get("fs") or {}).get("size") if isinstance(plan.get("fs"), dict) else None
-    part = f"; fs.size = {human_bytes(size)}" if isinstance(size, int) else ""
+    figures = [over_provisioning(arm, discards=bool(_fs_key(arm, plan, "discard", True))) for arm in arms]
+    known = [figure for figure in figures if figure is not None]
     if not known:
         change = "measure once more on a partition of three quarters of the drive, the rest discarded"
-        return Remark(OVER_PROVISIONING, "cannot tell", f"physical bytes are not recorded{part}", change)
-    by_drive: dict[str, list[float]] = {}
+        return Remark(OVER_PROVISIONING, "cannot tell", "physical bytes are not recorded", change)
+    looked = f"effective over-provisioning at least {_span([min(figure, MOST_SHOWN) for figure in known], '.0%')}"
+    settings: dict[str, set[object]] = {}
     for arm in arms:
-        figure = over_provisioning(arm)
-        if figure is not None:
-            by_drive.setdefault(_drive(arm), []).append(figure)
-    looked = f"effective over-provisioning at least {_span(known, '.0%')}{part}"
-    if any(max(figures) - min(figures) >= DISTINCT for figures in by_drive.values()):
-        return Remark(OVER_PROVISIONING, "ok", looked)
+        settings.setdefault(_drive(arm), set()).add(_spare_setting(arm, plan))
+    if any(len(each) > 1 for each in settings.values()):
+        return Remark(OVER_PROVISIONING, "ok", f"{looked}, set in several ways on one drive")
     change = "add a point with `fs.size` at three quarters of the capacity, the rest without data"
-    return Remark(OVER_PROVISIONING, "finding", f"{looked}, the same throughout", change)
+    return Remark(OVER_PROVISIONING, "finding", f"{looked}, from one setting", change)
+
+
+def _spare_setting(arm: ArmRecord, plan: Document) -> tuple[object, ...]:
+    """What was set that decides how much flash is spare: flash / capacity, the initial fill, the partition."""
+    standing, wear = _standing(arm), arm.result.get("wear") or {}
+    capacity = standing.get("capacity_bytes") or 1
+    size = _fs_key(arm, plan, "size", None)
+    filled = standing.get("initial_fill") if standing.get("initial_state") != "trimmed" else 0.0
+    flash = round((wear.get("physical_bytes") or 0) / capacity, 1)
+    return flash, filled, None if size is None else round(size / capacity, 2)
+
+
+def _fs_key(arm: ArmRecord, plan: Document, key: str, default: Any) -> Any:
+    """A key of the file system as the arm has it in plan.toml: its own, or the one above all arms."""
+    own: Document = next((each for each in plan.get("arms") or [] if each.get("name") == arm.name), {})
+    tables = [each.get("fs") or {} for each in (own, plan)]
+    return next((table[key] for table in tables if key in table), default)
 
 
 def _drive_type(arms: Sequence[ArmRecord]) -> Remark:

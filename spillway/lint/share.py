@@ -6,6 +6,8 @@ draw, several may share one, and the expected share of slots that are touched is
 
     1 - prod_i (1 - (1 - exp(-draws * p_i)) / slots)
 
+and where each rank has its own slot (YCSB's latest), the mean of 1 - exp(-draws * p_i).
+
 Symbols: theta without unit, the others counts. Source: derivation (each slot is missed by every rank independently);
 fio's lib/zipf.c and YCSB's ScrambledZipfianGenerator for what they scatter. Holds for many slots; draws are taken as
 Poisson, which is within 1/slots of drawing a fixed number. Ignores that fio's generator approximates Zipf's law (Gray
@@ -35,12 +37,17 @@ def _bins(ranks: int) -> tuple[Floats, Floats]:
     return np.concatenate([head, middles]), np.concatenate([np.ones_like(head), np.diff(edges)])
 
 
-def touched_share(draws: float, ranks: int, slots: int, theta: float) -> float:
-    """The expected share of ``slots`` that ``draws`` draws touch. All counts at least 1; theta at least 0."""
+def touched_share(draws: float, ranks: int, slots: int, theta: float, *, scattered: bool = True) -> float:
+    """The expected share of ``slots`` that ``draws`` draws touch. All counts at least 1; theta at least 0.
+
+    ``scattered``: ranks fall on slots by a hash; else each has a slot of its own.
+    """
     places, weights = _bins(ranks)
     chances = np.power(places, -theta)
     chances /= float(np.sum(chances * weights))
     hit = -np.expm1(-draws * chances)
+    if not scattered:
+        return float(min(1.0, np.sum(weights * hit) / slots))
     return float(-np.expm1(np.sum(weights * np.log1p(-np.minimum(hit / slots, 1 - 1e-12)))))
 
 
