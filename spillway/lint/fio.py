@@ -30,6 +30,7 @@ from spillway.lint.pitfalls import (
     WA_DEVICE,
 )
 from spillway.lint.share import touched_share
+from spillway.lint.shell import UNKNOWN
 from spillway.lint.table import Linted, Remark, Verdict, table_of
 from spillway.quantity import human_bytes
 
@@ -113,7 +114,7 @@ class _Test:
         """Whether it works on a drive itself; None: where is not said."""
         if not self.targets:
             return None
-        if any("$" in target for target in self.targets):
+        if any(is_unknown(target) for target in self.targets):
             return None
         raw = self.job.text("ioengine") in AROUND_CACHE
         return raw or all(target.startswith("/dev/") and not target.startswith("/dev/shm") for target in self.targets)
@@ -201,6 +202,11 @@ def _grouped(jobs: Sequence[Job], followed: bool) -> list[_Test]:
             group += 1
         groups.append(group)
     return [_Test(job, own, followed or own < group) for job, own in zip(jobs, groups, strict=True)]
+
+
+def is_unknown(target: str) -> bool:
+    """Whether a target's name holds a variable that nothing has given a value."""
+    return "$" in target or UNKNOWN in target
 
 
 def _on_drive(test: _Test) -> bool:
@@ -339,6 +345,12 @@ def _initial_state(name: str, tests: Sequence[_Test]) -> list[Remark]:
         remarks.append(
             Remark(INITIAL_STATE, "ok", "sprandom=1 writes the whole drive as random writes would", "", where)
         )
+    filling = [test for test in tests if test.prepares and not test.job.on("sprandom")]
+    if not remarks and filling:
+        where = _at(name, filling, "rw", "size", "loops")
+        loops = filling[-1].job.text("loops", "1")
+        looked = f"the drive is written whole: rw={filling[-1].mode} loops={loops}"
+        remarks.append(Remark(INITIAL_STATE, "ok", looked, "", where))
     if not remarks:
         looked = "nothing says what the drive held before, or that it was purged"
         remarks.append(Remark(INITIAL_STATE, "finding", looked, "blkdiscard before it; " + fill, name))
@@ -349,15 +361,18 @@ def _initial_state(name: str, tests: Sequence[_Test]) -> list[Remark]:
 
 
 def _data_set(name: str, tests: Sequence[_Test], capacity: int | None) -> Remark:
-    known = [size for size in (test.size for test in tests) if size != (None, None)]
-    shares = {round(share if share is not None else (count or 0) / (capacity or 1), 3) for count, share in known}
+    shares: dict[tuple[str, ...], set[float]] = {}
+    for test in tests:
+        count, share = test.size
+        if share is not None or count is not None:
+            shares.setdefault(test.targets, set()).add(share or (count or 0) / (capacity or 1))
     said = [test.job.text("size") or test.job.text("filesize") or "100% (not given)" for test in tests]
     looked = f"size={', '.join(list(dict.fromkeys(said))[:5])}"
     where = _at(name, tests, "size", "filesize")
-    if len(shares) > 1:
+    if any(len(sizes) > 1 for sizes in shares.values()):
         return Remark(DATA_SET, "ok", looked, "", where)
     change = "jobs with size=25%, 50% and 88% of the drive: more valid data is more garbage collection"
-    return Remark(DATA_SET, "finding", f"{looked} in every job", change, where)
+    return Remark(DATA_SET, "finding", f"{looked}: one size for each target", change, where)
 
 
 def _over_provisioning(name: str, tests: Sequence[_Test]) -> Remark:
@@ -377,8 +392,8 @@ def _over_provisioning(name: str, tests: Sequence[_Test]) -> Remark:
 def _drive_type(name: str, tests: Sequence[_Test]) -> Remark:
     targets = list(dict.fromkeys(target for test in tests for target in test.targets))
     where = _at(name, tests, "filename", "directory")
-    if any("$" in target for target in targets) or not targets:
-        looked = f"filename={targets[0]}" if targets else "no filename: the command line names the drive"
+    if any(map(is_unknown, targets)) or not targets:
+        looked = "filename is a variable" if targets else "no filename: the command line names the drive"
         return Remark(DRIVE_TYPE, "cannot tell", looked, "run it on a second class of drive", where)
     if len(targets) > 1:
         looked = f"filename={', '.join(targets[:4])}; whether these are types of drive is not said"

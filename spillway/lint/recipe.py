@@ -252,6 +252,6 @@ def drive_type(recipe: Recipe, tested: Sequence[Command], places: Sequence[str],
     if len(known) > 1:
         looked = f"{option}: {', '.join(known[:4])}; whether these are types of drive is not said"
         return Remark(DRIVE_TYPE, "cannot tell", looked, "say which drives these are", recipe.where(tested[:1]))
-    looked = f"{option}={known[0]} alone" if known else f"one run on whatever {option} names"
+    looked = f"{option}={known[0]} alone" if known else "one run, and nothing names a second drive"
     change = f"run it on a second class of drive ({option})"
     return Remark(DRIVE_TYPE, "finding", looked, change, recipe.where(tested[:1]))
