@@ -89,9 +89,11 @@ def report_command(rundir: Path, target: Path | None, arms: tuple[str, ...]) -> 
 
 
 def _tell_findings(checked: Plan, path: Path) -> None:
-    """One line of what lint finds in the plan before it runs."""
+    """One line of what lint finds in the plan before it runs, for people: on a terminal, as the progress bars."""
     from spillway.lint.plan import lint_plan
 
+    if not err.is_terminal:
+        return
     count = lint_plan(checked).open
     if count:
         what = "finding is" if count == 1 else "findings are"
