@@ -14,8 +14,9 @@ from pathlib import Path
 
 from spillway.errors import SpillwayError
 
-MOST_BYTES = 4 * 2**20  # of a job file: larger is none
+MOST_BYTES = 2**20  # of a job file: larger is none. Source: guess
 MOST_DEPTH = 8  # of includes
+MOST_JOBS = 2000  # of a job file: fio itself takes 4096 at most
 ALIASES = {
     **{"readwrite": "rw", "blocksize": "bs", "io_limit": "io_size", "steadystate": "ss", "timeout": "runtime"},
     **{"steadystate_duration": "ss_dur", "steadystate_ramp_time": "ss_ramp", "wait_for_previous": "stonewall"},
@@ -167,6 +168,8 @@ class _Sections:
         if name.lower() == "global":
             self.current = self.common = dict(self.common)
             return
+        if len(self.found) == MOST_JOBS:
+            raise SpillwayError(f"{where}:{line}: these are more than {MOST_JOBS} jobs; lint a part of them.")
         self.current = dict(self.common)
         self.found.append((name, line, self.current))
 

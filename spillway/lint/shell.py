@@ -20,6 +20,7 @@ MOST_STEPS = 20_000  # statements that are read of one script, loops and calls i
 MOST_WORDS = 16  # of a loop that are read
 MOST_TEXT = 100_000  # characters that a variable may grow to
 MOST_COMMANDS = 1000
+MOST_WORK = 20_000_000  # characters that are put in, in all: some seconds
 
 _ASSIGNMENT = re.compile(rf"({NAME})(?:\[[^\]]*\])?(\+?)=")
 _DECLARES = ("export", "local", "declare", "readonly", "typeset")
@@ -54,6 +55,7 @@ class _Reader:
     function: str = ""
     steps: int = 0
     depth: int = 0
+    work: int = 0
 
     def go(self, nodes: Sequence[Node]) -> None:
         if self.depth > MOST_DEPTH:
@@ -61,7 +63,7 @@ class _Reader:
         self.depth += 1
         for node in nodes:
             self.steps += 1
-            if self.steps > MOST_STEPS or len(self.commands) > MOST_COMMANDS:
+            if self.steps > MOST_STEPS or len(self.commands) > MOST_COMMANDS or self.work > MOST_WORK:
                 break
             self._node(node)
         self.depth -= 1
@@ -192,7 +194,9 @@ class _Reader:
                     word = None
             else:
                 word, at = (word or "") + char, at + 1
-        return found if word is None else [*found, word]
+        found += [] if word is None else [word]
+        self.work += len(raw) + sum(map(len, found))
+        return found
 
     def _expanded(self, text: str) -> str:
         """A double-quoted text with its variables put in."""

@@ -4,7 +4,6 @@ What is not understood is passed over, so that any text can be read.
 """
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 MOST_DEPTH = 20  # of blocks in each other
@@ -17,6 +16,7 @@ class Statement:
 
     line: int
     text: str
+    taken: int = 0  # how many words such as `then` were taken off it
 
 
 @dataclass(frozen=True)
@@ -174,7 +174,7 @@ def _quoted_end(text: str, at: int) -> int:
 class Blocks:
     """Gathers statements into blocks."""
 
-    statements: Sequence[Statement]
+    statements: list[Statement]
     at: int = 0
     depth: int = 0
 
@@ -204,15 +204,16 @@ class Blocks:
         if word in ("while", "until", "for", "select"):
             return [self._loop(statement.line, word, rest)]
         if word in ("then", "do", "else", "{", "!", "time") and rest:
-            self._put_back(statement.line, rest)
+            if statement.taken < MOST_DEPTH:
+                self._put_back(statement.line, rest, statement.taken + 1)
             return []
         if word in ("then", "do", "else", "fi", "done", "esac", "{", "}", "case", "in"):
             return []
         return [Node("run", statement.line, statement.text)]
 
-    def _put_back(self, line: int, text: str) -> None:
+    def _put_back(self, line: int, text: str, taken: int = 0) -> None:
         self.at -= 1
-        self.statements = [*self.statements[: self.at], Statement(line, text), *self.statements[self.at + 1 :]]
+        self.statements[self.at] = Statement(line, text, taken)
 
     def _until(self, word: str) -> list[str]:
         """The statements before the one that begins with ``word``; what follows the word stays to be read."""
@@ -256,8 +257,7 @@ class Blocks:
 
     def _function(self, line: int, name: str, opened: bool, rest: str) -> Node:
         if rest.strip():
-            self.at -= 1
-            self.statements = [*self.statements[: self.at], Statement(line, rest), *self.statements[self.at + 1 :]]
+            self._put_back(line, rest)
         elif not opened and self.at < len(self.statements) and _first(self.statements[self.at].text) == "{":
             inner = self.statements[self.at]
             self.at += 1

@@ -16,7 +16,7 @@ from spillway.lint.table import Linted
 from spillway.lint.ycsb import is_property_file, lint_properties, lint_ycsb, parse_properties, steps_of
 from spillway.suite.document import load_scaled, load_suite
 
-MOST_BYTES = 4 * 2**20  # of a file that is read: a script or a job file is smaller. Source: guess
+MOST_BYTES = 2**20  # of a file that is read: a script or a job file is smaller. Source: guess
 FIO_SUFFIXES = (".fio", ".job", ".jobfile")
 OF_A_SUITE = ("suite.toml", "claims.toml")
 RUN_FILES = ("manifest.json", "summary.json", "plan.toml")
