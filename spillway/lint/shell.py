@@ -50,6 +50,7 @@ class _Reader:
     lines: dict[str, int] = field(default_factory=dict)  # where a variable was set
     functions: dict[str, Node] = field(default_factory=dict)
     called: set[str] = field(default_factory=set)
+    active: list[str] = field(default_factory=list)  # one that calls itself is read once
     commands: dict[Command, None] = field(default_factory=dict)
     parameters: list[str] | None = None  # of the function that is read; None: of the script, unknown
     function: str = ""
@@ -113,7 +114,9 @@ class _Reader:
         self.called.add(name)
         kept = self.parameters, self.function
         self.parameters, self.function = parameters, name
+        self.active.append(name)
         self.go(self.functions[name].branches[0][1])
+        self.active.pop()
         self.parameters, self.function = kept
 
     def _run(self, text: str, line: int) -> None:
@@ -141,7 +144,7 @@ class _Reader:
             self.variables |= {word: UNKNOWN for word in words[1:] if re.fullmatch(NAME, word)}
         elif words[0] == "shift":
             self.parameters = self.parameters[1:] if self.parameters else self.parameters
-        elif words[0] in self.functions:
+        elif words[0] in self.functions and words[0] not in self.active:
             self.call(words[0], words[1:])
         else:
             self.commands[Command(tuple(words), line, self.function)] = None

@@ -257,7 +257,7 @@ class Blocks:
 
     def _function(self, line: int, name: str, opened: bool, rest: str) -> Node:
         if rest.strip():
-            self._put_back(line, rest)
+            self._put_back(line, rest.strip())
         elif not opened and self.at < len(self.statements) and _first(self.statements[self.at].text) == "{":
             inner = self.statements[self.at]
             self.at += 1
