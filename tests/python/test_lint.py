@@ -17,6 +17,7 @@ from spillway.lint.run import lint_record, over_provisioning, peak_space_amplifi
 from spillway.lint.table import Linted, Remark, covers_all, with_answers
 from spillway.lint.things import lint
 from spillway.plan import load_plan
+from spillway.rundir import ArmRecord
 from spillway.suite.document import load_scaled
 from spillway.suite.run import state_of
 
@@ -157,11 +158,11 @@ def test_an_answer_does_not_make_a_run_one_of_another_plan(
 # ---------------------------------------------------------------- runs
 
 
-def made(*arms: made_run.ArmRecord, plan: str = "") -> Linted:
+def made(*arms: ArmRecord, plan: str = "") -> Linted:
     return lint_record(made_run.run(plan, list(arms)))
 
 
-def arm(name: str, **summary: object) -> made_run.ArmRecord:
+def arm(name: str, **summary: object) -> ArmRecord:
     """An arm of one second whose drive holds 64 MiB: a thousand writes, 2 MB to the drive."""
     record = made_run.arm(name, [1000.0])
     standing = (
