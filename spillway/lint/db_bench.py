@@ -51,9 +51,9 @@ LOADERS: tuple[str, ...] = (
 LOADERS += ("fillseqdeterministic", "bulkload")
 # Share of a benchmark's operations that write, beside the loaders; None: a thread beside it writes as long as it lasts.
 WRITES: dict[str, float | None] = {
-    **dict.fromkeys(("overwrite", "updaterandom", "mergerandom", "appendrandom", "xorupdaterandom", "timeseries"), 1.0),
-    **dict.fromkeys(("randomreplacekeys", "randomtransaction"), 1.0),
-    **{"readrandomwriterandom": 0.1, "readrandommergerandom": 0.3, "mixgraph": None},
+    **dict.fromkeys(("overwrite", "updaterandom", "mergerandom", "xorupdaterandom", "randomreplacekeys"), 1.0),
+    **{"readrandomwriterandom": 0.1, "readrandommergerandom": 0.3},
+    **dict.fromkeys(("appendrandom", "timeseries", "randomtransaction", "mixgraph")),  # values of sizes of their own
     **{f"{read}while{write}": None for read in ("read", "seekrandom") for write in ("writing", "merging")},
 }
 READERS: tuple[str, ...] = (
@@ -205,7 +205,8 @@ def _length(bench: Bench, name: str, capacity: int | None) -> tuple[Verdict, str
         verdict, words = around.judged_time(duration)
         return verdict, f"--duration={duration:.0f}: {words}"
     if WRITES.get(name, 1.0) is None and name not in LOADERS:
-        return "cannot tell", "it lasts as long as its readers read"
+        why = "it lasts as long as its readers read" if "while" in name else "how much it writes is not in its flags"
+        return "cannot tell", why
     count, pair = operations(bench, name), bench.pair_bytes
     if name == "fill100K" and count is not None:
         pair = 100_000.0 + (bench.number("key_size", KEY_BYTES) or 0)
@@ -332,7 +333,7 @@ def _page_cache(recipe: Recipe, benches: Sequence[Bench]) -> list[Remark]:
         change = " ".join(f"--{flag}=1" for flag in missing)
         remarks.append(Remark(PAGE_CACHE, "finding", looked, change, recipe.where([each.command for each in cached])))
     elif benches:
-        where = recipe.where([bench.command for bench in benches])
+        where = recipe.where([bench.command for bench in benches if bench.working])
         remarks.append(Remark(PAGE_CACHE, "ok", "direct I/O for reads, flushes and compactions", "", where))
     if large:
         size = large[0].number("cache_size", 0) or 0
