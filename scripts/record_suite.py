@@ -84,9 +84,11 @@ def main() -> int:
         writer.writeheader()
         writer.writerows(lines)
     first = next(iter(manifests.values()))
+    own = suite["own_factors"]  # which --scale would replace
     about = {
-        "command": f"spillway suite {suite['suite']} --scale {suite['factor']}",
+        "command": f"spillway suite {suite['suite']}" + ("" if own else f" --scale {suite['factor']}"),
         "factor": suite["factor"],
+        "own_factors": own,
         "commit": git("describe", "--always", "--abbrev=12"),
         "started": min(manifest["started"] for manifest in manifests.values()),
         "ended": max(manifest["ended"] for manifest in manifests.values()),

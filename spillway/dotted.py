@@ -58,7 +58,11 @@ def look_up(document: Document, key: list[str]) -> Any:
 def _element(elements: list[Any], part: str, where: str) -> Any:
     if part.isdecimal() and int(part) < len(elements):
         return elements[int(part)]
-    named = {element["name"]: element for element in elements if isinstance(element, dict) and "name" in element}
+    named = {
+        element["name"]: element
+        for element in elements
+        if isinstance(element, dict) and isinstance(element.get("name"), str)
+    }
     if part not in named:
         known = f"by name there are: {', '.join(str(name) for name in named)}" if named else "none has a name"
         by_number = f", and by number 0 to {len(elements) - 1}" if elements else ""

@@ -23,7 +23,8 @@ Document = dict[str, Any]
 
 PLACE = Path("runs") / "kept"  # where states lie if nothing else is said
 TAKES = ("database", "files", "drive")
-_NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]*")
+LONGEST_NAME = 200  # of the 255 bytes that file systems take
+_NAME = re.compile(rf"[A-Za-z0-9_-][A-Za-z0-9._-]{{0,{LONGEST_NAME - 1}}}")
 
 
 class Run(Protocol):
@@ -50,7 +51,9 @@ def named(settings: Mapping[str, Any], options: Mapping[str, str], label: str) -
 
         name = re.sub(r"\{([^{}]*)\}", value, text)
         if (name or key == "kept.database") and not _NAME.fullmatch(name):
-            raise SpillwayError(f"{label}{key} is {name!r}; a name has letters, digits, ., _ and - only.")
+            raise SpillwayError(
+                f"{label}{key} is {name!r}; a name has letters, digits, ., _ and - only, {LONGEST_NAME} at most."
+            )
         names[key] = name
     return names
 
@@ -110,9 +113,9 @@ def check_there(preparations: Sequence[Run], runs: Sequence[Run], place: Path) -
             made.add(where / get["kept.to"])
 
 
-def fingerprint(run: Run, request: Document, place: Path, executable: str) -> str:
-    """What a preparation is, as far as it decides on the state that it leaves: SHA-256 of its request, of the state it
-    starts from and of ``spillway-native``."""
+def fingerprint(run: Run, request: Document, place: Path, executable: str, inputs: str) -> str:
+    """What a preparation is, as far as it decides on the state that it leaves: SHA-256 of its request, of the files
+    that this names (``inputs``), of the state it starts from and of ``spillway-native``."""
     asked = {key: value for key, value in request.items() if key not in ("directory", "kept")}
     start = read_state(place_of(run, place) / run.settings["kept.from"]) if run.settings["kept.from"] else None
     whole = {
@@ -121,6 +124,7 @@ def fingerprint(run: Run, request: Document, place: Path, executable: str) -> st
         "database": run.settings["kept.database"],
         "from": start and start.get("note"),
         "executable": executable,
+        "inputs": inputs,
     }
     return hashlib.sha256(json.dumps(whole, sort_keys=True).encode()).hexdigest()
 

@@ -19,6 +19,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from spillway.amplification import ratio
+from spillway.quantity import human_bytes
 
 DAY_S = 86400.0
 YEAR_S = 365.25 * DAY_S  # Source: a Julian year
@@ -118,6 +119,10 @@ def lifetime(work: Work, endurance: Endurance, price: Price) -> dict[str, float 
     user_share = ratio(cycles, work.nand_bytes or None)
     warranted = ratio(endurance.rated_host_bytes, work.host_bytes or None)
     spans = user_share if user_share is not None else warranted
+    until_worn = None if spans is None or not work.user_bytes else spans * work.user_bytes
+    larger = growth or 1.0
+    if growth and growth != 1 and user_share is not None and endurance.full_physical_bytes and endurance.physical_bytes:
+        larger = endurance.full_physical_bytes / endurance.physical_bytes
     run_share = ratio(100 * work.nand_bytes if work.nand_bytes is not None else None, cycles)
     if run_share is None and work.host_bytes is not None:
         run_share = ratio(100 * work.host_bytes, endurance.rated_host_bytes)
@@ -127,7 +132,8 @@ def lifetime(work: Work, endurance: Endurance, price: Price) -> dict[str, float 
         "percentage_used": used if used is not None else endurance.percentage_used,
         "percentage_used_by_run": run_share,
         "flash_bytes_per_operation": flash_bytes_per_operation(work.nand_bytes, work.operations),
-        "user_bytes_until_worn": None if spans is None or not work.user_bytes else spans * work.user_bytes,
+        "user_bytes_until_worn": until_worn,
+        "full_size_user_bytes_until_worn": None if until_worn is None else until_worn * larger,
         "years": lasting,
         "full_size_years": full_years,
         "years_by": None if lasting is None else "rated P/E cycles" if by_flash is not None else "rated host bytes",
@@ -153,7 +159,10 @@ def in_words(figures: dict[str, float | str | bool | None] | None) -> str:
 
 
 def _rates(figures: dict[str, float | str | bool | None]) -> str:
-    """Drive writes a day, years and money: of the full-size drive where the one that ran is a scaled one."""
+    """Drive writes a day, years and money: of the full-size drive where the one that ran is a scaled one.
+
+    Where there is no rate, as in virtual time, what of the user's data the drive takes until it is worn.
+    """
     writes, lasting, money = (
         figures["full_size_drive_writes_per_day"],
         figures["full_size_years"],
@@ -164,6 +173,9 @@ def _rates(figures: dict[str, float | str | bool | None]) -> str:
         *([] if lasting is None else [f"{plain(lasting)} years"]),
         *([] if money is None else [f"{plain(money)} {figures['currency'] or 'of the price’s currency'} a year"]),
     ]
+    until_worn = figures.get("full_size_user_bytes_until_worn")
+    if lasting is None and until_worn is not None:
+        parts.append(f"worn after {human_bytes(float(until_worn))} of user data")
     if not parts:
         return ""
     return ", ".join(parts) + (" (of the preset's whole capacity)" if figures["scaled_capacity"] else "")

@@ -7,6 +7,7 @@ run directory.
 """
 
 import copy
+import hashlib
 import re
 import tomllib
 from collections.abc import Callable
@@ -24,6 +25,7 @@ from spillway.plan_keys import (
     ARM_KEYS,
     ENGINE_SETTINGS,
     LOADERS,
+    MOST_WHOLE,
     OPEN_TABLES,
     PHASE_KEYS,
     PLAN_KEYS,
@@ -31,8 +33,11 @@ from spillway.plan_keys import (
     optional_size,
     size,
 )
+from spillway.plan_keys import (
+    table as checked_table,
+)
 from spillway.preset import preset_dirs, presets
-from spillway.quantity import nearest, parse_size
+from spillway.quantity import check_text, nearest, parse_size
 from spillway.sweep import Point, check_arm, check_overrides, sweep_points
 
 Document = dict[str, Any]
@@ -45,6 +50,7 @@ PATHS = (
 FS_KEYS = ("discard", "placement", "page_cache_bytes", "writeback_bytes", "closed_dirty_bytes")
 
 
+LONGEST_SLUG = 200  # of the 255 bytes that file systems take; repetitions append to it
 _SPARE_KEYS = {"capacity.spare_factor", "capacity.over_provisioning"}  # two names for one thing
 
 
@@ -88,11 +94,8 @@ class Arm:
             if table == "policy":
                 engine[table] = get["engine.policy"]
             elif table != "adoc" or get["engine.policy"] == "adoc":
-                own = [key for key in ARM_KEYS if key.startswith(f"engine.{table}.")]
-                sizes = [key for key in own if ARM_KEYS[key].check in (size, optional_size)]
-                names = [key.rpartition(".")[2] + ("_bytes" if key in sizes else "") for key in own]
-                pairs = zip(names, (get[key] for key in own), strict=True)
-                engine[table] = {name: value for name, value in pairs if value is not None}
+                own = _settings_of(table)
+                engine[table] = {own[key]: get[key] for key in own if get[key] is not None}
         return engine
 
     def _target(self) -> Document:
@@ -242,6 +245,22 @@ class Plan:
         return tomli_w.dumps(top)
 
 
+def _settings_of(table: str) -> dict[str, str]:
+    """The keys of ``[engine.TABLE]``, and their names in a request, where a size's ends in its unit."""
+    keys = [key for key in ARM_KEYS if key.startswith(f"engine.{table}.")]
+    sizes = [key for key in keys if ARM_KEYS[key].check in (size, optional_size)]
+    return {key: key.rpartition(".")[2] + ("_bytes" if key in sizes else "") for key in keys}
+
+
+def by_keys_of_a_plan(message: str) -> str:
+    """What the native side says of a request, with a plan's keys where the request has other names for them."""
+    for table in {table for tables in ENGINE_SETTINGS.values() for table in tables} - {"policy"}:
+        if f"engine.{table}." in message:
+            for key, name in _settings_of(table).items():
+                message = re.sub(rf"\b{name}\b", key.rpartition(".")[2], message)
+    return message.replace("fs.size_bytes", "fs.size")
+
+
 def load_plan(
     path: Path,
     overrides: tuple[str, ...] = (),
@@ -250,11 +269,13 @@ def load_plan(
     scale: Callable[[Document], Document] | None = None,
 ) -> Plan:
     """Reads, checks and resolves a plan; ``overrides`` are ``key=value`` texts that win over plan and arms, ``only``
-    names the arms that are kept (none: all). Of a sweep, an arm's name stands for all of its points. ``properties`` go
-    into the ``[ycsb]`` of every arm. ``scale`` makes of the document as it is written the one that is meant
+    names the arms that are kept (none: all). Of a sweep, an arm's name stands for all of its points. ``properties`` are
+    YCSB's, by their names, and win over ``[ycsb]`` and phases of every arm and preparation; "properties" among them
+    takes away what ``[ycsb]`` names. ``scale`` makes of the document as it is written the one that is meant
     (``spillway.suite``)."""
     document = _read(path) if scale is None else scale(_read(path))
     where = str(path)
+    check_text([where, *overrides, *only, *(f"{key}={value}" for key, value in (properties or {}).items())])
     given = {".".join(key): (key, value) for key, value in map(parse_override, overrides)}
     for name, (key, value) in given.items():
         if key[0] in PLAN_KEYS:
@@ -334,10 +355,14 @@ class _ArmReader:
         for asked, (parts, value) in self.overrides.items():
             if parts[0] not in NOT_INHERITED or parts == ["kept", "directory"]:
                 put(merged, parts, value, asked)
-        if not merged.get("kept", {}).get("to"):
+        if not checked_table(merged.get("kept", {}), f"{label}kept").get("to"):
             raise SpillwayError(f"{label}kept.to is missing: name the state that it is there for.")
-        arm = _resolve_arm("", merged, label, self.plan_dir, "", {}, measures=False)
-        return replace(arm, name=arm.settings["kept.to"])
+        properties = self._asked(merged, label)
+        if "ycsb" not in own and not _has_ycsb(merged.get("phases")):
+            merged.pop("ycsb", None)  # inherited for the others
+            properties = {}
+        arm = _resolve_arm("", merged, label, self.plan_dir, properties, measures=False)
+        return replace(arm, name=arm.settings["kept.to"], phases=[ycsb.only_loading(phase) for phase in arm.phases])
 
     def _arm(self, index: int, own: Document, point: Point) -> Arm:
         alone = len(self.tables) == 1
@@ -360,14 +385,21 @@ class _ArmReader:
             put(merged, key_parts(key), value, f"{label}{key}")
         for asked, (parts, value) in self.overrides.items():
             put(merged, parts, value, asked)
-        if self.properties:
-            merged["ycsb"] = merged.get("ycsb", {}) | self.properties
+        properties = self._asked(merged, label)
         for key, value in values.items():
             if look_up(merged, key_parts(key)) != value:
                 raise SpillwayError(f"{label}{key} is set by another axis or by --set too: leave one of them out.")
         if point.values:
             of, name = name, point.name if unnamed else f"{name}, {point.name}"
-        return _resolve_arm(name, merged, label, self.plan_dir, of, values)
+        arm = _resolve_arm(name, merged, label, self.plan_dir, properties)
+        return replace(arm, of=of, point=values)
+
+    def _asked(self, merged: Document, label: str) -> dict[str, str]:
+        """The properties of the command line, which also go into ``[ycsb]``."""
+        if self.properties:
+            own = checked_table(merged.get("ycsb", {}), f"{label}ycsb")
+            merged["ycsb"] = own | self.properties
+        return {key: text for key, text in self.properties.items() if key != "properties"}
 
     def _overridden(self, key: str, value: Any) -> Any:
         return self.overrides.get(f"--set {key}", ([], value))[1]
@@ -396,8 +428,13 @@ def _checked(document: Document, name: str, key: Key, where: str) -> Any:
     return key.check(document.get(name, copy.copy(key.default)), f"{where}: {name}")
 
 
+def _has_ycsb(phases: Any) -> bool:
+    phases = phases if isinstance(phases, list) else []
+    return any(isinstance(phase, dict) and phase.get("workload") in (ycsb.LOAD, ycsb.RUN) for phase in phases)
+
+
 def _resolve_arm(
-    name: str, document: Document, label: str, plan_dir: Path, of: str, point: dict[str, Any], *, measures: bool = True
+    name: str, document: Document, label: str, plan_dir: Path, asked: dict[str, str], *, measures: bool = True
 ) -> Arm:
     phases_given = document.pop("phases", None)
     flat = flatten(document)
@@ -420,10 +457,10 @@ def _resolve_arm(
     settings |= kept.named(settings, options, label)
     properties = ycsb.layered(open_tables["ycsb"], f"{label}ycsb", plan_dir)
     goes_on = kept.goes_on(settings)
-    phases = ycsb.complete_phases(_phases(phases_given, label, goes_on), properties, label, goes_on)
+    phases = ycsb.complete_phases(_phases(phases_given, label, goes_on), properties, asked, label, goes_on)
     if measures:
         check_measured(phases, label)
-    arm = Arm(name, settings, drive_set, options, phases, of, point)
+    arm = Arm(name, settings, drive_set, options, phases)
     kept.check(settings, arm.has_estimate(), label)
     check_drive(arm, label)
     check_load(arm, label)
@@ -484,8 +521,12 @@ def _check_arm_names(where: str, arms: list[Arm]) -> None:
 
 
 def slug(name: str) -> str:
-    """A name as a directory's name."""
-    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
+    """A name as a directory's name; a long one is cut, and told from others by a digest."""
+    words = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
+    if len(words) <= LONGEST_SLUG:
+        return words
+    digest = hashlib.sha256(name.encode()).hexdigest()[:12]
+    return f"{words[: LONGEST_SLUG - len(digest)].strip('-')}-{digest}"
 
 
 def _seeds(plan_level: Document, where: str) -> list[int]:
@@ -496,4 +537,7 @@ def _seeds(plan_level: Document, where: str) -> list[int]:
         raise SpillwayError(
             f"{where}: repetitions is {repetitions} and there are {len(seeds)} seeds: give one for each at most."
         )
-    return seeds + [seeds[-1] + extra for extra in range(1, repetitions - len(seeds) + 1)]
+    last = seeds[-1] + repetitions - len(seeds)
+    if last > MOST_WHOLE:
+        raise SpillwayError(f"{where}: seeds goes on to {last} with {repetitions} repetitions: begin at a smaller one.")
+    return seeds + list(range(seeds[-1] + 1, last + 1))

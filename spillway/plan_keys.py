@@ -17,6 +17,9 @@ from spillway.simulate import INITIAL_STATES
 
 Check = Callable[[Any, str], Any]  # value and its name in, the value to use out; raises SpillwayError
 
+MOST_WHOLE = 2**64 - 1  # of the native side, as of seeds
+MOST_REPETITIONS = 10_000  # a plan with more is a slip, as of sweep.MOST_POINTS. Source: guess
+MOST_NUMBER = 1e300  # TOML's whole numbers may be larger than any float. Source: guess, near the largest of 1.8e308
 PAGE_BYTES = 4096  # of the host's page cache, as native/fs models it
 
 WORKLOADS = (
@@ -72,12 +75,14 @@ def flag(value: Any, where: str) -> bool:
     return value
 
 
-def whole(least: int) -> Check:
-    """A whole number of at least ``least``."""
+def whole(least: int, most: int = MOST_WHOLE) -> Check:
+    """A whole number between two bounds."""
 
     def check(value: Any, where: str) -> int:
-        if isinstance(value, bool) or not isinstance(value, int) or value < least:
-            raise SpillwayError(f"{where} is {value!r}; it takes a whole number of at least {least}.")
+        if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+            too_large = isinstance(value, int) and value > most
+            bounds = f"up to {most}" if too_large else f"of at least {least}"
+            raise SpillwayError(f"{where} is {value!r}; it takes a whole number {bounds}.")
         return value
 
     return check
@@ -87,7 +92,7 @@ def number(least: float, most: float = float("inf"), *, above: bool = False) -> 
     """A number between two bounds; ``above`` leaves out the lower one itself."""
 
     def check(value: Any, where: str) -> float:
-        good = isinstance(value, int | float) and not isinstance(value, bool)
+        good = isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < MOST_NUMBER
         if not good or not least <= value <= most or (above and value == least) or math.isinf(value):
             lower = f"above {least:g}" if above else f"of at least {least:g}"
             upper = f" and at most {most:g}" if most != float("inf") else ""
@@ -150,17 +155,11 @@ def optional(inner: Check) -> Check:
 optional_size = optional(size)
 
 
-MOST_SEED = 2**64 - 1
-
-
 def seeds(value: Any, where: str) -> list[int]:
     """A list of seeds, one for each repetition."""
     if not isinstance(value, list) or not value:
         raise SpillwayError(f"{where} is {value!r}; it takes a list of whole numbers, such as [1, 2, 3].")
-    found = [whole(0)(seed, where) for seed in value]
-    if large := next((seed for seed in found if seed > MOST_SEED), None):
-        raise SpillwayError(f"{where} is {large}; it takes whole numbers up to {MOST_SEED}.")
-    return found
+    return [whole(0)(seed, where) for seed in value]
 
 
 # What the whole plan has once, whatever its arms say.
@@ -168,7 +167,7 @@ PLAN_KEYS: dict[str, Key] = {
     "name": Key("", text),
     "summary": Key("", text),
     "seeds": Key([1], seeds),
-    "repetitions": Key(None, optional(whole(1))),
+    "repetitions": Key(None, optional(whole(1, MOST_REPETITIONS))),
     "lint": Key({}, lint_table),
 }
 

@@ -15,6 +15,7 @@ for _power, _letter in enumerate("kmgtp", start=1):
     _UNITS[f"{_letter}b"] = 1000**_power
     _UNITS[f"{_letter}ib"] = 1024**_power
 
+MOST_BYTES = 2**63 - 1  # of a file or a device, by POSIX' off_t
 _SIZE = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]*)\s*")
 
 
@@ -27,6 +28,8 @@ def parse_size(text: object, what: str) -> int:
     size = Decimal(match.group(1)) * factor
     if size != size.to_integral_value():
         raise SpillwayError(f"{what} is {text!r}, which is not a whole number of bytes.")
+    if size > MOST_BYTES:
+        raise SpillwayError(f"{what} is more than {MOST_BYTES} bytes, which no drive has; write a smaller size.")
     return int(size)
 
 
@@ -42,6 +45,15 @@ def parse_share(text: str, what: str) -> float:
     if not share.is_finite() or not 0 <= share <= 1:
         raise SpillwayError(f"{what} is {text!r}, which is not between 0 and 1 (or 0% and 100%).")
     return float(share)
+
+
+def check_text(words: Iterable[str]) -> None:
+    """Refuses words of a command line with bytes that are no UTF-8: no file that a run leaves could hold them."""
+    for word in words:
+        try:
+            word.encode()
+        except UnicodeEncodeError:
+            raise SpillwayError(f"{word!a}: this has bytes that are not UTF-8; write it in UTF-8.") from None
 
 
 def nearest(text: str, candidates: Iterable[str]) -> str:

@@ -12,11 +12,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from spillway import __version__, kept
+from spillway import __version__, inputs, kept
 from spillway.drive.watch import Watch as DriveWatch
 from spillway.errors import DriveFull, Interrupted, RunFailed, SpillwayError
 from spillway.native import Event, build_sha256, executable_sha256, run_native
-from spillway.plan import Arm, Plan, slug
+from spillway.plan import Arm, Plan, by_keys_of_a_plan, slug
 from spillway.rundir import ArmRecorder, write_json, write_text
 from spillway.samples import sample_row
 from spillway.stage import DATA_NOTE, explained, staged
@@ -67,6 +67,7 @@ def execute(
     a run directory even so.
     """
     started = datetime.now(UTC)
+    read = inputs.sha256_of([*plan.arms, *plan.preparations])
     kept.check_there(plan.preparations, plan.arms, place)
     with staged(out) as stage:
         progress = Progress()
@@ -82,7 +83,7 @@ def execute(
         summary = _summary(plan, progress)
         write_text(stage / "plan.toml", plan.to_toml())
         write_json(stage / "summary.json", summary)
-        write_json(stage / "manifest.json", _manifest(plan, command, started, progress))
+        write_json(stage / "manifest.json", _manifest(plan, command, started, progress) | {"inputs_sha256": read})
     _write_report(out)  # in its place by now: whatever becomes of the report, what was measured is safe
     return Finished(out, summary, _failure(plan, progress), progress.interrupted, _exit_code(progress))
 
@@ -114,7 +115,8 @@ class _Preparer:
 
     def _prepare(self, each: Arm) -> None:
         seed = self.plan.seeds[0]
-        mark = kept.fingerprint(each, each.request(Path(), seed), self.place, build_sha256())
+        files = inputs.sha256_of([each])
+        mark = kept.fingerprint(each, each.request(Path(), seed), self.place, build_sha256(), files)
         state = kept.is_made_by(kept.place_of(each, self.place) / each.settings["kept.to"], mark)
         whole = state if state is not None else self._made(each, seed, mark)
         if self.progress.interrupted or self.progress.failures:
@@ -128,7 +130,7 @@ class _Preparer:
 
     def _made(self, each: Arm, seed: int, mark: str) -> Document:
         """What the native side says of the state; empty where it was interrupted or failed."""
-        recorder = ArmRecorder(self.stage / "prepared" / slug(each.name))
+        recorder = ArmRecorder(self.stage / "prepared" / each.name)  # a state's name is a directory's
 
         def on_event(event: Event) -> None:
             _record(event, recorder, self.progress)
@@ -138,7 +140,7 @@ class _Preparer:
         try:
             with _data_directory(each, self.stage) as data:
                 asked = each.request(data, seed) | kept.request(each, self.place, {"preparation": mark})
-                result = run_native("run", asked, on_event)
+                result = _run(asked, on_event)
             recorder.finish({name: value for name, value in result.items() if name != "event"}, each.preset_path())
         except Interrupted:
             self.progress.interrupted = True
@@ -161,6 +163,7 @@ def _record(event: Event, recorder: ArmRecorder, progress: Progress) -> None:
         case "started":
             progress.versions["spillway-native"] = event["version"]
             recorder.start = event.get("kept")
+            recorder.versions = event.get("versions")
         case "sample":
             recorder.add_sample(sample_row(event))
         case "stall":
@@ -206,12 +209,12 @@ def _run_arm(
         recorder.finish(result, arm.preset_path())
     finally:
         recorder.close()
-    result |= {"start": recorder.start}
-    progress.versions |= result.get("versions") or {}
+    result |= {"start": recorder.start, "versions": result.get("versions") or recorder.versions}
+    progress.versions |= result["versions"] or {}
     progress.measured = progress.measured or bool(recorder.rows)
     if failure is not None:
         progress.failures.append((label, failure))
-    figures = summarise(arm, seed, result, recorder.rows, recorder.phases, str(failure or ""))
+    figures = summarise(arm, seed, result, recorder.rows, recorder.phases, str(failure or ""), recorder.stalls)
     figures |= {"directory": f"arms/{name}", **arm.on_its_sweep()}
     progress.repetitions.setdefault(arm.name, []).append(figures)
 
@@ -233,7 +236,7 @@ def _result(
     plan's to mend.
     """
     try:
-        result = run_native("run", request, on_event)
+        result = _run(request, on_event)
     except Interrupted:
         progress.interrupted = True
         return {}, None
@@ -245,6 +248,13 @@ def _result(
     if not result["complete"]:
         progress.interrupted = True
     return {name: value for name, value in result.items() if name != "event"}, None
+
+
+def _run(request: Document, on_event: Callable[[Event], None]) -> Document:
+    try:
+        return run_native("run", request, on_event)
+    except SpillwayError as error:
+        raise type(error)(by_keys_of_a_plan(str(error))) from error
 
 
 @contextmanager

@@ -58,6 +58,7 @@ class ArmRecorder:
         self.stalls: list[Row] = []
         self.events: list[Document] = []
         self.start: Document | None = None  # the kept state that the run has started from
+        self.versions: Document | None = None  # of the engine's libraries, as the run said when it began
         with explained(directory):
             directory.mkdir(parents=True)
             self._file = (directory / "samples.csv").open("w", encoding="utf-8", newline="", buffering=1)
@@ -185,6 +186,8 @@ def _lack(figures: Any) -> str:
     several = figures.get("repetitions", [])
     if not isinstance(several, list) or not all(isinstance(each, dict) for each in several):
         return "its repetitions are no tables"
+    if not all(isinstance(each.get("directory", ""), str) for each in several):
+        return "a repetition's directory is no text"
     return ""
 
 

@@ -36,7 +36,7 @@ _COLUMNS_BEFORE: tuple[str, ...] = (
     *("stall_state", "stall_cause"),
 )
 _COLUMNS_BEHIND: tuple[str, ...] = (*(f"spill_{name}" for name in SPILL_FIGURES), "space_bytes", "cpu_s")
-_STALL_SECONDS = "stall_s_"
+STALL_SECONDS = "stall_s_"
 _NO_GAUGES = ("stall_state", "stall_cause", "stall_s")
 STALL_COLUMNS = ("t_s", "duration_s", "state", "cause")
 
@@ -75,7 +75,7 @@ def sample_row(event: dict[str, Any]) -> Row:
         row |= {f"nand_bytes_programmed_{cause}": nand.get(cause, 0) for cause in NAND_CAUSES}
     engine = event.get("engine") or {}
     row |= {name: engine[name] for name in ("stall_state", "stall_cause") if name in engine}
-    row |= {f"{_STALL_SECONDS}{cause}": seconds for cause, seconds in (engine.get("stall_s") or {}).items()}
+    row |= {f"{STALL_SECONDS}{cause}": seconds for cause, seconds in (engine.get("stall_s") or {}).items()}
     row |= {name: value for name, value in engine.items() if name not in _NO_GAUGES}
     spill = event.get("spill") or {}
     row |= {f"spill_{name}": int(spill[name]) for name in SPILL_FIGURES if name in spill}
@@ -107,7 +107,7 @@ def nand_bytes(row: Row) -> float | None:
 
 def stall_seconds(row: Row) -> float:
     """Seconds of the interval in which the engine held writers back, for any cause; at most the interval."""
-    return float(min(row["dt_s"], sum(row[name] or 0.0 for name in row if name.startswith(_STALL_SECONDS))))
+    return float(min(row["dt_s"], sum(row[name] or 0.0 for name in row if name.startswith(STALL_SECONDS))))
 
 
 def measured(rows: Iterable[Row]) -> list[Row]:

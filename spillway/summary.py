@@ -9,7 +9,7 @@ from spillway.bill import bill, zero_seconds
 from spillway.lifetime import Endurance, Price, Work, lifetime
 from spillway.plan import Arm
 from spillway.quantity import human_bytes
-from spillway.samples import Row, measured, nand_bytes
+from spillway.samples import HOST_CAUSES, NAND_CAUSES, STALL_SECONDS, Row, measured, nand_bytes, stall_seconds
 from spillway.steady import Round, Verdict, judge, rounds_of
 
 Document = dict[str, Any]
@@ -20,12 +20,18 @@ LATENCIES = ("mean", "p50", "p99", "p99_9", "max")
 
 
 def summarise(
-    arm: Arm, seed: int, result: Document, rows: Sequence[Row], phases: Sequence[Document], failure: str
+    arm: Arm,
+    seed: int,
+    result: Document,
+    rows: Sequence[Row],
+    phases: Sequence[Document],
+    failure: str,
+    stalls: Sequence[Row] = (),
 ) -> Document:
     """One arm's figures over its measured phases. ``failure``: why it could not be finished, or an empty text."""
     under: Document | None = result.get("drive")
     start: Document | None = result.get("start")
-    figures = result if set(result) - {"drive", "start"} else _from_rows(rows)
+    figures = result if set(result) - {"drive", "start", "versions"} else _from_rows(rows, stalls)
     if under is not None:
         figures = figures | {"nand_bytes_programmed": _programmed(under)}
     user, host = figures.get("user_bytes_written"), figures.get("host_bytes_written")
@@ -68,7 +74,7 @@ def summarise(
         "bill": bill(rows, phases),
         "kept": {"from": start, "to": result.get("kept")} if start or result.get("kept") else None,
         "standing": standing(arm, verdict, pacing, complete, failure, _unmapped_reads(figures), under, start),
-        "versions": figures.get("versions"),  # of the engine's libraries
+        "versions": result.get("versions"),  # of the engine's libraries
         "seed": seed,
         "duration_s": duration,
         "operations": figures.get("operations"),
@@ -98,6 +104,7 @@ def _estimate(figures: Document | None) -> Document | None:
         "preset": figures["preset"],
         "capacity_bytes": figures["capacity_bytes"],
         "host_bytes_written": figures["host_bytes_written"],
+        "host_bytes_written_by_cause": figures.get("host_bytes_written_by_cause"),
         "nand_bytes_programmed": nand,
         "wa_device": None if failed else ratio(nand, figures["host_bytes_written"]),
         "failure": figures.get("failure"),
@@ -110,13 +117,14 @@ def _lifetime(arm: Arm, figures: Document, seconds: float, under: Document | Non
     devices = under["devices"] if under else []
     sizes = [each["capacity_bytes"] for each in devices]
     used = [each["percentage_used"] for each in devices if each.get("percentage_used") is not None]
+    emulated = settings["drive.kind"] == "emulated"
     work = Work(
-        seconds,
+        seconds / settings["drive.time_scale"] if emulated else seconds,  # of the drive's time
         figures.get("operations"),
         figures.get("user_bytes_written"),
         figures.get("host_bytes_written"),
         nand_total(figures.get("nand_bytes_programmed")),
-        real_time=settings["drive.kind"] != "emulated" or settings["drive.pacing"] == "real",
+        real_time=not emulated or settings["drive.pacing"] == "real",
     )
     endurance = Endurance(
         capacity_bytes=sum(sizes) if sizes and None not in sizes else arm.capacity_bytes(),
@@ -146,7 +154,7 @@ def _spill(rows: Sequence[Row]) -> Document | None:
     return sums | {"most_live_bytes": max(row["spill_live_bytes"] for row in kept)}
 
 
-def _from_rows(rows: Sequence[Row]) -> Document:
+def _from_rows(rows: Sequence[Row], stalls: Sequence[Row]) -> Document:
     """What can be said of a run that ended without a result, from the samples it left."""
     kept = measured(rows)
     seconds = sum(row["dt_s"] for row in kept)
@@ -157,8 +165,29 @@ def _from_rows(rows: Sequence[Row]) -> Document:
         "throughput_ops_s": ratio(operations, seconds),
         "user_bytes_written": sum(row["user_bytes_written"] for row in kept),
         "host_bytes_written": sum(row.get("host_bytes_written") or 0 for row in kept) if kept else None,
+        "host_bytes_written_by_cause": _sums(kept, "host_bytes_written", HOST_CAUSES),
+        "nand_bytes_programmed": _sums(kept, "nand_bytes_programmed", NAND_CAUSES),
         "cpu_seconds": sum(row.get("cpu_s") or 0.0 for row in kept),
+        "stalls": _stalls(kept, stalls),
     }
+
+
+def _stalls(rows: Sequence[Row], stalls: Sequence[Row]) -> Document:
+    """``stalls`` that began within ``rows``, and the seconds that these spent in stalls, by the engine's causes."""
+    columns = dict.fromkeys(name for row in rows for name in row if name.startswith(STALL_SECONDS))
+    return {
+        "count": sum(any(row["t_s"] - row["dt_s"] <= each["t_s"] < row["t_s"] for row in rows) for each in stalls),
+        "seconds": sum(stall_seconds(row) for row in rows),
+        "by_cause": {name.removeprefix(STALL_SECONDS): sum(row[name] for row in rows) for name in columns},
+    }
+
+
+def _sums(rows: Sequence[Row], figure: str, causes: Sequence[str]) -> Document | None:
+    """A figure by cause over all rows; None where they have no such columns, as without a drive model."""
+    columns = {cause: f"{figure}_{cause}" for cause in causes}
+    if not rows or any(row.get(name) is None for row in rows for name in columns.values()):
+        return None
+    return {cause: sum(row[name] for row in rows) for cause, name in columns.items()}
 
 
 def _verdict(arm: Arm, rows: Sequence[Row], host_bytes: float | None) -> Verdict:

@@ -14,7 +14,7 @@ from typing import Any
 
 from spillway.dotted import flatten
 from spillway.errors import SpillwayError
-from spillway.plan_keys import ARM_KEYS, OPEN_TABLES, PHASE_KEYS, PLAN_KEYS
+from spillway.plan_keys import ARM_KEYS, MOST_NUMBER, OPEN_TABLES, PHASE_KEYS, PLAN_KEYS
 from spillway.quantity import nearest, parse_size
 
 Document = dict[str, Any]
@@ -262,7 +262,7 @@ def place_of(value: Any) -> float | None:
     if isinstance(value, bool):
         return None
     if isinstance(value, int | float):
-        return float(value)
+        return float(value) if abs(value) < MOST_NUMBER else None
     try:
         return float(parse_size(value, "value"))
     except SpillwayError:

@@ -132,6 +132,11 @@ OF_PHASES: dict[str, Property] = {
     "target": Property(None, _number(0, 1e9)),
     "dotransactions": Property(True, _flag),
 }
+# What decides about what a load leaves; the other properties are of the operations on it.
+OF_RECORDS = (
+    *("recordcount", "insertstart", "insertcount", "fieldcount", "fieldlength", "minfieldlength"),
+    *("fieldlengthdistribution", "fieldnameprefix", "insertorder", "zeropadding", "keyprefix", "spillway.layout"),
+)
 # What YCSB knows and what changes nothing here: where and how YCSB itself reports, and reads of one field, for which a
 # key-value store gets the whole record all the same.
 WITHOUT_EFFECT = (
@@ -155,10 +160,12 @@ KNOWN = (*PROPERTIES, *OF_PHASES, *WITHOUT_EFFECT, *LEFT_OFF, "workload")
 
 def parse_properties(text: str, where: str) -> Texts:
     """Reads Java's ``.properties`` syntax: ``key=value``, ``key: value`` or ``key value``, comments with ``#`` or
-    ``!``, lines continued by a backslash. What is unknown or out of range is refused with ``where`` and the line."""
+    ``!``, lines continued by a backslash; with or without a byte order mark. What is unknown or out of range is refused
+    with ``where`` and the line."""
     texts: Texts = {}
     logical, begun = "", 0
-    for number, line in enumerate([*text.splitlines(), ""], 1):
+    lines = re.split(r"\r\n|\r|\n", text.removeprefix("\ufeff"))  # str.splitlines() knows of more ends than Java
+    for number, line in enumerate([*lines, ""], 1):
         stripped = line.lstrip(" \t\f")
         if not logical:
             begun = number
@@ -168,7 +175,7 @@ def parse_properties(text: str, where: str) -> Texts:
         if _continues(logical):
             logical = logical[:-1]
             continue
-        key, value = _split(logical)
+        key, value = (_whole_characters(part, f"{where}: line {begun}") for part in _split(logical))
         check(key, value, f"{where}: line {begun}")
         texts[key] = value
         logical = ""
@@ -192,6 +199,14 @@ def _unescaped(text: str) -> str:
         return chr(int(match[1][1:], 16)) if len(match[1]) > 1 else named.get(match[1], match[1])
 
     return re.sub(r"\\(u[0-9A-Fa-f]{4}|.)", one, text)
+
+
+def _whole_characters(text: str, where: str) -> str:
+    """Joins the two halves of characters that are written as two escapes, as Java's have 16 bits."""
+    try:
+        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le")
+    except UnicodeDecodeError:
+        raise SpillwayError(f"{where}: {text!a} has half a character; write both of its \\u escapes.") from None
 
 
 def parse_assignment(text: str) -> tuple[str, str]:
@@ -290,12 +305,16 @@ def resolve(texts: Mapping[str, str], where: str) -> Document:
     return {key: value for key, value in values.items() if value is not None}
 
 
-def complete_phases(phases: list[Document], texts: Texts, label: str, goes_on: bool = False) -> list[Document]:
-    """The phases with YCSB's properties where they are YCSB's: the plan's own with the phase's on top.
+def complete_phases(
+    phases: list[Document], texts: Texts, asked: Texts, label: str, goes_on: bool = False
+) -> list[Document]:
+    """The phases with YCSB's properties where they are YCSB's: the plan's own, the phase's on top, and on top of these
+    what the command line has ``asked`` for.
 
     ``threadcount`` and ``target`` stand in for ``threads`` and ``rate_ops_s`` that a phase does not give (``given``
-    keys are those it does); ``dotransactions = false`` leaves out the phases of ycsb-run. ``goes_on``: with a database
-    that is kept, whose records the native side knows."""
+    keys are those it does); asked for, they and the ends of a run take the place of the phase's own keys.
+    ``dotransactions = false`` leaves out the phases of ycsb-run. ``goes_on``: with a database that is kept, whose
+    records the native side knows."""
     completed = []
     for index, phase in enumerate(phases):
         where = f"{label}phases[{index}]"
@@ -304,7 +323,10 @@ def complete_phases(phases: list[Document], texts: Texts, label: str, goes_on: b
             completed.append(phase)
             continue
         own = flattened(phase["ycsb"] or {}, f"{where}.ycsb")
-        values = resolve(texts | own, f"{label}ycsb")
+        values = resolve(texts | own | asked, f"{label}ycsb")
+        replaced = _replaced_by(asked, phase["workload"])
+        given = [key for key in given if key not in replaced]
+        phase |= dict.fromkeys(replaced - {"threads"})
         threads, target = values.pop("threadcount", None), values.pop("target", 0)
         transactions = values.pop("dotransactions")
         if phase["workload"] == RUN and not transactions:
@@ -317,6 +339,24 @@ def complete_phases(phases: list[Document], texts: Texts, label: str, goes_on: b
         completed.append(phase | {"ycsb": values})
     _check_order(completed, texts, label, goes_on)
     return completed
+
+
+def only_loading(phase: Document) -> Document:
+    """A phase without what its properties say of operations, where it has none: loads that leave the same are equal."""
+    if phase["workload"] != LOAD:
+        return phase
+    values = {key: value if key in OF_RECORDS else PROPERTIES[key].default for key, value in phase["ycsb"].items()}
+    return phase | {"ycsb": values}
+
+
+def _replaced_by(asked: Texts, workload: str) -> set[str]:
+    """Keys of a phase that say what a property says which the command line asked for."""
+    replaced = {"threads"} if "threadcount" in asked else set()
+    if workload == RUN:
+        replaced |= {"rate_ops_s"} if "target" in asked else set()
+        replaced |= {"operations", "duration_s"} if int(asked.get("operationcount", 0)) else set()
+        replaced |= {"duration_s"} if float(asked.get("maxexecutiontime", 0)) else set()
+    return replaced
 
 
 def _check(phase: Document, values: Document, where: str) -> None:

@@ -357,6 +357,7 @@ class DbImpl final : public spillway::DB {
   // REQUIRES: bringing_back_ is held; a rollback is counted at its end
   bool has_put_back() const { return counts_.rollbacks_by_put.load(std::memory_order_relaxed) > 0; }
   rocksdb::Status error_of_rocksdb();
+  rocksdb::Status error_that_keeps_the_stop(std::uint64_t errors_before);
   // Whoever wants RocksDB's log durable asks here: one that has failed is not touched (MainLogs::have_failed).
   rocksdb::Status sync_main_log();
   // And in RocksDB's own way: its statistics, listeners and MANIFEST know of it.
@@ -378,6 +379,7 @@ class DbImpl final : public spillway::DB {
     bool brings_rest_back = true;                            // for that, see try_with_main_only
     std::uint64_t most_rest_bytes = std::uint64_t{4} << 20;  // brought back while others wait. Source: as kSmallRest
     std::optional<Clock::time_point> waits_since;
+    std::uint64_t errors_before = 0;                // that RocksDB had told of when the wait began
     std::optional<std::uint64_t> rollbacks_failed;  // when it began to wait for one
   };
   enum class Next : std::uint8_t { ended, again, waits };

@@ -335,6 +335,18 @@ void DbImpl::wait_for_room() {
 
 void DbImpl::tell_of_room() { room_.notify_all(); }
 
+// RocksDB ends the wait of its own writers when a compaction that would make room fails. It recovers from such an error
+// within milliseconds and fails again a second later, so asking for the error now and then misses it: errors are
+// counted.
+rocksdb::Status DbImpl::error_that_keeps_the_stop(std::uint64_t errors_before) {
+  std::uint64_t is_stopped = 0;
+  if (ingested_files_->error_count() == errors_before ||
+      !base().GetIntProperty(rocksdb::DB::Properties::kIsWriteStopped, &is_stopped) || is_stopped == 0) {
+    return {};
+  }
+  return rocksdb::Status::Incomplete(ingested_files_->last_error().ToString());
+}
+
 // Of a batch that is to be diverted, what RocksDB does with its own log.
 bool DbImpl::divert(Trying& trying, WriteBatch* batch, bool must_divert, rocksdb::Status* status) {
   const WriteOptions& options = trying.options;
@@ -508,8 +520,15 @@ rocksdb::Status DbImpl::write_either_way(const WriteOptions& options, WriteBatch
       status = rocksdb::Status::ShutdownInProgress();
       break;
     }
+    if (trying.waits_since && status.IsIncomplete()) {
+      if (const rocksdb::Status error = error_that_keeps_the_stop(trying.errors_before); !error.ok()) {
+        status = error;
+        break;
+      }
+    }
     if (!trying.waits_since) {
       trying.waits_since = Trying::Clock::now();
+      trying.errors_before = ingested_files_->error_count();
       counts_.waits.fetch_add(1, std::memory_order_relaxed);
     }
     if (status = wait(trying, [&] { wait_for_room(); }); !status.ok()) break;

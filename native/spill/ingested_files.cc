@@ -74,11 +74,23 @@ void IngestedFiles::OnExternalFileIngested(rocksdb::DB*, const rocksdb::External
 void IngestedFiles::OnBackgroundError(rocksdb::BackgroundErrorReason reason, rocksdb::Status* error) {
   is_drive_full_.store(error->IsNoSpace(), std::memory_order_release);
   has_any_error_.store(true, std::memory_order_release);
+  if (error->severity() != rocksdb::Status::kNoError) {
+    {
+      const std::lock_guard lock(mutex_);
+      last_error_ = *error;
+    }
+    error_count_.fetch_add(1, std::memory_order_release);
+  }
   if (error->severity() == rocksdb::Status::kSoftError) return;
   const bool passes = error->severity() == rocksdb::Status::kNoError;
   if (passes && reason == rocksdb::BackgroundErrorReason::kCompaction) return;
   if (!passes) is_stuck_.store(true, std::memory_order_release);
   has_failed_.store(true, std::memory_order_release);
+}
+
+rocksdb::Status IngestedFiles::last_error() const {
+  const std::lock_guard lock(mutex_);
+  return last_error_;
 }
 
 rocksdb::Status IngestedFiles::refusal() {

@@ -51,6 +51,9 @@ class IngestedFiles final : public rocksdb::EventListener {
   bool is_drive_full() const { return is_drive_full_.load(std::memory_order_acquire); }  // says the last one
   // Also one that did not stop it, or is over.
   bool has_any_error() const { return has_any_error_.load(std::memory_order_acquire); }
+  // How many errors RocksDB has told of that stop its work in the background until it has recovered, and the last one.
+  std::uint64_t error_count() const { return error_count_.load(std::memory_order_acquire); }
+  rocksdb::Status last_error() const;
   static rocksdb::Status refusal();
 
   void OnExternalFileIngested(rocksdb::DB* db, const rocksdb::ExternalFileIngestionInfo& info) override;
@@ -61,7 +64,9 @@ class IngestedFiles final : public rocksdb::EventListener {
   std::atomic<bool> is_drive_full_{false};
   std::atomic<bool> has_failed_{false};
   std::atomic<bool> is_stuck_{false};
-  std::mutex mutex_;
+  std::atomic<std::uint64_t> error_count_{0};
+  mutable std::mutex mutex_;  // of what follows
+  rocksdb::Status last_error_;
   std::unordered_map<std::string, std::optional<std::uint64_t>> numbers_;  // by path; the user's files are not in it
 };
 

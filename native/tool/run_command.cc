@@ -106,6 +106,12 @@ Json pacing_error_us(const Histogram& error) {
           {"count", error.count()}};
 }
 
+Json versions_of(const RunRequest& request) {
+  Json versions = engine::engine_versions(request.engine.name);
+  versions["spillway"] = version();
+  return versions;
+}
+
 // What only the parts themselves can tell, read while they still stand.
 void put_parts(Json& json, const RunRequest& request, Stack& stack, std::uint64_t space_bytes) {
   json["space_bytes"] = space_bytes;
@@ -122,8 +128,7 @@ void put_parts(Json& json, const RunRequest& request, Stack& stack, std::uint64_
     }
   }
   json["engine_statistics"] = stack.engine->statistics();
-  json["versions"] = engine::engine_versions(request.engine.name);
-  json["versions"]["spillway"] = version();
+  json["versions"] = versions_of(request);
 }
 
 }  // namespace
@@ -142,8 +147,9 @@ Status run_command(const Json& json, Events& events, const std::atomic<bool>& st
   if (Status status = check_room(*request); !status) return status;
 
   const Json start = kept ? kept->start() : Json(nullptr);
-  events.started("run", request->emulated ? shown(request->emulated->drive) : Json(nullptr),
-                 start.is_null() ? Json::object() : Json{{"kept", start}});
+  Json more = {{"versions", versions_of(*request)}};
+  if (!start.is_null()) more["kept"] = start;
+  events.started("run", request->emulated ? shown(request->emulated->drive) : Json(nullptr), more);
   Stack stack;
   if (Status status = make_stack(*request, kept.get(), stack, events, stop); !status) return status;
   directory.keep();

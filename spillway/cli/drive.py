@@ -130,8 +130,7 @@ def _show(document: Document) -> None:
     if document["why_unknown"]:
         table.add_row("NAND bytes", f"unknown: {document['why_unknown']}")
     lasting = document["wa_device_of_its_life"]
-    if lasting is not None:
-        table.add_row("wa_device of its life", f"{lasting:.2f}")
+    table.add_row("wa_device of its life", "unknown" if lasting is None else f"{lasting:.2f}")
     if document["percentage_used"] is not None:
         table.add_row("percentage used", f"{document['percentage_used']:g} %")
     if document["mean_pe_cycles"] is not None:

@@ -9,13 +9,15 @@ LBA_BYTES = 512
 class Counter:
     """A count of bytes in steps: ``count`` of ``unit_bytes`` each.
 
-    ``unit_most_bytes`` is larger where a maker's GB may be 10^9 or 2^30 bytes.
+    ``unit_most_bytes`` is larger where a maker's GB may be 10^9 or 2^30 bytes. ``parts``: the counts of several fields
+    whose sum ``count`` is; each has steps of its own and may go back on its own.
     """
 
     name: str  # the field or attribute
     count: int
     unit_bytes: int
     unit_most_bytes: int = 0  # 0: as unit_bytes
+    parts: tuple[int, ...] = ()  # (): of one field
 
     @property
     def total_bytes(self) -> int:
@@ -63,15 +65,15 @@ def unknown(why: str, *, model: str = "", logs: tuple[str, ...] = (), recognised
 
 
 def merged(first: Reading, second: Reading) -> Reading:
-    """What two logs of one drive say together; the first wins where both say something."""
-    nand = first.nand or second.nand
+    """What two logs of one drive say together; the first wins where both say something, and a 0 says nothing."""
+    nand = _counting(first.nand, second.nand)
     programs = first.programs or second.programs
     known = nand is not None or programs is not None
-    return replace(
+    whole = replace(
         first,
         model=first.model or second.model,
         logs=(*first.logs, *(log for log in second.logs if log not in first.logs)),
-        host=first.host or second.host,
+        host=_counting(first.host, second.host),
         nand=nand,
         programs=programs,
         percentage_used=first.percentage_used if first.percentage_used is not None else second.percentage_used,
@@ -79,3 +81,16 @@ def merged(first: Reading, second: Reading) -> Reading:
         why_unknown="" if known else "; ".join(w for w in dict.fromkeys((first.why_unknown, second.why_unknown)) if w),
         recognised=first.recognised or second.recognised,
     )
+    return plausible(whole)
+
+
+def _counting(first: Counter | None, second: Counter | None) -> Counter | None:
+    return next((counter for counter in (first, second) if counter is not None and counter.count), first or second)
+
+
+def plausible(reading: Reading) -> Reading:
+    """A count of 0 on a drive that its host wrote to is a field that the firmware does not fill."""
+    if reading.nand is not None and reading.nand.count == 0 and reading.host is not None and reading.host.count:
+        why = f"its {reading.nand.name} is 0 although the host has written: the firmware does not count them"
+        return replace(reading, nand=None, why_unknown=why)
+    return reading

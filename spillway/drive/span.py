@@ -1,8 +1,8 @@
 """Two readings of a drive → the NAND bytes between them, as far as the counter's steps allow.
 
-A counter that moved by d steps of u bytes has counted between (d - 1) u and (d + 1) u bytes. With d = 20 that is a
-figure of ± 5 %; with less there is an interval and no figure. Micron's two counts of pages have no unit: their ratio
-times the host bytes of the same time is what was programmed (TN-FD-23).
+A counter that moved by d steps of u bytes has counted between (d - 1) u and (d + 1) u bytes; a sum of two has twice
+the slack. With d = 20 that is a figure of ± 5 %; with less there is an interval and no figure. Micron's two counts of
+pages have no unit: their ratio times the host bytes of the same time is what was programmed (TN-FD-23).
 """
 
 from dataclasses import dataclass
@@ -25,22 +25,28 @@ class Programmed:
 
 def programmed(begin: Reading, end: Reading, host_bytes: float | None) -> Programmed:
     """NAND bytes between two readings of one drive; ``host_bytes``: what its host wrote between them."""
+    if not (begin.tells_nand and end.tells_nand):
+        reasons = (reading.why_unknown for reading in (begin, end) if not reading.tells_nand)
+        return Programmed(None, why=next(filter(None, reasons), "its logs are empty"))
     if begin.model != end.model:
         return Programmed(None, why=f"the drive was {begin.model!r} at first and {end.model!r} at the end")
     if begin.nand is not None and end.nand is not None:
         return _counted(begin.nand, end.nand, host_bytes)
     if begin.programs is not None and end.programs is not None:
         return _by_pages(begin.programs, end.programs, host_bytes)
-    return Programmed(None, why=begin.why_unknown or end.why_unknown or "its logs differ between begin and end")
+    return Programmed(None, why="its logs differ between begin and end")
 
 
 def _counted(begin: Counter, end: Counter, host_bytes: float | None) -> Programmed:
     if (begin.name, begin.unit_bytes) != (end.name, end.unit_bytes):
         return Programmed(None, why=f"it counted {begin.name} at first and {end.name} at the end")
     steps = end.count - begin.count
-    if steps < 0:
-        return Programmed(None, why=f"its {end.name} went back, from {begin.count} to {end.count}")
-    low, high = float(max(0, steps - 1) * end.unit_bytes), float((steps + 1) * end.most_unit_bytes)
+    counts = list(zip(begin.parts or (begin.count,), end.parts or (end.count,), strict=False))
+    back = next((pair for pair in counts if pair[1] < pair[0]), None)
+    if back is not None:
+        return Programmed(None, why=f"its {end.name} went back, from {back[0]} to {back[1]}")
+    slack = len(counts)  # each part may be a step off
+    low, high = float(max(0, steps - slack) * end.unit_bytes), float((steps + slack) * end.most_unit_bytes)
     if steps < LEAST_STEPS and end.unit_bytes > 1:
         size = _size(end.unit_bytes)
         why = f"its {end.name} moved by {steps} steps of {size}, and a figure takes {LEAST_STEPS}: write more"

@@ -24,6 +24,8 @@ VENDOR_LOGS: tuple[tuple[str, tuple[str, ...]], ...] = (
     (r"SOLIDIGM", ("solidigm", "smart-log-add", "-o", "json")),
     (r"INTEL", ("intel", "smart-log-add", "-o", "json")),
     (r"Micron|MTFD|Crucial|CT\d", ("micron", "vs-nand-stats", "-f", "json")),
+    (r"Micron|MTFD|Crucial|CT\d", ("micron", "vs-nand-stats", "-o", "json")),  # nvme-cli 3 has no -f
+    (r"Seagate|^[XZ]P\d", ("seagate", "vs-smart-add-log", "-o", "json")),
     (r"WDC|WD |WUS|SanDisk", ("wdc", "vs-nand-stats", "-o", "json")),
 )
 

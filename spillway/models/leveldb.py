@@ -79,6 +79,7 @@ class Written:
 
     user_bytes: float = 0.0
     log_bytes: float = 0.0
+    last_log_bytes: float = 0.0  # of these, those of the pairs in the memtable at the end: that log is still there
     flush_bytes: float = 0.0
     compaction_bytes: list[float] = field(default_factory=lambda: [0.0] * LEVELS)  # by the level written to
     level_bytes: list[float] = field(default_factory=lambda: [0.0] * LEVELS)  # what is there at the end
@@ -271,7 +272,7 @@ def fill_random(shape: Shape, pairs: float, keys: float | None = None) -> Writte
     while put < pairs:
         batch = min(memtable, pairs - put)
         put += batch
-        done.seconds += _fill_s(shape, batch, len(tree.l0))
+        done.seconds += fill_s(shape, batch, len(tree.l0))
         done.log_bytes += batch * (shape.key_bytes + shape.value_bytes + LOG_ENTRY_BYTES)
         while True:  # what the background thread did meanwhile; the writer waits for it at L0_STOP tables
             level = tree.level_to_compact()
@@ -290,12 +291,14 @@ def fill_random(shape: Shape, pairs: float, keys: float | None = None) -> Writte
             tree.l0.append(kept)
             done.flush_bytes += kept * entry
             compaction_s += kept * entry / 1e6 / shape.compaction_mb_s
+        else:
+            done.last_log_bytes = batch * (shape.key_bytes + shape.value_bytes + LOG_ENTRY_BYTES)
     done.user_bytes = pairs * (shape.key_bytes + shape.value_bytes)
     done.level_bytes = [sum(tree.l0) * entry, *(level.entries * entry for level in tree.levels[1:])]
     return done
 
 
-def _fill_s(shape: Shape, pairs: float, l0_tables: int) -> float:
+def fill_s(shape: Shape, pairs: float, l0_tables: int) -> float:
     """How long a writer takes for so many pairs."""
     delay = DELAY_S if l0_tables >= L0_SLOWDOWN else 0.0
     return pairs * (1.0 / shape.puts_per_s + delay)

@@ -22,6 +22,12 @@ from spillway.suite.verdicts import VERDICTS, Judged, as_csv, judge_all, measure
 
 Document = dict[str, Any]
 
+# What a run is that is none of this suite's.
+NOT_OURS = {
+    "of another plan": "of another plan or at another scale",
+    "of other files": "with other presets or states of drives",
+    "of another build": "of another build",
+}
 # What of a run is drawn, and the figure of a claim as it is drawn: its metric and the factor to that metric's unit.
 DRAWN = ("wa-app", "wa-device", "wa-total", "throughput", "user-data")
 DRAWN_AS = {
@@ -66,8 +72,8 @@ Read = Mapping[str, tuple[list[ArmRecord], str]]  # by plan: its runs, and what 
 def _judged(suite: Suite, directory: Path, read: Read, say: Say | None) -> list[Judged]:
     summaries = {name: {arm.name: arm.summary for arm in arms} for name, (arms, _) in read.items() if arms}
     points = {name: _points(arms) for name, (arms, _) in read.items()}
-    scaled = suite.scale.factor != 1
-    plain = {name: measured_of(of, points[name], {}, scaled) for name, of in summaries.items()}
+    scaled = {each.name: each.factor != 1 for each in suite.plans}
+    plain = {name: measured_of(of, points[name], {}, scaled[name]) for name, of in summaries.items()}
     loads = {
         (each.name, run): load
         for each in suite.plans
@@ -76,7 +82,9 @@ def _judged(suite: Suite, directory: Path, read: Read, say: Say | None) -> list[
     }
     laws = laws_of(loads, [runs_by_law(claim, plain) for claim in suite.claims], Simulated(directory, say))
     results = {
-        name: measured_of(of, points[name], {run: law for (plan, run), law in laws.items() if plan == name}, scaled)
+        name: measured_of(
+            of, points[name], {run: law for (plan, run), law in laws.items() if plan == name}, scaled[name]
+        )
         for name, of in summaries.items()
     }
     return judge_all(suite.claims, results, {name: state for name, (arms, state) in read.items() if not arms})
@@ -93,6 +101,7 @@ def _render(suite: Suite, read: Read, judged: list[Judged]) -> str:
         .render(
             suite=suite,
             factor=said(suite.scale.factor),
+            own_factors=suite.own_factors(),
             headline=_headline(suite, parts, judged),
             tallies=counted,
             parts=parts,
@@ -117,9 +126,10 @@ def _arms(directory: Path, plan: SuitePlan) -> tuple[list[ArmRecord], str]:
     state = state_of(directory, plan.plan)
     if state == "not run":
         return [], f"{plan.name} has not been run."
-    if state in ("of another plan", "of another build"):
-        what = "plan or at another scale" if state == "of another plan" else "build"
-        return [], f"What there is of {plan.name} was run of another {what}; run the suite again."
+    if state == "damaged":
+        return [], f"What there is of {plan.name} is damaged; run the suite again."
+    if state in NOT_OURS:
+        return [], f"What there is of {plan.name} was run {NOT_OURS[state]}; run the suite again."
     run = read_figures(directory)
     points = plan.point_of()
     arms = [replace(arm, summary=arm.summary | {"point": points[arm.name]}) for arm in run.arms if arm.name in points]

@@ -13,6 +13,7 @@ from typing import Any
 from bokeh.models import ColumnDataSource, FactorRange, FixedTicker, HoverTool, Range1d
 
 from spillway.amplification import ratio
+from spillway.lifetime import plain
 from spillway.quantity import human_bytes
 from spillway.report import charts, curves, style
 from spillway.report.charts import Figure
@@ -69,6 +70,28 @@ METRICS = (
         "One operation in a hundred took longer",
         lambda figures: None if (p99 := (figures.get("latency_us") or {}).get("p99")) is None else p99 / 1e3,
         log=True,
+    ),
+)
+
+
+def _life(name: str) -> Callable[[Document], float | None]:
+    return lambda figures: (figures.get("lifetime") or {}).get(name)
+
+
+# What the write amplification costs; in the table beside it, as far as a run knows it. Of a scaled drive, years and
+# drive writes are of its preset's whole capacity.
+LIFETIME = (
+    Metric("flash-bytes", "Flash bytes per operation", "bytes", "NAND bytes", _life("flash_bytes_per_operation")),
+    Metric("dwpd", "Drive writes per day", "1/day", "Of the capacity", _life("full_size_drive_writes_per_day")),
+    Metric("used", "Percentage used", "%", "Of the rated P/E cycles", _life("percentage_used")),
+    Metric("years", "Years at this rate", "years", "Until the flash is worn", _life("full_size_years")),
+    Metric("money", "Money per year", "of the price", "Drives worn out", _life("money_per_year")),
+    Metric(
+        "until-worn",
+        "User data until worn",
+        "GB",
+        "Needs no rate",
+        lambda figures: None if (found := _life("full_size_user_bytes_until_worn")(figures)) is None else found / 1e9,
     ),
 )
 
@@ -398,18 +421,33 @@ def table(arms: Sequence[ArmRecord]) -> tuple[list[str], list[list[str]]]:
     spots = spots_of(arms)
     axes = axes_of([spot.point for spot in spots])
     names = short_names([axis.key for axis in axes])
+    known = [m for m in LIFETIME if any(spot.over(m) is not None for spot in spots)]
+    metrics = [*METRICS[:3], *known, *METRICS[3:]]
     header = [
         "Arm",
         *(names[axis.key] for axis in axes),
-        *(m.title if m.unit == "ratio" else f"{m.title} ({m.unit})" for m in METRICS),
+        *(_titled(m, arms) for m in metrics),
         "Steady",
         "Ended",
     ]
     rows = []
     for spot, arm in zip(spots, arms, strict=True):
-        figures = [spot.over(metric) for metric in METRICS]
-        cells = [NOTHING if made is None else number(made.median) for made in figures]
+        cells = [_cell(metric, spot.over(metric)) for metric in metrics]
         ended = "failed" if spot.failure else "whole" if spot.finished else "early"
         steady = "yes" if arm.summary["steady"] else "no"
         rows.append([spot.arm, *(tick(axis.key, spot.point.get(axis.key)) for axis in axes), *cells, steady, ended])
     return header, rows
+
+
+def _titled(metric: Metric, arms: Sequence[ArmRecord]) -> str:
+    unit = metric.unit
+    if metric.key == "money":
+        currencies = {str((arm.summary.get("lifetime") or {}).get("currency") or "") for arm in arms} - {""}
+        unit = ", ".join(sorted(currencies)) or unit
+    return metric.title if unit == "ratio" else f"{metric.title} ({unit})"
+
+
+def _cell(metric: Metric, made: Spread | None) -> str:
+    if made is None:
+        return NOTHING
+    return plain(made.median) if metric in LIFETIME else number(made.median)

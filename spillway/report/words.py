@@ -186,16 +186,19 @@ def _lifetime(summary: Document) -> KeyFigure:
     found = summary.get("lifetime") or {}
     lasting, writes = found.get("full_size_years"), found.get("full_size_drive_writes_per_day")
     each, money = found.get("flash_bytes_per_operation"), found.get("money_per_year")
+    until_worn = found.get("full_size_user_bytes_until_worn") if lasting is None else None
     remarks = [
         *([] if writes is None else [f"{plain(writes)} drive writes a day"]),
+        *([] if until_worn is None else [f"worn after {human_bytes(until_worn)} of user data"]),
         *([] if money is None else [f"{plain(money)} {found.get('currency') or ''} a year".replace("  ", " ")]),
         *([] if each is None else [f"{plain(each)} flash bytes an operation"]),
-        *(["of the preset's whole capacity"] if found.get("scaled_capacity") and lasting is not None else []),
     ]
+    whole = lasting is not None or until_worn is not None
+    scaled = ["of the preset's whole capacity"] if found.get("scaled_capacity") and whole else []
     if lasting is not None:
-        return KeyFigure("Lifetime", plain(lasting), "years at this rate", ", ".join(remarks))
+        return KeyFigure("Lifetime", plain(lasting), "years at this rate", ", ".join(remarks + scaled))
     if each is not None:
-        return KeyFigure("Flash bytes per operation", plain(each), "bytes", ", ".join(remarks[:-1]))
+        return KeyFigure("Flash bytes per operation", plain(each), "bytes", ", ".join(remarks[:-1] + scaled))
     return KeyFigure("Lifetime", NOTHING, "", ", ".join(remarks) or "NAND bytes are not known")
 
 
@@ -308,11 +311,14 @@ def _lifetimes(summaries: Sequence[Document]) -> list[tuple[str, list[str]]]:
         ("Percentage used", "percentage_used"),
         ("Years at this rate", "full_size_years"),
         ("Money per year", "money_per_year"),
+        ("User data until worn (GB)", "full_size_user_bytes_until_worn"),
     )
     found = [each.get("lifetime") or {} for each in summaries]
     rows = []
     for label, key in figures:
         values = [each.get(key) for each in found]
+        if key == "full_size_user_bytes_until_worn":
+            values = [None if value is None else value / 1e9 for value in values]
         if any(value is not None for value in values):
             money = [f" {each.get('currency') or ''}".rstrip() if key == "money_per_year" else "" for each in found]
             cells = [NOTHING if v is None else plain(v) + m for v, m in zip(values, money, strict=True)]

@@ -17,6 +17,7 @@ from spillway.amplification import ratio
 from spillway.errors import SpillwayError
 from spillway.plan import Plan
 from spillway.plan_keys import one_of, text
+from spillway.plan_keys import table as checked_table
 from spillway.quantity import nearest
 
 Document = dict[str, Any]
@@ -109,12 +110,16 @@ def read_claims(path: Path, plans: Sequence[str]) -> tuple[dict[str, str], list[
         if key not in ("statements", "drives", "claims"):
             near = nearest(key, ("statements", "drives", "claims"))
             raise SpillwayError(f"{path}: {key} is not a key of claims{near}")
-    statements = {name: text(value, f"{path}: {name}") for name, value in document.get("statements", {}).items()}
+    sentences = checked_table(document.get("statements", {}), f"{path}: statements")
+    statements = {name: text(value, f"{path}: {name}") for name, value in sentences.items()}
     drives = _drives(document.get("drives"), path)
+    listed = document.get("claims", [])
+    if not isinstance(listed, list) or not all(isinstance(each, dict) for each in listed):
+        raise SpillwayError(f"{path}: claims is a list of tables: write [[claims]] above each.")
     claims = [
         _read(each, where, plans)
-        for i, table in enumerate(document.get("claims", []))
-        for each, where in _of_each_drive(table, drives, f"{path}: claims[{i}]")
+        for i, claim in enumerate(listed)
+        for each, where in _of_each_drive(claim, drives, f"{path}: claims[{i}]")
     ]
     for claim in claims:
         if claim.name not in statements:
@@ -131,6 +136,13 @@ def _drives(table: Any, path: Path) -> tuple[str, dict[str, Any]]:
     return table["axis"], {name: value for name, value in table.items() if name != "axis"}
 
 
+def _at(table: Document, where: str) -> Document:
+    at = table.get("at", {})
+    if not isinstance(at, dict):
+        raise SpillwayError(f'{where}: at is {at!r}; it takes a table such as {{ "load.num" = 1000 }}.')
+    return at
+
+
 def _of_each_drive(table: Document, drives: tuple[str, dict[str, Any]], where: str) -> Iterator[tuple[Document, str]]:
     """A claim's table, once for each of the drives that it names, with that drive's point and published figure."""
     if "drives" not in table:
@@ -143,10 +155,10 @@ def _of_each_drive(table: Document, drives: tuple[str, dict[str, Any]], where: s
     if isinstance(published, list) and len(published) != len(names):
         raise SpillwayError(f"{where}: published has {len(published)} figures for {len(names)} drives.")
     for index, name in enumerate(names):
-        if name not in known:
+        if not isinstance(name, str) or name not in known:
             raise SpillwayError(f"{where}: drives names {name!r}; under [drives] there are: {', '.join(known)}.")
         own = {key: value for key, value in table.items() if key != "drives"}
-        own |= {"says": f"{table.get('says', '')}, {name}", "at": {axis: known[name], **table.get("at", {})}}
+        own |= {"says": f"{table.get('says', '')}, {name}", "at": {axis: known[name], **_at(table, where)}}
         if isinstance(published, list):
             own["published"] = published[index]
         yield own, where
@@ -176,7 +188,7 @@ def _read(table: Document, where: str, plans: Sequence[str]) -> Claim:
         between=_between(table.get("between"), where),
         above=_maybe(table, "above", where),
         below=_maybe(table, "below", where),
-        along=table.get("along", ""),
+        along=text(table.get("along", ""), f"{where}: along"),
         trend=table.get("trend", ""),
         least_at=table.get("least_at"),
         most_at=table.get("most_at"),
@@ -204,13 +216,12 @@ def _kind(table: Document, where: str, unmeasured: bool) -> str:
 
 
 def _place(table: Document, where: str, plans: Sequence[str]) -> Place:
+    for key in ("plan", "arm", "figure"):
+        text(table[key], f"{where}: {key}")
     if table["plan"] not in plans:
         raise SpillwayError(f"{where}: plan is {table['plan']!r}, no plan of the suite{nearest(table['plan'], plans)}")
     one_of(*FIGURES)(table["figure"], f"{where}: figure")
-    at = table.get("at", {})
-    if not isinstance(at, dict):
-        raise SpillwayError(f'{where}: at is {at!r}; it takes a table such as {{ "load.num" = 1000 }}.')
-    return Place(table["plan"], table["arm"], at, table["figure"])
+    return Place(table["plan"], table["arm"], _at(table, where), table["figure"])
 
 
 def _over(table: Any, place: Place, where: str, plans: Sequence[str]) -> Place | None:
@@ -220,7 +231,7 @@ def _over(table: Any, place: Place, where: str, plans: Sequence[str]) -> Place |
     if not isinstance(table, dict) or not table or any(key not in _OVER for key in table):
         raise SpillwayError(f"{where}: over is {table!r}; it takes a table with one or more of {', '.join(_OVER)}.")
     own = {"plan": place.plan, "arm": place.arm, "figure": place.figure}
-    return _place({**own, **table, "at": {**place.at, **table.get("at", {})}}, f"{where}: over", plans)
+    return _place({**own, **table, "at": {**place.at, **_at(table, f"{where}: over")}}, f"{where}: over", plans)
 
 
 def _between(value: Any, where: str) -> tuple[float, float] | None:
@@ -239,7 +250,10 @@ def _maybe(table: Document, key: str, where: str) -> float | None:
 def _number(value: Any, where: str) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise SpillwayError(f"{where} is {value!r}; it takes a number.")
-    return float(value)
+    try:
+        return float(value)
+    except OverflowError:
+        raise SpillwayError(f"{where} is {value}; it takes a number below 1e308.") from None
 
 
 def check_against(claims: Sequence[Claim], plans: Mapping[str, Plan], path: Path) -> None:

@@ -1,7 +1,7 @@
 """Reads a suite: ``suite.toml``, the plans beside it, and ``claims.toml`` with what was published."""
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
@@ -18,6 +18,7 @@ from spillway.suite.scale import Scale, checked_keys, parse_factor, said
 Document = dict[str, Any]
 
 KEYS = ("name", "title", "summary", "plans", "scale")
+SCALE_KEYS = ("factor", "keys", "plans")
 PLANS = "plans"  # where suites lie, in a checkout and from where the command is called
 
 
@@ -28,6 +29,7 @@ class SuitePlan:
     name: str
     plan: Plan
     original: Plan
+    factor: Fraction = Fraction(1)  # between the two
 
     def point_of(self) -> dict[str, dict[str, Any]]:
         """The point of each run in the original's sizes, by the run's name."""
@@ -51,10 +53,14 @@ class Suite:
     name: str
     title: str
     summary: str
-    scale: Scale
+    scale: Scale  # of the plans that have no factor of their own
     plans: list[SuitePlan]
     statements: dict[str, str]  # what a claim says, by its name
     claims: list[Claim]
+
+    def own_factors(self) -> dict[str, str]:
+        """The factors of plans that have one of their own, by the plans' names."""
+        return {each.name: said(each.factor) for each in self.plans if each.factor != self.scale.factor}
 
     @property
     def runs(self) -> int:
@@ -88,7 +94,8 @@ def load_suite(
     names = _names(document.get("plans"), path)
     chosen = _chosen(names, only, path)
     how = _scale(document.get("scale", {}), scale, path)
-    plans = [_plan(directory, name, how, settings) for name in chosen]
+    own = _plans_own(document.get("scale", {}), names, path) if scale is None else {}
+    plans = [_plan(directory, name, replace(how, factor=own.get(name, how.factor)), settings) for name in chosen]
     statements, claims = read_claims(directory / "claims.toml", names)
     if not settings:  # else a plan may have left the points that were published
         check_against(claims, {each.name: each.original for each in plans}, directory / "claims.toml")
@@ -113,7 +120,11 @@ def load_scaled(
         if scale not in (None, "1"):
             raise SpillwayError(f"--scale {scale}: {path} is of no suite, so nothing says which keys to multiply.")
         return load_plan(path, settings, only, properties)
-    return _scaled(path, settings, only, _scale(document.get("scale", {}), scale, suite), properties)
+    table = document.get("scale", {})
+    how = _scale(table, scale, suite)
+    if scale is None:
+        how = replace(how, factor=_plans_own(table, document["plans"], suite).get(path.stem, how.factor))
+    return _scaled(path, settings, only, how, properties)
 
 
 def _scaled(
@@ -129,7 +140,7 @@ def _plan(directory: Path, name: str, scale: Scale, settings: tuple[str, ...]) -
     path = directory / f"{name}.toml"
     plan = _scaled(path, settings, (), scale)
     original = plan if scale.factor == 1 else load_plan(path, settings)
-    return SuitePlan(name, plan, original)
+    return SuitePlan(name, plan, original, scale.factor)
 
 
 def _read(path: Path) -> Document:
@@ -169,8 +180,8 @@ def _scale(table: Any, given: str | None, path: Path) -> Scale:
     if not isinstance(table, dict):
         raise SpillwayError(f"{path}: scale is {table!r}; it takes a table with factor and keys.")
     for key in table:
-        if key not in ("factor", "keys"):
-            raise SpillwayError(f"{path}: scale.{key} is not a key of a scale{nearest(key, ('factor', 'keys'))}")
+        if key not in SCALE_KEYS:
+            raise SpillwayError(f"{path}: scale.{key} is not a key of a scale{nearest(key, SCALE_KEYS)}")
     factor = parse_factor(table.get("factor", 1), f"{path}: scale.factor")
     if given is not None:
         factor = parse_factor(given, "--scale")
@@ -178,3 +189,16 @@ def _scale(table: Any, given: str | None, path: Path) -> Scale:
     if factor != 1 and not keys:
         raise SpillwayError(f"{path}: scale.keys is missing: name what the factor {said(Fraction(factor))} multiplies.")
     return Scale(factor, keys)
+
+
+def _plans_own(table: Document, names: Sequence[str], path: Path) -> dict[str, Fraction]:
+    """The factors of plans that have one of their own, by the plans' names."""
+    own = table.get("plans", {})
+    if not isinstance(own, dict):
+        raise SpillwayError(f'{path}: scale.plans is {own!r}; it takes a table such as {{ {names[0]} = "1/16" }}.')
+    for name in own:
+        if name not in names:
+            raise SpillwayError(f"{path}: scale.plans names {name!r}, no plan of the suite{nearest(name, names)}")
+    if own and not table.get("keys"):
+        raise SpillwayError(f"{path}: scale.keys is missing: name what the factors under scale.plans multiply.")
+    return {name: parse_factor(factor, f"{path}: scale.plans.{name}") for name, factor in own.items()}

@@ -3,7 +3,8 @@
 LevelDB's levels are constants: 10 MiB, and ten times more in each next. A smaller database has fewer of them, so its
 wa_app is lower, whatever else is scaled along. ``models/leveldb.py`` and ``models/value_log.py`` simulate what is
 merged with what; they are run for the size that was measured and for the original's. Only where the first agrees with
-the measurement is the second taken for it. ``laws.py`` runs them, and only those that a claim needs.
+the measurement is the second taken for it. ``laws.py`` runs them, and only those that a claim needs. LevelDB's loads of
+few pairs, at both sizes, are simulated with their keys (``models/leveldb_keys.py``).
 
 How many tables wait in L0 for a compaction hangs on how fast the writer puts and how fast compaction writes. Both are
 the run's own:
@@ -18,7 +19,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from spillway.models import leveldb, value_log
+from spillway.models import leveldb, leveldb_keys, value_log
 from spillway.plan import Arm
 from spillway.rundir import read_samples
 
@@ -60,6 +61,7 @@ class Load:
     shape: leveldb.Shape
     log: value_log.LogShape
     log_is_written: bool
+    keys_are_drawn: bool = False  # of both sizes, where the original's pairs are few
 
     def at(self, rates: Rates) -> "Load":
         """The same load at these rates."""
@@ -132,5 +134,7 @@ def simulate(load: Load) -> float:
     """wa_app of a load."""
     if load.engine == "leveldb-vlog":
         return value_log.fill_random(load.shape, load.pairs, log=load.log).wa_app
-    done = leveldb.fill_random(load.shape, load.pairs)
-    return done.wa_app if load.log_is_written else done.wa_app - done.log_bytes / done.user_bytes
+    model = leveldb_keys.fill_random if load.keys_are_drawn else leveldb.fill_random
+    done = model(load.shape, load.pairs)
+    unwritten = 0.0 if load.log_is_written else done.log_bytes - done.last_log_bytes
+    return done.wa_app - unwritten / done.user_bytes

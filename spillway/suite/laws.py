@@ -13,11 +13,11 @@ import multiprocessing
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from spillway.models import leveldb, value_log
+from spillway.models import leveldb, leveldb_keys, value_log
 from spillway.plan import Arm
 from spillway.rundir import write_json
 from spillway.suite import law
@@ -92,7 +92,7 @@ def _key(load: Load) -> str:
 
 def _source() -> str:
     """SHA-256 of what simulates."""
-    text = "".join(inspect.getsource(module) for module in (leveldb, value_log, law))
+    text = "".join(inspect.getsource(module) for module in (leveldb, leveldb_keys, value_log, law))
     return hashlib.sha256(text.encode()).hexdigest()
 
 
@@ -127,10 +127,12 @@ def laws_of(runs: Mapping[Run, Scaled], groups: Iterable[Iterable[Run]], simulat
 
 def scaled_of(scaled: Arm, original: Arm, summary: Mapping[str, Any], directory: Path) -> Scaled | None:
     """What is to be simulated for a run of a plan, whose directory this is; None where there is no law."""
-    loads = law.load_of(scaled), law.load_of(original)
-    if loads[0] is None or loads[1] is None or loads[0] == loads[1] or not summary.get("wa_app"):
+    small, large = law.load_of(scaled), law.load_of(original)
+    if small is None or large is None or small == large or not summary.get("wa_app"):
         return None
     rates = law.rates_of(summary, directory)
     if rates is None:
         return None
-    return Scaled(loads[0].at(rates), loads[1].at(rates.rounded()), rates, summary["wa_app"])
+    drawn = large.engine == "leveldb" and large.pairs <= leveldb_keys.MOST_PAIRS
+    small, large = (replace(each, keys_are_drawn=drawn) for each in (small.at(rates), large.at(rates.rounded())))
+    return Scaled(small, large, rates, summary["wa_app"])

@@ -7,8 +7,8 @@
     PLAN/         a run directory for each plan
     kept/         states that its plans have kept
 
-A plan is done when its run directory is complete and is of the same resolved plan, package and spillway-native (by the
-executable's SHA-256): it is not run again. One that was ended early, had failed runs, is damaged, or was made by
+A plan is done when its run directory is complete and is of the same resolved plan, presets, package and
+spillway-native (by SHA-256): it is not run again. One that was ended early, had failed runs, is damaged, or was made by
 another build is.
 Its new run directory takes the place of the old one when it is whole. So an interruption, also a kill -9, costs the
 plan that was under way and nothing else.
@@ -25,19 +25,21 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from spillway import __version__
+from spillway import __version__, inputs
 from spillway.errors import Interrupted, SpillwayError
 from spillway.native import build_sha256
 from spillway.plan import Plan
 from spillway.run import Finished, Watch, execute
-from spillway.rundir import read_figures, write_json
+from spillway.rundir import read_run, write_json
 from spillway.stage import explained, stages_of, sweep_up
 from spillway.suite.document import Suite, SuitePlan
 from spillway.suite.scale import said
 
 Document = dict[str, Any]
 What = Literal["skipped", "begins", "ended", "failed", "refused", "interrupted"]
-State = Literal["done", "ended early", "failed", "of another plan", "of another build", "damaged", "not run"]
+State = Literal[
+    "done", "ended early", "failed", "of another plan", "of other files", "of another build", "damaged", "not run"
+]
 
 LOCK = ".lock"
 KEPT = "kept"  # states that plans of the suite keep
@@ -67,16 +69,18 @@ class Outcome:
 
 
 def state_of(directory: Path, plan: Plan) -> State:
-    """Whether a plan's run directory is there, is whole and is of this plan and this build."""
+    """Whether a plan's run directory is there, is whole and is of this plan, its presets, and this build."""
     if not directory.exists():
         return "not run"
     try:
-        run = read_figures(directory)
+        run = read_run(directory)  # the whole of it: the report of a suite cannot do with less
     except SpillwayError:
         return "damaged"
     manifest = run.manifest
     if _experiment(run.plan_toml) != _experiment(plan.to_toml()):
         return "of another plan"
+    if manifest.get("inputs_sha256") != inputs.sha256_of([*plan.arms, *plan.preparations]):
+        return "of other files"
     versions = manifest.get("versions") or {}
     if (versions.get("spillway"), versions.get("build_sha256")) != (__version__, build_sha256()):
         return "of another build"
@@ -126,6 +130,7 @@ def _steps(each: SuitePlan, out: Path, command: list[str], watch: Watch | None, 
     """Runs a plan that is not done; yields what is to be told of it."""
     state = state_of(out / each.name, each.plan)
     if state == "done":
+        _write_missing_report(out / each.name)
         made.skipped += 1
         yield Step(each, "skipped")
         return
@@ -157,23 +162,42 @@ def _write_report(suite: Suite, out: Path, say: Callable[[str], None] | None) ->
     write_suite_report(suite, out, out / "report.html", say)
 
 
+def _write_missing_report(rundir: Path) -> None:
+    """The report of a run that was killed, or found no room, after it had measured everything."""
+    from spillway.report import write_report  # the chart library takes long to import
+
+    if not (rundir / "report.html").is_file():
+        write_report(rundir, rundir / "report.html")
+
+
 def _run_plan(each: SuitePlan, out: Path, command: list[str], watch: Watch | None) -> Finished:
     """Runs a plan beside its place and puts it there; an earlier run gives way only to one that was not ended early."""
     place, fresh = out / each.name, out / f".{each.name}.next"
     _remove(fresh)
-    finished = execute(each.plan, fresh, command, watch, out / KEPT)
+    try:
+        finished = execute(each.plan, fresh, command, watch, out / KEPT)
+    except SpillwayError as error:
+        if not fresh.is_dir():
+            raise
+        _put(each.name, out)  # only its report could not be written
+        raise type(error)(str(error).replace(str(fresh), str(place))) from error
     if finished.interrupted and place.exists():
         shutil.rmtree(fresh, ignore_errors=True)
         return finished
-    old = out / f".{each.name}.old"
+    _put(each.name, out)
+    return finished
+
+
+def _put(name: str, out: Path) -> None:
+    """What has been run takes the place of the plan's earlier run."""
+    place, old = out / name, out / f".{name}.old"
     with explained(place):
         _remove(old)
         if place.exists():
             place.rename(old)
-        fresh.rename(place)
+        (out / f".{name}.next").rename(place)
     _remove(old)
-    _remove(out / f".{each.name}.damaged")
-    return finished
+    _remove(out / f".{name}.damaged")
 
 
 def _put_aside(each: SuitePlan, out: Path) -> None:
@@ -197,6 +221,7 @@ def _note(suite: Suite, out: Path, made: Outcome) -> None:
             "suite": suite.name,
             "title": suite.title,
             "factor": said(suite.scale.factor),
+            "own_factors": suite.own_factors(),
             "scaled_keys": list(suite.scale.keys),
             "plans": plans,
         },
@@ -222,7 +247,8 @@ def _locked(out: Path) -> Iterator[None]:
 
 
 def _sweep_up(out: Path) -> None:
-    """Puts away what a kill left: an earlier run under a hidden name, runs not ended, and their engines' files."""
+    """Puts away what a kill left: runs under hidden names, earlier ones and new ones that had not come to their place
+    yet; runs not ended, and their engines' files."""
     for path in sorted(out.iterdir()):
         if old := re.fullmatch(r"\.(.+)\.old", path.name):
             place = out / old[1]
@@ -230,10 +256,22 @@ def _sweep_up(out: Path) -> None:
                 path.rename(place)  # killed between two renames: the earlier run is still the plan's
             else:
                 _remove(path)
-        elif re.fullmatch(r"\..+\.next", path.name):
-            _remove(path)
+        elif new := re.fullmatch(r"\.(.+)\.next", path.name):
+            if _is_wanted(path, out / new[1]):
+                _put(new[1], out)
+            else:
+                _remove(path)
     for stage in stages_of(out):
         sweep_up(stage)
+
+
+def _is_wanted(fresh: Path, place: Path) -> bool:
+    """Whether a run that was killed on its way, while its report was made, is more than what lies in its place."""
+    try:
+        manifest = read_run(fresh).manifest
+    except SpillwayError:
+        return False
+    return bool(manifest.get("complete")) or not place.exists()
 
 
 def _remove(path: Path) -> None:

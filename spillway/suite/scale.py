@@ -19,8 +19,8 @@ from spillway.sweep import is_list_of_points
 
 Document = dict[str, Any]
 
-CAPACITIES = ("drive.capacity", "drive.set.capacity.capacity_bytes")
-CAPACITY_UNIT_BYTES = 4096  # a drive holds whole mapping units. Source: mapping_unit_bytes of the presets
+CAPACITIES = ("drive.capacity", "drive.set.capacity.capacity_bytes", "drive.estimate.capacity", "fs.size")
+CAPACITY_UNIT_BYTES = 4096  # of mapping units, and of the host's pages. Source: mapping_unit_bytes of the presets
 
 
 @dataclass(frozen=True)

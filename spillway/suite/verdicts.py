@@ -101,6 +101,10 @@ class _Missing(Exception):
     """A run or a figure that a claim needs is not there."""
 
 
+class _NoFigure(_Missing):
+    """The claim's run was measured, but at a scale from which nothing leads to the original's size."""
+
+
 def measured_of(
     arms: Mapping[str, Document],
     point_of: Mapping[str, Mapping[str, Any]],
@@ -141,7 +145,8 @@ def _judge(claim: Claim, results: Results, states: Mapping[str, str]) -> Judged:
                 raise _Missing(states.get(place.plan) or f"{place.plan} has not been run")
         return _relation(claim, results) if claim.is_relation else _figure(claim, results)
     except _Missing as missing:
-        return Judged(claim, published(claim), "–", "", "not measured", _sentences(str(missing), claim.remark))
+        why = claim.why if isinstance(missing, _NoFigure) else ""
+        return Judged(claim, published(claim), "–", "", "not measured", _sentences(str(missing), why, claim.remark))
 
 
 def _figure(claim: Claim, results: Results) -> Judged:
@@ -206,8 +211,12 @@ def _relation(claim: Claim, results: Results) -> Judged:
         return _said(claim, ours, read, ("" if good else f"it does not go as published: {claim.trend}", 0), (beside,))
     wanted = claim.least_at if claim.least_at is not None else claim.most_at
     pick = min if claim.least_at is not None else max
-    best = points[read.values.index(pick(read.values))]
-    return _said(claim, ours, read, ("" if best == wanted else f"ours is at {best}", 0), (beside,))
+    extreme = pick(read.values)
+    best = points[read.values.index(extreme)]
+    there = [value for point, value in zip(points, read.values, strict=True) if point == wanted]
+    good = any(abs(value - extreme) <= abs(extreme) * MARGIN for value in there)
+    tie = f"that at {best} is within {MARGIN:.0%} of it" if good and best != wanted else ""
+    return _said(claim, ours, read, ("" if good else f"ours is at {best}", 0), (tie, beside))
 
 
 def _goes(claim: Claim, values: Sequence[float]) -> bool:
@@ -238,7 +247,7 @@ def _read(claim: Claim, terms: Sequence[tuple[Place, Measured]]) -> _Read:
         return _Read("scaled", measured, measured, claim.any_size)
     if len(terms) == 1:
         at_scale = f"measured at this scale: {digits(measured[0])}"
-        raise _Missing(f"there is no figure at the original's size: {reason}. {at_scale[0].upper()}{at_scale[1:]}")
+        raise _NoFigure(f"there is no figure at the original's size: {reason}. {at_scale[0].upper()}{at_scale[1:]}")
     return _Read("scaled", measured, measured, f"all as measured at this scale, for {reason}")
 
 

@@ -126,6 +126,15 @@ TEST(RocksdbValues, WhatRocksdbUsesAsItStandsIsTaken) {
   }
 }
 
+// RocksDB opens with these, and then takes no write.
+TEST(RocksdbValues, WhatNoWriteWouldPassIsRefused) {
+  const auto parsed = parse_rocksdb_options({{"sync", "true"}, {"disableWAL", "true"}});
+  ASSERT_FALSE(parsed.is_ok());
+  EXPECT_EQ(parsed.status().fault(), Fault::bad_input);
+  EXPECT_TRUE(parsed.status().message().starts_with("engine.options.sync: ")) << parsed.status().message();
+  for (const char* const name : {"sync", "disableWAL"}) EXPECT_TRUE(parse_rocksdb_options({{name, "true"}}).is_ok());
+}
+
 // Options that are right one by one, and that RocksDB does not open a database with.
 TEST(RocksdbValues, WhatOnlyOpeningShowsIsABadInput) {
   const TemporaryDirectory temporary(memory_path());

@@ -277,6 +277,22 @@ TEST_F(Vlog, OverwritesMoreThanTheDriveHolds) {
   EXPECT_GT(waits, 0U);
 }
 
+// However many segments there are, a drive that is short of space is not read again and again for its garbage.
+TEST_F(Vlog, FindingTheMostGarbageReadsLittle) {
+  for (const char* const segment_bytes : {"262144", "32768"}) {
+    make_drive(8ULL << 20);
+    std::filesystem::remove_all(directory_);
+    open({{"vlog.segment_bytes", segment_bytes}, {"vlog.gc_garbage_ratio", "1"}, {"vlog.gc_free_ratio", "0.5"}});
+    std::mt19937_64 random(1);
+    for (std::uint64_t i = 0; i < 6'000; ++i) ASSERT_TRUE(engine_->put(key_of(random() % 500), value_of(i, 4000)));
+    const std::uint64_t removed = statistic("vlog.gc_removed_bytes");
+    EXPECT_GT(removed, 10U << 20) << segment_bytes;
+    // One reading to collect a segment, about eight to choose it, and what is looked at in vain.
+    const std::uint64_t read = device_->counters().host_bytes_read_by_cause[static_cast<std::size_t>(fs::Cause::blob)];
+    EXPECT_LT(read, 25 * removed) << segment_bytes;
+  }
+}
+
 // The collector itself finds no space for what it moves: the write says so, and what was there stays there.
 TEST_F(Vlog, ADriveThatIsFullDuringACollectionLosesNothing) {
   make_drive(8ULL << 20);

@@ -206,6 +206,8 @@ TEST(WiredtigerCauses, AreOfTheFileAndOfTheThread) {
   EXPECT_EQ(wiredtiger_cause("/db/data.wt", false), Cause::flush);
   EXPECT_EQ(wiredtiger_cause("/db/data.wt", true), Cause::checkpoint);
   EXPECT_EQ(wiredtiger_cause("/db/WiredTigerHS.wt", false), Cause::flush);
+  EXPECT_EQ(wiredtiger_cause("/db/data-000001.lsm", false), Cause::flush);
+  EXPECT_EQ(wiredtiger_cause("/db/data-000001.bf", true), Cause::checkpoint);
   EXPECT_EQ(wiredtiger_cause("/db/WiredTiger.basecfg", false), Cause::other);
 }
 
@@ -293,6 +295,24 @@ TEST_F(WiredtigerTest, ItsOwnCountOfBytesWrittenIsTheDrives) {
   EXPECT_GT(host_bytes(device::Cause::checkpoint), 0U);
   const auto log = static_cast<double>(statistics.at("log: log bytes written"));
   EXPECT_GE(static_cast<double>(host_bytes(device::Cause::wal)), 0.98 * log);
+}
+
+// Whatever files a table has: what they hold is the table's, and what is written to them has a cause.
+TEST_F(WiredtigerTest, FilesOfEveryTypeOfTableAreData) {
+  for (const char* const type : {"file", "lsm"}) {
+    const std::uint64_t other_before = host_bytes(device::Cause::other);
+    auto engine = open_engine({.name = "wiredtiger",
+                               .directory = temporary_.path(type),
+                               .options = {{"type", type}, {"log.file_max", "4MB"}, {"lsm.chunk_size", "1MB"}},
+                               .volume = volume_.get()});
+    ASSERT_TRUE(engine.is_ok()) << engine.status().message();
+    for (int i = 0; i < 20'000; ++i) ASSERT_TRUE((*engine)->put(key_of(i), std::string(200, 'x')));
+    ASSERT_TRUE((*engine)->flush());
+    constexpr std::uint64_t kWritten = 20'000 * 210;
+    EXPECT_GT((*engine)->observe().gauge("live_bytes"), kWritten / 2) << type;
+    EXPECT_LT(host_bytes(device::Cause::other) - other_before, kWritten / 20) << type;
+    ASSERT_TRUE((*engine)->close());
+  }
 }
 
 TEST_F(WiredtigerTest, MakesCheckpointsByTheLogThatWasWritten) {

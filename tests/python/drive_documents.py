@@ -50,6 +50,48 @@ MICRON_HYPERSCALE: Document = {
     ]
 }
 WDC: Document = {"NAND Writes TLC (Bytes)": 4096, "NAND Writes SLC (Bytes)": "1,024"}
+WDC_CLOUD: Document = {"physical_media_units_bytes_tlc": 7000, "physical_media_units_bytes_slc": 680}
+SEAGATE: Document = {
+    "Seagate SMART Health Attributes": [
+        {"attribute_name": "Physical Media Units Written", "attribute_value": f"0x{1:016x}{2:016x}"},
+        {"attribute_name": "Physical Media Units Read", "attribute_value": f"0x{0:016x}{9:016x}"},
+    ]
+}
+SEAGATE_EXTENDED: Document = {
+    "Extended-SMART-Attributes": [
+        {"attribute_name": "LSB of Physical (NAND) bytes written", "attribute_id": 1, "attribute_value": -5},
+        {
+            **{"attribute_name": "Physical (NAND) bytes written", "attribute_id": 2},
+            "attribute_value": f"0x{0:016x}{7 << 32:016x}",
+        },
+    ]
+}
+ENDURANCE_GROUP: Document = {
+    **{"critical_warning": 0, "endurance_group_features": 0, "avl_spare": 100, "percent_used": 2},
+    **{"data_units_read": 10, "data_units_written": 100, "media_units_written": 150},
+}
+# WD's log CAh by nvme-cli 1, and by nvme-cli 2, which prints 64 bits through a C int.
+WDC_CA: Document = {"NAND Bytes Written Hi": 0, "NAND Bytes Written Lo": 5 * 10**12}
+WDC_CA_CUT: Document = {"NAND Bytes Written Hi": 0, "NAND Bytes Written Lo": 5 * 10**12 % 2**31}
+WDC_CA_NEGATIVE: Document = {"NAND Bytes Written Hi": 0, "NAND Bytes Written Lo": -1234}
+# ScaleFlux's, as nvme-cli printed it until 2.11.
+SCALEFLUX: Document = {
+    "Intel Smart log": "sfdv0n1",
+    "Device stats": {
+        "nand_bytes_written": {"normalized": 100, "raw": 300},
+        "host_bytes_written": {"normalized": 100, "raw": 100},
+        "raid_recover_cnt": {"normalized": 100, "raw": 0},
+    },
+}
+# DapuStor's log has the root of Intel's, and a field more.
+DAPUSTOR: Document = {
+    "Intel Smart log": "nvme0",
+    "Device stats": {
+        "nand_bytes_written": {"normalized": 100, "raw": 300},
+        "host_bytes_written": {"normalized": 100, "raw": 100},
+        "nand_bytes_read": {"normalized": 100, "raw": 9},
+    },
+}
 
 
 def attribute(number: int, name: str, value: int, string: str | None = None) -> Document:

@@ -1,7 +1,8 @@
 """A stand-in for spillway-native: speaks the contract, measures nothing, answers the same each time.
 
-Run as an executable it obeys its environment: FAKE_MODE is one of ok, bad_input, disk_full, fails, crashes, garbage
-and endless. With FAKE_WHERE, a JSON object such as {"value_bytes": 100}, it does so only for runs with that load.
+Run as an executable it obeys its environment: FAKE_MODE is one of ok, bad_input, disk_full, fails, fails late, crashes,
+garbage and endless. With FAKE_WHERE, a JSON object such as {"value_bytes": 100}, it does so only for runs with that
+load.
 """
 
 import json
@@ -17,6 +18,7 @@ from typing import Any
 import fake_probe
 
 Event = dict[str, Any]
+VERSIONS = {"rocksdb": "7.8.3"}
 EXAMPLES = Path(__file__).parents[2] / "contract" / "examples"
 
 
@@ -25,7 +27,8 @@ def latency(count: int, mean: float) -> dict[str, float]:
 
 
 def started(command: str) -> Event:
-    return {"event": "started", "contract": [1, 0], "command": command, "version": "0.1.0", "drive": {"name": "fake"}}
+    event = {"event": "started", "contract": [1, 0], "command": command, "version": "0.1.0", "drive": {"name": "fake"}}
+    return event | ({"versions": VERSIONS} if command == "run" else {})
 
 
 def sample(index: int, dt: float, phase: str, measured: bool, seed: int) -> Event:
@@ -191,7 +194,7 @@ def result(samples: list[Event], stalls: list[Event], dt: float, complete: bool)
         "engine_statistics": {},
         "counters": {"host_writes": 1},
         "wear": {"mean_pe_cycles": 12.5, "max_pe_cycles": 20, "rated_pe_cycles": 3000, "physical_bytes": 2**33},
-        "versions": {"rocksdb": "7.8.3"},
+        "versions": VERSIONS,
     }
 
 
@@ -254,6 +257,9 @@ def main() -> int:
         if "FAKE_LOG" in os.environ and asked:
             with Path(os.environ["FAKE_LOG"]).open("a", encoding="utf-8") as log:
                 log.write(json.dumps({"signals": asked}) + "\n")
+        if mode == "fails late":
+            emit({"event": "error", "message": "the drive is full: no space is left.", "fault": "drive_full"})
+            return 1
         emit(final)
         return 0
     if command == "ssd-simulate":

@@ -166,6 +166,19 @@ def test_a_counter_that_moved_little_is_bounds_without_a_figure(steps: int) -> N
     assert f"moved by {steps} steps of 1024 MiB" in found.why
 
 
+def two_parts(*parts: int) -> Reading:
+    return Reading("M", ("log",), nand=Counter("counter", sum(parts), GIB, parts=parts))
+
+
+def test_a_sum_of_two_counters_has_the_slack_of_both_and_hides_none_that_goes_back() -> None:
+    found = programmed(two_parts(10, 10), two_parts(40, 20), 1)
+    assert (found.value, found.low, found.high) == (40 * GIB, 38 * GIB, 42 * GIB)
+    for wrapped in (two_parts(3, 200), two_parts(200, 3)):
+        found = programmed(two_parts(10, 10), wrapped, 1)
+        assert found.value is found.low is found.high is None
+        assert "went back, from 10 to 3" in found.why
+
+
 @pytest.mark.parametrize(
     ("begin", "end", "why"),
     [
@@ -176,6 +189,8 @@ def test_a_counter_that_moved_little_is_bounds_without_a_figure(steps: int) -> N
         (nand(7, 1), nand(7, 1), "did not move"),
         (Reading("M", (), why_unknown="no tool"), nand(500), "no tool"),
         (nand(500), Reading("M", (), why_unknown="gone"), "gone"),
+        # sysfs names a SATA drive by 16 characters, which is all there is where smartctl did not answer.
+        (nand(500, model="INTEL SSDSC2KW256G8"), Reading("INTEL SSDSC2KW25", (), why_unknown="gone"), "gone"),
     ],
 )
 def test_spans_that_are_no_figure_say_why(begin: Reading, end: Reading, why: str) -> None:

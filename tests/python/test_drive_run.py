@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import stat
 from collections.abc import Callable
 from pathlib import Path
@@ -70,6 +71,31 @@ def test_a_drive_that_has_only_a_health_log_is_unknown(tool: Any) -> None:
     assert "no count of NAND bytes" in found.why_unknown
 
 
+def test_an_ocp_log_that_is_not_filled_is_no_count_and_the_vendors_is_asked(tool: Any) -> None:
+    empty = {"physical_media_units_written": {"hi": 0, "lo": 0}}
+    tool("nvme", answering(ocp=empty, intel=docs.INTEL, smart_log=docs.NVME_HEALTH))
+    found = tools.read_drive(NVME)
+    assert found.nand is not None
+    assert found.nand.total_bytes == 300 * 32 * MIB
+    tool("nvme", answering(ocp=empty, smart_log=docs.NVME_HEALTH))
+    assert not tools.read_drive(NVME).tells_nand
+
+
+@pytest.mark.parametrize("option", ["-f", "-o"])
+def test_microns_log_is_asked_in_the_way_of_each_nvme_cli(option: str, tool: Any) -> None:
+    tool(
+        "nvme",
+        f"""case "$*" in
+        micron*" {option} json") echo '{json.dumps(docs.MICRON_D0)}';;
+        smart-log*) echo '{json.dumps(docs.NVME_HEALTH)}';;
+        *) echo '{{"error": "Invalid argument"}}'; exit 1;;
+        esac""",
+    )
+    found = tools.read_drive(Drive("nvme0n1", Path("stat"), 1, "Micron_7450_MTFDKCC960TFR", "nvme"))
+    assert found.nand is not None
+    assert found.nand.total_bytes == 0x1C9C38000
+
+
 def test_smartctl_serves_where_nvme_is_not_installed(tool: Any) -> None:
     tool("smartctl", answering(dev=smartctl("X") | {"nvme_smart_health_information_log": docs.NVME_HEALTH}))
     found = tools.read_drive(NVME)
@@ -127,7 +153,10 @@ def test_a_saved_log_is_shown(tmp_path: Path, invoke: Invoke) -> None:
     ("text", "said"),
     [
         (json.dumps(smartctl("Unheard Of 1TB", attribute(1, "Raw_Read_Error_Rate", 0))), "no attribute of Unheard Of"),
+        # 241 is in every vendor's log, and smartctl names it for all of them.
+        (json.dumps(smartctl("Unheard Of 1TB", attribute(241, "Total_LBAs_Written", 9))), "no attribute of Unheard Of"),
         ('{"ScaleFlux Smart log": "x", "Device stats": {}}', "not published"),
+        ('{"error": "Permission denied"}', "take root"),
         ('{"some": "log"}', "not known here"),
         ("no json", "this is not JSON"),
         (None, "cannot be read"),
@@ -143,6 +172,23 @@ def test_a_log_of_an_unknown_vendor_is_one_sentence(
     assert (ended.code, ended.out) == (2, "")
     assert said in ended.err
     assert ended.err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    "document",
+    [smartctl("Samsung SSD 870 EVO 1TB", attribute(241, "Total_LBAs_Written", 9)), docs.NVME_HEALTH],
+)
+def test_a_drive_that_does_not_tell_has_an_unknown_wa_device(
+    document: Document, tmp_path: Path, invoke: Invoke
+) -> None:
+    log = tmp_path / "log.json"
+    log.write_text(json.dumps(document))
+    ended = invoke("drive", "--from", log)
+    assert ended.code == 0
+    assert re.search(r"wa_device of its life +unknown", ended.out)
+    found = invoke("drive", "--from", log, "--json").json()["drives"][0]
+    assert found["wa_device_of_its_life"] is None
+    assert found["why_unknown"]
 
 
 @pytest.mark.parametrize("arguments", [(), ("/", "--from", "x")])

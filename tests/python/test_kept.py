@@ -90,6 +90,7 @@ def test_a_preparation_has_what_it_says_at_every_point(plan_file: Path) -> None:
     [
         ('[kept]\ntakes = "drive"\n', "kept.takes says what is taken of kept.from, which is not given"),
         ('[kept]\nto = "../out"\n', "kept.to is '../out'; a name has letters, digits"),
+        (f'[kept]\nto = "{"k" * 201}"\n', "kept.to is 'k*'; a name has .* 200 at most"),
         ('[kept]\nto = "a-{drive.presets}"\n', "and the plan gives no drive.presets"),
         ('[kept]\nto = "a"\ndatabase = "a/b"\n', "kept.database is 'a/b'; a name has letters"),
         ('[kept]\nform = "a"\n', "kept.form is not a key of a plan"),
@@ -148,8 +149,21 @@ def test_a_preparation_is_run_until_its_state_is_there(plan_file: Path, tmp_path
     (place / "loaded-tiny").rmdir()
     make_state(place, "loaded-tiny", prepared["kept"]["note"])
     assert [each["phases"][0]["workload"] for each in asked()] == ["fillrandom"]
+    preset = tmp_path / "presets" / "tiny.toml"
+    text = preset.read_text()
+    preset.write_text(text.replace("0.2", "0.3"))
+    assert len(asked()) == 2, "a changed preset is another preparation"
+    preset.write_text(text)
     plan = load_plan(plan_file, ("load.num=77",))
     assert len(asked()) == 2, "another load is another preparation"
+
+
+def test_preparations_of_like_names_have_directories_of_their_own(plan_file: Path, tmp_path: Path, fake: Fake) -> None:
+    names = ["aged-1.5", "aged-1-5", "Aged-1-5"]
+    load = '\n[[prepare]]\n"kept.to" = "{}"\n[[prepare.phases]]\nworkload = "fillseq"\n'
+    write(plan_file, PLAN + '[kept]\nfrom = "aged-1.5"\n' + "".join(map(load.format, names)))
+    execute(load_plan(plan_file), tmp_path / "out", [], place=tmp_path / "states")
+    assert sorted(path.name for path in (tmp_path / "out/prepared").iterdir()) == sorted(names)
 
 
 def test_a_preparation_that_is_refused_leaves_nothing(plan_file: Path, tmp_path: Path, fake: Fake) -> None:

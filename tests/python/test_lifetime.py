@@ -49,7 +49,7 @@ def test_years_follow_from_the_flash_and_money_from_the_years() -> None:
     assert found["percentage_used"] == pytest.approx(2.0)
     assert found["percentage_used_by_run"] == pytest.approx(100 * 0.8 * GB / 1e14)
     # wa_total is 8, so 1e14 NAND bytes are an eighth of that of user data.
-    assert found["user_bytes_until_worn"] == pytest.approx(1e14 / 8)
+    assert found["user_bytes_until_worn"] == found["full_size_user_bytes_until_worn"] == pytest.approx(1e14 / 8)
 
 
 def test_twice_the_flash_bytes_halve_the_life_and_double_the_cost() -> None:
@@ -108,6 +108,9 @@ def test_the_whole_capacity_has_the_flash_of_its_own_spare_factor() -> None:
     work = Work(3600, 1000, GB, GB, 2 * GB)
     by_growth, by_flash = lifetime(work, small, Price(100)), lifetime(work, whole, Price(100))
     assert by_flash["years"] == by_growth["years"]
+    for found in (by_growth, by_flash):  # what the rate, 1 GB an hour, brings in those years
+        hours = found["full_size_years"] * YEAR_S / 3600  # type: ignore[operator]
+        assert found["full_size_user_bytes_until_worn"] == pytest.approx(hours * GB)
     assert by_flash["full_size_years"] == pytest.approx(by_growth["full_size_years"] * 880 / 1200)  # type: ignore[operator]
     assert by_flash["money_per_year"] == pytest.approx(by_growth["money_per_year"] * 1200 / 880)  # type: ignore[operator]
 
@@ -141,6 +144,8 @@ def test_in_virtual_time_no_rate_is_the_drives() -> None:
     assert found["years"] is found["drive_writes_per_day"] is found["money_per_year"] is None
     assert found["flash_bytes_per_operation"] == 800
     assert found["user_bytes_until_worn"] is not None
+    assert "worn after 11.4 TiB of user data" in in_words(found)
+    assert "worn after" not in in_words(lifetime(BUSY, SMALL, Price()))
 
 
 def test_words_of_a_run_recorded_before_lifetimes_are_none() -> None:
@@ -168,6 +173,22 @@ def test_a_run_has_its_lifetime_in_summary_table_and_report(
     assert "EUR a year" in ended.out
     assert "flash bytes an operation" in ended.out
     assert "years at this rate" in (out / "report.html").read_text()
+
+
+def test_dilated_time_lengthens_no_life(fake: Fake, plan_file: Path, tmp_path: Path, invoke: Invoke) -> None:
+    found = []
+    for scale in ("1", "4"):
+        out = tmp_path / scale
+        settings = ("--set", "cost.drive_price=250", "--set", f"drive.time_scale={scale}")
+        assert invoke("run", plan_file, "--out", out, *settings).code == 0
+        found.append(json.loads((out / "summary.json").read_text())["arms"]["small"]["lifetime"])
+    real, dilated = found  # the same bytes in the same real seconds, which are a quarter as many of the drive's
+    for key in ("years", "full_size_years"):
+        assert dilated[key] == pytest.approx(real[key] / 4)
+    for key in ("drive_writes_per_day", "full_size_drive_writes_per_day", "money_per_year"):
+        assert dilated[key] == pytest.approx(real[key] * 4)
+    for key in ("flash_bytes_per_operation", "percentage_used", "user_bytes_until_worn"):
+        assert dilated[key] == real[key]
 
 
 @pytest.mark.parametrize(

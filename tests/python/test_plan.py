@@ -221,7 +221,7 @@ BAD = [
     ("arms = 3\n" + PLAN, r"arms is a list of tables: write \[\[arms\]\]"),
     ("seeds = [-1]\n" + PLAN, "seeds is -1"),
     ("seeds = [true]\n" + PLAN, "seeds is True"),
-    ("seeds = [18446744073709551616]\n" + PLAN, "seeds is 18446744073709551616; it takes whole numbers up to"),
+    ("seeds = [18446744073709551616]\n" + PLAN, "seeds is 18446744073709551616; it takes a whole number up to"),
     (PLAN + "rate_ops_s = nan\n", "rate_ops_s is nan; it takes a number above 0"),
     (PLAN + "rate_ops_s = inf\n", "rate_ops_s is inf; it takes a number above 0"),
 ]

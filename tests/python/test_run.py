@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from conftest import PLAN, ROOT, Fake, Invoke
@@ -89,6 +90,30 @@ def test_the_summary_holds_what_was_promised(fake: Fake, plan_file: Path, tmp_pa
     assert arm["standing"]["words"].startswith(
         "Emulated drive “tiny”, 64.0 MiB, steady at the start; pacing error 9 µs"
     )
+
+
+def test_a_run_that_fails_says_what_its_samples_say(
+    fake: Fake, plan_file: Path, tmp_path: Path, invoke: Invoke
+) -> None:
+    """One that fails at its very end has all figures of one that does not, but those that only a result has."""
+    whole = invoke("run", plan_file, "--out", tmp_path / "whole", "--json").json()["arms"]["small"]
+    fake.behave("fails late")
+    ended = invoke("run", plan_file, "--out", tmp_path / "failed", "--json")
+    assert ended.code == 2
+    failed = ended.json()["arms"]["small"]
+    of_a_result = {"latency_us", "read_latency_us", "write_latency_us", "reads", "writes", "pacing_error_us"}
+    of_a_result |= {"lifetime", "space_amplification", "live_user_bytes", "space_bytes", "standing", "directory"}
+    for name in set(whole) - of_a_result:
+        assert _parts(failed[name]) == pytest.approx(_parts(whole[name])), name
+    assert failed["wa_total"] == pytest.approx(failed["wa_app"] * failed["wa_device"])
+    assert failed["stalls"]["count"] > 0
+
+
+def _parts(figure: Any, of: str = "") -> dict[str, Any]:
+    """Its numbers by their dotted names, without the zeros: of a cause of which there was nothing."""
+    if not isinstance(figure, dict):
+        return {} if figure == 0 else {of: figure}
+    return {name: each for key, part in figure.items() for name, each in _parts(part, f"{of}.{key}").items()}
 
 
 def test_the_data_directory_is_gone_afterwards(fake: Fake, plan_file: Path, tmp_path: Path, invoke: Invoke) -> None:

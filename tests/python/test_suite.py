@@ -1,8 +1,10 @@
 """Suites: how they are scaled, what is run again and what is not, and what is said of published figures."""
 
+import csv
 import fcntl
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -14,13 +16,11 @@ from typing import Any
 import pytest
 from conftest import PLAN, Fake, Invoke
 
-from spillway import __version__
 from spillway.errors import SpillwayError
-from spillway.native import build_sha256
 from spillway.plan import load_plan
 from spillway.report import write_suite_report
 from spillway.suite import find_suite, load_suite
-from spillway.suite.claims import read_claims
+from spillway.suite.claims import Claim, read_claims
 from spillway.suite.run import state_of
 from spillway.suite.scale import Scale, parse_factor
 from spillway.suite.verdicts import Measured, judge_all, measured_of, tallies
@@ -83,6 +83,9 @@ def test_one_factor_scales_what_is_named_wherever_it_stands() -> None:
     }
     odd = Scale(Fraction(1, 256), ("drive.capacity",)).applied({"drive": {"capacity": "256GB"}}, "p")
     assert odd["drive"]["capacity"] == 244141 * 4096, "a drive holds whole mapping units"
+    sizes = {"fs": {"size": "100GB"}, "drive": {"estimate": {"capacity": "1TB"}}}
+    pages = Scale(Fraction(1, 256), ("fs.size", "drive.estimate.capacity")).applied(sizes, "p")
+    assert pages == {"fs": {"size": 95367 * 4096}, "drive": {"estimate": {"capacity": 953674 * 4096}}}
     assert document["load"]["num"] == 10, "what was handed in is left as it was"
     with pytest.raises(SpillwayError, match=r"p: load\.num, which the suite scales, is 'many'"):
         scale.applied({"load": {"num": "many"}}, "p")
@@ -111,6 +114,23 @@ def test_plans_are_scaled_and_their_points_stay_the_originals(suite: Path) -> No
     assert [each.name for each in load_suite(suite, None, ("a",)).plans] == ["a"]
 
 
+def test_a_plan_may_have_a_factor_of_its_own(suite: Path, tmp_path: Path, fake: Fake, invoke: Invoke) -> None:
+    (suite / "suite.toml").write_text(SUITE + '[scale.plans]\na = "1/2"\n')
+    read = load_suite(suite)
+    assert [(each.name, each.factor) for each in read.plans] == [("b", Fraction(1, 4)), ("a", Fraction(1, 2))]
+    assert read.own_factors() == {"a": "1/2"}
+    assert [arm.settings["load.num"] for arm in read.plans[1].plan.arms] == [200, 500]
+    assert read.plans[1].plan.summary == "first (scaled by 1/2)"
+    assert load_suite(suite, "1/4").own_factors() == {}  # a factor on the command line is every plan's
+    out = tmp_path / "out"
+    assert invoke("suite", suite, "--out", out).code == 0
+    assert json.loads((out / "suite.json").read_text())["own_factors"] == {"a": "1/2"}
+    assert "1/2 in a" in (out / "report.html").read_text()
+    alone = tmp_path / "alone"
+    assert invoke("run", suite / "a.toml", "--out", alone).code == 0
+    assert (alone / "plan.toml").read_text() == (out / "a" / "plan.toml").read_text()
+
+
 BAD = [
     ("suite.toml", 'plans = ["a", "nope"]', r"names 'nope', and there is no .*nope\.toml"),
     ("suite.toml", 'plans = ["a", "a"]', "names 'a' twice"),
@@ -119,6 +139,10 @@ BAD = [
     ("suite.toml", 'plans = ["a"]\nscale.factor = 3', "scale.factor is 3; a scale is above 0"),
     ("suite.toml", 'plans = ["a"]\nscale.factor = 0.5', "scale.keys is missing"),
     ("suite.toml", 'plans = ["a"]\nscale.kesy = []', "did you mean 'keys'"),
+    ("suite.toml", SUITE + '[scale.plans]\nc = "1/2"', "scale.plans names 'c', no plan of the suite"),
+    ("suite.toml", SUITE + "[scale.plans]\na = 2", "scale.plans.a is 2; a scale is above 0"),
+    ("suite.toml", 'plans = ["a"]\nscale.plans = 1', "scale.plans is 1; it takes a table"),
+    ("suite.toml", 'plans = ["a"]\nscale.plans.a = 0.5', "scale.keys is missing"),
     ("a.toml", "x = ", "this is not TOML"),
     ("a.toml", SHORT.replace("num =", "nmu ="), "did you mean 'load.num'"),
     ("claims.toml", CLAIMS.replace("published", "publshed"), "did you mean 'published'"),
@@ -252,7 +276,7 @@ def test_a_run_whose_engine_is_missing_stops_no_other(
 
 
 WHOLE: dict[str, Any] = {
-    **{"directory": "arms/a", "standing": {"complete": True, "failure": None, "words": ""}, "stalls": {}},
+    **{"directory": "arms/b", "standing": {"complete": True, "failure": None, "words": ""}, "stalls": {}},
     **{"latency_us": {}, "throughput_ops_s": 1, "user_mb_s": 1, "duration_s": 1, "steady": True},
     **dict.fromkeys(("wa_app", "wa_device", "wa_total")),
 }
@@ -269,8 +293,15 @@ DAMAGE = [
     ("summary.json", json.dumps({"arms": {"b": WHOLE | {"standing": []}}})),
     ("summary.json", json.dumps({"arms": {"b": WHOLE | {"standing": {}}}})),
     ("summary.json", json.dumps({"arms": {"b": WHOLE | {"repetitions": [1]}}})),
+    ("summary.json", json.dumps({"arms": {"b": WHOLE | {"repetitions": [{"directory": 1}]}}})),
+    ("summary.json", json.dumps({"arms": {"b": WHOLE | {"directory": "arms/c"}}})),
     ("summary.json", "[" * 100_000),
     ("plan.toml", None),
+    *((f"arms/b/{name}", None) for name in ("samples.csv", "stalls.csv", "phases.json", "events.json", "result.json")),
+    ("arms/b/result.json", "{"),
+    ("arms/b/samples.csv", ""),
+    ("arms/b/samples.csv", "half a line"),
+    ("arms/b/stalls.csv", "half a line"),
 ]
 
 
@@ -279,16 +310,13 @@ def test_a_damaged_run_directory_is_run_again(
     fake: Fake, suite: Path, tmp_path: Path, invoke: Invoke, file: str, text: str | None
 ) -> None:
     out = tmp_path / "out"
-    (out / "b").mkdir(parents=True)
-    (out / ".lock").touch()
     plan = load_suite(suite).plans[0].plan
-    versions = {"spillway": __version__, "build_sha256": build_sha256()}
-    whole = {"manifest.json": json.dumps({"complete": True, "versions": versions}), "plan.toml": plan.to_toml()}
-    for name, content in (whole | {"summary.json": json.dumps({"arms": {"b": WHOLE}})}).items():
-        (out / "b" / name).write_text(content)
+    assert invoke("suite", suite, "--out", out, "--only", "b").code == 0
+    (out / "b" / "summary.json").write_text(json.dumps({"arms": {"b": WHOLE}}))
     assert state_of(out / "b", plan) == "done"
     (out / "b" / file).unlink() if text is None else (out / "b" / file).write_text(text)
     assert state_of(out / "b", plan) == "damaged"
+    assert "b is damaged; run the suite again" in render_stale(suite, out)
     fake.behave("bad_input")
     refused = invoke("suite", suite, "--out", out, "--only", "b")
     assert (refused.code, "geometry.chanels" in refused.err, "Traceback" in refused.err) == (1, True, False)
@@ -296,6 +324,55 @@ def test_a_damaged_run_directory_is_run_again(
     assert invoke("suite", suite, "--out", out, "--only", "b").code == 0
     assert state_of(out / "b", plan) == "done"
     assert {path.name for path in out.iterdir()} == {".lock", "b", "claims.csv", "report.html", "suite.json"}
+
+
+@pytest.mark.parametrize("cut", [1, 10, 100])
+def test_samples_that_end_in_the_middle_are_damaged(
+    fake: Fake, suite: Path, tmp_path: Path, invoke: Invoke, cut: int
+) -> None:
+    out = tmp_path / "out"
+    assert invoke("suite", suite, "--out", out, "--only", "a").code == 0
+    plan = load_suite(suite).plans[1].plan
+    path = next((out / "a" / "arms").iterdir()) / "samples.csv"
+    path.write_bytes(path.read_bytes()[: -cut - len(os.linesep)])
+    assert state_of(out / "a", plan) == ("damaged" if cut > 1 else "done")
+
+
+@pytest.mark.parametrize("change", ["preset", "estimate", "preset_file", "state", "a preparation's preset"])
+def test_a_plan_whose_preset_was_changed_is_run_again(
+    fake: Fake, suite: Path, tmp_path: Path, invoke: Invoke, change: str
+) -> None:
+    """A plan names its presets and states: they can change where it does not."""
+    out, preset = tmp_path / "out", tmp_path / "presets" / "tiny.toml"
+    plan = suite / "b.toml"
+    other = tmp_path / "other.toml"
+    other.write_text(preset.read_text())
+    if change == "estimate":
+        directory = f'kind = "directory"\npath = "{tmp_path}"\nsmart = "off"\nestimate.preset = "tiny"'
+        plan.write_text(plan.read_text().replace('preset = "tiny"', directory))
+    elif change == "preset_file":
+        preset = other
+        plan.write_text(plan.read_text().replace('preset = "tiny"', f'preset_file = "{other}"'))
+    elif change == "state":
+        preset = other
+        plan.write_text(plan.read_text() + f'\n[initial]\nkind = "file"\npath = "{other}"\n')
+    elif change == "a preparation's preset":
+        preset = other
+        plan.write_text(
+            plan.read_text().replace('preset = "tiny"', "")
+            + f'\n[[prepare]]\n"kept.to" = "x"\n"drive.preset_file" = "{other}"\n'
+            '[[prepare.phases]]\nworkload = "fillseq"\n'
+        )
+    assert invoke("suite", suite, "--out", out, "--only", "b").code == 0
+    count = len(fake.requests())
+    assert "done before" in invoke("suite", suite, "--out", out, "--only", "b").err
+    assert len(fake.requests()) == count
+    preset.write_text(preset.read_text().replace("0.2", "0.3"))
+    assert "of other files" in invoke("suite", suite, "--out", out, "--list").out
+    assert "with other presets or states of drives; run the suite again" in render_stale(suite, out)
+    assert invoke("suite", suite, "--out", out, "--only", "b").code == 0
+    assert len(fake.requests()) == 2 * count
+    assert state_of(out / "b", load_suite(suite).plans[0].plan) == "done"
 
 
 @pytest.mark.parametrize("name", ["b", ".b.next", ".b.old", ".b.damaged"])
@@ -357,6 +434,51 @@ def test_an_ended_run_does_not_take_the_place_of_a_whole_one(
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=100)
     assert state_of(out / "a", load_suite(suite).plans[1].plan) == "done"
+
+
+@pytest.mark.parametrize(
+    ("end", "earlier"),
+    [
+        ("no room", "none"), ("no room", "ended early"), ("kill", "none"), ("ctrl-c", "of another plan"),
+        ("kill after an early end", "none"), ("kill after an early end", "ended early"),
+    ],
+)  # fmt: skip
+def test_what_was_measured_is_not_lost_with_its_report(
+    fake: Fake, suite: Path, tmp_path: Path, invoke: Invoke, monkeypatch: pytest.MonkeyPatch, end: str, earlier: str
+) -> None:
+    """A run directory is whole before its report is made: whatever ends that, no run is to be done again."""
+    import spillway.report
+
+    out, before = tmp_path / "out", len(fake.requests())
+    if earlier != "none":
+        flags = ("--set", "phases.0.threads=2") if earlier == "of another plan" else ()
+        assert invoke("suite", suite, "--out", out, "--only", "b", *flags).code == 0
+        before = len(fake.requests())
+    if earlier == "ended early":
+        manifest = json.loads((out / "b" / "manifest.json").read_text())
+        (out / "b" / "manifest.json").write_text(json.dumps(manifest | {"complete": False}))
+    write_report = spillway.report.write_report
+
+    def fail(rundir: Path, target: Path, *more: Any) -> None:
+        if end == "no room":
+            raise SpillwayError(f"{target} cannot be written: no space left on device.")
+        if end == "kill after an early end":
+            path = rundir / "manifest.json"
+            path.write_text(json.dumps(json.loads(path.read_text()) | {"complete": False}))
+        raise KeyboardInterrupt if end == "ctrl-c" else SystemExit(9)
+
+    monkeypatch.setattr(spillway.report, "write_report", fail)
+    ended = invoke("suite", suite, "--out", out, "--only", "b")
+    assert ended.code == {"no room": 1, "ctrl-c": 130}.get(end, 9)
+    assert ".next" not in ended.err, "nobody is sent to a hidden name"
+    monkeypatch.setattr(spillway.report, "write_report", write_report)
+    again = invoke("suite", suite, "--out", out, "--only", "b")
+    assert again.code == 0
+    early = end == "kill after an early end"
+    assert len(fake.requests()) - before == (2 if early else 1)
+    assert (out / "b" / "report.html").is_file()
+    assert state_of(out / "b", load_suite(suite).plans[0].plan) == "done"
+    assert not list(out.glob(".b.*"))
 
 
 def test_two_suites_in_one_directory_are_one_too_many(fake: Fake, suite: Path, tmp_path: Path, invoke: Invoke) -> None:
@@ -423,6 +545,8 @@ def line(*values: float | None, arm: str = "A") -> list[Measured]:
         ("along = 'x'\ntrend = 'flat'", (1, 1.05, 1.2), "differs", "flat"),
         ("along = 'x'\ntrend = 'falls'", (3, None, 1), "not measured", "2 of 3 points over x"),
         ("along = 'x'\nleast_at = 1", (3, 1, 2), "reproduced", ""),
+        ("along = 'x'\nleast_at = 1", (3, 1.01, 1), "reproduced", "That at 2 is within 2% of it."),
+        ("along = 'x'\nleast_at = 1", (3, 1.03, 1), "differs", "Ours is at 2."),
         ("along = 'x'\nmost_at = 1", (3, 1, 2), "differs", "Ours is at 0."),
     ],
 )
@@ -466,6 +590,15 @@ def test_a_claim_of_several_drives_is_one_of_each(tmp_path: Path) -> None:
             read_claims(path, ["p"])
 
 
+def test_a_cause_is_said_of_a_figure_that_no_law_leads_to_and_not_of_one_that_is_missing(tmp_path: Path) -> None:
+    claims = claim(tmp_path, "at = { x = 0 }\npublished = 10\nwhy = 'few values'")
+    scaled = [Measured("A", {"x": 0}, [{"wa_app": 3.0}], scaled=True)]
+    (judged,) = judge_all(claims, {"p": scaled})
+    assert (judged.verdict, judged.words.endswith("Measured at this scale: 3. Few values.")) == ("not measured", True)
+    (judged,) = judge_all(claims, {"p": line(None)})
+    assert "Few values" not in judged.words
+
+
 def test_what_has_not_been_run_is_not_measured(tmp_path: Path) -> None:
     (judged,) = judge_all(claim(tmp_path, "published = 1"), {})
     assert (judged.verdict, judged.words) == ("not measured", "P has not been run.")
@@ -490,6 +623,29 @@ def test_every_suite_of_the_project_resolves(path: Path) -> None:
         read = load_suite(path.parent, scale)
         assert read.plans
         assert all(load_plan(path.parent / f"{each.name}.toml").arms for each in read.plans)
+
+
+RECORDED = Path(__file__).parents[2] / "runs" / "suites" / "cascaded-wa" / "claims.csv"
+
+
+def cause_of(claim: Claim, row: dict[str, str]) -> str:
+    """What stands against a claim that came out as a recorded row says."""
+    if row["verdict"] == "not measured":
+        return claim.unmeasured or claim.why
+    below = re.match(r"[\d,]+% below;|Below that|It should be above", row["why"])
+    above = re.match(r"[\d,]+% above;|Above that|It should be below", row["why"])
+    return claim.why or (claim.why_below if below else claim.why_above if above else "")
+
+
+def test_every_claim_that_is_not_reproduced_has_a_cause() -> None:
+    claims = load_suite(find_suite("cascaded-wa")).claims
+    by_statement = {(claim.name, claim.says): claim for claim in claims}
+    with RECORDED.open(encoding="utf-8", newline="") as file:
+        rows = [row for row in csv.DictReader(file) if row["verdict"] in ("differs", "not measured")]
+    known = [(by_statement[key], row) for row in rows if (key := (row["claim"], row["statement"])) in by_statement]
+    assert len(known) > 10
+    without = [f"{claim.name}: {claim.says}" for claim, row in known if not cause_of(claim, row)]
+    assert without == []
 
 
 def test_a_plan_of_a_suite_runs_alone_at_its_scale(fake: Fake, suite: Path, tmp_path: Path, invoke: Invoke) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from spillway.models import leveldb, value_log
+from spillway.models import leveldb, leveldb_keys, value_log
 from spillway.plan import Arm, load_plan
 from spillway.rundir import ArmRecorder
 from spillway.samples import sample_row
@@ -49,11 +49,28 @@ def arm(tmp_path: Path) -> Callable[..., Arm]:
     return make
 
 
-def test_a_load_has_the_law_of_its_tree_without_a_log_that_is_never_written(arm: Callable[..., Arm]) -> None:
+def test_a_load_has_the_law_of_its_tree_with_no_log_but_the_last(arm: Callable[..., Arm]) -> None:
     load = load_of(arm(100_000))
     assert load is not None
     tree = leveldb.fill_random(leveldb.Shape(), 1e5)
-    assert simulate(load) == pytest.approx(tree.wa_app - tree.log_bytes / tree.user_bytes)
+    assert 0 < tree.last_log_bytes < tree.log_bytes / 3
+    deleted = tree.log_bytes - tree.last_log_bytes  # before the page cache wrote it
+    assert simulate(load) == pytest.approx(tree.wa_app - deleted / tree.user_bytes)
+
+
+def test_keys_are_drawn_where_the_original_has_few(
+    arm: Callable[..., Arm], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("spillway.suite.law.rates_of", lambda summary, directory: Rates(1e3, 500.0))
+    large = {"old": "value_bytes = 100", "new": "value_bytes = 1048576"}
+    for original, drawn in ((leveldb_keys.MOST_PAIRS, True), (leveldb_keys.MOST_PAIRS + 1, False)):
+        found = scaled_of(arm(432, **large), arm(original, **large), {"wa_app": 3.0}, tmp_path)
+        assert found is not None
+        assert (found.at_scale.keys_are_drawn, found.original.keys_are_drawn) == (drawn, drawn)
+        model = leveldb_keys if drawn else leveldb
+        tree = model.fill_random(found.at_scale.shape, 432)
+        wanted = tree.wa_app - (tree.log_bytes - tree.last_log_bytes) / tree.user_bytes
+        assert simulate(found.at_scale) == pytest.approx(wanted)
 
 
 def test_a_log_that_is_written_back_at_once_counts(arm: Callable[..., Arm]) -> None:

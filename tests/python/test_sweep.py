@@ -3,6 +3,7 @@
 import json
 import re
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from made_run import arm as made_arm
 from made_run import run as made_run
 
 from spillway.errors import SpillwayError
+from spillway.lifetime import Endurance, Price, Work, lifetime
 from spillway.plan import load_plan
 from spillway.report import sweep as report_sweep
 from spillway.report.page import render
@@ -195,6 +197,18 @@ def test_a_sweep_runs_every_point_and_says_where_each_stands(
     assert (refused.code, "by name there are: One, Two" in refused.err) == (2, True)
 
 
+def test_runs_with_long_names_have_directories_of_their_own(
+    fake: Fake, plan_file: Path, tmp_path: Path, invoke: Invoke
+) -> None:
+    """One name beyond what file systems take may not cost the runs before it."""
+    values = ["short", *("x" * 300 + end for end in ("", "y", "z"))]
+    write(plan_file, SHORT + f'\n[sweep]\n"engine.options.x" = {json.dumps(values)}\n')
+    ended = invoke("run", plan_file, "--out", tmp_path / "run", "--set", "repetitions=2")
+    assert ended.code == 0, ended.err
+    assert len(list((tmp_path / "run" / "arms").iterdir())) == 8
+    assert [arm.summary["point"]["engine.options.x"] for arm in read_run(tmp_path / "run").arms] == values
+
+
 def test_a_point_that_fails_leaves_the_others(
     fake: Fake, plan_file: Path, tmp_path: Path, invoke: Invoke, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -264,6 +278,35 @@ def test_a_failed_point_is_a_cross_and_in_no_line() -> None:
     assert [[None if y != y else y for y in line["y"]] for line in lines] == [[10.0, None, 8.0]]
     said = report_sweep.headline(arms)
     assert said == "1 of 3 runs failed. wa_total over load.num: “A” from 10.0 at 1 to 8.00 at 3."
+
+
+@pytest.mark.parametrize("paced", [True, False])
+def test_the_table_has_the_lifetime_beside_the_write_amplification(paced: bool) -> None:
+    work = Work(10, 1e6, 1e8, 4e8, 8e8, real_time=paced)
+    life = lifetime(work, Endurance(8e10, 1e11, 1000, mean_pe_cycles=20), Price(100, "EUR"))
+    arms = swept([{"load.num": n} for n in (1, 2)])
+    arms = [replace(arm, summary=arm.summary | {"lifetime": life}) for arm in arms]
+    header, rows = report_sweep.table(arms)
+    found = dict(zip(header, rows[0], strict=True))
+    assert header.index("Flash bytes per operation (bytes)") == header.index("wa_total") + 1
+    assert found["Flash bytes per operation (bytes)"] == "800"
+    assert found["Percentage used (%)"] == "2"
+    rates = {key: found.get(key) for key in ("Drive writes per day (1/day)", "Years at this rate (years)")}
+    rates["money"] = found.get("Money per year (EUR)")
+    assert rates == dict.fromkeys(rates) if not paced else all(plain_figure(text) for text in rates.values())
+    assert found["User data until worn (GB)"] == "12,500"
+    page = render(made_run('summary = ""\n', arms))
+    assert "Flash bytes per operation" in page
+    assert ("Money per year (EUR)" in page) == paced
+
+
+def plain_figure(text: str | None) -> bool:
+    return text is not None and float(text.replace(",", "")) > 0
+
+
+def test_runs_of_before_there_were_lifetimes_have_no_column_of_them() -> None:
+    header, _ = report_sweep.table(swept([{"load.num": n} for n in (1, 2)]))
+    assert not [title for title in header if "Flash bytes" in title or "Years" in title]
 
 
 def test_a_hundred_runs_stay_readable() -> None:

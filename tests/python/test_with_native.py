@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -16,6 +17,7 @@ from jsonschema import Draft202012Validator
 
 from spillway.native import Event, find_native, run_native
 from spillway.plan import load_plan
+from spillway.plan_keys import ARM_KEYS
 from spillway.run import execute
 from spillway.rundir import read_run
 from spillway.simulate import DriveChoice, WorkChoice, drive_request, precondition_request, simulate_request
@@ -189,6 +191,72 @@ def test_an_option_that_rocksdb_does_not_have(short_plan: Path, tmp_path: Path, 
     assert "write_bufer_size" in ended.err
     assert ended.err.count("\n") == 1
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("engine", "setting"),
+    [
+        ("leveldb-vlog", "engine.vlog.segment=2KiB"),
+        ("leveldb-vlog", "engine.vlog.segment=1GiB"),
+        ("leveldb-vlog", "engine.vlog.min_value=2GiB"),
+        ("leveldb-vlog", "engine.vlog.gc_garbage_ratio=0.001"),
+        ("spillway", "engine.spill.capacity=1"),
+        ("spillway", "engine.spill.generation=8GiB"),
+        ("rocksdb", "engine.adoc.most_buffer=1MiB"),
+        ("rocksdb", "engine.adoc.least_jobs=30"),
+        ("rocksdb", "fs.size=1TiB"),
+        ("rocksdb", "fs.size=4097"),
+    ],
+)
+def test_a_setting_that_the_native_side_refuses_is_named_as_in_the_plan(
+    short_plan: Path, tmp_path: Path, invoke: Invoke, engine: str, setting: str
+) -> None:
+    short_plan.write_text(re.sub(r"\[engine.options\].*?(?=\[load\])", "", PLAN, flags=re.DOTALL))
+    settings = [f"engine.name={engine}", setting, *(["engine.policy=adoc"] if "adoc" in setting else [])]
+    words = [word for each in settings for word in ("--set", each)]
+    ended = invoke("run", short_plan, "--out", tmp_path / "run", *words)
+    assert (ended.code, ended.err.count("\n")) == (2, 1), ended.err
+    assert not (tmp_path / "run").exists()
+    named = re.findall(r"\b(?:engine|fs)\.[a-z_.]*[a-z]", ended.err)
+    assert named, ended.err
+    assert set(named) <= set(ARM_KEYS), ended.err
+    table = named[0].rpartition(".")[0]
+    assert {f"{table}.{name}" for name in re.findall(r"([a-z_]+) = \d", ended.err)} <= set(ARM_KEYS), ended.err
+
+
+@pytest.mark.parametrize("engine", ["rocksdb", "leveldb", "leveldb-vlog", "wiredtiger", "spillway"])
+def test_on_a_plain_directory_the_estimate_has_host_bytes_by_cause(
+    short_plan: Path, tmp_path: Path, invoke: Invoke, engine: str
+) -> None:
+    place = tmp_path / "place"
+    place.mkdir()
+    short_plan.write_text(
+        f"""
+name = "place"
+[drive]
+kind = "directory"
+path = "{place}"
+[drive.estimate]
+preset = "quickstart"
+capacity = "1GiB"
+[initial]
+kind = "trimmed"
+[engine]
+name = "{engine}"
+[load]
+num = 20_000
+[[phases]]
+workload = "fillrandom"
+[[phases]]
+workload = "settle"
+"""
+    )
+    summary = invoke("run", short_plan, "--out", tmp_path / "run", "--json").json()
+    estimate = summary["arms"]["place"]["estimate"]
+    by_cause = estimate["host_bytes_written_by_cause"]
+    assert sum(by_cause.values()) == estimate["host_bytes_written"] > 20_000 * 116
+    assert by_cause["blob" if engine == "leveldb-vlog" else "wal"] > 20_000 * 100
+    assert by_cause["flush"] + by_cause["checkpoint"] > 0
 
 
 def test_ctrl_c_ends_the_real_thing_cleanly(short_plan: Path, tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import PLAN, ROOT, Invoke
+from conftest import PLAN, ROOT, Fake, Invoke
 from jsonschema import Draft202012Validator
 
 from spillway.errors import SpillwayError
@@ -66,8 +66,35 @@ def test_property_files_are_read_as_java_reads_them() -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "texts"),
+    [
+        ("\ufeffrecordcount=5", {"recordcount": "5"}),
+        ("\ufeff# top\r\nrecordcount=5\r\noperationcount=6", {"recordcount": "5", "operationcount": "6"}),
+        ("recordcount=5\roperationcount=\\\r  6", {"recordcount": "5", "operationcount": "6"}),
+        ("\frecordcount\f=\f5", {"recordcount": "5"}),
+        ("recordcount=5\nrecordcount=6", {"recordcount": "6"}),
+        ("keyprefix=\\ud83d\\ude00", {"keyprefix": "\U0001f600"}),
+        ("# c\\\nrecordcount=5", {"recordcount": "5"}),
+        ("recordcount=1\\\n# 2\nfieldcount=3", None),
+    ],
+)
+def test_the_corners_of_javas_syntax(text: str, texts: dict[str, str] | None) -> None:
+    if texts is None:
+        with pytest.raises(SpillwayError, match="recordcount is '1# 2'"):
+            parse_properties(text, "x")
+    else:
+        assert parse_properties(text, "x") == texts
+
+
+@pytest.mark.parametrize("end", ["\v", "\f", "\x1c", "\x1d", "\x1e", "\x85", "\u2028", "\u2029"])
+def test_only_java_ends_of_lines_end_a_comment(end: str) -> None:
+    assert parse_properties(f"# one{end}two\nrecordcount=5", "x") == {"recordcount": "5"}
+
+
+@pytest.mark.parametrize(
     ("line", "words"),
     [
+        ("keyprefix=\\ud83d", r"'\\ud83d' has half a character; write both of its \\u escapes"),
         ("readpropotion=0.5", r"x: line 3: readpropotion is not a property .*; did you mean 'readproportion'\?"),
         ("field_len_dist=uniform", r"another port's name; YCSB's own is fieldlengthdistribution"),
         ("recordcount=1e6", r"x: line 3: recordcount is '1e6'; it takes a whole number"),
@@ -142,6 +169,23 @@ def test_the_flags_of_ycsb(plan_file: Path, invoke: Invoke, tmp_path: Path) -> N
         assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("-p", "keyprefix=\udcff"), ("--set", "summary=\udcff"), ("--set", "ycsb.keyprefix=\udcff"),
+        ("--set", "engine.options.\udcff=1"), ("--arm", "\udcff"),
+    ],
+    ids=ascii,
+)  # fmt: skip
+def test_bytes_of_no_text_are_refused_before_anything_runs(
+    plan_file: Path, invoke: Invoke, fake: Fake, tmp_path: Path, words: tuple[str, str]
+) -> None:
+    plan_file.write_text(ycsb_plan(WHAT_IT_SAYS))
+    outcome = invoke("run", plan_file, "--out", tmp_path / "out", *words)
+    assert (outcome.code, outcome.err.count("\n"), fake.requests()) == (2, 1, [])
+    assert "this has bytes that are not UTF-8" in outcome.err
+
+
 def test_properties_that_are_of_phases(plan_file: Path) -> None:
     table = "[ycsb]\nrecordcount = 10\noperationcount = 5\nthreadcount = 3\ntarget = 100\n"
     load, run = phases_of(plan_file, ycsb_plan(table))
@@ -154,6 +198,95 @@ def test_properties_that_are_of_phases(plan_file: Path) -> None:
     assert [phase["workload"] for phase in phases] == ["ycsb-load"]
     with pytest.raises(SpillwayError, match="none is measured"):
         phases_of(plan_file, ycsb_plan(only_load))
+
+
+WHAT_IT_SAYS = "[ycsb]\nrecordcount = 10\noperationcount = 5\nthreadcount = 3\nreadproportion = 0.3\n"
+OWN = PHASES + "threads = 4\nrate_ops_s = 7\noperations = 9\nycsb.readproportion = 0.2\n"
+
+
+@pytest.mark.parametrize("recorded", [False, True], ids=["plan", "recorded plan"])
+@pytest.mark.parametrize("asked", [
+    {"threadcount": "1"}, {"target": "100"}, {"target": "0"}, {"operationcount": "7"}, {"maxexecutiontime": "3"},
+    {"readproportion": "0.9"}, {"recordcount": "20"}, {"exponential.frac": "0.5"},
+], ids=str)  # fmt: skip
+def test_the_command_line_wins_over_whatever_the_plan_says(
+    plan_file: Path, recorded: bool, asked: dict[str, str]
+) -> None:
+    plan_file.write_text(ycsb_plan(WHAT_IT_SAYS, OWN))
+    if recorded:
+        plan_file.write_text(load_plan(plan_file).to_toml())
+    before, after = load_plan(plan_file).arms[0].phases, load_plan(plan_file, properties=asked).arms[0].phases
+    assert before != after
+    run = after[1]
+    (key, text) = next(iter(asked.items()))
+    if key == "threadcount":
+        assert [phase["threads"] for phase in after] == [1, 1]
+    elif key == "target":
+        assert run["rate_ops_s"] == (float(text) or None)
+    else:
+        assert all(phase["ycsb"][key] == float(text) for phase in after)
+    assert run["operations"] == (None if key == "operationcount" else 9)
+
+
+def test_a_time_of_the_command_line_takes_the_place_of_the_phases_own(plan_file: Path) -> None:
+    timed = ycsb_plan(WHAT_IT_SAYS, PHASES + "duration_s = 5\n")
+    for key in ("operationcount", "maxexecutiontime"):
+        run = phases_of(plan_file, timed, properties={key: "7"})[1]
+        assert (run["duration_s"], run["operations"], run["ycsb"][key]) == (None, None, 7)  # type: ignore[index]
+
+
+@pytest.mark.parametrize("table", ["ycsb = 5\n", "ycsb = []\n", 'ycsb = "workloada"\n', "ycsb = [{a = 1}]\n"])
+@pytest.mark.parametrize("properties", [None, {"recordcount": "5"}])
+def test_what_is_no_table_of_properties(plan_file: Path, table: str, properties: dict[str, str] | None) -> None:
+    plan_file.write_text(table + ycsb_plan(""))
+    with pytest.raises(SpillwayError, match=r"ycsb is .*; it takes a table"):
+        load_plan(plan_file, properties=properties)
+
+
+def test_preparations_have_the_properties_of_those_that_go_on_with_them(plan_file: Path) -> None:
+    loads = '[[prepare]]\n"kept.to" = "loaded"\n[[prepare.phases]]\nworkload = "ycsb-load"\n'
+    run = '[[phases]]\nworkload = "ycsb-run"\n'
+    plan_file.write_text(ycsb_plan(WHAT_IT_SAYS + '[kept]\nfrom = "loaded"\n', run + loads))
+    for more in ({"properties": {"recordcount": "20"}}, {"overrides": ("ycsb.recordcount=20",)}):
+        plan = load_plan(plan_file, **more)
+        counts = [each.phases[0]["ycsb"]["recordcount"] for each in (*plan.preparations, *plan.arms)]
+        assert counts == [20, 20]
+
+
+def test_one_load_serves_every_mix(plan_file: Path) -> None:
+    """What a load leaves hangs on its records alone, so points that differ in operations share it."""
+    loads = '[[prepare]]\n"kept.to" = "loaded"\n[[prepare.phases]]\nworkload = "ycsb-load"\n'
+    run = '[[phases]]\nworkload = "ycsb-run"\n'
+    text = WHAT_IT_SAYS + '[kept]\nfrom = "loaded"\n'
+    for axis in (
+        '"ycsb.readproportion" = [0, 0.2, 0.4, 0.6]',
+        '"ycsb.requestdistribution" = ["zipfian", "latest", "uniform"]',
+        '"ycsb.operationcount" = [5, 6]',
+        '"ycsb.properties" = ["workloada", "workloade"]',
+    ):
+        plan_file.write_text(ycsb_plan(text, run + loads + f"[sweep]\n{axis}\n"))
+        plan = load_plan(plan_file)
+        assert len(plan.preparations) == 1
+        again = plan_file.with_name("again.toml")
+        again.write_text(plan.to_toml())
+        assert [each.document() for each in load_plan(again).preparations] == [plan.preparations[0].document()]
+    plan_file.write_text(ycsb_plan(text, run + loads + '[sweep]\n"ycsb.fieldcount" = [1, 2]\n'))
+    with pytest.raises(SpillwayError, match="would be made in several ways"):
+        load_plan(plan_file)
+
+
+def test_a_preparation_needs_nothing_of_the_properties_above_it(plan_file: Path) -> None:
+    fills = '[[prepare]]\n"kept.to" = "old"\n"kept.database" = "old"\n[[prepare.phases]]\nworkload = "fillseq"\n'
+    kept = '[kept]\nfrom = "old"\ntakes = "files"\n'
+    plan_file.write_text(ycsb_plan(WHAT_IT_SAYS + kept, PHASES + fills))
+    for properties in (None, {"recordcount": "20"}):
+        plan = load_plan(plan_file, properties=properties)
+        assert [phase["workload"] for phase in plan.preparations[0].phases] == ["fillseq"]
+    plan_file.write_text(
+        ycsb_plan(WHAT_IT_SAYS + kept, PHASES + fills.replace("[[prepare.", "ycsb.fieldcount = 1\n[[prepare."))
+    )
+    with pytest.raises(SpillwayError, match=r"prepare\[0\]: ycsb is given, but no phase"):
+        load_plan(plan_file)
 
 
 @pytest.mark.parametrize(

@@ -153,6 +153,9 @@ class Parser {
     if (tree.compaction_style == rocksdb::kCompactionStyleLevel && tree.num_levels < 2) {
       return refuse("num_levels", std::to_string(tree.num_levels), "leveled compaction has 2 levels at least");
     }
+    if (parsed_.write.sync && parsed_.write.disableWAL) {
+      return refuse("sync", "true", "with disableWAL = true there is no log to sync");
+    }
     if (Status status = apply_table_options(); !status) return status;
     return parsed_;
   }

@@ -27,6 +27,9 @@ constexpr std::uint64_t kReserveSegments = 2;
 constexpr double kLeastGarbage = 0.05;
 // Looks for each segment that the log begins: one at the tail, one at the next in turn.
 constexpr std::size_t kLooks = 2;
+// Where the drive is short of space all segments are sampled, and one of so many is collected before they are sampled
+// again: sampling a segment may read all of it. Source: as many segments as a full drive has by default.
+constexpr std::size_t kSampledForEach = 8;
 // After the drive had no space for what it moves: until it tries again, twice as long each time, up to the most; each
 // time it may read a part of all segments. Source: guess.
 constexpr std::chrono::milliseconds kFirstRetry{100};
@@ -222,24 +225,36 @@ Result<bool> Collector::step() {
 }
 
 Result<bool> Collector::step_short_of_space() {
-  std::shared_ptr<Segment> worst;
-  double most = kLeastGarbage;
+  struct Sampled {
+    double garbage = 0;
+    std::shared_ptr<Segment> segment;
+  };
+  std::vector<Sampled> worst;
   for (const auto& segment : candidates()) {
     auto garbage = sample(segment);
     if (!garbage) return garbage.status();
     if (stop_now_) return false;
-    if (*garbage > most) worst = segment;
-    most = std::max(most, *garbage);
+    worst.push_back({.garbage = *garbage, .segment = segment});
   }
-  if (!worst) {
+  const std::size_t most = (worst.size() + kSampledForEach - 1) / kSampledForEach;
+  std::erase_if(worst, [](const Sampled& one) { return one.garbage <= kLeastGarbage; });
+  if (worst.empty()) {
     give_up();
     return false;
   }
-  Status status = collect(worst);
-  // What was freed is wanted now, not when the memtable is full.
-  if (status) status = store_.flush();
-  if (!status) return status.fault() == Fault::stopped ? Result<bool>(false) : Result<bool>(status);
-  release();
+  std::stable_sort(worst.begin(), worst.end(),
+                   [](const Sampled& one, const Sampled& other) { return one.garbage > other.garbage; });
+  if (worst.size() > most) worst.resize(most);
+  for (Sampled& one : worst) {
+    Status status = collect(one.segment);
+    one.segment = nullptr;  // its file goes when nobody holds it
+    // What was freed is wanted now, not when the memtable is full.
+    if (status) status = store_.flush();
+    if (!status) return status.fault() == Fault::stopped ? Result<bool>(false) : Result<bool>(status);
+    release();
+    look_at_space();
+    if (stop_now_ || !is_short()) break;
+  }
   return true;
 }
 

@@ -4,9 +4,9 @@
 //
 // When. LevelDB does not say what its compactions drop, so garbage is known only by asking the tree about a segment's
 // first records. With each segment that the log begins, the tail is looked at, and one more segment, in turn; from
-// `garbage_ratio` on it is collected. Where the drive runs short (`free_ratio`) all are looked at, and the one with the
-// most garbage is collected. Writers wait as soon as less than two segments are free, but no longer than there is
-// garbage: then the drive is full of data, and the write itself says so.
+// `garbage_ratio` on it is collected. Where the drive runs short (`free_ratio`) all are looked at, and the eighth with
+// the most garbage is collected until there is space. Writers wait as soon as less than two segments are free, but no
+// longer than there is garbage: then the drive is full of data, and the write itself says so.
 //
 // Thread-safe.
 #pragma once

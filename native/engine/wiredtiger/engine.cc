@@ -1,7 +1,6 @@
 #include "engine/wiredtiger/engine.h"
 
 #include <dlfcn.h>
-#include <sys/stat.h>
 #include <unistd.h>
 #include <wiredtiger.h>
 
@@ -9,9 +8,11 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
+#include <filesystem>
 #include <memory>
 #include <mutex>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -22,6 +23,7 @@
 #include "engine/wiredtiger/sessions.h"
 #include "engine/wiredtiger/stalls.h"
 #include "engine/wiredtiger/statistics.h"
+#include "fs/path_key.h"
 
 namespace spillway::engine {
 
@@ -42,7 +44,7 @@ extern "C" [[gnu::visibility("default")]] int spillway_wiredtiger_file_system(WT
 namespace {
 
 constexpr const char* kTable = "table:data";
-constexpr const char* kTableFile = "data.wt";
+constexpr const char* kTableFiles = "data";  // their names begin with it
 
 // A batch that other writers undo so often was not going to be written. Source: guess.
 constexpr int kMostTries = 10'000;
@@ -390,9 +392,20 @@ class WiredtigerEngine final : public Engine {
                             "); open the database again, which recovers it from its log");
   }
 
+  // Of the table's file, or of its chunks where it is of type "lsm". One that goes away meanwhile counts as nothing.
   std::uint64_t table_bytes() const {
-    struct stat seen {};
-    return ::stat((directory_ + "/" + kTableFile).c_str(), &seen) == 0 ? static_cast<std::uint64_t>(seen.st_size) : 0;
+    std::uint64_t sum = 0;
+    std::error_code failure;
+    std::filesystem::directory_iterator entry(directory_, failure);
+    for (; !failure && entry != std::filesystem::directory_iterator(); entry.increment(failure)) {
+      const std::string path = entry->path().string();
+      const bool is_tables = fs::base_name(path).starts_with(kTableFiles);
+      if (!is_tables || wiredtiger_cause(path, /*by_checkpoint=*/false) != device::Cause::flush) continue;
+      std::error_code gone;
+      const std::uint64_t bytes = entry->file_size(gone);
+      if (!gone) sum += bytes;
+    }
+    return sum;
   }
 
   const std::string directory_;

@@ -296,7 +296,9 @@ Cause wiredtiger_cause(const std::string& path, bool by_checkpoint) {
       name.starts_with("WiredTigerTmplog."))
     return Cause::wal;
   if (name == "WiredTiger.wt" || name.starts_with("WiredTiger.turtle")) return Cause::manifest;
-  if (name.ends_with(".wt")) return by_checkpoint ? Cause::checkpoint : Cause::flush;
+  // A B+tree; a chunk and its Bloom filter of a table of type "lsm".
+  const bool is_data = name.ends_with(".wt") || name.ends_with(".lsm") || name.ends_with(".bf");
+  if (is_data) return by_checkpoint ? Cause::checkpoint : Cause::flush;
   return Cause::other;
 }
 
