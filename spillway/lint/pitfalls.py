@@ -13,6 +13,8 @@ LEAST_SECONDS = 30 * 60
 LEAST_READ_SECONDS = 60  # reads alone have no garbage collection to wait for. Source: guess
 LEAST_CAPACITY_BYTES = 100e9  # of a drive that anybody benchmarks. Source: guess
 MOST_WA_APP = 30.0  # no tree is expected to write a byte more often than that. Source: guess
+# The same of keys in order: a log, a flush, tables moved and not merged. Source: guess; C17 has about 1 for fillseq
+MOST_WA_APP_IN_ORDER = 3.0
 SIZES = (0.25, 0.5, 0.88)  # data set / capacity: from the least to the most of the paper's p. 371. Source: LEDGER 4a
 SEVERAL = 2.0  # largest / smallest data set from which they are several sizes. Source: guess
 PARTITION = 0.75  # of the drive: the paper's 300 of 400 GB. Source: LEDGER 4a

@@ -121,10 +121,10 @@ def judged_time(seconds: float) -> tuple[Verdict, str]:
     return "cannot tell", f"{minutes(seconds)}: long enough only if host writes reach 3 x the capacity"
 
 
-def judged_user_bytes(count: float, capacity: int | None) -> tuple[Verdict, str]:
-    """Of a test of a store that ends by user bytes; host bytes are wa_app times as many."""
+def judged_user_bytes(count: float, capacity: int | None, most: float = MOST_WA_APP) -> tuple[Verdict, str]:
+    """Of a test of a store that ends by user bytes; host bytes are wa_app times as many, ``most`` times at most."""
     if capacity is None:
-        if count * MOST_WA_APP < STEADY_CAPACITIES * LEAST_CAPACITY_BYTES:
+        if count * most < STEADY_CAPACITIES * LEAST_CAPACITY_BYTES:
             return "finding", f"{human_bytes(count)} of user data, too little for any drive of 100 GB or more"
         return "cannot tell", f"{human_bytes(count)} of user data; --capacity tells whether that is enough"
     share = count / capacity
@@ -132,8 +132,8 @@ def judged_user_bytes(count: float, capacity: int | None) -> tuple[Verdict, str]
     if share >= STEADY_CAPACITIES:
         return "ok", words
     needed = STEADY_CAPACITIES / share if share else float("inf")
-    if needed > MOST_WA_APP:
-        return "finding", f"{words}: host writes would reach 3 x only with wa_app above {needed:.0f}"
+    if needed > most:
+        return "finding", f"{words}: host writes would reach 3 x only with wa_app above {needed:.2g}"
     return "cannot tell", f"{words}: host writes reach 3 x with wa_app {needed:.2g} or more"
 
 

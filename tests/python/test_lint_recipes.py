@@ -341,6 +341,8 @@ def test_flags_as_gflags_reads_them() -> None:
         ("--benchmarks=fillrandom --duration=600", "finding", "10 min"),
         ("--benchmarks=fillrandom --duration=3600", "cannot tell", "60 min"),
         ("--benchmarks=fillseq --duration=3600", "finding", "1e+06 x 116 B"),  # which fillseq ignores
+        ("--benchmarks=fillseq --num=2000000000", "finding", "only with wa_app above 13"),  # merged by nothing
+        ("--benchmarks=fillrandom --num=2000000000", "cannot tell", "with wa_app 13 or more"),
         ("--benchmarks=overwrite --threads=8 --num=1000000000", "cannot tell", "8e+09 x 116 B"),
         ("--benchmarks=filluniquerandom --threads=8 --num=1000000000", "cannot tell", "1e+09 x 116 B"),
         ("--benchmarks=fillrandom --writes=10 --num=1000000000", "finding", "10 x 116 B"),
