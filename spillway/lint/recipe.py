@@ -132,9 +132,10 @@ def judged_user_bytes(count: float, capacity: int | None, most: float = MOST_WA_
     if share >= STEADY_CAPACITIES:
         return "ok", words
     needed = STEADY_CAPACITIES / share if share else float("inf")
+    shown = f"{needed:.2g}" if needed < 100 else f"{needed:,.0f}"
     if needed > most:
-        return "finding", f"{words}: host writes would reach 3 x only with wa_app above {needed:.2g}"
-    return "cannot tell", f"{words}: host writes reach 3 x with wa_app {needed:.2g} or more"
+        return "finding", f"{words}: host writes would reach 3 x only with wa_app above {shown}"
+    return "cannot tell", f"{words}: host writes reach 3 x with wa_app {shown} or more"
 
 
 # ---------------------------------------------------------------- around the tool
