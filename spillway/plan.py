@@ -212,6 +212,7 @@ class Plan:
     seeds: list[int]  # one for each repetition
     arms: list[Arm]  # of a sweep one for each arm and point
     preparations: list[Arm] = field(default_factory=list)  # run before, each for the state that it keeps
+    answers: dict[str, str] = field(default_factory=dict)  # to findings of `spillway lint`, by pitfall
 
     @property
     def swept(self) -> bool:
@@ -240,6 +241,8 @@ class Plan:
         if prepared:
             inherited = _inherited(shared)
             top["prepare"] = [without(document, inherited) for document in prepared]
+        if self.answers:
+            top["lint"] = {"answers": self.answers}
         return tomli_w.dumps(top)
 
 
@@ -299,7 +302,8 @@ def load_plan(
     preparations = _distinct([each for point in points for each in reader.preparations_at(point)], where)
     needed = {arm.settings["kept.from"] for arm in [*arms, *preparations]}
     preparations = [each for each in preparations if not only or each.settings["kept.to"] in needed]
-    return Plan(path, name, plan_level["summary"], _seeds(plan_level, where), arms, preparations)
+    answers = plan_level["lint"].get("answers", {})
+    return Plan(path, name, plan_level["summary"], _seeds(plan_level, where), arms, preparations, answers)
 
 
 def _tables(tables: Any, what: str, where: str) -> list[Document]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from spillway.errors import SpillwayError
+from spillway.lint.answers import lint_table
 from spillway.quantity import nearest, parse_size
 from spillway.simulate import INITIAL_STATES
 
@@ -181,6 +182,7 @@ PLAN_KEYS: dict[str, Key] = {
     "summary": Key("", text),
     "seeds": Key([1], seeds),
     "repetitions": Key(None, optional(whole(1, MOST_REPETITIONS))),
+    "lint": Key({}, lint_table),
 }
 
 # What each arm has of its own.

@@ -5,7 +5,7 @@ import sys
 import click
 
 from spillway import __version__
-from spillway.cli import bufferpool, drive, profile, run, spill, ssd, steady, suite
+from spillway.cli import bufferpool, drive, lint, profile, run, spill, ssd, steady, suite
 from spillway.errors import Interrupted, SpillwayError
 
 
@@ -44,6 +44,7 @@ for command in (
     run.report_command,
     steady.steady_command,
     suite.suite_command,
+    lint.lint_command,
     profile.profile_command,
     profile.model,
     bufferpool.bufferpool_command,

@@ -8,10 +8,11 @@ from typing import Any
 
 import click
 
-from spillway.cli.printing import latency_words, number, out, plain_table
+from spillway.cli.printing import err, latency_words, number, out, plain_table
 from spillway.cli.progress import progress_bars
 from spillway.errors import SpillwayError
 from spillway.lifetime import in_words
+from spillway.plan import Plan
 from spillway.quantity import human_bytes
 from spillway.suite.document import load_scaled
 from spillway.ycsb import parse_assignment, read_workload
@@ -55,6 +56,7 @@ def run_command(
 
     given = _ycsb_properties(workloads, properties)
     checked = load_scaled(plan, settings, arms, chosen_scale(scale, unscaled), given)
+    _tell_findings(checked, plan)
     place = directory or Path("runs") / f"{checked.name}-{datetime.now():%Y%m%d-%H%M%S}"
     flags = [("--set", setting) for setting in settings] + [("--arm", arm) for arm in arms]
     flags += [("-P", workload) for workload in workloads] + [("-p", assigned) for assigned in properties]
@@ -84,6 +86,18 @@ def report_command(rundir: Path, target: Path | None, arms: tuple[str, ...]) -> 
     target = target or rundir / "report.html"
     write_report(rundir, target, arms)
     out.print(f"Report  {target}", soft_wrap=True)
+
+
+def _tell_findings(checked: Plan, path: Path) -> None:
+    """One line of what lint finds in the plan before it runs, for people: on a terminal, as the progress bars."""
+    from spillway.lint.plan import lint_plan
+
+    if not err.is_terminal:
+        return
+    count = lint_plan(checked).open
+    if count:
+        what = "finding is" if count == 1 else "findings are"
+        err.print(f"{count} {what} open in this plan: `spillway lint {path}` tells.", soft_wrap=True)
 
 
 def _ycsb_properties(workloads: tuple[str, ...], properties: tuple[str, ...]) -> Document:

@@ -14,6 +14,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from spillway.errors import SpillwayError
+from spillway.lint.run import lint_record
 from spillway.report import sweep, words
 from spillway.report.charts import Clock, Figure
 from spillway.report.claims import bill_rows, claims
@@ -71,6 +72,7 @@ def render(run: RunRecord) -> str:
             claims=claims(field, mix_of(plan)) if field else [],
             field=field,
             bill=bill_rows(field) if field else [],
+            worth=lint_record(run),
             key_figures=words.key_figures,
             idle_drive=words.idle_drive,
             divs={key: Markup(div) for key, div in divs.items()},

@@ -18,6 +18,7 @@ import fcntl
 import re
 import shutil
 import time
+import tomllib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -76,7 +77,7 @@ def state_of(directory: Path, plan: Plan) -> State:
     except SpillwayError:
         return "damaged"
     manifest = run.manifest
-    if run.plan_toml != plan.to_toml():
+    if _experiment(run.plan_toml) != _experiment(plan.to_toml()):
         return "of another plan"
     if manifest.get("inputs_sha256") != inputs.sha256_of([*plan.arms, *plan.preparations]):
         return "of other files"
@@ -86,6 +87,15 @@ def state_of(directory: Path, plan: Plan) -> State:
     if manifest.get("failure"):
         return "failed"
     return "done" if manifest.get("complete") else "ended early"
+
+
+def _experiment(plan_toml: str) -> Document:
+    """A resolved plan without what it answers to lint, which changes nothing that is run."""
+    try:
+        document = tomllib.loads(plan_toml)
+    except tomllib.TOMLDecodeError:
+        return {}
+    return {key: value for key, value in document.items() if key != "lint"}
 
 
 def run_suite(

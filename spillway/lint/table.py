@@ -1,0 +1,96 @@
+"""What lint says: one remark for each pitfall or place, and the table of all of one thing."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from spillway.lint.pitfalls import ALL, SEVEN, Pitfall
+
+Document = dict[str, Any]
+Verdict = Literal["ok", "finding", "answered", "stale answer", "cannot tell"]
+OPEN: tuple[Verdict, ...] = ("finding", "stale answer")  # what is to be mended: exit code 1
+
+
+@dataclass(frozen=True)
+class Remark:
+    """What was looked at for one pitfall, the verdict, and what to change."""
+
+    pitfall: Pitfall
+    verdict: Verdict
+    looked_at: str
+    change: str = ""
+    where: str = ""  # file, line, option, job: of formats that others wrote
+    answer: str = ""  # the plan's sentence, of one that is answered
+
+    def document(self) -> Document:
+        """As JSON."""
+        return {
+            "pitfall": self.pitfall.slug,
+            "number": self.pitfall.number,
+            "title": self.pitfall.title,
+            "where": self.where,
+            "looked_at": self.looked_at,
+            "verdict": self.verdict,
+            "change": self.change,
+            "answer": self.answer,
+        }
+
+
+@dataclass(frozen=True)
+class Linted:
+    """One thing and all remarks about it, in the order of the pitfalls."""
+
+    thing: str
+    kind: str
+    remarks: tuple[Remark, ...]
+
+    @property
+    def open(self) -> int:
+        """How many findings are open."""
+        return sum(remark.verdict in OPEN for remark in self.remarks)
+
+    def document(self) -> Document:
+        """As JSON."""
+        findings = [remark.document() for remark in self.remarks]
+        return {"thing": self.thing, "kind": self.kind, "open": self.open, "findings": findings}
+
+    def counted(self) -> str:
+        """The verdicts in one clause: ``2 findings, 1 answered``."""
+        words = {"finding": "findings", "stale answer": "stale answers"}
+        counts = []
+        for verdict in ("finding", "stale answer", "answered", "cannot tell"):
+            count = sum(remark.verdict == verdict for remark in self.remarks)
+            if count:
+                counts.append(f"{count} {verdict if count == 1 else words.get(verdict, verdict)}")
+        return ", ".join(counts) or "no finding"
+
+
+def table_of(thing: str, kind: str, remarks: Sequence[Remark]) -> Linted:
+    """The remarks in the order of the pitfalls."""
+    return Linted(thing, kind, tuple(sorted(remarks, key=lambda remark: ALL.index(remark.pitfall))))
+
+
+def with_answers(remarks: Sequence[Remark], answers: Mapping[str, str], *, tell_stale: bool) -> list[Remark]:
+    """The remarks, with findings that are answered on purpose; ``tell_stale``: an answer to nothing is told."""
+    told = []
+    for remark in remarks:
+        answer = answers.get(remark.pitfall.slug, "")
+        if answer and remark.verdict in ("finding", "cannot tell"):
+            told.append(replace(remark, verdict="answered", answer=answer, change=""))
+        elif answer and tell_stale:
+            change = f"there is nothing to answer: remove lint.answers.{remark.pitfall.slug}"
+            told.append(replace(remark, verdict="stale answer", answer=answer, change=change))
+        else:
+            told.append(remark)
+    return told
+
+
+def worst(verdicts: Sequence[Verdict]) -> Verdict:
+    """Of several verdicts on one pitfall the one that counts: a finding, then what cannot be told, then ok."""
+    order: tuple[Verdict, ...] = ("finding", "cannot tell", "ok")
+    return next((each for each in order if each in verdicts), "ok")
+
+
+def covers_all(linted: Linted) -> bool:
+    """Whether each of the seven has a remark."""
+    return {remark.pitfall for remark in linted.remarks} >= set(SEVEN)
