@@ -54,6 +54,11 @@ struct InitialState {
   double compression_ratio = 1;  // compressed size / size of what is filled and overwritten; for drives that compress
   double warmup_capacities = 0;  // uniform random overwrites of the filled range, as a multiple of it, afterwards
   std::string path;              // file
+  // What is done then with the drive's first bytes, in which a file system is made: nothing; deallocated; or written
+  // once in order and twice over at random (B4; LEDGER part 4a, pitfall 3). The rest of the drive stays as it is.
+  enum class Partition : std::uint8_t { as_is, trimmed, preconditioned };
+  Partition partition = Partition::as_is;
+  std::uint64_t partition_bytes = 0;  // 0: the whole drive
 };
 // Told now and then how many units of how many are written; false ends the preparation.
 using PrepareWatch = std::function<bool(std::uint64_t done, std::uint64_t total)>;
@@ -63,5 +68,6 @@ Status prepare(ssd::Ssd& ssd, const InitialState& initial, std::uint64_t seed, c
 // The same of a whole drive. A disk is the same drive whatever was written to it: there is nothing to prepare.
 Status prepare(DriveModel& drive, const InitialState& initial, std::uint64_t seed, const PrepareWatch& watch = {});
 Result<InitialState::Kind> parse_initial_kind(const std::string& name);
+Result<InitialState::Partition> parse_initial_partition(const std::string& name);
 
 }  // namespace spillway::device

@@ -17,6 +17,9 @@ using Kind = InitialState::Kind;
 constexpr std::array<std::pair<const char*, Kind>, 4> kKinds = {
     {{"trimmed", Kind::trimmed}, {"sequential", Kind::sequential}, {"steady", Kind::steady}, {"file", Kind::file}}};
 
+// Random overwrites of a partition that is preconditioned, as a multiple of it. Source: LEDGER part 4a, pitfall 3
+constexpr std::uint64_t kPreconditioningCapacities = 2;
+
 // So many units at a time between two looks at whether to go on: some hundredths of a second. Overwrites are slower
 // than a fill, for they collect garbage.
 constexpr std::uint64_t kFillStep = 1 << 20;
@@ -59,6 +62,11 @@ Status check(const InitialState& initial) {
         "initial.warmup_capacities overwrites the filled range; give initial.kind sequential or steady and a fill "
         "above 0");
   }
+  if (initial.partition_bytes > 0 && initial.partition == InitialState::Partition::as_is) {
+    return Status::bad_input(
+        "initial.partition_bytes belongs to a partition that is trimmed or preconditioned; remove it or set "
+        "initial.partition");
+  }
   if (initial.kind == Kind::file && initial.path.empty()) {
     return Status::bad_input("initial.path is missing; initial.kind file needs the path of a saved state");
   }
@@ -67,14 +75,52 @@ Status check(const InitialState& initial) {
 
 // Random overwrites need flash to move to.
 Status check_room(const ssd::Layout& layout, std::uint64_t filled, const InitialState& initial) {
-  const bool overwrites = initial.kind == Kind::steady || initial.warmup_capacities > 0;
+  const bool overwrites = initial.kind == Kind::steady || initial.warmup_capacities > 0 ||
+                          initial.partition == InitialState::Partition::preconditioned;
   if (!overwrites || filled < layout.data_units) return {};
   return Status::bad_input(
       "capacity.spare_factor leaves no spare flash for random overwrites of all data; raise it (0.07 is usual) or "
       "lower initial.fill");
 }
 
+// Units of the partition, from the drive's first on.
+std::uint64_t partition_units(const ssd::Ssd& ssd, const InitialState& initial) {
+  const ssd::Layout layout = ssd.layout();
+  if (initial.partition_bytes == 0) return layout.block_units;
+  return std::min(initial.partition_bytes / (layout.capacity_bytes / layout.block_units), layout.block_units);
+}
+
+void overwrite_at_random(ssd::Ssd& ssd, ssd::Random& random, std::uint64_t units, std::uint64_t overwrites,
+                         std::uint16_t share, Steps& steps) {
+  for (std::uint64_t i = 0; i < overwrites && steps.go_on(); i += kOverwriteStep) {
+    const std::uint64_t step = std::min(kOverwriteStep, overwrites - i);
+    for (std::uint64_t k = 0; k < step; ++k) ssd.overwrite(random.below(units), share);
+    steps.add(step);
+  }
+}
+
+void prepare_partition(ssd::Ssd& ssd, ssd::Random& random, const InitialState& initial, Steps& steps) {
+  const std::uint64_t units = partition_units(ssd, initial);
+  if (initial.partition == InitialState::Partition::trimmed) ssd.discard(0, units);
+  if (initial.partition != InitialState::Partition::preconditioned) return;
+  const std::uint16_t share = share_of(initial.compression_ratio);
+  for (std::uint64_t first = 0; first < units && steps.go_on(); first += kOverwriteStep) {
+    const std::uint64_t end = std::min(first + kOverwriteStep, units);
+    for (std::uint64_t unit = first; unit < end; ++unit) ssd.overwrite(unit, share);
+    steps.add(end - first);
+  }
+  overwrite_at_random(ssd, random, units, kPreconditioningCapacities * units, share, steps);
+}
+
 }  // namespace
+
+Result<InitialState::Partition> parse_initial_partition(const std::string& name) {
+  if (name == "as_is") return InitialState::Partition::as_is;
+  if (name == "trimmed") return InitialState::Partition::trimmed;
+  if (name == "preconditioned") return InitialState::Partition::preconditioned;
+  return Status::bad_input("initial.partition \"" + name +
+                           "\" is not known; it takes as_is, trimmed or preconditioned");
+}
 
 Result<Kind> parse_initial_kind(const std::string& name) {
   std::vector<std::string> names;
@@ -92,10 +138,16 @@ Status prepare(ssd::Ssd& ssd, const InitialState& initial, std::uint64_t seed, c
   if (Status status = check(initial); !status) return status;
   const auto filled =
       static_cast<std::uint64_t>(std::llround(initial.fill * static_cast<double>(ssd.layout().block_units)));
-  if (Status status = check_room(ssd.layout(), filled, initial); !status) return status;
+  const bool has_data = initial.kind == Kind::sequential || initial.kind == Kind::steady;
+  const std::uint64_t held = std::max(has_data ? filled : 0, partition_units(ssd, initial));
+  if (Status status = check_room(ssd.layout(), held, initial); !status) return status;
   const auto overwrites = static_cast<std::uint64_t>(initial.warmup_capacities * static_cast<double>(filled));
   const std::uint16_t share = share_of(initial.compression_ratio);
-  Steps steps(watch, initial.kind == Kind::trimmed || initial.kind == Kind::file ? 0 : filled, overwrites);
+  const bool preconditions = initial.partition == InitialState::Partition::preconditioned;
+  const std::uint64_t of_partition =
+      preconditions ? (1 + kPreconditioningCapacities) * partition_units(ssd, initial) : 0;
+  Steps steps(watch, initial.kind == Kind::trimmed || initial.kind == Kind::file ? 0 : filled,
+              overwrites + of_partition);
   switch (initial.kind) {
     case Kind::trimmed:
       break;
@@ -114,11 +166,8 @@ Status prepare(ssd::Ssd& ssd, const InitialState& initial, std::uint64_t seed, c
       break;
   }
   ssd::Random random(ssd::mix(seed));
-  for (std::uint64_t i = 0; i < overwrites && steps.go_on(); i += kOverwriteStep) {
-    const std::uint64_t step = std::min(kOverwriteStep, overwrites - i);
-    for (std::uint64_t k = 0; k < step; ++k) ssd.overwrite(random.below(filled), share);
-    steps.add(step);
-  }
+  overwrite_at_random(ssd, random, filled, overwrites, share, steps);
+  if (steps.go_on()) prepare_partition(ssd, random, initial, steps);
   ssd.reset_counters();
   return steps.go_on() ? Status::ok() : Status::error(Fault::stopped, "stopped before the drive was prepared");
 }

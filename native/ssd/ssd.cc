@@ -193,6 +193,11 @@ void Ssd::assume_steady(std::uint64_t count, std::uint16_t compressed_share) {
 void Ssd::overwrite(std::uint64_t unit, std::uint16_t compressed_share) {
   impl_->ftl_.overwrite(static_cast<std::uint32_t>(unit), impl_->ftl_.slots_for(compressed_share));
 }
+void Ssd::discard(std::uint64_t first, std::uint64_t count) {
+  for (std::uint64_t unit = first; unit < first + count; ++unit) {
+    impl_->ftl_.deallocate({}, static_cast<std::uint32_t>(unit));
+  }
+}
 bool Ssd::fill_kv(std::uint16_t kv_namespace, const std::vector<KvPair>& pairs) {
   return impl_->fill_kv(kv_namespace, pairs);
 }

@@ -154,6 +154,8 @@ class Ssd {
   void assume_steady(std::uint64_t count, std::uint16_t compressed_share = kIncompressible);
   // Overwrites one unit, collecting garbage as it must: a warm-up at memory speed.
   void overwrite(std::uint64_t unit, std::uint16_t compressed_share = kIncompressible);
+  // Deallocates units [first, first + count).
+  void discard(std::uint64_t first, std::uint64_t count);
   // Puts pairs into an empty key-value namespace, as one sorted run. False when they do not fit. REQUIRES: keys in
   // order, each once, within the limits
   bool fill_kv(std::uint16_t kv_namespace, const std::vector<KvPair>& pairs);

@@ -3,6 +3,7 @@
 #include <sys/resource.h>
 #include <time.h>
 
+#include <limits>
 #include <map>
 #include <string>
 #include <type_traits>
@@ -68,7 +69,12 @@ Result<device::InitialState> read_initial(const Json& initial) {
   state.compression_ratio = fields.number("compression_ratio", 1.0, 0, 1);
   state.warmup_capacities = fields.number("warmup_capacities", 0, 0, 1e6);
   state.path = fields.text("path", "");
+  const std::string partition = fields.text("partition", "as_is");
+  state.partition_bytes = fields.whole("partition_bytes", 0, 0, std::numeric_limits<std::uint64_t>::max());
   if (Status status = fields.finish(); !status) return status;
+  auto of_partition = device::parse_initial_partition(partition);
+  if (!of_partition) return of_partition.status();
+  state.partition = *of_partition;
   auto parsed = device::parse_initial_kind(kind);
   if (!parsed) return parsed.status();
   state.kind = *parsed;

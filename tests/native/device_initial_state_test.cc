@@ -77,6 +77,53 @@ TEST(Compression, IsByWhatAnIoSays) {
   }
 }
 
+using Partition = InitialState::Partition;
+
+InitialState with_partition(Kind kind, Partition partition, std::uint64_t bytes) {
+  InitialState initial;
+  initial.kind = kind;
+  initial.partition = partition;
+  initial.partition_bytes = bytes;
+  return initial;
+}
+
+// The talk's four procedures (B4): the drive was used before or is trimmed, and then its partition is trimmed or
+// written.
+TEST(InitialState, APartitionIsTrimmedOrPreconditionedAndTheRestStays) {
+  const ssd::SsdConfig config = small_drive();
+  const std::uint64_t units = ssd::layout(config).logical_units;
+  const std::uint64_t half_bytes = config.capacity.capacity_bytes / 2;
+  std::uint64_t mapped = 0;
+  EXPECT_TRUE(prepared(with_partition(Kind::steady, Partition::trimmed, half_bytes), mapped));
+  EXPECT_EQ(mapped, units / 2) << "what lies behind the partition keeps its flash";
+  EXPECT_TRUE(prepared(with_partition(Kind::steady, Partition::preconditioned, half_bytes), mapped));
+  EXPECT_EQ(mapped, units);
+  EXPECT_TRUE(prepared(with_partition(Kind::trimmed, Partition::trimmed, half_bytes), mapped));
+  EXPECT_EQ(mapped, 0U);
+  EXPECT_TRUE(prepared(with_partition(Kind::trimmed, Partition::preconditioned, half_bytes), mapped));
+  EXPECT_EQ(mapped, units / 2);
+  EXPECT_TRUE(prepared(with_partition(Kind::steady, Partition::trimmed, 0), mapped));
+  EXPECT_EQ(mapped, 0U) << "without a size it is the whole drive";
+}
+
+// The flash that nothing lies in is spare: the same partition of a trimmed drive costs less than of one that was full.
+TEST(InitialState, WhatLiesBehindThePartitionDecidesWhatItCosts) {
+  const ssd::SsdConfig config = small_drive();
+  const std::uint64_t half = ssd::layout(config).logical_units / 2;
+  std::vector<double> costs;
+  for (const Kind kind : {Kind::trimmed, Kind::steady}) {
+    ssd::Ssd ssd(config, 1);
+    ASSERT_TRUE(prepare(ssd, with_partition(kind, Partition::preconditioned, config.capacity.capacity_bytes / 2), 1));
+    ssd::Random random(7);
+    for (std::uint64_t i = 0; i < 2 * half; ++i) ssd.overwrite(random.below(half));
+    costs.push_back(static_cast<double>(ssd.counters().nand_bytes_programmed_total()) /
+                    (2.0 * 4096 * static_cast<double>(half)));
+    EXPECT_EQ(ssd.audit(), std::nullopt);
+  }
+  EXPECT_LT(costs[0], 1.2);
+  EXPECT_GT(costs[1], 1.5);
+}
+
 TEST(InitialState, RefusesWhatCannotBe) {
   std::uint64_t mapped = 0;
   const double nan = std::numeric_limits<double>::quiet_NaN();
