@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 @click.command("compare")
 @click.argument("runs", metavar="RUN...", nargs=-1, required=True)
 @click.option("--metric", "metrics", multiple=True, metavar="NAME", help="Only this one; may be repeated.")
-@click.option("--varies", multiple=True, metavar="KIND", help="A difference that is what you compare, such as versions.")
+@click.option("--varies", multiple=True, metavar="KIND", help="A difference that you compare, such as versions.")
 @click.option("--anyway", "--force", is_flag=True, help="Rank whatever differs, with a warning.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def compare_command(
@@ -25,8 +25,8 @@ def compare_command(
     """Say how runs stand to each other: for every metric the ratio with its 95 % interval.
 
     RUN is a run directory, with all of its arms, or RUNDIR:ARM. Each is held against the first. The intervals come from
-    repetitions; of one run each, from blocks of its samples. Runs that differ in what they rest on are not ranked, and the
-    exit code is 2: steadiness, drive, initial state, time, versions, compression, workload, machine.
+    repetitions; of one run each, from blocks of its samples. Runs that differ in what they rest on are not ranked, and
+    the exit code is 2: whether they are steady, drive, initial, time, versions, compression, workload, machine.
     """
     from spillway.compare import compare, read_sides
     from spillway.compare.words import closing, document
@@ -66,6 +66,8 @@ def _print_pair(pair: "Pair", found: "Comparison") -> None:
         unit = f" ({each.metric.unit})" if each.metric.unit else ""
         values = figure(each.metric, each.a), figure(each.metric, each.b), ratio_words(each)
         rows.append((f"{each.metric.name}{unit}", *values, verdict(each, a, b, found.anyway)))
-    out.print(figures(("", a, b, f"{b} / {a}", "verdict"), rows), soft_wrap=True)
+    table = figures(("", a, b, f"{b} / {a}", "verdict"), rows)
+    table.columns[-1].justify = "left"
+    out.print(table, soft_wrap=True)
     for note in notes(pair, found):
         out.print(note, soft_wrap=True)

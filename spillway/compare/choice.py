@@ -1,7 +1,7 @@
 """Which repetitions of two sides are compared, and by what: turns, repetitions, or blocks of one run each.
 
-A repetition that failed or was ended early is in no figure. Steady repetitions and others are never mixed: the kind that
-most of both sides share is compared, steady where it is a tie, and the rest is named.
+A repetition that failed or was ended early is in no figure. Steady repetitions and others are never mixed: the kind
+that most of both sides share is compared, steady where it is a tie, and the rest is named.
 """
 
 from collections.abc import Sequence
@@ -97,7 +97,8 @@ def left_out(side: Side, used: Sequence[Repetition]) -> list[str]:
     for number, each in enumerate(side.repetitions, 1):
         if each in used:
             continue
-        steady = "steady" if each.steady else "not steady"
-        why = each.why_left_out.rstrip(".") or f"it is {steady}, or what ran beside it is left out"
-        clauses.append(f"repetition {number} of {side.name} is left out: {why}")
+        why = each.why_left_out.rstrip(".")
+        if not why and all(other.steady != each.steady for other in used):
+            why = f"it is {'steady' if each.steady else 'not steady'}, unlike those compared"
+        clauses.append(f"repetition {number} of {side.name} is left out: {why or 'the one beside it in its turn is'}")
     return clauses

@@ -69,9 +69,7 @@ def welch(a: Array, b: Array, slack: float = 0.0) -> Effect:
     )  # fmt: skip
 
 
-def combined(
-    a: float, se_a: float, df_a: float, b: float, se_b: float, df_b: float, slack: float = 0.0
-) -> Effect:
+def combined(a: float, se_a: float, df_a: float, b: float, se_b: float, df_b: float, slack: float = 0.0) -> Effect:
     """Of two independent estimates, each with its standard error and degrees of freedom."""
     variance = se_a**2 + se_b**2
     if variance == 0:

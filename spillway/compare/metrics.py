@@ -85,7 +85,10 @@ METRICS = {
             "wa_app", "", _field("wa_app"), ".3f", "lower",
             part=_cell("host_bytes_written"), whole=_cell("user_bytes_written"),
         ),
-        Metric("wa_device", "", _field("wa_device"), ".3f", "lower", part=nand_bytes, whole=_cell("host_bytes_written")),
+        Metric(
+            "wa_device", "", _field("wa_device"), ".3f", "lower",
+            part=nand_bytes, whole=_cell("host_bytes_written"),
+        ),
         Metric("wa_total", "", _field("wa_total"), ".3f", "lower", part=nand_bytes, whole=_cell("user_bytes_written")),
         Metric("space_amplification", "", _field("space_amplification"), ".3f", "lower"),
         Metric(

@@ -83,7 +83,7 @@ def read_sides(words: Sequence[str]) -> list[Side]:
             sides.append(side)
     if len(sides) == 1:
         raise SpillwayError(
-            f"{sides[0].run}: it has one arm, {sides[0].arm!r}, and a comparison takes two: name a second run directory."
+            f"{sides[0].run}: it has one arm, {sides[0].arm!r}, and a comparison takes two: name a second run."
         )
     for side in sides:
         for repetition in side.whole:
@@ -105,7 +105,7 @@ def _parted(word: str) -> tuple[Path, str | None]:
 def _read(path: Path) -> RunRecord:
     if not path.is_dir():
         under_way = path.parent.is_dir() and stages_of(path.parent, path.name)
-        rest = "a run is on its way to it, or was killed on it; wait, or run the plan again" if under_way else "name one"
+        rest = "one is on its way, or was killed: wait, or run the plan again" if under_way else "name one"
         raise SpillwayError(f"{path}: there is no such run directory: {rest}.")
     if not (path / "summary.json").exists():
         raise SpillwayError(

@@ -54,9 +54,10 @@ def _from_plan(side: Side, *keys: str) -> Facts:
 
 
 def _drive(side: Side) -> Facts:
+    names = {"the drive": "drive", "the drive's capacity in bytes": "capacity_bytes", "the drives": "devices"}
+    facts = {name: side.standing.get(key) for name, key in names.items()}
     keys = ("drive.kind", "drive.preset", "drive.path", "drive.set.", "fs.")
-    facts = {"the drive's capacity in bytes": side.standing.get("capacity_bytes"), "the drive": side.standing.get("drive")}
-    return facts | {"drives": side.standing.get("devices")} | _from_plan(side, *keys) | {"the preset's file": _preset(side)}
+    return facts | _from_plan(side, *keys) | {"the preset's file": _preset(side)}
 
 
 def _preset(side: Side) -> str | None:

@@ -12,11 +12,14 @@ from spillway.compare.metrics import METRICS, Metric
 from spillway.compare.sides import Side
 from spillway.compare.standing import KINDS, Difference, differences
 from spillway.errors import SpillwayError
+from spillway.models.arrays import Array
 from spillway.quantity import nearest
+from spillway.samples import Row
 
 TOO_FEW_BLOCKS = "too few independent blocks to say"
 ONE_FIGURE = "one run has one such figure, so it takes repetitions to say"
 NOT_KNOWN = "not known of both"
+LEAST_SPREAD = 0.01  # less is not called uneven. Source: guess
 
 
 @dataclass(frozen=True)
@@ -29,6 +32,7 @@ class Finding:
     effect: Effect | None = None
     why_none: str = ""
     blocks: tuple[Blocked, Blocked] | None = None
+    uneven: float = 1.0  # how many times as much B's repetitions vary as A's
     differs: bool = False
     level: float = LEVEL
 
@@ -115,11 +119,11 @@ def _pair(
     choice = choose(ours, theirs, anyway)
     found = [each for each in differences(ours, theirs) if each.kind not in varies]
     found += [choice.difference] if choice.difference else []
-    pair = Pair(a, b, choice, found, refused=choice.refused)
-    if choice.refused:
-        return pair
+    pair = Pair(a, b, choice, found)
     if found and not anyway:
         return replace(pair, refused=_refusal(ours, theirs, found))
+    if choice.refused:
+        return replace(pair, refused=choice.refused)
     pair = replace(pair, left_out=left_out(ours, choice.a) + left_out(theirs, choice.b))
     if choice.basis != BLOCKS:
         return replace(pair, findings=[_from_repetitions(metric, choice) for metric in metrics])
@@ -146,13 +150,13 @@ def _refusal(a: Side, b: Side, found: Sequence[Difference]) -> str:
 _MOST_DIFFERENCES = 6  # in a sentence; --json has all
 
 
-def _too_short(a: Side, b: Side, findings: Sequence[Finding], rows: Sequence[Sequence[dict[str, object]]]) -> str:
+def _too_short(a: Side, b: Side, findings: Sequence[Finding], rows: Sequence[Sequence[Row]]) -> str:
     if all(each.why_none == ONE_FIGURE for each in findings):
         names = " and ".join(each.metric.name for each in findings)
         return f"{a.name} and {b.name} are one run each, which has one figure of {names}; run with --set repetitions=5."
     counts = " and ".join(str(len(each)) for each in rows)
     return (
-        f"{a.name} and {b.name} are one run each, with {counts} samples to judge by, which are {TOO_FEW_BLOCKS} anything; "
+        f"{a.name} and {b.name} are one run each, with {counts} samples to judge by, which are {TOO_FEW_BLOCKS}; "
         "run with --set repetitions=5, or longer."
     )
 
@@ -163,7 +167,13 @@ def _from_repetitions(metric: Metric, choice: Choice) -> Finding:
         return Finding(metric, _centre(metric, ours), _centre(metric, theirs), why_none=NOT_KNOWN)
     a, b = (np.array([metric.scaled(each) for each in side if each is not None]) for side in (ours, theirs))
     effect = (paired if choice.basis == TURNS else welch)(a, b, metric.slack)
-    return Finding(metric, _centre(metric, ours), _centre(metric, theirs), effect)
+    return Finding(metric, _centre(metric, ours), _centre(metric, theirs), effect, uneven=_uneven(a, b))
+
+
+def _uneven(a: Array, b: Array) -> float:
+    """sd(b) / sd(a), of spreads of 1 % at least."""
+    spreads = [max(LEAST_SPREAD, float(np.std(each, ddof=1))) for each in (a, b)]
+    return spreads[1] / spreads[0]
 
 
 def _centre(metric: Metric, values: Sequence[float | None]) -> float | None:
@@ -172,7 +182,7 @@ def _centre(metric: Metric, values: Sequence[float | None]) -> float | None:
     return metric.unscaled(sum(known) / len(known)) if known and len(known) == len(values) else None
 
 
-def _from_blocks(metric: Metric, choice: Choice, rows: tuple[list[dict[str, object]], list[dict[str, object]]]) -> Finding:
+def _from_blocks(metric: Metric, choice: Choice, rows: tuple[list[Row], list[Row]]) -> Finding:
     a, b = metric.known(choice.a[0].figures), metric.known(choice.b[0].figures)
     if metric.part is None:
         return Finding(metric, a, b, why_none=NOT_KNOWN if a is None or b is None else ONE_FIGURE)
@@ -194,7 +204,7 @@ def _from_blocks(metric: Metric, choice: Choice, rows: tuple[list[dict[str, obje
 
 def _held(pairs: Sequence[Pair], metrics: Sequence[Metric]) -> list[Pair]:
     """The verdicts: of each metric by itself, all pairs together by Holm's steps."""
-    judged = {}
+    judged: dict[tuple[int, str], tuple[bool, float]] = {}
     for metric in metrics:
         of_it = [
             (index, each.effect)

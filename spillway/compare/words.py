@@ -36,10 +36,11 @@ def verdict(finding: Finding, a: str, b: str, anyway: bool = False) -> str:
             alone = f"; by the estimate alone {b if finding.b_is_better else a} is {metric.better}"
         return f"not told apart: no difference shown ({_of_b(metric, low)} to {_of_b(metric, high)}){alone}"
     winner = b if finding.b_is_better else a
+    verb = "was" if finding.blocks else "is"
     sizes = [_by(metric, each, finding.b_is_better) for each in (effect.d, low, high)]
     least, most = sorted(sizes[1:])
     unit = "points" if metric.is_share else "%"
-    return f"{winner} is {metric.better} by {_size(sizes[0])} {unit} ({_size(least)} to {_size(most)})"
+    return f"{winner} {verb} {metric.better} by {_size(sizes[0])} {unit} ({_size(least)} to {_size(most)})"
 
 
 def _of_b(metric: Metric, d: float) -> str:
@@ -76,7 +77,12 @@ def notes(pair: Pair, comparison: Comparison) -> list[str]:
     found = [f"Warning: ranked although {each.words} ({each.kind})." for each in pair.differences]
     found += [f"{clause[0].upper()}{clause[1:]}." for clause in pair.left_out]
     if pair.choice.basis == BLOCKS:
-        found.append(f"This is one run each: how much runs differ is in no interval. {_lengths(pair)}".rstrip())
+        found.append(
+            "This is one run each: how much runs differ is in no interval, and arms that are equal often differ so. "
+            "Run with --set repetitions=5 before you believe it."
+        )
+        found += _lengths(pair)
+    found += _uneven(pair)
     chosen = [*pair.choice.a, *pair.choice.b]
     if not any(each.steady for each in chosen):
         found.append("Neither is steady: the figures are of these measured phases, not of a steady state.")
@@ -89,10 +95,10 @@ def notes(pair: Pair, comparison: Comparison) -> list[str]:
     return found
 
 
-def _lengths(pair: Pair) -> str:
+def _lengths(pair: Pair) -> list[str]:
     """How long blocks are, by metric."""
     if pair.sample_s is None:
-        return ""
+        return []
     said = [
         f"{each.metric.name} {ours.blocks} of {ours.samples * pair.sample_s:.3g} s and {theirs.blocks} of "
         f"{theirs.samples * pair.sample_s:.3g} s"
@@ -100,7 +106,23 @@ def _lengths(pair: Pair) -> str:
         if each.blocks is not None
         for ours, theirs in [each.blocks]
     ]
-    return f"Blocks: {'; '.join(said)}."
+    return [f"Blocks: {'; '.join(said)}."]
+
+
+UNEVEN = 4.0  # equal spreads are so uneven in one of fifty comparisons of five and five
+
+
+def _uneven(pair: Pair) -> list[str]:
+    """Where one side varies much more, and few repetitions may not have shown how much."""
+    said = []
+    for letter, other, power in ((pair.b, pair.a, 1), (pair.a, pair.b, -1)):
+        names = ", ".join(each.metric.name for each in pair.findings if each.uneven**power >= UNEVEN)
+        if names:
+            said.append(
+                f"{letter} varies more than {UNEVEN:g} times as much as {other} in {names}: where that is by single "
+                "bad runs, the interval covers 80 to 90 %, not 95."
+            )
+    return said
 
 
 def closing(comparison: Comparison) -> str:
@@ -110,8 +132,8 @@ def closing(comparison: Comparison) -> str:
         return ""
     chance = 1 - LEVEL**count
     return (
-        f"Each metric is held to 95 % by itself. Of {count} metrics of equal sides some one differs in up to {chance:.0%} "
-        "of all comparisons: ask for one with --metric."
+        f"Each metric is held to 95 % by itself. Of {count} metrics of equal sides some one differs in up to "
+        f"{100 * chance:.0f} % of all comparisons: ask for one with --metric."
     )
 
 
