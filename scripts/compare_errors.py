@@ -1,10 +1,10 @@
 """How often `spillway compare` is right: A/A comparisons that come out equal, slowdowns found, intervals that cover.
 
-    .venv/bin/python scripts/compare_errors.py [--times 2000] [--seed 1] [--run RUNDIR] [--study NAME ...]
+    .venv/bin/python scripts/compare_errors.py [--times 2000] [--seed 1] [--run RUNDIR ...] [--study NAME ...]
 
-Simulated, with the code that the command uses (spillway/compare/rates.py); --run adds what the command says of a run of
-plans/compare-same.toml. Prints each rate with its 95 % interval, and writes all of it to runs/bench/compare_errors.json
-(--out). Some minutes with 2000 comparisons of each kind.
+Simulated, with the code that the command uses (spillway/compare/rates.py); --run adds what the command says of a run
+directory, such as one of plans/compare-same.toml. Prints each rate with its 95 % interval, and writes all of it to
+runs/bench/compare_errors.json (--out). Some minutes with 2000 comparisons of each kind.
 """
 
 import argparse
@@ -33,11 +33,12 @@ def line(row: dict[str, Any]) -> str:
 
 
 def recorded(run: str) -> dict[str, Any]:
-    """What is said of a run, without where it lies."""
-    said = document(compare(read_sides([run])))
+    """What is said of a run, with the command that made it and without where it lies."""
+    sides = read_sides([run])
+    said = document(compare(sides))
     for side in said["sides"].values():
         side["run"] = Path(side["run"]).name
-    return said
+    return {"plan": sides[0].manifest["plan"], "command": " ".join(sides[0].manifest["command"])} | said
 
 
 def main() -> int:
@@ -45,14 +46,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--times", type=int, default=2000)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--run", help="a run directory of plans/compare-same.toml")
+    parser.add_argument("--run", action="append", default=[], help="a run directory to compare; may be repeated")
     parser.add_argument("--study", action="append", choices=STUDIES, help="only this one; may be repeated")
     parser.add_argument("--out", type=Path, default=ROOT / "runs" / "bench" / "compare_errors.json")
     given = parser.parse_args()
     result: dict[str, Any] = {"times": given.times, "seed": given.seed}
     try:
-        if given.run:
-            result["recorded"] = recorded(given.run)
+        result["recorded"] = [recorded(run) for run in given.run]
     except SpillwayError as error:
         print(f"compare_errors: {error}", file=sys.stderr)
         return 2

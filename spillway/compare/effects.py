@@ -26,6 +26,7 @@ from scipy import stats
 from spillway.models.arrays import Array
 
 LEVEL = 0.95
+_WIDEST = 700.0  # a ratio of e^700 is the largest that a float has; nobody reads what two wild repetitions span
 _ROUNDING = 1e-12  # of a logarithm of a ratio of two figures that are the same but for their last bit
 
 
@@ -42,7 +43,7 @@ class Effect:
     def interval(self, level: float = LEVEL) -> tuple[float, float]:
         """The bounds of d."""
         half = self.slack + (float(stats.t.ppf((1 + level) / 2, self.df)) * self.se if self.se else 0.0)
-        return self.d - half, self.d + half
+        return max(-_WIDEST, self.d - half), min(_WIDEST, self.d + half)
 
     @property
     def p(self) -> float:

@@ -55,16 +55,25 @@ class Metric:
         return ([a for a, _ in known], [b for _, b in known]) if len(known) == len(rows) else None
 
 
+def table(document: Document, key: str) -> Document:
+    """A table of a document that somebody may have damaged; empty where there is none."""
+    value = document.get(key)
+    return value if isinstance(value, dict) else {}
+
+
 def _field(name: str) -> Callable[[Document], float | None]:
     return lambda figures: figures.get(name)
 
 
 def _write_latency(name: str) -> Callable[[Document], float | None]:
-    return lambda figures: (figures.get("write_latency_us") or {}).get(name)
+    return lambda figures: table(figures, "write_latency_us").get(name)
 
 
 def _stall_share(figures: Document) -> float | None:
-    share = ratio((figures.get("stalls") or {}).get("seconds"), figures.get("duration_s"))
+    seconds, duration = table(figures, "stalls").get("seconds"), figures.get("duration_s")
+    if not isinstance(seconds, int | float) or not isinstance(duration, int | float):
+        return None
+    share = ratio(seconds, duration)
     return None if share is None else min(1.0, share)
 
 

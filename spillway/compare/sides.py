@@ -137,6 +137,8 @@ def _plan_of(run: RunRecord, name: str) -> Document:
     except tomllib.TOMLDecodeError as error:
         raise SpillwayError(f"{run.path / 'plan.toml'}: this is no TOML ({error}); run the plan again.") from error
     arms = plan.pop("arms", [])
+    if not isinstance(arms, list) or not isinstance(plan.get("phases", []), list):
+        raise SpillwayError(f"{run.path / 'plan.toml'}: its arms or phases are no lists; run the plan again.")
     own: Document = next((each for each in arms if isinstance(each, dict) and each.get("name") == name), {})
     return _keys(plan) | _keys(own)
 

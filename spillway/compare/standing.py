@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from spillway.compare.metrics import table
 from spillway.compare.sides import Side
 
 Document = dict[str, Any]
@@ -78,18 +79,18 @@ def _time(side: Side) -> Facts:
 
 
 def _versions(side: Side) -> Facts:
-    of_run = side.manifest.get("versions") or {}
+    of_run = table(side.manifest, "versions")
     facts = {f"the version of {name}": of_run.get(name) for name in ("spillway", "spillway-native")}
     build = of_run.get("build_sha256") or of_run.get("executable_sha256")
     return facts | {"the build of spillway-native": build and str(build)[:12]}
 
 
 def _libraries(side: Side) -> Facts:
-    return {f"the version of {name}": version for name, version in (side.figures.get("versions") or {}).items()}
+    return {f"the version of {name}": version for name, version in table(side.figures, "versions").items()}
 
 
 def _compression(side: Side) -> Facts:
-    engine = side.plan.get("engine.name", "rocksdb")
+    engine = str(side.plan.get("engine.name", "rocksdb"))
     option = _COMPRESSION_OPTION.get(engine, "engine.options.compression")
     others = {
         key: value
@@ -109,7 +110,7 @@ def _algorithm(value: str) -> str:
 
 def _workload(side: Side) -> Facts:
     facts = _from_plan(side, "load.key_bytes", "load.value_bytes", "load.num", "ycsb.")
-    phases = side.plan.get("phases") or []
+    phases = [phase for phase in side.plan.get("phases") or [] if isinstance(phase, dict)]
     facts["the number of phases"] = len(phases)
     for index, phase in enumerate(phases):
         name = phase.get("name") or index
@@ -118,7 +119,7 @@ def _workload(side: Side) -> Facts:
 
 
 def _machine(side: Side) -> Facts:
-    host = side.manifest.get("host") or {}
+    host = table(side.manifest, "host")
     return {f"the host's {name}": host.get(name) for name in ("processor", "cores")}
 
 

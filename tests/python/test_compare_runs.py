@@ -540,8 +540,8 @@ def test_a_series_that_is_too_short_is_refused(made: Made, invoke: Invoke) -> No
     refused = invoke("compare", run)
     assert refused.code == 2
     assert refused.err == (
-        "spillway: run:old and run:new are one run each, with 8 and 8 samples to judge by, which are too few independent "
-        "blocks to say; run with --set repetitions=5, or longer.\n"
+        "spillway: run:old and run:new are one run each, with 8 and 8 samples to judge by, which are too few "
+        "independent blocks to say; run with --set repetitions=5, or longer.\n"
     )
 
 
@@ -554,9 +554,14 @@ def test_one_run_has_one_maximum(made: Made, invoke: Invoke) -> None:
 
 def test_a_figure_that_no_run_has_is_refused(made: Made, invoke: Invoke) -> None:
     run = made.run("run", repetitions=2)
-    for arm in ("old", "new"):
-        put(run, arm, [None, None], "wa_device")  # type: ignore[list-item]
-        edit(run, lambda s, arm=arm: s["arms"][arm]["standing"].update(wa_device_unknown="the drive does not tell"))
+
+    def forget(summary: Document) -> None:
+        for arm in summary["arms"].values():
+            arm["standing"]["wa_device_unknown"] = "the drive does not tell"
+            for each in arm["repetitions"]:
+                each["wa_device"] = None
+
+    edit(run, forget)
     refused = invoke("compare", run, "--metric", "wa_device")
     assert refused.code == 2
     assert "wa_device is not known of run:old and run:new (the drive does not tell)" in refused.err
@@ -602,3 +607,65 @@ def test_swapping_the_sides_swaps_the_verdicts(made: Made) -> None:
         assert forth.effect.d == pytest.approx(-inverse.effect.d)
         assert forth.effect.p == pytest.approx(inverse.effect.p)
         assert (forth.a, forth.b) == (inverse.b, inverse.a)
+
+
+def damaged(document: Any, rng: random.Random) -> Any:
+    """The document with one of its values replaced by something else, or gone."""
+    document = json.loads(json.dumps(document))
+    places: list[tuple[Any, Any]] = []
+
+    def walk(node: Any) -> None:
+        for key in node if isinstance(node, dict) else range(len(node)) if isinstance(node, list) else ():
+            places.append((node, key))
+            walk(node[key])
+
+    walk(document)
+    node, key = rng.choice(places)
+    if rng.random() < 0.3:
+        del node[key]
+    else:
+        node[key] = rng.choice([None, "x", -1, 0, 1e308, float("nan"), [], [None], {}, {"x": 1}, True, "\x00", "../.."])
+    return document
+
+
+@pytest.mark.parametrize("count", [1, 2])
+@pytest.mark.parametrize("name", ["summary.json", "manifest.json", "arms/new/phases.json"])
+def test_no_damage_to_a_document_is_worse_than_a_sentence(name: str, count: int, made: Made, invoke: Invoke) -> None:
+    run = made.run("run", PLAN + ARMS, count)
+    if count == 1:
+        edit(run, lambda summary: summary["arms"]["new"].update(directory="arms/new"))
+    whole = json.loads((run / name).read_text())
+    rng = random.Random(count)
+    for _ in range(150):
+        spoilt = damaged(whole, rng)
+        (run / name).write_text(json.dumps(spoilt))
+        ended = invoke("compare", run, *rng.choice([(), ("--anyway",), ("--json",)]))
+        assert ended.code in (0, 2), spoilt
+        assert ended.code == 0 or ended.err.startswith("spillway: "), spoilt
+
+
+def test_no_damage_to_a_plan_is_worse_than_a_sentence(made: Made, invoke: Invoke) -> None:
+    run = made.run("run", PLAN + ARMS, 2)
+    whole = tomllib.loads((run / "plan.toml").read_text())
+    rng = random.Random(3)
+    for _ in range(150):
+        spoilt = json.loads(json.dumps(damaged(whole, rng)).replace("null", '"none"').replace("NaN", "1"))
+        (run / "plan.toml").write_text(tomli_w.dumps(spoilt))
+        ended = invoke("compare", run)
+        assert ended.code in (0, 2), spoilt
+
+
+@pytest.mark.parametrize("name", ["samples.csv", "plan.toml"])
+def test_no_byte_of_a_file_is_worse_than_a_sentence(name: str, made: Made, invoke: Invoke) -> None:
+    run = made.run("run", PLAN.replace("duration_s = 12", "duration_s = 3") + ARMS, 1)
+    path = run / "arms" / "new" / name if name == "samples.csv" else run / name
+    whole = path.read_bytes()
+    rng = random.Random(4)
+    for _ in range(100):
+        place = rng.randrange(len(whole))
+        path.write_bytes(
+            whole[:place] + rng.choice([b"", b"\x00", b",", b"\n", b"\xff", b"-"]) + whole[place + rng.randrange(3) :]
+        )
+        ended = invoke("compare", run)
+        assert ended.code in (0, 2), place
+        assert "Traceback" not in ended.err
