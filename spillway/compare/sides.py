@@ -105,8 +105,12 @@ def _parted(word: str) -> tuple[Path, str | None]:
 def _read(path: Path) -> RunRecord:
     if not path.is_dir():
         under_way = path.parent.is_dir() and stages_of(path.parent, path.name)
-        rest = "one is on its way, or was killed: wait, or run the plan again" if under_way else "name one"
-        raise SpillwayError(f"{path}: there is no such run directory: {rest}.")
+        rest = (
+            "one is on its way, or was killed: wait, or run the plan again"
+            if under_way
+            else "`spillway run PLAN --out DIR` makes one"
+        )
+        raise SpillwayError(f"{path}: there is no such run directory; {rest}.")
     if not (path / "summary.json").exists():
         raise SpillwayError(
             f"{path}: it has no summary.json: it is no run directory, or one that was cut off; run the plan again."

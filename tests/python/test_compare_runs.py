@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 import tomli_w
-from conftest import PLAN, Fake, Invoke
+from conftest import PLAN, ROOT, Fake, Invoke
 
 from spillway.compare import METRICS, compare, read_sides
 from spillway.compare.effects import Effect
@@ -191,6 +191,21 @@ def test_an_arm_of_a_directory_is_named_behind_a_colon(made: Made, invoke: Invok
     ended = invoke("compare", f"{run}:new", f"{run}:old", "--metric", "throughput_ops_s", "--json").json()
     assert [each["arm"] for each in ended["sides"].values()] == ["new", "old"]
     assert ended["pairs"][0]["metrics"]["throughput_ops_s"]["verdict"] == "B"
+
+
+@pytest.mark.native
+def test_the_documented_two_commands(real_native: Path, invoke: Invoke, tmp_path: Path) -> None:
+    """plans/compare.toml with the real store, shorter and in virtual time: a run, and an answer with an interval."""
+    plan, out = ROOT / "plans" / "compare.toml", tmp_path / "run"
+    smaller = ("repetitions=2", "drive.pacing=off", "load.num=20000", "phases.overwrite.duration_s=1")
+    words = [word for setting in smaller for word in ("--set", setting)]
+    assert invoke("run", plan, "--out", out, *words).code == 0
+    ended = invoke("compare", out, "--json")
+    assert (ended.code, ended.err) == (0, "")
+    metrics = ended.json()["pairs"][0]["metrics"]
+    assert set(metrics) == set(METRICS)
+    assert metrics["throughput_ops_s"]["low"] < metrics["throughput_ops_s"]["high"]
+    assert metrics["wa_app"]["ratio"] > 0
 
 
 # What runs rest on: each change of one of two equal runs, the kind, and what the sentence says of it.
