@@ -519,11 +519,21 @@ def test_a_run_on_its_way_is_named_as_one(made: Made, invoke: Invoke) -> None:
 
 
 def test_a_copy_is_the_same_run(made: Made, invoke: Invoke) -> None:
-    made.run("run", repetitions=2)
+    run = made.run("run", repetitions=2)
+    edit(run, lambda manifest: manifest.update(ended="2100-01-01T00:00:00+00:00"), "manifest.json")
     shutil.copytree("run", "copy")
     refused = invoke("compare", "run:old", "copy:old")
     assert refused.code == 2
     assert "copy:old and run:old are the same run under two names" in refused.err
+
+
+def test_two_short_runs_of_one_second_are_two(made: Made, invoke: Invoke) -> None:
+    """The fake does the same for the same seed, and may begin and end both within one second."""
+    one, other = made.run("one", PLAN, 2), made.run("other", PLAN, 2)
+    now = "2100-01-01T00:00:00+00:00"
+    for run in (one, other):
+        edit(run, lambda manifest: manifest.update(started=now, ended=now), "manifest.json")
+    assert invoke("compare", one, other).code == 0
 
 
 def test_a_link_to_a_run_is_the_run(made: Made, invoke: Invoke) -> None:
