@@ -30,6 +30,7 @@ from spillway.plan_keys import (
     OPEN_TABLES,
     PHASE_KEYS,
     PLAN_KEYS,
+    PROCEDURES,
     Key,
     optional_size,
     size,
@@ -118,7 +119,10 @@ class Arm:
 
     def _initial(self) -> Document:
         names = ("kind", "fill", "compression_ratio", "warmup_capacities", "path")
-        return {name: self.settings[f"initial.{name}"] for name in names}
+        own = {name: self.settings[f"initial.{name}"] for name in names}
+        if self.settings["initial.partition"] == "as_is":
+            return own
+        return own | {"partition": self.settings["initial.partition"], "partition_bytes": self.settings["fs.size"] or 0}
 
     def has_estimate(self) -> bool:
         """A drive model watches what a plain directory's run writes."""
@@ -448,6 +452,7 @@ def _resolve_arm(
     for key in PATHS:
         if settings[key]:
             settings[key] = str((plan_dir / settings[key]).absolute())
+    _follow_procedure(settings, flat, label)
     drive_set = _texts(open_tables["drive.set"], f"{label}drive.set")
     if settings["drive.capacity"] is not None:
         stated = drive_set.setdefault("capacity.capacity_bytes", str(settings["drive.capacity"]))
@@ -469,6 +474,18 @@ def _resolve_arm(
     check_until(arm, label)
     check_load(arm, label)
     return arm
+
+
+def _follow_procedure(settings: dict[str, Any], given: Document, label: str) -> None:
+    """Sets what ``initial.procedure`` stands for; what it says may not be given otherwise."""
+    procedure = settings["initial.procedure"]
+    if procedure is None:
+        return
+    kind, partition = PROCEDURES[procedure]
+    for key, value in (("initial.kind", kind), ("initial.partition", partition)):
+        if key in given and settings[key] != value:
+            raise SpillwayError(f'{label}initial.procedure = "{procedure}" means {key} = "{value}": give one of them.')
+        settings[key] = value
 
 
 def _texts(table: Any, where: str) -> dict[str, str]:

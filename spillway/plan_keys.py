@@ -40,6 +40,14 @@ WORKLOADS = (
 ENGINES = ("rocksdb", "spillway", "raw", "leveldb", "leveldb-vlog", "wiredtiger")
 # What keeps RocksDB's writers going, or does not.
 POLICIES = ("slowdown", "no-slowdown", "adoc")
+# The talk's four ways to the start of a test (B4; LEDGER part 4a, pitfall 3): initial.kind of the drive before it was
+# partitioned, and initial.partition.
+PROCEDURES = {
+    "partition-trim": ("steady", "trimmed"),
+    "partition-trim-precondition": ("steady", "preconditioned"),
+    "trim-partition": ("trimmed", "as_is"),
+    "trim-partition-precondition": ("trimmed", "preconditioned"),
+}
 # What a verdict on steadiness may rest on, as spillway/steady/checks.py has it.
 STEADY_TESTS = ("cusum", "window", "drift", "end", "writes")
 # Workloads that end by themselves and have no operations.
@@ -206,6 +214,8 @@ ARM_KEYS: dict[str, Key] = {
     "initial.compression_ratio": Key(1.0, number(0, 1, above=True)),
     "initial.warmup_capacities": Key(0.0, number(0)),
     "initial.path": Key("", text),
+    "initial.partition": Key("as_is", one_of("as_is", "trimmed", "preconditioned")),
+    "initial.procedure": Key(None, optional(one_of(*PROCEDURES))),
     "kept.directory": Key("", text),
     "kept.from": Key("", text),
     "kept.to": Key("", text),

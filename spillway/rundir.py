@@ -226,6 +226,19 @@ def read_samples(directory: Path) -> list[Row]:
     return _read_csv(directory / "samples.csv", are_columns)
 
 
+def read_phases(directory: Path) -> list[Document]:
+    """The phases of a repetition in its directory. Raises SpillwayError."""
+    path = directory / "phases.json"
+    phases = _read_json(path)
+    timed = isinstance(phases, list) and all(
+        isinstance(each, dict) and all(isinstance(each.get(key), int | float) for key in ("t_s", "duration_s"))
+        for each in phases
+    )
+    if not timed:
+        raise SpillwayError(f"{path}: this is no list of phases; run the plan again.")
+    return list(phases)
+
+
 def _read_text(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8")

@@ -220,6 +220,7 @@ def standing(
         else None,
         "initial_state": ("kept" if start else arm.settings["initial.kind"]) if emulated else None,
         "initial_fill": arm.settings["initial.fill"] if emulated and not start else None,
+        "initial_partition": arm.settings["initial.partition"] if emulated and not start else None,
         "kept": kept.in_words(start) if start else None,
         "capacity_bytes": capacity,
         "scaled_capacity": scaled,
@@ -247,7 +248,9 @@ def _words(facts: Document) -> str:
     else:
         size = f", {human_bytes(facts['capacity_bytes'])}" if facts["capacity_bytes"] else ""
         scaled = ", scaled down from the preset" if facts["scaled_capacity"] else ""
-        start = facts["kept"] or f"{facts['initial_state']} at the start"
+        partition = facts["initial_partition"] or "as_is"
+        state = f"{facts['initial_state']} at the start"
+        start = facts["kept"] or state + ("" if partition == "as_is" else f", its partition {partition}")
         parts.append(f"emulated drive “{facts['drive']}”{size}{scaled}, {start}")
     if facts["pacing"] == "off":
         parts.append("in virtual time, so latencies and rates are not the drive's")

@@ -5,7 +5,7 @@ import sys
 import click
 
 from spillway import __version__
-from spillway.cli import bufferpool, drive, lint, profile, run, spill, ssd, steady, suite
+from spillway.cli import bufferpool, compare, drive, lint, profile, run, spill, ssd, steady, suite
 from spillway.errors import Interrupted, SpillwayError
 
 
@@ -43,6 +43,7 @@ for command in (
     run.run_command,
     run.report_command,
     steady.steady_command,
+    compare.compare_command,
     suite.suite_command,
     lint.lint_command,
     profile.profile_command,

@@ -1,0 +1,696 @@
+"""`spillway compare`: what it says of runs, which runs it does not rank, and what it makes of bad input."""
+
+import json
+import os
+import random
+import shutil
+import tomllib
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tomli_w
+from conftest import PLAN, ROOT, Fake, Invoke
+
+from spillway.compare import METRICS, compare, read_sides
+from spillway.compare.effects import Effect
+from spillway.compare.verdicts import Finding
+from spillway.compare.words import UNEVEN, verdict
+
+Document = dict[str, Any]
+Golden = Callable[[str, str], None]
+ARMS = '\n[[arms]]\nname = "old"\n[[arms]]\nname = "new"\n"engine.options.max_background_jobs" = "4"\n'
+
+
+class Made:
+    """Run directories by the fake native side, in the current directory, with figures that a test sets."""
+
+    def __init__(self, invoke: Invoke, plan: Path) -> None:
+        self.invoke, self.plan = invoke, plan
+
+    def run(self, name: str, text: str = PLAN + ARMS, repetitions: int = 5, *settings: str) -> Path:
+        self.plan.write_text(text)
+        words = [word for setting in settings for word in ("--set", setting)]
+        ended = self.invoke("run", self.plan, "--out", name, "--set", f"repetitions={repetitions}", *words)
+        assert (ended.code, ended.err) == (0, "")
+        return Path(name)
+
+
+@pytest.fixture
+def made(fake: Fake, plan_file: Path, invoke: Invoke, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Made:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("spillway.run._write_report", lambda rundir: None)  # takes longer than all else
+    return Made(invoke, plan_file)
+
+
+def edit(run: Path, change: Callable[[Document], None], name: str = "summary.json") -> None:
+    document = json.loads((run / name).read_text())
+    change(document)
+    (run / name).write_text(json.dumps(document))
+
+
+def edit_plan(run: Path, change: Callable[[Document], None]) -> None:
+    plan = tomllib.loads((run / "plan.toml").read_text())
+    change(plan)
+    (run / "plan.toml").write_text(tomli_w.dumps(plan))
+
+
+def repetitions(arm: Document) -> list[Document]:
+    """Of an arm of a summary, for one repetition too."""
+    several: list[Document] = arm.get("repetitions") or [arm]
+    return several
+
+
+def put(run: Path, arm: str, values: Sequence[float], key: str = "throughput_ops_s") -> None:
+    """Gives each repetition of an arm its figure."""
+
+    def change(summary: Document) -> None:
+        for each, value in zip(repetitions(summary["arms"][arm]), values, strict=True):
+            each[key] = value
+
+    edit(run, change)
+
+
+def put_steady(run: Path, arm: str, steady: Sequence[bool]) -> None:
+    put(run, arm, steady, "steady")
+
+
+def noisy(mean: float, noise: float, count: int, seed: int) -> list[float]:
+    rng = random.Random(seed)
+    return [mean * (1 + rng.gauss(0, noise)) for _ in range(count)]
+
+
+def slower(run: Path, by: float = 0.05, noise: float = 0.005, seed: int = 1) -> Path:
+    """The arm ``new`` has so much less throughput than ``old``; nothing else differs."""
+    count = len(repetitions(json.loads((run / "summary.json").read_text())["arms"]["old"]))
+    put(run, "old", noisy(10_000, noise, count, seed))
+    put(run, "new", noisy(10_000 * (1 - by), noise, count, seed + 1))
+    return run
+
+
+def test_a_slower_arm_is_found(made: Made, invoke: Invoke, golden: Golden) -> None:
+    ended = invoke("compare", slower(made.run("run")))
+    assert (ended.code, ended.err) == (0, "")
+    golden("compare-turns.txt", ended.out)
+
+
+def test_equal_arms_are_not_told_apart(made: Made, invoke: Invoke) -> None:
+    """The fake does the same for the same seed: every ratio is 1, and none of them differs."""
+    found = invoke("compare", made.run("run"), "--json").json()
+    metrics = found["pairs"][0]["metrics"]
+    assert set(metrics) == set(METRICS)
+    assert {each["verdict"] for each in metrics.values()} == {"not told apart"}
+    assert metrics["throughput_ops_s"]["ratio"] == 1.0
+    assert metrics["stall_share"]["difference"] == 0.0
+
+
+def test_the_table_and_the_document_say_the_same(made: Made, invoke: Invoke) -> None:
+    run = slower(made.run("run"))
+    printed, found = invoke("compare", run).out, invoke("compare", run, "--json").json()
+    pair = found["pairs"][0]
+    for metric in pair["metrics"].values():
+        assert metric["words"] in printed
+    for note in [*pair["notes"], found["note"]]:
+        assert note in printed
+    figure = pair["metrics"]["throughput_ops_s"]
+    assert figure["verdict"] == "A"
+    assert figure["low"] < figure["ratio"] < figure["high"] < 1
+    assert figure["ratio"] == pytest.approx(0.95, abs=0.01)
+
+
+def test_directories_are_compared_by_their_repetitions(made: Made, invoke: Invoke, golden: Golden) -> None:
+    old, new = made.run("old-build", PLAN, 4), made.run("new-build", PLAN, 3)
+    put(old, "small", noisy(10_000, 0.005, 4, 1))
+    put(new, "small", noisy(12_000, 0.005, 3, 2))
+    ended = invoke("compare", old, new, "--metric", "throughput_ops_s", "--metric", "wa_app")
+    assert (ended.code, ended.err) == (0, "")
+    golden("compare-apart.txt", ended.out)
+
+
+def halve_writes(run: Path, arm: str) -> None:
+    """Every sample of an arm has half of the writes; its bytes stay."""
+    path = run / "arms" / arm / "samples.csv"
+    head, *lines = path.read_text().splitlines()
+    column = head.split(",").index("writes")
+    cells = [line.split(",") for line in lines]
+    for row in cells:
+        row[column] = str(float(row[column]) / 2)
+    path.write_text("\n".join([head, *(",".join(row) for row in cells)]) + "\n")
+
+
+def test_a_run_at_half_the_rate_was_slower(made: Made, invoke: Invoke, golden: Golden) -> None:
+    run = made.run("run", PLAN.replace("duration_s = 12", "duration_s = 120") + ARMS, 1)
+    halve_writes(run, "new")
+    golden("compare-one-run.txt", invoke("compare", run).out)
+    pair = invoke("compare", run, "--metric", "throughput_ops_s", "--json").json()["pairs"][0]
+    figure = pair["metrics"]["throughput_ops_s"]
+    assert pair["basis"] == "blocks"
+    assert figure["ratio"] == pytest.approx(0.5)
+    assert figure["words"].startswith("A was faster by ")
+    assert any("This is one run each" in note for note in pair["notes"])
+    assert all(each["count"] >= 10 for each in figure["blocks"])
+
+
+def test_the_steady_part_alone_is_in_the_blocks(made: Made, invoke: Invoke) -> None:
+    """The first minute of one arm is ten times as fast; it is steady from there on."""
+    run = made.run("run", PLAN.replace("duration_s = 12", "duration_s = 240") + ARMS, 1)
+    path = run / "arms" / "new" / "samples.csv"
+    head, *lines = path.read_text().splitlines()
+    column = head.split(",").index("writes")
+    cells = [line.split(",") for line in lines]
+    for row in cells[:600]:
+        row[column] = str(float(row[column]) * 10)
+    path.write_text("\n".join([head, *(",".join(row) for row in cells)]) + "\n")
+
+    def steady(summary: Document) -> None:
+        for arm, since in (("old", 0.0), ("new", 60.0)):
+            summary["arms"][arm]["steady"] = True
+            summary["arms"][arm]["standing"] |= {"steady": True, "steady_since_s": since}
+
+    edit(run, steady)
+    pair = invoke("compare", run, "--metric", "throughput_ops_s", "--json").json()["pairs"][0]
+    assert pair["metrics"]["throughput_ops_s"]["ratio"] == pytest.approx(1.0, abs=0.1)
+
+
+def test_all_arms_are_held_against_the_first_by_holm(made: Made, invoke: Invoke, golden: Golden) -> None:
+    run = made.run("run", PLAN + ARMS + '[[arms]]\nname = "third"\n')
+    slower(run)
+    put(run, "third", noisy(10_000, 0.005, 5, 9))
+    ended = invoke("compare", run, "--metric", "throughput_ops_s")
+    assert (ended.code, ended.err) == (0, "")
+    golden("compare-three.txt", ended.out)
+    pairs = invoke("compare", run, "--metric", "throughput_ops_s", "--json").json()["pairs"]
+    assert [(each["a"], each["b"]) for each in pairs] == [("A", "B"), ("A", "C")]
+    levels = [each["metrics"]["throughput_ops_s"]["level"] for each in pairs]
+    assert levels == [pytest.approx(0.975), pytest.approx(0.95)]
+
+
+def test_an_arm_of_a_directory_is_named_behind_a_colon(made: Made, invoke: Invoke) -> None:
+    run = slower(made.run("a:run"))
+    ended = invoke("compare", f"{run}:new", f"{run}:old", "--metric", "throughput_ops_s", "--json").json()
+    assert [each["arm"] for each in ended["sides"].values()] == ["new", "old"]
+    assert ended["pairs"][0]["metrics"]["throughput_ops_s"]["verdict"] == "B"
+
+
+@pytest.mark.native
+def test_the_documented_two_commands(real_native: Path, invoke: Invoke, tmp_path: Path) -> None:
+    """plans/compare.toml with the real store, shorter and in virtual time: a run, and an answer with an interval."""
+    plan, out = ROOT / "plans" / "compare.toml", tmp_path / "run"
+    smaller = ("repetitions=2", "drive.pacing=off", "load.num=20000", "phases.overwrite.duration_s=1")
+    words = [word for setting in smaller for word in ("--set", setting)]
+    assert invoke("run", plan, "--out", out, *words).code == 0
+    ended = invoke("compare", out, "--json")
+    assert (ended.code, ended.err) == (0, "")
+    metrics = ended.json()["pairs"][0]["metrics"]
+    assert set(metrics) == set(METRICS)
+    assert metrics["throughput_ops_s"]["low"] < metrics["throughput_ops_s"]["high"]
+    assert metrics["wa_app"]["ratio"] > 0
+
+
+# What runs rest on: each change of one of two equal runs, the kind, and what the sentence says of it.
+STANDING: list[tuple[str, Callable[[Path], None], str, str]] = []
+
+
+def changes(kind: str, words: str) -> Callable[[Callable[[Path], None]], Callable[[Path], None]]:
+    def note(change: Callable[[Path], None]) -> Callable[[Path], None]:
+        STANDING.append((change.__name__, change, kind, words))
+        return change
+
+    return note
+
+
+def of_standing(run: Path, **values: Any) -> None:
+    edit(run, lambda summary: summary["arms"]["small"]["standing"].update(values))
+
+
+@changes("initial", "the initial state is steady and trimmed")
+def another_initial_state(run: Path) -> None:
+    of_standing(run, initial_state="trimmed")
+
+
+@changes("drive", "the drive is tiny and intel-p4510")
+def another_preset(run: Path) -> None:
+    of_standing(run, drive="intel-p4510")
+
+
+@changes("drive", "the drive's capacity in bytes is 67108864 and 134217728")
+def another_capacity(run: Path) -> None:
+    of_standing(run, capacity_bytes=134217728)
+
+
+@changes("drive", "the preset's file is")
+def another_preset_of_the_same_name(run: Path) -> None:
+    for path in run.glob("arms/*/preset.toml"):
+        path.write_text(path.read_text() + "# changed\n")
+
+
+@changes("drive", "fs.size is none and 33554432")
+def a_partition(run: Path) -> None:
+    edit_plan(run, lambda plan: plan.setdefault("fs", {}).update(size=33554432))
+
+
+@changes("time", "the time scale is 1 and 4")
+def another_time_scale(run: Path) -> None:
+    of_standing(run, time_scale=4.0)
+
+
+@changes("time", "pacing is real and off")
+def no_pacing(run: Path) -> None:
+    of_standing(run, pacing="off")
+
+
+@changes("versions", "the version of rocksdb is 7.8.3 and 9.10.0")
+def another_engine_version(run: Path) -> None:
+    edit(run, lambda summary: summary["arms"]["small"]["versions"].update(rocksdb="9.10.0"))
+
+
+@changes("versions", "the build of spillway-native is")
+def another_build(run: Path) -> None:
+    edit(run, lambda manifest: manifest["versions"].update(build_sha256="0" * 64), "manifest.json")
+
+
+@changes("compression", "the engine's compression is the engine's default and none")
+def another_compression(run: Path) -> None:
+    edit_plan(run, lambda plan: plan["engine"]["options"].update(compression="kNoCompression"))
+
+
+@changes("compression", "load.compression_ratio is 0.5 and 1")
+def other_values(run: Path) -> None:
+    edit_plan(run, lambda plan: plan["load"].update(compression_ratio=1.0))
+
+
+@changes("workload", "load.value_bytes is 1024 and 100")
+def another_load(run: Path) -> None:
+    edit_plan(run, lambda plan: plan["load"].update(value_bytes=100))
+
+
+@changes("workload", "phases.fill.threads is 1 and 8")
+def other_threads(run: Path) -> None:
+    edit_plan(run, lambda plan: plan["phases"][0].update(threads=8))
+
+
+@changes("workload", "the number of phases is 1 and 2")
+def a_phase_more(run: Path) -> None:
+    edit_plan(run, lambda plan: plan["phases"].append({"name": "more", "workload": "overwrite"}))
+
+
+@changes("machine", "the host's cores is")
+def another_machine(run: Path) -> None:
+    edit(run, lambda manifest: manifest["host"].update(cores=640), "manifest.json")
+
+
+@changes("steady", "the run is steady in 0 of 2 repetitions and steady in 2 of 2 repetitions")
+def steadiness(run: Path) -> None:
+    put_steady(run, "small", [True, True])
+
+
+@pytest.mark.parametrize(("change", "kind", "words"), [row[1:] for row in STANDING], ids=[row[0] for row in STANDING])
+def test_runs_that_rest_on_other_things_are_not_ranked(
+    change: Callable[[Path], None], kind: str, words: str, made: Made, invoke: Invoke
+) -> None:
+    one, other = made.run("one", PLAN, 2), made.run("other", PLAN, 2)
+    put(other, "small", [5000.0, 5100.0])
+    assert invoke("compare", one, other).code == 0, "they are alike"
+    change(other)
+
+    refused = invoke("compare", one, other)
+    assert (refused.code, refused.out) == (2, "")
+    assert refused.err.startswith("spillway: one:small and other:small ")
+    assert words in refused.err
+    assert refused.err.count("\n") == 1
+    assert "--anyway" in refused.err
+    assert ("runs of different plans" in refused.err) == (kind == "workload")
+
+    document = invoke("compare", one, other, "--json")
+    assert document.code == 2
+    pair = document.json()["pairs"][0]
+    assert (pair["ranked"], pair["metrics"]) == (False, {})
+    assert {each["kind"] for each in pair["differences"]} == {kind}
+
+    told = invoke("compare", one, other, "--anyway")
+    assert (told.code, told.err) == (0, "")
+    assert "Warning: ranked although " in told.out
+    assert words in told.out
+
+    if kind != "steady":
+        named = invoke("compare", one, other, "--varies", kind)
+        assert (named.code, named.err) == (0, "")
+        assert "Warning" not in named.out
+
+
+def test_every_kind_of_difference_is_tested() -> None:
+    from spillway.compare import KINDS
+
+    assert {row[2] for row in STANDING} == {*KINDS, "steady"}
+
+
+def test_naming_one_difference_does_not_permit_another(made: Made, invoke: Invoke) -> None:
+    one, other = made.run("one", PLAN, 2), made.run("other", PLAN, 2)
+    another_build(other)
+    another_time_scale(other)
+    refused = invoke("compare", one, other, "--varies", "versions")
+    assert refused.code == 2
+    assert "the time scale" in refused.err
+    assert "build" not in refused.err
+
+
+def test_an_option_of_the_engine_is_what_arms_are_for(made: Made, invoke: Invoke) -> None:
+    text = (
+        PLAN + '[[arms]]\nname = "a"\n[[arms]]\nname = "b"\n"engine.name" = "leveldb"\n"engine.policy" = "slowdown"\n'
+    )
+    text = text.replace("[engine.options]\nwrite_buffer_size = 1048576\n", "")
+    run = made.run("run", text + '"engine.options.compression" = "kNoCompression"\n', 2)
+    assert "the engine's compression is the engine's default and none" in invoke("compare", run).err
+    edit_plan(run, lambda plan: plan["arms"][0].update({"engine": {"options": {"compression": "kNoCompression"}}}))
+    assert invoke("compare", run).code == 0
+
+
+def test_failed_repetitions_are_in_no_figure(made: Made, invoke: Invoke) -> None:
+    run = slower(made.run("run"))
+
+    def fail(summary: Document) -> None:
+        summary["arms"]["new"]["repetitions"][2] |= {"failure": "the drive is full.", "complete": False}
+        summary["arms"]["new"]["repetitions"][2]["throughput_ops_s"] = 1.0
+
+    edit(run, fail)
+    ended = invoke("compare", run, "--json").json()["pairs"][0]
+    assert ended["repetitions"] == {"A": 4, "B": 4}
+    assert ended["metrics"]["throughput_ops_s"]["ratio"] == pytest.approx(0.95, abs=0.01)
+    assert "Repetition 3 of run:new is left out: the drive is full." in ended["notes"]
+    assert "Repetition 3 of run:old is left out: the one beside it in its turn is." in ended["notes"]
+
+
+def test_steady_repetitions_and_others_are_never_mixed(made: Made, invoke: Invoke) -> None:
+    run = slower(made.run("run"))
+    put_steady(run, "old", [True, True, True, True, False])
+    put_steady(run, "new", [True, True, False, True, False])
+    pair = invoke("compare", run, "--json").json()["pairs"][0]
+    assert pair["repetitions"] == {"A": 3, "B": 3}
+    assert "Repetition 5 of run:old is left out: it is not steady, unlike those compared." in pair["notes"]
+    assert not any("Neither is steady" in note for note in pair["notes"])
+
+
+def test_directories_with_steady_repetitions_of_both_are_ranked_by_those(made: Made, invoke: Invoke) -> None:
+    one, other = made.run("one", PLAN, 3), made.run("other", PLAN, 3)
+    put_steady(one, "small", [True, False, True])
+    put_steady(other, "small", [False, True, True])
+    pair = invoke("compare", one, other, "--json").json()["pairs"][0]
+    assert pair["repetitions"] == {"A": 2, "B": 2}
+
+
+def test_told_to_rank_it_says_who_is_ahead_by_the_estimate(made: Made, invoke: Invoke) -> None:
+    run = slower(made.run("run"), by=0.001)
+    assert "by the estimate alone" not in invoke("compare", run).out
+    ended = invoke("compare", run, "--anyway", "--metric", "throughput_ops_s")
+    assert "not told apart: no difference shown" in ended.out
+    assert "by the estimate alone" in ended.out
+
+
+def test_one_refused_pair_does_not_hide_the_others(made: Made, invoke: Invoke) -> None:
+    run, other = slower(made.run("run")), made.run("other", PLAN, 5, "drive.time_scale=2.0")
+    ended = invoke("compare", run, other, "--metric", "throughput_ops_s")
+    assert ended.code == 2
+    assert "A is faster by" in ended.out
+    assert ended.err.startswith("spillway: run:old and other:small are not ranked: ")
+
+
+def test_a_side_that_varies_much_more_is_named(made: Made, invoke: Invoke) -> None:
+    run = slower(made.run("run"))
+    put(run, "new", [9000.0, 9500.0, 4000.0, 9400.0, 9300.0])
+    ended = invoke("compare", run, "--metric", "throughput_ops_s")
+    assert f"B varies more than {UNEVEN:g} times as much as A in throughput_ops_s" in ended.out
+
+
+# Bad input: the command's words after a run directory "run" of five repetitions was made, and what the sentence says.
+BAD: list[tuple[list[str], str]] = [
+    (["run", "--metric", "throughput"], "--metric throughput is none; did you mean 'throughput_ops_s'?"),
+    (["run", "--varies", "version"], "--varies version is none; did you mean 'versions'?"),
+    (["run:newer"], "run: it has no arm 'newer'; did you mean 'new'? Its arms: old, new."),
+    (["run:"], "run: it has no arm ''. Its arms: old, new."),
+    (["run:old"], "run: it has one arm"),
+    (["run:old", "run:old"], "run:old is named twice"),
+    (["run", "run"], "run:old is named twice"),
+    (["run", "./run:new"], "is named twice"),
+    (["nowhere"], "nowhere: there is no such run directory"),
+    (["run", "nowhere:old"], "nowhere: there is no such run directory"),
+    (["run/summary.json"], "run/summary.json: there is no such run directory"),
+    (["run/arms"], "run/arms: it has no summary.json"),
+    ([":"], ":: there is no such run directory"),
+]
+
+
+@pytest.mark.parametrize(("words", "sentence"), BAD, ids=[" ".join(row[0]) for row in BAD])
+def test_bad_words_are_refused_in_one_sentence(words: list[str], sentence: str, made: Made, invoke: Invoke) -> None:
+    made.run("run", repetitions=2)
+    refused = invoke("compare", *words)
+    assert (refused.code, refused.out) == (2, "")
+    assert refused.err.startswith("spillway: ")
+    assert sentence in refused.err
+    assert refused.err.count("\n") == 1
+
+
+def test_no_run_is_bad_input(invoke: Invoke) -> None:
+    assert invoke("compare").code == 2
+
+
+def spoil_json(run: Path, name: str, change: Callable[[Any], Any]) -> None:
+    document = json.loads((run / name).read_text())
+    (run / name).write_text(json.dumps(change(document)))
+
+
+SAMPLES = "arms/new-r2/samples.csv"
+DAMAGE: dict[str, tuple[Callable[[Path], object], str]] = {
+    "no summary": (lambda run: (run / "summary.json").unlink(), "run: it has no summary.json"),
+    "an empty summary": (lambda run: (run / "summary.json").write_text(""), "summary.json: this is not JSON"),
+    "half a summary": (
+        lambda run: (run / "summary.json").write_text((run / "summary.json").read_text()[:400]),
+        "summary.json: this is not JSON",
+    ),
+    "no arms": (lambda run: spoil_json(run, "summary.json", lambda d: d | {"arms": {}}), "no arm was run"),
+    "no manifest": (lambda run: (run / "manifest.json").unlink(), "manifest.json: the run directory is not whole"),
+    "no plan": (lambda run: (run / "plan.toml").unlink(), "plan.toml: the run directory is not whole"),
+    "a damaged plan": (lambda run: (run / "plan.toml").write_text("[load\n"), "plan.toml: this is no TOML"),
+    "no samples": (lambda run: (run / SAMPLES).unlink(), f"{SAMPLES}: the run directory is not whole"),
+    "empty samples": (lambda run: (run / SAMPLES).write_text(""), f"{SAMPLES}: the file was cut off"),
+    "samples cut in a line": (
+        lambda run: (run / SAMPLES).write_bytes((run / SAMPLES).read_bytes()[:-30]),
+        f"{SAMPLES}: the file was cut off in its last line",
+    ),
+    "samples cut after a line": (
+        lambda run: (run / SAMPLES).write_bytes(b"".join((run / SAMPLES).read_bytes().splitlines(keepends=True)[:40])),
+        f"{SAMPLES}: the file was cut off at 4 s of 12 s",
+    ),
+    "samples of zeros": (lambda run: (run / SAMPLES).write_bytes(bytes(5000)), f"{SAMPLES}: the file was cut off"),
+    "no phases": (
+        lambda run: (run / "arms/new-r2/phases.json").unlink(),
+        "phases.json: the run directory is not whole",
+    ),
+    "phases of another kind": (
+        lambda run: (run / "arms/new-r2/phases.json").write_text('[{"t_s": "x"}]'),
+        "phases.json: this is no list of phases",
+    ),
+    "a directory that leads elsewhere": (
+        lambda run: spoil_json(run, "summary.json", lambda d: _elsewhere(d)),
+        "nowhere/samples.csv: the run directory is not whole",
+    ),
+}
+
+
+def _elsewhere(summary: Document) -> Document:
+    summary["arms"]["new"]["repetitions"][1]["directory"] = "nowhere"
+    return summary
+
+
+@pytest.mark.parametrize("kind", DAMAGE)
+def test_a_directory_that_was_cut_off_is_refused(kind: str, made: Made, invoke: Invoke) -> None:
+    run = made.run("run", repetitions=2)
+    damage, sentence = DAMAGE[kind]
+    damage(run)
+    refused = invoke("compare", run)
+    assert (refused.code, refused.out) == (2, "")
+    assert sentence in refused.err
+    assert refused.err.count("\n") == 1
+
+
+def test_a_run_on_its_way_is_named_as_one(made: Made, invoke: Invoke) -> None:
+    Path(f".later.partial-{os.getpid()}").mkdir()
+    assert "one is on its way" in invoke("compare", "later").err
+
+
+def test_a_copy_is_the_same_run(made: Made, invoke: Invoke) -> None:
+    run = made.run("run", repetitions=2)
+    edit(run, lambda manifest: manifest.update(ended="2100-01-01T00:00:00+00:00"), "manifest.json")
+    shutil.copytree("run", "copy")
+    refused = invoke("compare", "run:old", "copy:old")
+    assert refused.code == 2
+    assert "copy:old and run:old are the same run under two names" in refused.err
+
+
+def test_two_short_runs_of_one_second_are_two(made: Made, invoke: Invoke) -> None:
+    """The fake does the same for the same seed, and may begin and end both within one second."""
+    one, other = made.run("one", PLAN, 2), made.run("other", PLAN, 2)
+    now = "2100-01-01T00:00:00+00:00"
+    for run in (one, other):
+        edit(run, lambda manifest: manifest.update(started=now, ended=now), "manifest.json")
+    assert invoke("compare", one, other).code == 0
+
+
+def test_a_link_to_a_run_is_the_run(made: Made, invoke: Invoke) -> None:
+    made.run("run", repetitions=2)
+    Path("link").symlink_to("run")
+    assert "run:old is named twice" in invoke("compare", "run:old", "link:old").err
+
+
+def test_nothing_whole_is_refused(made: Made, invoke: Invoke) -> None:
+    run = made.run("run", repetitions=1)
+    edit(run, lambda s: s["arms"]["new"]["standing"].update(complete=False, failure="the drive is full."))
+    refused = invoke("compare", run, "--anyway")
+    assert refused.code == 2
+    assert refused.err == (
+        "spillway: run:new has no repetition that ran to its end (the drive is full); run the plan again.\n"
+    )
+
+
+def test_one_repetition_against_several_is_refused(made: Made, invoke: Invoke) -> None:
+    one, several = made.run("one", PLAN, 1), made.run("several", PLAN, 3)
+    for words in ((one, several), (several, one)):
+        refused = invoke("compare", *words, "--anyway")
+        assert refused.code == 2
+        assert "one:small has one repetition that ran to its end and several:small has 3" in refused.err
+
+
+def test_a_series_that_is_too_short_is_refused(made: Made, invoke: Invoke) -> None:
+    run = made.run("run", PLAN.replace("duration_s = 12", "duration_s = 0.8") + ARMS, 1)
+    refused = invoke("compare", run)
+    assert refused.code == 2
+    assert refused.err == (
+        "spillway: run:old and run:new are one run each, with 8 and 8 samples to judge by, which are too few "
+        "independent blocks to say; run with --set repetitions=5, or longer.\n"
+    )
+
+
+def test_one_run_has_one_maximum(made: Made, invoke: Invoke) -> None:
+    run = made.run("run", PLAN.replace("duration_s = 12", "duration_s = 120") + ARMS, 1)
+    refused = invoke("compare", run, "--metric", "write_max_us", "--metric", "write_p99_us")
+    assert refused.code == 2
+    assert "one figure of write_max_us and write_p99_us; run with --set repetitions=5." in refused.err
+
+
+def test_a_figure_that_no_run_has_is_refused(made: Made, invoke: Invoke) -> None:
+    run = made.run("run", repetitions=2)
+
+    def forget(summary: Document) -> None:
+        for arm in summary["arms"].values():
+            arm["standing"]["wa_device_unknown"] = "the drive does not tell"
+            for each in arm["repetitions"]:
+                each["wa_device"] = None
+
+    edit(run, forget)
+    refused = invoke("compare", run, "--metric", "wa_device")
+    assert refused.code == 2
+    assert "wa_device is not known of run:old and run:new (the drive does not tell)" in refused.err
+    assert "not known of both" in invoke("compare", run).out
+
+
+@pytest.mark.parametrize("value", [0.0, -1.0, float("nan"), float("inf"), "many", True, None])
+def test_a_figure_without_a_logarithm_is_not_known(value: Any, made: Made, invoke: Invoke) -> None:
+    run = made.run("run", repetitions=2)
+    put(run, "new", [value, 5.0], "wa_app")
+    ended = invoke("compare", run)
+    assert ended.code == 0
+    assert "not known of both" in ended.out
+
+
+# The words of a verdict, by paper and pencil: d is ln(B / A), or B - A of shares.
+@pytest.mark.parametrize(
+    ("metric", "d", "se", "words"),
+    [
+        ("throughput_ops_s", 0.04879, 1e-9, "B is faster by 5.0 % (5.0 to 5.0)"),
+        ("throughput_ops_s", -0.04879, 1e-9, "A is faster by 5.0 % (5.0 to 5.0)"),
+        ("wa_app", 0.04879, 1e-9, "A is lower by 4.8 % (4.8 to 4.8)"),
+        ("wa_app", -0.69315, 1e-9, "B is lower by 50.0 % (50.0 to 50.0)"),
+        ("stall_share", -0.1, 1e-9, "B is lower by 10.0 points (10.0 to 10.0)"),
+        ("stall_share", 0.1, 1e-9, "A is lower by 10.0 points (10.0 to 10.0)"),
+        ("throughput_ops_s", 0.01, 0.1, "not told apart: no difference shown (-17.0 % to +22.9 %)"),
+    ],
+)
+def test_verdicts_in_words(metric: str, d: float, se: float, words: str) -> None:
+    effect = Effect(d, se, 1e9)
+    finding = Finding(METRICS[metric], 1.0, 1.0, effect, differs=effect.p < 0.05)
+    assert verdict(finding, "A", "B") == words
+
+
+def test_swapping_the_sides_swaps_the_verdicts(made: Made) -> None:
+    run = slower(made.run("run"))
+    there, back = (
+        compare(read_sides([f"{run}:{one}", f"{run}:{other}"])).pairs[0]
+        for one, other in (("old", "new"), ("new", "old"))
+    )
+    for forth, inverse in zip(there.findings, back.findings, strict=True):
+        assert forth.effect is not None and inverse.effect is not None
+        assert forth.effect.d == pytest.approx(-inverse.effect.d)
+        assert forth.effect.p == pytest.approx(inverse.effect.p)
+        assert (forth.a, forth.b) == (inverse.b, inverse.a)
+
+
+def damaged(document: Any, rng: random.Random) -> Any:
+    """The document with one of its values replaced by something else, or gone."""
+    document = json.loads(json.dumps(document))
+    places: list[tuple[Any, Any]] = []
+
+    def walk(node: Any) -> None:
+        for key in node if isinstance(node, dict) else range(len(node)) if isinstance(node, list) else ():
+            places.append((node, key))
+            walk(node[key])
+
+    walk(document)
+    node, key = rng.choice(places)
+    if rng.random() < 0.3:
+        del node[key]
+    else:
+        node[key] = rng.choice([None, "x", -1, 0, 1e308, float("nan"), [], [None], {}, {"x": 1}, True, "\x00", "../.."])
+    return document
+
+
+@pytest.mark.parametrize("count", [1, 2])
+@pytest.mark.parametrize("name", ["summary.json", "manifest.json", "arms/new/phases.json"])
+def test_no_damage_to_a_document_is_worse_than_a_sentence(name: str, count: int, made: Made, invoke: Invoke) -> None:
+    run = made.run("run", PLAN + ARMS, count)
+    if count == 1:
+        edit(run, lambda summary: summary["arms"]["new"].update(directory="arms/new"))
+    whole = json.loads((run / name).read_text())
+    rng = random.Random(count)
+    for _ in range(150):
+        spoilt = damaged(whole, rng)
+        (run / name).write_text(json.dumps(spoilt))
+        ended = invoke("compare", run, *rng.choice([(), ("--anyway",), ("--json",)]))
+        assert ended.code in (0, 2), spoilt
+        assert ended.code == 0 or ended.err.startswith("spillway: "), spoilt
+
+
+def test_no_damage_to_a_plan_is_worse_than_a_sentence(made: Made, invoke: Invoke) -> None:
+    run = made.run("run", PLAN + ARMS, 2)
+    whole = tomllib.loads((run / "plan.toml").read_text())
+    rng = random.Random(3)
+    for _ in range(150):
+        spoilt = json.loads(json.dumps(damaged(whole, rng)).replace("null", '"none"').replace("NaN", "1"))
+        (run / "plan.toml").write_text(tomli_w.dumps(spoilt))
+        ended = invoke("compare", run)
+        assert ended.code in (0, 2), spoilt
+
+
+@pytest.mark.parametrize("name", ["samples.csv", "plan.toml"])
+def test_no_byte_of_a_file_is_worse_than_a_sentence(name: str, made: Made, invoke: Invoke) -> None:
+    run = made.run("run", PLAN.replace("duration_s = 12", "duration_s = 3") + ARMS, 1)
+    path = run / "arms" / "new" / name if name == "samples.csv" else run / name
+    whole = path.read_bytes()
+    rng = random.Random(4)
+    for _ in range(100):
+        place = rng.randrange(len(whole))
+        path.write_bytes(
+            whole[:place] + rng.choice([b"", b"\x00", b",", b"\n", b"\xff", b"-"]) + whole[place + rng.randrange(3) :]
+        )
+        ended = invoke("compare", run)
+        assert ended.code in (0, 2), place
+        assert "Traceback" not in ended.err
