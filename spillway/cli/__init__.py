@@ -5,7 +5,7 @@ import sys
 import click
 
 from spillway import __version__
-from spillway.cli import bufferpool, drive, profile, run, spill, ssd, suite
+from spillway.cli import bufferpool, cost, drive, profile, run, spill, ssd, suite
 from spillway.errors import Interrupted, SpillwayError
 
 
@@ -42,6 +42,7 @@ def spillway() -> None:
 for command in (
     run.run_command,
     run.report_command,
+    cost.cost_command,
     suite.suite_command,
     profile.profile_command,
     profile.model,
