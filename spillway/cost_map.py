@@ -21,7 +21,7 @@ Document = dict[str, Any]
 
 REACH = 10.0  # of an axis that is not given: times what the largest point holds, or sustains. Source: guess
 FINE = 6  # cells of the chart for each step between two cells of the table. Source: guess
-WITHOUT, WITH, ALL = "Without extra over-provisioning", "With extra over-provisioning", "With and without"
+WITHOUT, WITH, ALL = "Without extra over-provisioning", "With extra over-provisioning", "All systems"
 
 
 @dataclass(frozen=True)

@@ -179,6 +179,7 @@ def _point(where: str, name: str, summary: Document, settings: Document, along: 
     if not rate:
         raise SpillwayError(f"{where}: it finished no operation, so that it is no point; run it for longer.")
     growth = ratio(lifetime.get("full_capacity_bytes"), lifetime.get("capacity_bytes")) or 1.0
+    whole = lifetime.get("full_physical_bytes") if growth != 1 else None
     spare = _spare(summary, settings)
     operations = summary.get("operations")
     return Point(
@@ -190,9 +191,7 @@ def _point(where: str, name: str, summary: Document, settings: Document, along: 
         throughput_ops_s=rate * (standing.get("time_scale") or 1.0),
         flash_bytes_per_op=ratio(nand_total(summary.get("nand_bytes_programmed")), operations),
         host_bytes_per_op=ratio(summary.get("host_bytes_written"), operations),
-        endurance_flash_bytes=endurance_bytes(
-            lifetime.get("rated_pe_cycles"), lifetime.get("full_physical_bytes") or lifetime.get("physical_bytes")
-        ),
+        endurance_flash_bytes=endurance_bytes(lifetime.get("rated_pe_cycles"), whole or lifetime.get("physical_bytes")),
         endurance_host_bytes=lifetime.get("rated_host_bytes"),
         data_set_share=spare["data_set_share"],
         over_provisioning=spare["over_provisioning_effective"],

@@ -113,18 +113,27 @@ def key_to_cells(found: Costs) -> str:
 
 
 def verdict(shown: Map) -> str:
-    """Who costs least where, in a sentence."""
+    """Who costs least where, in a sentence: shares of the map's cells."""
     names = {each.letter: each.label for each in shown.systems}
     cells = shown.wins[0].size
     if len(shown.systems) == 1:
-        return f"{shown.title} there is only {shown.systems[0].label}."
-    parts = []
-    for letters, count in tallies(shown).items():
-        who = " and ".join(names[letter] for letter in letters)
-        parts.append(f"{who} cost the same in {count}" if len(letters) > 1 else f"{who} costs least in {count}")
-    never = [each.label for each in shown.systems if not any(each.letter in who for who in tallies(shown))]
-    parts += [f"{' and '.join(never)} in none"] if never else []
-    return f"{shown.title}, of {cells} cells {', '.join(parts)}."
+        return f"{shown.title}: {shown.systems[0].label} alone."
+    counts = tallies(shown)
+    parts = [
+        f"{' and '.join(names[letter] for letter in letters)} {'cost the same' if len(letters) > 1 else 'costs least'} "
+        f"in {_part(count, cells)}"
+        for letters, count in counts.items()
+    ]
+    parts += [f"{name} in none" for letter, name in names.items() if not any(letter in who for who in counts)]
+    return f"{shown.title}: {', '.join(parts)} of the map."
+
+
+def _part(count: int, whole: int) -> str:
+    """A share in per cent that is 0 or 100 only where it is exactly that."""
+    if count == whole:
+        return "all"
+    share = min(99, round(100 * count / whole))
+    return f"{share} %" if share else "under 1 %"
 
 
 def money_words(found: Costs, cells: Cells, at: tuple[int, int]) -> str:

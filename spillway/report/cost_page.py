@@ -87,7 +87,7 @@ def _panel(found: Costs, shown: Map, index: int) -> Panel:
     legend = [Mark(_told(each), _colour(found, each), "area") for each in shown.systems]
     legend += [Mark("more than one, at the same cost", TIED, "area")] if tied else []
     caption = (
-        f"{cost_words.verdict(shown)} Colour: the system that serves a total data set ({size_unit}) at a throughput "
+        f"Colour: the system that serves a total data set ({size_unit}) at a throughput "
         f"({rate_unit}) for the least {found.unit or 'money'}; point at a cell for its drives and cost."
     )
     return Panel(f"map-{index}", shown.title, caption, plot, legend, standing=_standing(shown.systems))
