@@ -5,7 +5,7 @@ import sys
 import click
 
 from spillway import __version__
-from spillway.cli import bufferpool, cost, drive, profile, run, spill, ssd, suite
+from spillway.cli import bufferpool, cost, drive, fill, profile, run, spill, ssd, suite
 from spillway.errors import Interrupted, SpillwayError
 
 
@@ -43,6 +43,7 @@ for command in (
     run.run_command,
     run.report_command,
     cost.cost_command,
+    fill.fill_command,
     suite.suite_command,
     profile.profile_command,
     profile.model,

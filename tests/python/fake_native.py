@@ -1,7 +1,8 @@
 """A stand-in for spillway-native: speaks the contract, measures nothing, answers the same each time.
 
 Run as an executable it obeys its environment: FAKE_MODE is one of ok, bad_input, disk_full, fails, crashes, garbage
-and endless. With FAKE_WHERE, a JSON object such as {"value_bytes": 100}, it does so only for runs with that load.
+and endless. With FAKE_WHERE, a JSON object such as {"value_bytes": 100}, it does so only for runs with that load, and
+with FAKE_ABOVE, a number, only for runs with more keys than that.
 """
 
 import json
@@ -223,6 +224,8 @@ def main() -> int:
 
     where = json.loads(os.environ.get("FAKE_WHERE", "{}"))
     if any((request.get("load") or {}).get(key) != value for key, value in where.items()):
+        mode = "ok"
+    if (request.get("load") or {}).get("num", 0) <= int(os.environ.get("FAKE_ABOVE", "-1")):
         mode = "ok"
     if mode == "bad_input":
         emit({"event": "error", "message": "presets/x.toml: geometry.chanels is not a key.", "fault": "bad_input"})
