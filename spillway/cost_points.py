@@ -1,6 +1,7 @@
 """The measured points that `spillway cost` is made of: from run directories, and from tables of others' measurements.
 
 A run is a point: the data set that one drive holds (live user bytes at the end), and the throughput that it sustains.
+Throughput and bytes an operation are of the steady part of the measured phases, where the run has become steady.
 An arm and its points of a sweep over the data set are one *system*. Keys that go along with the data set (a cache that
 is a share of it) do not tell systems apart; every other difference of the resolved plans does, and so does another
 drive. Whether a run had extra over-provisioning is told apart too (spillway/space.py).
@@ -27,7 +28,8 @@ from spillway.errors import SpillwayError
 from spillway.lifetime import endurance_bytes
 from spillway.plan_keys import OPEN_TABLES
 from spillway.quantity import nearest, parse_size
-from spillway.rundir import ArmRecord, RunRecord, read_figures
+from spillway.rundir import ArmRecord, RunRecord, read_figures, read_samples
+from spillway.samples import measured, nand_bytes
 from spillway.sweep import axes_of, short_names, words_of
 
 Document = dict[str, Any]
@@ -138,8 +140,32 @@ def _run(run: RunRecord) -> Read:
                 why = "failed" if standing["failure"] else "was ended early"
                 left_out.append(f"{where} {why}")
                 continue
-            points.append(_point(where, name, arm.summary, _settings(plan, arm.name), along))
+            part = _steady_part(run.path, arm.summary)
+            points.append(_point(where, name, arm.summary | part, _settings(plan, arm.name), along))
     return Read(points, left_out)
+
+
+def _steady_part(path: Path, summary: Document) -> Document:
+    """Figures of the measured time since the run was steady, in place of the summary's; nothing where that is all.
+
+    Time counts over measured samples alone, as in the verdict.
+    """
+    since = summary["standing"].get("steady_since_s")
+    if not summary["steady"] or not since:
+        return {}
+    elapsed, rows = 0.0, []
+    for row in measured(read_samples(path / summary["directory"])):
+        if elapsed >= since - row["dt_s"] / 2:
+            rows.append(row)
+        elapsed += row["dt_s"]
+    operations = sum(row["reads"] + row["writes"] for row in rows)
+    host, flash = [row.get("host_bytes_written") for row in rows], [nand_bytes(row) for row in rows]
+    return {
+        "throughput_ops_s": ratio(operations, sum(row["dt_s"] for row in rows)),
+        "operations": operations,
+        "host_bytes_written": None if None in host else sum(host),
+        "nand_bytes_programmed": None if None in flash else {"all": sum(count or 0.0 for count in flash)},
+    }
 
 
 def _plan(run: RunRecord) -> Document:

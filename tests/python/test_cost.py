@@ -27,6 +27,7 @@ from spillway.cost import (
 )
 from spillway.errors import SpillwayError
 from spillway.lifetime import YEAR_S, Endurance, Price, Work, lifetime
+from spillway.rundir import read_run
 
 GB, TB = 1e9, 1e12
 
@@ -421,6 +422,24 @@ def test_dilated_time_counts_in_the_drives_seconds(swept: Path, invoke: Invoke) 
     plain = invoke("cost", swept, "--json").json()["systems"][0]["points"][0]["throughput_ops_s"]
     edit(swept, lambda name, arm: arm["standing"].update(time_scale=4.0))
     assert invoke("cost", swept, "--json").json()["systems"][0]["points"][0]["throughput_ops_s"] == 4 * plain
+
+
+def test_what_came_before_a_run_was_steady_is_not_what_it_sustains(swept: Path, invoke: Invoke) -> None:
+    edit(swept, lambda name, arm: arm["standing"].update(steady_since_s=5.0))
+    point = invoke("cost", swept, "--json").json()["systems"][0]["points"][0]
+    arm = read_run(swept).arms[0]
+    rows = [row for row in arm.rows if row["t_s"] > 5.05]
+    operations = sum(row["writes"] for row in rows)
+    assert 0 < len(rows) < len(arm.rows)
+    assert point["throughput_ops_s"] == pytest.approx(operations / sum(row["dt_s"] for row in rows))
+    assert point["throughput_ops_s"] != pytest.approx(arm.summary["throughput_ops_s"], rel=1e-4)
+    assert point["host_bytes_per_op"] == pytest.approx(sum(row["host_bytes_written"] for row in rows) / operations)
+    flash = sum(value for row in rows for name, value in row.items() if name.startswith("nand_bytes_programmed_"))
+    assert point["flash_bytes_per_op"] == pytest.approx(flash / operations)
+    (swept / arm.summary["directory"] / "samples.csv").unlink()
+    ended = invoke("cost", swept)
+    assert ended.code == 2
+    assert "the run directory is not whole" in ended.err
 
 
 def test_a_run_that_is_not_steady_is_refused_or_marked(swept: Path, invoke: Invoke) -> None:
