@@ -23,6 +23,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -166,6 +167,16 @@ def our_fill(place: Path, count: int, seed: int) -> Figures:
     return by_spillway(place, {"load": load, "phases": phases, "seeds": [seed]})
 
 
+def by_ycsb_cpp(program: Path, workload: str, count: int, place: Path) -> Figures:
+    """As ``compare`` calls it."""
+    return ycsb_cpp(program, workload, place, count)
+
+
+def by_our_ycsb(workload: str, count: int, place: Path, seed: int) -> Figures:
+    """As ``compare`` calls it."""
+    return our_ycsb(workload, place, count, seed)
+
+
 def compare(
     name: str, rounds: int, theirs: Callable[[Path], Figures], ours: Callable[[Path, int], Figures]
 ) -> dict[str, Any]:
@@ -200,8 +211,8 @@ def main() -> None:
                 compare(
                     f"YCSB-cpp {workload}",
                     asked.rounds,
-                    lambda place, name=workload: ycsb_cpp(asked.ycsb.absolute(), name, place, asked.count),
-                    lambda place, seed, name=workload: our_ycsb(name, place, asked.count, seed),
+                    partial(by_ycsb_cpp, asked.ycsb.absolute(), workload, asked.count),
+                    partial(by_our_ycsb, workload, asked.count),
                 )
             )
     if asked.db_bench:

@@ -140,8 +140,7 @@ class RunRecord:
 
 def read_run(path: Path) -> RunRecord:
     """Reads a run directory; refuses with one sentence what is none."""
-    if not path.is_dir():
-        raise SpillwayError(f"{path}: there is no such run directory; `spillway run PLAN --out {path}` makes one.")
+    _check_there(path)
     manifest, summary = _read_json(path / "manifest.json"), _read_json(path / "summary.json")
     arms = [_read_repetitions(path, name, figures) for name, figures in _arms_of(path, manifest, summary).items()]
     return RunRecord(path, manifest, _read_text(path / "plan.toml"), arms)
@@ -149,10 +148,16 @@ def read_run(path: Path) -> RunRecord:
 
 def read_figures(path: Path) -> RunRecord:
     """A run directory without the samples: its manifest, its plan and each arm's figures."""
+    _check_there(path)
     manifest, summary = _read_json(path / "manifest.json"), _read_json(path / "summary.json")
     found = _arms_of(path, manifest, summary)
     arms = [ArmRecord(name, figures, [], [], [], {}) for name, figures in found.items()]
     return RunRecord(path, manifest, _read_text(path / "plan.toml"), arms)
+
+
+def _check_there(path: Path) -> None:
+    if not path.is_dir():
+        raise SpillwayError(f"{path}: there is no such run directory; `spillway run PLAN --out {path}` makes one.")
 
 
 def _arms_of(path: Path, manifest: Any, summary: Any) -> dict[str, Document]:

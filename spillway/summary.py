@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from spillway import kept
+from spillway import kept, space
 from spillway.amplification import amplification, nand_total, ratio
 from spillway.bill import bill, zero_seconds
 from spillway.lifetime import Endurance, Price, Work, lifetime
@@ -50,6 +50,7 @@ def summarise(
     cpu_percent = ratio(100 * (figures.get("cpu_seconds") or 0.0), duration)
     pacing = figures.get("pacing_error_us")
     complete = bool(result.get("complete")) and not failure
+    lasting = _lifetime(arm, figures, duration, under)
     return {
         "throughput_ops_s": figures.get("throughput_ops_s"),
         "user_mb_s": user_mb_s,
@@ -63,8 +64,9 @@ def summarise(
         "wa_total": ratios.wa_total,
         "drive": under,
         "estimate": _estimate(figures.get("estimate")),
-        "lifetime": _lifetime(arm, figures, duration, under),
+        "lifetime": lasting,
         "space_amplification": ratio(figures.get("space_bytes"), figures.get("live_user_bytes")),
+        **_space(arm, figures, rows, lasting["capacity_bytes"], start),
         "stalls": figures.get("stalls") or {"count": 0, "seconds": 0.0, "by_cause": {}},
         "zero_seconds": zero_seconds(rows),
         "steady": verdict.steady,
@@ -140,6 +142,22 @@ def _lifetime(arm: Arm, figures: Document, seconds: float, under: Document | Non
         full_physical_bytes=None if under else arm.preset_physical_bytes(),
     )
     return lifetime(work, endurance, Price(settings["cost.drive_price"], settings["cost.currency"]))
+
+
+def _space(
+    arm: Arm, figures: Document, rows: Sequence[Row], capacity_bytes: float | None, start: Document | None
+) -> Document:
+    """What the data set takes of the drive, and the spare flash that it leaves."""
+    get = arm.settings
+    fill = {"trimmed": 0.0, "file": None}.get(get["initial.kind"], get["initial.fill"])
+    return space.document(
+        rows,
+        figures.get("space_bytes"),
+        figures.get("live_user_bytes"),
+        capacity_bytes,
+        (figures.get("wear") or {}).get("physical_bytes"),
+        space.mapped_bytes(capacity_bytes, get["fs.size"], fill, start),
+    )
 
 
 def _latency(figures: Document | None) -> Document:
@@ -299,6 +317,7 @@ def typical(repetitions: Sequence[Document]) -> Document:
         *("directory", "seed", "throughput_ops_s", "wa_app", "wa_device", "wa_total", "steady"),
         *("read_latency_us", "write_latency_us", "zero_seconds", "efficiency_mb_s_per_cpu_percent", "bill"),
         *("lifetime", "user_mb_s", "latency_us", "space_amplification", "stalls", "duration_s"),
+        *("space_amplification_peak", "space_amplification_peak_t_s", "data_set_share"),
     )
     others = [
         {key: each.get(key) for key in keys} | {name: (each.get("standing") or {}).get(name) for name in END}

@@ -5,7 +5,7 @@ import sys
 import click
 
 from spillway import __version__
-from spillway.cli import bufferpool, compare, drive, lint, profile, run, spill, ssd, steady, suite
+from spillway.cli import bufferpool, compare, cost, drive, fill, lint, profile, run, spill, ssd, steady, suite
 from spillway.errors import Interrupted, SpillwayError
 
 
@@ -44,6 +44,8 @@ for command in (
     run.report_command,
     steady.steady_command,
     compare.compare_command,
+    cost.cost_command,
+    fill.fill_command,
     suite.suite_command,
     lint.lint_command,
     profile.profile_command,

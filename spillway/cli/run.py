@@ -14,6 +14,7 @@ from spillway.errors import SpillwayError
 from spillway.lifetime import in_words
 from spillway.plan import Plan
 from spillway.quantity import human_bytes
+from spillway.space import in_words as beside_space
 from spillway.suite.document import load_scaled
 from spillway.ycsb import parse_assignment, read_workload
 
@@ -131,7 +132,7 @@ def _print_run(summary: Document) -> None:
         if arm["estimate"]:
             table.add_row("estimate of wa_device", _estimate(arm["estimate"]))
         table.add_row("lifetime", in_words(arm["lifetime"]) or "–")
-        table.add_row("space amplification", number(arm["space_amplification"], ".2f"))
+        table.add_row("space amplification", "; ".join([number(arm["space_amplification"], ".2f"), *beside_space(arm)]))
         table.add_row("stalls", f"{stalls['count']} for {stalls['seconds']:.1f} s" + (f" ({causes})" if causes else ""))
         for name_of_part, part in (arm["parts"] or {}).items():
             if part and arm["parts"]["burst"]:

@@ -304,7 +304,9 @@ def _space(arm: ArmRecord, clock: Clock, groups: Sequence[Sequence[Row]]) -> Pan
     caption = "Bytes held, in MiB."
     if live:
         factor = number(arm.summary["space_amplification"])
-        caption += f" At the end {live / 2**20:,.0f} MiB of them were live user data: space amplification {factor}."
+        caption += f" At the end {live / 2**20:,.0f} MiB of them were live user data: space amplification {factor}"
+        peak = arm.summary.get("space_amplification_peak")
+        caption += "." if peak is None else f", {number(peak)} at its peak."
     return Panel("space", "Space", caption, plot, [Mark(line.label, line.colour) for line in drawn], wide=False)
 
 

@@ -59,6 +59,13 @@ METRICS = (
     Metric("wa-total", "wa_total", "ratio", "NAND bytes for each byte of user data", _times("wa_total", 1)),
     Metric("space", "Space amplification", "ratio", "Bytes held for each live byte", _times("space_amplification", 1)),
     Metric(
+        "space-peak",
+        "Space amplification, peak",
+        "ratio",
+        "The most bytes held at once for each byte that lives at the end",
+        _times("space_amplification_peak", 1),
+    ),
+    Metric(
         "throughput", "Throughput", "thousand operations/s", "Operations that ended", _times("throughput_ops_s", 1e-3)
     ),
     Metric("user-data", "User data", "MB/s", "Bytes that were put and got", _times("user_mb_s", 1)),

@@ -10,6 +10,7 @@ from spillway.report.series import die_busy, link_utilisation, mean_during
 from spillway.report.style import stall_words
 from spillway.rundir import ArmRecord, RunRecord
 from spillway.samples import measured
+from spillway.space import in_words as beside_space
 
 Document = dict[str, Any]
 
@@ -202,6 +203,12 @@ def _lifetime(summary: Document) -> KeyFigure:
     return KeyFigure("Lifetime", NOTHING, "", ", ".join(remarks) or "NAND bytes are not known")
 
 
+def _beside_space(summary: Document) -> list[str]:
+    """Bytes held, the peak, the data set's share of the drive, and the spare flash that is left (pitfalls 5 and 6)."""
+    held = summary["space_bytes"]
+    return [*([] if held is None else [f"{human_bytes(held)} held"]), *beside_space(summary)]
+
+
 def key_figures(arm: ArmRecord) -> list[KeyFigure]:
     """The first screen's numbers."""
     summary = arm.summary
@@ -234,7 +241,7 @@ def key_figures(arm: ArmRecord) -> list[KeyFigure]:
             "Space amplification",
             number(summary["space_amplification"]),
             "×",
-            "" if summary["space_bytes"] is None else f"{human_bytes(summary['space_bytes'])} held",
+            ", ".join(_beside_space(summary)),
         ),
     ]
 
@@ -286,10 +293,22 @@ def comparison(arms: Sequence[ArmRecord]) -> list[tuple[str, list[str]]]:
         ("wa_total", [number(each["wa_total"]) for each in s]),
         *_lifetimes(s),
         ("Space amplification", [number(each["space_amplification"]) for each in s]),
+        *_of_the_drive(s),
         ("Processor (CPU-seconds)", [number(each["cpu_seconds"]) for each in s]),
         ("Steady", ["yes" if each["steady"] else "no" for each in s]),
         ("Complete", ["yes" if each["standing"]["complete"] else "no" for each in s]),
     ]
+
+
+def _of_the_drive(summaries: Sequence[Document]) -> list[tuple[str, list[str]]]:
+    """Rows on what the data set takes of the drive; those that some arm has a figure for."""
+    figures = (
+        ("Space amplification, peak", "space_amplification_peak"),
+        ("Data set / capacity", "data_set_share"),
+        ("Over-provisioning, effective", "over_provisioning_effective"),
+    )
+    found = [(label, [each.get(key) for each in summaries]) for label, key in figures]
+    return [(label, [number(v) for v in values]) for label, values in found if any(v is not None for v in values)]
 
 
 def _estimates(summaries: Sequence[Document]) -> list[tuple[str, list[str]]]:

@@ -2,7 +2,7 @@
 
 Run as an executable it obeys its environment: FAKE_MODE is one of ok, bad_input, disk_full, fails, fails late, crashes,
 garbage and endless. With FAKE_WHERE, a JSON object such as {"value_bytes": 100}, it does so only for runs with that
-load.
+load, and with FAKE_ABOVE, a number, only for runs with more keys than that.
 """
 
 import json
@@ -226,6 +226,8 @@ def main() -> int:
 
     where = json.loads(os.environ.get("FAKE_WHERE", "{}"))
     if any((request.get("load") or {}).get(key) != value for key, value in where.items()):
+        mode = "ok"
+    if (request.get("load") or {}).get("num", 0) <= int(os.environ.get("FAKE_ABOVE", "-1")):
         mode = "ok"
     if mode == "bad_input":
         emit({"event": "error", "message": "presets/x.toml: geometry.chanels is not a key.", "fault": "bad_input"})

@@ -1,0 +1,78 @@
+"""`spillway fill`."""
+
+import json
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import click
+
+from spillway.cli.printing import command_line, err, figures, number, out
+from spillway.cli.progress import progress_bars
+from spillway.errors import SpillwayError
+from spillway.quantity import human_bytes
+
+Document = dict[str, Any]
+VIRTUAL = 'drive.pacing="off"'
+
+
+@click.command("fill")
+@click.argument("plan", type=click.Path(path_type=Path))
+@click.option("--out", "directory", type=click.Path(path_type=Path), help="[default: runs/fill-PLAN-TIME]")
+@click.option("--within", default="0.01", show_default=True, metavar="SHARE", help="How near the two ends come.")
+@click.option("--paced", is_flag=True, help="With the plan's own pacing, not in virtual time.")
+@click.option(
+    "--set", "settings", multiple=True, metavar="KEY=VALUE", help="Override a key of the plan; may be repeated."
+)
+@click.option("--arm", "arms", multiple=True, metavar="NAME", help="Search for this arm; may be repeated.")
+@click.option("--json", "as_json", is_flag=True, help="Print fill.json and nothing else.")
+def fill_command(
+    plan: Path,
+    directory: Path | None,
+    within: str,
+    paced: bool,
+    settings: tuple[str, ...],
+    arms: tuple[str, ...],
+    as_json: bool,
+) -> None:
+    """Find the largest data set that each arm of PLAN can keep on its emulated drive.
+
+    The plan is run with one load.num after another, in virtual time, until the largest data set that goes through all
+    of its phases and the smallest that fills the drive lie close together. Every trial is a run directory.
+    """
+    from spillway.fill import Trial, fill
+
+    place = directory or Path("runs") / f"fill-{plan.stem}-{datetime.now():%Y%m%d-%H%M%S}"
+
+    def tell(arm: str, trial: Trial) -> None:
+        err.print(f"{arm}: {trial.num:,} keys {'fit' if trial.fits else 'fill the drive'}", soft_wrap=True)
+
+    asked = settings if paced else (*settings, VIRTUAL)
+    with progress_bars() as watch:
+        found = fill(plan, place, command_line(), asked, arms, _share(within), watch, tell)
+    if as_json:
+        print(json.dumps(found, indent=2, ensure_ascii=False))
+        return
+    header = ("arm", "largest", "keys", "of the capacity", "space amplification, peak", "does not fit (keys)", "trials")
+    out.print(figures(header, [_row(name, each) for name, each in found["arms"].items()]))
+    out.print(f"\nTrials  {place}", soft_wrap=True)
+
+
+def _share(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise SpillwayError(f"--within is {text!r}; it takes a share above 0 and below 1, such as 0.01.") from None
+
+
+def _row(name: str, found: Document) -> tuple[str, ...]:
+    live = found["live_user_bytes"]
+    return (
+        name,
+        "none fits" if found["num"] is None else "–" if live is None else human_bytes(live),
+        number(found["num"], ",d"),
+        number(found["data_set_share"], ".3f"),
+        number(found["space_amplification_peak"], ".2f"),
+        number(found["smallest_refused_num"], ",d"),
+        str(len(found["trials"])),
+    )
