@@ -187,11 +187,14 @@ def _space(arms: Sequence[ArmRecord]) -> Remark:
 
 
 def over_provisioning(arm: ArmRecord, *, discards: bool) -> float | None:
-    """(physical - mapped) / mapped, mapped as much as it can be, so that this is a lower bound.
+    """(physical - mapped) / mapped, mapped as much as it can be, so that this is a lower bound: the summary's own.
 
-    Mapped are an initial fill and what was written beside it: with discards no more than the store held at once,
+    Of runs whose summary is older, mapped are an initial fill and what was written beside it: with discards no more than the store held at once,
     without them no more than was written at all. Source: the standard definition (LEDGER 4a).
     """
+    known = arm.summary.get("over_provisioning_effective")
+    if known is not None:
+        return float(known)
     wear, standing = arm.result.get("wear") or {}, _standing(arm)
     physical, capacity = wear.get("physical_bytes"), standing.get("capacity_bytes")
     if not physical or not capacity:
