@@ -56,9 +56,7 @@ def parse_time(text: str, what: str) -> float:
     match = _TIME.fullmatch(text)
     factor = _TIMES.get(match.group(2)) if match else None
     if match is None or factor is None:
-        raise SpillwayError(
-            f"{what} is {text!r}, which is not a time: write it with us, ms, s or min, as 10ms."
-        )
+        raise SpillwayError(f"{what} is {text!r}, which is not a time: write it with us, ms, s or min, as 10ms.")
     seconds = float(Decimal(match.group(1)) * factor)
     if not 0 < seconds <= MOST_SECONDS:
         raise SpillwayError(f"{what} is {text!r}; it takes a time above 0 and of at most a day.")
