@@ -4,8 +4,9 @@
     tries/RATE-ARM/         the run directory of a try
 
 A try is the plan with one arm and the rate in each measured phase that writes; everything else, the load among it, is
-the plan's. One that is there, complete and of the same plan, presets, package and spillway-native is not run again: its
-verdict is drawn anew from what it recorded, so that other limits and other bounds cost only the tries that are new.
+the plan's. One that is there, complete and of the same plan, presets, kept state, package and spillway-native is not
+run again: its verdict is drawn anew from what it recorded, so that other limits and other bounds cost only the tries
+that are new.
 """
 
 import shutil
@@ -14,13 +15,13 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from spillway import __version__, ycsb
+from spillway import __version__, kept, ycsb
 from spillway.errors import Interrupted, RunFailed, SpillwayError
 from spillway.native import build_sha256
 from spillway.plan import Arm, Plan, slug
 from spillway.plan_keys import WAITS
 from spillway.run import Watch, execute
-from spillway.rundir import ArmRecord, read_run, write_json
+from spillway.rundir import ArmRecord, read_figures, read_run, write_json
 from spillway.stage import explained, locked
 from spillway.steady.series import LEAST_SAMPLES
 from spillway.suite.run import state_of
@@ -167,10 +168,21 @@ class _Searcher:
         plan = self._at(rate)
         name = f"{TRIES}/{rate_name(rate)}-{slug(self.arm.name)}"
         place = self.out / name
-        reused = state_of(place, plan) == "done"
+        reused = state_of(place, plan) == "done" and self._starts_alike(place, plan)
         if not reused:
             self._run(plan, rate, place)
         return self._judged(plan.arms[0], rate, name, reused)
+
+    def _starts_alike(self, place: Path, plan: Plan) -> bool:
+        """Whether the kept state that the plan starts from is still the one that the run in ``place`` started from. One
+        that the plan prepares is, by what makes it; one that is gone cannot be another."""
+        name = self.arm.settings["kept.from"]
+        state = kept.read_state(kept.place_of(self.arm, kept.PLACE) / name) if name and not plan.preparations else None
+        start = (read_figures(place).arms[0].summary.get("kept") or {}).get("from")
+        if state is None or start is None:
+            return True
+        there = (state.get("runs"), state.get("bytes"), state.get("drive_state"))
+        return there == (start.get("runs"), start.get("bytes"), start.get("drive"))
 
     def _at(self, rate: float) -> Plan:
         phases = [

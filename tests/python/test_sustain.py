@@ -494,3 +494,28 @@ def test_points_of_a_sweep_are_searched_each_by_itself(
     arms = sustain(invoke, plan_file, tmp_path / "found", "--json").json()["arms"]
     assert list(arms) == ["value_bytes 100", "value_bytes 1024"]
     assert arms["value_bytes 100"]["kept_ops_s"] > 4 * arms["value_bytes 1024"]["kept_ops_s"]
+
+
+def test_a_try_from_another_kept_state_is_run_again(
+    invoke: Invoke, store: Fake, plan_file: Path, tmp_path: Path
+) -> None:
+    state, summary = tmp_path / "loaded", tmp_path / "found" / "tries" / "1000-small" / "summary.json"
+    state.mkdir()
+    plan_file.write_text(PLAN + f'[kept]\ndirectory = "{tmp_path}"\nfrom = "loaded"\n')
+
+    def kept(size: int) -> None:
+        (state / "kept.json").write_text(json.dumps({"runs": 1, "bytes": size, "drive_state": {"held_bytes": size}}))
+
+    def tries(size: int) -> int:
+        kept(size)
+        assert sustain(invoke, plan_file, tmp_path / "found", "--to", "1000").code == 0
+        return len(rates_asked(store))
+
+    assert tries(10) == 1
+    # The fake does not say what a run started from.
+    document = json.loads(summary.read_text())
+    document["arms"]["small"]["kept"] = {"from": {"runs": 1, "bytes": 10, "drive": {"held_bytes": 10}}, "to": None}
+    document["arms"]["small"]["kept"]["from"] |= {"path": str(state), "takes": "database", "databases": []}
+    summary.write_text(json.dumps(document))
+    assert tries(10) == 1
+    assert tries(11) == 2
