@@ -125,9 +125,15 @@ def _answer(of: "ArmFound", limits: "Limits") -> str:
     under = f" with {' and '.join(bounds)}" if bounds else ", without a limit on latency"
     if of.kept is None:
         return f"Keeps none of the rates{under}."
-    lines = [f"Keeps {of.kept.rate:,.6g} operations/s{under}."]
+    lines = [f"Keeps {of.kept.rate:,.6g} operations/s{_on_average(of.kept)}{under}."]
     if of.not_kept is None:
         lines.append("It is the highest rate that was asked for; more may be kept: raise --to.")
     else:
         lines.append(f"{of.not_kept.rate:,.6g} operations/s is not kept: {of.not_kept.why}.")
     return "\n".join([*lines, f"Standing of the kept rate: {of.kept.standing}"])
+
+
+def _on_average(one: "Try") -> str:
+    """Of bursts, whose rate is not what is offered over the whole run."""
+    offered = one.judged.offered_ops_s if one.judged is not None else one.rate
+    return "" if abs(offered / one.rate - 1) < 0.01 else f" in bursts, {offered:,.6g} on average"

@@ -519,3 +519,10 @@ def test_a_try_from_another_kept_state_is_run_again(
     summary.write_text(json.dumps(document))
     assert tries(10) == 1
     assert tries(11) == 2
+
+
+def test_the_rate_of_bursts_is_told_from_the_mean(invoke: Invoke, store: Fake, plan_file: Path, tmp_path: Path) -> None:
+    plan_file.write_text(PLAN + 'rate_ops_s = 1\narrivals = "bursts"\nburst_s = 1\ngap_s = 2\n')
+    ended = sustain(invoke, plan_file, tmp_path / "found", "--from", "3000", "--to", "3000", "--worst", "1s")
+    assert "Keeps 3,000 operations/s in bursts, 1,000 on average with worst write up to 1 s." in ended.out
+    assert store.requests()[0]["phases"][0]["arrivals"] == {"process": "bursts", "burst_s": 1, "gap_s": 2}
