@@ -1,4 +1,4 @@
-"""Sizes, shares and near misses: how people write numbers and names.
+"""Sizes, shares, times and near misses: how people write numbers and names.
 
 MB = 10^6 bytes, MiB = 2^20 bytes, as everywhere in this project.
 """
@@ -16,6 +16,10 @@ for _power, _letter in enumerate("kmgtp", start=1):
     _UNITS[f"{_letter}ib"] = 1024**_power
 
 MOST_BYTES = 2**63 - 1  # of a file or a device, by POSIX' off_t
+MOST_SECONDS = 86_400.0  # no limit of a latency is longer than a day. Source: guess
+MOST_RATE = 1e9  # operations a second: one in each nanosecond, the resolution of arrivals
+_TIMES = {"us": Decimal("1e-6"), "µs": Decimal("1e-6"), "ms": Decimal("1e-3"), "s": Decimal(1), "min": Decimal(60)}
+_TIME = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([a-zµ]*)\s*")
 _SIZE = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]*)\s*")
 
 
@@ -45,6 +49,31 @@ def parse_share(text: str, what: str) -> float:
     if not share.is_finite() or not 0 <= share <= 1:
         raise SpillwayError(f"{what} is {text!r}, which is not between 0 and 1 (or 0% and 100%).")
     return float(share)
+
+
+def parse_time(text: str, what: str) -> float:
+    """Seconds of ``500us``, ``10ms``, ``1.5 s`` or ``2min``; ``what`` names the value in the error."""
+    match = _TIME.fullmatch(text)
+    factor = _TIMES.get(match.group(2)) if match else None
+    if match is None or factor is None:
+        raise SpillwayError(f"{what} is {text!r}, which is not a time: write it with us, ms, s or min, as 10ms.")
+    seconds = float(Decimal(match.group(1)) * factor)
+    if not 0 < seconds <= MOST_SECONDS:
+        raise SpillwayError(f"{what} is {text!r}; it takes a time above 0 and of at most a day.")
+    return seconds
+
+
+def parse_rate(text: str, what: str) -> float:
+    """Operations a second: a number above 0 and of at most ``MOST_RATE``; ``what`` names the value in the error."""
+    try:
+        rate = float(text)
+    except ValueError:
+        rate = 0.0
+    if not 0 < rate <= MOST_RATE:
+        raise SpillwayError(
+            f"{what} is {text!r}, which is not a rate: write operations a second, above 0 and at most {MOST_RATE:g}."
+        )
+    return rate
 
 
 def check_text(words: Iterable[str]) -> None:

@@ -18,6 +18,7 @@ from spillway.errors import SpillwayError
 DATA_NOTE = "data_directory"  # in a stage: where the engine's files of its run lie
 DATA_NAME = re.compile(r"spillway-[0-9a-f]{12}")  # and how such a directory is called
 MOST_SPARE_NAMES = 1000
+LOCK = ".lock"  # in a directory that takes several runs
 
 
 @contextmanager
@@ -52,6 +53,25 @@ def staged(out: Path) -> Iterator[Path]:
     finally:
         if lock is not None:
             os.close(lock)
+
+
+@contextmanager
+def locked(out: Path, what: str) -> Iterator[None]:
+    """The directory ``out`` of several runs, made where it is not there, for this process alone; the lock goes with the
+    process. ``what``: the kind of work that it takes. Raises SpillwayError where ``out`` holds anything else."""
+    if out.exists() and not out.is_dir():
+        raise SpillwayError(f"{out}: this is a file; name a directory with --out.")
+    if out.is_dir() and any(out.iterdir()) and not (out / LOCK).exists():
+        raise SpillwayError(f"{out}: there is something already that is no {what}'s; name another --out or remove it.")
+    with explained(out):
+        out.mkdir(parents=True, exist_ok=True)
+        lock = (out / LOCK).open("w", encoding="utf-8")
+    with lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise SpillwayError(f"{out}: a {what} is running in it; wait for its end or name another --out.") from None
+        yield
 
 
 class _Taken(Exception):

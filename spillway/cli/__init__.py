@@ -5,7 +5,21 @@ import sys
 import click
 
 from spillway import __version__
-from spillway.cli import bufferpool, compare, cost, drive, fill, lint, profile, run, spill, ssd, steady, suite
+from spillway.cli import (
+    bufferpool,
+    compare,
+    cost,
+    drive,
+    fill,
+    lint,
+    profile,
+    run,
+    spill,
+    ssd,
+    steady,
+    suite,
+    sustain,
+)
 from spillway.errors import Interrupted, SpillwayError
 
 
@@ -46,6 +60,7 @@ for command in (
     compare.compare_command,
     cost.cost_command,
     fill.fill_command,
+    sustain.sustain_command,
     suite.suite_command,
     lint.lint_command,
     profile.profile_command,

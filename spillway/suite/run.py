@@ -14,13 +14,11 @@ Its new run directory takes the place of the old one when it is whole. So an int
 plan that was under way and nothing else.
 """
 
-import fcntl
 import re
 import shutil
 import time
 import tomllib
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -31,7 +29,7 @@ from spillway.native import build_sha256
 from spillway.plan import Plan
 from spillway.run import Finished, Watch, execute
 from spillway.rundir import read_run, write_json
-from spillway.stage import explained, stages_of, sweep_up
+from spillway.stage import explained, locked, stages_of, sweep_up
 from spillway.suite.document import Suite, SuitePlan
 from spillway.suite.scale import said
 
@@ -41,7 +39,6 @@ State = Literal[
     "done", "ended early", "failed", "of another plan", "of other files", "of another build", "damaged", "not run"
 ]
 
-LOCK = ".lock"
 KEPT = "kept"  # states that plans of the suite keep
 
 
@@ -113,7 +110,7 @@ def run_suite(
     cannot be used or another suite is running in it.
     """
     made = Outcome(out)
-    with _locked(out):
+    with locked(out, "suite"):
         _sweep_up(out)
         for index, each in enumerate(suite.plans, start=1):
             for step in _steps(each, out, command, watch, made):
@@ -226,24 +223,6 @@ def _note(suite: Suite, out: Path, made: Outcome) -> None:
             "plans": plans,
         },
     )
-
-
-@contextmanager
-def _locked(out: Path) -> Iterator[None]:
-    """The directory, made where it is not there, for this process alone; the lock goes with the process."""
-    if out.exists() and not out.is_dir():
-        raise SpillwayError(f"{out}: this is a file; name a directory with --out.")
-    if out.is_dir() and any(out.iterdir()) and not (out / LOCK).exists():
-        raise SpillwayError(f"{out}: there is something already that is no suite's; name another --out or remove it.")
-    with explained(out):
-        out.mkdir(parents=True, exist_ok=True)
-        lock = (out / LOCK).open("w", encoding="utf-8")
-    with lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise SpillwayError(f"{out}: a suite is running in it; wait for its end or name another --out.") from None
-        yield
 
 
 def _sweep_up(out: Path) -> None:

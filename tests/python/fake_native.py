@@ -3,6 +3,9 @@
 Run as an executable it obeys its environment: FAKE_MODE is one of ok, bad_input, disk_full, fails, fails late, crashes,
 garbage and endless. With FAKE_WHERE, a JSON object such as {"value_bytes": 100}, it does so only for runs with that
 load, and with FAKE_ABOVE, a number, only for runs with more keys than that.
+
+With FAKE_CAPACITY, operations a second by load.value_bytes such as {"100": 9000}, a phase with a rate is an open loop
+on a store that does so many: what it cannot do waits.
 """
 
 import json
@@ -90,8 +93,29 @@ def counted(drive: dict[str, Any]) -> dict[str, Any]:
     return {name: drive[name] for name in ("host_bytes_written", "host_bytes_read")}
 
 
+def served(rate: float, capacity: float, dt: float, t: float) -> Event:
+    """What an open loop makes of a sample that ends ``t`` seconds after the phase began."""
+    done = min(rate, capacity)
+    return {
+        "writes": round(done * dt),
+        "write_latency_us": latency(round(done * dt), 200 + 1e6 * (1 - done / rate) * t),
+    }
+
+
+def ended(rate: float, capacity: float, seconds: float) -> Event:
+    """And of the whole phase; the nearer its rate is to what the store can do, the longer its tail."""
+    done = min(rate, capacity)
+    mean = 200 / max(1e-3, 1 - done / capacity) + 1e6 * (1 - done / rate) * seconds
+    count = round(done * seconds)
+    return {
+        **{"operations": count, "writes": count, "not_started": round((rate - done) * seconds)},
+        "write_latency_us": latency(count, mean) | {"p99": 3 * mean, "max": 10 * mean},
+    }
+
+
 def run(request: dict[str, Any], emit: Any, wanted: Any) -> Event:
     dt = request["sample_interval_ms"] / 1000
+    capacity = json.loads(os.environ.get("FAKE_CAPACITY", "{}")).get(str(request["load"]["value_bytes"]), 0.0)
     samples: list[Event] = []
     stalls: list[Event] = []
     t0 = 0.0
@@ -115,6 +139,8 @@ def run(request: dict[str, Any], emit: Any, wanted: Any) -> Event:
             one = sample(len(samples) + len(taken), dt, phase["name"], phase["measured"], request["seed"])
             if request["target"]["kind"] == "directory":
                 one["drive"] = counted(one["drive"])
+            if capacity and phase["rate_ops_s"]:
+                one |= served(phase["rate_ops_s"], capacity, dt, (index + 1) * dt)
             emit(one)
             taken.append(one)
             now = stalls[-1] if stalls else None
@@ -147,6 +173,7 @@ def run(request: dict[str, Any], emit: Any, wanted: Any) -> Event:
                     "user_bytes_written": writes * 1040,
                     "user_bytes_read": 0,
                 }
+                | (ended(phase["rate_ops_s"], capacity, seconds) if capacity and phase["rate_ops_s"] else {})
             )
         t0 += len(taken) * dt
     for stall in stalls:

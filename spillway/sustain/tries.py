@@ -1,0 +1,296 @@
+"""Searches a plan's arms for the highest write rate that each keeps, each try a run of its own.
+
+    sustain.json            limits and bounds of the search, each try with its verdict, what was found for each arm
+    tries/RATE-ARM/         the run directory of a try
+
+A try is the plan with one arm and the rate in each measured phase that writes; everything else, the load among it, is
+the plan's. One that is there, complete and of the same plan, presets, kept state, package and spillway-native is not
+run again: its verdict is drawn anew from what it recorded, so that other limits and other bounds cost only the tries
+that are new.
+"""
+
+import shutil
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from spillway import __version__, kept, ycsb
+from spillway.errors import Interrupted, RunFailed, SpillwayError
+from spillway.native import build_sha256
+from spillway.plan import Arm, Plan, slug
+from spillway.plan_keys import WAITS
+from spillway.run import Watch, execute
+from spillway.rundir import ArmRecord, read_figures, read_run, write_json
+from spillway.stage import explained, locked
+from spillway.steady.series import LEAST_SAMPLES
+from spillway.suite.run import state_of
+from spillway.sustain.search import search
+from spillway.sustain.verdict import Judged, Limits, judge_phase, worst_of
+
+Document = dict[str, Any]
+
+TRIES = "tries"
+READS = ("readrandom", "seekrandom")
+ENDS_WITH_ITS_KEYS = ("fillseq", "filluniquerandom", ycsb.LOAD)
+YCSB_WRITES = ("updateproportion", "insertproportion", "readmodifywriteproportion")
+
+
+@dataclass(frozen=True)
+class Try:
+    """One run at one rate, and its verdict."""
+
+    rate: float
+    judged: Judged | None  # None: the run failed
+    reasons: tuple[str, ...]  # why the rate was not kept
+    directory: str  # of the run, below the search's
+    reused: bool  # it was there
+    steady: bool = False
+    standing: str = ""
+
+    @property
+    def kept(self) -> bool:
+        """Whether the rate was kept."""
+        return not self.reasons
+
+    @property
+    def why(self) -> str:
+        """Why it was not, in one clause."""
+        return "; ".join(self.reasons)
+
+    def document(self) -> Document:
+        """For sustain.json."""
+        figures = asdict(self.judged) if self.judged is not None else {}
+        figures.pop("reasons", None)
+        own = {"rate_ops_s": self.rate, "kept": self.kept, "why": self.why or None}
+        return own | figures | {"steady": self.steady, "standing": self.standing, "directory": self.directory}
+
+
+@dataclass
+class ArmFound:
+    """What is known of an arm: its tries in their order and, at the end, both sides of the edge."""
+
+    name: str
+    tries: list[Try] = field(default_factory=list)
+    kept: Try | None = None
+    not_kept: Try | None = None
+    ended: bool = False
+
+    def document(self) -> Document:
+        """For sustain.json."""
+        kept, not_kept = self.kept, self.not_kept
+        return {
+            "ended": self.ended,
+            "kept_ops_s": kept and kept.rate,
+            "not_kept_ops_s": not_kept and not_kept.rate,
+            "why_not": not_kept and not_kept.why,
+            "tries": [each.document() for each in self.tries],
+        }
+
+
+@dataclass(frozen=True)
+class Sought:
+    """What is searched for."""
+
+    plan: Plan
+    limits: Limits
+    lowest: float
+    highest: float
+    within: float
+
+
+def sustain(
+    sought: Sought,
+    out: Path,
+    command: list[str],
+    watch: Watch | None = None,
+    tell: Callable[[str, Try], None] | None = None,
+) -> list[ArmFound]:
+    """Searches every arm of the plan into the directory ``out``. ``tell`` hears of each try.
+
+    Raises SpillwayError where the plan has nothing to search, or a run is refused; Interrupted after a Ctrl-C, when
+    what was tried is in ``out``.
+    """
+    keys = {arm.name: _checked(arm, str(sought.plan.path)) for arm in sought.plan.arms}
+    found = [ArmFound(arm.name) for arm in sought.plan.arms]
+    fresh = not out.exists()
+    with locked(out, "search"):
+        try:
+            for arm, of in zip(sought.plan.arms, found, strict=True):
+                searcher = _Searcher(sought, arm, keys[arm.name], out, command, watch)
+
+                def tried(rate: float, searcher: _Searcher = searcher, of: ArmFound = of) -> Try:
+                    one = searcher.tried(rate)
+                    of.tries.append(one)
+                    write_json(out / "sustain.json", document(sought, command, found))
+                    if tell is not None:
+                        tell(of.name, one)
+                    return one
+
+                edge = search(tried, sought.lowest, sought.highest, sought.within)
+                of.kept, of.not_kept, of.ended = edge.kept, edge.not_kept, True
+                write_json(out / "sustain.json", document(sought, command, found))
+        except SpillwayError:
+            if fresh and not any((out / TRIES).glob("*")):
+                shutil.rmtree(out, ignore_errors=True)  # the first try was refused
+            raise
+    return found
+
+
+def document(sought: Sought, command: list[str], found: Sequence[ArmFound]) -> Document:
+    """What was searched for and what is known of it, as it stands in sustain.json."""
+    return {
+        "spillway_sustain": 1,  # the version of this layout
+        "plan": sought.plan.name,
+        "plan_file": sought.plan.path.name,
+        "command": command,
+        "versions": {"spillway": __version__, "build_sha256": build_sha256()},
+        "limits": asdict(sought.limits),
+        "from_ops_s": sought.lowest,
+        "to_ops_s": sought.highest,
+        "within": sought.within,
+        "arms": {of.name: of.document() for of in found},
+    }
+
+
+@dataclass(frozen=True)
+class _Searcher:
+    """Tries rates on one arm."""
+
+    sought: Sought
+    arm: Arm
+    keys: dict[str, str]  # of each phase that is given the rate, the key that takes it
+    out: Path
+    command: list[str]
+    watch: Watch | None
+
+    def tried(self, rate: float) -> Try:
+        plan = self._at(rate)
+        name = f"{TRIES}/{rate_name(rate)}-{slug(self.arm.name)}"
+        place = self.out / name
+        reused = state_of(place, plan) == "done" and self._starts_alike(place, plan)
+        if not reused:
+            self._run(plan, rate, place)
+        return self._judged(plan.arms[0], rate, name, reused)
+
+    def _starts_alike(self, place: Path, plan: Plan) -> bool:
+        """Whether the kept state that the plan starts from is still the one that the run in ``place`` started from. One
+        that the plan prepares is, by what makes it; one that is gone cannot be another."""
+        name = self.arm.settings["kept.from"]
+        state = kept.read_state(kept.place_of(self.arm, kept.PLACE) / name) if name and not plan.preparations else None
+        start = (read_figures(place).arms[0].summary.get("kept") or {}).get("from")
+        if state is None or start is None:
+            return True
+        there = (state.get("runs"), state.get("bytes"), state.get("drive_state"))
+        return there == (start.get("runs"), start.get("bytes"), start.get("drive"))
+
+    def _at(self, rate: float) -> Plan:
+        phases = [
+            phase | ({self.keys[phase["name"]]: rate} if phase["name"] in self.keys else {})
+            for phase in self.arm.phases
+        ]
+        needed = self.arm.settings["kept.from"]
+        preparations = self.sought.plan.preparations
+        own = [each for each in preparations if each.settings["kept.to"] in _line_of(needed, preparations)]
+        return replace(self.sought.plan, arms=[replace(self.arm, phases=phases)], preparations=own)
+
+    def _run(self, plan: Plan, rate: float, place: Path) -> None:
+        if place.exists():
+            with explained(place):
+                shutil.rmtree(place)
+
+        def watch(label: str, event: Document) -> None:
+            if self.watch is not None:
+                self.watch(f"{label}, {rate:,.6g}/s", event)
+
+        finished = execute(plan, place, self.command, watch)
+        if finished.interrupted:
+            raise Interrupted(f"ended by Ctrl-C; the same command goes on with what is in {self.out}.")
+        if not finished.summary["arms"]:
+            raise RunFailed(finished.failure)
+
+    def _judged(self, arm: Arm, rate: float, name: str, reused: bool) -> Try:
+        run = read_run(self.out / name)
+        record, failure = run.arms[0], run.manifest.get("failure")
+        steady, words = bool(record.summary["steady"]), str(record.summary["standing"]["words"])
+        if failure:
+            return Try(rate, None, (f"the run failed: {failure.rstrip('.')}",), name, reused, steady, words)
+        judged = worst_of([each for of in record.repetitions or [record] for each in self._phases(arm, of)])
+        return Try(rate, judged, judged.reasons, name, reused, steady, words)
+
+    def _phases(self, arm: Arm, record: ArmRecord) -> list[Judged]:
+        ended = {phase["name"]: phase for phase in record.phases}
+        return [
+            judge_phase(
+                phase,
+                ended[phase["name"]],
+                [row for row in record.rows if row["phase"] == phase["name"]],
+                self.sought.limits,
+                self.keys[phase["name"]],
+            )
+            for phase in arm.phases
+            if phase["name"] in self.keys
+        ]
+
+
+def _line_of(state: str, preparations: Sequence[Arm]) -> set[str]:
+    """The state and those that it is made from, one after another."""
+    line: set[str] = set()
+    starts = {each.settings["kept.to"]: each.settings["kept.from"] for each in preparations}
+    while state and state not in line:
+        line.add(state)
+        state = starts.get(state, "")
+    return line
+
+
+def rate_name(rate: float) -> str:
+    """A rate in the name of a directory: without exponent or needless zeros."""
+    return f"{rate:.6f}".rstrip("0").rstrip(".")
+
+
+def _checked(arm: Arm, where: str) -> dict[str, str]:
+    """The phases of ``arm`` that are given the rate, each with the key that takes it. Raises SpillwayError."""
+    label = f"{where}: {arm.name}: "
+    measured = [phase for phase in arm.phases if phase["measured"]]
+    writing = [phase for phase in measured if _writes(phase)]
+    if not writing:
+        only = f"; {measured[0]['workload']} does not write" if measured else ""
+        raise SpillwayError(f"{label}no measured phase writes at a rate{only}: measure an overwrite, say.")
+    for phase in writing:
+        _check_phase(arm, phase, f"{label}the phase {phase['name']}")
+    if arm.settings["drive.kind"] == "emulated" and arm.settings["drive.pacing"] == "off":
+        raise SpillwayError(f'{label}drive.pacing is "off", and a rate is kept in real time only: leave it out.')
+    if arm.settings["kept.to"]:
+        raise SpillwayError(f"{label}kept.to: each try starts where the plan does; leave it out and use [[prepare]].")
+    return {
+        phase["name"]: "write_rate_ops_s" if phase["workload"] == "readwhilewriting" else "rate_ops_s"
+        for phase in writing
+    }
+
+
+def _writes(phase: Document) -> bool:
+    if phase["workload"] == ycsb.RUN:
+        return any(phase["ycsb"][key] > 0 for key in YCSB_WRITES)
+    if phase["workload"] == "readrandomwriterandom":
+        return bool(phase["read_write_percent"] != 100)
+    return phase["workload"] not in (*READS, *WAITS)
+
+
+def _check_phase(arm: Arm, phase: Document, label: str) -> None:
+    if phase["workload"] in ENDS_WITH_ITS_KEYS:
+        raise SpillwayError(
+            f"{label}: {phase['workload']} ends with its keys, the sooner the higher the rate: measure fillrandom, "
+            "overwrite or ycsb-run."
+        )
+    if phase["arrivals"] == "trace":
+        raise SpillwayError(f'{label}: arrivals = "trace" has its own times; use constant, poisson or bursts.')
+    if phase["duration_s"] is None:
+        raise SpillwayError(
+            f"{label} has no duration_s, and every rate is tried for the same time: give it in the place of operations."
+        )
+    count = phase["duration_s"] * 1000 / arm.settings["sample_interval_ms"]
+    if count < LEAST_SAMPLES + 1:
+        raise SpillwayError(
+            f"{label} has {count:.0f} samples, and it takes {LEAST_SAMPLES + 1} to see a backlog grow: raise "
+            "duration_s or lower sample_interval_ms."
+        )

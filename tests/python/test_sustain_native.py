@@ -1,0 +1,70 @@
+"""The search with the real native side, on a small drive whose time is dilated so that any machine can follow it."""
+
+import json
+from pathlib import Path
+
+import pytest
+from conftest import Invoke
+
+from spillway.rundir import read_run
+
+pytestmark = [pytest.mark.native, pytest.mark.usefixtures("real_native")]
+
+PLAN = """
+name = "small"
+sample_interval_ms = 100
+[drive]
+preset = "quickstart"
+capacity = "256MiB"
+time_scale = 20
+[engine.options]
+write_buffer_size = 1048576
+max_bytes_for_level_base = 4194304
+target_file_size_base = 1048576
+compression = "kNoCompression"
+use_direct_reads = true
+use_direct_io_for_flush_and_compaction = true
+[load]
+value_bytes = 1000
+num = 20000
+[[prepare]]
+"kept.to" = "loaded"
+[[prepare.phases]]
+workload = "fillseq"
+[kept]
+directory = "kept"
+from = "loaded"
+[[phases]]
+name = "write"
+workload = "overwrite"
+duration_s = 3
+"""
+
+
+def test_the_edge_is_found_from_a_store_that_is_loaded_once(invoke: Invoke, tmp_path: Path) -> None:
+    plan, out = tmp_path / "small.toml", tmp_path / "found"
+    plan.write_text(PLAN)
+    words = ("sustain", plan, "--out", out, "--from", "100", "--within", "100%")
+    first = invoke(*words)
+    assert first.code == 0, first.err
+    document = json.loads((out / "sustain.json").read_text())["arms"]["small"]
+    kept, not_kept = document["kept_ops_s"], document["not_kept_ops_s"]
+    assert kept < not_kept <= 2 * kept
+    prepared = []
+    for each in document["tries"]:
+        assert each["kept"] == (each["rate_ops_s"] <= kept)
+        assert each["offered_ops_s"] == pytest.approx(each["rate_ops_s"])
+        if each["kept"]:
+            assert each["achieved_ops_s"] >= 0.99 * each["rate_ops_s"]
+        run = read_run(out / each["directory"])
+        assert run.manifest["complete"]
+        assert run.arms[0].summary["kept"]["from"]["runs"] == 1
+        prepared.append(json.loads((run.path / "summary.json").read_text())["prepared"]["loaded"]["reused"])
+    assert prepared == [False] + [True] * (len(prepared) - 1)
+
+    stamps = {path: path.stat().st_mtime_ns for path in out.glob("tries/*/manifest.json")}
+    assert invoke(*words).code == 0
+    none = invoke(*words, "--worst", "1us")
+    assert none.code == 1
+    assert "not even --from 100 operations/s was kept: the worst write took" in none.err
+    assert {path: path.stat().st_mtime_ns for path in out.glob("tries/*/manifest.json")} == stamps
