@@ -5,7 +5,7 @@ import sys
 import click
 
 from spillway import __version__
-from spillway.cli import bufferpool, compare, drive, lint, profile, run, spill, ssd, steady, suite
+from spillway.cli import bufferpool, compare, drive, lint, precondition, profile, run, spill, ssd, steady, suite
 from spillway.errors import Interrupted, SpillwayError
 
 
@@ -46,6 +46,7 @@ for command in (
     compare.compare_command,
     suite.suite_command,
     lint.lint_command,
+    precondition.precondition_command,
     profile.profile_command,
     profile.model,
     bufferpool.bufferpool_command,
