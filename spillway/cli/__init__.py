@@ -5,7 +5,7 @@ import sys
 import click
 
 from spillway import __version__
-from spillway.cli import bufferpool, compare, drive, lint, precondition, profile, run, spill, ssd, steady, suite
+from spillway.cli import bufferpool, compare, drive, lint, precondition, profile, repeat, run, spill, ssd, steady, suite
 from spillway.errors import Interrupted, SpillwayError
 
 
@@ -44,6 +44,7 @@ for command in (
     run.report_command,
     steady.steady_command,
     compare.compare_command,
+    repeat.repeat_command,
     suite.suite_command,
     lint.lint_command,
     precondition.precondition_command,
