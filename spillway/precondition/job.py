@@ -55,6 +55,8 @@ def _check_procedure(job: Job, name: str) -> None:
     target = job.target
     if not target.is_device or target.whole_bytes is None:
         raise SpillwayError(f"--procedure {name} partitions a drive, and {target.path} is a file: name a block device.")
+    if target.is_partition:
+        raise SpillwayError(f"--procedure {name} partitions a drive, and {target.path} is a partition: name its drive.")
     if target.size_bytes + PARTITION_START_BYTES > target.whole_bytes:
         raise SpillwayError(f"--procedure {name} takes the partition's --size, smaller than the drive: give one.")
 

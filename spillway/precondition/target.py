@@ -23,10 +23,13 @@ class Target:
     is_device: bool
     size_bytes: int
     whole_bytes: int | None = None
+    is_partition: bool = False
 
     @property
     def partition(self) -> str:
         """The node of the device's first partition, as Linux names it."""
+        if self.path.startswith("/dev/disk/"):
+            return f"{self.path}-part1"  # udev's links
         return self.path + ("p1" if self.path[-1].isdigit() else "1")
 
 
@@ -63,14 +66,17 @@ def _device(path: Path, major: int, minor: int, size_bytes: int | None, destroy_
         raise SpillwayError(f"{path} {use}: end that first, or name another device.")
     if not destroy_data:
         raise SpillwayError(f"{path} is a drive, and the job would destroy its data: say --destroy-data if it may.")
-    sectors = root / "sys/dev/block" / f"{major}:{minor}" / "size"
+    place = root / "sys/dev/block" / f"{major}:{minor}"
+    sectors = place / "size"
     try:
         whole = int(sectors.read_text(encoding="ascii")) * SECTOR_BYTES
     except (OSError, ValueError) as error:
         raise SpillwayError(f"{path}: its capacity cannot be read from {sectors}; name another device.") from error
     if size_bytes is not None and size_bytes > whole:
         raise SpillwayError(f"--size is {human_bytes(size_bytes)}, and {path} has {human_bytes(whole)}: give less.")
-    return Target(str(path), True, size_bytes or whole, whole)
+    if whole < LEAST_BYTES:
+        raise SpillwayError(f"{path} has {human_bytes(whole)}, so there is nothing to write; name another device.")
+    return Target(str(path), True, size_bytes or whole, whole, (place / "partition").exists())
 
 
 def _file(path: Path, held: int, size_bytes: int | None, destroy_data: bool) -> Target:

@@ -59,7 +59,12 @@ def test_commands_for_people_are_comments_and_sections_are_as_the_procedure_says
 
 @pytest.mark.parametrize(
     ("node", "partition"),
-    [("/dev/sdb", "/dev/sdb1"), ("/dev/nvme0n1", "/dev/nvme0n1p1"), ("/dev/loop3", "/dev/loop3p1")],
+    [
+        ("/dev/sdb", "/dev/sdb1"),
+        ("/dev/nvme0n1", "/dev/nvme0n1p1"),
+        ("/dev/loop3", "/dev/loop3p1"),
+        ("/dev/disk/by-id/nvme-x1", "/dev/disk/by-id/nvme-x1-part1"),
+    ],
 )
 def test_a_partition_is_called_as_linux_calls_it(node: str, partition: str) -> None:
     assert Target(node, True, GIB, GIB).partition == partition
@@ -237,6 +242,13 @@ def test_a_drive_is_named_with_leave_to_destroy_its_data(system: System) -> None
     assert (found.is_device, found.size_bytes, found.whole_bytes) == (True, GIB, GIB)
     assert system.target(size="256MiB").size_bytes == GIB // 4
     assert "has 1.0 GiB: give less" in refusal(lambda: system.target(size="2GiB"))
+    (system.disk / "partition").write_text("1\n")
+    partition = system.target(size="256MiB")
+    assert "is a partition: name its drive" in refusal(
+        lambda: as_text(Job(partition, None, procedure="trim-partition"))
+    )
+    (system.disk / "size").write_text("0\n")
+    assert "there is nothing to write" in refusal(system.target)
     (system.disk / "size").unlink()
     assert "its capacity cannot be read" in refusal(system.target)
 
