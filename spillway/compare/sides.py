@@ -73,12 +73,12 @@ def read_sides(words: Sequence[str]) -> list[Side]:
     sides: list[Side] = []
     for word in words:
         path, arm = _parted(word)
-        run = runs.setdefault(path.resolve(), _read(path))
+        run = runs.setdefault(path.resolve(), read_whole(path))
         names = [each.name for each in run.arms]
         if arm is not None and arm not in names:
             raise SpillwayError(f"{path}: it has no arm {arm!r}{nearest(arm, names)} Its arms: {', '.join(names)}.")
         for name in names if arm is None else [arm]:
-            side = _side(run, name)
+            side = side_of(run, name)
             _check_new(side, sides)
             sides.append(side)
     if len(sides) == 1:
@@ -87,7 +87,7 @@ def read_sides(words: Sequence[str]) -> list[Side]:
         )
     for side in sides:
         for repetition in side.whole:
-            _check_not_cut_off(side.run / repetition.directory)
+            check_not_cut_off(side.run / repetition.directory)
     return sides
 
 
@@ -102,7 +102,8 @@ def _parted(word: str) -> tuple[Path, str | None]:
     return Path(word[: colons[0]] if colons and colons[0] else word), None
 
 
-def _read(path: Path) -> RunRecord:
+def read_whole(path: Path) -> RunRecord:
+    """A run directory's figures; says of what is none whether it is under way or was cut off. Raises SpillwayError."""
     if not path.is_dir():
         under_way = path.parent.is_dir() and stages_of(path.parent, path.name)
         rest = (
@@ -121,7 +122,8 @@ def _read(path: Path) -> RunRecord:
     return run
 
 
-def _side(run: RunRecord, name: str) -> Side:
+def side_of(run: RunRecord, name: str) -> Side:
+    """An arm of a run directory by its name, which it has. Raises SpillwayError."""
     figures = next(each.summary for each in run.arms if each.name == name)
     several = [each for each in figures.get("repetitions") or [] if each.get("directory")]
     repetitions = [_repetition(each, each) for each in several] or [_repetition(figures, figures["standing"])]
@@ -170,7 +172,7 @@ def _check_new(side: Side, sides: Sequence[Side]) -> None:
             raise SpillwayError(f"{side.name} and {other.name} are the same run under two names; name another one.")
 
 
-def _check_not_cut_off(directory: Path) -> None:
+def check_not_cut_off(directory: Path) -> None:
     """samples.csv goes to the end of its phases. Raises SpillwayError."""
     path = directory / "samples.csv"
     try:

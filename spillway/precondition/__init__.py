@@ -1,0 +1,11 @@
+"""Real drives' initial state: the fio job that makes it, and how far from steady a drive model says that it leaves one.
+
+Nothing here writes to a drive, or starts fio.
+"""
+
+from spillway.precondition.job import Job, as_text
+from spillway.precondition.model import Drive, Left, drive_of, left_by
+from spillway.precondition.procedures import PROCEDURES
+from spillway.precondition.target import Target, parse_target
+
+__all__ = ["PROCEDURES", "Drive", "Job", "Left", "Target", "as_text", "drive_of", "left_by", "parse_target"]
