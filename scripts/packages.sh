@@ -19,7 +19,7 @@ packages_for() {
         liburing-dev nlohmann-json3-dev libcli11-dev libtomlplusplus-dev libfmt-dev zlib1g-dev libgtest-dev libbenchmark-dev \
         python3 python3-venv
       ;;
-    test) ;; # the browser, below
+    test) echo fio ;; # what reads the jobs that we write; and the browser, below
     lint) echo clang-format clang-tidy ;;
     fuzz) echo clang libclang-rt-dev ;;
     bench) echo fio ;; # what the probe is compared with
@@ -43,7 +43,7 @@ missing_without_apt() {
     pkg-config --exists "$module" 2>/dev/null || echo "the $module library with its headers"
   done
   case " $* " in
-    *" bench "*) command -v fio >/dev/null 2>&1 || echo fio ;;
+    *" test "* | *" bench "*) command -v fio >/dev/null 2>&1 || echo fio ;;
   esac
   case " $* " in
     *" lint "*)

@@ -73,8 +73,7 @@ def test_a_partition_is_called_as_linux_calls_it(node: str, partition: str) -> N
 def test_fio_takes_the_jobs(tmp_path: Path) -> None:
     """The one-pass job's own options are known to 3.41 and later: an older fio refuses exactly these."""
     fio = shutil.which("fio")
-    if fio is None:
-        pytest.skip("fio is not installed")
+    assert fio is not None, "scripts/packages.sh test installs it"
     file = Target(str(tmp_path / "a:b"), False, 64 << 20)
     for name, job in {
         "one": Job(file, DRIVE, left=LEFT),
