@@ -155,7 +155,7 @@ def _part(plan: SuitePlan, arms: list[ArmRecord], state: str, judged: Sequence[J
 
 def _mark(claim: Claim) -> Published | None:
     """A published figure that stands at a point, not a ratio of two."""
-    if claim.published is None or claim.over or claim.unmeasured or claim.place.figure not in DRAWN_AS:
+    if claim.published is None or claim.over or claim.place.against or claim.unmeasured or claim.place.figure not in DRAWN_AS:
         return None
     metric, factor = DRAWN_AS[claim.place.figure]
     return Published(claim.place.arm, claim.place.at, metric, claim.published * factor)

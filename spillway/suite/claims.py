@@ -8,7 +8,7 @@ original's point. ``verdicts.py`` holds them against what was measured.
 
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,23 +25,47 @@ Document = dict[str, Any]
 TOLERANCE = 0.15  # relative, where a claim gives none of its own. Source: what is asked of wa_app at the paper's scale
 FLAT = 0.10  # relative: a figure that moves less is flat. Source: guess
 
+
+def _of_part(summary: Document, part: str, name: str) -> float | None:
+    """A figure of the burst before a run's steady part, or of that part (the whole of a run that was not steady)."""
+    parts = summary.get("parts") or {}
+    if part == "steady" and not parts:
+        return summary.get(name)
+    return (parts.get(part) or {}).get(name)
+
+
+def _mapped_share(summary: Document) -> float | None:
+    """The share of the drive's LBAs that holds data after a run that was kept."""
+    left = (summary.get("kept") or {}).get("to") or {}
+    return (left.get("drive") or {}).get("mapped_share")
+
+
 FIGURES: dict[str, Callable[[Document], float | None]] = {
     **{
         name: (lambda summary, name=name: summary.get(name))  # type: ignore[misc]
         for name in ("wa_app", "wa_device", "wa_total", "throughput_ops_s", "user_mb_s", "space_amplification")
     },
+    "space_amplification_peak": lambda summary: summary.get("space_amplification_peak"),
+    "over_provisioning_effective": lambda summary: summary.get("over_provisioning_effective"),
+    **{
+        f"{part}_{name}": (lambda summary, part=part, name=name: _of_part(summary, part, name))  # type: ignore[misc]
+        for part in ("burst", "steady")
+        for name in ("wa_app", "wa_device", "wa_total", "throughput_ops_s")
+    },
+    "mapped_share": lambda summary: _mapped_share(summary),
     "latency_p99_us": lambda summary: (summary.get("latency_us") or {}).get("p99"),
     "share_in_stalls": lambda s: ratio((s.get("stalls") or {}).get("seconds"), s.get("duration_s")),
 }
+STEADY = "steady_"  # begins the names of figures of the steady part; of all that was measured where there is none
 TRENDS = ("falls", "rises", "flat")
 _TEXTS = ("remark", "why", "why_above", "why_below", "calibrated", "any_size", "unmeasured")
 _KINDS = ("published", "between", "above", "below", "trend", "least_at", "most_at")
 _RELATIONS = ("trend", "least_at", "most_at")
 _KEYS = (
-    *("claim", "says", "where", "plan", "arm", "at", "drives", "figure", "over", "within", "along"),
+    *("claim", "says", "where", "plan", "arm", "against", "at", "drives", "figure", "over", "within", "along", "among"),
     *(*_KINDS, *_TEXTS),
 )
-_OVER = ("plan", "arm", "at", "figure")
+_OVER = ("plan", "arm", "against", "at", "figure")
 
 
 @dataclass(frozen=True)
@@ -52,6 +76,12 @@ class Place:
     arm: str
     at: dict[str, Any]
     figure: str
+    against: str = ""  # the figure is divided by this arm's at the same point
+
+    @property
+    def terms(self) -> "tuple[Place, ...]":
+        """The figures that it is made of: its own, and that of the arm it is held against."""
+        return (replace(self, against=""), replace(self, arm=self.against, against="")) if self.against else (self,)
 
 
 @dataclass(frozen=True)
@@ -69,6 +99,7 @@ class Claim:
     above: float | None = None  # more than this, by more than the repetitions are apart; also beside published
     below: float | None = None
     along: str = ""  # a relation's axis
+    among: tuple[Any, ...] = ()  # its points on it; none: all
     trend: str = ""
     least_at: Any = None
     most_at: Any = None
@@ -90,7 +121,7 @@ class Claim:
         """The figures that it reads."""
         if self.unmeasured:
             return ()
-        return (self.place,) if self.over is None else (self.place, self.over)
+        return (*self.place.terms, *(self.over.terms if self.over else ()))
 
     @property
     def is_relation(self) -> bool:
@@ -189,6 +220,7 @@ def _read(table: Document, where: str, plans: Sequence[str]) -> Claim:
         above=_maybe(table, "above", where),
         below=_maybe(table, "below", where),
         along=text(table.get("along", ""), f"{where}: along"),
+        among=_among(table, where),
         trend=table.get("trend", ""),
         least_at=table.get("least_at"),
         most_at=table.get("most_at"),
@@ -216,12 +248,15 @@ def _kind(table: Document, where: str, unmeasured: bool) -> str:
 
 
 def _place(table: Document, where: str, plans: Sequence[str]) -> Place:
-    for key in ("plan", "arm", "figure"):
-        text(table[key], f"{where}: {key}")
+    for key in ("plan", "arm", "figure", "against"):
+        text(table.get(key, ""), f"{where}: {key}")
     if table["plan"] not in plans:
         raise SpillwayError(f"{where}: plan is {table['plan']!r}, no plan of the suite{nearest(table['plan'], plans)}")
     one_of(*FIGURES)(table["figure"], f"{where}: figure")
-    return Place(table["plan"], table["arm"], _at(table, where), table["figure"])
+    against = table.get("against", "")
+    if against and against == table["arm"]:
+        raise SpillwayError(f"{where}: against is {against!r}, the arm itself; name another.")
+    return Place(table["plan"], table["arm"], _at(table, where), table["figure"], against)
 
 
 def _over(table: Any, place: Place, where: str, plans: Sequence[str]) -> Place | None:
@@ -230,8 +265,18 @@ def _over(table: Any, place: Place, where: str, plans: Sequence[str]) -> Place |
         return None
     if not isinstance(table, dict) or not table or any(key not in _OVER for key in table):
         raise SpillwayError(f"{where}: over is {table!r}; it takes a table with one or more of {', '.join(_OVER)}.")
-    own = {"plan": place.plan, "arm": place.arm, "figure": place.figure}
+    own = {"plan": place.plan, "arm": place.arm, "figure": place.figure, "against": place.against}
     return _place({**own, **table, "at": {**place.at, **_at(table, f"{where}: over")}}, f"{where}: over", plans)
+
+
+def _among(table: Document, where: str) -> tuple[Any, ...]:
+    """The points of a relation, where it is not of all."""
+    if "among" not in table:
+        return ()
+    points = table["among"]
+    if not isinstance(points, list) or len(points) < 2 or not table.get("along"):
+        raise SpillwayError(f"{where}: among is {points!r}; it takes two or more points on the axis that along names.")
+    return tuple(points)
 
 
 def _between(value: Any, where: str) -> tuple[float, float] | None:
@@ -272,6 +317,9 @@ def check_against(claims: Sequence[Claim], plans: Mapping[str, Plan], path: Path
                 for run in runs
                 if (run.of or run.name) == place.arm and all(run.point.get(k) == v for k, v in place.at.items())
             ]
+            for point in claim.among:
+                if all(run.point.get(claim.along) != point for run in fits):
+                    raise SpillwayError(f"{path}: “{claim.says}”: {place.plan} has no point {claim.along} = {point!r}.")
             if not fits or (len(fits) > 1 and not claim.along):
                 count = "no run" if not fits else f"{len(fits)} runs"
                 said = ", ".join(f"{key} = {value!r}" for key, value in place.at.items())

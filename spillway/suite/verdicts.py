@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import Any, Literal
 
-from spillway.suite.claims import FIGURES, FLAT, Claim, Place
+from spillway.suite.claims import FIGURES, FLAT, STEADY, Claim, Place
 from spillway.suite.law import Law
 
 Document = dict[str, Any]
@@ -150,20 +150,48 @@ def _judge(claim: Claim, results: Results, states: Mapping[str, str]) -> Judged:
 
 
 def _figure(claim: Claim, results: Results) -> Judged:
-    runs = [_one(place, results) for place in claim.places]
-    read = _read(claim, list(zip(claim.places, runs, strict=True)))
-    ours, beside = read.values[0], digits(read.measured[0])
-    if claim.over is not None:
-        if not read.values[1]:
-            raise _Missing(f"the figure that it is divided by is {read.values[1]:g}")
-        ours /= read.values[1]
-        beside = f"{digits(read.measured[0])} over {digits(read.measured[1])}"
-    off = _off(claim, ours, _margin(read.basis, zip(claim.places, runs, strict=True)))
-    terms = f"{digits(read.values[0])} over {digits(read.values[1])}" if claim.over is not None else ""
+    places, runs = claim.places, [_one(place, results) for place in claim.places]
+    terms = list(zip(places, runs, strict=True))
+    read = _read(claim, terms)
+    ours, beside = _ratio(claim, read.values), _in_words(claim, read.measured)
+    off = _off(claim, ours, _margin(read.basis, terms))
+    parts = _in_words(claim, read.values) if len(places) > 1 else ""
     if read.basis == "simulated":
-        terms = f"{terms + ', simulated; ' if terms else ''}measured at this scale: {beside}"
+        parts = f"{parts + ', simulated; ' if parts else ''}measured at this scale: {beside}"
     said = f"{digits(ours)}{' (simulated)' if read.basis == 'simulated' else ''}"
-    return _said(claim, said, read, off, (off[0] and {-1: claim.why_below, 1: claim.why_above}[off[1]], terms))
+    why = off[0] and {-1: claim.why_below, 1: claim.why_above}[off[1]]
+    return _said(claim, said, read, off, (why, parts, *_not_steady(terms)))
+
+
+def _ratio(claim: Claim, values: Sequence[float]) -> float:
+    """The claim's figure from those of its places: over that of the arm it is held against, and over ``over``."""
+    own = len(claim.place.terms)
+    ours = _over(values[:own])
+    return ours if claim.over is None else _over([ours, _over(values[own:])])
+
+
+def _over(values: Sequence[float]) -> float:
+    if len(values) == 1:
+        return values[0]
+    if not values[1]:
+        raise _Missing(f"the figure that it is divided by is {values[1]:g}")
+    return values[0] / values[1]
+
+
+def _in_words(claim: Claim, values: Sequence[float]) -> str:
+    own = len(claim.place.terms)
+    sides = [" over ".join(map(digits, side)) for side in (values[:own], values[own:]) if side]
+    return " over ".join(f"({side})" for side in sides) if len(values) > 2 else " over ".join(sides)
+
+
+def _not_steady(terms: Iterable[tuple[Place, Measured]]) -> list[str]:
+    """Which runs were not steady, of those whose figure should be of their steady part."""
+    found = [
+        f"{run.name or run.arm} is not steady, so its figure is of all that was measured"
+        for place, run in terms
+        if place.figure.startswith(STEADY) and not all(each.get("steady") for each in run.finished)
+    ]
+    return list(dict.fromkeys(found))
 
 
 def _off(claim: Claim, ours: float, margin: float) -> tuple[str, int]:
@@ -195,28 +223,45 @@ def _margin(basis: Basis, terms: Iterable[tuple[Place, Measured]]) -> float:
 
 def _relation(claim: Claim, results: Results) -> Judged:
     """How a figure goes along an axis, or where it is least or most."""
-    place = claim.place
-    line = _fitting(place, results[place.plan], claim)
-    known = [each for each in line if each.figure(place.figure) is not None]
-    if len(known) < 2 or len(known) < len(line):
-        raise _Missing(f"{len(known)} of {len(line)} points over {claim.along} were measured")
-    read = _read(claim, [(place, each) for each in known])
-    points = [each.point[claim.along] for each in known]
-    measured = _along(points, read.measured)
-    said = _along(points, read.values)
+    place, along = claim.place, claim.along
+    lines = [_fitting(each, results[each.plan], claim) for each in place.terms]
+    at_points = [_same_point(run, lines) for run in lines[0]]
+    known = [
+        runs
+        for runs in at_points
+        if len(runs) == len(lines) and all(run.figure(place.figure) is not None for run in runs)
+    ]
+    if len(known) < 2 or len(known) < len(lines[0]):
+        raise _Missing(f"{len(known)} of {len(lines[0])} points over {along} were measured")
+    terms = [(each, run) for runs in known for each, run in zip(place.terms, runs, strict=True)]
+    read = _read(claim, terms)
+    width = len(place.terms)
+    values, scaled = (
+        [_over(each[start : start + width]) for start in range(0, len(each), width)]
+        for each in (read.values, read.measured)
+    )
+    points = [runs[0].point[along] for runs in known]
+    measured, said = _along(points, scaled), _along(points, values)
     beside = f"measured at this scale: {measured}" if read.basis == "simulated" else ""
     ours = f"simulated: {said}" if read.basis == "simulated" else said
+    steady = _not_steady(terms)
     if claim.trend:
-        good = _goes(claim, read.values)
-        return _said(claim, ours, read, ("" if good else f"it does not go as published: {claim.trend}", 0), (beside,))
+        good = _goes(claim, values)
+        off = "" if good else f"it does not go as published: {claim.trend}"
+        return _said(claim, ours, read, (off, 0), (beside, *steady))
     wanted = claim.least_at if claim.least_at is not None else claim.most_at
     pick = min if claim.least_at is not None else max
-    extreme = pick(read.values)
-    best = points[read.values.index(extreme)]
-    there = [value for point, value in zip(points, read.values, strict=True) if point == wanted]
+    extreme = pick(values)
+    best = points[values.index(extreme)]
+    there = [value for point, value in zip(points, values, strict=True) if point == wanted]
     good = any(abs(value - extreme) <= abs(extreme) * MARGIN for value in there)
     tie = f"that at {best} is within {MARGIN:.0%} of it" if good and best != wanted else ""
-    return _said(claim, ours, read, ("" if good else f"ours is at {best}", 0), (tie, beside))
+    return _said(claim, ours, read, ("" if good else f"ours is at {best}", 0), (tie, beside, *steady))
+
+
+def _same_point(run: Measured, lines: Sequence[Sequence[Measured]]) -> list[Measured]:
+    """The runs of each line that are at the point of ``run``, of the first line."""
+    return [each for line in lines for each in line if each.point == run.point]
 
 
 def _goes(claim: Claim, values: Sequence[float]) -> bool:
@@ -305,7 +350,8 @@ def _one(place: Place, results: Results) -> Measured:
 
 
 def _fitting(place: Place, runs: Sequence[Measured], claim: Claim) -> list[Measured]:
-    return [each for each in runs if _is_at(place, each) and (not claim.along or claim.along in each.point)]
+    fitting = [each for each in runs if _is_at(place, each) and (not claim.along or claim.along in each.point)]
+    return [each for each in fitting if not claim.among or each.point[claim.along] in claim.among]
 
 
 def _is_at(place: Place, run: Measured) -> bool:

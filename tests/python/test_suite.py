@@ -548,6 +548,27 @@ def line(*values: float | None, arm: str = "A") -> list[Measured]:
         ("along = 'x'\nleast_at = 1", (3, 1.01, 1), "reproduced", "That at 2 is within 2% of it."),
         ("along = 'x'\nleast_at = 1", (3, 1.03, 1), "differs", "Ours is at 2."),
         ("along = 'x'\nmost_at = 1", (3, 1, 2), "differs", "Ours is at 0."),
+        ("along = 'x'\ntrend = 'falls'\namong = [0, 2]", (3, 4, 1), "reproduced", ""),
+        ("along = 'x'\ntrend = 'falls'\namong = [0, 1]", (3, 2, None), "reproduced", ""),
+        ("at = { x = 0 }\npublished = 3\nagainst = 'B'", (6, 1), "reproduced", "6 over 2."),
+        ("at = { x = 0 }\npublished = 3\nagainst = 'B'", (2, 1), "differs", "67% below"),
+        (
+            "at = { x = 1 }\nbelow = 1\nagainst = 'B'\nover.at = { x = 0 }",
+            (6, 8),
+            "reproduced",
+            "(8 over 4) over (6 over 2)",
+        ),
+        (
+            "at = { x = 1 }\nbelow = 1\nagainst = 'B'\nover.at = { x = 0 }",
+            (6, 13),
+            "differs",
+            "(13 over 4) over (6 over 2)",
+        ),
+        ("at = { x = 1 }\npublished = 3\nagainst = 'B'", (6, None), "not measured", "The drive is full."),
+        ("at = { x = 2 }\npublished = 3\nagainst = 'B'", (6, 7, 8), "not measured", "there is no run B, x = 2"),
+        ("along = 'x'\ntrend = 'falls'\nagainst = 'B'", (6, 8), "reproduced", ""),  # 3, then 2
+        ("along = 'x'\ntrend = 'falls'\nagainst = 'B'", (6, 12), "differs", "falls"),
+        ("along = 'x'\ntrend = 'falls'\nagainst = 'B'", (6, 8, 1), "not measured", "2 of 3 points over x"),
     ],
 )
 def test_verdicts_are_computed(tmp_path: Path, lines: str, values: Any, verdict: str, said: str) -> None:
@@ -556,6 +577,41 @@ def test_verdicts_are_computed(tmp_path: Path, lines: str, values: Any, verdict:
     assert judged.verdict == verdict, judged
     assert said in judged.words
     assert bool(said) == bool(judged.words)
+
+
+def test_a_figure_of_the_steady_part_says_where_there_is_none(tmp_path: Path) -> None:
+    whole = {"wa_device": 2.0, "steady": False, "parts": None}
+    cut = {"wa_device": 2.0, "steady": True, "parts": {"burst": {"wa_device": 1.0}, "steady": {"wa_device": 4.0}}}
+    level = {"wa_device": 2.0, "steady": True, "parts": {"burst": None, "steady": {"wa_device": 2.0}}}
+    lines = "at = { x = 0 }\npublished = 4\nfigure = 'steady_wa_device'"
+    path = tmp_path / "claims.toml"
+    head = '[statements]\nC = "x"\n[[claims]]\nclaim = "C"\nsays = "s"\nwhere = "w"\nplan = "p"\narm = "A"\n'
+    path.write_text(head + lines)
+    claims = read_claims(path, ["p"])[1]
+    (of_cut,), (of_whole,) = (judge_all(claims, {"p": [Measured("A", {"x": 0}, [each])]}) for each in (cut, whole))
+    assert (of_cut.ours, of_cut.verdict, of_cut.words) == ("4", "reproduced", "")
+    assert (of_whole.ours, of_whole.verdict) == ("2", "differs")
+    assert "A is not steady, so its figure is of all that was measured" in of_whole.words
+    path.write_text(
+        head + "at = { x = 0 }\nbelow = 1\nfigure = 'burst_wa_device'\nover = { figure = 'steady_wa_device' }"
+    )
+    burst = read_claims(path, ["p"])[1]
+    (of_cut,), (of_level,) = (judge_all(burst, {"p": [Measured("A", {"x": 0}, [each])]}) for each in (cut, level))
+    assert (of_cut.verdict, of_level.verdict) == ("reproduced", "not measured")
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        ("at = { x = 0 }\nabove = 1\nagainst = 'A'", "against is 'A', the arm itself"),
+        ("at = { x = 0 }\nabove = 1\nagainst = 3", "against"),
+        ("along = 'x'\ntrend = 'falls'\namong = [1]", "takes two or more points"),
+        ("at = { x = 0 }\nabove = 1\namong = [1, 2]", "takes two or more points on the axis that along names"),
+    ],
+)
+def test_what_a_claim_is_held_against_is_checked(tmp_path: Path, lines: str, said: str) -> None:
+    with pytest.raises(SpillwayError, match=re.escape(said)):
+        claim(tmp_path, lines)
 
 
 def test_a_bound_is_passed_by_more_than_repetitions_are_apart(tmp_path: Path) -> None:
