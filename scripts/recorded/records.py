@@ -57,6 +57,8 @@ class Records:
             return (self.root / name).read_text(encoding="utf-8")
         except OSError as error:
             raise SpillwayError(f"{name} cannot be read: {error.strerror}.") from error
+        except UnicodeDecodeError as error:
+            raise SpillwayError(f"{name} is no text in UTF-8.") from error
 
     def _json(self, name: str) -> Document:
         try:
