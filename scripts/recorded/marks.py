@@ -6,7 +6,8 @@
 
     <!-- /runs -->
 
-A block's marks stand on lines of their own. Both marks on one line, with text around them, hold a single figure.
+A block's marks stand on lines of their own. Both marks on one line, behind a word, hold a single figure: a comment that
+begins a line would begin a block of HTML there.
 """
 
 import difflib
@@ -39,21 +40,31 @@ def fill(text: str, page: str, make: Make) -> str:
         if not marks or not END.fullmatch(marks[0][0]):
             raise SpillwayError(f"{where}: {begin[0]} has no end; write <!-- /runs --> behind its block.")
         end = marks.pop(0)
-        parts += [text[kept : begin.end()], _content(text[begin.end() : end.start()], call[1], where, make)]
+        begins_line = not text[text.rfind("\n", 0, begin.start()) + 1 : begin.start()].strip()
+        if "\n" in text[begin.end() : end.start()]:
+            content = "\n".join(["", "", *_lines(call[1], where, make), "", ""])
+        elif begins_line:
+            raise SpillwayError(
+                f"{where}: {begin[0]} begins a line; write a word before a figure, or /runs below a block."
+            )
+        else:
+            content = _figure(_lines(call[1], where, make), where, begin[0])
+        parts += [text[kept : begin.end()], content]
         kept = end.start()
     return "".join([*parts, text[kept:]])
 
 
-def _content(old: str, call: str, where: str, make: Make) -> str:
+def _lines(call: str, where: str, make: Make) -> list[str]:
     try:
         name, *arguments = shlex.split(call)
-        lines = make(name, arguments)
+        return make(name, arguments)
     except (SpillwayError, ValueError) as error:
         raise SpillwayError(f"{where}: {error}") from error
-    if "\n" in old:
-        return "\n".join(["", "", *lines, "", ""])
+
+
+def _figure(lines: list[str], where: str, mark: str) -> str:
     if len(lines) != 1:
-        raise SpillwayError(f"{where}: {name} makes {len(lines)} lines; put its marks on lines of their own.")
+        raise SpillwayError(f"{where}: {mark} makes {len(lines)} lines; put its marks on lines of their own.")
     return lines[0]
 
 

@@ -57,6 +57,7 @@ BLOCKS: dict[str, Callable[..., list[str]]] = {
     "suite-about": suites.about,
     "suite-verdicts": suites.verdicts,
     "suite-differing": suites.differing,
+    "suite-ours": suites.ours,
 }
 CHARTS: dict[str, Callable[..., Chart]] = {
     "steady-errors-picture": steady_errors.picture,

@@ -74,6 +74,16 @@ def differing(records: Records, suite: str) -> list[str]:
     return table(("claim", "figure", "published", "ours", "basis"), rows) if rows else ["None differs."]
 
 
+def ours(records: Records, suite: str, claim: str, statement: str) -> list[str]:
+    """Our figures of a claim whose statements begin so: the lowest and the highest, for a sentence."""
+    rows = [row for row in records.claims(suite) if row["claim"] == claim and row["statement"].startswith(statement)]
+    found = [figure[1] for row in rows if (figure := FIGURE.fullmatch(row["ours"]))]
+    if not found or len(found) < len(rows):
+        raise SpillwayError(f"runs/suites/{suite}/claims.csv has no figures of {claim}, '{statement}'.")
+    low, high = min(found, key=float), max(found, key=float)
+    return [low if low == high else f"{low} to {high}"]
+
+
 def picture(records: Records, suite: str) -> Chart:
     """Ours over what was published, for all that are lone figures."""
     points: dict[str, list[tuple[float, float]]] = {verdict: [] for verdict in DRAWN}

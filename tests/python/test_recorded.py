@@ -238,6 +238,19 @@ def test_statements_are_the_suites_own(made: Path, run: Run) -> None:
     assert "| B2 | It falls. | 1 | 1 | – | 1 | 3 |" in path.read_text()
 
 
+def test_a_suites_figures_in_a_sentence(made: Path, run: Run) -> None:
+    claims = made / "runs" / "suites" / "falls" / "claims.csv"
+    claims.write_text("claim,statement,ours\nB1,a of x,10.5 (simulated)\nB1,a of y,9\nB1,b,falls\nB2,a of x,1\n")
+    path = page("x <!-- runs: suite-ours falls B1 'a of' --><!-- /runs -->\n", made)
+    assert run(made)[0] == 0
+    assert path.read_text() == "x <!-- runs: suite-ours falls B1 'a of' -->9 to 10.5<!-- /runs -->\n"
+    for statement in ("b", "c"):
+        page(f"x <!-- runs: suite-ours falls B1 {statement} --><!-- /runs -->\n", made)
+        code, _, err = run(made)
+        assert code == 2
+        assert f"runs/suites/falls/claims.csv has no figures of B1, '{statement}'." in err
+
+
 def test_pictures_that_are_missing_changed_or_shown_by_no_page(made: Path, run: Run) -> None:
     path = page("<!-- runs: suite-picture falls -->\n<!-- /runs -->\n", made)
     run(made)
@@ -286,8 +299,12 @@ def test_pictures_that_are_missing_changed_or_shown_by_no_page(made: Path, run: 
         ("<!-- runs: records a b -->\n<!-- /runs -->\n", "PAGE.md:1: records takes nothing, not 'a b'."),
         ("<!-- runs: records ' -->\n<!-- /runs -->\n", "PAGE.md:1: No closing quotation"),
         (
-            "<!-- runs: other-clients -->1<!-- /runs -->\n",
-            "PAGE.md:1: other-clients makes 4 lines; put its marks on lines",
+            "x <!-- runs: other-clients -->1<!-- /runs -->\n",
+            "PAGE.md:1: <!-- runs: other-clients --> makes 4 lines; put its marks on lines",
+        ),
+        (
+            "x\n <!-- runs: index-bytes -->1<!-- /runs -->\n",
+            "PAGE.md:2: <!-- runs: index-bytes --> begins a line; write a word before a figure",
         ),
     ],
 )
