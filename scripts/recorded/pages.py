@@ -6,6 +6,7 @@ Pages are the Markdown files beside README.md and below docs/; pictures go to do
 import inspect
 import json
 import os
+import re
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ from spillway.reproduce.drawing import draw
 
 PICTURES = Path("docs") / "recorded"
 MEND = "run make docs"
+LONG_FRACTION = re.compile(r"(?<![\w.])\d+\.\d{4,}(?![\w.])")
 
 
 def listing(records: Records) -> list[str]:
@@ -117,7 +119,7 @@ def write(root: Path) -> list[Path]:
     if filled.charts:
         (root / PICTURES).mkdir(parents=True, exist_ok=True)
     for name, chart in filled.charts.items():
-        draw(chart, root / name, points(chart))
+        draw_rounded(chart, root / name)
     for name in _unshown(root, filled):
         (root / name).unlink()
     return [*filled.texts, *filled.charts]
@@ -135,7 +137,7 @@ def stale(root: Path) -> list[str]:
     with tempfile.TemporaryDirectory() as scratch:
         for name, chart in filled.charts.items():
             again = Path(scratch) / name.name
-            draw(chart, again, points(chart))
+            draw_rounded(chart, again)
             if not (root / name).is_file() or words(root / name) != words(again):
                 found.append(f"{name} is not what runs/ makes of it; {MEND}.")
     return found + [f"{name} is shown by no page; {MEND}." for name in _unshown(root, filled)]
@@ -151,6 +153,13 @@ def _lines(page: Path, text: str) -> list[tuple[str | None, str | None]]:
 def _unshown(root: Path, filled: Filled) -> list[Path]:
     there = [path.relative_to(root) for path in sorted((root / PICTURES).glob("*.svg"))]
     return [name for name in there if name not in filled.charts]
+
+
+def draw_rounded(chart: Chart, path: Path) -> None:
+    """Draws the chart with its points in the metadata. Machines differ in the sixth decimal of a stroke: it goes."""
+    draw(chart, path, points(chart))
+    text = path.read_text(encoding="utf-8")
+    path.write_text(LONG_FRACTION.sub(lambda found: f"{float(found[0]):.3f}", text), encoding="utf-8")
 
 
 def points(chart: Chart) -> str:
