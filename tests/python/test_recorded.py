@@ -152,7 +152,7 @@ def test_another_verdict_makes_the_docs_stale(suite: str, copy: Path) -> None:
     path = copy / "runs" / "suites" / suite / "claims.csv"
     before = path.read_text()
     try:
-        path.write_text(before.replace(",reproduced,", ",differs,", 1))
+        path.write_text(before + "Z1,a claim more,1,2,scaled,differs,\n")
         assert any(line.startswith("docs/RECORDED.md:") for line in pages.stale(copy))
     finally:
         path.write_text(before)
