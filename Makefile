@@ -66,10 +66,12 @@ metamorphic:
 	@scripts/setup.sh test
 	SPILLWAY_METAMORPHIC_SECONDS=$(METAMORPHIC_SECONDS) build/tests/native/test_spill --gtest_filter='SpillMetamorphic.*'
 
-#: make docs      docs/COMMANDS.md from the commands' own help, docs/REPRODUCED.md from the papers' data
+#: make docs      docs/COMMANDS.md from the commands' own help, docs/REPRODUCED.md from the papers' data, and the figures
+#:                of recorded runs in README.md and docs/ from runs/
 docs:
 	@scripts/setup.sh
 	.venv/bin/python scripts/docs.py
+	.venv/bin/python scripts/figures.py
 
 #: make compared  docs/COMPARED.md: every NAND preset profiled, and the models held against it; some minutes
 compared:

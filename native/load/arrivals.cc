@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <random>
 
 namespace spillway::load {
@@ -16,13 +17,22 @@ std::uint64_t count_before(double time_s, double phase, double rate) {
   return gaps <= 0 ? 0 : static_cast<std::uint64_t>(std::ceil(gaps));
 }
 
+// So long after `begin_ns`; what is too far off to be counted is further off than any phase goes on.
+std::int64_t time_after(std::int64_t begin_ns, double after_ns) {
+  constexpr std::int64_t kFurthest = Arrivals::kNever - 1;
+  if (!(after_ns < static_cast<double>(kFurthest - begin_ns))) return kFurthest;
+  return begin_ns + static_cast<std::int64_t>(after_ns);
+}
+
 class Constant final : public Arrivals {
  public:
   Constant(std::int64_t begin_ns, double rate_ops_s, double phase)
-      : begin_ns_(begin_ns), interval_ns_(1e9 / rate_ops_s), phase_(phase) {}
+      : begin_ns_(begin_ns),
+        interval_ns_(std::min(1e9 / rate_ops_s, std::numeric_limits<double>::max())),
+        phase_(phase) {}
 
   std::int64_t next_ns() override {
-    return begin_ns_ + static_cast<std::int64_t>((static_cast<double>(given_++) + phase_) * interval_ns_);
+    return time_after(begin_ns_, (static_cast<double>(given_++) + phase_) * interval_ns_);
   }
   std::uint64_t rest_before(std::int64_t time_ns) override {
     const double gaps = static_cast<double>(time_ns - begin_ns_) / interval_ns_ - phase_;
@@ -41,11 +51,13 @@ class Constant final : public Arrivals {
 class Poisson final : public Arrivals {
  public:
   Poisson(std::int64_t begin_ns, double rate_ops_s, std::uint64_t seed)
-      : rate_per_ns_(rate_ops_s * 1e-9), last_ns_(static_cast<double>(begin_ns)), random_(seed) {}
+      : rate_per_ns_(std::max(rate_ops_s * 1e-9, std::numeric_limits<double>::min())),
+        last_ns_(static_cast<double>(begin_ns)),
+        random_(seed) {}
 
   std::int64_t next_ns() override {
     last_ns_ += std::exponential_distribution<double>(rate_per_ns_)(random_);
-    return static_cast<std::int64_t>(last_ns_);
+    return time_after(0, last_ns_);
   }
   // They need not be drawn one by one: how many they are is drawn.
   std::uint64_t rest_before(std::int64_t time_ns) override {
@@ -80,7 +92,7 @@ class Bursts final : public Arrivals {
     const double begin_s = static_cast<double>(period) * (burst_s_ + gap_s_);
     const double time_s = index < in_burst_ ? time_of(index, phase_, rate_ops_s_)
                                             : burst_s_ + time_of(index - in_burst_, phase_, gap_rate_ops_s_);
-    return begin_ns_ + static_cast<std::int64_t>((begin_s + time_s) * 1e9);
+    return time_after(begin_ns_, (begin_s + time_s) * 1e9);
   }
   std::uint64_t rest_before(std::int64_t time_ns) override {
     const double time_s = static_cast<double>(time_ns - begin_ns_) * 1e-9;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <set>
 
 #include "load/ycsb/records.h"
@@ -178,7 +179,9 @@ std::uint64_t least_live_bytes(const RunSpec& spec, bool compressed) {
   }
   keys = std::max(keys, num * -std::expm1(-uniform_writes / num));
   const double value_bytes = spec.pairs.value_bytes * packed;
-  return static_cast<std::uint64_t>(keys * (spec.pairs.key_bytes + value_bytes) + ycsb_records * ycsb_bytes);
+  const double bytes = keys * (spec.pairs.key_bytes + value_bytes) + ycsb_records * ycsb_bytes;
+  constexpr std::uint64_t kMost = std::numeric_limits<std::uint64_t>::max();
+  return bytes < static_cast<double>(kMost) ? static_cast<std::uint64_t>(bytes) : kMost;
 }
 
 }  // namespace spillway::load

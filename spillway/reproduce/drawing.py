@@ -34,8 +34,8 @@ STYLE: Any = {
 }
 
 
-def draw(chart: Chart, path: Path) -> None:
-    """Writes the chart to ``path``, whose suffix (.svg or .png) says how."""
+def draw(chart: Chart, path: Path, description: str | None = None) -> None:
+    """Writes the chart to ``path``, whose suffix (.svg or .png) says how; an SVG has the description as metadata."""
     with rc_context(STYLE):
         panels = len(chart.panels)
         figure = Figure(figsize=(WIDTH_INCHES * panels, HEIGHT_INCHES), layout="constrained")
@@ -44,7 +44,8 @@ def draw(chart: Chart, path: Path) -> None:
             if panel is chart.panels[-1] or not _same_names(chart):
                 axes.legend(fontsize=6.5, labelspacing=0.3, loc="upper left", bbox_to_anchor=(1.0, 1.0))
         FigureCanvasAgg(figure)
-        figure.savefig(path, metadata={"Date": None, "Title": chart.caption} if path.suffix == ".svg" else None)
+        metadata = {"Date": None, "Title": chart.caption, "Description": description}
+        figure.savefig(path, metadata=metadata if path.suffix == ".svg" else None)
 
 
 def _draw_panel(axes: Axes, panel: Panel) -> None:

@@ -147,6 +147,28 @@ TEST(LoadArrivals, TheRestOfAPoissonProcessIsDrawn) {
   EXPECT_EQ(none->rest_before(kBegin - 1), 0U);
 }
 
+TEST(LoadArrivals, ARateOfNextToNothingArrivesAfterEveryPhaseAndNeverBeforeOne) {
+  for (const Process process : {Process::constant, Process::poisson}) {
+    for (const double rate : {std::numeric_limits<double>::denorm_min(), 1e-300, 1e-12}) {
+      for (const std::uint32_t thread : {0U, 1U}) {
+        const ArrivalSpec spec = of_rate(process, rate);
+        ASSERT_EQ(find_problem(spec), "");
+        const auto arrivals = make_arrivals(spec, kBegin, thread, 2, 1);
+        const bool begins = process == Process::constant && thread == 0;
+        if (begins) {
+          EXPECT_EQ(arrivals->next_ns(), kBegin);
+        }
+        for (int more = 0; more < 3; ++more) {
+          const std::int64_t next = arrivals->next_ns();
+          EXPECT_GT(next, kBegin + std::int64_t{9'000'000'000'000'000'000});
+          EXPECT_LT(next, Arrivals::kNever) << "the phase goes on until its end";
+        }
+        EXPECT_EQ(arrivals->rest_before(kBegin + 1'000'000'000), 0U);
+      }
+    }
+  }
+}
+
 TEST(LoadArrivals, WhatCannotBeIsRefused) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   ArrivalSpec constant_of_file = of_rate(Process::constant, 1);

@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <functional>
+#include <limits>
 #include <vector>
 
 #include "load/run_spec.h"
@@ -112,6 +113,11 @@ TEST(LoadRunSpec, LeastLiveBytesFollowFromWhatIsCounted) {
   EXPECT_NEAR(static_cast<double>(least_live_bytes(spec, false)), 100'000 * (1 - std::exp(-2.0)), 1);
   spec.phases[0].duration_s = 1;
   EXPECT_EQ(least_live_bytes(spec, false), 0U) << "it may end before it has written anything";
+  spec.phases[0].workload = Workload::fillseq;
+  spec.phases[0].operations.reset();
+  spec.phases[0].duration_s.reset();
+  spec.pairs.num = std::numeric_limits<std::uint64_t>::max();
+  EXPECT_EQ(least_live_bytes(spec, false), std::numeric_limits<std::uint64_t>::max()) << "more than 2^64 bytes";
 }
 
 }  // namespace
