@@ -8,10 +8,11 @@ from typing import Any
 from markupsafe import Markup
 
 from spillway.report import sweep, words
+from spillway.report.over_time import over_time_panels
 from spillway.report.page import embedded, environment, library, style_sheet
 from spillway.report.panels import Panel
 from spillway.report.sweep import METRICS, Published
-from spillway.rundir import ArmRecord, read_figures, write_text
+from spillway.rundir import ArmRecord, read_figures, read_run, write_text
 from spillway.suite import Suite
 from spillway.suite.claims import Claim
 from spillway.suite.document import SuitePlan
@@ -130,7 +131,7 @@ def _arms(directory: Path, plan: SuitePlan) -> tuple[list[ArmRecord], str]:
         return [], f"What there is of {plan.name} is damaged; run the suite again."
     if state in NOT_OURS:
         return [], f"What there is of {plan.name} was run {NOT_OURS[state]}; run the suite again."
-    run = read_figures(directory)
+    run = (read_run if plan.over_time else read_figures)(directory)
     points = plan.point_of()
     arms = [replace(arm, summary=arm.summary | {"point": points[arm.name]}) for arm in run.arms if arm.name in points]
     if state == "failed":
@@ -146,16 +147,23 @@ def _part(plan: SuitePlan, arms: list[ArmRecord], state: str, judged: Sequence[J
         published = [mark for each in own if (mark := _mark(each.claim)) is not None]
         drawn = [metric for metric in METRICS if metric.key in DRAWN]
         table = sweep.table(arms)
-        return Part(plan, state, arms, own, sweep.sweep_panels(arms, drawn, published), table, sweep.failures(arms))
+        panels = [*over_time_panels(arms), *sweep.sweep_panels(arms, drawn, published)]
+        return Part(plan, state, arms, own, panels, table, sweep.failures(arms))
     rows = words.comparison(arms)
     header = ["Arm", *(label for label, _ in rows)]
     cells = [[arm.name, *(row[index] for _, row in rows)] for index, arm in enumerate(arms)]
-    return Part(plan, state, arms, own, [], (header, cells), sweep.failures(arms))
+    return Part(plan, state, arms, own, over_time_panels(arms), (header, cells), sweep.failures(arms))
 
 
 def _mark(claim: Claim) -> Published | None:
     """A published figure that stands at a point, not a ratio of two."""
-    if claim.published is None or claim.over or claim.place.against or claim.unmeasured or claim.place.figure not in DRAWN_AS:
+    if (
+        claim.published is None
+        or claim.over
+        or claim.place.against
+        or claim.unmeasured
+        or claim.place.figure not in DRAWN_AS
+    ):
         return None
     metric, factor = DRAWN_AS[claim.place.figure]
     return Published(claim.place.arm, claim.place.at, metric, claim.published * factor)

@@ -17,7 +17,7 @@ from spillway.suite.scale import Scale, checked_keys, parse_factor, said
 
 Document = dict[str, Any]
 
-KEYS = ("name", "title", "summary", "plans", "scale")
+KEYS = ("name", "title", "summary", "plans", "over_time", "scale")
 SCALE_KEYS = ("factor", "keys", "plans")
 PLANS = "plans"  # where suites lie, in a checkout and from where the command is called
 
@@ -30,6 +30,7 @@ class SuitePlan:
     plan: Plan
     original: Plan
     factor: Fraction = Fraction(1)  # between the two
+    over_time: bool = False  # whether the report draws its runs over time
 
     def point_of(self) -> dict[str, dict[str, Any]]:
         """The point of each run in the original's sizes, by the run's name."""
@@ -95,7 +96,13 @@ def load_suite(
     chosen = _chosen(names, only, path)
     how = _scale(document.get("scale", {}), scale, path)
     own = _plans_own(document.get("scale", {}), names, path) if scale is None else {}
-    plans = [_plan(directory, name, replace(how, factor=own.get(name, how.factor)), settings) for name in chosen]
+    timed = _names(document["over_time"], path, "over_time", names) if "over_time" in document else []
+    plans = [
+        replace(
+            _plan(directory, name, replace(how, factor=own.get(name, how.factor)), settings), over_time=name in timed
+        )
+        for name in chosen
+    ]
     statements, claims = read_claims(directory / "claims.toml", names)
     if not settings:  # else a plan may have left the points that were published
         check_against(claims, {each.name: each.original for each in plans}, directory / "claims.toml")
@@ -158,14 +165,17 @@ def _text(value: Any, what: str) -> str:
     return value
 
 
-def _names(value: Any, path: Path) -> list[str]:
+def _names(value: Any, path: Path, key: str = "plans", known: Sequence[str] | None = None) -> list[str]:
+    """A list of plans that are there, and among the ``known`` ones."""
     if not isinstance(value, list) or not value or not all(isinstance(name, str) and name for name in value):
-        raise SpillwayError(f'{path}: plans is {value!r}; it takes a list of the plans\' names, such as ["fillseq"].')
+        raise SpillwayError(f'{path}: {key} is {value!r}; it takes a list of the plans\' names, such as ["fillseq"].')
     for name in value:
+        if known is not None and name not in known:
+            raise SpillwayError(f"{path}: {key} names {name!r}, no plan of the suite{nearest(name, known)}")
         if not (path.parent / f"{name}.toml").is_file():
-            raise SpillwayError(f"{path}: plans names {name!r}, and there is no {path.parent / name}.toml.")
+            raise SpillwayError(f"{path}: {key} names {name!r}, and there is no {path.parent / name}.toml.")
         if value.count(name) > 1:
-            raise SpillwayError(f"{path}: plans names {name!r} twice.")
+            raise SpillwayError(f"{path}: {key} names {name!r} twice.")
     return list(value)
 
 

@@ -235,6 +235,19 @@ def test_what_is_done_is_not_run_again(
     assert len(fake.requests()) == 9, "an engine that is an object of its own is part of the build"
 
 
+def test_runs_of_named_plans_are_drawn_over_time(suite: Path, tmp_path: Path, fake: Fake, invoke: Invoke) -> None:
+    text = (suite / "suite.toml").read_text()
+    (suite / "suite.toml").write_text('over_time = ["a"]\n' + text)
+    assert invoke("suite", suite, "--out", tmp_path / "out").code == 0
+    page = (tmp_path / "out" / "report.html").read_text()
+    for title in ("Throughput over time", "wa_app over time", "wa_device over time"):
+        assert page.count(f"<h3>{title}</h3>") == 1, title  # of a, and not of b
+    assert "not steady." in page
+    (suite / "suite.toml").write_text('over_time = ["c"]\n' + text)
+    refused = invoke("suite", suite, "--out", tmp_path / "out")
+    assert (refused.code, "over_time names 'c', no plan of the suite" in refused.err) == (2, True)
+
+
 def test_a_failure_leaves_the_other_plans_and_is_tried_again(
     fake: Fake, suite: Path, tmp_path: Path, invoke: Invoke, monkeypatch: pytest.MonkeyPatch
 ) -> None:
