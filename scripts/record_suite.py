@@ -5,7 +5,7 @@
 
 Writes claims.csv as the suite has it, runs.csv with a line for each run, and about.json: command, factor, commit,
 build, machine, and how long each plan took. The checkout must be clean, its executable that of the runs, and every
-plan whole.
+plan whole; with --partial, those that were not run are named in about.json, and claims of them are not measured.
 
 docs/RECORDED.md shows it between marks that name the suite; `make docs` fills them.
 """
@@ -62,20 +62,25 @@ def main() -> int:
     """Checks that the record would be repeatable, and writes it."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("directory", type=Path)
-    directory: Path = parser.parse_args().directory
+    parser.add_argument("--partial", action="store_true")
+    options = parser.parse_args()
+    directory: Path = options.directory
     suite = read(directory / "suite.json")
     if changed := git("status", "--porcelain", "--", ".", ":!runs"):
         sys.exit(f"record_suite: the checkout is not clean: {changed.splitlines()[0].strip()} differs; commit first.")
     unfinished = [name for name, plan in suite["plans"].items() if plan["state"] != "done"]
-    if unfinished:
+    if unfinished and not options.partial:
         sys.exit(f"record_suite: {', '.join(unfinished)} is not done; run the suite again.")
-    manifests = {name: read(directory / name / "manifest.json") for name in suite["plans"]}
+    done = [name for name in suite["plans"] if name not in unfinished]
+    if not done:
+        sys.exit("record_suite: no plan of it is done; run the suite.")
+    manifests = {name: read(directory / name / "manifest.json") for name in done}
     builds = {manifest["versions"]["build_sha256"] for manifest in manifests.values()}
     if builds != {build_sha256()}:
         sys.exit("record_suite: not every plan was run by this checkout's build; run the suite again.")
     lines = [
         line(name, arm, figures)
-        for name in suite["plans"]
+        for name in done
         for arm, figures in read(directory / name / "summary.json")["arms"].items()
     ]
     place = ROOT / "runs" / "suites" / suite["suite"]
@@ -95,6 +100,7 @@ def main() -> int:
         "started": min(manifest["started"] for manifest in manifests.values()),
         "ended": max(manifest["ended"] for manifest in manifests.values()),
         "seconds": {name: seconds(manifest) for name, manifest in manifests.items()},
+        "not_run": unfinished,
         "runs": len(lines),
         "versions": first["versions"],
         "machine": first["host"],

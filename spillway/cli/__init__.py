@@ -1,5 +1,6 @@
 """The `spillway` command: parses and prints; nothing else does. Each group of commands has a file here."""
 
+import signal
 import sys
 
 import click
@@ -27,6 +28,9 @@ from spillway.errors import Interrupted, SpillwayError
 
 def main() -> None:
     """The entry point: a SpillwayError becomes one sentence and an exit code."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        # As in the background of a shell that has no job control. A SIGINT that comes then was sent to this process.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         code = spillway.main(standalone_mode=False)
         sys.exit(code if isinstance(code, int) else 0)

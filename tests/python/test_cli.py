@@ -1,6 +1,7 @@
 """What the command prints, and how it ends."""
 
 import json
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -144,3 +145,13 @@ def test_json_output_is_json_alone(fake: Fake, plan_file: Path, tmp_path: Path, 
     ended = invoke("run", plan_file, "--out", tmp_path / "run", "--json")
     assert json.loads(ended.out)["complete"] is True
     assert ended.err == ""
+
+
+def test_a_sigint_that_was_ignored_by_who_began_it_is_heard(invoke: Invoke) -> None:
+    """A shell without job control begins what is in its background so; who sends one to it means it."""
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        assert invoke("--version").code == 0
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    finally:
+        signal.signal(signal.SIGINT, before)
