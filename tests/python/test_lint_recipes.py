@@ -302,11 +302,6 @@ def test_the_share_that_zipf_touches() -> None:
     assert even.verdict == "ok"
 
 
-def test_preconditioning_alone_is_no_test() -> None:
-    linted = fio(DEVICE + "[a]\nrw=randwrite\nsprandom=1\nspr_op=0.1\nbs=4k\nnorandommap=1\n")
-    assert (linted.open, of(linted, "over-provisioning").looked_at) == (0, "spr_op=0.1 is stated")
-
-
 def test_fio_in_a_script_runs_one_command_after_the_other() -> None:
     text = (
         "D=/dev/nvme0n1\nfio --name=f --filename=$D --rw=write\nfio --name=r --filename=$D --rw=randread --direct=1\n"
