@@ -187,12 +187,11 @@ class Step:
         loops, clones = self.job.number("loops", 1), self.job.number("numjobs", 1)
         if loops is None or clones is None:
             return None
-        if "io_size" not in self.job.options:
-            return loops * clones
-        for given, own in zip(size_of(self.job.text("io_size")), self.size, strict=True):
-            if given is not None and own:
-                return loops * clones * given / own
-        return None
+        times = loops * clones
+        if "io_size" in self.job.options:
+            sizes = zip(size_of(self.job.text("io_size")), self.size, strict=True)
+            times *= next((given / own for given, own in sizes if given is not None and own), math.nan)
+        return times if times >= 0 and math.isfinite(times) else None
 
 
 def is_unknown(target: str) -> bool:

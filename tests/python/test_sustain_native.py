@@ -4,27 +4,20 @@ import json
 from pathlib import Path
 
 import pytest
-from conftest import Invoke
+from conftest import SMALL_ROCKSDB, Invoke
 
 from spillway.rundir import read_run
 
 pytestmark = [pytest.mark.native, pytest.mark.usefixtures("real_native")]
 
-PLAN = """
+PLAN = f"""
 name = "small"
 sample_interval_ms = 100
 [drive]
 preset = "quickstart"
 capacity = "256MiB"
 time_scale = 20
-[engine.options]
-write_buffer_size = 1048576
-max_bytes_for_level_base = 4194304
-target_file_size_base = 1048576
-compression = "kNoCompression"
-use_direct_reads = true
-use_direct_io_for_flush_and_compaction = true
-[load]
+{SMALL_ROCKSDB}[load]
 value_bytes = 1000
 num = 20000
 [[prepare]]
