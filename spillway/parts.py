@@ -18,14 +18,20 @@ def parts(rows: Sequence[Row], verdict: Verdict) -> Document | None:
     """``burst`` (None where the run was steady all along) and ``steady``; None of a run that was not steady."""
     if not verdict.steady or verdict.since_s is None:
         return None
-    burst: list[Row] = []
-    steady: list[Row] = []
+    burst, steady = split(rows, verdict.since_s)
+    return {"burst": _part(burst) if burst else None, "steady": _part(steady)}
+
+
+def split(rows: Sequence[Row], since_s: float) -> tuple[list[Row], list[Row]]:
+    """The measured rows up to ``since_s`` of measured time, and those behind it."""
+    before: list[Row] = []
+    behind: list[Row] = []
     elapsed = 0.0
     for row in measured(rows):
         elapsed += row["dt_s"]
         # Half of a sample's time is slack: sums of the same times may differ in their last digits.
-        (burst if elapsed - row["dt_s"] / 2 <= verdict.since_s else steady).append(row)
-    return {"burst": _part(burst) if burst else None, "steady": _part(steady)}
+        (before if elapsed - row["dt_s"] / 2 <= since_s else behind).append(row)
+    return before, behind
 
 
 def _part(rows: Sequence[Row]) -> Document:

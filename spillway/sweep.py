@@ -15,7 +15,7 @@ from typing import Any
 from spillway.dotted import flatten
 from spillway.errors import SpillwayError
 from spillway.plan_keys import ARM_KEYS, MOST_NUMBER, OPEN_TABLES, PHASE_KEYS, PLAN_KEYS
-from spillway.quantity import nearest, parse_size
+from spillway.quantity import human_bytes, nearest, parse_size
 
 Document = dict[str, Any]
 
@@ -226,6 +226,15 @@ def words_of(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def tick(key: str, value: Any) -> str:
+    """A value of an axis as it stands on the axis: bytes with a unit where the key says that they are bytes."""
+    last = key.rpartition(".")[2]
+    if isinstance(value, int) and not isinstance(value, bool):
+        in_bytes = value >= 1024 and ("bytes" in last or "size" in last or last == "capacity")
+        return human_bytes(value).replace(".0 ", " ") if in_bytes else f"{value:,}"
+    return words_of(value)
 
 
 def axes_of(points: Sequence[Mapping[str, Any]]) -> list[Axis]:

@@ -75,13 +75,13 @@ class UntilSteady:
         if count < self._next_look:
             return None
         self._next_look = count * GROWTH
-        if not verdict_on(self._arm, self._rows, self._ended, _host_bytes(self._rows)).steady:
+        if not verdict_on(self._arm, self._rows, self._ended, host_bytes_of(self._rows)).steady:
             return None
         self._asked.add(event["phase"])
         return {"end_phase": self._index[event["phase"]]}
 
 
-def _host_bytes(rows: Sequence[Row]) -> float | None:
+def host_bytes_of(rows: Sequence[Row]) -> float | None:
     """Written over the measured rows; None where one does not tell."""
     total = 0.0
     for row in measured(rows):

@@ -70,6 +70,7 @@ def run_command(
         print(json.dumps(finished.summary, indent=2, ensure_ascii=False))
     else:
         _print_run(finished.summary)
+        _print_ranks(place)
         out.print(f"\nRun directory  {place}\nReport         {place / 'report.html'}", soft_wrap=True)
     if finished.failure:
         print(f"spillway: {finished.failure}", file=sys.stderr)
@@ -143,6 +144,15 @@ def _print_run(summary: Document) -> None:
         out.print()
         out.print(name, style="bold")
         out.print(table)
+
+
+def _print_ranks(place: Path) -> None:
+    """Of a sweep of several arms: which is ahead of which where."""
+    from spillway.compare.ranks import ranks_in_words
+    from spillway.rundir import read_run
+
+    for index, sentence in enumerate(ranks_in_words(read_run(place).arms)):
+        out.print(("\n" if index == 0 else "") + sentence, soft_wrap=True)
 
 
 def _part(part: Document) -> str:

@@ -53,6 +53,9 @@ def sustain_command(
     is kept when operations are done as they are due, no backlog grows or is left, and p99 and worst write are within
     their limits. Of several repetitions each has to keep it.
 
+    A try of a phase that goes on until = "steady" is judged by its steady part; one that came to its limit first is not
+    kept, and the search goes on above it where nothing else speaks against its rate.
+
     Each try leaves a run directory. The same command goes on where it was ended, and other limits are held against the
     tries that are there.
     """
@@ -79,9 +82,20 @@ def sustain_command(
         out.print(f"\nDirectory  {place}", soft_wrap=True)
     nothing = [of for of in found if of.kept is None]
     for of in nothing:
-        why = of.not_kept.why if of.not_kept is not None else ""
-        print(f"spillway: {of.name}: not even --from {lowest} operations/s was kept: {why}.", file=sys.stderr)
+        print(f"spillway: {of.name}: {_nothing(of, lowest)}", file=sys.stderr)
     return RunFailed.exit_code if nothing else 0
+
+
+def _nothing(of: "ArmFound", lowest: str) -> str:
+    """Why an arm has no answer."""
+    if of.not_told is not None:
+        return f"no rate was kept by a steady run: {_not_told(of.not_told)}."
+    why = of.not_kept.why if of.not_kept is not None else ""
+    return f"not even --from {lowest} operations/s was kept: {why}."
+
+
+def _not_told(one: "Try") -> str:
+    return f"nothing speaks against {one.rate:,.6g} operations/s, but {one.why}; raise duration_s"
 
 
 def _time(text: str | None, option: str) -> float | None:
@@ -89,7 +103,7 @@ def _time(text: str | None, option: str) -> float | None:
 
 
 def _tell(arm: str, one: "Try") -> None:
-    words = "kept" if one.kept else f"not kept: {one.why}"
+    words = "kept" if one.kept else f"{'not kept' if one.reasons else 'not told'}: {one.why}"
     before = " (tried before)" if one.reused else ""
     err.print(f"{arm}: {one.rate:,.6g}/s {words}{before}", soft_wrap=True)
 
@@ -102,7 +116,7 @@ def _print_arm(of: "ArmFound", limits: "Limits") -> None:
 
     rows = []
     for one in sorted(of.tries, key=lambda each: each.rate):
-        seen, verdict = one.judged, "kept" if one.kept else one.reasons[0]
+        seen, verdict = one.judged, _verdict(one)
         cells = ("–",) * 4
         if seen is not None:
             achieved, backlog = number(seen.achieved_ops_s, ",.0f"), number(seen.backlog, ",.0f")
@@ -117,20 +131,30 @@ def _print_arm(of: "ArmFound", limits: "Limits") -> None:
     out.print(_answer(of, limits), soft_wrap=True)
 
 
+def _verdict(one: "Try") -> str:
+    return "kept" if one.kept else one.reasons[0] if one.reasons else f"not told: {one.not_told}"
+
+
 def _answer(of: "ArmFound", limits: "Limits") -> str:
     from spillway.sustain.verdict import time_words
 
     asked = [("p99", limits.p99_s), ("worst write", limits.worst_s)]
     bounds = [f"{name} up to {time_words(limit)}" for name, limit in asked if limit is not None]
     under = f" with {' and '.join(bounds)}" if bounds else ", without a limit on latency"
-    if of.kept is None:
+    if of.kept is None and of.not_told is None:
         return f"Keeps none of the rates{under}."
-    lines = [f"Keeps {of.kept.rate:,.6g} operations/s{_on_average(of.kept)}{under}."]
-    if of.not_kept is None:
+    lines = []
+    if of.kept is not None:
+        lines.append(f"Keeps {of.kept.rate:,.6g} operations/s{_on_average(of.kept)}{under}.")
+    if of.not_told is not None:
+        lines.append(f"Not told: {_not_told(of.not_told)}.")
+    if of.not_kept is None and of.not_told is None:
         lines.append("It is the highest rate that was asked for; more may be kept: raise --to.")
-    else:
+    elif of.not_kept is not None:
         lines.append(f"{of.not_kept.rate:,.6g} operations/s is not kept: {of.not_kept.why}.")
-    return "\n".join([*lines, f"Standing of the kept rate: {of.kept.standing}"])
+    if of.kept is not None:
+        lines.append(f"Standing of the kept rate: {of.kept.standing}")
+    return "\n".join(lines)
 
 
 def _on_average(one: "Try") -> str:

@@ -14,13 +14,11 @@ from spillway.lint import recipe as around
 from spillway.lint.pitfalls import (
     CLOSED_LOOP,
     COMPRESSION,
-    DATA_SET,
     DURABILITY,
     EMPTY_STORE,
     MOST_WA_APP,
     MOST_WA_APP_IN_ORDER,
     PAGE_CACHE,
-    SEVERAL,
     SHORT_TEST,
 )
 from spillway.lint.recipe import Recipe, tool_of
@@ -258,20 +256,11 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def _data_set(recipe: Recipe, benches: Sequence[Bench]) -> Remark:
-    sizes = sorted({size for bench in benches if bench.working and (size := bench.data_bytes) is not None})
-    where = recipe.where([bench.command for bench in benches if bench.working])
-    if not sizes:
-        return Remark(DATA_SET, "cannot tell", "--num or the sizes are not known", "set --num", where)
-    of = f", {sizes[0] / recipe.capacity:.2g} x the capacity" if recipe.capacity and len(sizes) == 1 else ""
-    looked = f"--num x (--key_size + --value_size) = {_listed([human_bytes(size) for size in sizes[:5]])}{of}"
-    if sizes[0] and sizes[-1] >= SEVERAL * sizes[0]:
-        return Remark(DATA_SET, "ok", looked, "", where)
-    change = "run it at several --num, from 0.25 to 0.88 of the capacity"
+    working = [bench for bench in benches if bench.working]
+    sizes = [size for bench in working if (size := bench.data_bytes) is not None]
     pair = next((bench.pair_bytes for bench in benches if bench.pair_bytes), None)
-    if recipe.capacity and pair:
-        counts = ", ".join(f"{recipe.capacity * share / pair:.2g}" for share in (0.25, 0.5, 0.88))
-        change = f"run it with --num of {counts} (0.25, 0.5, 0.88 of the capacity)"
-    return Remark(DATA_SET, "finding", looked, change, where)
+    where = recipe.where([bench.command for bench in working])
+    return around.data_set(recipe, sizes, pair, "--num x (--key_size + --value_size)", "--num", where)
 
 
 # ---------------------------------------------------------------- beside the seven

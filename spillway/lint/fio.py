@@ -4,13 +4,24 @@ Jobs between two ``stonewall`` run at once, and what one group writes is there f
 the submission; without a rate the next command waits for the last.
 """
 
-import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from spillway.errors import SpillwayError
 from spillway.lint import recipe as around
-from spillway.lint.fio_jobs import Job, block_bytes, seconds_of, size_of
+from spillway.lint.fio_jobs import Job, block_bytes, size_of
+from spillway.lint.fio_steps import (
+    AROUND_CACHE,
+    LOGS,
+    SPRANDOM_OP,
+    UNWRITTEN,
+    State,
+    Step,
+    covers,
+    is_unknown,
+    refused_by_fio,
+    state_after,
+    steps_of,
+)
 from spillway.lint.pitfalls import (
     CLOSED_LOOP,
     COMPRESSION,
@@ -24,134 +35,21 @@ from spillway.lint.pitfalls import (
     OVER_PROVISIONING,
     PAGE_CACHE,
     SHORT_TEST,
+    SIZES,
     SKEW,
     SPACE,
     STEADY_CAPACITIES,
     WA_DEVICE,
 )
 from spillway.lint.share import touched_share
-from spillway.lint.shell import UNKNOWN
 from spillway.lint.table import Linted, Remark, Verdict, table_of
 from spillway.quantity import human_bytes
 
-# Engines whose I/O goes to no drive of this machine, or to none at all. Source: fio's HOWTO
-NO_DRIVE = {
-    *(
-        "null",
-        "cpp_null",
-        "cpuio",
-        "exec",
-        "guasi",
-        "e4defrag",
-        "ftruncate",
-        "falloc",
-        "net",
-        "netsplice",
-        "rdma",
-        "mtd",
-    ),
-    *("http", "rbd", "rados", "gfapi", "gfapi_async", "libhdfs", "nbd", "nfs", "libiscsi", "dfs", "ime", "sheepdog"),
-    *("filecreate", "filestat", "filedelete", "dircreate", "dirstat", "dirdelete", "filexattr", "dev-dax", "libpmem"),
-    *(
-        "pmemblk",
-        "libcufile",
-        "librpma_apm_client",
-        "librpma_apm_server",
-        "librpma_gpspm_client",
-        "librpma_gpspm_server",
-    ),
-}
-# Engines that pass the page cache by.
-AROUND_CACHE = ("spdk", "spdk_bdev", "io_uring_cmd", "sg", "libzbc", "nvme", "libblkio", "xnvme", "libaio_direct")
 SYNCHRONOUS = ("psync", "sync", "vsync", "pvsync", "pvsync2", "mmap", "splice")  # iodepth means nothing to them
-PREPARES = re.compile(r"pre-?cond|prep|fill|warm|layout", re.IGNORECASE)  # in the name of a job that is no test
-LOGS = ("write_bw_log", "write_iops_log", "write_lat_log")
-
-
-@dataclass(frozen=True)
-class _Test:
-    """A job and the group that it runs in."""
-
-    job: Job
-    group: int
-    followed: bool = False  # whether another group, or another tool, comes behind it
-
-    @property
-    def mode(self) -> str:
-        return self.job.text("rw", "read").split(":")[0].strip().lower() or "read"
-
-    @property
-    def writes(self) -> bool:
-        return "write" in self.mode or self.mode in ("rw", "readwrite", "randrw")
-
-    @property
-    def reads(self) -> bool:
-        return "read" in self.mode or self.mode in ("rw", "randrw")
-
-    @property
-    def write_share(self) -> float:
-        """Of its bytes."""
-        if not self.reads:
-            return 1.0 if self.writes else 0.0
-        if not self.writes:
-            return 0.0
-        given = self.job.number("rwmixwrite", -1)
-        read = self.job.number("rwmixread", 50)
-        share = given if given is not None and given >= 0 else 100 - (50 if read is None else read)
-        return min(max(share, 0.0), 100.0) / 100
-
-    @property
-    def targets(self) -> tuple[str, ...]:
-        """Devices or files; empty where the job does not name one."""
-        named = self.job.text("filename")
-        if named:
-            return tuple(part for part in re.split(r"(?<!\\):", named) if part)
-        place = self.job.text("directory")
-        return (f"{place}/",) if place else ()
-
-    @property
-    def on_device(self) -> bool | None:
-        """Whether it works on a drive itself; None: where is not said."""
-        if not self.targets:
-            return None
-        if any(is_unknown(target) for target in self.targets):
-            return None
-        raw = self.job.text("ioengine") in AROUND_CACHE
-        return raw or all(target.startswith("/dev/") and not target.startswith("/dev/shm") for target in self.targets)
-
-    @property
-    def size(self) -> tuple[float | None, float | None]:
-        """(bytes, share of the target): of a device that no size is given for, all of it."""
-        text = self.job.text("size") or self.job.text("filesize")
-        return size_of(text) if text else (None, 1.0 if self.on_device is not False else None)
-
-    @property
-    def runtime(self) -> float | None:
-        """Seconds after which it ends; None for none, as for 0."""
-        return seconds_of(self.job.text("runtime", "0")) or None
-
-    @property
-    def prepares(self) -> bool:
-        """It writes its target whole, nothing ends it early, and something comes behind it; or it says so itself."""
-        if self.job.on("sprandom"):
-            return True
-        whole = self.size[1] == 1.0 or self.job.on("fill_device") or bool(PREPARES.search(self.job.name))
-        return self.mode in ("write", "randwrite") and whole and self.runtime is None and self.followed
-
-    def written(self, capacity: int | None) -> tuple[float | None, float | None]:
-        """(bytes, multiple of the capacity) that all its clones write where time does not end them."""
-        amount, share = self.size
-        if "io_size" in self.job.options:
-            amount, share = size_of(self.job.text("io_size"))
-        loops, clones = self.job.number("loops", 1), self.job.number("numjobs", 1)
-        if loops is None or clones is None:
-            return None, None
-        times = loops * clones * self.write_share
-        if amount is not None:
-            return amount * times, amount * times / capacity if capacity else None
-        if share is not None and self.on_device is not False:
-            return share * times * capacity if capacity else None, share * times
-        return None, None
+NO_STORE = "fio writes what it is told: there is no store that could hold more"
+FILL = "a first job with rw=write bs=128k size=100% and a stonewall in this one"
+OVERWRITE = "then rw=randwrite norandommap=1 with io_size at twice the size"
+LEAST_PART = min(SIZES)  # of a drive that is worth bringing to a state
 
 
 def lint_fio(name: str, jobs: Sequence[Job], capacity: int | None = None, *, followed: bool = False) -> Linted:
@@ -161,20 +59,20 @@ def lint_fio(name: str, jobs: Sequence[Job], capacity: int | None = None, *, fol
     """
     if not jobs:
         raise SpillwayError(f"{name}: there is no job in it; a fio job file has a [section] for each job.")
-    tests = [test for test in _grouped(jobs, followed) if _on_drive(test)]
+    tests = steps_of(jobs, followed=followed)
     if not tests:
         raise SpillwayError(
             f"{name}: none of its jobs reads or writes a drive (ioengine or filename), so nothing can be told."
         )
     if all(test.prepares for test in tests):
-        return _preconditioning(name, tests)
+        return _preconditioning(name, tests, capacity)
     measured = [test for test in tests if not test.prepares]
     remarks = [
         *_short_test(name, tests, capacity),
         _wa_device(name, measured),
         *_initial_state(name, tests),
         _data_set(name, measured, capacity),
-        Remark(SPACE, "ok", "fio writes what it is told: there is no store that could hold more", "", name),
+        Remark(SPACE, "ok", NO_STORE, "", name),
         _over_provisioning(name, tests),
         _drive_type(name, measured),
         *_closed_loop(name, measured),
@@ -186,36 +84,25 @@ def lint_fio(name: str, jobs: Sequence[Job], capacity: int | None = None, *, fol
     return table_of(name, "fio", remarks)
 
 
-def _preconditioning(name: str, tests: Sequence[_Test]) -> Linted:
-    """Of jobs that bring a drive to a state and measure nothing."""
-    said = "it preconditions a drive and measures nothing"
-    plain = (SHORT_TEST, WA_DEVICE, DATA_SET, SPACE, DRIVE_TYPE)
-    remarks = [Remark(pitfall, "ok", said, "", name) for pitfall in plain]
-    remarks += [*_initial_state(name, tests), _over_provisioning(name, tests), *_page_cache(name, tests)]
-    return table_of(name, "fio", [*remarks, *_contents(name, tests)])
+def _preconditioning(name: str, steps: Sequence[Step], capacity: int | None) -> Linted:
+    """Of jobs that bring a drive to a state and measure nothing: the state, and what it asks of the measurement."""
+    said = "preconditioning, which states no figure"
+    where = _at(name, steps, "rw", "size", "io_size", "loops", "sprandom")
+    prints = f"{said}: it ends with its volume, and what fio prints of it is of a drive on its way, not to be quoted"
+    later = f"{said}: asked of the measurement that starts from it"
+    remarks = [
+        Remark(SHORT_TEST, "ok", prints, "", where),
+        *(Remark(pitfall, "ok", later, "", name) for pitfall in (WA_DEVICE, DATA_SET, DRIVE_TYPE)),
+        Remark(SPACE, "ok", NO_STORE, "", name),
+        *_left(name, steps, capacity),
+        _over_provisioning(name, steps),
+        *_page_cache(name, steps),
+        *_contents(name, steps),
+    ]
+    return table_of(name, "fio", remarks)
 
 
-def _grouped(jobs: Sequence[Job], followed: bool) -> list[_Test]:
-    groups, group = [], 0
-    for index, job in enumerate(jobs):
-        if index and job.on("stonewall"):
-            group += 1
-        groups.append(group)
-    return [_Test(job, own, followed or own < group) for job, own in zip(jobs, groups, strict=True)]
-
-
-def is_unknown(target: str) -> bool:
-    """Whether a target's name holds a variable that nothing has given a value."""
-    return "$" in target or UNKNOWN in target
-
-
-def _on_drive(test: _Test) -> bool:
-    engine = test.job.text("ioengine").split(":")[0]
-    nowhere = bool(test.targets) and all(target in ("/dev/null", "/dev/zero") for target in test.targets)
-    return engine not in NO_DRIVE and not nowhere and "trim" not in test.mode
-
-
-def _at(name: str, tests: Sequence[_Test], *options: str) -> str:
+def _at(name: str, tests: Sequence[Step], *options: str) -> str:
     """File, lines and jobs."""
     lines = list(dict.fromkeys(line for test in tests for line in test.job.where(*options).split(", ") if line))
     names = list(dict.fromkeys(f"[{test.job.name}]" for test in tests))
@@ -227,7 +114,7 @@ def _at(name: str, tests: Sequence[_Test], *options: str) -> str:
 # ---------------------------------------------------------------- 1: short tests
 
 
-def _judged(test: _Test, capacity: int | None) -> tuple[Verdict, str]:
+def _judged(test: Step, capacity: int | None) -> tuple[Verdict, str]:
     job = test.job
     if job.text("ss"):
         return "ok", f"ss={job.text('ss')}: it goes on until that holds"
@@ -250,9 +137,9 @@ def _judged(test: _Test, capacity: int | None) -> tuple[Verdict, str]:
     return "cannot tell", f"size={job.text('size') or 'not given'}: how much is written is not known"
 
 
-def _short_test(name: str, tests: Sequence[_Test], capacity: int | None) -> list[Remark]:
+def _short_test(name: str, tests: Sequence[Step], capacity: int | None) -> list[Remark]:
     writing = [test for test in tests if test.writes and not test.prepares]
-    groups: dict[tuple[Verdict, str], list[_Test]] = {}
+    groups: dict[tuple[Verdict, str], list[Step]] = {}
     for test in writing:
         groups.setdefault(_judged(test, capacity), []).append(test)
     change = (
@@ -262,7 +149,9 @@ def _short_test(name: str, tests: Sequence[_Test], capacity: int | None) -> list
     remarks = []
     for (verdict, words), found in groups.items():
         where = _at(name, found, "runtime", "size", "io_size", "loops", "ss")
-        remarks.append(Remark(SHORT_TEST, verdict, words, "" if verdict == "ok" else change, where))
+        unnamed = "; of steps that only prepare: names such as [precondition]" if _may_prepare(tests) else ""
+        mend = "" if verdict == "ok" else change + unnamed
+        remarks.append(Remark(SHORT_TEST, verdict, words + _named_for_nothing(found), mend, where))
     mixed = [test for test in writing if not test.job.text("ss") and not any(log in test.job.options for log in LOGS)]
     mixed = [test for test in mixed if "ramp_time" not in test.job.options]
     if mixed and not any(remark.verdict == "finding" for remark in remarks):
@@ -276,7 +165,7 @@ def _short_test(name: str, tests: Sequence[_Test], capacity: int | None) -> list
         if not test.writes and test.runtime is not None and test.runtime < LEAST_READ_SECONDS
     ]  # fmt: skip
     if short:
-        looked = f"reads for {around.minutes(short[0].runtime or 0)}"
+        looked = f"{'reads' if short[0].reads else 'trims'} for {around.minutes(short[0].runtime or 0)}"
         remarks.append(
             Remark(SHORT_TEST, "finding", looked, "runtime=60 or more", _at(name, short, "runtime"))
         )  # fmt: skip
@@ -286,81 +175,122 @@ def _short_test(name: str, tests: Sequence[_Test], capacity: int | None) -> list
     return remarks
 
 
+def _may_prepare(tests: Sequence[Step]) -> bool:
+    return all(test.may_prepare for test in tests)
+
+
+def _named_for_nothing(tests: Sequence[Step]) -> str:
+    """Why a step that is called a preparation is judged as a measurement."""
+    named = [test for test in tests if test.declared and test.record]
+    return f"; [{named[0].job.name}] keeps a record ({named[0].record}), so it is no mere preparation" if named else ""
+
+
 # ---------------------------------------------------------------- 2, 3: write amplification, initial state
 
 
-def _wa_device(name: str, tests: Sequence[_Test]) -> Remark:
+def _wa_device(name: str, tests: Sequence[Step]) -> Remark:
     if not any(test.writes for test in tests):
         return Remark(WA_DEVICE, "ok", "nothing is written", "", name)
     change = "read the drive's NAND and host bytes before and after (`spillway drive` says which it counts)"
     return Remark(WA_DEVICE, "finding", "fio counts host bytes and no NAND bytes", change, name)
 
 
-def _covers(filling: _Test, test: _Test) -> bool:
-    """What ``filling`` has written holds all that ``test`` works on."""
-    if filling.on_device and test.on_device is False:
-        return filling.size[1] == 1.0  # a file on the drive, as far as a recipe can say it
-    if test.targets and filling.targets and not set(test.targets) <= set(filling.targets):
-        return False
-    for own, other in zip(test.size, filling.size, strict=True):
-        if own is not None and other is not None:
-            return other >= own
-    return filling.size[1] == 1.0
-
-
-def _initial_state(name: str, tests: Sequence[_Test]) -> list[Remark]:
-    unwritten: list[_Test] = []
-    unprepared: list[_Test] = []
-    prepared: list[_Test] = []
+def _initial_state(name: str, tests: Sequence[Step]) -> list[Remark]:
+    """Of steps of which some measure: what those before them have left."""
+    unwritten: list[Step] = []
+    unprepared: list[Step] = []
+    prepared: list[Step] = []
+    states: list[State] = []
     for test in tests:
-        earlier = [each for each in tests if each.group < test.group and each.mode in ("write", "randwrite")]
-        whole = [each for each in earlier if each.runtime is None and _covers(each, test)]
-        whole = [
-            each for each in whole if each.mode == "write" or each.job.on("sprandom") or not each.job.on("norandommap")
-        ]
-        if test.job.on("sprandom"):
+        if test.prepares:
             continue
+        earlier = [each for each in tests if each.group < test.group and not each.by_time and covers(each, test)]
+        state = state_after(earlier)
+        whole = state is not None and state.unwritten < UNWRITTEN
         if test.reads and test.on_device is not False and not whole:
             unwritten.append(test)
         elif "rand" in test.mode and test.writes and not whole:
             unprepared.append(test)
-        elif whole:
+        elif state is not None and whole:
             prepared.append(test)
-    remarks = []
-    fill = "a first job with rw=write bs=128k size=100% and a stonewall in this one"
+            states.append(state)
+    remarks = [*_refused(name, tests)]
     if unwritten:
         sure = all(test.on_device for test in unwritten)
         looked = "reads of LBAs that no earlier job writes: unwritten ones are answered from the mapping, without flash"
         where = _at(name, unwritten, "rw")
-        remarks.append(Remark(INITIAL_STATE, "finding" if sure else "cannot tell", looked, fill, where))
+        remarks.append(Remark(INITIAL_STATE, "finding" if sure else "cannot tell", looked, FILL, where))
     if unprepared:
         looked = "random writes to a drive in no stated condition: neither written whole nor at random before"
-        change = f"{fill}; then rw=randwrite loops=2, or sprandom=1 in one pass"
+        change = f"{FILL}; {OVERWRITE}, or sprandom=1 in one pass"
         remarks.append(Remark(INITIAL_STATE, "finding", looked, change, _at(name, unprepared, "rw")))
     if not remarks and prepared:
         where = _at(name, prepared, "rw")
-        remarks.append(Remark(INITIAL_STATE, "ok", "an earlier job writes all that is tested", "", where))
-    if not remarks and any(test.job.on("sprandom") for test in tests):
-        where = _at(name, [test for test in tests if test.job.on("sprandom")], "sprandom")
-        remarks.append(
-            Remark(INITIAL_STATE, "ok", "sprandom=1 writes the whole drive as random writes would", "", where)
-        )
-    filling = [test for test in tests if test.prepares and not test.job.on("sprandom")]
-    if not remarks and filling:
-        where = _at(name, filling, "rw", "size", "loops")
-        loops = filling[-1].job.text("loops", "1")
-        looked = f"the drive is written whole: rw={filling[-1].mode} loops={loops}"
-        remarks.append(Remark(INITIAL_STATE, "ok", looked, "", where))
+        words = "; ".join(dict.fromkeys(state.words for state in states))
+        remarks.append(Remark(INITIAL_STATE, "ok", f"an earlier job writes all that is tested: {words}", "", where))
     if not remarks:
         looked = "nothing says what the drive held before, or that it was purged"
-        remarks.append(Remark(INITIAL_STATE, "finding", looked, "blkdiscard before it; " + fill, name))
+        remarks.append(Remark(INITIAL_STATE, "finding", looked, "blkdiscard before it; " + FILL, name))
     return remarks
+
+
+def _refused(name: str, steps: Sequence[Step]) -> list[Remark]:
+    """Jobs of ``sprandom`` that fio does not run, so that they leave no state."""
+    found = []
+    for step in steps:
+        why = refused_by_fio(step) if step.is_sprandom else ""
+        if why:
+            where = _at(name, [step], "sprandom", "spr_op", "rw", "norandommap", "random_generator", "numjobs")
+            looked = f"sprandom=1 with {why}: fio refuses the job"
+            change = "one job of rw=randwrite on one file, with the drive's own spr_op"
+            found.append(Remark(INITIAL_STATE, "finding", looked, change, where))
+    return found
+
+
+def _left(name: str, steps: Sequence[Step], capacity: int | None) -> list[Remark]:
+    """The state that preconditioning leaves each target in, as one remark for each kind."""
+    if refused := _refused(name, steps):
+        return refused
+    remarks: dict[tuple[Verdict, str, str], list[Step]] = {}
+    for target in dict.fromkeys(target for step in steps for target in step.targets or ("",)):
+        own = [step for step in steps if target in (step.targets or ("",))]
+        remarks.setdefault(_left_of(own, capacity), []).extend(own)
+    options = ("rw", "size", "io_size", "loops", "sprandom")
+    return [Remark(INITIAL_STATE, *said, _at(name, own, *options)) for said, own in remarks.items()]
+
+
+def _left_of(steps: Sequence[Step], capacity: int | None) -> tuple[Verdict, str, str]:
+    state = state_after(steps)
+    if state is None:
+        return "cannot tell", "which part of the drive these steps write is not known", "size=100% in each of them"
+    part = _part(steps, capacity)
+    if part is not None and part < LEAST_PART:
+        looked = f"{part:.2g} of the drive is written: the rest is in no stated condition"
+        return "finding", looked, "size=100%; or blkdiscard before it, and say which part is used"
+    if state.unwritten >= UNWRITTEN:
+        looked = f"written {state.words}, each place drawn by itself: {state.unwritten:.0%} of the LBAs stay unwritten"
+        return "finding", looked, FILL
+    start = "a measurement has to start from here, with nothing trimmed, formatted or written between"
+    if state.settled:
+        return "ok", f"written {state.words}: {start}", ""
+    looked = f"written {state.words}: no steady state of random writes, which begin with a burst; {start}"
+    return "cannot tell", looked, f"for a test of random writes: {OVERWRITE}"
+
+
+def _part(steps: Sequence[Step], capacity: int | None) -> float | None:
+    """Share of the drive that is written; None where it is not known."""
+    parts = []
+    for step in steps:
+        count, share = step.size
+        parts.append(count / capacity if count is not None and capacity and step.on_device else share)
+    known = [part for part in parts if part is not None]
+    return max(known) if len(known) == len(parts) else None
 
 
 # ---------------------------------------------------------------- 4, 6, 7: sizes, spare flash, drives
 
 
-def _data_set(name: str, tests: Sequence[_Test], capacity: int | None) -> Remark:
+def _data_set(name: str, tests: Sequence[Step], capacity: int | None) -> Remark:
     shares: dict[tuple[str, ...], set[float]] = {}
     for test in tests:
         count, share = test.size
@@ -375,11 +305,16 @@ def _data_set(name: str, tests: Sequence[_Test], capacity: int | None) -> Remark
     return Remark(DATA_SET, "finding", f"{looked}: one size for each target", change, where)
 
 
-def _over_provisioning(name: str, tests: Sequence[_Test]) -> Remark:
-    stated = [test for test in tests if "spr_op" in test.job.options]
+def _over_provisioning(name: str, tests: Sequence[Step]) -> Remark:
+    one_pass = [test for test in tests if test.is_sprandom]
+    stated = [test for test in one_pass if "spr_op" in test.job.options]
     if stated:
         looked = f"spr_op={stated[0].job.text('spr_op')} is stated"
         return Remark(OVER_PROVISIONING, "ok", looked, "", _at(name, stated, "spr_op"))
+    if one_pass:
+        looked = f"sprandom=1 without spr_op: fio takes {SPRANDOM_OP}, whatever the drive has"
+        change = "spr_op with the drive's own, (flash for data - capacity) / capacity"
+        return Remark(OVER_PROVISIONING, "cannot tell", looked, change, _at(name, one_pass, "sprandom"))
     part = [test for test in tests if test.size[1] is not None and test.size[1] < 1]
     if part:
         looked = f"size={part[0].job.text('size')} leaves the rest of the drive spare, if nothing was written there"
@@ -389,7 +324,7 @@ def _over_provisioning(name: str, tests: Sequence[_Test]) -> Remark:
     return Remark(OVER_PROVISIONING, "cannot tell", "nothing says how much flash is spare", change, name)
 
 
-def _drive_type(name: str, tests: Sequence[_Test]) -> Remark:
+def _drive_type(name: str, tests: Sequence[Step]) -> Remark:
     targets = list(dict.fromkeys(target for test in tests for target in test.targets))
     where = _at(name, tests, "filename", "directory")
     if any(map(is_unknown, targets)) or not targets:
@@ -404,13 +339,13 @@ def _drive_type(name: str, tests: Sequence[_Test]) -> Remark:
 # ---------------------------------------------------------------- beside the seven
 
 
-def _depth(test: _Test) -> str:
+def _depth(test: Step) -> str:
     depth, engine = test.job.text("iodepth", "1"), test.job.text("ioengine", "psync")
     ignored = f" (but ioengine={engine} has one in flight)" if engine in SYNCHRONOUS and depth != "1" else ""
     return f"iodepth={depth}{ignored}"
 
 
-def _closed_loop(name: str, tests: Sequence[_Test]) -> list[Remark]:
+def _closed_loop(name: str, tests: Sequence[Step]) -> list[Remark]:
     rates = ("rate_iops", "rate")
     closed = [
         test for test in tests
@@ -436,7 +371,7 @@ def _closed_loop(name: str, tests: Sequence[_Test]) -> list[Remark]:
     return remarks
 
 
-def _page_cache(name: str, tests: Sequence[_Test]) -> list[Remark]:
+def _page_cache(name: str, tests: Sequence[Step]) -> list[Remark]:
     cached = [
         test for test in tests
         if not test.job.on("direct") and test.job.text("buffered", "1") != "0"
@@ -453,11 +388,11 @@ def _page_cache(name: str, tests: Sequence[_Test]) -> list[Remark]:
 SYNCS = ("fsync", "fdatasync", "sync", "end_fsync", "fsync_on_close")
 
 
-def _synced(test: _Test) -> tuple[tuple[str, str], ...]:
+def _synced(test: Step) -> tuple[tuple[str, str], ...]:
     return tuple((sync, test.job.text(sync)) for sync in SYNCS if test.job.on(sync))
 
 
-def _durability(name: str, tests: Sequence[_Test]) -> list[Remark]:
+def _durability(name: str, tests: Sequence[Step]) -> list[Remark]:
     writing = [test for test in tests if test.writes and not test.prepares]
     ways = {tuple(pair for pair in _synced(test) if pair[0] in ("fsync", "fdatasync", "sync")) for test in writing}
     if len(ways) < 2:
@@ -468,7 +403,7 @@ def _durability(name: str, tests: Sequence[_Test]) -> list[Remark]:
     return [Remark(DURABILITY, "finding", f"writing jobs differ: {'; '.join(said)}", change, where)]
 
 
-def _contents(name: str, tests: Sequence[_Test]) -> list[Remark]:
+def _contents(name: str, tests: Sequence[Step]) -> list[Remark]:
     options = ("zero_buffers", "buffer_compress_percentage", "buffer_pattern", "dedupe_percentage")
     found = [
         test for test in tests
@@ -481,7 +416,7 @@ def _contents(name: str, tests: Sequence[_Test]) -> list[Remark]:
     return [Remark(COMPRESSION, "finding", looked, "refill_buffers=1 and none of these", _at(name, found, *options))]
 
 
-def _skew(name: str, tests: Sequence[_Test], capacity: int | None) -> list[Remark]:
+def _skew(name: str, tests: Sequence[Step], capacity: int | None) -> list[Remark]:
     remarks = []
     for test in tests:
         kind, _, rest = test.job.text("random_distribution").partition(":")
@@ -491,7 +426,7 @@ def _skew(name: str, tests: Sequence[_Test], capacity: int | None) -> list[Remar
     return remarks
 
 
-def _touched(name: str, test: _Test, kind: str, rest: str, capacity: int | None) -> Remark:
+def _touched(name: str, test: Step, kind: str, rest: str, capacity: int | None) -> Remark:
     where = _at(name, [test], "random_distribution")
     change = "state the share; or random_distribution=random, which touches every offset"
     given = f"random_distribution={test.job.text('random_distribution')}"

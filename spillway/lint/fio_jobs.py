@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from spillway.errors import SpillwayError
+from spillway.lint.small_text import read_small_text
 
-MOST_BYTES = 2**20  # of a job file: larger is none. Source: guess
 MOST_DEPTH = 8  # of includes
 MOST_JOBS = 2000  # of a job file: fio itself takes 4096 at most
 ALIASES = {
@@ -135,19 +135,7 @@ class _Sections:
         self.current: dict[str, Option] | None = None
 
     def read(self, path: Path, depth: int) -> None:
-        try:
-            raw = path.read_bytes()[: MOST_BYTES + 1]
-        except OSError as error:
-            raise SpillwayError(f"{path}: the job file cannot be read: {error.strerror}.") from error
-        if len(raw) > MOST_BYTES:
-            raise SpillwayError(f"{path}: this is no fio job file: it is larger than {MOST_BYTES // 2**20} MiB.")
-        try:
-            text = raw.decode("utf-8")
-        except UnicodeDecodeError as error:
-            raise SpillwayError(f"{path}: this is no fio job file: it is not text.") from error
-        if "\0" in text:
-            raise SpillwayError(f"{path}: this is no fio job file: it is not text.")
-        self.take(text, str(path), path.parent, depth)
+        self.take(read_small_text(path, "fio job file"), str(path), path.parent, depth)
 
     def take(self, text: str, where: str, directory: Path | None, depth: int) -> None:
         for number, raw in enumerate(text.splitlines(), start=1):

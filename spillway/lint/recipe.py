@@ -10,12 +10,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from spillway.lint.pitfalls import (
+    DATA_SET,
     DRIVE_TYPE,
     INITIAL_STATE,
     LEAST_CAPACITY_BYTES,
     LEAST_SECONDS,
     MOST_WA_APP,
     OVER_PROVISIONING,
+    SEVERAL,
+    SIZES,
     SPACE,
     STEADY_CAPACITIES,
     WA_DEVICE,
@@ -220,6 +223,25 @@ def wa_device(recipe: Recipe, tested: Sequence[Command], reports: str) -> Remark
     return Remark(
         WA_DEVICE, "finding", f"nothing reads the drive's NAND bytes; {reports}", change, recipe.where(tested[:1])
     )
+
+
+def data_set(
+    recipe: Recipe, sizes: Sequence[float], item_bytes: float | None, what: str, option: str, where: str
+) -> Remark:
+    """Whether a store is measured at several sizes. ``what`` says what they are; ``option`` sets the number of items,
+    of which each has ``item_bytes``."""
+    ordered = sorted(set(sizes))
+    if not ordered:
+        return Remark(DATA_SET, "cannot tell", f"{option} or the sizes are not known", f"set {option}", where)
+    of = f", {ordered[0] / recipe.capacity:.2g} x the capacity" if recipe.capacity and len(ordered) == 1 else ""
+    looked = f"{what} = {', '.join(dict.fromkeys(human_bytes(size) for size in ordered[:5]))}{of}"
+    if ordered[0] and ordered[-1] >= SEVERAL * ordered[0]:
+        return Remark(DATA_SET, "ok", looked, "", where)
+    change = f"run it at several {option}, from {SIZES[0]} to {SIZES[-1]} of the capacity"
+    if recipe.capacity and item_bytes:
+        counts = ", ".join(f"{recipe.capacity * share / item_bytes:.2g}" for share in SIZES)
+        change = f"run it with {option} of {counts} ({', '.join(map(str, SIZES))} of the capacity)"
+    return Remark(DATA_SET, "finding", looked, change, where)
 
 
 def space(recipe: Recipe, tested: Sequence[Command], own: Sequence[Command], option: str) -> Remark:

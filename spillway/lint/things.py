@@ -12,11 +12,11 @@ from spillway.lint.plan import lint_plan
 from spillway.lint.recipe import Recipe, tool_of
 from spillway.lint.run import lint_run
 from spillway.lint.shell import read_commands
+from spillway.lint.small_text import read_small_text
 from spillway.lint.table import Linted
 from spillway.lint.ycsb import is_property_file, lint_properties, lint_ycsb, parse_properties, steps_of
 from spillway.suite.document import load_scaled, load_suite
 
-MOST_BYTES = 2**20  # of a file that is read: a script or a job file is smaller. Source: guess
 FIO_SUFFIXES = (".fio", ".job", ".jobfile")
 OF_A_SUITE = ("suite.toml", "claims.toml")
 RUN_FILES = ("manifest.json", "summary.json", "plan.toml")
@@ -84,20 +84,7 @@ def _directory(path: Path) -> list[Linted]:
 
 
 def _text(path: Path) -> str:
-    try:
-        raw = path.read_bytes()[: MOST_BYTES + 1]
-    except OSError as error:
-        raise SpillwayError(f"{path}: it cannot be read: {error.strerror}.") from error
-    if len(raw) > MOST_BYTES:
-        raise SpillwayError(
-            f"{path}: it is larger than {MOST_BYTES // 2**20} MiB, and no benchmark is; lint takes {KNOWN}."
-        )
-    try:
-        text = raw.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise SpillwayError(f"{path}: this is not text; lint takes {KNOWN}.") from error
-    if "\0" in text:
-        raise SpillwayError(f"{path}: this is not text; lint takes {KNOWN}.")
+    text = read_small_text(path, "benchmark", f"lint takes {KNOWN}")
     if not text.strip():
         raise SpillwayError(f"{path}: it is empty; lint takes {KNOWN}.")
     return text

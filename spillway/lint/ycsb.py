@@ -17,16 +17,15 @@ from spillway.lint import recipe as around
 from spillway.lint.pitfalls import (
     CLOSED_LOOP,
     COMPRESSION,
-    DATA_SET,
     EMPTY_STORE,
     PAGE_CACHE,
-    SEVERAL,
     SHORT_TEST,
     SKEW,
 )
 from spillway.lint.recipe import Recipe, tool_of
 from spillway.lint.share import touched_share, uniform_share
 from spillway.lint.shell import UNKNOWN, Command
+from spillway.lint.small_text import read_small_text
 from spillway.lint.table import Linted, Remark, Verdict, table_of
 from spillway.quantity import human_bytes
 from spillway.ycsb import WORKLOADS
@@ -37,7 +36,6 @@ MEMORY_BYTES = (
     64 * 2**20
 )  # RocksDB's default memtable: a smaller data set may never leave it. Source: write_buffer_size
 BINDINGS = ("rocksdb", "leveldb", "leveldbjni")
-MOST_BYTES = 2**20  # of a property file: larger is none
 WRITES = ("update", "insert", "readmodifywrite")
 DEFAULTS = {"readproportion": 0.95, "updateproportion": 0.05, "fieldcount": 10.0, "fieldlength": 100.0}
 
@@ -88,16 +86,7 @@ class Step:
 
 def read_properties(path: Path) -> dict[str, str]:
     """The properties of a file, as Java reads them. Raises SpillwayError."""
-    try:
-        raw = path.read_bytes()[: MOST_BYTES + 1]
-    except OSError as error:
-        raise SpillwayError(f"{path}: the property file cannot be read: {error.strerror}.") from error
-    if len(raw) > MOST_BYTES:
-        raise SpillwayError(f"{path}: this is no property file: it is larger than {MOST_BYTES // 2**20} MiB.")
-    try:
-        return parse_properties(raw.decode("utf-8"))
-    except UnicodeDecodeError as error:
-        raise SpillwayError(f"{path}: this is no property file: it is not text.") from error
+    return parse_properties(read_small_text(path, "property file"))
 
 
 def parse_properties(text: str) -> dict[str, str]:
@@ -186,9 +175,8 @@ def lint_ycsb(recipe: Recipe, steps: Sequence[Step]) -> Linted:
     """The table of some calls of YCSB. Raises SpillwayError for one that lacks its property file."""
     for step in steps:
         if step.missing and not step.number("recordcount"):
-            raise SpillwayError(
-                f"{recipe.name}: -P {step.missing[0]} is not there, so nothing is known of the workload."
-            )
+            name = " ".join(step.missing[0].split())[:60]  # quotes that are not closed take in the next lines
+            raise SpillwayError(f"{recipe.name}: -P {name} is not there, so nothing is known of the workload.")
     tested = [step.command for step in steps if step.command]
     places = [_place(step) for step in steps]
     remarks = [
@@ -249,21 +237,10 @@ def _short_test(recipe: Recipe, steps: Sequence[Step]) -> list[Remark]:
 
 
 def _data_set(recipe: Recipe, steps: Sequence[Step]) -> Remark:
-    sizes = sorted({step.data_bytes for step in steps if step.data_bytes})
-    where = _where(recipe, steps)
-    if not sizes:
-        return Remark(DATA_SET, "cannot tell", "recordcount is not known", "set recordcount", where)
-    of = f", {sizes[0] / recipe.capacity:.2g} x the capacity" if recipe.capacity and len(sizes) == 1 else ""
-    said = ", ".join(human_bytes(size) for size in sizes[:5])
-    looked = f"recordcount x fieldcount x fieldlength = {said}{of}"
-    if sizes[-1] >= SEVERAL * sizes[0]:
-        return Remark(DATA_SET, "ok", looked, "", where)
-    change = "run it at several recordcount, from 0.25 to 0.88 of the capacity"
-    record = next((step.record_bytes for step in steps if step.record_bytes), 0.0)
-    if recipe.capacity and record:
-        counts = ", ".join(f"{recipe.capacity * share / record:.2g}" for share in (0.25, 0.5, 0.88))
-        change = f"run it with recordcount of {counts} (0.25, 0.5, 0.88 of the capacity)"
-    return Remark(DATA_SET, "finding", looked, change, where)
+    sizes = [step.data_bytes for step in steps if step.data_bytes]
+    record = next((step.record_bytes for step in steps if step.record_bytes), None)
+    what = "recordcount x fieldcount x fieldlength"
+    return around.data_set(recipe, sizes, record, what, "recordcount", _where(recipe, steps))
 
 
 def _empty_store(recipe: Recipe, steps: Sequence[Step]) -> list[Remark]:

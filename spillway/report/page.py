@@ -13,6 +13,7 @@ from bokeh.resources import Resources
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from spillway.compare.ranks import ranks_in_words
 from spillway.errors import SpillwayError
 from spillway.lint.run import lint_record
 from spillway.report import sweep, words
@@ -57,6 +58,7 @@ def render(run: RunRecord) -> str:
     figures = {f"compare-{panel.key}": panel.figure for panel in compared}
     figures |= {f"{s.key}-{panel.key}": panel.figure for s in sections for panel in s.panels}
     script, divs = embedded(figures)
+    linted = lint_record(run)
     return (
         environment()
         .get_template("report.html.jinja")
@@ -72,7 +74,9 @@ def render(run: RunRecord) -> str:
             claims=claims(field, mix_of(plan)) if field else [],
             field=field,
             bill=bill_rows(field) if field else [],
-            worth=lint_record(run),
+            ranks=ranks_in_words(run.arms) if swept else [],
+            worth=linted,
+            worth_words=words.worth(run.arms, linted) if run.arms else "",
             key_figures=words.key_figures,
             idle_drive=words.idle_drive,
             divs={key: Markup(div) for key, div in divs.items()},

@@ -14,14 +14,13 @@ from bokeh.models import ColumnDataSource, FactorRange, FixedTicker, HoverTool, 
 
 from spillway.amplification import ratio
 from spillway.lifetime import plain
-from spillway.quantity import human_bytes
 from spillway.report import charts, curves, style
 from spillway.report.charts import Figure
 from spillway.report.contest import Spread, spread
 from spillway.report.panels import Mark, Panel
 from spillway.report.words import NOTHING, number, short_standing
 from spillway.rundir import ArmRecord
-from spillway.sweep import Axis, axes_of, place_of, short_names, words_of
+from spillway.sweep import Axis, axes_of, place_of, short_names, tick
 
 Document = dict[str, Any]
 
@@ -274,15 +273,6 @@ def _repeated(spots: Sequence[Spot]) -> str:
 def said(layout: Layout, key: str, value: Any) -> str:
     """A value of an axis with the axis's short name."""
     return f"{layout.names[key]} {tick(key, value)}"
-
-
-def tick(key: str, value: Any) -> str:
-    """A value of an axis as it stands on the axis: bytes with a unit where the key says that they are bytes."""
-    last = key.rpartition(".")[2]
-    if isinstance(value, int) and not isinstance(value, bool):
-        in_bytes = value >= 1024 and ("bytes" in last or "size" in last or last == "capacity")
-        return human_bytes(value).replace(".0 ", " ") if in_bytes else f"{value:,}"
-    return words_of(value)
 
 
 def _plane(metric: Metric, layout: Layout, known: Sequence[Spread]) -> Figure:

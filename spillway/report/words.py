@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from spillway.lifetime import plain
+from spillway.lint.table import Linted
 from spillway.quantity import human_bytes
 from spillway.report.series import die_busy, link_utilisation, mean_during
 from spillway.report.style import stall_words
@@ -87,6 +88,23 @@ def headline(run: RunRecord, plan: Document) -> str:
     if len(run.arms) == 1:
         return opening + _one(run.arms[0], engine_name(plan))
     return opening + _several(run.arms)
+
+
+def worth(arms: Sequence[ArmRecord], linted: Linted) -> str:
+    """What the figures are worth, in one line: steady or not, and how many of the seven pitfalls were found."""
+    steady = sum(bool(arm.summary["steady"]) for arm in arms)
+    if len(arms) == 1:
+        first = "Steady" if steady else "Not steady"
+    elif steady in (0, len(arms)):
+        first = f"{'All' if steady else 'None'} of {len(arms)} runs steady"
+    else:
+        first = f"{steady} of {len(arms)} runs steady"
+    verdicts = [remark.verdict for remark in linted.remarks]
+    answered, unknown = verdicts.count("answered"), verdicts.count("cannot tell")
+    found = linted.open + answered
+    each = "all open" if not answered else "all answered" if not linted.open else f"{linted.open} open"
+    pitfalls = f"{found} of the seven pitfalls found, {each}" if found else "none of the seven pitfalls found"
+    return f"{first}; {pitfalls}{f', {unknown} not to be told' if unknown else ''}."
 
 
 def _one(arm: ArmRecord, engine: str) -> str:

@@ -31,6 +31,10 @@ SAMPLE_FIGURES = ("dt_s", "reads", "writes", "user_bytes_written")
 FIO_LOG = re.compile(r"_(iops|bw)(\.\d+)?\.log$")
 FIO_LATENCY = re.compile(r"_[sc]?lat(\.\d+)?\.log$")
 FIO_MEND = "write it with --log_avg_msec=1000, one log for each job (--per_job_logs=1)"
+# Times, rates, ratios and bytes are 0 or between these. Source: guess; 1e18 ns are 32 years
+LEAST, MOST = 1e-18, 1e18
+MOST_BYTES = 2**28  # of a file: ten million lines. Source: guess
+LEAST_SPAN_S = 1e-6  # from the first sample to the last. Source: guess
 MOST_IDLE = 1_000_000  # intervals without I/O between two lines of fio's; beyond, a time is wrong. Source: guess
 
 
@@ -69,16 +73,24 @@ def read(path: Path) -> Read:
             f"{path}: the series has {count} {'sample' if count == 1 else 'samples'}, and it takes at least "
             f"{LEAST_SAMPLES} to say anything; run longer or sample more often."
         )
+    if len(found.t_s) and not found.t_s[-1] - found.t_s[0] >= LEAST_SPAN_S:
+        raise SpillwayError(
+            f"{path}: all of the series is within {found.t_s[-1] - found.t_s[0]:.2g} s; its times are in seconds."
+        )
     return found
 
 
 def _lines(path: Path) -> list[str]:
     try:
-        lines = path.read_text(encoding="utf-8-sig").splitlines()
+        with path.open("rb") as file:
+            raw = file.read(MOST_BYTES + 1)
+        lines = raw[:MOST_BYTES].decode("utf-8-sig").splitlines()
     except OSError as error:
         raise SpillwayError(f"{path}: the series cannot be read: {(error.strerror or str(error)).lower()}.") from error
     except UnicodeDecodeError:
         raise SpillwayError(f"{path}: this is not text; give a CSV file with columns {TIME} and {RATE}.") from None
+    if len(raw) > MOST_BYTES:
+        raise SpillwayError(f"{path}: it is larger than {MOST_BYTES >> 20} MiB; sample less often, or cut it.")
     if not any(line.strip() for line in lines):
         raise SpillwayError(f"{path}: the file is empty; give a CSV file with columns {TIME} and {RATE}.")
     return lines
@@ -144,7 +156,7 @@ def _samples(path: Path, header: list[str], rows: Iterator[tuple[int, list[str]]
         if not row["measured"]:
             continue
         figures = [row[name] for name in SAMPLE_FIGURES] + [row["host_bytes_written"] or 0.0, nand_bytes(row) or 0.0]
-        if not all(value is not None and math.isfinite(value) and value >= 0 for value in figures):
+        if not all(value is not None and 0 <= value <= MOST for value in figures):
             raise SpillwayError(
                 f"{path}: line {number} is damaged: one of {', '.join(SAMPLE_FIGURES)} or the bytes is no figure; "
                 "run the plan again."
@@ -196,12 +208,15 @@ def _fio(path: Path, lines: Sequence[str]) -> Read:
 
 def _number(path: Path, line: int, name: str, cell: str, least: float | None) -> float:
     try:
-        value = float(cell)
+        # Of what Python takes for a number, 1_000 and digits of other scripts are none in a CSV file.
+        value = float(cell if cell.isascii() and "_" not in cell else "")
     except ValueError:
         what = f"is {cell!r}, which is not a number" if cell else "is empty"
         raise SpillwayError(f"{path}: line {line}: {name} {what}; write a number or leave the line out.") from None
     if not math.isfinite(value):
         raise SpillwayError(f"{path}: line {line}: {name} is {cell}; write a finite number or leave the line out.")
+    if abs(value) > MOST or 0 < abs(value) < LEAST:
+        raise SpillwayError(f"{path}: line {line}: {name} is {cell}, which no drive or clock has; mend the line.")
     if least is not None and value < least:
         raise SpillwayError(f"{path}: line {line}: {name} is {cell}, and cannot be below zero; mend the line.")
     return value

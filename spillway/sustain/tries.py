@@ -4,9 +4,12 @@
     tries/RATE-ARM/         the run directory of a try
 
 A try is the plan with one arm and the rate in each measured phase that writes; everything else, the load among it, is
-the plan's. One that is there, complete and of the same plan, presets, kept state, package and spillway-native is not
-run again: its verdict is drawn anew from what it recorded, so that other limits and other bounds cost only the tries
-that are new.
+the plan's. A phase of it that goes on ``until = "steady"`` is judged by its steady part. Where it came to its limit
+before that, what went well tells nothing: the rate is not kept, and where nothing else speaks against it the search
+goes on above it, since a lower rate only takes longer to become steady.
+
+A try that is there, complete and of the same plan, presets, kept state, package and spillway-native is not run again:
+its verdict is drawn anew from what it recorded, so that other limits and other bounds cost only the tries that are new.
 """
 
 import shutil
@@ -18,6 +21,7 @@ from typing import Any
 from spillway import __version__, kept, ycsb
 from spillway.errors import Interrupted, RunFailed, SpillwayError
 from spillway.native import build_sha256
+from spillway.parts import split
 from spillway.plan import Arm, Plan, slug
 from spillway.plan_keys import WAITS
 from spillway.run import Watch, execute
@@ -27,6 +31,7 @@ from spillway.steady.series import LEAST_SAMPLES
 from spillway.suite.run import state_of
 from spillway.sustain.search import search
 from spillway.sustain.verdict import Judged, Limits, judge_phase, worst_of
+from spillway.until import host_bytes_of, verdict_on
 
 Document = dict[str, Any]
 
@@ -42,27 +47,29 @@ class Try:
 
     rate: float
     judged: Judged | None  # None: the run failed
-    reasons: tuple[str, ...]  # why the rate was not kept
+    reasons: tuple[str, ...]  # what speaks against the rate
     directory: str  # of the run, below the search's
     reused: bool  # it was there
     steady: bool = False
     standing: str = ""
+    not_told: str = ""  # why what speaks for the rate does not count: it was to become steady, and did not
 
     @property
     def kept(self) -> bool:
         """Whether the rate was kept."""
-        return not self.reasons
+        return not self.reasons and not self.not_told
 
     @property
     def why(self) -> str:
         """Why it was not, in one clause."""
-        return "; ".join(self.reasons)
+        return "; ".join(self.reasons) or self.not_told
 
     def document(self) -> Document:
         """For sustain.json."""
         figures = asdict(self.judged) if self.judged is not None else {}
         figures.pop("reasons", None)
         own = {"rate_ops_s": self.rate, "kept": self.kept, "why": self.why or None}
+        own["not_told"] = not self.reasons and bool(self.not_told)
         return own | figures | {"steady": self.steady, "standing": self.standing, "directory": self.directory}
 
 
@@ -74,18 +81,37 @@ class ArmFound:
     tries: list[Try] = field(default_factory=list)
     kept: Try | None = None
     not_kept: Try | None = None
+    not_told: Try | None = None  # at the highest rate above ``kept`` against which nothing speaks but that
     ended: bool = False
 
     def document(self) -> Document:
         """For sustain.json."""
-        kept, not_kept = self.kept, self.not_kept
+        kept, not_kept, not_told = self.kept, self.not_kept, self.not_told
         return {
             "ended": self.ended,
             "kept_ops_s": kept and kept.rate,
             "not_kept_ops_s": not_kept and not_kept.rate,
             "why_not": not_kept and not_kept.why,
+            "not_told_ops_s": not_told and not_told.rate,
+            "why_not_told": not_told and not_told.why,
             "tries": [each.document() for each in self.tries],
         }
+
+
+@dataclass(frozen=True)
+class _Step:
+    """A try as the search sees it."""
+
+    tried: Try
+
+    @property
+    def rate(self) -> float:
+        return self.tried.rate
+
+    @property
+    def kept(self) -> bool:
+        """Whether to go on above its rate."""
+        return not self.tried.reasons
 
 
 @dataclass(frozen=True)
@@ -119,16 +145,20 @@ def sustain(
             for arm, of in zip(sought.plan.arms, found, strict=True):
                 searcher = _Searcher(sought, arm, keys[arm.name], out, command, watch)
 
-                def tried(rate: float, searcher: _Searcher = searcher, of: ArmFound = of) -> Try:
+                def tried(rate: float, searcher: _Searcher = searcher, of: ArmFound = of) -> _Step:
                     one = searcher.tried(rate)
                     of.tries.append(one)
                     write_json(out / "sustain.json", document(sought, command, found))
                     if tell is not None:
                         tell(of.name, one)
-                    return one
+                    return _Step(one)
 
                 edge = search(tried, sought.lowest, sought.highest, sought.within)
-                of.kept, of.not_kept, of.ended = edge.kept, edge.not_kept, True
+                of.not_kept = None if edge.not_kept is None else edge.not_kept.tried
+                of.kept = max((one for one in of.tries if one.kept), key=lambda one: one.rate, default=None)
+                if edge.kept is not None and not edge.kept.tried.kept:
+                    of.not_told = edge.kept.tried
+                of.ended = True
                 write_json(out / "sustain.json", document(sought, command, found))
         except SpillwayError:
             if fresh and not any((out / TRIES).glob("*")):
@@ -215,22 +245,32 @@ class _Searcher:
         steady, words = bool(record.summary["steady"]), str(record.summary["standing"]["words"])
         if failure:
             return Try(rate, None, (f"the run failed: {failure.rstrip('.')}",), name, reused, steady, words)
-        judged = worst_of([each for of in record.repetitions or [record] for each in self._phases(arm, of)])
-        return Try(rate, judged, judged.reasons, name, reused, steady, words)
+        phases = [each for of in record.repetitions or [record] for each in self._phases(arm, of)]
+        judged = worst_of([each for each, _ in phases])
+        not_told = next((why for _, why in phases if why), "")
+        return Try(rate, judged, judged.reasons, name, reused, steady, words, not_told)
 
-    def _phases(self, arm: Arm, record: ArmRecord) -> list[Judged]:
+    def _phases(self, arm: Arm, record: ArmRecord) -> list[tuple[Judged, str]]:
+        """Each phase that was given the rate, and why it is not told whether that was kept."""
         ended = {phase["name"]: phase for phase in record.phases}
-        return [
-            judge_phase(
-                phase,
-                ended[phase["name"]],
-                [row for row in record.rows if row["phase"] == phase["name"]],
-                self.sought.limits,
-                self.keys[phase["name"]],
-            )
-            for phase in arm.phases
-            if phase["name"] in self.keys
-        ]
+        verdict = verdict_on(arm, record.rows, record.phases, host_bytes_of(record.rows))
+        _, steady = split(record.rows, verdict.since_s) if verdict.since_s is not None else ([], [])
+        found = []
+        for phase in arm.phases:
+            name = phase["name"]
+            if name not in self.keys:
+                continue
+            waits = phase["until"] == "steady"
+            own = [row for row in steady if row["phase"] == name]
+            why = ""
+            if waits and not verdict.steady:
+                why = verdict.reason
+            elif waits and not own:
+                why = f"the run was steady only after the phase {name}"
+            part = own if waits and not why else None
+            rows = [row for row in record.rows if row["phase"] == name]
+            found.append((judge_phase(phase, ended[name], rows, self.sought.limits, self.keys[name], part), why))
+        return found
 
 
 def _line_of(state: str, preparations: Sequence[Arm]) -> set[str]:
@@ -284,6 +324,11 @@ def _check_phase(arm: Arm, phase: Document, label: str) -> None:
         )
     if phase["arrivals"] == "trace":
         raise SpillwayError(f'{label}: arrivals = "trace" has its own times; use constant, poisson or bursts.')
+    if phase["duration_s"] is None and phase["until"] == "steady":
+        raise SpillwayError(
+            f'{label} has no duration_s, at which a try ends that until = "steady" does not end: give it in the place '
+            "of operations."
+        )
     if phase["duration_s"] is None:
         raise SpillwayError(
             f"{label} has no duration_s, and every rate is tried for the same time: give it in the place of operations."

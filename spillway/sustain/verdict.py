@@ -17,7 +17,13 @@ growth       The backlog does not grow: w, the mean latency of each sample, does
 throughput   It does not fall: the line through operations a second falls by no more than spillway/steady allows a
              drift (12.5 %), or by less than its noise.
 
-And the run is complete. Holds for phases of at least 25 samples. Ignores what would happen after the run's end: a rate
+And the run is complete. Of a phase that goes on ``until = "steady"`` the same holds of its steady part alone: what was
+offered and done in its samples, their worst write, and an upper bound of their p99, since percentiles of samples cannot
+be added up. Of a sample's n writes at most 0, 0.001 n, 0.01 n, 0.5 n took longer than v where v is at least its
+maximum, p99.9, p99, median, and at most n mean / v. The bound is the least of all these percentiles that at most 1 % of
+all writes can have been beyond.
+
+Holds for phases of at least 25 samples. Ignores what would happen after the run's end: a rate
 that is kept for a minute may not be kept for an hour, when the drive collects garbage or levels have filled. Whether
 the run was steady is said beside it.
 """
@@ -63,25 +69,45 @@ class Judged:
     reasons: tuple[str, ...]  # why the rate was not kept; none: it was
 
 
+@dataclass(frozen=True)
+class _Part:
+    """What is judged of a phase: latencies in seconds, None where there was no write."""
+
+    seconds: float
+    offered: float  # operations that were due
+    done: float
+    p99_s: float | None
+    worst_s: float | None
+    rows: Sequence[Row]  # that tell whether waits rise and throughput falls
+    bounded: bool = False  # p99 is an upper bound
+
+
 def judge_phase(
-    phase: Document, ended: Document, rows: Sequence[Row], limits: Limits, key: str = "rate_ops_s"
+    phase: Document,
+    ended: Document,
+    rows: Sequence[Row],
+    limits: Limits,
+    key: str = "rate_ops_s",
+    steady: Sequence[Row] | None = None,
 ) -> Judged:
-    """The verdict on one phase: as the plan has it (``key`` is its rate's), as it ended, and its samples."""
-    seconds = min(float(ended["duration_s"]), phase["duration_s"])  # a write under way at the end is waited for
-    offered = offered_operations(phase, key, seconds)
+    """The verdict on one phase: as the plan has it (``key`` is its rate's), as it ended, and its samples.
+
+    ``steady``: the last of its samples, which alone are judged; None: all of the phase.
+    """
+    part = _whole(phase, ended, rows, key) if steady is None else _end_of(phase, ended, rows, steady, key)
+    seconds, offered, done, p99 = part.seconds, part.offered, part.done, part.p99_s
     rate = offered / seconds
-    done = float(ended["operations"] if key == "rate_ops_s" else ended["writes"])
     backlog = float(ended.get("not_started") or 0)
-    latency = ended["write_latency_us"]
-    some = bool(latency.get("count", 1))
     waited = backlog / rate
-    p99 = latency["p99"] / 1e6 if some else None
-    worst = max(latency["max"] / 1e6 if some else 0.0, waited) if some or backlog else None
-    rise = slope(filled([row.get("write_latency_mean_us") for row in rows]) / 1e6, seconds)
+    worst = max(part.worst_s or 0.0, waited) if part.worst_s is not None or backlog else None
+    rise = slope(
+        filled([row.get("write_latency_mean_us") for row in part.rows]) / 1e6, sum(row["dt_s"] for row in part.rows)
+    )
     growth, surely = rise if rise is not None else (None, 0.0)
     reasons = []
     if limits.p99_s is not None and p99 is not None and p99 > limits.p99_s:
-        reasons.append(f"p99 of writes was {time_words(p99)} (limit {time_words(limits.p99_s)})")
+        was = "may have been" if part.bounded else "was"
+        reasons.append(f"p99 of writes {was} {time_words(p99)} (limit {time_words(limits.p99_s)})")
     if limits.worst_s is not None and worst is not None and worst > limits.worst_s:
         what = f"{backlog:,.0f} operations waited at the end, for" if worst == waited else "the worst write took"
         reasons.append(f"{what} {time_words(worst)} (limit {time_words(limits.worst_s)})")
@@ -92,9 +118,69 @@ def judge_phase(
         reasons.append(f"{backlog:,.0f} operations were not started at the end")
     if growth is not None and growth > GROWTH and surely > 0:
         reasons.append(f"the backlog grew: waits rose by {time_words(growth)} in each second")
-    if (fell := _fall(rows)) is not None:
+    if (fell := _fall(part.rows)) is not None:
         reasons.append(f"throughput fell by {100 * fell:.0f} % over the run")
     return Judged(rate, done / seconds, p99, worst, backlog, growth, tuple(reasons))
+
+
+def _whole(phase: Document, ended: Document, rows: Sequence[Row], key: str) -> _Part:
+    seconds = min(float(ended["duration_s"]), phase["duration_s"])  # a write under way at the end is waited for
+    latency = ended["write_latency_us"]
+    some = bool(latency.get("count", 1))
+    return _Part(
+        seconds,
+        offered_operations(phase, key, seconds),
+        float(ended["operations"] if key == "rate_ops_s" else ended["writes"]),
+        latency["p99"] / 1e6 if some else None,
+        latency["max"] / 1e6 if some else None,
+        rows,
+    )
+
+
+def _end_of(phase: Document, ended: Document, rows: Sequence[Row], steady: Sequence[Row], key: str) -> _Part:
+    """The last samples of a phase; all of it where that is all of them."""
+    if len(steady) == len(rows):
+        return _whole(phase, ended, rows, key)
+    before = sum(row["dt_s"] for row in rows[: len(rows) - len(steady)])
+    seconds = sum(row["dt_s"] for row in steady)
+    offered = offered_operations(phase, key, before + seconds) - offered_operations(phase, key, before)
+    done = sum(row["writes"] + (row["reads"] if key == "rate_ops_s" else 0.0) for row in steady)
+    known = [worst for row in steady if (worst := row.get("write_latency_max_us")) is not None]
+    # Of few samples nothing is known of growth: the burst before them then counts too.
+    return _Part(
+        seconds,
+        offered,
+        done,
+        p99_at_most(steady),
+        max(known) / 1e6 if known else None,
+        steady if len(steady) >= LEAST_SAMPLES else rows,
+        bounded=True,
+    )
+
+
+_MARKS = (("max", 0.0), ("p99_9", 0.001), ("p99", 0.01), ("p50", 0.5))  # and the share of writes above each
+
+
+def p99_at_most(rows: Sequence[Row]) -> float | None:
+    """An upper bound of the p99 of the writes of some samples, in seconds; see above. None: none was written."""
+    writing = [row for row in rows if row["writes"] and row.get("write_latency_max_us") is not None]
+    if not writing:
+        return None
+    counts, means = (np.array([row[name] for row in writing], float) for name in ("writes", "write_latency_mean_us"))
+    marks = np.array([[row[f"write_latency_{name}_us"] for name, _ in _MARKS] for row in writing], float)
+    shares = np.array([share for _, share in _MARKS])
+
+    def holds(limit: float) -> bool:
+        """Whether at most 1 % can have taken longer."""
+        beyond = np.where(marks <= limit, shares, 1.0).min(axis=1)
+        return float((counts * np.minimum(beyond, means / limit)).sum()) <= 0.01 * float(counts.sum())
+
+    limits = np.unique(marks[marks > 0])
+    low, high = 0, len(limits) - 1  # the largest is a maximum, which holds
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if holds(float(limits[middle])) else (middle + 1, high)
+    return float(limits[low]) / 1e6 if len(limits) else 0.0
 
 
 def worst_of(judged: Sequence[Judged]) -> Judged:

@@ -14,6 +14,15 @@ from referencing import Registry, Resource
 
 ROOT = Path(__file__).parents[2]
 CONTRACT = ROOT / "contract"
+# RocksDB on a drive so small that flushes, compactions and garbage collection take seconds; a table of a plan.
+SMALL_ROCKSDB = """[engine.options]
+write_buffer_size = 1048576
+max_bytes_for_level_base = 4194304
+target_file_size_base = 1048576
+compression = "kNoCompression"
+use_direct_reads = true
+use_direct_io_for_flush_and_compaction = true
+"""
 LONGEST = ["test_readme.py", "test_profile_native.py", "test_recover.py", "test_report.py", "test_comparison.py"]
 LONGEST += ["test_profile.py", "test_run.py", "test_compare_native.py", "test_plugin.py", "test_with_native.py"]
 

@@ -5,7 +5,8 @@ garbage and endless. With FAKE_WHERE, a JSON object such as {"value_bytes": 100}
 load, and with FAKE_ABOVE, a number, only for runs with more keys than that.
 
 With FAKE_CAPACITY, operations a second by load.value_bytes such as {"100": 9000}, a phase with a rate is an open loop
-on a store that does so many: what it cannot do waits.
+on a store that does so many: what it cannot do waits. With FAKE_ENDS_ABOVE, a rate, phases above it end as if a command
+had come after two thirds of their time.
 """
 
 import json
@@ -122,6 +123,8 @@ def run(request: dict[str, Any], emit: Any, wanted: Any) -> Event:
     for phase in request["phases"]:
         seconds = phase["duration_s"] or 2.0
         count = max(1, round(seconds / dt))
+        commanded = (phase["rate_ops_s"] or 0) > float(os.environ.get("FAKE_ENDS_ABOVE", "inf"))
+        count = count * 2 // 3 if commanded else count
         taken: list[Event] = []
         for index in range(count):
             if not wanted():
@@ -173,7 +176,8 @@ def run(request: dict[str, Any], emit: Any, wanted: Any) -> Event:
                     "user_bytes_written": writes * 1040,
                     "user_bytes_read": 0,
                 }
-                | (ended(phase["rate_ops_s"], capacity, seconds) if capacity and phase["rate_ops_s"] else {})
+                | (ended(phase["rate_ops_s"], capacity, count * dt) if capacity and phase["rate_ops_s"] else {})
+                | ({"ended_by": "command"} if commanded else {})
             )
         t0 += len(taken) * dt
     for stall in stalls:
@@ -243,7 +247,8 @@ def main() -> int:
 
         say(started(command))
         return fake_probe.converse(say)
-    request = json.loads(sys.stdin.readline()) if command == "probe" else json.load(sys.stdin)
+    # A run's commands may follow: the pipe stays open.
+    request = json.loads(sys.stdin.readline()) if command in ("probe", "run") else json.load(sys.stdin)
     if "FAKE_LOG" in os.environ:
         with Path(os.environ["FAKE_LOG"]).open("a", encoding="utf-8") as log:
             log.write(json.dumps({"command": command, "request": request}) + "\n")

@@ -1,10 +1,12 @@
 """Lint of plans and runs: each pitfall found, mended and answered; what the command prints and how it ends."""
 
 import json
+import re
 import tomllib
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import made_run
 import pytest
@@ -17,6 +19,7 @@ from spillway.lint.run import lint_record, over_provisioning, peak_space_amplifi
 from spillway.lint.table import Linted, Remark, covers_all, with_answers
 from spillway.lint.things import lint
 from spillway.plan import load_plan
+from spillway.report.words import worth
 from spillway.rundir import ArmRecord
 from spillway.suite.document import load_scaled
 from spillway.suite.run import state_of
@@ -266,6 +269,42 @@ def test_the_table_of_a_run_and_of_its_report(
     golden("lint-run.txt", ended.out.replace(str(tmp_path), "TMP"))
     report = (out / "report.html").read_text()
     assert "What these figures are worth" in report and "There is one." in report
+    header = report[report.index("<header>") : report.index("</header>")]
+    (worth,) = re.findall(r'id="worth-words"><b>Worth.</b> (.*)</p>', header)
+    # 7 pitfalls, as the table has them: the line may not say less than the table.
+    verdicts = re.findall(r"^\d .*?  +(finding|answered|cannot tell|ok) ", ended.out, re.MULTILINE)
+    assert len(verdicts) == 7
+    found, answered = (verdicts.count(each) for each in ("finding", "answered"))
+    assert f"{found + answered} of the seven pitfalls found, {found} open" in worth
+    assert '<a href="#worth">' in worth and 'id="worth"' in report
+
+
+@pytest.mark.parametrize(
+    ("steady", "verdicts", "said"),
+    [
+        ([True], ["ok"] * 7, "Steady; none of the seven pitfalls found."),
+        ([False], ["finding", *["ok"] * 6], "Not steady; 1 of the seven pitfalls found, all open."),
+        (
+            [False, False],
+            ["answered", "answered"],
+            "None of 2 runs steady; 2 of the seven pitfalls found, all answered.",
+        ),
+        (
+            [True, False, True],
+            ["finding", "answered", "cannot tell"],
+            "2 of 3 runs steady; 2 of the seven pitfalls found, 1 open, 1 not to be told.",
+        ),
+        (
+            [True, True],
+            ["cannot tell"] * 2,
+            "All of 2 runs steady; none of the seven pitfalls found, 2 not to be told.",
+        ),
+    ],
+)
+def test_what_figures_are_worth_in_one_line(steady: list[bool], verdicts: list[Any], said: str) -> None:
+    arms = [replace(made_run.arm("a", [1.0]), summary={"steady": each}) for each in steady]
+    remarks = tuple(Remark(pitfall, verdict, "") for pitfall, verdict in zip(SEVEN, verdicts, strict=False))
+    assert worth(arms, Linted("x", "run", remarks)) == said
 
 
 def test_json_is_a_list_of_objects(plan_file: Path, invoke: Invoke) -> None:
@@ -309,8 +348,8 @@ def test_a_run_on_a_terminal_begins_with_what_is_open(
         ("none", None, "there is no such file or directory"),
         ("empty.sh", b"", "it is empty"),
         ("blank", b" \n\t\n", "it is empty"),
-        ("picture.png", b"\x89PNG\r\n\x1a\n\x00\x00", "this is not text"),
-        ("zeros", b"db_bench --num=1\0", "this is not text"),
+        ("picture.png", b"\x89PNG\r\n\x1a\n\x00\x00", "it is not text"),
+        ("zeros", b"db_bench --num=1\0", "it is not text"),
         ("huge.sh", b"# \n" * 400_000, "it is larger than 1 MiB"),
         ("letter.txt", b"Dear db_bench,\nhow is fio?\n", "nothing in it is known to lint"),
         ("plan.toml", b"[drive", "this is not TOML"),
@@ -319,7 +358,7 @@ def test_a_run_on_a_terminal_begins_with_what_is_open(
         ("jobs.fio", b"rw=read\n[job]\n", "before any [section]"),
         ("jobs.fio", b"[]\nrw=read\n", "has no name"),
         ("jobs.fio", b"[a]\n=3\n", "no option of a fio job"),
-        ("jobs.fio", b"[a]\nrw=read\ninclude gone.fio\n", "gone.fio: the job file cannot be read"),
+        ("jobs.fio", b"[a]\nrw=read\ninclude gone.fio\n", "gone.fio: the fio job file cannot be read"),
         ("jobs.fio", b"[a]\nrw=read\ninclude jobs.fio\n", "include each other"),
         ("null.fio", b"[a]\nioengine=null\nrw=read\n", "none of its jobs reads or writes a drive"),
         ("load.sh", b"ycsb load rocksdb -P gone/workload\n", "-P gone/workload is not there"),

@@ -302,11 +302,6 @@ def test_the_share_that_zipf_touches() -> None:
     assert even.verdict == "ok"
 
 
-def test_preconditioning_alone_is_no_test() -> None:
-    linted = fio(DEVICE + "[a]\nrw=randwrite\nsprandom=1\nspr_op=0.1\nbs=4k\nnorandommap=1\n")
-    assert (linted.open, of(linted, "over-provisioning").looked_at) == (0, "spr_op=0.1 is stated")
-
-
 def test_fio_in_a_script_runs_one_command_after_the_other() -> None:
     text = (
         "D=/dev/nvme0n1\nfio --name=f --filename=$D --rw=write\nfio --name=r --filename=$D --rw=randread --direct=1\n"
@@ -546,3 +541,42 @@ def test_garbage_is_read_or_refused_and_nothing_else(tmp_path: Path) -> None:
             assert all(table.remarks for table in lint(str(path)))
         except SpillwayError as refused:
             assert "\n" not in str(refused)
+
+
+def nested(depth: int) -> str:
+    return "[" + ".".join("a" for _ in range(depth)) + "]\nx = 1\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        ("a.toml", nested(3000), "nested too deep"),
+        ("a.toml", "a = " + "[" * 5000 + "]" * 5000, "nested too deep"),
+        ("a.toml", "[load]\nnum = " + "9" * 5000, "too many digits"),
+        ("a.toml", "name = \n", "this is not TOML"),
+        ("a.toml", "name = 'x'\nfoo = 1\n", "foo is not a key"),
+        ("a.sh", "ycsb load rocksdb -P 'gone\nand more\n", "-P gone and more is not there"),
+        ("a.fio", "include /dev/zero\n[a]\n", "larger than 1 MiB"),
+        ("a.fio", "include a.fio\n[a]\n", "include each other"),
+        ("a.fio", "[a]\nrw=write\n" * 3000, "more than 2000 jobs"),
+    ],
+)
+def test_hostile_files_are_refused_in_one_sentence(
+    name: str, text: str, said: str, tmp_path: Path, invoke: Invoke
+) -> None:
+    (tmp_path / name).write_text(text)
+    ended = invoke("lint", tmp_path / name)
+    assert (ended.code, said in ended.err, len(ended.err.splitlines())) == (2, True, 1), ended.err
+
+
+def test_a_file_without_an_end_is_refused(invoke: Invoke) -> None:
+    ended = invoke("lint", "/dev/zero")
+    assert (ended.code, "larger than" in ended.err) == (2, True)
+
+
+@pytest.mark.parametrize("number", ["-1e9", "nan", "inf", "1e308", "", "9" * 400])
+def test_numbers_that_are_none_in_a_job_are_not_counted_with(number: str) -> None:
+    steps = f"[fill]\nrw=randwrite\nnorandommap\nloops={number}\nnumjobs={number}\nio_size={number}\n"
+    reads = f"[m]\nstonewall\nrw=randread\ntime_based\nruntime={number}\n"
+    assert covers_all(fio(DEVICE + steps, TB))
+    assert covers_all(fio(DEVICE + steps + reads, TB))

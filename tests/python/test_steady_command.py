@@ -260,3 +260,96 @@ def test_error_rates_by_a_command(invoke: Invoke, monkeypatch: pytest.MonkeyPatc
     said = invoke("steady", "--error-rates", "--series", "20").out
     assert "Steady series called not steady, in % (95 % interval)" in said
     assert "three series of white noise, 5 %" in said
+
+
+HEADER = "t_s,throughput_ops_s\n"
+HUNDRED = [f"{i},{1000 + i % 3}" for i in range(1, 101)]
+
+
+def lines(*at: tuple[int, str]) -> str:
+    """A good series with some lines in place of others."""
+    rows = list(HUNDRED)
+    for index, line in at:
+        rows[index] = line
+    return HEADER + "\n".join(rows)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (HEADER + "\n".join(["1,5"] * 100), "t_s is 1 after 1"),
+        (HEADER + "\n".join(reversed(HUNDRED)), "sort the lines by t_s"),
+        (lines((50, "51,nan")), "throughput_ops_s is nan"),
+        (lines((50, "51,inf")), "throughput_ops_s is inf"),
+        (lines((50, "nan,3")), "t_s is nan"),
+        (lines((50, "51")), "line 52 has 1 cells"),
+        (lines((50, "51,1e308")), "throughput_ops_s is 1e308, which no drive or clock has"),
+        (lines((99, "1e300,5")), "t_s is 1e300, which no drive"),
+        (lines((50, "51,1e-300")), "throughput_ops_s is 1e-300, which no drive"),
+        (lines((50, "51,1_000")), "'1_000', which is not a number"),
+        (lines((50, "51,١٠٠٠")), "which is not a number"),
+        (lines((50, '51,"1,000"')), "'1,000', which is not a number"),
+        (lines((50, "51;1000")), "line 52 has 1 cells"),
+        (lines((50, '51,"1000')), "line 52 is no line of a CSV file"),
+        (lines((50, "51,10\x0000")), "which is not a number"),
+        (lines((50, "51," + "9" * 200_000)), "line 52 is no line of a CSV file"),
+        (HEADER.replace(",", ";") + "\n".join(HUNDRED).replace(",", ";"), "line 1 has no column t_s"),
+        ("t_s\n" + "\n".join("1234"), "line 1 has no column throughput_ops_s"),
+        (HEADER + "\n".join(f"{i}e-12,5" for i in range(100)), "its times are in seconds"),
+        (HEADER, "the series has 0 samples"),
+        ("", "the file is empty"),
+        ("\ufeff\n \n", "the file is empty"),
+    ],
+)
+def test_hostile_series_are_refused_in_one_sentence(text: str, said: str, tmp_path: Path, invoke: Invoke) -> None:
+    (tmp_path / "a.csv").write_text(text, encoding="utf-8", newline="")
+    ended = invoke("steady", tmp_path / "a.csv")
+    assert (ended.code, ended.out, said in ended.err) == (2, "", True), ended.err
+    assert len(ended.err.splitlines()) == 1
+
+
+def test_bytes_that_are_no_text_and_files_without_an_end(tmp_path: Path, invoke: Invoke) -> None:
+    (tmp_path / "a.csv").write_bytes(np.random.default_rng(1).bytes(5000))
+    assert "this is not text" in invoke("steady", tmp_path / "a.csv").err
+    (tmp_path / "b.csv").write_text(HEADER, encoding="utf-16")
+    assert "this is not text" in invoke("steady", tmp_path / "b.csv").err
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda text: text,
+        lambda text: "\ufeff" + text,
+        lambda text: text.replace("\n", "\r\n"),
+        lambda text: text.replace("\n", "\r"),
+        lambda text: "\n".join(",".join(f'"{cell}"' for cell in row.split(",")) for row in text.splitlines()),
+        lambda text: text.replace(",", " , "),
+        lambda text: text.replace("\n", "\n\n") + "\n\n",
+    ],
+)
+def test_ways_of_writing_a_series_say_the_same(spoil: Callable[[str], str], tmp_path: Path, invoke: Invoke) -> None:
+    (tmp_path / "a.csv").write_text(spoil(lines()), encoding="utf-8", newline="")
+    (found,) = invoke("steady", "--json", tmp_path / "a.csv").json()
+    assert (found["steady"], found["since_s"]) == (True, 1.0)
+
+
+@pytest.mark.parametrize("header", ["t_s,throughput_ops_s,wa_app", "t_s,throughput_ops_s", "secs_elapsed,interval_qps"])
+def test_a_series_in_which_nothing_ran_is_not_steady(header: str, tmp_path: Path, invoke: Invoke) -> None:
+    zeros = [[0] * 100] * header.count(",")
+    (found,) = invoke("steady", "--json", table(tmp_path / "a.csv", header, range(100), *zeros)).json()
+    assert (found["steady"], found["reason"]) == (False, "throughput was zero throughout")
+    log = tmp_path / "x_iops.1.log"
+    log.write_text("\n".join(f"{1000 * i}, 0, 1, 4096" for i in range(1, 101)))
+    (found,) = invoke("steady", "--json", log).json()
+    assert (found["steady"], found["reason"]) == (False, "throughput was zero throughout")
+    idle = samples(tmp_path / "run" / "samples.csv", writes=0)
+    (found,) = invoke("steady", "--json", idle).json()
+    assert found["steady"] is False
+
+
+def test_a_million_lines_are_judged(tmp_path: Path, invoke: Invoke) -> None:
+    count = 1_000_000
+    rows = "\n".join(f"{i},{1000 + i % 7}" for i in range(1, count + 1))
+    (tmp_path / "a.csv").write_text(HEADER + rows)
+    (found,) = invoke("steady", "--json", tmp_path / "a.csv").json()
+    assert found["steady"] is True

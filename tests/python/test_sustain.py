@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from conftest import PLAN, Fake, Invoke
 from made_run import phase as made_phase
@@ -23,7 +24,16 @@ from spillway.quantity import parse_rate, parse_time
 from spillway.samples import Row
 from spillway.sustain import Limits, search
 from spillway.sustain.tries import rate_name
-from spillway.sustain.verdict import MARGIN, Judged, filled, judge_phase, offered_operations, time_words, worst_of
+from spillway.sustain.verdict import (
+    MARGIN,
+    Judged,
+    filled,
+    judge_phase,
+    offered_operations,
+    p99_at_most,
+    time_words,
+    worst_of,
+)
 
 # ---------------------------------------------------------------- the search
 
@@ -240,6 +250,75 @@ def test_missing_samples_take_the_next_ones_latency() -> None:
     assert filled([None, None]).size == 0
 
 
+# ---------------------------------------------------------------- the steady part
+
+
+def samples(count: int, **cells: Any) -> list[Row]:
+    """Seconds with 1000 writes each, whose percentiles are all known."""
+    known = {"write_latency_mean_us": 300.0, "write_latency_p50_us": 200.0, "write_latency_p99_us": 900.0}
+    known |= {"write_latency_p99_9_us": 2000.0, "write_latency_max_us": 4000.0}
+    return [second(i + 1.0, 1000) | known | cells for i in range(count)]
+
+
+def judged_end(burst: list[Row], steady: list[Row], not_started: float = 0, **limits: float) -> Judged:
+    rows = [*burst, *steady]
+    done = sum(row["writes"] for row in rows)
+    ended = made_phase("write", "overwrite", 0.0, float(len(rows)), done, operations=done, not_started=not_started)
+    return judge_phase(PHASE | {"until": "steady"}, ended, rows, Limits(**limits), steady=steady)
+
+
+def test_only_the_steady_part_is_judged() -> None:
+    slow = samples(20, write_latency_max_us=9e6, writes=500.0)
+    found = judged_end(slow, samples(40), worst_s=0.01)
+    assert (found.reasons, found.worst_s, found.achieved_ops_s) == ((), 4000e-6, 1000)
+    fast = samples(20, write_latency_max_us=10.0)
+    assert judged_end(fast, samples(40, writes=900.0)).reasons == ("900 operations/s were done of 1,000 offered",)
+    assert judged_end(fast, samples(40), not_started=500).reasons == ("500 operations were not started at the end",)
+    assert judged_end([], samples(60)).p99_s == 100e-6, "all of it is steady: the phase's own p99"
+
+
+def test_a_steady_part_of_few_samples_is_not_taken_for_one_whose_waits_do_not_rise() -> None:
+    rows = [second(i + 1.0, 995, write_latency_mean_us=300 + 5000 * i, write_latency_p50_us=1.0) for i in range(30)]
+    rows = [row | {"write_latency_p99_us": 1.0, "write_latency_p99_9_us": 1.0} for row in rows]
+    assert [each.split(":")[0] for each in judged_end(rows[:15], rows[15:]).reasons] == ["the backlog grew"]
+
+
+def test_the_bound_of_the_p99_is_above_it_and_not_far() -> None:
+    assert p99_at_most(samples(40)) == 900e-6
+    slow = {f"write_latency_{name}_us": 5e6 for name in ("mean", "p50", "p99", "p99_9", "max")}
+    one_slow = [*samples(1999), *samples(1, **slow)]
+    assert p99_at_most(one_slow) == 2000e-6  # one in 2000 beyond, beside one in a hundred of the others
+    assert p99_at_most([second(1.0, 0)]) is None
+    assert p99_at_most([]) is None
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        writes = [rng.lognormal(5, 0.7, 500) * (20 if rng.random() < 0.05 else 1) for _ in range(100)]
+        rows = []
+        for i, each in enumerate(writes):
+            cells = {f"write_latency_{name}_us": np.percentile(each, q) for name, q in PERCENTILES.items()}
+            rows.append(second(i + 1.0, len(each), write_latency_mean_us=each.mean(), **cells))
+        exact = float(np.percentile(np.concatenate(writes), 99)) / 1e6
+        bound = p99_at_most(rows)
+        assert bound is not None
+        assert 0.99 * exact <= bound <= 4 * exact
+
+
+PERCENTILES = {"p50": 50, "p99": 99, "p99_9": 99.9, "max": 100}
+
+
+def test_a_bound_says_what_it_is() -> None:
+    found = judged_end(samples(20), samples(40), p99_s=800e-6)
+    assert found.reasons == ("p99 of writes may have been 900 µs (limit 800 µs)",)
+
+
+def test_arrivals_in_bursts_are_counted_from_where_the_steady_part_begins() -> None:
+    bursts = PHASE | {"arrivals": "bursts", "burst_s": 2.0, "gap_s": 3.0, "gap_rate_ops_s": 100.0}
+    rows = samples(60)
+    ended = made_phase("write", "overwrite", 0.0, 60.0, 60_000, operations=60_000)
+    found = judge_phase(bursts, ended, rows, Limits(), steady=rows[2:])  # from the first gap on
+    assert found.offered_ops_s == pytest.approx((12 * 2300 - 2000) / 58)
+
+
 # ---------------------------------------------------------------- words
 
 
@@ -341,6 +420,54 @@ def test_what_was_tried_is_not_run_again(invoke: Invoke, store: Fake, plan_file:
     assert rates_asked(store)[count + 1 :] == [1000, 2000]
 
 
+UNTIL = PLAN + 'until = "steady"\n[steady]\ntests = ["end"]\n'
+
+
+def test_tries_that_come_to_their_limit_are_told_of_and_gone_beyond(
+    invoke: Invoke, store: Fake, plan_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Low rates take longer to become steady: they are not kept, and do not end the search."""
+    monkeypatch.setenv("FAKE_ENDS_ABOVE", "3000")
+    plan_file.write_text(UNTIL)
+    ended = sustain(invoke, plan_file, tmp_path / "found")
+    assert ended.code == 0, ended.err
+    arm = json.loads((tmp_path / "found" / "sustain.json").read_text())["arms"]["small"]
+    first, second_try, third = sorted(arm["tries"], key=lambda each: each["rate_ops_s"])[:3]
+    for low in (first, second_try):
+        assert (low["kept"], low["not_told"]) == (False, True)
+        assert "was not steady only at its limit" in low["why"] or "came to its limit" in low["why"]
+    assert (third["rate_ops_s"], third["kept"], third["not_told"]) == (4000, True, False)
+    assert 4000 <= arm["kept_ops_s"] < arm["not_kept_ops_s"] <= 1.1 * arm["kept_ops_s"]
+    assert (arm["not_told_ops_s"], arm["why_not_told"]) == (None, None)
+    assert "1,000/s not told: the phase" in ended.err
+    assert "Standing of the kept rate" in ended.out
+
+
+def test_no_rate_is_kept_where_no_try_becomes_steady(
+    invoke: Invoke, store: Fake, plan_file: Path, tmp_path: Path
+) -> None:
+    plan_file.write_text(UNTIL)
+    ended = sustain(invoke, plan_file, tmp_path / "found")
+    assert ended.code == 1
+    arm = json.loads((tmp_path / "found" / "sustain.json").read_text())["arms"]["small"]
+    assert arm["kept_ops_s"] is None
+    assert 8000 <= arm["not_told_ops_s"] < arm["not_kept_ops_s"] <= 1.1 * arm["not_told_ops_s"]
+    assert "no rate was kept by a steady run: nothing speaks against" in ended.err.splitlines()[-1]
+    assert "raise duration_s." in ended.err.splitlines()[-1]
+    assert "Not told: nothing speaks against" in ended.out
+    assert "Keeps" not in ended.out
+    assert "Standing of the kept rate" not in ended.out
+
+
+def test_the_highest_rate_may_be_one_that_is_not_told(
+    invoke: Invoke, store: Fake, plan_file: Path, tmp_path: Path
+) -> None:
+    plan_file.write_text(UNTIL)
+    ended = sustain(invoke, plan_file, tmp_path / "found", "--to", "2000")
+    assert ended.code == 1
+    assert "more may be kept" not in ended.out
+
+
 def test_all_kept_says_that_more_may_be(invoke: Invoke, store: Fake, plan_file: Path, tmp_path: Path) -> None:
     ended = sustain(invoke, plan_file, tmp_path / "found", "--to", "3000")
     assert ended.code == 0
@@ -395,6 +522,7 @@ READS = PLAN.replace("[[phases]]", '[[phases]]\nworkload = "fillseq"\nmeasured =
         (READS.replace("readrandom", "settle").replace("duration_s = 12\n", ""), (), "settle does not write"),
         (PLAN.replace("fillrandom", "fillseq"), (), "fillseq ends with its keys"),
         (PLAN.replace("duration_s = 12", "operations = 12"), (), "has no duration_s"),
+        (UNTIL.replace("duration_s = 12", "operations = 12"), (), 'at which a try ends that until = "steady" does not'),
         (PLAN.replace("duration_s = 12", "duration_s = 1"), (), "has 10 samples, and it takes 26"),
         (PLAN.replace("[engine", 'pacing = "off"\n[engine'), (), 'drive.pacing is "off"'),
         (PLAN + '[kept]\nto = "later"\n', (), "kept.to: each try starts where the plan does"),

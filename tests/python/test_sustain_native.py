@@ -4,27 +4,20 @@ import json
 from pathlib import Path
 
 import pytest
-from conftest import Invoke
+from conftest import SMALL_ROCKSDB, Invoke
 
 from spillway.rundir import read_run
 
 pytestmark = [pytest.mark.native, pytest.mark.usefixtures("real_native")]
 
-PLAN = """
+PLAN = f"""
 name = "small"
 sample_interval_ms = 100
 [drive]
 preset = "quickstart"
 capacity = "256MiB"
 time_scale = 20
-[engine.options]
-write_buffer_size = 1048576
-max_bytes_for_level_base = 4194304
-target_file_size_base = 1048576
-compression = "kNoCompression"
-use_direct_reads = true
-use_direct_io_for_flush_and_compaction = true
-[load]
+{SMALL_ROCKSDB}[load]
 value_bytes = 1000
 num = 20000
 [[prepare]]
@@ -68,3 +61,22 @@ def test_the_edge_is_found_from_a_store_that_is_loaded_once(invoke: Invoke, tmp_
     assert none.code == 1
     assert "not even --from 100 operations/s was kept: the worst write took" in none.err
     assert {path: path.stat().st_mtime_ns for path in out.glob("tries/*/manifest.json")} == stamps
+
+
+def test_tries_go_on_until_they_are_steady(invoke: Invoke, tmp_path: Path) -> None:
+    """A rate that is ended as steady is judged by its steady part; one that never is is not kept."""
+    plan, out = tmp_path / "small.toml", tmp_path / "found"
+    plan.write_text(PLAN + 'until = "steady"\n[steady]\ntests = ["end"]\n')
+    words = ("sustain", plan, "--out", out, "--from", "100", "--to", "100", "--set", "phases.write.duration_s=10")
+    ended = invoke(*words)
+    (one,) = json.loads((out / "sustain.json").read_text())["arms"]["small"]["tries"]
+    phases = read_run(out / one["directory"]).arms[0].phases
+    commanded = phases[-1].get("ended_by") == "command"
+    assert one["kept"] == (commanded and one["why"] is None)
+    assert commanded == (phases[-1]["duration_s"] < 10)
+    assert ended.code == (0 if one["kept"] else 1)
+    assert commanded, one["why"]  # an even rate far below what the drive does ends as it went
+    never = invoke(*words, "--set", 'steady.tests=["writes"]', "--out", tmp_path / "never")
+    (one,) = json.loads((tmp_path / "never" / "sustain.json").read_text())["arms"]["small"]["tries"]
+    assert (never.code, one["kept"], one["not_told"]) == (1, False, True), one["why"]
+    assert "was not steady when it came to its limit" in one["why"]

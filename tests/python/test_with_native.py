@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import ROOT, Invoke
+from conftest import ROOT, SMALL_ROCKSDB, Invoke
 from jsonschema import Draft202012Validator
 
 from spillway.native import Event, find_native, run_native
@@ -32,20 +32,13 @@ QUICKSTART_WRITE_CACHE_BYTES = 8 << 20
 QUICKSTART_PAGE_BYTES = 16384
 
 # Small enough for seconds, large enough for flushes, compactions and garbage collection.
-PLAN = """
+PLAN = f"""
 name = "short"
 sample_interval_ms = 100
 [drive]
 preset = "quickstart"
 capacity = "512MiB"
-[engine.options]
-write_buffer_size = 1048576
-max_bytes_for_level_base = 4194304
-target_file_size_base = 1048576
-compression = "kNoCompression"
-use_direct_reads = true
-use_direct_io_for_flush_and_compaction = true
-[load]
+{SMALL_ROCKSDB}[load]
 value_bytes = 1000
 num = 20000
 [[phases]]

@@ -1,0 +1,263 @@
+"""Which arm of a sweep is ahead of which at each point, and where that turns round along an axis, in words.
+
+Two arms at one point are held against each other by throughput: by the repetitions that both ran to their end, turn by
+turn, or by blocks of samples where there is one run of each (``effects.py``, ``blocks.py``). One is ahead where the
+95 % interval of their ratio leaves 1 out, all pairs and points of the sweep together, by Holm's steps. Whether a run
+was steady changes no rank here, and is said beside it.
+
+A reversal is said of two arms and an axis, all other axes at one value: one arm is ahead at some of its values, the
+other at others. Points at which either has no figure, or the two are not told apart, count for neither.
+"""
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from spillway.compare.blocks import blocked
+from spillway.compare.effects import Effect, combined, holm, paired
+from spillway.compare.metrics import METRICS
+from spillway.rundir import ArmRecord
+from spillway.samples import Row, measured
+from spillway.sweep import Axis, axes_of, short_names, tick
+
+Document = dict[str, Any]
+
+RANKED = METRICS["throughput_ops_s"]
+MOST_SENTENCES = 4  # of reversals
+MOST_POINTS = 4  # in a clause
+
+
+@dataclass(frozen=True)
+class Duel:
+    """Two arms at one point. Without an effect ``why_none`` says why not."""
+
+    a: str
+    b: str
+    point: Document
+    effect: Effect | None = None  # of b against a
+    one_run: bool = False  # of each, so that how runs differ is not in the interval
+    steady: bool = True  # both
+    why_none: str = ""
+    differs: bool = False
+
+    @property
+    def times(self) -> float:
+        """a as a multiple of b."""
+        assert self.effect is not None
+        return math.exp(-self.effect.d)
+
+    @property
+    def winner(self) -> str:
+        """The arm that is ahead; empty where that is not told."""
+        if not self.differs or self.effect is None:
+            return ""
+        return self.a if self.effect.d < 0 else self.b
+
+
+def duels(arms: Sequence[ArmRecord]) -> list[Duel]:
+    """Every two arms at every point of a sweep, in the order of the arms, then of the points."""
+    names = list(dict.fromkeys(_name(arm) for arm in arms))
+    points = {repr(sorted(_point(arm).items())): _point(arm) for arm in arms}
+    at = {(_name(arm), repr(sorted(_point(arm).items()))): arm for arm in arms}
+    found = [
+        _duel(a, b, points[key], at.get((a, key)), at.get((b, key)))
+        for a, b in itertools.combinations(names, 2)
+        for key in points
+    ]
+    known = [index for index, duel in enumerate(found) if duel.effect is not None]
+    verdicts = holm([effect.p for duel in found if (effect := duel.effect) is not None])
+    for index, (differs, _) in zip(known, verdicts, strict=True):
+        duel = found[index]
+        found[index] = Duel(duel.a, duel.b, duel.point, duel.effect, duel.one_run, duel.steady, "", differs)
+    return found
+
+
+def _name(arm: ArmRecord) -> str:
+    return str(arm.summary.get("of") or arm.name)
+
+
+def _point(arm: ArmRecord) -> Document:
+    return arm.summary.get("point") or {}
+
+
+def _duel(a: str, b: str, point: Document, ours: ArmRecord | None, theirs: ArmRecord | None) -> Duel:
+    for name, arm in ((a, ours), (b, theirs)):
+        if arm is None:
+            return Duel(a, b, point, why_none=f"“{name}” was not run")
+    assert ours is not None and theirs is not None
+    ends = [_ends(arm) for arm in (ours, theirs)]
+    for name, each in ((a, ends[0]), (b, ends[1])):
+        if not any(_figure(end) for end in each):
+            why = "failed" if any(end.get("failure") for end in each) else "has no whole run with a throughput"
+            return Duel(a, b, point, why_none=f"“{name}” {why}")
+    turns = [(x, y, _figure(x), _figure(y)) for x, y in zip(*ends, strict=False)]
+    both = [(x, y, p, q) for x, y, p, q in turns if p is not None and q is not None]
+    steady = all(end.get("steady") for x, y, _, _ in both for end in (x, y))
+    if len(both) >= 2:
+        first = np.array([RANKED.scaled(p) for _, _, p, _ in both])
+        second = np.array([RANKED.scaled(q) for _, _, _, q in both])
+        return Duel(a, b, point, paired(first, second), steady=steady)
+    if len(ends[0]) > 1 or len(ends[1]) > 1:
+        return Duel(a, b, point, why_none="they have fewer than two turns in which both ran to their end")
+    effect = _of_blocks(ours, theirs)
+    why = "" if effect is not None else "one run of each has too few independent blocks to say"
+    return Duel(a, b, point, effect, True, steady, why)
+
+
+def _ends(arm: ArmRecord) -> list[Document]:
+    """What each repetition came to, with how it ended."""
+    summary = arm.summary
+    own = {name: (summary.get("standing") or {}).get(name) for name in ("complete", "failure")}
+    return summary.get("repetitions") or [summary | own]
+
+
+def _figure(end: Document) -> float | None:
+    return RANKED.known(end) if end.get("complete") and not end.get("failure") else None
+
+
+def _of_blocks(a: ArmRecord, b: ArmRecord) -> Effect | None:
+    """By one run of each: blocks of its measured samples, of a steady run from where it was steady."""
+    sides = []
+    for arm in (a, b):
+        series = RANKED.series(_rows(arm))
+        found = None if series is None else blocked(np.array(series[0]), np.array(series[1]))
+        if found is None or not found.value > 0 or not math.isfinite(found.value):
+            return None
+        sides.append((RANKED.scaled(found.value), found.se / found.value, found.df))
+    return combined(*sides[0], *sides[1])
+
+
+def _rows(arm: ArmRecord) -> list[Row]:
+    since = (arm.summary.get("standing") or {}).get("steady_since_s") if arm.summary.get("steady") else None
+    kept, elapsed = [], 0.0
+    for row in measured(arm.rows):
+        if elapsed >= (since or 0.0) - 1e-9:
+            kept.append(row)
+        elapsed += row["dt_s"]
+    return kept
+
+
+# ---------------------------------------------------------------- in words
+
+
+def ranks_in_words(arms: Sequence[ArmRecord]) -> list[str]:
+    """What a sweep of several arms says of their ranks, a sentence each; none of one arm, or of one point."""
+    found = duels(arms)
+    axes = axes_of([_point(arm) for arm in arms])
+    if not found or not axes:
+        return []
+    names = short_names([axis.key for axis in axes])
+    said = [words for group in _slices(found, axes) if (words := _reversal(group, axes, names))]
+    if said:
+        more = len(said) - MOST_SENTENCES
+        told = said[:MOST_SENTENCES]
+        return told + ([f"And {more} more such reversals; the table has the figures."] if more > 0 else [])
+    return [_no_reversal(found, axes, names)]
+
+
+@dataclass(frozen=True)
+class _Slice:
+    """Two arms along one axis, all others at one value."""
+
+    axis: Axis
+    others: Document
+    duels: list[Duel]
+
+
+def _slices(found: Sequence[Duel], axes: Sequence[Axis]) -> list[_Slice]:
+    groups: dict[str, _Slice] = {}
+    for axis in axes:
+        for duel in found:
+            others = {each.key: duel.point.get(each.key) for each in axes if each is not axis}
+            key = repr((axis.key, duel.a, duel.b, sorted(others.items(), key=lambda item: item[0])))
+            groups.setdefault(key, _Slice(axis, others, [])).duels.append(duel)
+    return list(groups.values())
+
+
+def _reversal(group: _Slice, axes: Sequence[Axis], names: dict[str, str]) -> str:
+    """The sentence of a reversal and what is to be known of it; empty where there is none."""
+    a, b = group.duels[0].a, group.duels[0].b
+    ahead = [duel for duel in group.duels if duel.winner == a]
+    behind = [duel for duel in group.duels if duel.winner == b]
+    if not ahead or not behind:
+        return ""
+    where = ", ".join(f"{names[key]} {tick(key, value)}" for key, value in group.others.items())
+    key = group.axis.key
+    opening = f"At {where}, “{a}”" if where else f"“{a}”"
+    words = f"{opening} is ahead of “{b}” {_listed(ahead, key)}, behind {_listed(behind, key)}"
+    return f"{words} ({names[key]}).{_beside(group.duels, key)}"
+
+
+def _listed(of: Sequence[Duel], key: str) -> str:
+    """``at A (× 1.9), B (× 1.2)``."""
+    parts = [f"{_at(duel, key)} (× {_times(duel.times)})" for duel in of[:MOST_POINTS]]
+    more = f" and {len(of) - MOST_POINTS} more" if len(of) > MOST_POINTS else ""
+    return f"at {', '.join(parts)}{more}"
+
+
+def _at(duel: Duel, key: str) -> str:
+    return tick(key, duel.point.get(key))
+
+
+def _times(value: float) -> str:
+    """Two decimals, three where two would say that they are equal."""
+    if 0.95 < value < 1.05:
+        return f"{value:.3f}"
+    return f"{value:.2f}" if 0.1 <= value < 9.95 else f"{value:.2g}" if value < 0.1 else f"{value:,.0f}"
+
+
+def _beside(of: Sequence[Duel], key: str) -> str:
+    """Points that say nothing, and what those that do rest on."""
+    said = []
+    if equal := [duel for duel in of if duel.effect is not None and not duel.differs]:
+        said.append(f"Not told apart at {', '.join(_at(duel, key) for duel in equal[:MOST_POINTS])}.")
+    unknown: dict[str, list[str]] = {}
+    for duel in of:
+        if duel.effect is None:
+            unknown.setdefault(duel.why_none, []).append(_at(duel, key))
+    said += [f"Nothing is said of {', '.join(places[:MOST_POINTS])}: {why}." for why, places in unknown.items()]
+    if moving := [duel for duel in of if duel.winner and not duel.steady]:
+        places = ", ".join(_at(duel, key) for duel in moving[:MOST_POINTS])
+        said.append(f"Not steady at {places}: there it is a rank of these measured phases, not of a steady state.")
+    if any(duel.winner and duel.one_run for duel in of):
+        said.append(ONE_RUN)
+    return "".join(f" {sentence}" for sentence in said)
+
+
+ONE_RUN = "By one run of each: how much runs differ is in no interval, so repeat it (--set repetitions=5)."
+
+
+def _no_reversal(found: Sequence[Duel], axes: Sequence[Axis], names: dict[str, str]) -> str:
+    """Of a sweep in which no rank turns round, as far as that is told."""
+    over = " and ".join(names[axis.key] for axis in axes)
+    told = [duel for duel in found if duel.winner]
+    if not told:
+        whys = dict.fromkeys(duel.why_none for duel in found if duel.why_none)
+        why = f": {next(iter(whys))}" if whys and not any(duel.effect for duel in found) else ""
+        return f"No two arms are told apart by throughput at any point{why}."
+    pairs = {(duel.a, duel.b) for duel in found}
+    if len(pairs) > 1:
+        opening = f"No reversal of rank is shown over {over}; two arms are told apart in {len(told)} of {len(found)}"
+        words = f"{opening} comparisons."
+    elif len({duel.winner for duel in told}) > 1:
+        a, b = told[0].a, told[0].b
+        counts = [sum(duel.winner == name for duel in told) for name in (a, b)]
+        words = (
+            f"“{a}” is ahead of “{b}” at {counts[0]} of {len(found)} points and behind at {counts[1]}, which differ in "
+            f"more than one of {over}."
+        )
+    else:
+        winner = told[0].winner
+        times = sorted(duel.times if winner == duel.a else 1 / duel.times for duel in told)
+        least, most = _times(times[0]), _times(times[-1])
+        span = f"× {least}" if least == most else f"× {least} to × {most}"
+        loser = told[0].b if winner == told[0].a else told[0].a
+        opening = f"No reversal of rank is shown over {over}: “{winner}” is ahead of “{loser}”"
+        words = f"{opening} at {len(told)} of {len(found)} points ({span})."
+    moving = sum(not duel.steady for duel in told)
+    words += f" At {moving} of those not every run was steady." if moving else ""
+    return words + (f" {ONE_RUN}" if any(duel.one_run for duel in told) else "")
