@@ -1,108 +1,58 @@
 // Every engine on a plain directory whose file system fails or is full: what went wrong is told, and what was
 // acknowledged is there when the file system works again.
-//
-// The system's calls that read at a place, write and sync are defined here, so that the engines' libraries call these:
-// for files below a directory that a test has chosen they fail as it says.
-#include <fcntl.h>
 #include <gtest/gtest.h>
-#include <sys/syscall.h>
-#include <sys/uio.h>
-#include <unistd.h>
 
 #include <array>
 #include <atomic>
 #include <cerrno>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
-#include <string_view>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "engine_conformance.h"
+#include "engine_host_calls.h"
 
 namespace spillway::engine {
 namespace {
 
-enum class Call : std::uint8_t { read, write, sync };
+using Call = HostCall::Kind;
 
 // Says with which error a call of `bytes` bytes fails; 0: it does not.
-struct Failing {
-  std::string directory;
-  std::function<int(Call call, std::uint64_t bytes)> error;
-};
-std::atomic<const Failing*> failing{nullptr};
+using Error = std::function<int(Call call, std::uint64_t bytes)>;
 
-bool fails(int fd, Call call, std::uint64_t bytes) {
-  const Failing* const chosen = failing.load();
-  if (chosen == nullptr) return false;
-  std::array<char, 4096> path{};
-  const ssize_t length = ::readlink(("/proc/self/fd/" + std::to_string(fd)).c_str(), path.data(), path.size());
-  if (length < 0 || !std::string_view(path.data(), static_cast<std::size_t>(length)).starts_with(chosen->directory)) {
-    return false;
+// A directory syncs as its files do.
+class FailingCalls final : public HostCalls {
+ public:
+  FailingCalls(const std::string& directory, Error error) : HostCalls(directory), error_(std::move(error)) {}
+  long around(const HostCall& call, const std::function<long()>& make) override {
+    const Call kind = call.kind == Call::sync_directory ? Call::sync : call.kind;
+    const bool may_fail = kind == Call::read || kind == Call::write || kind == Call::sync;
+    const int error = may_fail ? error_(kind, call.bytes) : 0;
+    if (error == 0) return make();
+    errno = error;
+    return -1;
   }
-  const int error = chosen->error(call, bytes);
-  errno = error;
-  return error != 0;
-}
 
-std::uint64_t bytes_of(const struct iovec* parts, int count) {
-  std::uint64_t bytes = 0;
-  for (int i = 0; i < count; ++i) bytes += parts[i].iov_len;
-  return bytes;
-}
-
-}  // namespace
-}  // namespace spillway::engine
-
-// NOLINTBEGIN: names and signatures are the system's
-extern "C" {
-using spillway::engine::bytes_of;
-using spillway::engine::Call;
-using spillway::engine::fails;
-
-__attribute__((visibility("default"))) ssize_t write(int fd, const void* bytes, size_t count) {
-  return fails(fd, Call::write, count) ? -1 : ::syscall(SYS_write, fd, bytes, count);
-}
-__attribute__((visibility("default"))) ssize_t pwrite64(int fd, const void* bytes, size_t count, off64_t at) {
-  return fails(fd, Call::write, count) ? -1 : ::syscall(SYS_pwrite64, fd, bytes, count, at);
-}
-__attribute__((visibility("default"))) ssize_t pwrite(int fd, const void* bytes, size_t count, off_t at) {
-  return pwrite64(fd, bytes, count, at);
-}
-__attribute__((visibility("default"))) ssize_t writev(int fd, const struct iovec* parts, int count) {
-  return fails(fd, Call::write, bytes_of(parts, count)) ? -1 : ::syscall(SYS_writev, fd, parts, count);
-}
-__attribute__((visibility("default"))) ssize_t pread64(int fd, void* bytes, size_t count, off64_t at) {
-  return fails(fd, Call::read, count) ? -1 : ::syscall(SYS_pread64, fd, bytes, count, at);
-}
-__attribute__((visibility("default"))) ssize_t pread(int fd, void* bytes, size_t count, off_t at) {
-  return pread64(fd, bytes, count, at);
-}
-__attribute__((visibility("default"))) int fdatasync(int fd) {
-  return fails(fd, Call::sync, 0) ? -1 : static_cast<int>(::syscall(SYS_fdatasync, fd));
-}
-__attribute__((visibility("default"))) int fsync(int fd) {
-  return fails(fd, Call::sync, 0) ? -1 : static_cast<int>(::syscall(SYS_fsync, fd));
-}
-}
-// NOLINTEND
-
-namespace spillway::engine {
-namespace {
+ private:
+  const Error error_;
+};
 
 class ConformanceInDirectory : public Conformance {
  protected:
-  ~ConformanceInDirectory() override { failing = nullptr; }
+  ~ConformanceInDirectory() override { engine_.reset(); }
 
-  void fail(std::function<int(Call, std::uint64_t)> error) {
-    failing_ = {directory_, std::move(error)};
-    failing = &failing_;
+  void fail(Error error) {
+    failing_.reset();
+    failing_ = std::make_unique<FailingCalls>(directory_, std::move(error));
   }
   void expect_all_where_it_works(const Written& written) {
     (void)engine_->close();
     engine_.reset();  // its threads are done with what failed
-    failing = nullptr;
+    failing_.reset();
     open();
     expect_acknowledged(written.model, written.failed_key, written.failed_value);
     ASSERT_TRUE(engine_->put("after", "all"));
@@ -110,7 +60,7 @@ class ConformanceInDirectory : public Conformance {
   }
 
  private:
-  Failing failing_;
+  std::unique_ptr<FailingCalls> failing_;
 };
 
 TEST_P(ConformanceInDirectory, AFullFileSystemIsToldAndLosesNothing) {
