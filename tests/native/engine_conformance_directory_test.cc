@@ -6,8 +6,11 @@
 #include <atomic>
 #include <cerrno>
 #include <cstdint>
+#include <filesystem>
 #include <functional>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <thread>
 #include <utility>
@@ -41,6 +44,38 @@ class FailingCalls final : public HostCalls {
   const Error error_;
 };
 
+// Adds up what calls write into the files that hold data.
+class WatchingCalls final : public HostCalls {
+ public:
+  using HostCalls::HostCalls;
+  long around(const HostCall& call, const std::function<long()>& make) override {
+    const long result = make();
+    const std::string name = call.path.substr(call.path.rfind('/') + 1);
+    const bool holds_data = name != "LOCK" && name != "WiredTiger.lock" && !name.starts_with("LOG");
+    if (call.kind != Call::write || result <= 0 || !holds_data) return result;
+    const std::lock_guard lock(mutex_);
+    bytes_[kind_of(name)] += static_cast<std::uint64_t>(result);
+    return result;
+  }
+  // By the causes that a file's name tells, and "" for all others.
+  std::map<std::string, std::uint64_t> bytes() {
+    const std::lock_guard lock(mutex_);
+    return bytes_;
+  }
+  static std::string kind_of(const std::string& name) {
+    for (const char* log : {"WiredTigerLog.", "WiredTigerPreplog.", "WiredTigerTmplog."}) {
+      if (name.starts_with(log)) return "wal";
+    }
+    if (name.ends_with(".log")) return "wal";
+    if (name.ends_with(".blob") || name.ends_with(".vlog")) return "blob";
+    return name.ends_with(".spill") ? "spill" : "";
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<std::string, std::uint64_t> bytes_;  // guarded by mutex_
+};
+
 class ConformanceInDirectory : public Conformance {
  protected:
   ~ConformanceInDirectory() override { engine_.reset(); }
@@ -62,6 +97,68 @@ class ConformanceInDirectory : public Conformance {
  private:
   std::unique_ptr<FailingCalls> failing_;
 };
+
+// Whatever ways of writing an engine is told to take: what is counted is what the system's calls wrote.
+TEST_P(ConformanceInDirectory, CountsByCauseWhatItsCallsWrite) {
+  const std::string engine = GetParam().engine;
+  std::vector<Texts> ways = {{}, {{"sync", "true"}}};
+  if (engine == "rocksdb" || engine == "spillway") {
+    ways.push_back({{"use_direct_io_for_flush_and_compaction", "true"}});
+    ways.push_back({{"recycle_log_file_num", "4"}});
+    ways.push_back({{"bytes_per_sync", "65536"}, {"wal_bytes_per_sync", "16384"}, {"strict_bytes_per_sync", "true"}});
+  }
+  if (engine == "wiredtiger") ways.push_back({{"direct_io", "[data]"}});
+  fs::WriteCounts::Bytes before{};
+  for (const Texts& way : ways) {
+    SCOPED_TRACE(way.empty() ? "as it comes" : way.begin()->first);
+    WatchingCalls calls(directory_);
+    open(way);
+    Model model;
+    work(model, 3, 6000, 1500, 400);
+    const std::atomic<bool> go_on{false};
+    ASSERT_TRUE(engine_->settle(go_on));
+    ASSERT_TRUE(engine_->close());
+    engine_.reset();
+
+    const fs::WriteCounts::Bytes now = writes_.bytes();
+    std::map<std::string, std::uint64_t> counted;
+    for (std::size_t i = 0; i < device::kCauses; ++i) {
+      const std::string cause = device::name_of(static_cast<device::Cause>(i));
+      const std::uint64_t bytes = now[i] - before[i];
+      if (bytes > 0) counted[cause == "wal" || cause == "blob" || cause == "spill" ? cause : ""] += bytes;
+    }
+    before = now;
+    EXPECT_EQ(counted, calls.bytes());
+    EXPECT_GT(counted["wal"] + counted["blob"] + counted["spill"], 0U);
+    EXPECT_GT(counted[""], 0U);
+    std::filesystem::remove_all(directory_);
+  }
+  EXPECT_EQ(before[static_cast<std::size_t>(device::Cause::user)], 0U);
+}
+
+// What is written into a mapping no call sees; it is counted as RocksDB appends it.
+TEST_P(ConformanceInDirectory, CountsWhatIsAppendedToMappings) {
+  if (std::string(GetParam().engine) != "rocksdb") return;
+  std::vector<fs::WriteCounts::Bytes> counted;
+  for (const char* const maps : {"false", "true"}) {
+    const fs::WriteCounts::Bytes before = writes_.bytes();
+    open({{"allow_mmap_writes", maps}, {"disable_auto_compactions", "true"}});
+    Model model;
+    work(model, 3, 3000, 1500, 400);
+    ASSERT_TRUE(engine_->flush());
+    ASSERT_TRUE(engine_->close());
+    engine_.reset();
+    counted.push_back(writes_.bytes());
+    for (std::size_t i = 0; i < before.size(); ++i) counted.back()[i] -= before[i];
+    std::filesystem::remove_all(directory_);
+  }
+  for (const device::Cause cause : {device::Cause::wal, device::Cause::flush}) {
+    const auto plain = static_cast<double>(counted[0][static_cast<std::size_t>(cause)]);
+    const auto mapped = static_cast<double>(counted[1][static_cast<std::size_t>(cause)]);
+    EXPECT_GT(plain, 0);
+    EXPECT_NEAR(mapped / plain, 1, 0.02);
+  }
+}
 
 TEST_P(ConformanceInDirectory, AFullFileSystemIsToldAndLosesNothing) {
   open();

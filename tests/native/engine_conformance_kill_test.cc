@@ -29,8 +29,6 @@
 namespace spillway::engine {
 namespace {
 
-constexpr Names kNames = Names::with_their_directory;
-
 // What the killed client and its judge share: a page of a file.
 struct Shared {
   std::atomic<std::uint64_t> acknowledged;
@@ -122,10 +120,17 @@ class ConformanceKilled : public Conformance {
  protected:
   // Write number i puts a key whose value names i, and a companion in the same batch.
   static constexpr std::uint64_t kKeys = 300;
-  // Losses of power that are tried of one death in a directory. A drive's journal tells of one: the cut is made in place.
+  // Losses of power that are tried of one death in a directory. A drive's journal tells of one: the cut is made in
+  // place.
   static constexpr std::uint64_t kLosses = 6;
   static std::vector<std::pair<std::string, std::string>> write_of(std::uint64_t i) {
     return {{key_of(i % kKeys), value_of(i, 300)}, {"twin" + key_of(i % kKeys), std::to_string(i)}};
+  }
+
+  // LevelDB 1.23 syncs its directory with a MANIFEST, not when it makes a log: until the next MANIFEST is synced, what
+  // is synced in that log hangs on a name that is not. ext4 and XFS make it durable with the log's first sync.
+  static Names names() {
+    return std::string(GetParam().engine) == "leveldb" ? Names::with_their_file : Names::with_their_directory;
   }
 
   static std::string client() {
@@ -215,7 +220,7 @@ TEST_P(ConformanceKilled, DISABLED_Client) {
   if (!journal.empty() && GetParam().on_drive) {
     observer = std::make_unique<JournalOfASyncCutShort>(journal, *page, syncs);
   } else if (!journal.empty()) {
-    calls = std::make_unique<DirectoryJournal>(directory_, kNames, syncs, [&] { die_in_sync(*page); });
+    calls = std::make_unique<DirectoryJournal>(directory_, names(), syncs, [&] { die_in_sync(*page); });
   }
   make_drive(256ULL << 20, {}, observer.get());
   open(journal.empty() ? Texts() : Texts{{"sync", "true"}});

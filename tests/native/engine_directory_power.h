@@ -3,8 +3,8 @@
 // was not synced, faults/power_loss.h keeps any part.
 //
 // Synced are contents by fsync(2), fdatasync(2) and writes to files opened with O_SYNC or O_DSYNC; sync_file_range(2)
-// makes nothing durable. Names are by an fsync(2) of their directory, or, with Names::with_their_file, also by the first
-// sync of the file that has them: that is no promise of POSIX, but of the journals of ext4 and XFS.
+// makes nothing durable. Names are by an fsync(2) of their directory, or, with Names::with_their_file, also by the
+// first sync of the file that has them: that is no promise of POSIX, but of the journals of ext4 and XFS.
 #pragma once
 
 #include <fcntl.h>

@@ -152,13 +152,13 @@ using spillway::engine::HostCall;
 static mode_t mode_of(int flags, va_list more) {
   return (flags & O_CREAT) != 0 || (flags & O_TMPFILE) == O_TMPFILE ? va_arg(more, mode_t) : 0;
 }
-#define SPILLWAY_OPEN(name, parameters, directory)                                              \
-  SPILLWAY_CALL int name parameters {                                                           \
-    va_list more;                                                                               \
-    va_start(more, flags);                                                                      \
-    const mode_t mode = mode_of(flags, more);                                                   \
-    va_end(more);                                                                               \
-    return static_cast<int>(spillway::engine::open_at(directory, path, flags, mode));           \
+#define SPILLWAY_OPEN(name, parameters, directory)                                    \
+  SPILLWAY_CALL int name parameters {                                                 \
+    va_list more;                                                                     \
+    va_start(more, flags);                                                            \
+    const mode_t mode = mode_of(flags, more);                                         \
+    va_end(more);                                                                     \
+    return static_cast<int>(spillway::engine::open_at(directory, path, flags, mode)); \
   }
 SPILLWAY_OPEN(open, (const char* path, int flags, ...), AT_FDCWD)
 SPILLWAY_OPEN(open64, (const char* path, int flags, ...), AT_FDCWD)
@@ -176,7 +176,9 @@ SPILLWAY_CALL ssize_t pwrite64(int fd, const void* bytes, size_t count, off64_t 
   return spillway::engine::write_at(fd, static_cast<std::uint64_t>(at), count,
                                     [=] { return ::syscall(SYS_pwrite64, fd, bytes, count, at); });
 }
-SPILLWAY_CALL ssize_t pwrite(int fd, const void* bytes, size_t count, off_t at) { return pwrite64(fd, bytes, count, at); }
+SPILLWAY_CALL ssize_t pwrite(int fd, const void* bytes, size_t count, off_t at) {
+  return pwrite64(fd, bytes, count, at);
+}
 SPILLWAY_CALL ssize_t writev(int fd, const struct iovec* parts, int count) {
   return spillway::engine::write_at(fd, spillway::engine::offset_of(fd), spillway::engine::bytes_of(parts, count),
                                     [=] { return ::syscall(SYS_writev, fd, parts, count); });
@@ -247,8 +249,8 @@ SPILLWAY_CALL int link(const char* from, const char* to) noexcept { return linka
 SPILLWAY_CALL int unlinkat(int directory, const char* path, int flags) noexcept {
   const auto make = [=] { return ::syscall(SYS_unlinkat, directory, path, flags); };
   if ((flags & AT_REMOVEDIR) != 0) return static_cast<int>(make());
-  return static_cast<int>(spillway::engine::on_name({.kind = HostCall::Kind::unlink},
-                                                    spillway::engine::path_at(directory, path), make));
+  return static_cast<int>(
+      spillway::engine::on_name({.kind = HostCall::Kind::unlink}, spillway::engine::path_at(directory, path), make));
 }
 SPILLWAY_CALL int unlink(const char* path) noexcept { return unlinkat(AT_FDCWD, path, 0); }
 SPILLWAY_CALL int remove(const char* path) noexcept {
