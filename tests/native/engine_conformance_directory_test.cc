@@ -114,7 +114,7 @@ TEST_P(ConformanceInDirectory, CountsByCauseWhatItsCallsWrite) {
     WatchingCalls calls(directory_);
     open(way);
     Model model;
-    work(model, 3, 6000, 1500, 400);
+    work(model, 3, 2500, 700, 400);
     const std::atomic<bool> go_on{false};
     ASSERT_TRUE(engine_->settle(go_on));
     ASSERT_TRUE(engine_->close());
