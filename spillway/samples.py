@@ -1,8 +1,9 @@
 """Samples as flat rows: the one place that knows how an event's fields become columns of samples.csv.
 
 Units end the names; bytes, counts and seconds are of the interval, not cumulative. A cell is empty where there is no
-such figure: without a drive model the drive's columns are, without a spill store its own, and a latency is where no
-operation finished.
+such figure: without a drive model the drive's columns are, but for the host's bytes, without a spill store its own, and
+a latency is where no operation finished. Host bytes by cause are counted at an emulated drive, or in the engine's calls
+to the file system of a plain directory.
 """
 
 from collections.abc import Iterable, Sequence

@@ -87,6 +87,7 @@ def summarise(
         "user_bytes_written": user,
         "host_bytes_written": host,
         "host_bytes_written_by_cause": figures.get("host_bytes_written_by_cause"),
+        "host_bytes_by_cause_counted_at": "drive" if arm.settings["drive.kind"] == "emulated" else "file_system",
         "nand_bytes_programmed": nand,
         "live_user_bytes": figures.get("live_user_bytes"),
         "space_bytes": figures.get("space_bytes"),
@@ -185,7 +186,7 @@ def _from_rows(rows: Sequence[Row], stalls: Sequence[Row]) -> Document:
         "operations": operations,
         "throughput_ops_s": ratio(operations, seconds),
         "user_bytes_written": sum(row["user_bytes_written"] for row in kept),
-        "host_bytes_written": sum(row.get("host_bytes_written") or 0 for row in kept) if kept else None,
+        "host_bytes_written": _sum(kept, "host_bytes_written"),
         "host_bytes_written_by_cause": _sums(kept, "host_bytes_written", HOST_CAUSES),
         "nand_bytes_programmed": _sums(kept, "nand_bytes_programmed", NAND_CAUSES),
         "cpu_seconds": sum(row.get("cpu_s") or 0.0 for row in kept),
@@ -205,10 +206,14 @@ def _stalls(rows: Sequence[Row], stalls: Sequence[Row]) -> Document:
 
 def _sums(rows: Sequence[Row], figure: str, causes: Sequence[str]) -> Document | None:
     """A figure by cause over all rows; None where they have no such columns, as without a drive model."""
-    columns = {cause: f"{figure}_{cause}" for cause in causes}
-    if not rows or any(row.get(name) is None for row in rows for name in columns.values()):
-        return None
-    return {cause: sum(row[name] for row in rows) for cause, name in columns.items()}
+    sums = {cause: _sum(rows, f"{figure}_{cause}") for cause in causes}
+    return None if None in sums.values() else sums
+
+
+def _sum(rows: Sequence[Row], column: str) -> float | None:
+    """A column's sum; None where there are no rows, or one has no such figure."""
+    cells = [row.get(column) for row in rows]
+    return sum(cell for cell in cells if cell is not None) if cells and None not in cells else None
 
 
 def _unmapped_reads(figures: Document) -> int:

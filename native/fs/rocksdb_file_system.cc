@@ -38,8 +38,6 @@ bool holds_data(const std::string& path) {
   return name != "LOCK" && name != "LOG" && !name.starts_with("LOG.old");
 }
 
-bool is_table(const std::string& path) { return path.ends_with(".sst") || path.ends_with(".ldb"); }
-
 // Towards the host, direct I/O is off: its directory may be a tmpfs, and its time is not what is measured. Unless it
 // is.
 FileOptions host_options(const FileOptions& options, bool host_is_measured) {
@@ -500,6 +498,8 @@ class RocksdbFileSystem final : public rocksdb::FileSystemWrapper {
 };
 
 }  // namespace
+
+bool is_table(const std::string& path) { return path.ends_with(".sst") || path.ends_with(".ldb"); }
 
 Cause cause_of_name(const std::string& path) {
   const std::string name = base_name(path);

@@ -28,6 +28,9 @@ std::unique_ptr<rocksdb::FileSystem> make_rocksdb_file_system(
     Volume& volume, const RocksdbFileSystemOptions& options = {},
     const std::shared_ptr<rocksdb::FileSystem>& host = rocksdb::FileSystem::Default());
 
+// Whether RocksDB keeps a table under this name.
+bool is_table(const std::string& path);
+
 // What RocksDB writes into a file of this name; `other` for a table, whose cause its writer announces.
 Cause cause_of_name(const std::string& path);
 

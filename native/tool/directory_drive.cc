@@ -57,8 +57,8 @@ bool went_back(const DirectoryDrive::Traffic& before, const DirectoryDrive::Traf
 
 }  // namespace
 
-DirectoryDrive::DirectoryDrive(Place place, fs::Volume* estimate)
-    : place_(std::move(place)), estimate_(estimate), last_(read()) {
+DirectoryDrive::DirectoryDrive(Place place, const fs::WriteCounts& writes, fs::Volume* estimate)
+    : place_(std::move(place)), writes_(writes), estimate_(estimate), last_(read()), last_writes_(writes.bytes()) {
   if (last_) measured_.emplace();
   if (estimate_ != nullptr) last_model_ = estimate_->device().counters();
 }
@@ -82,11 +82,20 @@ Json DirectoryDrive::take_interval(bool measured) {
     if (measured) measured_model_ = load::sum(measured_model_, load::growth(last_model_, now));
     last_model_ = now;
   }
-  const std::optional<Traffic> grown = grow(measured);
-  if (!grown) return nullptr;
-  return {{"host_bytes_written", grown->host_bytes_written},
-          {"host_bytes_read", grown->host_bytes_read},
-          {"process_bytes_written", grown->process_bytes_written}};
+  const fs::WriteCounts::Bytes now = writes_.bytes();
+  fs::WriteCounts::Bytes written{};
+  for (std::size_t cause = 0; cause < now.size(); ++cause) {
+    written[cause] = now[cause] - last_writes_[cause];
+    if (measured) measured_writes_[cause] += written[cause];
+  }
+  last_writes_ = now;
+  Json drive = {{"host_bytes_written_by_cause", device::by_host_cause(written)}};
+  if (const std::optional<Traffic> grown = grow(measured)) {
+    drive["host_bytes_written"] = grown->host_bytes_written;
+    drive["host_bytes_read"] = grown->host_bytes_read;
+    drive["process_bytes_written"] = grown->process_bytes_written;
+  }
+  return drive;
 }
 
 std::optional<DirectoryDrive::Traffic> DirectoryDrive::grow(bool measured) {
@@ -129,6 +138,7 @@ void DirectoryDrive::put(Json& result) const {
     result["host_bytes_read"] = measured_->host_bytes_read;
     result["process_bytes_written"] = measured_->process_bytes_written;
   }
+  result["host_bytes_written_by_cause"] = device::by_host_cause(measured_writes_);
   if (estimate_ == nullptr) return;
   const Status failure = estimate_->failure();
   const device::DeviceInfo& info = estimate_->device().info();

@@ -1,5 +1,5 @@
-// What is known of the drive under a plain directory while a run goes on: what its counters in sysfs say, and what a
-// drive model that watches makes of the same writes.
+// What is known of the drive under a plain directory while a run goes on: what its counters in sysfs say, for which
+// causes the engine wrote (fs/write_counts.h), and what a drive model that watches makes of the same writes.
 //
 // The block layer counts sectors (512 bytes) that a drive has completed, whoever wrote them; beside them stands what
 // this process made the kernel write (write_bytes of /proc/self/io), so that a reader sees whose they were.
@@ -17,6 +17,7 @@
 
 #include "device/device.h"
 #include "fs/volume.h"
+#include "fs/write_counts.h"
 #include "load/drive_interval.h"
 #include "load/run_spec.h"
 #include "tool/events.h"
@@ -37,16 +38,16 @@ class DirectoryDrive {
     std::span<const load::PhaseSpec> phases;  // of the run, in turn. REQUIRES: they outlive this
   };
 
-  // `estimate`: what watches, or null. REQUIRES: it outlives this
-  DirectoryDrive(Place place, fs::Volume* estimate);
+  // `writes`: of the engine, as it asked for them. `estimate`: what watches, or null. REQUIRES: they outlive this
+  DirectoryDrive(Place place, const fs::WriteCounts& writes, fs::Volume* estimate);
 
   // To be called for each phase: its threads have ended; and its last sample was taken.
   // REQUIRES: it is one of Place::phases
   void before_last_sample(const load::PhaseSpec& phase);
   void end_phase(const load::PhaseSpec& phase);
 
-  // What was written and read since the last call, as a sample's `drive`; null where it is not known. What falls into a
-  // measured phase is added up.
+  // What was written and read since the last call, as a sample's `drive`; of the drive's own counts only what is known.
+  // What falls into a measured phase is added up.
   Json take_interval(bool measured);
 
   // The same over all measured phases, as fields of the result; and the estimate.
@@ -59,9 +60,12 @@ class DirectoryDrive {
   bool is_measured_next(const load::PhaseSpec& phase) const;
 
   const Place place_;
+  const fs::WriteCounts& writes_;
   fs::Volume* const estimate_;
   std::optional<Traffic> last_;
   std::optional<Traffic> measured_;  // none: not known, or no longer
+  fs::WriteCounts::Bytes last_writes_;
+  fs::WriteCounts::Bytes measured_writes_{};
   ssd::Counters last_model_;
   ssd::Counters measured_model_;
 };

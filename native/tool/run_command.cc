@@ -11,6 +11,7 @@
 
 #include "device/counters_json.h"
 #include "fs/volume.h"
+#include "fs/write_counts.h"
 #include "load/clock.h"
 #include "load/run.h"
 #include "load/space.h"
@@ -28,6 +29,7 @@ namespace {
 struct Stack {
   std::unique_ptr<device::EmulatedDevice> device;
   std::unique_ptr<fs::Volume> volume;
+  fs::WriteCounts writes;  // of a plain directory
   std::unique_ptr<engine::Engine> engine;
 };
 
@@ -94,6 +96,7 @@ Status make_stack(const RunRequest& request, Kept* kept, Stack& stack, Events& e
   engine::EngineSpec spec = request.engine;
   spec.volume = stack.volume.get();
   if (request.emulated) spec.device = stack.device.get();
+  if (!request.emulated) spec.writes = &stack.writes;
   spec.host_sync = request.estimate.has_value();  // the directory's own drive is measured, the model watches
   auto engine = engine::open_engine(spec);
   if (!engine) return engine.status();
@@ -162,7 +165,7 @@ Status run_command(const Json& json, Events& events, const std::atomic<bool>& st
   };
   load::SteadyClock clock;
   const std::span<const char* const> causes = stack.engine->stall_causes();
-  DirectoryDrive under({request->directory, request->counters, request->load.phases},
+  DirectoryDrive under({request->directory, request->counters, request->load.phases}, stack.writes,
                        request->estimate ? stack.volume.get() : nullptr);
   std::optional<RunCommands> commands;
   if (lines != nullptr) commands.emplace(*lines, request->load.phases.size());

@@ -83,7 +83,7 @@ void RunEvents::on_sample(const load::PhaseSpec& phase, const load::Sample& samp
   if (sample.drive) {
     json["drive"] = shown(*sample.drive);
   } else if (files_.under != nullptr) {
-    if (Json drive = files_.under->take_interval(phase.measured); !drive.is_null()) json["drive"] = std::move(drive);
+    json["drive"] = files_.under->take_interval(phase.measured);
   }
   json["engine"] = shown(sample.engine, sample.stall_time, causes_);
   if (sample.engine.spill) {

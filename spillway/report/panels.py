@@ -54,6 +54,8 @@ def arm_panels(arm: ArmRecord, clock: Clock) -> list[Panel]:
     panels = [_throughput(arm, clock, spans), *_latencies(arm, clock, spans)]
     if arm.rows[0].get("host_bytes_written") is not None:
         panels += _drive(arm, clock, spans)
+    else:  # a directory on no drive that counts
+        panels += _bytes_by_cause(arm, clock, series.gathered(arm.rows, series.coarse_span_s(arm.rows)))
     panels += _space_and_engine(arm, clock, spans)
     panels += [*_spill_store(arm, clock, spans), *_policy(arm, clock)]
     standing = short_standing(arm)
@@ -219,9 +221,15 @@ def _ratios(arm: ArmRecord, clock: Clock) -> list[Panel]:
 
 def _bytes_by_cause(arm: ArmRecord, clock: Clock, groups: Sequence[Sequence[Row]]) -> list[Panel]:
     panels = []
-    for key, title, prefix, causes, colours in (
-        ("nand", "NAND bytes by cause", "nand_bytes_programmed", NAND_CAUSES, style.NAND),
-        ("host", "Host bytes by cause", "host_bytes_written", HOST_CAUSES, style.HOST),
+    host = ("Host bytes by cause", "Written by the engine")
+    if arm.summary.get("host_bytes_by_cause_counted_at") == "file_system":
+        host = (
+            "Bytes written to files by cause",
+            "Given to the file system by the engine's write calls, which is not what the drive was written",
+        )
+    for key, (title, what), prefix, causes, colours in (
+        ("nand", ("NAND bytes by cause", "Programmed into flash"), "nand_bytes_programmed", NAND_CAUSES, style.NAND),
+        ("host", host, "host_bytes_written", HOST_CAUSES, style.HOST),
     ):
         names = [f"{prefix}_{cause}" for cause in causes]
         columns = series.rates(groups, names, 1e6)
@@ -233,7 +241,6 @@ def _bytes_by_cause(arm: ArmRecord, clock: Clock, groups: Sequence[Sequence[Row]
         rows = measured(arm.rows)
         whole = sum(series.total(rows, name) or 0 for _, name in used) or 1.0
         shares = ", ".join(_share(cause, (series.total(rows, name) or 0) / whole) for cause, name in used)
-        what = "Programmed into flash" if key == "nand" else "Written by the engine"
         caption = f"{what}, in MB/s, by what caused it. Of the measured phases: {shares}."
         panels.append(Panel(key, title, caption, plot, [Mark(c, colours[c], "area") for c, _ in used], wide=False))
     return panels

@@ -17,6 +17,7 @@
 #include "engine_built_modules.h"
 #include "engine_numbered_pairs.h"
 #include "fs/volume.h"
+#include "fs/write_counts.h"
 #include "temporary_directory.h"
 
 namespace spillway::engine {
@@ -100,6 +101,7 @@ class Conformance : public ::testing::TestWithParam<Case> {
     for (const auto& [name, value] : more) spec.options[name] = value;
     spec.settings = GetParam().settings;
     spec.volume = volume_.get();
+    if (!GetParam().on_drive) spec.writes = &writes_;
     engine_.reset();
     auto opened = open_engine(spec);
     if (!opened) return opened.status();
@@ -210,6 +212,7 @@ class Conformance : public ::testing::TestWithParam<Case> {
   std::unique_ptr<device::EmulatedDevice> device_;
   std::unique_ptr<device::FaultyDevice> faulty_;
   std::unique_ptr<fs::Volume> volume_;
+  fs::WriteCounts writes_;  // of a directory
   std::unique_ptr<Engine> engine_;
 };
 

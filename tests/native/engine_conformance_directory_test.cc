@@ -1,108 +1,93 @@
 // Every engine on a plain directory whose file system fails or is full: what went wrong is told, and what was
 // acknowledged is there when the file system works again.
-//
-// The system's calls that read at a place, write and sync are defined here, so that the engines' libraries call these:
-// for files below a directory that a test has chosen they fail as it says.
-#include <fcntl.h>
 #include <gtest/gtest.h>
-#include <sys/syscall.h>
-#include <sys/uio.h>
-#include <unistd.h>
 
 #include <array>
 #include <atomic>
 #include <cerrno>
 #include <cstdint>
+#include <filesystem>
 #include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
 #include <string>
-#include <string_view>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "engine_conformance.h"
+#include "engine_host_calls.h"
 
 namespace spillway::engine {
 namespace {
 
-enum class Call : std::uint8_t { read, write, sync };
+using Call = HostCall::Kind;
 
 // Says with which error a call of `bytes` bytes fails; 0: it does not.
-struct Failing {
-  std::string directory;
-  std::function<int(Call call, std::uint64_t bytes)> error;
-};
-std::atomic<const Failing*> failing{nullptr};
+using Error = std::function<int(Call call, std::uint64_t bytes)>;
 
-bool fails(int fd, Call call, std::uint64_t bytes) {
-  const Failing* const chosen = failing.load();
-  if (chosen == nullptr) return false;
-  std::array<char, 4096> path{};
-  const ssize_t length = ::readlink(("/proc/self/fd/" + std::to_string(fd)).c_str(), path.data(), path.size());
-  if (length < 0 || !std::string_view(path.data(), static_cast<std::size_t>(length)).starts_with(chosen->directory)) {
-    return false;
+// A directory syncs as its files do.
+class FailingCalls final : public HostCalls {
+ public:
+  FailingCalls(const std::string& directory, Error error) : HostCalls(directory), error_(std::move(error)) {}
+  long around(const HostCall& call, const std::function<long()>& make) override {
+    const Call kind = call.kind == Call::sync_directory ? Call::sync : call.kind;
+    const bool may_fail = kind == Call::read || kind == Call::write || kind == Call::sync;
+    const int error = may_fail ? error_(kind, call.bytes) : 0;
+    if (error == 0) return make();
+    errno = error;
+    return -1;
   }
-  const int error = chosen->error(call, bytes);
-  errno = error;
-  return error != 0;
-}
 
-std::uint64_t bytes_of(const struct iovec* parts, int count) {
-  std::uint64_t bytes = 0;
-  for (int i = 0; i < count; ++i) bytes += parts[i].iov_len;
-  return bytes;
-}
+ private:
+  const Error error_;
+};
 
-}  // namespace
-}  // namespace spillway::engine
+// Adds up what calls write into the files that hold data.
+class WatchingCalls final : public HostCalls {
+ public:
+  using HostCalls::HostCalls;
+  long around(const HostCall& call, const std::function<long()>& make) override {
+    const long result = make();
+    const std::string name = call.path.substr(call.path.rfind('/') + 1);
+    const bool holds_data = name != "LOCK" && name != "WiredTiger.lock" && !name.starts_with("LOG");
+    if (call.kind != Call::write || result <= 0 || !holds_data) return result;
+    const std::lock_guard lock(mutex_);
+    bytes_[kind_of(name)] += static_cast<std::uint64_t>(result);
+    return result;
+  }
+  // By the causes that a file's name tells, and "" for all others.
+  std::map<std::string, std::uint64_t> bytes() {
+    const std::lock_guard lock(mutex_);
+    return bytes_;
+  }
+  static std::string kind_of(const std::string& name) {
+    for (const char* log : {"WiredTigerLog.", "WiredTigerPreplog.", "WiredTigerTmplog."}) {
+      if (name.starts_with(log)) return "wal";
+    }
+    if (name.ends_with(".log")) return "wal";
+    if (name.ends_with(".blob") || name.ends_with(".vlog")) return "blob";
+    return name.ends_with(".spill") ? "spill" : "";
+  }
 
-// NOLINTBEGIN: names and signatures are the system's
-extern "C" {
-using spillway::engine::bytes_of;
-using spillway::engine::Call;
-using spillway::engine::fails;
-
-__attribute__((visibility("default"))) ssize_t write(int fd, const void* bytes, size_t count) {
-  return fails(fd, Call::write, count) ? -1 : ::syscall(SYS_write, fd, bytes, count);
-}
-__attribute__((visibility("default"))) ssize_t pwrite64(int fd, const void* bytes, size_t count, off64_t at) {
-  return fails(fd, Call::write, count) ? -1 : ::syscall(SYS_pwrite64, fd, bytes, count, at);
-}
-__attribute__((visibility("default"))) ssize_t pwrite(int fd, const void* bytes, size_t count, off_t at) {
-  return pwrite64(fd, bytes, count, at);
-}
-__attribute__((visibility("default"))) ssize_t writev(int fd, const struct iovec* parts, int count) {
-  return fails(fd, Call::write, bytes_of(parts, count)) ? -1 : ::syscall(SYS_writev, fd, parts, count);
-}
-__attribute__((visibility("default"))) ssize_t pread64(int fd, void* bytes, size_t count, off64_t at) {
-  return fails(fd, Call::read, count) ? -1 : ::syscall(SYS_pread64, fd, bytes, count, at);
-}
-__attribute__((visibility("default"))) ssize_t pread(int fd, void* bytes, size_t count, off_t at) {
-  return pread64(fd, bytes, count, at);
-}
-__attribute__((visibility("default"))) int fdatasync(int fd) {
-  return fails(fd, Call::sync, 0) ? -1 : static_cast<int>(::syscall(SYS_fdatasync, fd));
-}
-__attribute__((visibility("default"))) int fsync(int fd) {
-  return fails(fd, Call::sync, 0) ? -1 : static_cast<int>(::syscall(SYS_fsync, fd));
-}
-}
-// NOLINTEND
-
-namespace spillway::engine {
-namespace {
+ private:
+  std::mutex mutex_;
+  std::map<std::string, std::uint64_t> bytes_;  // guarded by mutex_
+};
 
 class ConformanceInDirectory : public Conformance {
  protected:
-  ~ConformanceInDirectory() override { failing = nullptr; }
+  ~ConformanceInDirectory() override { engine_.reset(); }
 
-  void fail(std::function<int(Call, std::uint64_t)> error) {
-    failing_ = {directory_, std::move(error)};
-    failing = &failing_;
+  void fail(Error error) {
+    failing_.reset();
+    failing_ = std::make_unique<FailingCalls>(directory_, std::move(error));
   }
   void expect_all_where_it_works(const Written& written) {
     (void)engine_->close();
     engine_.reset();  // its threads are done with what failed
-    failing = nullptr;
+    failing_.reset();
     open();
     expect_acknowledged(written.model, written.failed_key, written.failed_value);
     ASSERT_TRUE(engine_->put("after", "all"));
@@ -110,8 +95,70 @@ class ConformanceInDirectory : public Conformance {
   }
 
  private:
-  Failing failing_;
+  std::unique_ptr<FailingCalls> failing_;
 };
+
+// Whatever ways of writing an engine is told to take: what is counted is what the system's calls wrote.
+TEST_P(ConformanceInDirectory, CountsByCauseWhatItsCallsWrite) {
+  const std::string engine = GetParam().engine;
+  std::vector<Texts> ways = {{}, {{"sync", "true"}}};
+  if (engine == "rocksdb" || engine == "spillway") {
+    ways.push_back({{"use_direct_io_for_flush_and_compaction", "true"}});
+    ways.push_back({{"recycle_log_file_num", "4"}});
+    ways.push_back({{"bytes_per_sync", "65536"}, {"wal_bytes_per_sync", "16384"}, {"strict_bytes_per_sync", "true"}});
+  }
+  if (engine == "wiredtiger") ways.push_back({{"direct_io", "[data]"}});
+  fs::WriteCounts::Bytes before{};
+  for (const Texts& way : ways) {
+    SCOPED_TRACE(way.empty() ? "as it comes" : way.begin()->first);
+    WatchingCalls calls(directory_);
+    open(way);
+    Model model;
+    work(model, 3, 2500, 700, 400);
+    const std::atomic<bool> go_on{false};
+    ASSERT_TRUE(engine_->settle(go_on));
+    ASSERT_TRUE(engine_->close());
+    engine_.reset();
+
+    const fs::WriteCounts::Bytes now = writes_.bytes();
+    std::map<std::string, std::uint64_t> counted;
+    for (std::size_t i = 0; i < device::kCauses; ++i) {
+      const std::string cause = device::name_of(static_cast<device::Cause>(i));
+      const std::uint64_t bytes = now[i] - before[i];
+      if (bytes > 0) counted[cause == "wal" || cause == "blob" || cause == "spill" ? cause : ""] += bytes;
+    }
+    before = now;
+    EXPECT_EQ(counted, calls.bytes());
+    EXPECT_GT(counted["wal"] + counted["blob"] + counted["spill"], 0U);
+    EXPECT_GT(counted[""], 0U);
+    std::filesystem::remove_all(directory_);
+  }
+  EXPECT_EQ(before[static_cast<std::size_t>(device::Cause::user)], 0U);
+}
+
+// What is written into a mapping no call sees; it is counted as RocksDB appends it.
+TEST_P(ConformanceInDirectory, CountsWhatIsAppendedToMappings) {
+  if (std::string(GetParam().engine) != "rocksdb") return;
+  std::vector<fs::WriteCounts::Bytes> counted;
+  for (const char* const maps : {"false", "true"}) {
+    const fs::WriteCounts::Bytes before = writes_.bytes();
+    open({{"allow_mmap_writes", maps}, {"disable_auto_compactions", "true"}});
+    Model model;
+    work(model, 3, 3000, 1500, 400);
+    ASSERT_TRUE(engine_->flush());
+    ASSERT_TRUE(engine_->close());
+    engine_.reset();
+    counted.push_back(writes_.bytes());
+    for (std::size_t i = 0; i < before.size(); ++i) counted.back()[i] -= before[i];
+    std::filesystem::remove_all(directory_);
+  }
+  for (const device::Cause cause : {device::Cause::wal, device::Cause::flush}) {
+    const auto plain = static_cast<double>(counted[0][static_cast<std::size_t>(cause)]);
+    const auto mapped = static_cast<double>(counted[1][static_cast<std::size_t>(cause)]);
+    EXPECT_GT(plain, 0);
+    EXPECT_NEAR(mapped / plain, 1, 0.02);
+  }
+}
 
 TEST_P(ConformanceInDirectory, AFullFileSystemIsToldAndLosesNothing) {
   open();

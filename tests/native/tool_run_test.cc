@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <map>
 #include <sstream>
 #include <streambuf>
 #include <string>
@@ -406,10 +407,21 @@ TEST_F(ToolRun, IsStoppedWhileTheDriveIsPrepared) {
   EXPECT_TRUE(all("sample").empty());
 }
 
-TEST_F(ToolRun, DirectoryAsItIsHasNoDriveInItsEvents) {
+// Causes are the engine's to know; all else of a drive is not known.
+TEST_F(ToolRun, DirectoryAsItIsHasCausesAndNoDriveInItsEvents) {
   request_["target"] = {{"kind", "directory"}};
   ASSERT_TRUE(run());
-  for (const Json& sample : all("sample")) EXPECT_FALSE(sample.contains("drive"));
+  std::map<std::string, std::uint64_t> by_cause;
+  for (const Json& sample : all("sample")) {
+    EXPECT_EQ(sample["drive"].size(), 1U) << sample["drive"];
+    for (const auto& [cause, bytes] : sample["drive"]["host_bytes_written_by_cause"].items()) {
+      if (sample["measured"].get<bool>()) by_cause[cause] += bytes.get<std::uint64_t>();
+    }
+  }
+  for (const auto& [cause, bytes] : events_.back()["host_bytes_written_by_cause"].items()) {
+    EXPECT_EQ(bytes.get<std::uint64_t>(), by_cause[cause]) << cause;
+  }
+  EXPECT_GT(by_cause["wal"], events_.back()["user_bytes_written"].get<std::uint64_t>());
   EXPECT_FALSE(events_.front().contains("drive"));
   EXPECT_FALSE(events_.back().contains("host_bytes_written"));
   EXPECT_GT(events_.back()["space_bytes"].get<std::uint64_t>(), 0U);
@@ -438,6 +450,7 @@ TEST_F(ToolRun, CountersThatAreNoneLeaveHostBytesUnknown) {
     request_["target"] = {{"kind", "directory"}, {"counters", {path}}};
     ASSERT_TRUE(run());
     EXPECT_FALSE(events_.back().contains("host_bytes_written"));
+    EXPECT_TRUE(events_.back().contains("host_bytes_written_by_cause"));
   }
 }
 
@@ -456,7 +469,7 @@ TEST_F(ToolRun, AnEstimateWatchesAndIsInNoOtherFigure) {
     for (const char* key : {"host_bytes_written", "nand_bytes_programmed", "pacing_error_us", "wear", "counters"}) {
       EXPECT_FALSE(result.contains(key)) << key;
     }
-    for (const Json& sample : all("sample")) EXPECT_FALSE(sample.contains("drive"));
+    for (const Json& sample : all("sample")) EXPECT_FALSE(sample["drive"].contains("host_bytes_written"));
     const auto host = result["estimate"]["host_bytes_written"].get<std::uint64_t>();
     // The measured phase writes its log and flushes; the phase before it is not in the figure.
     EXPECT_GT(host, result["user_bytes_written"].get<std::uint64_t>());

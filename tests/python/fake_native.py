@@ -90,8 +90,8 @@ def sample(index: int, dt: float, phase: str, measured: bool, seed: int) -> Even
 
 
 def counted(drive: dict[str, Any]) -> dict[str, Any]:
-    """What sysfs tells of a real drive."""
-    return {name: drive[name] for name in ("host_bytes_written", "host_bytes_read")}
+    """What sysfs tells of a real drive, and the engine's calls of causes."""
+    return {name: drive[name] for name in ("host_bytes_written", "host_bytes_read", "host_bytes_written_by_cause")}
 
 
 def served(rate: float, capacity: float, dt: float, t: float) -> Event:
@@ -184,7 +184,7 @@ def run(request: dict[str, Any], emit: Any, wanted: Any) -> Event:
         emit(stall)
     final = result([each for each in samples if each["measured"]], stalls, dt, complete=wanted())
     if request["target"]["kind"] == "directory":
-        for name in ("host_bytes_written_by_cause", "nand_bytes_programmed", "pacing_error_us", "wear", "counters"):
+        for name in ("nand_bytes_programmed", "pacing_error_us", "wear", "counters"):
             final.pop(name)
     return final
 

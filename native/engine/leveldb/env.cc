@@ -36,14 +36,21 @@ std::uint64_t number_of(const std::string& path) {
   return number;
 }
 
+// Who counts what is appended, and as what; null: nobody.
+struct Counted {
+  fs::WriteCounts* by = nullptr;
+  Cause cause = Cause::other;
+};
+
 class WritableFile final : public leveldb::WritableFile {
  public:
   WritableFile(LevelDbEnv& env, std::string path, std::unique_ptr<leveldb::WritableFile> host,
-               std::unique_ptr<fs::File> file, std::uint64_t offset, bool host_sync)
+               std::unique_ptr<fs::File> file, Counted counted, std::uint64_t offset, bool host_sync)
       : env_(env),
         path_(std::move(path)),
         host_(std::move(host)),
         file_(std::move(file)),
+        counted_(counted),
         offset_(offset),
         host_sync_(host_sync) {}
   ~WritableFile() override { (void)WritableFile::Close(); }
@@ -56,7 +63,9 @@ class WritableFile final : public leveldb::WritableFile {
     }
     offset_ += data.size();
     if (is_table(path_)) env_.add_table_bytes(static_cast<std::int64_t>(data.size()));
-    return host_->Append(data);
+    const leveldb::Status status = host_->Append(data);
+    if (status.ok() && counted_.by != nullptr) counted_.by->add(counted_.cause, data.size());
+    return status;
   }
   leveldb::Status Flush() override { return host_->Flush(); }
   leveldb::Status Sync() override {
@@ -80,6 +89,7 @@ class WritableFile final : public leveldb::WritableFile {
   const std::string path_;
   const std::unique_ptr<leveldb::WritableFile> host_;
   const std::unique_ptr<fs::File> file_;  // null: no drive
+  const Counted counted_;
   std::uint64_t offset_;
   const bool host_sync_;
   bool closed_ = false;
@@ -203,7 +213,9 @@ leveldb::Status LevelDbEnv::wrap_writer(const std::string& path, leveldb::Writab
     file = std::move(*opened);
   }
   const bool host_sync = options_.host_sync || options_.volume == nullptr;
-  *result = new WritableFile(*this, path, std::move(host), std::move(file), offset, host_sync);  // NOLINT: as above
+  const Counted counted = {holds_data(path) ? options_.writes : nullptr, cause_of(path)};
+  *result = new WritableFile(*this, path, std::move(host), std::move(file), counted, offset,  // NOLINT: as above
+                             host_sync);
   return leveldb::Status::OK();
 }
 

@@ -16,12 +16,14 @@
 
 #include "engine/leveldb/info_log.h"
 #include "fs/volume.h"
+#include "fs/write_counts.h"
 
 namespace spillway::engine {
 
 struct LevelDbEnvOptions {
-  fs::Volume* volume = nullptr;  // null: no drive, only the host's files. REQUIRES: outlives the env and its files
-  bool host_sync = true;         // also sync the host's files; without a volume always
+  fs::Volume* volume = nullptr;       // null: no drive, only the host's files. REQUIRES: outlives the env and its files
+  bool host_sync = true;              // also sync the host's files; without a volume always
+  fs::WriteCounts* writes = nullptr;  // of the host's files, by cause; may be null. REQUIRES: as of volume
   // Called around the millisecond for which LevelDB puts a writer off.
   std::function<void()> on_delay_begin;
   std::function<void()> on_delay_end;

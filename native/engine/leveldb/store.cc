@@ -37,6 +37,7 @@ LevelDbStore::LevelDbStore(const EngineSpec& spec, LevelDbOptions options)
   LevelDbEnvOptions env;
   env.volume = spec.volume;
   env.host_sync = spec.host_sync;
+  env.writes = spec.writes;
   env.on_delay_begin = [this] { hold(StallState::delayed, LevelDbCause::l0); };
   env.on_delay_end = [this] { let_go(); };
   env.on_new_log = [this] { let_go(); };

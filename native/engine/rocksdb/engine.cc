@@ -22,6 +22,7 @@
 #include "engine/rocksdb/options.h"
 #include "engine/rocksdb/policy.h"
 #include "engine/rocksdb/stall_watch.h"
+#include "fs/rocksdb_counting_file_system.h"
 #include "fs/rocksdb_file_system.h"
 
 namespace spillway::engine {
@@ -76,6 +77,7 @@ class RocksdbEngine final : public Engine {
     if (spec.volume != nullptr) {
       files = fs::make_rocksdb_file_system(*spec.volume, fs::RocksdbFileSystemOptions{.host_sync = spec.host_sync});
     }
+    if (spec.writes != nullptr) files = fs::make_counting_file_system(*spec.writes, files);
     env_ = rocksdb::NewCompositeEnv(with_own_info_log(std::move(files)));
     options_.db.env = env_.get();
     statistics_ = rocksdb::CreateDBStatistics();

@@ -19,6 +19,7 @@ Segment::Segment(const SegmentPlace& place, std::uint32_t number, int fd, std::u
     : path_(place.directory + "/" + segment_name(number)),
       volume_(place.volume),
       host_sync_(place.host_sync || place.volume == nullptr),
+      writes_(place.writes),
       number_(number),
       fd_(fd),
       file_bytes_(bytes),
@@ -92,6 +93,7 @@ Status Segment::append(std::string_view bytes) {
     }
     done += static_cast<std::size_t>(wrote);
   }
+  if (writes_ != nullptr) writes_->add(Cause::blob, bytes.size());
   file_bytes_ = offset + bytes.size();
   end_ = offset + bytes.size();
   return Status::ok();

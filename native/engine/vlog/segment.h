@@ -14,13 +14,15 @@
 #include "base/result.h"
 #include "engine/vlog/record.h"
 #include "fs/volume.h"
+#include "fs/write_counts.h"
 
 namespace spillway::engine::vlog {
 
 struct SegmentPlace {
   std::string directory;
-  fs::Volume* volume = nullptr;  // null: no drive. REQUIRES: outlives the segments
-  bool host_sync = true;         // also sync the host's files
+  fs::Volume* volume = nullptr;       // null: no drive. REQUIRES: outlives the segments
+  bool host_sync = true;              // also sync the host's files
+  fs::WriteCounts* writes = nullptr;  // of the host's files; may be null. REQUIRES: as of volume
 };
 
 class Segment {
@@ -66,6 +68,7 @@ class Segment {
   const std::string path_;
   fs::Volume* const volume_;
   const bool host_sync_;
+  fs::WriteCounts* const writes_;
   const std::uint32_t number_;
   const int fd_;
   std::unique_ptr<fs::File> reader_;  // null: no drive

@@ -23,7 +23,8 @@ Store::Store(const EngineSpec& spec, LevelDbOptions leveldb, StoreOptions option
     : directory_(spec.directory),
       options_(options),
       sync_(leveldb.write.sync),
-      log_({.directory = spec.directory, .volume = spec.volume, .host_sync = spec.host_sync}, options.segment_bytes),
+      log_({.directory = spec.directory, .volume = spec.volume, .host_sync = spec.host_sync, .writes = spec.writes},
+           options.segment_bytes),
       tree_(spec, std::move(leveldb)),
       queue_([this](std::span<Commit*> group) { lead(group); }) {}
 

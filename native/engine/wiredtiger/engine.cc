@@ -73,7 +73,7 @@ class WiredtigerEngine final : public Engine {
   WiredtigerEngine(const EngineSpec& spec, WiredtigerOptions options)
       : directory_(spec.directory),
         options_(std::move(options)),
-        file_system_(make_wiredtiger_file_system(spec.volume, spec.volume == nullptr || spec.host_sync)) {}
+        file_system_(make_wiredtiger_file_system(spec.volume, spec.volume == nullptr || spec.host_sync, spec.writes)) {}
 
   ~WiredtigerEngine() override { (void)close(); }
 

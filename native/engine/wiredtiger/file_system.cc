@@ -46,10 +46,11 @@ struct Handle : WT_FILE_HANDLE {
   std::unique_ptr<HostFile> host;
   bool host_sync = false;
   Access access = Access::buffered;
-  std::unique_ptr<fs::File> file;  // none: it holds no data, or there is no volume
-  Failure* failure = nullptr;      // of the volume
-  std::mutex mutex;                // held while the cause may change
-  Cause cause = Cause::other;      // guarded by mutex: of the last write
+  std::unique_ptr<fs::File> file;     // none: it holds no data, or there is no volume
+  fs::WriteCounts* writes = nullptr;  // none: nobody asks, or it holds no data
+  Failure* failure = nullptr;         // of the volume
+  std::mutex mutex;                   // held while the cause may change
+  Cause cause = Cause::other;         // guarded by mutex: of the last write
 };
 
 Handle* handle_of(WT_FILE_HANDLE* handle) { return static_cast<Handle*>(handle); }
@@ -131,12 +132,15 @@ int fh_write(WT_FILE_HANDLE* wt_handle, WT_SESSION* /*session*/, wt_off_t offset
     if (std::exchange(handle.cause, cause) != cause) file.set_cause(cause);
     return file.write(static_cast<std::uint64_t>(offset), length, handle.access);
   });
-  return handle.host->write(static_cast<const char*>(buffer), length, offset);
+  const int error = handle.host->write(static_cast<const char*>(buffer), length, offset);
+  if (error == 0 && handle.writes != nullptr) handle.writes->add(wiredtiger_cause(handle.path, in_checkpoint), length);
+  return error;
 }
 
 class FileSystem final : public WiredtigerFileSystem {
  public:
-  FileSystem(fs::Volume* volume, bool host_sync) : volume_(volume), host_sync_(host_sync) {
+  FileSystem(fs::Volume* volume, bool host_sync, fs::WriteCounts* writes)
+      : volume_(volume), host_sync_(host_sync), writes_(writes) {
     seam_.self = this;
     seam_.fs_directory_list = [](WT_FILE_SYSTEM* seam, WT_SESSION*, const char* directory, const char* prefix,
                                  char*** names, std::uint32_t* count) {
@@ -229,7 +233,9 @@ class FileSystem final : public WiredtigerFileSystem {
     if (fd < 0) return errno;
     handle->host = std::make_unique<HostFile>(host_, name, fd);
     int error = 0;
-    if (volume_ != nullptr && !is_directory && holds_data(name)) error = open_on_volume(*handle, !reads_only);
+    const bool is_data = !is_directory && holds_data(name);
+    if (is_data) handle->writes = writes_;
+    if (volume_ != nullptr && is_data) error = open_on_volume(*handle, !reads_only);
     if (error == 0 && host_sync_ && !frozen && (flags & WT_FS_OPEN_DURABLE) != 0)
       error = host_.judged(sync_directory_of(name), name);
     if (error == 0 && (handle->name = ::strdup(name)) == nullptr) error = ENOMEM;
@@ -280,6 +286,7 @@ class FileSystem final : public WiredtigerFileSystem {
 
   fs::Volume* const volume_;
   const bool host_sync_;
+  fs::WriteCounts* const writes_;
   HostFiles host_;
   Failure failure_;
   Seam seam_;
@@ -302,8 +309,9 @@ Cause wiredtiger_cause(const std::string& path, bool by_checkpoint) {
   return Cause::other;
 }
 
-std::unique_ptr<WiredtigerFileSystem> make_wiredtiger_file_system(fs::Volume* volume, bool host_sync) {
-  return std::make_unique<FileSystem>(volume, host_sync);
+std::unique_ptr<WiredtigerFileSystem> make_wiredtiger_file_system(fs::Volume* volume, bool host_sync,
+                                                                  fs::WriteCounts* writes) {
+  return std::make_unique<FileSystem>(volume, host_sync, writes);
 }
 
 }  // namespace spillway::engine

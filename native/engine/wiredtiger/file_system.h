@@ -13,6 +13,7 @@
 #include <string>
 
 #include "fs/volume.h"
+#include "fs/write_counts.h"
 
 namespace spillway::engine {
 
@@ -42,7 +43,9 @@ class WiredtigerFileSystem {
 };
 
 // `volume` may be null: contents only. host_sync: see fs/rocksdb_file_system.h; without a volume, true.
-// REQUIRES: volume outlives the file system, which outlives the connection.
-std::unique_ptr<WiredtigerFileSystem> make_wiredtiger_file_system(fs::Volume* volume, bool host_sync);
+// `writes` counts what is written into the host's files, by cause; it may be null.
+// REQUIRES: volume and writes outlive the file system, which outlives the connection.
+std::unique_ptr<WiredtigerFileSystem> make_wiredtiger_file_system(fs::Volume* volume, bool host_sync,
+                                                                  fs::WriteCounts* writes);
 
 }  // namespace spillway::engine

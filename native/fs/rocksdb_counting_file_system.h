@@ -1,0 +1,17 @@
+// RocksDB's file-system seam with a count of what is written through it, by cause, and nothing else: reads, syncs,
+// direct I/O, preallocation and mappings are as without it. Causes are those of rocksdb_file_system.h.
+#pragma once
+
+#include <rocksdb/file_system.h>
+
+#include <memory>
+
+#include "fs/write_counts.h"
+
+namespace spillway::fs {
+
+// REQUIRES: counts outlives the file system and every file opened through it.
+std::unique_ptr<rocksdb::FileSystem> make_counting_file_system(WriteCounts& counts,
+                                                               const std::shared_ptr<rocksdb::FileSystem>& files);
+
+}  // namespace spillway::fs

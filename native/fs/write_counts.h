@@ -1,0 +1,39 @@
+// Bytes that an engine asked the host's file system to write, by cause: what is known of causes on a plain directory,
+// where no volume counts commands at a drive's door.
+//
+// Counted is what a call was given, once it has succeeded: as the engine sees its files, not as blocks reach a drive. A
+// page that is written twice counts twice, also where the page cache makes one write of it; part of a page counts as
+// part; and what is cut off or deleted before it is written back counts all the same. Space that is allocated ahead
+// does not count, nor do file systems' metadata.
+//
+// Thread-safe.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "device/device.h"
+
+namespace spillway::fs {
+
+class WriteCounts {
+ public:
+  using Bytes = std::array<std::uint64_t, ssd::kHostCauses>;  // by device::Cause
+
+  void add(device::Cause cause, std::uint64_t bytes) {
+    bytes_[static_cast<std::size_t>(cause)].fetch_add(bytes, std::memory_order_relaxed);
+  }
+
+  Bytes bytes() const {
+    Bytes now{};
+    for (std::size_t cause = 0; cause < now.size(); ++cause) now[cause] = bytes_[cause].load(std::memory_order_relaxed);
+    return now;
+  }
+
+ private:
+  std::array<std::atomic<std::uint64_t>, ssd::kHostCauses> bytes_{};
+};
+
+}  // namespace spillway::fs
