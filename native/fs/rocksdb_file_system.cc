@@ -69,12 +69,13 @@ using ReadAsyncCallback = CallbackOf<decltype(&rocksdb::FSRandomAccessFile::Read
 
 class WritableFile final : public rocksdb::FSWritableFileOwnerWrapper {
  public:
-  WritableFile(std::unique_ptr<rocksdb::FSWritableFile> host, std::unique_ptr<File> file, bool is_table, Access access,
-               std::uint64_t offset, bool host_sync)
+  WritableFile(std::unique_ptr<rocksdb::FSWritableFile> host, std::unique_ptr<File> file, bool is_table,
+               const FileOptions& options, std::uint64_t offset, bool host_sync)
       : FSWritableFileOwnerWrapper(std::move(host)),
         file_(std::move(file)),
         is_table_(is_table),
-        access_(access),
+        access_(options.use_direct_writes ? Access::direct : Access::buffered),
+        waits_for_ranges_(options.strict_bytes_per_sync),
         host_sync_(host_sync),
         offset_(offset) {}
 
@@ -122,7 +123,7 @@ class WritableFile final : public rocksdb::FSWritableFileOwnerWrapper {
   IOStatus RangeSync(uint64_t offset, uint64_t nbytes, const IOOptions& options, IODebugContext* dbg) override {
     const IOStatus host = host_sync_ ? target()->RangeSync(offset, nbytes, options, dbg) : IOStatus::OK();
     if (!host.ok()) return host;
-    return to_rocksdb(strict_bytes_per_sync_ ? file_->sync() : file_->push_out());
+    return to_rocksdb(waits_for_ranges_ ? file_->write_out() : file_->push_out());
   }
 
   bool use_direct_io() const override { return access_ == Access::direct; }
@@ -160,6 +161,7 @@ class WritableFile final : public rocksdb::FSWritableFileOwnerWrapper {
   std::unique_ptr<File> file_;
   const bool is_table_;
   const Access access_;
+  const bool waits_for_ranges_;  // FSWritableFile's own strict_bytes_per_sync_ is never set in a wrapper
   const bool host_sync_;
   std::uint64_t offset_;
   Env::IOPriority priority_ = Env::IO_TOTAL;
@@ -477,8 +479,7 @@ class RocksdbFileSystem final : public rocksdb::FileSystemWrapper {
                        std::unique_ptr<rocksdb::FSWritableFile> host, Result<std::unique_ptr<File>> file,
                        std::uint64_t offset, std::unique_ptr<rocksdb::FSWritableFile>* result) {
     if (!file) return to_rocksdb(file.status());
-    *result = std::make_unique<WritableFile>(std::move(host), std::move(*file), is_table(path),
-                                             options.use_direct_writes ? Access::direct : Access::buffered, offset,
+    *result = std::make_unique<WritableFile>(std::move(host), std::move(*file), is_table(path), options, offset,
                                              options_.host_sync);
     return IOStatus::OK();
   }

@@ -325,6 +325,14 @@ Status File::push_out() {
       volume_->impl_->write_back().push_what_fits(*inode_, WriteBack::Tail::whole_pages));
 }
 
+Status File::write_out() {
+  if (volume_->impl_->failure().gave_up()) return Status::ok();
+  const std::lock_guard lock(inode_->write_mutex);
+  Status status = volume_->impl_->write_back().push(*inode_, WriteBack::Tail::whole_pages);
+  if (status) status = volume_->impl_->write_back().wait(*inode_);
+  return volume_->impl_->failure().judged(std::move(status));
+}
+
 Status File::sync() {
   if (volume_->impl_->failure().gave_up()) return Status::ok();
   return volume_->impl_->failure().judged(volume_->impl_->sync(*inode_));

@@ -125,6 +125,8 @@ class File {
 
   // Hands dirty whole pages to the drive, as many as may be in flight, and waits for nothing.
   Status push_out();
+  // Hands over dirty whole pages and waits until the drive has them; its write cache is not flushed.
+  Status write_out();
   // Everything written before is on the drive, and the drive's write cache is flushed, when this returns.
   Status sync();
   Status truncate(std::uint64_t size);

@@ -53,6 +53,7 @@ class FakeDevice final : public device::Device {
   }
 
   std::size_t most_in_flight() const { return most_in_flight_bytes_; }
+  std::size_t in_flight() const { return in_flight_bytes_; }
 
   // A reap with at_least = 0 finds nothing done while this is set; one that waits always does.
   bool slow = false;

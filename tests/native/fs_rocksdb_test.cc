@@ -308,6 +308,27 @@ TEST(MultiRead, GoesToTheDriveSideBySide) {
   }
 }
 
+TEST(RangeSync, WaitsForItsBytesWhereRocksdbIsStrict) {
+  for (const bool strict : {false, true}) {
+    const TemporaryDirectory temporary;
+    FakeDevice device(64 * kMiB);
+    device.slow = true;
+    Volume volume(device, {.writeback_bytes = 16 * kMiB, .outstanding_bytes = 16 * kMiB});
+    const auto file_system = make_rocksdb_file_system(volume);
+    rocksdb::FileOptions options;
+    options.strict_bytes_per_sync = strict;
+    std::unique_ptr<rocksdb::FSWritableFile> writer;
+    ASSERT_TRUE(file_system->NewWritableFile(temporary.path("1.sst"), options, &writer, nullptr).ok());
+    ASSERT_TRUE(writer->Append(std::string(kMiB + 5, 'x'), {}, nullptr).ok());
+    ASSERT_EQ(device.bytes(device::Opcode::write), 0U);
+    ASSERT_TRUE(writer->RangeSync(0, kMiB, {}, nullptr).ok());
+    EXPECT_EQ(device.bytes(device::Opcode::write), kMiB);  // whole pages
+    EXPECT_EQ(device.in_flight() == 0, strict);
+    EXPECT_EQ(device.bytes(device::Opcode::flush), 0U);
+    ASSERT_TRUE(writer->Close({}, nullptr).ok());
+  }
+}
+
 // As the accelerator's log is: read where it has just been written, renamed and removed while it is read.
 TEST(FileThatGrows, IsReadAsFarAsItWasWritten) {
   const TemporaryDirectory temporary;
