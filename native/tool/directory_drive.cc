@@ -59,7 +59,7 @@ bool went_back(const DirectoryDrive::Traffic& before, const DirectoryDrive::Traf
 
 DirectoryDrive::DirectoryDrive(Place place, const fs::WriteCounts& writes, fs::Volume* estimate)
     : place_(std::move(place)), writes_(writes), estimate_(estimate), last_(read()), last_writes_(writes.bytes()) {
-  if (last_) measured_.emplace();
+  if (last_) measured_ = Traffic{};
   if (estimate_ != nullptr) last_model_ = estimate_->device().counters();
 }
 

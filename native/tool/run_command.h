@@ -9,7 +9,7 @@
 
 namespace spillway::tool {
 
-// `commands`: the lines behind the request, which ask something of the run meanwhile; null: there are none.
-Status run_command(const Json& json, Events& events, const std::atomic<bool>& stop, LineReader* commands = nullptr);
+// `lines`: those behind the request, which ask something of the run meanwhile; null: there are none.
+Status run_command(const Json& json, Events& events, const std::atomic<bool>& stop, LineReader* lines = nullptr);
 
 }  // namespace spillway::tool

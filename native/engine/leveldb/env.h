@@ -59,7 +59,7 @@ class LevelDbEnv final : public leveldb::EnvWrapper {
   void add_table_bytes(std::int64_t bytes) { table_bytes_ += static_cast<std::uint64_t>(bytes); }
 
  private:
-  leveldb::Status wrap_writer(const std::string& path, leveldb::WritableFile* host, std::uint64_t offset,
+  leveldb::Status wrap_writer(const std::string& path, leveldb::WritableFile* made, std::uint64_t offset,
                               leveldb::WritableFile** result);
   fs::Cause cause_of(const std::string& path) const;
   std::uint64_t host_size(const std::string& path);

@@ -24,11 +24,13 @@ namespace spillway::engine {
 
 // LevelDB's fixed limits (db/dbformat.h): from 8 L0 files on each write is put off for a millisecond, at 12 it waits;
 // and it waits where the memtable is full and the one before it is not flushed yet.
+// NOLINTBEGIN(readability-identifier-naming): enumerators, of a type that all engines share.
 struct LevelDbCause {
   static constexpr StallCause memtable = 1;
   static constexpr StallCause l0 = 2;
   static constexpr std::array names = {"none", "memtable", "l0"};
 };
+// NOLINTEND(readability-identifier-naming)
 
 class LevelDbStore {
  public:

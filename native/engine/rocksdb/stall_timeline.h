@@ -19,6 +19,7 @@
 namespace spillway::engine {
 
 // RocksDB's causes (K1), in the order in which it tests them.
+// NOLINTBEGIN(readability-identifier-naming): enumerators, of a type that all engines share.
 struct RocksdbCause {
   static constexpr StallCause none = kNoStallCause;
   static constexpr StallCause memtable = 1;
@@ -26,6 +27,7 @@ struct RocksdbCause {
   static constexpr StallCause pending_compaction_bytes = 3;
   static constexpr std::array names = {"none", "memtable", "l0", "pending_compaction_bytes"};
 };
+// NOLINTEND(readability-identifier-naming)
 
 // What RocksDB compares with its limits.
 struct StallSignals {

@@ -28,6 +28,7 @@
 
 namespace spillway::engine {
 
+// NOLINTBEGIN(readability-identifier-naming): enumerators, of a type that all engines share.
 struct WiredtigerCause {
   static constexpr StallCause none = kNoStallCause;
   static constexpr StallCause cache_dirty = 1;
@@ -37,6 +38,7 @@ struct WiredtigerCause {
   static constexpr StallCause log = 5;
   static constexpr std::array names = {"none", "cache_dirty", "cache_updates", "cache_full", "checkpoint", "log"};
 };
+// NOLINTEND(readability-identifier-naming)
 
 // A writer that goes on sooner was not held. Source: guess; LevelDB's delay of one write, and far above a write that
 // finds all in memory (some microseconds).
