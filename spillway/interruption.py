@@ -18,10 +18,15 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM)
 # again have waited for longer. Source: guess
 ONE_REQUEST_S = 0.5
 
+# A process that was asked to end and does not is ended. A clean end takes seconds: an engine lets the compactions that
+# it has begun write to a drive that is as slow as it is. Source: guess
+GRACE_S = 120.0
+
 
 class Interruption:
-    """The handler of both signals. The first asks the process under way to end cleanly, one that comes later than
-    ``ONE_REQUEST_S`` ends it at once; where none is under way, that one is a KeyboardInterrupt."""
+    """The handler of both signals. The first asks the process under way to end cleanly; ``GRACE_S`` after it, or by a
+    signal later than ``ONE_REQUEST_S``, it is ended at once. Where none is under way, that one is a KeyboardInterrupt.
+    """
 
     def __init__(self) -> None:
         """Nothing was asked yet."""
@@ -36,8 +41,11 @@ class Interruption:
     def __call__(self, number: int, frame: FrameType | None) -> None:
         """Handles a signal."""
         now_s = time.monotonic()
-        if self._asked_s is None:
+        if number == signal.SIGALRM:
+            self._send(signal.SIGKILL)
+        elif self._asked_s is None:
             self._asked_s = now_s
+            signal.setitimer(signal.ITIMER_REAL, GRACE_S)  # no thread: a handler may come while a lock is held
             self._send(signal.SIGINT)
         elif now_s - self._asked_s >= ONE_REQUEST_S:
             if self._process is None:
@@ -72,9 +80,11 @@ def interruptible() -> Iterator[Interruption]:
         yield outer
         return
     own = Interruption()
-    before = {number: signal.signal(number, own) for number in SIGNALS}
+    before = {number: signal.signal(number, own) for number in (*SIGNALS, signal.SIGALRM)}
     try:
         yield own
     finally:
+        if own.asked:
+            signal.setitimer(signal.ITIMER_REAL, 0)
         for number, handler in before.items():
             signal.signal(number, handler)

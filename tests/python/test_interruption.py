@@ -24,9 +24,11 @@ BOTH = pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 
 @contextmanager
 def handlers_as_they_were() -> Iterator[None]:
-    before = [signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)]
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGALRM)
+    before = [signal.getsignal(each) for each in numbers]
     yield
-    assert [signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)] == before
+    assert [signal.getsignal(each) for each in numbers] == before
+    assert signal.getitimer(signal.ITIMER_REAL) == (0, 0)
 
 
 def signalled(call: Callable[..., Any], number: int, *, before: bool) -> Callable[..., Any]:
@@ -88,6 +90,17 @@ def test_a_process_is_ended_though_the_signal_is_ignored_where_it_comes_from(
         assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+def test_a_process_that_does_not_end_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`timeout -s INT` asks once; a process that hangs would hang for good."""
+    monkeypatch.setattr("spillway.interruption.GRACE_S", 0.3)
+    script = tmp_path / "spillway-native"
+    script.write_text("#!/bin/sh\ntrap '' INT\nkill -INT $PPID\nexec sleep 60\n")
+    script.chmod(0o755)
+    monkeypatch.setenv("SPILLWAY_NATIVE", str(script))
+    with handlers_as_they_were(), pytest.raises(Interrupted):
+        run_native("run", {})
 
 
 def test_a_request_that_was_not_read_for_a_signal_is_no_bad_input(
