@@ -136,7 +136,7 @@ def costs(
 ) -> Costs:
     """The maps. ``times``: how much finer than ``cells`` to an axis.
 
-    Raises SpillwayError for what cannot be compared, and for a grid of one cell.
+    Raises SpillwayError for what cannot be compared, and for a grid of one cell that was not named.
     """
     _check_standing(points, conditions)
     _check_loads(points, conditions)
@@ -145,7 +145,8 @@ def costs(
     systems = _systems(points, conditions, priced)
     data = data_sets.cells(max(each.data_set_bytes for each in points), cells, times)
     rates = throughputs.cells(max(each.throughput_ops_s for each in points), cells, times)
-    if data.size * rates.size < 2:
+    named = bool(data_sets.values and throughputs.values)
+    if data.size * rates.size < 2 and not named:
         raise SpillwayError(
             "the grid has one cell, which is no map: give --cells 2 or more, or a second value to --data-sets or "
             "--throughputs."

@@ -1,6 +1,7 @@
 """The one way to ``spillway-native``: start it, hand it a request, read its JSON lines (contract/README.md).
 
-The process gets a session of its own, so that a Ctrl-C in the terminal reaches it once and only through us.
+The process gets a session of its own, so that a Ctrl-C in the terminal reaches it once and only through us
+(``spillway/interruption.py``).
 """
 
 import hashlib
@@ -11,15 +12,14 @@ import signal
 import subprocess
 import sys
 import tempfile
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
-from types import FrameType
 from typing import IO, Any
 
 from spillway.errors import DriveFull, Interrupted, RunFailed, SpillwayError
+from spillway.interruption import Interruption, interruptible
 
 Event = dict[str, Any]
 Answer = Callable[[Event], "dict[str, Any] | None"]  # an event in, the command that it calls for out
@@ -118,25 +118,29 @@ def run_native(
     A ``result`` with ``complete: false`` was ended early. Raises SpillwayError with the native side's own sentence
     when it refuses the request, RunFailed when the work failed.
     """
-    with _started(command) as (process, complaints):
+    with _started(command) as (process, complaints, interruption):
         assert process.stdin is not None
         assert process.stdout is not None
-        with _forwarded_signals(process) as interrupted:
-            _hand_over(process.stdin, request, closes=answer is None)
-            try:
-                outcome = _read(process.stdout, on_event, None if answer is None else _Answers(answer, process.stdin))
-            finally:
-                with suppress(BrokenPipeError):
-                    process.stdin.close()
-            code = process.wait()
-        return _judge(command, outcome, code, interrupted(), complaints)
+        _hand_over(process.stdin, request, closes=answer is None)
+        try:
+            outcome = _read(process.stdout, on_event, None if answer is None else _Answers(answer, process.stdin))
+        finally:
+            with suppress(BrokenPipeError):
+                process.stdin.close()
+        code = process.wait()
+        return _judge(command, outcome, code, interruption.asked, complaints)
 
 
 @contextmanager
-def _started(command: str) -> Iterator[tuple[subprocess.Popen[bytes], IO[bytes]]]:
-    """The process, and where its complaints for people go; it has ended when the block is left."""
+def _started(command: str) -> Iterator[tuple[subprocess.Popen[bytes], IO[bytes], Interruption]]:
+    """The process, where its complaints for people go, and what passes signals on to it. It has ended when the block
+    is left.
+
+    Signals are handled before it is started: it would inherit a SIGINT that is ignored, as in a shell's background,
+    and lose one that comes before it has a handler of its own.
+    """
     executable = find_native()
-    with tempfile.TemporaryFile() as complaints:
+    with interruptible() as interruption, tempfile.TemporaryFile() as complaints:
         try:
             process = subprocess.Popen(
                 [str(executable), command],
@@ -149,7 +153,8 @@ def _started(command: str) -> Iterator[tuple[subprocess.Popen[bytes], IO[bytes]]
             raise SpillwayError(f"{executable} could not be started: {error.strerror}.") from error
         assert process.stdout is not None
         try:
-            yield process, complaints
+            with interruption.passed_on_to(process):
+                yield process, complaints, interruption
         except BaseException:
             _end(process)
             raise
@@ -165,13 +170,13 @@ class Conversation:
         command: str,
         process: subprocess.Popen[bytes],
         complaints: IO[bytes],
-        interrupted: Callable[[], bool],
+        interruption: Interruption,
         on_event: Callable[[Event], None] | None,
     ) -> None:
         """Talks to ``process``, which has just been started."""
         assert process.stdout is not None
         self._command, self._process, self._complaints = command, process, complaints
-        self._interrupted, self._on_event = interrupted, on_event
+        self._interruption, self._on_event = interruption, on_event
         self._events = parse_events(process.stdout)
 
     def ask(self, line: dict[str, Any], answer: str) -> Event:
@@ -198,7 +203,7 @@ class Conversation:
     def _ended(self, outcome: Event | None) -> Event:
         """It ended while it owed an answer: raises what that means."""
         code = self._process.wait()
-        _judge(self._command, outcome, code, self._interrupted(), self._complaints)
+        _judge(self._command, outcome, code, self._interruption.asked, self._complaints)
         raise Interrupted(f"spillway-native {self._command} was ended before it had measured enough.")
 
     def end(self) -> Event:
@@ -211,10 +216,10 @@ class Conversation:
 @contextmanager
 def converse(command: str, on_event: Callable[[Event], None] | None = None) -> Iterator[Conversation]:
     """Starts a command that is a conversation; it is ended with the block, whatever became of it."""
-    with _started(command) as (process, complaints), _forwarded_signals(process) as interrupted:
+    with _started(command) as (process, complaints, interruption):
         assert process.stdin is not None
         try:
-            yield Conversation(command, process, complaints, interrupted, on_event)
+            yield Conversation(command, process, complaints, interruption, on_event)
         finally:
             with suppress(BrokenPipeError):
                 process.stdin.close()
@@ -294,6 +299,9 @@ def _judge(command: str, outcome: Event | None, code: int, interrupted: bool, co
     if outcome is not None and outcome["event"] == "result":
         return outcome
     if outcome is not None:
+        if interrupted and outcome["fault"] == "bad_input":
+            # It was ended before it had read the request, and misses it.
+            raise Interrupted(f"spillway-native {command} was ended before it had a result.")
         # A full disk, a directory without permission, or what cannot be done with what was given is the caller's to
         # mend, like any other bad input.
         raise FAILURES.get(outcome["fault"], RunFailed)(str(outcome["message"]))
@@ -303,31 +311,6 @@ def _judge(command: str, outcome: Event | None, code: int, interrupted: bool, co
     lines = complaints.read().decode(errors="replace").strip().splitlines()
     how = f"was ended by signal {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
     raise RunFailed(f"spillway-native {command} {how} without a result: {lines[-1] if lines else 'it said nothing'}")
-
-
-@contextmanager
-def _forwarded_signals(process: subprocess.Popen[bytes]) -> Iterator[Callable[[], bool]]:
-    """The first Ctrl-C (or SIGTERM) asks the process to end cleanly, a second one ends it at once.
-
-    Yields a function that tells whether one came.
-    """
-    if threading.current_thread() is not threading.main_thread():
-        yield lambda: False
-        return
-    asked = False
-
-    def forward(number: int, frame: FrameType | None) -> None:
-        nonlocal asked
-        if process.poll() is None:
-            process.send_signal(signal.SIGKILL if asked else signal.SIGINT)
-        asked = True
-
-    before = {number: signal.signal(number, forward) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield lambda: asked
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

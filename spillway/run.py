@@ -15,6 +15,7 @@ from typing import Any
 from spillway import __version__, inputs, kept
 from spillway.drive.watch import Watch as DriveWatch
 from spillway.errors import DriveFull, Interrupted, RunFailed, SpillwayError
+from spillway.interruption import interruptible
 from spillway.native import Answer, Event, build_sha256, executable_sha256, run_native
 from spillway.plan import Arm, Plan, by_keys_of_a_plan, slug
 from spillway.rundir import ArmRecorder, write_json, write_text
@@ -70,12 +71,13 @@ def execute(
     started = datetime.now(UTC)
     read = inputs.sha256_of([*plan.arms, *plan.preparations])
     kept.check_there(plan.preparations, plan.arms, place)
-    with staged(out) as stage:
+    with interruptible() as interruption, staged(out) as stage:
         progress = Progress()
         _Preparer(plan, stage, progress, watch, place).run()
         unprepared = bool(progress.failures)
         for repetition, seed in enumerate(plan.seeds):
             for arm in plan.arms:
+                progress.interrupted = progress.interrupted or interruption.asked
                 goes_on = not progress.failures or (plan.swept and not unprepared)
                 if not progress.interrupted and goes_on:
                     _run_arm(plan, arm, repetition, seed, stage, progress, watch, place)

@@ -10,7 +10,7 @@ from spillway.cost_map import Axis
 from spillway.errors import SpillwayError
 from spillway.quantity import parse_size
 
-_LEAST_CELLS = 1
+_LEAST_CELLS, _MOST_CELLS = 1, 100  # the charts have 6 times as many along each axis. Source: guess
 
 
 @click.command("cost")
@@ -57,8 +57,8 @@ def cost_command(
     from spillway.cost_map import FINE, ByDrive, Conditions, costs, document
     from spillway.cost_points import read_points
 
-    if cells < _LEAST_CELLS:
-        raise SpillwayError(f"--cells is {cells}; it takes a whole number of at least {_LEAST_CELLS}.")
+    if not _LEAST_CELLS <= cells <= _MOST_CELLS:
+        raise SpillwayError(f"--cells is {cells}; it takes a whole number from {_LEAST_CELLS} to {_MOST_CELLS}.")
     conditions = Conditions(
         _above(service_years, "--service-years"),
         ByDrive("--drive-price", *_by_drive(prices, "--drive-price")),

@@ -1,12 +1,15 @@
 """`spillway precondition`."""
 
 import json
+import re
+import shutil
+import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from spillway.cli.printing import out, plain_table
+from spillway.cli.printing import err, out, plain_table
 from spillway.cli.progress import progress_bars
 from spillway.errors import SpillwayError
 
@@ -70,6 +73,28 @@ def precondition_command(
         print(text, end="")
     else:
         _print_written(job, target_file)
+    if not two_steps and procedure is None:
+        _tell_of_an_old_fio()
+
+
+def _tell_of_an_old_fio() -> None:
+    """Of the fio on this machine, where it would refuse the job; the drive may be another machine's."""
+    from spillway.precondition.job import FIRST_FIO
+
+    fio = shutil.which("fio")
+    if fio is None:
+        return
+    try:
+        said = subprocess.run([fio, "--version"], capture_output=True, text=True, check=False, timeout=10).stdout
+    except (OSError, subprocess.TimeoutExpired):
+        return
+    version = re.match(r"fio-(\d+)\.(\d+)", said)
+    if version and tuple(map(int, version.groups())) < tuple(map(int, FIRST_FIO.split("."))):
+        err.print(
+            f"The fio of this machine is {said.strip().removeprefix('fio-')} and refuses sprandom: run the job with "
+            f"{FIRST_FIO} or later, or say --two-steps.",
+            soft_wrap=True,
+        )
 
 
 def _check_out(path: Path, words: str) -> None:

@@ -420,7 +420,7 @@ def _skew(name: str, tests: Sequence[Step], capacity: int | None) -> list[Remark
     remarks = []
     for test in tests:
         kind, _, rest = test.job.text("random_distribution").partition(":")
-        if kind not in ("zipf", "pareto") or "rand" not in test.mode:
+        if kind in ("", "random") or "rand" not in test.mode:
             continue
         remarks.append(_touched(name, test, kind, rest, capacity))
     return remarks
@@ -436,7 +436,10 @@ def _touched(name: str, test: Step, kind: str, rest: str, capacity: int | None) 
         theta = 1.1  # fio's own default. Source: FIO_DEF_ZIPF in its fio.h
     block = block_bytes(test.job, writes=test.writes)
     span = test.size[0] if test.size[0] is not None else (test.size[1] or 0) * (capacity or 0)
-    if kind != "zipf" or not block or not span or span < block or not 0 <= theta < 100:
+    if kind != "zipf":
+        looked = f"{given}: some offsets are touched more than others; how many at all is not worked out for {kind}"
+        return Remark(SKEW, "cannot tell", looked, change, where)
+    if not block or not span or span < block or not 0 <= theta < 100:
         looked = f"{given}: few offsets are touched; how few needs size (or --capacity) and bs"
         return Remark(SKEW, "cannot tell", looked, change, where)
     slots = int(span // block)

@@ -291,6 +291,23 @@ def test_the_page_opens_and_says_what_the_table_does(points: Path, tmp_path: Pat
     assert dumped.output.count("bk-Figure") >= 3
 
 
+@pytest.mark.browser
+def test_one_data_set_at_one_throughput_is_answered(tmp_path: Path, invoke: Invoke) -> None:
+    """Who names both wants that one cell."""
+    rows = [
+        {"system": name, "data_set_bytes": held, "throughput_ops_s": rate}
+        for name, held, rate in [("A", 100e9, 50e3), ("A", 300e9, 20e3), ("B", 200e9, 30e3)]
+    ]
+    path, page = table(tmp_path / "p.csv", rows), tmp_path / "cost.html"
+    asked = ("cost", path, "--data-sets", "3TB", "--throughputs", 100e3)
+    (cell,) = invoke(*asked, "--json").json()["maps"][0]["cells"]
+    assert (cell["winners"], cell["drives"], cell["totals"]) == (["A"], 10, {"A": 10.0, "B": 15.0})
+    assert "A 10" in invoke(*asked, "--out", page).out
+    dumped = visit(page, "--dump-dom")
+    assert complaints(dumped.console) == []
+    assert "bk-Figure" in dumped.output
+
+
 def rows_with(**cells: object) -> list[dict[str, Any]]:
     return [TABLE[0] | WEAR | cells, TABLE[2] | WEAR]
 
@@ -300,7 +317,8 @@ def rows_with(**cells: object) -> list[dict[str, Any]]:
     [
         ([], (), "the column data_set_bytes is missing"),
         (rows_with(), ("--cells", 1), "the grid has one cell"),
-        (rows_with(), ("--data-sets", "1TB", "--throughputs", "1000"), "the grid has one cell"),
+        (rows_with(), ("--data-sets", "1TB", "--cells", 1), "the grid has one cell"),
+        (rows_with(), ("--cells", 10**8), "from 1 to 100"),
         (rows_with(), ("--cells", 0), "--cells is 0"),
         (rows_with(), ("--drive-price", -5), "--drive-price is -5"),
         (rows_with(), ("--drive-price", "nan"), "--drive-price is nan"),

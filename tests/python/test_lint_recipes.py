@@ -302,6 +302,16 @@ def test_the_share_that_zipf_touches() -> None:
     assert even.verdict == "ok"
 
 
+@pytest.mark.parametrize("how", ["pareto:0.2", "normal:20", "zoned:50/5:30/15:20/", "zoned_abs:60/20G:40/1G"])
+def test_other_skews_of_fio_are_not_passed_over(how: str) -> None:
+    """Nor is asked for what would not help."""
+    found = of(fio(DEVICE + f"[a]\nrw=randwrite\nbs=4k\nsize=16g\nrandom_distribution={how}\n", TB), "skew")
+    assert found.verdict == "cannot tell"
+    assert f"not worked out for {how.partition(':')[0]}" in found.looked_at
+    even = fio(DEVICE + "[a]\nrw=randwrite\nbs=4k\nsize=16g\nrandom_distribution=random\n", TB)
+    assert all_of(even, "skew") == []
+
+
 def test_fio_in_a_script_runs_one_command_after_the_other() -> None:
     text = (
         "D=/dev/nvme0n1\nfio --name=f --filename=$D --rw=write\nfio --name=r --filename=$D --rw=randread --direct=1\n"

@@ -94,6 +94,33 @@ def test_fio_takes_the_jobs(tmp_path: Path) -> None:
             assert (ended.returncode, refused) == (0, set()), ended.stderr
 
 
+@pytest.mark.parametrize(
+    ("version", "flags", "told"),
+    [
+        ("fio-3.33", [], True),
+        ("fio-3.9-12-gabc", [], True),
+        ("fio-2.99", [], True),
+        ("fio-3.41", [], False),
+        ("fio-4.0", [], False),
+        ("nonsense", [], False),
+        ("fio-3.33", ["--two-steps"], False),
+    ],
+)
+def test_an_fio_that_would_refuse_the_job_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, invoke: Invoke, version: str, flags: list[str], told: bool
+) -> None:
+    fio = tmp_path / "fio"
+    fio.write_text(f"#!/bin/sh\necho {version}\n")
+    fio.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setattr("spillway.precondition.left_by", lambda drive, watch: LEFT)
+    monkeypatch.setattr("spillway.precondition.drive_of", lambda target, preset, physical: DRIVE)
+    ended = invoke("precondition", tmp_path / "new", "--size", "1GiB", *flags)
+    assert ended.code == 0
+    assert ended.err.count("\n") == told
+    assert (f"is {version.removeprefix('fio-')} and refuses sprandom" in ended.err) == told
+
+
 # --- the order of sprandom
 
 

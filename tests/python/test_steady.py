@@ -292,10 +292,10 @@ def test_mser5_cuts_where_ruptures_does(share: float, height: float) -> None:
         values[: round(300 * share)] *= height
         found = change_point(values)
         assert found == round(300 * share)
-        apart.append(abs(mser5(values) - found))
-    # MSER-5 goes on past the burst where chance makes the rest quieter; it never stops before its end.
-    assert np.median(apart) <= 3 * BATCH
-    assert min(apart) <= BATCH
+        assert mser5(values) >= found, "nothing of the burst is left"
+        apart.append(mser5(values) - found)
+    # The bare MSER-5 goes on past the burst where chance makes the rest quieter.
+    assert np.quantile(apart, 0.9) <= BATCH
 
 
 def test_a_drift_does_not_begin_with_a_burst_and_a_burst_does() -> None:
