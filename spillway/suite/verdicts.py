@@ -160,7 +160,8 @@ def _figure(claim: Claim, results: Results) -> Judged:
         parts = f"{parts + ', simulated; ' if parts else ''}measured at this scale: {beside}"
     said = f"{digits(ours)}{' (simulated)' if read.basis == 'simulated' else ''}"
     why = off[0] and {-1: claim.why_below, 1: claim.why_above}[off[1]]
-    return _said(claim, said, read, off, (why, parts, *_not_steady(terms)))
+    beneath = _beneath(terms) if off[0] and claim.place.against else []
+    return _said(claim, said, read, off, (why, parts, *beneath, *_not_steady(terms)))
 
 
 def _ratio(claim: Claim, values: Sequence[float]) -> float:
@@ -182,6 +183,19 @@ def _in_words(claim: Claim, values: Sequence[float]) -> str:
     own = len(claim.place.terms)
     sides = [" over ".join(map(digits, side)) for side in (values[:own], values[own:]) if side]
     return " over ".join(f"({side})" for side in sides) if len(values) > 2 else " over ".join(sides)
+
+
+def _beneath(terms: Iterable[tuple[Place, Measured]]) -> list[str]:
+    """What lies beneath a throughput: what a run wrote for an operation, how fast, and how long its writers waited."""
+    names = ("wa_app", "wa_device", "host_mb_s", "share_in_stalls")
+    found = []
+    for place, run in terms:
+        told = {name: value for name in names if (value := run.figure(name)) is not None}
+        if place.figure.endswith("throughput_ops_s") and len(told) == len(names):
+            written = f"wa_app {digits(told['wa_app'])}, wa_device {digits(told['wa_device'])}"
+            waited = f"writers in stalls {told['share_in_stalls']:.0%} of the time"
+            found.append(f"{run.name or run.arm}: {written}, {digits(told['host_mb_s'])} MB/s to the drive, {waited}")
+    return list(dict.fromkeys(found))
 
 
 def _not_steady(terms: Iterable[tuple[Place, Measured]]) -> list[str]:

@@ -592,6 +592,32 @@ def test_verdicts_are_computed(tmp_path: Path, lines: str, values: Any, verdict:
     assert bool(said) == bool(judged.words)
 
 
+def test_where_a_ratio_of_throughputs_differs_what_lies_beneath_is_said(tmp_path: Path) -> None:
+    def run(arm: str, rate: float) -> Measured:
+        stalls = {"count": 1, "seconds": 5.0}
+        summary = {
+            "throughput_ops_s": rate,
+            "wa_app": 10.0,
+            "wa_device": 1.5,
+            "host_bytes_written": 2e9,
+            "stalls": stalls,
+        }
+        return Measured(arm, {"x": 0}, [summary | {"duration_s": 20.0, "steady": True}])
+
+    path = tmp_path / "claims.toml"
+    head = '[statements]\nC = "x"\n[[claims]]\nclaim = "C"\nsays = "s"\nwhere = "w"\nplan = "p"\narm = "A"\n'
+    path.write_text(
+        f"{head}at = {{ x = 0 }}\nfigure = 'throughput_ops_s'\nagainst = 'B'\npublished = 3\nwithin = 0.3\n"
+    )
+    claims = read_claims(path, ["p"])[1]
+    (near,), (far,) = (judge_all(claims, {"p": [run("A", rate), run("B", 1.0)]}) for rate in (2.9, 1.9))
+    assert (near.verdict, near.words) == ("reproduced", "2.9 over 1.")
+    assert far.verdict == "differs"
+    for arm in ("A", "B"):
+        told = f"{arm}: wa_app 10, wa_device 1.5, 100 MB/s to the drive, writers in stalls 25% of the time."
+        assert told in far.words
+
+
 def test_a_figure_of_the_steady_part_says_where_there_is_none(tmp_path: Path) -> None:
     whole = {"wa_device": 2.0, "steady": False, "parts": None}
     cut = {"wa_device": 2.0, "steady": True, "parts": {"burst": {"wa_device": 1.0}, "steady": {"wa_device": 4.0}}}
