@@ -5,7 +5,7 @@
 
 Writes claims.csv as the suite has it, runs.csv with a line for each run, and about.json: command, factor, commit,
 build, machine, and how long each plan took. The checkout must be clean, its executable that of the runs, and every
-plan whole; with --partial, those that were not run are named in about.json, and claims of them are not measured.
+plan whole; with --partial, about.json names those that are not.
 
 docs/RECORDED.md shows it between marks that name the suite; `make docs` fills them.
 """
@@ -68,10 +68,10 @@ def main() -> int:
     suite = read(directory / "suite.json")
     if changed := git("status", "--porcelain", "--", ".", ":!runs"):
         sys.exit(f"record_suite: the checkout is not clean: {changed.splitlines()[0].strip()} differs; commit first.")
-    unfinished = [name for name, plan in suite["plans"].items() if plan["state"] != "done"]
+    unfinished = {name: plan["state"] for name, plan in suite["plans"].items() if plan["state"] != "done"}
     if unfinished and not options.partial:
         sys.exit(f"record_suite: {', '.join(unfinished)} is not done; run the suite again.")
-    done = [name for name in suite["plans"] if name not in unfinished]
+    done = [name for name in suite["plans"] if unfinished.get(name, "failed") == "failed"]
     if not done:
         sys.exit("record_suite: no plan of it is done; run the suite.")
     manifests = {name: read(directory / name / "manifest.json") for name in done}
@@ -100,7 +100,7 @@ def main() -> int:
         "started": min(manifest["started"] for manifest in manifests.values()),
         "ended": max(manifest["ended"] for manifest in manifests.values()),
         "seconds": {name: seconds(manifest) for name, manifest in manifests.items()},
-        "not_run": unfinished,
+        "unfinished": unfinished,
         "runs": len(lines),
         "versions": first["versions"],
         "machine": first["host"],

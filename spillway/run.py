@@ -356,6 +356,11 @@ def _manifest(plan: Plan, command: list[str], started: datetime, progress: Progr
         "command": command,
         "complete": _complete(plan, progress),
         "failure": _failure(plan, progress) or None,
+        "failures": [
+            {"run": label, "drive_full": isinstance(error, DriveFull), "why": str(error)}
+            for label, error in progress.failures
+        ],
+        "interrupted": progress.interrupted,
         "started": started.isoformat(timespec="seconds"),
         "ended": datetime.now(UTC).isoformat(timespec="seconds"),
         "seeds": plan.seeds,

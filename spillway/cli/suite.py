@@ -45,7 +45,9 @@ def suite_command(
         rows = []
         for each in suite.plans:
             runs = str(len(each.plan.arms) * len(each.plan.seeds))
-            rows.append((each.name, runs, state_of(place / each.name, each.plan), each.original.summary))
+            rows.append(
+                (each.name, runs, state_of(place / each.name, each.plan, may_fill=each.may_fill), each.original.summary)
+            )
         out.print(figures(("plan", "runs", "state", "what"), rows))
         return 0
 

@@ -124,7 +124,7 @@ def _arms(directory: Path, plan: SuitePlan) -> tuple[list[ArmRecord], str]:
     Runs of another plan, scale or build are none of this suite's: they are named, and neither shown nor judged. Those
     of a run that was ended early or had failures are, as far as they go: each says of itself whether it is complete.
     """
-    state = state_of(directory, plan.plan)
+    state = state_of(directory, plan.plan, may_fill=plan.may_fill)
     if state == "not run":
         return [], f"{plan.name} has not been run."
     if state == "damaged":

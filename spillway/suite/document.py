@@ -17,7 +17,7 @@ from spillway.suite.scale import Scale, checked_keys, parse_factor, said
 
 Document = dict[str, Any]
 
-KEYS = ("name", "title", "summary", "plans", "over_time", "scale")
+KEYS = ("name", "title", "summary", "plans", "over_time", "may_fill", "scale")
 SCALE_KEYS = ("factor", "keys", "plans")
 PLANS = "plans"  # where suites lie, in a checkout and from where the command is called
 
@@ -31,6 +31,7 @@ class SuitePlan:
     original: Plan
     factor: Fraction = Fraction(1)  # between the two
     over_time: bool = False  # whether the report draws its runs over time
+    may_fill: bool = False  # whether a run that fills its drive is a result
 
     def point_of(self) -> dict[str, dict[str, Any]]:
         """The point of each run in the original's sizes, by the run's name."""
@@ -96,13 +97,13 @@ def load_suite(
     chosen = _chosen(names, only, path)
     how = _scale(document.get("scale", {}), scale, path)
     own = _plans_own(document.get("scale", {}), names, path) if scale is None else {}
-    timed = _names(document["over_time"], path, "over_time", names) if "over_time" in document else []
-    plans = [
-        replace(
-            _plan(directory, name, replace(how, factor=own.get(name, how.factor)), settings), over_time=name in timed
-        )
-        for name in chosen
-    ]
+    timed, filling = (
+        _names(document[key], path, key, names) if key in document else [] for key in ("over_time", "may_fill")
+    )
+    plans = []
+    for name in chosen:
+        plan = _plan(directory, name, replace(how, factor=own.get(name, how.factor)), settings)
+        plans.append(replace(plan, over_time=name in timed, may_fill=name in filling))
     statements, claims = read_claims(directory / "claims.toml", names)
     if not settings:  # else a plan may have left the points that were published
         check_against(claims, {each.name: each.original for each in plans}, directory / "claims.toml")

@@ -65,8 +65,9 @@ class Outcome:
     interrupted: bool = False
 
 
-def state_of(directory: Path, plan: Plan) -> State:
-    """Whether a plan's run directory is there, is whole and is of this plan, its presets, and this build."""
+def state_of(directory: Path, plan: Plan, *, may_fill: bool = False) -> State:
+    """Whether a plan's run directory is there, is whole and is of this plan, its presets, and this build. ``may_fill``:
+    runs that filled their drives are results of it."""
     if not directory.exists():
         return "not run"
     try:
@@ -82,8 +83,16 @@ def state_of(directory: Path, plan: Plan) -> State:
     if (versions.get("spillway"), versions.get("build_sha256")) != (__version__, build_sha256()):
         return "of another build"
     if manifest.get("failure"):
-        return "failed"
+        return "done" if may_fill and plan.swept and _only_filled(manifest) else "failed"
     return "done" if manifest.get("complete") else "ended early"
+
+
+def _only_filled(manifest: Document) -> bool:
+    """Whether every run was tried, and those that failed filled their drives."""
+    failures = manifest.get("failures")
+    if not isinstance(failures, list) or manifest.get("interrupted") is not False:
+        return False
+    return bool(failures) and all(isinstance(each, dict) and each.get("drive_full") is True for each in failures)
 
 
 def _experiment(plan_toml: str) -> Document:
@@ -125,7 +134,7 @@ def run_suite(
 
 def _steps(each: SuitePlan, out: Path, command: list[str], watch: Watch | None, made: Outcome) -> Iterator[Step]:
     """Runs a plan that is not done; yields what is to be told of it."""
-    state = state_of(out / each.name, each.plan)
+    state = state_of(out / each.name, each.plan, may_fill=each.may_fill)
     if state == "done":
         _write_missing_report(out / each.name)
         made.skipped += 1
@@ -146,10 +155,11 @@ def _steps(each: SuitePlan, out: Path, command: list[str], watch: Watch | None, 
         yield Step(each, "refused", str(error), time.monotonic() - begun)
         return
     made.ran += 1
-    if finished.failure:
+    failed = finished.failure and state_of(out / each.name, each.plan, may_fill=each.may_fill) != "done"
+    if failed:
         made.failures.append((each.name, finished.failure))
     made.interrupted = finished.interrupted
-    what: What = "interrupted" if finished.interrupted else "failed" if finished.failure else "ended"
+    what: What = "interrupted" if finished.interrupted else "failed" if failed else "ended"
     yield Step(each, what, finished.failure, time.monotonic() - begun)
 
 
@@ -210,7 +220,8 @@ def _note(suite: Suite, out: Path, made: Outcome) -> None:
     plans = {}
     for each in suite.plans:
         failure = reasons.get(each.name)
-        plans[each.name] = {"state": state_of(out / each.name, each.plan), "failure": failure}
+        state = state_of(out / each.name, each.plan, may_fill=each.may_fill)
+        plans[each.name] = {"state": state, "failure": failure}
     write_json(
         out / "suite.json",
         {

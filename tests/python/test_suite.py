@@ -263,6 +263,29 @@ def test_a_failure_leaves_the_other_plans_and_is_tried_again(
     assert len(fake.requests()) == 5, "b was done"
 
 
+@pytest.mark.parametrize(("mode", "done"), [("fails", True), ("crashes", False)])
+def test_a_run_that_fills_its_drive_is_a_result_where_the_suite_says_so(
+    fake: Fake, suite: Path, tmp_path: Path, invoke: Invoke, monkeypatch: pytest.MonkeyPatch, mode: str, done: bool
+) -> None:
+    """And no other failure is."""
+    (suite / "suite.toml").write_text('may_fill = ["a"]\n' + (suite / "suite.toml").read_text())
+    fake.behave(mode)
+    monkeypatch.setenv("FAKE_WHERE", json.dumps({"num": 100}))
+    out = tmp_path / "out"
+    ended = invoke("suite", suite, "--out", out)
+    assert (ended.code, "a: num 100 failed" in ended.err) == ((0, False) if done else (1, True))
+    page = (out / "report.html").read_text()
+    assert ("the drive is full" in page) is done  # it is told either way
+    assert json.loads((out / "suite.json").read_text())["plans"]["a"]["state"] == ("done" if done else "failed")
+    count = len(fake.requests())
+    assert invoke("suite", suite, "--out", out).code == (0 if done else 1)
+    assert len(fake.requests()) == (count if done else count + 2), "a is tried again where it failed"
+    monkeypatch.delenv("FAKE_WHERE")
+    (suite / "suite.toml").write_text((suite / "suite.toml").read_text().replace('may_fill = ["a"]\n', ""))
+    assert load_suite(suite).plans[1].may_fill is False
+    assert state_of(out / "a", load_suite(suite).plans[1].plan) == "failed"
+
+
 def test_a_plan_that_the_engine_refuses_stops_no_other(
     fake: Fake, suite: Path, tmp_path: Path, invoke: Invoke, monkeypatch: pytest.MonkeyPatch
 ) -> None:
