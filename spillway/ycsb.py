@@ -362,7 +362,7 @@ def _replaced_by(asked: Texts, workload: str) -> set[str]:
 def _check(phase: Document, values: Document, where: str) -> None:
     if values["recordcount"] == 0:
         raise SpillwayError(
-            f"{where}recordcount is missing: say how many records there are, as with -p recordcount=1000."
+            f"{where}recordcount is missing or 0: say how many records there are, as with -p recordcount=1000."
         )
     start = values["insertstart"]
     if start + values.get("insertcount", max(values["recordcount"] - start, 1)) > values["recordcount"]:
@@ -372,7 +372,7 @@ def _check(phase: Document, values: Document, where: str) -> None:
     ends = values["operationcount"] or values["maxexecutiontime"] or phase["operations"] or phase["duration_s"]
     if not ends:
         raise SpillwayError(
-            f"{where}operationcount is missing: say how many operations there are, or give the phase a duration_s."
+            f"{where}operationcount is missing or 0: say how many operations there are, or give the phase a duration_s."
         )
     inserts = values["insertproportion"] > 0 and values["requestdistribution"] == "zipfian"
     if inserts and not values["operationcount"] and not phase["operations"]:

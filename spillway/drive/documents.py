@@ -346,9 +346,11 @@ def _attribute(row: object) -> sata.Attribute | None:
 
 def _statistic(document: Document, name: str) -> int | None:
     """A value of the ATA device statistics, by the beginning of its name."""
-    pages = (document.get("ata_device_statistics") or {}).get("pages")
+    statistics = document.get("ata_device_statistics")
+    pages = statistics.get("pages") if isinstance(statistics, dict) else None
     for page in pages if isinstance(pages, list) else []:
-        for row in page.get("table") or [] if isinstance(page, dict) else []:
+        table = page.get("table") if isinstance(page, dict) else None
+        for row in table if isinstance(table, list) else []:
             if isinstance(row, dict) and str(row.get("name", "")).startswith(name):
                 return whole_number(row.get("value"))
     return None

@@ -1,7 +1,10 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
+#include <cstddef>
 #include <fstream>
 #include <memory>
 #include <string>
@@ -11,6 +14,7 @@
 #include "device/emulated.h"
 #include "device/faulty.h"
 #include "engine/factory.h"
+#include "engine/leveldb/env.h"
 #include "engine/leveldb/info_log.h"
 #include "engine/leveldb/options.h"
 #include "engine/leveldb/store.h"
@@ -120,6 +124,29 @@ TEST(LevelDbInfoLog, TellsWhyAWriterWaits) {
 }
 
 // --- Options
+
+// LevelDB is closed, and its env with it, as soon as its function is done: while its thread is still on its way back.
+TEST(LevelDbEnvTest, MayBeGoneBeforeItsTaskHasReturned) {
+  struct Place {
+    alignas(LevelDbEnv) std::array<std::byte, sizeof(LevelDbEnv)> bytes{};
+    LevelDbEnv* env = nullptr;
+  };
+  const LevelDbInfoLog log([](LevelDbInfoLog::Wait) {});
+  Place place;
+  place.env = new (place.bytes.data()) LevelDbEnv(log, {});  // NOLINT: its place is watched
+  place.env->Schedule(
+      [](void* given) {
+        auto* const gone = static_cast<Place*>(given);
+        gone->env->~LevelDbEnv();
+        gone->bytes.fill(std::byte{0x5a});
+      },
+      &place);
+  std::atomic<bool> is_behind{false};  // LevelDB has one background thread, which takes its tasks in turn
+  leveldb::Env::Default()->Schedule([](void* given) { static_cast<std::atomic<bool>*>(given)->store(true); },
+                                    &is_behind);
+  while (!is_behind) std::this_thread::yield();
+  EXPECT_TRUE(std::ranges::all_of(place.bytes, [](std::byte each) { return each == std::byte{0x5a}; }));
+}
 
 TEST(LevelDbOptions, AreLevelDbsByName) {
   auto parsed = parse_leveldb_options({{"write_buffer_size", "16MiB"},

@@ -359,6 +359,17 @@ def nested(levels: int) -> Document:
         smartctl("X", ata_smart_attributes={"table": "none"}),
         smartctl("X", ata_smart_attributes={"table": [None, 3, {}, {"raw": 1}, {"id": "x", "raw": {}}]}),
         smartctl("X", ata_smart_attributes={}, ata_device_statistics={"pages": [None, {"table": [None]}]}),
+        *(
+            smartctl("X", ata_smart_attributes={}, ata_device_statistics=odd)
+            for odd in (
+                [1],
+                "x",
+                5,
+                {"pages": {"table": 5}},
+                {"pages": [{"table": 5}]},
+                {"pages": [{"table": {"a": 1}}]},
+            )
+        ),
         {"smartctl": None},
         {"smartctl": {"messages": "gone", "exit_status": "2"}},
         {"smartctl": {}, "nvme_smart_health_information_log": {}},

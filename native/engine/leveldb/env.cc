@@ -144,7 +144,8 @@ class SequentialFile final : public leveldb::SequentialFile {
 struct Task {
   void (*function)(void*);
   void* argument;
-  std::atomic<int>* scheduled;
+  // May outlive the env: LevelDB is closed as soon as the function is done, while its thread is on its way back here.
+  std::shared_ptr<std::atomic<int>> scheduled;
 
   static void run(void* given) {
     const std::unique_ptr<Task> task(static_cast<Task*>(given));
@@ -261,8 +262,8 @@ leveldb::Status LevelDbEnv::RenameFile(const std::string& from, const std::strin
 }
 
 void LevelDbEnv::Schedule(void (*function)(void*), void* argument) {
-  ++scheduled_;
-  target()->Schedule(&Task::run, new Task{function, argument, &scheduled_});  // NOLINT: Task::run's to own
+  ++*scheduled_;
+  target()->Schedule(&Task::run, new Task{function, argument, scheduled_});  // NOLINT: Task::run's to own
 }
 
 void LevelDbEnv::SleepForMicroseconds(int micros) {

@@ -48,7 +48,7 @@ class LevelDbEnv final : public leveldb::EnvWrapper {
   void SleepForMicroseconds(int micros) override;
 
   // Whether the background thread has something to do, or does it.
-  bool busy() const { return scheduled_ > 0; }
+  bool busy() const { return *scheduled_ > 0; }
   // Whether the drive had no space for a write since the env was made.
   bool drive_full() const { return drive_full_; }
   // Bytes of tables that are on the drive: those written and not removed.
@@ -66,7 +66,7 @@ class LevelDbEnv final : public leveldb::EnvWrapper {
 
   const LevelDbInfoLog& log_;
   const LevelDbEnvOptions options_;
-  std::atomic<int> scheduled_{0};
+  const std::shared_ptr<std::atomic<int>> scheduled_ = std::make_shared<std::atomic<int>>(0);
   std::atomic<bool> drive_full_{false};
   std::atomic<std::uint64_t> table_bytes_{0};
 };
