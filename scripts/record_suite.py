@@ -16,11 +16,13 @@ import json
 import shutil
 import subprocess
 import sys
+import tomllib
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from spillway.native import build_sha256
+from spillway.suite import find_suite
 
 ROOT = Path(__file__).resolve().parents[1]
 FIGURES = ("wa_app", "wa_device", "wa_total", "user_mb_s", "duration_s", "operations", "steady")
@@ -68,10 +70,12 @@ def main() -> int:
     suite = read(directory / "suite.json")
     if changed := git("status", "--porcelain", "--", ".", ":!runs"):
         sys.exit(f"record_suite: the checkout is not clean: {changed.splitlines()[0].strip()} differs; commit first.")
-    unfinished = {name: plan["state"] for name, plan in suite["plans"].items() if plan["state"] != "done"}
+    named = tomllib.loads((find_suite(suite["suite"]) / "suite.toml").read_text(encoding="utf-8"))["plans"]
+    states = dict.fromkeys(named, "not run") | {name: plan["state"] for name, plan in suite["plans"].items()}
+    unfinished = {name: state for name, state in states.items() if state != "done"}
     if unfinished and not options.partial:
         sys.exit(f"record_suite: {', '.join(unfinished)} is not done; run the suite again.")
-    done = [name for name in suite["plans"] if unfinished.get(name, "failed") == "failed"]
+    done = [name for name, state in states.items() if state in ("done", "failed")]
     if not done:
         sys.exit("record_suite: no plan of it is done; run the suite.")
     manifests = {name: read(directory / name / "manifest.json") for name in done}
