@@ -1,6 +1,7 @@
 """Dotted keys in nested documents: how plans, arms, sweeps and ``--set`` name one value of a plan.
 
 ``a.b.c`` names a value in tables; the element of a list is named by its index or its ``name``: ``phases.load.threads``.
+A phase without one is named by its workload, which is its name then.
 The keys of an open table keep their own dots: ``drive.set.capacity.spare_factor``.
 """
 
@@ -58,11 +59,9 @@ def look_up(document: Document, key: list[str]) -> Any:
 def _element(elements: list[Any], part: str, where: str) -> Any:
     if part.isdecimal() and int(part) < len(elements):
         return elements[int(part)]
-    named = {
-        element["name"]: element
-        for element in elements
-        if isinstance(element, dict) and isinstance(element.get("name"), str)
-    }
+    tables = [element for element in elements if isinstance(element, dict)]
+    called = [(element.get("name", element.get("workload")), element) for element in tables]
+    named = {name: element for name, element in called if isinstance(name, str)}
     if part not in named:
         known = f"by name there are: {', '.join(str(name) for name in named)}" if named else "none has a name"
         by_number = f", and by number 0 to {len(elements) - 1}" if elements else ""

@@ -23,7 +23,7 @@ def about(records: Records, suite: str) -> list[str]:
     scale = f"at {found['factor']} of the original's sizes" + (f" ({', '.join(own)})" if own else "")
     seconds, machine = sum(found["seconds"].values()), found["machine"]
     missing = [f"{plan} ({state})" for plan, state in (found.get("unfinished") or {}).items()]
-    lacks = f" Not in the record: {', '.join(missing)}." if missing else ""
+    lacks = f" Not whole: {', '.join(missing)}." if missing else ""
     return textwrap.wrap(
         f"`{found['command']}`, commit `{found['commit']}`, {found['started'][:10]}: {count(found['runs'])} runs of "
         f"{len(found['seconds'])} plans {scale}, {seconds / 60:.0f} minutes on {machine['cores']} cores "

@@ -75,6 +75,18 @@ def test_points_go_with_a_grid(plan_file: Path) -> None:
     ]
 
 
+def test_a_phase_without_a_name_is_swept_by_its_workload(plan_file: Path) -> None:
+    """Which is its name then."""
+    path = plan_file
+    text = SHORT.replace('name = "fill"\n', "")
+    assert text != SHORT
+    path.write_text(text + '[sweep]\n"phases.fillrandom.threads" = [1, 2]\n')
+    assert [arm.phases[0]["threads"] for arm in load_plan(path).arms] == [1, 2]
+    path.write_text(SHORT + '[sweep]\n"phases.fillrandom.threads" = [1, 2]\n')  # it has another name
+    with pytest.raises(SpillwayError, match="no element 'fillrandom'; by name there are: fill"):
+        load_plan(path)
+
+
 @pytest.mark.parametrize("sweep", [GRID, POINTS, '\n[sweep]\n"drive.capacity" = ["32MiB", "64MiB"]\n'])
 @pytest.mark.parametrize("arms", ["", ARMS])
 def test_the_resolved_plan_of_a_sweep_says_the_same(plan_file: Path, sweep: str, arms: str) -> None:
