@@ -114,7 +114,9 @@ def measured_of(
     """The runs of a summary's ``arms``; ``point_of`` has their points in the original's sizes, ``law_of`` laws."""
     found = []
     for name, summary in arms.items():
-        ended = summary.get("repetitions") or [summary | dict(summary["standing"])]
+        ended = summary.get("repetitions") or [
+            dict(summary["standing"]) | summary
+        ]  # of one name, such as kept, the summary's
         finished = [each for each in ended if each.get("complete")]
         failure = next((each["failure"] for each in ended if each.get("failure")), "")
         arm, point = summary.get("of") or name, point_of.get(name, {})

@@ -725,6 +725,15 @@ def test_what_has_not_been_run_is_not_measured(tmp_path: Path) -> None:
     assert (tally.verdict, tally.counts) == ("reproduced", "2 of 2")
 
 
+def test_a_share_of_lbas_is_read_where_its_run_was_kept() -> None:
+    kept = {"from": None, "to": {"drive": {"mapped_share": 0.7}}}
+    standing = {"complete": True, "failure": None, "kept": None, "words": ""}
+    (run,) = measured_of({"A": {"standing": standing, "kept": kept}}, {}, {})
+    assert run.figure("mapped_share") == 0.7
+    (other,) = measured_of({"A": {"standing": standing, "kept": None}}, {}, {})
+    assert other.figure("mapped_share") is None
+
+
 def test_medians_are_of_finished_repetitions() -> None:
     ended = [
         {"wa_app": 1.0, "complete": True, "failure": None},
