@@ -42,8 +42,9 @@ class Measured:
     name: str = ""  # of the run
 
     def figures(self, name: str) -> list[float]:
-        """Of the repetitions that were finished."""
-        return [value for each in self.finished if (value := FIGURES[name](each)) is not None]
+        """Of the repetitions that were finished; what is no number is no figure, and no bound would hold it."""
+        values = [FIGURES[name](each) for each in self.finished]
+        return [value for value in values if value is not None and math.isfinite(value)]
 
     def figure(self, name: str) -> float | None:
         """The median over the repetitions that were finished."""

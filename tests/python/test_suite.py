@@ -734,6 +734,14 @@ def test_a_share_of_lbas_is_read_where_its_run_was_kept() -> None:
     assert other.figure("mapped_share") is None
 
 
+@pytest.mark.parametrize("odd", [float("nan"), float("inf")])
+def test_what_is_no_number_reproduces_nothing(tmp_path: Path, odd: float) -> None:
+    results = {"p": line(odd, 2.0) + line(1.0, 1.0, arm="B")}
+    for lines in ("at = { x = 0 }\nabove = 1", "at = { x = 0 }\nabove = 1\nagainst = 'B'"):
+        (judged,) = judge_all(claim(tmp_path, lines), results)
+        assert judged.verdict == "not measured"
+
+
 def test_medians_are_of_finished_repetitions() -> None:
     ended = [
         {"wa_app": 1.0, "complete": True, "failure": None},
