@@ -54,6 +54,7 @@ FIGURES: dict[str, Callable[[Document], float | None]] = {
     },
     "host_mb_s": lambda s: ratio((s.get("host_bytes_written") or 0) / 1e6 or None, s.get("duration_s")),
     "mapped_share": lambda summary: _mapped_share(summary),
+    "flash_bytes_per_operation": lambda s: (s.get("lifetime") or {}).get("flash_bytes_per_operation"),
     "latency_p99_us": lambda summary: (summary.get("latency_us") or {}).get("p99"),
     "share_in_stalls": lambda s: ratio((s.get("stalls") or {}).get("seconds"), s.get("duration_s")),
 }
