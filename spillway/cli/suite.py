@@ -14,11 +14,11 @@ from spillway.errors import Interrupted
 @click.command("suite")
 @click.argument("name", metavar="DIR_OR_NAME")
 @click.option("--out", "directory", type=click.Path(path_type=Path), help="Directory  [default: runs/SUITE-SCALE]")
-@click.option("--only", multiple=True, metavar="PLAN", help="This plan of the suite; may be repeated.")
+@click.option("--only", multiple=True, metavar="PLAN", help="Run this plan of the suite only; may be repeated.")
 @click.option("--scale", metavar="FACTOR", help="In place of the suite's own, such as 1/64.")
 @click.option("--unscaled", is_flag=True, help="The original's sizes: --scale 1.")
 @click.option(
-    "--set", "settings", multiple=True, metavar="KEY=VALUE", help="Override a key of every plan; may be repeated."
+    "--set", "settings", multiple=True, metavar="KEY=VALUE", help="Override a key of every plan run; may be repeated."
 )
 @click.option("--list", "listed", is_flag=True, help="Say what there is and what is done, and run nothing.")
 def suite_command(
@@ -43,7 +43,7 @@ def suite_command(
     place = directory or Path("runs") / f"{suite.name}{size}"
     if listed:
         rows = []
-        for each in suite.plans:
+        for each in suite.chosen:
             runs = str(len(each.plan.arms) * len(each.plan.seeds))
             rows.append(
                 (each.name, runs, state_of(place / each.name, each.plan, may_fill=each.may_fill), each.original.summary)
@@ -68,6 +68,9 @@ def suite_command(
         made = run_suite(suite, place, command_line(), watch, tell, lambda words: err.print(words, soft_wrap=True))
     count = f"{made.ran} plans run, {made.skipped} done before"
     out.print(f"{count}\nSuite   {place}\nReport  {place / 'report.html'}", soft_wrap=True)
+    if made.left_out:
+        without = "; ".join(f"{plan} ({why})" for plan, why in made.left_out.items())
+        out.print(f"        without {without}", soft_wrap=True)
     for plan, why in made.failures:
         print(f"spillway: {plan}: {why}", file=sys.stderr)
     if made.interrupted:

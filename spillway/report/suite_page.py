@@ -17,7 +17,7 @@ from spillway.suite import Suite
 from spillway.suite.claims import Claim
 from spillway.suite.document import SuitePlan
 from spillway.suite.laws import Say, Simulated, laws_of
-from spillway.suite.run import state_of
+from spillway.suite.run import reported, state_of
 from spillway.suite.scale import said
 from spillway.suite.verdicts import VERDICTS, Judged, as_csv, judge_all, measured_of, runs_by_law, tallies
 
@@ -58,13 +58,18 @@ class Part:
         return f"plan-{self.plan.name}"
 
 
-def write_suite_report(suite: Suite, directory: Path, target: Path, say: Say | None = None) -> None:
+def write_suite_report(suite: Suite, directory: Path, target: Path, say: Say | None = None) -> dict[str, str]:
     """Reads the run directories below ``directory``; writes the report to ``target``, its verdicts to claims.csv beside
-    it. ``say`` is told how far the simulations are, which take minutes the first time."""
-    read = {each.name: _arms(directory / each.name, each) for each in suite.plans}
-    judged = _judged(suite, directory, read, say)
-    write_text(target, _render(suite, read, judged))
+    it. ``say`` is told how far the simulations are, which take minutes the first time. Returns the plans that are left
+    out, and why: those that are not chosen, and not done."""
+    plans, left_out = reported(suite, directory)
+    inside = {each.name for each in plans}
+    about = replace(suite, plans=plans, claims=[claim for claim in suite.claims if claim.plan in inside])
+    read = {each.name: _arms(directory / each.name, each) for each in plans}
+    judged = _judged(about, directory, read, say)
+    write_text(target, _render(about, read, judged, left_out))
     write_text(target.with_name("claims.csv"), as_csv(judged))
+    return left_out
 
 
 Read = Mapping[str, tuple[list[ArmRecord], str]]  # by plan: its runs, and what is to be known of their directory
@@ -91,7 +96,7 @@ def _judged(suite: Suite, directory: Path, read: Read, say: Say | None) -> list[
     return judge_all(suite.claims, results, {name: state for name, (arms, state) in read.items() if not arms})
 
 
-def _render(suite: Suite, read: Read, judged: list[Judged]) -> str:
+def _render(suite: Suite, read: Read, judged: list[Judged], left_out: Mapping[str, str]) -> str:
     parts = [_part(each, *read[each.name], judged) for each in suite.plans]
     figures = {f"{part.key}-{panel.key}": panel.figure for part in parts for panel in part.panels}
     script, divs = embedded(figures)
@@ -103,7 +108,8 @@ def _render(suite: Suite, read: Read, judged: list[Judged]) -> str:
             suite=suite,
             factor=said(suite.scale.factor),
             own_factors=suite.own_factors(),
-            headline=_headline(suite, parts, judged),
+            headline=_headline(suite, parts, judged, len(left_out)),
+            left_out=left_out,
             tallies=counted,
             parts=parts,
             divs={key: Markup(div) for key, div in divs.items()},
@@ -169,9 +175,9 @@ def _mark(claim: Claim) -> Published | None:
     return Published(claim.place.arm, claim.place.at, metric, claim.published * factor)
 
 
-def _headline(suite: Suite, parts: Sequence[Part], judged: Sequence[Judged]) -> str:
-    run = sum(1 for part in parts if part.arms)
-    opening = f"{run} of {len(parts)} experiments have been run. " if run < len(parts) else ""
+def _headline(suite: Suite, parts: Sequence[Part], judged: Sequence[Judged], left_out: int) -> str:
+    run, count = sum(1 for part in parts if part.arms), len(parts) + left_out
+    opening = f"{run} of {count} experiments have been run. " if run < count else ""
     if not judged:
         return f"{opening}{suite.title}"
     counts = {verdict: sum(1 for each in judged if each.verdict == verdict) for verdict in VERDICTS}

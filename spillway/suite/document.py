@@ -2,7 +2,7 @@
 
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -32,6 +32,8 @@ class SuitePlan:
     factor: Fraction = Fraction(1)  # between the two
     over_time: bool = False  # whether the report draws its runs over time
     may_fill: bool = False  # whether a run that fills its drive is a result
+    chosen: bool = True  # to be run; one that is not is reported where its run is done
+    settings: tuple[str, ...] = ()  # keys that the command line overrides
 
     def point_of(self) -> dict[str, dict[str, Any]]:
         """The point of each run in the original's sizes, by the run's name."""
@@ -59,6 +61,12 @@ class Suite:
     plans: list[SuitePlan]
     statements: dict[str, str]  # what a claim says, by its name
     claims: list[Claim]
+    unread: dict[str, str] = field(default_factory=dict)  # plans that are not chosen and cannot be read, and why
+
+    @property
+    def chosen(self) -> list[SuitePlan]:
+        """The plans that are to be run."""
+        return [each for each in self.plans if each.chosen]
 
     def own_factors(self) -> dict[str, str]:
         """The factors of plans that have one of their own, by the plans' names."""
@@ -66,8 +74,8 @@ class Suite:
 
     @property
     def runs(self) -> int:
-        """How many runs all plans come to."""
-        return sum(len(each.plan.arms) * len(each.plan.seeds) for each in self.plans)
+        """How many runs the chosen plans come to."""
+        return sum(len(each.plan.arms) * len(each.plan.seeds) for each in self.chosen)
 
 
 def find_suite(name: str) -> Path:
@@ -87,7 +95,8 @@ def load_suite(
     directory: Path, scale: str | None = None, only: tuple[str, ...] = (), settings: tuple[str, ...] = ()
 ) -> Suite:
     """Reads the suite in ``directory`` and resolves its plans; ``scale`` replaces its factor, ``only`` names the plans
-    that are kept, ``settings`` override keys of every plan, after the scale. Raises SpillwayError."""
+    that are chosen (none: all), ``settings`` override keys of these, after the scale. Raises SpillwayError, but not for
+    what is wrong in a plan that is not chosen."""
     path = directory / "suite.toml"
     document = _read(path)
     for key in document:
@@ -100,17 +109,26 @@ def load_suite(
     timed, filling = (
         _names(document[key], path, key, names) if key in document else [] for key in ("over_time", "may_fill")
     )
-    plans = []
-    for name in chosen:
-        plan = _plan(directory, name, replace(how, factor=own.get(name, how.factor)), settings)
-        plans.append(replace(plan, over_time=name in timed, may_fill=name in filling))
+    plans: list[SuitePlan] = []
+    unread: dict[str, str] = {}
+    for name in names:
+        own_settings = settings if name in chosen else ()
+        try:
+            plan = _plan(directory, name, replace(how, factor=own.get(name, how.factor)), own_settings)
+        except SpillwayError as error:
+            if name in chosen:
+                raise
+            unread[name] = str(error)
+            continue
+        told = replace(plan, over_time=name in timed, may_fill=name in filling)
+        plans.append(replace(told, chosen=name in chosen, settings=own_settings))
     statements, claims = read_claims(directory / "claims.toml", names)
-    if not settings:  # else a plan may have left the points that were published
-        check_against(claims, {each.name: each.original for each in plans}, directory / "claims.toml")
+    # With settings a plan may have left the points that were published.
+    as_published = {each.name: each.original for each in plans if not each.settings}
+    check_against(claims, as_published, directory / "claims.toml")
     texts = {key: _text(document.get(key, ""), f"{path}: {key}") for key in ("name", "title", "summary")}
     name = texts["name"] or directory.resolve().name
-    kept = [claim for claim in claims if claim.plan in chosen]
-    return Suite(directory, name, texts["title"] or name, texts["summary"], how, plans, statements, kept)
+    return Suite(directory, name, texts["title"] or name, texts["summary"], how, plans, statements, claims, unread)
 
 
 def load_scaled(

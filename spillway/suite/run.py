@@ -1,6 +1,6 @@
 """Runs what of a suite is not done, plan by plan, into one directory.
 
-    suite.json    which suite, its factor, and what became of each plan
+    suite.json    which suite, its factor, and what there is of each plan
     report.html   every figure redrawn, what was published beside it, a verdict for each claim
     claims.csv    the verdicts
     laws.json     what was simulated for them, with its inputs
@@ -9,7 +9,7 @@
 
 A plan is done when its run directory is complete and is of the same resolved plan, presets, package and
 spillway-native (by SHA-256): it is not run again. One that was ended early, had failed runs, is damaged, or was made by
-another build is.
+another build is. Plans that are not chosen are not run, and are reported where they are done.
 Its new run directory takes the place of the old one when it is whole. So an interruption, also a kill -9, costs the
 plan that was under way and nothing else.
 """
@@ -63,6 +63,7 @@ class Outcome:
     skipped: int = 0
     failures: list[tuple[str, str]] = field(default_factory=list)  # plan, reason
     interrupted: bool = False
+    left_out: dict[str, str] = field(default_factory=dict)  # plans that are not in the report, and why
 
 
 def state_of(directory: Path, plan: Plan, *, may_fill: bool = False) -> State:
@@ -85,6 +86,19 @@ def state_of(directory: Path, plan: Plan, *, may_fill: bool = False) -> State:
     if manifest.get("failure"):
         return "done" if may_fill and plan.swept and _only_filled(manifest) else "failed"
     return "done" if manifest.get("complete") else "ended early"
+
+
+def reported(suite: Suite, out: Path) -> tuple[list[SuitePlan], dict[str, str]]:
+    """The plans that the report is about, in the suite's order: those that are chosen, and others whose runs in ``out``
+    are done. And those that it leaves out, each with what there is of it."""
+    inside, left_out = [], {}
+    for each in suite.plans:
+        state = "done" if each.chosen else state_of(out / each.name, each.plan, may_fill=each.may_fill)
+        if state == "done":
+            inside.append(each)
+        else:
+            left_out[each.name] = state
+    return inside, left_out | {name: f"its plan cannot be read: {why}" for name, why in suite.unread.items()}
 
 
 def _only_filled(manifest: Document) -> bool:
@@ -112,7 +126,8 @@ def run_suite(
     tell: Callable[[Step], None] | None = None,
     say: Callable[[str], None] | None = None,
 ) -> Outcome:
-    """Runs what is not done into ``out`` and writes the suite's report.
+    """Runs what of the chosen plans is not done into ``out`` and writes the suite's report, which has the others too
+    where they are done.
 
     ``tell`` hears of each plan, ``say`` how far the report's simulations are. A plan that fails or is refused is noted,
     and the next one runs; a Ctrl-C ends the suite after its plan has been put away. Raises SpillwayError when ``out``
@@ -121,14 +136,14 @@ def run_suite(
     made = Outcome(out)
     with locked(out, "suite"):
         _sweep_up(out)
-        for index, each in enumerate(suite.plans, start=1):
+        for index, each in enumerate(suite.chosen, start=1):
             for step in _steps(each, out, command, watch, made):
                 if tell is not None:
-                    tell(replace(step, index=index, count=len(suite.plans)))
+                    tell(replace(step, index=index, count=len(suite.chosen)))
             _note(suite, out, made)
             if made.interrupted:
                 break
-        _write_report(suite, out, say)
+        made.left_out = _write_report(suite, out, say)
     return made
 
 
@@ -163,10 +178,10 @@ def _steps(each: SuitePlan, out: Path, command: list[str], watch: Watch | None, 
     yield Step(each, what, finished.failure, time.monotonic() - begun)
 
 
-def _write_report(suite: Suite, out: Path, say: Callable[[str], None] | None) -> None:
+def _write_report(suite: Suite, out: Path, say: Callable[[str], None] | None) -> dict[str, str]:
     from spillway.report import write_suite_report  # the chart library takes long to import
 
-    write_suite_report(suite, out, out / "report.html", say)
+    return write_suite_report(suite, out, out / "report.html", say)
 
 
 def _write_missing_report(rundir: Path) -> None:
@@ -221,7 +236,12 @@ def _note(suite: Suite, out: Path, made: Outcome) -> None:
     for each in suite.plans:
         failure = reasons.get(each.name)
         state = state_of(out / each.name, each.plan, may_fill=each.may_fill)
-        plans[each.name] = {"state": state, "failure": failure}
+        plans[each.name] = {
+            "state": state,
+            "failure": failure,
+            "reported": each.chosen or state == "done",
+            "settings": list(each.settings),
+        }
     write_json(
         out / "suite.json",
         {

@@ -111,7 +111,13 @@ def test_plans_are_scaled_and_their_points_stay_the_originals(suite: Path) -> No
     assert a.plan.summary == "first (scaled by 1/4)"
     assert list(a.point_of().values()) == [{"load.num": 400}, {"load.num": 1000}]
     assert [arm.settings["load.num"] for arm in load_suite(suite, "1").plans[1].plan.arms] == [400, 1000]
-    assert [each.name for each in load_suite(suite, None, ("a",)).plans] == ["a"]
+    only = load_suite(suite, None, ("a",), ("phases.0.threads=2",))
+    assert [(each.name, each.chosen, each.plan.arms[0].phases[0]["threads"]) for each in only.plans] == [
+        ("b", False, 1),
+        ("a", True, 2),
+    ]
+    assert [each.name for each in only.chosen] == ["a"]
+    assert only.runs == 2
 
 
 def test_a_plan_may_have_a_factor_of_its_own(suite: Path, tmp_path: Path, fake: Fake, invoke: Invoke) -> None:
@@ -211,7 +217,8 @@ def test_what_is_done_is_not_run_again(
     )
     assert "1/4 of the original" in page
     noted = json.loads((out / "suite.json").read_text())
-    assert (noted["factor"], noted["plans"]["a"]) == ("1/4", {"state": "done", "failure": None})
+    of_a: dict[str, Any] = {"state": "done", "failure": None, "reported": True, "settings": []}
+    assert (noted["factor"], noted["plans"]["a"]) == ("1/4", of_a)
 
     assert "0 plans run, 2 done before" in invoke("suite", suite, "--out", out).out
     assert len(fake.requests()) == 3
@@ -220,7 +227,9 @@ def test_what_is_done_is_not_run_again(
     assert "a" in {path.name for path in out.iterdir()}
     os.utime(fake.path)
     fake.path.write_text(fake.path.read_text() + "# another build\n")
-    invoke("suite", suite, "--out", out, "--only", "b")  # a's claim is not among those of b
+    of_another_build = invoke("suite", suite, "--out", out, "--only", "b")
+    assert "without a (of another build)" in of_another_build.out
+    assert (out / "claims.csv").read_text().count("\n") == 1, "a's claim is of no run of this build"
     stale = render_stale(suite, out)
     assert "run of another build; run the suite again" in stale
     assert "1 could not be measured" in stale
@@ -233,6 +242,71 @@ def test_what_is_done_is_not_run_again(
     monkeypatch.setenv("SPILLWAY_ENGINES", str(modules))
     invoke("suite", suite, "--out", out, "--only", "a")
     assert len(fake.requests()) == 9, "an engine that is an object of its own is part of the build"
+
+
+def test_what_was_run_before_is_reported_beside_what_is_run_now(
+    fake: Fake, suite: Path, tmp_path: Path, invoke: Invoke
+) -> None:
+    """--only says what is run; the report, claims.csv and suite.json have all that is done."""
+    out = tmp_path / "out"
+    first = invoke("suite", suite, "--out", out, "--only", "b")
+    assert (first.code, "without a (not run)" in first.out) == (0, True)
+    page = (out / "report.html").read_text()
+    assert "1 of 2 experiments have been run" in page
+    assert "<b>Left out.</b> a (not run)." in page
+    assert 'id="plan-a"' not in page
+    assert json.loads((out / "suite.json").read_text())["plans"]["a"]["reported"] is False
+    assert invoke("suite", suite, "--out", out, "--only", "a").code == 0
+    assert len(fake.requests()) == 3, "b is not run again"
+    whole = [(out / name).read_text() for name in ("claims.csv", "suite.json")]
+    assert 'id="plan-a"' in (out / "report.html").read_text()
+    again = invoke("suite", suite, "--out", out, "--only", "b")
+    assert (again.code, "without" in again.out, len(fake.requests())) == (0, False, 3)
+    assert [(out / name).read_text() for name in ("claims.csv", "suite.json")] == whole
+    page = (out / "report.html").read_text()
+    assert 'id="plan-a-sweep-wa-app-0"' in page
+    assert "Left out" not in page
+    assert "Of 1 published figures and relations 1 are reproduced" in page
+
+
+def test_settings_are_of_the_plans_that_are_chosen(fake: Fake, suite: Path, tmp_path: Path, invoke: Invoke) -> None:
+    """And the report says so of these, and of no other."""
+    out = tmp_path / "out"
+    assert invoke("suite", suite, "--out", out).code == 0
+    ended = invoke("suite", suite, "--out", out, "--only", "b", "--set", "phases.0.threads=2")
+    assert (ended.code, "without" in ended.out, len(fake.requests())) == (0, False, 4)
+    page = (out / "report.html").read_text()
+    assert page.index('id="plan-b"') < page.index("Run with <code>--set phases.0.threads=2</code>.")
+    assert page.index("Run with <code>") < page.index('id="plan-a"'), "a was run without"
+    noted = json.loads((out / "suite.json").read_text())["plans"]
+    assert [noted[name]["settings"] for name in ("b", "a")] == [["phases.0.threads=2"], []]
+    ended = invoke("suite", suite, "--out", out, "--only", "a")
+    assert "without b (of another plan)" in ended.out
+    assert "threads=2" not in (out / "report.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("what", "said"),
+    [("failed", "failed"), ("ended early", "ended early"), ("damaged", "damaged"), ("file", "cannot be read")],
+)
+def test_what_is_not_whole_is_left_out_where_it_is_not_chosen(
+    fake: Fake, suite: Path, tmp_path: Path, invoke: Invoke, what: str, said: str
+) -> None:
+    out = tmp_path / "out"
+    assert invoke("suite", suite, "--out", out).code == 0
+    manifest = out / "a" / "manifest.json"
+    changes = {"failed": {"complete": False, "failure": "full."}, "ended early": {"complete": False}}
+    if what == "file":
+        (suite / "a.toml").write_text("x = ")
+    else:
+        changed = "{" if what == "damaged" else json.dumps(json.loads(manifest.read_text()) | changes[what])
+        manifest.write_text(changed)
+    ended = invoke("suite", suite, "--out", out, "--only", "b")
+    assert (ended.code, len(fake.requests())) == (0, 3), ended.err
+    assert re.search(rf"without a \(.*{said}", ended.out)
+    assert 'id="plan-a"' not in (out / "report.html").read_text()
+    assert (out / "claims.csv").read_text().count("\n") == 1
+    assert (out / "a").is_dir(), "it stays as it is"
 
 
 def test_runs_of_named_plans_are_drawn_over_time(suite: Path, tmp_path: Path, fake: Fake, invoke: Invoke) -> None:
