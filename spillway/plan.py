@@ -257,8 +257,14 @@ def _settings_of(table: str) -> dict[str, str]:
     return {key: key.rpartition(".")[2] + ("_bytes" if key in sizes else "") for key in keys}
 
 
-def by_keys_of_a_plan(message: str) -> str:
-    """What the native side says of a request, with a plan's keys where the request has other names for them."""
+def by_keys_of_a_plan(message: str, target: str) -> str:
+    """What the native side says of a request, with a plan's keys where the request has other names for them.
+    ``target``: the request's kind, drive.kind of a plan."""
+    capacity = "drive.capacity" if target == "emulated" else "drive.estimate.capacity"
+    # "--set: " is how the native side calls all of a drive that comes with a request.
+    message = re.sub(r"^--set: capacity\.capacity_bytes\b", capacity, message)
+    message = re.sub(r"^--set: ", "drive.set: ", message)
+    message = message.replace("raise capacity.capacity_bytes", f"raise {capacity}")
     for table in {table for tables in ENGINE_SETTINGS.values() for table in tables} - {"policy"}:
         if f"engine.{table}." in message:
             for key, name in _settings_of(table).items():

@@ -264,7 +264,7 @@ def _run(request: Document, on_event: Callable[[Event], None], answer: Answer | 
     try:
         return run_native("run", request, on_event, answer)
     except SpillwayError as error:
-        raise type(error)(by_keys_of_a_plan(str(error))) from error
+        raise type(error)(by_keys_of_a_plan(str(error), request["target"]["kind"])) from error
 
 
 @contextmanager

@@ -37,10 +37,15 @@ def suite_command(
     """
     from spillway.suite import find_suite, load_suite
     from spillway.suite.run import Step, run_suite, state_of
+    from spillway.suite.too_small import check_scale, with_advice
 
-    suite = load_suite(find_suite(name), chosen_scale(scale, unscaled), only, settings)
-    size = "" if suite.scale.factor == 1 else f"-{suite.scale.factor.numerator}-{suite.scale.factor.denominator}"
-    place = directory or Path("runs") / f"{suite.name}{size}"
+    found, factor = find_suite(name), chosen_scale(scale, unscaled)
+    with with_advice(found, factor, only, settings):
+        suite = load_suite(found, factor, only, settings)
+        size = "" if suite.scale.factor == 1 else f"-{suite.scale.factor.numerator}-{suite.scale.factor.denominator}"
+        place = directory or Path("runs") / f"{suite.name}{size}"
+        if not listed:
+            check_scale(suite, place)
     if listed:
         rows = []
         for each in suite.chosen:

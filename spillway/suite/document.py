@@ -13,7 +13,7 @@ from spillway.plan import Plan, load_plan
 from spillway.quantity import nearest
 from spillway.suite.claims import Claim, check_against, read_claims
 from spillway.suite.laws import Scaled, scaled_of
-from spillway.suite.scale import Scale, checked_keys, parse_factor, said
+from spillway.suite.scale import Scale, TooSmall, checked_keys, parse_factor, said
 
 Document = dict[str, Any]
 
@@ -131,6 +131,12 @@ def load_suite(
     return Suite(directory, name, texts["title"] or name, texts["summary"], how, plans, statements, claims, unread)
 
 
+def factor_of(directory: Path) -> Fraction:
+    """The factor that the suite in ``directory`` names itself. Raises SpillwayError."""
+    path = directory / "suite.toml"
+    return _scale(_read(path).get("scale", {}), None, path).factor
+
+
 def load_scaled(
     path: Path,
     settings: tuple[str, ...],
@@ -156,10 +162,32 @@ def load_scaled(
 def _scaled(
     path: Path, settings: tuple[str, ...], only: tuple[str, ...], scale: Scale, properties: Document | None = None
 ) -> Plan:
-    plan = load_plan(path, settings, only, properties, lambda document: scale.applied(document, str(path)))
+    """A plan with its sizes scaled. Raises TooSmall where it is right but for that, else SpillwayError."""
+    try:
+        plan = load_plan(path, settings, only, properties, lambda document: scale.applied(document, str(path)))
+    except SpillwayError as error:
+        if scale.factor == 1 or not _is_right(path, settings, only, scale, properties):
+            raise
+        raise TooSmall(path.stem, scale.factor, str(error).removeprefix(f"{path}: ")) from error
     if scale.factor == 1:
         return plan
     return replace(plan, summary=f"{plan.summary or plan.name} (scaled by {said(scale.factor)})")
+
+
+def _is_right(
+    path: Path, settings: tuple[str, ...], only: tuple[str, ...], scale: Scale, properties: Document | None
+) -> bool:
+    """Whether a plan loads at the original's sizes, and has none that cannot be scaled."""
+
+    def unscaled(document: Document) -> Document:
+        scale.applied(document, str(path))
+        return document
+
+    try:
+        load_plan(path, settings, only, properties, unscaled)
+    except SpillwayError:
+        return False
+    return True
 
 
 def _plan(directory: Path, name: str, scale: Scale, settings: tuple[str, ...]) -> SuitePlan:

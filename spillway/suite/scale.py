@@ -80,6 +80,15 @@ class Scale:
         return max(1, round(size * self.factor / unit)) * unit if size else 0
 
 
+class TooSmall(SpillwayError):
+    """A plan that can be run at the original's sizes cannot be at this factor. ``why`` ends the sentence."""
+
+    def __init__(self, plan: str, factor: Fraction, why: str) -> None:
+        """``plan``: its name."""
+        super().__init__(f"the scale {said(factor)} is too small for {plan}, give a larger one: {why}")
+        self.plan, self.factor, self.why = plan, factor, why
+
+
 def parse_factor(text: Any, what: str) -> Fraction:
     """``1/64``, ``0.5`` or ``1``; above 0 and at most 1."""
     written = str(text).replace(" ", "")

@@ -249,7 +249,9 @@ def main() -> int:
         return fake_probe.converse(say)
     # A run's commands may follow: the pipe stays open.
     request = json.loads(sys.stdin.readline()) if command in ("probe", "run") else json.load(sys.stdin)
-    if "FAKE_LOG" in os.environ:
+    place = Path(request.get("directory", "")) if command == "run" else None
+    is_taken = place is not None and place.is_dir() and any(place.iterdir())  # nothing is run then: it is a check
+    if "FAKE_LOG" in os.environ and not is_taken:
         with Path(os.environ["FAKE_LOG"]).open("a", encoding="utf-8") as log:
             log.write(json.dumps({"command": command, "request": request}) + "\n")
 
@@ -263,6 +265,9 @@ def main() -> int:
         mode = "ok"
     if mode == "bad_input":
         emit({"event": "error", "message": "presets/x.toml: geometry.chanels is not a key.", "fault": "bad_input"})
+        return 2
+    if is_taken:
+        emit({"event": "error", "message": f"directory: {place} is not empty; name a new one", "fault": "bad_input"})
         return 2
     emit(started(command))
     if mode == "disk_full":

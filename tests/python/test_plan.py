@@ -11,7 +11,7 @@ from conftest import PLAN, ROOT
 from jsonschema import Draft202012Validator
 
 from spillway.errors import SpillwayError
-from spillway.plan import load_plan
+from spillway.plan import by_keys_of_a_plan, load_plan
 from spillway.plan_keys import ARM_KEYS, OF_SOME_ARRIVALS, OPEN_TABLES, PHASE_KEYS, PLAN_KEYS, WORKLOADS
 
 
@@ -264,3 +264,17 @@ def test_a_missing_plan(tmp_path: Path) -> None:
 @pytest.mark.parametrize("path", sorted((ROOT / "plans").glob("*.toml")), ids=lambda path: path.name)
 def test_every_plan_of_the_project_resolves(path: Path) -> None:
     assert load_plan(path).arms
+
+
+@pytest.mark.parametrize(
+    ("target", "said", "of_a_plan"),
+    [
+        ("emulated", "--set: capacity.capacity_bytes: 4096 is smaller", "drive.capacity: 4096 is smaller"),
+        ("directory", "--set: capacity.capacity_bytes: 4096 is smaller", "drive.estimate.capacity: 4096 is smaller"),
+        ("emulated", "--set: gc.policy is 'lifo'; it takes fifo", "drive.set: gc.policy is 'lifo'; it takes fifo"),
+        ("emulated", "load.num: or raise capacity.capacity_bytes", "load.num: or raise drive.capacity"),
+        ("emulated", "x.toml: capacity.capacity_bytes: 1 is smaller", "x.toml: capacity.capacity_bytes: 1 is smaller"),
+    ],
+)
+def test_what_the_native_side_says_of_a_drive_is_said_in_keys_of_a_plan(target: str, said: str, of_a_plan: str) -> None:
+    assert by_keys_of_a_plan(said, target) == of_a_plan

@@ -22,7 +22,8 @@ from spillway.report import write_suite_report
 from spillway.suite import find_suite, load_suite
 from spillway.suite.claims import Claim, read_claims
 from spillway.suite.run import state_of
-from spillway.suite.scale import Scale, parse_factor
+from spillway.suite.scale import Scale, TooSmall, parse_factor
+from spillway.suite.too_small import check_scale
 from spillway.suite.verdicts import Measured, judge_all, measured_of, tallies
 
 SHORT = PLAN.replace("duration_s = 12", "duration_s = 1")
@@ -364,7 +365,7 @@ def test_a_plan_that_the_engine_refuses_stops_no_other(
     fake: Fake, suite: Path, tmp_path: Path, invoke: Invoke, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fake.behave("bad_input")
-    monkeypatch.setenv("FAKE_WHERE", json.dumps({"num": 2500}))
+    monkeypatch.setenv("FAKE_ABOVE", "1000")  # b, at the original's size too: it is not for its scale
     ended = invoke("suite", suite, "--out", tmp_path / "out")
     assert ended.code == 1
     assert "b: presets/x.toml: geometry.chanels is not a key" in ended.err
@@ -376,13 +377,58 @@ def test_a_run_whose_engine_is_missing_stops_no_other(
     fake: Fake, suite: Path, tmp_path: Path, invoke: Invoke, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fake.behave("bad_input")
-    monkeypatch.setenv("FAKE_WHERE", json.dumps({"num": 250}))  # the second of two
+    monkeypatch.setenv("FAKE_ABOVE", "200")  # the second of two, at any scale
     ended = invoke("suite", suite, "--out", tmp_path / "out", "--only", "a")
     assert (ended.code, "1 plans run" in ended.out) == (1, True)
     report = (tmp_path / "out" / "report.html").read_text()
     assert "geometry.chanels is not a key" in report
     arms = json.loads((tmp_path / "out" / "a" / "summary.json").read_text())["arms"]
     assert [each["standing"]["complete"] for each in arms.values()] == [True, False]
+
+
+def test_a_scale_that_is_too_small_is_told_before_anything_is_run(
+    fake: Fake, suite: Path, tmp_path: Path, invoke: Invoke, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake.behave("bad_input")
+    monkeypatch.setenv("FAKE_WHERE", json.dumps({"num": 100}))  # the first of a's, at 1/4 and not at 1
+    out, why = tmp_path / "out", "num 100: presets/x.toml: geometry.chanels is not a key."
+    for flags, asked in (((), "the factor 1/4 of the suite"), (("--scale", "1/4"), "--scale 1/4")):
+        ended = invoke("suite", suite, "--out", out, *flags)
+        assert (ended.code, out.exists(), fake.requests()) == (2, False, [])
+        assert ended.err == f"spillway: {asked} is too small for a, give --scale 1/2 or a larger one: {why}\n"
+    assert invoke("suite", suite, "--out", out, "--only", "b").code == 0, "what is not chosen is not asked about"
+    fake.behave("ok")
+    assert invoke("suite", suite, "--out", out).code == 0
+    fake.behave("bad_input")
+    assert "0 plans run, 2 done before" in invoke("suite", suite, "--out", out).out, "and nor is what is done"
+
+
+@pytest.mark.parametrize("may_fill", [False, True])
+def test_a_data_set_that_does_not_fit_the_scaled_drive_is_told_before_anything_is_run(
+    fake: Fake, suite: Path, tmp_path: Path, invoke: Invoke, may_fill: bool
+) -> None:
+    """5.3 MB at least, on 64 MiB. To fill a drive on purpose is another thing: that needs what fits at first."""
+    text = SUITE.replace('"load.num", ', '"drive.capacity", ')
+    (suite / "suite.toml").write_text(('may_fill = ["b"]\n' if may_fill else "") + text)
+    (suite / "b.toml").write_text((suite / "b.toml").read_text().replace("[drive]", '[drive]\ncapacity = "64MiB"'))
+    out = tmp_path / "out"
+    ended = invoke("suite", suite, "--out", out, "--scale", "1/16")
+    assert (ended.code, out.exists(), fake.requests(), ended.err.count("\n")) == (2, False, [], 1)
+    assert "spillway: --scale 1/16 is too small for b, give --scale 1/8 or a larger one: load.num = 10000 " in ended.err
+    alone = invoke("run", suite / "b.toml", "--out", out, "--scale", "1/16")
+    assert (alone.code, "the scale 1/16 is too small for b, give a larger one: load.num" in alone.err) == (2, True)
+    assert invoke("suite", suite, "--out", out, "--scale", "1/8").code == 0
+
+
+def test_what_is_wrong_at_any_scale_is_not_laid_to_the_scale(suite: Path, invoke: Invoke, tmp_path: Path) -> None:
+    text = (suite / "b.toml").read_text()
+    for old, new, says in (
+        ("num = 10000", "num = 100000000", "load.num = 25000000 pairs come to"),
+        ("write_buffer_size = 1048576", 'x_size = "kNone"', "x_size, which the suite scales, is 'kNone'"),
+    ):
+        (suite / "b.toml").write_text(text.replace(old, new))
+        refused = invoke("suite", suite, "--out", tmp_path / "out")
+        assert (refused.code, says in refused.err, "too small" in refused.err) == (2, True, False), refused.err
 
 
 WHOLE: dict[str, Any] = {
@@ -832,6 +878,42 @@ def test_every_suite_of_the_project_resolves(path: Path) -> None:
         read = load_suite(path.parent, scale)
         assert read.plans
         assert all(load_plan(path.parent / f"{each.name}.toml").arms for each in read.plans)
+
+
+@pytest.mark.native
+@pytest.mark.usefixtures("real_native")
+def test_every_suite_of_the_project_can_be_run_at_its_scale_and_none_at_a_millionth() -> None:
+    for path in sorted((Path(__file__).parents[2] / "plans").glob("*/suite.toml")):
+        check_scale(load_suite(path.parent))
+    with pytest.raises(TooSmall, match=r"over-time, .*: RocksDB, P3600: drive\.capacity: .* one erase block"):
+        check_scale(load_suite(find_suite("pitfalls"), "1/1000000"))
+
+
+@pytest.mark.native
+@pytest.mark.usefixtures("real_native")
+def test_a_run_from_a_state_that_is_made_only_later_is_checked(tmp_path: Path) -> None:
+    (tmp_path / "suite.toml").write_text('plans = ["p"]\nscale = { factor = 0.5, keys = ["load.num"] }')
+    plan = """
+[drive]
+preset = "intel-p3600"
+capacity = "1GiB"
+[load]
+num = 1000
+[kept]
+from = "loaded"
+[[prepare]]
+kept.to = "loaded"
+kept.from = ""
+phases = [{ workload = "fillseq" }]
+[[phases]]
+workload = "readrandom"
+operations = 10
+"""
+    (tmp_path / "p.toml").write_text(plan)
+    check_scale(load_suite(tmp_path))
+    (tmp_path / "suite.toml").write_text('plans = ["p"]\nscale = { factor = 1e-4, keys = ["drive.capacity"] }')
+    with pytest.raises(TooSmall, match=r"p, give a larger one: drive\.capacity: "):
+        check_scale(load_suite(tmp_path))
 
 
 RECORDED = sorted((Path(__file__).parents[2] / "runs" / "suites").glob("*/claims.csv"))
