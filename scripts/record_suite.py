@@ -3,9 +3,9 @@
     .venv/bin/spillway suite cascaded-wa
     .venv/bin/python scripts/record_suite.py runs/cascaded-wa-1-256
 
-Writes claims.csv as the suite has it, runs.csv with a line for each run, and about.json: command, factor, commit,
-build, machine, and how long each plan took. The checkout must be clean, its executable that of the runs, and every
-plan whole; with --partial, about.json names those that are not.
+Writes claims.csv as the suite has it, runs.csv with a line for each run, its lifetime beside its write amplification,
+and about.json: command, factor, commit, build, machine, and how long each plan took. The checkout must be clean, its
+executable that of the runs, and every plan whole; with --partial, about.json names those that are not.
 
 docs/RECORDED.md shows it between marks that name the suite; `make docs` fills them.
 """
@@ -27,6 +27,13 @@ from spillway.suite import find_suite
 ROOT = Path(__file__).resolve().parents[1]
 FIGURES = ("wa_app", "wa_device", "wa_total", "user_mb_s", "duration_s", "operations", "steady")
 BYTES = ("user_bytes_written", "host_bytes_written")
+# Of spillway/lifetime.py: of the drive as it ran, and of one of its preset's whole capacity (full_size_). In virtual
+# time there are no rates, so neither years nor writes a day.
+LIFETIME = (
+    *("flash_bytes_per_operation", "user_bytes_until_worn", "full_size_user_bytes_until_worn"),
+    *("drive_writes_per_day", "full_size_drive_writes_per_day", "percentage_used", "percentage_used_by_run"),
+    *("years", "full_size_years", "money_per_year", "currency", "virtual_time"),
+)
 
 Document = dict[str, Any]
 
@@ -44,12 +51,13 @@ def read(path: Path) -> Document:
 
 def line(plan: str, arm: str, figures: Document) -> Document:
     """A run's figures; of several repetitions, the typical one's."""
-    nand = figures.get("nand_bytes_programmed") or {}
+    nand, lasting = figures.get("nand_bytes_programmed") or {}, figures.get("lifetime") or {}
     return {
         "plan": plan,
         "run": arm,
         **{name: figures.get(name) for name in (*FIGURES, *BYTES)},
         "nand_bytes_programmed": sum(nand.values()) if nand else None,
+        **{name: lasting.get(name) for name in LIFETIME},
         "complete": (figures.get("standing") or {}).get("complete"),
     }
 

@@ -36,7 +36,7 @@ def suite_command(
     command goes on with the plan that was under way.
     """
     from spillway.suite import find_suite, load_suite
-    from spillway.suite.run import Step, run_suite, state_of
+    from spillway.suite.run import Step, left_out_in_words, run_suite, state_of
     from spillway.suite.too_small import check_scale, with_advice
 
     found, factor = find_suite(name), chosen_scale(scale, unscaled)
@@ -74,8 +74,7 @@ def suite_command(
     count = f"{made.ran} plans run, {made.skipped} done before"
     out.print(f"{count}\nSuite   {place}\nReport  {place / 'report.html'}", soft_wrap=True)
     if made.left_out:
-        without = "; ".join(f"{plan} ({why})" for plan, why in made.left_out.items())
-        out.print(f"        without {without}", soft_wrap=True)
+        out.print(f"        without {left_out_in_words(made.left_out)}", soft_wrap=True)
     for plan, why in made.failures:
         print(f"spillway: {plan}: {why}", file=sys.stderr)
     if made.interrupted:

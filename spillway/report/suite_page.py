@@ -17,7 +17,7 @@ from spillway.suite import Suite
 from spillway.suite.claims import Claim
 from spillway.suite.document import SuitePlan
 from spillway.suite.laws import Say, Simulated, laws_of
-from spillway.suite.run import reported, state_of
+from spillway.suite.run import left_out_in_words, reported, state_of
 from spillway.suite.scale import said
 from spillway.suite.verdicts import VERDICTS, Judged, as_csv, judge_all, measured_of, runs_by_law, tallies
 
@@ -109,7 +109,7 @@ def _render(suite: Suite, read: Read, judged: list[Judged], left_out: Mapping[st
             factor=said(suite.scale.factor),
             own_factors=suite.own_factors(),
             headline=_headline(suite, parts, judged, len(left_out)),
-            left_out=left_out,
+            left_out=left_out_in_words(left_out),
             tallies=counted,
             parts=parts,
             divs={key: Markup(div) for key, div in divs.items()},

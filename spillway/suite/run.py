@@ -18,7 +18,7 @@ import re
 import shutil
 import time
 import tomllib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -99,6 +99,14 @@ def reported(suite: Suite, out: Path) -> tuple[list[SuitePlan], dict[str, str]]:
         else:
             left_out[each.name] = state
     return inside, left_out | {name: f"its plan cannot be read: {why}" for name, why in suite.unread.items()}
+
+
+def left_out_in_words(left_out: Mapping[str, str]) -> str:
+    """``a, b (not run); c (of another build)``."""
+    by_why: dict[str, list[str]] = {}
+    for name, why in left_out.items():
+        by_why.setdefault(why, []).append(name)
+    return "; ".join(f"{', '.join(names)} ({why})" for why, names in by_why.items())
 
 
 def _only_filled(manifest: Document) -> bool:

@@ -11,11 +11,13 @@ import csv
 import io
 import itertools
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 from typing import Any, Literal
 
+from spillway.lifetime import plain
+from spillway.quantity import human_bytes
 from spillway.suite.claims import FIGURES, FLAT, STEADY, Claim, Place
 from spillway.suite.law import Law
 
@@ -56,6 +58,12 @@ class Measured:
         known = self.figures(name)
         return (max(known) - min(known)) / abs(median(known)) if len(known) > 1 and median(known) else None
 
+    def lifetime(self, name: str) -> float | None:
+        """A figure of ``spillway.lifetime``, the median over the repetitions that were finished."""
+        values = [(each.get("lifetime") or {}).get(name) for each in self.finished]
+        known = [value for value in values if value is not None]
+        return median(known) if known else None
+
     def by_law(self, name: str) -> float | None:
         """The figure at the original's size; None where no law agrees with what was measured."""
         measured, wa_app = self.figure(name), self.figure("wa_app")
@@ -83,6 +91,30 @@ class Judged:
     basis: Basis
     verdict: Verdict
     words: str  # why it differs or what is missing, what the law says, and the claim's remark
+    runs: tuple[Measured, ...] = ()  # that it was read from
+
+    @property
+    def lifetime(self) -> str:
+        """What the runs of a write amplification took of their drives' lives, as measured; empty of other figures."""
+        if not self.claim.place.figure.endswith(("wa_app", "wa_device", "wa_total")):
+            return ""
+        each = (
+            ("flash_bytes_per_operation", plain, " flash bytes an operation"),
+            ("full_size_years", plain, " years"),
+            ("full_size_user_bytes_until_worn", human_bytes, " of user data until worn"),
+        )
+        said = {name: f"{span}{unit}" for name, form, unit in each if (span := self._span(name, form))}
+        if "full_size_years" in said:  # else there is no rate, as in virtual time
+            said.pop("full_size_user_bytes_until_worn", None)
+        return ", ".join(said.values())
+
+    def _span(self, name: str, form: Callable[[float], str]) -> str:
+        """The least and the most of the runs' lifetimes; empty unless all are known."""
+        values = [run.lifetime(name) for run in self.runs]
+        known = [value for value in values if value is not None]
+        if not known or len(known) < len(values):
+            return ""
+        return " to ".join(dict.fromkeys((form(min(known)), form(max(known)))))
 
 
 @dataclass(frozen=True)
@@ -164,7 +196,7 @@ def _figure(claim: Claim, results: Results) -> Judged:
     said = f"{digits(ours)}{' (simulated)' if read.basis == 'simulated' else ''}"
     why = off[0] and {-1: claim.why_below, 1: claim.why_above}[off[1]]
     beneath = _beneath(terms) if off[0] and claim.place.against else []
-    return _said(claim, said, read, off, (why, parts, *beneath, *_not_steady(terms)))
+    return _said(claim, said, read, off, (why, parts, *beneath, *_not_steady(terms)), runs)
 
 
 def _ratio(claim: Claim, values: Sequence[float]) -> float:
@@ -265,7 +297,7 @@ def _relation(claim: Claim, results: Results) -> Judged:
     if claim.trend:
         good = _goes(claim, values)
         off = "" if good else f"it does not go as published: {claim.trend}"
-        return _said(claim, ours, read, (off, 0), (beside, *steady))
+        return _said(claim, ours, read, (off, 0), (beside, *steady), [run for _, run in terms])
     wanted = claim.least_at if claim.least_at is not None else claim.most_at
     pick = min if claim.least_at is not None else max
     extreme = pick(values)
@@ -273,7 +305,8 @@ def _relation(claim: Claim, results: Results) -> Judged:
     there = [value for point, value in zip(points, values, strict=True) if point == wanted]
     good = any(abs(value - extreme) <= abs(extreme) * MARGIN for value in there)
     tie = f"that at {best} is within {MARGIN:.0%} of it" if good and best != wanted else ""
-    return _said(claim, ours, read, ("" if good else f"ours is at {best}", 0), (tie, beside, *steady))
+    off = "" if good else f"ours is at {best}"
+    return _said(claim, ours, read, (off, 0), (tie, beside, *steady), [run for _, run in terms])
 
 
 def _same_point(run: Measured, lines: Sequence[Sequence[Measured]]) -> list[Measured]:
@@ -327,11 +360,13 @@ def _known(place: Place, run: Measured) -> float:
     return value
 
 
-def _said(claim: Claim, ours: str, read: _Read, off: tuple[str, int], more: Sequence[str]) -> Judged:
+def _said(
+    claim: Claim, ours: str, read: _Read, off: tuple[str, int], more: Sequence[str], runs: Sequence[Measured]
+) -> Judged:
     good = not off[0]
     words = _sentences(off[0], "" if good else claim.why, *more, read.words, claim.calibrated, claim.remark)
     verdict: Verdict = "differs" if not good else "calibrated" if claim.calibrated else "reproduced"
-    return Judged(claim, published(claim), ours, read.basis, verdict, words)
+    return Judged(claim, published(claim), ours, read.basis, verdict, words, tuple(runs))
 
 
 def _sentences(*parts: str) -> str:

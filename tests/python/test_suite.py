@@ -5,6 +5,7 @@ import fcntl
 import json
 import os
 import re
+import runpy
 import signal
 import subprocess
 import sys
@@ -759,6 +760,55 @@ def test_where_a_ratio_of_throughputs_differs_what_lies_beneath_is_said(tmp_path
     for arm in ("A", "B"):
         told = f"{arm}: wa_app 10, wa_device 1.5, 100 MB/s to the drive, writers in stalls 25% of the time."
         assert told in far.words
+
+
+def test_lifetime_stands_beside_write_amplification(tmp_path: Path) -> None:
+    def run(x: int, each: float, **more: float | None) -> Measured:
+        lasting = {"flash_bytes_per_operation": each, "full_size_user_bytes_until_worn": 2.0**40, **more}
+        return Measured("A", {"x": x}, [{"wa_app": 3.0, "throughput_ops_s": 1.0, "lifetime": lasting}])
+
+    real = [run(0, 4096.0, full_size_years=2.5), run(1, 812.0, full_size_years=11.0)]
+    virtual = [run(0, 4096.0, full_size_years=None), run(1, 4096.0, full_size_years=None)]
+    one, several = claim(tmp_path, "at = { x = 0 }\nabove = 1"), claim(tmp_path, "along = 'x'\ntrend = 'flat'")
+    for claims, runs, said in (
+        (one, real, "4,096 flash bytes an operation, 2.5 years"),
+        (several, real, "812 to 4,096 flash bytes an operation, 2.5 to 11 years"),
+        (one, virtual, "4,096 flash bytes an operation, 1.0 TiB of user data until worn"),
+        (several, virtual, "4,096 flash bytes an operation, 1.0 TiB of user data until worn"),
+        (one, line(1.5, 2.0), ""),  # a run whose summary has none
+        (several, [*real, *line(None, None, 3.0)[2:]], ""),  # and one of several
+    ):
+        (judged,) = judge_all(claims, {"p": runs})
+        assert (judged.verdict == "reproduced" or runs != real, judged.lifetime) == (True, said)
+    path = tmp_path / "claims.toml"
+    path.write_text(path.read_text().replace('"wa_app"', '"throughput_ops_s"'))
+    (judged,) = judge_all(read_claims(path, ["p"])[1], {"p": real})
+    assert judged.lifetime == "", "a throughput is no write amplification"
+
+
+def test_the_report_of_a_suite_and_its_record_tell_lifetimes(
+    fake: Fake, suite: Path, tmp_path: Path, invoke: Invoke
+) -> None:
+    out = tmp_path / "out"
+    (suite / "b.toml").write_text((suite / "b.toml").read_text().replace("[drive]", '[drive]\npacing = "off"'))
+    assert invoke("suite", suite, "--out", out).code == 0
+    page = (out / "report.html").read_text()
+    of_a = page[page.index('id="plan-a"') :]
+    assert "Lifetime, as measured</th>" in of_a
+    assert re.search(r"<td class=\"words\">[\d,.]+ flash bytes an operation, [\d,.e-]+ years</td>", of_a)
+    assert "Years at this rate" in of_a
+    record = runpy.run_path(str(Path(__file__).parents[2] / "scripts" / "record_suite.py"))
+    lines = {}
+    for plan in ("a", "b"):
+        arms = json.loads((out / plan / "summary.json").read_text())["arms"]
+        lines[plan] = [(record["line"](plan, arm, figures), figures["lifetime"]) for arm, figures in arms.items()]
+    for told, lasting in [*lines["a"], *lines["b"]]:
+        assert told["flash_bytes_per_operation"] == lasting["flash_bytes_per_operation"] > 0
+        assert told["user_bytes_until_worn"] == lasting["user_bytes_until_worn"] > 0
+    assert [told["virtual_time"] for told, _ in lines["a"]] == [False, False]
+    assert all(told["years"] > 0 and told["drive_writes_per_day"] > 0 for told, _ in lines["a"])
+    ((of_b, _),) = lines["b"]
+    assert [of_b[name] for name in ("virtual_time", "years", "drive_writes_per_day")] == [True, None, None]
 
 
 def test_a_figure_of_the_steady_part_says_where_there_is_none(tmp_path: Path) -> None:
