@@ -154,8 +154,22 @@ def in_words(figures: dict[str, float | str | bool | None] | None) -> str:
     """One line for people: what is known, and of which drive; empty where nothing is."""
     if not figures:
         return ""
-    parts = [text for text in (_rates(figures), *_flash(figures)) if text]
+    why = why_no_years(figures)
+    parts = [text for text in (_rates(figures), *_flash(figures), f"years not known: {why}" if why else "") if text]
     return "; ".join(parts)
+
+
+def why_no_years(figures: dict[str, float | str | bool | None]) -> str:
+    """Why a drive's life under a load is not known in years, in a clause; empty where it is known."""
+    if figures.get("years") is not None:
+        return ""
+    if figures.get("virtual_time"):
+        return "in virtual time no rate is the drive's"
+    if figures.get("rated_host_bytes") is None and figures.get("rated_pe_cycles") is None:
+        return "neither its rated P/E cycles nor its rated writes are known"
+    if figures.get("rated_host_bytes") is None and figures.get("flash_bytes_per_operation") is None:
+        return "NAND bytes are not known"
+    return "nothing was written"
 
 
 def _rates(figures: dict[str, float | str | bool | None]) -> str:

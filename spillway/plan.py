@@ -38,7 +38,7 @@ from spillway.plan_keys import (
 from spillway.plan_keys import (
     table as checked_table,
 )
-from spillway.preset import preset_dirs, presets
+from spillway.preset import preset_dirs, preset_path, whole_drive
 from spillway.quantity import check_text, nearest, parse_size
 from spillway.sweep import Point, check_arm, check_overrides, sweep_points
 
@@ -53,7 +53,6 @@ FS_KEYS = ("discard", "placement", "page_cache_bytes", "writeback_bytes", "close
 
 
 LONGEST_SLUG = 200  # of the 255 bytes that file systems take; repetitions append to it
-_SPARE_KEYS = {"capacity.spare_factor", "capacity.over_provisioning"}  # two names for one thing
 
 
 @dataclass(frozen=True)
@@ -147,48 +146,24 @@ class Arm:
             return None
         if "capacity.capacity_bytes" in self.drive_set:
             return parse_size(self.drive_set["capacity.capacity_bytes"], "drive.capacity")
-        stated = self._preset_capacity().get("capacity_bytes")
-        return None if stated is None else parse_size(stated, "the preset's capacity.capacity_bytes")
+        return self.preset_capacity_bytes()
 
     def preset_capacity_bytes(self) -> int | None:
         """What the preset alone says, to tell whether this arm's drive is a scaled one."""
-        stated = self._preset_capacity().get("capacity_bytes")
-        return None if stated is None else parse_size(stated, "the preset's capacity.capacity_bytes")
+        return whole_drive(self.preset_path(), self.drive_set)[0]
 
     def preset_physical_bytes(self) -> float | None:
-        """The flash of a drive of the preset's own capacity, but for what whole erase blocks add; None: not known.
+        """The flash of a drive of the preset's own capacity, but for what whole erase blocks add; None: not known."""
+        return whole_drive(self.preset_path(), self.drive_set)[1]
 
-        T = U / (1 - spare_factor) or U * (1 + over_provisioning), whichever the plan or else the preset has.
-        """
-        logical = self.preset_capacity_bytes()
-        in_preset = {f"capacity.{key}": value for key, value in self._preset_capacity().items()}
-        table = next((each for each in (self.drive_set, in_preset) if set(each) & _SPARE_KEYS), {})
-        key, text = next(((key, value) for key, value in table.items() if key in _SPARE_KEYS), ("", ""))
-        if logical is None:
-            return None
-        try:
-            share = float(text)
-        except (TypeError, ValueError):
-            return None  # the native side says what is wrong with it
-        if key == "capacity.over_provisioning":
-            return logical * (1 + share) if share >= 0 else None
-        return logical / (1 - share) if 0 <= share < 1 else None
-
-    def _preset_capacity(self) -> Document:
-        path = self.preset_path()
-        if path is None:
-            return {}
-        try:
-            table = toml.loads(path.read_text(encoding="utf-8")).get("capacity", {})
-        except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError):
-            return {}  # the native side says what is wrong with it
-        return table if isinstance(table, dict) else {}
+    def estimate_whole_drive(self) -> tuple[int | None, float | None]:
+        """The same of the estimate's drive: its preset's own capacity, and the flash of that."""
+        get = self.settings
+        return whole_drive(preset_path(get["drive.estimate.preset"], get["drive.estimate.preset_file"]), {})
 
     def preset_path(self) -> Path | None:
         """The preset's file, for the manifest."""
-        if self.settings["drive.preset_file"]:
-            return Path(self.settings["drive.preset_file"])
-        return next((preset.path for preset in presets() if preset.name == self.settings["drive.preset"]), None)
+        return preset_path(self.settings["drive.preset"], self.settings["drive.preset_file"])
 
     def on_its_sweep(self) -> Document:
         """Which arm this is and at which point of the sweep; empty without one."""

@@ -5,13 +5,17 @@ Their keys are parsed and checked by ``spillway-native``; here they are only fou
 
 import os
 import tomllib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from spillway import toml
 from spillway.errors import SpillwayError
-from spillway.quantity import nearest
+from spillway.quantity import nearest, parse_size
+
+_SPARE_KEYS = {"capacity.spare_factor", "capacity.over_provisioning"}  # two names for one thing
 
 
 @dataclass(frozen=True)
@@ -61,3 +65,44 @@ def check_preset(name: str, where: str) -> None:
         raise SpillwayError(
             f"{where}: among the presets (`spillway ssd presets`) there is none called {name!r}{nearest(name, names)}"
         )
+
+
+def preset_path(name: str, file: str | Path | None = None) -> Path | None:
+    """The file of a drive that is named by its file, or by its preset's name; None where it is neither."""
+    return Path(file) if file else next((preset.path for preset in presets() if preset.name == name), None)
+
+
+def whole_drive(path: Path | None, settings: Mapping[str, str]) -> tuple[int | None, float | None]:
+    """The logical capacity that a preset's file states, and the flash of such a drive but for what whole erase blocks
+    add; None: not known. ``settings``: keys that are set over the preset.
+
+    T = U / (1 - spare_factor) or U * (1 + over_provisioning), whichever the settings or else the preset have.
+    """
+    stated = _capacity_table(path)
+    if stated.get("capacity_bytes") is None:
+        return None, None
+    logical = parse_size(stated["capacity_bytes"], "the preset's capacity.capacity_bytes")
+    in_preset = {f"capacity.{key}": value for key, value in stated.items()}
+    table = next((each for each in (settings, in_preset) if set(each) & _SPARE_KEYS), {})
+    key, text = next(((key, value) for key, value in table.items() if key in _SPARE_KEYS), ("", ""))
+    return logical, _physical_bytes(logical, key, text)
+
+
+def _physical_bytes(logical: int, key: str, text: Any) -> float | None:
+    try:
+        share = float(text)
+    except (TypeError, ValueError):
+        return None  # the native side says what is wrong with it
+    if key == "capacity.over_provisioning":
+        return logical * (1 + share) if share >= 0 else None
+    return logical / (1 - share) if 0 <= share < 1 else None
+
+
+def _capacity_table(path: Path | None) -> dict[str, Any]:
+    if path is None:
+        return {}
+    try:
+        table = toml.loads(path.read_text(encoding="utf-8")).get("capacity", {})
+    except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError):
+        return {}  # the native side says what is wrong with it
+    return table if isinstance(table, dict) else {}

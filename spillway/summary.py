@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from spillway import kept, space
+from spillway import estimate, kept, space
 from spillway.amplification import amplification, nand_total, ratio
 from spillway.bill import bill, zero_seconds
 from spillway.lifetime import Endurance, Price, Work, lifetime
@@ -63,7 +63,7 @@ def summarise(
         "wa_device": ratios.wa_device,
         "wa_total": ratios.wa_total,
         "drive": under,
-        "estimate": _estimate(figures.get("estimate")),
+        "estimate": _estimate(arm, figures, duration, under),
         "lifetime": lasting,
         "space_amplification": ratio(figures.get("space_bytes"), figures.get("live_user_bytes")),
         **_space(arm, figures, rows, lasting["capacity_bytes"], start),
@@ -100,31 +100,20 @@ def _programmed(under: Document) -> Document | None:
     return None if nand is None else {"all": nand}
 
 
-def _estimate(figures: Document | None) -> Document | None:
+def _estimate(arm: Arm, figures: Document, seconds: float, under: Document | None) -> Document | None:
     """What a drive model made of a plain directory's writes: figures of their own, never a part of ``wa_device``."""
-    if figures is None:
+    found: Document | None = figures.get("estimate")
+    if found is None:
         return None
-    nand = nand_total(figures["nand_bytes_programmed"])
-    failed = figures.get("failure") is not None
-    return {
-        "preset": figures["preset"],
-        "capacity_bytes": figures["capacity_bytes"],
-        "host_bytes_written": figures["host_bytes_written"],
-        "host_bytes_written_by_cause": figures.get("host_bytes_written_by_cause"),
-        "nand_bytes_programmed": nand,
-        "wa_device": None if failed else ratio(nand, figures["host_bytes_written"]),
-        "failure": figures.get("failure"),
-    }
+    counted = under["host_bytes_written"] if under else None
+    return estimate.document(found, _work(arm, figures, seconds), counted, arm.estimate_whole_drive(), _price(arm))
 
 
-def _lifetime(arm: Arm, figures: Document, seconds: float, under: Document | None) -> Document:
-    """What the measured phases took of the drive's life, as far as its endurance is known."""
-    wear, settings = figures.get("wear") or {}, arm.settings
-    devices = under["devices"] if under else []
-    sizes = [each["capacity_bytes"] for each in devices]
-    used = [each["percentage_used"] for each in devices if each.get("percentage_used") is not None]
+def _work(arm: Arm, figures: Document, seconds: float) -> Work:
+    """What the measured phases did to the drive."""
+    settings = arm.settings
     emulated = settings["drive.kind"] == "emulated"
-    work = Work(
+    return Work(
         seconds / settings["drive.time_scale"] if emulated else seconds,  # of the drive's time
         figures.get("operations"),
         figures.get("user_bytes_written"),
@@ -132,17 +121,29 @@ def _lifetime(arm: Arm, figures: Document, seconds: float, under: Document | Non
         nand_total(figures.get("nand_bytes_programmed")),
         real_time=not emulated or settings["drive.pacing"] == "real",
     )
+
+
+def _price(arm: Arm) -> Price:
+    return Price(arm.settings["cost.drive_price"], arm.settings["cost.currency"])
+
+
+def _lifetime(arm: Arm, figures: Document, seconds: float, under: Document | None) -> Document:
+    """What the measured phases took of the drive's life, as far as its endurance is known."""
+    wear = figures.get("wear") or {}
+    devices = under["devices"] if under else []
+    sizes = [each["capacity_bytes"] for each in devices]
+    used = [each["percentage_used"] for each in devices if each.get("percentage_used") is not None]
     endurance = Endurance(
         capacity_bytes=sum(sizes) if sizes and None not in sizes else arm.capacity_bytes(),
         physical_bytes=wear.get("physical_bytes"),
         rated_pe_cycles=wear.get("rated_pe_cycles"),
-        rated_host_bytes=settings["drive.rated_writes"],
+        rated_host_bytes=arm.settings["drive.rated_writes"],
         mean_pe_cycles=wear.get("mean_pe_cycles"),
         percentage_used=max(used, default=None),
         full_capacity_bytes=None if under else arm.preset_capacity_bytes(),
         full_physical_bytes=None if under else arm.preset_physical_bytes(),
     )
-    return lifetime(work, endurance, Price(settings["cost.drive_price"], settings["cost.currency"]))
+    return lifetime(_work(arm, figures, seconds), endurance, _price(arm))
 
 
 def _space(

@@ -122,6 +122,16 @@ Json shown(const ssd::Layout& layout) {
           {"erase_blocks", layout.blocks}};
 }
 
+Json shown(const device::Device::Wear& wear, const ssd::SsdConfig& config) {
+  Json json = {{"mean_pe_cycles", wear.mean_pe_cycles},
+               {"max_pe_cycles", wear.max_pe_cycles},
+               {"rated_pe_cycles", wear.rated_pe_cycles}};
+  if (wear.rated_pe_cycles > 0) {  // none: a disk
+    json["physical_bytes"] = ssd::layout(config).physical_units * config.geometry.mapping_unit_bytes;
+  }
+  return json;
+}
+
 Json latency_us(const Histogram& histogram) {
   return {{"count", histogram.count()},
           {"mean", histogram.mean_ns() / 1e3},

@@ -6,6 +6,7 @@
 
 #include "base/histogram.h"
 #include "base/result.h"
+#include "device/device.h"
 #include "device/emulated.h"
 #include "device/preset.h"
 #include "tool/events.h"
@@ -28,6 +29,10 @@ Json shown(const device::Drive& drive);
 
 // The relations' outcome: logical units, spare units, erase blocks.
 Json shown(const ssd::Layout& layout);
+
+// What garbage collection and the host have taken of a drive's flash, and what it is rated for; a disk has no physical
+// bytes of flash.
+Json shown(const device::Device::Wear& wear, const ssd::SsdConfig& config);
 
 // {count, mean, p50, p99, p99_9, max} in microseconds.
 Json latency_us(const Histogram& histogram);

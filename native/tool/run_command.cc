@@ -123,15 +123,9 @@ void put_parts(Json& json, const RunRequest& request, Stack& stack, std::uint64_
   if (request.emulated) {
     if (request.emulated->paced) json["pacing_error_us"] = pacing_error_us(stack.device->pacing().error);
     json["counters"] = device::to_json(stack.device->counters());
-    const device::Device::Wear wear = stack.device->wear();
-    json["wear"] = {{"mean_pe_cycles", wear.mean_pe_cycles},
-                    {"max_pe_cycles", wear.max_pe_cycles},
-                    {"rated_pe_cycles", wear.rated_pe_cycles}};
-    if (wear.rated_pe_cycles > 0) {  // none: a disk
-      const ssd::SsdConfig& config = request.emulated->drive.config;
-      json["wear"]["physical_bytes"] = ssd::layout(config).physical_units * config.geometry.mapping_unit_bytes;
-    }
+    json["wear"] = shown(stack.device->wear(), request.emulated->drive.config);
   }
+  if (request.estimate) json["estimate"]["wear"] = shown(stack.device->wear(), request.estimate->drive.config);
   json["engine_statistics"] = stack.engine->statistics();
   json["versions"] = versions_of(request);
 }

@@ -183,6 +183,13 @@ Json result_of(const SimulateRequest& request, const ssd::Counters& counters, co
           {"simulated_seconds", seconds}};
 }
 
+// A disk has no flash to wear.
+device::Device::Wear wear_of(const device::DriveModel& drive) {
+  const ssd::Ssd* const flash = drive.flash();
+  if (flash == nullptr) return {};
+  return {flash->mean_pe_cycles(), flash->max_pe_cycles(), flash->config().wear_levelling.rated_pe_cycles};
+}
+
 Status drive_full() {
   return Status::error(Fault::drive_full,
                        "the drive has no clean erase block left and garbage collection cannot make one; raise "
@@ -216,6 +223,8 @@ Status simulate(const SimulateRequest& request, Events& events, const std::atomi
   result["setup_cpu_seconds"] = loop_began - setup_began;
   result["peak_rss_bytes"] = peak_rss_bytes();
   result["counters"] = device::to_json(counters);
+  result["capacity_bytes"] = drive.capacity_bytes();
+  result["wear"] = shown(wear_of(drive), request.drive.config);
   events.result(std::move(result), warm && loop.complete);
   return {};
 }

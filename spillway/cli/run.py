@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from spillway import estimate
 from spillway.cli.printing import err, latency_words, number, out, plain_table
 from spillway.cli.progress import progress_bars
 from spillway.errors import SpillwayError
@@ -130,9 +131,11 @@ def _print_run(summary: Document) -> None:
         table.add_row("write amplification", f"{total} = wa_app {app} × wa_device {device}")
         if arm["drive"] and arm["drive"]["why_unknown"]:
             table.add_row("wa_device unknown", _why(arm["drive"]))
+        table.add_row("lifetime", in_words(arm["lifetime"]) or "–")
         if arm["estimate"]:
             table.add_row("estimate of wa_device", _estimate(arm["estimate"]))
-        table.add_row("lifetime", in_words(arm["lifetime"]) or "–")
+            table.add_row("its host bytes", estimate.counts_in_words(arm["estimate"]))
+            table.add_row("its lifetime", estimate.lifetime_in_words(arm["estimate"]) or "–")
         table.add_row("space amplification", "; ".join([number(arm["space_amplification"], ".2f"), *beside_space(arm)]))
         table.add_row("stalls", f"{stalls['count']} for {stalls['seconds']:.1f} s" + (f" ({causes})" if causes else ""))
         for name_of_part, part in (arm["parts"] or {}).items():
@@ -179,10 +182,10 @@ def _why(drive: Document) -> str:
 
 
 def _estimate(figures: Document) -> str:
-    """What a drive model made of the same writes."""
+    """What a drive model made of the writes that it was given."""
     if figures["failure"]:
         return f"none: {figures['failure']}"
-    drive = f"the model “{figures['preset']}”, {human_bytes(figures['capacity_bytes'])}, given the same writes"
+    drive = f"the model “{figures['preset']}”, {human_bytes(figures['capacity_bytes'])}, given the model's writes"
     return f"{number(figures['wa_device'], '.2f')} by {drive}; not measured"
 
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from spillway import estimate
 from spillway.lint.answers import lint_table
 from spillway.lint.pitfalls import (
     DATA_SET,
@@ -105,8 +106,15 @@ def _wa_device(arms: Sequence[ArmRecord]) -> Remark:
     looked = f"wa_device known in {len(known)} of {len(arms)} arms: {why}"
     estimated = [each["wa_device"] for arm in arms if (each := arm.summary.get("estimate")) and each.get("wa_device")]
     if estimated:
-        looked += f"; estimated as {_span(estimated, '.2f')}"
+        looked += f"; estimated as {_span(estimated, '.2f')}, given the model's writes{_apart(arms)}"
     return Remark(WA_DEVICE, "finding", looked, "set `drive.estimate.preset`, or measure on a drive that counts")
+
+
+def _apart(arms: Sequence[ArmRecord]) -> str:
+    """In how many arms the estimate's model was given other host bytes than the device counted."""
+    models = [found for arm in arms if (found := estimate.of(arm.summary))]
+    apart = sum(1 for found in models if estimate.is_apart(found))
+    return f", whose host bytes are not the device's in {apart} of {len(models)} arms" if apart else ""
 
 
 def _wa_app(arms: Sequence[ArmRecord]) -> str:

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from spillway.lifetime import plain
+from spillway import estimate
+from spillway.lifetime import plain, why_no_years
 from spillway.lint.table import Linted
 from spillway.quantity import human_bytes
 from spillway.report.series import die_busy, link_utilisation, mean_during
@@ -189,7 +190,7 @@ def device_ratio(summary: Document) -> str:
 
 def _why_unknown(summary: Document) -> str:
     """Why a real drive's wa_device is not known, between what it lies, and what a drive model makes of it."""
-    drive, model = summary.get("drive") or {}, summary.get("estimate")
+    drive, model = summary.get("drive") or {}, estimate.of(summary)
     why, bounds = drive.get("why_unknown"), drive.get("wa_device_interval")
     within = f" (between {number(bounds[0])} and {number(bounds[1])})" if why and bounds else ""
     return f"{f': {why}' if why else ''}{within}{f'; {_estimate(model)}' if model else ''}"
@@ -197,7 +198,10 @@ def _why_unknown(summary: Document) -> str:
 
 def _estimate(model: Document) -> str:
     made = "failed" if model["wa_device"] is None else number(model["wa_device"])
-    return f"estimate by the model “{model['preset']}”: {made}"
+    parts = [f"estimate by the model “{model['preset']}”, given the model's writes: {made}"]
+    lasting = estimate.lifetime_in_words(model)
+    parts += [f"its lifetime: {lasting}"] if lasting else []
+    return "; ".join([*parts, f"its host bytes: {estimate.counts_in_words(model)}"])
 
 
 def _lifetime(summary: Document) -> KeyFigure:
@@ -217,8 +221,9 @@ def _lifetime(summary: Document) -> KeyFigure:
     if lasting is not None:
         return KeyFigure("Lifetime", plain(lasting), "years at this rate", ", ".join(remarks + scaled))
     if each is not None:
-        return KeyFigure("Flash bytes per operation", plain(each), "bytes", ", ".join(remarks[:-1] + scaled))
-    return KeyFigure("Lifetime", NOTHING, "", ", ".join(remarks) or "NAND bytes are not known")
+        remarks = [*remarks[:-1], *scaled, f"years not known: {why_no_years(found)}"]
+        return KeyFigure("Flash bytes per operation", plain(each), "bytes", ", ".join(remarks))
+    return KeyFigure("Lifetime", NOTHING, "", ", ".join([*remarks, f"years not known: {why_no_years(found)}"]))
 
 
 def _beside_space(summary: Document) -> list[str]:
@@ -307,9 +312,9 @@ def comparison(arms: Sequence[ArmRecord]) -> list[tuple[str, list[str]]]:
         ("In stalls (s)", [number(each["stalls"]["seconds"], 1) for each in s]),
         ("wa_app", [number(each["wa_app"]) for each in s]),
         ("wa_device", [device_ratio(each) for each in s]),
-        *_estimates(s),
         ("wa_total", [number(each["wa_total"]) for each in s]),
         *_lifetimes(s),
+        *_estimates(s),
         ("Space amplification", [number(each["space_amplification"]) for each in s]),
         *_of_the_drive(s),
         ("Processor (CPU-seconds)", [number(each["cpu_seconds"]) for each in s]),
@@ -331,10 +336,27 @@ def _of_the_drive(summaries: Sequence[Document]) -> list[tuple[str, list[str]]]:
 
 def _estimates(summaries: Sequence[Document]) -> list[tuple[str, list[str]]]:
     """What drive models made of the writes of runs on plain directories; a row of its own, for it was not measured."""
-    models = [each.get("estimate") or {} for each in summaries]
+    models = [estimate.of(each) or {} for each in summaries]
     if not any(models):
         return []
-    return [("wa_device, estimate of a model", [number(each.get("wa_device")) for each in models])]
+    counted = [_bytes(each.get("device_host_bytes_written")) for each in models]
+    alike = f"Estimate: host bytes alike within {100 * estimate.MOST_APART:.0f} %"
+    return [
+        ("Estimate, given the model’s writes: wa_device", [number(each.get("wa_device")) for each in models]),
+        *_life_rows([each.get("lifetime") or {} for each in models], "Estimate, given the model’s writes: "),
+        ("Estimate: host bytes counted by the device", counted),
+        ("Estimate: host bytes given to the model", [_bytes(each.get("host_bytes_written")) for each in models]),
+        (alike, [_alike(each) for each in models]),
+    ]
+
+
+def _bytes(value: float | None) -> str:
+    return NOTHING if value is None else human_bytes(value)
+
+
+def _alike(model: Document) -> str:
+    apart = estimate.is_apart(model) if model else None
+    return NOTHING if apart is None else "no" if apart else "yes"
 
 
 def _lifetimes(summaries: Sequence[Document]) -> list[tuple[str, list[str]]]:
@@ -342,6 +364,10 @@ def _lifetimes(summaries: Sequence[Document]) -> list[tuple[str, list[str]]]:
 
     Of a scaled drive, years and drive writes are of a drive of its preset's whole capacity at the same rate.
     """
+    return _life_rows([each.get("lifetime") or {} for each in summaries])
+
+
+def _life_rows(found: Sequence[Document], before: str = "") -> list[tuple[str, list[str]]]:
     figures = (
         ("Flash bytes per operation", "flash_bytes_per_operation"),
         ("Drive writes per day", "full_size_drive_writes_per_day"),
@@ -350,7 +376,6 @@ def _lifetimes(summaries: Sequence[Document]) -> list[tuple[str, list[str]]]:
         ("Money per year", "money_per_year"),
         ("User data until worn (GB)", "full_size_user_bytes_until_worn"),
     )
-    found = [each.get("lifetime") or {} for each in summaries]
     rows = []
     for label, key in figures:
         values = [each.get(key) for each in found]
@@ -359,5 +384,5 @@ def _lifetimes(summaries: Sequence[Document]) -> list[tuple[str, list[str]]]:
         if any(value is not None for value in values):
             money = [f" {each.get('currency') or ''}".rstrip() if key == "money_per_year" else "" for each in found]
             cells = [NOTHING if v is None else plain(v) + m for v, m in zip(values, money, strict=True)]
-            rows.append((label, cells))
+            rows.append((f"{before}{label[0].lower()}{label[1:]}" if before else label, cells))
     return rows

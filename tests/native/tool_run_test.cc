@@ -480,6 +480,8 @@ TEST_F(ToolRun, AnEstimateWatchesAndIsInNoOtherFigure) {
     }
     EXPECT_EQ(by_cause, host);
     EXPECT_TRUE(result["estimate"]["failure"].is_null());
+    EXPECT_GT(result["estimate"]["wear"]["rated_pe_cycles"], 0);
+    EXPECT_GT(result["estimate"]["wear"]["physical_bytes"], result["estimate"]["capacity_bytes"]);
   }
 }
 

@@ -42,19 +42,23 @@ TEST(SsdSimulate, GivesEveryFieldOfTheContract) {
   const Outcome outcome = perform(ssd_simulate, small_request());
   ASSERT_TRUE(outcome.status) << outcome.status.message();
   EXPECT_EQ(outcome.events.front()["event"], "started");
-  EXPECT_EQ(outcome.events.front()["contract"], Json({1, 2}));
+  EXPECT_EQ(outcome.events.front()["contract"], Json({1, 3}));
   EXPECT_EQ(outcome.events.front()["drive"]["capacity"]["spare_factor"], 0.2);
   const Json& result = outcome.last();
   EXPECT_EQ(result["event"], "result");
   for (const char* field :
        {"ios", "iops", "bandwidth_mb_s", "latency_us", "wa_device", "host_bytes_written", "host_bytes_read",
         "nand_bytes_programmed", "gc_victim_valid_mean", "erases", "unmapped_reads", "simulated_seconds", "cpu_seconds",
-        "setup_cpu_seconds", "peak_rss_bytes", "counters", "complete"}) {
+        "setup_cpu_seconds", "peak_rss_bytes", "counters", "capacity_bytes", "wear", "complete"}) {
     EXPECT_TRUE(result.contains(field)) << field;
   }
   EXPECT_EQ(result["complete"], true);
   EXPECT_EQ(result["ios"], 32768);
   EXPECT_EQ(result["host_bytes_written"], 2 * (64 << 20));
+  EXPECT_EQ(result["capacity_bytes"], 64 << 20);
+  EXPECT_EQ(result["wear"]["rated_pe_cycles"], 3000);
+  EXPECT_GE(result["wear"]["physical_bytes"].get<double>(), 1.25 * (64 << 20));
+  EXPECT_GT(result["wear"]["mean_pe_cycles"].get<double>(), 0);
 }
 
 TEST(SsdSimulate, AccountsForEveryByte) {

@@ -2,7 +2,8 @@
 
 Run as an executable it obeys its environment: FAKE_MODE is one of ok, bad_input, disk_full, fails, fails late, crashes,
 garbage and endless. With FAKE_WHERE, a JSON object such as {"value_bytes": 100}, it does so only for runs with that
-load, and with FAKE_ABOVE, a number, only for runs with more keys than that.
+load, and with FAKE_ABOVE, a number, only for runs with more keys than that. An estimate's model is given
+FAKE_GIVEN times what the drive counted, and with FAKE_FULL, a reason, it failed.
 
 With FAKE_CAPACITY, operations a second by load.value_bytes such as {"100": 9000}, a phase with a rate is an open loop
 on a store that does so many: what it cannot do waits. With FAKE_ENDS_ABOVE, a rate, phases above it end as if a command
@@ -186,7 +187,25 @@ def run(request: dict[str, Any], emit: Any, wanted: Any) -> Event:
     if request["target"]["kind"] == "directory":
         for name in ("nand_bytes_programmed", "pacing_error_us", "wear", "counters"):
             final.pop(name)
+        if "estimate" in request["target"]:
+            final["estimate"] = watched(final["host_bytes_written"])
+        if not request["target"].get("counters", ["x"]):
+            final.pop("host_bytes_written")
     return final
+
+
+def watched(host_bytes: int) -> Event:
+    """What a drive model made of FAKE_GIVEN times the host bytes that the drive counted; with FAKE_FULL it failed."""
+    given = int(host_bytes * float(os.environ.get("FAKE_GIVEN", "1")))
+    return {
+        "preset": "quickstart",
+        "capacity_bytes": 2**30,
+        "host_bytes_written": given,
+        "host_bytes_written_by_cause": {"wal": given},
+        "nand_bytes_programmed": {"host": given, "gc": given // 2, "mapping": 0, "wear": 0, "fold": 0},
+        "wear": {"mean_pe_cycles": 30.0, "max_pe_cycles": 40, "rated_pe_cycles": 3000, "physical_bytes": 5 * 2**28},
+        "failure": os.environ.get("FAKE_FULL"),
+    }
 
 
 def result(samples: list[Event], stalls: list[Event], dt: float, complete: bool) -> Event:

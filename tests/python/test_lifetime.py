@@ -1,6 +1,7 @@
 """Lifetime and money: closed forms, what is not known, and the figures of a run."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,7 @@ from spillway.lifetime import (
     lifetime,
     money_per_year,
     percentage_used,
+    why_no_years,
     years,
 )
 from spillway.plan import load_plan
@@ -150,7 +152,23 @@ def test_in_virtual_time_no_rate_is_the_drives() -> None:
 
 def test_words_of_a_run_recorded_before_lifetimes_are_none() -> None:
     assert in_words(None) == ""
-    assert in_words(lifetime(Work(None, None, None, None, None), Endurance(), Price())) == ""
+
+
+@pytest.mark.parametrize(
+    ("work", "endurance", "why"),
+    [
+        (replace(BUSY, real_time=False), SMALL, "in virtual time no rate is the drive's"),
+        (BUSY, Endurance(80 * GB), "neither its rated P/E cycles nor its rated writes are known"),
+        (replace(BUSY, nand_bytes=None), SMALL, "NAND bytes are not known"),
+        (replace(BUSY, host_bytes=0, nand_bytes=0), SMALL, "nothing was written"),
+        (BUSY, SMALL, ""),
+        (replace(BUSY, nand_bytes=None), Endurance(80 * GB, rated_host_bytes=1e15), ""),
+    ],
+)
+def test_years_that_are_not_known_say_why(work: Work, endurance: Endurance, why: str) -> None:
+    found = lifetime(work, endurance, Price())
+    assert why_no_years(found) == why
+    assert in_words(found).endswith(f"years not known: {why}") == bool(why)
 
 
 def test_a_run_has_its_lifetime_in_summary_table_and_report(
