@@ -1,4 +1,4 @@
-"""`spillway drive`: what the drive under a path says of the bytes written to it."""
+"""`spillway drive`: what the drive under a path or behind a node says of the bytes written to it."""
 
 from pathlib import Path
 from typing import Any
@@ -29,6 +29,7 @@ Document = dict[str, Any]
 def drive_command(path: Path | None, saved: Path | None, as_json: bool) -> None:
     """Show what the drive under PATH counts: which log, its units and steps, or why NAND bytes are unknown.
 
+    PATH is on a file system of the drive, or the node of a block device: a drive, a partition, a stack of drives.
     The logs are read with nvme (nvme-cli) or smartctl (smartmontools), which takes root. Nothing is written.
     """
     if (path is None) == (saved is None):

@@ -2,6 +2,8 @@
 
     path → st_dev → /sys/dev/block/MAJOR:MINOR → the whole disk of a partition → the members of a device-mapper or MD
     stack (slaves/) → ... → drives
+    a block device's node → st_rdev → the same
+    an NVMe controller's node → its namespace, if it has one
 
 A file system without a device number of its own (btrfs) is looked up in /proc/self/mountinfo; a loop device leads to
 the file that backs it. What has no drive (tmpfs, overlay, network file systems) is said to have none, and why.
@@ -12,6 +14,7 @@ Host bytes are sectors written, the 7th field of ``stat``, in units of 512 bytes
 
 import os
 import re
+import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,6 +32,9 @@ NO_DRIVE = {
     "virtiofs": "a file system of the virtual machine's host has no drive here",
     "zfs": "ZFS does not say which drives a pool lies on in sysfs",
 }
+
+# Block devices that are no drive where they have nothing under them: memory, and stacks that are not set up.
+NO_HARDWARE = ("ram", "zram", "nullb", "loop", "dm-", "md")
 
 
 @dataclass(frozen=True)
@@ -65,16 +71,57 @@ class Traffic:
 
 
 def drives_under(path: Path, root: Path = Path("/")) -> Under:
-    """The drives that hold ``path``; ``root`` is where /sys and /proc are looked for."""
+    """The drives that hold ``path``, or of which it is the node; ``root`` is where /sys and /proc are looked for."""
+    return _under_path(path, root, 0)
+
+
+def _under_path(path: Path, root: Path, layer: int) -> Under:
     try:
-        number = path.stat().st_dev
+        found = status(path)
     except OSError as error:
         return Under(why_none=f"{path} cannot be read: {(error.strerror or str(error)).lower()}")
-    return drives_of(os.major(number), os.minor(number), root)
+    if stat.S_ISCHR(found.st_mode):
+        return _under_characters(f"{os.major(found.st_rdev)}:{os.minor(found.st_rdev)}", root)
+    number = found.st_rdev if stat.S_ISBLK(found.st_mode) else found.st_dev
+    return _under_number(os.major(number), os.minor(number), root, layer)
+
+
+def status(path: Path) -> os.stat_result:
+    """What a path leads to, links followed."""
+    return path.stat()
+
+
+def _under_characters(number: str, root: Path) -> Under:
+    """Of a character device: an NVMe controller leads to its namespace, and a namespace's second node (ng) to it."""
+    device = (root / "sys/dev/char" / number).resolve()
+    second = re.fullmatch(r"ng(\d+n\d+)", device.name)
+    names = [f"nvme{second[1]}"] if second else _namespaces(device) if re.fullmatch(r"nvme\d+", device.name) else None
+    if names is None:
+        return Under(why_none="it is a character device; name a block device, or a path on its file system")
+    if len(names) != 1:
+        nodes = " or ".join(f"/dev/{name}" for name in names)
+        mend = f"name one of its {len(names)} namespaces, {nodes}" if names else "it has no namespace"
+        return Under(why_none=f"it is the controller of an NVMe drive; {mend}")
+    place = root / "sys/class/block" / names[0]
+    if not place.exists():
+        return Under(why_none=f"its namespace {names[0]} is no block device in sysfs")
+    return _under_device(place, "", root, 0)
+
+
+def _namespaces(controller: Path) -> list[str]:
+    """Block devices of an NVMe controller's namespaces. With multipath its children are paths, nvmeScCnN, and the
+    block device is nvmeSnN of the subsystem (Linux, drivers/nvme/host/multipath.c)."""
+    children = controller.iterdir() if controller.is_dir() else iter(())
+    found = [re.fullmatch(r"nvme(\d+)(?:c\d+)?n(\d+)", child.name) for child in children]
+    return [f"nvme{s}n{n}" for s, n in sorted((int(each[1]), int(each[2])) for each in found if each)]
 
 
 def drives_of(major: int, minor: int, root: Path = Path("/")) -> Under:
     """The drives of a block device, or of a mounted file system, by its number."""
+    return _under_number(major, minor, root, 0)
+
+
+def _under_number(major: int, minor: int, root: Path, layer: int) -> Under:
     mounted = _mount(f"{major}:{minor}", root)
     kind = mounted[0] if mounted else ""
     start = root / "sys/dev/block" / f"{major}:{minor}"
@@ -85,8 +132,12 @@ def drives_of(major: int, minor: int, root: Path = Path("/")) -> Under:
             return Under(why_none=why, file_system=kind)
     if not start.exists():
         return Under(why_none=f"there is no block device {major}:{minor} in sysfs", file_system=kind)
+    return _under_device(start, kind, root, layer)
+
+
+def _under_device(start: Path, kind: str, root: Path, layer: int) -> Under:
     found: dict[str, Drive] = {}
-    for disk in _physical(start.resolve(), root, 0):
+    for disk in _physical(start.resolve(), root, layer):
         found.setdefault(disk.name, _drive(disk))
     if not found:
         return Under(why_none=f"{start.resolve().name} has no physical drive under it", file_system=kind)
@@ -120,11 +171,11 @@ def _physical(device: Path, root: Path, layer: int) -> Iterator[Path]:
         return
     backing = _text(device / "loop/backing_file")
     if backing:
-        under = drives_under(root / backing.lstrip("/"), root)
+        under = _under_path(root / backing.lstrip("/"), root, layer + 1)
         for drive in under.drives:
             yield drive.stat.parent
         return
-    if not device.name.startswith(("ram", "zram", "nullb")):
+    if not device.name.startswith(NO_HARDWARE):
         yield device
 
 

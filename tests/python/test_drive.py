@@ -1,8 +1,12 @@
 """Real drives: trees of sysfs, spans of counters that move in steps, and the measured phases of a run."""
 
+import os
+import stat
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from conftest import Invoke
 from drive_documents import GIB, MIB
 
 from spillway.drive import blocks
@@ -140,6 +144,149 @@ def test_counters_that_are_none_are_not_known(sysfs: Sysfs, text: str) -> None:
 def test_a_number_without_a_device_says_so(sysfs: Sysfs) -> None:
     assert "no block device 7:7" in sysfs.of("7:7").why_none
     assert "cannot be read" in drives_under(sysfs.root / "gone").why_none
+
+
+# --- Nodes
+
+Node = Callable[..., blocks.Under]
+DEVTMPFS = os.makedev(0, 6)
+
+
+def node_of(number: str, kind: int = stat.S_IFBLK) -> os.stat_result:
+    """A node in /dev with this number."""
+    major, minor = (int(part) for part in number.split(":"))
+    return os.stat_result((kind, 0, DEVTMPFS, *(0,) * 7), {"st_rdev": os.makedev(major, minor)})
+
+
+@pytest.fixture
+def node(sysfs: Sysfs, monkeypatch: pytest.MonkeyPatch) -> Node:
+    """What lies under a node with a device number of its own, in /dev."""
+
+    def under(number: str, kind: int = stat.S_IFBLK) -> blocks.Under:
+        monkeypatch.setattr(blocks, "status", lambda path: node_of(number, kind))
+        return drives_under(Path("/dev/node"), sysfs.root)
+
+    return under
+
+
+def controller(sysfs: Sysfs, name: str, number: str, *children: str) -> None:
+    """An NVMe controller's character device, with the directories of what belongs to it."""
+    place = sysfs.root / "sys/devices/pci/nvme" / name
+    for child in children:
+        (place / child).mkdir(parents=True, exist_ok=True)
+    place.mkdir(parents=True, exist_ok=True)
+    characters = sysfs.root / "sys/dev/char"
+    characters.mkdir(exist_ok=True)
+    (characters / number).symlink_to(place)
+
+
+def test_a_node_is_the_drive_that_a_path_on_it_has(sysfs: Sysfs, node: Node) -> None:
+    disk = sysfs.disk("pci/nvme/nvme0/nvme0n1", "259:0", written=5, model="M")
+    part = sysfs.partition(disk, "nvme0n1p2", "259:2")
+    sysfs.stack("dm-0", "253:0", part)
+    for number in ("259:0", "259:2", "253:0"):
+        assert node(number) == sysfs.of(number)
+        assert [drive.device for drive in node(number).drives] == ["/dev/nvme0n1"]
+
+
+def test_a_node_of_a_stack_has_every_drive_under_it(sysfs: Sysfs, node: Node) -> None:
+    one, two = sysfs.disk("pci/ata1/block/sda", "8:0"), sysfs.disk("pci/ata2/block/sdb", "8:16")
+    sysfs.stack("md0", "9:0", sysfs.partition(one, "sda1", "8:1"), two)
+    assert [drive.name for drive in node("9:0").drives] == ["sda", "sdb"]
+
+
+def test_a_link_to_a_node_is_the_node(sysfs: Sysfs, tmp_path: Path) -> None:
+    (tmp_path / "by-id").symlink_to("/dev/null")
+    assert "it is a character device" in drives_under(tmp_path / "by-id", sysfs.root).why_none
+
+
+@pytest.mark.parametrize("name", ["loop0", "ram0", "zram0", "dm-0", "md0"])
+def test_a_node_with_nothing_under_it_is_no_drive(sysfs: Sysfs, node: Node, name: str) -> None:
+    sysfs.disk(f"virtual/block/{name}", "7:0")
+    assert node("7:0").why_none == f"{name} has no physical drive under it"
+
+
+def test_a_node_that_sysfs_does_not_know_says_so(node: Node) -> None:
+    assert node("8:7").why_none == "there is no block device 8:7 in sysfs"
+
+
+def test_a_loop_device_leads_to_what_backs_it(sysfs: Sysfs, monkeypatch: pytest.MonkeyPatch) -> None:
+    sysfs.disk("pci/ata1/block/sda", "8:0")
+    loop = sysfs.disk("virtual/block/loop0", "7:0")
+    (loop / "loop").mkdir()
+    (loop / "loop/backing_file").write_text("/dev/sda\n")
+    of = {Path("/dev/node"): "7:0", sysfs.root / "dev/sda": "8:0"}
+    monkeypatch.setattr(blocks, "status", lambda path: node_of(of[path]))
+    assert [drive.name for drive in drives_under(Path("/dev/node"), sysfs.root).drives] == ["sda"]
+    of[sysfs.root / "dev/sda"] = "7:0"  # itself: the search ends
+    assert drives_under(Path("/dev/node"), sysfs.root).drives == ()
+
+
+def test_a_controller_with_one_namespace_is_that(sysfs: Sysfs, node: Node) -> None:
+    sysfs.disk("pci/nvme/nvme0/nvme0n1", "259:0", model="M")
+    controller(sysfs, "nvme0", "240:0", "hwmon1", "ng0n1")
+    (found,) = node("240:0", stat.S_IFCHR).drives
+    assert (found.device, found.model) == ("/dev/nvme0n1", "M")
+
+
+def test_a_controller_with_multipath_leads_to_its_subsystems_namespace(sysfs: Sysfs, node: Node) -> None:
+    sysfs.disk("virtual/nvme-subsystem/nvme-subsys1/nvme1n1", "259:0")
+    controller(sysfs, "nvme0", "240:0", "nvme1c0n1")
+    assert [drive.device for drive in node("240:0", stat.S_IFCHR).drives] == ["/dev/nvme1n1"]
+
+
+def test_a_namespaces_second_node_is_the_namespace(sysfs: Sysfs, node: Node) -> None:
+    sysfs.disk("pci/nvme/nvme0/nvme0n2", "259:0")
+    controller(sysfs, "ng0n2", "241:0")
+    assert [drive.device for drive in node("241:0", stat.S_IFCHR).drives] == ["/dev/nvme0n2"]
+
+
+@pytest.mark.parametrize(
+    ("name", "children", "why"),
+    [
+        ("nvme0", ["nvme0n1", "nvme0n12", "nvme0n2"], "one of its 3 namespaces, /dev/nvme0n1 or /dev/nvme0n2 or"),
+        ("nvme0", ["hwmon1"], "it has no namespace"),
+        ("nvme0", ["nvme0n1"], "its namespace nvme0n1 is no block device"),
+        ("ng0n1", [], "its namespace nvme0n1 is no block device"),
+        ("null", [], "it is a character device; name a block device, or a path on its file system"),
+        ("nvme-fabrics", [], "it is a character device"),
+    ],
+)
+def test_other_characters_say_what_to_name(sysfs: Sysfs, node: Node, name: str, children: list[str], why: str) -> None:
+    controller(sysfs, name, "240:0", *children)
+    found = node("240:0", stat.S_IFCHR)
+    assert found.drives == ()
+    assert why in found.why_none
+
+
+def test_a_character_device_that_sysfs_does_not_know_is_refused(node: Node) -> None:
+    assert "it is a character device" in node("1:3", stat.S_IFCHR).why_none
+
+
+@pytest.mark.parametrize("place", ["/dev/null", "/dev/zero", "/dev/gone"])
+def test_the_command_refuses_what_is_no_drive_in_one_sentence(place: str, invoke: Invoke) -> None:
+    ended = invoke("drive", place)
+    assert (ended.code, ended.out, ended.err.count("\n")) == (2, "", 1)
+    assert ended.err.startswith(f"spillway: {place}: no drive is known under it: ")
+
+
+def test_the_command_shows_of_a_node_what_it_shows_of_a_path(
+    sysfs: Sysfs, invoke: Invoke, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk = sysfs.disk("pci/virtio1/block/vda", "254:0", written=10, model="M")
+    sysfs.partition(disk, "vda1", "254:1")
+    place = sysfs.root / "file"
+    place.touch()
+    of = {
+        Path("/dev/disk/by-id/drive"): node_of("254:0"),
+        place: os.stat_result((stat.S_IFREG, 0, os.makedev(254, 1), *(0,) * 7)),
+    }
+    monkeypatch.setattr(blocks, "status", lambda path: of[path])
+    monkeypatch.setattr("spillway.cli.drive.drives_under", lambda path: drives_under(path, sysfs.root))
+    shown = [invoke("drive", *options, path) for path in of for options in ((), ("--json",))]
+    assert [each.code for each in shown] == [0] * 4
+    assert [each.out for each in shown[:2]] == [each.out for each in shown[2:]]
+    assert "/dev/vda M" in shown[0].out
 
 
 # --- Spans
