@@ -178,9 +178,9 @@ def _rates(figures: dict[str, float | str | bool | None]) -> str:
     Where there is no rate, as in virtual time, what of the user's data the drive takes until it is worn.
     """
     writes, lasting, money = (
-        figures["full_size_drive_writes_per_day"],
-        figures["full_size_years"],
-        figures["money_per_year"],
+        figures.get("full_size_drive_writes_per_day"),
+        figures.get("full_size_years"),
+        figures.get("money_per_year"),
     )
     parts = [
         *([] if writes is None else [f"{plain(writes)} drive writes a day"]),
@@ -192,11 +192,11 @@ def _rates(figures: dict[str, float | str | bool | None]) -> str:
         parts.append(f"worn after {human_bytes(float(until_worn))} of user data")
     if not parts:
         return ""
-    return ", ".join(parts) + (" (of the preset's whole capacity)" if figures["scaled_capacity"] else "")
+    return ", ".join(parts) + (" (of the preset's whole capacity)" if figures.get("scaled_capacity") else "")
 
 
 def _flash(figures: dict[str, float | str | bool | None]) -> Sequence[str]:
-    used, each = figures["percentage_used"], figures["flash_bytes_per_operation"]
+    used, each = figures.get("percentage_used"), figures.get("flash_bytes_per_operation")
     return [
         *([] if used is None else [f"{plain(used)} % used"]),
         *([] if each is None else [f"{plain(each)} flash bytes an operation"]),

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from spillway.amplification import amplification, ratio
+from spillway.lifetime import flash_bytes_per_operation
 from spillway.samples import Row, measured, nand_bytes
 from spillway.steady import Verdict
 
@@ -40,12 +41,14 @@ def _part(rows: Sequence[Row]) -> Document:
     host = _sum([row.get("host_bytes_written") for row in rows])
     nand = _sum([nand_bytes(row) for row in rows])
     ratios = amplification(user, host, nand)
+    operations = sum(row["reads"] + row["writes"] for row in rows)
     return {
         "seconds": seconds,
-        "throughput_ops_s": ratio(sum(row["reads"] + row["writes"] for row in rows), seconds),
+        "throughput_ops_s": ratio(operations, seconds),
         "wa_app": ratios.wa_app,
         "wa_device": ratios.wa_device,
         "wa_total": ratios.wa_total,
+        "flash_bytes_per_operation": flash_bytes_per_operation(nand, operations),
         "user_bytes_written": user,
         "host_bytes_written": host,
         "nand_bytes_programmed": nand,

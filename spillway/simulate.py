@@ -1,4 +1,6 @@
-"""What `spillway ssd …` asks of the native side: drive, initial state and workload as one request."""
+"""What `spillway ssd …` asks of the native side: drive, initial state and workload as one request; and what a simulated
+workload takes of the drive's life.
+"""
 
 import json
 import re
@@ -8,9 +10,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from spillway.amplification import nand_total
 from spillway.errors import SpillwayError
-from spillway.preset import check_preset, preset_dirs
-from spillway.quantity import nearest, parse_share, parse_size
+from spillway.lifetime import Endurance, Price, Work, in_words, lifetime
+from spillway.preset import check_preset, preset_dirs, preset_path, whole_drive
+from spillway.quantity import human_bytes, nearest, parse_share, parse_size
 
 EXPLICIT_CAPACITY_BYTES = 4 * 2**30
 READ_IOS = 200_000  # a read-only workload has no written capacity to be measured by
@@ -343,6 +347,37 @@ def simulate_request(choice: DriveChoice, work: WorkChoice, seed: int) -> dict[s
             **({"ios": ios} if ios is not None else {"writes_capacities": writes}),
         },
     }
+
+
+def simulated_lifetime(choice: DriveChoice, result: dict[str, Any]) -> dict[str, Any]:
+    """What the commands took of the drive's life, were they kept up day and night at the simulated rate: the
+    ``lifetime`` of the result. The time is the model's own, so its rate is the drive's.
+
+    There is no user but the host, so what the drive takes until it is worn are host bytes.
+    """
+    wear, host = result.get("wear") or {}, result["host_bytes_written"]
+    nand = nand_total(result["nand_bytes_programmed"])
+    work = Work(result["simulated_seconds"], result["ios"], host, host, nand)
+    capacity, physical = whole_drive(preset_path(choice.preset or "", choice.preset_file), drive_request(choice)["set"])
+    endurance = Endurance(
+        capacity_bytes=result.get("capacity_bytes"),
+        physical_bytes=wear.get("physical_bytes"),
+        rated_pe_cycles=wear.get("rated_pe_cycles"),
+        mean_pe_cycles=wear.get("mean_pe_cycles"),
+        full_capacity_bytes=capacity,
+        full_physical_bytes=physical,
+    )
+    found = lifetime(work, endurance, Price())
+    del found["virtual_time"]
+    return {name.replace("user_bytes", "host_bytes"): value for name, value in found.items()}
+
+
+def lifetime_in_words(found: dict[str, Any]) -> str:
+    """One line for people, with the rating that it rests on."""
+    worn, rated = found["full_size_host_bytes_until_worn"], found["rated_pe_cycles"]
+    parts = [in_words(found)]
+    parts += [] if worn is None else [f"worn after {human_bytes(worn)} of host writes, at {rated:,} rated P/E cycles"]
+    return "; ".join(parts)
 
 
 def precondition_request(choice: DriveChoice, work: WorkChoice, seed: int, out: Path) -> dict[str, Any]:

@@ -48,10 +48,15 @@ def compare_command(
 
 
 def _print_sides(found: "Comparison") -> None:
+    from spillway.compare.words import lifetime_words
+
     table = plain_table()
     for letter, side in found.sides.items():
         count = len(side.repetitions)
         table.add_row(letter, f"{side.arm}, {count} {'repetition' if count == 1 else 'repetitions'} in {side.run}")
+        lasting = lifetime_words(side)
+        if lasting:
+            table.add_row("", f"lifetime: {lasting}")
     out.print(table, soft_wrap=True)
 
 

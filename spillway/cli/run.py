@@ -162,7 +162,9 @@ def _part(part: Document) -> str:
     """The burst before the steady part, or that."""
     ratios = " × ".join(f"{key} {number(part[key], '.2f')}" for key in ("wa_app", "wa_device"))
     total = f"write amplification {number(part['wa_total'], '.2f')} = {ratios}"
-    return f"{part['seconds']:,.0f} s: {number(part['throughput_ops_s'], ',.0f')} operations/s, {total}"
+    flash = part.get("flash_bytes_per_operation")
+    each = "" if flash is None else f", {number(flash, ',.0f')} flash bytes an operation"
+    return f"{part['seconds']:,.0f} s: {number(part['throughput_ops_s'], ',.0f')} operations/s, {total}{each}"
 
 
 def _kept(state: Document) -> str:

@@ -12,7 +12,6 @@ from spillway import simulate
 from spillway.cli.printing import err, latency_words, number, out, plain_table, print_json, show
 from spillway.cli.progress import progress_bars
 from spillway.errors import Interrupted
-from spillway.lifetime import flash_bytes_per_operation
 from spillway.native import run_native
 from spillway.preset import presets
 from spillway.quantity import human_bytes
@@ -106,6 +105,7 @@ def ssd_simulate(seed: int, as_json: bool, range_: str | None, **options: Any) -
     request = simulate.simulate_request(drive, WorkChoice(range=range_, **work), seed)
     with progress_bars() as watch, simulate.spoken_in_flags(drive):
         result = run_native("ssd-simulate", request, lambda event: watch(request["workload"]["name"], event))
+    result["lifetime"] = simulate.simulated_lifetime(drive, result)
     show(result, as_json, _simulation_table)
     return 0 if result["complete"] else Interrupted.exit_code
 
@@ -169,8 +169,7 @@ def _simulation_table(result: Document) -> Table:
     table.add_row("rate", f"{result['iops']:,.0f} IOPS, {result['bandwidth_mb_s']:,.1f} MB/s")
     table.add_row("latency (µs)", latency_words(result["latency_us"]))
     table.add_row("wa_device", "–  (nothing was written)" if device is None else f"{device:.3f}  ({split})")
-    each = flash_bytes_per_operation(sum(nand.values()), result["ios"])
-    table.add_row("flash bytes per command", number(each, ",.0f"))
+    table.add_row("lifetime", simulate.lifetime_in_words(result["lifetime"]))
     table.add_row("host", host)
     table.add_row("NAND programs", human_bytes(sum(nand.values())))
     table.add_row("erases", f"{result['erases']:,}")

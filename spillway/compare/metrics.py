@@ -17,8 +17,8 @@ HISTOGRAM_STEP = 1 / 64
 
 @dataclass(frozen=True)
 class Metric:
-    """One figure. ``part`` and ``whole`` are of a sample, and the figure of a run is sum(part) / sum(whole); a figure
-    that is no such ratio is not had from samples."""
+    """One figure. ``part`` and ``whole`` are of a sample, and the figure of a run is sum(part) / sum(whole), times
+    ``factor`` where there is one, which is the run's alone; a figure that is no such ratio is not had from samples."""
 
     name: str
     unit: str
@@ -30,6 +30,7 @@ class Metric:
     slack: float = 0.0
     part: Callable[[Row], float | None] | None = None
     whole: Callable[[Row], float | None] | None = None
+    factor: Callable[[Document], float | None] | None = None  # of a repetition in summary.json
 
     def scaled(self, value: float) -> float:
         """The figure as it is compared: its logarithm, or a share as it is."""
@@ -54,6 +55,10 @@ class Metric:
         known = [(a, b) for a, b in zip(parts, wholes, strict=True) if a is not None and b is not None]
         return ([a for a, _ in known], [b for _, b in known]) if len(known) == len(rows) else None
 
+    def factor_of(self, repetition: Document) -> float | None:
+        """What sum(part) / sum(whole) is multiplied by; None where that is not known."""
+        return 1.0 if self.factor is None else self.factor(repetition)
+
 
 def table(document: Document, key: str) -> Document:
     """A table of a document that somebody may have damaged; empty where there is none."""
@@ -75,6 +80,26 @@ def _stall_share(figures: Document) -> float | None:
         return None
     share = ratio(seconds, duration)
     return None if share is None else min(1.0, share)
+
+
+def _lifetime(name: str) -> Callable[[Document], float | None]:
+    return lambda figures: table(figures, "lifetime").get(name)
+
+
+def _spent_bytes(row: Row) -> float | None:
+    """What wears the drive out: NAND bytes, or host bytes where a maker's warranty counts those."""
+    flash = nand_bytes(row)
+    return row.get("host_bytes_written") if flash is None else flash
+
+
+def _years_for_each(figures: Document) -> float | None:
+    """Years of life for each second in which a byte is spent: endurance, on the time and the capacity of the figure."""
+    by_cause = list(table(figures, "nand_bytes_programmed").values()) or [figures.get("host_bytes_written")]
+    known = [table(figures, "lifetime").get("full_size_years"), figures.get("duration_s"), *by_cause]
+    if not all(isinstance(each, int | float) for each in known):
+        return None
+    lasting, seconds, *spent = known
+    return ratio(lasting * sum(spent), seconds)
 
 
 def _cell(name: str) -> Callable[[Row], float | None]:
@@ -99,6 +124,14 @@ METRICS = {
             part=nand_bytes, whole=_cell("host_bytes_written"),
         ),
         Metric("wa_total", "", _field("wa_total"), ".3f", "lower", part=nand_bytes, whole=_cell("user_bytes_written")),
+        Metric(
+            "flash_bytes_per_operation", "bytes", _lifetime("flash_bytes_per_operation"), ",.0f", "lower",
+            part=nand_bytes, whole=lambda row: row["reads"] + row["writes"],
+        ),
+        Metric(
+            "years", "at this rate", _lifetime("full_size_years"), ",.3g", "longer", more_is_better=True,
+            part=_cell("dt_s"), whole=_spent_bytes, factor=_years_for_each,
+        ),
         Metric("space_amplification", "", _field("space_amplification"), ".3f", "lower"),
         Metric(
             "stall_share", "% of the time", _stall_share, ".1%", "lower", is_share=True,

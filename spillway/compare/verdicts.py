@@ -8,10 +8,11 @@ import numpy as np
 from spillway.compare.blocks import Blocked, blocked
 from spillway.compare.choice import BLOCKS, TURNS, Choice, choose, left_out
 from spillway.compare.effects import LEVEL, Effect, combined, holm, paired, welch
-from spillway.compare.metrics import METRICS, Metric
+from spillway.compare.metrics import METRICS, Metric, table
 from spillway.compare.sides import Side
 from spillway.compare.standing import KINDS, Difference, differences
 from spillway.errors import SpillwayError
+from spillway.lifetime import why_no_years
 from spillway.models.arrays import Array
 from spillway.quantity import nearest
 from spillway.samples import Row
@@ -109,7 +110,10 @@ def _check_known(chosen: Sequence[Metric], pairs: Sequence[Pair], sides: dict[st
 
 
 def _why_unknown(side: Side, metric: Metric) -> str:
-    return str(side.standing.get("wa_device_unknown") or "") if metric.name in ("wa_device", "wa_total") else ""
+    if metric.name == "years":
+        return why_no_years(table(side.figures, "lifetime"))
+    of_flash = metric.name in ("wa_device", "wa_total", "flash_bytes_per_operation")
+    return str(side.standing.get("wa_device_unknown") or "") if of_flash else ""
 
 
 def _pair(
@@ -187,9 +191,14 @@ def _from_blocks(metric: Metric, choice: Choice, rows: tuple[list[Row], list[Row
     if metric.part is None:
         return Finding(metric, a, b, why_none=NOT_KNOWN if a is None or b is None else ONE_FIGURE)
     series = [metric.series(each) for each in rows]
-    if None in series:
+    factors = [metric.factor_of(each[0].figures) for each in (choice.a, choice.b)]
+    if None in series or None in factors:
         return Finding(metric, a, b, why_none=NOT_KNOWN)
-    ours, theirs = (blocked(np.array(each[0]), np.array(each[1])) for each in series if each is not None)
+    ours, theirs = (
+        blocked(np.array(each[0]) * factor, np.array(each[1]))
+        for each, factor in zip(series, factors, strict=True)
+        if each is not None and factor is not None
+    )
     if ours is None or theirs is None:
         return Finding(metric, a, b, why_none=TOO_FEW_BLOCKS)
     if not metric.is_share and min(ours.value, theirs.value) <= 0:

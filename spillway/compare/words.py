@@ -5,8 +5,10 @@ from typing import Any
 
 from spillway.compare.choice import BLOCKS, REPETITIONS, TURNS
 from spillway.compare.effects import LEVEL
-from spillway.compare.metrics import Metric
+from spillway.compare.metrics import Metric, table
+from spillway.compare.sides import Side
 from spillway.compare.verdicts import Comparison, Finding, Pair
+from spillway.lifetime import in_words
 
 Document = dict[str, Any]
 
@@ -59,6 +61,13 @@ def _by(metric: Metric, d: float, b_is_better: bool) -> float:
 def _size(value: float, sign: str = "") -> str:
     """Per cents to a tenth; from a thousand on, where nobody reads them, in thousands."""
     return f"{value:{sign},.0f}" if abs(value) >= 1000 else f"{value:{sign}.1f}"
+
+
+def lifetime_words(side: Side) -> str:
+    """What a side took of its drive's life, or why that is not known; empty where it was recorded without."""
+    found = table(side.figures, "lifetime")
+    texts = ("currency", "years_by")
+    return in_words({k: v for k, v in found.items() if isinstance(v, str if k in texts else int | float)})
 
 
 def basis(pair: Pair) -> str:
@@ -150,6 +159,7 @@ def document(comparison: Comparison) -> Document:
             "arm": side.arm,
             "repetitions": len(side.repetitions),
             "standing": side.standing.get("words"),
+            "lifetime": side.figures.get("lifetime"),
         }
         for letter, side in comparison.sides.items()
     }

@@ -181,6 +181,7 @@ def bill_rows(field: Sequence[Contestant]) -> list[tuple[str, list[str]]]:
         ("To the end: wa_device", lambda o: o.settled_ratios.wa_device),
         ("While writing: wa_total", lambda o: o.ratios.wa_total),
         ("To the end: wa_total", lambda o: o.settled_ratios.wa_total),
+        ("While writing: flash bytes per operation", lambda o: o.flash_bytes),
         ("To the end: flash bytes per operation", lambda o: o.settled_flash_bytes),
     ]
     rows = [(label, [ranged(over(each, figure)) for each in field]) for label, figure in figures]

@@ -11,6 +11,7 @@ from typing import Any
 
 from spillway.amplification import Amplification, amplification, ratio
 from spillway.bill import bill, zero_seconds
+from spillway.lifetime import flash_bytes_per_operation
 from spillway.report.series import Stall, gathered, seconds, stall_spans, total
 from spillway.rundir import ArmRecord
 from spillway.samples import Row, nand_bytes, stall_seconds
@@ -89,6 +90,7 @@ class Outcome:
     write_max_us: float | None
     read_p99_us: float | None
     ratios: Amplification  # while working
+    flash_bytes: float | None  # for each operation, while working
     settle_s: float | None  # from the last operation until nothing was left to do
     settled_ops_s: float | None  # operations for each second until then
     settled_ratios: Amplification
@@ -162,6 +164,7 @@ def outcome(record: ArmRecord) -> Outcome | None:
         write_max_us=_latency(record, work, "write", "max"),
         read_p99_us=_latency(record, work, "read", "p99"),
         ratios=_amplification(rows),
+        flash_bytes=flash_bytes_per_operation(_programmed(rows), writes + reads),
         settle_s=end.get("settle_s"),
         settled_ops_s=end.get("throughput_ops_s"),
         settled_ratios=Amplification(end.get("wa_app"), end.get("wa_device"), end.get("wa_total")),
@@ -214,9 +217,12 @@ def _latency(record: ArmRecord, work: Sequence[Document], kind: str, name: str) 
 
 
 def _amplification(rows: Sequence[Row]) -> Amplification:
+    return amplification(total(rows, "user_bytes_written"), total(rows, "host_bytes_written"), _programmed(rows))
+
+
+def _programmed(rows: Sequence[Row]) -> float | None:
     nand = [nand_bytes(row) for row in rows]
-    programmed = None if None in nand else sum(each for each in nand if each is not None)
-    return amplification(total(rows, "user_bytes_written"), total(rows, "host_bytes_written"), programmed)
+    return None if None in nand else sum(each for each in nand if each is not None)
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ import pytest
 from conftest import Fake, Invoke
 
 from spillway import __version__
+from spillway.lifetime import DAY_S, YEAR_S
 
 Golden = Callable[[str, str], None]
 
@@ -29,6 +30,19 @@ def test_simulate_prints_one_object(fake: Fake, invoke: Invoke) -> None:
     assert set(result["latency_us"]) >= {"mean", "p50", "p99", "p99_9", "max"}
     assert set(result["nand_bytes_programmed"]) >= {"host", "gc", "mapping", "wear", "fold"}
     assert "event" not in result
+
+
+def test_simulate_says_what_the_drive_lasts(fake: Fake, invoke: Invoke) -> None:
+    result = invoke("ssd", "simulate", "--json").json()
+    found, nand = result["lifetime"], sum(result["nand_bytes_programmed"].values())
+    rated = 10_000 * 9_663_676_416  # of the contract's example
+    assert found["years"] == pytest.approx(rated / (nand / result["simulated_seconds"]) / YEAR_S)
+    assert found["flash_bytes_per_operation"] == pytest.approx(nand / result["ios"])
+    assert found["percentage_used"] == pytest.approx(100 * 14.2 / 10_000)
+    assert found["percentage_used_by_run"] == pytest.approx(100 * nand / rated)
+    assert found["drive_writes_per_day"] == pytest.approx(2 * DAY_S / result["simulated_seconds"])
+    assert found["host_bytes_until_worn"] == pytest.approx(rated / result["wa_device"], rel=1e-6)
+    assert not {"user_bytes_until_worn", "virtual_time"} & set(found)
 
 
 def test_simulate_for_people(fake: Fake, invoke: Invoke, golden: Golden) -> None:

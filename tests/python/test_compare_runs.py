@@ -193,6 +193,73 @@ def test_an_arm_of_a_directory_is_named_behind_a_colon(made: Made, invoke: Invok
     assert ended["pairs"][0]["metrics"]["throughput_ops_s"]["verdict"] == "B"
 
 
+def test_what_a_drives_life_costs_stands_beside_write_amplification(made: Made, invoke: Invoke) -> None:
+    run = made.run("run")
+
+    def half(summary: Document) -> None:
+        for each in summary["arms"]["new"]["repetitions"]:
+            each["lifetime"]["full_size_years"] /= 2
+            each["lifetime"]["flash_bytes_per_operation"] *= 3
+
+    edit(run, half)
+    found = invoke("compare", run, "--json").json()
+    metrics = found["pairs"][0]["metrics"]
+    for name, ratio, winner in (("years", 0.5, "A"), ("flash_bytes_per_operation", 3.0, "A")):
+        assert metrics[name]["ratio"] == pytest.approx(ratio)
+        assert metrics[name]["low"] <= metrics[name]["ratio"] <= metrics[name]["high"]
+        assert metrics[name]["verdict"] == winner
+    assert "A is longer by 100.0 %" in invoke("compare", run).out
+    lasting = json.loads((run / "summary.json").read_text())["arms"]["old"]["lifetime"]
+    assert found["sides"]["A"]["lifetime"] == lasting
+    assert lasting["percentage_used"] is not None
+
+
+@pytest.mark.parametrize("time_scale", [1, 4])
+def test_a_life_from_blocks_is_that_of_the_run(made: Made, time_scale: int) -> None:
+    """A run that is counted whole: sums over its samples are the figures of its summary."""
+    plan = PLAN.replace("duration_s = 12", "duration_s = 120") + ARMS
+    run = made.run("run", plan, 1, f"drive.time_scale={time_scale}")
+    for arm in ("old", "new"):
+        put_steady(run, arm, [False])
+    sides = read_sides([str(run)])
+    (pair,) = compare(sides).pairs
+    by_name = {each.metric.name: each for each in pair.findings}
+    for name in ("years", "flash_bytes_per_operation"):
+        assert by_name[name].effect is not None
+        assert by_name[name].a == pytest.approx(METRICS[name].known(sides[0].figures))
+
+
+def test_in_virtual_time_years_are_not_known_and_it_is_said_why(made: Made, invoke: Invoke) -> None:
+    run = made.run("run", PLAN + ARMS, 2, "drive.pacing=off")
+    ended = invoke("compare", run)
+    assert ended.code == 0
+    assert ended.out.count("years not known: in virtual time no rate is the drive's") == 2
+    assert "worn after" in ended.out
+    metrics = invoke("compare", run, "--json").json()["pairs"][0]["metrics"]
+    assert (metrics["years"]["verdict"], metrics["years"]["words"]) == (None, "not known of both")
+    assert metrics["flash_bytes_per_operation"]["verdict"] == "not told apart"
+    refused = invoke("compare", run, "--metric", "years")
+    assert refused.code == 2
+    assert "(in virtual time no rate is the drive's)" in refused.err
+
+
+def test_sides_recorded_without_a_lifetime_are_compared_by_the_rest(made: Made, invoke: Invoke) -> None:
+    run = made.run("run")
+
+    def older(summary: Document) -> None:
+        for arm in summary["arms"].values():
+            for each in (arm, *arm["repetitions"]):
+                each.pop("lifetime", None)
+
+    edit(run, older)
+    ended = invoke("compare", run)
+    assert ended.code == 0
+    assert "lifetime" not in ended.out
+    metrics = invoke("compare", run, "--json").json()["pairs"][0]["metrics"]
+    assert metrics["years"]["verdict"] is metrics["flash_bytes_per_operation"]["verdict"] is None
+    assert metrics["wa_total"]["verdict"] == "not told apart"
+
+
 @pytest.mark.native
 def test_the_documented_two_commands(real_native: Path, invoke: Invoke, tmp_path: Path) -> None:
     """plans/compare.toml with the real store, shorter and in virtual time: a run, and an answer with an interval."""

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from spillway.errors import RunFailed, SpillwayError
+from spillway.lifetime import YEAR_S
 from spillway.simulate import (
     COUNT_FLAGS,
     SHARE_FLAGS,
@@ -14,9 +15,11 @@ from spillway.simulate import (
     drive_request,
     in_flags,
     initial_request,
+    lifetime_in_words,
     parse_workload,
     precondition_request,
     simulate_request,
+    simulated_lifetime,
     spoken_in_flags,
 )
 
@@ -196,3 +199,48 @@ def test_a_state_goes_to_a_file_in_a_directory_that_exists(tmp_path: Path) -> No
         precondition_request(DriveChoice(), WorkChoice(), 1, tmp_path)
     with pytest.raises(SpillwayError, match="make it first"):
         precondition_request(DriveChoice(), WorkChoice(), 1, tmp_path / "no" / "x.state")
+
+
+# 10 GB of flash that lasts 1000 cycles, under 2 GB a second: 5000 s.
+SIMULATED = {
+    "ios": 1000,
+    "simulated_seconds": 2.0,
+    "host_bytes_written": 10**9,
+    "nand_bytes_programmed": {"host": 10**9, "gc": 3 * 10**9},
+    "capacity_bytes": 8 * 10**9,
+    "wear": {"mean_pe_cycles": 1.0, "max_pe_cycles": 2, "rated_pe_cycles": 1000, "physical_bytes": 10**10},
+}
+
+
+def test_a_simulated_drive_lasts_as_long_as_its_flash() -> None:
+    found = simulated_lifetime(DriveChoice(), SIMULATED)
+    assert found["years"] == found["full_size_years"] == pytest.approx(5000 / YEAR_S)
+    assert found["host_bytes_until_worn"] == pytest.approx(1e13 / 4)
+    words = lifetime_in_words(found)
+    assert "years" in words
+    assert "4,000,000 flash bytes an operation" in words
+    assert "worn after 2.3 TiB of host writes, at 1,000 rated P/E cycles" in words
+
+
+def test_a_scaled_drives_life_is_that_of_its_presets_whole_capacity(tmp_path: Path) -> None:
+    preset = tmp_path / "large.toml"
+    preset.write_text("[capacity]\ncapacity_bytes = 80_000_000_000\nspare_factor = 0.2\n")
+    found = simulated_lifetime(DriveChoice(preset_file=preset, capacity="8GB"), SIMULATED)
+    assert found["scaled_capacity"]
+    assert found["full_size_years"] == pytest.approx(10 * found["years"])
+    assert found["full_size_host_bytes_until_worn"] == pytest.approx(1e14 / 4)
+    assert "(of the preset's whole capacity)" in lifetime_in_words(found)
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({"nand_bytes_programmed": {"host": 0}, "host_bytes_written": 0}, "nothing was written"),
+        ({"wear": {"mean_pe_cycles": 0, "max_pe_cycles": 0, "rated_pe_cycles": 0}}, "neither its rated P/E cycles nor"),
+        ({"wear": None}, "neither its rated P/E cycles nor its rated writes are known"),
+    ],
+)
+def test_a_simulated_drive_without_a_life_says_why(change: dict[str, object], why: str) -> None:
+    words = lifetime_in_words(simulated_lifetime(DriveChoice(), SIMULATED | change))
+    assert f"years not known: {why}" in words
+    assert "worn after" not in words
