@@ -102,8 +102,10 @@ def fill(
     within: float = WITHIN,
     watch: Watch | None = None,
     tell: Tell | None = None,
+    own: tuple[str, ...] = (),
 ) -> Document:
-    """Searches for each arm of the plan at ``path``, leaves ``out``, and returns what is in its fill.json.
+    """Searches for each arm of the plan at ``path``, leaves ``out``, and returns what is in its fill.json. ``own`` are
+    overrides that the command makes, and not who called it.
 
     Raises SpillwayError, and leaves nothing, for a plan that names no single drive and load; for a run that fails by
     anything but a full drive, which is left there; and after a Ctrl-C, with what was tried until then.
@@ -112,14 +114,14 @@ def fill(
         raise SpillwayError(f"--within is {within:g}; it takes a share above 0 and below 1, such as 0.01.")
     if any(each.partition("=")[0].strip() == "load.num" for each in overrides):
         raise SpillwayError("--set load.num is what is searched for; leave it out.")
-    plan = load_plan(path, (*overrides, "load.num=1"), only)
+    plan = load_plan(path, overrides, only, own=(*own, "load.num=1"))
     searches = [_search(plan, arm) for arm in plan.arms]
     if out.exists() and not (out.is_dir() and not any(out.iterdir())):
         raise SpillwayError(f"{out}: there is something already; name another --out or remove it.")
     found: Document = {"plan": plan.name, "command": command, "within": within, "complete": False, "arms": {}}
     for search in searches:
         while (num := search.next_num(within)) is not None:
-            trial = _try(path, overrides, search, num, out, command, watch)
+            trial = _try(path, overrides, own, search, num, out, command, watch)
             search.trials.append(trial)
             found["arms"][search.arm] = search.document()
             write_json(out / "fill.json", found)
@@ -154,13 +156,14 @@ def _search(plan: Plan, arm: Arm) -> Search:
 def _try(
     path: Path,
     overrides: tuple[str, ...],
+    own: tuple[str, ...],
     search: Search,
     num: int,
     out: Path,
     command: list[str],
     watch: Watch | None,
 ) -> Trial:
-    plan = load_plan(path, (*overrides, f"load.num={num}"), (search.arm,))
+    plan = load_plan(path, overrides, (search.arm,), own=(*own, f"load.num={num}"))
     place = out / slug(search.arm) / str(num)
     with explained(out):
         place.parent.mkdir(parents=True, exist_ok=True)

@@ -18,7 +18,7 @@ from typing import Any
 import tomli_w
 
 from spillway import kept, toml, ycsb
-from spillway.dotted import flatten, key_parts, look_up, overlay, parse_override, put, shared_by, undotted, without
+from spillway.dotted import flatten, key_parts, look_up, parse_override, put, shared_by, undotted, without
 from spillway.errors import SpillwayError
 from spillway.plan_checks import check_drive, check_load, check_measured, check_phase, check_prepared, check_until
 from spillway.plan_keys import (
@@ -38,13 +38,13 @@ from spillway.plan_keys import (
 from spillway.plan_keys import (
     table as checked_table,
 )
+from spillway.plan_layers import NOT_INHERITED, Layers, arm_document, inherited, preparation_document
 from spillway.preset import preset_dirs, preset_path, whole_drive
 from spillway.quantity import check_text, nearest, parse_size
 from spillway.sweep import Point, check_arm, check_overrides, sweep_points
 
 Document = dict[str, Any]
 
-NOT_INHERITED = ("kept", "phases")  # by a preparation, from what stands above it; but kept.directory is
 PATHS = (
     *("drive.preset_file", "drive.estimate.preset_file", "drive.path", "initial.path", "data_directory"),
     "kept.directory",
@@ -192,6 +192,7 @@ class Plan:
     arms: list[Arm]  # of a sweep one for each arm and point
     preparations: list[Arm] = field(default_factory=list)  # run before, each for the state that it keeps
     answers: dict[str, str] = field(default_factory=dict)  # to findings of `spillway lint`, by pitfall
+    without_effect: tuple[str, ...] = ()  # keys that --set has left without effect, each with why
 
     @property
     def swept(self) -> bool:
@@ -218,8 +219,8 @@ class Plan:
                 {"name": arm.name, **arm.on_its_sweep(), **without(document, shared)} for arm, document in own
             ]
         if prepared:
-            inherited = _inherited(shared)
-            top["prepare"] = [without(document, inherited) for document in prepared]
+            above = inherited(shared)
+            top["prepare"] = [without(document, above) for document in prepared]
         if self.answers:
             top["lint"] = {"answers": self.answers}
         return tomli_w.dumps(top)
@@ -253,24 +254,26 @@ def load_plan(
     only: tuple[str, ...] = (),
     properties: Document | None = None,
     scale: Callable[[Document], Document] | None = None,
+    own: tuple[str, ...] = (),
 ) -> Plan:
     """Reads, checks and resolves a plan; ``overrides`` are ``key=value`` texts that win over plan and arms, ``only``
     names the arms that are kept (none: all). Of a sweep, an arm's name stands for all of its points. ``properties`` are
     YCSB's, by their names, and win over ``[ycsb]`` and phases of every arm and preparation; "properties" among them
     takes away what ``[ycsb]`` names. ``scale`` makes of the document as it is written the one that is meant
-    (``spillway.suite``)."""
+    (``spillway.suite``). ``own`` are overrides of a command's own making, which need no effect."""
     document = _read(path) if scale is None else scale(_read(path))
     where = str(path)
     check_text([where, *overrides, *only, *(f"{key}={value}" for key, value in (properties or {}).items())])
-    given = {".".join(key): (key, value) for key, value in map(parse_override, overrides)}
+    given = {".".join(key): (key, value) for key, value in map(parse_override, (*overrides, *own))}
     for name, (key, value) in given.items():
         if key[0] in PLAN_KEYS:
             put(document, key, value, f"--set {name}")
-    own = {key: document.pop(key) for key in list(document) if key in PLAN_KEYS}
-    plan_level = {key: _checked(own, key, spec, where) for key, spec in PLAN_KEYS.items()}
+    once = {key: document.pop(key) for key in list(document) if key in PLAN_KEYS}
+    plan_level = {key: _checked(once, key, spec, where) for key, spec in PLAN_KEYS.items()}
     name = plan_level["name"] or path.stem
     set_by = {name: value for name, (key, value) in given.items() if key[0] not in PLAN_KEYS}
-    points = sweep_points(document.pop("sweep", None), set_by, where)
+    sweep = document.pop("sweep", None)
+    points = sweep_points(sweep, set_by, where)
     axes = list(points[0].values)
     check_overrides(axes, set_by, where)
     late = {f"--set {name}": given[name] for name in set_by if name not in axes}
@@ -283,12 +286,21 @@ def load_plan(
         if wanted not in {name for arm in arms for name in (arm.name, arm.of)}:
             known = ", ".join(dict.fromkeys(arm.of or arm.name for arm in arms))
             raise SpillwayError(f"{where}: there is no arm {wanted!r}; by name there are: {known}.")
-    arms = [arm for arm in arms if not only or arm.name in only or arm.of in only]
-    preparations = _distinct([each for point in points for each in reader.preparations_at(point)], where)
+    preparations = [each for point in points for each in reader.preparations_at(point)]
+    written = points if set_by.keys().isdisjoint(axes) else sweep_points(sweep, {}, where)
+    layers = Layers(where, document, tables, own_tables, points, written, late)
+    layers.check_written()
+    chosen = [not only or arm.name in only or arm.of in only for arm in arms]
+    arms = [arm for arm, is_chosen in zip(arms, chosen, strict=True) if is_chosen]
+    asked = {".".join(parse_override(each)[0]) for each in overrides}
+    shown = [key for key, value in set_by.items() if key in asked and key not in axes and value != ""]
+    layers.check_given(shown, chosen)
+    preparations = _distinct(preparations, where)
     needed = {arm.settings["kept.from"] for arm in [*arms, *preparations]}
     preparations = [each for each in preparations if not only or each.settings["kept.to"] in needed]
     answers = plan_level["lint"].get("answers", {})
-    return Plan(path, name, plan_level["summary"], _seeds(plan_level, where), arms, preparations, answers)
+    seeds = _seeds(plan_level, where)
+    return Plan(path, name, plan_level["summary"], seeds, arms, preparations, answers, tuple(layers.lost()))
 
 
 def _tables(tables: Any, what: str, where: str) -> list[Document]:
@@ -333,14 +345,7 @@ class _ArmReader:
     def _preparation(self, index: int, own: Document, point: Point) -> Arm:
         """What it says itself wins over the point: it may be the same at several."""
         label = f"{self.where}: prepare[{index}]: "
-        merged = copy.deepcopy(_inherited(self.shared))
-        for key, value in point.values.items():
-            if key_parts(key)[0] not in NOT_INHERITED:
-                put(merged, key_parts(key), value, f"{label}{key}")
-        overlay(merged, copy.deepcopy(own))
-        for asked, (parts, value) in self.overrides.items():
-            if parts[0] not in NOT_INHERITED or parts == ["kept", "directory"]:
-                put(merged, parts, value, asked)
+        merged = preparation_document(self.shared, own, point.values, self.overrides, label)
         if not checked_table(merged.get("kept", {}), f"{label}kept").get("to"):
             raise SpillwayError(f"{label}kept.to is missing: name the state that it is there for.")
         properties = self._asked(merged, label)
@@ -366,11 +371,7 @@ class _ArmReader:
         values = point.values or {key: self._overridden(key, value) for key, value in recorded.items()}
         if values:
             label += f"at {', '.join(f'{key} = {value!r}' for key, value in values.items())}: "
-        merged = overlay(copy.deepcopy(self.shared), undotted(own))
-        for key, value in values.items():
-            put(merged, key_parts(key), value, f"{label}{key}")
-        for asked, (parts, value) in self.overrides.items():
-            put(merged, parts, value, asked)
+        merged = arm_document(self.shared, own, values, self.overrides, label)
         properties = self._asked(merged, label)
         for key, value in values.items():
             if look_up(merged, key_parts(key)) != value:
@@ -389,16 +390,6 @@ class _ArmReader:
 
     def _overridden(self, key: str, value: Any) -> Any:
         return self.overrides.get(f"--set {key}", ([], value))[1]
-
-
-def _inherited(shared: Document) -> Document:
-    """Of what stands above a preparation, what it inherits: all but its phases and states. The place of the states is
-    one for the whole plan."""
-    inherited = {key: value for key, value in shared.items() if key not in NOT_INHERITED}
-    kept = shared.get("kept")
-    if isinstance(kept, dict) and "directory" in kept:
-        inherited["kept"] = {"directory": kept["directory"]}
-    return inherited
 
 
 def _read(path: Path) -> Document:

@@ -47,9 +47,9 @@ def fill_command(
     def tell(arm: str, trial: Trial) -> None:
         err.print(f"{arm}: {trial.num:,} keys {'fit' if trial.fits else 'fill the drive'}", soft_wrap=True)
 
-    asked = settings if paced else (*settings, VIRTUAL)
+    own = () if paced else (VIRTUAL,)
     with progress_bars() as watch:
-        found = fill(plan, place, command_line(), asked, arms, _share(within), watch, tell)
+        found = fill(plan, place, command_line(), settings, arms, _share(within), watch, tell, own)
     if as_json:
         print(json.dumps(found, indent=2, ensure_ascii=False))
         return

@@ -58,6 +58,7 @@ def run_command(
 
     given = _ycsb_properties(workloads, properties)
     checked = load_scaled(plan, settings, arms, chosen_scale(scale, unscaled), given)
+    _tell_lost(checked)
     _tell_findings(checked, plan)
     place = directory or Path("runs") / f"{checked.name}-{datetime.now():%Y%m%d-%H%M%S}"
     flags = [("--set", setting) for setting in settings] + [("--arm", arm) for arm in arms]
@@ -89,6 +90,13 @@ def report_command(rundir: Path, target: Path | None, arms: tuple[str, ...]) -> 
     target = target or rundir / "report.html"
     write_report(rundir, target, arms)
     out.print(f"Report  {target}", soft_wrap=True)
+
+
+def _tell_lost(checked: Plan) -> None:
+    """One line of the plan's keys that --set has left without effect."""
+    if checked.without_effect:
+        keys = "; ".join(checked.without_effect)
+        print(f"spillway: --set leaves keys of the plan without effect: {keys}.", file=sys.stderr)
 
 
 def _tell_findings(checked: Plan, path: Path) -> None:

@@ -45,7 +45,7 @@ workload = "ycsb-run"
 
 def ycsb_plan(table: str, phases: str = PHASES) -> str:
     """The tests' small plan with YCSB's phases instead of its own."""
-    return PLAN[: PLAN.index("[[phases]]")] + table + phases
+    return PLAN[: PLAN.index("[load]")] + table + phases
 
 
 def phases_of(path: Path, text: str, **more: object) -> list[dict[str, object]]:

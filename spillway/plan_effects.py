@@ -1,0 +1,238 @@
+"""Keys of a plan that could have no effect: each is refused with one sentence.
+
+A plan says some things for several runs at once, so a key is held against all the runs that it is said for: what stands
+above the arms against every arm and preparation, an arm's own key against that arm at every point, a key of the sweep
+against every point, ``--set`` against what is run. It is refused where it has an effect in none of them. What ``--set``
+alone has left without effect is told and not refused: nobody has to rewrite a plan to try it on another drive.
+
+The resolved plan of a run directory says every key of every run, those of other engines too, and is taken as it is.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from spillway.errors import SpillwayError
+from spillway.plan_keys import ARM_KEYS, OPEN_TABLES, PROCEDURES, WAITS
+
+Document = dict[str, Any]
+
+# No plan that somebody writes gives all of these; a resolved one does, whichever version has written it.
+RESOLVED = (
+    *("sample_interval_ms", "drive.time_scale", "drive.pacing", "initial.fill", "initial.warmup_capacities"),
+    *("fs.discard", "fs.writeback_bytes", "engine.policy", "load.compression_ratio"),
+)
+RESOLVED_PHASE = ("name", "workload", "threads", "measured", "seek_nexts")  # the same of a phase
+
+_PAIRS = ("load.key_bytes", "load.value_bytes", "load.num")
+_FIGURES = ("steady.tests", "cost.drive_price", "cost.currency", "drive.rated_writes", "drive.smart")
+_MODEL = ("drive.preset", "drive.preset_file", "drive.capacity")  # each with a counterpart in drive.estimate
+_TREE = ("fs.discard", "fs.placement", "fs.page_cache_bytes", "fs.writeback_bytes", "fs.closed_dirty_bytes")
+
+
+@dataclass(frozen=True)
+class Idle:
+    """Why a key has no effect in a run."""
+
+    owner: str  # what it belongs to
+    here: str  # what the run has instead
+    mend: str = ""  # what to do if its effect is wanted, beside leaving it out
+
+
+@dataclass(frozen=True)
+class Said:
+    """What a plan says of one run, before anything of it is checked: values by dotted key, and the phases."""
+
+    values: Mapping[str, Any]
+    phases: Sequence[Any] = ()
+    measures: bool = True  # False: a preparation
+
+    def __getitem__(self, key: str) -> Any:
+        """The value of a key, its default where the plan does not say it."""
+        return self.values.get(key, ARM_KEYS[key].default)
+
+    @property
+    def keys(self) -> list[str]:
+        """The keys that it says; an empty text or table says nothing."""
+        return [key for key, value in self.values.items() if value not in ("", {}, None)]
+
+    @property
+    def is_resolved(self) -> bool:
+        """Whether it is a run directory's plan."""
+        return all(key in self.values for key in RESOLVED)
+
+    @property
+    def workloads(self) -> list[Any]:
+        """Of its phases."""
+        return [phase.get("workload") for phase in self.phases if isinstance(phase, dict)]
+
+    @property
+    def on_directory(self) -> bool:
+        """No drive is emulated."""
+        return bool(self["drive.kind"] == "directory")
+
+    @property
+    def is_watched(self) -> bool:
+        """A drive model is given the same writes as a plain directory."""
+        return bool(self["drive.estimate.preset"] or self["drive.estimate.preset_file"])
+
+    @property
+    def initial_kind(self) -> Any:
+        """What the drive holds at first."""
+        procedure = self["initial.procedure"]
+        known = isinstance(procedure, str) and procedure in PROCEDURES
+        return PROCEDURES[procedure][0] if known else self["initial.kind"]
+
+
+def why_idle(key: str, run: Said) -> Idle | None:
+    """Why a key, as ``flatten`` names it, can have no effect in a run; None where it can."""
+    table = key.partition(".")[0]
+    if key in _FIGURES and not run.measures:
+        return Idle("runs that are measured", "a preparation is in no figure")
+    judges = {
+        "drive": _of_drive,
+        "data_directory": _of_drive,
+        "initial": _of_initial,
+        "kept": _of_kept,
+        "fs": _of_file_system,
+        "engine": _of_engine,
+        "load": _of_load,
+    }
+    return judges[table](key, run) if table in judges else None
+
+
+def _of_drive(key: str, run: Said) -> Idle | None:
+    if run.on_directory:
+        here = 'drive.kind is "directory"'
+        if key in _MODEL:
+            estimate = key.replace("drive.", "drive.estimate.")
+            return Idle("an emulated drive", here, f"say {estimate} of a drive model that is to watch")
+        if key == "data_directory":
+            return Idle("an emulated drive", f"{here}, whose files lie in drive.path")
+        if key in ("drive.set", "drive.time_scale", "drive.pacing"):
+            return Idle("an emulated drive", here, 'set drive.kind = "emulated"')
+        return None
+    if key == "drive.smart":
+        return Idle('drive.kind = "directory"', "an emulated drive counts by itself")
+    if key == "drive.time_scale" and run["drive.pacing"] == "off":
+        return Idle('drive.pacing = "real"', 'drive.pacing is "off"', "set that")
+    return None
+
+
+def _of_initial(key: str, run: Said) -> Idle | None:
+    if run.on_directory and not run.is_watched:
+        here = 'drive.kind is "directory" without drive.estimate'
+        return Idle("a drive model", here, "name one that is to watch in drive.estimate.preset")
+    if run["kept.from"]:
+        return Idle("a run that starts from no kept state", "kept.from names one")
+    kind = run.initial_kind
+    if key == "initial.path" and kind != "file":
+        return Idle('initial.kind = "file"', f'initial.kind is "{kind}"', "set that")
+    is_filled = kind in ("steady", "sequential")
+    partition = run["initial.partition"]
+    is_written = partition == "preconditioned" or str(run["initial.procedure"]).endswith("precondition")
+    filling = key in ("initial.fill", "initial.warmup_capacities")
+    if (filling and not is_filled) or (key == "initial.compression_ratio" and not is_filled and not is_written):
+        return Idle('initial.kind = "steady" or "sequential"', f'initial.kind is "{kind}"', "set one of them")
+    return None
+
+
+def _of_kept(key: str, run: Said) -> Idle | None:
+    starts, keeps = bool(run["kept.from"]), bool(run["kept.to"])
+    if key == "kept.takes" and not starts:
+        return Idle("kept.from", "no state is named there", "name one")
+    if key in ("kept.directory", "kept.database") and not starts and not keeps:
+        return Idle("kept.from and kept.to", "neither names a state", "name one")
+    return None
+
+
+def _of_file_system(key: str, run: Said) -> Idle | None:
+    if key == "fs.size":
+        return None  # spillway/plan_checks.py
+    if run.on_directory and not run.is_watched:
+        here = 'drive.kind is "directory" without drive.estimate'
+        return Idle("a drive model", here, "name one that is to watch in drive.estimate.preset")
+    if run.on_directory and key == "fs.page_cache_bytes":
+        return Idle("an emulated drive", "a drive model that watches is charged with writes alone")
+    if key in _TREE and run["engine.name"] == "raw":
+        return Idle("engines that have files", 'engine.name is "raw", which writes blocks of the drive')
+    return None
+
+
+def _of_engine(key: str, run: Said) -> Idle | None:
+    here = f'engine.name is "{run["engine.name"]}"'
+    table = ".".join(key.split(".")[:2])
+    owner = {"policy": "rocksdb", "adoc": "rocksdb", "spill": "spillway", "vlog": "leveldb-vlog"}.get(
+        table.removeprefix("engine.")
+    )
+    if owner is None:
+        return None
+    if run["engine.name"] != owner:
+        return Idle(f"the engine {owner}", here, f'set engine.name = "{owner}"')
+    if table == "engine.adoc" and run["engine.policy"] != "adoc":
+        return Idle('engine.policy = "adoc"', f'engine.policy is "{run["engine.policy"]}"', "set that")
+    if key in ("engine.vlog.gc_garbage_ratio", "engine.vlog.gc_free_ratio") and run["engine.vlog.gc"] is False:
+        return Idle("engine.vlog.gc", "that is false", "set it to true")
+    if key == "engine.vlog.gc_free_ratio" and run.on_directory and not run.is_watched:
+        return Idle("a drive model", 'drive.kind is "directory" without drive.estimate')
+    return None
+
+
+def _of_load(key: str, run: Said) -> Idle | None:
+    working = [each for each in run.workloads if each not in WAITS]
+    if not working:
+        return Idle("phases that read or write", "all phases only wait") if run.workloads else None
+    if key in _PAIRS and all(str(each).startswith("ycsb-") for each in working):
+        return Idle("db_bench's workloads", "all phases are YCSB's", "say the records in [ycsb]")
+    return None
+
+
+def check_layer(keys: Iterable[str], runs: Sequence[Said], label: str) -> None:
+    """Refuses the first of these keys that has an effect in none of the runs that it is said for."""
+    for key in keys:
+        reasons = [why_idle(_named(key), run) for run in runs]
+        idle = [reason for reason in reasons if reason is not None]
+        if idle and len(idle) == len(reasons):
+            raise SpillwayError(f"{label}{_sentence(key, idle)}.")
+
+
+def check_phases(phases: Any, label: str) -> None:
+    """Refuses keys of phases that mean nothing to their workloads, whatever their values."""
+    for index, phase in enumerate(phases if isinstance(phases, list) else []):
+        if not isinstance(phase, dict) or all(key in phase for key in RESOLVED_PHASE):
+            continue
+        workload = phase.get("workload")
+        if "threads" in phase and workload in WAITS:
+            raise SpillwayError(f"{label}phases[{index}]: {workload} has no threads; leave out threads.")
+        if "seek_nexts" in phase and workload != "seekrandom":
+            raise SpillwayError(
+                f"{label}phases[{index}]: seek_nexts belongs to seekrandom; leave it out of {workload}."
+            )
+
+
+def lost(keys: Iterable[str], written: Sequence[Said], runs: Sequence[Said]) -> list[str]:
+    """The keys that have an effect in the plan as it is written, and none in the runs that --set has made of it; each
+    with why."""
+    found = []
+    for key in keys:
+        its = [run for run in runs if key in run.keys]  # --set may have taken it away, too
+        before = [why_idle(key, run) for run in written]
+        after = [reason for run in its if (reason := why_idle(key, run)) is not None]
+        if None in before and after and len(after) == len(its):
+            found.append(f"{key} ({_here(after)})")
+    return found
+
+
+def _named(key: str) -> str:
+    """A key of an open table by the table."""
+    return next((table for table in OPEN_TABLES if key.startswith(table + ".")), key)
+
+
+def _sentence(key: str, idle: Sequence[Idle]) -> str:
+    first = idle[0]
+    rest = f", or {first.mend}" if first.mend else ""
+    return f"{key} belongs to {first.owner}, and {_here(idle)}: leave it out{rest}"
+
+
+def _here(idle: Sequence[Idle]) -> str:
+    return idle[0].here if len({each.here for each in idle}) == 1 else "no run of the plan has that"
