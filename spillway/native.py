@@ -111,14 +111,16 @@ def run_native(
     request: dict[str, Any],
     on_event: Callable[[Event], None] | None = None,
     answer: Answer | None = None,
+    held: tuple[int, ...] = (),
 ) -> Event:
     """Runs a command to its end and returns its ``result``; every other event goes to ``on_event``, and then to
-    ``answer``: what that returns is sent as a command (of `run`).
+    ``answer``: what that returns is sent as a command (of `run`). The process inherits the handles ``held``, and so the
+    locks on them: it may outlive this one for some seconds.
 
     A ``result`` with ``complete: false`` was ended early. Raises SpillwayError with the native side's own sentence
     when it refuses the request, RunFailed when the work failed.
     """
-    with _started(command) as (process, complaints, interruption):
+    with _started(command, held) as (process, complaints, interruption):
         assert process.stdin is not None
         assert process.stdout is not None
         _hand_over(process.stdin, request, closes=answer is None)
@@ -132,7 +134,9 @@ def run_native(
 
 
 @contextmanager
-def _started(command: str) -> Iterator[tuple[subprocess.Popen[bytes], IO[bytes], Interruption]]:
+def _started(
+    command: str, held: tuple[int, ...] = ()
+) -> Iterator[tuple[subprocess.Popen[bytes], IO[bytes], Interruption]]:
     """The process, where its complaints for people go, and what passes signals on to it. It has ended when the block
     is left.
 
@@ -148,6 +152,7 @@ def _started(command: str) -> Iterator[tuple[subprocess.Popen[bytes], IO[bytes],
                 stdout=subprocess.PIPE,
                 stderr=complaints,
                 start_new_session=True,
+                pass_fds=held,
             )
         except OSError as error:
             raise SpillwayError(f"{executable} could not be started: {error.strerror}.") from error

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from spillway import __version__, inputs, kept
+from spillway import __version__, inputs, kept, owner
 from spillway.drive.watch import Watch as DriveWatch
 from spillway.errors import DriveFull, Interrupted, RunFailed, SpillwayError
 from spillway.interruption import interruptible
@@ -20,7 +20,7 @@ from spillway.native import Answer, Event, build_sha256, executable_sha256, run_
 from spillway.plan import Arm, Plan, by_keys_of_a_plan, slug
 from spillway.rundir import ArmRecorder, write_json, write_text
 from spillway.samples import sample_row
-from spillway.stage import DATA_NOTE, explained, staged
+from spillway.stage import DATA_NOTE, explained, staged, sweep_data
 from spillway.summary import summarise, typical
 from spillway.until import UntilSteady
 
@@ -31,6 +31,7 @@ Watch = Callable[[str, Event], None]  # the arm's label and what it just said
 # moment outlast their extents on the emulated drive. Source: guess
 ROOM_MARGIN = 1.1
 SHARED_MEMORY = Path("/dev/shm")
+DATABASE = "database"  # in a data directory, beside its owner's mark: an engine begins in an empty one
 
 
 @dataclass
@@ -141,9 +142,9 @@ class _Preparer:
                 self.watch(each.name, event)
 
         try:
-            with _data_directory(each, self.stage) as data:
+            with _data_directory(each, self.stage) as (data, lock):
                 asked = each.request(data, seed) | kept.request(each, self.place, {"preparation": mark})
-                result = _run(asked, on_event)
+                result = _run(asked, on_event, held=(lock,))
             recorder.finish({name: value for name, value in result.items() if name != "event"}, each.preset_path())
         except Interrupted:
             self.progress.interrupted = True
@@ -200,14 +201,18 @@ def _run_arm(
             watch(label, event)
 
     try:
-        with _data_directory(arm, stage) as data:
+        with _data_directory(arm, stage) as (data, lock):
             request = arm.request(data, seed) | kept.request(arm, place, {"plan": plan.name, "run": label})
             if under is not None:
                 request["target"]["counters"] = under.counters
                 under.begin()
             until = UntilSteady(arm, recorder.rows)
             answer = until.answer if until.is_asked_for else None
-            result, failure = _result(request, recorder, progress, plan.swept, on_event, answer)
+
+            def work() -> Document:
+                return _run(request, on_event, answer, held=(lock,))
+
+            result, failure = _result(work, recorder, progress, plan.swept)
         if under is not None:
             under.end()
             result |= {"drive": under.document(result.get("host_bytes_written"), result.get("process_bytes_written"))}
@@ -233,12 +238,7 @@ def _drive_watch(arm: Arm) -> DriveWatch | None:
 
 
 def _result(
-    request: Document,
-    recorder: ArmRecorder,
-    progress: Progress,
-    swept: bool,
-    on_event: Callable[[Event], None],
-    answer: Answer | None,
+    work: Callable[[], Document], recorder: ArmRecorder, progress: Progress, swept: bool
 ) -> tuple[Document, SpillwayError | None]:
     """The native result, or an empty one with the reason where there is something worth keeping.
 
@@ -246,7 +246,7 @@ def _result(
     plan's to mend.
     """
     try:
-        result = _run(request, on_event, answer)
+        result = work()
     except Interrupted:
         progress.interrupted = True
         return {}, None
@@ -260,31 +260,42 @@ def _result(
     return {name: value for name, value in result.items() if name != "event"}, None
 
 
-def _run(request: Document, on_event: Callable[[Event], None], answer: Answer | None = None) -> Document:
+def _run(
+    request: Document,
+    on_event: Callable[[Event], None],
+    answer: Answer | None = None,
+    held: tuple[int, ...] = (),
+) -> Document:
     try:
-        return run_native("run", request, on_event, answer)
+        return run_native("run", request, on_event, answer, held)
     except SpillwayError as error:
         raise type(error)(by_keys_of_a_plan(str(error), request["target"]["kind"])) from error
 
 
 @contextmanager
-def _data_directory(arm: Arm, stage: Path) -> Iterator[Path]:
-    """A directory for the engine's files that is gone afterwards.
+def _data_directory(arm: Arm, stage: Path) -> Iterator[tuple[Path, int]]:
+    """A directory for the engine's files that is gone afterwards, and a handle that holds the lock on what it lies in.
 
     In shared memory where the whole drive fits: the emulated drive shall be the only slow thing.
     """
     parent = _data_parent(arm, stage)
+    sweep_data(parent)
     directory = parent / f"spillway-{secrets.token_hex(6)}"
     # Written before there is anything: whoever finds the stage of a run that was killed finds the engine's files too.
     note = stage / DATA_NOTE
     write_text(note, f"{directory.absolute()}\n")
+    lock = None
     try:
         with explained(parent):
             directory.mkdir(mode=0o700)
-        yield directory
+            lock = owner.claim(directory)
+            (directory / DATABASE).mkdir()
+        yield directory / DATABASE, lock
     finally:
         shutil.rmtree(directory, ignore_errors=True)
         note.unlink(missing_ok=True)
+        if lock is not None:
+            os.close(lock)
 
 
 def _data_parent(arm: Arm, stage: Path) -> Path:

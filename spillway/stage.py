@@ -1,20 +1,24 @@
 """The way of a directory into its place: made beside it under a hidden name, renamed when it is whole.
 
 The hidden name ``.OUT.partial-PID`` is at the same time the claim to ``OUT``: its process holds a lock on it as long as
-it lives, so that a second run to the same place is refused at its start and not after hours at its end. What a process
-that was killed has left under such a name is removed by the next one to that place.
+it lives, so that a second run to the same place is refused at its start and not after hours at its end. What processes
+that were killed have left under such names is removed by the next one to the same parent (``spillway/owner.py``), and
+said by the logger of this module.
 """
 
 import fcntl
+import logging
 import os
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from spillway import owner
 from spillway.errors import SpillwayError
 
+LOGGER = logging.getLogger(__name__)
 DATA_NOTE = "data_directory"  # in a stage: where the engine's files of its run lie
 DATA_NAME = re.compile(r"spillway-[0-9a-f]{12}")  # and how such a directory is called
 MOST_SPARE_NAMES = 1000
@@ -39,7 +43,7 @@ def staged(out: Path) -> Iterator[Path]:
         with explained(out), _locked_parent(out.parent):
             _check_free(out)
             stage.mkdir()
-            lock = _lock(stage)
+            lock = owner.claim(stage)
         yield stage
         _put(stage, out)
     except _Taken as taken:
@@ -79,11 +83,22 @@ class _Taken(Exception):
 
 
 def _check_free(out: Path) -> None:
-    """No other process is on its way to ``out``; what dead ones have left on that way is gone."""
-    for stage in stages_of(out.parent, out.name):
-        if _is_held(stage):
-            raise _Taken(f"{out}: another run is on its way to it; wait for its end or name another --out.")
-        sweep_up(stage)
+    """No other process is on its way to ``out``; what dead ones have left beside it is gone."""
+    if any(_is_held(stage) for stage in stages_of(out.parent, out.name)):
+        raise _Taken(f"{out}: another run is on its way to it; wait for its end or name another --out.")
+    _tell([path for stage in stages_of(out.parent) for path in sweep_up(stage)])
+
+
+def sweep_data(parent: Path) -> None:
+    """Removes what killed runs have left of their engines' files in a directory, and says so."""
+    with suppress(OSError):
+        found = sorted(path for path in parent.iterdir() if DATA_NAME.fullmatch(path.name))
+        _tell([path for path in found if owner.sweep(path) == "swept"])
+
+
+def _tell(swept: Sequence[Path]) -> None:
+    if swept:
+        LOGGER.warning("removed what killed runs have left: %s.", ", ".join(map(str, swept)))
 
 
 def stages_of(parent: Path, name: str = "") -> list[Path]:
@@ -92,35 +107,49 @@ def stages_of(parent: Path, name: str = "") -> list[Path]:
     return sorted(path for path in parent.iterdir() if of_it.fullmatch(path.name) and path.is_dir())
 
 
-def sweep_up(stage: Path) -> None:
+def sweep_up(stage: Path) -> list[Path]:
     """Removes a stage whose process is dead, and its engine's files: they may lie in shared memory, and nobody else
-    would. Leaves any other alone."""
-    process = int(stage.name.rpartition("-")[2])
-    if _is_held(stage) or (process != os.getpid() and _is_alive(process)):
-        return
+    would. Leaves any other alone. Returns what it has removed."""
+    data = _data_of(stage)
+    of_data = "not ours" if data is None else owner.sweep(data)
+    if of_data == "in use" or owner.sweep(stage) != "swept":
+        return []
+    return [stage] if data is None or of_data != "swept" else [stage, data]
+
+
+def _data_of(stage: Path) -> Path | None:
+    """Where the note in a stage says that its engine's files lie."""
     with suppress(OSError, ValueError):
         data = Path((stage / DATA_NOTE).read_text(encoding="utf-8").strip())
-        own = DATA_NAME.fullmatch(data.name) and data.is_absolute() and not data.is_symlink()
-        if own and data.stat().st_uid == os.getuid():
-            shutil.rmtree(data, ignore_errors=True)
-    shutil.rmtree(stage, ignore_errors=True)
+        if DATA_NAME.fullmatch(data.name) and data.is_absolute() and not data.is_symlink():
+            return data
+    return None
 
 
 def _put(stage: Path, out: Path) -> None:
     """Renames; what was made is not lost where something else has come to the place in the meantime."""
     with explained(out):
-        try:
-            stage.rename(out)
+        if _renamed(stage, out):
             return
-        except OSError:
-            if not out.exists():
-                raise
         names = (out.with_name(f"{out.name}-{number}") for number in range(2, MOST_SPARE_NAMES))
         spare = next((name for name in names if not name.exists()), None)
         if spare is None:
             raise SpillwayError(f"{out}: there is something already; name another --out or remove it.")
         stage.rename(spare)
+        (spare / owner.MARK).unlink(missing_ok=True)
     raise SpillwayError(f"{out}: something was put there while this ran; what this made is in {spare}.")
+
+
+def _renamed(stage: Path, out: Path) -> bool:
+    """Whether the stage is in its place, where nothing else has come to be. Raises OSError."""
+    try:
+        stage.rename(out)
+    except OSError:
+        if not out.exists():
+            raise
+        return False
+    (out / owner.MARK).unlink(missing_ok=True)  # from here on it is nobody's
+    return True
 
 
 def _missing_parents(path: Path) -> list[Path]:
@@ -138,14 +167,6 @@ def _locked_parent(parent: Path) -> Iterator[None]:
         yield
     finally:
         os.close(handle)
-
-
-def _lock(stage: Path) -> int:
-    """A handle that holds the stage's lock until it is closed, or its process has ended."""
-    handle = os.open(stage, os.O_RDONLY | os.O_DIRECTORY)
-    with suppress(OSError):  # a file system without locks: _is_held goes by the process
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    return handle
 
 
 def _is_held(stage: Path) -> bool:

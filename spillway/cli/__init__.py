@@ -1,5 +1,6 @@
 """The `spillway` command: parses and prints; nothing else does. Each group of commands has a file here."""
 
+import logging
 import signal
 import sys
 
@@ -31,6 +32,10 @@ def main() -> None:
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         # As in the background of a shell that has no job control. A SIGINT that comes then was sent to this process.
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    logger = logging.getLogger("spillway")
+    if not logger.handlers:
+        logger.addHandler(_Notes())
+        logger.propagate = False
     try:
         code = spillway.main(standalone_mode=False)
         sys.exit(code if isinstance(code, int) else 0)
@@ -46,6 +51,14 @@ def main() -> None:
     except BrokenPipeError:
         sys.stderr.close()  # whoever read the output has seen enough
         sys.exit(1)
+
+
+class _Notes(logging.Handler):
+    """What is to be known beside the result: one line each on standard error."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Prints it."""
+        print(f"spillway: {record.getMessage()}", file=sys.stderr)
 
 
 def _complain(sentence: str, code: int) -> None:

@@ -123,7 +123,7 @@ def test_the_data_directory_is_gone_afterwards(fake: Fake, plan_file: Path, tmp_
     data.mkdir()
     invoke("run", plan_file, "--out", tmp_path / "run", "--set", f"data_directory={data}")
     (request,) = fake.requests()
-    assert Path(request["directory"]).parent == data
+    assert Path(request["directory"]).parent.parent == data
     assert list(data.iterdir()) == []
 
 
@@ -382,5 +382,5 @@ def test_a_plain_directory_has_no_drive(fake: Fake, plan_file: Path, tmp_path: P
     summary = invoke("run", plan_file, "--out", tmp_path / "run", "--json", *overrides).json()
     (request,) = fake.requests()
     assert set(request["target"]) == {"kind", "counters"}
-    assert Path(request["directory"]).parent == place
+    assert Path(request["directory"]).parent.parent == place
     assert summary["arms"]["small"]["standing"]["words"].startswith("A plain directory, no drive model")
