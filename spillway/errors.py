@@ -10,6 +10,10 @@ class SpillwayError(Exception):
     exit_code = 2
 
 
+class BadProperties(SpillwayError):
+    """A property file says what cannot be meant; the plan that it belongs to is known."""
+
+
 class RunFailed(SpillwayError):
     """The request was right and the work failed all the same. The command ends with exit code 1."""
 

@@ -261,7 +261,7 @@ def load_plan(
     YCSB's, by their names, and win over ``[ycsb]`` and phases of every arm and preparation; "properties" among them
     takes away what ``[ycsb]`` names. ``scale`` makes of the document as it is written the one that is meant
     (``spillway.suite``). ``own`` are overrides of a command's own making, which need no effect."""
-    document = _read(path) if scale is None else scale(_read(path))
+    document = read_document(path) if scale is None else scale(read_document(path))
     where = str(path)
     check_text([where, *overrides, *only, *(f"{key}={value}" for key, value in (properties or {}).items())])
     given = {".".join(key): (key, value) for key, value in map(parse_override, (*overrides, *own))}
@@ -392,7 +392,8 @@ class _ArmReader:
         return self.overrides.get(f"--set {key}", ([], value))[1]
 
 
-def _read(path: Path) -> Document:
+def read_document(path: Path) -> Document:
+    """A plan as it is written. Raises SpillwayError."""
     try:
         return toml.loads(path.read_text(encoding="utf-8"))
     except OSError as error:

@@ -15,10 +15,10 @@ from typing import Any
 from spillway import __version__, inputs, kept, owner
 from spillway.drive.watch import Watch as DriveWatch
 from spillway.errors import DriveFull, Interrupted, RunFailed, SpillwayError
-from spillway.interruption import interruptible
+from spillway.interruption import Interruption, interruptible
 from spillway.native import Answer, Event, build_sha256, executable_sha256, run_native
 from spillway.plan import Arm, Plan, by_keys_of_a_plan, slug
-from spillway.rundir import ArmRecorder, write_json, write_text
+from spillway.rundir import ArmRecorder, is_refused, write_json, write_text
 from spillway.samples import sample_row
 from spillway.stage import DATA_NOTE, explained, staged, sweep_data
 from spillway.summary import summarise, typical
@@ -43,6 +43,7 @@ class Progress:
     prepared: Document = field(default_factory=dict)  # what became of each preparation, by the state that it keeps
     failures: list[tuple[str, SpillwayError]] = field(default_factory=list)  # the run's label, and why it failed
     measured: bool = False  # there is a sample of some run
+    refused: SpillwayError | None = None  # why nothing was measured, where the run was refused
     interrupted: bool = False
 
 
@@ -58,38 +59,92 @@ class Finished:
 
 
 def execute(
-    plan: Plan, out: Path, command: list[str], watch: Watch | None = None, place: Path = kept.PLACE
+    plan: Plan,
+    out: Path,
+    command: list[str],
+    watch: Watch | None = None,
+    place: Path = kept.PLACE,
+    *,
+    records_refusal: bool = False,
 ) -> Finished:
     """Runs ``plan`` and leaves the run directory ``out``, with its report. ``place``: where kept states lie unless the
     plan says.
 
     A Ctrl-C leaves it marked incomplete; a run that fails under way leaves it with the reason. A failure ends the
     plan, except in a sweep: there the failed run is recorded with its reason and the other points run. A preparation
-    that fails ends a sweep too. Raises SpillwayError, and leaves nothing, when the plan is refused before it has
-    recorded anything, or when nothing of a sweep could be measured. A run or a preparation that fills its drive leaves
-    a run directory even so.
+    that fails ends a sweep too. When the plan is refused before it has recorded anything, or when nothing of a sweep
+    could be measured, raises SpillwayError and leaves nothing, or with ``records_refusal`` leaves a run directory that
+    has the reason and no run. A run or a preparation that fills its drive leaves a run directory even so.
     """
     started = datetime.now(UTC)
     read = inputs.sha256_of([*plan.arms, *plan.preparations])
-    kept.check_there(plan.preparations, plan.arms, place)
-    with interruptible() as interruption, staged(out) as stage:
+    with interruptible() as interruption, staged(out, is_refused) as stage:
         progress = Progress()
-        _Preparer(plan, stage, progress, watch, place).run()
-        unprepared = bool(progress.failures)
-        for repetition, seed in enumerate(plan.seeds):
-            for arm in plan.arms:
-                progress.interrupted = progress.interrupted or interruption.asked
-                goes_on = not progress.failures or (plan.swept and not unprepared)
-                if not progress.interrupted and goes_on:
-                    _run_arm(plan, arm, repetition, seed, stage, progress, watch, place)
-        if progress.failures and not progress.measured and not isinstance(progress.failures[0][1], DriveFull):
-            raise progress.failures[0][1]
-        summary = _summary(plan, progress)
-        write_text(stage / "plan.toml", plan.to_toml())
-        write_json(stage / "summary.json", summary)
-        write_json(stage / "manifest.json", _manifest(plan, command, started, progress) | {"inputs_sha256": read})
+        try:
+            kept.check_there(plan.preparations, plan.arms, place)
+            _run_all(plan, stage, progress, interruption, watch, place)
+        except Interrupted:
+            raise
+        except SpillwayError as error:
+            if not records_refusal:
+                raise
+            progress.refused = error
+        summary = _leave(stage, plan, plan.to_toml(), command, started, progress, {"inputs_sha256": read})
     _write_report(out)  # in its place by now: whatever becomes of the report, what was measured is safe
     return Finished(out, summary, _failure(plan, progress), progress.interrupted, _exit_code(progress))
+
+
+def record_refusal(path: Path, out: Path, command: list[str], error: SpillwayError) -> Finished:
+    """A run directory of the plan at ``path`` that could not be resolved for what ``error`` says of another file. Its
+    plan.toml is the plan as it is written."""
+    text = path.read_text(encoding="utf-8")
+    plan = Plan(path, path.stem, "", [], [])
+    progress = Progress(refused=error)
+    with staged(out, is_refused) as stage:
+        summary = _leave(stage, plan, text, command, datetime.now(UTC), progress, {})
+    _write_report(out)
+    return Finished(out, summary, str(error), interrupted=False, exit_code=error.exit_code)
+
+
+def _run_all(
+    plan: Plan, stage: Path, progress: Progress, interruption: Interruption, watch: Watch | None, place: Path
+) -> None:
+    """Everything that the plan asks for. Raises SpillwayError where nothing could be measured."""
+    _Preparer(plan, stage, progress, watch, place).run()
+    unprepared = bool(progress.failures)
+    for repetition, seed in enumerate(plan.seeds):
+        for arm in plan.arms:
+            progress.interrupted = progress.interrupted or interruption.asked
+            goes_on = not progress.failures or (plan.swept and not unprepared)
+            if not progress.interrupted and goes_on:
+                _run_arm(plan, arm, repetition, seed, stage, progress, watch, place)
+    if progress.failures and not progress.measured and not isinstance(progress.failures[0][1], DriveFull):
+        raise progress.failures[0][1]
+
+
+def _leave(
+    stage: Path,
+    plan: Plan,
+    plan_toml: str,
+    command: list[str],
+    started: datetime,
+    progress: Progress,
+    more: Document,
+) -> Document:
+    """Writes what a run directory has beside its arms; returns the summary."""
+    if progress.refused is not None:
+        progress.repetitions.clear()  # nothing of them was measured
+        progress.prepared.clear()
+        for part in ("arms", "prepared"):
+            shutil.rmtree(stage / part, ignore_errors=True)
+    summary = _summary(plan, progress)
+    try:
+        write_text(stage / "plan.toml", plan_toml)
+        write_json(stage / "summary.json", summary)
+        write_json(stage / "manifest.json", _manifest(plan, command, started, progress) | more)
+    except SpillwayError as error:
+        raise progress.refused or error from error  # where it cannot be written down, it is told all the same
+    return summary
 
 
 def _write_report(rundir: Path) -> None:
@@ -328,6 +383,8 @@ def _meminfo() -> dict[str, int]:
 
 def _failure(plan: Plan, progress: Progress) -> str:
     """Why the run is not what was asked for, in one sentence; empty where nothing failed."""
+    if progress.refused is not None:
+        return str(progress.refused)
     if not progress.failures:
         return ""
     label, first = progress.failures[0]
@@ -342,6 +399,8 @@ def _failure(plan: Plan, progress: Progress) -> str:
 
 def _exit_code(progress: Progress) -> int:
     """Of the command: 2 where every run that failed did by what was asked of it."""
+    if progress.refused is not None:
+        return progress.refused.exit_code
     if progress.failures:
         return min(error.exit_code for _, error in progress.failures)
     return Interrupted.exit_code if progress.interrupted else 0
@@ -349,7 +408,7 @@ def _exit_code(progress: Progress) -> int:
 
 def _complete(plan: Plan, progress: Progress) -> bool:
     done = all(len(progress.repetitions.get(arm.name, [])) == len(plan.seeds) for arm in plan.arms)
-    return done and not progress.failures and not progress.interrupted
+    return done and not progress.failures and not progress.interrupted and progress.refused is None
 
 
 def _summary(plan: Plan, progress: Progress) -> Document:
@@ -371,6 +430,7 @@ def _manifest(plan: Plan, command: list[str], started: datetime, progress: Progr
             {"run": label, "drive_full": isinstance(error, DriveFull), "why": str(error)}
             for label, error in progress.failures
         ],
+        "refused": progress.refused is not None,
         "interrupted": progress.interrupted,
         "started": started.isoformat(timespec="seconds"),
         "ended": datetime.now(UTC).isoformat(timespec="seconds"),

@@ -111,6 +111,19 @@ class ArmRecorder:
             self._file.close()
 
 
+OF_REFUSED = ("manifest.json", "plan.toml", "summary.json", "report.html")  # all that such a directory has
+
+
+def is_refused(path: Path) -> bool:
+    """Whether a run directory is of a run that was refused before anything was measured, and holds nothing else."""
+    try:
+        manifest = json.loads((path / "manifest.json").read_text(encoding="utf-8"))
+        names = {each.name for each in path.iterdir()}
+    except (OSError, ValueError, RecursionError):
+        return False
+    return isinstance(manifest, dict) and manifest.get("refused") is True and names <= set(OF_REFUSED)
+
+
 @dataclass(frozen=True)
 class ArmRecord:
     """What one arm left: rows and stalls typed, times in seconds since its start.

@@ -11,7 +11,7 @@ import logging
 import os
 import re
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -26,14 +26,15 @@ LOCK = ".lock"  # in a directory that takes several runs
 
 
 @contextmanager
-def staged(out: Path) -> Iterator[Path]:
+def staged(out: Path, gives_way: Callable[[Path], bool] = lambda out: False) -> Iterator[Path]:
     """A hidden directory beside ``out`` that becomes ``out`` at the end, or vanishes when the block raises.
 
     Refuses, before anything is done, a place that is taken, that another process is on its way to, or that cannot be
-    written to.
+    written to. ``gives_way``: whether a directory that is there holds nothing worth keeping; it is removed then.
     """
     out = out.absolute()
-    if out.exists() and not (out.is_dir() and not any(out.iterdir())):
+    spent = out.is_dir() and not out.is_symlink() and gives_way(out)
+    if out.exists() and not spent and not (out.is_dir() and not any(out.iterdir())):
         raise SpillwayError(f"{out}: there is something already; name another --out or remove it.")
     made = _missing_parents(out)
     stage, lock = out.parent / f".{out.name}.partial-{os.getpid()}", None
@@ -42,6 +43,8 @@ def staged(out: Path) -> Iterator[Path]:
             out.parent.mkdir(parents=True, exist_ok=True)
         with explained(out), _locked_parent(out.parent):
             _check_free(out)
+            if spent:
+                shutil.rmtree(out)
             stage.mkdir()
             lock = owner.claim(stage)
         yield stage

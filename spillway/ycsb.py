@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from spillway.errors import SpillwayError
+from spillway.errors import BadProperties, SpillwayError
 from spillway.quantity import nearest
 
 Texts = dict[str, str]  # properties as people write them
@@ -219,7 +219,8 @@ def parse_assignment(text: str) -> tuple[str, str]:
 
 
 def read_workload(name: str, directory: Path = Path()) -> Texts:
-    """The properties of a bundled workload, or of the property file at a path relative to ``directory``."""
+    """The properties of a bundled workload, or of the property file at a path relative to ``directory``. Raises
+    BadProperties for what the file says."""
     if name in WORKLOADS:
         return dict(WORKLOADS[name])
     path = directory / name
@@ -232,7 +233,10 @@ def read_workload(name: str, directory: Path = Path()) -> Texts:
         raise SpillwayError(
             f"{path}: the property file cannot be read: {error.strerror}; bundled are {bundled}."
         ) from error
-    return parse_properties(text, str(path))
+    try:
+        return parse_properties(text, str(path))
+    except SpillwayError as error:
+        raise BadProperties(str(error)) from error
 
 
 def check(key: str, text: str, where: str) -> None:

@@ -11,9 +11,9 @@ import click
 from spillway import estimate
 from spillway.cli.printing import err, latency_words, number, out, plain_table
 from spillway.cli.progress import progress_bars
-from spillway.errors import SpillwayError
+from spillway.errors import BadProperties, SpillwayError
 from spillway.lifetime import in_words
-from spillway.plan import Plan
+from spillway.plan import Plan, read_document
 from spillway.quantity import human_bytes
 from spillway.space import in_words as beside_space
 from spillway.suite.document import load_scaled
@@ -54,26 +54,35 @@ def run_command(
     PLAN is a TOML file such as plans/quickstart.toml; one of a suite runs at the suite's scale. Ctrl-C ends the run
     cleanly: what was measured until then is kept in a run directory that says it is incomplete.
     """
-    from spillway.run import execute
+    from spillway.run import execute, record_refusal
 
-    given = _ycsb_properties(workloads, properties)
-    checked = load_scaled(plan, settings, arms, chosen_scale(scale, unscaled), given)
-    _tell_lost(checked)
-    _tell_findings(checked, plan)
-    place = directory or Path("runs") / f"{checked.name}-{datetime.now():%Y%m%d-%H%M%S}"
     flags = [("--set", setting) for setting in settings] + [("--arm", arm) for arm in arms]
     flags += [("-P", workload) for workload in workloads] + [("-p", assigned) for assigned in properties]
     flags += [("--scale", scale)] if scale is not None else []
     command = ["spillway", "run", str(plan), *(word for flag in flags for word in flag)]
     command += ["--unscaled"] if unscaled else []
-    with progress_bars() as watch:
-        finished = execute(checked, place, command, watch)
+
+    def place(name: str) -> Path:
+        return directory or Path("runs") / f"{name}-{datetime.now():%Y%m%d-%H%M%S}"
+
+    try:
+        given = _ycsb_properties(workloads, properties)
+        checked = load_scaled(plan, settings, arms, chosen_scale(scale, unscaled), given)
+    except BadProperties as refused:
+        read_document(plan)  # or it is the plan that cannot be read
+        finished = record_refusal(plan, place(plan.stem), command, refused)
+    else:
+        _tell_lost(checked)
+        _tell_findings(checked, plan)
+        with progress_bars() as watch:
+            finished = execute(checked, place(checked.name), command, watch, records_refusal=True)
     if as_json:
         print(json.dumps(finished.summary, indent=2, ensure_ascii=False))
     else:
         _print_run(finished.summary)
-        _print_ranks(place)
-        out.print(f"\nRun directory  {place}\nReport         {place / 'report.html'}", soft_wrap=True)
+        _print_ranks(finished.directory)
+        report = finished.directory / "report.html"
+        out.print(f"\nRun directory  {finished.directory}\nReport         {report}", soft_wrap=True)
     if finished.failure:
         print(f"spillway: {finished.failure}", file=sys.stderr)
     return finished.exit_code

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from spillway import estimate
+from spillway.errors import SpillwayError
 from spillway.lint.answers import lint_table
 from spillway.lint.pitfalls import (
     DATA_SET,
@@ -34,8 +35,14 @@ MOST_SHOWN = 9.99  # of over-provisioning: beyond it the drive is all but empty,
 
 
 def lint_run(rundir: Path) -> Linted:
-    """The table of a run directory. Raises SpillwayError for one that is not whole."""
-    return lint_record(read_run(rundir))
+    """The table of a run directory. Raises SpillwayError for one that is not whole, and of a run that was refused."""
+    run = read_run(rundir)
+    if run.manifest.get("refused") is True:
+        why = str(run.manifest.get("failure")).rstrip(".")
+        raise SpillwayError(
+            f"{rundir}: the run was refused before it measured anything ({why}): mend that and run the plan again."
+        )
+    return lint_record(run)
 
 
 def lint_record(run: RunRecord) -> Linted:

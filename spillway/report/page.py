@@ -47,7 +47,7 @@ def _only(run: RunRecord, names: tuple[str, ...]) -> RunRecord:
 
 def render(run: RunRecord) -> str:
     """The report as HTML."""
-    plan = tomllib.loads(run.plan_toml)
+    plan = {"summary": ""} | tomllib.loads(run.plan_toml)
     seconds = max((arm.rows[-1]["t_s"] for arm in run.arms if arm.rows), default=1.0)
     clock = Clock(seconds)
     swept = sweep.is_swept(run.arms) and len(run.arms) > 1

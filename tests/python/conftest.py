@@ -1,5 +1,6 @@
 """What the Python tests share: a fake native side, a way to call the command, golden texts, the schemas."""
 
+import html
 import json
 import os
 import sys
@@ -139,6 +140,24 @@ def validator() -> Callable[[str, str], Draft202012Validator]:
         return Draft202012Validator(schema, registry=registry)
 
     return make
+
+
+def check_refused(out: Path, said: str) -> None:
+    """A run directory of a run that was refused before it measured anything: valid, small, and saying so."""
+    from spillway.rundir import OF_REFUSED, is_refused, read_run
+
+    run = read_run(out)
+    assert is_refused(out)
+    assert sorted(path.name for path in out.iterdir()) == sorted(OF_REFUSED)
+    assert (run.arms, run.manifest["complete"], run.manifest["refused"]) == ([], False, True)
+    summary = json.loads((out / "summary.json").read_text())
+    for document in (run.manifest, summary):
+        assert said in document["failure"]
+        assert document["complete"] is False
+    page = (out / "report.html").read_text()
+    assert "Incomplete run" in page
+    assert html.escape(said, quote=False) in page.replace("&#39;", "'").replace("&#34;", '"')
+    assert run.plan_toml
 
 
 PLAN = """

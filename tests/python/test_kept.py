@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import PLAN, Fake, Invoke
+from conftest import PLAN, Fake, Invoke, check_refused
 
 from spillway.errors import SpillwayError
 from spillway.plan import load_plan
@@ -123,7 +123,7 @@ def test_a_state_that_is_not_there_ends_the_command_before_anything_runs(
     assert outcome.code == 2
     assert "small: kept.from names loaded-tiny, and there is no such state" in outcome.err
     assert "there are: other" in outcome.err
-    assert not (tmp_path / "out").exists()
+    check_refused(tmp_path / "out", "small: kept.from names loaded-tiny, and there is no such state")
     assert fake.requests() == []
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import PLAN, ROOT, Fake, Invoke
+from conftest import PLAN, ROOT, Fake, Invoke, check_refused
 
 from spillway import space
 from spillway.plan import load_plan
@@ -163,16 +163,50 @@ def test_of_repetitions_the_median_run_stands_whole() -> None:
 
 
 @pytest.mark.parametrize("mode", ["bad_input", "crashes", "garbage"])
-def test_what_ends_before_it_measured_leaves_nothing(
+def test_what_ends_before_it_measured_leaves_the_reason_alone(
     fake: Fake, plan_file: Path, tmp_path: Path, invoke: Invoke, mode: str
 ) -> None:
     fake.behave(mode)
-    before = set(tmp_path.rglob("*"))
-    ended = invoke("run", plan_file, "--out", tmp_path / "a" / "b" / "run")
+    out = tmp_path / "a" / "b" / "run"
+    ended = invoke("run", plan_file, "--out", out)
     assert ended.code == (2 if mode == "bad_input" else 1)
     assert ended.err.startswith("spillway: ")
     assert ended.err.count("\n") == 1
-    assert set(tmp_path.rglob("*")) == before
+    check_refused(out, ended.err.removeprefix("spillway: ").strip())
+    assert list(out.parent.iterdir()) == [out]
+    summary = invoke("run", plan_file, "--out", out, "--json").json()
+    assert summary["failure"] in ended.err
+    for words in (
+        ("lint", out),
+        ("compare", out),
+        ("compare", out, out),
+        ("repeat", out),
+        ("steady", out),
+        ("cost", out),
+    ):
+        answer = invoke(*words)
+        assert (answer.code, answer.out, answer.err.count("\n")) == (2, "", 1), words
+    assert load_plan(out / "plan.toml").arms == load_plan(plan_file).arms
+
+
+@pytest.mark.parametrize("there", ["a complete run", "a refused run with more in it", "a link"])
+def test_a_refused_run_replaces_nothing_but_a_refused_run(
+    fake: Fake, plan_file: Path, tmp_path: Path, invoke: Invoke, there: str
+) -> None:
+    out = tmp_path / "run"
+    made = out if there != "a link" else tmp_path / "real"
+    fake.behave("ok" if there == "a complete run" else "bad_input")
+    invoke("run", plan_file, "--out", made)
+    if there == "a refused run with more in it":
+        (out / "notes.txt").write_text("precious")
+    if there == "a link":
+        out.symlink_to(made)
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    fake.behave("bad_input")
+    ended = invoke("run", plan_file, "--out", out)
+    assert ended.code == 2
+    assert "there is something already" in ended.err
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
 
 
 def test_a_drive_that_fills_before_anything_was_sampled_leaves_a_run_that_says_so(

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import PLAN, Fake, Invoke
+from conftest import PLAN, Fake, Invoke, check_refused
 from made_run import arm as made_arm
 from made_run import run as made_run
 
@@ -242,13 +242,13 @@ def test_a_point_that_fails_leaves_the_others(
 
 
 @pytest.mark.parametrize(("mode", "code"), [("bad_input", 2), ("crashes", 1)])
-def test_a_sweep_of_which_nothing_was_measured_leaves_nothing(
+def test_a_sweep_of_which_nothing_was_measured_leaves_the_reason(
     fake: Fake, plan_file: Path, tmp_path: Path, invoke: Invoke, mode: str, code: int
 ) -> None:
     fake.behave(mode)
     ended = invoke("run", write(plan_file, SHORT + GRID), "--out", tmp_path / "run")
     assert ended.code == code
-    assert not (tmp_path / "run").exists()
+    check_refused(tmp_path / "run", ended.err.removeprefix("spillway: ").strip())
     assert len(fake.requests()) == (1 if mode == "bad_input" else 4)
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import ROOT, SMALL_ROCKSDB, Invoke
+from conftest import ROOT, SMALL_ROCKSDB, Invoke, check_refused
 from jsonschema import Draft202012Validator
 
 from spillway.native import Event, find_native, run_native
@@ -183,7 +183,10 @@ def test_an_option_that_rocksdb_does_not_have(short_plan: Path, tmp_path: Path, 
     assert ended.code == 2
     assert "write_bufer_size" in ended.err
     assert ended.err.count("\n") == 1
-    assert not (tmp_path / "run").exists()
+    check_refused(tmp_path / "run", "write_bufer_size")
+    mended = invoke("run", short_plan, "--out", tmp_path / "run")
+    assert mended.code == 0, "it gives way to the run of the mended plan"
+    assert read_run(tmp_path / "run").manifest["complete"]
 
 
 @pytest.mark.parametrize(
@@ -209,7 +212,10 @@ def test_a_setting_that_the_native_side_refuses_is_named_as_in_the_plan(
     words = [word for each in settings for word in ("--set", each)]
     ended = invoke("run", short_plan, "--out", tmp_path / "run", *words)
     assert (ended.code, ended.err.count("\n")) == (2, 1), ended.err
-    assert not (tmp_path / "run").exists()
+    if setting.startswith("engine."):
+        check_refused(tmp_path / "run", ended.err.removeprefix("spillway: ").strip())
+    else:
+        assert not (tmp_path / "run").exists(), "no run is made of a plan that contradicts itself"
     named = re.findall(r"\b(?:engine|fs)\.[a-z_.]*[a-z]", ended.err)
     assert named, ended.err
     assert set(named) <= set(ARM_KEYS), ended.err

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import PLAN, ROOT, Fake, Invoke
+from conftest import PLAN, ROOT, Fake, Invoke, check_refused
 from jsonschema import Draft202012Validator
 
 from spillway.errors import SpillwayError
@@ -162,11 +162,17 @@ def test_the_flags_of_ycsb(plan_file: Path, invoke: Invoke, tmp_path: Path) -> N
         (("-p", "recordcout=10"), "did you mean 'recordcount'?"),
         (("-p", "recordcount=10", "-p", "insertstart=11"), "insertstart + insertcount is more than recordcount = 10"),
     ):
-        outcome = invoke("run", plan_file, "--out", tmp_path / "out", *words)
-        assert (outcome.code, outcome.out) == (2, "")
+        out = tmp_path / f"out-{len(said)}"
+        outcome = invoke("run", plan_file, "--out", out, *words)
+        assert outcome.code == 2
         assert said in outcome.err
         assert outcome.err.count("\n") == 1
-        assert not (tmp_path / "out").exists()
+        if words[1] == path:  # the plan is known, so there is a run to describe
+            check_refused(out, said)
+            assert (out / "plan.toml").read_text() == plan_file.read_text()
+        else:
+            assert outcome.out == ""
+            assert not out.exists()
 
 
 @pytest.mark.parametrize(
