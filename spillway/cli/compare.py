@@ -56,7 +56,8 @@ def _print_sides(found: "Comparison") -> None:
         table.add_row(letter, f"{side.arm}, {count} {'repetition' if count == 1 else 'repetitions'} in {side.run}")
         lasting = lifetime_words(side)
         if lasting:
-            table.add_row("", f"lifetime: {lasting}")
+            typical = " of the repetition with the median throughput" if count > 1 else ""
+            table.add_row("", f"lifetime{typical}: {lasting}")
     out.print(table, soft_wrap=True)
 
 
