@@ -268,7 +268,7 @@ def main() -> int:
         return fake_probe.converse(say)
     # A run's commands may follow: the pipe stays open.
     request = json.loads(sys.stdin.readline()) if command in ("probe", "run") else json.load(sys.stdin)
-    place = Path(request.get("directory", "")) if command == "run" else None
+    place = Path(request["directory"]) if command == "run" and "directory" in request else None
     is_taken = place is not None and place.is_dir() and any(place.iterdir())  # nothing is run then: it is a check
     if "FAKE_LOG" in os.environ and not is_taken:
         with Path(os.environ["FAKE_LOG"]).open("a", encoding="utf-8") as log:
