@@ -203,7 +203,7 @@ def hold(then: Recorded, now: Path, within: float | None = None) -> Held:
         effects = (
             {} if pair.refused or pair.choice.basis == BLOCKS else {each.metric.name: each for each in pair.findings}
         )
-        for metric in METRICS.values():
+        for metric in (each for each in METRICS.values() if not each.is_derived):
             found = effects.get(metric.name)
             if found is not None and found.effect is not None:
                 pending.append((len(figures), found.effect))

@@ -28,6 +28,7 @@ class Metric:
     more_is_better: bool = False
     is_share: bool = False  # between 0 and 1, and may be 0: compared by the difference
     slack: float = 0.0
+    is_derived: bool = False  # follows from other figures here, so that judging it beside them says nothing new
     part: Callable[[Row], float | None] | None = None
     whole: Callable[[Row], float | None] | None = None
     factor: Callable[[Document], float | None] | None = None  # of a repetition in summary.json
@@ -126,11 +127,11 @@ METRICS = {
         Metric("wa_total", "", _field("wa_total"), ".3f", "lower", part=nand_bytes, whole=_cell("user_bytes_written")),
         Metric(
             "flash_bytes_per_operation", "bytes", _lifetime("flash_bytes_per_operation"), ",.0f", "lower",
-            part=nand_bytes, whole=lambda row: row["reads"] + row["writes"],
+            is_derived=True, part=nand_bytes, whole=lambda row: row["reads"] + row["writes"],
         ),
         Metric(
             "years", "at this rate", _lifetime("full_size_years"), ",.3g", "longer", more_is_better=True,
-            part=_cell("dt_s"), whole=_spent_bytes, factor=_years_for_each,
+            is_derived=True, part=_cell("dt_s"), whole=_spent_bytes, factor=_years_for_each,
         ),
         Metric("space_amplification", "", _field("space_amplification"), ".3f", "lower"),
         Metric(
