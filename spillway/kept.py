@@ -61,6 +61,11 @@ def named(settings: Mapping[str, Any], options: Mapping[str, str], label: str) -
 def check(settings: Mapping[str, Any], has_estimate: bool, label: str) -> None:
     """The relations of the keys ``kept.*`` to each other and to the drive. Raises SpillwayError."""
     starts, keeps = settings["kept.from"], settings["kept.to"]
+    if settings["drive.kind"] == "directory" and settings["kept.takes"] != "database":
+        raise SpillwayError(
+            f"{label}kept.takes is {settings['kept.takes']!r}, but a plain directory has a database and no drive: leave "
+            "it out."
+        )
     if not starts and settings["kept.takes"] != "database":
         raise SpillwayError(
             f"{label}kept.takes says what is taken of kept.from, which is not given: name a state there."
@@ -70,11 +75,6 @@ def check(settings: Mapping[str, Any], has_estimate: bool, label: str) -> None:
     if has_estimate:
         raise SpillwayError(
             f"{label}kept: a drive model that only watches is not kept; leave out drive.estimate or kept."
-        )
-    if settings["drive.kind"] == "directory" and settings["kept.takes"] != "database":
-        raise SpillwayError(
-            f"{label}kept.takes is {settings['kept.takes']!r}, but a plain directory has a database and no drive: use "
-            '"database".'
         )
 
 

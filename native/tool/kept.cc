@@ -119,8 +119,9 @@ Status Kept::check_database(RunRequest& request) {
   const Json& database = databases[asked_.database];
   const std::string engine = database["engine"]["name"].get<std::string>();
   if (engine != request.engine.name) {
+    const std::string other = request.emulated ? "kept.takes to files or drive" : "start from another state";
     return differs("has a database " + named + " of the engine " + engine + ", and this run's is " +
-                   request.engine.name + "; set engine.name to " + engine + ", or kept.takes to files or drive");
+                   request.engine.name + "; set engine.name to " + engine + ", or " + other);
   }
   if (Status status = read_past(database, request.load); !status) return status;
   const std::string problem = load::find_problem(request.load);

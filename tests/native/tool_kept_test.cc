@@ -288,6 +288,21 @@ TEST_F(ToolKept, WhatDoesNotFitIsRefusedWithBothSides) {
        "kept.to: " + temporary_.root().string() + " holds something that is no kept state; name another directory");
 }
 
+TEST_F(ToolKept, OnADirectoryWhatIsAdvisedCanBeDone) {
+  request_["target"] = {{"kind", "directory"}};
+  const Json leveldb = request_["engine"];
+  ASSERT_TRUE(run({{"to", state("a")}}, phase("fillseq")).status);
+  request_["engine"] = {{"name", "rocksdb"}};
+  ASSERT_TRUE(run({{"to", state("b")}}, phase("fillseq")).status);
+  expect_refused({{"from", state("a")}}, phase("readrandom"),
+                 "kept.from: " + state("a") +
+                     " has a database \"database\" of the engine leveldb, and this run's is rocksdb; set engine.name "
+                     "to leveldb, or start from another state");
+  EXPECT_TRUE(run({{"from", state("b")}}, phase("readrandom")).status);
+  request_["engine"] = leveldb;
+  EXPECT_TRUE(run({{"from", state("a")}}, phase("readrandom")).status);
+}
+
 TEST_F(ToolKept, DamageIsRefusedWhereverItIs) {
   ASSERT_TRUE(run({{"to", state("a")}}, phase("fillseq")).status);
   const Json document = Json::parse(file_bytes(state("a") + "/kept.json"));

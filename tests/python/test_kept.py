@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import PLAN, Fake, Invoke, check_refused
+from conftest import PLAN, Fake, Invoke, Outcome, check_refused
 
 from spillway.errors import SpillwayError
 from spillway.plan import load_plan
@@ -110,6 +110,10 @@ def test_directories_have_no_drive_to_keep(plan_file: Path, tmp_path: Path) -> N
     load_plan(write(plan_file, directory + '[kept]\nto = "a"\n'))
     with pytest.raises(SpillwayError, match="a plain directory has a database and no drive"):
         load_plan(write(plan_file, directory + '[kept]\nfrom = "a"\ntakes = "files"\n'))
+    with pytest.raises(SpillwayError, match="a plain directory has a database and no drive: leave it out"):
+        load_plan(write(plan_file, directory + '[kept]\ntakes = "drive"\n'))
+    load_plan(write(plan_file, directory + '[kept]\nfrom = "a"\n'))
+    load_plan(write(plan_file, directory))
     with pytest.raises(SpillwayError, match="a drive model that only watches is not kept"):
         load_plan(write(plan_file, directory + '[kept]\nto = "a"\n[drive.estimate]\npreset = "tiny"\n'))
 
@@ -244,3 +248,27 @@ def test_a_kill_while_a_state_is_replaced_leaves_one_whole(real_native: Path, tm
         assert after in (generation, generation + 1)
         seen.add(after - generation)
     assert 0 in seen, "no kill came in the midst of it"
+
+
+@pytest.mark.native
+def test_a_state_of_another_engine_on_a_directory_is_refused_with_advice_that_works(
+    real_native: Path, plan_file: Path, tmp_path: Path, invoke: Invoke
+) -> None:
+    place = tmp_path / "disk"
+    place.mkdir()
+    load = '[load]\nnum = 2000\n[[phases]]\nworkload = "{}"\noperations = 2000\n'
+    kept_in = f'kept.directory = "{tmp_path / "states"}"\ndrive.kind = "directory"\ndrive.path = "{place}"\n'
+
+    def run(name: str, keys: str, workload: str) -> Outcome:
+        write(plan_file, kept_in + keys + load.format(workload))
+        return invoke("run", plan_file, "--out", tmp_path / name)
+
+    for engine in ("leveldb", "rocksdb"):
+        assert run(engine, f'engine.name = "{engine}"\nkept.to = "{engine}"\n', "fillseq").code == 0
+    ended = run("refused", 'engine.name = "rocksdb"\nkept.from = "leveldb"\n', "readrandom")
+    assert (ended.code, ended.err.count("\n")) == (2, 1)
+    assert "set engine.name to leveldb, or start from another state" in ended.err
+    check_refused(tmp_path / "refused", "set engine.name to leveldb, or start from another state")
+    for engine in ("leveldb", "rocksdb"):
+        assert run(f"on-{engine}", f'engine.name = "{engine}"\nkept.from = "{engine}"\n', "readrandom").code == 0
+    assert list(place.iterdir()) == []

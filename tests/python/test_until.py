@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Invoke
+from conftest import Invoke, check_refused
 from made_run import second
 
 from spillway.errors import SpillwayError
@@ -216,7 +216,7 @@ def test_a_trace_that_cannot_be_read_names_the_line(invoke: Invoke, tmp_path: Pa
         refused = invoke("run", plan, "--out", tmp_path / "run")
         assert refused.code == 2
         assert why in refused.err
-        assert not (tmp_path / "run").exists()
+        check_refused(tmp_path / "run", why)
 
 
 def test_the_burst_and_the_steady_part_are_told_apart(tmp_path: Path) -> None:
