@@ -63,8 +63,8 @@ def check(settings: Mapping[str, Any], has_estimate: bool, label: str) -> None:
     starts, keeps = settings["kept.from"], settings["kept.to"]
     if settings["drive.kind"] == "directory" and settings["kept.takes"] != "database":
         raise SpillwayError(
-            f"{label}kept.takes is {settings['kept.takes']!r}, but a plain directory has a database and no drive: leave "
-            "it out."
+            f"{label}kept.takes is {settings['kept.takes']!r}, but a plain directory has a database and no drive: "
+            "leave it out."
         )
     if not starts and settings["kept.takes"] != "database":
         raise SpillwayError(

@@ -17,13 +17,15 @@ import json
 import os
 import shutil
 import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
 
 MARK = ".spillway-owner.json"
 
-State = Literal["swept", "in use", "not ours"]
+State = Literal["left behind", "in use", "not ours"]
 
 
 @dataclass(frozen=True)
@@ -58,29 +60,42 @@ def claim(directory: Path) -> int:
     return handle
 
 
+def state_of(directory: Path) -> State:
+    """Whose a directory is now."""
+    with _looked_at(directory) as state:
+        return state
+
+
 def sweep(directory: Path) -> State:
-    """Removes a directory that was left behind; any other is as it was."""
+    """Removes a directory that was left behind; any other is as it was. Returns what it was."""
+    with _looked_at(directory) as state:
+        if state == "left behind":
+            shutil.rmtree(directory, ignore_errors=True)
+        return state
+
+
+@contextmanager
+def _looked_at(directory: Path) -> Iterator[State]:
+    """The lock of one that was left behind is held meanwhile: nobody else removes it too."""
     owner = _owner_of(directory)
-    if owner is None:
-        return "not ours"
     try:
-        handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+        handle = None if owner is None else os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     except OSError:
-        return "not ours"
+        handle = None
+    if owner is None or handle is None:
+        yield "not ours"
+        return
     try:
+        is_held, has_locks = False, True
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            is_free = True
         except BlockingIOError:
-            return "in use"
+            is_held = True
         except OSError:
-            is_free = False
-        if not _has_ended(owner, is_free):
-            return "in use"
-        shutil.rmtree(directory, ignore_errors=True)
+            has_locks = False
+        yield "in use" if is_held or not _has_ended(owner, has_locks) else "left behind"
     finally:
         os.close(handle)
-    return "swept"
 
 
 def _owner_of(directory: Path) -> Owner | None:

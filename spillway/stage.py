@@ -11,6 +11,7 @@ import logging
 import os
 import re
 import shutil
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -22,6 +23,9 @@ LOGGER = logging.getLogger(__name__)
 DATA_NOTE = "data_directory"  # in a stage: where the engine's files of its run lie
 DATA_NAME = re.compile(r"spillway-[0-9a-f]{12}")  # and how such a directory is called
 MOST_SPARE_NAMES = 1000
+# The native process of a run that was killed ends with the next event that nobody reads, of which there are five a
+# second; an engine that is in the middle of something takes longer. Source: guess
+NATIVE_ENDS_S = 3.0
 LOCK = ".lock"  # in a directory that takes several runs
 
 
@@ -96,7 +100,7 @@ def sweep_data(parent: Path) -> None:
     """Removes what killed runs have left of their engines' files in a directory, and says so."""
     with suppress(OSError):
         found = sorted(path for path in parent.iterdir() if DATA_NAME.fullmatch(path.name))
-        _tell([path for path in found if owner.sweep(path) == "swept"])
+        _tell([path for path in found if owner.sweep(path) == "left behind"])
 
 
 def _tell(swept: Sequence[Path]) -> None:
@@ -113,11 +117,18 @@ def stages_of(parent: Path, name: str = "") -> list[Path]:
 def sweep_up(stage: Path) -> list[Path]:
     """Removes a stage whose process is dead, and its engine's files: they may lie in shared memory, and nobody else
     would. Leaves any other alone. Returns what it has removed."""
+    if owner.state_of(stage) != "left behind":
+        return []
     data = _data_of(stage)
     of_data = "not ours" if data is None else owner.sweep(data)
-    if of_data == "in use" or owner.sweep(stage) != "swept":
+    until_s = time.monotonic() + NATIVE_ENDS_S
+    while data is not None and of_data == "in use" and time.monotonic() < until_s:
+        time.sleep(0.05)
+        of_data = owner.sweep(data)
+    inside = data is not None and data.is_relative_to(stage.absolute())
+    if (inside and of_data == "in use") or owner.sweep(stage) != "left behind":
         return []
-    return [stage] if data is None or of_data != "swept" else [stage, data]
+    return [stage] if data is None or of_data != "left behind" else [stage, data]
 
 
 def _data_of(stage: Path) -> Path | None:

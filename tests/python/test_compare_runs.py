@@ -423,9 +423,7 @@ def test_naming_one_difference_does_not_permit_another(made: Made, invoke: Invok
 
 
 def test_an_option_of_the_engine_is_what_arms_are_for(made: Made, invoke: Invoke) -> None:
-    text = (
-        PLAN + '[[arms]]\nname = "a"\n[[arms]]\nname = "b"\n"engine.name" = "leveldb"\n"engine.policy" = "slowdown"\n'
-    )
+    text = PLAN + '[[arms]]\nname = "a"\n[[arms]]\nname = "b"\n"engine.name" = "leveldb"\n'
     text = text.replace("[engine.options]\nwrite_buffer_size = 1048576\n", "")
     run = made.run("run", text + '"engine.options.compression" = "kNoCompression"\n', 2)
     assert "the engine's compression is the engine's default and none" in invoke("compare", run).err

@@ -606,7 +606,7 @@ updateproportion = {updates}
 
 
 def test_ycsb_is_searched_where_it_writes(invoke: Invoke, store: Fake, plan_file: Path, tmp_path: Path) -> None:
-    head = PLAN.split("[[phases]]")[0]
+    head = PLAN.split("[load]")[0]
     plan_file.write_text(head + YCSB.format(reads=0.5, updates=0.5))
     assert sustain(invoke, plan_file, tmp_path / "mixed", "--to", "2000").code == 0
     assert rates_asked(store) == [1000, 2000]
