@@ -10,7 +10,7 @@ from pathlib import Path
 
 import click
 
-from spillway.cli import spillway
+from spillway.cli.program import spillway
 from spillway.recover import recovered_page
 from spillway.reproduce import PAPERS, reproduce
 from spillway.reproduce.document import TOLERANCE, as_markdown

@@ -62,9 +62,11 @@ std::optional<std::uint64_t> ycsb_operations_of(const PhaseSpec& phase, std::uin
 }
 
 std::uint64_t expected_inserts(const PhaseSpec& phase) {
-  const std::uint64_t total = phase.operations ? *phase.operations * phase.threads : phase.ycsb->operationcount;
+  const double total = phase.operations ? static_cast<double>(*phase.operations) * phase.threads
+                                        : static_cast<double>(phase.ycsb->operationcount);
   constexpr double kAllowance = 2;  // Source: YCSB's CoreWorkload
-  return static_cast<std::uint64_t>(static_cast<double>(total) * phase.ycsb->insertproportion * kAllowance);
+  constexpr double kMost = 0x1p62;  // records and inserts together stay below 2^63
+  return static_cast<std::uint64_t>(std::min(total * phase.ycsb->insertproportion * kAllowance, kMost));
 }
 
 // Of all threads that the phase's operations are counted for.

@@ -1,94 +1,14 @@
 """The `spillway` command: parses and prints; nothing else does. Each group of commands has a file here."""
 
-import logging
-import signal
 import sys
-
-import click
-
-from spillway import __version__
-from spillway.cli import (
-    bufferpool,
-    compare,
-    cost,
-    drive,
-    fill,
-    lint,
-    precondition,
-    profile,
-    repeat,
-    run,
-    spill,
-    ssd,
-    steady,
-    suite,
-    sustain,
-)
-from spillway.errors import Interrupted, SpillwayError
 
 
 def main() -> None:
-    """The entry point: a SpillwayError becomes one sentence and an exit code."""
-    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-        # As in the background of a shell that has no job control. A SIGINT that comes then was sent to this process.
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-    logger = logging.getLogger("spillway")
-    if not logger.handlers:
-        logger.addHandler(_Notes())
-        logger.propagate = False
+    """The entry point. The commands are read inside: a Ctrl-C meanwhile is told in one sentence too."""
     try:
-        code = spillway.main(standalone_mode=False)
-        sys.exit(code if isinstance(code, int) else 0)
-    except SpillwayError as error:
-        _complain(str(error), error.exit_code)
-    except click.exceptions.NoArgsIsHelpError as error:
-        click.echo(error.ctx.get_help(), err=True)
-        sys.exit(2)
-    except click.ClickException as error:
-        _complain(error.format_message(), 2)
-    except (click.Abort, KeyboardInterrupt):
-        _complain("ended by Ctrl-C.", Interrupted.exit_code)
-    except BrokenPipeError:
-        sys.stderr.close()  # whoever read the output has seen enough
-        sys.exit(1)
+        from spillway.cli.program import main as program
 
-
-class _Notes(logging.Handler):
-    """What is to be known beside the result: one line each on standard error."""
-
-    def emit(self, record: logging.LogRecord) -> None:
-        """Prints it."""
-        print(f"spillway: {record.getMessage()}", file=sys.stderr)
-
-
-def _complain(sentence: str, code: int) -> None:
-    print(f"spillway: {sentence}", file=sys.stderr)
-    sys.exit(code)
-
-
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
-@click.version_option(__version__, prog_name="spillway")
-def spillway() -> None:
-    """Log-structured key-value stores on flash: where writes stall, and what they cost the drive."""
-
-
-for command in (
-    run.run_command,
-    run.report_command,
-    steady.steady_command,
-    compare.compare_command,
-    cost.cost_command,
-    fill.fill_command,
-    sustain.sustain_command,
-    repeat.repeat_command,
-    suite.suite_command,
-    lint.lint_command,
-    precondition.precondition_command,
-    profile.profile_command,
-    profile.model,
-    bufferpool.bufferpool_command,
-    ssd.ssd,
-    drive.drive_command,
-    spill.spill,
-):
-    spillway.add_command(command)
+        program()
+    except KeyboardInterrupt:
+        print("spillway: ended by Ctrl-C.", file=sys.stderr)
+        sys.exit(130)

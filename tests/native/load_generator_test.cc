@@ -71,6 +71,22 @@ TEST(LoadKeys, UniformKeysFillEveryPartOfTheRangeAlike) {
   EXPECT_LT(std::abs(chi_square_deviation(counts)), 5);
 }
 
+TEST(LoadKeys, InsertsToComeAreManyWhereMoreAreAskedForThanCanBeCounted) {
+  PhaseSpec phase;
+  phase.workload = Workload::ycsb_run;
+  phase.threads = 4;
+  phase.ycsb.emplace();
+  phase.ycsb->insertproportion = 1;
+  std::uint64_t last = 0;
+  for (const int bits : {10, 40, 59, 62, 63}) {
+    phase.operations = std::uint64_t{1} << bits;
+    const std::uint64_t expected = plan_threads(phase, 1, 1, 0).front().requester.expected_inserts;
+    EXPECT_EQ(expected, std::uint64_t{1} << std::min(bits + 3, 62)) << bits;  // four threads' operations, twice
+    EXPECT_GE(expected, last);
+    last = expected;
+  }
+}
+
 TEST(LoadKeys, ThreadsAndPhasesDrawDifferentKeysAndOneSeedAlwaysTheSame) {
   PhaseSpec phase;
   phase.workload = Workload::overwrite;

@@ -148,6 +148,21 @@ def test_as_a_program() -> None:
     assert "run" in bare.stderr
 
 
+def test_a_ctrl_c_while_modules_are_read_is_one_sentence() -> None:
+    script = (
+        "import importlib.abc, sys\n"
+        "class Struck(importlib.abc.MetaPathFinder):\n"
+        "    def find_spec(self, name, path, target=None):\n"
+        "        if name == sys.argv[1]: raise KeyboardInterrupt\n"
+        "sys.meta_path.insert(0, Struck())\n"
+        "from spillway.cli import main\n"
+        "main()\n"
+    )
+    for module in ("spillway.cli.program", "click", "spillway.cli.run", "spillway.errors"):
+        ended = subprocess.run([sys.executable, "-c", script, module], capture_output=True, text=True, check=False)
+        assert (ended.returncode, ended.stdout, ended.stderr) == (130, "", "spillway: ended by Ctrl-C.\n"), module
+
+
 def test_versions_agree() -> None:
     import tomllib
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import click
 import pytest
 
-from spillway.cli import spillway
+from spillway.cli.program import spillway
 
 ROOT = Path(__file__).resolve().parents[2]
 NATIVE = ROOT / "native"
