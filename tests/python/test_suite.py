@@ -978,6 +978,13 @@ def cause_of(claim: Claim, row: dict[str, str]) -> str:
     return claim.why or (claim.why_below if below else claim.why_above if above else "")
 
 
+@pytest.mark.parametrize("path", sorted((Path(__file__).parents[2] / "plans").glob("*/claims.toml")), ids=str)
+def test_what_stands_against_a_claim_is_a_sentence(path: Path) -> None:
+    for claim in load_suite(path.parent).claims:
+        for words in (claim.why, claim.why_above, claim.why_below, claim.unmeasured, claim.calibrated, claim.any_size):
+            assert not words or len(words.split()) > 5, f"{claim.says}: {words}"
+
+
 @pytest.mark.parametrize("recorded", RECORDED, ids=lambda path: path.parent.name)
 def test_every_claim_that_is_not_reproduced_has_a_cause(recorded: Path) -> None:
     claims = load_suite(find_suite(recorded.parent.name)).claims
