@@ -1,15 +1,15 @@
 """Directories that a process has to itself for as long as it works in them, and what killed ones have left.
 
-Such a directory holds a mark that names its process, and the process holds a lock (flock) on it: so does whoever it has
-started to work there, by an inherited handle. A directory is left behind when nobody holds the lock and its process has
-ended. That is known of processes of this machine alone:
+Such a directory holds a mark that names its process and the directory itself, and the process holds a lock (flock) on
+it: so does whoever it has started to work there, by an inherited handle. A directory is left behind when nobody holds
+the lock and its process has ended. That is known of processes of this machine alone:
 
-    the same boot       the process by its number and the time of its start, since numbers come again; from another
-                        namespace of numbers (a container) by the lock alone
-    an earlier boot     every process has ended, where machine and host have the same names
+    the same boot       the process by its number and the time of its start, since numbers come again; by the lock alone
+                        from another namespace of numbers (a container), and where a start is not known
+    an earlier boot     by the lock, where machine and host have the same names: two virtual machines may share both
     any other           it may be another machine's on a shared file system: not known, and not touched
 
-What has no mark was made by somebody else, and is not touched either.
+What has no mark was made by somebody else, and so was a copy, whose mark names another directory: neither is touched.
 """
 
 import fcntl
@@ -17,13 +17,18 @@ import json
 import os
 import shutil
 import socket
+import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
 
 MARK = ".spillway-owner.json"
+VERSION = 2  # of the mark's layout; another one is not ours
+BOOT, MACHINE = "/proc/sys/kernel/random/boot_id", "/etc/machine-id"
+
+MOST_BYTES = 2**16  # of a mark or a note: larger is none. Source: guess
 
 State = Literal["left behind", "in use", "not ours"]
 
@@ -33,11 +38,13 @@ class Owner:
     """A process, as it can be told from all others."""
 
     pid: int
-    started: int  # clock ticks since the boot
+    started: int  # clock ticks since the boot; 0: not known
     pid_namespace: str
     boot: str
     machine: str
     host: str
+    device: int  # of the directory, as stat names it
+    inode: int
     locked: bool = True  # False: the file system has no locks
 
 
@@ -51,8 +58,9 @@ def claim(directory: Path) -> int:
     except OSError:
         locked = False
     try:
+        mark = {"spillway_owner": VERSION, **asdict(_this_process(os.fstat(handle), locked))}
         partial = directory / f"{MARK}.partial"
-        partial.write_text(json.dumps({"spillway_owner": 1, **asdict(_this_process(locked))}) + "\n", encoding="utf-8")
+        partial.write_text(json.dumps(mark) + "\n", encoding="utf-8")
         partial.rename(directory / MARK)
     except BaseException:
         os.close(handle)
@@ -66,78 +74,136 @@ def state_of(directory: Path) -> State:
         return state
 
 
-def sweep(directory: Path) -> State:
-    """Removes a directory that was left behind; any other is as it was. Returns what it was."""
+def sweep(directory: Path) -> State | Literal["removed"]:
+    """Removes a directory that was left behind; any other is as it was. Returns what became of it: it is left behind
+    still where something in it cannot be removed."""
     with _looked_at(directory) as state:
-        if state == "left behind":
-            shutil.rmtree(directory, ignore_errors=True)
-        return state
+        return "removed" if state == "left behind" and remove(directory) else state
+
+
+def remove(directory: Path) -> bool:
+    """Removes a directory that was claimed, its mark after all else: where that is cut short, or something cannot be
+    removed, the next sweep knows it. Returns whether it is gone."""
+    try:
+        for each in list(directory.iterdir()):
+            if each.name != MARK:
+                _remove_tree(each)
+        if [each.name for each in directory.iterdir()] == [MARK]:
+            _remove_with_mark(directory)
+        elif not any(directory.iterdir()):
+            directory.rmdir()
+    except OSError:
+        pass
+    return not directory.exists()
+
+
+def _remove_tree(path: Path) -> None:
+    """As much of it as can be removed."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        with suppress(OSError):
+            path.unlink()
+
+
+def _remove_with_mark(directory: Path) -> None:
+    """The mark comes back where the directory cannot be removed. Raises OSError."""
+    text = (directory / MARK).read_bytes()
+    (directory / MARK).unlink()
+    try:
+        directory.rmdir()
+    except OSError:
+        (directory / MARK).write_bytes(text)
+        raise
 
 
 @contextmanager
 def _looked_at(directory: Path) -> Iterator[State]:
     """The lock of one that was left behind is held meanwhile: nobody else removes it too."""
-    owner = _owner_of(directory)
     try:
-        handle = None if owner is None else os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+        handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     except OSError:
-        handle = None
-    if owner is None or handle is None:
         yield "not ours"
         return
     try:
+        owner = _owner_of(directory, os.fstat(handle))
         is_held, has_locks = False, True
         try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if owner is not None:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             is_held = True
         except OSError:
             has_locks = False
-        yield "in use" if is_held or not _has_ended(owner, has_locks) else "left behind"
+        if owner is None:
+            yield "not ours"
+        else:
+            yield "in use" if is_held or not _has_ended(owner, has_locks) else "left behind"
     finally:
         os.close(handle)
 
 
-def _owner_of(directory: Path) -> Owner | None:
+def _owner_of(directory: Path, found: os.stat_result) -> Owner | None:
     """Whose directory it is by its mark; None for one that is not ours."""
-    try:
-        ours = directory.is_dir() and not directory.is_symlink() and directory.stat().st_uid == os.getuid()
-        document = json.loads((directory / MARK).read_text(encoding="utf-8")) if ours else None
-    except (OSError, ValueError):
+    if found.st_uid != os.getuid():
         return None
-    if not isinstance(document, dict) or document.pop("spillway_owner", None) != 1:
+    try:
+        document = json.loads(small_text(directory / MARK))
+    except (OSError, ValueError, RecursionError):
+        return None
+    if not isinstance(document, dict) or document.pop("spillway_owner", None) != VERSION:
         return None
     try:
         owner = Owner(**document)
     except TypeError:
         return None
-    return owner if isinstance(owner.pid, int) and isinstance(owner.started, int) else None
+    is_it = (owner.device, owner.inode) == (found.st_dev, found.st_ino)
+    return owner if is_it and isinstance(owner.pid, int) and isinstance(owner.started, int) else None
+
+
+def small_text(path: Path) -> str:
+    """Of a regular file that is no larger than a mark or a note; never waits for a writer, as a pipe would have it.
+    Raises OSError and ValueError."""
+    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
+    with os.fdopen(handle, "rb") as file:
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            raise ValueError(f"{path} is no regular file")
+        raw = file.read(MOST_BYTES + 1)
+    if len(raw) > MOST_BYTES:
+        raise ValueError(f"{path} is larger than {MOST_BYTES} bytes")
+    return raw.decode("utf-8")
 
 
 def _has_ended(owner: Owner, is_free: bool) -> bool:
-    """``is_free``: nobody holds the directory's lock."""
-    here = _this_process(locked=is_free)
-    if not owner.boot or owner.boot != here.boot:
-        return bool(owner.machine and owner.boot) and (owner.machine, owner.host) == (here.machine, here.host)
-    if owner.pid_namespace != here.pid_namespace:
-        return is_free and owner.locked
+    """``is_free``: the file system has locks, and nobody holds the directory's."""
+    by_lock = is_free and owner.locked
+    if not owner.boot or owner.boot != _text(BOOT):
+        here = (_text(MACHINE), socket.gethostname())
+        return by_lock and bool(owner.machine and owner.boot) and (owner.machine, owner.host) == here
+    if owner.pid_namespace != _pid_namespace() or not owner.started or _start_of(os.getpid()) is None:
+        return by_lock
     return _start_of(owner.pid) != owner.started
 
 
-def _this_process(locked: bool) -> Owner:
-    try:
-        namespace = str(Path("/proc/self/ns/pid").readlink())
-    except OSError:
-        namespace = ""
+def _this_process(of: os.stat_result, locked: bool) -> Owner:
     return Owner(
         os.getpid(),
         _start_of(os.getpid()) or 0,
-        namespace,
-        _text("/proc/sys/kernel/random/boot_id"),
-        _text("/etc/machine-id"),
+        _pid_namespace(),
+        _text(BOOT),
+        _text(MACHINE),
         socket.gethostname(),
+        of.st_dev,
+        of.st_ino,
         locked,
     )
+
+
+def _pid_namespace() -> str:
+    try:
+        return str(Path("/proc/self/ns/pid").readlink())
+    except OSError:
+        return ""
 
 
 def _start_of(pid: int) -> int | None:

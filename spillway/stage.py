@@ -34,29 +34,27 @@ def staged(out: Path, gives_way: Callable[[Path], bool] = lambda out: False) -> 
     """A hidden directory beside ``out`` that becomes ``out`` at the end, or vanishes when the block raises.
 
     Refuses, before anything is done, a place that is taken, that another process is on its way to, or that cannot be
-    written to. ``gives_way``: whether a directory that is there holds nothing worth keeping; it is removed then.
+    written to. ``gives_way``: whether a directory that is there holds nothing worth keeping; it is there until what is
+    made takes its place, if it gives way then too.
     """
-    out = out.absolute()
-    spent = out.is_dir() and not out.is_symlink() and gives_way(out)
-    if out.exists() and not spent and not (out.is_dir() and not any(out.iterdir())):
-        raise SpillwayError(f"{out}: there is something already; name another --out or remove it.")
+    out = settled(out).absolute()
     made = _missing_parents(out)
-    stage, lock = out.parent / f".{out.name}.partial-{os.getpid()}", None
+    stage, begun, lock = out.parent / f".{out.name}.partial-{os.getpid()}", False, None
     try:
         with explained(out):
             out.parent.mkdir(parents=True, exist_ok=True)
         with explained(out), _locked_parent(out.parent):
-            _check_free(out)
-            if spent:
-                shutil.rmtree(out)
+            _check_free(out, gives_way)
             stage.mkdir()
+            begun = True
             lock = owner.claim(stage)
         yield stage
-        _put(stage, out)
+        _put(stage, out, gives_way)
     except _Taken as taken:
         raise SpillwayError(str(taken)) from None
     except BaseException:
-        shutil.rmtree(stage, ignore_errors=True)
+        if begun:
+            owner.remove(stage)
         for parent in made:
             if parent.is_dir() and not any(parent.iterdir()):
                 parent.rmdir()
@@ -64,6 +62,15 @@ def staged(out: Path, gives_way: Callable[[Path], bool] = lambda out: False) -> 
     finally:
         if lock is not None:
             os.close(lock)
+
+
+def settled(out: Path) -> Path:
+    """A place by a name that goes on naming it when the directory that it was named from has given way: of ``.`` and
+    ``NAME/..`` the absolute one."""
+    if out.name and ".." not in out.parts:
+        return out
+    absolute = out.absolute()
+    return absolute.resolve() if absolute.name == ".." else absolute.parent.resolve() / absolute.name
 
 
 @contextmanager
@@ -86,21 +93,31 @@ def locked(out: Path, what: str) -> Iterator[None]:
 
 
 class _Taken(Exception):
-    """Another process has the name; nothing of it is to be touched."""
+    """The name is somebody else's; nothing of it is to be touched."""
 
 
-def _check_free(out: Path) -> None:
-    """No other process is on its way to ``out``; what dead ones have left beside it is gone."""
+def _check_free(out: Path, gives_way: Callable[[Path], bool]) -> None:
+    """Nothing is in ``out``, and no other process is on its way to it; what dead ones have left beside it is gone."""
+    if not _is_free(out) and not _is_spent(out, gives_way):
+        raise _Taken(f"{out}: there is something already; name another --out or remove it.")
     if any(_is_held(stage) for stage in stages_of(out.parent, out.name)):
         raise _Taken(f"{out}: another run is on its way to it; wait for its end or name another --out.")
     _tell([path for stage in stages_of(out.parent) for path in sweep_up(stage)])
+
+
+def _is_free(out: Path) -> bool:
+    return not os.path.lexists(out) or (out.is_dir() and not any(out.iterdir()))
+
+
+def _is_spent(out: Path, gives_way: Callable[[Path], bool]) -> bool:
+    return out.is_dir() and not out.is_symlink() and gives_way(out)
 
 
 def sweep_data(parent: Path) -> None:
     """Removes what killed runs have left of their engines' files in a directory, and says so."""
     with suppress(OSError):
         found = sorted(path for path in parent.iterdir() if DATA_NAME.fullmatch(path.name))
-        _tell([path for path in found if owner.sweep(path) == "left behind"])
+        _tell([path for path in found if owner.sweep(path) == "removed"])
 
 
 def _tell(swept: Sequence[Path]) -> None:
@@ -126,32 +143,65 @@ def sweep_up(stage: Path) -> list[Path]:
         time.sleep(0.05)
         of_data = owner.sweep(data)
     inside = data is not None and data.is_relative_to(stage.absolute())
-    if (inside and of_data == "in use") or owner.sweep(stage) != "left behind":
-        return []
-    return [stage] if data is None or of_data != "left behind" else [stage, data]
+    removed = [data] if data is not None and of_data == "removed" else []
+    # The stage says where the files are that could not be removed.
+    if of_data == "left behind" or (inside and of_data == "in use") or owner.sweep(stage) != "removed":
+        return removed
+    return [stage, *removed]
 
 
 def _data_of(stage: Path) -> Path | None:
     """Where the note in a stage says that its engine's files lie."""
     with suppress(OSError, ValueError):
-        data = Path((stage / DATA_NOTE).read_text(encoding="utf-8").strip())
+        data = Path(owner.small_text(stage / DATA_NOTE).strip())
         if DATA_NAME.fullmatch(data.name) and data.is_absolute() and not data.is_symlink():
             return data
     return None
 
 
-def _put(stage: Path, out: Path) -> None:
-    """Renames; what was made is not lost where something else has come to the place in the meantime."""
-    with explained(out):
-        if _renamed(stage, out):
-            return
-        names = (out.with_name(f"{out.name}-{number}") for number in range(2, MOST_SPARE_NAMES))
-        spare = next((name for name in names if not name.exists()), None)
-        if spare is None:
-            raise SpillwayError(f"{out}: there is something already; name another --out or remove it.")
-        stage.rename(spare)
-        (spare / owner.MARK).unlink(missing_ok=True)
-    raise SpillwayError(f"{out}: something was put there while this ran; what this made is in {spare}.")
+def _put(stage: Path, out: Path, gives_way: Callable[[Path], bool]) -> None:
+    """Renames; what was made is not lost where something else has come to the place in the meantime, or where it cannot
+    be renamed."""
+    try:
+        with explained(out), _locked_parent(out.parent):
+            if _replaced(stage, out, gives_way):
+                return
+            names = (out.with_name(f"{out.name}-{number}") for number in range(2, MOST_SPARE_NAMES))
+            spare = next((name for name in names if not os.path.lexists(name)), out)
+            if not _renamed(stage, spare):
+                raise SpillwayError(f"{out}: there is something already, and in {spare} too.")
+    except SpillwayError as error:
+        if stage.is_dir():
+            _disown(stage)
+            raise _Taken(f"{error} What this made is in {stage}.") from error
+        raise
+    raise _Taken(f"{out}: something was put there while this ran; what this made is in {spare}.")
+
+
+def _replaced(stage: Path, out: Path, gives_way: Callable[[Path], bool]) -> bool:
+    """``_renamed``, in the place of what gives way. That is back where the stage cannot be renamed. Raises OSError."""
+    aside = _put_aside(out, gives_way)
+    try:
+        is_in_place = _renamed(stage, out)
+    except OSError:
+        if aside is not None:
+            aside.rename(out)
+        raise
+    if aside is not None:
+        shutil.rmtree(aside, ignore_errors=True)
+    return is_in_place
+
+
+def _put_aside(out: Path, gives_way: Callable[[Path], bool]) -> Path | None:
+    """Where what gives way is now; None where nothing does. Raises OSError."""
+    if _is_free(out) or not _is_spent(out, gives_way):
+        return None
+    aside = out.with_name(f".{out.name}.replaced-{os.getpid()}")
+    out.rename(aside)
+    if gives_way(aside):  # nobody finds it by its name any more
+        return aside
+    aside.rename(out)
+    return None
 
 
 def _renamed(stage: Path, out: Path) -> bool:
@@ -162,8 +212,14 @@ def _renamed(stage: Path, out: Path) -> bool:
         if not out.exists():
             raise
         return False
-    (out / owner.MARK).unlink(missing_ok=True)  # from here on it is nobody's
+    _disown(out)
     return True
+
+
+def _disown(directory: Path) -> None:
+    """From here on no sweep removes it."""
+    with suppress(OSError):
+        (directory / owner.MARK).unlink(missing_ok=True)
 
 
 def _missing_parents(path: Path) -> list[Path]:
@@ -210,16 +266,17 @@ def _is_alive(process: int) -> bool:
 
 
 @contextmanager
-def explained(path: Path) -> Iterator[None]:
-    """Turns what the operating system says into one sentence about ``path``."""
+def explained(path: Path, key: str = "--out") -> Iterator[None]:
+    """Turns what the operating system says into one sentence about ``path``. ``key``: what has named it."""
+    writable = f"name a directory that you may write to with {key}"
     mends = {
-        "No space left on device": "free some space or name another --out",
-        "Permission denied": "name a directory that you may write to with --out",
-        "Read-only file system": "name a directory that you may write to with --out",
+        "No space left on device": f"free some space or name another {key}",
+        "Permission denied": writable,
+        "Read-only file system": writable,
     }
     try:
         yield
     except OSError as error:
         reason = error.strerror or str(error)
-        mend = mends.get(reason, "name another --out")
+        mend = mends.get(reason, f"name another {key}")
         raise SpillwayError(f"{path} cannot be written: {reason.lower()}; {mend}.") from error

@@ -1,20 +1,24 @@
 """Two runs to one place, and what dead ones have left on the way there."""
 
+import errno
 import itertools
+import os
+import shutil
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 from conftest import Fake, Invoke
 
 from spillway import owner
 from spillway.errors import SpillwayError
-from spillway.stage import staged, sweep_data
+from spillway.stage import staged, sweep_data, sweep_up
 
 TOKEN = "spillway-0123456789ab"
 
@@ -115,7 +119,13 @@ MARKS = {
     "another machine, this boot's name unknown": ("said |= {'boot': ''}", False),
     "another namespace": ("said |= {'pid_namespace': 'n'}", True),
     "another namespace, where nothing is locked": ("said |= {'pid_namespace': 'n', 'locked': False}", False),
-    "another version": ("said |= {'spillway_owner': 2}", False),
+    "an earlier boot, where nothing is locked": ("said |= {'boot': 'b', 'machine': 'ours', 'locked': False}", False),
+    "a start that is not known": ("said |= {'started': 0}", True),
+    "a start that is not known, where nothing is locked": ("said |= {'started': 0, 'locked': False}", False),
+    "of another directory": ("said |= {'inode': said['inode'] + 1}", False),
+    "of another device": ("said |= {'device': said['device'] + 1}", False),
+    "of no directory": ("del said['inode']", False),
+    "another version": ("said |= {'spillway_owner': 3}", False),
     "no mark of ours": ("said = ['precious']", False),
     "more than we know": ("said |= {'more': 1}", False),
 }
@@ -133,7 +143,104 @@ def test_only_what_is_known_to_be_left_is_removed(tmp_path: Path, monkeypatch: p
         assert stage.exists() is data.exists() is not is_swept
 
 
-@pytest.mark.parametrize("kind", ["empty", "full", "link", "file", "mark is a directory"])
+def test_a_copy_of_what_was_left_is_its_users(tmp_path: Path) -> None:
+    stage, data = tmp_path / ".run.partial-1", tmp_path / TOKEN
+    copies = tmp_path / ".saved-copy.partial-12850", tmp_path / "spillway-aaaaaaaaaaaa"
+    abandoned(stage, data)
+    for path, copy in zip((stage, data), copies, strict=True):
+        (path / "precious").touch()
+        shutil.copytree(path, copy)
+    with staged(tmp_path / "run"):
+        sweep_data(tmp_path)
+    assert not stage.exists() and not data.exists()
+    assert all((copy / "precious").exists() and (copy / owner.MARK).exists() for copy in copies)
+
+
+def test_a_stage_of_somebody_else_by_the_same_number_is_left_alone(tmp_path: Path) -> None:
+    stage = tmp_path / f".run.partial-{os.getpid()}"
+    stage.mkdir()
+    (stage / "precious").touch()
+    with pytest.raises(SpillwayError, match="name another --out"), staged(tmp_path / "run"):
+        pass
+    assert (stage / "precious").exists()
+
+
+def left_with_data(tmp_path: Path) -> tuple[Path, Path]:
+    """A stage, and a data directory elsewhere with several files."""
+    stage, data = tmp_path / ".other.partial-1", tmp_path / "far" / TOKEN
+    data.parent.mkdir()
+    abandoned(stage, data)
+    (stage / "data_directory").write_text(f"{data}\n")
+    for number in range(12):
+        (data / f"precious-{number}").touch()
+    (data / "database").mkdir()
+    (data / "database" / "precious").touch()
+    return stage, data
+
+
+def test_what_cannot_be_removed_is_not_said_to_be_and_is_found_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As of a file that is immutable."""
+    stage, data = left_with_data(tmp_path)
+    unlink = os.unlink
+
+    def refuse(path: Any, **given: Any) -> None:
+        if Path(path).name == "precious":
+            raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
+        unlink(path, **given)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "unlink", refuse)
+        with staged(tmp_path / "run"):
+            sweep_data(data.parent)
+    assert caplog.text == ""
+    assert (data / owner.MARK).exists() and stage.exists()
+    with staged(tmp_path / "next"):
+        assert not data.exists() and not stage.exists()
+    assert str(data) in caplog.text and str(stage) in caplog.text
+
+
+def test_a_directory_that_cannot_be_removed_has_its_mark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    abandoned(tmp_path / TOKEN)
+
+    def refuse(path: Any, **given: Any) -> None:
+        raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "rmdir", refuse)
+        assert owner.sweep(tmp_path / TOKEN) == "left behind"
+    assert owner.sweep(tmp_path / TOKEN) == "removed"
+
+
+def test_a_sweep_that_is_cut_short_leaves_what_it_has_not_removed_with_its_mark(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stage, data = left_with_data(tmp_path)
+    unlink, left = os.unlink, 0
+
+    def cut_short(path: Any, **given: Any) -> None:
+        nonlocal left
+        left -= 1
+        if left < 0:
+            raise KeyboardInterrupt
+        unlink(path, **given)
+
+    monkeypatch.setattr(os, "unlink", cut_short)
+    for count in itertools.count():
+        left = 1
+        with suppress(KeyboardInterrupt):
+            sweep_up(stage)
+        if not data.exists():
+            break
+        assert (data / owner.MARK).exists()
+        assert count < 50
+
+
+@pytest.mark.parametrize(
+    "kind",
+    ["empty", "full", "link", "file", "mark is a directory", "mark is a pipe", "mark without end", "mark is too large"],
+)
 def test_what_only_has_such_a_name_is_left_alone(tmp_path: Path, kind: str) -> None:
     for path in (tmp_path / ".other.partial-1", tmp_path / TOKEN):
         if kind == "link":
@@ -147,6 +254,10 @@ def test_what_only_has_such_a_name_is_left_alone(tmp_path: Path, kind: str) -> N
                 (path / "precious").touch()
             if kind == "mark is a directory":
                 (path / owner.MARK).mkdir()
+            if kind == "mark is a pipe":
+                os.mkfifo(path / owner.MARK)
+            if kind in ("mark without end", "mark is too large"):
+                (path / owner.MARK).write_text("[" * (50_000 if kind == "mark without end" else 200_000))
     before = sorted(tmp_path.rglob("*"))
     with staged(tmp_path / "run"):
         sweep_data(tmp_path)
@@ -222,3 +333,81 @@ def test_what_was_made_is_kept_where_something_else_came_to_its_place(tmp_path: 
     assert refused.value.exit_code == 2
     assert (tmp_path / "run-2/made").exists() and (out / "precious").exists()
     assert not stage.exists()
+
+
+def gives_way(out: Path) -> bool:
+    return {path.name for path in out.iterdir()} == {"refused"}
+
+
+def refused(out: Path) -> Path:
+    out.mkdir()
+    (out / "refused").touch()
+    return out
+
+
+def names(directory: Path) -> list[str]:
+    return sorted(path.name for path in directory.iterdir())
+
+
+def test_what_gives_way_is_there_until_something_takes_its_place(tmp_path: Path) -> None:
+    out = refused(tmp_path / "run")
+    with pytest.raises(SpillwayError, match="it failed"), staged(out, gives_way):
+        raise SpillwayError("it failed")
+    assert names(out) == ["refused"]
+    with staged(out, gives_way) as stage:
+        (stage / "made").touch()
+        assert names(out) == ["refused"]
+    assert (names(out), names(tmp_path)) == (["made"], ["run"])
+
+
+@pytest.mark.parametrize("moment", ["while it runs", "while it is looked at"])
+def test_what_does_not_give_way_any_more_stays(tmp_path: Path, moment: str) -> None:
+    """As a run that came to its end between a look and the rename, or a plan that was mended."""
+    out = refused(tmp_path / "run")
+    looks = 0
+
+    def look(path: Path) -> bool:
+        nonlocal looks
+        looks += 1
+        gave = gives_way(path)
+        if moment == "while it is looked at" and looks == 2:
+            (path / "precious").touch()
+        return gave
+
+    with pytest.raises(SpillwayError, match=r"what this made is in .*run-2"), staged(out, look) as stage:
+        (stage / "made").touch()
+        if moment == "while it runs":
+            (out / "precious").touch()
+    assert (names(out), names(tmp_path / "run-2")) == (["precious", "refused"], ["made"])
+    assert names(tmp_path) == ["run", "run-2"]
+
+
+@pytest.mark.parametrize("spent", [False, True])
+def test_what_was_made_is_kept_where_it_cannot_be_renamed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spent: bool
+) -> None:
+    out = tmp_path / "run"
+    if spent:
+        refused(out)
+    rename = Path.rename
+
+    def refuse(path: Path, target: Path) -> Path:
+        if ".partial-" in path.name and path.is_dir():
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return rename(path, target)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "rename", refuse)
+        with pytest.raises(SpillwayError, match="free some space") as failed, staged(out, gives_way) as stage:
+            (stage / "made").touch()
+    assert f"What this made is in {stage}." in str(failed.value)
+    with staged(tmp_path / "next"):
+        assert names(stage) == ["made"]
+    assert names(tmp_path) == sorted([stage.name, "next", *(["run"] if spent else [])])
+    assert not spent or names(out) == ["refused"]
+
+
+def test_a_link_to_nothing_is_no_free_place(tmp_path: Path) -> None:
+    (tmp_path / "run").symlink_to(tmp_path / "nothing")
+    with pytest.raises(SpillwayError, match="there is something already"), staged(tmp_path / "run"):
+        pytest.fail("it was begun")
