@@ -101,6 +101,8 @@ def check_drive(arm: "Arm", label: str) -> None:
         )
     if get["drive.path"]:
         raise SpillwayError(f'{label}drive.path is for drive.kind = "directory"; an emulated drive has none.')
+    if get["data_directory"] and not Path(get["data_directory"]).is_dir():
+        raise SpillwayError(f"{label}data_directory: there is no directory {get['data_directory']}; make it first.")
     if get["drive.preset"] and get["drive.preset_file"]:
         raise SpillwayError(f"{label}drive.preset and drive.preset_file both name the drive: give one of them.")
     if get["drive.preset"]:

@@ -4,7 +4,6 @@ import os
 import platform
 import secrets
 import shutil
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -12,15 +11,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from spillway import __version__, inputs, kept, owner
+from spillway import __version__, host, inputs, kept, owner
 from spillway.drive.watch import Watch as DriveWatch
 from spillway.errors import DriveFull, Interrupted, RunFailed, SpillwayError
 from spillway.interruption import Interruption, interruptible
 from spillway.native import Answer, Event, build_sha256, executable_sha256, run_native
 from spillway.plan import Arm, Plan, by_keys_of_a_plan, slug
-from spillway.rundir import ArmRecorder, is_refused, write_json, write_text
+from spillway.rundir import ArmRecorder, is_refused, seal_refused, write_json, write_text
 from spillway.samples import sample_row
-from spillway.stage import DATA_NOTE, explained, staged, sweep_data
+from spillway.stage import DATA_NOTE, explained, settled, staged, sweep_data
 from spillway.summary import summarise, typical
 from spillway.until import UntilSteady
 
@@ -42,8 +41,10 @@ class Progress:
     versions: Document = field(default_factory=dict)
     prepared: Document = field(default_factory=dict)  # what became of each preparation, by the state that it keeps
     failures: list[tuple[str, SpillwayError]] = field(default_factory=list)  # the run's label, and why it failed
-    measured: bool = False  # there is a sample of some run
-    refused: SpillwayError | None = None  # why nothing was measured, where the run was refused
+    tried: int = 0  # runs of arms that were begun
+    measured: bool = False  # there is a sample or a result of some arm, or a sample of a preparation that failed
+    recorded: bool = False  # there is one of some arm or preparation, which is kept whatever fails later
+    refused: SpillwayError | None = None  # why nothing was recorded, where the run was refused
     interrupted: bool = False
 
 
@@ -74,8 +75,10 @@ def execute(
     plan, except in a sweep: there the failed run is recorded with its reason and the other points run. A preparation
     that fails ends a sweep too. When the plan is refused before it has recorded anything, or when nothing of a sweep
     could be measured, raises SpillwayError and leaves nothing, or with ``records_refusal`` leaves a run directory that
-    has the reason and no run. A run or a preparation that fills its drive leaves a run directory even so.
+    has the reason and no run. A run or a preparation that fills its drive leaves a run directory even so. Raises
+    SpillwayError too where the figures cannot be written: what was measured is in ``out`` then, without them.
     """
+    out, unwritten = settled(out), None
     started = datetime.now(UTC)
     read = inputs.sha256_of([*plan.arms, *plan.preparations])
     with interruptible() as interruption, staged(out, is_refused) as stage:
@@ -89,37 +92,64 @@ def execute(
             if not records_refusal:
                 raise
             progress.refused = error
-        summary = _leave(stage, plan, plan.to_toml(), command, started, progress, {"inputs_sha256": read})
+        try:
+            summary = _leave(stage, plan, plan.to_toml(), command, started, progress, {"inputs_sha256": read})
+        except SpillwayError as error:
+            if not progress.recorded:
+                raise
+            unwritten = error
+    if unwritten is not None:
+        raise type(unwritten)(f"{unwritten} What was measured is in {out}, without its figures.") from unwritten
     _write_report(out)  # in its place by now: whatever becomes of the report, what was measured is safe
+    _seal(out, progress)
     return Finished(out, summary, _failure(plan, progress), progress.interrupted, _exit_code(progress))
 
 
 def record_refusal(path: Path, out: Path, command: list[str], error: SpillwayError) -> Finished:
     """A run directory of the plan at ``path`` that could not be resolved for what ``error`` says of another file. Its
-    plan.toml is the plan as it is written."""
-    text = path.read_text(encoding="utf-8")
+    plan.toml is the plan as it is written, below a line that says where."""
+    text = f"# As it is written in {str(path.absolute())!r}, whose directory its relative paths begin in.\n"
+    text += path.read_text(encoding="utf-8").removeprefix("\ufeff")
     plan = Plan(path, path.stem, "", [], [])
-    progress = Progress(refused=error)
+    progress, out = Progress(refused=error), settled(out)
     with staged(out, is_refused) as stage:
         summary = _leave(stage, plan, text, command, datetime.now(UTC), progress, {})
     _write_report(out)
+    _seal(out, progress)
     return Finished(out, summary, str(error), interrupted=False, exit_code=error.exit_code)
 
 
 def _run_all(
     plan: Plan, stage: Path, progress: Progress, interruption: Interruption, watch: Watch | None, place: Path
 ) -> None:
-    """Everything that the plan asks for. Raises SpillwayError where nothing could be measured."""
+    """Everything that the plan asks for. Raises SpillwayError where nothing is recorded."""
     _Preparer(plan, stage, progress, watch, place).run()
     unprepared = bool(progress.failures)
     for repetition, seed in enumerate(plan.seeds):
         for arm in plan.arms:
             progress.interrupted = progress.interrupted or interruption.asked
             goes_on = not progress.failures or (plan.swept and not unprepared)
-            if not progress.interrupted and goes_on:
-                _run_arm(plan, arm, repetition, seed, stage, progress, watch, place)
-    if progress.failures and not progress.measured and not isinstance(progress.failures[0][1], DriveFull):
+            if progress.interrupted or not goes_on:
+                continue
+            label = arm.name if len(plan.seeds) == 1 else f"{arm.name} ({repetition + 1} of {len(plan.seeds)})"
+            progress.tried += 1
+            with _kept_from(progress, label):
+                _run_arm(plan, arm, label, repetition, seed, stage, progress, watch, place)
+    if progress.failures and not progress.recorded and not isinstance(progress.failures[0][1], DriveFull):
         raise progress.failures[0][1]
+
+
+@contextmanager
+def _kept_from(progress: Progress, label: str) -> Iterator[None]:
+    """What fails within the block is a failure of the run, and no refusal, where something is recorded already."""
+    try:
+        yield
+    except Interrupted:
+        raise
+    except SpillwayError as error:
+        if not progress.recorded:
+            raise
+        progress.failures.append((label, error))
 
 
 def _leave(
@@ -133,7 +163,8 @@ def _leave(
 ) -> Document:
     """Writes what a run directory has beside its arms; returns the summary."""
     if progress.refused is not None:
-        progress.repetitions.clear()  # nothing of them was measured
+        assert not progress.recorded
+        progress.repetitions.clear()
         progress.prepared.clear()
         for part in ("arms", "prepared"):
             shutil.rmtree(stage / part, ignore_errors=True)
@@ -145,6 +176,12 @@ def _leave(
     except SpillwayError as error:
         raise progress.refused or error from error  # where it cannot be written down, it is told all the same
     return summary
+
+
+def _seal(out: Path, progress: Progress) -> None:
+    """A later run takes the place of one that was refused, as long as it is as it was left."""
+    if progress.refused is not None:
+        seal_refused(out)
 
 
 def _write_report(rundir: Path) -> None:
@@ -170,7 +207,8 @@ class _Preparer:
     def run(self) -> None:
         for each in self.plan.preparations:
             if not self.progress.interrupted and not self.progress.failures:
-                self._prepare(each)
+                with _kept_from(self.progress, f"the preparation {each.name}"):
+                    self._prepare(each)
 
     def _prepare(self, each: Arm) -> None:
         seed = self.plan.seeds[0]
@@ -205,13 +243,14 @@ class _Preparer:
             self.progress.interrupted = True
             return {}
         except SpillwayError as error:
+            self.progress.measured = self.progress.measured or bool(recorder.rows)
             if not isinstance(error, DriveFull) and not recorder.rows:
                 raise  # nothing was recorded: it is the plan's to mend
-            recorder.finish({}, each.preset_path())
-            self.progress.measured = self.progress.measured or bool(recorder.rows)
             self.progress.failures.append((f"the preparation {each.name}", error))
+            recorder.finish({}, each.preset_path())
             return {}
         finally:
+            self.progress.recorded = self.progress.recorded or bool(recorder.rows)
             recorder.close()
         self.progress.interrupted = self.progress.interrupted or not result["complete"]
         return result.get("kept") or {}
@@ -236,6 +275,7 @@ def _record(event: Event, recorder: ArmRecorder, progress: Progress) -> None:
 def _run_arm(
     plan: Plan,
     arm: Arm,
+    label: str,
     repetition: int,
     seed: int,
     stage: Path,
@@ -243,7 +283,6 @@ def _run_arm(
     watch: Watch | None,
     place: Path,
 ) -> None:
-    label = arm.name if len(plan.seeds) == 1 else f"{arm.name} ({repetition + 1} of {len(plan.seeds)})"
     name = slug(arm.name) if repetition == 0 else f"{slug(arm.name)}-r{repetition + 1}"
     recorder = ArmRecorder(stage / "arms" / name)
     under = _drive_watch(arm)
@@ -255,33 +294,41 @@ def _run_arm(
         if watch is not None:
             watch(label, event)
 
-    try:
+    def work() -> Document:
         with _data_directory(arm, stage) as (data, lock):
             request = arm.request(data, seed) | kept.request(arm, place, {"plan": plan.name, "run": label})
             if under is not None:
                 request["target"]["counters"] = under.counters
                 under.begin()
             until = UntilSteady(arm, recorder.rows)
-            answer = until.answer if until.is_asked_for else None
+            return _run(request, on_event, until.answer if until.is_asked_for else None, held=(lock,))
 
-            def work() -> Document:
-                return _run(request, on_event, answer, held=(lock,))
-
-            result, failure = _result(work, recorder, progress, plan.swept)
+    try:
+        result, failure = _result(work, recorder, progress, plan.swept)
+        progress.measured = progress.measured or bool(recorder.rows) or bool(result)
+        progress.recorded = progress.recorded or progress.measured
         if under is not None:
             under.end()
             result |= {"drive": under.document(result.get("host_bytes_written"), result.get("process_bytes_written"))}
-        recorder.finish(result, arm.preset_path())
+        failure = _finish(recorder, result, arm) or failure
     finally:
         recorder.close()
     result |= {"start": recorder.start, "versions": result.get("versions") or recorder.versions}
     progress.versions |= result["versions"] or {}
-    progress.measured = progress.measured or bool(recorder.rows)
     if failure is not None:
         progress.failures.append((label, failure))
     figures = summarise(arm, seed, result, recorder.rows, recorder.phases, str(failure or ""), recorder.stalls)
     figures |= {"directory": f"arms/{name}", **arm.on_its_sweep()}
     progress.repetitions.setdefault(arm.name, []).append(figures)
+
+
+def _finish(recorder: ArmRecorder, result: Document, arm: Arm) -> SpillwayError | None:
+    """Why the files of a run could not be written to their end; its figures are known even so."""
+    try:
+        recorder.finish(result, arm.preset_path())
+    except SpillwayError as error:
+        return error
+    return None
 
 
 def _drive_watch(arm: Arm) -> DriveWatch | None:
@@ -307,7 +354,8 @@ def _result(
         return {}, None
     except SpillwayError as error:
         goes_on = swept and (progress.measured or isinstance(error, RunFailed))
-        if not goes_on and not isinstance(error, DriveFull) and not recorder.rows and not progress.repetitions:
+        is_kept = bool(recorder.rows or progress.repetitions or progress.recorded)
+        if not goes_on and not is_kept and not isinstance(error, DriveFull):
             raise
         return {}, error
     if not result["complete"]:
@@ -333,7 +381,7 @@ def _data_directory(arm: Arm, stage: Path) -> Iterator[tuple[Path, int]]:
 
     In shared memory where the whole drive fits: the emulated drive shall be the only slow thing.
     """
-    parent = _data_parent(arm, stage)
+    parent, key = _data_parent(arm, stage)
     sweep_data(parent)
     directory = parent / f"spillway-{secrets.token_hex(6)}"
     # Written before there is anything: whoever finds the stage of a run that was killed finds the engine's files too.
@@ -341,44 +389,32 @@ def _data_directory(arm: Arm, stage: Path) -> Iterator[tuple[Path, int]]:
     write_text(note, f"{directory.absolute()}\n")
     lock = None
     try:
-        with explained(parent):
+        with explained(parent, key):
             directory.mkdir(mode=0o700)
             lock = owner.claim(directory)
             (directory / DATABASE).mkdir()
         yield directory / DATABASE, lock
     finally:
-        shutil.rmtree(directory, ignore_errors=True)
+        owner.remove(directory)
         note.unlink(missing_ok=True)
         if lock is not None:
             os.close(lock)
 
 
-def _data_parent(arm: Arm, stage: Path) -> Path:
+def _data_parent(arm: Arm, stage: Path) -> tuple[Path, str]:
+    """Where the data directory is made, and the key that names another place."""
     if arm.settings["drive.kind"] == "directory":
-        return Path(arm.settings["drive.path"])
+        return Path(arm.settings["drive.path"]), "drive.path"
     if arm.settings["data_directory"]:
-        return Path(arm.settings["data_directory"])
+        return Path(arm.settings["data_directory"]), "data_directory"
     capacity = arm.capacity_bytes()
-    if capacity is not None and min(_free_bytes(SHARED_MEMORY), _available_memory()) > capacity * ROOM_MARGIN:
-        return SHARED_MEMORY
-    return stage
+    if capacity is not None and min(_free_bytes(SHARED_MEMORY), host.memory("MemAvailable")) > capacity * ROOM_MARGIN:
+        return SHARED_MEMORY, "data_directory"
+    return stage, "--out"
 
 
 def _free_bytes(path: Path) -> int:
     return shutil.disk_usage(path).free if path.is_dir() and os.access(path, os.W_OK) else 0
-
-
-def _available_memory() -> int:
-    return _meminfo().get("MemAvailable", 0)
-
-
-def _meminfo() -> dict[str, int]:
-    """/proc/meminfo in bytes; empty where there is none."""
-    try:
-        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
-    except OSError:
-        return {}
-    return {name: int(rest.split()[0]) * 1024 for name, _, rest in (line.partition(":") for line in lines)}
 
 
 def _failure(plan: Plan, progress: Progress) -> str:
@@ -392,8 +428,8 @@ def _failure(plan: Plan, progress: Progress) -> str:
         return f"{label} failed: {first}"
     if not plan.swept:
         return str(first)
-    count, tried = len(progress.failures), sum(len(each) for each in progress.repetitions.values())
-    those = f"{label} failed" if count == 1 else f"{count} of {tried} runs failed; the first, {label}"
+    count = len(progress.failures)
+    those = f"{label} failed" if count == 1 else f"{count} of {progress.tried} runs failed; the first, {label}"
     return f"{those}: {first}"
 
 
@@ -437,22 +473,5 @@ def _manifest(plan: Plan, command: list[str], started: datetime, progress: Progr
         "seeds": plan.seeds,
         "versions": {"spillway": __version__, "python": platform.python_version(), **progress.versions}
         | {"executable_sha256": executable_sha256(), "build_sha256": build_sha256()},
-        "host": _host(),
+        "host": host.facts(),
     }
-
-
-def _host() -> Document:
-    return {
-        "system": platform.platform(),
-        "processor": _processor(),
-        "cores": len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count(),
-        "memory_bytes": _meminfo().get("MemTotal"),
-    }
-
-
-def _processor() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        return platform.machine()
-    return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), platform.machine())

@@ -13,6 +13,7 @@ nothing here is read by what runs, and the report reads nothing else.
 """
 
 import csv
+import hashlib
 import json
 import os
 import shutil
@@ -112,16 +113,60 @@ class ArmRecorder:
 
 
 OF_REFUSED = ("manifest.json", "plan.toml", "summary.json", "report.html")  # all that such a directory has
+SEAL = "sha256"  # in its manifest: of each of these files, of the manifest itself without this key
+
+
+def seal_refused(path: Path) -> None:
+    """Notes in the directory of a run that was refused how its files were left. Raises SpillwayError."""
+    manifest = _read_json(path / "manifest.json")
+    others = [name for name in OF_REFUSED if name != "manifest.json" and (path / name).is_file()]
+    try:
+        digests = {name: _digest((path / name).read_bytes()) for name in others}
+    except OSError as error:
+        raise SpillwayError(f"{path} cannot be read: {error.strerror}; run the plan again.") from error
+    write_json(path / "manifest.json", manifest | {SEAL: digests | {"manifest.json": _digest_of(manifest)}})
 
 
 def is_refused(path: Path) -> bool:
-    """Whether a run directory is of a run that was refused before anything was measured, and holds nothing else."""
+    """Whether a run directory is of a run that was refused before anything was measured, and is as that has left it:
+    nothing was changed or added."""
     try:
-        manifest = json.loads((path / "manifest.json").read_text(encoding="utf-8"))
-        names = {each.name for each in path.iterdir()}
-    except (OSError, ValueError, RecursionError):
+        files = {each.name: each for each in path.iterdir()}
+        if not files.keys() <= set(OF_REFUSED) or not all(_is_plain(each) for each in files.values()):
+            return False
+        manifest = json.loads(files.pop("manifest.json").read_text(encoding="utf-8"))
+        if not isinstance(manifest, dict) or manifest.get("refused") is not True:
+            return False
+        seal = manifest.pop(SEAL, None)
+        digests = {name: _digest(each.read_bytes()) for name, each in files.items()}
+        return bool(seal == digests | {"manifest.json": _digest_of(manifest)})
+    except (OSError, ValueError, RecursionError, KeyError):
         return False
-    return isinstance(manifest, dict) and manifest.get("refused") is True and names <= set(OF_REFUSED)
+
+
+def _is_plain(path: Path) -> bool:
+    return path.is_file() and not path.is_symlink()
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def _digest_of(document: Document) -> str:
+    return _digest(json.dumps(document, sort_keys=True).encode())
+
+
+def why_refused(run: "RunRecord") -> str:
+    """Why a run was refused before it measured anything, without a full stop; empty for any other."""
+    return str(run.manifest.get("failure")).rstrip(".") if run.manifest.get("refused") is True else ""
+
+
+def check_not_refused(run: "RunRecord") -> None:
+    """A run that was refused has nothing to be looked at but the reason. Raises SpillwayError."""
+    if why := why_refused(run):
+        raise SpillwayError(
+            f"{run.path}: the run was refused before it measured anything ({why}): mend that and run the plan again."
+        )
 
 
 @dataclass(frozen=True)
@@ -155,7 +200,8 @@ def read_run(path: Path) -> RunRecord:
     """Reads a run directory; refuses with one sentence what is none."""
     _check_there(path)
     manifest, summary = _read_json(path / "manifest.json"), _read_json(path / "summary.json")
-    arms = [_read_repetitions(path, name, figures) for name, figures in _arms_of(path, manifest, summary).items()]
+    found = _arms_of(path, manifest, summary)
+    arms = [_read_repetitions(path, name, figures, bool(manifest.get("failure"))) for name, figures in found.items()]
     return RunRecord(path, manifest, _read_text(path / "plan.toml"), arms)
 
 
@@ -214,28 +260,35 @@ _FIGURES = {"directory": str, "standing": dict, "stalls": dict, "latency_us": di
 _PRESENT = ("throughput_ops_s", "user_mb_s", "duration_s", "steady", "wa_app", "wa_device", "wa_total")
 
 
-def _read_repetitions(path: Path, name: str, figures: Document) -> ArmRecord:
+def _read_repetitions(path: Path, name: str, figures: Document, is_failed: bool) -> ArmRecord:
     """An arm by its typical repetition, with all of them beside it.
 
     A run recorded before summaries named the directories of repetitions has none beside it.
     """
-    typical = _read_arm(path / figures["directory"], name, figures)
+    typical = _read_arm(path / figures["directory"], name, figures, is_failed)
     directories = [each.get("directory") for each in figures.get("repetitions", [])]
     if None in directories:
         return typical
-    others = {d: _read_arm(path / d, name, {}) for d in directories if d != figures["directory"]}
+    others = {d: _read_arm(path / d, name, {}, is_failed) for d in directories if d != figures["directory"]}
     return replace(typical, repetitions=[others.get(d, typical) for d in directories])
 
 
-def _read_arm(directory: Path, name: str, figures: Document) -> ArmRecord:
+def _read_arm(directory: Path, name: str, figures: Document, is_failed: bool) -> ArmRecord:
+    """``is_failed``: the run may have had no room for what is written at the end of an arm."""
+
+    def is_read(file: str) -> bool:
+        return not is_failed or (directory / file).exists()
+
     return ArmRecord(
         name,
         figures,
         read_samples(directory),
-        _read_csv(directory / "stalls.csv", lambda names: tuple(names) == STALL_COLUMNS),
-        _read_json(directory / "phases.json"),
-        _read_json(directory / "result.json"),
-        _read_json(directory / "events.json"),
+        _read_csv(directory / "stalls.csv", lambda names: tuple(names) == STALL_COLUMNS)
+        if is_read("stalls.csv")
+        else [],
+        _read_json(directory / "phases.json") if is_read("phases.json") else [],
+        _read_json(directory / "result.json") if is_read("result.json") else {},
+        _read_json(directory / "events.json") if is_read("events.json") else [],
     )
 
 

@@ -11,6 +11,7 @@ import click
 from spillway.cli.printing import figures, number, out
 from spillway.cli.progress import progress_bars
 from spillway.quantity import parse_share
+from spillway.stage import settled
 
 if TYPE_CHECKING:
     from spillway.repeat import Held
@@ -35,7 +36,7 @@ def repeat_command(recorded: Path, directory: Path | None, within: str | None, a
 
     share = None if within is None else parse_share(within, "--within")
     then = read_recorded(recorded)
-    place = directory or Path("runs") / f"{then.plan.name}-again-{datetime.now():%Y%m%d-%H%M%S}"
+    place = settled(directory or Path("runs") / f"{then.plan.name}-again-{datetime.now():%Y%m%d-%H%M%S}")
     command = ["spillway", "repeat", str(recorded)]
     with progress_bars() as watch:
         finished = execute(then.plan, place, command, watch)

@@ -207,7 +207,7 @@ def _run_plan(each: SuitePlan, out: Path, command: list[str], watch: Watch | Non
     try:
         finished = execute(each.plan, fresh, command, watch, out / KEPT)
     except SpillwayError as error:
-        if not fresh.is_dir():
+        if not (fresh / "manifest.json").is_file():
             raise
         _put(each.name, out)  # only its report could not be written
         raise type(error)(str(error).replace(str(fresh), str(place))) from error

@@ -14,6 +14,7 @@ from conftest import PLAN, Fake, Invoke, Outcome, check_refused
 from spillway.errors import SpillwayError
 from spillway.plan import load_plan
 from spillway.run import execute
+from spillway.rundir import read_run
 from spillway.suite.scale import Scale, parse_factor
 
 KEPT = '\n[kept]\nfrom = "loaded-{drive.preset}"\n'
@@ -176,6 +177,20 @@ def test_a_preparation_that_is_refused_leaves_nothing(plan_file: Path, tmp_path:
         execute(load_plan(write(plan_file, PLAN + KEPT + PREPARE)), tmp_path / "out", [], place=tmp_path / "states")
     assert not (tmp_path / "out").exists()
     assert len(fake.requests()) == 1
+
+
+def test_what_a_preparation_has_recorded_is_kept_where_its_arm_is_refused(
+    plan_file: Path, tmp_path: Path, fake: Fake, invoke: Invoke, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake.behave("bad_input")
+    monkeypatch.setenv("FAKE_WHERE", json.dumps({"value_bytes": 1024}))
+    write(plan_file, PLAN + KEPT + PREPARE.replace("[[prepare]]", "[[prepare]]\nload.value_bytes = 100"))
+    ended = invoke("run", plan_file, "--out", tmp_path / "out", "--set", f"kept.directory={tmp_path / 'states'}")
+    assert (ended.code, ended.err.count("\n")) == (2, 1)
+    run = read_run(tmp_path / "out")
+    assert (run.manifest["complete"], run.manifest["refused"]) == (False, False)
+    assert str(run.manifest["failure"]) in ended.err
+    assert (tmp_path / "out/prepared/loaded-tiny/samples.csv").is_file()
 
 
 @pytest.mark.parametrize("mode", ["full at once", "fails"])

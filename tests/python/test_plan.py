@@ -211,6 +211,7 @@ BAD = [
     (PLAN.replace("[drive]", "[drive]\ntime_scale = 0"), "drive.time_scale is 0; it takes a number above 0"),
     (PLAN.replace("[drive]", '[drive]\nkind = "directory"'), "drive.path is missing"),
     (PLAN.replace("[drive]", '[drive]\npath = "x"'), "drive.path is for"),
+    ("data_directory = 'nowhere'\n" + PLAN, "data_directory: there is no directory .*/nowhere; make it first"),
     (PLAN.replace("[load]", '[initial]\nkind = "file"\n[load]'), "initial.path: there is no state file"),
     (PLAN.replace("[load]", "[initial]\nfill = 0\n[load]"), "initial.fill is 0"),
     (PLAN.replace("[load]", "[fs]\npage_cache_bytes = '1 potato'\n[load]"), "fs.page_cache_bytes is '1 potato'"),

@@ -1,9 +1,11 @@
 """Whole runs against the fake native side: what a run directory holds, and what becomes of runs that end badly."""
 
 import csv
+import errno
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -15,7 +17,9 @@ from typing import Any
 import pytest
 from conftest import PLAN, ROOT, Fake, Invoke, check_refused
 
-from spillway import space
+from spillway import rundir, space
+from spillway.errors import SpillwayError
+from spillway.native import run_native
 from spillway.plan import load_plan
 from spillway.plan_keys import ENGINES
 from spillway.rundir import read_run
@@ -189,7 +193,31 @@ def test_what_ends_before_it_measured_leaves_the_reason_alone(
     assert load_plan(out / "plan.toml").arms == load_plan(plan_file).arms
 
 
-@pytest.mark.parametrize("there", ["a complete run", "a refused run with more in it", "a link"])
+# What may be done to the directory of a run that was refused, so that it is somebody's.
+CHANGES: dict[str, Callable[[Path], object]] = {
+    "more in it": lambda out: (out / "notes.txt").write_text("precious"),
+    "a directory in it": lambda out: (out / "arms").mkdir(),
+    "its plan mended": lambda out: append(out / "plan.toml", "# mended\n"),
+    "its report changed": lambda out: append(out / "report.html", "precious"),
+    "its summary changed": lambda out: append(out / "summary.json", " "),
+    "its manifest changed": lambda out: (out / "manifest.json").write_text(
+        (out / "manifest.json").read_text().replace('"plan": "small"', '"plan": "precious"')
+    ),
+    "its report gone": lambda out: (out / "report.html").unlink(),
+    "a pipe in it": lambda out: put_a_pipe(out / "report.html"),
+}
+
+
+def append(path: Path, text: str) -> None:
+    path.write_text(path.read_text() + text)
+
+
+def put_a_pipe(path: Path) -> None:
+    path.unlink()
+    os.mkfifo(path)
+
+
+@pytest.mark.parametrize("there", ["a complete run", *CHANGES, "a link"])
 def test_a_refused_run_replaces_nothing_but_a_refused_run(
     fake: Fake, plan_file: Path, tmp_path: Path, invoke: Invoke, there: str
 ) -> None:
@@ -197,13 +225,14 @@ def test_a_refused_run_replaces_nothing_but_a_refused_run(
     made = out if there != "a link" else tmp_path / "real"
     fake.behave("ok" if there == "a complete run" else "bad_input")
     invoke("run", plan_file, "--out", made)
-    if there == "a refused run with more in it":
-        (out / "notes.txt").write_text("precious")
+    if there in CHANGES:
+        CHANGES[there](out)
     if there == "a link":
         out.symlink_to(made)
     before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
     fake.behave("bad_input")
-    ended = invoke("run", plan_file, "--out", out)
+    plan = out / "plan.toml" if there == "its plan mended" else plan_file
+    ended = invoke("run", plan, "--out", out)
     assert ended.code == 2
     assert "there is something already" in ended.err
     assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
@@ -371,7 +400,93 @@ def test_the_disk_says_no(
     assert ended.code == 2
     assert says in ended.err
     assert ended.err.count("\n") == 1
-    assert not (tmp_path / "new").exists()
+    assert f"What was measured is in {tmp_path / 'new' / 'run'}, without its figures." in ended.err
+    assert len((tmp_path / "new/run/arms/small/samples.csv").read_text().splitlines()) > 30
+    assert invoke("compare", tmp_path / "new/run").code == 2
+    again = invoke("run", plan_file, "--out", tmp_path / "new" / "run")
+    assert "there is something already" in again.err
+
+
+TWO = '[[arms]]\nname = "A"\n[[arms]]\nname = "B"\n'
+
+
+@pytest.mark.parametrize("kind", ["arms", "sweep"])
+def test_what_was_measured_is_kept_where_a_later_data_directory_is_none(
+    fake: Fake, plan_file: Path, tmp_path: Path, invoke: Invoke, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    here, gone = tmp_path / "here", tmp_path / "gone"
+    swept = f'[sweep]\ndata_directory = ["{here}", "{gone}"]\n'
+    plan_file.write_text(PLAN + (swept if kind == "sweep" else f'{TWO}data_directory = "{gone}"\n'))
+    here.mkdir()
+    gone.mkdir()
+
+    def and_remove(*given: Any) -> Any:
+        answer = run_native(*given)
+        shutil.rmtree(gone, ignore_errors=True)
+        return answer
+
+    monkeypatch.setattr("spillway.run.run_native", and_remove)
+    ended = invoke("run", plan_file, "--out", tmp_path / "run")
+    assert (ended.code, ended.err.count("\n")) == (2, 1)
+    assert f"{gone} cannot be written: no such file or directory; name another data_directory." in ended.err
+    found = read_run(tmp_path / "run")
+    assert [bool(arm.rows) for arm in found.arms] == [True, False]
+    assert (found.manifest["complete"], found.manifest["refused"]) == (False, False)
+    assert "name another data_directory" in found.manifest["failure"]
+    gone.mkdir()
+    again = invoke("run", plan_file, "--out", tmp_path / "run")
+    assert "there is something already" in again.err
+    assert read_run(tmp_path / "run").arms[0].rows
+
+
+@pytest.mark.parametrize("arms", ["", TWO])
+@pytest.mark.parametrize("fails", [*("stalls.csv", "phases.json", "events.json", "result.json"), "arms"])
+def test_what_was_measured_is_kept_where_its_last_files_have_no_room(
+    fake: Fake,
+    plan_file: Path,
+    tmp_path: Path,
+    invoke: Invoke,
+    monkeypatch: pytest.MonkeyPatch,
+    arms: str,
+    fails: str,
+) -> None:
+    plan_file.write_text(PLAN + arms)
+    last = "b" if arms else "small"
+    begin = rundir.ArmRecorder.__init__
+    files = Path.rename, Path.open
+
+    def is_it(path: Path) -> bool:
+        return path.parent.name == last and path.name in (fails, f".{fails}.partial")
+
+    def full(method: Callable[..., Any]) -> Callable[..., Any]:
+        def call(path: Path, *given: Any, **named: Any) -> Any:
+            if is_it(path):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            return method(path, *given, **named)
+
+        return call
+
+    def no_room(recorder: rundir.ArmRecorder, directory: Path) -> None:
+        if directory.name == last and fails == "arms":
+            raise SpillwayError("no space is left.")
+        begin(recorder, directory)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "rename", full(files[0]))
+        patched.setattr(Path, "open", full(files[1]))
+        patched.setattr(rundir.ArmRecorder, "__init__", no_room)
+        ended = invoke("run", plan_file, "--out", tmp_path / "run")
+    assert (ended.code, ended.err.count("\n")) == (2, 1)
+    if fails == "arms" and not arms:
+        check_refused(tmp_path / "run", "no space is left")
+        return
+    found = read_run(tmp_path / "run")
+    assert "no space" in found.manifest["failure"]
+    assert found.manifest["refused"] is False
+    assert all(len(arm.rows) > 30 and arm.summary["wa_total"] for arm in found.arms)
+    assert [arm.name for arm in found.arms][:1] == (["A"] if arms else ["small"])
+    assert len(found.arms) == (2 if arms and fails != "arms" else 1)
+    assert "Failed run" in (tmp_path / "run" / "report.html").read_text()
 
 
 def test_a_report_that_cannot_be_written_loses_nothing(

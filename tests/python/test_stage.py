@@ -411,3 +411,19 @@ def test_a_link_to_nothing_is_no_free_place(tmp_path: Path) -> None:
     (tmp_path / "run").symlink_to(tmp_path / "nothing")
     with pytest.raises(SpillwayError, match="there is something already"), staged(tmp_path / "run"):
         pytest.fail("it was begun")
+
+
+@pytest.mark.parametrize("name", [".", "../run", "../run/../run", "../presets/../run/."])
+def test_a_place_is_replaced_by_whatever_name(
+    fake: Fake, plan_file: Path, tmp_path: Path, invoke: Invoke, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """Even from within."""
+    out = tmp_path / "run"
+    fake.behave("bad_input")
+    invoke("run", plan_file, "--out", out)
+    fake.behave("ok")
+    monkeypatch.chdir(out)
+    ended = invoke("run", plan_file, "--out", name)
+    assert (ended.code, ended.err) == (0, "")
+    assert (out / "arms").is_dir() and (out / "report.html").is_file()
+    assert not list(tmp_path.glob(".*"))
