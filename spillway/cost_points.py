@@ -28,7 +28,7 @@ from spillway.errors import SpillwayError
 from spillway.lifetime import endurance_bytes
 from spillway.plan_keys import OPEN_TABLES
 from spillway.quantity import nearest, parse_size
-from spillway.rundir import ArmRecord, RunRecord, read_figures, read_samples
+from spillway.rundir import ArmRecord, RunRecord, read_figures, read_samples, why_refused
 from spillway.samples import measured, nand_bytes
 from spillway.sweep import axes_of, short_names, words_of
 
@@ -127,6 +127,8 @@ def _told_apart(points: Sequence[Point]) -> list[Point]:
 
 
 def _run(run: RunRecord) -> Read:
+    if why := why_refused(run):
+        return Read([], [f"{run.path} was refused: {why}"])
     plan = _plan(run)
     swept: dict[str, list[ArmRecord]] = {}
     for arm in run.arms:

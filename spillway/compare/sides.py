@@ -10,7 +10,7 @@ from typing import Any
 from spillway.dotted import flatten
 from spillway.errors import SpillwayError
 from spillway.quantity import nearest
-from spillway.rundir import RunRecord, read_figures, read_phases, read_samples
+from spillway.rundir import RunRecord, check_not_refused, read_figures, read_phases, read_samples
 from spillway.samples import Row, measured
 from spillway.stage import stages_of
 
@@ -117,6 +117,7 @@ def read_whole(path: Path) -> RunRecord:
             f"{path}: it has no summary.json: it is no run directory, or one that was cut off; run the plan again."
         )
     run = read_figures(path)
+    check_not_refused(run)
     if not run.arms:
         raise SpillwayError(f"{path / 'summary.json'}: no arm was run; run the plan again.")
     return run

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from spillway import estimate
-from spillway.errors import SpillwayError
 from spillway.lint.answers import lint_table
 from spillway.lint.pitfalls import (
     DATA_SET,
@@ -27,7 +26,7 @@ from spillway.lint.pitfalls import (
 )
 from spillway.lint.table import Linted, Remark, table_of, with_answers
 from spillway.quantity import human_bytes
-from spillway.rundir import ArmRecord, RunRecord, read_run
+from spillway.rundir import ArmRecord, RunRecord, check_not_refused, read_run
 
 Document = dict[str, Any]
 
@@ -37,11 +36,7 @@ MOST_SHOWN = 9.99  # of over-provisioning: beyond it the drive is all but empty,
 def lint_run(rundir: Path) -> Linted:
     """The table of a run directory. Raises SpillwayError for one that is not whole, and of a run that was refused."""
     run = read_run(rundir)
-    if run.manifest.get("refused") is True:
-        why = str(run.manifest.get("failure")).rstrip(".")
-        raise SpillwayError(
-            f"{rundir}: the run was refused before it measured anything ({why}): mend that and run the plan again."
-        )
+    check_not_refused(run)
     return lint_record(run)
 
 
