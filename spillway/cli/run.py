@@ -17,7 +17,7 @@ from spillway.plan import Plan, read_document
 from spillway.quantity import human_bytes
 from spillway.space import in_words as beside_space
 from spillway.suite.document import load_scaled
-from spillway.ycsb import parse_assignment, read_workload
+from spillway.ycsb import WORKLOADS, parse_assignment, read_workload
 
 Document = dict[str, Any]
 
@@ -70,6 +70,8 @@ def run_command(
         checked = load_scaled(plan, settings, arms, chosen_scale(scale, unscaled), given)
     except BadProperties as refused:
         read_document(plan)  # or it is the plan that cannot be read
+        if not _holds_together(plan, settings, arms, chosen_scale(scale, unscaled)):
+            raise
         finished = record_refusal(plan, place(plan.stem), command, refused)
     else:
         _tell_lost(checked)
@@ -99,6 +101,17 @@ def report_command(rundir: Path, target: Path | None, arms: tuple[str, ...]) -> 
     target = target or rundir / "report.html"
     write_report(rundir, target, arms)
     out.print(f"Report  {target}", soft_wrap=True)
+
+
+def _holds_together(plan: Path, settings: tuple[str, ...], arms: tuple[str, ...], scale: str | None) -> bool:
+    """Whether the plan is right but for the property files that it or the command names."""
+    counts = dict.fromkeys(("recordcount", "operationcount", "insertcount"), "1000")
+    others: Document = {"properties": None, **WORKLOADS["workloada"], **counts, "insertstart": "0"}
+    try:
+        load_scaled(plan, settings, arms, scale, others)
+    except SpillwayError:
+        return False
+    return True
 
 
 def _tell_lost(checked: Plan) -> None:

@@ -177,6 +177,24 @@ def test_the_flags_of_ycsb(plan_file: Path, invoke: Invoke, tmp_path: Path) -> N
             assert not out.exists()
 
 
+@pytest.mark.parametrize("wrong", ["nonsense = 1\n", "load.num = -1\n", "name = \n"])
+@pytest.mark.parametrize("by", ["-P", "[ycsb]"])
+def test_a_plan_that_is_wrong_too_leaves_nothing(
+    plan_file: Path, invoke: Invoke, fake: Fake, tmp_path: Path, wrong: str, by: str
+) -> None:
+    """As without a property file that is wrong."""
+    (tmp_path / "w.properties").write_text("readproportio=1\n")
+    table = '[ycsb]\nproperties = "w.properties"\n' if by == "[ycsb]" else ""
+    words = ("-P", tmp_path / "w.properties") if by == "-P" else ()
+    plan_file.write_text(ycsb_plan(table))
+    invoke("run", plan_file, "--out", tmp_path / "right", *words)
+    check_refused(tmp_path / "right", "readproportio is not a property")
+    plan_file.write_text(wrong + ycsb_plan(table))
+    outcome = invoke("run", plan_file, "--out", tmp_path / "out", *words)
+    assert (outcome.code, outcome.out, outcome.err.count("\n"), fake.requests()) == (2, "", 1, [])
+    assert not (tmp_path / "out").exists()
+
+
 @pytest.mark.parametrize(
     "words",
     [
