@@ -76,8 +76,8 @@ def counts_in_words(estimate: Document) -> str:
     both = f"{own}, {given}"
     if times is not None:
         both += f" ({_times(times)})"
-    if failed or is_apart(estimate) is False:
-        return both
+    if failed or not estimate["host_bytes_written"] or is_apart(estimate) is False:
+        return both  # of no writes there are neither
     apart = f"more than {100 * MOST_APART:.0f} % apart, so " if times is not None else ""
     return f"{both}: {apart}wa_device and lifetime of the estimate are of the model's writes, not of the device's"
 

@@ -56,6 +56,14 @@ def test_both_counts_are_told_and_whose_writes_the_estimate_is_of(
     assert (OF_MODEL in told) == (estimate.is_apart(found) is not False)
 
 
+@pytest.mark.parametrize("counted", [0, 5 * MIB, None])
+def test_of_a_run_that_wrote_nothing_no_figure_is_said_to_be_of_the_models_writes(counted: float | None) -> None:
+    found = made(0, counted)
+    assert found["wa_device"] is None
+    assert OF_MODEL not in estimate.counts_in_words(found)
+    assert "0 B given to the model" in estimate.counts_in_words(found)
+
+
 def test_figures_of_the_estimate_are_of_the_models_bytes_alone() -> None:
     alike, apart = made(100 * MIB, 100 * MIB), made(100 * MIB, 10 * MIB)
     assert alike["wa_device"] == apart["wa_device"] == 1.5
