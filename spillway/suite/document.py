@@ -148,7 +148,7 @@ def load_scaled(
     taken as it is. The other arguments are those of ``load_plan``. Raises SpillwayError."""
     suite = path.parent / "suite.toml"
     document = _read(suite) if suite.is_file() else {}
-    if path.stem not in document.get("plans", []):
+    if not document or path.stem not in _names(document.get("plans"), suite):
         if scale not in (None, "1"):
             raise SpillwayError(f"--scale {scale}: {path} is of no suite, so nothing says which keys to multiply.")
         return load_plan(path, settings, only, properties)

@@ -65,6 +65,15 @@ def suite(plan_file: Path, tmp_path: Path) -> Path:
     return directory
 
 
+def test_a_plan_beside_a_suite_is_its_plan_by_its_whole_name(suite: Path, invoke: Invoke) -> None:
+    for plans in ("5", '"a"'):
+        (suite / "suite.toml").write_text(f"plans = {plans}\n")
+        ended = invoke("run", suite / "a.toml")
+        assert (ended.code, ended.out) == (2, "")
+        assert "plans is" in ended.err
+        assert "it takes a list of the plans' names" in ended.err
+
+
 def test_one_factor_scales_what_is_named_wherever_it_stands() -> None:
     scale = Scale(Fraction(1, 4), ("load.num", "engine.options.*_size", "drive.capacity", "phases.*.operations"))
     document: dict[str, Any] = {
