@@ -66,10 +66,6 @@ def check(settings: Mapping[str, Any], has_estimate: bool, label: str) -> None:
             f"{label}kept.takes is {settings['kept.takes']!r}, but a plain directory has a database and no drive: "
             "leave it out."
         )
-    if not starts and settings["kept.takes"] != "database":
-        raise SpillwayError(
-            f"{label}kept.takes says what is taken of kept.from, which is not given: name a state there."
-        )
     if not starts and not keeps:
         return
     if has_estimate:

@@ -21,6 +21,7 @@ from spillway import kept, toml, ycsb
 from spillway.dotted import flatten, key_parts, look_up, parse_override, put, shared_by, undotted, without
 from spillway.errors import SpillwayError
 from spillway.plan_checks import check_drive, check_load, check_measured, check_phase, check_prepared, check_until
+from spillway.plan_effects import Said, why_idle, why_idle_in_phase
 from spillway.plan_keys import (
     ARM_KEYS,
     ENGINE_SETTINGS,
@@ -48,6 +49,12 @@ Document = dict[str, Any]
 PATHS = (
     *("drive.preset_file", "drive.estimate.preset_file", "drive.path", "initial.path", "data_directory"),
     "kept.directory",
+)
+# Keys that a plan may say above its arms though some of these have no use for them, in the order in which one decides
+# about another.
+OF_SOME_ARMS = (
+    *("drive.estimate.capacity", "drive.estimate.preset", "drive.estimate.preset_file", "drive.path"),
+    *("drive.rated_writes", "fs.size", "kept.takes", "cost.currency"),
 )
 FS_KEYS = ("discard", "placement", "page_cache_bytes", "writeback_bytes", "closed_dirty_bytes")
 
@@ -288,16 +295,16 @@ def load_plan(
             raise SpillwayError(f"{where}: there is no arm {wanted!r}; by name there are: {known}.")
     preparations = [each for point in points for each in reader.preparations_at(point)]
     written = points if set_by.keys().isdisjoint(axes) else sweep_points(sweep, {}, where)
-    layers = Layers(where, document, tables, own_tables, points, written, late)
+    layers = Layers(where, path.parent, document, tables, own_tables, points, written, late)
     layers.check_written()
     chosen = [not only or arm.name in only or arm.of in only for arm in arms]
     arms = [arm for arm, is_chosen in zip(arms, chosen, strict=True) if is_chosen]
+    needed = _needed(arms, preparations)
+    made = [not only or each.settings["kept.to"] in needed for each in preparations]
     asked = {".".join(parse_override(each)[0]) for each in overrides}
-    shown = [key for key, value in set_by.items() if key in asked and key not in axes and value != ""]
-    layers.check_given(shown, chosen)
-    preparations = _distinct(preparations, where)
-    needed = {arm.settings["kept.from"] for arm in [*arms, *preparations]}
-    preparations = [each for each in preparations if not only or each.settings["kept.to"] in needed]
+    shown = {name: given[name] for name in set_by if name in asked and name not in axes}
+    layers.check_given(shown, bool(properties), chosen, made)
+    preparations = [each for each in _distinct(preparations, where) if not only or each.settings["kept.to"] in needed]
     answers = plan_level["lint"].get("answers", {})
     seeds = _seeds(plan_level, where)
     return Plan(path, name, plan_level["summary"], seeds, arms, preparations, answers, tuple(layers.lost()))
@@ -307,6 +314,15 @@ def _tables(tables: Any, what: str, where: str) -> list[Document]:
     if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
         raise SpillwayError(f"{where}: {what} is a list of tables: write [[{what}]] above each.")
     return tables
+
+
+def _needed(arms: list[Arm], preparations: list[Arm]) -> set[str]:
+    """The states that the arms start from, and those that these are made from."""
+    needed = {arm.settings["kept.from"] for arm in arms}
+    for each in reversed(preparations):  # a state is made after the one that it starts from
+        if each.settings["kept.to"] in needed:
+            needed.add(each.settings["kept.from"])
+    return needed
 
 
 def _distinct(preparations: list[Arm], where: str) -> list[Arm]:
@@ -426,6 +442,7 @@ def _resolve_arm(
         if settings[key]:
             settings[key] = str((plan_dir / settings[key]).absolute())
     _follow_procedure(settings, flat, label)
+    _leave_to_others(settings)
     drive_set = _texts(open_tables["drive.set"], f"{label}drive.set")
     if settings["drive.capacity"] is not None:
         stated = drive_set.setdefault("capacity.capacity_bytes", str(settings["drive.capacity"]))
@@ -459,6 +476,13 @@ def _follow_procedure(settings: dict[str, Any], given: Document, label: str) -> 
         if key in given and settings[key] != value:
             raise SpillwayError(f'{label}initial.procedure = "{procedure}" means {key} = "{value}": give one of them.')
         settings[key] = value
+
+
+def _leave_to_others(settings: dict[str, Any]) -> None:
+    """Sets back to its default what is for other arms, and what no check and no report of this one is to come upon."""
+    for key in OF_SOME_ARMS:
+        if why_idle(key, Said(settings)) is not None:
+            settings[key] = copy.copy(ARM_KEYS[key].default)
 
 
 def _texts(table: Any, where: str) -> dict[str, str]:
@@ -500,6 +524,8 @@ def _phases(given: Any, label: str, goes_on: bool, plan_dir: Path) -> list[dict[
         resolved["name"] = resolved["name"] or resolved["workload"]
         if resolved["arrivals_file"]:
             resolved["arrivals_file"] = str((plan_dir / resolved["arrivals_file"]).absolute())
+        idle = [key for key in PHASE_KEYS if why_idle_in_phase(key, resolved) is not None]
+        resolved |= {key: copy.copy(PHASE_KEYS[key].default) for key in idle}  # of other points, or refused with those
         check_phase(resolved, where)
         phases.append(resolved | {"given": tuple(phase)})
     names = [phase["name"] for phase in phases]

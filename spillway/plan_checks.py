@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from spillway import ycsb
 from spillway.errors import SpillwayError
-from spillway.plan_keys import OF_SOME_ARRIVALS, OF_SOME_WORKLOADS, PAGE_BYTES, PHASE_KEYS, WAITS
+from spillway.plan_keys import PAGE_BYTES, WAITS
 from spillway.preset import check_preset
 from spillway.quantity import human_bytes
 
@@ -38,17 +38,10 @@ def check_until(arm: "Arm", label: str) -> None:
 
 
 def check_phase(phase: dict[str, Any], where: str) -> None:
-    """A phase's keys belong to its workload, and one of them ends it."""
-    for key, workloads in OF_SOME_WORKLOADS.items():
-        if phase[key] != PHASE_KEYS[key].default and phase["workload"] not in workloads:
-            owners = " and ".join(workloads)
-            raise SpillwayError(f"{where}: {key} belongs to {owners}; leave it out of {phase['workload']}.")
-    ends = [key for key in ("operations", "duration_s") if phase[key] is not None]
+    """What makes operations arrive is whole, and one key ends the phase."""
     if phase["workload"] in WAITS:
-        given = [*ends, *(key for key in ("rate_ops_s", "arrivals", "until") if phase[key] is not None)]
-        if given:
-            raise SpillwayError(f"{where}: {phase['workload']} ends by itself; leave out {given[0]}.")
         return
+    ends = [key for key in ("operations", "duration_s") if phase[key] is not None]
     _check_arrivals(phase, where)
     if phase["until"] is not None and not phase["measured"]:
         raise SpillwayError(f"{where}: until is for a phase that is measured; leave out `measured = false`.")
@@ -61,26 +54,19 @@ def check_phase(phase: dict[str, Any], where: str) -> None:
 
 
 def _check_arrivals(phase: dict[str, Any], where: str) -> None:
-    """What says how operations arrive belongs together."""
+    """What says how operations arrive is all there."""
     process = phase["arrivals"]
-    for key, owner in OF_SOME_ARRIVALS.items():
-        if phase[key] is not None and process != owner:
-            raise SpillwayError(f'{where}: {key} belongs to arrivals = "{owner}"; set that, or leave it out.')
     if process is None:
         return
     needs = {"bursts": ("rate_ops_s", "burst_s", "gap_s"), "trace": ("arrivals_file",)}.get(process, ("rate_ops_s",))
     for key in needs:
         if phase[key] is None:
             raise SpillwayError(f'{where}: arrivals = "{process}" needs {key}.')
-    if process == "trace" and phase["rate_ops_s"] is not None:
-        raise SpillwayError(f"{where}: a trace has its own times; leave out rate_ops_s.")
 
 
 def check_drive(arm: "Arm", label: str) -> None:
-    """The keys of the drive, of its initial state and of what it costs belong together."""
+    """The drive and its initial state are there, and each is named once."""
     get = arm.settings
-    if get["cost.currency"] and get["cost.drive_price"] is None:
-        raise SpillwayError(f"{label}cost.currency is given without cost.drive_price: give the price, or neither.")
     if get["drive.kind"] == "directory":
         if not get["drive.path"]:
             raise SpillwayError(
@@ -90,17 +76,6 @@ def check_drive(arm: "Arm", label: str) -> None:
             raise SpillwayError(f"{label}drive.path: there is no directory {get['drive.path']}; make it first.")
         _check_estimate(arm, label)
         return
-    if arm.has_estimate() or get["drive.estimate.capacity"] is not None:
-        raise SpillwayError(
-            f'{label}drive.estimate is for drive.kind = "directory"; an emulated drive counts by itself.'
-        )
-    if get["drive.rated_writes"] is not None:
-        raise SpillwayError(
-            f'{label}drive.rated_writes is for drive.kind = "directory"; an emulated drive lasts for its preset\'s '
-            "wear_levelling.rated_pe_cycles."
-        )
-    if get["drive.path"]:
-        raise SpillwayError(f'{label}drive.path is for drive.kind = "directory"; an emulated drive has none.')
     if get["data_directory"] and not Path(get["data_directory"]).is_dir():
         raise SpillwayError(f"{label}data_directory: there is no directory {get['data_directory']}; make it first.")
     if get["drive.preset"] and get["drive.preset_file"]:
@@ -115,8 +90,6 @@ def check_drive(arm: "Arm", label: str) -> None:
 def _check_estimate(arm: "Arm", label: str) -> None:
     get = arm.settings
     if not arm.has_estimate():
-        if get["drive.estimate.capacity"] is not None:
-            raise SpillwayError(f"{label}drive.estimate.capacity is given without a drive: name drive.estimate.preset.")
         return
     if get["drive.estimate.preset"] and get["drive.estimate.preset_file"]:
         raise SpillwayError(f"{label}drive.estimate.preset and preset_file both name the drive: give one of them.")
@@ -167,8 +140,6 @@ def _check_partition(arm: "Arm", capacity: int | None, label: str) -> None:
     size_bytes = arm.settings["fs.size"]
     if size_bytes is None:
         return
-    if arm.settings["drive.kind"] == "directory":
-        raise SpillwayError(f"{label}fs.size belongs to an emulated drive: a directory has the size that it has.")
     if size_bytes == 0 or size_bytes % PAGE_BYTES:
         raise SpillwayError(f"{label}fs.size is {size_bytes}; it takes a multiple of {PAGE_BYTES} bytes, a page.")
     if capacity is not None and size_bytes > capacity:

@@ -2,18 +2,35 @@
 
 A plan says some things for several runs at once, so a key is held against all the runs that it is said for: what stands
 above the arms against every arm and preparation, an arm's own key against that arm at every point, a key of the sweep
-against every point, ``--set`` against what is run. It is refused where it has an effect in none of them. What ``--set``
-alone has left without effect is told and not refused: nobody has to rewrite a plan to try it on another drive.
+against every point, ``--set`` against what is run. It is refused where it has an effect in none of them. A key of the
+plan is held against the runs both as they are written and as ``--set`` has them: ``--set`` may be what gives it its
+effect. What ``--set`` has left without effect is told and not refused: nobody has to rewrite a plan to try it on
+another drive.
+
+A phase's key is held against the phase at all points in the same way. Its default says what holds in any case, so it is
+taken everywhere.
 
 The resolved plan of a run directory says every key of every run, those of other engines too, and is taken as it is.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
 from typing import Any
 
+from spillway.dotted import flatten
 from spillway.errors import SpillwayError
-from spillway.plan_keys import ARM_KEYS, OPEN_TABLES, PROCEDURES, WAITS
+from spillway.plan_keys import (
+    ARM_KEYS,
+    OF_SOME_ARRIVALS,
+    OF_SOME_WORKLOADS,
+    OPEN_TABLES,
+    PHASE_KEYS,
+    PROCEDURES,
+    WAITS,
+)
+from spillway.preset import Traits, preset_path, traits
 
 Document = dict[str, Any]
 
@@ -22,11 +39,13 @@ RESOLVED = (
     *("sample_interval_ms", "drive.time_scale", "drive.pacing", "initial.fill", "initial.warmup_capacities"),
     *("fs.discard", "fs.writeback_bytes", "engine.policy", "load.compression_ratio"),
 )
-RESOLVED_PHASE = ("name", "workload", "threads", "measured", "seek_nexts")  # the same of a phase
 
+_NOTHING: tuple[Any, ...] = ("", {}, None)
 _PAIRS = ("load.key_bytes", "load.value_bytes", "load.num")
 _FIGURES = ("steady.tests", "cost.drive_price", "cost.currency", "drive.rated_writes", "drive.smart")
+_REAL = ("drive.path", "drive.rated_writes", "drive.smart")  # of a drive that is there
 _MODEL = ("drive.preset", "drive.preset_file", "drive.capacity")  # each with a counterpart in drive.estimate
+_OF_ANY_WORKLOAD = ("name", "workload", "measured")
 _TREE = ("fs.discard", "fs.placement", "fs.page_cache_bytes", "fs.writeback_bytes", "fs.closed_dirty_bytes")
 
 
@@ -46,6 +65,7 @@ class Said:
     values: Mapping[str, Any]
     phases: Sequence[Any] = ()
     measures: bool = True  # False: a preparation
+    directory: Path = Path()  # that paths of the plan are relative to
 
     def __getitem__(self, key: str) -> Any:
         """The value of a key, its default where the plan does not say it."""
@@ -53,8 +73,25 @@ class Said:
 
     @property
     def keys(self) -> list[str]:
-        """The keys that it says; an empty text or table says nothing."""
-        return [key for key, value in self.values.items() if value not in ("", {}, None)]
+        """The keys that it says, those of phases as ``phases.INDEX.KEY``; an empty text or table says nothing."""
+        values = dict(self.values)
+        for index, phase in enumerate(self.phases):
+            values |= {f"phases.{index}.{key}": value for key, value in _table(phase).items()}
+        return [key for key, value in values.items() if value not in _NOTHING]
+
+    def says(self, key: str) -> bool:
+        """Whether it says a key; of a phase by its index or its name."""
+        if key.startswith("phases."):
+            return key.split(".", 2)[-1] in self.phase(key)
+        return self.values.get(key) not in _NOTHING
+
+    def phase(self, key: str) -> Document:
+        """The phase that a key names by its index or its name; empty where there is none."""
+        part = key.split(".")[1]
+        if part.isdecimal() and int(part) < len(self.phases):
+            return _table(self.phases[int(part)])
+        named = (_table(phase) for phase in self.phases)
+        return next((phase for phase in named if phase.get("name", phase.get("workload")) == part), {})
 
     @property
     def is_resolved(self) -> bool:
@@ -76,6 +113,14 @@ class Said:
         """A drive model is given the same writes as a plain directory."""
         return bool(self["drive.estimate.preset"] or self["drive.estimate.preset_file"])
 
+    @cached_property
+    def drive(self) -> Traits | None:
+        """What its drive model can; None where it has none, or the preset cannot be read."""
+        table = "drive.estimate." if self.on_directory else "drive."
+        name, file = self[f"{table}preset"], self[f"{table}preset_file"]
+        path = preset_path(name, self.directory / file if isinstance(file, str) and file else None)
+        return traits(path, {} if self.on_directory else flatten(_table(self.values.get("drive.set"))))
+
     @property
     def initial_kind(self) -> Any:
         """What the drive holds at first."""
@@ -90,6 +135,9 @@ def why_idle(key: str, run: Said) -> Idle | None:
     if key in _FIGURES and not run.measures:
         return Idle("runs that are measured", "a preparation is in no figure")
     judges = {
+        "phases": _of_phase,
+        "cost": _of_cost,
+        "ycsb": _of_ycsb,
         "drive": _of_drive,
         "data_directory": _of_drive,
         "initial": _of_initial,
@@ -111,9 +159,11 @@ def _of_drive(key: str, run: Said) -> Idle | None:
             return Idle("an emulated drive", f"{here}, whose files lie in drive.path")
         if key in ("drive.set", "drive.time_scale", "drive.pacing"):
             return Idle("an emulated drive", here, 'set drive.kind = "emulated"')
+        if key == "drive.estimate.capacity" and not run.is_watched:
+            return Idle("drive.estimate.preset", "no drive model is named there", "name one")
         return None
-    if key == "drive.smart":
-        return Idle('drive.kind = "directory"', "an emulated drive counts by itself")
+    if key in _REAL or key.startswith("drive.estimate."):
+        return Idle('drive.kind = "directory"', 'drive.kind is "emulated"', "set that")
     if key == "drive.time_scale" and run["drive.pacing"] == "off":
         return Idle('drive.pacing = "real"', 'drive.pacing is "off"', "set that")
     return None
@@ -126,10 +176,16 @@ def _of_initial(key: str, run: Said) -> Idle | None:
     if run["kept.from"]:
         return Idle("a run that starts from no kept state", "kept.from names one")
     kind = run.initial_kind
+    if run.drive is not None and run.drive.is_disk and not (kind == "file" and key in ("initial.kind", "initial.path")):
+        return Idle("drives of flash", "a disk has no state that writing leaves")
     if key == "initial.path" and kind != "file":
         return Idle('initial.kind = "file"', f'initial.kind is "{kind}"', "set that")
     is_filled = kind in ("steady", "sequential")
     partition = run["initial.partition"]
+    if key == "initial.partition" and partition == "trimmed" and kind == "trimmed":
+        return Idle("a drive that held data", f'initial.kind is "{kind}"', "set another")
+    if key == "initial.compression_ratio" and run.drive is not None and not run.drive.compresses:
+        return Idle("drives that compress", "this one does not")
     is_written = partition == "preconditioned" or str(run["initial.procedure"]).endswith("precondition")
     filling = key in ("initial.fill", "initial.warmup_capacities")
     if (filling and not is_filled) or (key == "initial.compression_ratio" and not is_filled and not is_written):
@@ -143,12 +199,16 @@ def _of_kept(key: str, run: Said) -> Idle | None:
         return Idle("kept.from", "no state is named there", "name one")
     if key in ("kept.directory", "kept.database") and not starts and not keeps:
         return Idle("kept.from and kept.to", "neither names a state", "name one")
+    if key == "kept.database" and run["kept.takes"] == "drive" and not keeps:
+        return Idle("kept.to, or a database that is taken", 'kept.takes is "drive"')
     return None
 
 
 def _of_file_system(key: str, run: Said) -> Idle | None:
+    if key == "fs.size" and run.on_directory:
+        return Idle("an emulated drive", "a directory has the size that it has")
     if key == "fs.size":
-        return None  # spillway/plan_checks.py
+        return None
     if run.on_directory and not run.is_watched:
         here = 'drive.kind is "directory" without drive.estimate'
         return Idle("a drive model", here, "name one that is to watch in drive.estimate.preset")
@@ -187,40 +247,77 @@ def _of_load(key: str, run: Said) -> Idle | None:
     return None
 
 
-def check_layer(keys: Iterable[str], runs: Sequence[Said], label: str) -> None:
-    """Refuses the first of these keys that has an effect in none of the runs that it is said for."""
+def _of_cost(key: str, run: Said) -> Idle | None:
+    if key == "cost.currency" and run["cost.drive_price"] is None:
+        return Idle("cost.drive_price", "no price is given", "give one")
+    return None
+
+
+def _of_ycsb(key: str, run: Said) -> Idle | None:
+    if any(str(each).startswith("ycsb-") for each in run.workloads):
+        return None
+    return Idle("phases of ycsb-load and ycsb-run", "there are none", "add them")
+
+
+def _of_phase(key: str, run: Said) -> Idle | None:
+    return why_idle_in_phase(key.split(".", 2)[-1], run.phase(key))
+
+
+def why_idle_in_phase(key: str, phase: Document) -> Idle | None:
+    """Why a key of a phase can have no effect in it; None where it can, or has its default."""
+    if key not in PHASE_KEYS or phase.get(key, PHASE_KEYS[key].default) == PHASE_KEYS[key].default:
+        return None
+    workload, arrivals = phase.get("workload"), phase.get("arrivals")
+    here = f'the workload is "{workload}"'
+    if key in OF_SOME_WORKLOADS:
+        return None if workload in OF_SOME_WORKLOADS[key] else Idle(" and ".join(OF_SOME_WORKLOADS[key]), here)
+    if workload in WAITS and key not in _OF_ANY_WORKLOAD:
+        return Idle("phases that read or write", f"{here}, which ends by itself")
+    here = "no arrivals are given" if arrivals is None else f'arrivals is "{arrivals}"'
+    if key in OF_SOME_ARRIVALS and arrivals != OF_SOME_ARRIVALS[key]:
+        return Idle(f'arrivals = "{OF_SOME_ARRIVALS[key]}"', here, "set that")
+    if key == "rate_ops_s" and arrivals == "trace":
+        return Idle("arrivals that have a rate", "a trace has its own times")
+    return None
+
+
+class WithoutEffect(SpillwayError):
+    """Keys that ``--set`` gives have an effect in nothing that is run. ``idle``: why, by key."""
+
+    def __init__(self, idle: Mapping[str, Sequence[Idle]]) -> None:
+        """At least one key."""
+        super().__init__(f"--set {_sentence(*next(iter(idle.items())))}.")
+        self.idle = idle
+
+
+def idle_keys(keys: Iterable[str], runs: Sequence[Said]) -> dict[str, list[Idle]]:
+    """Those of the keys that have an effect in none of the runs that they are said for, each with why."""
+    found = {}
     for key in keys:
-        reasons = [why_idle(_named(key), run) for run in runs]
+        reasons = [why_idle(_named(key), run) for run in runs if run.says(_named(key))]
         idle = [reason for reason in reasons if reason is not None]
         if idle and len(idle) == len(reasons):
-            raise SpillwayError(f"{label}{_sentence(key, idle)}.")
+            found[key] = idle
+    return found
 
 
-def check_phases(phases: Any, label: str) -> None:
-    """Refuses keys of phases that mean nothing to their workloads, whatever their values."""
-    for index, phase in enumerate(phases if isinstance(phases, list) else []):
-        if not isinstance(phase, dict) or all(key in phase for key in RESOLVED_PHASE):
-            continue
-        workload = phase.get("workload")
-        if "threads" in phase and workload in WAITS:
-            raise SpillwayError(f"{label}phases[{index}]: {workload} has no threads; leave out threads.")
-        if "seek_nexts" in phase and workload != "seekrandom":
-            raise SpillwayError(
-                f"{label}phases[{index}]: seek_nexts belongs to seekrandom; leave it out of {workload}."
-            )
+def check_layer(keys: Iterable[str], runs: Sequence[Said], label: str) -> None:
+    """Refuses the first of these keys that has an effect in none of the runs that it is said for."""
+    for key, idle in idle_keys(keys, runs).items():
+        raise SpillwayError(f"{label}{_sentence(key, idle)}.")
 
 
 def lost(keys: Iterable[str], written: Sequence[Said], runs: Sequence[Said]) -> list[str]:
     """The keys that have an effect in the plan as it is written, and none in the runs that --set has made of it; each
-    with why."""
-    found = []
-    for key in keys:
-        its = [run for run in runs if key in run.keys]  # --set may have taken it away, too
-        before = [why_idle(key, run) for run in written]
-        after = [reason for run in its if (reason := why_idle(key, run)) is not None]
-        if None in before and after and len(after) == len(its):
-            found.append(f"{key} ({_here(after)})")
-    return found
+    with why. A key that --set has taken away is not told."""
+    before = idle_keys(keys, written)
+    after = idle_keys((key for key in keys if key not in before), runs)
+    return [f"{key} ({_here(idle)})" for key, idle in after.items()]
+
+
+def _table(value: Any) -> Document:
+    """A table of a plan that nobody has checked; empty where it is none."""
+    return value if isinstance(value, dict) else {}
 
 
 def _named(key: str) -> str:
@@ -235,4 +332,4 @@ def _sentence(key: str, idle: Sequence[Idle]) -> str:
 
 
 def _here(idle: Sequence[Idle]) -> str:
-    return idle[0].here if len({each.here for each in idle}) == 1 else "no run of the plan has that"
+    return idle[0].here if len({each.here for each in idle}) == 1 else "no run has that"

@@ -15,6 +15,18 @@ from spillway import toml
 from spillway.errors import SpillwayError
 from spillway.quantity import nearest, parse_size
 
+
+@dataclass(frozen=True)
+class Traits:
+    """What a drive is, as far as it decides which keys of a plan mean something to it."""
+
+    is_disk: bool
+    compresses: bool
+
+
+# The key that makes a drive a disk, and the one that makes its controller compress, where they are not 0
+# (native/device/drive_layers.h, native/ssd/config.h).
+_OF_DISKS, _OF_COMPRESSION = "disk.revolution_ns", "compression.granule_bytes"
 _SPARE_KEYS = {"capacity.spare_factor", "capacity.over_provisioning"}  # two names for one thing
 
 
@@ -96,6 +108,34 @@ def _physical_bytes(logical: int, key: str, text: Any) -> float | None:
     if key == "capacity.over_provisioning":
         return logical * (1 + share) if share >= 0 else None
     return logical / (1 - share) if 0 <= share < 1 else None
+
+
+def traits(path: Path | None, settings: Mapping[str, Any]) -> Traits | None:
+    """Of the drive that a preset's file describes; None where it cannot be read. ``settings``: dotted keys that are set
+    over the preset."""
+    try:
+        stated = _stated(path, path.stat().st_mtime_ns) if path is not None else None
+    except OSError:
+        return None
+    if stated is None:
+        return None
+    has = {key: settings.get(key, stated[key]) not in (None, 0, "0") for key in (_OF_DISKS, _OF_COMPRESSION)}
+    return Traits(has[_OF_DISKS], has[_OF_COMPRESSION])
+
+
+@cache
+def _stated(path: Path, changed_ns: int) -> dict[str, Any] | None:
+    """What the file says of the keys that traits() looks at; read once for each state of the file."""
+    try:
+        document = toml.loads(path.read_text(encoding="utf-8"))
+    except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError):
+        return None
+    found = {}
+    for key in (_OF_DISKS, _OF_COMPRESSION):
+        table, _, name = key.partition(".")
+        inner = document.get(table)
+        found[key] = inner.get(name) if isinstance(inner, dict) else None
+    return found
 
 
 def _capacity_table(path: Path | None) -> dict[str, Any]:

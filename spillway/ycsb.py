@@ -341,7 +341,7 @@ def complete_phases(
             phase["rate_ops_s"] = float(target)
         _check(phase, values, f"{label}ycsb: ")
         completed.append(phase | {"ycsb": values})
-    _check_order(completed, texts, label, goes_on)
+    _check_order(completed, label, goes_on)
     return completed
 
 
@@ -389,10 +389,8 @@ def _check(phase: Document, values: Document, where: str) -> None:
         raise SpillwayError(f"{where}minscanlength is more than maxscanlength = {values['maxscanlength']}.")
 
 
-def _check_order(phases: list[Document], texts: Texts, label: str, goes_on: bool) -> None:
+def _check_order(phases: list[Document], label: str, goes_on: bool) -> None:
     workloads = [phase["workload"] for phase in phases]
-    if texts and LOAD not in workloads and RUN not in workloads:
-        raise SpillwayError(f"{label}ycsb is given, but no phase has the workload ycsb-load or ycsb-run; add them.")
     if RUN in workloads and LOAD not in workloads[: workloads.index(RUN)] and not goes_on:
         raise SpillwayError(f"{label}phases: ycsb-run would find no records; put a phase of ycsb-load before it.")
 

@@ -263,8 +263,8 @@ def test_a_run_asks_for_an_estimate_by_its_own_drive(
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        (["drive.estimate.preset=quickstart"], "drive.estimate is for"),
-        (["drive.rated_writes=1TB"], "drive.rated_writes is for"),
+        (["drive.estimate.preset=quickstart"], "drive.estimate.preset belongs to drive.kind"),
+        (["drive.rated_writes=1TB"], "drive.rated_writes belongs to drive.kind"),
         (["drive.kind=directory", "drive.path=PLACE", "drive.estimate.preset=quickstrt"], "quickstart"),
         (["drive.kind=directory", "drive.path=PLACE", "drive.estimate.capacity=1GiB"], "drive.estimate.preset"),
         (["drive.kind=directory", "drive.path=PLACE", "drive.estimate.preset_file=gone.toml"], "there is no file"),

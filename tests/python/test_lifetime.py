@@ -214,7 +214,7 @@ def test_dilated_time_lengthens_no_life(fake: Fake, plan_file: Path, tmp_path: P
     [
         ("cost.drive_price=-3", "cost.drive_price"),
         ("cost.drive_price=0", "cost.drive_price"),
-        ("cost.currency=EUR", "without cost.drive_price"),
+        ("cost.currency=EUR", "cost.currency belongs to cost.drive_price"),
         ("cost.price=3", "cost.price is not a key"),
     ],
 )

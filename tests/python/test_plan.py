@@ -191,7 +191,10 @@ BAD = [
     (PLAN + '[[phases]]\nname = "fill"\nworkload = "overwrite"\n', "two are called 'fill'"),
     (PLAN + '[[phases]]\nworkload = "readrandom"\n', r"phases\[1\]: readrandom has no end"),
     (PLAN + '[[phases]]\nworkload = "waitforcompaction"\noperations = 2\n', "ends by itself"),
-    (PLAN + '[[phases]]\nworkload = "waitforcompaction"\nrate_ops_s = 2\n', "ends by itself; leave out rate_ops_s"),
+    (
+        PLAN + '[[phases]]\nworkload = "waitforcompaction"\nrate_ops_s = 2\n',
+        "rate_ops_s belongs to phases",
+    ),
     (PLAN.replace("duration_s = 12", "write_rate_ops_s = 5"), "write_rate_ops_s belongs to readwhilewriting"),
     (PLAN.replace("duration_s = 12", "seek_nexts = 5"), "seek_nexts belongs to seekrandom"),
     (
@@ -210,7 +213,7 @@ BAD = [
     (PLAN + '\n[[arms]]\nname = "x"\nload.nm = 1\n', "load.nm is not a key of a plan; did you mean 'load.num'"),
     (PLAN.replace("[drive]", "[drive]\ntime_scale = 0"), "drive.time_scale is 0; it takes a number above 0"),
     (PLAN.replace("[drive]", '[drive]\nkind = "directory"'), "drive.path is missing"),
-    (PLAN.replace("[drive]", '[drive]\npath = "x"'), "drive.path is for"),
+    (PLAN.replace("[drive]", '[drive]\npath = "x"'), "drive.path belongs to drive.kind"),
     ("data_directory = 'nowhere'\n" + PLAN, "data_directory: there is no directory .*/nowhere; make it first"),
     (PLAN.replace("[load]", '[initial]\nkind = "file"\n[load]'), "initial.path: there is no state file"),
     (PLAN.replace("[load]", "[initial]\nfill = 0\n[load]"), "initial.fill is 0"),

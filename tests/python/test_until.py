@@ -146,7 +146,7 @@ BAD = [
     (PLAN.replace('until = "steady"', 'until = "soon"'), "until is 'soon'; it takes one of steady"),
     (PLAN.replace('until = "steady"', 'until = "steady"\nmeasured = false'), "until is for a phase that is measured"),
     (PLAN.replace("duration_s = 600\n", "").replace('"overwrite"', '"readrandom"'), "has no end"),
-    (PLAN + '[[phases]]\nworkload = "settle"\nuntil = "steady"\n', "ends by itself; leave out until"),
+    (PLAN + '[[phases]]\nworkload = "settle"\nuntil = "steady"\n', "until belongs to phases that read or write"),
     (PLAN.replace("[drive]", '[steady]\ntests = ["cosum"]\n[drive]'), r"steady.tests is \['cosum'\]"),
     (PLAN.replace("[drive]", "[steady]\ntests = []\n[drive]"), r"steady.tests is \[\]"),
     (PLAN + 'arrivals = "poisson"\n', 'arrivals = "poisson" needs rate_ops_s'),

@@ -311,7 +311,22 @@ def test_a_preparation_needs_nothing_of_the_properties_above_it(plan_file: Path)
     plan_file.write_text(
         ycsb_plan(WHAT_IT_SAYS + kept, PHASES + fills.replace("[[prepare.", "ycsb.fieldcount = 1\n[[prepare."))
     )
-    with pytest.raises(SpillwayError, match=r"prepare\[0\]: ycsb is given, but no phase"):
+    with pytest.raises(SpillwayError, match=r"prepare\[0\]: ycsb belongs to phases of ycsb-load"):
+        load_plan(plan_file)
+
+
+def test_properties_are_for_those_arms_that_have_phases_of_ycsb(plan_file: Path) -> None:
+    fills = '[[arms.phases]]\nworkload = "fillrandom"\n'
+    arms = '[[arms]]\nname = "a"\n' + PHASES.replace("[[", "[[arms.") + '[[arms]]\nname = "b"\n' + fills
+    plan_file.write_text(ycsb_plan(WHAT_IT_SAYS, arms))
+    for properties in (None, {"recordcount": "20"}, {"properties": None, "recordcount": "20", "operationcount": "9"}):
+        ours, other = load_plan(plan_file, properties=properties).arms
+        assert ours.phases[0]["ycsb"]["recordcount"] == int((properties or {}).get("recordcount", 10))
+        assert other.phases[0]["ycsb"] is None
+    with pytest.raises(SpillwayError, match=r"-P and -p are for phases of ycsb-load and ycsb-run, and none is run"):
+        load_plan(plan_file, (), ("b",), {"recordcount": "20"})
+    plan_file.write_text(ycsb_plan(WHAT_IT_SAYS, arms.replace('"b"\n', '"b"\nycsb.fieldcount = 1\n')))
+    with pytest.raises(SpillwayError, match=r"arms\[1\]: ycsb belongs to phases of ycsb-load and ycsb-run, and there"):
         load_plan(plan_file)
 
 
@@ -320,7 +335,11 @@ def test_a_preparation_needs_nothing_of_the_properties_above_it(plan_file: Path)
     [
         ("[ycsb]\nrecordcount = 10\n", PHASES, "operationcount is missing"),
         ("[ycsb]\noperationcount = 10\n", PHASES, "recordcount is missing"),
-        ("[ycsb]\nrecordcount = 5\n", '[[phases]]\nworkload = "fillseq"\n', "no phase has the workload ycsb-load"),
+        (
+            "[ycsb]\nrecordcount = 5\n",
+            '[[phases]]\nworkload = "fillseq"\n',
+            "ycsb belongs to phases of ycsb-load",
+        ),
         ("", '[[phases]]\nworkload = "fillseq"\nycsb.recordcount = 1\n', "ycsb belongs to ycsb-load and ycsb-run"),
         (
             "[ycsb]\nrecordcount = 5\noperationcount = 5\n",
