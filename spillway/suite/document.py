@@ -10,6 +10,8 @@ from typing import Any
 from spillway import toml
 from spillway.errors import SpillwayError
 from spillway.plan import Plan, load_plan
+from spillway.plan_effects import Idle, WithoutEffect
+from spillway.plan_layers import keys_given
 from spillway.quantity import nearest
 from spillway.suite.claims import Claim, check_against, read_claims
 from spillway.suite.laws import Scaled, scaled_of
@@ -111,17 +113,24 @@ def load_suite(
     )
     plans: list[SuitePlan] = []
     unread: dict[str, str] = {}
+    idle: list[Mapping[str, Sequence[Idle]]] = []  # of each chosen plan
     for name in names:
-        own_settings = settings if name in chosen else ()
+        scaled = replace(how, factor=own.get(name, how.factor))
         try:
-            plan = _plan(directory, name, replace(how, factor=own.get(name, how.factor)), own_settings)
+            if name in chosen:
+                plan, without_effect = _plan_with(directory, name, scaled, settings)
+                idle.append(without_effect)
+            else:
+                plan = _plan(directory, name, scaled)
         except SpillwayError as error:
             if name in chosen:
                 raise
             unread[name] = str(error)
             continue
         told = replace(plan, over_time=name in timed, may_fill=name in filling)
-        plans.append(replace(told, chosen=name in chosen, settings=own_settings))
+        plans.append(replace(told, chosen=name in chosen))
+    if everywhere := {key: [why for each in idle for why in each[key]] for key in _in_all(idle)}:
+        raise WithoutEffect(everywhere)
     statements, claims = read_claims(directory / "claims.toml", names)
     # With settings a plan may have left the points that were published.
     as_published = {each.name: each.original for each in plans if not each.settings}
@@ -160,13 +169,20 @@ def load_scaled(
 
 
 def _scaled(
-    path: Path, settings: tuple[str, ...], only: tuple[str, ...], scale: Scale, properties: Document | None = None
+    path: Path,
+    settings: tuple[str, ...],
+    only: tuple[str, ...],
+    scale: Scale,
+    properties: Document | None = None,
+    own: tuple[str, ...] = (),
 ) -> Plan:
     """A plan with its sizes scaled. Raises TooSmall where it is right but for that, else SpillwayError."""
     try:
-        plan = load_plan(path, settings, only, properties, lambda document: scale.applied(document, str(path)))
+        plan = load_plan(path, settings, only, properties, lambda document: scale.applied(document, str(path)), own)
+    except WithoutEffect:
+        raise
     except SpillwayError as error:
-        if scale.factor == 1 or not _is_right(path, settings, only, scale, properties):
+        if scale.factor == 1 or not _is_right(path, (*settings, *own), only, scale, properties):
             raise
         raise TooSmall(path.stem, scale.factor, str(error).removeprefix(f"{path}: ")) from error
     if scale.factor == 1:
@@ -190,11 +206,34 @@ def _is_right(
     return True
 
 
-def _plan(directory: Path, name: str, scale: Scale, settings: tuple[str, ...]) -> SuitePlan:
+def _plan(
+    directory: Path, name: str, scale: Scale, settings: tuple[str, ...] = (), own: tuple[str, ...] = ()
+) -> SuitePlan:
+    """A plan with its sizes scaled. Of ``settings`` each key has an effect, ``own`` are others that are set."""
     path = directory / f"{name}.toml"
-    plan = _scaled(path, settings, (), scale)
-    original = plan if scale.factor == 1 else load_plan(path, settings)
-    return SuitePlan(name, plan, original, scale.factor)
+    plan = _scaled(path, settings, (), scale, own=own)
+    original = plan if scale.factor == 1 else load_plan(path, settings, own=own)
+    return SuitePlan(name, plan, original, scale.factor, settings=(*settings, *own))
+
+
+def _plan_with(
+    directory: Path, name: str, scale: Scale, settings: tuple[str, ...]
+) -> tuple[SuitePlan, Mapping[str, Sequence[Idle]]]:
+    """A plan with those of the ``settings`` that have an effect in it, and why keys of the others have none: they are
+    for other plans of the suite."""
+    try:
+        return _plan(directory, name, scale, settings), {}
+    except WithoutEffect as error:
+        idle = error.idle
+    given = {setting: keys_given(setting) for setting in settings}
+    used = tuple(setting for setting, keys in given.items() if not idle.keys() & set(keys))
+    in_part = tuple(setting for setting, keys in given.items() if idle.keys() & set(keys) and set(keys) - idle.keys())
+    return _plan(directory, name, scale, used, in_part), idle
+
+
+def _in_all(tables: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The keys that all the tables have."""
+    return [key for key in tables[0] if all(key in table for table in tables)] if tables else []
 
 
 def _read(path: Path) -> Document:

@@ -22,6 +22,7 @@ from spillway.plan import load_plan
 from spillway.report import write_suite_report
 from spillway.suite import find_suite, load_suite
 from spillway.suite.claims import Claim, read_claims
+from spillway.suite.document import SuitePlan
 from spillway.suite.run import state_of
 from spillway.suite.scale import Scale, TooSmall, parse_factor
 from spillway.suite.too_small import check_scale
@@ -63,6 +64,48 @@ def suite(plan_file: Path, tmp_path: Path) -> Path:
     (directory / "b.toml").write_text(SHORT.replace('name = "small"', 'name = "b"'))
     (directory / "claims.toml").write_text(CLAIMS)
     return directory
+
+
+def plans_by_name(suite: Path, settings: tuple[str, ...] = ()) -> list[SuitePlan]:
+    return sorted(load_suite(suite, settings=settings).plans, key=lambda each: each.name)
+
+
+def test_a_setting_is_for_those_plans_in_which_it_has_an_effect(suite: Path) -> None:
+    drives = (suite / "b.toml").read_text()
+    (suite / "b.toml").write_text(drives.replace("[engine.options]", '[engine]\nname = "raw"\n[engine.options]'))
+    plain, given = plans_by_name(suite), "fs.placement=first_fit"
+    for settings in ((given,), (given, "sample_interval_ms=50")):
+        a, b = plans_by_name(suite, settings)
+        assert {arm.settings["fs.placement"] for arm in a.plan.arms} == {"first_fit"}
+        assert b.settings == settings[1:]
+        assert (a.settings, len(a.plan.arms)) == (settings, len(plain[0].plan.arms))
+    a, b = plans_by_name(suite, (given,))
+    assert b.plan.to_toml() == plain[1].plan.to_toml(), "it runs as without the setting"
+    with pytest.raises(
+        SpillwayError, match=r"^--set fs\.placement belongs to engines that have files, and engine\.name"
+    ):
+        load_suite(suite, only=("b",), settings=(given,))
+    with pytest.raises(
+        SpillwayError, match=r"^--set engine\.vlog\.gc belongs to the engine leveldb-vlog, and no run has"
+    ):
+        load_suite(suite, settings=("engine.vlog.gc=false",))
+
+
+def test_a_table_that_is_set_goes_to_all_plans_where_some_of_it_has_an_effect(suite: Path) -> None:
+    text = (suite / "b.toml").read_text()
+    (suite / "b.toml").write_text(text + '[initial]\nkind = "sequential"\n')
+    (suite / "a.toml").write_text((suite / "a.toml").read_text() + '[kept]\nfrom = "old"\n')
+    given = "initial={fill=0.5}"
+    a, b = plans_by_name(suite, (given,))
+    assert (a.settings, b.settings) == ((), (given,))
+    assert {arm.settings["initial.fill"] for arm in b.plan.arms} == {0.5}
+    whole = 'kept={directory="states",from="old",takes="drive",database="other"}'
+    with pytest.raises(SpillwayError, match=r"^--set kept\.database belongs to kept\.to"):
+        load_suite(suite, settings=(whole,))
+    (suite / "b.toml").write_text(text + '[kept]\ntakes = "drive"\nfrom = "old"\nto = "new"\n')
+    names = "kept.database=other"
+    a, b = plans_by_name(suite, (names, "kept.takes=drive"))
+    assert (a.settings, b.settings) == (("kept.takes=drive",), (names, "kept.takes=drive"))
 
 
 def test_a_plan_beside_a_suite_is_its_plan_by_its_whole_name(suite: Path, invoke: Invoke) -> None:
