@@ -321,7 +321,7 @@ def test_properties_are_for_those_arms_that_have_phases_of_ycsb(plan_file: Path)
     plan_file.write_text(ycsb_plan(WHAT_IT_SAYS, arms))
     for properties in (None, {"recordcount": "20"}, {"properties": None, "recordcount": "20", "operationcount": "9"}):
         ours, other = load_plan(plan_file, properties=properties).arms
-        assert ours.phases[0]["ycsb"]["recordcount"] == int((properties or {}).get("recordcount", 10))
+        assert ours.phases[0]["ycsb"]["recordcount"] == int(str((properties or {}).get("recordcount", 10)))
         assert other.phases[0]["ycsb"] is None
     with pytest.raises(SpillwayError, match=r"-P and -p are for phases of ycsb-load and ycsb-run, and none is run"):
         load_plan(plan_file, (), ("b",), {"recordcount": "20"})
