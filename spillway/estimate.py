@@ -16,6 +16,7 @@ Document = dict[str, Any]
 
 # Host bytes of the model and of the device further apart than this are said to differ. Source: guess
 MOST_APART = 0.10
+GIVEN = "given the run's writes as its own file system places them"  # what a model made its estimate of
 
 
 def document(

@@ -15,6 +15,8 @@ from spillway import toml
 from spillway.errors import SpillwayError
 from spillway.quantity import nearest, parse_size
 
+Document = dict[str, Any]
+
 
 @dataclass(frozen=True)
 class Traits:
@@ -54,20 +56,37 @@ def presets() -> list[Preset]:
     for directory in preset_dirs():
         for path in sorted(directory.glob("*.toml")):
             if path.stem not in found:
-                found[path.stem] = Preset(
-                    path.stem, _summary(path, path.stat().st_mtime_ns if path.exists() else 0), path
-                )
+                document = _document(path)
+                about = document if isinstance(document, str) else str(document.get("summary", ""))
+                found[path.stem] = Preset(path.stem, about, path)
     return [found[name] for name in sorted(found)]
 
 
-@cache
-def _summary(path: Path, changed_ns: int) -> str:
-    """Read once for each state of the file: a plan with hundreds of runs asks for every one of them."""
+def _document(path: Path) -> Document | str:
+    """What a preset's file says, unchecked; where it cannot be read, why."""
     try:
-        document = toml.loads(path.read_text(encoding="utf-8"))
+        return _read(path, path.stat().st_mtime_ns)
+    except OSError as error:
+        return f"cannot be read: {error}"
+
+
+@cache
+def _read(path: Path, changed_ns: int) -> Document | str:
+    """Once for each state of the file: a plan with hundreds of runs asks for every one of them."""
+    try:
+        return toml.loads(path.read_text(encoding="utf-8"))
     except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         return f"cannot be read: {error}"
-    return str(document.get("summary", ""))
+
+
+def _table(path: Path | None, name: str) -> Document | None:
+    """A table of a preset's file, empty where it has none; None where the file cannot be read, of which the native side
+    says what is wrong."""
+    document = "" if path is None else _document(path)
+    if isinstance(document, str):
+        return None
+    table = document.get(name)
+    return table if isinstance(table, dict) else {}
 
 
 def check_preset(name: str, where: str) -> None:
@@ -90,7 +109,7 @@ def whole_drive(path: Path | None, settings: Mapping[str, str]) -> tuple[int | N
 
     T = U / (1 - spare_factor) or U * (1 + over_provisioning), whichever the settings or else the preset have.
     """
-    stated = _capacity_table(path)
+    stated = _table(path, "capacity") or {}
     if stated.get("capacity_bytes") is None:
         return None, None
     logical = parse_size(stated["capacity_bytes"], "the preset's capacity.capacity_bytes")
@@ -113,36 +132,11 @@ def _physical_bytes(logical: int, key: str, text: Any) -> float | None:
 def traits(path: Path | None, settings: Mapping[str, Any]) -> Traits | None:
     """Of the drive that a preset's file describes; None where it cannot be read. ``settings``: dotted keys that are set
     over the preset."""
-    try:
-        stated = _stated(path, path.stat().st_mtime_ns) if path is not None else None
-    except OSError:
-        return None
-    if stated is None:
-        return None
-    has = {key: settings.get(key, stated[key]) not in (None, 0, "0") for key in (_OF_DISKS, _OF_COMPRESSION)}
-    return Traits(has[_OF_DISKS], has[_OF_COMPRESSION])
-
-
-@cache
-def _stated(path: Path, changed_ns: int) -> dict[str, Any] | None:
-    """What the file says of the keys that traits() looks at; read once for each state of the file."""
-    try:
-        document = toml.loads(path.read_text(encoding="utf-8"))
-    except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError):
-        return None
-    found = {}
+    has = {}
     for key in (_OF_DISKS, _OF_COMPRESSION):
-        table, _, name = key.partition(".")
-        inner = document.get(table)
-        found[key] = inner.get(name) if isinstance(inner, dict) else None
-    return found
-
-
-def _capacity_table(path: Path | None) -> dict[str, Any]:
-    if path is None:
-        return {}
-    try:
-        table = toml.loads(path.read_text(encoding="utf-8")).get("capacity", {})
-    except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError):
-        return {}  # the native side says what is wrong with it
-    return table if isinstance(table, dict) else {}
+        name, _, inner = key.partition(".")
+        table = _table(path, name)
+        if table is None:
+            return None
+        has[key] = settings.get(key, table.get(inner)) not in (None, 0, "0")
+    return Traits(has[_OF_DISKS], has[_OF_COMPRESSION])

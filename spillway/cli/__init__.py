@@ -11,4 +11,4 @@ def main() -> None:
         program()
     except KeyboardInterrupt:
         print("spillway: ended by Ctrl-C.", file=sys.stderr)
-        sys.exit(130)
+        sys.exit(130)  # Interrupted.exit_code, in a module that may not have been read yet

@@ -217,7 +217,7 @@ def _estimate(figures: Document) -> str:
     """What a drive model made of the writes that it was given."""
     if figures["failure"]:
         return f"none: {figures['failure']}"
-    drive = f"the model “{figures['preset']}”, {human_bytes(figures['capacity_bytes'])}, given the model's writes"
+    drive = f"the model “{figures['preset']}”, {human_bytes(figures['capacity_bytes'])}, {estimate.GIVEN}"
     return f"{number(figures['wa_device'], '.2f')} by {drive}; not measured"
 
 

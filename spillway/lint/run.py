@@ -108,7 +108,7 @@ def _wa_device(arms: Sequence[ArmRecord]) -> Remark:
     looked = f"wa_device known in {len(known)} of {len(arms)} arms: {why}"
     estimated = [each["wa_device"] for arm in arms if (each := arm.summary.get("estimate")) and each.get("wa_device")]
     if estimated:
-        looked += f"; estimated as {_span(estimated, '.2f')}, given the model's writes{_apart(arms)}"
+        looked += f"; estimated as {_span(estimated, '.2f')}, {estimate.GIVEN}{_apart(arms)}"
     return Remark(WA_DEVICE, "finding", looked, "set `drive.estimate.preset`, or measure on a drive that counts")
 
 

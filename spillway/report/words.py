@@ -198,7 +198,9 @@ def _why_unknown(summary: Document) -> str:
 
 def _estimate(model: Document) -> str:
     made = "failed" if model["wa_device"] is None else number(model["wa_device"])
-    parts = [f"estimate by the model “{model['preset']}”, given the model's writes: {made}"]
+    parts = [
+        f"estimate by the model “{model['preset']}”, given the run's writes as its own file system places them: {made}"
+    ]
     lasting = estimate.lifetime_in_words(model)
     parts += [f"its lifetime: {lasting}"] if lasting else []
     return "; ".join([*parts, f"its host bytes: {estimate.counts_in_words(model)}"])
@@ -342,8 +344,8 @@ def _estimates(summaries: Sequence[Document]) -> list[tuple[str, list[str]]]:
     counted = [_bytes(each.get("device_host_bytes_written")) for each in models]
     alike = f"Estimate: host bytes alike within {100 * estimate.MOST_APART:.0f} %"
     return [
-        ("Estimate, given the model’s writes: wa_device", [number(each.get("wa_device")) for each in models]),
-        *_life_rows([each.get("lifetime") or {} for each in models], "Estimate, given the model’s writes: "),
+        ("Estimate: wa_device", [number(each.get("wa_device")) for each in models]),
+        *_life_rows([each.get("lifetime") or {} for each in models], "Estimate: "),
         ("Estimate: host bytes counted by the device", counted),
         ("Estimate: host bytes given to the model", [_bytes(each.get("host_bytes_written")) for each in models]),
         (alike, [_alike(each) for each in models]),

@@ -157,7 +157,7 @@ def test_a_run_shows_both_counts_wherever_it_shows_the_estimate(run_on: Any) -> 
     assert found["wa_device"] == pytest.approx(1.5)
     assert found["lifetime"]["years"] is not None
     for text in (ran.out, ran.page.replace("&#39;", "'")):
-        assert "given the model's writes" in text
+        assert "given the run's writes as its own file system places them" in text
         assert "4.5 times as many" in text
         assert OF_MODEL in text
     assert re.search(r"its lifetime +[0-9.,]+ drive writes a day", ran.out)
