@@ -13,7 +13,6 @@ from bokeh.models import (
     DataRange1d,
     FactorRange,
     HoverTool,
-    NumeralTickFormatter,
     PanTool,
     Range1d,
     ResetTool,
@@ -29,6 +28,8 @@ Axis = Literal["linear", "log", "auto"]
 
 TIME = "seconds since the start"
 
+# A tick as it is, without the noise of binary fractions: 0.0025 stays 0.0025.
+PLAIN = "return tick.toLocaleString('en', {maximumSignificantDigits: 12, maximumFractionDigits: 12})"
 THOUSANDS = "return tick >= 1e6 ? (tick / 1e6) + ' M' : tick >= 1e3 ? (tick / 1e3) + ' k' : String(tick)"
 # A phase's whole label where it fits into the phase, else its name alone, else nothing: zooming in brings it back.
 FIT_LABELS = """
@@ -117,7 +118,7 @@ def frame(
     if y_axis_type == "log":
         plot.yaxis.formatter = CustomJSTickFormatter(code=THOUSANDS)
     elif not isinstance(y_range, FactorRange):
-        plot.yaxis.formatter = NumeralTickFormatter(format="0,0.[00]")
+        plot.yaxis.formatter = CustomJSTickFormatter(code=PLAIN)
     return plot
 
 

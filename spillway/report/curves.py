@@ -1,6 +1,6 @@
 """Charts over anything but time: measured points, curves through them, whiskers and marks, in the report's style."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from bokeh.models import ColumnDataSource, CustomJSTickFormatter, DataRange1d, FixedTicker, HoverTool
@@ -12,6 +12,7 @@ from spillway.report.style import FONT, INK, MUTED
 
 HEIGHT = 300
 DOT = 6
+SHAPE = 8  # of points that are told apart by their shapes
 
 
 def plane(x: str, y: str, *, x_log: bool = True, y_log: bool = True, ticks: Sequence[float] = ()) -> Figure:
@@ -35,24 +36,33 @@ def curve(plot: Figure, x: Sequence[float], y: Sequence[float], colour: str, *, 
 
 def measured(
     plot: Figure,
-    x: Sequence[float],
+    x: Sequence[Any],
     y: Sequence[float],
     colour: str,
     tooltip: str,
     *,
     joined: bool = True,
-    extra: dict[str, list[float]] | None = None,
+    extra: Mapping[str, Sequence[Any]] | None = None,
+    size: int = DOT,
+    marker: str = "circle",
+    hollow: bool = False,
 ) -> Figure:
-    """Points with a tooltip, joined by a line; ``tooltip`` may use @x, @y and the columns of ``extra``."""
-    source = ColumnDataSource({"x": list(x), "y": list(y)} | (extra or {}))
+    """Points with a tooltip, joined by a line; ``tooltip`` may use @x, @y and the columns of ``extra``.
+
+    ``x`` has numbers, or places of a ``FactorRange``; ``marker`` is one of Bokeh's.
+    """
+    source = ColumnDataSource({"x": list(x), "y": list(y)} | dict(extra or {}))
     if joined:
         plot.line("x", "y", source=source, line_color=colour, line_width=1.6, line_join="round")
-    dots = plot.scatter("x", "y", source=source, size=DOT, fill_color=colour, line_color="white", line_width=0.8)
+    fill, line, width = ("white", colour, 1.6) if hollow else (colour, "white", 0.8)
+    dots = plot.scatter(
+        "x", "y", source=source, size=size, marker=marker, fill_color=fill, line_color=line, line_width=width
+    )
     plot.add_tools(HoverTool(renderers=[dots], tooltips=tooltip))
     return plot
 
 
-def intervals(plot: Figure, x: Sequence[float], low: Sequence[float], high: Sequence[float], colour: str) -> Figure:
+def intervals(plot: Figure, x: Sequence[Any], low: Sequence[float], high: Sequence[float], colour: str) -> Figure:
     """95 % intervals as whiskers."""
     source = ColumnDataSource({"x": list(x), "low": list(low), "high": list(high)})
     upper, lower = (TeeHead(size=5, line_color=colour) for _ in range(2))

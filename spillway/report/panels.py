@@ -17,7 +17,7 @@ INTERVAL_RATIO_S = 5.0  # shorter spans hold too few flushes for their write amp
 
 @dataclass(frozen=True)
 class Mark:
-    """An entry of a legend. ``kind``: line, faint, dash, dot, area, band, cross or diamond."""
+    """An entry of a legend. ``kind``: line, faint, dash, dot, area, band, cross, diamond, point, ring or triangle."""
 
     label: str
     colour: str

@@ -1,8 +1,10 @@
 """What a sweep says: for each arm a line over an axis, and what the runs at single points came to.
 
 The x axis is the first axis of the sweep whose values are numbers or sizes. Another axis with few values is told by
-the style of the lines where there are few arms; the rest become small multiples. A point is the median over the
-repetitions that were finished, a whisker goes from the lowest to the highest; a run that failed is a cross.
+the style of the lines where there are few arms; the rest become small multiples. Over an axis of names there are no
+lines: there the points of arms and of that other axis stand side by side, and the latter is told by their shape. A
+point is the median over the repetitions that were finished, a whisker goes from the lowest to the highest; a run that
+failed is a cross.
 """
 
 import itertools
@@ -25,6 +27,8 @@ from spillway.sweep import Axis, axes_of, place_of, short_names, tick
 Document = dict[str, Any]
 
 DASHES = (("solid", "line"), ("dashed", "dash"), ("dotted", "dot"))  # of Bokeh, and of a legend
+SHAPES = (("circle", False, "point"), ("circle", True, "ring"), ("triangle", False, "triangle"))  # and hollow or not
+SIDE_BY_SIDE = 0.6  # of the room of a name on an axis, taken by the points that stand above it
 MOST_LINES = 6  # that can be told apart in one chart
 MOST_MULTIPLES = 6  # of each figure; the table has the rest
 MOST_TICKS = 12  # places of an axis that are all labelled
@@ -234,23 +238,32 @@ def _panel(
     plot = _plane(metric, layout, known)
     legend = []
     arms = list(dict.fromkeys(spot.arm for spot in everywhere))
+    values = layout.styled.values if layout.styled else (None,)
+    named = not _numeric(layout.x)
     for place, arm in enumerate(arms):
         colour = style.ARMS[place % len(style.ARMS)]
-        legend.append(Mark(arm, colour))
-        for value, (dash, _) in zip(layout.styled.values if layout.styled else (None,), DASHES, strict=False):
+        legend.append(Mark(arm, colour, "point" if named else "line"))
+        for index_of_value, value in enumerate(values):
             line = [
                 spot
                 for spot in spots
                 if spot.arm == arm and (layout.styled is None or spot.point.get(layout.styled.key) == value)
             ]
             label = arm if layout.styled is None else f"{arm}, {said(layout, layout.styled.key, value)}"
-            _draw(plot, metric, line, layout, colour, dash, label, known)
-        _draw_published(plot, metric, [each for each in published if each.arm == arm], layout, colour)
+            beside = _beside(layout, place, len(arms), index_of_value)
+            _draw(plot, metric, line, layout, Look(colour, index_of_value, beside), label, known)
+        theirs = [
+            (each, _beside(layout, place, len(arms), _style_of(layout, each.point)))
+            for each in published
+            if each.arm == arm
+        ]
+        _draw_published(plot, metric, theirs, layout, colour)
     if layout.styled is not None:
         ink = style.INK if len(arms) > 1 else legend[0].colour
-        marks = zip(layout.styled.values, DASHES, strict=False)
+        kinds = [kind for *_, kind in SHAPES] if named else [kind for _, kind in DASHES]
+        marks = zip(layout.styled.values, kinds, strict=False)
         legend = legend if len(arms) > 1 else []
-        legend += [Mark(said(layout, layout.styled.key, value), ink, kind) for value, (_, kind) in marks]
+        legend += [Mark(said(layout, layout.styled.key, value), ink, kind) for value, kind in marks]
     if published:
         legend.append(Mark("published", style.INK, "diamond"))
     if any(not spot.finished and spot.failure for spot in spots):
@@ -259,6 +272,19 @@ def _panel(
     title = f"{metric.title}, {where}" if where else metric.title
     caption = f"{metric.what}, over {layout.x.key}{_along(layout.x)}; {metric.unit}{_repeated(spots)}."
     return Panel(f"sweep-{metric.key}-{index}", title, caption, plot, legend, wide=False, standing=standing)
+
+
+def _beside(layout: Layout, arm: int, arms: int, value: int) -> float:
+    """Where the ``arm``-th of ``arms``, at the ``value``-th value of the styled axis, stands above a name."""
+    values = len(layout.styled.values) if layout.styled else 1
+    return SIDE_BY_SIDE * ((arm * values + value + 0.5) / (arms * values) - 0.5)
+
+
+def _style_of(layout: Layout, point: Mapping[str, Any]) -> int:
+    """Which value of the styled axis a point has; the first where it does not say."""
+    values = layout.styled.values if layout.styled else ()
+    value = point.get(layout.styled.key) if layout.styled else None
+    return values.index(value) if value in values else 0
 
 
 def _along(axis: Axis) -> str:
@@ -281,7 +307,9 @@ def _plane(metric: Metric, layout: Layout, known: Sequence[Spread]) -> Figure:
     labels = [tick(axis.key, value) for value in axis.values]
     top = max((each.high for each in known), default=1.0)
     if not _numeric(axis):
-        plot = charts.frame(metric.unit, curves.HEIGHT, FactorRange(factors=labels), Range1d(start=0, end=1.1 * top))
+        plot = charts.frame(
+            metric.unit, curves.HEIGHT, FactorRange(factors=labels), Range1d(start=0, end=1.1 * top or 1.0)
+        )
     else:
         places = _places(axis)
         log = min(places) > 0 and max(places) / min(places) >= LOG_FROM
@@ -300,13 +328,21 @@ def _places(axis: Axis) -> list[float]:
     return [place for value in axis.values if (place := place_of(value)) is not None]
 
 
+@dataclass(frozen=True)
+class Look:
+    """How the points of an arm are told from others: the colour, the place in DASHES and SHAPES, the place beside."""
+
+    colour: str
+    style: int
+    beside: float  # of a name's place on an axis of names, in shares of its room
+
+
 def _draw(
     plot: Figure,
     metric: Metric,
     spots: Sequence[Spot],
     layout: Layout,
-    colour: str,
-    dash: str,
+    look: Look,
     label: str,
     known: Sequence[Spread],
 ) -> None:
@@ -316,24 +352,32 @@ def _draw(
 
     def place(spot: Spot) -> Any:
         value = spot.point.get(axis.key)
-        return place_of(value) if numeric else tick(axis.key, value)
+        return place_of(value) if numeric else (tick(axis.key, value), look.beside)
 
+    colour = look.colour
     ranked = sorted(spots, key=lambda spot: list(axis.values).index(spot.point.get(axis.key)))
     if numeric:
         ranked = sorted(spots, key=place)
     found = [(place(spot), made) for spot in ranked if (made := spot.over(metric)) is not None]
     if found:
         x, medians = [at for at, _ in found], [made.median for _, made in found]
-        ends = {"low": [made.low for _, made in found], "high": [made.high for _, made in found]}
-        tooltip = f"{label}: @y{{0,0.[000]}} {metric.unit} (@low{{0,0.[000]}} to @high{{0,0.[000]}})"
+        low, high = [made.low for _, made in found], [made.high for _, made in found]
+        unit = "" if metric.unit == "ratio" else f" {metric.unit}"
+        words = [f"{number(m.median)}{unit} ({number(m.low)} to {number(m.high)})" for _, m in found]
+        tooltip = f"{label}: @words"
         if numeric and len(found) > 1:
             # A point without a figure leaves a gap in the line.
             line = [(place(spot), spot.over(metric)) for spot in ranked]
             y = [float("nan") if made is None else made.median for _, made in line]
-            curves.curve(plot, [at for at, _ in line], y, colour, dash=dash)
-        curves.measured(plot, x, medians, colour, tooltip, joined=False, extra=ends)
+            curves.curve(plot, [at for at, _ in line], y, colour, dash=DASHES[look.style][0])
+        if numeric:
+            curves.measured(plot, x, medians, colour, tooltip, joined=False, extra={"words": words})
+        else:
+            marker, hollow, _ = SHAPES[look.style]
+            shape: Any = {"size": curves.SHAPE, "marker": marker, "hollow": hollow}
+            curves.measured(plot, x, medians, colour, tooltip, joined=False, extra={"words": words}, **shape)
         if any(made.low != made.high for _, made in found):
-            curves.intervals(plot, x, ends["low"], ends["high"], colour)
+            curves.intervals(plot, x, low, high, colour)
     failed = [place(spot) for spot in ranked if not spot.finished and spot.failure]
     if failed:
         top = max((each.high for each in known), default=1.0)
@@ -342,15 +386,17 @@ def _draw(
         plot.scatter(failed, [floor] * len(failed), marker="x", size=10, line_color=red, line_width=2)
 
 
-def _draw_published(plot: Figure, metric: Metric, published: Sequence[Published], layout: Layout, colour: str) -> None:
+def _draw_published(
+    plot: Figure, metric: Metric, published: Sequence[tuple[Published, float]], layout: Layout, colour: str
+) -> None:
+    """Each with its place beside a name."""
     axis = layout.x
     if not published or axis is None:
         return
-    values = [each.point[axis.key] for each in published]
-    x = [place_of(value) if _numeric(axis) else tick(axis.key, value) for value in values]
-    source = ColumnDataSource(
-        {"x": x, "y": [each.value for each in published], "arm": [each.arm for each in published]}
-    )
+    values = [(each.point[axis.key], beside) for each, beside in published]
+    x = [place_of(value) if _numeric(axis) else (tick(axis.key, value), beside) for value, beside in values]
+    columns = {"y": [each.value for each, _ in published], "arm": [each.arm for each, _ in published]}
+    source = ColumnDataSource({"x": x} | columns)
     marks = plot.scatter(
         "x", "y", source=source, marker="diamond", size=13, fill_color="white", line_color=colour, line_width=1.8
     )
@@ -377,7 +423,11 @@ def failures(arms: Sequence[ArmRecord]) -> list[tuple[str, str]]:
 
 
 def headline(arms: Sequence[ArmRecord]) -> str:
-    """The sweep in one or two sentences: where the write amplification begins and ends along the axis."""
+    """The sweep in one or two sentences: where the write amplification begins and ends along the axis.
+
+    Of an axis of names, whose order means nothing, the lowest and the highest. Of the other axes the values at which
+    the figure is worst.
+    """
     spots = spots_of(arms)
     layout = layout_of(spots)
     failed = len({name for name, _ in failures(arms)})
@@ -385,11 +435,14 @@ def headline(arms: Sequence[ArmRecord]) -> str:
     metric = next((m for m in _HEADLINES if any(spot.over(m) for spot in spots)), None)
     if layout.x is None or metric is None:
         return f"{opening}{len(arms)} runs of a sweep."
-    first = {key: spots[0].point.get(key) for axis in _others(layout) for key in [axis.key]}
+    worst = _worst(spots, metric)
+    at_worst = {axis.key: worst.point.get(axis.key) for axis in _others(layout)}
     spans = []
     for arm in dict.fromkeys(spot.arm for spot in spots):
-        line = [s for s in spots if s.arm == arm and all(s.point.get(k) == v for k, v in first.items())]
+        line = [s for s in spots if s.arm == arm and all(s.point.get(k) == v for k, v in at_worst.items())]
         known = [(spot.point[layout.x.key], made.median) for spot in line if (made := spot.over(metric)) is not None]
+        if not _numeric(layout.x):
+            known.sort(key=lambda each: each[1])
         if len(known) > 1:
             spans.append((arm, known[0], known[-1]))
     if not spans:
@@ -400,13 +453,20 @@ def headline(arms: Sequence[ArmRecord]) -> str:
         for arm, (at, a), (to, b) in spans[:MOST_NAMED]
     ]
     more = f" ({len(spans)} arms in all)" if len(spans) > MOST_NAMED else ""
-    others = ", ".join(said(layout, k, v) for k, v in first.items())
+    others = ", ".join(said(layout, k, v) for k, v in at_worst.items())
     where = f", at {others}" if others else ""
     return f"{opening}{metric.title} over {key}{where}: {'; '.join(parts)}{more}."
 
 
 MOST_NAMED = 3  # arms in the headline
 _HEADLINES = tuple(m for k in ("wa-total", "wa-app", "throughput") for m in METRICS if m.key == k)
+
+
+def _worst(spots: Sequence[Spot], metric: Metric) -> Spot:
+    """Where a figure of _HEADLINES is worst: a throughput that is lowest, a write amplification that is highest."""
+    known = [(made.median, spot) for spot in spots if (made := spot.over(metric)) is not None]
+    pick = min if metric.key == "throughput" else max
+    return pick(known, key=lambda each: each[0])[1]
 
 
 def _others(layout: Layout) -> list[Axis]:

@@ -17,6 +17,7 @@ from spillway.lifetime import Endurance, Price, Work, lifetime
 from spillway.plan import load_plan
 from spillway.report import sweep as report_sweep
 from spillway.report.page import render
+from spillway.report.panels import Panel
 from spillway.rundir import ArmRecord, read_run
 from spillway.sweep import axes_of, place_of, short_names
 
@@ -290,6 +291,57 @@ def test_a_failed_point_is_a_cross_and_in_no_line() -> None:
     assert [[None if y != y else y for y in line["y"]] for line in lines] == [[10.0, None, 8.0]]
     said = report_sweep.headline(arms)
     assert said == "1 of 3 runs failed. wa_total over load.num: “A” from 10.0 at 1 to 8.00 at 3."
+
+
+def shapes(panel: Panel) -> set[tuple[str, str, str, str, float]]:
+    """Of each point over an axis of names: its name, shape, fill and line, and its place beside the name."""
+    marks = [r for r in panel.figure.renderers if type(r.glyph).__name__ == "Scatter" and r.glyph.marker != "x"]
+    return {
+        (at[0], r.glyph.marker, str(r.glyph.fill_color), str(r.glyph.line_color), at[1])
+        for r in marks
+        for at in r.data_source.data["x"]
+    }
+
+
+@pytest.mark.parametrize("loads", [2, 3])
+def test_over_an_axis_of_names_no_two_points_look_alike_or_cover_each_other(loads: int) -> None:
+    points = [{"drive.preset": d, "phases.0.workload": f"load{n}"} for d in ("ssd", "hdd") for n in range(loads)]
+    arms = swept(points, ("A", "B"))
+    panel = report_sweep.sweep_panels(arms)[0]
+    found = shapes(panel)
+    assert len(found) == len(arms)
+    for drive in ("ssd", "hdd"):
+        here = [each for each in found if each[0] == drive]
+        assert len({each[1:4] for each in here}) == len({each[4] for each in here}) == 2 * loads
+        assert all(abs(each[4]) < 0.5 for each in here)  # not over the neighbour's
+    kinds = [(mark.label, mark.kind) for mark in panel.legend]
+    assert kinds[:2] == [("A", "point"), ("B", "point")]
+    assert kinds[2:] == [(f"workload load{n}", ("point", "ring", "triangle")[n]) for n in range(loads)]
+
+
+def test_the_headline_is_about_the_worst_and_names_have_no_order() -> None:
+    """On an axis of names the lowest and the highest; of another axis the value where the figure is worst."""
+    points = [{"drive.preset": d, "phases.0.workload": w} for w in ("low", "high") for d in ("b", "a")]
+    arms = [
+        replace(arm, summary=arm.summary | {"wa_total": value})
+        for arm, value in zip(swept(points), (1.5, 2.5, 9.0, 3.0), strict=True)
+    ]
+    said = report_sweep.headline(arms)
+    assert said == "wa_total over drive.preset, at workload high: “A” from 3.00 at a to 9.00 at b."
+    slow = [
+        replace(arm, summary={k: v for k, v in arm.summary.items() if k[:3] != "wa_"} | {"throughput_ops_s": value})
+        for arm, value in zip(swept(points), (8e3, 5e3, 7e3, 6e3), strict=True)
+    ]
+    assert "at workload low: “A” from 5.00 at a to 8.00 at b" in report_sweep.headline(slow)
+
+
+def test_a_figure_that_is_nought_everywhere_has_a_chart_with_an_axis() -> None:
+    arms = [
+        replace(arm, summary=arm.summary | {"stalls": {"seconds": 0.0}})
+        for arm in swept([{"drive.preset": d} for d in ("a", "b")])
+    ]
+    (panel,) = [each for each in report_sweep.sweep_panels(arms) if each.key == "sweep-stalls-0"]
+    assert panel.figure.y_range.end > panel.figure.y_range.start
 
 
 @pytest.mark.parametrize("paced", [True, False])
