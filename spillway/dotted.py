@@ -26,6 +26,15 @@ def parse_override(override: str) -> tuple[list[str], Any]:
     return key_parts(key), value
 
 
+class NoElement(SpillwayError):
+    """A dotted key names an element that its list does not have. ``where``: what asked for it."""
+
+    def __init__(self, where: str, sentence: str) -> None:
+        """Of one key."""
+        super().__init__(sentence)
+        self.where = where
+
+
 def key_parts(key: str) -> list[str]:
     """A dotted key in parts; engine options and preset keys keep their own dots: drive.set.capacity.spare_factor."""
     for table in OPEN_TABLES:
@@ -65,7 +74,7 @@ def _element(elements: list[Any], part: str, where: str) -> Any:
     if part not in named:
         known = f"by name there are: {', '.join(str(name) for name in named)}" if named else "none has a name"
         by_number = f", and by number 0 to {len(elements) - 1}" if elements else ""
-        raise SpillwayError(f"{where}: there is no element {part!r}; {known}{by_number}.")
+        raise NoElement(where, f"{where}: there is no element {part!r}; {known}{by_number}.")
     return named[part]
 
 

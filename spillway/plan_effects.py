@@ -176,7 +176,9 @@ def _of_initial(key: str, run: Said) -> Idle | None:
     if run["kept.from"]:
         return Idle("a run that starts from no kept state", "kept.from names one")
     kind = run.initial_kind
-    if run.drive is not None and run.drive.is_disk and not (kind == "file" and key in ("initial.kind", "initial.path")):
+    # A state that was saved is a disk's as it is a drive's of flash, and every disk is as a trimmed drive.
+    of_disks = ("initial.kind", "initial.path") if kind == "file" else ("initial.kind",) if kind == "trimmed" else ()
+    if run.drive is not None and run.drive.is_disk and key not in of_disks:
         return Idle("drives of flash", "a disk has no state that writing leaves")
     if key == "initial.path" and kind != "file":
         return Idle('initial.kind = "file"', f'initial.kind is "{kind}"', "set that")

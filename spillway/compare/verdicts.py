@@ -130,14 +130,25 @@ def _pair(
         return replace(pair, refused=choice.refused)
     pair = replace(pair, left_out=left_out(ours, choice.a) + left_out(theirs, choice.b))
     if choice.basis != BLOCKS:
-        return replace(pair, findings=[_from_repetitions(metric, choice) for metric in metrics])
+        findings = [_from_repetitions(metric, choice) for metric in metrics]
+        return replace(pair, findings=[_of_one_kind(each, ours, theirs) for each in findings])
     rows = ours.steady_rows(choice.a[0]), theirs.steady_rows(choice.b[0])
-    findings = [_from_blocks(metric, choice, rows) for metric in metrics]
+    findings = [_of_one_kind(_from_blocks(metric, choice, rows), ours, theirs) for metric in metrics]
     lengths = [row["dt_s"] for each in rows for row in each]
     pair = replace(pair, findings=findings, sample_s=sum(lengths) / len(lengths) if lengths else None)
     if not any(each.effect for each in findings):
         return replace(pair, findings=[], refused=_too_short(ours, theirs, findings, rows))
     return pair
+
+
+def _of_one_kind(finding: Finding, a: Side, b: Side) -> Finding:
+    """Years that a drive's flash can take are not ranked with years that a maker warrants, which are fewer."""
+    if finding.metric.name != "years" or finding.effect is None:
+        return finding
+    ours, theirs = (table(side.figures, "lifetime").get("years_by") for side in (a, b))
+    if ours == theirs:
+        return finding
+    return replace(finding, effect=None, why_none=f"years by {ours} and by {theirs}")
 
 
 def _refusal(a: Side, b: Side, found: Sequence[Difference]) -> str:

@@ -21,6 +21,7 @@ from pathlib import Path
 import numpy as np
 
 from spillway.errors import SpillwayError
+from spillway.rundir import check_not_refused, read_figures
 from spillway.samples import are_columns, nand_bytes, typed
 from spillway.steady.series import LEAST_SAMPLES, Array, Round
 
@@ -57,8 +58,18 @@ def files_of(paths: Sequence[Path]) -> Iterator[Path]:
             continue
         found = sorted(path.glob("arms/*/samples.csv")) or sorted(path.glob("samples.csv"))
         if not found:
+            _check_not_refused(path)
             raise SpillwayError(f"{path}: this directory has no samples.csv; name a file or a run directory.")
         yield from found
+
+
+def _check_not_refused(path: Path) -> None:
+    """Raises SpillwayError with the reason where a directory is of a run that measured nothing."""
+    try:
+        run = read_figures(path)
+    except SpillwayError:
+        return  # no run directory
+    check_not_refused(run)
 
 
 def read(path: Path) -> Read:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from spillway import toml
+from spillway.dotted import NoElement, parse_override
 from spillway.errors import SpillwayError
 from spillway.plan import Plan, load_plan
 from spillway.plan_effects import Idle, WithoutEffect
@@ -221,10 +222,20 @@ def _plan_with(
 ) -> tuple[SuitePlan, Mapping[str, Sequence[Idle]]]:
     """A plan with those of the ``settings`` that have an effect in it, and why keys of the others have none: they are
     for other plans of the suite."""
-    try:
-        return _plan(directory, name, scale, settings), {}
-    except WithoutEffect as error:
-        idle = error.idle
+    idle: dict[str, Sequence[Idle]] = {}
+    while True:
+        try:
+            return _plan(directory, name, scale, settings), idle
+        except NoElement as error:
+            absent = [each for each in settings if f"--set {'.'.join(parse_override(each)[0])}" == error.where]
+            if not absent:
+                raise
+            why = Idle("plans that have such a phase", str(error).removeprefix(f"{error.where}: ").removesuffix("."))
+            idle |= {key: [why] for each in absent for key in keys_given(each)}
+            settings = tuple(each for each in settings if each not in absent)
+        except WithoutEffect as error:
+            idle |= error.idle
+            break
     given = {setting: keys_given(setting) for setting in settings}
     used = tuple(setting for setting, keys in given.items() if not idle.keys() & set(keys))
     in_part = tuple(setting for setting, keys in given.items() if idle.keys() & set(keys) and set(keys) - idle.keys())

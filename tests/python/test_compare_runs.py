@@ -243,6 +243,27 @@ def test_in_virtual_time_years_are_not_known_and_it_is_said_why(made: Made, invo
     assert "(in virtual time no rate is the drive's)" in refused.err
 
 
+@pytest.mark.parametrize("count", [1, 5])
+def test_years_of_two_kinds_are_not_ranked(made: Made, invoke: Invoke, count: int) -> None:
+    """By rated cycles and by a maker's warranty: the second are fewer, whatever the run did."""
+    plan = PLAN.replace("duration_s = 12", "duration_s = 120") + ARMS
+    run = made.run("run", plan, count)
+
+    def warranted(summary: Document) -> None:
+        for each in (summary["arms"]["new"], *repetitions(summary["arms"]["new"])):
+            each["lifetime"]["years_by"] = "rated host bytes"
+
+    if count == 1:
+        for arm in ("old", "new"):
+            put_steady(run, arm, [False])
+    edit(run, warranted)
+    metrics = invoke("compare", run, "--json").json()["pairs"][0]["metrics"]
+    said = "years by rated P/E cycles and by rated host bytes"
+    assert (metrics["years"]["verdict"], metrics["years"]["words"]) == (None, said)
+    assert metrics["flash_bytes_per_operation"]["verdict"] is not None
+    assert said in " ".join(invoke("compare", run).out.split())
+
+
 def test_sides_recorded_without_a_lifetime_are_compared_by_the_rest(made: Made, invoke: Invoke) -> None:
     run = made.run("run")
 

@@ -354,7 +354,8 @@ revolution_ns = 8_333_333
 
 
 @pytest.mark.parametrize(
-    "written", ['kind = "steady"', 'kind = "trimmed"', "warmup_capacities = 1", "compression_ratio = 0.5", "fill = 0.5"]
+    "written",
+    ['kind = "steady"', 'kind = "sequential"', "warmup_capacities = 1", "compression_ratio = 0.5", "fill = 0.5"],
 )
 def test_a_disk_has_no_initial_state(plan_file: Path, written: str) -> None:
     preset = plan_file.parent / "presets" / "disk.toml"
@@ -373,6 +374,18 @@ def test_a_disk_has_no_initial_state(plan_file: Path, written: str) -> None:
         preset.write_text("what = is this")
         plan_file.write_text(f"{PLAN.replace('tiny', 'disk')}[initial]\n{written}\n")
         assert load_plan(plan_file).arms, "the native side says what is wrong with a preset"
+
+
+def test_a_disk_may_be_called_trimmed_as_every_disk_is(plan_file: Path) -> None:
+    """So that a plan of SSDs from an erased state runs on a disk alone."""
+    (plan_file.parent / "presets" / "disk.toml").write_text(DISK)
+    plan_file.write_text(f'{PLAN}[initial]\nkind = "trimmed"\n')
+    assert load_plan(plan_file, ("drive.preset=disk",)).without_effect == ()
+    plan_file.write_text(f'{PLAN.replace("tiny", "disk")}[initial]\nkind = "trimmed"\n')
+    assert load_plan(plan_file).arms
+    plan_file.write_text(f'{PLAN.replace("tiny", "disk")}[initial]\nprocedure = "trim-partition"\n')
+    with pytest.raises(SpillwayError, match=r"initial\.procedure belongs to drives of flash"):
+        load_plan(plan_file)
 
 
 def test_a_resolved_plan_loses_nothing_that_nobody_wrote(plan_file: Path, tmp_path: Path) -> None:

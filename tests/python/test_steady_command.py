@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import Invoke
+from conftest import PLAN, Fake, Invoke
 
 from spillway.samples import columns_of
 
@@ -227,6 +227,19 @@ def test_a_bad_call_is_one_sentence(
     ended = invoke("steady", *words)
     assert (ended.code, ended.out) == (2, "")
     assert said in ended.err
+    assert ended.err.count("\n") == 1
+
+
+def test_a_run_that_was_refused_is_told_with_its_reason(
+    fake: Fake, plan_file: Path, tmp_path: Path, invoke: Invoke
+) -> None:
+    plan_file.write_text(PLAN + '[kept]\nfrom = "none"\n')
+    out = tmp_path / "run"
+    assert invoke("run", plan_file, "--out", out).code == 2
+    ended = invoke("steady", out)
+    assert (ended.code, ended.out) == (2, "")
+    assert f"{out}: the run was refused before it measured anything (" in ended.err
+    assert "none" in ended.err
     assert ended.err.count("\n") == 1
 
 

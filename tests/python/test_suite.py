@@ -108,6 +108,23 @@ def test_a_table_that_is_set_goes_to_all_plans_where_some_of_it_has_an_effect(su
     assert (a.settings, b.settings) == (("kept.takes=drive",), (names, "kept.takes=drive"))
 
 
+def test_a_phases_setting_is_for_those_plans_that_have_the_phase(suite: Path) -> None:
+    text = (suite / "b.toml").read_text()
+    (suite / "b.toml").write_text(text.replace('name = "fill"', 'name = "write"'))
+    for scale in (None, "1"):
+        plans = load_suite(suite, scale, settings=("phases.write.threads=3", "phases.fill.threads=2")).plans
+        a, b = sorted(plans, key=lambda each: each.name)
+        assert {arm.phases[0]["threads"] for arm in a.plan.arms} == {2}
+        assert {arm.phases[0]["threads"] for arm in b.plan.arms} == {3}
+        assert (a.settings, b.settings) == (("phases.fill.threads=2",), ("phases.write.threads=3",))
+    with pytest.raises(
+        SpillwayError, match=r"^--set phases\.age\.threads belongs to plans that have such a phase, and no run has"
+    ):
+        load_suite(suite, settings=("phases.age.threads=2",))
+    with pytest.raises(SpillwayError, match=r"no element 'fill'; by name there are: write, and by number 0 to 0"):
+        load_suite(suite, only=("b",), settings=("phases.fill.threads=2",))
+
+
 def test_a_plan_beside_a_suite_is_its_plan_by_its_whole_name(suite: Path, invoke: Invoke) -> None:
     for plans in ("5", '"a"'):
         (suite / "suite.toml").write_text(f"plans = {plans}\n")
