@@ -53,7 +53,7 @@ class Scale:
             key = f"{prefix}{name}"
             if key in ("arms", "prepare"):
                 self._walk_all(value, "", where)
-            elif key == "phases":
+            elif key == "phases" and isinstance(value, list):
                 self._walk_all(value, "phases.0.", where)
             elif key == "sweep" and isinstance(value, dict):
                 for points in value.values():

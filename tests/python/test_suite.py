@@ -162,6 +162,18 @@ def test_one_factor_scales_what_is_named_wherever_it_stands() -> None:
         scale.applied({"load": {"num": "many"}}, "p")
 
 
+@pytest.mark.parametrize("written", ['"phases.fill.operations"', "phases.fill.operations", 'phases."fill".operations'])
+@pytest.mark.parametrize("sweep", ["[sweep]\n{} = [8, 16]\n", "[[sweep.points]]\n{} = 8\n[[sweep.points]]\n{} = 16\n"])
+def test_an_axis_is_scaled_however_it_is_written(plan_file: Path, written: str, sweep: str) -> None:
+    """Under [sweep] a dotted key without quotes is a table in a table."""
+    phase = '[[phases]]\nname = "fill"\nworkload = "fillrandom"\noperations = 4\n'
+    plan_file.write_text(f'drive.preset = "tiny"\n{phase}{sweep.replace("{}", written)}')
+    scale = Scale(Fraction(1, 4), ("phases.*.operations",))
+    plan = load_plan(plan_file, scale=lambda document: scale.applied(document, "p"))
+    assert [arm.phases[0]["operations"] for arm in plan.arms] == [2, 4]
+    assert [dict(arm.point) for arm in plan.arms] == [{"phases.fill.operations": 2}, {"phases.fill.operations": 4}]
+
+
 @pytest.mark.parametrize(("text", "factor"), [("1/64", Fraction(1, 64)), ("0.25", Fraction(1, 4)), (1, Fraction(1))])
 def test_factors(text: object, factor: Fraction) -> None:
     assert parse_factor(text, "scale") == factor
