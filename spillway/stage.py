@@ -98,6 +98,8 @@ class _Taken(Exception):
 
 def _check_free(out: Path, gives_way: Callable[[Path], bool]) -> None:
     """Nothing is in ``out``, and no other process is on its way to it; what dead ones have left beside it is gone."""
+    if os.path.ismount(out):
+        raise _Taken(f"{out}: something is mounted there, so it cannot be replaced; name a directory in it with --out.")
     if not _is_free(out) and not _is_spent(out, gives_way):
         raise _Taken(f"{out}: there is something already; name another --out or remove it.")
     if any(_is_held(stage) for stage in stages_of(out.parent, out.name)):
@@ -106,7 +108,8 @@ def _check_free(out: Path, gives_way: Callable[[Path], bool]) -> None:
 
 
 def _is_free(out: Path) -> bool:
-    return not os.path.lexists(out) or (out.is_dir() and not any(out.iterdir()))
+    """Nothing is there, or an empty directory that a rename can replace."""
+    return not os.path.lexists(out) or (out.is_dir() and not out.is_symlink() and not any(out.iterdir()))
 
 
 def _is_spent(out: Path, gives_way: Callable[[Path], bool]) -> bool:

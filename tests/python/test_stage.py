@@ -413,6 +413,25 @@ def test_a_link_to_nothing_is_no_free_place(tmp_path: Path) -> None:
         pytest.fail("it was begun")
 
 
+@pytest.mark.parametrize("there", ["a link to a directory", "a mount"])
+def test_a_place_that_no_rename_can_replace_is_refused_before_anything_runs(
+    fake: Fake, plan_file: Path, tmp_path: Path, invoke: Invoke, monkeypatch: pytest.MonkeyPatch, there: str
+) -> None:
+    """Though it is empty."""
+    out, real = tmp_path / "run", tmp_path / "real"
+    real.mkdir()
+    if there == "a mount":
+        out.mkdir()
+        monkeypatch.setattr(os.path, "ismount", lambda path: Path(path) == out)
+    else:
+        out.symlink_to(real)
+    ended = invoke("run", plan_file, "--out", out)
+    assert (ended.code, ended.err.count("\n"), fake.requests()) == (2, 1, [])
+    assert str(out) in ended.err
+    assert not any(out.iterdir())
+    assert {path.name for path in tmp_path.glob("*run*")} == {"run"}
+
+
 @pytest.mark.parametrize("name", [".", "../run", "../run/../run", "../presets/../run/."])
 def test_a_place_is_replaced_by_whatever_name(
     fake: Fake, plan_file: Path, tmp_path: Path, invoke: Invoke, monkeypatch: pytest.MonkeyPatch, name: str
