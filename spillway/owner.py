@@ -207,10 +207,11 @@ def _pid_namespace() -> str:
 
 
 def _start_of(pid: int) -> int | None:
-    """When a process began, in clock ticks since the boot; None where there is none."""
+    """When a process began, in clock ticks since the boot; None where there is none, or one that has ended and whose
+    parent has not asked for it yet."""
     text = _text(f"/proc/{pid}/stat")
-    fields = text.rpartition(")")[2].split()  # from the third on: a name may have blanks
-    return int(fields[19]) if len(fields) > 19 else None
+    fields = text.rpartition(")")[2].split()  # from the third on, the state: a name may have blanks
+    return int(fields[19]) if len(fields) > 19 and fields[0] not in ("Z", "X") else None
 
 
 def _text(path: str) -> str:

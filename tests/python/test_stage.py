@@ -143,6 +143,22 @@ def test_only_what_is_known_to_be_left_is_removed(tmp_path: Path, monkeypatch: p
         assert stage.exists() is data.exists() is not is_swept
 
 
+def test_a_process_that_nobody_has_waited_for_has_ended(tmp_path: Path) -> None:
+    """As in a container whose first process asks for none of its children."""
+    stage = tmp_path / ".other.partial-1"
+    code = "import pathlib, sys; from spillway import owner\n"
+    code += "at = pathlib.Path(sys.argv[1]); at.mkdir(); held = owner.claim(at); print(flush=True); sys.stdin.read()"
+    words = [sys.executable, "-c", code, str(stage)]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        assert owner.state_of(stage) == "in use"
+        process.kill()
+        process.stdout.read()  # its end
+        wait_for(lambda: ") Z " in Path(f"/proc/{process.pid}/stat").read_text())
+        assert owner.sweep(stage) == "removed"
+
+
 def test_a_copy_of_what_was_left_is_its_users(tmp_path: Path) -> None:
     stage, data = tmp_path / ".run.partial-1", tmp_path / TOKEN
     copies = tmp_path / ".saved-copy.partial-12850", tmp_path / "spillway-aaaaaaaaaaaa"
