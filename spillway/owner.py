@@ -97,6 +97,21 @@ def remove(directory: Path) -> bool:
     return not directory.exists()
 
 
+def remove_unmarked(directory: Path) -> bool:
+    """Removes a directory of a process that was killed before its mark was there: nothing else is in it. Returns
+    whether it is gone."""
+    partial = directory / f"{MARK}.partial"
+    try:
+        if directory.is_symlink() or directory.stat().st_uid != os.getuid():
+            return False
+        if list(directory.iterdir()) == [partial]:
+            partial.unlink()
+        directory.rmdir()
+    except OSError:
+        return False
+    return True
+
+
 def _remove_tree(path: Path) -> None:
     """As much of it as can be removed."""
     if path.is_dir() and not path.is_symlink():

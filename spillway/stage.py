@@ -145,6 +145,8 @@ def sweep_up(stage: Path) -> list[Path]:
     while data is not None and of_data == "in use" and time.monotonic() < until_s:
         time.sleep(0.05)
         of_data = owner.sweep(data)
+    if data is not None and of_data == "not ours" and owner.remove_unmarked(data):
+        of_data = "removed"
     inside = data is not None and data.is_relative_to(stage.absolute())
     removed = [data] if data is not None and of_data == "removed" else []
     # The stage says where the files are that could not be removed.

@@ -159,6 +159,22 @@ def test_a_process_that_nobody_has_waited_for_has_ended(tmp_path: Path) -> None:
         assert owner.sweep(stage) == "removed"
 
 
+BEGUN = f"{owner.MARK}.partial"
+
+
+@pytest.mark.parametrize("inside", [[], [BEGUN], ["precious"], [BEGUN, "precious"]])
+def test_a_run_may_be_killed_before_its_engines_files_have_a_mark(tmp_path: Path, inside: list[str]) -> None:
+    """Where its stage says that they lie: a directory that is empty but for the mark's beginning."""
+    stage, data = tmp_path / ".other.partial-1", tmp_path / TOKEN
+    abandoned(stage)
+    data.mkdir()
+    (stage / "data_directory").write_text(f"{data}\n")
+    for name in inside:
+        (data / name).touch()
+    assert sweep_up(stage) == ([stage] if "precious" in inside else [stage, data])
+    assert {path.name for path in tmp_path.rglob("*")} == ({TOKEN, *inside} if "precious" in inside else set())
+
+
 def test_a_copy_of_what_was_left_is_its_users(tmp_path: Path) -> None:
     stage, data = tmp_path / ".run.partial-1", tmp_path / TOKEN
     copies = tmp_path / ".saved-copy.partial-12850", tmp_path / "spillway-aaaaaaaaaaaa"
