@@ -323,7 +323,9 @@ def _table(value: Any) -> Document:
 
 
 def _named(key: str) -> str:
-    """A key of an open table by the table."""
+    """A key of an open table by the table, of a phase's too."""
+    if key.startswith("phases."):
+        return ".".join(key.split(".")[:3])
     return next((table for table in OPEN_TABLES if key.startswith(table + ".")), key)
 
 

@@ -320,6 +320,8 @@ def test_a_phases_key_is_held_against_the_phase_at_all_points(
         ("", "drive.estimate={preset='tiny'}", "drive.estimate.preset"),
         ("", 'phases=[{workload="fillseq",seek_nexts=5}]', "phases.0.seek_nexts"),
         ("", "phases.fillrandom.seek_nexts=5", "phases.fillrandom.seek_nexts"),
+        ("", "phases.0.ycsb.recordcount=5", "phases.0.ycsb.recordcount"),
+        ("", "phases.fillrandom.ycsb={recordcount=5}", "phases.fillrandom.ycsb"),
         ("", "ycsb.recordcount=5", "ycsb.recordcount"),
         ("", "kept={takes='files'}", "kept.takes"),
     ],
