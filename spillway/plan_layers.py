@@ -110,12 +110,17 @@ class Layers:
 
     def lost(self) -> list[str]:
         """Keys of the plan that the command line has left without effect, each with why."""
-        written = [run for table in self.arms for run in self._arms(table, self.written_points, {})]
+        written = self._all(self.written_points, {})
         if not self._is_changed or any(run.is_resolved for run in written):
             return []
-        tables = [self.shared, *self.arms]
-        keys = list(dict.fromkeys(key for table in tables for key in _keys(table)))
-        return lost(keys, written, list(self._runs()))
+        tables = [self.shared, *self.arms, *self.preparations]
+        keys = [*(key for table in tables for key in _keys(table)), *self.written_points[0].values]
+        return lost(list(dict.fromkeys(keys)), written, self._all(self.points, self.overrides))
+
+    def _all(self, points: Sequence[Point], overrides: Overrides) -> list[Said]:
+        """Every arm and every preparation at every point."""
+        runs = [run for table in self.arms for run in self._arms(table, points, overrides)]
+        return runs + [run for table in self.preparations for run in self._preparations(table, points, overrides)]
 
     def _runs(self) -> Iterator[Said]:
         """The arms at each point in turn, as they are run."""

@@ -172,6 +172,31 @@ def test_what_the_command_line_leaves_without_effect_is_told(
     assert invoke("run", plan_file, "--out", tmp_path / "plain").err == ""
 
 
+VLOG = 'drive.preset = "tiny"\nengine.name = "leveldb-vlog"\n'
+STATE = 'kept.from = "old"\n[[prepare]]\nkept.to = "old"\nphases = [{ workload = "fillseq" }]\n'
+
+
+@pytest.mark.parametrize(
+    ("written", "given", "lost"),
+    [
+        (f"{VLOG}engine.vlog.gc_garbage_ratio = 0.5\n{PHASE}", "engine.vlog.gc=false", "engine.vlog.gc_garbage_ratio"),
+        (f"{VLOG}{PHASE}[sweep]\nengine.vlog.gc_garbage_ratio = [0.5, 0.6]\n", "engine.vlog.gc=false",
+         "engine.vlog.gc_garbage_ratio"),
+        (f"{VLOG}{PHASE}[[sweep.points]]\nengine.vlog.gc_garbage_ratio = 0.5\n", "engine.vlog.gc=false",
+         "engine.vlog.gc_garbage_ratio"),
+        (f"{EMULATED}{PHASE}[[arms]]\n{STATE}initial.fill = 0.5\n", "initial.kind=trimmed", "initial.fill"),
+        (f"{EMULATED}initial.fill = 0.5\n{PHASE}[[arms]]\n{STATE}", "initial.kind=trimmed", "initial.fill"),
+        (f"{EMULATED}initial.fill = 0.5\n{PHASE}[[arms]]\n{STATE}", "initial.fill=0.6", ""),
+        (f"{VLOG}{PHASE}[sweep]\nengine.vlog.gc_garbage_ratio = [0.5, 0.6]\n", "engine.vlog.gc_garbage_ratio=0.7", ""),
+    ],
+)  # fmt: skip
+def test_a_key_without_effect_is_told_wherever_the_plan_says_it(
+    plan_file: Path, written: str, given: str, lost: str
+) -> None:
+    plan_file.write_text(written)
+    assert [each.split()[0] for each in load_plan(plan_file, (given,)).without_effect] == ([lost] if lost else [])
+
+
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("drive", DRIVES)
 def test_the_plan_of_a_run_directory_runs_again(plan_file: Path, tmp_path: Path, engine: str, drive: str) -> None:
