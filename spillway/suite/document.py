@@ -194,7 +194,8 @@ def _scaled(
 def _is_right(
     path: Path, settings: tuple[str, ...], only: tuple[str, ...], scale: Scale, properties: Document | None
 ) -> bool:
-    """Whether a plan loads at the original's sizes, and has none that cannot be scaled."""
+    """Whether a plan loads at the original's sizes, and has none that cannot be scaled. Settings that are for other
+    plans are wrong at no size."""
 
     def unscaled(document: Document) -> Document:
         scale.applied(document, str(path))
@@ -202,6 +203,8 @@ def _is_right(
 
     try:
         load_plan(path, settings, only, properties, unscaled)
+    except WithoutEffect:
+        return True
     except SpillwayError:
         return False
     return True

@@ -502,6 +502,18 @@ def test_a_data_set_that_does_not_fit_the_scaled_drive_is_told_before_anything_i
     assert invoke("suite", suite, "--out", out, "--scale", "1/8").code == 0
 
 
+def test_a_setting_for_another_plan_does_not_hide_that_the_scale_is_too_small(
+    fake: Fake, suite: Path, tmp_path: Path, invoke: Invoke
+) -> None:
+    b = (suite / "b.toml").read_text()
+    (suite / "b.toml").write_text(b.replace("[engine.options]", '[engine]\nname = "leveldb-vlog"\n[engine.options]'))
+    words = ("suite", suite, "--out", tmp_path / "out", "--scale", "1/1000")
+    plain = invoke(*words)
+    assert "is too small for a, give --scale" in plain.err
+    ended = invoke(*words, "--set", "engine.vlog.gc=false")
+    assert (ended.code, ended.err) == (2, plain.err)
+
+
 def test_what_is_wrong_at_any_scale_is_not_laid_to_the_scale(suite: Path, invoke: Invoke, tmp_path: Path) -> None:
     text = (suite / "b.toml").read_text()
     for old, new, says in (
