@@ -114,7 +114,7 @@ def fill(
         raise SpillwayError(f"--within is {within:g}; it takes a share above 0 and below 1, such as 0.01.")
     if any(each.partition("=")[0].strip() == "load.num" for each in overrides):
         raise SpillwayError("--set load.num is what is searched for; leave it out.")
-    plan = load_plan(path, overrides, only, own=(*own, "load.num=1"))
+    plan = _plan(path, overrides, only, (*own, "load.num=1"))
     searches = [_search(plan, arm) for arm in plan.arms]
     if out.exists() and not (out.is_dir() and not any(out.iterdir())):
         raise SpillwayError(f"{out}: there is something already; name another --out or remove it.")
@@ -130,6 +130,10 @@ def fill(
     found["complete"] = True
     write_json(out / "fill.json", found)
     return found
+
+
+def _plan(path: Path, overrides: tuple[str, ...], only: tuple[str, ...], own: tuple[str, ...]) -> Plan:
+    return load_plan(path, (*overrides, *own), only, may_be_idle=own)
 
 
 def _search(plan: Plan, arm: Arm) -> Search:
@@ -163,7 +167,7 @@ def _try(
     command: list[str],
     watch: Watch | None,
 ) -> Trial:
-    plan = load_plan(path, overrides, (search.arm,), own=(*own, f"load.num={num}"))
+    plan = _plan(path, overrides, (search.arm,), (*own, f"load.num={num}"))
     place = out / slug(search.arm) / str(num)
     with explained(out):
         place.parent.mkdir(parents=True, exist_ok=True)

@@ -175,15 +175,19 @@ def _scaled(
     only: tuple[str, ...],
     scale: Scale,
     properties: Document | None = None,
-    own: tuple[str, ...] = (),
+    may_be_idle: tuple[str, ...] = (),
 ) -> Plan:
     """A plan with its sizes scaled. Raises TooSmall where it is right but for that, else SpillwayError."""
+
+    def scaled(document: Document) -> Document:
+        return scale.applied(document, str(path))
+
     try:
-        plan = load_plan(path, settings, only, properties, lambda document: scale.applied(document, str(path)), own)
+        plan = load_plan(path, settings, only, properties, scaled, may_be_idle)
     except WithoutEffect:
         raise
     except SpillwayError as error:
-        if scale.factor == 1 or not _is_right(path, (*settings, *own), only, scale, properties):
+        if scale.factor == 1 or not _is_right(path, settings, only, scale, properties):
             raise
         raise TooSmall(path.stem, scale.factor, str(error).removeprefix(f"{path}: ")) from error
     if scale.factor == 1:
@@ -211,13 +215,13 @@ def _is_right(
 
 
 def _plan(
-    directory: Path, name: str, scale: Scale, settings: tuple[str, ...] = (), own: tuple[str, ...] = ()
+    directory: Path, name: str, scale: Scale, settings: tuple[str, ...] = (), may_be_idle: tuple[str, ...] = ()
 ) -> SuitePlan:
-    """A plan with its sizes scaled. Of ``settings`` each key has an effect, ``own`` are others that are set."""
+    """A plan with its sizes scaled. Each key of the ``settings`` has an effect, but for those that ``may_be_idle``."""
     path = directory / f"{name}.toml"
-    plan = _scaled(path, settings, (), scale, own=own)
-    original = plan if scale.factor == 1 else load_plan(path, settings, own=own)
-    return SuitePlan(name, plan, original, scale.factor, settings=(*settings, *own))
+    plan = _scaled(path, settings, (), scale, may_be_idle=may_be_idle)
+    original = plan if scale.factor == 1 else load_plan(path, settings, may_be_idle=may_be_idle)
+    return SuitePlan(name, plan, original, scale.factor, settings=settings)
 
 
 def _plan_with(
@@ -239,9 +243,9 @@ def _plan_with(
         except WithoutEffect as error:
             idle |= error.idle
             break
-    given = {setting: keys_given(setting) for setting in settings}
-    used = tuple(setting for setting, keys in given.items() if not idle.keys() & set(keys))
-    in_part = tuple(setting for setting, keys in given.items() if idle.keys() & set(keys) and set(keys) - idle.keys())
+    given = {setting: set(keys_given(setting)) for setting in settings}
+    used = tuple(setting for setting in settings if given[setting] - idle.keys() or not given[setting])
+    in_part = tuple(setting for setting in used if given[setting] & idle.keys())
     return _plan(directory, name, scale, used, in_part), idle
 
 

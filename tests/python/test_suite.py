@@ -125,6 +125,18 @@ def test_a_phases_setting_is_for_those_plans_that_have_the_phase(suite: Path) ->
         load_suite(suite, only=("b",), settings=("phases.fill.threads=2",))
 
 
+@pytest.mark.parametrize(
+    ("given", "fill"), [(("initial={}", "initial.fill=0.25"), 0.25), (("initial.fill=0.25", "initial={}"), 0.5)]
+)
+def test_of_settings_of_one_key_the_last_holds_in_every_plan(suite: Path, given: tuple[str, ...], fill: float) -> None:
+    """Whether all of a table has an effect in it, or some."""
+    (suite / "b.toml").write_text((suite / "b.toml").read_text() + "[drive.set]\ncompression.granule_bytes = 512\n")
+    settings = tuple(each.replace("{}", "{fill=0.5, compression_ratio=0.5}") for each in given)
+    a, b = plans_by_name(suite, settings)
+    assert (a.settings, b.settings) == (settings, settings)
+    assert {arm.settings["initial.fill"] for each in (a, b) for arm in each.plan.arms} == {fill}
+
+
 def test_a_plan_beside_a_suite_is_its_plan_by_its_whole_name(suite: Path, invoke: Invoke) -> None:
     for plans in ("5", '"a"'):
         (suite / "suite.toml").write_text(f"plans = {plans}\n")
