@@ -118,7 +118,7 @@ SEAL = "sha256"  # in its manifest: of each of these files, of the manifest itse
 
 def seal_refused(path: Path) -> None:
     """Notes in the directory of a run that was refused how its files were left. Raises SpillwayError."""
-    manifest = _read_json(path / "manifest.json")
+    manifest = {key: value for key, value in _read_json(path / "manifest.json").items() if key != SEAL}
     others = [name for name in OF_REFUSED if name != "manifest.json" and (path / name).is_file()]
     try:
         digests = {name: _digest((path / name).read_bytes()) for name in others}

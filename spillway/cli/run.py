@@ -97,9 +97,13 @@ def run_command(
 def report_command(rundir: Path, target: Path | None, arms: tuple[str, ...]) -> None:
     """Make the report of RUNDIR again: one HTML file that opens offline."""
     from spillway.report import write_report
+    from spillway.rundir import is_refused, seal_refused
 
     target = target or rundir / "report.html"
+    was_refused = is_refused(rundir)
     write_report(rundir, target, arms)
+    if was_refused:
+        seal_refused(rundir)  # the report is not what somebody has put there
     out.print(f"Report  {target}", soft_wrap=True)
 
 

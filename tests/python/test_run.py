@@ -239,6 +239,24 @@ def test_a_refused_run_replaces_nothing_but_a_refused_run(
     assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
 
 
+@pytest.mark.parametrize("change", [*CHANGES, ""])
+def test_a_report_that_is_made_again_is_no_change_and_hides_none(
+    fake: Fake, plan_file: Path, tmp_path: Path, invoke: Invoke, change: str
+) -> None:
+    out = tmp_path / "run"
+    fake.behave("bad_input")
+    said = invoke("run", plan_file, "--out", out).err.removeprefix("spillway: ").strip()
+    if change:
+        CHANGES[change](out)
+    for target in ((), ("--out", tmp_path / "elsewhere.html"), ()):
+        assert invoke("report", out, *target).code == 0
+        if not change:
+            check_refused(out, said)
+    fake.behave("ok")
+    ended = invoke("run", plan_file, "--out", out)
+    assert (ended.code, "there is something already" in ended.err) == ((2, True) if change else (0, False))
+
+
 def test_a_drive_that_fills_before_anything_was_sampled_leaves_a_run_that_says_so(
     fake: Fake, plan_file: Path, tmp_path: Path, invoke: Invoke
 ) -> None:
