@@ -1,4 +1,4 @@
-"""The files that runs read beside their plan: presets, and states of drives.
+"""The files that runs read beside their plan: presets, states of drives, and times of arrival.
 
 A plan names them, so its resolved form stays the same when they are changed. What was run before such a change is not
 what the plan stands for now.
@@ -22,6 +22,7 @@ def files_of(arms: Iterable[Arm]) -> list[Path]:
             named.add(get[f"{table}.preset"])
             found |= {Path(get[f"{table}.preset_file"])} if get[f"{table}.preset_file"] else set()
         found |= {Path(get["initial.path"])} if get["initial.kind"] == "file" else set()
+        found |= {Path(phase["arrivals_file"]) for phase in arm.phases if phase["arrivals_file"]}
     return sorted(found | {preset.path for preset in presets() if preset.name in named})
 
 

@@ -164,7 +164,7 @@ def _refuse_suites(path: Path) -> None:
 
 
 def _check_inputs(path: Path, run: RunRecord, plan: Plan) -> tuple[str, ...]:
-    """Refuses presets and drive states that are not those of then."""
+    """Refuses presets, drive states and times of arrival that are not those of then."""
     changed = sorted({name for arm in run.arms if (name := _changed_preset(path, arm.summary, plan, arm.name))})
     recorded = run.manifest.get("inputs_sha256")
     arms = [*plan.arms, *plan.preparations]
@@ -172,8 +172,8 @@ def _check_inputs(path: Path, run: RunRecord, plan: Plan) -> tuple[str, ...]:
         return () if recorded else ("It was recorded before the digests of presets were; its copies of them agree.",)
     files = changed or [each.name for each in inputs.files_of(arms)]
     raise SpillwayError(
-        f"{path}: {' or '.join(files)} has changed since it was recorded, so a run now would be of another drive: "
-        f"bring the file back, or run the plan as it is now, `spillway run {path / 'plan.toml'}`."
+        f"{path}: {' or '.join(files)} has changed since it was recorded, so a run now would be of another drive "
+        f"or load: bring the file back, or run the plan as it is now, `spillway run {path / 'plan.toml'}`."
     )
 
 

@@ -26,7 +26,7 @@ Document = dict[str, Any]
 # What a run is that is none of this suite's.
 NOT_OURS = {
     "of another plan": "of another plan or at another scale",
-    "of other files": "with other presets or states of drives",
+    "of other files": "with other presets, states of drives or times of arrival",
     "of another build": "of another build",
 }
 # What of a run is drawn, and the figure of a claim as it is drawn: its metric and the factor to that metric's unit.

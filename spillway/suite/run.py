@@ -7,7 +7,7 @@
     PLAN/         a run directory for each plan
     kept/         states that its plans have kept
 
-A plan is done when its run directory is complete and is of the same resolved plan, presets, package and
+A plan is done when its run directory is complete and is of the same resolved plan, files that this names, package and
 spillway-native (by SHA-256): it is not run again. One that was ended early, had failed runs, is damaged, or was made by
 another build is. Plans that are not chosen are not run, and are reported where they are done.
 Its new run directory takes the place of the old one when it is whole. So an interruption, also a kill -9, costs the
@@ -67,7 +67,7 @@ class Outcome:
 
 
 def state_of(directory: Path, plan: Plan, *, may_fill: bool = False) -> State:
-    """Whether a plan's run directory is there, is whole and is of this plan, its presets, and this build. ``may_fill``:
+    """Whether a plan's run directory is there, is whole and is of this plan, its files, and this build. ``may_fill``:
     runs that filled their drives are results of it."""
     if not directory.exists():
         return "not run"

@@ -600,11 +600,11 @@ def test_samples_that_end_in_the_middle_are_damaged(
     assert state_of(out / "a", plan) == ("damaged" if cut > 1 else "done")
 
 
-@pytest.mark.parametrize("change", ["preset", "estimate", "preset_file", "state", "a preparation's preset"])
-def test_a_plan_whose_preset_was_changed_is_run_again(
+@pytest.mark.parametrize("change", ["preset", "estimate", "preset_file", "state", "a preparation's preset", "arrivals"])
+def test_a_plan_whose_files_were_changed_is_run_again(
     fake: Fake, suite: Path, tmp_path: Path, invoke: Invoke, change: str
 ) -> None:
-    """A plan names its presets and states: they can change where it does not."""
+    """A plan names its presets, states and times of arrival: they can change where it does not."""
     out, preset = tmp_path / "out", tmp_path / "presets" / "tiny.toml"
     plan = suite / "b.toml"
     other = tmp_path / "other.toml"
@@ -618,6 +618,12 @@ def test_a_plan_whose_preset_was_changed_is_run_again(
     elif change == "state":
         preset = other
         plan.write_text(plan.read_text() + f'\n[initial]\nkind = "file"\npath = "{other}"\n')
+    elif change == "arrivals":
+        preset = tmp_path / "times.txt"
+        preset.write_text("0.2\n0.4\n")
+        plan.write_text(
+            plan.read_text().replace("duration_s = 1\n", f'arrivals = "trace"\narrivals_file = "{preset}"\n')
+        )
     elif change == "a preparation's preset":
         preset = other
         plan.write_text(
@@ -631,7 +637,7 @@ def test_a_plan_whose_preset_was_changed_is_run_again(
     assert len(fake.requests()) == count
     preset.write_text(preset.read_text().replace("0.2", "0.3"))
     assert "of other files" in invoke("suite", suite, "--out", out, "--list").out
-    assert "with other presets or states of drives; run the suite again" in render_stale(suite, out)
+    assert "with other presets, states of drives or times of arrival; run the suite again" in render_stale(suite, out)
     assert invoke("suite", suite, "--out", out, "--only", "b").code == 0
     assert len(fake.requests()) == 2 * count
     assert state_of(out / "b", load_suite(suite).plans[0].plan) == "done"
