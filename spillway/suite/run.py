@@ -289,7 +289,8 @@ def _is_wanted(fresh: Path, place: Path) -> bool:
         manifest = read_run(fresh).manifest
     except SpillwayError:
         return False
-    return bool(manifest.get("complete")) or not place.exists()
+    came_to_its_end = manifest.get("complete") or (manifest.get("failure") and manifest.get("interrupted") is False)
+    return bool(came_to_its_end) or not place.exists()
 
 
 def _remove(path: Path) -> None:

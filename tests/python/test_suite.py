@@ -749,6 +749,31 @@ def test_what_was_measured_is_not_lost_with_its_report(
     assert not list(out.glob(".b.*"))
 
 
+@pytest.mark.parametrize("mode", ["fails", "crashes"])
+def test_a_run_that_came_to_its_end_with_failures_is_not_lost_with_its_report(
+    fake: Fake, suite: Path, tmp_path: Path, invoke: Invoke, monkeypatch: pytest.MonkeyPatch, mode: str
+) -> None:
+    """It takes an earlier one's place after a kill as it does without."""
+    import spillway.report
+
+    (suite / "suite.toml").write_text('may_fill = ["a"]\n' + (suite / "suite.toml").read_text())
+    out = tmp_path / "out"
+    assert invoke("suite", suite, "--out", out, "--only", "a", "--set", "phases.0.threads=2").code == 0
+    fake.behave(mode)
+    monkeypatch.setenv("FAKE_WHERE", json.dumps({"num": 100}))
+
+    def killed(*_: Any) -> None:
+        raise SystemExit(9)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(spillway.report, "write_report", killed)
+        assert invoke("suite", suite, "--out", out, "--only", "a").code == 9
+    count = len(fake.requests())
+    ended = invoke("suite", suite, "--out", out, "--only", "a")
+    assert (ended.code, len(fake.requests()) - count) == ((0, 0) if mode == "fails" else (1, 2)), ended.err
+    assert not list(out.glob(".a.*"))
+
+
 def test_two_suites_in_one_directory_are_one_too_many(fake: Fake, suite: Path, tmp_path: Path, invoke: Invoke) -> None:
     out = tmp_path / "out"
     out.mkdir()
