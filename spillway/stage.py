@@ -26,7 +26,8 @@ MOST_SPARE_NAMES = 1000
 # The native process of a run that was killed ends with the next event that nobody reads, of which there are five a
 # second; an engine that is in the middle of something takes longer. Source: guess
 NATIVE_ENDS_S = 3.0
-LOCK = ".lock"  # in a directory that takes several runs
+LOCK = ".lock"  # in a directory that takes several runs: says of what kind of work
+MOST_KIND = 20  # characters of it. Source: guess
 
 
 @contextmanager
@@ -83,12 +84,20 @@ def locked(out: Path, what: str) -> Iterator[None]:
         raise SpillwayError(f"{out}: there is something already that is no {what}'s; name another --out or remove it.")
     with explained(out):
         out.mkdir(parents=True, exist_ok=True)
-        lock = (out / LOCK).open("w", encoding="utf-8")
+        lock = (out / LOCK).open("a+", encoding="utf-8")
     with lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             raise SpillwayError(f"{out}: a {what} is running in it; wait for its end or name another --out.") from None
+        lock.seek(0)
+        theirs = lock.read(MOST_KIND)
+        if theirs not in ("", what):
+            raise SpillwayError(f"{out}: this is the directory of a {theirs}, and no {what}'s; name another --out.")
+        if not theirs:  # just made, or by an earlier version
+            with explained(out):
+                lock.write(what)
+                lock.flush()
         yield
 
 

@@ -14,6 +14,7 @@ Its new run directory takes the place of the old one when it is whole. So an int
 plan that was under way and nothing else.
 """
 
+import json
 import re
 import shutil
 import time
@@ -143,6 +144,7 @@ def run_suite(
     """
     made = Outcome(out)
     with locked(out, "suite"):
+        _check_same(suite, out)
         _sweep_up(out)
         for index, each in enumerate(suite.chosen, start=1):
             for step in _steps(each, out, command, watch, made):
@@ -153,6 +155,17 @@ def run_suite(
                 break
         made.left_out = _write_report(suite, out, say)
     return made
+
+
+def _check_same(suite: Suite, out: Path) -> None:
+    """The runs of another suite are not to give way to plans of this one that have their names."""
+    try:
+        there = json.loads((out / "suite.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return
+    name = there.get("suite") if isinstance(there, dict) else None
+    if isinstance(name, str) and name != suite.name:
+        raise SpillwayError(f"{out}: this is the directory of the suite {name!r}; name another --out.")
 
 
 def _steps(each: SuitePlan, out: Path, command: list[str], watch: Watch | None, made: Outcome) -> Iterator[Step]:

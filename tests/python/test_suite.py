@@ -6,6 +6,7 @@ import json
 import os
 import re
 import runpy
+import shutil
 import signal
 import subprocess
 import sys
@@ -772,6 +773,30 @@ def test_a_run_that_came_to_its_end_with_failures_is_not_lost_with_its_report(
     ended = invoke("suite", suite, "--out", out, "--only", "a")
     assert (ended.code, len(fake.requests()) - count) == ((0, 0) if mode == "fails" else (1, 2)), ended.err
     assert not list(out.glob(".a.*"))
+
+
+@pytest.mark.parametrize("there", ["another suite", "a search"])
+def test_a_directory_of_other_work_is_left_as_it_is(
+    fake: Fake, suite: Path, plan_file: Path, tmp_path: Path, invoke: Invoke, there: str
+) -> None:
+    out, other = tmp_path / "out", tmp_path / "other"
+    suite.rename(other)
+    if there == "another suite":
+        shutil.copytree(other, suite)
+        (suite / "a.toml").write_text((suite / "a.toml").read_text().replace("1000]", "1200]"))
+        words: tuple[object, ...] = ("suite", suite, "--only", "a", "--out", out)
+    else:
+        plan_file.write_text(PLAN + 'arrivals = "constant"\nrate_ops_s = 100\n')
+        words = ("sustain", plan_file, "--from", "1000", "--to", "2000", "--out", out)
+    invoke(*words)
+    before = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
+    assert before
+    refused = invoke("suite", other, "--out", out)
+    assert (refused.code, refused.err.count("\n")) == (2, 1)
+    assert "this is the directory of " in refused.err
+    assert {path: path.read_bytes() for path in out.rglob("*") if path.is_file()} == before
+    assert invoke("suite", other, "--out", tmp_path / "next").code == 0
+    assert "no search's" in invoke(*words[:-1], tmp_path / "next").err or there == "another suite"
 
 
 def test_two_suites_in_one_directory_are_one_too_many(fake: Fake, suite: Path, tmp_path: Path, invoke: Invoke) -> None:
