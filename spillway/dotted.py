@@ -6,6 +6,7 @@ The keys of an open table keep their own dots: ``drive.set.capacity.spare_factor
 """
 
 import tomllib
+from collections.abc import Iterator
 from typing import Any
 
 from spillway import toml
@@ -78,15 +79,31 @@ def _element(elements: list[Any], part: str, where: str) -> Any:
     return named[part]
 
 
-def undotted(table: Document) -> Document:
-    """Quoted dotted keys of an arm (``"engine.options.x" = 1``) as the nested tables they mean."""
+def undotted(table: Document, where: str) -> Document:
+    """A table with quoted dotted keys (``"load.num" = 1``) as the nested tables they mean, and those of open tables in
+    one piece, however they were written: of two spellings neither is to win over what is set later. Raises
+    SpillwayError for a key that is there in both."""
     nested: Document = {}
-    for key, value in table.items():
-        inner: Any = value
-        for part in reversed(key_parts(key)):
-            inner = {part: inner}
-        overlay(nested, inner)
+    for key, value in _pairs(table):
+        *tables, last = key_parts(key)
+        node = nested
+        for part in tables:
+            node = node.setdefault(part, {})
+            if not isinstance(node, dict):
+                raise SpillwayError(f"{where}: {part} is a value, not a table, and {key} is there too; leave one.")
+        if last in node:
+            raise SpillwayError(f"{where}: {key} is there twice, in quotes and without; leave one.")
+        node[last] = value
     return nested
+
+
+def _pairs(table: Document, prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Every value by its dotted key."""
+    for key, value in table.items():
+        if isinstance(value, dict):
+            yield from _pairs(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}", value
 
 
 def overlay(base: Document, top: Document) -> Document:

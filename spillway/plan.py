@@ -286,6 +286,7 @@ def load_plan(
     late = {f"--set {name}": given[name] for name in set_by if name not in axes}
     tables = _tables(document.pop("arms", None) or [{}], "arms", where)
     own_tables = _tables(document.pop("prepare", []), "prepare", where)
+    document = undotted(document, where)
     reader = _ArmReader(where, name, path.parent, document, tables, late, properties or {}, own_tables)
     arms = [arm for point in points for arm in reader.arms_at(point)]
     _check_arm_names(where, arms)
@@ -356,11 +357,12 @@ class _ArmReader:
         return [self._arm(index, dict(table), point) for index, table in enumerate(self.tables)]
 
     def preparations_at(self, point: Point) -> list[Arm]:
-        return [self._preparation(index, undotted(dict(table)), point) for index, table in enumerate(self.own_tables)]
+        return [self._preparation(index, table, point) for index, table in enumerate(self.own_tables)]
 
     def _preparation(self, index: int, own: Document, point: Point) -> Arm:
         """What it says itself wins over the point: it may be the same at several."""
         label = f"{self.where}: prepare[{index}]: "
+        own = undotted(own, label.removesuffix(": "))
         merged = preparation_document(self.shared, own, point.values, self.overrides, label)
         if not checked_table(merged.get("kept", {}), f"{label}kept").get("to"):
             raise SpillwayError(f"{label}kept.to is missing: name the state that it is there for.")

@@ -25,7 +25,7 @@ def arm_document(
     shared: Document, own: Document, values: Mapping[str, Any], overrides: Overrides, label: str
 ) -> Document:
     """An arm with ``values``, those of its point by dotted key. Raises SpillwayError."""
-    merged = overlay(copy.deepcopy(shared), undotted(copy.deepcopy(own)))
+    merged = overlay(copy.deepcopy(shared), undotted(copy.deepcopy(own), label.removesuffix(": ")))
     for key, value in values.items():
         put(merged, key_parts(key), value, f"{label}{key}")
     for asked, (parts, value) in overrides.items():
@@ -41,7 +41,7 @@ def preparation_document(
     for key, value in values.items():
         if key_parts(key)[0] not in NOT_INHERITED:
             put(merged, key_parts(key), value, f"{label}{key}")
-    overlay(merged, undotted(copy.deepcopy(own)))
+    overlay(merged, undotted(copy.deepcopy(own), label.removesuffix(": ")))
     for asked, (parts, value) in overrides.items():
         if parts[0] not in NOT_INHERITED or parts == ["kept", "directory"]:
             put(merged, parts, value, asked)
@@ -184,7 +184,7 @@ def said(document: Document, directory: Path = Path(), *, measures: bool = True)
 
 
 def _keys(table: Document) -> list[str]:
-    return said(undotted({key: value for key, value in table.items() if key not in _OF_ARMS})).keys
+    return said(undotted({key: value for key, value in table.items() if key not in _OF_ARMS}, "plan")).keys
 
 
 def _is_of_phase(key: str) -> bool:

@@ -1,15 +1,18 @@
 """Plans: what is resolved, what is refused and with which words."""
 
+import itertools
 import json
 import re
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from conftest import PLAN, ROOT
 from jsonschema import Draft202012Validator
 
+from spillway.dotted import flatten
 from spillway.errors import SpillwayError
 from spillway.plan import by_keys_of_a_plan, load_plan
 from spillway.plan_keys import ARM_KEYS, OF_SOME_ARRIVALS, OPEN_TABLES, PHASE_KEYS, PLAN_KEYS, WORKLOADS
@@ -132,6 +135,48 @@ def test_overrides_win_over_plan_and_arms(plan_file: Path) -> None:
         assert arm.drive_set == {"capacity.spare_factor": "0.1", "capacity.capacity_bytes": str(32 * 2**20)}
         assert arm.settings["load.num"] == 7
         assert arm.settings["initial.kind"] == "trimmed"
+
+
+EMULATED = 'drive.preset = "tiny"\n'
+WATCHED = 'drive.kind = "directory"\ndrive.path = "."\ndrive.estimate.preset = "tiny"\n'
+
+
+@pytest.mark.parametrize(
+    ("key", "spellings", "above", "values"),
+    [
+        ("load.value_bytes", ["load.value_bytes", '"load.value_bytes"'], EMULATED + "load.num = 9\n", [1, 2, 3]),
+        ("engine.options.x", ["engine.options.x", '"engine.options.x"', 'engine."options.x"'], EMULATED, [1, 2, 3]),
+        ("drive.set.gc.low", ["drive.set.gc.low", '"drive.set.gc.low"', 'drive.set."gc.low"'],
+         EMULATED + "drive.set.gc.high = 0.5\n", [0.1, 0.2, 0.3]),
+        ("drive.estimate.capacity", ["drive.estimate.capacity", 'drive."estimate.capacity"'], WATCHED,
+         [2**26, 2**27, 2**28]),
+    ],
+)  # fmt: skip
+def test_what_is_said_later_wins_however_a_key_is_written(
+    plan_file: Path, key: str, spellings: list[str], above: str, values: list[Any]
+) -> None:
+    """By an arm, by a point of a sweep and by --set."""
+    phase = '[[phases]]\nworkload = "fillrandom"\n'
+    first, second, third = values
+
+    def found(text: str, *overrides: str) -> list[Any]:
+        plan_file.write_text(text)
+        arms = load_plan(plan_file, overrides).arms
+        return [flatten({k: v for k, v in arm.document().items() if k != "phases"}) for arm in arms]
+
+    def values_of(documents: list[Any]) -> list[str]:
+        table = next((table for table in OPEN_TABLES if key.startswith(f"{table}.")), "")
+        return [str(each[table][key.removeprefix(f"{table}.")] if table else each[key]) for each in documents]
+
+    for one, other in itertools.product(spellings, repeat=2):
+        text = f"{above}{one} = {first}\n{phase}"
+        assert values_of(found(text)) == [str(first)]
+        assert values_of(found(text, f"{key}={second}")) == [str(second)]
+        assert values_of(found(f'{text}[[arms]]\nname = "a"\n{other} = {second}\n')) == [str(second)]
+        assert values_of(found(f'{text}[sweep]\n"{key}" = [{second}, {third}]\n')) == [str(second), str(third)]
+        if one != other:
+            with pytest.raises(SpillwayError, match=f"{key} is there twice, in quotes and without; leave one"):
+                found(f"{above}{one} = {first}\n{other} = {first}\n{phase}")
 
 
 def test_arms_differ_in_what_they_say_and_in_nothing_else(plan_file: Path) -> None:
