@@ -84,7 +84,7 @@ def undotted(table: Document, where: str) -> Document:
     one piece, however they were written: of two spellings neither is to win over what is set later. Raises
     SpillwayError for a key that is there in both."""
     nested: Document = {}
-    for key, value in _pairs(table):
+    for key, value in pairs(table):
         *tables, last = key_parts(key)
         node = nested
         for part in tables:
@@ -97,11 +97,11 @@ def undotted(table: Document, where: str) -> Document:
     return nested
 
 
-def _pairs(table: Document, prefix: str = "") -> Iterator[tuple[str, Any]]:
+def pairs(table: Document, prefix: str = "") -> Iterator[tuple[str, Any]]:
     """Every value by its dotted key."""
     for key, value in table.items():
         if isinstance(value, dict):
-            yield from _pairs(value, f"{prefix}{key}.")
+            yield from pairs(value, f"{prefix}{key}.")
         else:
             yield f"{prefix}{key}", value
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from spillway.dotted import flatten
+from spillway.dotted import pairs
 from spillway.errors import SpillwayError
 from spillway.plan_keys import ARM_KEYS, MOST_NUMBER, OPEN_TABLES, PHASE_KEYS, PLAN_KEYS
 from spillway.quantity import human_bytes, nearest, parse_size
@@ -134,13 +134,10 @@ def _listed(of: str, points: Any, overrides: Mapping[str, Any], where: str) -> l
 def _by_dotted_key(table: Document, where: str) -> dict[str, Any]:
     """The axes by dotted key, whether they were written so, in quotes, or as nested tables."""
     found: dict[str, Any] = {}
-    for name, content in table.items():
-        for key, value in flatten({name: content}).items():
-            opened = key in OPEN_TABLES and isinstance(value, dict)
-            each = {f"{key}.{inner}": one for inner, one in value.items()} if opened else {key: value}
-            if twice := next((one for one in each if one in found), None):
-                raise SpillwayError(f"{where}: {twice} is there twice, in quotes and without; leave one.")
-            found |= each
+    for key, value in pairs(table):
+        if key in found:
+            raise SpillwayError(f"{where}: {key} is there twice, in quotes and without; leave one.")
+        found[key] = value
     return found
 
 

@@ -173,7 +173,7 @@ def test_what_is_said_later_wins_however_a_key_is_written(
         assert values_of(found(text)) == [str(first)]
         assert values_of(found(text, f"{key}={second}")) == [str(second)]
         assert values_of(found(f'{text}[[arms]]\nname = "a"\n{other} = {second}\n')) == [str(second)]
-        assert values_of(found(f'{text}[sweep]\n"{key}" = [{second}, {third}]\n')) == [str(second), str(third)]
+        assert values_of(found(f"{text}[sweep]\n{other} = [{second}, {third}]\n")) == [str(second), str(third)]
         if one != other:
             with pytest.raises(SpillwayError, match=f"{key} is there twice, in quotes and without; leave one"):
                 found(f"{above}{one} = {first}\n{other} = {first}\n{phase}")
