@@ -21,10 +21,10 @@ def parse_override(override: str) -> tuple[list[str], Any]:
     """``a.b=value``: the value as TOML where it is that, else as a text."""
     key, text = split_setting(override)
     try:
-        value = toml.loads(f"value = {text}")["value"]
+        document = toml.loads(f"value = {text}")
     except tomllib.TOMLDecodeError:
-        value = text
-    return key_parts(key), value
+        document = {}
+    return key_parts(key), document["value"] if len(document) == 1 else text  # of several lines it is a text
 
 
 class NoElement(SpillwayError):

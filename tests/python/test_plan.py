@@ -298,6 +298,8 @@ def test_what_is_refused_names_file_key_and_mend(plan_file: Path, text: str, say
         ("phases.nope.threads=2", "there is no element 'nope'; by name there are: fill"),
         ("phases.0=2", "name a key of one element"),
         ("name.x=2", "--set name.x: name is a value, not a table"),
+        ("load.num=5\nload.value_bytes=6", r"load.num is '5\\nload.value_bytes=6'; it takes a whole number"),
+        ("load.num=5\n[drive]", r"load.num is '5\\n\[drive\]'; it takes a whole number"),
     ],
 )
 def test_bad_overrides(plan_file: Path, override: str, says: str) -> None:
