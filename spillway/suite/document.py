@@ -22,6 +22,9 @@ Document = dict[str, Any]
 
 KEYS = ("name", "title", "summary", "plans", "over_time", "may_fill", "scale")
 SCALE_KEYS = ("factor", "keys", "plans")
+KEPT = "kept"  # in a suite's directory: states that its plans keep
+# What such a directory has beside a run directory for each plan.
+OTHERS = (KEPT, "suite.json", "report.html", "claims.csv", "laws.json")
 PLANS = "plans"  # where suites lie, in a checkout and from where the command is called
 
 
@@ -276,6 +279,12 @@ def _names(value: Any, path: Path, key: str = "plans", known: Sequence[str] | No
     for name in value:
         if known is not None and name not in known:
             raise SpillwayError(f"{path}: {key} names {name!r}, no plan of the suite{nearest(name, known)}")
+        if Path(name).name != name or name.startswith("."):
+            raise SpillwayError(f"{path}: {key} names {name!r}; a plan lies beside suite.toml, under no hidden name.")
+        if name in OTHERS:
+            raise SpillwayError(
+                f"{path}: {key} names {name!r}, which a suite's directory has for itself; rename the plan."
+            )
         if not (path.parent / f"{name}.toml").is_file():
             raise SpillwayError(f"{path}: {key} names {name!r}, and there is no {path.parent / name}.toml.")
         if value.count(name) > 1:

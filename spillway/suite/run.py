@@ -31,7 +31,7 @@ from spillway.plan import Plan
 from spillway.run import Finished, Watch, execute
 from spillway.rundir import read_run, write_json
 from spillway.stage import explained, locked, stages_of, sweep_up
-from spillway.suite.document import Suite, SuitePlan
+from spillway.suite.document import KEPT, Suite, SuitePlan
 from spillway.suite.scale import said
 
 Document = dict[str, Any]
@@ -39,8 +39,6 @@ What = Literal["skipped", "begins", "ended", "failed", "refused", "interrupted"]
 State = Literal[
     "done", "ended early", "failed", "of another plan", "of other files", "of another build", "damaged", "not run"
 ]
-
-KEPT = "kept"  # states that plans of the suite keep
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from spillway.plan import load_plan
 from spillway.report import write_suite_report
 from spillway.suite import find_suite, load_suite
 from spillway.suite.claims import Claim, read_claims
-from spillway.suite.document import SuitePlan
+from spillway.suite.document import OTHERS, SuitePlan
 from spillway.suite.run import state_of
 from spillway.suite.scale import Scale, TooSmall, parse_factor
 from spillway.suite.too_small import check_scale
@@ -236,6 +236,9 @@ def test_a_plan_may_have_a_factor_of_its_own(suite: Path, tmp_path: Path, fake: 
 BAD = [
     ("suite.toml", 'plans = ["a", "nope"]', r"names 'nope', and there is no .*nope\.toml"),
     ("suite.toml", 'plans = ["a", "a"]', "names 'a' twice"),
+    ("suite.toml", 'plans = ["a", "../two/b"]', r"names '\.\./two/b'; a plan lies beside suite\.toml"),
+    ("suite.toml", 'plans = ["."]', r"names '\.'; a plan lies beside suite\.toml"),
+    *(("suite.toml", f'plans = ["{name}"]', f"names '{name}', which a suite's directory has for") for name in OTHERS),
     ("suite.toml", "plans = []", "it takes a list"),
     ("suite.toml", 'plan = ["a"]', "plan is not a key of a suite; did you mean 'plans'"),
     ("suite.toml", 'plans = ["a"]\nscale.factor = 3', "scale.factor is 3; a scale is above 0"),
