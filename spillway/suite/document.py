@@ -187,7 +187,7 @@ def _scaled(
 
     try:
         plan = load_plan(path, settings, only, properties, scaled, may_be_idle)
-    except WithoutEffect:
+    except (WithoutEffect, NoElement):
         raise
     except SpillwayError as error:
         if scale.factor == 1 or not _is_right(path, settings, only, scale, properties):
@@ -212,9 +212,17 @@ def _is_right(
         load_plan(path, settings, only, properties, unscaled)
     except WithoutEffect:
         return True
+    except NoElement as error:
+        others = tuple(each for each in settings if not _asks_for(each, error))
+        return len(others) < len(settings) and _is_right(path, others, only, scale, properties)
     except SpillwayError:
         return False
     return True
+
+
+def _asks_for(setting: str, error: NoElement) -> bool:
+    """Whether it is this setting that names an element which is not there."""
+    return f"--set {'.'.join(parse_override(setting)[0])}" == error.where
 
 
 def _plan(
@@ -237,7 +245,7 @@ def _plan_with(
         try:
             return _plan(directory, name, scale, settings), idle
         except NoElement as error:
-            absent = [each for each in settings if f"--set {'.'.join(parse_override(each)[0])}" == error.where]
+            absent = [each for each in settings if _asks_for(each, error)]
             if not absent:
                 raise
             why = Idle("plans that have such a phase", str(error).removeprefix(f"{error.where}: ").removesuffix("."))

@@ -518,15 +518,16 @@ def test_a_data_set_that_does_not_fit_the_scaled_drive_is_told_before_anything_i
     assert invoke("suite", suite, "--out", out, "--scale", "1/8").code == 0
 
 
+@pytest.mark.parametrize("given", ["engine.vlog.gc=false", "phases.write.threads=2"])
 def test_a_setting_for_another_plan_does_not_hide_that_the_scale_is_too_small(
-    fake: Fake, suite: Path, tmp_path: Path, invoke: Invoke
+    fake: Fake, suite: Path, tmp_path: Path, invoke: Invoke, given: str
 ) -> None:
-    b = (suite / "b.toml").read_text()
+    b = (suite / "b.toml").read_text().replace('name = "fill"', 'name = "write"')
     (suite / "b.toml").write_text(b.replace("[engine.options]", '[engine]\nname = "leveldb-vlog"\n[engine.options]'))
     words = ("suite", suite, "--out", tmp_path / "out", "--scale", "1/1000")
     plain = invoke(*words)
     assert "is too small for a, give --scale" in plain.err
-    ended = invoke(*words, "--set", "engine.vlog.gc=false")
+    ended = invoke(*words, "--set", given)
     assert (ended.code, ended.err) == (2, plain.err)
 
 
