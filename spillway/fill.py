@@ -20,6 +20,7 @@ from typing import Any
 
 from spillway.errors import DriveFull, Interrupted, RunFailed, SpillwayError
 from spillway.plan import Arm, Plan, load_plan, slug
+from spillway.plan_layers import keys_given
 from spillway.run import Watch, execute
 from spillway.rundir import ArmRecord, read_run, write_json
 from spillway.space import peak_held
@@ -112,7 +113,7 @@ def fill(
     """
     if not 0 < within < 1:
         raise SpillwayError(f"--within is {within:g}; it takes a share above 0 and below 1, such as 0.01.")
-    if any(each.partition("=")[0].strip() == "load.num" for each in overrides):
+    if any("load.num" in keys_given(each) for each in overrides):
         raise SpillwayError("--set load.num is what is searched for; leave it out.")
     plan = _plan(path, overrides, only, (*own, "load.num=1"))
     searches = [_search(plan, arm) for arm in plan.arms]

@@ -134,6 +134,7 @@ def test_a_run_that_fails_by_itself_ends_the_search(
         ("", ("--within", "0"), "--within is 0"),
         ("", ("--within", "much"), "--within is 'much'"),
         ("", ("--set", "load.num=5"), "load.num is what is searched for"),
+        ("", ("--set", "load={num=5}"), "load.num is what is searched for"),
         ("", ("--arm", "no"), "there is no arm 'no'"),
         ("", ("--set", 'kept.to="x"'), "leave out kept.from and kept.to"),
         ('[sweep]\n"load.value_bytes" = [10, 20]\n', (), "a sweep has many data sets already"),
