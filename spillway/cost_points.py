@@ -28,7 +28,15 @@ from spillway.errors import SpillwayError
 from spillway.lifetime import endurance_bytes
 from spillway.plan_keys import OPEN_TABLES
 from spillway.quantity import nearest, parse_size
-from spillway.rundir import ArmRecord, RunRecord, read_figures, read_samples, why_refused
+from spillway.rundir import (
+    ArmRecord,
+    RunRecord,
+    check_not_cut_off,
+    read_figures,
+    read_samples,
+    whole_directories,
+    why_refused,
+)
 from spillway.samples import measured, nand_bytes
 from spillway.sweep import axes_of, short_names, words_of
 
@@ -142,6 +150,8 @@ def _run(run: RunRecord) -> Read:
                 why = "failed" if standing["failure"] else "was ended early"
                 left_out.append(f"{where} {why}")
                 continue
+            for directory in whole_directories(arm.summary):
+                check_not_cut_off(run.path / directory)
             part = _steady_part(run.path, arm.summary)
             points.append(_point(where, name, arm.summary | part, _settings(plan, arm.name), along))
     return Read(points, left_out)

@@ -25,11 +25,11 @@ from spillway.compare import compare
 from spillway.compare.choice import BLOCKS
 from spillway.compare.effects import LEVEL, Effect, holm
 from spillway.compare.metrics import METRICS, Metric, table
-from spillway.compare.sides import Side, check_not_cut_off, read_whole, side_of
+from spillway.compare.sides import Side, read_whole, side_of
 from spillway.compare.standing import differences
 from spillway.errors import SpillwayError
 from spillway.plan import Arm, Plan, load_plan
-from spillway.rundir import RunRecord
+from spillway.rundir import RunRecord, check_not_cut_off
 
 Document = dict[str, Any]
 

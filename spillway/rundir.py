@@ -112,6 +112,7 @@ class ArmRecorder:
             self._file.close()
 
 
+END_ROUNDING = 1e-6  # s, and a share: sums of nanoseconds as decimals. Source: guess
 OF_REFUSED = ("manifest.json", "plan.toml", "summary.json", "report.html")  # all that such a directory has
 SEAL = "sha256"  # in its manifest: of each of these files, of the manifest itself without this key
 
@@ -266,6 +267,8 @@ def _read_repetitions(path: Path, name: str, figures: Document, is_failed: bool)
     A run recorded before summaries named the directories of repetitions has none beside it.
     """
     typical = _read_arm(path / figures["directory"], name, figures, is_failed)
+    for directory in [] if is_failed else whole_directories(figures):
+        check_not_cut_off(path / directory)
     directories = [each.get("directory") for each in figures.get("repetitions", [])]
     if None in directories:
         return typical
@@ -308,6 +311,47 @@ def read_phases(directory: Path) -> list[Document]:
     if not timed:
         raise SpillwayError(f"{path}: this is no list of phases; run the plan again.")
     return list(phases)
+
+
+def whole_directories(figures: Document) -> list[str]:
+    """Of an arm's figures, the directories of the repetitions that ran to their end."""
+    several = [(each["directory"], each) for each in figures.get("repetitions", []) if each.get("directory")]
+    ended = several or [(figures["directory"], figures["standing"])]
+    return [directory for directory, end in ended if end.get("complete") and not end.get("failure")]
+
+
+def check_not_cut_off(directory: Path) -> None:
+    """samples.csv goes to the end of its phases, each of which ends with a sample. Raises SpillwayError.
+
+    REQUIRES: that the run has ended by itself.
+    """
+    path = directory / "samples.csv"
+    try:
+        with path.open("rb") as file:
+            header = file.readline()
+            file.seek(0, os.SEEK_END)
+            file.seek(max(0, file.tell() - 2 * len(header) - 4096))
+            tail = file.read().decode("utf-8", errors="replace")
+    except OSError as error:
+        why = (error.strerror or str(error)).lower()
+        raise SpillwayError(f"{path}: the run directory is not whole: {why}; run the plan again.") from error
+    names = next(csv.reader([header.decode("utf-8", errors="replace")]), [])
+    last = next(csv.reader([tail.splitlines()[-1]]), []) if tail else []
+    row = dict(zip(names, last, strict=False))
+    if len(last) != len(names) or not tail.endswith("\n") or not _is_number(row.get("t_s")):
+        raise SpillwayError(f"{path}: the file was cut off in its last line; run the plan again.")
+    seconds = float(row["t_s"])
+    end = max((float(each["t_s"]) + float(each["duration_s"]) for each in read_phases(directory)), default=seconds)
+    if seconds < end - END_ROUNDING * max(1.0, end):
+        raise SpillwayError(f"{path}: the file was cut off at {seconds:.1f} s of {end:.1f} s; run the plan again.")
+
+
+def _is_number(text: str | None) -> bool:
+    try:
+        float(text or "")
+    except ValueError:
+        return False
+    return True
 
 
 def _read_text(path: Path) -> str:

@@ -1,6 +1,5 @@
 """The sides of a comparison: an arm of a run directory each, with its repetitions and what they rest on."""
 
-import csv
 import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,7 +9,7 @@ from typing import Any
 from spillway.dotted import flatten
 from spillway.errors import SpillwayError
 from spillway.quantity import nearest
-from spillway.rundir import RunRecord, check_not_refused, read_figures, read_phases, read_samples
+from spillway.rundir import RunRecord, check_not_cut_off, check_not_refused, read_figures, read_samples
 from spillway.samples import Row, measured
 from spillway.stage import stages_of
 
@@ -171,40 +170,3 @@ def _check_new(side: Side, sides: Sequence[Side]) -> None:
         took_time = side.manifest.get("started") != side.manifest.get("ended")
         if marks[0] == marks[1] and figures[0] == figures[1] and took_time:
             raise SpillwayError(f"{side.name} and {other.name} are the same run under two names; name another one.")
-
-
-def check_not_cut_off(directory: Path) -> None:
-    """samples.csv goes to the end of its phases. Raises SpillwayError."""
-    path = directory / "samples.csv"
-    try:
-        with path.open("rb") as file:
-            header = file.readline()
-            file.seek(0, 2)
-            file.seek(max(0, file.tell() - max(4096, 2 * len(header) + 4096)))
-            tail = file.read().decode("utf-8", errors="replace")
-    except OSError as error:
-        why = (error.strerror or str(error)).lower()
-        raise SpillwayError(f"{path}: the run directory is not whole: {why}; run the plan again.") from error
-    names = next(csv.reader([header.decode("utf-8", errors="replace")]), [])
-    last = next(csv.reader([tail.splitlines()[-1]]), []) if tail else []
-    row = dict(zip(names, last, strict=False))
-    if len(last) != len(names) or not tail.endswith("\n") or not _is_number(row.get("t_s")):
-        raise SpillwayError(f"{path}: the file was cut off in its last line; run the plan again.")
-    end = _end_s(directory)
-    seconds = float(row["t_s"])
-    if end is not None and seconds < end - max(1.0, 2 * float(row.get("dt_s") or 0.0)):
-        raise SpillwayError(f"{path}: the file was cut off at {seconds:.0f} s of {end:.0f} s; run the plan again.")
-
-
-def _is_number(text: str | None) -> bool:
-    try:
-        float(text or "")
-    except ValueError:
-        return False
-    return True
-
-
-def _end_s(directory: Path) -> float | None:
-    """When the last phase ended, in seconds since the start."""
-    phases = read_phases(directory)
-    return max((float(each["t_s"]) + float(each["duration_s"]) for each in phases), default=None)

@@ -21,7 +21,7 @@ from pathlib import Path
 import numpy as np
 
 from spillway.errors import SpillwayError
-from spillway.rundir import check_not_refused, read_figures
+from spillway.rundir import check_not_cut_off, check_not_refused, read_figures
 from spillway.samples import are_columns, nand_bytes, typed
 from spillway.steady.series import LEAST_SAMPLES, Array, Round
 
@@ -78,6 +78,8 @@ def read(path: Path) -> Read:
         raise SpillwayError(f"{path}: this is fio's log of latencies; take the one of IOPS or bandwidth.")
     lines = _lines(path)
     found = _fio(path, lines) if FIO_LOG.search(path.name) else _table(path, lines)
+    if found.spans and (path.parent / "phases.json").is_file():
+        check_not_cut_off(path.parent)
     count = len(found.spans) or len(found.t_s)
     if count < LEAST_SAMPLES:
         raise SpillwayError(

@@ -565,7 +565,7 @@ DAMAGE: dict[str, tuple[Callable[[Path], object], str]] = {
     ),
     "samples cut after a line": (
         lambda run: (run / SAMPLES).write_bytes(b"".join((run / SAMPLES).read_bytes().splitlines(keepends=True)[:40])),
-        f"{SAMPLES}: the file was cut off at 4 s of 12 s",
+        f"{SAMPLES}: the file was cut off at 3.9 s of 12.0 s",
     ),
     "samples of zeros": (lambda run: (run / SAMPLES).write_bytes(bytes(5000)), f"{SAMPLES}: the file was cut off"),
     "no phases": (
@@ -581,6 +581,32 @@ DAMAGE: dict[str, tuple[Callable[[Path], object], str]] = {
         "nowhere/samples.csv: the run directory is not whole",
     ),
 }
+
+
+# What a copy that ended early leaves: it may end with a line, and lack no more than the last.
+CUTS: dict[str, Callable[[bytes], bytes]] = {
+    "within a line": lambda text: text[: len(text) // 2],
+    "in half": lambda text: b"".join((lines := text.splitlines(keepends=True))[: len(lines) // 2]),
+    "the last line": lambda text: b"".join(text.splitlines(keepends=True)[:-1]),
+    "the end of the last line": lambda text: text.rstrip(),
+    "all but the header": lambda text: text.splitlines(keepends=True)[0],
+}
+
+
+@pytest.mark.parametrize("cut", CUTS)
+@pytest.mark.parametrize("command", ["compare", "repeat", "cost", "lint", "report", "steady"])
+def test_every_reader_of_a_run_refuses_samples_that_end_early(
+    command: str, cut: str, made: Made, invoke: Invoke
+) -> None:
+    run = made.run("run", repetitions=2)
+    words: list[object] = [run / "arms/new"] if command == "steady" else [run]
+    words += ["--anyway"] if command == "cost" else []
+    assert invoke(command, *words).code in (0, 1)
+    samples = run / ("arms/new/samples.csv" if command == "steady" else SAMPLES)
+    samples.write_bytes(CUTS[cut](samples.read_bytes()))
+    refused = invoke(command, *words)
+    assert (refused.code, refused.out, refused.err.count("\n")) == (2, "", 1)
+    assert str(samples) in refused.err
 
 
 def _elsewhere(summary: Document) -> Document:

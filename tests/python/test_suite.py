@@ -593,7 +593,7 @@ def test_a_damaged_run_directory_is_run_again(
     assert {path.name for path in out.iterdir()} == {".lock", "b", "claims.csv", "report.html", "suite.json"}
 
 
-@pytest.mark.parametrize("cut", [1, 10, 100])
+@pytest.mark.parametrize("cut", [1, 2, 10, 100])
 def test_samples_that_end_in_the_middle_are_damaged(
     fake: Fake, suite: Path, tmp_path: Path, invoke: Invoke, cut: int
 ) -> None:
@@ -601,8 +601,17 @@ def test_samples_that_end_in_the_middle_are_damaged(
     assert invoke("suite", suite, "--out", out, "--only", "a").code == 0
     plan = load_suite(suite).plans[1].plan
     path = next((out / "a" / "arms").iterdir()) / "samples.csv"
-    path.write_bytes(path.read_bytes()[: -cut - len(os.linesep)])
-    assert state_of(out / "a", plan) == ("damaged" if cut > 1 else "done")
+    path.write_bytes(path.read_bytes()[:-cut])
+    assert state_of(out / "a", plan) == "damaged"
+
+
+def test_samples_that_lack_their_last_line_are_damaged(fake: Fake, suite: Path, tmp_path: Path, invoke: Invoke) -> None:
+    out = tmp_path / "out"
+    assert invoke("suite", suite, "--out", out, "--only", "a").code == 0
+    plan = load_suite(suite).plans[1].plan
+    path = next((out / "a" / "arms").iterdir()) / "samples.csv"
+    path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:-1]))
+    assert state_of(out / "a", plan) == "damaged"
 
 
 @pytest.mark.parametrize("change", ["preset", "estimate", "preset_file", "state", "a preparation's preset", "arrivals"])
