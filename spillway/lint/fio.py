@@ -435,7 +435,8 @@ def _touched(name: str, test: Step, kind: str, rest: str, capacity: int | None) 
     except ValueError:
         theta = 1.1  # fio's own default. Source: FIO_DEF_ZIPF in its fio.h
     block = block_bytes(test.job, writes=test.writes)
-    span = test.size[0] if test.size[0] is not None else (test.size[1] or 0) * (capacity or 0)
+    part = test.size[1] if test.on_device is not False else None
+    span = test.size[0] if test.size[0] is not None else (part or 0) * (capacity or LEAST_CAPACITY_BYTES)
     if kind != "zipf":
         looked = f"{given}: some offsets are touched more than others; how many at all is not worked out for {kind}"
         return Remark(SKEW, "cannot tell", looked, change, where)
@@ -448,6 +449,11 @@ def _touched(name: str, test: Step, kind: str, rest: str, capacity: int | None) 
     draws = max(1.0, (amount or span) / block * loops * clones)
     share = touched_share(draws, slots, slots, theta)
     looked = f"{given}: {draws:.3g} draws touch {share:.1%} of the {slots:.3g} offsets"
+    if test.size[0] is None and capacity is None:  # more ranks for as many draws of each: the share falls
+        if share >= 0.5:
+            looked = f"{given}: {share:.1%} of a drive of 100 GB are touched; of a larger one fewer may be"
+            return Remark(SKEW, "cannot tell", looked, "state the share (--capacity tells it)", where)
+        looked += " of a drive of 100 GB, and no more of a larger one"
     if test.job.on("time_based"):
         looked += " (as many draws as size has blocks; more time touches more)"
     return Remark(SKEW, "finding" if share < 0.5 else "ok", looked, "" if share >= 0.5 else change, where)

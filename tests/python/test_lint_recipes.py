@@ -296,7 +296,11 @@ def test_the_share_that_zipf_touches() -> None:
     remark = of(fio(DEVICE + zipf + "size=16g\nio_size=64g\n"), "skew")
     share = touched_share(4 * 2**22, 2**22, 2**22, 1.2)
     assert (remark.verdict, f"touch {share:.1%} of the 4.19e+06 offsets" in remark.looked_at) == ("finding", True)
-    assert of(fio(DEVICE + zipf), "skew").verdict == "cannot tell"  # neither size nor --capacity
+    whole = of(fio(DEVICE + zipf), "skew")  # neither size nor --capacity: a drive of 100 GB, or a larger one
+    assert whole.verdict == "finding"
+    assert f"{touched_share(100e9 / 4096, int(100e9 / 4096), int(100e9 / 4096), 1.2):.1%} of" in whole.looked_at
+    assert of(fio("[global]\ndirectory=/mnt\n" + zipf), "skew").verdict == "cannot tell"
+    assert of(fio(DEVICE + zipf.replace("1.2", "0.1") + "loops=3\n"), "skew").verdict == "cannot tell"
     assert of(fio(DEVICE + zipf, TB), "skew").verdict == "finding"
     even = of(fio(DEVICE + zipf.replace("1.2", "0.1") + "size=16g\nloops=3\n"), "skew")
     assert even.verdict == "ok"
