@@ -97,6 +97,12 @@ def notes(pair: Pair, comparison: Comparison) -> list[str]:
             "They did not run in turns: how the machine changed from the one to the other is in no interval. Arms of "
             "one plan do."
         )
+    virtual = [name for name in (pair.a, pair.b) if comparison.sides[name].standing.get("pacing") == "off"]
+    if virtual:
+        found.append(
+            f"{'Both are' if len(virtual) > 1 else f'{virtual[0]} is'} in virtual time: throughput, latencies and "
+            'stalls are not the drive\'s. Run with drive.pacing = "real" to compare those.'
+        )
     chosen = [*pair.choice.a, *pair.choice.b]
     if not any(each.steady for each in chosen):
         found.append("Neither is steady: the figures are of these measured phases, not of a steady state.")

@@ -343,6 +343,23 @@ def another_time_scale(run: Path) -> None:
     of_standing(run, time_scale=4.0)
 
 
+@pytest.mark.parametrize("virtual", [("old", "new"), ("new",), ()])
+def test_rates_in_virtual_time_are_told_to_be_none_of_the_drives(
+    virtual: Sequence[str], made: Made, invoke: Invoke
+) -> None:
+    run = made.run("run", repetitions=2)
+    for arm in virtual:
+        edit(run, lambda summary, arm=arm: summary["arms"][arm]["standing"].update(pacing="off"))  # type: ignore[misc]
+    words = [run, "--varies", "time"]
+    said = {2: "Both are in virtual time", 1: "B is in virtual time", 0: ""}[len(virtual)]
+    (pair,) = invoke("compare", *words, "--json").json()["pairs"]
+    told = [note for note in pair["notes"] if "in virtual time" in note]
+    assert len(told) == bool(virtual)
+    for note in told:
+        assert note.startswith(said)
+        assert note in invoke("compare", *words).out
+
+
 @changes("time", "pacing is real and off")
 def no_pacing(run: Path) -> None:
     of_standing(run, pacing="off")
