@@ -18,7 +18,7 @@ import numpy as np
 
 from spillway.steady.checks import CHECKS, SERIES_CHECKS, WRITES, Outcome, level
 from spillway.steady.cut import begins_with_burst, mser5
-from spillway.steady.series import LEAST_SAMPLES, Array, Recorded, Round, of_columns, of_rounds
+from spillway.steady.series import LEAST_SAMPLES, SAME, Array, Recorded, Round, of_columns, of_rounds
 
 FALLBACK_CAPACITIES = 3.0
 DEFAULT_CHECKS = tuple(SERIES_CHECKS)
@@ -68,7 +68,9 @@ def judge_arrays(
     """
     recorded = of_columns(np.asarray(t_s, dtype=float), {k: np.asarray(v, dtype=float) for k, v in columns.items()})
     verdict, start = _over(recorded, host_capacities, set(checks))
-    return _since(verdict, float(recorded.ends_s[start]))
+    begin = recorded.begin_s if start == 0 else float(recorded.ends_s[start - 1])
+    first = np.searchsorted(t_s, begin + SAME * float(recorded.ends_s[0] - recorded.begin_s), side="right")
+    return _since(verdict, float(t_s[min(int(first), len(t_s) - 1)]))
 
 
 def _since(verdict: Verdict, since: float) -> Verdict:

@@ -183,6 +183,23 @@ def test_the_steady_part_is_at_least_half() -> None:
         assert since is None or since <= 50
 
 
+@pytest.mark.parametrize("count", [40, 300, 3 * MOST_SAMPLES + 5])
+@pytest.mark.parametrize("regular", [True, False])
+@pytest.mark.parametrize("burst", [0.0, 0.2])
+def test_the_steady_part_begins_with_a_sample(count: int, regular: bool, burst: float) -> None:
+    """Whatever intervals the samples are put on; one that is steady throughout begins with the first."""
+    rng = np.random.default_rng(count)
+    times = np.arange(7.0, 7 + count) if regular else 7 + np.cumsum(rng.uniform(0.2, 3, count))
+    values = noise(count, 0.01) * np.where(times < times[0] + burst * (times[-1] - times[0]), 2.0, 1.0)
+    verdict = judge_arrays(times, {"throughput": values})
+    assert verdict.steady
+    assert verdict.since_s in times
+    if not burst:
+        assert verdict.since_s == times[0]
+    else:
+        assert 0.2 <= (verdict.since_s - times[0]) / (times[-1] - times[0]) < 0.45
+
+
 def test_the_order_of_height_and_clock_does_not_matter() -> None:
     """A verdict is about shapes: other units of rate and time change nothing but since_s."""
     values: Array = noise(200, 0.04) * np.where(np.arange(200) < 30, 2.0, 1.0)
