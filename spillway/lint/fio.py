@@ -45,6 +45,10 @@ from spillway.lint.share import touched_share
 from spillway.lint.table import Linted, Remark, Verdict, table_of
 from spillway.quantity import human_bytes
 
+MODES = {
+    *("read", "write", "trim", "rw", "readwrite", "randread", "randwrite", "randrw", "randtrim"),
+    *("trimwrite", "randtrimwrite"),
+}
 SYNCHRONOUS = ("psync", "sync", "vsync", "pvsync", "pvsync2", "mmap", "splice")  # iodepth means nothing to them
 NO_STORE = "fio writes what it is told: there is no store that could hold more"
 FILL = "a first job with rw=write bs=128k size=100% and a stonewall in this one"
@@ -64,6 +68,10 @@ def lint_fio(name: str, jobs: Sequence[Job], capacity: int | None = None, *, fol
         raise SpillwayError(
             f"{name}: none of its jobs reads or writes a drive (ioengine or filename), so nothing can be told."
         )
+    for test in tests:
+        if test.mode not in MODES and not is_unknown(test.mode):
+            where = _at(name, [test], "rw")
+            raise SpillwayError(f"{where}: fio has no rw={test.mode}; write one of {', '.join(sorted(MODES))}.")
     if all(test.prepares for test in tests):
         return _preconditioning(name, tests, capacity)
     measured = [test for test in tests if not test.prepares]

@@ -306,6 +306,14 @@ def test_the_share_that_zipf_touches() -> None:
     assert even.verdict == "ok"
 
 
+@pytest.mark.parametrize("mode", ["zorp", "randwrites", "random", "read write"])
+def test_a_mode_that_fio_has_not_is_refused(mode: str) -> None:
+    """Nothing is said of what it would read or write."""
+    with pytest.raises(SpillwayError, match=rf"x\.fio:\d+ \[a\]: fio has no rw={mode};"):
+        fio(DEVICE + f"[a]\nrw={mode}\n")
+    assert fio(DEVICE + "[a]\nrw=${MODE}\n").kind == "fio"
+
+
 @pytest.mark.parametrize("how", ["pareto:0.2", "normal:20", "zoned:50/5:30/15:20/", "zoned_abs:60/20G:40/1G"])
 def test_other_skews_of_fio_are_not_passed_over(how: str) -> None:
     """Nor is asked for what would not help."""
