@@ -40,6 +40,7 @@ FLAGS = {
 }  # without a value they mean true
 IN_ORDER = ("fillseq", "fillseekseq", "fillseqdeterministic")  # whose tables are moved and not merged
 TIMELESS = ("fillseq", "filluniquerandom")
+TIMED_READS = ("readrandom", "readmissing", "seekrandom", "multireadrandom")  # that a duration ends
 LOADERS: tuple[str, ...] = (
     "fillseq",
     "fillrandom",
@@ -223,9 +224,9 @@ def _short_test(recipe: Recipe, benches: Sequence[Bench]) -> list[Remark]:
     for bench in benches:
         for name in bench.writing:
             groups.setdefault(_length(bench, name, recipe.capacity), []).append((name, bench.command))
-    if not groups:
+    remarks = _short_reads(recipe, benches)
+    if not groups and not remarks:
         return [Remark(SHORT_TEST, "ok", "nothing is written, so no garbage collection to wait for", "", "")]
-    remarks = []
     for verdict in ("finding", "cannot tell", "ok"):
         chosen = {key: found for key, found in groups.items() if key[0] == verdict}
         if not chosen:
@@ -236,6 +237,16 @@ def _short_test(recipe: Recipe, benches: Sequence[Bench]) -> list[Remark]:
         change = _longer([name for found in chosen.values() for name, _ in found])
         remarks.append(Remark(SHORT_TEST, verdict, told, "" if verdict == "ok" else change, recipe.where(commands)))
     return remarks
+
+
+def _short_reads(recipe: Recipe, benches: Sequence[Bench]) -> list[Remark]:
+    """Of commands with a benchmark that reads alone."""
+    found: dict[float, list[Command]] = {}
+    for bench in benches:
+        if any(name in TIMED_READS for name in bench.names):
+            found.setdefault(bench.number("duration", 0) or 0.0, []).append(bench.command)
+    change = "--duration of 60 or more"
+    return [each for t, commands in found.items() for each in around.short_reads(t, recipe.where(commands), change)]
 
 
 def _longer(names: Sequence[str]) -> str:

@@ -14,10 +14,12 @@ from spillway.lint.pitfalls import (
     DRIVE_TYPE,
     INITIAL_STATE,
     LEAST_CAPACITY_BYTES,
+    LEAST_READ_SECONDS,
     LEAST_SECONDS,
     MOST_WA_APP,
     OVER_PROVISIONING,
     SEVERAL,
+    SHORT_TEST,
     SIZES,
     SPACE,
     STEADY_CAPACITIES,
@@ -122,6 +124,13 @@ def judged_time(seconds: float) -> tuple[Verdict, str]:
     if seconds < LEAST_SECONDS:
         return "finding", f"{minutes(seconds)}, where {LEAST_SECONDS // 60} are the least"
     return "cannot tell", f"{minutes(seconds)}: long enough only if host writes reach 3 x the capacity"
+
+
+def short_reads(seconds: float, where: str, change: str) -> list[Remark]:
+    """Of a test that reads alone and ends by time."""
+    if not 0 < seconds < LEAST_READ_SECONDS:
+        return []
+    return [Remark(SHORT_TEST, "finding", f"reads for {minutes(seconds)}", change, where)]
 
 
 def judged_user_bytes(count: float, capacity: int | None, most: float = MOST_WA_APP) -> tuple[Verdict, str]:

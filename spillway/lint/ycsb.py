@@ -213,8 +213,10 @@ def _count(step: Step) -> str:
 
 def _short_test(recipe: Recipe, steps: Sequence[Step]) -> list[Remark]:
     groups: dict[tuple[Verdict, str], list[Step]] = {}
+    reads: dict[float, list[Step]] = {}
     for step in steps:
         if not step.write_share:
+            reads.setdefault(step.number("maxexecutiontime") or 0.0, []).append(step)
             continue
         limit, count = step.number("maxexecutiontime") or 0, step.operations
         written = count * step.write_share * step.record_bytes
@@ -233,6 +235,8 @@ def _short_test(recipe: Recipe, steps: Sequence[Step]) -> list[Remark]:
         Remark(SHORT_TEST, verdict, said, "" if verdict == "ok" else change, _where(recipe, found))
         for (verdict, said), found in groups.items()
     ]
+    for limit, found in reads.items():
+        remarks += around.short_reads(limit, _where(recipe, found), "maxexecutiontime of 60 or more, or none")
     return remarks or [Remark(SHORT_TEST, "ok", "reads alone", "", recipe.name)]
 
 

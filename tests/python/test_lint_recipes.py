@@ -306,6 +306,18 @@ def test_the_share_that_zipf_touches() -> None:
     assert even.verdict == "ok"
 
 
+@pytest.mark.parametrize(
+    ("text", "verdict"),
+    [
+        ("ycsb run rocksdb -P workloadc -p operationcount=9000000 -p maxexecutiontime=59", "finding"),
+        ("ycsb run rocksdb -P workloadc -p operationcount=9000000 -p maxexecutiontime=60", "ok"),
+        ("ycsb run rocksdb -P workloadc -p operationcount=9000000", "ok"),
+    ],
+)
+def test_reads_of_ycsb_may_be_too_short(text: str, verdict: str) -> None:
+    assert of(ycsb(text), "short-test").verdict == verdict
+
+
 @pytest.mark.parametrize("mode", ["zorp", "randwrites", "random", "read write"])
 def test_a_mode_that_fio_has_not_is_refused(mode: str) -> None:
     """Nothing is said of what it would read or write."""
@@ -365,6 +377,9 @@ def test_flags_as_gflags_reads_them() -> None:
         ("--benchmarks=fillrandom --writes=10 --num=1000000000", "finding", "10 x 116 B"),
         ("--benchmarks=overwrite --num=30000000000", "ok", "3.5 x the capacity"),
         ("--benchmarks=readrandom", "ok", "nothing is written"),
+        ("--benchmarks=readrandom --duration=59", "finding", "reads for 59 s"),
+        ("--benchmarks=seekrandom --duration=60", "ok", "nothing is written"),
+        ("--benchmarks=readseq --duration=5", "ok", "nothing is written"),  # which readseq ignores
         ("--benchmarks=fillrandom --num=$UNKNOWN", "cannot tell", "are not known"),
     ],
 )
