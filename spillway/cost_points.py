@@ -15,9 +15,11 @@ import copy
 import csv
 import io
 import json
+import re
 import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -317,8 +319,12 @@ def _positive(cell: str, where: str) -> float:
     return value
 
 
+_EXPONENT = re.compile(r"[0-9]+(\.[0-9]+)?[eE]\+?[0-9]{1,2}")
+
+
 def _size(cell: str, where: str) -> float:
-    size = parse_size(cell, where)
+    """Bytes, which programs write as 1e+11 too, or a size with a unit."""
+    size = parse_size(f"{Decimal(cell):f}" if _EXPONENT.fullmatch(cell) else cell, where)
     if size == 0:
         raise SpillwayError(f"{where} is {cell!r}; it takes a size above 0.")
     return float(size)

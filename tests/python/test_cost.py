@@ -291,6 +291,15 @@ def test_the_page_opens_and_says_what_the_table_does(points: Path, tmp_path: Pat
     assert dumped.output.count("bk-Figure") >= 3
 
 
+@pytest.mark.parametrize(
+    "form", ["100GB", "100000000000", "100000000000.0", "1e11", "1e+11", "1.000000000000000000E+11"]
+)
+def test_a_size_of_a_table_is_bytes_however_a_program_prints_them(form: str, tmp_path: Path, invoke: Invoke) -> None:
+    path = table(tmp_path / "p.csv", [{"system": "A", "data_set_bytes": form, "throughput_ops_s": "2e3"}])
+    point = invoke("cost", path, "--json").json()["systems"][0]["points"][0]
+    assert (point["data_set_bytes"], point["throughput_ops_s"]) == (100e9, 2000)
+
+
 @pytest.mark.browser
 def test_one_data_set_at_one_throughput_is_answered(tmp_path: Path, invoke: Invoke) -> None:
     """Who names both wants that one cell."""
@@ -337,6 +346,10 @@ def rows_with(**cells: object) -> list[dict[str, Any]]:
         (rows_with(drive="q", watts=3), ("--kwh-price", 1, "--drive-price", 9), "--watts p3600=W"),
         (rows_with(data_set_bytes=""), (), "line 2: data_set_bytes is empty"),
         (rows_with(data_set_bytes="0"), (), "line 2: data_set_bytes is '0'"),
+        (rows_with(data_set_bytes="0e5"), (), "line 2: data_set_bytes is '0e5'"),
+        (rows_with(data_set_bytes="1e-3"), (), "which is not a size"),
+        (rows_with(data_set_bytes="1e99"), (), "which no drive has"),
+        (rows_with(data_set_bytes="1e999999999"), (), "which is not a size"),
         (rows_with(throughput_ops_s="-1"), (), "line 2: throughput_ops_s is '-1'"),
         (rows_with(throughput_ops_s="inf"), (), "line 2: throughput_ops_s is 'inf'"),
         (rows_with(extra_op="maybe"), (), "it takes yes or no"),
