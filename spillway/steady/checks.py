@@ -24,8 +24,9 @@ drift   The least-squares line over the part, d, continued over a span as long a
         interval, |d| + t_{B, 0.9} sqrt(12 S / n), is at most 20 %, SNIA's range: one of two one-sided tests of
         equivalence (Schuirmann, J. Pharmacokinet. Biopharm. 15(6), 1987). A series whose bound is beyond is too noisy
         or too short to tell. Continued over the run, because half of a run that drifts has half of its drift.
-end     The mean of the last samples (3 at least; 2, 5 and 10 % of all) is within 10 % of the mean of some earlier
-        stretch as long, or between two of them: a collapse at the end is no part of a steady state.
+end     The mean of the last samples (3 at least; 2, 5 and 10 % of all) is within 10 % of the mean of some stretch as
+        long before the last fifth, or between two of them: a collapse at the end is no part of a steady state, nor is a
+        slow fall, whose own begin would pass for such a stretch.
 
 Holds for n >= 25 over at least half of a run. Ignores what happened between two samples, beats that were seen less than
 four times (they count as drift), and drifts slower than the run is long. A random walk whose steps are small looks like
@@ -61,6 +62,7 @@ BEAT_BINS = 24
 END_SHARES = (0.02, 0.05, 0.1)
 END_LEAST = 3
 END_MARGIN = 0.10
+LATE = 0.2  # of the part: where it ends. Source: guess; SNIA's last round of five
 
 
 @dataclass(frozen=True)
@@ -224,19 +226,21 @@ def drift(of: Level, stretch: float) -> list[Finding]:
 
 
 def end(of: Level, stretch: float) -> list[Finding]:
-    """How far the mean of the last samples is outside of those of all earlier stretches as long."""
+    """How far the mean of the last samples is outside of those of all stretches as long before the last fifth."""
     count = len(of.values)
     total = np.concatenate([[0.0], np.cumsum(of.values)])
     furthest, ended = 0.0, float(of.values[-1])
     for share in END_SHARES:
         samples = max(END_LEAST, round(share * count))
         means = (total[samples:] - total[:-samples]) / samples
-        last, earlier = float(means[-1]), means[:-samples]
+        last, earlier = float(means[-1]), means[: round((1 - LATE) * count) - samples + 1]
         outside = max(float(earlier.min()) - last, last - float(earlier.max()))
         if outside > furthest:
             furthest, ended = outside, last
     ended = max(0.0, ended)  # without its beat a series may be below zero
-    words = f"ended at {ended:.2f} of its mean, outside of all that went before by {percent(furthest)} (limit 10 %)"
+    words = (
+        f"ended at {ended:.2f} of its mean, outside of all before its last fifth by {percent(furthest)} (limit 10 %)"
+    )
     return [("end", furthest, END_MARGIN, words)]
 
 

@@ -99,8 +99,13 @@ def _falls_with_beat(rng: np.random.Generator, t: Array) -> Array:
 
 
 def _moves_late(rng: np.random.Generator, t: Array) -> Array:
-    since = rng.uniform(0.4, 0.7)
+    since = rng.uniform(0.4, 0.9)
     return 1 + _either(rng, 0.25, 0.5) * np.maximum(0, (t - since) / (1 - since))
+
+
+def _falls_at_the_end(rng: np.random.Generator, t: Array) -> Array:
+    since = rng.uniform(0.7, 0.9)
+    return 1 - 0.2 * np.maximum(0, (t - since) / (1 - since))
 
 
 def _steps(rng: np.random.Generator, t: Array) -> Array:
@@ -145,6 +150,7 @@ KINDS = (
     Kind("fall by 20 %, AR(1), phi 0.8", False, (0.03, 0.05), _alone(_moves(-0.2), 0.8)),
     Kind("fall by 20 % of a saw-tooth", False, (0.01, 0.05), _alone(_falls_with_beat)),
     Kind("drift of 25-50 % that begins late", False, (0.01, 0.05), _alone(_moves_late)),
+    Kind("fall by 20 % in the last 10-30 %", False, (0.01, 0.05), _alone(_falls_at_the_end)),
     Kind("step of 20-50 % at 0.5-0.9 of the run", False, (0.01, 0.05), _alone(_steps)),
     Kind("collapse by 40-90 % in the last 5-10 %", False, (0.01, 0.05), _alone(_collapses)),
     Kind("slow exponential approach", False, (0.01, 0.05), _alone(_approaches_slowly)),
