@@ -138,11 +138,16 @@ def _table(path: Path, lines: Sequence[str]) -> Read:
         if header.count(name) != 1:
             raise SpillwayError(f"{path}: line 1 has several columns {name}; leave one of them.")
     places = {name: header.index(name) for name in wanted}
-    values: dict[str, list[float]] = {name: [] for name in wanted}
-    for number, cells in rows:
+    numbered = list(rows)
+    for number, cells in numbered:
         _one_cell_each(path, number, cells, header)
-        for name, place in places.items():
-            least = None if name == time else 0.0
+    # A column without a cell says no more than none: so programs write what they do not know.
+    empty = [n for n, at in places.items() if n not in (time, rate) and not any(cells[at] for _, cells in numbered)]
+    wanted = {name: meant for name, meant in wanted.items() if name not in empty}
+    values: dict[str, list[float]] = {name: [] for name in wanted}
+    for number, cells in numbered:
+        for name in wanted:
+            place, least = places[name], None if name == time else 0.0
             values[name].append(_number(path, number, name, cells[place], least))
         _rising(path, number, time, values[time])
     columns = {meant: np.array(values[name]) for name, meant in wanted.items()}

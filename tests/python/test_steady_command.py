@@ -230,6 +230,22 @@ def test_a_bad_call_is_one_sentence(
     assert ended.err.count("\n") == 1
 
 
+@pytest.mark.parametrize("others", [("wa_app",), ("wa_device",), ("wa_app", "wa_device", "host_bytes_written")])
+def test_a_column_without_a_cell_is_none(invoke: Invoke, tmp_path: Path, others: Sequence[str]) -> None:
+    """A program that does not know an amplification leaves its cells blank; one blank cell is a mistake."""
+    with_them, without = tmp_path / "with.csv", tmp_path / "without.csv"
+    plain(without)
+    lines = without.read_text().splitlines()
+    blank = "," * len(others)
+    with_them.write_text("\n".join([",".join((lines[0], *others)), *(line + blank for line in lines[1:])]) + "\n")
+    a, b = invoke("steady", with_them, without, "--json").json()
+    assert {k: v for k, v in a.items() if k != "file"} == {k: v for k, v in b.items() if k != "file"}
+    with_them.write_text(with_them.read_text().replace(blank + "\n", ",1" * len(others) + "\n", 1))
+    ended = invoke("steady", with_them)
+    assert ended.code == 2
+    assert "is empty; write a number" in ended.err
+
+
 def test_a_run_that_was_refused_is_told_with_its_reason(
     fake: Fake, plan_file: Path, tmp_path: Path, invoke: Invoke
 ) -> None:
