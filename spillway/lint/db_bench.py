@@ -38,6 +38,15 @@ FLAGS = {
     ),
     *("histogram", "statistics", "use_fsync", "mmap_write", "use_existing_keys", "reverse_iterator", "verify_checksum"),
 }  # without a value they mean true
+# What db_bench runs that is told nothing. Source: `db_bench --help` of RocksDB 7.8
+BENCHMARKS = (
+    "fillseq,fillseqdeterministic,fillsync,fillrandom,filluniquerandomdeterministic,overwrite,readrandom,newiterator,"
+    "newiteratorwhilewriting,seekrandom,seekrandomwhilewriting,seekrandomwhilemerging,readseq,readreverse,compact,"
+    "compactall,flush,compact0,compact1,waitforcompaction,multireadrandom,mixgraph,readseq,readtorowcache,readtocache,"
+    "readreverse,readwhilewriting,readwhilemerging,readwhilescanning,readrandomwriterandom,updaterandom,"
+    "xorupdaterandom,approximatesizerandom,randomwithverify,fill100K,crc32c,xxhash,xxhash64,xxh3,compress,uncompress,"
+    "acquireload,fillseekseq,randomtransaction,randomreplacekeys,timeseries,getmergeoperands"
+)
 IN_ORDER = ("fillseq", "fillseekseq", "fillseqdeterministic")  # whose tables are moved and not merged
 TIMELESS = ("fillseq", "filluniquerandom")
 TIMED_READS = ("readrandom", "readmissing", "seekrandom", "multireadrandom")  # that a duration ends
@@ -141,7 +150,7 @@ def parse_bench(command: Command, arguments: Sequence[str]) -> Bench:
         elif value is None and index < len(arguments) and not arguments[index].startswith("-"):
             value, index = arguments[index], index + 1
         flags[name] = "1" if value is None else value
-    names = [name.split("[")[0].strip() for name in flags.get("benchmarks", "").split(",")]
+    names = [name.split("[")[0].strip() for name in flags.get("benchmarks", BENCHMARKS).split(",")]
     return Bench(command, flags, tuple(name for name in names if name))
 
 
@@ -150,7 +159,8 @@ def benches_of(recipe: Recipe) -> list[Bench]:
     found = []
     for command in recipe.commands:
         tool = tool_of(command)
-        if tool and tool[0] == "db_bench" and any(word.startswith("-") for word in tool[1]):
+        # With words that are no flags it is a name in a sentence, or what a package manager is told.
+        if tool and tool[0] == "db_bench" and (not tool[1] or any(word.startswith("-") for word in tool[1])):
             found.append(parse_bench(command, tool[1]))
     return found
 

@@ -1,6 +1,8 @@
 """Lint of what others wrote: how it is read, and each finding against what the recipe says, worked out by hand."""
 
 import math
+import re
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -9,7 +11,7 @@ import pytest
 from conftest import ROOT, Invoke
 
 from spillway.errors import SpillwayError
-from spillway.lint.db_bench import benches_of, lint_db_bench
+from spillway.lint.db_bench import BENCHMARKS, benches_of, lint_db_bench
 from spillway.lint.fio import lint_fio
 from spillway.lint.fio_jobs import Job, block_bytes, parse_command, parse_jobs, seconds_of, size_of
 from spillway.lint.recipe import Recipe, tool_of
@@ -347,6 +349,21 @@ def test_fio_in_a_script_runs_one_command_after_the_other() -> None:
 
 
 # ---------------------------------------------------------------- db_bench
+
+
+def test_without_benchmarks_it_runs_all_that_it_runs_by_default() -> None:
+    """As the installed db_bench says itself; a command without a flag is one too, a word in a sentence is none."""
+    told = subprocess.run(["db_bench", "--help"], capture_output=True, text=True, check=False).stdout
+    said = re.search(r'default:\s+"(fillseq,[^"]*)"', told)
+    assert said, "db_bench says which it runs"
+    assert set(BENCHMARKS.split(",")) <= set(said[1].split(",")), "later versions have more"
+    for text in ("db_bench", "./db_bench --num=10", "db_bench --num=10 --benchmarks=fillseq,overwrite"):
+        (bench,) = benches_of(Recipe("x", read_commands(text)))
+        assert bench.writing[0] == "fillseq"
+        assert "overwrite" in bench.writing
+    (nothing,) = benches_of(Recipe("x", read_commands("db_bench --benchmarks=")))
+    assert nothing.names == ()
+    assert benches_of(Recipe("x", read_commands("apt-get install db_bench"))) == []
 
 
 def test_flags_as_gflags_reads_them() -> None:
