@@ -59,6 +59,7 @@ FIGURES: dict[str, Callable[[Document], float | None]] = {
     "share_in_stalls": lambda s: ratio((s.get("stalls") or {}).get("seconds"), s.get("duration_s")),
 }
 STEADY = "steady_"  # begins the names of figures of the steady part; of all that was measured where there is none
+BURST = "burst_"  # of the burst before it; none where there is none
 TRENDS = ("falls", "rises", "flat")
 _TEXTS = ("remark", "why", "why_above", "why_below", "calibrated", "any_size", "unmeasured")
 _KINDS = ("published", "between", "above", "below", "trend", "least_at", "most_at")

@@ -18,7 +18,7 @@ from typing import Any, Literal
 
 from spillway.lifetime import plain
 from spillway.quantity import human_bytes
-from spillway.suite.claims import FIGURES, FLAT, STEADY, Claim, Place
+from spillway.suite.claims import BURST, FIGURES, FLAT, STEADY, Claim, Place
 from spillway.suite.law import Law
 
 Document = dict[str, Any]
@@ -346,6 +346,15 @@ def _read(claim: Claim, terms: Sequence[tuple[Place, Measured]]) -> _Read:
     return _Read("scaled", measured, measured, f"all as measured at this scale, for {reason}")
 
 
+def _no_burst(place: Place, run: Measured) -> str:
+    """Why a run has no burst before a steady part, in a clause; empty where that is not what is asked for."""
+    if not place.figure.startswith(BURST) or not run.finished:
+        return ""
+    steady = all(each.get("steady") for each in run.finished)
+    why = "steady from its start" if steady else "not steady"
+    return f"{run.name or run.arm} is {why}, so no burst is told apart in it"
+
+
 def _agrees(run: Measured) -> bool:
     wa_app = run.figure("wa_app")
     return run.law is not None and bool(wa_app) and run.law.agrees_with(wa_app or 0.0)
@@ -354,7 +363,7 @@ def _agrees(run: Measured) -> bool:
 def _known(place: Place, run: Measured) -> float:
     value = run.figure(place.figure)
     if value is None:
-        raise _Missing(run.failure or f"{place.plan} has no {place.figure} there")
+        raise _Missing(run.failure or _no_burst(place, run) or f"{place.plan} has no {place.figure} there")
     if value == 0 and place.figure in BY_LAW:
         raise _Missing(f"nothing reached the drive: all that {place.plan} wrote there was still in the page cache")
     return value

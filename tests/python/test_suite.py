@@ -1002,8 +1002,10 @@ def test_a_figure_of_the_steady_part_says_where_there_is_none(tmp_path: Path) ->
         head + "at = { x = 0 }\nbelow = 1\nfigure = 'burst_wa_device'\nover = { figure = 'steady_wa_device' }"
     )
     burst = read_claims(path, ["p"])[1]
-    (of_cut,), (of_level,) = (judge_all(burst, {"p": [Measured("A", {"x": 0}, [each])]}) for each in (cut, level))
-    assert (of_cut.verdict, of_level.verdict) == ("reproduced", "not measured")
+    of_each = [judge_all(burst, {"p": [Measured("A", {"x": 0}, [each])]})[0] for each in (cut, level, whole)]
+    assert [each.verdict for each in of_each] == ["reproduced", "not measured", "not measured"]
+    assert of_each[1].words == "A is steady from its start, so no burst is told apart in it."
+    assert of_each[2].words == "A is not steady, so no burst is told apart in it."
 
 
 @pytest.mark.parametrize(
