@@ -45,8 +45,13 @@ def verdict_on(arm: Arm, rows: Sequence[Row], phases: Sequence[Document], host_b
     at_limit = [phase["name"] for phase in phases if phase["name"] in waited - ended and phase.get("complete", True)]
     if not at_limit:
         return verdict
-    why = "only at its limit" if verdict.steady else f"when it came to its limit: {verdict.reason}"
-    return Verdict(False, None, f"the phase {at_limit[0]} was not steady {why}", verdict.tests)
+    how = (
+        "steady only when it came to its limit"
+        if verdict.steady
+        else f"not steady when it came to its limit: {verdict.reason}"
+    )
+    why = f"the phase {at_limit[0]} was {how}"
+    return Verdict(False, None, why, verdict.tests)
 
 
 class UntilSteady:
