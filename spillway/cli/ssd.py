@@ -1,7 +1,7 @@
 """`spillway ssd …`: the drive model on its own."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -11,6 +11,7 @@ from rich.table import Table
 from spillway import simulate
 from spillway.cli.printing import err, latency_words, number, out, plain_table, print_json, show
 from spillway.cli.progress import progress_bars
+from spillway.dotted import pairs
 from spillway.errors import Interrupted
 from spillway.native import run_native
 from spillway.preset import presets
@@ -182,14 +183,6 @@ def _simulation_table(result: Document) -> Table:
 def _drive_table(result: Document) -> Table:
     table = plain_table()
     for section in ("drive", "layout"):
-        for key, value in _flat(result.get(section) or {}):
+        for key, value in pairs(result.get(section) or {}):
             table.add_row(key, str(value))
     return table
-
-
-def _flat(document: Document, prefix: str = "") -> Iterator[tuple[str, Any]]:
-    for key, value in document.items():
-        if isinstance(value, dict):
-            yield from _flat(value, f"{prefix}{key}.")
-        else:
-            yield f"{prefix}{key}", value
