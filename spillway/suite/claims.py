@@ -61,7 +61,7 @@ FIGURES: dict[str, Callable[[Document], float | None]] = {
 STEADY = "steady_"  # begins the names of figures of the steady part; of all that was measured where there is none
 BURST = "burst_"  # of the burst before it; none where there is none
 TRENDS = ("falls", "rises", "flat")
-_TEXTS = ("remark", "why", "why_above", "why_below", "calibrated", "any_size", "unmeasured")
+_TEXTS = ("remark", "why", "why_above", "why_below", "why_unsteady", "calibrated", "any_size", "unmeasured")
 _KINDS = ("published", "between", "above", "below", "trend", "least_at", "most_at")
 _RELATIONS = ("trend", "least_at", "most_at")
 _KEYS = (
@@ -110,6 +110,7 @@ class Claim:
     why: str = ""  # what stands against it where it differs
     why_above: str = ""  # the same where ours is above what was published
     why_below: str = ""
+    why_unsteady: str = ""  # what keeps its runs from being steady, where a figure of their parts is missing for that
     calibrated: str = ""  # what was chosen so that this comes out: it is no finding then
     any_size: str = ""  # why the figure does not hang on how much data there is
     unmeasured: str = ""  # why no plan can tell

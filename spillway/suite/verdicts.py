@@ -138,6 +138,10 @@ class _NoFigure(_Missing):
     """The claim's run was measured, but at a scale from which nothing leads to the original's size."""
 
 
+class _Unsteady(_Missing):
+    """The claim is about the burst of a run that is not steady."""
+
+
 def measured_of(
     arms: Mapping[str, Document],
     point_of: Mapping[str, Mapping[str, Any]],
@@ -180,7 +184,13 @@ def _judge(claim: Claim, results: Results, states: Mapping[str, str]) -> Judged:
                 raise _Missing(states.get(place.plan) or f"{place.plan} has not been run")
         return _relation(claim, results) if claim.is_relation else _figure(claim, results)
     except _Missing as missing:
-        why = claim.why if isinstance(missing, _NoFigure) else ""
+        why = (
+            claim.why
+            if isinstance(missing, _NoFigure)
+            else claim.why_unsteady
+            if isinstance(missing, _Unsteady)
+            else ""
+        )
         return Judged(claim, published(claim), "–", "", "not measured", _sentences(str(missing), why, claim.remark))
 
 
@@ -236,9 +246,9 @@ def _beneath(terms: Iterable[tuple[Place, Measured]]) -> list[str]:
 def _not_steady(terms: Iterable[tuple[Place, Measured]]) -> list[str]:
     """Which runs were not steady, of those whose figure should be of their steady part."""
     found = [
-        f"{run.name or run.arm} is not steady, so its figure is of all that was measured"
+        f"{run.name or run.arm} is {unsteady}, so its figure is of all that was measured"
         for place, run in terms
-        if place.figure.startswith(STEADY) and not all(each.get("steady") for each in run.finished)
+        if place.figure.startswith(STEADY) and (unsteady := _unsteady(run))
     ]
     return list(dict.fromkeys(found))
 
@@ -350,9 +360,14 @@ def _no_burst(place: Place, run: Measured) -> str:
     """Why a run has no burst before a steady part, in a clause; empty where that is not what is asked for."""
     if not place.figure.startswith(BURST) or not run.finished:
         return ""
-    steady = all(each.get("steady") for each in run.finished)
-    why = "steady from its start" if steady else "not steady"
-    return f"{run.name or run.arm} is {why}, so no burst is told apart in it"
+    return f"{run.name or run.arm} is {_unsteady(run) or 'steady from its start'}, so no burst is told apart in it"
+
+
+def _unsteady(run: Measured) -> str:
+    """That a run is not steady and, where it is known, which test said so; empty of one that is."""
+    denied = [each for each in run.finished if not each.get("steady")]
+    reasons = list(dict.fromkeys(each["steady_reason"] for each in denied if each.get("steady_reason")))
+    return ("not steady" + (f" ({'; '.join(reasons)})" if reasons else "")) if denied else ""
 
 
 def _agrees(run: Measured) -> bool:
@@ -363,7 +378,9 @@ def _agrees(run: Measured) -> bool:
 def _known(place: Place, run: Measured) -> float:
     value = run.figure(place.figure)
     if value is None:
-        raise _Missing(run.failure or _no_burst(place, run) or f"{place.plan} has no {place.figure} there")
+        if not run.failure and (no_burst := _no_burst(place, run)):
+            raise (_Unsteady if _unsteady(run) else _Missing)(no_burst)
+        raise _Missing(run.failure or f"{place.plan} has no {place.figure} there")
     if value == 0 and place.figure in BY_LAW:
         raise _Missing(f"nothing reached the drive: all that {place.plan} wrote there was still in the page cache")
     return value
