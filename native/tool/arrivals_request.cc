@@ -13,6 +13,8 @@ namespace {
 constexpr double kMostSeconds = 365.0 * 86400;
 constexpr double kMostRate = 1e9;  // as of a phase
 
+constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+
 // One time in seconds a line, none before the one ahead of it; blank lines and those that begin with # are passed over.
 Result<std::vector<std::int64_t>> read_trace(const std::string& path, const std::string& key) {
   std::ifstream file(path);
@@ -20,6 +22,7 @@ Result<std::vector<std::int64_t>> read_trace(const std::string& path, const std:
   std::vector<std::int64_t> times_ns;
   std::string line;
   for (int number = 1; std::getline(file, line); ++number) {
+    if (number == 1 && line.starts_with(kByteOrderMark)) line.erase(0, kByteOrderMark.size());
     const std::size_t first = line.find_first_not_of(" \t\r");
     if (first == std::string::npos || line[first] == '#') continue;
     const std::string_view text = std::string_view(line).substr(first, line.find_last_not_of(" \t\r") + 1 - first);

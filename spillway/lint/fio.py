@@ -72,6 +72,9 @@ def lint_fio(name: str, jobs: Sequence[Job], capacity: int | None = None, *, fol
         if test.mode not in MODES and not is_unknown(test.mode):
             where = _at(name, [test], "rw")
             raise SpillwayError(f"{where}: fio has no rw={test.mode}; write one of {', '.join(sorted(MODES))}.")
+        if (time := test.no_time) is not None:
+            where = _at(name, [test], "runtime")
+            raise SpillwayError(f"{where}: runtime={time} is no time to fio; write seconds, or a unit as in 30m.")
     if all(test.prepares for test in tests):
         return _preconditioning(name, tests, capacity)
     measured = [test for test in tests if not test.prepares]

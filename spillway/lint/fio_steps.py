@@ -126,6 +126,18 @@ class Step:
         return seconds_of(self.job.text("runtime", "0")) or None
 
     @property
+    def no_time(self) -> str | None:
+        """What ``runtime`` says where fio would not take it for a time; None where it would."""
+        text = self.job.text("runtime", "0")
+        known = seconds_of(text) is not None or self._computed("runtime")
+        return None if known else text
+
+    def _computed(self, option: str) -> bool:
+        """Whether fio makes the option's value of a variable or an expression."""
+        text = self.job.text(option).strip()
+        return is_unknown(text) or "$" in text or text.startswith("(")
+
+    @property
     def record(self) -> str:
         """The first of its options that only a measurement has; empty: none."""
         return next((each for each in RECORDS if self.job.on(each)), "")
@@ -133,7 +145,7 @@ class Step:
     @property
     def by_time(self) -> bool:
         """Whether time may end it."""
-        return self.runtime is not None or self.job.on("time_based") or "$" in self.job.text("runtime")
+        return self.runtime is not None or self.job.on("time_based") or self._computed("runtime")
 
     @property
     def measures(self) -> bool:

@@ -328,6 +328,18 @@ def test_a_mode_that_fio_has_not_is_refused(mode: str) -> None:
     assert fio(DEVICE + "[a]\nrw=${MODE}\n").kind == "fio"
 
 
+@pytest.mark.parametrize("time", ["abc", "-5", "10x", "ten minutes", "1:", "5 s 3 q", "nan", "inf", "1e308", ""])
+def test_a_runtime_that_is_no_time_is_refused(time: str) -> None:
+    """It is not taken for none."""
+    with pytest.raises(SpillwayError, match=rf"x\.fio:\d+ \[a\]: runtime={time} is no time to fio;"):
+        fio(DEVICE + f"[a]\nrw=randwrite\nruntime={time}\n")
+
+
+@pytest.mark.parametrize("time", ["90", "30m", "1h30m", "0:30:00", "1800s", "1800 s", "2D", "(30*60)", "${T}", "0"])
+def test_a_runtime_that_fio_takes_is_taken(time: str) -> None:
+    assert fio(DEVICE + f"[a]\nrw=randwrite\nruntime={time}\n").kind == "fio"
+
+
 @pytest.mark.parametrize("how", ["pareto:0.2", "normal:20", "zoned:50/5:30/15:20/", "zoned_abs:60/20G:40/1G"])
 def test_other_skews_of_fio_are_not_passed_over(how: str) -> None:
     """Nor is asked for what would not help."""
@@ -631,6 +643,6 @@ def test_a_file_without_an_end_is_refused(invoke: Invoke) -> None:
 @pytest.mark.parametrize("number", ["-1e9", "nan", "inf", "1e308", "", "9" * 400])
 def test_numbers_that_are_none_in_a_job_are_not_counted_with(number: str) -> None:
     steps = f"[fill]\nrw=randwrite\nnorandommap\nloops={number}\nnumjobs={number}\nio_size={number}\n"
-    reads = f"[m]\nstonewall\nrw=randread\ntime_based\nruntime={number}\n"
+    reads = f"[m]\nstonewall\nrw=randread\ntime_based\nruntime=60\nrate_iops={number}\n"
     assert covers_all(fio(DEVICE + steps, TB))
     assert covers_all(fio(DEVICE + steps + reads, TB))

@@ -206,6 +206,19 @@ def test_a_real_run_ends_when_it_is_steady(invoke: Invoke, tmp_path: Path) -> No
 
 
 @pytest.mark.native
+@pytest.mark.parametrize("text", ["\ufeff0.1\n0.2\n", "\ufeff# seconds\r\n0.1\r\n0.2", "0.1\n0.2"])
+def test_a_trace_is_read_as_other_programs_write_it(invoke: Invoke, tmp_path: Path, text: str) -> None:
+    """With a byte order mark, with CRLF, without a last newline."""
+    plan = tmp_path / "u.toml"
+    small = PLAN.replace("[[phases]]\nwork", "[load]\nnum = 20000\nvalue_bytes = 400\n[[phases]]\nwork", 1)
+    plan.write_text(small + 'arrivals = "trace"\narrivals_file = "times.txt"\n')
+    (tmp_path / "times.txt").write_bytes(text.encode())
+    ended = invoke("run", plan, "--out", tmp_path / "run")
+    assert ended.code == 0, ended.err
+    assert json.loads((tmp_path / "run" / "arms" / "u" / "phases.json").read_text())[WRITE]["operations"] == 2
+
+
+@pytest.mark.native
 def test_a_trace_that_cannot_be_read_names_the_line(invoke: Invoke, tmp_path: Path) -> None:
     plan = tmp_path / "u.toml"
     plan.write_text(PLAN + 'arrivals = "trace"\narrivals_file = "times.txt"\n')
