@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from spillway.errors import DriveFull, Interrupted, RunFailed, SpillwayError
+from spillway.errors import Interrupted, SpillwayError
 from spillway.plan import Arm, Plan, load_plan, slug
 from spillway.plan_layers import keys_given
 from spillway.run import Watch, execute
@@ -175,8 +175,11 @@ def _try(
     finished = execute(plan, place, command, watch)
     if finished.interrupted:
         raise Interrupted(f"ended by Ctrl-C; what was tried until then is in {out}.")
-    if finished.failure and finished.exit_code != DriveFull.exit_code:
-        raise RunFailed(f"{search.arm} with load.num = {num} failed, and not by a full drive: {finished.failure}")
+    if finished.failure and not finished.drive_full:
+        raise finished.error(
+            f"{search.arm} with load.num = {num} failed, and not by a full drive: {finished.failure.rstrip('.')}. What "
+            f"was tried until then is in {out}."
+        )
     record = read_run(place).arms[0]
     return Trial(
         num,

@@ -57,6 +57,12 @@ class Finished:
     failure: str
     interrupted: bool
     exit_code: int = 0  # the command's
+    drive_full: bool = False  # every run that failed filled its drive
+
+    def error(self, sentence: str) -> SpillwayError:
+        """Says ``sentence`` of the run's failure; a command that raises it ends with the run's exit code."""
+        kind = RunFailed if self.exit_code == RunFailed.exit_code else SpillwayError
+        return kind(sentence)
 
 
 def execute(
@@ -102,7 +108,8 @@ def execute(
         raise type(unwritten)(f"{unwritten} What was measured is in {out}, without its figures.") from unwritten
     _write_report(out)  # in its place by now: whatever becomes of the report, what was measured is safe
     _seal(out, progress)
-    return Finished(out, summary, _failure(plan, progress), progress.interrupted, _exit_code(progress))
+    failure, code = _failure(plan, progress), _exit_code(progress)
+    return Finished(out, summary, failure, progress.interrupted, code, _only_filled(progress))
 
 
 def record_refusal(path: Path, out: Path, command: list[str], error: SpillwayError) -> Finished:
@@ -440,6 +447,11 @@ def _exit_code(progress: Progress) -> int:
     if progress.failures:
         return min(error.exit_code for _, error in progress.failures)
     return Interrupted.exit_code if progress.interrupted else 0
+
+
+def _only_filled(progress: Progress) -> bool:
+    """Whether there was a failure, and each is of a drive that was filled."""
+    return bool(progress.failures) and all(isinstance(error, DriveFull) for _, error in progress.failures)
 
 
 def _complete(plan: Plan, progress: Progress) -> bool:

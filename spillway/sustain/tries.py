@@ -134,8 +134,8 @@ def sustain(
 ) -> list[ArmFound]:
     """Searches every arm of the plan into the directory ``out``. ``tell`` hears of each try.
 
-    Raises SpillwayError where the plan has nothing to search, or a run is refused; Interrupted after a Ctrl-C, when
-    what was tried is in ``out``.
+    Raises SpillwayError where the plan has nothing to search, a run is refused, or one fails by anything but a full
+    drive; Interrupted after a Ctrl-C. What was tried until then is in ``out``.
     """
     keys = {arm.name: _checked(arm, str(sought.plan.path)) for arm in sought.plan.arms}
     found = [ArmFound(arm.name) for arm in sought.plan.arms]
@@ -238,6 +238,12 @@ class _Searcher:
             raise Interrupted(f"ended by Ctrl-C; the same command goes on with what is in {self.out}.")
         if not finished.summary["arms"]:
             raise RunFailed(finished.failure)
+        if finished.failure and not finished.drive_full:
+            raise finished.error(
+                f"{self.arm.name} at {rate:,.6g} operations/s failed, and not by a full drive: "
+                f"{finished.failure.rstrip('.')}. Once that is mended, the same command goes on with what is in "
+                f"{self.out}."
+            )
 
     def _judged(self, arm: Arm, rate: float, name: str, reused: bool) -> Try:
         run = read_run(self.out / name)

@@ -1,9 +1,9 @@
 """A stand-in for spillway-native: speaks the contract, measures nothing, answers the same each time.
 
-Run as an executable it obeys its environment: FAKE_MODE is one of ok, bad_input, disk_full, fails, fails late, crashes,
-garbage and endless. With FAKE_WHERE, a JSON object such as {"value_bytes": 100}, it does so only for runs with that
-load, and with FAKE_ABOVE, a number, only for runs with more keys than that. An estimate's model is given
-FAKE_GIVEN times what the drive counted, and with FAKE_FULL, a reason, it failed.
+Run as an executable it obeys its environment: FAKE_MODE is one of ok, bad_input, disk_full, disk_full late, fails,
+fails late, crashes, crashes late, garbage and endless. With FAKE_WHERE, a JSON object such as {"value_bytes": 100}, it
+does so only for runs with that load, and with FAKE_ABOVE, a number, only for runs with more keys than that. An
+estimate's model is given FAKE_GIVEN times what the drive counted, and with FAKE_FULL, a reason, it failed.
 
 With FAKE_CAPACITY, operations a second by load.value_bytes such as {"100": 9000}, a phase with a rate is an open loop
 on a store that does so many: what it cannot do waits. With FAKE_ENDS_ABOVE, a rate, phases above it end as if a command
@@ -318,6 +318,12 @@ def main() -> int:
         if mode == "fails late":
             emit({"event": "error", "message": "the drive is full: no space is left.", "fault": "drive_full"})
             return 1
+        if mode == "disk_full late":
+            emit({"event": "error", "message": "x.sst cannot be written: no space left.", "fault": "io_error"})
+            return 1
+        if mode == "crashes late":
+            print("an assertion failed", file=sys.stderr)
+            return 134
         emit(final)
         return 0
     if command == "ssd-simulate":

@@ -128,6 +128,22 @@ def test_a_run_that_fails_by_itself_ends_the_search(
     assert not (tmp_path / "fill" / "fill.json").exists()
 
 
+@pytest.mark.parametrize(("mode", "code"), [("crashes late", 1), ("disk_full late", 2)])
+def test_a_run_that_fails_under_way_does_not_fill_its_drive(
+    mode: str, code: int, keeps: Callable[[int], None], fake: Fake, plan_file: Path, tmp_path: Path, invoke: Invoke
+) -> None:
+    keeps(80_000)
+    fake.behave(mode)
+    out = tmp_path / "fill"
+    ended = invoke("fill", plan_file, "--out", out, "--within", 0.05)
+    assert ended.code == code
+    assert "failed, and not by a full drive" in ended.err
+    assert str(out) in ended.err.splitlines()[-1]
+    found = json.loads((out / "fill.json").read_text())
+    assert not found["complete"]
+    assert [each["fits"] for each in found["arms"]["small"]["trials"]] == [True]
+
+
 @pytest.mark.parametrize(
     ("change", "flags", "said"),
     [

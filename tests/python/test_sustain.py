@@ -510,6 +510,25 @@ def test_a_run_that_fails_is_not_kept(invoke: Invoke, store: Fake, plan_file: Pa
     assert "the run failed: the drive is full: no space is left." in ended.err
 
 
+@pytest.mark.parametrize(("mode", "code"), [("crashes late", 1), ("disk_full late", 2)])
+def test_a_run_that_fails_by_itself_is_no_word_against_its_rate(
+    invoke: Invoke, store: Fake, plan_file: Path, tmp_path: Path, mode: str, code: int
+) -> None:
+    out = tmp_path / "found"
+    assert sustain(invoke, plan_file, out, "--to", "1000").code == 0
+    store.behave(mode)
+    ended = sustain(invoke, plan_file, out)
+    assert ended.code == code
+    assert "small at 2,000 operations/s failed, and not by a full drive" in ended.err
+    assert "the same command goes on" in ended.err
+    arm = json.loads((out / "sustain.json").read_text())["arms"]["small"]
+    assert (arm["ended"], arm["not_kept_ops_s"], [each["rate_ops_s"] for each in arm["tries"]]) == (False, None, [1000])
+    store.behave("ok")
+    before = len(rates_asked(store))
+    assert sustain(invoke, plan_file, out, "--to", "2000").code == 0
+    assert rates_asked(store)[before:] == [2000]
+
+
 READS = PLAN.replace("[[phases]]", '[[phases]]\nworkload = "fillseq"\nmeasured = false\n[[phases]]').replace(
     "fillrandom", "readrandom"
 )
