@@ -9,6 +9,11 @@ class SpillwayError(Exception):
 
     exit_code = 2
 
+    def and_then(self, sentence: str) -> "SpillwayError":
+        """The same error, with another sentence behind its own."""
+        own = str(self)
+        return type(self)(f"{own}{'' if own.endswith(('.', '?')) else '.'} {sentence}")
+
 
 class BadProperties(SpillwayError):
     """A property file says what cannot be meant; the plan that it belongs to is known."""

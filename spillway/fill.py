@@ -19,12 +19,12 @@ from pathlib import Path
 from typing import Any
 
 from spillway.errors import Interrupted, SpillwayError
+from spillway.interruption import interruptible
 from spillway.plan import Arm, Plan, load_plan, slug
 from spillway.plan_layers import keys_given
 from spillway.run import Watch, execute
 from spillway.rundir import ArmRecord, read_run, write_json
 from spillway.space import peak_held
-from spillway.stage import explained
 
 Document = dict[str, Any]
 
@@ -109,7 +109,7 @@ def fill(
     overrides that the command makes, and not who called it.
 
     Raises SpillwayError, and leaves nothing, for a plan that names no single drive and load; for a run that fails by
-    anything but a full drive, which is left there; and after a Ctrl-C, with what was tried until then.
+    anything but a full drive, and after a Ctrl-C, with what was tried until then in ``out``.
     """
     if not 0 < within < 1:
         raise SpillwayError(f"--within is {within:g}; it takes a share above 0 and below 1, such as 0.01.")
@@ -120,14 +120,26 @@ def fill(
     if out.exists() and not (out.is_dir() and not any(out.iterdir())):
         raise SpillwayError(f"{out}: there is something already; name another --out or remove it.")
     found: Document = {"plan": plan.name, "command": command, "within": within, "complete": False, "arms": {}}
-    for search in searches:
-        while (num := search.next_num(within)) is not None:
-            trial = _try(path, overrides, own, search, num, out, command, watch)
-            search.trials.append(trial)
-            found["arms"][search.arm] = search.document()
-            write_json(out / "fill.json", found)
-            if tell is not None:
-                tell(search.arm, trial)
+
+    def tried(search: Search, num: int) -> None:
+        trial = _try(path, overrides, own, search, num, out, command, watch)
+        search.trials.append(trial)
+        found["arms"][search.arm] = search.document()
+        write_json(out / "fill.json", found)
+        if tell is not None:
+            tell(search.arm, trial)
+
+    try:
+        with interruptible() as interruption:
+            for search in searches:
+                while (num := search.next_num(within)) is not None:
+                    if interruption.asked:
+                        raise Interrupted("ended by Ctrl-C.")
+                    tried(search, num)
+    except SpillwayError as error:
+        if not (out.is_dir() and any(out.iterdir())):
+            raise
+        raise error.and_then(f"What was tried until then is in {out}.") from error
     found["complete"] = True
     write_json(out / "fill.json", found)
     return found
@@ -170,16 +182,11 @@ def _try(
 ) -> Trial:
     plan = _plan(path, overrides, (search.arm,), (*own, f"load.num={num}"))
     place = out / slug(search.arm) / str(num)
-    with explained(out):
-        place.parent.mkdir(parents=True, exist_ok=True)
     finished = execute(plan, place, command, watch)
     if finished.interrupted:
-        raise Interrupted(f"ended by Ctrl-C; what was tried until then is in {out}.")
+        raise Interrupted("ended by Ctrl-C.")
     if finished.failure and not finished.drive_full:
-        raise finished.error(
-            f"{search.arm} with load.num = {num} failed, and not by a full drive: {finished.failure.rstrip('.')}. What "
-            f"was tried until then is in {out}."
-        )
+        raise finished.error(f"{search.arm} with load.num = {num} failed, and not by a full drive: {finished.failure}")
     record = read_run(place).arms[0]
     return Trial(
         num,

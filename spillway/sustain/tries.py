@@ -20,6 +20,7 @@ from typing import Any
 
 from spillway import __version__, kept, ycsb
 from spillway.errors import Interrupted, RunFailed, SpillwayError
+from spillway.interruption import interruptible
 from spillway.native import build_sha256
 from spillway.parts import split
 from spillway.plan import Arm, Plan, slug
@@ -29,7 +30,7 @@ from spillway.rundir import ArmRecord, read_figures, read_run, write_json
 from spillway.stage import explained, locked
 from spillway.steady.series import LEAST_SAMPLES
 from spillway.suite.run import state_of
-from spillway.sustain.search import search
+from spillway.sustain.search import Found, search
 from spillway.sustain.verdict import Judged, Limits, judge_phase, worst_of
 from spillway.until import host_bytes_of, verdict_on
 
@@ -83,6 +84,14 @@ class ArmFound:
     not_kept: Try | None = None
     not_told: Try | None = None  # at the highest rate above ``kept`` against which nothing speaks but that
     ended: bool = False
+
+    def end(self, edge: "Found[_Step]") -> None:
+        """Takes what the search has ended with."""
+        self.not_kept = None if edge.not_kept is None else edge.not_kept.tried
+        self.kept = max((one for one in self.tries if one.kept), key=lambda one: one.rate, default=None)
+        if edge.kept is not None and not edge.kept.tried.kept:
+            self.not_told = edge.kept.tried
+        self.ended = True
 
     def document(self) -> Document:
         """For sustain.json."""
@@ -140,28 +149,32 @@ def sustain(
     keys = {arm.name: _checked(arm, str(sought.plan.path)) for arm in sought.plan.arms}
     found = [ArmFound(arm.name) for arm in sought.plan.arms]
     fresh = not out.exists()
-    with locked(out, "search"):
+
+    def note() -> None:
+        write_json(out / "sustain.json", document(sought, command, found))
+
+    with locked(out, "search"), interruptible() as interruption:
         try:
             for arm, of in zip(sought.plan.arms, found, strict=True):
                 searcher = _Searcher(sought, arm, keys[arm.name], out, command, watch)
 
                 def tried(rate: float, searcher: _Searcher = searcher, of: ArmFound = of) -> _Step:
+                    if interruption.asked:
+                        raise Interrupted("ended by Ctrl-C.")
                     one = searcher.tried(rate)
                     of.tries.append(one)
-                    write_json(out / "sustain.json", document(sought, command, found))
+                    note()
                     if tell is not None:
                         tell(of.name, one)
                     return _Step(one)
 
-                edge = search(tried, sought.lowest, sought.highest, sought.within)
-                of.not_kept = None if edge.not_kept is None else edge.not_kept.tried
-                of.kept = max((one for one in of.tries if one.kept), key=lambda one: one.rate, default=None)
-                if edge.kept is not None and not edge.kept.tried.kept:
-                    of.not_told = edge.kept.tried
-                of.ended = True
-                write_json(out / "sustain.json", document(sought, command, found))
-        except SpillwayError:
-            if fresh and not any((out / TRIES).glob("*")):
+                of.end(search(tried, sought.lowest, sought.highest, sought.within))
+                note()
+        except SpillwayError as error:
+            if any((out / TRIES).glob("*")):
+                first = "The" if isinstance(error, Interrupted) else "Once that is mended, the"
+                raise error.and_then(f"{first} same command goes on with what is in {out}.") from error
+            if fresh:
                 shutil.rmtree(out, ignore_errors=True)  # the first try was refused
             raise
     return found
@@ -235,14 +248,12 @@ class _Searcher:
 
         finished = execute(plan, place, self.command, watch)
         if finished.interrupted:
-            raise Interrupted(f"ended by Ctrl-C; the same command goes on with what is in {self.out}.")
+            raise Interrupted("ended by Ctrl-C.")
         if not finished.summary["arms"]:
             raise RunFailed(finished.failure)
         if finished.failure and not finished.drive_full:
             raise finished.error(
-                f"{self.arm.name} at {rate:,.6g} operations/s failed, and not by a full drive: "
-                f"{finished.failure.rstrip('.')}. Once that is mended, the same command goes on with what is in "
-                f"{self.out}."
+                f"{self.arm.name} at {rate:,.6g} operations/s failed, and not by a full drive: {finished.failure}"
             )
 
     def _judged(self, arm: Arm, rate: float, name: str, reused: bool) -> Try:

@@ -3,6 +3,7 @@
 import html
 import json
 import os
+import signal
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -140,6 +141,24 @@ def validator() -> Callable[[str, str], Draft202012Validator]:
         return Draft202012Validator(schema, registry=registry)
 
     return make
+
+
+@pytest.fixture
+def interrupted_report(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    """Has a Ctrl-C come while the next report is made."""
+    from spillway import report
+
+    def interrupt() -> None:
+        write = report.write_report
+
+        def interrupted(*words: Any) -> None:
+            monkeypatch.setattr(report, "write_report", write)
+            os.kill(os.getpid(), signal.SIGINT)
+            write(*words)
+
+        monkeypatch.setattr(report, "write_report", interrupted)
+
+    return interrupt
 
 
 def check_refused(out: Path, said: str) -> None:

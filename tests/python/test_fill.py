@@ -144,6 +144,42 @@ def test_a_run_that_fails_under_way_does_not_fill_its_drive(
     assert [each["fits"] for each in found["arms"]["small"]["trials"]] == [True]
 
 
+@pytest.mark.parametrize("mode", ["bad_input", "crashes"])
+def test_a_search_that_is_refused_leaves_nothing(
+    mode: str, fake: Fake, plan_file: Path, tmp_path: Path, invoke: Invoke
+) -> None:
+    fake.behave(mode)
+    out = tmp_path / "runs" / "fill"
+    assert invoke("fill", plan_file, "--out", out).code in (1, 2)
+    assert not out.parent.exists()
+    fake.behave("ok")
+    assert invoke("fill", plan_file, "--out", out, "--within", 0.6).code == 0, "the same command, once that is mended"
+
+
+def test_a_trial_that_is_refused_leaves_those_before_it(
+    keeps: Callable[[int], None], fake: Fake, plan_file: Path, tmp_path: Path, invoke: Invoke
+) -> None:
+    keeps(80_000)
+    fake.behave("bad_input")
+    out = tmp_path / "fill"
+    ended = invoke("fill", plan_file, "--out", out, "--within", 0.05)
+    assert (ended.code, ended.err.count("geometry.chanels")) == (2, 1)
+    assert ended.err.endswith(f"What was tried until then is in {out}.\n")
+    assert [path.name for path in (out / "small").iterdir()] == ["63550"]
+
+
+def test_a_ctrl_c_between_two_trials_is_told_with_what_is_there(
+    fake: Fake, plan_file: Path, tmp_path: Path, invoke: Invoke, interrupted_report: Callable[[], None]
+) -> None:
+    interrupted_report()
+    out = tmp_path / "fill"
+    ended = invoke("fill", plan_file, "--out", out, "--within", 0.3)
+    assert ended.code == 130
+    assert ended.err.endswith(f"ended by Ctrl-C. What was tried until then is in {out}.\n")
+    found = json.loads((out / "fill.json").read_text())
+    assert (found["complete"], len(found["arms"]["small"]["trials"])) == (False, 1)
+
+
 @pytest.mark.parametrize(
     ("change", "flags", "said"),
     [

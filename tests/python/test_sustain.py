@@ -600,13 +600,38 @@ def test_it_goes_on_where_it_was_interrupted(invoke: Invoke, store: Fake, plan_f
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=100)
     assert process.returncode == 130
-    assert "the same command goes on" in err.decode()
+    assert "The same command goes on" in err.decode()
     document = json.loads((out / "sustain.json").read_text())["arms"]["small"]
     assert (document["ended"], [each["rate_ops_s"] for each in document["tries"]]) == (False, [2000])
     store.behave("ok")
     before = len(rates_asked(store))
     assert sustain(invoke, plan_file, out, "--to", "4000").code == 0
     assert rates_asked(store)[before:] == [4000]
+
+
+def test_a_ctrl_c_between_two_tries_is_told_with_what_is_there(
+    invoke: Invoke, store: Fake, plan_file: Path, tmp_path: Path, interrupted_report: Callable[[], None]
+) -> None:
+    interrupted_report()
+    out = tmp_path / "found"
+    ended = sustain(invoke, plan_file, out)
+    assert ended.code == 130
+    assert ended.err.endswith(f"ended by Ctrl-C. The same command goes on with what is in {out}.\n")
+    arm = json.loads((out / "sustain.json").read_text())["arms"]["small"]
+    assert (arm["ended"], [each["rate_ops_s"] for each in arm["tries"]]) == (False, [1000])
+
+
+def test_an_arm_that_is_refused_leaves_the_tries_before_it(
+    invoke: Invoke, store: Fake, plan_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.behave("bad_input")
+    monkeypatch.setenv("FAKE_WHERE", '{"value_bytes": 1024}')
+    plan_file.write_text(PLAN + TWO_ARMS)
+    out = tmp_path / "found"
+    ended = sustain(invoke, plan_file, out, "--to", "1000")
+    assert (ended.code, ended.err.count("geometry.chanels")) == (2, 1)
+    assert ended.err.endswith(f"Once that is mended, the same command goes on with what is in {out}.\n")
+    assert [path.name for path in (out / "tries").iterdir()] == ["1000-small-values"]
 
 
 YCSB = """
