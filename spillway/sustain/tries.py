@@ -10,8 +10,10 @@ goes on above it, since a lower rate only takes longer to become steady.
 
 A try that is there, complete and of the same plan, presets, kept state, package and spillway-native is not run again:
 its verdict is drawn anew from what it recorded, so that other limits and other bounds cost only the tries that are new.
+One of another plan, say, is there until the new one is whole.
 """
 
+import json
 import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -19,13 +21,13 @@ from pathlib import Path
 from typing import Any
 
 from spillway import __version__, kept, ycsb
-from spillway.errors import Interrupted, RunFailed, SpillwayError
+from spillway.errors import Interrupted, SpillwayError
 from spillway.interruption import interruptible
 from spillway.native import build_sha256
 from spillway.parts import split
 from spillway.plan import Arm, Plan, slug
 from spillway.plan_keys import WAITS
-from spillway.run import Watch, execute
+from spillway.run import Finished, Watch, execute
 from spillway.rundir import ArmRecord, read_figures, read_run, write_json
 from spillway.stage import explained, locked
 from spillway.steady.series import LEAST_SAMPLES
@@ -37,6 +39,7 @@ from spillway.until import host_bytes_of, verdict_on
 Document = dict[str, Any]
 
 TRIES = "tries"
+WORTHLESS = ("not run", "damaged", "ended early", "failed")  # states of a run that need not wait for another
 READS = ("readrandom", "seekrandom")
 ENDS_WITH_ITS_KEYS = ("fillseq", "filluniquerandom", ycsb.LOAD)
 YCSB_WRITES = ("updateproportion", "insertproportion", "readmodifywriteproportion")
@@ -154,6 +157,7 @@ def sustain(
         write_json(out / "sustain.json", document(sought, command, found))
 
     with locked(out, "search"), interruptible() as interruption:
+        _check_same(out, sought.plan)
         try:
             for arm, of in zip(sought.plan.arms, found, strict=True):
                 searcher = _Searcher(sought, arm, keys[arm.name], out, command, watch)
@@ -211,9 +215,10 @@ class _Searcher:
         plan = self._at(rate)
         name = f"{TRIES}/{rate_name(rate)}-{slug(self.arm.name)}"
         place = self.out / name
-        reused = state_of(place, plan) == "done" and self._starts_alike(place, plan)
+        state = state_of(place, plan)
+        reused = state == "done" and self._starts_alike(place, plan)
         if not reused:
-            self._run(plan, rate, place)
+            self._run(plan, rate, place, place if state in WORTHLESS else place.with_name(f".{place.name}.next"))
         return self._judged(plan.arms[0], rate, name, reused)
 
     def _starts_alike(self, place: Path, plan: Plan) -> bool:
@@ -237,24 +242,36 @@ class _Searcher:
         own = [each for each in preparations if each.settings["kept.to"] in _line_of(needed, preparations)]
         return replace(self.sought.plan, arms=[replace(self.arm, phases=phases)], preparations=own)
 
-    def _run(self, plan: Plan, rate: float, place: Path) -> None:
-        if place.exists():
-            with explained(place):
-                shutil.rmtree(place)
+    def _run(self, plan: Plan, rate: float, place: Path, fresh: Path) -> None:
+        """Runs into ``fresh``, which takes the place of what is in ``place`` when it is a try."""
 
         def watch(label: str, event: Document) -> None:
             if self.watch is not None:
                 self.watch(f"{label}, {rate:,.6g}/s", event)
 
-        finished = execute(plan, place, self.command, watch)
+        _remove(fresh)
+        finished = execute(plan, fresh, self.command, watch)
+        failure = self._no_try(finished, rate)
+        if failure is not None:
+            if fresh != place:
+                _remove(fresh)
+            raise failure
+        if fresh != place:
+            _remove(place)
+            with explained(place):
+                fresh.rename(place)
+
+    def _no_try(self, finished: Finished, rate: float) -> SpillwayError | None:
+        """Why a run says nothing of its rate."""
         if finished.interrupted:
-            raise Interrupted("ended by Ctrl-C.")
+            return Interrupted("ended by Ctrl-C.")
         if not finished.summary["arms"]:
-            raise RunFailed(finished.failure)
+            return finished.error(finished.failure)
         if finished.failure and not finished.drive_full:
-            raise finished.error(
+            return finished.error(
                 f"{self.arm.name} at {rate:,.6g} operations/s failed, and not by a full drive: {finished.failure}"
             )
+        return None
 
     def _judged(self, arm: Arm, rate: float, name: str, reused: bool) -> Try:
         run = read_run(self.out / name)
@@ -288,6 +305,23 @@ class _Searcher:
             rows = [row for row in record.rows if row["phase"] == name]
             found.append((judge_phase(phase, ended[name], rows, self.sought.limits, self.keys[name], part), why))
         return found
+
+
+def _check_same(out: Path, plan: Plan) -> None:
+    """The tries of another plan are not to give way to this one's."""
+    try:
+        there = json.loads((out / "sustain.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return
+    name = there.get("plan") if isinstance(there, dict) else None
+    if isinstance(name, str) and name != plan.name:
+        raise SpillwayError(f"{out}: this is the search of the plan {name!r}; name another --out.")
+
+
+def _remove(directory: Path) -> None:
+    if directory.exists():
+        with explained(directory):
+            shutil.rmtree(directory)
 
 
 def _line_of(state: str, preparations: Sequence[Arm]) -> set[str]:

@@ -634,6 +634,35 @@ def test_an_arm_that_is_refused_leaves_the_tries_before_it(
     assert [path.name for path in (out / "tries").iterdir()] == ["1000-small-values"]
 
 
+def test_a_try_is_there_until_another_takes_its_place(
+    invoke: Invoke, store: Fake, plan_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "found"
+    assert sustain(invoke, plan_file, out, "--to", "2000").code == 0
+    tried, summary = (out / "tries" / "1000-small" / name for name in ("plan.toml", "summary.json"))
+    before = (tried.read_text(), summary.read_text())
+    store.behave("bad_input")
+    assert sustain(invoke, plan_file, out, "--set", "load.num=9999").code == 2
+    assert (tried.read_text(), summary.read_text()) == before, "a plan that is refused costs nothing"
+    store.behave("crashes late")
+    assert sustain(invoke, plan_file, out, "--set", "load.num=9999").code == 1
+    assert (tried.read_text(), summary.read_text()) == before, "nor does a run that fails"
+    store.behave("ok")
+    assert sustain(invoke, plan_file, out, "--set", "load.num=9999", "--to", "1000").code == 0
+    assert "9999" in tried.read_text()
+    assert sorted(path.name for path in (out / "tries").iterdir()) == ["1000-small", "2000-small"]
+
+
+def test_the_search_of_another_plan_is_left_alone(invoke: Invoke, store: Fake, plan_file: Path, tmp_path: Path) -> None:
+    out = tmp_path / "found"
+    assert sustain(invoke, plan_file, out, "--to", "1000").code == 0
+    before = (out / "sustain.json").read_text()
+    plan_file.write_text(PLAN.replace('name = "small"', 'name = "other"'))
+    ended = sustain(invoke, plan_file, out, "--to", "1000")
+    assert (ended.code, "this is the search of the plan 'small'; name another --out" in ended.err) == (2, True)
+    assert (out / "sustain.json").read_text() == before
+
+
 YCSB = """
 [ycsb]
 recordcount = 100
