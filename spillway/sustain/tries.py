@@ -276,7 +276,7 @@ class _Searcher:
     def _judged(self, arm: Arm, rate: float, name: str, reused: bool) -> Try:
         run = read_run(self.out / name)
         record, failure = run.arms[0], run.manifest.get("failure")
-        steady, words = bool(record.summary["steady"]), str(record.summary["standing"]["words"])
+        steady, words = _standing(record.summary)
         if failure:
             return Try(rate, None, (f"the run failed: {failure.rstrip('.')}",), name, reused, steady, words)
         phases = [each for of in record.repetitions or [record] for each in self._phases(arm, of)]
@@ -305,6 +305,15 @@ class _Searcher:
             rows = [row for row in record.rows if row["phase"] == name]
             found.append((judge_phase(phase, ended[name], rows, self.sought.limits, self.keys[name], part), why))
         return found
+
+
+def _standing(summary: Document) -> tuple[bool, str]:
+    """Whether a run was steady in each of its repetitions, and what its figures rest on."""
+    words = str(summary["standing"]["words"])
+    each = [bool(one.get("steady")) for one in summary.get("repetitions") or [summary]]
+    if all(each) or not any(each):
+        return all(each), words
+    return False, f"{words} {sum(each)} of {len(each)} repetitions were steady."
 
 
 def _check_same(out: Path, plan: Plan) -> None:

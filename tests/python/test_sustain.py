@@ -495,6 +495,30 @@ def test_every_repetition_has_to_keep_the_rate(invoke: Invoke, store: Fake, plan
     assert rates_asked(store) == [1000] * 3
 
 
+def test_a_try_is_steady_where_each_repetition_was(
+    invoke: Invoke, store: Fake, plan_file: Path, tmp_path: Path
+) -> None:
+    out, words = tmp_path / "found", ("--to", "1000", "--set", "repetitions=3")
+    sustain(invoke, plan_file, out, *words)
+    summary = out / "tries" / "1000-small" / "summary.json"
+    document = json.loads(summary.read_text())
+
+    def tried(*steady: bool) -> Any:
+        figures = document["arms"]["small"]
+        figures["steady"] = True  # of the typical one
+        for each, is_steady in zip(figures["repetitions"], steady, strict=True):
+            each["steady"] = is_steady
+        summary.write_text(json.dumps(document))
+        return sustain(invoke, plan_file, out, *words, "--json").json()["arms"]["small"]["tries"][0]
+
+    one_was_not = tried(True, False, True)
+    assert not one_was_not["steady"]
+    assert one_was_not["standing"].endswith(" 2 of 3 repetitions were steady.")
+    all_were = tried(True, True, True)
+    assert all_were["steady"]
+    assert "repetitions" not in all_were["standing"]
+
+
 def test_unmeasured_phases_stay_as_they_are(invoke: Invoke, store: Fake, plan_file: Path, tmp_path: Path) -> None:
     load = '[[phases]]\nworkload = "fillseq"\nmeasured = false\nrate_ops_s = 77\n'
     wait = '[[phases]]\nworkload = "settle"\n'
