@@ -124,7 +124,7 @@ def _print_arm(of: "ArmFound", limits: "Limits") -> None:
         rows.append((f"{one.rate:,.6g}", *cells, "yes" if one.steady else "no", verdict))
     titles = ("rate (operations/s)", "achieved", "p99", "worst", "backlog", "steady", "verdict")
     table = figures(titles, rows)
-    table.columns[-1].justify = "left"
+    table.columns[-1].justify, table.columns[-1].no_wrap = "left", False
     out.print()
     out.print(of.name, style="bold")
     out.print(table, soft_wrap=True)

@@ -18,12 +18,13 @@ from conftest import PLAN, Fake, Invoke
 from made_run import phase as made_phase
 from made_run import second
 
+from spillway.cli.sustain import _print_arm
 from spillway.errors import SpillwayError
 from spillway.plan import load_plan
 from spillway.quantity import parse_rate, parse_time
 from spillway.samples import Row
 from spillway.sustain import Limits, search
-from spillway.sustain.tries import rate_name
+from spillway.sustain.tries import ArmFound, Try, rate_name
 from spillway.sustain.verdict import (
     MARGIN,
     Judged,
@@ -700,6 +701,16 @@ duration_s = 12
 readproportion = {reads}
 updateproportion = {updates}
 """
+
+
+def test_a_long_reason_leaves_the_figures_whole(capsys: pytest.CaptureFixture[str]) -> None:
+    why = "the run failed: " + "IO error: no space on the drive: 4096 bytes were asked for; " * 4
+    failed = Try(64_000, None, (why,), "tries/64000-small", False)
+    kept = Try(32_000, judged(noisy(1, 300)), (), "tries/32000-small", False)
+    _print_arm(ArmFound("small", [failed, kept], kept, failed, ended=True), Limits())
+    table = capsys.readouterr().out
+    assert "…" not in table
+    assert "32,000 1,000 100 µs 1 ms 0 no kept" in [" ".join(line.split()) for line in table.splitlines()]
 
 
 def test_ycsb_is_searched_where_it_writes(invoke: Invoke, store: Fake, plan_file: Path, tmp_path: Path) -> None:
