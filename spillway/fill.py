@@ -115,6 +115,9 @@ def fill(
         raise SpillwayError(f"--within is {within:g}; it takes a share above 0 and below 1, such as 0.01.")
     if any("load.num" in keys_given(each) for each in overrides):
         raise SpillwayError("--set load.num is what is searched for; leave it out.")
+    ours = {key for each in own for key in keys_given(each)}
+    for key in [key for each in overrides if each not in own for key in keys_given(each) if key in ours]:
+        raise SpillwayError(f"--set {key} has no effect here, for trials are in virtual time; add --paced.")
     plan = _plan(path, overrides, only, (*own, "load.num=1"))
     searches = [_search(plan, arm) for arm in plan.arms]
     if out.exists() and not (out.is_dir() and not any(out.iterdir())):

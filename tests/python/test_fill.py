@@ -144,6 +144,17 @@ def test_a_run_that_fails_under_way_does_not_fill_its_drive(
     assert [each["fits"] for each in found["arms"]["small"]["trials"]] == [True]
 
 
+def test_the_pacing_of_trials_is_not_set_in_vain(fake: Fake, plan_file: Path, tmp_path: Path, invoke: Invoke) -> None:
+    real = ("--set", 'drive.pacing="real"', "--within", 0.6)
+    refused = invoke("fill", plan_file, "--out", tmp_path / "fill", *real)
+    assert refused.code == 2
+    assert "--set drive.pacing has no effect here, for trials are in virtual time; add --paced." in refused.err
+    assert fake.requests() == []
+    assert invoke("fill", plan_file, "--out", tmp_path / "fill", *real, "--paced").code == 0
+    off = ("--set", 'drive.pacing="off"', "--within", 0.6)
+    assert invoke("fill", plan_file, "--out", tmp_path / "off", *off).code == 0
+
+
 @pytest.mark.parametrize("mode", ["bad_input", "crashes"])
 def test_a_search_that_is_refused_leaves_nothing(
     mode: str, fake: Fake, plan_file: Path, tmp_path: Path, invoke: Invoke
@@ -187,6 +198,7 @@ def test_a_ctrl_c_between_two_trials_is_told_with_what_is_there(
         ("", ("--within", "much"), "--within is 'much'"),
         ("", ("--set", "load.num=5"), "load.num is what is searched for"),
         ("", ("--set", "load={num=5}"), "load.num is what is searched for"),
+        ("", ("--set", 'drive={pacing="real",preset="tiny"}'), "--set drive.pacing has no effect here"),
         ("", ("--arm", "no"), "there is no arm 'no'"),
         ("", ("--set", 'kept.to="x"'), "leave out kept.from and kept.to"),
         ('[sweep]\n"load.value_bytes" = [10, 20]\n', (), "a sweep has many data sets already"),
