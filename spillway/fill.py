@@ -10,7 +10,8 @@ fast as the processor lets it, and its compaction debt, so the space that it tak
 holds writers up.
 
 What this ignores: a store that fits may not fit at another seed or for longer phases; nothing says that every smaller
-data set fits. The two neighbours that the search ends with are what was seen.
+data set fits. The two neighbours that the search ends with are what was seen; where all that was tried fits, or nothing
+does, there is one of them alone, and no edge.
 """
 
 from collections.abc import Callable
@@ -25,6 +26,7 @@ from spillway.plan_layers import keys_given
 from spillway.run import Watch, execute
 from spillway.rundir import ArmRecord, read_run, write_json
 from spillway.space import peak_held
+from spillway.summary import standing_throughout
 
 Document = dict[str, Any]
 
@@ -41,6 +43,8 @@ class Trial:
     failure: str
     live_user_bytes: float | None
     peak_held_bytes: float | None
+    steady: bool = False
+    standing: str = ""
 
     def document(self) -> Document:
         """For fill.json."""
@@ -87,6 +91,9 @@ class Search:
             "data_set_share": live / self.capacity_bytes if live else None,
             "space_amplification_peak": held / live if held and live else None,
             "smallest_refused_num": over.num if over else None,
+            "most_num": self.most,
+            "steady": best.steady if best else None,
+            "standing": best.standing if best else None,
             "trials": [each.document() for each in self.trials],
         }
 
@@ -198,6 +205,7 @@ def _try(
         finished.failure,
         record.summary.get("live_user_bytes"),
         _most_held(record),
+        *standing_throughout(record.summary),
     )
 
 

@@ -330,3 +330,12 @@ def typical(repetitions: Sequence[Document]) -> Document:
         for each in repetitions
     ]
     return chosen | {"repetitions": others}
+
+
+def standing_throughout(figures: Document) -> tuple[bool, str]:
+    """Of an arm's figures: whether it was steady in each of its repetitions, and what they rest on, in words."""
+    words = str(figures["standing"]["words"])
+    each = [bool(one.get("steady")) for one in figures.get("repetitions") or [figures]]
+    if all(each) or not any(each):
+        return all(each), words
+    return False, f"{words} {sum(each)} of {len(each)} repetitions were steady."

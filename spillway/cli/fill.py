@@ -53,8 +53,12 @@ def fill_command(
     if as_json:
         print(json.dumps(found, indent=2, ensure_ascii=False))
         return
-    header = ("arm", "largest", "keys", "of the capacity", "space amplification, peak", "does not fit (keys)", "trials")
+    shares = ("largest", "keys", "of the capacity", "space amplification, peak")
+    header = ("arm", *shares, "does not fit (keys)", "trials", "steady")
     out.print(figures(header, [_row(name, each) for name, each in found["arms"].items()]))
+    for name, each in found["arms"].items():
+        if words := _beside(each):
+            out.print(f"{name}: {words}", soft_wrap=True)
     out.print(f"\nTrials  {place}", soft_wrap=True)
 
 
@@ -69,10 +73,30 @@ def _row(name: str, found: Document) -> tuple[str, ...]:
     live = found["live_user_bytes"]
     return (
         name,
-        "none fits" if found["num"] is None else "–" if live is None else human_bytes(live),
+        _none(found) if found["num"] is None else "–" if live is None else human_bytes(live),
         number(found["num"], ",d"),
         number(found["data_set_share"], ".3f"),
         number(found["space_amplification_peak"], ".2f"),
         number(found["smallest_refused_num"], ",d"),
         str(len(found["trials"])),
+        "–" if found["steady"] is None else "yes" if found["steady"] else "no",
     )
+
+
+def _none(found: Document) -> str:
+    return "none fits" if found["smallest_refused_num"] == 1 else "none tried"
+
+
+def _beside(found: Document) -> str:
+    """What the figures of an arm rest on, and what was not tried."""
+    over, parts = found["smallest_refused_num"], []
+    if found["standing"] is not None:
+        parts.append(found["standing"])
+    if over is None:
+        parts.append(
+            "No trial filled the drive, so a larger data set may fit; no plan may have more than "
+            f"{found['most_num']:,} keys here."
+        )
+    elif found["num"] is None and over > 1:
+        parts.append(f"Fewer keys than {over:,} were not tried; a lower --within tries them.")
+    return " ".join(parts)

@@ -32,6 +32,7 @@ from spillway.rundir import ArmRecord, read_figures, read_run, write_json
 from spillway.stage import explained, locked
 from spillway.steady.series import LEAST_SAMPLES
 from spillway.suite.run import state_of
+from spillway.summary import standing_throughout
 from spillway.sustain.search import Found, search
 from spillway.sustain.verdict import Judged, Limits, judge_phase, worst_of
 from spillway.until import host_bytes_of, verdict_on
@@ -276,7 +277,7 @@ class _Searcher:
     def _judged(self, arm: Arm, rate: float, name: str, reused: bool) -> Try:
         run = read_run(self.out / name)
         record, failure = run.arms[0], run.manifest.get("failure")
-        steady, words = _standing(record.summary)
+        steady, words = standing_throughout(record.summary)
         if failure:
             return Try(rate, None, (f"the run failed: {failure.rstrip('.')}",), name, reused, steady, words)
         phases = [each for of in record.repetitions or [record] for each in self._phases(arm, of)]
@@ -305,15 +306,6 @@ class _Searcher:
             rows = [row for row in record.rows if row["phase"] == name]
             found.append((judge_phase(phase, ended[name], rows, self.sought.limits, self.keys[name], part), why))
         return found
-
-
-def _standing(summary: Document) -> tuple[bool, str]:
-    """Whether a run was steady in each of its repetitions, and what its figures rest on."""
-    words = str(summary["standing"]["words"])
-    each = [bool(one.get("steady")) for one in summary.get("repetitions") or [summary]]
-    if all(each) or not any(each):
-        return all(each), words
-    return False, f"{words} {sum(each)} of {len(each)} repetitions were steady."
 
 
 def _check_same(out: Path, plan: Plan) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from conftest import PLAN as PLAN_OF_THE_FAKE
 from conftest import Fake, Invoke
 
 from spillway.fill import Search, Trial
@@ -97,7 +98,7 @@ def test_each_arm_is_searched_and_none_may_fit(
     plan_file.write_text(plan_file.read_text() + arms)
     ended = invoke("fill", plan_file, "--out", tmp_path / "fill", "--within", 0.3)
     assert ended.code == 0, ended.err
-    assert ended.out.count("none fits") == 2
+    assert ended.out.count("none tried") == 2
     found = json.loads((tmp_path / "fill" / "fill.json").read_text())["arms"]
     assert found["half"]["partition_bytes"] == 2**25
     assert found["one"]["trials"][0]["num"] == pytest.approx(2 * found["half"]["trials"][0]["num"], rel=1e-4)
@@ -142,6 +143,42 @@ def test_a_run_that_fails_under_way_does_not_fill_its_drive(
     found = json.loads((out / "fill.json").read_text())
     assert not found["complete"]
     assert [each["fits"] for each in found["arms"]["small"]["trials"]] == [True]
+
+
+def test_a_trial_says_whether_it_was_steady(
+    keeps: Callable[[int], None], plan_file: Path, tmp_path: Path, invoke: Invoke
+) -> None:
+    keeps(80_000)
+    plan_file.write_text(PLAN_OF_THE_FAKE + 'until = "steady"\n[steady]\ntests = ["end"]\n')
+    ended = invoke("fill", plan_file, "--out", tmp_path / "fill", "--within", 0.5)
+    assert ended.code == 0, ended.err
+    arm = json.loads((tmp_path / "fill" / "fill.json").read_text())["arms"]["small"]
+    assert (arm["num"], arm["steady"]) == (63_550, False)
+    assert "came to its limit" in arm["standing"]
+    assert [each["steady"] for each in arm["trials"]] == [False, False]
+    heading, row, *_ = ended.out.splitlines()
+    assert row[: heading.index("steady") + len("steady")].endswith(" no")
+    assert "small: Emulated drive" in ended.out
+    assert "came to its limit" in ended.out
+
+
+def test_what_is_no_edge_is_not_called_one(
+    keeps: Callable[[int], None], fake: Fake, plan_file: Path, tmp_path: Path, invoke: Invoke
+) -> None:
+    keeps(200_000)
+    all_fit = invoke("fill", plan_file, "--out", tmp_path / "all", "--within", 0.3, "--json").json()["arms"]["small"]
+    assert (all_fit["smallest_refused_num"], all_fit["most_num"]) == (None, 127_100)
+    ended = invoke("fill", plan_file, "--out", tmp_path / "all-in-words", "--within", 0.3)
+    assert "No trial filled the drive, so a larger data set may fit;" in ended.out
+    assert "127,100" in ended.out
+    keeps(1000)
+    ended = invoke("fill", plan_file, "--out", tmp_path / "none", "--within", 0.3)
+    assert "none tried" in ended.out
+    assert "small: Fewer keys than 31,775 were not tried; a lower --within tries them." in ended.out
+    keeps(80_000)
+    ended = invoke("fill", plan_file, "--out", tmp_path / "edge", "--within", 0.3)
+    assert "were not tried" not in ended.out
+    assert "No trial filled" not in ended.out
 
 
 def test_the_pacing_of_trials_is_not_set_in_vain(fake: Fake, plan_file: Path, tmp_path: Path, invoke: Invoke) -> None:
