@@ -9,10 +9,10 @@ class SpillwayError(Exception):
 
     exit_code = 2
 
-    def and_then(self, sentence: str) -> "SpillwayError":
-        """The same error, with another sentence behind its own."""
+    def go_on(self, sentence: str) -> None:
+        """Puts another sentence behind its own."""
         own = str(self)
-        return type(self)(f"{own}{'' if own.endswith(('.', '?')) else '.'} {sentence}")
+        self.args = (f"{own}{'' if own.endswith(('.', '?')) else '.'} {sentence}",)
 
 
 class BadProperties(SpillwayError):

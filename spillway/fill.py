@@ -147,9 +147,9 @@ def fill(
                         raise Interrupted("ended by Ctrl-C.")
                     tried(search, num)
     except SpillwayError as error:
-        if not (out.is_dir() and any(out.iterdir())):
-            raise
-        raise error.and_then(f"What was tried until then is in {out}.") from error
+        if out.is_dir() and any(out.iterdir()):
+            error.go_on(f"What was tried until then is in {out}.")
+        raise
     found["complete"] = True
     write_json(out / "fill.json", found)
     return found

@@ -178,8 +178,8 @@ def sustain(
         except SpillwayError as error:
             if any((out / TRIES).glob("*")):
                 first = "The" if isinstance(error, Interrupted) else "Once that is mended, the"
-                raise error.and_then(f"{first} same command goes on with what is in {out}.") from error
-            if fresh:
+                error.go_on(f"{first} same command goes on with what is in {out}.")
+            elif fresh:
                 shutil.rmtree(out, ignore_errors=True)  # the first try was refused
             raise
     return found
