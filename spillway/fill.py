@@ -15,21 +15,24 @@ does, there is one of them alone, and no edge.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from spillway.errors import Interrupted, SpillwayError
 from spillway.interruption import interruptible
-from spillway.plan import Arm, Plan, load_plan, slug
+from spillway.plan import Arm, Plan, slug
+from spillway.plan_effects import WithoutEffect
 from spillway.plan_layers import keys_given
 from spillway.run import Watch, execute
 from spillway.rundir import ArmRecord, read_run, write_json
 from spillway.space import peak_held
+from spillway.suite.document import load_scaled
 from spillway.summary import standing_throughout
 
 Document = dict[str, Any]
 
+RECORDS = "load.num is what is searched, and YCSB's phases have records; use db_bench's."
 WITHIN = 0.01  # of the most pairs: some seven trials. Source: guess
 
 
@@ -110,29 +113,32 @@ def fill(
     within: float = WITHIN,
     watch: Watch | None = None,
     tell: Tell | None = None,
-    own: tuple[str, ...] = (),
+    *,
+    paced: bool = False,
 ) -> Document:
-    """Searches for each arm of the plan at ``path``, leaves ``out``, and returns what is in its fill.json. ``own`` are
-    overrides that the command makes, and not who called it.
+    """Searches for each arm of the plan at ``path``, leaves ``out``, and returns what is in its fill.json. ``paced``:
+    with the plan's own pacing, not in virtual time.
 
     Raises SpillwayError, and leaves nothing, for a plan that names no single drive and load; for a run that fails by
     anything but a full drive, and after a Ctrl-C, with what was tried until then in ``out``.
     """
     if not 0 < within < 1:
         raise SpillwayError(f"--within is {within:g}; it takes a share above 0 and below 1, such as 0.01.")
-    if any("load.num" in keys_given(each) for each in overrides):
+    given = {key for each in overrides for key in keys_given(each)}
+    if "load.num" in given:
         raise SpillwayError("--set load.num is what is searched for; leave it out.")
-    ours = {key for each in own for key in keys_given(each)}
-    for key in [key for each in overrides if each not in own for key in keys_given(each) if key in ours]:
-        raise SpillwayError(f"--set {key} has no effect here, for trials are in virtual time; add --paced.")
-    plan = _plan(path, overrides, only, (*own, "load.num=1"))
+    plan = _plan(path, overrides, only)
+    if not paced:
+        if "drive.pacing" in given and any(arm.settings["drive.pacing"] != "off" for arm in plan.arms):
+            raise SpillwayError("--set drive.pacing has no effect here, for trials are in virtual time; add --paced.")
+        plan = replace(plan, arms=[_with(arm, "drive.pacing", "off") for arm in plan.arms])
     searches = [_search(plan, arm) for arm in plan.arms]
     if out.exists() and not (out.is_dir() and not any(out.iterdir())):
         raise SpillwayError(f"{out}: there is something already; name another --out or remove it.")
     found: Document = {"plan": plan.name, "command": command, "within": within, "complete": False, "arms": {}}
 
     def tried(search: Search, num: int) -> None:
-        trial = _try(path, overrides, own, search, num, out, command, watch)
+        trial = _try(plan, search, num, out, command, watch)
         search.trials.append(trial)
         found["arms"][search.arm] = search.document()
         write_json(out / "fill.json", found)
@@ -155,8 +161,18 @@ def fill(
     return found
 
 
-def _plan(path: Path, overrides: tuple[str, ...], only: tuple[str, ...], own: tuple[str, ...]) -> Plan:
-    return load_plan(path, (*overrides, *own), only, may_be_idle=own)
+def _plan(path: Path, overrides: tuple[str, ...], only: tuple[str, ...]) -> Plan:
+    """The plan with the smallest load: its own may be too large for the drive."""
+    try:
+        return load_scaled(path, (*overrides, "load.num=1"), only)
+    except WithoutEffect as error:
+        if "load.num" not in error.idle:
+            raise
+        raise SpillwayError(f"{path}: {RECORDS}") from error
+
+
+def _with(arm: Arm, key: str, value: Any) -> Arm:
+    return replace(arm, settings=arm.settings | {key: value})
 
 
 def _search(plan: Plan, arm: Arm) -> Search:
@@ -169,7 +185,7 @@ def _search(plan: Plan, arm: Arm) -> Search:
             f'{where}: only an emulated drive of a stated capacity is filled; set drive.kind = "emulated" and a preset.'
         )
     if any(phase["workload"].startswith("ycsb") for phase in arm.phases):
-        raise SpillwayError(f"{where}: load.num is what is searched, and YCSB's phases have records; use db_bench's.")
+        raise SpillwayError(f"{where}: {RECORDS}")
     if get["kept.from"] or get["kept.to"]:
         raise SpillwayError(f"{where}: a search begins with an empty store each time; leave out kept.from and kept.to.")
     partition = get["fs.size"] or capacity
@@ -180,17 +196,9 @@ def _search(plan: Plan, arm: Arm) -> Search:
     return Search(arm.name, capacity, partition, most)
 
 
-def _try(
-    path: Path,
-    overrides: tuple[str, ...],
-    own: tuple[str, ...],
-    search: Search,
-    num: int,
-    out: Path,
-    command: list[str],
-    watch: Watch | None,
-) -> Trial:
-    plan = _plan(path, overrides, (search.arm,), (*own, f"load.num={num}"))
+def _try(whole: Plan, search: Search, num: int, out: Path, command: list[str], watch: Watch | None) -> Trial:
+    arm = next(arm for arm in whole.arms if arm.name == search.arm)
+    plan = replace(whole, arms=[_with(arm, "load.num", num)], preparations=[])  # no arm starts from what is kept
     place = out / slug(search.arm) / str(num)
     finished = execute(plan, place, command, watch)
     if finished.interrupted:

@@ -13,7 +13,6 @@ from spillway.errors import SpillwayError
 from spillway.quantity import human_bytes
 
 Document = dict[str, Any]
-VIRTUAL = 'drive.pacing="off"'
 
 
 @click.command("fill")
@@ -47,9 +46,8 @@ def fill_command(
     def tell(arm: str, trial: Trial) -> None:
         err.print(f"{arm}: {trial.num:,} keys {'fit' if trial.fits else 'fill the drive'}", soft_wrap=True)
 
-    own = () if paced else (VIRTUAL,)
     with progress_bars() as watch:
-        found = fill(plan, place, command_line(), settings, arms, _share(within), watch, tell, own)
+        found = fill(plan, place, command_line(), settings, arms, _share(within), watch, tell, paced=paced)
     if as_json:
         print(json.dumps(found, indent=2, ensure_ascii=False))
         return

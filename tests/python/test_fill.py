@@ -10,7 +10,7 @@ import pytest
 from conftest import PLAN as PLAN_OF_THE_FAKE
 from conftest import Fake, Invoke
 
-from spillway.fill import Search, Trial
+from spillway.fill import Search, Trial, fill
 
 
 def searched(threshold: int, most: int, within: float) -> Search:
@@ -192,6 +192,38 @@ def test_the_pacing_of_trials_is_not_set_in_vain(fake: Fake, plan_file: Path, tm
     assert invoke("fill", plan_file, "--out", tmp_path / "off", *off).code == 0
 
 
+SUITE = 'name = "small"\ntitle = "Small"\nplans = ["small"]\n[scale]\nfactor = "1/2"\nkeys = ["drive.capacity"]\n'
+
+
+def test_a_plan_of_a_suite_is_searched_at_its_scale(
+    fake: Fake, plan_file: Path, tmp_path: Path, invoke: Invoke
+) -> None:
+    (tmp_path / "suite.toml").write_text(SUITE)
+    plan_file.write_text(plan_file.read_text().replace('preset = "tiny"', 'preset = "tiny"\ncapacity = "64MiB"'))
+    found = invoke("fill", plan_file, "--out", tmp_path / "fill", "--within", 0.6, "--json").json()["arms"]["small"]
+    assert found["capacity_bytes"] == 2**25
+    assert fake.requests()[0]["target"]["drive"]["set"]["capacity.capacity_bytes"] == str(2**25)
+
+
+def test_what_no_trial_starts_from_is_not_prepared(fake: Fake, plan_file: Path, tmp_path: Path, invoke: Invoke) -> None:
+    prepare = '[[prepare]]\n"kept.to" = "x"\n[[prepare.phases]]\nworkload = "fillseq"\n'
+    plan_file.write_text(plan_file.read_text() + prepare)
+    assert invoke("fill", plan_file, "--out", tmp_path / "fill", "--within", 0.6).code == 0
+    assert [each["phases"][0]["workload"] for each in fake.requests()] == ["fillrandom"]
+
+
+def test_a_plan_that_changes_during_a_search_does_not_change_it(
+    keeps: Callable[[int], None], fake: Fake, plan_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keeps(80_000)
+
+    def change(arm: str, trial: Trial) -> None:
+        plan_file.write_text(plan_file.read_text().replace("value_bytes = 1024", "value_bytes = 10"))
+
+    fill(plan_file, tmp_path / "fill", [], within=0.3, tell=change)
+    assert [each["load"]["value_bytes"] for each in fake.requests()] == [1024, 1024]
+
+
 @pytest.mark.parametrize("mode", ["bad_input", "crashes"])
 def test_a_search_that_is_refused_leaves_nothing(
     mode: str, fake: Fake, plan_file: Path, tmp_path: Path, invoke: Invoke
@@ -238,6 +270,7 @@ def test_a_ctrl_c_between_two_trials_is_told_with_what_is_there(
         ("", ("--set", 'drive={pacing="real",preset="tiny"}'), "--set drive.pacing has no effect here"),
         ("", ("--arm", "no"), "there is no arm 'no'"),
         ("", ("--set", 'kept.to="x"'), "leave out kept.from and kept.to"),
+        ('[ycsb]\nrecordcount = 1\n[[phases]]\nworkload = "ycsb-load"\n', (), "YCSB's phases have records"),
         ('[sweep]\n"load.value_bytes" = [10, 20]\n', (), "a sweep has many data sets already"),
     ],
 )  # fmt: skip
