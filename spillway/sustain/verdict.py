@@ -138,12 +138,12 @@ def _whole(phase: Document, ended: Document, rows: Sequence[Row], key: str) -> _
 
 
 def _end_of(phase: Document, ended: Document, rows: Sequence[Row], steady: Sequence[Row], key: str) -> _Part:
-    """The last samples of a phase; all of it where that is all of them."""
-    if len(steady) == len(rows):
-        return _whole(phase, ended, rows, key)
+    """The last samples of a phase; all of it where that is all of them, or nothing was due in them."""
     before = sum(row["dt_s"] for row in rows[: len(rows) - len(steady)])
     seconds = sum(row["dt_s"] for row in steady)
     offered = offered_operations(phase, key, before + seconds) - offered_operations(phase, key, before)
+    if len(steady) == len(rows) or not offered > 0:
+        return _whole(phase, ended, rows, key)
     done = sum(row["writes"] + (row["reads"] if key == "rate_ops_s" else 0.0) for row in steady)
     known = [worst for row in steady if (worst := row.get("write_latency_max_us")) is not None]
     # Of few samples nothing is known of growth: the burst before them then counts too.

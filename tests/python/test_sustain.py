@@ -320,6 +320,15 @@ def test_arrivals_in_bursts_are_counted_from_where_the_steady_part_begins() -> N
     assert found.offered_ops_s == pytest.approx((12 * 2300 - 2000) / 58)
 
 
+def test_a_steady_part_in_which_nothing_was_due_is_judged_with_what_came_before() -> None:
+    bursts = PHASE | {"arrivals": "bursts", "burst_s": 2.0, "gap_s": 98.0}
+    rows = [*samples(2), *samples(58, writes=0.0)]
+    ended = made_phase("write", "overwrite", 0.0, 60.0, 2000, operations=2000)
+    found = judge_phase(bursts, ended, rows, Limits(), steady=rows[30:])
+    assert found.offered_ops_s == pytest.approx(2000 / 60)
+    assert found.achieved_ops_s == pytest.approx(2000 / 60)
+
+
 # ---------------------------------------------------------------- words
 
 
