@@ -14,8 +14,8 @@ growth       The backlog does not grow: w, the mean latency of each sample, does
              store that does c operations a second, c < r, leaves a wait that rises by 1 - c / r in each second. It
              grows where that slope is more than 0.25 % and the bound of its 95 % interval, by the noise of
              spillway/steady/checks.py, is above zero. A sample in which nothing was done has the latency of the next.
-throughput   It does not fall: the line through operations a second falls by no more than spillway/steady allows a
-             drift (12.5 %), or by less than its noise.
+throughput   It does not fall: the line through operations a second, less what is due in each sample beyond the mean,
+             falls by no more than spillway/steady allows a drift (12.5 %), or by less than its noise.
 
 And the run is complete. Of a phase that goes on ``until = "steady"`` the same holds of its steady part alone: what was
 offered and done in its samples, their worst write, and an upper bound of their p99, since percentiles of samples cannot
@@ -118,7 +118,8 @@ def judge_phase(
         reasons.append(f"{backlog:,.0f} operations were not started at the end")
     if growth is not None and growth > GROWTH and surely > 0:
         reasons.append(f"the backlog grew: waits rose by {time_words(growth)} in each second")
-    if (fell := _fall(part.rows)) is not None:
+    due = _due(phase, key, rows)[len(rows) - len(part.rows) :]
+    if (fell := _fall(part.rows, due)) is not None:
         reasons.append(f"throughput fell by {100 * fell:.0f} % over the run")
     return Judged(rate, done / seconds, p99, worst, backlog, growth, tuple(reasons))
 
@@ -228,9 +229,19 @@ def slope(values: Array, seconds: float) -> tuple[float, float] | None:
     return seen.drift * mean / seconds, bound * mean / seconds
 
 
-def _fall(rows: Sequence[Row]) -> float | None:
-    """By which share of its mean throughput fell over the samples; None where it did not, or that cannot be told."""
-    rates = np.array([(row["reads"] + row["writes"]) / row["dt_s"] for row in rows if row["dt_s"] > 0])
+def _due(phase: Document, key: str, rows: Sequence[Row]) -> Array:
+    """The operations a second that were due in each sample of a phase."""
+    ends = np.cumsum([0.0, *(row["dt_s"] for row in rows)])
+    due = np.diff([offered_operations(phase, key, float(end)) for end in ends])
+    return np.asarray(due / np.maximum(np.diff(ends), np.finfo(float).tiny), dtype=float)
+
+
+def _fall(rows: Sequence[Row], due: Array) -> float | None:
+    """By which share of its mean throughput fell over the samples, beside what was ``due`` in each; None where it did
+    not, or that cannot be told."""
+    there = [index for index, row in enumerate(rows) if row["dt_s"] > 0]
+    done = np.array([(rows[index]["reads"] + rows[index]["writes"]) / rows[index]["dt_s"] for index in there])
+    rates = done - due[there] + due[there].mean() if there else done
     seen = slope(rates, 1.0)
     if seen is None:
         return None

@@ -215,6 +215,23 @@ def test_throughput_that_falls_is_not_kept() -> None:
     assert judged(noisy(1, 300), writes=lambda i: 980 + 7 * i).reasons == (), "it rises"
 
 
+@pytest.mark.parametrize(("burst_s", "gap_s"), [(20, 40), (30, 600), (10, 20), (7, 13)])
+def test_arrivals_that_become_fewer_are_no_fall_of_throughput(burst_s: float, gap_s: float) -> None:
+    def arrives(i: int) -> bool:
+        return i % (burst_s + gap_s) < burst_s
+
+    spec = {"arrivals": "bursts", "burst_s": float(burst_s), "gap_s": float(gap_s)}
+    waits = noisy(1, 300)
+    kept = judged(lambda i: waits(i) if arrives(i) else None, writes=lambda i: 1000 * arrives(i), **spec)
+    assert kept.reasons == ()
+
+
+def test_a_store_that_slows_from_burst_to_burst_is_not_kept() -> None:
+    spec = {"arrivals": "bursts", "burst_s": 5.0, "gap_s": 5.0}
+    found = judged(noisy(1, 300), writes=lambda i: (1050 - 9 * i) * (i % 10 < 5), **spec)
+    assert any("throughput fell" in reason for reason in found.reasons)
+
+
 def test_arrivals_say_what_was_offered() -> None:
     bursts = PHASE | {"arrivals": "bursts", "burst_s": 2.0, "gap_s": 3.0, "gap_rate_ops_s": 100.0}
     assert offered_operations(PHASE, "rate_ops_s", 60) == 60_000
