@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from spillway.errors import SpillwayError
-from spillway.precondition.model import ONE_PASS, TWO_STEPS, Drive, Left
+from spillway.precondition.model import ONE_PASS, OP_DIGITS, TWO_STEPS, Drive, Left
 from spillway.precondition.order import REGIONS, unwritten_share
 from spillway.precondition.procedures import PROCEDURES, Procedure
 from spillway.precondition.target import Target
@@ -41,7 +41,7 @@ def check(job: Job) -> None:
             raise SpillwayError(
                 "one pass takes the drive's over-provisioning: give --preset or --physical; --two-steps does without."
             )
-        if job.drive.over_provisioning >= 1:
+        if round(job.drive.over_provisioning, OP_DIGITS) >= 1:
             raise SpillwayError(
                 f"the over-provisioning is {job.drive.over_provisioning:.2f}, and fio's spr_op is below 1: use "
                 "--two-steps, or a larger --size."
@@ -105,7 +105,7 @@ def _one_pass(target: Target, drive: Drive) -> list[str]:
         "random_generator=lfsr",
         "sprandom=1",
         "# (flash for data - what is written) / what is written",
-        f"spr_op={drive.over_provisioning:.4f}",
+        f"spr_op={drive.over_provisioning:.{OP_DIGITS}f}",
         f"spr_num_regions={REGIONS}",
     ]
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from spillway.errors import Interrupted, SpillwayError
+from spillway.errors import DriveFull, Interrupted, SpillwayError
 from spillway.native import Event, run_native
 from spillway.precondition.order import Units, sprandom_order
 from spillway.precondition.target import Target
@@ -29,6 +29,7 @@ Document = dict[str, Any]
 Watch = Callable[[str, Event], None]
 
 SEED = 1
+OP_DIGITS = 4  # of an over-provisioning in a job
 MEASURED = 0.5  # of what was written: long enough for two digits, too short to bring the drive to steady itself
 ONE_PASS, TWO_STEPS = "sprandom", "once in order, twice at random"
 # How a drive that was written in order is overwritten, in capacities.
@@ -97,7 +98,7 @@ def _preset(target: Target, name: str) -> Drive:
 
 def _explicit(target: Target, physical_bytes: int) -> Drive:
     spare = physical_bytes / target.size_bytes - 1
-    if spare <= 0:
+    if round(spare, OP_DIGITS) <= 0:
         raise SpillwayError(
             f"--physical is {human_bytes(physical_bytes)}, and {human_bytes(target.size_bytes)} are written: a drive "
             "has more flash than it shows; give what its maker states, or a smaller --size."
@@ -117,7 +118,18 @@ def _checked(drive: Drive, flag: str) -> Drive:
 
 
 def left_by(drive: Drive, watch: Watch | None = None) -> list[Left]:
-    """Each way, the one pass last where fio has it for this over-provisioning. Takes seconds."""
+    """Each way, the one pass last where fio has it for this over-provisioning. Takes seconds. Raises SpillwayError."""
+    try:
+        return _left_by(drive, watch)
+    except DriveFull as error:
+        raise SpillwayError(
+            f"{drive.words} cannot be written at random with an over-provisioning of "
+            f"{drive.over_provisioning:.{OP_DIGITS}f}, by its model: name a drive with more "
+            "flash (--preset, --physical), or a smaller --size."
+        ) from error
+
+
+def _left_by(drive: Drive, watch: Watch | None) -> list[Left]:
     steady = _simulated(drive, "steady", 0.0, watch)
     found = [Left(way, _simulated(drive, "sequential", times, watch), steady) for way, times in OVERWRITES.items()]
     if drive.over_provisioning < 1:

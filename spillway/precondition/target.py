@@ -41,6 +41,8 @@ def parse_target(words: str, *, size: str | None, destroy_data: bool, root: Path
     check_text([words])
     if not words or not words.isprintable() or words != words.strip() or set(words) & set(UNWRITABLE):
         raise SpillwayError(f"{words!r} cannot be named in a fio job: give a plain path, without $, \\ and quotes.")
+    if str(Path(words)) == "-":
+        raise SpillwayError("- is fio's standard output: give the file's absolute path, or name another one.")
     size_bytes = None if size is None else parse_size(size, "--size")
     if size_bytes is not None and size_bytes < LEAST_BYTES:
         raise SpillwayError(f"--size is {human_bytes(size_bytes)}: give {human_bytes(LEAST_BYTES)} at least.")

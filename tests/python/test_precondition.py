@@ -168,6 +168,8 @@ def refusal(call: Callable[[], object]) -> str:
     ("words", "says"),
     [
         (["", "--size", "1GiB"], "cannot be named in a fio job"),
+        (["-", "--size", "1GiB", "--two-steps"], "- is fio's standard output: give the file's absolute path"),
+        (["./-", "--size", "1GiB", "--two-steps"], "- is fio's standard output: give the file's absolute path"),
         (["f$x", "--size", "1GiB"], "cannot be named in a fio job"),
         (["f\nrw=read", "--size", "1GiB"], "cannot be named in a fio job"),
         (["new", "--two-steps"], "there is no such file; say with --size"),
@@ -180,6 +182,7 @@ def refusal(call: Callable[[], object]) -> str:
         (["new", "--size", "0"], "--size is 0 B: give 1.0 MiB at least"),
         (["new", "--size", "1GiB"], "give --preset or --physical; --two-steps does without"),
         (["new", "--size", "1GiB", "--physical", "1GiB"], "a drive has more flash than it shows"),
+        (["new", "--size", "1GiB", "--physical", "1073741825"], "a drive has more flash than it shows"),
         (["new", "--size", "1GiB", "--physical", "2GiB", "--preset", "intel-p3600"], "give one of them"),
         (["new", "--size", "1GiB", "--preset", "intel-p3601"], "did you mean 'intel-p3600'"),
         (["new", "--size", "1GiB", "--procedure", "trim-partition"], "new is a file: name a block device"),
@@ -220,6 +223,9 @@ def test_an_over_provisioning_that_sprandom_cannot_have_is_refused() -> None:
     large = dataclasses.replace(DRIVE, over_provisioning=1.5)
     assert "use --two-steps, or a larger --size" in refusal(lambda: as_text(Job(DEVICE, large)))
     assert "stonewall" in as_text(Job(DEVICE, large, True))
+    nearly = dataclasses.replace(DRIVE, over_provisioning=0.99996)  # 1.0000 in a job
+    assert "use --two-steps, or a larger --size" in refusal(lambda: as_text(Job(DEVICE, nearly)))
+    assert "spr_op=0.9999" in as_text(Job(DEVICE, dataclasses.replace(DRIVE, over_provisioning=0.99994)))
 
 
 def test_a_procedure_takes_a_partition_that_is_smaller_than_the_drive() -> None:

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from spillway.errors import SpillwayError
 from spillway.models.mixed import write_amplification
 from spillway.native import run_native
 from spillway.precondition import Drive, Target, drive_of, left_by
@@ -85,3 +86,12 @@ def test_a_drive_is_what_its_flags_say() -> None:
     bare = drive_of(FILE, None, "1280MiB")
     assert bare is not None
     assert bare.over_provisioning == pytest.approx(0.25)
+
+
+def test_a_drive_with_too_little_flash_is_refused_by_the_options_that_give_it() -> None:
+    drive = drive_of(FILE, None, str(2**30 + 10**6))
+    assert drive is not None
+    with pytest.raises(SpillwayError, match="--physical") as caught:
+        left_by(drive)
+    assert "0.0009" in str(caught.value)
+    assert "initial.fill" not in str(caught.value)
