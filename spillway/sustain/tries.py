@@ -14,6 +14,7 @@ One of another plan, say, is there until the new one is whole.
 """
 
 import json
+import math
 import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -388,6 +389,6 @@ def _check_phase(arm: Arm, phase: Document, label: str) -> None:
     count = phase["duration_s"] * 1000 / arm.settings["sample_interval_ms"]
     if count < LEAST_SAMPLES + 1:
         raise SpillwayError(
-            f"{label} has {count:.0f} samples, and it takes {LEAST_SAMPLES + 1} to see a backlog grow: raise "
+            f"{label} has {math.floor(count)} samples, and it takes {LEAST_SAMPLES + 1} to see a backlog grow: raise "
             "duration_s or lower sample_interval_ms."
         )

@@ -594,6 +594,7 @@ READS = PLAN.replace("[[phases]]", '[[phases]]\nworkload = "fillseq"\nmeasured =
         (PLAN.replace("duration_s = 12", "operations = 12"), (), "has no duration_s"),
         (UNTIL.replace("duration_s = 12", "operations = 12"), (), 'at which a try ends that until = "steady" does not'),
         (PLAN.replace("duration_s = 12", "duration_s = 1"), (), "has 10 samples, and it takes 26"),
+        (PLAN.replace("duration_s = 12", "duration_s = 2.59"), (), "has 25 samples, and it takes 26"),
         (PLAN.replace("[engine", 'pacing = "off"\n[engine'), (), 'drive.pacing is "off"'),
         (PLAN + '[kept]\nto = "later"\n', (), "kept.to: each try starts where the plan does"),
         (PLAN + 'arrivals = "trace"\narrivals_file = "times"\n', (), 'arrivals = "trace" has its own times'),
