@@ -12,6 +12,7 @@
 #include "engine/factory.h"
 #include "engine/rocksdb/options.h"
 #include "engine/rocksdb/stall_watch.h"
+#include "engine/rocksdb/status.h"
 #include "fs/volume.h"
 #include "temporary_directory.h"
 
@@ -110,6 +111,28 @@ TEST(RocksdbOptions, EveryNameItKnowsOfIsTaken) {
 }
 
 // --- The factory
+
+TEST(RocksdbStatus, AFullDriveIsOneInWhicheverStatusItIsTold) {
+  const rocksdb::Status full = rocksdb::Status::NoSpace("no space on the drive");
+  EXPECT_EQ(to_status(full, "put").fault(), Fault::drive_full);
+  EXPECT_EQ(to_status(rocksdb::Status::SpaceLimit("sst_file_manager"), "put").fault(), Fault::drive_full);
+  // As RocksDB answers writers that its stopped compactions keep waiting, and the accelerator wraps a store's failure.
+  EXPECT_EQ(to_status(rocksdb::Status::Incomplete(full.ToString()), "put").fault(), Fault::drive_full);
+  EXPECT_EQ(to_status(rocksdb::Status::IOError("the spill store failed", full.ToString()), "put").fault(),
+            Fault::drive_full);
+  EXPECT_NE(to_status(rocksdb::Status::Incomplete(full.ToString()), "put").message().find("no space on the drive"),
+            std::string::npos);
+}
+
+TEST(RocksdbStatus, AnyOtherEndKeepsItsFault) {
+  EXPECT_TRUE(to_status(rocksdb::Status::OK(), "put"));
+  EXPECT_EQ(to_status(rocksdb::Status::Incomplete("Write stall"), "put").fault(), Fault::stopped);
+  EXPECT_EQ(to_status(rocksdb::Status::Incomplete(), "put").fault(), Fault::stopped);
+  EXPECT_EQ(to_status(rocksdb::Status::ShutdownInProgress(), "put").fault(), Fault::stopped);
+  EXPECT_EQ(to_status(rocksdb::Status::IOError("a page"), "get").fault(), Fault::io_error);
+  EXPECT_EQ(to_status(rocksdb::Status::InvalidArgument("a key"), "put").fault(), Fault::bad_input);
+  EXPECT_EQ(to_status(rocksdb::Status::NotSupported("merge"), "put").fault(), Fault::not_supported);
+}
 
 TEST(Factory, AnUnknownEngineIsRefusedWithTheNearest) {
   const Status status = check_engine({.name = "rocksd", .directory = {}, .options = {}});

@@ -22,6 +22,7 @@
 #include "engine/rocksdb/options.h"
 #include "engine/rocksdb/policy.h"
 #include "engine/rocksdb/stall_watch.h"
+#include "engine/rocksdb/status.h"
 #include "fs/rocksdb_counting_file_system.h"
 #include "fs/rocksdb_file_system.h"
 
@@ -39,19 +40,6 @@ constexpr int kRestLooks = 3;
 // then it asks again at the next flush only. One second without anything running or queued. Source: guess, many times
 // what lies between RocksDB's finding that one is due and queuing it, which happens under one lock
 constexpr int kDueLooks = 100;
-
-Status to_status(const rocksdb::Status& status, const std::string& what) {
-  if (status.ok()) return Status::ok();
-  const std::string message = what + ": " + status.ToString();
-  if (status.IsNoSpace() || status.subcode() == rocksdb::Status::kSpaceLimit)
-    return Status::error(Fault::drive_full, message);
-  if (status.IsInvalidArgument()) return Status::bad_input(message);
-  if (status.IsNotSupported()) return Status::error(Fault::not_supported, message);
-  if (status.IsIncomplete() || status.IsAborted() || status.IsShutdownInProgress()) {
-    return Status::error(Fault::stopped, message);
-  }
-  return Status::io_error(message);
-}
 
 // RocksDB counts each key comparison of a thread in its perf_context unless the thread says otherwise. Nothing here
 // reads that, and db_bench switches it off as well (--perf_level=1): with it, bench/runner_overhead shows a tenth more
