@@ -26,6 +26,7 @@ from spillway.suite import find_suite
 
 ROOT = Path(__file__).resolve().parents[1]
 FIGURES = ("wa_app", "wa_device", "wa_total", "user_mb_s", "duration_s", "operations", "steady")
+LATENCIES = ("p99", "p99_9", "max")  # of writes, all that was measured
 BYTES = ("user_bytes_written", "host_bytes_written")
 # Of spillway/lifetime.py: of the drive as it ran, and of one of its preset's whole capacity (full_size_). In virtual
 # time there are no rates, so neither years nor writes a day.
@@ -52,13 +53,20 @@ def read(path: Path) -> Document:
 def line(plan: str, arm: str, figures: Document) -> Document:
     """A run's figures; of several repetitions, the typical one's."""
     nand, lasting = figures.get("nand_bytes_programmed") or {}, figures.get("lifetime") or {}
+    standing, latency = figures.get("standing") or {}, figures.get("write_latency_us") or {}
+    of_steady = (figures.get("parts") or {}).get("steady") or {}
     return {
         "plan": plan,
         "run": arm,
         **{name: figures.get(name) for name in (*FIGURES, *BYTES)},
         "nand_bytes_programmed": sum(nand.values()) if nand else None,
         **{name: lasting.get(name) for name in LIFETIME},
-        "complete": (figures.get("standing") or {}).get("complete"),
+        "complete": standing.get("complete"),
+        "throughput_ops_s": figures.get("throughput_ops_s"),
+        "steady_since_s": standing.get("steady_since_s"),
+        "steady_throughput_ops_s": of_steady.get("throughput_ops_s"),
+        **{f"write_latency_{name}_us": latency.get(name) for name in LATENCIES},
+        "failure": standing.get("failure"),
     }
 
 
@@ -66,6 +74,11 @@ def seconds(manifest: Document) -> float:
     """How long a plan took, its preparations included."""
     begun, ended = (datetime.fromisoformat(manifest[key]) for key in ("started", "ended"))
     return (ended - begun).total_seconds()
+
+
+def filled_in(manifest: Document) -> set[str]:
+    """The runs of a plan that filled their drives."""
+    return {failure["run"] for failure in manifest.get("failures") or [] if failure["drive_full"]}
 
 
 def main() -> int:
@@ -92,7 +105,7 @@ def main() -> int:
     if builds != {build_sha256()}:
         sys.exit("record_suite: not every plan was run by this checkout's build; run the suite again.")
     lines = [
-        line(name, arm, figures)
+        line(name, arm, figures) | {"drive_full": arm in filled_in(manifests[name])}
         for name in done
         for arm, figures in read(directory / name / "summary.json")["arms"].items()
     ]

@@ -60,6 +60,7 @@ BLOCKS: dict[str, Callable[..., list[str]]] = {
     "suite-verdicts": suites.verdicts,
     "suite-differing": suites.differing,
     "suite-ours": suites.ours,
+    "suite-runs": suites.runs,
 }
 CHARTS: dict[str, Callable[..., Chart]] = {
     "steady-errors-picture": steady_errors.picture,

@@ -36,6 +36,10 @@ class Records:
         """A suite's verdicts, one row for each figure or relation."""
         return list(csv.DictReader(io.StringIO(self._text(f"runs/suites/{suite}/claims.csv"))))
 
+    def runs(self, suite: str) -> Rows:
+        """A suite's runs, in their order."""
+        return list(csv.DictReader(io.StringIO(self._text(f"runs/suites/{suite}/runs.csv"))))
+
     def statements(self, suite: str) -> dict[str, str]:
         """A sentence for each claim of a suite, from the suite itself."""
         path = self.root / "plans" / suite / "claims.toml"

@@ -3,10 +3,11 @@
 import re
 import textwrap
 from collections import Counter
+from collections.abc import Callable
 
 import numpy as np
 
-from recorded.markdown import count, listed, table
+from recorded.markdown import count, listed, milliseconds, table
 from recorded.records import Records
 from spillway.errors import SpillwayError
 from spillway.reproduce.document import Chart, Curve, Panel
@@ -74,6 +75,32 @@ def differing(records: Records, suite: str) -> list[str]:
         if row["verdict"] == "differs"
     ]
     return table(("claim", "figure", "published", "ours", "basis"), rows) if rows else ["None differs."]
+
+
+def runs(records: Records, suite: str, plan: str) -> list[str]:
+    """The runs of one plan: throughput and latency as measured, the steady part where there is one."""
+    rows = [_run(row) for row in records.runs(suite) if row["plan"] == plan]
+    if not rows:
+        raise SpillwayError(f"runs/suites/{suite}/runs.csv has no run of the plan '{plan}'.")
+    latencies = ("p99 write, µs", "p99.9 write, µs", "worst write, ms")
+    return table(("run", "operations/s", *latencies, "`wa_total`", "steady", "operations/s, steady part"), rows)
+
+
+def _run(row: dict[str, str]) -> tuple[str, ...]:
+    def cell(name: str, form: Callable[[float], str]) -> str:
+        return form(float(row[name])) if row[name] else "–"
+
+    since = cell("steady_since_s", "{:.0f}".format)
+    at_limit = "drive full" if row["drive_full"] == "True" else "failed" if row["failure"] else "no"
+    return (
+        row["run"],
+        cell("throughput_ops_s", count),
+        *(cell(f"write_latency_{name}_us", count) for name in ("p99", "p99_9")),
+        cell("write_latency_max_us", milliseconds),
+        cell("wa_total", "{:.2f}".format),
+        f"from {since} s" if row["steady"] == "True" else at_limit,
+        cell("steady_throughput_ops_s", count),
+    )
 
 
 def ours(records: Records, suite: str, claim: str, statement: str) -> list[str]:

@@ -230,6 +230,32 @@ def test_a_suite_needs_nothing_but_its_blocks(made: Path, run: Run) -> None:
     assert run(made, "--check")[0] == 0
 
 
+RUNS = (
+    "plan,run,wa_total,steady,throughput_ops_s,steady_since_s,steady_throughput_ops_s,"
+    "write_latency_p99_us,write_latency_p99_9_us,write_latency_max_us,failure,drive_full\n"
+    "one,RocksDB,4.5,True,12000.4,40.0,11000,2114,3000,1250000,,False\n"
+    "one,ADOC,3,False,20000,,,90,120,900,,False\n"
+    "one,Small,,False,,,,,,,no space,True\n"
+    "one,Broken,,False,,,,,,,a page,False\n"
+    "two,Other,1,True,1,0,1,1,1,1,,False\n"
+)
+
+
+def test_the_runs_of_a_plan_say_which_are_steady(made: Path, run: Run) -> None:
+    (made / "runs" / "suites" / "falls" / "runs.csv").write_text(RUNS)
+    path = page("<!-- runs: suite-runs falls one -->\n<!-- /runs -->\n", made)
+    assert run(made)[0] == 0
+    assert [line for line in path.read_text().splitlines() if line.startswith("| ")][1:] == [
+        "| RocksDB | 12,000 | 2,114 | 3,000 | 1,250 | 4.50 | from 40 s | 11,000 |",
+        "| ADOC | 20,000 | 90 | 120 | 0.9 | 3.00 | no | – |",
+        "| Small | – | – | – | – | – | drive full | – |",
+        "| Broken | – | – | – | – | – | failed | – |",
+    ]
+    page("<!-- runs: suite-runs falls three -->\n<!-- /runs -->\n", made)
+    code, _, err = run(made)
+    assert (code, "runs.csv has no run of the plan 'three'" in err) == (2, True)
+
+
 def test_statements_are_the_suites_own(made: Path, run: Run) -> None:
     (made / "plans" / "falls").mkdir(parents=True)
     (made / "plans" / "falls" / "claims.toml").write_text('[statements]\nB2 = "It falls."\n')
