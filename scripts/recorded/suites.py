@@ -21,7 +21,8 @@ def about(records: Records, suite: str) -> list[str]:
     """The command, the scale, the commit and what it took."""
     found = records.about(suite)
     own = [f"{plan} {factor}" for plan, factor in found["own_factors"].items()]
-    scale = f"at {found['factor']} of the original's sizes" + (f" ({', '.join(own)})" if own else "")
+    sizes = "the sizes of its plans" if found["factor"] == "1" else f"{found['factor']} of the original's sizes"
+    scale = f"at {sizes}" + (f" ({', '.join(own)})" if own else "")
     seconds, machine = sum(found["seconds"].values()), found["machine"]
     missing = [f"{plan} ({state})" for plan, state in (found.get("unfinished") or {}).items()]
     lacks = f" Not whole: {', '.join(missing)}." if missing else ""

@@ -230,6 +230,14 @@ def test_a_suite_needs_nothing_but_its_blocks(made: Path, run: Run) -> None:
     assert run(made, "--check")[0] == 0
 
 
+def test_a_suite_that_is_not_scaled_has_its_plans_sizes(made: Path, run: Run) -> None:
+    about = made / "runs" / "suites" / "falls" / "about.json"
+    about.write_text(about.read_text().replace('"1/2"', '"1"'))
+    path = page("<!-- runs: suite-about falls -->\n<!-- /runs -->\n", made)
+    assert run(made)[0] == 0
+    assert "1,234 runs of 2 plans at the sizes of its plans, 3 minutes" in " ".join(path.read_text().split())
+
+
 RUNS = (
     "plan,run,wa_total,steady,throughput_ops_s,steady_since_s,steady_throughput_ops_s,"
     "write_latency_p99_us,write_latency_p99_9_us,write_latency_max_us,failure,drive_full\n"
