@@ -54,6 +54,14 @@ Invoke = Callable[..., Outcome]
 
 
 @pytest.fixture
+def without_reports(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Runs leave an empty page: to draw one takes longer than all else that a test with the fake process does. Not for
+    tests that are marked `reports`."""
+    if request.node.get_closest_marker("reports") is None:
+        monkeypatch.setattr("spillway.run._write_report", lambda rundir: (rundir / "report.html").touch())
+
+
+@pytest.fixture
 def invoke(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Invoke:
     """Calls the command as its entry point does."""
     from spillway import cli

@@ -29,6 +29,8 @@ from spillway.errors import SpillwayError
 from spillway.lifetime import YEAR_S, Endurance, Price, Work, lifetime
 from spillway.rundir import read_run
 
+pytestmark = pytest.mark.usefixtures("without_reports")
+
 GB, TB = 1e9, 1e12
 
 

@@ -12,6 +12,8 @@ from conftest import Fake, Invoke
 
 from spillway.fill import Search, Trial, fill
 
+pytestmark = pytest.mark.usefixtures("without_reports")
+
 
 def searched(threshold: int, most: int, within: float) -> Search:
     """A search on a drive that keeps ``threshold`` keys and no more."""
@@ -248,6 +250,7 @@ def test_a_trial_that_is_refused_leaves_those_before_it(
     assert [path.name for path in (out / "small").iterdir()] == ["63550"]
 
 
+@pytest.mark.reports
 def test_a_ctrl_c_between_two_trials_is_told_with_what_is_there(
     fake: Fake, plan_file: Path, tmp_path: Path, invoke: Invoke, interrupted_report: Callable[[], None]
 ) -> None:

@@ -17,6 +17,8 @@ from spillway.run import execute
 from spillway.rundir import read_run
 from spillway.suite.scale import Scale, parse_factor
 
+pytestmark = pytest.mark.usefixtures("without_reports")
+
 KEPT = '\n[kept]\nfrom = "loaded-{drive.preset}"\n'
 PREPARE = (
     '\n[[prepare]]\n"kept.to" = "loaded-{drive.preset}"\n[[prepare.phases]]\nworkload = "fillseq"\nmeasured = false\n'
@@ -117,6 +119,7 @@ def test_directories_have_no_drive_to_keep(plan_file: Path, tmp_path: Path) -> N
         load_plan(write(plan_file, directory + '[kept]\nto = "a"\n[drive.estimate]\npreset = "tiny"\n'))
 
 
+@pytest.mark.reports
 def test_a_state_that_is_not_there_ends_the_command_before_anything_runs(
     plan_file: Path, tmp_path: Path, fake: Fake, invoke: Invoke, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -191,6 +194,7 @@ def test_what_a_preparation_has_recorded_is_kept_where_its_arm_is_refused(
     assert (tmp_path / "out/prepared/loaded-tiny/samples.csv").is_file()
 
 
+@pytest.mark.reports
 @pytest.mark.parametrize("mode", ["full at once", "fails"])
 @pytest.mark.parametrize("rest", ["", '\n[sweep]\n"load.value_bytes" = [100, 200]\n'], ids=["arm", "sweep"])
 def test_a_preparation_that_fills_its_drive_leaves_a_run_that_says_so(
@@ -263,6 +267,7 @@ def test_a_kill_while_a_state_is_replaced_leaves_one_whole(real_native: Path, tm
     assert 0 in seen, "no kill came in the midst of it"
 
 
+@pytest.mark.reports
 @pytest.mark.native
 def test_a_state_of_another_engine_on_a_directory_is_refused_with_advice_that_works(
     real_native: Path, plan_file: Path, tmp_path: Path, invoke: Invoke

@@ -11,6 +11,8 @@ from conftest import PLAN, PRESET, Fake, Invoke
 from spillway.plan import load_plan
 from spillway.repeat import COUNTS, RAW_COUNTS, Figure, Held, exact_counts, verdict
 
+pytestmark = pytest.mark.usefixtures("without_reports")
+
 COUNTED = PLAN.replace("duration_s = 12", "operations = 500")
 
 

@@ -20,6 +20,8 @@ from spillway import owner
 from spillway.errors import SpillwayError
 from spillway.stage import staged, sweep_data, sweep_up
 
+pytestmark = pytest.mark.usefixtures("without_reports")
+
 TOKEN = "spillway-0123456789ab"
 
 

@@ -29,6 +29,8 @@ from spillway.suite.scale import Scale, TooSmall, parse_factor
 from spillway.suite.too_small import check_scale
 from spillway.suite.verdicts import Measured, judge_all, measured_of, tallies
 
+pytestmark = pytest.mark.usefixtures("without_reports")
+
 SHORT = PLAN.replace("duration_s = 12", "duration_s = 1")
 SUITE = """
 title = "Two plans"
@@ -718,6 +720,7 @@ def test_an_ended_run_does_not_take_the_place_of_a_whole_one(
     assert state_of(out / "a", load_suite(suite).plans[1].plan) == "done"
 
 
+@pytest.mark.reports
 @pytest.mark.parametrize(
     ("end", "earlier"),
     [
@@ -763,6 +766,7 @@ def test_what_was_measured_is_not_lost_with_its_report(
     assert not list(out.glob(".b.*"))
 
 
+@pytest.mark.reports
 @pytest.mark.parametrize("mode", ["fails", "crashes"])
 def test_a_run_that_came_to_its_end_with_failures_is_not_lost_with_its_report(
     fake: Fake, suite: Path, tmp_path: Path, invoke: Invoke, monkeypatch: pytest.MonkeyPatch, mode: str

@@ -36,6 +36,8 @@ from spillway.sustain.verdict import (
     worst_of,
 )
 
+pytestmark = pytest.mark.usefixtures("without_reports")
+
 # ---------------------------------------------------------------- the search
 
 
@@ -661,6 +663,7 @@ def test_it_goes_on_where_it_was_interrupted(invoke: Invoke, store: Fake, plan_f
     assert rates_asked(store)[before:] == [4000]
 
 
+@pytest.mark.reports
 def test_a_ctrl_c_between_two_tries_is_told_with_what_is_there(
     invoke: Invoke, store: Fake, plan_file: Path, tmp_path: Path, interrupted_report: Callable[[], None]
 ) -> None:
