@@ -362,7 +362,7 @@ class DbImpl final : public spillway::DB {
   rocksdb::Status sync_main_log();
   // And in RocksDB's own way: its statistics, listeners and MANIFEST know of it.
   rocksdb::Status sync_main_log_for_user();
-  static rocksdb::Status log_failure();
+  rocksdb::Status log_failure() const;
   // `held`: in a database with transactions, the locks of its keys, which it lets go of while it waits.
   rocksdb::Status write(const rocksdb::WriteOptions& options, rocksdb::WriteBatch* batch,
                         KeyVersions::Holding* held = nullptr);

@@ -237,8 +237,11 @@ rocksdb::Status DbImpl::write_to_rocksdb(const WriteOptions& options, WriteBatch
   return status;
 }
 
-rocksdb::Status DbImpl::log_failure() {
-  return rocksdb::Status::IOError("a write to RocksDB's log has failed; reopen the database");
+rocksdb::Status DbImpl::log_failure() const {
+  constexpr const char* kWhat = "a write to RocksDB's log has failed; reopen the database";
+  const rocksdb::IOStatus why = main_logs_->failure();
+  return why.IsNoSpace() ? rocksdb::Status::NoSpace(kWhat, why.ToString())
+                         : rocksdb::Status::IOError(kWhat, why.ok() ? "" : why.ToString());
 }
 
 // Then RocksDB's log has nothing that is not durable without it. (Of a log that has failed; to another, more is written

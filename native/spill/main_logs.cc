@@ -36,6 +36,7 @@ struct MainLogs::Log {
   std::atomic<bool> is_to_tell{false};     // RocksDB does not know of that yet
   IOStatus why;                            // it is lost; written once, before `is_lost`; guarded by mutex_
   bool has_failed = false;                 // as far as RocksDB knows; guarded by mutex_
+  IOStatus failure;                        // the first that RocksDB knows; guarded by mutex_
   bool is_named = false;                   // its name is durable; guarded by syncing_
   std::mutex closing;                      // held while `file` is synced or closed
   rocksdb::FSWritableFile* file = nullptr;
@@ -87,7 +88,7 @@ class MainLogs::File final : public rocksdb::FSWritableFileOwnerWrapper {
     if (status.ok()) {
       log_->appended.fetch_add(1, std::memory_order_release);
     } else {
-      logs_.fail(*log_);
+      logs_.fail(*log_, status);
     }
     return status;
   }
@@ -154,16 +155,26 @@ void MainLogs::look_at_newest() {
   have_failed_.store(!logs_.empty() && logs_.back()->has_failed, std::memory_order_release);
 }
 
-void MainLogs::fail(Log& log) {
+IOStatus MainLogs::failure() const {
   const std::lock_guard lock(mutex_);
-  log.has_failed = true;
+  return logs_.empty() ? IOStatus() : logs_.back()->failure;
+}
+
+void MainLogs::fail(Log& log, const IOStatus& why) {
+  const std::lock_guard lock(mutex_);
+  note_failure(log, why);
   look_at_newest();
+}
+
+void MainLogs::note_failure(Log& log, const IOStatus& why) {
+  if (!log.has_failed) log.failure = why;
+  log.has_failed = true;
 }
 
 void MainLogs::lose(Log& log, const IOStatus& why, bool is_told) {
   const std::lock_guard lock(mutex_);
   if (is_told) {
-    log.has_failed = true;
+    note_failure(log, why);
   } else if (!log.has_failed) {
     log.is_to_tell.store(true, std::memory_order_release);
   }

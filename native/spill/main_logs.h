@@ -38,6 +38,8 @@ class MainLogs {
   // RocksDB knows of an error of the log that it writes to. It may take writes again by then, and its recovery from a
   // full drive does, but that file takes nothing more. The next log is a new file.
   bool have_failed() const { return have_failed_.load(std::memory_order_acquire); }
+  // Why the log that RocksDB writes to has failed; OK if it has not.
+  rocksdb::IOStatus failure() const;
 
  private:
   struct Log;
@@ -45,8 +47,9 @@ class MainLogs {
 
   rocksdb::IOStatus sync(Log& log);
   rocksdb::IOStatus sync_names();
-  void fail(Log& log);                                              // RocksDB knows
-  void lose(Log& log, const rocksdb::IOStatus& why, bool is_told);  // of a sync; `is_told`: RocksDB knows
+  void fail(Log& log, const rocksdb::IOStatus& why);                 // RocksDB knows
+  static void note_failure(Log& log, const rocksdb::IOStatus& why);  // REQUIRES: mutex_
+  void lose(Log& log, const rocksdb::IOStatus& why, bool is_told);   // of a sync; `is_told`: RocksDB knows
   rocksdb::IOStatus why_of(const Log& log) const;
   void close(const std::shared_ptr<Log>& log);
   void look_at_newest();  // REQUIRES: mutex_

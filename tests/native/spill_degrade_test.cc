@@ -146,6 +146,22 @@ TEST_F(SpillDegrade, AFullDriveIsAnErrorAndNotAWaitWithoutEnd) {
   EXPECT_EQ(get("a"), "3");
 }
 
+// Not only by the write that filled it: every later one that needs the same log.
+TEST_F(SpillDegrade, AFullDriveIsTheReasonOfEachWriteThatItsLogRefuses) {
+  open(RollbackPolicy::off);
+  ASSERT_TRUE(db_->Put({}, "main", "1").ok());
+  db_->SetDiversion(Diversion::never);
+  system_->set_fate([](const Deed& deed) {
+    return deed.action == Action::write ? Misfortune{.status = IOStatus::NoSpace("the drive is full (injected)")}
+                                        : Misfortune();
+  });
+  for (int i = 0; i < 3; ++i) {
+    const Status failed = ends([&] { return db_->Put({}, "new", "1"); });
+    EXPECT_TRUE(failed.IsNoSpace()) << i << ": " << failed.ToString();
+  }
+  system_->set_fate({});
+}
+
 // Also where RocksDB's log has failed meanwhile, by a write or by what was to be put back; with nothing to flush it
 // begins no new one.
 TEST_F(SpillDegrade, WhatWasDivertedComesBackAfterRocksdbsLogHasFailed) {

@@ -98,10 +98,14 @@ TEST_F(MainLogsTest, AFailedWriteIsKnownUntilTheNextLogBegins) {
   const auto one = begin("000001.log");
   EXPECT_FALSE(logs_->have_failed());
   fail_next(faults::Action::write);
-  EXPECT_FALSE(one->Append("one", {}, nullptr).ok());
+  EXPECT_TRUE(logs_->failure().ok());
+  const rocksdb::IOStatus failed = one->Append("one", {}, nullptr);
+  EXPECT_FALSE(failed.ok());
   EXPECT_TRUE(logs_->have_failed());
+  EXPECT_EQ(logs_->failure().ToString(), failed.ToString());
   const auto two = begin("000002.log");
   EXPECT_FALSE(logs_->have_failed());
+  EXPECT_TRUE(logs_->failure().ok());
 }
 
 TEST_F(MainLogsTest, WhatAFailedSyncWasToKeepIsNotCalledDurableUntilItIsInTables) {
