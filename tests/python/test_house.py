@@ -168,6 +168,12 @@ def test_map_matches_tree() -> None:
     assert sorted((top | layers) - set(named)) == []
 
 
+def test_architecture_lists_every_decision() -> None:
+    listed = re.findall(r"\[(\d{4})\]\(docs/decisions/(.+?)\)", (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8"))
+    assert [name for _, name in listed] == sorted(path.name for path in (ROOT / "docs" / "decisions").glob("*.md"))
+    assert all(name.startswith(number) for number, name in listed)
+
+
 def test_no_machine_paths() -> None:
     found = []
     for path in tracked_files():
