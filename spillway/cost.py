@@ -12,8 +12,8 @@
     S  service life, years            n  drives that run at once             m  drives bought in the service life
 
 E and b are both of flash (rated P/E cycles * physical bytes; NAND bytes an operation, so wa_total is in it) or both of
-the host (TBW; host bytes an operation). Source of n and of the map of winners: Didona et al., PVLDB 14(3), as LEDGER 4a
-has it; replacements and energy are this project's.
+the host (TBW; host bytes an operation). Source of n and of the map of winners: B17;
+replacements and energy are this project's.
 
 m is the least that can be bought: drives are replaced one by one as they wear out, and none is left over but the last.
 A fleet whose drives wear out all together buys whole generations of n, at most n - 1 drives more.

@@ -11,7 +11,7 @@ n - 2 degrees of freedom. Weights w minimise sum w (cost - line)^2. Without them
 random access, decide nearly alone; with `relative_weights` each point counts by its relative error.
 
 *Functions of k.* MQSSD eqs 5 and 6, rational functions of degree 2 and 3 (M10). Fitted as they are printed, they have
-three flaws (LEDGER part 3): numerator and denominator can be scaled together, so the Jacobian is singular; signed
+three flaws (T30): numerator and denominator can be scaled together, so the Jacobian is singular; signed
 coefficients leave a pole inside the measured range, through which the curve passes all points; and linear residuals
 ignore small costs, where t spans a factor of 728. The recipe here:
 
@@ -44,8 +44,8 @@ from spillway.models.mqssd import Rational, Saturating
 
 CONFIDENCE = 0.95
 LEAST_LINE_POINTS = 3  # two determine a line and leave nothing to judge it by
-STARTS = 50  # Source: LEDGER part 3
-BOUND = 40.0  # of theta: e^40 is far beyond any cost. Source: LEDGER part 3
+STARTS = 50  # Source: T30
+BOUND = 40.0  # of theta: e^40 is far beyond any cost. Source: T30
 SPREAD_OF_STARTS = (
     2.0  # standard deviation of the starts' theta, a factor of 7. Source: guess; 50 of 50 agree on Table 2
 )

@@ -40,7 +40,7 @@ WORKLOADS = (
 ENGINES = ("rocksdb", "spillway", "raw", "leveldb", "leveldb-vlog", "wiredtiger")
 # What keeps RocksDB's writers going, or does not.
 POLICIES = ("slowdown", "no-slowdown", "adoc")
-# The talk's four ways to the start of a test (B4; LEDGER part 4a, pitfall 3): initial.kind of the drive before it was
+# The talk's four ways to the start of a test (B4, B14): initial.kind of the drive before it was
 # partitioned, and initial.partition.
 PROCEDURES = {
     "partition-trim": ("steady", "trimmed"),

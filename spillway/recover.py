@@ -76,7 +76,7 @@ drive and a host get in each other's way or do not; none waits less because ther
 never falls below the cost with one: 28 us is the least that tau(2) can be, 14 us tau(4), 0.88 us alpha(4) (0.75 if
 alpha(1) is taken at the edge of its bound). It takes threads that do work for each other, as a page cache does when
 one reads what another has read or the run before has left (50 GB of file, 32 GB of memory, and no word of direct I/O;
-LEDGER part 2). How much was cached depends on the order of the paper's runs, which it does not give. A cache with one
+T29). How much was cached depends on the order of the paper's runs, which it does not give. A cache with one
 hit ratio would make all k cheaper alike, and one for each k would be the figures themselves written into the preset.
 Beyond four threads reads are faster than the drive's link, and are not compared.
 
@@ -201,7 +201,7 @@ def pio_published() -> list[Figure]:
 
 
 def mqssd_published() -> list[Figure]:
-    """Table 2 of MQSSD, from us per percent of the pages to us for each access (LEDGER part 2)."""
+    """Table 2 of MQSSD, from us per percent of the pages to us for each access (T28)."""
     percent_pages = 2**30 / 4096 / 100
     figures = []
     for row in reference("mqssd_table2_costs"):

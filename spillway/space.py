@@ -7,7 +7,7 @@
 Held bytes are what the volume has given to files at a sample. No workload deletes keys, so live user bytes never
 shrink, and A is the space that this data set takes at its worst, the load included. Physical bytes are all flash of
 the drive, reserve included. Mapped bytes are an upper bound, so that o is a lower one: every LBA that the partition
-can hold, and what lay outside of it when the run began. Source of o: the standard definition (LEDGER 4a, pitfall 6).
+can hold, and what lay outside of it when the run began. Source of o: the standard definition (B16).
 
 What this ignores: samples miss what was held between two of them; a store that leaves LBAs of its partition unwritten
 on a trimmed drive has more spare flash than o says; a drive that compresses has more, too.

@@ -4,7 +4,7 @@ The verdict is asked for again whenever there are a tenth more samples than at t
 chance that noise passes for steadiness, so looks are few: some 25 between the first, at 25 samples, and 250.
 
 A burst may be level for as long as nobody knows, so a run that waits for steadiness also has to write 3 times the
-capacity, unless the plan asks for other tests (LEDGER 4a, pitfall 1).
+capacity, unless the plan asks for other tests (B13).
 """
 
 from collections.abc import Sequence

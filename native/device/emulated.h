@@ -55,7 +55,7 @@ struct InitialState {
   double warmup_capacities = 0;  // uniform random overwrites of the filled range, as a multiple of it, afterwards
   std::string path;              // file
   // What is done then with the drive's first bytes, in which a file system is made: nothing; deallocated; or written
-  // once in order and twice over at random (B4; LEDGER part 4a, pitfall 3). The rest of the drive stays as it is.
+  // once in order and twice over at random (B4, B14). The rest of the drive stays as it is.
   enum class Partition : std::uint8_t { as_is, trimmed, preconditioned };
   Partition partition = Partition::as_is;
   std::uint64_t partition_bytes = 0;  // 0: the whole drive

@@ -17,7 +17,7 @@ using Kind = InitialState::Kind;
 constexpr std::array<std::pair<const char*, Kind>, 4> kKinds = {
     {{"trimmed", Kind::trimmed}, {"sequential", Kind::sequential}, {"steady", Kind::steady}, {"file", Kind::file}}};
 
-// Random overwrites of a partition that is preconditioned, as a multiple of it. Source: LEDGER part 4a, pitfall 3
+// Random overwrites of a partition that is preconditioned, as a multiple of it. Source: B14
 constexpr std::uint64_t kPreconditioningCapacities = 2;
 
 // So many units at a time between two looks at whether to go on: some hundredths of a second. Overwrites are slower

@@ -21,7 +21,7 @@ using device::Io;
 // What buffers may come to: locked memory, all of it.
 constexpr std::uint64_t kMostBufferBytes = std::uint64_t{1} << 30;
 
-// SNIA's preconditioning writes 128 KiB in order (4b of the ledger); larger ones are as fast everywhere and fewer.
+// SNIA's preconditioning writes 128 KiB in order (S3); larger ones are as fast everywhere and fewer.
 constexpr std::uint64_t kSequentialBytes = 1 << 20;
 constexpr std::uint64_t kRandomBytes = 4096;
 constexpr std::uint32_t kPrepareDepth = 32;  // guess: enough for any drive's writes to be at their fastest

@@ -1,6 +1,6 @@
 // Where the next write goes, and what the rollback does next: two pure functions of what is known.
 //
-// Ledger: K3 (signals), K4 (routes, never throttles), K8 (rollback), K24 (when eager, when lazy).
+// Sources: K3 (signals), K4 (routes, never throttles), K8 (rollback), K24 (when eager, when lazy).
 #pragma once
 
 #include <cstdint>

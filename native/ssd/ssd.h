@@ -86,8 +86,8 @@ enum class Outcome : std::uint8_t {
   kv_key_exists,
   kv_invalid_namespace,
 };
-// The status code that NVMe has for it: of the command set's own (type 1) from 0x80 on, else generic. What FACTS.md
-// calls invalid value size and invalid key size are 0x85 and 0x86.
+// The status code that NVMe has for it: of the command set's own (type 1) from 0x80 on, else generic. 0x85 is an
+// invalid value size, 0x86 an invalid key size. Source: NVMe Key Value Command Set 1.0c.
 std::uint8_t nvme_status(Outcome outcome);
 
 struct Completion {

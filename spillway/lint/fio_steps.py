@@ -47,7 +47,7 @@ _MEASURES = re.compile(
     r"(?<![a-z])(no|non|not|without|after|post|test\w*|bench\w*|measur\w*|perf\w*|lat(ency)?|iops|result\w*)(?![a-z])"
     r"|fill[-_ ]?\d\d"
 )
-SETTLED = 2.0  # times its span that a drive is overwritten at random. Source: LEDGER 4a, pitfall 3
+SETTLED = 2.0  # times its span that a drive is overwritten at random. Source: B14
 UNWRITTEN = 0.005  # share of LBAs from which on it is said. Source: guess
 SPRANDOM_OP = 0.15  # fio's default of spr_op. Source: options.c of fio 3.42
 

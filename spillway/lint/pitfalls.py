@@ -1,13 +1,13 @@
 """The seven pitfalls, each with what it asks for, and what else spoils a figure of a benchmark tool.
 
 Source: Didona et al., "Toward a Better Understanding and Evaluation of Tree Structures on Flash SSDs", PVLDB 14(3),
-2021, as LEDGER part 4a has it (B1 to B12). Where a threshold is not theirs the constant says whose it is.
+2021 (B1 to B19). Where a threshold is not theirs the constant says whose it is.
 """
 
 from dataclasses import dataclass
 
 PVLDB = "PVLDB 14(3) 364-377"
-STEADY_CAPACITIES = 3.0  # host writes / capacity from which a run may be steady without counters. Source: LEDGER 4a
+STEADY_CAPACITIES = 3.0  # host writes / capacity from which a run may be steady without counters. Source: B13
 # Shorter tests of a fixed time are told. Source: SNIA's PTS allows up to 25 rounds of a minute; rounded up, a guess.
 LEAST_SECONDS = 30 * 60
 LEAST_READ_SECONDS = 60  # reads alone have no garbage collection to wait for. Source: guess
@@ -15,9 +15,9 @@ LEAST_CAPACITY_BYTES = 100e9  # of a drive that anybody benchmarks. Source: gues
 MOST_WA_APP = 30.0  # no tree is expected to write a byte more often than that. Source: guess
 # The same of keys in order: a log, a flush, tables moved and not merged. Source: guess; C17 has about 1 for fillseq
 MOST_WA_APP_IN_ORDER = 3.0
-SIZES = (0.25, 0.5, 0.88)  # data set / capacity: from the least to the most of the paper's p. 371. Source: LEDGER 4a
+SIZES = (0.25, 0.5, 0.88)  # data set / capacity: from the least to the most of the paper's p. 371. Source: B15
 SEVERAL = 2.0  # largest / smallest data set from which they are several sizes. Source: guess
-PARTITION = 0.75  # of the drive: the paper's 300 of 400 GB. Source: LEDGER 4a
+PARTITION = 0.75  # of the drive: the paper's 300 of 400 GB. Source: B16
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ CLOSED_LOOP = Pitfall(
 )  # fmt: skip
 PAGE_CACHE = Pitfall(
     None, "page-cache", "the page cache",
-    "Direct I/O, or a data set that is many times the memory.", "LEDGER part 1, point 2",
+    "Direct I/O, or a data set that is many times the memory.", "T29",
 )  # fmt: skip
 COMPRESSION = Pitfall(
     None, "compression", "compression",

@@ -200,8 +200,7 @@ def over_provisioning(arm: ArmRecord, *, discards: bool) -> float | None:
     """(physical - mapped) / mapped, mapped as much as it can be, so that this is a lower bound: the summary's own.
 
     Of runs whose summary is older, mapped are an initial fill and what was written beside it: with discards no more
-    than the store held at once, without them no more than was written at all. Source: the standard definition (LEDGER
-    4a).
+    than the store held at once, without them no more than was written at all. Source: the standard definition (B16).
     """
     known = arm.summary.get("over_provisioning_effective")
     if known is not None:

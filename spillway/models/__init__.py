@@ -14,7 +14,7 @@ concurrency; the wall time of one of k threads is k times its pages times that.
 
 k is the number of threads or commands in flight. r is the share of pages that are reached at random, *in percent*: of
 the readings one can make of the MQSSD paper it is the only one under which its Table 2 agrees with its own text.
-Source: LEDGER part 2; `spillway model reproduce mqssd` recomputes it.
+Source: T28; `spillway model reproduce mqssd` recomputes it.
 
 Parameters come from measurements through `spillway.fit`. A value out of range raises SpillwayError.
 """

@@ -8,7 +8,7 @@
     r      share of pages reached at random, percent
 
 Eq 3 as printed adds two throughputs, N/(s r) + B/beta, so that more random accesses than none make the drive faster;
-the costs are what adds (LEDGER part 2). T1: section 2.2 says s << alpha and means s >> alpha; a hard disk has
+the costs are what adds (T28). T1: section 2.2 says s << alpha and means s >> alpha; a hard disk has
 s of about 100 alpha (Bender et al. 2019, as cited in MQSSD section 2.1.3).
 
 Source: Ruemmler and Wilkes 1994, as stated in MQSSD section 2.1.3. Holds for one access at a time. Ignores concurrency.

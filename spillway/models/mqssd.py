@@ -10,7 +10,7 @@
     r            share of pages reached at random, percent
     k            threads in flight; all four costs are means over everything in flight
 
-The paper's s and t are us per *percent* of a 1 GiB stream's pages, not per access: sigma = s / 2621.44 (LEDGER part 2).
+The paper's s and t are us per *percent* of a 1 GiB stream's pages, not per access: sigma = s / 2621.44 (T28).
 Eqs 7 and 8 as printed are a sum of two throughputs, with which the paper's own figures cannot be had.
 
 Source: MQSSD section 4.2, eqs 5-8, Table 2. Holds for one kind of access at a time (reads or writes), pages of one
@@ -26,7 +26,7 @@ from numpy.typing import ArrayLike
 
 from spillway.models.arrays import PAGE_BYTES, Array, percent, quantity
 
-STREAM_BYTES = 2**30  # moved by each thread of the paper's benchmark. Source: MQSSD section 3.3.1, LEDGER part 2
+STREAM_BYTES = 2**30  # moved by each thread of the paper's benchmark. Source: MQSSD section 3.3.1 (T28)
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ def _polynomial(coefficients: Sequence[float], at: Array) -> Array:
 
 @dataclass(frozen=True)
 class Saturating:
-    """a + b / (1 + (k / k0)^p): the same shape with four knobs, for few measured k (LEDGER part 3)."""
+    """a + b / (1 + (k / k0)^p): the same shape with four knobs, for few measured k (T30)."""
 
     floor: float
     gain: float

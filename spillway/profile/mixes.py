@@ -1,4 +1,4 @@
-"""Reads and writes at once: SNIA's seven mixes at several concurrencies and fill levels (M21; LEDGER part 4b)."""
+"""Reads and writes at once: SNIA's seven mixes at several concurrencies and fill levels (M21, S2)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ from spillway.profile.document import Profile
 from spillway.profile.points import PAGE_BYTES, Point, Sample, jobs_for
 from spillway.profile.prober import Prober
 
-READ_SHARES = (1.0, 0.95, 0.65, 0.5, 0.35, 0.05, 0.0)  # Source: SNIA SSS PTS, as LEDGER part 4b has it
+READ_SHARES = (1.0, 0.95, 0.65, 0.5, 0.35, 0.05, 0.0)  # Source: S2
 CONCURRENCIES = (1, 4, 16, 64)
 FILLS = (0.5, 0.75, 1.0)  # shares of the fill that the rest of the profile is measured at
 

@@ -32,7 +32,7 @@ LEAST_ROUNDS = (
 # After the last point: the cost functions are fitted and the report is drawn. Source: measured, 3 to 4 s of a processor
 # of 2.1 GHz.
 REPORT_S = 5.0
-PRECONDITIONING = 2.0  # capacities, in order and at random each (M23, LEDGER part 4a); the budget may end it earlier
+PRECONDITIONING = 2.0  # capacities, in order and at random each (M23, B14); the budget may end it earlier
 
 
 @dataclass(frozen=True)

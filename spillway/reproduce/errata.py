@@ -1,4 +1,4 @@
-"""What is wrong in the papers, in a sentence each, by the name that a verdict gives it (T numbers: LEDGER part 2)."""
+"""What is wrong in the papers, in a sentence each, by the name that a verdict gives it (T numbers: docs/SOURCES.md)."""
 
 ERRATA = {
     "T1": "MQSSD section 2.2 says s ≪ α of the affine model; it means s ≫ α.",

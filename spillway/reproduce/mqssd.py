@@ -1,4 +1,4 @@
-"""The MQSSD paper's model: Tables 1 and 2, Figures 1 to 4, from its own data (M1-M12, M33; T1, T6, T8; LEDGER part 2).
+"""The MQSSD paper's model: Tables 1 and 2, Figures 1 to 4, from its own data (M1-M12, M33; T1, T6, T8, T28).
 
 Its application to RocksDB is in `mqssd_rocksdb.py`.
 """
@@ -491,7 +491,7 @@ def _pole_check() -> Check:
 
 
 def unguarded_fit(k: Array, cost: Array) -> Rational:
-    """Eq 6 as the paper describes its fit: eight free coefficients, all starting at 1 (LEDGER part 3)."""
+    """Eq 6 as the paper describes its fit: eight free coefficients, all starting at 1 (T30)."""
 
     def eq6(at: Array, *c: float) -> Array:
         return Rational(tuple(c[:4]), tuple(c[4:]))(at)

@@ -15,9 +15,9 @@ cusum   Two-sided, over at most 20 equal rounds. With z_i = (x_i - 1) / sigma,
             high_i = max(0, high_{i-1} + z_i - slack),   low_i = max(0, low_{i-1} - z_i - slack).
         sigma is the largest of the long-run noise of a round, sqrt(S rounds / n); the median difference of neighbours
         / 0.954; and 2.5 % of the mean: then a straight drift as large as what ``drift`` allows just reaches the limit.
-        Slack 0.5 sigma, limit 5 sigma: the textbook's (LEDGER 4a).
+        Slack 0.5 sigma, limit 5 sigma: the textbook's (B18).
 window  SNIA's, over the last 5 rounds: max - min is at most 20 % of their mean, and the least-squares line through
-        them moves by at most 10 % of it (|4 slope|). Source: LEDGER 4b. There are 20 rounds, or as many fewer, down to
+        them moves by at most 10 % of it (|4 slope|). Source: S1. There are 20 rounds, or as many fewer, down to
         5, as it takes to have a noise of 2.5 % in a round: with more, chance alone breaks the 10 %.
 drift   The least-squares line over the part, d, continued over a span as long as the run. |d| is at most 12.5 %: what
         SNIA's 10 % between the first and the last of five rounds comes to from end to end. And the bound of d's

@@ -1,4 +1,4 @@
-"""All tests over all series of a run, and what they come to (B3, B11; LEDGER part 4a, pitfall 1, and part 4b).
+"""All tests over all series of a run, and what they come to (B3, B11, B13, S1).
 
 A run is steady when throughput, and wa_app and wa_device where they are known, pass every test that is asked for
 (``checks.py``) over the run, or over what is left when a burst at its start is cut off (``cut.py``): the first where it
@@ -6,7 +6,7 @@ does, so that a steady run loses nothing to chance. The cut is the latest of tho
 every series is judged anew behind it.
 
 Where the drive gives no counters wa_device cannot be followed; then host writes of at least 3 times the capacity stand
-in for it. Source: LEDGER 4a.
+in for it. Source: B13.
 
 `spillway steady --error-rates` measures how often this is wrong on made series. A verdict is about one run only.
 """

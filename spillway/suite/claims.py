@@ -1,6 +1,6 @@
 """What was published, as ``claims.toml`` beside a suite says it.
 
-``[statements]`` says in a sentence what each claim is (by its name in the ledger, ``C18``); each ``[[claims]]`` is one
+``[statements]`` says in a sentence what each claim is (by its code in docs/SOURCES.md, ``C18``); each ``[[claims]]`` is one
 published figure of it, or one relation: which plan, arm and point it is of, which figure, and what that should be. One
 that names several ``drives`` is one for each of them. Points and sizes are the original's; a scaled run stands at the
 original's point. ``verdicts.py`` holds them against what was measured.
@@ -91,7 +91,7 @@ class Place:
 class Claim:
     """One published figure or relation."""
 
-    name: str  # of the ledger's
+    name: str  # a code of docs/SOURCES.md
     says: str
     where: str  # of the paper
     place: Place

@@ -16,7 +16,7 @@ namespace {
 constexpr std::uint64_t kMiB = 1 << 20;
 constexpr std::uint64_t kInitial = 64 * kMiB;
 
-// --- The decision, a table (FACTS on ADOC)
+// --- The decision, a table (ADOC's code)
 
 struct Row {
   const char* what;

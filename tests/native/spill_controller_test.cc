@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::uint64_t kGiB = std::uint64_t{1} << 30;
 
-Signals defaults() { return {.hard_pending_compaction_bytes = 256 * kGiB}; }  // RocksDB's own, see FACTS
+Signals defaults() { return {.hard_pending_compaction_bytes = 256 * kGiB}; }  // RocksDB's default
 
 struct RouteRow {
   std::string when;

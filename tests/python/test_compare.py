@@ -72,7 +72,7 @@ def test_pdam_with_a_p_for_each_is_right_of_a_drive_that_has_two(monkeypatch: py
 
 def test_mqssd_is_right_of_a_drive_whose_costs_add(of_table_2: tuple[Profile, list[compare.Comparison]]) -> None:
     medians = compare.medians(of_table_2[1], (*compare.MODELS, compare.STRONGER))
-    assert medians["MQSSD"]["all"] < 0.02, "what eqs 5 and 6 are off by (LEDGER part 3)"
+    assert medians["MQSSD"]["all"] < 0.02, "what eqs 5 and 6 are off by (T30)"
     assert all(medians["MQSSD"]["all"] < of["all"] / 10 for name, of in medians.items() if name != "MQSSD")
 
 
@@ -96,7 +96,7 @@ def test_the_document_says_what_is_not_identified(of_table_2: tuple[Profile, lis
     assert isinstance(functions, dict)
     assert set(functions) == {"sigma", "beta", "tau", "alpha"}
     assert functions["beta"]["form"].startswith("eq 6")
-    # As LEDGER part 3 and docs/REPRODUCED.md have it of these very costs.
+    # As T30 and docs/REPRODUCED.md have it of these very costs.
     unidentified = [name for name, c in functions["sigma"]["coefficients"].items() if not c["identified"]]
     assert unidentified == ["c1", "c2", "d1", "d2"]
     rows = {row[0]: row[-1] for row in compare.function_rows(comparisons)}

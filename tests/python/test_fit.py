@@ -1,4 +1,4 @@
-"""Lines and curves from measurements: M24, and the acceptance figures of LEDGER part 3."""
+"""Lines and curves from measurements: M24, and the acceptance figures of T30."""
 
 import numpy as np
 import pytest
@@ -138,7 +138,7 @@ def test_coefficients_that_another_program_found(row: dict[str, str]) -> None:
             assert float(row[each.name]) < 1e-10  # driven to 0 there too
 
 
-def test_residuals_of_the_ledger(fits: dict[str, CurveFit[Rational]]) -> None:
+def test_residuals_knot_by_knot(fits: dict[str, CurveFit[Rational]]) -> None:
     assert 100 * fits["s"].residuals == pytest.approx([0.9, -2.3, 1.8, 1.5, -4.2, 2.0, 1.9, -1.4], abs=0.06)
     assert 100 * fits["beta"].residuals == pytest.approx([0.2, -0.7, 1.1, -0.7, 0.1, 0.4, -0.4, 0.2], abs=0.06)
     assert 100 * fits["t"].residuals == pytest.approx([0.3, -1.4, 0.9, -0.2, 0.1, 2.2, -4.2, 2.4], abs=0.06)
@@ -188,12 +188,12 @@ def test_overshoot_sees_a_spike() -> None:
 @pytest.mark.parametrize("name", DEGREES)
 def test_four_knobs_do_nearly_as_well(name: str) -> None:
     fit = fit_saturating(K, TABLE_2[name])
-    assert fit.largest_residual <= 0.0545  # LEDGER part 3: 5.4 %
+    assert fit.largest_residual <= 0.0545  # T30: 5.4 %
     assert len(fit.coefficients) == 4
 
 
 def test_lower_degrees_do_not_do() -> None:
-    # LEDGER part 3: 13/13/151/41 %. The paper's choice of degrees is confirmed.
+    # T30: 13/13/151/41 %. The paper's choice of degrees is confirmed.
     errors = {name: fit_rational(K, values, 1).largest_residual for name, values in TABLE_2.items()}
     assert errors["s"] > 0.1
     assert errors["beta"] > 0.1

@@ -1,4 +1,4 @@
-"""DAM, PDAM, affine and MQSSD against the MQSSD paper's own figures (M1-M11, LEDGER part 2)."""
+"""DAM, PDAM, affine and MQSSD against the MQSSD paper's own figures (M1-M11, T28)."""
 
 from collections.abc import Callable
 from itertools import pairwise
@@ -97,7 +97,7 @@ def test_saturating_curve_falls_to_its_floor() -> None:
 
 
 def test_costs_fall_with_concurrency_in_the_paper() -> None:
-    # All but beta at k = 2, which rises (LEDGER part 3).
+    # All but beta at k = 2, which rises (T30).
     rising = {name: [a < b for a, b in pairwise(values)] for name, values in TABLE_2.items()}
     assert {name for name, up in rising.items() if any(up)} == {"beta"}
 

@@ -84,7 +84,7 @@ COSTS = lsm.Costs(118.2556, 2.79, 56.07605, 3.53)
 
 
 def test_setting_up_a_file_is_little_of_rewriting_it() -> None:
-    # LEDGER part 2: 0.2 %, where the paper's raw s and t make it 4.4 times the transfer.
+    # T31: 0.2 %, where the paper's raw s and t make it 4.4 times the transfer.
     transfer = 64 * 2**20 / 4096 * (2.79 + 3.53)
     whole = float(lsm.file_rewrite_us(LAYOUT, COSTS))
     assert (whole - transfer) / transfer == pytest.approx(0.0017, abs=2e-4)

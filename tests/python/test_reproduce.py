@@ -108,7 +108,7 @@ def test_pio_figures(words: str, ours: str, verdict: str) -> None:
 
 
 def test_every_reading_of_r_but_one_contradicts_the_text() -> None:
-    # The table of LEDGER part 2, recomputed there by another program.
+    # The table behind T28, recomputed there by another program.
     rows = {(row[0], row[1]): row[2:] for row in section("mqssd", "Equations 3, 7 and 8").tables[0].rows}
     assert list(rows["costs add", "percent, 2^30 B"]) == ["41.6 → 6.43", "16.6 → 1.79"]
     assert list(rows["costs add", "number of accesses"]) == ["991 → 935", "977 → 675"]
@@ -122,7 +122,7 @@ def test_every_reading_of_r_but_one_contradicts_the_text() -> None:
 
 
 def test_queries_scale_less_than_the_model_says() -> None:
-    # LEDGER part 2: 220 times, 375 with the raw columns, where Table 3 shows 24.9.
+    # T31: 220 times, 375 with the raw columns, where Table 3 shows 24.9.
     rows = {row[0]: row[1:4] for row in section("mqssd", "Figure 5").tables[0].rows}
     assert list(rows["queries"]) == ["24.9", "220", "375"]
     assert list(rows["compaction"]) == ["7.52", "6.25", "14.6"]

@@ -6,8 +6,8 @@ namespace spillway::engine {
 
 namespace {
 
-constexpr double kSlowFlush = 0.5;      // of the fastest. Source: FACTS on ADOC
-constexpr std::uint32_t kJobsStep = 2;  // Source: FACTS on ADOC
+constexpr double kSlowFlush = 0.5;      // of the fastest. Source: ADOC's code
+constexpr std::uint32_t kJobsStep = 2;  // Source: ADOC's code
 
 AdocJobsRule jobs_rule(const AdocSignals& signals) {
   AdocJobsRule rule = AdocJobsRule::keep;

@@ -5,7 +5,7 @@
 //   jobs    keep; immutable memtables >= 1: + 2; f < 0.5 fmax: half; L0 or pending compaction at its limit: + 2
 //   buffer  keep; f < 0.5 fmax or immutable memtables > 1: + the initial buffer; pending compaction at its limit: half
 // where of several rules that hold the last counts, f is the mean bandwidth of the flushes since the last interval
-// [B/s] and fmax its largest so far. Then both are brought within their bounds. Source: FACTS on ADOC, from its public
+// [B/s] and fmax its largest so far. Then both are brought within their bounds. Source: ADOC's public
 // code (supermt/FEAT_7.11, utilities/DOTA); K12. Its first flush is acted upon here and only noted there.
 #pragma once
 
@@ -17,11 +17,11 @@ namespace spillway::engine {
 // What a plan may say of it. Bounds and pace are those of the public code; a plan that scales its memtables down
 // scales them too, or ADOC would have nowhere to go.
 struct AdocOptions {
-  std::int64_t interval_ms = 1000;                 // Source: FACTS on ADOC
-  std::uint32_t least_jobs = 2;                    // Source: FACTS on ADOC
-  std::uint32_t most_jobs = 20;                    // Source: FACTS on ADOC
-  std::uint64_t least_buffer_bytes = 64ULL << 20;  // Source: FACTS on ADOC
-  std::uint64_t most_buffer_bytes = 512ULL << 20;  // Source: FACTS on ADOC
+  std::int64_t interval_ms = 1000;                 // Source: ADOC's code
+  std::uint32_t least_jobs = 2;                    // Source: ADOC's code
+  std::uint32_t most_jobs = 20;                    // Source: ADOC's code
+  std::uint64_t least_buffer_bytes = 64ULL << 20;  // Source: ADOC's code
+  std::uint64_t most_buffer_bytes = 512ULL << 20;  // Source: ADOC's code
 };
 
 // The first relation that does not hold, as a sentence; "" when there is none.

@@ -16,7 +16,7 @@ namespace spillway::engine {
 namespace {
 
 // Stalls only: each slowdown trigger is put where its stop trigger is, and RocksDB tests for a stop first. More than
-// three memtables would bring back a slowdown of their own. Source: FACTS on db/column_family.cc; K12.
+// three memtables would bring back a slowdown of their own. Source: RocksDB, db/column_family.cc; K12.
 class NoSlowdown final : public Policy {
  public:
   rocksdb::Status open(const rocksdb::Options& options, const std::string& directory, rocksdb::DB** db) override {

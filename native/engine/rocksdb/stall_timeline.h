@@ -64,7 +64,7 @@ struct StallCauses {
 };
 
 // The first cause, in RocksDB's own order of tests, whose limit is reached; none when none is.
-// Source: FACTS on db/column_family.cc, K1.
+// Source: RocksDB, db/column_family.cc; K1.
 StallCause cause_by_limits(StallState state, const StallSignals& signals, const StallLimits& limits);
 
 // The same, held against what RocksDB counted since `before`: its own counts win, for signals may have moved on.

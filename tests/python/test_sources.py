@@ -1,0 +1,107 @@
+"""Every source that the tree cites by a code or a decision's number is one that a reader can find: docs/SOURCES.md.
+
+The pages of papers that the project was written from are not in the tree; docs/SOURCES.md is, so this runs anywhere.
+"""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from test_house import ROOT, name_of, tracked_files
+
+SOURCES = ROOT / "docs" / "SOURCES.md"
+DECISIONS = ROOT / "docs" / "decisions"
+LETTERS = "BCKMPST"  # of documents, as the table at the top of docs/SOURCES.md has them
+
+# A code stands alone: not a part of a word, a path, a version or a model's name (D5-P4320, C++20, gtest's T/0).
+CODE = re.compile(rf"(?<![\w.+/-])[{LETTERS}][1-9]\d?(?!\w|-[A-Z]|\.\d)")
+RANGE = re.compile(rf"(?<![\w.+/-])([{LETTERS}])(\d\d?)(?:-| to )\1(\d\d?)(?!\w)")
+DECISION = re.compile(r"\bdecisions?[ /](\d{4})\b")
+# Notes of those who wrote the project, which nobody else can read.
+PRIVATE = re.compile(r"\bFACTS\b|\bLEDGER\b|\bFLASH\.md\b|\bDESIGN\.md\b|\b[Ll]edgers?\b")
+
+# The one word of the field that looks like a code.
+PERCENTILE = re.compile(r"\bP9\d\b")
+TEXT = {".c", ".cc", ".cmake", ".csv", ".h", ".jinja", ".json", ".jsonl", ".md", ".py", ".sh", ".toml", ".txt", ""}
+
+
+def resolved_codes(page: str) -> list[str]:
+    """The codes that have a row of their own, in the page's order."""
+    return re.findall(rf"^\| ([{LETTERS}]\d+) \| [^|]+ \| [^|]+ \|$", page, flags=re.MULTILINE)
+
+
+def codes_in(text: str) -> set[str]:
+    """Codes that a text cites; a range stands for every code from its first to its last."""
+    found = set(CODE.findall(PERCENTILE.sub("", text)))
+    for letter, first, last in RANGE.findall(text):
+        found |= {f"{letter}{number}" for number in range(int(first), int(last) + 1)}
+    return found
+
+
+def unresolved(text: str, codes: set[str], decisions: set[str]) -> list[str]:
+    """Citations of a text that lead nowhere."""
+    wrong = codes_in(text) - codes
+    wrong |= {f"decision {number}" for number in DECISION.findall(text) if number not in decisions}
+    return sorted(wrong)
+
+
+def private_sources(text: str) -> list[str]:
+    return PRIVATE.findall(text)
+
+
+def decision_numbers() -> set[str]:
+    return {path.name[:4] for path in tracked_files("docs/decisions/*.md")}
+
+
+def texts() -> Iterator[Path]:
+    """Files that people wrote; a run directory's are written by programs."""
+    for path in tracked_files():
+        if path.suffix in TEXT and path != Path(__file__) and path.relative_to(ROOT).parts[0] != "runs":
+            yield path
+
+
+def speaks_of_its_own_ledger(path: Path) -> bool:
+    """The crash tests' record of what was acknowledged is a ledger, and no source."""
+    return path.parent == ROOT / "tests" / "native" and path.name.startswith("crash_")
+
+
+def test_every_code_has_one_row() -> None:
+    codes = resolved_codes(SOURCES.read_text())
+    assert codes, "docs/SOURCES.md has no rows"
+    assert sorted(set(codes)) == sorted(codes), "a code has two rows"
+    assert {code[0] for code in codes} == set(LETTERS)
+
+
+def test_citations_lead_somewhere() -> None:
+    codes, decisions = set(resolved_codes(SOURCES.read_text())), decision_numbers()
+    wrong = {name_of(path): found for path in texts() if (found := unresolved(path.read_text(), codes, decisions))}
+    assert not wrong
+
+
+def test_no_source_is_private() -> None:
+    looked_at = (path for path in texts() if not speaks_of_its_own_ledger(path))
+    assert not {name_of(path): found for path in looked_at if (found := private_sources(path.read_text()))}
+
+
+def test_a_citation_that_leads_nowhere_is_seen() -> None:
+    codes = {"K3", "K8", "M22", "M23", "M24", "T26"}
+    decisions = {"0001", "0011"}
+    assert unresolved("// Source: K8, K99; T26.", codes, decisions) == ["K99"]
+    assert unresolved("(M22-M24, T77)", codes, decisions) == ["T77"]
+    assert unresolved("(M22-M25)", codes, decisions) == ["M25"]
+    assert unresolved("`T27`", codes, decisions) == ["T27"]
+    assert unresolved("C40 to C41 say", codes, decisions) == ["C40", "C41"]
+    assert unresolved("docs/decisions/0099, decision 0011", codes, decisions) == ["decision 0099"]
+    assert not unresolved("K8: a P99 of C++20, D5-P4320, S4610, Suite/T5, v.K7", codes, decisions)
+
+
+def test_a_private_source_is_seen() -> None:
+    assert private_sources("Source: FACTS on ADOC") == ["FACTS"]
+    assert private_sources("see FACTS.md, LEDGER part 4a") == ["FACTS", "LEDGER"]
+    assert private_sources("claims by their names in the ledger") == ["ledger"]
+    assert not private_sources("ledger_.note_step(step); CrashLedger")
+
+
+def test_a_row_is_read() -> None:
+    page = "| K8 | section 5 | It comes back. |\n| code | where | what |\n| K9 | section 6 |\n"
+    assert resolved_codes(page) == ["K8"]
