@@ -21,7 +21,7 @@
 
 #include "device/emulated.h"
 #include "device/preset.h"
-#include "fs/rocksdb_file_system.h"
+#include "fs/rocksdb/file_system.h"
 #include "spill/binding.h"
 
 namespace {

@@ -32,7 +32,7 @@
 
 #include "device/emulated.h"
 #include "device/preset.h"
-#include "fs/rocksdb_file_system.h"
+#include "fs/rocksdb/file_system.h"
 #include "spill/checksum.h"
 #include "spill/region_store.h"
 #include "spill/sorted_files.h"

@@ -30,7 +30,7 @@
 
 #include "device/emulated.h"
 #include "device/preset.h"
-#include "fs/rocksdb_file_system.h"
+#include "fs/rocksdb/file_system.h"
 #include "fs/volume.h"
 #include "spill/kv_store.h"
 #include "spillway/db.h"

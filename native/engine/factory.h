@@ -33,7 +33,7 @@ struct EngineSpec {
   // The drive under the database. Null: the directory as it is, through the engine's own file system.
   // REQUIRES: outlives the engine.
   fs::Volume* volume = nullptr;
-  bool host_sync = false;  // with a volume: also sync the host's files, see fs/rocksdb_file_system.h
+  bool host_sync = false;  // with a volume: also sync the host's files, see fs/rocksdb/file_system.h
   // Counts what the engine writes into the host's files, by cause. Null: nobody asks. REQUIRES: outlives the engine.
   fs::WriteCounts* writes = nullptr;
   bool has_kv_namespace = false;             // the drive has a key-value namespace

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/async_reads.h"
 #include "faults/drive_journal.h"
 
 namespace spillway::faults {
@@ -23,16 +24,6 @@ using rocksdb::Slice;
 namespace {
 
 using Kind = DriveEvent::Kind;
-
-// The type of ReadAsync's callback, which RocksDB has changed between versions.
-template <typename Method>
-struct CallbackOf;
-template <typename Class, typename Callback>
-struct CallbackOf<IOStatus (Class::*)(FSReadRequest&, const IOOptions&, Callback, void*, void**, IOHandleDeleter*,
-                                      IODebugContext*)> {
-  using type = Callback;
-};
-using ReadAsyncCallback = CallbackOf<decltype(&rocksdb::FSRandomAccessFile::ReadAsync)>::type;
 
 IOStatus to_rocksdb(const Status& status) {
   return status ? IOStatus::OK() : IOStatus::IOError("the fault layer itself failed", status.message());

@@ -11,7 +11,7 @@
 #include <string>
 #include <utility>
 
-#include "fs/rocksdb_file_system.h"
+#include "fs/rocksdb/file_system.h"
 #include "plugin/kept_drive.h"
 
 namespace spillway::plugin {

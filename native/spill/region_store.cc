@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/async_reads.h"
 #include "base/steps.h"
 #include "spill/binding_record.h"
 #include "spill/durable_ends.h"
@@ -79,9 +80,12 @@ std::uint64_t fresh_salt() {
   return (static_cast<std::uint64_t>(random()) << 32) | random();
 }
 
-// The file system whose reads that were begun can be waited for by any thread, as an iterator's are. RocksDB's own
-// waits only in the thread that began them, and only where it was built with io_uring: there all is read at once.
-constexpr char kEmulatedFileSystem[] = "SpillwayFileSystem";
+// An iterator's reads may be waited for by another thread than began them. RocksDB's own file system waits only in the
+// thread that began them, so reads on it are synchronous.
+bool any_thread_may_wait(const FileSystem& files) {
+  const auto* const reads = files.GetOptions<AsyncReads>();
+  return reads != nullptr && reads->any_thread_may_wait;
+}
 
 class RegionStore final : public Store {
   using Clock = std::chrono::steady_clock;
@@ -90,7 +94,7 @@ class RegionStore final : public Store {
   RegionStore(const RegionOptions& options, std::unique_ptr<rocksdb::FSDirectory> directory, rocksdb::FileLock* lock)
       : options_(options),
         files_(*options.file_system),
-        polls_from_any_thread_(files_.IsInstanceOf(kEmulatedFileSystem)),
+        reads_asynchronously_(any_thread_may_wait(files_)),
         directory_(std::move(directory)),
         lock_(lock),
         ends_(files_, *directory_, options.directory + "/" + kEndsFile) {
@@ -259,7 +263,7 @@ class RegionStore final : public Store {
   }
 
   std::unique_ptr<ReadsInFlight> begin_reads(std::span<ReadRequest> requests) const override {
-    if (!polls_from_any_thread_) return Store::begin_reads(requests);
+    if (!reads_asynchronously_) return Store::begin_reads(requests);
     auto flight = std::make_unique<RegionReads>(files_);
     for (ReadRequest& request : requests) flight->begin(find(request.generation), &request);
     return flight;
@@ -829,7 +833,7 @@ class RegionStore final : public Store {
   const RegionOptions options_;
   const std::uint64_t preallocation_ = preallocation_of(options_.capacity_bytes);
   FileSystem& files_;
-  const bool polls_from_any_thread_;
+  const bool reads_asynchronously_;
   const std::unique_ptr<rocksdb::FSDirectory> directory_;
   rocksdb::FileLock* const lock_;
   DurableEnds ends_;

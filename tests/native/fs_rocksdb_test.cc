@@ -1,5 +1,6 @@
 // RocksDB itself on the adapter, over a drive model in virtual time.
 #include <gtest/gtest.h>
+#include <rocksdb/convenience.h>
 #include <rocksdb/db.h>
 #include <rocksdb/env.h>
 #include <rocksdb/statistics.h>
@@ -9,8 +10,12 @@
 #include <filesystem>
 #include <random>
 
+#include "base/async_reads.h"
 #include "device/emulated.h"
-#include "fs/rocksdb_file_system.h"
+#include "fs/rocksdb/counting_file_system.h"
+#include "fs/rocksdb/file_causes.h"
+#include "fs/rocksdb/file_system.h"
+#include "fs/write_counts.h"
 #include "fs_fake_device.h"
 #include "temporary_directory.h"
 
@@ -367,6 +372,26 @@ TEST(FileThatGrows, IsReadAsFarAsItWasWritten) {
   EXPECT_EQ(read(0).front(), 'a');
   reader.reset();
   EXPECT_EQ(volume.space().held_bytes, 0U);
+}
+
+// RocksDB serialises and compares file systems by what they register; the promise is no setting of either.
+TEST(AsyncReads, ArePromisedThroughWrappersAndAreNoSetting) {
+  FakeDevice device(64 * kMiB);
+  Volume volume(device, {});
+  const std::shared_ptr<rocksdb::FileSystem> files = make_rocksdb_file_system(volume);
+  WriteCounts counts;
+  const auto counting = make_counting_file_system(counts, files);
+  for (const rocksdb::FileSystem* one : {files.get(), counting.get()}) {
+    const auto* const promise = one->GetOptions<AsyncReads>();
+    ASSERT_NE(promise, nullptr) << one->Name();
+    EXPECT_TRUE(promise->any_thread_may_wait) << one->Name();
+  }
+  EXPECT_EQ(rocksdb::FileSystem::Default()->GetOptions<AsyncReads>(), nullptr);
+  std::string text;
+  ASSERT_TRUE(files->GetOptionString(rocksdb::ConfigOptions(), &text).ok());
+  EXPECT_EQ(text.find("AsyncReads"), std::string::npos) << text;
+  std::string mismatch;
+  EXPECT_TRUE(files->AreEquivalent(rocksdb::ConfigOptions(), files.get(), &mismatch)) << mismatch;
 }
 
 TEST(CauseOfTable, LearntFromWhatTheWriterAnnounces) {

@@ -14,11 +14,12 @@
 #include <tuple>
 #include <vector>
 
+#include "base/async_reads.h"
 #include "base/file_bytes.h"
 #include "device/emulated.h"
 #include "device/preset.h"
 #include "flipped_bytes.h"
-#include "fs/rocksdb_file_system.h"
+#include "fs/rocksdb/file_system.h"
 #include "fs/volume.h"
 #include "spill/log_frame.h"
 #include "spill/region_store.h"
@@ -100,7 +101,8 @@ class FaultyDirectory final : public rocksdb::FSDirectoryWrapper {
 
 class FaultyFileSystem final : public rocksdb::FileSystemWrapper {
  public:
-  explicit FaultyFileSystem(Faults& faults) : FileSystemWrapper(FileSystem::Default()), faults_(faults) {}
+  explicit FaultyFileSystem(Faults& faults, const std::shared_ptr<FileSystem>& target = FileSystem::Default())
+      : FileSystemWrapper(target), faults_(faults) {}
   const char* Name() const override { return "FaultyFileSystem"; }
   IOStatus NewWritableFile(const std::string& path, const rocksdb::FileOptions& options,
                            std::unique_ptr<rocksdb::FSWritableFile>* result, IODebugContext* dbg) override {
@@ -292,6 +294,65 @@ TEST_F(RegionStoreTest, ReadsThatWereBegunAreWaitedForOrLeftAlone) {
   }
   EXPECT_TRUE(requests[3].status.IsCorruption());
   EXPECT_TRUE(requests[4].status.IsCorruption());
+}
+
+// Answers at once, as a file system may.
+class AsyncReader final : public rocksdb::FSRandomAccessFileOwnerWrapper {
+ public:
+  using FSRandomAccessFileOwnerWrapper::FSRandomAccessFileOwnerWrapper;
+  IOStatus ReadAsync(rocksdb::FSReadRequest& request, const IOOptions& options, ReadAsyncCallback callback,
+                     void* argument, void** /*handle*/, rocksdb::IOHandleDeleter* /*deleter*/,
+                     IODebugContext* dbg) override {
+    request.status = target()->Read(request.offset, request.len, options, &request.result, request.scratch, dbg);
+    callback(request, argument);
+    return IOStatus::OK();
+  }
+};
+
+// A file system with a name, and with a promise or without.
+class NamedFileSystem final : public rocksdb::FileSystemWrapper {
+ public:
+  NamedFileSystem(const char* name, bool any_thread_may_wait)
+      : FileSystemWrapper(rocksdb::FileSystem::Default()),
+        name_(name),
+        async_reads_{.any_thread_may_wait = any_thread_may_wait} {
+    RegisterOptions(&async_reads_, nullptr);
+  }
+  const char* Name() const override { return name_; }
+  IOStatus NewRandomAccessFile(const std::string& path, const rocksdb::FileOptions& options,
+                               std::unique_ptr<rocksdb::FSRandomAccessFile>* result, IODebugContext* dbg) override {
+    const IOStatus status = target()->NewRandomAccessFile(path, options, result, dbg);
+    if (status.ok()) *result = std::make_unique<AsyncReader>(std::move(*result));
+    return status;
+  }
+
+ private:
+  const char* const name_;
+  AsyncReads async_reads_;
+};
+
+// Not what it is called.
+TEST_F(RegionStoreTest, ReadsAreAsynchronousWhereTheFileSystemPromisesIt) {
+  const auto begins_reads = [this](std::shared_ptr<rocksdb::FileSystem> files) {
+    std::filesystem::remove_all(directory_);
+    std::filesystem::create_directory(directory_);
+    std::unique_ptr<Store> store;
+    EXPECT_TRUE(open_region_store({std::move(files), directory_, 8 << 20}, &store).ok());
+    recover(*store);
+    EXPECT_TRUE(store->begin(1).ok());
+    std::vector<ReadRequest> requests(1);
+    requests[0] = {1, append(*store, "record"), 0, 6, {}, {}};
+    const auto in_flight = store->begin_reads(requests);
+    if (in_flight) in_flight->wait();
+    EXPECT_TRUE(requests[0].status.ok()) << requests[0].status.ToString();
+    EXPECT_EQ(requests[0].bytes, "record");
+    return in_flight != nullptr;
+  };
+  EXPECT_TRUE(begins_reads(std::make_shared<NamedFileSystem>("another", true)));
+  EXPECT_TRUE(begins_reads(
+      std::make_shared<FaultyFileSystem>(faults_, std::make_shared<NamedFileSystem>("beneath a wrapper", true))));
+  EXPECT_FALSE(begins_reads(std::make_shared<NamedFileSystem>("SpillwayFileSystem", false)));
+  EXPECT_FALSE(begins_reads(std::make_shared<FaultyFileSystem>(faults_)));
 }
 
 // The two logs that the next tests damage, the offsets of their records, and what is in them.

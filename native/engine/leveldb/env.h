@@ -1,5 +1,5 @@
 // LevelDB's seam to the operating system on a Volume: contents in an ordinary directory, through the host's own file
-// system; time and wear on the Volume's drive. The counterpart of fs/rocksdb_file_system.h.
+// system; time and wear on the Volume's drive. The counterpart of fs/rocksdb/file_system.h.
 //
 // Causes: the log, MANIFEST and CURRENT by the file's name, tables by what the info log says of them; reads by the
 // thread, for LevelDB's only background thread flushes and compacts and nothing else. All access is buffered: LevelDB

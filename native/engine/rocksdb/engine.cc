@@ -23,8 +23,8 @@
 #include "engine/rocksdb/policy.h"
 #include "engine/rocksdb/stall_watch.h"
 #include "engine/rocksdb/status.h"
-#include "fs/rocksdb_counting_file_system.h"
-#include "fs/rocksdb_file_system.h"
+#include "fs/rocksdb/counting_file_system.h"
+#include "fs/rocksdb/file_system.h"
 
 namespace spillway::engine {
 

@@ -42,7 +42,7 @@ class WiredtigerFileSystem {
   virtual Status failure() const = 0;
 };
 
-// `volume` may be null: contents only. host_sync: see fs/rocksdb_file_system.h; without a volume, true.
+// `volume` may be null: contents only. host_sync: see fs/rocksdb/file_system.h; without a volume, true.
 // `writes` counts what is written into the host's files, by cause; it may be null.
 // REQUIRES: volume and writes outlive the file system, which outlives the connection.
 std::unique_ptr<WiredtigerFileSystem> make_wiredtiger_file_system(fs::Volume* volume, bool host_sync,

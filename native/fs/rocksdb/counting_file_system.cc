@@ -1,8 +1,8 @@
-#include "fs/rocksdb_counting_file_system.h"
+#include "fs/rocksdb/counting_file_system.h"
 
 #include <utility>
 
-#include "fs/rocksdb_file_system.h"
+#include "fs/rocksdb/file_causes.h"
 
 namespace spillway::fs {
 

@@ -3,7 +3,7 @@
 //
 // Causes are learnt from what RocksDB says at its seam, so that unmodified programs are accounted for: the file's name
 // (.log, .blob, MANIFEST, and .spill of spillway::DB), and for tables what the writer announces before its first append
-// (see cause_of_table). Direct I/O is honoured towards the drive and stripped towards the host, whose directory may be
+// (see file_causes.h). Direct I/O is honoured towards the drive and stripped towards the host, whose directory may be
 // a tmpfs.
 #pragma once
 
@@ -27,15 +27,5 @@ struct RocksdbFileSystemOptions {
 std::unique_ptr<rocksdb::FileSystem> make_rocksdb_file_system(
     Volume& volume, const RocksdbFileSystemOptions& options = {},
     const std::shared_ptr<rocksdb::FileSystem>& host = rocksdb::FileSystem::Default());
-
-// Whether RocksDB keeps a table under this name.
-bool is_table(const std::string& path);
-
-// What RocksDB writes into a file of this name; `other` for a table, whose cause its writer announces.
-Cause cause_of_name(const std::string& path);
-
-// Why RocksDB (7.8.3 and later) writes a table: compaction announces how much it will preallocate, flush does not; and
-// the priority is IO_LOW for compaction, IO_HIGH for flush, but IO_USER for both while writers are held back.
-Cause cause_of_table(rocksdb::Env::IOPriority priority, bool preallocates);
 
 }  // namespace spillway::fs

@@ -1,5 +1,5 @@
 // RocksDB's file-system seam with a count of what is written through it, by cause, and nothing else: reads, syncs,
-// direct I/O, preallocation and mappings are as without it. Causes are those of rocksdb_file_system.h.
+// direct I/O, preallocation and mappings are as without it. Causes are those of file_causes.h.
 #pragma once
 
 #include <rocksdb/file_system.h>
