@@ -25,6 +25,7 @@
 #include "base/file_bytes.h"
 #include "device/device_use.h"
 #include "device/direct_device.h"
+#include "needs.h"
 #include "probe/measure.h"
 #include "probe/target.h"
 #include "temporary_directory.h"
@@ -58,13 +59,13 @@ std::optional<StorageBytes> storage_bytes() {
   return found ? std::optional(bytes) : std::nullopt;
 }
 
-// A directory on a drive with direct I/O, or the test is skipped.
+// A directory on a drive with direct I/O.
 class Direct : public testing::Test {
  protected:
   void SetUp() override {
     const auto file = DirectFile::open({Kind::directory, directory_.root().string(), kBytes, false});
-    if (!file) GTEST_SKIP() << file.status().message();
-    if (!device::io_uring_is_there()) GTEST_SKIP() << "this system does not let us have io_uring";
+    SPILLWAY_NEEDS(file, "direct I/O where temporary files are: " + file.status().message());
+    SPILLWAY_NEEDS(device::io_uring_is_there(), "io_uring");
   }
 
   std::string make_file(const std::string& name, std::size_t bytes = kBytes) const {
@@ -121,7 +122,7 @@ TEST_F(Direct, EveryByteGoesToTheDriveAndNoneToThePageCache) {
   const auto target = made({Kind::directory, directory_.root().string(), kBytes, false});
   for (const Engine engine : {Engine::io_uring, Engine::sync}) {
     const auto before = storage_bytes();
-    if (!before) GTEST_SKIP() << "this kernel does not count a process's bytes";
+    SPILLWAY_NEEDS(before, "a kernel that counts a process's bytes in /proc/self/io");
     // The same 4 KiB again and again: a page cache would fetch them once.
     Point reads = point_of(1, engine);
     reads.range = 8192.0 / kBytes;
@@ -313,7 +314,7 @@ TEST_F(Direct, RefusesToWriteWhatIsReadOnly) {
   EXPECT_NE(no_room.message().find("no test file can be made in it"), std::string::npos) << no_room.message();
 }
 
-// A block device made of a file, or the test is skipped: that takes a superuser, and a kernel with loop devices.
+// A block device made of a file: that takes a superuser, and a kernel with loop devices.
 class LoopDevice {
  public:
   explicit LoopDevice(const std::string& file) {
@@ -350,7 +351,7 @@ class LoopDevice {
 TEST_F(Direct, ABlockDeviceIsReadAndWithLeaveWritten) {
   const std::string backing = make_file("backing");
   const LoopDevice loop(backing);
-  if (!loop.is_there()) GTEST_SKIP() << "no loop device can be had";
+  SPILLWAY_NEEDS(loop.is_there(), "a loop device: a superuser and a kernel that has them");
   const auto target = made({Kind::device, loop.path(), std::nullopt, false});
   EXPECT_EQ(target->facts().size_bytes, kBytes);
   EXPECT_EQ(measured(*target, point_of(1)).ios(), 200U);
@@ -364,7 +365,7 @@ TEST_F(Direct, ABlockDeviceIsReadAndWithLeaveWritten) {
 TEST_F(Direct, ABlockDeviceThatIsReadOnlyIsNotWritten) {
   const std::string backing = make_file("backing");
   const LoopDevice loop(backing);
-  if (!loop.is_there()) GTEST_SKIP() << "no loop device can be had";
+  SPILLWAY_NEEDS(loop.is_there(), "a loop device: a superuser and a kernel that has them");
   ASSERT_TRUE(loop.set_read_only(true));
   const Status status = refusal({Kind::device, loop.path(), std::nullopt, true});
   EXPECT_NE(status.message().find("cannot be written"), std::string::npos) << status.message();
@@ -378,7 +379,7 @@ TEST_F(Direct, ABlockDeviceThatIsReadOnlyIsNotWritten) {
 TEST(DirectFile, RefusesMemory) {
   struct statfs shm {};
   constexpr long kTmpfs = 0x01021994;
-  if (statfs("/dev/shm", &shm) != 0 || shm.f_type != kTmpfs) GTEST_SKIP() << "no file system in memory here";
+  SPILLWAY_NEEDS(statfs("/dev/shm", &shm) == 0 && shm.f_type == kTmpfs, "a file system in memory at /dev/shm");
   const auto file = DirectFile::open({Kind::directory, "/dev/shm", kBytes, false});
   ASSERT_FALSE(file);
   EXPECT_EQ(file.status().fault(), Fault::bad_input);
@@ -430,7 +431,7 @@ TEST_F(DeviceUse, FindsSwapAndMountsByTheirSource) {
   for (const char* candidate : {"/dev/vda", "/dev/sda", "/dev/nvme0n1", "/dev/loop0"}) {
     if (stat(candidate, &status) == 0 && S_ISBLK(status.st_mode)) node = candidate;
   }
-  if (node.empty()) GTEST_SKIP() << "no block device has a node here";
+  SPILLWAY_NEEDS(!node.empty(), "a node in /dev of any block device");
   const auto use = [&] {
     return device::use_of_device(major(status.st_rdev), minor(status.st_rdev), files_).value_or("is free");
   };
@@ -457,7 +458,7 @@ TEST(DirectFile, RefusesTheDriveThisRunsFrom) {
     EXPECT_NE(file.status().message().find(source + " is mounted at "), std::string::npos) << file.status().message();
     return;
   }
-  GTEST_SKIP() << "nothing here is mounted from a block device";
+  SPILLWAY_NEEDS(false, "a file system that is mounted from a block device");
 }
 
 }  // namespace

@@ -10,15 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from needs import PLUGIN, need_plugin_and_db_bench
 
-ROOT = Path(__file__).parents[2]
-PLUGIN = Path(os.environ.get("SPILLWAY_PLUGIN", ROOT / "build/native/plugin/librocksdb-spillway.so"))
-
-pytestmark = [
-    pytest.mark.native,
-    pytest.mark.skipif(not PLUGIN.exists(), reason=f"{PLUGIN} is not built"),
-    pytest.mark.skipif(shutil.which("db_bench") is None, reason="rocksdb-tools is not installed"),
-]
+pytestmark = pytest.mark.native
 
 PRESET = """
 name = "tiny"
@@ -82,6 +76,7 @@ class Drive:
 
 @pytest.fixture
 def drive(tmp_path: Path) -> Drive:
+    need_plugin_and_db_bench()
     return Drive(tmp_path)
 
 

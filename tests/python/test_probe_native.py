@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from conftest import CONTRACT, ROOT
 from jsonschema import Draft202012Validator
+from needs import need, need_direct_io
 
 pytestmark = pytest.mark.native
 MakeValidator = Callable[..., Draft202012Validator]
@@ -38,14 +39,13 @@ def converse(native: Path, *lines: object) -> tuple[int, list[Event], str]:
 
 @pytest.fixture
 def disk(tmp_path: Path, real_native: Path) -> Path:
-    """A directory on a drive with direct I/O; the test is skipped where temporary files are in memory."""
+    """A directory on a drive with direct I/O, of a machine with io_uring."""
+    need_direct_io(tmp_path)
     code, events, _ = converse(
         real_native, {"target": {"kind": "directory", "path": str(tmp_path), "size_bytes": 4096}}
     )
-    if code != 0:
-        pytest.skip(events[-1]["message"])
-    if "io_uring" not in events[-2]["engines"]:
-        pytest.skip("this system does not let us have io_uring")
+    assert code == 0, events[-1]["message"]
+    need("io_uring" in events[-2]["engines"], "io_uring")
     return tmp_path
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from needs import need
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -50,8 +51,7 @@ def run_as_written(command: str, timeout_s: float) -> str:
 
 @pytest.fixture
 def installed() -> None:
-    if not (ROOT / ".venv" / "bin" / "spillway-native").is_file():
-        pytest.skip("needs .venv as `make test` leaves it")
+    need((ROOT / ".venv" / "bin" / "spillway-native").is_file(), "a checkout with .venv as `make test` leaves it")
 
 
 @pytest.fixture

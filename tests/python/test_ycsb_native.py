@@ -1,16 +1,14 @@
 """YCSB's phases by the real native side, and host bytes of a load against db_bench's own."""
 
 import json
-import os
 import runpy
-import shutil
 from pathlib import Path
 
 import pytest
 from conftest import ROOT, Invoke
+from needs import need_plugin_and_db_bench
 
 pytestmark = [pytest.mark.native, pytest.mark.usefixtures("real_native")]
-PLUGIN = Path(os.environ.get("SPILLWAY_PLUGIN", ROOT / "build/native/plugin/librocksdb-spillway.so"))
 
 PLAN = """
 name = "short"
@@ -50,9 +48,8 @@ def test_a_workload_by_ycsbs_flags(tmp_path: Path, invoke: Invoke) -> None:
     assert "-P workloadf -p operationcount=2000" in " ".join(manifest["command"])
 
 
-@pytest.mark.skipif(not PLUGIN.exists(), reason=f"{PLUGIN} is not built")
-@pytest.mark.skipif(shutil.which("db_bench") is None, reason="rocksdb-tools is not installed")
 def test_host_bytes_are_those_of_db_bench() -> None:
+    need_plugin_and_db_bench()
     clients = runpy.run_path(str(ROOT / "scripts" / "against_other_clients.py"))
     count = 50_000
     found = clients["compare"](

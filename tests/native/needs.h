@@ -1,0 +1,26 @@
+// What a test needs of the machine: direct I/O, io_uring, a loop device.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <string>
+
+namespace spillway {
+
+// Nobody reads a list of skips of an integration server. It sets CI, as .ci/run does.
+inline bool absence_is_a_failure() {
+  const char* const ci = std::getenv("CI");
+  return ci != nullptr && *ci != '\0' && std::string(ci) != "false";
+}
+
+}  // namespace spillway
+
+// Ends the test unless the machine has what `what` says: skipped on a developer's machine, failed in CI.
+#define SPILLWAY_NEEDS(is_there, what)                                                                      \
+  do {                                                                                                      \
+    if (!(is_there)) {                                                                                      \
+      if (::spillway::absence_is_a_failure()) FAIL() << "this machine lacks, and CI must have: " << (what); \
+      GTEST_SKIP() << "this machine lacks: " << (what);                                                     \
+    }                                                                                                       \
+  } while (false)
