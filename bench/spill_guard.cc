@@ -22,7 +22,7 @@
 #include "device/emulated.h"
 #include "device/preset.h"
 #include "fs/rocksdb/file_system.h"
-#include "spill/binding.h"
+#include "spill/main_db/binding.h"
 
 namespace {
 

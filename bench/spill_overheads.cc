@@ -20,11 +20,11 @@
 #include <string_view>
 #include <vector>
 
-#include "spill/column_families.h"
-#include "spill/controller.h"
-#include "spill/detector.h"
-#include "spill/generation.h"
-#include "spill/key_index.h"
+#include "spill/live/column_families.h"
+#include "spill/stall/policy.h"
+#include "spill/stall/detector.h"
+#include "spill/live/generation.h"
+#include "spill/live/key_index.h"
 #include "spillway/db.h"
 
 namespace {

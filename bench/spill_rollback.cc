@@ -33,9 +33,9 @@
 #include "device/emulated.h"
 #include "device/preset.h"
 #include "fs/rocksdb/file_system.h"
-#include "spill/checksum.h"
-#include "spill/region_store.h"
-#include "spill/sorted_files.h"
+#include "spill/store/checksum.h"
+#include "spill/store/region/region_store.h"
+#include "spill/rollback/sorted_files.h"
 #include "spillway/db.h"
 
 namespace {

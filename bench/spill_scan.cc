@@ -32,7 +32,7 @@
 #include "device/preset.h"
 #include "fs/rocksdb/file_system.h"
 #include "fs/volume.h"
-#include "spill/kv_store.h"
+#include "spill/store/kv/kv_store.h"
 #include "spillway/db.h"
 
 namespace {

@@ -5,8 +5,8 @@
 #include <memory>
 #include <system_error>
 
-#include "spill/binding.h"
-#include "spill/region_view.h"
+#include "spill/main_db/binding.h"
+#include "spill/store/region/region_view.h"
 #include "spillway/db.h"
 #include "tool/commands.h"
 #include "tool/database_options.h"

@@ -9,7 +9,7 @@
 #include <optional>
 #include <system_error>
 
-#include "spill/binding.h"
+#include "spill/main_db/binding.h"
 
 namespace spillway::tool {
 namespace {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "spill/binding_record.h"
+#include "spill/store/binding_record.h"
 #include "tool/fields.h"
 
 namespace spillway::tool {

@@ -1,8 +1,8 @@
 #include <rocksdb/env.h>
 #include <rocksdb/file_system.h>
 
-#include "spill/binding.h"
-#include "spill/region_view.h"
+#include "spill/main_db/binding.h"
+#include "spill/store/region/region_view.h"
 #include "tool/commands.h"
 #include "tool/spill_place.h"
 

@@ -20,7 +20,7 @@
 #include "base/file_bytes.h"
 #include "device/kv_contents.h"
 #include "device_small_drive.h"
-#include "spill/kv_store.h"
+#include "spill/store/kv/kv_store.h"
 
 namespace spillway::crash {
 

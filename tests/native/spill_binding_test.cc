@@ -16,9 +16,9 @@
 #include "base/steps.h"
 #include "device/emulated.h"
 #include "device_small_drive.h"
-#include "spill/binding.h"
-#include "spill/binding_record.h"
-#include "spill/kv_store.h"
+#include "spill/main_db/binding.h"
+#include "spill/store/binding_record.h"
+#include "spill/store/kv/kv_store.h"
 #include "spillway/db.h"
 #include "temporary_directory.h"
 

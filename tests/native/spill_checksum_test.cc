@@ -4,7 +4,7 @@
 #include <random>
 #include <string>
 
-#include "spill/checksum.h"
+#include "spill/store/checksum.h"
 
 namespace spillway::spill {
 namespace {

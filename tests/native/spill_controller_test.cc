@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "spill/controller.h"
+#include "spill/stall/policy.h"
 
 namespace spillway::spill {
 namespace {

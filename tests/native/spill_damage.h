@@ -17,7 +17,7 @@
 
 #include "device_small_drive.h"
 #include "flipped_bytes.h"
-#include "spill/kv_store.h"
+#include "spill/store/kv/kv_store.h"
 #include "spillway/db.h"
 #include "temporary_directory.h"
 

@@ -21,8 +21,8 @@
 #include <vector>
 
 #include "at_each_step.h"
-#include "spill/column_families.h"
-#include "spill/detector.h"
+#include "spill/live/column_families.h"
+#include "spill/stall/detector.h"
 #include "spill_rocksdb_of.h"
 #include "spillway/db.h"
 #include "temporary_directory.h"

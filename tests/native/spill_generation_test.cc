@@ -11,7 +11,7 @@
 #include <tuple>
 #include <vector>
 
-#include "spill/generation.h"
+#include "spill/live/generation.h"
 
 namespace spillway::spill {
 namespace {

@@ -10,9 +10,9 @@
 #include <map>
 #include <random>
 
-#include "spill/checksum.h"
-#include "spill/iterator.h"
-#include "spill/snapshot.h"
+#include "spill/store/checksum.h"
+#include "spill/read/iterator.h"
+#include "spill/read/snapshot.h"
 
 namespace spillway::spill {
 namespace {

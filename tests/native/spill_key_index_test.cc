@@ -9,7 +9,7 @@
 #include <thread>
 #include <utility>
 
-#include "spill/key_index.h"
+#include "spill/live/key_index.h"
 
 namespace spillway::spill {
 namespace {

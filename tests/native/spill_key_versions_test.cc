@@ -7,7 +7,7 @@
 #include <thread>
 #include <vector>
 
-#include "spill/key_versions.h"
+#include "spill/route/key_versions.h"
 
 namespace spillway::spill {
 namespace {

@@ -24,10 +24,10 @@
 #include "device/faulty.h"
 #include "device_small_drive.h"
 #include "flipped_bytes.h"
-#include "spill/kv_append_window.h"
-#include "spill/kv_durable.h"
-#include "spill/kv_mark.h"
-#include "spill/kv_store.h"
+#include "spill/store/kv/kv_append_window.h"
+#include "spill/store/kv/kv_durable.h"
+#include "spill/store/kv/kv_mark.h"
+#include "spill/store/kv/kv_store.h"
 #include "temporary_directory.h"
 
 namespace spillway::spill {

@@ -9,7 +9,7 @@
 #include "base/file_bytes.h"
 #include "faults/file_system.h"
 #include "faults/power_loss.h"
-#include "spill/main_logs.h"
+#include "spill/main_db/main_logs.h"
 #include "temporary_directory.h"
 
 namespace spillway::spill {

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "spill/main_order.h"
+#include "spill/main_db/main_order.h"
 
 namespace spillway::spill {
 namespace {

@@ -1,4 +1,4 @@
-// RocksDB may put a file that it ingests below older versions of its keys (native/spill/ingested_files.h).
+// RocksDB may put a file that it ingests below older versions of its keys (native/spill/main_db/ingested_files.h).
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <pthread.h>
@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "at_each_step.h"
-#include "spill/ingested_files.h"
+#include "spill/main_db/ingested_files.h"
 #include "spill_rocksdb_of.h"
 #include "spillway/db.h"
 #include "temporary_directory.h"

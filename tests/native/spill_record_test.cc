@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "spill/record.h"
+#include "spill/store/record.h"
 
 namespace spillway::spill {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "faults/file_system.h"
 #include "faults/power_loss.h"
-#include "spill/region_store.h"
+#include "spill/store/region/region_store.h"
 #include "temporary_directory.h"
 
 namespace spillway::spill {

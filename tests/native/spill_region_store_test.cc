@@ -21,8 +21,8 @@
 #include "flipped_bytes.h"
 #include "fs/rocksdb/file_system.h"
 #include "fs/volume.h"
-#include "spill/log_frame.h"
-#include "spill/region_store.h"
+#include "spill/store/region/log_frame.h"
+#include "spill/store/region/region_store.h"
 #include "temporary_directory.h"
 
 namespace spillway::spill {

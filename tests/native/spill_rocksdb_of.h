@@ -1,7 +1,7 @@
 // RocksDB below a spillway::DB, for tests that do to it what it does by itself. GetBaseDB would end diversion.
 #pragma once
 
-#include "spill/db_impl.h"
+#include "spill/db/db_impl.h"
 
 namespace spillway::clients {
 

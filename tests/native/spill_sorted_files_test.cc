@@ -16,8 +16,8 @@
 #include <utility>
 #include <vector>
 
-#include "spill/checksum.h"
-#include "spill/sorted_files.h"
+#include "spill/store/checksum.h"
+#include "spill/rollback/sorted_files.h"
 #include "temporary_directory.h"
 #include "wrapped_files.h"
 

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "base/file_bytes.h"
-#include "spill/binding.h"
-#include "spill/region_store.h"
+#include "spill/main_db/binding.h"
+#include "spill/store/region/region_store.h"
 #include "spillway/db.h"
 #include "temporary_directory.h"
 #include "tool/commands.h"

@@ -285,7 +285,7 @@ std::vector<EngineKind> rocksdb_engines() {
                    .compresses = rocksdb_compresses};
   EngineKind accelerated = plain;
   accelerated.name = "spillway";
-  accelerated.is_movable = false;  // its binding says where the spill store lies (native/spill/binding.h)
+  accelerated.is_movable = false;  // its binding says where the spill store lies (native/spill/main_db/binding.h)
   return {plain, accelerated};
 }
 

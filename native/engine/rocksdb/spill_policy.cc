@@ -9,7 +9,7 @@
 
 #include "engine/rocksdb/stall_watch.h"
 #include "engine/settings.h"
-#include "spill/kv_store.h"
+#include "spill/store/kv/kv_store.h"
 #include "spillway/db.h"
 
 namespace spillway::engine {

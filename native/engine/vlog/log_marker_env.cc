@@ -5,7 +5,7 @@
 
 #include "base/steps.h"
 #include "fs/path_key.h"
-#include "spill/checksum.h"
+#include "spill/store/checksum.h"
 
 namespace spillway::engine::vlog {
 

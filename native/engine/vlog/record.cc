@@ -5,7 +5,7 @@
 #include <charconv>
 #include <cstdio>
 
-#include "spill/checksum.h"
+#include "spill/store/checksum.h"
 
 namespace spillway::engine::vlog {
 

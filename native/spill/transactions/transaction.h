@@ -14,8 +14,8 @@
 #include <utility>
 #include <vector>
 
-#include "spill/db_impl.h"
-#include "spill/key_versions.h"
+#include "spill/db/db_impl.h"
+#include "spill/route/key_versions.h"
 
 namespace spillway::spill {
 

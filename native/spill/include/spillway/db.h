@@ -19,37 +19,9 @@
 #include <vector>
 
 #include "spillway/options.h"
+#include "spillway/statistics.h"
 
 namespace spillway {
-
-struct SpillStatistics {
-  std::uint64_t diverted_writes = 0;  // operations that went to the spill store
-  std::uint64_t diverted_bytes = 0;   // their keys and values
-  std::uint64_t main_writes = 0;      // Write calls that RocksDB took
-  std::uint64_t waits = 0;            // Write calls that had to wait, for RocksDB or for room in the spill store
-  std::uint64_t wait_us = 0;
-  std::uint64_t stalls_diverted = 0;  // times that diversion began
-  std::uint64_t last_resort = 0;      // writes that RocksDB refused (Incomplete) before the detector knew
-  std::uint64_t ordering_syncs = 0;  // syncs of one store for a sync write or a flush of the other, to keep their order
-  std::uint64_t ordering_marks = 0;  // writes to RocksDB whose log says what they come after, in a sync's place
-  std::uint64_t rolled_back_entries = 0;
-  std::uint64_t rolled_back_bytes = 0;
-  std::uint64_t rollbacks_by_ingest = 0;
-  std::uint64_t rollbacks_by_put = 0;
-  std::uint64_t rollback_us = 0;
-  std::uint64_t rollback_failures = 0;
-  // Now:
-  std::uint64_t live_generations = 0;
-  std::uint64_t live_entries = 0;
-  std::uint64_t live_bytes = 0;
-  std::uint64_t index_bytes = 0;  // memory, of what snapshots and iterators still read as well
-  std::uint64_t store_used_bytes = 0;
-  std::uint64_t held_bytes = 0;  // of those: brought back, and kept for snapshots and iterators
-  std::uint64_t store_capacity_bytes = 0;
-  bool diverting = false;
-  bool root_handed_out =
-      false;  // GetRootDB or GetBaseDB was called: nothing is diverted until the database is reopened
-};
 
 // Says by hand where writes go.
 enum class Diversion {

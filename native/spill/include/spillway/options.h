@@ -77,7 +77,7 @@ struct SpillOptions {
   std::uint64_t generation_bytes = std::uint64_t{256} << 20;
   // Memory of the location index.
   std::uint64_t index_bytes = std::uint64_t{256} << 20;
-  // In the place of the software region: the key-value namespace of a drive. See spill/store.h.
+  // In the place of the software region: the key-value namespace of a drive. See spill/store/store.h.
   std::shared_ptr<spill::Store> store;
 
   RollbackPolicy rollback = RollbackPolicy::adaptive;

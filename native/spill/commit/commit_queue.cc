@@ -1,0 +1,102 @@
+#include "spill/commit/commit_queue.h"
+
+#include <cassert>
+
+namespace spillway::spill {
+
+void CommitQueue::wait_for_turn(Waiter& waiter, std::unique_lock<std::mutex>& lock) {
+  waiters_.push_back(&waiter);
+  waiter.turn.wait(lock, [&] { return waiter.done || waiters_.front() == &waiter; });
+}
+
+std::size_t CommitQueue::group_size() const {
+  std::uint64_t bytes = 0;
+  std::size_t count = 0;
+  for (const Waiter* one : waiters_) {
+    if (one->commit == nullptr) break;
+    bytes += one->commit->batch->GetDataSize();
+    if (count > 0 && bytes > kGroupBytes) break;
+    ++count;
+  }
+  return count;
+}
+
+void CommitQueue::run(Commit& commit) {
+  Waiter waiter;
+  waiter.commit = &commit;
+  std::unique_lock lock(mutex_);
+  wait_for_turn(waiter, lock);
+  if (waiter.done) return;
+  std::vector<Commit*> group;
+  const std::size_t count = group_size();
+  for (std::size_t i = 0; i < count; ++i) group.push_back(waiters_[i]->commit);
+  lock.unlock();
+  lead_(group);
+  lock.lock();
+  for (std::size_t i = 0; i < count; ++i) {
+    Waiter* const one = waiters_.front();
+    waiters_.pop_front();
+    one->done = true;
+    if (one != &waiter) one->turn.notify_one();
+  }
+  if (!waiters_.empty()) waiters_.front()->turn.notify_one();
+}
+
+// REQUIRES: it is the waiter's turn
+void CommitQueue::run_in_turn(Waiter& waiter, const std::function<void()>& alone) {
+  alone();
+  const std::lock_guard lock(mutex_);
+  assert(waiters_.front() == &waiter);
+  (void)waiter;
+  waiters_.pop_front();
+  is_held_ = false;
+  if (!waiters_.empty()) waiters_.front()->turn.notify_one();
+}
+
+void CommitQueue::run_alone(const std::function<void()>& alone) {
+  Waiter waiter;
+  {
+    std::unique_lock lock(mutex_);
+    wait_for_turn(waiter, lock);
+  }
+  run_in_turn(waiter, alone);
+}
+
+void CommitQueue::run_held(const std::function<void()>& prepare, const std::function<void()>& held) {
+  Waiter waiter;
+  {
+    std::unique_lock lock(mutex_);
+    wait_for_turn(waiter, lock);
+  }
+  prepare();
+  {
+    const std::lock_guard lock(mutex_);
+    is_held_ = true;
+    turn_away();
+  }
+  run_in_turn(waiter, held);
+}
+
+bool CommitQueue::run_alone_unless_held(const std::function<void()>& alone) {
+  Waiter waiter;
+  waiter.gives_way = true;
+  {
+    std::unique_lock lock(mutex_);
+    if (is_held_) return false;
+    wait_for_turn(waiter, lock);
+    if (waiter.done) return false;
+  }
+  run_in_turn(waiter, alone);
+  return true;
+}
+
+void CommitQueue::turn_away() {
+  for (Waiter* one : waiters_) {
+    if (!one->gives_way) continue;
+    one->done = true;
+    one->turn.notify_one();
+  }
+  std::erase_if(waiters_, [](const Waiter* one) { return one->gives_way; });
+}
+
+}  // namespace spillway::spill

@@ -1,0 +1,42 @@
+// What may lie in a spill store that failed, though the write of it was answered with an error: its keys, and the
+// ranges that it deletes.
+#pragma once
+
+#include <rocksdb/write_batch.h>
+
+#include <atomic>
+#include <cstdint>
+#include <mutex>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "spill/live/column_families.h"
+
+namespace spillway::spill {
+
+// Thread-safe.
+class Doubts {
+ public:
+  void add(const rocksdb::WriteBatch& batch);
+  void clear();
+  bool has_any() const { return has_any_.load(std::memory_order_seq_cst); }
+  bool has(std::uint32_t family, std::string_view key, const ColumnFamilies& families) const;
+
+ private:
+  class Adder;
+  struct Range {
+    std::uint32_t family = 0;
+    std::string begin;
+    std::string end;
+  };
+
+  std::atomic<bool> has_any_{false};
+  mutable std::mutex mutex_;
+  std::set<std::pair<std::uint32_t, std::string>> keys_;
+  std::vector<Range> ranges_;
+};
+
+}  // namespace spillway::spill

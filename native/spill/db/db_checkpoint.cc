@@ -1,0 +1,257 @@
+// A database of one moment in a directory of its own, made while writes are diverted.
+//
+// In the commit queue, for as long as a list takes: what RocksDB's files are now, and what is live in the spill store.
+// Then, with diversion going on: the files are linked, the logs copied, and what was live is ingested into the copy. So
+// it needs no spill store, and neither waits for the end of a burst nor holds one up.
+#include <rocksdb/file_system.h>
+
+#include <limits>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "base/steps.h"
+#include "spill/main_db/binding.h"
+#include "spill/db/db_impl.h"
+#include "spill/main_db/external_files.h"
+#include "spill/main_db/ingested_files.h"
+
+namespace spillway::spill {
+namespace {
+
+using rocksdb::ColumnFamilyDescriptor;
+using rocksdb::ColumnFamilyHandle;
+using rocksdb::FileSystem;
+using rocksdb::IOStatus;
+using rocksdb::Status;
+
+std::string path_of(const rocksdb::LiveFileStorageInfo& file) { return file.directory + "/" + file.relative_filename; }
+
+// Tables and blob files never change; a link is as good as a copy, where the file system can.
+IOStatus link_or_copy(FileSystem& files, const rocksdb::LiveFileStorageInfo& file, const std::string& to) {
+  if (!file.replacement_contents.empty()) {
+    return rocksdb::WriteStringToFile(&files, file.replacement_contents, to, /*should_sync=*/true);
+  }
+  const bool never_changes = file.file_type == rocksdb::kTableFile || file.file_type == rocksdb::kBlobFile;
+  if (never_changes) {
+    const IOStatus status = files.LinkFile(path_of(file), to, {}, nullptr);
+    if (!status.IsNotSupported()) return status;
+  }
+  return copy_file(files, path_of(file), to, file.size);
+}
+
+IOStatus sync_directory(FileSystem& files, const std::string& path) {
+  std::unique_ptr<rocksdb::FSDirectory> directory;
+  IOStatus status = files.NewDirectory(path, {}, &directory, nullptr);
+  return status.ok() ? directory->Fsync({}, nullptr) : status;
+}
+
+// With the directories in it, of which there is one.
+void remove_directory(FileSystem& files, const std::string& path) {
+  std::vector<std::string> names;
+  if (!files.GetChildren(path, {}, &names, nullptr).ok()) return;
+  for (const std::string& name : names) {
+    if (name == "." || name == "..") continue;
+    const std::string one = path + "/" + name;
+    if (!files.DeleteFile(one, {}, nullptr).ok()) remove_directory(files, one);
+  }
+  files.DeleteDir(path, {}, nullptr).PermitUncheckedError();
+}
+
+// The copy is opened where it is, with nothing that would tell the user's own of it.
+rocksdb::DBOptions options_of_copy(rocksdb::DBOptions options) {
+  options.create_if_missing = false;
+  options.error_if_exists = false;
+  options.listeners.clear();
+  options.info_log = nullptr;
+  options.statistics = nullptr;
+  options.sst_file_manager = nullptr;
+  options.write_buffer_manager = nullptr;
+  options.wal_filter = nullptr;
+  options.best_efforts_recovery = false;  // it would leave out the logs
+  // A log that is copied beside writers may end in the middle of a record.
+  if (options.wal_recovery_mode == rocksdb::WALRecoveryMode::kAbsoluteConsistency) {
+    options.wal_recovery_mode = rocksdb::WALRecoveryMode::kPointInTimeRecovery;
+  }
+  options.db_paths.clear();
+  options.wal_dir.clear();
+  options.db_log_dir.clear();
+  return options;
+}
+
+Status drop_guards(rocksdb::DB& copy, const std::vector<ColumnFamilyHandle*>& handles) {
+  for (ColumnFamilyHandle* handle : handles) {
+    if (!is_guard(handle->GetName())) continue;
+    if (Status status = copy.DropColumnFamily(handle); !status.ok()) return status;
+  }
+  return {};
+}
+
+}  // namespace
+
+// RocksDB's files as they are now, and what is live: no diverted write is missing that was acknowledged before a write
+// that RocksDB's log has.
+Status DbImpl::capture(View* view, FamilyOptions* families, std::vector<rocksdb::LiveFileStorageInfo>* files) {
+  if (!rollback_pause_.is_paused()) {
+    if (Status status = flush_large_memtables(); !status.ok()) return status;
+  }
+  Status status;
+  {
+    const std::lock_guard no_change(user_options_->one_at_a_time());  // no family is being made
+    hold_commits([&] {
+      *view = View{live(), visible_.load(std::memory_order_relaxed)};
+      *families = options_of_families();
+      rocksdb::LiveFilesStorageInfoOptions options;
+      // What is in no log has to be in a table; else the log is copied, for a flush would take its time.
+      const bool flushes = has_unlogged_.load(std::memory_order_acquire) || user_options_->database().allow_2pc;
+      options.wal_size_for_flush = flushes ? 0 : std::numeric_limits<std::uint64_t>::max();
+      if (!flushes) {
+        status = base().GetLiveFilesStorageInfo(options, files);
+        return;
+      }
+      const RollbackPause::Pass pass(rollback_pause_);
+      status = with_flushing(static_cast<bool>(pass), [&](bool by_rocksdb) {
+        return by_rocksdb ? base().GetLiveFilesStorageInfo(options, files) : list_without_logs(options, files);
+      });
+    });
+  }
+  steps::reached("spill.checkpoint.captured");
+  return status;
+}
+
+// By name, those without a handle of ours included.
+DbImpl::FamilyOptions DbImpl::options_of_families() const {
+  std::vector<ColumnFamily> all;
+  families_.for_each([&](const ColumnFamily& family) { all.push_back(family); });
+  FamilyOptions result;
+  for (const ColumnFamily& one : all) {
+    if (one.is_dropped) continue;
+    if (one.options_without_handle != nullptr) {
+      result.emplace(one.options_without_handle->name, one.options_without_handle->options);
+      continue;
+    }
+    const UsedColumnFamily family = families_.use(one.id);
+    if (family.handle != nullptr) result.emplace(family.handle->GetName(), GetOptions(family.handle));
+  }
+  return result;
+}
+
+// The families are those of the copy: the view's may be dropped by now.
+Status DbImpl::ingest_view(const View& view, rocksdb::DB& copy, IngestedFiles& told, const Handles& handles,
+                           const std::string& directory) {
+  ColumnFamilies families;
+  families_.for_each([&](const ColumnFamily& family) {  // each for its order
+    ColumnFamily not_there = family;
+    not_there.handle = nullptr;
+    not_there.is_dropped = true;
+    families.add(std::move(not_there));
+  });
+  for (ColumnFamilyHandle* handle : handles) {
+    if (Status status = families.add(handle); !status.ok()) return status;
+  }
+  const auto is_superseded = [&](const Entry& entry) {
+    const Entry* const newest = view.find(entry.column_family, entry.key());
+    return newest != nullptr && newest->sequence > entry.sequence;
+  };
+  std::map<std::uint32_t, rocksdb::IngestExternalFileArg> arguments;
+  for (const auto& generation : *view.generations) {
+    std::vector<SortedFile> files;
+    const Status status = write_sorted_files(*generation, view.up_to, families, is_superseded, values_, *store_,
+                                             base().GetDBOptions(), directory, stopping_, &files);
+    if (!status.ok()) return status;
+    for (const SortedFile& file : files) add_to(&arguments[file.column_family], file);
+  }
+  std::vector<rocksdb::IngestExternalFileArg> of_families;
+  for (ColumnFamilyHandle* handle : handles) {
+    const auto found = arguments.find(handle->GetID());
+    if (found == arguments.end()) continue;
+    found->second.column_family = handle;
+    of_families.push_back(found->second);
+  }
+  if (of_families.empty()) return {};
+  bool lies_above_older = false;
+  const Status status = ingest_and_look(copy, told, of_families, &lies_above_older);
+  return status.ok() && !lies_above_older ? Status::TryAgain() : status;  // RocksDB's own: beside a flush
+}
+
+Status DbImpl::open_copy(const std::string& directory, const FamilyOptions& known,
+                         const std::function<Status(rocksdb::DB&, IngestedFiles&, const Handles&)>& use) {
+  const auto told = std::make_shared<IngestedFiles>();
+  rocksdb::DBOptions options = options_of_copy(GetDBOptions());
+  options.listeners = {told};
+  std::vector<std::string> names;
+  if (Status status = rocksdb::DB::ListColumnFamilies(options, directory, &names); !status.ok()) return status;
+  std::vector<ColumnFamilyDescriptor> descriptors;
+  std::set<std::string> compacting;
+  for (const std::string& name : names) {
+    const auto found = known.find(name);
+    rocksdb::ColumnFamilyOptions family = is_guard(name) ? guard_options() : rocksdb::ColumnFamilyOptions();
+    if (found != known.end()) family = found->second;
+    family.cf_paths.clear();
+    if (!family.disable_auto_compactions) compacting.insert(name);
+    family.disable_auto_compactions = true;  // else they might take away what was ingested before it is looked at
+    descriptors.emplace_back(name, std::move(family));
+  }
+  rocksdb::DB* opened = nullptr;
+  Handles handles;
+  Status status = rocksdb::DB::Open(options, directory, descriptors, &handles, &opened);
+  if (!status.ok()) return status;
+  const std::unique_ptr<rocksdb::DB> copy(opened);
+  status = use(*copy, *told, handles);
+  for (ColumnFamilyHandle* handle : handles) {  // as its OPTIONS file is to have it
+    if (!status.ok() || !compacting.contains(handle->GetName()) || is_guard(handle->GetName())) continue;
+    status = copy->SetOptions(handle, {{"disable_auto_compactions", "false"}});
+  }
+  for (ColumnFamilyHandle* handle : handles) (void)copy->DestroyColumnFamilyHandle(handle);
+  const Status closed = copy->Close();
+  return status.ok() ? closed : status;
+}
+
+Status DbImpl::CreateCheckpoint(const std::string& name) {
+  if (is_closed_.load(std::memory_order_relaxed)) return Status::ShutdownInProgress();
+  const std::string directory = name.substr(0, name.find_last_not_of('/') + 1);
+  if (directory.empty()) return Status::InvalidArgument("invalid checkpoint directory name");
+  rocksdb::Env& env = *base().GetEnv();
+  FileSystem& files = *env.GetFileSystem();
+  const Status exists = env.FileExists(directory);
+  if (exists.ok()) return Status::InvalidArgument("Directory exists");
+  if (!exists.IsNotFound()) return exists;
+  const std::string made = directory + ".tmp";
+  const std::string sorted = made + "/spill";
+  remove_directory(files, made);  // of one that a crash interrupted
+  Status status = files.CreateDir(made, {}, nullptr);
+  if (status.ok()) status = files.CreateDir(sorted, {}, nullptr);
+  if (!status.ok()) return status;
+
+  View view;
+  FamilyOptions families;
+  std::vector<rocksdb::LiveFileStorageInfo> captured;
+  status = base().DisableFileDeletions();
+  if (status.ok()) {
+    status = capture(&view, &families, &captured);
+    for (const auto& file : captured) {
+      if (status.ok()) status = link_or_copy(files, file, made + "/" + file.relative_filename);
+    }
+    const Status enabled = base().EnableFileDeletions(/*force=*/false);
+    if (status.ok()) status = enabled;
+  }
+  if (status.ok()) {
+    status = open_copy(made, families, [&](rocksdb::DB& copy, IngestedFiles& told, const Handles& handles) {
+      Status ingested = Status::TryAgain();
+      for (int tries = kMostIngestions; ingested.IsTryAgain() && tries > 0; --tries) {
+        ingested = ingest_view(view, copy, told, handles, sorted);
+      }
+      return ingested.ok() ? drop_guards(copy, handles) : ingested;  // it needs no spill store
+    });
+  }
+  if (status.ok()) {
+    remove_directory(files, sorted);
+    status = sync_directory(files, made);
+  }
+  if (status.ok()) status = files.RenameFile(made, directory, {}, nullptr);
+  if (status.ok()) status = sync_directory(files, directory);
+  if (!status.ok()) remove_directory(files, made);
+  return status;
+}
+
+}  // namespace spillway::spill

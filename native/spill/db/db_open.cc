@@ -1,0 +1,263 @@
+// spillway::DB::Open: what is refused, RocksDB without its slowdown, the store.
+#include <rocksdb/env.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <iterator>
+#include <set>
+#include <utility>
+
+#include "spill/main_db/binding.h"
+#include "spill/db/db_impl.h"
+#include "spill/main_db/guarded_env.h"
+#include "spill/main_db/main_logs.h"
+#include "spill/store/region/region_store.h"
+
+namespace spillway {
+
+using rocksdb::Status;
+using spill::Binding;
+using spill::DbImpl;
+
+namespace {
+
+Status refuse(const rocksdb::DBOptions& options) {
+  const auto no = [](const char* what) {
+    return Status::NotSupported(std::string("spillway::DB does not support ") + what);
+  };
+  if (options.unordered_write) return no("unordered_write: what survives a crash would not be a prefix");
+  if (options.two_write_queues) return no("two_write_queues: what survives a crash would not be a prefix");
+  if (options.wal_filter != nullptr) return no("wal_filter: it has one of its own");
+  if (options.allow_mmap_writes) return no("allow_mmap_writes: RocksDB's log could not be made durable on demand");
+  if (options.allow_ingest_behind) return no("allow_ingest_behind: what is brought back is newer, not older");
+  return {};
+}
+
+// The spill store as Open finds it, and what it holds.
+class FoundStore {
+ public:
+  FoundStore(const rocksdb::DBOptions& options, const SpillOptions& spill, std::string name)
+      : options_(options),
+        spill_(spill),
+        name_(std::move(name)),
+        directory_(spill.path.empty() ? spill::sorted_directory_of(name_) : spill.path),
+        was_there_(can_be_read()) {}
+  // RocksDB did not open: a directory that was made for the store goes, if nothing but its lock is in it.
+  void leave_nothing() {
+    binding.reset();
+    store.reset();
+    if (was_there_) return;
+    (void)options_.env->DeleteFile(directory_ + "/LOCK");
+    (void)options_.env->DeleteDir(directory_);
+  }
+
+  // A database that is yet to be made need not have a directory in which the store's could be.
+  bool can_be_read() const { return spill_.store != nullptr || options_.env->FileExists(directory_).ok(); }
+  bool is_read() const { return store != nullptr; }
+
+  // Refuses one that does not belong to the database whose MANIFEST has these families.
+  Status read(const std::vector<std::string>& families) {
+    const std::string location = spill_.store == nullptr ? directory_ : spill::kOwnStore;
+    if (const auto guard = spill::newest_guard(families); guard && !can_be_read()) {
+      // Nothing is made in the place of what is missing.
+      spill::Pairing pairing;
+      pairing.database = name_;
+      pairing.location = location;
+      pairing.guard = guard;
+      return spill::check_pairing(pairing);
+    }
+    Status status = open();
+    if (!status.ok()) return status;
+    binding = std::make_shared<Binding>(store, name_, location);
+    status = binding->check_guard(families, spill::identity_of(*options_.env, name_));
+    if (status.ok()) status = read_remains(*store, &remains);
+    if (status.ok()) status = binding->check_writes(remains.has_writes);
+    if (status.ok() && remains.has_writes && options_.best_efforts_recovery) {
+      status = Status::NotSupported(
+          "spillway::DB does not support best_efforts_recovery: something is in its spill store, and RocksDB's logs "
+          "would be left out, so what survives would not be a prefix; open it without, and call Rollback() and "
+          "Flush()");
+    }
+    return status;
+  }
+
+  std::shared_ptr<spill::Store> store;
+  std::shared_ptr<Binding> binding;
+  spill::Remains remains;
+
+ private:
+  Status open() {
+    store = spill_.store;
+    if (store != nullptr) return {};
+    spill::RegionOptions region;
+    region.file_system = options_.env->GetFileSystem();
+    region.directory = directory_;
+    region.capacity_bytes = spill_.capacity_bytes;
+    std::unique_ptr<spill::Store> made;
+    Status status = open_region_store(region, &made);
+    store = std::move(made);
+    return status;
+  }
+
+  const rocksdb::DBOptions& options_;
+  const SpillOptions& spill_;
+  const std::string name_;
+  const std::string directory_;
+  const bool was_there_;
+};
+
+// The families to open: the user's, with the guards that the user did not name behind them.
+Status add_guards(const std::vector<std::string>& known, std::vector<rocksdb::ColumnFamilyDescriptor>* families) {
+  std::vector<std::string> guards;
+  std::copy_if(known.begin(), known.end(), std::back_inserter(guards), spill::is_guard);
+  for (auto& family : *families) {
+    if (!spill::is_guard(family.name)) continue;
+    if (std::erase(guards, family.name) == 0) {
+      return Status::InvalidArgument("column family \"" + family.name +
+                                     "\" was Spillway's own and is gone; leave it out of those to open");
+    }
+    family.options = spill::guard_options();
+  }
+  for (std::string& guard : guards) families->emplace_back(std::move(guard), spill::guard_options());
+  return {};
+}
+
+// Rollbacks and the detector use handles, and the user may delete his at any time: so there is one for each of them.
+// RocksDB gives one for each time that a family is listed, all of one family. Of the default it has one itself.
+void add_own(std::vector<rocksdb::ColumnFamilyDescriptor>* families) {
+  std::set<std::string> seen{rocksdb::kDefaultColumnFamilyName};
+  const std::vector<rocksdb::ColumnFamilyDescriptor> listed = *families;
+  for (const auto& family : listed) {
+    if (!spill::is_guard(family.name) && seen.insert(family.name).second) families->push_back(family);
+  }
+}
+
+// A sync write that is diverted first makes what RocksDB's log holds durable (T26), and it must not be then that a file
+// system turns out to have no way to.
+Status check_log(rocksdb::DB& base) {
+  const Status status = base.FlushWAL(true);
+  if (!status.IsNotSupported()) return status;
+  return Status::NotSupported(
+      "spillway::DB does not support a file system whose files cannot be synced while they are written to: "
+      "RocksDB's log could not be made durable on demand (FSWritableFile::IsSyncThreadSafe)");
+}
+
+// Of the handles those of the first `wanted` families are left, which are the user's.
+Status begin_opening(Binding& binding, const std::shared_ptr<rocksdb::DB>& base, std::size_t wanted,
+                     std::vector<rocksdb::ColumnFamilyHandle*>* handles) {
+  std::vector<rocksdb::ColumnFamilyHandle*> guards;
+  std::copy_if(handles->begin(), handles->end(), std::back_inserter(guards),
+               [](const auto* handle) { return spill::is_guard(handle->GetName()); });
+  Status status = binding.install(base, guards);
+  for (; handles->size() > wanted; handles->pop_back()) (void)base->DestroyColumnFamilyHandle(handles->back());
+  return status;
+}
+
+// RocksDB gave them away.
+void delete_all(const std::vector<rocksdb::ColumnFamilyHandle*>& handles) {
+  for (rocksdb::ColumnFamilyHandle* handle : handles) delete handle;  // NOLINT
+}
+
+// The options of each family are the user's; RocksDB gets them without its slowdown.
+Status take_options(spill::UserOptions& user_options, std::vector<rocksdb::ColumnFamilyDescriptor>* families) {
+  for (auto& family : *families) {
+    if (Status status = spill::check_supported(family); !status.ok()) return status;
+    user_options.add(family.name, family.options);
+    family.options = spill::without_slowdown(family.options);
+  }
+  return {};
+}
+
+Status check(const SpillOptions& options) {
+  if (options.generation_bytes == 0) return Status::InvalidArgument("SpillOptions::generation_bytes must not be 0");
+  if (options.store == nullptr && options.capacity_bytes < options.generation_bytes) {
+    return Status::InvalidArgument("SpillOptions::capacity_bytes must be at least generation_bytes");
+  }
+  if (options.poll_interval.count() <= 0)
+    return Status::InvalidArgument("SpillOptions::poll_interval must be positive");
+  return {};
+}
+
+}  // namespace
+
+Status DB::Open(const rocksdb::Options& options, const SpillOptions& spill, const std::string& name, DB** db) {
+  std::vector<rocksdb::ColumnFamilyHandle*> handles;
+  const std::vector<rocksdb::ColumnFamilyDescriptor> families{
+      {rocksdb::kDefaultColumnFamilyName, rocksdb::ColumnFamilyOptions(options)}};
+  Status status = Open(rocksdb::DBOptions(options), spill, name, families, &handles, db);
+  if (status.ok()) delete handles.front();  // NOLINT: RocksDB keeps one of its own
+  return status;
+}
+
+Status DB::Open(const rocksdb::DBOptions& options, const SpillOptions& spill, const std::string& name,
+                const std::vector<rocksdb::ColumnFamilyDescriptor>& column_families,
+                std::vector<rocksdb::ColumnFamilyHandle*>* handles, DB** db) {
+  *db = nullptr;
+  if (Status status = check(spill); !status.ok()) return status;
+  if (Status status = refuse(options); !status.ok()) return status;
+  rocksdb::DBOptions user = options;
+  if (user.env == nullptr) user.env = rocksdb::Env::Default();
+  const auto user_options = std::make_shared<spill::UserOptions>(user);
+  auto families = column_families;
+  if (Status status = take_options(*user_options, &families); !status.ok()) return status;
+  add_own(&families);
+  const std::size_t with_own = families.size();
+  std::vector<std::string> known;
+  if (Status status = spill::list_families(user, name, &known); !status.ok()) return status;
+  if (Status status = add_guards(known, &families); !status.ok()) return status;
+  const auto detector = std::make_shared<spill::Detector>(spill.divert, spill.poll_interval);
+  const auto handle_watcher = std::make_shared<spill::HandleWatcher>();
+  const auto main_logs = std::make_shared<spill::MainLogs>(user.env->GetFileSystem(),
+                                                           user.wal_dir.empty() ? name : user.wal_dir, user.use_fsync);
+  const auto main_order = std::make_shared<spill::MainOrder>();
+  const auto ingested_files = std::make_shared<spill::IngestedFiles>();
+  rocksdb::DBOptions with_listeners = user;
+  with_listeners.listeners.insert(with_listeners.listeners.end(),
+                                  {detector, handle_watcher, main_order, ingested_files});
+  const std::shared_ptr<rocksdb::Env> env =
+      spill::guard_env(user.env, name, spill::sorted_directory_of(name), user_options, main_logs);
+  with_listeners.env = env.get();
+  // What recovery leaves out of RocksDB's log must not be replayed by the next.
+  with_listeners.avoid_flush_during_recovery = false;
+
+  // RocksDB makes the directory in which the store may be; a database that is there has a log to filter.
+  FoundStore found(user, spill, name);
+  if (!known.empty() || found.can_be_read()) {
+    if (Status status = found.read(known); !status.ok()) {
+      found.leave_nothing();
+      return status;
+    }
+  }
+  if (!known.empty()) with_listeners.wal_filter = main_order->filter(found.remains.survivors);
+  rocksdb::DB* opened = nullptr;
+  Status status = rocksdb::DB::Open(with_listeners, name, families, handles, &opened);
+  if (!status.ok()) {
+    found.leave_nothing();
+    return status;
+  }
+  const std::shared_ptr<rocksdb::DB> base(opened, [env](const rocksdb::DB* one) { delete one; });  // before its Env
+  const auto own_begin = handles->begin() + static_cast<std::ptrdiff_t>(column_families.size());
+  const auto own_end = handles->begin() + static_cast<std::ptrdiff_t>(with_own);
+  const std::vector<rocksdb::ColumnFamilyHandle*> own(own_begin, own_end);
+  handles->erase(own_begin, own_end);
+  status = check_log(*base);
+  if (status.ok() && !found.is_read()) status = found.read(known);
+  if (status.ok()) status = begin_opening(*found.binding, base, column_families.size(), handles);
+  std::unique_ptr<DbImpl> made;
+  if (status.ok()) {
+    made = std::make_unique<DbImpl>(base, spill, found.store, found.binding, detector, main_logs, main_order,
+                                    ingested_files, user_options, handle_watcher);
+    status = made->start(own, found.remains);
+  }
+  if (!status.ok()) {
+    main_order->let_compactions_run();
+    delete_all(own);
+    delete_all(*handles);
+    handles->clear();
+    return status;
+  }
+  *db = made.release();
+  return {};
+}
+
+}  // namespace spillway

@@ -1,0 +1,25 @@
+// How much lies in the spill store, beside RocksDB's own estimates.
+#pragma once
+
+#include <rocksdb/slice.h>
+
+#include <cstdint>
+#include <string_view>
+
+#include "spill/live/generation.h"
+
+namespace spillway::spill {
+
+// Whether RocksDB's property is an estimate of the data, to which what is spilled belongs.
+bool includes_spilled(const rocksdb::Slice& property);
+
+struct RangeEstimate {
+  std::uint64_t entries = 0;
+  std::uint64_t bytes = 0;  // of keys and values
+};
+// Of the entries with a key in [begin, end); every version of a key counts, as in RocksDB's memtables. Entries are
+// counted; their bytes are those of a sample where there are many.
+RangeEstimate estimate_range(const Generations& generations, const ColumnFamilies& families,
+                             std::uint32_t column_family, std::string_view begin, std::string_view end);
+
+}  // namespace spillway::spill

@@ -1,0 +1,39 @@
+// Generations that were brought back, as long as snapshots and iterators read them: their entries stay in memory.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "spill/live/generation.h"
+
+namespace spillway::spill {
+
+// Thread-safe. Holds none itself.
+class HeldGenerations {
+ public:
+  void add(const std::vector<std::shared_ptr<Generation>>& brought_back) {
+    const std::lock_guard lock(mutex_);
+    generations_.insert(generations_.end(), brought_back.begin(), brought_back.end());
+  }
+
+  std::uint64_t memory_bytes() const {
+    std::vector<std::shared_ptr<const Generation>>
+        held;  // of one that others let go meanwhile, the last: after the lock
+    const std::lock_guard lock(mutex_);
+    std::uint64_t bytes = 0;
+    std::erase_if(generations_, [&](const std::weak_ptr<const Generation>& one) {
+      if (held.emplace_back(one.lock()) == nullptr) return true;
+      bytes += held.back()->memory_bytes();
+      return false;
+    });
+    return bytes;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  mutable std::vector<std::weak_ptr<const Generation>> generations_;
+};
+
+}  // namespace spillway::spill

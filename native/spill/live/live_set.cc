@@ -1,0 +1,107 @@
+#include "spill/live/live_set.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace spillway::spill {
+
+std::shared_ptr<const Generations> LiveSet::generations() const {
+  const MutexLock lock(mutex_);
+  return generations_;
+}
+
+void LiveSet::publish(std::shared_ptr<const Generations> generations) {
+  const bool any = !generations->empty();
+  if (any) has_any_.store(true, std::memory_order_seq_cst);
+  {
+    const MutexLock lock(mutex_);
+    generations_ = std::move(generations);
+  }
+  if (!any) has_any_.store(false, std::memory_order_seq_cst);
+}
+
+std::uint64_t LiveSet::user_bytes() const {
+  std::uint64_t bytes = 0;
+  for (const auto& one : *generations()) bytes += one->user_bytes();
+  return bytes;
+}
+
+std::uint64_t LiveSet::memory_bytes() const {
+  std::uint64_t bytes = index_.memory_bytes();
+  for (const auto& one : *generations()) bytes += one->memory_bytes();
+  return bytes;
+}
+
+Tally LiveSet::tally(std::optional<std::uint32_t> family) const {
+  Tally sum;
+  for (const auto& one : *generations()) sum += one->tally(family);
+  return sum;
+}
+
+Mark LiveSet::newest() const {
+  const MutexLock lock(newest_mutex_);
+  return newest_;
+}
+
+bool LiveSet::is_covered(std::uint32_t family, std::string_view key) const {
+  if (index_.contains(family, key)) return true;
+  const auto generations = this->generations();
+  for (const auto& generation : *generations) {
+    if (generation->has_range_tombstones()) {
+      return View{generations, ~Sequence{0}}.covering_tombstone(family, key, families_) != 0;
+    }
+  }
+  return false;
+}
+
+bool LiveSet::is_superseded(const Entry& entry, Sequence durable) const {
+  const auto found = index_.find(entry.column_family, entry.key());
+  return found && found->entry.sequence > entry.sequence && found->entry.sequence <= durable;
+}
+
+std::optional<View> LiveSet::try_view(const TakeMain& take_main) const {
+  const auto generations = this->generations();
+  const Sequence visible = this->visible();
+  take_main(generations);
+  if (this->visible() != visible || this->generations() != generations) return std::nullopt;
+  return View{generations, visible};
+}
+
+std::shared_ptr<Generation> LiveSet::make_generation(GenerationId id) const {
+  const std::shared_ptr<Store> store = store_;  // it outlives whoever holds a snapshot
+  return std::make_shared<Generation>(id, families_, [store](GenerationId gone) { store->release(gone); });
+}
+
+void LiveSet::add(const std::shared_ptr<Generation>& generation) {
+  auto more = std::make_shared<Generations>(*generations());
+  more->push_back(generation);
+  publish(std::move(more));
+}
+
+void LiveSet::show(const Mark& newest) {
+  {
+    const MutexLock lock(newest_mutex_);
+    newest_ = newest;
+  }
+  visible_.store(newest.sequence, std::memory_order_release);
+}
+
+void LiveSet::retire(const Generations& brought_back) {
+  auto rest = std::make_shared<Generations>(*generations());
+  std::erase_if(*rest, [&](const auto& one) {
+    return std::find(brought_back.begin(), brought_back.end(), one) != brought_back.end();
+  });
+  publish(std::move(rest));
+  held_.add(brought_back);
+}
+
+void LiveSet::recover(std::shared_ptr<const Generations> generations, Sequence last) {
+  for (const auto& generation : *generations) {
+    generation->for_each([this](const Entry& entry) { index_.insert(&entry); });
+  }
+  recovered_ = last;
+  visible_.store(last, std::memory_order_release);
+  publish(std::move(generations));
+}
+
+}  // namespace spillway::spill

@@ -1,0 +1,89 @@
+// What is live: the generations that are not yet brought back, the index of their keys, and what of them can be seen.
+//
+// Changes are made in the commit queue, one after the other; everything here can be read by any thread.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string_view>
+
+#include "base/mutex.h"
+#include "spill/live/column_families.h"
+#include "spill/live/generation.h"
+#include "spill/live/held_generations.h"
+#include "spill/live/key_index.h"
+#include "spill/store/record.h"
+#include "spill/store/store.h"
+
+namespace spillway::spill {
+
+class LiveSet {
+ public:
+  explicit LiveSet(std::shared_ptr<Store> store)
+      : store_(std::move(store)), generations_(std::make_shared<Generations>()) {}
+
+  ColumnFamilies& families() { return families_; }
+  const ColumnFamilies& families() const { return families_; }
+  KeyIndex& index() { return index_; }
+  const KeyIndex& index() const { return index_; }
+
+  std::shared_ptr<const Generations> generations() const;
+  // Set before an entry can be seen, and cleared after the last generation has gone. `order`: seq_cst where a write to
+  // RocksDB and a commit look for each other (key_fence.h).
+  bool has_any(std::memory_order order = std::memory_order_acquire) const { return has_any_.load(order); }
+  // Of all generations: the bytes of keys and values.
+  std::uint64_t user_bytes() const;
+  // Of all generations and the index. Without those that are only held by readers.
+  std::uint64_t memory_bytes() const;
+  std::uint64_t held_memory_bytes() const { return held_.memory_bytes(); }
+  Tally tally(std::optional<std::uint32_t> family) const;  // without one: of all
+
+  // Every entry up to here is in the index.
+  Sequence visible() const { return visible_.load(std::memory_order_acquire); }
+  // visible() when the database was opened.
+  Sequence recovered() const { return recovered_; }
+  // The newest entry that is visible, for the marks in RocksDB's log.
+  Mark newest() const;
+
+  // The index or a range tombstone says that the newest version of the key is here.
+  bool is_covered(std::uint32_t family, std::string_view key) const;
+  // The same of the index alone, but only by an entry that is durable: its sequence is at most `durable`.
+  bool is_superseded(const Entry& entry, Sequence durable) const;
+
+  // Takes RocksDB's side of a view with these generations.
+  using TakeMain = std::function<void(const std::shared_ptr<const Generations>& generations)>;
+  // The view of the moment at which `take_main` was called. Nothing if a commit or a rollback came in between, so that
+  // the two stores may not be of one moment.
+  std::optional<View> try_view(const TakeMain& take_main) const;
+
+  // --- In the commit queue
+  // A generation that releases its place in the store with its last reader. It is not live yet.
+  std::shared_ptr<Generation> make_generation(GenerationId id) const;
+  void add(const std::shared_ptr<Generation>& generation);  // the newest
+  void show(const Mark& newest);                            // what is up to here can be seen
+  // They are in RocksDB: they are live no more, and held for as long as somebody reads them. Their keys stay in the
+  // index until index().remove().
+  void retire(const Generations& brought_back);
+  // While the database is opened.
+  void recover(std::shared_ptr<const Generations> generations, Sequence last);
+
+ private:
+  void publish(std::shared_ptr<const Generations> generations);
+
+  const std::shared_ptr<Store> store_;  // outlives every generation
+  ColumnFamilies families_;
+  KeyIndex index_;
+  HeldGenerations held_;
+  mutable Mutex mutex_;
+  std::shared_ptr<const Generations> generations_ GUARDED_BY(mutex_);
+  mutable Mutex newest_mutex_;
+  Mark newest_ GUARDED_BY(newest_mutex_);
+  std::atomic<bool> has_any_{false};
+  std::atomic<Sequence> visible_{0};
+  Sequence recovered_ = 0;
+};
+
+}  // namespace spillway::spill

@@ -1,0 +1,53 @@
+// The Env under RocksDB: the user's, and four things more.
+//
+// It keeps out of RocksDB a sorted file that RocksDB could not read. RocksDB 7.8.3 takes a file of which it cannot read
+// the first key for one without keys, and says nothing. It would never find them there, and could never be rid of the
+// file: scans and compactions would meet its keys outside of the range that RocksDB believes it to have. But it reads
+// all files first and then links them into its directory. So that of a file of which a read has failed fails too, and
+// nothing is taken in.
+//
+// It puts the user's options back into RocksDB's OPTIONS files. RocksDB writes one under a temporary name, compares it
+// with the options that it runs with, asks for its size, which it tells whoever copies the database, and renames it.
+// So the text is restored when RocksDB asks for the size. A crash meanwhile leaves a temporary file, which RocksDB
+// never reads.
+//
+// It keeps a thread from writing an OPTIONS file that would say nothing new.
+//
+// And it shows RocksDB's logs to MainLogs.
+#pragma once
+
+#include <rocksdb/env.h>
+
+#include <memory>
+#include <string>
+
+#include "spill/main_db/main_logs.h"
+#include "spill/main_db/user_options.h"
+
+namespace spillway::spill {
+
+// `env`, which outlives it. `database`: RocksDB's directory; `sorted_directory`: where sorted files wait for ingestion.
+std::unique_ptr<rocksdb::Env> guard_env(rocksdb::Env* env, const std::string& database,
+                                        const std::string& sorted_directory,
+                                        const std::shared_ptr<const UserOptions>& user_options,
+                                        const std::shared_ptr<MainLogs>& main_logs);
+
+// While it is there, RocksDB writes no OPTIONS file in this thread: the one in its place stays. So what the options
+// point to is not asked for its name. RocksDB goes on without, or with fail_if_options_file_error answers IOError when
+// all else is done.
+class NoOptionsFile {
+ public:
+  NoOptionsFile();
+  ~NoOptionsFile();
+  NoOptionsFile(const NoOptionsFile&) = delete;
+  NoOptionsFile& operator=(const NoOptionsFile&) = delete;
+
+  // Whether RocksDB came to write one.
+  bool was_tried() const { return was_tried_; }
+  void tried() { was_tried_ = true; }
+
+ private:
+  bool was_tried_ = false;
+};
+
+}  // namespace spillway::spill

@@ -1,0 +1,123 @@
+#include "spill/main_db/ingested_files.h"
+
+#include <algorithm>
+#include <charconv>
+#include <iterator>
+#include <vector>
+
+namespace spillway::spill {
+namespace {
+
+// "<directory>/000123.sst".
+std::optional<std::uint64_t> number_in(const std::string& path) {
+  const std::size_t slash = path.find_last_of('/');
+  const char* const name = path.data() + (slash == std::string::npos ? 0 : slash + 1);
+  std::uint64_t number = 0;
+  const auto read = std::from_chars(name, path.data() + path.size(), number);
+  return read.ec == std::errc() ? std::optional(number) : std::nullopt;
+}
+
+bool overlap(const rocksdb::SstFileMetaData& a, const rocksdb::SstFileMetaData& b, const rocksdb::Comparator& order) {
+  return order.Compare(a.smallestkey, b.largestkey) <= 0 && order.Compare(b.smallestkey, a.largestkey) <= 0;
+}
+
+}  // namespace
+
+bool lie_above_older(const rocksdb::ColumnFamilyMetaData& family, const rocksdb::Comparator& order,
+                     const FileNumbers& ingested, std::uint64_t before) {
+  std::vector<const rocksdb::SstFileMetaData*> above;  // of the levels so far, without those
+  std::size_t seen = 0;
+  for (const rocksdb::LevelMetaData& level : family.levels) {
+    const auto is_one = [&](const rocksdb::SstFileMetaData& file) { return ingested.contains(file.file_number); };
+    // L0 is read in the order of sequence numbers, the others from the top.
+    if (level.level == 0) {
+      for (const auto& file : level.files) {
+        if (!is_one(file)) above.push_back(&file);
+      }
+    }
+    for (const auto& file : level.files) {
+      if (!is_one(file)) continue;
+      ++seen;
+      if (level.level == 0 && file.smallest_seqno > before) continue;
+      if (std::ranges::any_of(above, [&](const auto* other) { return overlap(file, *other, order); })) return false;
+    }
+    if (level.level == 0) continue;
+    for (const auto& file : level.files) {
+      if (!is_one(file)) above.push_back(&file);
+    }
+  }
+  return seen == ingested.size();
+}
+
+void IngestedFiles::expect(const std::string& path) {
+  const std::lock_guard lock(mutex_);
+  numbers_[path] = std::nullopt;
+}
+
+std::optional<std::uint64_t> IngestedFiles::take(const std::string& path) {
+  const std::lock_guard lock(mutex_);
+  const auto found = numbers_.find(path);
+  if (found == numbers_.end()) return std::nullopt;
+  const std::optional<std::uint64_t> number = found->second;
+  numbers_.erase(found);
+  return number;
+}
+
+void IngestedFiles::OnExternalFileIngested(rocksdb::DB*, const rocksdb::ExternalFileIngestionInfo& info) {
+  const std::lock_guard lock(mutex_);
+  if (const auto found = numbers_.find(info.external_file_path); found != numbers_.end()) {
+    found->second = number_in(info.internal_file_path);
+  }
+}
+
+// A passing failure is told before it has a severity; of one in a compaction RocksDB only tries again.
+void IngestedFiles::OnBackgroundError(rocksdb::BackgroundErrorReason reason, rocksdb::Status* error) {
+  is_drive_full_.store(error->IsNoSpace(), std::memory_order_release);
+  has_any_error_.store(true, std::memory_order_release);
+  if (error->severity() != rocksdb::Status::kNoError) {
+    {
+      const std::lock_guard lock(mutex_);
+      last_error_ = *error;
+    }
+    error_count_.fetch_add(1, std::memory_order_release);
+  }
+  if (error->severity() == rocksdb::Status::kSoftError) return;
+  const bool passes = error->severity() == rocksdb::Status::kNoError;
+  if (passes && reason == rocksdb::BackgroundErrorReason::kCompaction) return;
+  if (!passes) is_stuck_.store(true, std::memory_order_release);
+  has_failed_.store(true, std::memory_order_release);
+}
+
+rocksdb::Status IngestedFiles::last_error() const {
+  const std::lock_guard lock(mutex_);
+  return last_error_;
+}
+
+rocksdb::Status IngestedFiles::refusal() {
+  return rocksdb::Status::Aborted(
+      "RocksDB was stopped by an error in this opening, and ingests no files until the database is reopened");
+}
+
+rocksdb::Status ingest_and_look(rocksdb::DB& db, IngestedFiles& told,
+                                const std::vector<rocksdb::IngestExternalFileArg>& arguments, bool* lies_above) {
+  const std::uint64_t before = db.GetLatestSequenceNumber();
+  for (const auto& one : arguments) {
+    for (const std::string& path : one.external_files) told.expect(path);
+  }
+  const rocksdb::Status status = told.may_ingest() ? db.IngestExternalFiles(arguments) : IngestedFiles::refusal();
+  *lies_above = true;
+  for (const auto& one : arguments) {
+    FileNumbers numbers;
+    for (const std::string& path : one.external_files) {
+      if (const auto number = told.take(path)) numbers.insert(*number);
+    }
+    if (!status.ok() || !*lies_above) continue;
+    rocksdb::ColumnFamilyMetaData now;
+    db.GetColumnFamilyMetaData(one.column_family, &now);
+    *lies_above = numbers.size() == one.external_files.size() &&
+                  lie_above_older(now, *one.column_family->GetComparator(), numbers, before);
+  }
+  return status;
+}
+
+}  // namespace spillway::spill

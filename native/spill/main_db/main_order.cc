@@ -1,0 +1,153 @@
+#include "spill/main_db/main_order.h"
+
+#include <chrono>
+#include <cstdint>
+#include <string_view>
+#include <utility>
+
+namespace spillway::spill {
+
+using rocksdb::Slice;
+using rocksdb::Status;
+using rocksdb::WriteBatch;
+
+namespace {
+
+// An Open of RocksDB's that fails after it has begun a compaction waits for it, and nobody tells us.
+constexpr std::chrono::minutes kLongestHold{1};
+
+// Others may have their own log data; the last character is the version.
+constexpr std::string_view kMagic = "spillway.mark.1";
+constexpr std::size_t kMarkBytes = kMagic.size() + 2 * sizeof(std::uint64_t);
+
+void append_u64(std::uint64_t value, std::string* out) {
+  for (int shift = 0; shift < 64; shift += 8) out->push_back(static_cast<char>(value >> shift));
+}
+
+std::uint64_t u64_at(const char* bytes) {
+  std::uint64_t value = 0;
+  for (int i = 7; i >= 0; --i) value = value << 8 | static_cast<unsigned char>(bytes[i]);
+  return value;
+}
+
+// Looks at nothing but log data.
+class MarkFinder final : public WriteBatch::Handler {
+ public:
+  explicit MarkFinder(const Survivors& survivors) : survivors_(survivors) {}
+
+  Status PutCF(std::uint32_t, const Slice&, const Slice&) override { return {}; }
+  Status PutEntityCF(std::uint32_t, const Slice&, const Slice&) override { return {}; }
+  Status DeleteCF(std::uint32_t, const Slice&) override { return {}; }
+  Status SingleDeleteCF(std::uint32_t, const Slice&) override { return {}; }
+  Status DeleteRangeCF(std::uint32_t, const Slice&, const Slice&) override { return {}; }
+  Status MergeCF(std::uint32_t, const Slice&, const Slice&) override { return {}; }
+  Status PutBlobIndexCF(std::uint32_t, const Slice&, const Slice&) override { return {}; }
+  Status MarkBeginPrepare(bool) override { return {}; }
+  Status MarkEndPrepare(const Slice&) override { return {}; }
+  Status MarkNoop(bool) override { return {}; }
+  Status MarkRollback(const Slice&) override { return {}; }
+  Status MarkCommit(const Slice&) override { return {}; }
+  Status MarkCommitWithTimestamp(const Slice&, const Slice&) override { return {}; }
+  void LogData(const Slice& blob) override {
+    const auto mark = decode_mark(blob);
+    all_survive_ = all_survive_ && (!mark || survives(*mark, survivors_));
+  }
+
+  bool all_survive() const { return all_survive_; }
+
+ private:
+  const Survivors& survivors_;
+  bool all_survive_ = true;
+};
+
+}  // namespace
+
+std::string encode(const Mark& mark) {
+  std::string bytes;
+  bytes.reserve(kMarkBytes);
+  bytes.append(kMagic);
+  append_u64(mark.generation, &bytes);
+  append_u64(mark.sequence, &bytes);
+  return bytes;
+}
+
+std::optional<Mark> decode_mark(const Slice& log_data) {
+  if (log_data.size() != kMarkBytes || !log_data.starts_with(Slice(kMagic.data(), kMagic.size()))) return std::nullopt;
+  const char* const numbers = log_data.data() + kMagic.size();
+  return Mark{u64_at(numbers), u64_at(numbers + sizeof(std::uint64_t))};
+}
+
+bool survives(const Mark& mark, const Survivors& survivors) {
+  return mark.sequence <= survivors.last || !survivors.generations.contains(mark.generation);
+}
+
+// A record of the log is what one group of writers wrote together. It is replayed or not as a whole: the sync write
+// that may be among them was acknowledged only after everything that the log's marks name was durable.
+class MainOrder::Filter final : public rocksdb::WalFilter {
+ public:
+  explicit Filter(Survivors survivors) : survivors_(std::move(survivors)) {}
+
+  WalProcessingOption LogRecordFound(unsigned long long, const std::string&, const WriteBatch& batch, WriteBatch*,
+                                     bool*) override {
+    MarkFinder finder(survivors_);
+    if (!batch.Iterate(&finder).ok()) return WalProcessingOption::kContinueProcessing;  // RocksDB will say so itself
+    if (!finder.all_survive()) return WalProcessingOption::kStopReplay;
+    // The first eight bytes of a batch in the log are the sequence of its first operation.
+    replayed_ = u64_at(batch.Data().data()) + static_cast<std::uint64_t>(batch.Count()) - 1;
+    return WalProcessingOption::kContinueProcessing;
+  }
+  std::uint64_t replayed() const { return replayed_; }
+  const char* Name() const override { return "spillway.MainOrder"; }
+
+ private:
+  const Survivors survivors_;
+  std::uint64_t replayed_ = 0;
+};
+
+std::uint64_t MainOrder::replayed() const { return filter_ ? filter_->replayed() : 0; }
+
+MainOrder::MainOrder() = default;
+MainOrder::~MainOrder() = default;
+
+rocksdb::WalFilter* MainOrder::filter(Survivors survivors) {
+  filter_ = std::make_unique<Filter>(std::move(survivors));
+  return filter_.get();
+}
+
+void MainOrder::start(std::function<void()> before_flush) {
+  const std::lock_guard lock(mutex_);
+  before_flush_ = std::move(before_flush);
+}
+
+void MainOrder::stop() { start(nullptr); }
+
+// RocksDB 7.8 has chosen its memtables by now, or (atomic flushes) up to which it will: what they hold was written
+// before, and so was everything that their marks name.
+void MainOrder::OnFlushBegin(rocksdb::DB*, const rocksdb::FlushJobInfo&) {
+  const std::lock_guard lock(mutex_);
+  if (before_flush_) before_flush_();
+}
+
+void MainOrder::hold_compactions(Until until) {
+  const std::lock_guard lock(held_mutex_);
+  held_until_ |= static_cast<unsigned>(until);
+}
+
+void MainOrder::let_compactions_run(Until until) {
+  {
+    const std::lock_guard lock(held_mutex_);
+    held_until_ &= ~static_cast<unsigned>(until);
+  }
+  released_.notify_all();
+}
+
+void MainOrder::let_compactions_run() {
+  for (const Until until : {Until::opened, Until::ingested, Until::note_stands}) let_compactions_run(until);
+}
+
+void MainOrder::OnCompactionBegin(rocksdb::DB*, const rocksdb::CompactionJobInfo&) {
+  std::unique_lock lock(held_mutex_);
+  released_.wait_for(lock, kLongestHold, [this] { return held_until_ == 0; });
+}
+
+}  // namespace spillway::spill

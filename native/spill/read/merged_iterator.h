@@ -1,0 +1,21 @@
+// RocksDB's iterator and the spill store's entries as one (K9, with T26's rules: one version of a key, the newest that
+// the view has; deletions hide; both directions, bounds and snapshots).
+#pragma once
+
+#include <rocksdb/iterator.h>
+#include <rocksdb/options.h>
+
+#include <memory>
+
+#include "spill/read/iterator.h"
+#include "spill/live/value_reader.h"
+
+namespace spillway::spill {
+
+// Of `options` it sees to the bounds, prefix_same_as_start, read_tier, deadline, ignore_range_deletions and
+// max_skippable_internal_keys; the rest is of RocksDB's side alone.
+// REQUIRES: as make_iterator(), and a view that is not empty.
+std::unique_ptr<rocksdb::Iterator> make_merged_iterator(IteratorBase base, const IteratedFamily& family,
+                                                        const rocksdb::ReadOptions& options, ValueReader values);
+
+}  // namespace spillway::spill

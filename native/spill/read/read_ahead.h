@@ -1,0 +1,103 @@
+// The spill store's side of an iterator: its keys in order, and their values, read before they are asked for.
+//
+// Which values a scan will need is known exactly, for the runs are in memory. So they are read in batches, which a
+// drive serves side by side, where a scan of RocksDB's tables reads ahead in one file; and where the store can, the
+// next ones are on their way while RocksDB's side reads and the caller looks at what is there.
+#pragma once
+
+#include <rocksdb/slice_transform.h>
+
+#include <cstddef>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "spill/live/generation.h"
+#include "spill/live/sorted_cursor.h"
+#include "spill/live/value_reader.h"
+
+namespace spillway::spill {
+
+// Where an iteration ends. The bounds are the caller's, who may change what they point to between seeks.
+struct Limits {
+  const rocksdb::Comparator* comparator = nullptr;
+  const rocksdb::Slice* lower = nullptr;
+  const rocksdb::Slice* upper = nullptr;
+  std::shared_ptr<const rocksdb::SliceTransform> prefix_extractor;  // of prefix_same_as_start
+  std::optional<std::string> prefix;                                // that of the seek, once it is known
+
+  void take_prefix(const rocksdb::Slice& key);
+  bool outside(const rocksdb::Slice& key, Direction direction) const;
+};
+
+class ReadAhead {
+ public:
+  // REQUIRES: view and limits outlive it
+  ReadAhead(const View& view, std::uint32_t column_family, const Limits& limits, ValueReader values,
+            bool ignores_range_deletions);
+
+  void seek(const rocksdb::Slice& target, Direction direction, bool or_equal);
+  void seek_to_end(Direction direction);
+  bool valid() const { return !items_.empty(); }
+
+  // The next key in the direction of the seek. REQUIRES: valid()
+  rocksdb::Slice key() const { return slice_of(items_.front().entry->key()); }
+  bool deleted() const { return items_.front().deleted; }  // by itself or by a range
+  void pop();
+
+  // The seek turns out to be one of a scan: from now on values are read ahead, twice as many with each batch.
+  void begin_scan();
+
+  // Makes the value of this key be there. REQUIRES: valid(), !deleted()
+  const rocksdb::Status& load();
+  bool loaded() const { return items_.front().batch != nullptr; }  // or on its way
+  // REQUIRES: load() was OK. Valid until the next load(), pop() or seek.
+  rocksdb::Slice value() const { return request_of(items_.front()).bytes; }
+
+  const RangeCover& cover() const { return cover_; }
+
+ private:
+  // Values that were asked for together.
+  struct Batch {
+    std::vector<ReadRequest> requests;  // the first `count` of them; the others have buffers to be used again
+    std::size_t count = 0;
+    std::unique_ptr<ReadsInFlight> in_flight;
+  };
+  struct Item {
+    const Entry* entry = nullptr;
+    bool deleted = false;
+    Batch* batch = nullptr;  // that has its value, from when that is asked for
+    std::size_t slot = 0;    // in the batch
+  };
+
+  static const ReadRequest& request_of(const Item& item) { return item.batch->requests[item.slot]; }
+
+  void restart(Direction direction);
+  bool pull();
+  void begin_batch();
+  void fill(Batch& batch);
+  void go_on_reading();
+  void retire_first();
+
+  const Limits* limits_;
+  RangeCover cover_;
+  SortedCursor cursor_;
+  ValueReader values_;
+  Direction direction_ = Direction::forward;
+  std::deque<Item> items_;  // from this key on
+  std::size_t asked_ = 0;   // so many of them were given a batch, if they need one
+  bool at_end_ = true;
+
+  bool scans_ = false;
+  bool in_background_ = false;     // what the store did when it was last asked
+  std::size_t window_ = 1;         // values that are asked for and not passed, at most,
+  std::size_t values_ahead_ = 0;   // and so many there are,
+  std::uint64_t bytes_ahead_ = 0;  // of so many bytes
+
+  std::deque<std::unique_ptr<Batch>> batches_;  // in the order of their values, the first with the last value loaded
+  std::vector<std::unique_ptr<Batch>> spare_;
+};
+
+}  // namespace spillway::spill

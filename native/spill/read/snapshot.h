@@ -1,0 +1,85 @@
+// RocksDB and the spill store as of one moment, and the snapshot that a user holds of it.
+//
+// It keeps its generations, and with them their log, until it is released, also when they were brought back meanwhile:
+// what is ingested has a newer sequence number in RocksDB than its snapshot and is not seen through it.
+#pragma once
+
+#include <rocksdb/snapshot.h>
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+#include <utility>
+
+#include "spill/live/generation.h"
+
+namespace spillway::spill {
+
+struct Moment {
+  View view;
+  std::shared_ptr<const rocksdb::Snapshot> main;  // released with its last holder
+};
+
+// RocksDB casts a snapshot to its own class without a check, and reads the first two members of that behind the virtual
+// table: the sequence number up to which it sees, and the smallest that may be uncommitted. Through our DB it never
+// meets this class, but a snapshot taken before RocksDB itself was handed out gets there (GetRootDB). So these two come
+// first here as well, and such a read is of RocksDB's side of the snapshot.
+class SpillSnapshot final : public rocksdb::Snapshot {
+ public:
+  // `diverted`: operations diverted in this opening before the snapshot, as in DB::GetLatestSequenceNumber.
+  explicit SpillSnapshot(Moment moment, Sequence diverted = 0)
+      : main_number_(moment.main->GetSequenceNumber()), moment_(std::move(moment)), diverted_(diverted) {}
+  ~SpillSnapshot() override = default;
+
+  const Moment& moment() const { return moment_; }
+
+  // RocksDB's and what was diverted: orders snapshots and DB::GetLatestSequenceNumber, and means nothing to RocksDB.
+  rocksdb::SequenceNumber GetSequenceNumber() const override { return main_number_ + diverted_; }
+  std::int64_t GetUnixTime() const override { return moment_.main->GetUnixTime(); }
+  std::uint64_t GetTimestamp() const override { return moment_.main->GetTimestamp(); }
+
+ private:
+  const rocksdb::SequenceNumber main_number_;
+  // Source: RocksDB's value where no transaction is written before it is committed (kMinUnCommittedSeq).
+  [[maybe_unused]] const rocksdb::SequenceNumber main_min_uncommitted_ = 1;
+  const Moment moment_;
+  const Sequence diverted_;
+};
+
+// Those that the user has not released.
+class Snapshots {
+ public:
+  const rocksdb::Snapshot* add(Moment moment, Sequence diverted) {
+    auto made = std::make_unique<SpillSnapshot>(std::move(moment), diverted);
+    const SpillSnapshot* const snapshot = made.get();
+    const std::lock_guard lock(mutex_);
+    open_.emplace(snapshot, std::move(made));
+    return snapshot;
+  }
+  bool contains(const rocksdb::Snapshot* snapshot) const {
+    const std::lock_guard lock(mutex_);
+    return open_.contains(snapshot);
+  }
+  // Whether it was one of them. Null is none, as RocksDB's GetSnapshot may return.
+  bool release(const rocksdb::Snapshot* snapshot) {
+    std::unique_ptr<SpillSnapshot> gone;  // behind the lock
+    const std::lock_guard lock(mutex_);
+    const auto found = open_.find(snapshot);
+    if (found == open_.end()) return false;
+    gone = std::move(found->second);
+    open_.erase(found);
+    return true;
+  }
+  // Of a database that goes without waiting for them: they would keep its spill store, and so its lock.
+  void release_all() {
+    const std::lock_guard lock(mutex_);
+    open_.clear();
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::unordered_map<const rocksdb::Snapshot*, std::unique_ptr<SpillSnapshot>> open_;
+};
+
+}  // namespace spillway::spill

@@ -1,0 +1,52 @@
+// A generation's newest versions as SST files, one for each column family, ready to be ingested (K8: bulk serialise,
+// merge). Deletions are in them too, for they have to hide what RocksDB holds.
+#pragma once
+
+#include <rocksdb/db.h>
+#include <rocksdb/options.h>
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "spill/live/column_families.h"
+#include "spill/live/generation.h"
+#include "spill/live/value_reader.h"
+
+namespace spillway::spill {
+
+struct SortedFile {
+  std::uint32_t column_family = 0;
+  std::string path;
+  std::uint64_t entries = 0;
+  std::uint64_t bytes = 0;
+  // As RocksDB computed it while the file was written; both empty without file_checksum_gen_factory.
+  std::string checksum;
+  std::string checksum_name;
+};
+
+// Adds it to what is ingested, to be moved. RocksDB takes its checksum over: it would read the whole file for it, with
+// mapped reads in vain.
+void add_to(rocksdb::IngestExternalFileArg* argument, const SortedFile& file);
+
+// Whether a newer version of the entry's key is in another generation, durably, so that this one is not needed.
+using IsSuperseded = std::function<bool(const Entry& entry)>;
+
+// No more than so many bytes of files are made of a generation, or of one to which so many bytes are added.
+std::uint64_t most_sorted_bytes(const Generation& generation, std::uint64_t more_bytes = 0);
+// Or of one that has no more than those.
+std::uint64_t most_sorted_bytes(std::uint64_t bytes);
+
+// Of what the generation has up to `up_to`: writes `directory`/<generation>-<family>.sst, or a name like it that is
+// free, for each family that has a handle; those of dropped families are left out, and so are versions that
+// `is_superseded`. Versions that a range tombstone of the same generation covers are left out and the tombstone is
+// written. Values are read in the order of the log where that is faster than in the order of keys. `stop` ends it early
+// with Aborted. Files of an attempt that failed are removed.
+rocksdb::Status write_sorted_files(const Generation& generation, Sequence up_to, const ColumnFamilies& families,
+                                   const IsSuperseded& is_superseded, ValueReader values, const Store& store,
+                                   const rocksdb::DBOptions& db_options, const std::string& directory,
+                                   const std::atomic<bool>& stop, std::vector<SortedFile>* files);
+
+}  // namespace spillway::spill

@@ -1,0 +1,129 @@
+#include "spill/route/key_versions.h"
+
+#include <algorithm>
+#include <optional>
+
+namespace spillway::spill {
+namespace {
+
+using rocksdb::Slice;
+using rocksdb::Status;
+
+// The stripes of a batch's keys.
+class Stripes final : public rocksdb::WriteBatch::Handler {
+ public:
+  Status PutCF(std::uint32_t family, const Slice& key, const Slice&) override { return add(family, key); }
+  Status PutEntityCF(std::uint32_t family, const Slice& key, const Slice&) override { return add(family, key); }
+  Status PutBlobIndexCF(std::uint32_t family, const Slice& key, const Slice&) override { return add(family, key); }
+  Status DeleteCF(std::uint32_t family, const Slice& key) override { return add(family, key); }
+  Status SingleDeleteCF(std::uint32_t family, const Slice& key) override { return add(family, key); }
+  Status MergeCF(std::uint32_t family, const Slice& key, const Slice&) override { return add(family, key); }
+  Status DeleteRangeCF(std::uint32_t, const Slice&, const Slice&) override {
+    is_any_ = true;
+    return {};
+  }
+  void LogData(const Slice&) override {}
+  Status MarkBeginPrepare(bool) override { return {}; }
+  Status MarkEndPrepare(const Slice&) override { return {}; }
+  Status MarkNoop(bool) override { return {}; }
+  Status MarkRollback(const Slice&) override { return {}; }
+  Status MarkCommit(const Slice&) override { return {}; }
+  Status MarkCommitWithTimestamp(const Slice&, const Slice&) override { return {}; }
+
+  const std::vector<std::uint32_t>& stripes() const { return stripes_; }
+  bool is_any() const { return is_any_; }
+
+ private:
+  Status add(std::uint32_t family, const Slice& key) {
+    stripes_.push_back(KeyVersions::stripe_of(family, {key.data(), key.size()}));
+    return {};
+  }
+
+  std::vector<std::uint32_t> stripes_;
+  bool is_any_ = false;
+};
+
+}  // namespace
+
+KeyVersions::KeyVersions() : stamps_(std::make_unique<std::atomic<Stamp>[]>(kStripes)) {}
+
+std::uint32_t KeyVersions::stripe_of(std::uint32_t column_family, std::string_view key) {
+  constexpr std::uint64_t kGolden = 0x9E3779B97F4A7C15;  // 2^64 divided by the golden ratio
+  const std::uint64_t hash = std::hash<std::string_view>{}(key) ^ (column_family * kGolden);
+  return static_cast<std::uint32_t>((hash * kGolden) >> (64 - kStripeBits));
+}
+
+bool KeyVersions::is_written_since(std::uint32_t stripe, Stamp at) const {
+  return stamps_[stripe].load(std::memory_order_seq_cst) > at || all_.load(std::memory_order_seq_cst) > at;
+}
+
+KeyVersions::AnyKey::AnyKey(KeyVersions& versions) : versions_(versions) {
+  versions.waiting_for_any_.fetch_add(1, std::memory_order_seq_cst);
+  passing_ = std::unique_lock(versions.passing_);
+  held_ = std::unique_lock(versions.any_key_);
+}
+
+KeyVersions::AnyKey::~AnyKey() { versions_.waiting_for_any_.fetch_sub(1, std::memory_order_seq_cst); }
+
+void KeyVersions::AnyKey::is_written() {
+  versions_.all_.store(versions_.clock_.fetch_add(1, std::memory_order_seq_cst) + 1, std::memory_order_seq_cst);
+}
+
+std::shared_lock<std::shared_mutex> KeyVersions::hold_some_keys() {
+  if (waiting_for_any_.load(std::memory_order_seq_cst) > 0) const std::lock_guard let_it_pass(passing_);
+  return std::shared_lock(any_key_);
+}
+
+KeyVersions::Holding::Holding(KeyVersions& versions, const std::vector<std::uint32_t>& written, bool is_any,
+                              const std::vector<Seen>& seen)
+    : versions_(versions), seen_(seen), is_any_(is_any) {
+  if (is_any) return;
+  buckets_.reserve(written.size() + seen.size());
+  for (const std::uint32_t stripe : written) buckets_.push_back(stripe % kBuckets);
+  for (const Seen& one : seen) buckets_.push_back(one.stripe % kBuckets);
+  std::sort(buckets_.begin(), buckets_.end());  // one order for all: no two wait for each other
+  buckets_.erase(std::unique(buckets_.begin(), buckets_.end()), buckets_.end());
+}
+
+Status KeyVersions::Holding::take() {
+  if (is_any_) {
+    any_key_.emplace(versions_);
+  } else {
+    some_keys_ = versions_.hold_some_keys();
+    held_.reserve(buckets_.size());
+    for (const std::uint32_t bucket : buckets_) held_.emplace_back(versions_.buckets_[bucket]);
+  }
+  for (const Seen& one : seen_) {
+    if (versions_.is_written_since(one.stripe, one.at)) {
+      return Status::Busy("a key was written since the transaction read it");
+    }
+  }
+  return {};
+}
+
+void KeyVersions::Holding::let_go() {
+  held_.clear();
+  if (some_keys_.owns_lock()) some_keys_.unlock();
+  any_key_.reset();
+}
+
+Status KeyVersions::write(const rocksdb::WriteBatch& batch, const std::vector<Seen>& seen,
+                          const std::function<Status(Holding&)>& write) {
+  Stripes written;
+  if (Status status = batch.Iterate(&written); !status.ok()) return status;
+  Holding holding(*this, written.stripes(), written.is_any(), seen);
+  if (Status status = holding.take(); !status.ok()) return status;
+  const Status status = write(holding);
+  // Also of a write that has failed, which may be there in part. After it can be seen: who took the clock before does
+  // not have it in his view.
+  const Stamp stamp = clock_.fetch_add(1, std::memory_order_seq_cst) + 1;
+  for (const std::uint32_t stripe : written.stripes()) {
+    Stamp before = stamps_[stripe].load(std::memory_order_relaxed);
+    while (before < stamp && !stamps_[stripe].compare_exchange_weak(before, stamp, std::memory_order_seq_cst)) {
+    }
+  }
+  if (written.is_any()) all_.store(stamp, std::memory_order_seq_cst);
+  return status;
+}
+
+}  // namespace spillway::spill

@@ -1,0 +1,142 @@
+#include "spill/stall/detector.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <utility>
+
+namespace spillway::spill {
+namespace {
+
+using Properties = rocksdb::DB::Properties;
+
+std::uint64_t int_property(rocksdb::DB& db, rocksdb::ColumnFamilyHandle* family, const std::string& name) {
+  std::uint64_t value = 0;
+  return db.GetIntProperty(family, name, &value) ? value : 0;
+}
+
+int l0_files_of(rocksdb::DB& db, rocksdb::ColumnFamilyHandle* family) {
+  static const std::string kName = Properties::kNumFilesAtLevelPrefix + "0";
+  std::string text;
+  return db.GetProperty(family, kName, &text) ? std::atoi(text.c_str()) : 0;
+}
+
+// How near a family is to the nearest of its thresholds that count after `now`; 1: there.
+double nearness(const Signals& signals, const DivertPolicy& policy, Route now) {
+  const Thresholds at = thresholds_of(signals, policy);
+  const bool diverted = now == Route::spill;
+  const auto share = [](auto value, auto limit) {
+    return limit == 0 ? 0 : static_cast<double>(value) / static_cast<double>(limit);
+  };
+  return std::max({share(signals.l0_files, diverted ? at.l0_resume : at.l0_divert),
+                   share(signals.immutable_memtables, at.memtables_divert),
+                   share(signals.pending_compaction_bytes, diverted ? at.pending_resume : at.pending_divert)});
+}
+
+}  // namespace
+
+Signals signals_of(rocksdb::DB& db, const ColumnFamilies& families, const DivertPolicy& policy, Route now) {
+  Signals worst;
+  rocksdb::ColumnFamilyHandle* const any = db.DefaultColumnFamily();
+  worst.stopped = int_property(db, any, Properties::kIsWriteStopped) != 0 ||
+                  int_property(db, any, Properties::kActualDelayedWriteRate) != 0;
+  double worst_nearness = -1;
+  families.for_each([&](const ColumnFamily& family) {
+    if (family.handle == nullptr) return;
+    Signals one = family.limits;
+    one.stopped = worst.stopped;
+    one.l0_files = l0_files_of(db, family.handle);
+    one.immutable_memtables = static_cast<int>(int_property(db, family.handle, Properties::kNumImmutableMemTable));
+    one.pending_compaction_bytes = int_property(db, family.handle, Properties::kEstimatePendingCompactionBytes);
+    const double near = nearness(one, policy, now);
+    if (near <= worst_nearness) return;
+    worst = one;
+    worst_nearness = near;
+  });
+  return worst;
+}
+
+Detector::Detector(DivertPolicy policy, std::chrono::milliseconds interval) : policy_(policy), interval_(interval) {}
+
+Detector::~Detector() { stop(); }
+
+void Detector::start(rocksdb::DB* db, const ColumnFamilies* families, OnLook on_look) {
+  db_ = db;
+  families_ = families;
+  {
+    const std::lock_guard telling(telling_mutex_);
+    on_look_ = std::move(on_look);
+    told_ = Route::main;  // of a stall that RocksDB has opened with nobody has been told
+  }
+  stopping_ = false;
+  thread_ = std::thread([this] { run(); });
+}
+
+void Detector::stop() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  wake_.notify_all();
+  if (thread_.joinable()) thread_.join();
+  const std::lock_guard telling(telling_mutex_);
+  on_look_ = nullptr;
+}
+
+Signals Detector::signals() const {
+  const std::lock_guard lock(mutex_);
+  return signals_;
+}
+
+// Told before the first write is diverted.
+void Detector::divert_now() {
+  if (route_.load(std::memory_order_relaxed) != Route::spill) {
+    const std::lock_guard telling(telling_mutex_);
+    const Route before = std::exchange(told_, Route::spill);
+    if (before != Route::spill && on_look_) on_look_(signals(), before, Route::spill);
+    route_.store(Route::spill, std::memory_order_release);
+  }
+  look_soon();
+}
+
+void Detector::refused() { divert_now(); }
+
+void Detector::look_soon() {
+  {
+    const std::lock_guard lock(mutex_);
+    look_soon_ = true;
+  }
+  wake_.notify_one();
+}
+
+// Two changes are told of by two threads, in any order: what is told last need not be how it is. So it only says when
+// to look, and to divert until then.
+void Detector::OnStallConditionsChanged(const rocksdb::WriteStallInfo& info) {
+  info.condition.cur == rocksdb::WriteStallCondition::kNormal ? look_soon() : divert_now();
+}
+
+void Detector::look() {
+  const Signals signals = signals_of(*db_, *families_, policy_, route());
+  const std::lock_guard telling(telling_mutex_);
+  const Route now = next_route(route_.load(std::memory_order_relaxed), signals, policy_);
+  {
+    const std::lock_guard lock(mutex_);
+    signals_ = signals;
+  }
+  const Route before = std::exchange(told_, now);
+  if (now == Route::spill) on_look_(signals, before, now);
+  route_.store(now, std::memory_order_release);
+  if (now == Route::main) on_look_(signals, before, now);
+}
+
+void Detector::run() {
+  std::unique_lock lock(mutex_);
+  while (!stopping_) {
+    look_soon_ = false;
+    lock.unlock();
+    look();
+    lock.lock();
+    wake_.wait_for(lock, interval_, [this] { return stopping_ || look_soon_; });
+  }
+}
+
+}  // namespace spillway::spill

@@ -1,0 +1,115 @@
+#include "spill/stall/policy.h"
+
+#include <algorithm>
+
+namespace spillway::spill {
+namespace {
+
+// Reads that are more than this share of all operations make it a mixed load: K24 has rollback eager for those, and
+// the least mixed of the paper's (K20, B) has one read in ten. Source: guess, half of that
+constexpr double kMixedReads = 0.05;
+constexpr double kFewWritesPerS = 100;   // a rollback hardly meets them. Source: guess
+constexpr double kCeasedWritesPerS = 1;  // Source: guess
+constexpr double kCeasedS = 1;           // ten looks of the detector (K3) without a diverted write. Source: guess
+constexpr double kKeptUpS = 3;           // many flushes at any rate that stalls. Source: guess
+constexpr double kReadsPerS = 1;         // somebody reads. Source: guess
+// Of the time, what comes back beside readers takes a quarter at most. What it has compactions do comes on top. Source:
+// guess
+constexpr double kRests = 3;
+// What is written while the first half comes back still finds room in the second. Source: guess
+constexpr double kHalfFull = 0.5;
+
+std::uint64_t share_of(std::uint64_t limit, double share) {
+  return static_cast<std::uint64_t>(static_cast<double>(limit) * std::clamp(share, 0.0, 1.0));
+}
+
+// RocksDB delays writes by the last memtable but one where it has more than three, and that cannot be switched off;
+// else it stops them by the last. Source: db/column_family.cc, GetWriteStallConditionAndCause
+int memtables_at_limit(const Signals& signals) {
+  return signals.max_write_buffer_number > 3 ? signals.max_write_buffer_number - 1 : signals.max_write_buffer_number;
+}
+
+bool writes_have_ceased(const RollbackState& state) {
+  return state.writes_per_s < kCeasedWritesPerS && state.idle_s >= kCeasedS;
+}
+
+bool is_time_for_lazy(const RollbackState& state) { return state.sealed > 0 || writes_have_ceased(state); }
+
+bool is_half_full(const RollbackState& state) { return state.fill >= kHalfFull; }
+
+bool costs_little_or_helps(const RollbackState& state) {
+  return state.reads_per_s > kMixedReads * (state.reads_per_s + state.writes_per_s) ||
+         state.writes_per_s < kFewWritesPerS || state.idle_s >= kKeptUpS || is_half_full(state);
+}
+
+// Reads find what is diverted where it lies: there is no hurry.
+bool is_beside_readers(const RollbackState& state) {
+  return state.reads_per_s > kReadsPerS && !(is_half_full(state) && state.writes_per_s >= kFewWritesPerS);
+}
+
+bool is_time(const RollbackState& state, RollbackPolicy policy) {
+  switch (policy) {
+    case RollbackPolicy::eager:
+      return true;
+    case RollbackPolicy::lazy:
+      return is_time_for_lazy(state);
+    case RollbackPolicy::adaptive:
+      return costs_little_or_helps(state) && (!is_beside_readers(state) || state.rest_s >= kRests * state.last_took_s);
+    case RollbackPolicy::off:
+      return false;
+  }
+  return false;
+}
+
+}  // namespace
+
+Thresholds thresholds_of(const Signals& signals, const DivertPolicy& policy) {
+  Thresholds result;
+  if (signals.l0_stop_trigger > 0) {
+    // Fewer files than the compaction trigger may stay for ever.
+    const int lowest = std::min(std::max(signals.l0_compaction_trigger, 1), signals.l0_stop_trigger);
+    const int divert = policy.l0_files > 0 ? policy.l0_files : signals.l0_stop_trigger - 1;
+    result.l0_divert = std::clamp(divert, lowest, signals.l0_stop_trigger);
+    const int resume = policy.l0_files_resume > 0 ? policy.l0_files_resume : lowest + (result.l0_divert - lowest) / 2;
+    result.l0_resume = std::clamp(resume, lowest, result.l0_divert);
+  }
+  result.memtables_divert = memtables_at_limit(signals);
+  if (signals.hard_pending_compaction_bytes > 0) {
+    const std::uint64_t limit = signals.hard_pending_compaction_bytes;
+    result.pending_divert = std::max<std::uint64_t>(share_of(limit, policy.pending_compaction), 1);
+    const std::uint64_t resume = share_of(limit, policy.pending_compaction_resume);
+    result.pending_resume = std::clamp<std::uint64_t>(resume, 1, result.pending_divert);
+  }
+  return result;
+}
+
+Route next_route(Route now, const Signals& signals, const DivertPolicy& policy) {
+  if (signals.stopped) return Route::spill;
+  const Thresholds thresholds = thresholds_of(signals, policy);
+  const bool diverted = now == Route::spill;
+  const int l0_limit = diverted ? thresholds.l0_resume : thresholds.l0_divert;
+  const std::uint64_t pending_limit = diverted ? thresholds.pending_resume : thresholds.pending_divert;
+  const bool close = (l0_limit > 0 && signals.l0_files >= l0_limit) ||
+                     signals.immutable_memtables >= thresholds.memtables_divert ||
+                     (pending_limit > 0 && signals.pending_compaction_bytes >= pending_limit);
+  return close ? Route::spill : Route::main;
+}
+
+std::uint64_t next_rollback(const RollbackState& state, RollbackPolicy policy) {
+  const bool empty = state.live_entries == 0 && state.live_bytes == 0;
+  if (empty) return 0;
+  if (state.owes_note) return kAllGenerations;  // a RocksDB that is stopped goes on when its compactions do
+  if (state.is_awaited) return kAllGenerations;
+  if (state.stopped) return 0;
+  if (state.asked_for) return kAllGenerations;
+  if (state.spill_full) return 1;
+  if (state.l0_room < 1) return 0;
+  const bool half_full = is_half_full(state);
+  if (state.route == Route::spill) return policy != RollbackPolicy::off && half_full && !state.debt ? 1 : 0;
+  if (!is_time(state, policy)) return 0;
+  const bool one_at_a_time = half_full || policy == RollbackPolicy::adaptive;
+  // One of the L0 files that there is room for is that of a flush. (L0 may come to rest with room for one.)
+  return one_at_a_time ? 1 : static_cast<std::uint64_t>(std::max(state.l0_room - 1, 1));
+}
+
+}  // namespace spillway::spill

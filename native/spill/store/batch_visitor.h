@@ -1,0 +1,96 @@
+// The operations of a rocksdb::WriteBatch, in order: the accelerator's only WriteBatch::Handler.
+#pragma once
+
+#include <rocksdb/write_batch.h>
+
+#include <cstdint>
+
+namespace spillway::spill {
+
+struct BatchOperation {
+  enum class Kind : std::uint8_t {
+    put,
+    remove,         // Delete
+    single_remove,  // SingleDelete
+    merge,
+    remove_range,
+    put_entity,
+    blob_index,
+    log_data,            // PutLogData: for the write-ahead log alone
+    transaction_marker,  // prepare, commit or rollback of a two-phase commit
+    timestamped_commit,
+  };
+
+  Kind kind = Kind::put;
+  std::uint32_t family = 0;
+  rocksdb::Slice key;    // the begin of a range
+  rocksdb::Slice value;  // of a merge: the operand; of a range: its end; of log data: all of it
+
+  // One key is written, so that `family` and `key` say which.
+  bool has_key() const {
+    return kind == Kind::put || kind == Kind::remove || kind == Kind::single_remove || kind == Kind::merge ||
+           kind == Kind::put_entity || kind == Kind::blob_index;
+  }
+};
+
+// What RocksDB's handlers answer to an operation that they do not know.
+inline rocksdb::Status unknown_operation(const BatchOperation&) {
+  return rocksdb::Status::InvalidArgument("an operation that this batch may not have");
+}
+
+// Calls `visit(const BatchOperation&)`, which returns a Status, for each operation. Ends at the first that is not OK,
+// and returns it. Otherwise returns what RocksDB says of the batch: Corruption of one that is malformed.
+template <typename Visit>
+rocksdb::Status visit_batch(const rocksdb::WriteBatch& batch, const Visit& visit) {
+  using Kind = BatchOperation::Kind;
+  using rocksdb::Slice;
+  using rocksdb::Status;
+  class Visitor final : public rocksdb::WriteBatch::Handler {
+   public:
+    explicit Visitor(const Visit& visit) : visit_(visit) {}
+    Status PutCF(std::uint32_t family, const Slice& key, const Slice& value) override {
+      return visit_(BatchOperation{Kind::put, family, key, value});
+    }
+    Status PutEntityCF(std::uint32_t family, const Slice& key, const Slice& entity) override {
+      return visit_(BatchOperation{Kind::put_entity, family, key, entity});
+    }
+    Status PutBlobIndexCF(std::uint32_t family, const Slice& key, const Slice& index) override {
+      return visit_(BatchOperation{Kind::blob_index, family, key, index});
+    }
+    Status DeleteCF(std::uint32_t family, const Slice& key) override {
+      return visit_(BatchOperation{Kind::remove, family, key, {}});
+    }
+    Status SingleDeleteCF(std::uint32_t family, const Slice& key) override {
+      return visit_(BatchOperation{Kind::single_remove, family, key, {}});
+    }
+    Status MergeCF(std::uint32_t family, const Slice& key, const Slice& operand) override {
+      return visit_(BatchOperation{Kind::merge, family, key, operand});
+    }
+    Status DeleteRangeCF(std::uint32_t family, const Slice& begin, const Slice& end) override {
+      return visit_(BatchOperation{Kind::remove_range, family, begin, end});
+    }
+    void LogData(const Slice& data) override {
+      const Status status = visit_(BatchOperation{Kind::log_data, 0, {}, data});
+      if (log_data_.ok()) log_data_ = status;
+    }
+    Status MarkBeginPrepare(bool) override { return visit_(BatchOperation{Kind::transaction_marker, 0, {}, {}}); }
+    Status MarkEndPrepare(const Slice&) override { return visit_(BatchOperation{Kind::transaction_marker, 0, {}, {}}); }
+    Status MarkNoop(bool) override { return {}; }
+    Status MarkRollback(const Slice&) override { return visit_(BatchOperation{Kind::transaction_marker, 0, {}, {}}); }
+    Status MarkCommit(const Slice&) override { return visit_(BatchOperation{Kind::transaction_marker, 0, {}, {}}); }
+    Status MarkCommitWithTimestamp(const Slice&, const Slice&) override {
+      return visit_(BatchOperation{Kind::timestamped_commit, 0, {}, {}});
+    }
+    bool Continue() override { return log_data_.ok(); }
+    const Status& log_data() const { return log_data_; }
+
+   private:
+    const Visit& visit_;
+    Status log_data_;  // LogData has no result of its own
+  };
+  Visitor visitor(visit);
+  Status status = batch.Iterate(&visitor);
+  return status.ok() ? visitor.log_data() : status;
+}
+
+}  // namespace spillway::spill

@@ -1,0 +1,380 @@
+#include "spill/store/kv/kv_append_window.h"
+
+#include <pthread.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <cassert>
+#include <cstring>
+#include <string_view>
+#include <utility>
+
+namespace spillway::spill {
+
+using device::KvDone;
+using device::KvIo;
+using device::KvView;
+using rocksdb::Slice;
+using rocksdb::Status;
+
+KvAppendWindow::KvAppendWindow(device::KvNamespace& space, std::uint32_t pair_bytes, KvStaging& staging)
+    : space_(space), pair_bytes_(pair_bytes), staging_(staging), queue_(space.open_queue()) {
+  for (std::uint32_t i = 0; i < staging.slots(); ++i) free_slots_.push_back(i);
+  thread_ = std::thread([this] { run(); });
+}
+
+KvAppendWindow::~KvAppendWindow() {
+  {
+    const Lock lock(mutex_);
+    stopping_ = true;
+  }
+  ready_.notify_one();
+  thread_.join();
+}
+
+void KvAppendWindow::begin(GenerationId generation) {
+  const Lock lock(mutex_);
+  close_pair();
+  generation_ = generation;
+  tail_ = 0;
+  before_ = {0, end_};
+}
+
+// --- Appending
+
+std::uint32_t KvAppendWindow::new_pairs_of(std::span<const Slice> records) const {
+  std::uint64_t pairs = 0;
+  std::uint64_t room = pairs_.empty() || pairs_.back()->is_full ? 0 : pair_bytes_ - pairs_.back()->bytes;
+  for (const Slice& record : records) {
+    const std::uint64_t bytes = framed_bytes(record.size());
+    if (bytes <= room) {
+      room -= bytes;
+      continue;
+    }
+    pairs += pairs_of(bytes, pair_bytes_);
+    room = bytes <= pair_bytes_ ? pair_bytes_ - bytes : 0;
+  }
+  return static_cast<std::uint32_t>(std::min<std::uint64_t>(pairs, staging_.slots() + 1));
+}
+
+Status KvAppendWindow::append(std::span<const Slice> records, std::span<std::uint64_t> offsets, bool survives) {
+  Lock lock(mutex_);
+  // All of them or none: of more than there is room for, from a pair of their own on, so that they can be forgotten.
+  std::uint32_t pairs = new_pairs_of(records);
+  Status status = pairs < staging_.slots() ? make_room(lock, pairs) : wait_for_all(lock);
+  // While it waited, the pair that is open may have been closed: then they need one more.
+  while (status.ok() && free_slots_.size() < (pairs = new_pairs_of(records))) {
+    if (pairs >= staging_.slots()) {
+      status = wait_for_all(lock);
+      break;
+    }
+    status = make_room(lock, pairs);
+  }
+  before_ = {tail_, end_};
+  for (std::size_t i = 0; i < records.size() && status.ok(); ++i) {
+    status = append_one(lock, records[i], &offsets[i], survives);
+  }
+  if (!status.ok()) {
+    tail_ = before_.tail;
+    end_ = before_.end;
+  }
+  return status;
+}
+
+// Waits until so many slots are free. REQUIRES: so many can be: one may be of a pair that is not full
+Status KvAppendWindow::make_room(Lock& lock, std::uint32_t pairs) {
+  const std::size_t few = std::max<std::size_t>(staging_.slots() / 16, 1);
+  const std::size_t free = free_slots_.size();
+  const bool has_to = free < pairs;
+  const bool pauses = opened_ >= few && free + few < staging_.slots();
+  if (has_to || pauses) {
+    opened_ = 0;
+    wanted_slots_ = has_to ? std::max<std::size_t>(pairs, few) : free + few;
+    const auto may_go_on = [this] { return wanted_slots_ == 0 || !failure_.ok(); };
+    if (has_to) {
+      room_.wait(lock, may_go_on);
+    } else {
+      room_.wait_for(lock, kLongestPause, may_go_on);
+    }
+    wanted_slots_ = 0;
+  }
+  return failure_;
+}
+
+Status KvAppendWindow::append_one(Lock& lock, const Slice& record, std::uint64_t* offset, bool survives) {
+  const std::uint64_t bytes = framed_bytes(record.size());
+  if (!pairs_.empty() && !pairs_.back()->is_full && pairs_.back()->bytes + bytes > pair_bytes_) close_pair();
+  *offset = tail_;
+  const RecordFrame frame = frame_of({generation_, tail_}, record);
+  std::size_t copied = 0;  // of the record
+  for (std::uint64_t at = 0; at < bytes;) {
+    const bool is_first = at == 0;
+    const bool is_open = !pairs_.empty() && !pairs_.back()->is_full;
+    if (!is_open && free_slots_.empty()) {
+      if (Status status = make_room(lock, 1); !status.ok()) return status;
+    }
+    Pair& pair = is_open ? *pairs_.back()
+                         : open_pair(offset_of_pair(*offset, at / pair_bytes_, pair_bytes_), bytes > pair_bytes_);
+    char* into = staging_.bytes(pair.slot) + pair.bytes;
+    const std::uint64_t part = std::min<std::uint64_t>(bytes - at, pair_bytes_ - pair.bytes);
+    std::uint64_t header = 0;
+    if (is_first) {
+      std::memcpy(into, &frame, sizeof frame);
+      header = sizeof frame;
+    }
+    std::memcpy(into + header, record.data() + copied, part - header);
+    copied += part - header;
+    at += part;
+    grow(pair, part, survives);
+    if (bytes > pair_bytes_) close_pair();
+  }
+  end_ = {generation_, tail_};
+  return {};
+}
+
+// REQUIRES: a slot is free
+KvAppendWindow::Pair& KvAppendWindow::open_pair(std::uint64_t offset, bool of_one_record) {
+  auto pair = std::make_unique<Pair>();
+  pair->position = {generation_, offset};
+  pair->key = bytes_of(pair->position);
+  pair->slot = free_slots_.back();
+  free_slots_.pop_back();
+  ++opened_;
+  const bool is_first = end_.generation != generation_;
+  staging_.begin(pair->slot, pair->position, is_first && pairs_.empty() ? Position() : end_, of_one_record);
+  bytes_.fetch_add(kPairOverheadBytes, std::memory_order_acq_rel);
+  const std::unique_lock lock(pairs_mutex_);
+  pairs_.push_back(std::move(pair));
+  return *pairs_.back();
+}
+
+void KvAppendWindow::grow(Pair& pair, std::uint64_t bytes, bool survives) {
+  const auto all = static_cast<std::uint32_t>(pair.bytes + bytes);
+  if (survives) staging_.grow(pair.slot, all);
+  pair.bytes.store(all, std::memory_order_release);
+  bytes_.fetch_add(bytes, std::memory_order_acq_rel);
+  tail_ += bytes;
+}
+
+void KvAppendWindow::close_pair() {
+  if (pairs_.empty() || pairs_.back()->is_full) return;
+  Pair& pair = *pairs_.back();
+  pair.is_full = true;
+  tail_ = pair.position.offset / pair_bytes_ * pair_bytes_ + pair_bytes_;
+  ready_.notify_one();
+}
+
+// --- The drive
+
+bool KvAppendWindow::has_ready() const {
+  return failure_.ok() && shipped_ < pairs_.size() && pairs_[shipped_]->is_full;
+}
+
+void KvAppendWindow::run() {
+  // What wakes it is a writer with a pair that is full: that one goes on first. Where it cannot be asked for, writers
+  // are interrupted now and then.
+  const sched_param none{};
+  (void)pthread_setschedparam(pthread_self(), SCHED_BATCH, &none);
+  Lock lock(mutex_);
+  for (;;) {
+    ready_.wait(lock, [&] { return stopping_ || has_ready() || on_their_way_ > 0; });
+    if (stopping_) return;
+    lock.unlock();
+    {
+      const std::lock_guard drives(drive_mutex_);
+      drive();
+    }
+    lock.lock();
+  }
+}
+
+// Hands over what is ready, and waits until something is done. REQUIRES: drive_mutex_ is held
+void KvAppendWindow::drive() {
+  std::vector<KvIo> ios;
+  {
+    const Lock lock(mutex_);
+    gather(ios);
+  }
+  if (!ios.empty()) {
+    if (const auto status = queue_->submit(ios); !status) {
+      const Lock lock(mutex_);
+      for (const KvIo& io : ios) on_their_way_ -= io.pairs.size();
+      if (failure_.ok()) failure_ = Status::IOError(status.message());
+    }
+  }
+  reaped_.resize(queue_->pending());
+  const std::size_t count = reaped_.empty() ? 0 : queue_->reap(reaped_, 1);
+  {
+    const Lock lock(mutex_);
+    take(std::span(reaped_).first(count));
+    if (free_slots_.size() >= wanted_slots_) wanted_slots_ = 0;
+    if (wanted_slots_ == 0 || !failure_.ok()) room_.notify_one();
+  }
+  changed_.notify_all();
+}
+
+// Only when the drive has all of the generation before may it have something of a later one.
+bool KvAppendWindow::is_in_order(std::size_t index) const {
+  return pairs_[index]->position.generation == pairs_.front()->position.generation;
+}
+
+// In order; what is there together goes together, as much as the drive's memtable takes.
+void KvAppendWindow::gather(std::vector<KvIo>& ios) {
+  const std::size_t most = waiting_ > 0 ? pairs_.size() : kPairsOnTheirWay;
+  while (has_ready() && is_in_order(shipped_) && on_their_way_ < most) {
+    Pair& first = *pairs_[shipped_];
+    first.command.clear();
+    KvIo& io = ios.emplace_back();
+    io.tag = first_ + shipped_;
+    io.op = ssd::Opcode::kv_batch_store;
+    io.cause = device::Cause::wal;
+    std::uint64_t bytes = 0;
+    for (; has_ready() && is_in_order(shipped_) && on_their_way_ < most; ++shipped_, ++on_their_way_) {
+      const Pair& pair = *pairs_[shipped_];
+      bytes += kPairOverheadBytes + pair.bytes;
+      if (!first.command.empty() && (bytes > space_.info().batch_bytes || first.command.size() == kPairsACommand))
+        break;
+      first.command.push_back({{pair.key.data(), pair.key.size()}, {staging_.bytes(pair.slot), pair.bytes}});
+    }
+    io.pairs = first.command;
+  }
+}
+
+void KvAppendWindow::take(std::span<const KvDone> done) {
+  for (const KvDone& one : done) {
+    const std::size_t begin = one.tag - first_;
+    const std::size_t end = begin + pairs_[begin]->command.size();
+    const Status status = status_of(one, "batch store");
+    on_their_way_ -= end - begin;
+    for (std::size_t i = begin; i < end; ++i) pairs_[i]->is_stored = status.ok();
+    if (!status.ok() && (failure_.ok() || failure_.IsNoSpace())) failure_ = status;
+  }
+  while (!pairs_.empty() && pairs_.front()->is_stored) pop_front();  // in order: nothing behind what failed
+}
+
+// The drive counts it from before that on, so that nobody sees less used than is.
+void KvAppendWindow::pop_front() {
+  bytes_.fetch_sub(kPairOverheadBytes + pairs_.front()->bytes, std::memory_order_acq_rel);
+  free_slots_.push_back(pairs_.front()->slot);
+  const std::unique_lock lock(pairs_mutex_);
+  pairs_.pop_front();
+  ++first_;
+  if (shipped_ > 0) --shipped_;
+}
+
+void KvAppendWindow::hand_on() {
+  const Lock lock(mutex_);
+  close_pair();
+}
+
+Status KvAppendWindow::wait() {
+  Lock lock(mutex_);
+  return wait_for_all(lock);
+}
+
+// On its own, unless somebody else does already: then nobody has to wake for it.
+Status KvAppendWindow::wait_for_all(Lock& lock) {
+  close_pair();
+  const std::uint64_t last = first_ + pairs_.size();
+  const auto is_over = [&] { return first_ >= last || (!failure_.ok() && on_their_way_ == 0); };
+  ++waiting_;
+  while (!is_over()) {
+    lock.unlock();
+    Lock drives(drive_mutex_, std::try_to_lock);
+    if (drives.owns_lock()) drive();
+    lock.lock();
+    if (!drives.owns_lock() && !is_over()) changed_.wait(lock);
+  }
+  --waiting_;
+  return first_ >= last ? Status() : failure_;
+}
+
+Status KvAppendWindow::store_again() {
+  Lock lock(mutex_);
+  hand_over_again();
+  return wait_for_all(lock);
+}
+
+// REQUIRES: nothing is on its way
+void KvAppendWindow::hand_over_again() {
+  failure_ = {};
+  shipped_ = 0;
+  for (const auto& pair : pairs_) pair->is_stored = false;
+  ready_.notify_one();
+}
+
+bool KvAppendWindow::is_full() const {
+  const Lock lock(mutex_);
+  return failure_.IsNoSpace();
+}
+
+void KvAppendWindow::resume() {
+  const Lock lock(mutex_);
+  if (failure_.IsNoSpace() && on_their_way_ == 0) hand_over_again();
+}
+
+void KvAppendWindow::discard(GenerationId generation) {
+  if (!has(generation)) return;
+  Lock lock(mutex_);
+  if (wait_for_all(lock).ok() || !failure_.IsNoSpace()) return;
+  {
+    const std::unique_lock list(pairs_mutex_);
+    std::erase_if(pairs_, [&](const std::unique_ptr<Pair>& pair) {
+      if (pair->position.generation != generation) return false;
+      bytes_.fetch_sub(kPairOverheadBytes + pair->bytes, std::memory_order_acq_rel);
+      free_slots_.push_back(pair->slot);
+      return true;
+    });
+  }
+  hand_over_again();
+}
+
+void KvAppendWindow::give_up() {
+  const Lock lock(mutex_);
+  assert(on_their_way_ == 0);
+  while (!pairs_.empty()) pop_front();
+  tail_ = before_.tail;
+  end_ = before_.end;
+  failure_ = {};
+}
+
+// --- Reading
+
+bool KvAppendWindow::read(Position wanted, std::uint64_t most_bytes, std::string* bytes) const {
+  if (this->bytes() == 0) return false;
+  const std::shared_lock lock(pairs_mutex_);
+  const auto found = std::lower_bound(
+      pairs_.begin(), pairs_.end(), wanted,
+      [](const std::unique_ptr<Pair>& one, const Position& position) { return one->position < position; });
+  if (found == pairs_.end() || (*found)->position != wanted) return false;
+  const std::uint64_t there = (*found)->bytes.load(std::memory_order_acquire);
+  bytes->assign(staging_.bytes((*found)->slot), std::min(most_bytes, there));
+  return true;
+}
+
+bool KvAppendWindow::has_failed() const {
+  const Lock lock(mutex_);
+  return !failure_.ok() && !failure_.IsNoSpace();
+}
+
+bool KvAppendWindow::takes_all_or_none(std::span<const Slice> records) const {
+  const Lock lock(mutex_);
+  return new_pairs_of(records) < staging_.slots();
+}
+
+std::vector<KvAppendWindow::Held> KvAppendWindow::held(GenerationId generation) const {
+  const std::shared_lock lock(pairs_mutex_);
+  std::vector<Held> all;
+  for (const auto& pair : pairs_) {
+    if (pair->position.generation != generation) continue;
+    all.push_back({pair->position, {staging_.bytes(pair->slot), pair->bytes.load(std::memory_order_acquire)}});
+  }
+  return all;
+}
+
+bool KvAppendWindow::has(GenerationId generation) const {
+  const std::shared_lock lock(pairs_mutex_);
+  return std::ranges::any_of(pairs_, [&](const auto& one) { return one->position.generation == generation; });
+}
+
+}  // namespace spillway::spill

@@ -1,0 +1,83 @@
+// How much of each log of the software region was durable, in a small file beside the logs: DURABLE.
+//
+//   header  "SPILLEND" | version u32 | CRC-32C u32 | salt u64                                         (24 bytes)
+//   entry   CRC-32C u32 of the salt and what follows | kind u32 | generation u64 | the log's salt u64 | bytes u64
+//           (32 bytes, little-endian): so many bytes of the log are durable, or (closed) the store was closed with so
+//           many logs, whose ends are in this file
+//
+// An entry is appended when a sync of a log has returned, and is not synced itself: a killed process leaves it, a loss
+// of power may take it. So an entry is true whenever it is there, and nothing follows from one that is not. Without it,
+// what is not whole at the end of the newest log might always have been torn by a loss of power, and would be cut.
+//
+// Before anything of what it says ends to be true, as when a log is cut, the file is replaced, durably.
+#pragma once
+
+#include <rocksdb/file_system.h>
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "spill/store/region/log_frame.h"
+#include "spill/store/store.h"
+
+namespace spillway::spill {
+
+struct DurableEnd {
+  GenerationId generation = 0;
+  std::uint64_t salt = 0;  // of the log: one of the same number may have come later
+  std::uint64_t bytes = 0;
+};
+
+inline constexpr char kEndsFile[] = "DURABLE";
+
+// What such a file says.
+struct FoundEnds {
+  std::map<GenerationId, DurableEnd> ends;
+  bool was_closed = false;  // these are all the logs that there were
+  // Of the first byte of what does not fit its checksum and was not torn at the end: none of it is used.
+  std::optional<std::uint64_t> damaged_at;
+};
+// Where the file is not there, or nothing in it fits its checksum: nothing is in `ends`.
+rocksdb::Status read_ends(rocksdb::FileSystem& files, const std::string& path, FoundEnds* found);
+// Whether more of the log was durable than is whole. `salt`: the log's, 0 where its header is not whole.
+bool was_longer(const FoundEnds& found, GenerationId generation, std::uint64_t salt, std::uint64_t whole_to);
+
+class DurableEnds {
+ public:
+  // REQUIRES: both outlive it
+  DurableEnds(rocksdb::FileSystem& files, rocksdb::FSDirectory& directory, std::string path);
+
+  rocksdb::Status read();
+  const FoundEnds& found() const { return found_; }  // what an earlier process left
+
+  // From now on the file says this, `durably` when it returns. `closed`: and that there is nothing else.
+  rocksdb::Status replace(const std::vector<DurableEnd>& ends, bool closed, bool durably);
+  bool is_begun() const { return is_begun_; }  // replaced since it was opened
+  // Adds one. What cannot be written is left out. By any thread.
+  void note(const DurableEnd& end);
+  // The log was dropped: what the file says of it has no meaning any more.
+  void forget(GenerationId generation);
+
+ private:
+  rocksdb::IOStatus write(const std::string& entries, bool durably);
+
+  rocksdb::FileSystem& files_;
+  rocksdb::FSDirectory& directory_;
+  const std::string path_;
+  FoundEnds found_;
+  std::atomic<bool> is_begun_ = false;
+
+  std::mutex mutex_;  // of what follows
+  std::map<GenerationId, DurableEnd> said_;
+  std::unique_ptr<rocksdb::FSWritableFile> file_;
+  std::uint64_t salt_ = 0;
+  std::uint64_t noted_ = 0;
+};
+
+}  // namespace spillway::spill
