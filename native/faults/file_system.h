@@ -13,7 +13,7 @@
 #include <string>
 
 #include "base/result.h"
-#include "faults/fates.h"
+#include "faults/fault_rules.h"
 
 namespace spillway::faults {
 
@@ -24,7 +24,7 @@ class FaultyFileSystem : public rocksdb::FileSystemWrapper {
       const std::string& root, const std::shared_ptr<rocksdb::FileSystem>& host = rocksdb::FileSystem::Default());
 
   // From now on; an empty one leaves everything alone. Thread-safe.
-  virtual void set_fate(Fate fate) = 0;
+  virtual void set_fault_rule(FaultRule rule) = 0;
   // From now on nothing changes under the root any more, and everything asked for fails: the store above can be closed,
   // and power_loss() sees the files as they were at this moment. Thread-safe.
   virtual void cut_power() = 0;

@@ -161,16 +161,17 @@ class Child {
   // Of the drive, or of a smaller one on which those files are that have `only_in` in their names.
   void fill_drive() {
     const auto written = std::make_shared<std::atomic<std::uint64_t>>(0);
-    system_->set_fate([this, written](const faults::Deed& deed) {
+    system_->set_fault_rule([this, written](const faults::FileOperation& operation) {
       // After a refused write to its MANIFEST within IngestExternalFiles, RocksDB 7.8.3 with assertions ends the
       // process (docs/decisions/0014).
-      const bool is_manifest = deed.name.find("MANIFEST-") != std::string::npos;
-      if (deed.action != faults::Action::write || is_manifest || deed.name.find(plan_.only_in) == std::string::npos) {
-        return faults::Misfortune();
+      const bool is_manifest = operation.name.find("MANIFEST-") != std::string::npos;
+      if (operation.action != faults::Action::write || is_manifest ||
+          operation.name.find(plan_.only_in) == std::string::npos) {
+        return faults::InjectedFault();
       }
-      if ((*written += deed.bytes) <= plan_.room_bytes) return faults::Misfortune();
+      if ((*written += operation.bytes) <= plan_.room_bytes) return faults::InjectedFault();
       ++ledger_.refused;
-      return faults::Misfortune{.status = rocksdb::IOStatus::NoSpace("the drive is full (injected)")};
+      return faults::InjectedFault{.status = rocksdb::IOStatus::NoSpace("the drive is full (injected)")};
     });
   }
 

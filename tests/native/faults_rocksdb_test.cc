@@ -71,12 +71,12 @@ TEST_F(Faults, ASyncedFileOfASyncedDirectoryIsKeptWhateverTheSeed) {
 TEST_F(Faults, ASyncCoversWhatWasWrittenBeforeItBegan) {
   auto file = create("log");
   append(*file, std::string(1000, 's'));
-  system_->set_fate([&](const Deed& deed) {
-    if (deed.action == Action::sync) append(*file, std::string(1000, 'u'));
-    return Misfortune();
+  system_->set_fault_rule([&](const FileOperation& operation) {
+    if (operation.action == Action::sync) append(*file, std::string(1000, 'u'));
+    return InjectedFault();
   });
   sync(*file);
-  system_->set_fate(nullptr);
+  system_->set_fault_rule(nullptr);
   sync_root();
   std::set<std::size_t> sizes;
   for (std::uint64_t seed = 0; seed < 60; ++seed) {
@@ -221,29 +221,30 @@ TEST_F(Faults, TheJournalGoesOnAfterAProcessThatCouldNotFinish) {
 
 TEST_F(Faults, FatesFailWhatTheyChoose) {
   auto file = create("log");
-  system_->set_fate(fail_nth([](const Deed& deed) { return deed.action == Action::sync; }, 2, IOStatus::IOError("no")));
+  system_->set_fault_rule(fail_nth([](const FileOperation& operation) { return operation.action == Action::sync; }, 2,
+                                   IOStatus::IOError("no")));
   sync(*file);
   EXPECT_TRUE(file->Sync({}, nullptr).IsIOError());
   sync(*file);
 
-  system_->set_fate([](const Deed& deed) {
-    return deed.action == Action::write ? Misfortune{.status = IOStatus::IOError("torn"), .written_first = 3}
-                                        : Misfortune();
+  system_->set_fault_rule([](const FileOperation& operation) {
+    return operation.action == Action::write ? InjectedFault{.status = IOStatus::IOError("torn"), .written_first = 3}
+                                             : InjectedFault();
   });
   EXPECT_TRUE(file->Append("abcdef", {}, nullptr).IsIOError());
   EXPECT_EQ(file_bytes(root_ + "/log"), "abc");
 
-  system_->set_fate(room_for(10));
+  system_->set_fault_rule(full_beyond(10));
   append(*file, "defghij");
   EXPECT_TRUE(file->Append("k", {}, nullptr).IsNoSpace());
 
   int failed = 0;
-  system_->set_fate(
-      fail_share([](const Deed& deed) { return deed.action == Action::sync; }, 0.3, 1, IOStatus::IOError("")));
+  system_->set_fault_rule(fail_share([](const FileOperation& operation) { return operation.action == Action::sync; },
+                                     0.3, 1, IOStatus::IOError("")));
   for (int i = 0; i < 1000; ++i) failed += file->Sync({}, nullptr).ok() ? 0 : 1;
   EXPECT_NEAR(failed, 300, 60);
 
-  system_->set_fate({});
+  system_->set_fault_rule({});
   system_->cut_power();
   EXPECT_TRUE(file->Append("l", {}, nullptr).IsIOError());
   EXPECT_EQ(file_bytes(root_ + "/log"), "abcdefghij");

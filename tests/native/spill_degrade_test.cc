@@ -64,10 +64,10 @@ bool comes_true(const std::function<bool()>& what) {
   return what();
 }
 
-bool is_sorted_file(const Deed& deed) {
-  return deed.name.find("/spill/") != std::string::npos && deed.name.ends_with(".sst");
+bool is_sorted_file(const FileOperation& operation) {
+  return operation.name.find("/spill/") != std::string::npos && operation.name.ends_with(".sst");
 }
-bool is_spill_log(const Deed& deed) { return deed.name.find(".spill") != std::string::npos; }
+bool is_spill_log(const FileOperation& operation) { return operation.name.find(".spill") != std::string::npos; }
 
 class SpillDegrade : public ::testing::Test {
  protected:
@@ -108,12 +108,12 @@ class SpillDegrade : public ::testing::Test {
     EXPECT_TRUE(writer.Finish().ok());
     return path;
   }
-  // Fails the deeds, and lets them be when `write` has not ended after a while, so that the test does.
+  // Fails the operations, and lets them be when `write` has not ended after a while, so that the test does.
   Status ends(const std::function<Status()>& write) {
     auto outcome = std::async(std::launch::async, write);
     const bool ended = outcome.wait_for(std::chrono::seconds(20)) == std::future_status::ready;
     EXPECT_TRUE(ended) << "it waits for ever";
-    if (!ended) system_->set_fate({});
+    if (!ended) system_->set_fault_rule({});
     return outcome.get();
   }
 
@@ -129,16 +129,17 @@ TEST_F(SpillDegrade, AFullDriveIsAnErrorAndNotAWaitWithoutEnd) {
   db_->SetDiversion(Diversion::always);
   const std::string value(20'000, 'v');
   ASSERT_TRUE(db_->Put({}, "a", value).ok());
-  system_->set_fate([](const Deed& deed) {
-    return deed.action == Action::write ? Misfortune{.status = IOStatus::NoSpace("the drive is full (injected)")}
-                                        : Misfortune();
+  system_->set_fault_rule([](const FileOperation& operation) {
+    return operation.action == Action::write
+               ? InjectedFault{.status = IOStatus::NoSpace("the drive is full (injected)")}
+               : InjectedFault();
   });
   for (int i = 0; i < 3; ++i) {
     const Status diverted = ends([&] { return db_->Put({}, "a", "2"); });  // its key lies there
     EXPECT_TRUE(diverted.IsIOError()) << diverted.ToString();
   }
   EXPECT_EQ(get("a"), value);
-  system_->set_fate({});
+  system_->set_fault_rule({});
   const Status status = db_->Rollback();
   EXPECT_TRUE(status.ok()) << status.ToString() << ": it needs no reopening";
   EXPECT_EQ(get("a"), value);
@@ -151,15 +152,16 @@ TEST_F(SpillDegrade, AFullDriveIsTheReasonOfEachWriteThatItsLogRefuses) {
   open(RollbackPolicy::off);
   ASSERT_TRUE(db_->Put({}, "main", "1").ok());
   db_->SetDiversion(Diversion::never);
-  system_->set_fate([](const Deed& deed) {
-    return deed.action == Action::write ? Misfortune{.status = IOStatus::NoSpace("the drive is full (injected)")}
-                                        : Misfortune();
+  system_->set_fault_rule([](const FileOperation& operation) {
+    return operation.action == Action::write
+               ? InjectedFault{.status = IOStatus::NoSpace("the drive is full (injected)")}
+               : InjectedFault();
   });
   for (int i = 0; i < 3; ++i) {
     const Status failed = ends([&] { return db_->Put({}, "new", "1"); });
     EXPECT_TRUE(failed.IsNoSpace()) << i << ": " << failed.ToString();
   }
-  system_->set_fate({});
+  system_->set_fault_rule({});
 }
 
 // Also where RocksDB's log has failed meanwhile, by a write or by what was to be put back; with nothing to flush it
@@ -175,13 +177,14 @@ TEST_F(SpillDegrade, WhatWasDivertedComesBackAfterRocksdbsLogHasFailed) {
       db_->SetDiversion(Diversion::always);
       ASSERT_TRUE(db_->Put({}, "a", "1").ok());
       ASSERT_TRUE(db_->Put({}, "b", "1").ok());
-      system_->set_fate([](const Deed& deed) {
-        return deed.action == Action::write ? Misfortune{.status = IOStatus::NoSpace("the drive is full (injected)")}
-                                            : Misfortune();
+      system_->set_fault_rule([](const FileOperation& operation) {
+        return operation.action == Action::write
+                   ? InjectedFault{.status = IOStatus::NoSpace("the drive is full (injected)")}
+                   : InjectedFault();
       });
       const Status failed = by_a_write ? ends([&] { return db_->Put({}, "new", "1"); }) : db_->Rollback();
       EXPECT_TRUE(failed.IsIOError()) << failed.ToString();
-      system_->set_fate({});
+      system_->set_fault_rule({});
       const Status status = db_->Rollback();
       EXPECT_TRUE(status.ok()) << status.ToString() << ": it needs no reopening";
       EXPECT_EQ(db_->GetSpillStatistics().live_entries, 0U);
@@ -192,8 +195,9 @@ TEST_F(SpillDegrade, WhatWasDivertedComesBackAfterRocksdbsLogHasFailed) {
         EXPECT_TRUE(db_->Put({}, "a", "2").ok());
         EXPECT_TRUE(db_->Rollback().ok());
         // RocksDB does not wait for the flush after an error.
-        system_->set_fate([](const Deed& deed) {
-          return deed.name.ends_with(".sst") ? Misfortune{.delay = std::chrono::milliseconds(200)} : Misfortune();
+        system_->set_fault_rule([](const FileOperation& operation) {
+          return operation.name.ends_with(".sst") ? InjectedFault{.delay = std::chrono::milliseconds(200)}
+                                                  : InjectedFault();
         });
         std::vector<std::string> files;
         std::uint64_t manifest_bytes = 0;
@@ -203,7 +207,7 @@ TEST_F(SpillDegrade, WhatWasDivertedComesBackAfterRocksdbsLogHasFailed) {
           EXPECT_TRUE(db_->GetIntProperty(property, &in_memtables));
           EXPECT_EQ(in_memtables, 0U) << property;
         }
-        system_->set_fate({});
+        system_->set_fault_rule({});
         const Status ingested = db_->IngestExternalFile({sorted_file()}, {});
         EXPECT_EQ(ingested.IsAborted(), opening == 0) << ingested.ToString();
         EXPECT_EQ(ingested.ok(), opening == 1) << ingested.ToString();
@@ -223,12 +227,12 @@ TEST_F(SpillDegrade, AnErrorThatStopsRocksdbEndsEveryWait) {
   open(RollbackPolicy::off, 64 << 10);
   // A flush that has begun fails when the drive is full, and not before.
   const auto is_full = std::make_shared<std::atomic<bool>>(false);  // the file system outlives this function
-  const auto is_table = [](const Deed& deed) { return deed.name.ends_with(".sst"); };
-  system_->set_fate([=](const Deed& deed) {
-    while (is_table(deed) && !*is_full) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    return deed.action == Action::write && *is_full
-               ? Misfortune{.status = IOStatus::NoSpace("the drive is full (injected)")}
-               : Misfortune();
+  const auto is_table = [](const FileOperation& operation) { return operation.name.ends_with(".sst"); };
+  system_->set_fault_rule([=](const FileOperation& operation) {
+    while (is_table(operation) && !*is_full) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    return operation.action == Action::write && *is_full
+               ? InjectedFault{.status = IOStatus::NoSpace("the drive is full (injected)")}
+               : InjectedFault();
   });
   const std::string value(10'000, 'v');
   int written = 0;
@@ -242,7 +246,7 @@ TEST_F(SpillDegrade, AnErrorThatStopsRocksdbEndsEveryWait) {
   EXPECT_TRUE(put.IsIOError()) << put.ToString();
   const Status rolled_back = ends([&] { return db_->Rollback(); });
   EXPECT_TRUE(rolled_back.IsIOError()) << rolled_back.ToString();
-  system_->set_fate({});
+  system_->set_fault_rule({});
   const Status status = ends([&] { return db_->Rollback(); });
   EXPECT_TRUE(status.ok()) << status.ToString() << ": it needs no reopening";
   for (int i = 0; i < written; ++i) EXPECT_EQ(get("key " + std::to_string(i)), value);
@@ -254,10 +258,11 @@ TEST_F(SpillDegrade, AnErrorThatStopsRocksdbEndsEveryWait) {
 TEST_F(SpillDegrade, AnErrorThatStopsRocksdbEndsTheWaitForRoom) {
   open(RollbackPolicy::off, 64 << 10);
   const auto fails = std::make_shared<std::atomic<bool>>(false);  // the file system outlives this function
-  system_->set_fate([fails](const Deed& deed) {
-    if (!deed.name.ends_with(".sst")) return Misfortune();
+  system_->set_fault_rule([fails](const FileOperation& operation) {
+    if (!operation.name.ends_with(".sst")) return InjectedFault();
     while (!*fails) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    return deed.action == Action::write ? Misfortune{.status = IOStatus::NoSpace("no (injected)")} : Misfortune();
+    return operation.action == Action::write ? InjectedFault{.status = IOStatus::NoSpace("no (injected)")}
+                                             : InjectedFault();
   });
   const std::string value(10'000, 'v');
   rocksdb::WriteOptions at_once;
@@ -276,7 +281,7 @@ TEST_F(SpillDegrade, AnErrorThatStopsRocksdbEndsTheWaitForRoom) {
   *fails = true;
   const Status put = ends([&] { return db_->Put({}, newest, value); });
   EXPECT_TRUE(put.IsIOError()) << put.ToString();
-  system_->set_fate({});
+  system_->set_fault_rule({});
 }
 
 // Compactions that fail do not stop RocksDB, but what has stopped writes until one succeeds.
@@ -286,12 +291,13 @@ TEST_F(SpillDegrade, CompactionsThatFailAreNotWaitedForWithoutEnd) {
                                                                {"level0_slowdown_writes_trigger", "3"},
                                                                {"level0_stop_writes_trigger", "3"}};
   ASSERT_TRUE(db_->SetOptions(few_files).ok());
-  system_->set_fate([](const Deed& deed) {
+  system_->set_fault_rule([](const FileOperation& operation) {
     std::array<char, 16> thread{};
     pthread_getname_np(pthread_self(), thread.data(), thread.size());
     const bool is_compaction = std::string_view(thread.data()).starts_with("rocksdb:low");
-    return is_compaction && deed.action == Action::write ? Misfortune{.status = IOStatus::NoSpace("no (injected)")}
-                                                         : Misfortune();
+    return is_compaction && operation.action == Action::write
+               ? InjectedFault{.status = IOStatus::NoSpace("no (injected)")}
+               : InjectedFault();
   });
   db_->SetDiversion(Diversion::always);
   ASSERT_TRUE(db_->Put({}, "spilled", "1").ok());
@@ -320,7 +326,7 @@ TEST_F(SpillDegrade, CompactionsThatFailAreNotWaitedForWithoutEnd) {
   EXPECT_TRUE(rolled_back.ok() || rolled_back.IsIOError()) << rolled_back.ToString();
   db_->SetDiversion(Diversion::automatic);
   EXPECT_TRUE(db_->Put({}, "main", "5").ok()) << "it is diverted";
-  system_->set_fate({});
+  system_->set_fault_rule({});
   const Status status = ends([&] { return db_->Rollback(); });
   EXPECT_TRUE(status.ok()) << status.ToString();
   EXPECT_EQ(get("main"), "5");
@@ -336,9 +342,9 @@ TEST_F(SpillDegrade, WhatRocksdbHasNoRoomForIsTriedNowAndThen) {
     one->OnBackgroundError(rocksdb::BackgroundErrorReason::kFlush, &passed);
   }
   const auto is_free = std::make_shared<std::atomic<bool>>(false);  // the file system outlives this function
-  system_->set_fate([is_free](const Deed& deed) {
-    while (deed.name.ends_with(".sst") && !*is_free) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    return Misfortune();
+  system_->set_fault_rule([is_free](const FileOperation& operation) {
+    while (operation.name.ends_with(".sst") && !*is_free) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    return InjectedFault();
   });
   const std::string value(10'000, 'v');
   for (int i = 0; db_->GetSpillStatistics().diverted_writes == 0 && i < 100; ++i) {
@@ -360,8 +366,10 @@ TEST_F(SpillDegrade, NothingIsIngestedByARocksdbThatFailedWhileAnIngestionWaited
   ASSERT_TRUE(db_->Put({}, "main", "1").ok());
   db_->SetDiversion(Diversion::always);
   ASSERT_TRUE(db_->Put({}, "a", "1").ok());
-  const auto is_main_log = [](const Deed& deed) { return deed.action == Action::write && deed.name.ends_with(".log"); };
-  system_->set_fate(fail_nth(is_main_log, 1, IOStatus::NoSpace("no (injected)")));
+  const auto is_main_log = [](const FileOperation& operation) {
+    return operation.action == Action::write && operation.name.ends_with(".log");
+  };
+  system_->set_fault_rule(fail_nth(is_main_log, 1, IOStatus::NoSpace("no (injected)")));
   const Status ingested = ends([&] { return db_->IngestExternalFile({file}, {}); });
   EXPECT_TRUE(ingested.IsAborted()) << ingested.ToString();
   EXPECT_EQ(db_->GetSpillStatistics().live_entries, 0U);
@@ -375,11 +383,11 @@ TEST_F(SpillDegrade, AFailedRollbackChangesNoReadOfWhatIsDurable) {
   open(RollbackPolicy::off);
   db_->SetDiversion(Diversion::always);
   ASSERT_TRUE(db_->Put({}, "a", "1").ok());
-  system_->set_fate([](const Deed& deed) {
-    return is_sorted_file(deed) ? Misfortune{.status = IOStatus::IOError("no (injected)")} : Misfortune();
+  system_->set_fault_rule([](const FileOperation& operation) {
+    return is_sorted_file(operation) ? InjectedFault{.status = IOStatus::IOError("no (injected)")} : InjectedFault();
   });
   EXPECT_TRUE(db_->Rollback().IsIOError());
-  system_->set_fate({});
+  system_->set_fault_rule({});
   db_->SetDiversion(Diversion::never);
   ASSERT_TRUE(db_->Put({}, "main", "1").ok());
   rocksdb::ReadOptions durable;
@@ -427,9 +435,10 @@ TEST_F(SpillDegrade, ANoteThatAFullStoreRefusesIsNotMissed) {
   ASSERT_TRUE(db_->Put({}, "main 2", "2").ok());
   db_->SetDiversion(Diversion::always);
   ASSERT_TRUE(db_->Put({}, "k", newer).ok());
-  system_->set_fate([](const Deed& deed) {
-    return deed.action == Action::write && is_spill_log(deed) ? Misfortune{.status = IOStatus::NoSpace("(injected)")}
-                                                              : Misfortune();
+  system_->set_fault_rule([](const FileOperation& operation) {
+    return operation.action == Action::write && is_spill_log(operation)
+               ? InjectedFault{.status = IOStatus::NoSpace("(injected)")}
+               : InjectedFault();
   });
   ASSERT_TRUE(db_->Put({}, "main 3", "3").ok());  // finds the store full: it is brought back one by one
   ASSERT_TRUE(comes_true(
@@ -450,10 +459,10 @@ TEST_F(SpillDegrade, ACompactionOfFilesWaitsForTheNoteThatIsOwed) {
   ASSERT_TRUE(db_->Put({}, "main", "1").ok());
   db_->SetDiversion(Diversion::always);
   ASSERT_TRUE(db_->Put({}, "k", "1").ok());
-  system_->set_fate([](const Deed& deed) {
-    return deed.action == Action::write && (is_spill_log(deed) || is_sorted_file(deed))
-               ? Misfortune{.status = IOStatus::NoSpace("(injected)")}
-               : Misfortune();
+  system_->set_fault_rule([](const FileOperation& operation) {
+    return operation.action == Action::write && (is_spill_log(operation) || is_sorted_file(operation))
+               ? InjectedFault{.status = IOStatus::NoSpace("(injected)")}
+               : InjectedFault();
   });
   ASSERT_TRUE(rocksdb_of(*db_).Flush({}).ok());  // its note is refused
   rocksdb::ColumnFamilyMetaData family;
@@ -462,7 +471,7 @@ TEST_F(SpillDegrade, ACompactionOfFilesWaitsForTheNoteThatIsOwed) {
   const Status refused = db_->CompactFiles({}, files, 6);
   EXPECT_TRUE(refused.IsNoSpace()) << refused.ToString();
   EXPECT_EQ(db_->GetSpillStatistics().live_entries, 1U);
-  system_->set_fate({});
+  system_->set_fault_rule({});
   EXPECT_TRUE(db_->CompactFiles({}, files, 6).ok());
   EXPECT_EQ(db_->GetSpillStatistics().live_entries, 0U);
   EXPECT_EQ(get("k"), "1");
@@ -502,10 +511,10 @@ TEST_F(SpillDegrade, CompactionsWaitForTheNoteOfARollback) {
         if (held < 0) held = is_held() ? 1 : 0;
       });
       if (is_refused) {
-        system_->set_fate([](const Deed& deed) {
-          return deed.action == Action::write && is_spill_log(deed)
-                     ? Misfortune{.status = IOStatus::NoSpace("(injected)")}
-                     : Misfortune();
+        system_->set_fault_rule([](const FileOperation& operation) {
+          return operation.action == Action::write && is_spill_log(operation)
+                     ? InjectedFault{.status = IOStatus::NoSpace("(injected)")}
+                     : InjectedFault();
         });
         EXPECT_TRUE(db_->Put({}, "other", "").ok());  // finds the store full: it is brought back one by one
         EXPECT_TRUE(comes_true([&] { return db_->GetSpillStatistics().live_entries == 0; }));
@@ -535,15 +544,15 @@ TEST_F(SpillDegrade, WhatIsDivertedWhileFilesAreIngestedOutlivesAKill) {
     std::atomic<bool> has_come = false;
     bool diverted = false;
     const AtEach then("spill.rollback.gate_closed", [&] { is_ingesting = true; });
-    system_->set_fate([&](const Deed& deed) {
-      if (!is_ingesting || deed.action != Action::write || deed.name.find("MANIFEST") == std::string::npos) {
-        return Misfortune();
+    system_->set_fault_rule([&](const FileOperation& operation) {
+      if (!is_ingesting || operation.action != Action::write || operation.name.find("MANIFEST") == std::string::npos) {
+        return InjectedFault();
       }
       if (!has_come.exchange(true) && dies) {
         diverted = std::async(std::launch::async, [&] { return db_->Put({}, "z", "3").ok(); }).get();
         system_->cut_power();
       }
-      return Misfortune{.status = IOStatus::IOError("(injected)")};
+      return InjectedFault{.status = IOStatus::IOError("(injected)")};
     });
     EXPECT_FALSE(db_->Rollback().ok());
     ASSERT_TRUE(has_come);
@@ -561,9 +570,10 @@ TEST_F(SpillDegrade, AFailedStoreLeavesWritesToRocksdbUntilItIsMended) {
   open(RollbackPolicy::off);
   db_->SetDiversion(Diversion::always);
   ASSERT_TRUE(db_->Put({}, "a", "1").ok());
-  system_->set_fate([](const Deed& deed) {
-    return deed.action == Action::write && is_spill_log(deed) ? Misfortune{.status = IOStatus::IOError("no (injected)")}
-                                                              : Misfortune();
+  system_->set_fault_rule([](const FileOperation& operation) {
+    return operation.action == Action::write && is_spill_log(operation)
+               ? InjectedFault{.status = IOStatus::IOError("no (injected)")}
+               : InjectedFault();
   });
   (void)ends([&] { return db_->Put({}, "first", "1"); });  // the store fails with it
   EXPECT_EQ(heard_->of(Kind::store_failed).size(), 1U);
@@ -576,7 +586,7 @@ TEST_F(SpillDegrade, AFailedStoreLeavesWritesToRocksdbUntilItIsMended) {
   EXPECT_EQ(heard_->of(Kind::store_failed).size(), 1U);
   EXPECT_TRUE(ends([&] { return db_->Put({}, "a", "2"); }).IsIOError());
   EXPECT_EQ(get("a"), "1");
-  system_->set_fate({});
+  system_->set_fault_rule({});
   // A rollback mends the store; one that was under way may have failed yet.
   EXPECT_TRUE(comes_true([&] { return ends([&] { return db_->Put({}, "a", "3"); }).ok(); }))
       << heard_->of(Kind::rollback_failed).back().message;
@@ -594,8 +604,8 @@ TEST_F(SpillDegrade, WhatCannotBeIngestedAnyMoreIsPutBack) {
   for (const char* key : {"a", "b"}) ASSERT_TRUE(db_->Put({}, key, "1").ok());
   std::atomic<bool> is_full = false;
   std::atomic<int> flushes = 0;
-  system_->set_fate([&](const Deed& deed) {
-    if (deed.action == Action::create && is_sorted_file(deed) && flushes.fetch_add(1) == 0) {
+  system_->set_fault_rule([&](const FileOperation& operation) {
+    if (operation.action == Action::create && is_sorted_file(operation) && flushes.fetch_add(1) == 0) {
       is_full = true;
       const Status flushed = std::async(std::launch::async, [&] { return rocksdb_of(*db_).Flush({}); }).get();
       EXPECT_TRUE(flushed.IsIOError()) << flushed.ToString();
@@ -604,8 +614,8 @@ TEST_F(SpillDegrade, WhatCannotBeIngestedAnyMoreIsPutBack) {
           std::async(std::launch::async, [&] { return comes_true([&] { return rocksdb_of(*db_).Resume().ok(); }); });
       EXPECT_TRUE(resumed.get());
     }
-    const bool is_hit = is_full && deed.action == Action::write && deed.name.ends_with(".sst");
-    return is_hit ? Misfortune{.status = IOStatus::NoSpace("the drive is full (injected)")} : Misfortune();
+    const bool is_hit = is_full && operation.action == Action::write && operation.name.ends_with(".sst");
+    return is_hit ? InjectedFault{.status = IOStatus::NoSpace("the drive is full (injected)")} : InjectedFault();
   });
   const Status status = db_->Rollback();
   EXPECT_TRUE(status.ok()) << status.ToString();
@@ -622,11 +632,12 @@ TEST_F(SpillDegrade, AStallWhileTheStoreHasFailedIsWaitedForAsWithoutOne) {
   open(RollbackPolicy::off, /*memtable_bytes=*/256 << 10);
   db_->SetDiversion(Diversion::always);
   ASSERT_TRUE(db_->Put({}, "a", "1").ok());
-  system_->set_fate([](const Deed& deed) {  // nor can it be brought back, which would mend the store
-    const bool is_hit =
-        (deed.action == Action::write && is_spill_log(deed)) || (deed.action == Action::create && is_sorted_file(deed));
-    return is_hit ? Misfortune{.status = IOStatus::IOError("no (injected)")} : Misfortune();
-  });
+  system_->set_fault_rule(
+      [](const FileOperation& operation) {  // nor can it be brought back, which would mend the store
+        const bool is_hit = (operation.action == Action::write && is_spill_log(operation)) ||
+                            (operation.action == Action::create && is_sorted_file(operation));
+        return is_hit ? InjectedFault{.status = IOStatus::IOError("no (injected)")} : InjectedFault();
+      });
   (void)ends([&] { return db_->Put({}, "first", "1"); });  // the store fails with it
   ASSERT_EQ(heard_->of(Kind::store_failed).size(), 1U);
   for (const Diversion diversion : {Diversion::automatic, Diversion::always}) {
@@ -663,10 +674,10 @@ TEST_F(SpillDegrade, AStallWhileTheStoreHasFailedIsWaitedForAsWithoutOne) {
 
 TEST_F(SpillDegrade, AFailingRollbackIsToldAndTriedAgainMoreAndMoreSeldom) {
   open(RollbackPolicy::eager);
-  system_->set_fate([](const Deed& deed) {
-    return deed.action == Action::create && is_sorted_file(deed)
-               ? Misfortune{.status = IOStatus::IOError("no (injected)")}
-               : Misfortune();
+  system_->set_fault_rule([](const FileOperation& operation) {
+    return operation.action == Action::create && is_sorted_file(operation)
+               ? InjectedFault{.status = IOStatus::IOError("no (injected)")}
+               : InjectedFault();
   });
   db_->SetDiversion(Diversion::always);
   ASSERT_TRUE(db_->Put({}, "a", "1").ok());
@@ -687,7 +698,7 @@ TEST_F(SpillDegrade, AFailingRollbackIsToldAndTriedAgainMoreAndMoreSeldom) {
   std::string log;
   ASSERT_TRUE(rocksdb::ReadFileToString(rocksdb::Env::Default(), scratch_.path("root") + "/db/LOG", &log).ok());
   EXPECT_NE(log.find("spillway: rollback_failed"), std::string::npos);
-  system_->set_fate({});
+  system_->set_fault_rule({});
   EXPECT_TRUE(db_->Rollback().ok());
   EXPECT_EQ(db_->GetSpillStatistics().live_entries, 0U);
   EXPECT_EQ(get("a"), "1");

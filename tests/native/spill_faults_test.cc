@@ -33,7 +33,7 @@ using clients::rocksdb_of;
 using rocksdb::IOStatus;
 using rocksdb::Status;
 
-bool of_spill(const Deed& deed) { return deed.name.find(".spill") != std::string::npos; }
+bool of_spill(const FileOperation& operation) { return operation.name.find(".spill") != std::string::npos; }
 
 class FaultsSpillway : public ::testing::Test {
  protected:
@@ -116,8 +116,10 @@ TEST_F(FaultsSpillway, ASyncOfRocksdbsLogThatFailsOnceIsGotOver) {
     const std::string round = std::to_string(seed);
     db_->SetDiversion(Diversion::never);
     ASSERT_TRUE(put("a", round).ok());
-    const auto of_log = [](const Deed& deed) { return deed.action == Action::sync && deed.name.ends_with(".log"); };
-    system_->set_fate(fail_nth(of_log, 1, IOStatus::NoSpace("injected")));
+    const auto of_log = [](const FileOperation& operation) {
+      return operation.action == Action::sync && operation.name.ends_with(".log");
+    };
+    system_->set_fault_rule(fail_nth(of_log, 1, IOStatus::NoSpace("injected")));
     db_->SetDiversion(Diversion::always);
     EXPECT_FALSE(put("b", round, true).ok());  // it would be durable without "a"
     db_->SetDiversion(Diversion::never);
@@ -143,14 +145,14 @@ TEST_F(FaultsSpillway, AFailedAppendIsToldAndNothingAcknowledgedIsLost) {
   open();
   db_->SetDiversion(Diversion::always);
   ASSERT_TRUE(put("a", "1").ok());
-  system_->set_fate([](const Deed& deed) {
-    return deed.action == Action::write && of_spill(deed)
-               ? Misfortune{.status = IOStatus::IOError("no (injected)"), .written_first = 7}
-               : Misfortune();
+  system_->set_fault_rule([](const FileOperation& operation) {
+    return operation.action == Action::write && of_spill(operation)
+               ? InjectedFault{.status = IOStatus::IOError("no (injected)"), .written_first = 7}
+               : InjectedFault();
   });
   EXPECT_FALSE(put("a", "2").ok());  // its key lies there: it has nowhere else to go
   EXPECT_EQ(get("a"), "1");
-  system_->set_fate({});
+  system_->set_fault_rule({});
   expect_acknowledged();
   ASSERT_TRUE(db_->Rollback().ok());
   EXPECT_TRUE(put("a", "3").ok());
@@ -165,12 +167,13 @@ TEST_F(FaultsSpillway, AStoreThatFailedIsMendedThoughOthersSyncMeanwhile) {
   for (int round = 0; round < 6; ++round) {
     db_->SetDiversion(Diversion::always);
     ASSERT_TRUE(put("a", std::to_string(round)).ok()) << round;
-    system_->set_fate([](const Deed& deed) {
-      return deed.action == Action::write && of_spill(deed) ? Misfortune{.status = IOStatus::IOError("no (injected)")}
-                                                            : Misfortune();
+    system_->set_fault_rule([](const FileOperation& operation) {
+      return operation.action == Action::write && of_spill(operation)
+                 ? InjectedFault{.status = IOStatus::IOError("no (injected)")}
+                 : InjectedFault();
     });
     EXPECT_TRUE(put("a", "refused").IsIOError());
-    system_->set_fate({});
+    system_->set_fault_rule({});
     std::atomic<bool> is_over = false;
     std::vector<std::thread> others;
     for (int i = 0; i < 3; ++i) {
@@ -188,8 +191,9 @@ TEST_F(FaultsSpillway, AStoreThatFailedIsMendedThoughOthersSyncMeanwhile) {
 TEST_F(FaultsSpillway, AWriteGoesToRocksdbWhereNoGenerationCouldBeBegun) {
   open();
   db_->SetDiversion(Diversion::always);
-  system_->set_fate(fail_nth([](const Deed& deed) { return deed.action == Action::create && of_spill(deed); }, 1,
-                             IOStatus::IOError("no (injected)")));
+  system_->set_fault_rule(
+      fail_nth([](const FileOperation& operation) { return operation.action == Action::create && of_spill(operation); },
+               1, IOStatus::IOError("no (injected)")));
   EXPECT_TRUE(put("a", "1").ok());  // by RocksDB
   EXPECT_EQ(db_->GetSpillStatistics().live_entries, 0U);
   EXPECT_TRUE(put("a", "2").ok());
@@ -202,8 +206,9 @@ TEST_F(FaultsSpillway, AFailedSyncIsMendedBeforeTheWriteIsAcknowledged) {
   open();
   db_->SetDiversion(Diversion::always);
   ASSERT_TRUE(put("a", "1", true).ok());
-  system_->set_fate(fail_nth([](const Deed& deed) { return deed.action == Action::sync && of_spill(deed); }, 1,
-                             IOStatus::IOError("no (injected)")));
+  system_->set_fault_rule(
+      fail_nth([](const FileOperation& operation) { return operation.action == Action::sync && of_spill(operation); },
+               1, IOStatus::IOError("no (injected)")));
   EXPECT_TRUE(put("b", "2", true).ok());  // when a rollback has brought back what the store had
   expect_acknowledged();
   lose_power(1);
@@ -221,17 +226,17 @@ TEST_F(FaultsSpillway, AFullDriveAndAFullRegionLoseNothing) {
   ASSERT_TRUE(db_->Rollback().ok());
 
   std::uint64_t used = 0;
-  system_->set_fate([&](const Deed& deed) {
-    used = deed.bytes_after;
-    return Misfortune();
+  system_->set_fault_rule([&](const FileOperation& operation) {
+    used = operation.bytes_after;
+    return InjectedFault();
   });
   ASSERT_TRUE(put("x", value).ok());
-  system_->set_fate(room_for(used + 10'000));
+  system_->set_fault_rule(full_beyond(used + 10'000));
   int refused = 0;
   for (int i = 0; i < 20; ++i) refused += put("drive" + std::to_string(i), value).ok() ? 0 : 1;
   EXPECT_GT(refused, 0);
   expect_acknowledged();
-  system_->set_fate({});
+  system_->set_fault_rule({});
   open();
   expect_acknowledged();
   EXPECT_TRUE(put("after", "1").ok());
@@ -241,8 +246,9 @@ TEST_F(FaultsSpillway, ReadsOfTheSpillStoreThatFailAreErrorsAndNotMissingKeys) {
   open();
   db_->SetDiversion(Diversion::always);
   ASSERT_TRUE(put("a", std::string(1000, 'v')).ok());
-  system_->set_fate([](const Deed& deed) {
-    return deed.action == Action::read ? Misfortune{.status = IOStatus::IOError("no (injected)")} : Misfortune();
+  system_->set_fault_rule([](const FileOperation& operation) {
+    return operation.action == Action::read ? InjectedFault{.status = IOStatus::IOError("no (injected)")}
+                                            : InjectedFault();
   });
   std::string value;
   EXPECT_TRUE(db_->Get({}, "a", &value).IsIOError());
@@ -250,7 +256,7 @@ TEST_F(FaultsSpillway, ReadsOfTheSpillStoreThatFailAreErrorsAndNotMissingKeys) {
   for (iterator->SeekToFirst(); iterator->Valid(); iterator->Next()) (void)iterator->value();
   EXPECT_FALSE(iterator->status().ok());
   EXPECT_FALSE(db_->Rollback().ok());
-  system_->set_fate({});
+  system_->set_fault_rule({});
   expect_acknowledged();
   EXPECT_TRUE(db_->Rollback().ok());
   expect_acknowledged();
@@ -264,11 +270,13 @@ TEST_F(FaultsSpillway, AReadThatFailsWhileRocksdbIngestsLosesNothing) {
     SCOPED_TRACE(n);
     db_->SetDiversion(Diversion::always);
     for (int i = 0; i < 20; ++i) ASSERT_TRUE(put(std::to_string(i), std::to_string(n)).ok());
-    system_->set_fate(fail_nth(
-        [](const Deed& deed) { return deed.action == Action::read && deed.name.find("/spill/") != std::string::npos; },
+    system_->set_fault_rule(fail_nth(
+        [](const FileOperation& operation) {
+          return operation.action == Action::read && operation.name.find("/spill/") != std::string::npos;
+        },
         n, IOStatus::IOError("no (injected)")));
     db_->Rollback().PermitUncheckedError();
-    system_->set_fate({});
+    system_->set_fault_rule({});
     expect_acknowledged();
     ASSERT_TRUE(db_->Rollback().ok());
     expect_acknowledged();
@@ -283,13 +291,14 @@ TEST_F(FaultsSpillway, AReadThatFailsWhileRocksdbIngestsLosesNothing) {
   }
 }
 
-// Every kind of deed at a low rate, while writes go both ways and back. Only in the spill store's directory: RocksDB
-// 7.8.3 as Debian builds it asserts when its own log is used after it failed.
+// Every kind of operation at a low rate, while writes go both ways and back. Only in the spill store's directory:
+// RocksDB 7.8.3 as Debian builds it asserts when its own log is used after it failed.
 TEST_F(FaultsSpillway, ErrorsAtRandomLoseNothingThatWasAcknowledged) {
   for (std::uint64_t seed = 1; seed <= 6; ++seed) {
     open();
-    system_->set_fate(fail_share([](const Deed& deed) { return deed.name.find("/spill") != std::string::npos; }, 0.03,
-                                 seed, IOStatus::IOError("no (injected)")));
+    system_->set_fault_rule(
+        fail_share([](const FileOperation& operation) { return operation.name.find("/spill") != std::string::npos; },
+                   0.03, seed, IOStatus::IOError("no (injected)")));
     std::map<std::string, std::set<std::string>> possible;  // of a write that failed it is not known
     for (int i = 0; i < 300; ++i) {
       db_->SetDiversion((i / 20) % 2 == 0 ? Diversion::always : Diversion::never);
@@ -302,7 +311,7 @@ TEST_F(FaultsSpillway, ErrorsAtRandomLoseNothingThatWasAcknowledged) {
       }
       if (i % 50 == 49) db_->Rollback().PermitUncheckedError();
     }
-    system_->set_fate({});
+    system_->set_fault_rule({});
     open();
     for (auto& [key, value] : acknowledged_) {
       const std::string found = get(key);
@@ -379,8 +388,10 @@ TEST_F(FaultsSpillway, ALogThatFailedIsNotWrittenToAgain) {
   db_->SetDiversion(Diversion::never);
   ASSERT_TRUE(put("a", "1").ok());
   ASSERT_TRUE(rocksdb_of(*db_).Flush({}).ok());
-  const auto of_log = [](const Deed& deed) { return deed.action == Action::write && deed.name.ends_with(".log"); };
-  system_->set_fate(fail_nth(of_log, 1, IOStatus::NoSpace("no (injected)")));
+  const auto of_log = [](const FileOperation& operation) {
+    return operation.action == Action::write && operation.name.ends_with(".log");
+  };
+  system_->set_fault_rule(fail_nth(of_log, 1, IOStatus::NoSpace("no (injected)")));
   EXPECT_TRUE(put("b", "2").IsIOError());
   for (int i = 0; i < 50; ++i) {
     EXPECT_TRUE(put("c", "3").IsIOError());
@@ -397,8 +408,10 @@ TEST_F(FaultsSpillway, ALogThatFailedIsNoGroundForASyncWrite) {
   open();
   db_->SetDiversion(Diversion::never);
   ASSERT_TRUE(put("a", "1").ok());
-  const auto of_log = [](const Deed& deed) { return deed.action == Action::write && deed.name.ends_with(".log"); };
-  system_->set_fate(fail_nth(of_log, 1, IOStatus::IOError("no (injected)")));
+  const auto of_log = [](const FileOperation& operation) {
+    return operation.action == Action::write && operation.name.ends_with(".log");
+  };
+  system_->set_fault_rule(fail_nth(of_log, 1, IOStatus::IOError("no (injected)")));
   EXPECT_TRUE(put("b", "2").IsIOError());
   db_->SetDiversion(Diversion::always);
   EXPECT_TRUE(put("spilled", "1", true).IsIOError());
@@ -466,8 +479,8 @@ TEST_F(FaultsSpillway, AnOpeningThatFailsAnywhereLosesNothing) {
   ASSERT_TRUE(put("a", "1", true).ok());
   ASSERT_TRUE(put("b", "1").ok());
   db_.reset();
-  const auto of_store = [](const Deed& deed) {
-    return of_spill(deed) || deed.name.find("DURABLE") != std::string::npos;
+  const auto of_store = [](const FileOperation& operation) {
+    return of_spill(operation) || operation.name.find("DURABLE") != std::string::npos;
   };
   int failed = 0;
   for (const Action action : {Action::sync, Action::write, Action::read, Action::create, Action::rename}) {
@@ -475,8 +488,9 @@ TEST_F(FaultsSpillway, AnOpeningThatFailsAnywhereLosesNothing) {
       SCOPED_TRACE(std::to_string(static_cast<int>(action)) + ", " + std::to_string(nth));
       auto system = FaultyFileSystem::open(root_);
       ASSERT_TRUE(system) << system.status().message();
-      (*system)->set_fate(fail_nth([&](const Deed& deed) { return deed.action == action && of_store(deed); }, nth,
-                                   IOStatus::IOError("injected")));
+      (*system)->set_fault_rule(
+          fail_nth([&](const FileOperation& operation) { return operation.action == action && of_store(operation); },
+                   nth, IOStatus::IOError("injected")));
       const std::unique_ptr<rocksdb::Env> env = rocksdb::NewCompositeEnv(*system);
       rocksdb::Options options;
       options.env = env.get();
@@ -496,14 +510,14 @@ TEST_F(FaultsSpillway, AnOpeningThatFailsAnywhereLosesNothing) {
 // A list of files for a backup is without the guard, which is made again when it is there.
 TEST_F(FaultsSpillway, PlainRocksdbIsRefusedThoughTheGuardCouldNotBeMadeAgain) {
   open();
-  system_->set_fate([](const Deed& deed) {
-    const bool is_binding = deed.action == Action::write && deed.name.find("BINDING") != std::string::npos;
-    return is_binding ? Misfortune{.status = IOStatus::IOError("injected")} : Misfortune();
+  system_->set_fault_rule([](const FileOperation& operation) {
+    const bool is_binding = operation.action == Action::write && operation.name.find("BINDING") != std::string::npos;
+    return is_binding ? InjectedFault{.status = IOStatus::IOError("injected")} : InjectedFault();
   });
   std::vector<std::string> files;
   std::uint64_t manifest_bytes = 0;
   EXPECT_TRUE(db_->GetLiveFiles(files, &manifest_bytes, /*flush_memtable=*/true).IsIOError());
-  system_->set_fate({});
+  system_->set_fault_rule({});
   db_->SetDiversion(Diversion::always);
   ASSERT_TRUE(put("spilled", "1").ok());
   ASSERT_GT(db_->GetSpillStatistics().live_entries, 0U);
@@ -529,15 +543,17 @@ TEST_F(FaultsSpillway, AWriteInDoubtHidesNoneThatWasAcknowledgedLater) {
       db_->SetDiversion(Diversion::always);
       ASSERT_TRUE(put("a", "1").ok());
       ASSERT_TRUE(db_->PauseBackgroundWork().ok());  // no rollback takes the doubt away
-      const auto is_hit = [&](const Deed& deed) { return deed.action == action && of_spill(deed); };
-      system_->set_fate(fail_nth(is_hit, 1, IOStatus::IOError("injected")));
+      const auto is_hit = [&](const FileOperation& operation) {
+        return operation.action == action && of_spill(operation);
+      };
+      system_->set_fault_rule(fail_nth(is_hit, 1, IOStatus::IOError("injected")));
       rocksdb::WriteOptions at_once;
       at_once.sync = true;
       at_once.no_slowdown = true;
       rocksdb::WriteBatch batch;
       ASSERT_TRUE((deletes_range ? batch.DeleteRange("b", "c") : batch.Put("b", "in doubt")).ok());
       EXPECT_TRUE(db_->Write(at_once, &batch).IsIncomplete());
-      system_->set_fate({});
+      system_->set_fault_rule({});
       at_once.sync = false;
       const Status other = db_->Put(at_once, "x", "1");
       EXPECT_TRUE(other.ok()) << "nothing is in doubt about this key: " << other.ToString();
@@ -570,11 +586,11 @@ TEST_F(FaultsSpillway, AFlushBesideACopyEndsThoughTheStoreFails) {
   std::promise<void> goes_on;
   const std::shared_future<void> is_going_on = goes_on.get_future().share();
   std::atomic<int> seen{0};
-  system_->set_fate([&](const Deed& deed) {
-    if (deed.action != Action::sync || !of_spill(deed) || seen++ > 0) return Misfortune();
+  system_->set_fault_rule([&](const FileOperation& operation) {
+    if (operation.action != Action::sync || !of_spill(operation) || seen++ > 0) return InjectedFault();
     syncs.set_value();
     is_going_on.wait();
-    return Misfortune{.status = IOStatus::IOError("injected")};
+    return InjectedFault{.status = IOStatus::IOError("injected")};
   });
   auto flushed = std::async(std::launch::async, [&] { return rocksdb_of(*db_).Flush({}); });
   syncs.get_future().wait();
@@ -583,7 +599,7 @@ TEST_F(FaultsSpillway, AFlushBesideACopyEndsThoughTheStoreFails) {
   goes_on.set_value();
   EXPECT_EQ(flushed.wait_for(std::chrono::seconds(20)), std::future_status::ready) << "they wait for each other";
   EXPECT_EQ(copied.wait_for(std::chrono::seconds(20)), std::future_status::ready);
-  system_->set_fate({});
+  system_->set_fault_rule({});
 }
 
 // And it is not for ever: the rollback that mends the store takes the doubt away.
@@ -591,8 +607,9 @@ TEST_F(FaultsSpillway, AfterARollbackNothingIsInDoubt) {
   open();
   db_->SetDiversion(Diversion::always);
   ASSERT_TRUE(put("a", "1").ok());
-  system_->set_fate(fail_nth([](const Deed& deed) { return deed.action == Action::sync && of_spill(deed); }, 1,
-                             IOStatus::IOError("injected")));
+  system_->set_fault_rule(
+      fail_nth([](const FileOperation& operation) { return operation.action == Action::sync && of_spill(operation); },
+               1, IOStatus::IOError("injected")));
   ASSERT_TRUE(put("b", "1", true).ok());  // by way of a rollback
   db_->SetDiversion(Diversion::never);
   rocksdb::WriteOptions at_once;

@@ -32,8 +32,9 @@ class MainLogsTest : public ::testing::Test {
     return logs_->watch(root_ + "/db/" + name, std::move(file));
   }
   void fail_next(faults::Action action) {
-    system_->set_fate(faults::fail_nth([action](const faults::Deed& deed) { return deed.action == action; }, 1,
-                                       IOStatus::IOError("injected")));
+    system_->set_fault_rule(
+        faults::fail_nth([action](const faults::FileOperation& operation) { return operation.action == action; }, 1,
+                         IOStatus::IOError("injected")));
   }
   // What the file has after any of some losses of power; "differs" if that is not always the same.
   std::string after_losses(const std::string& name) {

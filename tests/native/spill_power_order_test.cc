@@ -129,12 +129,12 @@ TEST_F(SpillPowerOrder, AnExternalFileIsNotThereWithoutAnOlderWriteToRocksdb) {
     ASSERT_TRUE(writer.Put("z", round).ok());
     ASSERT_TRUE(writer.Finish().ok());
     bool is_synced = false;
-    system_->set_fate([&](const Deed& deed) {
-      if (deed.action == Action::sync && deed.name.ends_with(".log")) {
+    system_->set_fault_rule([&](const FileOperation& operation) {
+      if (operation.action == Action::sync && operation.name.ends_with(".log")) {
         is_synced = true;
         system_->cut_power();
       }
-      return Misfortune();
+      return InjectedFault();
     });
     rocksdb::IngestExternalFileArg argument;
     argument.column_family = db_->DefaultColumnFamily();
@@ -156,11 +156,13 @@ TEST_F(SpillPowerOrder, WhatIsFlushedIsNotThereWithoutTheDivertedWriteBeforeItTh
     divert("d", round);
     put_main("m", round);
     // Of the directory with the logs: first by RocksDB, then for the order of the two logs.
-    const auto is_names = [](const Deed& deed) { return deed.action == Action::sync_directory && deed.name == "db"; };
-    const auto fate = fail_nth(is_names, 2, rocksdb::IOStatus::IOError("injected"));
+    const auto is_names = [](const FileOperation& operation) {
+      return operation.action == Action::sync_directory && operation.name == "db";
+    };
+    const auto rule = fail_nth(is_names, 2, rocksdb::IOStatus::IOError("injected"));
     const auto failed = std::make_shared<std::atomic<bool>>(false);
-    system_->set_fate([fate, failed](const Deed& deed) {
-      Misfortune outcome = fate(deed);
+    system_->set_fault_rule([rule, failed](const FileOperation& operation) {
+      InjectedFault outcome = rule(operation);
       if (!outcome.status.ok()) *failed = true;
       return outcome;
     });
@@ -181,15 +183,16 @@ TEST_F(SpillPowerOrder, WhatIsFlushedIsNotThereWithoutTheDivertedWriteBeforeItTh
     divert("d", round);
     put_main("m", round);
     const auto is_flushed = std::make_shared<std::atomic<bool>>(false);
-    system_->set_fate([is_flushed](const Deed& deed) {
-      if (!deed.name.ends_with(".spill")) return Misfortune();
+    system_->set_fault_rule([is_flushed](const FileOperation& operation) {
+      if (!operation.name.ends_with(".spill")) return InjectedFault();
       char thread[16] = {};
       pthread_getname_np(pthread_self(), thread, sizeof thread);
       const bool is_flush = std::string_view(thread).starts_with("rocksdb");
       for (int i = 0; i < 2'000 && !is_flush && !*is_flushed; ++i) {
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
       }
-      return deed.action == Action::write ? Misfortune{.status = rocksdb::IOStatus::NoSpace("injected")} : Misfortune();
+      return operation.action == Action::write ? InjectedFault{.status = rocksdb::IOStatus::NoSpace("injected")}
+                                               : InjectedFault();
     });
     ASSERT_TRUE(rocksdb_of(*db_).Flush({}).ok());
     system_->cut_power();
@@ -302,9 +305,9 @@ TEST_F(SpillPowerOrder, WhatOnlyAnUnsyncedWriteSupersedesIsBroughtBack) {
     newer = "newer " + round;
     {
       const AtStep sorted("spill.rollback.sorted", [&] {  // else it would be durable by the note that follows
-        system_->set_fate([](const Deed& deed) {
-          const bool is_store = deed.action == Action::sync && deed.name.ends_with(".spill");
-          return is_store ? Misfortune{.status = rocksdb::IOStatus::IOError("injected")} : Misfortune();
+        system_->set_fault_rule([](const FileOperation& operation) {
+          const bool is_store = operation.action == Action::sync && operation.name.ends_with(".spill");
+          return is_store ? InjectedFault{.status = rocksdb::IOStatus::IOError("injected")} : InjectedFault();
         });
       });
       db_->Rollback().PermitUncheckedError();
@@ -312,7 +315,7 @@ TEST_F(SpillPowerOrder, WhatOnlyAnUnsyncedWriteSupersedesIsBroughtBack) {
     }
     ASSERT_EQ(newer, "");
     system_->cut_power();
-    system_->set_fate({});
+    system_->set_fault_rule({});
     lose_power(seed);
     EXPECT_TRUE(has("k", "older " + round) || has("k", "newer " + round)) << "seed " << seed;
     ASSERT_TRUE(db_->Rollback().ok());
@@ -427,18 +430,18 @@ TEST_F(SpillPowerOrder, AFlushBesideACallThatHoldsCommitsTakesNothingPastItsMark
     divert("spilled", round);
     put_main("main", round);
     std::thread flush;
-    system_->set_fate([&](const Deed& deed) {
-      if (deed.action == Action::sync && deed.name.ends_with(".spill") && !flush.joinable()) {
+    system_->set_fault_rule([&](const FileOperation& operation) {
+      if (operation.action == Action::sync && operation.name.ends_with(".spill") && !flush.joinable()) {
         flush = std::thread([&] { rocksdb_of(*db_).Flush({}).PermitUncheckedError(); });
         std::this_thread::sleep_for(std::chrono::milliseconds(50));
         system_->cut_power();
       }
-      return Misfortune();
+      return InjectedFault();
     });
     db_->CreateCheckpoint(scratch_.path("copy-" + round)).PermitUncheckedError();
     ASSERT_TRUE(flush.joinable());
     flush.join();
-    system_->set_fate({});
+    system_->set_fault_rule({});
     lose_power(seed);
     EXPECT_TRUE(!has("main", round) || has("spilled", round)) << "seed " << seed;
   }
@@ -477,11 +480,11 @@ TEST_F(SpillPowerOrder, AGenerationThatIsSupersededStaysWhenRocksdbsLogCannotBeS
     put_main("a", round);
     divert("k", newer);
     bool failed = false;
-    system_->set_fate([&](const Deed& deed) {
-      const bool fails_store = deed.action == Action::write && deed.name.find(".spill") != std::string::npos;
-      const bool fails_sync = deed.action == Action::sync && deed.name.ends_with(".log");
-      if (!fails_sync && (!fails_store || std::exchange(failed, true))) return Misfortune();
-      return Misfortune{.status = rocksdb::IOStatus::IOError("injected")};
+    system_->set_fault_rule([&](const FileOperation& operation) {
+      const bool fails_store = operation.action == Action::write && operation.name.find(".spill") != std::string::npos;
+      const bool fails_sync = operation.action == Action::sync && operation.name.ends_with(".log");
+      if (!fails_sync && (!fails_store || std::exchange(failed, true))) return InjectedFault();
+      return InjectedFault{.status = rocksdb::IOStatus::IOError("injected")};
     });
     db_->Put({}, "x", round).PermitUncheckedError();  // fails the store: what it has comes back one by one
     ASSERT_TRUE(failed);

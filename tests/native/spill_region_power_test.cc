@@ -16,8 +16,8 @@ namespace spillway::spill {
 namespace {
 
 using faults::Action;
-using faults::Deed;
-using faults::Misfortune;
+using faults::FileOperation;
+using faults::InjectedFault;
 using rocksdb::IOStatus;
 using rocksdb::Slice;
 using rocksdb::Status;
@@ -73,11 +73,11 @@ class RegionPower : public ::testing::Test {
   // Once, while a sync of a log is under way.
   void during_sync(std::function<void()> what) {
     const auto next = std::make_shared<std::function<void()>>(std::move(what));
-    system_->set_fate([next](const Deed& deed) {
-      if (deed.action == Action::sync && deed.name.ends_with(".spill")) {
+    system_->set_fault_rule([next](const FileOperation& operation) {
+      if (operation.action == Action::sync && operation.name.ends_with(".spill")) {
         if (const auto once = std::exchange(*next, nullptr)) once();
       }
-      return Misfortune();
+      return InjectedFault();
     });
   }
 
@@ -150,10 +150,10 @@ TEST_F(RegionPower, WhatWasSyncedIsThereAfterAWriteThatFailed) {
     ASSERT_TRUE(store_->begin(1).ok());
     ASSERT_TRUE(append("a").ok());
     ASSERT_TRUE(store_->sync().ok());
-    const auto is_record = [](const Deed& deed) {
-      return deed.action == Action::write && deed.name.ends_with(".spill");
+    const auto is_record = [](const FileOperation& operation) {
+      return operation.action == Action::write && operation.name.ends_with(".spill");
     };
-    system_->set_fate(faults::fail_nth(is_record, 1, IOStatus::IOError("injected")));
+    system_->set_fault_rule(faults::fail_nth(is_record, 1, IOStatus::IOError("injected")));
     ASSERT_FALSE(append("b").ok());
     ASSERT_TRUE(store_->begin(2).ok());
   };
@@ -165,11 +165,12 @@ TEST_F(RegionPower, WhatIsSyncedAfterASyncThatFailedIsThere) {
   const auto fill = [&] {
     ASSERT_TRUE(store_->begin(1).ok());
     ASSERT_TRUE(append("a").ok());
-    const auto fails = [](const Deed& deed) {
-      return deed.name.ends_with("1.spill") ? deed.action == Action::sync : deed.name.ends_with("2.spill");
+    const auto fails = [](const FileOperation& operation) {
+      return operation.name.ends_with("1.spill") ? operation.action == Action::sync
+                                                 : operation.name.ends_with("2.spill");
     };
-    system_->set_fate([fails](const Deed& deed) {
-      return fails(deed) ? Misfortune{.status = IOStatus::IOError("injected")} : Misfortune();
+    system_->set_fault_rule([fails](const FileOperation& operation) {
+      return fails(operation) ? InjectedFault{.status = IOStatus::IOError("injected")} : InjectedFault();
     });
     ASSERT_FALSE(store_->sync().ok());
     ASSERT_FALSE(store_->begin(2).ok());
@@ -181,15 +182,16 @@ TEST_F(RegionPower, WhatIsSyncedAfterASyncThatFailedIsThere) {
 // What RocksDB has of later writes is durable from its opening on. A killed process leaves part of a record.
 TEST_F(RegionPower, WhatARecoveryHasFoundIsDurableThoughTheLogIsTorn) {
   const auto fill = [&] {
-    const auto is_record = [](const Deed& deed) {
-      return deed.action == Action::write && deed.name.ends_with(".spill");
+    const auto is_record = [](const FileOperation& operation) {
+      return operation.action == Action::write && operation.name.ends_with(".spill");
     };
     for (GenerationId generation = 1; generation <= 2; ++generation) {
       ASSERT_TRUE(store_->begin(generation).ok());
       ASSERT_TRUE(append("a").ok());
     }
-    system_->set_fate([is_record](const Deed& deed) {
-      return is_record(deed) ? Misfortune{.status = IOStatus::IOError("injected"), .written_first = 10} : Misfortune();
+    system_->set_fault_rule([is_record](const FileOperation& operation) {
+      return is_record(operation) ? InjectedFault{.status = IOStatus::IOError("injected"), .written_first = 10}
+                                  : InjectedFault();
     });
     ASSERT_FALSE(append("b").ok());
     open();
