@@ -112,7 +112,7 @@ def by_spillway(place: Path, plan: dict[str, Any]) -> Figures:
 
 def ycsb_cpp(executable: Path, workload: str, place: Path, count: int) -> Figures:
     """YCSB-cpp's load and run of a core workload."""
-    from spillway.ycsb import WORKLOADS
+    from spillway.plan.ycsb import WORKLOADS
 
     properties = {
         **WORKLOADS[workload],

@@ -23,8 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-from spillway import recover
 from spillway.profile import virtual
+from spillway.reproduce import recover
 
 PRESETS = Path(__file__).parent.parent / "presets"
 EVALUATIONS = 60

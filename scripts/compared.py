@@ -12,11 +12,11 @@ from pathlib import Path
 
 import numpy as np
 
-from spillway import fit
+from spillway.fit import curves as fit
 from spillway.models.arrays import PAGE_BYTES
 from spillway.models.mqssd import page_cost_us
-from spillway.preset import presets
 from spillway.profile import Profile, compare, mixes, parse_target, profile_target, read_profile
+from spillway.ssd.preset import presets
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "COMPARED.md"
 NOT_NAND = {

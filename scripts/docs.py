@@ -11,9 +11,9 @@ from pathlib import Path
 import click
 
 from spillway.cli.program import spillway
-from spillway.recover import recovered_page
 from spillway.reproduce import PAPERS, reproduce
 from spillway.reproduce.document import TOLERANCE, as_markdown
+from spillway.reproduce.recover import recovered_page
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 COMMANDS = DOCS / "COMMANDS.md"

@@ -21,15 +21,15 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from spillway.native import build_sha256
+from spillway.native.process import build_sha256
 from spillway.suite import find_suite
 
 ROOT = Path(__file__).resolve().parents[1]
 FIGURES = ("wa_app", "wa_device", "wa_total", "user_mb_s", "duration_s", "operations", "steady")
 LATENCIES = ("p99", "p99_9", "max")  # of writes, all that was measured
 BYTES = ("user_bytes_written", "host_bytes_written")
-# Of spillway/lifetime.py: of the drive as it ran, and of one of its preset's whole capacity (full_size_). In virtual
-# time there are no rates, so neither years nor writes a day.
+# Of spillway/figures/lifetime.py: of the drive as it ran, and of one of its preset's whole capacity (full_size_). In
+# virtual time there are no rates, so neither years nor writes a day.
 LIFETIME = (
     *("flash_bytes_per_operation", "user_bytes_until_worn", "full_size_user_bytes_until_worn"),
     *("drive_writes_per_day", "full_size_drive_writes_per_day", "percentage_used", "percentage_used_by_run"),

@@ -52,7 +52,9 @@ def bufferpool_command(target: str, sweeps: bool, directory: Path | None, as_jso
 
     With --sweep, what that buys for each n_w, beside the formula of PIO and the drive's measured k_w.
     """
-    from spillway import bufferpool, bufferpool_words
+    from spillway.bufferpool import sweep as bufferpool
+    from spillway.bufferpool import words as bufferpool_words
+    from spillway.bufferpool.directory import sweep_into
     from spillway.profile import parse_target
     from spillway.profile.target import FLAGS, spoken_in_flags
 
@@ -78,7 +80,7 @@ def bufferpool_command(target: str, sweeps: bool, directory: Path | None, as_jso
         place = directory or Path("runs") / f"bufferpool-{wanted.label}-{datetime.now():%Y%m%d-%H%M%S}"
         options = {"seed": seed, "repeats": repeats, "profile": profile, "command": command_line()}
         options["writers"] = ways or bufferpool.SWEPT_WRITERS
-        found = bufferpool_words.sweep_into(place, wanted, workload, watch=watch, **options)
+        found = sweep_into(place, wanted, workload, watch=watch, **options)
     if as_json:
         print(json.dumps(bufferpool_words.document(found), indent=2, ensure_ascii=False))
         return

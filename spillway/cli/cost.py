@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 
 from spillway.cli.printing import command_line, err, figures, out
-from spillway.cost_map import Axis
+from spillway.cost.map import Axis
 from spillway.errors import SpillwayError
 from spillway.quantity import parse_size
 
@@ -53,9 +53,9 @@ def cost_command(
     costs least: drives, those that replace worn ones within the service life, and energy. Without a price, drives are
     counted. Nothing is run.
     """
-    from spillway import cost_words
-    from spillway.cost_map import FINE, ByDrive, Conditions, costs, document
-    from spillway.cost_points import read_points
+    from spillway.cost import words as cost_words
+    from spillway.cost.map import FINE, ByDrive, Conditions, costs, document
+    from spillway.cost.points import read_points
 
     if not _LEAST_CELLS <= cells <= _MOST_CELLS:
         raise SpillwayError(f"--cells is {cells}; it takes a whole number from {_LEAST_CELLS} to {_MOST_CELLS}.")
@@ -72,7 +72,7 @@ def cost_command(
     read = read_points(runs)
     found = costs(read.points, read.left_out, conditions, *axes, cells)
     if target is not None:
-        from spillway.report.cost_page import write_cost_report
+        from spillway.cost.page import write_cost_report
 
         write_cost_report(costs(read.points, read.left_out, conditions, *axes, cells, FINE), target, command_line())
     if as_json:

@@ -39,7 +39,7 @@ def fill_command(
     The plan is run with one load.num after another, in virtual time, until the largest data set that goes through all
     of its phases and the smallest that fills the drive lie close together. Every trial is a run directory.
     """
-    from spillway.fill import Trial, fill
+    from spillway.run.fill import Trial, fill
 
     place = directory or Path("runs") / f"fill-{plan.stem}-{datetime.now():%Y%m%d-%H%M%S}"
 

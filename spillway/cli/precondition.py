@@ -49,7 +49,7 @@ def precondition_command(
     """
     from spillway.precondition import Job, as_text, drive_of, left_by, parse_target
     from spillway.precondition.job import check
-    from spillway.rundir import write_text
+    from spillway.rundir.directory import write_text
 
     if procedure is not None and two_steps:
         raise SpillwayError("--procedure writes the partition in two steps already: leave out --two-steps.")

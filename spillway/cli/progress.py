@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
 from spillway.cli.printing import err
-from spillway.native import Event
+from spillway.native.process import Event
 from spillway.quantity import human_bytes
 
 

@@ -11,10 +11,10 @@ import click
 from spillway.cli.printing import figures, number, out
 from spillway.cli.progress import progress_bars
 from spillway.quantity import parse_share
-from spillway.stage import settled
+from spillway.rundir.stage import settled
 
 if TYPE_CHECKING:
-    from spillway.repeat import Held
+    from spillway.run.repeat import Held
 
 
 @click.command("repeat")
@@ -31,8 +31,8 @@ def repeat_command(recorded: Path, directory: Path | None, within: str | None, a
     means of repetitions by their spread; of one run each it says how far. Exit code 1: something differs beyond that. A
     run directory that is cut off or incomplete, or whose plan or preset has changed, is refused with exit code 2.
     """
-    from spillway.repeat import document, hold, read_recorded
-    from spillway.run import execute
+    from spillway.run.execute import execute
+    from spillway.run.repeat import document, hold, read_recorded
 
     share = None if within is None else parse_share(within, "--within")
     then = read_recorded(recorded)
@@ -57,7 +57,7 @@ DIFFERS = 1  # exit code; 2 is of what could not be repeated
 
 
 def _print(held: "Held") -> None:
-    from spillway.repeat import verdict
+    from spillway.run.repeat import verdict
 
     for arm in dict.fromkeys(each.arm for each in held.figures):
         rows = [

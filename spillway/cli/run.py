@@ -8,16 +8,16 @@ from typing import Any
 
 import click
 
-from spillway import estimate
 from spillway.cli.printing import err, latency_words, number, out, plain_table
 from spillway.cli.progress import progress_bars
 from spillway.errors import BadProperties, SpillwayError
-from spillway.lifetime import in_words
-from spillway.plan import Plan, read_document
+from spillway.figures import estimate
+from spillway.figures.lifetime import in_words
+from spillway.figures.space import in_words as beside_space
+from spillway.plan.document import Plan, read_document
+from spillway.plan.ycsb import WORKLOADS, parse_assignment, read_workload
 from spillway.quantity import human_bytes
-from spillway.space import in_words as beside_space
 from spillway.suite.document import load_scaled
-from spillway.ycsb import WORKLOADS, parse_assignment, read_workload
 
 Document = dict[str, Any]
 
@@ -54,7 +54,7 @@ def run_command(
     PLAN is a TOML file such as plans/quickstart.toml; one of a suite runs at the suite's scale. Ctrl-C ends the run
     cleanly: what was measured until then is kept in a run directory that says it is incomplete.
     """
-    from spillway.run import execute, record_refusal
+    from spillway.run.execute import execute, record_refusal
 
     flags = [("--set", setting) for setting in settings] + [("--arm", arm) for arm in arms]
     flags += [("-P", workload) for workload in workloads] + [("-p", assigned) for assigned in properties]
@@ -97,7 +97,7 @@ def run_command(
 def report_command(rundir: Path, target: Path | None, arms: tuple[str, ...]) -> None:
     """Make the report of RUNDIR again: one HTML file that opens offline."""
     from spillway.report import write_report
-    from spillway.rundir import is_refused, seal_refused
+    from spillway.rundir.directory import is_refused, seal_refused
 
     target = target or rundir / "report.html"
     was_refused = is_refused(rundir)
@@ -186,7 +186,7 @@ def _print_run(summary: Document) -> None:
 def _print_ranks(place: Path) -> None:
     """Of a sweep of several arms: which is ahead of which where."""
     from spillway.compare.ranks import ranks_in_words
-    from spillway.rundir import read_run
+    from spillway.rundir.directory import read_run
 
     for index, sentence in enumerate(ranks_in_words(read_run(place).arms)):
         out.print(("\n" if index == 0 else "") + sentence, soft_wrap=True)

@@ -6,8 +6,8 @@ from typing import Any
 import click
 from rich.table import Table
 
-from spillway import spill_store
 from spillway.cli.printing import figures, out, plain_table, print_json
+from spillway.native import spill_store
 from spillway.quantity import human_bytes
 
 Document = dict[str, Any]

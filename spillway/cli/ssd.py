@@ -8,15 +8,15 @@ from typing import Any, TypeVar
 import click
 from rich.table import Table
 
-from spillway import simulate
 from spillway.cli.printing import err, latency_words, number, out, plain_table, print_json, show
 from spillway.cli.progress import progress_bars
-from spillway.dotted import pairs
 from spillway.errors import Interrupted
-from spillway.native import run_native
-from spillway.preset import presets
+from spillway.native.process import run_native
+from spillway.plan.dotted import pairs
 from spillway.quantity import human_bytes
-from spillway.simulate import DriveChoice, WorkChoice
+from spillway.ssd import simulate
+from spillway.ssd.preset import presets
+from spillway.ssd.simulate import DriveChoice, WorkChoice
 
 Document = dict[str, Any]
 Function = TypeVar("Function", bound=Callable[..., Any])

@@ -35,9 +35,10 @@ def suite_command(
     A suite is a directory of plans with a suite.toml, or its name below plans/. After a Ctrl-C, or a kill, the same
     command goes on with the plan that was under way.
     """
+    from spillway.run.suite import Step, run_suite
+    from spillway.run.too_small import check_scale, with_advice
     from spillway.suite import find_suite, load_suite
-    from spillway.suite.run import Step, left_out_in_words, run_suite, state_of
-    from spillway.suite.too_small import check_scale, with_advice
+    from spillway.suite.state import left_out_in_words, state_of
 
     found, factor = find_suite(name), chosen_scale(scale, unscaled)
     with with_advice(found, factor, only, settings):

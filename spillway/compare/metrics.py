@@ -5,8 +5,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from spillway.amplification import ratio
-from spillway.samples import Row, nand_bytes, stall_seconds
+from spillway.figures.amplification import ratio
+from spillway.rundir.samples import Row, nand_bytes, stall_seconds
 
 Document = dict[str, Any]
 

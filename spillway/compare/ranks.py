@@ -20,9 +20,9 @@ import numpy as np
 from spillway.compare.blocks import blocked
 from spillway.compare.effects import Effect, combined, holm, paired
 from spillway.compare.metrics import METRICS
-from spillway.rundir import ArmRecord
-from spillway.samples import Row, measured
-from spillway.sweep import Axis, axes_of, short_names, tick
+from spillway.plan.sweep import Axis, axes_of, short_names, tick
+from spillway.rundir.directory import ArmRecord
+from spillway.rundir.samples import Row, measured
 
 Document = dict[str, Any]
 

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from spillway.dotted import flatten
 from spillway.errors import SpillwayError
+from spillway.plan.dotted import flatten
 from spillway.quantity import nearest
-from spillway.rundir import RunRecord, check_not_cut_off, check_not_refused, read_figures, read_samples
-from spillway.samples import Row, measured
-from spillway.stage import stages_of
+from spillway.rundir.directory import RunRecord, check_not_cut_off, check_not_refused, read_figures, read_samples
+from spillway.rundir.samples import Row, measured
+from spillway.rundir.stage import stages_of
 
 Document = dict[str, Any]
 

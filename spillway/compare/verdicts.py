@@ -12,10 +12,10 @@ from spillway.compare.metrics import METRICS, Metric, table
 from spillway.compare.sides import Side
 from spillway.compare.standing import KINDS, Difference, differences
 from spillway.errors import SpillwayError
-from spillway.lifetime import why_no_years
+from spillway.figures.lifetime import why_no_years
 from spillway.models.arrays import Array
 from spillway.quantity import nearest
-from spillway.samples import Row
+from spillway.rundir.samples import Row
 
 TOO_FEW_BLOCKS = "too few independent blocks to say"
 ONE_FIGURE = "one run has one such figure, so it takes repetitions to say"

@@ -8,7 +8,7 @@ from spillway.compare.effects import LEVEL
 from spillway.compare.metrics import Metric, table
 from spillway.compare.sides import Side
 from spillway.compare.verdicts import Comparison, Finding, Pair
-from spillway.lifetime import in_words
+from spillway.figures.lifetime import in_words
 
 Document = dict[str, Any]
 

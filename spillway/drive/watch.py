@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from spillway.amplification import ratio
 from spillway.drive.blocks import Drive, Under, drives_under, traffic
 from spillway.drive.reading import Reading, unknown
 from spillway.drive.span import Programmed, programmed
 from spillway.drive.tools import read_drive
+from spillway.figures.amplification import ratio
 
 Document = dict[str, Any]
 

@@ -11,7 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from spillway.lint import recipe as around
-from spillway.lint.pitfalls import (
+from spillway.lint.recipe import Recipe, tool_of
+from spillway.lint.shell import UNKNOWN, Command
+from spillway.lint.table import Linted, Remark, Verdict, table_of
+from spillway.pitfalls import (
     CLOSED_LOOP,
     COMPRESSION,
     DURABILITY,
@@ -21,9 +24,6 @@ from spillway.lint.pitfalls import (
     PAGE_CACHE,
     SHORT_TEST,
 )
-from spillway.lint.recipe import Recipe, tool_of
-from spillway.lint.shell import UNKNOWN, Command
-from spillway.lint.table import Linted, Remark, Verdict, table_of
 from spillway.quantity import human_bytes
 
 NUM, KEY_BYTES, VALUE_BYTES, RATIO = 1_000_000, 16, 100, 0.5  # db_bench's defaults

@@ -22,7 +22,9 @@ from spillway.lint.fio_steps import (
     state_after,
     steps_of,
 )
-from spillway.lint.pitfalls import (
+from spillway.lint.share import touched_share
+from spillway.lint.table import Linted, Remark, Verdict, table_of
+from spillway.pitfalls import (
     CLOSED_LOOP,
     COMPRESSION,
     DATA_SET,
@@ -41,8 +43,6 @@ from spillway.lint.pitfalls import (
     STEADY_CAPACITIES,
     WA_DEVICE,
 )
-from spillway.lint.share import touched_share
-from spillway.lint.table import Linted, Remark, Verdict, table_of
 from spillway.quantity import human_bytes
 
 MODES = {

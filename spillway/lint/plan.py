@@ -8,8 +8,8 @@ the plan ends a phase by them, as the least that they can be.
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from spillway import ycsb
-from spillway.lint.pitfalls import (
+from spillway.lint.table import Linted, Remark, table_of, with_answers
+from spillway.pitfalls import (
     DATA_SET,
     DRIVE_TYPE,
     INITIAL_STATE,
@@ -22,11 +22,12 @@ from spillway.lint.pitfalls import (
     STEADY_CAPACITIES,
     WA_DEVICE,
 )
-from spillway.lint.table import Linted, Remark, table_of, with_answers
-from spillway.plan import Arm, Plan
-from spillway.plan_keys import PHASE_KEYS, WAITS
-from spillway.preset import presets
+from spillway.plan import ycsb
+from spillway.plan.arm import Arm
+from spillway.plan.document import Plan
+from spillway.plan.keys import PHASE_KEYS, WAITS
 from spillway.quantity import human_bytes
+from spillway.ssd.preset import presets
 
 READS = ("readrandom", "seekrandom")
 FILLS = ("fillseq", "fillrandom", "filluniquerandom", "overwrite")

@@ -9,7 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from spillway.lint.pitfalls import (
+from spillway.lint.shell import Command
+from spillway.lint.table import Remark, Verdict
+from spillway.pitfalls import (
     DATA_SET,
     DRIVE_TYPE,
     INITIAL_STATE,
@@ -25,8 +27,6 @@ from spillway.lint.pitfalls import (
     STEADY_CAPACITIES,
     WA_DEVICE,
 )
-from spillway.lint.shell import Command
-from spillway.lint.table import Remark, Verdict
 from spillway.quantity import human_bytes
 
 TOOLS = re.compile(r"(?:^|/)(db_bench\w*|(?:go-)?ycsb(?:\.sh|\.bat)?|fio)$")

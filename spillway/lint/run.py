@@ -10,9 +10,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from spillway import estimate
-from spillway.lint.answers import lint_table
-from spillway.lint.pitfalls import (
+from spillway.figures import estimate
+from spillway.lint.table import Linted, Remark, table_of, with_answers
+from spillway.pitfalls import (
     DATA_SET,
     DRIVE_TYPE,
     INITIAL_STATE,
@@ -24,9 +24,9 @@ from spillway.lint.pitfalls import (
     WA_DEVICE,
     Pitfall,
 )
-from spillway.lint.table import Linted, Remark, table_of, with_answers
+from spillway.plan.answers import lint_table
 from spillway.quantity import human_bytes
-from spillway.rundir import ArmRecord, RunRecord, check_not_refused, read_run
+from spillway.rundir.directory import ArmRecord, RunRecord, check_not_refused, read_run
 
 Document = dict[str, Any]
 

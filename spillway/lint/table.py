@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from spillway.lint.pitfalls import ALL, SEVEN, Pitfall
+from spillway.pitfalls import ALL, SEVEN, Pitfall
 
 Document = dict[str, Any]
 Verdict = Literal["ok", "finding", "answered", "stale answer", "cannot tell"]

@@ -14,7 +14,12 @@ from pathlib import Path
 
 from spillway.errors import SpillwayError
 from spillway.lint import recipe as around
-from spillway.lint.pitfalls import (
+from spillway.lint.recipe import Recipe, tool_of
+from spillway.lint.share import touched_share, uniform_share
+from spillway.lint.shell import UNKNOWN, Command
+from spillway.lint.small_text import read_small_text
+from spillway.lint.table import Linted, Remark, Verdict, table_of
+from spillway.pitfalls import (
     CLOSED_LOOP,
     COMPRESSION,
     EMPTY_STORE,
@@ -22,13 +27,8 @@ from spillway.lint.pitfalls import (
     SHORT_TEST,
     SKEW,
 )
-from spillway.lint.recipe import Recipe, tool_of
-from spillway.lint.share import touched_share, uniform_share
-from spillway.lint.shell import UNKNOWN, Command
-from spillway.lint.small_text import read_small_text
-from spillway.lint.table import Linted, Remark, Verdict, table_of
+from spillway.plan.ycsb import WORKLOADS
 from spillway.quantity import human_bytes
-from spillway.ycsb import WORKLOADS
 
 SCATTERED_ITEMS = 10_000_000_000  # of ScrambledZipfianGenerator. Source: its ITEM_COUNT
 OWN_COUNTS = {"recordcount": "1000", "operationcount": "1000"}  # of YCSB's own workload files

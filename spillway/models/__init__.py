@@ -16,5 +16,5 @@ k is the number of threads or commands in flight. r is the share of pages that a
 the readings one can make of the MQSSD paper it is the only one under which its Table 2 agrees with its own text.
 Source: T28; `spillway model reproduce mqssd` recomputes it.
 
-Parameters come from measurements through `spillway.fit`. A value out of range raises SpillwayError.
+Parameters come from measurements through `spillway.fit.curves`. A value out of range raises SpillwayError.
 """

@@ -16,14 +16,14 @@ from typing import Any
 import numpy as np
 
 from spillway.errors import DriveFull, Interrupted, SpillwayError
-from spillway.native import Event, run_native
+from spillway.native.process import Event, run_native
 from spillway.precondition.order import Units, sprandom_order
 from spillway.precondition.target import Target
-from spillway.preset import check_preset
 from spillway.profile.target import parse_target as parse_profile_target
 from spillway.profile.target import scaled
 from spillway.quantity import human_bytes, parse_size
-from spillway.simulate import DriveChoice, drive_request
+from spillway.ssd.preset import check_preset
+from spillway.ssd.simulate import DriveChoice, drive_request
 
 Document = dict[str, Any]
 Watch = Callable[[str, Event], None]

@@ -16,8 +16,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from spillway import knee
 from spillway.errors import SpillwayError
+from spillway.fit import knee
 from spillway.profile.estimate import curve, mqssd_costs
 from spillway.profile.grids import COARSE_R_PERCENTS, THREADS
 from spillway.profile.points import Point, Sample, mqssd_point, pio_point

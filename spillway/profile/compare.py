@@ -26,8 +26,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from spillway import fit
 from spillway.errors import SpillwayError
+from spillway.fit import curves as fit
 from spillway.models import affine, dam, mqssd, pdam, pio
 from spillway.models.arrays import Array, throughput_mb_s
 from spillway.profile.document import Profile

@@ -19,9 +19,9 @@ import tomli_w
 
 from spillway import toml
 from spillway.errors import SpillwayError
-from spillway.interval import Interval
+from spillway.fit.interval import Interval
 from spillway.profile.points import Sample, from_csv, to_csv
-from spillway.rundir import write_text
+from spillway.rundir.directory import write_text
 
 Document = dict[str, Any]
 

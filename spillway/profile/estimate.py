@@ -1,9 +1,9 @@
 """From samples to parameters: each with a 95 % interval, or unknown where the points do not tell.
 
 latency       mean of 4 KiB random operations, one at a time; Student's t over the repeats
-k_r, k_w      where bandwidth saturates, and where latency bends (spillway/knee.py, P14), for each access size
+k_r, k_w      where bandwidth saturates, and where latency bends (spillway/fit/knee.py, P14), for each access size
 alpha         largest read over largest write bandwidth (P2); by slopes where software caps both (P17, T14)
-sigma … alpha least squares of the page cost against p = r/100, for each k (spillway/fit.py, M24)
+sigma … alpha least squares of the page cost against p = r/100, for each k (spillway/fit/curves.py, M24)
 """
 
 import math
@@ -12,9 +12,10 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from scipy.stats import t as student_t
 
-from spillway import fit, knee
 from spillway.errors import SpillwayError
-from spillway.interval import Interval
+from spillway.fit import curves as fit
+from spillway.fit import knee
+from spillway.fit.interval import Interval
 from spillway.profile.document import UNKNOWN, Estimate, Mqssd, Pio
 from spillway.profile.grids import LATENCY_BYTES
 from spillway.profile.points import Sample

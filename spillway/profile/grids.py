@@ -16,7 +16,8 @@ SEQUENTIAL_CONCURRENCIES = (1, 2, 4, 8, 16, 32, 64, 128)
 THREADS = (1, 2, 4, 8, 16, 32, 64, 128)  # M22: k
 # M22: r, in percent of the pages; an access is a whole number of pages long.
 R_PERCENTS = tuple(100 / pages for pages in (1000, 300, 100, 30, 10, 3, 1))
-# MQSSD's own figure of a drive's cost at one k needs three points for a residual; a knee needs four (spillway/knee.py).
+# MQSSD's own figure of a drive's cost at one k needs three points for a residual; a knee needs four
+# (spillway/fit/knee.py).
 COARSE_CONCURRENCIES = (1, 4, 16, 64)
 COARSE_SEQUENTIAL = (1, 16)
 COARSE_THREADS = (1, 8, 32, 128)

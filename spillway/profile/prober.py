@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from spillway.errors import Interrupted, RunFailed
-from spillway.native import Conversation, Event
+from spillway.native.process import Conversation, Event
 from spillway.profile.points import PAGE_BYTES, Point, Sample, sample_of
 
 Document = dict[str, Any]

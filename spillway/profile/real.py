@@ -15,7 +15,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from spillway.errors import SpillwayError
-from spillway.native import Event
+from spillway.native.process import Event
 from spillway.profile import adapt, estimate, grids
 from spillway.profile.points import Point, Sample
 from spillway.profile.prober import NothingMeasured, Prober, RealPace, Stopwatch

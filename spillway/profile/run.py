@@ -11,9 +11,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from spillway import __version__, knee
+from spillway import __version__
 from spillway.errors import SpillwayError
-from spillway.native import Event, converse
+from spillway.fit import knee
+from spillway.native.process import Event, converse
 from spillway.profile import estimate, mixes, virtual
 from spillway.profile.document import Profile, write_profile
 from spillway.profile.points import Sample
@@ -21,7 +22,7 @@ from spillway.profile.prober import Prober, RealPace, Stopwatch
 from spillway.profile.real import REPORT_S, check_budget, measure_within
 from spillway.profile.target import Scaled, Target, check_size, scaled, spoken_in_flags
 from spillway.profile.virtual import Watch
-from spillway.stage import staged
+from spillway.rundir.stage import staged
 
 Document = dict[str, Any]
 
@@ -61,7 +62,9 @@ def profile_target(
         )
         profile = _profile(target, measured, _conditions(target, measured, seed, command, started))
         write_profile(profile, stage)
-        from spillway.report import write_profile_report  # the chart library takes longer to import than a preset takes
+        from spillway.profile.page import (
+            write_profile_report,  # the chart library takes longer to import than a preset takes
+        )
 
         write_profile_report(profile, stage / "report.html")
     return Finished(profile, out)

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from spillway.errors import SpillwayError
-from spillway.native import Event, run_native
-from spillway.plan import slug
-from spillway.preset import check_preset
+from spillway.native.process import Event, run_native
+from spillway.plan.arm import slug
 from spillway.profile import grids
 from spillway.profile.points import mqssd_point
 from spillway.quantity import human_bytes, parse_share, parse_size
-from spillway.simulate import DriveChoice, drive_request, in_flags, with_flags
+from spillway.ssd.preset import check_preset
+from spillway.ssd.simulate import DriveChoice, drive_request, in_flags, with_flags
 
 Document = dict[str, Any]
 

@@ -8,13 +8,13 @@
 
 What a point shows depends on what the drive went through before it. So a procedure is run whole or not at all, and the
 same drive and seed give the same samples, whoever asks: `spillway profile`, and the table of published against
-recovered figures (spillway/recover.py).
+recovered figures (spillway/reproduce/recover.py).
 """
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from spillway.native import Event, converse
+from spillway.native.process import Event, converse
 from spillway.profile import adapt, estimate, grids, mixes
 from spillway.profile.points import Point, Sample
 from spillway.profile.prober import Prober, VirtualPace

@@ -15,8 +15,8 @@ from spillway.report.charts import Bar, Clock, Figure, Line
 from spillway.report.contest import ROCKSDB, SPILLWAY, Contestant, Outcome, over, thousandth, work_rows
 from spillway.report.panels import Mark, Panel, stall_marks, throughput_columns
 from spillway.report.words import about, pacing_p99_us, percent, short_standing
-from spillway.rundir import ArmRecord
-from spillway.samples import Row, measured
+from spillway.rundir.directory import ArmRecord
+from spillway.rundir.samples import Row, measured
 
 MOST_OVERLAID = 4  # lines that can be told apart in one chart
 DIVERTED = "#6fa8a0"

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
-from spillway.amplification import Amplification, amplification, ratio
-from spillway.bill import bill, zero_seconds
-from spillway.lifetime import flash_bytes_per_operation
+from spillway.figures.amplification import Amplification, amplification, ratio
+from spillway.figures.bill import bill, zero_seconds
+from spillway.figures.lifetime import flash_bytes_per_operation
 from spillway.report.series import Stall, gathered, seconds, stall_spans, total
-from spillway.rundir import ArmRecord
-from spillway.samples import Row, nand_bytes, stall_seconds
+from spillway.rundir.directory import ArmRecord
+from spillway.rundir.samples import Row, nand_bytes, stall_seconds
 
 Document = dict[str, Any]
 

@@ -5,8 +5,8 @@ from collections.abc import Callable, Sequence
 from spillway.report import charts, series, style
 from spillway.report.charts import Clock, Line
 from spillway.report.panels import INTERVAL_RATIO_S, Mark, Panel, throughput_columns
-from spillway.rundir import ArmRecord
-from spillway.samples import Row, measured
+from spillway.rundir.directory import ArmRecord
+from spillway.rundir.samples import Row, measured
 
 DASHES = ("solid", "dashed", "dotted")  # points of one arm
 MOST_OVERLAID = 6  # lines that can be told apart by colour and dash

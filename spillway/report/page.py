@@ -3,26 +3,22 @@
 import json
 import tomllib
 from dataclasses import replace
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from bokeh.document import Document
-from bokeh.embed import components
-from bokeh.resources import Resources
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from spillway.compare.ranks import ranks_in_words
 from spillway.errors import SpillwayError
 from spillway.lint.run import lint_record
 from spillway.report import sweep, words
-from spillway.report.charts import Clock, Figure
+from spillway.report.charts import Clock
 from spillway.report.claims import bill_rows, claims
 from spillway.report.comparison import comparison_panels
 from spillway.report.contest import contestants, mix_of
+from spillway.report.frame import embedded, environment, library, style_sheet
 from spillway.report.panels import Panel, arm_panels
-from spillway.rundir import ArmRecord, RunRecord, read_run, write_text
+from spillway.rundir.directory import ArmRecord, RunRecord, read_run, write_text
 
 MOST_FAILURES = 20  # of a sweep that are told one by one; summary.json has all
 
@@ -110,36 +106,3 @@ class _Section:
         self.arm = arm
         self.panels = panels
         self.standing: dict[str, Any] = arm.summary["standing"]
-
-
-def embedded(figures: dict[str, Figure]) -> tuple[str, dict[str, str]]:
-    """The script that draws the figures, and the element in which each appears."""
-    if not figures:
-        return "", {}
-    document = Document()
-    with document.models.freeze():  # else all figures are gone through again for each one that is added
-        for figure in figures.values():
-            document.add_root(figure)
-    script, divs = components(figures)
-    return script, divs
-
-
-def environment() -> Environment:
-    """Where the report's templates are, and how strict they are."""
-    return Environment(
-        loader=PackageLoader("spillway.report", "templates"),
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        undefined=StrictUndefined,
-    )
-
-
-def library() -> str:
-    """The chart library, inline; of its parts only the one that draws."""
-    return Resources(mode="inline", components=["bokeh"], log_level="warn").render_js()
-
-
-def style_sheet() -> str:
-    """The report's style, inline."""
-    return resources.files("spillway.report").joinpath("templates/report.css").read_text(encoding="utf-8")

@@ -7,8 +7,8 @@ from typing import Any
 from spillway.report import charts, series, style
 from spillway.report.charts import Clock, Figure, Line
 from spillway.report.words import idle_drive, micros, number, percent, short_standing, stall_seconds_by_cause
-from spillway.rundir import ArmRecord
-from spillway.samples import HOST_CAUSES, NAND_CAUSES, Row, measured
+from spillway.rundir.directory import ArmRecord
+from spillway.rundir.samples import HOST_CAUSES, NAND_CAUSES, Row, measured
 
 Document = dict[str, Any]
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from math import ceil
 from typing import Any
 
-from spillway.amplification import amplification
-from spillway.samples import Row, nand_bytes, stall_seconds
+from spillway.figures.amplification import amplification
+from spillway.rundir.samples import Row, nand_bytes, stall_seconds
 
 Columns = dict[str, list[float | None]]
 

@@ -8,17 +8,17 @@ from typing import Any
 from markupsafe import Markup
 
 from spillway.report import sweep, words
+from spillway.report.frame import embedded, environment, library, style_sheet
 from spillway.report.over_time import over_time_panels
-from spillway.report.page import embedded, environment, library, style_sheet
 from spillway.report.panels import Panel
 from spillway.report.sweep import METRICS, Published
-from spillway.rundir import ArmRecord, read_figures, read_run, write_text
+from spillway.rundir.directory import ArmRecord, read_figures, read_run, write_text
 from spillway.suite import Suite
 from spillway.suite.claims import Claim
 from spillway.suite.document import SuitePlan
 from spillway.suite.laws import Say, Simulated, laws_of
-from spillway.suite.run import left_out_in_words, reported, state_of
 from spillway.suite.scale import said
+from spillway.suite.state import left_out_in_words, reported, state_of
 from spillway.suite.verdicts import VERDICTS, Judged, as_csv, judge_all, measured_of, runs_by_law, tallies
 
 Document = dict[str, Any]

@@ -14,15 +14,15 @@ from typing import Any
 
 from bokeh.models import ColumnDataSource, FactorRange, FixedTicker, HoverTool, Range1d
 
-from spillway.amplification import ratio
-from spillway.lifetime import plain
+from spillway.figures.amplification import ratio
+from spillway.figures.lifetime import plain
+from spillway.plan.sweep import Axis, axes_of, place_of, short_names, tick
 from spillway.report import charts, curves, style
 from spillway.report.charts import Figure
 from spillway.report.contest import Spread, spread
 from spillway.report.panels import Mark, Panel
 from spillway.report.words import NOTHING, number, short_standing
-from spillway.rundir import ArmRecord
-from spillway.sweep import Axis, axes_of, place_of, short_names, tick
+from spillway.rundir.directory import ArmRecord
 
 Document = dict[str, Any]
 

@@ -4,15 +4,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from spillway import estimate
-from spillway.lifetime import plain, why_no_years
+from spillway.figures import estimate
+from spillway.figures.lifetime import plain, why_no_years
+from spillway.figures.space import in_words as beside_space
 from spillway.lint.table import Linted
 from spillway.quantity import human_bytes
 from spillway.report.series import die_busy, link_utilisation, mean_during
 from spillway.report.style import stall_words
-from spillway.rundir import ArmRecord, RunRecord
-from spillway.samples import measured
-from spillway.space import in_words as beside_space
+from spillway.rundir.directory import ArmRecord, RunRecord
+from spillway.rundir.samples import measured
 
 Document = dict[str, Any]
 

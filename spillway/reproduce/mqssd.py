@@ -10,7 +10,7 @@ from functools import cache
 import numpy as np
 from scipy.optimize import curve_fit
 
-from spillway.fit import CurveFit, Rivals, calibrate_rivals, fit_rational, fit_saturating, left_out, overshoot
+from spillway.fit.curves import CurveFit, Rivals, calibrate_rivals, fit_rational, fit_saturating, left_out, overshoot
 from spillway.models import affine, btree, dam, mqssd, pdam
 from spillway.models.arrays import PAGE_BYTES, Array, throughput_mb_s
 from spillway.models.mqssd import Rational

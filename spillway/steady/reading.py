@@ -1,7 +1,8 @@
 """Files with a series: what `spillway steady` reads, each by what it looks like.
 
     CSV             a header with t_s and throughput_ops_s; where there are any wa_app, wa_device, host_bytes_written
-    samples.csv     of a run directory (``spillway/samples.py``); a directory stands for the samples of all its arms
+    samples.csv     of a run directory (``spillway/rundir/samples.py``); a directory stands for the samples of all its
+                    arms
     NAME_iops.1.log, NAME_bw.1.log
                     of fio with log_avg_msec: time in ms, value, direction, block size, …; directions are added up, and
                     an interval without a line had no I/O
@@ -21,8 +22,8 @@ from pathlib import Path
 import numpy as np
 
 from spillway.errors import SpillwayError
-from spillway.rundir import check_not_cut_off, check_not_refused, read_figures
-from spillway.samples import are_columns, nand_bytes, typed
+from spillway.rundir.directory import check_not_cut_off, check_not_refused, read_figures
+from spillway.rundir.samples import are_columns, nand_bytes, typed
 from spillway.steady.series import LEAST_SAMPLES, Array, Round
 
 TIME, RATE, HOST_BYTES = "t_s", "throughput_ops_s", "host_bytes_written"

@@ -1,10 +1,9 @@
 """What was published, as ``claims.toml`` beside a suite says it.
 
-``[statements]`` says in a sentence what each claim is (by its code in docs/SOURCES.md, ``C18``); each ``[[claims]]`` is one
-published figure of it, or one relation: which plan, arm and point it is of, which figure, and what that should be. One
-that names several ``drives`` is one for each of them. Points and sizes are the original's; a scaled run stands at the
-original's point. ``verdicts.py`` holds them against what was measured.
-"""
+``[statements]`` says in a sentence what each claim is (by its code in docs/SOURCES.md, ``C18``); each ``[[claims]]`` is
+one published figure of it, or one relation: which plan, arm and point it is of, which figure, and what that should be.
+One that names several ``drives`` is one for each of them. Points and sizes are the original's; a scaled run stands at
+the original's point. ``verdicts.py`` holds them against what was measured. """
 
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -13,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from spillway import toml
-from spillway.amplification import ratio
 from spillway.errors import SpillwayError
-from spillway.plan import Plan
-from spillway.plan_keys import one_of, text
-from spillway.plan_keys import table as checked_table
+from spillway.figures.amplification import ratio
+from spillway.plan.document import Plan
+from spillway.plan.keys import one_of, text
+from spillway.plan.keys import table as checked_table
 from spillway.quantity import nearest
 
 Document = dict[str, Any]

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from spillway import toml
-from spillway.dotted import NoElement, parse_override
 from spillway.errors import SpillwayError
-from spillway.plan import Plan, load_plan
-from spillway.plan_effects import Idle, WithoutEffect
-from spillway.plan_layers import keys_given
+from spillway.plan.document import Plan, load_plan
+from spillway.plan.dotted import NoElement, parse_override
+from spillway.plan.effects import Idle, WithoutEffect
+from spillway.plan.layers import keys_given
 from spillway.quantity import nearest
 from spillway.suite.claims import Claim, check_against, read_claims
 from spillway.suite.laws import Scaled, scaled_of

@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from spillway.models import leveldb, leveldb_keys, value_log
-from spillway.plan import Arm
-from spillway.rundir import read_samples
+from spillway.plan.arm import Arm
+from spillway.rundir.directory import read_samples
 
 AGREES = 0.15  # relative, between simulation and measurement at the scaled size. Source: as for the figures themselves
 

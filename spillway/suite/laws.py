@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from spillway.models import leveldb, leveldb_keys, value_log
-from spillway.plan import Arm
-from spillway.rundir import write_json
+from spillway.plan.arm import Arm
+from spillway.rundir.directory import write_json
 from spillway.suite import law
 from spillway.suite.law import Law, Load, Rates
 

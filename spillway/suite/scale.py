@@ -14,8 +14,8 @@ from fractions import Fraction
 from typing import Any
 
 from spillway.errors import SpillwayError
+from spillway.plan.sweep import is_list_of_points
 from spillway.quantity import parse_size
-from spillway.sweep import is_list_of_points
 
 Document = dict[str, Any]
 

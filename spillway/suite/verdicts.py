@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import Any, Literal
 
-from spillway.lifetime import plain
+from spillway.figures.lifetime import plain
 from spillway.quantity import human_bytes
 from spillway.suite.claims import BURST, FIGURES, FLAT, STEADY, Claim, Place
 from spillway.suite.law import Law
@@ -59,7 +59,7 @@ class Measured:
         return (max(known) - min(known)) / abs(median(known)) if len(known) > 1 and median(known) else None
 
     def lifetime(self, name: str) -> float | None:
-        """A figure of ``spillway.lifetime``, the median over the repetitions that were finished."""
+        """A figure of ``spillway.figures.lifetime``, the median over the repetitions that were finished."""
         values = [(each.get("lifetime") or {}).get(name) for each in self.finished]
         known = [value for value in values if value is not None]
         return median(known) if known else None

@@ -21,22 +21,24 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from spillway import __version__, kept, ycsb
+from spillway import __version__
 from spillway.errors import Interrupted, SpillwayError
-from spillway.interruption import interruptible
-from spillway.native import build_sha256
-from spillway.parts import split
-from spillway.plan import Arm, Plan, slug
-from spillway.plan_keys import WAITS
-from spillway.run import Finished, Watch, execute
-from spillway.rundir import ArmRecord, read_figures, read_run, write_json
-from spillway.stage import explained, locked
+from spillway.figures.parts import split
+from spillway.native.interruption import interruptible
+from spillway.native.process import build_sha256
+from spillway.plan import kept, ycsb
+from spillway.plan.arm import Arm, slug
+from spillway.plan.document import Plan
+from spillway.plan.keys import WAITS
+from spillway.run.execute import Finished, Watch, execute
+from spillway.run.summary import standing_throughout
+from spillway.run.until import host_bytes_of, verdict_on
+from spillway.rundir.directory import ArmRecord, read_figures, read_run, write_json
+from spillway.rundir.stage import explained, locked
 from spillway.steady.series import LEAST_SAMPLES
-from spillway.suite.run import state_of
-from spillway.summary import standing_throughout
+from spillway.suite.state import state_of
 from spillway.sustain.search import Found, search
 from spillway.sustain.verdict import Judged, Limits, judge_phase, worst_of
-from spillway.until import host_bytes_of, verdict_on
 
 Document = dict[str, Any]
 

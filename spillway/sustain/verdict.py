@@ -36,7 +36,7 @@ from typing import Any
 import numpy as np
 from scipy.special import stdtrit
 
-from spillway.samples import Row
+from spillway.rundir.samples import Row
 from spillway.steady.checks import DRIFT, level
 from spillway.steady.series import LEAST_SAMPLES, Array
 

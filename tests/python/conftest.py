@@ -58,7 +58,7 @@ def without_reports(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPa
     """Runs leave an empty page: to draw one takes longer than all else that a test with the fake process does. Not for
     tests that are marked `reports`."""
     if request.node.get_closest_marker("reports") is None:
-        monkeypatch.setattr("spillway.run._write_report", lambda rundir: (rundir / "report.html").touch())
+        monkeypatch.setattr("spillway.run.execute._write_report", lambda rundir: (rundir / "report.html").touch())
 
 
 @pytest.fixture
@@ -113,7 +113,7 @@ def fake(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPat
 @pytest.fixture
 def real_native() -> Path:
     """The built executable. Its absence is a failure: leave these tests out with -m 'not native'."""
-    from spillway.native import find_native
+    from spillway.native.process import find_native
 
     os.environ.pop("FAKE_MODE", None)
     return find_native()
@@ -171,7 +171,7 @@ def interrupted_report(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
 
 def check_refused(out: Path, said: str) -> None:
     """A run directory of a run that was refused before it measured anything: valid, small, and saying so."""
-    from spillway.rundir import OF_REFUSED, is_refused, read_run
+    from spillway.rundir.directory import OF_REFUSED, is_refused, read_run
 
     run = read_run(out)
     assert is_refused(out)

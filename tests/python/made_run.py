@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from spillway.rundir import ArmRecord, RunRecord
-from spillway.samples import Row
+from spillway.rundir.directory import ArmRecord, RunRecord
+from spillway.rundir.samples import Row
 
 Document = dict[str, Any]
 

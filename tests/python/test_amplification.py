@@ -1,7 +1,7 @@
 import pytest
 
-from spillway.amplification import amplification, nand_total, ratio
-from spillway.samples import nand_bytes, typed
+from spillway.figures.amplification import amplification, nand_total, ratio
+from spillway.rundir.samples import nand_bytes, typed
 
 
 def test_the_total_is_the_product_and_the_whole_way_at_once() -> None:

@@ -2,8 +2,8 @@
 
 import pytest
 
-from spillway.bill import bill, zero_seconds
-from spillway.samples import NAND_CAUSES, Row
+from spillway.figures.bill import bill, zero_seconds
+from spillway.rundir.samples import NAND_CAUSES, Row
 
 PHASES = [
     {"name": "load", "workload": "fillseq"},

@@ -8,12 +8,13 @@ from typing import Any
 import pytest
 from conftest import Invoke
 
-from spillway import bufferpool, bufferpool_words
-from spillway.bufferpool import Sweep, Workload, request
+from spillway.bufferpool import page as bufferpool_page
+from spillway.bufferpool import sweep as bufferpool
+from spillway.bufferpool import words as bufferpool_words
+from spillway.bufferpool.sweep import Sweep, Workload, request
 from spillway.errors import SpillwayError
 from spillway.profile.document import UNKNOWN, Estimate, Pio
 from spillway.profile.target import Target
-from spillway.report import bufferpool_page
 
 DRIVE = Pio(alpha=Estimate(2.8, 2.7, 2.9), k_r=Estimate(80, 64, 96), k_w=Estimate(8.2, 8, 10))
 NS = (1, 2, 3, 4, 6, 8, 10, 12, 16, 24, 32)

@@ -9,8 +9,8 @@ from conftest import ROOT, Invoke
 from needs import need_direct_io
 from test_contract import MakeValidator
 
-from spillway import bufferpool
-from spillway.native import Event, run_native
+from spillway.bufferpool import sweep as bufferpool
+from spillway.native.process import Event, run_native
 
 pytestmark = [pytest.mark.native, pytest.mark.usefixtures("real_native")]
 
@@ -51,7 +51,7 @@ def test_it_takes_the_example_and_answers_by_the_contract(validator: MakeValidat
 
 
 def test_what_is_asked_is_of_the_schema(validator: MakeValidator) -> None:
-    from spillway.bufferpool import Workload, request
+    from spillway.bufferpool.sweep import Workload, request
     from spillway.profile import parse_target
 
     target = parse_target("preset:quickstart").request(1, "steady", {})["target"]

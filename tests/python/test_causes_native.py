@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from spillway.native import run_native
-from spillway.samples import HOST_CAUSES
+from spillway.native.process import run_native
+from spillway.rundir.samples import HOST_CAUSES
 
 pytestmark = [pytest.mark.native, pytest.mark.usefixtures("real_native")]
 

@@ -11,7 +11,7 @@ import pytest
 from conftest import Fake, Invoke
 
 from spillway import __version__
-from spillway.lifetime import DAY_S, YEAR_S
+from spillway.figures.lifetime import DAY_S, YEAR_S
 
 Golden = Callable[[str, str], None]
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from recomputed import TABLE_2
 
-from spillway import fit
+from spillway.fit import curves as fit
 from spillway.models.arrays import PAGE_BYTES
 from spillway.profile import compare
 from spillway.profile.document import Profile

@@ -2,7 +2,7 @@
 
 import pytest
 
-from spillway.native import converse
+from spillway.native.process import converse
 from spillway.profile import compare, estimate, grids, mixes, parse_target
 from spillway.profile.document import Profile
 from spillway.profile.points import PAGE_BYTES

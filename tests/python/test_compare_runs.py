@@ -40,7 +40,7 @@ class Made:
 @pytest.fixture
 def made(fake: Fake, plan_file: Path, invoke: Invoke, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Made:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("spillway.run._write_report", lambda rundir: None)  # takes longer than all else
+    monkeypatch.setattr("spillway.run.execute._write_report", lambda rundir: None)  # takes longer than all else
     return Made(invoke, plan_file)
 
 

@@ -16,7 +16,7 @@ from spillway.report.claims import Claim, bill_rows, claims
 from spillway.report.comparison import comparison_panels, diverted_spans
 from spillway.report.contest import Contestant, Way, contestants, mix_of, over, way_of
 from spillway.report.page import render
-from spillway.rundir import ArmRecord
+from spillway.rundir.directory import ArmRecord
 
 PLAN = """
 name = "made"

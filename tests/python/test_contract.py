@@ -8,10 +8,10 @@ import pytest
 from conftest import CONTRACT
 from jsonschema import Draft202012Validator
 
-from spillway.native import REQUIRED_FIELDS, parse_events
-from spillway.plan import load_plan
-from spillway.samples import columns_of, sample_row
-from spillway.simulate import DriveChoice, WorkChoice, precondition_request, simulate_request
+from spillway.native.process import REQUIRED_FIELDS, parse_events
+from spillway.plan.document import load_plan
+from spillway.rundir.samples import columns_of, sample_row
+from spillway.ssd.simulate import DriveChoice, WorkChoice, precondition_request, simulate_request
 
 MakeValidator = Callable[..., Draft202012Validator]
 REQUESTS = sorted((CONTRACT / "examples").glob("*.request.json"))

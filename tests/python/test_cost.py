@@ -13,7 +13,7 @@ import pytest
 from browser import complaints, visit
 from conftest import Fake, Invoke
 
-from spillway.cost import (
+from spillway.cost.formula import (
     Cells,
     Points,
     Terms,
@@ -26,8 +26,8 @@ from spillway.cost import (
     winners,
 )
 from spillway.errors import SpillwayError
-from spillway.lifetime import YEAR_S, Endurance, Price, Work, lifetime
-from spillway.rundir import read_run
+from spillway.figures.lifetime import YEAR_S, Endurance, Price, Work, lifetime
+from spillway.rundir.directory import read_run
 
 pytestmark = pytest.mark.usefixtures("without_reports")
 

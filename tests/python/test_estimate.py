@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from conftest import Fake, Invoke
 
-from spillway import estimate
 from spillway.drive import blocks
 from spillway.drive.blocks import Drive
-from spillway.lifetime import YEAR_S, Price, Work
+from spillway.figures import estimate
+from spillway.figures.lifetime import YEAR_S, Price, Work
 
 Document = dict[str, Any]
 

@@ -10,7 +10,7 @@ import pytest
 from conftest import PLAN as PLAN_OF_THE_FAKE
 from conftest import Fake, Invoke
 
-from spillway.fill import Search, Trial, fill
+from spillway.run.fill import Search, Trial, fill
 
 pytestmark = pytest.mark.usefixtures("without_reports")
 

@@ -6,7 +6,7 @@ from recomputed import TABLE_2, K, rows
 from scipy.optimize import curve_fit
 
 from spillway.errors import SpillwayError
-from spillway.fit import (
+from spillway.fit.curves import (
     CurveFit,
     calibrate_rivals,
     fit_line,

@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 from conftest import PLAN, Fake
 
-import spillway.run as module
-from spillway import native
+import spillway.run.execute as module
 from spillway.errors import Interrupted
-from spillway.interruption import ONE_REQUEST_S, interruptible
-from spillway.native import run_native
-from spillway.plan import load_plan
-from spillway.rundir import read_run
+from spillway.native import process as native
+from spillway.native.interruption import ONE_REQUEST_S, interruptible
+from spillway.native.process import run_native
+from spillway.plan.document import load_plan
+from spillway.rundir.directory import read_run
 
 ARMS = '\n[[arms]]\nname = "A"\n[[arms]]\nname = "B"\n'
 BOTH = pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -94,7 +94,7 @@ def test_a_process_is_ended_though_the_signal_is_ignored_where_it_comes_from(
 
 def test_a_process_that_does_not_end_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """`timeout -s INT` asks once; a process that hangs would hang for good."""
-    monkeypatch.setattr("spillway.interruption.GRACE_S", 0.3)
+    monkeypatch.setattr("spillway.native.interruption.GRACE_S", 0.3)
     script = tmp_path / "spillway-native"
     script.write_text("#!/bin/sh\ntrap '' INT\nkill -INT $PPID\nexec sleep 60\n")
     script.chmod(0o755)
@@ -134,7 +134,7 @@ class Process:
 def test_two_signals_at_once_are_one_request(monkeypatch: pytest.MonkeyPatch) -> None:
     """As `timeout` sends them; one that comes later ends the process at once."""
     now = [0.0]
-    monkeypatch.setattr("spillway.interruption.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("spillway.native.interruption.time.monotonic", lambda: now[0])
     process: Any = Process()
     with interruptible() as interruption:
         with interruption.passed_on_to(process):

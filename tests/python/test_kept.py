@@ -12,9 +12,9 @@ import pytest
 from conftest import PLAN, Fake, Invoke, Outcome, check_refused
 
 from spillway.errors import SpillwayError
-from spillway.plan import load_plan
-from spillway.run import execute
-from spillway.rundir import read_run
+from spillway.plan.document import load_plan
+from spillway.run.execute import execute
+from spillway.rundir.directory import read_run
 from spillway.suite.scale import Scale, parse_factor
 
 pytestmark = pytest.mark.usefixtures("without_reports")

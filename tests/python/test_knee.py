@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from spillway import knee
 from spillway.errors import SpillwayError
+from spillway.fit import knee
 
 EVERY = np.arange(1, 129)
 DOUBLING = 2.0 ** np.arange(0, 9)

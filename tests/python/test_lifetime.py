@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from conftest import Fake, Invoke
 
-from spillway.lifetime import (
+from spillway.figures.lifetime import (
     DAY_S,
     YEAR_S,
     Endurance,
@@ -23,7 +23,7 @@ from spillway.lifetime import (
     why_no_years,
     years,
 )
-from spillway.plan import load_plan
+from spillway.plan.document import load_plan
 
 GB = 1e9
 # 100 GB of flash that lasts 1000 cycles: 1e14 NAND bytes.

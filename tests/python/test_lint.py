@@ -13,16 +13,16 @@ import pytest
 from conftest import PLAN, ROOT, Fake, Invoke
 
 from spillway.errors import SpillwayError
-from spillway.lint.pitfalls import SEVEN, SLUGS
 from spillway.lint.plan import lint_plan
 from spillway.lint.run import lint_record, over_provisioning, peak_space_amplification
 from spillway.lint.table import Linted, Remark, covers_all, with_answers
 from spillway.lint.things import lint
-from spillway.plan import load_plan
+from spillway.pitfalls import SEVEN, SLUGS
+from spillway.plan.document import load_plan
 from spillway.report.words import worth
-from spillway.rundir import ArmRecord
+from spillway.rundir.directory import ArmRecord
 from spillway.suite.document import load_scaled
-from spillway.suite.run import state_of
+from spillway.suite.state import state_of
 
 Golden = Callable[[str, str], None]
 PLANS = sorted((ROOT / "plans").glob("*.toml")) + [

@@ -9,7 +9,7 @@ import pytest
 from conftest import Fake
 
 from spillway.errors import DriveFull, Interrupted, RunFailed, SpillwayError
-from spillway.native import find_native, parse_events, run_native
+from spillway.native.process import find_native, parse_events, run_native
 
 
 def test_request_in_events_out(fake: Fake) -> None:

@@ -12,10 +12,11 @@ import pytest
 from conftest import PLAN, ROOT
 from jsonschema import Draft202012Validator
 
-from spillway.dotted import flatten
 from spillway.errors import SpillwayError
-from spillway.plan import by_keys_of_a_plan, load_plan
-from spillway.plan_keys import ARM_KEYS, OF_SOME_ARRIVALS, OPEN_TABLES, PHASE_KEYS, PLAN_KEYS, WORKLOADS
+from spillway.plan.arm import by_keys_of_a_plan
+from spillway.plan.document import load_plan
+from spillway.plan.dotted import flatten
+from spillway.plan.keys import ARM_KEYS, OF_SOME_ARRIVALS, OPEN_TABLES, PHASE_KEYS, PLAN_KEYS, WORKLOADS
 
 
 def write(plan_file: Path, text: str) -> Path:

@@ -7,8 +7,8 @@ import pytest
 from conftest import PLAN, Fake, Invoke
 
 from spillway.errors import SpillwayError
-from spillway.plan import load_plan
-from spillway.plan_keys import ARM_KEYS, ENGINES, OPEN_TABLES
+from spillway.plan.document import load_plan
+from spillway.plan.keys import ARM_KEYS, ENGINES, OPEN_TABLES
 
 # A value other than the default for each key that is judged here.
 VALUES: dict[str, object] = {

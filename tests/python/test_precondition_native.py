@@ -7,9 +7,9 @@ import pytest
 
 from spillway.errors import SpillwayError
 from spillway.models.mixed import write_amplification
-from spillway.native import run_native
+from spillway.native.process import run_native
 from spillway.precondition import Drive, Target, drive_of, left_by
-from spillway.simulate import DriveChoice, drive_request
+from spillway.ssd.simulate import DriveChoice, drive_request
 
 pytestmark = [pytest.mark.native, pytest.mark.usefixtures("real_native")]
 

@@ -7,7 +7,7 @@ import pytest
 from conftest import Invoke
 
 from spillway.errors import SpillwayError
-from spillway.plan import load_plan
+from spillway.plan.document import load_plan
 
 PLAN = """
 name = "p"

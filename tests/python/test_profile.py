@@ -12,8 +12,8 @@ import pytest
 from browser import complaints, visit
 from conftest import Fake, Invoke
 
-from spillway import knee, recover
 from spillway.errors import SpillwayError
+from spillway.fit import knee
 from spillway.profile import (
     Estimate,
     Profile,
@@ -27,11 +27,12 @@ from spillway.profile import (
     words,
 )
 from spillway.profile.document import parameters, to_toml
+from spillway.profile.panels import panels
 from spillway.profile.points import PAGE_BYTES, jobs_for, mqssd_point, pio_point
 from spillway.profile.prober import Prober, RealPace, Stopwatch, VirtualPace
 from spillway.profile.real import check_budget, coarse_points, least_budget_s, measure_within
 from spillway.report.panels import Panel
-from spillway.report.profile_panels import panels
+from spillway.reproduce import recover
 
 PRESET = "preset:mqsim-default"
 

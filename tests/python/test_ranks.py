@@ -12,7 +12,7 @@ from test_sweep import ARMS, SHORT, write
 
 from spillway.compare.ranks import ONE_RUN, duels, ranks_in_words
 from spillway.report.page import render
-from spillway.rundir import ArmRecord
+from spillway.rundir.directory import ArmRecord
 
 pytestmark = pytest.mark.usefixtures("without_reports")
 

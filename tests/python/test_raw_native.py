@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from spillway.errors import SpillwayError
-from spillway.native import run_native
+from spillway.native.process import run_native
 
 pytestmark = [pytest.mark.native, pytest.mark.usefixtures("real_native")]
 

@@ -4,10 +4,10 @@ import tomllib
 
 import pytest
 
-from spillway import recover
-from spillway.native import run_native
-from spillway.preset import presets
-from spillway.simulate import DriveChoice, WorkChoice, simulate_request
+from spillway.native.process import run_native
+from spillway.reproduce import recover
+from spillway.ssd.preset import presets
+from spillway.ssd.simulate import DriveChoice, WorkChoice, simulate_request
 
 pytestmark = [pytest.mark.native, pytest.mark.usefixtures("real_native")]
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from spillway.recover import MQSSD_BOUND, REASONS, Figure, as_markdown, mqssd_published
+from spillway.reproduce.recover import MQSSD_BOUND, REASONS, Figure, as_markdown, mqssd_published
 
 ALPHA = Figure("intel-p4510", "bypass", "alpha 4K", 3.0, "PIO, Table 2", 0.10)
 K = Figure("intel-p4510", "bypass", "k_w 8K", 4.0, "PIO, Table 2", 0.25, is_k=True)

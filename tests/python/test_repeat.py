@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from conftest import PLAN, PRESET, Fake, Invoke
 
-from spillway.plan import load_plan
-from spillway.repeat import COUNTS, RAW_COUNTS, Figure, Held, exact_counts, verdict
+from spillway.plan.document import load_plan
+from spillway.run.repeat import COUNTS, RAW_COUNTS, Figure, Held, exact_counts, verdict
 
 pytestmark = pytest.mark.usefixtures("without_reports")
 

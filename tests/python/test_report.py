@@ -15,8 +15,8 @@ from spillway.report import series, words, write_report
 from spillway.report.panels import arm_panels
 from spillway.report.series import die_busy
 from spillway.report.style import STALLS
-from spillway.rundir import ArmRecord, read_run
-from spillway.samples import Row
+from spillway.rundir.directory import ArmRecord, read_run
+from spillway.rundir.samples import Row
 
 
 def row(t: float, **given: Any) -> Row:

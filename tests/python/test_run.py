@@ -17,15 +17,16 @@ from typing import Any
 import pytest
 from conftest import PLAN, ROOT, Fake, Invoke, check_refused
 
-from spillway import rundir, space
 from spillway.errors import SpillwayError
-from spillway.native import run_native
-from spillway.plan import load_plan
-from spillway.plan_keys import ENGINES
-from spillway.rundir import read_run
-from spillway.samples import NAND_CAUSES, are_columns
+from spillway.figures import space
+from spillway.native.process import run_native
+from spillway.plan.document import load_plan
+from spillway.plan.keys import ENGINES
+from spillway.run.summary import standing, typical
+from spillway.rundir import directory as rundir
+from spillway.rundir.directory import read_run
+from spillway.rundir.samples import NAND_CAUSES, are_columns
 from spillway.steady import Verdict
-from spillway.summary import standing, typical
 
 ARM_FILES = {"samples.csv", "stalls.csv", "phases.json", "events.json", "result.json", "preset.toml"}
 # The fields that the issue names for each arm of summary.json.
@@ -444,7 +445,7 @@ def test_what_was_measured_is_kept_where_a_later_data_directory_is_none(
         shutil.rmtree(gone, ignore_errors=True)
         return answer
 
-    monkeypatch.setattr("spillway.run.run_native", and_remove)
+    monkeypatch.setattr("spillway.run.execute.run_native", and_remove)
     ended = invoke("run", plan_file, "--out", tmp_path / "run")
     assert (ended.code, ended.err.count("\n")) == (2, 1)
     assert f"{gone} cannot be written: no such file or directory; name another data_directory." in ended.err

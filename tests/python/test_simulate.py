@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from spillway.errors import RunFailed, SpillwayError
-from spillway.lifetime import YEAR_S
-from spillway.simulate import (
+from spillway.figures.lifetime import YEAR_S
+from spillway.ssd.simulate import (
     COUNT_FLAGS,
     SHARE_FLAGS,
     SIZE_FLAGS,

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from conftest import Fake, Invoke
 
-from spillway import space
-from spillway.rundir import read_run
-from spillway.space import Peak, has_extra, in_words, mapped_bytes, over_provisioning, peak_held
+from spillway.figures import space
+from spillway.figures.space import Peak, has_extra, in_words, mapped_bytes, over_provisioning, peak_held
+from spillway.rundir.directory import read_run
 
 GB = 1e9
 

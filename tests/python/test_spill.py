@@ -8,7 +8,7 @@ from conftest import CONTRACT, Fake, Invoke
 from jsonschema import Draft202012Validator
 
 from spillway.errors import SpillwayError
-from spillway.spill_store import place
+from spillway.native.spill_store import place
 
 Golden = Callable[[str, str], None]
 MakeValidator = Callable[..., Draft202012Validator]

@@ -16,9 +16,9 @@ from typing import Any
 import pytest
 from conftest import Fake, Invoke
 
-from spillway import owner
 from spillway.errors import SpillwayError
-from spillway.stage import staged, sweep_data, sweep_up
+from spillway.rundir import owner
+from spillway.rundir.stage import staged, sweep_data, sweep_up
 
 pytestmark = pytest.mark.usefixtures("without_reports")
 

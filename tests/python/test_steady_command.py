@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from conftest import PLAN, Fake, Invoke
 
-from spillway.samples import columns_of
+from spillway.rundir.samples import columns_of
 
 Golden = Callable[[str, str], None]
 

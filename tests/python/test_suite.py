@@ -19,14 +19,14 @@ import pytest
 from conftest import PLAN, Fake, Invoke
 
 from spillway.errors import SpillwayError
-from spillway.plan import load_plan
+from spillway.plan.document import load_plan
 from spillway.report import write_suite_report
+from spillway.run.too_small import check_scale
 from spillway.suite import find_suite, load_suite
 from spillway.suite.claims import Claim, read_claims
 from spillway.suite.document import OTHERS, SuitePlan
-from spillway.suite.run import state_of
 from spillway.suite.scale import Scale, TooSmall, parse_factor
-from spillway.suite.too_small import check_scale
+from spillway.suite.state import state_of
 from spillway.suite.verdicts import Measured, judge_all, measured_of, tallies
 
 pytestmark = pytest.mark.usefixtures("without_reports")

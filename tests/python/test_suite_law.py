@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from spillway.models import leveldb, leveldb_keys, value_log
-from spillway.plan import Arm, load_plan
-from spillway.rundir import ArmRecorder
-from spillway.samples import sample_row
+from spillway.plan.arm import Arm
+from spillway.plan.document import load_plan
+from spillway.rundir.directory import ArmRecorder
+from spillway.rundir.samples import sample_row
 from spillway.suite import law
 from spillway.suite.claims import Claim, Place
 from spillway.suite.law import Law, Rates, load_of, rates_of, simulate

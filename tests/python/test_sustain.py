@@ -20,9 +20,9 @@ from made_run import second
 
 from spillway.cli.sustain import _print_arm
 from spillway.errors import SpillwayError
-from spillway.plan import load_plan
+from spillway.plan.document import load_plan
 from spillway.quantity import parse_rate, parse_time
-from spillway.samples import Row
+from spillway.rundir.samples import Row
 from spillway.sustain import Limits, search
 from spillway.sustain.tries import ArmFound, Try, rate_name
 from spillway.sustain.verdict import (

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from conftest import SMALL_ROCKSDB, Invoke
 
-from spillway.rundir import read_run
+from spillway.rundir.directory import read_run
 
 pytestmark = [pytest.mark.native, pytest.mark.usefixtures("real_native")]
 

@@ -13,13 +13,13 @@ from made_run import arm as made_arm
 from made_run import run as made_run
 
 from spillway.errors import SpillwayError
-from spillway.lifetime import Endurance, Price, Work, lifetime
-from spillway.plan import load_plan
+from spillway.figures.lifetime import Endurance, Price, Work, lifetime
+from spillway.plan.document import load_plan
+from spillway.plan.sweep import axes_of, place_of, short_names
 from spillway.report import sweep as report_sweep
 from spillway.report.page import render
 from spillway.report.panels import Panel
-from spillway.rundir import ArmRecord, read_run
-from spillway.sweep import axes_of, place_of, short_names
+from spillway.rundir.directory import ArmRecord, read_run
 
 SHORT = PLAN.replace("duration_s = 12", "duration_s = 1")
 GRID = '\n[sweep]\n"load.value_bytes" = [16, 100]\n"engine.options.x" = ["1MiB", "4MiB"]\n'

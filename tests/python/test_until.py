@@ -11,12 +11,13 @@ from conftest import Invoke, check_refused
 from made_run import second
 
 from spillway.errors import SpillwayError
-from spillway.parts import parts
-from spillway.plan import Arm, load_plan
-from spillway.plan_keys import STEADY_TESTS
-from spillway.samples import Row
+from spillway.figures.parts import parts
+from spillway.plan.arm import Arm
+from spillway.plan.document import load_plan
+from spillway.plan.keys import STEADY_TESTS
+from spillway.run.until import UntilSteady, verdict_on
+from spillway.rundir.samples import Row
 from spillway.steady import CHECKS, LEAST_SAMPLES, Verdict
-from spillway.until import UntilSteady, verdict_on
 
 PLAN = """
 name = "u"

@@ -15,12 +15,12 @@ import pytest
 from conftest import ROOT, SMALL_ROCKSDB, Invoke, check_refused
 from jsonschema import Draft202012Validator
 
-from spillway.native import Event, find_native, run_native
-from spillway.plan import load_plan
-from spillway.plan_keys import ARM_KEYS
-from spillway.run import execute
-from spillway.rundir import read_run
-from spillway.simulate import DriveChoice, WorkChoice, drive_request, precondition_request, simulate_request
+from spillway.native.process import Event, find_native, run_native
+from spillway.plan.document import load_plan
+from spillway.plan.keys import ARM_KEYS
+from spillway.run.execute import execute
+from spillway.rundir.directory import read_run
+from spillway.ssd.simulate import DriveChoice, WorkChoice, drive_request, precondition_request, simulate_request
 
 pytestmark = [pytest.mark.native, pytest.mark.usefixtures("real_native")]
 MakeValidator = Callable[..., Draft202012Validator]
@@ -348,7 +348,7 @@ def test_the_rivals_and_the_accelerator_run_side_by_side(
     tmp_path: Path, validator: MakeValidator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each arm of the short KVAccel plan writes all, settles, and says what it did in the words of the contract."""
-    monkeypatch.setattr("spillway.run._write_report", lambda rundir: None)  # charts take longer than the runs
+    monkeypatch.setattr("spillway.run.execute._write_report", lambda rundir: None)  # charts take longer than the runs
     quick = ("drive.pacing=off", "phases.fillrandom.operations=3000")
     plan = load_plan(ROOT / "plans" / "kvaccel-smoke.toml", quick)
     events: dict[str, list[Event]] = {arm.name: [] for arm in plan.arms}

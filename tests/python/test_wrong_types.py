@@ -10,7 +10,7 @@ import tomli_w
 
 from spillway import toml
 from spillway.errors import SpillwayError
-from spillway.plan import load_plan
+from spillway.plan.document import load_plan
 from spillway.suite import load_suite
 
 Document = dict[str, Any]

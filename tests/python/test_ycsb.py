@@ -10,8 +10,8 @@ from conftest import PLAN, ROOT, Fake, Invoke, check_refused
 from jsonschema import Draft202012Validator
 
 from spillway.errors import SpillwayError
-from spillway.plan import load_plan
-from spillway.ycsb import OF_PHASES, PROPERTIES, WORKLOADS, parse_properties, resolve
+from spillway.plan.document import load_plan
+from spillway.plan.ycsb import OF_PHASES, PROPERTIES, WORKLOADS, parse_properties, resolve
 
 Validator = Callable[..., Draft202012Validator]
 

@@ -1,0 +1,1 @@
+"""Parameters from measurements: curves through points, the knee where a drive saturates, intervals."""

@@ -1,0 +1,1 @@
+"""Speaks to ``spillway-native``: requests out, events in, interruptions passed on."""

@@ -1,0 +1,188 @@
+"""One way of running a plan, everything resolved, and the request that the native side takes of it."""
+
+import hashlib
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from spillway.plan.dotted import put
+from spillway.plan.keys import (
+    ARM_KEYS,
+    ENGINE_SETTINGS,
+    OF_SOME_ARRIVALS,
+    optional_size,
+    size,
+)
+from spillway.quantity import parse_size
+from spillway.ssd.preset import preset_dirs, preset_path, whole_drive
+
+Document = dict[str, Any]
+FS_KEYS = ("discard", "placement", "page_cache_bytes", "writeback_bytes", "closed_dirty_bytes")
+LONGEST_SLUG = 200  # of the 255 bytes that file systems take; repetitions append to it
+
+
+@dataclass(frozen=True)
+class Arm:
+    """One way of running the plan: everything resolved, nothing left to a default."""
+
+    name: str
+    settings: dict[str, Any]  # ARM_KEYS by their dotted names
+    drive_set: dict[str, str]
+    engine_options: dict[str, str]
+    phases: list[dict[str, Any]]
+    of: str = ""  # of a run of a sweep: the arm's own name
+    point: dict[str, Any] = field(default_factory=dict)  # and where on the sweep's axes it stands, by dotted key
+
+    def request(self, directory: Path, seed: int) -> Document:
+        """The contract's request of `run` (contract/README.md)."""
+        get = self.settings
+        return {
+            "seed": seed,
+            "directory": str(directory),
+            "target": self._target(),
+            "fs": {
+                "size_bytes": get["fs.size"] or 0,
+                **{name: get[f"fs.{name}"] for name in FS_KEYS},
+            },
+            "engine": self._engine(),
+            "load": {
+                **{name: get[f"load.{name}"] for name in ("key_bytes", "value_bytes", "compression_ratio", "num")},
+                "seed": seed,
+            },
+            "phases": [_requested(phase) for phase in self.phases],
+            "sample_interval_ms": get["sample_interval_ms"],
+        }
+
+    def _engine(self) -> Document:
+        """The engine with its own settings: what a plan says of other engines stays at home."""
+        get = self.settings
+        engine: Document = {"name": get["engine.name"], "options": self.engine_options}
+        for table in ENGINE_SETTINGS.get(get["engine.name"], ()):
+            if table == "policy":
+                engine[table] = get["engine.policy"]
+            elif table != "adoc" or get["engine.policy"] == "adoc":
+                own = _settings_of(table)
+                engine[table] = {own[key]: get[key] for key in own if get[key] is not None}
+        return engine
+
+    def _target(self) -> Document:
+        get = self.settings
+        if get["drive.kind"] == "directory":
+            return {"kind": "directory"} | ({"estimate": self._estimate()} if self.has_estimate() else {})
+        return {
+            "kind": "emulated",
+            "drive": {
+                "preset": get["drive.preset"],
+                "preset_file": get["drive.preset_file"],
+                "preset_dirs": [str(directory.absolute()) for directory in preset_dirs()],
+                "set": self.drive_set,
+            },
+            "initial": self._initial(),
+            "time_scale": get["drive.time_scale"],
+            "pacing": get["drive.pacing"],
+        }
+
+    def _initial(self) -> Document:
+        names = ("kind", "fill", "compression_ratio", "warmup_capacities", "path")
+        own = {name: self.settings[f"initial.{name}"] for name in names}
+        if self.settings["initial.partition"] == "as_is":
+            return own
+        return own | {"partition": self.settings["initial.partition"], "partition_bytes": self.settings["fs.size"] or 0}
+
+    def has_estimate(self) -> bool:
+        """A drive model watches what a plain directory's run writes."""
+        return bool(self.settings["drive.estimate.preset"] or self.settings["drive.estimate.preset_file"])
+
+    def _estimate(self) -> Document:
+        get = self.settings
+        capacity = get["drive.estimate.capacity"]
+        return {
+            "drive": {
+                "preset": get["drive.estimate.preset"],
+                "preset_file": get["drive.estimate.preset_file"],
+                "preset_dirs": [str(directory.absolute()) for directory in preset_dirs()],
+                "set": {} if capacity is None else {"capacity.capacity_bytes": str(capacity)},
+            },
+            "initial": self._initial(),
+        }
+
+    def capacity_bytes(self) -> int | None:
+        """The drive's logical capacity, where the plan or its preset states one."""
+        if self.settings["drive.kind"] == "directory":
+            return None
+        if "capacity.capacity_bytes" in self.drive_set:
+            return parse_size(self.drive_set["capacity.capacity_bytes"], "drive.capacity")
+        return self.preset_capacity_bytes()
+
+    def preset_capacity_bytes(self) -> int | None:
+        """What the preset alone says, to tell whether this arm's drive is a scaled one."""
+        return whole_drive(self.preset_path(), self.drive_set)[0]
+
+    def preset_physical_bytes(self) -> float | None:
+        """The flash of a drive of the preset's own capacity, but for what whole erase blocks add; None: not known."""
+        return whole_drive(self.preset_path(), self.drive_set)[1]
+
+    def estimate_whole_drive(self) -> tuple[int | None, float | None]:
+        """The same of the estimate's drive: its preset's own capacity, and the flash of that."""
+        get = self.settings
+        return whole_drive(preset_path(get["drive.estimate.preset"], get["drive.estimate.preset_file"]), {})
+
+    def preset_path(self) -> Path | None:
+        """The preset's file, for the manifest."""
+        return preset_path(self.settings["drive.preset"], self.settings["drive.preset_file"])
+
+    def on_its_sweep(self) -> Document:
+        """Which arm this is and at which point of the sweep; empty without one."""
+        return {"of": self.of, "point": dict(self.point)} if self.point else {}
+
+    def document(self) -> Document:
+        """The arm as a nested document, for plan.toml."""
+        nested: Document = {}
+        for key, value in self.settings.items():
+            if value not in (None, ""):
+                put(nested, key.split("."), value, key)
+        nested["drive"]["set"] = dict(self.drive_set)
+        nested["engine"]["options"] = dict(self.engine_options)
+        nested["phases"] = [{k: v for k, v in phase.items() if v is not None} for phase in self.phases]
+        return nested
+
+
+def _settings_of(table: str) -> dict[str, str]:
+    """The keys of ``[engine.TABLE]``, and their names in a request, where a size's ends in its unit."""
+    keys = [key for key in ARM_KEYS if key.startswith(f"engine.{table}.")]
+    sizes = [key for key in keys if ARM_KEYS[key].check in (size, optional_size)]
+    return {key: key.rpartition(".")[2] + ("_bytes" if key in sizes else "") for key in keys}
+
+
+def by_keys_of_a_plan(message: str, target: str) -> str:
+    """What the native side says of a request, with a plan's keys where the request has other names for them.
+    ``target``: the request's kind, drive.kind of a plan."""
+    capacity = "drive.capacity" if target == "emulated" else "drive.estimate.capacity"
+    # "--set: " is how the native side calls all of a drive that comes with a request.
+    message = re.sub(r"^--set: capacity\.capacity_bytes\b", capacity, message)
+    message = re.sub(r"^--set: ", "drive.set: ", message)
+    message = message.replace("raise capacity.capacity_bytes", f"raise {capacity}")
+    for table in {table for tables in ENGINE_SETTINGS.values() for table in tables} - {"policy"}:
+        if f"engine.{table}." in message:
+            for key, name in _settings_of(table).items():
+                message = re.sub(rf"\b{name}\b", key.rpartition(".")[2], message)
+    return message.replace("fs.size_bytes", "fs.size")
+
+
+def _requested(phase: dict[str, Any]) -> Document:
+    """A phase as the contract has it: how operations arrive is a table, and that it waits for steadiness is ours."""
+    own = {key: value for key, value in phase.items() if key not in ("arrivals", "until", *OF_SOME_ARRIVALS)}
+    if phase["arrivals"] is None:
+        return own
+    named = {key.removeprefix("arrivals_"): phase[key] for key in OF_SOME_ARRIVALS if phase[key] is not None}
+    return own | {"arrivals": {"process": phase["arrivals"], **named}}
+
+
+def slug(name: str) -> str:
+    """A name as a directory's name; a long one is cut, and told from others by a digest."""
+    words = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
+    if len(words) <= LONGEST_SLUG:
+        return words
+    digest = hashlib.sha256(name.encode()).hexdigest()[:12]
+    return f"{words[: LONGEST_SLUG - len(digest)].strip('-')}-{digest}"

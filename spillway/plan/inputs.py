@@ -1,0 +1,38 @@
+"""The files that runs read beside their plan: presets, states of drives, and times of arrival.
+
+A plan names them, so its resolved form stays the same when they are changed. What was run before such a change is not
+what the plan stands for now.
+"""
+
+import hashlib
+from collections.abc import Iterable
+from pathlib import Path
+
+from spillway.plan.arm import Arm
+from spillway.ssd.preset import presets
+
+
+def files_of(arms: Iterable[Arm]) -> list[Path]:
+    """Each file once, in the order of their paths."""
+    named: set[str] = set()
+    found: set[Path] = set()
+    for arm in arms:
+        get = arm.settings
+        for table in ("drive", "drive.estimate"):
+            named.add(get[f"{table}.preset"])
+            found |= {Path(get[f"{table}.preset_file"])} if get[f"{table}.preset_file"] else set()
+        found |= {Path(get["initial.path"])} if get["initial.kind"] == "file" else set()
+        found |= {Path(phase["arrivals_file"]) for phase in arm.phases if phase["arrivals_file"]}
+    return sorted(found | {preset.path for preset in presets() if preset.name in named})
+
+
+def sha256_of(arms: Iterable[Arm]) -> str:
+    """Of the names and contents of ``files_of``, wherever they lie; one that cannot be read counts by its name."""
+    digests = []
+    for path in files_of(arms):
+        try:
+            with path.open("rb") as file:
+                digests.append(f"{path.name} {hashlib.file_digest(file, 'sha256').hexdigest()}")
+        except OSError:
+            digests.append(path.name)  # the native side says what is wrong with it
+    return hashlib.sha256("\n".join(sorted(digests)).encode()).hexdigest()

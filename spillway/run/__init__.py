@@ -1,0 +1,1 @@
+"""Runs plans: every arm, its summary, the search for the largest data set, a recorded run again."""

@@ -1,0 +1,493 @@
+"""Runs a plan: every arm in turn, at every point of its sweep, for every repetition, into one run directory."""
+
+import os
+import platform
+import secrets
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from spillway import __version__
+from spillway.drive.watch import Watch as DriveWatch
+from spillway.errors import DriveFull, Interrupted, RunFailed, SpillwayError
+from spillway.native.interruption import Interruption, interruptible
+from spillway.native.process import Answer, Event, build_sha256, executable_sha256, run_native
+from spillway.plan import inputs, kept
+from spillway.plan.arm import Arm, by_keys_of_a_plan, slug
+from spillway.plan.document import Plan
+from spillway.run import host
+from spillway.run.summary import summarise, typical
+from spillway.run.until import UntilSteady
+from spillway.rundir import owner
+from spillway.rundir.directory import ArmRecorder, is_refused, seal_refused, write_json, write_text
+from spillway.rundir.samples import sample_row
+from spillway.rundir.stage import DATA_NOTE, explained, settled, staged, sweep_data
+
+Document = dict[str, Any]
+Watch = Callable[[str, Event], None]  # the arm's label and what it just said
+
+# A data directory has room when the drive's whole capacity fits and this share is still free: RocksDB's files may for a
+# moment outlast their extents on the emulated drive. Source: guess
+ROOM_MARGIN = 1.1
+SHARED_MEMORY = Path("/dev/shm")
+DATABASE = "database"  # in a data directory, beside its owner's mark: an engine begins in an empty one
+
+
+@dataclass
+class Progress:
+    """What has been run so far."""
+
+    repetitions: dict[str, list[Document]] = field(default_factory=dict)  # summaries by arm
+    versions: Document = field(default_factory=dict)
+    prepared: Document = field(default_factory=dict)  # what became of each preparation, by the state that it keeps
+    failures: list[tuple[str, SpillwayError]] = field(default_factory=list)  # the run's label, and why it failed
+    tried: int = 0  # runs of arms that were begun
+    measured: bool = False  # there is a sample or a result of some arm, or a sample of a preparation that failed
+    recorded: bool = False  # there is one of some arm or preparation, which is kept whatever fails later
+    refused: SpillwayError | None = None  # why nothing was recorded, where the run was refused
+    interrupted: bool = False
+
+
+@dataclass(frozen=True)
+class Finished:
+    """A run directory that is in its place."""
+
+    directory: Path
+    summary: Document
+    failure: str
+    interrupted: bool
+    exit_code: int = 0  # the command's
+    drive_full: bool = False  # every run that failed filled its drive
+
+    def error(self, sentence: str) -> SpillwayError:
+        """Says ``sentence`` of the run's failure; a command that raises it ends with the run's exit code."""
+        kind = RunFailed if self.exit_code == RunFailed.exit_code else SpillwayError
+        return kind(sentence)
+
+
+def execute(
+    plan: Plan,
+    out: Path,
+    command: list[str],
+    watch: Watch | None = None,
+    place: Path = kept.PLACE,
+    *,
+    records_refusal: bool = False,
+) -> Finished:
+    """Runs ``plan`` and leaves the run directory ``out``, with its report. ``place``: where kept states lie unless the
+    plan says.
+
+    A Ctrl-C leaves it marked incomplete; a run that fails under way leaves it with the reason. A failure ends the
+    plan, except in a sweep: there the failed run is recorded with its reason and the other points run. A preparation
+    that fails ends a sweep too. When the plan is refused before it has recorded anything, or when nothing of a sweep
+    could be measured, raises SpillwayError and leaves nothing, or with ``records_refusal`` leaves a run directory that
+    has the reason and no run. A run or a preparation that fills its drive leaves a run directory even so. Raises
+    SpillwayError too where the figures cannot be written: what was measured is in ``out`` then, without them.
+    """
+    out, unwritten = settled(out), None
+    started = datetime.now(UTC)
+    read = inputs.sha256_of([*plan.arms, *plan.preparations])
+    with interruptible() as interruption, staged(out, is_refused) as stage:
+        progress = Progress()
+        try:
+            kept.check_there(plan.preparations, plan.arms, place)
+            _run_all(plan, stage, progress, interruption, watch, place)
+        except Interrupted:
+            raise
+        except SpillwayError as error:
+            if not records_refusal:
+                raise
+            progress.refused = error
+        try:
+            summary = _leave(stage, plan, plan.to_toml(), command, started, progress, {"inputs_sha256": read})
+        except SpillwayError as error:
+            if not progress.recorded:
+                raise
+            unwritten = error
+    if unwritten is not None:
+        raise type(unwritten)(f"{unwritten} What was measured is in {out}, without its figures.") from unwritten
+    _write_report(out)  # in its place by now: whatever becomes of the report, what was measured is safe
+    _seal(out, progress)
+    failure, code = _failure(plan, progress), _exit_code(progress)
+    return Finished(out, summary, failure, progress.interrupted, code, _only_filled(progress))
+
+
+def record_refusal(path: Path, out: Path, command: list[str], error: SpillwayError) -> Finished:
+    """A run directory of the plan at ``path`` that could not be resolved for what ``error`` says of another file. Its
+    plan.toml is the plan as it is written, below a line that says where."""
+    text = f"# As it is written in {str(path.absolute())!r}, whose directory its relative paths begin in.\n"
+    text += path.read_text(encoding="utf-8").removeprefix("\ufeff")
+    plan = Plan(path, path.stem, "", [], [])
+    progress, out = Progress(refused=error), settled(out)
+    with staged(out, is_refused) as stage:
+        summary = _leave(stage, plan, text, command, datetime.now(UTC), progress, {})
+    _write_report(out)
+    _seal(out, progress)
+    return Finished(out, summary, str(error), interrupted=False, exit_code=error.exit_code)
+
+
+def _run_all(
+    plan: Plan, stage: Path, progress: Progress, interruption: Interruption, watch: Watch | None, place: Path
+) -> None:
+    """Everything that the plan asks for. Raises SpillwayError where nothing is recorded."""
+    _Preparer(plan, stage, progress, watch, place).run()
+    unprepared = bool(progress.failures)
+    for repetition, seed in enumerate(plan.seeds):
+        for arm in plan.arms:
+            progress.interrupted = progress.interrupted or interruption.asked
+            goes_on = not progress.failures or (plan.swept and not unprepared)
+            if progress.interrupted or not goes_on:
+                continue
+            label = arm.name if len(plan.seeds) == 1 else f"{arm.name} ({repetition + 1} of {len(plan.seeds)})"
+            progress.tried += 1
+            with _kept_from(progress, label):
+                _run_arm(plan, arm, label, repetition, seed, stage, progress, watch, place)
+    if progress.failures and not progress.recorded and not isinstance(progress.failures[0][1], DriveFull):
+        raise progress.failures[0][1]
+
+
+@contextmanager
+def _kept_from(progress: Progress, label: str) -> Iterator[None]:
+    """What fails within the block is a failure of the run, and no refusal, where something is recorded already."""
+    try:
+        yield
+    except Interrupted:
+        raise
+    except SpillwayError as error:
+        if not progress.recorded:
+            raise
+        progress.failures.append((label, error))
+
+
+def _leave(
+    stage: Path,
+    plan: Plan,
+    plan_toml: str,
+    command: list[str],
+    started: datetime,
+    progress: Progress,
+    more: Document,
+) -> Document:
+    """Writes what a run directory has beside its arms; returns the summary."""
+    if progress.refused is not None:
+        assert not progress.recorded
+        progress.repetitions.clear()
+        progress.prepared.clear()
+        for part in ("arms", "prepared"):
+            shutil.rmtree(stage / part, ignore_errors=True)
+    summary = _summary(plan, progress)
+    try:
+        write_text(stage / "plan.toml", plan_toml)
+        write_json(stage / "summary.json", summary)
+        write_json(stage / "manifest.json", _manifest(plan, command, started, progress) | more)
+    except SpillwayError as error:
+        raise progress.refused or error from error  # where it cannot be written down, it is told all the same
+    return summary
+
+
+def _seal(out: Path, progress: Progress) -> None:
+    """A later run takes the place of one that was refused, as long as it is as it was left."""
+    if progress.refused is not None:
+        seal_refused(out)
+
+
+def _write_report(rundir: Path) -> None:
+    from spillway.report import write_report  # the chart library takes longer to import than a short run takes
+
+    try:
+        write_report(rundir, rundir / "report.html")
+    except SpillwayError as error:
+        rest = f"What was measured is in {rundir}; `spillway report {rundir} --out FILE` makes the report elsewhere."
+        raise SpillwayError(f"{error} {rest}") from error
+
+
+@dataclass(frozen=True)
+class _Preparer:
+    """Runs the preparations whose states are not there as they would leave them."""
+
+    plan: Plan
+    stage: Path
+    progress: Progress
+    watch: Watch | None
+    place: Path
+
+    def run(self) -> None:
+        for each in self.plan.preparations:
+            if not self.progress.interrupted and not self.progress.failures:
+                with _kept_from(self.progress, f"the preparation {each.name}"):
+                    self._prepare(each)
+
+    def _prepare(self, each: Arm) -> None:
+        seed = self.plan.seeds[0]
+        files = inputs.sha256_of([each])
+        mark = kept.fingerprint(each, each.request(Path(), seed), self.place, build_sha256(), files)
+        state = kept.is_made_by(kept.place_of(each, self.place) / each.settings["kept.to"], mark)
+        whole = state if state is not None else self._made(each, seed, mark)
+        if self.progress.interrupted or self.progress.failures:
+            return
+        drive = whole.get("drive_state" if state is not None else "drive")
+        self.progress.prepared[each.name] = {
+            "reused": state is not None,
+            **{key: whole.get(key) for key in ("bytes", "runs")},
+            "drive": drive,
+        }
+
+    def _made(self, each: Arm, seed: int, mark: str) -> Document:
+        """What the native side says of the state; empty where it was interrupted or failed."""
+        recorder = ArmRecorder(self.stage / "prepared" / each.name)  # a state's name is a directory's
+
+        def on_event(event: Event) -> None:
+            _record(event, recorder, self.progress)
+            if self.watch is not None:
+                self.watch(each.name, event)
+
+        try:
+            with _data_directory(each, self.stage) as (data, lock):
+                asked = each.request(data, seed) | kept.request(each, self.place, {"preparation": mark})
+                result = _run(asked, on_event, held=(lock,))
+            recorder.finish({name: value for name, value in result.items() if name != "event"}, each.preset_path())
+        except Interrupted:
+            self.progress.interrupted = True
+            return {}
+        except SpillwayError as error:
+            self.progress.measured = self.progress.measured or bool(recorder.rows)
+            if not isinstance(error, DriveFull) and not recorder.rows:
+                raise  # nothing was recorded: it is the plan's to mend
+            self.progress.failures.append((f"the preparation {each.name}", error))
+            recorder.finish({}, each.preset_path())
+            return {}
+        finally:
+            self.progress.recorded = self.progress.recorded or bool(recorder.rows)
+            recorder.close()
+        self.progress.interrupted = self.progress.interrupted or not result["complete"]
+        return result.get("kept") or {}
+
+
+def _record(event: Event, recorder: ArmRecorder, progress: Progress) -> None:
+    match event["event"]:
+        case "started":
+            progress.versions["spillway-native"] = event["version"]
+            recorder.start = event.get("kept")
+            recorder.versions = event.get("versions")
+        case "sample":
+            recorder.add_sample(sample_row(event))
+        case "stall":
+            recorder.add_stall(event)
+        case "engine":
+            recorder.add_event(event)
+        case "phase":
+            recorder.add_phase(event)
+
+
+def _run_arm(
+    plan: Plan,
+    arm: Arm,
+    label: str,
+    repetition: int,
+    seed: int,
+    stage: Path,
+    progress: Progress,
+    watch: Watch | None,
+    place: Path,
+) -> None:
+    name = slug(arm.name) if repetition == 0 else f"{slug(arm.name)}-r{repetition + 1}"
+    recorder = ArmRecorder(stage / "arms" / name)
+    under = _drive_watch(arm)
+
+    def on_event(event: Event) -> None:
+        _record(event, recorder, progress)
+        if event["event"] == "phase" and under is not None:
+            under.end_phase()
+        if watch is not None:
+            watch(label, event)
+
+    def work() -> Document:
+        with _data_directory(arm, stage) as (data, lock):
+            request = arm.request(data, seed) | kept.request(arm, place, {"plan": plan.name, "run": label})
+            if under is not None:
+                request["target"]["counters"] = under.counters
+                under.begin()
+            until = UntilSteady(arm, recorder.rows)
+            return _run(request, on_event, until.answer if until.is_asked_for else None, held=(lock,))
+
+    try:
+        result, failure = _result(work, recorder, progress, plan.swept)
+        progress.measured = progress.measured or bool(recorder.rows) or bool(result)
+        progress.recorded = progress.recorded or progress.measured
+        if under is not None:
+            under.end()
+            result |= {"drive": under.document(result.get("host_bytes_written"), result.get("process_bytes_written"))}
+        failure = _finish(recorder, result, arm) or failure
+    finally:
+        recorder.close()
+    result |= {"start": recorder.start, "versions": result.get("versions") or recorder.versions}
+    progress.versions |= result["versions"] or {}
+    if failure is not None:
+        progress.failures.append((label, failure))
+    figures = summarise(arm, seed, result, recorder.rows, recorder.phases, str(failure or ""), recorder.stalls)
+    figures |= {"directory": f"arms/{name}", **arm.on_its_sweep()}
+    progress.repetitions.setdefault(arm.name, []).append(figures)
+
+
+def _finish(recorder: ArmRecorder, result: Document, arm: Arm) -> SpillwayError | None:
+    """Why the files of a run could not be written to their end; its figures are known even so."""
+    try:
+        recorder.finish(result, arm.preset_path())
+    except SpillwayError as error:
+        return error
+    return None
+
+
+def _drive_watch(arm: Arm) -> DriveWatch | None:
+    """Who follows the drives under a plain directory; None for an emulated drive, which counts by itself."""
+    if arm.settings["drive.kind"] != "directory":
+        return None
+    measured = [bool(phase["measured"]) for phase in arm.phases]
+    return DriveWatch(Path(arm.settings["drive.path"]), measured, smart=arm.settings["drive.smart"] == "auto")
+
+
+def _result(
+    work: Callable[[], Document], recorder: ArmRecorder, progress: Progress, swept: bool
+) -> tuple[Document, SpillwayError | None]:
+    """The native result, or an empty one with the reason where there is something worth keeping.
+
+    A sweep goes on after a run that failed, so that one is kept; what is refused before anything was measured is the
+    plan's to mend.
+    """
+    try:
+        result = work()
+    except Interrupted:
+        progress.interrupted = True
+        return {}, None
+    except SpillwayError as error:
+        goes_on = swept and (progress.measured or isinstance(error, RunFailed))
+        is_kept = bool(recorder.rows or progress.repetitions or progress.recorded)
+        if not goes_on and not is_kept and not isinstance(error, DriveFull):
+            raise
+        return {}, error
+    if not result["complete"]:
+        progress.interrupted = True
+    return {name: value for name, value in result.items() if name != "event"}, None
+
+
+def _run(
+    request: Document,
+    on_event: Callable[[Event], None],
+    answer: Answer | None = None,
+    held: tuple[int, ...] = (),
+) -> Document:
+    try:
+        return run_native("run", request, on_event, answer, held)
+    except SpillwayError as error:
+        raise type(error)(by_keys_of_a_plan(str(error), request["target"]["kind"])) from error
+
+
+@contextmanager
+def _data_directory(arm: Arm, stage: Path) -> Iterator[tuple[Path, int]]:
+    """A directory for the engine's files that is gone afterwards, and a handle that holds the lock on what it lies in.
+
+    In shared memory where the whole drive fits: the emulated drive shall be the only slow thing.
+    """
+    parent, key = _data_parent(arm, stage)
+    sweep_data(parent)
+    directory = parent / f"spillway-{secrets.token_hex(6)}"
+    # Written before there is anything: whoever finds the stage of a run that was killed finds the engine's files too.
+    note = stage / DATA_NOTE
+    write_text(note, f"{directory.absolute()}\n")
+    lock = None
+    try:
+        with explained(parent, key):
+            directory.mkdir(mode=0o700)
+            lock = owner.claim(directory)
+            (directory / DATABASE).mkdir()
+        yield directory / DATABASE, lock
+    finally:
+        owner.remove(directory)
+        note.unlink(missing_ok=True)
+        if lock is not None:
+            os.close(lock)
+
+
+def _data_parent(arm: Arm, stage: Path) -> tuple[Path, str]:
+    """Where the data directory is made, and the key that names another place."""
+    if arm.settings["drive.kind"] == "directory":
+        return Path(arm.settings["drive.path"]), "drive.path"
+    if arm.settings["data_directory"]:
+        return Path(arm.settings["data_directory"]), "data_directory"
+    capacity = arm.capacity_bytes()
+    if capacity is not None and min(_free_bytes(SHARED_MEMORY), host.memory("MemAvailable")) > capacity * ROOM_MARGIN:
+        return SHARED_MEMORY, "data_directory"
+    return stage, "--out"
+
+
+def _free_bytes(path: Path) -> int:
+    return shutil.disk_usage(path).free if path.is_dir() and os.access(path, os.W_OK) else 0
+
+
+def _failure(plan: Plan, progress: Progress) -> str:
+    """Why the run is not what was asked for, in one sentence; empty where nothing failed."""
+    if progress.refused is not None:
+        return str(progress.refused)
+    if not progress.failures:
+        return ""
+    label, first = progress.failures[0]
+    if not progress.repetitions:  # no arm was begun
+        return f"{label} failed: {first}"
+    if not plan.swept:
+        return str(first)
+    count = len(progress.failures)
+    those = f"{label} failed" if count == 1 else f"{count} of {progress.tried} runs failed; the first, {label}"
+    return f"{those}: {first}"
+
+
+def _exit_code(progress: Progress) -> int:
+    """Of the command: 2 where every run that failed did by what was asked of it."""
+    if progress.refused is not None:
+        return progress.refused.exit_code
+    if progress.failures:
+        return min(error.exit_code for _, error in progress.failures)
+    return Interrupted.exit_code if progress.interrupted else 0
+
+
+def _only_filled(progress: Progress) -> bool:
+    """Whether there was a failure, and each is of a drive that was filled."""
+    return bool(progress.failures) and all(isinstance(error, DriveFull) for _, error in progress.failures)
+
+
+def _complete(plan: Plan, progress: Progress) -> bool:
+    done = all(len(progress.repetitions.get(arm.name, [])) == len(plan.seeds) for arm in plan.arms)
+    return done and not progress.failures and not progress.interrupted and progress.refused is None
+
+
+def _summary(plan: Plan, progress: Progress) -> Document:
+    arms = {name: typical(repetitions) for name, repetitions in progress.repetitions.items()}
+    failure = _failure(plan, progress) or None
+    whole = {"plan": plan.name, "complete": _complete(plan, progress), "failure": failure, "arms": arms}
+    return whole | ({"prepared": progress.prepared} if plan.preparations else {})
+
+
+def _manifest(plan: Plan, command: list[str], started: datetime, progress: Progress) -> Document:
+    return {
+        "spillway_run": 1,  # the version of this layout
+        "plan": plan.name,
+        "plan_file": plan.path.name,
+        "command": command,
+        "complete": _complete(plan, progress),
+        "failure": _failure(plan, progress) or None,
+        "failures": [
+            {"run": label, "drive_full": isinstance(error, DriveFull), "why": str(error)}
+            for label, error in progress.failures
+        ],
+        "refused": progress.refused is not None,
+        "interrupted": progress.interrupted,
+        "started": started.isoformat(timespec="seconds"),
+        "ended": datetime.now(UTC).isoformat(timespec="seconds"),
+        "seeds": plan.seeds,
+        "versions": {"spillway": __version__, "python": platform.python_version(), **progress.versions}
+        | {"executable_sha256": executable_sha256(), "build_sha256": build_sha256()},
+        "host": host.facts(),
+    }

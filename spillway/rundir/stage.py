@@ -1,0 +1,296 @@
+"""The way of a directory into its place: made beside it under a hidden name, renamed when it is whole.
+
+The hidden name ``.OUT.partial-PID`` is at the same time the claim to ``OUT``: its process holds a lock on it as long as
+it lives, so that a second run to the same place is refused at its start and not after hours at its end. What processes
+that were killed have left under such names is removed by the next one to the same parent
+(``spillway/rundir/owner.py``), and said by the logger of this module.
+"""
+
+import fcntl
+import logging
+import os
+import re
+import shutil
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from spillway.errors import SpillwayError
+from spillway.rundir import owner
+
+LOGGER = logging.getLogger(__name__)
+DATA_NOTE = "data_directory"  # in a stage: where the engine's files of its run lie
+DATA_NAME = re.compile(r"spillway-[0-9a-f]{12}")  # and how such a directory is called
+MOST_SPARE_NAMES = 1000
+# The native process of a run that was killed ends with the next event that nobody reads, of which there are five a
+# second; an engine that is in the middle of something takes longer. Source: guess
+NATIVE_ENDS_S = 3.0
+LOCK = ".lock"  # in a directory that takes several runs: says of what kind of work
+MOST_KIND = 20  # characters of it. Source: guess
+
+
+@contextmanager
+def staged(out: Path, gives_way: Callable[[Path], bool] = lambda out: False) -> Iterator[Path]:
+    """A hidden directory beside ``out`` that becomes ``out`` at the end, or vanishes when the block raises.
+
+    Refuses, before anything is done, a place that is taken, that another process is on its way to, or that cannot be
+    written to. ``gives_way``: whether a directory that is there holds nothing worth keeping; it is there until what is
+    made takes its place, if it gives way then too.
+    """
+    out = settled(out).absolute()
+    made = _missing_parents(out)
+    stage, begun, lock = out.parent / f".{out.name}.partial-{os.getpid()}", False, None
+    try:
+        with explained(out):
+            out.parent.mkdir(parents=True, exist_ok=True)
+        with explained(out), _locked_parent(out.parent):
+            _check_free(out, gives_way)
+            stage.mkdir()
+            begun = True
+            lock = owner.claim(stage)
+        yield stage
+        _put(stage, out, gives_way)
+    except _Taken as taken:
+        raise SpillwayError(str(taken)) from None
+    except BaseException:
+        if begun:
+            owner.remove(stage)
+        for parent in made:
+            if parent.is_dir() and not any(parent.iterdir()):
+                parent.rmdir()
+        raise
+    finally:
+        if lock is not None:
+            os.close(lock)
+
+
+def settled(out: Path) -> Path:
+    """A place by a name that goes on naming it when the directory that it was named from has given way: of ``.`` and
+    ``NAME/..`` the absolute one."""
+    if out.name and ".." not in out.parts:
+        return out
+    absolute = out.absolute()
+    return absolute.resolve() if absolute.name == ".." else absolute.parent.resolve() / absolute.name
+
+
+@contextmanager
+def locked(out: Path, what: str) -> Iterator[None]:
+    """The directory ``out`` of several runs, made where it is not there, for this process alone; the lock goes with the
+    process. ``what``: the kind of work that it takes. Raises SpillwayError where ``out`` holds anything else."""
+    if out.exists() and not out.is_dir():
+        raise SpillwayError(f"{out}: this is a file; name a directory with --out.")
+    if out.is_dir() and any(out.iterdir()) and not (out / LOCK).exists():
+        raise SpillwayError(f"{out}: there is something already that is no {what}'s; name another --out or remove it.")
+    with explained(out):
+        out.mkdir(parents=True, exist_ok=True)
+        lock = (out / LOCK).open("a+", encoding="utf-8")
+    with lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise SpillwayError(f"{out}: a {what} is running in it; wait for its end or name another --out.") from None
+        lock.seek(0)
+        theirs = lock.read(MOST_KIND)
+        if theirs not in ("", what):
+            raise SpillwayError(f"{out}: this is the directory of a {theirs}, and no {what}'s; name another --out.")
+        if not theirs:  # just made, or by an earlier version
+            with explained(out):
+                lock.write(what)
+                lock.flush()
+        yield
+
+
+class _Taken(Exception):
+    """The name is somebody else's; nothing of it is to be touched."""
+
+
+def _check_free(out: Path, gives_way: Callable[[Path], bool]) -> None:
+    """Nothing is in ``out``, and no other process is on its way to it; what dead ones have left beside it is gone."""
+    if os.path.ismount(out):
+        raise _Taken(f"{out}: something is mounted there, so it cannot be replaced; name a directory in it with --out.")
+    if not _is_free(out) and not _is_spent(out, gives_way):
+        raise _Taken(f"{out}: there is something already; name another --out or remove it.")
+    if any(_is_held(stage) for stage in stages_of(out.parent, out.name)):
+        raise _Taken(f"{out}: another run is on its way to it; wait for its end or name another --out.")
+    _tell([path for stage in stages_of(out.parent) for path in sweep_up(stage)])
+
+
+def _is_free(out: Path) -> bool:
+    """Nothing is there, or an empty directory that a rename can replace."""
+    return not os.path.lexists(out) or (out.is_dir() and not out.is_symlink() and not any(out.iterdir()))
+
+
+def _is_spent(out: Path, gives_way: Callable[[Path], bool]) -> bool:
+    return out.is_dir() and not out.is_symlink() and gives_way(out)
+
+
+def sweep_data(parent: Path) -> None:
+    """Removes what killed runs have left of their engines' files in a directory, and says so."""
+    with suppress(OSError):
+        found = sorted(path for path in parent.iterdir() if DATA_NAME.fullmatch(path.name))
+        _tell([path for path in found if owner.sweep(path) == "removed"])
+
+
+def _tell(swept: Sequence[Path]) -> None:
+    if swept:
+        LOGGER.warning("removed what killed runs have left: %s.", ", ".join(map(str, swept)))
+
+
+def stages_of(parent: Path, name: str = "") -> list[Path]:
+    """The hidden directories on their way into ``parent``: of one place by its ``name``, or all."""
+    of_it = re.compile(rf"\.{re.escape(name) if name else '.+'}\.partial-[0-9]+")
+    return sorted(path for path in parent.iterdir() if of_it.fullmatch(path.name) and path.is_dir())
+
+
+def sweep_up(stage: Path) -> list[Path]:
+    """Removes a stage whose process is dead, and its engine's files: they may lie in shared memory, and nobody else
+    would. Leaves any other alone. Returns what it has removed."""
+    if owner.state_of(stage) != "left behind":
+        return []
+    data = _data_of(stage)
+    of_data = "not ours" if data is None else owner.sweep(data)
+    until_s = time.monotonic() + NATIVE_ENDS_S
+    while data is not None and of_data == "in use" and time.monotonic() < until_s:
+        time.sleep(0.05)
+        of_data = owner.sweep(data)
+    if data is not None and of_data == "not ours" and owner.remove_unmarked(data):
+        of_data = "removed"
+    inside = data is not None and data.is_relative_to(stage.absolute())
+    removed = [data] if data is not None and of_data == "removed" else []
+    # The stage says where the files are that could not be removed.
+    if of_data == "left behind" or (inside and of_data == "in use") or owner.sweep(stage) != "removed":
+        return removed
+    return [stage, *removed]
+
+
+def _data_of(stage: Path) -> Path | None:
+    """Where the note in a stage says that its engine's files lie."""
+    with suppress(OSError, ValueError):
+        data = Path(owner.small_text(stage / DATA_NOTE).strip())
+        if DATA_NAME.fullmatch(data.name) and data.is_absolute() and not data.is_symlink():
+            return data
+    return None
+
+
+def _put(stage: Path, out: Path, gives_way: Callable[[Path], bool]) -> None:
+    """Renames; what was made is not lost where something else has come to the place in the meantime, or where it cannot
+    be renamed."""
+    try:
+        with explained(out), _locked_parent(out.parent):
+            if _replaced(stage, out, gives_way):
+                return
+            names = (out.with_name(f"{out.name}-{number}") for number in range(2, MOST_SPARE_NAMES))
+            spare = next((name for name in names if not os.path.lexists(name)), out)
+            if not _renamed(stage, spare):
+                raise SpillwayError(f"{out}: there is something already, and in {spare} too.")
+    except SpillwayError as error:
+        if stage.is_dir():
+            _disown(stage)
+            raise _Taken(f"{error} What this made is in {stage}.") from error
+        raise
+    raise _Taken(f"{out}: something was put there while this ran; what this made is in {spare}.")
+
+
+def _replaced(stage: Path, out: Path, gives_way: Callable[[Path], bool]) -> bool:
+    """``_renamed``, in the place of what gives way. That is back where the stage cannot be renamed. Raises OSError."""
+    aside = _put_aside(out, gives_way)
+    try:
+        is_in_place = _renamed(stage, out)
+    except OSError:
+        if aside is not None:
+            aside.rename(out)
+        raise
+    if aside is not None:
+        shutil.rmtree(aside, ignore_errors=True)
+    return is_in_place
+
+
+def _put_aside(out: Path, gives_way: Callable[[Path], bool]) -> Path | None:
+    """Where what gives way is now; None where nothing does. Raises OSError."""
+    if _is_free(out) or not _is_spent(out, gives_way):
+        return None
+    aside = out.with_name(f".{out.name}.replaced-{os.getpid()}")
+    out.rename(aside)
+    if gives_way(aside):  # nobody finds it by its name any more
+        return aside
+    aside.rename(out)
+    return None
+
+
+def _renamed(stage: Path, out: Path) -> bool:
+    """Whether the stage is in its place, where nothing else has come to be. Raises OSError."""
+    try:
+        stage.rename(out)
+    except OSError:
+        if not out.exists():
+            raise
+        return False
+    _disown(out)
+    return True
+
+
+def _disown(directory: Path) -> None:
+    """From here on no sweep removes it."""
+    with suppress(OSError):
+        (directory / owner.MARK).unlink(missing_ok=True)
+
+
+def _missing_parents(path: Path) -> list[Path]:
+    """The directories above ``path`` that would have to be made, the innermost first."""
+    return [parent for parent in path.parents if not parent.exists()]
+
+
+@contextmanager
+def _locked_parent(parent: Path) -> Iterator[None]:
+    """One process at a time looks for others on their way and makes its own stage."""
+    handle = os.open(parent, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        with suppress(OSError):  # a file system without locks
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
+
+
+def _is_held(stage: Path) -> bool:
+    try:
+        handle = os.open(stage, os.O_RDONLY | os.O_DIRECTORY)
+    except OSError:
+        return False  # it has gone
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return _is_alive(int(stage.name.rpartition("-")[2]))
+    finally:
+        os.close(handle)
+    return False
+
+
+def _is_alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+@contextmanager
+def explained(path: Path, key: str = "--out") -> Iterator[None]:
+    """Turns what the operating system says into one sentence about ``path``. ``key``: what has named it."""
+    writable = f"name a directory that you may write to with {key}"
+    mends = {
+        "No space left on device": f"free some space or name another {key}",
+        "Permission denied": writable,
+        "Read-only file system": writable,
+    }
+    try:
+        yield
+    except OSError as error:
+        reason = error.strerror or str(error)
+        mend = mends.get(reason, f"name another {key}")
+        raise SpillwayError(f"{path} cannot be written: {reason.lower()}; {mend}.") from error

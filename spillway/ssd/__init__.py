@@ -1,0 +1,1 @@
+"""Emulated drives: the presets of this installation, and the requests of ``spillway ssd``."""
