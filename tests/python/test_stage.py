@@ -28,7 +28,7 @@ TOKEN = "spillway-0123456789ab"
 @contextmanager
 def another(out: Path) -> Iterator["subprocess.Popen[str]"]:
     """A process that is on its way to ``out`` until its standard input is closed."""
-    code = "import sys, pathlib; from spillway.stage import staged\n"
+    code = "import sys, pathlib; from spillway.rundir.stage import staged\n"
     code += (
         "with staged(pathlib.Path(sys.argv[1])) as at: (at / 'made').touch(); print(at, flush=True); sys.stdin.read()"
     )
@@ -68,7 +68,7 @@ def wait_for(condition: Callable[[], bool]) -> None:
 def abandoned(*directories: Path, alter: str = "") -> int:
     """Makes directories as a process does that is killed at once; its number. ``alter`` changes the marks."""
     code = (
-        "import json, os, pathlib, signal, sys; from spillway import owner\n"
+        "import json, os, pathlib, signal, sys; from spillway.rundir import owner\n"
         "for path in map(pathlib.Path, sys.argv[2:]):\n"
         "    path.mkdir(); owner.claim(path); mark = path / owner.MARK\n"
         "    said = json.loads(mark.read_text()); exec(sys.argv[1]); mark.write_text(json.dumps(said))\n"
@@ -148,7 +148,7 @@ def test_only_what_is_known_to_be_left_is_removed(tmp_path: Path, monkeypatch: p
 def test_a_process_that_nobody_has_waited_for_has_ended(tmp_path: Path) -> None:
     """As in a container whose first process asks for none of its children."""
     stage = tmp_path / ".other.partial-1"
-    code = "import pathlib, sys; from spillway import owner\n"
+    code = "import pathlib, sys; from spillway.rundir import owner\n"
     code += "at = pathlib.Path(sys.argv[1]); at.mkdir(); held = owner.claim(at); print(flush=True); sys.stdin.read()"
     words = [sys.executable, "-c", code, str(stage)]
     with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
