@@ -1,18 +1,22 @@
 """A profile of a small emulated drive, by the real probe: what it was made of is found, and MQSSD describes it."""
 
+import heapq
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 from conftest import Invoke
 
+from spillway.models.arrays import Array
 from spillway.profile import Profile, compare, parse_target, profile_target, read_profile
-from spillway.profile.points import PAGE_BYTES
+from spillway.profile.grids import CONCURRENCIES
+from spillway.profile.points import PAGE_BYTES, Sample
 from spillway.profile.target import scaled
 
 pytestmark = [pytest.mark.native, pytest.mark.usefixtures("real_native")]
 
-# 4 channels of one die of one plane: at least four reads at once are worth it. Enough spare flash that writes are fast.
+# 4 channels of one die of one plane. Enough spare flash that writes are fast.
 SETTINGS = (
     "capacity.capacity_bytes=512MiB",
     "geometry.pages_per_block=64",
@@ -20,7 +24,33 @@ SETTINGS = (
     "geometry.planes_per_die=1",
     "capacity.spare_factor=0.3",
 )
-CHANNELS = 4
+DIES = 4
+# Of presets/quickstart.toml: the three kinds of pages, the channel, and what is before and behind a die.
+SENSING_US = np.array([55.0, 65.0, 80.0])
+CHANNEL_US, CHANNEL_MB_S = 0.5, 667
+CONTROLLER_US, LINK_MB_S = 8.0, 1600
+
+
+def die_us(size: int) -> Array:
+    """How long a read of each kind of page keeps a die. It has one register: the transfer adds to the sensing."""
+    return SENSING_US + CHANNEL_US + size / CHANNEL_MB_S
+
+
+def alone_us(size: int) -> float:
+    """Mean latency of a read when there is no other."""
+    return float(CONTROLLER_US + die_us(size).mean() + size / LINK_MB_S)
+
+
+def closed_network_mb_s(k: int, size: int, reads: int = 20_000) -> float:
+    """Throughput of ``k`` reads at once, each of a random page: a closed network of queues at four dies."""
+    rng = np.random.default_rng(k)
+    dies, times = rng.integers(DIES, size=reads).tolist(), rng.choice(die_us(size), reads).tolist()
+    free = [0.0] * DIES
+    arrivals = [CONTROLLER_US] * k
+    for die, time in zip(dies, times, strict=True):
+        free[die] = max(free[die], heapq.heappop(arrivals)) + time
+        heapq.heappush(arrivals, free[die] + size / LINK_MB_S + CONTROLLER_US)
+    return reads * size / max(free)
 
 
 @pytest.fixture(scope="module")
@@ -36,13 +66,42 @@ def profile(directory: Path) -> Profile:
     return read_profile(directory)
 
 
-def test_reads_overlap_as_far_as_there_are_dies(profile: Profile) -> None:
-    pio = profile.pio[PAGE_BYTES]
-    alone = next(s for s in profile.samples if s.op == "read" and s.pattern == "random" and s.k == 1)
-    # Dies bound the gain; a die's cache register may hide a transfer, never a sensing.
-    assert CHANNELS * 0.9 < pio.read_max_mb_s / (PAGE_BYTES / profile.latency_us["read"].value) < CHANNELS * 2
-    assert alone.iops < 1e6 / profile.latency_us["read"].value * 2
-    assert CHANNELS <= pio.k_r.value < 16 * CHANNELS, "appendix A of PIO: one to three a channel, and to 95 %"
+def random_reads(profile: Profile, size: int) -> list[Sample]:
+    curve = [
+        s for s in profile.samples if (s.procedure, s.op, s.pattern, s.bs_bytes) == ("pio", "read", "random", size)
+    ]
+    assert len(curve) >= len(CONCURRENCIES)
+    return curve
+
+
+@pytest.mark.parametrize("size", [1024, PAGE_BYTES])
+def test_reads_take_what_the_drive_is_made_of(profile: Profile, size: int) -> None:
+    """Each of 4000 reads is of one of three kinds of pages, so that a mean is known within 0.6 % (three sigma)."""
+    for sample in random_reads(profile, size):
+        if sample.k == 1:
+            assert sample.latency_mean_us == pytest.approx(alone_us(size), rel=0.006)
+    assert profile.latency_us["read"].value == pytest.approx(alone_us(PAGE_BYTES), rel=0.006)
+
+
+def test_reads_overlap_as_a_closed_network_does(profile: Profile) -> None:
+    """At every concurrency of the grid, which is measured before the first write."""
+    for sample in random_reads(profile, PAGE_BYTES)[: len(CONCURRENCIES)]:
+        assert sample.bandwidth_mb_s == pytest.approx(closed_network_mb_s(sample.k, PAGE_BYTES), rel=0.025), sample.k
+    # All dies busy, and at most so.
+    most = DIES * PAGE_BYTES / float(die_us(PAGE_BYTES).mean())
+    assert 0.95 * most < profile.pio[PAGE_BYTES].read_max_mb_s <= most
+
+
+@pytest.mark.xfail(
+    strict=True,
+    reason="points between those of the grid are measured behind writes that the write cache still holds: 23 reads at "
+    "once then get a tenth less, and the knee is found at 30 in place of 20",
+)
+def test_the_knee_of_reads_is_that_of_its_dies(profile: Profile) -> None:
+    """Throughput of k at n queues is k / (k + c (n - 1)), c of 1 with times that vary without memory, 1/2 with equal
+    ones. Doubling k gains 5 % at k = 9.5 c (n - 1)."""
+    knee = profile.pio[PAGE_BYTES].k_r
+    assert 9.5 * 0.5 * (DIES - 1) <= knee.low <= knee.high <= 9.5 * (DIES - 1)
 
 
 def test_writes_cost_more_than_reads(profile: Profile) -> None:

@@ -134,8 +134,7 @@ def test_a_stall_at_the_start_is_cut_off() -> None:
     values[:30] = 0
     verdict = seen(values)
     assert verdict.steady
-    assert verdict.since_s is not None
-    assert 25 <= verdict.since_s <= 45
+    assert verdict.since_s == 30, "the first sample behind it: 30 is a whole number of batches"
 
 
 @pytest.mark.parametrize("place", [0, 30, 100, 199])
@@ -195,10 +194,12 @@ def test_the_steady_part_begins_with_a_sample(count: int, regular: bool, burst: 
     verdict = judge_arrays(times, {"throughput": values})
     assert verdict.steady
     assert verdict.since_s in times
+    # All of the burst is cut off, and what is cut with it is less than a batch; a long series is judged as its means.
+    first = int(np.searchsorted(times, times[0] + burst * (times[-1] - times[0])))
+    batch = BATCH * math.ceil(count / MOST_SAMPLES)
+    assert first <= int(np.searchsorted(times, verdict.since_s)) < first + batch
     if not burst:
         assert verdict.since_s == times[0]
-    else:
-        assert 0.2 <= (verdict.since_s - times[0]) / (times[-1] - times[0]) < 0.45
 
 
 def test_the_order_of_height_and_clock_does_not_matter() -> None:
@@ -263,8 +264,13 @@ def test_the_drift_of_a_line_is_exact_and_is_continued_over_the_run() -> None:
 def test_a_beat_is_found_by_its_period(period: float) -> None:
     values = 1 + 0.4 * (np.arange(400) / period % 1 - 0.5)
     found, shape = tests_of.beat(values * noise(400, 0.02))
-    assert found == pytest.approx(period, rel=0.02)
-    assert np.std(values - shape) < 0.25 * np.std(values)
+    # Periods are tried in steps of a sixteenth of a frequency of the series; the best one is two of them off at most.
+    assert found == pytest.approx(period, rel=2 * period / 400 / 16)
+    # The shape is a mean for each bin of the phase. Within a bin the saw-tooth rises, and the noise of its samples is
+    # averaged.
+    bins = min(int(period), tests_of.BEAT_BINS)
+    within, noise_of_bin = 0.4 / bins / math.sqrt(12), 0.02 * math.sqrt(bins / 400)
+    assert np.std(values - shape) < math.hypot(within, noise_of_bin)
 
 
 def test_noise_has_no_beat_and_drift_is_none() -> None:
@@ -338,8 +344,7 @@ def test_a_burst_of_a_run_is_left_out() -> None:
     rates[:40] *= 2
     verdict = judge(spans(rates, app=noise(200, 0.02)), None)
     assert verdict.steady
-    assert verdict.since_s is not None
-    assert 35 <= verdict.since_s <= 60
+    assert verdict.since_s == 40
 
 
 def test_steady_throughput_is_not_enough_when_the_drive_still_changes() -> None:
