@@ -30,9 +30,8 @@ bench:
 	@scripts/packages.sh bench
 	.venv/bin/python scripts/bench.py
 
-#: make lint      clang-format, clang-tidy, ruff, mypy
+#: make lint      clang-format, ruff, mypy, clang's check of locks, clang-tidy; some minutes
 lint:
-	@scripts/setup.sh test
 	scripts/lint.sh
 
 #: make sanitize  the native tests under the address, undefined behaviour and thread sanitizers

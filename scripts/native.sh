@@ -3,6 +3,7 @@
 #   scripts/native.sh        the executable and the plugin
 #   scripts/native.sh all    and tests, the fuzz target
 #   scripts/native.sh bench  and benchmarks, which the tests do without
+#   scripts/native.sh configure  builds nothing: what would be compiled, and how, is in build/compile_commands.json
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -23,6 +24,10 @@ if [ ! -f build/build.ninja ]; then
     fail "cmake could not configure the build; its own message is above."
   }
   rm -f "$log"
+fi
+if [ "${1:-}" = configure ]; then
+  cmake build >/dev/null || fail "cmake could not configure the build; its own message is above."
+  exit 0
 fi
 
 targets="spillway-native rocksdb-spillway"

@@ -20,7 +20,7 @@ packages_for() {
         python3 python3-venv
       ;;
     test) echo fio ;; # what reads the jobs that we write; and the browser, below
-    lint) echo clang-format clang-tidy ;;
+    lint) echo clang clang-format clang-tidy ;;
     fuzz) echo clang libclang-rt-dev ;;
     bench) echo fio ;; # what the probe is compared with
     *) fail "'$1' is not a purpose; take some of build, test, lint, fuzz, bench." ;;
@@ -47,7 +47,7 @@ missing_without_apt() {
   esac
   case " $* " in
     *" lint "*)
-      for tool in clang-format clang-tidy; do
+      for tool in clang++ clang-format clang-tidy; do
         command -v "$tool" >/dev/null 2>&1 || echo "$tool"
       done
       ;;

@@ -3,7 +3,7 @@
 ``[statements]`` says in a sentence what each claim is (by its code in docs/SOURCES.md, ``C18``); each ``[[claims]]`` is
 one published figure of it, or one relation: which plan, arm and point it is of, which figure, and what that should be.
 One that names several ``drives`` is one for each of them. Points and sizes are the original's; a scaled run stands at
-the original's point. ``verdicts.py`` holds them against what was measured. """
+the original's point. ``verdicts.py`` holds them against what was measured."""
 
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
