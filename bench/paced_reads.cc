@@ -19,7 +19,7 @@
 #include "device/emulated.h"
 #include "device/preset.h"
 #include "ssd/random.h"
-#include "tool/drive_request.h"
+#include "tool/protocol/drive_request.h"
 
 namespace {
 

@@ -17,8 +17,8 @@
 
 #include "device/emulated.h"
 #include "device/preset.h"
-#include "tool/closed_loop.h"
-#include "tool/drive_request.h"
+#include "tool/protocol/drive_request.h"
+#include "tool/ssd/closed_loop.h"
 
 namespace {
 

@@ -13,10 +13,13 @@
 #include <vector>
 
 #include "device/preset.h"
-#include "tool/commands.h"
-#include "tool/line_reader.h"
-#include "tool/probe_command.h"
-#include "tool/run_command.h"
+#include "tool/pool/command.h"
+#include "tool/probe/command.h"
+#include "tool/protocol/command.h"
+#include "tool/protocol/line_reader.h"
+#include "tool/run/command.h"
+#include "tool/spill/commands.h"
+#include "tool/ssd/commands.h"
 
 namespace {
 

@@ -11,7 +11,7 @@
 #include "device/direct_device.h"
 #include "needs.h"
 #include "temporary_directory.h"
-#include "tool/commands.h"
+#include "tool/pool/command.h"
 #include "tool_conversation.h"
 
 namespace spillway::tool {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "tool/commands.h"
+#include "tool/protocol/command.h"
 
 namespace spillway::tool {
 

@@ -13,8 +13,8 @@
 #include "base/file_bytes.h"
 #include "engine/factory.h"
 #include "temporary_directory.h"
-#include "tool/kept_place.h"
-#include "tool/run_command.h"
+#include "tool/run/command.h"
+#include "tool/run/kept_directory.h"
 #include "tool_conversation.h"
 
 namespace spillway::tool {
@@ -341,12 +341,12 @@ TEST_F(ToolKept, DamageIsRefusedWhereverItIs) {
 TEST_F(ToolKept, OneRunReplacesAStateWhileNoOtherUsesIt) {
   ASSERT_TRUE(run({{"to", state("a")}}, phase("fillseq")).status);
   const std::string in_use = state("a") + " is in use by another run; wait for its end or name another";
-  KeptPlace reader("kept.from", state("a"));
-  ASSERT_TRUE(reader.open(KeptPlace::Use::start_from));
+  KeptDirectory reader("kept.from", state("a"));
+  ASSERT_TRUE(reader.open(KeptDirectory::Use::start_from));
   EXPECT_TRUE(run({{"from", state("a")}}, phase("readrandom")).status);
   expect_refused({{"from", state("a")}, {"to", state("a")}}, phase("overwrite"), "kept.from: " + in_use);
-  KeptPlace writer("kept.to", state("b"));
-  ASSERT_TRUE(writer.open(KeptPlace::Use::replace));
+  KeptDirectory writer("kept.to", state("b"));
+  ASSERT_TRUE(writer.open(KeptDirectory::Use::replace));
   expect_refused({{"to", state("b")}}, phase("fillseq"), "kept.to: " + state("b") + in_use.substr(state("a").size()));
 }
 

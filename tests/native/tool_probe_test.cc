@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "temporary_directory.h"
-#include "tool/probe_command.h"
+#include "tool/probe/command.h"
 #include "tool_conversation.h"
 
 namespace spillway::tool {

@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "temporary_directory.h"
-#include "tool/run_command.h"
+#include "tool/run/command.h"
 
 namespace spillway::tool {
 namespace {

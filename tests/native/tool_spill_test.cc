@@ -15,7 +15,7 @@
 #include "spill/store/region/region_store.h"
 #include "spillway/db.h"
 #include "temporary_directory.h"
-#include "tool/commands.h"
+#include "tool/spill/commands.h"
 #include "tool_conversation.h"
 
 namespace spillway::tool {

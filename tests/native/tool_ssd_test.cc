@@ -9,7 +9,7 @@
 
 #include "base/file_bytes.h"
 #include "temporary_directory.h"
-#include "tool/commands.h"
+#include "tool/ssd/commands.h"
 #include "tool_conversation.h"
 
 namespace spillway::tool {

@@ -11,7 +11,7 @@
 
 #include "base/file_bytes.h"
 #include "temporary_directory.h"
-#include "tool/run_command.h"
+#include "tool/run/command.h"
 #include "tool_conversation.h"
 
 namespace spillway::tool {

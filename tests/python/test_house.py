@@ -231,7 +231,7 @@ KNOWN_FUNCTIONS = {
     "spill/db/db_commit.cc: DbImpl::resolve_merges",
     "spill/db/db_open.cc: DB::Open",
 }
-KNOWN_FOLDERS = {"device", "ssd", "tool"}
+KNOWN_FOLDERS = {"device", "ssd"}
 
 
 def test_files_functions_and_folders_are_small() -> None:

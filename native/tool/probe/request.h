@@ -1,0 +1,32 @@
+// The lines that the probe is given, read and checked for what can be seen without the target.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+
+#include "base/result.h"
+#include "device/direct_file.h"
+#include "probe/target.h"
+#include "tool/protocol/events.h"
+
+namespace spillway::tool {
+
+struct ProbeRequest {
+  std::uint64_t seed = 1;
+  std::variant<probe::EmulatedSpec, device::DirectFileSpec> target;
+};
+
+struct FillCommand {
+  double share = 1;
+};
+struct EndCommand {};
+using ProbeLine = std::variant<probe::Point, probe::Preparation, FillCommand, EndCommand>;
+
+Result<ProbeRequest> read_probe_request(const Json& json);
+
+// `number`: the line's, for messages about lines that have no id.
+Result<ProbeLine> read_probe_line(const std::string& text, int number);
+
+}  // namespace spillway::tool
