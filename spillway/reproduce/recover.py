@@ -67,24 +67,25 @@ REASONS = {
     (
         MQSSD_PRESET,
         "beta k=2 us",
-    ): "dearer than with one thread and with four, as no turn is: see below",
+    ): "more than with one thread and with four, which turns cannot give: see below",
 }
 MQSSD_REMARKS = """\
-*Reads with two and four threads* cost less there than a half and a quarter of what they cost one thread: k tau(k) is
-56.1, 31.1 and 16.0 us for k = 1, 2 and 4, and 4 alpha(4) is 2.64 us beside alpha(1) = 3.53. Threads that only share a
-drive and a host get in each other's way or do not; none waits less because there are others. So k times the cost
-never falls below the cost with one: 28 us is the least that tau(2) can be, 14 us tau(4), 0.88 us alpha(4) (0.75 if
-alpha(1) is taken at the edge of its bound). It takes threads that do work for each other, as a page cache does when
-one reads what another has read or the run before has left (50 GB of file, 32 GB of memory, and no word of direct I/O;
-T29). How much was cached depends on the order of the paper's runs, which it does not give. A cache with one
-hit ratio would make all k cheaper alike, and one for each k would be the figures themselves written into the preset.
-Beyond four threads reads are faster than the drive's link, and are not compared.
+*Reads with two and four threads* cost less in the paper than a half and a quarter of what they cost one thread: k tau(k)
+is 56.1, 31.1 and 16.0 us for k = 1, 2 and 4, and 4 alpha(4) is 2.64 us where alpha(1) is 3.53. Threads that only share
+a drive and a host may delay each other; no thread waits less because there are others. So k times the cost is never
+below the cost with one thread: tau(2) is at least 28 us, tau(4) 14 us, alpha(4) 0.88 us (0.75 if alpha(1) is at the
+edge of its bound). The published figures need threads that help each other, as in a page cache, where one thread reads
+what another thread or an earlier run has read (a file of 50 GB, 32 GB of memory, and no mention of direct I/O; T29).
+How much was cached depends on the order of the paper's runs, which the paper does not give. A cache with one hit ratio
+would lower the cost of all k alike; one ratio for each k would only copy the figures into the preset. Beyond four
+threads reads are faster than the drive's link, and are not compared.
 
-*Writes with two threads* pay beta(2) = 3.01 us, more than one thread (2.79) and four (2.59) and little more than half
-of what the preset shows. Its host serves in one turn all who wait when the turn begins, so of two threads each waits
-for the other and shares its turn with nobody, and of four two share. A turn cheap enough for two (3.0 us less what
-each page costs in it) is cheaper still for four and eight: with t for the turn and s for each page in it, t + s =
-3.01 and t / 2 + s = 2.59 give s = 2.17 us, and 128 threads write a page in 0.70.
+*Writes with two threads* cost beta(2) = 3.01 us, more than with one thread (2.79) and four (2.59), and little more than
+half of what the preset shows. The preset's host serves in one turn all threads that wait when the turn begins. So of
+two threads each waits for the other and shares its turn with nobody, and of four threads two share a turn. A turn that
+is cheap enough for two threads (3.0 us less the cost of a page in it) is too cheap for four and eight: with t for the
+turn and s for each page in it, t + s = 3.01 and t / 2 + s = 2.59 give s = 2.17 us, and 128 threads write a page in
+0.70.
 """
 
 
@@ -269,9 +270,9 @@ def as_markdown(title: str, figures: Sequence[Figure]) -> str:
     return "\n".join([*lines, "", f"{met} of {len(figures)} within their bounds.", ""])
 
 
-SEQUENTIAL_REMARK = """A profile leaves SLC caches out, and these are the rates of the flash behind them. The SSD Plus
-of the model takes everything to SLC first, and once its cache is full it writes less in a second than is published:
-that is claim C8 of the suite on cascaded write amplification, in [RECORDED.md](RECORDED.md).
+SEQUENTIAL_REMARK = """A profile leaves SLC caches out, so these are the rates of the flash behind them. The modelled SSD Plus writes everything
+to SLC first. Once its cache is full it writes slower than published: see claim C8 of the suite on cascaded write
+amplification in [RECORDED.md](RECORDED.md).
 """
 
 
@@ -280,14 +281,14 @@ def recovered_page() -> str:
     parts = ", ".join(f"{name} {part:.3f}" for name, part in PART_OF_THE_DRIVE.items())
     opening = f"""# Published against recovered
 
-Made by `make docs`: every preset that stands for a drive of the papers is measured by the probe, in virtual time, and
-what is found stands beside what was published. It is what `spillway profile preset:NAME` finds (with `--host-stack`
-where one is named), by the same procedures and from the same seed. Where a paper's file was a small part of its drive
-the same part is measured ({parts}), of a drive of {PART_CAPACITY}:
+`make docs` writes this page. It measures every preset of a drive of the papers with the probe, in virtual time, and sets
+the figures beside the published ones. `spillway profile preset:NAME` measures the same (with `--host-stack` where one is
+named), by the same procedures and with the same seed. If a paper's file was a small part of its drive, the same part is
+measured ({parts}), of a drive of {PART_CAPACITY}:
 `--fill PART --set capacity.capacity_bytes={PART_CAPACITY}`, and of the 990 PRO `--set slc_cache.share=0.006`, which
 keeps its SLC cache. Bounds: latencies {LATENCY_BOUND:.0%}, alpha
 {ALPHA_BOUND:.0%}, k {K_BOUND:.0%} or one I/O, alpha at 1 KiB {SUB_PAGE_BOUND:.0%}, MQSSD's costs {MQSSD_BOUND:.0%},
-sequential writes {SEQUENTIAL_BOUND:.0%}. Where a paper contradicts itself the preset's own comment says which figure it
+sequential writes {SEQUENTIAL_BOUND:.0%}. If a paper contradicts itself, a comment in the preset says which figure it
 follows.
 
 """
