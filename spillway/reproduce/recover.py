@@ -70,10 +70,10 @@ REASONS = {
     ): "more than with one thread and with four, which turns cannot give: see below",
 }
 MQSSD_REMARKS = """\
-*Reads with two and four threads* cost less in the paper than a half and a quarter of what they cost one thread: k tau(k)
-is 56.1, 31.1 and 16.0 us for k = 1, 2 and 4, and 4 alpha(4) is 2.64 us where alpha(1) is 3.53. Threads that only share
-a drive and a host may delay each other; no thread waits less because there are others. So k times the cost is never
-below the cost with one thread: tau(2) is at least 28 us, tau(4) 14 us, alpha(4) 0.88 us (0.75 if alpha(1) is at the
+*Reads with two and four threads* cost less in the paper than a half and a quarter of what they cost one thread: k
+tau(k) is 56.1, 31.1 and 16.0 us for k = 1, 2 and 4, and 4 alpha(4) is 2.64 us where alpha(1) is 3.53. Threads that
+only share a drive and a host may delay each other; no thread waits less because there are others. So k times the cost
+is never below the cost with one thread: tau(2) is at least 28 us, tau(4) 14 us, alpha(4) 0.88 us (0.75 if alpha(1) is at the
 edge of its bound). The published figures need threads that help each other, as in a page cache, where one thread reads
 what another thread or an earlier run has read (a file of 50 GB, 32 GB of memory, and no mention of direct I/O; T29).
 How much was cached depends on the order of the paper's runs, which the paper does not give. A cache with one hit ratio
@@ -270,9 +270,10 @@ def as_markdown(title: str, figures: Sequence[Figure]) -> str:
     return "\n".join([*lines, "", f"{met} of {len(figures)} within their bounds.", ""])
 
 
-SEQUENTIAL_REMARK = """A profile leaves SLC caches out, so these are the rates of the flash behind them. The modelled SSD Plus writes everything
-to SLC first. Once its cache is full it writes slower than published: see claim C8 of the suite on cascaded write
-amplification in [RECORDED.md](RECORDED.md).
+SEQUENTIAL_REMARK = """\
+A profile leaves SLC caches out, so these are the rates of the flash behind them. The modelled SSD
+Plus writes everything to SLC first. Once its cache is full it writes slower than published:
+see claim C8 of the suite on cascaded write amplification in [RECORDED.md](RECORDED.md).
 """
 
 
@@ -281,10 +282,10 @@ def recovered_page() -> str:
     parts = ", ".join(f"{name} {part:.3f}" for name, part in PART_OF_THE_DRIVE.items())
     opening = f"""# Published against recovered
 
-`make docs` writes this page. It measures every preset of a drive of the papers with the probe, in virtual time, and sets
-the figures beside the published ones. `spillway profile preset:NAME` measures the same (with `--host-stack` where one is
-named), by the same procedures and with the same seed. If a paper's file was a small part of its drive, the same part is
-measured ({parts}), of a drive of {PART_CAPACITY}:
+`make docs` writes this page. It measures every preset of a drive of the papers with the probe, in virtual time, and
+sets the figures beside the published ones. `spillway profile preset:NAME` measures the same (with `--host-stack` where
+one is named), by the same procedures and with the same seed. If a paper's file was a small part of its drive, the
+same part is measured ({parts}), of a drive of {PART_CAPACITY}:
 `--fill PART --set capacity.capacity_bytes={PART_CAPACITY}`, and of the 990 PRO `--set slc_cache.share=0.006`, which
 keeps its SLC cache. Bounds: latencies {LATENCY_BOUND:.0%}, alpha
 {ALPHA_BOUND:.0%}, k {K_BOUND:.0%} or one I/O, alpha at 1 KiB {SUB_PAGE_BOUND:.0%}, MQSSD's costs {MQSSD_BOUND:.0%},
