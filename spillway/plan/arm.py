@@ -62,7 +62,7 @@ class Arm:
             if table == "policy":
                 engine[table] = get["engine.policy"]
             elif table != "adoc" or get["engine.policy"] == "adoc":
-                own = _settings_of(table)
+                own = settings_of(table)
                 engine[table] = {own[key]: get[key] for key in own if get[key] is not None}
         return engine
 
@@ -148,7 +148,7 @@ class Arm:
         return nested
 
 
-def _settings_of(table: str) -> dict[str, str]:
+def settings_of(table: str) -> dict[str, str]:
     """The keys of ``[engine.TABLE]``, and their names in a request, where a size's ends in its unit."""
     keys = [key for key in ARM_KEYS if key.startswith(f"engine.{table}.")]
     sizes = [key for key in keys if ARM_KEYS[key].check in (size, optional_size)]
@@ -165,7 +165,7 @@ def by_keys_of_a_plan(message: str, target: str) -> str:
     message = message.replace("raise capacity.capacity_bytes", f"raise {capacity}")
     for table in {table for tables in ENGINE_SETTINGS.values() for table in tables} - {"policy"}:
         if f"engine.{table}." in message:
-            for key, name in _settings_of(table).items():
+            for key, name in settings_of(table).items():
                 message = re.sub(rf"\b{name}\b", key.rpartition(".")[2], message)
     return message.replace("fs.size_bytes", "fs.size")
 

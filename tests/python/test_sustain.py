@@ -222,14 +222,14 @@ def test_arrivals_that_become_fewer_are_no_fall_of_throughput(burst_s: float, ga
     def arrives(i: int) -> bool:
         return i % (burst_s + gap_s) < burst_s
 
-    spec = {"arrivals": "bursts", "burst_s": float(burst_s), "gap_s": float(gap_s)}
+    spec: dict[str, Any] = {"arrivals": "bursts", "burst_s": float(burst_s), "gap_s": float(gap_s)}
     waits = noisy(1, 300)
     kept = judged(lambda i: waits(i) if arrives(i) else None, writes=lambda i: 1000 * arrives(i), **spec)
     assert kept.reasons == ()
 
 
 def test_a_store_that_slows_from_burst_to_burst_is_not_kept() -> None:
-    spec = {"arrivals": "bursts", "burst_s": 5.0, "gap_s": 5.0}
+    spec: dict[str, Any] = {"arrivals": "bursts", "burst_s": 5.0, "gap_s": 5.0}
     found = judged(noisy(1, 300), writes=lambda i: (1050 - 9 * i) * (i % 10 < 5), **spec)
     assert any("throughput fell" in reason for reason in found.reasons)
 
