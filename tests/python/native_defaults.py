@@ -27,6 +27,12 @@ OPERATORS: dict[type[ast.operator], Any] = {
 }
 
 
+def native_source(name: str) -> str:
+    """The text of the one file of that name below native/, in whatever room it is."""
+    (path,) = NATIVE.rglob(name)
+    return path.read_text()
+
+
 def without_comments(source: str) -> str:
     return re.sub(r"//[^\n]*", "", source)
 

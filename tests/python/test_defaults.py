@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from native_defaults import NATIVE, Defaults, body_of, initialisers, literal
+from native_defaults import NATIVE, Defaults, body_of, initialisers, literal, native_source
 
 from spillway.bufferpool.sweep import Workload
 from spillway.plan.arm import settings_of
@@ -19,7 +19,6 @@ from spillway.plan.ycsb import PROPERTIES
 from spillway.quantity import parse_size
 from spillway.ssd.simulate import WRITES_CAPACITIES, WorkChoice
 
-TOOL = NATIVE / "tool"
 # Of the engines' own tables in a plan: the structs whose initialisers are the defaults.
 STRUCTS = {"spill": ("SpillOptions", "DivertPolicy"), "adoc": ("AdocOptions",), "vlog": ("CollectorOptions",)}
 # The native side makes these of the drive; a plan that says nothing leaves them to it.
@@ -70,7 +69,7 @@ def request_of(tmp_path: Path) -> dict[str, Any]:
 
 
 def run_defaults(function: str, *structs: str, file: str = "run_request.cc") -> Defaults:
-    return Defaults(body_of(function, (TOOL / file).read_text()), initialisers(*structs) if structs else {})
+    return Defaults(body_of(function, native_source(file)), initialisers(*structs) if structs else {})
 
 
 def test_a_plain_plan_asks_for_what_a_request_without_it_gets(tmp_path: Path) -> None:
@@ -108,7 +107,7 @@ def test_what_a_plan_keeps_has_the_native_defaults() -> None:
 
 def test_ycsbs_properties_have_the_native_defaults() -> None:
     header = (NATIVE / "load" / "ycsb" / "properties.h").read_text()
-    native = Defaults((TOOL / "ycsb_request.cc").read_text(), initialisers("Properties"), header)
+    native = Defaults(native_source("ycsb_request.cc"), initialisers("Properties"), header)
     assert set(native.calls) == set(PROPERTIES)
     for key, spec in PROPERTIES.items():
         assert spec.default == native[key], key
