@@ -1,9 +1,9 @@
 """Databases and drives that are kept from one run to the next, by name.
 
-A kept state is a directory below the *place*, made and read by ``spillway-native`` (``native/tool/run/kept_state.h``): a drive as
-a run has left it with the databases on it, or of a plain directory a database. ``kept.from`` names the one that a run
-starts from, ``kept.to`` the one that takes what it leaves; a run works on a copy, and a state is replaced whole, when
-the run has ended well.
+A kept state is a directory below the *place*, made and read by ``spillway-native`` (``native/tool/run/kept_state.h``):
+a drive as a run has left it with the databases on it, or of a plain directory a database. ``kept.from`` names the one
+that a run starts from, ``kept.to`` the one that takes what it leaves; a run works on a copy, and a state is replaced
+whole, when the run has ended well.
 
 A plan's ``[[prepare]]`` are runs that are there for what they leave. Each is run once before the plan's arms, and not
 again while the state is there as the same preparation by the same ``spillway-native`` has made it.

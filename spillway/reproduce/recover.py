@@ -73,12 +73,12 @@ MQSSD_REMARKS = """\
 *Reads with two and four threads* cost less in the paper than a half and a quarter of what they cost one thread: k
 tau(k) is 56.1, 31.1 and 16.0 us for k = 1, 2 and 4, and 4 alpha(4) is 2.64 us where alpha(1) is 3.53. Threads that
 only share a drive and a host may delay each other; no thread waits less because there are others. So k times the cost
-is never below the cost with one thread: tau(2) is at least 28 us, tau(4) 14 us, alpha(4) 0.88 us (0.75 if alpha(1) is at the
-edge of its bound). The published figures need threads that help each other, as in a page cache, where one thread reads
-what another thread or an earlier run has read (a file of 50 GB, 32 GB of memory, and no mention of direct I/O; T29).
-How much was cached depends on the order of the paper's runs, which the paper does not give. A cache with one hit ratio
-would lower the cost of all k alike; one ratio for each k would only copy the figures into the preset. Beyond four
-threads reads are faster than the drive's link, and are not compared.
+is never below the cost with one thread: tau(2) is at least 28 us, tau(4) 14 us, alpha(4) 0.88 us (0.75 if alpha(1) is
+at the edge of its bound). The published figures need threads that help each other, as in a page cache, where one
+thread reads what another thread or an earlier run has read (a file of 50 GB, 32 GB of memory, and no mention of direct
+I/O; T29). How much was cached depends on the order of the paper's runs, which the paper does not give. A cache with
+one hit ratio would lower the cost of all k alike; one ratio for each k would only copy the figures into the preset.
+Beyond four threads reads are faster than the drive's link, and are not compared.
 
 *Writes with two threads* cost beta(2) = 3.01 us, more than with one thread (2.79) and four (2.59), and little more than
 half of what the preset shows. The preset's host serves in one turn all threads that wait when the turn begins. So of

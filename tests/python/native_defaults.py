@@ -27,21 +27,17 @@ OPERATORS: dict[type[ast.operator], Any] = {
 }
 
 
-def native_source(name: str) -> str:
-    """The text of the one file of that name below native/, in whatever room it is."""
-    (path,) = NATIVE.rglob(name)
-    return path.read_text()
-
-
 def without_comments(source: str) -> str:
     return re.sub(r"//[^\n]*", "", source)
 
 
-def body_of(function: str, source: str) -> str:
-    """The text of a function that is defined at the left margin, to its closing brace there."""
-    found = re.search(rf"^[^\n]*\b{function}\([^;]*?\{{\n.*?^\}}", source, re.MULTILINE | re.DOTALL)
-    assert found, f"there is no function {function}"
-    return found[0]
+def reader(function: str, parameter: str = "") -> str:
+    """The text of the one function of that name, in whatever file; of several the one that takes ``parameter``."""
+    defined = re.compile(rf"^\w[^\n]*\b{function}\([^;{{}}]*?\) \{{\n.*?^\}}", re.MULTILINE | re.DOTALL)
+    found = [match[0] for path in NATIVE.rglob("*.cc") for match in defined.finditer(path.read_text())]
+    of_it = [text for text in found if parameter in text.partition("{")[0]]
+    assert len(of_it) == 1, f"{function}({parameter}) is defined {len(of_it)} times"
+    return of_it[0]
 
 
 def initialisers(*structs: str) -> dict[str, str]:

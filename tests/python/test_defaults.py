@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from native_defaults import NATIVE, Defaults, body_of, initialisers, literal, native_source
+from native_defaults import NATIVE, Defaults, initialisers, literal, reader
 
 from spillway.bufferpool.sweep import Workload
 from spillway.plan.arm import settings_of
@@ -68,8 +68,9 @@ def request_of(tmp_path: Path) -> dict[str, Any]:
     return arm.request(tmp_path, PLAN_KEYS["seeds"].default[0])
 
 
-def run_defaults(function: str, *structs: str, file: str = "run_request.cc") -> Defaults:
-    return Defaults(body_of(function, native_source(file)), initialisers(*structs) if structs else {})
+def read_by(function: str, *structs: str, of: str = "") -> Defaults:
+    """What a function of the native side reads; ``of``: a type among its parameters. ``structs`` have its defaults."""
+    return Defaults(reader(function, of), initialisers(*structs) if structs else {})
 
 
 def test_a_plain_plan_asks_for_what_a_request_without_it_gets(tmp_path: Path) -> None:
@@ -77,21 +78,21 @@ def test_a_plain_plan_asks_for_what_a_request_without_it_gets(tmp_path: Path) ->
     request = request_of(tmp_path)
     phase = request["phases"][0]
     parts: list[tuple[dict[str, Any], Defaults, set[str]]] = [
-        (request["fs"], run_defaults("read_fs", "VolumeOptions"), set()),
-        (request["load"], run_defaults("read_load", "PairSpec", "RunSpec"), {"seed"}),
-        (phase, run_defaults("read_phase"), {"name", "workload"}),
+        (request["fs"], read_by("read_fs", "VolumeOptions"), set()),
+        (request["load"], read_by("read_load", "PairSpec", "RunSpec"), {"seed"}),
+        (phase, read_by("read_phase"), {"name", "workload"}),
         # The one difference that is meant: a request without a state is of a trimmed drive, a plan of a steady one.
         (
             request["target"]["initial"] | {"partition": "as_is", "partition_bytes": 0},
-            run_defaults("read_initial", file="drive_request.cc"),
+            read_by("read_initial"),
             {"kind"},
         ),
         (
             {"kind": request["target"]["kind"], "pacing": request["target"]["pacing"]},
-            run_defaults("read_target"),
+            read_by("read_target", of="RunRequest"),
             set(),
         ),
-        (request, run_defaults("read_run_request", "RunRequest"), {"directory"}),
+        (request, read_by("read_run_request", "RunRequest"), {"directory"}),
     ]
     for asked, native, left_out in parts:
         compared = {key for key in native.calls if key in asked} - left_out
@@ -100,21 +101,22 @@ def test_a_plain_plan_asks_for_what_a_request_without_it_gets(tmp_path: Path) ->
 
 
 def test_what_a_plan_keeps_has_the_native_defaults() -> None:
-    native = run_defaults("read_kept", "KeptRequest")
+    native = read_by("read_kept", "KeptRequest", of="RunRequest")
     for key in native.calls:
         assert default_of(f"kept.{key}") == native[key], key
 
 
 def test_ycsbs_properties_have_the_native_defaults() -> None:
-    header = (NATIVE / "load" / "ycsb" / "properties.h").read_text()
-    native = Defaults(native_source("ycsb_request.cc"), initialisers("Properties"), header)
+    header = next(NATIVE.rglob("ycsb/properties.h")).read_text()
+    source = reader("read_records", "Properties") + reader("read_operations", "Properties")
+    native = Defaults(source, initialisers("Properties"), header)
     assert set(native.calls) == set(PROPERTIES)
     for key, spec in PROPERTIES.items():
         assert spec.default == native[key], key
 
 
 def test_a_simulated_workload_has_the_native_defaults() -> None:
-    native = run_defaults("read_workload", file="ssd_simulate.cc")
+    native = read_by("read_workload", of="SimulateRequest")
     work = WorkChoice()
     assert (work.workload, work.iodepth) == (native["name"], native["iodepth"])
     assert parse_size(work.bs, "--bs") == native["bs_bytes"]
@@ -122,8 +124,8 @@ def test_a_simulated_workload_has_the_native_defaults() -> None:
 
 
 def test_a_buffer_pool_has_the_native_defaults() -> None:
-    pool = run_defaults("read_pool", "PoolSpec", file="bufferpool_request.cc")
-    trace = run_defaults("read_workload", file="bufferpool_request.cc")
+    pool = read_by("read_pool", "PoolSpec")
+    trace = read_by("read_workload", of="BufferpoolRequest")
     asked = Workload()
     assert (asked.pool_pages, asked.page_bytes) == (pool["pages"], pool["page_bytes"])
     assert (asked.policy, asked.prefetch) == (pool["policy"], pool["prefetch"])
