@@ -131,6 +131,10 @@ class InText:
         """The figure, or the lower end of the range."""
         return float(self.rows[name]["low"])
 
+    def most(self, name: str) -> float:
+        """The figure, or the upper end of the range."""
+        return float(self.rows[name]["high"])
+
     def published(self, name: str) -> str:
         """As it is printed: one figure or a range, with its unit."""
         row = self.rows[name]
@@ -157,6 +161,11 @@ class InText:
         """A figure that the paper's data cannot be held against."""
         row = self.rows[name]
         return Check(row["where"], row["what"], self.published(name), "–", "open", "", remark)
+
+
+def misprint(where: str, what: str, published: str, meant: str, erratum: str) -> Check:
+    """A symbol that the paper's own context contradicts. It differs by reading: there is nothing to compute."""
+    return Check(where, what, published, meant, "differs", erratum, "read, not computed")
 
 
 def statement(

@@ -197,6 +197,7 @@ def test_the_steady_part_begins_with_a_sample(count: int, regular: bool, burst: 
     # All of the burst is cut off, and what is cut with it is less than a batch; a long series is judged as its means.
     first = int(np.searchsorted(times, times[0] + burst * (times[-1] - times[0])))
     batch = BATCH * math.ceil(count / MOST_SAMPLES)
+    assert verdict.since_s is not None
     assert first <= int(np.searchsorted(times, verdict.since_s)) < first + batch
     if not burst:
         assert verdict.since_s == times[0]
