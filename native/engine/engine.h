@@ -1,6 +1,6 @@
 // The seam to a store: what the runner needs of an engine, and what a report shows of it.
 //
-// Implementations by name: factory.h. All methods but open and close may be called from many threads.
+// By name: factory/factory.h. All methods but open and close may be called from many threads.
 #pragma once
 
 #include <atomic>

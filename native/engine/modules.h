@@ -11,7 +11,7 @@
 #include <string>
 
 #include "base/result.h"
-#include "engine/factory.h"
+#include "engine/engine_kind.h"
 
 namespace spillway::engine {
 

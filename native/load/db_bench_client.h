@@ -4,8 +4,8 @@
 #include <cstdint>
 
 #include "engine/engine.h"
-#include "load/client.h"
-#include "load/pairs.h"
+#include "load/client/client.h"
+#include "load/client/pairs.h"
 #include "load/workload.h"
 
 namespace spillway::load {

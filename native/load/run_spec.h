@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "load/pairs.h"
+#include "load/client/pairs.h"
 #include "load/workload.h"
 
 namespace spillway::load {

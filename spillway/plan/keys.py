@@ -36,7 +36,7 @@ WORKLOADS = (
     "ycsb-load",
     "ycsb-run",
 )
-# Engines by name, as native/engine/factory.cc knows them; a build may lack some, which it says itself.
+# Engines by name, as native/engine/factory/factory.cc knows them; a build may lack some, which it says itself.
 ENGINES = ("rocksdb", "spillway", "raw", "leveldb", "leveldb-vlog", "wiredtiger")
 # What keeps RocksDB's writers going, or does not.
 POLICIES = ("slowdown", "no-slowdown", "adoc")

@@ -4,7 +4,7 @@
 #include <chrono>
 #include <thread>
 
-#include "engine/factory.h"
+#include "engine/factory/factory.h"
 #include "engine/rocksdb/adoc.h"
 #include "engine/rocksdb/adoc_tuner.h"
 #include "engine/rocksdb/policy.h"

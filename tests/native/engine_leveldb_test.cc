@@ -13,7 +13,7 @@
 
 #include "device/emulated.h"
 #include "device/faulty.h"
-#include "engine/factory.h"
+#include "engine/factory/factory.h"
 #include "engine/leveldb/env.h"
 #include "engine/leveldb/info_log.h"
 #include "engine/leveldb/options.h"

@@ -9,7 +9,7 @@
 #include <fstream>
 
 #include "device/emulated.h"
-#include "engine/factory.h"
+#include "engine/factory/factory.h"
 #include "engine/rocksdb/options.h"
 #include "engine/rocksdb/stall_watch.h"
 #include "engine/rocksdb/status.h"

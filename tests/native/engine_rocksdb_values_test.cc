@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/factory.h"
+#include "engine/factory/factory.h"
 #include "engine/rocksdb/options.h"
 #include "temporary_directory.h"
 

@@ -13,7 +13,7 @@
 
 #include "device/emulated.h"
 #include "device/faulty.h"
-#include "engine/factory.h"
+#include "engine/factory/factory.h"
 #include "engine_numbered_pairs.h"
 #include "fs/volume.h"
 #include "temporary_directory.h"

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "device/emulated.h"
-#include "engine/factory.h"
+#include "engine/factory/factory.h"
 #include "engine/modules.h"
 #include "engine_built_modules.h"
 #include "fs/volume.h"

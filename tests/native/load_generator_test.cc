@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "load/client/pairs.h"
 #include "load/live_keys.h"
-#include "load/pairs.h"
 #include "load/workload.h"
 
 namespace spillway::load {

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/file_bytes.h"
-#include "engine/factory.h"
+#include "engine/factory/factory.h"
 #include "temporary_directory.h"
 #include "tool/run/command.h"
 #include "tool/run/kept_directory.h"

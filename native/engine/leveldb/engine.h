@@ -1,7 +1,7 @@
 // LevelDB behind the engine seam, through an Env of ours.
 #pragma once
 
-#include "engine/factory.h"
+#include "engine/engine_kind.h"
 
 namespace spillway::engine {
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "engine/factory.h"
+#include "engine/engine_kind.h"
 
 namespace spillway::engine {
 

@@ -14,7 +14,7 @@
 
 #include "base/result.h"
 #include "engine/engine.h"
-#include "engine/factory.h"
+#include "engine/engine_kind.h"
 #include "engine/leveldb/env.h"
 #include "engine/leveldb/info_log.h"
 #include "engine/leveldb/options.h"

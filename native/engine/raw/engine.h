@@ -1,7 +1,7 @@
 // The drive without an engine, under the same workloads and counters as engines.
 #pragma once
 
-#include "engine/factory.h"
+#include "engine/engine_kind.h"
 
 namespace spillway::engine {
 

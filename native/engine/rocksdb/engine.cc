@@ -17,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/factory.h"
+#include "engine/engine_kind.h"
 #include "engine/rocksdb/info_log.h"
 #include "engine/rocksdb/options.h"
 #include "engine/rocksdb/policy.h"

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "engine/factory.h"
+#include "engine/engine_kind.h"
 
 namespace spillway::engine {
 

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "device/preset.h"
-#include "engine/factory.h"
+#include "engine/engine_kind.h"
 #include "engine/rocksdb/adoc_tuner.h"
 #include "engine/rocksdb/spill_policy.h"
 #include "engine/settings.h"

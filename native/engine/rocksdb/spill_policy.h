@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "base/result.h"
-#include "engine/factory.h"
+#include "engine/engine_kind.h"
 #include "engine/rocksdb/policy.h"
 
 namespace spillway::engine {

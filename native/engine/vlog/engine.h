@@ -2,7 +2,7 @@
 // docs/decisions/0025-value-log.md says what follows the paper and what does not.
 #pragma once
 
-#include "engine/factory.h"
+#include "engine/engine_kind.h"
 
 namespace spillway::engine {
 

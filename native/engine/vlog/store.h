@@ -25,7 +25,7 @@
 
 #include "base/result.h"
 #include "engine/engine.h"
-#include "engine/factory.h"
+#include "engine/engine_kind.h"
 #include "engine/leveldb/store.h"
 #include "engine/vlog/log_marker_env.h"
 #include "engine/vlog/value_log.h"

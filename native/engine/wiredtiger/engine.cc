@@ -445,6 +445,7 @@ bool wiredtiger_compresses(const EngineSpec& spec) {
 
 EngineKind wiredtiger_engine() {
   return {.name = "wiredtiger",
+          .database_file = "WiredTiger",
           .check = check_wiredtiger,
           .open = open_wiredtiger,
           .versions =

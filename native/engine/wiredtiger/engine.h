@@ -1,6 +1,6 @@
 #pragma once
 
-#include "engine/factory.h"
+#include "engine/engine_kind.h"
 
 namespace spillway::engine {
 

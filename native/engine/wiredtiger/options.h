@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "engine/factory.h"
+#include "engine/engine_kind.h"
 
 namespace spillway::engine {
 

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "engine/engine.h"
-#include "load/client.h"
+#include "load/client/client.h"
 #include "load/ycsb/inserted.h"
 #include "load/ycsb/records.h"
 #include "load/ycsb/requests.h"

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "load/pairs.h"
+#include "load/client/pairs.h"
 #include "load/ycsb/lengths.h"
 #include "load/ycsb/properties.h"
 

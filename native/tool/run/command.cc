@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "device/counters_json.h"
+#include "engine/factory/factory.h"
 #include "fs/volume.h"
 #include "fs/write_counts.h"
 #include "load/clock.h"
@@ -162,7 +163,7 @@ Status run_command(const Json& json, Events& events, const std::atomic<bool>& st
   load::SteadyClock clock;
   const std::span<const char* const> causes = stack.engine->stall_causes();
   DirectoryDrive directory_drive({request->directory, request->counters, request->load.phases}, stack.writes,
-                       request->estimate ? stack.volume.get() : nullptr);
+                                 request->estimate ? stack.volume.get() : nullptr);
   std::optional<RunControl> control;
   if (lines != nullptr) control.emplace(*lines, request->load.phases.size());
   RunEvents listener(events, causes,

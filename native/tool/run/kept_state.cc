@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/factory.h"
+#include "engine/factory/factory.h"
 #include "fs/path_key.h"
 #include "fs/volume_table.h"
 #include "tool/protocol/drive_request.h"

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/factory/factory.h"
 #include "tool/protocol/drive_request.h"
 #include "tool/protocol/fields.h"
 #include "tool/run/arrivals_request.h"

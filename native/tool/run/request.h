@@ -9,7 +9,7 @@
 #include "base/result.h"
 #include "device/emulated.h"
 #include "device/preset.h"
-#include "engine/factory.h"
+#include "engine/engine_kind.h"
 #include "fs/volume.h"
 #include "load/run_spec.h"
 #include "tool/protocol/events.h"

@@ -1,4 +1,4 @@
-#include "load/pairs.h"
+#include "load/client/pairs.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,14 +1,12 @@
-// Stores by name: the one place that knows which engines this build has.
+// What an engine is made from, and what each engine tells the factory about itself.
 //
-// An engine is an EngineKind: it checks its own options and settings, opens itself and says what it is made of. RocksDB
-// and LevelDB are linked into the program; WiredTiger, for its licence, is a module that is loaded from beside it.
+// An EngineKind checks its own options and settings, opens its databases and says which libraries it is made of.
 #pragma once
 
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "base/result.h"
 #include "device/emulated.h"
@@ -44,9 +42,11 @@ struct EngineSpec {
   std::uint64_t value_bytes = 0;     // of the load
 };
 
-// One engine as the factory knows it. Plain functions, so that a module can hand one out.
+// An engine as the factory knows it: plain functions, so that a module that is loaded can bring one.
 struct EngineKind {
   const char* name = "";
+  // In the directory of each of its databases; tells them from another engine's.
+  const char* database_file = "CURRENT";
   // Says what is wrong with options and settings, without opening anything.
   Status (*check)(const EngineSpec& spec) = nullptr;
   // REQUIRES: check() found nothing; the directory is there.
@@ -61,28 +61,5 @@ struct EngineKind {
   // of one size.
   bool is_store = true;
 };
-
-// An open engine, or one sentence: an unknown engine or option with the nearest name, a value it does not take, a
-// directory that cannot be used, the package that brings an engine which is not there.
-Result<std::unique_ptr<Engine>> open_engine(const EngineSpec& spec);
-
-// Says what is wrong with `spec` without opening anything.
-Status check_engine(const EngineSpec& spec);
-
-// Whether the engine's values may take less on the drive than the user gave. REQUIRES: check_engine() found nothing.
-bool compresses(const EngineSpec& spec);
-
-// Whether the engine's databases, once closed, may be opened in another directory. REQUIRES: as of compresses()
-bool is_movable(const EngineSpec& spec);
-
-// Whether the engine is a store, or only puts and gets values of one size. REQUIRES: as of compresses()
-bool is_store(const EngineSpec& spec);
-
-// All that this program knows of, built in or not.
-std::vector<std::string> engine_names();
-
-// Of the libraries in this process that engine `name` is made of: {"rocksdb": "7.8.3"}. Empty for one that is not
-// there.
-Texts engine_versions(const std::string& name);
 
 }  // namespace spillway::engine

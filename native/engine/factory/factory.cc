@@ -1,8 +1,9 @@
-#include "engine/factory.h"
+#include "engine/factory/factory.h"
 
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <string_view>
 
 #include "device/preset.h"
 #include "engine/modules.h"
@@ -32,25 +33,26 @@ const std::vector<EngineKind>& kinds() {
   return all;
 }
 
-// Engines that a build may lack, and the Debian package that brings each.
-struct Absent {
+// Engines that are not in every build, and the Debian package that brings each.
+struct OptionalEngine {
   const char* name;
   const char* package;
 };
-constexpr std::array kMayBeAbsent = {Absent{"leveldb", "libleveldb-dev"}, Absent{"leveldb-vlog", "libleveldb-dev"}};
-constexpr std::array kLoaded = {Absent{"wiredtiger", "libwiredtiger-dev"}};
+constexpr std::array kLinkedIfInstalled = {OptionalEngine{"leveldb", "libleveldb-dev"},
+                                           OptionalEngine{"leveldb-vlog", "libleveldb-dev"}};
+constexpr std::array kModules = {OptionalEngine{"wiredtiger", "libwiredtiger-dev"}};
 
 Result<EngineKind> find(const std::string& name) {
   const auto found =
       std::find_if(kinds().begin(), kinds().end(), [&](const EngineKind& kind) { return name == kind.name; });
   if (found != kinds().end()) return *found;
-  for (const Absent& absent : kMayBeAbsent) {
-    if (name != absent.name) continue;
-    return Status::bad_input("engine.name: " + name + " is not in this build; install " + absent.package +
+  for (const OptionalEngine& optional : kLinkedIfInstalled) {
+    if (name != optional.name) continue;
+    return Status::bad_input("engine.name: " + name + " is not in this build; install " + optional.package +
                              " and build again");
   }
-  for (const Absent& absent : kLoaded) {
-    if (name == absent.name) return load_engine(name, "`apt-get install " + std::string(absent.package) + "`");
+  for (const OptionalEngine& optional : kModules) {
+    if (name == optional.name) return load_engine(name, "`apt-get install " + std::string(optional.package) + "`");
   }
   const std::vector<std::string> names = engine_names();
   const std::string near = device::nearest(name, names);
@@ -61,16 +63,23 @@ Result<EngineKind> find(const std::string& name) {
   return Status::bad_input(message);
 }
 
-// WiredTiger would begin a database beside one of RocksDB's or LevelDB's, and they beside one of WiredTiger's.
-Status check_directory(const EngineSpec& spec) {
-  const bool is_wiredtiger = spec.name == "wiredtiger";
-  std::error_code ignored;
-  if (!std::filesystem::exists(spec.directory + (is_wiredtiger ? "/CURRENT" : "/WiredTiger"), ignored)) {
-    return Status::ok();
+struct DatabaseFormat {
+  const char* file;  // EngineKind::database_file
+  const char* owner;
+};
+constexpr std::array kFormats = {DatabaseFormat{"CURRENT", "RocksDB's or LevelDB's"},
+                                 DatabaseFormat{"WiredTiger", "WiredTiger's"}};
+
+// An engine would begin a database of its own beside the files of another engine's.
+Status check_directory(const EngineSpec& spec, const EngineKind& kind) {
+  for (const DatabaseFormat& format : kFormats) {
+    std::error_code ignored;
+    const bool is_own = std::string_view(format.file) == kind.database_file;
+    if (is_own || !std::filesystem::exists(spec.directory + "/" + format.file, ignored)) continue;
+    return Status::bad_input("directory: " + spec.directory + " holds a database of " + format.owner + ", which " +
+                             spec.name + " cannot open; name another directory");
   }
-  return Status::bad_input("directory: " + spec.directory + " holds a database of " +
-                           (is_wiredtiger ? "RocksDB's or LevelDB's" : "WiredTiger's") + ", which " + spec.name +
-                           " cannot open; name another directory");
+  return Status::ok();
 }
 
 }  // namespace
@@ -78,10 +87,10 @@ Status check_directory(const EngineSpec& spec) {
 std::vector<std::string> engine_names() {
   std::vector<std::string> names;
   for (const EngineKind& kind : kinds()) names.emplace_back(kind.name);
-  for (const Absent& absent : kMayBeAbsent) {
-    if (std::find(names.begin(), names.end(), absent.name) == names.end()) names.emplace_back(absent.name);
+  for (const OptionalEngine& optional : kLinkedIfInstalled) {
+    if (std::find(names.begin(), names.end(), optional.name) == names.end()) names.emplace_back(optional.name);
   }
-  for (const Absent& absent : kLoaded) names.emplace_back(absent.name);
+  for (const OptionalEngine& optional : kModules) names.emplace_back(optional.name);
   return names;
 }
 
@@ -114,7 +123,7 @@ Result<std::unique_ptr<Engine>> open_engine(const EngineSpec& spec) {
   auto kind = find(spec.name);
   if (!kind) return kind.status();
   if (Status status = kind->check(spec); !status) return status;
-  if (Status status = check_directory(spec); !status) return status;
+  if (Status status = check_directory(spec, *kind); !status) return status;
   std::error_code problem;
   std::filesystem::create_directories(spec.directory, problem);
   if (problem) {
