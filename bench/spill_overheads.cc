@@ -1,5 +1,5 @@
 // What the accelerator costs beside RocksDB, for the bars of KVAccel's Table VI (K21): a detector's poll 1.37 us, the
-// location index's insert 0.45, check 0.20 and delete 0.28 us; and for the bar of 1.02 times RocksDB's time for Put and
+// key index's insert 0.45, check 0.20 and delete 0.28 us; and for the bar of 1.02 times RocksDB's time for Put and
 // Get with nothing to divert. Prints Google Benchmark's JSON: `us_per_op` is processor time, `cpu_ratio` that of
 // spillway::DB over RocksDB, the median of the pairs, each with its bar beside it. Keys are random; the paper's have
 // 4 bytes (K20).

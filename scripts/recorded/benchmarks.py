@@ -96,7 +96,7 @@ def spill_overheads(records: Records) -> list[str]:
 
 
 def index_bytes(records: Records) -> list[str]:
-    """Bytes of the location index for a key, from the smallest to the largest of what was measured."""
+    """Bytes of the key index for a key, from the smallest to the largest of what was measured."""
     found = records.result("spill_overheads")["benchmarks"]
     return [between((each["bytes_per_key"] for each in found if "bytes_per_key" in each), "{:.0f}")]
 

@@ -355,7 +355,7 @@ def _spill_store(arm: ArmRecord, clock: Clock, spans: Sequence[series.Stall]) ->
     panels = [Panel("diverted", "Diverted and brought back", f"{caption} measured writes.", plot, legend, wide=False)]
     held = [
         Line("spill_live_bytes", "not yet brought back", style.TEAL, 1.8),
-        Line("spill_index_bytes", "location index, in memory", style.GREY),
+        Line("spill_index_bytes", "key index, in memory", style.GREY),
     ]
     columns = _scaled(series.largest(series.fine(arm.rows), [line.column for line in held]), 2**20)
     plot = charts.lines(clock.chart("MiB", height=charts.HALF_HEIGHT), columns, held, "0,0.0", "MiB")

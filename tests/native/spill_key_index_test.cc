@@ -1,4 +1,4 @@
-// The location index against a plain ordered map, with readers beside the writer.
+// The key index against a plain ordered map, with readers beside the writer.
 #include <gtest/gtest.h>
 
 #include <atomic>

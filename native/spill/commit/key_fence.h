@@ -1,6 +1,6 @@
 // Keeps apart a write to RocksDB and a diverted write that have a key in common.
 //
-// Which store a write goes to is decided by a look into the location index, without a lock. Between that look and the
+// Which store a write goes to is decided by a look into the key index, without a lock. Between that look and the
 // write, the same key may be diverted by another thread. Here both sides first announce their keys and then look for
 // the other side (sequentially consistent), so at least one of the two sees the other:
 //

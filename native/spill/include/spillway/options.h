@@ -44,7 +44,7 @@ struct SpillEvent {
   enum class Kind {
     divert_begin,  // writes go to the spill store from now on
     divert_end,    // and back to RocksDB
-    spill_full,    // the spill store or the location index takes no more: writes go to RocksDB and wait with it
+    spill_full,    // the spill store or the key index takes no more: writes go to RocksDB and wait with it
     generation_sealed,
     rollback_begin,
     rollback_end,     // what a generation held is durable in RocksDB
@@ -75,7 +75,7 @@ struct SpillOptions {
   std::uint64_t capacity_bytes = std::uint64_t{4} << 30;
   // A generation that has so many bytes is sealed and the next begun.
   std::uint64_t generation_bytes = std::uint64_t{256} << 20;
-  // Memory of the location index.
+  // Memory of the key index.
   std::uint64_t index_bytes = std::uint64_t{256} << 20;
   // In the place of the software region: the key-value namespace of a drive. See spill/store/store.h.
   std::shared_ptr<spill::Store> store;
