@@ -15,7 +15,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from bench import machine
+from bench import manifest
 
 ROOT = Path(__file__).resolve().parents[1]
 ARMS = [
@@ -112,8 +112,9 @@ def main() -> int:
                     flush=True,
                 )
     print(table(runs))
-    command = f"scripts/before_after.py OLD_CHECKOUT --plan {given.plan} --seeds {given.seeds}"
-    document = {"command": command, "commits": commits, "machine": machine(), "runs": runs}
+    command = [".venv/bin/python", "scripts/before_after.py", "OLD_CHECKOUT", "--plan", given.plan]
+    command += ["--seeds", str(given.seeds), "--arms", *given.arms]
+    document = {**manifest(command), "commits": commits, "runs": runs}
     given.out.write_text(json.dumps(document, indent=1) + "\n")
     return 0
 

@@ -11,11 +11,10 @@ import argparse
 import json
 import sys
 import time
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from bench import commit, machine
+from bench import manifest
 from spillway.compare import compare, read_sides
 from spillway.compare.rates import STUDIES
 from spillway.compare.words import document
@@ -65,10 +64,7 @@ def main() -> int:
             print(line(row), flush=True)
     record = {
         "benchmark": "compare_errors",
-        "command": " ".join([".venv/bin/python", "scripts/compare_errors.py", *sys.argv[1:]]),
-        "commit": commit(),
-        "date": datetime.now(UTC).isoformat(timespec="seconds"),
-        "machine": machine(),
+        **manifest([".venv/bin/python", "scripts/compare_errors.py", *sys.argv[1:]]),
         "seconds": round(time.monotonic() - begun),
         "result": result,
     }
