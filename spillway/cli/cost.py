@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 
 from spillway.cli.printing import command_line, err, figures, out
-from spillway.cost.map import Axis
+from spillway.cost.map import Axis, Costs
 from spillway.errors import SpillwayError
 from spillway.quantity import parse_size
 
@@ -53,7 +53,6 @@ def cost_command(
     costs least: drives, those that replace worn ones within the service life, and energy. Without a price, drives are
     counted. Nothing is run.
     """
-    from spillway.cost import words as cost_words
     from spillway.cost.map import FINE, ByDrive, Conditions, costs, document
     from spillway.cost.points import read_points
 
@@ -78,6 +77,15 @@ def cost_command(
     if as_json:
         print(json.dumps(document(found), indent=2, ensure_ascii=False))
         return
+    _show(found)
+    if target is not None:
+        out.print(f"Report  {target}", soft_wrap=True)
+
+
+def _show(found: Costs) -> None:
+    """Prints the systems, each map with its verdict, and what was left out."""
+    from spillway.cost import words as cost_words
+
     out.print(figures(cost_words.SYSTEM_HEADER, cost_words.system_rows(found.systems)))
     for each in found.maps:
         out.print(f"\n{each.title}", style="bold")
@@ -86,8 +94,6 @@ def cost_command(
     out.print(f"\n{cost_words.key_to_cells(found)}\nCost: {cost_words.conditions(found)}", soft_wrap=True)
     for why in found.left_out:
         err.print(f"Left out: {why}.", soft_wrap=True)
-    if target is not None:
-        out.print(f"Report  {target}", soft_wrap=True)
 
 
 def _above(value: float, what: str) -> float:

@@ -11,7 +11,7 @@ from markupsafe import Markup
 from spillway.compare.ranks import ranks_in_words
 from spillway.errors import SpillwayError
 from spillway.lint.run import lint_record
-from spillway.report import sweep, words
+from spillway.report import sweep, sweep_data, sweep_words, words
 from spillway.report.charts import Clock
 from spillway.report.claims import bill_rows, claims
 from spillway.report.comparison import comparison_panels
@@ -46,8 +46,8 @@ def render(run: RunRecord) -> str:
     plan = {"summary": ""} | tomllib.loads(run.plan_toml)
     seconds = max((arm.rows[-1]["t_s"] for arm in run.arms if arm.rows), default=1.0)
     clock = Clock(seconds)
-    swept = sweep.is_swept(run.arms) and len(run.arms) > 1
-    drawn = [] if swept and len(run.arms) > sweep.MOST_SECTIONS else run.arms
+    swept = sweep_data.is_swept(run.arms) and len(run.arms) > 1
+    drawn = [] if swept and len(run.arms) > sweep_data.MOST_SECTIONS else run.arms
     sections = [_Section(index, arm, arm_panels(arm, clock)) for index, arm in enumerate(drawn)]
     field = contestants(plan, run.arms) if len(run.arms) > 1 and not swept else []
     compared = sweep.sweep_panels(run.arms) if swept else comparison_panels(run.arms, field, clock)
@@ -61,7 +61,7 @@ def render(run: RunRecord) -> str:
         .render(
             run=run,
             plan=plan,
-            headline=sweep.headline(run.arms) if swept else words.headline(run, plan),
+            headline=sweep_words.headline(run.arms) if swept else words.headline(run, plan),
             swept=_swept(run) if swept else None,
             sections=sections,
             compared=compared,
@@ -86,15 +86,15 @@ def render(run: RunRecord) -> str:
 
 def _swept(run: RunRecord) -> dict[str, Any]:
     """What the page says of a sweep beside its charts."""
-    header, rows = sweep.table(run.arms)
-    failed = sweep.failures(run.arms)
+    header, rows = sweep_words.table(run.arms)
+    failed = sweep_words.failures(run.arms)
     return {
         "header": header,
         "rows": rows,
         "failures": failed[:MOST_FAILURES],
         "more_failures": len(failed) - MOST_FAILURES,
-        "left_out": sweep.left_out(run.arms),
-        "sections_left_out": len(run.arms) > sweep.MOST_SECTIONS,
+        "left_out": sweep_words.left_out(run.arms),
+        "sections_left_out": len(run.arms) > sweep_data.MOST_SECTIONS,
     }
 
 

@@ -7,11 +7,11 @@ from typing import Any
 
 from markupsafe import Markup
 
-from spillway.report import sweep, words
+from spillway.report import sweep, sweep_data, sweep_words, words
 from spillway.report.frame import embedded, environment, library, style_sheet
 from spillway.report.over_time import over_time_panels
 from spillway.report.panels import Panel
-from spillway.report.sweep import METRICS, Published
+from spillway.report.sweep_data import METRICS, Published
 from spillway.rundir.directory import ArmRecord, read_figures, read_run, write_text
 from spillway.suite import Suite
 from spillway.suite.claims import Claim
@@ -149,16 +149,16 @@ def _part(plan: SuitePlan, arms: list[ArmRecord], state: str, judged: Sequence[J
     own = [each for each in judged if each.claim.plan == plan.name]
     if not arms:
         return Part(plan, state, [], own)
-    if sweep.is_swept(arms):
+    if sweep_data.is_swept(arms):
         published = [mark for each in own if (mark := _mark(each.claim)) is not None]
         drawn = [metric for metric in METRICS if metric.key in DRAWN]
-        table = sweep.table(arms)
+        table = sweep_words.table(arms)
         panels = [*over_time_panels(arms), *sweep.sweep_panels(arms, drawn, published)]
-        return Part(plan, state, arms, own, panels, table, sweep.failures(arms))
+        return Part(plan, state, arms, own, panels, table, sweep_words.failures(arms))
     rows = words.comparison(arms)
     header = ["Arm", *(label for label, _ in rows)]
     cells = [[arm.name, *(row[index] for _, row in rows)] for index, arm in enumerate(arms)]
-    return Part(plan, state, arms, own, over_time_panels(arms), (header, cells), sweep.failures(arms))
+    return Part(plan, state, arms, own, over_time_panels(arms), (header, cells), sweep_words.failures(arms))
 
 
 def _mark(claim: Claim) -> Published | None:

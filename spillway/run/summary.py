@@ -42,12 +42,7 @@ def summarise(
     ratios = amplification(user, host, nand_total(nand))
     verdict = verdict_on(arm, rows, phases, host)
     duration = sum(phase["duration_s"] for phase in phases if phase["measured"]) or figures.get("duration_s") or 0.0
-    moved = sum(
-        (phase.get("user_bytes_written") or 0) + (phase.get("user_bytes_read") or 0)
-        for phase in phases
-        if phase["measured"]
-    )
-    user_mb_s = ratio((moved or user or 0) / 1e6, duration)
+    user_mb_s = ratio((_moved(phases) or user or 0) / 1e6, duration)
     cpu_percent = ratio(100 * (figures.get("cpu_seconds") or 0.0), duration)
     pacing = figures.get("pacing_error_us")
     complete = bool(result.get("complete")) and not failure
@@ -85,11 +80,27 @@ def summarise(
         "duration_s": duration,
         "operations": figures.get("operations"),
         "kind_latency_us": figures.get("kind_latency_us"),  # of YCSB's phases
-        "user_bytes_written": user,
-        "host_bytes_written": host,
+        **_bytes(arm, figures),
+    }
+
+
+def _moved(phases: Sequence[Document]) -> int:
+    """Bytes of user data that the measured phases wrote and read."""
+    return sum(
+        (phase.get("user_bytes_written") or 0) + (phase.get("user_bytes_read") or 0)
+        for phase in phases
+        if phase["measured"]
+    )
+
+
+def _bytes(arm: Arm, figures: Document) -> Document:
+    """Counts of bytes, from which the ratios follow."""
+    return {
+        "user_bytes_written": figures.get("user_bytes_written"),
+        "host_bytes_written": figures.get("host_bytes_written"),
         "host_bytes_written_by_cause": figures.get("host_bytes_written_by_cause"),
         "host_bytes_by_cause_counted_at": "drive" if arm.settings["drive.kind"] == "emulated" else "file_system",
-        "nand_bytes_programmed": nand,
+        "nand_bytes_programmed": figures.get("nand_bytes_programmed"),
         "live_user_bytes": figures.get("live_user_bytes"),
         "space_bytes": figures.get("space_bytes"),
     }

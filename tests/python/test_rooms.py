@@ -19,10 +19,8 @@ TEST_FILE_LINES = 800
 FUNCTION_LINES = 60
 ROOM_MODULES = 20
 
-# What is larger. Whatever is split leaves its list; nothing joins one.
-KNOWN_FILES = {"spillway/report/sweep.py", "spillway/reproduce/mqssd.py"}
+# Larger files of tests. What is split leaves the list; nothing joins it.
 KNOWN_TEST_FILES = {"tests/python/test_compare_runs.py", "tests/python/test_suite.py"}
-KNOWN_FUNCTIONS = {"spillway/cli/cost.py: cost_command", "spillway/run/summary.py: summarise"}
 
 
 def modules() -> list[Path]:
@@ -133,9 +131,8 @@ def long_functions(source: str) -> list[str]:
 
 
 def test_modules_functions_and_rooms_are_small() -> None:
-    assert {name_of(path) for path in modules() if lines_of(path.read_text()) > FILE_LINES} == KNOWN_FILES
-    found = {f"{name_of(path)}: {name}" for path in modules() for name in long_functions(path.read_text())}
-    assert found == KNOWN_FUNCTIONS
+    assert {name_of(path) for path in modules() if lines_of(path.read_text()) > FILE_LINES} == set()
+    assert {f"{name_of(path)}: {name}" for path in modules() for name in long_functions(path.read_text())} == set()
     rooms = [path.parent for path in modules() if path.name != "__init__.py"]
     assert {name_of(room) for room in rooms if rooms.count(room) > ROOM_MODULES} == set()
 

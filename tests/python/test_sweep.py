@@ -17,6 +17,7 @@ from spillway.figures.lifetime import Endurance, Price, Work, lifetime
 from spillway.plan.document import load_plan
 from spillway.plan.sweep import axes_of, place_of, short_names
 from spillway.report import sweep as report_sweep
+from spillway.report import sweep_data, sweep_words
 from spillway.report.page import render
 from spillway.report.panels import Panel
 from spillway.rundir.directory import ArmRecord, read_run
@@ -268,7 +269,7 @@ def swept(points: list[dict[str, Any]], arms: tuple[str, ...] = ("A",), failed: 
 
 def test_numbers_and_sizes_go_along_x_and_words_become_small_multiples() -> None:
     points = [{"drive.preset": d, "load.value_bytes": v} for d in ("a", "b", "c", "d") for v in (16, 16384)]
-    layout = report_sweep.layout_of(report_sweep.spots_of(swept(points)))
+    layout = sweep_data.layout_of(sweep_data.spots_of(swept(points)))
     assert layout.x is not None
     assert (layout.x.key, layout.styled, [axis.key for axis in layout.multiples]) == (
         "load.value_bytes",
@@ -289,7 +290,7 @@ def test_a_failed_point_is_a_cross_and_in_no_line() -> None:
     assert "failed" in [mark.label for mark in panel.legend]
     lines = [r.data_source.data for r in panel.figure.renderers if type(r.glyph).__name__ == "Line"]
     assert [[None if y != y else y for y in line["y"]] for line in lines] == [[10.0, None, 8.0]]
-    said = report_sweep.headline(arms)
+    said = sweep_words.headline(arms)
     assert said == "1 of 3 runs failed. wa_total over load.num: “A” from 10.0 at 1 to 8.00 at 3."
 
 
@@ -326,13 +327,13 @@ def test_the_headline_is_about_the_worst_and_names_have_no_order() -> None:
         replace(arm, summary=arm.summary | {"wa_total": value})
         for arm, value in zip(swept(points), (1.5, 2.5, 9.0, 3.0), strict=True)
     ]
-    said = report_sweep.headline(arms)
+    said = sweep_words.headline(arms)
     assert said == "wa_total over drive.preset, at workload high: “A” from 3.00 at a to 9.00 at b."
     slow = [
         replace(arm, summary={k: v for k, v in arm.summary.items() if k[:3] != "wa_"} | {"throughput_ops_s": value})
         for arm, value in zip(swept(points), (8e3, 5e3, 7e3, 6e3), strict=True)
     ]
-    assert "at workload low: “A” from 5.00 at a to 8.00 at b" in report_sweep.headline(slow)
+    assert "at workload low: “A” from 5.00 at a to 8.00 at b" in sweep_words.headline(slow)
 
 
 def test_a_figure_that_is_nought_everywhere_has_a_chart_with_an_axis() -> None:
@@ -350,7 +351,7 @@ def test_the_table_has_the_lifetime_beside_the_write_amplification(paced: bool) 
     life = lifetime(work, Endurance(8e10, 1e11, 1000, mean_pe_cycles=20), Price(100, "EUR"))
     arms = swept([{"load.num": n} for n in (1, 2)])
     arms = [replace(arm, summary=arm.summary | {"lifetime": life}) for arm in arms]
-    header, rows = report_sweep.table(arms)
+    header, rows = sweep_words.table(arms)
     found = dict(zip(header, rows[0], strict=True))
     assert header.index("Flash bytes per operation (bytes)") == header.index("wa_total") + 1
     assert found["Flash bytes per operation (bytes)"] == "800"
@@ -369,14 +370,14 @@ def plain_figure(text: str | None) -> bool:
 
 
 def test_runs_of_before_there_were_lifetimes_have_no_column_of_them() -> None:
-    header, _ = report_sweep.table(swept([{"load.num": n} for n in (1, 2)]))
+    header, _ = sweep_words.table(swept([{"load.num": n} for n in (1, 2)]))
     assert not [title for title in header if "Flash bytes" in title or "Years" in title]
 
 
 def test_a_hundred_runs_stay_readable() -> None:
     points = [{"load.value_bytes": v, "load.num": n} for v in range(1, 11) for n in range(1, 6)]
     page = render(made_run('summary = ""\n', swept(points, ("A", "B"))))
-    assert len(re.findall(r"<figure", page)) <= len(report_sweep.METRICS) * report_sweep.MOST_MULTIPLES
+    assert len(re.findall(r"<figure", page)) <= len(sweep_data.METRICS) * sweep_data.MOST_MULTIPLES
     assert "Every run of the sweep (100)" in page
     assert "left out of the report of so many" in page
 
