@@ -16,9 +16,9 @@
 #include <thread>
 #include <vector>
 
-#include "device/emulated.h"
-#include "device/preset.h"
-#include "ssd/random.h"
+#include "device/emulated/emulated.h"
+#include "device/preset/preset.h"
+#include "ssd/structures/random.h"
 #include "tool/protocol/drive_request.h"
 
 namespace {

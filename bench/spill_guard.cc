@@ -19,8 +19,8 @@
 #include <stdexcept>
 #include <thread>
 
-#include "device/emulated.h"
-#include "device/preset.h"
+#include "device/emulated/emulated.h"
+#include "device/preset/preset.h"
 #include "fs/rocksdb/file_system.h"
 #include "spill/main_db/binding.h"
 

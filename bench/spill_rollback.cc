@@ -30,12 +30,12 @@
 #include <random>
 #include <stdexcept>
 
-#include "device/emulated.h"
-#include "device/preset.h"
+#include "device/emulated/emulated.h"
+#include "device/preset/preset.h"
 #include "fs/rocksdb/file_system.h"
+#include "spill/rollback/sorted_files.h"
 #include "spill/store/checksum.h"
 #include "spill/store/region/region_store.h"
-#include "spill/rollback/sorted_files.h"
 #include "spillway/db.h"
 
 namespace {

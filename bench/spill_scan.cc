@@ -28,8 +28,8 @@
 #include <thread>
 #include <vector>
 
-#include "device/emulated.h"
-#include "device/preset.h"
+#include "device/emulated/emulated.h"
+#include "device/preset/preset.h"
 #include "fs/rocksdb/file_system.h"
 #include "fs/volume.h"
 #include "spill/store/kv/kv_store.h"

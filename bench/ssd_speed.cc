@@ -15,8 +15,8 @@
 #include <string>
 #include <vector>
 
-#include "device/emulated.h"
-#include "device/preset.h"
+#include "device/emulated/emulated.h"
+#include "device/preset/preset.h"
 #include "tool/protocol/drive_request.h"
 #include "tool/ssd/closed_loop.h"
 

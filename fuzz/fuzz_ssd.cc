@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "ssd/random.h"
+#include "ssd/structures/random.h"
 #include "ssd_target.h"
 
 namespace {

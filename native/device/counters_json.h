@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <nlohmann/json.hpp>
 
-#include "ssd/counters.h"
+#include "ssd/interface/counters.h"
 
 namespace spillway::device {
 

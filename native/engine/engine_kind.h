@@ -9,7 +9,7 @@
 #include <string>
 
 #include "base/result.h"
-#include "device/emulated.h"
+#include "device/emulated/emulated.h"
 #include "engine/engine.h"
 
 namespace spillway::fs {

@@ -5,7 +5,7 @@
 #include <optional>
 #include <sstream>
 
-#include "device/preset.h"
+#include "base/spelling.h"
 
 namespace spillway::engine {
 
@@ -73,7 +73,7 @@ std::size_t Settings::choice(const std::string& key, const std::vector<std::stri
   const auto found = std::find(words.begin(), words.end(), *text);
   if (found != words.end()) return static_cast<std::size_t>(found - words.begin());
   std::string message = "engine." + key + " \"" + *text + "\" is not known; ";
-  const std::string near = device::nearest(*text, words);
+  const std::string near = nearest(*text, words);
   if (!near.empty()) {
     message += "did you mean " + near + "?";
   } else {
@@ -88,7 +88,7 @@ Status Settings::finish() const {
   if (!problem_) return problem_;
   for (const auto& [key, value] : given_) {
     if (std::find(asked_.begin(), asked_.end(), key) != asked_.end()) continue;
-    const std::string near = device::nearest(key, asked_);
+    const std::string near = nearest(key, asked_);
     return Status::bad_input("engine." + key + " is not a setting of this engine" +
                              (near.empty() ? "" : ", the nearest is engine." + near));
   }

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "ssd/random.h"
+#include "ssd/structures/random.h"
 
 namespace spillway::load {
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "device/device.h"
-#include "ssd/counters.h"
+#include "ssd/interface/counters.h"
 
 namespace spillway::load {
 

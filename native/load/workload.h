@@ -14,7 +14,7 @@
 #include "load/arrivals.h"
 #include "load/ycsb/properties.h"
 #include "load/ycsb/requests.h"
-#include "ssd/random.h"
+#include "ssd/structures/random.h"
 
 namespace spillway::load {
 

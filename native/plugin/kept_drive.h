@@ -12,7 +12,7 @@
 #include <string>
 
 #include "base/result.h"
-#include "device/emulated.h"
+#include "device/emulated/emulated.h"
 #include "fs/volume.h"
 #include "plugin/uri.h"
 

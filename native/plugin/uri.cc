@@ -5,6 +5,8 @@
 #include <map>
 #include <vector>
 
+#include "base/spelling.h"
+
 namespace spillway::plugin {
 
 namespace {
@@ -50,7 +52,7 @@ class Reader {
   Status unknown(const std::string& key) const {
     std::vector<std::string> names;
     for (const auto& [name, ignored] : keys_) names.push_back(name);
-    const std::string near = device::nearest(key, names);
+    const std::string near = nearest(key, names);
     return Status::bad_input(
         std::string(kScheme) + "://: there is no key '" + key + "'" +
         (near.empty() ? "; keys of a preset begin with 'set.'" : ", the nearest is '" + near + "'"));
@@ -104,7 +106,7 @@ class Reader {
 
   static Take size(const char* key, std::uint64_t& field, std::uint64_t least) {
     return [=, &field](const std::string& value) {
-      auto bytes = device::parse_size(value);
+      auto bytes = parse_size(value);
       if (!bytes || *bytes < least) {
         return refuse(key, value, least == 0 ? "a size such as 512MiB" : "a size of 4KiB or more, such as 1MiB");
       }

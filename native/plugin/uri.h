@@ -5,8 +5,8 @@
 #include <string>
 
 #include "base/result.h"
-#include "device/emulated.h"
-#include "device/preset.h"
+#include "device/emulated/emulated.h"
+#include "device/preset/preset.h"
 #include "fs/volume.h"
 
 namespace spillway::plugin {

@@ -9,7 +9,7 @@
 
 #include "base/result.h"
 #include "pool/buffer_pool.h"
-#include "ssd/random.h"
+#include "ssd/structures/random.h"
 
 namespace spillway::pool {
 

@@ -6,9 +6,9 @@
 #include <utility>
 #include <vector>
 
-#include "device/direct_device.h"
+#include "device/direct/direct_device.h"
 #include "probe/target.h"
-#include "ssd/random.h"
+#include "ssd/structures/random.h"
 
 namespace spillway::probe {
 namespace {

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "probe/target.h"
-#include "ssd/random.h"
+#include "ssd/structures/random.h"
 
 namespace spillway::probe {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "device/device.h"
 #include "probe/point.h"
-#include "ssd/random.h"
+#include "ssd/structures/random.h"
 
 namespace spillway::probe {
 

@@ -9,9 +9,9 @@
 
 #include "base/result.h"
 #include "device/device.h"
-#include "device/direct_file.h"
-#include "device/emulated.h"
-#include "device/preset.h"
+#include "device/direct/direct_file.h"
+#include "device/emulated/emulated.h"
+#include "device/preset/preset.h"
 #include "probe/point.h"
 
 namespace spillway::probe {

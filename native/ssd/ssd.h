@@ -18,86 +18,12 @@
 #include <string>
 #include <vector>
 
-#include "ssd/config.h"
-#include "ssd/counters.h"
-#include "ssd/kv.h"
+#include "ssd/interface/command.h"
+#include "ssd/interface/config.h"
+#include "ssd/interface/counters.h"
+#include "ssd/interface/kv_command.h"
 
 namespace spillway::ssd {
-
-using Nanos = std::int64_t;  // model time since the drive was powered on
-
-// The second line is the key-value command set's, the third a vendor extension to it (kv.h).
-enum class Opcode : std::uint8_t {
-  read,
-  write,
-  deallocate,
-  flush,  //
-  kv_store,
-  kv_retrieve,
-  kv_delete,
-  kv_exist,
-  kv_list,  //
-  kv_batch_store,
-  kv_iterate,
-  kv_bulk_scan,
-  kv_reset
-};
-inline bool is_kv(Opcode op) { return op >= Opcode::kv_store; }
-// Does the drive's answer carry data (rather than the command)?
-inline bool is_kv_read(Opcode op) {
-  return op == Opcode::kv_retrieve || op == Opcode::kv_exist || op == Opcode::kv_list || op == Opcode::kv_iterate ||
-         op == Opcode::kv_bulk_scan;
-}
-
-struct Command {
-  std::uint64_t tag = 0;  // returned with the completion; the drive gives it no meaning
-  Opcode op = Opcode::read;
-  std::uint8_t cause = 0;   // < kHostCauses
-  std::uint16_t queue = 0;  // submission queue; queues are served round robin when the controller is the bottleneck
-  std::uint32_t lba_count = 1;
-  std::uint64_t lba = 0;
-  // Of a write: what a compressor leaves of its data, in 1/256, from 1 to kIncompressible. A drive that does not
-  // compress takes no notice.
-  std::uint16_t compressed_share = kIncompressible;
-};
-
-// A command to a key-value namespace.
-struct KvCommand {
-  std::uint64_t tag = 0;
-  Opcode op = Opcode::kv_store;
-  std::uint8_t cause = 0;                     // < kHostCauses
-  std::uint16_t queue = 0;                    // submission queue, shared with the block commands
-  std::uint16_t kv_namespace = 0;             // < namespaces.count
-  KvCondition condition = KvCondition::none;  // of a store
-  KvPair pair;                                // store: both; retrieve, delete, exist: its key
-  KvRange range;                   // list, iterate, bulk scan: answered from its first key on; reset: what goes
-  std::uint32_t buffer_bytes = 0;  // the host's: of a retrieve, list or iterate
-  std::vector<KvPair> pairs;       // batch store: all of them or none
-};
-
-enum class Outcome : std::uint8_t {
-  success,
-  lba_out_of_range,
-  capacity_exceeded,  // block: no clean flash can be made
-  kv_capacity_exceeded,
-  kv_invalid_value_size,
-  kv_invalid_key_size,
-  kv_key_does_not_exist,
-  kv_key_exists,
-  kv_invalid_namespace,
-};
-// The status code that NVMe has for it: of the command set's own (type 1) from 0x80 on, else generic. 0x85 is an
-// invalid value size, 0x86 an invalid key size. Source: NVMe Key Value Command Set 1.0c.
-std::uint8_t nvme_status(Outcome outcome);
-
-struct Completion {
-  std::uint64_t tag = 0;
-  Nanos submitted = 0;
-  Nanos completed = 0;
-  std::uint16_t queue = 0;
-  Outcome outcome = Outcome::success;
-  std::uint32_t kv_bytes = 0;  // retrieve: how long the value is; list, iterate, bulk scan: bytes handed over
-};
 
 // Where saved state goes to and comes from. A sink returns false when it cannot take the bytes, a source when it
 // does not have them.

@@ -10,12 +10,12 @@
 #include <string>
 #include <vector>
 
-#include "ssd/flash_array.h"
-#include "ssd/ftl.h"
-#include "ssd/kv_controller.h"
-#include "ssd/ring.h"
+#include "ssd/flash/flash_array.h"
+#include "ssd/ftl/ftl.h"
+#include "ssd/kv/kv_controller.h"
 #include "ssd/ssd.h"
-#include "ssd/timed_queue.h"
+#include "ssd/structures/ring.h"
+#include "ssd/structures/timed_queue.h"
 #include "ssd/write_cache.h"
 
 namespace spillway::ssd {
@@ -29,7 +29,7 @@ namespace spillway::ssd {
 // its namespace on the same way (kv_controller.h).
 class Ssd::Impl final : private KvFlash {
  public:
-  static constexpr Nanos kNever = Agenda::kNever;
+  static constexpr Nanos kNever = TimingWheel::kNever;
 
   Impl(const SsdConfig& config, std::uint64_t seed)
       : config_(config),

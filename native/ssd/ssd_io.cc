@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "ssd/prefetch.h"
 #include "ssd/ssd_impl.h"
+#include "ssd/structures/prefetch.h"
 
 namespace spillway::ssd {
 namespace {

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "ssd/unit_index.h"
+#include "ssd/structures/unit_index.h"
 
 namespace spillway::ssd {
 

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "device/preset.h"
+#include "base/spelling.h"
 #include "tool/pool/command.h"
 #include "tool/probe/command.h"
 #include "tool/protocol/command.h"
@@ -52,7 +52,7 @@ constexpr auto kCommands = std::to_array<Entry>({
 Status unknown_command(const std::string& name) {
   std::vector<std::string> names = {"version", "probe", "run"};
   for (const Entry& entry : kCommands) names.emplace_back(entry.name);
-  const std::string near = spillway::device::nearest(name, names);
+  const std::string near = spillway::nearest(name, names);
   std::string message = "unknown command \"" + name + "\"";
   if (!near.empty()) return Status::bad_input(message + "; did you mean " + near + "?");
   message += "; commands are";

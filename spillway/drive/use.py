@@ -1,6 +1,6 @@
 """What the system does with a block device: mounted, swapped to, or a member of a stack.
 
-As ``native/device/device_use.h`` has it for the prober, which refuses by the same three facts.
+As ``native/device/direct/device_use.h`` has it for the prober, which refuses by the same three facts.
 """
 
 import os

@@ -27,7 +27,7 @@ class Traits:
 
 
 # The key that makes a drive a disk, and the one that makes its controller compress, where they are not 0
-# (native/device/drive_layers.h, native/ssd/config.h).
+# (native/device/preset/drive_layers.h, native/ssd/interface/config.h).
 _OF_DISKS, _OF_COMPRESSION = "disk.revolution_ns", "compression.granule_bytes"
 _SPARE_KEYS = {"capacity.spare_factor", "capacity.over_provisioning"}  # two names for one thing
 

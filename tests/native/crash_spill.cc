@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "base/file_bytes.h"
-#include "device/kv_contents.h"
+#include "device/kv/kv_contents.h"
 #include "device_small_drive.h"
 #include "spill/store/kv/kv_store.h"
 

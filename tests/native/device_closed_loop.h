@@ -8,8 +8,8 @@
 #include <memory>
 #include <vector>
 
-#include "device/drive_model.h"
-#include "ssd/random.h"
+#include "device/model/drive_model.h"
+#include "ssd/structures/random.h"
 
 namespace spillway::device {
 

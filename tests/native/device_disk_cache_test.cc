@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <vector>
 
-#include "device/dirty_extents.h"
+#include "device/model/dirty_extents.h"
 #include "device_disk_drive.h"
-#include "ssd/random.h"
+#include "ssd/structures/random.h"
 
 namespace spillway::device {
 namespace {

@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "device/drive_model.h"
-#include "device/preset.h"
+#include "device/model/drive_model.h"
+#include "device/preset/preset.h"
 #include "device_closed_loop.h"
 
 namespace spillway::device {

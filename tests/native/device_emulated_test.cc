@@ -8,10 +8,10 @@
 #include <set>
 #include <thread>
 
-#include "device/emulated.h"
-#include "device/faulty.h"
+#include "device/emulated/emulated.h"
+#include "device/faulty_device.h"
 #include "device_small_drive.h"
-#include "ssd/random.h"
+#include "ssd/structures/random.h"
 #include "temporary_directory.h"
 
 namespace spillway::device {

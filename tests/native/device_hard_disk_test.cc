@@ -5,9 +5,9 @@
 #include <cmath>
 #include <vector>
 
-#include "device/emulated.h"
+#include "device/emulated/emulated.h"
 #include "device_disk_drive.h"
-#include "ssd/random.h"
+#include "ssd/structures/random.h"
 
 namespace spillway::device {
 namespace {

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "device/emulated.h"
+#include "device/emulated/emulated.h"
 #include "device_small_drive.h"
 
 namespace spillway::device {

@@ -17,10 +17,10 @@
 
 #include "base/steps.h"
 #include "device/block_namespace.h"
-#include "device/faulty.h"
-#include "device/kv_namespace.h"
+#include "device/faulty_device.h"
+#include "device/kv/kv_namespace.h"
 #include "device_small_drive.h"
-#include "ssd/random.h"
+#include "ssd/structures/random.h"
 #include "temporary_directory.h"
 
 namespace spillway::device {

@@ -4,12 +4,12 @@
 #include <algorithm>
 #include <vector>
 
-#include "device/drive_model.h"
-#include "device/emulated.h"
-#include "device/preset.h"
+#include "device/emulated/emulated.h"
+#include "device/model/drive_model.h"
+#include "device/preset/preset.h"
 #include "device_closed_loop.h"
 #include "device_small_drive.h"
-#include "ssd/random.h"
+#include "ssd/structures/random.h"
 
 namespace spillway::device {
 namespace {

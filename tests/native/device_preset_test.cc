@@ -4,9 +4,10 @@
 #include <fstream>
 #include <string>
 
-#include "device/drive_keys.h"
-#include "device/drive_model.h"
-#include "device/preset.h"
+#include "base/spelling.h"
+#include "device/model/drive_model.h"
+#include "device/preset/drive_keys.h"
+#include "device/preset/preset.h"
 #include "device_small_drive.h"
 #include "ssd/ssd.h"
 #include "temporary_directory.h"

@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "device/queue_registry.h"
+#include "device/emulated/queue_registry.h"
 
 namespace spillway::device {
 namespace {

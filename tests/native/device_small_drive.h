@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <string>
 
-#include "ssd/config.h"
+#include "ssd/interface/config.h"
 
 namespace spillway::device {
 

@@ -9,7 +9,7 @@
 #include <string>
 
 #include "base/file_bytes.h"
-#include "device/emulated.h"
+#include "device/emulated/emulated.h"
 #include "device_small_drive.h"
 #include "temporary_directory.h"
 

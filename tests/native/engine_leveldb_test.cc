@@ -11,8 +11,8 @@
 #include <thread>
 #include <vector>
 
-#include "device/emulated.h"
-#include "device/faulty.h"
+#include "device/emulated/emulated.h"
+#include "device/faulty_device.h"
 #include "engine/factory/factory.h"
 #include "engine/leveldb/env.h"
 #include "engine/leveldb/info_log.h"

@@ -8,7 +8,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "device/emulated.h"
+#include "device/emulated/emulated.h"
 #include "engine/factory/factory.h"
 #include "engine/rocksdb/options.h"
 #include "engine/rocksdb/stall_watch.h"

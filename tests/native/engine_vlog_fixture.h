@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
-#include "device/emulated.h"
-#include "device/faulty.h"
+#include "device/emulated/emulated.h"
+#include "device/faulty_device.h"
 #include "engine/factory/factory.h"
 #include "engine_numbered_pairs.h"
 #include "fs/volume.h"

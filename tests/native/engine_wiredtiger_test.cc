@@ -14,7 +14,7 @@
 #include <thread>
 #include <vector>
 
-#include "device/emulated.h"
+#include "device/emulated/emulated.h"
 #include "engine/factory/factory.h"
 #include "engine/modules.h"
 #include "engine_built_modules.h"

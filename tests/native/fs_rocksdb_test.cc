@@ -11,7 +11,7 @@
 #include <random>
 
 #include "base/async_reads.h"
-#include "device/emulated.h"
+#include "device/emulated/emulated.h"
 #include "fs/rocksdb/counting_file_system.h"
 #include "fs/rocksdb/file_causes.h"
 #include "fs/rocksdb/file_system.h"

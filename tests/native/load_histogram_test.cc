@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/histogram.h"
-#include "ssd/random.h"
+#include "ssd/structures/random.h"
 
 namespace spillway {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "pool/buffer_pool.h"
 #include "pool_data_device.h"
-#include "ssd/random.h"
+#include "ssd/structures/random.h"
 
 namespace spillway::pool {
 namespace {

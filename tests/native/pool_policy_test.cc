@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "pool/policy.h"
-#include "ssd/random.h"
+#include "ssd/structures/random.h"
 
 namespace spillway::pool {
 namespace {

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "device/emulated.h"
+#include "device/emulated/emulated.h"
 #include "device_small_drive.h"
 #include "pool/replay.h"
 #include "pool/trace.h"

@@ -23,8 +23,8 @@
 #include <vector>
 
 #include "base/file_bytes.h"
-#include "device/device_use.h"
-#include "device/direct_device.h"
+#include "device/direct/device_use.h"
+#include "device/direct/direct_device.h"
 #include "needs.h"
 #include "probe/measure.h"
 #include "probe/target.h"

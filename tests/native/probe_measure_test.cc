@@ -5,7 +5,7 @@
 #include <string>
 #include <tuple>
 
-#include "device/faulty.h"
+#include "device/faulty_device.h"
 #include "device_small_drive.h"
 #include "probe/measure.h"
 #include "probe/target.h"

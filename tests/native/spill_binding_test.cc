@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "base/steps.h"
-#include "device/emulated.h"
+#include "device/emulated/emulated.h"
 #include "device_small_drive.h"
 #include "spill/main_db/binding.h"
 #include "spill/store/binding_record.h"

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "spillway/db.h"
-#include "ssd/random.h"
+#include "ssd/structures/random.h"
 #include "temporary_directory.h"
 
 namespace spillway::clients {

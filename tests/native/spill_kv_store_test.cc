@@ -21,7 +21,7 @@
 
 #include "at_each_step.h"
 #include "base/file_bytes.h"
-#include "device/faulty.h"
+#include "device/faulty_device.h"
 #include "device_small_drive.h"
 #include "flipped_bytes.h"
 #include "spill/store/kv/kv_append_window.h"

@@ -16,8 +16,8 @@
 
 #include "base/async_reads.h"
 #include "base/file_bytes.h"
-#include "device/emulated.h"
-#include "device/preset.h"
+#include "device/emulated/emulated.h"
+#include "device/preset/preset.h"
 #include "flipped_bytes.h"
 #include "fs/rocksdb/file_system.h"
 #include "fs/volume.h"

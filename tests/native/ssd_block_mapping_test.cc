@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "ssd/random.h"
 #include "ssd/ssd.h"
+#include "ssd/structures/random.h"
 
 namespace spillway::ssd {
 namespace {

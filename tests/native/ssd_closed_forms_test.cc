@@ -6,9 +6,9 @@
 #include <string>
 #include <tuple>
 
-#include "ssd/random.h"
+#include "ssd/gc/steady_distribution.h"
 #include "ssd/ssd.h"
-#include "ssd/steady_distribution.h"
+#include "ssd/structures/random.h"
 
 namespace spillway::ssd {
 namespace {

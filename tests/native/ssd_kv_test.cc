@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "ssd/random.h"
 #include "ssd/ssd.h"
+#include "ssd/structures/random.h"
 
 namespace spillway::ssd {
 namespace {

@@ -2,8 +2,8 @@
 
 #include <vector>
 
-#include "ssd/packed_array.h"
-#include "ssd/random.h"
+#include "ssd/structures/packed_array.h"
+#include "ssd/structures/random.h"
 
 namespace spillway::ssd {
 namespace {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/file_bytes.h"
-#include "device/direct_device.h"
+#include "device/direct/direct_device.h"
 #include "needs.h"
 #include "temporary_directory.h"
 #include "tool/pool/command.h"

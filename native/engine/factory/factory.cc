@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <string_view>
 
-#include "device/preset.h"
+#include "base/spelling.h"
 #include "engine/modules.h"
 #include "engine/raw/engine.h"
 #include "engine/rocksdb/engine.h"
@@ -55,7 +55,7 @@ Result<EngineKind> find(const std::string& name) {
     if (name == optional.name) return load_engine(name, "`apt-get install " + std::string(optional.package) + "`");
   }
   const std::vector<std::string> names = engine_names();
-  const std::string near = device::nearest(name, names);
+  const std::string near = nearest(name, names);
   std::string message = "engine.name: there is no engine '" + name + "'";
   if (!near.empty()) return Status::bad_input(message + ", the nearest is '" + near + "'");
   message += "; there are";

@@ -7,7 +7,7 @@
 #include <limits>
 #include <optional>
 
-#include "device/preset.h"
+#include "base/spelling.h"
 
 namespace spillway::engine {
 
@@ -43,7 +43,7 @@ Take flag(std::function<bool&(LevelDbOptions&)> field) {
 Take whole(std::function<void(LevelDbOptions&, std::uint64_t)> set, std::uint64_t low, std::uint64_t high) {
   return [set = std::move(set), low, high](LevelDbOptions& options,
                                            const std::string& value) -> std::optional<std::string> {
-    auto parsed = device::parse_size(value);
+    auto parsed = parse_size(value);
     if (!parsed || *parsed < low || *parsed > high) {
       return "a size from " + std::to_string(low) + (high < kMost ? " to " + std::to_string(high) : " bytes");
     }
@@ -103,7 +103,7 @@ Result<LevelDbOptions> parse_leveldb_options(const Texts& options) {
     const auto found =
         std::find_if(named().begin(), named().end(), [&](const Named& option) { return name == option.name; });
     if (found == named().end()) {
-      const std::string near = device::nearest(name, leveldb_option_names());
+      const std::string near = nearest(name, leveldb_option_names());
       return Status::bad_input("engine.options." + name + ": LevelDB has no option of this name" +
                                (near.empty() ? "" : ", the nearest is '" + near + "'"));
     }

@@ -12,7 +12,7 @@
 #include <optional>
 #include <unordered_map>
 
-#include "device/preset.h"
+#include "base/spelling.h"
 #include "engine/rocksdb/values.h"
 
 namespace spillway::engine {
@@ -98,7 +98,7 @@ Status refuse(const std::string& name, const std::string& value, const std::stri
 }
 
 Status unknown(const std::string& name) {
-  const std::string near = device::nearest(name, rocksdb_option_names());
+  const std::string near = nearest(name, rocksdb_option_names());
   return Status::bad_input("engine.options." + name + ": RocksDB has no option of this name" +
                            (near.empty() ? std::string() : ", the nearest is '" + near + "'"));
 }
@@ -175,7 +175,7 @@ class Parser {
   }
 
   Status take_readahead(const std::string& value) {
-    auto bytes = device::parse_size(value);
+    auto bytes = parse_size(value);
     if (!bytes) return refuse(kReadAhead, value, "a number of bytes");
     parsed_.read.readahead_size = *bytes;
     return Status::ok();
@@ -183,7 +183,7 @@ class Parser {
 
   // RocksDB keeps this name for compatibility and ignores it; what it meant is a limiter object.
   Status take_rate_limiter(const std::string& value) {
-    auto rate = device::parse_size(value);
+    auto rate = parse_size(value);
     if (!rate) return refuse(kRateLimiter, value, "a number of bytes");
     if (*rate > 0) parsed_.db.rate_limiter.reset(rocksdb::NewGenericRateLimiter(static_cast<std::int64_t>(*rate)));
     return Status::ok();

@@ -5,7 +5,7 @@
 #include <memory>
 #include <utility>
 
-#include "device/preset.h"
+#include "base/spelling.h"
 #include "engine/engine_kind.h"
 #include "engine/rocksdb/adoc_tuner.h"
 #include "engine/rocksdb/spill_policy.h"
@@ -87,7 +87,7 @@ Result<std::unique_ptr<Policy>> make_policy(const EngineSpec& spec) {
   }
   const std::vector<std::string> names = policy_names();
   if (std::find(names.begin(), names.end(), name) == names.end()) {
-    const std::string near = device::nearest(name, names);
+    const std::string near = nearest(name, names);
     return Status::bad_input(
         "engine.policy: there is no policy '" + name + "'" +
         (near.empty() ? "; there are slowdown, no-slowdown and adoc" : ", the nearest is '" + near + "'"));

@@ -10,7 +10,7 @@
 #include <sstream>
 #include <string_view>
 
-#include "device/preset.h"
+#include "base/spelling.h"
 
 namespace spillway::engine {
 
@@ -67,7 +67,7 @@ std::optional<long double> parse_whole(std::string_view text) {
   }
   if (const auto number = parse<std::int64_t>(digits)) return static_cast<long double>(*number) * unit;
   if (const auto number = parse<std::uint64_t>(digits)) return static_cast<long double>(*number) * unit;
-  auto size = device::parse_size(std::string(text));
+  auto size = parse_size(std::string(text));
   return size ? std::optional(static_cast<long double>(*size)) : std::nullopt;
 }
 

@@ -10,7 +10,7 @@
 #include <span>
 #include <string_view>
 
-#include "device/preset.h"
+#include "base/spelling.h"
 #include "engine/wiredtiger/complaints.h"
 
 namespace spillway::engine {
@@ -176,7 +176,7 @@ Status refuse(const std::string& name, const std::string& value, const std::stri
 }
 
 Status unknown(const std::string& name) {
-  const std::string near = device::nearest(name, wiredtiger_option_names());
+  const std::string near = nearest(name, wiredtiger_option_names());
   return Status::bad_input("engine.options." + name + ": WiredTiger " + wiredtiger_version_text() +
                            " has no option of this name" +
                            (near.empty() ? std::string() : ", the nearest is '" + near + "'"));
@@ -185,7 +185,7 @@ Status unknown(const std::string& name) {
 // Binary units as the rest of a plan has them; all else is WiredTiger's to read.
 std::string spelt(const std::string& value) {
   if (!value.ends_with("iB")) return value;
-  const auto bytes = device::parse_size(value);
+  const auto bytes = parse_size(value);
   return bytes ? std::to_string(bytes.value()) : value;
 }
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "ssd/random.h"
+#include "ssd/structures/random.h"
 
 namespace spillway::load {
 namespace {

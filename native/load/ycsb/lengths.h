@@ -6,7 +6,7 @@
 
 #include "load/ycsb/properties.h"
 #include "load/ycsb/zipfian.h"
-#include "ssd/random.h"
+#include "ssd/structures/random.h"
 
 namespace spillway::load::ycsb {
 

@@ -12,7 +12,7 @@
 #include "pool/trace.h"
 #include "probe/point.h"
 #include "probe/target.h"
-#include "ssd/random.h"
+#include "ssd/structures/random.h"
 #include "tool/pool/request.h"
 #include "tool/protocol/drive_request.h"
 #include "tool/protocol/progress_reporter.h"

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "device/preset.h"
+#include "base/spelling.h"
 #include "tool/protocol/fields.h"
 
 namespace spillway::tool {
@@ -24,7 +24,7 @@ constexpr std::uint64_t kMostHandOffNs = 1'000'000'000;
 constexpr const char* kTrace = "trace";
 
 Status unknown_writers(const std::string& name) {
-  const std::string near = device::nearest(name, {"queue", "threads", "new-threads"});
+  const std::string near = nearest(name, {"queue", "threads", "new-threads"});
   return Status::bad_input("pool.writers \"" + name + "\" is not known; " +
                            (near.empty() ? "it takes queue, threads or new-threads" : "did you mean " + near + "?"));
 }
@@ -93,7 +93,7 @@ Status read_workload(const Json& json, BufferpoolRequest& request) {
     request.workload.pattern = pattern;
     return {};
   }
-  const std::string near = device::nearest(name, names);
+  const std::string near = nearest(name, names);
   return Status::bad_input(
       "workload.name \"" + name + "\" is not known; " +
       (near.empty() ? "it takes uniform, zipfian, sequential or trace" : "did you mean " + near + "?"));

@@ -7,7 +7,7 @@
 #include "device/counters_json.h"
 #include "probe/measure.h"
 #include "probe/target.h"
-#include "ssd/random.h"
+#include "ssd/structures/random.h"
 #include "tool/probe/request.h"
 #include "tool/protocol/drive_request.h"
 #include "tool/protocol/progress_reporter.h"

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "device/preset.h"
+#include "base/spelling.h"
 #include "tool/protocol/drive_request.h"
 #include "tool/protocol/fields.h"
 
@@ -37,7 +37,7 @@ Value value_of(const std::string& word, const Words<Value, kSize>& words, const 
     names.emplace_back(name);
     all += (all.empty() ? "" : ", ") + names.back();
   }
-  const std::string near = device::nearest(word, names);
+  const std::string near = nearest(word, names);
   fields.refuse(key, "one of " + all + (near.empty() ? "" : "; did you mean " + near + "?"));
   return words.front().second;
 }

@@ -7,7 +7,7 @@
 #include <variant>
 
 #include "base/result.h"
-#include "device/direct_file.h"
+#include "device/direct/direct_file.h"
 #include "probe/target.h"
 #include "tool/protocol/events.h"
 

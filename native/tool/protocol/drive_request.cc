@@ -10,7 +10,7 @@
 #include <utility>
 #include <variant>
 
-#include "device/drive_keys.h"
+#include "device/preset/drive_keys.h"
 #include "tool/protocol/fields.h"
 #include "tool/protocol/progress_reporter.h"
 

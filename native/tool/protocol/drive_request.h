@@ -7,8 +7,8 @@
 #include "base/histogram.h"
 #include "base/result.h"
 #include "device/device.h"
-#include "device/emulated.h"
-#include "device/preset.h"
+#include "device/emulated/emulated.h"
+#include "device/preset/preset.h"
 #include "tool/protocol/events.h"
 
 namespace spillway::tool {

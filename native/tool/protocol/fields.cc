@@ -4,7 +4,7 @@
 #include <sstream>
 #include <utility>
 
-#include "device/preset.h"
+#include "base/spelling.h"
 
 namespace spillway::tool {
 namespace {
@@ -110,7 +110,7 @@ Status Fields::finish() const {
   if (!problem_.is_ok() || !object_.is_object()) return problem_;
   for (const auto& [key, value] : object_.items()) {
     if (std::find(asked_.begin(), asked_.end(), key) != asked_.end()) continue;
-    const std::string near = device::nearest(key, asked_);
+    const std::string near = nearest(key, asked_);
     return Status::bad_input("unknown key " + name_of_key(key) +
                              (near.empty() ? "" : "; did you mean " + name_of_key(near) + "?"));
   }
@@ -124,7 +124,7 @@ std::size_t choice(Fields& fields, const std::string& path, const std::string& k
     if (word == words[i]) return i;
   }
   std::string message = path + "." + key + " \"" + word + "\" is not known; ";
-  const std::string near = device::nearest(word, words);
+  const std::string near = nearest(word, words);
   if (!near.empty()) {
     message += "did you mean " + near + "?";
   } else {

@@ -11,7 +11,7 @@
 #include <string>
 
 #include "base/result.h"
-#include "device/emulated.h"
+#include "device/emulated/emulated.h"
 #include "fs/volume.h"
 #include "load/run.h"
 #include "tool/protocol/events.h"

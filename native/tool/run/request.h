@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "base/result.h"
-#include "device/emulated.h"
-#include "device/preset.h"
+#include "device/emulated/emulated.h"
+#include "device/preset/preset.h"
 #include "engine/engine_kind.h"
 #include "fs/volume.h"
 #include "load/run_spec.h"

@@ -8,9 +8,9 @@
 #include <functional>
 
 #include "base/histogram.h"
-#include "device/drive_model.h"
-#include "ssd/random.h"
+#include "device/model/drive_model.h"
 #include "ssd/ssd.h"
+#include "ssd/structures/random.h"
 
 namespace spillway::tool {
 

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/spelling.h"
 #include "device/counters_json.h"
 #include "tool/protocol/drive_request.h"
 #include "tool/protocol/fields.h"
@@ -47,7 +48,7 @@ Status read_pattern(const std::string& name, Pattern& pattern) {
     pattern = value;
     return {};
   }
-  const std::string near = device::nearest(name, names);
+  const std::string near = nearest(name, names);
   return Status::bad_input("workload.name \"" + name + "\" is not known; " +
                            (near.empty() ? "it takes randwrite, randread, seqwrite, seqread, mixed or hotcold"
                                          : "did you mean " + near + "?"));

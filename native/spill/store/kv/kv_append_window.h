@@ -33,7 +33,7 @@
 #include <thread>
 #include <vector>
 
-#include "device/kv_namespace.h"
+#include "device/kv/kv_namespace.h"
 #include "spill/store/kv/kv_pairs.h"
 #include "spill/store/kv/kv_staging.h"
 #include "spill/store/store.h"

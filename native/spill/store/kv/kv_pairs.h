@@ -18,7 +18,7 @@
 #include <string>
 #include <string_view>
 
-#include "device/kv_namespace.h"
+#include "device/kv/kv_namespace.h"
 #include "spill/store/store.h"
 
 namespace spillway::spill {

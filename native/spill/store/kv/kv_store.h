@@ -21,7 +21,7 @@
 #include <memory>
 #include <string>
 
-#include "device/kv_namespace.h"
+#include "device/kv/kv_namespace.h"
 #include "spill/store/kv/kv_append_window.h"
 #include "spill/store/store.h"
 

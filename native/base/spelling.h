@@ -1,0 +1,18 @@
+// How presets, flags, URIs and requests spell things: sizes with a unit, and known words that a user may mistype.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+
+namespace spillway {
+
+// "4096", "8GiB", "1.5 TB" → bytes. MB = 10^6, MiB = 2^20.
+Result<std::uint64_t> parse_size(const std::string& text);
+
+// The candidate with the smallest edit distance to `text`; "" when nothing is near.
+std::string nearest(const std::string& text, const std::vector<std::string>& candidates);
+
+}  // namespace spillway

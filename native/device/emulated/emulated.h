@@ -1,0 +1,73 @@
+// The drive model as a Device: jumped through in virtual time, or paced in real time.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "device/device.h"
+#include "device/model/drive_model.h"
+#include "ssd/ssd.h"
+
+namespace spillway::device {
+
+struct Arrival {
+  Nanos now = 0;
+  ssd::Command command;
+  std::shared_ptr<const ssd::KvCommand> kv;  // of a key-value command, whose tag, op, cause and queue are in `command`
+};
+
+class EmulatedDevice : public Device {
+ public:
+  // The model, for state, preconditioning and audits. What it still had to program in the background is done, in no
+  // time, before it is handed out. REQUIRES: no io in flight while it is used.
+  virtual DriveModel& drive() = 0;
+  // Its flash. REQUIRES: it has some, as every drive but a disk
+  ssd::Ssd& model() { return *drive().flash(); }
+  // Records every arrival and completion from now on, so that a paced run can be replayed in virtual time.
+  virtual void record_trace(std::vector<Arrival>* arrivals, std::vector<ssd::Completion>* completions) = 0;
+};
+
+// Virtual time: a reap jumps to the next event. Threads may share it; it never sleeps.
+std::unique_ptr<EmulatedDevice> make_simulated(DriveModel drive);
+
+// Real time: a reap sleeps until the io's modelled completion. One model second lasts time_scale real seconds.
+// REQUIRES: time_scale > 0
+std::unique_ptr<EmulatedDevice> make_paced(DriveModel drive, double time_scale);
+
+// The drive's state in a file: written beside the target and renamed, so that it is whole or not there; refused with
+// one sentence when truncated, damaged or of another drive.
+Status save_state(ssd::Ssd& ssd, const std::string& path);
+Status load_state(ssd::Ssd& ssd, const std::string& path);
+// The same of a whole drive; a disk keeps its data in its place and has no state to speak of: refused.
+Status save_state(DriveModel& drive, const std::string& path);
+Status load_state(DriveModel& drive, const std::string& path);
+
+// How a drive was brought to where an experiment starts.
+struct InitialState {
+  enum class Kind : std::uint8_t { trimmed, sequential, steady, file };
+  Kind kind = Kind::trimmed;
+  double fill = 1.0;             // share of the logical capacity that holds data (sequential, steady)
+  double compression_ratio = 1;  // compressed size / size of what is filled and overwritten; for drives that compress
+  double warmup_capacities = 0;  // uniform random overwrites of the filled range, as a multiple of it, afterwards
+  std::string path;              // file
+  // What is done then with the drive's first bytes, in which a file system is made: nothing; deallocated; or written
+  // once in order and twice over at random (B4, B14). The rest of the drive stays as it is.
+  enum class Partition : std::uint8_t { as_is, trimmed, preconditioned };
+  Partition partition = Partition::as_is;
+  std::uint64_t partition_bytes = 0;  // 0: the whole drive
+};
+// Told now and then how many units of how many are written; false ends the preparation.
+using PrepareWatch = std::function<bool(std::uint64_t done, std::uint64_t total)>;
+// Fault::stopped: `watch` ended it, and the drive is whole but somewhere on the way. A file's state, and the step to a
+// steady state, are one stride that is not interrupted.
+Status prepare(ssd::Ssd& ssd, const InitialState& initial, std::uint64_t seed, const PrepareWatch& watch = {});
+// The same of a whole drive. A disk is the same drive whatever was written to it: there is nothing to prepare.
+Status prepare(DriveModel& drive, const InitialState& initial, std::uint64_t seed, const PrepareWatch& watch = {});
+Result<InitialState::Kind> parse_initial_kind(const std::string& name);
+Result<InitialState::Partition> parse_initial_partition(const std::string& name);
+
+}  // namespace spillway::device

@@ -1,0 +1,403 @@
+// Real time: an io is handed to its caller when the clock reaches its modelled completion.
+//
+// No thread of its own. Of the threads that wait in reap, one is the driver: it sleeps until the model's next event,
+// lets the model live until then, puts what completed into the queues, and wakes only those threads whose wait is over.
+// When its own wait is over it hands the role to another waiting thread. Deciding when is the model's; waiting is here.
+//
+// What pacing costs: a lock, two clock readings and a model step for submit and reap each, and one sleep and one wake
+// per wait. Figures: bench/paced_reads.cc.
+#include <array>
+#include <cassert>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <mutex>
+
+#include "device/emulated/emulated.h"
+#include "device/emulated/model_frontend.h"
+#include "device/emulated/queue_registry.h"
+#include "device/real_time.h"
+
+namespace spillway::device {
+namespace {
+
+class PacedDevice;
+
+// What a waiting thread is told by its word.
+constexpr std::uint32_t kAsleep = 0;  // nothing yet
+constexpr std::uint32_t kServed = 1;  // enough of its ios are done
+constexpr std::uint32_t kDrive = 2;   // it is the driver from now on
+constexpr std::uint32_t kLookUp = 3;  // (driver only) the next event has moved forward
+
+// The driver is not woken for an event that precedes its wake-up by less than this: waking it takes about as long.
+// Source: guess, of the order of a futex wake with a context switch.
+constexpr RealNanos kWakeSlackNs = 2'000;
+
+// A timed sleep is not free: arming the timer costs up to 15 us of processor time on a virtual machine, 2 us on bare
+// metal. So the driver's sleeps are rationed: any kSleepBurst in a row are as short as they come, and over time there
+// is one in kSleepIntervalNs. A drive that is hardly loaded is punctual to the sleep's own lateness; a busy one hands
+// out what came due within an interval at once, up to an interval late. All of it is in the pacing error. Source:
+// bench/paced_reads.cc
+constexpr RealNanos kSleepIntervalNs = 40'000;
+constexpr RealNanos kSleepBurst = 8;
+
+// Shorter waits than this are waited through with the clock in view: a sleep would cost more.
+constexpr RealNanos kWatchNs = 3'000;
+
+// Rations sleeps: when the next one may end. (Virtual scheduling, as in the leaky bucket of ATM networks.)
+class SleepRation {
+ public:
+  RealNanos earliest() const { return paid_until_ - kSleepBurst * kSleepIntervalNs; }
+  void spend(RealNanos now) { paid_until_ = std::max(paid_until_, now) + kSleepIntervalNs; }
+
+ private:
+  RealNanos paid_until_ = 0;
+};
+
+class PacedQueue final : public Queue {
+ public:
+  PacedQueue(PacedDevice& device, std::uint32_t index) : device_(device), index_(index) {}
+  ~PacedQueue() override;
+
+  Status submit(std::span<const Io> ios) override;
+  std::size_t reap(std::span<Done> done, std::size_t at_least) override;
+  std::size_t pending() const override { return pending_; }
+
+ private:
+  friend class PacedDevice;
+
+  std::size_t ready() const { return static_cast<std::size_t>(tail_.load(std::memory_order_acquire) - head_); }
+  void make_room(std::size_t more);
+  void push(const Done& done);
+  std::size_t pop(std::span<Done> done, RealNanos asked);
+
+  PacedDevice& device_;
+  const std::uint32_t index_;
+
+  // The owner's. The ring is written under the device's lock at tail_ and read by the owner at head_ without it; only
+  // the owner, holding the lock, makes it larger.
+  std::size_t pending_ = 0;
+  std::uint64_t head_ = 0;
+  std::vector<Done> ring_ = std::vector<Done>(16);
+  std::atomic<std::uint64_t> tail_{0};
+
+  // Guarded by the device's lock:
+  TagTable tags_;
+  std::uint64_t served_at_ = 0;  // the wait is over when tail_ gets here
+  std::size_t place_ = 0;        // in the device's waiting_, while waiting
+  bool waiting_ = false;
+
+  std::atomic<std::uint32_t> word_{kAsleep};
+
+  std::mutex error_mutex_;  // nearly always the owner's alone; pacing() reads now and then
+  Histogram error_;
+};
+
+// The words of threads to wake once the lock is released. Holds few; wakes at once when there are more.
+class WakeList {
+ public:
+  void add(const std::atomic<std::uint32_t>* word) {
+    if (count_ == words_.size()) wake_all();
+    words_[count_++] = word;
+  }
+  void wake_all() {
+    for (std::size_t i = 0; i < count_; ++i) wake(words_[i]);
+    count_ = 0;
+  }
+  ~WakeList() { wake_all(); }
+  WakeList() = default;
+  WakeList(const WakeList&) = delete;
+  WakeList& operator=(const WakeList&) = delete;
+
+ private:
+  std::array<const std::atomic<std::uint32_t>*, 64> words_;
+  std::size_t count_ = 0;
+};
+
+class PacedDevice final : public EmulatedDevice {
+ public:
+  PacedDevice(DriveModel drive, double time_scale)
+      : frontend_(std::move(drive)), info_(frontend_.info(time_scale)), scale_(time_scale), start_(real_now()) {
+    assert(time_scale > 0);
+  }
+
+  const DeviceInfo& info() const override { return info_; }
+
+  std::unique_ptr<Queue> open_queue() override {
+    const std::lock_guard lock(mutex_);
+    return queues_.open(*this);
+  }
+
+  Nanos now() override {
+    const std::lock_guard lock(mutex_);
+    return model_time(real_now());
+  }
+
+  Nanos issue_ns(const Io& io) const override { return frontend_.model().issue_ns(io.op, io.length_bytes); }
+
+  // The software would hold its processor; so does this.
+  void spend(Nanos for_ns) override {
+    const RealNanos until = real_now() + static_cast<RealNanos>(std::ceil(static_cast<double>(for_ns) * scale_));
+    while (real_now() < until) {
+    }
+  }
+
+  ssd::Counters counters() override {
+    WakeList wakes;
+    const std::lock_guard lock(mutex_);
+    catch_up(real_now(), wakes);
+    return frontend_.model().counters();
+  }
+
+  ssd::KvCounters kv_counters() override {
+    const std::lock_guard lock(mutex_);
+    return frontend_.model().kv_counters();
+  }
+
+  Wear wear() override {
+    const std::lock_guard lock(mutex_);
+    return frontend_.wear();
+  }
+
+  PacingReport pacing() override {
+    const std::lock_guard lock(mutex_);
+    PacingReport report{closed_error_};
+    queues_.each([&report](PacedQueue& queue) {
+      const std::lock_guard error_lock(queue.error_mutex_);
+      report.error.merge(queue.error_);
+    });
+    return report;
+  }
+
+  DriveModel& drive() override {
+    const std::lock_guard lock(mutex_);
+    // What still goes on inside the drive is brought to its end at once, and the device's clock goes on from there.
+    const Nanos settled = frontend_.settle();
+    frontend_.done().clear();
+    const Nanos now = model_time(real_now());
+    if (settled > now) offset_ += settled - now;
+    return frontend_.model();
+  }
+
+  void record_trace(std::vector<Arrival>* arrivals, std::vector<ssd::Completion>* completions) override {
+    const std::lock_guard lock(mutex_);
+    frontend_.record_trace(arrivals, completions);
+  }
+
+  // The real moment at which the model's clock shows `model`.
+  RealNanos real_time(Nanos model) const {
+    const Nanos elapsed = model - offset_;
+    return start_ + (scale_ == 1 ? elapsed : static_cast<RealNanos>(std::ceil(static_cast<double>(elapsed) * scale_)));
+  }
+
+ private:
+  friend class PacedQueue;
+
+  static constexpr RealNanos kNotAsleep = -1;
+
+  // Never behind the model: rounding, or a clock read before the lock was had, does not turn time back.
+  Nanos model_time(RealNanos real) const {
+    const RealNanos elapsed = real - start_;
+    const Nanos time = offset_ + (scale_ == 1 ? elapsed : static_cast<Nanos>(static_cast<double>(elapsed) / scale_));
+    return std::max(time, frontend_.time());
+  }
+
+  // Everything below REQUIRES that the lock is held.
+
+  // Lets the model live until now; threads whose wait is over by that are put on `wakes`.
+  void catch_up(RealNanos now, WakeList& wakes) {
+    const Nanos time = model_time(now);
+    if (const auto next = frontend_.next_event(); next && *next <= time) frontend_.advance(time);
+    hand_out(wakes);
+  }
+
+  void hand_out(WakeList& wakes) {
+    for (const auto& completion : frontend_.done()) {
+      PacedQueue& queue = queues_[ModelFrontend::queue_of(completion)];
+      queue.push(ModelFrontend::done_of(completion, queue.tags_.take(ModelFrontend::slot_of(completion))));
+      if (queue.waiting_ && queue.tail_.load(std::memory_order_relaxed) >= queue.served_at_) {
+        stop_waiting(queue);
+        queue.word_.store(kServed, std::memory_order_release);
+        wakes.add(&queue.word_);
+      }
+    }
+    frontend_.done().clear();
+  }
+
+  void start_waiting(PacedQueue& queue) {
+    queue.word_.store(kAsleep, std::memory_order_relaxed);
+    queue.place_ = waiting_.size();
+    queue.waiting_ = true;
+    waiting_.push_back(&queue);
+  }
+
+  void stop_waiting(PacedQueue& queue) {
+    waiting_.back()->place_ = queue.place_;
+    std::swap(waiting_[queue.place_], waiting_.back());
+    waiting_.pop_back();
+    queue.waiting_ = false;
+  }
+
+  // After an arrival: the driver may have to rise earlier than it planned.
+  void tell_driver(WakeList& wakes) {
+    if (driver_ == nullptr || driver_rises_ == kNotAsleep) return;
+    const auto next = frontend_.next_event();
+    if (!next || std::max(real_time(*next), ration_.earliest()) + kWakeSlackNs >= driver_rises_) return;
+    driver_rises_ = kNotAsleep;
+    driver_->word_.store(kLookUp, std::memory_order_release);
+    wakes.add(&driver_->word_);
+  }
+
+  // The caller drives until `queue` is served, then the role goes on.
+  void drive(PacedQueue& queue, std::unique_lock<std::mutex>& lock, WakeList& wakes) {
+    driver_ = &queue;
+    for (;;) {
+      const RealNanos now = real_now();
+      catch_up(now, wakes);
+      if (queue.tail_.load(std::memory_order_relaxed) >= queue.served_at_) break;
+      const RealNanos due = std::max(real_time(next_event_or_die()), ration_.earliest());
+      if (due > now) await(queue, now, due, lock, wakes);
+    }
+    appoint_next(wakes);
+  }
+
+  // Lets go of the lock until `due`, or until the next event has moved forward.
+  void await(PacedQueue& queue, RealNanos now, RealNanos due, std::unique_lock<std::mutex>& lock, WakeList& wakes) {
+    const bool sleeps = due - now > kWatchNs;
+    if (sleeps) {
+      driver_rises_ = due;
+      queue.word_.store(kAsleep, std::memory_order_relaxed);
+      ration_.spend(now);
+    }
+    lock.unlock();
+    wakes.wake_all();
+    if (sleeps) {
+      wait_on(queue.word_, kAsleep, due);
+    } else {
+      while (real_now() < due) {
+      }
+    }
+    lock.lock();
+    driver_rises_ = kNotAsleep;
+  }
+
+  // The thread that began to wait last has probably the longest to go, and keeps the role for longest.
+  void appoint_next(WakeList& wakes) {
+    driver_ = nullptr;
+    if (waiting_.empty()) return;
+    driver_ = waiting_.back();
+    stop_waiting(*driver_);
+    driver_->word_.store(kDrive, std::memory_order_release);
+    wakes.add(&driver_->word_);
+  }
+
+  // A model that has ios to complete and nothing to do is broken, and waiting for it would be a silent stall.
+  Nanos next_event_or_die() {
+    if (const auto next = frontend_.next_event()) return *next;
+    std::fprintf(
+        stderr,
+        "spillway: the drive model holds %zu commands and has nothing to do at %lld ns: a defect of the model\n",
+        frontend_.model().in_flight(), static_cast<long long>(frontend_.time()));
+    std::abort();
+  }
+
+  std::mutex mutex_;
+  ModelFrontend frontend_;
+  const DeviceInfo info_;
+  const double scale_;
+  const RealNanos start_;
+  Nanos offset_ = 0;  // the model's time at start_
+
+  QueueRegistry<PacedQueue> queues_;
+  std::vector<PacedQueue*> waiting_;  // asleep in reap, the driver not among them
+  PacedQueue* driver_ = nullptr;
+  RealNanos driver_rises_ = kNotAsleep;  // the deadline of the driver's sleep
+  SleepRation ration_;
+  Histogram closed_error_;  // of queues closed by now
+};
+
+PacedQueue::~PacedQueue() {
+  std::vector<Done> rest(pending_);
+  if (pending_ > 0) reap(rest, pending_);
+  const std::lock_guard lock(device_.mutex_);
+  device_.closed_error_.merge(error_);
+  device_.queues_.close(index_);
+}
+
+// REQUIRES: the owner calls, and the device's lock is held.
+void PacedQueue::make_room(std::size_t more) {
+  if (pending_ + more <= ring_.size()) return;
+  std::vector<Done> larger(std::max(2 * ring_.size(), pending_ + more));
+  const std::uint64_t tail = tail_.load(std::memory_order_relaxed);
+  for (std::uint64_t i = head_; i < tail; ++i) larger[i % larger.size()] = ring_[i % ring_.size()];
+  ring_.swap(larger);
+}
+
+void PacedQueue::push(const Done& done) {
+  const std::uint64_t tail = tail_.load(std::memory_order_relaxed);
+  ring_[tail % ring_.size()] = done;
+  tail_.store(tail + 1, std::memory_order_release);
+}
+
+Status PacedQueue::submit(std::span<const Io> ios) {
+  WakeList wakes;  // outlives the lock: threads are woken when it is free
+  const std::lock_guard lock(device_.mutex_);
+  if (Status status = device_.frontend_.check(ios); !status) return status;
+  make_room(ios.size());
+  const Nanos now = device_.model_time(real_now());
+  for (const Io& io : ios) device_.frontend_.submit(now, io, index_, tags_.put(io.tag));
+  pending_ += ios.size();
+  device_.hand_out(wakes);
+  device_.tell_driver(wakes);
+  return {};
+}
+
+std::size_t PacedQueue::reap(std::span<Done> done, std::size_t at_least) {
+  assert(at_least <= pending_ && at_least <= done.size());
+  const RealNanos asked = real_now();
+  if (ready() >= at_least && (at_least > 0 || ready() > 0 || pending_ == 0)) return pop(done, asked);
+
+  WakeList wakes;
+  std::unique_lock lock(device_.mutex_);
+  device_.catch_up(asked, wakes);
+  served_at_ = head_ + at_least;
+  if (ready() >= at_least) {
+    lock.unlock();
+    return pop(done, asked);
+  }
+  ask_for_punctual_sleeps();
+  if (device_.driver_ != nullptr) {
+    device_.start_waiting(*this);
+    lock.unlock();
+    wakes.wake_all();
+    std::uint32_t told = kAsleep;
+    while ((told = word_.load(std::memory_order_acquire)) == kAsleep) wait_on(word_, kAsleep, std::nullopt);
+    if (told == kServed) return pop(done, asked);
+    lock.lock();
+  }
+  device_.drive(*this, lock, wakes);
+  lock.unlock();
+  wakes.wake_all();
+  return pop(done, asked);
+}
+
+// Takes what is there and notes how late it is: from its modelled completion, or from when the caller asked for it if
+// that was later, until now.
+std::size_t PacedQueue::pop(std::span<Done> done, RealNanos asked) {
+  const std::size_t count = std::min(done.size(), ready());
+  for (std::size_t i = 0; i < count; ++i) done[i] = ring_[(head_ + i) % ring_.size()];
+  head_ += count;
+  pending_ -= count;
+  const RealNanos handed = real_now();
+  const std::lock_guard lock(error_mutex_);
+  for (std::size_t i = 0; i < count; ++i) error_.record(handed - std::max(asked, device_.real_time(done[i].completed)));
+  return count;
+}
+
+}  // namespace
+
+std::unique_ptr<EmulatedDevice> make_paced(DriveModel drive, double time_scale) {
+  return std::make_unique<PacedDevice>(std::move(drive), time_scale);
+}
+
+}  // namespace spillway::device

@@ -1,0 +1,264 @@
+#include "device/kv/kv_namespace.h"
+
+#include <algorithm>
+#include <array>
+#include <cassert>
+#include <cstring>
+#include <utility>
+
+namespace spillway::device {
+namespace {
+
+using ssd::KvKey;
+using ssd::Outcome;
+
+struct PairHeader {
+  std::uint32_t key_bytes = 0;
+  std::uint32_t value_bytes = 0;
+};
+static_assert(sizeof(PairHeader) == ssd::kPairHeaderBytes);
+
+// A key that is too long for the command's field: longer than any KML, and so the drive refuses it.
+KvKey key_of(std::string_view key) {
+  if (key.size() <= ssd::kMaxKeyBytes) return KvKey(key);
+  KvKey too_long(key.substr(0, ssd::kMaxKeyBytes));
+  too_long.size = ssd::kMaxKeyBytes + 1;
+  return too_long;
+}
+
+// A length that does not fit its field is one that no VML allows.
+std::uint32_t length_of(std::string_view value) {
+  return static_cast<std::uint32_t>(std::min<std::size_t>(value.size(), ~std::uint32_t{0}));
+}
+
+void append_pair(std::string& bytes, std::string_view key, std::string_view value) {
+  const PairHeader header{static_cast<std::uint32_t>(key.size()), static_cast<std::uint32_t>(value.size())};
+  bytes.append(reinterpret_cast<const char*>(&header), sizeof(header)).append(key).append(value);
+}
+
+std::uint64_t stored(std::size_t key, std::size_t value) { return ssd::kPairHeaderBytes + key + value; }
+
+}  // namespace
+
+bool for_each_pair(std::string_view bytes, const std::function<void(const KvView&)>& each) {
+  while (!bytes.empty()) {
+    PairHeader header;
+    if (bytes.size() < sizeof(header)) return false;
+    std::memcpy(&header, bytes.data(), sizeof(header));
+    bytes.remove_prefix(sizeof(header));
+    if (bytes.size() < std::uint64_t{header.key_bytes} + header.value_bytes) return false;
+    each({bytes.substr(0, header.key_bytes), bytes.substr(header.key_bytes, header.value_bytes)});
+    bytes.remove_prefix(std::size_t{header.key_bytes} + header.value_bytes);
+  }
+  return true;
+}
+
+// --- The namespace
+
+Result<std::unique_ptr<KvNamespace>> KvNamespace::open(EmulatedDevice& drive, std::uint16_t index,
+                                                       const std::string& path, Device* door) {
+  const ssd::Ssd* const flash = drive.drive().flash();
+  const std::uint32_t count = flash != nullptr && flash->layout().kv_units > 0 ? flash->config().namespaces.count : 0;
+  if (index >= count) {
+    return Status::error(Fault::not_supported, drive.info().name + ": has " + std::to_string(count) +
+                                                   " key-value namespaces, and number " + std::to_string(index) +
+                                                   " was asked for; namespaces.kv_share and namespaces.count say how "
+                                                   "many there are");
+  }
+  std::unique_ptr<KvNamespace> space(new KvNamespace());
+  const ssd::NamespacesConfig& config = flash->config().namespaces;
+  space->door_ = door != nullptr ? door : &drive;
+  space->index_ = index;
+  space->info_ = {config.kml_bytes, config.vml_bytes, config.memtable_bytes,
+                  flash->layout().kv_units * flash->config().geometry.mapping_unit_bytes};
+  auto contents = KvContents::open(path, space->info_.capacity_bytes, config.memtable_bytes);
+  if (!contents) return contents.status();
+  space->contents_ = std::move(*contents);
+  // As much of it as a drive of this size can have taken.
+  const std::uint64_t units = flash->layout().kv_units;
+  const std::uint64_t most =
+      (units - std::min(units, ssd::kv_reserve_units(units))) * flash->config().geometry.mapping_unit_bytes;
+  space->contents_->settle_left_over(
+      [&](std::uint64_t bytes) { return space->contents_->stored_bytes() + bytes <= most; });
+  if (Status status = refill(drive, index, *space->contents_); !status) return status;
+  return space;
+}
+
+// The model holds what the contents hold, in one run, in no time: as a drive that was switched off and on again.
+Status KvNamespace::refill(EmulatedDevice& drive, std::uint16_t index, const KvContents& contents) {
+  ssd::Ssd& flash = *drive.drive().flash();
+  std::vector<ssd::KvPair> pairs;
+  for (const auto& [key, place] : contents.index()) pairs.push_back({key, place.value_bytes});
+  const std::vector<ssd::KvPair> held = flash.kv_pairs(index);
+  const auto same = [](const ssd::KvPair& a, const ssd::KvPair& b) {
+    return a.key == b.key && a.value_bytes == b.value_bytes;
+  };
+  if (std::equal(pairs.begin(), pairs.end(), held.begin(), held.end(), same)) return {};
+  if (!held.empty()) {
+    ssd::KvCommand reset;
+    reset.kv_namespace = index;
+    Io io;
+    io.op = Opcode::kv_reset;
+    io.kv = &reset;
+    auto done = run(*drive.open_queue(), io);
+    if (!done) return done.status();
+  }
+  if (drive.drive().flash()->fill_kv(index, pairs)) return {};
+  return Status::bad_input(drive.info().name + ": key-value namespace " + std::to_string(index) +
+                           " is too small for what its contents hold; raise namespaces.kv_share or name another file");
+}
+
+// Without the lock, which others hold while they copy values.
+std::uint64_t KvNamespace::stored_bytes() const { return contents_->stored_bytes(); }
+
+// --- A queue
+
+KvQueue::KvQueue(KvNamespace& of) : of_(of), queue_(of.door_->open_queue()) {}
+
+KvQueue::~KvQueue() {
+  std::vector<KvDone> rest(pending());
+  if (!rest.empty()) reap(rest, rest.size());
+}
+
+Status KvQueue::submit(std::span<const KvIo> ios) {
+  std::vector<ssd::KvCommand> commands(ios.size());
+  std::vector<Io> below(ios.size());
+  std::vector<std::uint32_t> slots;
+  for (std::size_t i = 0; i < ios.size(); ++i) {
+    const KvIo& io = ios[i];
+    assert(is_kv(io.op));
+    ssd::KvCommand& c = commands[i];
+    c.kv_namespace = of_.index_;
+    c.condition = io.condition;
+    c.pair = {key_of(io.key), length_of(io.value)};
+    c.range = io.range;
+    c.buffer_bytes = io.buffer_bytes;
+    for (const KvView& pair : io.pairs) c.pairs.push_back({key_of(pair.key), length_of(pair.value)});
+    if (unused_.empty()) {
+      unused_.push_back(static_cast<std::uint32_t>(commands_.size()));
+      commands_.emplace_back();
+    }
+    slots.push_back(unused_.back());
+    unused_.pop_back();
+    commands_[slots.back()] = {io, {}};
+    below[i].tag = slots.back();
+    below[i].op = io.op;
+    below[i].cause = io.cause;
+    below[i].kv = &c;
+  }
+  {
+    const std::lock_guard lock(of_.mutex_);
+    for (const std::uint32_t slot : slots) hand_over(commands_[slot]);
+  }
+  Status status = queue_->submit(below);
+  if (status) return status;
+  const std::lock_guard lock(of_.mutex_);
+  for (const std::uint32_t slot : slots) {
+    if (const auto where = commands_[slot].handed_over) of_.contents_->settle(*where, false);
+  }
+  unused_.insert(unused_.end(), slots.begin(), slots.end());
+  return status;
+}
+
+// Puts what a store brings into the contents' file. What the drive will refuse, and what depends on what it finds, is
+// left out; so is what the file has no room for, which is tried again when the drive has taken it.
+// REQUIRES: the namespace's lock is held
+void KvQueue::hand_over(InFlight& command) {
+  const KvIo& io = command.io;
+  const bool is_store = io.op == Opcode::kv_store && io.condition == ssd::KvCondition::none;
+  if (!is_store && io.op != Opcode::kv_batch_store) return;
+  const KvView one{io.key, io.value};
+  const std::span<const KvView> pairs = is_store ? std::span(&one, 1) : io.pairs;
+  std::uint64_t bytes = 0;
+  for (const KvView& pair : pairs) {
+    if (pair.key.size() > ssd::kMaxKeyBytes) return;
+    bytes += stored(pair.key.size(), pair.value.size());
+  }
+  if (bytes > of_.info_.batch_bytes) return;
+  if (auto where = of_.contents_->hand_over(pairs)) command.handed_over = *where;
+}
+
+// REQUIRES: the namespace's lock is held
+Status KvQueue::store(InFlight& command, std::span<const KvView> pairs) {
+  if (!command.handed_over) return of_.contents_->put(pairs);
+  of_.contents_->settle(*command.handed_over, true);
+  return {};
+}
+
+std::size_t KvQueue::reap(std::span<KvDone> done, std::size_t at_least) {
+  reaped_.resize(done.size());
+  const std::size_t count = queue_->reap(reaped_, at_least);
+  const std::lock_guard lock(of_.mutex_);
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto slot = static_cast<std::uint32_t>(reaped_[i].tag);
+    done[i] = done_of(commands_[slot], reaped_[i]);
+    unused_.push_back(slot);
+  }
+  return count;
+}
+
+// The contents do what the drive said. REQUIRES: the namespace's lock is held
+KvDone KvQueue::done_of(InFlight& command, const Done& below) {
+  const KvIo& io = command.io;
+  KvDone done{io.tag, below.submitted, below.completed, below.outcome, Fault::none, 0, {}};
+  const bool is_refused = below.outcome != Outcome::success;
+  // A fault that the drive's answer does not explain came from a layer above it.
+  if (!is_refused) done.fault = below.fault;
+  KvContents& contents = *of_.contents_;
+  if (is_refused || done.fault != Fault::none) {
+    if (command.handed_over) contents.settle(*command.handed_over, false);
+    return done;
+  }
+  const auto put = [&](std::span<const KvView> pairs) {
+    if (Status status = store(command, pairs); !status) done.fault = status.fault();
+  };
+  switch (io.op) {
+    case Opcode::kv_store: {
+      const KvView pair{io.key, io.value};
+      put({&pair, 1});
+      break;
+    }
+    case Opcode::kv_batch_store:
+      put(io.pairs);
+      break;
+    case Opcode::kv_delete:
+      contents.remove(io.key);
+      break;
+    case Opcode::kv_reset:
+      contents.remove_range(io.range);
+      break;
+    case Opcode::kv_retrieve:
+    case Opcode::kv_exist: {
+      const auto found = contents.index().find(KvKey(io.key));
+      if (found == contents.index().end()) {  // deleted since the drive looked
+        done.outcome = Outcome::kv_key_does_not_exist;
+      } else if (io.op == Opcode::kv_retrieve) {
+        done.value_bytes = found->second.value_bytes;
+        done.bytes = contents.value(found->second).substr(0, io.buffer_bytes);
+      }
+      break;
+    }
+    default: {
+      const bool keys_only = io.op == Opcode::kv_list;
+      const std::uint32_t most =
+          io.op == Opcode::kv_bulk_scan ? ssd::kScanChunkBytes : std::min(io.buffer_bytes, ssd::kScanChunkBytes);
+      for (auto at = contents.first_of(io.range); at != contents.index().end() && io.range.reaches(at->first); ++at) {
+        const std::string_view value = keys_only ? std::string_view() : contents.value(at->second);
+        if (done.bytes.size() + stored(at->first.size, value.size()) > most) break;
+        append_pair(done.bytes, at->first.text(), value);
+      }
+      break;
+    }
+  }
+  return done;
+}
+
+Result<KvDone> run(KvQueue& queue, const KvIo& io) {
+  assert(queue.pending() == 0);
+  if (Status status = queue.submit({&io, 1}); !status) return status;
+  std::array<KvDone, 1> done;
+  queue.reap(done, 1);
+  return std::move(done[0]);
+}
+
+}  // namespace spillway::device

@@ -1,0 +1,168 @@
+// Dies and channels in time: which operation runs on which die, and when its data crosses the channel.
+//
+//   host link ── controller ── channel ── die ── planes
+//                              one transfer      one operation (several planes of it at once)
+//                              at a time         at a time
+//
+// A read senses (tR) and then waits for the channel; its die is free when the data has left the page register. A
+// program takes the channel first and then the die for tPROG. Host reads wait in a queue of their own and may overtake
+// queued programs, erases and relocation reads, at most Timing::reads_overtake of them in a row; an operation that has
+// begun is never interrupted. Programs, erases and relocation reads of a die run in the order in which they were
+// queued.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "ssd/interface/config.h"
+#include "ssd/interface/counters.h"
+#include "ssd/structures/timing_wheel.h"
+
+namespace spillway::ssd {
+
+inline constexpr std::uint32_t kMaxPlanes = 8;
+inline constexpr std::uint32_t kNoStep = ~std::uint32_t{0};
+inline constexpr std::uint32_t kNoOp = ~std::uint32_t{0};
+inline constexpr std::uint32_t kNoCommand = ~std::uint32_t{0};
+inline constexpr std::uint32_t kNoDie = ~std::uint32_t{0};
+// Host data is sent to a die that has at most one operation besides it: one runs while the next one's data crosses the
+// channel. More would only commit data to a die that may be slower than its neighbours.
+inline constexpr std::uint32_t kProgramsAhead = 2;
+
+class FlashArray;
+
+// When flash operations begin, and on what. Without an array they take no time: preconditioning.
+struct Flow {
+  std::int64_t now = 0;
+  FlashArray* array = nullptr;
+};
+
+// One erase block in each of several planes of a die, programmed together page by page.
+struct Row {
+  std::array<std::uint32_t, kMaxPlanes> blocks{};
+  std::uint32_t planes = 0;  // 0: there is no such row
+  std::uint32_t page = 0;    // the next to program
+};
+
+// One (multi-plane) program: page `page` of each of `blocks`. It may start when its data is complete and every flash
+// read that feeds it is done.
+struct ProgramStep {
+  std::array<std::uint32_t, kMaxPlanes> blocks{};
+  std::array<std::uint32_t, kMaxPlanes> lives{};  // the blocks' erase counts, to tell a later life from this one
+  std::uint32_t planes = 0;
+  std::uint32_t die = 0;
+  std::uint32_t page = 0;
+  std::uint32_t pages =
+      1;  // of each block, up to this one: those before it that are left unwritten count as programmed
+  std::uint32_t reads_pending = 0;
+  std::uint32_t host_units = 0;  // write cache space freed when the program is done
+  std::uint64_t sequence = 0;    // host steps are numbered, so that a flush knows what to wait for
+  bool filled = false;
+  bool slc = false;                   // blocks with one bit a cell
+  bool folds = false;                 // holds data that comes from the SLC cache
+  std::vector<std::uint32_t> owners;  // commands that wait for this program (drives without a write cache)
+};
+
+enum class OpKind : std::uint8_t { read, program, erase };
+// What a finished read was for.
+enum class ReadFor : std::uint8_t { host, mapping, rest_of_unit, relocation, background };
+
+struct FlashOp {
+  OpKind kind = OpKind::read;
+  ReadFor purpose = ReadFor::host;
+  bool frees_die = true;
+  bool sensed = false;  // a read that has left its sense phase
+  std::uint32_t die = 0;
+  std::uint8_t plane = 0;
+  bool slc = false;  // of a block with one bit a cell
+  std::uint32_t bytes = 0;
+  std::uint32_t page = 0;
+  std::uint32_t flash_page = 0;                          // page number within the whole drive; tells reads of one page
+  std::uint32_t command = kNoCommand;                    // host command served by a read
+  std::uint32_t chain = kNoOp;                           // reads that wait for this mapping read
+  std::array<std::uint32_t, 2> steps{kNoStep, kNoStep};  // fed by a relocation read; steps[0] of a program is its own
+  std::uint32_t next = kNoOp;                            // in its queue, chain or group
+  std::uint32_t group = kNoOp;                           // further reads sensed together with this one
+  std::int64_t started = 0;
+};
+
+class FlashArray {
+ public:
+  FlashArray(const SsdConfig& config, Counters* counters);
+
+  // --- Operations, made, filled in and queued by the caller.
+  std::uint32_t new_op();
+  FlashOp& op(std::uint32_t id) { return ops_[id]; }
+  void free_op(std::uint32_t id);
+  void enqueue(std::int64_t now, std::uint32_t id);
+  // Programs, erases and background reads that a die has queued or in progress.
+  std::uint32_t load(std::uint32_t die) const { return dies_[die].load; }
+  // The first die at or after `from`, cyclically, that has fewer than kProgramsAhead of them and a place to write to;
+  // kNoDie when there is none.
+  std::uint32_t next_ready_die(std::uint32_t from) const;
+  bool any_ready() const { return ready_dies_ != 0; }
+  bool is_ready(std::uint32_t die) const { return (ready_[die / 64] >> (die % 64) & 1) != 0; }
+  // Whether host data has a place on this die. Dies have one until said otherwise.
+  void set_supplied(std::uint32_t die, bool supplied);
+
+  // A host read, or a read that a command waits for: not part of the load when such reads overtake.
+  bool is_host_read(const FlashOp& op) const;
+
+  std::uint32_t new_step();
+  ProgramStep& step(std::uint32_t id) { return steps_[id]; }
+  void free_step(std::uint32_t id);
+  // Queues the program when nothing is missing any more.
+  void program_if_ready(std::int64_t now, std::uint32_t step);
+
+  // --- Time
+  std::int64_t next_time() const { return wheel_.next_time(); }
+  // Runs the earliest event; returns the operation it finished (still valid, to be freed by the caller) or kNoOp.
+  // REQUIRES: next_time() != TimingWheel::kNever
+  std::uint32_t run_next();
+  bool quiet() const { return wheel_.next_time() == TimingWheel::kNever; }
+
+ private:
+  struct OpQueue {
+    std::uint32_t head = kNoOp;
+    std::uint32_t tail = kNoOp;
+  };
+  struct Die {
+    OpQueue reads;  // host reads and what they depend on
+    OpQueue rest;
+    std::uint32_t load = 0;
+    std::uint32_t overtaken = 0;  // reads that went ahead of the waiting head of `rest`
+    bool busy = false;
+    bool supplied = true;
+  };
+
+  void change_load(std::uint32_t die, std::int32_t by);
+  void update_ready(std::uint32_t die);
+  void push(OpQueue& queue, std::uint32_t id);
+  std::uint32_t pop(OpQueue& queue);
+  void start_next(std::int64_t now, std::uint32_t index);
+  void start(std::int64_t now, std::uint32_t id);
+  void gather_other_planes(std::uint32_t id);
+  std::int64_t transfer(std::int64_t now, std::uint32_t die, std::uint32_t bytes);
+  void end_of_sense(std::int64_t now, std::uint32_t id);
+  void free_die(std::int64_t now, const FlashOp& op);
+
+  const Timing timing_;
+  const std::int64_t slc_read_ns_;
+  const std::int64_t slc_program_ns_;
+  const std::uint32_t channels_;
+  const std::uint32_t page_bytes_;
+  const double channel_ns_per_byte_;
+  Counters* counters_;
+  std::vector<Die> dies_;
+  std::vector<std::uint64_t> ready_;  // bit per die: supplied, and load < kProgramsAhead
+  std::uint32_t ready_dies_ = 0;      // bits set
+  std::vector<std::int64_t> channel_free_at_;
+  std::vector<FlashOp> ops_;
+  std::vector<std::uint32_t> unused_ops_;
+  std::vector<ProgramStep> steps_;
+  std::vector<std::uint32_t> unused_steps_;
+  TimingWheel wheel_;
+};
+
+}  // namespace spillway::ssd

@@ -1,0 +1,80 @@
+// The key-value command set as the drive model knows it: keys and the lengths of values, never their contents.
+//
+// Names, limits and status codes are those of the NVMe Key Value Command Set (rev 1.0c): store, retrieve, delete,
+// exist, list; KML, VML. What that standard lacks and the accelerator needs is a *vendor extension*, as KVAccel and
+// KV-SSDs with iterators have it (K8, K15): batch store, iterate, bulk scan in chunks of 512 KiB, reset.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <compare>
+#include <cstdint>
+#include <cstring>
+#include <string_view>
+#include <vector>
+
+#include "ssd/interface/command.h"
+
+namespace spillway::ssd {
+
+inline constexpr std::uint32_t kMaxKeyBytes = 16;  // NVMe-KV: a key lies in the command itself
+// What one bulk scan hands over at most, and one iterate. Source: KVAccel, V-E: the largest DMA of its board (K8)
+inline constexpr std::uint32_t kScanChunkBytes = 512 * 1024;
+// A pair lies in a run, and travels in a scan, with its lengths before it: of the key, and of the value.
+inline constexpr std::uint32_t kPairHeaderBytes = 8;
+
+struct KvKey {
+  std::array<std::uint8_t, kMaxKeyBytes> bytes{};  // zero behind the key
+  std::uint8_t size = 0;                           // 0: no key
+
+  KvKey() = default;
+  // REQUIRES: at most kMaxKeyBytes
+  explicit KvKey(std::string_view text) : size(static_cast<std::uint8_t>(text.size())) {
+    std::copy(text.begin(), text.end(), bytes.begin());
+  }
+  std::string_view text() const { return {reinterpret_cast<const char*>(bytes.data()), size}; }
+
+  // By bytes, and a key before those that it begins.
+  friend std::strong_ordering operator<=>(const KvKey& a, const KvKey& b) {
+    const int order = std::memcmp(a.bytes.data(), b.bytes.data(), kMaxKeyBytes);
+    return order != 0 ? order <=> 0 : a.size <=> b.size;
+  }
+  friend bool operator==(const KvKey& a, const KvKey& b) { return a.size == b.size && a.bytes == b.bytes; }
+};
+
+struct KvPair {
+  KvKey key;
+  std::uint32_t value_bytes = 0;
+
+  std::uint64_t stored_bytes() const { return std::uint64_t{kPairHeaderBytes} + key.size + value_bytes; }
+};
+
+// A range of keys: from `begin` on, or behind it; up to `end`, which is not part of it (no key: to the last).
+struct KvRange {
+  KvKey begin;
+  KvKey end;
+  bool after_begin = false;
+
+  bool reaches(const KvKey& key) const { return end.size == 0 || key < end; }
+};
+
+// Units of a key-value namespace that stores leave to deletions, so that a full namespace can be emptied key by key.
+constexpr std::uint64_t kv_reserve_units(std::uint64_t units) { return units / 64 + 2; }
+
+enum class KvCondition : std::uint8_t { none, only_if_exists, only_if_not_exists };
+
+// A command to a key-value namespace.
+struct KvCommand {
+  std::uint64_t tag = 0;
+  Opcode op = Opcode::kv_store;
+  std::uint8_t cause = 0;                     // < kHostCauses
+  std::uint16_t queue = 0;                    // submission queue, shared with the block commands
+  std::uint16_t kv_namespace = 0;             // < namespaces.count
+  KvCondition condition = KvCondition::none;  // of a store
+  KvPair pair;                                // store: both; retrieve, delete, exist: its key
+  KvRange range;                   // list, iterate, bulk scan: answered from its first key on; reset: what goes
+  std::uint32_t buffer_bytes = 0;  // the host's: of a retrieve, list or iterate
+  std::vector<KvPair> pairs;       // batch store: all of them or none
+};
+
+}  // namespace spillway::ssd

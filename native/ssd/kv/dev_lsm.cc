@@ -1,0 +1,299 @@
+#include "ssd/kv/dev_lsm.h"
+
+#include <cassert>
+
+namespace spillway::ssd {
+
+DevLsm::DevLsm(const NamespacesConfig& config, std::uint32_t unit_bytes, std::uint32_t first_unit, std::uint32_t units)
+    : config_(config), unit_bytes_(unit_bytes), first_unit_(first_unit), units_(units), space_(first_unit, units) {
+  new_run(runs_.end(), RunState::memtable);
+}
+
+DevLsm::Run& DevLsm::new_run(std::list<Run>::iterator before, RunState state) {
+  Run& run = *runs_.emplace(before);
+  run.id = next_run_++;
+  run.state = state;
+  return run;
+}
+
+// --- Looking
+
+void DevLsm::add_units_of(const KvKey& key, const Place& place, std::vector<UnitRange>& ranges) const {
+  const std::uint64_t bytes = std::uint64_t{kPairHeaderBytes} + key.size + place.value_bytes;
+  std::uint64_t begin = place.where / unit_bytes_;
+  // What a run in the making has no units for yet is still in the controller.
+  const std::uint64_t end = std::min((place.where + bytes - 1) / unit_bytes_ + 1, place.run->units);
+  std::uint64_t before = 0;  // units in the extents passed
+  for (const UnitRange& extent : place.run->extents) {
+    if (begin >= end) return;
+    if (begin < before + extent.count) {
+      const auto first = static_cast<std::uint32_t>(extent.first + (begin - before));
+      const auto count = static_cast<std::uint32_t>(std::min(end, before + extent.count) - begin);
+      begin += count;
+      UnitRange* const last = ranges.empty() ? nullptr : &ranges.back();
+      if (last != nullptr && first >= last->first && first <= last->first + last->count) {
+        last->count = std::max(last->count, first + count - last->first);
+      } else {
+        ranges.push_back({first, count});
+      }
+    }
+    before += extent.count;
+  }
+}
+
+// --- Changing
+
+DevLsm::Room DevLsm::room_for(std::uint64_t bytes, bool is_removal) const {
+  const Run& memtable = runs_.back();
+  const std::uint64_t held = promised_to_rotated_ + promised_to_merge_ + (is_removal ? 0 : kv_reserve_units(units_));
+  const bool rotates = memtable.bytes + bytes > config_.memtable_bytes;
+  const std::uint64_t needed = rotates ? units_of(memtable.bytes) + units_of(bytes) : units_of(memtable.bytes + bytes);
+  if (held + needed > space_.free_units()) return Room::none;
+  return rotates ? Room::after_rotation : Room::here;
+}
+
+void DevLsm::put(const KvPair& pair) {
+  Run& memtable = runs_.back();
+  const Item item{pair.key, pair.value_bytes, 0, false};
+  const bool is_last = index_.empty() || std::prev(index_.end())->first < pair.key;
+  const auto entry =
+      is_last ? index_.emplace_hint(index_.end(), pair.key, Place{}) : index_.try_emplace(pair.key).first;
+  Place& place = entry->second;
+  if (place.run == &memtable) {
+    Item& old = memtable.items[place.where];
+    memtable.bytes -= old.stored_bytes();
+    old = item;
+  } else {
+    Run* const before = place.run;
+    place.run = &memtable;
+    place.where = memtable.items.size();
+    memtable.items.push_back(item);
+    ++memtable.live;
+    if (before != nullptr && --before->live == 0) free_dead_runs();
+  }
+  memtable.bytes += item.stored_bytes();
+  place.value_bytes = pair.value_bytes;
+}
+
+// The index does not know the entry any more; in the memtable it becomes a tombstone.
+void DevLsm::forget(Index::iterator entry) {
+  const Place place = entry->second;
+  Run& memtable = runs_.back();
+  --place.run->live;
+  if (place.run == &memtable) {
+    Item& item = memtable.items[place.where];
+    memtable.bytes -= item.value_bytes;
+    item.value_bytes = 0;
+    item.tombstone = true;
+    ++memtable.tombstones;
+  }
+  index_.erase(entry);
+}
+
+void DevLsm::remove(const KvKey& key) {
+  const auto entry = index_.find(key);
+  Run& memtable = runs_.back();
+  const bool in_memtable = entry->second.run == &memtable;
+  forget(entry);
+  if (!in_memtable) {
+    memtable.items.push_back({key, 0, 0, true});
+    memtable.bytes += memtable.items.back().stored_bytes();
+    ++memtable.tombstones;
+  }
+  free_dead_runs();
+}
+
+void DevLsm::remove_range(const KvRange& range) {
+  Run& memtable = runs_.back();
+  auto entry = range.after_begin ? index_.upper_bound(range.begin) : index_.lower_bound(range.begin);
+  if (entry == index_.end() || !range.reaches(entry->first)) return;
+  while (entry != index_.end() && range.reaches(entry->first)) forget(entry++);
+  // One tombstone stands for all that older runs have in the range.
+  memtable.items.push_back({range.begin, 0, 0, true});
+  memtable.bytes += memtable.items.back().stored_bytes();
+  ++memtable.tombstones;
+  free_dead_runs();
+}
+
+// --- Space
+
+void DevLsm::free_run(std::list<Run>::iterator run) {
+  for (const UnitRange& extent : run->extents) {
+    space_.give_back(extent);
+    freed_.push_back(extent);
+  }
+  runs_.erase(run);
+}
+
+void DevLsm::free_dead_runs() {
+  for (auto run = runs_.begin(); run != runs_.end();) {
+    const auto next = std::next(run);
+    const bool hides_nothing = run->tombstones == 0 || run == runs_.begin() || index_.empty();
+    if (run->live == 0 && run->state == RunState::flash && !run->merged_away && hides_nothing) free_run(run);
+    run = next;
+  }
+  if (!index_.empty()) return;
+  Run& memtable = runs_.back();
+  memtable.items.clear();
+  memtable.bytes = memtable.tombstones = 0;
+}
+
+UnitRange DevLsm::give_units(Run& run, std::uint32_t most) {
+  std::uint64_t& promised = run.state == RunState::rotated ? promised_to_rotated_ : promised_to_merge_;
+  const UnitRange units = space_.take(most);
+  assert(promised >= units.count);
+  promised -= units.count;
+  run.units += units.count;
+  UnitRange* const last = run.extents.empty() ? nullptr : &run.extents.back();
+  if (last != nullptr && last->first + last->count == units.first) {
+    last->count += units.count;
+  } else {
+    run.extents.push_back(units);
+  }
+  return units;
+}
+
+// --- From DRAM to flash
+
+DevLsm::Run& DevLsm::rotate() {
+  assert(rotated_ == nullptr);
+  rotated_ = &runs_.back();
+  rotated_->state = RunState::rotated;
+  promised_to_rotated_ = units_of(rotated_->bytes);
+  rotated_->bytes = 0;
+  const auto by_key = [](const Item& a, const Item& b) { return a.key < b.key; };
+  std::vector<Item>& items = rotated_->items;
+  if (!std::is_sorted(items.begin(), items.end(), by_key)) std::stable_sort(items.begin(), items.end(), by_key);
+  new_run(runs_.end(), RunState::memtable);
+  return *rotated_;
+}
+
+std::uint64_t DevLsm::place_next() {
+  Run& run = *rotated_;
+  const Item item = run.items[run.looked_at++];
+  if (item.tombstone) {
+    if (&run == &runs_.front()) {  // it has nothing to hide
+      --run.tombstones;
+      return 0;
+    }
+  } else {
+    const auto entry = index_.find(item.key);
+    if (entry == index_.end() || entry->second.run != &run) return 0;
+    entry->second.where = run.bytes;
+  }
+  Item& kept = run.items[run.kept++];
+  kept = item;
+  kept.offset = run.bytes;
+  run.bytes += item.stored_bytes();
+  return item.stored_bytes();
+}
+
+void DevLsm::finish_rotated() {
+  Run& run = *rotated_;
+  run.items.resize(run.kept);
+  run.items.shrink_to_fit();
+  run.looked_at = run.kept = 0;
+  run.state = RunState::flash;
+  promised_to_rotated_ = 0;
+  rotated_ = nullptr;
+  free_dead_runs();
+}
+
+// --- Compaction
+
+std::vector<DevLsm::Run*> DevLsm::wants_compaction() const {
+  std::vector<Run*> group;
+  if (config_.compaction_runs == 0) return group;
+  std::uint64_t bytes = 0;
+  const auto enough = [&] {
+    return group.size() >= config_.compaction_runs &&
+           space_.free_units() >= promised_to_rotated_ + promised_to_merge_ + units_of(bytes) +
+                                      2 * units_of(config_.memtable_bytes) + kv_reserve_units(units_);
+  };
+  for (auto run = runs_.rbegin(); run != runs_.rend(); ++run) {
+    if (run->state == RunState::merging) return {};
+    const bool joins = run->state == RunState::flash && (group.empty() || group.back()->level == run->level);
+    if (!joins) {
+      if (enough()) break;
+      group.clear();
+      bytes = 0;
+      if (run->state != RunState::flash) continue;
+    }
+    group.push_back(const_cast<Run*>(&*run));
+    bytes += run->bytes;
+  }
+  if (!enough()) return {};
+  std::reverse(group.begin(), group.end());
+  return group;
+}
+
+DevLsm::Run& DevLsm::begin_merge(const std::vector<Run*>& sources) {
+  std::uint64_t bytes = 0;
+  for (Run* const source : sources) {
+    source->merged_away = true;
+    bytes += source->bytes;
+  }
+  merge_has_oldest_ = sources.front() == &runs_.front();
+  const auto youngest =
+      std::find_if(runs_.begin(), runs_.end(), [&sources](const Run& run) { return &run == sources.back(); });
+  Run& into = new_run(std::next(youngest), RunState::merging);
+  into.level = sources.front()->level + 1;
+  promised_to_merge_ = units_of(bytes);
+  return into;
+}
+
+std::uint64_t DevLsm::move_item(Run& source, const Item& item, Run& into) {
+  if (item.tombstone) {
+    if (merge_has_oldest_) return 0;
+    ++into.tombstones;
+  } else {
+    const auto entry = index_.find(item.key);
+    if (entry == index_.end() || entry->second.run != &source) return 0;
+    --source.live;
+    ++into.live;
+    entry->second.run = &into;
+    entry->second.where = into.bytes;
+  }
+  into.items.push_back(item);
+  into.items.back().offset = into.bytes;
+  into.bytes += item.stored_bytes();
+  return item.stored_bytes();
+}
+
+void DevLsm::finish_merge(Run& into) {
+  into.state = RunState::flash;
+  promised_to_merge_ = 0;
+  for (auto run = runs_.begin(); run != runs_.end();) {
+    const auto next = std::next(run);
+    if (run->merged_away) {
+      assert(run->live == 0);
+      free_run(run);
+    }
+    run = next;
+  }
+  free_dead_runs();
+}
+
+// --- Preparation
+
+DevLsm::Run* DevLsm::fill(const std::vector<KvPair>& pairs) {
+  std::uint64_t bytes = 0;
+  for (const KvPair& pair : pairs) bytes += pair.stored_bytes();
+  if (!index_.empty() || units_of(bytes) + kv_reserve_units(units_) > space_.free_units()) return nullptr;
+  Run& run = new_run(std::prev(runs_.end()), RunState::flash);
+  for (const KvPair& pair : pairs) {
+    index_.emplace_hint(index_.end(), pair.key, Place{&run, pair.value_bytes, run.bytes});
+    run.items.push_back({pair.key, pair.value_bytes, run.bytes, false});
+    run.bytes += pair.stored_bytes();
+    ++run.live;
+  }
+  for (std::uint64_t missing = units_of(bytes); missing > 0;) {
+    const UnitRange units = space_.take(static_cast<std::uint32_t>(missing));
+    run.extents.push_back(units);
+    run.units += units.count;
+    missing -= units.count;
+  }
+  return &run;
+}
+
+}  // namespace spillway::ssd
