@@ -96,7 +96,7 @@ class OneCore {
 
 Json measure(const ssd::SsdConfig& config, Setup setup, double seconds) {
   ssd::Ssd ssd(config, 1);
-  ssd.fill(0, ssd.layout().logical_units);
+  ssd.write_sequentially(0, ssd.layout().logical_units);
   const auto device = device::make_paced(std::move(ssd), 1.0);
   std::atomic<bool> stop{false};
   std::atomic<std::uint64_t> reads{0};

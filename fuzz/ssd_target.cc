@@ -162,7 +162,7 @@ class Case {
     const std::uint64_t count = how % 8 < 5 ? units : units * in_.below(101) / 100;
     const auto share = static_cast<std::uint16_t>(how % 2 == 0 ? kIncompressible : 1 + in_.below(kIncompressible));
     if (how < 80) ssd.assume_steady(count, share);
-    if (how >= 80 && how < 160) ssd.fill(0, count, share);
+    if (how >= 80 && how < 160) ssd.write_sequentially(0, count, share);
     if (how < 160) std::fill(written_.begin(), written_.begin() + static_cast<std::ptrdiff_t>(count), true);
     for (std::uint64_t i = 0; how < 160 && count > 0 && config_.capacity.spare_factor > 0.01 && i < units * (how % 3);
          ++i) {

@@ -15,7 +15,7 @@
 
 namespace spillway::device {
 
-struct Misfortune {
+struct InjectedFault {
   Fault fault = Fault::none;                     // what the io completes with
   ssd::Outcome outcome = ssd::Outcome::success;  // what the drive says instead of its own
   bool at_submit = false;                        // the whole submission is refused instead
@@ -23,14 +23,14 @@ struct Misfortune {
 };
 
 // Chooses for every io; called by the thread that submits it, so it must be thread-safe where the device is shared.
-using Fate = std::function<Misfortune(const Io&)>;
+using FaultRule = std::function<InjectedFault(const Io&)>;
 
 class FaultyDevice final : public Device {
  public:
   // REQUIRES: `below` outlives this.
-  FaultyDevice(Device& below, Fate fate) : below_(below), fate_(std::move(fate)) {}
+  FaultyDevice(Device& below, FaultRule rule) : below_(below), rule_(std::move(rule)) {}
   const DeviceInfo& info() const override { return below_.info(); }
-  std::unique_ptr<Queue> open_queue() override { return std::make_unique<FaultyQueue>(below_.open_queue(), fate_); }
+  std::unique_ptr<Queue> open_queue() override { return std::make_unique<FaultyQueue>(below_.open_queue(), rule_); }
   Nanos now() override { return below_.now(); }
   Nanos issue_ns(const Io& io) const override { return below_.issue_ns(io); }
   void spend(Nanos for_ns) override { below_.spend(for_ns); }
@@ -42,31 +42,30 @@ class FaultyDevice final : public Device {
  private:
   class FaultyQueue final : public Queue {
    public:
-    FaultyQueue(std::unique_ptr<Queue> below, const Fate& fate) : below_(std::move(below)), fate_(fate) {}
+    FaultyQueue(std::unique_ptr<Queue> below, const FaultRule& rule) : below_(std::move(below)), rule_(rule) {}
 
     Status submit(std::span<const Io> ios) override {
-      std::vector<std::pair<std::uint64_t, Misfortune>> struck;
+      std::vector<std::pair<std::uint64_t, InjectedFault>> affected;
       for (const Io& io : ios) {
-        const Misfortune misfortune = fate_(io);
-        if (misfortune.at_submit) return Status::error(misfortune.fault, "the drive refused the io (injected)");
-        if (misfortune.fault != Fault::none || misfortune.outcome != ssd::Outcome::success ||
-            misfortune.delay.count() > 0)
-          struck.emplace_back(io.tag, misfortune);
+        const InjectedFault injected = rule_(io);
+        if (injected.at_submit) return Status::error(injected.fault, "the drive refused the io (injected)");
+        if (injected.fault != Fault::none || injected.outcome != ssd::Outcome::success || injected.delay.count() > 0)
+          affected.emplace_back(io.tag, injected);
       }
       if (Status status = below_->submit(ios); !status) return status;
-      for (const auto& one : struck) struck_.insert(one);
+      for (const auto& one : affected) affected_.insert(one);
       return {};
     }
 
     std::size_t reap(std::span<Done> done, std::size_t at_least) override {
       const std::size_t count = below_->reap(done, at_least);
       for (Done& one : done.first(count)) {
-        const auto found = struck_.find(one.tag);
-        if (found == struck_.end()) continue;
+        const auto found = affected_.find(one.tag);
+        if (found == affected_.end()) continue;
         std::this_thread::sleep_for(found->second.delay);
         if (found->second.fault != Fault::none) one.fault = found->second.fault;
         if (found->second.outcome != ssd::Outcome::success) one.outcome = found->second.outcome;
-        struck_.erase(found);
+        affected_.erase(found);
       }
       return count;
     }
@@ -75,12 +74,12 @@ class FaultyDevice final : public Device {
 
    private:
     std::unique_ptr<Queue> below_;
-    const Fate& fate_;
-    std::unordered_multimap<std::uint64_t, Misfortune> struck_;  // by tag
+    const FaultRule& rule_;
+    std::unordered_multimap<std::uint64_t, InjectedFault> affected_;  // by tag
   };
 
   Device& below_;
-  const Fate fate_;
+  const FaultRule rule_;
 };
 
 }  // namespace spillway::device

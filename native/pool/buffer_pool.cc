@@ -120,7 +120,7 @@ Result<Pin> BufferPool::fetch(Page page) {
     return pin(found->second);
   }
   ++counters_.misses;
-  auto room = make_room(page);
+  auto room = free_frames(page);
   if (!room) return room.status();
   std::vector<Page> pages = {page};
   if (room->size() > 1) {
@@ -139,12 +139,12 @@ Pin BufferPool::pin(Frame frame) {
 
 void BufferPool::use(Frame frame) {
   Slot& slot = slots_[frame];
-  if (slot.unasked) ++counters_.prefetched_hits;
-  slot.unasked = false;
+  if (slot.prefetched_unused) ++counters_.prefetched_hits;
+  slot.prefetched_unused = false;
   policy_->used(frame);
 }
 
-Result<std::vector<Frame>> BufferPool::make_room(Page missed) {
+Result<std::vector<Frame>> BufferPool::free_frames(Page missed) {
   if (!free_.empty()) {
     const Frame frame = free_.back();
     free_.pop_back();
@@ -161,7 +161,7 @@ Result<std::vector<Frame>> BufferPool::make_room(Page missed) {
   }
   std::vector<Frame> room;
   while (room.size() < wanted) {
-    const auto frame = policy_->evict([this](Frame each) { return is_free_to_go(each); });
+    const auto frame = policy_->evict([this](Frame each) { return is_evictable(each); });
     if (!frame) break;
     // Those before it in the order are gone, and of those up to it that were dirty, at most `wanted`, all are written.
     assert(!slots_[*frame].dirty);
@@ -174,8 +174,8 @@ Result<std::vector<Frame>> BufferPool::make_room(Page missed) {
 
 std::optional<Frame> BufferPool::victim() const {
   std::optional<Frame> found;
-  policy_->look_ahead([&](Frame frame) {
-    if (is_free_to_go(frame)) found = frame;
+  policy_->visit_in_order([&](Frame frame) {
+    if (is_evictable(frame)) found = frame;
     return !found;
   });
   return found;
@@ -184,8 +184,8 @@ std::optional<Frame> BufferPool::victim() const {
 std::vector<Frame> BufferPool::next_dirty() const {
   std::vector<Frame> found;
   const std::size_t wanted = std::min<std::size_t>(spec_.write_back, dirty_);
-  policy_->look_ahead([&](Frame frame) {
-    if (slots_[frame].dirty && is_free_to_go(frame)) found.push_back(frame);
+  policy_->visit_in_order([&](Frame frame) {
+    if (slots_[frame].dirty && is_evictable(frame)) found.push_back(frame);
     return found.size() < wanted;
   });
   return found;
@@ -249,9 +249,9 @@ Status BufferPool::read(std::span<const Frame> frames, std::span<const Page> pag
       continue;
     }
     const bool asked = i == 0;
-    slots_[frames[i]].unasked = !asked;
+    slots_[frames[i]].prefetched_unused = !asked;
     table_[pages[i]] = frames[i];
-    policy_->filled(frames[i], asked ? Arrival::demanded : Arrival::prefetched);
+    policy_->loaded(frames[i], asked ? Arrival::demanded : Arrival::prefetched);
     ++counters_.pages_read;
     if (!asked) ++counters_.pages_prefetched;
   }

@@ -118,13 +118,13 @@ class BufferPool {
     Page page = 0;
     std::uint32_t pins = 0;
     bool dirty = false;
-    bool unasked = false;  // prefetched, and not used yet
+    bool prefetched_unused = false;  // prefetched, and not used yet
   };
 
   Pin pin(Frame frame);
   void use(Frame frame);
   // Empty frames for a missed page, the first, and for what is prefetched along with it.
-  Result<std::vector<Frame>> make_room(Page missed);
+  Result<std::vector<Frame>> free_frames(Page missed);
   std::optional<Frame> victim() const;
   std::vector<Frame> next_dirty() const;
   std::vector<Page> worth_prefetching(Page missed) const;
@@ -133,7 +133,7 @@ class BufferPool {
   // All at once, and waits for all. faults_ then holds what became of each.
   void transfer(device::Opcode op, std::span<const Frame> frames);
   void forget(Frame frame);
-  bool is_free_to_go(Frame frame) const { return slots_[frame].pins == 0; }
+  bool is_evictable(Frame frame) const { return slots_[frame].pins == 0; }
   std::byte* address(Frame frame) const { return memory_ + std::size_t{frame} * spec_.page_bytes; }
 
   device::Device& device_;

@@ -11,7 +11,7 @@ class ClockSweep final : public Policy {
  public:
   ClockSweep(Frame frames, std::uint8_t most_uses) : uses_(frames, kAbsent), most_uses_(most_uses) {}
 
-  void filled(Frame frame, Arrival arrival) override {
+  void loaded(Frame frame, Arrival arrival) override {
     assert(uses_[frame] == kAbsent);
     uses_[frame] = arrival == Arrival::demanded ? 1 : 0;
   }
@@ -22,7 +22,7 @@ class ClockSweep final : public Policy {
   }
 
   // A frame with use count c goes when the hand comes to it for the (c + 1)-th time.
-  void look_ahead(const Visit& visit) const override {
+  void visit_in_order(const Visit& visit) const override {
     for (std::int16_t round = 0; round <= most_uses_; ++round) {
       for (Frame step = 0; step < size(); ++step) {
         const Frame frame = (hand_ + step) % size();
@@ -31,13 +31,13 @@ class ClockSweep final : public Policy {
     }
   }
 
-  std::optional<Frame> evict(const MayGo& may_go) override {
+  std::optional<Frame> evict(const IsEvictable& is_evictable) override {
     // So many rounds bring any frame that may go to 0.
     const std::uint64_t steps = std::uint64_t{size()} * (std::uint64_t{most_uses_} + 1);
     for (std::uint64_t step = 0; step < steps; ++step) {
       const Frame frame = hand_;
       hand_ = hand_ + 1 == size() ? 0 : hand_ + 1;
-      if (uses_[frame] == kAbsent || !may_go(frame)) continue;
+      if (uses_[frame] == kAbsent || !is_evictable(frame)) continue;
       if (uses_[frame] == 0) {
         uses_[frame] = kAbsent;
         return frame;

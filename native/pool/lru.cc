@@ -11,7 +11,7 @@ class Lru final : public Policy {
  public:
   explicit Lru(Frame frames) : links_(frames + std::size_t{1}), ends_(frames) { links_[ends_] = {ends_, ends_}; }
 
-  void filled(Frame frame, Arrival arrival) override {
+  void loaded(Frame frame, Arrival arrival) override {
     assert(links_[frame].next == kAbsent);
     put_before(arrival == Arrival::demanded ? ends_ : links_[ends_].next, frame);
   }
@@ -21,13 +21,13 @@ class Lru final : public Policy {
     put_before(ends_, frame);
   }
 
-  void look_ahead(const Visit& visit) const override {
+  void visit_in_order(const Visit& visit) const override {
     for (Frame frame = links_[ends_].next; frame != ends_ && visit(frame);) frame = links_[frame].next;
   }
 
-  std::optional<Frame> evict(const MayGo& may_go) override {
+  std::optional<Frame> evict(const IsEvictable& is_evictable) override {
     for (Frame frame = links_[ends_].next; frame != ends_; frame = links_[frame].next) {
-      if (!may_go(frame)) continue;
+      if (!is_evictable(frame)) continue;
       take_out(frame);
       return frame;
     }

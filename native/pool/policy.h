@@ -23,21 +23,21 @@ enum class Arrival : std::uint8_t { demanded, prefetched };
 class Policy {
  public:
   // Whether a frame may be evicted now; a pinned one may not.
-  using MayGo = std::function<bool(Frame)>;
+  using IsEvictable = std::function<bool(Frame)>;
   // Told frame after frame; false ends the walk.
   using Visit = std::function<bool(Frame)>;
 
   virtual ~Policy() = default;
 
   // A page came into the frame, which joins the order. REQUIRES: it is not in it
-  virtual void filled(Frame frame, Arrival arrival) = 0;
+  virtual void loaded(Frame frame, Arrival arrival) = 0;
   // The page in the frame was used. REQUIRES: the frame is in the order
   virtual void used(Frame frame) = 0;
   // Walks the eviction order and changes nothing.
-  virtual void look_ahead(const Visit& visit) const = 0;
+  virtual void visit_in_order(const Visit& visit) const = 0;
   // Takes out of the order the first frame that may go; nothing when none may. Where all may, it is the first that
-  // look_ahead() visits, and a second call gives the second.
-  virtual std::optional<Frame> evict(const MayGo& may_go) = 0;
+  // visit_in_order() visits, and a second call gives the second.
+  virtual std::optional<Frame> evict(const IsEvictable& is_evictable) = 0;
 };
 
 // A hand goes round and takes the first frame whose use count is 0, and 1 off the count of each that it passes. A use

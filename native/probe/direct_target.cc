@@ -30,20 +30,20 @@ class DirectTarget final : public Target {
  public:
   DirectTarget(std::unique_ptr<DirectFile> file, DirectFileSpec::Kind kind) : file_(std::move(file)), kind_(kind) {}
 
-  Facts facts() const override {
-    Facts facts;
-    facts.kind = kind_ == DirectFileSpec::Kind::file     ? "file"
+  TargetInfo info() const override {
+    TargetInfo info;
+    info.kind = kind_ == DirectFileSpec::Kind::file     ? "file"
                  : kind_ == DirectFileSpec::Kind::device ? "device"
                                                          : "directory";
-    facts.path = file_->path();
-    facts.size_bytes = file_->size_bytes();
-    facts.range_bytes = file_->size_bytes();
-    facts.lba_bytes = file_->lba_bytes();
-    facts.direct = true;
-    facts.has_io_uring = device::io_uring_is_there();
-    facts.writable = file_->writable();
-    facts.time_scale = 1;
-    return facts;
+    info.path = file_->path();
+    info.size_bytes = file_->size_bytes();
+    info.range_bytes = file_->size_bytes();
+    info.lba_bytes = file_->lba_bytes();
+    info.direct = true;
+    info.has_io_uring = device::io_uring_is_there();
+    info.writable = file_->writable();
+    info.time_scale = 1;
+    return info;
   }
 
   Status admits(const Point& point) override {
@@ -55,7 +55,7 @@ class DirectTarget final : public Target {
     if (point.engine == Engine::io_uring && !device::io_uring_is_there()) {
       return Status::bad_input(where + "engine is io_uring, which this system does not let us have; take sync");
     }
-    if (point.reads() && file_->has_holes(range_of(point, facts().extent()))) {
+    if (point.reads() && file_->has_holes(range_of(point, info().extent()))) {
       return Status::bad_input(where + file_->path() +
                                " has parts that were never written, which are read without the drive; prepare it "
                                "sequential first (target.destroy_data), or lower range");
@@ -96,7 +96,7 @@ class DirectTarget final : public Target {
     return write(next, io_bytes, total, preparation.seconds.value_or(kEver), watch);
   }
 
-  Result<Written> fill(double /*share*/, const WriteWatch& /*watch*/) override {
+  Result<Written> reset_to_steady(double /*share*/, const WriteWatch& /*watch*/) override {
     return Status::bad_input("fill makes a new drive, which only a simulated or paced target can; use prepare");
   }
 
@@ -144,15 +144,15 @@ class DirectTarget final : public Target {
 
 }  // namespace
 
-Result<Made> make_direct(const DirectFileSpec& spec, std::uint64_t seed, const WriteWatch& watch) {
+Result<PreparedTarget> make_direct(const DirectFileSpec& spec, std::uint64_t seed, const WriteWatch& watch) {
   auto file = DirectFile::open(spec);
   if (!file) return file.status();
   auto target = std::make_unique<DirectTarget>(std::move(*file), spec.kind);
-  if (spec.kind != DirectFileSpec::Kind::directory) return Made{std::move(target), {0, true}};
+  if (spec.kind != DirectFileSpec::Kind::directory) return PreparedTarget{std::move(target), {0, true}};
   auto written = target->prepare({Preparation::Kind::sequential, 1, std::nullopt}, seed, watch);
   if (!written) return written.status();
   if (!written->complete) return Status::error(Fault::stopped, "stopped before the test file was written");
-  return Made{std::move(target), *written};
+  return PreparedTarget{std::move(target), *written};
 }
 
 }  // namespace spillway::probe

@@ -35,16 +35,16 @@ class EmulatedTarget final : public Target {
     return Written{held, true};
   }
 
-  Facts facts() const override {
-    Facts facts;
-    facts.kind = spec_.time_scale ? "paced" : "simulated";
-    facts.preset = spec_.drive.config.name;
-    facts.size_bytes = device_->info().capacity_bytes;
-    facts.range_bytes = data_bytes_ > 0 ? data_bytes_ : facts.size_bytes;
-    facts.lba_bytes = device_->info().lba_bytes;
-    facts.time_scale = device_->info().time_scale;
-    facts.fill = fill_;
-    return facts;
+  TargetInfo info() const override {
+    TargetInfo info;
+    info.kind = spec_.time_scale ? "paced" : "simulated";
+    info.preset = spec_.drive.config.name;
+    info.size_bytes = device_->info().capacity_bytes;
+    info.range_bytes = data_bytes_ > 0 ? data_bytes_ : info.size_bytes;
+    info.lba_bytes = device_->info().lba_bytes;
+    info.time_scale = device_->info().time_scale;
+    info.fill = fill_;
+    return info;
   }
 
   device::Device& device_for(const Point& /*point*/) override {
@@ -56,7 +56,7 @@ class EmulatedTarget final : public Target {
   Status admits(const Point& point) override {
     const ssd::Ssd* const flash = device_->drive().flash();
     if (flash == nullptr || !point.writes() || point.pattern == Pattern::sequential) return {};
-    const std::uint64_t units = range_of(point, facts().extent()) / device_->info().mapping_unit_bytes;
+    const std::uint64_t units = range_of(point, info().extent()) / device_->info().mapping_unit_bytes;
     if (units < flash->layout().data_units) return {};
     return no_spare("point " + std::to_string(point.id) + ": ", "lower range");
   }
@@ -78,7 +78,7 @@ class EmulatedTarget final : public Target {
     return Written{done * unit_bytes, done == total};
   }
 
-  Result<Written> fill(double share, const WriteWatch& watch) override {
+  Result<Written> reset_to_steady(double share, const WriteWatch& watch) override {
     device::InitialState initial;
     initial.kind = device::InitialState::Kind::steady;
     initial.fill = share;
@@ -120,12 +120,12 @@ class EmulatedTarget final : public Target {
 
 }  // namespace
 
-Result<Made> make_emulated(EmulatedSpec spec, const WriteWatch& watch) {
+Result<PreparedTarget> make_emulated(EmulatedSpec spec, const WriteWatch& watch) {
   const device::InitialState initial = spec.initial;
   auto target = std::make_unique<EmulatedTarget>(std::move(spec));
   auto written = target->make(initial, watch);
   if (!written) return written.status();
-  return Made{std::move(target), *written};
+  return PreparedTarget{std::move(target), *written};
 }
 
 }  // namespace spillway::probe

@@ -17,7 +17,7 @@
 namespace spillway::probe {
 
 // What a reader of a measurement must know about where it was taken.
-struct Facts {
+struct TargetInfo {
   std::string kind;
   std::string preset;  // an emulated drive's name, else ""
   std::string path;    // a real target's, else ""
@@ -51,7 +51,7 @@ using WriteWatch = std::function<bool(std::uint64_t done, std::uint64_t total)>;
 class Target {
  public:
   virtual ~Target() = default;
-  virtual Facts facts() const = 0;
+  virtual TargetInfo info() const = 0;
 
   // Why a point that passed check() cannot be measured here all the same, or nothing.
   virtual Status admits(const Point& point) = 0;
@@ -62,13 +62,13 @@ class Target {
   // Writes the target all over. Fault::bad_input, and nothing is written, where it may not be.
   virtual Result<Written> prepare(const Preparation& preparation, std::uint64_t seed, const WriteWatch& watch) = 0;
   // A new drive in the steady state of that fill. Fault::bad_input where the drive is a real one.
-  virtual Result<Written> fill(double share, const WriteWatch& watch) = 0;
+  virtual Result<Written> reset_to_steady(double share, const WriteWatch& watch) = 0;
   // Whether there are counters of what the flash did.
   virtual bool is_emulated() const = 0;
 };
 
 // A target, and what was written to bring it to where the work starts.
-struct Made {
+struct PreparedTarget {
   std::unique_ptr<Target> target;
   Written written;
 };
@@ -81,9 +81,9 @@ struct EmulatedSpec {
 };
 
 // Fault::stopped when `watch` ended the drive's preparation.
-Result<Made> make_emulated(EmulatedSpec spec, const WriteWatch& watch);
+Result<PreparedTarget> make_emulated(EmulatedSpec spec, const WriteWatch& watch);
 
 // A test file is written once, whole. Fault::stopped when `watch` ended that.
-Result<Made> make_direct(const device::DirectFileSpec& spec, std::uint64_t seed, const WriteWatch& watch);
+Result<PreparedTarget> make_direct(const device::DirectFileSpec& spec, std::uint64_t seed, const WriteWatch& watch);
 
 }  // namespace spillway::probe

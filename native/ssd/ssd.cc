@@ -21,7 +21,7 @@ void Ssd::Impl::run_until(Nanos now) {
     const Nanos time = next_time();
     if (time > now) {
       if (time != kNever || in_flight_ == 0) return;
-      fail_what_is_stuck(ran);
+      fail_stuck_commands(ran);
       continue;
     }
     ran = time;
@@ -39,16 +39,16 @@ void Ssd::Impl::run_until(Nanos now) {
     } else if (queued_ > 0) {
       fetch_next(time);
     } else {
-      begin_to_fold(time);
+      start_idle_fold(time);
     }
   }
 }
 
 // Commands wait and nothing can happen any more: the drive cannot make clean space. They fail, by name.
-void Ssd::Impl::fail_what_is_stuck(Nanos now) {
+void Ssd::Impl::fail_stuck_commands(Nanos now) {
   while (!admissions_.empty()) admissions_.pop();
   while (!flushes_.empty()) flushes_.pop();
-  if (kv_) kv_->forget_parked();
+  if (kv_) kv_->drop_stalled();
   for (std::uint32_t slot = 0; slot < slots_.size(); ++slot) {
     if (std::find(unused_slots_.begin(), unused_slots_.end(), slot) != unused_slots_.end()) continue;
     if (slots_[slot].role == Role::background) {
@@ -83,12 +83,12 @@ void Ssd::Impl::complete(Nanos now, std::uint32_t slot) {
   if (s.role == Role::kv) done_.back().kv_bytes = kv_->result_bytes(slot);
   unused_slots_.push_back(slot);
   --in_flight_;
-  if (folds_ && in_flight_ == 0) wait_for_idle(now);
+  if (folds_ && in_flight_ == 0) arm_idle_timer(now);
 }
 
 // --- Submission
 
-void Ssd::Impl::begin_to_submit(Nanos now) {
+void Ssd::Impl::before_submit(Nanos now) {
   run_until(now);
   if (in_flight_ == 0) {
     idle_ = false;
@@ -98,7 +98,7 @@ void Ssd::Impl::begin_to_submit(Nanos now) {
 }
 
 void Ssd::Impl::submit(Nanos now, const Command& command) {
-  begin_to_submit(now);
+  before_submit(now);
   const std::uint32_t slot = take_slot(now, command);
   const std::uint64_t lbas = layout_.block_units * unit_lbas_;
   const bool has_range = command.op != Opcode::flush;
@@ -167,8 +167,8 @@ const SsdConfig& Ssd::config() const { return impl_->config_; }
 const Layout& Ssd::layout() const { return impl_->layout_; }
 void Ssd::submit(Nanos now, const Command& command) { impl_->submit(now, command); }
 void Ssd::submit_kv(Nanos now, KvCommand command) { impl_->submit_kv(now, std::move(command)); }
-void Ssd::expect_soon(const Command& command) const { impl_->expect_soon(command); }
-void Ssd::expect_very_soon(const Command& command) const { impl_->expect_very_soon(command); }
+void Ssd::prefetch_entry(const Command& command) const { impl_->prefetch_entry(command); }
+void Ssd::prefetch_place(const Command& command) const { impl_->prefetch_place(command); }
 std::optional<Nanos> Ssd::next_event() const { return impl_->next_event(); }
 void Ssd::advance(Nanos now, std::vector<Completion>& done) { impl_->advance(now, done); }
 std::size_t Ssd::in_flight() const { return impl_->in_flight_; }
@@ -181,13 +181,13 @@ double Ssd::mean_pe_cycles() const {
 std::uint32_t Ssd::max_pe_cycles() const { return impl_->ftl_.blocks().erases_max(); }
 std::uint64_t Ssd::mapped_units() const { return impl_->ftl_.mapped_units(); }
 
-void Ssd::fill(std::uint64_t first, std::uint64_t count, std::uint16_t compressed_share) {
-  impl_->stop_time();
-  impl_->ftl_.fill(static_cast<std::uint32_t>(first), static_cast<std::uint32_t>(count),
-                   impl_->ftl_.slots_for(compressed_share));
+void Ssd::write_sequentially(std::uint64_t first, std::uint64_t count, std::uint16_t compressed_share) {
+  impl_->quiesce();
+  impl_->ftl_.write_sequentially(static_cast<std::uint32_t>(first), static_cast<std::uint32_t>(count),
+                                 impl_->ftl_.slots_for(compressed_share));
 }
 void Ssd::assume_steady(std::uint64_t count, std::uint16_t compressed_share) {
-  impl_->stop_time();
+  impl_->quiesce();
   impl_->ftl_.assume_steady(static_cast<std::uint32_t>(count), impl_->ftl_.slots_for(compressed_share));
 }
 void Ssd::overwrite(std::uint64_t unit, std::uint16_t compressed_share) {
@@ -198,8 +198,8 @@ void Ssd::discard(std::uint64_t first, std::uint64_t count) {
     impl_->ftl_.deallocate({}, static_cast<std::uint32_t>(unit));
   }
 }
-bool Ssd::fill_kv(std::uint16_t kv_namespace, const std::vector<KvPair>& pairs) {
-  return impl_->fill_kv(kv_namespace, pairs);
+bool Ssd::bulk_load_kv(std::uint16_t kv_namespace, const std::vector<KvPair>& pairs) {
+  return impl_->bulk_load_kv(kv_namespace, pairs);
 }
 void Ssd::reset_counters() {
   impl_->counters_ = Counters();
@@ -209,7 +209,7 @@ bool Ssd::save(const StateSink& sink) { return impl_->save(sink); }
 std::optional<std::string> Ssd::load(const StateSource& source) { return impl_->load(source); }
 std::vector<KvPair> Ssd::kv_pairs(std::uint16_t kv_namespace) const {
   std::vector<KvPair> pairs;
-  for (const auto& [key, place] : impl_->kv()->space(kv_namespace).index()) pairs.push_back({key, place.value_bytes});
+  for (const auto& [key, place] : impl_->kv()->lsm(kv_namespace).index()) pairs.push_back({key, place.value_bytes});
   return pairs;
 }
 std::optional<std::string> Ssd::audit() const { return impl_->audit(); }

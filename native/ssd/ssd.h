@@ -51,8 +51,8 @@ class Ssd {
   // A hint that this command comes soon (some eight commands from now) or very soon (some four): fetches what serving
   // it will touch into the processor's cache, and changes nothing else. Worth it when drives are large and callers
   // know.
-  void expect_soon(const Command& command) const;
-  void expect_very_soon(const Command& command) const;
+  void prefetch_entry(const Command& command) const;
+  void prefetch_place(const Command& command) const;
 
   // The time of the drive's next change, or nothing when it is quiet. A drive with commands in flight always has one.
   std::optional<Nanos> next_event() const;
@@ -74,7 +74,7 @@ class Ssd {
   // Their data compresses to `compressed_share`, as that of a Command.
 
   // Writes units [first, first + count) in order. REQUIRES: below the disaggregation point, here and in the next two
-  void fill(std::uint64_t first, std::uint64_t count, std::uint16_t compressed_share = kIncompressible);
+  void write_sequentially(std::uint64_t first, std::uint64_t count, std::uint16_t compressed_share = kIncompressible);
   // Puts the drive where uniform random single-unit overwrites of units [0, count) would have brought it: valid data
   // spread over erase blocks as the policy's steady distribution has it, at random. REQUIRES: an empty drive.
   void assume_steady(std::uint64_t count, std::uint16_t compressed_share = kIncompressible);
@@ -84,7 +84,7 @@ class Ssd {
   void discard(std::uint64_t first, std::uint64_t count);
   // Puts pairs into an empty key-value namespace, as one sorted run. False when they do not fit. REQUIRES: keys in
   // order, each once, within the limits
-  bool fill_kv(std::uint16_t kv_namespace, const std::vector<KvPair>& pairs);
+  bool bulk_load_kv(std::uint16_t kv_namespace, const std::vector<KvPair>& pairs);
   // Everything before this is history: counters start from zero, P/E cycles stay.
   void reset_counters();
 

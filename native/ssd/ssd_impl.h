@@ -59,21 +59,21 @@ class Ssd::Impl final : private KvFlash {
     done_.clear();
   }
 
-  void expect_soon(const Command& c) const {
+  void prefetch_entry(const Command& c) const {
     if (c.op != Opcode::read || c.lba / unit_lbas_ >= layout_.logical_units) return;
     cache_.prefetch(first_unit(c));
     ftl_.prefetch_entry(first_unit(c));
   }
-  void expect_very_soon(const Command& c) const {
+  void prefetch_place(const Command& c) const {
     if (c.op == Opcode::read && c.lba / unit_lbas_ < layout_.logical_units) ftl_.prefetch_place(first_unit(c));
   }
 
   bool quiet() const { return in_flight_ == 0 && next_time() == kNever; }
-  void stop_time();
+  void quiesce();
   bool save(const StateSink& sink);
   std::optional<std::string> load(const StateSource& source);
   std::optional<std::string> audit() const;
-  bool fill_kv(std::uint16_t kv_namespace, const std::vector<KvPair>& pairs);
+  bool bulk_load_kv(std::uint16_t kv_namespace, const std::vector<KvPair>& pairs);
   KvController* kv() { return kv_.get(); }
 
   const SsdConfig config_;
@@ -102,7 +102,7 @@ class Ssd::Impl final : private KvFlash {
   bool load_kv(const std::function<bool(void* bytes, std::size_t size)>& visit);
   Nanos next_time() const;
   void run_until(Nanos now);
-  void fail_what_is_stuck(Nanos now);
+  void fail_stuck_commands(Nanos now);
 
   std::uint32_t take_slot(Nanos now, const Command& command);
   void complete(Nanos now, std::uint32_t slot);
@@ -116,7 +116,7 @@ class Ssd::Impl final : private KvFlash {
     return static_cast<std::uint32_t>((c.lba + c.lba_count + unit_lbas_ - 1) / unit_lbas_ - c.lba / unit_lbas_);
   }
 
-  void begin_to_submit(Nanos now);
+  void before_submit(Nanos now);
   void enqueue(Nanos now, std::uint32_t slot);
   void fetch(Nanos now, std::uint32_t slot);
   void fetch_kv(Nanos now, std::uint32_t slot);
@@ -153,7 +153,7 @@ class Ssd::Impl final : private KvFlash {
   void flush(Nanos now, std::uint32_t slot) override;
   void deallocate(Nanos now, UnitRange units) override;
   std::uint32_t background_slot(Nanos now) override;
-  void give_back(std::uint32_t slot) override { unused_slots_.push_back(slot); }
+  void release_slot(std::uint32_t slot) override { unused_slots_.push_back(slot); }
   void answer(Nanos now, std::uint32_t slot, Outcome outcome) override;
 
   // Must waiting units go to flash although they do not fill a step? For a flush, without a cache, or when deallocated
@@ -163,9 +163,9 @@ class Ssd::Impl final : private KvFlash {
     return !flushes_.empty() && cache_.taken() < slots_[flushes_.front()].flush_until;
   }
   bool open_host_step(Nanos now);
-  void pump(Nanos now);
-  void pump_pages(Flow flow);
-  void pump_rows(Flow flow, BlockMapping& rows);
+  void program_waiting(Nanos now);
+  void program_pages(FlashContext context);
+  void program_rows(FlashContext context, BlockMapping& rows);
   // Has the open step to be programmed although nothing more waits for a place in it?
   bool completes_step() const {
     const bool flushing = !flushes_.empty() && cache_.taken() >= slots_[flushes_.front()].flush_until;
@@ -175,8 +175,8 @@ class Ssd::Impl final : private KvFlash {
   void host_step_done(std::uint64_t sequence);
 
   // Idle drives fold their SLC cache, and so do those at work whose cache is too full.
-  void wait_for_idle(Nanos now) { wake_at_ = ftl_.wants_fold(true) ? now + config_.slc_cache.idle_ns : kNever; }
-  void begin_to_fold(Nanos now);
+  void arm_idle_timer(Nanos now) { wake_at_ = ftl_.needs_fold(true) ? now + config_.slc_cache.idle_ns : kNever; }
+  void start_idle_fold(Nanos now);
   void fold(Nanos now);
 
   void make_progress(Nanos now);
@@ -215,7 +215,7 @@ class Ssd::Impl final : private KvFlash {
   std::deque<bool> host_steps_done_;    // from oldest_host_step_ on
   std::uint64_t oldest_host_step_ = 1;  // steps are numbered from 1
   std::uint32_t next_die_ = 0;
-  bool pumping_ = false;
+  bool programming_ = false;
   bool idle_ = false;  // no command for slc_cache.idle_ns
   std::vector<Completion> done_;
 };

@@ -32,7 +32,7 @@ void Ssd::Impl::start_read(Nanos now, std::uint32_t slot) {
 
 // Queues the flash reads that these LBAs take, for the command.
 void Ssd::Impl::read_units(Nanos now, std::uint32_t slot, std::uint64_t lba, std::uint32_t lba_count) {
-  const Flow flow{now, &array_};
+  const FlashContext context{now, &array_};
   const auto first = static_cast<std::uint32_t>(lba / unit_lbas_);
   const auto units = static_cast<std::uint32_t>((lba + lba_count + unit_lbas_ - 1) / unit_lbas_ - lba / unit_lbas_);
   std::uint32_t map_read = kNoOp;   // the mapping read that the next data read waits for
@@ -55,7 +55,7 @@ void Ssd::Impl::read_units(Nanos now, std::uint32_t slot, std::uint64_t lba, std
       continue;
     }
     const std::uint32_t translation_unit = ftl_.translation_unit_of(unit);
-    const std::uint32_t new_map_read = ftl_.look_up_for_read(flow, unit, map_read != kNoOp ? map_unit : kNone);
+    const std::uint32_t new_map_read = ftl_.look_up_for_read(context, unit, map_read != kNoOp ? map_unit : kNone);
     if (new_map_read != kNoOp || translation_unit != map_unit) {
       queue_data_read();
       if (map_read != kNoOp) array_.enqueue(now, map_read);
@@ -63,7 +63,7 @@ void Ssd::Impl::read_units(Nanos now, std::uint32_t slot, std::uint64_t lba, std
       map_unit = translation_unit;
     }
     const std::uint32_t physical = ftl_.physical(unit);
-    if (physical == Ftl::kNowhere) {
+    if (physical == Ftl::kUnmapped) {
       ++counters_.unmapped_reads;
       continue;
     }
@@ -140,7 +140,7 @@ void Ssd::Impl::arrive(Nanos now, std::uint32_t slot) {
       } else {
         s.flush_until = cache_.admitted();
         flushes_.push(slot);
-        pump(now);
+        program_waiting(now);
         finish_flushes(now);
       }
       break;
@@ -172,13 +172,13 @@ void Ssd::Impl::arrive_write(Nanos now, std::uint32_t slot) {
 void Ssd::Impl::read_rest_of_unit(Nanos now, std::uint32_t slot, std::uint32_t unit) {
   if (cache_.holds(unit)) return;
   const std::uint32_t physical = ftl_.physical(unit);
-  if (physical == Ftl::kNowhere) return;
+  if (physical == Ftl::kUnmapped) return;
   ++counters_.sub_unit_writes;
   if (ftl_.in_controller(physical)) return;
   const std::uint32_t bytes = ftl_.bytes_of(unit);
   counters_.nand_bytes_read[static_cast<std::size_t>(FlashCause::host)] += bytes;
   const std::uint32_t id = read_unit(slot, physical, bytes, kNoOp);
-  array_.op(id).purpose = ReadFor::rest_of_unit;
+  array_.op(id).purpose = ReadPurpose::rest_of_unit;
   array_.enqueue(now, id);
 }
 
@@ -192,7 +192,7 @@ std::uint8_t Ssd::Impl::slots_of_write(std::uint32_t slot, std::uint32_t unit) c
   std::uint64_t before = slots;
   if (cache_.holds(unit)) {
     before = cache_.slots_of(unit);
-  } else if (ftl_.physical(unit) != Ftl::kNowhere) {
+  } else if (ftl_.physical(unit) != Ftl::kUnmapped) {
     before = ftl_.slots_of(unit);
   }
   const std::uint64_t written = end - begin;
@@ -227,7 +227,7 @@ bool Ssd::Impl::admit_command(Nanos now, std::uint32_t slot) {
       }
     } else {
       if (!room_in_cache()) {
-        pump(now);
+        program_waiting(now);
         if (!room_in_cache()) return false;
         continue;
       }
@@ -239,11 +239,11 @@ bool Ssd::Impl::admit_command(Nanos now, std::uint32_t slot) {
   if (write_through) {
     // Programs may all have ended while this command's last units were still waiting for room.
     ++slots_[slot].remaining;
-    pump(now);
+    program_waiting(now);
     credit(now, slot);
   } else {
     finish_write(now, slot);
-    if (cache_.waiting() >= step_units_) pump(now);
+    if (cache_.waiting() >= step_units_) program_waiting(now);
   }
   return true;
 }
@@ -280,7 +280,7 @@ void Ssd::Impl::deallocate_units(Nanos now, std::uint32_t begin, std::uint32_t e
 
 // Begins a step on the next die that is ready for one. False when there is none, or no clean space.
 bool Ssd::Impl::open_host_step(Nanos now) {
-  if (!ftl_.make_room({now, &array_})) return false;
+  if (!ftl_.ensure_clean_space({now, &array_})) return false;
   if (ftl_.host_step_open()) return true;  // collection shares the stream and left a step open
   for (;;) {
     const std::uint32_t die = array_.next_ready_die(next_die_);
@@ -290,29 +290,29 @@ bool Ssd::Impl::open_host_step(Nanos now) {
       ftl_.begin_host_step(die);
       return true;
     }
-    array_.set_supplied(die, false);  // until an erase there
+    array_.set_writable(die, false);  // until an erase there
   }
 }
 
-void Ssd::Impl::pump(Nanos now) {
-  if (pumping_) return;
-  pumping_ = true;
+void Ssd::Impl::program_waiting(Nanos now) {
+  if (programming_) return;
+  programming_ = true;
   if (BlockMapping* const rows = ftl_.block_mapping()) {
-    pump_rows({now, &array_}, *rows);
+    program_rows({now, &array_}, *rows);
   } else {
-    pump_pages({now, &array_});
+    program_pages({now, &array_});
   }
-  pumping_ = false;
+  programming_ = false;
 }
 
-void Ssd::Impl::pump_pages(Flow flow) {
+void Ssd::Impl::program_pages(FlashContext context) {
   while (cache_.waiting() > 0) {
     if (ftl_.compresses() && ftl_.host_step_open() && !ftl_.host_step_fits(cache_.front_slots())) {
-      ftl_.pad_host_step(flow);
+      ftl_.pad_host_step(context);
     }
     if (!ftl_.host_step_open()) {
       if (cache_.waiting() < step_units_ && !draining()) break;
-      if (!array_.any_ready() || !open_host_step(flow.now)) break;
+      if (!array_.any_ready() || !open_host_step(context.now)) break;
     }
     if (cache_.waiting() > kPrefetchEntry) ftl_.prefetch_entry(cache_.peek(kPrefetchEntry));
     if (cache_.waiting() > kPrefetchPlace) {
@@ -321,30 +321,30 @@ void Ssd::Impl::pump_pages(Flow flow) {
     }
     const WriteCache::Entry entry = cache_.take();
     ++in_program_;
-    ftl_.write(flow, entry.unit, entry.owner, entry.slots);
+    ftl_.write(context, entry.unit, entry.owner, entry.slots);
   }
-  if (completes_step()) ftl_.pad_host_step(flow);
+  if (completes_step()) ftl_.pad_host_step(context);
 }
 
 // Under block and hybrid mapping the oldest unit says which die is next. A super page stays open for as long as the
 // units that follow are its own.
-void Ssd::Impl::pump_rows(Flow flow, BlockMapping& rows) {
+void Ssd::Impl::program_rows(FlashContext context, BlockMapping& rows) {
   while (cache_.waiting() > 0) {
     const std::uint32_t unit = cache_.peek(0);
     if (!rows.takes(unit)) {
-      rows.complete(flow);
+      rows.complete(context);
       if (cache_.waiting() < step_units_ && !draining()) break;
       if (!array_.is_ready(rows.die_of(unit))) break;
-      rows.open(flow, unit);
+      rows.open(context, unit);
     }
     const WriteCache::Entry entry = cache_.take();
-    if (rows.write(flow, entry.unit, entry.owner)) {
+    if (rows.write(context, entry.unit, entry.owner)) {
       ++in_program_;
     } else {
       ++counters_.write_cache_overwrites;
     }
   }
-  if (completes_step()) rows.complete(flow);
+  if (completes_step()) rows.complete(context);
 }
 
 void Ssd::Impl::finish_flushes(Nanos now) {
@@ -355,7 +355,7 @@ void Ssd::Impl::finish_flushes(Nanos now) {
     if (oldest_host_step_ <= flush.flush_step) return;
     finish_write(now, flushes_.front());
     flushes_.pop();
-    pump(now);
+    program_waiting(now);
   }
 }
 
@@ -376,37 +376,37 @@ void Ssd::Impl::operation_done(Nanos now, std::uint32_t id) {
     program_done(now, op.steps[0]);
   } else if (op.kind == OpKind::read) {
     switch (op.purpose) {
-      case ReadFor::host:
+      case ReadPurpose::host:
         if (--slots_[op.command].remaining == 0) finish_read(now, op.command);
         break;
-      case ReadFor::mapping:
+      case ReadPurpose::mapping:
         for (std::uint32_t chained = op.chain; chained != kNoOp;) {
           const std::uint32_t next = array_.op(chained).next;
           array_.enqueue(now, chained);
           chained = next;
         }
         break;
-      case ReadFor::rest_of_unit:
+      case ReadPurpose::rest_of_unit:
         if (--slots_[op.command].remaining == 0) {
           admissions_.push(op.command);
           admit(now);
         }
         break;
-      case ReadFor::relocation:
+      case ReadPurpose::relocation:
         for (const std::uint32_t step : op.steps) {
           if (step == kNoStep) continue;
           --array_.step(step).reads_pending;
           array_.program_if_ready(now, step);
         }
         break;
-      case ReadFor::background:
+      case ReadPurpose::background:
         break;
     }
   }
   // The cache may have room again, or a die may be ready for host data.
   if (op.kind == OpKind::program || array_.any_ready()) make_progress(now);
   if (!folds_) return;
-  if (op.kind == OpKind::erase && op.slc) ftl_.fold_erased();
+  if (op.kind == OpKind::erase && op.slc) ftl_.fold_erase_done();
   fold(now);
 }
 
@@ -421,21 +421,21 @@ void Ssd::Impl::program_done(Nanos now, std::uint32_t id) {
   for (const std::uint32_t owner : owners) credit(now, owner);
 }
 
-void Ssd::Impl::begin_to_fold(Nanos now) {
+void Ssd::Impl::start_idle_fold(Nanos now) {
   wake_at_ = kNever;
   idle_ = true;
   fold(now);
 }
 
 void Ssd::Impl::fold(Nanos now) {
-  while (!ftl_.folds_enough() && ftl_.wants_fold(idle_)) {
+  while (!ftl_.fold_limit_reached() && ftl_.needs_fold(idle_)) {
     if (!ftl_.fold({now, &array_})) return;
   }
 }
 
 void Ssd::Impl::make_progress(Nanos now) {
   if (!admissions_.empty()) admit(now);
-  if (cache_.waiting() >= step_units_ || draining()) pump(now);
+  if (cache_.waiting() >= step_units_ || draining()) program_waiting(now);
   if (!flushes_.empty()) finish_flushes(now);
 }
 

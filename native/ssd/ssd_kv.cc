@@ -1,4 +1,4 @@
-// How key-value commands enter and leave a drive, and the way of their runs to and from flash.
+// Key-value commands on the way into and out of a drive, and the flash commands of the key-value controller.
 #include <utility>
 
 #include "ssd/ssd_impl.h"
@@ -6,7 +6,7 @@
 namespace spillway::ssd {
 
 void Ssd::Impl::submit_kv(Nanos now, KvCommand command) {
-  begin_to_submit(now);
+  before_submit(now);
   Command envelope;
   envelope.tag = command.tag;
   envelope.op = command.op;
@@ -14,7 +14,7 @@ void Ssd::Impl::submit_kv(Nanos now, KvCommand command) {
   envelope.queue = command.queue;
   const std::uint32_t slot = take_slot(now, envelope);
   slots_[slot].role = Role::kv;
-  kv_->take(slot, std::move(command));
+  kv_->accept(slot, std::move(command));
   enqueue(now, slot);
 }
 
@@ -66,7 +66,7 @@ void Ssd::Impl::flush(Nanos now, std::uint32_t slot) {
   slots_[slot].command.op = Opcode::flush;
   slots_[slot].flush_until = cache_.admitted();
   flushes_.push(slot);
-  pump(now);
+  program_waiting(now);
   finish_flushes(now);
 }
 
@@ -75,10 +75,10 @@ void Ssd::Impl::deallocate(Nanos now, UnitRange units) {
   admit(now);
 }
 
-bool Ssd::Impl::fill_kv(std::uint16_t kv_namespace, const std::vector<KvPair>& pairs) {
+bool Ssd::Impl::bulk_load_kv(std::uint16_t kv_namespace, const std::vector<KvPair>& pairs) {
   if (pairs.empty()) return true;
-  stop_time();
-  const DevLsm::Run* const run = kv_->space(kv_namespace).fill(pairs);
+  quiesce();
+  const DevLsm::Run* const run = kv_->lsm(kv_namespace).bulk_load(pairs);
   if (run == nullptr) return false;
   for (const UnitRange& extent : run->extents) {
     for (std::uint32_t i = 0; i < extent.count; ++i) ftl_.overwrite(extent.first + i, ftl_.slots_for(kIncompressible));
@@ -90,10 +90,10 @@ std::optional<std::string> Ssd::Impl::audit() const {
   if (auto broken = ftl_.audit()) return broken;
   if (!kv_) return std::nullopt;
   const auto is_written = [this](std::uint32_t unit) {
-    return ftl_.physical(unit) != Ftl::kNowhere || cache_.holds(unit);
+    return ftl_.physical(unit) != Ftl::kUnmapped || cache_.holds(unit);
   };
   for (std::uint16_t i = 0; i < config_.namespaces.count; ++i) {
-    if (auto broken = kv_->space(i).audit(is_written)) return broken;
+    if (auto broken = kv_->lsm(i).audit(is_written)) return broken;
   }
   return std::nullopt;
 }

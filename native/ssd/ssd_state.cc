@@ -8,11 +8,11 @@
 
 namespace spillway::ssd {
 
-void Ssd::Impl::stop_time() {
+void Ssd::Impl::quiesce() {
   assert(quiet());
   idle_ = false;
-  in_program_ -= ftl_.stop_time(array_);
-  for (std::uint32_t die = 0; die < config_.geometry.dies(); ++die) array_.set_supplied(die, true);
+  in_program_ -= ftl_.detach_programs(array_);
+  for (std::uint32_t die = 0; die < config_.geometry.dies(); ++die) array_.set_writable(die, true);
   while (cache_.waiting() > 0) {
     const WriteCache::Entry entry = cache_.take();
     [[maybe_unused]] const bool done = ftl_.overwrite(entry.unit, entry.slots);
@@ -60,7 +60,7 @@ std::vector<Fingerprint> fingerprint(const SsdConfig& c, const Layout& l) {
 }  // namespace
 
 bool Ssd::Impl::save(const StateSink& sink) {
-  stop_time();
+  quiesce();
   if (!sink(kMagic, sizeof(kMagic))) return false;
   for (const Fingerprint& field : fingerprint(config_, layout_)) {
     if (!sink(&field.value, sizeof(field.value))) return false;
@@ -69,11 +69,11 @@ bool Ssd::Impl::save(const StateSink& sink) {
   const auto visit = [&sink](void* bytes, std::size_t size) { return sink(bytes, size); };
   if (!ftl_.visit_state(visit, false)) return false;
   if (!kv_) return true;
-  if (kv_->merging()) return false;  // of a drive that is stuck
+  if (kv_->compacting()) return false;  // of a drive that is stuck
   KvCounters counted = kv_->counters();
   if (!visit(&counted, sizeof(counted))) return false;
   for (std::uint16_t i = 0; i < config_.namespaces.count; ++i) {
-    if (!kv_->space(i).visit_state(visit, false)) return false;
+    if (!kv_->lsm(i).visit_state(visit, false)) return false;
   }
   return true;
 }
@@ -83,13 +83,13 @@ bool Ssd::Impl::load_kv(const std::function<bool(void* bytes, std::size_t size)>
   if (!visit(&counted, sizeof(counted))) return false;
   kv_->set_counters(counted);
   for (std::uint16_t i = 0; i < config_.namespaces.count; ++i) {
-    if (!kv_->space(i).visit_state(visit, true)) return false;
+    if (!kv_->lsm(i).visit_state(visit, true)) return false;
     // What was written of a run that never became one is of no use.
-    for (const auto& [first, count] : kv_->space(i).units().free_extents()) {
+    for (const auto& [first, count] : kv_->lsm(i).allocator().free_extents()) {
       for (std::uint32_t unit = first; unit < first + count; ++unit) ftl_.deallocate({}, unit);
     }
   }
-  kv_->restart();
+  kv_->restart_flushes();
   return !audit().has_value();
 }
 
@@ -105,7 +105,7 @@ std::optional<std::string> Ssd::Impl::load(const StateSource& source) {
              std::to_string(field.value);
     }
   }
-  stop_time();
+  quiesce();
   bool truncated = false;
   const auto visit = [&](void* bytes, std::size_t size) {
     truncated = truncated || !source(bytes, size);

@@ -322,7 +322,7 @@ TEST(PacedDevice, AnEarlierEventIsNotSleptThrough) {
   config.write_cache.bytes = 0;
   config.timing.program_ns = {1'000'000'000};
   ssd::Ssd ssd(config, kSeed);
-  ssd.fill(0, ssd.layout().logical_units);  // and so nothing to collect: one write programs one die
+  ssd.write_sequentially(0, ssd.layout().logical_units);  // and so nothing to collect: one write programs one die
   const auto device = make_paced(std::move(ssd), 1.0);
   std::atomic<bool> slow_done{false};
   std::thread slow([&] {
@@ -347,7 +347,7 @@ TEST(PacedDevice, AnEarlierEventIsNotSleptThrough) {
 
 TEST(FaultyDevice, FailsDelaysAndRefusesTheChosenIos) {
   const auto below = make_simulated(filled_drive());
-  FaultyDevice device(*below, [](const Io& io) -> Misfortune {
+  FaultyDevice device(*below, [](const Io& io) -> InjectedFault {
     if (io.tag == 1) return {.fault = Fault::io_error};
     if (io.tag == 2) return {.fault = Fault::drive_full, .at_submit = true};
     if (io.tag == 3) return {.delay = std::chrono::milliseconds(1)};

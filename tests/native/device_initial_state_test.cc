@@ -6,6 +6,7 @@
 
 #include "device/emulated/emulated.h"
 #include "device_small_drive.h"
+#include "ssd/structures/random.h"
 
 namespace spillway::device {
 namespace {

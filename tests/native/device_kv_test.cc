@@ -285,9 +285,9 @@ TEST(KvNamespace, ManyAtOnceFromManyThreadsInRealTimeReplayInVirtualTime) {
 TEST(KvNamespace, AFaultOnTheWayIsNeitherAnAnswerNorAChange) {
   const auto drive = simulated();
   FaultyDevice faulty(*drive, [](const Io& io) {
-    Misfortune misfortune;
-    if (io.op == Opcode::kv_store) misfortune.fault = Fault::io_error;
-    return misfortune;
+    InjectedFault injected;
+    if (io.op == Opcode::kv_store) injected.fault = Fault::io_error;
+    return injected;
   });
   auto space = KvNamespace::open(*drive, 0, "", &faulty);
   ASSERT_TRUE(space) << space.status().message();

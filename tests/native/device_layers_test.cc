@@ -33,7 +33,7 @@ Drive drive_with(const HostStack& stack) {
 
 DriveModel filled(const Drive& drive) {
   DriveModel model(drive, 1);
-  if (ssd::Ssd* const flash = model.flash()) flash->fill(0, flash->layout().logical_units);
+  if (ssd::Ssd* const flash = model.flash()) flash->write_sequentially(0, flash->layout().logical_units);
   model.reset_counters();
   return model;
 }
@@ -46,7 +46,7 @@ Measured measure(const Drive& drive, Opcode op, std::uint32_t concurrency, std::
 TEST(DriveModel, WithoutLayersIsTheFlashModelItself) {
   const std::vector<Completion> whole = measure(bare_drive(), Opcode::read, 8).completions;
   ssd::Ssd flash(small_drive(), 1);
-  flash.fill(0, flash.layout().logical_units);
+  flash.write_sequentially(0, flash.layout().logical_units);
   DriveModel alone(std::move(flash));
   expect_same(whole, closed_loop(alone, 8, 2000, random_4k(Opcode::read, alone.capacity_bytes())).completions);
 }

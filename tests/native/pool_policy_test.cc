@@ -18,7 +18,7 @@ using Frames = std::vector<Frame>;
 
 Frames order_of(const Policy& policy) {
   Frames order;
-  policy.look_ahead([&](Frame frame) {
+  policy.visit_in_order([&](Frame frame) {
     order.push_back(frame);
     return true;
   });
@@ -30,7 +30,7 @@ std::optional<Frame> evict_any(Policy& policy) {
 }
 
 std::unique_ptr<Policy> filled(std::unique_ptr<Policy> policy, Frame frames) {
-  for (Frame frame = 0; frame < frames; ++frame) policy->filled(frame, Arrival::demanded);
+  for (Frame frame = 0; frame < frames; ++frame) policy->loaded(frame, Arrival::demanded);
   return policy;
 }
 
@@ -45,9 +45,9 @@ TEST(Lru, LeastRecentlyUsedGoesFirst) {
 
 TEST(Lru, WhatNobodyAskedForGoesBeforeAll) {
   const auto policy = make_lru(3);
-  policy->filled(0, Arrival::demanded);
-  policy->filled(1, Arrival::demanded);
-  policy->filled(2, Arrival::prefetched);
+  policy->loaded(0, Arrival::demanded);
+  policy->loaded(1, Arrival::demanded);
+  policy->loaded(2, Arrival::prefetched);
   EXPECT_EQ(order_of(*policy), (Frames{2, 0, 1}));
   policy->used(2);
   EXPECT_EQ(order_of(*policy), (Frames{0, 1, 2}));
@@ -75,16 +75,16 @@ TEST(ClockSweep, UsesCountUpToTheMost) {
 TEST(ClockSweep, HandGoesOnFromWhereItStood) {
   const auto policy = filled(make_clock_sweep(4, 5), 4);
   EXPECT_EQ(evict_any(*policy), 0U);  // everyone is down to 0 by now, and the hand stands at 1
-  policy->filled(0, Arrival::demanded);
+  policy->loaded(0, Arrival::demanded);
   policy->used(1);
   EXPECT_EQ(order_of(*policy), (Frames{2, 3, 1, 0}));
 }
 
 TEST(ClockSweep, WhatNobodyAskedForHasNoRoundToItsCredit) {
   const auto policy = make_clock_sweep(3, 5);
-  policy->filled(0, Arrival::demanded);
-  policy->filled(1, Arrival::prefetched);
-  policy->filled(2, Arrival::demanded);
+  policy->loaded(0, Arrival::demanded);
+  policy->loaded(1, Arrival::prefetched);
+  policy->loaded(2, Arrival::demanded);
   EXPECT_EQ(order_of(*policy), (Frames{1, 0, 2}));
 }
 
@@ -96,18 +96,18 @@ class EachPolicy : public testing::TestWithParam<const char*> {
 TEST_P(EachPolicy, PinnedFramesStayUntilTheyMayGo) {
   const auto policy = filled(make(3), 3);
   std::set<Frame> pinned = {0, 1};
-  const auto may_go = [&](Frame frame) { return !pinned.contains(frame); };
-  EXPECT_EQ(policy->evict(may_go), 2U);
-  EXPECT_EQ(policy->evict(may_go), std::nullopt);
+  const auto is_evictable = [&](Frame frame) { return !pinned.contains(frame); };
+  EXPECT_EQ(policy->evict(is_evictable), 2U);
+  EXPECT_EQ(policy->evict(is_evictable), std::nullopt);
   pinned = {0};
-  EXPECT_EQ(policy->evict(may_go), 1U);
+  EXPECT_EQ(policy->evict(is_evictable), 1U);
   EXPECT_EQ(order_of(*policy), Frames{0});
 }
 
 TEST_P(EachPolicy, LookingAheadEndsWhenTold) {
   const auto policy = filled(make(8), 8);
   int seen = 0;
-  policy->look_ahead([&](Frame) { return ++seen < 3; });
+  policy->visit_in_order([&](Frame) { return ++seen < 3; });
   EXPECT_EQ(seen, 3);
 }
 
@@ -131,7 +131,7 @@ TEST_P(EachPolicy, EvictsInTheOrderItForetold) {
       empty.push_back(foretold[i]);
     }
     while (empty.size() > random.below(kFrames)) {
-      policy->filled(empty.front(), random.uniform() < 0.5 ? Arrival::demanded : Arrival::prefetched);
+      policy->loaded(empty.front(), random.uniform() < 0.5 ? Arrival::demanded : Arrival::prefetched);
       empty.pop_front();
     }
   }

@@ -86,9 +86,9 @@ class Direct : public testing::Test {
   static Status refusal(const DirectFileSpec& spec) { return make_direct(spec, 1, kGoOnWriting).status(); }
 
   static Measurement measured(Target& target, const Point& point) {
-    EXPECT_TRUE(check(point, target.facts().extent())) << check(point, target.facts().extent()).message();
+    EXPECT_TRUE(check(point, target.info().extent())) << check(point, target.info().extent()).message();
     EXPECT_TRUE(target.admits(point)) << target.admits(point).message();
-    const auto result = measure(target.device_for(point), point, target.facts().extent(), 1, kGoOn);
+    const auto result = measure(target.device_for(point), point, target.info().extent(), 1, kGoOn);
     EXPECT_TRUE(result) << result.status().message();
     return result.value();
   }
@@ -110,11 +110,11 @@ class Direct : public testing::Test {
 TEST_F(Direct, ATestFileHasNoNameAndIsWhole) {
   const auto target = made({Kind::directory, directory_.root().string(), kBytes, false});
   EXPECT_EQ(directory_.entries(), 0);
-  const Facts facts = target->facts();
-  EXPECT_EQ(facts.kind, "directory");
-  EXPECT_EQ(facts.size_bytes, kBytes);
-  EXPECT_TRUE(facts.direct);
-  EXPECT_TRUE(facts.writable) << "it is ours";
+  const TargetInfo info = target->info();
+  EXPECT_EQ(info.kind, "directory");
+  EXPECT_EQ(info.size_bytes, kBytes);
+  EXPECT_TRUE(info.direct);
+  EXPECT_TRUE(info.writable) << "it is ours";
   EXPECT_TRUE(target->admits(point_of(1))) << "no part of it was left unwritten";
 }
 
@@ -140,7 +140,7 @@ TEST_F(Direct, CountsWhatItHandedOver) {
   const auto target = made({Kind::directory, directory_.root().string(), kBytes, false});
   const Point point = point_of(0.5);
   device::Device& device = target->device_for(point);
-  const auto result = measure(device, point, target->facts().extent(), 1, kGoOn);
+  const auto result = measure(device, point, target->info().extent(), 1, kGoOn);
   ASSERT_TRUE(result) << result.status().message();
   const ssd::Counters counters = device.counters();
   EXPECT_GE(counters.host_reads + counters.host_writes, 200U);
@@ -155,7 +155,7 @@ TEST_F(Direct, StaggeredJobsMoveTheirSharesAndNoMore) {
   point.pattern = Pattern::staggered;
   point.numjobs = 3;
   device::Device& device = target->device_for(point);
-  const auto result = measure(device, point, target->facts().extent(), 1, kGoOn);
+  const auto result = measure(device, point, target->info().extent(), 1, kGoOn);
   ASSERT_TRUE(result) << result.status().message();
   EXPECT_EQ(result.value().ios(), 200U);
   EXPECT_EQ(device.counters().host_reads, 200U);
@@ -165,9 +165,9 @@ TEST_F(Direct, AFileIsReadAndNotWrittenWithoutLeave) {
   const std::string path = make_file("theirs");
   const std::string before = file_bytes(path);
   const auto target = made({Kind::file, path, std::nullopt, false});
-  EXPECT_FALSE(target->facts().writable);
+  EXPECT_FALSE(target->info().writable);
   EXPECT_EQ(measured(*target, point_of(1)).ios(), 200U);
-  EXPECT_TRUE(check(point_of(0), target->facts().extent()).message().starts_with("point 1: read_share is below 1"));
+  EXPECT_TRUE(check(point_of(0), target->info().extent()).message().starts_with("point 1: read_share is below 1"));
   const auto prepared = target->prepare({Preparation::Kind::sequential, 1, std::nullopt}, 1, kGoOnWriting);
   EXPECT_EQ(prepared.status().fault(), Fault::bad_input);
   EXPECT_NE(prepared.status().message().find("target.destroy_data"), std::string::npos);
@@ -177,7 +177,7 @@ TEST_F(Direct, AFileIsReadAndNotWrittenWithoutLeave) {
 TEST_F(Direct, WithLeaveItIsWrittenWithinItsBounds) {
   const std::string path = make_file("mine");
   const auto target = made({Kind::file, path, kBytes / 2, true});
-  EXPECT_EQ(target->facts().size_bytes, kBytes / 2);
+  EXPECT_EQ(target->info().size_bytes, kBytes / 2);
   const auto prepared = target->prepare({Preparation::Kind::sequential, 1, std::nullopt}, 1, kGoOnWriting);
   ASSERT_TRUE(prepared) << prepared.status().message();
   EXPECT_EQ(prepared.value().bytes, kBytes / 2);
@@ -233,7 +233,7 @@ TEST_F(Direct, PartsThatWereNeverWrittenAreNotRead) {
 // No file descriptor is left for a ring: to whoever asks, that is no io_uring.
 TEST_F(Direct, WithoutIoUringThereIsStillSync) {
   const auto target = made({Kind::file, make_file("theirs"), std::nullopt, false});
-  EXPECT_TRUE(target->facts().has_io_uring);
+  EXPECT_TRUE(target->info().has_io_uring);
   rlimit before{};
   getrlimit(RLIMIT_NOFILE, &before);
   const int next = dup(0);
@@ -241,7 +241,7 @@ TEST_F(Direct, WithoutIoUringThereIsStillSync) {
   const rlimit none_left = {.rlim_cur = static_cast<rlim_t>(next), .rlim_max = before.rlim_max};
   setrlimit(RLIMIT_NOFILE, &none_left);
   const Status refused = target->admits(point_of(1));
-  const bool has_io_uring = target->facts().has_io_uring;
+  const bool has_io_uring = target->info().has_io_uring;
   const std::uint64_t ios = measured(*target, point_of(1, Engine::sync)).ios();
   setrlimit(RLIMIT_NOFILE, &before);
   EXPECT_FALSE(has_io_uring);
@@ -259,7 +259,7 @@ TEST_F(Direct, BuffersAreBounded) {
 
 TEST_F(Direct, OnlyEmulatedDrivesAreFilled) {
   const auto target = made({Kind::directory, directory_.root().string(), kBytes, false});
-  EXPECT_EQ(target->fill(0.5, kGoOnWriting).status().fault(), Fault::bad_input);
+  EXPECT_EQ(target->reset_to_steady(0.5, kGoOnWriting).status().fault(), Fault::bad_input);
 }
 
 TEST_F(Direct, RefusesWhatIsTooSmallOrOfAnotherKind) {
@@ -353,7 +353,7 @@ TEST_F(Direct, ABlockDeviceIsReadAndWithLeaveWritten) {
   const LoopDevice loop(backing);
   SPILLWAY_NEEDS(loop.is_there(), "a loop device: a superuser and a kernel that has them");
   const auto target = made({Kind::device, loop.path(), std::nullopt, false});
-  EXPECT_EQ(target->facts().size_bytes, kBytes);
+  EXPECT_EQ(target->info().size_bytes, kBytes);
   EXPECT_EQ(measured(*target, point_of(1)).ios(), 200U);
   EXPECT_EQ(file_bytes(backing), std::string(kBytes, 'x'));
   // It is opened for itself alone: a second one is refused by the kernel, as it would be by a mount.

@@ -31,7 +31,7 @@ std::unique_ptr<Target> make(const ssd::SsdConfig& config, InitialState::Kind ki
 }
 
 Measurement measured(Target& target, const Point& point, std::uint64_t seed = 1) {
-  const Extent extent = target.facts().extent();
+  const Extent extent = target.info().extent();
   EXPECT_TRUE(check(point, extent)) << check(point, extent).message();
   EXPECT_TRUE(target.admits(point)) << target.admits(point).message();
   auto result = measure(target.device_for(point), point, extent, seed, kGoOn);
@@ -154,7 +154,7 @@ TEST(Measure, AWatchThatSaysNoEndsThePoint) {
   const auto target = make(small_drive());
   const Point point = reads_of(1, 32, 1'000'000'000);
   int looks = 0;
-  const auto result = measure(target->device_for(point), point, target->facts().extent(), 1,
+  const auto result = measure(target->device_for(point), point, target->info().extent(), 1,
                               [&looks](std::uint64_t) { return ++looks < 3; });
   ASSERT_TRUE(result) << result.status().message();
   EXPECT_FALSE(result.value().complete);
@@ -167,9 +167,9 @@ TEST(Measure, AFailedIoEndsThePointWithItsFault) {
   const Point point = reads_of(1, 8, 1000);
   int ios = 0;
   device::FaultyDevice faulty(target->device_for(point), [&ios](const device::Io&) {
-    return device::Misfortune{.fault = ++ios == 500 ? Fault::io_error : Fault::none};
+    return device::InjectedFault{.fault = ++ios == 500 ? Fault::io_error : Fault::none};
   });
-  const auto result = measure(faulty, point, target->facts().extent(), 1, kGoOn);
+  const auto result = measure(faulty, point, target->info().extent(), 1, kGoOn);
   EXPECT_EQ(result.status().fault(), Fault::io_error);
   EXPECT_EQ(result.status().message(), "point 1: a read failed on the drive");
   EXPECT_LT(ios, 520) << "nothing more is asked of a drive that fails";
@@ -177,7 +177,7 @@ TEST(Measure, AFailedIoEndsThePointWithItsFault) {
 
 TEST(Measure, PacedJobsHaveThreadsOfTheirOwnAndTakeRealTime) {
   const auto target = make(small_drive(), InitialState::Kind::sequential, 1.0);
-  EXPECT_EQ(target->facts().time_scale, 1);
+  EXPECT_EQ(target->info().time_scale, 1);
   const Point point = reads_of(4, 2, 400);
   const Measurement result = measured(*target, point);
   EXPECT_EQ(result.ios(), 400U);
@@ -196,11 +196,11 @@ TEST(EmulatedTarget, StartsEachPointWithAQuietDrive) {
 
 TEST(EmulatedTarget, FillMakesANewDriveThatHoldsSoMuch) {
   const auto target = make(small_drive());
-  EXPECT_EQ(target->facts().range_bytes, 32U << 20);
-  const auto written = target->fill(0.5, kGoOnWriting);
+  EXPECT_EQ(target->info().range_bytes, 32U << 20);
+  const auto written = target->reset_to_steady(0.5, kGoOnWriting);
   ASSERT_TRUE(written) << written.status().message();
-  EXPECT_EQ(target->facts().fill, 0.5);
-  EXPECT_EQ(target->facts().range_bytes, 16U << 20);
+  EXPECT_EQ(target->info().fill, 0.5);
+  EXPECT_EQ(target->info().range_bytes, 16U << 20);
   const Point point = reads_of(1, 16, 5000);
   const std::uint64_t before = target->device_for(point).counters().unmapped_reads;
   measured(*target, point);
@@ -209,19 +209,19 @@ TEST(EmulatedTarget, FillMakesANewDriveThatHoldsSoMuch) {
 
 TEST(EmulatedTarget, PrepareWritesAllOfItAndTakesNoModelTime) {
   const auto target = make(small_drive(), InitialState::Kind::trimmed);
-  EXPECT_EQ(target->facts().fill, 0);
+  EXPECT_EQ(target->info().fill, 0);
   device::Device& device = target->device_for(reads_of(1, 1, 1));
   const device::Nanos before = device.now();
   const auto half = target->prepare({Preparation::Kind::sequential, 0.5, std::nullopt}, 1, kGoOnWriting);
   ASSERT_TRUE(half) << half.status().message();
   EXPECT_EQ(half.value().bytes, 16U << 20);
-  EXPECT_EQ(target->facts().range_bytes, 16U << 20);
+  EXPECT_EQ(target->info().range_bytes, 16U << 20);
   const auto all = target->prepare({Preparation::Kind::random, 2, std::nullopt}, 1, kGoOnWriting);
   ASSERT_TRUE(all) << all.status().message();
   EXPECT_TRUE(all.value().complete);
   EXPECT_EQ(all.value().bytes, 64U << 20);
-  EXPECT_EQ(target->facts().range_bytes, 32U << 20);
-  EXPECT_GT(*target->facts().fill, 0.85);  // 1 - (1 - 1/2)e^-2 = 0.93 of the units, less what comes out of order
+  EXPECT_EQ(target->info().range_bytes, 32U << 20);
+  EXPECT_GT(*target->info().fill, 0.85);  // 1 - (1 - 1/2)e^-2 = 0.93 of the units, less what comes out of order
   EXPECT_EQ(device.now(), before);
   const auto stopped = target->prepare({Preparation::Kind::random, 100, std::nullopt}, 1,
                                        [](std::uint64_t done, std::uint64_t) { return done == 0; });

@@ -75,7 +75,7 @@ TEST_P(BothSchemes, OverwritingInOrderCopiesNothing) {
     Ssd ssd(config, 1);
     Host host(ssd);
     const std::uint64_t units = ssd.layout().logical_units;
-    ssd.fill(0, units);
+    ssd.write_sequentially(0, units);
     ssd.reset_counters();
     for (std::uint64_t unit = 0; unit < units; unit += 16) host.run(Opcode::write, unit, 16);
     EXPECT_EQ(write_amplification(ssd.counters(), units), 1.0);
@@ -99,7 +99,7 @@ TEST_P(BothSchemes, DeallocatedUnitsAreNotCopied) {
   Ssd ssd(drive(GetParam(), 8, 0.1), 1);
   Host host(ssd);
   const std::uint64_t units = ssd.layout().logical_units;
-  ssd.fill(0, units);
+  ssd.write_sequentially(0, units);
   host.run(Opcode::deallocate, 0, static_cast<std::uint32_t>(units));
   EXPECT_EQ(ssd.mapped_units(), 0U);
   ssd.reset_counters();
@@ -201,7 +201,7 @@ TEST_P(BothSchemes, StaticWearLevellingMovesColdRows) {
   const auto spread = [&config](std::uint32_t threshold) {
     config.wear_levelling.static_threshold_pe = threshold;
     Ssd ssd(config, 1);
-    ssd.fill(0, ssd.layout().logical_units);
+    ssd.write_sequentially(0, ssd.layout().logical_units);
     Random random(3);
     for (int i = 0; i < 20000; ++i) ssd.overwrite(random.below(32));
     EXPECT_EQ(ssd.audit(), std::nullopt);
@@ -309,7 +309,7 @@ TEST(HybridMapping, ProgramsWhatTheRulesOfBastSay) {
     Ssd ssd(config, 1);
     ASSERT_EQ(ssd.layout().log_rows, 10U);
     const std::uint64_t units = ssd.layout().logical_units;
-    ssd.fill(0, units);
+    ssd.write_sequentially(0, units);
     ssd.overwrite(0);  // completes the last super page of the fill
     std::vector<Bast> expected(2, Bast(b, ssd.layout().log_rows));
     expected[0].write(0, 0);

@@ -63,7 +63,7 @@ Nanos latency(Ssd& ssd, Nanos now, const Command& command) {
 
 TEST(Drive, AReadSensesCrossesTheChannelAndThenTheLink) {
   Ssd ssd(one_die(), 1);
-  ssd.fill(0, 64);
+  ssd.write_sequentially(0, 64);
   EXPECT_EQ(latency(ssd, 0, io(Opcode::read, 3)), 50 * kUs + 40960 + 4096);
   EXPECT_EQ(ssd.counters().unmapped_reads, 0U);
   EXPECT_EQ(ssd.counters().host_bytes_read, 4096U);
@@ -80,7 +80,7 @@ TEST(Drive, ReadsOfOneDieQueueAndReadsOfTwoDiesDoNot) {
   SsdConfig c = one_die();
   c.geometry.channels = 2;
   Ssd ssd(c, 1);
-  ssd.fill(0, 64);  // units alternate between the dies
+  ssd.write_sequentially(0, 64);  // units alternate between the dies
   ssd.submit(0, io(Opcode::read, 0, 1, 1));
   ssd.submit(0, io(Opcode::read, 1, 1, 2));
   ssd.submit(0, io(Opcode::read, 2, 1, 3));
@@ -95,7 +95,7 @@ TEST(Drive, IndependentPlanesSenseTogether) {
   c.geometry.planes_per_die = 2;
   c.timing.independent_plane_reads = true;
   Ssd ssd(c, 1);
-  ssd.fill(0, 64);                           // a step holds units 2i and 2i + 1, one in each plane
+  ssd.write_sequentially(0, 64);             // a step holds units 2i and 2i + 1, one in each plane
   ssd.submit(0, io(Opcode::read, 4, 1, 1));  // starts alone, since nothing waits yet
   ssd.submit(0, io(Opcode::read, 0, 1, 2));
   ssd.submit(0, io(Opcode::read, 3, 1, 3));
@@ -164,7 +164,7 @@ TEST(Drive, WaitingUnitsWrittenAgainReachFlashOnce) {
 // P28: a write smaller than the mapping unit reads the rest of it first.
 TEST(Drive, ASubUnitWriteReadsTheRestOfItsUnit) {
   Ssd ssd(one_die(), 1);
-  ssd.fill(0, 64);
+  ssd.write_sequentially(0, 64);
   ssd.reset_counters();
   Command write;
   write.op = Opcode::write;
@@ -181,7 +181,7 @@ TEST(Drive, HostReadsOvertakeQueuedProgramsButNotTheOneThatRuns) {
     SsdConfig c = one_die();
     c.timing.reads_overtake = overtake;
     Ssd ssd(c, 1);
-    ssd.fill(0, 64);
+    ssd.write_sequentially(0, 64);
     for (std::uint64_t i = 0; i < 4; ++i) ssd.submit(0, io(Opcode::write, 100 + i, 1, i));
     std::vector<Completion> ignored;
     ssd.advance(100 * kUs, ignored);  // one program runs, one is queued on the die
@@ -211,7 +211,7 @@ TEST(Drive, PagesOfAMultiBitCellTakeTheirOwnTimes) {
   SsdConfig c = one_die();
   c.timing.read_ns = {10 * kUs, 20 * kUs, 30 * kUs};
   Ssd ssd(c, 1);
-  ssd.fill(0, 16);
+  ssd.write_sequentially(0, 16);
   for (std::uint64_t page = 0; page < 6; ++page) {
     const Nanos start = static_cast<Nanos>(page) * 1'000'000;
     EXPECT_EQ(latency(ssd, start, io(Opcode::read, page)), static_cast<Nanos>(page % 3 + 1) * 10 * kUs + 40960 + 4096);
@@ -242,7 +242,7 @@ TEST(Drive, DeallocatedDataIsGoneAndCollectionDoesNotMoveIt) {
   for (const bool trim : {false, true}) {
     Ssd ssd(c, 1);
     const std::uint64_t units = ssd.layout().logical_units;
-    ssd.fill(0, units);
+    ssd.write_sequentially(0, units);
     if (trim) {
       latency(ssd, 0, io(Opcode::deallocate, 0, static_cast<std::uint32_t>(units / 2)));
       EXPECT_EQ(ssd.mapped_units(), units - units / 2);
@@ -261,7 +261,7 @@ TEST(Drive, AMappingMissReadsTheMapFirst) {
   SsdConfig c = one_die();
   c.mapping_cache.bytes = 512;  // 64 entries
   Ssd ssd(c, 1);
-  ssd.fill(0, 1024);
+  ssd.write_sequentially(0, 1024);
   const Nanos flash = 50 * kUs + 40960;
   EXPECT_EQ(latency(ssd, 0, io(Opcode::read, 3)), 2 * flash + 4096);
   EXPECT_EQ(latency(ssd, 1'000'000, io(Opcode::read, 3)), flash + 4096);
@@ -304,7 +304,7 @@ TEST(Drive, StaticWearLevellingClosesTheSpread) {
     c.wear_levelling.static_threshold_pe = on ? kThreshold : 0;
     Ssd ssd(c, 1);
     const std::uint64_t units = ssd.layout().logical_units;
-    ssd.fill(0, units);
+    ssd.write_sequentially(0, units);
     Random random(3);
     for (std::uint64_t i = 0; i < 100 * units; ++i) ssd.overwrite(random.below(units / 16));  // the rest never changes
     moves[on] = ssd.counters().wear_moves;
@@ -330,7 +330,7 @@ TEST(Drive, RelocatedDataKeptApartFromHotDataLowersWriteAmplification) {
     c.capacity.capacity_bytes *= 8;
     Ssd ssd(c, 1);
     const std::uint64_t units = ssd.layout().logical_units;
-    ssd.fill(0, units);
+    ssd.write_sequentially(0, units);
     Random random(3);
     const auto overwrite = [&](std::uint64_t count) {
       for (std::uint64_t i = 0; i < count; ++i) {

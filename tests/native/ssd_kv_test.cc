@@ -96,7 +96,7 @@ TEST(Kv, AStoreCrossesTheLinkAndTakesTheCoreForACommandAndAPair) {
 TEST(Kv, ARunIsReadFromFlash) {
   Ssd ssd(with_kv(), 1);
   Nanos clock = 0;
-  ASSERT_TRUE(ssd.fill_kv(0, {{key(1), 4000}, {key(2), 4000}, {key(3), 100}}));
+  ASSERT_TRUE(ssd.bulk_load_kv(0, {{key(1), 4000}, {key(2), 4000}, {key(3), 100}}));
   expect_laws(ssd);
   // Two units on two dies side by side: the pair lies across the border of a unit.
   const Completion found = perform(ssd, kv(Opcode::kv_retrieve, key(2), 1 << 20), &clock);
@@ -174,7 +174,7 @@ TEST(Kv, AFullNamespaceSaysSoCanBeEmptiedAndTakesItsSpaceAgain) {
   SsdConfig config = with_kv();
   config.namespaces.kv_share = 0.05;
   Ssd ssd(config, 1);
-  ssd.fill(0, ssd.layout().block_units);
+  ssd.write_sequentially(0, ssd.layout().block_units);
   Nanos clock = 0;
   for (int round = 0; round < 3; ++round) {
     std::uint64_t stored = 0;

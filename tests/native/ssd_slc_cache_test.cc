@@ -245,7 +245,7 @@ TEST(SlcCache, TheDynamicPartShrinksAsTheMainBlocksFill) {
   std::vector<std::uint64_t> held;
   for (const std::uint64_t fill : {0U, 256U, 512U, 800U}) {
     Ssd ssd(c, 1);
-    ssd.fill(0, fill);
+    ssd.write_sequentially(0, fill);
     ssd.reset_counters();
     Nanos now = 0;
     write(ssd, now, 800, 200);
@@ -269,7 +269,7 @@ TEST(SlcCache, WhatItBorrowedComesBackWhenMainDataNeedsIt) {
   write(ssd, now, 700, kCached + 256);
   pause(ssd, now, 1000 * kMs);
   EXPECT_EQ(ssd.counters().slc_bytes_programmed, (kCached + 256) * 4096);
-  ssd.fill(0, 700);
+  ssd.write_sequentially(0, 700);
   check_laws(ssd);
   EXPECT_EQ(ssd.mapped_units(), 700 + kCached + 256);
   EXPECT_GT(ssd.counters().nand_bytes_programmed[kFold], 0U);

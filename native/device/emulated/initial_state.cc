@@ -22,7 +22,7 @@ constexpr std::uint64_t kPreconditioningCapacities = 2;
 
 // So many units at a time between two looks at whether to go on: some hundredths of a second. Overwrites are slower
 // than a fill, for they collect garbage.
-constexpr std::uint64_t kFillStep = 1 << 20;
+constexpr std::uint64_t kSequentialStep = 1 << 20;
 constexpr std::uint64_t kOverwriteStep = 1 << 14;
 
 // How far the preparation is, and whether it goes on.
@@ -32,7 +32,7 @@ class Steps {
       : watch_(watch), total_(filled + overwrites) {}
   void add(std::uint64_t units) { done_ += units; }
   // Once it was told to stop, it stays with that.
-  bool go_on() {
+  bool continues() {
     if (going_ && watch_) going_ = watch_(done_, total_);
     return going_;
   }
@@ -92,7 +92,7 @@ std::uint64_t partition_units(const ssd::Ssd& ssd, const InitialState& initial) 
 
 void overwrite_at_random(ssd::Ssd& ssd, ssd::Random& random, std::uint64_t units, std::uint64_t overwrites,
                          std::uint16_t share, Steps& steps) {
-  for (std::uint64_t i = 0; i < overwrites && steps.go_on(); i += kOverwriteStep) {
+  for (std::uint64_t i = 0; i < overwrites && steps.continues(); i += kOverwriteStep) {
     const std::uint64_t step = std::min(kOverwriteStep, overwrites - i);
     for (std::uint64_t k = 0; k < step; ++k) ssd.overwrite(random.below(units), share);
     steps.add(step);
@@ -104,7 +104,7 @@ void prepare_partition(ssd::Ssd& ssd, ssd::Random& random, const InitialState& i
   if (initial.partition == InitialState::Partition::trimmed) ssd.discard(0, units);
   if (initial.partition != InitialState::Partition::preconditioned) return;
   const std::uint16_t share = share_of(initial.compression_ratio);
-  for (std::uint64_t first = 0; first < units && steps.go_on(); first += kOverwriteStep) {
+  for (std::uint64_t first = 0; first < units && steps.continues(); first += kOverwriteStep) {
     const std::uint64_t end = std::min(first + kOverwriteStep, units);
     for (std::uint64_t unit = first; unit < end; ++unit) ssd.overwrite(unit, share);
     steps.add(end - first);
@@ -152,13 +152,13 @@ Status prepare(ssd::Ssd& ssd, const InitialState& initial, std::uint64_t seed, c
     case Kind::trimmed:
       break;
     case Kind::sequential:
-      for (std::uint64_t first = 0; first < filled && steps.go_on(); first += kFillStep) {
-        ssd.fill(first, std::min(kFillStep, filled - first), share);
-        steps.add(std::min(kFillStep, filled - first));
+      for (std::uint64_t first = 0; first < filled && steps.continues(); first += kSequentialStep) {
+        ssd.write_sequentially(first, std::min(kSequentialStep, filled - first), share);
+        steps.add(std::min(kSequentialStep, filled - first));
       }
       break;
     case Kind::steady:
-      if (filled > 0 && steps.go_on()) ssd.assume_steady(filled, share);
+      if (filled > 0 && steps.continues()) ssd.assume_steady(filled, share);
       steps.add(filled);
       break;
     case Kind::file:
@@ -167,9 +167,9 @@ Status prepare(ssd::Ssd& ssd, const InitialState& initial, std::uint64_t seed, c
   }
   ssd::Random random(ssd::mix(seed));
   overwrite_at_random(ssd, random, filled, overwrites, share, steps);
-  if (steps.go_on()) prepare_partition(ssd, random, initial, steps);
+  if (steps.continues()) prepare_partition(ssd, random, initial, steps);
   ssd.reset_counters();
-  return steps.go_on() ? Status::ok() : Status::error(Fault::stopped, "stopped before the drive was prepared");
+  return steps.continues() ? Status::ok() : Status::error(Fault::stopped, "stopped before the drive was prepared");
 }
 
 Status prepare(DriveModel& drive, const InitialState& initial, std::uint64_t seed, const PrepareWatch& watch) {

@@ -1,6 +1,6 @@
 // Real time: an io is handed to its caller when the clock reaches its modelled completion.
 //
-// No thread of its own. Of the threads that wait in reap, one is the driver: it sleeps until the model's next event,
+// No thread of its own. Of the threads that wait in reap, one is the leader: it sleeps until the model's next event,
 // lets the model live until then, puts what completed into the queues, and wakes only those threads whose wait is over.
 // When its own wait is over it hands the role to another waiting thread. Deciding when is the model's; waiting is here.
 //
@@ -24,17 +24,17 @@ namespace {
 class PacedDevice;
 
 // What a waiting thread is told by its word.
-constexpr std::uint32_t kAsleep = 0;  // nothing yet
-constexpr std::uint32_t kServed = 1;  // enough of its ios are done
-constexpr std::uint32_t kDrive = 2;   // it is the driver from now on
-constexpr std::uint32_t kLookUp = 3;  // (driver only) the next event has moved forward
+constexpr std::uint32_t kAsleep = 0;        // nothing yet
+constexpr std::uint32_t kDone = 1;          // enough of its ios are done
+constexpr std::uint32_t kLead = 2;          // it is the leader from now on
+constexpr std::uint32_t kEarlierEvent = 3;  // (leader only) the next event has moved forward
 
-// The driver is not woken for an event that precedes its wake-up by less than this: waking it takes about as long.
+// The leader is not woken for an event that precedes its wake-up by less than this: waking it takes about as long.
 // Source: guess, of the order of a futex wake with a context switch.
 constexpr RealNanos kWakeSlackNs = 2'000;
 
 // A timed sleep is not free: arming the timer costs up to 15 us of processor time on a virtual machine, 2 us on bare
-// metal. So the driver's sleeps are rationed: any kSleepBurst in a row are as short as they come, and over time there
+// metal. So the leader's sleeps are rationed: any kSleepBurst in a row are as short as they come, and over time there
 // is one in kSleepIntervalNs. A drive that is hardly loaded is punctual to the sleep's own lateness; a busy one hands
 // out what came due within an interval at once, up to an interval late. All of it is in the pacing error. Source:
 // bench/paced_reads.cc
@@ -217,7 +217,7 @@ class PacedDevice final : public EmulatedDevice {
       queue.push(ModelFrontend::done_of(completion, queue.tags_.take(ModelFrontend::slot_of(completion))));
       if (queue.waiting_ && queue.tail_.load(std::memory_order_relaxed) >= queue.served_at_) {
         stop_waiting(queue);
-        queue.word_.store(kServed, std::memory_order_release);
+        queue.word_.store(kDone, std::memory_order_release);
         wakes.add(&queue.word_);
       }
     }
@@ -238,34 +238,35 @@ class PacedDevice final : public EmulatedDevice {
     queue.waiting_ = false;
   }
 
-  // After an arrival: the driver may have to rise earlier than it planned.
-  void tell_driver(WakeList& wakes) {
-    if (driver_ == nullptr || driver_rises_ == kNotAsleep) return;
+  // After an arrival: the leader may have to rise earlier than it planned.
+  void wake_leader_if_earlier(WakeList& wakes) {
+    if (leader_ == nullptr || leader_wakes_at_ == kNotAsleep) return;
     const auto next = frontend_.next_event();
-    if (!next || std::max(real_time(*next), ration_.earliest()) + kWakeSlackNs >= driver_rises_) return;
-    driver_rises_ = kNotAsleep;
-    driver_->word_.store(kLookUp, std::memory_order_release);
-    wakes.add(&driver_->word_);
+    if (!next || std::max(real_time(*next), ration_.earliest()) + kWakeSlackNs >= leader_wakes_at_) return;
+    leader_wakes_at_ = kNotAsleep;
+    leader_->word_.store(kEarlierEvent, std::memory_order_release);
+    wakes.add(&leader_->word_);
   }
 
   // The caller drives until `queue` is served, then the role goes on.
-  void drive(PacedQueue& queue, std::unique_lock<std::mutex>& lock, WakeList& wakes) {
-    driver_ = &queue;
+  void lead(PacedQueue& queue, std::unique_lock<std::mutex>& lock, WakeList& wakes) {
+    leader_ = &queue;
     for (;;) {
       const RealNanos now = real_now();
       catch_up(now, wakes);
       if (queue.tail_.load(std::memory_order_relaxed) >= queue.served_at_) break;
       const RealNanos due = std::max(real_time(next_event_or_die()), ration_.earliest());
-      if (due > now) await(queue, now, due, lock, wakes);
+      if (due > now) sleep_until(queue, now, due, lock, wakes);
     }
-    appoint_next(wakes);
+    appoint_leader(wakes);
   }
 
   // Lets go of the lock until `due`, or until the next event has moved forward.
-  void await(PacedQueue& queue, RealNanos now, RealNanos due, std::unique_lock<std::mutex>& lock, WakeList& wakes) {
+  void sleep_until(PacedQueue& queue, RealNanos now, RealNanos due, std::unique_lock<std::mutex>& lock,
+                   WakeList& wakes) {
     const bool sleeps = due - now > kWatchNs;
     if (sleeps) {
-      driver_rises_ = due;
+      leader_wakes_at_ = due;
       queue.word_.store(kAsleep, std::memory_order_relaxed);
       ration_.spend(now);
     }
@@ -278,17 +279,17 @@ class PacedDevice final : public EmulatedDevice {
       }
     }
     lock.lock();
-    driver_rises_ = kNotAsleep;
+    leader_wakes_at_ = kNotAsleep;
   }
 
   // The thread that began to wait last has probably the longest to go, and keeps the role for longest.
-  void appoint_next(WakeList& wakes) {
-    driver_ = nullptr;
+  void appoint_leader(WakeList& wakes) {
+    leader_ = nullptr;
     if (waiting_.empty()) return;
-    driver_ = waiting_.back();
-    stop_waiting(*driver_);
-    driver_->word_.store(kDrive, std::memory_order_release);
-    wakes.add(&driver_->word_);
+    leader_ = waiting_.back();
+    stop_waiting(*leader_);
+    leader_->word_.store(kLead, std::memory_order_release);
+    wakes.add(&leader_->word_);
   }
 
   // A model that has ios to complete and nothing to do is broken, and waiting for it would be a silent stall.
@@ -309,9 +310,9 @@ class PacedDevice final : public EmulatedDevice {
   Nanos offset_ = 0;  // the model's time at start_
 
   QueueRegistry<PacedQueue> queues_;
-  std::vector<PacedQueue*> waiting_;  // asleep in reap, the driver not among them
-  PacedQueue* driver_ = nullptr;
-  RealNanos driver_rises_ = kNotAsleep;  // the deadline of the driver's sleep
+  std::vector<PacedQueue*> waiting_;  // asleep in reap, the leader not among them
+  PacedQueue* leader_ = nullptr;
+  RealNanos leader_wakes_at_ = kNotAsleep;  // the deadline of the leader's sleep
   SleepRation ration_;
   Histogram closed_error_;  // of queues closed by now
 };
@@ -348,7 +349,7 @@ Status PacedQueue::submit(std::span<const Io> ios) {
   for (const Io& io : ios) device_.frontend_.submit(now, io, index_, tags_.put(io.tag));
   pending_ += ios.size();
   device_.hand_out(wakes);
-  device_.tell_driver(wakes);
+  device_.wake_leader_if_earlier(wakes);
   return {};
 }
 
@@ -366,16 +367,16 @@ std::size_t PacedQueue::reap(std::span<Done> done, std::size_t at_least) {
     return pop(done, asked);
   }
   ask_for_punctual_sleeps();
-  if (device_.driver_ != nullptr) {
+  if (device_.leader_ != nullptr) {
     device_.start_waiting(*this);
     lock.unlock();
     wakes.wake_all();
     std::uint32_t told = kAsleep;
     while ((told = word_.load(std::memory_order_acquire)) == kAsleep) wait_on(word_, kAsleep, std::nullopt);
-    if (told == kServed) return pop(done, asked);
+    if (told == kDone) return pop(done, asked);
     lock.lock();
   }
-  device_.drive(*this, lock, wakes);
+  device_.lead(*this, lock, wakes);
   lock.unlock();
   wakes.wake_all();
   return pop(done, asked);

@@ -103,7 +103,7 @@ Status KvNamespace::refill(EmulatedDevice& drive, std::uint16_t index, const KvC
     auto done = run(*drive.open_queue(), io);
     if (!done) return done.status();
   }
-  if (drive.drive().flash()->fill_kv(index, pairs)) return {};
+  if (drive.drive().flash()->bulk_load_kv(index, pairs)) return {};
   return Status::bad_input(drive.info().name + ": key-value namespace " + std::to_string(index) +
                            " is too small for what its contents hold; raise namespaces.kv_share or name another file");
 }

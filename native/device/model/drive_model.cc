@@ -162,25 +162,25 @@ void DriveModel::run_until(Nanos now) {
       if (pending_events_.empty() || pending_events_.top().time > now) return;
       const Event event = pending_events_.top();
       pending_events_.pop();
-      happen(event);
+      handle(event);
     }
   }
 }
 
-void DriveModel::happen(const Event& event) {
+void DriveModel::handle(const Event& event) {
   switch (event.stage) {
     case Stage::entered:
       enter(event.time, event.slot);
       break;
     case Stage::served:
-      if (stack_turns_.left()) begin_turn(event.time, true);
+      if (stack_.leave()) serve_batch(event.time, true);
       ration(event.time, event.slot);
       break;
     case Stage::rationed:
       wait_for_commit(event.time, event.slot);
       break;
     case Stage::committed:
-      if (commits_.left()) begin_commit(event.time, true);
+      if (commits_.leave()) begin_commit(event.time, true);
       [[fallthrough]];
     case Stage::sent: {
       Slot& s = slots_[event.slot];
@@ -234,26 +234,26 @@ void DriveModel::enter(Nanos now, std::uint32_t slot) {
     partial_under_way_ = true;
     slots_[slot].holds_block = true;
   }
-  wait_for_turn(now, slot);
+  join_batch(now, slot);
 }
 
-void DriveModel::wait_for_turn(Nanos now, std::uint32_t slot) {
+void DriveModel::join_batch(Nanos now, std::uint32_t slot) {
   const HostStack& stack = layers_.host_stack;
   const Command& command = slots_[slot].command;
   const bool is_read = reads(command.op);
   const std::uint64_t bytes = bytes_of(command);
-  Turns::Wait wait;
+  BatchServer::Request wait;
   wait.slot = slot;
   wait.turn_ns = is_read ? stack.read_turn_ns : stack.write_turn_ns;
   wait.wake_ns = (is_read ? stack.read_wake_ns : stack.write_wake_ns) +
                  bytes_ns(bytes, is_read ? stack.read_wake_mb_s : stack.write_wake_mb_s);
   wait.serve_ns = (is_read ? stack.read_serial_ns : stack.write_serial_ns) +
                   bytes_ns(bytes, is_read ? stack.read_serial_mb_s : stack.write_serial_mb_s);
-  if (stack_turns_.arrive(wait)) begin_turn(now, false);
+  if (stack_.join(wait)) serve_batch(now, false);
 }
 
-void DriveModel::begin_turn(Nanos now, bool waited) {
-  stack_turns_.begin(now, waited, [this](std::uint32_t slot, Nanos time) { at(time, slot, Stage::served); });
+void DriveModel::serve_batch(Nanos now, bool waited) {
+  stack_.serve(now, waited, [this](std::uint32_t slot, Nanos time) { at(time, slot, Stage::served); });
 }
 
 // Virtual scheduling, as in the leaky bucket of ATM networks: each command moves on the time until which the ration is
@@ -274,11 +274,11 @@ void DriveModel::wait_for_commit(Nanos now, std::uint32_t slot) {
     at(now, slot, Stage::sent);
     return;
   }
-  if (commits_.arrive({slot, layers_.cap.commit_ns, 0, 0})) begin_commit(now, false);
+  if (commits_.join({slot, layers_.cap.commit_ns, 0, 0})) begin_commit(now, false);
 }
 
 void DriveModel::begin_commit(Nanos now, bool waited) {
-  commits_.begin(now, waited, [this](std::uint32_t slot, Nanos time) { at(time, slot, Stage::committed); });
+  commits_.serve(now, waited, [this](std::uint32_t slot, Nanos time) { at(time, slot, Stage::committed); });
 }
 
 void DriveModel::finish(Nanos now, std::uint32_t slot) {

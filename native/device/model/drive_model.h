@@ -16,8 +16,8 @@
 #include <string>
 #include <vector>
 
+#include "device/model/batch_server.h"
 #include "device/model/hard_disk.h"
-#include "device/model/turns.h"
 #include "device/preset/drive_layers.h"
 #include "ssd/ssd.h"
 #include "ssd/structures/ring.h"
@@ -41,11 +41,11 @@ class DriveModel {
   // How long issuing it keeps a thread of the host busy: part of the way to the drive, not beside it.
   ssd::Nanos issue_ns(ssd::Opcode op, std::uint64_t bytes) const;
   std::size_t in_flight() const { return layered_ ? used_slots_ : medium_in_flight(); }
-  void expect_soon(const ssd::Command& command) const {
-    if (flash_) flash_->expect_soon(command);
+  void prefetch_entry(const ssd::Command& command) const {
+    if (flash_) flash_->prefetch_entry(command);
   }
-  void expect_very_soon(const ssd::Command& command) const {
-    if (flash_) flash_->expect_very_soon(command);
+  void prefetch_place(const ssd::Command& command) const {
+    if (flash_) flash_->prefetch_place(command);
   }
   const ssd::Counters& counters() const { return flash_ ? flash_->counters() : disk_->counters(); }
   ssd::KvCounters kv_counters() const { return flash_ ? flash_->kv_counters() : ssd::KvCounters(); }
@@ -85,10 +85,10 @@ class DriveModel {
   std::size_t medium_in_flight() const { return flash_ ? flash_->in_flight() : disk_->in_flight(); }
 
   void run_until(ssd::Nanos now);
-  void happen(const Event& event);
+  void handle(const Event& event);
   void enter(ssd::Nanos now, std::uint32_t slot);
-  void wait_for_turn(ssd::Nanos now, std::uint32_t slot);
-  void begin_turn(ssd::Nanos now, bool waited);
+  void join_batch(ssd::Nanos now, std::uint32_t slot);
+  void serve_batch(ssd::Nanos now, bool waited);
   void ration(ssd::Nanos now, std::uint32_t slot);
   void wait_for_commit(ssd::Nanos now, std::uint32_t slot);
   void begin_commit(ssd::Nanos now, bool waited);
@@ -114,8 +114,8 @@ class DriveModel {
   std::vector<Slot> slots_;
   std::vector<std::uint32_t> unused_slots_;
   std::size_t used_slots_ = 0;
-  Turns stack_turns_;
-  Turns commits_;
+  BatchServer stack_;
+  BatchServer commits_;
   std::deque<std::uint32_t> partial_waiting_;  // writes of partial blocks behind the one that is under way
   bool partial_under_way_ = false;
   ssd::Nanos rationed_until_ = 0;

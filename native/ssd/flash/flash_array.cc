@@ -64,7 +64,7 @@ std::uint32_t FlashArray::new_step() {
   step.folds = false;
   step.host_units = 0;
   step.sequence = 0;
-  step.filled = false;
+  step.complete = false;
   step.owners.clear();
   return id;
 }
@@ -73,7 +73,8 @@ void FlashArray::free_step(std::uint32_t id) { unused_steps_.push_back(id); }
 
 bool FlashArray::is_host_read(const FlashOp& op) const {
   return timing_.reads_overtake > 0 && op.kind == OpKind::read &&
-         (op.purpose == ReadFor::host || op.purpose == ReadFor::mapping || op.purpose == ReadFor::rest_of_unit);
+         (op.purpose == ReadPurpose::host || op.purpose == ReadPurpose::mapping ||
+          op.purpose == ReadPurpose::rest_of_unit);
 }
 
 void FlashArray::change_load(std::uint32_t die, std::int32_t by) {
@@ -81,14 +82,14 @@ void FlashArray::change_load(std::uint32_t die, std::int32_t by) {
   update_ready(die);
 }
 
-void FlashArray::set_supplied(std::uint32_t die, bool supplied) {
-  dies_[die].supplied = supplied;
+void FlashArray::set_writable(std::uint32_t die, bool writable) {
+  dies_[die].writable = writable;
   update_ready(die);
 }
 
 void FlashArray::update_ready(std::uint32_t die) {
   const std::uint64_t bit = std::uint64_t{1} << (die % 64);
-  const bool ready = dies_[die].supplied && dies_[die].load < kProgramsAhead;
+  const bool ready = dies_[die].writable && dies_[die].load < kProgramsAhead;
   if (ready == ((ready_[die / 64] & bit) != 0)) return;
   ready_[die / 64] ^= bit;
   ready_dies_ += ready ? 1U : ~0U;
@@ -137,7 +138,7 @@ void FlashArray::enqueue(std::int64_t now, std::uint32_t id) {
 
 void FlashArray::program_if_ready(std::int64_t now, std::uint32_t step) {
   const ProgramStep& s = steps_[step];
-  if (!s.filled || s.reads_pending != 0) return;
+  if (!s.complete || s.reads_pending != 0) return;
   const std::uint32_t id = new_op();
   FlashOp& op = ops_[id];
   op.kind = OpKind::program;

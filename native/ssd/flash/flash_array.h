@@ -33,7 +33,7 @@ inline constexpr std::uint32_t kProgramsAhead = 2;
 class FlashArray;
 
 // When flash operations begin, and on what. Without an array they take no time: preconditioning.
-struct Flow {
+struct FlashContext {
   std::int64_t now = 0;
   FlashArray* array = nullptr;
 };
@@ -49,7 +49,7 @@ struct Row {
 // read that feeds it is done.
 struct ProgramStep {
   std::array<std::uint32_t, kMaxPlanes> blocks{};
-  std::array<std::uint32_t, kMaxPlanes> lives{};  // the blocks' erase counts, to tell a later life from this one
+  std::array<std::uint32_t, kMaxPlanes> erase_counts{};  // the blocks' erase counts, to tell a later life from this one
   std::uint32_t planes = 0;
   std::uint32_t die = 0;
   std::uint32_t page = 0;
@@ -58,7 +58,7 @@ struct ProgramStep {
   std::uint32_t reads_pending = 0;
   std::uint32_t host_units = 0;  // write cache space freed when the program is done
   std::uint64_t sequence = 0;    // host steps are numbered, so that a flush knows what to wait for
-  bool filled = false;
+  bool complete = false;
   bool slc = false;                   // blocks with one bit a cell
   bool folds = false;                 // holds data that comes from the SLC cache
   std::vector<std::uint32_t> owners;  // commands that wait for this program (drives without a write cache)
@@ -66,11 +66,11 @@ struct ProgramStep {
 
 enum class OpKind : std::uint8_t { read, program, erase };
 // What a finished read was for.
-enum class ReadFor : std::uint8_t { host, mapping, rest_of_unit, relocation, background };
+enum class ReadPurpose : std::uint8_t { host, mapping, rest_of_unit, relocation, background };
 
 struct FlashOp {
   OpKind kind = OpKind::read;
-  ReadFor purpose = ReadFor::host;
+  ReadPurpose purpose = ReadPurpose::host;
   bool frees_die = true;
   bool sensed = false;  // a read that has left its sense phase
   std::uint32_t die = 0;
@@ -104,7 +104,7 @@ class FlashArray {
   bool any_ready() const { return ready_dies_ != 0; }
   bool is_ready(std::uint32_t die) const { return (ready_[die / 64] >> (die % 64) & 1) != 0; }
   // Whether host data has a place on this die. Dies have one until said otherwise.
-  void set_supplied(std::uint32_t die, bool supplied);
+  void set_writable(std::uint32_t die, bool writable);
 
   // A host read, or a read that a command waits for: not part of the load when such reads overtake.
   bool is_host_read(const FlashOp& op) const;
@@ -133,7 +133,7 @@ class FlashArray {
     std::uint32_t load = 0;
     std::uint32_t overtaken = 0;  // reads that went ahead of the waiting head of `rest`
     bool busy = false;
-    bool supplied = true;
+    bool writable = true;
   };
 
   void change_load(std::uint32_t die, std::int32_t by);

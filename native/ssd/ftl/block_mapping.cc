@@ -22,25 +22,25 @@ BlockMapping::BlockMapping(Ftl& ftl, const SsdConfig& config, const Layout& layo
 
 // --- Host writes
 
-void BlockMapping::open(Flow flow, std::uint32_t unit) {
+void BlockMapping::open(FlashContext context, std::uint32_t unit) {
   assert(!host_.open);
   const Place at = place_of(unit);
   host_ = Step();
   host_.open = true;
   host_.row = at.row;
   host_.page = at.page;
-  find_room(flow, host_);
+  find_room(context, host_);
 }
 
-bool BlockMapping::write(Flow flow, std::uint32_t unit, std::uint32_t owner) {
+bool BlockMapping::write(FlashContext context, std::uint32_t unit, std::uint32_t owner) {
   assert(takes(unit));
   LogicalRow& r = rows_[host_.row];
   Row& to = host_.to_log ? r.log : r.data;
-  ensure_program(flow, host_, to);
+  ensure_program(context, host_, to);
   const std::uint32_t index = unit % step_units_;
   const bool is_new = !host_.has[index];
-  if (flow.array != nullptr) {
-    ProgramStep& step = flow.array->step(host_.program);
+  if (context.array != nullptr) {
+    ProgramStep& step = context.array->step(host_.program);
     step.host_units += is_new ? 1 : 0;
     if (owner != kNoCommand) step.owners.push_back(owner);
   }
@@ -48,20 +48,20 @@ bool BlockMapping::write(Flow flow, std::uint32_t unit, std::uint32_t owner) {
   ftl_.unmap(unit);
   ++ftl_.mapped_units_;
   put(host_, to, unit, index);
-  if (host_.has.count() == step_units_) complete(flow);
+  if (host_.has.count() == step_units_) complete(context);
   return is_new;
 }
 
-void BlockMapping::complete(Flow flow) {
+void BlockMapping::complete(FlashContext context) {
   if (!host_.open) return;
   LogicalRow& r = rows_[host_.row];
   Row& to = host_.to_log ? r.log : r.data;
-  take_old(flow, host_, to, FlashCause::gc);
-  program(flow, host_, to, FlashCause::host);
+  take_old(context, host_, to, FlashCause::gc);
+  program(context, host_, to, FlashCause::host);
   host_.open = false;
   // A log that is full and in order is the new data row: nothing is gained by waiting.
-  if (host_.to_log && r.log_in_order && r.log.page == pages_per_block_) merge(flow, host_.row);
-  level_wear(flow);
+  if (host_.to_log && r.log_in_order && r.log.page == pages_per_block_) merge(context, host_.row);
+  level_wear(context);
 }
 
 void BlockMapping::overwrite(std::uint32_t unit) {
@@ -73,17 +73,17 @@ void BlockMapping::overwrite(std::uint32_t unit) {
 }
 
 // Decides where the super page goes, and makes way for it.
-void BlockMapping::find_room(Flow flow, Step& step) {
+void BlockMapping::find_room(FlashContext context, Step& step) {
   LogicalRow& r = rows_[step.row];
   const bool too_late = r.log.page == pages_per_block_ || (!hybrid_ && step.page < r.log.page);
-  if (r.log.planes > 0 && too_late) merge(flow, step.row);
+  if (r.log.planes > 0 && too_late) merge(context, step.row);
   if (r.log.planes == 0) {
     if (r.data.planes == 0) r.data = open_row(step.row % dies_);
     if (step.page >= r.data.page) {
       step.to_page = step.page;
       return;
     }
-    begin_log(flow, step.row);
+    begin_log(context, step.row);
   }
   step.to_log = true;
   touch_log(step.row);
@@ -94,15 +94,15 @@ void BlockMapping::find_room(Flow flow, Step& step) {
   }
   step.to_page = step.page;
   for (std::uint32_t page = r.log.page; page < step.page; ++page) {
-    copy_page(flow, step.row, page, r.log, FlashCause::gc);
+    copy_page(context, step.row, page, r.log, FlashCause::gc);
   }
 }
 
 // --- Logs
 
-void BlockMapping::begin_log(Flow flow, std::uint32_t row) {
+void BlockMapping::begin_log(FlashContext context, std::uint32_t row) {
   auto& logs = logs_[row % dies_];
-  if (logs.size() == logs_per_die_) merge(flow, logs.begin()->second);
+  if (logs.size() == logs_per_die_) merge(context, logs.begin()->second);
   LogicalRow& r = rows_[row];
   r.log = open_row(row % dies_);
   r.log_in_order = true;
@@ -124,51 +124,52 @@ void BlockMapping::drop_log(std::uint32_t row) {
 }
 
 // Ends the logical row's log: its data is in one row again.
-void BlockMapping::merge(Flow flow, std::uint32_t row) {
+void BlockMapping::merge(FlashContext context, std::uint32_t row) {
   LogicalRow& r = rows_[row];
   if (!r.log_in_order) {
     ++ftl_.counters_->full_merges;
-    copy_all(flow, row, FlashCause::gc);
+    copy_all(context, row, FlashCause::gc);
     return;
   }
   bool copied = false;
   for (std::uint32_t page = r.log.page; page < pages_per_block_; ++page) {
-    copied = copy_page(flow, row, page, r.log, FlashCause::gc) || copied;
+    copied = copy_page(context, row, page, r.log, FlashCause::gc) || copied;
   }
   ++(copied ? ftl_.counters_->partial_merges : ftl_.counters_->switch_merges);
-  erase_row(flow, r.data);
+  erase_row(context, r.data);
   r.data = r.log;
   drop_log(row);
 }
 
 // Everything of the logical row goes to a row that was free. There always is one: the layout keeps it.
-void BlockMapping::copy_all(Flow flow, std::uint32_t row, FlashCause cause) {
+void BlockMapping::copy_all(FlashContext context, std::uint32_t row, FlashCause cause) {
   LogicalRow& r = rows_[row];
   Row to = open_row(row % dies_);
-  for (std::uint32_t page = 0; page < pages_per_block_; ++page) copy_page(flow, row, page, to, cause);
-  erase_row(flow, r.data);
+  for (std::uint32_t page = 0; page < pages_per_block_; ++page) copy_page(context, row, page, to, cause);
+  erase_row(context, r.data);
   if (r.log.planes > 0) {
-    erase_row(flow, r.log);
+    erase_row(context, r.log);
     drop_log(row);
   }
   r.data = to;
 }
 
 // Static wear levelling: now and then the logical row on the least worn erase block moves, so that it comes into use.
-void BlockMapping::level_wear(Flow flow) {
+void BlockMapping::level_wear(FlashContext context) {
   const std::uint32_t threshold = ftl_.config_.wear_levelling.static_threshold_pe;
   if (threshold == 0 || ftl_.erases_until_levelling_ > 0) return;
   ftl_.erases_until_levelling_ = std::max<std::uint64_t>(1, ftl_.layout_.blocks / 8);  // a scan of all blocks each time
   std::uint32_t spread = 0;
-  const std::uint32_t coldest = ftl_.blocks_.coldest_closed(&spread);
-  if (coldest == kNoBlock || spread <= threshold) return;
-  const auto holds = [coldest](const Row& row) {
-    return std::find(row.blocks.begin(), row.blocks.begin() + row.planes, coldest) != row.blocks.begin() + row.planes;
+  const std::uint32_t least_worn = ftl_.blocks_.least_worn_closed(&spread);
+  if (least_worn == kNoBlock || spread <= threshold) return;
+  const auto holds = [least_worn](const Row& row) {
+    return std::find(row.blocks.begin(), row.blocks.begin() + row.planes, least_worn) !=
+           row.blocks.begin() + row.planes;
   };
   for (std::uint32_t row = 0; row < rows_.size(); ++row) {
     if (!holds(rows_[row].data) && !holds(rows_[row].log)) continue;
     ++ftl_.counters_->wear_moves;
-    copy_all(flow, row, FlashCause::wear);
+    copy_all(context, row, FlashCause::wear);
     return;
   }
 }
@@ -176,47 +177,47 @@ void BlockMapping::level_wear(Flow flow) {
 // --- Super pages
 
 // Copies a super page to its own page of a row, unless nothing of it holds data.
-bool BlockMapping::copy_page(Flow flow, std::uint32_t row, std::uint32_t page, Row& to, FlashCause cause) {
+bool BlockMapping::copy_page(FlashContext context, std::uint32_t row, std::uint32_t page, Row& to, FlashCause cause) {
   Step step;
   step.row = row;
   step.page = page;
   step.to_page = page;
-  if (!take_old(flow, step, to, cause)) return false;
-  program(flow, step, to, cause);
+  if (!take_old(context, step, to, cause)) return false;
+  program(context, step, to, cause);
   return true;
 }
 
 // Gives what the super page holds elsewhere its place in the step. False when that is nothing.
-bool BlockMapping::take_old(Flow flow, Step& step, const Row& to, FlashCause cause) {
+bool BlockMapping::take_old(FlashContext context, Step& step, const Row& to, FlashCause cause) {
   const std::uint32_t first = first_unit(step.row, step.page);
   std::uint32_t read = kNoOp;
-  std::uint32_t read_page = Ftl::kNowhere;  // the flash page, within the drive, that it reads
+  std::uint32_t read_page = Ftl::kUnmapped;  // the flash page, within the drive, that it reads
   bool any = false;
   const auto queue_read = [&] {
-    if (read != kNoOp) flow.array->enqueue(flow.now, read);
+    if (read != kNoOp) context.array->enqueue(context.now, read);
     read = kNoOp;
   };
   for (std::uint32_t index = 0; index < step_units_ && first + index < ftl_.logical_units_; ++index) {
     const std::uint32_t unit = first + index;
     const std::uint32_t from = ftl_.physical(unit);
-    if (from == Ftl::kNowhere || step.has[index]) continue;
+    if (from == Ftl::kUnmapped || step.has[index]) continue;
     any = true;
-    ensure_program(flow, step, to);
-    if (flow.array != nullptr && from / units_per_page_ != read_page) {
+    ensure_program(context, step, to);
+    if (context.array != nullptr && from / units_per_page_ != read_page) {
       queue_read();
       read_page = from / units_per_page_;
       if (!ftl_.in_controller(from)) {
-        read = flow.array->new_op();
-        FlashOp& op = flow.array->op(read);
-        op.purpose = ReadFor::relocation;
+        read = context.array->new_op();
+        FlashOp& op = context.array->op(read);
+        op.purpose = ReadPurpose::relocation;
         op.die = ftl_.plane_of(from) / planes_per_die_;
         op.plane = static_cast<std::uint8_t>(ftl_.plane_of(from) % planes_per_die_);
         op.page = ftl_.page_of(from);
         op.steps[0] = step.program;
-        ++flow.array->step(step.program).reads_pending;
+        ++context.array->step(step.program).reads_pending;
       }
     }
-    if (read != kNoOp) flow.array->op(read).bytes += ftl_.slot_bytes_;
+    if (read != kNoOp) context.array->op(read).bytes += ftl_.slot_bytes_;
     ftl_.counters_->nand_bytes_read[static_cast<std::size_t>(cause)] += ftl_.slot_bytes_;
     ++step.by_cause[static_cast<std::size_t>(cause)];
     ftl_.unmap(unit);
@@ -233,23 +234,23 @@ void BlockMapping::put(Step& step, const Row& to, std::uint32_t unit, std::uint3
   ftl_.map_.set(unit, at + 1);
   ftl_.owner_.set(at, unit);
   ftl_.valid_[at / 64] |= std::uint64_t{1} << (at % 64);
-  ftl_.blocks_.gain(ftl_.block_of(at));
+  ftl_.blocks_.add_valid(ftl_.block_of(at));
   step.has.set(index);
 }
 
-void BlockMapping::ensure_program(Flow flow, Step& step, const Row& to) {
-  if (flow.array == nullptr || step.program != kNoStep) return;
-  step.program = flow.array->new_step();
-  ProgramStep& program = flow.array->step(step.program);
+void BlockMapping::ensure_program(FlashContext context, Step& step, const Row& to) {
+  if (context.array == nullptr || step.program != kNoStep) return;
+  step.program = context.array->new_step();
+  ProgramStep& program = context.array->step(step.program);
   program.die = step.row % dies_;
   program.planes = to.planes;
   program.page = step.to_page;
   program.pages = step.to_page + 1 - to.page;
   program.blocks = to.blocks;
-  for (std::uint32_t i = 0; i < to.planes; ++i) program.lives[i] = ftl_.blocks_[to.blocks[i]].erases;
+  for (std::uint32_t i = 0; i < to.planes; ++i) program.erase_counts[i] = ftl_.blocks_[to.blocks[i]].erases;
 }
 
-void BlockMapping::program(Flow flow, Step& step, Row& to, FlashCause padding) {
+void BlockMapping::program(FlashContext context, Step& step, Row& to, FlashCause padding) {
   const std::uint32_t empty = step_units_ - static_cast<std::uint32_t>(step.has.count());
   step.by_cause[static_cast<std::size_t>(padding)] += empty;
   ftl_.counters_->nand_bytes_padded += std::uint64_t{empty} * ftl_.slot_bytes_;
@@ -257,12 +258,12 @@ void BlockMapping::program(Flow flow, Step& step, Row& to, FlashCause padding) {
     ftl_.counters_->nand_bytes_programmed[cause] += std::uint64_t{step.by_cause[cause]} * ftl_.slot_bytes_;
   }
   ftl_.counters_->nand_pages_programmed += to.planes;
-  if (flow.array != nullptr) {
-    ensure_program(flow, step, to);
-    ProgramStep& program = flow.array->step(step.program);
-    program.filled = true;
+  if (context.array != nullptr) {
+    ensure_program(context, step, to);
+    ProgramStep& program = context.array->step(step.program);
+    program.complete = true;
     if (program.host_units > 0) program.sequence = ++ftl_.host_steps_;
-    flow.array->program_if_ready(flow.now, step.program);
+    context.array->program_if_ready(context.now, step.program);
   } else {
     for (std::uint32_t i = 0; i < to.planes; ++i) ftl_.blocks_[to.blocks[i]].programmed_pages = step.to_page + 1;
   }
@@ -285,7 +286,7 @@ Row BlockMapping::open_row(std::uint32_t die) {
 }
 
 // REQUIRES: nothing in it is valid
-void BlockMapping::erase_row(Flow flow, Row& row) {
+void BlockMapping::erase_row(FlashContext context, Row& row) {
   for (std::uint32_t i = 0; i < row.planes; ++i) {
     const std::uint32_t block = row.blocks[i];
     assert(ftl_.blocks_[block].valid == 0);
@@ -294,13 +295,13 @@ void BlockMapping::erase_row(Flow flow, Row& row) {
     ftl_.free_block(block);
   }
   ftl_.erases_until_levelling_ -= std::min<std::uint64_t>(ftl_.erases_until_levelling_, row.planes);
-  if (flow.array != nullptr) ftl_.queue_erase(flow, row.blocks[0], false);
+  if (context.array != nullptr) ftl_.queue_erase(context, row.blocks[0], false);
   row = Row();
 }
 
 // --- State
 
-std::uint64_t BlockMapping::stop_time(FlashArray& array) {
+std::uint64_t BlockMapping::detach_programs(FlashArray& array) {
   if (host_.program == kNoStep) return 0;
   const std::uint64_t host_units = array.step(host_.program).host_units;
   array.free_step(host_.program);
@@ -357,7 +358,7 @@ std::optional<std::string> BlockMapping::audit_row(std::uint32_t row, std::vecto
     const std::uint32_t first = first_unit(row, page);
     for (std::uint32_t index = 0; index < step_units_ && first + index < ftl_.logical_units_; ++index) {
       const std::uint32_t at = ftl_.physical(first + index);
-      if (at == Ftl::kNowhere || (r.data.planes > 0 && at == physical(r.data, page, index))) continue;
+      if (at == Ftl::kUnmapped || (r.data.planes > 0 && at == physical(r.data, page, index))) continue;
       const std::uint32_t log_page = ftl_.page_of(at);
       if (r.log.planes == 0 || at != physical(r.log, log_page, index)) return name + " has a unit out of its place";
       if (r.log_in_order && log_page != page) return name + " has a log that is not in order";

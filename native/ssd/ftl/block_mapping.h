@@ -64,18 +64,18 @@ class BlockMapping {
   }
   std::uint32_t die_of(std::uint32_t unit) const { return unit / step_units_ % dies_; }
   // Opens the super page of this unit, merging as it must. REQUIRES: !is_open()
-  void open(Flow flow, std::uint32_t unit);
+  void open(FlashContext context, std::uint32_t unit);
   // The last unit missing completes the super page. False when the unit took the place of what was written of it to the
   // open super page before, which then never reaches flash. REQUIRES: takes(unit)
-  bool write(Flow flow, std::uint32_t unit, std::uint32_t owner);
+  bool write(FlashContext context, std::uint32_t unit, std::uint32_t owner);
   // Programs the open super page, if there is one.
-  void complete(Flow flow);
+  void complete(FlashContext context);
 
   // One write of its own, without time.
   void overwrite(std::uint32_t unit);
 
   // As of Ftl.
-  std::uint64_t stop_time(FlashArray& array);
+  std::uint64_t detach_programs(FlashArray& array);
   bool visit_state(const std::function<bool(void* bytes, std::size_t size)>& visit, bool loading);
   std::optional<std::string> audit() const;
 
@@ -115,20 +115,20 @@ class BlockMapping {
     return (row.blocks[index / units_per_page_] * pages_per_block_ + page) * units_per_page_ + index % units_per_page_;
   }
 
-  void find_room(Flow flow, Step& step);
-  void begin_log(Flow flow, std::uint32_t row);
+  void find_room(FlashContext context, Step& step);
+  void begin_log(FlashContext context, std::uint32_t row);
   void touch_log(std::uint32_t row);
-  void merge(Flow flow, std::uint32_t row);
-  void copy_all(Flow flow, std::uint32_t row, FlashCause cause);
-  bool copy_page(Flow flow, std::uint32_t row, std::uint32_t page, Row& to, FlashCause cause);
-  bool take_old(Flow flow, Step& step, const Row& to, FlashCause cause);
+  void merge(FlashContext context, std::uint32_t row);
+  void copy_all(FlashContext context, std::uint32_t row, FlashCause cause);
+  bool copy_page(FlashContext context, std::uint32_t row, std::uint32_t page, Row& to, FlashCause cause);
+  bool take_old(FlashContext context, Step& step, const Row& to, FlashCause cause);
   void put(Step& step, const Row& to, std::uint32_t unit, std::uint32_t index);
-  void ensure_program(Flow flow, Step& step, const Row& to);
-  void program(Flow flow, Step& step, Row& to, FlashCause padding);
+  void ensure_program(FlashContext context, Step& step, const Row& to);
+  void program(FlashContext context, Step& step, Row& to, FlashCause padding);
   Row open_row(std::uint32_t die);
-  void erase_row(Flow flow, Row& row);
+  void erase_row(FlashContext context, Row& row);
   void drop_log(std::uint32_t row);
-  void level_wear(Flow flow);
+  void level_wear(FlashContext context);
   bool rebuild_logs();
   std::optional<std::string> audit_row(std::uint32_t row, std::vector<bool>& taken) const;
 

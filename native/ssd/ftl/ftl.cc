@@ -57,33 +57,34 @@ Ftl::Ftl(const SsdConfig& config, const Layout& layout, Counters* counters, std:
 
 // --- Space
 
-bool Ftl::make_room(Flow flow) {
+bool Ftl::ensure_clean_space(FlashContext context) {
   std::uint64_t needed = std::uint64_t{planes_per_die_} * slots_per_page_;
   if (layout_.slc_pages != 0) {
-    drop_dead_rows(flow);
+    drop_dead_rows(context);
     if (next_slc_row_is_dynamic()) needed += std::uint64_t{planes_per_die_} * slots_per_block_;
   }
-  if (!must_fold()) return make_clean(flow, needed);
-  const bool made = make_clean(flow, needed + std::uint64_t{planes_per_die_} * layout_.slc_pages * slots_per_page_);
-  return made && (!must_fold() || fold_row(flow));
+  if (!must_fold()) return collect_garbage(context, needed);
+  const bool made =
+      collect_garbage(context, needed + std::uint64_t{planes_per_die_} * layout_.slc_pages * slots_per_page_);
+  return made && (!must_fold() || fold_row(context));
 }
 
 // So many slots for host data, by collecting. False: there is not even what work under way needs.
-bool Ftl::make_clean(Flow flow, std::uint64_t needed) {
+bool Ftl::collect_garbage(FlashContext context, std::uint64_t needed) {
   if (clean_slots_ >= reserve_units() + needed) return true;
   // The reserve stays clean for relocation; a victim without gain leaves the loop only when room can be borrowed.
   const std::uint64_t wanted = std::max(layout_.collect_until_units - layout_.reserve_units, needed);
   while (clean_slots_ < reserve_units() + wanted) {
     // What the SLC cache has borrowed comes back first: a row of it takes several times the flash that its data needs.
-    if (slc_blocks_ > layout_.slc_blocks && slc_blocks_ > most_slc_blocks() && fold_row(flow)) continue;
-    if (collect_one(flow)) continue;
-    if (slc_blocks_ <= layout_.slc_blocks || !fold_row(flow)) break;
+    if (slc_blocks_ > layout_.slc_blocks && slc_blocks_ > most_slc_blocks() && fold_row(context)) continue;
+    if (collect_one(context)) continue;
+    if (slc_blocks_ <= layout_.slc_blocks || !fold_row(context)) break;
   }
   const std::uint64_t floor = (std::uint64_t{dies_} * planes_per_die_ + 2) * slots_per_block_;
   return clean_slots_ >= reserve_units() - layout_.reserve_units + std::min(floor, layout_.reserve_units);
 }
 
-bool Ftl::collect_one(Flow flow) {
+bool Ftl::collect_one(FlashContext context) {
   std::uint32_t victim = blocks_.pick_victim(random_);
   if (victim == kNoBlock) return false;
   if (compresses_ && may_not_pay(victim)) {
@@ -97,8 +98,8 @@ bool Ftl::collect_one(Flow flow) {
   }
   ++counters_->gc_victims;
   counters_->gc_victim_valid_units += compresses_ ? valid_units(victim) : blocks_[victim].valid;
-  relocate(flow, victim, FlashCause::gc);
-  level_wear(flow);
+  relocate(context, victim, FlashCause::gc);
+  level_wear(context);
   return true;
 }
 
@@ -109,22 +110,22 @@ bool Ftl::anything_to_free() const {
   const std::uint64_t open_at_most = kMainStreams * std::uint64_t{dies_} * planes_per_die_ * slots_per_block_;
   const std::uint64_t main_units = layout_.physical_units - std::uint64_t{slc_blocks_} * slots_per_block_;
   if (main_units - clean_slots_ > current + open_at_most) return true;
-  const std::uint32_t best = blocks_.emptiest_closed();
+  const std::uint32_t best = blocks_.fewest_valid_closed();
   return best != kNoBlock && blocks_[best].valid < slots_per_block_;
 }
 
-void Ftl::relocate(Flow flow, std::uint32_t block, FlashCause cause) {
+void Ftl::relocate(FlashContext context, std::uint32_t block, FlashCause cause) {
   blocks_.begin_collecting(block);
   const std::uint32_t first = block * slots_per_block_;
   for (std::uint32_t i = 0; i < slots_per_block_; i += kOwnersInALine) prefetch(owner_.address(first + i));
-  move_pages(flow, block, 0, pages_per_block_, cause);
+  move_pages(context, block, 0, pages_per_block_, cause);
   free_block(block);
-  if (flow.array != nullptr) queue_erase(flow, block, false);
+  if (context.array != nullptr) queue_erase(context, block, false);
 }
 
 // Gives the valid units of pages [begin, end) new places and clears them from the pages. Returns how many slots they
 // took; the block's own count is left as it is.
-std::uint32_t Ftl::move_pages(Flow flow, std::uint32_t block, std::uint32_t begin, std::uint32_t end,
+std::uint32_t Ftl::move_pages(FlashContext context, std::uint32_t block, std::uint32_t begin, std::uint32_t end,
                               FlashCause cause) {
   Stream& to = stream(StreamId::relocation);
   const std::uint32_t first = block * slots_per_block_;
@@ -143,10 +144,10 @@ std::uint32_t Ftl::move_pages(Flow flow, std::uint32_t block, std::uint32_t begi
       if (!is_valid(from)) continue;
       const std::uint32_t slots = slots_of(owner_[from]);
       moved += slots;
-      if (flow.array != nullptr && read == kNoOp && page < programmed_pages) {
-        read = flow.array->new_op();
-        FlashOp& op = flow.array->op(read);
-        op.purpose = ReadFor::relocation;
+      if (context.array != nullptr && read == kNoOp && page < programmed_pages) {
+        read = context.array->new_op();
+        FlashOp& op = context.array->op(read);
+        op.purpose = ReadPurpose::relocation;
         op.die = blocks_.plane_of(block) / planes_per_die_;
         op.plane = static_cast<std::uint8_t>(blocks_.plane_of(block) % planes_per_die_);
         op.page = page;
@@ -154,12 +155,12 @@ std::uint32_t Ftl::move_pages(Flow flow, std::uint32_t block, std::uint32_t begi
       }
       valid_[from / 64] &= ~(std::uint64_t{1} << (from % 64));
       const std::uint32_t unit = owner_[from];
-      place(flow, to, unit, cause, read);
+      place(context, to, unit, cause, read);
       if (unit < logical_units_) mapping_.change_if_cached(unit);
       counters_->nand_bytes_read[static_cast<std::size_t>(cause)] += std::uint64_t{slots} * slot_bytes_;
-      if (read != kNoOp) flow.array->op(read).bytes += slots * slot_bytes_;
+      if (read != kNoOp) context.array->op(read).bytes += slots * slot_bytes_;
     }
-    if (read != kNoOp) flow.array->enqueue(flow.now, read);
+    if (read != kNoOp) context.array->enqueue(context.now, read);
   }
   return moved;
 }
@@ -173,28 +174,28 @@ void Ftl::free_block(std::uint32_t block) {
 }
 
 // The erase of this block, and of those of its row that go with it: a die erases one block of each plane at once.
-void Ftl::queue_erase(Flow flow, std::uint32_t block, bool folded) {
-  const std::uint32_t erase = flow.array->new_op();
-  FlashOp& op = flow.array->op(erase);
+void Ftl::queue_erase(FlashContext context, std::uint32_t block, bool folded) {
+  const std::uint32_t erase = context.array->new_op();
+  FlashOp& op = context.array->op(erase);
   op.kind = OpKind::erase;
   op.die = blocks_.plane_of(block) / planes_per_die_;
   op.slc = folded;
-  flow.array->set_supplied(op.die, true);
-  flow.array->enqueue(flow.now, erase);
+  context.array->set_writable(op.die, true);
+  context.array->enqueue(context.now, erase);
 }
 
 // Static wear levelling: now and then the data of the least worn block is moved, so that the block comes into use.
-void Ftl::level_wear(Flow flow) {
+void Ftl::level_wear(FlashContext context) {
   if (config_.wear_levelling.static_threshold_pe == 0 || levelling_) return;
   if (--erases_until_levelling_ > 0) return;
   erases_until_levelling_ = std::max<std::uint64_t>(1, layout_.blocks / 8);  // a scan of all blocks each time
   std::uint32_t spread = 0;
-  const std::uint32_t coldest = blocks_.coldest_closed(&spread);
-  if (coldest == kNoBlock || spread <= config_.wear_levelling.static_threshold_pe) return;
+  const std::uint32_t least_worn = blocks_.least_worn_closed(&spread);
+  if (least_worn == kNoBlock || spread <= config_.wear_levelling.static_threshold_pe) return;
   levelling_ = true;
   erases_until_levelling_ = 1;  // stay at it until the spread is closed
   ++counters_->wear_moves;
-  relocate(flow, coldest, FlashCause::wear);
+  relocate(context, least_worn, FlashCause::wear);
   levelling_ = false;
 }
 
@@ -256,7 +257,7 @@ void Ftl::begin_step(Stream& s, std::uint32_t die) {
   const Row& row = s.rows[die];
   s.open = true;
   s.die = die;
-  s.filled = 0;
+  s.used_slots = 0;
   s.by_cause = {};
   s.capacity = row.planes * slots_per_page_;
   if (!s.slc) clean_slots_ -= s.capacity;
@@ -264,29 +265,29 @@ void Ftl::begin_step(Stream& s, std::uint32_t die) {
 }
 
 // The program that the open step will become. A step begun while no time passed gets one when time is switched on.
-void Ftl::ensure_program(Flow flow, Stream& s) {
-  if (flow.array == nullptr || s.step != kNoStep) return;
+void Ftl::ensure_program(FlashContext context, Stream& s) {
+  if (context.array == nullptr || s.step != kNoStep) return;
   const Row& row = s.rows[s.die];
-  s.step = flow.array->new_step();
-  ProgramStep& step = flow.array->step(s.step);
+  s.step = context.array->new_step();
+  ProgramStep& step = context.array->step(s.step);
   step.die = s.die;
   step.planes = row.planes;
   step.page = row.page;
   step.slc = s.slc;
   step.blocks = row.blocks;
-  for (std::uint32_t i = 0; i < row.planes; ++i) step.lives[i] = blocks_[row.blocks[i]].erases;
+  for (std::uint32_t i = 0; i < row.planes; ++i) step.erase_counts[i] = blocks_[row.blocks[i]].erases;
 }
 
-void Ftl::finish_step(Flow flow, Stream& s) {
+void Ftl::finish_step(FlashContext context, Stream& s) {
   Row& row = s.rows[s.die];
-  if (flow.array != nullptr) {
-    ensure_program(flow, s);
-    ProgramStep& step = flow.array->step(s.step);
-    step.filled = true;
+  if (context.array != nullptr) {
+    ensure_program(context, s);
+    ProgramStep& step = context.array->step(s.step);
+    step.complete = true;
     step.folds = s.by_cause[static_cast<std::size_t>(FlashCause::fold)] != 0;
     if (step.folds) ++folds_in_flight_;
     if (step.host_units > 0) step.sequence = ++host_steps_;
-    flow.array->program_if_ready(flow.now, s.step);
+    context.array->program_if_ready(context.now, s.step);
   } else {
     for (std::uint32_t i = 0; i < row.planes; ++i) blocks_[row.blocks[i]].programmed_pages = row.page + 1;
   }
@@ -304,7 +305,7 @@ void Ftl::finish_step(Flow flow, Stream& s) {
   }
 }
 
-std::uint64_t Ftl::stop_time(FlashArray& array) {
+std::uint64_t Ftl::detach_programs(FlashArray& array) {
   std::uint64_t host_units = 0;
   for (auto& s : streams_) {
     if (s.step == kNoStep) continue;
@@ -312,7 +313,7 @@ std::uint64_t Ftl::stop_time(FlashArray& array) {
     array.free_step(s.step);
     s.step = kNoStep;
   }
-  if (block_mapping_) host_units += block_mapping_->stop_time(array);
+  if (block_mapping_) host_units += block_mapping_->detach_programs(array);
   return host_units;
 }
 
@@ -320,36 +321,36 @@ void Ftl::programmed(const ProgramStep& step) {
   if (step.folds) --folds_in_flight_;
   for (std::uint32_t i = 0; i < step.planes; ++i) {
     Block& block = blocks_[step.blocks[i]];
-    if (block.erases == step.lives[i]) block.programmed_pages += step.pages;
+    if (block.erases == step.erase_counts[i]) block.programmed_pages += step.pages;
   }
 }
 
 // --- Data
 
 // Gives `unit` its next place in the stream. `read`: the flash read its data comes from, or kNoOp.
-void Ftl::place(Flow flow, Stream& s, std::uint32_t unit, FlashCause cause, std::uint32_t read) {
+void Ftl::place(FlashContext context, Stream& s, std::uint32_t unit, FlashCause cause, std::uint32_t read) {
   const std::uint32_t slots = slots_of(unit);
-  if (compresses_) make_fit(flow, s, slots, cause);
+  if (compresses_) pad_unless_fits(context, s, slots, cause);
   if (!s.open) begin_step(s, pick_die(s));
-  ensure_program(flow, s);
+  ensure_program(context, s);
   const Row& row = s.rows[s.die];
-  const std::uint32_t block = row.blocks[s.filled / slots_per_page_];
-  const std::uint32_t to = block * slots_per_block_ + row.page * slots_per_page_ + s.filled % slots_per_page_;
+  const std::uint32_t block = row.blocks[s.used_slots / slots_per_page_];
+  const std::uint32_t to = block * slots_per_block_ + row.page * slots_per_page_ + s.used_slots % slots_per_page_;
   map_.set(unit, to + 1);
   owner_.set(to, unit);
   valid_[to / 64] |= std::uint64_t{1} << (to % 64);
-  blocks_.gain(block, slots);
+  blocks_.add_valid(block, slots);
   s.by_cause[static_cast<std::size_t>(cause)] += slots;
   const std::uint32_t step_id = s.step;
   if (step_id != kNoStep && read != kNoOp) {
-    FlashOp& op = flow.array->op(read);
+    FlashOp& op = context.array->op(read);
     if (op.steps[0] != step_id && op.steps[1] != step_id) {
       op.steps[op.steps[0] == kNoStep ? 0 : 1] = step_id;
-      ++flow.array->step(step_id).reads_pending;
+      ++context.array->step(step_id).reads_pending;
     }
   }
-  s.filled += slots;
-  if (s.filled == s.capacity) finish_step(flow, s);
+  s.used_slots += slots;
+  if (s.used_slots == s.capacity) finish_step(context, s);
 }
 
 void Ftl::unmap(std::uint32_t unit) {
@@ -358,25 +359,25 @@ void Ftl::unmap(std::uint32_t unit) {
   const std::uint32_t from = old - 1;
   map_.set(unit, 0);
   valid_[from / 64] &= ~(std::uint64_t{1} << (from % 64));
-  blocks_.lose(from / slots_per_block_, slots_of(unit));
+  blocks_.remove_valid(from / slots_per_block_, slots_of(unit));
   if (unit < logical_units_) --mapped_units_;
 }
 
-void Ftl::write(Flow flow, std::uint32_t unit, std::uint32_t owner, std::uint8_t slots) {
+void Ftl::write(FlashContext context, std::uint32_t unit, std::uint32_t owner, std::uint8_t slots) {
   Stream& s = streams_[host_];
   assert(s.open);
-  ensure_program(flow, s);
-  if (flow.array != nullptr) {
-    ProgramStep& step = flow.array->step(s.step);
+  ensure_program(context, s);
+  if (context.array != nullptr) {
+    ProgramStep& step = context.array->step(s.step);
     ++step.host_units;
     if (owner != kNoCommand) step.owners.push_back(owner);
   }
   unmap(unit);
   ++mapped_units_;
   if (compresses_) slots_[unit] = slots;
-  place(flow, s, unit, FlashCause::host, kNoOp);
-  if (s.slc) blocks_.gain_cached();
-  update_map_entry(flow, unit);
+  place(context, s, unit, FlashCause::host, kNoOp);
+  if (s.slc) blocks_.add_cached();
+  update_map_entry(context, unit);
 }
 
 void Ftl::write_untimed(std::uint32_t unit, std::uint8_t slots) {
@@ -387,54 +388,54 @@ void Ftl::write_untimed(std::uint32_t unit, std::uint8_t slots) {
   place({}, s, unit, FlashCause::host, kNoOp);
 }
 
-void Ftl::pad_host_step(Flow flow) {
+void Ftl::pad_host_step(FlashContext context) {
   Stream& s = streams_[host_];
   if (!s.open) return;
-  counters_->nand_bytes_padded += std::uint64_t{s.capacity - s.filled} * slot_bytes_;
-  s.by_cause[static_cast<std::size_t>(FlashCause::host)] += s.capacity - s.filled;
-  finish_step(flow, s);
+  counters_->nand_bytes_padded += std::uint64_t{s.capacity - s.used_slots} * slot_bytes_;
+  s.by_cause[static_cast<std::size_t>(FlashCause::host)] += s.capacity - s.used_slots;
+  finish_step(context, s);
 }
 
-void Ftl::deallocate(Flow flow, std::uint32_t unit) {
+void Ftl::deallocate(FlashContext context, std::uint32_t unit) {
   if (map_[unit] == 0) return;
   unmap(unit);
-  update_map_entry(flow, unit);
+  update_map_entry(context, unit);
 }
 
 // --- The map
 
 // The entry of a unit just written changes: it enters the cache as changed.
-void Ftl::update_map_entry(Flow flow, std::uint32_t unit) {
+void Ftl::update_map_entry(FlashContext context, std::uint32_t unit) {
   if (mapping_.holds_everything()) return;
   const auto outcome = mapping_.access(unit, true);
   ++(outcome.hit ? counters_->mapping_cache_hits : counters_->mapping_cache_misses);
   if (!outcome.hit) {
     // Nobody waits for this read: the old place is found out beside the write.
-    const std::uint32_t read = translation_read(flow, translation_unit_of(unit), ReadFor::background);
-    if (read != kNoOp) flow.array->enqueue(flow.now, read);
+    const std::uint32_t read = translation_read(context, translation_unit_of(unit), ReadPurpose::background);
+    if (read != kNoOp) context.array->enqueue(context.now, read);
   }
-  if (outcome.write_back != MappingCache::kNone) write_translation_unit(flow, outcome.write_back);
+  if (outcome.write_back != MappingCache::kNone) write_translation_unit(context, outcome.write_back);
   const std::uint32_t next = mapping_.next_to_leave();
   if (next != MappingCache::kNone) prefetch_physical(map_[logical_units_ + translation_unit_of(next)]);
 }
 
-std::uint32_t Ftl::look_up_for_read(Flow flow, std::uint32_t unit, std::uint32_t previous_translation_unit) {
+std::uint32_t Ftl::look_up_for_read(FlashContext context, std::uint32_t unit, std::uint32_t previous_translation_unit) {
   if (mapping_.holds_everything()) return kNoOp;
   const auto outcome = mapping_.access(unit, false);
   ++(outcome.hit ? counters_->mapping_cache_hits : counters_->mapping_cache_misses);
-  if (outcome.write_back != MappingCache::kNone) write_translation_unit(flow, outcome.write_back);
+  if (outcome.write_back != MappingCache::kNone) write_translation_unit(context, outcome.write_back);
   if (outcome.hit || translation_unit_of(unit) == previous_translation_unit) return kNoOp;
-  return translation_read(flow, translation_unit_of(unit), ReadFor::mapping);
+  return translation_read(context, translation_unit_of(unit), ReadPurpose::mapping);
 }
 
 // A read of a translation unit from flash; kNoOp when it is in the controller or was never written.
-std::uint32_t Ftl::translation_read(Flow flow, std::uint32_t translation_unit, ReadFor purpose) {
+std::uint32_t Ftl::translation_read(FlashContext context, std::uint32_t translation_unit, ReadPurpose purpose) {
   const std::uint32_t from = physical(logical_units_ + translation_unit);
-  if (from == kNowhere || in_controller(from)) return kNoOp;
+  if (from == kUnmapped || in_controller(from)) return kNoOp;
   counters_->nand_bytes_read[static_cast<std::size_t>(FlashCause::mapping)] += config_.geometry.mapping_unit_bytes;
-  if (flow.array == nullptr) return kNoOp;
-  const std::uint32_t read = flow.array->new_op();
-  FlashOp& op = flow.array->op(read);
+  if (context.array == nullptr) return kNoOp;
+  const std::uint32_t read = context.array->new_op();
+  FlashOp& op = context.array->op(read);
   op.purpose = purpose;
   op.die = plane_of(from) / planes_per_die_;
   op.plane = static_cast<std::uint8_t>(plane_of(from) % planes_per_die_);
@@ -444,15 +445,15 @@ std::uint32_t Ftl::translation_read(Flow flow, std::uint32_t translation_unit, R
 }
 
 // Reads a translation unit, changes it and programs it anew. False when there was no clean space for it.
-bool Ftl::write_translation_unit(Flow flow, std::uint32_t translation_unit) {
+bool Ftl::write_translation_unit(FlashContext context, std::uint32_t translation_unit) {
   Stream& s = stream(StreamId::mapping);
-  if ((!s.open || !fits(s, slots_per_unit_)) && !make_room(flow)) return false;
-  const std::uint32_t read = translation_read(flow, translation_unit, ReadFor::relocation);
+  if ((!s.open || !fits(s, slots_per_unit_)) && !ensure_clean_space(context)) return false;
+  const std::uint32_t read = translation_read(context, translation_unit, ReadPurpose::relocation);
   const std::uint32_t unit = logical_units_ + translation_unit;
   unmap(unit);
   if (compresses_) slots_[unit] = static_cast<std::uint8_t>(slots_per_unit_);
-  place(flow, s, unit, FlashCause::mapping, read);
-  if (read != kNoOp) flow.array->enqueue(flow.now, read);
+  place(context, s, unit, FlashCause::mapping, read);
+  if (read != kNoOp) context.array->enqueue(context.now, read);
   return true;
 }
 

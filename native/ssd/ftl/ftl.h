@@ -39,7 +39,7 @@ inline constexpr std::size_t kMainStreams = 3;  // those without the SLC cache
 
 class Ftl {
  public:
-  static constexpr std::uint32_t kNowhere = ~std::uint32_t{0};
+  static constexpr std::uint32_t kUnmapped = ~std::uint32_t{0};
 
   Ftl(const SsdConfig& config, const Layout& layout, Counters* counters, std::uint64_t seed);
 
@@ -79,34 +79,34 @@ class Ftl {
   // --- Host writes. A step is begun on a die of the caller's choice and then filled unit by unit.
   bool host_step_open() const { return streams_[host_].open; }
   // Makes sure that there is clean space, collecting as it must. False when there is none to be made.
-  bool make_room(Flow flow);
+  bool ensure_clean_space(FlashContext context);
   bool can_begin_host_step(std::uint32_t die) const;
   // In the SLC cache while it has room. REQUIRES: can_begin_host_step(die) and !host_step_open()
   void begin_host_step(std::uint32_t die);
   // Is there room for so many slots in the open step? Without compression there always is.
   bool host_step_fits(std::uint32_t slots) const { return fits(streams_[host_], slots); }
   // REQUIRES: host_step_open() and host_step_fits(slots)
-  void write(Flow flow, std::uint32_t unit, std::uint32_t owner, std::uint8_t slots);
+  void write(FlashContext context, std::uint32_t unit, std::uint32_t owner, std::uint8_t slots);
   // Completes the open step without data.
-  void pad_host_step(Flow flow);
+  void pad_host_step(FlashContext context);
   std::uint64_t last_host_step() const { return host_steps_; }
-  void deallocate(Flow flow, std::uint32_t unit);
+  void deallocate(FlashContext context, std::uint32_t unit);
 
   // --- The SLC cache: its data is folded into the main blocks, oldest rows first.
   // Is more of the cache in use than is to stay in it, of an idle drive or of one at work?
-  bool wants_fold(bool idle) const;
+  bool needs_fold(bool idle) const;
   // Folds and erases are on their way to as many dies as there are: more would only keep the host waiting.
-  bool folds_enough() const { return folds_in_flight_ >= dies_; }
+  bool fold_limit_reached() const { return folds_in_flight_ >= dies_; }
   // Folds one more bit of the oldest row. False when there is no clean space for it. REQUIRES: wants_fold()
-  bool fold(Flow flow);
-  void fold_erased() { --folds_in_flight_; }
+  bool fold(FlashContext context);
+  void fold_erase_done() { --folds_in_flight_; }
   bool is_slc(std::uint32_t physical) const { return blocks_[block_of(physical)].slc; }
 
   // --- Block and hybrid mapping: host data goes through this instead of the steps above. Nothing under page mapping.
   BlockMapping* block_mapping() { return block_mapping_ ? &*block_mapping_ : nullptr; }
 
   // --- The map's own traffic. Both return the read that the caller must queue or chain to, or kNoOp.
-  std::uint32_t look_up_for_read(Flow flow, std::uint32_t unit, std::uint32_t previous_translation_unit);
+  std::uint32_t look_up_for_read(FlashContext context, std::uint32_t unit, std::uint32_t previous_translation_unit);
   std::uint32_t translation_unit_of(std::uint32_t unit) const { return unit / entries_per_translation_unit_; }
 
   // A program has finished: its pages can be read from flash.
@@ -114,11 +114,11 @@ class Ftl {
 
   // Before preconditioning or saving: open steps are no longer programs of `array`. Returns how many host units they
   // held. REQUIRES: a quiet array
-  std::uint64_t stop_time(FlashArray& array);
+  std::uint64_t detach_programs(FlashArray& array);
 
   // --- Preconditioning (no time passes)
   bool overwrite(std::uint32_t unit, std::uint8_t slots);
-  void fill(std::uint32_t first, std::uint32_t count, std::uint8_t slots);
+  void write_sequentially(std::uint32_t first, std::uint32_t count, std::uint8_t slots);
   void assume_steady(std::uint32_t count, std::uint8_t slots);
   void forget_cached_map() { mapping_.clear(); }
 
@@ -135,7 +135,7 @@ class Ftl {
     bool open = false;  // a step is being filled
     bool slc = false;   // its blocks hold one bit a cell
     std::uint32_t die = 0;
-    std::uint32_t filled = 0;                            // slots
+    std::uint32_t used_slots = 0;                        // slots
     std::uint32_t capacity = 0;                          // slots
     std::array<std::uint32_t, kFlashCauses> by_cause{};  // of the filled slots
     std::uint32_t step = kNoStep;
@@ -151,8 +151,8 @@ class Ftl {
   }
 
   // Space
-  bool make_clean(Flow flow, std::uint64_t needed);
-  bool collect_one(Flow flow);
+  bool collect_garbage(FlashContext context, std::uint64_t needed);
+  bool collect_one(FlashContext context);
   bool anything_to_free() const;
   std::uint64_t valid_units(std::uint32_t block) const;
   std::uint64_t most_to_move(std::uint32_t block) const;
@@ -160,18 +160,19 @@ class Ftl {
   std::uint64_t valid_slots() const;
   std::uint32_t least_to_move() const;
   bool fits(const Stream& s, std::uint32_t slots) const;
-  void make_fit(Flow flow, Stream& s, std::uint32_t slots, FlashCause cause);
-  void relocate(Flow flow, std::uint32_t block, FlashCause cause);
-  std::uint32_t move_pages(Flow flow, std::uint32_t block, std::uint32_t begin, std::uint32_t end, FlashCause cause);
+  void pad_unless_fits(FlashContext context, Stream& s, std::uint32_t slots, FlashCause cause);
+  void relocate(FlashContext context, std::uint32_t block, FlashCause cause);
+  std::uint32_t move_pages(FlashContext context, std::uint32_t block, std::uint32_t begin, std::uint32_t end,
+                           FlashCause cause);
   void free_block(std::uint32_t block);
-  void queue_erase(Flow flow, std::uint32_t block, bool folded);
-  void level_wear(Flow flow);
+  void queue_erase(FlashContext context, std::uint32_t block, bool folded);
+  void level_wear(FlashContext context);
   bool open_row(Stream& s, std::uint32_t die, std::uint32_t spare_blocks);
   bool has_free_block(std::uint32_t die, std::uint32_t spare_blocks) const;
   std::uint32_t pick_die(Stream& s);
   void begin_step(Stream& s, std::uint32_t die);
-  void ensure_program(Flow flow, Stream& s);
-  void finish_step(Flow flow, Stream& s);
+  void ensure_program(FlashContext context, Stream& s);
+  void finish_step(FlashContext context, Stream& s);
 
   // The SLC cache
   std::uint32_t most_slc_blocks() const;
@@ -185,13 +186,13 @@ class Ftl {
     const std::uint32_t unused = layout_.slc_blocks - std::min(layout_.slc_blocks, slc_blocks_);
     return layout_.reserve_units + std::uint64_t{unused} * slots_per_block_;
   }
-  void drop_dead_rows(Flow flow);
-  bool fold_row(Flow flow);
-  void fold_pages(Flow flow);
+  void drop_dead_rows(FlashContext context);
+  bool fold_row(FlashContext context);
+  void fold_pages(FlashContext context);
 
   // Data
   // For each unit that is written or moved, and so inline; ftl.cc has it and all that call it.
-  [[gnu::always_inline]] inline void place(Flow flow, Stream& s, std::uint32_t unit, FlashCause cause,
+  [[gnu::always_inline]] inline void place(FlashContext context, Stream& s, std::uint32_t unit, FlashCause cause,
                                            std::uint32_t read);
   void unmap(std::uint32_t unit);
   bool lies_in_a_page(std::uint32_t physical, std::size_t unit) const {
@@ -201,9 +202,9 @@ class Ftl {
   bool is_valid(std::uint32_t physical) const { return (valid_[physical / 64] >> (physical % 64) & 1) != 0; }
 
   // The map
-  bool write_translation_unit(Flow flow, std::uint32_t translation_unit);
-  std::uint32_t translation_read(Flow flow, std::uint32_t translation_unit, ReadFor purpose);
-  void update_map_entry(Flow flow, std::uint32_t unit);
+  bool write_translation_unit(FlashContext context, std::uint32_t translation_unit);
+  std::uint32_t translation_read(FlashContext context, std::uint32_t translation_unit, ReadPurpose purpose);
+  void update_map_entry(FlashContext context, std::uint32_t unit);
   void assume_steady_in_rows(std::uint32_t count);
   void store_translation_units(std::uint32_t first, std::uint32_t count);
 

@@ -29,18 +29,18 @@ std::uint8_t Ftl::slots_for(std::uint32_t compressed_share) const {
 
 // Is there room in the step, in one flash page?
 bool Ftl::fits(const Stream& s, std::uint32_t slots) const {
-  const std::uint32_t rest_of_page = slots_per_page_ - s.filled % slots_per_page_;
-  return slots <= rest_of_page || s.filled + rest_of_page < s.capacity;
+  const std::uint32_t rest_of_page = slots_per_page_ - s.used_slots % slots_per_page_;
+  return slots <= rest_of_page || s.used_slots + rest_of_page < s.capacity;
 }
 
 // Leaves the rest of a page empty that is too small, and ends a step that has no other.
-void Ftl::make_fit(Flow flow, Stream& s, std::uint32_t slots, FlashCause cause) {
-  const std::uint32_t rest_of_page = slots_per_page_ - s.filled % slots_per_page_;
+void Ftl::pad_unless_fits(FlashContext context, Stream& s, std::uint32_t slots, FlashCause cause) {
+  const std::uint32_t rest_of_page = slots_per_page_ - s.used_slots % slots_per_page_;
   if (!s.open || slots <= rest_of_page) return;
   s.by_cause[static_cast<std::size_t>(cause)] += rest_of_page;
   counters_->nand_bytes_padded += std::uint64_t{rest_of_page} * slot_bytes_;
-  s.filled += rest_of_page;
-  if (s.filled == s.capacity) finish_step(flow, s);
+  s.used_slots += rest_of_page;
+  if (s.used_slots == s.capacity) finish_step(context, s);
 }
 
 std::uint64_t Ftl::valid_units(std::uint32_t block) const {

@@ -54,12 +54,12 @@ bool Ftl::overwrite(std::uint32_t unit, std::uint8_t slots) {
     return true;
   }
   if (streams_[0].open && !fits(streams_[0], slots)) pad_host_step({});
-  if (!streams_[0].open && !make_room({})) return false;
+  if (!streams_[0].open && !ensure_clean_space({})) return false;
   write_untimed(unit, slots);
   return true;
 }
 
-void Ftl::fill(std::uint32_t first, std::uint32_t count, std::uint8_t slots) {
+void Ftl::write_sequentially(std::uint32_t first, std::uint32_t count, std::uint8_t slots) {
   for (std::uint32_t unit = first; unit < first + count; ++unit) {
     [[maybe_unused]] const bool done = overwrite(unit, slots);
     assert(done);
@@ -84,7 +84,7 @@ void Ftl::assume_steady(std::uint32_t count, std::uint8_t slots) {
   }
   const std::uint32_t units_per_block = pages_per_block_ * (slots_per_page_ / slots);
   if (std::uint64_t{count} + blocks > std::uint64_t{blocks} * units_per_block) {
-    fill(0, count, slots);  // no spare space to speak of: there is no steady state under random writes
+    write_sequentially(0, count, slots);  // no spare space to speak of: there is no steady state under random writes
     return;
   }
   scatter(count, steady_valid_counts(count, blocks, units_per_block), slots);
@@ -96,7 +96,7 @@ void Ftl::assume_steady(std::uint32_t count, std::uint8_t slots) {
 // Under block and hybrid mapping data rows are full whatever was overwritten, so that only the rows for overwrites
 // differ: once each was taken several times over, by random writes, nothing is left of how they began.
 void Ftl::assume_steady_in_rows(std::uint32_t count) {
-  fill(0, count, 1);
+  write_sequentially(0, count, 1);
   const std::uint64_t logs = std::uint64_t{layout_.log_rows} * dies_;
   for (std::uint64_t i = 0; i < kWritesForEachLog * logs; ++i) {
     block_mapping_->overwrite(static_cast<std::uint32_t>(random_.below(count)));

@@ -28,46 +28,46 @@ bool Ftl::slc_takes(std::uint32_t die) const {
   return !next_slc_row_is_dynamic() || clean_slots_ >= reserve_units() + row_units;
 }
 
-bool Ftl::wants_fold(bool idle) const {
+bool Ftl::needs_fold(bool idle) const {
   if (slc_rows_.empty()) return false;
   const double watermark = idle ? config_.slc_cache.low_watermark : config_.slc_cache.high_watermark;
   return slc_blocks_ > watermark * most_slc_blocks();
 }
 
-bool Ftl::fold(Flow flow) {
+bool Ftl::fold(FlashContext context) {
   assert(!slc_rows_.empty());
-  if (!make_room(flow)) return false;
-  if (!slc_rows_.empty()) fold_pages(flow);  // making room may have folded it
+  if (!ensure_clean_space(context)) return false;
+  if (!slc_rows_.empty()) fold_pages(context);  // making room may have folded it
   return true;
 }
 
 // A full cache begins anew with rows whose data was all written again or deallocated: they cost an erase and no
 // program.
-void Ftl::drop_dead_rows(Flow flow) {
+void Ftl::drop_dead_rows(FlashContext context) {
   while (!slc_rows_.empty() && !slc_has_room()) {
     const Row& row = slc_rows_.front();
     for (std::uint32_t i = 0; i < row.planes; ++i) {
       if (blocks_[row.blocks[i]].valid != 0) return;
     }
-    fold_row(flow);
+    fold_row(context);
   }
 }
 
 // The whole of the oldest row, at once. False when there is none.
-bool Ftl::fold_row(Flow flow) {
+bool Ftl::fold_row(FlashContext context) {
   if (slc_rows_.empty()) return false;
   const std::uint32_t before = slc_blocks_;
-  while (slc_blocks_ == before) fold_pages(flow);
+  while (slc_blocks_ == before) fold_pages(context);
   return true;
 }
 
 // Moves what is valid in the next pages of the oldest row, about as many as fill one page of a main row on each die;
 // after the last of them erases the row.
-void Ftl::fold_pages(Flow flow) {
+void Ftl::fold_pages(FlashContext context) {
   const Row row = slc_rows_.front();
   const std::uint32_t until = std::min(layout_.slc_pages, fold_page_ + dies_);
   for (std::uint32_t i = 0; i < row.planes; ++i) {
-    blocks_.move_out(row.blocks[i], move_pages(flow, row.blocks[i], fold_page_, until, FlashCause::fold));
+    blocks_.remove_cached(row.blocks[i], move_pages(context, row.blocks[i], fold_page_, until, FlashCause::fold));
   }
   fold_page_ = until;
   if (fold_page_ < layout_.slc_pages) return;
@@ -80,8 +80,8 @@ void Ftl::fold_pages(Flow flow) {
   fold_page_ = 0;
   slc_blocks_ -= row.planes;
   counters_->slc_blocks_folded += row.planes;
-  if (flow.array == nullptr) return;
-  queue_erase(flow, row.blocks[0], true);
+  if (context.array == nullptr) return;
+  queue_erase(context, row.blocks[0], true);
   ++folds_in_flight_;
 }
 

@@ -26,11 +26,11 @@ bool Ftl::visit_state(const std::function<bool(void* bytes, std::size_t size)>& 
       if (!field(row.blocks) || !field(row.planes) || !field(row.page)) return false;
       if (row.planes > planes_per_die_ || row.page > (s.slc ? layout_.slc_pages : pages_per_block_)) return false;
     }
-    if (!field(s.next_die) || !field(s.open) || !field(s.die) || !field(s.filled) || !field(s.capacity) ||
+    if (!field(s.next_die) || !field(s.open) || !field(s.die) || !field(s.used_slots) || !field(s.capacity) ||
         !field(s.by_cause)) {
       return false;
     }
-    if (s.next_die >= dies_ || s.die >= dies_ || s.filled > s.capacity) return false;
+    if (s.next_die >= dies_ || s.die >= dies_ || s.used_slots > s.capacity) return false;
   }
   if (block_mapping_ && !block_mapping_->visit_state(visit, loading)) return false;
   std::vector<Row> full;

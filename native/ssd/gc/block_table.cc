@@ -76,7 +76,7 @@ void BlockTable::erase(std::uint32_t block) {
   add_free(block);
 }
 
-void BlockTable::lose(std::uint32_t block, std::uint32_t slots) {
+void BlockTable::remove_valid(std::uint32_t block, std::uint32_t slots) {
   Block& b = blocks_[block];
   assert(b.valid >= slots);
   if (b.state == BlockState::closed && policy_ != GcPolicy::fifo && keeps_lists()) {
@@ -98,7 +98,7 @@ void BlockTable::link(std::uint32_t block) {
   b.next = kNoBlock;
   (list.tail == kNoBlock ? list.head : blocks_[list.tail].next) = block;
   list.tail = block;
-  emptiest_list_ = std::min(emptiest_list_, static_cast<std::uint32_t>(index));
+  first_list_ = std::min(first_list_, static_cast<std::uint32_t>(index));
 }
 
 void BlockTable::unlink(std::uint32_t block) {
@@ -120,8 +120,8 @@ std::uint32_t BlockTable::pick_victim(Random& random) {
     case GcPolicy::greedy:
       break;
   }
-  while (lists_[emptiest_list_].head == kNoBlock) ++emptiest_list_;
-  return lists_[emptiest_list_].head;
+  while (lists_[first_list_].head == kNoBlock) ++first_list_;
+  return lists_[first_list_].head;
 }
 
 std::uint32_t BlockTable::pick_random(Random& random) const {
@@ -153,7 +153,7 @@ std::uint32_t BlockTable::pick_cost_benefit() const {
   return best != kNoBlock ? best : lists_[slots_per_block_].head;
 }
 
-std::uint32_t BlockTable::emptiest_closed() const {
+std::uint32_t BlockTable::fewest_valid_closed() const {
   std::uint32_t best = kNoBlock;
   for (std::uint32_t block = 0; block < size(); ++block) {
     if (blocks_[block].state != BlockState::closed) continue;
@@ -162,14 +162,14 @@ std::uint32_t BlockTable::emptiest_closed() const {
   return best;
 }
 
-std::uint32_t BlockTable::coldest_closed(std::uint32_t* spread) const {
-  std::uint32_t coldest = kNoBlock;
+std::uint32_t BlockTable::least_worn_closed(std::uint32_t* spread) const {
+  std::uint32_t least_worn = kNoBlock;
   for (std::uint32_t block = 0; block < size(); ++block) {
     if (blocks_[block].state != BlockState::closed) continue;
-    if (coldest == kNoBlock || blocks_[block].erases < blocks_[coldest].erases) coldest = block;
+    if (least_worn == kNoBlock || blocks_[block].erases < blocks_[least_worn].erases) least_worn = block;
   }
-  *spread = coldest == kNoBlock ? 0 : erases_max_ - blocks_[coldest].erases;
-  return coldest;
+  *spread = least_worn == kNoBlock ? 0 : erases_max_ - blocks_[least_worn].erases;
+  return least_worn;
 }
 
 void BlockTable::rebuild(const std::vector<std::uint32_t>& closed_in_order) {
@@ -179,7 +179,7 @@ void BlockTable::rebuild(const std::vector<std::uint32_t>& closed_in_order) {
   closed_total_ = 0;
   erases_total_ = 0;
   erases_max_ = 0;
-  emptiest_list_ = 0;
+  first_list_ = 0;
   cached_units_ = 0;
   for (std::uint32_t block = 0; block < size(); ++block) {
     erases_total_ += blocks_[block].erases;

@@ -59,11 +59,11 @@ class BlockTable {
   void erase(std::uint32_t block);
 
   // --- Valid data
-  void gain(std::uint32_t block, std::uint32_t slots = 1) { blocks_[block].valid += slots; }  // REQUIRES: open
-  void lose(std::uint32_t block, std::uint32_t slots = 1);
-  void gain_cached() { ++cached_units_; }  // with each gain of a block in SLC mode
+  void add_valid(std::uint32_t block, std::uint32_t slots = 1) { blocks_[block].valid += slots; }  // REQUIRES: open
+  void remove_valid(std::uint32_t block, std::uint32_t slots = 1);
+  void add_cached() { ++cached_units_; }  // with each gain of a block in SLC mode
   // Of a cached block: units that were given places elsewhere.
-  void move_out(std::uint32_t block, std::uint32_t units) {
+  void remove_cached(std::uint32_t block, std::uint32_t units) {
     blocks_[block].valid -= units;
     cached_units_ -= units;
   }
@@ -72,9 +72,9 @@ class BlockTable {
   // The policy's choice among closed blocks, or kNoBlock when there is none.
   std::uint32_t pick_victim(Random& random);
   // The closed block with the fewest valid units, whatever the policy (slow for fifo and d-choices).
-  std::uint32_t emptiest_closed() const;
+  std::uint32_t fewest_valid_closed() const;
   // The closed block with the fewest erases, and the spread between it and the most worn block.
-  std::uint32_t coldest_closed(std::uint32_t* spread) const;
+  std::uint32_t least_worn_closed(std::uint32_t* spread) const;
 
   std::uint64_t erases_total() const { return erases_total_; }
   std::uint32_t erases_max() const { return erases_max_; }
@@ -118,7 +118,7 @@ class BlockTable {
   std::uint32_t free_total_ = 0;
   std::uint32_t free_order_ = 0;
   std::uint32_t closed_total_ = 0;
-  std::uint32_t emptiest_list_ = 0;  // no list below this one has a block
+  std::uint32_t first_list_ = 0;  // no list below this one has a block
   std::uint32_t clock_ = 0;
   std::uint64_t cached_units_ = 0;
   std::uint64_t erases_total_ = 0;

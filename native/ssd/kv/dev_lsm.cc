@@ -5,7 +5,7 @@
 namespace spillway::ssd {
 
 DevLsm::DevLsm(const NamespacesConfig& config, std::uint32_t unit_bytes, std::uint32_t first_unit, std::uint32_t units)
-    : config_(config), unit_bytes_(unit_bytes), first_unit_(first_unit), units_(units), space_(first_unit, units) {
+    : config_(config), unit_bytes_(unit_bytes), first_unit_(first_unit), units_(units), allocator_(first_unit, units) {
   new_run(runs_.end(), RunState::memtable);
 }
 
@@ -16,15 +16,15 @@ DevLsm::Run& DevLsm::new_run(std::list<Run>::iterator before, RunState state) {
   return run;
 }
 
-// --- Looking
+// --- Look-ups
 
-void DevLsm::add_units_of(const KvKey& key, const Place& place, std::vector<UnitRange>& ranges) const {
-  const std::uint64_t bytes = std::uint64_t{kPairHeaderBytes} + key.size + place.value_bytes;
-  std::uint64_t begin = place.where / unit_bytes_;
-  // What a run in the making has no units for yet is still in the controller.
-  const std::uint64_t end = std::min((place.where + bytes - 1) / unit_bytes_ + 1, place.run->units);
+void DevLsm::add_units_of(const KvKey& key, const Location& location, std::vector<UnitRange>& ranges) const {
+  const std::uint64_t bytes = std::uint64_t{kPairHeaderBytes} + key.size + location.value_bytes;
+  std::uint64_t begin = location.position / unit_bytes_;
+  // Pairs of a compaction's output that have no units yet are still in DRAM.
+  const std::uint64_t end = std::min((location.position + bytes - 1) / unit_bytes_ + 1, location.run->units);
   std::uint64_t before = 0;  // units in the extents passed
-  for (const UnitRange& extent : place.run->extents) {
+  for (const UnitRange& extent : location.run->extents) {
     if (begin >= end) return;
     if (begin < before + extent.count) {
       const auto first = static_cast<std::uint32_t>(extent.first + (begin - before));
@@ -41,15 +41,16 @@ void DevLsm::add_units_of(const KvKey& key, const Place& place, std::vector<Unit
   }
 }
 
-// --- Changing
+// --- Writes
 
-DevLsm::Room DevLsm::room_for(std::uint64_t bytes, bool is_removal) const {
+DevLsm::MemtableRoom DevLsm::room_for(std::uint64_t bytes, bool is_removal) const {
   const Run& memtable = runs_.back();
-  const std::uint64_t held = promised_to_rotated_ + promised_to_merge_ + (is_removal ? 0 : kv_reserve_units(units_));
+  const std::uint64_t held =
+      reserved_for_flush_ + reserved_for_compaction_ + (is_removal ? 0 : kv_reserve_units(units_));
   const bool rotates = memtable.bytes + bytes > config_.memtable_bytes;
   const std::uint64_t needed = rotates ? units_of(memtable.bytes) + units_of(bytes) : units_of(memtable.bytes + bytes);
-  if (held + needed > space_.free_units()) return Room::none;
-  return rotates ? Room::after_rotation : Room::here;
+  if (held + needed > allocator_.free_units()) return MemtableRoom::none;
+  return rotates ? MemtableRoom::after_switch : MemtableRoom::available;
 }
 
 void DevLsm::put(const KvPair& pair) {
@@ -57,31 +58,31 @@ void DevLsm::put(const KvPair& pair) {
   const Item item{pair.key, pair.value_bytes, 0, false};
   const bool is_last = index_.empty() || std::prev(index_.end())->first < pair.key;
   const auto entry =
-      is_last ? index_.emplace_hint(index_.end(), pair.key, Place{}) : index_.try_emplace(pair.key).first;
-  Place& place = entry->second;
-  if (place.run == &memtable) {
-    Item& old = memtable.items[place.where];
+      is_last ? index_.emplace_hint(index_.end(), pair.key, Location{}) : index_.try_emplace(pair.key).first;
+  Location& location = entry->second;
+  if (location.run == &memtable) {
+    Item& old = memtable.items[location.position];
     memtable.bytes -= old.stored_bytes();
     old = item;
   } else {
-    Run* const before = place.run;
-    place.run = &memtable;
-    place.where = memtable.items.size();
+    Run* const before = location.run;
+    location.run = &memtable;
+    location.position = memtable.items.size();
     memtable.items.push_back(item);
     ++memtable.live;
     if (before != nullptr && --before->live == 0) free_dead_runs();
   }
   memtable.bytes += item.stored_bytes();
-  place.value_bytes = pair.value_bytes;
+  location.value_bytes = pair.value_bytes;
 }
 
-// The index does not know the entry any more; in the memtable it becomes a tombstone.
+// Removes the entry from the index. Its item in the memtable becomes a tombstone.
 void DevLsm::forget(Index::iterator entry) {
-  const Place place = entry->second;
+  const Location location = entry->second;
   Run& memtable = runs_.back();
-  --place.run->live;
-  if (place.run == &memtable) {
-    Item& item = memtable.items[place.where];
+  --location.run->live;
+  if (location.run == &memtable) {
+    Item& item = memtable.items[location.position];
     memtable.bytes -= item.value_bytes;
     item.value_bytes = 0;
     item.tombstone = true;
@@ -108,18 +109,18 @@ void DevLsm::remove_range(const KvRange& range) {
   auto entry = range.after_begin ? index_.upper_bound(range.begin) : index_.lower_bound(range.begin);
   if (entry == index_.end() || !range.reaches(entry->first)) return;
   while (entry != index_.end() && range.reaches(entry->first)) forget(entry++);
-  // One tombstone stands for all that older runs have in the range.
+  // One tombstone hides all older versions in the range.
   memtable.items.push_back({range.begin, 0, 0, true});
   memtable.bytes += memtable.items.back().stored_bytes();
   ++memtable.tombstones;
   free_dead_runs();
 }
 
-// --- Space
+// --- Flash units
 
 void DevLsm::free_run(std::list<Run>::iterator run) {
   for (const UnitRange& extent : run->extents) {
-    space_.give_back(extent);
+    allocator_.release(extent);
     freed_.push_back(extent);
   }
   runs_.erase(run);
@@ -129,7 +130,7 @@ void DevLsm::free_dead_runs() {
   for (auto run = runs_.begin(); run != runs_.end();) {
     const auto next = std::next(run);
     const bool hides_nothing = run->tombstones == 0 || run == runs_.begin() || index_.empty();
-    if (run->live == 0 && run->state == RunState::flash && !run->merged_away && hides_nothing) free_run(run);
+    if (run->live == 0 && run->state == RunState::flash && !run->compacted_away && hides_nothing) free_run(run);
     run = next;
   }
   if (!index_.empty()) return;
@@ -139,10 +140,10 @@ void DevLsm::free_dead_runs() {
 }
 
 UnitRange DevLsm::give_units(Run& run, std::uint32_t most) {
-  std::uint64_t& promised = run.state == RunState::rotated ? promised_to_rotated_ : promised_to_merge_;
-  const UnitRange units = space_.take(most);
-  assert(promised >= units.count);
-  promised -= units.count;
+  std::uint64_t& reserved = run.state == RunState::immutable ? reserved_for_flush_ : reserved_for_compaction_;
+  const UnitRange units = allocator_.allocate(most);
+  assert(reserved >= units.count);
+  reserved -= units.count;
   run.units += units.count;
   UnitRange* const last = run.extents.empty() ? nullptr : &run.extents.back();
   if (last != nullptr && last->first + last->count == units.first) {
@@ -153,65 +154,65 @@ UnitRange DevLsm::give_units(Run& run, std::uint32_t most) {
   return units;
 }
 
-// --- From DRAM to flash
+// --- Flush
 
-DevLsm::Run& DevLsm::rotate() {
-  assert(rotated_ == nullptr);
-  rotated_ = &runs_.back();
-  rotated_->state = RunState::rotated;
-  promised_to_rotated_ = units_of(rotated_->bytes);
-  rotated_->bytes = 0;
+DevLsm::Run& DevLsm::switch_memtable() {
+  assert(immutable_ == nullptr);
+  immutable_ = &runs_.back();
+  immutable_->state = RunState::immutable;
+  reserved_for_flush_ = units_of(immutable_->bytes);
+  immutable_->bytes = 0;
   const auto by_key = [](const Item& a, const Item& b) { return a.key < b.key; };
-  std::vector<Item>& items = rotated_->items;
+  std::vector<Item>& items = immutable_->items;
   if (!std::is_sorted(items.begin(), items.end(), by_key)) std::stable_sort(items.begin(), items.end(), by_key);
   new_run(runs_.end(), RunState::memtable);
-  return *rotated_;
+  return *immutable_;
 }
 
 std::uint64_t DevLsm::place_next() {
-  Run& run = *rotated_;
-  const Item item = run.items[run.looked_at++];
+  Run& run = *immutable_;
+  const Item item = run.items[run.processed++];
   if (item.tombstone) {
-    if (&run == &runs_.front()) {  // it has nothing to hide
+    if (&run == &runs_.front()) {  // there are no older versions
       --run.tombstones;
       return 0;
     }
   } else {
     const auto entry = index_.find(item.key);
     if (entry == index_.end() || entry->second.run != &run) return 0;
-    entry->second.where = run.bytes;
+    entry->second.position = run.bytes;
   }
-  Item& kept = run.items[run.kept++];
-  kept = item;
-  kept.offset = run.bytes;
+  Item& placed = run.items[run.placed++];
+  placed = item;
+  placed.offset = run.bytes;
   run.bytes += item.stored_bytes();
   return item.stored_bytes();
 }
 
-void DevLsm::finish_rotated() {
-  Run& run = *rotated_;
-  run.items.resize(run.kept);
+void DevLsm::finish_flush() {
+  Run& run = *immutable_;
+  run.items.resize(run.placed);
   run.items.shrink_to_fit();
-  run.looked_at = run.kept = 0;
+  run.processed = run.placed = 0;
   run.state = RunState::flash;
-  promised_to_rotated_ = 0;
-  rotated_ = nullptr;
+  reserved_for_flush_ = 0;
+  immutable_ = nullptr;
   free_dead_runs();
 }
 
 // --- Compaction
 
-std::vector<DevLsm::Run*> DevLsm::wants_compaction() const {
+std::vector<DevLsm::Run*> DevLsm::pick_compaction() const {
   std::vector<Run*> group;
   if (config_.compaction_runs == 0) return group;
   std::uint64_t bytes = 0;
   const auto enough = [&] {
     return group.size() >= config_.compaction_runs &&
-           space_.free_units() >= promised_to_rotated_ + promised_to_merge_ + units_of(bytes) +
-                                      2 * units_of(config_.memtable_bytes) + kv_reserve_units(units_);
+           allocator_.free_units() >= reserved_for_flush_ + reserved_for_compaction_ + units_of(bytes) +
+                                          2 * units_of(config_.memtable_bytes) + kv_reserve_units(units_);
   };
   for (auto run = runs_.rbegin(); run != runs_.rend(); ++run) {
-    if (run->state == RunState::merging) return {};
+    if (run->state == RunState::compacting) return {};
     const bool joins = run->state == RunState::flash && (group.empty() || group.back()->level == run->level);
     if (!joins) {
       if (enough()) break;
@@ -227,24 +228,24 @@ std::vector<DevLsm::Run*> DevLsm::wants_compaction() const {
   return group;
 }
 
-DevLsm::Run& DevLsm::begin_merge(const std::vector<Run*>& sources) {
+DevLsm::Run& DevLsm::begin_compaction(const std::vector<Run*>& sources) {
   std::uint64_t bytes = 0;
   for (Run* const source : sources) {
-    source->merged_away = true;
+    source->compacted_away = true;
     bytes += source->bytes;
   }
-  merge_has_oldest_ = sources.front() == &runs_.front();
+  compacts_oldest_ = sources.front() == &runs_.front();
   const auto youngest =
       std::find_if(runs_.begin(), runs_.end(), [&sources](const Run& run) { return &run == sources.back(); });
-  Run& into = new_run(std::next(youngest), RunState::merging);
+  Run& into = new_run(std::next(youngest), RunState::compacting);
   into.level = sources.front()->level + 1;
-  promised_to_merge_ = units_of(bytes);
+  reserved_for_compaction_ = units_of(bytes);
   return into;
 }
 
 std::uint64_t DevLsm::move_item(Run& source, const Item& item, Run& into) {
   if (item.tombstone) {
-    if (merge_has_oldest_) return 0;
+    if (compacts_oldest_) return 0;
     ++into.tombstones;
   } else {
     const auto entry = index_.find(item.key);
@@ -252,7 +253,7 @@ std::uint64_t DevLsm::move_item(Run& source, const Item& item, Run& into) {
     --source.live;
     ++into.live;
     entry->second.run = &into;
-    entry->second.where = into.bytes;
+    entry->second.position = into.bytes;
   }
   into.items.push_back(item);
   into.items.back().offset = into.bytes;
@@ -260,12 +261,12 @@ std::uint64_t DevLsm::move_item(Run& source, const Item& item, Run& into) {
   return item.stored_bytes();
 }
 
-void DevLsm::finish_merge(Run& into) {
+void DevLsm::finish_compaction(Run& into) {
   into.state = RunState::flash;
-  promised_to_merge_ = 0;
+  reserved_for_compaction_ = 0;
   for (auto run = runs_.begin(); run != runs_.end();) {
     const auto next = std::next(run);
-    if (run->merged_away) {
+    if (run->compacted_away) {
       assert(run->live == 0);
       free_run(run);
     }
@@ -276,19 +277,19 @@ void DevLsm::finish_merge(Run& into) {
 
 // --- Preparation
 
-DevLsm::Run* DevLsm::fill(const std::vector<KvPair>& pairs) {
+DevLsm::Run* DevLsm::bulk_load(const std::vector<KvPair>& pairs) {
   std::uint64_t bytes = 0;
   for (const KvPair& pair : pairs) bytes += pair.stored_bytes();
-  if (!index_.empty() || units_of(bytes) + kv_reserve_units(units_) > space_.free_units()) return nullptr;
+  if (!index_.empty() || units_of(bytes) + kv_reserve_units(units_) > allocator_.free_units()) return nullptr;
   Run& run = new_run(std::prev(runs_.end()), RunState::flash);
   for (const KvPair& pair : pairs) {
-    index_.emplace_hint(index_.end(), pair.key, Place{&run, pair.value_bytes, run.bytes});
+    index_.emplace_hint(index_.end(), pair.key, Location{&run, pair.value_bytes, run.bytes});
     run.items.push_back({pair.key, pair.value_bytes, run.bytes, false});
     run.bytes += pair.stored_bytes();
     ++run.live;
   }
   for (std::uint64_t missing = units_of(bytes); missing > 0;) {
-    const UnitRange units = space_.take(static_cast<std::uint32_t>(missing));
+    const UnitRange units = allocator_.allocate(static_cast<std::uint32_t>(missing));
     run.extents.push_back(units);
     run.units += units.count;
     missing -= units.count;

@@ -4,14 +4,6 @@
 #include <utility>
 
 namespace spillway::ssd {
-namespace {
-
-// Writes of a run that may be on their way at once: enough for every die, few enough that a full write cache stops the
-// core. And what a compaction reads and merges in one go.
-constexpr std::uint32_t kWritesAhead = 64;
-constexpr std::uint64_t kMergeChunkBytes = 128 * 1024;
-
-}  // namespace
 
 KvController::KvController(const SsdConfig& config, const Layout& layout, Counters* counters, KvFlash* flash)
     : config_(config.namespaces),
@@ -23,13 +15,13 @@ KvController::KvController(const SsdConfig& config, const Layout& layout, Counte
   const auto units = static_cast<std::uint32_t>(layout.kv_units);
   auto first = static_cast<std::uint32_t>(layout.logical_units - layout.kv_units * config_.count);
   for (std::uint32_t i = 0; i < config_.count; ++i, first += units) {
-    spaces_.push_back({DevLsm(config_, unit_bytes_, first, units), {}, {}, {}});
+    namespaces_.push_back({DevLsm(config_, unit_bytes_, first, units), {}, {}, {}});
   }
 }
 
 // --- Commands
 
-void KvController::take(std::uint32_t slot, KvCommand command) {
+void KvController::accept(std::uint32_t slot, KvCommand command) {
   if (slot >= requests_.size()) requests_.resize(slot + std::size_t{1});
   Request& r = requests_[slot];
   r.command = std::move(command);
@@ -60,15 +52,15 @@ void KvController::arrive(Nanos now, std::uint32_t slot) {
   } else {
     ++counters_->host_reads;
   }
-  if (cut_off_) set_out_again(now);
-  line_.push_back({Work::command, slot});
+  if (has_failed_writes_) retry_failed_writes(now);
+  core_queue_.push_back({Work::command, slot});
   start_core(now);
 }
 
-// Only its own fields decide, not what is stored.
+// Decides by the command's own fields, whatever is stored.
 std::optional<Outcome> KvController::refusal(const Request& r) const {
   const KvCommand& c = r.command;
-  if (c.kv_namespace >= spaces_.size()) return Outcome::kv_invalid_namespace;
+  if (c.kv_namespace >= namespaces_.size()) return Outcome::kv_invalid_namespace;
   const auto bad_pair = [this](const KvPair& pair) -> std::optional<Outcome> {
     if (pair.key.size == 0 || pair.key.size > config_.kml_bytes) return Outcome::kv_invalid_key_size;
     if (pair.value_bytes > config_.vml_bytes) return Outcome::kv_invalid_value_size;
@@ -124,29 +116,30 @@ Nanos KvController::execute(Nanos now, std::uint32_t slot) {
   }
 }
 
-bool KvController::make_room(Nanos now, Request& r, std::uint32_t slot, std::uint64_t bytes, bool is_removal) {
-  Space& space = spaces_[r.command.kv_namespace];
-  // Behind one that is parked, so that stores take effect in the order of their arrival.
-  bool must_wait = !space.parked.empty();
+bool KvController::ensure_memtable_room(Nanos now, Request& r, std::uint32_t slot, std::uint64_t bytes,
+                                        bool is_removal) {
+  Namespace& ns = namespaces_[r.command.kv_namespace];
+  // A store waits behind a stalled one: stores take effect in the order of their arrival.
+  bool must_wait = !ns.stalled.empty();
   if (!must_wait) {
-    const DevLsm::Room room = space.lsm.room_for(bytes, is_removal);
-    if (room == DevLsm::Room::here) return true;
-    if (room == DevLsm::Room::none) {
+    const DevLsm::MemtableRoom room = ns.lsm.room_for(bytes, is_removal);
+    if (room == DevLsm::MemtableRoom::available) return true;
+    if (room == DevLsm::MemtableRoom::none) {
       ++kv_.refused_for_capacity;
       r.outcome = Outcome::kv_capacity_exceeded;
       return false;
     }
-    must_wait = space.lsm.rotated() != nullptr;
+    must_wait = ns.lsm.immutable() != nullptr;
   }
   if (must_wait) {
     ++kv_.stores_that_waited;
-    space.parked.push_back(slot);
-    at_work_.work = Work::flush;  // nothing to answer when the core is done with it
-    at_work_.what = ~std::uint32_t{0};
+    ns.stalled.push_back(slot);
+    current_task_.work = Work::flush;  // nothing to answer when the core is done with it
+    current_task_.what = ~std::uint32_t{0};
     return false;
   }
-  space.flush.run = &space.lsm.rotate();
-  go_on(now, space, space.flush, Work::flush);
+  ns.flush.run = &ns.lsm.switch_memtable();
+  resume_job(now, ns, ns.flush, Work::flush);
   return true;
 }
 
@@ -154,9 +147,9 @@ Nanos KvController::store(Nanos now, Request& r, std::uint32_t slot) {
   const bool single = r.command.op == Opcode::kv_store;
   const std::span<const KvPair> pairs =
       single ? std::span(&r.command.pair, 1) : std::span<const KvPair>(r.command.pairs);
-  Space& space = spaces_[r.command.kv_namespace];
-  if (single && space.parked.empty() && r.command.condition != KvCondition::none) {
-    const bool is_there = space.lsm.index().contains(r.command.pair.key);
+  Namespace& ns = namespaces_[r.command.kv_namespace];
+  if (single && ns.stalled.empty() && r.command.condition != KvCondition::none) {
+    const bool is_there = ns.lsm.index().contains(r.command.pair.key);
     if (is_there != (r.command.condition == KvCondition::only_if_exists)) {
       r.outcome = is_there ? Outcome::kv_key_exists : Outcome::kv_key_does_not_exist;
       return config_.core_pair_ns;
@@ -164,44 +157,44 @@ Nanos KvController::store(Nanos now, Request& r, std::uint32_t slot) {
   }
   std::uint64_t bytes = 0;
   for (const KvPair& pair : pairs) bytes += pair.stored_bytes();
-  if (!make_room(now, r, slot, bytes, false)) return 0;
-  for (const KvPair& pair : pairs) space.lsm.put(pair);
-  deallocate_freed(now, space);
+  if (!ensure_memtable_room(now, r, slot, bytes, false)) return 0;
+  for (const KvPair& pair : pairs) ns.lsm.put(pair);
+  deallocate_freed(now, ns);
   ++kv_.stores;
   kv_.stored_pairs += pairs.size();
   return config_.core_pair_ns * static_cast<Nanos>(pairs.size()) + bytes_ns(bytes);
 }
 
 Nanos KvController::remove(Nanos now, Request& r, std::uint32_t slot) {
-  Space& space = spaces_[r.command.kv_namespace];
+  Namespace& ns = namespaces_[r.command.kv_namespace];
   const KvKey& key = r.command.pair.key;
-  if (space.parked.empty() && !space.lsm.index().contains(key)) {
+  if (ns.stalled.empty() && !ns.lsm.index().contains(key)) {
     r.outcome = Outcome::kv_key_does_not_exist;
     return config_.core_pair_ns;
   }
-  if (!make_room(now, r, slot, kPairHeaderBytes + key.size, true)) return 0;
-  space.lsm.remove(key);
-  deallocate_freed(now, space);
+  if (!ensure_memtable_room(now, r, slot, kPairHeaderBytes + key.size, true)) return 0;
+  ns.lsm.remove(key);
+  deallocate_freed(now, ns);
   ++kv_.deletes;
   return config_.core_pair_ns;
 }
 
 Nanos KvController::reset(Nanos now, Request& r, std::uint32_t slot) {
-  Space& space = spaces_[r.command.kv_namespace];
+  Namespace& ns = namespaces_[r.command.kv_namespace];
   const KvRange& range = r.command.range;
   const bool all = range.begin.size == 0 && range.end.size == 0;
   // The whole namespace needs no room: nothing is left that a tombstone would have to hide.
-  if (all ? !space.parked.empty() : true) {
-    if (!make_room(now, r, slot, kPairHeaderBytes + kMaxKeyBytes, true)) return 0;
+  if (all ? !ns.stalled.empty() : true) {
+    if (!ensure_memtable_room(now, r, slot, kPairHeaderBytes + kMaxKeyBytes, true)) return 0;
   }
-  space.lsm.remove_range(range);
-  deallocate_freed(now, space);
+  ns.lsm.remove_range(range);
+  deallocate_freed(now, ns);
   ++kv_.resets;
   return 0;
 }
 
 Nanos KvController::retrieve(Request& r) {
-  const DevLsm& lsm = spaces_[r.command.kv_namespace].lsm;
+  const DevLsm& lsm = namespaces_[r.command.kv_namespace].lsm;
   const auto found = lsm.index().find(r.command.pair.key);
   const bool exist = r.command.op == Opcode::kv_exist;
   ++(exist ? kv_.exists : kv_.retrieves);
@@ -222,7 +215,7 @@ Nanos KvController::retrieve(Request& r) {
 
 // List, iterate and bulk scan: pairs in order while the buffer has room.
 Nanos KvController::scan(Request& r) {
-  const DevLsm& lsm = spaces_[r.command.kv_namespace].lsm;
+  const DevLsm& lsm = namespaces_[r.command.kv_namespace].lsm;
   const bool keys_only = r.command.op == Opcode::kv_list;
   const std::uint32_t buffer =
       r.command.op == Opcode::kv_bulk_scan ? kScanChunkBytes : std::min(r.command.buffer_bytes, kScanChunkBytes);
@@ -231,7 +224,7 @@ Nanos KvController::scan(Request& r) {
     const std::uint64_t bytes =
         std::uint64_t{kPairHeaderBytes} + at->first.size + (keys_only ? 0 : at->second.value_bytes);
     if (r.transfer_bytes + bytes > buffer) {
-      // Nothing at all would look like the end.
+      // An empty answer would mean the end of the range.
       if (pairs == 0) r.outcome = Outcome::kv_invalid_value_size;
       break;
     }
@@ -245,18 +238,18 @@ Nanos KvController::scan(Request& r) {
   return config_.core_scan_pair_ns * static_cast<Nanos>(pairs) + bytes_ns(r.transfer_bytes);
 }
 
-// --- The core
+// --- The core, and flash that is done
 
 void KvController::start_core(Nanos now) {
-  while (!busy_ && !line_.empty()) {
-    at_work_ = line_.front();
-    line_.pop_front();
+  while (!busy_ && !core_queue_.empty()) {
+    current_task_ = core_queue_.front();
+    core_queue_.pop_front();
     Nanos takes = 0;
-    if (at_work_.work == Work::command) {
-      takes = execute(now, at_work_.what);
+    if (current_task_.work == Work::command) {
+      takes = execute(now, current_task_.what);
     } else {
-      Space& space = spaces_[at_work_.what];
-      takes = at_work_.work == Work::flush ? flush_chunk(space) : merge_chunk(space);
+      Namespace& ns = namespaces_[current_task_.what];
+      takes = current_task_.work == Work::flush ? flush_chunk(ns) : compact_chunk(ns);
     }
     busy_ = true;
     core_ends_ = now + takes;
@@ -267,7 +260,7 @@ void KvController::start_core(Nanos now) {
 
 void KvController::core_done(Nanos now) {
   busy_ = false;
-  const Task task = at_work_;
+  const Task task = current_task_;
   if (task.work == Work::command) {
     Request& r = requests_[task.what];
     if (r.outcome == Outcome::success && !r.reads.empty()) {
@@ -276,12 +269,12 @@ void KvController::core_done(Nanos now) {
       if (r.outcome != Outcome::success) r.transfer_bytes = 0;
       flash_->answer(now, task.what, r.outcome);
     }
-  } else if (task.what < spaces_.size()) {
-    Space& space = spaces_[task.what];
-    Job& job = task.work == Work::flush ? space.flush : space.merge;
-    job.in_line = false;
-    write_placed(now, space, job, task.work);
-    go_on(now, space, job, task.work);
+  } else if (task.what < namespaces_.size()) {
+    Namespace& ns = namespaces_[task.what];
+    Job& job = task.work == Work::flush ? ns.flush : ns.compaction;
+    job.in_core_queue = false;
+    write_placed(now, ns, job, task.work);
+    resume_job(now, ns, job, task.work);
   }
   start_core(now);
 }
@@ -305,200 +298,6 @@ void KvController::flash_done(Nanos now, std::uint32_t slot) {
   done_.push_back(slot);
   done_at_ = now;
   update_next_time();
-}
-
-// --- Runs on their way to flash
-
-std::uint32_t KvController::background_slot(Nanos now, Space& space, Work work, bool is_read, UnitRange units) {
-  const std::uint32_t slot = flash_->background_slot(now);
-  if (slot >= background_.size()) background_.resize(slot + std::size_t{1});
-  background_[slot] = {true, index_of(space), work, is_read, units};
-  return slot;
-}
-
-void KvController::background_done(Nanos now, std::uint32_t slot) {
-  const Background done = std::exchange(background_[slot], {});
-  flash_->give_back(slot);
-  Space& space = spaces_[done.kv_namespace];
-  Job& job = done.work == Work::flush ? space.flush : space.merge;
-  if (done.is_read) {
-    line_.push_back({done.work, done.kv_namespace});
-    return;
-  }
-  --job.writes;
-  if (job.flushing) {
-    finish(now, space, job, done.work);
-  } else {
-    go_on(now, space, job, done.work);
-  }
-}
-
-// The next step of a job that may have one.
-void KvController::go_on(Nanos now, Space& space, Job& job, Work work) {
-  if (job.run == nullptr || job.in_line || !job.failed.empty()) return;
-  if (!job.all_placed) {
-    if (job.writes >= kWritesAhead) return;
-    job.in_line = true;
-    if (work == Work::merge) {
-      gather_merge_chunk(now, space);
-    } else {
-      line_.push_back({work, index_of(space)});
-    }
-    return;
-  }
-  if (job.writes > 0) return;
-  if (writes_are_safe_) {
-    finish(now, space, job, work);
-    return;
-  }
-  job.flushing = true;
-  ++job.writes;
-  flash_->flush(now, background_slot(now, space, work, false, {}));
-}
-
-// What can be programmed together, of a memtable.
-Nanos KvController::flush_chunk(Space& space) {
-  DevLsm::Run& run = *space.flush.run;
-  std::uint64_t bytes = 0;
-  Nanos pairs = 0;
-  while (run.looked_at < run.items.size() && bytes < page_bytes_) {
-    const std::uint64_t placed = space.lsm.place_next();
-    bytes += placed;
-    if (placed > 0) ++pairs;
-  }
-  space.flush.all_placed = run.looked_at == run.items.size();
-  return config_.core_scan_pair_ns * pairs + bytes_ns(bytes);
-}
-
-void KvController::write_placed(Nanos now, Space& space, Job& job, Work work) {
-  std::uint64_t& counter = work == Work::flush ? kv_.bytes_flushed : kv_.bytes_compacted;
-  for (;;) {
-    const std::uint64_t missing = space.lsm.units_missing(*job.run, job.all_placed);
-    if (missing == 0) return;
-    const UnitRange units = space.lsm.give_units(*job.run, static_cast<std::uint32_t>(missing));
-    counter += std::uint64_t{units.count} * unit_bytes_;
-    ++job.writes;
-    flash_->write(now, background_slot(now, space, work, false, units), units);
-  }
-}
-
-void KvController::finish(Nanos now, Space& space, Job& job, Work work) {
-  DevLsm::Run* const run = job.run;
-  job = {};
-  if (work == Work::flush) {
-    ++kv_.flushes;
-    space.lsm.finish_rotated();
-    while (!space.parked.empty()) {
-      line_.push_front({Work::command, space.parked.back()});
-      space.parked.pop_back();
-    }
-  } else {
-    ++kv_.compactions;
-    space.lsm.finish_merge(*run);
-  }
-  deallocate_freed(now, space);
-  begin_merge(now, space);
-}
-
-// --- Compaction
-
-bool KvController::merging() const {
-  for (const Space& space : spaces_) {
-    if (space.merge.run != nullptr) return true;
-  }
-  return false;
-}
-
-void KvController::begin_merge(Nanos now, Space& space) {
-  if (space.merge.run != nullptr) return;
-  std::vector<DevLsm::Run*> sources = space.lsm.wants_compaction();
-  if (sources.empty()) return;
-  space.merge.run = &space.lsm.begin_merge(sources);
-  for (DevLsm::Run* const source : sources) space.merge.sources.push_back({source});
-  go_on(now, space, space.merge, Work::merge);
-}
-
-// Reads flash until each source is its share of a chunk ahead; the core merges when that is there.
-void KvController::gather_merge_chunk(Nanos now, Space& space) {
-  Job& job = space.merge;
-  job.reads.clear();
-  for (Source& source : job.sources) {
-    while (source.read < source.run->items.size() && source.bytes_ahead < kMergeChunkBytes / job.sources.size()) {
-      const DevLsm::Item& item = source.run->items[source.read++];
-      space.lsm.add_units_of(item.key, {source.run, item.value_bytes, item.offset}, job.reads);
-      source.bytes_ahead += item.stored_bytes();
-    }
-  }
-  if (job.reads.empty()) {
-    line_.push_back({Work::merge, index_of(space)});
-  } else {
-    flash_->read(now, background_slot(now, space, Work::merge, true, {}), job.reads);
-  }
-}
-
-Nanos KvController::merge_chunk(Space& space) {
-  Job& job = space.merge;
-  std::uint64_t bytes = 0;
-  Nanos pairs = 0;
-  for (;;) {
-    Source* first = nullptr;
-    for (Source& source : job.sources) {
-      if (source.next == source.run->items.size()) continue;
-      if (first == nullptr || source.run->items[source.next].key < first->run->items[first->next].key) first = &source;
-    }
-    job.all_placed = first == nullptr;
-    if (first == nullptr || first->next == first->read) break;
-    const DevLsm::Item& item = first->run->items[first->next++];
-    first->bytes_ahead -= item.stored_bytes();
-    bytes += item.stored_bytes();
-    ++pairs;
-    space.lsm.move_item(*first->run, item, *job.run);
-  }
-  return config_.core_scan_pair_ns * pairs + bytes_ns(bytes);
-}
-
-// --- Flash that is free again, and a drive that was stuck
-
-void KvController::deallocate_freed(Nanos now, Space& space) {
-  for (const UnitRange& units : space.lsm.take_freed()) flash_->deallocate(now, units);
-}
-
-void KvController::flash_failed(std::uint32_t slot) {
-  const Background failed = std::exchange(background_[slot], {});
-  flash_->give_back(slot);
-  cut_off_ = true;
-  Space& space = spaces_[failed.kv_namespace];
-  Job& job = failed.work == Work::flush ? space.flush : space.merge;
-  --job.writes;
-  job.flushing = false;
-  if (failed.units.count > 0) job.failed.push_back(failed.units);
-}
-
-void KvController::forget_parked() {
-  for (Space& space : spaces_) space.parked.clear();
-}
-
-void KvController::set_out_again(Nanos now) {
-  cut_off_ = false;
-  for (Space& space : spaces_) {
-    for (const Work work : {Work::flush, Work::merge}) {
-      Job& job = work == Work::flush ? space.flush : space.merge;
-      for (const UnitRange& units : std::exchange(job.failed, {})) {
-        ++job.writes;
-        flash_->write(now, background_slot(now, space, work, false, units), units);
-      }
-      go_on(now, space, job, work);
-    }
-  }
-}
-
-void KvController::restart() {
-  for (Space& space : spaces_) {
-    space.flush = {};
-    space.merge = {};
-    space.flush.run = space.lsm.rotated();
-  }
-  cut_off_ = true;
 }
 
 }  // namespace spillway::ssd

@@ -1,14 +1,14 @@
 // Key-value commands and the one core that serves them (K15, K16), in time.
 //
 //   arrive → wait for the core → the core works: command, pairs, bytes → flash reads, if any → answer
-//                                   └─ no room in the memtable: parked until its predecessor is on flash
+//                                   └─ memtable full: write stall until the immutable memtable is on flash
 //
-// The core does one thing at a time, in the order of arrival, and its own work (a memtable's way to flash, compaction)
-// waits in the same line, a flash page at a time: so writing faster than flash takes it ends in stores that wait, not
-// in a queue without bounds. A command takes effect when the core begins with it.
+// The core does one thing at a time, in the order of arrival. Flushes and compactions wait in the same queue, one flash
+// page at a time. So a host that writes faster than flash programs meets write stalls, and no queue grows without
+// bounds. A command takes effect when the core begins with it.
 //
-// A store is complete when it is in the memtable, which outlives a loss of power; the memtable is let go when its run
-// does, too.
+// A store is complete when it is in the memtable, which survives a loss of power. The memtable is freed when its run is
+// on flash.
 #pragma once
 
 #include <cstdint>
@@ -27,19 +27,19 @@
 
 namespace spillway::ssd {
 
-// What the controller asks of the rest of the drive. Answers come as flash_done(), in an event of their own or at once.
+// What the controller needs of the rest of the drive. Each request is answered by flash_done(), at once or later.
 class KvFlash {
  public:
   virtual ~KvFlash() = default;
   virtual void read(Nanos now, std::uint32_t slot, std::span<const UnitRange> ranges) = 0;
   virtual void write(Nanos now, std::uint32_t slot, UnitRange units) = 0;
-  // Everything written before is programmed, or as safe as that.
+  // Done when all earlier writes survive a loss of power.
   virtual void flush(Nanos now, std::uint32_t slot) = 0;
   virtual void deallocate(Nanos now, UnitRange units) = 0;
-  // A slot for a read, write or flush of the controller's own, to be given back when that is done or failed.
+  // A slot for a read, write or flush of the controller's own. It is released when that is done or has failed.
   virtual std::uint32_t background_slot(Nanos now) = 0;
-  virtual void give_back(std::uint32_t slot) = 0;
-  // The command is done but for the way to the host.
+  virtual void release_slot(std::uint32_t slot) = 0;
+  // The command is complete; its answer still has to cross the link.
   virtual void answer(Nanos now, std::uint32_t slot, Outcome outcome) = 0;
 };
 
@@ -47,13 +47,13 @@ class KvController {
  public:
   KvController(const SsdConfig& config, const Layout& layout, Counters* counters, KvFlash* flash);
 
-  // The command that travels as `slot`, from now until it is answered.
-  void take(std::uint32_t slot, KvCommand command);
+  // Keeps the command under `slot` until it is answered.
+  void accept(std::uint32_t slot, KvCommand command);
   const KvCommand& command(std::uint32_t slot) const { return requests_[slot].command; }
   std::uint64_t bytes_to_drive(std::uint32_t slot) const;
   std::uint32_t bytes_to_host(std::uint32_t slot) const;
   std::uint32_t result_bytes(std::uint32_t slot) const { return requests_[slot].result_bytes; }
-  // It is fetched, and its data in the drive.
+  // The command was fetched and its data has crossed the link.
   void arrive(Nanos now, std::uint32_t slot);
 
   Nanos next_time() const { return next_time_; }
@@ -61,19 +61,19 @@ class KvController {
   void run_next(Nanos now);
 
   void flash_done(Nanos now, std::uint32_t slot);
-  // The drive is stuck: this write of ours was given up, and what is parked will be. It is tried again when the next
-  // command arrives.
+  // A background write failed because the drive cannot make clean space. It is retried when the next command arrives.
   void flash_failed(std::uint32_t slot);
-  void forget_parked();
+  // Forgets the stalled commands; the caller fails them.
+  void drop_stalled();
 
   const KvCounters& counters() const { return kv_; }
   void set_counters(const KvCounters& counters) { kv_ = counters; }
   void reset_counters() { kv_ = {}; }
-  const DevLsm& space(std::uint16_t kv_namespace) const { return spaces_[kv_namespace].lsm; }
-  DevLsm& space(std::uint16_t kv_namespace) { return spaces_[kv_namespace].lsm; }
-  bool merging() const;
-  // After loading: what was on its way to flash sets out again with the next command.
-  void restart();
+  const DevLsm& lsm(std::uint16_t kv_namespace) const { return namespaces_[kv_namespace].lsm; }
+  DevLsm& lsm(std::uint16_t kv_namespace) { return namespaces_[kv_namespace].lsm; }
+  bool compacting() const;
+  // After loading a state: interrupted flushes start again with the next command.
+  void restart_flushes();
 
  private:
   struct Request {
@@ -81,34 +81,34 @@ class KvController {
     Outcome outcome = Outcome::success;
     std::uint32_t result_bytes = 0;
     std::uint32_t transfer_bytes = 0;  // to the host
-    bool parsed = false;               // the core has seen it once
+    bool parsed = false;               // core_command_ns was charged
     std::vector<UnitRange> reads;
   };
-  // A run that is being compacted: items [0, next) are merged, [next, read) were read, in all so many bytes.
+  // A run that is being compacted. Items [0, next) are merged; [next, read) were read from flash, bytes_ahead in all.
   struct Source {
     DevLsm::Run* run = nullptr;
     std::size_t next = 0;
     std::size_t read = 0;
     std::uint64_t bytes_ahead = 0;
   };
-  // A run on its way to flash: of a memtable, or of several runs.
+  // Writes a run to flash: a flush of a memtable, or a compaction of several runs.
   struct Job {
     DevLsm::Run* run = nullptr;
     std::vector<Source> sources;  // of a compaction
-    std::uint32_t writes = 0;     // that flash has not done yet
-    bool in_line = false;         // waits for the core, has it, or reads
+    std::uint32_t writes = 0;     // in flight
+    bool in_core_queue = false;   // a chunk of it waits for the core, is at the core, or is being read
     bool all_placed = false;
     bool flushing = false;
     std::vector<UnitRange> reads;
-    std::vector<UnitRange> failed;  // writes that were given up
+    std::vector<UnitRange> failed;  // writes to retry
   };
-  struct Space {
+  struct Namespace {
     DevLsm lsm;
     Job flush;
-    Job merge;
-    std::deque<std::uint32_t> parked;
+    Job compaction;
+    std::deque<std::uint32_t> stalled;
   };
-  enum class Work : std::uint8_t { command, flush, merge };
+  enum class Work : std::uint8_t { command, flush, compaction };
   struct Task {
     Work work = Work::command;
     std::uint32_t what = 0;  // slot or namespace
@@ -130,30 +130,29 @@ class KvController {
     return config_.core_mb_s > 0 ? static_cast<Nanos>(static_cast<double>(bytes) * 1000 / config_.core_mb_s) : 0;
   }
 
-  // What the core does, at once; each returns how long that takes it.
+  // The core's work. Takes effect at once; returns for how long it keeps the core busy.
   Nanos execute(Nanos now, std::uint32_t slot);
   Nanos store(Nanos now, Request& r, std::uint32_t slot);
   Nanos remove(Nanos now, Request& r, std::uint32_t slot);
   Nanos retrieve(Request& r);
   Nanos scan(Request& r);
   Nanos reset(Nanos now, Request& r, std::uint32_t slot);
-  Nanos flush_chunk(Space& space);
-  Nanos merge_chunk(Space& space);
+  Nanos flush_chunk(Namespace& ns);
+  Nanos compact_chunk(Namespace& ns);
 
   std::optional<Outcome> refusal(const Request& r) const;
-  // Makes room in the memtable. False when the command has been parked or refused.
-  bool make_room(Nanos now, Request& r, std::uint32_t slot, std::uint64_t bytes, bool is_removal);
-  void line_up(Space& space, Job& job, Work work);
-  void write_placed(Nanos now, Space& space, Job& job, Work work);
+  // False when the command has stalled or was refused.
+  bool ensure_memtable_room(Nanos now, Request& r, std::uint32_t slot, std::uint64_t bytes, bool is_removal);
+  void write_placed(Nanos now, Namespace& ns, Job& job, Work work);
   void background_done(Nanos now, std::uint32_t slot);
-  void go_on(Nanos now, Space& space, Job& job, Work work);
-  void finish(Nanos now, Space& space, Job& job, Work work);
-  void begin_merge(Nanos now, Space& space);
-  void gather_merge_chunk(Nanos now, Space& space);
-  void deallocate_freed(Nanos now, Space& space);
-  void set_out_again(Nanos now);
-  std::uint32_t background_slot(Nanos now, Space& space, Work work, bool is_read, UnitRange units);
-  std::uint16_t index_of(const Space& space) const { return static_cast<std::uint16_t>(&space - spaces_.data()); }
+  void resume_job(Nanos now, Namespace& ns, Job& job, Work work);
+  void finish_job(Nanos now, Namespace& ns, Job& job, Work work);
+  void begin_compaction(Nanos now, Namespace& ns);
+  void read_compaction_chunk(Nanos now, Namespace& ns);
+  void deallocate_freed(Nanos now, Namespace& ns);
+  void retry_failed_writes(Nanos now);
+  std::uint32_t background_slot(Nanos now, Namespace& ns, Work work, bool is_read, UnitRange units);
+  std::uint16_t index_of(const Namespace& ns) const { return static_cast<std::uint16_t>(&ns - namespaces_.data()); }
 
   const NamespacesConfig config_;
   const std::uint32_t unit_bytes_;
@@ -162,15 +161,15 @@ class KvController {
   Counters* counters_;
   KvFlash* flash_;
   KvCounters kv_;
-  std::vector<Space> spaces_;
+  std::vector<Namespace> namespaces_;
   std::vector<Request> requests_;       // by slot
   std::vector<Background> background_;  // by slot
-  std::deque<Task> line_;               // for the core
-  Task at_work_;
+  std::deque<Task> core_queue_;
+  Task current_task_;
   bool busy_ = false;
-  bool cut_off_ = false;  // something was given up on its way to flash
+  bool has_failed_writes_ = false;
   Nanos core_ends_ = 0;
-  std::deque<std::uint32_t> done_;  // slots that flash is done with, not yet acted on
+  std::deque<std::uint32_t> done_;  // slots whose flash work has ended, not yet handled
   Nanos done_at_ = 0;
   Nanos next_time_ = kNever;
 };

@@ -100,13 +100,13 @@ class Session {
   }
 
   Status admit(const probe::Point& reach) {
-    Status status = probe::check(reach, target_->facts().extent());
+    Status status = probe::check(reach, target_->info().extent());
     if (status) status = target_->admits(reach);
     return status ? status : in_words_of_the_pool(status);
   }
 
   std::uint64_t pages() const {
-    const std::uint64_t there = target_->facts().range_bytes / request_.pool.page_bytes;
+    const std::uint64_t there = target_->info().range_bytes / request_.pool.page_bytes;
     return request_.workload.pages == 0 ? there : request_.workload.pages;
   }
 
@@ -161,7 +161,7 @@ class Session {
     const auto per_second = [&](std::uint64_t count) {
       return seconds > 0 ? static_cast<double>(count) / seconds : 0.0;
     };
-    Json json = {{"target", facts()},
+    Json json = {{"target", target_fields()},
                  {"pool",
                   {{"pages", request_.pool.frames},
                    {"page_bytes", request_.pool.page_bytes},
@@ -192,19 +192,19 @@ class Session {
 
   // What a whole batch of threads was charged for; null where nothing was, since they were there or there were none.
   Json hand_off() const {
-    const bool virtual_time = target_ != nullptr && target_->facts().time_scale == 0;
+    const bool virtual_time = target_ != nullptr && target_->info().time_scale == 0;
     const bool threads = request_.pool.writers != pool::WritersKind::queue && request_.pool.at_once() > 1;
     if (!virtual_time || !threads) return nullptr;
     const pool::HandOff cost = pool::hand_off_of(request_.pool.hand_off, request_.pool.at_once());
     return {{"first_ns", cost.first_ns}, {"last_ns", cost.last_ns}, {"told_ns", cost.told_ns}};
   }
 
-  Json facts() const {
+  Json target_fields() const {
     if (target_ == nullptr) return nullptr;
-    const probe::Facts facts = target_->facts();
-    return {{"kind", facts.kind},           {"size_bytes", facts.size_bytes}, {"range_bytes", facts.range_bytes},
-            {"lba_bytes", facts.lba_bytes}, {"direct", facts.direct},         {"preset", facts.preset},
-            {"path", facts.path},           {"time_scale", facts.time_scale}};
+    const probe::TargetInfo info = target_->info();
+    return {{"kind", info.kind},           {"size_bytes", info.size_bytes}, {"range_bytes", info.range_bytes},
+            {"lba_bytes", info.lba_bytes}, {"direct", info.direct},         {"preset", info.preset},
+            {"path", info.path},           {"time_scale", info.time_scale}};
   }
 
   BufferpoolRequest request_;

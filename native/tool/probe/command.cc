@@ -49,7 +49,7 @@ class Session {
     }
     if (const auto* fill = std::get_if<FillCommand>(&line)) {
       ProgressReporter progress(events_, "fill", "bytes");
-      return told(target_->fill(fill->share, watch(progress)));
+      return told(target_->reset_to_steady(fill->share, watch(progress)));
     }
     return false;
   }
@@ -72,25 +72,25 @@ class Session {
   }
 
   void tell_ready(const Written& written) {
-    const probe::Facts facts = target_->facts();
-    Json json = {{"kind", facts.kind},
-                 {"size_bytes", facts.size_bytes},
-                 {"range_bytes", facts.range_bytes},
-                 {"lba_bytes", facts.lba_bytes},
-                 {"direct", facts.direct},
-                 {"writable", facts.writable},
-                 {"engines", facts.has_io_uring ? Json{"io_uring", "sync"} : Json::array({"sync"})},
-                 {"preset", facts.preset},
-                 {"path", facts.path},
-                 {"time_scale", facts.time_scale}};
-    if (facts.fill) json["fill"] = *facts.fill;
+    const probe::TargetInfo info = target_->info();
+    Json json = {{"kind", info.kind},
+                 {"size_bytes", info.size_bytes},
+                 {"range_bytes", info.range_bytes},
+                 {"lba_bytes", info.lba_bytes},
+                 {"direct", info.direct},
+                 {"writable", info.writable},
+                 {"engines", info.has_io_uring ? Json{"io_uring", "sync"} : Json::array({"sync"})},
+                 {"preset", info.preset},
+                 {"path", info.path},
+                 {"time_scale", info.time_scale}};
+    if (info.fill) json["fill"] = *info.fill;
     json["written_bytes"] = written.bytes;
     json["complete"] = written.complete;
     events_.event("ready", json);
   }
 
   Result<bool> measure(const Point& point) {
-    const probe::Extent extent = target_->facts().extent();
+    const probe::Extent extent = target_->info().extent();
     if (Status status = probe::check(point, extent); !status) return status;
     if (Status status = target_->admits(point); !status) return status;
     device::Device& device = target_->device_for(point);

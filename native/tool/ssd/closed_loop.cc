@@ -82,8 +82,8 @@ LoopResult run_closed_loop(device::DriveModel& drive, const Workload& workload, 
     ssd::Command& slot = ahead[issued % kDrawnAhead];
     drive.submit(now, slot);
     slot = command_for(addresses.next(), lba_bytes, lbas, share);
-    drive.expect_soon(slot);
-    drive.expect_very_soon(ahead[(issued + kDrawnAhead / 2) % kDrawnAhead]);
+    drive.prefetch_entry(slot);
+    drive.prefetch_place(ahead[(issued + kDrawnAhead / 2) % kDrawnAhead]);
     ++issued;
   };
 

@@ -10,9 +10,9 @@
 
 namespace spillway::device {
 
-class Turns {
+class BatchServer {
  public:
-  struct Wait {
+  struct Request {
     std::uint32_t slot = 0;
     std::int64_t turn_ns = 0;   // what a turn with this one in it costs, once
     std::int64_t wake_ns = 0;   // and once more when it had to be waited for
@@ -20,37 +20,37 @@ class Turns {
   };
 
   // Waits for the next turn. True when the caller must begin one now.
-  bool arrive(const Wait& wait) {
+  bool join(const Request& wait) {
     waiting_.push_back(wait);
-    return in_turn_ == 0;
+    return in_batch_ == 0;
   }
 
   // Begins a turn, `waited` for or not: calls leaves(slot, time) for each that waited, in order; each of them then
   // calls left(). REQUIRES: someone waits and no turn is going on
   template <class Leaves>
-  void begin(std::int64_t now, bool waited, Leaves leaves) {
+  void serve(std::int64_t now, bool waited, Leaves leaves) {
     serving_.swap(waiting_);
     waiting_.clear();
-    in_turn_ = serving_.size();
+    in_batch_ = serving_.size();
     std::int64_t at = now;
-    for (const Wait& one : serving_) at = std::max(at, now + one.turn_ns + (waited ? one.wake_ns : 0));
+    for (const Request& one : serving_) at = std::max(at, now + one.turn_ns + (waited ? one.wake_ns : 0));
     bool together = false;
-    for (const Wait& one : serving_) together = together || one.turn_ns > 0;
+    for (const Request& one : serving_) together = together || one.turn_ns > 0;
     if (together) {
-      for (const Wait& one : serving_) at += one.serve_ns;
-      for (const Wait& one : serving_) leaves(one.slot, at);
+      for (const Request& one : serving_) at += one.serve_ns;
+      for (const Request& one : serving_) leaves(one.slot, at);
     } else {
-      for (const Wait& one : serving_) leaves(one.slot, at += one.serve_ns);
+      for (const Request& one : serving_) leaves(one.slot, at += one.serve_ns);
     }
   }
 
   // One of the turn has left. True when it was the last and others wait: the caller must begin the next turn.
-  bool left() { return --in_turn_ == 0 && !waiting_.empty(); }
+  bool leave() { return --in_batch_ == 0 && !waiting_.empty(); }
 
  private:
-  std::vector<Wait> waiting_;
-  std::vector<Wait> serving_;
-  std::size_t in_turn_ = 0;
+  std::vector<Request> waiting_;
+  std::vector<Request> serving_;
+  std::size_t in_batch_ = 0;
 };
 
 }  // namespace spillway::device

@@ -1,4 +1,4 @@
-// Which logical units of a key-value namespace are free: extents, first fit.
+// Allocates the logical units of a key-value namespace: free extents, first fit.
 #pragma once
 
 #include <algorithm>
@@ -14,15 +14,15 @@ struct UnitRange {
   std::uint32_t count = 0;
 };
 
-class UnitSpace {
+class UnitAllocator {
  public:
-  UnitSpace(std::uint32_t first, std::uint32_t count) : free_units_(count) { free_.emplace(first, count); }
+  UnitAllocator(std::uint32_t first, std::uint32_t count) : free_units_(count) { free_.emplace(first, count); }
 
   std::uint64_t free_units() const { return free_units_; }
   const std::map<std::uint32_t, std::uint32_t>& free_extents() const { return free_; }
 
   // Up to `most` units in a row: the front of the first free extent. REQUIRES: free_units() > 0 and most > 0
-  UnitRange take(std::uint32_t most) {
+  UnitRange allocate(std::uint32_t most) {
     assert(!free_.empty() && most > 0);
     const auto extent = free_.begin();
     const UnitRange taken{extent->first, std::min(most, extent->second)};
@@ -33,8 +33,8 @@ class UnitSpace {
     return taken;
   }
 
-  // False when some of these are not free: a state that contradicts itself.
-  bool take_exactly(UnitRange wanted) {
+  // False when some of these are not free: the saved state is inconsistent.
+  bool allocate_exactly(UnitRange wanted) {
     auto extent = free_.upper_bound(wanted.first);
     if (extent == free_.begin()) return false;
     --extent;
@@ -49,7 +49,7 @@ class UnitSpace {
   }
 
   // REQUIRES: taken before
-  void give_back(UnitRange units) {
+  void release(UnitRange units) {
     free_units_ += units.count;
     auto next = free_.lower_bound(units.first);
     if (next != free_.end() && units.first + units.count == next->first) {
