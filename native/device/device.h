@@ -20,7 +20,7 @@ namespace spillway::device {
 using ssd::Nanos;
 using ssd::Opcode;
 
-// Why the host reads or writes. Carried by every Io, counted at the drive's door.
+// Why the host reads or writes. Carried by every Io; the drive counts bytes by it.
 // `spill` is what writes that go round RocksDB leave, until they are brought back. Kept in files: new ones come last.
 enum class Cause : std::uint8_t { user, wal, flush, compaction, blob, manifest, checkpoint, other, spill };
 const char* name_of(Cause cause);

@@ -1,7 +1,7 @@
-// A device that fails or delays chosen ios of another one, for tests of whoever stands above.
+// A device that injects faults into another one's ios, for tests.
 //
-// Fault envelope: an io is refused at submit, or reaches the drive below and then fails, or is handed out late. Data is
-// never changed, order within a queue never broken, and no completion lost.
+// Fault envelope: an io is refused at submit; or is done by the drive below and then reported as failed; or is reaped
+// late. Data is never changed, order within a queue never broken, and no completion lost.
 #pragma once
 
 #include <chrono>
@@ -17,12 +17,12 @@ namespace spillway::device {
 
 struct InjectedFault {
   Fault fault = Fault::none;                     // what the io completes with
-  ssd::Outcome outcome = ssd::Outcome::success;  // what the drive says instead of its own
+  ssd::Outcome outcome = ssd::Outcome::success;  // what the drive reports instead of its own
   bool at_submit = false;                        // the whole submission is refused instead
-  std::chrono::nanoseconds delay{0};             // the reap that hands it out sleeps this long first
+  std::chrono::nanoseconds delay{0};             // the reap that returns it sleeps this long first
 };
 
-// Chooses for every io; called by the thread that submits it, so it must be thread-safe where the device is shared.
+// The fault for each io; none by default. Called by the thread that submits it: thread-safe where the device is shared.
 using FaultRule = std::function<InjectedFault(const Io&)>;
 
 class FaultyDevice final : public Device {

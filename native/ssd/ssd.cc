@@ -44,7 +44,7 @@ void Ssd::Impl::run_until(Nanos now) {
   }
 }
 
-// Commands wait and nothing can happen any more: the drive cannot make clean space. They fail, by name.
+// Commands wait and no event is pending: the drive cannot make clean space. The commands fail.
 void Ssd::Impl::fail_stuck_commands(Nanos now) {
   while (!admissions_.empty()) admissions_.pop();
   while (!flushes_.empty()) flushes_.pop();
@@ -57,7 +57,7 @@ void Ssd::Impl::fail_stuck_commands(Nanos now) {
     }
     const bool is_kv = slots_[slot].role == Role::kv;
     slots_[slot].outcome = is_kv ? Outcome::kv_capacity_exceeded : Outcome::capacity_exceeded;
-    slots_[slot].remaining = kNone;  // its units may still be programmed one day: nobody waits for them
+    slots_[slot].remaining = kNone;  // no completion even if its units are programmed later
     finish_write(now, slot);
   }
 }
@@ -123,7 +123,7 @@ void Ssd::Impl::enqueue(Nanos now, std::uint32_t slot) {
   wake_at_ = controller_free_at_;
 }
 
-// The controller is free again: it takes the next command, round robin over submission queues.
+// The controller is free: it fetches the next command, round robin over submission queues.
 void Ssd::Impl::fetch_next(Nanos now) {
   const auto queues = static_cast<std::uint32_t>(submission_queues_.size());
   for (std::uint32_t tried = 0; tried < queues; ++tried) {
@@ -154,7 +154,7 @@ void Ssd::Impl::fetch(Nanos now, std::uint32_t slot) {
   arrivals_.push(cross_link(link_down_free_at_, now, c.op == Opcode::write ? bytes_of(c) : 0), slot);
 }
 
-// --- The public face
+// --- The public class
 
 Ssd::Ssd(const SsdConfig& config, std::uint64_t seed) : impl_(std::make_unique<Impl>(config, seed)) {
   assert(!problem(config));

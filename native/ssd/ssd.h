@@ -1,8 +1,8 @@
 // A flash drive as a pure function of the commands it is given and the times it is given them.
 //
-// It never reads a clock, starts a thread, opens a file or draws ambient randomness: whoever drives it owns time.
-// A simulator jumps to next_event(); an emulator sleeps until it. The same commands at the same times give the same
-// completions in both.
+// It never reads a clock, starts a thread, opens a file or draws ambient randomness: its caller owns time. A simulator
+// jumps to next_event(); an emulator sleeps until it. The same commands at the same times give the same completions in
+// both.
 //
 //   ssd.submit(now, command);                       // any number, at non-decreasing times
 //   while (auto t = ssd.next_event()) ssd.advance(*t, done);
@@ -48,16 +48,15 @@ class Ssd {
   // The same of a command to a key-value namespace. REQUIRES: as above, and config().namespaces.kv_share > 0
   void submit_kv(Nanos now, KvCommand command);
 
-  // A hint that this command comes soon (some eight commands from now) or very soon (some four): fetches what serving
-  // it will touch into the processor's cache, and changes nothing else. Worth it when drives are large and callers
-  // know.
+  // Hints that this command follows: prefetch_entry() some eight commands ahead, prefetch_place() some four. They fetch
+  // the map entry, and what it points to, into the processor's cache and change nothing else.
   void prefetch_entry(const Command& command) const;
   void prefetch_place(const Command& command) const;
 
-  // The time of the drive's next change, or nothing when it is quiet. A drive with commands in flight always has one.
+  // The time of the next event, or nothing when the drive is quiet. With commands in flight there always is one.
   std::optional<Nanos> next_event() const;
 
-  // Lets the drive live until `now` and appends what completed, in the order of completion.
+  // Advances the drive to `now` and appends completions in their order.
   // REQUIRES: now >= the time of every earlier submit and advance.
   void advance(Nanos now, std::vector<Completion>& done);
 
@@ -85,7 +84,7 @@ class Ssd {
   // Puts pairs into an empty key-value namespace, as one sorted run. False when they do not fit. REQUIRES: keys in
   // order, each once, within the limits
   bool bulk_load_kv(std::uint16_t kv_namespace, const std::vector<KvPair>& pairs);
-  // Everything before this is history: counters start from zero, P/E cycles stay.
+  // Sets the counters to zero; P/E cycles stay.
   void reset_counters();
 
   // --- State. REQUIRES: in_flight() == 0 and a quiet drive; dirty cached data is programmed first by save().

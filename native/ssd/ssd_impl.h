@@ -1,4 +1,4 @@
-// A drive at work: what Ssd is made of.
+// The implementation of Ssd: commands on their way through the drive.
 #pragma once
 
 #include <algorithm>
@@ -20,11 +20,11 @@
 
 namespace spillway::ssd {
 
-// A command on its way:
+// The way of a command:
 //
 //   submit → submission queue → fetch → read:  (map read →) flash reads → host link → done
 //                                       write: host link → arrival → (rest of unit read →) admission → done
-// and behind a write's back: write cache → step → program. Without a write cache a write is done when programmed.
+// and after a write is done: write cache → step → program. Without a write cache a write is done when programmed.
 // A key-value command crosses the link, waits for the controller's core, and from there reads and writes the units of
 // its namespace on the same way (kv_controller.h).
 class Ssd::Impl final : private KvFlash {
@@ -83,10 +83,10 @@ class Ssd::Impl final : private KvFlash {
 
  private:
   static constexpr std::uint32_t kNone = ~std::uint32_t{0};
-  // A drive without a write cache still has page registers and buffers to assemble flash pages in: this many steps.
+  // A drive without a write cache has page registers and buffers to assemble flash pages in: this many steps.
   static constexpr std::uint64_t kStagingSteps = 4096;
 
-  // Whose a slot is: a block command's, a key-value command's, or the key-value controller's own.
+  // The owner of a slot: a block command, a key-value command, or the key-value controller itself.
   enum class Role : std::uint8_t { block, kv, background };
 
   struct Slot {
@@ -95,7 +95,7 @@ class Ssd::Impl final : private KvFlash {
     std::uint32_t remaining = 0;    // flash reads (of a read, or of the rest of units) or units not yet programmed
     std::uint32_t admitted = 0;     // units of a write that are in the cache
     std::uint64_t flush_until = 0;  // of a flush: admissions that must have left the cache
-    std::uint64_t flush_step = 0;   // and the host step that must be programmed, with all before it; 0: not known yet
+    std::uint64_t flush_step = 0;   // the last host step that it waits for; 0: not known yet
     Outcome outcome = Outcome::success;
     Role role = Role::block;
   };
@@ -156,8 +156,8 @@ class Ssd::Impl final : private KvFlash {
   void release_slot(std::uint32_t slot) override { unused_slots_.push_back(slot); }
   void answer(Nanos now, std::uint32_t slot, Outcome outcome) override;
 
-  // Must waiting units go to flash although they do not fill a step? For a flush, without a cache, or when deallocated
-  // units have left holes in a full cache.
+  // Whether waiting units are programmed although they do not fill a step: for a flush, without a write cache, or when
+  // deallocated units take up a full ring.
   bool draining() const {
     if (cache_units_ == 0 || !cache_.has_slot()) return true;
     return !flushes_.empty() && cache_.taken() < slots_[flushes_.front()].flush_until;
@@ -166,7 +166,7 @@ class Ssd::Impl final : private KvFlash {
   void program_waiting(Nanos now);
   void program_pages(FlashContext context);
   void program_rows(FlashContext context, BlockMapping& rows);
-  // Has the open step to be programmed although nothing more waits for a place in it?
+  // Whether the open step is programmed although no more units wait for it.
   bool completes_step() const {
     const bool flushing = !flushes_.empty() && cache_.taken() >= slots_[flushes_.front()].flush_until;
     return cache_.waiting() == 0 && (cache_units_ == 0 || flushing);
@@ -174,7 +174,7 @@ class Ssd::Impl final : private KvFlash {
   void finish_flushes(Nanos now);
   void host_step_done(std::uint64_t sequence);
 
-  // Idle drives fold their SLC cache, and so do those at work whose cache is too full.
+  // The SLC cache is folded while the drive is idle, and beside host commands when it is too full.
   void arm_idle_timer(Nanos now) { wake_at_ = ftl_.needs_fold(true) ? now + config_.slc_cache.idle_ns : kNever; }
   void start_idle_fold(Nanos now);
   void fold(Nanos now);
@@ -185,7 +185,7 @@ class Ssd::Impl final : private KvFlash {
 
   const std::uint32_t unit_lbas_;
   const std::uint64_t step_units_;
-  const bool folds_;  // is there an SLC cache?
+  const bool folds_;  // has an SLC cache
   const std::uint64_t cache_units_;
   const double link_ns_per_byte_;
 
@@ -195,8 +195,8 @@ class Ssd::Impl final : private KvFlash {
 
  private:
   WriteCache cache_;
-  std::unique_ptr<KvController> kv_;  // nothing where all is block commands'
-  std::uint64_t in_program_ = 0;      // units that left the cache and still hold its space
+  std::unique_ptr<KvController> kv_;  // nullptr without key-value namespaces
+  std::uint64_t in_program_ = 0;      // units being programmed, which still take room in the cache
 
   std::vector<Slot> slots_;
   std::vector<std::uint32_t> unused_slots_;
@@ -204,10 +204,10 @@ class Ssd::Impl final : private KvFlash {
   std::uint32_t queued_ = 0;
   std::uint32_t next_queue_ = 0;
   Nanos controller_free_at_ = 0;
-  Nanos wake_at_ = kNever;  // when the controller takes the next command; with none in flight, when it begins to fold
+  Nanos wake_at_ = kNever;  // when the controller fetches the next command; with none in flight, when folding starts
   Nanos link_up_free_at_ = 0;
   Nanos link_down_free_at_ = 0;
-  TimedQueue arrivals_;    // writes, flushes and deallocations, when their data is in the drive
+  TimedQueue arrivals_;    // writes, flushes and deallocations, by when they have crossed the link
   TimedQueue read_done_;   // completions of reads, in order of time
   TimedQueue write_done_;  // completions of everything else, in order of time
   Ring<std::uint32_t> admissions_;

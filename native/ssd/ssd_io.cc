@@ -1,5 +1,4 @@
-// What a drive does with a command once it has been fetched: reads, writes, flushes, deallocations, and the way of
-// written data from the cache to flash.
+// Commands once they have been fetched: reads, writes, flushes, deallocations, and programming the write cache.
 #include <algorithm>
 #include <utility>
 
@@ -30,7 +29,7 @@ void Ssd::Impl::start_read(Nanos now, std::uint32_t slot) {
   if (slots_[slot].remaining == 0) finish_read(now, slot);
 }
 
-// Queues the flash reads that these LBAs take, for the command.
+// Queues the flash reads of these LBAs for the command.
 void Ssd::Impl::read_units(Nanos now, std::uint32_t slot, std::uint64_t lba, std::uint32_t lba_count) {
   const FlashContext context{now, &array_};
   const auto first = static_cast<std::uint32_t>(lba / unit_lbas_);
@@ -73,7 +72,7 @@ void Ssd::Impl::read_units(Nanos now, std::uint32_t slot, std::uint64_t lba, std
     }
     const std::uint64_t begin = std::max<std::uint64_t>(lba, std::uint64_t{unit} * unit_lbas_);
     const std::uint64_t end = std::min<std::uint64_t>(lba + lba_count, (std::uint64_t{unit} + 1) * unit_lbas_);
-    // A compressed unit is read whole, whatever of it is wanted.
+    // A compressed unit is read whole.
     auto bytes = static_cast<std::uint32_t>((end - begin) * config_.geometry.lba_bytes);
     if (ftl_.is_compressed(unit)) bytes = ftl_.bytes_of(unit);
     counters_.nand_bytes_read[static_cast<std::size_t>(FlashCause::host)] += bytes;
@@ -87,7 +86,7 @@ void Ssd::Impl::read_units(Nanos now, std::uint32_t slot, std::uint64_t lba, std
   if (map_read != kNoOp) array_.enqueue(now, map_read);
 }
 
-// A flash read for this unit: the previous one when it is of the same flash page, else a new one.
+// The flash read of this unit: `previous` if that is of the same flash page, else a new one.
 std::uint32_t Ssd::Impl::read_unit(std::uint32_t slot, std::uint32_t physical, std::uint32_t bytes,
                                    std::uint32_t previous) {
   const std::uint32_t plane = ftl_.plane_of(physical);
@@ -182,7 +181,7 @@ void Ssd::Impl::read_rest_of_unit(Nanos now, std::uint32_t slot, std::uint32_t u
   array_.enqueue(now, id);
 }
 
-// What a written unit takes of flash. Where the command covers a part of it, the rest is as it was.
+// Slots that a written unit takes. Where the command covers a part of it, the rest compresses as before.
 std::uint8_t Ssd::Impl::slots_of_write(std::uint32_t slot, std::uint32_t unit) const {
   const Command& c = slots_[slot].command;
   const std::uint8_t slots = ftl_.slots_for(c.compressed_share);
@@ -359,7 +358,7 @@ void Ssd::Impl::finish_flushes(Nanos now) {
   }
 }
 
-// Steps end out of order; a flush waits for all up to its own.
+// Steps finish out of order; a flush waits for all up to its last one.
 void Ssd::Impl::host_step_done(std::uint64_t sequence) {
   while (oldest_host_step_ + host_steps_done_.size() <= sequence) host_steps_done_.push_back(false);
   host_steps_done_[sequence - oldest_host_step_] = true;

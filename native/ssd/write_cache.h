@@ -1,7 +1,7 @@
-// Written units that wait in the drive's DRAM for their flash page to be full: first in, first out.
+// Written units in the drive's DRAM that wait to be programmed, first in, first out.
 //
-// A unit that is written again while it waits is replaced in place and never reaches flash twice. Space is held until
-// the program has finished, so waiting() + in_program() is what counts against the capacity.
+// A unit that is written again while it waits is replaced, and programmed once. Units hold their room in the cache
+// until their program has finished; the caller counts those in program.
 #pragma once
 
 #include <bit>
@@ -20,9 +20,9 @@ class WriteCache {
 
   struct Entry {
     std::uint32_t unit = 0;
-    std::uint32_t owner = kNoOwner;  // command that completes when this unit is programmed (drives without a cache)
+    std::uint32_t owner = kNoOwner;  // command that waits for this unit's program (drives without a write cache)
     bool dropped = false;            // deallocated while it waited
-    std::uint8_t slots = 1;          // what it takes of flash
+    std::uint8_t slots = 1;          // of flash that it takes
   };
 
   // `slots`: the largest number of units that may wait at once.
@@ -44,27 +44,27 @@ class WriteCache {
     ++waiting_;
   }
 
-  // The unit `ahead` places behind the front; any unit when fewer wait. For prefetching.
+  // The unit `ahead` entries behind the front; any unit when fewer wait. For prefetching.
   std::uint32_t peek(std::uint64_t ahead) const { return entries_[(head_ + ahead) & (entries_.size() - 1)].unit; }
 
   void prefetch(std::uint32_t unit) const { index_.prefetch(unit); }
 
-  // What the oldest waiting entry takes of flash. REQUIRES: waiting() > 0
+  // Slots of flash that the oldest waiting entry takes. REQUIRES: waiting() > 0
   std::uint8_t front_slots() const { return entries_[head_ & (entries_.size() - 1)].slots; }
   // Of a unit that waits. REQUIRES: holds(unit)
   std::uint8_t slots_of(std::uint32_t unit) const { return entries_[index_.find(unit)].slots; }
   void set_slots(std::uint32_t unit, std::uint8_t slots) { entries_[index_.find(unit)].slots = slots; }
 
-  // Room for one more in the ring? Dropped entries keep their place until they come to the front.
+  // Whether the ring has room for one more. Dropped entries stay in it until they are at the front.
   bool has_slot() const { return tail_ - head_ < limit_; }
 
-  // The unit is written again while it waits: from now on `owner` waits for it. Returns who did until now.
+  // The unit is written again while it waits. `owner` becomes its owner; returns the previous one.
   // REQUIRES: holds(unit)
   std::uint32_t replace(std::uint32_t unit, std::uint32_t owner) {
     return std::exchange(entries_[index_.find(unit)].owner, owner);
   }
 
-  // The unit need not be programmed any more. Returns its owner. REQUIRES: holds(unit)
+  // The unit was deallocated. Returns its owner. REQUIRES: holds(unit)
   std::uint32_t drop(std::uint32_t unit) {
     const std::uint32_t slot = index_.find(unit);
     const std::uint32_t owner = entries_[slot].owner;
@@ -75,7 +75,7 @@ class WriteCache {
     return owner;
   }
 
-  // The oldest waiting entry, which leaves. REQUIRES: waiting() > 0
+  // Removes and returns the oldest waiting entry. REQUIRES: waiting() > 0
   Entry take() {
     const Entry entry = entries_[head_ & (entries_.size() - 1)];
     assert(!entry.dropped);

@@ -1,7 +1,6 @@
-// A serialised part that serves in turns: who waits when a turn begins is served in it, one after the other, and shares
-// the turn's own costs. With those at 0 it is a lock in the order of arrival, which each leaves when it has been
-// served. A turn with a cost of its own is work done for all in it at once (a commit), and they leave together when it
-// ends.
+// A server of batches: the requests that wait when a batch begins are served in it, one after the other, and share the
+// batch's fixed cost. A preset calls a batch a *turn*. Without a fixed cost it is a lock in the order of arrival, and
+// each request leaves when it has been served. With one it is a group commit, and all leave when the batch ends.
 #pragma once
 
 #include <algorithm>
@@ -14,19 +13,19 @@ class BatchServer {
  public:
   struct Request {
     std::uint32_t slot = 0;
-    std::int64_t turn_ns = 0;   // what a turn with this one in it costs, once
-    std::int64_t wake_ns = 0;   // and once more when it had to be waited for
-    std::int64_t serve_ns = 0;  // what this one costs in it
+    std::int64_t turn_ns = 0;   // fixed cost of its batch; the largest in the batch counts
+    std::int64_t wake_ns = 0;   // added to it when the batch had to wait for the one before
+    std::int64_t serve_ns = 0;  // cost of this request within the batch
   };
 
-  // Waits for the next turn. True when the caller must begin one now.
-  bool join(const Request& wait) {
-    waiting_.push_back(wait);
+  // The request joins the next batch. True when no batch is being served: the caller calls serve().
+  bool join(const Request& request) {
+    waiting_.push_back(request);
     return in_batch_ == 0;
   }
 
-  // Begins a turn, `waited` for or not: calls leaves(slot, time) for each that waited, in order; each of them then
-  // calls left(). REQUIRES: someone waits and no turn is going on
+  // Serves all that wait: calls leaves(slot, time) for each, in order. The caller calls leave() for each at that time.
+  // `waited`: another batch was served before. REQUIRES: a request waits; no batch is being served
   template <class Leaves>
   void serve(std::int64_t now, bool waited, Leaves leaves) {
     serving_.swap(waiting_);
@@ -44,7 +43,7 @@ class BatchServer {
     }
   }
 
-  // One of the turn has left. True when it was the last and others wait: the caller must begin the next turn.
+  // A request has left. True when it was the last of its batch and others wait: the caller calls serve().
   bool leave() { return --in_batch_ == 0 && !waiting_.empty(); }
 
  private:

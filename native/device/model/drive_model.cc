@@ -17,7 +17,7 @@ Nanos bytes_ns(std::uint64_t bytes, double mb_s) {
   return mb_s > 0 ? static_cast<Nanos>(static_cast<double>(bytes) * 1000 / mb_s) : 0;
 }
 
-// Towards the host goes its data, rather than from it.
+// Whether the command's data goes to the host.
 bool reads(Opcode op) { return op == Opcode::read || ssd::is_kv_read(op); }
 
 }  // namespace
@@ -89,10 +89,10 @@ void DriveModel::submit(Nanos now, const Command& command) {
   run_until(now);
   const std::uint32_t slot = take_slot(now, command);
   at(now + issue_ns(command.op, bytes_of(command)), slot, Stage::entered);
-  run_until(now);  // where the way costs nothing the command is at the medium now
+  run_until(now);  // without delays the command reaches the medium at once
 }
 
-// Through the layers a key-value command goes as what it is to them: one that carries so many bytes down, or none.
+// The layers treat a key-value command as a command of that many bytes to the drive.
 void DriveModel::submit_kv(Nanos now, ssd::KvCommand command) {
   if (!layered_) {
     flash_->submit_kv(now, std::move(command));
@@ -174,9 +174,9 @@ void DriveModel::handle(const Event& event) {
       break;
     case Stage::served:
       if (stack_.leave()) serve_batch(event.time, true);
-      ration(event.time, event.slot);
+      apply_rate_cap(event.time, event.slot);
       break;
-    case Stage::rationed:
+    case Stage::admitted:
       wait_for_commit(event.time, event.slot);
       break;
     case Stage::committed:
@@ -242,31 +242,31 @@ void DriveModel::join_batch(Nanos now, std::uint32_t slot) {
   const Command& command = slots_[slot].command;
   const bool is_read = reads(command.op);
   const std::uint64_t bytes = bytes_of(command);
-  BatchServer::Request wait;
-  wait.slot = slot;
-  wait.turn_ns = is_read ? stack.read_turn_ns : stack.write_turn_ns;
-  wait.wake_ns = (is_read ? stack.read_wake_ns : stack.write_wake_ns) +
-                 bytes_ns(bytes, is_read ? stack.read_wake_mb_s : stack.write_wake_mb_s);
-  wait.serve_ns = (is_read ? stack.read_serial_ns : stack.write_serial_ns) +
-                  bytes_ns(bytes, is_read ? stack.read_serial_mb_s : stack.write_serial_mb_s);
-  if (stack_.join(wait)) serve_batch(now, false);
+  BatchServer::Request request;
+  request.slot = slot;
+  request.turn_ns = is_read ? stack.read_turn_ns : stack.write_turn_ns;
+  request.wake_ns = (is_read ? stack.read_wake_ns : stack.write_wake_ns) +
+                    bytes_ns(bytes, is_read ? stack.read_wake_mb_s : stack.write_wake_mb_s);
+  request.serve_ns = (is_read ? stack.read_serial_ns : stack.write_serial_ns) +
+                     bytes_ns(bytes, is_read ? stack.read_serial_mb_s : stack.write_serial_mb_s);
+  if (stack_.join(request)) serve_batch(now, false);
 }
 
 void DriveModel::serve_batch(Nanos now, bool waited) {
   stack_.serve(now, waited, [this](std::uint32_t slot, Nanos time) { at(time, slot, Stage::served); });
 }
 
-// Virtual scheduling, as in the leaky bucket of ATM networks: each command moves on the time until which the ration is
-// used up, and an idle drive's ration does not grow beyond the burst.
-void DriveModel::ration(Nanos now, std::uint32_t slot) {
+// A leaky bucket by virtual scheduling, as in ATM networks: each command advances the time until which the rate is used
+// up, and an idle drive saves up no more than the burst.
+void DriveModel::apply_rate_cap(Nanos now, std::uint32_t slot) {
   const Cap& cap = layers_.cap;
   const Command& command = slots_[slot].command;
   const Nanos by_count = cap.iops > 0 ? static_cast<Nanos>(1e9 / cap.iops) : 0;
   const Nanos cost = std::max(by_count, bytes_ns(bytes_of(command), cap.bandwidth_mb_s));
-  const Nanos start = std::max(now - cap.burst_ns, rationed_until_);
-  rationed_until_ = start + cost;
+  const Nanos start = std::max(now - cap.burst_ns, rate_used_until_);
+  rate_used_until_ = start + cost;
   const Nanos network = reads(command.op) ? cap.read_network_ns : cap.write_network_ns;
-  at(std::max(now, start) + network, slot, Stage::rationed);
+  at(std::max(now, start) + network, slot, Stage::admitted);
 }
 
 void DriveModel::wait_for_commit(Nanos now, std::uint32_t slot) {

@@ -1,11 +1,11 @@
-// A whole drive in virtual time, as its host meets it: a medium (flash or disk), and the layers around it.
+// A whole drive in virtual time, as its host sees it: a medium (flash or disk), and the layers around it.
 //
-// It has the face of the flash model (ssd/ssd.h) and keeps its laws: it never reads a clock, and the same commands at
-// the same times give the same completions, however often time was advanced in between. Without layers it adds nothing
-// but a branch.
+// It has the interface of the flash model (ssd/ssd.h) and its guarantees: it never reads a clock, and the same commands
+// at the same times give the same completions, however often time was advanced in between. Without layers it costs one
+// branch a call.
 //
 //   submit → host stack: submit → partial blocks one at a time → serialised part
-//          → cap: ration → network → commit → medium → host stack: complete → done
+//          → cap: rate limit → network → commit → medium → host stack: complete → done
 #pragma once
 
 #include <cstdint>
@@ -62,7 +62,7 @@ class DriveModel {
   std::uint64_t mapped_units() const;  // units that hold data; all of a disk's
 
  private:
-  enum class Stage : std::uint8_t { entered, served, rationed, sent, committed, done };
+  enum class Stage : std::uint8_t { entered, served, admitted, sent, committed, done };
   struct Event {
     ssd::Nanos time;
     std::uint64_t number;  // events of one time happen in the order in which they were decided
@@ -89,7 +89,7 @@ class DriveModel {
   void enter(ssd::Nanos now, std::uint32_t slot);
   void join_batch(ssd::Nanos now, std::uint32_t slot);
   void serve_batch(ssd::Nanos now, bool waited);
-  void ration(ssd::Nanos now, std::uint32_t slot);
+  void apply_rate_cap(ssd::Nanos now, std::uint32_t slot);
   void wait_for_commit(ssd::Nanos now, std::uint32_t slot);
   void begin_commit(ssd::Nanos now, bool waited);
   void finish(ssd::Nanos now, std::uint32_t slot);
@@ -118,7 +118,7 @@ class DriveModel {
   BatchServer commits_;
   std::deque<std::uint32_t> partial_waiting_;  // writes of partial blocks behind the one that is under way
   bool partial_under_way_ = false;
-  ssd::Nanos rationed_until_ = 0;
+  ssd::Nanos rate_used_until_ = 0;
   std::vector<ssd::Completion> from_medium_;
   std::vector<ssd::Completion> done_;
 };

@@ -98,9 +98,9 @@ void FlashArray::update_ready(std::uint32_t die) {
 std::uint32_t FlashArray::next_ready_die(std::uint32_t from) const {
   const std::size_t first = from / 64;
   std::uint64_t word = ready_[first] & (~std::uint64_t{0} << (from % 64));
-  for (std::size_t looked_at = 0; looked_at <= ready_.size(); ++looked_at) {
-    const std::size_t index = (first + looked_at) % ready_.size();
-    if (looked_at > 0) word = ready_[index];
+  for (std::size_t examined = 0; examined <= ready_.size(); ++examined) {
+    const std::size_t index = (first + examined) % ready_.size();
+    if (examined > 0) word = ready_[index];
     if (word != 0) return static_cast<std::uint32_t>(index * 64 + static_cast<std::size_t>(std::countr_zero(word)));
   }
   return kNoDie;
@@ -118,7 +118,7 @@ std::uint32_t FlashArray::pop(OpQueue& queue) {
   if (queue.head == kNoOp) {
     queue.tail = kNoOp;
   } else {
-    prefetch(&ops_[queue.head]);  // its turn comes when this one is done
+    prefetch(&ops_[queue.head]);  // it starts when this one is done
   }
   ops_[id].next = kNoOp;
   return id;
@@ -183,14 +183,14 @@ void FlashArray::start(std::int64_t now, std::uint32_t id) {
   wheel_.push(now, end, id);
 }
 
-// Takes queued host reads of other planes along with read `id`, each plane once, from the first few that wait.
+// Groups read `id` with queued host reads of other planes, one of each plane, among the first few that wait.
 void FlashArray::gather_other_planes(std::uint32_t id) {
   Die& die = dies_[ops_[id].die];
   std::uint32_t planes_taken = 1U << ops_[id].plane;
   std::uint32_t last = id;
   std::uint32_t before = kNoOp;
-  std::uint32_t looked_at = 0;
-  for (std::uint32_t other = die.reads.head; other != kNoOp && looked_at < 2 * kMaxPlanes; ++looked_at) {
+  std::uint32_t examined = 0;
+  for (std::uint32_t other = die.reads.head; other != kNoOp && examined < 2 * kMaxPlanes; ++examined) {
     const std::uint32_t next = ops_[other].next;
     if ((planes_taken & (1U << ops_[other].plane)) != 0 || ops_[other].slc != ops_[id].slc) {
       before = other;

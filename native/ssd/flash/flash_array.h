@@ -26,13 +26,13 @@ inline constexpr std::uint32_t kNoStep = ~std::uint32_t{0};
 inline constexpr std::uint32_t kNoOp = ~std::uint32_t{0};
 inline constexpr std::uint32_t kNoCommand = ~std::uint32_t{0};
 inline constexpr std::uint32_t kNoDie = ~std::uint32_t{0};
-// Host data is sent to a die that has at most one operation besides it: one runs while the next one's data crosses the
-// channel. More would only commit data to a die that may be slower than its neighbours.
+// A host program goes to a die with at most one other operation: that one runs while the program's data crosses the
+// channel. A longer die queue would bind data to a die that may turn out slower than its neighbours.
 inline constexpr std::uint32_t kProgramsAhead = 2;
 
 class FlashArray;
 
-// When flash operations begin, and on what. Without an array they take no time: preconditioning.
+// The time and the array on which flash operations are queued. Without an array they take no time: preconditioning.
 struct FlashContext {
   std::int64_t now = 0;
   FlashArray* array = nullptr;
@@ -49,23 +49,23 @@ struct Row {
 // read that feeds it is done.
 struct ProgramStep {
   std::array<std::uint32_t, kMaxPlanes> blocks{};
-  std::array<std::uint32_t, kMaxPlanes> erase_counts{};  // the blocks' erase counts, to tell a later life from this one
+  std::array<std::uint32_t, kMaxPlanes>
+      erase_counts{};  // of the blocks; a different count means that the block was erased meanwhile
   std::uint32_t planes = 0;
   std::uint32_t die = 0;
   std::uint32_t page = 0;
-  std::uint32_t pages =
-      1;  // of each block, up to this one: those before it that are left unwritten count as programmed
+  std::uint32_t pages = 1;  // pages of each block up to `page`: skipped pages count as programmed
   std::uint32_t reads_pending = 0;
-  std::uint32_t host_units = 0;  // write cache space freed when the program is done
-  std::uint64_t sequence = 0;    // host steps are numbered, so that a flush knows what to wait for
+  std::uint32_t host_units = 0;  // units that leave the write cache when the program is done
+  std::uint64_t sequence = 0;    // number of the host step; a flush waits for all up to one
   bool complete = false;
-  bool slc = false;                   // blocks with one bit a cell
-  bool folds = false;                 // holds data that comes from the SLC cache
-  std::vector<std::uint32_t> owners;  // commands that wait for this program (drives without a write cache)
+  bool slc = false;                   // blocks in SLC mode
+  bool folds = false;                 // holds data folded out of the SLC cache
+  std::vector<std::uint32_t> owners;  // commands that this program completes (drives without a write cache)
 };
 
 enum class OpKind : std::uint8_t { read, program, erase };
-// What a finished read was for.
+// Why flash is read.
 enum class ReadPurpose : std::uint8_t { host, mapping, rest_of_unit, relocation, background };
 
 struct FlashOp {
@@ -75,15 +75,16 @@ struct FlashOp {
   bool sensed = false;  // a read that has left its sense phase
   std::uint32_t die = 0;
   std::uint8_t plane = 0;
-  bool slc = false;  // of a block with one bit a cell
+  bool slc = false;  // of a block in SLC mode
   std::uint32_t bytes = 0;
   std::uint32_t page = 0;
-  std::uint32_t flash_page = 0;                          // page number within the whole drive; tells reads of one page
-  std::uint32_t command = kNoCommand;                    // host command served by a read
-  std::uint32_t chain = kNoOp;                           // reads that wait for this mapping read
-  std::array<std::uint32_t, 2> steps{kNoStep, kNoStep};  // fed by a relocation read; steps[0] of a program is its own
-  std::uint32_t next = kNoOp;                            // in its queue, chain or group
-  std::uint32_t group = kNoOp;                           // further reads sensed together with this one
+  std::uint32_t flash_page = 0;        // page number within the drive
+  std::uint32_t command = kNoCommand;  // host command served by a read
+  std::uint32_t chain = kNoOp;         // list of reads that wait for this mapping read
+  std::array<std::uint32_t, 2> steps{kNoStep,
+                                     kNoStep};  // that a relocation read feeds; of a program, steps[0] is its step
+  std::uint32_t next = kNoOp;                   // in its queue, chain or group
+  std::uint32_t group = kNoOp;                  // list of reads sensed together with this one
   std::int64_t started = 0;
 };
 
@@ -91,33 +92,33 @@ class FlashArray {
  public:
   FlashArray(const SsdConfig& config, Counters* counters);
 
-  // --- Operations, made, filled in and queued by the caller.
+  // --- Operations. The caller makes one, sets its fields and queues it.
   std::uint32_t new_op();
   FlashOp& op(std::uint32_t id) { return ops_[id]; }
   void free_op(std::uint32_t id);
   void enqueue(std::int64_t now, std::uint32_t id);
   // Programs, erases and background reads that a die has queued or in progress.
   std::uint32_t load(std::uint32_t die) const { return dies_[die].load; }
-  // The first die at or after `from`, cyclically, that has fewer than kProgramsAhead of them and a place to write to;
-  // kNoDie when there is none.
+  // The first die at or after `from`, cyclically, that is writable and has a load below kProgramsAhead; kNoDie when
+  // there is none.
   std::uint32_t next_ready_die(std::uint32_t from) const;
   bool any_ready() const { return ready_dies_ != 0; }
   bool is_ready(std::uint32_t die) const { return (ready_[die / 64] >> (die % 64) & 1) != 0; }
-  // Whether host data has a place on this die. Dies have one until said otherwise.
+  // Whether the die has an open or clean erase block for host data. Dies start writable.
   void set_writable(std::uint32_t die, bool writable);
 
-  // A host read, or a read that a command waits for: not part of the load when such reads overtake.
+  // Whether it is a read that a host command waits for. Where such reads overtake they are not part of the load.
   bool is_host_read(const FlashOp& op) const;
 
   std::uint32_t new_step();
   ProgramStep& step(std::uint32_t id) { return steps_[id]; }
   void free_step(std::uint32_t id);
-  // Queues the program when nothing is missing any more.
+  // Queues the program once the step is complete and all reads that feed it are done.
   void program_if_ready(std::int64_t now, std::uint32_t step);
 
   // --- Time
   std::int64_t next_time() const { return wheel_.next_time(); }
-  // Runs the earliest event; returns the operation it finished (still valid, to be freed by the caller) or kNoOp.
+  // Handles the earliest event. Returns the operation that it finished, for the caller to free, or kNoOp.
   // REQUIRES: next_time() != TimingWheel::kNever
   std::uint32_t run_next();
   bool quiet() const { return wheel_.next_time() == TimingWheel::kNever; }
@@ -128,10 +129,10 @@ class FlashArray {
     std::uint32_t tail = kNoOp;
   };
   struct Die {
-    OpQueue reads;  // host reads and what they depend on
+    OpQueue reads;  // host reads, and mapping reads that they wait for
     OpQueue rest;
     std::uint32_t load = 0;
-    std::uint32_t overtaken = 0;  // reads that went ahead of the waiting head of `rest`
+    std::uint32_t overtaken = 0;  // reads started ahead of the head of `rest`
     bool busy = false;
     bool writable = true;
   };
@@ -155,7 +156,7 @@ class FlashArray {
   const double channel_ns_per_byte_;
   Counters* counters_;
   std::vector<Die> dies_;
-  std::vector<std::uint64_t> ready_;  // bit per die: supplied, and load < kProgramsAhead
+  std::vector<std::uint64_t> ready_;  // bit per die: writable, and load < kProgramsAhead
   std::uint32_t ready_dies_ = 0;      // bits set
   std::vector<std::int64_t> channel_free_at_;
   std::vector<FlashOp> ops_;

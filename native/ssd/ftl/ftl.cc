@@ -69,13 +69,14 @@ bool Ftl::ensure_clean_space(FlashContext context) {
   return made && (!must_fold() || fold_row(context));
 }
 
-// So many slots for host data, by collecting. False: there is not even what work under way needs.
+// Collects garbage until `needed` slots are clean for host data. False when not even work in progress has enough.
 bool Ftl::collect_garbage(FlashContext context, std::uint64_t needed) {
   if (clean_slots_ >= reserve_units() + needed) return true;
-  // The reserve stays clean for relocation; a victim without gain leaves the loop only when room can be borrowed.
+  // The reserve stays clean for relocation. A victim without gain ends the loop unless the SLC cache can give flash
+  // back.
   const std::uint64_t wanted = std::max(layout_.collect_until_units - layout_.reserve_units, needed);
   while (clean_slots_ < reserve_units() + wanted) {
-    // What the SLC cache has borrowed comes back first: a row of it takes several times the flash that its data needs.
+    // The SLC cache's dynamic part goes first: in SLC mode a row takes several times the flash that its data needs.
     if (slc_blocks_ > layout_.slc_blocks && slc_blocks_ > most_slc_blocks() && fold_row(context)) continue;
     if (collect_one(context)) continue;
     if (slc_blocks_ <= layout_.slc_blocks || !fold_row(context)) break;
@@ -91,8 +92,8 @@ bool Ftl::collect_one(FlashContext context) {
     victim = least_to_move();
     if (most_to_move(victim) + least_gain_ > slots_per_block_) return false;
   } else if (blocks_[victim].valid + least_gain_ > slots_per_block_) {
-    // FIFO and d-choices may meet a block that frees nothing: that is their nature and their cost. The others have
-    // looked at every block; and when there is next to nothing to free anywhere, collection cannot help.
+    // FIFO and d-choices may choose a block that frees nothing, which is part of their cost. Greedy and cost-benefit
+    // consider every block: when theirs frees nothing, collection cannot help.
     const bool exhaustive = config_.gc.policy == GcPolicy::greedy || config_.gc.policy == GcPolicy::cost_benefit;
     if (exhaustive || least_gain_ > 1 || !anything_to_free()) return false;
   }
@@ -103,7 +104,7 @@ bool Ftl::collect_one(FlashContext context) {
   return true;
 }
 
-// Is there an invalid unit in some closed block?
+// Whether some closed block has an invalid unit.
 bool Ftl::anything_to_free() const {
   const std::uint64_t current =
       compresses_ ? valid_slots() : mapped_units_ - blocks_.cached_units() + layout_.translation_units;
@@ -123,8 +124,8 @@ void Ftl::relocate(FlashContext context, std::uint32_t block, FlashCause cause) 
   if (context.array != nullptr) queue_erase(context, block, false);
 }
 
-// Gives the valid units of pages [begin, end) new places and clears them from the pages. Returns how many slots they
-// took; the block's own count is left as it is.
+// Relocates the valid units of pages [begin, end). Returns how many slots they took; the block's valid count is not
+// changed.
 std::uint32_t Ftl::move_pages(FlashContext context, std::uint32_t block, std::uint32_t begin, std::uint32_t end,
                               FlashCause cause) {
   Stream& to = stream(StreamId::relocation);
@@ -173,7 +174,7 @@ void Ftl::free_block(std::uint32_t block) {
   ++counters_->erases;
 }
 
-// The erase of this block, and of those of its row that go with it: a die erases one block of each plane at once.
+// One erase operation for this block and the other planes' blocks of its row.
 void Ftl::queue_erase(FlashContext context, std::uint32_t block, bool folded) {
   const std::uint32_t erase = context.array->new_op();
   FlashOp& op = context.array->op(erase);
@@ -184,7 +185,7 @@ void Ftl::queue_erase(FlashContext context, std::uint32_t block, bool folded) {
   context.array->enqueue(context.now, erase);
 }
 
-// Static wear levelling: now and then the data of the least worn block is moved, so that the block comes into use.
+// Static wear levelling: every so many erases the data of the least worn block is moved, so that the block is reused.
 void Ftl::level_wear(FlashContext context) {
   if (config_.wear_levelling.static_threshold_pe == 0 || levelling_) return;
   if (--erases_until_levelling_ > 0) return;
@@ -193,7 +194,7 @@ void Ftl::level_wear(FlashContext context) {
   const std::uint32_t least_worn = blocks_.least_worn_closed(&spread);
   if (least_worn == kNoBlock || spread <= config_.wear_levelling.static_threshold_pe) return;
   levelling_ = true;
-  erases_until_levelling_ = 1;  // stay at it until the spread is closed
+  erases_until_levelling_ = 1;  // repeat until the spread is below the threshold
   ++counters_->wear_moves;
   relocate(context, least_worn, FlashCause::wear);
   levelling_ = false;
@@ -215,16 +216,16 @@ bool Ftl::open_row(Stream& s, std::uint32_t die, std::uint32_t spare_blocks) {
     const std::uint32_t index = die * planes_per_die_ + plane;
     if (blocks_.free_in_plane(index) > spare_blocks) row.blocks[row.planes++] = blocks_.open(index, s.slc);
   }
-  if (s.slc) {  // whatever is left of them is of no use to anything else
+  if (s.slc) {  // their pages are for the SLC cache only
     slc_blocks_ += row.planes;
     clean_slots_ -= std::uint64_t{row.planes} * slots_per_block_;
   }
   return row.planes > 0;
 }
 
-// The next die in turn on which the stream has an open row or can open one. Relocated data opens rows only where at
-// least as many blocks are free as on the average plane: victims are chosen drive-wide, so this is what keeps every die
-// supplied with free blocks for host data.
+// The next die, round robin, on which the stream has an open row or can open one. Relocated data opens rows only where
+// at least as many blocks are free as on the average plane: victims are chosen drive-wide, and this keeps free blocks
+// on every die for host data.
 std::uint32_t Ftl::pick_die(Stream& s) {
   const std::uint32_t average = blocks_.free_total() / (dies_ * planes_per_die_);
   std::uint32_t spare = &s == &streams_[0] || average == 0 ? 0 : average - 1;
@@ -248,7 +249,7 @@ void Ftl::begin_host_step(std::uint32_t die) {
   assert(!host_step_open());
   host_ = static_cast<std::size_t>(slc_takes(die) ? StreamId::slc : StreamId::host);
   Stream& s = streams_[host_];
-  if (s.open) return;  // by writes that took no time
+  if (s.open) return;  // by preconditioning
   if (s.rows[die].planes == 0) open_row(s, die, 0);
   begin_step(s, die);
 }
@@ -264,7 +265,7 @@ void Ftl::begin_step(Stream& s, std::uint32_t die) {
   s.step = kNoStep;
 }
 
-// The program that the open step will become. A step begun while no time passed gets one when time is switched on.
+// Makes the program of the open step. A step begun by preconditioning gets it at the first write with an array.
 void Ftl::ensure_program(FlashContext context, Stream& s) {
   if (context.array == nullptr || s.step != kNoStep) return;
   const Row& row = s.rows[s.die];
@@ -327,7 +328,7 @@ void Ftl::programmed(const ProgramStep& step) {
 
 // --- Data
 
-// Gives `unit` its next place in the stream. `read`: the flash read its data comes from, or kNoOp.
+// Maps `unit` to the next slot of the stream. `read`: the flash read that its data comes from, or kNoOp.
 void Ftl::place(FlashContext context, Stream& s, std::uint32_t unit, FlashCause cause, std::uint32_t read) {
   const std::uint32_t slots = slots_of(unit);
   if (compresses_) pad_unless_fits(context, s, slots, cause);
@@ -410,12 +411,12 @@ void Ftl::update_map_entry(FlashContext context, std::uint32_t unit) {
   const auto outcome = mapping_.access(unit, true);
   ++(outcome.hit ? counters_->mapping_cache_hits : counters_->mapping_cache_misses);
   if (!outcome.hit) {
-    // Nobody waits for this read: the old place is found out beside the write.
+    // No command waits for this read: the write needs the old address only to invalidate it.
     const std::uint32_t read = translation_read(context, translation_unit_of(unit), ReadPurpose::background);
     if (read != kNoOp) context.array->enqueue(context.now, read);
   }
   if (outcome.write_back != MappingCache::kNone) write_translation_unit(context, outcome.write_back);
-  const std::uint32_t next = mapping_.next_to_leave();
+  const std::uint32_t next = mapping_.next_to_evict();
   if (next != MappingCache::kNone) prefetch_physical(map_[logical_units_ + translation_unit_of(next)]);
 }
 
@@ -444,7 +445,7 @@ std::uint32_t Ftl::translation_read(FlashContext context, std::uint32_t translat
   return read;
 }
 
-// Reads a translation unit, changes it and programs it anew. False when there was no clean space for it.
+// Reads, changes and programs a translation unit. False when there was no clean space for it.
 bool Ftl::write_translation_unit(FlashContext context, std::uint32_t translation_unit) {
   Stream& s = stream(StreamId::mapping);
   if ((!s.open || !fits(s, slots_per_unit_)) && !ensure_clean_space(context)) return false;

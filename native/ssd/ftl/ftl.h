@@ -1,15 +1,15 @@
-// The flash translation layer: where each logical unit is, and how room is made for the next.
+// The flash translation layer: the map from logical units to flash, and garbage collection.
 //
-// Decisions are made at once and paid for in time. When a stream needs clean space, a victim's valid units get their
-// new places immediately, and the reads, programs and the erase that this takes are queued on the dies. So write
-// amplification does not depend on timing, nothing can deadlock, and back-pressure comes from where it does in a drive:
-// full dies, and then a full write cache. (docs/decisions/0003)
+// State changes at once; flash operations take time. When a stream needs clean space, the valid units of a victim are
+// remapped immediately, and the reads, programs and the erase for it are queued on the dies. So write amplification
+// does not depend on timing, nothing can deadlock, and backpressure arises as in a drive: from full die queues, then
+// from a full write cache. (docs/decisions/0003)
 //
 // This is page mapping; block_mapping.h has the other schemes, on the same map and erase blocks.
 //
-// Data is written in *steps*: one flash page in each plane of a die, programmed together. A stream keeps one *row* of
-// open erase blocks for each die and one step that is being filled. With an SLC cache (docs/decisions/0006) host writes
-// have two streams, and go to the cache's while that has room.
+// Data is written in *steps*: one flash page in each plane of a die, programmed together. A stream has one *row* of
+// open erase blocks on each die and at most one open step. With an SLC cache (docs/decisions/0006) host writes have two
+// streams, and use the cache's while that has room.
 #pragma once
 
 #include <array>
@@ -44,8 +44,8 @@ class Ftl {
   Ftl(const SsdConfig& config, const Layout& layout, Counters* counters, std::uint64_t seed);
 
   // --- Look-ups. `unit` is a logical mapping unit.
-  std::uint32_t physical(std::uint32_t unit) const { return map_[unit] - 1; }  // kNowhere when unmapped
-  // Hints ahead of write(): first the entry, and later, when that is at hand, what it leads to.
+  std::uint32_t physical(std::uint32_t unit) const { return map_[unit] - 1; }  // kUnmapped when it has none
+  // Hints for the processor's cache ahead of write(): the map entry, and some units later the block that it points to.
   void prefetch_entry(std::uint32_t unit) const {
     ssd::prefetch(map_.address(unit));
     if (mapping_.holds_everything()) return;
@@ -57,12 +57,12 @@ class Ftl {
     if (mapping_.holds_everything()) return;
     prefetch_physical(map_[logical_units_ + translation_unit_of(unit)]);
   }
-  // A physical place is a slot, numbered through the drive: room for a mapping unit, or for a granule of one where the
-  // controller compresses (ftl_compression.cc). What a unit takes of them begins at its place.
+  // A physical address is the number of a slot: room for a mapping unit, or for a granule of one where the controller
+  // compresses (ftl_compression.cc). A unit takes one slot or several, from its address on.
   std::uint32_t block_of(std::uint32_t physical) const { return physical / slots_per_block_; }
   std::uint32_t page_of(std::uint32_t physical) const { return physical % slots_per_block_ / slots_per_page_; }
   std::uint32_t plane_of(std::uint32_t physical) const { return blocks_.plane_of(block_of(physical)); }
-  // Is it still in the controller, its program not finished?
+  // Whether its program has not finished: its data is still in the controller.
   bool in_controller(std::uint32_t physical) const {
     return page_of(physical) >= blocks_[block_of(physical)].programmed_pages;
   }
@@ -70,49 +70,49 @@ class Ftl {
   std::uint32_t slots_of(std::uint32_t unit) const { return compresses_ ? slots_[unit] : 1; }  // REQUIRES: it is mapped
   bool is_compressed(std::uint32_t unit) const { return compresses_ && slots_[unit] < slots_per_unit_; }
   std::uint32_t bytes_of(std::uint32_t unit) const { return slots_of(unit) * slot_bytes_; }
-  // What a unit of data takes that compresses to so many 1/256 of its size.
+  // Slots that a unit takes which compresses to so many 1/256 of its size.
   std::uint8_t slots_for(std::uint32_t compressed_share) const;
   bool compresses() const { return compresses_; }
   std::uint64_t mapped_units() const { return mapped_units_; }
   const BlockTable& blocks() const { return blocks_; }
 
-  // --- Host writes. A step is begun on a die of the caller's choice and then filled unit by unit.
+  // --- Host writes. The caller begins a step on a die, then writes units to it one by one.
   bool host_step_open() const { return streams_[host_].open; }
-  // Makes sure that there is clean space, collecting as it must. False when there is none to be made.
+  // Collects garbage until there is clean space for a step. False when collection cannot make any.
   bool ensure_clean_space(FlashContext context);
   bool can_begin_host_step(std::uint32_t die) const;
   // In the SLC cache while it has room. REQUIRES: can_begin_host_step(die) and !host_step_open()
   void begin_host_step(std::uint32_t die);
-  // Is there room for so many slots in the open step? Without compression there always is.
+  // Whether the open step has room for so many slots. Without compression it always has.
   bool host_step_fits(std::uint32_t slots) const { return fits(streams_[host_], slots); }
   // REQUIRES: host_step_open() and host_step_fits(slots)
   void write(FlashContext context, std::uint32_t unit, std::uint32_t owner, std::uint8_t slots);
-  // Completes the open step without data.
+  // Pads and programs the open step.
   void pad_host_step(FlashContext context);
   std::uint64_t last_host_step() const { return host_steps_; }
   void deallocate(FlashContext context, std::uint32_t unit);
 
   // --- The SLC cache: its data is folded into the main blocks, oldest rows first.
-  // Is more of the cache in use than is to stay in it, of an idle drive or of one at work?
+  // Whether more of the cache is in use than its watermark: the low one of an idle drive, else the high one.
   bool needs_fold(bool idle) const;
-  // Folds and erases are on their way to as many dies as there are: more would only keep the host waiting.
+  // As many fold programs and erases in flight as dies. More would only delay the host.
   bool fold_limit_reached() const { return folds_in_flight_ >= dies_; }
-  // Folds one more bit of the oldest row. False when there is no clean space for it. REQUIRES: wants_fold()
+  // Folds the next pages of the oldest row. False when there is no clean space. REQUIRES: needs_fold()
   bool fold(FlashContext context);
   void fold_erase_done() { --folds_in_flight_; }
   bool is_slc(std::uint32_t physical) const { return blocks_[block_of(physical)].slc; }
 
-  // --- Block and hybrid mapping: host data goes through this instead of the steps above. Nothing under page mapping.
+  // --- Block and hybrid mapping, which replaces the steps above; nullptr under page mapping.
   BlockMapping* block_mapping() { return block_mapping_ ? &*block_mapping_ : nullptr; }
 
-  // --- The map's own traffic. Both return the read that the caller must queue or chain to, or kNoOp.
+  // --- Mapping cache. Returns the mapping read that the caller must queue, or kNoOp.
   std::uint32_t look_up_for_read(FlashContext context, std::uint32_t unit, std::uint32_t previous_translation_unit);
   std::uint32_t translation_unit_of(std::uint32_t unit) const { return unit / entries_per_translation_unit_; }
 
-  // A program has finished: its pages can be read from flash.
+  // A program has finished: its pages are now read from flash.
   void programmed(const ProgramStep& step);
 
-  // Before preconditioning or saving: open steps are no longer programs of `array`. Returns how many host units they
+  // Before preconditioning or saving: drops the programs of open steps from `array`. Returns how many host units they
   // held. REQUIRES: a quiet array
   std::uint64_t detach_programs(FlashArray& array);
 
@@ -133,7 +133,7 @@ class Ftl {
     std::vector<Row> rows;  // by die
     std::uint32_t next_die = 0;
     bool open = false;  // a step is being filled
-    bool slc = false;   // its blocks hold one bit a cell
+    bool slc = false;   // its blocks are in SLC mode
     std::uint32_t die = 0;
     std::uint32_t used_slots = 0;                        // slots
     std::uint32_t capacity = 0;                          // slots
@@ -181,7 +181,7 @@ class Ftl {
   bool slc_takes(std::uint32_t die) const;
   bool only_slc() const { return layout_.slc_pages != 0 && !config_.slc_cache.bypass; }
   bool must_fold() const { return only_slc() && !slc_has_room() && !slc_rows_.empty(); }
-  // What stays clean beside what is left of the cache's own flash.
+  // Slots to keep clean: the reserve and the unused part of the SLC cache's own blocks.
   std::uint64_t reserve_units() const {
     const std::uint32_t unused = layout_.slc_blocks - std::min(layout_.slc_blocks, slc_blocks_);
     return layout_.reserve_units + std::uint64_t{unused} * slots_per_block_;
@@ -191,7 +191,7 @@ class Ftl {
   void fold_pages(FlashContext context);
 
   // Data
-  // For each unit that is written or moved, and so inline; ftl.cc has it and all that call it.
+  // Inline, since it runs for each unit that is written or moved. Defined in ftl.cc, as are all its callers.
   [[gnu::always_inline]] inline void place(FlashContext context, Stream& s, std::uint32_t unit, FlashCause cause,
                                            std::uint32_t read);
   void unmap(std::uint32_t unit);
@@ -217,7 +217,7 @@ class Ftl {
   bool rebuild_from_map(const std::vector<std::uint32_t>& closed);
 
   const SsdConfig config_;
-  const Layout layout_;  // in slots where it speaks of flash, in units where it speaks of the logical range
+  const Layout layout_;  // flash in slots, logical range in units
   Counters* counters_;
   const bool compresses_;
   const std::uint32_t slots_per_unit_;
@@ -230,8 +230,8 @@ class Ftl {
   const std::uint32_t entries_per_translation_unit_;
   const std::uint32_t logical_units_;
   const bool separate_;
-  const std::uint64_t slc_dynamic_until_;  // units in the main blocks from which on the SLC cache has only its own
-  const std::uint32_t least_gain_;         // slots a victim must free to be worth collecting
+  const std::uint64_t slc_dynamic_until_;  // units in the main blocks from which on the SLC cache has no dynamic part
+  const std::uint32_t least_gain_;         // slots that collecting a victim must free
 
   // Logical unit → its first slot + 1 (0: unmapped). Translation units follow the logical ones.
   PackedArray map_;
@@ -241,12 +241,12 @@ class Ftl {
   BlockTable blocks_;
   MappingCache mapping_;
   std::array<Stream, kStreams> streams_;
-  std::size_t host_ = 0;               // the stream that host data goes to now: host or slc
+  std::size_t host_ = 0;               // the stream of host data at present: host or slc
   std::uint32_t slc_blocks_ = 0;       // in the SLC cache, open or full
-  Ring<Row> slc_rows_;                 // the full ones, oldest first
-  std::uint32_t fold_page_ = 0;        // of the oldest row: where folding goes on
+  Ring<Row> slc_rows_;                 // its full rows, oldest first
+  std::uint32_t fold_page_ = 0;        // next page of the oldest row to fold
   std::uint32_t folds_in_flight_ = 0;  // programs and erases
-  std::uint64_t clean_slots_ = 0;      // never written since their erase: free blocks and the rest of open rows
+  std::uint64_t clean_slots_ = 0;      // erased and not written: free blocks and the rest of open rows
   std::uint64_t mapped_units_ = 0;
   std::uint64_t host_steps_ = 0;
   std::uint64_t erases_until_levelling_ = 0;

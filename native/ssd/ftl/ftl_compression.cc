@@ -64,7 +64,7 @@ std::uint64_t Ftl::most_to_move(std::uint32_t block) const {
   return std::min(valid_units(block) * slots_per_unit_, packed);
 }
 
-// Could packing its data anew take what moving it would gain? Data that takes whole units is packed without loss.
+// Whether packing loss may exceed the gain of collecting the block. Data of whole units is packed without loss.
 bool Ftl::may_not_pay(std::uint32_t block) const {
   const std::uint64_t move = most_to_move(block);
   return move > blocks_[block].valid && move + least_gain_ > slots_per_block_;

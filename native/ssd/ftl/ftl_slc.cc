@@ -1,9 +1,9 @@
-// The SLC cache: erase blocks with one bit a cell that host data goes to first, and how it leaves them (decision 0006).
+// The SLC cache: erase blocks in SLC mode that take host data first, and folding it out of them (decision 0006).
 //
-// The cache is a log of rows, one erase block in each plane of a die. It always has layout.slc_blocks, and as many of
-// the main blocks as the fill leaves it. A cached block counts as not clean, whole, from its opening to its erase; what
-// is not in use of the cache's own blocks is added to the reserve instead. So main data and cache never compete for
-// flash that both count on, and a fold always gives back more than it takes.
+// The cache is a log of rows, one erase block in each plane of a die. It has layout.slc_blocks
+// of its own, and main blocks while these hold little data. A block of the cache counts as not clean from its opening
+// to its erase; the unused ones of its own are part of the reserve. So main data and cache never count on the same
+// flash, and a fold frees more than it takes.
 #include <algorithm>
 #include <cassert>
 
@@ -11,7 +11,7 @@
 
 namespace spillway::ssd {
 
-// How many erase blocks the cache may hold: fewer with every unit that has its place in the main blocks.
+// How many erase blocks the cache may hold: fewer the more data is in the main blocks.
 std::uint32_t Ftl::most_slc_blocks() const {
   const std::uint64_t main_units = mapped_units_ - blocks_.cached_units();
   if (main_units >= slc_dynamic_until_) return layout_.slc_blocks;
@@ -19,7 +19,7 @@ std::uint32_t Ftl::most_slc_blocks() const {
   return layout_.slc_blocks + static_cast<std::uint32_t>(layout_.slc_dynamic_blocks * left / slc_dynamic_until_);
 }
 
-// Does the next host step on this die go to the cache?
+// Whether the next host step on this die goes to the cache.
 bool Ftl::slc_takes(std::uint32_t die) const {
   if (layout_.slc_pages == 0) return false;
   if (streams_[static_cast<std::size_t>(StreamId::slc)].rows[die].planes > 0) return true;
@@ -41,8 +41,7 @@ bool Ftl::fold(FlashContext context) {
   return true;
 }
 
-// A full cache begins anew with rows whose data was all written again or deallocated: they cost an erase and no
-// program.
+// Erases the oldest rows of a full cache whose data was all overwritten or deallocated: no program, one erase.
 void Ftl::drop_dead_rows(FlashContext context) {
   while (!slc_rows_.empty() && !slc_has_room()) {
     const Row& row = slc_rows_.front();
@@ -53,7 +52,7 @@ void Ftl::drop_dead_rows(FlashContext context) {
   }
 }
 
-// The whole of the oldest row, at once. False when there is none.
+// Folds the whole oldest row. False when there is none.
 bool Ftl::fold_row(FlashContext context) {
   if (slc_rows_.empty()) return false;
   const std::uint32_t before = slc_blocks_;
@@ -61,8 +60,8 @@ bool Ftl::fold_row(FlashContext context) {
   return true;
 }
 
-// Moves what is valid in the next pages of the oldest row, about as many as fill one page of a main row on each die;
-// after the last of them erases the row.
+// Relocates the valid units of the next pages of the oldest row, about one main row's page on each die. Erases the row
+// after its last page.
 void Ftl::fold_pages(FlashContext context) {
   const Row row = slc_rows_.front();
   const std::uint32_t until = std::min(layout_.slc_pages, fold_page_ + dies_);

@@ -1,4 +1,4 @@
-// What of the translation layer outlives a power cycle, and the check that it is consistent.
+// The state of the translation layer that survives a power cycle, and its consistency check.
 #include <algorithm>
 #include <string>
 

@@ -3,7 +3,7 @@
 // Entries are cached one by one, least recently used first out. The rest of the map is on flash in translation units of
 // `entries_per_unit` consecutive entries. A miss reads the translation unit of its entry. Evicting a changed entry
 // writes its translation unit back with every changed entry of that unit at once, so random writes share the cost.
-// Pure bookkeeping: the caller owns the map and pays for the reads and programs.
+// This class has no map and does no flash operation: the caller owns the map, reads and programs.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ class MappingCache {
  public:
   static constexpr std::uint32_t kNone = ~std::uint32_t{0};
 
-  // `entries`: how many fit; 0 means that the whole map does, and nothing is ever missed.
+  // `entries`: how many fit; 0: the whole map does, and every access hits.
   MappingCache(std::size_t entries, std::uint64_t logical_units, std::uint32_t entries_per_unit);
 
   bool holds_everything() const { return slots_.size() == 0; }
@@ -31,8 +31,8 @@ class MappingCache {
   // Marks a cached entry as changed; an entry that is not cached is left as it is (returns false).
   bool change_if_cached(std::uint32_t unit);
   void prefetch(std::uint32_t unit) const { index_.prefetch(unit); }
-  // The entry that leaves next, or kNone. For prefetching.
-  std::uint32_t next_to_leave() const { return oldest_ == kNone ? kNone : slots_[oldest_].unit; }
+  // The entry to be evicted next, or kNone. For prefetching.
+  std::uint32_t next_to_evict() const { return oldest_ == kNone ? kNone : slots_[oldest_].unit; }
   // Forgets an entry (its unit was deallocated).
   void forget(std::uint32_t unit);
   // Forgets everything, as a power cycle after a clean shutdown does.
@@ -46,8 +46,8 @@ class MappingCache {
   };
 
   std::uint32_t translation_unit_of(const Slot& slot) const { return slot.unit / entries_per_unit_; }
-  // An entry is changed when it was changed after its translation unit was last written back: so writing one back takes
-  // one store, however many of its entries are cached.
+  // An entry is dirty when it was changed after its translation unit was last written back. So a write-back takes one
+  // store, however many of the unit's entries are cached.
   bool is_changed(const Slot& slot) const { return slot.changed_at > written_at_[translation_unit_of(slot)]; }
   void unlink_recency(std::uint32_t slot);
   void link_newest(std::uint32_t slot);

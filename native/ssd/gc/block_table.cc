@@ -128,7 +128,7 @@ std::uint32_t BlockTable::pick_random(Random& random) const {
   std::uint32_t best = kNoBlock;
   for (std::uint32_t drawn = 0; drawn < choices_;) {
     const auto block = static_cast<std::uint32_t>(random.below(blocks_.size()));
-    if (blocks_[block].state != BlockState::closed) continue;  // most are closed on a drive that needs collection
+    if (blocks_[block].state != BlockState::closed) continue;  // when collection is needed most blocks are closed
     if (best == kNoBlock || blocks_[block].valid < blocks_[best].valid) best = block;
     ++drawn;
   }

@@ -1,6 +1,6 @@
-// Erase blocks: their state and wear, the free ones by plane, and the choice of the next victim.
+// Erase blocks: state and wear of each, the free ones by plane, and the victim policies of garbage collection.
 //
-// Victim policies (shared by all blocks of the drive; the choice is drive-wide):
+// Victim policies (the choice is among all closed blocks of the drive):
 //   greedy        fewest valid units
 //   fifo          closed first
 //   d-choices     fewest valid units among d closed blocks drawn at random (Van Houdt 2013)
@@ -21,23 +21,24 @@ namespace spillway::ssd {
 
 inline constexpr std::uint32_t kNoBlock = ~std::uint32_t{0};
 
-// A cached block is a full one of the SLC cache, which waits to be folded.
+// cached: a full block of the SLC cache that waits to be folded.
 enum class BlockState : std::uint8_t { free, open, closed, cached, collecting };
 
 struct Block {
-  std::uint32_t valid = 0;             // slots that hold current data
-  std::uint32_t erases = 0;            // P/E cycles
-  std::uint32_t programmed_pages = 0;  // pages whose program has finished; later ones are still in the controller
-  std::uint32_t previous = kNoBlock;   // within the victim list
+  std::uint32_t valid = 0;   // slots that hold current data
+  std::uint32_t erases = 0;  // P/E cycles
+  std::uint32_t programmed_pages =
+      0;  // pages whose program has finished; the data of later ones is still in the controller
+  std::uint32_t previous = kNoBlock;  // within the victim list
   std::uint32_t next = kNoBlock;
   std::uint32_t changed = 0;  // time of the last invalidation, in host and relocation steps (wraps)
   BlockState state = BlockState::free;
-  bool slc = false;  // open or cached, with one bit a cell
+  bool slc = false;  // in SLC mode; open or cached
 };
 
 class BlockTable {
  public:
-  // What a block holds is counted in slots: mapping units, or granules where the controller compresses.
+  // Valid data is counted in slots: mapping units, or granules where the controller compresses.
   BlockTable(const SsdConfig& config, std::uint32_t blocks);
 
   Block& operator[](std::uint32_t block) { return blocks_[block]; }
@@ -48,12 +49,12 @@ class BlockTable {
   // --- Free blocks
   std::uint32_t free_in_plane(std::uint32_t plane) const { return static_cast<std::uint32_t>(free_[plane].size()); }
   std::uint32_t free_total() const { return free_total_; }
-  // The plane's free block with the fewest erases (dynamic wear levelling) or the one freed first; now open.
+  // Opens the plane's free block with the fewest erases (dynamic wear levelling), else the one freed first.
   // REQUIRES: free_in_plane(plane) > 0
   std::uint32_t open(std::uint32_t plane, bool slc);
-  // Open → closed: a candidate from now on. Of the SLC cache: open → cached, and never a candidate.
+  // Open → closed: a candidate for collection. In SLC mode open → cached, which is no candidate.
   void close(std::uint32_t block);
-  // Closed or cached → collecting: no candidate any more; its valid count may be set to anything.
+  // Closed or cached → collecting: no candidate any more; the caller may set its valid count.
   void begin_collecting(std::uint32_t block);
   // Collecting → free. Counts the erase. REQUIRES: no valid unit in it.
   void erase(std::uint32_t block);
@@ -61,17 +62,17 @@ class BlockTable {
   // --- Valid data
   void add_valid(std::uint32_t block, std::uint32_t slots = 1) { blocks_[block].valid += slots; }  // REQUIRES: open
   void remove_valid(std::uint32_t block, std::uint32_t slots = 1);
-  void add_cached() { ++cached_units_; }  // with each gain of a block in SLC mode
-  // Of a cached block: units that were given places elsewhere.
+  void add_cached() { ++cached_units_; }  // with each add_valid() of a block in SLC mode
+  // Of a cached block: units moved to other blocks.
   void remove_cached(std::uint32_t block, std::uint32_t units) {
     blocks_[block].valid -= units;
     cached_units_ -= units;
   }
   std::uint64_t cached_units() const { return cached_units_; }  // valid in the SLC cache
 
-  // The policy's choice among closed blocks, or kNoBlock when there is none.
+  // The policy's choice among the closed blocks; kNoBlock when none is closed.
   std::uint32_t pick_victim(Random& random);
-  // The closed block with the fewest valid units, whatever the policy (slow for fifo and d-choices).
+  // The closed block with the fewest valid slots, whatever the policy. Examines every block.
   std::uint32_t fewest_valid_closed() const;
   // The closed block with the fewest erases, and the spread between it and the most worn block.
   std::uint32_t least_worn_closed(std::uint32_t* spread) const;
@@ -79,7 +80,7 @@ class BlockTable {
   std::uint64_t erases_total() const { return erases_total_; }
   std::uint32_t erases_max() const { return erases_max_; }
 
-  // Rebuilds free lists and victim lists from the blocks' own fields (closed blocks in the given order).
+  // Rebuilds free lists and victim lists from the blocks' fields, closed blocks in the given order.
   void rebuild(const std::vector<std::uint32_t>& closed_in_order);
   // Closed blocks in victim-list order, for saving.
   std::vector<std::uint32_t> closed_in_order() const;
@@ -118,7 +119,7 @@ class BlockTable {
   std::uint32_t free_total_ = 0;
   std::uint32_t free_order_ = 0;
   std::uint32_t closed_total_ = 0;
-  std::uint32_t first_list_ = 0;  // no list below this one has a block
+  std::uint32_t first_list_ = 0;  // all lists below this one are empty
   std::uint32_t clock_ = 0;
   std::uint64_t cached_units_ = 0;
   std::uint64_t erases_total_ = 0;

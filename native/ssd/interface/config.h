@@ -1,4 +1,4 @@
-// What a flash drive is made of: geometry, timing, flash translation layer.
+// Configuration of a flash drive: geometry, timing, flash translation layer.
 //
 // Every field carries its unit in its name. A preset (presets/*.toml) states these fields with their sources;
 // problem() holds the relations between them, so that a Layout can be made of any config it accepts.
@@ -89,7 +89,8 @@ struct MappingCacheConfig {
 struct SlcCacheConfig {
   double share = 0;          // always there, in flash of its own, at least a block in each plane. 0: none at all
   double dynamic_share = 0;  // this much more on an empty drive, in flash that main data does not need yet
-  double dynamic_until = 1;  // fill of the main blocks, as a share of the capacity, from which on there is nothing more
+  double dynamic_until =
+      1;  // data in the main blocks, as a share of the capacity, from which on there is no dynamic part
   std::uint32_t bits_per_cell = 4;  // of the main blocks
   std::int64_t read_ns = 30'000;
   std::int64_t program_ns = 200'000;
@@ -116,7 +117,7 @@ struct GarbageCollection {
 struct WearLevelling {
   bool dynamic = true;  // a stream opens the free erase block with the fewest erases
   std::uint32_t static_threshold_pe =
-      200;  // move the coldest block's data when the spread of P/E cycles exceeds this; 0: never
+      200;  // move the least worn block's data when the spread of P/E cycles exceeds this; 0: never
   std::uint32_t rated_pe_cycles = 3000;  // endurance behind "percentage used"
 };
 
@@ -162,7 +163,7 @@ struct SsdConfig {
 // "All of it": the compressed share, in 1/256, of data that does not compress.
 inline constexpr std::uint16_t kIncompressible = 256;
 
-// What the relations of a config come to, in mapping units and erase blocks.
+// The sizes that follow from a config, in mapping units and erase blocks.
 struct Layout {
   std::uint64_t logical_units = 0;        // U
   std::uint64_t data_units = 0;           // T

@@ -65,7 +65,7 @@ struct Counters {
 };
 
 // What the key-value namespaces have done, beside the block ones. Their commands and bytes are in Counters as well,
-// wherever those count what crosses the drive's door; the flash that their runs take is in nand_bytes_programmed, as
+// where those count host commands and bytes; the flash that their runs take is in nand_bytes_programmed, as
 // the host's. These say which part of that it is.
 struct KvCounters {
   std::uint64_t stores = 0;  // commands; a batch is one

@@ -1,5 +1,5 @@
-// A hint to the processor that survives the compiler: gcc takes a function that only prefetches for one without effect
-// and drops the calls to it. The empty assembly is an effect it cannot see through.
+// A prefetch hint that gcc does not drop. gcc takes a function that only prefetches for one without effect and removes
+// the calls to it; the empty assembly statement counts as an effect.
 #pragma once
 
 namespace spillway::ssd {

@@ -1,4 +1,4 @@
-// A queue in one growing array; no allocation once it has reached its size.
+// A FIFO in one growing array: it allocates only when it grows.
 #pragma once
 
 #include <cassert>

@@ -1,4 +1,4 @@
-// Commands that come to the same point one after another: a queue in order of time.
+// A FIFO of (time, slot) whose times do not decrease.
 #pragma once
 
 #include <cassert>

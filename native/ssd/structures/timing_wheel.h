@@ -1,9 +1,9 @@
-// What happens next in the drive: (time, payload) in order of time, and of one time in the order in which they were
-// added.
+// A timing wheel (Varghese & Lauck, SOSP 1987): pending events (time, payload) in order of time. Events of one time
+// keep the order in which they were added.
 //
 // Nearly all events lie within one erase of the present. They are kept in a ring of narrow buckets, each a short sorted
-// list, with a bitmap of those in use: adding an event and taking the next one cost the same however many are pending
-// (Varghese & Lauck's timing wheel, SOSP 1987). What lies further off waits in a heap.
+// list, with a bitmap of the buckets in use: adding an event and taking the next one take constant time. Events further
+// ahead wait in a heap.
 #pragma once
 
 #include <algorithm>
@@ -21,7 +21,7 @@ class TimingWheel {
  public:
   static constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
 
-  // `longest`: events are seldom further off than this, in ns.
+  // `longest`: most events are at most this far ahead, in ns.
   explicit TimingWheel(std::int64_t longest) {
     while (longest >> shift_ >= std::int64_t{kBuckets}) ++shift_;
   }
@@ -61,7 +61,7 @@ class TimingWheel {
     } else {
       payload = heads_[next_bucket_];
       heads_[next_bucket_] = nodes_[payload].next;
-      if (nodes_[payload].next == kNone) mark_empty(next_bucket_);
+      if (nodes_[payload].next == kNone) clear_used_bit(next_bucket_);
       find_near();
     }
     next_time_ = far_.empty() ? near_time_ : std::min(near_time_, far_.top().time);
@@ -69,7 +69,7 @@ class TimingWheel {
   }
 
  private:
-  static constexpr std::uint32_t kBuckets = 64 * 64;  // two levels of 64-bit words tell which are in use
+  static constexpr std::uint32_t kBuckets = 64 * 64;  // a bitmap of two levels of 64-bit words has those in use
   static constexpr std::uint32_t kNone = ~std::uint32_t{0};
 
   struct Node {
@@ -107,7 +107,7 @@ class TimingWheel {
     *link = payload;
   }
 
-  void mark_empty(std::uint32_t bucket) {
+  void clear_used_bit(std::uint32_t bucket) {
     used_[bucket / 64] &= ~(std::uint64_t{1} << (bucket % 64));
     if (used_[bucket / 64] == 0) used_words_ &= ~(std::uint64_t{1} << (bucket / 64));
   }
@@ -134,8 +134,8 @@ class TimingWheel {
   int shift_ = 0;  // a bucket is 2^shift_ ns wide
   std::int64_t present_ = 0;
   std::int64_t next_time_ = kNever;
-  std::int64_t near_time_ = kNever;  // of what is in the ring
-  std::uint32_t next_bucket_ = 0;    // where that is
+  std::int64_t near_time_ = kNever;  // of the earliest event in the ring
+  std::uint32_t next_bucket_ = 0;    // its bucket
   std::uint32_t order_ = 0;
   std::uint64_t used_words_ = 0;
   std::array<std::uint64_t, kBuckets / 64> used_{};
