@@ -222,10 +222,8 @@ KNOWN_FILES = {
     "spill/db/db_write.cc",
     "spill/store/kv/kv_store.cc",
     "spill/store/region/region_store.cc",
-    "ssd/kv/kv_controller.cc",
 }
 KNOWN_FUNCTIONS = {
-    "device/preset/drive_keys.cc: drive_keys",
     "spill/db/db_commit.cc: DbImpl::resolve_merges",
     "spill/db/db_open.cc: DB::Open",
 }

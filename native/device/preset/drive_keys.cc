@@ -2,9 +2,9 @@
 
 namespace spillway::device {
 
-std::vector<DriveKey> drive_keys(ssd::SsdConfig& config) {
-  auto& [name, geometry, capacity, timing, mapping, compression, write_cache, mapping_cache, slc, gc, wear, spaces] =
-      config;
+namespace {
+
+std::vector<DriveKey> geometry_keys(ssd::Geometry& geometry, ssd::Capacity& capacity) {
   return {
       {"geometry.channels", &geometry.channels},
       {"geometry.chips_per_channel", &geometry.chips_per_channel},
@@ -17,6 +17,11 @@ std::vector<DriveKey> drive_keys(ssd::SsdConfig& config) {
       {"capacity.capacity_bytes", SizeSlot{&capacity.capacity_bytes}},
       {"capacity.blocks_per_plane", &capacity.blocks_per_plane},
       {"capacity.spare_factor", &capacity.spare_factor},
+  };
+}
+
+std::vector<DriveKey> timing_keys(ssd::Timing& timing) {
+  return {
       {"timing.read_ns", &timing.read_ns},
       {"timing.program_ns", &timing.program_ns},
       {"timing.erase_ns", &timing.erase_ns},
@@ -29,11 +34,11 @@ std::vector<DriveKey> drive_keys(ssd::SsdConfig& config) {
       {"timing.write_occupancy_ns", &timing.write_occupancy_ns},
       {"timing.reads_overtake", &timing.reads_overtake},
       {"timing.independent_plane_reads", &timing.independent_plane_reads},
-      {"mapping.scheme", SchemeSlot{&mapping.scheme}},
-      {"compression.granule_bytes", &compression.granule_bytes},
-      {"write_cache.bytes", SizeSlot{&write_cache.bytes}},
-      {"write_cache.power_loss_protection", &write_cache.power_loss_protection},
-      {"mapping_cache.bytes", SizeSlot{&mapping_cache.bytes}},
+  };
+}
+
+std::vector<DriveKey> slc_cache_keys(ssd::SlcCacheConfig& slc) {
+  return {
       {"slc_cache.share", &slc.share},
       {"slc_cache.dynamic_share", &slc.dynamic_share},
       {"slc_cache.dynamic_until", &slc.dynamic_until},
@@ -44,6 +49,11 @@ std::vector<DriveKey> drive_keys(ssd::SsdConfig& config) {
       {"slc_cache.low_watermark", &slc.low_watermark},
       {"slc_cache.high_watermark", &slc.high_watermark},
       {"slc_cache.bypass", &slc.bypass},
+  };
+}
+
+std::vector<DriveKey> collection_keys(ssd::GarbageCollection& gc, ssd::WearLevelling& wear) {
+  return {
       {"gc.policy", PolicySlot{&gc}},
       {"gc.low_watermark", &gc.low_watermark},
       {"gc.high_watermark", &gc.high_watermark},
@@ -51,17 +61,45 @@ std::vector<DriveKey> drive_keys(ssd::SsdConfig& config) {
       {"wear_levelling.dynamic", &wear.dynamic},
       {"wear_levelling.static_threshold_pe", &wear.static_threshold_pe},
       {"wear_levelling.rated_pe_cycles", &wear.rated_pe_cycles},
-      {"namespaces.kv_share", &spaces.kv_share},
-      {"namespaces.count", &spaces.count},
-      {"namespaces.kml_bytes", &spaces.kml_bytes},
-      {"namespaces.vml_bytes", &spaces.vml_bytes},
-      {"namespaces.memtable_bytes", &spaces.memtable_bytes},
-      {"namespaces.core_command_ns", &spaces.core_command_ns},
-      {"namespaces.core_pair_ns", &spaces.core_pair_ns},
-      {"namespaces.core_scan_pair_ns", &spaces.core_scan_pair_ns},
-      {"namespaces.core_mb_s", &spaces.core_mb_s},
-      {"namespaces.compaction_runs", &spaces.compaction_runs},
   };
+}
+
+std::vector<DriveKey> namespace_keys(ssd::NamespacesConfig& namespaces) {
+  return {
+      {"namespaces.kv_share", &namespaces.kv_share},
+      {"namespaces.count", &namespaces.count},
+      {"namespaces.kml_bytes", &namespaces.kml_bytes},
+      {"namespaces.vml_bytes", &namespaces.vml_bytes},
+      {"namespaces.memtable_bytes", &namespaces.memtable_bytes},
+      {"namespaces.core_command_ns", &namespaces.core_command_ns},
+      {"namespaces.core_pair_ns", &namespaces.core_pair_ns},
+      {"namespaces.core_scan_pair_ns", &namespaces.core_scan_pair_ns},
+      {"namespaces.core_mb_s", &namespaces.core_mb_s},
+      {"namespaces.compaction_runs", &namespaces.compaction_runs},
+  };
+}
+
+}  // namespace
+
+std::vector<DriveKey> drive_keys(ssd::SsdConfig& config) {
+  // Names every field, so that a new one without a key does not compile.
+  auto& [name, geometry, capacity, timing, mapping, compression, write_cache, mapping_cache, slc, gc, wear,
+         namespaces] = config;
+  std::vector<DriveKey> keys;
+  const auto append = [&keys](std::vector<DriveKey> more) { keys.insert(keys.end(), more.begin(), more.end()); };
+  append(geometry_keys(geometry, capacity));
+  append(timing_keys(timing));
+  append({
+      {"mapping.scheme", SchemeSlot{&mapping.scheme}},
+      {"compression.granule_bytes", &compression.granule_bytes},
+      {"write_cache.bytes", SizeSlot{&write_cache.bytes}},
+      {"write_cache.power_loss_protection", &write_cache.power_loss_protection},
+      {"mapping_cache.bytes", SizeSlot{&mapping_cache.bytes}},
+  });
+  append(slc_cache_keys(slc));
+  append(collection_keys(gc, wear));
+  append(namespace_keys(namespaces));
+  return keys;
 }
 
 std::vector<DriveKey> layer_keys(Drive& drive) {
