@@ -1,7 +1,7 @@
-// The one place through which ios enter a drive model and completions leave it, whoever owns time.
+// The front end of a drive model: ios enter as commands, completions leave as outcomes and faults of a queue's ios.
 //
-// It keeps the model's law (time never goes back), turns ios into commands and outcomes into faults, and remembers
-// which queue and which of its ios a completion belongs to. Not thread-safe: its device's lock guards it.
+// It keeps the model's rule that time never goes back, and knows which queue and which of its ios a completion belongs
+// to. Not thread-safe: its device's lock guards it.
 #pragma once
 
 #include <algorithm>
@@ -16,30 +16,6 @@
 
 namespace spillway::device {
 
-// The ios of one queue that are in the drive: a slot number stands for the caller's tag on the way through the model.
-class TagTable {
- public:
-  std::uint32_t put(std::uint64_t tag) {
-    if (free_.empty()) {
-      free_.push_back(static_cast<std::uint32_t>(tags_.size()));
-      tags_.push_back(0);
-    }
-    const std::uint32_t slot = free_.back();
-    free_.pop_back();
-    tags_[slot] = tag;
-    return slot;
-  }
-
-  std::uint64_t take(std::uint32_t slot) {
-    free_.push_back(slot);
-    return tags_[slot];
-  }
-
- private:
-  std::vector<std::uint64_t> tags_;
-  std::vector<std::uint32_t> free_;
-};
-
 class ModelFrontend {
  public:
   explicit ModelFrontend(DriveModel drive);
@@ -47,22 +23,22 @@ class ModelFrontend {
   // Whether the drive can be given all of these; an error names the first that it cannot.
   Status check(std::span<const Io> ios) const;
 
-  // An io arrives. What the model had to do until `now` happens first, so that a replay of the arrivals alone goes the
-  // same way however often time was advanced in between.
+  // An io arrives. The model's events until `now` are handled first, so that a replay of the arrivals alone gives the
+  // same completions however often time was advanced in between.
   // REQUIRES: check() passed; now >= time()
   void submit(Nanos now, const Io& io, std::uint32_t queue, std::uint32_t slot);
 
-  // Lets the model live until `now`. Completions collect in done().
+  // Advances the model to `now`. Completions collect in done().
   // REQUIRES: now >= time()
   void advance(Nanos now);
 
-  // Runs the model until nothing happens any more, and returns the time that it took it to.
+  // Runs the model until it is quiet and returns the time at that point.
   Nanos settle();
 
   std::optional<Nanos> next_event() const { return drive_.next_event(); }
   Nanos time() const { return time_; }
 
-  // Completions not yet handed to their queues; the receiver clears it.
+  // Completions not yet delivered to their queues; the caller clears it.
   std::vector<ssd::Completion>& done() { return done_; }
 
   static std::uint32_t queue_of(const ssd::Completion& completion) {

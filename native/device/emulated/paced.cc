@@ -14,8 +14,7 @@
 #include <mutex>
 
 #include "device/emulated/emulated.h"
-#include "device/emulated/model_frontend.h"
-#include "device/emulated/queue_registry.h"
+#include "device/emulated/model_device.h"
 #include "device/real_time.h"
 
 namespace spillway::device {
@@ -54,14 +53,13 @@ class SleepRation {
   RealNanos paid_until_ = 0;
 };
 
-class PacedQueue final : public Queue {
+class PacedQueue final : public ModelQueue {
  public:
-  PacedQueue(PacedDevice& device, std::uint32_t index) : device_(device), index_(index) {}
+  PacedQueue(PacedDevice& device, std::uint32_t index) : ModelQueue(index), device_(device) {}
   ~PacedQueue() override;
 
   Status submit(std::span<const Io> ios) override;
   std::size_t reap(std::span<Done> done, std::size_t at_least) override;
-  std::size_t pending() const override { return pending_; }
 
  private:
   friend class PacedDevice;
@@ -72,17 +70,14 @@ class PacedQueue final : public Queue {
   std::size_t pop(std::span<Done> done, RealNanos asked);
 
   PacedDevice& device_;
-  const std::uint32_t index_;
 
   // The owner's. The ring is written under the device's lock at tail_ and read by the owner at head_ without it; only
   // the owner, holding the lock, makes it larger.
-  std::size_t pending_ = 0;
   std::uint64_t head_ = 0;
   std::vector<Done> ring_ = std::vector<Done>(16);
   std::atomic<std::uint64_t> tail_{0};
 
   // Guarded by the device's lock:
-  TagTable tags_;
   std::uint64_t served_at_ = 0;  // the wait is over when tail_ gets here
   std::size_t place_ = 0;        // in the device's waiting_, while waiting
   bool waiting_ = false;
@@ -114,14 +109,12 @@ class WakeList {
   std::size_t count_ = 0;
 };
 
-class PacedDevice final : public EmulatedDevice {
+class PacedDevice final : public ModelDevice<PacedQueue> {
  public:
   PacedDevice(DriveModel drive, double time_scale)
-      : frontend_(std::move(drive)), info_(frontend_.info(time_scale)), scale_(time_scale), start_(real_now()) {
+      : ModelDevice(std::move(drive), time_scale), scale_(time_scale), start_(real_now()) {
     assert(time_scale > 0);
   }
-
-  const DeviceInfo& info() const override { return info_; }
 
   std::unique_ptr<Queue> open_queue() override {
     const std::lock_guard lock(mutex_);
@@ -132,8 +125,6 @@ class PacedDevice final : public EmulatedDevice {
     const std::lock_guard lock(mutex_);
     return model_time(real_now());
   }
-
-  Nanos issue_ns(const Io& io) const override { return frontend_.model().issue_ns(io.op, io.length_bytes); }
 
   // The software would hold its processor; so does this.
   void spend(Nanos for_ns) override {
@@ -147,16 +138,6 @@ class PacedDevice final : public EmulatedDevice {
     const std::lock_guard lock(mutex_);
     catch_up(real_now(), wakes);
     return frontend_.model().counters();
-  }
-
-  ssd::KvCounters kv_counters() override {
-    const std::lock_guard lock(mutex_);
-    return frontend_.model().kv_counters();
-  }
-
-  Wear wear() override {
-    const std::lock_guard lock(mutex_);
-    return frontend_.wear();
   }
 
   PacingReport pacing() override {
@@ -177,11 +158,6 @@ class PacedDevice final : public EmulatedDevice {
     const Nanos now = model_time(real_now());
     if (settled > now) offset_ += settled - now;
     return frontend_.model();
-  }
-
-  void record_trace(std::vector<Arrival>* arrivals, std::vector<ssd::Completion>* completions) override {
-    const std::lock_guard lock(mutex_);
-    frontend_.record_trace(arrivals, completions);
   }
 
   // The real moment at which the model's clock shows `model`.
@@ -212,16 +188,13 @@ class PacedDevice final : public EmulatedDevice {
   }
 
   void hand_out(WakeList& wakes) {
-    for (const auto& completion : frontend_.done()) {
-      PacedQueue& queue = queues_[ModelFrontend::queue_of(completion)];
-      queue.push(ModelFrontend::done_of(completion, queue.tags_.take(ModelFrontend::slot_of(completion))));
-      if (queue.waiting_ && queue.tail_.load(std::memory_order_relaxed) >= queue.served_at_) {
-        stop_waiting(queue);
-        queue.word_.store(kDone, std::memory_order_release);
-        wakes.add(&queue.word_);
-      }
-    }
-    frontend_.done().clear();
+    deliver_completions([this, &wakes](PacedQueue& queue, const Done& done) {
+      queue.push(done);
+      if (!queue.waiting_ || queue.tail_.load(std::memory_order_relaxed) < queue.served_at_) return;
+      stop_waiting(queue);
+      queue.word_.store(kDone, std::memory_order_release);
+      wakes.add(&queue.word_);
+    });
   }
 
   void start_waiting(PacedQueue& queue) {
@@ -302,14 +275,10 @@ class PacedDevice final : public EmulatedDevice {
     std::abort();
   }
 
-  std::mutex mutex_;
-  ModelFrontend frontend_;
-  const DeviceInfo info_;
   const double scale_;
   const RealNanos start_;
   Nanos offset_ = 0;  // the model's time at start_
 
-  QueueRegistry<PacedQueue> queues_;
   std::vector<PacedQueue*> waiting_;  // asleep in reap, the leader not among them
   PacedQueue* leader_ = nullptr;
   RealNanos leader_wakes_at_ = kNotAsleep;  // the deadline of the leader's sleep
@@ -345,9 +314,7 @@ Status PacedQueue::submit(std::span<const Io> ios) {
   const std::lock_guard lock(device_.mutex_);
   if (Status status = device_.frontend_.check(ios); !status) return status;
   make_room(ios.size());
-  const Nanos now = device_.model_time(real_now());
-  for (const Io& io : ios) device_.frontend_.submit(now, io, index_, tags_.put(io.tag));
-  pending_ += ios.size();
+  device_.submit(*this, device_.model_time(real_now()), ios);
   device_.hand_out(wakes);
   device_.wake_leader_if_earlier(wakes);
   return {};

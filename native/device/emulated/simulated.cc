@@ -1,43 +1,35 @@
-// Virtual time: nobody sleeps. Whoever waits for an io lets the model jump from event to event until that io is done;
-// what completes for other threads on the way is put into their queues, and they see time to have jumped.
+// Virtual time: no thread sleeps. A thread that waits for an io advances the model from event to event until that io is
+// done. Completions of other threads' ios go to their queues meanwhile; those threads find that time has jumped.
 #include <cassert>
 #include <deque>
 #include <mutex>
 
 #include "device/emulated/emulated.h"
-#include "device/emulated/model_frontend.h"
-#include "device/emulated/queue_registry.h"
+#include "device/emulated/model_device.h"
 
 namespace spillway::device {
 namespace {
 
 class SimulatedDevice;
 
-class SimulatedQueue final : public Queue {
+class SimulatedQueue final : public ModelQueue {
  public:
-  SimulatedQueue(SimulatedDevice& device, std::uint32_t index) : device_(device), index_(index) {}
+  SimulatedQueue(SimulatedDevice& device, std::uint32_t index) : ModelQueue(index), device_(device) {}
   ~SimulatedQueue() override;
 
   Status submit(std::span<const Io> ios) override;
   std::size_t reap(std::span<Done> done, std::size_t at_least) override;
-  std::size_t pending() const override { return pending_; }
 
  private:
   friend class SimulatedDevice;
 
   SimulatedDevice& device_;
-  const std::uint32_t index_;
-  std::size_t pending_ = 0;  // the owner's
-  // Guarded by the device's lock:
-  TagTable tags_;
-  std::deque<Done> ready_;
+  std::deque<Done> ready_;  // guarded by the device's lock
 };
 
-class SimulatedDevice final : public EmulatedDevice {
+class SimulatedDevice final : public ModelDevice<SimulatedQueue> {
  public:
-  explicit SimulatedDevice(DriveModel drive) : frontend_(std::move(drive)), info_(frontend_.info(/*time_scale=*/0)) {}
-
-  const DeviceInfo& info() const override { return info_; }
+  explicit SimulatedDevice(DriveModel drive) : ModelDevice(std::move(drive), /*time_scale=*/0) {}
 
   std::unique_ptr<Queue> open_queue() override {
     const std::lock_guard lock(mutex_);
@@ -48,8 +40,6 @@ class SimulatedDevice final : public EmulatedDevice {
     const std::lock_guard lock(mutex_);
     return frontend_.time();
   }
-
-  Nanos issue_ns(const Io& io) const override { return frontend_.model().issue_ns(io.op, io.length_bytes); }
 
   void spend(Nanos for_ns) override {
     const std::lock_guard lock(mutex_);
@@ -62,25 +52,10 @@ class SimulatedDevice final : public EmulatedDevice {
     return frontend_.model().counters();
   }
 
-  ssd::KvCounters kv_counters() override {
-    const std::lock_guard lock(mutex_);
-    return frontend_.model().kv_counters();
-  }
-
-  Wear wear() override {
-    const std::lock_guard lock(mutex_);
-    return frontend_.wear();
-  }
-
   DriveModel& drive() override {
     const std::lock_guard lock(mutex_);
     frontend_.settle();
     return frontend_.model();
-  }
-
-  void record_trace(std::vector<Arrival>* arrivals, std::vector<ssd::Completion>* completions) override {
-    const std::lock_guard lock(mutex_);
-    frontend_.record_trace(arrivals, completions);
   }
 
  private:
@@ -96,17 +71,8 @@ class SimulatedDevice final : public EmulatedDevice {
 
   // Completions go to their queues. REQUIRES: the lock is held.
   void hand_out() {
-    for (const auto& completion : frontend_.done()) {
-      SimulatedQueue& queue = queues_[ModelFrontend::queue_of(completion)];
-      queue.ready_.push_back(ModelFrontend::done_of(completion, queue.tags_.take(ModelFrontend::slot_of(completion))));
-    }
-    frontend_.done().clear();
+    deliver_completions([](SimulatedQueue& queue, const Done& done) { queue.ready_.push_back(done); });
   }
-
-  std::mutex mutex_;
-  ModelFrontend frontend_;
-  const DeviceInfo info_;
-  QueueRegistry<SimulatedQueue> queues_;
 };
 
 SimulatedQueue::~SimulatedQueue() {
@@ -118,9 +84,8 @@ SimulatedQueue::~SimulatedQueue() {
 Status SimulatedQueue::submit(std::span<const Io> ios) {
   const std::lock_guard lock(device_.mutex_);
   if (Status status = device_.frontend_.check(ios); !status) return status;
-  for (const Io& io : ios) device_.frontend_.submit(device_.frontend_.time(), io, index_, tags_.put(io.tag));
+  device_.submit(*this, device_.frontend_.time(), ios);
   device_.hand_out();
-  pending_ += ios.size();
   return {};
 }
 

@@ -1,0 +1,106 @@
+// What simulated and paced devices have in common: one drive model behind the queues of several threads, and its lock.
+#pragma once
+
+#include <cassert>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "device/device.h"
+#include "device/emulated/emulated.h"
+#include "device/emulated/model_frontend.h"
+#include "device/emulated/queue_registry.h"
+
+namespace spillway::device {
+
+// The ios of one queue that are in the drive. On the way through the model a slot number stands for the caller's tag.
+class TagTable {
+ public:
+  std::uint32_t put(std::uint64_t tag) {
+    if (free_.empty()) {
+      free_.push_back(static_cast<std::uint32_t>(tags_.size()));
+      tags_.push_back(0);
+    }
+    const std::uint32_t slot = free_.back();
+    free_.pop_back();
+    tags_[slot] = tag;
+    return slot;
+  }
+
+  std::uint64_t take(std::uint32_t slot) {
+    free_.push_back(slot);
+    return tags_[slot];
+  }
+
+ private:
+  std::vector<std::uint64_t> tags_;
+  std::vector<std::uint32_t> free_;
+};
+
+// One thread's queue of such a device.
+class ModelQueue : public Queue {
+ public:
+  std::size_t pending() const final { return pending_; }
+
+ protected:
+  explicit ModelQueue(std::uint32_t index) : index_(index) {}
+
+  const std::uint32_t index_;  // in the device's registry
+  std::size_t pending_ = 0;    // the owner's
+  TagTable tags_;              // guarded by the device's lock
+
+ private:
+  template <class OneQueue>
+  friend class ModelDevice;
+};
+
+// REQUIRES: OneQueue is a ModelQueue and fit for QueueRegistry.
+template <class OneQueue>
+class ModelDevice : public EmulatedDevice {
+ public:
+  const DeviceInfo& info() const final { return info_; }
+  Nanos issue_ns(const Io& io) const final { return frontend_.model().issue_ns(io.op, io.length_bytes); }
+
+  ssd::KvCounters kv_counters() final {
+    const std::lock_guard lock(mutex_);
+    return frontend_.model().kv_counters();
+  }
+
+  Wear wear() final {
+    const std::lock_guard lock(mutex_);
+    return frontend_.wear();
+  }
+
+  void record_trace(std::vector<Arrival>* arrivals, std::vector<ssd::Completion>* completions) final {
+    const std::lock_guard lock(mutex_);
+    frontend_.record_trace(arrivals, completions);
+  }
+
+ protected:
+  ModelDevice(DriveModel drive, double time_scale) : frontend_(std::move(drive)), info_(frontend_.info(time_scale)) {}
+
+  // The rest REQUIRES that the lock is held.
+
+  // REQUIRES: frontend_.check(ios) passed
+  void submit(OneQueue& queue, Nanos now, std::span<const Io> ios) {
+    for (const Io& io : ios) frontend_.submit(now, io, queue.index_, queue.tags_.put(io.tag));
+    queue.pending_ += ios.size();
+  }
+
+  // Calls deliver(queue, done) for each completion.
+  template <class Deliver>
+  void deliver_completions(Deliver deliver) {
+    for (const ssd::Completion& completion : frontend_.done()) {
+      OneQueue& queue = queues_[ModelFrontend::queue_of(completion)];
+      deliver(queue, ModelFrontend::done_of(completion, queue.tags_.take(ModelFrontend::slot_of(completion))));
+    }
+    frontend_.done().clear();
+  }
+
+  std::mutex mutex_;
+  ModelFrontend frontend_;
+  const DeviceInfo info_;
+  QueueRegistry<OneQueue> queues_;
+};
+
+}  // namespace spillway::device
