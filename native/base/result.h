@@ -4,13 +4,16 @@
 // operation says what happened, to what, and how to mend it, in one sentence a user can act on.
 #pragma once
 
+#include <array>
 #include <cassert>
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <utility>
 
 namespace spillway {
 
+// Why an operation failed. Drives, files, engines and the error events of the contract all use these.
 enum class Fault {
   none,
   bad_input,      // the caller's document, flag or file is wrong: exit code 2
@@ -19,6 +22,11 @@ enum class Fault {
   not_supported,  // by name, in the message
   stopped,        // the operation was asked to end early
 };
+
+// By Fault. The contract's schema and the Python package are tested against this table.
+inline constexpr std::array<const char*, 6> kFaultNames = {"none",       "bad_input",     "io_error",
+                                                           "drive_full", "not_supported", "stopped"};
+inline const char* name_of(Fault fault) { return kFaultNames[static_cast<std::size_t>(fault)]; }
 
 class [[nodiscard]] Status {
  public:

@@ -1,6 +1,7 @@
 """The contract's examples against its schemas, and what Python reads against what the schemas promise."""
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -8,7 +9,7 @@ import pytest
 from conftest import CONTRACT
 from jsonschema import Draft202012Validator
 
-from spillway.native.process import REQUIRED_FIELDS, parse_events
+from spillway.native.process import FAILURES, REQUIRED_FIELDS, parse_events
 from spillway.plan.document import load_plan
 from spillway.rundir.samples import columns_of, sample_row
 from spillway.ssd.simulate import DriveChoice, WorkChoice, precondition_request, simulate_request
@@ -47,6 +48,22 @@ def test_event_examples(path: Path, validator: MakeValidator) -> None:
         assert events[0]["event"] == "started"
         assert events[0]["command"] == command
         validator("events.schema.json", f"{command}.result").validate(last)
+
+
+def test_faults_are_those_of_the_native_table() -> None:
+    source = (CONTRACT.parent / "native" / "base" / "result.h").read_text()
+    enum = re.search(r"enum class Fault \{(.*?)\};", source, flags=re.DOTALL)
+    table = re.search(r"kFaultNames = \{(.*?)\};", source, flags=re.DOTALL)
+    assert enum and table
+    names = re.findall(r'"(\w+)"', table[1])
+    assert names == re.findall(r"^\s*(\w+),", enum[1], flags=re.MULTILINE)
+    failing = [name for name in names if name != "none"]
+    schema = json.loads((CONTRACT / "events.schema.json").read_text())
+    enums = re.findall(r'"fault": \{"enum": \[(.*?)\]\}', json.dumps(schema))
+    assert [re.findall(r'"(\w+)"', one) for one in enums] == [failing]
+    row = re.search(r"^\| `error` \|.*`fault` \((.*?)\)", (CONTRACT / "README.md").read_text(), flags=re.MULTILINE)
+    assert row and re.findall(r"`(\w+)`", row[1]) == failing
+    assert set(FAILURES) < set(failing)
 
 
 @pytest.mark.parametrize("path", LINES, ids=lambda path: path.name)

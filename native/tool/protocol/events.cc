@@ -44,22 +44,4 @@ void Events::error(const Status& status) {
 
 std::string version() { return SPILLWAY_VERSION; }
 
-const char* name_of(Fault fault) {
-  switch (fault) {
-    case Fault::none:
-      return "none";
-    case Fault::bad_input:
-      return "bad_input";
-    case Fault::io_error:
-      return "io_error";
-    case Fault::drive_full:
-      return "drive_full";
-    case Fault::not_supported:
-      return "not_supported";
-    case Fault::stopped:
-      return "stopped";
-  }
-  return "io_error";
-}
-
 }  // namespace spillway::tool

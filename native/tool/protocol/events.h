@@ -38,7 +38,4 @@ class Events {
 
 std::string version();
 
-// "bad_input", as in an error event.
-const char* name_of(Fault fault);
-
 }  // namespace spillway::tool
