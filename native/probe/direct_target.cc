@@ -33,8 +33,8 @@ class DirectTarget final : public Target {
   TargetInfo info() const override {
     TargetInfo info;
     info.kind = kind_ == DirectFileSpec::Kind::file     ? "file"
-                 : kind_ == DirectFileSpec::Kind::device ? "device"
-                                                         : "directory";
+                : kind_ == DirectFileSpec::Kind::device ? "device"
+                                                        : "directory";
     info.path = file_->path();
     info.size_bytes = file_->size_bytes();
     info.range_bytes = file_->size_bytes();
