@@ -1,6 +1,6 @@
-"""Every source that the tree cites by a code or a decision's number is one that a reader can find: docs/SOURCES.md.
+"""Whatever the tree cites is there for a reader: codes in docs/SOURCES.md, decisions by number, files by path.
 
-The pages of papers that the project was written from are not in the tree; docs/SOURCES.md is, so this runs anywhere.
+The papers that the project was written from are not in the tree; docs/SOURCES.md is, so this runs anywhere.
 """
 
 import re
@@ -19,6 +19,11 @@ RANGE = re.compile(rf"(?<![\w.+/-])([{LETTERS}])(\d\d?)(?:-| to )\1(\d\d?)(?!\w)
 DECISION = re.compile(r"\bdecisions?[ /](\d{4})\b")
 # Notes of those who wrote the project, which nobody else can read.
 PRIVATE = re.compile(r"\bFACTS\b|\bLEDGER\b|\bFLASH\.md\b|\bDESIGN\.md\b|\b[Ll]edgers?\b")
+
+# A file or folder of the tree in a page's text, whole: no pattern, no placeholder. What runs/ has is made by runs.
+PATH = re.compile(r"`((?:bench|contract|docs|examples|fuzz|native|plans|presets|scripts|spillway|tests)/[\w./-]+)`")
+PLACEHOLDER = re.compile(r"/(?:NAME|PLAN)\b")
+PLACES = ("", "runs/", "native/spill/include/")  # that a page may name files from
 
 # The one word of the field that looks like a code.
 PERCENTILE = re.compile(r"\bP9\d\b")
@@ -47,6 +52,17 @@ def unresolved(text: str, codes: set[str], decisions: set[str]) -> list[str]:
 
 def private_sources(text: str) -> list[str]:
     return PRIVATE.findall(text)
+
+
+def missing_paths(text: str, names: set[str]) -> list[str]:
+    """Paths in a text that are neither files nor folders of the tree; ``names`` has both."""
+    named = (path.rstrip("/") for path in PATH.findall(text) if not PLACEHOLDER.search(path))
+    return sorted({path for path in named if not any(place + path in names for place in PLACES)})
+
+
+def tree() -> set[str]:
+    paths = [path.relative_to(ROOT) for path in tracked_files()]
+    return {str(path) for path in paths} | {str(folder) for path in paths for folder in path.parents}
 
 
 def decision_numbers() -> set[str]:
@@ -100,6 +116,19 @@ def test_a_private_source_is_seen() -> None:
     assert private_sources("see FACTS.md, LEDGER part 4a") == ["FACTS", "LEDGER"]
     assert private_sources("claims by their names in the ledger") == ["ledger"]
     assert not private_sources("ledger_.note_step(step); CrashLedger")
+
+
+def test_pages_name_files_that_are_there() -> None:
+    names = tree()
+    pages = tracked_files("*.md")
+    assert not {name_of(page): found for page in pages if (found := missing_paths(page.read_text(), names))}
+
+
+def test_a_path_that_leads_nowhere_is_seen() -> None:
+    names = {"native/ssd", "native/ssd/ssd.h", "runs/bench/spill.json", "native/spill/include/spillway/db.h"}
+    assert missing_paths("`native/ssd/gone.h` and `native/old/`", names) == ["native/old", "native/ssd/gone.h"]
+    assert not missing_paths("`native/ssd/ssd.h`, `native/ssd/`, `bench/spill.json`, `spillway/db.h`", names)
+    assert not missing_paths("`presets/NAME.toml`, `tests/native/<layer>_test.cc`, `native/*.h`, docs/none.md", names)
 
 
 def test_a_row_is_read() -> None:
