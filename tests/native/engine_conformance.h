@@ -76,7 +76,7 @@ class Conformance : public ::testing::TestWithParam<Case> {
   }
 
   // A drive of its own for each opening: what lies in the directory is known to none of it.
-  void make_drive(std::uint64_t capacity_bytes = 256ULL << 20, device::Fate fate = {},
+  void make_drive(std::uint64_t capacity_bytes = 256ULL << 20, device::FaultRule rule = {},
                   fs::VolumeObserver* observer = nullptr) {
     engine_.reset();
     volume_.reset();
@@ -87,7 +87,7 @@ class Conformance : public ::testing::TestWithParam<Case> {
     config.capacity.spare_factor = 0.2;
     device_ = device::make_simulated(ssd::Ssd(config, 1));
     faulty_ = std::make_unique<device::FaultyDevice>(
-        *device_, fate ? fate : [](const device::Io&) { return device::Misfortune(); });
+        *device_, rule ? rule : [](const device::Io&) { return device::InjectedFault(); });
     fs::VolumeOptions options;
     options.observer = observer;
     volume_ = std::make_unique<fs::Volume>(*faulty_, options);

@@ -40,11 +40,11 @@ TEST_P(ConformanceFaults, AFailingDriveIsToldAndLosesNothing) {
   for (const bool for_good : {true, false}) {
     std::atomic<int> writes{0};
     make_drive(256ULL << 20, [&, for_good](const device::Io& io) {
-      device::Misfortune misfortune;
-      if (io.op != device::Opcode::write) return misfortune;
+      device::InjectedFault injected;
+      if (io.op != device::Opcode::write) return injected;
       const int now = ++writes;
-      if (now > 40 && (for_good || now < 44)) misfortune.fault = Fault::io_error;
-      return misfortune;
+      if (now > 40 && (for_good || now < 44)) injected.fault = Fault::io_error;
+      return injected;
     });
     open();
     const Written written = write_until_failure(8000, 1000, 1000);
@@ -61,9 +61,9 @@ TEST_P(ConformanceFaults, AFailingDriveIsToldAndLosesNothing) {
 TEST_P(ConformanceFaults, AFlushThatFailsIsToldToSyncWrites) {
   std::atomic<bool> fails{false};
   make_drive(256ULL << 20, [&](const device::Io& io) {
-    device::Misfortune misfortune;
-    if (io.op == device::Opcode::flush && fails) misfortune.fault = Fault::io_error;
-    return misfortune;
+    device::InjectedFault injected;
+    if (io.op == device::Opcode::flush && fails) injected.fault = Fault::io_error;
+    return injected;
   });
   open({{"sync", "true"}});
   ASSERT_TRUE(engine_->put("before", "all"));
@@ -79,9 +79,9 @@ TEST_P(ConformanceFaults, AFlushThatFailsIsToldToSyncWrites) {
 TEST_P(ConformanceFaults, AReadThatFailsIsToldAndLosesNothing) {
   std::atomic<bool> fails{false};
   make_drive(256ULL << 20, [&](const device::Io& io) {
-    device::Misfortune misfortune;
-    if (io.op == device::Opcode::read && fails) misfortune.fault = Fault::io_error;
-    return misfortune;
+    device::InjectedFault injected;
+    if (io.op == device::Opcode::read && fails) injected.fault = Fault::io_error;
+    return injected;
   });
   open();
   const Written written = write_until_failure(4000, 1000, 1000);

@@ -224,8 +224,8 @@ class LevelDbEngine : public ::testing::Test {
     volume_.reset();
   }
 
-  Engine& open(device::Fate fate = [](const device::Io&) { return device::Misfortune(); }) {
-    faulty_ = std::make_unique<device::FaultyDevice>(*device_, std::move(fate));
+  Engine& open(device::FaultRule rule = [](const device::Io&) { return device::InjectedFault(); }) {
+    faulty_ = std::make_unique<device::FaultyDevice>(*device_, std::move(rule));
     volume_ = std::make_unique<fs::Volume>(*faulty_, fs::VolumeOptions());
     auto engine = open_engine({.name = "leveldb",
                                .directory = temporary_.path("db"),
@@ -286,11 +286,11 @@ TEST_F(LevelDbEngine, WritesTablesOnce) {
 TEST_F(LevelDbEngine, AWriterThatWaitsForAFlushIsAStallForItsMemtable) {
   std::atomic<bool> slow{false};
   Engine& engine = open([&](const device::Io& io) {
-    device::Misfortune misfortune;
+    device::InjectedFault injected;
     if (slow && io.op == device::Opcode::write && io.cause == device::Cause::flush) {
-      misfortune.delay = std::chrono::milliseconds(100);
+      injected.delay = std::chrono::milliseconds(100);
     }
-    return misfortune;
+    return injected;
   });
   slow = true;
   std::int64_t longest_ns = 0;
@@ -315,11 +315,11 @@ TEST_F(LevelDbEngine, AWriterThatWaitsForAFlushIsAStallForItsMemtable) {
 TEST_F(LevelDbEngine, TooManyL0FilesDelayWrites) {
   std::atomic<bool> slow{true};
   Engine& engine = open([&](const device::Io& io) {
-    device::Misfortune misfortune;
+    device::InjectedFault injected;
     if (slow && io.op == device::Opcode::write && io.cause == device::Cause::compaction) {
-      misfortune.delay = std::chrono::milliseconds(100);
+      injected.delay = std::chrono::milliseconds(100);
     }
-    return misfortune;
+    return injected;
   });
   bool delayed = false;
   for (int i = 0; i < 60'000 && !delayed; ++i) {

@@ -437,9 +437,9 @@ TEST_F(Vlog, SettlingAndClosingTellWhatHasEndedTheCollector) {
 TEST_F(Vlog, ClosingTellsWhyWritesWereRefused) {
   std::atomic<bool> fails{false};
   make_drive(8ULL << 20, [&](const device::Io& io) {
-    device::Misfortune misfortune;
-    if (fails && io.op == device::Opcode::write) misfortune.fault = Fault::io_error;
-    return misfortune;
+    device::InjectedFault injected;
+    if (fails && io.op == device::Opcode::write) injected.fault = Fault::io_error;
+    return injected;
   });
   sync_ = true;
   open({{"vlog.gc", "false"}});

@@ -65,10 +65,10 @@ class KvStoreTest : public ::testing::Test {
         is_held_ = true;
         std::this_thread::yield();
       }
-      device::Misfortune misfortune;
-      if (io.op == fails_ && skip_-- <= 0 && most_failures_-- > 0) misfortune.fault = Fault::io_error;
-      if (io.op == full_for_) misfortune.outcome = ssd::Outcome::kv_capacity_exceeded;
-      return misfortune;
+      device::InjectedFault injected;
+      if (io.op == fails_ && skip_-- <= 0 && most_failures_-- > 0) injected.fault = Fault::io_error;
+      if (io.op == full_for_) injected.outcome = ssd::Outcome::kv_capacity_exceeded;
+      return injected;
     });
     std::unique_ptr<Store> store;
     const Status status = open_kv_store({drive_.get(), 0, directory_.path("kv"), door_.get(), kStaged}, &store);
