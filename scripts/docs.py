@@ -46,11 +46,11 @@ def reproduced_page() -> str:
     """The papers as Markdown."""
     opening = f"""# The papers, made again
 
-Made by `make docs` from `spillway model reproduce`, which reads the papers' printed tables and figures
-(`spillway/reference`) and measures nothing. Each published figure stands beside what follows from the paper's own
-data: *agrees* within {100 * TOLERANCE:g} % of the figure or range, *differs* with the name of the erratum where one is
-known, *open* where the paper does not give what it would take. `spillway model reproduce mqssd --out DIR` writes all
-charts and their points.
+`make docs` writes this page from `spillway model reproduce`, which reads the papers' printed tables and figures
+(`spillway/reference`) and measures nothing. Each published figure is compared with the one that follows from the
+paper's own data. The verdict is *agrees* within {100 * TOLERANCE:g} % of the figure or range, *differs* with the code of the
+erratum if one is known ([SOURCES.md](SOURCES.md#t-errors-and-gaps-in-the-papers)), or *open* if the paper does not give
+the data. `spillway model reproduce mqssd --out DIR` writes all charts and their points.
 
 """
     return opening + "\n".join(as_markdown(reproduce(paper), PICTURES.name, SHOWN) for paper in PAPERS)

@@ -15,8 +15,8 @@ ERRATA = {
     "T12": "PIO section 2: a gain of 40× to 1900 MB/s and Table 1's latency of 12.4 µs exclude each other.",
     "T13": "PIO section 2: the gains without file system make α 3.3 or 3.4, not 3.0.",
     "T14": "PIO section 2: a drive capped at one rate has α = 1 by the definition; 11 I/Os gain at most 11×.",
-    "page cache": "MQSSD Table 2: reads by 8 threads or more are faster than the drive's link: not the drive's.",
-    "costs add": "MQSSD equations 3, 7 and 8 add throughputs where costs must be added.",
-    "raw s and t": "MQSSD Figure 5: the text fits s and t as printed, per percent of pages, where per access is meant.",
-    "pole": "MQSSD equation 6 fitted without bounds meets all points and has a pole between them.",
+    "T28": "MQSSD equations 3, 7 and 8 add throughputs where costs must be added.",
+    "T29": "MQSSD Table 2: reads by 8 threads or more are faster than the drive's link, so they are not the drive's.",
+    "T30": "MQSSD equation 6 fitted without bounds meets all points and has a pole between them.",
+    "T31": "MQSSD Figure 5: the text fits s and t as printed, per percent of pages, where per access is meant.",
 }

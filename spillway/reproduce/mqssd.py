@@ -205,7 +205,7 @@ def _beyond_the_link() -> Check:
         f"at most {digits(LINK_MB_S)} MB/s",
         f"{digits(float(fastest.max()))} MB/s at k = 128",
         not beyond,
-        "page cache",
+        "T29",
         f"beyond it from k = {beyond[0]} on: the host's page cache, not the drive" if beyond else "",
     )
 
@@ -238,7 +238,7 @@ def _readings() -> Section:
                 TEXT.published("write_drop_k1"),
                 f"{digits(printed)}×",
                 TEXT.value("write_drop_k1") <= printed <= TEXT.most("write_drop_k1"),
-                "costs add",
+                "T28",
                 "costs add, not throughputs: cost = β + p σ",
             )
         ],

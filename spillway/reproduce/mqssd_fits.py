@@ -210,7 +210,7 @@ def _pole_check() -> Check:
         "smooth",
         f"p0 = 1, signed coefficients: {'a pole at k = ' + digits(poles[0], 2) if poles else 'no pole'}",
         not poles,
-        "pole",
+        "T30",
         "every knot is met; the recipe above has no pole for k > 0",
     )
 

@@ -160,7 +160,7 @@ def _scaling_checks() -> list[Check]:
             f"more than {digits(observed)}×",
             f"{digits(gains[False])}×",
             gains[False] > observed,
-            "raw s and t",
+            "T31",
             f"with s and t unconverted it is {digits(gains[True])}×, which fits the text",
         )
     ]
