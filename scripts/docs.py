@@ -48,9 +48,9 @@ def reproduced_page() -> str:
 
 `make docs` writes this page from `spillway model reproduce`, which reads the papers' printed tables and figures
 (`spillway/reference`) and measures nothing. Each published figure is compared with the one that follows from the
-paper's own data. The verdict is *agrees* within {100 * TOLERANCE:g} % of the figure or range, *differs* with the code of the
-erratum if one is known ([SOURCES.md](SOURCES.md#t-errors-and-gaps-in-the-papers)), or *open* if the paper does not give
-the data. `spillway model reproduce mqssd --out DIR` writes all charts and their points.
+paper's own data. The verdict is *agrees* within {100 * TOLERANCE:g} % of the figure or range, *differs* with the code
+of the erratum if one is known ([SOURCES.md](SOURCES.md#t-errors-and-gaps-in-the-papers)), or *open* if the paper does
+not give the data. `spillway model reproduce mqssd --out DIR` writes all charts and their points.
 
 """
     return opening + "\n".join(as_markdown(reproduce(paper), PICTURES.name, SHOWN) for paper in PAPERS)
