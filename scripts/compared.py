@@ -32,12 +32,13 @@ TAIL = 0.9
 
 # Why the model that is ours is ahead of MQSSD, shown where it is.
 AHEAD = {
-    "intel-p4510": "From two threads on, setting up the next access goes on while the last one is being transferred, "
-    "so that a page costs the dearer of the two: some 3.6 µs of writing up to r = 10 %, and more only beyond. A line "
-    "page + p × set-up adds what here overlaps and passes some 5 % beside the flat part and 15 % beside the bend. A "
-    "PDAM that does not know r is right on the flat part, which has most of the points, hence the median; at "
-    "r = 100 %, and with one thread, it is far out, as its tail shows. Neither the rational form nor noise is to "
-    "blame: the lines alone, without eqs 5 and 6, err by {lines} % in the median.",
+    "intel-p4510": "From two threads on, the set-up of the next access overlaps with the transfer of the last one, "
+    "so a page costs the larger of the two: some 3.6 µs of writing up to r = 10 %, and more only "
+    "beyond. A line page + p × set-up adds what overlaps here, and misses the flat part by some 5 % "
+    "and the bend by 15 %. A PDAM without r is right on the flat part, which has most of the "
+    "points; hence its median. At r = 100 %, and with one thread, it is far off, as its tail shows. "
+    "Neither the rational form nor noise is the cause: the lines alone, without eqs 5 and 6, err by "
+    "{lines} % in the median.",
 }
 
 
@@ -133,9 +134,9 @@ def page(drives: Sequence[Compared]) -> str:
     left_out = ", ".join(f"`{name}` ({why})" for name, why in sorted(NOT_NAND.items()))
     opening = f"""# The models on every preset
 
-Made by `make compared`: of every preset with NAND flash `spillway profile preset:NAME --mixed --out DIR` (seed {SEED},
-virtual time), then what `spillway model compare DIR` says of it. Left out: {left_out}.
-How the models are calibrated is in [METHODOLOGY.md](METHODOLOGY.md).
+`make compared` writes this page. It runs `spillway profile preset:NAME --mixed --out DIR` for every preset with NAND
+flash (seed {SEED}, virtual time), then `spillway model compare DIR`. Left out: {left_out}.
+[METHODOLOGY.md](METHODOLOGY.md) says how the models are calibrated.
 
 """
     return opening + "\n".join([*_five(drives), *_stronger(drives), *_mixed(drives)]) + "\n"
