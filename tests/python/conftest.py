@@ -62,6 +62,20 @@ def without_reports(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPa
 
 
 @pytest.fixture
+def suite(plan_file: Path, tmp_path: Path) -> Path:
+    """A suite of two plans; ``a`` is a sweep."""
+    from made_suite import CLAIMS, SHORT, SUITE, SWEEP
+
+    directory = tmp_path / "two"
+    directory.mkdir()
+    (directory / "suite.toml").write_text(SUITE)
+    (directory / "a.toml").write_text(SHORT.replace('name = "small"', 'name = "a"\nsummary = "first"') + SWEEP)
+    (directory / "b.toml").write_text(SHORT.replace('name = "small"', 'name = "b"'))
+    (directory / "claims.toml").write_text(CLAIMS)
+    return directory
+
+
+@pytest.fixture
 def invoke(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Invoke:
     """Calls the command as its entry point does."""
     from spillway import cli
@@ -117,6 +131,16 @@ def real_native() -> Path:
 
     os.environ.pop("FAKE_MODE", None)
     return find_native()
+
+
+@pytest.fixture
+def made(fake: Fake, plan_file: Path, invoke: Invoke, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Makes run directories in the current directory, without reports."""
+    from compared_runs import Made
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("spillway.run.execute._write_report", lambda rundir: None)  # takes longer than all else
+    return Made(invoke, plan_file)
 
 
 @pytest.fixture
