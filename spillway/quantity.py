@@ -24,7 +24,7 @@ _SIZE = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]*)\s*")
 
 
 def parse_size(text: object, what: str) -> int:
-    """Bytes of ``4096``, ``"8GiB"`` or ``"1.5 TB"``; ``what`` names the value in the error."""
+    """Bytes of ``4096``, ``"8GiB"`` or ``"1.5 TB"``; ``what`` names the value in the error. Raises SpillwayError."""
     match = _SIZE.fullmatch(str(text)) if not isinstance(text, bool) else None
     factor = _UNITS.get(match.group(2).lower()) if match else None
     if match is None or factor is None:
@@ -38,7 +38,7 @@ def parse_size(text: object, what: str) -> int:
 
 
 def parse_share(text: str, what: str) -> float:
-    """A fraction of a whole: ``0.2``, ``20%``, or ``20`` (above 1, a number is a percentage)."""
+    """A fraction of a whole: ``0.2``, ``20%``, or ``20`` (above 1, a number is a percentage). Raises SpillwayError."""
     number = text.strip()
     try:
         share = Decimal(number.removesuffix("%"))
@@ -52,7 +52,8 @@ def parse_share(text: str, what: str) -> float:
 
 
 def parse_time(text: str, what: str) -> float:
-    """Seconds of ``500us``, ``10ms``, ``1.5 s`` or ``2min``; ``what`` names the value in the error."""
+    """Seconds of ``500us``, ``10ms``, ``1.5 s`` or ``2min``; ``what`` names the value in the error. Raises
+    SpillwayError."""
     match = _TIME.fullmatch(text)
     factor = _TIMES.get(match.group(2)) if match else None
     if match is None or factor is None:
@@ -64,7 +65,8 @@ def parse_time(text: str, what: str) -> float:
 
 
 def parse_rate(text: str, what: str) -> float:
-    """Operations a second: a number above 0 and of at most ``MOST_RATE``; ``what`` names the value in the error."""
+    """Operations a second: a number above 0 and of at most ``MOST_RATE``; ``what`` names the value in the error. Raises
+    SpillwayError."""
     try:
         rate = float(text)
     except ValueError:
@@ -77,7 +79,8 @@ def parse_rate(text: str, what: str) -> float:
 
 
 def check_text(words: Iterable[str]) -> None:
-    """Refuses words of a command line with bytes that are no UTF-8: no file that a run leaves could hold them."""
+    """Raises SpillwayError for words of a command line with bytes that are no UTF-8: no file that a run leaves could
+    hold them."""
     for word in words:
         try:
             word.encode()

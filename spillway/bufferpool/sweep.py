@@ -193,7 +193,8 @@ def run_once(
     watch: Watch | None = None,
     writers: str = "queue",
 ) -> Event:
-    """One pool on one target; the ``result`` of the native side."""
+    """Runs one pool once on one target, with ``write_back`` pages written back at once; returns the ``result`` of the
+    native side. Raises SpillwayError."""
     check(workload)
     if 0 < workload.prefetch >= write_back:
         raise SpillwayError(
@@ -206,7 +207,7 @@ def run_once(
 
 
 def check(workload: Workload) -> None:
-    """Refuses what the native side would say in keys that no flag has."""
+    """Raises SpillwayError for what the native side would say in keys that no flag has."""
     if workload.trace is not None and not workload.trace.is_file():
         raise SpillwayError(f"--trace {workload.trace}: there is no such file; its lines are r PAGE and w PAGE.")
     if workload.prefetch >= workload.pool_pages:
@@ -286,7 +287,8 @@ def _test_file(directory: Path) -> Iterator[Path]:
 
 
 def drive_of_profile(directory: Path, page_bytes: int) -> Pio:
-    """alpha, k_r and k_w from a profile that `spillway profile` has made."""
+    """alpha, k_r and k_w from a profile that `spillway profile` has made. Raises SpillwayError where it has none of
+    this page size."""
     profile = read_profile(directory)
     found = profile.pio.get(page_bytes)
     if found is None or not found.k_w.known or not found.alpha.known:

@@ -60,7 +60,7 @@ BYTES_PROGRAMMED: tuple[tuple[str, ...], ...] = (
 
 
 def load(text: str, where: str) -> Document:
-    """A JSON object; refuses what is none. A bare ``nan``, which old nvme-cli prints, is no value."""
+    """A JSON object. A bare ``nan``, which old nvme-cli prints, is no value. Raises SpillwayError for other JSON."""
     try:
         document = json.loads(
             re.sub(r":\s*-?(?:nan|inf)\b", ": null", text.removeprefix("\ufeff"), flags=re.IGNORECASE)

@@ -161,7 +161,8 @@ def _relative(interval: Interval) -> float:
 
 
 def slope(concurrency: ArrayLike, throughput: ArrayLike) -> Interval:
-    """Throughput gained by each further I/O below saturation, by least squares over the points there."""
+    """Throughput gained by each further I/O below saturation, by least squares over the points there. Raises
+    SpillwayError where there are too few."""
     c, y = _curve(concurrency, throughput, "throughput over concurrency")
     below = rising_fit(y) < BELOW_SATURATION * rising_fit(y)[-1]
     if int(below.sum()) < MIN_SLOPE_POINTS:
@@ -180,7 +181,8 @@ def slope(concurrency: ArrayLike, throughput: ArrayLike) -> Interval:
 def alpha_from_slopes(
     read_concurrency: ArrayLike, read_iops: ArrayLike, write_concurrency: ArrayLike, write_iops: ArrayLike
 ) -> Interval:
-    """Asymmetry of a drive whose software caps reads and writes alike: by P2 it would be 1 (P17, T14)."""
+    """Asymmetry of a drive whose software caps reads and writes alike: by P2 it would be 1 (P17, T14). Concurrencies in
+    I/Os, throughputs in I/Os a second. Raises SpillwayError."""
     read, write = slope(read_concurrency, read_iops), slope(write_concurrency, write_iops)
     if read.value <= 0 or write.value <= 0:
         raise SpillwayError("alpha by slopes: throughput does not grow with concurrency below saturation")

@@ -55,7 +55,8 @@ def lint(thing: str, capacity: int | None = None, variables: Mapping[str, str] |
 def lint_command(
     tool: str, text: str, capacity: int | None = None, variables: Mapping[str, str] | None = None
 ) -> list[Linted]:
-    """The table of commands that are given as a text, all of one ``tool``: ``db_bench``, ``ycsb`` or ``fio``."""
+    """The table of commands that are given as a text, all of one ``tool``: ``db_bench``, ``ycsb`` or ``fio``. Raises
+    SpillwayError where it has none of that tool."""
     given = dict(variables or {})
     recipe = Recipe(f"the {tool} command", read_commands(text, given), capacity, Path(), False, given)
     found = [table for table in _commands(recipe) if table.kind == tool]

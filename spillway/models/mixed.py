@@ -130,7 +130,8 @@ def fit_hold_us(
 
 
 def write_amplification(valid_share: ArrayLike) -> Array:
-    """A of uniform random writes, first in, first out; ``valid_share`` is rho, valid data over flash for data."""
+    """Write amplification A of uniform random writes under first in, first out. ``valid_share`` is rho, valid data over
+    flash for data, from 0 to below 1. Raises SpillwayError outside of that."""
     rho = quantity("valid_share", valid_share)
     if (rho >= 1).any():
         raise SpillwayError("valid_share must be below 1: without spare flash nothing can be collected.")

@@ -48,7 +48,8 @@ REQUIRED_FIELDS: dict[str, tuple[str, ...]] = {
 
 
 def find_native() -> Path:
-    """The executable: $SPILLWAY_NATIVE, else beside the interpreter, in a checkout's build/, or on the PATH."""
+    """The executable: $SPILLWAY_NATIVE, else beside the interpreter, in a checkout's build/, or on the PATH. Raises
+    SpillwayError where there is none."""
     named = os.environ.get("SPILLWAY_NATIVE")
     if named:
         path = Path(named)
@@ -272,7 +273,8 @@ def _read(stdout: IO[bytes], on_event: Callable[[Event], None] | None, answers: 
 
 
 def parse_events(lines: Iterator[bytes] | IO[bytes]) -> Iterator[Event]:
-    """The events of a stream of JSON lines, each checked for the fields that a reader relies on."""
+    """The events of a stream of JSON lines, each checked for the fields that a reader relies on. Raises
+    SpillwayError."""
     for number, line in enumerate(lines, start=1):
         try:
             event = json.loads(line)

@@ -10,7 +10,8 @@ Document = dict[str, Any]
 
 
 def place(path: Path, database: Path | None) -> Document:
-    """What a request says of where it is: PATH is a database, or a spill directory."""
+    """The request's fields that say where a spill store is; ``path`` is a database or a spill directory. Raises
+    SpillwayError."""
     try:
         if not path.is_dir():
             raise SpillwayError(f"{path} is no directory; give a database's directory, or its spill directory.")
@@ -31,7 +32,7 @@ def show(path: Path, database: Path | None = None) -> Document:
 
 
 def drain(path: Path, database: Path | None = None, abandon: bool = False) -> Document:
-    """Brings it back, or gives it up."""
+    """Brings back into the database what its spill store holds; with ``abandon`` gives it up. Raises SpillwayError."""
     request = place(path, database)
     if "database" not in request:
         raise SpillwayError(f"{path} does not say where its database is; add --database DIRECTORY.")

@@ -12,20 +12,21 @@ from spillway.ssd.preset import check_preset
 
 
 def check_measured(phases: list[dict[str, Any]], label: str) -> None:
-    """Something is measured."""
+    """Raises SpillwayError unless some phase is measured."""
     if not any(phase["measured"] for phase in phases):
         raise SpillwayError(f"{label}phases: none is measured; leave out `measured = false` in one of them.")
 
 
 def check_prepared(phases: list[dict[str, Any]], label: str) -> None:
-    """What is only prepared has no figures that could be steady."""
+    """Raises SpillwayError where a phase of a preparation ends by ``until``: it has no figures that could be steady."""
     for phase in phases:
         if phase["until"] is not None:
             raise SpillwayError(f"{label}phases: a preparation is not measured; leave out `until` in {phase['name']}.")
 
 
 def check_until(arm: Arm, label: str) -> None:
-    """Three times the capacity can be written where the capacity is known."""
+    """Raises SpillwayError where a phase ends when the run is steady, the test ``writes`` asks for 3 capacities, and
+    the capacity is not known."""
     tests = arm.settings["steady.tests"]
     waits = any(phase["until"] == "steady" for phase in arm.phases)
     if waits and arm.settings["drive.kind"] == "directory" and (tests is None or "writes" in tests):
@@ -36,7 +37,8 @@ def check_until(arm: Arm, label: str) -> None:
 
 
 def check_phase(phase: dict[str, Any], where: str) -> None:
-    """What makes operations arrive is whole, and one key ends the phase."""
+    """Raises SpillwayError where a phase that does not end by itself has no end, where two keys end it, where ``until``
+    is of a phase that is not measured, or where a key of its arrivals is missing."""
     if phase["workload"] in WAITS:
         return
     ends = [key for key in ("operations", "duration_s") if phase[key] is not None]
@@ -63,7 +65,7 @@ def _check_arrivals(phase: dict[str, Any], where: str) -> None:
 
 
 def check_drive(arm: Arm, label: str) -> None:
-    """The drive and its initial state are there, and each is named once."""
+    """Raises SpillwayError unless the drive and its initial state are named, each once."""
     get = arm.settings
     if get["drive.kind"] == "directory":
         if not get["drive.path"]:
@@ -109,7 +111,7 @@ def _check_initial(arm: Arm, label: str) -> None:
 
 
 def check_load(arm: Arm, label: str) -> None:
-    """More valid data than fits cannot end well, and the relation can be seen before anything runs."""
+    """Raises SpillwayError where the load's valid data is more than the drive or its partition holds."""
     capacity = arm.capacity_bytes()
     get = arm.settings
     _check_partition(arm, capacity, label)

@@ -87,7 +87,7 @@ def load_plan(
     names the arms that are kept (none: all). Of a sweep, an arm's name stands for all of its points. ``properties`` are
     YCSB's, by their names, and win over ``[ycsb]`` and phases of every arm and preparation; "properties" among them
     takes away what ``[ycsb]`` names. ``scale`` makes of the document as it is written the one that is meant
-    (``spillway.suite``). ``may_be_idle`` are those of the overrides that need no effect."""
+    (``spillway.suite``). ``may_be_idle`` are those of the overrides that need no effect. Raises SpillwayError."""
     document = read_document(path) if scale is None else scale(read_document(path))
     where = str(path)
     check_text([where, *overrides, *only, *(f"{key}={value}" for key, value in (properties or {}).items())])

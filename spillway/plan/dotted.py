@@ -45,7 +45,7 @@ def key_parts(key: str) -> list[str]:
 
 
 def put(document: Document, key: list[str], value: Any, where: str) -> None:
-    """Sets a dotted key; a list's element is named by its index or by its ``name``."""
+    """Sets a dotted key; a list's element is named by its index or by its ``name``. Raises SpillwayError."""
     node: Any = document
     for part in key[:-1]:
         node = _element(node, part, where) if isinstance(node, list) else node.setdefault(part, {})

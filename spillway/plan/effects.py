@@ -304,7 +304,7 @@ def idle_keys(keys: Iterable[str], runs: Sequence[Said]) -> dict[str, list[Idle]
 
 
 def check_layer(keys: Iterable[str], runs: Sequence[Said], label: str) -> None:
-    """Refuses the first of these keys that has an effect in none of the runs that it is said for."""
+    """Raises SpillwayError for the first of these keys that has an effect in none of the runs that it is said for."""
     for key, idle in idle_keys(keys, runs).items():
         raise SpillwayError(f"{label}{_sentence(key, idle)}.")
 

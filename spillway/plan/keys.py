@@ -72,21 +72,21 @@ class Key:
 
 
 def text(value: Any, where: str) -> str:
-    """Any text."""
+    """A Check: takes any text. Raises SpillwayError."""
     if not isinstance(value, str):
         raise SpillwayError(f'{where} is {value!r}; it takes a text in quotes, such as "quickstart".')
     return value
 
 
 def flag(value: Any, where: str) -> bool:
-    """True or false."""
+    """A Check: takes true or false. Raises SpillwayError."""
     if not isinstance(value, bool):
         raise SpillwayError(f"{where} is {value!r}; it takes true or false.")
     return value
 
 
 def whole(least: int, most: int = MOST_WHOLE) -> Check:
-    """A whole number between two bounds."""
+    """Makes a Check of whole numbers from ``least`` to ``most``. Raises SpillwayError when it is called."""
 
     def check(value: Any, where: str) -> int:
         if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
@@ -99,7 +99,8 @@ def whole(least: int, most: int = MOST_WHOLE) -> Check:
 
 
 def number(least: float, most: float = float("inf"), *, above: bool = False) -> Check:
-    """A number between two bounds; ``above`` leaves out the lower one itself."""
+    """Makes a Check of numbers from ``least`` to ``most``; ``above`` leaves out ``least`` itself. Raises SpillwayError
+    when it is called."""
 
     def check(value: Any, where: str) -> float:
         good = isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < MOST_NUMBER
@@ -118,7 +119,7 @@ def size(value: Any, where: str) -> int:
 
 
 def size_of_a_page(value: Any, where: str) -> int:
-    """Bytes, and enough for a page of the host's."""
+    """A Check: takes a size of at least one page of the host, in bytes. Raises SpillwayError."""
     count = parse_size(value, where)
     if count < PAGE_BYTES:
         raise SpillwayError(f"{where} is {value!r}; it takes a size of at least {PAGE_BYTES} bytes, a page.")
@@ -126,14 +127,14 @@ def size_of_a_page(value: Any, where: str) -> int:
 
 
 def table(value: Any, where: str) -> dict[str, Any]:
-    """A table of keys that somebody else checks."""
+    """A Check: takes a table of keys that another module checks. Raises SpillwayError."""
     if not isinstance(value, dict):
         raise SpillwayError(f"{where} is {value!r}; it takes a table of keys and values.")
     return value
 
 
 def one_of(*choices: str) -> Check:
-    """One of some words."""
+    """Makes a Check that takes one of ``choices``. Raises SpillwayError when it is called."""
 
     def check(value: Any, where: str) -> str:
         if value not in choices:
@@ -144,7 +145,7 @@ def one_of(*choices: str) -> Check:
 
 
 def names_of(*choices: str) -> Check:
-    """A list of some of these words, each once and at least one."""
+    """Makes a Check of lists with at least one of ``choices``, each once. Raises SpillwayError when it is called."""
 
     def check(value: Any, where: str) -> list[str]:
         words = value if isinstance(value, list) else []
@@ -156,7 +157,7 @@ def names_of(*choices: str) -> Check:
 
 
 def engine(value: Any, where: str) -> str:
-    """An engine's name."""
+    """A Check: takes the name of an engine. Raises SpillwayError."""
     if value not in ENGINES:
         raise SpillwayError(
             f"{where} is {value!r}, and there is no such engine; there are {', '.join(ENGINES)}"
@@ -178,7 +179,7 @@ optional_size = optional(size)
 
 
 def seeds(value: Any, where: str) -> list[int]:
-    """A list of seeds, one for each repetition."""
+    """A Check: takes a list of seeds, one for each repetition. Raises SpillwayError."""
     if not isinstance(value, list) or not value:
         raise SpillwayError(f"{where} is {value!r}; it takes a list of whole numbers, such as [1, 2, 3].")
     return [whole(0)(seed, where) for seed in value]

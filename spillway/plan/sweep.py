@@ -188,7 +188,7 @@ def _check_apart(points: Sequence[Point], where: str) -> None:
 
 
 def check_arm(keys: Sequence[str], own: Document, label: str) -> None:
-    """Refuses an arm that sets what the sweep sets: which of the two holds would be a guess."""
+    """Raises SpillwayError for an arm that sets what the sweep sets: which of the two holds would be a guess."""
     theirs = set(_by_dotted_key(own, label.rstrip(": ")))
     for key in keys:
         if key in theirs:
@@ -196,7 +196,8 @@ def check_arm(keys: Sequence[str], own: Document, label: str) -> None:
 
 
 def check_overrides(keys: Sequence[str], overrides: Mapping[str, Any], where: str) -> None:
-    """Refuses a ``--set`` that would replace a whole table of which an axis sets a part, or the sweep itself."""
+    """Raises SpillwayError for a ``--set`` that would replace a whole table of which an axis sets a part, or the sweep
+    itself."""
     for key in overrides:
         if key == "sweep" or key.startswith("sweep."):
             raise SpillwayError(f"{where}: --set {key}: name the axis's own key, such as load.value_bytes=[16, 100].")

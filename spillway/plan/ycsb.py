@@ -210,7 +210,7 @@ def _whole_characters(text: str, where: str) -> str:
 
 
 def parse_assignment(text: str) -> tuple[str, str]:
-    """``key=value`` of YCSB's flag ``-p``."""
+    """Name and value of ``key=value``, as YCSB's flag ``-p`` takes it. Raises SpillwayError."""
     key, sign, value = text.partition("=")
     if not sign or not key.strip():
         raise SpillwayError(f"-p {text}: it takes KEY=VALUE, such as -p recordcount=100000.")
@@ -240,7 +240,7 @@ def read_workload(name: str, directory: Path = Path()) -> Texts:
 
 
 def check(key: str, text: str, where: str) -> None:
-    """Refuses what is no property of YCSB's core workload, and what is not one of its values."""
+    """Raises SpillwayError for what is no property of YCSB's core workload, and what is not one of its values."""
     _check_known(key, where)
     if key in PROPERTIES:
         PROPERTIES[key].read(text, f"{where}: {key}")
@@ -267,7 +267,7 @@ def _check_known(key: str, where: str) -> None:
 
 
 def flattened(table: Any, where: str) -> Texts:
-    """A plan's table of properties as texts; dotted names may come as tables in it."""
+    """A plan's table of properties as texts; dotted names may come as tables in it. Raises SpillwayError."""
     if not isinstance(table, dict):
         raise SpillwayError(f"{where} is {table!r}; it takes a table of YCSB's properties.")
     texts: Texts = {}
@@ -284,7 +284,8 @@ def flattened(table: Any, where: str) -> Texts:
 
 
 def layered(table: Any, where: str, directory: Path) -> Texts:
-    """A plan's ``[ycsb]``: what its key ``properties`` names, a workload or a file, with its own keys on top."""
+    """A plan's ``[ycsb]``: what its key ``properties`` names, a workload or a file, with its own keys on top. Raises
+    SpillwayError."""
     own = dict(table) if isinstance(table, dict) else table
     base = own.pop("properties", None) if isinstance(own, dict) else None
     texts = flattened(own, where)

@@ -33,7 +33,7 @@ class Job:
 
 
 def check(job: Job) -> None:
-    """Refuses a job that fio or Linux would refuse."""
+    """Raises SpillwayError for a job that fio or Linux would refuse."""
     if job.procedure is not None:
         _check_procedure(job, job.procedure)
     elif not job.two_steps:

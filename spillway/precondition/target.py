@@ -34,7 +34,7 @@ class Target:
 
 
 def parse_target(words: str, *, size: str | None, destroy_data: bool, root: Path = Path("/")) -> Target:
-    """Reads DEVICE|FILE; refuses with one sentence what is in use, is neither, or holds data without leave.
+    """Reads DEVICE|FILE. Raises SpillwayError for what is in use, is neither, or holds data without leave.
 
     ``root`` is where /sys and /proc are looked for.
     """

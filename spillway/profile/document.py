@@ -156,7 +156,7 @@ def write_profile(profile: Profile, directory: Path) -> None:
 
 
 def read_profile(path: Path) -> Profile:
-    """Reads a profile directory; refuses with one sentence what is none, is damaged or is of another version."""
+    """Reads a profile directory. Raises SpillwayError for what is none, is damaged or is of another version."""
     if not path.is_dir():
         raise SpillwayError(f"{path}: there is no such profile; `spillway profile TARGET --out {path}` makes one.")
     document = _toml(path / "profile.toml")

@@ -155,7 +155,7 @@ def to_csv(samples: Iterable[Sample]) -> str:
 
 
 def from_csv(lines: Sequence[str]) -> list[Sample]:
-    """Rows of samples.csv; ValueError says what is wrong with which line."""
+    """Rows of samples.csv. Raises ValueError that says what is wrong with which line."""
     reader = csv.reader(lines)
     if tuple(next(reader, [])) != COLUMNS:
         raise ValueError("its columns are not those of this version")

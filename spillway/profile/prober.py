@@ -111,7 +111,7 @@ class Prober:
         self.fill = self.ready.get("fill") or 1.0
 
     def measure(self, point: Point) -> Sample:
-        """Measures one point and keeps the sample."""
+        """Measures one point and keeps the sample. Raises Interrupted where it was ended before."""
         timed = replace(self.pace.timed(point), fill=self.fill)
         number = len(self.samples)
         answer = self._conversation.ask(timed.request(number, self._engine), "measurement")

@@ -66,7 +66,7 @@ def least_budget_s(ops: tuple[str, ...] = estimate.OPS) -> float:
 
 
 def check_budget(budget_s: float, ops: tuple[str, ...] = estimate.OPS) -> None:
-    """Refuses a budget that is too short for the coarse grids."""
+    """Raises SpillwayError for a budget that is too short for the coarse grids."""
     least = least_budget_s(ops)
     if not math.isfinite(budget_s):
         raise SpillwayError(f"--budget is {budget_s:g}: give it seconds, such as {DEFAULT_BUDGET_S:g}.")

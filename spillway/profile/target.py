@@ -92,7 +92,7 @@ def parse_target(
     fill: str = "1.0",
     size: str | None = None,
 ) -> Target:
-    """Reads TARGET and the flags that go with it; refuses with one sentence what cannot be profiled."""
+    """Reads TARGET and the flags that go with it. Raises SpillwayError for what cannot be profiled."""
     if not words:
         raise SpillwayError("TARGET is empty: name preset:NAME, a file, a directory or a block device.")
     kind, colon, name = words.partition(":")
@@ -155,7 +155,7 @@ def _kind_of(path: Path) -> str:
 
 
 def check_size(ready: Event, words: str) -> None:
-    """Refuses a target that MQSSD's largest accesses do not fit into, all threads at once."""
+    """Raises SpillwayError for a target that MQSSD's largest accesses do not fit into, all threads at once."""
     least = max(grids.THREADS) * mqssd_point("read", 1, min(grids.R_PERCENTS)).bs_bytes
     if ready["range_bytes"] < least:
         raise SpillwayError(

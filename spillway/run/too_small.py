@@ -33,7 +33,8 @@ def check_scale(suite: Suite, out: Path | None = None) -> None:
 
 @contextmanager
 def with_advice(directory: Path, scale: str | None, only: tuple[str, ...], settings: tuple[str, ...]) -> Iterator[None]:
-    """Says of a scale that is too small in the block which larger one is not; the arguments of ``load_suite``."""
+    """Adds to the error of a scale that is too small which larger scale is not. Takes the arguments of ``load_suite``.
+    Raises TooSmall."""
     try:
         yield
     except TooSmall as small:

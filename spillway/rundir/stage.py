@@ -34,9 +34,9 @@ MOST_KIND = 20  # characters of it. Source: guess
 def staged(out: Path, gives_way: Callable[[Path], bool] = lambda out: False) -> Iterator[Path]:
     """A hidden directory beside ``out`` that becomes ``out`` at the end, or vanishes when the block raises.
 
-    Refuses, before anything is done, a place that is taken, that another process is on its way to, or that cannot be
-    written to. ``gives_way``: whether a directory that is there holds nothing worth keeping; it is there until what is
-    made takes its place, if it gives way then too.
+    Raises SpillwayError, before anything is done, for a place that is taken, that another process is on its way to, or
+    that cannot be written to. ``gives_way``: whether a directory that is there holds nothing worth keeping; it is there
+    until what is made takes its place, if it gives way then too.
     """
     out = settled(out).absolute()
     made = _missing_parents(out)
@@ -281,7 +281,8 @@ def _is_alive(process: int) -> bool:
 
 @contextmanager
 def explained(path: Path, key: str = "--out") -> Iterator[None]:
-    """Turns what the operating system says into one sentence about ``path``. ``key``: what has named it."""
+    """Turns an error of the operating system in the block into one sentence about ``path``, which ``key`` has named.
+    Raises SpillwayError."""
     writable = f"name a directory that you may write to with {key}"
     mends = {
         "No space left on device": f"free some space or name another {key}",

@@ -90,7 +90,8 @@ def _table(path: Path | None, name: str) -> Document | None:
 
 
 def check_preset(name: str, where: str) -> None:
-    """Refuses a name that no preset has, with the nearest that one has; ``where`` names the flag or key."""
+    """Raises SpillwayError for a name that no preset has, with the nearest that one has; ``where`` names the flag or
+    key."""
     names = [preset.name for preset in presets()]
     if name not in names:
         raise SpillwayError(

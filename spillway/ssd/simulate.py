@@ -110,7 +110,8 @@ class Workload:
 
 
 def drive_request(choice: DriveChoice) -> dict[str, Any]:
-    """The contract's ``drive``: the preset, if any, and every flag as an override of a preset key."""
+    """The contract's ``drive``: the preset, if any, and every flag as an override of a preset key. Raises
+    SpillwayError."""
     if choice.preset is not None and choice.preset_file is not None:
         raise SpillwayError("--preset and --preset-file both name the drive: give one of them.")
     if choice.preset is not None:
@@ -217,7 +218,7 @@ def _over_provisioning(text: str) -> float:
 
 
 def gc_settings(text: str) -> dict[str, str]:
-    """``greedy``, ``fifo``, ``cost-benefit`` or ``d-choices:D`` as preset keys."""
+    """``greedy``, ``fifo``, ``cost-benefit`` or ``d-choices:D`` as preset keys. Raises SpillwayError."""
     name, colon, choices = text.partition(":")
     if name not in GC_POLICIES:
         raise SpillwayError(
@@ -235,7 +236,7 @@ def gc_settings(text: str) -> dict[str, str]:
 
 
 def split_setting(setting: str) -> tuple[str, str]:
-    """``KEY=VALUE`` in two."""
+    """Key and value of ``KEY=VALUE``. Raises SpillwayError."""
     key, equals, value = setting.partition("=")
     if not equals or not key.strip():
         raise SpillwayError(f"--set {setting!r} has the form KEY=VALUE, such as capacity.spare_factor=0.2.")
@@ -243,7 +244,8 @@ def split_setting(setting: str) -> tuple[str, str]:
 
 
 def parse_workload(text: str) -> Workload:
-    """``randwrite``, ``mixed:0.7`` (read share) or ``hotcold:0.1/0.9`` (share of the space / of the traffic)."""
+    """``randwrite``, ``mixed:0.7`` (read share) or ``hotcold:0.1/0.9`` (share of the space / of the traffic). Raises
+    SpillwayError."""
     name, colon, shares = text.partition(":")
     if name not in WORKLOADS:
         raise SpillwayError(f"--workload {text!r} is none of {', '.join(WORKLOADS)}{nearest(name, WORKLOADS)}")
@@ -270,7 +272,8 @@ def parse_workload(text: str) -> Workload:
 
 
 def initial_request(work: WorkChoice, workload: Workload | None) -> dict[str, Any]:
-    """The contract's ``initial``; without ``--initial`` the state that the workload is usually measured from."""
+    """The contract's ``initial``; without ``--initial`` the state from which the workload is usually measured. Raises
+    SpillwayError."""
     fill = parse_share(work.fill, "--fill")
     if work.state is not None:
         if work.initial is not None:
@@ -300,7 +303,8 @@ def initial_request(work: WorkChoice, workload: Workload | None) -> dict[str, An
 
 
 def compression_request(work: WorkChoice) -> dict[str, float]:
-    """How data compresses, for the contract's ``initial`` and ``workload``; nothing where the flag is not given."""
+    """How data compresses, for the contract's ``initial`` and ``workload``; empty where the flag is not given. Raises
+    SpillwayError."""
     ratio = work.compression_ratio
     if ratio is None:
         return {}
@@ -316,7 +320,7 @@ def _default_initial(workload: str, fill: float) -> str:
 
 
 def simulate_request(choice: DriveChoice, work: WorkChoice, seed: int) -> dict[str, Any]:
-    """The request of `ssd-simulate`."""
+    """The request of `ssd-simulate`. Raises SpillwayError where the flags contradict each other."""
     workload = parse_workload(work.workload)
     initial = initial_request(work, workload)
     reads_only = workload.name in ("randread", "seqread") or workload.shares.get("read_share") == 1.0
@@ -381,7 +385,7 @@ def lifetime_in_words(found: dict[str, Any]) -> str:
 
 
 def precondition_request(choice: DriveChoice, work: WorkChoice, seed: int, out: Path) -> dict[str, Any]:
-    """The request of `ssd-precondition`."""
+    """The request of `ssd-precondition`, whose state goes to ``out``. Raises SpillwayError."""
     if out.is_dir():
         raise SpillwayError(f"--out {out} is a directory: name the file that the state shall go to.")
     if not out.absolute().parent.is_dir():

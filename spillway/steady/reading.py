@@ -52,7 +52,8 @@ class Read:
 
 
 def files_of(paths: Sequence[Path]) -> Iterator[Path]:
-    """The files that are meant; a run directory stands for the samples of each of its arms."""
+    """The files that ``paths`` mean: a run directory stands for the samples of each of its arms. Raises
+    SpillwayError."""
     for path in paths:
         if not path.is_dir():
             yield path

@@ -305,7 +305,8 @@ def _number(value: Any, where: str) -> float:
 
 
 def check_against(claims: Sequence[Claim], plans: Mapping[str, Plan], path: Path) -> None:
-    """Refuses a claim about an arm or a point that its plan does not have: it could never be measured."""
+    """Raises SpillwayError for a claim about an arm or a point that its plan does not have: it could never be
+    measured."""
     for claim in claims:
         for place in claim.places:
             if place.plan not in plans:

@@ -90,7 +90,7 @@ class TooSmall(SpillwayError):
 
 
 def parse_factor(text: Any, what: str) -> Fraction:
-    """``1/64``, ``0.5`` or ``1``; above 0 and at most 1."""
+    """A factor of sizes: ``1/64``, ``0.5`` or ``1``; above 0 and at most 1. Raises SpillwayError."""
     written = str(text).replace(" ", "")
     if re.search(r"e[-+]?\d{4,}", written, re.IGNORECASE):  # a fraction of more digits than there is memory
         raise SpillwayError(f"{what} is {text!r}; a scale is above 0 and at most 1, such as 1/64.")
@@ -109,7 +109,7 @@ def said(factor: Fraction) -> str:
 
 
 def checked_keys(keys: Any, what: str) -> tuple[str, ...]:
-    """The list of keys of a scale."""
+    """The keys that a scale multiplies, as a tuple; ``what`` names the list in the error. Raises SpillwayError."""
     if not isinstance(keys, list) or not all(isinstance(key, str) and key for key in keys):
         raise SpillwayError(f'{what} is {keys!r}; it takes a list of dotted keys, such as ["load.num"].')
     return tuple(keys)

@@ -144,3 +144,32 @@ def test_a_long_function_is_seen() -> None:
     assert long_functions("@mark\ndef f():\n" + body * (FUNCTION_LINES - 1)) == []
     assert long_functions("def f():\n" + body * FUNCTION_LINES) == ["f"]
     assert long_functions("class A:\n    async def g(self):\n" + "        x = 1\n" * FUNCTION_LINES) == ["g"]
+
+
+def silent_about_errors(source: str) -> list[str]:
+    """Public functions and methods that raise an error and do not say so; those within a function are part of it."""
+    found = []
+    module = ast.parse(source)
+    scopes: list[ast.Module | ast.ClassDef] = [module]
+    scopes += [node for node in ast.walk(module) if isinstance(node, ast.ClassDef)]
+    for node in (node for scope in scopes for node in scope.body):
+        if isinstance(node, ast.FunctionDef) and not node.name.startswith("_"):
+            raised = [each.exc for each in ast.walk(node) if isinstance(each, ast.Raise) and each.exc is not None]
+            ours = [name for name in map(ast.unparse, raised) if re.match(r"(?!AssertionError)[A-Z]\w+\b", name)]
+            said = ast.get_docstring(node) or ""
+            if ours and "Raises" not in said:
+                found.append(node.name)
+    return found
+
+
+@pytest.mark.parametrize("path", [path for path in modules() if path.parent.name != "cli"], ids=name_of)
+def test_what_raises_says_so(path: Path) -> None:
+    """The docstrings of ``cli`` are the commands' help; what a command cannot do is told on the terminal."""
+    assert silent_about_errors(path.read_text()) == []
+
+
+def test_a_function_that_is_silent_about_its_errors_is_seen() -> None:
+    body = "    raise SpillwayError('no')\n"
+    assert silent_about_errors(f"def f():\n    'It fails.'\n{body}") == ["f"]
+    assert silent_about_errors(f"def f():\n    'It fails. Raises SpillwayError.'\n{body}") == []
+    assert silent_about_errors(f"def _f():\n{body}def g():\n    raise AssertionError('never')\n") == []
