@@ -1,8 +1,7 @@
 // When the operations of an open loop arrive: at a constant rate, as a Poisson process, in bursts, or at given times.
 //
-// An operation is meant to start when it arrives, whatever the store does. What is late is not moved: its wait is part
-// of its latency, so that a stall counts for every operation that it held up and not only for the one that it caught
-// (coordinated omission).
+// An operation is due when it arrives, whatever the engine does. The wait of a late operation is part of its latency,
+// so a stall counts for every operation that it delays and not only for the one in progress (coordinated omission).
 #pragma once
 
 #include <cstdint>
@@ -16,7 +15,7 @@
 
 namespace spillway::load {
 
-// What a phase says of its arrivals; of all its threads together.
+// The arrivals of a phase, over all its threads.
 struct ArrivalSpec {
   enum class Process : std::uint8_t {
     constant,  // equal gaps at rate_ops_s
@@ -29,19 +28,19 @@ struct ArrivalSpec {
   double burst_s = 0;         // above 0; of bursts
   double gap_s = 0;           // above 0; of bursts
   double gap_rate_ops_s = 0;  // 0: nothing arrives between bursts
-  // Since the phase's start, none before the one ahead of it; of a trace.
+  // Of a trace: since the phase's start, in order.
   std::shared_ptr<const std::vector<std::int64_t>> times_ns;
 };
 
-// The arrivals of one of `threads` threads, which take turns: what all have together is the spec's.
+// The arrivals of one of `threads` threads. Together the threads have the arrivals of the spec.
 class Arrivals {
  public:
   static constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
 
   virtual ~Arrivals() = default;
-  // The next arrival, not before the one ahead of it; kNever: there are no more.
+  // The next arrival, in order; kNever: there are no more.
   virtual std::int64_t next_ns() = 0;
-  // How many of those that next_ns() has not given arrive before `time_ns`. REQUIRES: next_ns() is not called any more.
+  // How many arrivals that next_ns() has not returned come before `time_ns`. REQUIRES: next_ns() is not called again.
   virtual std::uint64_t rest_before(std::int64_t time_ns) = 0;
 };
 
@@ -49,7 +48,7 @@ class Arrivals {
 std::unique_ptr<Arrivals> make_arrivals(const ArrivalSpec& spec, std::int64_t begin_ns, std::uint32_t thread,
                                         std::uint32_t threads, std::uint64_t seed);
 
-// What cannot be done with it, as a clause that follows the name of its key; empty: nothing.
+// The first problem, as a clause that follows the name of its key; "" if there is none.
 std::string find_problem(const ArrivalSpec& spec);
 
 }  // namespace spillway::load

@@ -1,4 +1,4 @@
-// Time as an argument: workers and the recorder ask a Clock, so that a test can script what it says.
+// The clock of workers and recorder, which tests replace.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@ namespace spillway::load {
 class Clock {
  public:
   virtual ~Clock() = default;
-  // Nanoseconds of a clock that never goes back.
+  // Monotonic, in nanoseconds.
   virtual std::int64_t now_ns() = 0;
   // Returns at `time_ns` or a little later.
   virtual void sleep_until(std::int64_t time_ns) = 0;

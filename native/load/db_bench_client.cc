@@ -3,14 +3,14 @@
 namespace spillway::load {
 
 DbBenchClient::DbBenchClient(engine::Engine& engine, const PairSpec& pairs, const ValueBuffer& values,
-                             const ThreadPlan& plan, std::uint64_t seek_nexts, std::uint32_t read_write_percent)
+                             const ThreadSpec& thread_spec, std::uint64_t seek_nexts, std::uint32_t read_write_percent)
     : engine_(engine),
       values_(values),
       pair_bytes_(pairs.pair_bytes()),
       seek_nexts_(seek_nexts),
-      stream_(plan, pairs.num, read_write_percent),
+      stream_(thread_spec, pairs.num, read_write_percent),
       key_(pairs.key_bytes),
-      next_value_(plan.seed % values.values()) {}
+      next_value_(thread_spec.seed % values.values()) {}
 
 Result<Outcome> DbBenchClient::execute() {
   const Operation operation = stream_.next();

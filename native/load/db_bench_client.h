@@ -13,7 +13,7 @@ namespace spillway::load {
 class DbBenchClient final : public Client {
  public:
   // `engine`, `pairs` and `values` outlive it.
-  DbBenchClient(engine::Engine& engine, const PairSpec& pairs, const ValueBuffer& values, const ThreadPlan& plan,
+  DbBenchClient(engine::Engine& engine, const PairSpec& pairs, const ValueBuffer& values, const ThreadSpec& thread_spec,
                 std::uint64_t seek_nexts, std::uint32_t read_write_percent);
 
   Result<Outcome> execute() override;

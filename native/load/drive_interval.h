@@ -1,4 +1,4 @@
-// What a drive did between two looks at its counters.
+// The work of a drive between two readings of its counters.
 #pragma once
 
 #include "device/device.h"

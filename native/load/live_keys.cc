@@ -6,12 +6,12 @@
 namespace spillway::load {
 
 LiveKeys::LiveKeys(std::uint64_t num, std::uint64_t most_bits)
-    : num_(num), stride_((num - 1) / most_bits + 1), followed_((num - 1) / stride_ + 1), bits_((followed_ + 63) / 64) {}
+    : num_(num), stride_((num - 1) / most_bits + 1), tracked_((num - 1) / stride_ + 1), bits_((tracked_ + 63) / 64) {}
 
-void LiveKeys::replay(const ThreadPlan& plan, std::uint64_t num, std::uint32_t read_write_percent,
+void LiveKeys::replay(const ThreadSpec& thread_spec, std::uint64_t num, std::uint32_t read_write_percent,
                       std::uint64_t operations) {
-  OperationStream stream(plan, num, read_write_percent);
-  for (std::uint64_t i = 0; i < operations && set_ < followed_; ++i) {
+  OperationStream stream(thread_spec, num, read_write_percent);
+  for (std::uint64_t i = 0; i < operations && set_ < tracked_; ++i) {
     const Operation operation = stream.next();
     if (operation.kind == Operation::Kind::put) put(operation.key);
   }
@@ -30,7 +30,7 @@ void LiveKeys::put(std::uint64_t key) {
 
 std::uint64_t LiveKeys::count() const {
   if (is_exact()) return set_;
-  const double share = static_cast<double>(set_) / static_cast<double>(followed_);
+  const double share = static_cast<double>(set_) / static_cast<double>(tracked_);
   return static_cast<std::uint64_t>(std::llround(share * static_cast<double>(num_)));
 }
 

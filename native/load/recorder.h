@@ -1,7 +1,7 @@
-// Turns a running store and its drive into samples: what happened within each interval, and nothing else.
+// Samples a running engine and its drive: what happened within each interval.
 //
-// Samples are contiguous: each begins where the one before it ended, so that over a run they add up to all that
-// happened. A phase ends with a sample of its own, so that none belongs to two phases.
+// Samples are contiguous, so over a run they add up to everything. A phase ends with a sample of its own, so no sample
+// belongs to two phases.
 #pragma once
 
 #include <cstdint>
@@ -33,8 +33,8 @@ struct Sample {
   double cpu_s = 0;
 };
 
-// What is sampled.
-struct Subject {
+// What a run measures.
+struct MeasuredStore {
   engine::Engine& engine;
   device::Device* device = nullptr;            // null: no drive in samples
   std::function<std::uint64_t()> space_bytes;  // held on the drive or in the directory
@@ -43,22 +43,22 @@ struct Subject {
 class Recorder {
  public:
   // The run starts now.
-  Recorder(Subject subject, Clock& clock);
+  Recorder(MeasuredStore store, Clock& clock);
 
   std::int64_t run_begin_ns() const { return run_begin_ns_; }
   std::int64_t last_sample_ns() const { return last_ns_; }
 
-  // The interval since the last sample. `tally` is what the workers handed over for it.
+  // Ends the interval since the last sample. `tally`: the operations of the workers in it.
   Sample sample(const Tally& tally);
 
-  // Stalls that have ended and were not returned before; with `all`, the ones that go on as well, as long as they are.
+  // Stalls that have ended and were not returned before; with `all`, also those in progress, up to now.
   std::vector<engine::Stall> new_stalls(bool all);
 
-  // What the engine's policy did since the last call.
+  // Events of the engine since the last call.
   std::vector<engine::Event> new_events();
 
  private:
-  Subject subject_;
+  MeasuredStore store_;
   Clock& clock_;
   std::int64_t run_begin_ns_;
   std::int64_t last_ns_;

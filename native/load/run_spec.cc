@@ -114,10 +114,10 @@ std::string problem_of_phase(const PhaseSpec& phase, const PairSpec& pairs, cons
 }
 
 // What YCSB's phases have to agree on: one set of records, which is loaded before anything else is done with it.
-std::string problem_of_ycsb(const std::vector<PhaseSpec>& phases, const std::vector<DonePhase>& past) {
+std::string problem_of_ycsb(const std::vector<PhaseSpec>& phases, const std::vector<FinishedPhase>& past) {
   const PhaseSpec* first = nullptr;
   bool loaded = false;
-  for (const DonePhase& done : past) {
+  for (const FinishedPhase& done : past) {
     if (done.phase.ycsb && first == nullptr) first = &done.phase;
     loaded = loaded || done.phase.workload == Workload::ycsb_load;
   }
@@ -153,7 +153,7 @@ std::string find_problem(const RunSpec& spec) {
       return key + ".name \"" + spec.phases[i].name + "\" is taken by an earlier phase: choose another";
     }
   }
-  return problem_of_ycsb(spec.phases, spec.past);
+  return problem_of_ycsb(spec.phases, spec.earlier_phases);
 }
 
 std::uint64_t least_live_bytes(const RunSpec& spec, bool compressed) {

@@ -1,4 +1,4 @@
-// What a run is asked to do, and the relations that have to hold between its parts.
+// The specification of a run, and the relations between its parts.
 #pragma once
 
 #include <cstdint>
@@ -10,15 +10,15 @@
 
 namespace spillway::load {
 
-// A phase that was done on a database. What it wrote follows from it (load/workload.h).
-struct DonePhase {
+// A phase that has run on the database. Its writes can be replayed from this (load/workload.h).
+struct FinishedPhase {
   PhaseSpec phase;
   PairSpec pairs;
   std::uint64_t seed = 1;
-  std::uint64_t index = 0;                // among all phases that were done on the database
-  std::vector<std::uint64_t> operations;  // that each of its threads has finished
-  std::uint64_t inserted_before = 0;      // YCSB's records beyond recordcount that earlier phases have inserted
-  std::uint64_t inserted = 0;             // and this one
+  std::uint64_t index = 0;                // among all phases that have run on the database
+  std::vector<std::uint64_t> operations;  // finished by each thread
+  std::uint64_t inserted_before = 0;      // YCSB: records beyond recordcount that earlier phases had inserted
+  std::uint64_t inserted = 0;             // and that this phase has inserted
 };
 
 struct RunSpec {
@@ -26,17 +26,17 @@ struct RunSpec {
   std::uint64_t seed = 1;
   std::int64_t sample_interval_ns = 1'000'000'000;
   std::vector<PhaseSpec> phases;
-  // What earlier runs did to the database that this one goes on with, oldest first; none: it begins empty.
-  std::vector<DonePhase> past;
+  // Phases of earlier runs on the database, oldest first; none: the database is empty.
+  std::vector<FinishedPhase> earlier_phases;
 };
 
-// The first relation that does not hold, as a sentence that begins with its key in a request ("phases[0].threads") and
-// says how to mend it; "" when there is none.
+// The first relation that is violated, as a sentence that begins with the key in the request ("phases[0].threads") and
+// says how to fix it; "" if all hold.
 std::string find_problem(const RunSpec& spec);
 
-// At least so many bytes of pairs will be live when every phase has done its operations; phases that end by the clock
-// count for nothing. Uniform random keys fall on num (1 - e^(-writes / num)) different ones in the mean.
-// `compressed`: values take compression_ratio of their size. YCSB's records are counted with their mean size.
+// A lower bound of the live bytes after all phases. Phases that end by time count nothing. Uniform random keys fall on
+// num (1 - e^(-writes / num)) different ones in the mean. `compressed`: values take compression_ratio of their size.
+// YCSB's records are counted with their mean size.
 std::uint64_t least_live_bytes(const RunSpec& spec, bool compressed);
 
 }  // namespace spillway::load

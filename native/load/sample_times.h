@@ -1,4 +1,4 @@
-// When samples are due: deciding when is apart from waiting.
+// When samples are due; another thread waits for it.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,8 @@ namespace spillway::load {
 
 inline constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
 
-// When samples are due: every interval from a phase's begin. One that would fall just before or after the phase's
-// deadline gives way to the sample that ends the phase; if an operation holds that up, it comes half an interval late.
+// Every interval from the begin of a phase. A sample within half an interval of the phase's deadline is left out for
+// the one that ends the phase; if an operation delays that one, it is taken half an interval after the deadline.
 class SampleTimes {
  public:
   SampleTimes(std::int64_t begin_ns, std::int64_t interval_ns, std::int64_t deadline_ns)

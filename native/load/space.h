@@ -1,4 +1,4 @@
-// What a directory holds on its disk.
+// Bytes that a directory occupies on its drive.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 namespace spillway::load {
 
 // Bytes allocated to the regular files under `path` (st_blocks), not their lengths: RocksDB preallocates its logs.
-// What cannot be read, or goes away meanwhile, counts as nothing.
+// Files that cannot be read, or are deleted meanwhile, count nothing.
 std::uint64_t directory_bytes(const std::string& path);
 
 }  // namespace spillway::load

@@ -1,4 +1,4 @@
-// How long an engine held its writers back within a stretch of time, by cause.
+// Time in write stalls within an interval, by cause.
 #pragma once
 
 #include <array>
@@ -11,15 +11,15 @@ namespace spillway::load {
 
 struct StallTime {
   std::array<std::int64_t, engine::kMostStallCauses> ns{};  // by engine::StallCause
-  std::uint64_t begun = 0;                                  // stalls that began within the stretch
+  std::uint64_t begun = 0;                                  // stalls that began within the interval
 
   std::int64_t of(engine::StallCause cause) const { return ns[cause]; }
   std::int64_t total_ns() const;
   void add(const StallTime& other);
 };
 
-// What of `stalls` lies in [begin_ns, end_ns). Stalls may overlap in the list, as when an engine reports the next
-// state a moment before the end of the last: an instant counts once, for the stall that began first.
+// The part of `stalls` in [begin_ns, end_ns). Stalls may overlap, as when an engine reports the next state before the
+// end of the last: an instant counts once, for the stall that began first.
 // REQUIRES: ordered by begin_ns
 StallTime stall_time_within(std::span<const engine::Stall> stalls, std::int64_t begin_ns, std::int64_t end_ns);
 

@@ -1,4 +1,4 @@
-// What a thread has done since it was last asked, handed over without stopping it.
+// Operations of a thread since the last sample, taken without stopping the thread.
 #pragma once
 
 #include <atomic>
@@ -12,16 +12,16 @@
 
 namespace spillway::load {
 
-// Operations finished, with their latencies. Their numbers are the histograms' counts.
+// Finished operations and their latencies. The number of operations is the histograms' count.
 struct Tally {
   Histogram read_latency;
   Histogram write_latency;
-  Histogram start_lag;           // of open loops: how late a thread that had nothing to do woke up for an operation
-  std::uint64_t pairs_read = 0;  // found by a get, or seen by a scan
-  std::uint64_t not_found = 0;   // operations whose key was not there, and scans that saw none
+  Histogram start_lag;                   // open loop: how late an idle thread woke up for an operation
+  std::uint64_t pairs_read = 0;          // found by a get, or seen by a scan
+  std::uint64_t not_found = 0;           // gets of absent keys, and scans that saw no pair
   std::uint64_t user_bytes_written = 0;  // keys and values of acknowledged writes
   std::uint64_t user_bytes_read = 0;
-  std::vector<Histogram> kind_latency;  // by the workload's own kinds; empty where it has none (Outcome::kind)
+  std::vector<Histogram> kind_latency;  // by Outcome::kind; empty where the workload has none
 
   std::uint64_t reads() const { return read_latency.count(); }
   std::uint64_t writes() const { return write_latency.count(); }
@@ -45,21 +45,21 @@ struct Tally {
   void clear() { *this = Tally(); }
 };
 
-// One writer (the worker) and one taker (the recorder), each with a buffer; taking swaps them.
+// The worker records into one buffer; the recorder takes it by swapping it with a second one.
 //
-// The lock is held for one record or one swap of pointers, so the worker meets a held one once in an interval at
-// most. A scheme without any lock would make the taker wait until the worker has seen the swap, and a worker inside a
-// stalled put sees nothing for seconds. bench/runner_overhead shows what it costs in all.
-class HandoverTally {
+// The lock is held for one record or one swap of pointers, so the worker meets a held lock at most once in an interval.
+// Without a lock the recorder would have to wait until the worker has seen the swap, and a worker inside a stalled put
+// does not see it for seconds. bench/runner_overhead measures the cost.
+class DoubleBufferedTally {
  public:
-  // By the worker: update(Tally&) with the buffer of this interval.
+  // By the worker. Calls update(Tally&) with the buffer of this interval.
   template <typename Update>
   void record(const Update& update) {
     const Guard guard(locked_);
     update(*active_);
   }
 
-  // By the recorder: adds all that was recorded since the last take to `into`.
+  // By the recorder. Adds what was recorded since the last take() to `into`.
   void take(Tally& into) {
     {
       const Guard guard(locked_);

@@ -6,34 +6,36 @@
 
 namespace spillway::load {
 
-std::unique_ptr<Client> make_client(const WorkerSetting& setting, const ThreadPlan& plan) {
-  if (plan.pattern == Pattern::ycsb_load) {
-    return std::make_unique<ycsb::Loader>(setting.engine, *setting.ycsb, plan.requester, plan.seed);
+std::unique_ptr<Client> make_client(const WorkerContext& context, const ThreadSpec& thread_spec) {
+  if (thread_spec.pattern == Pattern::ycsb_load) {
+    return std::make_unique<ycsb::Loader>(context.engine, *context.ycsb, thread_spec.requester, thread_spec.seed);
   }
-  if (plan.pattern == Pattern::ycsb_run) {
-    return std::make_unique<ycsb::Transactions>(setting.engine, *setting.ycsb, plan.requester, plan.seed);
+  if (thread_spec.pattern == Pattern::ycsb_run) {
+    return std::make_unique<ycsb::Transactions>(context.engine, *context.ycsb, thread_spec.requester, thread_spec.seed);
   }
-  return std::make_unique<DbBenchClient>(setting.engine, setting.pairs, setting.values, plan, setting.seek_nexts,
-                                         setting.read_write_percent);
+  return std::make_unique<DbBenchClient>(context.engine, context.pairs, context.values, thread_spec, context.seek_nexts,
+                                         context.read_write_percent);
 }
 
-Worker::Worker(const WorkerSetting& setting, const ThreadPlan& plan)
-    : setting_(setting), plan_(plan), client_(make_client(setting, plan)) {}
+Worker::Worker(const WorkerContext& context, const ThreadSpec& thread_spec)
+    : context_(context), thread_spec_(thread_spec), client_(make_client(context, thread_spec)) {}
 
 Status Worker::run(std::int64_t begin_ns, std::int64_t deadline_ns, const std::atomic<bool>& stop) {
-  const std::uint64_t limit = plan_.operations.value_or(std::numeric_limits<std::uint64_t>::max());
+  const std::uint64_t limit = thread_spec_.operations.value_or(std::numeric_limits<std::uint64_t>::max());
   std::unique_ptr<Arrivals> arrivals;
-  if (plan_.arrivals) arrivals = make_arrivals(*plan_.arrivals, begin_ns, plan_.turn, plan_.turns, plan_.arrival_seed);
+  if (thread_spec_.arrivals)
+    arrivals = make_arrivals(*thread_spec_.arrivals, begin_ns, thread_spec_.thread, thread_spec_.threads,
+                             thread_spec_.arrival_seed);
   std::int64_t due_ns = arrivals ? arrivals->next_ns() : 0;
 
-  std::int64_t now = setting_.clock.now_ns();
+  std::int64_t now = context_.clock.now_ns();
   std::uint64_t done = 0;
   while (done < limit && now < deadline_ns && !stop.load(std::memory_order_relaxed)) {
     std::int64_t start = now;
     std::optional<std::int64_t> lag;
-    if (leader_ != nullptr) {
-      if (!wait_for_leader(done, deadline_ns, stop)) break;
-      start = setting_.clock.now_ns();
+    if (pacer_ != nullptr) {
+      if (!wait_for_pacer(done, deadline_ns, stop)) break;
+      start = context_.clock.now_ns();
     }
     if (arrivals) {
       if (due_ns == Arrivals::kNever) break;
@@ -45,7 +47,7 @@ Status Worker::run(std::int64_t begin_ns, std::int64_t deadline_ns, const std::a
     }
     const Result<Outcome> outcome = client_->execute();
     if (!outcome) return outcome.status();
-    now = setting_.clock.now_ns();
+    now = context_.clock.now_ns();
     note(outcome.value(), now - start, lag);
     finished_.store(++done, std::memory_order_relaxed);
     if (arrivals) due_ns = arrivals->next_ns();
@@ -58,27 +60,27 @@ Status Worker::run(std::int64_t begin_ns, std::int64_t deadline_ns, const std::a
   return Status::ok();
 }
 
-// How late it is when the operation meant for `time_ns` is started; nothing when it is not to be started any more.
+// By how much the operation due at `time_ns` starts late; none if it must not start any more.
 std::optional<std::int64_t> Worker::wait_for(std::int64_t time_ns, std::int64_t deadline_ns,
                                              const std::atomic<bool>& stop) {
   const std::int64_t wake_ns = std::min(time_ns, deadline_ns);
-  std::int64_t now = setting_.clock.now_ns();
+  std::int64_t now = context_.clock.now_ns();
   while (now < wake_ns) {
     if (stop.load(std::memory_order_relaxed)) return std::nullopt;
-    setting_.clock.sleep_until(std::min(wake_ns, now + kLongestSleepNs));
-    now = setting_.clock.now_ns();
+    context_.clock.sleep_until(std::min(wake_ns, now + kLongestSleepNs));
+    now = context_.clock.now_ns();
   }
   if (time_ns >= deadline_ns) return std::nullopt;
   return now - time_ns;
 }
 
-// False when the end comes first. The wait is in no latency: it belongs to the mix, not to the store.
-bool Worker::wait_for_leader(std::uint64_t done, std::int64_t deadline_ns, const std::atomic<bool>& stop) {
-  const double share = *plan_.per_background_operation;
-  while (static_cast<double>(done) >= share * static_cast<double>(leader_->finished())) {
-    const std::int64_t now = setting_.clock.now_ns();
+// False if the phase ends first. This wait is in no latency: it paces the mix, the engine does not cause it.
+bool Worker::wait_for_pacer(std::uint64_t done, std::int64_t deadline_ns, const std::atomic<bool>& stop) {
+  const double share = *thread_spec_.per_background_operation;
+  while (static_cast<double>(done) >= share * static_cast<double>(pacer_->finished())) {
+    const std::int64_t now = context_.clock.now_ns();
     if (now >= deadline_ns || stop.load(std::memory_order_relaxed)) return false;
-    setting_.clock.sleep_until(std::min(deadline_ns, now + kFollowSleepNs));
+    context_.clock.sleep_until(std::min(deadline_ns, now + kPacerSleepNs));
   }
   return true;
 }

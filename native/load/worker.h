@@ -1,4 +1,4 @@
-// One thread of a phase: has its client execute operations, when they are due, and records what they took.
+// One thread of a phase: executes its client's operations when they are due, and records their latencies.
 #pragma once
 
 #include <atomic>
@@ -21,56 +21,57 @@
 
 namespace spillway::load {
 
-// What the workers of a phase share.
-struct WorkerSetting {
+// Shared by the workers of a phase.
+struct WorkerContext {
   engine::Engine& engine;
   Clock& clock;
   const PairSpec& pairs;
   const ValueBuffer& values;
   std::uint64_t seek_nexts = 0;
   std::uint32_t read_write_percent = 90;
-  std::optional<ycsb::PhaseSetting> ycsb = std::nullopt;  // of a phase of YCSB's
+  std::optional<ycsb::PhaseContext> ycsb = std::nullopt;  // of a YCSB phase
 };
 
-// What a thread with this plan does. REQUIRES: `setting.ycsb` where the plan is of a phase of YCSB's.
-std::unique_ptr<Client> make_client(const WorkerSetting& setting, const ThreadPlan& plan);
+// REQUIRES: `context.ycsb` is set for a thread of a YCSB phase.
+std::unique_ptr<Client> make_client(const WorkerContext& context, const ThreadSpec& thread_spec);
 
 class Worker {
  public:
-  Worker(const WorkerSetting& setting, const ThreadPlan& plan);
+  Worker(const WorkerContext& context, const ThreadSpec& thread_spec);
 
-  // Works until the plan's operations are done, `deadline_ns` has passed, `stop` is set or an operation fails.
-  // An operation that has begun is waited for and counted, however long it takes.
-  // Latency in a closed loop runs from the end of the operation before, as db_bench's histogram does: one reading of
-  // the clock per operation, the making of its key included. In an open loop it runs from the intended start.
+  // Runs until all operations are done, `deadline_ns` has passed, `stop` is set or an operation fails. An operation
+  // that has begun is waited for and counted, however long it takes. Closed loop: latency runs from the end of the
+  // previous operation, as in db_bench, so it includes making the key and costs one reading of the clock. Open loop:
+  // latency runs from the intended start.
   Status run(std::int64_t begin_ns, std::int64_t deadline_ns, const std::atomic<bool>& stop);
 
-  // REQUIRES: before run(); `leader` outlives it. What plan.per_background_operation counts against.
-  void follow(const Worker& leader) { leader_ = &leader; }
+  // The background worker that ThreadSpec::per_background_operation refers to.
+  // REQUIRES: before run(); `pacer` outlives this.
+  void set_pacer(const Worker& pacer) { pacer_ = &pacer; }
 
-  // --- While it runs, from other threads.
+  // --- During run(), by other threads.
   void take(Tally& into) { tally_.take(into); }
   std::uint64_t finished() const { return finished_.load(std::memory_order_relaxed); }
 
-  // --- After it has run.
-  const ThreadPlan& plan() const { return plan_; }
-  // Operations of an open loop that were due but not started when the thread ended: their wait is in no histogram.
+  // --- After run().
+  const ThreadSpec& spec() const { return thread_spec_; }
+  // Open loop: operations that were due but not started when the thread ended. Their wait is in no histogram.
   std::uint64_t not_started() const { return not_started_; }
 
  private:
-  static constexpr std::int64_t kLongestSleepNs = 50'000'000;  // between looks at `stop`
-  // Between looks at how far the leader is: a tenth of the time between two reads at 500 of them a second.
-  static constexpr std::int64_t kFollowSleepNs = 200'000;
+  static constexpr std::int64_t kLongestSleepNs = 50'000'000;  // `stop` is read at least so often
+  // Between two checks of the pacer's progress: a tenth of the interval of 500 reads a second.
+  static constexpr std::int64_t kPacerSleepNs = 200'000;
 
   std::optional<std::int64_t> wait_for(std::int64_t time_ns, std::int64_t deadline_ns, const std::atomic<bool>& stop);
-  bool wait_for_leader(std::uint64_t done, std::int64_t deadline_ns, const std::atomic<bool>& stop);
+  bool wait_for_pacer(std::uint64_t done, std::int64_t deadline_ns, const std::atomic<bool>& stop);
   void note(const Outcome& outcome, std::int64_t latency_ns, std::optional<std::int64_t> lag_ns);
 
-  WorkerSetting setting_;
-  ThreadPlan plan_;
+  WorkerContext context_;
+  ThreadSpec thread_spec_;
   std::unique_ptr<Client> client_;
-  const Worker* leader_ = nullptr;
-  HandoverTally tally_;
+  const Worker* pacer_ = nullptr;
+  DoubleBufferedTally tally_;
   std::uint64_t not_started_ = 0;
   std::atomic<std::uint64_t> finished_{0};
 };

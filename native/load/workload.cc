@@ -123,43 +123,44 @@ std::vector<std::string> workload_names() {
   return names;
 }
 
-std::vector<ThreadPlan> plan_threads(const PhaseSpec& phase, std::uint64_t num, std::uint64_t seed,
-                                     std::uint64_t phase_index, std::uint64_t inserted_before) {
-  std::vector<ThreadPlan> plans;
-  if (is_wait(phase.workload)) return plans;
+std::vector<ThreadSpec> make_thread_specs(const PhaseSpec& phase, std::uint64_t num, std::uint64_t seed,
+                                          std::uint64_t phase_index, std::uint64_t inserted_before) {
+  std::vector<ThreadSpec> thread_specs;
+  if (is_wait(phase.workload)) return thread_specs;
   const std::uint64_t phase_seed = ssd::mix(seed ^ ssd::mix(phase_index));
   for (std::uint32_t thread = 0; thread < phase.threads; ++thread) {
-    ThreadPlan plan;
-    plan.pattern = pattern_of(phase.workload);
-    plan.seed = ssd::mix(phase_seed + thread);
-    plan.operations = is_ycsb(phase.workload) ? ycsb_operations_of(phase, thread) : operations_of(phase, num);
-    if (is_ycsb(phase.workload)) plan.requester = {thread, phase.threads, inserted_before, expected_inserts(phase)};
-    plan.arrivals = arrivals_of(phase);
-    plan.turn = thread;
-    plan.turns = phase.threads;
-    plan.arrival_seed = ssd::mix(plan.seed ^ kArrivalSeed);
+    ThreadSpec thread_spec;
+    thread_spec.pattern = pattern_of(phase.workload);
+    thread_spec.seed = ssd::mix(phase_seed + thread);
+    thread_spec.operations = is_ycsb(phase.workload) ? ycsb_operations_of(phase, thread) : operations_of(phase, num);
+    if (is_ycsb(phase.workload))
+      thread_spec.requester = {thread, phase.threads, inserted_before, expected_inserts(phase)};
+    thread_spec.arrivals = arrivals_of(phase);
+    thread_spec.thread = thread;
+    thread_spec.threads = phase.threads;
+    thread_spec.arrival_seed = ssd::mix(thread_spec.seed ^ kArrivalSeed);
     if (phase.workload == Workload::readwhilewriting && phase.read_write_percent) {
       const double reads = *phase.read_write_percent;
-      plan.per_background_operation = reads / (100 - reads) / phase.threads;
+      thread_spec.per_background_operation = reads / (100 - reads) / phase.threads;
     }
-    plans.push_back(plan);
+    thread_specs.push_back(thread_spec);
   }
   if (phase.workload == Workload::readwhilewriting) {
-    ThreadPlan writer;
+    ThreadSpec writer;
     writer.pattern = Pattern::put_uniform;
     writer.seed = ssd::mix(phase_seed + phase.threads);
     if (phase.write_rate_ops_s) writer.arrivals.emplace().rate_ops_s = *phase.write_rate_ops_s;
     writer.background = true;
-    plans.push_back(writer);
+    thread_specs.push_back(writer);
   }
-  return plans;
+  return thread_specs;
 }
 
-OperationStream::OperationStream(const ThreadPlan& plan, std::uint64_t num, std::uint32_t read_write_percent)
-    : pattern_(plan.pattern),
+OperationStream::OperationStream(const ThreadSpec& thread_spec, std::uint64_t num, std::uint32_t read_write_percent)
+    : pattern_(thread_spec.pattern),
       num_(num),
       read_write_percent_(read_write_percent),
-      random_(plan.seed),
-      order_(num, plan.seed) {}
+      random_(thread_spec.seed),
+      order_(num, thread_spec.seed) {}
 
 }  // namespace spillway::load

@@ -1,8 +1,8 @@
-// Workloads by db_bench's names and meaning, as a pure stream of operations per thread; YCSB's phases (load/ycsb) are
-// planned here too.
+// Workloads by db_bench's names and meaning, as a pure stream of operations per thread. The threads of YCSB's phases
+// (load/ycsb) are specified here too.
 //
-// A stream is a function of its seed alone, so what a thread wrote can be told afterwards from how far it came
-// (load/live_keys.h), and a new mix of operations is one more Pattern.
+// A stream is a function of its seed alone, so a thread's writes can be replayed from the number of its finished
+// operations (load/live_keys.h). A new mix of operations is one more Pattern.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +28,7 @@ enum class Workload : std::uint8_t {
   readwhilewriting,       // `threads` that get, and one more that puts until they are done
   readrandomwriterandom,  // read_write_percent gets in each hundred operations, then puts
   waitforcompaction,      // no operations: wait until the store has nothing left to compact
-  settle,                 // no operations: bring back what was spilled, flush, then wait as above
+  settle,                 // no operations: roll back the spill store, flush, then wait as above
   ycsb_load,              // insert the records of YCSB's properties, each once
   ycsb_run,               // YCSB's operations on them
 };
@@ -36,9 +36,9 @@ enum class Workload : std::uint8_t {
 const char* name_of(Workload workload);
 std::optional<Workload> parse_workload(std::string_view name);
 std::vector<std::string> workload_names();
-// Has num keys to write and ends with them, whatever the duration: fillseq, filluniquerandom.
+// Writes each of num keys once and then ends: fillseq, filluniquerandom.
 bool each_key_once(Workload workload);
-// Only puts, num for each thread where nothing else ends it: the two above, fillrandom, overwrite.
+// Only puts; by default num of them for each thread: the two above, fillrandom, overwrite.
 bool is_fill(Workload workload);
 // Has YCSB's properties.
 bool is_ycsb(Workload workload);
@@ -52,8 +52,8 @@ struct PhaseSpec {
   std::uint32_t threads = 1;
   std::optional<std::uint64_t> operations;  // per thread, as db_bench counts
   std::optional<double> duration_s;         // with operations: whichever ends first
-  std::optional<double> rate_ops_s;         // open loop, over all threads that count; none: closed loop
-  std::optional<ArrivalSpec> arrivals;      // how they come in it; none: at a constant rate
+  std::optional<double> rate_ops_s;         // open loop, over all foreground threads; none: closed loop
+  std::optional<ArrivalSpec> arrivals;      // of the open loop; none: at a constant rate
   std::optional<double> write_rate_ops_s;   // readwhilewriting: open loop of the writer
   bool measured = true;
   std::uint64_t seek_nexts = 0;
@@ -62,7 +62,7 @@ struct PhaseSpec {
   std::optional<std::uint32_t> read_write_percent;
   std::optional<ycsb::Properties> ycsb;  // of ycsb-load and ycsb-run
 
-  // After how many seconds it ends in any case; none: it does not.
+  // none: no time limit
   std::optional<double> time_limit_s() const;
   bool ends_with_trace() const { return arrivals && arrivals->process == ArrivalSpec::Process::trace; }
   bool is_open_loop() const { return rate_ops_s || arrivals || write_rate_ops_s; }
@@ -82,34 +82,34 @@ enum class Pattern : std::uint8_t {
   get_uniform,
   scan_uniform,
   mixed_uniform,
-  ycsb_load,  // the two of YCSB's are no stream of OperationStream
+  ycsb_load,  // these two have clients of their own, no OperationStream
   ycsb_run,
 };
 
-// What one thread of a phase does.
-struct ThreadPlan {
+// The work of one thread of a phase.
+struct ThreadSpec {
   Pattern pattern = Pattern::put_uniform;
   std::uint64_t seed = 0;
   std::optional<std::uint64_t> operations;
-  std::optional<ArrivalSpec> arrivals;  // of all threads that take turns at them
-  std::uint32_t turn = 0;               // this one's, of so many
-  std::uint32_t turns = 1;
+  std::optional<ArrivalSpec> arrivals;  // of all `threads` together, which take them in turns
+  std::uint32_t thread = 0;             // of `threads`
+  std::uint32_t threads = 1;
   std::uint64_t arrival_seed = 0;
-  bool background = false;  // goes on until every thread that is not in the background is done
-  // Starts an operation only while operations of this kind are fewer than so many for each of the background threads'.
+  bool background = false;  // runs until all foreground threads are done
+  // Operations allowed for each operation of the background thread; none: no limit.
   std::optional<double> per_background_operation;
-  ycsb::Requester requester;  // of YCSB's patterns
+  ycsb::Requester requester;  // of the YCSB patterns
 };
 
-// The threads of a phase; none for one that waits. `phase_index` keeps equal phases from repeating one another.
-// `inserted_before`: records that YCSB's earlier phases have inserted beyond recordcount.
-std::vector<ThreadPlan> plan_threads(const PhaseSpec& phase, std::uint64_t num, std::uint64_t seed,
-                                     std::uint64_t phase_index, std::uint64_t inserted_before = 0);
+// The threads of a phase; none for one that only waits. `phase_index` gives equal phases different seeds.
+// `inserted_before`: records beyond recordcount that earlier YCSB phases have inserted.
+std::vector<ThreadSpec> make_thread_specs(const PhaseSpec& phase, std::uint64_t num, std::uint64_t seed,
+                                          std::uint64_t phase_index, std::uint64_t inserted_before = 0);
 
 class OperationStream {
  public:
   // REQUIRES: num > 0; read_write_percent <= 100; a pattern that is not YCSB's
-  OperationStream(const ThreadPlan& plan, std::uint64_t num, std::uint32_t read_write_percent);
+  OperationStream(const ThreadSpec& thread_spec, std::uint64_t num, std::uint32_t read_write_percent);
 
   // REQUIRES: put_sequential and put_unique are asked for at most num operations.
   Operation next() {

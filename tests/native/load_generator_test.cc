@@ -16,15 +16,15 @@ namespace {
 
 using Kind = Operation::Kind;
 
-ThreadPlan plan_of(Pattern pattern, std::uint64_t seed = 3) {
-  ThreadPlan plan;
-  plan.pattern = pattern;
-  plan.seed = seed;
-  return plan;
+ThreadSpec plan_of(Pattern pattern, std::uint64_t seed = 3) {
+  ThreadSpec thread_spec;
+  thread_spec.pattern = pattern;
+  thread_spec.seed = seed;
+  return thread_spec;
 }
 
-std::vector<std::uint64_t> keys_of(const ThreadPlan& plan, std::uint64_t num, std::uint64_t count) {
-  OperationStream stream(plan, num, 90);
+std::vector<std::uint64_t> keys_of(const ThreadSpec& thread_spec, std::uint64_t num, std::uint64_t count) {
+  OperationStream stream(thread_spec, num, 90);
   std::vector<std::uint64_t> keys;
   for (std::uint64_t i = 0; i < count; ++i) keys.push_back(stream.next().key);
   return keys;
@@ -80,7 +80,7 @@ TEST(LoadKeys, InsertsToComeAreManyWhereMoreAreAskedForThanCanBeCounted) {
   std::uint64_t last = 0;
   for (const int bits : {10, 40, 59, 62, 63}) {
     phase.operations = std::uint64_t{1} << bits;
-    const std::uint64_t expected = plan_threads(phase, 1, 1, 0).front().requester.expected_inserts;
+    const std::uint64_t expected = make_thread_specs(phase, 1, 1, 0).front().requester.expected_inserts;
     EXPECT_EQ(expected, std::uint64_t{1} << std::min(bits + 3, 62)) << bits;  // four threads' operations, twice
     EXPECT_GE(expected, last);
     last = expected;
@@ -91,10 +91,10 @@ TEST(LoadKeys, ThreadsAndPhasesDrawDifferentKeysAndOneSeedAlwaysTheSame) {
   PhaseSpec phase;
   phase.workload = Workload::overwrite;
   phase.threads = 2;
-  const auto first = plan_threads(phase, 1000, 1, 0);
-  const auto again = plan_threads(phase, 1000, 1, 0);
-  const auto next_phase = plan_threads(phase, 1000, 1, 1);
-  const auto other_seed = plan_threads(phase, 1000, 2, 0);
+  const auto first = make_thread_specs(phase, 1000, 1, 0);
+  const auto again = make_thread_specs(phase, 1000, 1, 0);
+  const auto next_phase = make_thread_specs(phase, 1000, 1, 1);
+  const auto other_seed = make_thread_specs(phase, 1000, 2, 0);
   const auto keys = keys_of(first[0], 1000, 50);
   EXPECT_EQ(keys, keys_of(again[0], 1000, 50));
   EXPECT_NE(keys, keys_of(first[1], 1000, 50));
@@ -143,11 +143,11 @@ TEST(LoadWorkload, SequentialThreadsEachWriteEveryKey) {
   phase.workload = Workload::fillseq;
   phase.threads = 3;
   phase.duration_s = 10;
-  const auto plans = plan_threads(phase, 5, 1, 0);
-  ASSERT_EQ(plans.size(), 3U);
-  for (const ThreadPlan& plan : plans) {
-    EXPECT_EQ(plan.operations, 5U) << "a duration does not make it begin again";
-    EXPECT_EQ(keys_of(plan, 5, 5), (std::vector<std::uint64_t>{0, 1, 2, 3, 4}));
+  const auto thread_specs = make_thread_specs(phase, 5, 1, 0);
+  ASSERT_EQ(thread_specs.size(), 3U);
+  for (const ThreadSpec& thread_spec : thread_specs) {
+    EXPECT_EQ(thread_spec.operations, 5U) << "a duration does not make it begin again";
+    EXPECT_EQ(keys_of(thread_spec, 5, 5), (std::vector<std::uint64_t>{0, 1, 2, 3, 4}));
   }
 }
 
@@ -157,18 +157,18 @@ TEST(LoadWorkload, ReadWhileWritingHasOneWriterMoreWhichEndsWithTheReaders) {
   phase.threads = 2;
   phase.operations = 10;
   phase.write_rate_ops_s = 500;
-  const auto plans = plan_threads(phase, 100, 1, 0);
-  ASSERT_EQ(plans.size(), 3U);
-  for (std::size_t i = 0; i < plans.size(); ++i) {
-    OperationStream stream(plans[i], 100, 90);
+  const auto thread_specs = make_thread_specs(phase, 100, 1, 0);
+  ASSERT_EQ(thread_specs.size(), 3U);
+  for (std::size_t i = 0; i < thread_specs.size(); ++i) {
+    OperationStream stream(thread_specs[i], 100, 90);
     EXPECT_EQ(stream.next().kind, i == 2 ? Kind::put : Kind::get);
-    EXPECT_EQ(plans[i].background, i == 2);
+    EXPECT_EQ(thread_specs[i].background, i == 2);
   }
-  EXPECT_EQ(plans[2].operations, std::nullopt);
-  ASSERT_TRUE(plans[2].arrivals);
-  EXPECT_EQ(plans[2].arrivals->rate_ops_s, 500);
-  EXPECT_EQ(plans[2].turns, 1U);
-  EXPECT_FALSE(plans[0].arrivals);
+  EXPECT_EQ(thread_specs[2].operations, std::nullopt);
+  ASSERT_TRUE(thread_specs[2].arrivals);
+  EXPECT_EQ(thread_specs[2].arrivals->rate_ops_s, 500);
+  EXPECT_EQ(thread_specs[2].threads, 1U);
+  EXPECT_FALSE(thread_specs[0].arrivals);
 }
 
 TEST(LoadWorkload, MixKeepsItsShareInEveryHundred) {
@@ -186,13 +186,13 @@ TEST(LoadWorkload, RateIsSharedAndThreadsTakeTurns) {
   phase.threads = 4;
   phase.operations = 1;
   phase.rate_ops_s = 1000;
-  const auto plans = plan_threads(phase, 100, 1, 0);
-  ASSERT_EQ(plans.size(), 4U);
+  const auto thread_specs = make_thread_specs(phase, 100, 1, 0);
+  ASSERT_EQ(thread_specs.size(), 4U);
   for (std::size_t i = 0; i < 4; ++i) {
-    ASSERT_TRUE(plans[i].arrivals);
-    EXPECT_EQ(plans[i].arrivals->rate_ops_s, 1000) << "of all, who take turns";
-    EXPECT_EQ(plans[i].turn, i);
-    EXPECT_EQ(plans[i].turns, 4U);
+    ASSERT_TRUE(thread_specs[i].arrivals);
+    EXPECT_EQ(thread_specs[i].arrivals->rate_ops_s, 1000) << "of all, who take turns";
+    EXPECT_EQ(thread_specs[i].thread, i);
+    EXPECT_EQ(thread_specs[i].threads, 4U);
   }
 }
 

@@ -94,9 +94,9 @@ TEST(LoadRunSpec, FillEndsWithItsKeysWhereNothingElseEndsIt) {
   RunSpec spec = good();
   spec.phases[0].operations = std::nullopt;
   EXPECT_EQ(find_problem(spec), "");
-  EXPECT_EQ(plan_threads(spec.phases[0], 77, 1, 0)[0].operations, 77U);
+  EXPECT_EQ(make_thread_specs(spec.phases[0], 77, 1, 0)[0].operations, 77U);
   spec.phases[0].duration_s = 1;
-  EXPECT_EQ(plan_threads(spec.phases[0], 77, 1, 0)[0].operations, std::nullopt);
+  EXPECT_EQ(make_thread_specs(spec.phases[0], 77, 1, 0)[0].operations, std::nullopt);
 }
 
 TEST(LoadRunSpec, LeastLiveBytesFollowFromWhatIsCounted) {

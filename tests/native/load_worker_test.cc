@@ -26,12 +26,12 @@ class LoadWorker : public ::testing::Test {
       clock_.advance(index == slow_ ? kStallNs : service_ns_);
       return index == failing_ ? Status::io_error("scripted") : Status::ok();
     };
-    plan_.pattern = Pattern::put_uniform;
-    plan_.seed = 1;
+    thread_spec_.pattern = Pattern::put_uniform;
+    thread_spec_.seed = 1;
   }
 
   Status run(std::int64_t deadline_ns = kNever) {
-    worker_ = std::make_unique<Worker>(WorkerSetting{engine_, clock_, pairs_, values_}, plan_);
+    worker_ = std::make_unique<Worker>(WorkerContext{engine_, clock_, pairs_, values_}, thread_spec_);
     begin_ns_ = clock_.now_ns();
     return worker_->run(begin_ns_, deadline_ns, stop_);
   }
@@ -46,7 +46,7 @@ class LoadWorker : public ::testing::Test {
   FakeEngine engine_;
   PairSpec pairs_{16, 100, 0.5, 1000};
   ValueBuffer values_{pairs_, 1};
-  ThreadPlan plan_;
+  ThreadSpec thread_spec_;
   std::atomic<bool> stop_{false};
   std::int64_t service_ns_ = 10'000;
   std::uint64_t slow_ = std::numeric_limits<std::uint64_t>::max();
@@ -67,7 +67,7 @@ std::uint64_t count_above(const Histogram& histogram, std::int64_t ns) {
 }
 
 TEST_F(LoadWorker, ClosedLoopSeesAStallOnce) {
-  plan_.operations = 1000;
+  thread_spec_.operations = 1000;
   slow_ = 100;
   ASSERT_TRUE(run());
   const Tally tally = taken();
@@ -79,8 +79,8 @@ TEST_F(LoadWorker, ClosedLoopSeesAStallOnce) {
 // At 1000 operations a second, a stall of 200 ms holds up the operation it meets and the 199 that were meant to start
 // within it; then the store, which needs 10 us for each, works them off at one in 10 us while one falls due in 1000 us.
 TEST_F(LoadWorker, OpenLoopCountsAStallForEveryOperationItHeldUp) {
-  plan_.operations = 1000;
-  plan_.arrivals.emplace().rate_ops_s = 1000;
+  thread_spec_.operations = 1000;
+  thread_spec_.arrivals.emplace().rate_ops_s = 1000;
   slow_ = 100;
   ASSERT_TRUE(run());
   const Tally tally = taken();
@@ -102,8 +102,8 @@ TEST_F(LoadWorker, OpenLoopCountsAStallForEveryOperationItHeldUp) {
 }
 
 TEST_F(LoadWorker, OversleepingIsInTheLatencyAndKnownAsSuch) {
-  plan_.operations = 10;
-  plan_.arrivals.emplace().rate_ops_s = 1000;
+  thread_spec_.operations = 10;
+  thread_spec_.arrivals.emplace().rate_ops_s = 1000;
   clock_.oversleep(70'000);
   ASSERT_TRUE(run());
   const Tally tally = taken();
@@ -113,7 +113,7 @@ TEST_F(LoadWorker, OversleepingIsInTheLatencyAndKnownAsSuch) {
 }
 
 TEST_F(LoadWorker, OpenLoopSaysWhatItCouldNotStartBeforeItsDeadline) {
-  plan_.arrivals.emplace().rate_ops_s = 1000;
+  thread_spec_.arrivals.emplace().rate_ops_s = 1000;
   slow_ = 100;
   ASSERT_TRUE(run(clock_.now_ns() + 250 * kMs));
   // 100 operations up to the stall, the stalled one, ends at 300 ms, past the deadline: those due at 101 … 249 ms wait.
@@ -122,18 +122,18 @@ TEST_F(LoadWorker, OpenLoopSaysWhatItCouldNotStartBeforeItsDeadline) {
 }
 
 TEST_F(LoadWorker, ThreadsOfAnOpenLoopTakeTurns) {
-  plan_.operations = 1;
-  plan_.arrivals.emplace().rate_ops_s = 400;  // of four threads
-  plan_.turn = 1;
-  plan_.turns = 4;
+  thread_spec_.operations = 1;
+  thread_spec_.arrivals.emplace().rate_ops_s = 400;  // of four threads
+  thread_spec_.thread = 1;
+  thread_spec_.threads = 4;
   ASSERT_TRUE(run());
   EXPECT_EQ(clock_.now_ns() - begin_ns_, 10 * kMs / 4 + service_ns_);
 }
 
 // What is late waits for its turn; its latency runs from when it arrived.
 TEST_F(LoadWorker, ArrivalsOfATraceEndItAndLateOnesWait) {
-  plan_.arrivals.emplace().process = ArrivalSpec::Process::trace;
-  plan_.arrivals->times_ns =
+  thread_spec_.arrivals.emplace().process = ArrivalSpec::Process::trace;
+  thread_spec_.arrivals->times_ns =
       std::make_shared<const std::vector<std::int64_t>>(std::vector<std::int64_t>{0, 0, 0, 5 * kMs});
   ASSERT_TRUE(run());
   EXPECT_EQ(worker_->finished(), 4U);
@@ -143,7 +143,7 @@ TEST_F(LoadWorker, ArrivalsOfATraceEndItAndLateOnesWait) {
 }
 
 TEST_F(LoadWorker, EndsAtItsDeadlineOrItsCountWhicheverIsFirst) {
-  plan_.operations = 1000;
+  thread_spec_.operations = 1000;
   ASSERT_TRUE(run(clock_.now_ns() + 500 * service_ns_));
   EXPECT_EQ(worker_->finished(), 500U);
   ASSERT_TRUE(run(clock_.now_ns() + 5000 * service_ns_));
@@ -160,9 +160,9 @@ TEST_F(LoadWorker, StopsWhenAskedTo) {
 }
 
 TEST_F(LoadWorker, StopsWhileItSleeps) {
-  plan_.arrivals.emplace().rate_ops_s = 0.001;
-  plan_.turn = 1;
-  plan_.turns = 2;
+  thread_spec_.arrivals.emplace().rate_ops_s = 0.001;
+  thread_spec_.thread = 1;
+  thread_spec_.threads = 2;
   stop_ = true;
   ASSERT_TRUE(run());
   EXPECT_EQ(worker_->finished(), 0U);
@@ -180,11 +180,11 @@ TEST_F(LoadWorker, FailedOperationEndsItAndIsNotCounted) {
 
 TEST_F(LoadWorker, CountsPairsFoundAndMissed) {
   pairs_.num = 10;
-  plan_.pattern = Pattern::put_sequential;
-  plan_.operations = 5;
+  thread_spec_.pattern = Pattern::put_sequential;
+  thread_spec_.operations = 5;
   ASSERT_TRUE(run());
-  plan_.pattern = Pattern::get_uniform;
-  plan_.operations = 1000;
+  thread_spec_.pattern = Pattern::get_uniform;
+  thread_spec_.operations = 1000;
   ASSERT_TRUE(run());
   const Tally tally = taken();
   EXPECT_EQ(tally.reads(), 1000U);
@@ -194,7 +194,7 @@ TEST_F(LoadWorker, CountsPairsFoundAndMissed) {
 }
 
 TEST_F(LoadWorker, EachTakeHasOnlyWhatIsNew) {
-  plan_.operations = 7;
+  thread_spec_.operations = 7;
   ASSERT_TRUE(run());
   EXPECT_EQ(taken().writes(), 7U);
   EXPECT_EQ(taken().writes(), 0U);
@@ -203,7 +203,7 @@ TEST_F(LoadWorker, EachTakeHasOnlyWhatIsNew) {
 // The handover under two threads: nothing is lost and nothing counted twice, whenever the taker comes.
 TEST(LoadHandoverTally, LosesNothing) {
   constexpr std::uint64_t kRecords = 200'000;
-  HandoverTally shared;
+  DoubleBufferedTally shared;
   std::atomic<bool> done{false};
   std::thread worker([&] {
     for (std::uint64_t i = 0; i < kRecords; ++i) {

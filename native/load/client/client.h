@@ -1,4 +1,4 @@
-// What one thread of a phase does to the store: one operation at a time, made and executed.
+// The client side of one thread: generates operations and executes them on the engine, one at a time.
 #pragma once
 
 #include <cstdint>
@@ -8,12 +8,12 @@
 
 namespace spillway::load {
 
-// What an operation came to.
+// The result of one operation.
 struct Outcome {
-  bool is_write = false;                 // counted among writes: it puts
-  std::optional<std::uint8_t> kind;      // by its workload's own kinds; none: the workload has reads and writes only
+  bool is_write = false;                 // counted as a write
+  std::optional<std::uint8_t> kind;      // YCSB's kind; none: the workload has only reads and writes
   std::uint64_t pairs_read = 0;          // found by a get, or seen by a scan
-  bool not_found = false;                // asked for a key that was not there, or a scan that saw none
+  bool not_found = false;                // a get of an absent key, or a scan that saw no pair
   std::uint64_t user_bytes_written = 0;  // keys and values
   std::uint64_t user_bytes_read = 0;
 };
@@ -22,7 +22,7 @@ class Client {
  public:
   virtual ~Client() = default;
 
-  // Executes the next operation. Fails as the store does.
+  // Executes the next operation. Returns the engine's failure.
   virtual Result<Outcome> execute() = 0;
 };
 

@@ -7,7 +7,7 @@
 
 namespace spillway::load {
 
-// What the pairs of a run look like.
+// Number and size of a run's key-value pairs.
 struct PairSpec {
   std::uint32_t key_bytes = 16;
   std::uint32_t value_bytes = 100;

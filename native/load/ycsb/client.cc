@@ -10,11 +10,11 @@ std::uint64_t seed_of(std::uint64_t seed, std::uint64_t use) { return ssd::mix(s
 
 }  // namespace
 
-Loader::Loader(engine::Engine& engine, const PhaseSetting& setting, const Requester& requester, std::uint64_t seed)
+Loader::Loader(engine::Engine& engine, const PhaseContext& context, const Requester& requester, std::uint64_t seed)
     : engine_(engine),
-      names_(setting.properties),
-      values_(setting.properties, setting.values, seed_of(seed, 0)),
-      next_record_(setting.properties.insertstart + requester.thread),
+      names_(context.properties),
+      values_(context.properties, context.values, seed_of(seed, 0)),
+      next_record_(context.properties.insertstart + requester.thread),
       stride_(requester.threads) {}
 
 Result<Outcome> Loader::execute() {
@@ -29,15 +29,15 @@ Result<Outcome> Loader::execute() {
   return outcome;
 }
 
-Transactions::Transactions(engine::Engine& engine, const PhaseSetting& setting, const Requester& requester,
+Transactions::Transactions(engine::Engine& engine, const PhaseContext& context, const Requester& requester,
                            std::uint64_t seed)
     : engine_(engine),
-      properties_(setting.properties),
-      inserted_(setting.inserted),
-      names_(setting.properties),
-      values_(setting.properties, setting.values, seed_of(seed, 0)),
-      kinds_(setting.properties),
-      records_(setting.properties, requester),
+      properties_(context.properties),
+      inserted_(context.inserted),
+      names_(context.properties),
+      values_(context.properties, context.values, seed_of(seed, 0)),
+      kinds_(context.properties),
+      records_(context.properties, requester),
       scan_lengths_(properties_.scanlengthdistribution, properties_.minscanlength,
                     std::max(properties_.minscanlength, properties_.maxscanlength)),
       mean_value_bytes_(mean_value_bytes(properties_)),

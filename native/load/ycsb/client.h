@@ -13,18 +13,18 @@
 
 namespace spillway::load::ycsb {
 
-// What the threads of a phase share.
-struct PhaseSetting {
+// Shared by the threads of a phase.
+struct PhaseContext {
   const Properties& properties;
   const ValueBuffer& values;  // of make_values()
   InsertedRecords& inserted;  // of the whole run
 };
 
 // Inserts insertstart, insertstart + 1, … up to insertcount of them, the threads taking turns: thread t of T has t,
-// t + T, t + 2T, … So each record is inserted once, and by whom is a matter of the plan and not of the moment.
+// t + T, t + 2T, … So each record is inserted once, and which thread inserts it does not depend on timing.
 class Loader final : public Client {
  public:
-  Loader(engine::Engine& engine, const PhaseSetting& setting, const Requester& requester, std::uint64_t seed);
+  Loader(engine::Engine& engine, const PhaseContext& context, const Requester& requester, std::uint64_t seed);
 
   // REQUIRES: called no more often than the thread has records.
   Result<Outcome> execute() override;
@@ -37,11 +37,11 @@ class Loader final : public Client {
   std::uint64_t stride_;
 };
 
-// Kinds, fields and lengths are functions of the seed alone. So are the records asked for, unless several threads
-// insert: then a thread may choose among what the others have inserted by that time.
+// Kinds, fields and lengths are functions of the seed alone. So are the requested records, unless several threads
+// insert: then a thread also chooses among what the others have inserted by that time.
 class Transactions final : public Client {
  public:
-  Transactions(engine::Engine& engine, const PhaseSetting& setting, const Requester& requester, std::uint64_t seed);
+  Transactions(engine::Engine& engine, const PhaseContext& context, const Requester& requester, std::uint64_t seed);
 
   Result<Outcome> execute() override;
 

@@ -1,7 +1,7 @@
-// Which records there are: the numbers below the load's end, and those that a run has inserted since.
+// Which records exist: those that the load inserts, and those that the run has inserted since.
 //
-// YCSB's acknowledged counter. Threads that insert take numbers from one sequence, and a record may be chosen by the
-// others once its insert and all those before it have ended, so that no request goes to a record that is not there.
+// YCSB's acknowledged counter. Threads that insert take numbers from one sequence. A record may be chosen by the others
+// once its insert and all inserts before it have ended, so that no request goes to a record that does not exist.
 #pragma once
 
 #include <atomic>
@@ -13,14 +13,14 @@ namespace spillway::load::ycsb {
 
 class InsertedRecords {
  public:
-  // REQUIRES: first_free > 0; the records [0, first_free) are there.
+  // REQUIRES: first_free > 0; the records [0, first_free) exist.
   explicit InsertedRecords(std::uint64_t first_free) : next_(first_free), last_(first_free - 1) {}
 
   // The number of the next record to insert. Each is handed out once.
   std::uint64_t take() { return next_.fetch_add(1, std::memory_order_relaxed); }
   // The insert of `record`, which was taken, has ended.
   void acknowledge(std::uint64_t record);
-  // The highest record that there is and below which all are there.
+  // The highest record up to which all exist.
   std::uint64_t last() const { return last_.load(std::memory_order_acquire); }
 
  private:

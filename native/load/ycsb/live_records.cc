@@ -7,7 +7,7 @@
 namespace spillway::load::ycsb {
 
 LiveRecords::LiveRecords(std::uint64_t end, std::uint64_t most_bits)
-    : end_(end), stride_((end - 1) / most_bits + 1), followed_((end - 1) / stride_ + 1), is_there_(followed_) {}
+    : end_(end), stride_((end - 1) / most_bits + 1), tracked_((end - 1) / stride_ + 1), is_there_(tracked_) {}
 
 void LiveRecords::add(std::uint64_t first, std::uint64_t step, std::uint64_t count) {
   for (std::uint64_t i = 0; i < count; ++i) {
@@ -19,14 +19,14 @@ void LiveRecords::add(std::uint64_t first, std::uint64_t step, std::uint64_t cou
 }
 
 std::uint64_t LiveRecords::count() const {
-  const double share = static_cast<double>(set_) / static_cast<double>(followed_);
+  const double share = static_cast<double>(set_) / static_cast<double>(tracked_);
   return stride_ == 1 ? set_ : static_cast<std::uint64_t>(std::llround(share * static_cast<double>(end_)));
 }
 
 LiveBytes LiveRecords::bytes(const Properties& properties) const {
   const KeyNames names(properties);
   std::uint64_t key_bytes = 0;
-  for (std::uint64_t i = 0; i < followed_; ++i) {
+  for (std::uint64_t i = 0; i < tracked_; ++i) {
     if (is_there_[i]) key_bytes += names.key_bytes(i * stride_);
   }
   const auto records = static_cast<double>(count());

@@ -1,4 +1,4 @@
-// How many records a run has left in the store, and how large they are.
+// How many records a run has left in the database, and their sizes.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ struct LiveBytes {
 
 class LiveRecords {
  public:
-  // A bit for each of so many numbers. Beyond them one in every `stride` is followed, and what follows is an estimate.
+  // A bit for each of so many numbers. Beyond them one in every `stride` is tracked, and the figures are estimates.
   static constexpr std::uint64_t kMostBits = std::uint64_t{1} << 26;
 
   // Of the numbers [0, end). REQUIRES: end > 0
@@ -26,13 +26,13 @@ class LiveRecords {
   void add(std::uint64_t first, std::uint64_t step, std::uint64_t count);
 
   std::uint64_t count() const;
-  // Exact where every record is followed and values have one size.
+  // Exact where every record is tracked and values have one size.
   LiveBytes bytes(const Properties& properties) const;
 
  private:
   std::uint64_t end_;
   std::uint64_t stride_;
-  std::uint64_t followed_;
+  std::uint64_t tracked_;
   std::uint64_t set_ = 0;
   std::vector<bool> is_there_;
 };

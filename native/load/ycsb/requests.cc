@@ -35,8 +35,8 @@ RecordChooser::RecordChooser(const Properties& properties, const Requester& requ
     : distribution_(properties.requestdistribution),
       start_(properties.insertstart),
       count_(properties.inserts_of_load()),
-      turn_(requester.thread),
-      turns_(requester.threads) {
+      next_(requester.thread),
+      stride_(requester.threads) {
   switch (distribution_) {
     case Request::zipfian:
       // One number more than there are, as in YCSB: its range includes its upper end.
@@ -84,8 +84,8 @@ std::uint64_t RecordChooser::draw(ssd::Random& random, std::uint64_t last) {
       return last - static_cast<std::uint64_t>(std::min(distance, 0x1.0p62));
     }
     case Request::sequential: {
-      const std::uint64_t record = start_ + turn_ % count_;
-      turn_ += turns_;
+      const std::uint64_t record = start_ + next_ % count_;
+      next_ += stride_;
       return record;
     }
     case Request::uniform:

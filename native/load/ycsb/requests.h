@@ -1,4 +1,4 @@
-// Which operation comes next, and which record it asks for: YCSB's distributions, as streams of a seed.
+// The kind of the next operation and its record: YCSB's distributions, as streams of a seed.
 #pragma once
 
 #include <array>
@@ -33,7 +33,7 @@ class KindChooser {
   std::size_t last_ = 0;                // the last kind with a share: rounding may leave its bound below 1
 };
 
-// What one thread of a phase needs to know to choose records as all of them together do.
+// The position of one thread among the threads of a phase, for choosing records.
 struct Requester {
   std::uint64_t thread = 0;
   std::uint64_t threads = 1;
@@ -41,8 +41,8 @@ struct Requester {
   std::uint64_t expected_inserts = 0;  // of this phase, for the zipfian distribution's range
 };
 
-// The numbers of the records that requests ask for. Over n records that are there from insertstart on:
-//   uniform      each alike; records inserted later are not asked for
+// The numbers of the requested records. Over n records that exist from insertstart on:
+//   uniform      all with the same probability; records inserted later are not requested
 //   zipfian      a rank of Zipfian(10^10 ranks), hashed and taken modulo the range, so that the popular ones lie
 //                scattered; the range leaves room for twice the inserts to come, so that an insert moves no popularity,
 //                and a number that is not there yet is drawn again. Ranks beyond the range fall on all records alike:
@@ -69,8 +69,8 @@ class RecordChooser {
   std::uint64_t hot_ = 0;
   double hot_share_ = 0;
   double rate_ = 0;     // of the exponential distribution, per record
-  std::uint64_t turn_;  // of `sequential`
-  std::uint64_t turns_;
+  std::uint64_t next_;  // of `sequential`
+  std::uint64_t stride_;
   std::optional<Zipfian> zipfian_;
 };
 

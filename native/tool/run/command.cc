@@ -146,7 +146,7 @@ Status run_command(const Json& json, Events& events, const std::atomic<bool>& st
   }
   StoreDirectory directory(request->directory);
   if (Status status = directory.make(); !status) return status;
-  if (Status status = check_room(*request); !status) return status;
+  if (Status status = check_space(*request); !status) return status;
 
   const Json start = kept ? kept->start() : Json(nullptr);
   Json more = {{"versions", versions_of(*request)}};
@@ -171,8 +171,8 @@ Status run_command(const Json& json, Events& events, const std::atomic<bool>& st
                       .volume = request->emulated ? stack.volume.get() : nullptr,
                       .phases = request->load.phases},
                      control ? &*control : nullptr);
-  const load::Subject subject{*stack.engine, request->emulated ? stack.device.get() : nullptr, space_bytes};
-  const auto report = load::run(request->load, subject, clock, stop, listener);
+  const load::MeasuredStore store{*stack.engine, request->emulated ? stack.device.get() : nullptr, space_bytes};
+  const auto report = load::run(request->load, store, clock, stop, listener);
   if (!report) return report.status();
   if (control && control->has_failed()) return control->status();
   Json figures = run_figures(report.value(), request->emulated.has_value(), causes);

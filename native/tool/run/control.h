@@ -22,7 +22,7 @@ class RunControl {
   RunControl& operator=(const RunControl&) = delete;
 
   // Whether a command has asked the phase with that index to end. A phase that has ended already is not affected.
-  bool ends_phase(std::size_t index) const {
+  bool should_end_phase(std::size_t index) const {
     return last_ended_.load(std::memory_order_acquire) == static_cast<std::int64_t>(index);
   }
 

@@ -131,7 +131,7 @@ Status KeptState::check_database(RunRequest& request) {
 Status KeptState::read_past(const Json& database, load::RunSpec& spec) const {
   for (const Json& entry : database["past"]) {
     load::RunSpec of_it;
-    load::DonePhase done;
+    load::FinishedPhase done;
     if (Status status = read_load(entry["load"], of_it); !status) return status;
     if (Status status = read_phase(entry["phase"], "kept.from: phase", done.phase); !status) return status;
     done.pairs = of_it.pairs;
@@ -147,7 +147,7 @@ Status KeptState::read_past(const Json& database, load::RunSpec& spec) const {
                      "load.key_bytes is " + std::to_string(spec.pairs.key_bytes) + "; set it to " +
                      std::to_string(done.pairs.key_bytes));
     }
-    spec.past.push_back(std::move(done));
+    spec.earlier_phases.push_back(std::move(done));
   }
   return {};
 }
@@ -315,8 +315,8 @@ Json KeptState::document(device::EmulatedDevice* device, fs::Volume* volume, con
 
 Json KeptState::done_on_database(const load::RunReport& report) const {
   Json all = Json::array();
-  for (std::size_t i = 0; i < report.done.size(); ++i) {
-    const load::DonePhase& done = report.done[i];
+  for (std::size_t i = 0; i < report.finished_phases.size(); ++i) {
+    const load::FinishedPhase& done = report.finished_phases[i];
     Json phase = json_["phases"][i];
     phase.erase("arrivals");  // when they came matters no more, and a trace's file may be gone
     all.push_back({{"load", json_["load"]},

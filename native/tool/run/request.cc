@@ -280,7 +280,7 @@ Result<RunRequest> read_run_request(const Json& json) {
   return request;
 }
 
-Status check_room(const RunRequest& request) {
+Status check_space(const RunRequest& request) {
   const std::uint64_t wanted = load::least_live_bytes(request.load, engine::compresses(request.engine));
   const std::string phases = "the phases leave at least " + std::to_string(wanted) + " bytes of pairs";
   if (const auto& model = request.emulated ? request.emulated : request.estimate) {

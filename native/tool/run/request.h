@@ -60,6 +60,6 @@ Status read_phase(const Json& json, const std::string& path, load::PhaseSpec& ph
 
 // Refuses phases that write more than the drive, or the directory's file system, has room for. REQUIRES: the directory
 // is there.
-Status check_room(const RunRequest& request);
+Status check_space(const RunRequest& request);
 
 }  // namespace spillway::tool

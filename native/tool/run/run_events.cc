@@ -120,8 +120,8 @@ Status RunEvents::on_threads_ended(const load::PhaseSpec& phase) {
 }
 
 // A line that is no command ends the present phase, and with it the run.
-bool RunEvents::ends_phase(std::size_t index) {
-  return control_ != nullptr && (control_->ends_phase(index) || control_->has_failed());
+bool RunEvents::should_end_phase(std::size_t index) {
+  return control_ != nullptr && (control_->should_end_phase(index) || control_->has_failed());
 }
 
 void RunEvents::on_phase(const load::PhaseReport& report) {
@@ -139,7 +139,7 @@ void RunEvents::on_phase(const load::PhaseReport& report) {
   json["not_started"] = report.totals.not_started;
   if (report.phase->is_open_loop()) json["start_lag_us"] = latency_us(tally.start_lag);
   json["complete"] = report.complete;
-  if (report.was_ended) json["ended_by"] = "command";
+  if (report.ended_by_command) json["ended_by"] = "command";
   events_.event("phase", json);
 }
 

@@ -31,7 +31,7 @@ class RunEvents final : public load::RunListener {
   void on_stall(const engine::Stall& stall) override;
   void on_event(const engine::Event& event) override;
   void on_phase(const load::PhaseReport& report) override;
-  bool ends_phase(std::size_t index) override;
+  bool should_end_phase(std::size_t index) override;
   Status on_threads_ended(const load::PhaseSpec& phase) override;
 
  private:
