@@ -201,7 +201,7 @@ TEST_F(LoadWorker, EachTakeHasOnlyWhatIsNew) {
 }
 
 // The handover under two threads: nothing is lost and nothing counted twice, whenever the taker comes.
-TEST(LoadHandoverTally, LosesNothing) {
+TEST(DoubleBufferedTally, LosesNothing) {
   constexpr std::uint64_t kRecords = 200'000;
   DoubleBufferedTally shared;
   std::atomic<bool> done{false};
