@@ -60,6 +60,23 @@ def missing_paths(text: str, names: set[str]) -> list[str]:
     return sorted({path for path in named if not any(place + path in names for place in PLACES)})
 
 
+def anchors_of(page: str) -> set[str]:
+    """What a link may name behind # on a page: its headings as GitHub makes anchors of them, and ids of its own."""
+    headings = re.findall(r"^#+ (.*)$", page, flags=re.MULTILINE)
+    made = {re.sub(r"[^\w\- ]", "", heading.strip().lower()).replace(" ", "-") for heading in headings}
+    return made | set(re.findall(r'<a id="([^"]+)"', page))
+
+
+def missing_anchors(text: str, page: Path) -> list[str]:
+    """Links of a text on ``page`` to headings that the page they name does not have."""
+    missing = []
+    for target, anchor in re.findall(r"\]\(([^)#\s:]*)#([^)\s]+)\)", text):
+        other = page.parent / target if target else page
+        if other.suffix == ".md" and anchor not in anchors_of(text if other == page else other.read_text()):
+            missing.append(f"{target}#{anchor}")
+    return missing
+
+
 def tree() -> set[str]:
     paths = [path.relative_to(ROOT) for path in tracked_files()]
     return {str(path) for path in paths} | {str(folder) for path in paths for folder in path.parents}
@@ -129,6 +146,16 @@ def test_a_path_that_leads_nowhere_is_seen() -> None:
     assert missing_paths("`native/ssd/gone.h` and `native/old/`", names) == ["native/old", "native/ssd/gone.h"]
     assert not missing_paths("`native/ssd/ssd.h`, `native/ssd/`, `bench/spill.json`, `spillway/db.h`", names)
     assert not missing_paths("`presets/NAME.toml`, `tests/native/<layer>_test.cc`, `native/*.h`, docs/none.md", names)
+
+
+def test_links_lead_to_headings() -> None:
+    pages = tracked_files("*.md")
+    assert not {name_of(page): found for page in pages if (found := missing_anchors(page.read_text(), page))}
+
+
+def test_a_link_to_no_heading_is_seen() -> None:
+    text = "# What it is\n## `code` here\n[a](#what-it-is) [b](#code-here) [c](#gone) [d](SOURCES.md#gone)"
+    assert missing_anchors(text, DECISIONS.parent / "NEW.md") == ["#gone", "SOURCES.md#gone"]
 
 
 def test_a_row_is_read() -> None:
