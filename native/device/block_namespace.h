@@ -27,7 +27,6 @@ class BlockNamespace final : public Device {
   Nanos issue_ns(const Io& io) const override { return drive_.issue_ns(io); }
   void spend(Nanos for_ns) override { drive_.spend(for_ns); }
   ssd::Counters counters() override { return drive_.counters(); }
-  ssd::KvCounters kv_counters() override { return drive_.kv_counters(); }
   PacingReport pacing() override { return drive_.pacing(); }
   Wear wear() override { return drive_.wear(); }
 

@@ -13,7 +13,12 @@
 
 #include "base/histogram.h"
 #include "base/result.h"
-#include "ssd/ssd.h"
+#include "ssd/interface/command.h"
+#include "ssd/interface/counters.h"
+
+namespace spillway::ssd {
+struct KvCommand;
+}
 
 namespace spillway::device {
 
@@ -36,8 +41,8 @@ struct Io {
   void* data = nullptr;            // ignored by drives that carry no data
   // Of a write: what a compressor leaves of its data, in 1/256 (share_of). Only drives that compress take notice.
   std::uint16_t compressed_share = ssd::kIncompressible;
-  // Of a key-value command (is_kv(op)), which has nothing of the above but tag, op and cause: the rest of it, copied
-  // by submit. Callers have KvQueue (kv_namespace.h) for it, which carries contents, too.
+  // Of a key-value command (is_kv(op)), which uses tag, op and cause of the above: the rest of it, copied by submit().
+  // Only KvQueue (device/kv/kv_namespace.h) sets it, and only a drive model reads it.
   const ssd::KvCommand* kv = nullptr;
 };
 
@@ -52,11 +57,10 @@ struct Done {
   Nanos submitted = 0;  // in the device's time: dilated or virtual where the device is
   Nanos completed = 0;
   Fault fault = Fault::none;
-  ssd::Outcome outcome = ssd::Outcome::success;  // what an emulated drive said; others say it by the fault alone
-  std::uint32_t kv_bytes = 0;                    // as in ssd::Completion
+  ssd::Outcome outcome = ssd::Outcome::success;  // of an emulated drive; a real one reports by the fault alone
 };
 
-// One thread's way to the drive. Not thread-safe.
+// One thread's queue pair to the drive. Not thread-safe.
 class Queue {
  public:
   virtual ~Queue() = default;
@@ -96,13 +100,12 @@ class Device {
   virtual const DeviceInfo& info() const = 0;
   virtual std::unique_ptr<Queue> open_queue() = 0;
   virtual Nanos now() = 0;  // the device's time
-  // The host's software, where it is part of the model: how long issuing that io keeps a thread busy (submit waits for
-  // none of it, so a thread that issues several one after another spends it in between), and a thread's being busy for
-  // so long, with which the device's time passes. Where the software is real it takes its own time: 0, and nothing.
+  // The host's software, where it is part of the model. issue_ns() is how long issuing the io keeps a thread busy;
+  // submit() does not wait for it. spend() lets the calling thread be busy for so long, in the device's time. Where the
+  // software is real it takes its own time: 0, and nothing.
   virtual Nanos issue_ns(const Io& /*io*/) const { return 0; }
   virtual void spend(Nanos /*for_ns*/) {}
   virtual ssd::Counters counters() = 0;  // a consistent copy
-  virtual ssd::KvCounters kv_counters() { return {}; }
   virtual PacingReport pacing() { return {}; }
   // The device-level P/E summary where the drive has one: {mean, max}.
   struct Wear {

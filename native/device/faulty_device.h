@@ -35,7 +35,6 @@ class FaultyDevice final : public Device {
   Nanos issue_ns(const Io& io) const override { return below_.issue_ns(io); }
   void spend(Nanos for_ns) override { below_.spend(for_ns); }
   ssd::Counters counters() override { return below_.counters(); }
-  ssd::KvCounters kv_counters() override { return below_.kv_counters(); }
   PacingReport pacing() override { return below_.pacing(); }
   Wear wear() override { return below_.wear(); }
 

@@ -25,6 +25,8 @@ class EmulatedDevice : public Device {
   // The model, for state, preconditioning and audits. What it still had to program in the background is done, in no
   // time, before it is handed out. REQUIRES: no io in flight while it is used.
   virtual DriveModel& drive() = 0;
+  // Of its key-value namespaces; zeros where there are none.
+  virtual ssd::KvCounters kv_counters() = 0;
   // Its flash. REQUIRES: it has some, as every drive but a disk
   ssd::Ssd& model() { return *drive().flash(); }
   // Records every arrival and completion from now on, so that a paced run can be replayed in virtual time.

@@ -3,6 +3,8 @@
 #include <cassert>
 #include <limits>
 
+#include "ssd/interface/kv_command.h"
+
 namespace spillway::device {
 namespace {
 
@@ -98,12 +100,7 @@ Nanos ModelFrontend::settle() {
 }
 
 Done ModelFrontend::done_of(const ssd::Completion& completion, std::uint64_t tag) {
-  return {tag,
-          completion.submitted,
-          completion.completed,
-          fault_of(completion.outcome),
-          completion.outcome,
-          completion.kv_bytes};
+  return {tag, completion.submitted, completion.completed, fault_of(completion.outcome), completion.outcome};
 }
 
 DeviceInfo ModelFrontend::info(double time_scale) const {
