@@ -1,5 +1,5 @@
-// One tenant's block namespace: a share of a drive's LBAs as a Device of its own (K11, K14). Its fellow for pairs is
-// KvNamespace with the same index.
+// One tenant's block namespace: a share of a drive's LBAs as a Device of its own (K11, K14). The tenant's pairs
+// are in the KvNamespace with the same index.
 //
 // Counters, wear and time are the whole drive's: tenants share its flash.
 #pragma once

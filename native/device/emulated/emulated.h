@@ -22,8 +22,8 @@ struct Arrival {
 
 class EmulatedDevice : public Device {
  public:
-  // The model, for state, preconditioning and audits. What it still had to program in the background is done, in no
-  // time, before it is handed out. REQUIRES: no io in flight while it is used.
+  // The model, for state, preconditioning and audits. Its background work is finished first, in no time.
+  // REQUIRES: no io in flight while it is used
   virtual DriveModel& drive() = 0;
   // Of its key-value namespaces; zeros where there are none.
   virtual ssd::KvCounters kv_counters() = 0;
@@ -33,7 +33,7 @@ class EmulatedDevice : public Device {
   virtual void record_trace(std::vector<Arrival>* arrivals, std::vector<ssd::Completion>* completions) = 0;
 };
 
-// Virtual time: a reap jumps to the next event. Threads may share it; it never sleeps.
+// Virtual time: a reap advances to the next event and never sleeps. Thread-safe.
 std::unique_ptr<EmulatedDevice> make_simulated(DriveModel drive);
 
 // Real time: a reap sleeps until the io's modelled completion. One model second lasts time_scale real seconds.
@@ -62,10 +62,10 @@ struct InitialState {
   Partition partition = Partition::as_is;
   std::uint64_t partition_bytes = 0;  // 0: the whole drive
 };
-// Told now and then how many units of how many are written; false ends the preparation.
+// Called now and then with the units written and the total; false ends the preparation.
 using PrepareWatch = std::function<bool(std::uint64_t done, std::uint64_t total)>;
-// Fault::stopped: `watch` ended it, and the drive is whole but somewhere on the way. A file's state, and the step to a
-// steady state, are one stride that is not interrupted.
+// Fault::stopped: `watch` ended it; the drive is consistent, and its preparation incomplete. Loading a file and the
+// step to a steady state are not interrupted.
 Status prepare(ssd::Ssd& ssd, const InitialState& initial, std::uint64_t seed, const PrepareWatch& watch = {});
 // The same of a whole drive. A disk is the same drive whatever was written to it: there is nothing to prepare.
 Status prepare(DriveModel& drive, const InitialState& initial, std::uint64_t seed, const PrepareWatch& watch = {});

@@ -1,8 +1,9 @@
-// Real time: an io is handed to its caller when the clock reaches its modelled completion.
+// Real time: reap returns an io when the clock reaches its modelled completion.
 //
-// No thread of its own. Of the threads that wait in reap, one is the leader: it sleeps until the model's next event,
-// lets the model live until then, puts what completed into the queues, and wakes only those threads whose wait is over.
-// When its own wait is over it hands the role to another waiting thread. Deciding when is the model's; waiting is here.
+// The device has no thread of its own (the leader/followers pattern). One of the threads that wait in reap is
+// the leader: it sleeps until the model's next event, advances the model, puts completions into the queues, and wakes
+// the threads whose wait is over. When its own wait is over it makes another waiting thread the leader. The model
+// decides when an io completes; this file waits.
 //
 // What pacing costs: a lock, two clock readings and a model step for submit and reap each, and one sleep and one wake
 // per wait. Figures: bench/paced_reads.cc.
@@ -22,10 +23,10 @@ namespace {
 
 class PacedDevice;
 
-// What a waiting thread is told by its word.
+// Values of the word on which a thread waits.
 constexpr std::uint32_t kAsleep = 0;        // nothing yet
 constexpr std::uint32_t kDone = 1;          // enough of its ios are done
-constexpr std::uint32_t kLead = 2;          // it is the leader from now on
+constexpr std::uint32_t kLead = 2;          // it becomes the leader
 constexpr std::uint32_t kEarlierEvent = 3;  // (leader only) the next event has moved forward
 
 // The leader is not woken for an event that precedes its wake-up by less than this: waking it takes about as long.
@@ -40,7 +41,7 @@ constexpr RealNanos kWakeSlackNs = 2'000;
 constexpr RealNanos kSleepIntervalNs = 40'000;
 constexpr RealNanos kSleepBurst = 8;
 
-// Shorter waits than this are waited through with the clock in view: a sleep would cost more.
+// Shorter waits than this poll the clock: a sleep would cost more.
 constexpr RealNanos kWatchNs = 3'000;
 
 // Rations sleeps: when the next one may end. (Virtual scheduling, as in the leaky bucket of ATM networks.)
@@ -126,7 +127,7 @@ class PacedDevice final : public ModelDevice<PacedQueue> {
     return model_time(real_now());
   }
 
-  // The software would hold its processor; so does this.
+  // Host software keeps its processor busy, so this does too.
   void spend(Nanos for_ns) override {
     const RealNanos until = real_now() + static_cast<RealNanos>(std::ceil(static_cast<double>(for_ns) * scale_));
     while (real_now() < until) {
@@ -152,7 +153,7 @@ class PacedDevice final : public ModelDevice<PacedQueue> {
 
   DriveModel& drive() override {
     const std::lock_guard lock(mutex_);
-    // What still goes on inside the drive is brought to its end at once, and the device's clock goes on from there.
+    // The model finishes its background work at once; the device's clock continues from there.
     const Nanos settled = frontend_.settle();
     frontend_.done().clear();
     const Nanos now = model_time(real_now());
@@ -171,7 +172,7 @@ class PacedDevice final : public ModelDevice<PacedQueue> {
 
   static constexpr RealNanos kNotAsleep = -1;
 
-  // Never behind the model: rounding, or a clock read before the lock was had, does not turn time back.
+  // At least the model's time: rounding, or a clock read before the lock was taken, must not turn time back.
   Nanos model_time(RealNanos real) const {
     const RealNanos elapsed = real - start_;
     const Nanos time = offset_ + (scale_ == 1 ? elapsed : static_cast<Nanos>(static_cast<double>(elapsed) / scale_));
@@ -180,7 +181,7 @@ class PacedDevice final : public ModelDevice<PacedQueue> {
 
   // Everything below REQUIRES that the lock is held.
 
-  // Lets the model live until now; threads whose wait is over by that are put on `wakes`.
+  // Advances the model to now; threads whose wait is over go on `wakes`.
   void catch_up(RealNanos now, WakeList& wakes) {
     const Nanos time = model_time(now);
     if (const auto next = frontend_.next_event(); next && *next <= time) frontend_.advance(time);
@@ -211,7 +212,7 @@ class PacedDevice final : public ModelDevice<PacedQueue> {
     queue.waiting_ = false;
   }
 
-  // After an arrival: the leader may have to rise earlier than it planned.
+  // After an arrival: wakes the leader if the next event is now earlier than the end of its sleep.
   void wake_leader_if_earlier(WakeList& wakes) {
     if (leader_ == nullptr || leader_wakes_at_ == kNotAsleep) return;
     const auto next = frontend_.next_event();
@@ -255,7 +256,7 @@ class PacedDevice final : public ModelDevice<PacedQueue> {
     leader_wakes_at_ = kNotAsleep;
   }
 
-  // The thread that began to wait last has probably the longest to go, and keeps the role for longest.
+  // The thread that began to wait last probably waits longest, and so leads longest.
   void appoint_leader(WakeList& wakes) {
     leader_ = nullptr;
     if (waiting_.empty()) return;
@@ -265,7 +266,7 @@ class PacedDevice final : public ModelDevice<PacedQueue> {
     wakes.add(&leader_->word_);
   }
 
-  // A model that has ios to complete and nothing to do is broken, and waiting for it would be a silent stall.
+  // A model with ios in flight and no event is defective; waiting for it would never end.
   Nanos next_event_or_die() {
     if (const auto next = frontend_.next_event()) return *next;
     std::fprintf(

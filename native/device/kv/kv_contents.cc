@@ -24,19 +24,19 @@ constexpr std::array<char, 16> kContentsMagic = {'S', 'P', 'I', 'L', 'L', 'W', '
 constexpr std::uint64_t kHeadBytes = 4096;       // of the file; segments follow
 constexpr std::uint64_t kSegmentHeadBytes = 64;  // of a segment; records follow
 constexpr std::uint64_t kLeastSegmentBytes = 1 << 20;
-// What the host is asked for at once: little enough that nobody notices. Source: guess
+// How much of the file is allocated at once. Source: guess
 constexpr std::uint64_t kSpaceStep = 1 << 20;
-// What a record begins with, made of its segment's epoch: nothing that an earlier use of it left says it.
+// The first word of a record, with its segment's epoch: leftovers of an earlier use of the segment do not match.
 constexpr std::uint64_t kCommitted = 0x5350'4C57'4B56'0000;
 constexpr std::uint64_t kInFlight = 0xD350'4C57'4B56'0000;
-constexpr std::uint64_t kNeverWas = 0x7350'4C57'4B56'0000;  // its command failed
+constexpr std::uint64_t kAborted = 0x7350'4C57'4B56'0000;  // its command failed
 
 struct Head {
   std::array<char, 16> magic = kContentsMagic;
   std::uint64_t segment_bytes = 0;
   std::uint64_t segments = 0;
   std::uint64_t next_epoch = 1;  // never given to a segment twice
-  // A range that is being removed: written before the first pair is marked, cleared after the last.
+  // A range that is being removed: written before the first pair is flagged dead, cleared after the last.
   std::uint64_t removing = 0;
   ssd::KvRange range;
 };
@@ -96,8 +96,8 @@ Status KvContents::map_file(const std::string& path, std::uint64_t capacity_byte
   struct stat found {};
   if (fstat(descriptor_, &found) != 0) return host_error(name, "cannot be looked at");
 
-  // Pairs here are some bytes larger than a drive's. Twice the capacity: the emptiest of the segments is then at most
-  // half alive, and cleaning it gains as much as it costs.
+  // Pairs are some bytes larger here than in a drive. With twice the capacity the segment with the least live data is
+  // at most half live, and cleaning it gains as much as it copies.
   const std::uint64_t record = 4 * largest_record + sizeof(Record) + kSegmentHeadBytes;
   Head head;
   head.segment_bytes = std::bit_ceil(std::max(kLeastSegmentBytes, record));
@@ -116,7 +116,7 @@ Status KvContents::map_file(const std::string& path, std::uint64_t capacity_byte
   segment_bytes_ = head.segment_bytes;
   segments_.resize(head.segments);
   Head* const there = at<Head>(0);
-  // A process that was killed while it made the file has left less than a whole magic; its last character is the last.
+  // A process killed while it created the file leaves an incomplete magic: its last character is written last.
   const bool is_begun = there->magic.back() == 0 &&
                         std::equal(kContentsMagic.begin(), kContentsMagic.end(), there->magic.begin(),
                                    [](char wanted, char found_one) { return found_one == wanted || found_one == 0; });
@@ -146,12 +146,12 @@ Status KvContents::recover(const std::string& path) {
   const Head& head = *at<Head>(0);
   if (head.removing != 0) remove_range(head.range);
   for (std::size_t i = 0; i < segments_.size(); ++i) free_if_dead(i);
-  give_back_free();
+  release_free_segments();
   return {};
 }
 
-// The host gets the space of free segments back, where its file system can.
-void KvContents::give_back_free() {
+// Punches holes for free segments, where the file system can.
+void KvContents::release_free_segments() {
   for (std::size_t i = 0; i < segments_.size(); ++i) {
     const std::size_t first = i;
     while (i < segments_.size() && segments_[i].epoch == 0) ++i;
@@ -172,7 +172,7 @@ bool KvContents::recover_segment(std::size_t segment, std::map<KvKey, Version>& 
   while (s.tail + sizeof(Record) <= end) {
     const Record& record = *at<Record>(s.tail);
     const std::uint64_t state = record.state - s.epoch;
-    if (state != kCommitted && state != kInFlight && state != kNeverWas) break;
+    if (state != kCommitted && state != kInFlight && state != kAborted) break;
     if (record.bytes < sizeof(Record) || record.bytes % 8 != 0 || record.bytes > end - s.tail) return false;
     next_sequence_ = std::max(next_sequence_, record.sequence + 1);
     const std::uint64_t record_end = s.tail + record.bytes;
@@ -191,17 +191,17 @@ bool KvContents::recover_segment(std::size_t segment, std::map<KvKey, Version>& 
       const KvKey key = key_of(pair);
       const auto [known, is_new] = versions.try_emplace(key, Version{record.sequence, i});
       if (!is_new) {
-        // Its process was killed between writing the newer and marking the older; copies of one are alike.
+        // Killed between writing the newer version and flagging the older one; two copies of one version are equal.
         const Version version{record.sequence, i};
         if (std::pair(known->second.sequence, known->second.place) > std::pair(version.sequence, version.place)) {
           at<Pair>(place.offset)->dead = 1;
           continue;
         }
-        bury(key, index_[key]);
+        invalidate(key, index_[key]);
         known->second = version;
       }
       index_[key] = place;
-      take_in(key, place);
+      index_newest(key, place);
     }
     s.tail = record_end;
   }
@@ -212,13 +212,13 @@ bool KvContents::recover_segment(std::size_t segment, std::map<KvKey, Version>& 
 
 std::size_t KvContents::segment_of(std::uint64_t offset) const { return (offset - kHeadBytes) / segment_bytes_; }
 
-void KvContents::take_in(const KvKey& key, const Place& place) {
+void KvContents::index_newest(const KvKey& key, const Place& place) {
   segments_[segment_of(place.offset)].live += pair_bytes(place.value_bytes);
   stored_bytes_ += std::uint64_t{ssd::kPairHeaderBytes} + key.size + place.value_bytes;
 }
 
-// The pair is not the newest of its key any more.
-void KvContents::bury(const KvKey& key, const Place& place) {
+// The pair is no longer the newest of its key: flags it dead.
+void KvContents::invalidate(const KvKey& key, const Place& place) {
   store_last(&at<Pair>(place.offset)->dead, std::uint8_t{1});
   segments_[segment_of(place.offset)].live -= pair_bytes(place.value_bytes);
   stored_bytes_ -= std::uint64_t{ssd::kPairHeaderBytes} + key.size + place.value_bytes;
@@ -229,7 +229,7 @@ void KvContents::free_if_dead(std::size_t segment) {
   if (s.epoch == 0 || s.live > 0 || s.in_flight > 0 || (has_open_ && open_ == segment)) return;
   const std::uint64_t begin = kHeadBytes + segment * segment_bytes_;
   store_last(at<std::uint64_t>(begin), std::uint64_t{0});
-  s = {};  // its space stays, for the next that is opened: giving it back takes long, and others wait
+  s = {};  // stays allocated for the next segment to be opened: punching a hole takes long under the lock
 }
 
 Status KvContents::put(std::span<const KvView> pairs) {
@@ -251,12 +251,12 @@ void KvContents::settle(std::uint64_t where, bool takes_effect) {
   Segment& s = segments_[segment_of(where)];
   --s.in_flight;
   if (takes_effect) {
-    record->sequence = next_sequence_++;  // newer than all that is there, copies made meanwhile among them
+    record->sequence = next_sequence_++;  // newer than all others, also than copies made meanwhile
     store_last(&record->state, kCommitted + s.epoch);
     steps::reached("device.kv.settle.committed");
     take_effect(where);
   } else {
-    store_last(&record->state, kNeverWas + s.epoch);
+    store_last(&record->state, kAborted + s.epoch);
     free_if_dead(segment_of(where));
   }
 }
@@ -280,7 +280,7 @@ void KvContents::settle_left_over(const std::function<bool(std::uint64_t bytes)>
 Result<std::uint64_t> KvContents::append(std::span<const KvView> pairs, std::uint64_t state) {
   std::uint64_t bytes = sizeof(Record);
   for (const KvView& pair : pairs) bytes += pair_bytes(pair.value.size());
-  if (Status status = make_room(bytes); !status) return status;
+  if (Status status = ensure_room(bytes); !status) return status;
   return append_here(pairs, state, bytes);
 }
 
@@ -289,7 +289,7 @@ Result<std::uint64_t> KvContents::append_here(std::span<const KvView> pairs, std
   Segment& s = segments_[open_];
   const std::uint64_t begin = s.tail;
   const std::uint64_t end = kHeadBytes + (open_ + 1) * segment_bytes_;
-  if (Status status = take_space(begin, std::min(begin + bytes + sizeof(Record), end)); !status) return status;
+  if (Status status = allocate_host_space(begin, std::min(begin + bytes + sizeof(Record), end)); !status) return status;
   std::uint64_t offset = begin + sizeof(Record);
   for (const KvView& view : pairs) {
     Pair pair;
@@ -300,7 +300,7 @@ Result<std::uint64_t> KvContents::append_here(std::span<const KvView> pairs, std
     if (!view.value.empty()) std::memcpy(base_ + offset + sizeof(Pair), view.value.data(), view.value.size());
     offset += pair_bytes(pair.value_bytes);
   }
-  // What lies behind must not look like a record, whatever it was.
+  // The bytes behind it must not look like a record.
   if (offset + sizeof(Record) <= end) *at<std::uint64_t>(offset) = 0;
   auto* const record = at<Record>(begin);
   record->bytes = offset - begin;
@@ -312,7 +312,7 @@ Result<std::uint64_t> KvContents::append_here(std::span<const KvView> pairs, std
   return begin;
 }
 
-// The record's pairs are the newest of their keys from now on.
+// The record's pairs become the newest of their keys.
 void KvContents::take_effect(std::uint64_t record) {
   std::uint64_t offset = record + sizeof(Record);
   for (std::uint64_t i = 0; i < at<Record>(record)->pairs; ++i) {
@@ -322,10 +322,10 @@ void KvContents::take_effect(std::uint64_t record) {
     const bool is_last = index_.empty() || std::prev(index_.end())->first < key;
     const auto entry = is_last ? index_.emplace_hint(index_.end(), key, Place{}) : index_.try_emplace(key).first;
     const Place before = std::exchange(entry->second, place);
-    take_in(key, place);
+    index_newest(key, place);
     offset += pair_bytes(pair.value_bytes);
     if (before.offset == 0) continue;
-    bury(key, before);
+    invalidate(key, before);
     free_if_dead(segment_of(before.offset));
   }
 }
@@ -334,7 +334,7 @@ void KvContents::remove(std::string_view key) {
   const auto entry = index_.find(KvKey(key));
   if (entry == index_.end()) return;
   const Place place = entry->second;
-  bury(entry->first, place);
+  invalidate(entry->first, place);
   index_.erase(entry);
   free_if_dead(segment_of(place.offset));
 }
@@ -346,7 +346,7 @@ void KvContents::remove_range(const ssd::KvRange& range) {
   const auto first = first_of(range);
   auto entry = first;
   for (; entry != index_.end() && range.reaches(entry->first); ++entry) {
-    bury(entry->first, entry->second);
+    invalidate(entry->first, entry->second);
     steps::reached("device.kv.remove_range.one_removed");
   }
   index_.erase(first, entry);
@@ -360,7 +360,7 @@ std::string_view KvContents::value(const Place& place) const {
 
 // --- Segments
 
-Status KvContents::make_room(std::uint64_t bytes) {
+Status KvContents::ensure_room(std::uint64_t bytes) {
   const auto fits = [&] {
     return has_open_ && segments_[open_].tail + bytes <= kHeadBytes + (open_ + 1) * segment_bytes_;
   };
@@ -381,13 +381,13 @@ Status KvContents::open_segment() {
   const auto index = static_cast<std::size_t>(free - segments_.begin());
   const std::uint64_t begin = kHeadBytes + index * segment_bytes_;
   taken_until_ = begin;
-  if (Status status = take_space(begin, begin + kSegmentHeadBytes + sizeof(Record)); !status) {
+  if (Status status = allocate_host_space(begin, begin + kSegmentHeadBytes + sizeof(Record)); !status) {
     taken_until_ = 0;
     return status;
   }
   const bool had_open = std::exchange(has_open_, true);
   const std::size_t before = std::exchange(open_, index);
-  // Counted on before it is used.
+  // Allocated before it is used.
   const std::uint64_t epoch = at<Head>(0)->next_epoch;
   store_last(&at<Head>(0)->next_epoch, epoch + 1);
   *free = {epoch, begin + kSegmentHeadBytes, 0};
@@ -397,8 +397,8 @@ Status KvContents::open_segment() {
   return {};
 }
 
-// Makes sure that the host has space up to there, some at a time: a mapping of what it has none for ends in a signal.
-Status KvContents::take_space(std::uint64_t begin, std::uint64_t end) {
+// Has the host allocate the file up to `end`: writing a mapped page without space ends in SIGBUS.
+Status KvContents::allocate_host_space(std::uint64_t begin, std::uint64_t end) {
   begin = std::max(begin, taken_until_);
   if (end <= begin) return {};
   const std::uint64_t step = std::min((end - begin + kSpaceStep - 1) / kSpaceStep * kSpaceStep, size_ - begin);
@@ -409,7 +409,7 @@ Status KvContents::take_space(std::uint64_t begin, std::uint64_t end) {
   return {};
 }
 
-// Moves what is alive in the emptiest segment to a new one.
+// Moves the live pairs of the segment with the fewest to a new one.
 Status KvContents::clean() {
   std::size_t emptiest = segments_.size();
   for (std::size_t i = 0; i < segments_.size(); ++i) {

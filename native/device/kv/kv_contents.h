@@ -1,15 +1,15 @@
-// The contents of one key-value namespace: what the drive model, which knows keys and lengths only, does not keep.
+// The contents of one key-value namespace. The drive model has keys and lengths only.
 //
-// A file mapped into memory and shared, so that what was written stays when its process is killed. It is a log: records
-// of one or more pairs, each there whole or not at all (its last word is written last), in segments that are used again
-// when nothing in them is alive. A pair that is deleted or replaced is marked where it lies. So the file is its own
-// index: opening it reads it once and finds what was stored, the newest version of each key, nothing twice.
+// The contents are a file mapped shared, so they survive a kill of the process. The file is a log of records of one or
+// more pairs. A record is whole or absent: its state word is written last. Records lie in segments, which are reused
+// when no pair in them is live. A deleted or replaced pair is flagged dead in place, so opening the file takes one scan
+// to find the newest version of each key.
 //
-// Pairs of a command that is in flight lie in it, too, without being there yet: the process that handed it over may be
-// killed, and a drive goes on with what it was handed.
+// Pairs of commands in flight are staged in the file: when the process is killed, the drive still completes what it was
+// given.
 //
-// A loss of power of the machine that emulates is not what this survives: the drive that it plays has power-loss
-// protection, and this file is that drive's flash (docs/BIAS.md).
+// The contents do not survive a loss of power of the emulating machine. The emulated drive has power-loss protection,
+// and this file stands for its flash (docs/BIAS.md).
 #pragma once
 
 #include <atomic>
@@ -35,9 +35,9 @@ struct KvView {
 // Not thread-safe: its namespace's lock guards it.
 class KvContents {
  public:
-  // `path`: made when it is not there; "" keeps everything in memory, and nothing stays. `capacity_bytes`: pairs that
-  // it must hold, with their headers; `largest_record`: the most that put() is given, with theirs.
-  // bad_input: the file is another's, in use, or damaged. io_error: the host's file system.
+  // `path`: created when missing; "": in memory only. `capacity_bytes`: the most that all pairs take with their
+  // headers; `largest_record`: the most that the pairs of one put() take. bad_input: the file is another's, in use, or
+  // damaged. io_error: the host's file system.
   static Result<std::unique_ptr<KvContents>> open(const std::string& path, std::uint64_t capacity_bytes,
                                                   std::uint64_t largest_record);
   ~KvContents();
@@ -45,14 +45,14 @@ class KvContents {
   KvContents& operator=(const KvContents&) = delete;
 
   // All of them or none; of two with one key the later counts. io_error: the host has no space, and nothing changed.
-  // REQUIRES: at most largest_record, and no more alive than capacity_bytes
+  // REQUIRES: at most largest_record, and at most capacity_bytes live
   Status put(std::span<const KvView> pairs);
-  // The pairs of a command in flight: in the file, and not there until settle() says that they are, as put() would have
-  // done it; or that they never will be. Returns where. Fails and REQUIRES as put().
+  // Stages the pairs of a command in flight. settle() with the returned offset makes them take effect as put() does, or
+  // drops them. Fails and REQUIRES as put().
   Result<std::uint64_t> hand_over(std::span<const KvView> pairs);
   void settle(std::uint64_t where, bool takes_effect);
-  // The same for all that a process left in flight when it ended, in the order in which they were handed over.
-  // `takes_effect` is told how many bytes of pairs, with their headers. REQUIRES: nothing was handed over since open()
+  // Settles what the previous process left in flight, in the order in which it was staged. `takes_effect` gets the
+  // bytes of the pairs with their headers. REQUIRES: nothing was staged since open()
   void settle_left_over(const std::function<bool(std::uint64_t bytes)>& takes_effect);
   void remove(std::string_view key);
   void remove_range(const ssd::KvRange& range);
@@ -66,7 +66,7 @@ class KvContents {
   Index::const_iterator first_of(const ssd::KvRange& range) const {
     return range.after_begin ? index_.upper_bound(range.begin) : index_.lower_bound(range.begin);
   }
-  // As the drive counts them: headers, keys, values. To be asked at any time.
+  // Headers, keys and values, as the drive counts them. Thread-safe.
   std::uint64_t stored_bytes() const { return stored_bytes_.load(std::memory_order_acquire); }
   // Valid until the next change.
   std::string_view value(const Place& place) const;
@@ -87,16 +87,16 @@ class KvContents {
   Status map_file(const std::string& path, std::uint64_t capacity_bytes, std::uint64_t largest_record);
   Status recover(const std::string& path);
   bool recover_segment(std::size_t segment, std::map<ssd::KvKey, Version>& versions);
-  Status make_room(std::uint64_t bytes);
+  Status ensure_room(std::uint64_t bytes);
   Status open_segment();
   Status clean();
-  Status take_space(std::uint64_t begin, std::uint64_t end);
-  void give_back_free();
+  Status allocate_host_space(std::uint64_t begin, std::uint64_t end);
+  void release_free_segments();
   Result<std::uint64_t> append(std::span<const KvView> pairs, std::uint64_t state);
   Result<std::uint64_t> append_here(std::span<const KvView> pairs, std::uint64_t state, std::uint64_t bytes);
   void take_effect(std::uint64_t record);
-  void take_in(const ssd::KvKey& key, const Place& place);
-  void bury(const ssd::KvKey& key, const Place& place);
+  void index_newest(const ssd::KvKey& key, const Place& place);
+  void invalidate(const ssd::KvKey& key, const Place& place);
   void free_if_dead(std::size_t segment);
   std::size_t segment_of(std::uint64_t offset) const;
   template <typename T>
@@ -111,11 +111,11 @@ class KvContents {
   std::vector<Segment> segments_;
   std::size_t open_ = 0;  // the segment that is appended to
   bool has_open_ = false;
-  std::uint64_t taken_until_ = 0;  // in the open segment: the host has space up to here
+  std::uint64_t taken_until_ = 0;  // in the open segment: the host has allocated the file up to here
   std::uint64_t next_sequence_ = 1;
   Index index_;
   std::atomic<std::uint64_t> stored_bytes_ = 0;
-  std::vector<std::uint64_t> left_over_;  // records that the process before had in flight
+  std::vector<std::uint64_t> left_over_;  // records that the previous process had in flight
 };
 
 }  // namespace spillway::device

@@ -56,7 +56,7 @@ bool for_each_pair(std::string_view bytes, const std::function<void(const KvView
 // --- The namespace
 
 Result<std::unique_ptr<KvNamespace>> KvNamespace::open(EmulatedDevice& drive, std::uint16_t index,
-                                                       const std::string& path, Device* door) {
+                                                       const std::string& path, Device* front) {
   const ssd::Ssd* const flash = drive.drive().flash();
   const std::uint32_t count = flash != nullptr && flash->layout().kv_units > 0 ? flash->config().namespaces.count : 0;
   if (index >= count) {
@@ -67,7 +67,7 @@ Result<std::unique_ptr<KvNamespace>> KvNamespace::open(EmulatedDevice& drive, st
   }
   std::unique_ptr<KvNamespace> space(new KvNamespace());
   const ssd::NamespacesConfig& config = flash->config().namespaces;
-  space->door_ = door != nullptr ? door : &drive;
+  space->front_ = front != nullptr ? front : &drive;
   space->index_ = index;
   space->info_ = {config.kml_bytes, config.vml_bytes, config.memtable_bytes,
                   flash->layout().kv_units * flash->config().geometry.mapping_unit_bytes};
@@ -84,7 +84,7 @@ Result<std::unique_ptr<KvNamespace>> KvNamespace::open(EmulatedDevice& drive, st
   return space;
 }
 
-// The model holds what the contents hold, in one run, in no time: as a drive that was switched off and on again.
+// Loads the pairs of the contents into the model as one run, in no time: as after a power cycle.
 Status KvNamespace::refill(EmulatedDevice& drive, std::uint16_t index, const KvContents& contents) {
   ssd::Ssd& flash = *drive.drive().flash();
   std::vector<ssd::KvPair> pairs;
@@ -113,7 +113,7 @@ std::uint64_t KvNamespace::stored_bytes() const { return contents_->stored_bytes
 
 // --- A queue
 
-KvQueue::KvQueue(KvNamespace& of) : of_(of), queue_(of.door_->open_queue()) {}
+KvQueue::KvQueue(KvNamespace& of) : of_(of), queue_(of.front_->open_queue()) {}
 
 KvQueue::~KvQueue() {
   std::vector<KvDone> rest(pending());

@@ -2,10 +2,10 @@
 // and status codes, and a vendor extension to it (batch store, iterate, bulk scan, reset). ssd/interface/kv_command.h
 // names the sources.
 //
-// The model decides what becomes of a command and when; contents follow. A change takes effect in them when its
-// completion is reaped, so whoever has reaped it finds it, after the death of the process, too. What a killed process
-// had stored without reaping it takes effect when the contents are next opened, as a drive goes on with what it was
-// handed (but for stores with a condition). Two commands that are in flight together may take effect in either order.
+// The model decides how and when a command completes; the contents follow. A change takes effect in them when its
+// completion is reaped, and then survives a kill of the process. Stores that a killed process had not reaped take
+// effect when the contents are next opened, as a drive completes what it was given (stores with a condition do not).
+// Two commands in flight together may take effect in either order.
 //
 // A tenant has block namespace i and key-value namespace i (K11); none of them can reach another's.
 #pragma once
@@ -44,8 +44,7 @@ struct KvDone {
   Nanos completed = 0;
   // What the drive answers. kv_key_does_not_exist and kv_key_exists are answers; the others but success are refusals.
   ssd::Outcome outcome = ssd::Outcome::success;
-  // The command did not come to an answer at all: the host's file system, a fault that was injected. It may have
-  // taken effect.
+  // The command has no answer: the host's file system failed, or a fault was injected. It may have taken effect.
   Fault fault = Fault::none;
   std::uint32_t value_bytes = 0;  // retrieve: how long the value is, though the buffer be shorter
   // retrieve: the value, as much as the buffer takes. list, iterate, bulk scan: pairs in order (for_each_pair), and
@@ -94,12 +93,12 @@ class KvQueue {
 class KvNamespace {
  public:
   // Opens key-value namespace `index` of the drive, with its contents in the file `path` ("": in memory, and gone with
-  // this), and brings the model to what the file holds. Commands go through `door` where one is given: the drive
-  // behind a layer that fails or delays.
+  // this), and brings the model to what the file holds. Commands go through `front` where one is given, such as a
+  // FaultyDevice on the drive.
   // not_supported: the drive has no such namespace. bad_input: the file is another's, or holds more than fits.
-  // REQUIRES: no io in flight; the drive and the door outlive this, and this outlives its queues
+  // REQUIRES: no io in flight; the drive and `front` outlive this, and this outlives its queues
   static Result<std::unique_ptr<KvNamespace>> open(EmulatedDevice& drive, std::uint16_t index, const std::string& path,
-                                                   Device* door = nullptr);
+                                                   Device* front = nullptr);
 
   std::unique_ptr<KvQueue> open_queue() { return std::make_unique<KvQueue>(*this); }
 
@@ -117,7 +116,7 @@ class KvNamespace {
   KvNamespace() = default;
   static Status refill(EmulatedDevice& drive, std::uint16_t index, const KvContents& contents);
 
-  Device* door_ = nullptr;
+  Device* front_ = nullptr;
   std::uint16_t index_ = 0;
   Info info_;
   mutable std::mutex mutex_;

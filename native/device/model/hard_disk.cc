@@ -12,9 +12,9 @@ using ssd::Outcome;
 
 namespace {
 
-// One access of write-back, so that a read waits for some tracks and not for the whole cache. Source: guess
+// The most that one write-back access writes: a read then waits for some tracks, not for the whole cache. Source: guess
 constexpr std::uint64_t kMostWriteBackBytes = 1 << 20;
-// Whoever read just now often reads again: write-back in between would cost him a service. Source: guess
+// A read is often followed by another, which write-back in between would delay by a service. Source: guess
 constexpr Nanos kWaitForAnotherReadNs = 10'000'000;
 // One write-back of so many is of the oldest bytes, so that none stay behind for ever: with n runs in the cache, each
 // is written after at most 64 n of them. Seldom enough to cost the others some 8 %. Source: guess

@@ -1,12 +1,12 @@
-// A rotating disk in virtual time, with the face of the flash model (ssd/ssd.h): submit, next_event, advance.
+// A rotating disk in virtual time, with the interface of the flash model (ssd/ssd.h): submit, next_event, advance.
 //
 //   access  = max(now, arrival + command) + seek(distance) + settle (writes) + wait for the sector
 //   service = access + bytes / rate(place)
 //   seek(d) = track + (full - track) sqrt(d),   d: share of the stroke;   0 for no distance
 //
-// That is the affine cost s + alpha N / B (M3) with s made of what it consists of. One actuator serves one command at a
-// time. A command that goes on where the one before ended keeps streaming: the drive's buffer has read ahead, or not
-// yet written behind.
+// That is the affine cost s + alpha N / B (M3) with s as the sum of its parts. One actuator serves one command at a
+// time. A command that starts where the previous one ended keeps streaming: the drive has read ahead, or still writes
+// behind.
 //
 // Queue. Of the first `queue_depth` commands the one with the shortest access time is next (SATF: Seltzer, Chen and
 // Ousterhout, "Disk Scheduling Revisited", USENIX Winter 1990; Jacobson and Wilkes, "Disk scheduling algorithms based
