@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "spillway/statistics.h"
 
 namespace spillway::engine {
 
@@ -33,18 +34,6 @@ struct Stall {
   StallCause cause = kNoStallCause;
 };
 
-// What lies in an engine's spill store, and what went there and came back since the engine was opened.
-struct SpillObservation {
-  bool diverting = false;  // writes go there at this moment
-  std::uint64_t live_generations = 0;
-  std::uint64_t live_bytes = 0;  // of keys and values that were not yet brought back
-  std::uint64_t index_bytes = 0;
-  std::uint64_t diverted_writes = 0;
-  std::uint64_t diverted_bytes = 0;
-  std::uint64_t rolled_back_bytes = 0;
-  std::uint64_t waits = 0;  // writes that had to wait all the same
-};
-
 // A figure of an engine at a moment, by the engine's own name for it; units end the name.
 struct Gauge {
   const char* name = "";  // a literal
@@ -55,8 +44,8 @@ struct Gauge {
 struct Observation {
   StallState stall_state = StallState::normal;
   StallCause stall_cause = kNoStallCause;
-  std::vector<Gauge> gauges;              // the same ones, in the same order, each time
-  std::optional<SpillObservation> spill;  // none: an engine without a spill store
+  std::vector<Gauge> gauges;             // the same ones, in the same order, each time
+  std::optional<SpillStatistics> spill;  // none: an engine without a spill store
 
   // Sets a gauge that is there, or adds it.
   void set(const char* name, std::uint64_t value);

@@ -10,9 +10,9 @@
 #include <map>
 #include <random>
 
-#include "spill/store/checksum.h"
 #include "spill/read/iterator.h"
-#include "spill/read/snapshot.h"
+#include "spill/read/read_state.h"
+#include "spill/store/checksum.h"
 
 namespace spillway::spill {
 namespace {
@@ -140,9 +140,9 @@ class World {
     IteratorBase result;
     result.view = view();
     if (options.snapshot) {
-      const Moment& moment = static_cast<const SpillSnapshot*>(options.snapshot)->moment();
-      main.snapshot = moment.main.get();
-      result.view = moment.view;
+      const ReadState& state = static_cast<const SpillSnapshot*>(options.snapshot)->state();
+      main.snapshot = state.main.get();
+      result.view = state.view;
     }
     result.main.reset(db_->NewIterator(main));
     result.prefix_extractor = prefix_extractor_of(db_->DefaultColumnFamily(), options, result.view);
@@ -153,7 +153,7 @@ class World {
                          ValueReader(store_), [this, options] { return base(options); });
   }
 
-  Moment moment() {
+  ReadState read_state() {
     return {view(), {db_->GetSnapshot(), [this](const rocksdb::Snapshot* one) { db_->ReleaseSnapshot(one); }}};
   }
 
@@ -434,7 +434,7 @@ TEST(SpillIterator, OnASnapshotSeesThatAndCannotBeRefreshed) {
   World world;
   world.put("a", "1", false);
   world.put("b", "1", true);
-  const SpillSnapshot snapshot(world.moment());
+  const SpillSnapshot snapshot(world.read_state());
   world.put("a", "2", false);
   world.remove("b", true);
   ReadOptions options;
@@ -598,7 +598,7 @@ TEST_P(SpillIteratorWalk, GoesAsAnOrderedMapDoesNowAndThroughASnapshot) {
     World world(GetParam().comparator);
     world.store().in_background = round % 2 == 1;
     fill(world, 20 << (round % 6));
-    const SpillSnapshot snapshot(world.moment());
+    const SpillSnapshot snapshot(world.read_state());
     const Model then = world.model();
     fill(world, 100);
 

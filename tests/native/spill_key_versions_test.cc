@@ -7,7 +7,7 @@
 #include <thread>
 #include <vector>
 
-#include "spill/route/key_versions.h"
+#include "spill/commit/key_versions.h"
 
 namespace spillway::spill {
 namespace {

@@ -16,8 +16,9 @@
 #include <utility>
 #include <vector>
 
-#include "spill/store/checksum.h"
+#include "spill/live/sorted_size.h"
 #include "spill/rollback/sorted_files.h"
+#include "spill/store/checksum.h"
 #include "temporary_directory.h"
 #include "wrapped_files.h"
 

@@ -63,34 +63,14 @@ class SpillPolicy final : public Policy {
 
   void observe(Observation& seen) override {
     if (db_ == nullptr) return;
-    const SpillStatistics now = db_->GetSpillStatistics();
-    seen.spill = SpillObservation{.diverting = now.diverting,
-                                  .live_generations = now.live_generations,
-                                  .live_bytes = now.live_bytes,
-                                  .index_bytes = now.index_bytes,
-                                  .diverted_writes = now.diverted_writes,
-                                  .diverted_bytes = now.diverted_bytes,
-                                  .rolled_back_bytes = now.rolled_back_bytes,
-                                  .waits = now.waits};
+    seen.spill = db_->GetSpillStatistics();
   }
 
   void add_statistics(std::map<std::string, std::uint64_t>& figures) override {
     if (db_ == nullptr) return;
-    const SpillStatistics now = db_->GetSpillStatistics();
-    const std::map<std::string, std::uint64_t> own = {{"spill.diverted_writes", now.diverted_writes},
-                                                      {"spill.diverted_bytes", now.diverted_bytes},
-                                                      {"spill.main_writes", now.main_writes},
-                                                      {"spill.waits", now.waits},
-                                                      {"spill.wait_us", now.wait_us},
-                                                      {"spill.stalls_diverted", now.stalls_diverted},
-                                                      {"spill.last_resort", now.last_resort},
-                                                      {"spill.ordering_syncs", now.ordering_syncs},
-                                                      {"spill.rolled_back_entries", now.rolled_back_entries},
-                                                      {"spill.rolled_back_bytes", now.rolled_back_bytes},
-                                                      {"spill.rollbacks_by_ingest", now.rollbacks_by_ingest},
-                                                      {"spill.rollbacks_by_put", now.rollbacks_by_put},
-                                                      {"spill.rollback_us", now.rollback_us}};
-    figures.insert(own.begin(), own.end());
+    for_each_statistic(db_->GetSpillStatistics(), [&](std::string_view name, std::uint64_t value) {
+      figures.emplace("spill." + std::string(name), value);
+    });
   }
 
   std::vector<Event> take_events() override { return events_->take(); }

@@ -4,9 +4,9 @@
 
 namespace spillway::spill {
 
-void CommitQueue::wait_for_turn(Waiter& waiter, std::unique_lock<std::mutex>& lock) {
+void CommitQueue::wait_for_turn(Waiter& waiter) {
   waiters_.push_back(&waiter);
-  waiter.turn.wait(lock, [&] { return waiter.done || waiters_.front() == &waiter; });
+  while (!waiter.done && waiters_.front() != &waiter) waiter.turn.wait(mutex_);
 }
 
 std::size_t CommitQueue::group_size() const {
@@ -24,8 +24,8 @@ std::size_t CommitQueue::group_size() const {
 void CommitQueue::run(Commit& commit) {
   Waiter waiter;
   waiter.commit = &commit;
-  std::unique_lock lock(mutex_);
-  wait_for_turn(waiter, lock);
+  MutexLock lock(mutex_);
+  wait_for_turn(waiter);
   if (waiter.done) return;
   std::vector<Commit*> group;
   const std::size_t count = group_size();
@@ -45,7 +45,7 @@ void CommitQueue::run(Commit& commit) {
 // REQUIRES: it is the waiter's turn
 void CommitQueue::run_in_turn(Waiter& waiter, const std::function<void()>& alone) {
   alone();
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   assert(waiters_.front() == &waiter);
   (void)waiter;
   waiters_.pop_front();
@@ -56,8 +56,8 @@ void CommitQueue::run_in_turn(Waiter& waiter, const std::function<void()>& alone
 void CommitQueue::run_alone(const std::function<void()>& alone) {
   Waiter waiter;
   {
-    std::unique_lock lock(mutex_);
-    wait_for_turn(waiter, lock);
+    MutexLock lock(mutex_);
+    wait_for_turn(waiter);
   }
   run_in_turn(waiter, alone);
 }
@@ -65,12 +65,12 @@ void CommitQueue::run_alone(const std::function<void()>& alone) {
 void CommitQueue::run_held(const std::function<void()>& prepare, const std::function<void()>& held) {
   Waiter waiter;
   {
-    std::unique_lock lock(mutex_);
-    wait_for_turn(waiter, lock);
+    MutexLock lock(mutex_);
+    wait_for_turn(waiter);
   }
   prepare();
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     is_held_ = true;
     turn_away();
   }
@@ -81,9 +81,9 @@ bool CommitQueue::run_alone_unless_held(const std::function<void()>& alone) {
   Waiter waiter;
   waiter.gives_way = true;
   {
-    std::unique_lock lock(mutex_);
+    MutexLock lock(mutex_);
     if (is_held_) return false;
-    wait_for_turn(waiter, lock);
+    wait_for_turn(waiter);
     if (waiter.done) return false;
   }
   run_in_turn(waiter, alone);

@@ -5,13 +5,14 @@
 #include <rocksdb/status.h>
 #include <rocksdb/write_batch.h>
 
-#include <condition_variable>
 #include <cstdint>
 #include <deque>
 #include <functional>
-#include <mutex>
 #include <span>
 #include <vector>
+
+#include "base/mutex.h"
+#include "spill/live/commit_role.h"
 
 namespace spillway::spill {
 
@@ -48,21 +49,21 @@ class CommitQueue {
     Commit* commit = nullptr;  // null: runs alone
     bool done = false;
     bool gives_way = false;  // is turned away while the queue is held
-    std::condition_variable turn;
+    CondVar turn;
   };
   // Bytes after which a group takes no further commit: what a drive's write buffer holds, so that the first does not
   // wait for long. Source: RocksDB's own groups end at 1 MiB (max_write_batch_group_size_bytes).
   static constexpr std::uint64_t kGroupBytes = std::uint64_t{1} << 20;
 
-  void wait_for_turn(Waiter& waiter, std::unique_lock<std::mutex>& lock);
-  std::size_t group_size() const;
-  void run_in_turn(Waiter& waiter, const std::function<void()>& alone);
-  void turn_away();
+  void wait_for_turn(Waiter& waiter) REQUIRES(mutex_);
+  std::size_t group_size() const REQUIRES(mutex_);
+  void run_in_turn(Waiter& waiter, const std::function<void()>& alone) EXCLUDES(mutex_);
+  void turn_away() REQUIRES(mutex_);
 
   const Lead lead_;
-  std::mutex mutex_;
-  std::deque<Waiter*> waiters_;  // the front one leads
-  bool is_held_ = false;
+  Mutex mutex_;
+  std::deque<Waiter*> waiters_ GUARDED_BY(mutex_);  // the front one leads
+  bool is_held_ GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace spillway::spill

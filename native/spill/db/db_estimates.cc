@@ -1,4 +1,6 @@
-// RocksDB's estimates, with what is spilled.
+// Statistics, properties, and RocksDB's estimates with what is spilled.
+#include <string_view>
+
 #include "spill/db/db_impl.h"
 #include "spill/live/estimates.h"
 
@@ -13,21 +15,77 @@ constexpr std::string_view kPrefix = "spillway.";
 
 std::string_view view(const Slice& slice) { return {slice.data(), slice.size()}; }
 
+// By property, without the prefix.
+std::map<std::string, std::uint64_t> numbers_of(const SpillStatistics& statistics) {
+  std::map<std::string, std::uint64_t> numbers;
+  for_each_statistic(statistics, [&](std::string_view name, std::uint64_t value) {
+    numbers.emplace(property_of_statistic(name), value);
+  });
+  return numbers;
+}
+
 }  // namespace
 
-Tally DbImpl::spilled(std::optional<std::uint32_t> family) const {
-  const auto generations = live();
-  Tally sum;
-  for (const auto& generation : *generations) {
-    sum += generation->tally(family);
+SpillStatistics DbImpl::GetSpillStatistics() const {
+  SpillStatistics s;
+  telemetry_.counts.read_into(&s);
+  const auto generations = live_.generations();
+  s.live_generations = generations->size();
+  for (const auto& one : *generations) {
+    s.live_entries += one->entries();
+    s.live_bytes += one->user_bytes();
   }
-  return sum;
+  s.index_bytes = live_.memory_bytes() + live_.held_memory_bytes();
+  s.store_used_bytes = live_.store().used_bytes();
+  s.held_bytes = live_.store().held_bytes();
+  s.store_capacity_bytes = live_.store().capacity_bytes();
+  s.diverting = router_.is_diverting();
+  s.root_handed_out = main_.is_handed_out();
+  return s;
+}
+
+bool DbImpl::GetIntProperty(ColumnFamilyHandle* family, const Slice& property, std::uint64_t* value) {
+  const std::string_view name(property.data(), property.size());
+  if (!name.starts_with(kPrefix)) {
+    if (!base().GetIntProperty(family, property, value)) return false;
+    add_spilled(family->GetID(), property, value);
+    return true;
+  }
+  const auto numbers = numbers_of(GetSpillStatistics());
+  const auto found = numbers.find(std::string(name.substr(kPrefix.size())));
+  if (found == numbers.end()) return false;
+  *value = found->second;
+  return true;
+}
+
+bool DbImpl::GetMapProperty(ColumnFamilyHandle* family, const Slice& property,
+                            std::map<std::string, std::string>* value) {
+  if (property != Slice("spillway.stats")) return base().GetMapProperty(family, property, value);
+  value->clear();
+  for (const auto& [name, number] : numbers_of(GetSpillStatistics())) (*value)[name] = std::to_string(number);
+  return true;
+}
+
+bool DbImpl::GetProperty(ColumnFamilyHandle* family, const Slice& property, std::string* value) {
+  const std::string_view name(property.data(), property.size());
+  if (!name.starts_with(kPrefix) && !includes_spilled(property)) return base().GetProperty(family, property, value);
+  if (name == "spillway.stats") {
+    value->clear();
+    for (const auto& [key, number] : numbers_of(GetSpillStatistics())) {
+      *value += key + ": " + std::to_string(number) + "\n";
+    }
+    return true;
+  }
+  std::uint64_t number = 0;
+  if (!GetIntProperty(family, property, &number)) return false;
+  *value = std::to_string(number);
+  return true;
 }
 
 // As RocksDB counts its memtables: a put is a key more, a deletion one less.
 void DbImpl::add_spilled(std::optional<std::uint32_t> family, const Slice& property, std::uint64_t* value) const {
-  if (!has_live_.load(std::memory_order_acquire) || !includes_spilled(property)) return;
-  const Tally tally = spilled(family);
+  if (!live_.has_any() || !includes_spilled(property)) return;
+  const Tally tally = live_.tally(family);
   if (property == Slice(rocksdb::DB::Properties::kEstimateNumKeys)) {
     const std::uint64_t most = *value + tally.puts;
     *value = most > tally.removes ? most - tally.removes : 0;
@@ -41,7 +99,7 @@ void DbImpl::add_spilled(std::optional<std::uint32_t> family, const Slice& prope
 bool DbImpl::sum_over_families(const Slice& property, std::uint64_t* value) {
   std::vector<std::uint32_t> ids;
   bool have_handles = true;
-  families_.for_each([&](const ColumnFamily& family) {
+  live_.families().for_each([&](const ColumnFamily& family) {
     if (family.is_dropped) return;
     ids.push_back(family.id);
     have_handles = have_handles && family.handle != nullptr;
@@ -49,7 +107,7 @@ bool DbImpl::sum_over_families(const Slice& property, std::uint64_t* value) {
   if (!have_handles) return base().GetAggregatedIntProperty(property, value);
   std::uint64_t sum = 0;
   for (const std::uint32_t id : ids) {
-    const UsedColumnFamily family = families_.use(id);
+    const UsedColumnFamily family = live_.families().use(id);
     std::uint64_t one = 0;
     if (family.handle == nullptr) continue;  // since then
     if (!base().GetIntProperty(family.handle, property, &one)) return false;
@@ -69,11 +127,12 @@ bool DbImpl::GetAggregatedIntProperty(const Slice& property, std::uint64_t* valu
 Status DbImpl::GetApproximateSizes(const rocksdb::SizeApproximationOptions& options, ColumnFamilyHandle* family,
                                    const rocksdb::Range* ranges, int count, std::uint64_t* sizes) {
   const Status status = base().GetApproximateSizes(options, family, ranges, count, sizes);
-  if (!status.ok() || !has_live_.load(std::memory_order_acquire)) return status;
-  const auto generations = live();
+  if (!status.ok() || !live_.has_any()) return status;
+  const auto generations = live_.generations();
   for (int i = 0; i < count; ++i) {
     sizes[i] +=
-        estimate_range(*generations, families_, family->GetID(), view(ranges[i].start), view(ranges[i].limit)).bytes;
+        estimate_range(*generations, live_.families(), family->GetID(), view(ranges[i].start), view(ranges[i].limit))
+            .bytes;
   }
   return status;
 }
@@ -81,10 +140,10 @@ Status DbImpl::GetApproximateSizes(const rocksdb::SizeApproximationOptions& opti
 void DbImpl::GetApproximateMemTableStats(ColumnFamilyHandle* family, const rocksdb::Range& range, std::uint64_t* count,
                                          std::uint64_t* size) {
   base().GetApproximateMemTableStats(family, range, count, size);
-  if (!has_live_.load(std::memory_order_acquire)) return;
-  const auto generations = live();
+  if (!live_.has_any()) return;
+  const auto generations = live_.generations();
   const RangeEstimate spilled =
-      estimate_range(*generations, families_, family->GetID(), view(range.start), view(range.limit));
+      estimate_range(*generations, live_.families(), family->GetID(), view(range.start), view(range.limit));
   *count += spilled.entries;
   *size += spilled.bytes;
 }
@@ -92,7 +151,7 @@ void DbImpl::GetApproximateMemTableStats(ColumnFamilyHandle* family, const rocks
 // Grows with every write of this opening, wherever it goes: what was diverted is read first, so that no later call
 // finds less.
 rocksdb::SequenceNumber DbImpl::GetLatestSequenceNumber() const {
-  const Sequence diverted = visible_.load(std::memory_order_acquire) - recovered_;
+  const Sequence diverted = live_.visible() - live_.recovered();
   return db_->GetLatestSequenceNumber() + diverted;
 }
 

@@ -7,8 +7,9 @@
 #include <set>
 #include <utility>
 
-#include "spill/main_db/binding.h"
 #include "spill/db/db_impl.h"
+#include "spill/db/recovery.h"
+#include "spill/main_db/binding.h"
 #include "spill/main_db/guarded_env.h"
 #include "spill/main_db/main_logs.h"
 #include "spill/store/region/region_store.h"
@@ -70,9 +71,9 @@ class FoundStore {
     if (!status.ok()) return status;
     binding = std::make_shared<Binding>(store, name_, location);
     status = binding->check_guard(families, spill::identity_of(*options_.env, name_));
-    if (status.ok()) status = read_remains(*store, &remains);
-    if (status.ok()) status = binding->check_writes(remains.has_writes);
-    if (status.ok() && remains.has_writes && options_.best_efforts_recovery) {
+    if (status.ok()) status = read_contents(*store, &contents);
+    if (status.ok()) status = binding->check_writes(contents.has_writes);
+    if (status.ok() && contents.has_writes && options_.best_efforts_recovery) {
       status = Status::NotSupported(
           "spillway::DB does not support best_efforts_recovery: something is in its spill store, and RocksDB's logs "
           "would be left out, so what survives would not be a prefix; open it without, and call Rollback() and "
@@ -83,7 +84,7 @@ class FoundStore {
 
   std::shared_ptr<spill::Store> store;
   std::shared_ptr<Binding> binding;
-  spill::Remains remains;
+  spill::StoreContents contents;
 
  private:
   Status open() {
@@ -178,6 +179,92 @@ Status check(const SpillOptions& options) {
   return {};
 }
 
+// One call of Open. The parts that see what RocksDB does are made before it, the rest behind it.
+class Opening {
+ public:
+  using Handles = std::vector<rocksdb::ColumnFamilyHandle*>;
+
+  Opening(const rocksdb::DBOptions& options, const SpillOptions& spill, const std::string& name)
+      : user_(options), spill_(spill), name_(name) {
+    if (user_.env == nullptr) user_.env = rocksdb::Env::Default();
+    main_.user_options = std::make_shared<spill::UserOptions>(user_);
+  }
+
+  // `handles`: of the user's families, in their order.
+  Status run(const std::vector<rocksdb::ColumnFamilyDescriptor>& column_families, Handles* handles, DB** db) {
+    auto families = column_families;
+    if (Status status = take_options(*main_.user_options, &families); !status.ok()) return status;
+    add_own(&families);
+    const std::size_t with_own = families.size();
+    std::vector<std::string> known;
+    if (Status status = spill::list_families(user_, name_, &known); !status.ok()) return status;
+    if (Status status = add_guards(known, &families); !status.ok()) return status;
+
+    // RocksDB makes the directory in which the store may be; a database that is there has a log to filter.
+    FoundStore found(user_, spill_, name_);
+    Status status = !known.empty() || found.can_be_read() ? found.read(known) : Status();
+    std::shared_ptr<rocksdb::DB> base;
+    if (status.ok()) status = open_rocksdb(!known.empty(), found.contents.survivors, families, handles, &base);
+    if (!status.ok()) {
+      found.leave_nothing();
+      return status;
+    }
+    const auto own_begin = handles->begin() + static_cast<std::ptrdiff_t>(column_families.size());
+    const auto own_end = handles->begin() + static_cast<std::ptrdiff_t>(with_own);
+    const Handles own(own_begin, own_end);
+    handles->erase(own_begin, own_end);
+    status = check_log(*base);
+    if (status.ok() && !found.is_read()) status = found.read(known);
+    if (status.ok()) status = begin_opening(*found.binding, base, column_families.size(), handles);
+    if (status.ok()) status = start(base, found, own, db);
+    if (status.ok()) return status;
+    main_.order->let_compactions_run();
+    delete_all(own);
+    delete_all(*handles);
+    handles->clear();
+    return status;
+  }
+
+ private:
+  Status open_rocksdb(bool is_there, const spill::Survivors& survivors,
+                      const std::vector<rocksdb::ColumnFamilyDescriptor>& families, Handles* handles,
+                      std::shared_ptr<rocksdb::DB>* base) {
+    const std::string& logs = user_.wal_dir.empty() ? name_ : user_.wal_dir;
+    main_.logs = std::make_shared<spill::MainLogs>(user_.env->GetFileSystem(), logs, user_.use_fsync);
+    main_.order = std::make_shared<spill::MainOrder>();
+    main_.ingested_files = std::make_shared<spill::IngestedFiles>();
+    rocksdb::DBOptions options = user_;
+    options.listeners.insert(options.listeners.end(), {detector_, handle_watcher_, main_.order, main_.ingested_files});
+    const std::shared_ptr<rocksdb::Env> env =
+        spill::guard_env(user_.env, name_, spill::sorted_directory_of(name_), main_.user_options, main_.logs);
+    options.env = env.get();
+    // What recovery leaves out of RocksDB's log must not be replayed by the next.
+    options.avoid_flush_during_recovery = false;
+    if (is_there) options.wal_filter = main_.order->filter(survivors);
+    rocksdb::DB* opened = nullptr;
+    const Status status = rocksdb::DB::Open(options, name_, families, handles, &opened);
+    if (status.ok()) base->reset(opened, [env](const rocksdb::DB* one) { delete one; });  // before its Env
+    return status;
+  }
+
+  Status start(const std::shared_ptr<rocksdb::DB>& base, const FoundStore& found, const Handles& own, DB** db) {
+    main_.binding = found.binding;
+    auto made =
+        std::make_unique<DbImpl>(base, spill_, spill::OpenedParts{found.store, main_, detector_, handle_watcher_});
+    const Status status = made->start(own, found.contents);
+    if (status.ok()) *db = made.release();
+    return status;
+  }
+
+  rocksdb::DBOptions user_;
+  const SpillOptions& spill_;
+  const std::string& name_;
+  spill::MainParts main_;
+  const std::shared_ptr<spill::Detector> detector_ =
+      std::make_shared<spill::Detector>(spill_.divert, spill_.poll_interval);
+  const std::shared_ptr<spill::HandleWatcher> handle_watcher_ = std::make_shared<spill::HandleWatcher>();
+};
+
 }  // namespace
 
 Status DB::Open(const rocksdb::Options& options, const SpillOptions& spill, const std::string& name, DB** db) {
@@ -195,69 +282,7 @@ Status DB::Open(const rocksdb::DBOptions& options, const SpillOptions& spill, co
   *db = nullptr;
   if (Status status = check(spill); !status.ok()) return status;
   if (Status status = refuse(options); !status.ok()) return status;
-  rocksdb::DBOptions user = options;
-  if (user.env == nullptr) user.env = rocksdb::Env::Default();
-  const auto user_options = std::make_shared<spill::UserOptions>(user);
-  auto families = column_families;
-  if (Status status = take_options(*user_options, &families); !status.ok()) return status;
-  add_own(&families);
-  const std::size_t with_own = families.size();
-  std::vector<std::string> known;
-  if (Status status = spill::list_families(user, name, &known); !status.ok()) return status;
-  if (Status status = add_guards(known, &families); !status.ok()) return status;
-  const auto detector = std::make_shared<spill::Detector>(spill.divert, spill.poll_interval);
-  const auto handle_watcher = std::make_shared<spill::HandleWatcher>();
-  const auto main_logs = std::make_shared<spill::MainLogs>(user.env->GetFileSystem(),
-                                                           user.wal_dir.empty() ? name : user.wal_dir, user.use_fsync);
-  const auto main_order = std::make_shared<spill::MainOrder>();
-  const auto ingested_files = std::make_shared<spill::IngestedFiles>();
-  rocksdb::DBOptions with_listeners = user;
-  with_listeners.listeners.insert(with_listeners.listeners.end(),
-                                  {detector, handle_watcher, main_order, ingested_files});
-  const std::shared_ptr<rocksdb::Env> env =
-      spill::guard_env(user.env, name, spill::sorted_directory_of(name), user_options, main_logs);
-  with_listeners.env = env.get();
-  // What recovery leaves out of RocksDB's log must not be replayed by the next.
-  with_listeners.avoid_flush_during_recovery = false;
-
-  // RocksDB makes the directory in which the store may be; a database that is there has a log to filter.
-  FoundStore found(user, spill, name);
-  if (!known.empty() || found.can_be_read()) {
-    if (Status status = found.read(known); !status.ok()) {
-      found.leave_nothing();
-      return status;
-    }
-  }
-  if (!known.empty()) with_listeners.wal_filter = main_order->filter(found.remains.survivors);
-  rocksdb::DB* opened = nullptr;
-  Status status = rocksdb::DB::Open(with_listeners, name, families, handles, &opened);
-  if (!status.ok()) {
-    found.leave_nothing();
-    return status;
-  }
-  const std::shared_ptr<rocksdb::DB> base(opened, [env](const rocksdb::DB* one) { delete one; });  // before its Env
-  const auto own_begin = handles->begin() + static_cast<std::ptrdiff_t>(column_families.size());
-  const auto own_end = handles->begin() + static_cast<std::ptrdiff_t>(with_own);
-  const std::vector<rocksdb::ColumnFamilyHandle*> own(own_begin, own_end);
-  handles->erase(own_begin, own_end);
-  status = check_log(*base);
-  if (status.ok() && !found.is_read()) status = found.read(known);
-  if (status.ok()) status = begin_opening(*found.binding, base, column_families.size(), handles);
-  std::unique_ptr<DbImpl> made;
-  if (status.ok()) {
-    made = std::make_unique<DbImpl>(base, spill, found.store, found.binding, detector, main_logs, main_order,
-                                    ingested_files, user_options, handle_watcher);
-    status = made->start(own, found.remains);
-  }
-  if (!status.ok()) {
-    main_order->let_compactions_run();
-    delete_all(own);
-    delete_all(*handles);
-    handles->clear();
-    return status;
-  }
-  *db = made.release();
-  return {};
+  return Opening(options, spill, name).run(column_families, handles, db);
 }
 
 }  // namespace spillway

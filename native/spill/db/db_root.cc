@@ -9,16 +9,15 @@ namespace spillway::spill {
 using rocksdb::Status;
 
 rocksdb::DB* DbImpl::hand_out_root() {
-  if (root_handed_out_.load(std::memory_order_acquire) || stopping_.load(std::memory_order_acquire)) return &base();
+  if (main_.is_handed_out() || main_.is_stopping()) return &base();
   Status status;
   bool is_first = false;
-  while (status.ok() && !root_handed_out_.load(std::memory_order_acquire)) {
-    status = with_main_only([&] {
-      // In the commit queue: a write that has decided to be diverted finds out when it is led (DbImpl::lead_announced).
-      is_first = !root_handed_out_.exchange(true, std::memory_order_acq_rel) || is_first;
-      has_unlogged_.store(true, std::memory_order_release);  // what goes past us may be
+  while (status.ok() && !main_.is_handed_out()) {
+    status = rollbacks_.main_only.run([&](bool) {
+      // In the commit queue: a write that has decided to be diverted finds out when it is led (SpillCommitEnv::admit).
+      is_first = main_.hand_out() || is_first;
       // RocksDB's files are those of a plain database, and so is every copy of them.
-      return binding_->close(/*has_writes=*/false);
+      return main_.binding().close(/*has_writes=*/false);
     });
   }
   const auto log = base().GetDBOptions().info_log;
@@ -35,7 +34,7 @@ rocksdb::DB* DbImpl::hand_out_root() {
                  "database is reopened");
     SpillEvent event;
     event.kind = SpillEvent::Kind::root_handed_out;
-    tell(event);
+    telemetry_.report(event);
   }
   return &base();
 }

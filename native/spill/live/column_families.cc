@@ -1,5 +1,7 @@
 #include "spill/live/column_families.h"
 
+#include <rocksdb/table.h>
+
 #include <mutex>
 #include <string>
 #include <utility>

@@ -12,6 +12,7 @@
 
 #include "base/mutex.h"
 #include "spill/live/column_families.h"
+#include "spill/live/commit_role.h"
 #include "spill/live/generation.h"
 #include "spill/live/held_generations.h"
 #include "spill/live/key_index.h"
@@ -25,6 +26,7 @@ class LiveSet {
   explicit LiveSet(std::shared_ptr<Store> store)
       : store_(std::move(store)), generations_(std::make_shared<Generations>()) {}
 
+  Store& store() const { return *store_; }
   ColumnFamilies& families() { return families_; }
   const ColumnFamilies& families() const { return families_; }
   KeyIndex& index() { return index_; }
@@ -59,14 +61,15 @@ class LiveSet {
   // the two stores may not be of one moment.
   std::optional<View> try_view(const TakeMain& take_main) const;
 
-  // --- In the commit queue
   // A generation that releases its place in the store with its last reader. It is not live yet.
   std::shared_ptr<Generation> make_generation(GenerationId id) const;
-  void add(const std::shared_ptr<Generation>& generation);  // the newest
-  void show(const Mark& newest);                            // what is up to here can be seen
+
+  // --- In the commit queue
+  void add(const std::shared_ptr<Generation>& generation) REQUIRES(in_commit_queue);  // the newest
+  void show(const Mark& newest) REQUIRES(in_commit_queue);                            // what is up to here can be seen
   // They are in RocksDB: they are live no more, and held for as long as somebody reads them. Their keys stay in the
   // index until index().remove().
-  void retire(const Generations& brought_back);
+  void retire(const Generations& brought_back) REQUIRES(in_commit_queue);
   // While the database is opened.
   void recover(std::shared_ptr<const Generations> generations, Sequence last);
 

@@ -5,6 +5,8 @@
 #include <filesystem>
 #include <utility>
 
+#include "base/raise.h"
+
 namespace spillway::spill {
 
 using rocksdb::IODebugContext;
@@ -18,12 +20,6 @@ std::string normal(const std::string& directory) {
   std::string text = std::filesystem::path(directory).lexically_normal().string();
   while (text.size() > 1 && text.back() == '/') text.pop_back();
   return text;
-}
-
-void raise(std::atomic<std::uint64_t>& to, std::uint64_t value) {
-  std::uint64_t before = to.load(std::memory_order_relaxed);
-  while (before < value && !to.compare_exchange_weak(before, value, std::memory_order_release)) {
-  }
 }
 
 }  // namespace

@@ -23,12 +23,6 @@ constexpr std::uint64_t kBufferBytes = 64 << 20;
 constexpr std::size_t kReadsTogether = 256;
 // What a read by itself moves at least. Source: pages of the kernel and of most drives.
 constexpr std::uint64_t kPageBytes = 4096;
-// What an entry adds to a file beside its key and value, where it is a block by itself: sequence number, lengths, the
-// block's trailer and restarts, its handle in the index, its share of a filter; and what a file has beside its entries:
-// properties, footer, the last blocks. A value that is compressed takes less. Source: RocksDB's block-based table,
-// rounded up.
-constexpr std::uint64_t kSortedEntryBytes = 64;
-constexpr std::uint64_t kSortedFileBytes = 16 << 10;
 // What a record adds to the key and the value of one put, framing included. Source: record.h, log_frame.h and
 // RocksDB's write batch, rounded up.
 constexpr std::uint64_t kRecordOverheadBytes = 56;
@@ -280,15 +274,6 @@ std::string free_path(const std::string& begin, rocksdb::Env& env) {
 }
 
 }  // namespace
-
-std::uint64_t most_sorted_bytes(const Generation& generation, std::uint64_t more_bytes) {
-  // The index has a key for each block, and an entry may be as large as one.
-  return generation.user_bytes() + generation.key_bytes() + 2 * more_bytes +
-         (generation.entries() + generation.range_tombstone_count()) * kSortedEntryBytes +
-         std::max<std::uint64_t>(1, generation.column_families()) * kSortedFileBytes;
-}
-
-std::uint64_t most_sorted_bytes(std::uint64_t bytes) { return 2 * bytes + kSortedFileBytes; }
 
 void add_to(rocksdb::IngestExternalFileArg* argument, const SortedFile& file) {
   argument->options.move_files = true;

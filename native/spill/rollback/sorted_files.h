@@ -34,11 +34,6 @@ void add_to(rocksdb::IngestExternalFileArg* argument, const SortedFile& file);
 // Whether a newer version of the entry's key is in another generation, durably, so that this one is not needed.
 using IsSuperseded = std::function<bool(const Entry& entry)>;
 
-// No more than so many bytes of files are made of a generation, or of one to which so many bytes are added.
-std::uint64_t most_sorted_bytes(const Generation& generation, std::uint64_t more_bytes = 0);
-// Or of one that has no more than those.
-std::uint64_t most_sorted_bytes(std::uint64_t bytes);
-
 // Of what the generation has up to `up_to`: writes `directory`/<generation>-<family>.sst, or a name like it that is
 // free, for each family that has a handle; those of dropped families are left out, and so are versions that
 // `is_superseded`. Versions that a range tombstone of the same generation covers are left out and the tombstone is

@@ -42,44 +42,44 @@ inline rocksdb::Status unknown_operation(const BatchOperation&) {
 // and returns it. Otherwise returns what RocksDB says of the batch: Corruption of one that is malformed.
 template <typename Visit>
 rocksdb::Status visit_batch(const rocksdb::WriteBatch& batch, const Visit& visit) {
-  using Kind = BatchOperation::Kind;
+  using Op = BatchOperation::Kind;
   using rocksdb::Slice;
   using rocksdb::Status;
   class Visitor final : public rocksdb::WriteBatch::Handler {
    public:
     explicit Visitor(const Visit& visit) : visit_(visit) {}
     Status PutCF(std::uint32_t family, const Slice& key, const Slice& value) override {
-      return visit_(BatchOperation{Kind::put, family, key, value});
+      return visit_(BatchOperation{Op::put, family, key, value});
     }
     Status PutEntityCF(std::uint32_t family, const Slice& key, const Slice& entity) override {
-      return visit_(BatchOperation{Kind::put_entity, family, key, entity});
+      return visit_(BatchOperation{Op::put_entity, family, key, entity});
     }
     Status PutBlobIndexCF(std::uint32_t family, const Slice& key, const Slice& index) override {
-      return visit_(BatchOperation{Kind::blob_index, family, key, index});
+      return visit_(BatchOperation{Op::blob_index, family, key, index});
     }
     Status DeleteCF(std::uint32_t family, const Slice& key) override {
-      return visit_(BatchOperation{Kind::remove, family, key, {}});
+      return visit_(BatchOperation{Op::remove, family, key, {}});
     }
     Status SingleDeleteCF(std::uint32_t family, const Slice& key) override {
-      return visit_(BatchOperation{Kind::single_remove, family, key, {}});
+      return visit_(BatchOperation{Op::single_remove, family, key, {}});
     }
     Status MergeCF(std::uint32_t family, const Slice& key, const Slice& operand) override {
-      return visit_(BatchOperation{Kind::merge, family, key, operand});
+      return visit_(BatchOperation{Op::merge, family, key, operand});
     }
     Status DeleteRangeCF(std::uint32_t family, const Slice& begin, const Slice& end) override {
-      return visit_(BatchOperation{Kind::remove_range, family, begin, end});
+      return visit_(BatchOperation{Op::remove_range, family, begin, end});
     }
     void LogData(const Slice& data) override {
-      const Status status = visit_(BatchOperation{Kind::log_data, 0, {}, data});
+      const Status status = visit_(BatchOperation{Op::log_data, 0, {}, data});
       if (log_data_.ok()) log_data_ = status;
     }
-    Status MarkBeginPrepare(bool) override { return visit_(BatchOperation{Kind::transaction_marker, 0, {}, {}}); }
-    Status MarkEndPrepare(const Slice&) override { return visit_(BatchOperation{Kind::transaction_marker, 0, {}, {}}); }
+    Status MarkBeginPrepare(bool) override { return visit_(BatchOperation{Op::transaction_marker, 0, {}, {}}); }
+    Status MarkEndPrepare(const Slice&) override { return visit_(BatchOperation{Op::transaction_marker, 0, {}, {}}); }
     Status MarkNoop(bool) override { return {}; }
-    Status MarkRollback(const Slice&) override { return visit_(BatchOperation{Kind::transaction_marker, 0, {}, {}}); }
-    Status MarkCommit(const Slice&) override { return visit_(BatchOperation{Kind::transaction_marker, 0, {}, {}}); }
+    Status MarkRollback(const Slice&) override { return visit_(BatchOperation{Op::transaction_marker, 0, {}, {}}); }
+    Status MarkCommit(const Slice&) override { return visit_(BatchOperation{Op::transaction_marker, 0, {}, {}}); }
     Status MarkCommitWithTimestamp(const Slice&, const Slice&) override {
-      return visit_(BatchOperation{Kind::timestamped_commit, 0, {}, {}});
+      return visit_(BatchOperation{Op::timestamped_commit, 0, {}, {}});
     }
     bool Continue() override { return log_data_.ok(); }
     const Status& log_data() const { return log_data_; }

@@ -31,7 +31,7 @@ class OptimisticTransaction final : public SpillTransaction {
     for (const auto& [key, one] : tracked()) {
       seen.push_back({KeyVersions::stripe_of(key.first, key.second), one.at});
     }
-    const Status status = db().write_if_unchanged(options(), batch().GetWriteBatch(), seen);
+    const Status status = db().router().write_if_unchanged(options(), batch().GetWriteBatch(), seen);
     if (!status.ok()) return status;
     clear();
     txn_state_ = COMMITTED;
@@ -99,7 +99,7 @@ Status OptimisticTransactionDB::Open(const rocksdb::Options& options, const Spil
   Status status = spillway::DB::Open(options, spill, name, &opened);
   if (!status.ok()) return status;
   auto* const impl = static_cast<spill::DbImpl*>(opened);
-  impl->note_versions();
+  impl->router().note_versions();
   *db = new spill::OptimisticDb(impl);  // NOLINT: the user's
   return status;
 }
@@ -113,7 +113,7 @@ Status OptimisticTransactionDB::Open(const rocksdb::DBOptions& options, const Sp
   Status status = spillway::DB::Open(options, spill, name, column_families, handles, &opened);
   if (!status.ok()) return status;
   auto* const impl = static_cast<spill::DbImpl*>(opened);
-  impl->note_versions();
+  impl->router().note_versions();
   *db = new spill::OptimisticDb(impl);  // NOLINT: the user's
   return status;
 }

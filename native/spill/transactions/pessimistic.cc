@@ -277,7 +277,7 @@ Status refuse(const rocksdb::TransactionDBOptions& options) {
 
 void give(DB* opened, const rocksdb::TransactionDBOptions& transactions, TransactionDB** db) {
   auto* const impl = static_cast<spill::DbImpl*>(opened);
-  impl->note_versions();
+  impl->router().note_versions();
   *db = new spill::PessimisticDb(impl, transactions);  // NOLINT: the user's
 }
 

@@ -14,8 +14,8 @@
 #include <utility>
 #include <vector>
 
+#include "spill/commit/key_versions.h"
 #include "spill/db/db_impl.h"
-#include "spill/route/key_versions.h"
 
 namespace spillway::spill {
 
@@ -160,7 +160,7 @@ class SpillTransaction : public rocksdb::Transaction {
   void set_snapshot_if_needed();
   std::optional<KeyVersions::Stamp> snapshot_clock() const;
   DbImpl& db() const { return db_; }
-  KeyVersions& versions() const { return *db_.versions(); }
+  KeyVersions& versions() const { return *db_.router().versions(); }
   rocksdb::WriteBatchWithIndex& batch() { return batch_; }
   const rocksdb::WriteOptions& options() const { return options_; }
   const std::map<Key, Tracked>& tracked() const { return tracked_; }

@@ -56,7 +56,7 @@ Json shown(const engine::Observation& observed, const load::StallTime& stall_tim
   return json;
 }
 
-Json shown(const engine::SpillObservation& spill, const engine::SpillObservation& before) {
+Json shown(const SpillStatistics& spill, const SpillStatistics& before) {
   return {{"diverting", spill.diverting},
           {"live_generations", spill.live_generations},
           {"live_bytes", spill.live_bytes},

@@ -39,7 +39,7 @@ class RunEvents final : public load::RunListener {
   std::span<const char* const> causes_;
   Files files_;
   const RunControl* control_;
-  engine::SpillObservation last_spill_;  // cumulative, as of the last sample
+  SpillStatistics last_spill_;  // cumulative, as of the last sample
 };
 
 // The part of a result that comes from the run itself: sums over the measured phases. `has_drive`: with drive figures.

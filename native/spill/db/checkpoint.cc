@@ -1,8 +1,5 @@
-// A database of one moment in a directory of its own, made while writes are diverted.
-//
-// In the commit queue, for as long as a list takes: what RocksDB's files are now, and what is live in the spill store.
-// Then, with diversion going on: the files are linked, the logs copied, and what was live is ingested into the copy. So
-// it needs no spill store, and neither waits for the end of a burst nor holds one up.
+#include "spill/db/checkpoint.h"
+
 #include <rocksdb/file_system.h>
 
 #include <limits>
@@ -11,8 +8,6 @@
 #include <utility>
 
 #include "base/steps.h"
-#include "spill/main_db/binding.h"
-#include "spill/db/db_impl.h"
 #include "spill/main_db/external_files.h"
 #include "spill/main_db/ingested_files.h"
 
@@ -89,29 +84,29 @@ Status drop_guards(rocksdb::DB& copy, const std::vector<ColumnFamilyHandle*>& ha
 
 }  // namespace
 
-// RocksDB's files as they are now, and what is live: no diverted write is missing that was acknowledged before a write
-// that RocksDB's log has.
-Status DbImpl::capture(View* view, FamilyOptions* families, std::vector<rocksdb::LiveFileStorageInfo>* files) {
-  if (!rollback_pause_.is_paused()) {
-    if (Status status = flush_large_memtables(); !status.ok()) return status;
+// No diverted write is missing that was acknowledged before a write that RocksDB's log has.
+Status CheckpointMaker::capture(Captured* captured) {
+  if (!rollbacks_.bring_back.pause().is_paused()) {
+    if (Status status = main_.flush_large_memtables(); !status.ok()) return status;
   }
   Status status;
   {
-    const std::lock_guard no_change(user_options_->one_at_a_time());  // no family is being made
-    hold_commits([&] {
-      *view = View{live(), visible_.load(std::memory_order_relaxed)};
-      *families = options_of_families();
+    const std::lock_guard no_change(main_.user_options().one_at_a_time());  // no family is being made
+    commits_.notes.hold_commits([&] {
+      captured->view = View{live_.generations(), live_.visible()};
+      captured->families = options_of_families();
       rocksdb::LiveFilesStorageInfoOptions options;
       // What is in no log has to be in a table; else the log is copied, for a flush would take its time.
-      const bool flushes = has_unlogged_.load(std::memory_order_acquire) || user_options_->database().allow_2pc;
+      const bool flushes = main_.has_unlogged() || main_.user_options().database().allow_2pc;
       options.wal_size_for_flush = flushes ? 0 : std::numeric_limits<std::uint64_t>::max();
       if (!flushes) {
-        status = base().GetLiveFilesStorageInfo(options, files);
+        status = main_.db().GetLiveFilesStorageInfo(options, &captured->files);
         return;
       }
-      const RollbackPause::Pass pass(rollback_pause_);
-      status = with_flushing(static_cast<bool>(pass), [&](bool by_rocksdb) {
-        return by_rocksdb ? base().GetLiveFilesStorageInfo(options, files) : list_without_logs(options, files);
+      const RollbackPause::Pass pass(rollbacks_.bring_back.pause());
+      status = file_lists_.with_flushing(static_cast<bool>(pass), [&](bool by_rocksdb) {
+        return by_rocksdb ? main_.db().GetLiveFilesStorageInfo(options, &captured->files)
+                          : file_lists_.list_without_logs(options, &captured->files);
       });
     });
   }
@@ -119,10 +114,22 @@ Status DbImpl::capture(View* view, FamilyOptions* families, std::vector<rocksdb:
   return status;
 }
 
+Status CheckpointMaker::copy_files(const std::string& directory, Captured* captured) {
+  FileSystem& files = *main_.db().GetEnv()->GetFileSystem();
+  Status status = main_.db().DisableFileDeletions();
+  if (!status.ok()) return status;
+  status = capture(captured);
+  for (const auto& file : captured->files) {
+    if (status.ok()) status = link_or_copy(files, file, directory + "/" + file.relative_filename);
+  }
+  const Status enabled = main_.db().EnableFileDeletions(/*force=*/false);
+  return status.ok() ? enabled : status;
+}
+
 // By name, those without a handle of ours included.
-DbImpl::FamilyOptions DbImpl::options_of_families() const {
+CheckpointMaker::FamilyOptions CheckpointMaker::options_of_families() const {
   std::vector<ColumnFamily> all;
-  families_.for_each([&](const ColumnFamily& family) { all.push_back(family); });
+  live_.families().for_each([&](const ColumnFamily& family) { all.push_back(family); });
   FamilyOptions result;
   for (const ColumnFamily& one : all) {
     if (one.is_dropped) continue;
@@ -130,17 +137,17 @@ DbImpl::FamilyOptions DbImpl::options_of_families() const {
       result.emplace(one.options_without_handle->name, one.options_without_handle->options);
       continue;
     }
-    const UsedColumnFamily family = families_.use(one.id);
-    if (family.handle != nullptr) result.emplace(family.handle->GetName(), GetOptions(family.handle));
+    const UsedColumnFamily family = live_.families().use(one.id);
+    if (family.handle != nullptr) result.emplace(family.handle->GetName(), families_.options_of(family.handle));
   }
   return result;
 }
 
 // The families are those of the copy: the view's may be dropped by now.
-Status DbImpl::ingest_view(const View& view, rocksdb::DB& copy, IngestedFiles& told, const Handles& handles,
-                           const std::string& directory) {
+Status CheckpointMaker::ingest_view(const View& view, rocksdb::DB& copy, IngestedFiles& told, const Handles& handles,
+                                    const std::string& directory) {
   ColumnFamilies families;
-  families_.for_each([&](const ColumnFamily& family) {  // each for its order
+  live_.families().for_each([&](const ColumnFamily& family) {  // each for its order
     ColumnFamily not_there = family;
     not_there.handle = nullptr;
     not_there.is_dropped = true;
@@ -156,8 +163,8 @@ Status DbImpl::ingest_view(const View& view, rocksdb::DB& copy, IngestedFiles& t
   std::map<std::uint32_t, rocksdb::IngestExternalFileArg> arguments;
   for (const auto& generation : *view.generations) {
     std::vector<SortedFile> files;
-    const Status status = write_sorted_files(*generation, view.up_to, families, is_superseded, values_, *store_,
-                                             base().GetDBOptions(), directory, stopping_, &files);
+    const Status status = write_sorted_files(*generation, view.up_to, families, is_superseded, values_, live_.store(),
+                                             main_.db().GetDBOptions(), directory, main_.stopping(), &files);
     if (!status.ok()) return status;
     for (const SortedFile& file : files) add_to(&arguments[file.column_family], file);
   }
@@ -174,10 +181,10 @@ Status DbImpl::ingest_view(const View& view, rocksdb::DB& copy, IngestedFiles& t
   return status.ok() && !lies_above_older ? Status::TryAgain() : status;  // RocksDB's own: beside a flush
 }
 
-Status DbImpl::open_copy(const std::string& directory, const FamilyOptions& known,
-                         const std::function<Status(rocksdb::DB&, IngestedFiles&, const Handles&)>& use) {
+Status CheckpointMaker::open_copy(const std::string& directory, const FamilyOptions& known,
+                                  const std::function<Status(rocksdb::DB&, IngestedFiles&, const Handles&)>& use) {
   const auto told = std::make_shared<IngestedFiles>();
-  rocksdb::DBOptions options = options_of_copy(GetDBOptions());
+  rocksdb::DBOptions options = options_of_copy(families_.database_options());
   options.listeners = {told};
   std::vector<std::string> names;
   if (Status status = rocksdb::DB::ListColumnFamilies(options, directory, &names); !status.ok()) return status;
@@ -207,11 +214,10 @@ Status DbImpl::open_copy(const std::string& directory, const FamilyOptions& know
   return status.ok() ? closed : status;
 }
 
-Status DbImpl::CreateCheckpoint(const std::string& name) {
-  if (is_closed_.load(std::memory_order_relaxed)) return Status::ShutdownInProgress();
+Status CheckpointMaker::make(const std::string& name) {
   const std::string directory = name.substr(0, name.find_last_not_of('/') + 1);
   if (directory.empty()) return Status::InvalidArgument("invalid checkpoint directory name");
-  rocksdb::Env& env = *base().GetEnv();
+  rocksdb::Env& env = *main_.db().GetEnv();
   FileSystem& files = *env.GetFileSystem();
   const Status exists = env.FileExists(directory);
   if (exists.ok()) return Status::InvalidArgument("Directory exists");
@@ -223,23 +229,13 @@ Status DbImpl::CreateCheckpoint(const std::string& name) {
   if (status.ok()) status = files.CreateDir(sorted, {}, nullptr);
   if (!status.ok()) return status;
 
-  View view;
-  FamilyOptions families;
-  std::vector<rocksdb::LiveFileStorageInfo> captured;
-  status = base().DisableFileDeletions();
+  Captured captured;
+  status = copy_files(made, &captured);
   if (status.ok()) {
-    status = capture(&view, &families, &captured);
-    for (const auto& file : captured) {
-      if (status.ok()) status = link_or_copy(files, file, made + "/" + file.relative_filename);
-    }
-    const Status enabled = base().EnableFileDeletions(/*force=*/false);
-    if (status.ok()) status = enabled;
-  }
-  if (status.ok()) {
-    status = open_copy(made, families, [&](rocksdb::DB& copy, IngestedFiles& told, const Handles& handles) {
+    status = open_copy(made, captured.families, [&](rocksdb::DB& copy, IngestedFiles& told, const Handles& handles) {
       Status ingested = Status::TryAgain();
       for (int tries = kMostIngestions; ingested.IsTryAgain() && tries > 0; --tries) {
-        ingested = ingest_view(view, copy, told, handles, sorted);
+        ingested = ingest_view(captured.view, copy, told, handles, sorted);
       }
       return ingested.ok() ? drop_guards(copy, handles) : ingested;  // it needs no spill store
     });

@@ -16,7 +16,7 @@
 
 namespace spillway::spill {
 
-struct Moment {
+struct ReadState {
   View view;
   std::shared_ptr<const rocksdb::Snapshot> main;  // released with its last holder
 };
@@ -28,30 +28,30 @@ struct Moment {
 class SpillSnapshot final : public rocksdb::Snapshot {
  public:
   // `diverted`: operations diverted in this opening before the snapshot, as in DB::GetLatestSequenceNumber.
-  explicit SpillSnapshot(Moment moment, Sequence diverted = 0)
-      : main_number_(moment.main->GetSequenceNumber()), moment_(std::move(moment)), diverted_(diverted) {}
+  explicit SpillSnapshot(ReadState state, Sequence diverted = 0)
+      : main_number_(state.main->GetSequenceNumber()), state_(std::move(state)), diverted_(diverted) {}
   ~SpillSnapshot() override = default;
 
-  const Moment& moment() const { return moment_; }
+  const ReadState& state() const { return state_; }
 
   // RocksDB's and what was diverted: orders snapshots and DB::GetLatestSequenceNumber, and means nothing to RocksDB.
   rocksdb::SequenceNumber GetSequenceNumber() const override { return main_number_ + diverted_; }
-  std::int64_t GetUnixTime() const override { return moment_.main->GetUnixTime(); }
-  std::uint64_t GetTimestamp() const override { return moment_.main->GetTimestamp(); }
+  std::int64_t GetUnixTime() const override { return state_.main->GetUnixTime(); }
+  std::uint64_t GetTimestamp() const override { return state_.main->GetTimestamp(); }
 
  private:
   const rocksdb::SequenceNumber main_number_;
   // Source: RocksDB's value where no transaction is written before it is committed (kMinUnCommittedSeq).
   [[maybe_unused]] const rocksdb::SequenceNumber main_min_uncommitted_ = 1;
-  const Moment moment_;
+  const ReadState state_;
   const Sequence diverted_;
 };
 
 // Those that the user has not released.
 class Snapshots {
  public:
-  const rocksdb::Snapshot* add(Moment moment, Sequence diverted) {
-    auto made = std::make_unique<SpillSnapshot>(std::move(moment), diverted);
+  const rocksdb::Snapshot* add(ReadState state, Sequence diverted) {
+    auto made = std::make_unique<SpillSnapshot>(std::move(state), diverted);
     const SpillSnapshot* const snapshot = made.get();
     const std::lock_guard lock(mutex_);
     open_.emplace(snapshot, std::move(made));

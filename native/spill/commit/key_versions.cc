@@ -1,4 +1,4 @@
-#include "spill/route/key_versions.h"
+#include "spill/commit/key_versions.h"
 
 #include <algorithm>
 #include <optional>

@@ -1,0 +1,39 @@
+// The parts of this folder, put together.
+#pragma once
+
+#include <utility>
+
+#include "spill/commit/commit_pipeline.h"
+#include "spill/commit/ordering_notes.h"
+#include "spill/commit/spill_commit_env.h"
+#include "spill/commit/spill_writer.h"
+#include "spill/commit/store_usage.h"
+
+namespace spillway::spill {
+
+class Commits {
+ public:
+  Commits(CommitContext context, ValueReader values)
+      : context_(std::move(context)),
+        usage(context_.options, context_.store, context_.live),
+        pipeline(env_),
+        writer(context_, pipeline.queue()),
+        notes(context_, pipeline.queue(), writer),
+        env_(context_, usage, writer, notes, values) {}
+
+  const SpillOptions& options() const { return context_.options; }
+
+ private:
+  const CommitContext context_;
+
+ public:
+  StoreUsage usage;
+  CommitPipeline pipeline;
+  SpillWriter writer;
+  OrderingNotes notes;
+
+ private:
+  SpillCommitEnv env_;
+};
+
+}  // namespace spillway::spill

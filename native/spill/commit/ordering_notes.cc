@@ -1,0 +1,93 @@
+#include "spill/commit/ordering_notes.h"
+
+#include <algorithm>
+
+#include "spill/store/record.h"
+
+namespace spillway::spill {
+
+using rocksdb::Status;
+
+Status OrderingNotes::append_durably() {
+  const Status status = append();
+  return status.ok() ? writer_.sync() : status;
+}
+
+Status OrderingNotes::append() {
+  const Status status = try_append();
+  status.ok() ? end_owing() : owe();
+  return status;
+}
+
+// RocksDB's tables tell how far it has got, as long as nothing takes their sequence numbers away; and when nothing is
+// left in the spill store, nobody asks.
+void OrderingNotes::owe() {
+  context_.main.order().hold_compactions(MainOrder::Until::note_stands);
+  is_owed_.store(true, std::memory_order_release);
+}
+
+void OrderingNotes::end_owing() {
+  is_owed_.store(false, std::memory_order_release);
+  context_.main.order().let_compactions_run(MainOrder::Until::note_stands);
+}
+
+Status OrderingNotes::try_append() {
+  MainDb& main = context_.main;
+  if (unsynced_main_sequence_ == 0 || context_.live.generations()->empty()) return {};
+  if (writer_.has_failed()) return writer_.failure();
+  if (unsynced_main_sequence_ > main.durable_up_to()) {
+    if (Status status = main.make_durable(); !status.ok()) return status;
+  }
+  const rocksdb::WriteBatch nothing;
+  const std::uint64_t durable = main.durable_up_to();
+  std::string note = encode(RecordHeader{writer_.next_sequence(), durable, durable, true});
+  note.append(nothing.Data());
+  const rocksdb::Slice record(note);
+  std::uint64_t offset = 0;
+  const Status status = writer_.append({&record, 1}, {&offset, 1});
+  if (status.ok()) unsynced_main_sequence_ = 0;
+  return status.IsBusy() ? Status::NoSpace("the spill store has no room for a note") : status;
+}
+
+void OrderingNotes::on_commit(bool sync, std::uint64_t main_sequence) {
+  unsynced_main_sequence_ = sync ? 0 : std::max(unsynced_main_sequence_, main_sequence);
+}
+
+void OrderingNotes::hold_commits(const std::function<void()>& held) {
+  const auto prepare = [&]() REQUIRES(in_commit_queue) {
+    if (!append_durably().ok()) writer_.sync().PermitUncheckedError();  // a store that failed takes none
+  };
+  queue_.run_held(prepare, held);
+}
+
+// A flush takes writes out of RocksDB's log, which then tells no more that they were there, and past the marks in it.
+void OrderingNotes::before_flush() {
+  if (!context_.main.make_durable().ok()) {  // what else fails is told of by every later write
+    if (context_.live.has_any()) owe();
+    (void)writer_.sync_concurrently(/*in_flush=*/true);  // the marks that are flushed away name it
+    return;
+  }
+  if (!add_concurrently(/*in_flush=*/true).ok()) (void)writer_.sync_concurrently(/*in_flush=*/true);
+}
+
+// RocksDB is written to meanwhile, and diverted writes come after that: its log is synced once more for the note, and
+// while commits wait only if that goes on.
+Status OrderingNotes::add_concurrently(bool in_flush) {
+  constexpr int kTries = 3;
+  Status status;
+  for (int tries = 1; status.ok(); ++tries) {
+    bool is_noted = false;
+    const bool was_run = queue_.run_alone_unless_held([&]() REQUIRES(in_commit_queue) {
+      if (tries < kTries && unsynced_main_sequence_ > context_.main.durable_up_to()) return;
+      status = append();
+      is_noted = true;
+    });
+    if (!was_run) return {};  // whoever holds the queue has noted it, and nothing was diverted since (hold_commits)
+    if (is_noted) return status.ok() ? writer_.sync_concurrently(in_flush) : status;
+    status = context_.main.make_durable();
+  }
+  if (context_.live.has_any()) owe();
+  return status;
+}
+
+}  // namespace spillway::spill

@@ -1,0 +1,235 @@
+#include "spill/commit/spill_commit_env.h"
+
+#include <cassert>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/steps.h"
+#include "spill/commit/merge_resolver.h"
+#include "spill/store/batch_visitor.h"
+#include "spill/store/checksum.h"
+
+namespace spillway::spill {
+namespace {
+
+using rocksdb::Slice;
+using rocksdb::Status;
+using rocksdb::WriteBatch;
+
+// All commits leave room for a note, with the generation that it may begin.
+constexpr std::uint64_t kNoteRoom = 4096;
+
+std::string_view view(const Slice& slice) { return {slice.data(), slice.size()}; }
+
+// Adds operations to a generation, and counts them by column family.
+class EntryAdder {
+ public:
+  EntryAdder(Generation& generation, KeyIndex* index, const char* record, std::uint64_t offset, Sequence first)
+      : generation_(generation), index_(index), record_(record), offset_(offset), next_(first) {}
+  ~EntryAdder() { count(); }
+  EntryAdder(const EntryAdder&) = delete;
+  EntryAdder& operator=(const EntryAdder&) = delete;
+
+  Status add(const BatchOperation& operation) {
+    using Op = BatchOperation::Kind;
+    const auto& [kind, family, key, value] = operation;
+    switch (kind) {
+      case Op::put:
+        add(family, key, spill::Kind::put,
+            {offset_, static_cast<std::uint32_t>(value.data() - record_), static_cast<std::uint32_t>(value.size())},
+            crc32c(value));
+        return {};
+      case Op::remove:
+      case Op::single_remove:  // hides whatever number of older versions there is
+        add(family, key, spill::Kind::remove, {}, 0);
+        return {};
+      case Op::remove_range:
+        generation_.add(RangeTombstone{family, key.ToString(), value.ToString(), next_++});
+        return {};
+      case Op::log_data:
+        return {};
+      default:
+        return unknown_operation(operation);
+    }
+  }
+
+  Sequence next() const { return next_; }
+
+ private:
+  void add(std::uint32_t family, const Slice& key, spill::Kind kind, const Location& location, std::uint32_t checksum) {
+    if (family != family_) {
+      count();
+      family_ = family;
+    }
+    ++(kind == spill::Kind::put ? tally_.puts : tally_.removes);
+    if (kind == spill::Kind::put) tally_.put_bytes += key.size() + location.length;
+    const Entry* const entry = generation_.add(family, view(key), next_++, kind, location, checksum);
+    if (index_ != nullptr) index_->insert(entry);
+  }
+
+  void count() {
+    if (tally_.puts + tally_.removes > 0) generation_.count(family_, tally_);
+    tally_ = {};
+  }
+
+  std::uint32_t family_ = 0;
+  Tally tally_;  // of that family, not yet counted in the generation
+  Generation& generation_;
+  KeyIndex* const index_;
+  const char* const record_;
+  const std::uint64_t offset_;
+  Sequence next_;
+};
+
+}  // namespace
+
+Sequence add_entries_of(const WriteBatch& batch, std::uint64_t offset, Sequence first, Generation& generation,
+                        KeyIndex* index) {
+  // In the record the batch stands behind the header.
+  EntryAdder adder(generation, index, batch.Data().data() - kRecordHeaderBytes, offset, first);
+  const Status status = visit_batch(batch, [&](const BatchOperation& operation) { return adder.add(operation); });
+  assert(status.ok() && "it was iterated over before");
+  (void)status;
+  return adder.next();
+}
+
+Status SpillCommitEnv::admit(const Commit& commit, std::uint64_t group_bytes) {
+  // Since the write decided to be diverted:
+  if (context_.main.is_handed_out()) return Status::Busy("RocksDB itself was handed out");
+  if (writer_.has_failed()) return Status::Busy("the spill store failed");
+  return usage_.has_room(group_bytes + kNoteRoom, commit.must_divert) ? Status() : writer_.report_full();
+}
+
+Status SpillCommitEnv::check_family(std::uint32_t family, bool must_divert) const {
+  const ColumnFamily known = context_.live.families().of(family);
+  if (!known.can_be_diverted) return Status::Busy("a column family that nothing is ingested into");
+  if (known.handle != nullptr) return {};
+  // RocksDB takes it, but it could not be brought back.
+  if (!known.is_dropped && !must_divert) return Status::Busy("a column family without a handle");
+  return Status::InvalidArgument("Invalid column family specified in write batch");
+}
+
+// What RocksDB would have checked.
+Status SpillCommitEnv::check(const WriteBatch& batch, bool must_divert) const {
+  const ColumnFamilies& families = context_.live.families();
+  return visit_batch(batch, [&](const BatchOperation& operation) -> Status {
+    using Op = BatchOperation::Kind;
+    const auto& [kind, family, key, value] = operation;
+    switch (kind) {
+      case Op::remove_range:
+        if (families.comparator(family)->Compare(key, value) > 0) {
+          return Status::InvalidArgument("end key comes before start key");
+        }
+        if (!families.of(family).deletes_ranges) {
+          return Status::NotSupported("DeleteRange of a column family whose table factory has none");
+        }
+        return check_family(family, must_divert);
+      case Op::put:
+      case Op::remove:
+      case Op::single_remove:
+      case Op::merge:
+        return check_family(family, must_divert);
+      case Op::log_data:
+        return {};
+      default:
+        return unknown_operation(operation);
+    }
+  });
+}
+
+Status SpillCommitEnv::refuse(Commit& commit, const Status& status) {
+  commit.is_for_main = status.IsBusy();
+  if (commit.is_for_main && commit.must_divert) {  // a writer that does not wait may come again
+    if (const auto generations = context_.live.generations(); !generations->empty()) {
+      writer_.seal();
+      context_.want_rollback(generations->back()->id());
+    }
+  }
+  return status;
+}
+
+Status SpillCommitEnv::prepare(Commit& commit, PreparedCommit* prepared) {
+  prepared->commit = &commit;
+  prepared->batch = commit.batch;
+  Status status = check(*commit.batch, commit.must_divert);
+  if (status.ok() && commit.batch->HasMerge()) status = resolve(prepared);
+  if (!status.ok()) return refuse(commit, status);
+  prepared->first_sequence = writer_.next_sequence();
+  prepared->main_sequence = context_.main.latest_sequence();
+  if (context_.main.has_unlogged()) {
+    // Recovery would miss those in RocksDB's log, and take this one, which came after them, for lost with them.
+    if (status = context_.main.make_durable(); !status.ok()) return status;
+  }
+  const std::uint64_t main_durable = context_.main.durable_up_to();
+  writer_.take_sequences(prepared->batch->Count());
+  prepared->record = encode({prepared->first_sequence, prepared->main_sequence, main_durable, commit.sync});
+  prepared->record.append(prepared->batch->Data());
+  return {};
+}
+
+Status SpillCommitEnv::resolve(PreparedCommit* prepared) {
+  const auto value_before = [this](std::uint32_t family, const Slice& key, std::optional<std::string>* value) {
+    return newest_value(family, key, value);
+  };
+  const Status status =
+      resolve_merges(*prepared->commit->batch, context_.live.families(), value_before, &prepared->resolved);
+  if (status.ok()) prepared->batch = &prepared->resolved;
+  return status;
+}
+
+Status SpillCommitEnv::newest_value(std::uint32_t family, const Slice& key, std::optional<std::string>* value) {
+  value->reset();
+  const LiveSet& live = context_.live;
+  Sequence entry_sequence = 0;
+  const auto found = live.index().find(family, view(key));
+  if (found) entry_sequence = found->entry.sequence;
+  const View now{live.generations(), ~Sequence{0}};
+  if (now.covering_tombstone(family, view(key), live.families()) > entry_sequence) return {};
+  if (found && !found->generation->is_dropped()) {  // else RocksDB has it, and what hides it
+    if (found->entry.kind == Kind::remove) return {};
+    return values_.read(found->entry, &value->emplace());
+  }
+  const Status status =
+      context_.main.db().Get(rocksdb::ReadOptions(), live.families().use(family).handle, key, &value->emplace());
+  steps::reached("spill.commit.base_read");
+  if (status.ok()) return {};
+  value->reset();
+  if (status.IsNotFound()) return {};
+  // RocksDB takes what it cannot merge, and says so to whoever reads it.
+  return Status::Busy("RocksDB cannot read what is merged with");
+}
+
+Status SpillCommitEnv::append(std::span<PreparedCommit> group, bool sync) {
+  Status status = sync ? context_.main.make_durable() : Status();
+  if (!status.ok()) return status;
+  std::vector<Slice> records;
+  records.reserve(group.size());
+  for (const PreparedCommit& one : group) records.emplace_back(one.record);
+  std::vector<std::uint64_t> offsets(group.size());
+  status = writer_.append(records, offsets);
+  for (std::size_t i = 0; i < group.size(); ++i) group[i].offset = offsets[i];
+  if (status.ok() && sync) status = writer_.sync();
+  if (status.ok() || !writer_.has_failed()) return status;
+  // Then it may be in the store all the same, until a rollback has dropped its generation: a write to RocksDB that is
+  // acknowledged meanwhile would be hidden by it after a crash.
+  for (const PreparedCommit& one : group) writer_.doubt(*one.batch);
+  return Status::TryAgain("in doubt");
+}
+
+void SpillCommitEnv::apply(std::span<const PreparedCommit> group) {
+  Generation& active = *writer_.active();
+  Counts& counts = context_.telemetry.counts;
+  for (const PreparedCommit& one : group) {
+    const std::uint64_t before = active.user_bytes();
+    (void)add_entries_of(*one.batch, one.offset, one.first_sequence, active, &context_.live.index());
+    add(counts.diverted_writes, one.batch->Count());
+    add(counts.diverted_bytes, active.user_bytes() - before);
+    notes_.on_commit(one.commit->sync, one.main_sequence);
+  }
+  steps::reached("spill.commit.added");
+  context_.live.show({active.id(), writer_.next_sequence() - 1});
+  if (active.user_bytes() >= context_.options.generation_bytes) writer_.seal();
+}
+
+}  // namespace spillway::spill

@@ -1,0 +1,50 @@
+// What a group of commits goes through in the spill store: room, checks, merges, RocksDB's order, entries.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "spill/commit/commit_pipeline.h"
+#include "spill/commit/ordering_notes.h"
+#include "spill/commit/spill_writer.h"
+#include "spill/commit/store_usage.h"
+#include "spill/live/value_reader.h"
+
+namespace spillway::spill {
+
+// Adds the operations of a batch to a generation (and to the index, newest last), the first with sequence `first`;
+// `offset` is its record's. Returns the next sequence. REQUIRES: a batch of what can be diverted, without merges.
+Sequence add_entries_of(const rocksdb::WriteBatch& batch, std::uint64_t offset, Sequence first, Generation& generation,
+                        KeyIndex* index);
+
+class SpillCommitEnv final : public CommitEnv {
+ public:
+  SpillCommitEnv(const CommitContext& context, const StoreUsage& usage, SpillWriter& writer, OrderingNotes& notes,
+                 ValueReader values)
+      : context_(context), usage_(usage), writer_(writer), notes_(notes), values_(values) {}
+
+  bool has_live() const override { return context_.live.has_any(std::memory_order_seq_cst); }
+  rocksdb::Status admit(const Commit& commit, std::uint64_t group_bytes) override REQUIRES(in_commit_queue);
+  rocksdb::Status prepare(Commit& commit, PreparedCommit* prepared) override REQUIRES(in_commit_queue);
+  rocksdb::Status append(std::span<PreparedCommit> group, bool sync) override REQUIRES(in_commit_queue);
+  void apply(std::span<const PreparedCommit> group) override REQUIRES(in_commit_queue);
+
+ private:
+  rocksdb::Status check(const rocksdb::WriteBatch& batch, bool must_divert) const;
+  rocksdb::Status check_family(std::uint32_t family, bool must_divert) const;
+  // The newest value of a key, which nobody writes to RocksDB meanwhile, for it is announced.
+  rocksdb::Status newest_value(std::uint32_t family, const rocksdb::Slice& key, std::optional<std::string>* value);
+  rocksdb::Status resolve(PreparedCommit* prepared);
+  rocksdb::Status refuse(Commit& commit, const rocksdb::Status& status) REQUIRES(in_commit_queue);
+
+  const CommitContext& context_;
+  const StoreUsage& usage_;
+  SpillWriter& writer_;
+  OrderingNotes& notes_;
+  const ValueReader values_;
+};
+
+}  // namespace spillway::spill

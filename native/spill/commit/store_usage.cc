@@ -1,0 +1,53 @@
+#include "spill/commit/store_usage.h"
+
+#include <algorithm>
+
+#include "spill/live/sorted_size.h"
+
+namespace spillway::spill {
+namespace {
+
+// Writes that could go elsewhere leave this much of the store and of the index to those that cannot.
+constexpr double kReserve = 0.1;
+
+}  // namespace
+
+bool StoreUsage::has_room(std::uint64_t bytes, bool may_use_reserve) const {
+  return share_used(bytes, live_.held_memory_bytes()) <= (may_use_reserve ? 1.0 : 1.0 - kReserve);
+}
+
+std::uint64_t StoreUsage::room_for_sorted(std::uint64_t more_bytes) const {
+  if (has_own_drive_) return 0;
+  std::uint64_t room = most_sorted_bytes(more_bytes);
+  const auto generations = live_.generations();
+  for (const auto& one : *generations) {
+    const std::uint64_t more = one == generations->back() ? more_bytes : 0;
+    room = std::max(room, most_sorted_bytes(*one, more));
+  }
+  return std::max(room, sorted_bytes_.load(std::memory_order_acquire));
+}
+
+double StoreUsage::share_used(std::uint64_t more_bytes, std::uint64_t more_memory) const {
+  const std::uint64_t memory = live_.memory_bytes() + more_memory;
+  const std::uint64_t used = store_.used_bytes() + room_for_sorted(more_bytes) + more_bytes;
+  return std::max(static_cast<double>(used) / static_cast<double>(store_.capacity_bytes()),
+                  static_cast<double>(memory) / static_cast<double>(index_bytes_));
+}
+
+std::shared_ptr<const Generations> StoreUsage::reserve_sorted(const std::shared_ptr<const Generations>& wanted) {
+  if (has_own_drive_ || wanted->empty()) return wanted;
+  const std::uint64_t used = store_.used_bytes();
+  const std::uint64_t capacity = store_.capacity_bytes();
+  auto fitting = std::make_shared<Generations>();
+  std::uint64_t bytes = 0;
+  for (const auto& one : *wanted) {
+    const std::uint64_t its = most_sorted_bytes(*one);
+    if (!fitting->empty() && used + bytes + its > capacity) break;
+    fitting->push_back(one);
+    bytes += its;
+  }
+  sorted_bytes_.store(bytes, std::memory_order_release);
+  return fitting;
+}
+
+}  // namespace spillway::spill

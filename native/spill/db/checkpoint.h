@@ -1,0 +1,70 @@
+// A database of one moment in a directory of its own, made while writes are diverted.
+//
+// In the commit queue, for as long as a list takes: what RocksDB's files are now, and what is live in the spill store.
+// Then, with diversion going on: the files are linked, the logs copied, and what was live is ingested into the copy. So
+// it needs no spill store, and neither waits for the end of a burst nor holds one up.
+#pragma once
+
+#include <rocksdb/db.h>
+
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "spill/commit/commits.h"
+#include "spill/db/families.h"
+#include "spill/db/file_lists.h"
+#include "spill/live/live_set.h"
+#include "spill/live/value_reader.h"
+#include "spill/main_db/main_db.h"
+#include "spill/rollback/rollbacks.h"
+
+namespace spillway::spill {
+
+class CheckpointMaker {
+ public:
+  CheckpointMaker(ValueReader values, MainDb& main, LiveSet& live, Commits& commits, Rollbacks& rollbacks,
+                  FileLists& file_lists, const Families& families)
+      : values_(values),
+        main_(main),
+        live_(live),
+        commits_(commits),
+        rollbacks_(rollbacks),
+        file_lists_(file_lists),
+        families_(families) {}
+
+  // As rocksdb::Checkpoint::CreateCheckpoint. InvalidArgument: the directory exists. What a failure leaves is removed.
+  rocksdb::Status make(const std::string& directory);
+
+ private:
+  using Handles = std::vector<rocksdb::ColumnFamilyHandle*>;
+  using FamilyOptions = std::map<std::string, rocksdb::ColumnFamilyOptions>;
+  // What is copied: RocksDB's files, and what is live beside them.
+  struct Captured {
+    View view;
+    FamilyOptions families;
+    std::vector<rocksdb::LiveFileStorageInfo> files;
+  };
+
+  rocksdb::Status capture(Captured* captured);
+  rocksdb::Status copy_files(const std::string& directory, Captured* captured);
+  FamilyOptions options_of_families() const;
+  // Opens the database in `directory`, a copy of this one, as plain RocksDB for as long as `use` takes.
+  using Use = std::function<rocksdb::Status(rocksdb::DB&, IngestedFiles&, const Handles&)>;
+  rocksdb::Status open_copy(const std::string& directory, const FamilyOptions& known, const Use& use);
+  // What the view has of the spill store goes into the copy, by way of files in `directory`. TryAgain: RocksDB refused
+  // it, or may have put it too deep (main_db/ingested_files.h).
+  rocksdb::Status ingest_view(const View& view, rocksdb::DB& copy, IngestedFiles& told, const Handles& handles,
+                              const std::string& directory);
+
+  const ValueReader values_;
+  MainDb& main_;
+  LiveSet& live_;
+  Commits& commits_;
+  Rollbacks& rollbacks_;
+  FileLists& file_lists_;
+  const Families& families_;
+};
+
+}  // namespace spillway::spill

@@ -1,0 +1,43 @@
+// How far an opening has got, and its end: that comes once, and says the same to whoever asks again.
+#pragma once
+
+#include <rocksdb/status.h>
+
+#include <atomic>
+#include <functional>
+
+#include "base/mutex.h"
+
+namespace spillway::spill {
+
+// Thread-safe once the database is started.
+class Closing {
+ public:
+  // While the database is opened.
+  void found(bool has_writes) { has_found_writes_ = has_writes; }
+  void started() { is_started_ = true; }
+  bool is_started() const { return is_started_; }
+  bool has_found_writes() const { return has_found_writes_; }  // in the spill store, before the start
+
+  bool is_closed() const { return is_closed_.load(std::memory_order_relaxed); }
+  // Runs `may_close`; where that is OK, `close`, unless it was run before. Returns what the one that failed said, or
+  // what `close` said when it was run.
+  rocksdb::Status close(const std::function<rocksdb::Status()>& may_close,
+                        const std::function<rocksdb::Status()>& close) {
+    const MutexLock lock(mutex_);
+    if (is_closed_.load(std::memory_order_relaxed)) return status_;
+    if (rocksdb::Status status = may_close(); !status.ok()) return status;
+    is_closed_.store(true, std::memory_order_seq_cst);
+    status_ = close();
+    return status_;
+  }
+
+ private:
+  Mutex mutex_;  // held while closing
+  rocksdb::Status status_ GUARDED_BY(mutex_);
+  std::atomic<bool> is_closed_{false};
+  bool is_started_ = false;
+  bool has_found_writes_ = false;
+};
+
+}  // namespace spillway::spill

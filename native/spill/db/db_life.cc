@@ -1,0 +1,119 @@
+// From start to Close, and what the parts tell each other.
+#include <rocksdb/convenience.h>
+#include <rocksdb/env.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/steps.h"
+#include "spill/db/db_impl.h"
+
+namespace spillway::spill {
+namespace {
+
+using rocksdb::ColumnFamilyHandle;
+using rocksdb::Status;
+
+// Sorted files of a generation have to fit beside all others.
+SpillOptions leave_room_for_rollback(SpillOptions options) {
+  constexpr std::uint64_t kLeastGenerations = 4;
+  if (options.store == nullptr) {
+    const std::uint64_t most = std::max<std::uint64_t>(options.capacity_bytes / kLeastGenerations, 1);
+    options.generation_bytes = std::min(options.generation_bytes, most);
+  }
+  return options;
+}
+
+ValueReader values_of(const OpenedParts& parts, rocksdb::DB& base) {
+  return ValueReader(*parts.store, *base.GetEnv()->GetSystemClock());
+}
+
+}  // namespace
+
+DbImpl::DbImpl(const std::shared_ptr<rocksdb::DB>& base, const SpillOptions& options, const OpenedParts& parts)
+    : spillway::DB(base),
+      telemetry_(options.listeners, base->GetDBOptions().info_log),
+      live_(parts.store),
+      main_(*base, parts.main, live_.families(), telemetry_),
+      commits_({leave_room_for_rollback(options), *parts.store, main_, live_, telemetry_,
+                [this] { rollbacks_.thread.wake(); }, [this](GenerationId last) { rollbacks_.thread.ask_for(last); }},
+               values_of(parts, *base)),
+      rollbacks_(values_of(parts, *base), main_, live_, commits_, *parts.detector, telemetry_,
+                 sorted_directory_of(base->GetName())),
+      router_({main_, live_, commits_, parts.detector, rollbacks_.room, rollbacks_.thread, rollbacks_.main_only,
+               telemetry_}),
+      reader_(*parts.store, values_of(parts, *base), main_, live_, commits_.pipeline.queue(), telemetry_),
+      families_(parts.handle_watcher, main_, live_, commits_, rollbacks_, *parts.detector),
+      file_lists_(main_, live_, rollbacks_) {}
+
+DbImpl::~DbImpl() {
+  reader_.release_snapshots();
+  (void)closing_.close([] { return Status(); }, [this] { return shut_down(); });
+}
+
+Status DbImpl::start(const std::vector<ColumnFamilyHandle*>& handles, const StoreContents& contents) {
+  closing_.found(contents.has_writes);
+  if (Status status = families_.add(handles); !status.ok()) return status;
+  (void)base().GetEnv()->CreateDirIfMissing(rollbacks_.bring_back.sorted_directory());
+  rollbacks_.bring_back.remove_leftovers();
+  // All that RocksDB has by now is in tables: it has flushed what it replayed.
+  main_.raise_durable(main_.latest_sequence());
+  if (Status status = recover(contents, main_, live_, commits_); !status.ok()) return status;
+  main_.order().let_compactions_run(MainOrder::Until::opened);
+  main_.order().start([this] { commits_.notes.before_flush(); });
+  router_.detector().start(&base(), &live_.families(),
+                           [this](const Signals&, Route before, Route now) { on_look(before, now); });
+  families_.start(handles);
+  rollbacks_.thread.start();
+  closing_.started();
+  return {};
+}
+
+// As RocksDB's: with snapshots it refuses and the database goes on, and a second time it says what the first did.
+Status DbImpl::Close() {
+  const auto may_close = [this] {
+    std::uint64_t snapshots = 0;
+    const bool is_known = base().GetIntProperty(rocksdb::DB::Properties::kNumSnapshots, &snapshots);
+    return is_known && snapshots > 0 ? Status::Aborted("Cannot close DB with unreleased snapshot.") : Status();
+  };
+  return closing_.close(may_close, [this] { return shut_down(); });
+}
+
+Status DbImpl::shut_down() {
+  main_.stop();
+  rollbacks_.thread.stop();
+  router_.detector().stop();
+  Status status;
+  commits_.pipeline.queue().run_alone([&]() REQUIRES(in_commit_queue) {
+    if (live_.has_any()) status = commits_.notes.append_durably();  // which syncs RocksDB's log if need be
+    if (status.IsNoSpace()) status = {};                            // the tables tell what it would have said
+    commits_.writer.close();
+    // Of a start that failed the store stays as it was found.
+    if (status.ok() && closing_.is_started() && !commits_.writer.has_failed()) status = live_.store().close();
+  });
+  main_.order().stop();
+  steps::reached("spill.close.stopped");
+  families_.stop();
+  const bool has_writes = live_.has_any() || (!closing_.is_started() && closing_.has_found_writes());
+  const Status released = main_.binding().close(has_writes);
+  if (status.ok()) status = released;
+  rocksdb::CancelAllBackgroundWork(&base());  // first: a compaction that was held must not go on
+  main_.order().let_compactions_run();
+  const Status closed = base().Close();
+  return status.ok() ? closed : status;
+}
+
+void DbImpl::on_look(Route before, Route now) {
+  if (before == now || now == Route::main) live_.store().hand_on();
+  if (before == now) return;
+  if (now == Route::spill) add(telemetry_.counts.stalls_diverted);
+  SpillEvent event;
+  event.kind = now == Route::spill ? SpillEvent::Kind::divert_begin : SpillEvent::Kind::divert_end;
+  telemetry_.report(event);
+  if (now == Route::main) rollbacks_.room.notify();
+  rollbacks_.thread.wake();
+}
+
+void DbImpl::SetDiversion(Diversion diversion) { router_.set_diversion(diversion); }
+
+}  // namespace spillway::spill

@@ -1,0 +1,205 @@
+#include "spill/db/families.h"
+
+#include <algorithm>
+#include <functional>
+#include <string>
+#include <utility>
+
+#include "spill/main_db/external_files.h"
+
+namespace spillway::spill {
+
+using rocksdb::Status;
+
+namespace {
+
+// Before a family is dropped that others go on writing to. Source: guess.
+constexpr int kMostRollbacks = 10;
+
+}  // namespace
+
+Status check_supported(const rocksdb::ColumnFamilyDescriptor& family) {
+  const rocksdb::Comparator* const order = family.options.comparator;
+  const auto no = [&](const char* what) {
+    return Status::NotSupported("spillway::DB does not support " + std::string(what) + " (column family " +
+                                family.name + ")");
+  };
+  if (order->timestamp_size() > 0) return no("user-defined timestamps");
+  if (order->CanKeysWithDifferentByteContentsBeEqual()) {
+    return no("a comparator under which different bytes can be equal");
+  }
+  // A put may be a change to be applied then, and there are no snapshots.
+  if (family.options.inplace_update_support) return no("inplace_update_support");
+  return {};
+}
+
+Status Families::add(const std::vector<Handle*>& handles) {
+  if (Status status = live_.families().add(main_.db().DefaultColumnFamily()); !status.ok()) return status;
+  for (Handle* handle : handles) {
+    if (Status status = live_.families().add(handle); !status.ok()) return status;
+  }
+  return {};
+}
+
+void Families::start(const std::vector<Handle*>& handles) {
+  watcher_->start([this](Handle* handle) { on_handle_deletion(handle); });
+  const MutexLock lock(mutex_);
+  kept_ = handles;
+}
+
+void Families::stop() {
+  watcher_->stop();
+  const MutexLock lock(mutex_);
+  for (Handle* handle : kept_) (void)main_.db().DestroyColumnFamilyHandle(handle);
+  kept_.clear();
+}
+
+Status Families::create_by(const rocksdb::ColumnFamilyDescriptor& family, Handle** handle,
+                           const std::function<Status(const rocksdb::ColumnFamilyOptions&)>& create) {
+  if (Status status = check_supported(family); !status.ok()) return status;
+  if (is_guard(family.name)) {
+    return Status::InvalidArgument("column families whose names begin as \"" + family.name +
+                                   "\" are Spillway's own; give it another name");
+  }
+  UserOptions::Change change(main_.user_options(), family.name);
+  change.set(slowdown_of(family.options));
+  Status status = create(without_slowdown(family.options));
+  if (!status.ok()) return status;
+  change.keep();
+  return live_.families().add(*handle);
+}
+
+Status Families::create(const rocksdb::ColumnFamilyDescriptor& family, Handle** handle) {
+  return create_by(family, handle, [&](const rocksdb::ColumnFamilyOptions& raised) {
+    return main_.db().CreateColumnFamily(raised, family.name, handle);
+  });
+}
+
+Status Families::create_with_import(const rocksdb::ColumnFamilyDescriptor& family,
+                                    const rocksdb::ImportColumnFamilyOptions& options,
+                                    const rocksdb::ExportImportFilesMetaData& metadata, Handle** handle) {
+  const std::string& directory = rollbacks_.bring_back.sorted_directory();
+  return create_by(family, handle, [&](const rocksdb::ColumnFamilyOptions& raised) {
+    ExternalFiles files(main_.db().GetEnv()->GetFileSystem(), directory);
+    auto linked = metadata;
+    auto with_links = options;
+    if (!options.move_files) {
+      for (auto& file : linked.files) {
+        std::vector<std::string> copies;
+        if (Status status = files.copy({file.db_path + "/" + file.name}, &copies); !status.ok()) return status;
+        file.db_path = directory;
+        file.name = copies.front().substr(directory.size());
+      }
+      with_links.move_files = true;  // the copies
+    }
+    return rollbacks_.main_only.run_raising_sequence(
+        [&] { return main_.db().CreateColumnFamilyWithImport(raised, family.name, with_links, linked, handle); });
+  });
+}
+
+Status Families::with_nothing_of(std::uint32_t family, const std::function<Status()>& action) {
+  Status status;
+  bool is_done = false;
+  const auto try_action = [&] {
+    const std::lock_guard no_change(main_.user_options().one_at_a_time());  // RocksDB may write the OPTIONS file
+    // A rollback's ingestion may hold off what changes families until RocksDB has flushed, which comes to the queue.
+    commits_.notes.hold_commits([&] {
+      const auto generations = live_.generations();
+      is_done = std::none_of(generations->begin(), generations->end(),
+                             [&](const auto& generation) { return generation->has_any_of(family); });
+      if (is_done) status = action();
+    });
+  };
+  for (int round = 0; round < kMostRollbacks; ++round) {  // without the lock, which others wait for
+    try_action();
+    if (is_done) return status;
+    if (rollbacks_.bring_back.pause().is_paused()) break;  // nothing comes back
+    if (Status brought_back = rollbacks_.thread.bring_back_all(); !brought_back.ok()) return brought_back;
+  }
+  const std::lock_guard no_change(main_.user_options().one_at_a_time());
+  return rollbacks_.main_only.run([&](bool) { return action(); });
+}
+
+// RocksDB goes on reading through the handle of a dropped family: so what the spill store has of it comes back first.
+Status Families::drop(Handle* family) {
+  const std::uint32_t id = family->GetID();
+  if (id == main_.db().DefaultColumnFamily()->GetID() || live_.families().of(id).is_dropped) {
+    return main_.db().DropColumnFamily(family);  // says why not
+  }
+  std::shared_future<void> is_free;
+  const Status status = with_nothing_of(id, [&] {
+    const Status dropped = main_.db().DropColumnFamily(family);
+    if (!dropped.ok()) return dropped;
+    is_free = live_.families().take_handle(id);
+    live_.families().drop(id);
+    return dropped;
+  });
+  if (!status.ok()) return status;
+  is_free.wait();
+  detector_.look_soon();  // its stalls are over
+  const MutexLock lock(mutex_);
+  const auto is_of_it = [&](Handle* kept) { return kept->GetID() == id; };
+  const auto rest = std::stable_partition(kept_.begin(), kept_.end(), std::not_fn(is_of_it));
+  std::for_each(rest, kept_.end(), [&](Handle* kept) { (void)main_.db().DestroyColumnFamilyHandle(kept); });
+  kept_.erase(rest, kept_.end());
+  return status;
+}
+
+// Of a family that was made at run time there is no other handle, and rollbacks go on needing one.
+Status Families::destroy_handle(Handle* family, bool is_closed) {
+  const MutexLock lock(mutex_);
+  const bool is_ours = family != nullptr && family != main_.db().DefaultColumnFamily() && !is_closed &&
+                       live_.families().of(family->GetID()).handle == family;
+  if (!is_ours) return main_.db().DestroyColumnFamilyHandle(family);
+  kept_.push_back(family);
+  return {};
+}
+
+// Where what the spill store has of the family cannot be brought back now, it stays there until the database is opened
+// again.
+void Families::on_handle_deletion(Handle* handle) {
+  const std::uint32_t id = handle->GetID();
+  if (live_.families().of(id).handle != handle) return;
+  const rocksdb::ColumnFamilyOptions options = options_of(handle);
+  std::shared_future<void> is_free;
+  const auto take = [&] {
+    live_.families().keep_options(id, {handle->GetName(), options});
+    is_free = live_.families().take_handle(id);
+    return Status();
+  };
+  if (!with_nothing_of(id, take).ok()) (void)take();
+  is_free.wait();
+}
+
+// --- Options
+
+Status Families::set_options(Handle* family, const std::unordered_map<std::string, std::string>& options) {
+  UserOptions::Change change(main_.user_options(), family->GetName());
+  const Status status = main_.db().SetOptions(family, change.set(options_of(family), options));
+  // Where only the OPTIONS file could not be written, RocksDB runs with them.
+  if (status.ok() || status.IsIOError()) {
+    change.keep();
+    refresh_limits(family);
+  }
+  return status;
+}
+
+void Families::refresh_limits(Handle* family) {
+  live_.families().refresh(family->GetID());
+  detector_.look_soon();
+}
+
+rocksdb::Options Families::options_of(Handle* family) const {
+  rocksdb::Options options = main_.db().GetOptions(family);
+  main_.user_options().restore(&options);
+  main_.user_options().restore(family->GetName(), &options);
+  return options;
+}
+
+rocksdb::DBOptions Families::database_options() const {
+  rocksdb::DBOptions options = main_.db().GetDBOptions();
+  main_.user_options().restore(&options);
+  return options;
+}
+
+}  // namespace spillway::spill

@@ -1,0 +1,80 @@
+// Column families that are made and dropped while the database is open, their handles, and their options.
+//
+// Rollbacks, commits and the detector call RocksDB with handles while the user may delete his. Of each family that was
+// opened there is a second handle, which is ours. Of one that was made at run time there is only the user's: RocksDB
+// tells before it destroys it (main_db/handle_watcher.h), and the destroying thread waits until nobody uses it.
+#pragma once
+
+#include <rocksdb/db.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/mutex.h"
+#include "spill/commit/commits.h"
+#include "spill/live/live_set.h"
+#include "spill/main_db/handle_watcher.h"
+#include "spill/main_db/main_db.h"
+#include "spill/rollback/rollbacks.h"
+#include "spill/stall/detector.h"
+
+namespace spillway::spill {
+
+// NotSupported, by name, of options that a column family may not have.
+rocksdb::Status check_supported(const rocksdb::ColumnFamilyDescriptor& family);
+
+// Thread-safe. Methods are those of rocksdb::DB, with its contracts.
+class Families {
+ public:
+  using Handle = rocksdb::ColumnFamilyHandle;
+
+  Families(std::shared_ptr<HandleWatcher> watcher, MainDb& main, LiveSet& live, Commits& commits, Rollbacks& rollbacks,
+           Detector& detector)
+      : watcher_(std::move(watcher)),
+        main_(main),
+        live_(live),
+        commits_(commits),
+        rollbacks_(rollbacks),
+        detector_(detector) {}
+
+  // `handles` of families other than the default become ours.
+  rocksdb::Status add(const std::vector<Handle*>& handles);
+  // From now on, handles that are destroyed are taken from the rollbacks first.
+  void start(const std::vector<Handle*>& handles);
+  void stop();  // REQUIRES: no handle is being destroyed
+
+  rocksdb::Status create(const rocksdb::ColumnFamilyDescriptor& family, Handle** handle);
+  rocksdb::Status create_with_import(const rocksdb::ColumnFamilyDescriptor& family,
+                                     const rocksdb::ImportColumnFamilyOptions& options,
+                                     const rocksdb::ExportImportFilesMetaData& metadata, Handle** handle);
+  rocksdb::Status drop(Handle* family);
+  rocksdb::Status destroy_handle(Handle* family, bool is_closed);
+
+  // As the user knows them: with his slowdown triggers.
+  rocksdb::Options options_of(Handle* family) const;
+  rocksdb::DBOptions database_options() const;
+  rocksdb::Status set_options(Handle* family, const std::unordered_map<std::string, std::string>& options);
+  void refresh_limits(Handle* family);  // after its options have changed
+
+ private:
+  // Creates a column family by `create`, which is given its options, with the slowdown switched off.
+  rocksdb::Status create_by(const rocksdb::ColumnFamilyDescriptor& family, Handle** handle,
+                            const std::function<rocksdb::Status(const rocksdb::ColumnFamilyOptions&)>& create);
+  // Runs `action` while commits wait, with nothing of the family in the spill store.
+  rocksdb::Status with_nothing_of(std::uint32_t family, const std::function<rocksdb::Status()>& action);
+  void on_handle_deletion(Handle* handle);
+
+  const std::shared_ptr<HandleWatcher> watcher_;
+  MainDb& main_;
+  LiveSet& live_;
+  Commits& commits_;
+  Rollbacks& rollbacks_;
+  Detector& detector_;
+  Mutex mutex_;
+  std::vector<Handle*> kept_ GUARDED_BY(mutex_);  // ours, until the database closes
+};
+
+}  // namespace spillway::spill

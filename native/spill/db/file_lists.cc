@@ -1,0 +1,180 @@
+#include "spill/db/file_lists.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace spillway::spill {
+
+using rocksdb::ColumnFamilyHandle;
+using rocksdb::Status;
+
+namespace {
+
+// RocksDB 7.8.3 tells of one family's files by its SuperVersion, which may be without a table whose flush it has waited
+// for, if another thread wrote that to the MANIFEST (docs/decisions/0016). Of all families it tells by what is in
+// there.
+void show_current(rocksdb::DB& db, rocksdb::ColumnFamilyMetaData* metadata) {
+  std::vector<rocksdb::ColumnFamilyMetaData> all;
+  db.GetAllColumnFamilyMetaData(&all);
+  const auto is_it = [&](const rocksdb::ColumnFamilyMetaData& one) { return one.name == metadata->name; };
+  const auto newest = std::find_if(all.rbegin(), all.rend(), is_it);  // others of the name are dropped
+  if (newest == all.rend()) return;
+  metadata->size = newest->size;
+  metadata->file_count = newest->file_count;
+  metadata->levels.swap(newest->levels);
+  metadata->blob_file_size = newest->blob_file_size;
+  metadata->blob_file_count = newest->blob_file_count;
+  metadata->blob_files.swap(newest->blob_files);
+}
+
+}  // namespace
+
+Status FileLists::disable_file_deletions() {
+  const Status status = main_.db().DisableFileDeletions();
+  if (status.ok()) copying_.begin();
+  return status;
+}
+
+Status FileLists::enable_file_deletions(bool force) {
+  const Status copied = copying_.end(force);
+  const Status enabled = main_.db().EnableFileDeletions(force);
+  return copied.ok() ? enabled : copied;
+}
+
+// All that has to be flushed is flushed by flush_all_families.
+bool FileLists::knows_every_family() const {
+  bool result = !main_.is_handed_out();
+  live_.families().for_each(
+      [&](const ColumnFamily& family) { result &= family.handle != nullptr || family.is_dropped; });
+  return result;
+}
+
+// In the commit queue, where nobody waits for what is paused. RocksDB's own flush would wait for the end of a stall
+// before it begins, so `call` is to ask for none, unless there are families that only RocksDB knows.
+Status FileLists::with_flushing(bool may_flush, const std::function<Status(bool flushes)>& call) {
+  if (!may_flush && main_.are_memtables_empty()) return call(false);
+  if (!may_flush) {
+    return Status::Aborted("background work is paused, and nothing can be flushed",
+                           "call ContinueBackgroundWork first");
+  }
+  const bool flushes =
+      !knows_every_family() || main_.user_options().database().allow_2pc;  // then RocksDB does in any case
+  const Status flushed = flushes && main_.ingested_files().may_ingest() ? Status() : main_.flush_all_families();
+  return flushed.ok() ? call(flushes) : flushed;
+}
+
+// Without the logs of what is in tables by now, as RocksDB lists them where it has flushed itself.
+Status FileLists::list_without_logs(rocksdb::LiveFilesStorageInfoOptions options,
+                                    std::vector<rocksdb::LiveFileStorageInfo>* files) {
+  std::uint64_t oldest = 0;
+  main_.db().GetIntProperty(rocksdb::DB::Properties::kMinLogNumberToKeep, &oldest);
+  options.wal_size_for_flush = std::numeric_limits<std::uint64_t>::max();
+  const Status status = main_.db().GetLiveFilesStorageInfo(options, files);
+  std::erase_if(*files, [&](const rocksdb::LiveFileStorageInfo& one) {
+    return one.file_type == rocksdb::kWalFile && one.file_number < oldest;
+  });
+  return status;
+}
+
+// Everybody else is told of the files as they are, as of a RocksDB whose memtables are not in them either.
+Status FileLists::list_files(const std::function<Status()>& list) {
+  if (!copying_.is_this_thread()) return list();
+  const auto list_though_paused = [&] {  // then nothing can be flushed, and RocksDB waits for nobody here
+    copying_.failed(Status::Aborted("background work is paused, so the lists of files were not whole",
+                                    "call ContinueBackgroundWork first"));
+    return list();
+  };
+  if (rollbacks_.bring_back.pause().is_paused()) return list_though_paused();
+  const Status status = rollbacks_.main_only.run([&](bool may_flush) {
+    if (!may_flush) return list_though_paused();
+    const Status flushed = main_.flush_all_families();
+    return flushed.ok() ? list() : flushed;
+  });
+  if (!status.ok()) copying_.failed(status);
+  return status;
+}
+
+Status FileLists::get_live_files_checksum_info(rocksdb::FileChecksumList* files) {
+  return list_files([&] { return main_.db().GetLiveFilesChecksumInfo(files); });
+}
+
+void FileLists::get_live_files_meta_data(std::vector<rocksdb::LiveFileMetaData>* files) {
+  (void)list_files([&] {
+    main_.db().GetLiveFilesMetaData(files);
+    return Status();
+  });
+}
+
+void FileLists::get_column_family_meta_data(ColumnFamilyHandle* family, rocksdb::ColumnFamilyMetaData* metadata) {
+  (void)list_files([&] {
+    main_.db().GetColumnFamilyMetaData(family, metadata);
+    if (copying_.is_this_thread() && !live_.families().of(family->GetID()).is_dropped)
+      show_current(main_.db(), metadata);
+    return Status();
+  });
+}
+
+void FileLists::get_all_column_family_meta_data(std::vector<rocksdb::ColumnFamilyMetaData>* metadata) {
+  (void)list_files([&] {
+    main_.db().GetAllColumnFamilyMetaData(metadata);
+    std::erase_if(*metadata, [](const rocksdb::ColumnFamilyMetaData& one) { return is_guard(one.name); });
+    return Status();
+  });
+}
+
+Status FileLists::get_live_files(std::vector<std::string>& files, std::uint64_t* manifest_bytes, bool flush_memtable) {
+  return rollbacks_.main_only.run([&](bool may_flush) {
+    // What was put back, and maybe flushed by the user before, is in memtables.
+    const bool flushes = flush_memtable || (rollbacks_.bring_back.has_put_back() && may_flush);
+    const auto list = [&](bool by_rocksdb) {
+      copying_.listed(main_.telemetry().counts.rollbacks_by_ingest.load());
+      return main_.binding().without_guard([&] { return main_.db().GetLiveFiles(files, manifest_bytes, by_rocksdb); });
+    };
+    return flushes ? with_flushing(may_flush, list) : list(false);
+  });
+}
+
+// As RocksDB understands LiveFilesStorageInfoOptions::wal_size_for_flush, for which it does not look with allow_2pc.
+Status FileLists::have_logs_grown_to(std::uint64_t bytes, bool* result) {
+  *result = bytes == 0 || main_.user_options().database().allow_2pc;
+  if (*result || bytes == std::numeric_limits<std::uint64_t>::max()) return {};
+  rocksdb::VectorLogPtr logs;
+  const Status status = main_.db().GetSortedWalFiles(logs);
+  std::uint64_t total = 0;
+  for (const auto& log : logs) total += log->SizeFileBytes();
+  *result = total >= bytes;
+  return status;
+}
+
+Status FileLists::get_live_files_storage_info(const rocksdb::LiveFilesStorageInfoOptions& options,
+                                              std::vector<rocksdb::LiveFileStorageInfo>* files) {
+  const auto list = [&](bool by_rocksdb) {
+    return main_.binding().without_guard([&] {
+      return by_rocksdb ? main_.db().GetLiveFilesStorageInfo(options, files) : list_without_logs(options, files);
+    });
+  };
+  return rollbacks_.main_only.run([&](bool may_flush) {
+    bool flushes = false;
+    const Status status = have_logs_grown_to(options.wal_size_for_flush, &flushes);
+    if (!status.ok()) return status;
+    if (flushes) return with_flushing(may_flush, list);
+    return main_.binding().without_guard([&] { return main_.db().GetLiveFilesStorageInfo(options, files); });
+  });
+}
+
+Status FileLists::get_sorted_wal_files(rocksdb::VectorLogPtr& files) {
+  return rollbacks_.main_only.run([&](bool) {
+    if (copying_.has_listed_before(main_.telemetry().counts.rollbacks_by_ingest.load())) {
+      return Status::Aborted(
+          "what was diverted has become tables since GetLiveFiles, which are neither in its list nor in a log",
+          "call GetLiveFiles again");
+    }
+    return main_.db().GetSortedWalFiles(files);
+  });
+}
+
+Status FileLists::get_current_wal_file(std::unique_ptr<rocksdb::LogFile>* file) {
+  return rollbacks_.main_only.run([&](bool) { return main_.db().GetCurrentWalFile(file); });
+}
+
+}  // namespace spillway::spill

@@ -1,0 +1,181 @@
+#include "spill/db/recovery.h"
+
+#include <algorithm>
+#include <chrono>
+#include <string>
+#include <utility>
+
+namespace spillway::spill {
+namespace {
+
+using rocksdb::Slice;
+using rocksdb::WriteBatch;
+
+// A record that was read, without its contents.
+struct Read {
+  GenerationId generation = 0;
+  std::uint64_t offset = 0;
+  RecordHeader header;
+};
+
+// The first record that is not kept: after the last that was acknowledged as durable, the first that was made after a
+// write which RocksDB has lost.
+std::size_t count_kept(const std::vector<Read>& records, std::uint64_t main_recovered) {
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < records.size(); ++i) {
+    if (records[i].header.sync) kept = i + 1;
+  }
+  while (kept < records.size() && records[kept].header.main_sequence <= main_recovered) ++kept;
+  return kept;
+}
+
+// Every write to RocksDB up to here is there; what its log had beyond is lost. RocksDB's latest sequence number may be
+// larger, see record.h.
+std::uint64_t main_recovered(const std::vector<Read>& records, std::uint64_t replayed, rocksdb::DB& db) {
+  std::uint64_t recovered = replayed;
+  // Those before the last sync record are kept as they are; and their numbers may be of an earlier opening, from which
+  // RocksDB kept less, and has given them again since.
+  const auto last_sync =
+      std::find_if(records.rbegin(), records.rend(), [](const Read& record) { return record.header.sync; });
+  const auto first = last_sync == records.rend() ? records.begin() : last_sync.base() - 1;
+  // (What a sync record came after is durable, too; each later record says so itself.)
+  std::for_each(first, records.end(),
+                [&](const Read& record) { recovered = std::max(recovered, record.header.main_durable); });
+  // What is in tables was durable in the log before. After a recovery that did not get as far as its note they are all
+  // that tells how far RocksDB's log went. (A compaction may set a table's numbers to 0.)
+  std::vector<rocksdb::LiveFileMetaData> files;
+  db.GetLiveFilesMetaData(&files);
+  for (const auto& file : files) recovered = std::max(recovered, file.largest_seqno);
+  return recovered;
+}
+
+// A number that no generation had before, even where none is left to tell: frames of an old one that a drive still
+// holds must not be taken for a new one's.
+GenerationId now_us() {
+  using std::chrono::duration_cast;
+  return static_cast<GenerationId>(
+      duration_cast<std::chrono::microseconds>(std::chrono::system_clock::now().time_since_epoch()).count());
+}
+
+rocksdb::Status damaged(const StoredRecord& record) {
+  return rocksdb::Status::Corruption("the spill store's generation " + std::to_string(record.generation) +
+                                     " has a record at " + std::to_string(record.offset) +
+                                     " that this version of Spillway cannot read");
+}
+
+// Reads the records of generations again, into entries.
+class Replay {
+ public:
+  Replay(const LiveSet& live, const Store& store) : live_(live), store_(store) {}
+
+  rocksdb::Status read(GenerationId generation) {
+    return store_.scan(generation, [this](const StoredRecord& record) { return add(record); });
+  }
+  // Forgets the generation, and what came after it.
+  void forget_from(GenerationId generation) {
+    std::erase_if(*generations, [&](const auto& one) { return one->id() >= generation; });
+    records.clear();
+  }
+
+  std::shared_ptr<Generations> generations = std::make_shared<Generations>();
+  std::vector<Read> records;  // since the last one that was forgotten
+  Sequence next_sequence = 1;
+
+ private:
+  rocksdb::Status add(const StoredRecord& record) {
+    const auto header = decode_header(record.bytes);
+    if (!header) return damaged(record);
+    if (generations->empty() || generations->back()->id() != record.generation) {
+      generations->push_back(live_.make_generation(record.generation));
+    }
+    records.push_back({record.generation, record.offset, *header});
+    const WriteBatch batch(batch_of(record.bytes).ToString());
+    next_sequence = add_entries_of(batch, record.offset, header->first_sequence, *generations->back(), nullptr);
+    return {};
+  }
+
+  const LiveSet& live_;
+  const Store& store_;
+};
+
+// Cuts the store behind the first `kept` records. The generation that is cut is read again, up to there.
+rocksdb::Status cut_behind(std::size_t kept, Store& store, Replay* replay) {
+  if (kept == replay->records.size()) return store.cut(replay->records.back().generation, ~std::uint64_t{0});
+  const Read cut = replay->records[kept];
+  if (rocksdb::Status status = store.cut(cut.generation, cut.offset); !status.ok()) return status;
+  replay->forget_from(cut.generation);
+  if (rocksdb::Status status = replay->read(cut.generation); !status.ok()) return status;
+  if (!replay->records.empty()) return {};
+  if (rocksdb::Status status = store.drop(cut.generation); !status.ok()) return status;
+  store.release(cut.generation);
+  return {};
+}
+
+// The options of a family may be others than when its writes were diverted.
+rocksdb::Status check_ways_back(const LiveSet& live) {
+  const auto generations = live.generations();
+  rocksdb::Status status;
+  live.families().for_each([&](const ColumnFamily& family) {
+    if (family.can_be_diverted || family.handle == nullptr) return;
+    if (std::ranges::none_of(*generations, [&](const auto& one) { return one->has_any_of(family.id); })) return;
+    status = rocksdb::Status::NotSupported(
+        "column family " + family.handle->GetName() +
+        " has writes in the spill store, which cannot be ingested with FIFO compaction or with tables that are not "
+        "block-based; open it with its former options and call Rollback() first");
+  });
+  return status;
+}
+
+}  // namespace
+
+rocksdb::Status read_contents(Store& store, StoreContents* contents) {
+  const auto add = [&](const StoredRecord& record) {
+    const auto header = decode_header(record.bytes);
+    if (!header) return damaged(record);
+    if (contents->generations.empty() || contents->generations.back() != record.generation) {
+      contents->generations.push_back(record.generation);
+    }
+    const WriteBatch batch(batch_of(record.bytes).ToString());
+    contents->has_writes = contents->has_writes || batch.Count() > 0;
+    contents->survivors.last = header->first_sequence + static_cast<Sequence>(batch.Count()) - 1;
+    return rocksdb::Status();
+  };
+  rocksdb::Status status = store.recover(add);
+  for (const GenerationId generation : store.generations()) contents->survivors.generations.insert(generation);
+  return status;
+}
+
+rocksdb::Status recover(const StoreContents& contents, MainDb& main, LiveSet& live, Commits& commits) {
+  Store& store = live.store();
+  Replay replay(live, store);
+  for (const GenerationId generation : contents.generations) {
+    if (rocksdb::Status status = replay.read(generation); !status.ok()) return status;
+  }
+  GenerationId newest = store.newest_known();  // and the clock may have been set back
+  for (const Read& record : replay.records) newest = std::max(newest, record.generation);
+  const GenerationId next_generation = std::max<GenerationId>(newest + 1, now_us());
+  std::size_t kept = 0;
+  rocksdb::Status status;
+  const bool is_empty = replay.records.empty();
+  if (is_empty) {
+    status = store.cut(0, 0);  // whatever there is of a first record
+  } else {
+    kept = count_kept(replay.records, main_recovered(replay.records, main.order().replayed(), main.db()));
+    status = cut_behind(kept, store, &replay);
+  }
+  if (!status.ok()) return status;
+  commits.pipeline.queue().run_alone([&]() REQUIRES(in_commit_queue) {
+    commits.writer.begin_at(next_generation, replay.next_sequence);
+    if (is_empty) return;
+    live.recover(std::move(replay.generations), replay.next_sequence - 1);
+    // What RocksDB replayed it has flushed: its log does not tell the next recovery any more.
+    // And what its log did not have is gone, so its sequence numbers may begin again below those that records name. The
+    // note ends what they say, whatever there is to prove.
+    commits.notes.begin(kept > 0 ? std::max<std::uint64_t>(main.durable_up_to(), 1) : 0);
+    status = commits.notes.append_durably();
+  });
+  if (!status.ok() && !status.IsNoSpace()) return status;  // owed, where there is no room
+  return check_ways_back(live);
+}
+
+}  // namespace spillway::spill

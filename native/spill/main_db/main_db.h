@@ -1,0 +1,125 @@
+// RocksDB as this library has to know it: how to write to it without sleeping in it, how far its log is durable, and
+// what state an error has left it in.
+#pragma once
+
+#include <rocksdb/db.h>
+#include <rocksdb/write_batch.h>
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "base/raise.h"
+#include "spill/live/column_families.h"
+#include "spill/live/live_set.h"
+#include "spill/main_db/binding.h"
+#include "spill/main_db/ingested_files.h"
+#include "spill/main_db/main_logs.h"
+#include "spill/main_db/main_order.h"
+#include "spill/main_db/user_options.h"
+#include "spill/report/telemetry.h"
+#include "spill/store/record.h"
+
+namespace spillway::spill {
+
+// What was given to RocksDB when it was opened, and sees what it does.
+struct MainParts {
+  std::shared_ptr<Binding> binding;
+  std::shared_ptr<MainLogs> logs;
+  std::shared_ptr<MainOrder> order;
+  std::shared_ptr<IngestedFiles> ingested_files;
+  std::shared_ptr<UserOptions> user_options;
+};
+
+// RocksDB's answer while writes are stopped and an error, which may pass, is in the way of the compactions that would
+// end that. It keeps nobody waiting then (RocksDB 7.8.3, DBImpl::DelayWrite).
+bool is_stopped_by_error(const rocksdb::Status& status);
+
+// Thread-safe.
+class MainDb {
+ public:
+  // `families`: the database's, for flushes.
+  MainDb(rocksdb::DB& db, MainParts parts, const ColumnFamilies& families, Telemetry& telemetry);
+
+  rocksdb::DB& db() const { return *db_; }
+  Binding& binding() const { return *parts_.binding; }
+  MainLogs& logs() const { return *parts_.logs; }
+  MainOrder& order() const { return *parts_.order; }
+  IngestedFiles& ingested_files() const { return *parts_.ingested_files; }
+  UserOptions& user_options() const { return *parts_.user_options; }
+  Telemetry& telemetry() const { return telemetry_; }
+  std::uint64_t latest_sequence() const { return db_->GetLatestSequenceNumber(); }
+
+  // --- Writes (main_writes.cc)
+  // Incomplete with no_slowdown during a write stall. A frame of its own in every build: RocksDB's group leader reads
+  // its followers' batches under atomics that the thread sanitizer cannot see, and scripts/tsan.suppressions names
+  // this.
+  [[gnu::noinline]] rocksdb::Status write(const rocksdb::WriteOptions& options, rocksdb::WriteBatch* batch);
+  // The same, with a mark in RocksDB's log of the newest diverted write, unless the log has one of it or of a later.
+  // MemoryLimit: the batch has no room for it, and nothing was written.
+  rocksdb::Status write_marked(const rocksdb::WriteOptions& options, rocksdb::WriteBatch* batch, const LiveSet& live);
+  // Whether RocksDB's log can have a mark for the batch: log data behind the point where the batch ends for the log
+  // would not be in it.
+  static bool can_mark(const rocksdb::WriteBatch& batch);
+  // Somebody writes to RocksDB without its log, or may do so past us.
+  bool has_unlogged() const { return has_unlogged_.load(std::memory_order_acquire); }
+
+  // RocksDB itself was given to the user (GetRootDB): nothing is diverted any more. Set in the commit queue.
+  bool is_handed_out() const { return is_handed_out_.load(std::memory_order_acquire); }
+  bool hand_out();  // true: for the first time
+
+  // The database is closing: whoever waits for RocksDB ends with ShutdownInProgress.
+  bool is_stopping() const { return is_stopping_.load(std::memory_order_acquire); }
+  const std::atomic<bool>& stopping() const { return is_stopping_; }
+  void stop() { is_stopping_.store(true, std::memory_order_release); }
+
+  // --- Durability (main_writes.cc)
+  // The sequence up to which RocksDB is known to be durable.
+  std::uint64_t durable_up_to() const { return durable_up_to_.load(std::memory_order_acquire); }
+  void raise_durable(std::uint64_t sequence) { raise(durable_up_to_, sequence); }
+  // RocksDB's log as it is now.
+  rocksdb::Status make_durable();
+  // Whoever wants RocksDB's log durable asks here: one that has failed is not touched (MainLogs::have_failed).
+  rocksdb::Status sync_log();
+  // And in RocksDB's own way: its statistics, listeners and MANIFEST know of it.
+  rocksdb::Status sync_log_for_user();
+
+  // --- Errors (main_errors.cc)
+  // RocksDB's log has failed: why a write to it is refused.
+  rocksdb::Status log_failure() const;
+  // Of RocksDB's state after an error in the background: what it would say to a write now.
+  rocksdb::Status error();
+  // OK: no error since there were `errors_before` keeps RocksDB's writes stopped.
+  rocksdb::Status error_that_keeps_the_stop(std::uint64_t errors_before);
+  // Whether RocksDB had stopped because of an error, and goes on. Waits some seconds for its recovery.
+  bool has_recovered(const rocksdb::Status& from);
+  // RocksDB begins a new log in the place of one that has failed. What is not OK says why not.
+  rocksdb::Status renew_log();
+  // But for the guard's. Then RocksDB's log has nothing that is not durable without it, unless more is written
+  // meanwhile, which a log that has failed does not take.
+  bool are_memtables_empty();
+
+  // --- Flushes (main_flushes.cc)
+  // Those that would keep the gate closed for long, before an ingestion.
+  rocksdb::Status flush_large_memtables();
+  // With atomic_flush in one call, for all of them have to be of one moment.
+  rocksdb::Status flush_all_families();
+
+ private:
+  rocksdb::Status enter(const rocksdb::WriteOptions& options, rocksdb::WriteBatch* batch);
+  rocksdb::Status write_into_guard();
+  rocksdb::Status wait_for_flushes(const std::vector<std::uint32_t>& families);
+
+  rocksdb::DB* const db_;
+  const MainParts parts_;
+  const ColumnFamilies& families_;
+  Telemetry& telemetry_;
+  std::atomic<std::uint64_t> durable_up_to_{0};
+  std::atomic<Sequence> marked_up_to_{0};  // RocksDB's log has a mark of it, or of a later one
+  std::atomic<bool> has_unlogged_{false};
+  std::atomic<bool> is_handed_out_{false};
+  std::atomic<bool> is_stopping_{false};
+};
+
+}  // namespace spillway::spill

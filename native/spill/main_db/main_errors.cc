@@ -1,0 +1,132 @@
+// What state an error has left RocksDB in.
+#include <chrono>
+#include <string_view>
+#include <thread>
+
+#include "spill/main_db/low_priority.h"
+#include "spill/main_db/main_db.h"
+
+namespace spillway::spill {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using rocksdb::ColumnFamilyHandle;
+using rocksdb::Status;
+using rocksdb::WriteBatch;
+using rocksdb::WriteOptions;
+
+constexpr std::chrono::milliseconds kAskErrorAgain{20};
+// has_recovered() waits so long: RocksDB looks every five seconds whether a full drive has room again
+// (SstFileManagerImpl::ClearError), and is asked to look so often. Source: twice that; a guess.
+constexpr std::chrono::seconds kLongestRecovery{10};
+constexpr std::chrono::seconds kAskAgain{1};
+
+}  // namespace
+
+bool is_stopped_by_error(const Status& status) {
+  return status.IsIncomplete() && !LowPriority::is_throttled(status) && status.getState() != nullptr &&
+         std::string_view(status.getState()) != "Write stall";
+}
+
+Status MainDb::log_failure() const {
+  constexpr const char* kWhat = "a write to RocksDB's log has failed; reopen the database";
+  const rocksdb::IOStatus why = logs().failure();
+  return why.IsNoSpace() ? Status::NoSpace(kWhat, why.ToString())
+                         : Status::IOError(kWhat, why.ok() ? "" : why.ToString());
+}
+
+bool MainDb::are_memtables_empty() {
+  std::uint64_t all = 0;
+  std::uint64_t of_guard = 0;
+  for (const auto& property :
+       {rocksdb::DB::Properties::kNumEntriesActiveMemTable, rocksdb::DB::Properties::kNumEntriesImmMemTables}) {
+    std::uint64_t entries = 0;
+    if (!db_->GetAggregatedIntProperty(property, &entries)) return false;
+    all += entries;
+    binding()
+        .use_guard([&](ColumnFamilyHandle* guard) {
+          if (db_->GetIntProperty(guard, property, &entries)) of_guard += entries;
+          return Status();
+        })
+        .PermitUncheckedError();
+  }
+  return all == of_guard;
+}
+
+// A write of nothing, which leaves nothing in RocksDB's log.
+Status MainDb::error() {
+  if (!ingested_files().has_any_error()) return {};
+  WriteOptions nothing;
+  nothing.disableWAL = true;
+  nothing.no_slowdown = true;
+  WriteBatch empty;
+  Status status = enter(nothing, &empty);
+  if (is_stopped_by_error(status)) {
+    constexpr const char* kWhat = "RocksDB takes no writes after an error";
+    return ingested_files().is_drive_full() ? Status::NoSpace(kWhat, status.getState())
+                                            : Status::IOError(kWhat, status.getState());
+  }
+  return status.IsIncomplete() ? Status() : status;
+}
+
+// RocksDB ends the wait of its own writers when a compaction that would make room fails. It recovers from such an error
+// within milliseconds and fails again a second later, so asking for the error now and then misses it: errors are
+// counted.
+Status MainDb::error_that_keeps_the_stop(std::uint64_t errors_before) {
+  std::uint64_t is_stopped = 0;
+  if (ingested_files().error_count() == errors_before ||
+      !db_->GetIntProperty(rocksdb::DB::Properties::kIsWriteStopped, &is_stopped) || is_stopped == 0) {
+    return {};
+  }
+  return Status::Incomplete(ingested_files().last_error().ToString());
+}
+
+// RocksDB recovers by itself from what it takes for a passing failure, unless its user wants to call Resume(), and once
+// a full drive has room again, some seconds later, where it can look (Env::GetFreeSpace). It can be asked to look now.
+bool MainDb::has_recovered(const Status& from) {
+  const auto began = Clock::now();
+  Status now = error();
+  if (now.ok()) return from.IsIOError() && !ingested_files().may_ingest();  // it has in the meantime, or may have
+  if (now.severity() >= Status::kFatalError) return false;
+  const bool is_full = now.IsNoSpace();
+  const bool recovers = is_full || user_options().database().max_bgerror_resume_count > 0;
+  auto asked = began - kAskAgain;
+  while (recovers && !now.ok() && Clock::now() - began < kLongestRecovery) {
+    if (is_stopping()) return false;
+    if (is_full && Clock::now() - asked >= kAskAgain) {
+      asked = Clock::now();
+      db_->Resume().PermitUncheckedError();
+    }
+    std::this_thread::sleep_for(kAskErrorAgain);
+    now = error();
+  }
+  return now.ok();
+}
+
+Status MainDb::write_into_guard() {
+  return binding().use_guard([&](ColumnFamilyHandle* guard) {
+    WriteBatch batch;
+    WriteOptions options;
+    options.disableWAL = true;
+    options.no_slowdown = true;
+    const Status made = batch.Delete(guard, "");
+    return made.ok() ? enter(options, &batch) : made;
+  });
+}
+
+// RocksDB begins a new log when it recovers and has something to flush. With empty memtables it goes on with the one
+// that has failed. RocksDB 7.8.3 can be told to recover once more, see IngestedFiles::may_ingest; then there is
+// something in the guard, where nobody looks.
+Status MainDb::renew_log() {
+  Status status = error();
+  if (!status.ok()) return status;
+  if (!ingested_files().is_stuck()) return log_failure();
+  // A recovery switches file deletions on, whoever has switched them off.
+  std::uint64_t are_deletions_on = 1;
+  (void)db_->GetIntProperty(rocksdb::DB::Properties::kIsFileDeletionsEnabled, &are_deletions_on);
+  if (are_deletions_on == 0) return Status::Aborted("RocksDB's log has failed, and file deletions are off");
+  if (are_memtables_empty()) status = write_into_guard();
+  return status.ok() ? db_->Resume() : status;
+}
+
+}  // namespace spillway::spill

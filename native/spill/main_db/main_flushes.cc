@@ -1,0 +1,94 @@
+// Flushes of RocksDB that this library asks for.
+#include <chrono>
+#include <thread>
+
+#include "spill/main_db/main_db.h"
+
+namespace spillway::spill {
+namespace {
+
+using rocksdb::ColumnFamilyHandle;
+using rocksdb::Status;
+
+// RocksDB flushes its memtables before it ingests. What is in them beyond this is flushed while writes go on, so that
+// the gate is closed for milliseconds. A guess between the cost of one more small L0 file and that of a longer closed
+// gate.
+constexpr std::uint64_t kLargeMemtable = std::uint64_t{4} << 20;
+constexpr std::chrono::milliseconds kLookAtFlushAgain{2};
+// Source: guess, many memtables of RocksDB's default size.
+constexpr std::chrono::seconds kLongestFlush{30};
+
+rocksdb::FlushOptions at_once() {
+  rocksdb::FlushOptions options;
+  options.allow_write_stall = true;  // no writer sleeps inside RocksDB
+  return options;
+}
+
+}  // namespace
+
+Status MainDb::flush_large_memtables() {
+  std::vector<std::uint32_t> large;
+  families_.for_each([&](const ColumnFamily& family) {
+    std::uint64_t bytes = 0;
+    if (family.handle == nullptr) return;
+    db_->GetIntProperty(family.handle, rocksdb::DB::Properties::kCurSizeActiveMemTable, &bytes);
+    if (bytes > kLargeMemtable) large.push_back(family.id);
+  });
+  if (!large.empty() && user_options().database().atomic_flush) return flush_all_families();
+  for (const std::uint32_t id : large) {
+    const UsedColumnFamily family = families_.use(id);
+    if (family.handle == nullptr) continue;
+    const Status status = db_->Flush(at_once(), family.handle);
+    if (!status.ok() && !status.IsColumnFamilyDropped()) return status;
+  }
+  return {};
+}
+
+// RocksDB leaves out families that are dropped. Without atomic_flush one by one, for RocksDB would end with the first
+// that is.
+Status MainDb::flush_all_families() {
+  std::vector<std::uint32_t> ids;
+  families_.for_each([&](const ColumnFamily& family) { ids.push_back(family.id); });
+  std::vector<UsedColumnFamily> in_use;
+  std::vector<ColumnFamilyHandle*> handles;
+  for (const std::uint32_t id : ids) {
+    const UsedColumnFamily& family = in_use.emplace_back(families_.use(id));
+    if (family.handle != nullptr && !family.is_dropped) handles.push_back(family.handle);
+  }
+  const auto flush = [&](const std::vector<ColumnFamilyHandle*>& some) {
+    const Status status = db_->Flush(at_once(), some);
+    return status.IsColumnFamilyDropped() ? Status() : status;
+  };
+  const bool is_atomic = user_options().database().atomic_flush;
+  Status status;
+  if (is_atomic) status = flush(handles);
+  for (auto* const handle : handles) {
+    if (status.ok() && !is_atomic) status = flush({handle});
+  }
+  return status.ok() && !ingested_files().may_ingest() ? wait_for_flushes(ids) : status;
+}
+
+// RocksDB 7.8.3 does not wait for a flush while it takes itself for stopped (IngestedFiles::may_ingest), and says OK.
+Status MainDb::wait_for_flushes(const std::vector<std::uint32_t>& families) {
+  const auto began = std::chrono::steady_clock::now();
+  for (const std::uint32_t id : families) {
+    for (;;) {
+      std::uint64_t waiting = 0;
+      {
+        const UsedColumnFamily family = families_.use(id);
+        if (family.handle == nullptr || family.is_dropped) break;
+        (void)db_->GetIntProperty(family.handle, rocksdb::DB::Properties::kNumImmutableMemTable, &waiting);
+      }
+      if (waiting == 0) break;
+      if (Status status = error(); !status.ok()) return status;
+      if (is_stopping()) return Status::ShutdownInProgress();
+      if (std::chrono::steady_clock::now() - began > kLongestFlush) {
+        return Status::TimedOut("RocksDB has not come to the end of a flush");
+      }
+      std::this_thread::sleep_for(kLookAtFlushAgain);
+    }
+  }
+  return {};
+}
+
+}  // namespace spillway::spill

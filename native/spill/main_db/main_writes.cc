@@ -1,0 +1,81 @@
+// Writes to RocksDB, and how far its log is durable.
+#include <utility>
+
+#include "base/steps.h"
+#include "spill/main_db/low_priority.h"
+#include "spill/main_db/main_db.h"
+
+namespace spillway::spill {
+
+using rocksdb::Status;
+using rocksdb::WriteBatch;
+using rocksdb::WriteOptions;
+
+MainDb::MainDb(rocksdb::DB& db, MainParts parts, const ColumnFamilies& families, Telemetry& telemetry)
+    : db_(&db), parts_(std::move(parts)), families_(families), telemetry_(telemetry) {}
+
+bool MainDb::can_mark(const WriteBatch& batch) { return batch.GetWalTerminationPoint().is_cleared(); }
+
+Status MainDb::write_marked(const WriteOptions& options, WriteBatch* batch, const LiveSet& live) {
+  // A write without RocksDB's log survives by a flush alone.
+  if (options.disableWAL || marked_up_to_.load(std::memory_order_acquire) >= live.visible()) {
+    return write(options, batch);
+  }
+  const Mark newest = live.newest();
+  batch->SetSavePoint();
+  Status status = batch->PutLogData(encode(newest));
+  if (status.ok()) status = write(options, batch);
+  (void)batch->RollbackToSavePoint();  // it is the user's
+  if (!status.ok()) return status;
+  add(telemetry_.counts.ordering_marks);
+  raise(marked_up_to_, newest.sequence);
+  steps::reached("spill.write.marked");
+  return status;
+}
+
+Status MainDb::enter(const WriteOptions& options, WriteBatch* batch) {
+  if (logs().have_failed() && !options.disableWAL) return log_failure();
+  const bool is_in_log = !options.disableWAL && batch->GetWalTerminationPoint().is_cleared();  // all of it
+  // Before it has sequence numbers.
+  if (!is_in_log && batch->Count() > 0) has_unlogged_.store(true, std::memory_order_release);
+  return db_->Write(options, batch);
+}
+
+// The thread sanitizer names a frame by the calls that leave it for instrumented code: this one, through `enter`.
+Status MainDb::write(const WriteOptions& options, WriteBatch* batch) {
+  const Status status = enter(options, batch);
+  if (LowPriority::is_throttled(status)) return status;
+  add(status.IsIncomplete() ? telemetry_.counts.last_resort : telemetry_.counts.main_writes);
+  return status;
+}
+
+bool MainDb::hand_out() {
+  const bool is_first = !is_handed_out_.exchange(true, std::memory_order_acq_rel);
+  has_unlogged_.store(true, std::memory_order_release);  // what goes past us may be
+  return is_first;
+}
+
+Status MainDb::make_durable() {
+  const std::uint64_t latest = latest_sequence();
+  if (latest <= durable_up_to()) return {};
+  add(telemetry_.counts.ordering_syncs);
+  if (Status status = sync_log(); !status.ok()) return status;
+  steps::reached("spill.commit.main_synced");
+  raise_durable(latest);
+  return {};
+}
+
+Status MainDb::sync_log() {
+  if (logs().have_failed()) return are_memtables_empty() ? Status() : log_failure();
+  // It may have a buffer of its own.
+  if (user_options().database().manual_wal_flush || !logs().has_any()) return db_->FlushWAL(true);
+  return logs().sync();
+}
+
+Status MainDb::sync_log_for_user() {
+  if (logs().have_failed()) return log_failure();
+  const Status status = db_->FlushWAL(true);
+  return status.ok() ? sync_log() : status;
+}
+
+}  // namespace spillway::spill

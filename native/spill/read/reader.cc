@@ -1,0 +1,285 @@
+#include "spill/read/reader.h"
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+#include <thread>
+
+namespace spillway::spill {
+namespace {
+
+using rocksdb::ColumnFamilyHandle;
+using rocksdb::PinnableSlice;
+using rocksdb::ReadOptions;
+using rocksdb::Slice;
+
+// How often a view is taken again, when a commit came in between, before commits are held for it.
+constexpr int kViewTries = 3;
+// Of ReadOptions::value_size_soft_limit.
+constexpr std::uint64_t kNoLimit = std::numeric_limits<std::uint64_t>::max();
+
+std::string_view view(const Slice& slice) { return {slice.data(), slice.size()}; }
+
+ReadOptions for_main(const ReadOptions& options, const ReadState& state) {
+  ReadOptions main = options;
+  main.snapshot = state.main.get();
+  return main;
+}
+
+}  // namespace
+
+View Reader::take_view(const LiveSet::TakeMain& take_main) {
+  for (int i = 0; i < kViewTries; ++i) {
+    if (auto view = live_.try_view(take_main)) return *view;
+  }
+  View held;
+  queue_.run_alone([&] {
+    if (auto view = live_.try_view(take_main)) held = *view;
+  });
+  return held;
+}
+
+ReadState Reader::take_state() {
+  ReadState state;
+  state.view = take_view([&](const auto&) {
+    const rocksdb::Snapshot* const main = main_.db().GetSnapshot();
+    state.main.reset();
+    if (main == nullptr) return;
+    state.main = {main, [this](const rocksdb::Snapshot* one) { main_.db().ReleaseSnapshot(one); }};
+  });
+  return state;  // without a snapshot where RocksDB has none (a memtable of the user's own)
+}
+
+ReadState Reader::state_of(const ReadOptions& options) {
+  if (options.snapshot == nullptr) return take_state();
+  // Functions that go past us take every snapshot for one of RocksDB's, so from then on there are those, too.
+  if (main_.is_handed_out() && !snapshots_.contains(options.snapshot)) {
+    return {View{}, std::shared_ptr<const rocksdb::Snapshot>(options.snapshot, [](const rocksdb::Snapshot*) {})};
+  }
+  return static_cast<const SpillSnapshot*>(options.snapshot)->state();
+}
+
+const rocksdb::Snapshot* Reader::get_snapshot() {
+  if (main_.is_handed_out()) return main_.db().GetSnapshot();
+  ReadState state = take_state();
+  if (state.main == nullptr) return nullptr;
+  const Sequence diverted = std::max(state.view.up_to, live_.recovered()) - live_.recovered();
+  return snapshots_.add(std::move(state), diverted);
+}
+
+void Reader::release_snapshot(const rocksdb::Snapshot* snapshot) {
+  if (snapshot == nullptr || snapshots_.release(snapshot)) return;
+  if (main_.is_handed_out()) main_.db().ReleaseSnapshot(snapshot);
+}
+
+rocksdb::Status Reader::value_of(const Entry& entry, const ReadOptions& options, PinnableSlice* value) {
+  value->Reset();
+  if (rocksdb::Status status = values_.may_read(options); !status.ok()) return status;
+  const rocksdb::Status status = values_.read(entry, value->GetSelf());
+  if (status.ok()) value->PinSelf();
+  return status;
+}
+
+rocksdb::Status Reader::get_at(const ReadState& state, const ReadOptions& options, ColumnFamilyHandle* family,
+                               const Slice& key, PinnableSlice* value) {
+  const std::uint32_t id = family->GetID();
+  const Entry* const entry = state.view.find(id, view(key));
+  const Sequence removed =
+      options.ignore_range_deletions ? 0 : state.view.covering_tombstone(id, view(key), live_.families());
+  if (entry != nullptr && entry->sequence > removed) {
+    if (entry->kind == Kind::remove) return rocksdb::Status::NotFound();
+    return value_of(*entry, options, value);
+  }
+  if (entry != nullptr || removed != 0) return rocksdb::Status::NotFound();
+  return main_.db().Get(for_main(options, state), family, key, value);
+}
+
+// There is a range tombstone over the key. It and the index are of one moment if every commit that was looked at is
+// over, and nothing that a rollback brought back has left the index meanwhile.
+rocksdb::Status Reader::get_covered(const ReadOptions& options, ColumnFamilyHandle* family, const Slice& key,
+                                    PinnableSlice* value) {
+  const std::uint32_t id = family->GetID();
+  const auto generations = live_.generations();
+  const Sequence visible = live_.visible();
+  const Sequence removed = View{generations, visible}.covering_tombstone(id, view(key), live_.families());
+  const auto found = live_.index().find(id, view(key));
+  const Sequence written = found ? found->entry.sequence : 0;
+  if (written > visible || live_.generations() != generations) return get_at(take_state(), options, family, key, value);
+  if (written < removed) return rocksdb::Status::NotFound();
+  if (!found || found->generation->is_dropped()) return main_.db().Get(options, family, key, value);
+  if (found->entry.kind == Kind::remove) return rocksdb::Status::NotFound();
+  return value_of(found->entry, options, value);
+}
+
+rocksdb::Status Reader::get(const ReadOptions& options, ColumnFamilyHandle* family, const Slice& key,
+                            PinnableSlice* value) {
+  if (options.timestamp != nullptr) return main_.db().Get(options, family, key, value);  // which refuses it
+  if (options.snapshot != nullptr) return get_at(state_of(options), options, family, key, value);
+  if (!live_.has_any()) return main_.db().Get(options, family, key, value);
+  add(telemetry_.counts.reads_with_live);
+  const std::uint32_t id = family->GetID();
+  const View now{live_.generations(),
+                 ~Sequence{0}};  // before the look into the index: a tombstone it misses is not older
+  const auto found = live_.index().find(id, view(key));
+  // Its commit is not over: what it wrote can be seen when all of it can.
+  while (found && live_.visible() < found->entry.sequence) std::this_thread::yield();
+  if (!options.ignore_range_deletions && now.covering_tombstone(id, view(key), live_.families()) != 0) {
+    return get_covered(options, family, key, value);
+  }
+  if (!found || found->generation->is_dropped()) return main_.db().Get(options, family, key, value);  // RocksDB has it
+  if (found->entry.kind == Kind::remove) return rocksdb::Status::NotFound();
+  return value_of(found->entry, options, value);
+}
+
+std::vector<rocksdb::Status> Reader::multi_get(const ReadOptions& options,
+                                               const std::vector<ColumnFamilyHandle*>& families,
+                                               const std::vector<Slice>& keys, std::vector<std::string>* values) {
+  values->resize(keys.size());
+  std::vector<rocksdb::Status> statuses(keys.size());
+  std::vector<PinnableSlice> found(keys.size());
+  auto handles = families;
+  const KeysToGet all{keys.size(), handles.data(), keys.data(), found.data(), statuses.data()};
+  if (options.value_size_soft_limit == kNoLimit || options.timestamp != nullptr) {
+    multi_get(options, all, /*is_sorted=*/false);
+  } else {
+    std::vector<std::size_t> order(keys.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    get_in_order(state_of(options), options, order, SizeLimit::of_all, all);
+  }
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    if (statuses[i].ok()) (*values)[i] = found[i].ToString();
+  }
+  return statuses;
+}
+
+void Reader::multi_get(const ReadOptions& options, const KeysToGet& keys, bool is_sorted) {
+  const Sequence visible = live_.visible();  // first
+  if (options.snapshot == nullptr && !live_.has_any()) {
+    main_.db().MultiGet(options, keys.count, keys.families, keys.keys, keys.values, keys.statuses, is_sorted);
+    // Else RocksDB may have taken a moment that is behind a diverted write.
+    if (live_.visible() == visible) return;
+    std::for_each_n(keys.values, keys.count, [](PinnableSlice& value) { value.Reset(); });
+  }
+  const ReadState state = state_of(options);
+  // (With a timestamp RocksDB says why not.)
+  if (is_empty(state.view.generations) || options.timestamp != nullptr) {
+    main_.db().MultiGet(for_main(options, state), keys.count, keys.families, keys.keys, keys.values, keys.statuses,
+                        is_sorted);
+    return;
+  }
+  add(telemetry_.counts.reads_with_live, keys.count);
+  std::vector<std::size_t> order(keys.count);
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  if (options.value_size_soft_limit != kNoLimit && !is_sorted) {
+    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+      const std::uint32_t of_a = keys.families[a]->GetID();
+      const std::uint32_t of_b = keys.families[b]->GetID();
+      if (of_a != of_b) return of_a < of_b;
+      return live_.families().comparator(of_a)->Compare(keys.keys[a], keys.keys[b]) < 0;
+    });
+  }
+  get_in_order(state, options, order, SizeLimit::of_each_family, keys);
+}
+
+// Once the values are larger than their limit, nothing more is read. RocksDB looks for many keys in the order of the
+// keys, and begins to count with each family; with its older function, in the order given, for all families together.
+void Reader::get_in_order(const ReadState& state, const ReadOptions& options, std::span<const std::size_t> order,
+                          SizeLimit limit, const KeysToGet& keys) {
+  std::uint64_t bytes = 0;
+  bool is_over = false;
+  std::optional<std::uint32_t> family;
+  for (const std::size_t i : order) {
+    is_over = is_over || bytes > options.value_size_soft_limit;
+    if (limit == SizeLimit::of_each_family && family != keys.families[i]->GetID()) bytes = 0;
+    family = keys.families[i]->GetID();
+    keys.statuses[i] =
+        is_over ? rocksdb::Status::Aborted() : get_at(state, options, keys.families[i], keys.keys[i], &keys.values[i]);
+    if (keys.statuses[i].ok()) bytes += keys.values[i].size();
+  }
+}
+
+// The generations are held meanwhile, brought back or not.
+rocksdb::Status Reader::verify_checksums() const {
+  const auto generations = live_.generations();
+  for (const auto& generation : *generations) {
+    rocksdb::Status status = store_.scan(generation->id(), [](const StoredRecord&) { return rocksdb::Status(); });
+    if (!status.ok()) return status;
+  }
+  return {};
+}
+
+bool Reader::key_may_exist(const ReadOptions& options, ColumnFamilyHandle* family, const Slice& key, std::string* value,
+                           bool* value_found) {
+  if (!live_.has_any() && options.snapshot == nullptr) {
+    return main_.db().KeyMayExist(options, family, key, value, value_found);
+  }
+  if (value_found != nullptr) *value_found = false;
+  return true;  // "may": a caller that needs to know asks Get
+}
+
+// Of now, RocksDB's iterator is taken together with the view: it holds its moment by itself, where the release of a
+// snapshot has RocksDB look for files of the last level to compact.
+IteratorBase Reader::base_of_now(const ReadOptions& options, ColumnFamilyHandle* family) {
+  IteratorBase made;
+  made.view = take_view([&](const std::shared_ptr<const Generations>& generations) {
+    made.main.reset(main_.db().NewIterator(main_options(options, generations), family));
+  });
+  made.prefix_extractor = prefix_extractor_of(family, options, made.view);
+  return made;
+}
+
+rocksdb::Iterator* Reader::iterator_on(IteratorBase on, const ReadOptions& options, ColumnFamilyHandle* family) {
+  if (live_.has_any()) add(telemetry_.counts.reads_with_live);
+  ReadOptions kept = options;
+  kept.snapshot = nullptr;
+  const std::uint32_t id = family->GetID();
+  return make_iterator(std::move(on), IteratedFamily{id, live_.families().comparator(id)}, options, values_,
+                       [this, kept, id] { return base_of_now(kept, id); })
+      .release();
+}
+
+// Through a handle that nobody destroys meanwhile, whatever the user has done to his.
+IteratorBase Reader::base_of_now(const ReadOptions& options, std::uint32_t id) {
+  const UsedColumnFamily family = live_.families().use(id);
+  if (family.handle != nullptr) return base_of_now(options, family.handle);
+  return {};
+}
+
+rocksdb::Iterator* Reader::iterator_at(const ReadState& state, const ReadOptions& options, ColumnFamilyHandle* family) {
+  IteratorBase on;
+  on.view = state.view;
+  on.main.reset(main_.db().NewIterator(main_options(for_main(options, state), state.view.generations), family));
+  on.holds = std::const_pointer_cast<rocksdb::Snapshot>(state.main);
+  on.prefix_extractor = prefix_extractor_of(family, options, on.view);
+  return iterator_on(std::move(on), options, family);
+}
+
+rocksdb::Iterator* Reader::new_iterator(const ReadOptions& options, ColumnFamilyHandle* family) {
+  if (options.tailing) {
+    return rocksdb::NewErrorIterator(rocksdb::Status::NotSupported("spillway::DB does not support tailing iterators"));
+  }
+  if (options.snapshot == nullptr) return iterator_on(base_of_now(options, family), options, family);
+  return iterator_at(state_of(options), options, family);
+}
+
+rocksdb::Status Reader::new_iterators(const ReadOptions& options, const std::vector<ColumnFamilyHandle*>& families,
+                                      std::vector<rocksdb::Iterator*>* iterators) {
+  iterators->clear();
+  if (options.tailing) return rocksdb::Status::NotSupported("spillway::DB does not support tailing iterators");
+  // Several need a snapshot of RocksDB's: without one, RocksDB 7.8.3 may miss a key that is overwritten and flushed
+  // before it comes to the key's family.
+  const bool is_one = families.size() == 1 && options.snapshot == nullptr;
+  const ReadState state = is_one ? ReadState() : state_of(options);
+  for (ColumnFamilyHandle* family : families) {
+    iterators->push_back(is_one ? iterator_on(base_of_now(options, family), options, family)
+                                : iterator_at(state, options, family));
+    const rocksdb::Status status = iterators->back()->status();  // why RocksDB makes none with these options
+    if (status.ok()) continue;
+    for (const rocksdb::Iterator* one : *iterators) delete one;  // NOLINT: theirs who call only if all are made
+    iterators->clear();
+    return status;
+  }
+  return {};
+}
+
+}  // namespace spillway::spill

@@ -1,0 +1,186 @@
+#include "spill/rollback/bring_back.h"
+
+#include <utility>
+
+#include "base/steps.h"
+
+namespace spillway::spill {
+namespace {
+
+using rocksdb::Status;
+
+std::uint64_t sum(const Generations& generations, std::uint64_t (Generation::*of)() const) {
+  std::uint64_t total = 0;
+  for (const auto& one : generations) total += ((*one).*of)();
+  return total;
+}
+
+}  // namespace
+
+bool BringBack::is_small(const Generations& targets) const {
+  return sum(targets, &Generation::user_bytes) <= context_.options.put_back_bytes;
+}
+
+void BringBack::remove_leftovers() {
+  rocksdb::Env& env = *context_.main.db().GetEnv();
+  std::vector<std::string> names;
+  if (!env.GetChildren(sorted_directory_, &names).ok()) return;
+  for (const std::string& name : names) {
+    if (name.ends_with(".sst")) (void)env.DeleteFile(sorted_directory_ + "/" + name);
+  }
+}
+
+Status BringBack::bring_back(std::uint64_t most) {
+  const MutexLock no_compact_files(mutex_);
+  MainDb& main = context_.main;
+  Status renewed = Status::TryAgain();  // not tried
+  if (main.logs().have_failed()) {
+    renewed = main.renew_log();
+    if (!renewed.ok() && !main.ingested_files().may_ingest()) return renewed;
+  }
+  Choice choice;
+  Status status;
+  context_.commits.pipeline.queue().run_alone(
+      [&]() REQUIRES(in_commit_queue) { status = choose(most, renewed, &choice); });
+  if (!status.ok() || choice.targets->empty()) return status;
+  const Generations& targets = *choice.targets;
+  if (choice.put_back) {
+    end_return(targets, *choice.put_back, Way::put_back);
+    return {};
+  }
+  status = context_.commits.writer.make_durable_concurrently();
+  if (!status.ok()) {
+    context_.commits.usage.release_sorted();
+    return status;
+  }
+  const Return ingested = begin_return(targets);
+  status = ingest_concurrently(targets, choice.durable);
+  if (status.ok()) end_return(targets, ingested, Way::ingest);
+  // An error meanwhile forbids it in this opening: the next time, it is put back.
+  return status.IsAborted() && !main.ingested_files().may_ingest() ? Status::TryAgain() : status;
+}
+
+Status BringBack::choose(std::uint64_t most, const Status& renewed, Choice* choice) {
+  MainDb& main = context_.main;
+  SpillWriter& writer = context_.commits.writer;
+  auto& targets = choice->targets;
+  targets = context_.live.generations();
+  const bool is_all = is_small(*targets);
+  const bool may_ingest = main.ingested_files().may_ingest();
+  if (!is_all && !may_ingest) most = 1;  // in a batch
+  if (!is_all && most < targets->size()) {
+    targets = std::make_shared<Generations>(targets->begin(), targets->begin() + static_cast<std::ptrdiff_t>(most));
+  }
+  // A RocksDB that is stopped takes nothing through its log, and what is ingested it does.
+  const bool is_stopped = context_.detector.signals().stopped;
+  const bool puts = !main.logs().have_failed() && (!may_ingest || (is_all && !is_stopped));
+  if (!puts && !may_ingest) {  // RocksDB has told of its error only now, or its log has just failed
+    return renewed.ok() ? IngestedFiles::refusal() : renewed;
+  }
+  if (!puts) targets = context_.commits.usage.reserve_sorted(targets);
+  if (!targets->empty() && targets->back().get() == writer.active()) writer.seal();
+  choice->durable = context_.live.visible();
+  if (targets->empty() || !puts) return {};
+  if (!is_all || is_stopped) {  // all of it may be read in vain
+    Status status = main.error();
+    if (status.ok() && is_stopped) status = Status::TryAgain();
+    if (!status.ok()) return status;
+  }
+  if (Status status = writer.make_durable(); !status.ok()) return status;
+  choice->put_back = begin_return(*targets);
+  return put_back(*targets);
+}
+
+// For what is left of a rollback: writers to the spill store wait meanwhile.
+Status BringBack::bring_back_held(Way largest) {
+  MainDb& main = context_.main;
+  SpillWriter& writer = context_.commits.writer;
+  writer.seal();
+  Status status;
+  int tries = kMostIngestions;
+  while (status.ok() && !context_.live.generations()->empty()) {
+    if (status = writer.make_durable(); !status.ok()) return status;
+    std::shared_ptr<const Generations> targets = context_.live.generations();
+    const Return began = begin_return(*targets);
+    Way way = Way::put_back;
+    status = Status::TryAgain();
+    const bool may_ingest = largest == Way::ingest && main.ingested_files().may_ingest();
+    if (is_small(*targets) && !main.logs().have_failed()) {
+      status = put_back(*targets);
+    } else if (!may_ingest) {
+      targets = std::make_shared<Generations>(Generations{targets->front()});
+      status = put_back(*targets);
+    }
+    if (status.IsTryAgain() && !may_ingest) {
+      if (largest == Way::ingest) return status;
+      return Status::Aborted("background work is paused and RocksDB takes no more writes",
+                             "call ContinueBackgroundWork first");
+    }
+    if (status.IsTryAgain()) {  // too much, or RocksDB stalls
+      way = Way::ingest;
+      targets = context_.commits.usage.reserve_sorted(targets);
+      status = ingest_held(*targets, context_.live.visible());
+      // An error meanwhile forbids it in this opening.
+      if (status.IsAborted() && !main.ingested_files().may_ingest()) status = Status::TryAgain();
+    }
+    if (status.ok()) {
+      end_return(*targets, began, way);
+      tries = kMostIngestions;
+    } else if (status.IsTryAgain() && --tries > 0) {
+      status = {};
+    }
+  }
+  return status;
+}
+
+BringBack::Return BringBack::begin_return(const Generations& targets) const {
+  Return result;
+  result.event.kind = SpillEvent::Kind::rollback_begin;
+  result.event.generation = targets.back()->id();
+  result.event.entries = sum(targets, &Generation::entries);
+  result.event.bytes = sum(targets, &Generation::user_bytes);
+  context_.telemetry.report(result.event);
+  return result;
+}
+
+// RocksDB has durably what they held, and they are live no more.
+void BringBack::end_return(const Generations& targets, const Return& began, Way way) {
+  steps::reached("spill.rollback.forgotten");
+  for (const auto& one : targets) context_.live.index().remove(*one);
+  context_.commits.writer.has_room_again();
+
+  Counts& counts = context_.telemetry.counts;
+  const auto took = std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() - began.at);
+  SpillEvent event = began.event;
+  event.generation = targets.back()->id();
+  event.entries = sum(targets, &Generation::entries);
+  event.bytes = sum(targets, &Generation::user_bytes);
+  add(counts.rollback_us, static_cast<std::uint64_t>(took.count()));
+  add(counts.rolled_back_entries, event.entries);
+  add(counts.rolled_back_bytes, event.bytes);
+  add(way == Way::put_back ? counts.rollbacks_by_put : counts.rollbacks_by_ingest);
+  event.kind = SpillEvent::Kind::rollback_end;
+  event.duration_us = took.count();
+  context_.telemetry.report(event);
+}
+
+// What RocksDB holds durably now.
+Status BringBack::drop(const Generations& targets) {
+  for (const auto& generation : targets) {
+    if (Status status = context_.store.drop(generation->id()); !status.ok()) return status;
+    generation->mark_dropped();
+    steps::reached("spill.rollback.dropped");
+  }
+  const auto generations = context_.live.generations();
+  const bool is_all = std::ranges::all_of(
+      *generations, [&](const auto& one) { return std::ranges::find(targets, one) != targets.end(); });
+  if (is_all) {
+    context_.commits.writer.recover_from_failure();
+    context_.commits.notes.end_owing();
+  }
+  context_.live.retire(targets);
+  steps::reached("spill.rollback.published");
+  return {};
+}
+
+}  // namespace spillway::spill

@@ -1,0 +1,97 @@
+// Brings generations back into RocksDB (K8): small ones through its log and memtables, others as sorted files that it
+// ingests. Then the spill store drops them.
+#pragma once
+
+#include <rocksdb/status.h>
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/mutex.h"
+#include "spill/commit/commits.h"
+#include "spill/live/live_set.h"
+#include "spill/live/value_reader.h"
+#include "spill/main_db/main_db.h"
+#include "spill/report/telemetry.h"
+#include "spill/rollback/rollback_pause.h"
+#include "spill/rollback/sorted_files.h"
+#include "spill/stall/detector.h"
+#include "spill/stall/room_signal.h"
+
+namespace spillway::spill {
+
+// What the parts of this folder work on.
+struct RollbackContext {
+  const SpillOptions& options;
+  Store& store;
+  ValueReader values;
+  MainDb& main;
+  LiveSet& live;
+  Commits& commits;
+  Detector& detector;
+  RoomSignal& room;
+  Telemetry& telemetry;
+};
+
+// How a generation comes back.
+enum class Way : std::uint8_t { put_back, ingest };
+
+class BringBack {
+ public:
+  // `sorted_directory`: for sorted files on their way into RocksDB.
+  BringBack(const RollbackContext& context, std::string sorted_directory)
+      : context_(context), sorted_directory_(std::move(sorted_directory)) {}
+
+  // The `most` oldest generations of those that are live now; all of them, if they are small enough to be put back.
+  // TryAgain: RocksDB has no room for it now.
+  rocksdb::Status bring_back(std::uint64_t most) EXCLUDES(mutex_);
+  // All of them while commits wait: for the small rest that bring_back() has left. TryAgain: RocksDB has no room for it
+  // now. Aborted: `largest` is too small a way for them. REQUIRES: mutex() is held.
+  rocksdb::Status bring_back_held(Way largest) REQUIRES(in_commit_queue);
+
+  // Held by a rollback, by who brings back a rest, and by CompactFiles. Taken before the commit queue.
+  Mutex& mutex() RETURN_CAPABILITY(mutex_) { return mutex_; }
+  RollbackPause& pause() { return pause_; }
+  const std::string& sorted_directory() const { return sorted_directory_; }
+  // Something was put back in this opening, and may be in RocksDB's memtables.
+  bool has_put_back() const { return context_.telemetry.counts.rollbacks_by_put.load(std::memory_order_relaxed) > 0; }
+  // Removes sorted files of a rollback that a crash interrupted: the generation they were made of is still there.
+  void remove_leftovers();
+
+ private:
+  // The return of generations, from its first event to its last.
+  struct Return {
+    std::chrono::steady_clock::time_point at = std::chrono::steady_clock::now();
+    SpillEvent event;
+  };
+  Return begin_return(const Generations& targets) const;
+  void end_return(const Generations& targets, const Return& began, Way way);
+
+  // What bring_back() does in the commit queue: chooses, and puts back where that is the way.
+  struct Choice {
+    std::shared_ptr<const Generations> targets;
+    std::optional<Return> put_back;  // it was done
+    Sequence durable = 0;            // LiveSet::visible() of that moment
+  };
+  rocksdb::Status choose(std::uint64_t most, const rocksdb::Status& renewed, Choice* choice) REQUIRES(in_commit_queue);
+  bool is_small(const Generations& targets) const;  // so that it is put back, where RocksDB takes it
+
+  rocksdb::Status put_back(const Generations& targets) REQUIRES(in_commit_queue);
+  // `durable`: of the spill store, the sequence up to which it is.
+  rocksdb::Status ingest_concurrently(const Generations& targets, Sequence durable);
+  rocksdb::Status ingest_held(const Generations& targets, Sequence durable) REQUIRES(in_commit_queue);
+  rocksdb::Status write_and_ingest(const Generations& targets, Sequence durable);
+  rocksdb::Status ingest_files(const std::vector<SortedFile>& files);
+  rocksdb::Status drop(const Generations& targets) REQUIRES(in_commit_queue);
+
+  const RollbackContext& context_;
+  const std::string sorted_directory_;
+  Mutex mutex_;
+  RollbackPause pause_;
+};
+
+}  // namespace spillway::spill

@@ -1,0 +1,93 @@
+// Large generations come back as sorted files that RocksDB ingests.
+#include <unordered_map>
+
+#include "base/steps.h"
+#include "spill/rollback/bring_back.h"
+
+namespace spillway::spill {
+
+using rocksdb::Status;
+
+Status BringBack::ingest_concurrently(const Generations& targets, Sequence durable) {
+  Status status = write_and_ingest(targets, durable);
+  // Where the note cannot be written it is owed, and what was ingested goes all the same, which makes room. And what
+  // RocksDB has misplaced is there, too; where it failed, its latest number may be another one.
+  context_.commits.notes.add_concurrently(/*in_flush=*/false).PermitUncheckedError();
+  context_.commits.pipeline.queue().run_alone([&]() REQUIRES(in_commit_queue) {
+    context_.main.order().let_compactions_run(MainOrder::Until::ingested);
+    if (status.ok()) status = drop(targets);
+  });
+  return status;
+}
+
+Status BringBack::ingest_held(const Generations& targets, Sequence durable) {
+  Status status = write_and_ingest(targets, durable);
+  context_.commits.notes.append_durably().PermitUncheckedError();  // as above
+  context_.main.order().let_compactions_run(MainOrder::Until::ingested);
+  if (status.ok()) status = drop(targets);
+  return status;
+}
+
+Status BringBack::write_and_ingest(const Generations& targets, Sequence durable) {
+  const auto superseded = [&](const Entry& entry) { return context_.live.is_superseded(entry, durable); };
+  MainDb& main = context_.main;
+  std::vector<SortedFile> files;
+  Status status;
+  if (!main.ingested_files().may_ingest()) status = IngestedFiles::refusal();
+  for (const auto& generation : targets) {
+    if (!status.ok()) break;
+    std::vector<SortedFile> of_one;
+    status = write_sorted_files(*generation, generation->last_sequence(), context_.live.families(), superseded,
+                                context_.values, context_.store, main.db().GetDBOptions(), sorted_directory_,
+                                main.stopping(), &of_one);
+    files.insert(files.end(), of_one.begin(), of_one.end());
+  }
+  if (status.ok()) {
+    steps::reached("spill.rollback.sorted");
+    status = main.flush_large_memtables();
+  }
+  // Where all of it is superseded, what does that is kept after a loss of power only if RocksDB's log has what came
+  // before it, as in ingest_files.
+  if (status.ok()) status = files.empty() ? main.sync_log() : ingest_files(files);
+  for (const SortedFile& file : files) (void)main.db().GetEnv()->DeleteFile(file.path);  // gone where it was moved
+  context_.commits.usage.release_sorted();
+  return status;
+}
+
+// One call for all families, so that a crash leaves all of them or none.
+Status BringBack::ingest_files(const std::vector<SortedFile>& files) {
+  std::unordered_map<std::uint32_t, std::size_t> place;
+  std::vector<rocksdb::IngestExternalFileArg> arguments;
+  std::vector<UsedColumnFamily> in_use;
+  for (const SortedFile& file : files) {
+    const UsedColumnFamily& family = in_use.emplace_back(context_.live.families().use(file.column_family));
+    if (family.is_dropped) continue;  // meanwhile
+    if (Status status = check_handle(family); !status.ok()) return status;
+    const auto [at, is_new] = place.try_emplace(file.column_family, arguments.size());
+    if (is_new) arguments.emplace_back().column_family = family.handle;
+    add_to(&arguments[at->second], file);
+  }
+  if (arguments.empty()) return {};
+  MainDb& main = context_.main;
+  Gate& gate = context_.commits.pipeline.gate();
+  main.order().hold_compactions(MainOrder::Until::ingested);  // that this came before what is diverted from then on
+  gate.close();
+  // What is ingested is newer than everything in RocksDB's log: that must not be lost without it.
+  Status status = main.sync_log();
+  steps::reached("spill.rollback.gate_closed");
+  bool is_newest = true;
+  if (status.ok()) {
+    status = ingest_and_look(main.db(), main.ingested_files(), arguments, &is_newest);
+    // It is durable, and in no log that the note would have to sync. Where RocksDB's MANIFEST could not be written, a
+    // number may be taken all the same: nothing has it.
+    main.raise_durable(main.latest_sequence());
+  }
+  gate.open();
+  context_.room.notify();
+  steps::reached("spill.rollback.ingested");
+  if (is_newest) return status;  // or RocksDB said why not
+  steps::reached("spill.rollback.misplaced");
+  return Status::TryAgain("RocksDB has put what was brought back below older versions");
+}
+
+}  // namespace spillway::spill

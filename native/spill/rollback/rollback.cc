@@ -1,0 +1,168 @@
+#include "spill/rollback/rollback.h"
+
+#include <algorithm>
+#include <chrono>
+#include <limits>
+
+namespace spillway::spill {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using rocksdb::Status;
+
+constexpr int kNoLimit = std::numeric_limits<int>::max();
+constexpr GenerationId kNone = std::numeric_limits<GenerationId>::max();
+// Between two looks at whether what is waited for is back: an upper bound on the delay after a missed wake-up.
+constexpr std::chrono::milliseconds kLookAgain{20};
+// Of RocksDB's recoveries that another error follows. Source: guess.
+constexpr int kMostRecoveries = 2;
+
+}  // namespace
+
+void Rollback::start() {
+  thread_ = std::thread([this] { run(); });
+}
+
+void Rollback::stop() {
+  {
+    const MutexLock lock(mutex_);  // who looked at MainDb::is_stopping() before waits by now
+  }
+  wake_.notify_all();
+  if (thread_.joinable()) thread_.join();
+  ended_.notify_all();
+}
+
+void Rollback::wake(bool insists) {
+  const MutexLock lock(mutex_);
+  scheduler_.wake(insists);
+  if (scheduler_.is_due()) wake_.notify_one();
+}
+
+void Rollback::ask_for(GenerationId last) {
+  const MutexLock lock(mutex_);
+  scheduler_.ask_for(last);
+}
+
+std::pair<std::uint64_t, Status> Rollback::failures() {
+  const MutexLock lock(mutex_);
+  return {scheduler_.failures(), scheduler_.last_failure()};
+}
+
+RollbackState Rollback::observe() {
+  const auto generations = context_.live.generations();
+  const Signals signals = context_.detector.signals();
+  const Thresholds thresholds = thresholds_of(signals, context_.options.divert);
+  RollbackState state;
+  state.route = context_.detector.route();
+  // A store that failed is mended by bringing back what it has.
+  state.spill_full = context_.commits.writer.is_full() || context_.commits.writer.has_failed();
+  for (const auto& one : *generations) {
+    state.live_bytes += one->user_bytes();
+    state.live_entries += one->entries() + 1;  // one may hold only tombstones
+  }
+  state.sealed = generations->empty() ? 0 : generations->size() - 1;
+  state.owes_note = context_.commits.notes.is_owed();
+  state.stopped = signals.stopped;
+  state.fill = context_.commits.usage.share_used();  // no rollback frees the memory of what is only read any more
+  state.debt = thresholds.pending_divert > 0 && signals.pending_compaction_bytes >= thresholds.pending_divert;
+  // Without automatic compactions RocksDB counts no L0 files, and so has room for any number.
+  state.l0_room = thresholds.l0_divert == 0 ? kNoLimit : std::max(0, thresholds.l0_divert - signals.l0_files);
+
+  const Counts& counts = context_.telemetry.counts;
+  RollbackScheduler::Activity activity;
+  activity.reads = counts.reads_with_live.load(std::memory_order_relaxed);
+  activity.diverted = counts.diverted_writes.load(std::memory_order_relaxed);
+  activity.writes = activity.diverted + counts.main_writes.load(std::memory_order_relaxed);
+  const MutexLock lock(mutex_);
+  scheduler_.observe(activity, generations->empty() ? kNone : generations->front()->id(), Clock::now(), &state);
+  return state;
+}
+
+RollbackScheduler::Outcome Rollback::bring_back_next() {
+  RollbackScheduler::Outcome outcome;
+  const RollbackPause::Pass pass(bring_back_.pause());
+  outcome.is_paused = !pass;
+  if (!pass || !context_.live.has_any()) return outcome;
+  const RollbackState state = observe();
+  outcome.generations = next_rollback(state, context_.options.rollback);
+  if (outcome.generations > 0) {
+    outcome.began = Clock::now();
+    is_returning_one_.store(outcome.generations == 1, std::memory_order_release);
+    outcome.status = bring_back_.bring_back(outcome.generations);
+    is_returning_one_.store(false, std::memory_order_release);
+  }
+  // Whoever waits for room in a RocksDB that has stopped because of an error gets that.
+  const bool is_in_vain = state.stopped && (outcome.generations == 0 || outcome.status.IsTryAgain());
+  if (is_in_vain && (state.asked_for || state.spill_full)) {
+    if (const Status error = context_.main.error(); !error.ok()) outcome.status = error;
+  }
+  context_.room.notify();
+  return outcome;
+}
+
+void Rollback::run() {
+  MutexLock lock(mutex_);
+  while (!context_.main.is_stopping()) {
+    const auto next = Clock::now() + scheduler_.pause();
+    while (!scheduler_.is_due() && !context_.main.is_stopping() && Clock::now() < next) {
+      wake_.wait_for(mutex_, next - Clock::now());
+    }
+    scheduler_.begin();
+    if (context_.main.is_stopping()) break;
+    lock.unlock();
+    const RollbackScheduler::Outcome outcome = bring_back_next();
+    lock.lock();
+    if (scheduler_.end(outcome, Clock::now(), context_.main.is_stopping())) {
+      lock.unlock();
+      add(context_.telemetry.counts.rollback_failures);
+      SpillEvent event;
+      event.kind = SpillEvent::Kind::rollback_failed;
+      event.message = outcome.status.ToString();
+      context_.telemetry.report(event);
+      context_.room.notify();
+      lock.lock();
+    }
+    ended_.notify_all();
+  }
+}
+
+Status Rollback::bring_back_until(GenerationId last) {
+  MutexLock lock(mutex_);
+  scheduler_.await(last);
+  std::uint64_t failed_before = scheduler_.failures();
+  int recoveries = kMostRecoveries;
+  const auto is_gone = [&] {
+    const auto generations = context_.live.generations();
+    return generations->empty() || generations->front()->id() > last;
+  };
+  while (!is_gone()) {
+    if (context_.main.is_stopping()) return Status::ShutdownInProgress();
+    if (scheduler_.failures() != failed_before) {
+      const Status why = scheduler_.last_failure();
+      lock.unlock();
+      const bool goes_on = recoveries-- > 0 && context_.main.has_recovered(why);
+      lock.lock();
+      if (!goes_on) return why;
+      failed_before = scheduler_.failures();
+    }
+    if (!scheduler_.retries_by_itself()) {
+      scheduler_.wake(/*insists=*/true);
+      wake_.notify_one();
+    }
+    ended_.wait_for(mutex_, kLookAgain);
+  }
+  lock.unlock();
+  const MutexLock ended(bring_back_.mutex());  // with its statistics and its event
+  return {};
+}
+
+Status Rollback::bring_back_all() {
+  GenerationId last = 0;
+  context_.commits.pipeline.queue().run_alone([&]() REQUIRES(in_commit_queue) {
+    context_.commits.writer.seal();
+    if (const auto generations = context_.live.generations(); !generations->empty()) last = generations->back()->id();
+  });
+  return last == 0 ? Status() : bring_back_until(last);
+}
+
+}  // namespace spillway::spill

@@ -1,0 +1,57 @@
+// The thread that brings back what was diverted, when the policy says so or somebody asks for it.
+#pragma once
+
+#include <rocksdb/status.h>
+
+#include <atomic>
+#include <cstdint>
+#include <thread>
+#include <utility>
+
+#include "base/mutex.h"
+#include "spill/rollback/bring_back.h"
+#include "spill/rollback/rollback_scheduler.h"
+
+namespace spillway::spill {
+
+// Thread-safe.
+class Rollback {
+ public:
+  Rollback(const RollbackContext& context, BringBack& bring_back)
+      : context_(context),
+        bring_back_(bring_back),
+        scheduler_(context.options.poll_interval, std::chrono::steady_clock::now()) {}
+  ~Rollback() { stop(); }
+  Rollback(const Rollback&) = delete;
+  Rollback& operator=(const Rollback&) = delete;
+
+  void start();
+  void stop();  // REQUIRES: MainDb::stop() was called, so that nobody waits for a rollback any more
+
+  // See RollbackScheduler. Neither waits.
+  void wake(bool insists = false);
+  void ask_for(GenerationId last);
+  // Everything that is live now, and waits until it is durable in RocksDB.
+  rocksdb::Status bring_back_all();
+  // How many rollbacks have failed, and why the last one.
+  std::pair<std::uint64_t, rocksdb::Status> failures();
+  // A rollback of one generation is under way: there will be room soon.
+  bool is_returning_one() const { return is_returning_one_.load(std::memory_order_acquire); }
+
+ private:
+  void run();
+  RollbackState observe();
+  RollbackScheduler::Outcome bring_back_next();
+  rocksdb::Status bring_back_until(GenerationId last);
+
+  const RollbackContext& context_;
+  BringBack& bring_back_;
+  Mutex mutex_;
+  CondVar wake_;
+  CondVar ended_;  // of an attempt
+  RollbackScheduler scheduler_ GUARDED_BY(mutex_);
+  std::atomic<bool> is_returning_one_{false};
+  std::thread thread_;
+};
+
+}  // namespace spillway::spill

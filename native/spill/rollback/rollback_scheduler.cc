@@ -1,0 +1,68 @@
+#include "spill/rollback/rollback_scheduler.h"
+
+#include <algorithm>
+
+namespace spillway::spill {
+namespace {
+
+// How long a rollback that RocksDB would not take is left alone.
+constexpr std::chrono::milliseconds kRetry{20};
+// After one that failed the pause doubles with each further failure, up to this. Source: guess, so long that a log of
+// them stays readable, so short that what was mended is soon noticed.
+constexpr std::chrono::milliseconds kLongestPause{10'000};
+
+double seconds(RollbackScheduler::Time from, RollbackScheduler::Time to) {
+  return std::chrono::duration<double>(to - from).count();
+}
+
+double per_second(std::uint64_t now, std::uint64_t before, double seconds) {
+  return seconds <= 0 ? 0 : static_cast<double>(now - before) / seconds;
+}
+
+}  // namespace
+
+void RollbackScheduler::await(GenerationId last) {
+  awaited_until_ = std::max(awaited_until_, last);
+  ask_for(last);
+}
+
+void RollbackScheduler::ask_for(GenerationId last) { asked_until_ = std::max(asked_until_, last); }
+
+void RollbackScheduler::wake(bool insists) { is_due_ = is_due_ || insists || failure_pause_.count() == 0; }
+
+std::chrono::milliseconds RollbackScheduler::pause() const {
+  if (failure_pause_.count() > 0) return failure_pause_;
+  return is_retried_soon_ ? kRetry : poll_interval_;
+}
+
+void RollbackScheduler::observe(const Activity& activity, GenerationId oldest, Time now, RollbackState* state) {
+  const Activity& before = observed_.activity;
+  const double since = seconds(observed_.at, now);
+  const Time last_diverted = activity.diverted == before.diverted ? observed_.last_diverted : now;
+  state->reads_per_s = per_second(activity.reads, before.reads, since);
+  state->writes_per_s = per_second(activity.writes, before.writes, since);
+  state->idle_s = seconds(last_diverted, now);
+  state->rest_s = seconds(last_ended_, now);
+  state->last_took_s = last_took_s_;
+  state->is_awaited = oldest <= awaited_until_;
+  state->asked_for = oldest <= asked_until_;
+  observed_ = {now, last_diverted, activity};
+}
+
+bool RollbackScheduler::end(const Outcome& outcome, Time now, bool is_stopping) {
+  const bool is_done = outcome.generations > 0 && outcome.status.ok();
+  if (is_done) {
+    last_ended_ = now;
+    last_took_s_ = seconds(outcome.began, now);
+    failure_pause_ = {};
+  }
+  retries_by_itself_ = outcome.status.IsTryAgain() || outcome.is_paused;  // after its pause
+  is_retried_soon_ = outcome.status.IsTryAgain() || is_done;              // there may be more to bring back
+  if (outcome.status.ok() || outcome.status.IsTryAgain() || is_stopping) return false;
+  last_failure_ = outcome.status;
+  ++failures_;
+  failure_pause_ = std::clamp(2 * failure_pause_, kRetry, kLongestPause);
+  return true;
+}
+
+}  // namespace spillway::spill

@@ -1,0 +1,116 @@
+// Where a write goes: into RocksDB, or round it into the spill store. Here it is decided that a write is diverted.
+#pragma once
+
+#include <rocksdb/options.h>
+#include <rocksdb/status.h>
+#include <rocksdb/write_batch.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "spill/commit/commits.h"
+#include "spill/commit/key_versions.h"
+#include "spill/main_db/low_priority.h"
+#include "spill/rollback/main_only.h"
+#include "spill/rollback/rollback.h"
+#include "spill/route/batch_traits.h"
+#include "spill/route/main_writer.h"
+#include "spill/stall/detector.h"
+#include "spill/stall/room_signal.h"
+#include "spillway/db.h"
+
+namespace spillway::spill {
+
+// Thread-safe.
+class Router {
+ public:
+  struct Parts {
+    MainDb& main;
+    LiveSet& live;
+    Commits& commits;
+    std::shared_ptr<Detector> detector;
+    RoomSignal& room;
+    Rollback& rollback;
+    MainOnly& main_only;
+    Telemetry& telemetry;
+  };
+  explicit Router(const Parts& parts)
+      : parts_(parts), main_writer_(parts.main, parts.live, parts.commits, *parts.detector) {}
+
+  // Returns when one of the stores has taken the batch, or with what is in the way of that.
+  rocksdb::Status write(const rocksdb::WriteOptions& options, rocksdb::WriteBatch* batch);
+  void set_diversion(Diversion diversion);
+  // What can be diverted is diverted at this moment.
+  bool is_diverting() const;
+  Detector& detector() const { return *parts_.detector; }
+
+  // --- For transactions
+  // From now on the versions of keys are noted with every write. REQUIRES: nobody writes yet.
+  void note_versions() { versions_ = std::make_unique<KeyVersions>(); }
+  KeyVersions* versions() const { return versions_.get(); }  // null: no transactions
+  // Busy if a key in `seen` was written since it was seen, and then nothing is written. REQUIRES: versions are noted.
+  rocksdb::Status write_if_unchanged(const rocksdb::WriteOptions& options, rocksdb::WriteBatch* batch,
+                                     const std::vector<KeyVersions::Seen>& seen);
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  // A write that is tried until it has gone one way or the other.
+  struct PendingWrite {
+    rocksdb::WriteOptions options;  // the user's; `low_pri` until it has waited for that
+    rocksdb::WriteBatch* batch = nullptr;
+    KeyVersions::Holding* held = nullptr;  // the locks of its keys, which it lets go of while it waits
+    rocksdb::Status status;                // where it has ended
+
+    bool is_low_priority = false;                   // as the user gave it
+    bool is_covered = false;                        // the last try found a key of it in the spill store
+    bool is_in_doubt = false;                       // the spill store failed with it: it may be there
+    bool is_doubtful = false;                       // the store failed with another that has a key of it
+    bool is_for_main = false;                       // a key of it can only go to RocksDB
+    bool brings_rest_back = true;                   // for that, see try_with_rest_brought_back
+    std::uint64_t most_rest_bytes = kFirstRest;     // brought back while others wait
+    std::optional<std::uint64_t> rollbacks_failed;  // when it began to wait for one
+    std::optional<Clock::time_point> waits_since;   // that neither store takes it
+    std::uint64_t errors_before = 0;                // that RocksDB had told of when the wait began
+    Clock::duration waited{};                       // in all, wherever
+  };
+  static constexpr std::uint64_t kFirstRest = std::uint64_t{4} << 20;  // Source: as MainOnly's small rest
+
+  enum class Next : std::uint8_t { ended, again, waits };
+
+  // Nothing lies in the spill store and nothing is to be diverted.
+  bool is_idle() const { return !parts_.live.has_any() && !is_diverting(); }
+  // Writes are diverted once RocksDB is near a stall.
+  bool may_divert() const;
+
+  rocksdb::Status write(const rocksdb::WriteOptions& options, rocksdb::WriteBatch* batch, KeyVersions::Holding* held);
+  rocksdb::Status write_without_single_removes(const rocksdb::WriteOptions& options, rocksdb::WriteBatch* batch,
+                                               KeyVersions::Holding* held);
+  void write_either_way(PendingWrite& write);
+  Next try_either_way(PendingWrite& write);
+  // False: it was not diverted, and its status says why.
+  bool divert(PendingWrite& write, bool must_divert);
+  Next try_main(PendingWrite& write);
+  Next after(Attempt attempt, PendingWrite& write);
+  // Of a batch with a key that lies in the spill store and one that only RocksDB can take.
+  Next try_with_main_only(PendingWrite& write);
+  std::optional<Attempt> try_with_rest_brought_back(PendingWrite& write);
+
+  // Whether it may wait for room; if not, its status says why it ends.
+  bool may_wait(PendingWrite& write);
+  rocksdb::Status wait_for_rollback(PendingWrite& write);
+  rocksdb::Status wait(PendingWrite& write, const std::function<void()>& wait);
+
+  const Parts parts_;
+  MainWriter main_writer_;
+  LowPriority low_priority_;
+  std::atomic<Diversion> diversion_{Diversion::automatic};
+  std::unique_ptr<KeyVersions> versions_;
+};
+
+}  // namespace spillway::spill
