@@ -1,4 +1,4 @@
-// An atomic number that only grows.
+// Atomic numbers that only grow.
 #pragma once
 
 #include <atomic>
@@ -6,8 +6,8 @@
 
 namespace spillway {
 
-// Raises it to at least `value`; who reads it so (acquire) sees what was done before.
-inline void raise(std::atomic<std::uint64_t>& to, std::uint64_t value) {
+// Raises `to` to at least `value`; who reads it so (acquire) sees what was done before.
+inline void raise_to(std::atomic<std::uint64_t>& to, std::uint64_t value) {
   std::uint64_t before = to.load(std::memory_order_relaxed);
   while (before < value && !to.compare_exchange_weak(before, value, std::memory_order_release)) {
   }

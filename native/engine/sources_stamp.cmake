@@ -1,7 +1,9 @@
 # Writes a header with a digest of sources: cmake -DOUT=FILE -DROOT=DIRECTORY -P sources_stamp.cmake
 # Of all that a loaded engine and its program share in memory (engine/modules.h).
-file(GLOB sources ${ROOT}/base/*.h ${ROOT}/ssd/*.h ${ROOT}/ssd/*.cc ${ROOT}/device/*.h ${ROOT}/device/*.cc ${ROOT}/fs/*.h
-     ${ROOT}/fs/*.cc ${ROOT}/fs/rocksdb/*.h ${ROOT}/fs/rocksdb/*.cc ${ROOT}/engine/*.h ${ROOT}/engine/*.cc)
+file(GLOB_RECURSE sources ${ROOT}/base/*.h ${ROOT}/base/*.cc ${ROOT}/ssd/*.h ${ROOT}/ssd/*.cc ${ROOT}/device/*.h
+     ${ROOT}/device/*.cc ${ROOT}/fs/*.h ${ROOT}/fs/*.cc ${ROOT}/spill/include/*.h)
+file(GLOB seam ${ROOT}/engine/*.h ${ROOT}/engine/*.cc)
+list(APPEND sources ${seam})
 list(SORT sources)
 set(digests "")
 foreach(source ${sources})

@@ -223,8 +223,8 @@ void SpillCommitEnv::apply(std::span<const PreparedCommit> group) {
   for (const PreparedCommit& one : group) {
     const std::uint64_t before = active.user_bytes();
     (void)add_entries_of(*one.batch, one.offset, one.first_sequence, active, &context_.live.index());
-    add(counts.diverted_writes, one.batch->Count());
-    add(counts.diverted_bytes, active.user_bytes() - before);
+    increment(counts.diverted_writes, one.batch->Count());
+    increment(counts.diverted_bytes, active.user_bytes() - before);
     notes_.on_commit(one.commit->sync, one.main_sequence);
   }
   steps::reached("spill.commit.added");

@@ -46,7 +46,7 @@ class SyncProgress {
     return synced < appended();
   }
   void append() { appended_.fetch_add(1, std::memory_order_release); }
-  void sync_up_to(std::uint64_t appended) { raise(synced_, appended); }
+  void sync_up_to(std::uint64_t appended) { raise_to(synced_, appended); }
 
  private:
   std::atomic<std::uint64_t> appended_{0};

@@ -106,7 +106,7 @@ Status DbImpl::shut_down() {
 void DbImpl::on_look(Route before, Route now) {
   if (before == now || now == Route::main) live_.store().hand_on();
   if (before == now) return;
-  if (now == Route::spill) add(telemetry_.counts.stalls_diverted);
+  if (now == Route::spill) increment(telemetry_.counts.stalls_diverted);
   SpillEvent event;
   event.kind = now == Route::spill ? SpillEvent::Kind::divert_begin : SpillEvent::Kind::divert_end;
   telemetry_.report(event);

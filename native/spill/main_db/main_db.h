@@ -77,7 +77,7 @@ class MainDb {
   // --- Durability (main_writes.cc)
   // The sequence up to which RocksDB is known to be durable.
   std::uint64_t durable_up_to() const { return durable_up_to_.load(std::memory_order_acquire); }
-  void raise_durable(std::uint64_t sequence) { raise(durable_up_to_, sequence); }
+  void raise_durable(std::uint64_t sequence) { raise_to(durable_up_to_, sequence); }
   // RocksDB's log as it is now.
   rocksdb::Status make_durable();
   // Whoever wants RocksDB's log durable asks here: one that has failed is not touched (MainLogs::have_failed).

@@ -94,7 +94,7 @@ class MainLogs::File final : public rocksdb::FSWritableFileOwnerWrapper {
     const std::uint64_t appended = log_->appended.load(std::memory_order_acquire);
     IOStatus status = action();
     if (status.ok()) {
-      raise(log_->synced, appended);
+      raise_to(log_->synced, appended);
     } else {
       logs_.lose(*log_, status, /*is_told=*/true);
     }
@@ -217,7 +217,7 @@ IOStatus MainLogs::sync(Log& log) {
   IOStatus status = use_fsync_ ? log.file->Fsync({}, nullptr) : log.file->Sync({}, nullptr);
   if (status.ok() && log.is_lost.load(std::memory_order_acquire)) return why_of(log);
   if (status.ok()) {
-    raise(log.synced, appended);
+    raise_to(log.synced, appended);
   } else {
     lose(log, status, /*is_told=*/false);
   }

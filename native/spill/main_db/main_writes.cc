@@ -27,8 +27,8 @@ Status MainDb::write_marked(const WriteOptions& options, WriteBatch* batch, cons
   if (status.ok()) status = write(options, batch);
   (void)batch->RollbackToSavePoint();  // it is the user's
   if (!status.ok()) return status;
-  add(telemetry_.counts.ordering_marks);
-  raise(marked_up_to_, newest.sequence);
+  increment(telemetry_.counts.ordering_marks);
+  raise_to(marked_up_to_, newest.sequence);
   steps::reached("spill.write.marked");
   return status;
 }
@@ -45,7 +45,7 @@ Status MainDb::enter(const WriteOptions& options, WriteBatch* batch) {
 Status MainDb::write(const WriteOptions& options, WriteBatch* batch) {
   const Status status = enter(options, batch);
   if (LowPriority::is_throttled(status)) return status;
-  add(status.IsIncomplete() ? telemetry_.counts.last_resort : telemetry_.counts.main_writes);
+  increment(status.IsIncomplete() ? telemetry_.counts.last_resort : telemetry_.counts.main_writes);
   return status;
 }
 
@@ -58,7 +58,7 @@ bool MainDb::hand_out() {
 Status MainDb::make_durable() {
   const std::uint64_t latest = latest_sequence();
   if (latest <= durable_up_to()) return {};
-  add(telemetry_.counts.ordering_syncs);
+  increment(telemetry_.counts.ordering_syncs);
   if (Status status = sync_log(); !status.ok()) return status;
   steps::reached("spill.commit.main_synced");
   raise_durable(latest);

@@ -116,7 +116,7 @@ rocksdb::Status Reader::get(const ReadOptions& options, ColumnFamilyHandle* fami
   if (options.timestamp != nullptr) return main_.db().Get(options, family, key, value);  // which refuses it
   if (options.snapshot != nullptr) return get_at(state_of(options), options, family, key, value);
   if (!live_.has_any()) return main_.db().Get(options, family, key, value);
-  add(telemetry_.counts.reads_with_live);
+  increment(telemetry_.counts.reads_with_live);
   const std::uint32_t id = family->GetID();
   const View now{live_.generations(),
                  ~Sequence{0}};  // before the look into the index: a tombstone it misses is not older
@@ -167,7 +167,7 @@ void Reader::multi_get(const ReadOptions& options, const KeysToGet& keys, bool i
                         is_sorted);
     return;
   }
-  add(telemetry_.counts.reads_with_live, keys.count);
+  increment(telemetry_.counts.reads_with_live, keys.count);
   std::vector<std::size_t> order(keys.count);
   std::iota(order.begin(), order.end(), std::size_t{0});
   if (options.value_size_soft_limit != kNoLimit && !is_sorted) {
@@ -229,7 +229,7 @@ IteratorBase Reader::base_of_now(const ReadOptions& options, ColumnFamilyHandle*
 }
 
 rocksdb::Iterator* Reader::iterator_on(IteratorBase on, const ReadOptions& options, ColumnFamilyHandle* family) {
-  if (live_.has_any()) add(telemetry_.counts.reads_with_live);
+  if (live_.has_any()) increment(telemetry_.counts.reads_with_live);
   ReadOptions kept = options;
   kept.snapshot = nullptr;
   const std::uint32_t id = family->GetID();

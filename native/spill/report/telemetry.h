@@ -30,7 +30,7 @@ struct Counts {
   }
 };
 
-inline void add(std::atomic<std::uint64_t>& count, std::uint64_t more = 1) {
+inline void increment(std::atomic<std::uint64_t>& count, std::uint64_t more = 1) {
   count.fetch_add(more, std::memory_order_relaxed);
 }
 

@@ -155,10 +155,10 @@ void BringBack::end_return(const Generations& targets, const Return& began, Way 
   event.generation = targets.back()->id();
   event.entries = sum(targets, &Generation::entries);
   event.bytes = sum(targets, &Generation::user_bytes);
-  add(counts.rollback_us, static_cast<std::uint64_t>(took.count()));
-  add(counts.rolled_back_entries, event.entries);
-  add(counts.rolled_back_bytes, event.bytes);
-  add(way == Way::put_back ? counts.rollbacks_by_put : counts.rollbacks_by_ingest);
+  increment(counts.rollback_us, static_cast<std::uint64_t>(took.count()));
+  increment(counts.rolled_back_entries, event.entries);
+  increment(counts.rolled_back_bytes, event.bytes);
+  increment(way == Way::put_back ? counts.rollbacks_by_put : counts.rollbacks_by_ingest);
   event.kind = SpillEvent::Kind::rollback_end;
   event.duration_us = took.count();
   context_.telemetry.report(event);

@@ -114,7 +114,7 @@ void Rollback::run() {
     lock.lock();
     if (scheduler_.end(outcome, Clock::now(), context_.main.is_stopping())) {
       lock.unlock();
-      add(context_.telemetry.counts.rollback_failures);
+      increment(context_.telemetry.counts.rollback_failures);
       SpillEvent event;
       event.kind = SpillEvent::Kind::rollback_failed;
       event.message = outcome.status.ToString();

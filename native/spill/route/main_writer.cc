@@ -40,7 +40,7 @@ Attempt MainWriter::announce(const WriteBatch& batch, KeyFence::MainKeys& keys) 
 
 Status MainWriter::make_diverted_durable() {
   if (!commits_.writer.is_unsynced()) return {};
-  add(main_.telemetry().counts.ordering_syncs);
+  increment(main_.telemetry().counts.ordering_syncs);
   return commits_.writer.sync_concurrently();
 }
 

@@ -82,8 +82,8 @@ Status Router::write(const WriteOptions& options, WriteBatch* batch, KeyVersions
   if (pending.waits_since) pending.waited += Clock::now() - *pending.waits_since;
   if (pending.waited.count() > 0) {
     const auto us = std::chrono::duration_cast<std::chrono::microseconds>(pending.waited).count();
-    add(parts_.telemetry.counts.waits);
-    add(parts_.telemetry.counts.wait_us, static_cast<std::uint64_t>(us));
+    increment(parts_.telemetry.counts.waits);
+    increment(parts_.telemetry.counts.wait_us, static_cast<std::uint64_t>(us));
   }
   return pending.status;
 }
