@@ -324,5 +324,49 @@ TEST_F(CommitPipelineTest, BackpressureEndsWithWhoAskedForIt) {
   EXPECT_LT(least, std::chrono::microseconds(50 << 9));
 }
 
+TEST_F(CommitPipelineTest, ACommitThatIsNotHeldUpHasNotWaited) {
+  WriteBatch batch = put("a");
+  Commit one;
+  one.batch = &batch;
+  pipeline_.commit(one);
+  EXPECT_EQ(one.waited.count(), 0);
+}
+
+TEST_F(CommitPipelineTest, BackpressureIsWaitedForByEveryCommitOfTheGroup) {
+  CommitPipeline::Backpressure backpressure(pipeline_);
+  backpressure.increase();
+  WriteBatch batch = put("a");
+  Commit one;
+  one.batch = &batch;
+  pipeline_.commit(one);
+  EXPECT_EQ(one.waited, std::chrono::microseconds(50));
+}
+
+// Who came before the queue was held has waited for as long as it was, who came later since then.
+TEST_F(CommitPipelineTest, ACallThatHoldsTheQueueIsWaitedFor) {
+  constexpr std::chrono::milliseconds kHeld{60};
+  WriteBatch batches[] = {put("a"), put("b")};
+  Commit early;
+  Commit late;
+  early.batch = &batches[0];
+  late.batch = &batches[1];
+  std::vector<std::thread> threads;
+  pipeline_.queue().run_held(
+      [&] {
+        threads.emplace_back([&] { pipeline_.commit(early); });
+        std::this_thread::sleep_for(kHeld);  // not held yet
+      },
+      [&] {
+        std::this_thread::sleep_for(kHeld);
+        threads.emplace_back([&] { pipeline_.commit(late); });
+        std::this_thread::sleep_for(kHeld);
+      });
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_TRUE(early.status.ok() && late.status.ok());
+  EXPECT_GE(early.waited, 2 * kHeld);
+  EXPECT_GT(late.waited.count(), 0);
+  EXPECT_LT(late.waited, early.waited);
+}
+
 }  // namespace
 }  // namespace spillway::spill

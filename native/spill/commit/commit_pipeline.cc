@@ -36,7 +36,10 @@ void CommitPipeline::Backpressure::increase() {
 
 void CommitPipeline::lead(std::span<Commit*> group) {
   const std::chrono::microseconds pause(pause_us_.load(std::memory_order_relaxed));
-  if (pause.count() > 0) std::this_thread::sleep_for(pause);
+  if (pause.count() > 0) {
+    std::this_thread::sleep_for(pause);
+    for (Commit* one : group) one->waited += pause;
+  }
   const bool any_merge = std::ranges::any_of(group, [](const Commit* one) { return one->batch->HasMerge(); });
   if (!any_merge) return commit_group(group);
   // A merge's base may be in the commit before it.

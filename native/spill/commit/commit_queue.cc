@@ -1,10 +1,12 @@
 #include "spill/commit/commit_queue.h"
 
+#include <algorithm>
 #include <cassert>
 
 namespace spillway::spill {
 
 void CommitQueue::wait_for_turn(Waiter& waiter) {
+  if (is_held_) waiter.arrived = Clock::now();
   waiters_.push_back(&waiter);
   while (!waiter.done && waiters_.front() != &waiter) waiter.turn.wait(mutex_);
 }
@@ -49,7 +51,7 @@ void CommitQueue::run_in_turn(Waiter& waiter, const std::function<void()>& alone
   assert(waiters_.front() == &waiter);
   (void)waiter;
   waiters_.pop_front();
-  is_held_ = false;
+  if (is_held_) release();
   if (!waiters_.empty()) waiters_.front()->turn.notify_one();
 }
 
@@ -71,8 +73,7 @@ void CommitQueue::run_held(const std::function<void()>& prepare, const std::func
   prepare();
   {
     const MutexLock lock(mutex_);
-    is_held_ = true;
-    turn_away();
+    hold();
   }
   run_in_turn(waiter, held);
 }
@@ -90,13 +91,25 @@ bool CommitQueue::run_alone_unless_held(const std::function<void()>& alone) {
   return true;
 }
 
-void CommitQueue::turn_away() {
+// Turns away who gives way.
+void CommitQueue::hold() {
+  is_held_ = true;
+  held_since_ = Clock::now();
   for (Waiter* one : waiters_) {
     if (!one->gives_way) continue;
     one->done = true;
     one->turn.notify_one();
   }
   std::erase_if(waiters_, [](const Waiter* one) { return one->gives_way; });
+}
+
+// The commits that are waiting have waited for this.
+void CommitQueue::release() {
+  is_held_ = false;
+  const auto now = Clock::now();
+  for (Waiter* one : waiters_) {
+    if (one->commit != nullptr) one->commit->waited += now - std::max(held_since_, one->arrived);
+  }
 }
 
 }  // namespace spillway::spill

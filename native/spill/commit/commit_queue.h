@@ -5,6 +5,7 @@
 #include <rocksdb/status.h>
 #include <rocksdb/write_batch.h>
 
+#include <chrono>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -24,6 +25,8 @@ struct Commit {
   bool must_divert = false;
   bool is_for_main = false;  // after it was led: a key of it can only go to RocksDB
   rocksdb::Status status;    // after it was led; Busy: the store or the index is full, and nothing was taken
+  // How long it was held up: by a call that held the queue, by backpressure, or by a drive that is behind.
+  std::chrono::nanoseconds waited{0};
 };
 
 class CommitQueue {
@@ -45,10 +48,12 @@ class CommitQueue {
   bool run_alone_unless_held(const std::function<void()>& alone);
 
  private:
+  using Clock = std::chrono::steady_clock;
   struct Waiter {
     Commit* commit = nullptr;  // null: runs alone
     bool done = false;
-    bool gives_way = false;  // is turned away while the queue is held
+    bool gives_way = false;                                // is turned away while the queue is held
+    Clock::time_point arrived = Clock::time_point::min();  // of one that came while the queue was held
     CondVar turn;
   };
   // Bytes after which a group takes no further commit: what a drive's write buffer holds, so that the first does not
@@ -58,12 +63,14 @@ class CommitQueue {
   void wait_for_turn(Waiter& waiter) REQUIRES(mutex_);
   std::size_t group_size() const REQUIRES(mutex_);
   void run_in_turn(Waiter& waiter, const std::function<void()>& alone) EXCLUDES(mutex_);
-  void turn_away() REQUIRES(mutex_);
+  void hold() REQUIRES(mutex_);
+  void release() REQUIRES(mutex_);
 
   const Lead lead_;
   Mutex mutex_;
   std::deque<Waiter*> waiters_ GUARDED_BY(mutex_);  // the front one leads
   bool is_held_ GUARDED_BY(mutex_) = false;
+  Clock::time_point held_since_ GUARDED_BY(mutex_){};
 };
 
 }  // namespace spillway::spill

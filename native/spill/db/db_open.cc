@@ -216,8 +216,12 @@ class Opening {
     status = check_log(*base);
     if (status.ok() && !found.is_read()) status = found.read(known);
     if (status.ok()) status = begin_opening(*found.binding, base, column_families.size(), handles);
-    if (status.ok()) status = start(base, found, own, db);
-    if (status.ok()) return status;
+    std::unique_ptr<DbImpl> made;  // goes after the handles, which RocksDB has to be rid of when it is closed
+    if (status.ok()) status = start(base, found, own, &made);
+    if (status.ok()) {
+      *db = made.release();
+      return status;
+    }
     main_.order->let_compactions_run();
     delete_all(own);
     delete_all(*handles);
@@ -247,13 +251,12 @@ class Opening {
     return status;
   }
 
-  Status start(const std::shared_ptr<rocksdb::DB>& base, const FoundStore& found, const Handles& own, DB** db) {
+  Status start(const std::shared_ptr<rocksdb::DB>& base, const FoundStore& found, const Handles& own,
+               std::unique_ptr<DbImpl>* made) {
     main_.binding = found.binding;
-    auto made =
-        std::make_unique<DbImpl>(base, spill_, spill::OpenedParts{found.store, main_, detector_, handle_watcher_});
-    const Status status = made->start(own, found.contents);
-    if (status.ok()) *db = made.release();
-    return status;
+    const spill::OpenedParts parts{found.store, main_, detector_, handle_watcher_};
+    *made = std::make_unique<DbImpl>(base, spill_, parts);
+    return (*made)->start(own, found.contents);
   }
 
   rocksdb::DBOptions user_;

@@ -15,10 +15,6 @@ using rocksdb::WriteOptions;
 // After so long a write that waits for a rollback gets the error of one that failed meanwhile. A first failure may be
 // followed by a success, as where a store is full of holes. Source: guess.
 constexpr std::chrono::seconds kHopeless{3};
-// A write that is diverted without a sync and takes so long has waited: for its group's leader, for a call that holds
-// the commit queue, or for a drive that is full or behind. Source: guess, a hundred times what one takes.
-constexpr std::chrono::milliseconds kLongCommit{1};
-
 // What RocksDB refuses before it looks at the batch.
 bool is_refused(const WriteOptions& options, bool manual_wal_flush) {
   const bool is_limited = options.rate_limiter_priority != rocksdb::Env::IO_TOTAL;
@@ -189,10 +185,8 @@ bool Router::divert(PendingWrite& write, bool must_divert) {
   commit.sync = options.sync;
   commit.must_divert = must_divert;
   steps::reached("spill.write.before_divert");
-  const auto began = Clock::now();
   parts_.commits.pipeline.commit(commit);
-  const auto took = Clock::now() - began;
-  if (!write.waits_since && !options.sync && took >= kLongCommit) write.waited += took;
+  if (!write.waits_since) write.waited += commit.waited;
   const rocksdb::DBOptions& database = parts_.main.user_options().database();
   if (commit.status.ok()) charge(database, options.rate_limiter_priority, write.batch->GetDataSize());
   write.is_for_main = commit.is_for_main;
