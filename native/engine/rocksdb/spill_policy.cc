@@ -103,10 +103,10 @@ SpillOptions read_spill(Settings& settings, bool& in_drive) {
   const auto files = [&](const char* key, int fallback) {
     return static_cast<int>(settings.whole(key, static_cast<std::uint64_t>(fallback), 0, kMostFiles));
   };
-  divert.l0_files = files("spill.divert_l0_files", divert.l0_files);
-  divert.l0_files_resume = files("spill.resume_l0_files", divert.l0_files_resume);
-  divert.pending_compaction = settings.number("spill.divert_pending", divert.pending_compaction, 0, 1);
-  divert.pending_compaction_resume = settings.number("spill.resume_pending", divert.pending_compaction_resume, 0, 1);
+  divert.divert_l0_files = files("spill.divert_l0_files", divert.divert_l0_files);
+  divert.resume_l0_files = files("spill.resume_l0_files", divert.resume_l0_files);
+  divert.divert_pending = settings.number("spill.divert_pending", divert.divert_pending, 0, 1);
+  divert.resume_pending = settings.number("spill.resume_pending", divert.resume_pending, 0, 1);
   if (spill.capacity_bytes < spill.generation_bytes) {
     settings.refuse(
         "engine.spill.capacity_bytes is " + std::to_string(spill.capacity_bytes) +

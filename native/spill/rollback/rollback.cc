@@ -64,9 +64,10 @@ RollbackState Rollback::observe() {
   state.owes_note = context_.commits.notes.is_owed();
   state.stopped = signals.stopped;
   state.fill = context_.commits.usage.share_used();  // no rollback frees the memory of what is only read any more
-  state.debt = thresholds.pending_divert > 0 && signals.pending_compaction_bytes >= thresholds.pending_divert;
+  state.debt = thresholds.divert_pending > 0 && signals.pending_compaction_bytes >= thresholds.divert_pending;
   // Without automatic compactions RocksDB counts no L0 files, and so has room for any number.
-  state.l0_room = thresholds.l0_divert == 0 ? kNoLimit : std::max(0, thresholds.l0_divert - signals.l0_files);
+  state.l0_room =
+      thresholds.divert_l0_files == 0 ? kNoLimit : std::max(0, thresholds.divert_l0_files - signals.l0_files);
 
   const Counts& counts = context_.telemetry.counts;
   RollbackScheduler::Activity activity;

@@ -76,9 +76,8 @@ Status Router::write(const WriteOptions& options, WriteBatch* batch, KeyVersions
   pending.is_low_priority = options.low_pri;
   write_either_way(pending);
   if (pending.waits_since) pending.waited += Clock::now() - *pending.waits_since;
-  if (pending.waited.count() > 0) {
+  if (pending.has_waited) {
     const auto us = std::chrono::duration_cast<std::chrono::microseconds>(pending.waited).count();
-    increment(parts_.telemetry.counts.waits);
     increment(parts_.telemetry.counts.wait_us, static_cast<std::uint64_t>(us));
   }
   return pending.status;
@@ -124,10 +123,15 @@ bool Router::may_wait(PendingWrite& write) {
     }
   }
   if (!write.waits_since) {
+    count_wait(write);
     write.waits_since = Clock::now();
     write.errors_before = parts_.main.ingested_files().error_count();
   }
   return true;
+}
+
+void Router::count_wait(PendingWrite& write) {
+  if (!std::exchange(write.has_waited, true)) increment(parts_.telemetry.counts.waits);
 }
 
 // Nothing of the write is anywhere, unless it is in doubt: others that have keys of it may go first.
@@ -186,6 +190,7 @@ bool Router::divert(PendingWrite& write, bool must_divert) {
   commit.must_divert = must_divert;
   steps::reached("spill.write.before_divert");
   parts_.commits.pipeline.commit(commit);
+  if (commit.waited.count() > 0) count_wait(write);
   if (!write.waits_since) write.waited += commit.waited;
   const rocksdb::DBOptions& database = parts_.main.user_options().database();
   if (commit.status.ok()) charge(database, options.rate_limiter_priority, write.batch->GetDataSize());
@@ -238,6 +243,7 @@ Router::Next Router::after(Attempt attempt, PendingWrite& write) {
       break;
   }
   if (write.options.no_slowdown) return Next::ended;
+  count_wait(write);
   const auto began = Clock::now();
   write.status = wait(write, [&] { low_priority_.wait(write.batch->GetDataSize()); });
   if (!write.waits_since) write.waited += Clock::now() - began;

@@ -77,6 +77,7 @@ class Router {
     std::optional<std::uint64_t> rollbacks_failed;  // when it began to wait for one
     std::optional<Clock::time_point> waits_since;   // that neither store takes it
     std::uint64_t errors_before = 0;                // that RocksDB had told of when the wait began
+    bool has_waited = false;                        // and is counted
     Clock::duration waited{};                       // in all, wherever
   };
   static constexpr std::uint64_t kFirstRest = std::uint64_t{4} << 20;  // Source: as MainOnly's small rest
@@ -101,6 +102,7 @@ class Router {
   Next try_with_main_only(PendingWrite& write);
   std::optional<Attempt> try_with_rest_brought_back(PendingWrite& write);
 
+  void count_wait(PendingWrite& write);  // once, when its first wait is known
   // Whether it may wait for room; if not, its status says why it ends.
   bool may_wait(PendingWrite& write);
   rocksdb::Status wait_for_rollback(PendingWrite& write);

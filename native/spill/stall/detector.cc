@@ -27,9 +27,9 @@ double nearness(const Signals& signals, const DivertPolicy& policy, Route now) {
   const auto share = [](auto value, auto limit) {
     return limit == 0 ? 0 : static_cast<double>(value) / static_cast<double>(limit);
   };
-  return std::max({share(signals.l0_files, diverted ? at.l0_resume : at.l0_divert),
-                   share(signals.immutable_memtables, at.memtables_divert),
-                   share(signals.pending_compaction_bytes, diverted ? at.pending_resume : at.pending_divert)});
+  return std::max({share(signals.l0_files, diverted ? at.resume_l0_files : at.divert_l0_files),
+                   share(signals.immutable_memtables, at.divert_memtables),
+                   share(signals.pending_compaction_bytes, diverted ? at.resume_pending : at.divert_pending)});
 }
 
 }  // namespace

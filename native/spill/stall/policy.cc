@@ -68,17 +68,18 @@ Thresholds thresholds_of(const Signals& signals, const DivertPolicy& policy) {
   if (signals.l0_stop_trigger > 0) {
     // Fewer files than the compaction trigger may stay for ever.
     const int lowest = std::min(std::max(signals.l0_compaction_trigger, 1), signals.l0_stop_trigger);
-    const int divert = policy.l0_files > 0 ? policy.l0_files : signals.l0_stop_trigger - 1;
-    result.l0_divert = std::clamp(divert, lowest, signals.l0_stop_trigger);
-    const int resume = policy.l0_files_resume > 0 ? policy.l0_files_resume : lowest + (result.l0_divert - lowest) / 2;
-    result.l0_resume = std::clamp(resume, lowest, result.l0_divert);
+    const int divert = policy.divert_l0_files > 0 ? policy.divert_l0_files : signals.l0_stop_trigger - 1;
+    result.divert_l0_files = std::clamp(divert, lowest, signals.l0_stop_trigger);
+    const int resume =
+        policy.resume_l0_files > 0 ? policy.resume_l0_files : lowest + (result.divert_l0_files - lowest) / 2;
+    result.resume_l0_files = std::clamp(resume, lowest, result.divert_l0_files);
   }
-  result.memtables_divert = memtables_at_limit(signals);
+  result.divert_memtables = memtables_at_limit(signals);
   if (signals.hard_pending_compaction_bytes > 0) {
     const std::uint64_t limit = signals.hard_pending_compaction_bytes;
-    result.pending_divert = std::max<std::uint64_t>(share_of(limit, policy.pending_compaction), 1);
-    const std::uint64_t resume = share_of(limit, policy.pending_compaction_resume);
-    result.pending_resume = std::clamp<std::uint64_t>(resume, 1, result.pending_divert);
+    result.divert_pending = std::max<std::uint64_t>(share_of(limit, policy.divert_pending), 1);
+    const std::uint64_t resume = share_of(limit, policy.resume_pending);
+    result.resume_pending = std::clamp<std::uint64_t>(resume, 1, result.divert_pending);
   }
   return result;
 }
@@ -87,10 +88,10 @@ Route next_route(Route now, const Signals& signals, const DivertPolicy& policy) 
   if (signals.stopped) return Route::spill;
   const Thresholds thresholds = thresholds_of(signals, policy);
   const bool diverted = now == Route::spill;
-  const int l0_limit = diverted ? thresholds.l0_resume : thresholds.l0_divert;
-  const std::uint64_t pending_limit = diverted ? thresholds.pending_resume : thresholds.pending_divert;
+  const int l0_limit = diverted ? thresholds.resume_l0_files : thresholds.divert_l0_files;
+  const std::uint64_t pending_limit = diverted ? thresholds.resume_pending : thresholds.divert_pending;
   const bool close = (l0_limit > 0 && signals.l0_files >= l0_limit) ||
-                     signals.immutable_memtables >= thresholds.memtables_divert ||
+                     signals.immutable_memtables >= thresholds.divert_memtables ||
                      (pending_limit > 0 && signals.pending_compaction_bytes >= pending_limit);
   return close ? Route::spill : Route::main;
 }

@@ -16,11 +16,11 @@ enum class Route : std::uint8_t { main, spill };
 // not beyond it; writes return below the lower ones. A threshold is never above RocksDB's own limit, nor so low that
 // compactions would come to rest above it and what was diverted stay so for ever.
 struct Thresholds {
-  int l0_divert = 0;  // 0: none
-  int l0_resume = 0;
-  int memtables_divert = 0;  // immutable ones; a flush is room for a whole memtable, so writes return below the same
-  std::uint64_t pending_divert = 0;  // 0: none
-  std::uint64_t pending_resume = 0;
+  int divert_l0_files = 0;  // 0: none
+  int resume_l0_files = 0;
+  int divert_memtables = 0;  // immutable ones; a flush is room for a whole memtable, so writes return below the same
+  std::uint64_t divert_pending = 0;  // 0: none
+  std::uint64_t resume_pending = 0;
 };
 Thresholds thresholds_of(const Signals& signals, const DivertPolicy& policy);
 

@@ -30,12 +30,12 @@ enum class RollbackPolicy {
 // When a write goes round RocksDB. Counts are compared as RocksDB compares its own triggers.
 struct DivertPolicy {
   // L0 files from which on writes are diverted; 0: RocksDB's level0_stop_writes_trigger, less one.
-  int l0_files = 0;
-  // Below so many they return; 0: midway between the compaction trigger and `l0_files`.
-  int l0_files_resume = 0;
+  int divert_l0_files = 0;
+  // Below so many they return; 0: midway between the compaction trigger and `divert_l0_files`.
+  int resume_l0_files = 0;
   // Pending compaction bytes, as a share of hard_pending_compaction_bytes_limit.
-  double pending_compaction = 0.98;
-  double pending_compaction_resume = 0.9;
+  double divert_pending = 0.98;
+  double resume_pending = 0.9;
 };
 
 // What happened, for whoever listens. Called from the thread to which it happened: be quick, and call nothing of the

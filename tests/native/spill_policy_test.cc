@@ -1,4 +1,4 @@
-// The controller as tables: each row is one situation and what is to be done.
+// The policies as tables: each row is one situation and what is to be done.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -53,7 +53,7 @@ Signals without_limits() {
   return signals;
 }
 
-TEST(Controller, RoutesByDefault) {
+TEST(Policy, RoutesByDefault) {
   constexpr Route main = Route::main;
   constexpr Route spill = Route::spill;
   const std::vector<RouteRow> rows = {
@@ -81,7 +81,7 @@ TEST(Controller, RoutesByDefault) {
   }
 }
 
-TEST(Controller, RoutesOnceEachWayWhenL0RisesAndFalls) {
+TEST(Policy, RoutesOnceEachWayWhenL0RisesAndFalls) {
   Route route = Route::main;
   int changes = 0;
   const auto look = [&](int files) {
@@ -105,33 +105,32 @@ struct ThresholdRow {
   int resume;
 };
 
-TEST(Controller, ThresholdsStayWithinRocksDbsLimits) {
+TEST(Policy, ThresholdsStayWithinRocksDbsLimits) {
   const std::vector<ThresholdRow> rows = {
       {"defaults", 4, 36, {}, 35, 19},
-      {"as asked for", 4, 36, {.l0_files = 20, .l0_files_resume = 10}, 20, 10},
-      {"above RocksDB's own", 4, 36, {.l0_files = 100}, 36, 20},
-      {"returns no later than it went", 4, 36, {.l0_files = 20, .l0_files_resume = 30}, 20, 20},
-      {"compactions rest below four files", 4, 36, {.l0_files = 2, .l0_files_resume = 1}, 4, 4},
+      {"as asked for", 4, 36, {.divert_l0_files = 20, .resume_l0_files = 10}, 20, 10},
+      {"above RocksDB's own", 4, 36, {.divert_l0_files = 100}, 36, 20},
+      {"returns no later than it went", 4, 36, {.divert_l0_files = 20, .resume_l0_files = 30}, 20, 20},
+      {"compactions rest below four files", 4, 36, {.divert_l0_files = 2, .resume_l0_files = 1}, 4, 4},
       {"stop at the compaction trigger", 4, 4, {}, 4, 4},
       {"all at one", 1, 1, {}, 1, 1},
-      {"no stop trigger", 4, 0, {.l0_files = 20}, 0, 0},
+      {"no stop trigger", 4, 0, {.divert_l0_files = 20}, 0, 0},
   };
   for (const ThresholdRow& row : rows) {
     const Signals signals{.l0_compaction_trigger = row.trigger, .l0_stop_trigger = row.stop};
     const Thresholds found = thresholds_of(signals, row.policy);
-    EXPECT_EQ(found.l0_divert, row.divert) << row.when;
-    EXPECT_EQ(found.l0_resume, row.resume) << row.when;
-    EXPECT_EQ(found.pending_divert, 0U) << row.when;
+    EXPECT_EQ(found.divert_l0_files, row.divert) << row.when;
+    EXPECT_EQ(found.resume_l0_files, row.resume) << row.when;
+    EXPECT_EQ(found.divert_pending, 0U) << row.when;
   }
 }
 
-TEST(Controller, ThresholdsOfDebtAreShares) {
+TEST(Policy, ThresholdsOfDebtAreShares) {
   Signals signals;
   signals.hard_pending_compaction_bytes = 1000;
   const auto of = [&](double divert, double resume) {
-    const Thresholds found =
-        thresholds_of(signals, {.pending_compaction = divert, .pending_compaction_resume = resume});
-    return std::pair(found.pending_divert, found.pending_resume);
+    const Thresholds found = thresholds_of(signals, {.divert_pending = divert, .resume_pending = resume});
+    return std::pair(found.divert_pending, found.resume_pending);
   };
   using Pair = std::pair<std::uint64_t, std::uint64_t>;
   EXPECT_EQ(of(0.98, 0.9), Pair(980, 900));
@@ -169,7 +168,7 @@ void expect_steps(const std::vector<StepRow>& rows) {
   }
 }
 
-TEST(Controller, BringsBackByPolicy) {
+TEST(Policy, BringsBackByPolicy) {
   const RollbackState now = writing();
   //                                                                                      eager lazy  adapt off
   expect_steps({
@@ -185,7 +184,7 @@ TEST(Controller, BringsBackByPolicy) {
   });
 }
 
-TEST(Controller, NeverBringsBackInAStallUnlessItMust) {
+TEST(Policy, NeverBringsBackInAStallUnlessItMust) {
   const RollbackState diverting =
       with(writing(), [](auto& s) { s.route = Route::spill, s.sealed = 3, s.reads_per_s = 1e6, s.l0_room = 0; });
   const auto asked = [](RollbackState& s) { s.asked_for = true; };
@@ -206,7 +205,7 @@ TEST(Controller, NeverBringsBackInAStallUnlessItMust) {
   });
 }
 
-TEST(Controller, BringsBackBesideWritesWhatIsHalfTheStoreBeforeItIsFull) {
+TEST(Policy, BringsBackBesideWritesWhatIsHalfTheStoreBeforeItIsFull) {
   const RollbackState half = with(writing(), [](auto& s) { s.route = Route::spill, s.sealed = 3, s.fill = 0.5; });
   expect_steps({
       {"held up by memtables", half, true, true, true, false},
@@ -217,7 +216,7 @@ TEST(Controller, BringsBackBesideWritesWhatIsHalfTheStoreBeforeItIsFull) {
   });
 }
 
-TEST(Controller, WhatComesBackIsNoStallItself) {
+TEST(Policy, WhatComesBackIsNoStallItself) {
   RollbackState state = with(writing(), [](auto& s) { s.sealed = 100; });
   const auto brings = [&] { return next_rollback(state, RollbackPolicy::eager); };
   EXPECT_EQ(brings(), 9U) << "room for ten files, one of them a flush's";
@@ -236,7 +235,7 @@ TEST(Controller, WhatComesBackIsNoStallItself) {
   EXPECT_EQ(brings(), kAllGenerations);
 }
 
-TEST(Controller, BesideReadersItComesBackGently) {
+TEST(Policy, BesideReadersItComesBackGently) {
   RollbackState state = with(writing(), [](auto& s) { s.sealed = 9, s.reads_per_s = 60, s.writes_per_s = 0; });
   const auto brings = [&](RollbackPolicy policy) { return next_rollback(state, policy); };
   EXPECT_EQ(brings(RollbackPolicy::adaptive), 1U);
@@ -258,7 +257,7 @@ TEST(Controller, BesideReadersItComesBackGently) {
   EXPECT_EQ(brings(RollbackPolicy::adaptive), 1U) << "readers may come";
 }
 
-TEST(Controller, BringsBackNothingWhereNothingLies) {
+TEST(Policy, BringsBackNothingWhereNothingLies) {
   RollbackState empty{.asked_for = true, .spill_full = true, .idle_s = 100, .l0_room = 10};
   expect_steps({{"empty", empty, false, false, false, false}});
   empty.live_bytes = 2;  // of a range tombstone
