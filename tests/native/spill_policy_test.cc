@@ -174,7 +174,8 @@ TEST(Policy, BringsBackByPolicy) {
   expect_steps({
       {"writes alone", now, true, false, false, false},
       {"a full generation", with(now, [](auto& s) { s.sealed = 1; }), true, true, false, false},
-      {"a store half full of them", with(now, [](auto& s) { s.sealed = 9, s.fill = 0.5; }), true, true, true, false},
+      {"a store half full of them", with(now, [](auto& s) { s.sealed = 9, s.share_used = 0.5; }), true, true, true,
+       false},
       {"one read in ten", with(now, [](auto& s) { s.reads_per_s = 3400; }), true, false, true, false},
       {"hardly a read", with(now, [](auto& s) { s.reads_per_s = 300; }), true, false, false, false},
       {"few writes", with(now, [](auto& s) { s.writes_per_s = 50; }), true, false, true, false},
@@ -206,10 +207,10 @@ TEST(Policy, NeverBringsBackInAStallUnlessItMust) {
 }
 
 TEST(Policy, BringsBackBesideWritesWhatIsHalfTheStoreBeforeItIsFull) {
-  const RollbackState half = with(writing(), [](auto& s) { s.route = Route::spill, s.sealed = 3, s.fill = 0.5; });
+  const RollbackState half = with(writing(), [](auto& s) { s.route = Route::spill, s.sealed = 3, s.share_used = 0.5; });
   expect_steps({
       {"held up by memtables", half, true, true, true, false},
-      {"less than half", with(half, [](auto& s) { s.fill = 0.49; }), false, false, false, false},
+      {"less than half", with(half, [](auto& s) { s.share_used = 0.49; }), false, false, false, false},
       {"held up by debt", with(half, [](auto& s) { s.debt = true; }), false, false, false, false},
       {"held up by L0", with(half, [](auto& s) { s.l0_room = 0; }), false, false, false, false},
       {"stopped", with(half, [](auto& s) { s.stopped = true; }), false, false, false, false},
@@ -229,7 +230,7 @@ TEST(Policy, WhatComesBackIsNoStallItself) {
   state.l0_room = 10;
   EXPECT_EQ(brings(), 1U) << "the first room soonest";
   state.spill_full = false;
-  state.fill = 0.5;
+  state.share_used = 0.5;
   EXPECT_EQ(brings(), 1U) << "before it is full";
   state.asked_for = true;
   EXPECT_EQ(brings(), kAllGenerations);
@@ -247,11 +248,11 @@ TEST(Policy, BesideReadersItComesBackGently) {
   state.rest_s = 3;
   EXPECT_EQ(brings(RollbackPolicy::adaptive), 1U);
   state.rest_s = 0;
-  state.fill = 0.5;
+  state.share_used = 0.5;
   EXPECT_EQ(brings(RollbackPolicy::adaptive), 0U) << "nothing fills it further";
   state.writes_per_s = 100;
   EXPECT_EQ(brings(RollbackPolicy::adaptive), 1U) << "before it is full";
-  state.fill = 0;
+  state.share_used = 0;
   state.writes_per_s = 0;
   state.reads_per_s = 0;
   EXPECT_EQ(brings(RollbackPolicy::adaptive), 1U) << "readers may come";

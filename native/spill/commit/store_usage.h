@@ -1,4 +1,4 @@
-// How full the spill store and the location index are, and what of the store is kept free for the sorted files of a
+// How full the spill store and the key index are, and what of the store is kept free for the sorted files of a
 // rollback.
 #pragma once
 

@@ -63,7 +63,7 @@ RollbackState Rollback::observe() {
   state.sealed = generations->empty() ? 0 : generations->size() - 1;
   state.owes_note = context_.commits.notes.is_owed();
   state.stopped = signals.stopped;
-  state.fill = context_.commits.usage.share_used();  // no rollback frees the memory of what is only read any more
+  state.share_used = context_.commits.usage.share_used();  // no rollback frees the memory of what is only read any more
   state.debt = thresholds.divert_pending > 0 && signals.pending_compaction_bytes >= thresholds.divert_pending;
   // Without automatic compactions RocksDB counts no L0 files, and so has room for any number.
   state.l0_room =

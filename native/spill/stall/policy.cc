@@ -35,7 +35,7 @@ bool writes_have_ceased(const RollbackState& state) {
 
 bool is_time_for_lazy(const RollbackState& state) { return state.sealed > 0 || writes_have_ceased(state); }
 
-bool is_half_full(const RollbackState& state) { return state.fill >= kHalfFull; }
+bool is_half_full(const RollbackState& state) { return state.share_used >= kHalfFull; }
 
 bool costs_little_or_helps(const RollbackState& state) {
   return state.reads_per_s > kMixedReads * (state.reads_per_s + state.writes_per_s) ||

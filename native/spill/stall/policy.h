@@ -35,7 +35,7 @@ struct RollbackState {
   bool is_awaited = false;       // by Rollback(), or a call that needs an empty spill store
   bool asked_for = false;        // by one of those, or by a write that only RocksDB can take
   bool spill_full = false;       // the store or the index takes no more
-  double fill = 0;               // of the store's capacity, or of the index's where that is more
+  double share_used = 0;         // of the store's capacity, or of the index's where that is more
   bool debt = false;             // pending compaction bytes alone would have writes diverted
   std::uint64_t sealed = 0;      // generations that are full, or were sealed for other reasons
   std::uint64_t live_bytes = 0;  // in all generations
