@@ -53,12 +53,16 @@ class Outcome:
 Invoke = Callable[..., Outcome]
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def without_reports(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Runs leave an empty page: to draw one takes longer than all else that a test with the fake process does. Not for
-    tests that are marked `reports`."""
+    """Runs draw no report, which takes longer than all else that a test does. Tests that look at one are marked."""
     if request.node.get_closest_marker("reports") is None:
-        monkeypatch.setattr("spillway.run.execute._write_report", lambda rundir: (rundir / "report.html").touch())
+        monkeypatch.setattr("spillway.run.execute._write_report", leave_a_page)
+
+
+def leave_a_page(rundir: Path) -> None:
+    """In the place of a report: a test that reads it finds nothing that it could look for."""
+    (rundir / "report.html").write_text("not drawn: the test is not marked `reports`")
 
 
 @pytest.fixture

@@ -29,8 +29,6 @@ from spillway.errors import SpillwayError
 from spillway.figures.lifetime import YEAR_S, Endurance, Price, Work, lifetime
 from spillway.rundir.directory import read_run
 
-pytestmark = pytest.mark.usefixtures("without_reports")
-
 GB, TB = 1e9, 1e12
 
 

@@ -198,6 +198,7 @@ def test_a_path_or_a_log_and_not_both(arguments: tuple[str, ...], invoke: Invoke
     assert "give one of them" in ended.err
 
 
+@pytest.mark.reports
 def test_a_run_on_a_directory_says_why_wa_device_is_unknown(
     fake: Fake, plan_file: Path, tmp_path: Path, invoke: Invoke, monkeypatch: pytest.MonkeyPatch
 ) -> None:

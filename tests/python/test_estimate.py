@@ -149,6 +149,7 @@ def run_on(fake: Fake, plan_file: Path, tmp_path: Path, invoke: Invoke, monkeypa
     return run
 
 
+@pytest.mark.reports
 def test_a_run_shows_both_counts_wherever_it_shows_the_estimate(run_on: Any) -> None:
     ran = run_on(4.5)
     found = ran.arm["estimate"]
@@ -166,6 +167,7 @@ def test_a_run_shows_both_counts_wherever_it_shows_the_estimate(run_on: Any) -> 
     assert ran.arm["wa_device"] is ran.arm["wa_total"] is None
 
 
+@pytest.mark.reports
 def test_a_run_whose_model_was_given_what_the_device_counted_says_no_more(run_on: Any) -> None:
     ran = run_on(1.05)
     assert "given to the model (+5.0 %)" in ran.out

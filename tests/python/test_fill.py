@@ -12,8 +12,6 @@ from conftest import Fake, Invoke
 
 from spillway.run.fill import Search, Trial, fill
 
-pytestmark = pytest.mark.usefixtures("without_reports")
-
 
 def searched(threshold: int, most: int, within: float) -> Search:
     """A search on a drive that keeps ``threshold`` keys and no more."""

@@ -17,8 +17,6 @@ from spillway.run.execute import execute
 from spillway.rundir.directory import read_run
 from spillway.suite.scale import Scale, parse_factor
 
-pytestmark = pytest.mark.usefixtures("without_reports")
-
 KEPT = '\n[kept]\nfrom = "loaded-{drive.preset}"\n'
 PREPARE = (
     '\n[[prepare]]\n"kept.to" = "loaded-{drive.preset}"\n[[prepare.phases]]\nworkload = "fillseq"\nmeasured = false\n'

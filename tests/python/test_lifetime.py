@@ -171,6 +171,7 @@ def test_years_that_are_not_known_say_why(work: Work, endurance: Endurance, why:
     assert in_words(found).endswith(f"years not known: {why}") == bool(why)
 
 
+@pytest.mark.reports
 def test_a_run_has_its_lifetime_in_summary_table_and_report(
     fake: Fake, plan_file: Path, tmp_path: Path, invoke: Invoke
 ) -> None:

@@ -258,6 +258,7 @@ def test_the_table_of_a_plan(plan_file: Path, tmp_path: Path, invoke: Invoke, go
     golden("lint-plan.txt", ended.out.replace(str(tmp_path), "TMP"))
 
 
+@pytest.mark.reports
 def test_the_table_of_a_run_and_of_its_report(
     plan_file: Path, tmp_path: Path, fake: Fake, invoke: Invoke, golden: Golden
 ) -> None:

@@ -14,8 +14,6 @@ from spillway.compare.ranks import ONE_RUN, duels, ranks_in_words
 from spillway.report.page import render
 from spillway.rundir.directory import ArmRecord
 
-pytestmark = pytest.mark.usefixtures("without_reports")
-
 Document = dict[str, Any]
 DRIVES = [{"drive.preset": name} for name in ("A", "B", "C")]
 

@@ -11,8 +11,6 @@ from conftest import PLAN, PRESET, Fake, Invoke
 from spillway.plan.document import load_plan
 from spillway.run.repeat import COUNTS, RAW_COUNTS, Figure, Held, exact_counts, verdict
 
-pytestmark = pytest.mark.usefixtures("without_reports")
-
 COUNTED = PLAN.replace("duration_s = 12", "operations = 500")
 
 

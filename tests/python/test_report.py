@@ -18,6 +18,8 @@ from spillway.report.style import STALLS
 from spillway.rundir.directory import ArmRecord, read_run
 from spillway.rundir.samples import Row
 
+pytestmark = pytest.mark.reports
+
 
 def row(t: float, **given: Any) -> Row:
     base: Row = {"t_s": t, "dt_s": 1.0, "measured": 1.0, "reads": 0.0, "writes": 10.0, "user_bytes_written": 100.0}

@@ -167,6 +167,7 @@ def test_of_repetitions_the_median_run_stands_whole() -> None:
     assert "repetitions" not in typical(runs[:1])
 
 
+@pytest.mark.reports
 @pytest.mark.parametrize("mode", ["bad_input", "crashes", "garbage"])
 def test_what_ends_before_it_measured_leaves_the_reason_alone(
     fake: Fake, plan_file: Path, tmp_path: Path, invoke: Invoke, mode: str
@@ -258,6 +259,7 @@ def test_a_report_that_is_made_again_is_no_change_and_hides_none(
     assert (ended.code, "there is something already" in ended.err) == ((2, True) if change else (0, False))
 
 
+@pytest.mark.reports
 def test_a_drive_that_fills_before_anything_was_sampled_leaves_a_run_that_says_so(
     fake: Fake, plan_file: Path, tmp_path: Path, invoke: Invoke
 ) -> None:
@@ -272,6 +274,7 @@ def test_a_drive_that_fills_before_anything_was_sampled_leaves_a_run_that_says_s
     assert "the drive is full" in (tmp_path / "run" / "report.html").read_text()
 
 
+@pytest.mark.reports
 def test_a_run_that_fails_under_way_says_so_everywhere(
     fake: Fake, plan_file: Path, tmp_path: Path, invoke: Invoke
 ) -> None:
@@ -459,6 +462,7 @@ def test_what_was_measured_is_kept_where_a_later_data_directory_is_none(
     assert read_run(tmp_path / "run").arms[0].rows
 
 
+@pytest.mark.reports
 @pytest.mark.parametrize("arms", ["", TWO])
 @pytest.mark.parametrize("fails", [*("stalls.csv", "phases.json", "events.json", "result.json"), "arms"])
 def test_what_was_measured_is_kept_where_its_last_files_have_no_room(
@@ -509,6 +513,7 @@ def test_what_was_measured_is_kept_where_its_last_files_have_no_room(
     assert "Failed run" in (tmp_path / "run" / "report.html").read_text()
 
 
+@pytest.mark.reports
 def test_a_report_that_cannot_be_written_loses_nothing(
     fake: Fake, plan_file: Path, tmp_path: Path, invoke: Invoke, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -91,6 +91,7 @@ def test_words_name_the_peak_the_share_and_the_drives_own_spare_flash() -> None:
     assert not has_extra(whole)
 
 
+@pytest.mark.reports
 def test_a_run_has_them_in_summary_table_and_report(
     fake: Fake, plan_file: Path, tmp_path: Path, invoke: Invoke
 ) -> None:
@@ -112,6 +113,7 @@ def test_a_run_has_them_in_summary_table_and_report(
     assert "at its peak" in page
 
 
+@pytest.mark.reports
 def test_a_run_recorded_before_there_were_these_figures_is_read(
     fake: Fake, plan_file: Path, tmp_path: Path, invoke: Invoke
 ) -> None:

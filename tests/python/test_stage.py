@@ -20,8 +20,6 @@ from spillway.errors import SpillwayError
 from spillway.rundir import owner
 from spillway.rundir.stage import staged, sweep_data, sweep_up
 
-pytestmark = pytest.mark.usefixtures("without_reports")
-
 TOKEN = "spillway-0123456789ab"
 
 

@@ -16,8 +16,6 @@ from spillway.suite import find_suite, load_suite
 from spillway.suite.document import OTHERS, SuitePlan
 from spillway.suite.scale import Scale, TooSmall, parse_factor
 
-pytestmark = pytest.mark.usefixtures("without_reports")
-
 
 def plans_by_name(suite: Path, settings: tuple[str, ...] = ()) -> list[SuitePlan]:
     return sorted(load_suite(suite, settings=settings).plans, key=lambda each: each.name)

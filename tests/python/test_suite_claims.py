@@ -15,8 +15,6 @@ from spillway.suite import find_suite, load_suite
 from spillway.suite.claims import Claim, read_claims
 from spillway.suite.verdicts import Measured, judge_all, measured_of, tallies
 
-pytestmark = pytest.mark.usefixtures("without_reports")
-
 
 def claim(tmp_path: Path, lines: str) -> Any:
     path = tmp_path / "claims.toml"

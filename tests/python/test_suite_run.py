@@ -20,8 +20,6 @@ from spillway.report import write_suite_report
 from spillway.suite import load_suite
 from spillway.suite.state import state_of
 
-pytestmark = pytest.mark.usefixtures("without_reports")
-
 
 def render_stale(suite: Path, out: Path) -> str:
     """The report of what there is, run or not."""

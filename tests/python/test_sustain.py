@@ -36,8 +36,6 @@ from spillway.sustain.verdict import (
     worst_of,
 )
 
-pytestmark = pytest.mark.usefixtures("without_reports")
-
 # ---------------------------------------------------------------- the search
 
 

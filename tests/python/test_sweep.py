@@ -190,6 +190,7 @@ def test_what_follows_from_another_key_is_no_axis() -> None:
     assert [place_of(value) for value in (3, 0.5, "4KiB", "zipfian", True)] == [3.0, 0.5, 4096.0, None, None]
 
 
+@pytest.mark.reports
 def test_a_sweep_runs_every_point_and_says_where_each_stands(
     fake: Fake, plan_file: Path, tmp_path: Path, invoke: Invoke
 ) -> None:
@@ -223,6 +224,7 @@ def test_runs_with_long_names_have_directories_of_their_own(
     assert [arm.summary["point"]["engine.options.x"] for arm in read_run(tmp_path / "run").arms] == values
 
 
+@pytest.mark.reports
 def test_a_point_that_fails_leaves_the_others(
     fake: Fake, plan_file: Path, tmp_path: Path, invoke: Invoke, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -243,6 +245,7 @@ def test_a_point_that_fails_leaves_the_others(
     assert ">failed</td>" in page
 
 
+@pytest.mark.reports
 @pytest.mark.parametrize(("mode", "code"), [("bad_input", 2), ("crashes", 1)])
 def test_a_sweep_of_which_nothing_was_measured_leaves_the_reason(
     fake: Fake, plan_file: Path, tmp_path: Path, invoke: Invoke, mode: str, code: int

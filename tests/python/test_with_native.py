@@ -152,6 +152,7 @@ def test_bad_drives_name_key_and_mend(tmp_path: Path, invoke: Invoke, words: tup
     assert ended.err.count("\n") == 1
 
 
+@pytest.mark.reports
 def test_a_short_run_from_the_user_to_the_nand(short_plan: Path, tmp_path: Path, invoke: Invoke) -> None:
     ended = invoke("run", short_plan, "--out", tmp_path / "run", "--json")
     assert (ended.code, ended.err) == (0, "")
@@ -178,6 +179,7 @@ def test_a_short_run_from_the_user_to_the_nand(short_plan: Path, tmp_path: Path,
     assert "readrandom" in (tmp_path / "run" / "report.html").read_text()
 
 
+@pytest.mark.reports
 def test_an_option_that_rocksdb_does_not_have(short_plan: Path, tmp_path: Path, invoke: Invoke) -> None:
     ended = invoke("run", short_plan, "--out", tmp_path / "run", "--set", "engine.options.write_bufer_size=1")
     assert ended.code == 2
@@ -189,6 +191,7 @@ def test_an_option_that_rocksdb_does_not_have(short_plan: Path, tmp_path: Path, 
     assert read_run(tmp_path / "run").manifest["complete"]
 
 
+@pytest.mark.reports
 @pytest.mark.parametrize(
     ("engine", "setting"),
     [
@@ -297,6 +300,7 @@ def test_ctrl_c_while_a_drive_is_preconditioned_writes_no_state(tmp_path: Path) 
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.reports
 def test_ctrl_c_while_a_run_prepares_its_drive_leaves_a_marked_run_directory(short_plan: Path, tmp_path: Path) -> None:
     plan = load_plan(short_plan, ("initial.kind=sequential", "initial.warmup_capacities=1000000"))
     finished = execute(plan, tmp_path / "run", [], lambda _, event: press_ctrl_c_while_it_prepares(event))
