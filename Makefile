@@ -8,6 +8,8 @@ CRASH_SECONDS ?=
 METAMORPHIC_SECONDS ?= 3600
 JOBS ?= $(shell nproc)
 WAITING_JOBS ?= $(shell expr 2 \* $(JOBS))
+# One more than there are cores: make demo and what else runs in real time leaves a core idle.
+PYTEST_JOBS ?= $(shell expr $(JOBS) + 1)
 
 help:
 	@sed -n 's/^#: //p' Makefile
@@ -21,7 +23,7 @@ demo:
 test:
 	@scripts/setup.sh test
 	ctest --test-dir build --output-on-failure --parallel $(WAITING_JOBS)
-	.venv/bin/python -m pytest --numprocesses $(JOBS) --dist loadfile --no-loadscope-reorder
+	.venv/bin/python -m pytest --numprocesses $(PYTEST_JOBS) --dist loadfile --no-loadscope-reorder
 
 #: make bench     every benchmark; results with their commands go to runs/bench/
 bench:
