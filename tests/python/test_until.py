@@ -219,6 +219,7 @@ def test_a_trace_is_read_as_other_programs_write_it(invoke: Invoke, tmp_path: Pa
     assert json.loads((tmp_path / "run" / "arms" / "u" / "phases.json").read_text())[WRITE]["operations"] == 2
 
 
+@pytest.mark.reports
 @pytest.mark.native
 def test_a_trace_that_cannot_be_read_names_the_line(invoke: Invoke, tmp_path: Path) -> None:
     plan = tmp_path / "u.toml"

@@ -149,6 +149,7 @@ def test_layers_of_properties(plan_file: Path) -> None:
     assert run["ycsb"]["keyprefix"] == "user", "-P takes the file's place"  # type: ignore[index]
 
 
+@pytest.mark.reports
 def test_the_flags_of_ycsb(plan_file: Path, invoke: Invoke, tmp_path: Path) -> None:
     plan_file.write_text("\ufeff" + ycsb_plan(""))
     path = tmp_path / "w.properties"
@@ -177,6 +178,7 @@ def test_the_flags_of_ycsb(plan_file: Path, invoke: Invoke, tmp_path: Path) -> N
             assert not out.exists()
 
 
+@pytest.mark.reports
 @pytest.mark.parametrize("wrong", ["nonsense = 1\n", "load.num = -1\n", "name = \n"])
 @pytest.mark.parametrize("by", ["-P", "[ycsb]"])
 def test_a_plan_that_is_wrong_too_leaves_nothing(
