@@ -2,9 +2,11 @@
 
 docs/COMMANDS.md is what every command of `spillway` says about itself; docs/REPRODUCED.md holds the papers' tables and
 figures beside what follows from their data, with some of the charts in docs/reproduced/; docs/RECOVERED.md holds what
-the papers measured on their drives beside what is measured on the presets.
+the papers measured on their drives beside what is measured on the presets. In docs/LIBRARY.md the list of statistics is
+made from their table in native/spill/include/spillway/statistics.h.
 """
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,6 +21,8 @@ DOCS = Path(__file__).resolve().parents[1] / "docs"
 COMMANDS = DOCS / "COMMANDS.md"
 REPRODUCED = DOCS / "REPRODUCED.md"
 RECOVERED = DOCS / "RECOVERED.md"
+LIBRARY = DOCS / "LIBRARY.md"
+STATISTICS = DOCS.parent / "native" / "spill" / "include" / "spillway" / "statistics.h"
 PICTURES = DOCS / "reproduced"
 SHOWN = ("mqssd-2", "mqssd-3", "mqssd-4", "pio-7")  # the charts that a table does not replace
 
@@ -32,6 +36,24 @@ def pages(command: click.Command, name: str, parent: click.Context | None = None
             found = command.get_command(context, child)
             if found is not None and not found.hidden:
                 yield from pages(found, child, context)
+
+
+def statistics() -> list[tuple[str, str]]:
+    """Name and text of each statistic, in the order of their table."""
+    rows = re.findall(
+        r'^  (?:COUNT|GAUGE|FLAG)\((\w+),((?:[ \\\n]*"[^"]*")+)\)', STATISTICS.read_text(), flags=re.MULTILINE
+    )
+    return [(name, "".join(re.findall(r'"([^"]*)"', text))) for name, text in rows]
+
+
+def library_page() -> str:
+    """docs/LIBRARY.md with its list of statistics, between two marks, made anew."""
+    lines = ["| property | meaning |", "|---|---|"]
+    for name, text in statistics():
+        lines.append(f"| `{re.sub('_us$', '_micros', name).replace('_', '-')}` | {text} |")
+    before, _, rest = LIBRARY.read_text().partition("<!-- statistics -->")
+    after = rest.partition("<!-- /statistics -->")[2]
+    return "\n".join([f"{before}<!-- statistics -->", *lines, f"<!-- /statistics -->{after}"])
 
 
 def commands_page() -> str:
@@ -71,6 +93,7 @@ if __name__ == "__main__":
     COMMANDS.write_text(commands_page())
     REPRODUCED.write_text(reproduced_page())
     RECOVERED.write_text(recovered_page())
+    LIBRARY.write_text(library_page())
     write_pictures()
-    for page in (COMMANDS, REPRODUCED, RECOVERED):
+    for page in (COMMANDS, REPRODUCED, RECOVERED, LIBRARY):
         print(page.relative_to(DOCS.parent))

@@ -2,6 +2,7 @@
 and every call of RocksDB's that takes a database."""
 
 import re
+import runpy
 from pathlib import Path
 
 from conftest import ROOT
@@ -56,13 +57,21 @@ def test_every_option_is_there_with_its_default() -> None:
 
 
 def test_every_property_and_event_is_there() -> None:
-    statistics = re.findall(r'^  (?:COUNT|GAUGE|FLAG)\((\w+), "', STATISTICS, flags=re.MULTILINE)
+    statistics = re.findall(r"^  (?:COUNT|GAUGE|FLAG)\((\w+),", STATISTICS, flags=re.MULTILINE)
     assert len(statistics) > 15
     properties = [re.sub("_us$", "_micros", name).replace("_", "-") for name in statistics]
     events = re.search(r"enum class Kind {(.*?)}", OPTIONS, flags=re.DOTALL)
     assert events
     kinds = re.findall(r"^\s+(\w+),", events[1], flags=re.MULTILINE)
     assert [name for name in properties + kinds if f"`{name}`" not in PAGE] == []
+
+
+def test_the_list_of_statistics_is_made_from_their_table() -> None:
+    docs = runpy.run_path(str(ROOT / "scripts" / "docs.py"))
+    assert [name for name, _ in docs["statistics"]()] == re.findall(
+        r"^  (?:COUNT|GAUGE|FLAG)\((\w+),", STATISTICS, flags=re.MULTILINE
+    )
+    assert docs["library_page"]() == PAGE, "make docs"
 
 
 def test_every_refusal_is_there() -> None:

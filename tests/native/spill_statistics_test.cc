@@ -1,0 +1,71 @@
+// The one table of statistics, and what is made of it.
+#include <gtest/gtest.h>
+
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+
+#include "spill/report/telemetry.h"
+#include "spillway/db.h"
+#include "temporary_directory.h"
+
+namespace spillway {
+namespace {
+
+TEST(SpillStatistics, PropertiesAreNamedByRule) {
+  EXPECT_EQ(property_of_statistic("diverted_writes"), "diverted-writes");
+  EXPECT_EQ(property_of_statistic("wait_us"), "wait-micros");
+  EXPECT_EQ(property_of_statistic("us"), "us");
+  EXPECT_EQ(property_of_statistic("_us"), "-micros");
+}
+
+TEST(SpillStatistics, EveryCounterThatGrowsArrivesInTheStruct) {
+  spill::Counts counts;
+  increment(counts.ordering_marks, 3);
+  increment(counts.rollback_failures);
+  SpillStatistics statistics;
+  statistics.live_bytes = 7;
+  statistics.diverting = true;
+  counts.read_into(&statistics);
+  std::map<std::string, std::uint64_t> seen;
+  for_each_statistic(statistics, [&](std::string_view name, std::uint64_t value) { seen[std::string(name)] = value; });
+  EXPECT_EQ(seen.at("ordering_marks"), 3U);
+  EXPECT_EQ(seen.at("rollback_failures"), 1U);
+  EXPECT_EQ(seen.at("live_bytes"), 7U) << "a gauge is no counter";
+  EXPECT_EQ(seen.at("diverting"), 1U);
+  EXPECT_EQ(seen.size(), 24U) << "for a new one, change this and docs/LIBRARY.md by make docs";
+}
+
+TEST(SpillStatistics, EachIsAPropertyAndALineOfTheList) {
+  const TemporaryDirectory directory;
+  rocksdb::Options options;
+  options.create_if_missing = true;
+  DB* opened = nullptr;
+  ASSERT_TRUE(DB::Open(options, SpillOptions(), directory.path("db"), &opened).ok());
+  const std::unique_ptr<DB> db(opened);
+  db->SetDiversion(Diversion::always);
+  ASSERT_TRUE(db->Put({}, "key", "value").ok());
+  std::string list;
+  ASSERT_TRUE(db->GetProperty("spillway.stats", &list));
+  std::map<std::string, std::string> map;
+  ASSERT_TRUE(db->GetMapProperty("spillway.stats", &map));
+  std::set<std::string> expected;
+  for_each_statistic(db->GetSpillStatistics(), [&](std::string_view name, std::uint64_t value) {
+    const std::string property = property_of_statistic(name);
+    expected.insert(property);
+    std::uint64_t read = 0;
+    EXPECT_TRUE(db->GetIntProperty("spillway." + property, &read)) << property;
+    EXPECT_EQ(read, value) << property;
+    EXPECT_NE(list.find(property + ": "), std::string::npos) << property;
+  });
+  std::set<std::string> found;
+  for (const auto& [name, value] : map) found.insert(name);
+  EXPECT_EQ(found, expected);
+  EXPECT_EQ(map.at("diverted-writes"), "1");
+  std::uint64_t none = 0;
+  EXPECT_FALSE(db->GetIntProperty("spillway.no-such-thing", &none));
+}
+
+}  // namespace
+}  // namespace spillway
