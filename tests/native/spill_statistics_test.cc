@@ -22,8 +22,8 @@ TEST(SpillStatistics, PropertiesAreNamedByRule) {
 
 TEST(SpillStatistics, EveryCounterThatGrowsArrivesInTheStruct) {
   spill::Counts counts;
-  increment(counts.ordering_marks, 3);
-  increment(counts.rollback_failures);
+  spill::increment(counts.ordering_marks, 3);
+  spill::increment(counts.rollback_failures);
   SpillStatistics statistics;
   statistics.live_bytes = 7;
   statistics.diverting = true;
