@@ -1,6 +1,6 @@
 """Takes the barriers of the accelerator out, one at a time, and says which tests notice.
 
-    .venv/bin/python scripts/barriers.py [--only NAME ...] [--nearest] [--list] [--fresh]
+    .venv/bin/python scripts/barriers.py [--only NAME ...] [--nearest] [--list] [--check] [--fresh]
 
 A barrier is a sync, a gate, a fence or a check of an order. scripts/barriers.toml has each as a piece of source text
 and what stands in its place when it is out. The script works on a copy of the checkout in build-barriers/: it builds,
@@ -10,10 +10,15 @@ in build-barriers/results.json: a run that was stopped goes on where it was, as 
 
 With --nearest only the tests that are nearest to each barrier are run, some seconds in the place of some minutes; a
 barrier that they do not notice is left for a run without it.
+
+With --check nothing is built: it only looks whether each piece of text is once in its file, whether something else
+stands in its place when it is out, and whether each filter finds a test. A test runs it, so that whoever changes a line
+hears of the barrier in it.
 """
 
 import argparse
 import contextlib
+import fnmatch
 import hashlib
 import json
 import os
@@ -87,20 +92,39 @@ class Outcome:
     message: str = ""
 
 
-def read_list(path: Path = LIST) -> tuple[list[Barrier], list[Step]]:
+def names_of_tests(root: Path) -> set[str]:
+    """Of test_spill, as "Suite.Name": parametrized ones without what GoogleTest puts around their names."""
+    declared = re.compile(r"^TEST(?:_F|_P)?\((\w+),\s*(\w+)\)", flags=re.MULTILINE)
+    sources = sorted((root / "tests" / "native").glob("spill_*_test.cc"))
+    return {".".join(found) for source in sources for found in declared.findall(source.read_text())}
+
+
+def problems_of(barriers: list[Barrier], root: Path) -> list[str]:
+    """A sentence for each entry that says nothing, or something else than it did, of the sources under `root`."""
+    names = [one.name for one in barriers]
+    problems = [f"{name}: two barriers have this name" for name in sorted(set(names)) if names.count(name) > 1]
+    tests = names_of_tests(root)
+    for one in barriers:
+        try:
+            if one.taken_out_of(source := (root / one.file).read_text()) == source:
+                problems.append(f"{one.name}: the source is the same without it")
+        except (OSError, ValueError) as error:
+            problems.append(str(error))
+        for pattern in filter(None, one.first.split(":")):
+            if not fnmatch.filter(tests, pattern):
+                problems.append(f"{one.name}: no test is named {pattern}")
+    return problems
+
+
+def read_list(path: Path = LIST, root: Path = ROOT) -> tuple[list[Barrier], list[Step]]:
     """The barriers and the runs of tests; ValueError names every barrier that cannot be taken out."""
     document = tomllib.loads(path.read_text())
     first = document["first"]
     barriers = [Barrier(**({"first": first.get(one["file"], "")} | one)) for one in document["barrier"]]
     steps = [Step(**one) for one in document["test"]]
-    problems = []
-    names = [one.name for one in barriers]
-    problems += [f"{name}: two barriers have this name" for name in sorted(set(names)) if names.count(name) > 1]
-    for one in barriers:
-        try:
-            one.taken_out_of((ROOT / one.file).read_text())
-        except (OSError, ValueError) as error:
-            problems.append(str(error))
+    problems = problems_of(barriers, root)
+    files = {one.file for one in barriers}
+    problems += [f"{file}: tests come first for it, and no barrier is in it" for file in first if file not in files]
     if problems:
         raise ValueError("\n".join(problems))
     return barriers, steps
@@ -287,6 +311,7 @@ def arguments() -> argparse.Namespace:
         "--nearest", action="store_true", help="run no more than the tests that are nearest to a barrier"
     )
     parser.add_argument("--list", action="store_true", help="print the names, after a check that every text is found")
+    parser.add_argument("--check", action="store_true", help="only look whether every text is once in its file")
     parser.add_argument("--fresh", action="store_true", help="forget the results of earlier runs")
     return parser.parse_args()
 
@@ -295,6 +320,9 @@ def main() -> int:
     """Exit code: 1 where a barrier goes unnoticed, 2 where nothing could be said."""
     given = arguments()
     barriers, steps = read_list()
+    if given.check:
+        print(f"{len(barriers)} barriers, each once in its file")
+        return 0
     if given.only:
         barriers = [one for one in barriers if any(one.name.startswith(name) for name in given.only)]
         if not barriers:
