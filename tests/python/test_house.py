@@ -382,3 +382,21 @@ def test_commands_page_names_every_command() -> None:
     assert set(re.findall(r"^## `(.*)`$", page, flags=re.MULTILINE)) == set(paths(spillway, "spillway")), "make docs"
     said = runpy.run_path(str(ROOT / "scripts" / "docs.py"))["commands_page"]()
     assert page == said, "make docs"
+
+
+def suppressed_methods(suppressions: str) -> dict[str, str]:
+    """The methods of ours whose races the thread sanitizer does not report: class and name, by line."""
+    lines = [line for line in suppressions.splitlines() if line.startswith("race:spillway::")]
+    return {line: line.removesuffix("(").removeprefix("race:spillway::spill::") for line in lines}
+
+
+def test_a_suppression_names_one_method_that_has_a_frame() -> None:
+    # Without "(" it would hide every method whose name begins so; inlined, a method has no frame to be named.
+    methods = suppressed_methods((ROOT / "scripts" / "tsan.suppressions").read_text())
+    assert methods
+    headers = "".join(path.read_text() for path in (ROOT / "native" / "spill").rglob("*.h"))
+    for line, method in methods.items():
+        owner, _, name = method.partition("::")
+        assert line.endswith("("), line
+        assert re.search(rf"\bclass {owner}\b", headers), line
+        assert re.search(rf"\[\[gnu::noinline\]\] [\w:]+ {name}\(", headers), line

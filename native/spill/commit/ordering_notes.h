@@ -36,7 +36,8 @@ class OrderingNotes {
   // --- In the commit queue
   // A note, durable when this returns. Where the store has no room for it, it is owed.
   rocksdb::Status append_durably() REQUIRES(in_commit_queue);
-  void end_owing();
+  // Compactions are not held for it any more: the store has taken it, or nothing is left in the store.
+  void end_owing() REQUIRES(in_commit_queue);
   // A diverted write was made after RocksDB's sequence `main_sequence`. A sync write needs no note.
   void on_commit(bool sync, std::uint64_t main_sequence) REQUIRES(in_commit_queue);
   // While the database is opened: the next note is needed if RocksDB's log had a write up to there; 0: none.

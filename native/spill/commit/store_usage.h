@@ -25,8 +25,9 @@ class StoreUsage {
 
   // --- Sorted files of a rollback, which lie beside the store's logs and count for its capacity
   // As many of the oldest generations as there is room for sorted files of, and one in any case: that room is kept free
-  // for it. What they take counts as used until release_sorted(). In the commit queue.
-  std::shared_ptr<const Generations> reserve_sorted(const std::shared_ptr<const Generations>& wanted);
+  // for it. What they take counts as used until release_sorted().
+  std::shared_ptr<const Generations> reserve_sorted(const std::shared_ptr<const Generations>& wanted)
+      REQUIRES(in_commit_queue);
   void release_sorted() { sorted_bytes_.store(0, std::memory_order_release); }
 
  private:

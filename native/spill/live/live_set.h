@@ -1,6 +1,7 @@
 // What is live: the generations that are not yet brought back, the index of their keys, and what of them can be seen.
 //
-// Changes are made in the commit queue, one after the other; everything here can be read by any thread.
+// Changes are made in the commit queue, one after the other; everything here can be read by any thread. Only the keys
+// of what a rollback has brought back leave the index outside of the queue, which the index allows.
 #pragma once
 
 #include <atomic>
@@ -71,7 +72,7 @@ class LiveSet {
   // index until index().remove().
   void retire(const Generations& brought_back) REQUIRES(in_commit_queue);
   // While the database is opened.
-  void recover(std::shared_ptr<const Generations> generations, Sequence last);
+  void recover(std::shared_ptr<const Generations> generations, Sequence last) REQUIRES(in_commit_queue);
 
  private:
   void publish(std::shared_ptr<const Generations> generations);

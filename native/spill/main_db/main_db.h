@@ -52,9 +52,9 @@ class MainDb {
   std::uint64_t latest_sequence() const { return db_->GetLatestSequenceNumber(); }
 
   // --- Writes (main_writes.cc)
-  // Incomplete with no_slowdown during a write stall. A frame of its own in every build: RocksDB's group leader reads
-  // its followers' batches under atomics that the thread sanitizer cannot see, and scripts/tsan.suppressions names
-  // this.
+  // Incomplete with no_slowdown during a write stall. A frame of its own in every build, as is enter(), which it calls:
+  // RocksDB's group leader reads its followers' batches under atomics that the thread sanitizer cannot see, and
+  // scripts/tsan.suppressions names this.
   [[gnu::noinline]] rocksdb::Status write(const rocksdb::WriteOptions& options, rocksdb::WriteBatch* batch);
   // The same, with a mark in RocksDB's log of the newest diverted write, unless the log has one of it or of a later.
   // MemoryLimit: the batch has no room for it, and nothing was written.
@@ -107,7 +107,7 @@ class MainDb {
   rocksdb::Status flush_all_families();
 
  private:
-  rocksdb::Status enter(const rocksdb::WriteOptions& options, rocksdb::WriteBatch* batch);
+  [[gnu::noinline]] rocksdb::Status enter(const rocksdb::WriteOptions& options, rocksdb::WriteBatch* batch);
   rocksdb::Status write_into_guard();
   rocksdb::Status wait_for_flushes(const std::vector<std::uint32_t>& families);
 

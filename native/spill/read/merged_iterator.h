@@ -7,8 +7,8 @@
 
 #include <memory>
 
-#include "spill/read/iterator.h"
 #include "spill/live/value_reader.h"
+#include "spill/read/iterator.h"
 
 namespace spillway::spill {
 

@@ -57,7 +57,8 @@ class BringBack {
   Mutex& mutex() RETURN_CAPABILITY(mutex_) { return mutex_; }
   RollbackPause& pause() { return pause_; }
   const std::string& sorted_directory() const { return sorted_directory_; }
-  // Something was put back in this opening, and may be in RocksDB's memtables.
+  // Something was put back in this opening, and may be in RocksDB's memtables. REQUIRES: mutex() is held, for a
+  // rollback is counted at its end.
   bool has_put_back() const { return context_.telemetry.counts.rollbacks_by_put.load(std::memory_order_relaxed) > 0; }
   // Removes sorted files of a rollback that a crash interrupted: the generation they were made of is still there.
   void remove_leftovers();
