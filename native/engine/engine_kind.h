@@ -19,24 +19,24 @@ class WriteCounts;
 
 namespace spillway::engine {
 
-using Texts = std::map<std::string, std::string>;
+using StringMap = std::map<std::string, std::string>;
 
 struct EngineSpec {
   std::string name = "rocksdb";
   std::string directory = {};  // of the database; made when missing
-  Texts options = {};          // by the engine's own names and in its own spelling
-  // What Spillway adds to the engine, by the dotted key below `engine.`, values as texts: "policy", "adoc.interval_ms",
-  // "spill.capacity_bytes". Each engine says which it has.
-  Texts settings = {};
+  StringMap options = {};      // by the engine's own names and in its own spelling
+  // Settings that Spillway adds to the engine, by the dotted key below `engine.`: "policy", "adoc.interval_ms",
+  // "spill.capacity_bytes". Each engine checks its own.
+  StringMap settings = {};
   // The drive under the database. Null: the directory as it is, through the engine's own file system.
   // REQUIRES: outlives the engine.
   fs::Volume* volume = nullptr;
   bool host_sync = false;  // with a volume: also sync the host's files, see fs/rocksdb/file_system.h
-  // Counts what the engine writes into the host's files, by cause. Null: nobody asks. REQUIRES: outlives the engine.
+  // Counts the engine's writes into the host's files by cause; null: not counted. REQUIRES: outlives the engine.
   fs::WriteCounts* writes = nullptr;
   bool has_kv_namespace = false;             // the drive has a key-value namespace
   device::EmulatedDevice* device = nullptr;  // with has_kv_namespace, when it is opened. REQUIRES: as of volume
-  // What a check may go by before there is a volume; 0: not known.
+  // For check(), before there is a volume; 0: not known.
   std::uint64_t capacity_bytes = 0;  // of the emulated drive, or of its partition
   std::uint32_t lba_bytes = 0;       // of the emulated drive
   std::uint64_t value_bytes = 0;     // of the load
@@ -47,18 +47,17 @@ struct EngineKind {
   const char* name = "";
   // In the directory of each of its databases; tells them from another engine's.
   const char* database_file = "CURRENT";
-  // Says what is wrong with options and settings, without opening anything.
+  // bad_input: the first problem of options and settings. Opens nothing.
   Status (*check)(const EngineSpec& spec) = nullptr;
-  // REQUIRES: check() found nothing; the directory is there.
+  // REQUIRES: check() is ok; the directory exists.
   Result<std::unique_ptr<Engine>> (*open)(const EngineSpec& spec) = nullptr;
-  // Of the libraries that it is made of: {"rocksdb": "7.8.3"}.
-  Texts (*versions)() = nullptr;
-  // Whether values take less on the drive than the user gave, with these options. REQUIRES: check() found nothing.
+  // Of its libraries: {"rocksdb": "7.8.3"}.
+  StringMap (*versions)() = nullptr;
+  // Whether it compresses values, with these options. REQUIRES: check() is ok.
   bool (*compresses)(const EngineSpec& spec) = nullptr;
-  // Whether a database that was closed may be opened in another directory.
+  // Whether a closed database may be opened in another directory.
   bool is_movable = true;
-  // Whether it has scans, deletes and batches, and keeps what it is given; without them, only puts and gets of values
-  // of one size.
+  // Whether it has scans, deletes and batches and keeps values; else it has only puts and gets of values of one size.
   bool is_store = true;
 };
 

@@ -16,7 +16,7 @@ namespace spillway::engine {
 class Settings {
  public:
   // REQUIRES: `given` outlives it
-  explicit Settings(const Texts& given) : given_(given) {}
+  explicit Settings(const StringMap& given) : given_(given) {}
 
   std::uint64_t whole(const std::string& key, std::uint64_t fallback, std::uint64_t low, std::uint64_t high);
   double number(const std::string& key, double fallback, double low, double high);
@@ -33,7 +33,7 @@ class Settings {
   const std::string* find(const std::string& key);
   void refuse_value(const std::string& key, const std::string& takes);
 
-  const Texts& given_;
+  const StringMap& given_;
   std::vector<std::string> asked_;
   Status problem_;
 };

@@ -1,8 +1,7 @@
-// Stalls of an engine whose writers themselves can be seen to wait: each tells when it is held back, and when it goes
-// on.
+// Write stalls of an engine that knows when each of its writers waits: the writer reports the begin and the end.
 //
-// The engine as a whole is stalled from the moment a first writer is held until none is, and the cause is the first
-// one's. Stalls that follow one another at once, as where each write is put off for a moment, are one: see `Joins`.
+// The engine is stalled while at least one writer waits, with the cause of the first one. Stalls in quick succession,
+// as where each write is delayed, count as one: see `MergeGaps`.
 //
 // Thread-safe.
 #pragma once
@@ -20,14 +19,14 @@ std::int64_t steady_now_ns();
 
 class WriterStalls {
  public:
-  // Two stalls of one state and cause with less than this between them are one. 0: each stands for itself.
-  struct Joins {
+  // Two stalls of one state and cause with less than this between them are one. 0: none are merged.
+  struct MergeGaps {
     std::int64_t delayed_ns = 0;
     std::int64_t stopped_ns = 0;
   };
-  explicit WriterStalls(Joins joins) : joins_(joins) {}
+  explicit WriterStalls(MergeGaps joins) : merge_gaps_(joins) {}
 
-  // A writer is held back from now on. REQUIRES: the same thread calls end() before it calls begin() again.
+  // A writer waits from now on. REQUIRES: the same thread calls end() before it calls begin() again.
   void begin(StallState state, StallCause cause) { begin_at(steady_now_ns(), state, cause); }
   void end() { end_at(steady_now_ns()); }
   // The same with the time given, which never decreases.
@@ -36,18 +35,18 @@ class WriterStalls {
 
   StallState state() const;
   StallCause cause() const;
-  // Oldest first; one that goes on, or that the next may still join, ends now.
+  // Oldest first. A stall in progress, or one that the next may still be merged with, ends now.
   std::vector<Stall> stalls() const { return stalls_at(steady_now_ns()); }
   std::vector<Stall> stalls_at(std::int64_t now_ns) const;
 
  private:
   // REQUIRES: mutex_ is held.
-  bool may_join(const Stall& ended, std::int64_t now_ns) const;
+  bool may_merge(const Stall& ended, std::int64_t now_ns) const;
 
-  const Joins joins_;
+  const MergeGaps merge_gaps_;
   mutable std::mutex mutex_;
-  std::uint32_t held_ = 0;  // writers
-  Stall present_;           // REQUIRES: held_ > 0
+  std::uint32_t waiting_writers_ = 0;
+  Stall current_;  // REQUIRES: waiting_writers_ > 0
   std::vector<Stall> ended_;
 };
 

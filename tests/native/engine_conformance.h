@@ -26,24 +26,24 @@ namespace spillway::engine {
 struct Case {
   const char* engine;
   bool on_drive;
-  Texts options;
-  Texts settings;
+  StringMap options;
+  StringMap settings;
 };
 
 inline void PrintTo(const Case& one, std::ostream* out) { *out << one.engine << (one.on_drive ? " on a drive" : ""); }
 
 inline std::vector<Case> cases() {
-  const Texts rocksdb = {{"write_buffer_size", "65536"},
-                         {"target_file_size_base", "65536"},
-                         {"max_bytes_for_level_base", "262144"},
-                         {"compression", "kNoCompression"}};
-  const Texts blob = {{"write_buffer_size", "65536"},
-                      {"compression", "kNoCompression"},
-                      {"enable_blob_files", "true"},
-                      {"min_blob_size", "64"},
-                      {"enable_blob_garbage_collection", "true"}};
-  const Texts leveldb = {{"write_buffer_size", "65536"}, {"compression", "kNoCompression"}};
-  const Texts wiredtiger = {
+  const StringMap rocksdb = {{"write_buffer_size", "65536"},
+                             {"target_file_size_base", "65536"},
+                             {"max_bytes_for_level_base", "262144"},
+                             {"compression", "kNoCompression"}};
+  const StringMap blob = {{"write_buffer_size", "65536"},
+                          {"compression", "kNoCompression"},
+                          {"enable_blob_files", "true"},
+                          {"min_blob_size", "64"},
+                          {"enable_blob_garbage_collection", "true"}};
+  const StringMap leveldb = {{"write_buffer_size", "65536"}, {"compression", "kNoCompression"}};
+  const StringMap wiredtiger = {
       {"cache_size", "1MiB"}, {"log.file_max", "1MiB"}, {"checkpoint.log_size", "256KiB"}, {"leaf_page_max", "8KiB"}};
   std::vector<Case> all;
   for (const bool on_drive : {true, false}) {
@@ -93,7 +93,7 @@ class Conformance : public ::testing::TestWithParam<Case> {
     volume_ = std::make_unique<fs::Volume>(*faulty_, options);
   }
 
-  Status try_open(const Texts& more = {}) {
+  Status try_open(const StringMap& more = {}) {
     EngineSpec spec;
     spec.name = GetParam().engine;
     spec.directory = directory_;
@@ -108,7 +108,7 @@ class Conformance : public ::testing::TestWithParam<Case> {
     engine_ = std::move(*opened);
     return Status::ok();
   }
-  Engine& open(const Texts& more = {}) {
+  Engine& open(const StringMap& more = {}) {
     const Status status = try_open(more);
     EXPECT_TRUE(status) << status.message();
     return *engine_;

@@ -102,7 +102,7 @@ class ConformanceInDirectory : public Conformance {
 // Whatever ways of writing an engine is told to take: what is counted is what the system's calls wrote.
 TEST_P(ConformanceInDirectory, CountsByCauseWhatItsCallsWrite) {
   const std::string engine = GetParam().engine;
-  std::vector<Texts> ways = {{}, {{"sync", "true"}}};
+  std::vector<StringMap> ways = {{}, {{"sync", "true"}}};
   if (engine == "rocksdb" || engine == "spillway") {
     ways.push_back({{"use_direct_io_for_flush_and_compaction", "true"}});
     ways.push_back({{"recycle_log_file_num", "4"}});
@@ -110,7 +110,7 @@ TEST_P(ConformanceInDirectory, CountsByCauseWhatItsCallsWrite) {
   }
   if (engine == "wiredtiger") ways.push_back({{"direct_io", "[data]"}});
   fs::WriteCounts::Bytes before{};
-  for (const Texts& way : ways) {
+  for (const StringMap& way : ways) {
     SCOPED_TRACE(way.empty() ? "as it comes" : way.begin()->first);
     WatchingCalls calls(directory_);
     open(way);

@@ -223,7 +223,7 @@ TEST_P(ConformanceKilled, DISABLED_Client) {
     calls = std::make_unique<DirectoryJournal>(directory_, names(), syncs, [&] { die_in_sync(*page); });
   }
   make_drive(256ULL << 20, {}, observer.get());
-  open(journal.empty() ? Texts() : Texts{{"sync", "true"}});
+  open(journal.empty() ? StringMap() : StringMap{{"sync", "true"}});
   write_for_ever(*page);
 }
 

@@ -11,7 +11,7 @@
 #include "device/emulated/emulated.h"
 #include "engine/factory/factory.h"
 #include "engine/rocksdb/options.h"
-#include "engine/rocksdb/stall_watch.h"
+#include "engine/rocksdb/stall_listener.h"
 #include "engine/rocksdb/status.h"
 #include "fs/volume.h"
 #include "temporary_directory.h"
@@ -347,10 +347,10 @@ TEST_P(EngineTest, WritesThatMustNotWaitAreToldApart) {
 
 // RocksDB may tell of a stall while it holds its lock, as it does when it reserves file numbers for an ingestion. Here
 // it is told under a callback that always holds it.
-TEST(StallWatch, IsToldWhileRocksdbHoldsItsLock) {
+TEST(StallListener, IsToldWhileRocksdbHoldsItsLock) {
   class Teller final : public rocksdb::EventListener {
    public:
-    explicit Teller(StallWatch& watch) : watch_(watch) {}
+    explicit Teller(StallListener& watch) : watch_(watch) {}
     void OnMemTableSealed(const rocksdb::MemTableInfo&) override {
       rocksdb::WriteStallInfo info;
       info.condition = {rocksdb::WriteStallCondition::kNormal, rocksdb::WriteStallCondition::kStopped};  // now, before
@@ -360,10 +360,10 @@ TEST(StallWatch, IsToldWhileRocksdbHoldsItsLock) {
     std::atomic<bool> told_ = false;
 
    private:
-    StallWatch& watch_;
+    StallListener& watch_;
   };
   TemporaryDirectory directory;
-  StallWatch watch;
+  StallListener watch;
   const auto teller = std::make_shared<Teller>(watch);
   rocksdb::Options options;
   options.create_if_missing = true;

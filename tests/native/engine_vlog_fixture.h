@@ -45,7 +45,7 @@ class VlogFixture : public ::testing::Test {
     volume_ = std::make_unique<fs::Volume>(*faulty_, options);
   }
 
-  EngineSpec spec(Texts settings) const {
+  EngineSpec spec(StringMap settings) const {
     settings.emplace("vlog.segment_bytes", "16384");
     settings.emplace("vlog.gc_garbage_ratio", "0.3");
     return {.name = "leveldb-vlog",
@@ -56,14 +56,14 @@ class VlogFixture : public ::testing::Test {
             .settings = std::move(settings),
             .volume = volume_.get()};
   }
-  Status try_open(const Texts& settings = {}) {
+  Status try_open(const StringMap& settings = {}) {
     engine_.reset();
     auto opened = open_engine(spec(settings));
     if (!opened) return opened.status();
     engine_ = std::move(*opened);
     return Status::ok();
   }
-  Engine& open(const Texts& settings = {}) {
+  Engine& open(const StringMap& settings = {}) {
     const Status status = try_open(settings);
     EXPECT_TRUE(status) << status.message();
     return *engine_;

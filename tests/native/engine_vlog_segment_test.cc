@@ -23,7 +23,7 @@ class VlogSegment : public VlogFixture {
     chosen.settings.erase("vlog.segment_bytes");
     return chosen;
   }
-  void open_with_default_segments(Texts settings = {}) {
+  void open_with_default_segments(StringMap settings = {}) {
     EngineSpec chosen = with_default_segments();
     for (auto& [key, value] : settings) chosen.settings[key] = value;
     auto opened = open_engine(chosen);

@@ -296,7 +296,7 @@ TEST_F(Vlog, FindingTheMostGarbageReadsLittle) {
 // The collector itself finds no space for what it moves: the write says so, and what was there stays there.
 TEST_F(Vlog, ADriveThatIsFullDuringACollectionLosesNothing) {
   make_drive(8ULL << 20);
-  const Texts settings = {{"vlog.segment_bytes", "65536"}, {"vlog.gc_garbage_ratio", "0.05"}};
+  const StringMap settings = {{"vlog.segment_bytes", "65536"}, {"vlog.gc_garbage_ratio", "0.05"}};
   open(settings);
   Model model;
   std::map<std::string, std::set<std::string>> failed;  // values that may come back at the next open
@@ -367,8 +367,8 @@ TEST_F(Vlog, WritesALargeValueOnce) {
 // --- What the collector tells
 
 bool eventually(const std::function<bool()>& happens) {
-  const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-  while (!happens() && std::chrono::steady_clock::now() < give_up) {
+  const auto note_no_gain = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (!happens() && std::chrono::steady_clock::now() < note_no_gain) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
   return happens();
@@ -482,11 +482,11 @@ TEST_F(Vlog, RefusesOptionsAndSettingsThatItCannotTake) {
   EngineSpec bad = spec({});
   bad.options["reuse_logs"] = "true";
   EXPECT_EQ(check_engine(bad).fault(), Fault::bad_input);
-  for (const auto& [key, value] : Texts{{"vlog.segment_bytes", "10"},
-                                        {"vlog.gc_garbage_ratio", "0"},
-                                        {"vlog.gc", "perhaps"},
-                                        {"vlog.prefetch", "0"},
-                                        {"vlog.segment_byte", "65536"}}) {
+  for (const auto& [key, value] : StringMap{{"vlog.segment_bytes", "10"},
+                                            {"vlog.gc_garbage_ratio", "0"},
+                                            {"vlog.gc", "perhaps"},
+                                            {"vlog.prefetch", "0"},
+                                            {"vlog.segment_byte", "65536"}}) {
     EngineSpec one = spec({});
     one.settings[key] = value;
     const Status status = check_engine(one);

@@ -86,21 +86,21 @@ TEST(WiredtigerModule, OfOtherSourcesIsRefused) {
 
 // --- Options
 
-Status check(const Texts& options) { return check_engine({.name = "wiredtiger", .options = options}); }
+Status check(const StringMap& options) { return check_engine({.name = "wiredtiger", .options = options}); }
 
 TEST(WiredtigerOptions, FindTheirPlace) {
-  for (const auto& [name, value] : Texts{{"cache_size", "64MiB"},
-                                         {"cache_size", "64MB"},
-                                         {"log.file_max", "1MiB"},
-                                         {"log", "(file_max=1MB,prealloc=false)"},
-                                         {"eviction_dirty_trigger", "30"},
-                                         {"checkpoint.wait", "5"},
-                                         {"leaf_page_max", "16KiB"},
-                                         {"split_pct", "80"},
-                                         {"table.log.enabled", "false"},
-                                         {"table.leaf_page_max", "16KB"},
-                                         {"transaction_sync.method", "dsync"},
-                                         {"sync", "true"}}) {
+  for (const auto& [name, value] : StringMap{{"cache_size", "64MiB"},
+                                             {"cache_size", "64MB"},
+                                             {"log.file_max", "1MiB"},
+                                             {"log", "(file_max=1MB,prealloc=false)"},
+                                             {"eviction_dirty_trigger", "30"},
+                                             {"checkpoint.wait", "5"},
+                                             {"leaf_page_max", "16KiB"},
+                                             {"split_pct", "80"},
+                                             {"table.log.enabled", "false"},
+                                             {"table.leaf_page_max", "16KB"},
+                                             {"transaction_sync.method", "dsync"},
+                                             {"sync", "true"}}) {
     EXPECT_TRUE(check({{name, value}})) << check({{name, value}}).message();
   }
 }
@@ -115,12 +115,12 @@ TEST(WiredtigerOptions, AnUnknownNameIsRefusedWithTheNearest) {
 }
 
 TEST(WiredtigerOptions, AValueThatWiredtigerDoesNotTakeIsRefused) {
-  for (const auto& [name, value] : Texts{{"cache_size", "3"},
-                                         {"log.file_max", "lots"},
-                                         {"leaf_page_max", "1"},
-                                         {"sync", "perhaps"},
-                                         {"eviction_trigger", "90,cache_size=5GB"},
-                                         {"log", "(enabled=true"}}) {
+  for (const auto& [name, value] : StringMap{{"cache_size", "3"},
+                                             {"log.file_max", "lots"},
+                                             {"leaf_page_max", "1"},
+                                             {"sync", "perhaps"},
+                                             {"eviction_trigger", "90,cache_size=5GB"},
+                                             {"log", "(enabled=true"}}) {
     const Status status = check({{name, value}});
     EXPECT_EQ(status.fault(), Fault::bad_input) << name;
     EXPECT_TRUE(status.message().starts_with("engine.options." + name + ": WiredTiger does not take '" + value + "'"))
@@ -157,7 +157,7 @@ TEST(WiredtigerOptions, WhatOnlyOpeningShowsIsABadInput) {
 // says of it.
 TEST(WiredtigerOptions, WhatOpeningRefusesIsABadInputThatIsNamed) {
   struct Refused {
-    Texts options;
+    StringMap options;
     std::string said;
   };
   const std::vector<Refused> all = {
@@ -179,7 +179,7 @@ TEST(WiredtigerOptions, WhatOpeningRefusesIsABadInputThatIsNamed) {
 // Files outside of the database's directory would be counted and removed by nobody.
 TEST(WiredtigerOptions, FilesElsewhereAreRefused) {
   for (const auto& [name, value] :
-       Texts{{"log.path", "/tmp"}, {"log", "(path=/tmp)"}, {"statistics_log", "(path=/tmp)"}}) {
+       StringMap{{"log.path", "/tmp"}, {"log", "(path=/tmp)"}, {"statistics_log", "(path=/tmp)"}}) {
     const Status status = check({{name, value}});
     EXPECT_EQ(status.fault(), Fault::bad_input) << name;
     EXPECT_NE(status.message().find(".path: is set by Spillway; remove it"), std::string::npos) << status.message();
@@ -188,7 +188,7 @@ TEST(WiredtigerOptions, FilesElsewhereAreRefused) {
 
 TEST(WiredtigerOptions, SyncWritesNeedALog) {
   for (const auto& [name, value] :
-       Texts{{"log.enabled", "false"}, {"log", "(enabled=false)"}, {"table.log.enabled", "false"}}) {
+       StringMap{{"log.enabled", "false"}, {"log", "(enabled=false)"}, {"table.log.enabled", "false"}}) {
     EXPECT_TRUE(check({{name, value}})) << check({{name, value}}).message();
     const Status status = check({{name, value}, {"sync", "true"}});
     EXPECT_EQ(status.fault(), Fault::bad_input) << name;
@@ -235,7 +235,7 @@ TEST(WiredtigerStalls, TheTriggerThatIsExceededMostIsTheCause) {
 
 TEST(WiredtigerStalls, OverlappingWaitsCountOnce) {
   constexpr std::int64_t kMs = 1'000'000;
-  HeldWriters held;
+  StalledWriters held;
   held.report(100 * kMs, 150 * kMs, WiredtigerCause::cache_dirty);
   held.report(120 * kMs, 180 * kMs, WiredtigerCause::cache_dirty);  // another writer, also held
   held.report(130 * kMs, 170 * kMs, WiredtigerCause::cache_full);   // all of it is told
@@ -258,7 +258,7 @@ class WiredtigerTest : public ::testing::Test {
     volume_ = std::make_unique<fs::Volume>(*device_, fs::VolumeOptions());
   }
 
-  Engine& open(const Texts& options, bool on_drive = true) {
+  Engine& open(const StringMap& options, bool on_drive = true) {
     auto engine = open_engine({.name = "wiredtiger",
                                .directory = temporary_.path("db"),
                                .options = options,
@@ -382,7 +382,7 @@ TEST_F(WiredtigerTest, OpensNoDatabaseOfAnotherEngineNorTheyOneOfIts) {
   };
   ASSERT_TRUE(refusal("rocksdb", temporary_.path("rocks")));
   for (const auto& [engine, directory] :
-       Texts{{"rocksdb", temporary_.path("db")}, {"wiredtiger", temporary_.path("rocks")}}) {
+       StringMap{{"rocksdb", temporary_.path("db")}, {"wiredtiger", temporary_.path("rocks")}}) {
     const Status status = refusal(engine, directory);
     EXPECT_EQ(status.fault(), Fault::bad_input);
     EXPECT_TRUE(status.message().starts_with("directory: " + directory + " holds a database of ")) << status.message();

@@ -94,9 +94,9 @@ std::vector<std::string> engine_names() {
   return names;
 }
 
-Texts engine_versions(const std::string& name) {
+StringMap engine_versions(const std::string& name) {
   auto kind = find(name);
-  return kind ? kind->versions() : Texts();
+  return kind ? kind->versions() : StringMap();
 }
 
 Status check_engine(const EngineSpec& spec) {

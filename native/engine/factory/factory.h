@@ -35,6 +35,6 @@ std::vector<std::string> engine_names();
 
 // Of the libraries in this process that engine `name` is made of: {"rocksdb": "7.8.3"}. Empty for one that is not
 // there.
-Texts engine_versions(const std::string& name);
+StringMap engine_versions(const std::string& name);
 
 }  // namespace spillway::engine

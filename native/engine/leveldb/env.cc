@@ -59,7 +59,7 @@ class WritableFile final : public leveldb::WritableFile {
   leveldb::Status Append(const Slice& data) override {
     if (file_) {
       if (Status status = file_->write(offset_, data.size(), Access::buffered); !status)
-        return env_.told(status, path_);
+        return env_.to_leveldb_status(status, path_);
     }
     offset_ += data.size();
     if (is_table(path_)) env_.add_table_bytes(static_cast<std::int64_t>(data.size()));
@@ -70,7 +70,7 @@ class WritableFile final : public leveldb::WritableFile {
   leveldb::Status Flush() override { return host_->Flush(); }
   leveldb::Status Sync() override {
     leveldb::Status status = host_sync_ ? host_->Sync() : host_->Flush();
-    if (status.ok() && file_) status = env_.told(file_->sync(), path_);
+    if (status.ok() && file_) status = env_.to_leveldb_status(file_->sync(), path_);
     return status;
   }
   leveldb::Status Close() override {
@@ -78,7 +78,7 @@ class WritableFile final : public leveldb::WritableFile {
     closed_ = true;
     leveldb::Status status = host_->Close();
     if (file_) {
-      const leveldb::Status drive = env_.told(file_->close(), path_);
+      const leveldb::Status drive = env_.to_leveldb_status(file_->close(), path_);
       if (status.ok()) status = drive;
     }
     return status;
@@ -105,7 +105,7 @@ class RandomAccessFile final : public leveldb::RandomAccessFile {
     const leveldb::Status status = host_->Read(offset, count, result, scratch);
     if (!status.ok()) return status;
     const Cause cause = in_background ? Cause::compaction : Cause::user;
-    return env_.told(file_->read({{offset, result->size()}}, Access::buffered, cause), path_);
+    return env_.to_leveldb_status(file_->read({{offset, result->size()}}, Access::buffered, cause), path_);
   }
 
  private:
@@ -125,7 +125,7 @@ class SequentialFile final : public leveldb::SequentialFile {
     const leveldb::Status status = host_->Read(count, result, scratch);
     if (!status.ok()) return status;
     const std::uint64_t offset = std::exchange(offset_, offset_ + result->size());
-    return env_.told(file_->read({{offset, result->size()}}, Access::buffered, cause_), path_);
+    return env_.to_leveldb_status(file_->read({{offset, result->size()}}, Access::buffered, cause_), path_);
   }
   leveldb::Status Skip(std::uint64_t count) override {
     offset_ += count;
@@ -164,7 +164,7 @@ LevelDbEnv::LevelDbEnv(const LevelDbInfoLog& log, LevelDbEnvOptions options)
 
 LevelDbEnv::~LevelDbEnv() = default;
 
-leveldb::Status LevelDbEnv::told(const Status& status, const std::string& path) {
+leveldb::Status LevelDbEnv::to_leveldb_status(const Status& status, const std::string& path) {
   if (status) return leveldb::Status::OK();
   if (status.fault() == Fault::drive_full) drive_full_ = true;
   return leveldb::Status::IOError(path, status.message());
@@ -188,7 +188,7 @@ leveldb::Status LevelDbEnv::NewSequentialFile(const std::string& path, leveldb::
   std::unique_ptr<leveldb::SequentialFile> host(std::exchange(*result, nullptr));
   const Cause cause = is_table(path) ? Cause::compaction : cause_of(path);
   auto file = options_.volume->open(path_key(path), host_size(path), cause, /*writer=*/false);
-  if (!file) return told(file.status(), path);
+  if (!file) return to_leveldb_status(file.status(), path);
   *result = new SequentialFile(*this, path, std::move(host), std::move(*file), cause);  // NOLINT: LevelDB's to own
   return leveldb::Status::OK();
 }
@@ -198,7 +198,7 @@ leveldb::Status LevelDbEnv::NewRandomAccessFile(const std::string& path, leveldb
   if (!status.ok() || options_.volume == nullptr) return status;
   std::unique_ptr<leveldb::RandomAccessFile> host(std::exchange(*result, nullptr));
   auto file = options_.volume->open(path_key(path), host_size(path), Cause::compaction, /*writer=*/false);
-  if (!file) return told(file.status(), path);
+  if (!file) return to_leveldb_status(file.status(), path);
   *result = new RandomAccessFile(*this, path, std::move(host), std::move(*file));  // NOLINT: LevelDB's to own
   return leveldb::Status::OK();
 }
@@ -210,7 +210,7 @@ leveldb::Status LevelDbEnv::wrap_writer(const std::string& path, leveldb::Writab
   if (options_.volume != nullptr && holds_data(path)) {
     auto opened = offset > 0 ? options_.volume->open(path_key(path), offset, cause_of(path), /*writer=*/true)
                              : options_.volume->create(path_key(path), cause_of(path));
-    if (!opened) return told(opened.status(), path);
+    if (!opened) return to_leveldb_status(opened.status(), path);
     file = std::move(*opened);
   }
   const bool host_sync = options_.host_sync || options_.volume == nullptr;
@@ -242,7 +242,8 @@ leveldb::Status LevelDbEnv::GetChildren(const std::string& directory, std::vecto
     const std::string path = directory + "/" + name;
     const std::string key = path_key(path);
     if (!holds_data(name) || options_.volume->knows(key)) continue;
-    if (Status known = options_.volume->adopt(key, host_size(path), cause_of(path)); !known) return told(known, path);
+    if (Status known = options_.volume->adopt(key, host_size(path), cause_of(path)); !known)
+      return to_leveldb_status(known, path);
   }
   return status;
 }
@@ -252,13 +253,13 @@ leveldb::Status LevelDbEnv::RemoveFile(const std::string& path) {
   leveldb::Status status = target()->RemoveFile(path);
   if (!status.ok()) return status;
   add_table_bytes(-static_cast<std::int64_t>(bytes));
-  return options_.volume == nullptr ? status : told(options_.volume->remove(path_key(path)), path);
+  return options_.volume == nullptr ? status : to_leveldb_status(options_.volume->remove(path_key(path)), path);
 }
 
 leveldb::Status LevelDbEnv::RenameFile(const std::string& from, const std::string& to) {
   leveldb::Status status = target()->RenameFile(from, to);
   if (!status.ok() || options_.volume == nullptr || !holds_data(to)) return status;
-  return told(options_.volume->rename(path_key(from), path_key(to)), to);
+  return to_leveldb_status(options_.volume->rename(path_key(from), path_key(to)), to);
 }
 
 void LevelDbEnv::Schedule(void (*function)(void*), void* argument) {

@@ -24,10 +24,10 @@ struct LevelDbEnvOptions {
   fs::Volume* volume = nullptr;       // null: no drive, only the host's files. REQUIRES: outlives the env and its files
   bool host_sync = true;              // also sync the host's files; without a volume always
   fs::WriteCounts* writes = nullptr;  // of the host's files, by cause; may be null. REQUIRES: as of volume
-  // Called around the millisecond for which LevelDB puts a writer off.
+  // Called before and after the millisecond by which LevelDB delays a writer.
   std::function<void()> on_delay_begin;
   std::function<void()> on_delay_end;
-  // Called by a writer that has got a new log: it waits for no memtable any more.
+  // Called by a writer for which a new log was made: its wait for a memtable is over.
   std::function<void()> on_new_log;
 };
 
@@ -47,15 +47,15 @@ class LevelDbEnv final : public leveldb::EnvWrapper {
   void Schedule(void (*function)(void*), void* argument) override;
   void SleepForMicroseconds(int micros) override;
 
-  // Whether the background thread has something to do, or does it.
+  // Whether background work is queued or running.
   bool busy() const { return *scheduled_ > 0; }
   // Whether the drive had no space for a write since the env was made.
   bool drive_full() const { return drive_full_; }
   // Bytes of tables that are on the drive: those written and not removed.
   std::uint64_t table_bytes() const { return table_bytes_; }
 
-  // For its files. `status` as LevelDB's; remembers that the drive is full.
-  leveldb::Status told(const Status& status, const std::string& path);
+  // For its files. Converts `status`, and remembers a full drive.
+  leveldb::Status to_leveldb_status(const Status& status, const std::string& path);
   void add_table_bytes(std::int64_t bytes) { table_bytes_ += static_cast<std::uint64_t>(bytes); }
 
  private:

@@ -1,5 +1,4 @@
-// What LevelDB says of itself in its info log, which is the only public place where it says why a table is written and
-// that a writer waits.
+// Reads LevelDB's info log, the only public place where LevelDB says why a table is written and that a writer waits.
 //
 // Lines of LevelDB 1.23 (db/db_impl.cc), told apart by how they begin:
 //   Level-0 table #N: started           the table N that is written next is a flushed memtable's
@@ -29,7 +28,7 @@ class LevelDbInfoLog final : public leveldb::Logger {
   // `on_wait` is called by the writer that is about to wait, under LevelDB's lock: it must not call LevelDB.
   explicit LevelDbInfoLog(std::function<void(Wait)> on_wait) : on_wait_(std::move(on_wait)) {}
 
-  // Where the lines go besides; null: nowhere.
+  // A second destination of the lines; null: none.
   void forward_to(std::unique_ptr<leveldb::Logger> log) { log_ = std::move(log); }
 
   void Logv(const char* format, std::va_list arguments) override;

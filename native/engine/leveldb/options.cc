@@ -96,7 +96,7 @@ std::vector<std::string> leveldb_option_names() {
   return names;
 }
 
-Result<LevelDbOptions> parse_leveldb_options(const Texts& options) {
+Result<LevelDbOptions> parse_leveldb_options(const StringMap& options) {
   LevelDbOptions parsed;
   parsed.db.create_if_missing = true;
   for (const auto& [name, value] : options) {

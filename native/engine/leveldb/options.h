@@ -27,7 +27,7 @@ struct LevelDbOptions {
 // cache, `filter_policy` the bits per key of a Bloom filter. What is not named keeps LevelDB's default, except
 // create_if_missing, which is true.
 // bad_input: an unknown name, with the nearest known; a value that it does not take.
-Result<LevelDbOptions> parse_leveldb_options(const Texts& options);
+Result<LevelDbOptions> parse_leveldb_options(const StringMap& options);
 
 // Every name that parse_leveldb_options knows of, sorted.
 std::vector<std::string> leveldb_option_names();

@@ -32,15 +32,15 @@ LevelDbStore::LevelDbStore(const EngineSpec& spec, LevelDbOptions options)
       options_(std::move(options)),
       stalls_({.delayed_ns = kDelayNs}),
       log_([this](LevelDbInfoLog::Wait wait) {
-        hold(StallState::stopped, wait == LevelDbInfoLog::Wait::l0 ? LevelDbCause::l0 : LevelDbCause::memtable);
+        begin_stall(StallState::stopped, wait == LevelDbInfoLog::Wait::l0 ? LevelDbCause::l0 : LevelDbCause::memtable);
       }) {
   LevelDbEnvOptions env;
   env.volume = spec.volume;
   env.host_sync = spec.host_sync;
   env.writes = spec.writes;
-  env.on_delay_begin = [this] { hold(StallState::delayed, LevelDbCause::l0); };
-  env.on_delay_end = [this] { let_go(); };
-  env.on_new_log = [this] { let_go(); };
+  env.on_delay_begin = [this] { begin_stall(StallState::delayed, LevelDbCause::l0); };
+  env.on_delay_end = [this] { end_stall(); };
+  env.on_new_log = [this] { end_stall(); };
   env_ = std::make_unique<LevelDbEnv>(log_, std::move(env));
   options_.db.env = env_.get();
   options_.db.info_log = &log_;
@@ -51,13 +51,13 @@ void LevelDbStore::wrap_env(const WrapEnv& wrap) {
   options_.db.env = outer_.get();
 }
 
-void LevelDbStore::hold(StallState state, StallCause cause) {
-  let_go();  // one wait follows another: the cause may have changed
+void LevelDbStore::begin_stall(StallState state, StallCause cause) {
+  end_stall();  // one wait follows another: the cause may have changed
   held_back = true;
   stalls_.begin(state, cause);
 }
 
-void LevelDbStore::let_go() {
+void LevelDbStore::end_stall() {
   if (!std::exchange(held_back, false)) return;
   stalls_.end();
 }
@@ -92,7 +92,7 @@ Status LevelDbStore::to_status(const leveldb::Status& status, const std::string&
 
 Status LevelDbStore::write(leveldb::WriteBatch* batch) {
   const leveldb::Status status = db_->Write(options_.write, batch);
-  let_go();
+  end_stall();
   return status.ok() ? Status() : to_status(status, "write");
 }
 
@@ -138,7 +138,7 @@ void LevelDbStore::add_statistics(std::map<std::string, std::uint64_t>& figures)
   }
 }
 
-Texts leveldb_versions() {
+StringMap leveldb_versions() {
   return {{"leveldb", std::to_string(leveldb::kMajorVersion) + "." + std::to_string(leveldb::kMinorVersion)}};
 }
 

@@ -1,5 +1,4 @@
-// An open LevelDB with what stands around it: its Env, its info log, its stalls. What the engines leveldb and
-// leveldb-vlog have in common.
+// An open LevelDB with its Env, its info log and its stalls: the common part of the engines leveldb and leveldb-vlog.
 #pragma once
 
 #include <leveldb/db.h>
@@ -52,7 +51,7 @@ class LevelDbStore {
   const LevelDbOptions& options() const { return options_; }
   WriterStalls& stalls() { return stalls_; }
 
-  // A write, and the end of whatever held it back.
+  // Writes the batch; a stall of this writer ends with it.
   Status write(leveldb::WriteBatch* batch);
   // Into L0, and waits until it is there.
   Status flush();
@@ -64,8 +63,8 @@ class LevelDbStore {
   Status to_status(const leveldb::Status& status, const std::string& what) const;
 
  private:
-  void hold(StallState state, StallCause cause);
-  void let_go();
+  void begin_stall(StallState state, StallCause cause);
+  void end_stall();
   std::uint64_t number_property(const std::string& name);
 
   const std::string directory_;
@@ -78,6 +77,6 @@ class LevelDbStore {
 };
 
 // Of the library in this process: {"leveldb": "1.23"}.
-Texts leveldb_versions();
+StringMap leveldb_versions();
 
 }  // namespace spillway::engine

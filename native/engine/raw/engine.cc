@@ -123,7 +123,7 @@ EngineKind raw_engine() {
   return {.name = "raw",
           .check = check_raw,
           .open = open_raw,
-          .versions = [] { return Texts(); },
+          .versions = [] { return StringMap(); },
           .compresses = [](const EngineSpec&) { return false; },
           .is_movable = false,
           .is_store = false};

@@ -1,5 +1,5 @@
-// ADOC (Yu et al., FAST'23), a rival: tunes the number of background jobs and the size of a memtable of a stock
-// RocksDB, so that data flows through it at one pace. RocksDB's own slowdown stays as the last resort.
+// ADOC (Yu et al., FAST'23), for comparison: tunes the number of background jobs and the size of a memtable of a stock
+// RocksDB, so that flushes and compactions keep pace with writes. RocksDB's own slowdown stays on.
 //
 // Once in an interval in which at least one flush ended:
 //   jobs    keep; immutable memtables >= 1: + 2; f < 0.5 fmax: half; L0 or pending compaction at its limit: + 2
@@ -14,8 +14,8 @@
 
 namespace spillway::engine {
 
-// What a plan may say of it. Bounds and pace are those of the public code; a plan that scales its memtables down
-// scales them too, or ADOC would have nowhere to go.
+// Settings of a plan; defaults are those of the public code. A plan with smaller memtables has to scale the bounds,
+// too.
 struct AdocOptions {
   std::int64_t interval_ms = 1000;                 // Source: ADOC's code
   std::uint32_t least_jobs = 2;                    // Source: ADOC's code

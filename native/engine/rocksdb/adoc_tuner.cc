@@ -4,7 +4,7 @@
 #include <unordered_map>
 #include <utility>
 
-#include "engine/rocksdb/stall_watch.h"
+#include "engine/rocksdb/stall_listener.h"
 
 namespace spillway::engine {
 

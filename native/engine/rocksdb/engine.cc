@@ -21,7 +21,7 @@
 #include "engine/rocksdb/info_log.h"
 #include "engine/rocksdb/options.h"
 #include "engine/rocksdb/policy.h"
-#include "engine/rocksdb/stall_watch.h"
+#include "engine/rocksdb/stall_listener.h"
 #include "engine/rocksdb/status.h"
 #include "fs/rocksdb/counting_file_system.h"
 #include "fs/rocksdb/file_system.h"
@@ -59,7 +59,7 @@ class RocksdbEngine final : public Engine {
   RocksdbEngine(const EngineSpec& spec, RocksdbOptions options, std::unique_ptr<Policy> policy)
       : directory_(spec.directory),
         options_(std::move(options)),
-        watch_(std::make_shared<StallWatch>()),
+        watch_(std::make_shared<StallListener>()),
         policy_(std::move(policy)) {
     std::shared_ptr<rocksdb::FileSystem> files = rocksdb::FileSystem::Default();
     if (spec.volume != nullptr) {
@@ -159,7 +159,7 @@ class RocksdbEngine final : public Engine {
     Observation seen;
     if (!db_) return seen;
     const StallSignals signals = signals_of(*db_);
-    watch_->look(signals);
+    watch_->poll(signals);
     seen.stall_state = watch_->state();
     seen.stall_cause = watch_->cause();
     seen.gauges = {{"l0_files", signals.l0_files},
@@ -206,7 +206,7 @@ class RocksdbEngine final : public Engine {
   }
 
   Status settle(const std::atomic<bool>& stop) override {
-    if (Status status = to_status(policy_->bring_back(), "rollback"); !status) return status;
+    if (Status status = to_status(policy_->roll_back(), "rollback"); !status) return status;
     return Engine::settle(stop);
   }
 
@@ -244,7 +244,7 @@ class RocksdbEngine final : public Engine {
   RocksdbOptions options_;
   std::unique_ptr<rocksdb::Env> env_;
   std::shared_ptr<rocksdb::Statistics> statistics_;
-  std::shared_ptr<StallWatch> watch_;
+  std::shared_ptr<StallListener> watch_;
   std::unique_ptr<Policy> policy_;
   std::unique_ptr<rocksdb::DB> db_;
 };
@@ -265,7 +265,7 @@ Result<std::unique_ptr<Engine>> open_rocksdb(const EngineSpec& spec) {
   return std::unique_ptr<Engine>(std::move(engine));
 }
 
-Texts rocksdb_versions() {
+StringMap rocksdb_versions() {
   return {{"rocksdb",
            std::to_string(ROCKSDB_MAJOR) + "." + std::to_string(ROCKSDB_MINOR) + "." + std::to_string(ROCKSDB_PATCH)}};
 }

@@ -1,6 +1,6 @@
-// What stands beside a RocksDB to keep writers going, or does not: RocksDB's own slowdown, none, ADOC, the accelerator.
+// The policy of a RocksDB against write stalls: RocksDB's own slowdown, no slowdown, ADOC, the accelerator.
 //
-// A policy is made for one store, opens it, and is told before it is closed.
+// A policy is made for one database, opens it, and is stopped before it is closed.
 #pragma once
 
 #include <rocksdb/db.h>
@@ -23,18 +23,18 @@ class Policy {
  public:
   virtual ~Policy() = default;
 
-  // Opens the database with the policy's own changes to the options, and begins.
+  // Opens the database with the policy's own changes to the options, and starts the policy.
   virtual rocksdb::Status open(const rocksdb::Options& options, const std::string& directory, rocksdb::DB** db) {
     return rocksdb::DB::Open(options, directory, db);
   }
-  // Adds what the policy knows to what was seen of the database.
-  virtual void observe(Observation& /*seen*/) {}
-  // Adds the policy's cumulative figures, by names with its own first.
+  // Adds the policy's part of the observation.
+  virtual void observe(Observation& /*observation*/) {}
+  // Adds the policy's counters, whose names begin with the policy's.
   virtual void add_statistics(std::map<std::string, std::uint64_t>& /*figures*/) {}
   virtual std::vector<Event> take_events() { return {}; }
-  // Brings everything into the database that the policy kept out of it.
-  virtual rocksdb::Status bring_back() { return rocksdb::Status::OK(); }
-  // Ends what the policy runs. The database still stands.
+  // Brings writes that the policy diverted into the database.
+  virtual rocksdb::Status roll_back() { return rocksdb::Status::OK(); }
+  // Stops the policy's threads. REQUIRES: the database is open.
   virtual void stop() {}
 };
 

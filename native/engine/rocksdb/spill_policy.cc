@@ -7,7 +7,7 @@
 #include <string>
 #include <utility>
 
-#include "engine/rocksdb/stall_watch.h"
+#include "engine/rocksdb/stall_listener.h"
 #include "engine/settings.h"
 #include "spill/store/kv/kv_store.h"
 #include "spillway/db.h"
@@ -19,15 +19,15 @@ namespace {
 class SpillEvents final : public SpillListener {
  public:
   void on_spill_event(const SpillEvent& event) override {
-    Event told{.at_ns = steady_now_ns(),
-               .name = std::string("spill.") + name_of(event.kind),
-               .figures = {{"generation", static_cast<double>(event.generation)},
-                           {"entries", static_cast<double>(event.entries)},
-                           {"bytes", static_cast<double>(event.bytes)},
-                           {"duration_s", static_cast<double>(event.duration_us) * 1e-6}},
-               .message = event.message};
+    Event reported{.at_ns = steady_now_ns(),
+                   .name = std::string("spill.") + name_of(event.kind),
+                   .figures = {{"generation", static_cast<double>(event.generation)},
+                               {"entries", static_cast<double>(event.entries)},
+                               {"bytes", static_cast<double>(event.bytes)},
+                               {"duration_s", static_cast<double>(event.duration_us) * 1e-6}},
+                   .message = event.message};
     const std::lock_guard lock(mutex_);
-    events_.push_back(std::move(told));
+    events_.push_back(std::move(reported));
   }
   std::vector<Event> take() {
     const std::lock_guard lock(mutex_);
@@ -74,7 +74,7 @@ class SpillPolicy final : public Policy {
   }
 
   std::vector<Event> take_events() override { return events_->take(); }
-  rocksdb::Status bring_back() override { return db_->Rollback(); }
+  rocksdb::Status roll_back() override { return db_->Rollback(); }
   void stop() override { db_ = nullptr; }
 
  private:

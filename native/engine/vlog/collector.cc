@@ -19,14 +19,14 @@ constexpr std::uint64_t kChunkBytes = 256 << 10;
 constexpr std::size_t kChunkRecords = 1024;
 // Appended between two looks at the drive's space, at most; with small segments a quarter of one, so that the reserve
 // is not used up in between. Source: guess.
-constexpr std::uint64_t kMostLookBytes = 1 << 20;
+constexpr std::uint64_t kMaxCheckIntervalBytes = 1 << 20;
 // Segments that must be free, or writers wait: one that the collector fills, one for the tree meanwhile.
 constexpr std::uint64_t kReserveSegments = 2;
 // With less garbage than that in every segment, collecting frees little and costs much. Source: guess; twice the
 // sample's error.
 constexpr double kLeastGarbage = 0.05;
 // Looks for each segment that the log begins: one at the tail, one at the next in turn.
-constexpr std::size_t kLooks = 2;
+constexpr std::size_t kSamplesPerSegment = 2;
 // Where the drive is short of space all segments are sampled, and one of so many is collected before they are sampled
 // again: sampling a segment may read all of it. Source: as many segments as a full drive has by default.
 constexpr std::size_t kSampledForEach = 8;
@@ -38,9 +38,10 @@ constexpr std::chrono::milliseconds kLastRetry{10'000};
 // A record with bytes of its own.
 class Copied {
  public:
-  explicit Copied(const Located& located) : key_(located.record.key), value_(located.record.value), located_(located) {}
-  Located located() const {
-    Located copy = located_;
+  explicit Copied(const LocatedRecord& located)
+      : key_(located.record.key), value_(located.record.value), located_(located) {}
+  LocatedRecord located() const {
+    LocatedRecord copy = located_;
     copy.record.key = key_;
     copy.record.value = value_;
     return copy;
@@ -49,7 +50,7 @@ class Copied {
  private:
   std::string key_;
   std::string value_;
-  Located located_;
+  LocatedRecord located_;
 };
 
 }  // namespace
@@ -60,7 +61,7 @@ Collector::Collector(Store& store, CollectorOptions options, std::function<FreeS
 void Collector::start() {
   if (!options_.on) return;
   stop_now_ = false;
-  nudged_ = true;
+  wake_requested_ = true;
   retry_after_ = kFirstRetry;
   thread_ = std::thread([this] { run(); });
 }
@@ -70,7 +71,7 @@ void Collector::stop() {
     const std::lock_guard lock(mutex_);
     stopping_ = true;
     stop_now_ = true;
-    holds_writers_ = false;
+    writers_must_wait_ = false;
     work_.notify_all();
     done_.notify_all();
   }
@@ -80,20 +81,20 @@ void Collector::stop() {
 void Collector::run() {
   std::unique_lock lock(mutex_);
   for (;;) {
-    idle_ = !nudged_;
+    idle_ = !wake_requested_;
     done_.notify_all();
-    work_.wait(lock, [&] { return nudged_ || stopping_; });
+    work_.wait(lock, [&] { return wake_requested_ || stopping_; });
     if (stopping_) return;
-    nudged_ = false;
+    wake_requested_ = false;
     retry_now_ = false;
     idle_ = false;
     lock.unlock();
     auto more = step();
-    look_at_space();
+    check_space();
     lock.lock();
     if (!more) {
       failed_ = more.status();
-      holds_writers_ = false;  // the write itself says that the drive is full
+      writers_must_wait_ = false;  // the write itself says that the drive is full
       idle_ = true;
       done_.notify_all();
       if (failed_.fault() != Fault::drive_full) return;
@@ -102,7 +103,7 @@ void Collector::run() {
     }
     retry_after_ = kFirstRetry;
     // Who waits for space is told at once when there is nothing to be gained.
-    if (*more || holds_writers_) nudged_ = true;
+    if (*more || writers_must_wait_) wake_requested_ = true;
   }
 }
 
@@ -112,7 +113,7 @@ void Collector::wait_to_retry(std::unique_lock<std::mutex>& lock) {
   retry_after_ = std::min(2 * retry_after_, kLastRetry);
   if (stopping_) return;
   failed_ = Status::ok();
-  nudged_ = true;
+  wake_requested_ = true;
 }
 
 Status Collector::failure() const {
@@ -122,44 +123,44 @@ Status Collector::failure() const {
 
 // --- When.
 
-bool Collector::is_short() const {
+bool Collector::is_short_of_space() const {
   const FreeSpace now = space_();
   const auto reserve = kReserveSegments * store_.log().segment_bytes();
   return static_cast<double>(now.free_bytes) <
          std::max(options_.free_ratio * static_cast<double>(now.capacity_bytes), static_cast<double>(reserve));
 }
 
-void Collector::look_at_space() {
+void Collector::check_space() {
   // All segments are looked at for it, so it is tried again only when there may be something to gain.
   const std::uint64_t due = std::max(store_.log().segment_bytes(), store_.log().bytes() / 8);
   if (no_gain_ && store_.appended_bytes() - no_gain_at_ >= due) no_gain_ = false;
   const bool hold = !no_gain_ && !stop_now_ && space_().free_bytes < kReserveSegments * store_.log().segment_bytes();
-  if (holds_writers_ == hold) return;
+  if (writers_must_wait_ == hold) return;
   const std::lock_guard lock(mutex_);
-  holds_writers_ = hold && !stopping_ && failed_.is_ok();
+  writers_must_wait_ = hold && !stopping_ && failed_.is_ok();
   done_.notify_all();
 }
 
 void Collector::note_write() {
   if (!options_.on) return;
   const std::uint64_t appended = store_.appended_bytes();
-  std::uint64_t looked_at = looked_at_;
-  if (appended - looked_at < std::min(kMostLookBytes, store_.log().segment_bytes() / 4) ||
-      !looked_at_.compare_exchange_strong(looked_at, appended))
+  std::uint64_t looked_at = space_checked_at_;
+  if (appended - looked_at < std::min(kMaxCheckIntervalBytes, store_.log().segment_bytes() / 4) ||
+      !space_checked_at_.compare_exchange_strong(looked_at, appended))
     return;
-  look_at_space();
+  check_space();
   const std::size_t segments = store_.log().segments()->size();
-  if (segments_seen_.exchange(segments) == segments && !is_short()) return;
+  if (segments_seen_.exchange(segments) == segments && !is_short_of_space()) return;
   const std::lock_guard lock(mutex_);
-  nudged_ = true;
+  wake_requested_ = true;
   work_.notify_one();
 }
 
 void Collector::wait_for_space() {
   std::unique_lock lock(mutex_);
-  nudged_ = true;
+  wake_requested_ = true;
   work_.notify_one();
-  done_.wait(lock, [&] { return !holds_writers_; });
+  done_.wait(lock, [&] { return !writers_must_wait_; });
 }
 
 Status Collector::settle(const std::atomic<bool>& stop) {
@@ -167,8 +168,8 @@ Status Collector::settle(const std::atomic<bool>& stop) {
   // Looked at anew, with all of it in the tree's tables: then nothing that was retired has to wait.
   if (Status status = store_.flush(); !status) return status;
   std::unique_lock lock(mutex_);
-  look_at_all_ = true;
-  nudged_ = true;
+  sample_all_ = true;
+  wake_requested_ = true;
   idle_ = false;
   if (failed_.fault() == Fault::drive_full) {
     failed_ = Status::ok();
@@ -176,7 +177,7 @@ Status Collector::settle(const std::atomic<bool>& stop) {
   }
   work_.notify_one();
   constexpr std::chrono::milliseconds kLook{10};
-  while (!stop && !stopping_ && failed_ && !(idle_ && !nudged_)) done_.wait_for(lock, kLook);
+  while (!stop && !stopping_ && failed_ && !(idle_ && !wake_requested_)) done_.wait_for(lock, kLook);
   return failed_;
 }
 
@@ -194,15 +195,15 @@ std::vector<std::shared_ptr<Segment>> Collector::candidates() const {
   return found;
 }
 
-std::shared_ptr<Segment> Collector::next_to_look_at() {
+std::shared_ptr<Segment> Collector::next_to_sample() {
   const auto all = candidates();
   const std::uint32_t newest = store_.log().end().segment;
   if (const std::uint32_t begun = newest - std::exchange(newest_seen_, newest); begun > 0) {
-    looks_ = std::min(all.size(), looks_ + begun * kLooks);
+    samples_left_ = std::min(all.size(), samples_left_ + begun * kSamplesPerSegment);
   }
-  if (look_at_all_.exchange(false)) looks_ = all.size();
-  if (looks_ == 0 || all.empty()) return nullptr;
-  --looks_;
+  if (sample_all_.exchange(false)) samples_left_ = all.size();
+  if (samples_left_ == 0 || all.empty()) return nullptr;
+  --samples_left_;
   if (std::exchange(tail_is_next_, !tail_is_next_)) return all.front();
   const auto after = std::find_if(all.begin(), all.end(), [&](const auto& one) { return one->number() > cursor_; });
   const auto& chosen = after == all.end() ? all.front() : *after;
@@ -212,8 +213,8 @@ std::shared_ptr<Segment> Collector::next_to_look_at() {
 
 Result<bool> Collector::step() {
   release();
-  if (!no_gain_ && is_short()) return step_short_of_space();
-  const std::shared_ptr<Segment> segment = next_to_look_at();
+  if (!no_gain_ && is_short_of_space()) return step_short_of_space();
+  const std::shared_ptr<Segment> segment = next_to_sample();
   if (!segment) return false;
   auto garbage = sample(segment);
   if (!garbage) return garbage.status();
@@ -239,7 +240,7 @@ Result<bool> Collector::step_short_of_space() {
   const std::size_t most = (worst.size() + kSampledForEach - 1) / kSampledForEach;
   std::erase_if(worst, [](const Sampled& one) { return one.garbage <= kLeastGarbage; });
   if (worst.empty()) {
-    give_up();
+    note_no_gain();
     return false;
   }
   std::stable_sort(worst.begin(), worst.end(),
@@ -252,18 +253,18 @@ Result<bool> Collector::step_short_of_space() {
     if (status) status = store_.flush();
     if (!status) return status.fault() == Fault::stopped ? Result<bool>(false) : Result<bool>(status);
     release();
-    look_at_space();
-    if (stop_now_ || !is_short()) break;
+    check_space();
+    if (stop_now_ || !is_short_of_space()) break;
   }
   return true;
 }
 
-void Collector::give_up() {
+void Collector::note_no_gain() {
   no_gain_at_ = store_.appended_bytes();
   no_gain_ = true;
 }
 
-Result<std::vector<std::size_t>> Collector::find_live(const std::vector<Located>& chunk) const {
+Result<std::vector<std::size_t>> Collector::find_live(const std::vector<LocatedRecord>& chunk) const {
   // In the order of their keys, so that a block of the tree is read once for all that are in it.
   std::vector<std::size_t> asked;
   for (std::size_t i = 0; i < chunk.size(); ++i) {
@@ -302,10 +303,10 @@ Result<double> Collector::sample(const std::shared_ptr<Segment>& segment) {
   return garbage;
 }
 
-Status Collector::move_chunk(const std::vector<Located>& chunk) {
+Status Collector::relocate_chunk(const std::vector<LocatedRecord>& chunk) {
   // Watched first: what is overwritten after the tree was asked is then known of.
   std::unordered_set<std::string> keys;
-  for (const Located& one : chunk) {
+  for (const LocatedRecord& one : chunk) {
     if (one.record.kind == RecordKind::put) keys.emplace(one.record.key);
   }
   store_.watch(std::move(keys));
@@ -327,18 +328,18 @@ Status Collector::move_chunk(const std::vector<Located>& chunk) {
 
 Status Collector::collect(const std::shared_ptr<Segment>& segment) {
   is_collecting_ = true;
-  Status status = move_all(segment);
+  Status status = relocate_live(segment);
   is_collecting_ = false;
   if (status) retired_.push_back({.segment = segment->number(), .moved_to = store_.log().end()});
   return status;
 }
 
-Status Collector::move_all(const std::shared_ptr<Segment>& segment) {
+Status Collector::relocate_live(const std::shared_ptr<Segment>& segment) {
   RecordReader reader(segment, kHeaderBytes, segment->end(), fs::Cause::blob);
   for (bool more = true; more;) {
     if (stop_now_) return Status::error(Fault::stopped, "garbage collection was asked to end");
     std::deque<Copied> copies;
-    std::vector<Located> chunk;
+    std::vector<LocatedRecord> chunk;
     for (std::uint64_t bytes = 0; bytes < kChunkBytes && copies.size() < kChunkRecords;) {
       auto located = reader.next();
       if (!located) return located.status();
@@ -348,8 +349,8 @@ Status Collector::move_all(const std::shared_ptr<Segment>& segment) {
       copies.emplace_back(**located);
       chunk.push_back(copies.back().located());
     }
-    for (const Located& one : chunk) read_bytes_ += one.address.length;
-    if (Status status = move_chunk(chunk); !status) return status;
+    for (const LocatedRecord& one : chunk) read_bytes_ += one.address.length;
+    if (Status status = relocate_chunk(chunk); !status) return status;
   }
   if (reader.at() == segment->end()) return Status::ok();
   return Status::io_error("the value log is damaged: there is no record at byte " + std::to_string(reader.at()) +

@@ -60,7 +60,7 @@ class Collector {
   // After a write. Cheap.
   void note_write();
   // Whether the next write has to wait for space, and the wait itself.
-  bool holds_writers() const { return holds_writers_.load(std::memory_order_relaxed); }
+  bool writers_must_wait() const { return writers_must_wait_.load(std::memory_order_relaxed); }
   void wait_for_space();
 
   // Returns when nothing is to be collected, or soon after `stop` is set, with what has gone wrong. Where the drive is
@@ -87,17 +87,17 @@ class Collector {
   Result<bool> step_short_of_space();
   // All that may be collected, oldest first: not the head, and not what was collected already.
   std::vector<std::shared_ptr<Segment>> candidates() const;
-  std::shared_ptr<Segment> next_to_look_at();
+  std::shared_ptr<Segment> next_to_sample();
   Result<double> sample(const std::shared_ptr<Segment>& segment);
   // Moves what is live, and has the segment removed as soon as that can be.
   Status collect(const std::shared_ptr<Segment>& segment);
-  Status move_all(const std::shared_ptr<Segment>& segment);
-  Status move_chunk(const std::vector<Located>& chunk);
-  Result<std::vector<std::size_t>> find_live(const std::vector<Located>& chunk) const;
+  Status relocate_live(const std::shared_ptr<Segment>& segment);
+  Status relocate_chunk(const std::vector<LocatedRecord>& chunk);
+  Result<std::vector<std::size_t>> find_live(const std::vector<LocatedRecord>& chunk) const;
   void release();
-  bool is_short() const;
-  void give_up();
-  void look_at_space();
+  bool is_short_of_space() const;
+  void note_no_gain();
+  void check_space();
 
   Store& store_;
   const CollectorOptions options_;
@@ -106,7 +106,7 @@ class Collector {
   mutable std::mutex mutex_;
   std::condition_variable work_;  // for the thread
   std::condition_variable done_;  // for who waits for it
-  bool nudged_ = false;           // guarded by mutex_
+  bool wake_requested_ = false;   // guarded by mutex_
   bool retry_now_ = false;        // guarded by mutex_
   bool stopping_ = false;         // guarded by mutex_
   bool idle_ = true;              // guarded by mutex_
@@ -116,16 +116,16 @@ class Collector {
   std::chrono::milliseconds retry_after_{0};
   std::deque<Retired> retired_;
   std::uint32_t newest_seen_ = 0;  // segment, when looks were last granted
-  std::size_t looks_ = 0;          // left until the log begins a further segment
+  std::size_t samples_left_ = 0;   // left until the log begins a further segment
   bool tail_is_next_ = true;
   std::uint32_t cursor_ = 0;  // the segment that was looked at last, of those in turn
 
-  std::atomic<bool> look_at_all_{false};
+  std::atomic<bool> sample_all_{false};
   std::atomic<bool> stop_now_{false};
-  std::atomic<bool> holds_writers_{false};
-  std::atomic<bool> no_gain_{false};          // a lap has freed nothing
-  std::atomic<std::uint64_t> no_gain_at_{0};  // bytes that had been appended then
-  std::atomic<std::uint64_t> looked_at_{0};   // as much was appended at the last look at the space
+  std::atomic<bool> writers_must_wait_{false};
+  std::atomic<bool> no_gain_{false};                // a lap has freed nothing
+  std::atomic<std::uint64_t> no_gain_at_{0};        // bytes that had been appended then
+  std::atomic<std::uint64_t> space_checked_at_{0};  // as much was appended at the last look at the space
   std::atomic<std::uint64_t> segments_seen_{0};
   std::atomic<bool> is_collecting_{false};
   std::atomic<std::uint64_t> garbage_permille_{0};

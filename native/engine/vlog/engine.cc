@@ -111,7 +111,7 @@ class VlogEngine final : public Engine {
     return write({&one, 1});
   }
   Status write(std::span<const engine::Write> writes) override {
-    if (collector_.holds_writers()) {
+    if (collector_.writers_must_wait()) {
       WriterStalls& stalls = store_.tree().stalls();
       stalls.begin(StallState::stopped, VlogCause::gc);
       collector_.wait_for_space();

@@ -22,18 +22,18 @@ Result<std::uint64_t> RecordReader::fill(std::uint64_t bytes) {
   return wanted;
 }
 
-Result<std::optional<Located>> RecordReader::next() {
-  if (at_ >= end_) return std::optional<Located>();
+Result<std::optional<LocatedRecord>> RecordReader::next() {
+  if (at_ >= end_) return std::optional<LocatedRecord>();
   auto have = fill(kMostPrefixBytes);
   if (!have) return have.status();
   const auto length = record_length(std::string_view(buffer_).substr(at_ - buffer_at_, *have));
-  if (!length || *length > end_ - at_) return std::optional<Located>();
+  if (!length || *length > end_ - at_) return std::optional<LocatedRecord>();
   if (have = fill(*length); !have) return have.status();
   const Position at{segment_->number(), static_cast<std::uint32_t>(at_)};
   const auto record = parse_record(at, std::string_view(buffer_).substr(at_ - buffer_at_, *length));
-  if (!record) return std::optional<Located>();
+  if (!record) return std::optional<LocatedRecord>();
   at_ += *length;
-  return std::optional<Located>({.record = *record, .address = {at, static_cast<std::uint32_t>(*length)}});
+  return std::optional<LocatedRecord>({.record = *record, .address = {at, static_cast<std::uint32_t>(*length)}});
 }
 
 }  // namespace spillway::engine::vlog

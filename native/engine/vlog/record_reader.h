@@ -13,7 +13,7 @@
 namespace spillway::engine::vlog {
 
 // A record and where it stands. It points into its reader, until that is asked for the next one.
-struct Located {
+struct LocatedRecord {
   Record record;
   Address address;
 };
@@ -24,7 +24,7 @@ class RecordReader {
       : segment_(std::move(segment)), at_(begin), end_(end), cause_(cause) {}
 
   // None: the end, or no record stands at at().
-  Result<std::optional<Located>> next();
+  Result<std::optional<LocatedRecord>> next();
   // Behind the last record that was returned.
   std::uint64_t at() const { return at_; }
 

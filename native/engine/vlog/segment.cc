@@ -29,7 +29,7 @@ Segment::~Segment() {
   ::close(fd_);
   writer_.reset();
   reader_.reset();
-  if (!condemned_) return;
+  if (!remove_when_unused_) return;
   ::unlink(path_.c_str());
   // A drive that fails here says so to the next write.
   if (volume_ != nullptr) (void)volume_->remove(fs::path_key(path_));

@@ -53,7 +53,7 @@ class Segment {
   Status read(const std::vector<Piece>& pieces, fs::Cause cause);
 
   // To be removed when nobody holds it any more.
-  void condemn() { condemned_ = true; }
+  void remove_when_unused() { remove_when_unused_ = true; }
 
   std::uint32_t number() const { return number_; }
   // Where its records end; there may be the rest of a write behind that did not survive a crash.
@@ -76,7 +76,7 @@ class Segment {
   std::atomic<std::uint64_t> file_bytes_;
   std::atomic<std::uint64_t> end_;
   std::atomic<bool> damaged_{false};
-  std::atomic<bool> condemned_{false};
+  std::atomic<bool> remove_when_unused_{false};
 };
 
 }  // namespace spillway::engine::vlog

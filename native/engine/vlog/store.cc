@@ -26,7 +26,7 @@ Store::Store(const EngineSpec& spec, LevelDbOptions leveldb, StoreOptions option
       log_({.directory = spec.directory, .volume = spec.volume, .host_sync = spec.host_sync, .writes = spec.writes},
            options.segment_bytes),
       tree_(spec, std::move(leveldb)),
-      queue_([this](std::span<Commit*> group) { lead(group); }) {}
+      queue_([this](std::span<Commit*> group) { commit_group(group); }) {}
 
 // A database that was made by LevelDB alone would lose what its logs hold, and its values are no addresses.
 Status Store::check_kind() const {
@@ -67,7 +67,7 @@ LogMarkerHooks Store::hooks() {
     }
     const Status status = log_.sync(begin);
     steps::reached("vlog.flush.log_synced");
-    return tree_.env().told(status, "the value log");
+    return tree_.env().to_leveldb_status(status, "the value log");
   };
   return hooks;
 }
@@ -103,7 +103,7 @@ Status Store::replay(Position begin) {
     return status;
   };
   Replay replay;
-  replay.take = [&](const Located& located) {
+  replay.take = [&](const LocatedRecord& located) {
     const Record& record = located.record;
     replayed_bytes_ += located.address.length;
     if (record.kind == RecordKind::put) {
@@ -172,7 +172,7 @@ Status Store::write(std::span<const Write> writes) {
   return commit.status;
 }
 
-void Store::lead(std::span<Commit*> group) {
+void Store::commit_group(std::span<Commit*> group) {
   std::uint64_t bytes = 0;
   for (const Commit* commit : group) bytes += commit->bytes;
   const Status status = failed_ ? append_group(group, bytes) : failed_;
@@ -324,7 +324,7 @@ Result<bool> Store::get(std::string_view key, std::string* value) {
   return Status::io_error("the value log in " + directory_ + " is damaged: it lacks a segment that its tree refers to");
 }
 
-Status Store::fetch_all(const ValueLog::Segments& segments, std::vector<Wanted>& wanted) {
+Status Store::fetch_all(const ValueLog::Segments& segments, std::vector<PendingValue>& wanted) {
   struct OfSegment {
     std::vector<Segment::Piece> pieces;
     std::unique_ptr<fs::ReadInFlight> flight;
@@ -332,7 +332,7 @@ Status Store::fetch_all(const ValueLog::Segments& segments, std::vector<Wanted>&
   std::map<std::uint32_t, OfSegment> reads;
   std::vector<std::string> records(wanted.size());
   for (std::size_t i = 0; i < wanted.size(); ++i) {
-    Wanted& one = wanted[i];
+    PendingValue& one = wanted[i];
     if (is_in_tree(one.held)) {
       one.value.assign(one.held, 1);
       continue;
@@ -384,7 +384,7 @@ Result<std::uint64_t> Store::scan(std::string_view key, std::uint64_t nexts, Dir
     iterator->Prev();
   }
   std::uint64_t seen = 0;
-  std::vector<Wanted> window;
+  std::vector<PendingValue> window;
   while (seen <= nexts && iterator->Valid()) {
     window.clear();
     const std::uint64_t most = std::min(options_.prefetch, nexts - seen + 1);
@@ -394,7 +394,7 @@ Result<std::uint64_t> Store::scan(std::string_view key, std::uint64_t nexts, Dir
     if (Status status = fetch_all(*segments, window); !status) return status;
     seen += window.size();
     if (pairs == nullptr) continue;
-    for (Wanted& one : window) pairs->emplace_back(std::move(one.key), std::move(one.value));
+    for (PendingValue& one : window) pairs->emplace_back(std::move(one.key), std::move(one.value));
   }
   if (!iterator->status().ok()) return tree_.to_status(iterator->status(), "scan");
   return seen;

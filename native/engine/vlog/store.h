@@ -94,7 +94,7 @@ class Store {
   void add_statistics(std::map<std::string, std::uint64_t>& figures);
 
  private:
-  struct Wanted {  // a pair of a scan whose value is not read yet
+  struct PendingValue {  // a pair of a scan whose value is not read yet
     std::string key;
     std::string held;  // by the tree
     std::string value;
@@ -104,7 +104,7 @@ class Store {
   LogMarkerHooks hooks();
   Result<Position> recovery_begin(const LogMarkerEnv& env) const;
   Status replay(Position begin);
-  void lead(std::span<Commit*> group);
+  void commit_group(std::span<Commit*> group);
   Status append_group(std::span<Commit*> group, std::uint64_t bytes);
   bool may_move(const std::string& key) const;
   void append_one(const Write& write, bool more, Position* at);
@@ -114,7 +114,7 @@ class Store {
   // False: there is no segment that the address names; it was collected meanwhile.
   Result<bool> fetch(const ValueLog::Segments& segments, std::string_view key, std::string_view held,
                      std::string* value);
-  Status fetch_all(const ValueLog::Segments& segments, std::vector<Wanted>& wanted);
+  Status fetch_all(const ValueLog::Segments& segments, std::vector<PendingValue>& wanted);
 
   const std::string directory_;
   const StoreOptions options_;

@@ -151,7 +151,7 @@ Status ValueLog::open(Position begin, const Replay& replay) {
   for (const auto& [number, one] : *found) {
     next_number_ = std::max(next_number_, number + 1);
     if (number > end.segment) {
-      one.segment->condemn();
+      one.segment->remove_when_unused();
     } else {
       kept[number] = one.segment;
     }
@@ -177,7 +177,7 @@ Status ValueLog::roll() {
   const std::shared_ptr<Segment> segment = *made;
   const Header header{.number = next_number_, .previous = end(), .synced = synced()};
   if (Status status = segment->append(format_header(header)); !status) {
-    segment->condemn();
+    segment->remove_when_unused();
     return status;
   }
   ++next_number_;
@@ -301,7 +301,7 @@ void ValueLog::remove(std::uint32_t number) {
       ++removals_;
     }
   });
-  if (gone) gone->condemn();
+  if (gone) gone->remove_when_unused();
 }
 
 std::uint64_t ValueLog::bytes() const {

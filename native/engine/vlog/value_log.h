@@ -28,9 +28,9 @@ namespace spillway::engine::vlog {
 
 // What recovery finds, in the log's order.
 struct Replay {
-  std::function<void(const Located& located)> take;  // of a batch that may not be whole
-  std::function<Status(Position end)> commit;        // it is: the batch ends here
-  std::function<void()> discard;                     // it is not
+  std::function<void(const LocatedRecord& located)> take;  // of a batch that may not be whole
+  std::function<Status(Position end)> commit;              // it is: the batch ends here
+  std::function<void()> discard;                           // it is not
 };
 
 class ValueLog {

@@ -28,7 +28,7 @@ void WriteQueue::run(Commit& commit) {
   group.clear();
   for (std::size_t i = 0; i < count; ++i) group.push_back(waiters_[i]->commit);
   lock.unlock();
-  lead_(group);
+  commit_group_(group);
   lock.lock();
   for (std::size_t i = 0; i < count; ++i) {
     Waiter* const one = waiters_.front();

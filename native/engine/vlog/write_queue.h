@@ -27,9 +27,9 @@ struct Commit {
 class WriteQueue {
  public:
   // Writes the commits of a group, in order, and sets their statuses. Called by one thread at a time.
-  using Lead = std::function<void(std::span<Commit*> group)>;
+  using CommitGroup = std::function<void(std::span<Commit*> group)>;
 
-  explicit WriteQueue(Lead lead) : lead_(std::move(lead)) {}
+  explicit WriteQueue(CommitGroup commit_group) : commit_group_(std::move(commit_group)) {}
 
   // Returns when the commit was led, by this thread or by another.
   void run(Commit& commit);
@@ -48,7 +48,7 @@ class WriteQueue {
 
   std::size_t group_size() const;
 
-  const Lead lead_;
+  const CommitGroup commit_group_;
   std::mutex mutex_;
   std::deque<Waiter*> waiters_;  // the front one leads; guarded by mutex_
 };

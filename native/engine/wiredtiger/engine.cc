@@ -17,7 +17,7 @@
 #include <utility>
 
 #include "engine/wiredtiger/checkpoints.h"
-#include "engine/wiredtiger/complaints.h"
+#include "engine/wiredtiger/error_messages.h"
 #include "engine/wiredtiger/file_system.h"
 #include "engine/wiredtiger/options.h"
 #include "engine/wiredtiger/sessions.h"
@@ -82,7 +82,7 @@ class WiredtigerEngine final : public Engine {
     if (!config) return config.status();
     to_install = file_system_->seam();
     const bool is_new = ::access((directory_ + "/WiredTiger").c_str(), F_OK) != 0;
-    int error = wiredtiger_open(directory_.c_str(), complaints_.handler(), config->c_str(), &connection_);
+    int error = wiredtiger_open(directory_.c_str(), errors_.handler(), config->c_str(), &connection_);
     if (error == 0) error = make_table();
     if (error == 0) error = statistics_.open(connection_);
     if (error == 0) {
@@ -95,21 +95,21 @@ class WiredtigerEngine final : public Engine {
   }
 
   Status put(std::string_view key, std::string_view value) override {
-    return change("put", [&](Seat& seat) { return insert(*seat.cursor, key, value); });
+    return change("put", [&](ThreadSession& thread) { return insert(*thread.cursor, key, value); });
   }
 
   Status remove(std::string_view key) override {
-    return change("remove", [&](Seat& seat) { return erase(*seat.cursor, key); });
+    return change("remove", [&](ThreadSession& thread) { return erase(*thread.cursor, key); });
   }
 
   Status write(std::span<const engine::Write> writes) override {
-    return change("write", [&](Seat& seat) {
-      WT_SESSION* const session = seat.session;
+    return change("write", [&](ThreadSession& thread) {
+      WT_SESSION* const session = thread.session;
       int error = session->begin_transaction(session, nullptr);
       if (error != 0) return error;
       for (const engine::Write& write : writes) {
-        error = write.kind == engine::Write::Kind::put ? insert(*seat.cursor, write.key, write.value)
-                                                       : erase(*seat.cursor, write.key);
+        error = write.kind == engine::Write::Kind::put ? insert(*thread.cursor, write.key, write.value)
+                                                       : erase(*thread.cursor, write.key);
         if (error != 0) break;
       }
       if (error == 0) return session->commit_transaction(session, nullptr);
@@ -121,8 +121,8 @@ class WiredtigerEngine final : public Engine {
   Result<bool> get(std::string_view key, std::string* value) override {
     if (key.empty()) return false;
     bool found = false;
-    Status status = access("get", [&](Seat& seat) {
-      WT_CURSOR* const cursor = seat.cursor;
+    Status status = access("get", [&](ThreadSession& thread) {
+      WT_CURSOR* const cursor = thread.cursor;
       WT_ITEM item = item_of(key);
       cursor->set_key(cursor, &item);
       int error = cursor->search(cursor);
@@ -138,13 +138,13 @@ class WiredtigerEngine final : public Engine {
   Result<std::uint64_t> scan(std::string_view key, std::uint64_t nexts, Direction direction, Pairs* pairs) override {
     std::uint64_t seen = 0;
     const std::size_t pairs_before = pairs != nullptr ? pairs->size() : 0;
-    Status status = access("scan", [&](Seat& seat) {
+    Status status = access("scan", [&](ThreadSession& thread) {
       if (pairs != nullptr) pairs->resize(pairs_before);  // another try
-      WT_SESSION* const session = seat.session;
+      WT_SESSION* const session = thread.session;
       int error = session->begin_transaction(session, "isolation=snapshot");
       if (error != 0) return error;
-      error = walk(*seat.cursor, key, nexts, direction, pairs, seen);
-      (void)seat.cursor->reset(seat.cursor);
+      error = walk(*thread.cursor, key, nexts, direction, pairs, seen);
+      (void)thread.cursor->reset(thread.cursor);
       (void)session->rollback_transaction(session, nullptr);  // it has only read
       return error;
     });
@@ -183,8 +183,8 @@ class WiredtigerEngine final : public Engine {
 
   Status flush() override {
     int error = 0;
-    Seat* const seat = sessions_->mine(&error);
-    if (seat != nullptr) error = checkpoints_.run(seat->session);
+    ThreadSession* const thread = sessions_->of_this_thread(&error);
+    if (thread != nullptr) error = checkpoints_.run(thread->session);
     return ended(error, "checkpoint");
   }
 
@@ -280,11 +280,11 @@ class WiredtigerEngine final : public Engine {
   template <typename Operation>
   Status access(const char* what, const Operation& operation) {
     int error = 0;
-    Seat* const seat = sessions_->mine(&error);
-    if (seat == nullptr) return ended(error, what);
+    ThreadSession* const thread = sessions_->of_this_thread(&error);
+    if (thread == nullptr) return ended(error, what);
     const std::int64_t begin_ns = steady_now_ns();
-    error = try_often(*seat, operation);
-    if (steady_now_ns() - begin_ns >= kHeldNs) seat->cache_wait_us = cache_wait_us_of(seat->session);
+    error = try_often(*thread, operation);
+    if (steady_now_ns() - begin_ns >= kMinStallNs) thread->cache_wait_us = cache_wait_us_of(thread->session);
     return ended(error, what);
   }
 
@@ -292,21 +292,21 @@ class WiredtigerEngine final : public Engine {
   template <typename Operation>
   Status change(const char* what, const Operation& operation) {
     int error = 0;
-    Seat* const seat = sessions_->mine(&error);
-    if (seat == nullptr) return ended(error, what);
+    ThreadSession* const thread = sessions_->of_this_thread(&error);
+    if (thread == nullptr) return ended(error, what);
     const std::int64_t begin_ns = steady_now_ns();
-    seat->writes_since.store(begin_ns, std::memory_order_relaxed);
-    error = try_often(*seat, operation);
-    seat->writes_since.store(0, std::memory_order_relaxed);
+    thread->writes_since.store(begin_ns, std::memory_order_relaxed);
+    error = try_often(*thread, operation);
+    thread->writes_since.store(0, std::memory_order_relaxed);
     const std::int64_t end_ns = steady_now_ns();
-    if (end_ns - begin_ns >= kHeldNs) explain(*seat, begin_ns, end_ns);
+    if (end_ns - begin_ns >= kMinStallNs) explain(*thread, begin_ns, end_ns);
     return ended(error, what);
   }
 
   template <typename Operation>
-  static int try_often(Seat& seat, const Operation& operation) {
+  static int try_often(ThreadSession& thread, const Operation& operation) {
     int error = WT_ROLLBACK;
-    for (int tries = 0; tries < kMostTries && error == WT_ROLLBACK; ++tries) error = operation(seat);
+    for (int tries = 0; tries < kMostTries && error == WT_ROLLBACK; ++tries) error = operation(thread);
     return error;
   }
 
@@ -325,13 +325,13 @@ class WiredtigerEngine final : public Engine {
     return checkpoint ? WiredtigerCause::checkpoint : pressure_of(levels, options_).cause;
   }
 
-  void explain(Seat& seat, std::int64_t begin_ns, std::int64_t end_ns) {
-    const std::uint64_t wait_us = cache_wait_us_of(seat.session);
-    const auto waited_ns = static_cast<std::int64_t>(wait_us - std::exchange(seat.cache_wait_us, wait_us)) * 1000;
+  void explain(ThreadSession& thread, std::int64_t begin_ns, std::int64_t end_ns) {
+    const std::uint64_t wait_us = cache_wait_us_of(thread.session);
+    const auto waited_ns = static_cast<std::int64_t>(wait_us - std::exchange(thread.cache_wait_us, wait_us)) * 1000;
     const std::int64_t yielded_ns = newly_yielded_ns();
-    if (waited_ns >= kHeldNs) {
+    if (waited_ns >= kMinStallNs) {
       held_.report(begin_ns, std::min(end_ns, begin_ns + waited_ns), cause_now(read_levels(), begin_ns));
-    } else if (yielded_ns >= kHeldNs) {
+    } else if (yielded_ns >= kMinStallNs) {
       held_.report(begin_ns, std::min(end_ns, begin_ns + yielded_ns), WiredtigerCause::log);
     }
   }
@@ -349,11 +349,11 @@ class WiredtigerEngine final : public Engine {
     if (pressure_of(levels, options_).of_trigger < 1) return WiredtigerCause::none;
     const std::int64_t now_ns = steady_now_ns();
     std::int64_t since_ns = now_ns;
-    sessions_->each([&](const Seat& seat) {
-      const std::int64_t since = seat.writes_since.load(std::memory_order_relaxed);
+    sessions_->each([&](const ThreadSession& thread) {
+      const std::int64_t since = thread.writes_since.load(std::memory_order_relaxed);
       if (since != 0) since_ns = std::min(since_ns, since);
     });
-    if (now_ns - since_ns < kHeldNs) return WiredtigerCause::none;
+    if (now_ns - since_ns < kMinStallNs) return WiredtigerCause::none;
     const StallCause cause = cause_now(levels, since_ns);
     held_.report(since_ns, now_ns, cause);
     return cause;
@@ -363,7 +363,7 @@ class WiredtigerEngine final : public Engine {
 
   // Where there was nothing to open, what is wrong is the options, unless the drive or the system has failed.
   Status not_opened(int error, bool is_new) const {
-    const std::string complaint = complaints_.first();
+    const std::string complaint = errors_.first();
     const Status drive = file_system_->failure();
     const bool of_system = std::find(kOfTheSystem.begin(), kOfTheSystem.end(), error) != kOfTheSystem.end();
     const bool with_direct_io = error == WT_PANIC && options_.connection.find("direct_io=") != std::string::npos;
@@ -388,7 +388,7 @@ class WiredtigerEngine final : public Engine {
     const std::string why = wiredtiger_strerror(error);
     if (error == ENOSPC) return Status::error(Fault::drive_full, what + ": " + why);
     if (error != WT_PANIC) return Status::io_error(what + ": " + why);
-    return Status::io_error(what + ": WiredTiger has stopped after an error (" + complaints_.first() +
+    return Status::io_error(what + ": WiredTiger has stopped after an error (" + errors_.first() +
                             "); open the database again, which recovers it from its log");
   }
 
@@ -410,13 +410,13 @@ class WiredtigerEngine final : public Engine {
 
   const std::string directory_;
   const WiredtigerOptions options_;
-  Complaints complaints_;
+  ErrorMessages errors_;
   std::unique_ptr<WiredtigerFileSystem> file_system_;
   WT_CONNECTION* connection_ = nullptr;
   ConnectionStatistics statistics_;
   std::unique_ptr<Sessions> sessions_;
   Checkpoints checkpoints_;
-  HeldWriters held_;
+  StalledWriters held_;
   std::atomic<std::uint64_t> log_yields_us_ = 0;
 };
 
@@ -450,7 +450,7 @@ EngineKind wiredtiger_engine() {
           .open = open_wiredtiger,
           .versions =
               [] {
-                return Texts{{"wiredtiger", wiredtiger_version_text()}};
+                return StringMap{{"wiredtiger", wiredtiger_version_text()}};
               },
           .compresses = wiredtiger_compresses};
 }

@@ -237,7 +237,7 @@ class FileSystem final : public WiredtigerFileSystem {
     if (is_data) handle->writes = writes_;
     if (volume_ != nullptr && is_data) error = open_on_volume(*handle, !reads_only);
     if (error == 0 && host_sync_ && !frozen && (flags & WT_FS_OPEN_DURABLE) != 0)
-      error = host_.judged(sync_directory_of(name), name);
+      error = host_.result_of(sync_directory_of(name), name);
     if (error == 0 && (handle->name = ::strdup(name)) == nullptr) error = ENOMEM;
     if (error != 0) return error;
     fill_in(*handle);
@@ -272,7 +272,7 @@ class FileSystem final : public WiredtigerFileSystem {
     if (host_.failure().is_there()) return 0;
     if (::remove(name) != 0) return errno;
     if (volume_ != nullptr && !failure_.is_there()) failure_.note(volume_->remove(fs::path_key(name)));
-    return host_sync_ && (flags & WT_FS_DURABLE) != 0 ? host_.judged(sync_directory_of(name), name) : 0;
+    return host_sync_ && (flags & WT_FS_DURABLE) != 0 ? host_.result_of(sync_directory_of(name), name) : 0;
   }
 
   int rename(const char* from, const char* to, std::uint32_t flags) {
@@ -281,7 +281,7 @@ class FileSystem final : public WiredtigerFileSystem {
     if (volume_ != nullptr && !failure_.is_there()) {
       failure_.note(volume_->rename(fs::path_key(from), fs::path_key(to)));
     }
-    return host_sync_ && (flags & WT_FS_DURABLE) != 0 ? host_.judged(sync_directory_of(to), to) : 0;
+    return host_sync_ && (flags & WT_FS_DURABLE) != 0 ? host_.result_of(sync_directory_of(to), to) : 0;
   }
 
   fs::Volume* const volume_;

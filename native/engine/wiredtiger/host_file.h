@@ -22,7 +22,7 @@
 
 namespace spillway::engine {
 
-// The first thing that went wrong. Thread-safe.
+// The first failure. Thread-safe.
 class Failure {
  public:
   bool is_there() const { return there_.load(std::memory_order_acquire); }
@@ -44,8 +44,8 @@ class Failure {
   Status first_;  // guarded by mutex_
 };
 
-// What was written of one file after the failure.
-struct Kept {
+// Writes to one file after the failure, which are only in memory.
+struct Overlay {
   std::mutex mutex;
   std::vector<std::pair<off_t, std::string>> writes;  // oldest first; guarded by mutex, as is size
   std::optional<off_t> size;                          // none: the host's
@@ -55,14 +55,14 @@ struct Kept {
 class HostFiles {
  public:
   const Failure& failure() const { return failure_; }
-  // `error` of a call that changes `path`, an errno. Returns what WiredTiger is told.
-  int judged(int error, const std::string& path);
-  std::shared_ptr<Kept> kept_of(const std::string& path);
+  // `error`: the errno of a call that changes `path`. Returns the result to give to WiredTiger.
+  int result_of(int error, const std::string& path);
+  std::shared_ptr<Overlay> overlay_of(const std::string& path);
 
  private:
   Failure failure_;
   std::mutex mutex_;
-  std::map<std::string, std::shared_ptr<Kept>> kept_;  // guarded by mutex_
+  std::map<std::string, std::shared_ptr<Overlay>> overlays_;  // guarded by mutex_
 };
 
 // An open file. Calls return an errno; one whose changes are kept in memory has succeeded. Thread-safe as pread(2) and
@@ -71,7 +71,7 @@ class HostFile {
  public:
   // REQUIRES: files outlives it. Takes fd over.
   HostFile(HostFiles& files, std::string path, int fd)
-      : files_(files), path_(std::move(path)), fd_(fd), kept_(files.kept_of(path_)) {}
+      : files_(files), path_(std::move(path)), fd_(fd), overlay_(files.overlay_of(path_)) {}
   ~HostFile();
   HostFile(const HostFile&) = delete;
   HostFile& operator=(const HostFile&) = delete;
@@ -88,12 +88,12 @@ class HostFile {
   int fd() const { return fd_; }
 
  private:
-  int read_kept(char* data, std::size_t length, off_t offset);
+  int read_overlay(char* data, std::size_t length, off_t offset);
 
   HostFiles& files_;
   const std::string path_;
   int fd_;
-  const std::shared_ptr<Kept> kept_;
+  const std::shared_ptr<Overlay> overlay_;
 };
 
 }  // namespace spillway::engine

@@ -11,7 +11,7 @@
 #include <string_view>
 
 #include "base/spelling.h"
-#include "engine/wiredtiger/complaints.h"
+#include "engine/wiredtiger/error_messages.h"
 
 namespace spillway::engine {
 
@@ -152,11 +152,11 @@ struct Verdict {
 };
 
 Verdict validate(const char* method, const std::string& config) {
-  Complaints complaints;
-  const int error = wiredtiger_config_validate(nullptr, complaints.handler(), method, config.c_str());
+  ErrorMessages errors;
+  const int error = wiredtiger_config_validate(nullptr, errors.handler(), method, config.c_str());
   if (error == 0) return {.taken = true, .unknown = false, .why = ""};
-  const bool unknown = complaints.first().find("unknown configuration key") != std::string::npos;
-  std::string why = complaints.first().empty() ? wiredtiger_strerror(error) : complaints.first();
+  const bool unknown = errors.first().find("unknown configuration key") != std::string::npos;
+  std::string why = errors.first().empty() ? wiredtiger_strerror(error) : errors.first();
   // Behind the process, the thread and the error's own text, which say nothing here.
   if (const auto at = why.rfind(": "); at != std::string::npos && why.find("key '") > at) why = why.substr(at + 2);
   return {.taken = false, .unknown = unknown, .why = why};
@@ -409,7 +409,7 @@ class Parser {
 
 }  // namespace
 
-Result<WiredtigerOptions> parse_wiredtiger_options(const Texts& options) {
+Result<WiredtigerOptions> parse_wiredtiger_options(const StringMap& options) {
   Parser parser;
   for (const auto& [name, value] : options) {
     if (Status status = parser.take(name, value); !status) return status;

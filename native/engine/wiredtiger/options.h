@@ -33,7 +33,7 @@ struct WiredtigerOptions {
 };
 
 // bad_input with one sentence: an unknown name and the nearest, a value that WiredTiger does not take and its reason.
-Result<WiredtigerOptions> parse_wiredtiger_options(const Texts& options);
+Result<WiredtigerOptions> parse_wiredtiger_options(const StringMap& options);
 
 // Of the library in this process: "3.2.1".
 std::string wiredtiger_version_text();

@@ -9,38 +9,38 @@ struct Sessions::Pool {
   const std::string uri;
 
   mutable std::mutex mutex;
-  std::vector<std::unique_ptr<Seat>> seats;  // guarded by mutex, and so are those below
-  std::vector<Seat*> idle;
+  std::vector<std::unique_ptr<ThreadSession>> threads;  // guarded by mutex, and so are those below
+  std::vector<ThreadSession*> idle;
   bool closed = false;
 
-  Seat* borrow(int* error) {
+  ThreadSession* borrow(int* error) {
     const std::lock_guard lock(mutex);
     if (!idle.empty()) {
-      Seat* const seat = idle.back();
+      ThreadSession* const thread = idle.back();
       idle.pop_back();
-      return seat;
+      return thread;
     }
-    auto seat = std::make_unique<Seat>();
-    *error = connection->open_session(connection, nullptr, nullptr, &seat->session);
+    auto thread = std::make_unique<ThreadSession>();
+    *error = connection->open_session(connection, nullptr, nullptr, &thread->session);
     if (*error != 0) return nullptr;
-    *error = seat->session->open_cursor(seat->session, uri.c_str(), nullptr, nullptr, &seat->cursor);
+    *error = thread->session->open_cursor(thread->session, uri.c_str(), nullptr, nullptr, &thread->cursor);
     if (*error != 0) {
-      (void)seat->session->close(seat->session, nullptr);
+      (void)thread->session->close(thread->session, nullptr);
       return nullptr;
     }
-    seats.push_back(std::move(seat));
-    return seats.back().get();
+    threads.push_back(std::move(thread));
+    return threads.back().get();
   }
 
-  void give_back(Seat* seat) {
+  void give_back(ThreadSession* thread) {
     const std::lock_guard lock(mutex);
-    if (!closed) idle.push_back(seat);
+    if (!closed) idle.push_back(thread);
   }
 };
 
 struct Sessions::Lease {
   std::shared_ptr<Pool> pool;
-  Seat* seat = nullptr;
+  ThreadSession* thread = nullptr;
 
   Lease() = default;
   ~Lease() { leave(); }
@@ -48,35 +48,35 @@ struct Sessions::Lease {
   Lease& operator=(const Lease&) = delete;
 
   void leave() {
-    if (seat != nullptr) pool->give_back(seat);
-    seat = nullptr;
+    if (thread != nullptr) pool->give_back(thread);
+    thread = nullptr;
     pool.reset();
   }
 };
 
 Sessions::Sessions(WT_CONNECTION* connection, std::string uri)
     : pool_(new Pool{
-          .connection = connection, .uri = std::move(uri), .mutex = {}, .seats = {}, .idle = {}, .closed = false}) {}
+          .connection = connection, .uri = std::move(uri), .mutex = {}, .threads = {}, .idle = {}, .closed = false}) {}
 
-Seat* Sessions::mine(int* error) {
+ThreadSession* Sessions::of_this_thread(int* error) {
   thread_local Lease lease;
-  if (lease.pool == pool_) return lease.seat;
+  if (lease.pool == pool_) return lease.thread;
   lease.leave();
-  lease.seat = pool_->borrow(error);
-  if (lease.seat != nullptr) lease.pool = pool_;
-  return lease.seat;
+  lease.thread = pool_->borrow(error);
+  if (lease.thread != nullptr) lease.pool = pool_;
+  return lease.thread;
 }
 
-void Sessions::each(const std::function<void(const Seat& seat)>& look) const {
+void Sessions::each(const std::function<void(const ThreadSession& thread)>& look) const {
   const std::lock_guard lock(pool_->mutex);
-  for (const auto& seat : pool_->seats) look(*seat);
+  for (const auto& thread : pool_->threads) look(*thread);
 }
 
 void Sessions::close() {
   const std::lock_guard lock(pool_->mutex);
   pool_->closed = true;
   pool_->idle.clear();
-  for (const auto& seat : pool_->seats) (void)seat->session->close(seat->session, nullptr);
+  for (const auto& thread : pool_->threads) (void)thread->session->close(thread->session, nullptr);
 }
 
 }  // namespace spillway::engine

@@ -1,6 +1,6 @@
 // A session and a cursor for each thread: WiredTiger's are not to be used by two threads at once.
 //
-// A thread keeps its seat until it ends or works on another database; the next one that comes takes it over.
+// A thread keeps its session until it ends or works on another database; then another thread may take it over.
 #pragma once
 
 #include <wiredtiger.h>
@@ -17,10 +17,10 @@
 
 namespace spillway::engine {
 
-struct Seat {
+struct ThreadSession {
   WT_SESSION* session = nullptr;
   WT_CURSOR* cursor = nullptr;                 // on the table
-  std::uint64_t cache_wait_us = 0;             // of the session, when it was last looked at
+  std::uint64_t cache_wait_us = 0;             // of the session, as of the last reading
   std::atomic<std::int64_t> writes_since = 0;  // steady clock, ns; 0: not writing
 };
 
@@ -28,11 +28,11 @@ class Sessions {
  public:
   Sessions(WT_CONNECTION* connection, std::string uri);
 
-  // This thread's; null and an error of WiredTiger's in *error when it cannot be made.
-  Seat* mine(int* error);
-  // Of all threads; the seats may be in use.
-  void each(const std::function<void(const Seat& seat)>& look) const;
-  // Closes all sessions. REQUIRES: no thread is in an operation, and none calls mine() again.
+  // Null, and WiredTiger's error in *error, if it cannot be made.
+  ThreadSession* of_this_thread(int* error);
+  // Calls `look` for all of them, which other threads may be using.
+  void each(const std::function<void(const ThreadSession& thread)>& look) const;
+  // Closes all sessions. REQUIRES: no thread is in an operation, and none calls of_this_thread() again.
   void close();
 
  private:

@@ -17,13 +17,13 @@ EvictionPressure pressure_of(const CacheLevels& levels, const WiredtigerOptions&
   return most;
 }
 
-void HeldWriters::report(std::int64_t begin_ns, std::int64_t end_ns, StallCause cause) {
+void StalledWriters::report(std::int64_t begin_ns, std::int64_t end_ns, StallCause cause) {
   const std::lock_guard lock(mutex_);
-  begin_ns = std::max(begin_ns, told_to_ns_);
+  begin_ns = std::max(begin_ns, reported_until_ns_);
   if (begin_ns >= end_ns) return;
   stalls_.begin_at(begin_ns, StallState::stopped, cause);
   stalls_.end_at(end_ns);
-  told_to_ns_ = end_ns;
+  reported_until_ns_ = end_ns;
 }
 
 }  // namespace spillway::engine

@@ -1,15 +1,16 @@
-// When WiredTiger holds its writers back, and why.
+// Write stalls of WiredTiger and their causes.
 //
 // A thread that begins to write while the cache is above one of eviction's triggers has to evict pages, or wait for
 // others to, before it goes on (WiredTiger's manual, "Cache and eviction tuning"). WiredTiger adds that time up for
-// each session, as "session: time waiting for cache". A write that took kHeldNs or longer is looked at: did that sum
-// grow by kHeldNs or more, the writer was held for so long, from the beginning of its write. The cause is
+// each session, as "session: time waiting for cache". A write that took kMinStallNs or longer is looked at: did that
+// sum grow by kMinStallNs or more, the writer was held for so long, from the beginning of its write. The cause is
 //   checkpoint     a checkpoint ran when the write ended, or ended during it: it keeps pages that it has yet to
 //                  write from being evicted
 //   cache_updates, cache_dirty, cache_full
 //                  else that of eviction_updates_trigger, eviction_dirty_trigger and eviction_trigger which the cache
 //                  was furthest above, or least below, when the write ended
-//   log            the cache was not waited for, but "log: slot joins yield time" grew by kHeldNs or more: the log's
+//   log            the cache was not waited for, but "log: slot joins yield time" grew by kMinStallNs or more: the
+//   log's
 //                  buffers were full, or being written
 // Other long writes (a page read from the drive, a commit's own sync) are none. A writer that is still held when
 // somebody asks counts as held while the cache is above a trigger.
@@ -40,9 +41,9 @@ struct WiredtigerCause {
 };
 // NOLINTEND(readability-identifier-naming)
 
-// A writer that goes on sooner was not held. Source: guess; LevelDB's delay of one write, and far above a write that
+// A shorter wait is no stall. Source: guess; LevelDB's delay of one write, and far above a write that
 // finds all in memory (some microseconds).
-inline constexpr std::int64_t kHeldNs = 1'000'000;
+inline constexpr std::int64_t kMinStallNs = 1'000'000;
 
 struct CacheLevels {
   double inuse_bytes = 0;
@@ -57,7 +58,7 @@ struct EvictionPressure {
 };
 EvictionPressure pressure_of(const CacheLevels& levels, const WiredtigerOptions& limits);
 
-class HeldWriters {
+class StalledWriters {
  public:
   // A writer was held from begin_ns to end_ns. What was reported before stays: a time that overlaps it counts from its
   // end.
@@ -66,11 +67,11 @@ class HeldWriters {
 
  private:
   // Waits of one writer after the other, with writes of some microseconds between them, are one stall. Source: guess.
-  static constexpr std::int64_t kJoinsNs = 10'000'000;
+  static constexpr std::int64_t kMergeGapNs = 10'000'000;
 
   std::mutex mutex_;
-  std::int64_t told_to_ns_ = 0;  // guarded by mutex_
-  WriterStalls stalls_{{.stopped_ns = kJoinsNs}};
+  std::int64_t reported_until_ns_ = 0;  // guarded by mutex_
+  WriterStalls stalls_{{.stopped_ns = kMergeGapNs}};
 };
 
 }  // namespace spillway::engine

@@ -1,4 +1,4 @@
-// The first thing that WiredTiger complains of; the rest follows from it. Thread-safe.
+// The first error message of WiredTiger; later ones follow from it. Thread-safe.
 #pragma once
 
 #include <wiredtiger.h>
@@ -8,12 +8,12 @@
 
 namespace spillway::engine {
 
-class Complaints {
+class ErrorMessages {
  public:
-  Complaints() {
+  ErrorMessages() {
     handler_.self = this;
     handler_.handle_error = [](WT_EVENT_HANDLER* handler, WT_SESSION*, int, const char* message) {
-      Complaints& self = *static_cast<Handler*>(handler)->self;
+      ErrorMessages& self = *static_cast<Handler*>(handler)->self;
       const std::lock_guard lock(self.mutex_);
       if (self.first_.empty()) self.first_ = without_origin(message);
       return 0;
@@ -21,10 +21,10 @@ class Complaints {
     handler_.handle_message = [](WT_EVENT_HANDLER*, WT_SESSION*, const char*) { return 0; };
   }
 
-  // REQUIRES: this outlives whom it is given to.
+  // REQUIRES: this outlives the connection that gets it.
   WT_EVENT_HANDLER* handler() { return &handler_; }
 
-  // "" while there was none.
+  // "" if there is none.
   std::string first() const {
     const std::lock_guard lock(mutex_);
     return first_;
@@ -33,7 +33,7 @@ class Complaints {
  private:
   struct Handler : WT_EVENT_HANDLER {
     Handler() : WT_EVENT_HANDLER{} {}
-    Complaints* self = nullptr;
+    ErrorMessages* self = nullptr;
   };
 
   // "[time][process:thread], file:table.wt, WT_CURSOR.insert: what it says" → without time, process and thread.

@@ -1,4 +1,4 @@
-#include "engine/rocksdb/stall_watch.h"
+#include "engine/rocksdb/stall_listener.h"
 
 #include <algorithm>
 #include <chrono>
@@ -17,7 +17,7 @@ std::uint64_t int_property(rocksdb::DB& db, const std::string& name) {
   return db.GetIntProperty(name, &value) ? value : 0;
 }
 
-StallState truth_of(rocksdb::DB& db) {
+StallState state_now(rocksdb::DB& db) {
   if (int_property(db, Properties::kIsWriteStopped) != 0) return StallState::stopped;
   return int_property(db, Properties::kActualDelayedWriteRate) != 0 ? StallState::delayed : StallState::normal;
 }
@@ -73,7 +73,7 @@ StallSignals signals_of(rocksdb::DB& db) {
   return signals;
 }
 
-void StallWatch::attach(rocksdb::DB* db) {
+void StallListener::attach(rocksdb::DB* db) {
   const StallLimits limits = limits_of(*db);
   const StallCounts counts = counts_of(*db);
   const std::lock_guard lock(mutex_);
@@ -83,74 +83,74 @@ void StallWatch::attach(rocksdb::DB* db) {
   thread_ = std::thread([this] { run(); });
 }
 
-void StallWatch::detach() {
+void StallListener::detach() {
   {
     const std::lock_guard lock(mutex_);
     db_ = nullptr;
   }
-  told_.notify_one();
+  wake_.notify_one();
   if (thread_.joinable()) thread_.join();
 }
 
-void StallWatch::run() {
+void StallListener::run() {
   std::unique_lock lock(mutex_);
   for (;;) {
-    told_.wait(lock, [this] { return db_ == nullptr || !left_.empty(); });
+    wake_.wait(lock, [this] { return db_ == nullptr || !left_states_.empty(); });
     if (db_ == nullptr) return;
     rocksdb::DB* const db = db_;
-    const StallState left = left_.front();
-    left_.pop_front();
+    const StallState left = left_states_.front();
+    left_states_.pop_front();
     lock.unlock();
-    look(*db, signals_of(*db), left);
+    poll(*db, signals_of(*db), left);
     lock.lock();
   }
 }
 
-void StallWatch::look(const StallSignals& signals) {
+void StallListener::poll(const StallSignals& signals) {
   rocksdb::DB* db = nullptr;
   {
     const std::lock_guard lock(mutex_);
     db = db_;
   }
-  if (db != nullptr) look(*db, signals, std::nullopt);
+  if (db != nullptr) poll(*db, signals, std::nullopt);
 }
 
-void StallWatch::look(rocksdb::DB& db, const StallSignals& signals, std::optional<StallState> left) {
-  const StallState truth = truth_of(db);
+void StallListener::poll(rocksdb::DB& db, const StallSignals& signals, std::optional<StallState> left) {
+  const StallState current = state_now(db);
   {
     const std::lock_guard lock(mutex_);
-    const bool quiet = truth == StallState::normal && timeline_.state() == StallState::normal;
-    if (quiet && !left) return;  // RocksDB's counts are dear to read, and there is nothing to explain
+    const bool quiet = current == StallState::normal && timeline_.state() == StallState::normal;
+    if (quiet && !left) return;  // RocksDB's counts are expensive to read, and there is nothing to explain
   }
   const StallCounts counts = counts_of(db);
   const std::lock_guard lock(mutex_);
-  timeline_.seen(steady_now_ns(), truth, explain(signals, limits_, counts_, counts), left);
+  timeline_.seen(steady_now_ns(), current, explain(signals, limits_, counts_, counts), left);
   counts_ = counts;
 }
 
-StallState StallWatch::state() const {
+StallState StallListener::state() const {
   const std::lock_guard lock(mutex_);
   return timeline_.state();
 }
 
-StallCause StallWatch::cause() const {
+StallCause StallListener::cause() const {
   const std::lock_guard lock(mutex_);
   return timeline_.cause();
 }
 
-std::vector<Stall> StallWatch::stalls() const {
+std::vector<Stall> StallListener::stalls() const {
   const std::lock_guard lock(mutex_);
   return timeline_.stalls(steady_now_ns());
 }
 
-void StallWatch::OnStallConditionsChanged(const rocksdb::WriteStallInfo& info) {
+void StallListener::OnStallConditionsChanged(const rocksdb::WriteStallInfo& info) {
   const std::lock_guard lock(mutex_);
   if (db_ == nullptr) return;
-  left_.push_back(state_of(info.condition.prev));
-  told_.notify_one();
+  left_states_.push_back(state_of(info.condition.prev));
+  wake_.notify_one();
 }
 
-void StallWatch::OnMemTableSealed(const rocksdb::MemTableInfo& /*info*/) {
+void StallListener::OnMemTableSealed(const rocksdb::MemTableInfo& /*info*/) {
   const std::lock_guard lock(mutex_);
   timeline_.sealed(steady_now_ns());
 }
