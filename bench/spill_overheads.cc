@@ -21,10 +21,10 @@
 #include <vector>
 
 #include "spill/live/column_families.h"
-#include "spill/stall/policy.h"
-#include "spill/stall/detector.h"
 #include "spill/live/generation.h"
 #include "spill/live/key_index.h"
+#include "spill/stall/detector.h"
+#include "spill/stall/policy.h"
 #include "spillway/db.h"
 
 namespace {
