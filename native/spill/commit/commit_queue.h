@@ -25,7 +25,8 @@ struct Commit {
   bool must_divert = false;
   bool is_for_main = false;  // after it was led: a key of it can only go to RocksDB
   rocksdb::Status status;    // after it was led; Busy: the store or the index is full, and nothing was taken
-  // How long it was held up: by a call that held the queue, by backpressure, or by a drive that is behind.
+  // How long it was held up by a call that held the queue, and by backpressure. What the store itself waits for inside
+  // of Store::append, as for a drive that is behind, is not in it.
   std::chrono::nanoseconds waited{0};
 };
 
