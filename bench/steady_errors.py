@@ -15,8 +15,8 @@ from concurrent.futures import ProcessPoolExecutor
 import numpy as np
 
 from spillway.steady import judge_arrays
-from spillway.steady.made import KINDS
 from spillway.steady.rates import Rate, error_rates
+from spillway.steady.synthetic import KINDS
 
 SERIES, SEED = 1000, 1
 TIMED = {"white noise", "three series of white noise", "burst of 5-30 % of the run, 1.3-3 times"}

@@ -56,7 +56,7 @@ def bufferpool_command(target: str, sweeps: bool, directory: Path | None, as_jso
     from spillway.bufferpool import words as bufferpool_words
     from spillway.bufferpool.directory import sweep_into
     from spillway.profile import parse_target
-    from spillway.profile.target import FLAGS, spoken_in_flags
+    from spillway.profile.target import FLAGS, errors_name_flags
 
     names = ("paced", "destroy_data", "settings", "host_stack", "fill")
     wanted = parse_target(target, **{name: flags.pop(name) for name in names})
@@ -72,7 +72,7 @@ def bufferpool_command(target: str, sweeps: bool, directory: Path | None, as_jso
         raise click.UsageError("--sweep tries every n_w, and --write-back names one: give one of them.")
     if len(ways) > 1 and not sweeps:
         raise click.UsageError("--writers names several ways, which only --sweep compares: give one of them.")
-    with progress_bars() as watch, spoken_in_flags(wanted, FLAGS | bufferpool.FLAGS):
+    with progress_bars() as watch, errors_name_flags(wanted, FLAGS | bufferpool.FLAGS):
         if not sweeps:
             result = bufferpool.run_once(wanted, workload, write_back or 1, seed, watch, *ways)
             show(result, as_json, _bufferpool_table)

@@ -36,7 +36,7 @@ def lint_command(
 
     The exit code is 0 where nothing is found, 1 where there are findings, 2 for what cannot be read.
     """
-    from spillway.lint.things import lint_all
+    from spillway.lint.dispatch import lint_all
 
     commands = [
         (tool, text) for tool, texts in (("db_bench", benches), ("ycsb", steps), ("fio", jobs)) for text in texts

@@ -14,7 +14,7 @@ from spillway.quantity import parse_share
 from spillway.rundir.stage import settled
 
 if TYPE_CHECKING:
-    from spillway.run.repeat import Held
+    from spillway.run.repeat import ThenAndNow
 
 
 @click.command("repeat")
@@ -32,7 +32,7 @@ def repeat_command(recorded: Path, directory: Path | None, within: str | None, a
     run directory that is cut off or incomplete, or whose plan or preset has changed, is refused with exit code 2.
     """
     from spillway.run.execute import execute
-    from spillway.run.repeat import document, hold, read_recorded
+    from spillway.run.repeat import compare_then_and_now, document, read_recorded
 
     share = None if within is None else parse_share(within, "--within")
     then = read_recorded(recorded)
@@ -44,7 +44,7 @@ def repeat_command(recorded: Path, directory: Path | None, within: str | None, a
         why = finished.failure or "it was ended early."
         print(f"spillway: {place} is no repetition to compare: {why}", file=sys.stderr)
         return finished.exit_code
-    held = hold(then, place, share)
+    held = compare_then_and_now(then, place, share)
     if as_json:
         print(json.dumps(document(held, recorded, place), indent=2, ensure_ascii=False))
     else:
@@ -56,7 +56,7 @@ def repeat_command(recorded: Path, directory: Path | None, within: str | None, a
 DIFFERS = 1  # exit code; 2 is of what could not be repeated
 
 
-def _print(held: "Held") -> None:
+def _print(held: "ThenAndNow") -> None:
     from spillway.run.repeat import verdict
 
     for arm in dict.fromkeys(each.arm for each in held.figures):

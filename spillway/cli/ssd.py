@@ -104,7 +104,7 @@ def ssd_simulate(seed: int, as_json: bool, range_: str | None, **options: Any) -
     """Run a synthetic workload on a drive and print what it did."""
     drive, work = _split(options, DriveChoice)
     request = simulate.simulate_request(drive, WorkChoice(range=range_, **work), seed)
-    with progress_bars() as watch, simulate.spoken_in_flags(drive):
+    with progress_bars() as watch, simulate.errors_name_flags(drive):
         result = run_native("ssd-simulate", request, lambda event: watch(request["workload"]["name"], event))
     result["lifetime"] = simulate.simulated_lifetime(drive, result)
     show(result, as_json, _simulation_table)
@@ -119,7 +119,7 @@ def ssd_precondition(seed: int, as_json: bool, target: Path, **options: Any) -> 
     """Bring a drive to its initial state and save it, for --state and for plans (initial.kind = "file")."""
     drive, work = _split(options, DriveChoice)
     request = simulate.precondition_request(drive, WorkChoice(**work), seed, target)
-    with progress_bars() as watch, simulate.spoken_in_flags(drive):
+    with progress_bars() as watch, simulate.errors_name_flags(drive):
         result = run_native("ssd-precondition", request, lambda event: watch("precondition", event))
     if as_json:
         print_json(result)
@@ -154,7 +154,7 @@ def ssd_show(name: str | None, as_json: bool, **options: Any) -> None:
         raise click.UsageError("NAME and --preset both name the drive: give one of them.")
     options["preset"] = name or options["preset"]
     drive = DriveChoice(**options)
-    with simulate.spoken_in_flags(drive):
+    with simulate.errors_name_flags(drive):
         result = run_native("ssd-show", {"drive": simulate.drive_request(drive)})
     show(result, as_json, _drive_table)
 

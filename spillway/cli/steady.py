@@ -136,8 +136,8 @@ def _figures(figure: float | None, limit: float) -> tuple[str, str]:
 
 
 def _print_rates(count: int, seed: int, as_json: bool) -> None:
-    from spillway.steady.made import KINDS
     from spillway.steady.rates import LENGTHS, error_rates
+    from spillway.steady.synthetic import KINDS
 
     total = len(LENGTHS) * sum(len(kind.noises) for kind in KINDS)
     with Progress(console=err, transient=True, disable=not err.is_terminal) as bar:

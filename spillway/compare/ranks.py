@@ -32,7 +32,7 @@ MOST_POINTS = 4  # in a clause
 
 
 @dataclass(frozen=True)
-class Duel:
+class ArmPair:
     """Two arms at one point. Without an effect ``why_none`` says why not."""
 
     a: str
@@ -58,13 +58,13 @@ class Duel:
         return self.a if self.effect.d < 0 else self.b
 
 
-def duels(arms: Sequence[ArmRecord]) -> list[Duel]:
+def arm_pairs(arms: Sequence[ArmRecord]) -> list[ArmPair]:
     """Every two arms at every point of a sweep, in the order of the arms, then of the points."""
     names = list(dict.fromkeys(_name(arm) for arm in arms))
     points = {repr(sorted(_point(arm).items())): _point(arm) for arm in arms}
     at = {(_name(arm), repr(sorted(_point(arm).items()))): arm for arm in arms}
     found = [
-        _duel(a, b, points[key], at.get((a, key)), at.get((b, key)))
+        _arm_pair(a, b, points[key], at.get((a, key)), at.get((b, key)))
         for a, b in itertools.combinations(names, 2)
         for key in points
     ]
@@ -72,7 +72,7 @@ def duels(arms: Sequence[ArmRecord]) -> list[Duel]:
     verdicts = holm([effect.p for duel in found if (effect := duel.effect) is not None])
     for index, (differs, _) in zip(known, verdicts, strict=True):
         duel = found[index]
-        found[index] = Duel(duel.a, duel.b, duel.point, duel.effect, duel.one_run, duel.steady, "", differs)
+        found[index] = ArmPair(duel.a, duel.b, duel.point, duel.effect, duel.one_run, duel.steady, "", differs)
     return found
 
 
@@ -84,28 +84,28 @@ def _point(arm: ArmRecord) -> Document:
     return arm.summary.get("point") or {}
 
 
-def _duel(a: str, b: str, point: Document, ours: ArmRecord | None, theirs: ArmRecord | None) -> Duel:
+def _arm_pair(a: str, b: str, point: Document, ours: ArmRecord | None, theirs: ArmRecord | None) -> ArmPair:
     for name, arm in ((a, ours), (b, theirs)):
         if arm is None:
-            return Duel(a, b, point, why_none=f"“{name}” was not run")
+            return ArmPair(a, b, point, why_none=f"“{name}” was not run")
     assert ours is not None and theirs is not None
     ends = [_ends(arm) for arm in (ours, theirs)]
     for name, each in ((a, ends[0]), (b, ends[1])):
         if not any(_figure(end) for end in each):
             why = "failed" if any(end.get("failure") for end in each) else "has no whole run with a throughput"
-            return Duel(a, b, point, why_none=f"“{name}” {why}")
+            return ArmPair(a, b, point, why_none=f"“{name}” {why}")
     turns = [(x, y, _figure(x), _figure(y)) for x, y in zip(*ends, strict=False)]
     both = [(x, y, p, q) for x, y, p, q in turns if p is not None and q is not None]
     steady = all(end.get("steady") for x, y, _, _ in both for end in (x, y))
     if len(both) >= 2:
         first = np.array([RANKED.scaled(p) for _, _, p, _ in both])
         second = np.array([RANKED.scaled(q) for _, _, _, q in both])
-        return Duel(a, b, point, paired(first, second), steady=steady)
+        return ArmPair(a, b, point, paired(first, second), steady=steady)
     if len(ends[0]) > 1 or len(ends[1]) > 1:
-        return Duel(a, b, point, why_none="they have fewer than two turns in which both ran to their end")
+        return ArmPair(a, b, point, why_none="they have fewer than two turns in which both ran to their end")
     effect = _of_blocks(ours, theirs)
     why = "" if effect is not None else "one run of each has too few independent blocks to say"
-    return Duel(a, b, point, effect, True, steady, why)
+    return ArmPair(a, b, point, effect, True, steady, why)
 
 
 def _ends(arm: ArmRecord) -> list[Document]:
@@ -146,7 +146,7 @@ def _rows(arm: ArmRecord) -> list[Row]:
 
 def ranks_in_words(arms: Sequence[ArmRecord]) -> list[str]:
     """What a sweep of several arms says of their ranks, a sentence each; none of one arm, or of one point."""
-    found = duels(arms)
+    found = arm_pairs(arms)
     axes = axes_of([_point(arm) for arm in arms])
     if not found or not axes:
         return []
@@ -165,41 +165,41 @@ class _Slice:
 
     axis: Axis
     others: Document
-    duels: list[Duel]
+    arm_pairs: list[ArmPair]
 
 
-def _slices(found: Sequence[Duel], axes: Sequence[Axis]) -> list[_Slice]:
+def _slices(found: Sequence[ArmPair], axes: Sequence[Axis]) -> list[_Slice]:
     groups: dict[str, _Slice] = {}
     for axis in axes:
         for duel in found:
             others = {each.key: duel.point.get(each.key) for each in axes if each is not axis}
             key = repr((axis.key, duel.a, duel.b, sorted(others.items(), key=lambda item: item[0])))
-            groups.setdefault(key, _Slice(axis, others, [])).duels.append(duel)
+            groups.setdefault(key, _Slice(axis, others, [])).arm_pairs.append(duel)
     return list(groups.values())
 
 
 def _reversal(group: _Slice, axes: Sequence[Axis], names: dict[str, str]) -> str:
     """The sentence of a reversal and what is to be known of it; empty where there is none."""
-    a, b = group.duels[0].a, group.duels[0].b
-    ahead = [duel for duel in group.duels if duel.winner == a]
-    behind = [duel for duel in group.duels if duel.winner == b]
+    a, b = group.arm_pairs[0].a, group.arm_pairs[0].b
+    ahead = [duel for duel in group.arm_pairs if duel.winner == a]
+    behind = [duel for duel in group.arm_pairs if duel.winner == b]
     if not ahead or not behind:
         return ""
     where = ", ".join(f"{names[key]} {tick(key, value)}" for key, value in group.others.items())
     key = group.axis.key
     opening = f"At {where}, “{a}”" if where else f"“{a}”"
     words = f"{opening} is ahead of “{b}” {_listed(ahead, key)}, behind {_listed(behind, key)}"
-    return f"{words} ({names[key]}).{_beside(group.duels, key)}"
+    return f"{words} ({names[key]}).{_beside(group.arm_pairs, key)}"
 
 
-def _listed(of: Sequence[Duel], key: str) -> str:
+def _listed(of: Sequence[ArmPair], key: str) -> str:
     """``at A (× 1.9), B (× 1.2)``."""
     parts = [f"{_at(duel, key)} (× {_times(duel.times)})" for duel in of[:MOST_POINTS]]
     more = f" and {len(of) - MOST_POINTS} more" if len(of) > MOST_POINTS else ""
     return f"at {', '.join(parts)}{more}"
 
 
-def _at(duel: Duel, key: str) -> str:
+def _at(duel: ArmPair, key: str) -> str:
     return tick(key, duel.point.get(key))
 
 
@@ -210,7 +210,7 @@ def _times(value: float) -> str:
     return f"{value:.2f}" if 0.1 <= value < 9.95 else f"{value:.2g}" if value < 0.1 else f"{value:,.0f}"
 
 
-def _beside(of: Sequence[Duel], key: str) -> str:
+def _beside(of: Sequence[ArmPair], key: str) -> str:
     """Points that say nothing, and what those that do rest on."""
     said = []
     if equal := [duel for duel in of if duel.effect is not None and not duel.differs]:
@@ -231,7 +231,7 @@ def _beside(of: Sequence[Duel], key: str) -> str:
 ONE_RUN = "By one run of each: how much runs differ is in no interval, so repeat it (--set repetitions=5)."
 
 
-def _no_reversal(found: Sequence[Duel], axes: Sequence[Axis], names: dict[str, str]) -> str:
+def _no_reversal(found: Sequence[ArmPair], axes: Sequence[Axis], names: dict[str, str]) -> str:
     """Of a sweep in which no rank turns round, as far as that is told."""
     over = " and ".join(names[axis.key] for axis in axes)
     told = [duel for duel in found if duel.winner]

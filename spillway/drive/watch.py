@@ -24,7 +24,7 @@ MOST_SKEW = 0.05
 
 
 @dataclass(frozen=True)
-class Moment:
+class DriveSnapshot:
     """All drives' readings, and their host bytes before and after these were taken; None where not counted."""
 
     readings: tuple[Reading, ...]
@@ -42,8 +42,8 @@ class Watch:
     look: Callable[[Drive], Reading] | None = None  # how a drive is read; None: by its tools
     under: Under = field(init=False)
     _phase: int = field(default=0, init=False)
-    _begun: Moment | None = field(default=None, init=False)
-    _stretches: list[tuple[Moment, Moment]] = field(default_factory=list, init=False)
+    _begun: DriveSnapshot | None = field(default=None, init=False)
+    _stretches: list[tuple[DriveSnapshot, DriveSnapshot]] = field(default_factory=list, init=False)
 
     def __post_init__(self) -> None:
         """Finds the drives."""
@@ -57,7 +57,7 @@ class Watch:
     def begin(self) -> None:
         """The run is about to start."""
         if self.measured and self.measured[0]:
-            self._begun = self._moment()
+            self._begun = self._snapshot()
 
     def end_phase(self) -> None:
         """A phase has ended; the next one goes on meanwhile."""
@@ -66,7 +66,7 @@ class Watch:
         if self._begun is not None and not goes_on:
             self._close()
         elif self._begun is None and goes_on:
-            self._begun = self._moment()
+            self._begun = self._snapshot()
         self._phase = after
 
     def end(self) -> None:
@@ -76,16 +76,16 @@ class Watch:
 
     def _close(self) -> None:
         assert self._begun is not None
-        self._stretches.append((self._begun, self._moment()))
+        self._stretches.append((self._begun, self._snapshot()))
         self._begun = None
 
-    def _moment(self) -> Moment:
+    def _snapshot(self) -> DriveSnapshot:
         before = traffic(self.under.drives)
         off = unknown('its logs were not asked: drive.smart is "off"')
         look = self.look or read_drive
         readings = tuple(look(drive) if self.smart else off for drive in self.under.drives)
         after = traffic(self.under.drives)
-        return Moment(readings, before.written if before else None, after.written if after else None)
+        return DriveSnapshot(readings, before.written if before else None, after.written if after else None)
 
     def document(self, host_bytes: int | None, process_bytes: int | None) -> Document:
         """What is known, for result.json and summary.json; both counts are the native side's, of measured phases."""

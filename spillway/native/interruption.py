@@ -1,7 +1,7 @@
 """Ctrl-C and SIGTERM while something is under way: noted, passed on to the native process, and no exception.
 
 An exception that comes wherever a program happens to be would throw away what was measured before it: between two runs,
-while figures are summed up. So whoever has something to keep asks ``asked`` between its steps.
+while figures are summed up. So whoever has something to keep asks ``requested`` between its steps.
 """
 
 import signal
@@ -34,7 +34,7 @@ class Interruption:
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
-    def asked(self) -> bool:
+    def requested(self) -> bool:
         """Whether a signal came."""
         return self._asked_s is not None
 
@@ -56,7 +56,7 @@ class Interruption:
     def passed_on_to(self, process: subprocess.Popen[bytes]) -> Iterator[None]:
         """Within the block signals go to ``process``, one that came before it too."""
         self._process = process
-        if self.asked:
+        if self.requested:
             self._send(signal.SIGINT)
         try:
             yield
@@ -84,7 +84,7 @@ def interruptible() -> Iterator[Interruption]:
     try:
         yield own
     finally:
-        if own.asked:
+        if own.requested:
             signal.setitimer(signal.ITIMER_REAL, 0)
         for number, handler in before.items():
             signal.signal(number, handler)

@@ -131,7 +131,7 @@ def run_native(
             with suppress(BrokenPipeError):
                 process.stdin.close()
         code = process.wait()
-        return _judge(command, outcome, code, interruption.asked, complaints)
+        return _judge(command, outcome, code, interruption.requested, complaints)
 
 
 @contextmanager
@@ -209,7 +209,7 @@ class Conversation:
     def _ended(self, outcome: Event | None) -> Event:
         """It ended while it owed an answer: raises what that means."""
         code = self._process.wait()
-        _judge(self._command, outcome, code, self._interruption.asked, self._complaints)
+        _judge(self._command, outcome, code, self._interruption.requested, self._complaints)
         raise Interrupted(f"spillway-native {self._command} was ended before it had measured enough.")
 
     def end(self) -> Event:

@@ -81,13 +81,13 @@ def load_plan(
     only: tuple[str, ...] = (),
     properties: Document | None = None,
     scale: Callable[[Document], Document] | None = None,
-    may_be_idle: tuple[str, ...] = (),
+    may_lack_effect: tuple[str, ...] = (),
 ) -> Plan:
     """Reads, checks and resolves a plan; ``overrides`` are ``key=value`` texts that win over plan and arms, ``only``
     names the arms that are kept (none: all). Of a sweep, an arm's name stands for all of its points. ``properties`` are
     YCSB's, by their names, and win over ``[ycsb]`` and phases of every arm and preparation; "properties" among them
     takes away what ``[ycsb]`` names. ``scale`` makes of the document as it is written the one that is meant
-    (``spillway.suite``). ``may_be_idle`` are those of the overrides that need no effect. Raises SpillwayError."""
+    (``spillway.suite``). ``may_lack_effect`` are those of the overrides that need no effect. Raises SpillwayError."""
     document = read_document(path) if scale is None else scale(read_document(path))
     where = str(path)
     check_text([where, *overrides, *only, *(f"{key}={value}" for key, value in (properties or {}).items())])
@@ -122,7 +122,7 @@ def load_plan(
     arms = [arm for arm, is_chosen in zip(arms, chosen, strict=True) if is_chosen]
     needed = _needed(arms, preparations)
     made = [not only or each.settings["kept.to"] in needed for each in preparations]
-    asked = {".".join(parse_override(each)[0]) for each in overrides if each not in may_be_idle}
+    asked = {".".join(parse_override(each)[0]) for each in overrides if each not in may_lack_effect}
     shown = {name: given[name] for name in set_by if name in asked and name not in axes}
     layers.check_given(shown, bool(properties), chosen, made)
     preparations = [each for each in _distinct(preparations, where) if not only or each.settings["kept.to"] in needed]

@@ -50,7 +50,7 @@ _TREE = ("fs.discard", "fs.placement", "fs.page_cache_bytes", "fs.writeback_byte
 
 
 @dataclass(frozen=True)
-class Idle:
+class NoEffect:
     """Why a key has no effect in a run."""
 
     owner: str  # what it belongs to
@@ -59,7 +59,7 @@ class Idle:
 
 
 @dataclass(frozen=True)
-class Said:
+class RunKeys:
     """What a plan says of one run, before anything of it is checked: values by dotted key, and the phases."""
 
     values: Mapping[str, Any]
@@ -129,11 +129,11 @@ class Said:
         return PROCEDURES[procedure][0] if known else self["initial.kind"]
 
 
-def why_idle(key: str, run: Said) -> Idle | None:
+def why_without_effect(key: str, run: RunKeys) -> NoEffect | None:
     """Why a key, as ``flatten`` names it, can have no effect in a run; None where it can."""
     table = key.partition(".")[0]
     if key in _FIGURES and not run.measures:
-        return Idle("runs that are measured", "a preparation is in no figure")
+        return NoEffect("runs that are measured", "a preparation is in no figure")
     judges = {
         "phases": _of_phase,
         "cost": _of_cost,
@@ -149,79 +149,79 @@ def why_idle(key: str, run: Said) -> Idle | None:
     return judges[table](key, run) if table in judges else None
 
 
-def _of_drive(key: str, run: Said) -> Idle | None:
+def _of_drive(key: str, run: RunKeys) -> NoEffect | None:
     if run.on_directory:
         here = 'drive.kind is "directory"'
         if key in _MODEL:
             estimate = key.replace("drive.", "drive.estimate.")
-            return Idle("an emulated drive", here, f"say {estimate} of a drive model that is to watch")
+            return NoEffect("an emulated drive", here, f"say {estimate} of a drive model that is to watch")
         if key == "data_directory":
-            return Idle("an emulated drive", f"{here}, whose files lie in drive.path")
+            return NoEffect("an emulated drive", f"{here}, whose files lie in drive.path")
         if key in ("drive.set", "drive.time_scale", "drive.pacing"):
-            return Idle("an emulated drive", here, 'set drive.kind = "emulated"')
+            return NoEffect("an emulated drive", here, 'set drive.kind = "emulated"')
         if key == "drive.estimate.capacity" and not run.is_watched:
-            return Idle("drive.estimate.preset", "no drive model is named there", "name one")
+            return NoEffect("drive.estimate.preset", "no drive model is named there", "name one")
         return None
     if key in _REAL or key.startswith("drive.estimate."):
-        return Idle('drive.kind = "directory"', 'drive.kind is "emulated"', "set that")
+        return NoEffect('drive.kind = "directory"', 'drive.kind is "emulated"', "set that")
     if key == "drive.time_scale" and run["drive.pacing"] == "off":
-        return Idle('drive.pacing = "real"', 'drive.pacing is "off"', "set that")
+        return NoEffect('drive.pacing = "real"', 'drive.pacing is "off"', "set that")
     return None
 
 
-def _of_initial(key: str, run: Said) -> Idle | None:
+def _of_initial(key: str, run: RunKeys) -> NoEffect | None:
     if run.on_directory and not run.is_watched:
         here = 'drive.kind is "directory" without drive.estimate'
-        return Idle("a drive model", here, "name one that is to watch in drive.estimate.preset")
+        return NoEffect("a drive model", here, "name one that is to watch in drive.estimate.preset")
     if run["kept.from"]:
-        return Idle("a run that starts from no kept state", "kept.from names one")
+        return NoEffect("a run that starts from no kept state", "kept.from names one")
     kind = run.initial_kind
     # A state that was saved is a disk's as it is a drive's of flash, and every disk is as a trimmed drive.
     of_disks = ("initial.kind", "initial.path") if kind == "file" else ("initial.kind",) if kind == "trimmed" else ()
     if run.drive is not None and run.drive.is_disk and key not in of_disks:
-        return Idle("drives of flash", "a disk has no state that writing leaves")
+        return NoEffect("drives of flash", "a disk has no state that writing leaves")
     if key == "initial.path" and kind != "file":
-        return Idle('initial.kind = "file"', f'initial.kind is "{kind}"', "set that")
+        return NoEffect('initial.kind = "file"', f'initial.kind is "{kind}"', "set that")
     is_filled = kind in ("steady", "sequential")
     partition = run["initial.partition"]
     if key == "initial.partition" and partition == "trimmed" and kind == "trimmed":
-        return Idle("a drive that held data", f'initial.kind is "{kind}"', "set another")
+        return NoEffect("a drive that held data", f'initial.kind is "{kind}"', "set another")
     if key == "initial.compression_ratio" and run.drive is not None and not run.drive.compresses:
-        return Idle("drives that compress", "this one does not")
+        return NoEffect("drives that compress", "this one does not")
     is_written = partition == "preconditioned" or str(run["initial.procedure"]).endswith("precondition")
     filling = key in ("initial.fill", "initial.warmup_capacities")
     if (filling and not is_filled) or (key == "initial.compression_ratio" and not is_filled and not is_written):
-        return Idle('initial.kind = "steady" or "sequential"', f'initial.kind is "{kind}"', "set one of them")
+        return NoEffect('initial.kind = "steady" or "sequential"', f'initial.kind is "{kind}"', "set one of them")
     return None
 
 
-def _of_kept(key: str, run: Said) -> Idle | None:
+def _of_kept(key: str, run: RunKeys) -> NoEffect | None:
     starts, keeps = bool(run["kept.from"]), bool(run["kept.to"])
     if key == "kept.takes" and not starts:
-        return Idle("kept.from", "no state is named there", "name one")
+        return NoEffect("kept.from", "no state is named there", "name one")
     if key in ("kept.directory", "kept.database") and not starts and not keeps:
-        return Idle("kept.from and kept.to", "neither names a state", "name one")
+        return NoEffect("kept.from and kept.to", "neither names a state", "name one")
     if key == "kept.database" and run["kept.takes"] == "drive" and not keeps:
-        return Idle("kept.to, or a database that is taken", 'kept.takes is "drive"')
+        return NoEffect("kept.to, or a database that is taken", 'kept.takes is "drive"')
     return None
 
 
-def _of_file_system(key: str, run: Said) -> Idle | None:
+def _of_file_system(key: str, run: RunKeys) -> NoEffect | None:
     if key == "fs.size" and run.on_directory:
-        return Idle("an emulated drive", "a directory has the size that it has")
+        return NoEffect("an emulated drive", "a directory has the size that it has")
     if key == "fs.size":
         return None
     if run.on_directory and not run.is_watched:
         here = 'drive.kind is "directory" without drive.estimate'
-        return Idle("a drive model", here, "name one that is to watch in drive.estimate.preset")
+        return NoEffect("a drive model", here, "name one that is to watch in drive.estimate.preset")
     if run.on_directory and key == "fs.page_cache_bytes":
-        return Idle("an emulated drive", "a drive model that watches is charged with writes alone")
+        return NoEffect("an emulated drive", "a drive model that watches is charged with writes alone")
     if key in _TREE and run["engine.name"] == "raw":
-        return Idle("engines that have files", 'engine.name is "raw", which writes blocks of the drive')
+        return NoEffect("engines that have files", 'engine.name is "raw", which writes blocks of the drive')
     return None
 
 
-def _of_engine(key: str, run: Said) -> Idle | None:
+def _of_engine(key: str, run: RunKeys) -> NoEffect | None:
     here = f'engine.name is "{run["engine.name"]}"'
     table = ".".join(key.split(".")[:2])
     owner = {"policy": "rocksdb", "adoc": "rocksdb", "spill": "spillway", "vlog": "leveldb-vlog"}.get(
@@ -230,90 +230,90 @@ def _of_engine(key: str, run: Said) -> Idle | None:
     if owner is None:
         return None
     if run["engine.name"] != owner:
-        return Idle(f"the engine {owner}", here, f'set engine.name = "{owner}"')
+        return NoEffect(f"the engine {owner}", here, f'set engine.name = "{owner}"')
     if table == "engine.adoc" and run["engine.policy"] != "adoc":
-        return Idle('engine.policy = "adoc"', f'engine.policy is "{run["engine.policy"]}"', "set that")
+        return NoEffect('engine.policy = "adoc"', f'engine.policy is "{run["engine.policy"]}"', "set that")
     if key in ("engine.vlog.gc_garbage_ratio", "engine.vlog.gc_free_ratio") and run["engine.vlog.gc"] is False:
-        return Idle("engine.vlog.gc", "that is false", "set it to true")
+        return NoEffect("engine.vlog.gc", "that is false", "set it to true")
     if key == "engine.vlog.gc_free_ratio" and run.on_directory and not run.is_watched:
-        return Idle("a drive model", 'drive.kind is "directory" without drive.estimate')
+        return NoEffect("a drive model", 'drive.kind is "directory" without drive.estimate')
     return None
 
 
-def _of_load(key: str, run: Said) -> Idle | None:
+def _of_load(key: str, run: RunKeys) -> NoEffect | None:
     working = [each for each in run.workloads if each not in WAITS]
     if not working:
-        return Idle("phases that read or write", "all phases only wait") if run.workloads else None
+        return NoEffect("phases that read or write", "all phases only wait") if run.workloads else None
     if key in _PAIRS and all(str(each).startswith("ycsb-") for each in working):
-        return Idle("db_bench's workloads", "all phases are YCSB's", "say the records in [ycsb]")
+        return NoEffect("db_bench's workloads", "all phases are YCSB's", "say the records in [ycsb]")
     return None
 
 
-def _of_cost(key: str, run: Said) -> Idle | None:
+def _of_cost(key: str, run: RunKeys) -> NoEffect | None:
     if key == "cost.currency" and run["cost.drive_price"] is None:
-        return Idle("cost.drive_price", "no price is given", "give one")
+        return NoEffect("cost.drive_price", "no price is given", "give one")
     return None
 
 
-def _of_ycsb(key: str, run: Said) -> Idle | None:
+def _of_ycsb(key: str, run: RunKeys) -> NoEffect | None:
     if any(str(each).startswith("ycsb-") for each in run.workloads):
         return None
-    return Idle("phases of ycsb-load and ycsb-run", "there are none", "add them")
+    return NoEffect("phases of ycsb-load and ycsb-run", "there are none", "add them")
 
 
-def _of_phase(key: str, run: Said) -> Idle | None:
-    return why_idle_in_phase(key.split(".", 2)[-1], run.phase(key))
+def _of_phase(key: str, run: RunKeys) -> NoEffect | None:
+    return why_without_effect_in_phase(key.split(".", 2)[-1], run.phase(key))
 
 
-def why_idle_in_phase(key: str, phase: Document) -> Idle | None:
+def why_without_effect_in_phase(key: str, phase: Document) -> NoEffect | None:
     """Why a key of a phase can have no effect in it; None where it can, or has its default."""
     if key not in PHASE_KEYS or phase.get(key, PHASE_KEYS[key].default) == PHASE_KEYS[key].default:
         return None
     workload, arrivals = phase.get("workload"), phase.get("arrivals")
     here = f'the workload is "{workload}"'
     if key in OF_SOME_WORKLOADS:
-        return None if workload in OF_SOME_WORKLOADS[key] else Idle(" and ".join(OF_SOME_WORKLOADS[key]), here)
+        return None if workload in OF_SOME_WORKLOADS[key] else NoEffect(" and ".join(OF_SOME_WORKLOADS[key]), here)
     if workload in WAITS and key not in _OF_ANY_WORKLOAD:
-        return Idle("phases that read or write", f"{here}, which ends by itself")
+        return NoEffect("phases that read or write", f"{here}, which ends by itself")
     here = "no arrivals are given" if arrivals is None else f'arrivals is "{arrivals}"'
     if key in OF_SOME_ARRIVALS and arrivals != OF_SOME_ARRIVALS[key]:
-        return Idle(f'arrivals = "{OF_SOME_ARRIVALS[key]}"', here, "set that")
+        return NoEffect(f'arrivals = "{OF_SOME_ARRIVALS[key]}"', here, "set that")
     if key == "rate_ops_s" and arrivals == "trace":
-        return Idle("arrivals that have a rate", "a trace has its own times")
+        return NoEffect("arrivals that have a rate", "a trace has its own times")
     return None
 
 
 class WithoutEffect(SpillwayError):
     """Keys that ``--set`` gives have an effect in nothing that is run. ``idle``: why, by key."""
 
-    def __init__(self, idle: Mapping[str, Sequence[Idle]]) -> None:
+    def __init__(self, idle: Mapping[str, Sequence[NoEffect]]) -> None:
         """At least one key."""
         super().__init__(f"--set {_sentence(*next(iter(idle.items())))}.")
         self.idle = idle
 
 
-def idle_keys(keys: Iterable[str], runs: Sequence[Said]) -> dict[str, list[Idle]]:
+def keys_without_effect(keys: Iterable[str], runs: Sequence[RunKeys]) -> dict[str, list[NoEffect]]:
     """Those of the keys that have an effect in none of the runs that they are said for, each with why."""
     found = {}
     for key in keys:
-        reasons = [why_idle(_named(key), run) for run in runs if run.says(_named(key))]
+        reasons = [why_without_effect(_named(key), run) for run in runs if run.says(_named(key))]
         idle = [reason for reason in reasons if reason is not None]
         if idle and len(idle) == len(reasons):
             found[key] = idle
     return found
 
 
-def check_layer(keys: Iterable[str], runs: Sequence[Said], label: str) -> None:
+def check_layer(keys: Iterable[str], runs: Sequence[RunKeys], label: str) -> None:
     """Raises SpillwayError for the first of these keys that has an effect in none of the runs that it is said for."""
-    for key, idle in idle_keys(keys, runs).items():
+    for key, idle in keys_without_effect(keys, runs).items():
         raise SpillwayError(f"{label}{_sentence(key, idle)}.")
 
 
-def lost(keys: Iterable[str], written: Sequence[Said], runs: Sequence[Said]) -> list[str]:
+def lost(keys: Iterable[str], written: Sequence[RunKeys], runs: Sequence[RunKeys]) -> list[str]:
     """The keys that have an effect in the plan as it is written, and none in the runs that --set has made of it; each
     with why. A key that --set has taken away is not told."""
-    before = idle_keys(keys, written)
-    after = idle_keys((key for key in keys if key not in before), runs)
+    before = keys_without_effect(keys, written)
+    after = keys_without_effect((key for key in keys if key not in before), runs)
     return [f"{key} ({_here(idle)})" for key, idle in after.items()]
 
 
@@ -329,11 +329,11 @@ def _named(key: str) -> str:
     return next((table for table in OPEN_TABLES if key.startswith(table + ".")), key)
 
 
-def _sentence(key: str, idle: Sequence[Idle]) -> str:
+def _sentence(key: str, idle: Sequence[NoEffect]) -> str:
     first = idle[0]
     rest = f", or {first.mend}" if first.mend else ""
     return f"{key} belongs to {first.owner}, and {_here(idle)}: leave it out{rest}"
 
 
-def _here(idle: Sequence[Idle]) -> str:
+def _here(idle: Sequence[NoEffect]) -> str:
     return idle[0].here if len({each.here for each in idle}) == 1 else "no run has that"

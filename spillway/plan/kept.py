@@ -74,7 +74,7 @@ def check(settings: Mapping[str, Any], has_estimate: bool, label: str) -> None:
         )
 
 
-def goes_on(settings: Mapping[str, Any]) -> bool:
+def continues_database(settings: Mapping[str, Any]) -> bool:
     """Whether the run goes on with a database, so that there is something in it to read."""
     return bool(settings["kept.from"]) and settings["kept.takes"] == "database"
 
@@ -134,7 +134,7 @@ def read_state(directory: Path) -> Document | None:
     return document if isinstance(document, dict) else None
 
 
-def is_made_by(directory: Path, preparation: str) -> Document | None:
+def was_prepared_by(directory: Path, preparation: str) -> Document | None:
     """The state in ``directory`` if the preparation with this fingerprint has made it, else None."""
     state = read_state(directory)
     note = state.get("note") if state is not None else None

@@ -9,13 +9,13 @@ from typing import Any
 
 from spillway.errors import SpillwayError
 from spillway.plan.dotted import flatten, key_parts, overlay, parse_override, put, undotted
-from spillway.plan.effects import Said, WithoutEffect, check_layer, idle_keys, lost, why_idle
+from spillway.plan.effects import RunKeys, WithoutEffect, check_layer, keys_without_effect, lost, why_without_effect
 from spillway.plan.keys import OPEN_TABLES
 from spillway.plan.sweep import Point
 
 Document = dict[str, Any]
 Overrides = dict[str, tuple[list[str], Any]]  # by what asked for them
-Runs = Callable[[Document, Sequence[Point], Overrides], list[Said]]  # of a table at points
+Runs = Callable[[Document, Sequence[Point], Overrides], list[RunKeys]]  # of a table at points
 
 NOT_INHERITED = ("kept", "phases")  # by a preparation, from what stands above it; but kept.directory is
 _OF_ARMS = ("name", "of", "point")  # keys of an arm that say which it is
@@ -100,9 +100,9 @@ class Layers:
         made = [self._preparations(table, point, self.overrides) for table, point in pairs]
         runs += [run for its, is_chosen in zip(made, preparations, strict=True) if is_chosen for run in its]
         keys = [key for name, (parts, value) in given.items() for key in keys_of(name, parts, value)]
-        if idle := idle_keys(keys, runs):
+        if idle := keys_without_effect(keys, runs):
             raise WithoutEffect(idle)
-        if properties and all(why_idle("ycsb", run) for run in runs):
+        if properties and all(why_without_effect("ycsb", run) for run in runs):
             raise SpillwayError(
                 f"{self.where}: -P and -p are for phases of ycsb-load and ycsb-run, and none is run: leave them out, "
                 "or add such phases."
@@ -117,18 +117,18 @@ class Layers:
         keys = [*(key for table in tables for key in _keys(table)), *self.written_points[0].values]
         return lost(list(dict.fromkeys(keys)), written, self._all(self.points, self.overrides))
 
-    def _all(self, points: Sequence[Point], overrides: Overrides) -> list[Said]:
+    def _all(self, points: Sequence[Point], overrides: Overrides) -> list[RunKeys]:
         """Every arm and every preparation at every point."""
         runs = [run for table in self.arms for run in self._arms(table, points, overrides)]
         return runs + [run for table in self.preparations for run in self._preparations(table, points, overrides)]
 
-    def _runs(self) -> Iterator[Said]:
+    def _runs(self) -> Iterator[RunKeys]:
         """The arms at each point in turn, as they are run."""
         for point in self.points:
             for table in self.arms:
                 yield from self._arms(table, [point], self.overrides)
 
-    def _written_and_run(self, runs_of: Runs, table: Document) -> list[Said]:
+    def _written_and_run(self, runs_of: Runs, table: Document) -> list[RunKeys]:
         """The runs of an arm or a preparation as the plan has them, and as the command line has them."""
         written = runs_of(table, self.written_points, {})
         return [*written, *runs_of(table, self.points, self.overrides)] if self._is_changed else written
@@ -138,7 +138,7 @@ class Layers:
         """Whether the command line sets anything."""
         return bool(self.overrides) or self.points != self.written_points
 
-    def _arms(self, table: Document, points: Sequence[Point], overrides: Overrides) -> list[Said]:
+    def _arms(self, table: Document, points: Sequence[Point], overrides: Overrides) -> list[RunKeys]:
         own = {key: value for key, value in table.items() if key not in _OF_ARMS}
         recorded = table.get("point", {})
         return [
@@ -146,14 +146,14 @@ class Layers:
             for point in points
         ]
 
-    def _preparations(self, table: Document, points: Sequence[Point], overrides: Overrides) -> list[Said]:
+    def _preparations(self, table: Document, points: Sequence[Point], overrides: Overrides) -> list[RunKeys]:
         return [
             self._said(preparation_document(self.shared, table, point.values, overrides, self.where), measures=False)
             for point in points
         ]
 
-    def _said(self, document: Document, *, measures: bool = True) -> Said:
-        return said(document, self.directory, measures=measures)
+    def _said(self, document: Document, *, measures: bool = True) -> RunKeys:
+        return run_keys_of(document, self.directory, measures=measures)
 
     def _label(self, name: str, index: int) -> str:
         alone = name == "arms" and len(self.arms) == 1
@@ -167,7 +167,7 @@ def keys_of(name: str, parts: Sequence[str], value: Any) -> list[str]:
         return [name]
     document: Document = {}
     put(document, list(parts), value, name)
-    return said(document).keys
+    return run_keys_of(document).keys
 
 
 def keys_given(override: str) -> list[str]:
@@ -176,15 +176,15 @@ def keys_given(override: str) -> list[str]:
     return keys_of(".".join(parts), parts, value)
 
 
-def said(document: Document, directory: Path = Path(), *, measures: bool = True) -> Said:
+def run_keys_of(document: Document, directory: Path = Path(), *, measures: bool = True) -> RunKeys:
     """What a document of a run says; ``directory``: that its paths are relative to."""
     phases = document.get("phases")
     flat = flatten({key: value for key, value in document.items() if key != "phases"})
-    return Said(flat, phases if isinstance(phases, list) else [], measures, directory)
+    return RunKeys(flat, phases if isinstance(phases, list) else [], measures, directory)
 
 
 def _keys(table: Document) -> list[str]:
-    return said(undotted({key: value for key, value in table.items() if key not in _OF_ARMS}, "plan")).keys
+    return run_keys_of(undotted({key: value for key, value in table.items() if key not in _OF_ARMS}, "plan")).keys
 
 
 def _is_of_phase(key: str) -> bool:

@@ -10,7 +10,7 @@ from spillway.plan import kept, ycsb
 from spillway.plan.arm import Arm
 from spillway.plan.checks import check_drive, check_load, check_measured, check_phase, check_prepared, check_until
 from spillway.plan.dotted import flatten, key_parts, look_up, undotted
-from spillway.plan.effects import Said, why_idle, why_idle_in_phase
+from spillway.plan.effects import RunKeys, why_without_effect, why_without_effect_in_phase
 from spillway.plan.keys import (
     ARM_KEYS,
     LOADERS,
@@ -148,8 +148,10 @@ def _resolve_arm(
     options = _texts(open_tables["engine.options"], f"{label}engine.options")
     settings |= kept.named(settings, options, label)
     properties = ycsb.layered(open_tables["ycsb"], f"{label}ycsb", plan_dir)
-    goes_on = kept.goes_on(settings)
-    phases = ycsb.complete_phases(_phases(phases_given, label, goes_on, plan_dir), properties, asked, label, goes_on)
+    continues_database = kept.continues_database(settings)
+    phases = ycsb.complete_phases(
+        _phases(phases_given, label, continues_database, plan_dir), properties, asked, label, continues_database
+    )
     if measures:
         check_measured(phases, label)
     else:
@@ -177,7 +179,7 @@ def _follow_procedure(settings: dict[str, Any], given: Document, label: str) -> 
 def _leave_to_others(settings: dict[str, Any]) -> None:
     """Sets back to its default what is for other arms, and what no check and no report of this one is to come upon."""
     for key in OF_SOME_ARMS:
-        if why_idle(key, Said(settings)) is not None:
+        if why_without_effect(key, RunKeys(settings)) is not None:
             settings[key] = copy.copy(ARM_KEYS[key].default)
 
 
@@ -198,7 +200,7 @@ def _texts(table: Any, where: str) -> dict[str, str]:
     return texts
 
 
-def _phases(given: Any, label: str, goes_on: bool, plan_dir: Path) -> list[dict[str, Any]]:
+def _phases(given: Any, label: str, continues_database: bool, plan_dir: Path) -> list[dict[str, Any]]:
     if not isinstance(given, list) or not given or not all(isinstance(phase, dict) for phase in given):
         raise SpillwayError(f"{label}phases are missing: write at least one [[phases]] with a workload.")
     phases = []
@@ -211,7 +213,7 @@ def _phases(given: Any, label: str, goes_on: bool, plan_dir: Path) -> list[dict[
         resolved["name"] = resolved["name"] or resolved["workload"]
         if resolved["arrivals_file"]:
             resolved["arrivals_file"] = str((plan_dir / resolved["arrivals_file"]).absolute())
-        idle = [key for key in PHASE_KEYS if why_idle_in_phase(key, resolved) is not None]
+        idle = [key for key in PHASE_KEYS if why_without_effect_in_phase(key, resolved) is not None]
         resolved |= {key: copy.copy(PHASE_KEYS[key].default) for key in idle}  # of other points, or refused with those
         check_phase(resolved, where)
         phases.append(resolved | {"given": tuple(phase)})
@@ -219,7 +221,7 @@ def _phases(given: Any, label: str, goes_on: bool, plan_dir: Path) -> list[dict[
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
         raise SpillwayError(f"{label}phases: two are called {twice!r}; give each a name of its own.")
-    if phases[0]["workload"] not in LOADERS and not goes_on:
+    if phases[0]["workload"] not in LOADERS and not continues_database:
         raise SpillwayError(
             f"{label}phases[0]: {phases[0]['workload']} would find an empty store; put a fill phase "
             "(with measured = false if it is only the load) before it."

@@ -311,14 +311,14 @@ def resolve(texts: Mapping[str, str], where: str) -> Document:
 
 
 def complete_phases(
-    phases: list[Document], texts: Texts, asked: Texts, label: str, goes_on: bool = False
+    phases: list[Document], texts: Texts, asked: Texts, label: str, continues_database: bool = False
 ) -> list[Document]:
     """The phases with YCSB's properties where they are YCSB's: the plan's own, the phase's on top, and on top of these
     what the command line has ``asked`` for.
 
     ``threadcount`` and ``target`` stand in for ``threads`` and ``rate_ops_s`` that a phase does not give (``given``
     keys are those it does); asked for, they and the ends of a run take the place of the phase's own keys.
-    ``dotransactions = false`` leaves out the phases of ycsb-run. ``goes_on``: with a database that is kept, whose
+    ``dotransactions = false`` leaves out the phases of ycsb-run. ``continues_database``: with a kept database, whose
     records the native side knows."""
     completed = []
     for index, phase in enumerate(phases):
@@ -342,7 +342,7 @@ def complete_phases(
             phase["rate_ops_s"] = float(target)
         _check(phase, values, f"{label}ycsb: ")
         completed.append(phase | {"ycsb": values})
-    _check_order(completed, label, goes_on)
+    _check_order(completed, label, continues_database)
     return completed
 
 
@@ -390,9 +390,9 @@ def _check(phase: Document, values: Document, where: str) -> None:
         raise SpillwayError(f"{where}minscanlength is more than maxscanlength = {values['maxscanlength']}.")
 
 
-def _check_order(phases: list[Document], label: str, goes_on: bool) -> None:
+def _check_order(phases: list[Document], label: str, continues_database: bool) -> None:
     workloads = [phase["workload"] for phase in phases]
-    if RUN in workloads and LOAD not in workloads[: workloads.index(RUN)] and not goes_on:
+    if RUN in workloads and LOAD not in workloads[: workloads.index(RUN)] and not continues_database:
         raise SpillwayError(f"{label}phases: ycsb-run would find no records; put a phase of ycsb-load before it.")
 
 

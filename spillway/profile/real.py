@@ -87,7 +87,7 @@ def measure_within(prober: Prober, watch_time: Stopwatch, remarks: list[str], *,
         remarks.append(_prepare(prober, "sequential", prepared_s))
     points = coarse_points(sizes, ops)
     first = sum(p.pattern == "sequential" for p in points)
-    purse = _Purse(prober, watch_time)
+    purse = _TimeBudget(prober, watch_time)
     until_s = watch_time.spent_s + (watch_time.left_s - prepared_s) * COARSE_SHARE
     left_out = purse.spend(points[:first], points[first:], until_s, prepared_s)
     if prepared_s:
@@ -108,7 +108,7 @@ def _prepare(prober: Prober, kind: str, seconds: float) -> str:
     )
 
 
-class _Purse:
+class _TimeBudget:
     """What is left of a budget, and what a point takes of it."""
 
     def __init__(self, prober: Prober, watch_time: Stopwatch) -> None:

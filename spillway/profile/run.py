@@ -20,7 +20,7 @@ from spillway.profile.document import Profile, write_profile
 from spillway.profile.points import Sample
 from spillway.profile.prober import Prober, RealPace, Stopwatch
 from spillway.profile.real import REPORT_S, check_budget, measure_within
-from spillway.profile.target import Scaled, Target, check_size, scaled, spoken_in_flags
+from spillway.profile.target import Scaled, Target, check_size, errors_name_flags, scaled
 from spillway.profile.virtual import Watch
 from spillway.rundir.stage import staged
 
@@ -54,7 +54,7 @@ def profile_target(
         raise SpillwayError(f"--mixed takes a preset in virtual time, and {target.words} is measured in real time.")
     if target.real_time:
         check_budget(budget_s, estimate.OPS if target.may_be_written else ("read",))
-    with staged(out) as stage, spoken_in_flags(target):
+    with staged(out) as stage, errors_name_flags(target):
         measured = (
             _measure_virtual(target, seed, mixed, watch)
             if not target.real_time

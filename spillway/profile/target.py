@@ -14,7 +14,7 @@ from spillway.profile import grids
 from spillway.profile.points import mqssd_point
 from spillway.quantity import human_bytes, parse_share, parse_size
 from spillway.ssd.preset import check_preset
-from spillway.ssd.simulate import DriveChoice, drive_request, in_flags, with_flags
+from spillway.ssd.simulate import DriveChoice, drive_request, flags_for_keys, with_flags
 
 Document = dict[str, Any]
 
@@ -128,12 +128,12 @@ def parse_target(
 
 
 @contextmanager
-def spoken_in_flags(target: Target, flags: Mapping[str, str] = FLAGS) -> Iterator[None]:
+def errors_name_flags(target: Target, flags: Mapping[str, str] = FLAGS) -> Iterator[None]:
     """What the native side says about keys is said of the flags that set them; ``flags`` beside those of a drive."""
     try:
         yield
     except SpillwayError as error:
-        sentence = in_flags(str(error), target.choice) if target.choice is not None else str(error)
+        sentence = flags_for_keys(str(error), target.choice) if target.choice is not None else str(error)
         raise type(error)(with_flags(sentence, flags)) from error
 
 

@@ -17,7 +17,7 @@ from spillway.suite import Suite
 from spillway.suite.claims import Claim
 from spillway.suite.document import SuitePlan
 from spillway.suite.laws import Say, Simulated, laws_of
-from spillway.suite.scale import said
+from spillway.suite.scale import factor_in_words
 from spillway.suite.state import left_out_in_words, reported, state_of
 from spillway.suite.verdicts import VERDICTS, Judged, as_csv, judge_all, measured_of, runs_by_law, tallies
 
@@ -106,7 +106,7 @@ def _render(suite: Suite, read: Read, judged: list[Judged], left_out: Mapping[st
         .get_template("suite.html.jinja")
         .render(
             suite=suite,
-            factor=said(suite.scale.factor),
+            factor=factor_in_words(suite.scale.factor),
             own_factors=suite.own_factors(),
             headline=_headline(suite, parts, judged, len(left_out)),
             left_out=left_out_in_words(left_out),

@@ -29,9 +29,9 @@ from spillway.report.sweep_data import (
     Spot,
     is_numeric,
     layout_of,
-    said,
     spots_of,
     standing_of,
+    value_in_words,
 )
 from spillway.report.words import number
 from spillway.rundir.directory import ArmRecord
@@ -102,7 +102,7 @@ def _panel(
                 for spot in spots
                 if spot.arm == arm and (layout.styled is None or spot.point.get(layout.styled.key) == value)
             ]
-            label = arm if layout.styled is None else f"{arm}, {said(layout, layout.styled.key, value)}"
+            label = arm if layout.styled is None else f"{arm}, {value_in_words(layout, layout.styled.key, value)}"
             beside = _beside(layout, place, len(arms), index_of_value)
             _draw(plot, metric, line, layout, Look(colour, index_of_value, beside), label, known)
         theirs = [
@@ -116,12 +116,12 @@ def _panel(
         kinds = [kind for *_, kind in SHAPES] if named else [kind for _, kind in DASHES]
         marks = zip(layout.styled.values, kinds, strict=False)
         legend = legend if len(arms) > 1 else []
-        legend += [Mark(said(layout, layout.styled.key, value), ink, kind) for value, kind in marks]
+        legend += [Mark(value_in_words(layout, layout.styled.key, value), ink, kind) for value, kind in marks]
     if published:
         legend.append(Mark("published", style.INK, "diamond"))
     if any(not spot.finished and spot.failure for spot in spots):
         legend.append(Mark("failed", style.STALLS["l0"], "cross"))
-    where = ", ".join(said(layout, key, value) for key, value in choice.items())
+    where = ", ".join(value_in_words(layout, key, value) for key, value in choice.items())
     title = f"{metric.title}, {where}" if where else metric.title
     caption = f"{metric.what}, over {layout.x.key}{_along(layout.x)}; {metric.unit}{_repeated(spots)}."
     return Panel(f"sweep-{metric.key}-{index}", title, caption, plot, legend, wide=False, standing=standing)

@@ -160,7 +160,7 @@ def is_numeric(axis: Axis) -> bool:
     return all(place_of(value) is not None for value in axis.values)
 
 
-def said(layout: Layout, key: str, value: Any) -> str:
+def value_in_words(layout: Layout, key: str, value: Any) -> str:
     """A value of an axis with the axis's short name."""
     return f"{layout.names[key]} {tick(key, value)}"
 

@@ -14,8 +14,8 @@ from spillway.report.sweep_data import (
     ending,
     is_numeric,
     layout_of,
-    said,
     spots_of,
+    value_in_words,
     worst_of,
 )
 from spillway.report.words import NOTHING, number
@@ -74,7 +74,7 @@ def headline(arms: Sequence[ArmRecord]) -> str:
         for arm, (at, a), (to, b) in spans[:MOST_NAMED]
     ]
     more = f" ({len(spans)} arms in all)" if len(spans) > MOST_NAMED else ""
-    others = ", ".join(said(layout, k, v) for k, v in at_worst.items())
+    others = ", ".join(value_in_words(layout, k, v) for k, v in at_worst.items())
     where = f", at {others}" if others else ""
     return f"{opening}{metric.title} over {key}{where}: {'; '.join(parts)}{more}."
 

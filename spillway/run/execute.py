@@ -25,7 +25,7 @@ from spillway.run.until import UntilSteady
 from spillway.rundir import owner
 from spillway.rundir.directory import ArmRecorder, is_refused, seal_refused, write_json, write_text
 from spillway.rundir.samples import sample_row
-from spillway.rundir.stage import DATA_NOTE, explained, settled, staged, sweep_data
+from spillway.rundir.stage import DATA_NOTE, explained, remove_leftover_data, settled, staged
 
 Document = dict[str, Any]
 Watch = Callable[[str, Event], None]  # the arm's label and what it just said
@@ -103,7 +103,7 @@ def execute(
                 raise
             progress.refused = error
         try:
-            summary = _leave(stage, plan, plan.to_toml(), command, started, progress, {"inputs_sha256": read})
+            summary = _write_documents(stage, plan, plan.to_toml(), command, started, progress, {"inputs_sha256": read})
         except SpillwayError as error:
             if not progress.recorded:
                 raise
@@ -124,7 +124,7 @@ def record_refusal(path: Path, out: Path, command: list[str], error: SpillwayErr
     plan = Plan(path, path.stem, "", [], [])
     progress, out = Progress(refused=error), settled(out)
     with staged(out, is_refused) as stage:
-        summary = _leave(stage, plan, text, command, datetime.now(UTC), progress, {})
+        summary = _write_documents(stage, plan, text, command, datetime.now(UTC), progress, {})
     _write_report(out)
     _seal(out, progress)
     return Finished(out, summary, str(error), interrupted=False, exit_code=error.exit_code)
@@ -138,20 +138,20 @@ def _run_all(
     unprepared = bool(progress.failures)
     for repetition, seed in enumerate(plan.seeds):
         for arm in plan.arms:
-            progress.interrupted = progress.interrupted or interruption.asked
+            progress.interrupted = progress.interrupted or interruption.requested
             goes_on = not progress.failures or (plan.swept and not unprepared)
             if progress.interrupted or not goes_on:
                 continue
             label = arm.name if len(plan.seeds) == 1 else f"{arm.name} ({repetition + 1} of {len(plan.seeds)})"
             progress.tried += 1
-            with _kept_from(progress, label):
+            with _failure_of(progress, label):
                 _run_arm(plan, arm, label, repetition, seed, stage, progress, watch, place)
     if progress.failures and not progress.recorded and not isinstance(progress.failures[0][1], DriveFull):
         raise progress.failures[0][1]
 
 
 @contextmanager
-def _kept_from(progress: Progress, label: str) -> Iterator[None]:
+def _failure_of(progress: Progress, label: str) -> Iterator[None]:
     """What fails within the block is a failure of the run, and no refusal, where something is recorded already."""
     try:
         yield
@@ -163,7 +163,7 @@ def _kept_from(progress: Progress, label: str) -> Iterator[None]:
         progress.failures.append((label, error))
 
 
-def _leave(
+def _write_documents(
     stage: Path,
     plan: Plan,
     plan_toml: str,
@@ -218,14 +218,14 @@ class _Preparer:
     def run(self) -> None:
         for each in self.plan.preparations:
             if not self.progress.interrupted and not self.progress.failures:
-                with _kept_from(self.progress, f"the preparation {each.name}"):
+                with _failure_of(self.progress, f"the preparation {each.name}"):
                     self._prepare(each)
 
     def _prepare(self, each: Arm) -> None:
         seed = self.plan.seeds[0]
         files = inputs.sha256_of([each])
         mark = kept.fingerprint(each, each.request(Path(), seed), self.place, build_sha256(), files)
-        state = kept.is_made_by(kept.place_of(each, self.place) / each.settings["kept.to"], mark)
+        state = kept.was_prepared_by(kept.place_of(each, self.place) / each.settings["kept.to"], mark)
         whole = state if state is not None else self._made(each, seed, mark)
         if self.progress.interrupted or self.progress.failures:
             return
@@ -393,7 +393,7 @@ def _data_directory(arm: Arm, stage: Path) -> Iterator[tuple[Path, int]]:
     In shared memory where the whole drive fits: the emulated drive shall be the only slow thing.
     """
     parent, key = _data_parent(arm, stage)
-    sweep_data(parent)
+    remove_leftover_data(parent)
     directory = parent / f"spillway-{secrets.token_hex(6)}"
     # Written before there is anything: whoever finds the stage of a run that was killed finds the engine's files too.
     note = stage / DATA_NOTE

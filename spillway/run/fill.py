@@ -150,7 +150,7 @@ def fill(
         with interruptible() as interruption:
             for search in searches:
                 while (num := search.next_num(within)) is not None:
-                    if interruption.asked:
+                    if interruption.requested:
                         raise Interrupted("ended by Ctrl-C.")
                     tried(search, num)
     except SpillwayError as error:

@@ -108,7 +108,7 @@ class Figure:
 
 
 @dataclass(frozen=True)
-class Held:
+class ThenAndNow:
     """All figures, what of the surroundings differs, and the verdict."""
 
     figures: list[Figure]
@@ -187,7 +187,7 @@ def _changed_preset(path: Path, figures: Document, plan: Plan, name: str) -> str
     return "" if copy.read_bytes() == now.read_bytes() else now.name
 
 
-def hold(then: Recorded, now: Path, within: float | None = None) -> Held:
+def compare_then_and_now(then: Recorded, now: Path, within: float | None = None) -> ThenAndNow:
     """The repetition ``now`` against the run of then. ``within``: how far figures may be apart that nothing else
     judges, as a share. Raises SpillwayError."""
     again = read_whole(now)
@@ -216,7 +216,7 @@ def hold(then: Recorded, now: Path, within: float | None = None) -> Held:
         low, high = effect.interval(level)
         shares = (max(low, -1.0), min(high, 1.0)) if figures[index].is_share else (math.expm1(low), math.expm1(high))
         figures[index] = _judged(replace(figures[index], interval=shares), differs, within)
-    return Held(figures, _host(then.run.manifest, again.manifest) + surroundings, within, notes)
+    return ThenAndNow(figures, _host(then.run.manifest, again.manifest) + surroundings, within, notes)
 
 
 def _figure(
@@ -298,7 +298,7 @@ def _json(path: Path) -> Document:
     return document if isinstance(document, dict) else {}
 
 
-def verdict(held: Held) -> str:
+def verdict(held: ThenAndNow) -> str:
     """One sentence on the whole."""
     parts = []
     exact = [each for each in held.figures if each.basis == "exact"]
@@ -324,7 +324,7 @@ def verdict(held: Held) -> str:
     return f"{opening}: {'; '.join(parts) or 'no figure is known of both'}."
 
 
-def _largest(held: Held, basis: str) -> str:
+def _largest(held: ThenAndNow, basis: str) -> str:
     """The largest distance of a basis, and of what; empty where none is known."""
     largest = max((each for each in held.figures if each.basis == basis), key=_far, default=None)
     if largest is None or largest.distance is None:
@@ -348,7 +348,7 @@ def _names(figures: Sequence[Figure]) -> str:
 MOST_NAMES = 6  # in a sentence
 
 
-def document(held: Held, then: Path, now: Path) -> Document:
+def document(held: ThenAndNow, then: Path, now: Path) -> Document:
     """Everything as one JSON object."""
     return {
         "then": str(then),

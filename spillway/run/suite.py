@@ -26,9 +26,9 @@ from typing import Any, Literal
 from spillway.errors import Interrupted, SpillwayError
 from spillway.run.execute import Finished, Watch, execute
 from spillway.rundir.directory import read_run, write_json
-from spillway.rundir.stage import explained, locked, stages_of, sweep_up
+from spillway.rundir.stage import explained, locked, remove_leftovers, stages_of
 from spillway.suite.document import KEPT, Suite, SuitePlan
-from spillway.suite.scale import said
+from spillway.suite.scale import factor_in_words
 from spillway.suite.state import state_of
 
 Document = dict[str, Any]
@@ -77,7 +77,7 @@ def run_suite(
     made = Outcome(out)
     with locked(out, "suite"):
         _check_same(suite, out)
-        _sweep_up(out)
+        _remove_leftovers(out)
         for index, each in enumerate(suite.chosen, start=1):
             for step in _steps(each, out, command, watch, made):
                 if tell is not None:
@@ -201,7 +201,7 @@ def _note(suite: Suite, out: Path, made: Outcome) -> None:
             "spillway_suite": 1,  # the version of this layout
             "suite": suite.name,
             "title": suite.title,
-            "factor": said(suite.scale.factor),
+            "factor": factor_in_words(suite.scale.factor),
             "own_factors": suite.own_factors(),
             "scaled_keys": list(suite.scale.keys),
             "plans": plans,
@@ -209,7 +209,7 @@ def _note(suite: Suite, out: Path, made: Outcome) -> None:
     )
 
 
-def _sweep_up(out: Path) -> None:
+def _remove_leftovers(out: Path) -> None:
     """Puts away what a kill left: runs under hidden names, earlier ones and new ones that had not come to their place
     yet; runs not ended, and their engines' files."""
     for path in sorted(out.iterdir()):
@@ -225,7 +225,7 @@ def _sweep_up(out: Path) -> None:
             else:
                 _remove(path)
     for stage in stages_of(out):
-        sweep_up(stage)
+        remove_leftovers(stage)
 
 
 def _is_wanted(fresh: Path, place: Path) -> bool:

@@ -17,7 +17,7 @@ from spillway.native.process import run_native
 from spillway.plan import kept
 from spillway.plan.arm import Arm, by_keys_of_a_plan
 from spillway.suite.document import Suite, SuitePlan, factor_of, load_suite
-from spillway.suite.scale import TooSmall, said
+from spillway.suite.scale import TooSmall, factor_in_words
 from spillway.suite.state import state_of
 
 
@@ -38,10 +38,10 @@ def with_advice(directory: Path, scale: str | None, only: tuple[str, ...], setti
     try:
         yield
     except TooSmall as small:
-        factor = said(small.factor)
+        factor = factor_in_words(small.factor)
         asked = f"the factor {factor} of the suite" if scale is None else f"--scale {factor}"
         enough = _enough(small.factor, directory, only, settings)
-        give = "--unscaled" if enough == 1 else f"--scale {said(enough)} or a larger one"
+        give = "--unscaled" if enough == 1 else f"--scale {factor_in_words(enough)} or a larger one"
         raise SpillwayError(f"{asked} is too small for {small.plan}, give {give}: {small.why}") from small
 
 
@@ -61,7 +61,7 @@ def _refusal(run: Arm, place: Path) -> str:
     """Why ``spillway-native`` refuses a run; empty where it would take it. It checks all that the request says before
     it looks at the directory, and refuses ``place`` for not being empty."""
     request = run.request(place, seed=1)
-    if kept.goes_on(run.settings):  # the database that it reads may not have been made yet
+    if kept.continues_database(run.settings):  # the database that it reads may not have been made yet
         request["phases"] = [{"name": "load", "workload": "fillseq"}]
     try:
         run_native("run", request)
@@ -84,7 +84,7 @@ def _enough(factor: Fraction, directory: Path, only: tuple[str, ...], settings: 
         candidates.add(Fraction(1, parts))
     for candidate in sorted(each for each in candidates if factor < each < 1):
         try:
-            check_scale(load_suite(directory, said(candidate), only, settings))
+            check_scale(load_suite(directory, factor_in_words(candidate), only, settings))
         except TooSmall:
             continue
         return candidate

@@ -74,7 +74,7 @@ def state_of(directory: Path) -> State:
         return state
 
 
-def sweep(directory: Path) -> State | Literal["removed"]:
+def remove_abandoned(directory: Path) -> State | Literal["removed"]:
     """Removes a directory that was left behind; any other is as it was. Returns what became of it: it is left behind
     still where something in it cannot be removed."""
     with _looked_at(directory) as state:

@@ -113,7 +113,7 @@ def _check_free(out: Path, gives_way: Callable[[Path], bool]) -> None:
         raise _Taken(f"{out}: there is something already; name another --out or remove it.")
     if any(_is_held(stage) for stage in stages_of(out.parent, out.name)):
         raise _Taken(f"{out}: another run is on its way to it; wait for its end or name another --out.")
-    _tell([path for stage in stages_of(out.parent) for path in sweep_up(stage)])
+    _tell([path for stage in stages_of(out.parent) for path in remove_leftovers(stage)])
 
 
 def _is_free(out: Path) -> bool:
@@ -125,11 +125,11 @@ def _is_spent(out: Path, gives_way: Callable[[Path], bool]) -> bool:
     return out.is_dir() and not out.is_symlink() and gives_way(out)
 
 
-def sweep_data(parent: Path) -> None:
+def remove_leftover_data(parent: Path) -> None:
     """Removes what killed runs have left of their engines' files in a directory, and says so."""
     with suppress(OSError):
         found = sorted(path for path in parent.iterdir() if DATA_NAME.fullmatch(path.name))
-        _tell([path for path in found if owner.sweep(path) == "removed"])
+        _tell([path for path in found if owner.remove_abandoned(path) == "removed"])
 
 
 def _tell(swept: Sequence[Path]) -> None:
@@ -143,23 +143,23 @@ def stages_of(parent: Path, name: str = "") -> list[Path]:
     return sorted(path for path in parent.iterdir() if of_it.fullmatch(path.name) and path.is_dir())
 
 
-def sweep_up(stage: Path) -> list[Path]:
+def remove_leftovers(stage: Path) -> list[Path]:
     """Removes a stage whose process is dead, and its engine's files: they may lie in shared memory, and nobody else
     would. Leaves any other alone. Returns what it has removed."""
     if owner.state_of(stage) != "left behind":
         return []
     data = _data_of(stage)
-    of_data = "not ours" if data is None else owner.sweep(data)
+    of_data = "not ours" if data is None else owner.remove_abandoned(data)
     until_s = time.monotonic() + NATIVE_ENDS_S
     while data is not None and of_data == "in use" and time.monotonic() < until_s:
         time.sleep(0.05)
-        of_data = owner.sweep(data)
+        of_data = owner.remove_abandoned(data)
     if data is not None and of_data == "not ours" and owner.remove_unmarked(data):
         of_data = "removed"
     inside = data is not None and data.is_relative_to(stage.absolute())
     removed = [data] if data is not None and of_data == "removed" else []
     # The stage says where the files are that could not be removed.
-    if of_data == "left behind" or (inside and of_data == "in use") or owner.sweep(stage) != "removed":
+    if of_data == "left behind" or (inside and of_data == "in use") or owner.remove_abandoned(stage) != "removed":
         return removed
     return [stage, *removed]
 

@@ -141,22 +141,22 @@ def _flag(name: str) -> str:
 
 
 @contextmanager
-def spoken_in_flags(choice: DriveChoice) -> Iterator[None]:
+def errors_name_flags(choice: DriveChoice) -> Iterator[None]:
     """What the native side says about keys is said of the flags that set them."""
     try:
         yield
     except SpillwayError as error:
-        raise type(error)(in_flags(str(error), choice)) from error
+        raise type(error)(flags_for_keys(str(error), choice)) from error
 
 
-def in_flags(sentence: str, choice: DriveChoice) -> str:
+def flags_for_keys(sentence: str, choice: DriveChoice) -> str:
     """``sentence`` with the flag in the place of each key, wherever the key's value came from a flag or a default.
 
     A key keeps its name where it came from a preset or from ``--set``: there it is what the reader finds.
     """
     if "unknown key" in sentence:
         return sentence  # no flag makes a key that does not exist
-    return with_flags(sentence, _spoken(choice))
+    return with_flags(sentence, _flags_of_keys(choice))
 
 
 def with_flags(sentence: str, flags: Mapping[str, str]) -> str:
@@ -167,7 +167,7 @@ def with_flags(sentence: str, flags: Mapping[str, str]) -> str:
     return sentence
 
 
-def _spoken(choice: DriveChoice) -> dict[str, str]:
+def _flags_of_keys(choice: DriveChoice) -> dict[str, str]:
     by_key = COUNT_FLAGS | SIZE_FLAGS | SHARE_FLAGS
     set_by_key = {setting.partition("=")[0].strip() for setting in choice.settings}
     explicit = choice.preset is None and choice.preset_file is None

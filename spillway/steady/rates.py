@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import binomtest
 
-from spillway.steady.made import KINDS, Kind
+from spillway.steady.synthetic import KINDS, Kind
 from spillway.steady.verdict import judge_arrays
 
 LENGTHS = (60, 120, 300, 1000, 3000)

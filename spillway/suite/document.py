@@ -11,12 +11,12 @@ from spillway import toml
 from spillway.errors import SpillwayError
 from spillway.plan.document import Plan, load_plan
 from spillway.plan.dotted import NoElement, parse_override
-from spillway.plan.effects import Idle, WithoutEffect
+from spillway.plan.effects import NoEffect, WithoutEffect
 from spillway.plan.layers import keys_given
 from spillway.quantity import nearest
 from spillway.suite.claims import Claim, check_against, read_claims
 from spillway.suite.laws import Scaled, scaled_of
-from spillway.suite.scale import Scale, TooSmall, checked_keys, parse_factor, said
+from spillway.suite.scale import Scale, TooSmall, checked_keys, factor_in_words, parse_factor
 
 Document = dict[str, Any]
 
@@ -76,7 +76,7 @@ class Suite:
 
     def own_factors(self) -> dict[str, str]:
         """The factors of plans that have one of their own, by the plans' names."""
-        return {each.name: said(each.factor) for each in self.plans if each.factor != self.scale.factor}
+        return {each.name: factor_in_words(each.factor) for each in self.plans if each.factor != self.scale.factor}
 
     @property
     def runs(self) -> int:
@@ -117,7 +117,7 @@ def load_suite(
     )
     plans: list[SuitePlan] = []
     unread: dict[str, str] = {}
-    idle: list[Mapping[str, Sequence[Idle]]] = []  # of each chosen plan
+    idle: list[Mapping[str, Sequence[NoEffect]]] = []  # of each chosen plan
     for name in names:
         scaled = replace(how, factor=own.get(name, how.factor))
         try:
@@ -178,7 +178,7 @@ def _scaled(
     only: tuple[str, ...],
     scale: Scale,
     properties: Document | None = None,
-    may_be_idle: tuple[str, ...] = (),
+    may_lack_effect: tuple[str, ...] = (),
 ) -> Plan:
     """A plan with its sizes scaled. Raises TooSmall where it is right but for that, else SpillwayError."""
 
@@ -186,7 +186,7 @@ def _scaled(
         return scale.applied(document, str(path))
 
     try:
-        plan = load_plan(path, settings, only, properties, scaled, may_be_idle)
+        plan = load_plan(path, settings, only, properties, scaled, may_lack_effect)
     except (WithoutEffect, NoElement):
         raise
     except SpillwayError as error:
@@ -195,7 +195,7 @@ def _scaled(
         raise TooSmall(path.stem, scale.factor, str(error).removeprefix(f"{path}: ")) from error
     if scale.factor == 1:
         return plan
-    return replace(plan, summary=f"{plan.summary or plan.name} (scaled by {said(scale.factor)})")
+    return replace(plan, summary=f"{plan.summary or plan.name} (scaled by {factor_in_words(scale.factor)})")
 
 
 def _is_right(
@@ -226,21 +226,21 @@ def _asks_for(setting: str, error: NoElement) -> bool:
 
 
 def _plan(
-    directory: Path, name: str, scale: Scale, settings: tuple[str, ...] = (), may_be_idle: tuple[str, ...] = ()
+    directory: Path, name: str, scale: Scale, settings: tuple[str, ...] = (), may_lack_effect: tuple[str, ...] = ()
 ) -> SuitePlan:
-    """A plan with its sizes scaled. Each key of the ``settings`` has an effect, but for those that ``may_be_idle``."""
+    """A plan with its sizes scaled. Each key of ``settings`` has an effect, but those that ``may_lack_effect``."""
     path = directory / f"{name}.toml"
-    plan = _scaled(path, settings, (), scale, may_be_idle=may_be_idle)
-    original = plan if scale.factor == 1 else load_plan(path, settings, may_be_idle=may_be_idle)
+    plan = _scaled(path, settings, (), scale, may_lack_effect=may_lack_effect)
+    original = plan if scale.factor == 1 else load_plan(path, settings, may_lack_effect=may_lack_effect)
     return SuitePlan(name, plan, original, scale.factor, settings=settings)
 
 
 def _plan_with(
     directory: Path, name: str, scale: Scale, settings: tuple[str, ...]
-) -> tuple[SuitePlan, Mapping[str, Sequence[Idle]]]:
+) -> tuple[SuitePlan, Mapping[str, Sequence[NoEffect]]]:
     """A plan with those of the ``settings`` that have an effect in it, and why keys of the others have none: they are
     for other plans of the suite."""
-    idle: dict[str, Sequence[Idle]] = {}
+    idle: dict[str, Sequence[NoEffect]] = {}
     while True:
         try:
             return _plan(directory, name, scale, settings), idle
@@ -248,7 +248,9 @@ def _plan_with(
             absent = [each for each in settings if _asks_for(each, error)]
             if not absent:
                 raise
-            why = Idle("plans that have such a phase", str(error).removeprefix(f"{error.where}: ").removesuffix("."))
+            why = NoEffect(
+                "plans that have such a phase", str(error).removeprefix(f"{error.where}: ").removesuffix(".")
+            )
             idle |= {key: [why] for each in absent for key in keys_given(each)}
             settings = tuple(each for each in settings if each not in absent)
         except WithoutEffect as error:
@@ -318,7 +320,9 @@ def _scale(table: Any, given: str | None, path: Path) -> Scale:
         factor = parse_factor(given, "--scale")
     keys = checked_keys(table.get("keys", []), f"{path}: scale.keys")
     if factor != 1 and not keys:
-        raise SpillwayError(f"{path}: scale.keys is missing: name what the factor {said(Fraction(factor))} multiplies.")
+        raise SpillwayError(
+            f"{path}: scale.keys is missing: name what the factor {factor_in_words(Fraction(factor))} multiplies."
+        )
     return Scale(factor, keys)
 
 

@@ -85,7 +85,7 @@ class TooSmall(SpillwayError):
 
     def __init__(self, plan: str, factor: Fraction, why: str) -> None:
         """``plan``: its name."""
-        super().__init__(f"the scale {said(factor)} is too small for {plan}, give a larger one: {why}")
+        super().__init__(f"the scale {factor_in_words(factor)} is too small for {plan}, give a larger one: {why}")
         self.plan, self.factor, self.why = plan, factor, why
 
 
@@ -103,7 +103,7 @@ def parse_factor(text: Any, what: str) -> Fraction:
     return factor
 
 
-def said(factor: Fraction) -> str:
+def factor_in_words(factor: Fraction) -> str:
     """A factor for people: ``1/64``."""
     return str(factor)
 

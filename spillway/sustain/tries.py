@@ -167,7 +167,7 @@ def sustain(
                 searcher = _Searcher(sought, arm, keys[arm.name], out, command, watch)
 
                 def tried(rate: float, searcher: _Searcher = searcher, of: ArmFound = of) -> _Step:
-                    if interruption.asked:
+                    if interruption.requested:
                         raise Interrupted("ended by Ctrl-C.")
                     one = searcher.tried(rate)
                     of.tries.append(one)

@@ -153,4 +153,4 @@ def test_blocks_within_one_another_share_what_was_asked() -> None:
         with interruptible() as inner:
             os.kill(os.getpid(), signal.SIGTERM)
         assert inner is outer
-        assert outer.asked
+        assert outer.requested

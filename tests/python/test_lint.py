@@ -13,10 +13,10 @@ import pytest
 from conftest import PLAN, ROOT, Fake, Invoke
 
 from spillway.errors import SpillwayError
+from spillway.lint.dispatch import lint
 from spillway.lint.plan import lint_plan
 from spillway.lint.run import lint_record, over_provisioning, peak_space_amplification
 from spillway.lint.table import Linted, Remark, covers_all, with_answers
-from spillway.lint.things import lint
 from spillway.pitfalls import SEVEN, SLUGS
 from spillway.plan.document import load_plan
 from spillway.report.words import worth

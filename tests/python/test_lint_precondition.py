@@ -8,10 +8,10 @@ import pytest
 from conftest import Invoke
 from test_lint_recipes import DEVICE, TB, all_of, fio, of
 
+from spillway.lint.dispatch import lint_command
 from spillway.lint.fio_jobs import parse_jobs
 from spillway.lint.fio_steps import Step, state_after
 from spillway.lint.table import Linted, covers_all
-from spillway.lint.things import lint_command
 from spillway.precondition import Drive, Job, Target, as_text
 
 Golden = Callable[[str, str], None]

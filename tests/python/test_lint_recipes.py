@@ -12,13 +12,13 @@ from conftest import ROOT, Invoke
 
 from spillway.errors import SpillwayError
 from spillway.lint.db_bench import BENCHMARKS, benches_of, lint_db_bench
+from spillway.lint.dispatch import lint, lint_command
 from spillway.lint.fio import lint_fio
 from spillway.lint.fio_jobs import Job, block_bytes, parse_command, parse_jobs, seconds_of, size_of
 from spillway.lint.recipe import Recipe, tool_of
 from spillway.lint.share import touched_share, uniform_share
 from spillway.lint.shell import read_commands
 from spillway.lint.table import Linted, Remark, covers_all
-from spillway.lint.things import lint, lint_command
 from spillway.lint.ycsb import parse_properties
 
 Golden = Callable[[str, str], None]

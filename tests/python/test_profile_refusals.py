@@ -12,7 +12,7 @@ from needs import need, need_direct_io
 
 from spillway.errors import SpillwayError
 from spillway.profile import parse_target
-from spillway.profile.target import spoken_in_flags
+from spillway.profile.target import errors_name_flags
 
 pytestmark = [pytest.mark.native, pytest.mark.usefixtures("real_native")]
 
@@ -133,6 +133,6 @@ def test_a_host_stack_is_the_software_s_part(invoke: Invoke) -> None:
 
 def test_what_the_probe_says_of_keys_is_said_of_flags(tmp_path: Path) -> None:
     target = parse_target(str(tmp_path), size="1GiB")
-    with pytest.raises(SpillwayError) as raised, spoken_in_flags(target):
+    with pytest.raises(SpillwayError) as raised, errors_name_flags(target):
         raise SpillwayError("without target.destroy_data, or lower target.size_bytes")
     assert str(raised.value) == "without --destroy-data, or lower --size"

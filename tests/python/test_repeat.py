@@ -9,7 +9,7 @@ import pytest
 from conftest import PLAN, PRESET, Fake, Invoke
 
 from spillway.plan.document import load_plan
-from spillway.run.repeat import COUNTS, RAW_COUNTS, Figure, Held, exact_counts, verdict
+from spillway.run.repeat import COUNTS, RAW_COUNTS, Figure, ThenAndNow, exact_counts, verdict
 
 COUNTED = PLAN.replace("duration_s = 12", "operations = 500")
 
@@ -143,7 +143,7 @@ def test_only_counts_that_a_plan_and_a_seed_fix_are_exact(
 def test_the_least_sure_figure_is_named() -> None:
     sure = Figure("a", "wa_app", 2.0, 2.02, ".3f", basis="repetitions", differs=False, interval=(-0.01, 0.03))
     unsure = Figure("a", "write_max_us", 2.0, 2.0, ".3f", basis="repetitions", differs=False, interval=(-0.9, 40.0))
-    assert verdict(Held([sure, unsure], [])) == (
+    assert verdict(ThenAndNow([sure, unsure], [])) == (
         "Repeated: means of repetitions are within 1.0 % (wa_app of a), and none is told apart at 95 %; the least sure "
         "is write_max_us of a, -90.0 to more than 1000 %."
     )

@@ -13,14 +13,14 @@ from spillway.ssd.simulate import (
     DriveChoice,
     WorkChoice,
     drive_request,
-    in_flags,
+    errors_name_flags,
+    flags_for_keys,
     initial_request,
     lifetime_in_words,
     parse_workload,
     precondition_request,
     simulate_request,
     simulated_lifetime,
-    spoken_in_flags,
 )
 
 
@@ -183,8 +183,8 @@ def test_bad_drives(drive: DriveChoice, says: str, plan_file: Path) -> None:
     ],
 )
 def test_native_sentences_name_what_was_typed(drive: DriveChoice, sentence: str, spoken: str) -> None:
-    assert in_flags(sentence, drive) == spoken
-    with pytest.raises(RunFailed) as raised, spoken_in_flags(drive):
+    assert flags_for_keys(sentence, drive) == spoken
+    with pytest.raises(RunFailed) as raised, errors_name_flags(drive):
         raise RunFailed(sentence)
     assert str(raised.value) == spoken
 

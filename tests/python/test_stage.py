@@ -18,7 +18,7 @@ from conftest import Fake, Invoke
 
 from spillway.errors import SpillwayError
 from spillway.rundir import owner
-from spillway.rundir.stage import staged, sweep_data, sweep_up
+from spillway.rundir.stage import remove_leftover_data, remove_leftovers, staged
 
 TOKEN = "spillway-0123456789ab"
 
@@ -139,7 +139,7 @@ def test_only_what_is_known_to_be_left_is_removed(tmp_path: Path, monkeypatch: p
     stage, data = tmp_path / ".other.partial-1", tmp_path / TOKEN
     abandoned(stage, data, alter=alter)
     with staged(tmp_path / "run"):
-        sweep_data(tmp_path)
+        remove_leftover_data(tmp_path)
         assert stage.exists() is data.exists() is not is_swept
 
 
@@ -156,7 +156,7 @@ def test_a_process_that_nobody_has_waited_for_has_ended(tmp_path: Path) -> None:
         process.kill()
         process.stdout.read()  # its end
         wait_for(lambda: ") Z " in Path(f"/proc/{process.pid}/stat").read_text())
-        assert owner.sweep(stage) == "removed"
+        assert owner.remove_abandoned(stage) == "removed"
 
 
 BEGUN = f"{owner.MARK}.partial"
@@ -171,7 +171,7 @@ def test_a_run_may_be_killed_before_its_engines_files_have_a_mark(tmp_path: Path
     (stage / "data_directory").write_text(f"{data}\n")
     for name in inside:
         (data / name).touch()
-    assert sweep_up(stage) == ([stage] if "precious" in inside else [stage, data])
+    assert remove_leftovers(stage) == ([stage] if "precious" in inside else [stage, data])
     assert {path.name for path in tmp_path.rglob("*")} == ({TOKEN, *inside} if "precious" in inside else set())
 
 
@@ -183,7 +183,7 @@ def test_a_copy_of_what_was_left_is_its_users(tmp_path: Path) -> None:
         (path / "precious").touch()
         shutil.copytree(path, copy)
     with staged(tmp_path / "run"):
-        sweep_data(tmp_path)
+        remove_leftover_data(tmp_path)
     assert not stage.exists() and not data.exists()
     assert all((copy / "precious").exists() and (copy / owner.MARK).exists() for copy in copies)
 
@@ -225,7 +225,7 @@ def test_what_cannot_be_removed_is_not_said_to_be_and_is_found_again(
     with monkeypatch.context() as patched:
         patched.setattr(os, "unlink", refuse)
         with staged(tmp_path / "run"):
-            sweep_data(data.parent)
+            remove_leftover_data(data.parent)
     assert caplog.text == ""
     assert (data / owner.MARK).exists() and stage.exists()
     with staged(tmp_path / "next"):
@@ -241,8 +241,8 @@ def test_a_directory_that_cannot_be_removed_has_its_mark(tmp_path: Path, monkeyp
 
     with monkeypatch.context() as patched:
         patched.setattr(os, "rmdir", refuse)
-        assert owner.sweep(tmp_path / TOKEN) == "left behind"
-    assert owner.sweep(tmp_path / TOKEN) == "removed"
+        assert owner.remove_abandoned(tmp_path / TOKEN) == "left behind"
+    assert owner.remove_abandoned(tmp_path / TOKEN) == "removed"
 
 
 def test_a_sweep_that_is_cut_short_leaves_what_it_has_not_removed_with_its_mark(
@@ -262,7 +262,7 @@ def test_a_sweep_that_is_cut_short_leaves_what_it_has_not_removed_with_its_mark(
     for count in itertools.count():
         left = 1
         with suppress(KeyboardInterrupt):
-            sweep_up(stage)
+            remove_leftovers(stage)
         if not data.exists():
             break
         assert (data / owner.MARK).exists()
@@ -292,7 +292,7 @@ def test_what_only_has_such_a_name_is_left_alone(tmp_path: Path, kind: str) -> N
                 (path / owner.MARK).write_text("[" * (50_000 if kind == "mark without end" else 200_000))
     before = sorted(tmp_path.rglob("*"))
     with staged(tmp_path / "run"):
-        sweep_data(tmp_path)
+        remove_leftover_data(tmp_path)
     (tmp_path / "run").rmdir()
     assert sorted(tmp_path.rglob("*")) == before
 

@@ -12,9 +12,9 @@ from ruptures.detection.dynp import Dynp
 from spillway.steady import LEAST_SAMPLES, Round, Verdict, judge, judge_arrays
 from spillway.steady import checks as tests_of
 from spillway.steady.cut import BATCH, MOST_CUT, begins_with_burst, mser5
-from spillway.steady.made import KINDS, Kind
 from spillway.steady.rates import Rate, error_rates
 from spillway.steady.series import MOST_SAMPLES, Array, of_columns, of_rounds
+from spillway.steady.synthetic import KINDS, Kind
 
 ROOT = Path(__file__).parents[2]
 FIELDS = ("kind", "steady", "noise", "samples", "series", "wrong")

@@ -274,16 +274,16 @@ def test_spaces_a_mark_of_the_encoding_and_blank_lines_do_no_harm(invoke: Invoke
 
 
 def test_error_rates_by_a_command(invoke: Invoke, monkeypatch: pytest.MonkeyPatch) -> None:
-    from spillway.steady import made, rates
+    from spillway.steady import rates, synthetic
 
-    monkeypatch.setattr(made, "KINDS", [each for each in made.KINDS if "three series" in each.name][:2])
-    monkeypatch.setattr(rates, "KINDS", made.KINDS)
-    monkeypatch.setattr(rates.error_rates, "__defaults__", (made.KINDS, (60, 120), lambda rate: None))
+    monkeypatch.setattr(synthetic, "KINDS", [each for each in synthetic.KINDS if "three series" in each.name][:2])
+    monkeypatch.setattr(rates, "KINDS", synthetic.KINDS)
+    monkeypatch.setattr(rates.error_rates, "__defaults__", (synthetic.KINDS, (60, 120), lambda rate: None))
     ended = invoke("steady", "--error-rates", "--series", "20", "--json")
     found = json.loads(ended.out)
     assert (found["series"], found["seed"]) == (20, 1)
     assert [(each["kind"], each["samples"]) for each in found["rates"]] == [
-        (kind.name, count) for kind in made.KINDS for count in (60, 120)
+        (kind.name, count) for kind in synthetic.KINDS for count in (60, 120)
     ]
     assert all(0 <= each["low"] <= each["rate"] <= each["high"] <= 1 for each in found["rates"])
     said = invoke("steady", "--error-rates", "--series", "20").out
