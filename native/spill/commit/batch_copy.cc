@@ -2,61 +2,49 @@
 
 #include <rocksdb/rate_limiter.h>
 
+#include "spill/store/batch_visitor.h"
+
 namespace spillway::spill {
 namespace {
 
-using rocksdb::Slice;
 using rocksdb::Status;
 using rocksdb::WriteBatch;
 
-class Copier final : public WriteBatch::Handler {
- public:
-  Copier(const ColumnFamilies& families, bool skip_missing, WriteBatch& out)
-      : families_(families), skips_missing_(skip_missing), out_(out) {}
+Status copy_operation(const BatchOperation& operation, rocksdb::ColumnFamilyHandle* family, WriteBatch* copy) {
+  switch (operation.kind) {
+    case OperationKind::put:
+      return copy->Put(family, operation.key, operation.value);
+    case OperationKind::remove:
+    case OperationKind::single_remove:
+      return copy->Delete(family, operation.key);
+    case OperationKind::remove_range:
+      return copy->DeleteRange(family, operation.key, operation.value);
+    case OperationKind::merge:
+      return copy->Merge(family, operation.key, operation.value);
+    default:
+      return unknown_operation(operation);
+  }
+}
 
-  Status PutCF(std::uint32_t family, const Slice& key, const Slice& value) override {
-    return add(family, [&](auto* handle) { return out_.Put(handle, key, value); });
-  }
-  Status DeleteCF(std::uint32_t family, const Slice& key) override {
-    return add(family, [&](auto* handle) { return out_.Delete(handle, key); });
-  }
-  Status SingleDeleteCF(std::uint32_t family, const Slice& key) override { return DeleteCF(family, key); }
-  Status DeleteRangeCF(std::uint32_t family, const Slice& begin, const Slice& end) override {
-    return add(family, [&](auto* handle) { return out_.DeleteRange(handle, begin, end); });
-  }
-  Status MergeCF(std::uint32_t family, const Slice& key, const Slice& operand) override {
-    return add(family, [&](auto* handle) { return out_.Merge(handle, key, operand); });
-  }
-  void LogData(const Slice& blob) override { (void)out_.PutLogData(blob); }
-  Status MarkNoop(bool) override { return {}; }
-  // Anything else, such as a prepared transaction: RocksDB's handler says that it cannot be.
-
-  bool is_whole() const { return is_whole_; }
-
- private:
-  template <class Operation>
-  Status add(std::uint32_t family, const Operation& operation) {
-    const UsedColumnFamily used = families_.use(family);
-    if (used.handle != nullptr) return operation(used.handle);
-    if (!skips_missing_) return Status::InvalidArgument("Invalid column family specified in write batch");
-    is_whole_ = false;
-    return {};
-  }
-
-  const ColumnFamilies& families_;
-  const bool skips_missing_;
-  WriteBatch& out_;
-  bool is_whole_ = true;
-};
+bool is_copied(OperationKind kind) {
+  return kind == OperationKind::put || kind == OperationKind::remove || kind == OperationKind::single_remove ||
+         kind == OperationKind::remove_range || kind == OperationKind::merge;
+}
 
 }  // namespace
 
 Status copy_batch(const WriteBatch& batch, const ColumnFamilies& families, bool skip_missing, WriteBatch* copy,
                   bool* is_whole) {
-  Copier copier(families, skip_missing, *copy);
-  const Status status = batch.Iterate(&copier);
-  *is_whole = copier.is_whole();
-  return status;
+  *is_whole = true;
+  return visit_batch(batch, [&](const BatchOperation& operation) {
+    if (operation.kind == OperationKind::log_data) return copy->PutLogData(operation.value);
+    if (!is_copied(operation.kind)) return unknown_operation(operation);  // such as a prepared transaction
+    const UsedColumnFamily used = families.use(operation.family);
+    if (used.handle != nullptr) return copy_operation(operation, used.handle, copy);
+    if (!skip_missing) return Status::InvalidArgument("Invalid column family specified in write batch");
+    *is_whole = false;
+    return Status();
+  });
 }
 
 void charge(const rocksdb::DBOptions& options, rocksdb::Env::IOPriority priority, std::size_t bytes) {

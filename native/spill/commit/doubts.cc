@@ -2,37 +2,33 @@
 
 #include <algorithm>
 
+#include "spill/store/batch_visitor.h"
+
 namespace spillway::spill {
 
 using rocksdb::Slice;
 using rocksdb::Status;
 
-class Doubts::Adder final : public rocksdb::WriteBatch::Handler {
- public:
-  explicit Adder(Doubts& doubts) : doubts_(doubts) {}
-  Status PutCF(std::uint32_t family, const Slice& key, const Slice&) override { return add(family, key); }
-  Status DeleteCF(std::uint32_t family, const Slice& key) override { return add(family, key); }
-  Status SingleDeleteCF(std::uint32_t family, const Slice& key) override { return add(family, key); }
-  Status MergeCF(std::uint32_t family, const Slice& key, const Slice&) override { return add(family, key); }
-  Status DeleteRangeCF(std::uint32_t family, const Slice& begin, const Slice& end) override {
-    doubts_.ranges_.push_back({family, begin.ToString(), end.ToString()});
-    return {};
-  }
-  void LogData(const Slice&) override {}
-  Status MarkNoop(bool) override { return {}; }
-
- private:
-  Status add(std::uint32_t family, const Slice& key) {
-    doubts_.keys_.emplace(family, key.ToString());
-    return {};
-  }
-  Doubts& doubts_;
-};
-
 void Doubts::add(const rocksdb::WriteBatch& batch) {
   const std::lock_guard lock(mutex_);
-  Adder adder(*this);
-  (void)batch.Iterate(&adder);  // it was prepared, so nothing else is in it
+  const Status visited = visit_batch(batch, [this](const BatchOperation& operation) {
+    switch (operation.kind) {
+      case OperationKind::put:
+      case OperationKind::remove:
+      case OperationKind::single_remove:
+      case OperationKind::merge:
+        keys_.emplace(operation.family, operation.key.ToString());
+        return Status();
+      case OperationKind::remove_range:
+        ranges_.push_back({operation.family, operation.key.ToString(), operation.value.ToString()});
+        return Status();
+      case OperationKind::log_data:
+        return Status();
+      default:
+        return unknown_operation(operation);
+    }
+  });
+  visited.PermitUncheckedError();  // the batch was prepared, so nothing else is in it
   has_any_.store(true, std::memory_order_seq_cst);
 }
 

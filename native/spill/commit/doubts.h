@@ -26,7 +26,6 @@ class Doubts {
   bool has(std::uint32_t family, std::string_view key, const ColumnFamilies& families) const;
 
  private:
-  class Adder;
   struct Range {
     std::uint32_t family = 0;
     std::string begin;

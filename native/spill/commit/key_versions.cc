@@ -2,46 +2,32 @@
 
 #include <algorithm>
 #include <optional>
+#include <string_view>
+
+#include "spill/store/batch_visitor.h"
 
 namespace spillway::spill {
 namespace {
 
-using rocksdb::Slice;
 using rocksdb::Status;
 
-// The stripes of a batch's keys.
-class Stripes final : public rocksdb::WriteBatch::Handler {
- public:
-  Status PutCF(std::uint32_t family, const Slice& key, const Slice&) override { return add(family, key); }
-  Status PutEntityCF(std::uint32_t family, const Slice& key, const Slice&) override { return add(family, key); }
-  Status PutBlobIndexCF(std::uint32_t family, const Slice& key, const Slice&) override { return add(family, key); }
-  Status DeleteCF(std::uint32_t family, const Slice& key) override { return add(family, key); }
-  Status SingleDeleteCF(std::uint32_t family, const Slice& key) override { return add(family, key); }
-  Status MergeCF(std::uint32_t family, const Slice& key, const Slice&) override { return add(family, key); }
-  Status DeleteRangeCF(std::uint32_t, const Slice&, const Slice&) override {
-    is_any_ = true;
-    return {};
-  }
-  void LogData(const Slice&) override {}
-  Status MarkBeginPrepare(bool) override { return {}; }
-  Status MarkEndPrepare(const Slice&) override { return {}; }
-  Status MarkNoop(bool) override { return {}; }
-  Status MarkRollback(const Slice&) override { return {}; }
-  Status MarkCommit(const Slice&) override { return {}; }
-  Status MarkCommitWithTimestamp(const Slice&, const Slice&) override { return {}; }
-
-  const std::vector<std::uint32_t>& stripes() const { return stripes_; }
-  bool is_any() const { return is_any_; }
-
- private:
-  Status add(std::uint32_t family, const Slice& key) {
-    stripes_.push_back(KeyVersions::stripe_of(family, {key.data(), key.size()}));
-    return {};
-  }
-
-  std::vector<std::uint32_t> stripes_;
-  bool is_any_ = false;
+// What a batch writes: the stripes of its keys, or any key, where it deletes a range.
+struct Written {
+  std::vector<std::uint32_t> stripes;
+  bool is_any = false;
 };
+
+Status find_written(const rocksdb::WriteBatch& batch, Written* written) {
+  return visit_batch(batch, [&](const BatchOperation& operation) {
+    if (operation.has_key()) {
+      const std::string_view key(operation.key.data(), operation.key.size());
+      written->stripes.push_back(KeyVersions::stripe_of(operation.family, key));
+    } else if (operation.kind == OperationKind::remove_range) {
+      written->is_any = true;
+    }
+    return Status();
+  });
+}
 
 }  // namespace
 
@@ -109,20 +95,20 @@ void KeyVersions::Holding::let_go() {
 
 Status KeyVersions::write(const rocksdb::WriteBatch& batch, const std::vector<Seen>& seen,
                           const std::function<Status(Holding&)>& write) {
-  Stripes written;
-  if (Status status = batch.Iterate(&written); !status.ok()) return status;
-  Holding holding(*this, written.stripes(), written.is_any(), seen);
+  Written written;
+  if (Status status = find_written(batch, &written); !status.ok()) return status;
+  Holding holding(*this, written.stripes, written.is_any, seen);
   if (Status status = holding.take(); !status.ok()) return status;
   const Status status = write(holding);
   // Also of a write that has failed, which may be there in part. After it can be seen: who took the clock before does
   // not have it in his view.
   const Stamp stamp = clock_.fetch_add(1, std::memory_order_seq_cst) + 1;
-  for (const std::uint32_t stripe : written.stripes()) {
+  for (const std::uint32_t stripe : written.stripes) {
     Stamp before = stamps_[stripe].load(std::memory_order_relaxed);
     while (before < stamp && !stamps_[stripe].compare_exchange_weak(before, stamp, std::memory_order_seq_cst)) {
     }
   }
-  if (written.is_any()) all_.store(stamp, std::memory_order_seq_cst);
+  if (written.is_any) all_.store(stamp, std::memory_order_seq_cst);
   return status;
 }
 

@@ -5,6 +5,8 @@
 #include <string_view>
 #include <utility>
 
+#include "spill/store/batch_visitor.h"
+
 namespace spillway::spill {
 
 using rocksdb::Slice;
@@ -30,35 +32,16 @@ std::uint64_t u64_at(const char* bytes) {
   return value;
 }
 
-// Looks at nothing but log data.
-class MarkFinder final : public WriteBatch::Handler {
- public:
-  explicit MarkFinder(const Survivors& survivors) : survivors_(survivors) {}
-
-  Status PutCF(std::uint32_t, const Slice&, const Slice&) override { return {}; }
-  Status PutEntityCF(std::uint32_t, const Slice&, const Slice&) override { return {}; }
-  Status DeleteCF(std::uint32_t, const Slice&) override { return {}; }
-  Status SingleDeleteCF(std::uint32_t, const Slice&) override { return {}; }
-  Status DeleteRangeCF(std::uint32_t, const Slice&, const Slice&) override { return {}; }
-  Status MergeCF(std::uint32_t, const Slice&, const Slice&) override { return {}; }
-  Status PutBlobIndexCF(std::uint32_t, const Slice&, const Slice&) override { return {}; }
-  Status MarkBeginPrepare(bool) override { return {}; }
-  Status MarkEndPrepare(const Slice&) override { return {}; }
-  Status MarkNoop(bool) override { return {}; }
-  Status MarkRollback(const Slice&) override { return {}; }
-  Status MarkCommit(const Slice&) override { return {}; }
-  Status MarkCommitWithTimestamp(const Slice&, const Slice&) override { return {}; }
-  void LogData(const Slice& blob) override {
-    const auto mark = decode_mark(blob);
-    all_survive_ = all_survive_ && (!mark || survives(*mark, survivors_));
-  }
-
-  bool all_survive() const { return all_survive_; }
-
- private:
-  const Survivors& survivors_;
-  bool all_survive_ = true;
-};
+// Whether every mark in the batch's log data names a write that survives. An error: the batch is malformed.
+Status find_lost_mark(const WriteBatch& batch, const Survivors& survivors, bool* all_survive) {
+  *all_survive = true;
+  return visit_batch(batch, [&](const BatchOperation& operation) {
+    if (operation.kind != OperationKind::log_data) return Status();
+    const auto mark = decode_mark(operation.value);
+    *all_survive = *all_survive && (!mark || survives(*mark, survivors));
+    return Status();
+  });
+}
 
 }  // namespace
 
@@ -89,9 +72,11 @@ class MainOrder::Filter final : public rocksdb::WalFilter {
 
   WalProcessingOption LogRecordFound(unsigned long long, const std::string&, const WriteBatch& batch, WriteBatch*,
                                      bool*) override {
-    MarkFinder finder(survivors_);
-    if (!batch.Iterate(&finder).ok()) return WalProcessingOption::kContinueProcessing;  // RocksDB will say so itself
-    if (!finder.all_survive()) return WalProcessingOption::kStopReplay;
+    bool all_survive = true;
+    if (!find_lost_mark(batch, survivors_, &all_survive).ok()) {
+      return WalProcessingOption::kContinueProcessing;  // RocksDB will say so itself
+    }
+    if (!all_survive) return WalProcessingOption::kStopReplay;
     // The first eight bytes of a batch in the log are the sequence of its first operation.
     replayed_ = u64_at(batch.Data().data()) + static_cast<std::uint64_t>(batch.Count()) - 1;
     return WalProcessingOption::kContinueProcessing;

@@ -7,34 +7,39 @@
 
 namespace spillway::spill {
 
-struct BatchOperation {
-  enum class Kind : std::uint8_t {
-    put,
-    remove,         // Delete
-    single_remove,  // SingleDelete
-    merge,
-    remove_range,
-    put_entity,
-    blob_index,
-    log_data,            // PutLogData: for the write-ahead log alone
-    transaction_marker,  // prepare, commit or rollback of a two-phase commit
-    timestamped_commit,
-  };
+enum class OperationKind : std::uint8_t {
+  put,
+  remove,         // Delete
+  single_remove,  // SingleDelete
+  merge,
+  remove_range,
+  put_entity,
+  blob_index,
+  log_data,            // PutLogData: for the write-ahead log alone
+  transaction_marker,  // prepare, commit or rollback of a two-phase commit
+  timestamped_commit,
+};
 
-  Kind kind = Kind::put;
+struct BatchOperation {
+  using Kind = OperationKind;
+
+  OperationKind kind = OperationKind::put;
   std::uint32_t family = 0;
   rocksdb::Slice key;    // the begin of a range
   rocksdb::Slice value;  // of a merge: the operand; of a range: its end; of log data: all of it
 
   // One key is written, so that `family` and `key` say which.
   bool has_key() const {
-    return kind == Kind::put || kind == Kind::remove || kind == Kind::single_remove || kind == Kind::merge ||
-           kind == Kind::put_entity || kind == Kind::blob_index;
+    return kind == OperationKind::put || kind == OperationKind::remove || kind == OperationKind::single_remove ||
+           kind == OperationKind::merge || kind == OperationKind::put_entity || kind == OperationKind::blob_index;
   }
 };
 
-// What RocksDB's handlers answer to an operation that they do not know.
-inline rocksdb::Status unknown_operation(const BatchOperation&) {
+// For an operation that the caller does not handle: the code that RocksDB's own handler returns for it.
+inline rocksdb::Status unknown_operation(const BatchOperation& operation) {
+  if (operation.kind == OperationKind::put_entity) {
+    return rocksdb::Status::NotSupported("a wide-column entity in a batch that may not have one");
+  }
   return rocksdb::Status::InvalidArgument("an operation that this batch may not have");
 }
 
@@ -42,44 +47,51 @@ inline rocksdb::Status unknown_operation(const BatchOperation&) {
 // and returns it. Otherwise returns what RocksDB says of the batch: Corruption of one that is malformed.
 template <typename Visit>
 rocksdb::Status visit_batch(const rocksdb::WriteBatch& batch, const Visit& visit) {
-  using Op = BatchOperation::Kind;
   using rocksdb::Slice;
   using rocksdb::Status;
   class Visitor final : public rocksdb::WriteBatch::Handler {
    public:
     explicit Visitor(const Visit& visit) : visit_(visit) {}
     Status PutCF(std::uint32_t family, const Slice& key, const Slice& value) override {
-      return visit_(BatchOperation{Op::put, family, key, value});
+      return visit_(BatchOperation{OperationKind::put, family, key, value});
     }
     Status PutEntityCF(std::uint32_t family, const Slice& key, const Slice& entity) override {
-      return visit_(BatchOperation{Op::put_entity, family, key, entity});
+      return visit_(BatchOperation{OperationKind::put_entity, family, key, entity});
     }
     Status PutBlobIndexCF(std::uint32_t family, const Slice& key, const Slice& index) override {
-      return visit_(BatchOperation{Op::blob_index, family, key, index});
+      return visit_(BatchOperation{OperationKind::blob_index, family, key, index});
     }
     Status DeleteCF(std::uint32_t family, const Slice& key) override {
-      return visit_(BatchOperation{Op::remove, family, key, {}});
+      return visit_(BatchOperation{OperationKind::remove, family, key, {}});
     }
     Status SingleDeleteCF(std::uint32_t family, const Slice& key) override {
-      return visit_(BatchOperation{Op::single_remove, family, key, {}});
+      return visit_(BatchOperation{OperationKind::single_remove, family, key, {}});
     }
     Status MergeCF(std::uint32_t family, const Slice& key, const Slice& operand) override {
-      return visit_(BatchOperation{Op::merge, family, key, operand});
+      return visit_(BatchOperation{OperationKind::merge, family, key, operand});
     }
     Status DeleteRangeCF(std::uint32_t family, const Slice& begin, const Slice& end) override {
-      return visit_(BatchOperation{Op::remove_range, family, begin, end});
+      return visit_(BatchOperation{OperationKind::remove_range, family, begin, end});
     }
     void LogData(const Slice& data) override {
-      const Status status = visit_(BatchOperation{Op::log_data, 0, {}, data});
+      const Status status = visit_(BatchOperation{OperationKind::log_data, 0, {}, data});
       if (log_data_.ok()) log_data_ = status;
     }
-    Status MarkBeginPrepare(bool) override { return visit_(BatchOperation{Op::transaction_marker, 0, {}, {}}); }
-    Status MarkEndPrepare(const Slice&) override { return visit_(BatchOperation{Op::transaction_marker, 0, {}, {}}); }
+    Status MarkBeginPrepare(bool) override {
+      return visit_(BatchOperation{OperationKind::transaction_marker, 0, {}, {}});
+    }
+    Status MarkEndPrepare(const Slice&) override {
+      return visit_(BatchOperation{OperationKind::transaction_marker, 0, {}, {}});
+    }
     Status MarkNoop(bool) override { return {}; }
-    Status MarkRollback(const Slice&) override { return visit_(BatchOperation{Op::transaction_marker, 0, {}, {}}); }
-    Status MarkCommit(const Slice&) override { return visit_(BatchOperation{Op::transaction_marker, 0, {}, {}}); }
+    Status MarkRollback(const Slice&) override {
+      return visit_(BatchOperation{OperationKind::transaction_marker, 0, {}, {}});
+    }
+    Status MarkCommit(const Slice&) override {
+      return visit_(BatchOperation{OperationKind::transaction_marker, 0, {}, {}});
+    }
     Status MarkCommitWithTimestamp(const Slice&, const Slice&) override {
-      return visit_(BatchOperation{Op::timestamped_commit, 0, {}, {}});
+      return visit_(BatchOperation{OperationKind::timestamped_commit, 0, {}, {}});
     }
     bool Continue() override { return log_data_.ok(); }
     const Status& log_data() const { return log_data_; }

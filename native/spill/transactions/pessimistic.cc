@@ -2,6 +2,8 @@
 
 #include <set>
 
+#include "spill/store/batch_visitor.h"
+
 namespace spillway::spill {
 namespace {
 
@@ -20,31 +22,24 @@ Status refuse_range_deletion() {
 }
 
 // The keys that a batch writes, in the one order in which they are locked.
-class Keys final : public WriteBatch::Handler {
- public:
-  Status PutCF(std::uint32_t family, const rocksdb::Slice& key, const rocksdb::Slice&) override {
-    return add(family, key);
-  }
-  Status DeleteCF(std::uint32_t family, const rocksdb::Slice& key) override { return add(family, key); }
-  Status SingleDeleteCF(std::uint32_t family, const rocksdb::Slice& key) override { return add(family, key); }
-  Status MergeCF(std::uint32_t family, const rocksdb::Slice& key, const rocksdb::Slice&) override {
-    return add(family, key);
-  }
-  Status DeleteRangeCF(std::uint32_t, const rocksdb::Slice&, const rocksdb::Slice&) override {
-    return refuse_range_deletion();
-  }
-  void LogData(const rocksdb::Slice&) override {}
-  Status MarkNoop(bool) override { return {}; }
-
-  const std::set<LockTable::Key>& keys() const { return keys_; }
-
- private:
-  Status add(std::uint32_t family, const rocksdb::Slice& key) {
-    keys_.emplace(family, key.ToString());
-    return {};
-  }
-  std::set<LockTable::Key> keys_;
-};
+Status find_keys(const WriteBatch& batch, std::set<LockTable::Key>* keys) {
+  return visit_batch(batch, [keys](const BatchOperation& operation) {
+    switch (operation.kind) {
+      case OperationKind::put:
+      case OperationKind::remove:
+      case OperationKind::single_remove:
+      case OperationKind::merge:
+        keys->emplace(operation.family, operation.key.ToString());
+        return Status();
+      case OperationKind::remove_range:
+        return refuse_range_deletion();
+      case OperationKind::log_data:
+        return Status();
+      default:
+        return unknown_operation(operation);
+    }
+  });
+}
 
 }  // namespace
 
@@ -99,13 +94,13 @@ Status PessimisticDb::Write(const rocksdb::WriteOptions& options,
   if (batch == nullptr || optimizations.skip_concurrency_control || options_.skip_concurrency_control) {
     return spill_.Write(options, batch);
   }
-  Keys keys;
-  if (Status status = batch->Iterate(&keys); !status.ok()) return status;
+  std::set<LockTable::Key> keys;
+  if (Status status = find_keys(*batch, &keys); !status.ok()) return status;
   Locker locker;
   locker.id = next_id();
   std::vector<const LockTable::Key*> locked;
   Status status;
-  for (const LockTable::Key& key : keys.keys()) {
+  for (const LockTable::Key& key : keys) {
     status = locks_.lock(locker, key, /*exclusive=*/true, timeout_of(options_.default_lock_timeout));
     if (!status.ok()) break;
     locked.push_back(&key);

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "spill/store/batch_visitor.h"
+
 namespace spillway::spill {
 
 using rocksdb::PinnableSlice;
@@ -356,35 +358,25 @@ Status SpillTransaction::SingleDeleteUntracked(const Slice& key) {
 }
 
 Status SpillTransaction::RebuildFromWriteBatch(rocksdb::WriteBatch* source) {
-  class Rebuilder final : public rocksdb::WriteBatch::Handler {
-   public:
-    explicit Rebuilder(SpillTransaction& to) : to_(to) {}
-    Status PutCF(std::uint32_t family, const Slice& key, const Slice& value) override {
-      const UsedColumnFamily known = to_.db_.family_of(family);
-      return known.handle == nullptr ? unknown() : to_.Put(known.handle, key, value, false);
+  return visit_batch(*source, [this](const BatchOperation& operation) {
+    if (operation.kind == OperationKind::log_data) return Status();
+    if (operation.kind == OperationKind::transaction_marker) return refuse_in_transaction("Prepare", kTwoPhases);
+    if (!operation.has_key()) return unknown_operation(operation);
+    const UsedColumnFamily known = db_.family_of(operation.family);
+    if (known.handle == nullptr) return Status::InvalidArgument("Invalid column family specified in write batch");
+    switch (operation.kind) {
+      case OperationKind::put:
+        return Put(known.handle, operation.key, operation.value, false);
+      case OperationKind::remove:
+        return Delete(known.handle, operation.key, false);
+      case OperationKind::single_remove:
+        return SingleDelete(known.handle, operation.key, false);
+      case OperationKind::merge:
+        return Merge(known.handle, operation.key, operation.value, false);
+      default:
+        return unknown_operation(operation);
     }
-    Status DeleteCF(std::uint32_t family, const Slice& key) override {
-      const UsedColumnFamily known = to_.db_.family_of(family);
-      return known.handle == nullptr ? unknown() : to_.Delete(known.handle, key, false);
-    }
-    Status SingleDeleteCF(std::uint32_t family, const Slice& key) override {
-      const UsedColumnFamily known = to_.db_.family_of(family);
-      return known.handle == nullptr ? unknown() : to_.SingleDelete(known.handle, key, false);
-    }
-    Status MergeCF(std::uint32_t family, const Slice& key, const Slice& operand) override {
-      const UsedColumnFamily known = to_.db_.family_of(family);
-      return known.handle == nullptr ? unknown() : to_.Merge(known.handle, key, operand, false);
-    }
-    void LogData(const Slice&) override {}
-    Status MarkNoop(bool) override { return {}; }
-    Status MarkBeginPrepare(bool) override { return refuse_in_transaction("Prepare", kTwoPhases); }
-
-   private:
-    static Status unknown() { return Status::InvalidArgument("Invalid column family specified in write batch"); }
-    SpillTransaction& to_;
-  };
-  Rebuilder rebuilder(*this);
-  return source->Iterate(&rebuilder);
+  });
 }
 
 // --- Refused

@@ -8,10 +8,11 @@
 #include <string_view>
 #include <utility>
 
-#include "spill/store/region/durable_ends.h"
+#include "spill/store/batch_visitor.h"
 #include "spill/store/durable_file.h"
-#include "spill/store/region/log_frame.h"
 #include "spill/store/record.h"
+#include "spill/store/region/durable_ends.h"
+#include "spill/store/region/log_frame.h"
 
 namespace spillway::spill {
 namespace {
@@ -20,32 +21,27 @@ using rocksdb::IOStatus;
 using rocksdb::Slice;
 using rocksdb::Status;
 
-// Counts the operations of batches.
-class Counter final : public rocksdb::WriteBatch::Handler {
- public:
-  explicit Counter(std::map<std::uint32_t, FamilyView>& families) : families_(families) {}
-  Status PutCF(std::uint32_t family, const Slice& key, const Slice& value) override {
-    return add(family, key.size() + value.size());
-  }
-  Status MergeCF(std::uint32_t family, const Slice& key, const Slice& value) override {
-    return add(family, key.size() + value.size());
-  }
-  Status DeleteCF(std::uint32_t family, const Slice& key) override { return add(family, key.size()); }
-  Status SingleDeleteCF(std::uint32_t family, const Slice& key) override { return add(family, key.size()); }
-  Status DeleteRangeCF(std::uint32_t family, const Slice& begin, const Slice& end) override {
-    return add(family, begin.size() + end.size());
-  }
-  void LogData(const Slice& /*blob*/) override {}
-
- private:
-  Status add(std::uint32_t family, std::size_t bytes) {
-    ++families_[family].operations;
-    families_[family].bytes += bytes;
-    return {};
-  }
-
-  std::map<std::uint32_t, FamilyView>& families_;
-};
+// Counts a batch's operations and their bytes by column family.
+Status count_operations(const rocksdb::WriteBatch& batch, std::map<std::uint32_t, FamilyView>& families) {
+  return visit_batch(batch, [&](const BatchOperation& operation) {
+    switch (operation.kind) {
+      case OperationKind::put:
+      case OperationKind::merge:
+      case OperationKind::remove:
+      case OperationKind::single_remove:
+      case OperationKind::remove_range: {
+        FamilyView& family = families[operation.family];
+        ++family.operations;
+        family.bytes += operation.key.size() + operation.value.size();
+        return Status();
+      }
+      case OperationKind::log_data:
+        return Status();
+      default:
+        return unknown_operation(operation);
+    }
+  });
+}
 
 // A log that can be read.
 struct OpenLog {
@@ -154,7 +150,6 @@ class Viewer {
     if (log.header == HeaderFault::torn) return note_end(log, 0);
     if (is_behind_a_hole(log)) return note_end(log, 0);
     LogReader reader(*log.file, log.name, log.view.file_bytes);
-    Counter counter(log.view.families);
     for (;;) {
       switch (reader.next()) {
         case LogReader::Next::end:
@@ -172,7 +167,7 @@ class Viewer {
           }
           ++log.view.records;
           const rocksdb::WriteBatch batch(batch_of(reader.record()).ToString());
-          if (Status status = batch.Iterate(&counter); !status.ok()) return status;
+          if (Status status = count_operations(batch, log.view.families); !status.ok()) return status;
       }
     }
   }
