@@ -4,13 +4,15 @@
 //   int waiting_ GUARDED_BY(mutex_) = 0;
 //   void wake() REQUIRES(mutex_);
 //
-// std::mutex has no such attributes in libstdc++; these classes are std::mutex and std::condition_variable with them.
+// libstdc++'s classes have no such attributes; these are std::mutex, std::shared_mutex and std::condition_variable with
+// them.
 // Attributes: https://clang.llvm.org/docs/ThreadSafetyAnalysis.html
 #pragma once
 
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
+#include <shared_mutex>
 
 #if defined(__clang__)
 #define SPILLWAY_THREAD_ATTRIBUTE(x) __attribute__((x))
@@ -24,9 +26,12 @@
 #define PT_GUARDED_BY(x) SPILLWAY_THREAD_ATTRIBUTE(pt_guarded_by(x))
 #define ACQUIRED_BEFORE(...) SPILLWAY_THREAD_ATTRIBUTE(acquired_before(__VA_ARGS__))
 #define REQUIRES(...) SPILLWAY_THREAD_ATTRIBUTE(requires_capability(__VA_ARGS__))
+#define REQUIRES_SHARED(...) SPILLWAY_THREAD_ATTRIBUTE(requires_shared_capability(__VA_ARGS__))
 #define EXCLUDES(...) SPILLWAY_THREAD_ATTRIBUTE(locks_excluded(__VA_ARGS__))
 #define ACQUIRE(...) SPILLWAY_THREAD_ATTRIBUTE(acquire_capability(__VA_ARGS__))
+#define ACQUIRE_SHARED(...) SPILLWAY_THREAD_ATTRIBUTE(acquire_shared_capability(__VA_ARGS__))
 #define RELEASE(...) SPILLWAY_THREAD_ATTRIBUTE(release_capability(__VA_ARGS__))
+#define RELEASE_SHARED(...) SPILLWAY_THREAD_ATTRIBUTE(release_shared_capability(__VA_ARGS__))
 #define TRY_ACQUIRE(...) SPILLWAY_THREAD_ATTRIBUTE(try_acquire_capability(__VA_ARGS__))
 #define ASSERT_CAPABILITY(x) SPILLWAY_THREAD_ATTRIBUTE(assert_capability(x))
 #define RETURN_CAPABILITY(x) SPILLWAY_THREAD_ATTRIBUTE(lock_returned(x))
@@ -67,6 +72,40 @@ class SCOPED_CAPABILITY MutexLock {
  private:
   Mutex& mutex_;
   bool is_held_ = true;
+};
+
+// One writer, or any number of readers.
+class CAPABILITY("shared mutex") SharedMutex {
+ public:
+  void lock() ACQUIRE() { mutex_.lock(); }
+  void unlock() RELEASE() { mutex_.unlock(); }
+  void lock_shared() ACQUIRE_SHARED() { mutex_.lock_shared(); }
+  void unlock_shared() RELEASE_SHARED() { mutex_.unlock_shared(); }
+
+ private:
+  std::shared_mutex mutex_;
+};
+
+// Holds a SharedMutex for a scope, as its writer or as one of its readers.
+class SCOPED_CAPABILITY ExclusiveLock {
+ public:
+  explicit ExclusiveLock(SharedMutex& mutex) ACQUIRE(mutex) : mutex_(mutex) { mutex_.lock(); }
+  ~ExclusiveLock() RELEASE() { mutex_.unlock(); }
+  ExclusiveLock(const ExclusiveLock&) = delete;
+  ExclusiveLock& operator=(const ExclusiveLock&) = delete;
+
+ private:
+  SharedMutex& mutex_;
+};
+class SCOPED_CAPABILITY SharedLock {
+ public:
+  explicit SharedLock(SharedMutex& mutex) ACQUIRE_SHARED(mutex) : mutex_(mutex) { mutex_.lock_shared(); }
+  ~SharedLock() RELEASE() { mutex_.unlock_shared(); }
+  SharedLock(const SharedLock&) = delete;
+  SharedLock& operator=(const SharedLock&) = delete;
+
+ private:
+  SharedMutex& mutex_;
 };
 
 class CondVar {

@@ -34,9 +34,9 @@ std::shared_ptr<Generation> generation(GenerationId id, std::function<void(Gener
 
 // All versions of a key, oldest first.
 using Versions = std::map<Sequence, const Entry*>;
-using Model = std::map<std::pair<std::uint32_t, std::string>, Versions>;
+using VersionModel = std::map<std::pair<std::uint32_t, std::string>, Versions>;
 
-const Entry* newest(const Model& model, std::uint32_t family, const std::string& key, Sequence up_to) {
+const Entry* newest(const VersionModel& model, std::uint32_t family, const std::string& key, Sequence up_to) {
   const auto found = model.find({family, key});
   if (found == model.end()) return nullptr;
   const auto after = found->second.upper_bound(up_to);
@@ -54,7 +54,7 @@ class RandomWrites {
     for (char& byte : key) byte = static_cast<char>(below(3) * 127);  // some above 127: bytes are compared unsigned
     return key;
   }
-  void write(Generation& generation, Model& model) {
+  void write(Generation& generation, VersionModel& model) {
     const std::uint32_t to = family();
     const std::string at = key();
     const Kind kind = below(4) == 0 ? Kind::remove : Kind::put;
@@ -73,7 +73,7 @@ class RandomWrites {
 
 TEST(Generation, FindsEveryVersionOfEveryKey) {
   RandomWrites random(1);
-  Model model;
+  VersionModel model;
   auto view = std::make_shared<Generations>();
   for (GenerationId id = 1; id <= 3; ++id) {
     view->push_back(generation(id));
@@ -92,7 +92,7 @@ TEST(Generation, FindsEveryVersionOfEveryKey) {
 
 TEST(Generation, SortedRunsHoldEveryEntryOnceAndAreFew) {
   RandomWrites random(2);
-  Model model;
+  VersionModel model;
   const auto one = generation(1);
   for (int i = 0; i < 1500; ++i) {
     random.write(*one, model);

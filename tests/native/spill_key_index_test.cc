@@ -14,13 +14,13 @@
 namespace spillway::spill {
 namespace {
 
-const ColumnFamilies& families() {
+const ColumnFamilies& bytewise_families() {
   static const ColumnFamilies none;
   return none;
 }
 
-std::shared_ptr<Generation> generation(GenerationId id) {
-  return std::make_shared<Generation>(id, families(), std::function<void(GenerationId)>());
+std::shared_ptr<Generation> make_generation(GenerationId id) {
+  return std::make_shared<Generation>(id, bytewise_families(), std::function<void(GenerationId)>());
 }
 
 TEST(KeyIndex, IsAMapToTheNewestEntry) {
@@ -35,7 +35,7 @@ TEST(KeyIndex, IsAMapToTheNewestEntry) {
     return number.back() % 2 == 0 ? number : std::string(16, 'k') + number;
   };
   for (GenerationId id = 1; id <= 8; ++id) {
-    live.push_back(generation(id));
+    live.push_back(make_generation(id));
     for (int i = 0; i < 6000; ++i) {
       const auto family = static_cast<std::uint32_t>(random() % 2);
       const std::string key = random_key();
@@ -69,7 +69,7 @@ TEST(KeyIndex, IsAMapToTheNewestEntry) {
 TEST(KeyIndex, TellsFamiliesAndOddKeysApart) {
   KeyIndex index;
   EXPECT_FALSE(index.contains(0, ""));
-  const auto one = generation(1);
+  const auto one = make_generation(1);
   index.insert(one->add(0, "", 1, Kind::put, {}));
   index.insert(one->add(0, std::string_view("\0", 1), 2, Kind::put, {}));
   index.insert(one->add(1, "a", 3, Kind::remove, {}));
@@ -86,7 +86,7 @@ TEST(KeyIndex, TellsFamiliesAndOddKeysApart) {
 TEST(KeyIndex, AFindKeepsTheGeneration) {
   KeyIndex index;
   bool released = false;
-  auto one = std::make_shared<Generation>(1, families(), [&](GenerationId) { released = true; });
+  auto one = std::make_shared<Generation>(1, bytewise_families(), [&](GenerationId) { released = true; });
   index.insert(one->add(0, "a", 1, Kind::put, {}));
   auto found = index.find(0, "a");
   index.remove(*one);
@@ -124,7 +124,7 @@ TEST(KeyIndex, IsReadWhileGenerationsComeAndGo) {
   std::thread remover;
   Sequence sequence = 0;
   for (GenerationId id = 1; id <= 60; ++id) {
-    auto newer = generation(id);
+    auto newer = make_generation(id);
     for (int key = 0; key < kKeys; ++key) {
       index.insert(newer->add(0, std::to_string(key), ++sequence, Kind::put, {.offset = id, .from = 0, .length = 0}));
       ++sequence;

@@ -27,7 +27,7 @@ namespace spillway::clients {
 namespace {
 
 // A decimal number to which operands are added.
-class Add final : public rocksdb::AssociativeMergeOperator {
+class Sum final : public rocksdb::AssociativeMergeOperator {
  public:
   bool Merge(const rocksdb::Slice& /*key*/, const rocksdb::Slice* existing, const rocksdb::Slice& value,
              std::string* result, rocksdb::Logger* /*logger*/) const override {
@@ -35,7 +35,7 @@ class Add final : public rocksdb::AssociativeMergeOperator {
     *result = std::to_string(before + std::stol(value.ToString()));
     return true;
   }
-  const char* Name() const override { return "Add"; }
+  const char* Name() const override { return "Sum"; }
 };
 
 class SpillMergeOrder : public ::testing::Test {
@@ -43,7 +43,7 @@ class SpillMergeOrder : public ::testing::Test {
   void SetUp() override {
     rocksdb::Options options;
     options.create_if_missing = true;
-    options.merge_operator = std::make_shared<Add>();
+    options.merge_operator = std::make_shared<Sum>();
     SpillOptions spill;
     spill.rollback = RollbackPolicy::off;
     DB* db = nullptr;

@@ -40,7 +40,7 @@ struct Order {
   const rocksdb::Comparator* comparator;
   bool operator()(const std::string& a, const std::string& b) const { return comparator->Compare(a, b) < 0; }
 };
-using Model = std::map<std::string, std::string, Order>;
+using PrefixModel = std::map<std::string, std::string, Order>;
 
 void set_bloom(rocksdb::Options& options, rocksdb::BlockBasedTableOptions::IndexType index) {
   rocksdb::BlockBasedTableOptions table;
@@ -89,7 +89,7 @@ class World {
 
   rocksdb::DB& of(Side side) { return *databases_[side]; }
   DB& spill() { return *spill_; }
-  const Model& model() const { return model_; }
+  const PrefixModel& model() const { return model_; }
 
   void put(const std::string& key, const std::string& value) {
     for (const auto& db : databases_) EXPECT_TRUE(db->Put({}, key, value).ok());
@@ -123,13 +123,13 @@ class World {
   const TemporaryDirectory directory_;
   Both<std::unique_ptr<rocksdb::DB>> databases_;
   DB* spill_ = nullptr;
-  Model model_;
+  PrefixModel model_;
 };
 
 // What the map says of an iterator with these options.
 class Reference {
  public:
-  Reference(const Model& model, const ReadOptions& options) : order_(model.key_comp()), options_(options) {
+  Reference(const PrefixModel& model, const ReadOptions& options) : order_(model.key_comp()), options_(options) {
     for (const auto& [key, value] : model) {
       if (options.iterate_lower_bound && order_(key, options.iterate_lower_bound->ToString())) continue;
       if (options.iterate_upper_bound && !order_(key, options.iterate_upper_bound->ToString())) continue;
@@ -256,7 +256,7 @@ class SpillPrefixIterator : public ::testing::TestWithParam<Tables> {
     }
   }
 
-  void expect_all_as_the_map(Iterator& iterator, const Model& model, const ReadOptions& options) const {
+  void expect_all_as_the_map(Iterator& iterator, const PrefixModel& model, const ReadOptions& options) const {
     const Reference reference(model, options);
     const bool has_total_order = options.total_order_seek || options.auto_prefix_mode;
     const bool goes_back = has_total_order || !has_hashed_memtables();
@@ -274,7 +274,7 @@ class SpillPrefixIterator : public ::testing::TestWithParam<Tables> {
   }
 
   void expect_same_with_every_option(World& world, const Both<const rocksdb::Snapshot*>& snapshots,
-                                     const Model& model) {
+                                     const PrefixModel& model) {
     for (int way = 0; way < 5 && !HasFailure(); ++way) {
       const std::string lower = key("abcde");
       const std::string upper = key("abcde");
@@ -310,7 +310,7 @@ TEST_P(SpillPrefixIterator, GoesAsRocksdbsAndTurnsAnywhere) {
     diverts_ = round % 4 != 3;
     fill(world, 20 << (round % 3));
     const Both<const rocksdb::Snapshot*> snapshots{world.of(kPlain).GetSnapshot(), world.of(kSpill).GetSnapshot()};
-    const Model then = world.model();
+    const PrefixModel then = world.model();
     fill(world, 40);
     expect_same_with_every_option(world, snapshots, then);
     expect_same_with_every_option(world, {}, world.model());

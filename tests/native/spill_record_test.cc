@@ -30,7 +30,7 @@ TEST(Record, ComesBackWithItsBatch) {
 }
 
 TEST(Record, OfAnotherVersionOrTooShortIsNone) {
-  std::string record = encode({});
+  std::string record = encode(RecordHeader{});
   EXPECT_TRUE(decode_header(record));
   EXPECT_FALSE(decode_header(rocksdb::Slice(record.data(), record.size() - 1)));
   record.back() = 2;

@@ -88,7 +88,7 @@ class GarblingFile final : public rocksdb::FSWritableFileOwnerWrapper {
   bool is_first_ = true;
 };
 
-using Model = std::map<std::string, std::string>;
+using SortedModel = std::map<std::string, std::string>;
 
 class SortedFilesTest : public ::testing::Test {
  public:
@@ -157,8 +157,8 @@ class SortedFilesTest : public ::testing::Test {
       ASSERT_TRUE(status.ok()) << status.ToString();
     }
   }
-  Model in_db(std::uint32_t family) {
-    Model all;
+  SortedModel in_db(std::uint32_t family) {
+    SortedModel all;
     const std::unique_ptr<rocksdb::Iterator> pairs(db_->NewIterator({}, handles_[family]));
     for (pairs->SeekToFirst(); pairs->Valid(); pairs->Next()) {
       all[pairs->key().ToString()] = pairs->value().ToString();
@@ -175,7 +175,7 @@ class SortedFilesTest : public ::testing::Test {
   MemoryStore store_;
   std::shared_ptr<Generation> generation_;
   Sequence sequence_ = 0;
-  std::map<std::uint32_t, Model> models_;
+  std::map<std::uint32_t, SortedModel> models_;
   std::atomic<bool> stop_{false};
   IsSuperseded is_superseded_ = [](const Entry&) { return false; };
   std::vector<SortedFile> files_;

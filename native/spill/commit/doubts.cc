@@ -10,17 +10,18 @@ using rocksdb::Slice;
 using rocksdb::Status;
 
 void Doubts::add(const rocksdb::WriteBatch& batch) {
-  const std::lock_guard lock(mutex_);
-  const Status visited = visit_batch(batch, [this](const BatchOperation& operation) {
+  std::vector<std::pair<std::uint32_t, std::string>> keys;
+  std::vector<Range> ranges;
+  const Status visited = visit_batch(batch, [&](const BatchOperation& operation) {
     switch (operation.kind) {
       case OperationKind::put:
       case OperationKind::remove:
       case OperationKind::single_remove:
       case OperationKind::merge:
-        keys_.emplace(operation.family, operation.key.ToString());
+        keys.emplace_back(operation.family, operation.key.ToString());
         return Status();
       case OperationKind::remove_range:
-        ranges_.push_back({operation.family, operation.key.ToString(), operation.value.ToString()});
+        ranges.push_back({operation.family, operation.key.ToString(), operation.value.ToString()});
         return Status();
       case OperationKind::log_data:
         return Status();
@@ -29,18 +30,21 @@ void Doubts::add(const rocksdb::WriteBatch& batch) {
     }
   });
   visited.PermitUncheckedError();  // the batch was prepared, so nothing else is in it
+  const MutexLock lock(mutex_);
+  keys_.insert(keys.begin(), keys.end());
+  ranges_.insert(ranges_.end(), ranges.begin(), ranges.end());
   has_any_.store(true, std::memory_order_seq_cst);
 }
 
 void Doubts::clear() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   has_any_.store(false, std::memory_order_seq_cst);
   keys_.clear();
   ranges_.clear();
 }
 
 bool Doubts::has(std::uint32_t family, std::string_view key, const ColumnFamilies& families) const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (keys_.contains({family, std::string(key)})) return true;
   const rocksdb::Comparator& order = *families.comparator(family);
   const Slice slice(key.data(), key.size());

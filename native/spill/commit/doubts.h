@@ -6,13 +6,13 @@
 
 #include <atomic>
 #include <cstdint>
-#include <mutex>
 #include <set>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "base/mutex.h"
 #include "spill/live/column_families.h"
 
 namespace spillway::spill {
@@ -33,9 +33,9 @@ class Doubts {
   };
 
   std::atomic<bool> has_any_{false};
-  mutable std::mutex mutex_;
-  std::set<std::pair<std::uint32_t, std::string>> keys_;
-  std::vector<Range> ranges_;
+  mutable Mutex mutex_;
+  std::set<std::pair<std::uint32_t, std::string>> keys_ GUARDED_BY(mutex_);
+  std::vector<Range> ranges_ GUARDED_BY(mutex_);
 };
 
 }  // namespace spillway::spill

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <chrono>
 #include <cstring>
 #include <string_view>
 #include <utility>
@@ -25,15 +26,15 @@ KvAppendWindow::KvAppendWindow(device::KvNamespace& space, std::uint32_t pair_by
 
 KvAppendWindow::~KvAppendWindow() {
   {
-    const Lock lock(mutex_);
-    stopping_ = true;
+    const MutexLock lock(mutex_);
+    is_stopping_ = true;
   }
   ready_.notify_one();
   thread_.join();
 }
 
 void KvAppendWindow::begin(GenerationId generation) {
-  const Lock lock(mutex_);
+  const MutexLock lock(mutex_);
   close_pair();
   generation_ = generation;
   tail_ = 0;
@@ -43,36 +44,36 @@ void KvAppendWindow::begin(GenerationId generation) {
 // --- Appending
 
 std::uint32_t KvAppendWindow::new_pairs_of(std::span<const Slice> records) const {
-  std::uint64_t pairs = 0;
-  std::uint64_t room = pairs_.empty() || pairs_.back()->is_full ? 0 : pair_bytes_ - pairs_.back()->bytes;
+  std::uint64_t count = 0;
+  std::uint64_t room = all_pairs().empty() || all_pairs().back()->is_full ? 0 : pair_bytes_ - all_pairs().back()->bytes;
   for (const Slice& record : records) {
     const std::uint64_t bytes = framed_bytes(record.size());
     if (bytes <= room) {
       room -= bytes;
       continue;
     }
-    pairs += pairs_of(bytes, pair_bytes_);
+    count += pairs_of(bytes, pair_bytes_);
     room = bytes <= pair_bytes_ ? pair_bytes_ - bytes : 0;
   }
-  return static_cast<std::uint32_t>(std::min<std::uint64_t>(pairs, staging_.slots() + 1));
+  return static_cast<std::uint32_t>(std::min<std::uint64_t>(count, staging_.slots() + 1));
 }
 
 Status KvAppendWindow::append(std::span<const Slice> records, std::span<std::uint64_t> offsets, bool survives) {
-  Lock lock(mutex_);
+  MutexLock lock(mutex_);
   // All of them or none: of more than there is room for, from a pair of their own on, so that they can be forgotten.
   std::uint32_t pairs = new_pairs_of(records);
-  Status status = pairs < staging_.slots() ? make_room(lock, pairs) : wait_for_all(lock);
+  Status status = pairs < staging_.slots() ? make_room(pairs) : wait_for_all();
   // While it waited, the pair that is open may have been closed: then they need one more.
   while (status.ok() && free_slots_.size() < (pairs = new_pairs_of(records))) {
     if (pairs >= staging_.slots()) {
-      status = wait_for_all(lock);
+      status = wait_for_all();
       break;
     }
-    status = make_room(lock, pairs);
+    status = make_room(pairs);
   }
   before_ = {tail_, end_};
   for (std::size_t i = 0; i < records.size() && status.ok(); ++i) {
-    status = append_one(lock, records[i], &offsets[i], survives);
+    status = append_one(records[i], &offsets[i], survives);
   }
   if (!status.ok()) {
     tail_ = before_.tail;
@@ -82,7 +83,7 @@ Status KvAppendWindow::append(std::span<const Slice> records, std::span<std::uin
 }
 
 // Waits until so many slots are free. REQUIRES: so many can be: one may be of a pair that is not full
-Status KvAppendWindow::make_room(Lock& lock, std::uint32_t pairs) {
+Status KvAppendWindow::make_room(std::uint32_t pairs) {
   const std::size_t few = std::max<std::size_t>(staging_.slots() / 16, 1);
   const std::size_t free = free_slots_.size();
   const bool has_to = free < pairs;
@@ -90,30 +91,31 @@ Status KvAppendWindow::make_room(Lock& lock, std::uint32_t pairs) {
   if (has_to || pauses) {
     opened_ = 0;
     wanted_slots_ = has_to ? std::max<std::size_t>(pairs, few) : free + few;
-    const auto may_go_on = [this] { return wanted_slots_ == 0 || !failure_.ok(); };
-    if (has_to) {
-      room_.wait(lock, may_go_on);
-    } else {
-      room_.wait_for(lock, kLongestPause, may_go_on);
+    const auto until = std::chrono::steady_clock::now() + kLongestPause;
+    while (!has_room()) {
+      const auto left = until - std::chrono::steady_clock::now();
+      if (!has_to && left <= std::chrono::nanoseconds::zero()) break;
+      has_to ? room_.wait(mutex_) : room_.wait_for(mutex_, left);
     }
     wanted_slots_ = 0;
   }
   return failure_;
 }
 
-Status KvAppendWindow::append_one(Lock& lock, const Slice& record, std::uint64_t* offset, bool survives) {
+Status KvAppendWindow::append_one(const Slice& record, std::uint64_t* offset, bool survives) {
   const std::uint64_t bytes = framed_bytes(record.size());
-  if (!pairs_.empty() && !pairs_.back()->is_full && pairs_.back()->bytes + bytes > pair_bytes_) close_pair();
+  if (!all_pairs().empty() && !all_pairs().back()->is_full && all_pairs().back()->bytes + bytes > pair_bytes_)
+    close_pair();
   *offset = tail_;
   const RecordFrame frame = frame_of({generation_, tail_}, record);
   std::size_t copied = 0;  // of the record
   for (std::uint64_t at = 0; at < bytes;) {
     const bool is_first = at == 0;
-    const bool is_open = !pairs_.empty() && !pairs_.back()->is_full;
+    const bool is_open = !all_pairs().empty() && !all_pairs().back()->is_full;
     if (!is_open && free_slots_.empty()) {
-      if (Status status = make_room(lock, 1); !status.ok()) return status;
+      if (Status status = make_room(1); !status.ok()) return status;
     }
-    Pair& pair = is_open ? *pairs_.back()
+    Pair& pair = is_open ? *all_pairs().back()
                          : open_pair(offset_of_pair(*offset, at / pair_bytes_, pair_bytes_), bytes > pair_bytes_);
     char* into = staging_.bytes(pair.slot) + pair.bytes;
     const std::uint64_t part = std::min<std::uint64_t>(bytes - at, pair_bytes_ - pair.bytes);
@@ -141,9 +143,9 @@ KvAppendWindow::Pair& KvAppendWindow::open_pair(std::uint64_t offset, bool of_on
   free_slots_.pop_back();
   ++opened_;
   const bool is_first = end_.generation != generation_;
-  staging_.begin(pair->slot, pair->position, is_first && pairs_.empty() ? Position() : end_, of_one_record);
+  staging_.begin(pair->slot, pair->position, is_first && all_pairs().empty() ? Position() : end_, of_one_record);
   bytes_.fetch_add(kPairOverheadBytes, std::memory_order_acq_rel);
-  const std::unique_lock lock(pairs_mutex_);
+  const ExclusiveLock lock(pairs_mutex_);
   pairs_.push_back(std::move(pair));
   return *pairs_.back();
 }
@@ -157,8 +159,8 @@ void KvAppendWindow::grow(Pair& pair, std::uint64_t bytes, bool survives) {
 }
 
 void KvAppendWindow::close_pair() {
-  if (pairs_.empty() || pairs_.back()->is_full) return;
-  Pair& pair = *pairs_.back();
+  if (all_pairs().empty() || all_pairs().back()->is_full) return;
+  Pair& pair = *all_pairs().back();
   pair.is_full = true;
   tail_ = pair.position.offset / pair_bytes_ * pair_bytes_ + pair_bytes_;
   ready_.notify_one();
@@ -167,7 +169,7 @@ void KvAppendWindow::close_pair() {
 // --- The drive
 
 bool KvAppendWindow::has_ready() const {
-  return failure_.ok() && shipped_ < pairs_.size() && pairs_[shipped_]->is_full;
+  return failure_.ok() && submitted_ < all_pairs().size() && all_pairs()[submitted_]->is_full;
 }
 
 void KvAppendWindow::run() {
@@ -175,37 +177,37 @@ void KvAppendWindow::run() {
   // are interrupted now and then.
   const sched_param none{};
   (void)pthread_setschedparam(pthread_self(), SCHED_BATCH, &none);
-  Lock lock(mutex_);
+  MutexLock lock(mutex_);
   for (;;) {
-    ready_.wait(lock, [&] { return stopping_ || has_ready() || on_their_way_ > 0; });
-    if (stopping_) return;
+    while (!is_stopping_ && !has_ready() && in_flight_ == 0) ready_.wait(mutex_);
+    if (is_stopping_) return;
     lock.unlock();
     {
-      const std::lock_guard drives(drive_mutex_);
+      const MutexLock drives(drive_mutex_);
       drive();
     }
     lock.lock();
   }
 }
 
-// Hands over what is ready, and waits until something is done. REQUIRES: drive_mutex_ is held
+// Hands over what is ready, and waits until something is done.
 void KvAppendWindow::drive() {
   std::vector<KvIo> ios;
   {
-    const Lock lock(mutex_);
+    const MutexLock lock(mutex_);
     gather(ios);
   }
   if (!ios.empty()) {
     if (const auto status = queue_->submit(ios); !status) {
-      const Lock lock(mutex_);
-      for (const KvIo& io : ios) on_their_way_ -= io.pairs.size();
+      const MutexLock lock(mutex_);
+      for (const KvIo& io : ios) in_flight_ -= io.pairs.size();
       if (failure_.ok()) failure_ = Status::IOError(status.message());
     }
   }
   reaped_.resize(queue_->pending());
   const std::size_t count = reaped_.empty() ? 0 : queue_->reap(reaped_, 1);
   {
-    const Lock lock(mutex_);
+    const MutexLock lock(mutex_);
     take(std::span(reaped_).first(count));
     if (free_slots_.size() >= wanted_slots_) wanted_slots_ = 0;
     if (wanted_slots_ == 0 || !failure_.ok()) room_.notify_one();
@@ -215,22 +217,22 @@ void KvAppendWindow::drive() {
 
 // Only when the drive has all of the generation before may it have something of a later one.
 bool KvAppendWindow::is_in_order(std::size_t index) const {
-  return pairs_[index]->position.generation == pairs_.front()->position.generation;
+  return all_pairs()[index]->position.generation == all_pairs().front()->position.generation;
 }
 
 // In order; what is there together goes together, as much as the drive's memtable takes.
 void KvAppendWindow::gather(std::vector<KvIo>& ios) {
-  const std::size_t most = waiting_ > 0 ? pairs_.size() : kPairsOnTheirWay;
-  while (has_ready() && is_in_order(shipped_) && on_their_way_ < most) {
-    Pair& first = *pairs_[shipped_];
+  const std::size_t most = waiting_ > 0 ? all_pairs().size() : kPairsOnTheirWay;
+  while (has_ready() && is_in_order(submitted_) && in_flight_ < most) {
+    Pair& first = *all_pairs()[submitted_];
     first.command.clear();
     KvIo& io = ios.emplace_back();
-    io.tag = first_ + shipped_;
+    io.tag = first_ + submitted_;
     io.op = ssd::Opcode::kv_batch_store;
     io.cause = device::Cause::wal;
     std::uint64_t bytes = 0;
-    for (; has_ready() && is_in_order(shipped_) && on_their_way_ < most; ++shipped_, ++on_their_way_) {
-      const Pair& pair = *pairs_[shipped_];
+    for (; has_ready() && is_in_order(submitted_) && in_flight_ < most; ++submitted_, ++in_flight_) {
+      const Pair& pair = *all_pairs()[submitted_];
       bytes += kPairOverheadBytes + pair.bytes;
       if (!first.command.empty() && (bytes > space_.info().batch_bytes || first.command.size() == kPairsACommand))
         break;
@@ -243,96 +245,104 @@ void KvAppendWindow::gather(std::vector<KvIo>& ios) {
 void KvAppendWindow::take(std::span<const KvDone> done) {
   for (const KvDone& one : done) {
     const std::size_t begin = one.tag - first_;
-    const std::size_t end = begin + pairs_[begin]->command.size();
+    const std::size_t end = begin + all_pairs()[begin]->command.size();
     const Status status = status_of(one, "batch store");
-    on_their_way_ -= end - begin;
-    for (std::size_t i = begin; i < end; ++i) pairs_[i]->is_stored = status.ok();
+    in_flight_ -= end - begin;
+    for (std::size_t i = begin; i < end; ++i) all_pairs()[i]->is_stored = status.ok();
     if (!status.ok() && (failure_.ok() || failure_.IsNoSpace())) failure_ = status;
   }
-  while (!pairs_.empty() && pairs_.front()->is_stored) pop_front();  // in order: nothing behind what failed
+  while (!all_pairs().empty() && all_pairs().front()->is_stored) pop_front();  // in order: nothing behind what failed
 }
 
 // The drive counts it from before that on, so that nobody sees less used than is.
 void KvAppendWindow::pop_front() {
-  bytes_.fetch_sub(kPairOverheadBytes + pairs_.front()->bytes, std::memory_order_acq_rel);
-  free_slots_.push_back(pairs_.front()->slot);
-  const std::unique_lock lock(pairs_mutex_);
+  bytes_.fetch_sub(kPairOverheadBytes + all_pairs().front()->bytes, std::memory_order_acq_rel);
+  free_slots_.push_back(all_pairs().front()->slot);
+  const ExclusiveLock lock(pairs_mutex_);
   pairs_.pop_front();
   ++first_;
-  if (shipped_ > 0) --shipped_;
+  if (submitted_ > 0) --submitted_;
 }
 
 void KvAppendWindow::hand_on() {
-  const Lock lock(mutex_);
+  const MutexLock lock(mutex_);
   close_pair();
 }
 
 Status KvAppendWindow::wait() {
-  Lock lock(mutex_);
-  return wait_for_all(lock);
+  MutexLock lock(mutex_);
+  return wait_for_all();
 }
 
 // On its own, unless somebody else does already: then nobody has to wake for it.
-Status KvAppendWindow::wait_for_all(Lock& lock) {
+Status KvAppendWindow::wait_for_all() {
   close_pair();
-  const std::uint64_t last = first_ + pairs_.size();
-  const auto is_over = [&] { return first_ >= last || (!failure_.ok() && on_their_way_ == 0); };
+  const std::uint64_t last = first_ + all_pairs().size();
   ++waiting_;
-  while (!is_over()) {
-    lock.unlock();
-    Lock drives(drive_mutex_, std::try_to_lock);
-    if (drives.owns_lock()) drive();
-    lock.lock();
-    if (!drives.owns_lock() && !is_over()) changed_.wait(lock);
+  while (!is_over(last)) {
+    mutex_.unlock();
+    if (drive_mutex_.try_lock()) {
+      drive();
+      drive_mutex_.unlock();
+      mutex_.lock();
+      continue;
+    }
+    mutex_.lock();
+    if (!is_over(last)) changed_.wait(mutex_);
   }
   --waiting_;
   return first_ >= last ? Status() : failure_;
 }
 
+bool KvAppendWindow::is_over(std::uint64_t last) const { return first_ >= last || (!failure_.ok() && in_flight_ == 0); }
+
 Status KvAppendWindow::store_again() {
-  Lock lock(mutex_);
+  MutexLock lock(mutex_);
   hand_over_again();
-  return wait_for_all(lock);
+  return wait_for_all();
 }
 
 // REQUIRES: nothing is on its way
 void KvAppendWindow::hand_over_again() {
   failure_ = {};
-  shipped_ = 0;
-  for (const auto& pair : pairs_) pair->is_stored = false;
+  submitted_ = 0;
+  for (const auto& pair : all_pairs()) pair->is_stored = false;
   ready_.notify_one();
 }
 
 bool KvAppendWindow::is_full() const {
-  const Lock lock(mutex_);
+  const MutexLock lock(mutex_);
   return failure_.IsNoSpace();
 }
 
 void KvAppendWindow::resume() {
-  const Lock lock(mutex_);
-  if (failure_.IsNoSpace() && on_their_way_ == 0) hand_over_again();
+  const MutexLock lock(mutex_);
+  if (failure_.IsNoSpace() && in_flight_ == 0) hand_over_again();
 }
 
 void KvAppendWindow::discard(GenerationId generation) {
   if (!has(generation)) return;
-  Lock lock(mutex_);
-  if (wait_for_all(lock).ok() || !failure_.IsNoSpace()) return;
+  MutexLock lock(mutex_);
+  if (wait_for_all().ok() || !failure_.IsNoSpace()) return;
   {
-    const std::unique_lock list(pairs_mutex_);
-    std::erase_if(pairs_, [&](const std::unique_ptr<Pair>& pair) {
-      if (pair->position.generation != generation) return false;
-      bytes_.fetch_sub(kPairOverheadBytes + pair->bytes, std::memory_order_acq_rel);
-      free_slots_.push_back(pair->slot);
-      return true;
-    });
+    const ExclusiveLock list(pairs_mutex_);
+    for (auto one = pairs_.begin(); one != pairs_.end();) {
+      if ((*one)->position.generation != generation) {
+        ++one;
+        continue;
+      }
+      bytes_.fetch_sub(kPairOverheadBytes + (*one)->bytes, std::memory_order_acq_rel);
+      free_slots_.push_back((*one)->slot);
+      one = pairs_.erase(one);
+    }
   }
   hand_over_again();
 }
 
 void KvAppendWindow::give_up() {
-  const Lock lock(mutex_);
-  assert(on_their_way_ == 0);
-  while (!pairs_.empty()) pop_front();
+  const MutexLock lock(mutex_);
+  assert(in_flight_ == 0);
+  while (!all_pairs().empty()) pop_front();
   tail_ = before_.tail;
   end_ = before_.end;
   failure_ = {};
@@ -342,7 +352,7 @@ void KvAppendWindow::give_up() {
 
 bool KvAppendWindow::read(Position wanted, std::uint64_t most_bytes, std::string* bytes) const {
   if (this->bytes() == 0) return false;
-  const std::shared_lock lock(pairs_mutex_);
+  const SharedLock lock(pairs_mutex_);
   const auto found = std::lower_bound(
       pairs_.begin(), pairs_.end(), wanted,
       [](const std::unique_ptr<Pair>& one, const Position& position) { return one->position < position; });
@@ -353,17 +363,17 @@ bool KvAppendWindow::read(Position wanted, std::uint64_t most_bytes, std::string
 }
 
 bool KvAppendWindow::has_failed() const {
-  const Lock lock(mutex_);
+  const MutexLock lock(mutex_);
   return !failure_.ok() && !failure_.IsNoSpace();
 }
 
 bool KvAppendWindow::takes_all_or_none(std::span<const Slice> records) const {
-  const Lock lock(mutex_);
+  const MutexLock lock(mutex_);
   return new_pairs_of(records) < staging_.slots();
 }
 
 std::vector<KvAppendWindow::Held> KvAppendWindow::held(GenerationId generation) const {
-  const std::shared_lock lock(pairs_mutex_);
+  const SharedLock lock(pairs_mutex_);
   std::vector<Held> all;
   for (const auto& pair : pairs_) {
     if (pair->position.generation != generation) continue;
@@ -373,7 +383,7 @@ std::vector<KvAppendWindow::Held> KvAppendWindow::held(GenerationId generation) 
 }
 
 bool KvAppendWindow::has(GenerationId generation) const {
-  const std::shared_lock lock(pairs_mutex_);
+  const SharedLock lock(pairs_mutex_);
   return std::ranges::any_of(pairs_, [&](const auto& one) { return one->position.generation == generation; });
 }
 

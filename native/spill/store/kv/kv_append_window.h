@@ -22,17 +22,15 @@
 
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <cstdint>
 #include <deque>
 #include <memory>
-#include <mutex>
-#include <shared_mutex>
 #include <span>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "base/mutex.h"
 #include "device/kv/kv_namespace.h"
 #include "spill/store/kv/kv_pairs.h"
 #include "spill/store/kv/kv_staging.h"
@@ -111,55 +109,62 @@ class KvAppendWindow {
     bool is_stored = false;
   };
 
-  using Lock = std::unique_lock<std::mutex>;
+  // The list as whoever holds mutex_ may read it: it is changed with both locks held.
+  const std::deque<std::unique_ptr<Pair>>& all_pairs() const REQUIRES(mutex_) NO_THREAD_SAFETY_ANALYSIS {
+    return pairs_;
+  }
 
-  std::uint32_t new_pairs_of(std::span<const rocksdb::Slice> records) const;
-  rocksdb::Status make_room(Lock& lock, std::uint32_t pairs);
-  rocksdb::Status append_one(Lock& lock, const rocksdb::Slice& record, std::uint64_t* offset, bool survives);
-  Pair& open_pair(std::uint64_t offset, bool of_one_record);
-  void grow(Pair& pair, std::uint64_t bytes, bool survives);
-  void close_pair();
-  rocksdb::Status wait_for_all(Lock& lock);
-  void hand_over_again();
+  std::uint32_t new_pairs_of(std::span<const rocksdb::Slice> records) const REQUIRES(mutex_);
+  rocksdb::Status make_room(std::uint32_t pairs) REQUIRES(mutex_);
+  bool has_room() const REQUIRES(mutex_) { return wanted_slots_ == 0 || !failure_.ok(); }
+  rocksdb::Status append_one(const rocksdb::Slice& record, std::uint64_t* offset, bool survives) REQUIRES(mutex_);
+  Pair& open_pair(std::uint64_t offset, bool of_one_record) REQUIRES(mutex_);
+  void grow(Pair& pair, std::uint64_t bytes, bool survives) REQUIRES(mutex_);
+  void close_pair() REQUIRES(mutex_);
+  rocksdb::Status wait_for_all() REQUIRES(mutex_);
+  bool is_over(std::uint64_t last) const REQUIRES(mutex_);
+  void hand_over_again() REQUIRES(mutex_);
   void run();
-  bool has_ready() const;
-  bool is_in_order(std::size_t index) const;
-  void drive();
-  void gather(std::vector<device::KvIo>& ios);
-  void take(std::span<const device::KvDone> done);
-  void pop_front();
+  bool has_ready() const REQUIRES(mutex_);
+  bool is_in_order(std::size_t index) const REQUIRES(mutex_);
+  void drive() REQUIRES(drive_mutex_);
+  void gather(std::vector<device::KvIo>& ios) REQUIRES(mutex_);
+  void take(std::span<const device::KvDone> done) REQUIRES(mutex_);
+  void pop_front() REQUIRES(mutex_);
 
   device::KvNamespace& space_;
   const std::uint32_t pair_bytes_;
   KvStaging& staging_;
 
-  mutable std::mutex mutex_;
-  std::condition_variable ready_;    // for the thread: there is something to hand over
-  std::condition_variable changed_;  // for others: the drive has taken something, or failed
-  std::condition_variable room_;     // for who appends: there is as much as he wants, or it failed
-  std::size_t wanted_slots_ = 0;     // to be free; 0: nobody waits for them
-  rocksdb::Status failure_;
-  GenerationId generation_ = 0;
+  // Of the queue. Held while the drive is waited for, and never waited for by an append.
+  Mutex drive_mutex_ ACQUIRED_BEFORE(mutex_);
+  mutable Mutex mutex_;
+  CondVar ready_;                                    // for the thread: there is something to hand over
+  CondVar changed_;                                  // for others: the drive has taken something, or failed
+  CondVar room_;                                     // for who appends: there is as much as he wants, or it failed
+  std::size_t wanted_slots_ GUARDED_BY(mutex_) = 0;  // to be free; 0: nobody waits for them
+  rocksdb::Status failure_ GUARDED_BY(mutex_);
+  GenerationId generation_ GUARDED_BY(mutex_) = 0;
   std::atomic<std::uint64_t> tail_{0};
-  Position end_;  // of the last record, of whichever generation
-  struct {
+  Position end_ GUARDED_BY(mutex_);  // of the last record, of whichever generation
+  struct Ends {
     std::uint64_t tail = 0;
     Position end;
-  } before_;                  // the last append
-  std::uint32_t opened_ = 0;  // pairs, since a writer last waited or paused
-  std::vector<std::uint32_t> free_slots_;
-  std::uint64_t first_ = 0;  // number of the pair at the front: the tag of its command
-  std::size_t shipped_ = 0;  // of pairs_: handed to the drive
-  std::size_t on_their_way_ = 0;
-  std::size_t waiting_ = 0;  // for all
-  bool stopping_ = false;
+  };
+  Ends before_ GUARDED_BY(mutex_);               // the last append
+  std::uint32_t opened_ GUARDED_BY(mutex_) = 0;  // pairs, since a writer last waited or paused
+  std::vector<std::uint32_t> free_slots_ GUARDED_BY(mutex_);
+  std::uint64_t first_ GUARDED_BY(mutex_) = 0;    // number of the pair at the front: the tag of its command
+  std::size_t submitted_ GUARDED_BY(mutex_) = 0;  // of the pairs: handed to the drive
+  std::size_t in_flight_ GUARDED_BY(mutex_) = 0;
+  std::size_t waiting_ GUARDED_BY(mutex_) = 0;  // for all
+  bool is_stopping_ GUARDED_BY(mutex_) = false;
 
-  mutable std::shared_mutex pairs_mutex_;  // of the list; whoever holds mutex_ may look without it
-  std::deque<std::unique_ptr<Pair>> pairs_;
+  mutable SharedMutex pairs_mutex_;  // held alone by readers of a pair, who do not take mutex_
+  std::deque<std::unique_ptr<Pair>> pairs_ GUARDED_BY(pairs_mutex_);
   std::atomic<std::uint64_t> bytes_{0};
 
-  std::mutex drive_mutex_;  // of the queue; taken before mutex_, and never waited for by an append
-  std::vector<device::KvDone> reaped_;
+  std::vector<device::KvDone> reaped_ GUARDED_BY(drive_mutex_);
   std::unique_ptr<device::KvQueue> queue_;  // goes before the pairs: until then what it was handed is read
   std::thread thread_;
 };

@@ -56,8 +56,8 @@ KvDurable::Last KvDurable::read() const {
 
 GenerationId KvDurable::dropped() const { return newest_slot(memory_).dropped; }
 
-void KvDurable::note(const Last& last) {
-  const std::lock_guard lock(mutex_);
+void KvDurable::add(const Last& last) {
+  const MutexLock lock(mutex_);
   bool is_new = false;
   for (const auto& [generation, offset] : last) {
     const auto [said, is_first] = said_.try_emplace(generation, offset);
@@ -68,18 +68,18 @@ void KvDurable::note(const Last& last) {
 }
 
 void KvDurable::forget(GenerationId generation) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   said_.erase(generation);
 }
 
 void KvDurable::drop(GenerationId generation) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   said_dropped_ = generation;
   write(++number_ % 2);
 }
 
 void KvDurable::replace(const Last& last) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   said_dropped_ = std::max(said_dropped_, dropped());
   for (const char* one : {memory_, memory_ + sizeof(Slot)}) {
     if (const auto slot = slot_at(one)) number_ = std::max(number_, slot->number);
@@ -89,7 +89,6 @@ void KvDurable::replace(const Last& last) {
   write(++number_ % 2);
 }
 
-// REQUIRES: mutex_ is held
 void KvDurable::write(std::size_t at) {
   Slot slot;
   slot.number = number_;

@@ -11,8 +11,8 @@
 
 #include <cstdint>
 #include <map>
-#include <mutex>
 
+#include "base/mutex.h"
 #include "spill/store/store.h"
 
 namespace spillway::spill {
@@ -28,8 +28,8 @@ class KvDurable {
   // What is there; nothing where neither slot fits its checksum.
   Last read() const;
   GenerationId dropped() const;
-  // Says so. An earlier word of the same generation that reached further stays. By any thread.
-  void note(const Last& last);
+  // Adds these. What was said of the same generation and reached further stays. By any thread.
+  void add(const Last& last);
   // The generation was dropped: what is said of it has no meaning any more.
   void forget(GenerationId generation);
   // All up to this one were dropped. To be called after replace().
@@ -38,13 +38,13 @@ class KvDurable {
   void replace(const Last& last);
 
  private:
-  void write(std::size_t at);
+  void write(std::size_t at) REQUIRES(mutex_);
 
   char* const memory_;
-  std::mutex mutex_;
-  Last said_;
-  GenerationId said_dropped_ = 0;
-  std::uint64_t number_ = 0;
+  Mutex mutex_;
+  Last said_ GUARDED_BY(mutex_);
+  GenerationId said_dropped_ GUARDED_BY(mutex_) = 0;
+  std::uint64_t number_ GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace spillway::spill

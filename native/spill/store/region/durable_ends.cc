@@ -39,7 +39,7 @@ struct Entry {
 static_assert(sizeof(Entry) == 32);
 
 // Then the file is written anew. Source: guess, 128 KiB.
-constexpr std::uint64_t kMostNoted = 4096;
+constexpr std::uint64_t kMostAdded = 4096;
 
 // What was appended is the kernel's, not this process's, when Append returns.
 rocksdb::FileOptions file_options() {
@@ -116,7 +116,7 @@ DurableEnds::DurableEnds(rocksdb::FileSystem& files, rocksdb::FSDirectory& direc
 Status DurableEnds::read() { return read_ends(files_, path_, &found_); }
 
 Status DurableEnds::replace(const std::vector<DurableEnd>& ends, bool closed, bool durably) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   std::random_device random;
   salt_ = std::uint64_t{random()} << 32 | random();
   said_.clear();
@@ -131,13 +131,13 @@ Status DurableEnds::replace(const std::vector<DurableEnd>& ends, bool closed, bo
   return status;
 }
 
-void DurableEnds::note(const DurableEnd& end) {
-  const std::lock_guard lock(mutex_);
+void DurableEnds::add(const DurableEnd& end) {
+  const MutexLock lock(mutex_);
   if (!is_begun_) return;
   DurableEnd& said = said_[end.generation];
   if (said.salt == end.salt && said.bytes >= end.bytes) return;
   said = end;
-  if (++noted_ < kMostNoted) {
+  if (++added_ < kMostAdded) {
     if (file_ && !file_->Append(encode(kEnd, end, salt_), {}, nullptr).ok()) file_.reset();
     return;
   }
@@ -146,8 +146,8 @@ void DurableEnds::note(const DurableEnd& end) {
   write(entries, /*durably=*/false).PermitUncheckedError();
 }
 
-void DurableEnds::forget(GenerationId generation) {
-  const std::lock_guard lock(mutex_);
+void DurableEnds::remove(GenerationId generation) {
+  const MutexLock lock(mutex_);
   said_.erase(generation);
 }
 
@@ -156,7 +156,7 @@ IOStatus DurableEnds::write(const std::string& entries, bool durably) {
   Header header;
   header.salt = salt_;
   header.checksum = checksum(header);
-  noted_ = 0;
+  added_ = 0;
   file_.reset();
   const std::string temporary = path_ + kNew;
   std::unique_ptr<rocksdb::FSWritableFile> file;

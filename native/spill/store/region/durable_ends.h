@@ -18,11 +18,11 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "base/mutex.h"
 #include "spill/store/region/log_frame.h"
 #include "spill/store/store.h"
 
@@ -60,12 +60,12 @@ class DurableEnds {
   rocksdb::Status replace(const std::vector<DurableEnd>& ends, bool closed, bool durably);
   bool is_begun() const { return is_begun_; }  // replaced since it was opened
   // Adds one. What cannot be written is left out. By any thread.
-  void note(const DurableEnd& end);
+  void add(const DurableEnd& end);
   // The log was dropped: what the file says of it has no meaning any more.
-  void forget(GenerationId generation);
+  void remove(GenerationId generation);
 
  private:
-  rocksdb::IOStatus write(const std::string& entries, bool durably);
+  rocksdb::IOStatus write(const std::string& entries, bool durably) REQUIRES(mutex_);
 
   rocksdb::FileSystem& files_;
   rocksdb::FSDirectory& directory_;
@@ -73,11 +73,11 @@ class DurableEnds {
   FoundEnds found_;
   std::atomic<bool> is_begun_ = false;
 
-  std::mutex mutex_;  // of what follows
-  std::map<GenerationId, DurableEnd> said_;
-  std::unique_ptr<rocksdb::FSWritableFile> file_;
-  std::uint64_t salt_ = 0;
-  std::uint64_t noted_ = 0;
+  Mutex mutex_;
+  std::map<GenerationId, DurableEnd> said_ GUARDED_BY(mutex_);
+  std::unique_ptr<rocksdb::FSWritableFile> file_ GUARDED_BY(mutex_);
+  std::uint64_t salt_ GUARDED_BY(mutex_) = 0;
+  std::uint64_t added_ GUARDED_BY(mutex_) = 0;  // since the file was written anew
 };
 
 }  // namespace spillway::spill

@@ -42,14 +42,6 @@ void answer(const RegionLog& log, const IOStatus& status, const Slice& result, R
 
 }  // namespace
 
-Status no_such_generation(GenerationId generation) {
-  return Status::Corruption("the spill store has no generation " + std::to_string(generation));
-}
-
-Status damaged(const RegionLog& log, std::uint64_t offset) {
-  return Status::Corruption(log.path + " is damaged at byte " + std::to_string(offset));
-}
-
 void read_one(const RegionLog* log, ReadRequest* request) {
   FSReadRequest asked;
   if (!ask(log, request, &asked)) return;

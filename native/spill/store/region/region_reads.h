@@ -4,7 +4,6 @@
 
 #include <rocksdb/file_system.h>
 
-#include <atomic>
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -12,23 +11,10 @@
 #include <string>
 #include <vector>
 
-#include "spill/store/region/log_frame.h"
+#include "spill/store/region/region_logs.h"
 #include "spill/store/store.h"
 
 namespace spillway::spill {
-
-// The log of one generation.
-struct RegionLog {
-  LogName name;
-  std::string path;
-  std::unique_ptr<rocksdb::FSRandomAccessFile> reader;
-  std::atomic<std::uint64_t> bytes{0};  // that can be read: whole frames, and the header before them
-  std::uint64_t last_record = 0;        // offset of the last that was recovered
-  bool dropped = false;
-};
-
-rocksdb::Status no_such_generation(GenerationId generation);
-rocksdb::Status damaged(const RegionLog& log, std::uint64_t offset);
 
 // `log`: that of the request's generation, or null.
 void read_one(const RegionLog* log, ReadRequest* request);

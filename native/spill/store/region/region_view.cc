@@ -44,7 +44,7 @@ Status count_operations(const rocksdb::WriteBatch& batch, std::map<std::uint32_t
 }
 
 // A log that can be read.
-struct OpenLog {
+struct ViewedLog {
   LogView view;
   LogName name;
   HeaderFault header = HeaderFault::none;
@@ -70,7 +70,7 @@ class Viewer {
     if (Status status = read_ends(files_, directory_ + "/" + kEndsFile, &ends_); !status.ok()) return status;
     if (ends_.damaged_at) view_.damage.push_back({directory_ + "/" + kEndsFile, *ends_.damaged_at});
     if (Status status = find_logs(); !status.ok()) return status;
-    for (OpenLog& log : logs_) {
+    for (ViewedLog& log : logs_) {
       if (Status status = read(log); !status.ok()) return status;
       view_.logs.push_back(std::move(log.view));
     }
@@ -112,7 +112,7 @@ class Viewer {
     for (const std::string& name : names) {
       const auto generation = generation_of(name);
       if (!generation) continue;
-      OpenLog log;
+      ViewedLog log;
       log.view.generation = log.name.generation = *generation;
       log.view.path = directory_ + "/" + name;
       Status status = open(log);
@@ -121,11 +121,11 @@ class Viewer {
       logs_.push_back(std::move(log));
     }
     std::sort(logs_.begin(), logs_.end(),
-              [](const OpenLog& a, const OpenLog& b) { return a.view.generation < b.view.generation; });
+              [](const ViewedLog& a, const ViewedLog& b) { return a.view.generation < b.view.generation; });
     return {};
   }
 
-  Status open(OpenLog& log) {
+  Status open(ViewedLog& log) {
     IOStatus status = files_.NewRandomAccessFile(log.view.path, {}, &log.file, nullptr);
     if (status.ok()) status = files_.GetFileSize(log.view.path, {}, &log.view.file_bytes, nullptr);
     if (!status.ok()) return status;
@@ -144,7 +144,7 @@ class Viewer {
     return {};
   }
 
-  Status read(OpenLog& log) {
+  Status read(ViewedLog& log) {
     if (view_.ends_at) return {};
     if (log.view.file_bytes == 0) return is_shorter(log, 0) ? note_end(log, 0) : Status();
     if (log.header == HeaderFault::torn) return note_end(log, 0);
@@ -173,17 +173,17 @@ class Viewer {
   }
 
   // The log before it has not all that it had when this one was begun.
-  bool is_behind_a_hole(const OpenLog& log) const {
+  bool is_behind_a_hole(const ViewedLog& log) const {
     const auto before = whole_bytes_.find(log.name.after);
     return log.name.after_bytes > 0 && before != whole_bytes_.end() && before->second < log.name.after_bytes;
   }
 
   // Than was durable of it.
-  bool is_shorter(const OpenLog& log, std::uint64_t whole_to) const {
+  bool is_shorter(const ViewedLog& log, std::uint64_t whole_to) const {
     return was_longer(ends_, log.name.generation, log.name.salt, whole_to);
   }
 
-  Status note_end(const OpenLog& log, std::uint64_t offset) {
+  Status note_end(const ViewedLog& log, std::uint64_t offset) {
     bool was_there = false;
     if (Status status = was_known_durable(log, offset, &was_there); !status.ok()) return status;
     if (was_there) {
@@ -196,13 +196,13 @@ class Viewer {
   }
 
   // By the file of ends, by a frame behind it, or by a later log.
-  Status was_known_durable(const OpenLog& log, std::uint64_t offset, bool* known) {
+  Status was_known_durable(const ViewedLog& log, std::uint64_t offset, bool* known) {
     *known = is_shorter(log, offset);
     IOStatus status;
     if (!*known && offset >= kLogHeaderBytes) {
       status = was_durable(*log.file, log.name, offset, log.view.file_bytes, known);
     }
-    for (const OpenLog& later : logs_) {
+    for (const ViewedLog& later : logs_) {
       if (!status.ok() || *known) break;
       if (later.name.generation <= log.name.generation || later.header != HeaderFault::none) continue;
       *known = log.name.generation < later.name.durable_before;
@@ -215,7 +215,7 @@ class Viewer {
   const std::string directory_;
   RegionView& view_;
   FoundEnds ends_;
-  std::vector<OpenLog> logs_;
+  std::vector<ViewedLog> logs_;
   std::map<GenerationId, std::uint64_t> whole_bytes_;
 };
 

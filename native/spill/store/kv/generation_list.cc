@@ -1,4 +1,4 @@
-#include "spill/store/kv/kv_mark.h"
+#include "spill/store/kv/generation_list.h"
 
 #include <algorithm>
 #include <array>
@@ -13,12 +13,12 @@ using rocksdb::Status;
 
 namespace {
 
-struct MarkHead {
+struct ListHead {
   std::array<char, 8> magic = {'S', 'P', 'I', 'L', 'L', 'K', 'V', 2};
   std::uint32_t checksum = 0;
   std::uint32_t count = 0;
 };
-static_assert(sizeof(MarkHead) == 16);
+static_assert(sizeof(ListHead) == 16);
 
 // Version 1 had numbers and nothing else. They were made of microseconds since 1970, far below what these letters are.
 constexpr GenerationId kAboveVersion1 = GenerationId{1} << 52;
@@ -36,17 +36,17 @@ bool is_of_version_1(std::string_view bytes) {
 
 }  // namespace
 
-std::string encode_mark(std::span<const GenerationId> ids) {
-  MarkHead head;
+std::string encode_generations(std::span<const GenerationId> ids) {
+  ListHead head;
   head.checksum = crc32c(slice_of(ids));
   head.count = static_cast<std::uint32_t>(ids.size());
   std::string bytes(reinterpret_cast<const char*>(&head), sizeof head);
   return bytes.append(slice_of(ids).data(), ids.size_bytes());
 }
 
-Status decode_mark(std::string_view bytes, std::vector<GenerationId>* ids) {
-  const MarkHead wanted;
-  MarkHead head;
+Status decode_generations(std::string_view bytes, std::vector<GenerationId>* ids) {
+  const ListHead wanted;
+  ListHead head;
   const Status another = Status::NotSupported(
       "the key-value namespace was written by another version of Spillway (byte 0 of generation 0); open it with that");
   if (is_of_version_1(bytes)) return another;

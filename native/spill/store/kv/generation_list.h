@@ -14,8 +14,8 @@
 
 namespace spillway::spill {
 
-std::string encode_mark(std::span<const GenerationId> ids);
+std::string encode_generations(std::span<const GenerationId> ids);
 // NotSupported: another version wrote it. Corruption: it is damaged.
-rocksdb::Status decode_mark(std::string_view bytes, std::vector<GenerationId>* ids);
+rocksdb::Status decode_generations(std::string_view bytes, std::vector<GenerationId>* ids);
 
 }  // namespace spillway::spill

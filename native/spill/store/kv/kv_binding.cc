@@ -1,0 +1,43 @@
+#include "spill/store/kv/kv_binding.h"
+
+namespace spillway::spill {
+
+using rocksdb::Status;
+
+namespace {
+
+constexpr Position kBinding{0, 2};
+
+}  // namespace
+
+Status KvBinding::read(std::string* bytes) {
+  const MutexLock lock(mutex_);
+  if (Status status = commands_.retrieve(kBinding, commands_.space().info().vml_bytes, bytes); !status.ok()) {
+    return status;
+  }
+  keep(*bytes);
+  return {};
+}
+
+Status KvBinding::write(const std::string& bytes) {
+  if (bytes.size() > commands_.space().info().vml_bytes) {
+    return Status::NoSpace("the drive's values are too short for a record");
+  }
+  const MutexLock lock(mutex_);
+  if (Status status = commands_.store(kBinding, bytes); !status.ok()) return status;
+  keep(bytes);
+  return {};
+}
+
+void KvBinding::renew() {
+  const MutexLock lock(mutex_);
+  // Where it fails, the old one is there all the same.
+  if (!record_.empty()) commands_.store(kBinding, record_).PermitUncheckedError();
+}
+
+void KvBinding::keep(const std::string& bytes) {
+  record_ = bytes;
+  bytes_ = bytes.empty() ? 0 : kPairOverheadBytes + bytes.size();
+}
+
+}  // namespace spillway::spill

@@ -1,0 +1,90 @@
+// The logs that are open to write: the current one, which takes records, and sealed ones, which take no more and are
+// not known to be durable yet. A thread of its own makes sealed logs durable, oldest first, and closes them, so that a
+// writer does not wait for the drive's cache, which compactions fill.
+//
+// After a failed write or sync of any of them nothing is appended or synced until seal() has put a durable copy in the
+// place of each: part of a failed write may be there, and after a failed sync the kernel may have dropped pages that a
+// second sync would not report.
+#pragma once
+
+#include <rocksdb/file_system.h>
+#include <rocksdb/status.h>
+
+#include <atomic>
+#include <deque>
+#include <memory>
+#include <thread>
+
+#include "base/mutex.h"
+#include "spill/store/region/append_pacer.h"
+#include "spill/store/region/durable_ends.h"
+#include "spill/store/region/region_directory.h"
+#include "spill/store/region/region_logs.h"
+
+namespace spillway::spill {
+
+// A log that takes records, or took them until it was sealed.
+struct OpenLog {
+  std::shared_ptr<RegionLog> log;
+  std::unique_ptr<rocksdb::FSWritableFile> file;  // replaced and closed while nobody syncs
+  std::atomic<std::uint64_t> durable{0};          // bytes
+};
+
+// begin, seal, pause_after, handle_failed_append and close_dropped are called by the appending thread; the rest by any.
+class OpenLogs {
+ public:
+  // REQUIRES: all of them outlive it
+  OpenLogs(const RegionDirectory& directory, RegionLogs& logs, DurableEnds& ends, std::uint64_t preallocation);
+  ~OpenLogs();
+  OpenLogs(const OpenLogs&) = delete;
+  OpenLogs& operator=(const OpenLogs&) = delete;
+
+  std::shared_ptr<OpenLog> current() const;  // null: none takes records
+  std::size_t count() const;
+  std::deque<std::shared_ptr<OpenLog>> sealed() const;  // oldest first
+  bool has_failed() const { return has_failed_.load(std::memory_order_acquire); }
+
+  // `log` takes records from now on. REQUIRES: seal() was called since the last
+  void begin(std::shared_ptr<OpenLog> log);
+  // The current log takes no more. Waits for the drive while many are sealed; after a failure, repairs it. An error:
+  // the repair or a sync failed, and the log is current still.
+  rocksdb::Status seal();
+  // What was appended before is durable when it returns, of every open log.
+  rocksdb::Status sync();
+  // After an append to the current log returned `failed`. NoSpace: what the file has of it is gone, and appends may go
+  // on.
+  rocksdb::Status handle_failed_append(const rocksdb::IOStatus& failed);
+  // Slows down a writer who is faster than the drive, after an append of so many bytes.
+  void pause_after(std::uint64_t bytes);
+  // Nobody wants what is in this log and those before it.
+  void close_dropped(const RegionLog& log);
+
+ private:
+  void sync_sealed_in_background();
+  rocksdb::Status sync_sealed_to(std::size_t left) REQUIRES(sync_mutex_);
+  rocksdb::Status sync_oldest_sealed() REQUIRES(sync_mutex_);
+  rocksdb::Status sync_file(OpenLog& open) REQUIRES(sync_mutex_);
+  rocksdb::Status replace_by_copies() REQUIRES(sync_mutex_);
+  rocksdb::Status replace(OpenLog& open) REQUIRES(sync_mutex_);
+  rocksdb::IOStatus truncate_to_end(OpenLog& open) REQUIRES(sync_mutex_);
+  void close_oldest_sealed() REQUIRES(sync_mutex_);
+  void close_current() REQUIRES(sync_mutex_);
+
+  const RegionDirectory& directory_;
+  RegionLogs& logs_;
+  DurableEnds& ends_;
+  const std::uint64_t preallocation_;
+  AppendPacer pacer_;
+  std::atomic<bool> has_failed_{false};  // a write or a sync of an open log
+
+  // Held for the length of a sync, and by whoever replaces or closes the file of an open log.
+  Mutex sync_mutex_ ACQUIRED_BEFORE(mutex_);
+  mutable Mutex mutex_;
+  std::shared_ptr<OpenLog> current_ GUARDED_BY(mutex_);
+  std::deque<std::shared_ptr<OpenLog>> sealed_ GUARDED_BY(mutex_);  // oldest first
+  bool is_stopping_ GUARDED_BY(mutex_) = false;
+  CondVar sealed_or_stopping_;
+  std::thread thread_;  // the last: it uses what is above
+};
+
+}  // namespace spillway::spill
