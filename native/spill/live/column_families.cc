@@ -2,7 +2,6 @@
 
 #include <rocksdb/table.h>
 
-#include <mutex>
 #include <string>
 #include <utility>
 
@@ -44,7 +43,7 @@ rocksdb::Status ColumnFamilies::add(rocksdb::ColumnFamilyHandle* handle) {
 }
 
 void ColumnFamilies::add(ColumnFamily family) {
-  const std::unique_lock lock(mutex_);
+  const ExclusiveLock lock(mutex_);
   comparators_.grow(family.id);
   comparators_[family.id].store(family.comparator, std::memory_order_release);
   Known& known = families_[family.id];
@@ -56,13 +55,13 @@ void ColumnFamilies::refresh(std::uint32_t id) {
   const UsedColumnFamily family = use(id);
   rocksdb::ColumnFamilyDescriptor descriptor;
   if (family.handle == nullptr || !family.handle->GetDescriptor(&descriptor).ok()) return;
-  const std::unique_lock lock(mutex_);
+  const ExclusiveLock lock(mutex_);
   families_[id].family.limits = limits_of(descriptor.options);
 }
 
 std::shared_future<void> ColumnFamilies::take_handle(std::uint32_t id) {
   std::shared_ptr<Users> users;  // let go of behind the lock
-  const std::unique_lock lock(mutex_);
+  const ExclusiveLock lock(mutex_);
   const auto found = families_.find(id);
   if (found == families_.end() || !found->second.users) return Users().is_free;
   found->second.family.handle = nullptr;
@@ -72,19 +71,19 @@ std::shared_future<void> ColumnFamilies::take_handle(std::uint32_t id) {
 
 void ColumnFamilies::keep_options(std::uint32_t id, rocksdb::ColumnFamilyDescriptor options) {
   auto kept = std::make_shared<const rocksdb::ColumnFamilyDescriptor>(std::move(options));
-  const std::unique_lock lock(mutex_);
+  const ExclusiveLock lock(mutex_);
   if (const auto found = families_.find(id); found != families_.end()) {
     found->second.family.options_without_handle = std::move(kept);
   }
 }
 
 void ColumnFamilies::drop(std::uint32_t id) {
-  const std::unique_lock lock(mutex_);
+  const ExclusiveLock lock(mutex_);
   if (const auto found = families_.find(id); found != families_.end()) found->second.family.is_dropped = true;
 }
 
 UsedColumnFamily ColumnFamilies::use(std::uint32_t id) const {
-  const std::shared_lock lock(mutex_);
+  const SharedLock lock(mutex_);
   const auto found = families_.find(id);
   if (found != families_.end()) return {found->second.family, found->second.users};
   return {{.id = id,
@@ -107,7 +106,7 @@ const rocksdb::Comparator* ColumnFamilies::comparator(std::uint32_t id) const {
 }
 
 void ColumnFamilies::for_each(const std::function<void(const ColumnFamily&)>& each) const {
-  const std::shared_lock lock(mutex_);
+  const SharedLock lock(mutex_);
   for (const auto& [id, known] : families_) each(known.family);
 }
 

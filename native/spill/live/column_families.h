@@ -13,8 +13,9 @@
 #include <unordered_map>
 #include <vector>
 
-#include "spill/live/signals.h"
+#include "base/mutex.h"
 #include "spill/live/segments.h"
+#include "spill/live/signals.h"
 
 namespace spillway::spill {
 
@@ -78,8 +79,8 @@ class ColumnFamilies {
     std::shared_ptr<Users> users;
   };
 
-  mutable std::shared_mutex mutex_;
-  std::unordered_map<std::uint32_t, Known> families_;
+  mutable SharedMutex mutex_;
+  std::unordered_map<std::uint32_t, Known> families_ GUARDED_BY(mutex_);
   Segments<std::atomic<const rocksdb::Comparator*>> comparators_;
 };
 

@@ -89,7 +89,7 @@ void Generation::add(RangeTombstone tombstone) {
   const rocksdb::Comparator* const order = families_.comparator(tombstone.column_family);
   has_some_of(tombstone.column_family);
   {
-    const std::unique_lock lock(tombstones_mutex_);
+    const ExclusiveLock lock(tombstones_mutex_);
     newest_ranges_.try_emplace(tombstone.column_family, order)
         .first->second.add(tombstone.begin, tombstone.end, tombstone.sequence);
     tombstones_.push_back(std::move(tombstone));
@@ -99,12 +99,12 @@ void Generation::add(RangeTombstone tombstone) {
 }
 
 void Generation::count(std::uint32_t column_family, const Tally& added) {
-  const std::lock_guard lock(tallies_mutex_);
+  const MutexLock lock(tallies_mutex_);
   tallies_[column_family] += added;
 }
 
 Tally Generation::tally(std::optional<std::uint32_t> column_family) const {
-  const std::lock_guard lock(tallies_mutex_);
+  const MutexLock lock(tallies_mutex_);
   Tally sum;
   for (const auto& [id, tally] : tallies_) {
     if (!column_family || *column_family == id) sum += tally;
@@ -113,7 +113,7 @@ Tally Generation::tally(std::optional<std::uint32_t> column_family) const {
 }
 
 std::shared_ptr<const Generation::Runs> Generation::runs() const {
-  const std::scoped_lock lock(runs_mutex_);
+  const MutexLock lock(runs_mutex_);
   return runs_;
 }
 
@@ -132,7 +132,7 @@ std::shared_ptr<const Generation::Runs> Generation::runs_with(Sequence up_to) co
   std::shared_ptr<const Runs> now = runs();
   if (has_all(*now)) return now;
 
-  const std::scoped_lock sorting(sorting_mutex_);
+  const MutexLock sorting(sorting_mutex_);
   now = runs();
   if (has_all(*now)) return now;
   auto next = std::make_shared<Runs>(*now);
@@ -150,7 +150,7 @@ std::shared_ptr<const Generation::Runs> Generation::runs_with(Sequence up_to) co
   }
   next->sorted.push_back(std::move(run));
   memory_bytes_.fetch_add((next->entries - now->entries) * sizeof(void*), std::memory_order_relaxed);
-  const std::scoped_lock lock(runs_mutex_);
+  const MutexLock lock(runs_mutex_);
   runs_ = std::move(next);
   return runs_;
 }
@@ -173,13 +173,13 @@ const Entry* Generation::find(std::uint32_t column_family, std::string_view key,
 }
 
 std::vector<RangeTombstone> Generation::range_tombstones() const {
-  const std::shared_lock lock(tombstones_mutex_);
+  const SharedLock lock(tombstones_mutex_);
   return tombstones_;
 }
 
 Sequence Generation::covering_tombstone(std::uint32_t column_family, std::string_view key, Sequence up_to) const {
   if (!has_range_tombstones()) return 0;
-  const std::shared_lock lock(tombstones_mutex_);
+  const SharedLock lock(tombstones_mutex_);
   const auto ranges = newest_ranges_.find(column_family);
   if (ranges == newest_ranges_.end()) return 0;
   const Sequence newest = ranges->second.newest(key);

@@ -22,11 +22,12 @@
 #include <utility>
 #include <vector>
 
+#include "base/mutex.h"
 #include "spill/live/column_families.h"
 #include "spill/live/huge_pages.h"
 #include "spill/live/newest_ranges.h"
-#include "spill/store/record.h"
 #include "spill/live/segments.h"
+#include "spill/store/record.h"
 #include "spill/store/store.h"
 
 namespace spillway::spill {
@@ -171,16 +172,17 @@ class Generation : public std::enable_shared_from_this<Generation> {
     std::vector<std::shared_ptr<const SortedRun>> sorted;
     std::uint64_t entries = 0;
   };
-  mutable std::mutex sorting_mutex_;  // one sorts at a time; who finds what it needs in runs_ does not wait for it
-  mutable std::mutex runs_mutex_;
-  mutable std::shared_ptr<const Runs> runs_;
+  mutable Mutex sorting_mutex_;  // one sorts at a time; who finds what it needs in runs_ does not wait for it
+  mutable Mutex runs_mutex_;
+  mutable std::shared_ptr<const Runs> runs_ GUARDED_BY(runs_mutex_);
 
-  mutable std::shared_mutex tombstones_mutex_;
-  std::vector<RangeTombstone> tombstones_;
-  std::unordered_map<std::uint32_t, NewestRanges> newest_ranges_;  // of all of them, by column family
+  mutable SharedMutex tombstones_mutex_;
+  std::vector<RangeTombstone> tombstones_ GUARDED_BY(tombstones_mutex_);
+  // Of all of them, by column family.
+  std::unordered_map<std::uint32_t, NewestRanges> newest_ranges_ GUARDED_BY(tombstones_mutex_);
 
-  mutable std::mutex tallies_mutex_;
-  std::unordered_map<std::uint32_t, Tally> tallies_;  // by column family
+  mutable Mutex tallies_mutex_;
+  std::unordered_map<std::uint32_t, Tally> tallies_ GUARDED_BY(tallies_mutex_);  // by column family
 
   std::atomic<std::uint64_t> entry_count_{0};
   std::atomic<std::uint64_t> user_bytes_{0};

@@ -6,6 +6,7 @@
 #include <mutex>
 #include <vector>
 
+#include "base/mutex.h"
 #include "spill/live/generation.h"
 
 namespace spillway::spill {
@@ -14,14 +15,14 @@ namespace spillway::spill {
 class HeldGenerations {
  public:
   void add(const std::vector<std::shared_ptr<Generation>>& brought_back) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     generations_.insert(generations_.end(), brought_back.begin(), brought_back.end());
   }
 
   std::uint64_t memory_bytes() const {
     std::vector<std::shared_ptr<const Generation>>
         held;  // of one that others let go meanwhile, the last: after the lock
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     std::uint64_t bytes = 0;
     std::erase_if(generations_, [&](const std::weak_ptr<const Generation>& one) {
       if (held.emplace_back(one.lock()) == nullptr) return true;
@@ -32,8 +33,8 @@ class HeldGenerations {
   }
 
  private:
-  mutable std::mutex mutex_;
-  mutable std::vector<std::weak_ptr<const Generation>> generations_;
+  mutable Mutex mutex_;
+  mutable std::vector<std::weak_ptr<const Generation>> generations_ GUARDED_BY(mutex_);
 };
 
 }  // namespace spillway::spill

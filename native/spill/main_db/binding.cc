@@ -90,6 +90,7 @@ Status Binding::check_guard(const std::vector<std::string>& families, const std:
   if (!bytes.empty()) {
     pairing_.record = decode_binding(bytes);
     is_damaged_ = !pairing_.record;
+    const MutexLock lock(mutex_);
     if (pairing_.record) record_ = *pairing_.record;
   }
   if (!pairing_.guard) return {};
@@ -110,7 +111,7 @@ Status Binding::damaged() const {
 }
 
 Status Binding::install(const std::shared_ptr<rocksdb::DB>& db, const std::vector<ColumnFamilyHandle*>& old_guards) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   db_ = db;
   if (pairing_.guard) {
     record_.confirmed = pairing_.guard->opening;  // it may be the pending one of an opening that a crash ended
@@ -135,7 +136,7 @@ Status Binding::install(const std::shared_ptr<rocksdb::DB>& db, const std::vecto
 
 Status Binding::ensure_guard() {
   if (has_guard_.load(std::memory_order_acquire)) return {};
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (has_guard_.load(std::memory_order_relaxed)) return {};
   record_.is_released = false;
   Status status = begin_opening();
@@ -149,7 +150,7 @@ Status Binding::ensure_guard() {
 Status Binding::without_guard(const std::function<Status()>& copy) {
   bool has_none = false;  // where RocksDB itself was handed out
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     has_none = guard_ == nullptr;
     if (Status status = drop_guard(); !status.ok()) return status;
   }
@@ -161,12 +162,12 @@ Status Binding::without_guard(const std::function<Status()>& copy) {
 }
 
 Status Binding::use_guard(const std::function<Status(ColumnFamilyHandle*)>& use) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return guard_ == nullptr ? Status::Incomplete("there is no guard") : use(guard_);
 }
 
 Status Binding::close(bool has_writes) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (guard_ == nullptr) return {};
   Status status;
   if (!has_writes) {

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "base/mutex.h"
 #include "spill/store/binding_record.h"
 #include "spill/store/store.h"
 
@@ -61,19 +62,19 @@ class Binding {
   rocksdb::Status close(bool has_writes);
 
  private:
-  rocksdb::Status begin_opening();
-  rocksdb::Status drop_guard();
-  rocksdb::Status write();
+  rocksdb::Status begin_opening() REQUIRES(mutex_);
+  rocksdb::Status drop_guard() REQUIRES(mutex_);
+  rocksdb::Status write() REQUIRES(mutex_);
   rocksdb::Status damaged() const;
 
   const std::shared_ptr<Store> store_;
   Pairing pairing_;          // as it was found
   bool is_damaged_ = false;  // the record
 
-  std::mutex mutex_;      // of what follows
-  BindingRecord record_;  // as the store has it
-  std::shared_ptr<rocksdb::DB> db_;
-  rocksdb::ColumnFamilyHandle* guard_ = nullptr;
+  Mutex mutex_;
+  BindingRecord record_ GUARDED_BY(mutex_);  // as the store has it
+  std::shared_ptr<rocksdb::DB> db_ GUARDED_BY(mutex_);
+  rocksdb::ColumnFamilyHandle* guard_ GUARDED_BY(mutex_) = nullptr;
   std::atomic<bool> has_guard_{false};
 };
 

@@ -6,6 +6,8 @@
 #include <set>
 #include <utility>
 
+#include "base/mutex.h"
+
 namespace spillway::spill {
 
 using rocksdb::IODebugContext;
@@ -25,21 +27,21 @@ bool is_new_options_file(const std::string& path, const std::string& prefix) {
 class Failures {
  public:
   void add(const std::string& path) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     paths_.insert(path);
   }
   void forget(const std::string& path) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     paths_.erase(path);
   }
   bool has(const std::string& path) const {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     return paths_.contains(path);
   }
 
  private:
-  mutable std::mutex mutex_;
-  std::set<std::string> paths_;
+  mutable Mutex mutex_;
+  std::set<std::string> paths_ GUARDED_BY(mutex_);
 };
 
 class Reader final : public rocksdb::FSRandomAccessFileOwnerWrapper {

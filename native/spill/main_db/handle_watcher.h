@@ -8,6 +8,8 @@
 #include <functional>
 #include <mutex>
 
+#include "base/mutex.h"
+
 namespace spillway::spill {
 
 // Among RocksDB's listeners.
@@ -18,7 +20,7 @@ class HandleWatcher final : public rocksdb::EventListener {
   // `on_deletion` is called by the thread that destroys a handle, which is whole until it returns. Not after stop().
   // REQUIRES: no handle is being destroyed at stop().
   void start(OnDeletion on_deletion) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     on_deletion_ = std::move(on_deletion);
   }
   void stop() { start(nullptr); }
@@ -26,15 +28,15 @@ class HandleWatcher final : public rocksdb::EventListener {
   void OnColumnFamilyHandleDeletionStarted(rocksdb::ColumnFamilyHandle* handle) override {
     OnDeletion on_deletion;
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       on_deletion = on_deletion_;
     }
     if (on_deletion) on_deletion(handle);
   }
 
  private:
-  std::mutex mutex_;
-  OnDeletion on_deletion_;
+  Mutex mutex_;
+  OnDeletion on_deletion_ GUARDED_BY(mutex_);
 };
 
 }  // namespace spillway::spill

@@ -50,12 +50,12 @@ bool lie_above_older(const rocksdb::ColumnFamilyMetaData& family, const rocksdb:
 }
 
 void IngestedFiles::expect(const std::string& path) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   numbers_[path] = std::nullopt;
 }
 
 std::optional<std::uint64_t> IngestedFiles::take(const std::string& path) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto found = numbers_.find(path);
   if (found == numbers_.end()) return std::nullopt;
   const std::optional<std::uint64_t> number = found->second;
@@ -64,7 +64,7 @@ std::optional<std::uint64_t> IngestedFiles::take(const std::string& path) {
 }
 
 void IngestedFiles::OnExternalFileIngested(rocksdb::DB*, const rocksdb::ExternalFileIngestionInfo& info) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (const auto found = numbers_.find(info.external_file_path); found != numbers_.end()) {
     found->second = number_in(info.internal_file_path);
   }
@@ -76,7 +76,7 @@ void IngestedFiles::OnBackgroundError(rocksdb::BackgroundErrorReason reason, roc
   has_any_error_.store(true, std::memory_order_release);
   if (error->severity() != rocksdb::Status::kNoError) {
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       last_error_ = *error;
     }
     error_count_.fetch_add(1, std::memory_order_release);
@@ -89,7 +89,7 @@ void IngestedFiles::OnBackgroundError(rocksdb::BackgroundErrorReason reason, roc
 }
 
 rocksdb::Status IngestedFiles::last_error() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return last_error_;
 }
 

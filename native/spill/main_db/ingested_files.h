@@ -22,6 +22,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "base/mutex.h"
 #include "spill/store/store.h"
 
 namespace spillway::spill {
@@ -65,9 +66,10 @@ class IngestedFiles final : public rocksdb::EventListener {
   std::atomic<bool> has_failed_{false};
   std::atomic<bool> is_stuck_{false};
   std::atomic<std::uint64_t> error_count_{0};
-  mutable std::mutex mutex_;  // of what follows
-  rocksdb::Status last_error_;
-  std::unordered_map<std::string, std::optional<std::uint64_t>> numbers_;  // by path; the user's files are not in it
+  mutable Mutex mutex_;
+  rocksdb::Status last_error_ GUARDED_BY(mutex_);
+  // By path; the user's files are not in it.
+  std::unordered_map<std::string, std::optional<std::uint64_t>> numbers_ GUARDED_BY(mutex_);
 };
 
 // Of the same, which RocksDB refuses or misplaces because a flush or a compaction is just ending. What was misplaced is

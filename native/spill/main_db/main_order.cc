@@ -100,7 +100,7 @@ rocksdb::WalFilter* MainOrder::filter(Survivors survivors) {
 }
 
 void MainOrder::start(std::function<void()> before_flush) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   before_flush_ = std::move(before_flush);
 }
 
@@ -109,18 +109,18 @@ void MainOrder::stop() { start(nullptr); }
 // RocksDB 7.8 has chosen its memtables by now, or (atomic flushes) up to which it will: what they hold was written
 // before, and so was everything that their marks name.
 void MainOrder::OnFlushBegin(rocksdb::DB*, const rocksdb::FlushJobInfo&) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (before_flush_) before_flush_();
 }
 
 void MainOrder::hold_compactions(Until until) {
-  const std::lock_guard lock(held_mutex_);
+  const MutexLock lock(held_mutex_);
   held_until_ |= static_cast<unsigned>(until);
 }
 
 void MainOrder::let_compactions_run(Until until) {
   {
-    const std::lock_guard lock(held_mutex_);
+    const MutexLock lock(held_mutex_);
     held_until_ &= ~static_cast<unsigned>(until);
   }
   released_.notify_all();
@@ -131,8 +131,13 @@ void MainOrder::let_compactions_run() {
 }
 
 void MainOrder::OnCompactionBegin(rocksdb::DB*, const rocksdb::CompactionJobInfo&) {
-  std::unique_lock lock(held_mutex_);
-  released_.wait_for(lock, kLongestHold, [this] { return held_until_ == 0; });
+  const auto until = std::chrono::steady_clock::now() + kLongestHold;
+  const MutexLock lock(held_mutex_);
+  while (held_until_ != 0) {
+    const auto left = until - std::chrono::steady_clock::now();
+    if (left <= std::chrono::nanoseconds::zero()) return;
+    released_.wait_for(held_mutex_, left);
+  }
 }
 
 }  // namespace spillway::spill

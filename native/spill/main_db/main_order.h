@@ -10,14 +10,13 @@
 #include <rocksdb/wal_filter.h>
 #include <rocksdb/write_batch.h>
 
-#include <condition_variable>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <unordered_set>
 
+#include "base/mutex.h"
 #include "spill/store/record.h"
 #include "spill/store/store.h"
 
@@ -69,11 +68,11 @@ class MainOrder final : public rocksdb::EventListener {
   class Filter;
 
   std::unique_ptr<Filter> filter_;
-  std::mutex mutex_;
-  std::function<void()> before_flush_;
-  std::mutex held_mutex_;
-  std::condition_variable released_;
-  unsigned held_until_ = static_cast<unsigned>(Until::opened);
+  Mutex mutex_;
+  std::function<void()> before_flush_ GUARDED_BY(mutex_);
+  Mutex held_mutex_;
+  CondVar released_;
+  unsigned held_until_ GUARDED_BY(held_mutex_) = static_cast<unsigned>(Until::opened);
 };
 
 }  // namespace spillway::spill

@@ -86,18 +86,18 @@ rocksdb::ColumnFamilyOptions without_slowdown(rocksdb::ColumnFamilyOptions optio
 }
 
 void UserOptions::add(const std::string& family, const rocksdb::ColumnFamilyOptions& options) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   slowdown_.try_emplace(family, slowdown_of(options));
 }
 
 std::optional<SlowdownTriggers> UserOptions::of(const std::string& family) const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto found = slowdown_.find(family);
   return found == slowdown_.end() ? std::nullopt : std::optional(found->second);
 }
 
 void UserOptions::set(const std::string& family, std::optional<SlowdownTriggers> triggers) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (triggers) {
     slowdown_[family] = *triggers;
   } else {

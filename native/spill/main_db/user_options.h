@@ -14,6 +14,8 @@
 #include <unordered_map>
 #include <utility>
 
+#include "base/mutex.h"
+
 namespace spillway::spill {
 
 // Where RocksDB slows writers down.
@@ -77,8 +79,8 @@ class UserOptions {
 
   const rocksdb::DBOptions options_;
   std::mutex changing_;
-  mutable std::mutex mutex_;
-  std::map<std::string, SlowdownTriggers> slowdown_;
+  mutable Mutex mutex_;
+  std::map<std::string, SlowdownTriggers> slowdown_ GUARDED_BY(mutex_);
 };
 
 }  // namespace spillway::spill
