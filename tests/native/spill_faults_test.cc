@@ -1,30 +1,23 @@
 // spillway::DB on a drive that fails: the caller gets the error, what was acknowledged is there, and the database goes
-// on or says that it must be opened again. And the holes of T26, one test each, where the order of events is the point.
+// on or says that it must be opened again.
+#include "spill_faults.h"
+
 #include <gtest/gtest.h>
-#include <rocksdb/env.h>
 
 #include <atomic>
 #include <chrono>
-#include <filesystem>
-#include <fstream>
-#include <functional>
 #include <future>
 #include <map>
 #include <memory>
 #include <set>
 #include <string>
-#include <string_view>
 #include <thread>
 #include <vector>
 
 #include "at_each_step.h"
-#include "base/file_bytes.h"
-#include "base/steps.h"
 #include "faults/file_system.h"
-#include "faults/power_loss.h"
 #include "spill_rocksdb_of.h"
 #include "spillway/db.h"
-#include "temporary_directory.h"
 
 namespace spillway::faults {
 namespace {
@@ -32,82 +25,6 @@ namespace {
 using clients::rocksdb_of;
 using rocksdb::IOStatus;
 using rocksdb::Status;
-
-bool of_spill(const FileOperation& operation) { return operation.name.find(".spill") != std::string::npos; }
-
-class FaultsSpillway : public ::testing::Test {
- protected:
-  FaultsSpillway() {
-    spill_.capacity_bytes = 4 << 20;
-    spill_.generation_bytes = 64 << 10;
-    spill_.rollback = RollbackPolicy::off;
-    spill_.put_back_bytes = 0;
-  }
-  ~FaultsSpillway() override { db_.reset(); }
-
-  void open() {
-    db_.reset();
-    auto system = FaultyFileSystem::open(root_);
-    ASSERT_TRUE(system) << system.status().message();
-    system_ = *system;
-    env_ = rocksdb::NewCompositeEnv(system_);
-    rocksdb::Options options;
-    options.create_if_missing = true;
-    options.env = env_.get();
-    DB* db = nullptr;
-    const Status status = DB::Open(options, spill_, root_ + "/db", &db);
-    ASSERT_TRUE(status.ok()) << status.ToString();
-    db_.reset(db);
-  }
-  void lose_power(std::uint64_t seed) {
-    system_->cut_power();
-    db_.reset();
-    const std::string next = scratch_.path("after-" + std::to_string(seed));
-    const spillway::Status status = power_loss(root_, next, {.seed = seed});
-    ASSERT_TRUE(status) << status.message();
-    root_ = next;
-    open();
-  }
-  Status put(const std::string& key, const std::string& value, bool sync = false) {
-    rocksdb::WriteOptions options;
-    options.sync = sync;
-    const Status status = db_->Put(options, key, value);
-    if (status.ok()) acknowledged_[key] = value;
-    return status;
-  }
-  std::string get(const std::string& key) {
-    std::string value;
-    const Status status = db_->Get({}, key, &value);
-    return status.ok() ? value : status.IsNotFound() ? "-" : status.ToString();
-  }
-  // What was diverted without a sync, and what `write_main` then gave RocksDB to keep, survives a loss of power.
-  void expect_both_survive(const std::function<void(const std::string& value)>& write_main) {
-    if (!db_) open();
-    for (std::uint64_t seed = 0; seed < 8; ++seed) {
-      const std::string round = std::to_string(++rounds_);
-      db_->SetDiversion(Diversion::always);
-      ASSERT_TRUE(put("spilled", round).ok());
-      db_->SetDiversion(Diversion::never);
-      write_main(round);
-      lose_power(rounds_);
-      EXPECT_EQ(get("spilled"), round);
-      EXPECT_EQ(get("main"), round);
-      ASSERT_TRUE(db_->Rollback().ok());
-    }
-  }
-  void expect_acknowledged() {
-    for (const auto& [key, value] : acknowledged_) EXPECT_EQ(get(key), value) << key;
-  }
-
-  const TemporaryDirectory scratch_{memory_path()};
-  std::string root_ = scratch_.path("root");
-  SpillOptions spill_;
-  std::shared_ptr<FaultyFileSystem> system_;
-  std::unique_ptr<rocksdb::Env> env_;
-  std::map<std::string, std::string> acknowledged_;
-  std::unique_ptr<DB> db_;
-  std::uint64_t rounds_ = 0;  // of expect_both_survive
-};
 
 // As a file system does that finds its drive full when it writes back: once, and RocksDB recovers from it.
 TEST_F(FaultsSpillway, ASyncOfRocksdbsLogThatFailsOnceIsGotOver) {
@@ -321,42 +238,6 @@ TEST_F(FaultsSpillway, ErrorsAtRandomLoseNothingThatWasAcknowledged) {
   }
 }
 
-// --- T26
-
-TEST_F(FaultsSpillway, AStaleCopyDoesNotReviveAfterAnOverwriteInRocksdb) {
-  open();
-  db_->SetDiversion(Diversion::always);
-  ASSERT_TRUE(put("k", "old", true).ok());
-  ASSERT_TRUE(db_->Rollback().ok());
-  db_->SetDiversion(Diversion::never);
-  ASSERT_TRUE(put("k", "new", true).ok());
-  for (std::uint64_t seed = 0; seed < 4; ++seed) {
-    lose_power(seed);
-    EXPECT_EQ(get("k"), "new");
-    ASSERT_TRUE(db_->Rollback().ok());
-    EXPECT_EQ(get("k"), "new");
-  }
-}
-
-TEST_F(FaultsSpillway, WritesThatArriveDuringARollbackSurviveIt) {
-  open();
-  db_->SetDiversion(Diversion::always);
-  ASSERT_TRUE(put("k", "1").ok());
-  {
-    const AtStep during("spill.rollback.sorted", [this] { EXPECT_TRUE(put("k", "2", true).ok()); });
-    ASSERT_TRUE(db_->Rollback().ok());
-    EXPECT_TRUE(during.was_reached());
-  }
-  EXPECT_EQ(get("k"), "2");
-  lose_power(3);
-  EXPECT_EQ(get("k"), "2");
-}
-
-bool comes_true(const std::function<bool()>& what) {
-  for (int i = 0; i < 10'000 && !what(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  return what();
-}
-
 TEST_F(FaultsSpillway, AWriteWaitsForTheRoomThatARollbackIsAboutToMake) {
   spill_.capacity_bytes = 256 << 10;
   spill_.generation_bytes = 64 << 10;
@@ -401,75 +282,6 @@ TEST_F(FaultsSpillway, ALogThatFailedIsNotWrittenToAgain) {
   open();
   expect_acknowledged();
   EXPECT_TRUE(put("c", "4").ok());
-}
-
-// What it has, RocksDB's memtable aside, cannot be made durable any more: nothing that comes after it may be called so.
-TEST_F(FaultsSpillway, ALogThatFailedIsNoGroundForASyncWrite) {
-  open();
-  db_->SetDiversion(Diversion::never);
-  ASSERT_TRUE(put("a", "1").ok());
-  const auto of_log = [](const FileOperation& operation) {
-    return operation.action == Action::write && operation.name.ends_with(".log");
-  };
-  system_->set_fault_rule(fail_nth(of_log, 1, IOStatus::IOError("no (injected)")));
-  EXPECT_TRUE(put("b", "2").IsIOError());
-  db_->SetDiversion(Diversion::always);
-  EXPECT_TRUE(put("spilled", "1", true).IsIOError());
-  EXPECT_TRUE(put("a", "2").ok()) << "what need not be durable";
-  lose_power(1);
-}
-
-// Neither log is synced for it: RocksDB's says what its writes come after.
-TEST_F(FaultsSpillway, AWriteToRocksdbIsLostWithADivertedOneBeforeIt) {
-  open();
-  bool lost = false;
-  for (std::uint64_t seed = 0; seed < 24; ++seed) {
-    const std::string round = std::to_string(seed);
-    db_->SetDiversion(Diversion::always);
-    ASSERT_TRUE(put("spilled", round).ok());
-    db_->SetDiversion(Diversion::never);
-    ASSERT_TRUE(put("main", round).ok());
-    EXPECT_EQ(db_->GetSpillStatistics().ordering_syncs, 0U);
-    EXPECT_EQ(db_->GetSpillStatistics().ordering_marks, 1U);
-    lose_power(seed);
-    EXPECT_TRUE(get("main") != round || get("spilled") == round) << seed;
-    lost = lost || get("spilled") != round;
-    ASSERT_TRUE(db_->Rollback().ok());
-    lose_power(100 + seed);  // what was left out stays out
-    EXPECT_TRUE(get("main") != round || get("spilled") == round) << seed;
-  }
-  EXPECT_TRUE(lost) << "nothing was tried";
-}
-
-TEST_F(FaultsSpillway, ASyncWriteToRocksdbMakesWhatWasDivertedBeforeItDurable) {
-  expect_both_survive([this](const std::string& value) { ASSERT_TRUE(put("main", value, true).ok()); });
-}
-
-// A write without operations that is to be synced is how programs ask for a barrier.
-TEST_F(FaultsSpillway, AnEmptySyncWriteMakesWhatWasAcknowledgedBeforeItDurable) {
-  rocksdb::WriteOptions sync;
-  sync.sync = true;
-  const std::vector<std::function<void(rocksdb::WriteBatch&)>> empty{
-      [](rocksdb::WriteBatch&) {},
-      [](rocksdb::WriteBatch& batch) { EXPECT_TRUE(batch.PutLogData("for the log alone").ok()); }};
-  for (const auto& fill : empty) {
-    for (const Diversion then : {Diversion::never, Diversion::always}) {
-      expect_both_survive([&](const std::string& value) {
-        ASSERT_TRUE(put("main", value).ok());
-        db_->SetDiversion(then);
-        rocksdb::WriteBatch batch;
-        fill(batch);
-        ASSERT_TRUE(db_->Write(sync, &batch).ok());
-      });
-    }
-  }
-}
-
-TEST_F(FaultsSpillway, AFlushTakesWhatWasDivertedBeforeItAlong) {
-  expect_both_survive([this](const std::string& value) {
-    ASSERT_TRUE(put("main", value).ok());
-    ASSERT_TRUE(rocksdb_of(*db_).Flush({}).ok());  // as RocksDB does by itself
-  });
 }
 
 // An opening that fails may be tried again: what it found is there, and bound to the database.
@@ -636,167 +448,6 @@ TEST_F(FaultsSpillway, AFullStoreIsOpenedAndBroughtBack) {
   EXPECT_TRUE(db_->Rollback().ok());
   expect_acknowledged();
   spill_.capacity_bytes = before;
-}
-
-// RocksDB gives the sequence numbers again that writes had which were in no log when the process died.
-TEST_F(FaultsSpillway, NumbersThatRocksdbGivesAgainAreNotTakenForDurable) {
-  int kept = 0;
-  for (std::uint64_t seed = 0; seed < 4; ++seed) {
-    db_.reset();
-    root_ = scratch_.path("numbers-" + std::to_string(seed));
-    open();
-    db_->SetDiversion(Diversion::never);
-    rocksdb::WriteOptions unlogged;
-    unlogged.disableWAL = true;
-    for (int i = 0; i < 100; ++i) ASSERT_TRUE(db_->Put(unlogged, "u" + std::to_string(i), "1").ok());
-    db_->SetDiversion(Diversion::always);
-    ASSERT_TRUE(put("d1", "1").ok());
-    system_->cut_power();  // a kill
-    open();
-    ASSERT_EQ(get("d1"), "1");
-    db_->SetDiversion(Diversion::never);
-    for (int i = 0; i < 5; ++i) ASSERT_TRUE(put("w" + std::to_string(i), std::string(3000, 'w')).ok());
-    db_->SetDiversion(Diversion::always);
-    ASSERT_TRUE(put("d2", "1").ok());
-    ASSERT_TRUE(put("large", std::string(70'000, 'l')).ok());  // the generation is full, and made durable by itself
-    ASSERT_TRUE(put("d3", "1").ok());
-    lose_power(1'000 + seed);
-    EXPECT_EQ(get("d1"), "1") << "an opening has found it: seed " << seed;
-    if (get("d2") != "1") continue;
-    ++kept;
-    EXPECT_NE(get("w4"), "-") << "seed " << seed;
-  }
-  RecordProperty("kept", kept);
-}
-
-// RocksDB's log tells nothing of a write that is not in it.
-TEST_F(FaultsSpillway, AKilledProcessKeepsWhatWasDivertedAfterAWriteThatIsInNoLog) {
-  open();
-  db_->SetDiversion(Diversion::never);
-  rocksdb::WriteOptions unlogged;
-  unlogged.disableWAL = true;
-  ASSERT_TRUE(db_->Put(unlogged, "main", "1").ok());
-  db_->SetDiversion(Diversion::always);
-  ASSERT_TRUE(put("spilled", "1").ok());
-  system_->cut_power();  // what was written stays: it was the process that died
-  open();
-  EXPECT_EQ(get("spilled"), "1");
-}
-
-// Nor of what a batch has behind the point at which it ends for the log.
-TEST_F(FaultsSpillway, AKilledProcessKeepsWhatWasDivertedAfterABatchThatIsPartlyInTheLog) {
-  open();
-  db_->SetDiversion(Diversion::never);
-  rocksdb::WriteBatch batch;
-  ASSERT_TRUE(batch.Put("in the log", "1").ok());
-  batch.MarkWalTerminationPoint();
-  ASSERT_TRUE(batch.Put("in the memtable alone", "1").ok());
-  ASSERT_TRUE(db_->Write({}, &batch).ok());
-  db_->SetDiversion(Diversion::always);
-  ASSERT_TRUE(put("spilled", "1").ok());
-  ASSERT_TRUE(db_->CreateCheckpoint(root_ + "/copy").ok());
-  system_->cut_power();  // what was written stays: it was the process that died
-  open();
-  EXPECT_EQ(get("spilled"), "1");
-  EXPECT_EQ(get("in the log"), "1");
-  rocksdb::DB* opened = nullptr;
-  ASSERT_TRUE(rocksdb::DB::Open({}, root_ + "/copy", &opened).ok());
-  const std::unique_ptr<rocksdb::DB> copied(opened);
-  for (const char* key : {"in the log", "in the memtable alone", "spilled"}) {
-    std::string value;
-    EXPECT_TRUE(copied->Get({}, key, &value).ok()) << key;
-  }
-}
-
-// A loss of power may show what lay on the drive where a file was to be written: frames of an older one.
-TEST_F(FaultsSpillway, WhatAnOldGenerationLeftOnTheDriveIsNotTakenForANewOnes) {
-  const auto log = [this] {
-    std::string path;
-    for (const auto& entry : std::filesystem::directory_iterator(root_ + "/db/spill")) {
-      if (entry.path().extension() == ".spill") path = entry.path().string();
-    }
-    return path;
-  };
-  open();
-  std::string old;
-  for (int round = 0; round < 2; ++round) {  // what the second leaves begins as the third does
-    open();
-    db_->SetDiversion(Diversion::always);
-    for (const char* key : {"k1", "k2", "k3"}) ASSERT_TRUE(put(key, "1", true).ok());
-    old = file_bytes(log());
-    ASSERT_TRUE(db_->Rollback().ok());
-    db_->SetDiversion(Diversion::never);
-    for (const char* key : {"k2", "k3"}) ASSERT_TRUE(db_->Delete({}, key).ok());
-    ASSERT_TRUE(rocksdb_of(*db_).Flush({}).ok());
-    ASSERT_TRUE(db_->Close().ok());
-  }
-  open();
-  db_->SetDiversion(Diversion::always);
-  ASSERT_TRUE(put("k1", "2", true).ok());
-  system_->cut_power();
-  const std::string path = log();
-  std::string bytes = file_bytes(path);
-  const std::size_t end = bytes.find_last_not_of('\0') + 1;
-  ASSERT_LT(end, old.find_last_not_of('\0')) << "nothing is tried";
-  bytes.resize(end);
-  std::ofstream(path, std::ios::binary | std::ios::trunc) << bytes << old.substr(end);
-  open();
-  EXPECT_EQ(get("k1"), "2");
-  for (const char* key : {"k2", "k3"}) EXPECT_EQ(get(key), "-") << key;
-}
-
-// The log still has the mark of a generation of which nothing is left.
-TEST_F(FaultsSpillway, AMarkOfWhatWasBroughtBackDoesNotEndTheReplay) {
-  spill_.put_back_bytes = 1 << 20;  // nothing is flushed
-  open();
-  db_->SetDiversion(Diversion::always);
-  ASSERT_TRUE(put("spilled", "1").ok());
-  db_->SetDiversion(Diversion::never);
-  ASSERT_TRUE(put("main", "1").ok());
-  EXPECT_EQ(db_->GetSpillStatistics().ordering_marks, 1U);
-  ASSERT_TRUE(db_->Rollback().ok());
-  ASSERT_TRUE(put("later", "1", true).ok());
-  lose_power(1);
-  for (const char* key : {"spilled", "main", "later"}) EXPECT_EQ(get(key), "1") << key;
-}
-
-// Reset before RocksDB's log is durable; and a crash between merge and reset, after which all is merged again.
-TEST_F(FaultsSpillway, PowerThatGoesDuringARollbackLosesNothingWhereverItGoes) {
-  std::uint64_t seed = 10;
-  for (const char* step : {"spill.rollback.sorted", "spill.rollback.ingested", "spill.region.drop.renamed",
-                           "spill.rollback.dropped", "spill.rollback.published"}) {
-    SCOPED_TRACE(step);
-    open();
-    db_->SetDiversion(Diversion::never);
-    ASSERT_TRUE(put("main", step).ok());
-    db_->SetDiversion(Diversion::always);
-    ASSERT_TRUE(put("spilled", step, true).ok());
-    {
-      const AtStep off(step, [this] { system_->cut_power(); });
-      db_->Rollback().PermitUncheckedError();
-      EXPECT_TRUE(off.was_reached());
-    }
-    lose_power(seed++);
-    expect_acknowledged();
-    EXPECT_TRUE(db_->Rollback().ok());
-    expect_acknowledged();
-  }
-}
-
-TEST_F(FaultsSpillway, WhatIsDeletedDuringAStallStaysDeleted) {
-  open();
-  db_->SetDiversion(Diversion::never);
-  ASSERT_TRUE(put("k", "1", true).ok());
-  db_->SetDiversion(Diversion::always);
-  rocksdb::WriteOptions sync;
-  sync.sync = true;
-  ASSERT_TRUE(db_->Delete(sync, "k").ok());
-  lose_power(20);
-  EXPECT_EQ(get("k"), "-");
-  ASSERT_TRUE(db_->Rollback().ok());
-  EXPECT_EQ(get("k"), "-");
-  lose_power(21);
-  EXPECT_EQ(get("k"), "-");
 }
 
 }  // namespace

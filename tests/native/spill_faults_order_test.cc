@@ -1,0 +1,284 @@
+// The holes of T26, one test each, where the order of events is the point: what a loss of power, a kill or a rollback
+// leaves of the two stores is one prefix.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "at_each_step.h"
+#include "base/file_bytes.h"
+#include "spill_faults.h"
+#include "spill_rocksdb_of.h"
+#include "spillway/db.h"
+
+namespace spillway::faults {
+namespace {
+
+using clients::rocksdb_of;
+using rocksdb::IOStatus;
+
+TEST_F(FaultsSpillway, AStaleCopyDoesNotReviveAfterAnOverwriteInRocksdb) {
+  open();
+  db_->SetDiversion(Diversion::always);
+  ASSERT_TRUE(put("k", "old", true).ok());
+  ASSERT_TRUE(db_->Rollback().ok());
+  db_->SetDiversion(Diversion::never);
+  ASSERT_TRUE(put("k", "new", true).ok());
+  for (std::uint64_t seed = 0; seed < 4; ++seed) {
+    lose_power(seed);
+    EXPECT_EQ(get("k"), "new");
+    ASSERT_TRUE(db_->Rollback().ok());
+    EXPECT_EQ(get("k"), "new");
+  }
+}
+
+TEST_F(FaultsSpillway, WritesThatArriveDuringARollbackSurviveIt) {
+  open();
+  db_->SetDiversion(Diversion::always);
+  ASSERT_TRUE(put("k", "1").ok());
+  {
+    const AtStep during("spill.rollback.sorted", [this] { EXPECT_TRUE(put("k", "2", true).ok()); });
+    ASSERT_TRUE(db_->Rollback().ok());
+    EXPECT_TRUE(during.was_reached());
+  }
+  EXPECT_EQ(get("k"), "2");
+  lose_power(3);
+  EXPECT_EQ(get("k"), "2");
+}
+
+// What it has, RocksDB's memtable aside, cannot be made durable any more: nothing that comes after it may be called so.
+TEST_F(FaultsSpillway, ALogThatFailedIsNoGroundForASyncWrite) {
+  open();
+  db_->SetDiversion(Diversion::never);
+  ASSERT_TRUE(put("a", "1").ok());
+  const auto of_log = [](const FileOperation& operation) {
+    return operation.action == Action::write && operation.name.ends_with(".log");
+  };
+  system_->set_fault_rule(fail_nth(of_log, 1, IOStatus::IOError("no (injected)")));
+  EXPECT_TRUE(put("b", "2").IsIOError());
+  db_->SetDiversion(Diversion::always);
+  EXPECT_TRUE(put("spilled", "1", true).IsIOError());
+  EXPECT_TRUE(put("a", "2").ok()) << "what need not be durable";
+  lose_power(1);
+}
+
+// Neither log is synced for it: RocksDB's says what its writes come after.
+TEST_F(FaultsSpillway, AWriteToRocksdbIsLostWithADivertedOneBeforeIt) {
+  open();
+  bool lost = false;
+  for (std::uint64_t seed = 0; seed < 24; ++seed) {
+    const std::string round = std::to_string(seed);
+    db_->SetDiversion(Diversion::always);
+    ASSERT_TRUE(put("spilled", round).ok());
+    db_->SetDiversion(Diversion::never);
+    ASSERT_TRUE(put("main", round).ok());
+    EXPECT_EQ(db_->GetSpillStatistics().ordering_syncs, 0U);
+    EXPECT_EQ(db_->GetSpillStatistics().ordering_marks, 1U);
+    lose_power(seed);
+    EXPECT_TRUE(get("main") != round || get("spilled") == round) << seed;
+    lost = lost || get("spilled") != round;
+    ASSERT_TRUE(db_->Rollback().ok());
+    lose_power(100 + seed);  // what was left out stays out
+    EXPECT_TRUE(get("main") != round || get("spilled") == round) << seed;
+  }
+  EXPECT_TRUE(lost) << "nothing was tried";
+}
+
+TEST_F(FaultsSpillway, ASyncWriteToRocksdbMakesWhatWasDivertedBeforeItDurable) {
+  expect_both_survive([this](const std::string& value) { ASSERT_TRUE(put("main", value, true).ok()); });
+}
+
+// A write without operations that is to be synced is how programs ask for a barrier.
+TEST_F(FaultsSpillway, AnEmptySyncWriteMakesWhatWasAcknowledgedBeforeItDurable) {
+  rocksdb::WriteOptions sync;
+  sync.sync = true;
+  const std::vector<std::function<void(rocksdb::WriteBatch&)>> empty{
+      [](rocksdb::WriteBatch&) {},
+      [](rocksdb::WriteBatch& batch) { EXPECT_TRUE(batch.PutLogData("for the log alone").ok()); }};
+  for (const auto& fill : empty) {
+    for (const Diversion then : {Diversion::never, Diversion::always}) {
+      expect_both_survive([&](const std::string& value) {
+        ASSERT_TRUE(put("main", value).ok());
+        db_->SetDiversion(then);
+        rocksdb::WriteBatch batch;
+        fill(batch);
+        ASSERT_TRUE(db_->Write(sync, &batch).ok());
+      });
+    }
+  }
+}
+
+TEST_F(FaultsSpillway, AFlushTakesWhatWasDivertedBeforeItAlong) {
+  expect_both_survive([this](const std::string& value) {
+    ASSERT_TRUE(put("main", value).ok());
+    ASSERT_TRUE(rocksdb_of(*db_).Flush({}).ok());  // as RocksDB does by itself
+  });
+}
+
+// RocksDB gives the sequence numbers again that writes had which were in no log when the process died.
+TEST_F(FaultsSpillway, NumbersThatRocksdbGivesAgainAreNotTakenForDurable) {
+  int kept = 0;
+  for (std::uint64_t seed = 0; seed < 4; ++seed) {
+    db_.reset();
+    root_ = scratch_.path("numbers-" + std::to_string(seed));
+    open();
+    db_->SetDiversion(Diversion::never);
+    rocksdb::WriteOptions unlogged;
+    unlogged.disableWAL = true;
+    for (int i = 0; i < 100; ++i) ASSERT_TRUE(db_->Put(unlogged, "u" + std::to_string(i), "1").ok());
+    db_->SetDiversion(Diversion::always);
+    ASSERT_TRUE(put("d1", "1").ok());
+    system_->cut_power();  // a kill
+    open();
+    ASSERT_EQ(get("d1"), "1");
+    db_->SetDiversion(Diversion::never);
+    for (int i = 0; i < 5; ++i) ASSERT_TRUE(put("w" + std::to_string(i), std::string(3000, 'w')).ok());
+    db_->SetDiversion(Diversion::always);
+    ASSERT_TRUE(put("d2", "1").ok());
+    ASSERT_TRUE(put("large", std::string(70'000, 'l')).ok());  // the generation is full, and made durable by itself
+    ASSERT_TRUE(put("d3", "1").ok());
+    lose_power(1'000 + seed);
+    EXPECT_EQ(get("d1"), "1") << "an opening has found it: seed " << seed;
+    if (get("d2") != "1") continue;
+    ++kept;
+    EXPECT_NE(get("w4"), "-") << "seed " << seed;
+  }
+  RecordProperty("kept", kept);
+}
+
+// RocksDB's log tells nothing of a write that is not in it.
+TEST_F(FaultsSpillway, AKilledProcessKeepsWhatWasDivertedAfterAWriteThatIsInNoLog) {
+  open();
+  db_->SetDiversion(Diversion::never);
+  rocksdb::WriteOptions unlogged;
+  unlogged.disableWAL = true;
+  ASSERT_TRUE(db_->Put(unlogged, "main", "1").ok());
+  db_->SetDiversion(Diversion::always);
+  ASSERT_TRUE(put("spilled", "1").ok());
+  system_->cut_power();  // what was written stays: it was the process that died
+  open();
+  EXPECT_EQ(get("spilled"), "1");
+}
+
+// Nor of what a batch has behind the point at which it ends for the log.
+TEST_F(FaultsSpillway, AKilledProcessKeepsWhatWasDivertedAfterABatchThatIsPartlyInTheLog) {
+  open();
+  db_->SetDiversion(Diversion::never);
+  rocksdb::WriteBatch batch;
+  ASSERT_TRUE(batch.Put("in the log", "1").ok());
+  batch.MarkWalTerminationPoint();
+  ASSERT_TRUE(batch.Put("in the memtable alone", "1").ok());
+  ASSERT_TRUE(db_->Write({}, &batch).ok());
+  db_->SetDiversion(Diversion::always);
+  ASSERT_TRUE(put("spilled", "1").ok());
+  ASSERT_TRUE(db_->CreateCheckpoint(root_ + "/copy").ok());
+  system_->cut_power();  // what was written stays: it was the process that died
+  open();
+  EXPECT_EQ(get("spilled"), "1");
+  EXPECT_EQ(get("in the log"), "1");
+  rocksdb::DB* opened = nullptr;
+  ASSERT_TRUE(rocksdb::DB::Open({}, root_ + "/copy", &opened).ok());
+  const std::unique_ptr<rocksdb::DB> copied(opened);
+  for (const char* key : {"in the log", "in the memtable alone", "spilled"}) {
+    std::string value;
+    EXPECT_TRUE(copied->Get({}, key, &value).ok()) << key;
+  }
+}
+
+// A loss of power may show what lay on the drive where a file was to be written: frames of an older one.
+TEST_F(FaultsSpillway, WhatAnOldGenerationLeftOnTheDriveIsNotTakenForANewOnes) {
+  const auto log = [this] {
+    std::string path;
+    for (const auto& entry : std::filesystem::directory_iterator(root_ + "/db/spill")) {
+      if (entry.path().extension() == ".spill") path = entry.path().string();
+    }
+    return path;
+  };
+  open();
+  std::string old;
+  for (int round = 0; round < 2; ++round) {  // what the second leaves begins as the third does
+    open();
+    db_->SetDiversion(Diversion::always);
+    for (const char* key : {"k1", "k2", "k3"}) ASSERT_TRUE(put(key, "1", true).ok());
+    old = file_bytes(log());
+    ASSERT_TRUE(db_->Rollback().ok());
+    db_->SetDiversion(Diversion::never);
+    for (const char* key : {"k2", "k3"}) ASSERT_TRUE(db_->Delete({}, key).ok());
+    ASSERT_TRUE(rocksdb_of(*db_).Flush({}).ok());
+    ASSERT_TRUE(db_->Close().ok());
+  }
+  open();
+  db_->SetDiversion(Diversion::always);
+  ASSERT_TRUE(put("k1", "2", true).ok());
+  system_->cut_power();
+  const std::string path = log();
+  std::string bytes = file_bytes(path);
+  const std::size_t end = bytes.find_last_not_of('\0') + 1;
+  ASSERT_LT(end, old.find_last_not_of('\0')) << "nothing is tried";
+  bytes.resize(end);
+  std::ofstream(path, std::ios::binary | std::ios::trunc) << bytes << old.substr(end);
+  open();
+  EXPECT_EQ(get("k1"), "2");
+  for (const char* key : {"k2", "k3"}) EXPECT_EQ(get(key), "-") << key;
+}
+
+// The log still has the mark of a generation of which nothing is left.
+TEST_F(FaultsSpillway, AMarkOfWhatWasBroughtBackDoesNotEndTheReplay) {
+  spill_.put_back_bytes = 1 << 20;  // nothing is flushed
+  open();
+  db_->SetDiversion(Diversion::always);
+  ASSERT_TRUE(put("spilled", "1").ok());
+  db_->SetDiversion(Diversion::never);
+  ASSERT_TRUE(put("main", "1").ok());
+  EXPECT_EQ(db_->GetSpillStatistics().ordering_marks, 1U);
+  ASSERT_TRUE(db_->Rollback().ok());
+  ASSERT_TRUE(put("later", "1", true).ok());
+  lose_power(1);
+  for (const char* key : {"spilled", "main", "later"}) EXPECT_EQ(get(key), "1") << key;
+}
+
+// Reset before RocksDB's log is durable; and a crash between merge and reset, after which all is merged again.
+TEST_F(FaultsSpillway, PowerThatGoesDuringARollbackLosesNothingWhereverItGoes) {
+  std::uint64_t seed = 10;
+  for (const char* step : {"spill.rollback.sorted", "spill.rollback.ingested", "spill.region.drop.renamed",
+                           "spill.rollback.dropped", "spill.rollback.published"}) {
+    SCOPED_TRACE(step);
+    open();
+    db_->SetDiversion(Diversion::never);
+    ASSERT_TRUE(put("main", step).ok());
+    db_->SetDiversion(Diversion::always);
+    ASSERT_TRUE(put("spilled", step, true).ok());
+    {
+      const AtStep off(step, [this] { system_->cut_power(); });
+      db_->Rollback().PermitUncheckedError();
+      EXPECT_TRUE(off.was_reached());
+    }
+    lose_power(seed++);
+    expect_acknowledged();
+    EXPECT_TRUE(db_->Rollback().ok());
+    expect_acknowledged();
+  }
+}
+
+TEST_F(FaultsSpillway, WhatIsDeletedDuringAStallStaysDeleted) {
+  open();
+  db_->SetDiversion(Diversion::never);
+  ASSERT_TRUE(put("k", "1", true).ok());
+  db_->SetDiversion(Diversion::always);
+  rocksdb::WriteOptions sync;
+  sync.sync = true;
+  ASSERT_TRUE(db_->Delete(sync, "k").ok());
+  lose_power(20);
+  EXPECT_EQ(get("k"), "-");
+  ASSERT_TRUE(db_->Rollback().ok());
+  EXPECT_EQ(get("k"), "-");
+  lose_power(21);
+  EXPECT_EQ(get("k"), "-");
+}
+
+}  // namespace
+}  // namespace spillway::faults
