@@ -165,7 +165,8 @@ TEST_F(KvStagingTest, AFileThatWasBeingMadeSaysNothingAndAnothersIsRefused) {
   EXPECT_TRUE(KvStaging::open(path_, kStagedPairBytes, kSlots + 1, &staging).IsInvalidArgument());
   EXPECT_TRUE(KvStaging::open(path_, kStagedPairBytes + 64, kSlots, &staging).IsInvalidArgument());
   EXPECT_EQ(staging, nullptr);
-  std::ofstream(path_, std::ios::binary) << std::string(std::filesystem::file_size(path_), 'x');
+  const std::string others(std::filesystem::file_size(path_), 'x');
+  std::ofstream(path_, std::ios::binary) << others;
   EXPECT_TRUE(KvStaging::open(path_, kStagedPairBytes, kSlots, &staging).IsInvalidArgument());
   EXPECT_TRUE(KvStaging::open(directory_.path("no/such"), kStagedPairBytes, kSlots, &staging).IsIOError());
 }

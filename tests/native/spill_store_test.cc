@@ -398,6 +398,7 @@ TEST_P(EveryStore, NothingBeyondItsCapacityIsTakenAndReleasedBytesComeBack) {
 TEST_P(EveryStore, ALossOfPowerLeavesAPrefixWithAllThatWasSynced) {
   for (std::uint64_t seed = 0; seed < 16; ++seed) {
     SCOPED_TRACE(seed);
+    store_.reset();  // before its drive
     drive_ = GetParam() ? std::unique_ptr<StoreDrive>(std::make_unique<KvDrive>()) : std::make_unique<RegionDrive>();
     reopen();
     Records all;

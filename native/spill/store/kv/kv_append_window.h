@@ -1,20 +1,20 @@
-// Appends on their way into the drive: gathered into pairs, handed over in order on one queue, so many at most, and
-// readable from memory until the drive has them.
+// Appended records that the drive does not have yet: gathered into pairs, submitted in order on one queue, a bounded
+// number at a time, and readable from memory meanwhile.
 //
-// A record is copied behind those before it, into a pair in staging (kv_staging.h), and with that it is safe from the
-// death of the process. A pair goes to the drive when the next record does not fit into it: the drive's core takes as
-// long for one with four records as for one with one (K16), so a writer waits for it a quarter as often, if at all.
-// A thread of its own hands pairs over, so that a writer who does not wait for the drive never meets it. Whoever needs
-// the drive to have a record asks for it: wait(). What no further record fills goes with hand_on().
+// A record is copied behind those before it, into a pair in staging (kv_staging.h); from then on it survives a killed
+// process. A pair is submitted when the next record does not fit into it: the drive's core takes as long for a pair of
+// four records as for one of one record (K16), so a writer waits for it a quarter as often, if at all. A thread of this
+// class submits pairs, so that a writer who need not wait for the drive does not. wait() returns when the drive has
+// stored everything; hand_on() submits a pair that is not full.
 //
-// The drive may take pairs of a generation in any order: they follow one another without a gap in their positions, so
-// recovery ends at the first that it did not take. A later generation's go when it has all of those before. When one
-// fails, it and all behind it stay here, readable, until they are stored again.
+// The drive may store the pairs of a generation in any order: their positions are consecutive, and recovery ends at the
+// first that is missing. Pairs of a later generation are submitted when all earlier ones are stored. When a pair fails,
+// it and all behind it stay here, readable, until they are stored again.
 //
-// A drive that says that it is full has not failed: what it refused, and all behind it, stays here, nothing more is
-// taken, and resume() hands it over once more when there may be space. The drive's merges need space for a while, too.
+// A full drive has not failed: the pair that it refused, and all behind it, stay here, and resume() submits them again
+// when there may be free bytes. The drive's merges need free bytes for a while, too.
 //
-// One thread at a time appends; others read meanwhile, wait, or hand on.
+// One thread at a time appends; others may read, wait, or hand on meanwhile.
 #pragma once
 
 #include <rocksdb/slice.h>
@@ -43,10 +43,10 @@ namespace spillway::spill {
 // the core of a Cosmos+ board for a command (K16).
 inline constexpr std::uint32_t kPairsACommand = 4;
 inline constexpr std::uint32_t kPairsOnTheirWay = 2 * kPairsACommand;
-// Pairs there is room for, 17 MiB. A drive whose flash is busy takes nothing for some 60 ms at a time, and a writer who
-// is faster than it has to wait sooner or later. From a sixteenth of the room on he pauses, for what the drive takes in
-// a few milliseconds, and seldom, so that fewer than one write in a hundred does; what is left is for the time in which
-// the drive takes nothing. Source: runs of workload A (docs/decisions/0011).
+// Slots of staging, 17 MiB. A drive whose flash is busy stores nothing for some 60 ms at a time, and a writer who is
+// faster than the drive has to wait sooner or later. With a sixteenth of the slots in use a writer pauses for what the
+// drive stores in a few milliseconds, and seldom, so that fewer than one write in a hundred pauses; the other slots are
+// for the time in which the drive stores nothing. Source: runs of workload A (docs/decisions/0011).
 inline constexpr std::uint32_t kStagedPairs = 1024;
 inline constexpr std::chrono::milliseconds kLongestPause{5};
 

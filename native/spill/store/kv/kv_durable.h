@@ -1,12 +1,13 @@
-// Which records of a key-value namespace were known to be on the drive: for each generation, where the last one begins.
-// In the head of the staging file, which outlives a killed process; without it, a pair that is missing at the end might
-// never have been there. And up to which generation all were dropped, where a full drive did not take that.
+// Which records of a key-value namespace are known to be durable: for each generation, where the last one begins. Lies
+// in the head of the staging file, which outlives a killed process. Without it, recovery could not tell a pair that was
+// lost at the end from one that was never stored. Also up to which generation all were dropped, where a full drive did
+// not store that.
 //
 //   slot, two of them   CRC-32C u32 | how many u32 | number u64 | dropped u64 | generation u64, offset u64 ...
 //
-// They are written in turns, and the one with the higher number counts, so that one of them is always whole. A loss of
-// power may leave an older one: what it says was true then, and stays true until a generation is dropped or cut. Before
-// a cut both are replaced.
+// The slots are written alternately and the one with the higher number counts, so one of them is always whole. A loss
+// of power may leave an older one: it was true then, and stays true until a generation is dropped or cut. Before a cut
+// both are replaced.
 #pragma once
 
 #include <cstdint>

@@ -1,18 +1,19 @@
-// The spill store in a drive's key-value namespace: durable as soon as it is stored, and beside no file system at all.
+// The spill store in a drive's key-value namespace, without a file system: a pair is durable when the drive has stored
+// it.
 //
-// A generation is a range of pairs (kv_pairs.h). Dropped is what the pair (0, 0) says, begun what (0, 1) lists;
-// released, reset.
+// A generation is a range of pairs (kv_pairs.h). The pair (0, 0) says which generation was dropped last, the pair (0,
+// 1) lists those that were begun. Releasing a generation resets its range.
 //
-// An append returns when its records are in memory that outlives the process; they go to the drive a pair of several at
-// a time, in order, and sync() waits until it has taken them (kv_append_window.h). Until then reads find them in
-// memory. A killed process leaves what it handed over with the drive, and the rest in the file beside its contents,
-// from where the next one stores it. A loss of power may take any of both: positions follow one another, and recovery
-// ends at the first that is not there, so a prefix is left. A pair that the drive does not take fails every later
-// append and sync; it and all behind it stay in memory, are read from there, and are stored again, before anything
-// newer, when the next generation begins. A drive that is full has not failed: append says NoSpace, what was taken
-// stays in staging, is read from there and made durable there by a sync, and goes to the drive when a release has made
-// room. Near its capacity an append waits for the drive, so that NoSpace is its own
-// answer.
+// - An append returns when its records are in staging, memory that outlives the process (kv_staging.h). They go to the
+//   drive in order, several in a pair (kv_append_window.h); until then reads find them in staging. sync() waits until
+//   the drive has stored them.
+// - A killed process leaves records on the drive and in staging; the next process stores those of staging. A loss of
+//   power may take some of either. Positions are consecutive and recovery ends at the first gap, so a prefix is left.
+// - If the drive fails to store a pair, every later append and sync fails. That pair and all behind it stay in staging
+//   and readable, and are stored again, before anything newer, when the next generation begins.
+// - A full drive is not a failure: append returns NoSpace. What was appended stays in staging, is readable and made
+//   durable there by a sync, and goes to the drive after a release has freed bytes. Near the capacity each append waits
+//   for the drive, so that NoSpace is returned by the append that did not fit.
 #pragma once
 
 #include <rocksdb/status.h>
@@ -32,7 +33,7 @@ struct KvStoreOptions {
   std::uint16_t kv_namespace = 0;
   // Of its contents (KvNamespace::open); <path>.staged is what is not there yet. "": they do not outlive the store.
   std::string path;
-  device::Device* door = nullptr;  // the drive behind a layer of its caller's; null: the drive
+  device::Device* door = nullptr;  // a device in front of `drive`, as a test's that fails; null: `drive` itself
   std::uint32_t staged_pairs = kStagedPairs;
 };
 

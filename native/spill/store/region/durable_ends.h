@@ -5,11 +5,11 @@
 //           (32 bytes, little-endian): so many bytes of the log are durable, or (closed) the store was closed with so
 //           many logs, whose ends are in this file
 //
-// An entry is appended when a sync of a log has returned, and is not synced itself: a killed process leaves it, a loss
-// of power may take it. So an entry is true whenever it is there, and nothing follows from one that is not. Without it,
-// what is not whole at the end of the newest log might always have been torn by a loss of power, and would be cut.
+// An entry is appended after a sync of a log has returned, and is not synced itself: a killed process leaves it, a loss
+// of power may take it. So an entry that is there is true, and a missing one says nothing. Without this file, an
+// incomplete end of the newest log could always be the work of a loss of power, and would be cut.
 //
-// Before anything of what it says ends to be true, as when a log is cut, the file is replaced, durably.
+// Before an entry becomes untrue, as when a log is cut, the file is replaced, durably.
 #pragma once
 
 #include <rocksdb/file_system.h>
