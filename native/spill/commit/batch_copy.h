@@ -1,4 +1,4 @@
-// A batch that RocksDB and the spill store understand in the same way.
+// A copy of a write batch that means the same to RocksDB and to the spill store.
 #pragma once
 
 #include <rocksdb/options.h>
@@ -8,18 +8,18 @@
 
 namespace spillway::spill {
 
-// Copies a batch, with deletions in the place of single deletions.
+// Copies a batch and replaces each single deletion by a deletion.
 //
-// A SingleDelete takes the one Put before it along and nothing else. But what is brought back of a key is its newest
-// version: the deletion between two Puts, one in RocksDB and one diverted, is not in RocksDB, and the older Put would
-// be there again. So RocksDB is given deletions that hide everything.
+// A SingleDelete removes only the one Put before it. A rollback brings back only the newest version of each key. If one
+// Put is in RocksDB and a later one is diverted, the SingleDelete between them is not in RocksDB, and the older Put
+// would reappear. RocksDB therefore gets deletions, which hide every older version.
 //
-// Operations on column families that are not there are left out with `skip_missing`, and `is_whole` says so; without it
-// they are an InvalidArgument, as RocksDB says it.
+// With `skip_missing`, operations on column families that do not exist are left out, and `is_whole` is set to false.
+// Without it they are an InvalidArgument, with RocksDB's text.
 rocksdb::Status copy_batch(const rocksdb::WriteBatch& batch, const ColumnFamilies& families, bool skip_missing,
                            rocksdb::WriteBatch* copy, bool* is_whole);
 
-// A rate limiter of the user's is asked for what RocksDB would ask it for, were this written to its log.
+// Requests `bytes` from the user's rate limiter, as RocksDB does for a write to its log.
 void charge(const rocksdb::DBOptions& options, rocksdb::Env::IOPriority priority, std::size_t bytes);
 
 }  // namespace spillway::spill

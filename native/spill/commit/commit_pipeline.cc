@@ -12,7 +12,7 @@ namespace {
 
 using rocksdb::Status;
 
-// Announces the keys of a batch. Returns whether it deletes ranges, whose keys are not known.
+// Announces the keys of a batch. Returns whether the batch deletes ranges; their keys are not known.
 bool announce(const rocksdb::WriteBatch& batch, KeyFence::DivertedKeys& keys) {
   bool removes_ranges = false;
   (void)visit_batch(batch, [&](const BatchOperation& operation) {
@@ -42,16 +42,17 @@ void CommitPipeline::lead(std::span<Commit*> group) {
   }
   const bool any_merge = std::ranges::any_of(group, [](const Commit* one) { return one->batch->HasMerge(); });
   if (!any_merge) return commit_group(group);
-  // A merge's base may be in the commit before it.
+  // A merge's base may be in the preceding commit of the group.
   for (Commit*& one : group) commit_group({&one, 1});
 }
 
-// From here until its entries are visible, nobody writes a key of the group to RocksDB.
+// From here until the group's entries are visible, no key of the group is written to RocksDB.
 void CommitPipeline::commit_group(std::span<Commit*> group) {
   KeyFence::DivertedKeys keys(fence_);
   bool closes = false;
   for (const Commit* one : group) closes = announce(*one->batch, keys) || closes;
-  // While nothing is live, writes to RocksDB announce nothing unless they saw this group: who did not has to leave.
+  // While nothing is live, a write to RocksDB announces its keys only if it saw this group. All others have to leave
+  // first.
   if (closes || !env_.has_live()) {
     gate_.close();
     if (!closes) gate_.open();
@@ -71,7 +72,7 @@ std::vector<PreparedCommit> CommitPipeline::prepare(std::span<Commit*> group) {
     one->status = env_.admit(*one, bytes + size);
     if (!one->status.ok()) continue;
     one->status = env_.prepare(*one, &prepared.emplace_back());
-    const std::uint64_t framed = prepared.back().record.size();  // a merge may have become longer
+    const std::uint64_t framed = prepared.back().record.size();  // a resolved merge may be longer than its operand
     if (one->status.ok() && framed > size) one->status = env_.admit(*one, bytes + framed);
     if (!one->status.ok()) {
       prepared.pop_back();

@@ -1,10 +1,10 @@
-// Diverted writes on their way into the spill store: in groups, ordered, and kept apart from writes to RocksDB that
-// have a key in common. What a group goes through is behind a small environment, so that this can be tested alone.
+// The commit pipeline of diverted writes: commit groups, their order, and their exclusion of writes to RocksDB that
+// share a key with them. The steps of a group are behind a small environment, so that the pipeline can be tested alone.
 //
-//   commit()  → queue: the first of those that wait is the group's leader
-//             → their keys are announced; writes to RocksDB with one of them have left or look again (key_fence.h)
-//             → admit, prepare each; append all in one go (and sync); apply
-//             → keys are withdrawn, the others of the group wake up
+//   commit()  → queue: the first waiter becomes the commit leader of the group
+//             → announce the group's keys; writes to RocksDB with one of them leave or check again (key_fence.h)
+//             → admit and prepare each commit; append all in one call (and sync); apply
+//             → withdraw the keys; the followers wake up
 #pragma once
 
 #include <rocksdb/write_batch.h>
@@ -23,56 +23,56 @@
 
 namespace spillway::spill {
 
-// A commit that is ready to be appended: merges resolved, framed as a record.
+// A commit that is ready to be appended: its merges are resolved, and it is framed as a record.
 struct PreparedCommit {
   Commit* commit = nullptr;
-  rocksdb::WriteBatch resolved;  // in the place of the commit's own, if it has merges
+  rocksdb::WriteBatch resolved;  // replaces the commit's own batch if that has merges
   const rocksdb::WriteBatch* batch = nullptr;
   std::string record;
   Sequence first_sequence = 0;
-  std::uint64_t offset = 0;  // of the record in the store, once it is appended
+  std::uint64_t offset = 0;  // of the record in the store, set by append()
   std::uint64_t main_sequence = 0;
 };
 
-// Each is called in the commit queue.
+// The steps of a commit group. The commit leader calls each of them while it holds the commit queue.
 class CommitEnv {
  public:
   virtual ~CommitEnv() = default;
-  // Whether something can be read from the spill store: then writes to RocksDB announce their keys.
+  // Whether the spill store has live generations. If so, writes to RocksDB announce their keys.
   virtual bool has_live() const = 0;
-  // Busy: the store does not take the commit, when its group has so many bytes with it.
+  // Busy: the store does not accept the commit when its group has `group_bytes` with it.
   virtual rocksdb::Status admit(const Commit& commit, std::uint64_t group_bytes) REQUIRES(in_commit_queue) = 0;
-  // Not OK: the commit is refused, and takes no place in the order. Busy: only RocksDB can take it.
+  // Not OK: the commit is refused and gets no place in the order. Busy: only RocksDB can take it.
   virtual rocksdb::Status prepare(Commit& commit, PreparedCommit* prepared) REQUIRES(in_commit_queue) = 0;
-  // All of them or none, in this order; with `sync` durable. Busy: nothing was taken. TryAgain: in doubt.
+  // Appends all of the group or none, in this order; durable if `sync`. Busy: nothing was appended. TryAgain: in doubt.
   virtual rocksdb::Status append(std::span<PreparedCommit> group, bool sync) REQUIRES(in_commit_queue) = 0;
-  // They can be read from now on.
+  // Makes the group's entries visible to reads.
   virtual void apply(std::span<const PreparedCommit> group) REQUIRES(in_commit_queue) = 0;
 };
 
 class CommitPipeline {
  public:
-  // `env` is used from the first commit on.
+  // `env` is not used before the first commit.
   explicit CommitPipeline(CommitEnv& env)
       : env_(env), queue_([this](std::span<Commit*> group) REQUIRES(in_commit_queue) { lead(group); }) {}
 
-  // Returns when the commit was led, by this thread or by another; its status says how that ended.
+  // Returns when this thread or another leader has processed the commit. The outcome is in its status.
   void commit(Commit& commit) { queue_.run(commit); }
 
   CommitQueue& queue() { return queue_; }
-  // Where writes to RocksDB pass, and announce their keys.
+  // Writes to RocksDB pass this gate, and announce their keys in the fence below.
   Gate& gate() { return gate_; }
   const Gate& gate() const { return gate_; }
   KeyFence& fence() { return fence_; }
 
-  // Backpressure: while it lives, each group of commits pauses before it is led.
+  // Backpressure: while an object exists, the leader pauses before each group.
   class Backpressure {
    public:
     explicit Backpressure(CommitPipeline& pipeline) : pause_us_(pipeline.pause_us_) {}
     ~Backpressure() { pause_us_.fetch_sub(added_us_, std::memory_order_relaxed); }
     Backpressure(const Backpressure&) = delete;
     Backpressure& operator=(const Backpressure&) = delete;
-    // 50 us at first, twice as long with each call. Source: guess, a fifth of a millisecond in the third.
+    // 50 us after the first call, doubled by each further one. Source: guess, a fifth of a millisecond after the third.
     void increase();
 
    private:
@@ -89,7 +89,7 @@ class CommitPipeline {
   CommitEnv& env_;
   Gate gate_;
   KeyFence fence_;
-  std::atomic<std::int64_t> pause_us_{0};  // of all who ask for backpressure
+  std::atomic<std::int64_t> pause_us_{0};  // the sum over all Backpressure objects
   CommitQueue queue_;
 };
 

@@ -44,7 +44,7 @@ void CommitQueue::run(Commit& commit) {
   if (!waiters_.empty()) waiters_.front()->turn.notify_one();
 }
 
-// REQUIRES: it is the waiter's turn
+// REQUIRES: the waiter is at the front of the queue.
 void CommitQueue::run_in_turn(Waiter& waiter, const std::function<void()>& alone) {
   alone();
   const MutexLock lock(mutex_);
@@ -91,7 +91,7 @@ bool CommitQueue::run_alone_unless_held(const std::function<void()>& alone) {
   return true;
 }
 
-// Turns away who gives way.
+// Sends away waiters that return while the queue is held.
 void CommitQueue::hold() {
   is_held_ = true;
   held_since_ = Clock::now();
@@ -103,7 +103,7 @@ void CommitQueue::hold() {
   std::erase_if(waiters_, [](const Waiter* one) { return one->gives_way; });
 }
 
-// The commits that are waiting have waited for this.
+// Adds the time that the queue was held to the waiting commits.
 void CommitQueue::release() {
   is_held_ = false;
   const auto now = Clock::now();

@@ -1,5 +1,5 @@
-// Writers to the spill store, one after the other and in groups: the first that waits leads, takes the others along,
-// and wakes them. Whatever else must not happen during a commit runs in the same queue, alone.
+// Serializes writers to the spill store and groups them. The first waiter becomes the commit leader, processes its
+// followers with it, and wakes them. Work that must exclude commits runs in the same queue, alone.
 #pragma once
 
 #include <rocksdb/status.h>
@@ -17,48 +17,48 @@
 
 namespace spillway::spill {
 
-// A batch on its way into the spill store.
+// A batch to be committed to the spill store.
 struct Commit {
   rocksdb::WriteBatch* batch = nullptr;
   bool sync = false;
-  // Its keys are in a live generation, or it must go to the spill store for another reason: it may use the reserve.
+  // Its keys are in a live generation, or it must be diverted for another reason. It may use the reserved space.
   bool must_divert = false;
-  bool is_for_main = false;  // after it was led: a key of it can only go to RocksDB
-  rocksdb::Status status;    // after it was led; Busy: the store or the index is full, and nothing was taken
-  // How long it was held up by a call that held the queue, and by backpressure. What the store itself waits for inside
-  // of Store::append, as for a drive that is behind, is not in it.
+  bool is_for_main = false;  // set by the leader: a key of it can only go to RocksDB
+  rocksdb::Status status;    // set by the leader; Busy: the store or the index is full, nothing was appended
+  // How long it waited for a call that held the queue, and for backpressure. Waits inside Store::append, as for a drive
+  // that is behind, are not counted.
   std::chrono::nanoseconds waited{0};
 };
 
 class CommitQueue {
  public:
-  // Writes the commits of a group, in order, and sets their statuses. Called by one thread at a time.
+  // Writes the commits of a group in order and sets their statuses. One thread calls it at a time.
   using Lead = std::function<void(std::span<Commit*> group)>;
 
   explicit CommitQueue(Lead lead) : lead_(std::move(lead)) {}
 
-  // Returns when the commit was led, by this thread or by another.
+  // Returns when this thread or another leader has processed the commit.
   void run(Commit& commit);
-  // Runs `alone` while no commit does.
+  // Runs `alone` while no commit is processed.
   void run_alone(const std::function<void()>& alone);
-  // The same for what may wait for a flush of RocksDB's, while flushes have to come to the queue as well: those that
-  // come by run_alone_unless_held() are turned away from when `held` begins until it ends. `prepare` is run before
-  // that, while no commit does; it must not wait for a flush.
+  // Like run_alone(), for work that may wait for a flush of RocksDB although flushes use the queue as well. While
+  // `held` runs, run_alone_unless_held() returns false at once, also to callers that already wait. `prepare` runs
+  // before that, while no commit is processed; it must not wait for a flush.
   void run_held(const std::function<void()>& prepare, const std::function<void()>& held);
-  // False: the queue is held, and `alone` was not run.
+  // Runs `alone` while no commit is processed. False: the queue is held, and `alone` was not run.
   bool run_alone_unless_held(const std::function<void()>& alone);
 
  private:
   using Clock = std::chrono::steady_clock;
   struct Waiter {
-    Commit* commit = nullptr;  // null: runs alone
+    Commit* commit = nullptr;  // null: this waiter runs alone
     bool done = false;
-    bool gives_way = false;                                // is turned away while the queue is held
-    Clock::time_point arrived = Clock::time_point::min();  // of one that came while the queue was held
+    bool gives_way = false;                                // returns without running while the queue is held
+    Clock::time_point arrived = Clock::time_point::min();  // set if the waiter arrived while the queue was held
     CondVar turn;
   };
-  // Bytes after which a group takes no further commit: what a drive's write buffer holds, so that the first does not
-  // wait for long. Source: RocksDB's own groups end at 1 MiB (max_write_batch_group_size_bytes).
+  // A group that has reached this size takes no further commit, so that the first one does not wait long. It is what a
+  // drive's write buffer holds. Source: RocksDB's own groups end at 1 MiB (max_write_batch_group_size_bytes).
   static constexpr std::uint64_t kGroupBytes = std::uint64_t{1} << 20;
 
   void wait_for_turn(Waiter& waiter) REQUIRES(mutex_);

@@ -1,4 +1,4 @@
-// The parts of this folder, put together.
+// Connects the parts of this folder.
 #pragma once
 
 #include <utility>

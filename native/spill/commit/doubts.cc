@@ -29,7 +29,7 @@ void Doubts::add(const rocksdb::WriteBatch& batch) {
         return unknown_operation(operation);
     }
   });
-  visited.PermitUncheckedError();  // the batch was prepared, so nothing else is in it
+  visited.PermitUncheckedError();  // cannot fail: prepare() accepted every operation
   const MutexLock lock(mutex_);
   keys_.insert(keys.begin(), keys.end());
   ranges_.insert(ranges_.end(), ranges.begin(), ranges.end());

@@ -1,5 +1,5 @@
-// What may lie in a spill store that failed, though the write of it was answered with an error: its keys, and the
-// ranges that it deletes.
+// Writes in doubt: their calls returned an error, and the failed spill store may hold them nevertheless. Keeps their
+// keys and deleted ranges.
 #pragma once
 
 #include <rocksdb/write_batch.h>

@@ -1,4 +1,4 @@
-// Who is inside RocksDB with a write. Closing it waits for them and turns away who comes later; nobody sleeps at it.
+// Counts writers inside RocksDB. close() waits until they have left and refuses later ones; `Pass` never blocks.
 #pragma once
 
 #include <array>
@@ -11,11 +11,11 @@ namespace spillway::spill {
 
 class Gate {
  public:
-  // A pass of one writer; false when the gate is closed.
+  // Admits one writer. Converts to false if the gate is closed.
   class Pass {
    public:
     explicit Pass(Gate& gate) : count_(gate.counts_[stripe()].inside) {
-      // Sequentially consistent on both sides: either close() sees this writer, or this writer sees it closed.
+      // Sequentially consistent on both sides: either close() sees this writer, or this writer sees the closed gate.
       count_.fetch_add(1, std::memory_order_seq_cst);
       is_in_ = gate.closed_.load(std::memory_order_seq_cst) == 0;
       if (!is_in_) count_.fetch_sub(1, std::memory_order_release);
@@ -32,7 +32,7 @@ class Gate {
     bool is_in_ = false;
   };
 
-  // Returns when nobody is inside. May be closed several times over; opens with the last open().
+  // Returns when no writer is inside. Calls nest: the gate opens with the last open().
   void close() {
     closed_.fetch_add(1, std::memory_order_seq_cst);
     for (const Count& count : counts_) {
@@ -44,7 +44,7 @@ class Gate {
 
  private:
   static constexpr std::size_t kStripes = 16;
-  // A cache line each, so that writers on different processors do not take one from each other.
+  // A cache line each, so that writers on different processors do not contend for one.
   struct alignas(64) Count {
     std::atomic<std::uint32_t> inside{0};
   };

@@ -1,14 +1,14 @@
-// Keeps apart a write to RocksDB and a diverted write that have a key in common.
+// Prevents a write to RocksDB and a diverted write from overlapping if they have a key in common.
 //
-// Which store a write goes to is decided by a look into the key index, without a lock. Between that look and the
-// write, the same key may be diverted by another thread. Here both sides first announce their keys and then look for
-// the other side (sequentially consistent), so at least one of the two sees the other:
+// A write reads the key index without a lock to choose its store. Between that read and the write, another thread may
+// divert the same key. Therefore both sides first announce their keys and then check for the other side (sequentially
+// consistent), so at least one of the two sees the other:
 //
-//   a write to RocksDB    announces its keys; if one is announced as diverted, it backs off and looks again
+//   a write to RocksDB    announces its keys; if one is announced as diverted, it backs off and reads the index again
 //   a diverted write      announces its keys; waits until no write to RocksDB has one of them; commits; withdraws them
 //
-// So a diverted merge reads a base that nobody changes until its result is in the index. Keys are announced by their
-// hash, in stripes: two keys of one stripe only wait for each other without need.
+// The base of a diverted merge therefore does not change until the result is in the index. Keys are announced by hash,
+// in stripes: two keys of one stripe may wait for each other unnecessarily.
 #pragma once
 
 #include <array>
@@ -34,7 +34,7 @@ class KeyFence {
     return static_cast<Stripe>((hash * kGolden) >> (64 - kStripeBits));
   }
 
-  // The keys of one write to RocksDB. They are withdrawn with this.
+  // The announced keys of one write to RocksDB. The destructor withdraws them.
   class MainKeys {
    public:
     explicit MainKeys(KeyFence& fence) : fence_(fence) {}
@@ -42,7 +42,7 @@ class KeyFence {
     MainKeys(const MainKeys&) = delete;
     MainKeys& operator=(const MainKeys&) = delete;
 
-    // False: a diverted write has announced the key, or one of its stripe. The caller backs off.
+    // False: a diverted write has announced a key of this stripe. The caller backs off.
     bool announce(Stripe stripe) {
       fence_.stripes_[stripe].main.fetch_add(1, std::memory_order_seq_cst);
       if (count_++ == 0) {
@@ -61,11 +61,11 @@ class KeyFence {
    private:
     KeyFence& fence_;
     std::size_t count_ = 0;
-    Stripe first_ = 0;  // most writes have one key: no allocation for it
+    Stripe first_ = 0;  // most writes have one key and need no allocation
     std::vector<Stripe> more_;
   };
 
-  // The keys of one group of diverted writes. They are withdrawn with this.
+  // The announced keys of one group of diverted writes. The destructor withdraws them.
   class DivertedKeys {
    public:
     explicit DivertedKeys(KeyFence& fence) : fence_(fence) { fence_.groups_.fetch_add(1, std::memory_order_seq_cst); }
@@ -80,7 +80,7 @@ class KeyFence {
       fence_.stripes_[stripe].diverted.fetch_add(1, std::memory_order_seq_cst);
       announced_.push_back(stripe);
     }
-    // Returns when no write to RocksDB has a key of these. REQUIRES: nobody who has one waits for the caller.
+    // Returns when no write to RocksDB has one of these keys. REQUIRES: no writer that has one waits for the caller.
     void wait_for_main() const {
       for (const Stripe stripe : announced_) {
         while (fence_.stripes_[stripe].main.load(std::memory_order_seq_cst) != 0) std::this_thread::yield();
@@ -92,7 +92,7 @@ class KeyFence {
     std::vector<Stripe> announced_;
   };
 
-  // A group of diverted writes is being committed: whoever writes to RocksDB announces its keys.
+  // Whether a group of diverted writes is being committed. If so, writes to RocksDB announce their keys.
   bool has_groups() const { return groups_.load(std::memory_order_seq_cst) != 0; }
 
  private:

@@ -67,7 +67,7 @@ KeyVersions::Holding::Holding(KeyVersions& versions, const std::vector<std::uint
   buckets_.reserve(written.size() + seen.size());
   for (const std::uint32_t stripe : written) buckets_.push_back(stripe % kBuckets);
   for (const Seen& one : seen) buckets_.push_back(one.stripe % kBuckets);
-  std::sort(buckets_.begin(), buckets_.end());  // one order for all: no two wait for each other
+  std::sort(buckets_.begin(), buckets_.end());  // one order for all writers avoids deadlock
   buckets_.erase(std::unique(buckets_.begin(), buckets_.end()), buckets_.end());
 }
 
@@ -100,8 +100,8 @@ Status KeyVersions::write(const rocksdb::WriteBatch& batch, const std::vector<Se
   Holding holding(*this, written.stripes, written.is_any, seen);
   if (Status status = holding.take(); !status.ok()) return status;
   const Status status = write(holding);
-  // Also of a write that has failed, which may be there in part. After it can be seen: who took the clock before does
-  // not have it in his view.
+  // A failed write is stamped too, because parts of it may be stored. The stamp is taken after the write is visible: a
+  // reader that took an earlier clock value may not have seen it.
   const Stamp stamp = clock_.fetch_add(1, std::memory_order_seq_cst) + 1;
   for (const std::uint32_t stripe : written.stripes) {
     Stamp before = stamps_[stripe].load(std::memory_order_relaxed);

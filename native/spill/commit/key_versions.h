@@ -1,9 +1,9 @@
 // When each key was last written, for optimistic transactions and for snapshots of pessimistic ones.
 //
-// A counter, the clock, grows with every write; each key's stripe keeps the clock of the newest write to a key of it.
-// Two keys of one stripe look like one: a conflict may be found where there is none, and none is missed. While a write
-// is under way it holds the locks of its keys' buckets, so that whoever holds a bucket sees every write to its keys as
-// done or as not begun.
+// The clock is a counter that grows with every write. Each stripe of keys stores the clock of its newest write. Keys of
+// one stripe are not told apart: a conflict may be reported where there is none, and none is missed. A write in flight
+// holds the locks of its keys' buckets. The holder of a bucket therefore sees each write to its keys as completed or as
+// not begun.
 #pragma once
 
 #include <rocksdb/status.h>
@@ -29,26 +29,27 @@ class KeyVersions {
 
   struct Seen {
     std::uint32_t stripe = 0;
-    Stamp at = 0;  // the key must not have been written since
+    Stamp at = 0;  // the stripe must not have been written after this
   };
 
   KeyVersions();
 
   static std::uint32_t stripe_of(std::uint32_t column_family, std::string_view key);
 
-  // Every write that is over by now is not newer than this.
+  // No write that has completed is newer than this.
   Stamp now() const { return clock_.load(std::memory_order_seq_cst); }
-  // Whether a key of the stripe was written since. False is certain only while no write to the key can be under way.
+  // Whether a key of the stripe was written after `at`. False is certain only while no write to the key can be in
+  // flight.
   bool is_written_since(std::uint32_t stripe, Stamp at) const;
 
-  // Holds every key, for what may write any: nobody else writes meanwhile.
+  // Locks all keys, for an operation that may write any of them. It excludes all writes.
   class AnyKey {
    public:
     explicit AnyKey(KeyVersions& versions);
     ~AnyKey();
     AnyKey(const AnyKey&) = delete;
     AnyKey& operator=(const AnyKey&) = delete;
-    void is_written();  // every key counts as written now
+    void is_written();  // stamps every key as written now
 
    private:
     KeyVersions& versions_;
@@ -56,14 +57,14 @@ class KeyVersions {
     std::unique_lock<std::shared_mutex> held_;
   };
 
-  // The locks of a write under way. One that has to wait before anything of it is anywhere lets go of them, so that
-  // others go on, and takes them again.
+  // The locks of a write in flight. A write that has to wait before any part of it is stored releases them, so that
+  // other writes can proceed, and then takes them again.
   class Holding {
    public:
     Holding(KeyVersions& versions, const std::vector<std::uint32_t>& written, bool is_any,
             const std::vector<Seen>& seen);
     void let_go();
-    rocksdb::Status take();  // Busy: a key was written since it was seen
+    rocksdb::Status take();  // Busy: a key was written after it was read
 
    private:
     KeyVersions& versions_;
@@ -75,16 +76,16 @@ class KeyVersions {
     std::vector<std::unique_lock<std::mutex>> held_;
   };
 
-  // Runs `write`, which writes the batch, unless a key in `seen` was written since it was seen: then Busy.
+  // Runs `write`, which writes the batch. Busy: a key in `seen` was written after it was read, and `write` was not run.
   rocksdb::Status write(const rocksdb::WriteBatch& batch, const std::vector<Seen>& seen,
                         const std::function<rocksdb::Status(Holding&)>& write);
 
  private:
-  // 8 MiB of stamps: with 1,000 writes between a transaction's begin and its commit, one key it depends on is taken for
-  // written in a thousandth of all cases. Source: arithmetic (1,000 / 2^20).
+  // 8 MiB of stamps: with 1,000 writes between a transaction's begin and its commit, a key that it depends on is
+  // reported as written falsely with a probability of 1/1000. Source: arithmetic (1,000 / 2^20).
   static constexpr std::uint32_t kStripeBits = 20;
   static constexpr std::uint32_t kStripes = 1U << kStripeBits;
-  // Writes under way are as many as there are threads. Source: guess.
+  // There are as many writes in flight as threads. Source: guess.
   static constexpr std::uint32_t kBuckets = 4096;
 
   std::shared_lock<std::shared_mutex> hold_some_keys();
@@ -92,8 +93,8 @@ class KeyVersions {
   std::atomic<Stamp> clock_{1};
   std::unique_ptr<std::atomic<Stamp>[]> stamps_;
   std::atomic<Stamp> all_{0};  // the newest write that may have written any key
-  // Such a write holds the first alone, and the second while it waits for that: later writes of some keys let it pass,
-  // for a shared_mutex may prefer readers for ever.
+  // An AnyKey holds the first exclusively. While it waits for that it holds the second, and later shared writes wait
+  // for it: a shared_mutex may prefer readers for ever.
   std::shared_mutex any_key_;
   std::mutex passing_;
   std::atomic<int> waiting_for_any_{0};

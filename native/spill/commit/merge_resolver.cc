@@ -45,7 +45,7 @@ class MergeResolver {
     }
   }
 
-  // What became of the merges of each key, where nothing came behind them.
+  // Adds a put of the result for each key whose last operation was a merge.
   Status put_merged() {
     Status status;
     for (const std::string& name : merged_) {
@@ -119,8 +119,8 @@ class MergeResolver {
   const ColumnFamilies& families_;
   const ValueBefore& value_before_;
   rocksdb::WriteBatch& out_;
-  std::unordered_map<std::string, std::optional<std::string>> written_;  // by this batch
-  std::set<std::string> merged_;                                         // of them, those last written by a merge
+  std::unordered_map<std::string, std::optional<std::string>> written_;  // values written by this batch
+  std::set<std::string> merged_;                                         // those whose last operation was a merge
   std::vector<RangeTombstone> ranges_;
 };
 

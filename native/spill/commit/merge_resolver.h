@@ -1,4 +1,5 @@
-// Merges of a batch on its way into the spill store, which keeps no merge operands: each becomes a put of its outcome.
+// Resolves the merges of a diverted batch. The spill store keeps no merge operands: each merge becomes a put of its
+// result.
 #pragma once
 
 #include <rocksdb/status.h>
@@ -13,13 +14,13 @@
 
 namespace spillway::spill {
 
-// The newest value of a key outside of the batch; none where there is none.
+// The newest value of a key outside the batch; none if the key does not exist.
 using ValueBefore =
     std::function<rocksdb::Status(std::uint32_t family, const rocksdb::Slice& key, std::optional<std::string>* value)>;
 
-// Copies `batch` into `resolved` with a put in the place of each merge. What the batch itself did before counts.
-// Busy: the merge operator refuses an operand, so that only RocksDB can take the batch (which takes it, and says so to
-// whoever reads the key). InvalidArgument: the family has no merge operator. Else the error of `value_before`.
+// Copies `batch` into `resolved` and replaces each merge by a put. Earlier operations of the same batch are seen.
+// Busy: the merge operator refuses an operand, so only RocksDB can take the batch (it accepts it, and reads of the key
+// fail). InvalidArgument: the family has no merge operator. Otherwise the error of `value_before`.
 rocksdb::Status resolve_merges(const rocksdb::WriteBatch& batch, const ColumnFamilies& families,
                                const ValueBefore& value_before, rocksdb::WriteBatch* resolved);
 

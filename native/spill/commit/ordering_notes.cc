@@ -19,8 +19,8 @@ Status OrderingNotes::append() {
   return status;
 }
 
-// RocksDB's tables tell how far it has got, as long as nothing takes their sequence numbers away; and when nothing is
-// left in the spill store, nobody asks.
+// While a note is owed, compactions are held: RocksDB's tables keep their sequence numbers, which say how far RocksDB
+// has got. When the spill store is empty, the note is not needed.
 void OrderingNotes::owe() {
   context_.main.order().hold_compactions(MainOrder::Until::note_stands);
   is_owed_.store(true, std::memory_order_release);
@@ -55,23 +55,23 @@ void OrderingNotes::on_commit(bool sync, std::uint64_t main_sequence) {
 
 void OrderingNotes::hold_commits(const std::function<void()>& held) {
   const auto prepare = [&]() REQUIRES(in_commit_queue) {
-    if (!append_durably().ok()) writer_.sync().PermitUncheckedError();  // a store that failed takes none
+    if (!append_durably().ok()) writer_.sync().PermitUncheckedError();  // a failed store takes no note
   };
   queue_.run_held(prepare, held);
 }
 
-// A flush takes writes out of RocksDB's log, which then tells no more that they were there, and past the marks in it.
+// A flush removes writes from RocksDB's log, and with them the marks that order them after diverted writes.
 void OrderingNotes::before_flush() {
-  if (!context_.main.make_durable().ok()) {  // what else fails is told of by every later write
+  if (!context_.main.make_durable().ok()) {  // later writes report other failures
     if (context_.live.has_any()) owe();
-    (void)writer_.sync_concurrently(/*in_flush=*/true);  // the marks that are flushed away name it
+    (void)writer_.sync_concurrently(/*in_flush=*/true);  // makes durable what the removed marks name
     return;
   }
   if (!add_concurrently(/*in_flush=*/true).ok()) (void)writer_.sync_concurrently(/*in_flush=*/true);
 }
 
-// RocksDB is written to meanwhile, and diverted writes come after that: its log is synced once more for the note, and
-// while commits wait only if that goes on.
+// If diverted writes follow unsynced writes to RocksDB, the note leaves the queue, syncs RocksDB's log and retries.
+// Only the last try syncs that log while commits wait.
 Status OrderingNotes::add_concurrently(bool in_flush) {
   constexpr int kTries = 3;
   Status status;
@@ -82,7 +82,7 @@ Status OrderingNotes::add_concurrently(bool in_flush) {
       status = append();
       is_noted = true;
     });
-    if (!was_run) return {};  // whoever holds the queue has noted it, and nothing was diverted since (hold_commits)
+    if (!was_run) return {};  // the queue's holder has added the note, and nothing was diverted since (hold_commits)
     if (is_noted) return status.ok() ? writer_.sync_concurrently(in_flush) : status;
     status = context_.main.make_durable();
   }

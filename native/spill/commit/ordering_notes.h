@@ -1,8 +1,8 @@
-// Notes: empty sync records in the spill store's log which say that everything before them is kept, whatever RocksDB's
-// log tells the next recovery.
+// Notes: empty sync records in the spill store's log. A note says that recovery keeps all records before it, whatever
+// it finds in RocksDB's log.
 //
-// A flush takes writes out of RocksDB's log, so each begins with a note. A note that a full store cannot take is owed:
-// compactions wait for it (docs/decisions/0013), and everything is brought back.
+// A flush removes writes from RocksDB's log, so each flush first appends a note. If the store is full and refuses a
+// note, the note is owed: compactions wait for it (docs/decisions/0013), and everything is brought back.
 #pragma once
 
 #include <rocksdb/status.h>
@@ -21,26 +21,26 @@ class OrderingNotes {
   OrderingNotes(const CommitContext& context, CommitQueue& queue, SpillWriter& writer)
       : context_(context), queue_(queue), writer_(writer) {}
 
-  // Compactions are held for a note that the store has not taken.
+  // Whether a note is owed, and compactions are held for it.
   bool is_owed() const { return is_owed_.load(std::memory_order_acquire); }
 
   // --- By any thread
-  // Before what a flush of RocksDB's takes out of its log. Commits do not wait for the syncs.
+  // Called before a flush removes writes from RocksDB's log. Commits do not wait for its syncs.
   void before_flush();
-  // A note, durable when this returns. `in_flush`: as in SpillWriter::sync_concurrently.
+  // Appends a note; durable on return. `in_flush`: as in SpillWriter::sync_concurrently.
   rocksdb::Status add_concurrently(bool in_flush);
-  // Runs `held` in the commit queue, where it may wait for flushes of RocksDB's: what those would have noted and synced
-  // is, before the first of them is turned away.
+  // Runs `held` in the commit queue, where it may wait for flushes of RocksDB. Before flushes are refused the queue,
+  // the note and the syncs that they would have made are made.
   void hold_commits(const std::function<void()>& held);
 
   // --- In the commit queue
-  // A note, durable when this returns. Where the store has no room for it, it is owed.
+  // Appends a note; durable on return. If the store has no room, the note is owed.
   rocksdb::Status append_durably() REQUIRES(in_commit_queue);
-  // Compactions are not held for it any more: the store has taken it, or nothing is left in the store.
+  // Releases the compactions that were held for a note: the store has taken it, or the store is empty.
   void end_owing() REQUIRES(in_commit_queue);
-  // A diverted write was made after RocksDB's sequence `main_sequence`. A sync write needs no note.
+  // Records that a diverted write follows RocksDB's sequence `main_sequence`. A sync write needs no note.
   void on_commit(bool sync, std::uint64_t main_sequence) REQUIRES(in_commit_queue);
-  // While the database is opened: the next note is needed if RocksDB's log had a write up to there; 0: none.
+  // Called while the database opens: the next note is needed if RocksDB's log had a write up to that sequence; 0: none.
   void begin(std::uint64_t main_sequence) REQUIRES(in_commit_queue) { unsynced_main_sequence_ = main_sequence; }
 
  private:
@@ -51,7 +51,7 @@ class OrderingNotes {
   const CommitContext& context_;
   CommitQueue& queue_;
   SpillWriter& writer_;
-  // The last write to RocksDB before the records since the last sync one, if any; 0: none.
+  // The last write to RocksDB that precedes the records since the last sync record; 0: none.
   std::uint64_t unsynced_main_sequence_ GUARDED_BY(in_commit_queue) = 0;
   std::atomic<bool> is_owed_{false};
 };

@@ -17,12 +17,12 @@ using rocksdb::Slice;
 using rocksdb::Status;
 using rocksdb::WriteBatch;
 
-// All commits leave room for a note, with the generation that it may begin.
+// Space that every commit leaves free for a note and for the generation that the note may begin.
 constexpr std::uint64_t kNoteRoom = 4096;
 
 std::string_view view(const Slice& slice) { return {slice.data(), slice.size()}; }
 
-// Adds operations to a generation, and counts them by column family.
+// Adds operations to a generation and counts them by column family.
 class EntryAdder {
  public:
   EntryAdder(Generation& generation, KeyIndex* index, const char* record, std::uint64_t offset, Sequence first)
@@ -41,7 +41,7 @@ class EntryAdder {
             crc32c(value));
         return {};
       case Op::remove:
-      case Op::single_remove:  // hides whatever number of older versions there is
+      case Op::single_remove:  // hides any number of older versions
         add(family, key, spill::Kind::remove, {}, 0);
         return {};
       case Op::remove_range:
@@ -74,7 +74,7 @@ class EntryAdder {
   }
 
   std::uint32_t family_ = 0;
-  Tally tally_;  // of that family, not yet counted in the generation
+  Tally tally_;  // of the current family, not yet added to the generation's counts
   Generation& generation_;
   KeyIndex* const index_;
   const char* const record_;
@@ -86,7 +86,7 @@ class EntryAdder {
 
 Sequence add_entries_of(const WriteBatch& batch, std::uint64_t offset, Sequence first, Generation& generation,
                         KeyIndex* index) {
-  // In the record the batch stands behind the header.
+  // In the record, the batch follows the header.
   EntryAdder adder(generation, index, batch.Data().data() - kRecordHeaderBytes, offset, first);
   const Status status = visit_batch(batch, [&](const BatchOperation& operation) { return adder.add(operation); });
   assert(status.ok() && "it was iterated over before");
@@ -95,7 +95,7 @@ Sequence add_entries_of(const WriteBatch& batch, std::uint64_t offset, Sequence 
 }
 
 Status SpillCommitEnv::admit(const Commit& commit, std::uint64_t group_bytes) {
-  // Since the write decided to be diverted:
+  // These may have changed since the write was routed.
   if (context_.main.is_handed_out()) return Status::Busy("RocksDB itself was handed out");
   if (writer_.has_failed()) return Status::Busy("the spill store failed");
   return usage_.has_room(group_bytes + kNoteRoom, commit.must_divert) ? Status() : writer_.report_full();
@@ -105,12 +105,12 @@ Status SpillCommitEnv::check_family(std::uint32_t family, bool must_divert) cons
   const ColumnFamily known = context_.live.families().of(family);
   if (!known.can_be_diverted) return Status::Busy("a column family that nothing is ingested into");
   if (known.handle != nullptr) return {};
-  // RocksDB takes it, but it could not be brought back.
+  // RocksDB accepts the write, but the library could not bring it back.
   if (!known.is_dropped && !must_divert) return Status::Busy("a column family without a handle");
   return Status::InvalidArgument("Invalid column family specified in write batch");
 }
 
-// What RocksDB would have checked.
+// Repeats RocksDB's own checks of a write.
 Status SpillCommitEnv::check(const WriteBatch& batch, bool must_divert) const {
   const ColumnFamilies& families = context_.live.families();
   return visit_batch(batch, [&](const BatchOperation& operation) -> Status {
@@ -140,7 +140,7 @@ Status SpillCommitEnv::check(const WriteBatch& batch, bool must_divert) const {
 
 Status SpillCommitEnv::refuse(Commit& commit, const Status& status) {
   commit.is_for_main = status.IsBusy();
-  if (commit.is_for_main && commit.must_divert) {  // a writer that does not wait may come again
+  if (commit.is_for_main && commit.must_divert) {  // a writer that does not wait may retry
     if (const auto generations = context_.live.generations(); !generations->empty()) {
       writer_.seal();
       context_.want_rollback(generations->back()->id());
@@ -158,7 +158,7 @@ Status SpillCommitEnv::prepare(Commit& commit, PreparedCommit* prepared) {
   prepared->first_sequence = writer_.next_sequence();
   prepared->main_sequence = context_.main.latest_sequence();
   if (context_.main.has_unlogged()) {
-    // Recovery would miss those in RocksDB's log, and take this one, which came after them, for lost with them.
+    // Otherwise recovery would miss those writes in RocksDB's log and drop this record, which follows them, with them.
     if (status = context_.main.make_durable(); !status.ok()) return status;
   }
   const std::uint64_t main_durable = context_.main.durable_up_to();
@@ -186,7 +186,7 @@ Status SpillCommitEnv::newest_value(std::uint32_t family, const Slice& key, std:
   if (found) entry_sequence = found->entry.sequence;
   const View now{live.generations(), ~Sequence{0}};
   if (now.covering_tombstone(family, view(key), live.families()) > entry_sequence) return {};
-  if (found && !found->generation->is_dropped()) {  // else RocksDB has it, and what hides it
+  if (found && !found->generation->is_dropped()) {  // otherwise RocksDB has it, or what hides it
     if (found->entry.kind == Kind::remove) return {};
     return values_.read(found->entry, &value->emplace());
   }
@@ -196,7 +196,7 @@ Status SpillCommitEnv::newest_value(std::uint32_t family, const Slice& key, std:
   if (status.ok()) return {};
   value->reset();
   if (status.IsNotFound()) return {};
-  // RocksDB takes what it cannot merge, and says so to whoever reads it.
+  // RocksDB accepts a merge that it cannot resolve, and reads of the key return the error.
   return Status::Busy("RocksDB cannot read what is merged with");
 }
 
@@ -211,8 +211,8 @@ Status SpillCommitEnv::append(std::span<PreparedCommit> group, bool sync) {
   for (std::size_t i = 0; i < group.size(); ++i) group[i].offset = offsets[i];
   if (status.ok() && sync) status = writer_.sync();
   if (status.ok() || !writer_.has_failed()) return status;
-  // Then it may be in the store all the same, until a rollback has dropped its generation: a write to RocksDB that is
-  // acknowledged meanwhile would be hidden by it after a crash.
+  // The group may be in the store nevertheless, until a rollback has dropped its generation. After a crash it would
+  // hide any write to RocksDB that was acknowledged in between.
   for (const PreparedCommit& one : group) writer_.doubt(*one.batch);
   return Status::TryAgain("in doubt");
 }

@@ -1,4 +1,4 @@
-// What a group of commits goes through in the spill store: room, checks, merges, RocksDB's order, entries.
+// The steps of a commit group in the spill store: space, checks, merges, order with RocksDB's log, index entries.
 #pragma once
 
 #include <atomic>
@@ -15,8 +15,9 @@
 
 namespace spillway::spill {
 
-// Adds the operations of a batch to a generation (and to the index, newest last), the first with sequence `first`;
-// `offset` is its record's. Returns the next sequence. REQUIRES: a batch of what can be diverted, without merges.
+// Adds the operations of a batch to a generation (and to the index, newest last); the first gets sequence `first`.
+// `offset` is that of the batch's record. Returns the next sequence. REQUIRES: the batch can be diverted and has no
+// merges.
 Sequence add_entries_of(const rocksdb::WriteBatch& batch, std::uint64_t offset, Sequence first, Generation& generation,
                         KeyIndex* index);
 
@@ -35,7 +36,7 @@ class SpillCommitEnv final : public CommitEnv {
  private:
   rocksdb::Status check(const rocksdb::WriteBatch& batch, bool must_divert) const;
   rocksdb::Status check_family(std::uint32_t family, bool must_divert) const;
-  // The newest value of a key, which nobody writes to RocksDB meanwhile, for it is announced.
+  // The newest value of a key. REQUIRES: the key is announced, so no write to RocksDB changes it.
   rocksdb::Status newest_value(std::uint32_t family, const rocksdb::Slice& key, std::optional<std::string>* value);
   rocksdb::Status resolve(PreparedCommit* prepared);
   rocksdb::Status refuse(Commit& commit, const rocksdb::Status& status) REQUIRES(in_commit_queue);

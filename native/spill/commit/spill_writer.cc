@@ -9,7 +9,7 @@ namespace spillway::spill {
 using rocksdb::Slice;
 using rocksdb::Status;
 
-// Told once, until a rollback has made room.
+// The event is raised once until a rollback has made room.
 Status SpillWriter::report_full() {
   if (!is_full_.exchange(true, std::memory_order_acq_rel)) {
     SpillEvent event;
@@ -24,7 +24,7 @@ Status SpillWriter::report_full() {
 Status SpillWriter::open_active() {
   if (active_) return {};
   if (Status status = context_.main.binding().ensure_guard(); !status.ok()) return status;
-  const GenerationId id = next_generation_++;  // never tried twice: a failed one may have left something of that name
+  const GenerationId id = next_generation_++;  // never reused: a failed begin() may have left files of that name
   if (Status status = context_.store.begin(id); !status.ok()) return status;
   active_ = context_.live.make_generation(id);
   context_.live.add(active_);
@@ -34,7 +34,7 @@ Status SpillWriter::open_active() {
 
 Status SpillWriter::append(std::span<const Slice> records, std::span<std::uint64_t> offsets) {
   Status status = open_active();
-  // Nothing lies there that could be in doubt: the write goes to RocksDB, and the next one tries again.
+  // Nothing in the store can be in doubt: the write goes to RocksDB, and the next write retries.
   if (!status.ok() && !status.IsNoSpace() && context_.live.generations()->empty()) return report_not_begun(status);
   has_told_not_begun_ = has_told_not_begun_ && !status.ok();
   if (status.ok()) {
@@ -78,7 +78,7 @@ Status SpillWriter::sync_concurrently(bool in_flush) {
   }
   const auto settle = [&]() REQUIRES(in_commit_queue) {
     if (appended <= progress_.synced()) {
-      status = {};  // brought back meanwhile, which has mended a store that failed
+      status = {};  // brought back in the meantime, which also cleared the failure
     } else if (status.ok()) {
       status = sync();
     } else {
@@ -89,7 +89,7 @@ Status SpillWriter::sync_concurrently(bool in_flush) {
   if (!in_flush) {
     queue_.run_alone(settle);
   } else if (!queue_.run_alone_unless_held(settle)) {
-    return {};  // whoever holds the queue brings back what the store has
+    return {};  // the holder of the queue brings back what the store has
   }
   return status;
 }
@@ -97,7 +97,7 @@ Status SpillWriter::sync_concurrently(bool in_flush) {
 Status SpillWriter::make_durable() {
   if (!is_unsynced()) return {};
   if (!has_failed()) return sync();
-  // After a failure the store makes a generation durable when the next one begins.
+  // A failed store makes the failed generation durable when the next one begins.
   if (Status status = context_.store.begin(next_generation_); !status.ok()) return status;
   ++next_generation_;
   if (Status status = context_.store.sync(); !status.ok()) return status;
@@ -129,7 +129,7 @@ void SpillWriter::recover_from_failure() {
   progress_.sync_up_to(progress_.appended());
 }
 
-// Told once, until a generation has begun.
+// The event is raised once until a generation has begun.
 Status SpillWriter::report_not_begun(const Status& status) {
   if (!std::exchange(has_told_not_begun_, true)) {
     SpillEvent event;

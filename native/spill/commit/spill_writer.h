@@ -1,9 +1,8 @@
-// The spill store as the commit pipeline writes it: the generation that is appended to, what is durable, and what is
-// known of a store that has failed.
+// The append side of the spill store: the active generation, what is durable, and the state after a failure.
 //
-// After a failure nothing is diverted until a rollback has brought back and dropped everything that the store holds. A
-// commit whose append or sync failed is in doubt: nobody can read it, and it may be there when the database is opened
-// again. So its keys are kept, and whoever writes one of them to RocksDB waits for that rollback
+// After a failure no write is diverted until a rollback has brought back and dropped everything that the store holds. A
+// commit whose append or sync failed is in doubt: reads do not see it, but it may be found when the database is
+// reopened. Its keys are therefore kept, and a write to RocksDB of one of these keys waits for that rollback
 // (docs/decisions/0015).
 #pragma once
 
@@ -25,24 +24,24 @@
 
 namespace spillway::spill {
 
-// What the parts of this folder work on.
+// What the parts of this folder share.
 struct CommitContext {
   const SpillOptions options;
   Store& store;
   MainDb& main;
   LiveSet& live;
   Telemetry& telemetry;
-  std::function<void()> wake_rollback;              // the store is full, or has failed
-  std::function<void(GenerationId)> want_rollback;  // of everything up to that generation
+  std::function<void()> wake_rollback;              // called when the store is full or has failed
+  std::function<void(GenerationId)> want_rollback;  // requests the rollback of everything up to that generation
 };
 
-// How many groups of commits the store has taken, and how many of them are durable. Thread-safe.
+// Counts the commit groups that the store has taken, and those of them that are durable. Thread-safe.
 class SyncProgress {
  public:
   std::uint64_t appended() const { return appended_.load(std::memory_order_acquire); }
   std::uint64_t synced() const { return synced_.load(std::memory_order_acquire); }
   bool is_unsynced() const {
-    const std::uint64_t synced = this->synced();  // first: the other only grows
+    const std::uint64_t synced = this->synced();  // read first: the other only grows
     return synced < appended();
   }
   void append() { appended_.fetch_add(1, std::memory_order_release); }
@@ -58,42 +57,43 @@ class SpillWriter {
   SpillWriter(const CommitContext& context, CommitQueue& queue) : context_(context), queue_(queue) {}
 
   // --- By any thread
-  // A diverted write is not durable yet.
+  // Whether a diverted write is not durable yet.
   bool is_unsynced() const { return progress_.is_unsynced(); }
   bool has_failed() const { return has_failed_.load(std::memory_order_acquire); }
   bool is_full() const { return is_full_.load(std::memory_order_acquire); }
   const Doubts& doubts() const { return doubts_; }
-  // Makes durable what was appended until now, while commits go on. `in_flush`: called by a flush of RocksDB's, which
-  // whoever holds the commit queue may wait for; then that one brings back what the store has.
+  // Makes everything appended so far durable, while commits continue. `in_flush`: a flush of RocksDB calls. The holder
+  // of the commit queue may wait for this flush; in that case the call returns at once, and the holder brings back the
+  // store.
   rocksdb::Status sync_concurrently(bool in_flush = false);
-  // The same, also in a store that has failed, which makes a generation durable when the next one begins.
+  // The same, also for a store that has failed; that store is made durable by beginning a generation.
   rocksdb::Status make_durable_concurrently();
 
   // --- In the commit queue
-  // Begins a generation if there is none. Busy: the store is full, or could not begin one; nothing was taken.
+  // Begins a generation if there is none. Busy: the store is full or could not begin one; nothing was appended.
   rocksdb::Status append(std::span<const rocksdb::Slice> records, std::span<std::uint64_t> offsets)
       REQUIRES(in_commit_queue);
   rocksdb::Status sync() REQUIRES(in_commit_queue);
-  // What is brought back must not be newer in RocksDB than in the spill store when the power goes before that has
-  // dropped it: what the store still had would hide it (I1).
+  // Precondition of a rollback. If RocksDB had a newer version of a key than the durable part of the spill store, then
+  // after a loss of power before the drop the store's older version would hide it (I1).
   rocksdb::Status make_durable() REQUIRES(in_commit_queue);
   // The generation that is appended to; null: the next append begins one.
   Generation* active() const REQUIRES(in_commit_queue) { return active_.get(); }
   void seal() REQUIRES(in_commit_queue);
-  // Nothing can be appended to it any more; nobody is told.
+  // Ends the active generation without an event.
   void close() REQUIRES(in_commit_queue) { active_.reset(); }
-  // Nothing is appended behind what has failed.
+  // The error of a failed store; nothing is appended after it.
   const rocksdb::Status& failure() const REQUIRES(in_commit_queue) { return failure_; }
   void doubt(const rocksdb::WriteBatch& batch) REQUIRES(in_commit_queue) { doubts_.add(batch); }
-  // Busy. The first since there was room raises an event and wakes the rollback.
+  // Returns Busy. The first call since the store had room raises an event and wakes the rollback.
   rocksdb::Status report_full() REQUIRES(in_commit_queue);
   void has_room_again() { is_full_.store(false, std::memory_order_release); }
-  // A store that failed is clean again: what it could not take is nowhere, what it held is in RocksDB.
+  // Called when a failed store is empty again: nothing is in doubt any more, and RocksDB has what the store held.
   void recover_from_failure() REQUIRES(in_commit_queue);
-  // Of the next operation that is diverted.
+  // The sequence of the next diverted operation.
   Sequence next_sequence() const REQUIRES(in_commit_queue) { return next_sequence_; }
   void take_sequences(std::uint64_t operations) REQUIRES(in_commit_queue) { next_sequence_ += operations; }
-  // While the database is opened.
+  // Called while the database opens.
   void begin_at(GenerationId generation, Sequence sequence) REQUIRES(in_commit_queue) {
     next_generation_ = generation;
     next_sequence_ = sequence;
@@ -111,8 +111,9 @@ class SpillWriter {
   std::shared_ptr<Generation> active_ GUARDED_BY(in_commit_queue);
   GenerationId next_generation_ GUARDED_BY(in_commit_queue) = 1;
   Sequence next_sequence_ GUARDED_BY(in_commit_queue) = 1;
-  rocksdb::Status failure_ GUARDED_BY(in_commit_queue);          // why the store takes no more
-  bool has_told_not_begun_ GUARDED_BY(in_commit_queue) = false;  // of a generation that could not be begun
+  rocksdb::Status failure_ GUARDED_BY(in_commit_queue);  // why the store accepts no more
+  bool has_told_not_begun_ GUARDED_BY(in_commit_queue) =
+      false;  // the event was raised for a generation that could not begin
   std::atomic<bool> has_failed_{false};
   std::atomic<bool> is_full_{false};
 };

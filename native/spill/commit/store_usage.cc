@@ -7,7 +7,7 @@
 namespace spillway::spill {
 namespace {
 
-// Writes that could go elsewhere leave this much of the store and of the index to those that cannot.
+// Share of the store and of the index that is reserved for writes that cannot go to RocksDB.
 constexpr double kReserve = 0.1;
 
 }  // namespace

@@ -1,5 +1,4 @@
-// How full the spill store and the key index are, and what of the store is kept free for the sorted files of a
-// rollback.
+// How full the spill store and the key index are, and the space reserved for the sorted files of a rollback.
 #pragma once
 
 #include <atomic>
@@ -18,28 +17,28 @@ class StoreUsage {
   StoreUsage(const SpillOptions& options, const Store& store, const LiveSet& live)
       : has_own_drive_(options.store != nullptr), index_bytes_(options.index_bytes), store_(store), live_(live) {}
 
-  // Share of the store's capacity or of the index's memory, whichever is more. 1: full.
+  // The larger of two shares: of the store's capacity and of the index's memory. 1: full.
   double share_used() const { return share_used(0, 0); }
-  // Whether `bytes` more fit. Writes that could go to RocksDB leave a reserve to those that cannot.
+  // Whether `bytes` more fit. A reserve is kept for writes that cannot go to RocksDB.
   bool has_room(std::uint64_t bytes, bool may_use_reserve) const;
 
-  // --- Sorted files of a rollback, which lie beside the store's logs and count for its capacity
-  // As many of the oldest generations as there is room for sorted files of, and one in any case: that room is kept free
-  // for it. What they take counts as used until release_sorted().
+  // --- Sorted files of a rollback. They lie beside the store's logs and count towards its capacity
+  // Returns the oldest generations whose sorted files fit, at least one: space for one is always kept free. The space
+  // counts as used until release_sorted().
   std::shared_ptr<const Generations> reserve_sorted(const std::shared_ptr<const Generations>& wanted)
       REQUIRES(in_commit_queue);
   void release_sorted() { sorted_bytes_.store(0, std::memory_order_release); }
 
  private:
   double share_used(std::uint64_t more_bytes, std::uint64_t more_memory) const;
-  // What the next rollback writes: for the largest generation, should the newest have so many more bytes.
+  // Size of the sorted files of the largest generation, if the newest one had `more_bytes` more.
   std::uint64_t room_for_sorted(std::uint64_t more_bytes) const;
 
-  const bool has_own_drive_;  // a key-value namespace has its capacity for itself: sorted files lie beside RocksDB's
+  const bool has_own_drive_;  // a key-value namespace has its own capacity: sorted files use RocksDB's drive
   const std::uint64_t index_bytes_;
   const Store& store_;
   const LiveSet& live_;
-  std::atomic<std::uint64_t> sorted_bytes_{0};  // that the sorted files of a rollback under way may have
+  std::atomic<std::uint64_t> sorted_bytes_{0};  // reserved for the sorted files of a rollback in progress
 };
 
 }  // namespace spillway::spill
