@@ -1,4 +1,4 @@
-// What the accelerator tells: counters of SpillStatistics, and events for listeners and RocksDB's info log.
+// Counters of SpillStatistics, and events for listeners and RocksDB's info log.
 #pragma once
 
 #include <rocksdb/env.h>
@@ -13,7 +13,7 @@
 
 namespace spillway::spill {
 
-// Those of SpillStatistics that grow; from many threads.
+// The counters of SpillStatistics. Thread-safe.
 struct Counts {
 #define SPILLWAY_COUNT(name, text) std::atomic<std::uint64_t> name{0};
 #define SPILLWAY_IGNORED(name, text)
@@ -21,7 +21,7 @@ struct Counts {
 #undef SPILLWAY_COUNT
   std::atomic<std::uint64_t> reads_with_live{0};  // reads while something lies in the spill store
 
-  // Writes them into `statistics`; gauges and flags stay.
+  // Copies them into `statistics`. Gauges and flags are not changed.
   void read_into(SpillStatistics* statistics) const {
 #define SPILLWAY_COUNT(name, text) statistics->name = name.load(std::memory_order_relaxed);
     SPILLWAY_STATISTICS(SPILLWAY_COUNT, SPILLWAY_IGNORED, SPILLWAY_IGNORED)
@@ -39,7 +39,7 @@ class Telemetry {
   Telemetry(std::vector<std::shared_ptr<SpillListener>> listeners, std::shared_ptr<rocksdb::Logger> info_log)
       : listeners_(std::move(listeners)), info_log_(std::move(info_log)) {}
 
-  // By any thread. Calls RocksDB for nothing but its info log, since RocksDB may hold its own mutex.
+  // Thread-safe. Calls only RocksDB's info log, because RocksDB may hold its own mutex.
   void report(const SpillEvent& event) const;
 
   Counts counts;

@@ -24,7 +24,7 @@
 
 namespace spillway::spill {
 
-// What the parts of this folder work on.
+// What the parts of this folder share.
 struct RollbackContext {
   const SpillOptions& options;
   Store& store;
@@ -46,18 +46,18 @@ class BringBack {
   BringBack(const RollbackContext& context, std::string sorted_directory)
       : context_(context), sorted_directory_(std::move(sorted_directory)) {}
 
-  // The `most` oldest generations of those that are live now; all of them, if they are small enough to be put back.
-  // TryAgain: RocksDB has no room for it now.
+  // Brings back the `most` oldest live generations, or all if they are small enough to be put back. TryAgain: RocksDB
+  // has no room for them now.
   rocksdb::Status bring_back(std::uint64_t most) EXCLUDES(mutex_);
   // All of them while commits wait: for the small rest that bring_back() has left. TryAgain: RocksDB has no room for it
   // now. Aborted: `largest` is too small a way for them. REQUIRES: mutex() is held.
   rocksdb::Status bring_back_held(Way largest) REQUIRES(in_commit_queue);
 
-  // Held by a rollback, by who brings back a rest, and by CompactFiles. Taken before the commit queue.
+  // Held by a rollback, by a caller that brings back the rest, and by CompactFiles. Taken before the commit queue.
   Mutex& mutex() RETURN_CAPABILITY(mutex_) { return mutex_; }
   RollbackPause& pause() { return pause_; }
   const std::string& sorted_directory() const { return sorted_directory_; }
-  // Something was put back in this opening, and may be in RocksDB's memtables. REQUIRES: mutex() is held, for a
+  // Whether something was put back since Open, and may be in RocksDB's memtables.
   // rollback is counted at its end.
   bool has_put_back() const { return context_.telemetry.counts.rollbacks_by_put.load(std::memory_order_relaxed) > 0; }
   // Removes sorted files of a rollback that a crash interrupted: the generation they were made of is still there.
@@ -75,7 +75,7 @@ class BringBack {
   // What bring_back() does in the commit queue: chooses, and puts back where that is the way.
   struct Choice {
     std::shared_ptr<const Generations> targets;
-    std::optional<Return> put_back;  // it was done
+    std::optional<Return> put_back;  // LiveSet::visible() at that time
     Sequence durable = 0;            // LiveSet::visible() of that moment
   };
   rocksdb::Status choose(std::uint64_t most, const rocksdb::Status& renewed, Choice* choice) REQUIRES(in_commit_queue);

@@ -1,8 +1,8 @@
-// Calls of RocksDB's that need everything to be in RocksDB, or that change it past its log.
+// Runs calls of RocksDB that need everything to be in RocksDB, or that change it without its log.
 //
-// They are made while the commit queue is held, so no write is diverted meanwhile, and one that was about to be
-// diverted comes after them. What is long about them is done before: everything but a small rest is brought back while
-// diversion goes on, and large memtables are flushed.
+// The commit queue is held during such a call: no write is diverted, and one that was about to be diverted follows the
+// call. Long steps run before it: all but a small rest is brought back while diversion continues, and large memtables
+// are flushed.
 #pragma once
 
 #include <rocksdb/status.h>
@@ -23,15 +23,15 @@ class MainOnly {
   MainOnly(const RollbackContext& context, BringBack& bring_back, Rollback& rollback)
       : context_(context), bring_back_(bring_back), rollback_(rollback) {}
 
-  // `may_flush`: background work is not paused by the user, or waits with the pause until the action is over, so that
-  // the action may wait for a flush.
+  // `may_flush`: the action may wait for a flush. The user has not paused background work, or a pause waits for the
+  // action.
   using Action = std::function<rocksdb::Status(bool may_flush)>;
   // Runs `action` in the commit queue while nothing lies in the spill store. Writes are diverted until all but a small
   // rest is back; those that come later wait for the rest and for `action`, which therefore has to be short.
   // `written`: of a database with transactions, where `action` may write any key.
   rocksdb::Status run(const Action& action, KeyVersions* written = nullptr);
-  // The same without a wait: nothing if a rollback is under way, rollbacks are paused, or more than `most_bytes` are
-  // left in the spill store.
+  // The same without waiting. Does nothing if a rollback is in progress, rollbacks are paused, or more than
+  // `most_bytes` are left in the spill store.
   enum class Rest : std::uint8_t { not_now, too_large, brought_back, failed };
   Rest try_run(std::uint64_t most_bytes, const std::function<void()>& action);
   // Runs `action`, which gives RocksDB a later sequence number without its log, in the commit queue. No diverted write
@@ -41,7 +41,7 @@ class MainOnly {
   rocksdb::Status ingest(bool may_flush, const std::function<rocksdb::Status()>& ingest, KeyVersions* versions);
 
  private:
-  // One round; nothing if there is too much left for it, or RocksDB has no room.
+  // One round. Returns nothing if too much is left for it, or RocksDB has no room.
   std::optional<rocksdb::Status> try_round(int round, const Action& action, KeyVersions* written);
 
   const RollbackContext& context_;

@@ -1,4 +1,4 @@
-// The thread that brings back what was diverted, when the policy says so or somebody asks for it.
+// The thread that brings diverted writes back, when the policy decides so or a caller requests it.
 #pragma once
 
 #include <rocksdb/status.h>
@@ -26,16 +26,16 @@ class Rollback {
   Rollback& operator=(const Rollback&) = delete;
 
   void start();
-  void stop();  // REQUIRES: MainDb::stop() was called, so that nobody waits for a rollback any more
+  void stop();  // REQUIRES: MainDb::stop() was called, so that no caller waits for a rollback
 
-  // See RollbackScheduler. Neither waits.
+  // See RollbackScheduler. Neither blocks.
   void wake(bool insists = false);
   void ask_for(GenerationId last);
-  // Everything that is live now, and waits until it is durable in RocksDB.
+  // Brings back everything that is live now, and waits until it is durable in RocksDB.
   rocksdb::Status bring_back_all();
-  // How many rollbacks have failed, and why the last one.
+  // The number of failed rollbacks, and the last error.
   std::pair<std::uint64_t, rocksdb::Status> failures();
-  // A rollback of one generation is under way: there will be room soon.
+  // Whether a rollback of one generation is in progress. If so, there will be room soon.
   bool is_returning_one() const { return is_returning_one_.load(std::memory_order_acquire); }
 
  private:
@@ -48,7 +48,7 @@ class Rollback {
   BringBack& bring_back_;
   Mutex mutex_;
   CondVar wake_;
-  CondVar ended_;  // of an attempt
+  CondVar ended_;  // signalled at the end of each attempt
   RollbackScheduler scheduler_ GUARDED_BY(mutex_);
   std::atomic<bool> is_returning_one_{false};
   std::thread thread_;

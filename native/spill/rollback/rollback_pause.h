@@ -1,4 +1,4 @@
-// Holds rollbacks back while the user has paused RocksDB's background work.
+// Prevents rollbacks while the user has paused RocksDB's background work.
 #pragma once
 
 #include <condition_variable>
@@ -6,11 +6,11 @@
 
 namespace spillway::spill {
 
-// An ingestion waits for flushes with the gate closed, and a paused flush never ends: so no rollback begins while
-// paused, and pausing waits for one that is under way.
+// An ingestion waits for flushes with the gate closed, and a paused flush never ends. Therefore no rollback begins
+// during a pause, and pause() waits for a rollback in progress.
 class RollbackPause {
  public:
-  // One rollback's; false while paused.
+  // Held by one rollback. Converts to false during a pause.
   class Pass {
    public:
     explicit Pass(RollbackPause& pause) : pause_(pause) {
@@ -33,7 +33,7 @@ class RollbackPause {
     bool is_in_ = false;
   };
 
-  // Counts: as many resumes as pauses.
+  // Calls are counted: each needs a resume().
   void pause() {
     std::unique_lock lock(mutex_);
     ++pauses_;

@@ -1,4 +1,4 @@
-// When the next rollback begins, and what is known of those before: without a thread and without a clock.
+// Decides when the next rollback begins, from requests and earlier outcomes. It has no thread and no clock.
 #pragma once
 
 #include <rocksdb/status.h>
@@ -16,23 +16,23 @@ class RollbackScheduler {
  public:
   using Time = std::chrono::steady_clock::time_point;
 
-  // `poll_interval`: between two looks at what there is to bring back.
+  // `poll_interval`: time between two checks for generations to bring back.
   RollbackScheduler(std::chrono::milliseconds poll_interval, Time now)
       : poll_interval_(poll_interval), observed_{now, now, {}} {}
 
   // --- Requests
-  // A call waits for the generations up to `last`; a write can only go on once they are back.
+  // A call waits for the generations up to `last`: its write can proceed only when they are back.
   void await(GenerationId last);
   void ask_for(GenerationId last);
-  // Makes a rollback due now. The pause after one that failed is only cut short by a call that `insists`, because
-  // nothing else lets it go on.
+  // Makes a rollback due now. Only a call that `insists` shortens the pause after a failed rollback: nothing else would
+  // let the caller proceed.
   void wake(bool insists);
 
   // --- The next one
   bool is_due() const { return is_due_; }
-  // How long to wait until it is looked again whether something is to be brought back.
+  // How long to wait before the next check for generations to bring back.
   std::chrono::milliseconds pause() const;
-  // It is looked at now.
+  // Called at the start of a check.
   void begin() { is_due_ = false; }
   // Operations since the database was opened: reads while something was live, writes, and those of them diverted.
   struct Activity {
@@ -40,19 +40,19 @@ class RollbackScheduler {
     std::uint64_t writes = 0;
     std::uint64_t diverted = 0;
   };
-  // Fills in what the policy has to know of time and of requests. `oldest`: the oldest live generation.
+  // Sets the fields of `state` that depend on time and on requests. `oldest`: the oldest live generation.
   void observe(const Activity& activity, GenerationId oldest, Time now, RollbackState* state);
 
   // --- How it ended
   struct Outcome {
     Time began{};
-    std::uint64_t generations = 0;  // that were to be brought back; 0: none were
-    bool is_paused = false;         // by the user: nothing was looked at
+    std::uint64_t generations = 0;  // to be brought back; 0: none
+    bool is_paused = false;         // by the user: the check was skipped
     rocksdb::Status status;         // TryAgain: RocksDB has no room for it now
   };
-  // Whether it counts as failed. `is_stopping`: the database closes, and a failure says nothing.
+  // Whether the attempt counts as failed. `is_stopping`: the database closes, and a failure is not counted.
   bool end(const Outcome& outcome, Time now, bool is_stopping);
-  // The next attempt needs nobody to wake it.
+  // Whether the next attempt begins without a wake-up.
   bool retries_by_itself() const { return retries_by_itself_; }
   std::uint64_t failures() const { return failures_; }
   const rocksdb::Status& last_failure() const { return last_failure_; }
@@ -69,7 +69,7 @@ class RollbackScheduler {
   bool is_retried_soon_ = false;  // the last attempt was too early, or brought back a part
   bool retries_by_itself_ = false;
   GenerationId awaited_until_ = 0;
-  GenerationId asked_until_ = 0;  // no lower: a write may have asked, too
+  GenerationId asked_until_ = 0;  // never lowered: a write may have asked as well
   std::chrono::milliseconds failure_pause_{0};
   std::uint64_t failures_ = 0;
   rocksdb::Status last_failure_;

@@ -45,10 +45,10 @@ Status MainWriter::make_diverted_durable() {
 }
 
 Attempt MainWriter::try_write(const WriteOptions& options, WriteBatch* batch, Status* status) {
-  // A mark in RocksDB's log is enough for a write to come after what was diverted before it.
+  // A mark in RocksDB's log is enough to order the write after earlier diverted writes.
   const bool with_mark = commits_.writer.is_unsynced() && MainDb::can_mark(*batch);
   const Attempt attempt = try_write(options, batch, with_mark, status);
-  // A batch that is as large as its maker allows has no room for a mark. Nothing was written.
+  // A batch that has reached its maximum size has no room for a mark. Nothing was written.
   return with_mark && status->IsMemoryLimit() ? try_write(options, batch, /*with_mark=*/false, status) : attempt;
 }
 
@@ -62,7 +62,8 @@ Attempt MainWriter::try_write(const WriteOptions& options, WriteBatch* batch, bo
     if (!pass) return Attempt::refused;
     KeyFence& fence = commits_.pipeline.fence();
     KeyFence::MainKeys keys(fence);
-    // In this order: a group that is over by the first look has something live by the second, if not brought back.
+    // The order matters: if the group has ended by the first read, the second sees its live entries, unless they are
+    // back.
     const bool any_group = fence.has_groups();
     steps::reached("spill.write.looked_for_groups");
     if (any_group || live_.has_any(std::memory_order_seq_cst)) {
@@ -78,7 +79,7 @@ Attempt MainWriter::try_write(const WriteOptions& options, WriteBatch* batch, bo
     detector_.refused();
     return Attempt::refused;
   }
-  // RocksDB's log is durable up to this write, and with it all that its marks name has to be.
+  // RocksDB's log is now durable up to this write, so everything that its marks name must be durable too.
   if (status->ok() && options.sync) *status = make_diverted_durable();
   return Attempt::taken;
 }

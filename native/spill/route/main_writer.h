@@ -1,4 +1,4 @@
-// A write into RocksDB that never sleeps there, and that no diverted write of one of its keys overlaps.
+// Writes to RocksDB. The write never blocks inside RocksDB, and never overlaps a diverted write of one of its keys.
 #pragma once
 
 #include <rocksdb/options.h>
@@ -14,14 +14,14 @@
 
 namespace spillway::spill {
 
-// What became of a try to write to RocksDB.
+// The result of one try to write to RocksDB.
 enum class Attempt : std::uint8_t {
-  taken,                // its status says how
+  taken,                // RocksDB took it; its status has the result
   refused,              // RocksDB cannot take it now
   covered,              // the newest version of a key of it is in the spill store
-  announced_elsewhere,  // a key of it may be on its way there
-  doubtful,             // a key of it may be there since a write of it failed
-  throttled,            // it is of low priority, and compactions are behind
+  announced_elsewhere,  // a diverted write in flight has announced a key of it
+  doubtful,             // the spill store may hold a failed write of a key of it
+  throttled,            // it has low priority, and compactions are behind
 };
 
 // Thread-safe.
@@ -31,16 +31,16 @@ class MainWriter {
       : main_(main), live_(live), commits_(commits), detector_(detector) {}
 
   Attempt try_write(const rocksdb::WriteOptions& options, rocksdb::WriteBatch* batch, rocksdb::Status* status);
-  // A batch without operations. RocksDB's log takes its log data, if any. With `sync` it is a barrier for both stores:
-  // everything that was acknowledged before is durable when it returns.
+  // Writes a batch without operations. RocksDB's log takes its log data, if any. With `sync` it is a barrier for both
+  // stores: everything that was acknowledged before is durable on return.
   rocksdb::Status write_nothing(const rocksdb::WriteOptions& options, rocksdb::WriteBatch* batch);
-  // Makes durable what was diverted until now.
+  // Makes all writes durable that were diverted before the call.
   rocksdb::Status make_diverted_durable();
 
  private:
   Attempt try_write(const rocksdb::WriteOptions& options, rocksdb::WriteBatch* batch, bool with_mark,
                     rocksdb::Status* status);
-  // Announces the keys of a write that is about to enter RocksDB. None may be in the spill store, or on its way there.
+  // Announces the keys of a write that is about to enter RocksDB. Fails if one is in the spill store or being diverted.
   Attempt announce(const rocksdb::WriteBatch& batch, KeyFence::MainKeys& keys) const;
 
   MainDb& main_;

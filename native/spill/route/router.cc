@@ -12,10 +12,10 @@ using rocksdb::Status;
 using rocksdb::WriteBatch;
 using rocksdb::WriteOptions;
 
-// After so long a write that waits for a rollback gets the error of one that failed meanwhile. A first failure may be
-// followed by a success, as where a store is full of holes. Source: guess.
+// A write that waits for a rollback returns the error of a failed rollback after this time. A first failure may be
+// followed by a success, for example if the store's free space is fragmented. Source: guess.
 constexpr std::chrono::seconds kHopeless{3};
-// What RocksDB refuses before it looks at the batch.
+// Writes that RocksDB refuses without reading the batch.
 bool is_refused(const WriteOptions& options, bool manual_wal_flush) {
   const bool is_limited = options.rate_limiter_priority != rocksdb::Env::IO_TOTAL;
   return (options.sync && options.disableWAL) ||
@@ -33,7 +33,7 @@ bool Router::may_divert() const {
 
 bool Router::is_diverting() const {
   if (parts_.main.is_handed_out()) return false;
-  if (parts_.commits.writer.has_failed()) return false;  // until a rollback has mended the store
+  if (parts_.commits.writer.has_failed()) return false;  // until a rollback has emptied the failed store
   switch (diversion_.load(std::memory_order_relaxed)) {
     case Diversion::always:
       return true;
@@ -61,7 +61,7 @@ Status Router::write_if_unchanged(const WriteOptions& options, WriteBatch* batch
 
 Status Router::write(const WriteOptions& options, WriteBatch* batch, KeyVersions::Holding* held) {
   MainDb& main = parts_.main;
-  // What RocksDB refuses wherever it goes, in its words.
+  // RocksDB refuses these with its own messages, whichever store would take them.
   if (is_refused(options, main.user_options().database().manual_wal_flush)) return main.write(options, batch);
   if (batch->Count() == 0) return main_writer_.write_nothing(options, batch);
   if (batch->HasSingleDelete()) return write_without_single_removes(options, batch, held);
@@ -90,7 +90,7 @@ Status Router::write_without_single_removes(const WriteOptions& options, WriteBa
   WriteBatch plain;
   bool is_whole = true;
   const Status status = copy_batch(*batch, parts_.live.families(), skips_missing, &plain, &is_whole);
-  // A family that was made past us, which RocksDB knows.
+  // The column family was created past this library after RocksDB itself was handed out, so only RocksDB knows it.
   if (status.IsInvalidArgument() && parts_.main.is_handed_out()) return parts_.main.write(options, batch);
   return status.ok() ? write(options, &plain, held) : status;
 }
@@ -134,7 +134,7 @@ void Router::count_wait(PendingWrite& write) {
   if (!std::exchange(write.has_waited, true)) increment(parts_.telemetry.counts.waits);
 }
 
-// Nothing of the write is anywhere, unless it is in doubt: others that have keys of it may go first.
+// The write is stored nowhere, unless it is in doubt: writes of the same keys may go first.
 Status Router::wait(PendingWrite& write, const std::function<void()>& wait) {
   const bool lets_go = write.held != nullptr && !write.is_in_doubt;
   if (lets_go) write.held->let_go();
@@ -143,13 +143,13 @@ Status Router::wait(PendingWrite& write, const std::function<void()>& wait) {
 }
 
 Router::Next Router::try_either_way(PendingWrite& write) {
-  // Low priority waits for RocksDB, as it would without a spill store, unless it has to go there.
+  // A low-priority write waits for RocksDB, as it would without a spill store, unless it must be diverted.
   const bool wants = is_diverting() && !write.is_low_priority;
   BatchTraits traits;
   if (wants || write.is_covered) traits = classify(*write.batch, parts_.live);
   const bool diverts = traits.must_divert || (wants && !traits.has_merge && traits.unsupported.ok());
-  const bool is_returning_one = parts_.rollback.is_returning_one();  // before it can have ended
-  // Until a rollback has mended the store.
+  const bool is_returning_one = parts_.rollback.is_returning_one();  // read before the rollback can end
+  // The doubt ends when a rollback has emptied the failed store.
   write.is_in_doubt = write.is_in_doubt && parts_.commits.writer.has_failed();
   if (diverts && !write.is_in_doubt) {
     write.status = traits.unsupported;
@@ -160,18 +160,18 @@ Router::Next Router::try_either_way(PendingWrite& write) {
   const bool has_failed = parts_.commits.writer.has_failed();
   write.is_in_doubt = write.is_in_doubt && has_failed;
   write.is_doubtful = write.is_doubtful && has_failed;
-  // A sync write makes what was diverted before it durable, which a store that failed cannot.
+  // A sync write makes earlier diverted writes durable. A failed store cannot do that.
   const bool needs_rollback = traits.must_divert || write.is_in_doubt || write.is_doubtful ||
                               (has_failed && write.options.sync && parts_.commits.writer.is_unsynced());
   if (needs_rollback) {
     write.status = wait_for_rollback(write);
     return write.status.ok() ? Next::waits : Next::ended;
   }
-  // The store is full, and RocksDB is about to stall: better to wait for the room of the generation that is coming back
-  // than to drive RocksDB into that, for what it takes are small L0 files, and what comes back is one large one.
+  // The store is full and RocksDB is near a write stall. Waiting for the generation that is coming back is better than
+  // writing to RocksDB: RocksDB would flush many small L0 files, while the generation comes back as one large one.
   if (diverts && is_returning_one && !write.options.no_slowdown) return Next::waits;
   const Next next = try_main(write);
-  // RocksDB has just said that it is stalled. That may be over by now, too: no reason to wait.
+  // RocksDB refused the write because of a stall, but the stall may be over. There is no reason to wait.
   if (next == Next::waits && !diverts && !write.is_low_priority && may_divert()) {
     if (!wants) traits = classify(*write.batch, parts_.live);
     if (!traits.has_merge && traits.unsupported.ok()) return Next::again;
@@ -179,7 +179,7 @@ Router::Next Router::try_either_way(PendingWrite& write) {
   return next;
 }
 
-// Of a batch that is to be diverted, what RocksDB does with its own log.
+// Applies to a batch that is about to be diverted what RocksDB does for its own log.
 bool Router::divert(PendingWrite& write, bool must_divert) {
   const WriteOptions& options = write.options;
   write.status = write.batch->VerifyChecksum();
@@ -203,17 +203,19 @@ bool Router::divert(PendingWrite& write, bool must_divert) {
   bool is_whole = true;
   const Status copied = copy_batch(*write.batch, parts_.live.families(), /*skip_missing=*/true, &rest, &is_whole);
   if (!copied.ok()) write.status = copied;
-  // Whatever it says: it was tried either way.
+  // The result of the copy does not matter here: the remaining part was tried in either case.
   if (copied.ok() && !is_whole) write.status = this->write(options, &rest, write.held);
   return true;
 }
 
-// A rollback alone can end this wait. One that fails would have it wait for ever: then its error is the write's.
+// Only a rollback can end this wait. If the rollback fails, its error becomes the write's, so the wait cannot last for
+// ever.
 Status Router::wait_for_rollback(PendingWrite& write) {
   const auto [failed, why] = parts_.rollback.failures();
   if (!write.rollbacks_failed) {
     write.rollbacks_failed = failed;
-    parts_.rollback.wake(/*insists=*/!write.options.no_slowdown);  // who does not wait may come again and again
+    parts_.rollback.wake(
+        /*insists=*/!write.options.no_slowdown);  // a no_slowdown write does not wait, and may be retried often
     return {};
   }
   const bool is_hopeless = failed > *write.rollbacks_failed && Clock::now() - *write.waits_since > kHopeless;
@@ -234,7 +236,7 @@ Router::Next Router::after(Attempt attempt, PendingWrite& write) {
     case Attempt::covered:
       return Next::again;
     case Attempt::announced_elsewhere:
-      parts_.commits.pipeline.queue().run_alone([] {});  // then its key is in the index, or its commit has failed
+      parts_.commits.pipeline.queue().run_alone([] {});  // then its key is in the index, or its commit failed
       return Next::again;
     case Attempt::doubtful:
       write.is_doubtful = true;
@@ -247,14 +249,14 @@ Router::Next Router::after(Attempt attempt, PendingWrite& write) {
   const auto began = Clock::now();
   write.status = wait(write, [&] { low_priority_.wait(write.batch->GetDataSize()); });
   if (!write.waits_since) write.waited += Clock::now() - began;
-  write.options.low_pri = false;  // it has waited
+  write.options.low_pri = false;  // its low-priority wait is over
   return write.status.ok() ? Next::again : Next::ended;
 }
 
-// To wait for a rollback is not enough, for the key that lies in the spill store may be diverted again by others before
-// the batch comes to RocksDB: what is left after a rollback is brought back while the commit queue is held, and the
-// batch is written there. Its keys may be held meanwhile, so it waits for nobody who may wait for them: neither for a
-// rollback, nor for RocksDB to take writes.
+// Waiting for a rollback is not enough: other writers may divert the key again before the batch reaches RocksDB.
+// Therefore the rest that a rollback leaves is brought back while the commit queue is held, and the batch is written
+// there. The locks of its keys may be held during that, so it must not wait for anything that may wait for them:
+// neither for a rollback nor for RocksDB to accept writes.
 Router::Next Router::try_with_main_only(PendingWrite& write) {
   std::optional<Attempt> attempt;
   const bool was_asked = write.rollbacks_failed.has_value();
@@ -267,16 +269,16 @@ Router::Next Router::try_with_main_only(PendingWrite& write) {
   return write.status.ok() ? Next::waits : Next::ended;
 }
 
-// Nothing: it was not tried.
+// Returns nothing if it was not tried.
 std::optional<Attempt> Router::try_with_rest_brought_back(PendingWrite& write) {
   std::optional<Attempt> attempt;
   const MainOnly::Rest rest = parts_.main_only.try_run(
       write.most_rest_bytes, [&] { attempt = main_writer_.try_write(write.options, write.batch, &write.status); });
   if (rest == MainOnly::Rest::too_large) {
-    write.most_rest_bytes *= 2;  // who diverts faster than is brought back waits the longer for it
+    write.most_rest_bytes *= 2;  // if diversion outpaces rollback, a longer wait is accepted
     write.rollbacks_failed.reset();
   }
-  // Else a rollback brings the rest back in its own time, or says why not.
+  // Otherwise a rollback brings the rest back later, or reports why it cannot.
   if (rest == MainOnly::Rest::failed) write.brings_rest_back = false;
   return attempt;
 }

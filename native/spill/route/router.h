@@ -1,4 +1,5 @@
-// Where a write goes: into RocksDB, or round it into the spill store. Here it is decided that a write is diverted.
+// Decides where a write goes: into RocksDB, or past it into the spill store. The decision to divert a write is made
+// here.
 #pragma once
 
 #include <rocksdb/options.h>
@@ -42,51 +43,51 @@ class Router {
   explicit Router(const Parts& parts)
       : parts_(parts), main_writer_(parts.main, parts.live, parts.commits, *parts.detector) {}
 
-  // Returns when one of the stores has taken the batch, or with what is in the way of that.
+  // Returns when one of the stores has taken the batch, or with the reason why none did.
   rocksdb::Status write(const rocksdb::WriteOptions& options, rocksdb::WriteBatch* batch);
   void set_diversion(Diversion diversion);
-  // What can be diverted is diverted at this moment.
+  // Whether writes that can be diverted are diverted now.
   bool is_diverting() const;
   Detector& detector() const { return *parts_.detector; }
 
   // --- For transactions
-  // From now on the versions of keys are noted with every write. REQUIRES: nobody writes yet.
+  // From now on every write records the versions of its keys. REQUIRES: no write has begun.
   void note_versions() { versions_ = std::make_unique<KeyVersions>(); }
   KeyVersions* versions() const { return versions_.get(); }  // null: no transactions
-  // Busy if a key in `seen` was written since it was seen, and then nothing is written. REQUIRES: versions are noted.
+  // Busy: a key in `seen` was written after it was read, and nothing was written. REQUIRES: note_versions() was called.
   rocksdb::Status write_if_unchanged(const rocksdb::WriteOptions& options, rocksdb::WriteBatch* batch,
                                      const std::vector<KeyVersions::Seen>& seen);
 
  private:
   using Clock = std::chrono::steady_clock;
 
-  // A write that is tried until it has gone one way or the other.
+  // A write that is tried until one of the stores takes it or it fails.
   struct PendingWrite {
-    rocksdb::WriteOptions options;  // the user's; `low_pri` until it has waited for that
+    rocksdb::WriteOptions options;  // the user's; `low_pri` is cleared once the write has waited for it
     rocksdb::WriteBatch* batch = nullptr;
-    KeyVersions::Holding* held = nullptr;  // the locks of its keys, which it lets go of while it waits
-    rocksdb::Status status;                // where it has ended
+    KeyVersions::Holding* held = nullptr;  // the locks of its keys, released while it waits
+    rocksdb::Status status;                // the result of the last try
 
     bool is_low_priority = false;                   // as the user gave it
     bool is_covered = false;                        // the last try found a key of it in the spill store
-    bool is_in_doubt = false;                       // the spill store failed with it: it may be there
-    bool is_doubtful = false;                       // the store failed with another that has a key of it
+    bool is_in_doubt = false;                       // the spill store failed during this write, and may hold it
+    bool is_doubtful = false;                       // the spill store may hold a failed write of one of its keys
     bool is_for_main = false;                       // a key of it can only go to RocksDB
-    bool brings_rest_back = true;                   // for that, see try_with_rest_brought_back
-    std::uint64_t most_rest_bytes = kFirstRest;     // brought back while others wait
-    std::optional<std::uint64_t> rollbacks_failed;  // when it began to wait for one
-    std::optional<Clock::time_point> waits_since;   // that neither store takes it
-    std::uint64_t errors_before = 0;                // that RocksDB had told of when the wait began
-    bool has_waited = false;                        // and is counted
-    Clock::duration waited{};                       // in all, wherever
+    bool brings_rest_back = true;                   // see try_with_rest_brought_back
+    std::uint64_t most_rest_bytes = kFirstRest;     // most bytes that are brought back while others wait
+    std::optional<std::uint64_t> rollbacks_failed;  // failure count when it began to wait for a rollback
+    std::optional<Clock::time_point> waits_since;   // since when neither store takes it
+    std::uint64_t errors_before = 0;                // RocksDB's error count when the wait began
+    bool has_waited = false;                        // the wait was counted
+    Clock::duration waited{};                       // total over all waits
   };
   static constexpr std::uint64_t kFirstRest = std::uint64_t{4} << 20;  // Source: as MainOnly's small rest
 
   enum class Next : std::uint8_t { ended, again, waits };
 
-  // Nothing lies in the spill store and nothing is to be diverted.
+  // Whether the spill store is empty and no write is to be diverted.
   bool is_idle() const { return !parts_.live.has_any() && !is_diverting(); }
-  // Writes are diverted once RocksDB is near a stall.
+  // Whether writes may be diverted once RocksDB is near a write stall.
   bool may_divert() const;
 
   rocksdb::Status write(const rocksdb::WriteOptions& options, rocksdb::WriteBatch* batch, KeyVersions::Holding* held);
@@ -98,12 +99,12 @@ class Router {
   bool divert(PendingWrite& write, bool must_divert);
   Next try_main(PendingWrite& write);
   Next after(Attempt attempt, PendingWrite& write);
-  // Of a batch with a key that lies in the spill store and one that only RocksDB can take.
+  // For a batch with a key that lies in the spill store and a key that only RocksDB can take.
   Next try_with_main_only(PendingWrite& write);
   std::optional<Attempt> try_with_rest_brought_back(PendingWrite& write);
 
-  void count_wait(PendingWrite& write);  // once, when its first wait is known
-  // Whether it may wait for room; if not, its status says why it ends.
+  void count_wait(PendingWrite& write);  // at its first wait, once
+  // Whether it may wait for room. If not, its status says why it ends.
   bool may_wait(PendingWrite& write);
   rocksdb::Status wait_for_rollback(PendingWrite& write);
   rocksdb::Status wait(PendingWrite& write, const std::function<void()>& wait);

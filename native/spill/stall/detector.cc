@@ -20,7 +20,7 @@ int l0_files_of(rocksdb::DB& db, rocksdb::ColumnFamilyHandle* family) {
   return db.GetProperty(family, kName, &text) ? std::atoi(text.c_str()) : 0;
 }
 
-// How near a family is to the nearest of its thresholds that count after `now`; 1: there.
+// How near a family is to the nearest threshold that applies after `now`; 1: reached.
 double nearness(const Signals& signals, const DivertPolicy& policy, Route now) {
   const Thresholds at = thresholds_of(signals, policy);
   const bool diverted = now == Route::spill;
@@ -65,7 +65,7 @@ void Detector::start(rocksdb::DB* db, const ColumnFamilies* families, OnLook on_
   {
     const std::lock_guard telling(telling_mutex_);
     on_look_ = std::move(on_look);
-    told_ = Route::main;  // of a stall that RocksDB has opened with nobody has been told
+    told_ = Route::main;  // the stall of a database that is just opened has not been reported
   }
   stopping_ = false;
   thread_ = std::thread([this] { run(); });
@@ -87,7 +87,7 @@ Signals Detector::signals() const {
   return signals_;
 }
 
-// Told before the first write is diverted.
+// Reports the change before the first write is diverted.
 void Detector::divert_now() {
   if (route_.load(std::memory_order_relaxed) != Route::spill) {
     const std::lock_guard telling(telling_mutex_);
@@ -108,8 +108,8 @@ void Detector::look_soon() {
   wake_.notify_one();
 }
 
-// Two changes are told of by two threads, in any order: what is told last need not be how it is. So it only says when
-// to look, and to divert until then.
+// Two threads may report two changes in any order, so the last report need not be the current state. A report only
+// triggers a poll, and diverts until that is done.
 void Detector::OnStallConditionsChanged(const rocksdb::WriteStallInfo& info) {
   info.condition.cur == rocksdb::WriteStallCondition::kNormal ? look_soon() : divert_now();
 }

@@ -1,4 +1,4 @@
-// Sees stalls come (K3): RocksDB's own word at once, its properties ten times a second.
+// Detects write stalls early (K3): RocksDB's notifications at once, its properties ten times a second.
 #pragma once
 
 #include <rocksdb/db.h>
@@ -18,31 +18,31 @@
 
 namespace spillway::spill {
 
-// Reads the properties that RocksDB compares with its triggers. Of all column families that which is nearest to a
-// threshold of its own: if any would have writes diverted after `now`, this one would.
+// Reads the properties that RocksDB compares with its triggers. Returns those of the column family that is nearest to
+// one of its thresholds: if any family would have writes diverted after `now`, this one would.
 Signals signals_of(rocksdb::DB& db, const ColumnFamilies& families, const DivertPolicy& policy, Route now);
 
 class Detector final : public rocksdb::EventListener {
  public:
-  // `on_look` is called after every look from the detector's thread, and before a stall diverts at once, from whoever
-  // saw it.
+  // `on_look` is called by the detector's thread after every poll, and by the thread that noticed a stall before
+  // diversion starts.
   using OnLook = std::function<void(const Signals& signals, Route before, Route now)>;
 
   Detector(DivertPolicy policy, std::chrono::milliseconds interval);
   ~Detector() override;
 
-  // REQUIRES: stop() before either is gone.
+  // REQUIRES: stop() is called before either is destroyed.
   void start(rocksdb::DB* db, const ColumnFamilies* families, OnLook on_look);
   void stop();
 
   Route route() const { return route_.load(std::memory_order_acquire); }
   Signals signals() const;
-  // RocksDB refused a write (Incomplete): there is a stall that nobody has told of yet.
+  // RocksDB refused a write (Incomplete): it is in a stall for which no notification has arrived.
   void refused();
-  // Looks now instead of at the next interval.
+  // Polls now instead of at the next interval.
   void look_soon();
 
-  // RocksDB's mutex is not held here, but it must not be asked for anything all the same.
+  // RocksDB's mutex is not held here; RocksDB must not be called nevertheless.
   void OnStallConditionsChanged(const rocksdb::WriteStallInfo& info) override;
 
  private:
@@ -54,9 +54,9 @@ class Detector final : public rocksdb::EventListener {
   const std::chrono::milliseconds interval_;
   rocksdb::DB* db_ = nullptr;
   const ColumnFamilies* families_ = nullptr;
-  std::mutex telling_mutex_;  // on_look_ hears one change after the other
+  std::mutex telling_mutex_;  // serializes calls of on_look_
   OnLook on_look_;
-  Route told_ = Route::main;  // what it last heard
+  Route told_ = Route::main;  // the route of the last call of on_look_
   std::atomic<Route> route_{Route::main};
 
   mutable std::mutex mutex_;

@@ -10,13 +10,12 @@ namespace {
 constexpr double kMixedReads = 0.05;
 constexpr double kFewWritesPerS = 100;   // a rollback hardly meets them. Source: guess
 constexpr double kCeasedWritesPerS = 1;  // Source: guess
-constexpr double kCeasedS = 1;           // ten looks of the detector (K3) without a diverted write. Source: guess
+constexpr double kCeasedS = 1;           // ten polls of the detector (K3) without a diverted write. Source: guess
 constexpr double kKeptUpS = 3;           // many flushes at any rate that stalls. Source: guess
-constexpr double kReadsPerS = 1;         // somebody reads. Source: guess
-// Of the time, what comes back beside readers takes a quarter at most. What it has compactions do comes on top. Source:
-// guess
+constexpr double kReadsPerS = 1;         // reads are in progress. Source: guess
+// With readers, rollback takes at most a quarter of the time. The compactions that it causes come on top. Source: guess
 constexpr double kRests = 3;
-// What is written while the first half comes back still finds room in the second. Source: guess
+// While the first half comes back, new writes still fit into the second. Source: guess
 constexpr double kHalfFull = 0.5;
 
 std::uint64_t share_of(std::uint64_t limit, double share) {
@@ -42,7 +41,7 @@ bool costs_little_or_helps(const RollbackState& state) {
          state.writes_per_s < kFewWritesPerS || state.idle_s >= kKeptUpS || is_half_full(state);
 }
 
-// Reads find what is diverted where it lies: there is no hurry.
+// Reads are served from the spill store, so there is no hurry.
 bool is_beside_readers(const RollbackState& state) {
   return state.reads_per_s > kReadsPerS && !(is_half_full(state) && state.writes_per_s >= kFewWritesPerS);
 }
@@ -66,7 +65,7 @@ bool is_time(const RollbackState& state, RollbackPolicy policy) {
 Thresholds thresholds_of(const Signals& signals, const DivertPolicy& policy) {
   Thresholds result;
   if (signals.l0_stop_trigger > 0) {
-    // Fewer files than the compaction trigger may stay for ever.
+    // L0 may keep fewer files than the compaction trigger for ever.
     const int lowest = std::min(std::max(signals.l0_compaction_trigger, 1), signals.l0_stop_trigger);
     const int divert = policy.divert_l0_files > 0 ? policy.divert_l0_files : signals.l0_stop_trigger - 1;
     result.divert_l0_files = std::clamp(divert, lowest, signals.l0_stop_trigger);
@@ -99,7 +98,7 @@ Route next_route(Route now, const Signals& signals, const DivertPolicy& policy) 
 std::uint64_t next_rollback(const RollbackState& state, RollbackPolicy policy) {
   const bool empty = state.live_entries == 0 && state.live_bytes == 0;
   if (empty) return 0;
-  if (state.owes_note) return kAllGenerations;  // a RocksDB that is stopped goes on when its compactions do
+  if (state.owes_note) return kAllGenerations;  // a stopped RocksDB resumes when its compactions do
   if (state.is_awaited) return kAllGenerations;
   if (state.stopped) return 0;
   if (state.asked_for) return kAllGenerations;
@@ -109,7 +108,7 @@ std::uint64_t next_rollback(const RollbackState& state, RollbackPolicy policy) {
   if (state.route == Route::spill) return policy != RollbackPolicy::off && half_full && !state.debt ? 1 : 0;
   if (!is_time(state, policy)) return 0;
   const bool one_at_a_time = half_full || policy == RollbackPolicy::adaptive;
-  // One of the L0 files that there is room for is that of a flush. (L0 may come to rest with room for one.)
+  // One of the L0 files that fit is reserved for a flush. (L0 may come to rest with room for one.)
   return one_at_a_time ? 1 : static_cast<std::uint64_t>(std::max(state.l0_room - 1, 1));
 }
 

@@ -1,4 +1,4 @@
-// Where writers wait that neither store takes now, until something says that there may be room.
+// Wakes writers that neither store accepts when room may have become available.
 #pragma once
 
 #include <chrono>
@@ -10,8 +10,8 @@ namespace spillway::spill {
 // Thread-safe.
 class RoomSignal {
  public:
-  // Returns when somebody says that there may be room, and after some milliseconds in any case, which is the upper
-  // bound on the delay after a change that nobody signals.
+  // Returns when notify() is called, or after some milliseconds. That time is the upper bound on the delay after a
+  // missed wake-up.
   void wait() {
     constexpr std::chrono::milliseconds kLongest{2};
     const MutexLock lock(mutex_);
