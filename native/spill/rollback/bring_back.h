@@ -57,14 +57,14 @@ class BringBack {
   Mutex& mutex() RETURN_CAPABILITY(mutex_) { return mutex_; }
   RollbackPause& pause() { return pause_; }
   const std::string& sorted_directory() const { return sorted_directory_; }
-  // Whether something was put back since Open, and may be in RocksDB's memtables.
+  // Whether something was put back since Open, and may be in RocksDB's memtables. REQUIRES: mutex() is held, because a
   // rollback is counted at its end.
   bool has_put_back() const { return context_.telemetry.counts.rollbacks_by_put.load(std::memory_order_relaxed) > 0; }
-  // Removes sorted files of a rollback that a crash interrupted: the generation they were made of is still there.
+  // Removes sorted files of a rollback that a crash interrupted. The generation they were made from still exists.
   void remove_leftovers();
 
  private:
-  // The return of generations, from its first event to its last.
+  // The rollback of some generations, from its first event to its last.
   struct Return {
     std::chrono::steady_clock::time_point at = std::chrono::steady_clock::now();
     SpillEvent event;
@@ -72,17 +72,17 @@ class BringBack {
   Return begin_return(const Generations& targets) const;
   void end_return(const Generations& targets, const Return& began, Way way);
 
-  // What bring_back() does in the commit queue: chooses, and puts back where that is the way.
+  // The result of the part that runs in the commit queue: it selects generations, and puts them back if they are small.
   struct Choice {
     std::shared_ptr<const Generations> targets;
-    std::optional<Return> put_back;  // LiveSet::visible() at that time
-    Sequence durable = 0;            // LiveSet::visible() of that moment
+    std::optional<Return> put_back;  // set if they were put back
+    Sequence durable = 0;            // LiveSet::visible() at that time
   };
   rocksdb::Status choose(std::uint64_t most, const rocksdb::Status& renewed, Choice* choice) REQUIRES(in_commit_queue);
-  bool is_small(const Generations& targets) const;  // so that it is put back, where RocksDB takes it
+  bool is_small(const Generations& targets) const;  // small enough to be put back, if RocksDB accepts it
 
   rocksdb::Status put_back(const Generations& targets) REQUIRES(in_commit_queue);
-  // `durable`: of the spill store, the sequence up to which it is.
+  // `durable`: the sequence up to which the spill store is durable.
   rocksdb::Status ingest_concurrently(const Generations& targets, Sequence durable);
   rocksdb::Status ingest_held(const Generations& targets, Sequence durable) REQUIRES(in_commit_queue);
   rocksdb::Status write_and_ingest(const Generations& targets, Sequence durable);

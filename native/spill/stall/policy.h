@@ -51,7 +51,7 @@ struct RollbackState {
 // How many generations to bring back next, oldest first.
 inline constexpr std::uint64_t kAllGenerations = ~std::uint64_t{0};
 
-// None if nothing is live. All if compactions are held for what is live, and a call waits for that: RocksDB's own
+// None if nothing is live. All if compactions are held for what is live, or if a call waits for it: RocksDB's own
 // copies and ingestions do not wait for the end of a stall either. None while RocksDB is stopped. Then, in this order:
 //   1. Asked for: all, now, even while writes are diverted.
 //   2. Full: one, now, because writes that must be diverted would wait. Generations that come back together free their
