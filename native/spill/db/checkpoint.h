@@ -1,8 +1,8 @@
-// A database of one moment in a directory of its own, made while writes are diverted.
+// A consistent copy of the database in another directory, made while writes are diverted.
 //
-// In the commit queue, for as long as a list takes: what RocksDB's files are now, and what is live in the spill store.
-// Then, with diversion going on: the files are linked, the logs copied, and what was live is ingested into the copy. So
-// it needs no spill store, and neither waits for the end of a burst nor holds one up.
+// In the commit queue, briefly: lists RocksDB's files and what is live in the spill store. Then, while diversion
+// continues: links the files, copies the logs, and ingests what was live into the copy. The copy therefore needs no
+// spill store, and making it neither waits for the end of a burst nor delays writes.
 #pragma once
 
 #include <rocksdb/db.h>
@@ -53,8 +53,8 @@ class CheckpointMaker {
   // Opens the database in `directory`, a copy of this one, as plain RocksDB for as long as `use` takes.
   using Use = std::function<rocksdb::Status(rocksdb::DB&, IngestedFiles&, const Handles&)>;
   rocksdb::Status open_copy(const std::string& directory, const FamilyOptions& known, const Use& use);
-  // What the view has of the spill store goes into the copy, by way of files in `directory`. TryAgain: RocksDB refused
-  // it, or may have put it too deep (main_db/ingested_files.h).
+  // Ingests the spill store's part of the view into the copy, through files in `directory`. TryAgain: RocksDB refused
+  // it, or may have placed it too deep (main_db/ingested_files.h).
   rocksdb::Status ingest_view(const View& view, rocksdb::DB& copy, IngestedFiles& told, const Handles& handles,
                               const std::string& directory);
 

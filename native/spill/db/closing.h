@@ -1,4 +1,4 @@
-// How far an opening has got, and its end: that comes once, and says the same to whoever asks again.
+// The state of an opening, and its close, which runs once; later calls return the same status.
 #pragma once
 
 #include <rocksdb/status.h>
@@ -20,8 +20,8 @@ class Closing {
   bool has_found_writes() const { return has_found_writes_; }  // in the spill store, before the start
 
   bool is_closed() const { return is_closed_.load(std::memory_order_relaxed); }
-  // Runs `may_close`; where that is OK, `close`, unless it was run before. Returns what the one that failed said, or
-  // what `close` said when it was run.
+  // Runs `may_close`; where that is OK, `close`, unless it was run before. Returns the status of
+  // the one that failed, or that of `close` when it was run.
   rocksdb::Status close(const std::function<rocksdb::Status()>& may_close,
                         const std::function<rocksdb::Status()>& close) {
     const MutexLock lock(mutex_);

@@ -1,5 +1,5 @@
-// Which threads copy RocksDB's files: those that have switched file deletions off (DB::DisableFileDeletions) and not
-// yet on again. RocksDB's Checkpoint::ExportColumnFamily works that way.
+// The threads that are copying RocksDB's files: those that have disabled file deletions (DB::DisableFileDeletions) and
+// not enabled them again. RocksDB's Checkpoint::ExportColumnFamily works that way.
 #pragma once
 
 #include <rocksdb/status.h>
@@ -25,26 +25,26 @@ class CopyingThreads {
     return found != copies_.end() && found->second.depth > 0;
   }
 
-  // This thread has a list of tables, from when so many generations had been ingested.
+  // This thread has listed tables when this number of generations had been ingested.
   void listed(std::uint64_t ingested) {
     const std::lock_guard lock(mutex_);
     const auto found = copies_.find(std::this_thread::get_id());
     if (found != copies_.end()) found->second.listed = ingested;
   }
-  // And meanwhile more have been: with logs from now on it would be no copy of one moment.
+  // Whether more have been ingested since: with today's logs the copy would not be consistent.
   bool has_listed_before(std::uint64_t ingested) const {
     const std::lock_guard lock(mutex_);
     const auto found = copies_.find(std::this_thread::get_id());
     return found != copies_.end() && found->second.listed && *found->second.listed != ingested;
   }
 
-  // What this thread's listing could not say, because it returns no status: end() does.
+  // Keeps the failure of a listing that returns no status. end() returns it.
   void failed(const rocksdb::Status& status) {
     const std::lock_guard lock(mutex_);
     copies_[std::this_thread::get_id()].failure = status;
   }
 
-  // The failure of this thread's copy, if any. `all`: file deletions are on again whoever has switched them off.
+  // Ends this thread's copy, and returns its failure, if any. `all`: file deletions are enabled for all threads.
   rocksdb::Status end(bool all) {
     const std::lock_guard lock(mutex_);
     rocksdb::Status failure;

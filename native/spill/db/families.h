@@ -1,8 +1,9 @@
-// Column families that are made and dropped while the database is open, their handles, and their options.
+// Column families that are created and dropped while the database is open, their handles, and their options.
 //
-// Rollbacks, commits and the detector call RocksDB with handles while the user may delete his. Of each family that was
-// opened there is a second handle, which is ours. Of one that was made at run time there is only the user's: RocksDB
-// tells before it destroys it (main_db/handle_watcher.h), and the destroying thread waits until nobody uses it.
+// Rollbacks, commits and the detector call RocksDB with handles, and the user may delete a handle at any time. A family
+// that was opened has a second handle, which belongs to the library. A family that was created at run time has only the
+// user's handle: RocksDB notifies its listeners before it destroys the handle (main_db/handle_watcher.h), and the
+// destroying thread waits until the handle is not in use.
 #pragma once
 
 #include <rocksdb/db.h>
@@ -40,9 +41,9 @@ class Families {
         rollbacks_(rollbacks),
         detector_(detector) {}
 
-  // `handles` of families other than the default become ours.
+  // Takes ownership of the `handles` of families other than the default.
   rocksdb::Status add(const std::vector<Handle*>& handles);
-  // From now on, handles that are destroyed are taken from the rollbacks first.
+  // From now on, a handle that is destroyed is withdrawn from rollbacks first.
   void start(const std::vector<Handle*>& handles);
   void stop();  // REQUIRES: no handle is being destroyed
 
@@ -53,7 +54,7 @@ class Families {
   rocksdb::Status drop(Handle* family);
   rocksdb::Status destroy_handle(Handle* family, bool is_closed);
 
-  // As the user knows them: with his slowdown triggers.
+  // The options with the user's slowdown triggers.
   rocksdb::Options options_of(Handle* family) const;
   rocksdb::DBOptions database_options() const;
   rocksdb::Status set_options(Handle* family, const std::unordered_map<std::string, std::string>& options);
@@ -74,7 +75,7 @@ class Families {
   Rollbacks& rollbacks_;
   Detector& detector_;
   Mutex mutex_;
-  std::vector<Handle*> kept_ GUARDED_BY(mutex_);  // ours, until the database closes
+  std::vector<Handle*> kept_ GUARDED_BY(mutex_);  // owned until the database closes
 };
 
 }  // namespace spillway::spill

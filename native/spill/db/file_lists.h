@@ -1,4 +1,4 @@
-// Lists of RocksDB's files. Those who copy them get files that hold everything that was acknowledged before.
+// Lists of RocksDB's files. For a thread that copies them, the files hold every write acknowledged before the call.
 #pragma once
 
 #include <rocksdb/db.h>
@@ -35,15 +35,14 @@ class FileLists {
   rocksdb::Status get_current_wal_file(std::unique_ptr<rocksdb::LogFile>* file);
 
   // --- In the commit queue
-  // Calls `call` when everything is in tables; `flushes`: RocksDB is to flush by itself, for only it knows all
-  // families.
+  // Runs `call` when everything is in tables. `flushes`: RocksDB must flush itself, because only it knows all families.
   rocksdb::Status with_flushing(bool may_flush, const std::function<rocksdb::Status(bool flushes)>& call);
-  // Without the logs of what is in tables by now, as RocksDB lists them where it has flushed itself.
+  // Lists files without the logs whose contents are in tables, as RocksDB does after a flush of its own.
   rocksdb::Status list_without_logs(rocksdb::LiveFilesStorageInfoOptions options,
                                     std::vector<rocksdb::LiveFileStorageInfo>* files);
 
  private:
-  // `list` itself; or, for a thread that copies files, with everything in them that was acknowledged.
+  // Runs `list`; for a thread that copies files, first puts everything that was acknowledged into them.
   rocksdb::Status list_files(const std::function<rocksdb::Status()>& list);
   bool knows_every_family() const;
   rocksdb::Status have_logs_grown_to(std::uint64_t bytes, bool* result);

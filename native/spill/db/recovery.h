@@ -1,4 +1,4 @@
-// Opening: what the spill store holds, and how much of it is kept so that what survives a crash is a prefix (T26).
+// Recovery: reads the spill store, and keeps as much of it as makes the survivors of a crash a prefix (T26).
 #pragma once
 
 #include <rocksdb/status.h>
@@ -16,12 +16,12 @@ namespace spillway::spill {
 struct StoreContents {
   std::vector<GenerationId> generations;  // those with records, oldest first
   Survivors survivors;
-  bool has_writes = false;  // some record is more than a note
+  bool has_writes = false;  // a record other than a note was found
 };
 rocksdb::Status read_contents(Store& store, StoreContents* contents);
 
-// Makes live what of that is kept; the rest is cut off. NotSupported: a family's options have changed so that what lies
-// there of it could not be brought back. REQUIRES: RocksDB is open, and nobody uses the database yet.
+// Makes the kept records live and truncates the store behind them. NotSupported: a family's options have changed, so
+// that its records could not be brought back. REQUIRES: RocksDB is open, and the database is not in use yet.
 rocksdb::Status recover(const StoreContents& contents, MainDb& main, LiveSet& live, Commits& commits);
 
 }  // namespace spillway::spill

@@ -1,8 +1,8 @@
-// The spill store's side of an iterator: its keys in order, and their values, read before they are asked for.
+// The spill store's side of an iterator: its keys in order, and prefetch of their values.
 //
-// Which values a scan will need is known exactly, for the runs are in memory. So they are read in batches, which a
-// drive serves side by side, where a scan of RocksDB's tables reads ahead in one file; and where the store can, the
-// next ones are on their way while RocksDB's side reads and the caller looks at what is there.
+// The keys are in memory, so the values that a scan will need are known exactly. They are read in batches, which a
+// drive serves in parallel, while a scan of RocksDB's tables reads ahead in one file. If the store can read in the
+// background, the next batch is in flight while RocksDB's side reads and the caller uses the current values.
 #pragma once
 
 #include <rocksdb/slice_transform.h>
@@ -47,19 +47,19 @@ class ReadAhead {
   bool deleted() const { return items_.front().deleted; }  // by itself or by a range
   void pop();
 
-  // The seek turns out to be one of a scan: from now on values are read ahead, twice as many with each batch.
+  // The seek belongs to a scan: from now on values are prefetched, twice as many with each batch.
   void begin_scan();
 
-  // Makes the value of this key be there. REQUIRES: valid(), !deleted()
+  // Loads the value of the current key. REQUIRES: valid(), !deleted()
   const rocksdb::Status& load();
-  bool loaded() const { return items_.front().batch != nullptr; }  // or on its way
+  bool loaded() const { return items_.front().batch != nullptr; }  // loaded or in flight
   // REQUIRES: load() was OK. Valid until the next load(), pop() or seek.
   rocksdb::Slice value() const { return request_of(items_.front()).bytes; }
 
   const RangeCover& cover() const { return cover_; }
 
  private:
-  // Values that were asked for together.
+  // Values that are read together.
   struct Batch {
     std::vector<ReadRequest> requests;  // the first `count` of them; the others have buffers to be used again
     std::size_t count = 0;

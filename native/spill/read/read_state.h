@@ -1,7 +1,7 @@
-// RocksDB and the spill store as of one moment, and the snapshot that a user holds of it.
+// A consistent view of RocksDB and the spill store, and the snapshot that a user holds of it.
 //
-// It keeps its generations, and with them their log, until it is released, also when they were brought back meanwhile:
-// what is ingested has a newer sequence number in RocksDB than its snapshot and is not seen through it.
+// It keeps its generations and their log until it is released, even after they were brought back: ingested data has a
+// newer sequence number in RocksDB than the snapshot, so the snapshot does not see it there.
 #pragma once
 
 #include <rocksdb/snapshot.h>
@@ -34,7 +34,8 @@ class SpillSnapshot final : public rocksdb::Snapshot {
 
   const ReadState& state() const { return state_; }
 
-  // RocksDB's and what was diverted: orders snapshots and DB::GetLatestSequenceNumber, and means nothing to RocksDB.
+  // RocksDB's sequence number plus the diverted operations: orders snapshots and DB::GetLatestSequenceNumber, and means
+  // nothing to RocksDB.
   rocksdb::SequenceNumber GetSequenceNumber() const override { return main_number_ + diverted_; }
   std::int64_t GetUnixTime() const override { return state_.main->GetUnixTime(); }
   std::uint64_t GetTimestamp() const override { return state_.main->GetTimestamp(); }
@@ -47,7 +48,7 @@ class SpillSnapshot final : public rocksdb::Snapshot {
   const Sequence diverted_;
 };
 
-// Those that the user has not released.
+// The snapshots that the user has not released.
 class Snapshots {
  public:
   const rocksdb::Snapshot* add(ReadState state, Sequence diverted) {
@@ -61,7 +62,7 @@ class Snapshots {
     const std::lock_guard lock(mutex_);
     return open_.contains(snapshot);
   }
-  // Whether it was one of them. Null is none, as RocksDB's GetSnapshot may return.
+  // Returns whether it was one of them. Null, which RocksDB's GetSnapshot may return, is not.
   bool release(const rocksdb::Snapshot* snapshot) {
     std::unique_ptr<SpillSnapshot> gone;  // behind the lock
     const std::lock_guard lock(mutex_);
@@ -71,7 +72,7 @@ class Snapshots {
     open_.erase(found);
     return true;
   }
-  // Of a database that goes without waiting for them: they would keep its spill store, and so its lock.
+  // Called by a database that closes without waiting for them: they would keep its spill store and its lock.
   void release_all() {
     const std::lock_guard lock(mutex_);
     open_.clear();

@@ -1,5 +1,5 @@
-// Reads of both stores: the index says where the newest version of a key lies; snapshots and iterators see both stores
-// as of one moment.
+// Reads of both stores. The key index says which store has the newest version of a key; snapshots and iterators see a
+// consistent view of both.
 #pragma once
 
 #include <rocksdb/db.h>
@@ -52,11 +52,11 @@ class Reader {
 
   const rocksdb::Snapshot* get_snapshot();
   void release_snapshot(const rocksdb::Snapshot* snapshot);
-  // Of a database that goes without waiting for them: they would keep its spill store, and so its lock.
+  // Called by a database that closes without waiting for them: they would keep its spill store and its lock.
   void release_snapshots() { snapshots_.release_all(); }
 
  private:
-  // The view of the moment at which `take_main` was called last, which takes RocksDB's side.
+  // The view as of the last call of `take_main`, which takes RocksDB's side.
   View take_view(const LiveSet::TakeMain& take_main);
   ReadState take_state();
   ReadState state_of(const rocksdb::ReadOptions& options);

@@ -1,5 +1,5 @@
-// Which transaction has locked which key. Locks are shared or exclusive; who waits for one may time out, and learns
-// that he waits in a circle. As RocksDB's point locks: the same statuses, the same meaning of its options.
+// The keys that transactions have locked. Locks are shared or exclusive. A waiter may time out, and deadlocks are
+// detected. As RocksDB's point locks: the same statuses, the same meaning of its options.
 #pragma once
 
 #include <rocksdb/utilities/transaction_db.h>
@@ -19,7 +19,7 @@
 
 namespace spillway::spill {
 
-// Who asks for a lock.
+// The transaction that requests a lock.
 struct Locker {
   rocksdb::TransactionID id = 0;
   std::chrono::steady_clock::time_point expires = std::chrono::steady_clock::time_point::max();
@@ -32,11 +32,11 @@ class LockTable {
   using TransactionID = rocksdb::TransactionID;
   using Key = std::pair<std::uint32_t, std::string>;  // column family, key
 
-  // `steal` takes every lock from an expired transaction, or says that it cannot (any more).
+  // `steal` takes every lock from an expired transaction, or returns false if it cannot.
   LockTable(const rocksdb::TransactionDBOptions& options, std::function<bool(TransactionID)> steal);
 
   // Waits for at most `timeout`; for ever without one. TimedOut, Busy(kDeadlock), or Busy(kLockLimit).
-  // A holder may ask again, and for an exclusive lock in the place of his shared one.
+  // A holder may lock a key again, and may upgrade a shared lock to an exclusive one.
   rocksdb::Status lock(const Locker& locker, const Key& key, bool exclusive,
                        std::optional<std::chrono::microseconds> timeout);
   void unlock(TransactionID id, const Key& key);
@@ -59,14 +59,14 @@ class LockTable {
     std::vector<TransactionID> holders;
   };
 
-  // Takes the lock, or says who has it.
+  // Takes the lock, or returns its holders.
   std::vector<TransactionID> try_lock(const Locker& locker, const Key& key, bool exclusive);
   bool is_deadlock(const Locker& locker);
   void steal_expired(const Key& key, const Locker& locker, std::unique_lock<std::mutex>& lock);
 
   const std::int64_t max_locks_;  // of a column family; -1: any number
   const std::function<bool(TransactionID)> steal_;
-  // One lock for all: it is held for a look into a map, and who waits for a key sleeps.
+  // One mutex for all keys: it is held only for look-ups, and a waiter for a key sleeps without it.
   mutable std::mutex mutex_;
   std::condition_variable released_;
   std::map<Key, Lock> locks_;

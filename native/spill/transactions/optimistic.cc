@@ -1,4 +1,4 @@
-// Optimistic transactions: nothing is locked; a commit is refused if a key that it depends on was written meanwhile.
+// Optimistic transactions: no locks; a commit is refused if a key that it depends on was written since it was read.
 #include <memory>
 
 #include "spill/transactions/transaction.h"

@@ -1,5 +1,5 @@
-// Pessimistic transactions: a key is locked before it is written or read for update. Writes of no transaction lock
-// theirs.
+// Pessimistic transactions: a key is locked before it is written or read for update. Writes outside a transaction lock
+// their keys too.
 #pragma once
 
 #include <atomic>
@@ -29,7 +29,7 @@ class PessimisticDb final : public spillway::TransactionDB {
   DbImpl& spill() { return spill_; }
   LockTable& locks() { return locks_; }
   rocksdb::TransactionID next_id() { return next_id_.fetch_add(1, std::memory_order_relaxed); }
-  // Of a transaction that expires, so that others can take its locks from it.
+  // Registers a transaction that can expire, so that others can take its locks.
   void add_expiring(rocksdb::TransactionID id, PessimisticTransaction* transaction);
   void remove_expiring(rocksdb::TransactionID id);
 
@@ -53,7 +53,7 @@ class PessimisticDb final : public spillway::TransactionDB {
   Status GetTimestampedSnapshots(rocksdb::TxnTimestamp, rocksdb::TxnTimestamp,
                                  std::vector<std::shared_ptr<const rocksdb::Snapshot>>& snapshots) const override;
 
-  // --- Writes of no transaction
+  // --- Writes outside a transaction
   using rocksdb::TransactionDB::Delete;
   using rocksdb::TransactionDB::DeleteRange;
   using rocksdb::TransactionDB::Get;
@@ -99,7 +99,7 @@ class PessimisticTransaction final : public SpillTransaction {
   ~PessimisticTransaction() override;
 
   void begin_again(const rocksdb::WriteOptions& options, const rocksdb::TransactionOptions& transaction);
-  // Its locks are another's from now on; false if it is committing.
+  // Another transaction takes its locks; false if it is committing.
   bool lose_locks();
 
   Status Commit() override;

@@ -1,5 +1,5 @@
-// A transaction over a DbImpl: its writes lie in a batch with an index until it commits, its reads look there first.
-// What it does about others is its subclass's: optimistic.h, pessimistic.h.
+// A transaction over a DbImpl: its writes are kept in an indexed batch until it commits, and its reads check that
+// first. Subclasses add concurrency control: optimistic.h, pessimistic.h.
 #pragma once
 
 #include <rocksdb/utilities/transaction.h>
@@ -142,12 +142,12 @@ class SpillTransaction : public rocksdb::Transaction {
     bool exclusive = false;
     std::uint64_t reads = 0;
     std::uint64_t writes = 0;
-    KeyVersions::Stamp at = 0;  // nobody else has written the key since, or the transaction conflicts
+    KeyVersions::Stamp at = 0;  // the transaction conflicts if another has written the key since
   };
   enum class Operation { put, merge, remove, single_delete };
 
   // Makes sure that this transaction may read or write the key. `tracked`: what was known of it, or null.
-  // Sets the clock from which on nobody else may have written it.
+  // Sets the clock value since which no other transaction may have written it.
   virtual Status acquire(const Key& key, const Tracked* tracked, bool exclusive, bool do_validate, bool assume_tracked,
                          KeyVersions::Stamp* at) = 0;
   // Whether a key that is not to be validated is tracked all the same.

@@ -4,10 +4,10 @@
 //   spillway::DB* db = nullptr;
 //   rocksdb::Status status = spillway::DB::Open(rocksdb_options, spillway::SpillOptions(), "/path/to/db", &db);
 //
-// Everything else is a rocksdb::DB. What it promises beyond: no write is slowed down or stopped while the spill store
-// has room; a sync write is durable when it is acknowledged, wherever it went; after a crash what survives is a prefix
-// of what was acknowledged; an operation that is not supported says NotSupported and its name.
-// Sources: KVAccel, K3-K10; the holes of T26 are closed as native/spill/README.md says.
+// Everything else is a rocksdb::DB. It promises in addition: no write is slowed down or stopped while the spill store
+// has room; a sync write is durable when it is acknowledged, in either store; after a crash a prefix of the
+// acknowledged writes survives; an operation that is not supported returns NotSupported with its name. Sources:
+// KVAccel, K3-K10; the holes of T26 are closed as native/spill/README.md says.
 #pragma once
 
 #include <rocksdb/db.h>
@@ -23,7 +23,7 @@
 
 namespace spillway {
 
-// Says by hand where writes go.
+// Overrides the decision where writes go.
 enum class Diversion {
   automatic,
   always,  // as if RocksDB were stopped: everything that can be diverted is
@@ -44,8 +44,8 @@ class DB : public rocksdb::StackableDB {
 
   // NOLINTBEGIN(readability-identifier-naming): named as the rest of a rocksdb::DB is
 
-  // RocksDB's other ways to open a database. They know nothing of the spill store: NotSupported while writes may lie
-  // in it, which they would miss, or a trimmed history would leave there. Otherwise as rocksdb::DB's.
+  // RocksDB's other ways to open a database. They do not read the spill store: NotSupported while writes may lie in it,
+  // because they would miss them, or trimming would not reach them. Otherwise as rocksdb::DB's.
   static rocksdb::Status OpenForReadOnly(const rocksdb::Options& options, const std::string& name, rocksdb::DB** db,
                                          bool error_if_wal_file_exists = false);
   static rocksdb::Status OpenForReadOnly(const rocksdb::DBOptions& options, const std::string& name,
@@ -62,7 +62,7 @@ class DB : public rocksdb::StackableDB {
                                             const std::vector<rocksdb::ColumnFamilyDescriptor>& column_families,
                                             std::vector<rocksdb::ColumnFamilyHandle*>* handles, rocksdb::DB** db,
                                             std::string trim_ts);
-  // Without Spillway's own.
+  // Leaves out Spillway's guards.
   static rocksdb::Status ListColumnFamilies(const rocksdb::DBOptions& options, const std::string& name,
                                             std::vector<std::string>* column_families);
 
@@ -76,7 +76,8 @@ class DB : public rocksdb::StackableDB {
   // Brings back everything that lies in the spill store, whatever the policy, and waits until it is durable in RocksDB.
   // Writes go on meanwhile; those that begin after it are not waited for.
   virtual rocksdb::Status Rollback() = 0;
-  // Makes in `directory`, which must not exist, a RocksDB database of this moment: it needs no spill store.
+  // Creates in `directory`, which must not exist, a copy of the database as of now. The copy is a plain RocksDB
+  // database and needs no spill store.
   virtual rocksdb::Status CreateCheckpoint(const std::string& directory) = 0;
   virtual SpillStatistics GetSpillStatistics() const = 0;
   virtual void SetDiversion(Diversion diversion) = 0;

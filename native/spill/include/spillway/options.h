@@ -27,19 +27,20 @@ enum class RollbackPolicy {
   off,       // only when asked for, or when the spill store or the index is full
 };
 
-// When a write goes round RocksDB. Counts are compared as RocksDB compares its own triggers.
+// When a write is diverted past RocksDB. Counts are compared as RocksDB compares its own triggers.
 struct DivertPolicy {
   // L0 files from which on writes are diverted; 0: RocksDB's level0_stop_writes_trigger, less one.
   int divert_l0_files = 0;
-  // Below so many they return; 0: midway between the compaction trigger and `divert_l0_files`.
+  // Writes return to RocksDB below this number of L0 files; 0: midway between the compaction trigger and
+  // `divert_l0_files`.
   int resume_l0_files = 0;
   // Pending compaction bytes, as a share of hard_pending_compaction_bytes_limit.
   double divert_pending = 0.98;
   double resume_pending = 0.9;
 };
 
-// What happened, for whoever listens. Called from the thread to which it happened: be quick, and call nothing of the
-// DB's. `bytes` are of keys and values.
+// An event for SpillListener. The listener is called in the thread that caused the event: it must return quickly and
+// must not call the DB. `bytes` counts keys and values.
 struct SpillEvent {
   enum class Kind {
     divert_begin,  // writes go to the spill store from now on
@@ -73,19 +74,19 @@ struct SpillOptions {
   std::string path;
   // Bytes that the region may hold, sorted runs included.
   std::uint64_t capacity_bytes = std::uint64_t{4} << 30;
-  // A generation that has so many bytes is sealed and the next begun.
+  // A generation that has reached this size is sealed, and the next one begins.
   std::uint64_t generation_bytes = std::uint64_t{256} << 20;
   // Memory of the key index.
   std::uint64_t index_bytes = std::uint64_t{256} << 20;
-  // In the place of the software region: the key-value namespace of a drive. See spill/store/store.h.
+  // Replaces the software region: the key-value namespace of a drive. See spill/store/store.h.
   std::shared_ptr<spill::Store> store;
 
   RollbackPolicy rollback = RollbackPolicy::adaptive;
   DivertPolicy divert;
-  // Between two looks of the detector. RocksDB's own word of a stall is heard at once. Source: K3.
+  // Time between two polls of the detector. RocksDB's own notification of a stall is handled at once. Source: K3.
   std::chrono::milliseconds poll_interval{100};
-  // Up to so many bytes a generation is put back through RocksDB's log and memtable; a larger one is ingested as sorted
-  // runs. Measured by bench/spill_rollback.
+  // A generation of at most this size is put back through RocksDB's log and memtable; a larger one is ingested as
+  // sorted runs. Measured by bench/spill_rollback.
   std::uint64_t put_back_bytes = std::uint64_t{1} << 20;
   std::vector<std::shared_ptr<SpillListener>> listeners;
 };

@@ -25,7 +25,7 @@ namespace spillway {
 
 // NOLINTBEGIN(readability-identifier-naming): named as the rest of a rocksdb::DB is
 
-// A transaction that meets a conflict finds out when it commits: Busy.
+// A transaction with a conflict returns Busy from its commit.
 class OptimisticTransactionDB : public rocksdb::OptimisticTransactionDB {
  public:
   static rocksdb::Status Open(const rocksdb::Options& options, const SpillOptions& spill, const std::string& name,
@@ -34,15 +34,15 @@ class OptimisticTransactionDB : public rocksdb::OptimisticTransactionDB {
                               const std::vector<rocksdb::ColumnFamilyDescriptor>& column_families,
                               std::vector<rocksdb::ColumnFamilyHandle*>* handles, OptimisticTransactionDB** db);
 
-  // What is below, for Rollback, CreateCheckpoint, SetDiversion. What is written there takes part in the search for
-  // conflicts.
+  // The database below, for Rollback, CreateCheckpoint, SetDiversion. Writes to it count in the detection of conflicts.
   virtual spillway::DB* GetSpillwayDB() = 0;
 
  protected:
   using rocksdb::OptimisticTransactionDB::OptimisticTransactionDB;
 };
 
-// A transaction locks the keys that it writes or reads for update. Writes of no transaction lock theirs as well.
+// A transaction locks the keys that it writes or reads for update. Writes outside a transaction lock their keys as
+// well.
 class TransactionDB : public rocksdb::TransactionDB {
  public:
   static rocksdb::Status Open(const rocksdb::Options& options, const rocksdb::TransactionDBOptions& transactions,
@@ -52,7 +52,8 @@ class TransactionDB : public rocksdb::TransactionDB {
                               const std::vector<rocksdb::ColumnFamilyDescriptor>& column_families,
                               std::vector<rocksdb::ColumnFamilyHandle*>* handles, TransactionDB** db);
 
-  // What is below, for Rollback, CreateCheckpoint, SetDiversion. Keys must not be written there: no lock is asked for.
+  // The database below, for Rollback, CreateCheckpoint, SetDiversion. Keys must not be written to it: it takes no
+  // locks.
   virtual spillway::DB* GetSpillwayDB() = 0;
 
  protected:
