@@ -1,4 +1,4 @@
-// From start to Close, and what the parts tell each other.
+// From start to Close, and the callbacks between the parts.
 #include <rocksdb/convenience.h>
 #include <rocksdb/env.h>
 
@@ -86,7 +86,7 @@ Status DbImpl::shut_down() {
   Status status;
   commits_.pipeline.queue().run_alone([&]() REQUIRES(in_commit_queue) {
     if (live_.has_any()) status = commits_.notes.append_durably();  // which syncs RocksDB's log if need be
-    if (status.IsNoSpace()) status = {};                            // the tables tell what it would have said
+    if (status.IsNoSpace()) status = {};  // the tables have the sequence numbers that it would name
     commits_.writer.close();
     // Of a start that failed the store stays as it was found.
     if (status.ok() && closing_.is_started() && !commits_.writer.has_failed()) status = live_.store().close();

@@ -1,4 +1,4 @@
-// What has to hold for both stores, and what needs everything to be in RocksDB.
+// Calls that apply to both stores, and calls that need everything to be in RocksDB.
 #include <algorithm>
 #include <utility>
 
@@ -28,7 +28,7 @@ Status DbImpl::ContinueBackgroundWork() {
   return status;
 }
 
-// --- What has to hold for both stores
+// --- Calls that apply to both stores
 
 Status DbImpl::SyncWAL() {
   const Status status = main_.sync_log_for_user();
@@ -51,7 +51,7 @@ Status DbImpl::Flush(const rocksdb::FlushOptions& options, const std::vector<Col
   return status.ok() ? base().Flush(options, families) : status;
 }
 
-// --- What needs everything to be in RocksDB
+// --- Calls that need everything to be in RocksDB
 
 Status DbImpl::CompactRange(const rocksdb::CompactRangeOptions& options, ColumnFamilyHandle* family, const Slice* begin,
                             const Slice* end) {

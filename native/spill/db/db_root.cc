@@ -1,5 +1,5 @@
-// RocksDB itself. Whoever holds it reads and writes there past the spill store, for as long as he likes: so the spill
-// store is empty before he gets it, and stays empty.
+// Hands out RocksDB itself. The caller reads and writes it past the spill store, for as long as it likes. Therefore the
+// spill store is emptied first, and stays empty.
 #include <rocksdb/env.h>
 
 #include "spill/db/db_impl.h"

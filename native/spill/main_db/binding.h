@@ -35,8 +35,8 @@ class Binding {
   Binding(const Binding&) = delete;
   Binding& operator=(const Binding&) = delete;
 
-  // Refuses a store that does not belong to the database, in one sentence that says what to do. The first changes
-  // nothing and comes before the store is recovered, the second when it is known whether writes lie in it.
+  // Refuse a store that does not belong to the database, with a message that says what to do. The first changes nothing
+  // and is called before the store is recovered, the second when it is known whether writes lie in it.
   rocksdb::Status check_guard(const std::vector<std::string>& families, const std::string& identity);
   rocksdb::Status check_writes(bool has_writes);
 

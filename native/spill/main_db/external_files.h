@@ -1,5 +1,5 @@
-// Copies of files that a user has RocksDB take in, made beside the database so that RocksDB only has to link them. They
-// go with this. What a crash leaves of them is removed when the database is opened.
+// Copies of files that a user ingests, made beside the database so that RocksDB only has to link them. The destructor
+// removes them. Copies that a crash leaves are removed when the database is opened.
 #pragma once
 
 #include <rocksdb/file_system.h>
@@ -12,7 +12,7 @@ namespace spillway::spill {
 
 class ExternalFiles {
  public:
-  // `directory` is there.
+  // REQUIRES: `directory` exists.
   ExternalFiles(std::shared_ptr<rocksdb::FileSystem> files, std::string directory);
   ~ExternalFiles();
   ExternalFiles(const ExternalFiles&) = delete;

@@ -1,10 +1,10 @@
-// The Env under RocksDB: the user's, and four things more.
+// The Env under RocksDB: the user's, with four additions.
 //
 // It keeps out of RocksDB a sorted file that RocksDB could not read. RocksDB 7.8.3 takes a file of which it cannot read
-// the first key for one without keys, and says nothing. It would never find them there, and could never be rid of the
-// file: scans and compactions would meet its keys outside of the range that RocksDB believes it to have. But it reads
-// all files first and then links them into its directory. So that of a file of which a read has failed fails too, and
-// nothing is taken in.
+// the first key for one without keys, and says nothing. It would never find the keys or remove the
+// file: scans and compactions would meet its keys outside the range that RocksDB has recorded. RocksDB reads all files
+// first and then links them into its directory. Therefore the link of a file of which a read has failed fails too, and
+// nothing is ingested.
 //
 // It puts the user's options back into RocksDB's OPTIONS files. RocksDB writes one under a temporary name, compares it
 // with the options that it runs with, asks for its size, which it tells whoever copies the database, and renames it.
@@ -13,7 +13,7 @@
 //
 // It keeps a thread from writing an OPTIONS file that would say nothing new.
 //
-// And it shows RocksDB's logs to MainLogs.
+// It registers RocksDB's logs with MainLogs.
 #pragma once
 
 #include <rocksdb/env.h>

@@ -3,8 +3,8 @@
 // IngestExternalFiles chooses a file's level by what the family's SuperVersion shows. A flush or a compaction of the
 // family whose MANIFEST record another thread wrote is part of the current Version before it is part of the
 // SuperVersion (RocksDB 7.8.3, db/external_sst_file_ingestion_job.cc). An ingestion in between overlooks what was moved
-// and puts the file below older versions of its keys, which readers then find. So its place is looked at afterwards,
-// and what lies too deep is ingested once more: above the file that was misplaced, since it has the same keys
+// and puts the file below older versions of its keys, which readers then find. So its level is checked afterwards,
+// and a file that lies too deep is ingested once more: above the file that was misplaced, since it has the same keys
 // (docs/decisions/0016).
 #pragma once
 

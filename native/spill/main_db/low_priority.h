@@ -11,7 +11,7 @@
 namespace spillway::spill {
 
 // While compactions are behind, RocksDB makes these writes wait in their own threads, for a share of 1 MiB/s. Here
-// nobody may sleep inside of RocksDB, so it is asked not to wait, and they wait outside.
+// no writer may sleep inside RocksDB, so RocksDB is asked not to wait, and the writes wait outside.
 class LowPriority {
  public:
   // Whether that is RocksDB's answer, which is not a stall's.

@@ -1,5 +1,5 @@
-// RocksDB as this library has to know it: how to write to it without sleeping in it, how far its log is durable, and
-// what state an error has left it in.
+// The library's view of RocksDB: writes that do not block in it, how far its log is durable, and its state after an
+// error.
 #pragma once
 
 #include <rocksdb/db.h>
@@ -23,7 +23,7 @@
 
 namespace spillway::spill {
 
-// What was given to RocksDB when it was opened, and sees what it does.
+// The objects that RocksDB got when it was opened, and that observe it.
 struct MainParts {
   std::shared_ptr<Binding> binding;
   std::shared_ptr<MainLogs> logs;
@@ -32,8 +32,8 @@ struct MainParts {
   std::shared_ptr<UserOptions> user_options;
 };
 
-// RocksDB's answer while writes are stopped and an error, which may pass, is in the way of the compactions that would
-// end that. It keeps nobody waiting then (RocksDB 7.8.3, DBImpl::DelayWrite).
+// Whether RocksDB returned this because writes are stopped and an error, which may pass, blocks the compactions that
+// would end the stop. Writers do not wait in RocksDB in that case (RocksDB 7.8.3, DBImpl::DelayWrite).
 bool is_stopped_by_error(const rocksdb::Status& status);
 
 // Thread-safe.
@@ -62,14 +62,14 @@ class MainDb {
   // Whether RocksDB's log can have a mark for the batch: log data behind the point where the batch ends for the log
   // would not be in it.
   static bool can_mark(const rocksdb::WriteBatch& batch);
-  // Somebody writes to RocksDB without its log, or may do so past us.
+  // Whether RocksDB has, or may have, writes that are not in its log.
   bool has_unlogged() const { return has_unlogged_.load(std::memory_order_acquire); }
 
   // RocksDB itself was given to the user (GetRootDB): nothing is diverted any more. Set in the commit queue.
   bool is_handed_out() const { return is_handed_out_.load(std::memory_order_acquire); }
   bool hand_out();  // true: for the first time
 
-  // The database is closing: whoever waits for RocksDB ends with ShutdownInProgress.
+  // Whether the database is closing. Calls that wait for RocksDB return ShutdownInProgress.
   bool is_stopping() const { return is_stopping_.load(std::memory_order_acquire); }
   const std::atomic<bool>& stopping() const { return is_stopping_; }
   void stop() { is_stopping_.store(true, std::memory_order_release); }
@@ -78,30 +78,30 @@ class MainDb {
   // The sequence up to which RocksDB is known to be durable.
   std::uint64_t durable_up_to() const { return durable_up_to_.load(std::memory_order_acquire); }
   void raise_durable(std::uint64_t sequence) { raise_to(durable_up_to_, sequence); }
-  // RocksDB's log as it is now.
+  // Makes RocksDB's log durable up to now.
   rocksdb::Status make_durable();
-  // Whoever wants RocksDB's log durable asks here: one that has failed is not touched (MainLogs::have_failed).
+  // Syncs RocksDB's log. All syncs go through here: a failed log is not touched (MainLogs::have_failed).
   rocksdb::Status sync_log();
-  // And in RocksDB's own way: its statistics, listeners and MANIFEST know of it.
+  // Syncs RocksDB's log by RocksDB's own call, which updates its statistics, listeners and MANIFEST.
   rocksdb::Status sync_log_for_user();
 
   // --- Errors (main_errors.cc)
-  // RocksDB's log has failed: why a write to it is refused.
+  // The error of a failed log of RocksDB, with which writes to it are refused.
   rocksdb::Status log_failure() const;
-  // Of RocksDB's state after an error in the background: what it would say to a write now.
+  // RocksDB's background error: the status that a write would return now.
   rocksdb::Status error();
-  // OK: no error since there were `errors_before` keeps RocksDB's writes stopped.
+  // OK: no error after the first `errors_before` keeps RocksDB's writes stopped.
   rocksdb::Status error_that_keeps_the_stop(std::uint64_t errors_before);
-  // Whether RocksDB had stopped because of an error, and goes on. Waits some seconds for its recovery.
+  // Whether RocksDB has recovered from an error that had stopped it. Waits some seconds for the recovery.
   bool has_recovered(const rocksdb::Status& from);
-  // RocksDB begins a new log in the place of one that has failed. What is not OK says why not.
+  // Makes RocksDB begin a new log after one has failed. Not OK: the reason why it did not.
   rocksdb::Status renew_log();
   // But for the guard's. Then RocksDB's log has nothing that is not durable without it, unless more is written
   // meanwhile, which a log that has failed does not take.
   bool are_memtables_empty();
 
   // --- Flushes (main_flushes.cc)
-  // Those that would keep the gate closed for long, before an ingestion.
+  // Flushes memtables that would keep the gate closed for long during an ingestion.
   rocksdb::Status flush_large_memtables();
   // With atomic_flush in one call, for all of them have to be of one moment.
   rocksdb::Status flush_all_families();
@@ -116,7 +116,7 @@ class MainDb {
   const ColumnFamilies& families_;
   Telemetry& telemetry_;
   std::atomic<std::uint64_t> durable_up_to_{0};
-  std::atomic<Sequence> marked_up_to_{0};  // RocksDB's log has a mark of it, or of a later one
+  std::atomic<Sequence> marked_up_to_{0};  // RocksDB's log has a mark of this write or of a later one
   std::atomic<bool> has_unlogged_{false};
   std::atomic<bool> is_handed_out_{false};
   std::atomic<bool> is_stopping_{false};

@@ -1,8 +1,8 @@
-// RocksDB's logs as files: makes durable what was written to them, beside writes, and knows first when one has failed.
+// RocksDB's logs as files: syncs them concurrently with writes, and detects a failed log before RocksDB does.
 //
-// DB::SyncWAL() would do it too. But beside a write that fails it may come to a log that has just failed, and there
-// RocksDB 7.8.3 with assertions, as Debian has it, ends the process (WritableFileWriter, "Writer has previous error").
-// A full drive must not.
+// DB::SyncWAL() is not used: concurrently with a failing write it may reach a log that has just failed, and
+// RocksDB 7.8.3 with assertions, as in Debian, then ends the process (WritableFileWriter, "Writer has previous error").
+// A full drive must not end the process.
 #pragma once
 
 #include <rocksdb/file_system.h>
@@ -23,10 +23,10 @@ class MainLogs {
   ~MainLogs();
 
   bool is_log(const std::string& path) const;
-  // A log that RocksDB begins. What it writes goes through what is returned.
+  // Registers a log that RocksDB begins. RocksDB writes through the returned file.
   std::unique_ptr<rocksdb::FSWritableFile> watch(const std::string& path,
                                                  std::unique_ptr<rocksdb::FSWritableFile> file);
-  // RocksDB has deleted the file, put it away, or uses it again: everything of it is in tables.
+  // Unregisters a log that RocksDB has deleted, archived or recycled: everything in it is in tables.
   void is_gone(const std::string& path);
 
   // Whether RocksDB writes to a log that is watched.

@@ -1,9 +1,9 @@
-// Which diverted writes a write to RocksDB comes after, written into RocksDB's own log, so that neither log is synced
-// for their order (T26).
+// Records in RocksDB's own log which diverted writes precede a write to RocksDB, so that no log is synced only to keep
+// their order (T26).
 //
 // A *mark* names the newest diverted write that was acknowledged before a write to RocksDB began, and stands in the log
-// with that write or before it. Recovery replays RocksDB's log up to the first mark whose diverted write is lost. What
-// a flush takes past the log is safe because both logs are synced before it begins.
+// with that write or before it. Recovery replays RocksDB's log up to the first mark whose diverted write is lost. A
+// flush removes writes from the log; they are safe because both logs are synced before it begins.
 #pragma once
 
 #include <rocksdb/listener.h>
@@ -26,12 +26,12 @@ namespace spillway::spill {
 std::string encode(const Mark& mark);
 std::optional<Mark> decode_mark(const rocksdb::Slice& log_data);
 
-// What of the spill store a crash has left.
+// The part of the spill store that survived a crash.
 struct Survivors {
   std::unordered_set<GenerationId> generations;  // begun and never dropped, even where nothing of them is left
   Sequence last = 0;                             // of the last record that is whole
 };
-// A generation that is gone was dropped: RocksDB had what it held, durably.
+// A mark of a dropped generation survives: RocksDB had its contents durably.
 bool survives(const Mark& mark, const Survivors& survivors);
 
 // Among RocksDB's listeners, and its log's filter while it opens. Outlives RocksDB.
@@ -40,7 +40,7 @@ class MainOrder final : public rocksdb::EventListener {
   MainOrder();
   ~MainOrder() override;
 
-  // What RocksDB replays ends at the first mark that does not survive. For DBOptions::wal_filter.
+  // Ends RocksDB's replay at the first mark that does not survive. For DBOptions::wal_filter.
   rocksdb::WalFilter* filter(Survivors survivors);
 
   // The sequence of the last write that RocksDB replayed; 0 if it replayed none.
@@ -59,7 +59,7 @@ class MainOrder final : public rocksdb::EventListener {
   };
   void hold_compactions(Until until);
   void let_compactions_run(Until until);
-  void let_compactions_run();  // whatever they are held for
+  void let_compactions_run();  // releases all holds
 
   void OnFlushBegin(rocksdb::DB* db, const rocksdb::FlushJobInfo& info) override;
   void OnCompactionBegin(rocksdb::DB* db, const rocksdb::CompactionJobInfo& info) override;

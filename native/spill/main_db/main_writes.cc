@@ -36,7 +36,7 @@ Status MainDb::write_marked(const WriteOptions& options, WriteBatch* batch, cons
 Status MainDb::enter(const WriteOptions& options, WriteBatch* batch) {
   if (logs().have_failed() && !options.disableWAL) return log_failure();
   const bool is_in_log = !options.disableWAL && batch->GetWalTerminationPoint().is_cleared();  // all of it
-  // Before it has sequence numbers.
+  // Set before the write has sequence numbers.
   if (!is_in_log && batch->Count() > 0) has_unlogged_.store(true, std::memory_order_release);
   return db_->Write(options, batch);
 }
@@ -51,7 +51,7 @@ Status MainDb::write(const WriteOptions& options, WriteBatch* batch) {
 
 bool MainDb::hand_out() {
   const bool is_first = !is_handed_out_.exchange(true, std::memory_order_acq_rel);
-  has_unlogged_.store(true, std::memory_order_release);  // what goes past us may be
+  has_unlogged_.store(true, std::memory_order_release);  // writes past this library may be without the log
   return is_first;
 }
 

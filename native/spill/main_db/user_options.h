@@ -1,7 +1,8 @@
 // The user's options where RocksDB runs with others, so that RocksDB without Spillway finds them as they were.
 //
-// RocksDB's slowdown begins where its stop does (K4), for what it would slow down is diverted. RocksDB writes these
-// raised triggers into its OPTIONS files; `restore` puts the user's back into their text.
+// RocksDB's slowdown triggers are raised to its stop triggers (K4), because writes that it would slow down are
+// diverted. RocksDB writes these raised triggers into its OPTIONS files; `restore` puts the user's back into their
+// text.
 #pragma once
 
 #include <rocksdb/options.h>

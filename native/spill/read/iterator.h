@@ -1,4 +1,4 @@
-// RocksDB and the spill store as one iterator, as of one moment.
+// One iterator over a consistent view of RocksDB and the spill store.
 #pragma once
 
 #include <rocksdb/iterator.h>
@@ -15,7 +15,7 @@
 
 namespace spillway::spill {
 
-// What an iterator stands on; Refresh() asks for a new one.
+// The view that an iterator reads; Refresh() requests a new one.
 struct IteratorBase {
   View view;
   std::unique_ptr<rocksdb::Iterator> main;  // RocksDB's, of the same moment, made with main_options()

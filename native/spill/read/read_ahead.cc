@@ -105,7 +105,7 @@ const Status& ReadAhead::load() {
   return request_of(item).status;
 }
 
-// In the background, the next values are asked for as soon as they make a batch.
+// Prefetch: the next values are requested in the background as soon as they fill a batch.
 void ReadAhead::go_on_reading() {
   if (!scans_ || !in_background_ || !valid()) return;
   if (values_ahead_ + std::max<std::size_t>(1, window_ / kBatchesAhead) <= window_) begin_batch();
@@ -143,7 +143,7 @@ void ReadAhead::fill(Batch& batch) {
   }
 }
 
-// What of it is still on its way is of no use any more.
+// Values of it that are still in flight are not needed any more.
 void ReadAhead::retire_first() {
   batches_.front()->in_flight.reset();
   spare_.push_back(std::move(batches_.front()));

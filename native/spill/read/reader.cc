@@ -13,7 +13,7 @@ using rocksdb::PinnableSlice;
 using rocksdb::ReadOptions;
 using rocksdb::Slice;
 
-// How often a view is taken again, when a commit came in between, before commits are held for it.
+// How often taking a view is retried after a concurrent commit, before commits are held for it.
 constexpr int kViewTries = 3;
 // Of ReadOptions::value_size_soft_limit.
 constexpr std::uint64_t kNoLimit = std::numeric_limits<std::uint64_t>::max();
@@ -198,7 +198,7 @@ void Reader::get_in_order(const ReadState& state, const ReadOptions& options, st
   }
 }
 
-// The generations are held meanwhile, brought back or not.
+// The generations are kept until it returns, even if they are brought back.
 rocksdb::Status Reader::verify_checksums() const {
   const auto generations = live_.generations();
   for (const auto& generation : *generations) {
@@ -238,7 +238,7 @@ rocksdb::Iterator* Reader::iterator_on(IteratorBase on, const ReadOptions& optio
       .release();
 }
 
-// Through a handle that nobody destroys meanwhile, whatever the user has done to his.
+// Uses a handle that cannot be destroyed during the call, even if the user deletes one.
 IteratorBase Reader::base_of_now(const ReadOptions& options, std::uint32_t id) {
   const UsedColumnFamily family = live_.families().use(id);
   if (family.handle != nullptr) return base_of_now(options, family.handle);

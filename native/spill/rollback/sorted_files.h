@@ -1,5 +1,5 @@
-// A generation's newest versions as SST files, one for each column family, ready to be ingested (K8: bulk serialise,
-// merge). Deletions are in them too, for they have to hide what RocksDB holds.
+// Writes a generation's newest versions as SST files, one for each column family, ready for ingestion (K8: bulk
+// serialise, merge). Deletions are included, because they hide older versions in RocksDB.
 #pragma once
 
 #include <rocksdb/db.h>
