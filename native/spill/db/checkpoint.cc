@@ -53,7 +53,7 @@ void remove_directory(FileSystem& files, const std::string& path) {
   files.DeleteDir(path, {}, nullptr).PermitUncheckedError();
 }
 
-// The copy is opened where it is, with nothing that would tell the user's own of it.
+// Options to open the copy in place, without the user's listeners and other shared objects.
 rocksdb::DBOptions options_of_copy(rocksdb::DBOptions options) {
   options.create_if_missing = false;
   options.error_if_exists = false;
@@ -84,7 +84,7 @@ Status drop_guards(rocksdb::DB& copy, const std::vector<ColumnFamilyHandle*>& ha
 
 }  // namespace
 
-// No diverted write is missing that was acknowledged before a write that RocksDB's log has.
+// The copy has every diverted write that was acknowledged before a write in the copied log of RocksDB.
 Status CheckpointMaker::capture(Captured* captured) {
   if (!rollbacks_.bring_back.pause().is_paused()) {
     if (Status status = main_.flush_large_memtables(); !status.ok()) return status;

@@ -1,4 +1,4 @@
-// spillway::DB::Open: what is refused, RocksDB without its slowdown, the store.
+// spillway::DB::Open: refuses what is not supported, opens RocksDB without its slowdown, and the spill store.
 #include <rocksdb/env.h>
 
 #include <algorithm>
@@ -43,7 +43,7 @@ class FoundStore {
         name_(std::move(name)),
         directory_(spill.path.empty() ? spill::sorted_directory_of(name_) : spill.path),
         was_there_(can_be_read()) {}
-  // RocksDB did not open: a directory that was made for the store goes, if nothing but its lock is in it.
+  // RocksDB did not open: removes a directory that was made for the store, if only its lock is in it.
   void leave_nothing() {
     binding.reset();
     store.reset();
@@ -52,7 +52,7 @@ class FoundStore {
     (void)options_.env->DeleteDir(directory_);
   }
 
-  // A database that is yet to be made need not have a directory in which the store's could be.
+  // A database that does not exist yet may have no directory for the store's.
   bool can_be_read() const { return spill_.store != nullptr || options_.env->FileExists(directory_).ok(); }
   bool is_read() const { return store != nullptr; }
 
@@ -123,8 +123,8 @@ Status add_guards(const std::vector<std::string>& known, std::vector<rocksdb::Co
   return {};
 }
 
-// Rollbacks and the detector use handles, and the user may delete his at any time: so there is one for each of them.
-// RocksDB gives one for each time that a family is listed, all of one family. Of the default it has one itself.
+// Rollbacks and the detector need handles of their own, because the user may delete a handle at any time. RocksDB
+// returns one handle for each time that a family is listed. It keeps one of the default family itself.
 void add_own(std::vector<rocksdb::ColumnFamilyDescriptor>* families) {
   std::set<std::string> seen{rocksdb::kDefaultColumnFamilyName};
   const std::vector<rocksdb::ColumnFamilyDescriptor> listed = *families;

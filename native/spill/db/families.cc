@@ -13,7 +13,7 @@ using rocksdb::Status;
 
 namespace {
 
-// Before a family is dropped that others go on writing to. Source: guess.
+// Rollbacks before a family is dropped that other threads still write to. Source: guess.
 constexpr int kMostRollbacks = 10;
 
 }  // namespace
@@ -113,14 +113,14 @@ Status Families::with_nothing_of(std::uint32_t family, const std::function<Statu
   for (int round = 0; round < kMostRollbacks; ++round) {  // without the lock, which others wait for
     try_action();
     if (is_done) return status;
-    if (rollbacks_.bring_back.pause().is_paused()) break;  // nothing comes back
+    if (rollbacks_.bring_back.pause().is_paused()) break;  // no rollback runs
     if (Status brought_back = rollbacks_.thread.bring_back_all(); !brought_back.ok()) return brought_back;
   }
   const std::lock_guard no_change(main_.user_options().one_at_a_time());
   return rollbacks_.main_only.run([&](bool) { return action(); });
 }
 
-// RocksDB goes on reading through the handle of a dropped family: so what the spill store has of it comes back first.
+// A dropped family stays readable through its handle, so its diverted writes are brought back first.
 Status Families::drop(Handle* family) {
   const std::uint32_t id = family->GetID();
   if (id == main_.db().DefaultColumnFamily()->GetID() || live_.families().of(id).is_dropped) {

@@ -41,7 +41,7 @@ Status FileLists::enable_file_deletions(bool force) {
   return copied.ok() ? enabled : copied;
 }
 
-// All that has to be flushed is flushed by flush_all_families.
+// Whether flush_all_families() flushes everything that has to be flushed.
 bool FileLists::knows_every_family() const {
   bool result = !main_.is_handed_out();
   live_.families().for_each(
@@ -76,7 +76,7 @@ Status FileLists::list_without_logs(rocksdb::LiveFilesStorageInfoOptions options
   return status;
 }
 
-// Everybody else is told of the files as they are, as of a RocksDB whose memtables are not in them either.
+// Other threads get the files as they are; RocksDB's memtables are not in them either.
 Status FileLists::list_files(const std::function<Status()>& list) {
   if (!copying_.is_this_thread()) return list();
   const auto list_though_paused = [&] {  // then nothing can be flushed, and RocksDB waits for nobody here

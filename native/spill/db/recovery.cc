@@ -11,15 +11,15 @@ namespace {
 using rocksdb::Slice;
 using rocksdb::WriteBatch;
 
-// A record that was read, without its contents.
+// The header and place of a record that was read.
 struct Read {
   GenerationId generation = 0;
   std::uint64_t offset = 0;
   RecordHeader header;
 };
 
-// The first record that is not kept: after the last that was acknowledged as durable, the first that was made after a
-// write which RocksDB has lost.
+// The index of the first record that is not kept: behind the last record that was acknowledged as durable, the first
+// one that follows a write which RocksDB has lost.
 std::size_t count_kept(const std::vector<Read>& records, std::uint64_t main_recovered) {
   std::size_t kept = 0;
   for (std::size_t i = 0; i < records.size(); ++i) {
@@ -29,8 +29,8 @@ std::size_t count_kept(const std::vector<Read>& records, std::uint64_t main_reco
   return kept;
 }
 
-// Every write to RocksDB up to here is there; what its log had beyond is lost. RocksDB's latest sequence number may be
-// larger, see record.h.
+// The sequence up to which RocksDB has every write; writes that its log had beyond are lost. RocksDB's latest sequence
+// number may be larger, see record.h.
 std::uint64_t main_recovered(const std::vector<Read>& records, std::uint64_t replayed, rocksdb::DB& db) {
   std::uint64_t recovered = replayed;
   // Those before the last sync record are kept as they are; and their numbers may be of an earlier opening, from which
@@ -71,7 +71,7 @@ class Replay {
   rocksdb::Status read(GenerationId generation) {
     return store_.scan(generation, [this](const StoredRecord& record) { return add(record); });
   }
-  // Forgets the generation, and what came after it.
+  // Discards the records of the generation and of later ones.
   void forget_from(GenerationId generation) {
     std::erase_if(*generations, [&](const auto& one) { return one->id() >= generation; });
     records.clear();
@@ -98,7 +98,7 @@ class Replay {
   const Store& store_;
 };
 
-// Cuts the store behind the first `kept` records. The generation that is cut is read again, up to there.
+// Truncates the store behind the first `kept` records. The truncated generation is read again, up to there.
 rocksdb::Status cut_behind(std::size_t kept, Store& store, Replay* replay) {
   if (kept == replay->records.size()) return store.cut(replay->records.back().generation, ~std::uint64_t{0});
   const Read cut = replay->records[kept];
@@ -111,7 +111,7 @@ rocksdb::Status cut_behind(std::size_t kept, Store& store, Replay* replay) {
   return {};
 }
 
-// The options of a family may be others than when its writes were diverted.
+// A family's options may have changed since its writes were diverted.
 rocksdb::Status check_ways_back(const LiveSet& live) {
   const auto generations = live.generations();
   rocksdb::Status status;

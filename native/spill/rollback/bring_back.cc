@@ -71,17 +71,17 @@ Status BringBack::choose(std::uint64_t most, const Status& renewed, Choice* choi
   if (!is_all && most < targets->size()) {
     targets = std::make_shared<Generations>(targets->begin(), targets->begin() + static_cast<std::ptrdiff_t>(most));
   }
-  // A RocksDB that is stopped takes nothing through its log, and what is ingested it does.
+  // A stopped RocksDB accepts ingestions, but no writes through its log.
   const bool is_stopped = context_.detector.signals().stopped;
   const bool puts = !main.logs().have_failed() && (!may_ingest || (is_all && !is_stopped));
-  if (!puts && !may_ingest) {  // RocksDB has told of its error only now, or its log has just failed
+  if (!puts && !may_ingest) {  // RocksDB's error was reported only now, or its log has just failed
     return renewed.ok() ? IngestedFiles::refusal() : renewed;
   }
   if (!puts) targets = context_.commits.usage.reserve_sorted(targets);
   if (!targets->empty() && targets->back().get() == writer.active()) writer.seal();
   choice->durable = context_.live.visible();
   if (targets->empty() || !puts) return {};
-  if (!is_all || is_stopped) {  // all of it may be read in vain
+  if (!is_all || is_stopped) {  // otherwise everything may be read in vain
     Status status = main.error();
     if (status.ok() && is_stopped) status = Status::TryAgain();
     if (!status.ok()) return status;
@@ -91,7 +91,7 @@ Status BringBack::choose(std::uint64_t most, const Status& renewed, Choice* choi
   return put_back(*targets);
 }
 
-// For what is left of a rollback: writers to the spill store wait meanwhile.
+// For the rest that a rollback leaves. Writers to the spill store wait until it returns.
 Status BringBack::bring_back_held(Way largest) {
   MainDb& main = context_.main;
   SpillWriter& writer = context_.commits.writer;
@@ -116,7 +116,7 @@ Status BringBack::bring_back_held(Way largest) {
       return Status::Aborted("background work is paused and RocksDB takes no more writes",
                              "call ContinueBackgroundWork first");
     }
-    if (status.IsTryAgain()) {  // too much, or RocksDB stalls
+    if (status.IsTryAgain()) {  // too much, or RocksDB is in a write stall
       way = Way::ingest;
       targets = context_.commits.usage.reserve_sorted(targets);
       status = ingest_held(*targets, context_.live.visible());
@@ -143,7 +143,7 @@ BringBack::Return BringBack::begin_return(const Generations& targets) const {
   return result;
 }
 
-// RocksDB has durably what they held, and they are live no more.
+// RocksDB has their contents durably, and they are no longer live.
 void BringBack::end_return(const Generations& targets, const Return& began, Way way) {
   steps::reached("spill.rollback.forgotten");
   for (const auto& one : targets) context_.live.index().remove(*one);
@@ -164,7 +164,7 @@ void BringBack::end_return(const Generations& targets, const Return& began, Way 
   context_.telemetry.report(event);
 }
 
-// What RocksDB holds durably now.
+// Drops generations whose contents RocksDB has durably.
 Status BringBack::drop(const Generations& targets) {
   for (const auto& generation : targets) {
     if (Status status = context_.store.drop(generation->id()); !status.ok()) return status;

@@ -10,8 +10,8 @@ using rocksdb::Status;
 
 Status BringBack::ingest_concurrently(const Generations& targets, Sequence durable) {
   Status status = write_and_ingest(targets, durable);
-  // Where the note cannot be written it is owed, and what was ingested goes all the same, which makes room. And what
-  // RocksDB has misplaced is there, too; where it failed, its latest number may be another one.
+  // If the note cannot be written it is owed, and the ingested generation is dropped nevertheless, which frees space. A
+  // misplaced file is in RocksDB too; after a failure, RocksDB's latest sequence may have changed.
   context_.commits.notes.add_concurrently(/*in_flush=*/false).PermitUncheckedError();
   context_.commits.pipeline.queue().run_alone([&]() REQUIRES(in_commit_queue) {
     context_.main.order().let_compactions_run(MainOrder::Until::ingested);
@@ -61,7 +61,7 @@ Status BringBack::ingest_files(const std::vector<SortedFile>& files) {
   std::vector<UsedColumnFamily> in_use;
   for (const SortedFile& file : files) {
     const UsedColumnFamily& family = in_use.emplace_back(context_.live.families().use(file.column_family));
-    if (family.is_dropped) continue;  // meanwhile
+    if (family.is_dropped) continue;  // since the files were written
     if (Status status = check_handle(family); !status.ok()) return status;
     const auto [at, is_new] = place.try_emplace(file.column_family, arguments.size());
     if (is_new) arguments.emplace_back().column_family = family.handle;
@@ -70,7 +70,7 @@ Status BringBack::ingest_files(const std::vector<SortedFile>& files) {
   if (arguments.empty()) return {};
   MainDb& main = context_.main;
   Gate& gate = context_.commits.pipeline.gate();
-  main.order().hold_compactions(MainOrder::Until::ingested);  // that this came before what is diverted from then on
+  main.order().hold_compactions(MainOrder::Until::ingested);  // the note must order it before later diverted writes
   gate.close();
   // What is ingested is newer than everything in RocksDB's log: that must not be lost without it.
   Status status = main.sync_log();

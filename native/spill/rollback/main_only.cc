@@ -7,9 +7,10 @@ namespace {
 
 using rocksdb::Status;
 
-// So much is brought back while writers to the spill store wait. Source: guess, some tens of milliseconds at 200 MB/s.
+// Largest rest that is brought back while writers to the spill store wait. Source: guess, some tens of milliseconds at
+// 200 MB/s.
 constexpr std::uint64_t kSmallRest = std::uint64_t{4} << 20;
-// A rollback that does not catch up with the writes that are diverted meanwhile ends with a longer wait. Source: guess.
+// After this many rounds that did not catch up with diverted writes, a longer wait is accepted. Source: guess.
 constexpr int kMostRounds = 10;
 
 }  // namespace
@@ -28,11 +29,11 @@ Status MainOnly::run(const Action& action, KeyVersions* written) {
 
 std::optional<Status> MainOnly::try_round(int round, const Action& action, KeyVersions* written) {
   const bool is_last = round >= kMostRounds;
-  // First: a write that holds keys may be in doubt, and wait for a rollback.
+  // Locked first: a write that holds keys may be in doubt, and wait for a rollback.
   std::optional<KeyVersions::AnyKey> any_key;
   if (written != nullptr) any_key.emplace(*written);
   std::unique_lock no_other(bring_back_.mutex(), std::defer_lock);
-  if (any_key && !is_last && !no_other.try_lock()) {  // nobody has to wait for that one
+  if (any_key && !is_last && !no_other.try_lock()) {  // the last round waits for it
     any_key.reset();
     no_other.lock();
     return std::nullopt;
@@ -75,7 +76,7 @@ Status MainOnly::run_raising_sequence(const std::function<Status()>& action) {
   Status status;
   context_.commits.notes.hold_commits([&] {
     status = action();
-    // Also where it failed: it may have got that far.
+    // After a failure too: it may have raised the sequence.
     const Status durable = context_.main.make_durable();
     if (status.ok()) status = durable;
   });

@@ -22,7 +22,7 @@ rocksdb::Status add_to_batch(const Generation& generation, const ColumnFamilies&
       if (const rocksdb::Status lost = check_handle(family); !lost.ok()) without_handle = lost;
     }
   };
-  // Up to the next put whose value lies elsewhere than in this record.
+  // Adds entries up to the next put whose value is in another record.
   const auto add = [&](std::uint64_t offset, const rocksdb::Slice& record) {
     rocksdb::Status status;
     for (; next != entries.end() && status.ok(); ++next) {

@@ -12,9 +12,9 @@ using rocksdb::Status;
 
 constexpr int kNoLimit = std::numeric_limits<int>::max();
 constexpr GenerationId kNone = std::numeric_limits<GenerationId>::max();
-// Between two looks at whether what is waited for is back: an upper bound on the delay after a missed wake-up.
+// Time between two checks of a waiting call: an upper bound on the delay after a missed wake-up.
 constexpr std::chrono::milliseconds kLookAgain{20};
-// Of RocksDB's recoveries that another error follows. Source: guess.
+// Recoveries of RocksDB, each followed by another error, before a rollback gives up. Source: guess.
 constexpr int kMostRecoveries = 2;
 
 }  // namespace
@@ -92,7 +92,7 @@ RollbackScheduler::Outcome Rollback::bring_back_next() {
     outcome.status = bring_back_.bring_back(outcome.generations);
     is_returning_one_.store(false, std::memory_order_release);
   }
-  // Whoever waits for room in a RocksDB that has stopped because of an error gets that.
+  // A call that waits for room while RocksDB is stopped by an error returns that error.
   const bool is_in_vain = state.stopped && (outcome.generations == 0 || outcome.status.IsTryAgain());
   if (is_in_vain && (state.asked_for || state.spill_full)) {
     if (const Status error = context_.main.error(); !error.ok()) outcome.status = error;
@@ -153,7 +153,7 @@ Status Rollback::bring_back_until(GenerationId last) {
     ended_.wait_for(mutex_, kLookAgain);
   }
   lock.unlock();
-  const MutexLock ended(bring_back_.mutex());  // with its statistics and its event
+  const MutexLock ended(bring_back_.mutex());  // so that its statistics and its event are complete
   return {};
 }
 

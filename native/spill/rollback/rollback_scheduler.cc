@@ -5,7 +5,7 @@
 namespace spillway::spill {
 namespace {
 
-// How long a rollback that RocksDB would not take is left alone.
+// Pause before a rollback that RocksDB refused is retried.
 constexpr std::chrono::milliseconds kRetry{20};
 // After one that failed the pause doubles with each further failure, up to this. Source: guess, so long that a log of
 // them stays readable, so short that what was mended is soon noticed.
@@ -57,7 +57,7 @@ bool RollbackScheduler::end(const Outcome& outcome, Time now, bool is_stopping) 
     failure_pause_ = {};
   }
   retries_by_itself_ = outcome.status.IsTryAgain() || outcome.is_paused;  // after its pause
-  is_retried_soon_ = outcome.status.IsTryAgain() || is_done;              // there may be more to bring back
+  is_retried_soon_ = outcome.status.IsTryAgain() || is_done;              // more may be left to bring back
   if (outcome.status.ok() || outcome.status.IsTryAgain() || is_stopping) return false;
   last_failure_ = outcome.status;
   ++failures_;

@@ -19,7 +19,7 @@ namespace {
 
 // Memory for values on their way into a file. Source: a memtable of RocksDB's default size, in whose place it stands.
 constexpr std::uint64_t kBufferBytes = 64 << 20;
-// Values that are read side by side in the order of keys. Source: guess, deeper than a drive is wide.
+// Values that are read in parallel in the order of keys. Source: guess, deeper than a drive is wide.
 constexpr std::size_t kReadsTogether = 256;
 // What a read by itself moves at least. Source: pages of the kernel and of most drives.
 constexpr std::uint64_t kPageBytes = 4096;
@@ -93,8 +93,8 @@ std::vector<KeyRange> joined(std::vector<KeyRange> ranges, const rocksdb::Compar
   return result;
 }
 
-// How the values of some entries come from the store: side by side in the order of keys, which moves whole pages for
-// each, or by scans of the whole log, each of which fills the buffer.
+// Whether to read values by scans of the whole log, each of which fills the buffer, instead of in parallel in the order
+// of keys, which transfers whole pages for each value.
 bool scans_are_cheaper(const Entries& entries, std::uint64_t log_bytes) {
   std::uint64_t value_bytes = 0;
   std::uint64_t page_bytes = 0;
@@ -106,7 +106,7 @@ bool scans_are_cheaper(const Entries& entries, std::uint64_t log_bytes) {
   return scans * log_bytes <= page_bytes;
 }
 
-// Values of entries in the order of keys, from wherever they lie.
+// Iterates over the values of entries in the order of keys.
 class Values {
  public:
   Values(const Generation& generation, ValueReader reader, const Store& store, const std::atomic<bool>& stop,
@@ -293,7 +293,7 @@ Status write_sorted_files(const Generation& generation, Sequence up_to, const Co
   Status status;
   for (const auto& [id, contents] : contents_of(generation, up_to, families, is_superseded)) {
     const UsedColumnFamily family = families.use(id);
-    if (family.is_dropped) continue;  // meanwhile
+    if (family.is_dropped) continue;  // since the rollback began
     if (contents.entries.empty() && joined(contents.deleted, *family.comparator).empty()) continue;
     if (status = check_handle(family); !status.ok()) break;
     SortedFile& file = files->emplace_back();
