@@ -56,7 +56,7 @@ Status BringBack::bring_back(std::uint64_t most) {
   const Return ingested = begin_return(targets);
   status = ingest_concurrently(targets, choice.durable);
   if (status.ok()) end_return(targets, ingested, Way::ingest);
-  // An error meanwhile forbids it in this opening: the next time, it is put back.
+  // An error during the ingestion forbids ingestions until the next Open: the next try puts the generation back.
   return status.IsAborted() && !main.ingested_files().may_ingest() ? Status::TryAgain() : status;
 }
 

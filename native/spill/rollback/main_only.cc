@@ -33,7 +33,7 @@ std::optional<Status> MainOnly::try_round(int round, const Action& action, KeyVe
   std::optional<KeyVersions::AnyKey> any_key;
   if (written != nullptr) any_key.emplace(*written);
   std::unique_lock no_other(bring_back_.mutex(), std::defer_lock);
-  if (any_key && !is_last && !no_other.try_lock()) {  // the last round waits for it
+  if (any_key && !is_last && !no_other.try_lock()) {  // does not wait for it while all keys are locked
     any_key.reset();
     no_other.lock();
     return std::nullopt;

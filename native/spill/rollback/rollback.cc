@@ -14,7 +14,7 @@ constexpr int kNoLimit = std::numeric_limits<int>::max();
 constexpr GenerationId kNone = std::numeric_limits<GenerationId>::max();
 // Time between two checks of a waiting call: an upper bound on the delay after a missed wake-up.
 constexpr std::chrono::milliseconds kLookAgain{20};
-// Recoveries of RocksDB, each followed by another error, before a rollback gives up. Source: guess.
+// Recoveries of RocksDB, each followed by another error, before a waiting call returns the error. Source: guess.
 constexpr int kMostRecoveries = 2;
 
 }  // namespace

@@ -7,8 +7,8 @@ namespace {
 
 // Pause before a rollback that RocksDB refused is retried.
 constexpr std::chrono::milliseconds kRetry{20};
-// After one that failed the pause doubles with each further failure, up to this. Source: guess, so long that a log of
-// them stays readable, so short that what was mended is soon noticed.
+// The pause doubles with each failed rollback, up to this. Source: guess, long enough to keep a log of failures
+// readable, short enough to notice a repair soon.
 constexpr std::chrono::milliseconds kLongestPause{10'000};
 
 double seconds(RollbackScheduler::Time from, RollbackScheduler::Time to) {
