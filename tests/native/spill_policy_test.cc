@@ -41,7 +41,7 @@ Signals with_pending(double share) {
 
 Signals stopped() {
   Signals signals = defaults();
-  signals.stopped = true;
+  signals.is_stalled = true;
   return signals;
 }
 
@@ -192,7 +192,7 @@ TEST(Policy, NeverBringsBackInAStallUnlessItMust) {
   const auto awaited = [](RollbackState& s) { s.asked_for = s.is_awaited = true; };
   const auto owes = [](RollbackState& s) { s.owes_note = true; };
   const auto full = [](RollbackState& s) { s.spill_full = true; };
-  const auto stop = [](RollbackState& s) { s.stopped = true; };
+  const auto stop = [](RollbackState& s) { s.is_stalled = true; };
   const auto no_room = [](RollbackState& s) { s.route = Route::main; };
   expect_steps({
       {"diverting", diverting, false, false, false, false},
@@ -213,7 +213,7 @@ TEST(Policy, BringsBackBesideWritesWhatIsHalfTheStoreBeforeItIsFull) {
       {"less than half", with(half, [](auto& s) { s.share_used = 0.49; }), false, false, false, false},
       {"held up by debt", with(half, [](auto& s) { s.debt = true; }), false, false, false, false},
       {"held up by L0", with(half, [](auto& s) { s.l0_room = 0; }), false, false, false, false},
-      {"stopped", with(half, [](auto& s) { s.stopped = true; }), false, false, false, false},
+      {"stopped", with(half, [](auto& s) { s.is_stalled = true; }), false, false, false, false},
   });
 }
 

@@ -5,7 +5,7 @@
 
 #include "spill/commit/commit_pipeline.h"
 #include "spill/commit/ordering_notes.h"
-#include "spill/commit/spill_commit_env.h"
+#include "spill/commit/spill_committer.h"
 #include "spill/commit/spill_writer.h"
 #include "spill/commit/store_usage.h"
 
@@ -33,7 +33,7 @@ class Commits {
   OrderingNotes notes;
 
  private:
-  SpillCommitEnv env_;
+  SpillCommitter env_;
 };
 
 }  // namespace spillway::spill

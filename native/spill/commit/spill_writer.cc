@@ -123,7 +123,7 @@ void SpillWriter::seal() {
   context_.telemetry.report(event);
 }
 
-void SpillWriter::recover_from_failure() {
+void SpillWriter::on_all_brought_back() {
   doubts_.clear();
   has_failed_.store(false, std::memory_order_release);
   progress_.sync_up_to(progress_.appended());

@@ -89,7 +89,7 @@ class SpillWriter {
   rocksdb::Status report_full() REQUIRES(in_commit_queue);
   void has_room_again() { is_full_.store(false, std::memory_order_release); }
   // Called when a failed store is empty again: nothing is in doubt any more, and RocksDB has what the store held.
-  void recover_from_failure() REQUIRES(in_commit_queue);
+  void on_all_brought_back() REQUIRES(in_commit_queue);
   // The sequence of the next diverted operation.
   Sequence next_sequence() const REQUIRES(in_commit_queue) { return next_sequence_; }
   void take_sequences(std::uint64_t operations) REQUIRES(in_commit_queue) { next_sequence_ += operations; }

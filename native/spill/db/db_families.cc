@@ -46,9 +46,7 @@ Status DbImpl::DropColumnFamilies(const std::vector<ColumnFamilyHandle*>& famili
   return {};
 }
 
-Status DbImpl::DestroyColumnFamilyHandle(ColumnFamilyHandle* family) {
-  return families_.destroy_handle(family, closing_.is_closed());
-}
+Status DbImpl::DestroyColumnFamilyHandle(ColumnFamilyHandle* family) { return families_.destroy_handle(family); }
 
 Status DbImpl::SetOptions(ColumnFamilyHandle* family, const std::unordered_map<std::string, std::string>& options) {
   return families_.set_options(family, options);

@@ -14,7 +14,7 @@ rocksdb::DB* DbImpl::hand_out_root() {
   bool is_first = false;
   while (status.ok() && !main_.is_handed_out()) {
     status = rollbacks_.main_only.run([&](bool) {
-      // In the commit queue: a write that has decided to be diverted finds out when it is led (SpillCommitEnv::admit).
+      // In the commit queue: a write that has decided to be diverted finds out when it is led (SpillCommitter::admit).
       is_first = main_.hand_out() || is_first;
       // RocksDB's files are those of a plain database, and so is every copy of them.
       return main_.binding().close(/*has_writes=*/false);

@@ -50,6 +50,7 @@ void Families::start(const std::vector<Handle*>& handles) {
 void Families::stop() {
   watcher_->stop();
   const MutexLock lock(mutex_);
+  is_stopped_ = true;
   for (Handle* handle : kept_) (void)main_.db().DestroyColumnFamilyHandle(handle);
   kept_.clear();
 }
@@ -146,9 +147,9 @@ Status Families::drop(Handle* family) {
 }
 
 // Of a family that was made at run time there is no other handle, and rollbacks go on needing one.
-Status Families::destroy_handle(Handle* family, bool is_closed) {
+Status Families::destroy_handle(Handle* family) {
   const MutexLock lock(mutex_);
-  const bool is_ours = family != nullptr && family != main_.db().DefaultColumnFamily() && !is_closed &&
+  const bool is_ours = family != nullptr && family != main_.db().DefaultColumnFamily() && !is_stopped_ &&
                        live_.families().of(family->GetID()).handle == family;
   if (!is_ours) return main_.db().DestroyColumnFamilyHandle(family);
   kept_.push_back(family);

@@ -52,7 +52,7 @@ class Families {
                                      const rocksdb::ImportColumnFamilyOptions& options,
                                      const rocksdb::ExportImportFilesMetaData& metadata, Handle** handle);
   rocksdb::Status drop(Handle* family);
-  rocksdb::Status destroy_handle(Handle* family, bool is_closed);
+  rocksdb::Status destroy_handle(Handle* family);
 
   // The options with the user's slowdown triggers.
   rocksdb::Options options_of(Handle* family) const;
@@ -76,6 +76,7 @@ class Families {
   Detector& detector_;
   Mutex mutex_;
   std::vector<Handle*> kept_ GUARDED_BY(mutex_);  // owned until the database closes
+  bool is_stopped_ GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace spillway::spill

@@ -8,7 +8,7 @@ namespace spillway::spill {
 // What RocksDB's properties say, and the limits that its options set. Of all column families: the one nearest to its
 // limits.
 struct Signals {
-  bool stopped = false;  // by RocksDB's own word: it stops or delays writes
+  bool is_stalled = false;  // by RocksDB's own word: it stops or delays writes
   int l0_files = 0;
   int immutable_memtables = 0;
   std::uint64_t pending_compaction_bytes = 0;

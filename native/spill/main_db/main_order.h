@@ -1,5 +1,5 @@
 // Records in RocksDB's own log which diverted writes precede a write to RocksDB, so that no log is synced only to keep
-// their order (T26).
+// their order (T26), except for writes that are not in RocksDB's log and batches that cannot carry a mark.
 //
 // A *mark* names the newest diverted write that was acknowledged before a write to RocksDB began, and stands in the log
 // with that write or before it. Recovery replays RocksDB's log up to the first mark whose diverted write is lost. A

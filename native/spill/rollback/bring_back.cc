@@ -54,7 +54,7 @@ Status BringBack::bring_back(std::uint64_t most) {
     return status;
   }
   const Return ingested = begin_return(targets);
-  status = ingest_concurrently(targets, choice.durable);
+  status = ingest_concurrently(targets, choice.visible);
   if (status.ok()) end_return(targets, ingested, Way::ingest);
   // An error during the ingestion forbids ingestions until the next Open: the next try puts the generation back.
   return status.IsAborted() && !main.ingested_files().may_ingest() ? Status::TryAgain() : status;
@@ -72,14 +72,14 @@ Status BringBack::choose(std::uint64_t most, const Status& renewed, Choice* choi
     targets = std::make_shared<Generations>(targets->begin(), targets->begin() + static_cast<std::ptrdiff_t>(most));
   }
   // A stopped RocksDB accepts ingestions, but no writes through its log.
-  const bool is_stopped = context_.detector.signals().stopped;
+  const bool is_stopped = context_.detector.signals().is_stalled;
   const bool puts = !main.logs().have_failed() && (!may_ingest || (is_all && !is_stopped));
   if (!puts && !may_ingest) {  // RocksDB's error was reported only now, or its log has just failed
     return renewed.ok() ? IngestedFiles::refusal() : renewed;
   }
   if (!puts) targets = context_.commits.usage.reserve_sorted(targets);
   if (!targets->empty() && targets->back().get() == writer.active()) writer.seal();
-  choice->durable = context_.live.visible();
+  choice->visible = context_.live.visible();
   if (targets->empty() || !puts) return {};
   if (!is_all || is_stopped) {  // otherwise everything may be read in vain
     Status status = main.error();
@@ -175,7 +175,7 @@ Status BringBack::drop(const Generations& targets) {
   const bool is_all = std::ranges::all_of(
       *generations, [&](const auto& one) { return std::ranges::find(targets, one) != targets.end(); });
   if (is_all) {
-    context_.commits.writer.recover_from_failure();
+    context_.commits.writer.on_all_brought_back();
     context_.commits.notes.end_owing();
   }
   context_.live.retire(targets);

@@ -76,7 +76,7 @@ class BringBack {
   struct Choice {
     std::shared_ptr<const Generations> targets;
     std::optional<Return> put_back;  // set if they were put back
-    Sequence durable = 0;            // LiveSet::visible() at that time
+    Sequence visible = 0;            // LiveSet::visible() then; durable once the store was synced after it
   };
   rocksdb::Status choose(std::uint64_t most, const rocksdb::Status& renewed, Choice* choice) REQUIRES(in_commit_queue);
   bool is_small(const Generations& targets) const;  // small enough to be put back, if RocksDB accepts it

@@ -13,14 +13,14 @@
 
 #include "spill/commit/key_versions.h"
 #include "spill/rollback/bring_back.h"
-#include "spill/rollback/rollback.h"
+#include "spill/rollback/rollback_thread.h"
 
 namespace spillway::spill {
 
 // Thread-safe. None of these is called in the commit queue.
 class MainOnly {
  public:
-  MainOnly(const RollbackContext& context, BringBack& bring_back, Rollback& rollback)
+  MainOnly(const RollbackContext& context, BringBack& bring_back, RollbackThread& rollback)
       : context_(context), bring_back_(bring_back), rollback_(rollback) {}
 
   // `may_flush`: the action may wait for a flush. The user has not paused background work, or a pause waits for the
@@ -46,7 +46,7 @@ class MainOnly {
 
   const RollbackContext& context_;
   BringBack& bring_back_;
-  Rollback& rollback_;
+  RollbackThread& rollback_;
 };
 
 }  // namespace spillway::spill

@@ -5,7 +5,7 @@
 
 #include "spill/rollback/bring_back.h"
 #include "spill/rollback/main_only.h"
-#include "spill/rollback/rollback.h"
+#include "spill/rollback/rollback_thread.h"
 
 namespace spillway::spill {
 
@@ -24,7 +24,7 @@ class Rollbacks {
  public:
   RoomSignal room;
   BringBack bring_back;
-  Rollback thread;
+  RollbackThread thread;
   MainOnly main_only;
 };
 

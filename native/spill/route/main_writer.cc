@@ -14,7 +14,7 @@ using rocksdb::WriteOptions;
 
 Attempt MainWriter::announce(const WriteBatch& batch, KeyFence::MainKeys& keys) const {
   steps::reached("spill.write.announces");
-  Attempt result = Attempt::taken;
+  Attempt result = Attempt::finished;
   const auto announce_one = [&](const BatchOperation& operation) {
     if (operation.kind == BatchOperation::Kind::remove_range) {
       result = live_.has_any(std::memory_order_seq_cst) ? Attempt::covered : Attempt::announced_elsewhere;
@@ -32,7 +32,7 @@ Attempt MainWriter::announce(const WriteBatch& batch, KeyFence::MainKeys& keys) 
         result = Attempt::announced_elsewhere;
       }
     }
-    return result == Attempt::taken ? Status() : Status::Aborted();  // ends the visit
+    return result == Attempt::finished ? Status() : Status::Aborted();  // ends the visit
   };
   (void)visit_batch(batch, announce_one);  // what is malformed RocksDB says itself
   return result;
@@ -54,7 +54,7 @@ Attempt MainWriter::try_write(const WriteOptions& options, WriteBatch* batch, St
 
 Attempt MainWriter::try_write(const WriteOptions& options, WriteBatch* batch, bool with_mark, Status* status) {
   if (!with_mark) {
-    if (*status = make_diverted_durable(); !status->ok()) return Attempt::taken;
+    if (*status = make_diverted_durable(); !status->ok()) return Attempt::finished;
   }
   steps::reached("spill.write.before_main");
   {
@@ -67,7 +67,7 @@ Attempt MainWriter::try_write(const WriteOptions& options, WriteBatch* batch, bo
     const bool any_group = fence.has_groups();
     steps::reached("spill.write.looked_for_groups");
     if (any_group || live_.has_any(std::memory_order_seq_cst)) {
-      if (const Attempt free = announce(*batch, keys); free != Attempt::taken) return free;
+      if (const Attempt met = announce(*batch, keys); met != Attempt::finished) return met;
     }
     steps::reached("spill.write.announced");
     WriteOptions at_once = options;
@@ -76,12 +76,12 @@ Attempt MainWriter::try_write(const WriteOptions& options, WriteBatch* batch, bo
   }
   if (LowPriority::is_throttled(*status)) return Attempt::throttled;
   if (status->IsIncomplete()) {
-    detector_.refused();
+    detector_.report_refusal();
     return Attempt::refused;
   }
   // RocksDB's log is now durable up to this write, so everything that its marks name must be durable too.
   if (status->ok() && options.sync) *status = make_diverted_durable();
-  return Attempt::taken;
+  return Attempt::finished;
 }
 
 Status MainWriter::write_nothing(const WriteOptions& options, WriteBatch* batch) {

@@ -16,7 +16,7 @@ namespace spillway::spill {
 
 // The result of one try to write to RocksDB.
 enum class Attempt : std::uint8_t {
-  taken,                // RocksDB took it; its status has the result
+  finished,             // its status says how, and whether it was written
   refused,              // RocksDB cannot take it now
   covered,              // the newest version of a key of it is in the spill store
   announced_elsewhere,  // a diverted write in flight has announced a key of it

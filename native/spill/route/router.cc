@@ -67,7 +67,7 @@ Status Router::write(const WriteOptions& options, WriteBatch* batch, KeyVersions
   if (batch->HasSingleDelete()) return write_without_single_removes(options, batch, held);
   if (is_idle()) {
     Status status;
-    if (main_writer_.try_write(options, batch, &status) == Attempt::taken) return status;
+    if (main_writer_.try_write(options, batch, &status) == Attempt::finished) return status;
   }
   PendingWrite pending;
   pending.options = options;
@@ -159,9 +159,9 @@ Router::Next Router::try_either_way(PendingWrite& write) {
   if (traits.must_divert && write.is_for_main && !write.options.no_slowdown) return try_with_main_only(write);
   const bool has_failed = parts_.commits.writer.has_failed();
   write.is_in_doubt = write.is_in_doubt && has_failed;
-  write.is_doubtful = write.is_doubtful && has_failed;
+  write.has_doubtful_key = write.has_doubtful_key && has_failed;
   // A sync write makes earlier diverted writes durable. A failed store cannot do that.
-  const bool needs_rollback = traits.must_divert || write.is_in_doubt || write.is_doubtful ||
+  const bool needs_rollback = traits.must_divert || write.is_in_doubt || write.has_doubtful_key ||
                               (has_failed && write.options.sync && parts_.commits.writer.is_unsynced());
   if (needs_rollback) {
     write.status = wait_for_rollback(write);
@@ -229,7 +229,7 @@ Router::Next Router::try_main(PendingWrite& write) {
 Router::Next Router::after(Attempt attempt, PendingWrite& write) {
   write.is_covered = attempt == Attempt::covered;
   switch (attempt) {
-    case Attempt::taken:
+    case Attempt::finished:
       return Next::ended;
     case Attempt::refused:
       return Next::waits;
@@ -239,7 +239,7 @@ Router::Next Router::after(Attempt attempt, PendingWrite& write) {
       parts_.commits.pipeline.queue().run_alone([] {});  // then its key is in the index, or its commit failed
       return Next::again;
     case Attempt::doubtful:
-      write.is_doubtful = true;
+      write.has_doubtful_key = true;
       return Next::again;
     case Attempt::throttled:
       break;
@@ -261,7 +261,7 @@ Router::Next Router::try_with_main_only(PendingWrite& write) {
   std::optional<Attempt> attempt;
   const bool was_asked = write.rollbacks_failed.has_value();
   const bool fails = was_asked && parts_.rollback.failures().first > *write.rollbacks_failed;
-  if (was_asked && !fails && write.brings_rest_back && !parts_.detector->signals().stopped) {
+  if (was_asked && !fails && write.brings_rest_back && !parts_.detector->signals().is_stalled) {
     attempt = try_with_rest_brought_back(write);
   }
   if (attempt) return after(*attempt, write);

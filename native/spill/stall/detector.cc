@@ -37,13 +37,13 @@ double nearness(const Signals& signals, const DivertPolicy& policy, Route now) {
 Signals signals_of(rocksdb::DB& db, const ColumnFamilies& families, const DivertPolicy& policy, Route now) {
   Signals worst;
   rocksdb::ColumnFamilyHandle* const any = db.DefaultColumnFamily();
-  worst.stopped = int_property(db, any, Properties::kIsWriteStopped) != 0 ||
-                  int_property(db, any, Properties::kActualDelayedWriteRate) != 0;
+  worst.is_stalled = int_property(db, any, Properties::kIsWriteStopped) != 0 ||
+                     int_property(db, any, Properties::kActualDelayedWriteRate) != 0;
   double worst_nearness = -1;
   families.for_each([&](const ColumnFamily& family) {
     if (family.handle == nullptr) return;
     Signals one = family.limits;
-    one.stopped = worst.stopped;
+    one.is_stalled = worst.is_stalled;
     one.l0_files = l0_files_of(db, family.handle);
     one.immutable_memtables = static_cast<int>(int_property(db, family.handle, Properties::kNumImmutableMemTable));
     one.pending_compaction_bytes = int_property(db, family.handle, Properties::kEstimatePendingCompactionBytes);
@@ -98,7 +98,7 @@ void Detector::divert_now() {
   look_soon();
 }
 
-void Detector::refused() { divert_now(); }
+void Detector::report_refusal() { divert_now(); }
 
 void Detector::look_soon() {
   {

@@ -38,7 +38,7 @@ class Detector final : public rocksdb::EventListener {
   Route route() const { return route_.load(std::memory_order_acquire); }
   Signals signals() const;
   // RocksDB refused a write (Incomplete): it is in a stall for which no notification has arrived.
-  void refused();
+  void report_refusal();
   // Polls now instead of at the next interval.
   void look_soon();
 

@@ -84,7 +84,7 @@ Thresholds thresholds_of(const Signals& signals, const DivertPolicy& policy) {
 }
 
 Route next_route(Route now, const Signals& signals, const DivertPolicy& policy) {
-  if (signals.stopped) return Route::spill;
+  if (signals.is_stalled) return Route::spill;
   const Thresholds thresholds = thresholds_of(signals, policy);
   const bool diverted = now == Route::spill;
   const int l0_limit = diverted ? thresholds.resume_l0_files : thresholds.divert_l0_files;
@@ -100,7 +100,7 @@ std::uint64_t next_rollback(const RollbackState& state, RollbackPolicy policy) {
   if (empty) return 0;
   if (state.owes_note) return kAllGenerations;  // a stopped RocksDB resumes when its compactions do
   if (state.is_awaited) return kAllGenerations;
-  if (state.stopped) return 0;
+  if (state.is_stalled) return 0;
   if (state.asked_for) return kAllGenerations;
   if (state.spill_full) return 1;
   if (state.l0_room < 1) return 0;

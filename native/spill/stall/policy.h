@@ -30,7 +30,7 @@ Route next_route(Route now, const Signals& signals, const DivertPolicy& policy);
 // Input of next_rollback().
 struct RollbackState {
   Route route = Route::main;
-  bool stopped = false;          // as in Signals
+  bool is_stalled = false;       // as in Signals
   bool owes_note = false;        // compactions are held until nothing is live, or the store takes a note
   bool is_awaited = false;       // a call waits: Rollback(), or one that needs an empty spill store
   bool asked_for = false;        // such a call waits, or a write that only RocksDB can take

@@ -92,10 +92,9 @@ bool Ftl::collect_one(FlashContext context) {
     victim = least_to_move();
     if (most_to_move(victim) + least_gain_ > slots_per_block_) return false;
   } else if (blocks_[victim].valid + least_gain_ > slots_per_block_) {
-    // FIFO and d-choices may choose a block that frees nothing, which is part of their cost. Greedy and cost-benefit
-    // consider every block: when theirs frees nothing, collection cannot help.
-    const bool exhaustive = config_.gc.policy == GcPolicy::greedy || config_.gc.policy == GcPolicy::cost_benefit;
-    if (exhaustive || least_gain_ > 1 || !anything_to_free()) return false;
+    // FIFO and d-choices may choose a block that frees nothing, which is part of their cost. Where a policy considers
+    // every block and its choice frees nothing, collection cannot help.
+    if (considers_every_block(config_.gc.policy) || least_gain_ > 1 || !anything_to_free()) return false;
   }
   ++counters_->gc_victims;
   counters_->gc_victim_valid_units += compresses_ ? valid_units(victim) : blocks_[victim].valid;

@@ -108,12 +108,21 @@ std::vector<std::uint32_t> Ftl::steady_valid_counts(std::uint32_t count, std::ui
                                                     std::uint32_t units_per_block) {
   const double rho = static_cast<double>(count) / (static_cast<double>(blocks) * units_per_block);
   std::vector<std::uint32_t> counts;
-  if (config_.gc.policy == GcPolicy::fifo) {
-    counts = fifo_counts(rho, units_per_block, blocks, random_);
-  } else {
-    const double choices = config_.gc.policy == GcPolicy::d_choices ? config_.gc.choices : kGreedyChoices;
+  const auto by_choices = [&](double choices) {
     counts = counts_by_quantile(d_choices_distribution(rho, units_per_block, choices), blocks);
     for (std::uint32_t i = blocks; i > 1; --i) std::swap(counts[i - 1], counts[random_.below(i)]);
+  };
+  switch (config_.gc.policy) {
+    case GcPolicy::fifo:
+      counts = fifo_counts(rho, units_per_block, blocks, random_);
+      break;
+    case GcPolicy::d_choices:
+      by_choices(config_.gc.choices);
+      break;
+    case GcPolicy::greedy:
+    case GcPolicy::cost_benefit:
+      by_choices(kGreedyChoices);
+      break;
   }
   auto sum = std::accumulate(counts.begin(), counts.end(), std::uint64_t{0});
   while (sum != count) {

@@ -36,6 +36,9 @@ struct Block {
   bool slc = false;  // in SLC mode; open or cached
 };
 
+// Whether its choice is the best of all closed blocks, so that no other would free anything when it does not.
+bool considers_every_block(GcPolicy policy);
+
 class BlockTable {
  public:
   // Valid data is counted in slots: mapping units, or granules where the controller compresses.

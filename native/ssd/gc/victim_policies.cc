@@ -1,9 +1,26 @@
 // The victim policies of garbage collection, each a function from the closed blocks to a choice (block_table.h has
-// their definitions). A new one is a GcPolicy in ssd/interface/config.h with its spelling in
-// device/preset/drive_keys.cc, a case here, and a test against its closed form.
+// their definitions). A new one is
+//   - a GcPolicy in ssd/interface/config.h, spelled in device/preset/preset.cc (read) and drive_keys.cc (written), and
+//   in
+//     spillway/ssd/simulate.py (GC_POLICIES);
+//   - a case in each switch below, and in Ftl::steady_valid_counts (ftl/ftl_precondition.cc): the compiler names them;
+//   - if it goes by lists of blocks, an answer in BlockTable::keeps_lists and list_of (block_table.h);
+//   - a test against its closed form (tests/native/ssd_closed_forms_test.cc).
 #include "ssd/gc/block_table.h"
 
 namespace spillway::ssd {
+
+bool considers_every_block(GcPolicy policy) {
+  switch (policy) {
+    case GcPolicy::greedy:
+    case GcPolicy::cost_benefit:
+      return true;
+    case GcPolicy::fifo:
+    case GcPolicy::d_choices:
+      return false;
+  }
+  return false;
+}
 
 std::uint32_t BlockTable::pick_victim(Random& random) {
   if (closed_total_ == 0) return kNoBlock;

@@ -2,6 +2,7 @@
 //
 // Stored are bytes and counts; ratios are derived where they are shown. Always:
 //   nand_pages_programmed x page size = nand_bytes_programmed, host + gc + mapping + wear + fold.
+// Of a hard disk, nand_bytes_programmed are bytes of its medium, and no pages are counted (device/model/hard_disk.cc).
 #pragma once
 
 #include <array>
@@ -27,7 +28,7 @@ struct Counters {
   std::array<std::uint64_t, kHostCauses> host_bytes_written_by_cause{};
   std::array<std::uint64_t, kHostCauses> host_bytes_read_by_cause{};
 
-  std::uint64_t nand_pages_programmed = 0;                          // flash pages, counted where they are programmed
+  std::uint64_t nand_pages_programmed = 0;  // flash pages: Ftl::finish_step, BlockMapping::program
   std::array<std::uint64_t, kFlashCauses> nand_bytes_programmed{};  // counted by what they hold
   std::array<std::uint64_t, kFlashCauses> nand_bytes_read{};
   std::uint64_t nand_bytes_padded = 0;  // part of the above: programmed without data, to complete a flash page

@@ -1,4 +1,4 @@
-#include "spill/commit/spill_commit_env.h"
+#include "spill/commit/spill_committer.h"
 
 #include <cassert>
 #include <string_view>
@@ -94,14 +94,14 @@ Sequence add_entries_of(const WriteBatch& batch, std::uint64_t offset, Sequence 
   return adder.next();
 }
 
-Status SpillCommitEnv::admit(const Commit& commit, std::uint64_t group_bytes) {
+Status SpillCommitter::admit(const Commit& commit, std::uint64_t group_bytes) {
   // These may have changed since the write was routed.
   if (context_.main.is_handed_out()) return Status::Busy("RocksDB itself was handed out");
   if (writer_.has_failed()) return Status::Busy("the spill store failed");
   return usage_.has_room(group_bytes + kNoteRoom, commit.must_divert) ? Status() : writer_.report_full();
 }
 
-Status SpillCommitEnv::check_family(std::uint32_t family, bool must_divert) const {
+Status SpillCommitter::check_family(std::uint32_t family, bool must_divert) const {
   const ColumnFamily known = context_.live.families().of(family);
   if (!known.can_be_diverted) return Status::Busy("a column family that nothing is ingested into");
   if (known.handle != nullptr) return {};
@@ -111,7 +111,7 @@ Status SpillCommitEnv::check_family(std::uint32_t family, bool must_divert) cons
 }
 
 // Repeats RocksDB's own checks of a write.
-Status SpillCommitEnv::check(const WriteBatch& batch, bool must_divert) const {
+Status SpillCommitter::check(const WriteBatch& batch, bool must_divert) const {
   const ColumnFamilies& families = context_.live.families();
   return visit_batch(batch, [&](const BatchOperation& operation) -> Status {
     using Op = BatchOperation::Kind;
@@ -138,7 +138,7 @@ Status SpillCommitEnv::check(const WriteBatch& batch, bool must_divert) const {
   });
 }
 
-Status SpillCommitEnv::refuse(Commit& commit, const Status& status) {
+Status SpillCommitter::refuse(Commit& commit, const Status& status) {
   commit.is_for_main = status.IsBusy();
   if (commit.is_for_main && commit.must_divert) {  // a writer that does not wait may retry
     if (const auto generations = context_.live.generations(); !generations->empty()) {
@@ -149,7 +149,7 @@ Status SpillCommitEnv::refuse(Commit& commit, const Status& status) {
   return status;
 }
 
-Status SpillCommitEnv::prepare(Commit& commit, PreparedCommit* prepared) {
+Status SpillCommitter::prepare(Commit& commit, PreparedCommit* prepared) {
   prepared->commit = &commit;
   prepared->batch = commit.batch;
   Status status = check(*commit.batch, commit.must_divert);
@@ -168,7 +168,7 @@ Status SpillCommitEnv::prepare(Commit& commit, PreparedCommit* prepared) {
   return {};
 }
 
-Status SpillCommitEnv::resolve(PreparedCommit* prepared) {
+Status SpillCommitter::resolve(PreparedCommit* prepared) {
   const auto value_before = [this](std::uint32_t family, const Slice& key, std::optional<std::string>* value) {
     return newest_value(family, key, value);
   };
@@ -178,7 +178,7 @@ Status SpillCommitEnv::resolve(PreparedCommit* prepared) {
   return status;
 }
 
-Status SpillCommitEnv::newest_value(std::uint32_t family, const Slice& key, std::optional<std::string>* value) {
+Status SpillCommitter::newest_value(std::uint32_t family, const Slice& key, std::optional<std::string>* value) {
   value->reset();
   const LiveSet& live = context_.live;
   Sequence entry_sequence = 0;
@@ -200,7 +200,7 @@ Status SpillCommitEnv::newest_value(std::uint32_t family, const Slice& key, std:
   return Status::Busy("RocksDB cannot read what is merged with");
 }
 
-Status SpillCommitEnv::append(std::span<PreparedCommit> group, bool sync) {
+Status SpillCommitter::append(std::span<PreparedCommit> group, bool sync) {
   Status status = sync ? context_.main.make_durable() : Status();
   if (!status.ok()) return status;
   std::vector<Slice> records;
@@ -217,7 +217,7 @@ Status SpillCommitEnv::append(std::span<PreparedCommit> group, bool sync) {
   return Status::TryAgain("in doubt");
 }
 
-void SpillCommitEnv::apply(std::span<const PreparedCommit> group) {
+void SpillCommitter::apply(std::span<const PreparedCommit> group) {
   Generation& active = *writer_.active();
   Counts& counts = context_.telemetry.counts;
   for (const PreparedCommit& one : group) {

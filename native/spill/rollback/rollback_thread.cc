@@ -1,4 +1,4 @@
-#include "spill/rollback/rollback.h"
+#include "spill/rollback/rollback_thread.h"
 
 #include <algorithm>
 #include <chrono>
@@ -19,11 +19,11 @@ constexpr int kMostRecoveries = 2;
 
 }  // namespace
 
-void Rollback::start() {
+void RollbackThread::start() {
   thread_ = std::thread([this] { run(); });
 }
 
-void Rollback::stop() {
+void RollbackThread::stop() {
   {
     const MutexLock lock(mutex_);  // who looked at MainDb::is_stopping() before waits by now
   }
@@ -32,23 +32,23 @@ void Rollback::stop() {
   ended_.notify_all();
 }
 
-void Rollback::wake(bool insists) {
+void RollbackThread::wake(bool insists) {
   const MutexLock lock(mutex_);
   scheduler_.wake(insists);
   if (scheduler_.is_due()) wake_.notify_one();
 }
 
-void Rollback::ask_for(GenerationId last) {
+void RollbackThread::ask_for(GenerationId last) {
   const MutexLock lock(mutex_);
   scheduler_.ask_for(last);
 }
 
-std::pair<std::uint64_t, Status> Rollback::failures() {
+std::pair<std::uint64_t, Status> RollbackThread::failures() {
   const MutexLock lock(mutex_);
   return {scheduler_.failures(), scheduler_.last_failure()};
 }
 
-RollbackState Rollback::observe() {
+RollbackState RollbackThread::observe() {
   const auto generations = context_.live.generations();
   const Signals signals = context_.detector.signals();
   const Thresholds thresholds = thresholds_of(signals, context_.options.divert);
@@ -62,7 +62,7 @@ RollbackState Rollback::observe() {
   }
   state.sealed = generations->empty() ? 0 : generations->size() - 1;
   state.owes_note = context_.commits.notes.is_owed();
-  state.stopped = signals.stopped;
+  state.is_stalled = signals.is_stalled;
   state.share_used = context_.commits.usage.share_used();  // no rollback frees the memory of what is only read any more
   state.debt = thresholds.divert_pending > 0 && signals.pending_compaction_bytes >= thresholds.divert_pending;
   // Without automatic compactions RocksDB counts no L0 files, and so has room for any number.
@@ -79,7 +79,7 @@ RollbackState Rollback::observe() {
   return state;
 }
 
-RollbackScheduler::Outcome Rollback::bring_back_next() {
+RollbackScheduler::Outcome RollbackThread::bring_back_next() {
   RollbackScheduler::Outcome outcome;
   const RollbackPause::Pass pass(bring_back_.pause());
   outcome.is_paused = !pass;
@@ -93,7 +93,7 @@ RollbackScheduler::Outcome Rollback::bring_back_next() {
     is_returning_one_.store(false, std::memory_order_release);
   }
   // A call that waits for room while RocksDB is stopped by an error returns that error.
-  const bool is_in_vain = state.stopped && (outcome.generations == 0 || outcome.status.IsTryAgain());
+  const bool is_in_vain = state.is_stalled && (outcome.generations == 0 || outcome.status.IsTryAgain());
   if (is_in_vain && (state.asked_for || state.spill_full)) {
     if (const Status error = context_.main.error(); !error.ok()) outcome.status = error;
   }
@@ -101,7 +101,7 @@ RollbackScheduler::Outcome Rollback::bring_back_next() {
   return outcome;
 }
 
-void Rollback::run() {
+void RollbackThread::run() {
   MutexLock lock(mutex_);
   while (!context_.main.is_stopping()) {
     const auto next = Clock::now() + scheduler_.pause();
@@ -127,7 +127,7 @@ void Rollback::run() {
   }
 }
 
-Status Rollback::bring_back_until(GenerationId last) {
+Status RollbackThread::bring_back_until(GenerationId last) {
   MutexLock lock(mutex_);
   scheduler_.await(last);
   std::uint64_t failed_before = scheduler_.failures();
@@ -157,7 +157,7 @@ Status Rollback::bring_back_until(GenerationId last) {
   return {};
 }
 
-Status Rollback::bring_back_all() {
+Status RollbackThread::bring_back_all() {
   GenerationId last = 0;
   context_.commits.pipeline.queue().run_alone([&]() REQUIRES(in_commit_queue) {
     context_.commits.writer.seal();

@@ -15,15 +15,15 @@
 namespace spillway::spill {
 
 // Thread-safe.
-class Rollback {
+class RollbackThread {
  public:
-  Rollback(const RollbackContext& context, BringBack& bring_back)
+  RollbackThread(const RollbackContext& context, BringBack& bring_back)
       : context_(context),
         bring_back_(bring_back),
         scheduler_(context.options.poll_interval, std::chrono::steady_clock::now()) {}
-  ~Rollback() { stop(); }
-  Rollback(const Rollback&) = delete;
-  Rollback& operator=(const Rollback&) = delete;
+  ~RollbackThread() { stop(); }
+  RollbackThread(const RollbackThread&) = delete;
+  RollbackThread& operator=(const RollbackThread&) = delete;
 
   void start();
   void stop();  // REQUIRES: MainDb::stop() was called, so that no caller waits for a rollback

@@ -1,4 +1,8 @@
 // The steps of a commit group in the spill store: space, checks, merges, order with RocksDB's log, index entries.
+//
+// Here a sync write that is diverted becomes durable: RocksDB's log first (MainDb::make_durable), for the write may
+// come after others that are there, then the append, then the spill store (SpillWriter::sync). One that goes to RocksDB
+// becomes durable in route/main_writer.cc: RocksDB's own sync first, then what was diverted before it.
 #pragma once
 
 #include <atomic>
@@ -21,9 +25,9 @@ namespace spillway::spill {
 Sequence add_entries_of(const rocksdb::WriteBatch& batch, std::uint64_t offset, Sequence first, Generation& generation,
                         KeyIndex* index);
 
-class SpillCommitEnv final : public CommitEnv {
+class SpillCommitter final : public CommitEnv {
  public:
-  SpillCommitEnv(const CommitContext& context, const StoreUsage& usage, SpillWriter& writer, OrderingNotes& notes,
+  SpillCommitter(const CommitContext& context, const StoreUsage& usage, SpillWriter& writer, OrderingNotes& notes,
                  ValueReader values)
       : context_(context), usage_(usage), writer_(writer), notes_(notes), values_(values) {}
 

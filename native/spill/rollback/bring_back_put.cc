@@ -66,7 +66,7 @@ rocksdb::Status BringBack::put_back(const Generations& targets) {
   options.no_slowdown = true;
   status = context_.main.write(options, &batch);
   if (status.IsIncomplete()) {
-    context_.detector.refused();
+    context_.detector.report_refusal();
     return rocksdb::Status::TryAgain();
   }
   steps::reached("spill.rollback.put_back");
