@@ -133,6 +133,40 @@ TEST_F(KvStoreTest, AnAppendWaitsForRoomAndNoLonger) {
   holds_ = false;
   writer.join();
   EXPECT_EQ(appended, 2 * room);
+  EXPECT_GE(store->append_wait(), std::chrono::milliseconds(20));
+}
+
+// A write that the drive holds up is a write that waits, wherever that is.
+TEST_F(KvStoreTest, AWriteThatWaitsForTheDriveIsCountedAsOneThatWaits) {
+  const TemporaryDirectory directory;
+  rocksdb::Options options;
+  options.create_if_missing = true;
+  SpillOptions spill;
+  spill.store = open();
+  spill.rollback = RollbackPolicy::off;
+  DB* opened = nullptr;
+  ASSERT_TRUE(DB::Open(options, spill, directory.path("db"), &opened).ok());
+  spill.store.reset();
+  const std::unique_ptr<DB> db(opened);
+  db->SetDiversion(Diversion::always);
+  holds_ = true;
+  const std::uint64_t room = kStaged * std::uint64_t{4};
+  std::atomic<std::uint64_t> written = 0;
+  std::thread writer([&] {
+    for (unsigned i = 0; i < 2 * room; ++i, ++written) {
+      EXPECT_TRUE(db->Put({}, "key" + std::to_string(i), std::string(4000, 'v')).ok());
+    }
+  });
+  for (std::uint64_t before = ~std::uint64_t{0}; before != written;) {  // until it stands still
+    before = written;
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  }
+  holds_ = false;
+  writer.join();
+  const SpillStatistics statistics = db->GetSpillStatistics();
+  EXPECT_EQ(statistics.diverted_writes, 2 * room);
+  EXPECT_GT(statistics.waits, 0U);
+  EXPECT_GE(statistics.wait_us, 90'000U);
 }
 
 TEST_F(KvStoreTest, StagingOfAnotherIsRefused) {

@@ -23,10 +23,9 @@ struct Commit {
   bool sync = false;
   // Its keys are in a live generation, or it must be diverted for another reason. It may use the reserved space.
   bool must_divert = false;
-  bool is_for_main = false;  // set by the leader: a key of it can only go to RocksDB
-  rocksdb::Status status;    // set by the leader; Busy: the store or the index is full, nothing was appended
-  // How long it waited for a call that held the queue, and for backpressure. Waits inside Store::append, as for a drive
-  // that is behind, are not counted.
+  bool is_for_main = false;  // after it was led: a key of it can only go to RocksDB
+  rocksdb::Status status;    // after it was led; Busy: the store or the index is full, and nothing was taken
+  // How long it was held up: by a call that held the queue, by backpressure, or by the drive (Store::append_wait).
   std::chrono::nanoseconds waited{0};
 };
 

@@ -207,7 +207,9 @@ Status SpillCommitter::append(std::span<PreparedCommit> group, bool sync) {
   records.reserve(group.size());
   for (const PreparedCommit& one : group) records.emplace_back(one.record);
   std::vector<std::uint64_t> offsets(group.size());
+  const auto before = context_.store.append_wait();
   status = writer_.append(records, offsets);
+  for (PreparedCommit& one : group) one.commit->waited += context_.store.append_wait() - before;
   for (std::size_t i = 0; i < group.size(); ++i) group[i].offset = offsets[i];
   if (status.ok() && sync) status = writer_.sync();
   if (status.ok() || !writer_.has_failed()) return status;

@@ -11,6 +11,7 @@
 #include <rocksdb/slice.h>
 #include <rocksdb/status.h>
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -74,6 +75,9 @@ class Store {
   // IOError: nothing was appended, or that is unknown; or an earlier record did not reach the drive. Every later append
   // and sync fails too, until the next begin(). Records that were appended can still be read.
   virtual rocksdb::Status append(std::span<const rocksdb::Slice> records, std::span<std::uint64_t> offsets) = 0;
+  // How long begin() and append() have waited for the drive since the store was opened: for room in a buffer, for a
+  // sync that is behind, in pauses, and for the drive's own answer where it is almost full.
+  virtual std::chrono::nanoseconds append_wait() const { return {}; }
   // Everything that was appended before the call, to any generation, is durable when it returns. Appends may go on
   // meanwhile.
   virtual rocksdb::Status sync() = 0;

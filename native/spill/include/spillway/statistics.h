@@ -8,38 +8,38 @@
 
 // COUNT(name, text): grows from Open on. GAUGE(name, text): as of now. FLAG(name, text): now, yes or no.
 // A name ending in _us is in microseconds and its property ends in -micros; other properties have - for _.
-#define SPILLWAY_STATISTICS(COUNT, GAUGE, FLAG)                                                    \
-  COUNT(diverted_writes, "operations that went to the spill store")                                \
-  COUNT(diverted_bytes, "bytes of their keys and values")                                          \
-  COUNT(main_writes, "write calls that RocksDB took")                                              \
-  COUNT(waits,                                                                                     \
-        "write calls that waited: for RocksDB, for room in the spill store, for a rollback or "    \
-        "for a call that holds commits up; watch this first")                                      \
-  COUNT(wait_us, "how long they waited in all")                                                    \
-  COUNT(stalls_diverted, "how often diversion began")                                              \
-  COUNT(last_resort,                                                                               \
-        "writes that RocksDB refused before the detector knew of the write stall; many mean "      \
-        "that `divert` starts too late")                                                           \
-  COUNT(ordering_syncs, "syncs of one log for a sync write or a flush of the other")               \
-  COUNT(ordering_marks, "writes to RocksDB whose log record names the diverted write before them") \
-  COUNT(rolled_back_entries, "operations brought back into RocksDB")                               \
-  COUNT(rolled_back_bytes, "bytes of their keys and values")                                       \
-  COUNT(rollbacks_by_ingest, "rollbacks by ingestion of sorted files")                             \
-  COUNT(rollbacks_by_put, "rollbacks of small generations through RocksDB's log")                  \
-  COUNT(rollback_us, "how long rollbacks took in all")                                             \
-  COUNT(rollback_failures,                                                                         \
-        "failed attempts; the pause between two grows from 20 ms to 10 s, and a write that "       \
-        "only a rollback can let through gets its error after three seconds")                      \
-  GAUGE(live_generations, "generations in the spill store that are not yet brought back")          \
-  GAUGE(live_entries, "operations in them")                                                        \
-  GAUGE(live_bytes, "bytes of their keys and values")                                              \
-  GAUGE(index_bytes,                                                                               \
-        "memory of the key index and the generations, with those that were brought back and "      \
-        "that snapshots and iterators still read")                                                 \
-  GAUGE(store_used_bytes, "bytes that the spill store holds on the drive")                         \
-  GAUGE(held_bytes, "of those: brought back, and kept for snapshots and iterators")                \
-  GAUGE(store_capacity_bytes, "bytes that the spill store may hold")                               \
-  FLAG(diverting, "1 while writes are diverted")                                                   \
+#define SPILLWAY_STATISTICS(COUNT, GAUGE, FLAG)                                                       \
+  COUNT(diverted_writes, "operations that went to the spill store")                                   \
+  COUNT(diverted_bytes, "bytes of their keys and values")                                             \
+  COUNT(main_writes, "write calls that RocksDB took")                                                 \
+  COUNT(waits,                                                                                        \
+        "write calls that waited: for RocksDB, for room in the spill store, for a rollback, for the " \
+        "drive, or for a call that holds commits up; watch this first")                               \
+  COUNT(wait_us, "how long they waited in all")                                                       \
+  COUNT(stalls_diverted, "how often diversion began")                                                 \
+  COUNT(last_resort,                                                                                  \
+        "writes that RocksDB refused before the detector knew of the write stall; many mean "         \
+        "that `divert` starts too late")                                                              \
+  COUNT(ordering_syncs, "syncs of one log for a sync write or a flush of the other")                  \
+  COUNT(ordering_marks, "writes to RocksDB whose log record names the diverted write before them")    \
+  COUNT(rolled_back_entries, "operations brought back into RocksDB")                                  \
+  COUNT(rolled_back_bytes, "bytes of their keys and values")                                          \
+  COUNT(rollbacks_by_ingest, "rollbacks by ingestion of sorted files")                                \
+  COUNT(rollbacks_by_put, "rollbacks of small generations through RocksDB's log")                     \
+  COUNT(rollback_us, "how long rollbacks took in all")                                                \
+  COUNT(rollback_failures,                                                                            \
+        "failed attempts; the pause between two grows from 20 ms to 10 s, and a write that "          \
+        "only a rollback can let through gets its error after three seconds")                         \
+  GAUGE(live_generations, "generations in the spill store that are not yet brought back")             \
+  GAUGE(live_entries, "operations in them")                                                           \
+  GAUGE(live_bytes, "bytes of their keys and values")                                                 \
+  GAUGE(index_bytes,                                                                                  \
+        "memory of the key index and the generations, with those that were brought back and "         \
+        "that snapshots and iterators still read")                                                    \
+  GAUGE(store_used_bytes, "bytes that the spill store holds on the drive")                            \
+  GAUGE(held_bytes, "of those: brought back, and kept for snapshots and iterators")                   \
+  GAUGE(store_capacity_bytes, "bytes that the spill store may hold")                                  \
+  FLAG(diverting, "1 while writes are diverted")                                                      \
   FLAG(root_handed_out, "1 after GetRootDB or GetBaseDB: nothing is diverted until the database is reopened")
 
 namespace spillway {

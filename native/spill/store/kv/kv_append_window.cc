@@ -62,11 +62,11 @@ Status KvAppendWindow::append(std::span<const Slice> records, std::span<std::uin
   MutexLock lock(mutex_);
   // All of them or none: of more than there is room for, from a pair of their own on, so that they can be forgotten.
   std::uint32_t pairs = new_pairs_of(records);
-  Status status = pairs < staging_.slots() ? make_room(pairs) : wait_for_all();
+  Status status = pairs < staging_.slots() ? make_room(pairs) : empty_window();
   // While it waited, the pair that is open may have been closed: then they need one more.
   while (status.ok() && free_slots_.size() < (pairs = new_pairs_of(records))) {
     if (pairs >= staging_.slots()) {
-      status = wait_for_all();
+      status = empty_window();
       break;
     }
     status = make_room(pairs);
@@ -82,6 +82,11 @@ Status KvAppendWindow::append(std::span<const Slice> records, std::span<std::uin
   return status;
 }
 
+Status KvAppendWindow::empty_window() {
+  const AppendWait::Measure measure(wait_);
+  return wait_for_all();
+}
+
 // Waits until so many slots are free. REQUIRES: so many can be: one may be of a pair that is not full
 Status KvAppendWindow::make_room(std::uint32_t pairs) {
   const std::size_t few = std::max<std::size_t>(staging_.slots() / 16, 1);
@@ -89,6 +94,7 @@ Status KvAppendWindow::make_room(std::uint32_t pairs) {
   const bool has_to = free < pairs;
   const bool pauses = opened_ >= few && free + few < staging_.slots();
   if (has_to || pauses) {
+    const AppendWait::Measure measure(wait_);
     opened_ = 0;
     wanted_slots_ = has_to ? std::max<std::size_t>(pairs, few) : free + few;
     const auto until = std::chrono::steady_clock::now() + kLongestPause;

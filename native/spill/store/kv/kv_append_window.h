@@ -32,6 +32,7 @@
 
 #include "base/mutex.h"
 #include "device/kv/kv_namespace.h"
+#include "spill/store/append_wait.h"
 #include "spill/store/kv/kv_pairs.h"
 #include "spill/store/kv/kv_staging.h"
 #include "spill/store/store.h"
@@ -64,6 +65,8 @@ class KvAppendWindow {
   // takes no commands; nothing of them is here, or what is begins at tail().
   // `survives`: the death of the process, from when this returns; else when the drive has them.
   rocksdb::Status append(std::span<const rocksdb::Slice> records, std::span<std::uint64_t> offsets, bool survives);
+  // Of append(), for room.
+  std::chrono::nanoseconds append_wait() const { return wait_.total(); }
   // Behind what was appended.
   std::uint64_t tail() const { return tail_; }
   // Hands over what was not full, too.
@@ -122,6 +125,7 @@ class KvAppendWindow {
   void grow(Pair& pair, std::uint64_t bytes, bool survives) REQUIRES(mutex_);
   void close_pair() REQUIRES(mutex_);
   rocksdb::Status wait_for_all() REQUIRES(mutex_);
+  rocksdb::Status empty_window() REQUIRES(mutex_);  // for an append that needs all of it
   bool is_over(std::uint64_t last) const REQUIRES(mutex_);
   void hand_over_again() REQUIRES(mutex_);
   void run();
@@ -139,9 +143,10 @@ class KvAppendWindow {
   // Of the queue. Held while the drive is waited for, and never waited for by an append.
   Mutex drive_mutex_ ACQUIRED_BEFORE(mutex_);
   mutable Mutex mutex_;
-  CondVar ready_;                                    // for the thread: there is something to hand over
-  CondVar changed_;                                  // for others: the drive has taken something, or failed
-  CondVar room_;                                     // for who appends: there is as much as he wants, or it failed
+  CondVar ready_;    // for the thread: there is something to hand over
+  CondVar changed_;  // for others: the drive has taken something, or failed
+  CondVar room_;     // for who appends: there is as much as he wants, or it failed
+  AppendWait wait_;
   std::size_t wanted_slots_ GUARDED_BY(mutex_) = 0;  // to be free; 0: nobody waits for them
   rocksdb::Status failure_ GUARDED_BY(mutex_);
   GenerationId generation_ GUARDED_BY(mutex_) = 0;

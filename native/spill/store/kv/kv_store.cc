@@ -108,6 +108,8 @@ class KvStore final : public Store {
     return status;
   }
 
+  std::chrono::nanoseconds append_wait() const override { return wait_.total() + window_.append_wait(); }
+
   Status sync() override {
     if (failed_ && current_ != 0) {
       return Status::IOError("the spill store cannot sync after a failure until a new generation begins");
@@ -250,13 +252,19 @@ class KvStore final : public Store {
     return window_.wait();
   }
 
+  // For a record's sake: the wait counts as an append's.
+  Status wait_in_append() {
+    const AppendWait::Measure measure(wait_);
+    return window_.wait();
+  }
+
   // Waits for the drive, and for what was handed over before.
   Status store(std::span<const Slice> records, std::span<std::uint64_t> offsets) {
     const MutexLock trying(trying_mutex_);
-    if (Status before = window_.wait(); !before.ok()) return before;
+    if (Status before = wait_in_append(); !before.ok()) return before;
     const std::uint64_t begin = window_.tail();
     Status status = window_.append(records, offsets, /*survives=*/false);
-    const Status waited = window_.wait();
+    const Status waited = wait_in_append();
     if (status.ok()) status = waited;
     if (status.ok()) return status;
     steps::reached("spill.kv.append.refused");
@@ -295,6 +303,7 @@ class KvStore final : public Store {
   KvEnds ends_;
   Position recovered_end_;
   mutable Mutex trying_mutex_;  // held while something is in the window that append has not taken
+  AppendWait wait_;             // of store(); the window has its own
   mutable KvAppendWindow window_;
   std::atomic<GenerationId> current_{0};
   std::atomic<bool> failed_{true};  // appends are refused: nothing has begun, or something failed

@@ -64,6 +64,7 @@ void OpenLogs::begin(std::shared_ptr<OpenLog> log) {
 
 Status OpenLogs::seal() {
   if (has_failed() || sealed().size() >= kMostSealed) {
+    const AppendWait::Measure measure(wait_);
     const MutexLock no_sync(sync_mutex_);
     const Status status = has_failed() ? replace_by_copies() : sync_sealed_to(kMostSealed - 1);
     if (!status.ok()) return status;
@@ -195,7 +196,9 @@ void OpenLogs::pause_after(std::uint64_t bytes) {
     end = current_->log->bytes;
   }
   const auto pause = pacer_.pause_after(bytes, end, full, AppendPacer::Clock::now());
-  if (pause > AppendPacer::Clock::duration::zero()) std::this_thread::sleep_for(pause);
+  if (pause == AppendPacer::Clock::duration::zero()) return;
+  const AppendWait::Measure measure(wait_);
+  std::this_thread::sleep_for(pause);
 }
 
 // --- After a failure

@@ -16,6 +16,7 @@
 #include <thread>
 
 #include "base/mutex.h"
+#include "spill/store/append_wait.h"
 #include "spill/store/region/append_pacer.h"
 #include "spill/store/region/durable_ends.h"
 #include "spill/store/region/region_directory.h"
@@ -56,6 +57,8 @@ class OpenLogs {
   rocksdb::Status handle_failed_append(const rocksdb::IOStatus& failed);
   // Slows down a writer who is faster than the drive, after an append of so many bytes.
   void pause_after(std::uint64_t bytes);
+  // Of seal() and pause_after().
+  std::chrono::nanoseconds append_wait() const { return wait_.total(); }
   // Nobody wants what is in this log and those before it.
   void close_dropped(const RegionLog& log);
 
@@ -75,6 +78,7 @@ class OpenLogs {
   DurableEnds& ends_;
   const std::uint64_t preallocation_;
   AppendPacer pacer_;
+  AppendWait wait_;
   std::atomic<bool> has_failed_{false};  // a write or a sync of an open log
 
   // Held for the length of a sync, and by whoever replaces or closes the file of an open log.

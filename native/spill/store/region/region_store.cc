@@ -137,6 +137,7 @@ class RegionStore final : public Store {
     return status;
   }
 
+  std::chrono::nanoseconds append_wait() const override { return open_.append_wait(); }
   Status sync() override { return open_.sync(); }
 
   std::vector<GenerationId> generations() const override {
