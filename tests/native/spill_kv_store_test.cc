@@ -11,9 +11,12 @@
 #include <atomic>
 #include <chrono>
 #include <fstream>
+#include <memory>
 #include <string>
 #include <thread>
 #include <vector>
+
+#include "spillway/db.h"
 
 namespace spillway::spill {
 namespace {
