@@ -71,7 +71,7 @@ class Router {
     bool is_low_priority = false;                   // as the user gave it
     bool is_covered = false;                        // the last try found a key of it in the spill store
     bool is_in_doubt = false;                       // the spill store failed during this write, and may hold it
-    bool has_doubtful_key = false;                       // the spill store may hold a failed write of one of its keys
+    bool has_doubtful_key = false;                  // the spill store may hold a failed write of one of its keys
     bool is_for_main = false;                       // a key of it can only go to RocksDB
     bool brings_rest_back = true;                   // see try_with_rest_brought_back
     std::uint64_t most_rest_bytes = kFirstRest;     // most bytes that are brought back while others wait
