@@ -534,15 +534,16 @@ TEST_F(SpillMainOnly, AListIsWholeThoughAPauseBeginsMeanwhile) {
     std::vector<std::string> files;
     std::uint64_t manifest_bytes = 0;
     std::atomic<int> put_back = 0;
+    std::atomic<bool> begins_late = false;
     std::atomic<bool> is_late = false;
     {
       const AtSteps then([&](std::string_view step) {
-        if (step == "spill.rollback.published" && !late.valid()) {  // something is diverted behind the first rollback
+        if (step == "spill.rollback.published" && !begins_late.exchange(true)) {  // diverted behind the first rollback
           late = std::async(std::launch::async, [&] { return put("late", "1"); });
           for (int i = 0; !is_late && i < 10'000; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
           std::this_thread::sleep_for(std::chrono::milliseconds(100));  // until it waits for the commit queue
         }
-        if (step == "spill.write.before_divert") is_late = late.valid();
+        if (step == "spill.write.before_divert") is_late = begins_late.load();
         if (step == "spill.rollback.put_back" && ++put_back == 2) {
           paused = std::async(std::launch::async, [&] { return db_->PauseBackgroundWork(); });
           std::this_thread::sleep_for(std::chrono::milliseconds(100));

@@ -1,9 +1,9 @@
 // When each key was last written, for optimistic transactions and for snapshots of pessimistic ones.
 //
 // The clock is a counter that grows with every write. Each stripe of keys stores the clock of its newest write. Keys of
-// one stripe are not told apart: a conflict may be reported where there is none, and none is missed. A write in flight
-// holds the locks of its keys' buckets. The holder of a bucket therefore sees each write to its keys as completed or as
-// not begun.
+// one stripe are not distinguished: a conflict may be reported where there is none, and none is missed. A write in
+// flight holds the locks of its keys' buckets. The holder of a bucket therefore sees each write to its keys as
+// completed or as not begun.
 #pragma once
 
 #include <rocksdb/status.h>

@@ -88,7 +88,7 @@ class SpillWriter {
   // Returns Busy. The first call since the store had room raises an event and wakes the rollback.
   rocksdb::Status report_full() REQUIRES(in_commit_queue);
   void has_room_again() { is_full_.store(false, std::memory_order_release); }
-  // Called when a failed store is empty again: nothing is in doubt any more, and RocksDB has what the store held.
+  // Called when everything is brought back: nothing is in doubt any more, and a store that failed can be used again.
   void on_all_brought_back() REQUIRES(in_commit_queue);
   // The sequence of the next diverted operation.
   Sequence next_sequence() const REQUIRES(in_commit_queue) { return next_sequence_; }

@@ -95,7 +95,7 @@ void DbImpl::add_spilled(std::optional<std::uint32_t> family, const Slice& prope
 }
 
 // As RocksDB does, but without our guard: it has no block cache, and one family that does not know a property is enough
-// for RocksDB to say that nobody does.
+// for RocksDB to answer that none does.
 bool DbImpl::sum_over_families(const Slice& property, std::uint64_t* value) {
   std::vector<std::uint32_t> ids;
   bool have_handles = true;

@@ -49,7 +49,7 @@ bool FileLists::knows_every_family() const {
   return result;
 }
 
-// In the commit queue, where nobody waits for what is paused. RocksDB's own flush would wait for the end of a stall
+// Runs in the commit queue, which must not wait for paused work. RocksDB's own flush would wait for the end of a stall
 // before it begins, so `call` is to ask for none, unless there are families that only RocksDB knows.
 Status FileLists::with_flushing(bool may_flush, const std::function<Status(bool flushes)>& call) {
   if (!may_flush && main_.are_memtables_empty()) return call(false);
@@ -79,7 +79,7 @@ Status FileLists::list_without_logs(rocksdb::LiveFilesStorageInfoOptions options
 // Other threads get the files as they are; RocksDB's memtables are not in them either.
 Status FileLists::list_files(const std::function<Status()>& list) {
   if (!copying_.is_this_thread()) return list();
-  const auto list_though_paused = [&] {  // then nothing can be flushed, and RocksDB waits for nobody here
+  const auto list_though_paused = [&] {  // then nothing can be flushed, and RocksDB does not wait here
     copying_.failed(Status::Aborted("background work is paused, so the lists of files were not whole",
                                     "call ContinueBackgroundWork first"));
     return list();

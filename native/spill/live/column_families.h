@@ -45,8 +45,8 @@ rocksdb::Status check_handle(const ColumnFamily& family);
 
 // By id. Thread-safe. A family stays here after it was dropped, for its entries still have to be ordered.
 //
-// A handle may be deleted by the user at any time. Whoever calls one on behalf of nobody's call that brought it along
-// (a rollback, a commit, the detector) takes it from `use` or is inside of `for_each`; deleting it waits for them.
+// The user may delete a handle at any time. A rollback, a commit or the detector, which use handles that no call of the
+// user's has passed in, take them from use() or for_each(); the deletion waits for them.
 class ColumnFamilies {
  public:
   // Asks the handle's descriptor for the order, the merge operator and the triggers.
@@ -55,7 +55,7 @@ class ColumnFamilies {
   // Asks the descriptor for the triggers again.
   void refresh(std::uint32_t id);
 
-  // Nobody finds the handle here any more. The future is ready when nobody uses it.
+  // The handle cannot be found here any more. The future is ready when it is not in use any more.
   std::shared_future<void> take_handle(std::uint32_t id);
   void keep_options(std::uint32_t id, rocksdb::ColumnFamilyDescriptor options);
   void drop(std::uint32_t id);  // REQUIRES: the handle was taken

@@ -1,4 +1,4 @@
-// The role of whoever holds the commit queue (commit/commit_queue.h), as a capability that clang checks.
+// The role of the thread that holds the commit queue (commit/commit_queue.h), as a capability that clang checks.
 //
 // One thread at a time has it in each database. A function that needs it says REQUIRES(in_commit_queue), a member that
 // only such functions touch says GUARDED_BY(in_commit_queue), and a lambda that is run in the queue is written

@@ -2,7 +2,8 @@
 //
 // Entries are added by one thread at a time (the one that commits) and never change or go; readers come from any
 // thread. Ordered views are made when first asked for, of what was added since the last (a write pays nothing for an
-// order that nobody needs): sorted runs, merged as they grow alike in size, so that n entries cost O(n log n) in all.
+// order that no reader needs): sorted runs, merged as they grow alike in size, so that n entries cost O(n log n) in
+// all.
 #pragma once
 
 #include <rocksdb/slice.h>

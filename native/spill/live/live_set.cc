@@ -68,7 +68,7 @@ std::optional<View> LiveSet::try_view(const TakeMain& take_main) const {
 }
 
 std::shared_ptr<Generation> LiveSet::make_generation(GenerationId id) const {
-  const std::shared_ptr<Store> store = store_;  // it outlives whoever holds a snapshot
+  const std::shared_ptr<Store> store = store_;  // it outlives every snapshot
   return std::make_shared<Generation>(id, families_, [store](GenerationId gone) { store->release(gone); });
 }
 

@@ -20,7 +20,7 @@ using rocksdb::ColumnFamilyHandle;
 using rocksdb::Slice;
 using rocksdb::Status;
 
-// RocksDB shows its name to whoever opens a guard as an ordinary family.
+// RocksDB shows its name to a program that opens a guard as an ordinary family.
 class GuardOrder final : public rocksdb::Comparator {
  public:
   using Comparator::Compare;

@@ -7,7 +7,7 @@
 // nothing is ingested.
 //
 // It puts the user's options back into RocksDB's OPTIONS files. RocksDB writes one under a temporary name, compares it
-// with the options that it runs with, asks for its size, which it tells whoever copies the database, and renames it.
+// with the options that it runs with, asks for its size, which it reports to copies of the database, and renames it.
 // So the text is restored when RocksDB asks for the size. A crash meanwhile leaves a temporary file, which RocksDB
 // never reads.
 //

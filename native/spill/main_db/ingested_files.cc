@@ -70,7 +70,7 @@ void IngestedFiles::OnExternalFileIngested(rocksdb::DB*, const rocksdb::External
   }
 }
 
-// A passing failure is told before it has a severity; of one in a compaction RocksDB only tries again.
+// RocksDB reports a passing failure before it has a severity. It retries a compaction that failed so.
 void IngestedFiles::OnBackgroundError(rocksdb::BackgroundErrorReason reason, rocksdb::Status* error) {
   is_drive_full_.store(error->IsNoSpace(), std::memory_order_release);
   has_any_error_.store(true, std::memory_order_release);

@@ -52,7 +52,7 @@ class IngestedFiles final : public rocksdb::EventListener {
   bool is_drive_full() const { return is_drive_full_.load(std::memory_order_acquire); }  // says the last one
   // Also one that did not stop it, or is over.
   bool has_any_error() const { return has_any_error_.load(std::memory_order_acquire); }
-  // How many errors RocksDB has told of that stop its work in the background until it has recovered, and the last one.
+  // How many errors RocksDB has reported that stop its background work until it has recovered, and the last one.
   std::uint64_t error_count() const { return error_count_.load(std::memory_order_acquire); }
   rocksdb::Status last_error() const;
   static rocksdb::Status refusal();
@@ -77,7 +77,7 @@ class IngestedFiles final : public rocksdb::EventListener {
 inline constexpr int kMostIngestions = 16;
 
 // Ingests and looks: `lies_above_older` is true also where nothing was ingested. `told` is among the database's
-// listeners. REQUIRES: nobody writes to it meanwhile, compactions do not begin, and the handles stay.
+// listeners. REQUIRES: no writes to it meanwhile, no compaction begins, and the handles stay.
 rocksdb::Status ingest_and_look(rocksdb::DB& db, IngestedFiles& told,
                                 const std::vector<rocksdb::IngestExternalFileArg>& arguments, bool* lies_above_older);
 

@@ -115,13 +115,13 @@ Status MainDb::write_into_guard() {
 }
 
 // RocksDB begins a new log when it recovers and has something to flush. With empty memtables it goes on with the one
-// that has failed. RocksDB 7.8.3 can be told to recover once more, see IngestedFiles::may_ingest; then there is
-// something in the guard, where nobody looks.
+// that has failed. RocksDB 7.8.3 can be made to recover once more, see IngestedFiles::may_ingest; then there is
+// something in the guard, which holds no data of the user.
 Status MainDb::renew_log() {
   Status status = error();
   if (!status.ok()) return status;
   if (!ingested_files().is_stuck()) return log_failure();
-  // A recovery switches file deletions on, whoever has switched them off.
+  // A recovery switches file deletions on, also those that the user has switched off.
   std::uint64_t are_deletions_on = 1;
   (void)db_->GetIntProperty(rocksdb::DB::Properties::kIsFileDeletionsEnabled, &are_deletions_on);
   if (are_deletions_on == 0) return Status::Aborted("RocksDB's log has failed, and file deletions are off");

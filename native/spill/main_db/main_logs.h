@@ -32,8 +32,8 @@ class MainLogs {
   // Whether RocksDB writes to a log that is watched.
   bool has_any() const;
   // What was appended to any log before is durable when it returns OK. By any thread. Where a sync has failed, no later
-  // one is a success until everything of that log is in tables: what it was to keep may be lost, and nobody says so
-  // twice. RocksDB gets the same error for its next append to that log.
+  // one is a success until everything of that log is in tables: what it was to keep may be lost, and no error is
+  // reported twice. RocksDB gets the same error for its next append to that log.
   rocksdb::IOStatus sync();
   // RocksDB knows of an error of the log that it writes to. It may take writes again by then, and its recovery from a
   // full drive does, but that file takes nothing more. The next log is a new file.

@@ -15,7 +15,7 @@ using rocksdb::WriteBatch;
 
 namespace {
 
-// An Open of RocksDB's that fails after it has begun a compaction waits for it, and nobody tells us.
+// If RocksDB's Open fails after it has begun a compaction, it waits for that compaction, and no listener is called.
 constexpr std::chrono::minutes kLongestHold{1};
 
 // Others may have their own log data; the last character is the version.

@@ -235,7 +235,7 @@ Status PessimisticTransaction::Commit() {
     txn_state_ = STARTED;
     return Status::Expired();
   }
-  if (needs_prepare_) {  // which nobody can
+  if (needs_prepare_) {  // which is not supported
     txn_state_ = STARTED;
     return Status::TxnNotPrepared();
   }
