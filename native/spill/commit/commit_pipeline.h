@@ -86,9 +86,9 @@ class CommitPipeline {
   void commit_announced(std::span<Commit*> group) REQUIRES(in_commit_queue);
   std::vector<PreparedCommit> prepare(std::span<Commit*> group) REQUIRES(in_commit_queue);
 
-  CommitEnv& env_;
-  Gate gate_;
+  Gate gate_;  // first: it is aligned to cache lines
   KeyFence fence_;
+  CommitEnv& env_;
   std::atomic<std::int64_t> pause_us_{0};  // the sum over all Backpressure objects
   CommitQueue queue_;
 };

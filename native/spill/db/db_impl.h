@@ -47,7 +47,7 @@ class DbImpl final : public spillway::DB {
 
   // --- spillway::DB
   rocksdb::Status Rollback() override;
-  rocksdb::Status CreateCheckpoint(const std::string& name) override;
+  rocksdb::Status CreateCheckpoint(const std::string& directory) override;
   SpillStatistics GetSpillStatistics() const override;
   void SetDiversion(Diversion diversion) override;
 

@@ -10,6 +10,6 @@
 namespace spillway::spill {
 
 class CAPABILITY("role") CommitRole {};
-inline constexpr CommitRole in_commit_queue;
+inline constexpr CommitRole in_commit_queue;  // NOLINT(readability-identifier-naming): read as a mutex is
 
 }  // namespace spillway::spill

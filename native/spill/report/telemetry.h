@@ -14,6 +14,7 @@
 namespace spillway::spill {
 
 // The counters of SpillStatistics. Thread-safe.
+// NOLINTBEGIN(bugprone-macro-parentheses): a member's name has none
 struct Counts {
 #define SPILLWAY_COUNT(name, text) std::atomic<std::uint64_t> name{0};
 #define SPILLWAY_IGNORED(name, text)
@@ -29,6 +30,7 @@ struct Counts {
 #undef SPILLWAY_IGNORED
   }
 };
+// NOLINTEND(bugprone-macro-parentheses)
 
 inline void increment(std::atomic<std::uint64_t>& count, std::uint64_t more = 1) {
   count.fetch_add(more, std::memory_order_relaxed);

@@ -27,7 +27,8 @@ struct Header {
 };
 static_assert(sizeof(Header) == 24);
 
-enum Kind : std::uint32_t { kEnd = 1, kClosed = 2 };
+constexpr std::uint32_t kEnd = 1;  // kinds of entries
+constexpr std::uint32_t kClosed = 2;
 
 struct Entry {
   std::uint32_t checksum = 0;
@@ -64,7 +65,7 @@ std::uint32_t checksum(Entry entry, std::uint64_t file_salt) {
   return crc32c({bytes_of(file_salt), bytes_of(entry)});
 }
 
-std::string encode(Kind kind, const DurableEnd& end, std::uint64_t file_salt) {
+std::string encode(std::uint32_t kind, const DurableEnd& end, std::uint64_t file_salt) {
   Entry entry{0, kind, end.generation, end.salt, end.bytes};
   entry.checksum = checksum(entry, file_salt);
   return bytes_of(entry).ToString();
