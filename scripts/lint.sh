@@ -1,7 +1,7 @@
 #!/bin/sh
 # clang-format, ruff, mypy, clang's check of locks, clang-tidy. All are run; the exit code is 1 when any found something.
 #   scripts/lint.sh            all of it
-#   scripts/lint.sh changed    clang-tidy over what changed last, LINT_FILES (6) sources at most (docs/decisions/0034)
+#   scripts/lint.sh changed    clang-tidy over what changed last, LINT_FILES (3) sources at most (docs/decisions/0034)
 set -eu
 cd "$(dirname "$0")/.."
 scripts/packages.sh build lint
@@ -25,7 +25,7 @@ changed_sources() {
     git log --format= --name-only "$range" -- 'native/*.cc' 'native/*.h'
   } | sed 's/\.h$/.cc/' | awk '!seen[$0]++' | while read -r source; do
     [ ! -f "$source" ] || echo "$source"
-  done | head -n "${LINT_FILES:-6}"
+  done | head -n "${LINT_FILES:-3}"
 }
 
 sources=$(git ls-files --cached --others --exclude-standard '*.cc' '*.h')
