@@ -28,6 +28,7 @@ void CommitQueue::run(Commit& commit) {
   waiter.commit = &commit;
   MutexLock lock(mutex_);
   wait_for_turn(waiter);
+  commit.waited += waiter.waited;
   if (waiter.done) return;
   std::vector<Commit*> group;
   const std::size_t count = group_size();
@@ -55,13 +56,14 @@ void CommitQueue::run_in_turn(Waiter& waiter, const std::function<void()>& alone
   if (!waiters_.empty()) waiters_.front()->turn.notify_one();
 }
 
-void CommitQueue::run_alone(const std::function<void()>& alone) {
+std::chrono::nanoseconds CommitQueue::run_alone(const std::function<void()>& alone) {
   Waiter waiter;
   {
     MutexLock lock(mutex_);
     wait_for_turn(waiter);
   }
   run_in_turn(waiter, alone);
+  return waiter.waited;
 }
 
 void CommitQueue::run_held(const std::function<void()>& prepare, const std::function<void()>& held) {
@@ -107,9 +109,7 @@ void CommitQueue::hold() {
 void CommitQueue::release() {
   is_held_ = false;
   const auto now = Clock::now();
-  for (Waiter* one : waiters_) {
-    if (one->commit != nullptr) one->commit->waited += now - std::max(held_since_, one->arrived);
-  }
+  for (Waiter* one : waiters_) one->waited += now - std::max(held_since_, one->arrived);
 }
 
 }  // namespace spillway::spill

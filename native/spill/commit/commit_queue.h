@@ -39,7 +39,8 @@ class CommitQueue {
   // Returns when this thread or another leader has processed the commit.
   void run(Commit& commit);
   // Runs `alone` while no commit is processed.
-  void run_alone(const std::function<void()>& alone);
+  // Returns how long it waited for a call that held the queue.
+  std::chrono::nanoseconds run_alone(const std::function<void()>& alone);
   // Like run_alone(), for work that may wait for a flush of RocksDB although flushes use the queue as well. While
   // `held` runs, run_alone_unless_held() returns false at once, also to callers that already wait. `prepare` runs
   // before that, while no commit is processed; it must not wait for a flush.
@@ -53,6 +54,7 @@ class CommitQueue {
     Commit* commit = nullptr;  // null: this waiter runs alone
     bool done = false;
     bool gives_way = false;                                // returns without running while the queue is held
+    std::chrono::nanoseconds waited{0};                    // while the queue was held
     Clock::time_point arrived = Clock::time_point::min();  // set if the waiter arrived while the queue was held
     CondVar turn;
   };

@@ -59,7 +59,7 @@ Status Router::write_if_unchanged(const WriteOptions& options, WriteBatch* batch
   return versions_->write(*batch, seen, [&](KeyVersions::Holding& held) { return write(options, batch, &held); });
 }
 
-Status Router::write(const WriteOptions& options, WriteBatch* batch, KeyVersions::Holding* held) {
+Status Router::write(const WriteOptions& options, WriteBatch* batch, KeyVersions::Holding* held, PendingWrite* whole) {
   MainDb& main = parts_.main;
   // RocksDB refuses these with its own messages, whichever store would take them.
   if (is_refused(options, main.user_options().database().manual_wal_flush)) return main.write(options, batch);
@@ -74,9 +74,13 @@ Status Router::write(const WriteOptions& options, WriteBatch* batch, KeyVersions
   pending.batch = batch;
   pending.held = held;
   pending.is_low_priority = options.low_pri;
+  pending.has_waited = whole != nullptr && whole->has_waited;
   write_either_way(pending);
   if (pending.waits_since) pending.waited += Clock::now() - *pending.waits_since;
-  if (pending.has_waited) {
+  if (whole != nullptr) {
+    whole->has_waited = pending.has_waited;
+    if (!whole->waits_since) whole->waited += pending.waited;  // else its own wait has this time
+  } else if (pending.has_waited) {
     const auto us = std::chrono::duration_cast<std::chrono::microseconds>(pending.waited).count();
     increment(parts_.telemetry.counts.wait_us, static_cast<std::uint64_t>(us));
   }
@@ -132,6 +136,12 @@ bool Router::may_wait(PendingWrite& write) {
 
 void Router::count_wait(PendingWrite& write) {
   if (!std::exchange(write.has_waited, true)) increment(parts_.telemetry.counts.waits);
+}
+
+void Router::add_wait(PendingWrite& write, Clock::duration waited) {
+  if (waited.count() == 0) return;
+  count_wait(write);
+  if (!write.waits_since) write.waited += waited;  // else this time is in that already
 }
 
 // The write is stored nowhere, unless it is in doubt: writes of the same keys may go first.
@@ -190,8 +200,7 @@ bool Router::divert(PendingWrite& write, bool must_divert) {
   commit.must_divert = must_divert;
   steps::reached("spill.write.before_divert");
   parts_.commits.pipeline.commit(commit);
-  if (commit.waited.count() > 0) count_wait(write);
-  if (!write.waits_since) write.waited += commit.waited;
+  add_wait(write, commit.waited);
   const rocksdb::DBOptions& database = parts_.main.user_options().database();
   if (commit.status.ok()) charge(database, options.rate_limiter_priority, write.batch->GetDataSize());
   write.is_for_main = commit.is_for_main;
@@ -203,8 +212,8 @@ bool Router::divert(PendingWrite& write, bool must_divert) {
   bool is_whole = true;
   const Status copied = copy_batch(*write.batch, parts_.live.families(), /*skip_missing=*/true, &rest, &is_whole);
   if (!copied.ok()) write.status = copied;
-  // The result of the copy does not matter here: the remaining part was tried in either case.
-  if (copied.ok() && !is_whole) write.status = this->write(options, &rest, write.held);
+  // Whatever this returns is the write's result: the rest was tried in both ways.
+  if (copied.ok() && !is_whole) write.status = this->write(options, &rest, write.held, &write);
   return true;
 }
 
@@ -236,7 +245,8 @@ Router::Next Router::after(Attempt attempt, PendingWrite& write) {
     case Attempt::covered:
       return Next::again;
     case Attempt::announced_elsewhere:
-      parts_.commits.pipeline.queue().run_alone([] {});  // then its key is in the index, or its commit failed
+      add_wait(write,
+               parts_.commits.pipeline.queue().run_alone([] {}));  // then its key is in the index, or its commit failed
       return Next::again;
     case Attempt::doubtful:
       write.has_doubtful_key = true;

@@ -90,7 +90,9 @@ class Router {
   // Whether writes may be diverted once RocksDB is near a write stall.
   bool may_divert() const;
 
-  rocksdb::Status write(const rocksdb::WriteOptions& options, rocksdb::WriteBatch* batch, KeyVersions::Holding* held);
+  // `whole`: the write of which the batch is a part; waits count as its own. Null: the batch is all of it.
+  rocksdb::Status write(const rocksdb::WriteOptions& options, rocksdb::WriteBatch* batch, KeyVersions::Holding* held,
+                        PendingWrite* whole = nullptr);
   rocksdb::Status write_without_single_removes(const rocksdb::WriteOptions& options, rocksdb::WriteBatch* batch,
                                                KeyVersions::Holding* held);
   void write_either_way(PendingWrite& write);
@@ -104,6 +106,7 @@ class Router {
   std::optional<Attempt> try_with_rest_brought_back(PendingWrite& write);
 
   void count_wait(PendingWrite& write);  // at its first wait, once
+  void add_wait(PendingWrite& write, Clock::duration waited);
   // Whether it may wait for room. If not, its status says why it ends.
   bool may_wait(PendingWrite& write);
   rocksdb::Status wait_for_rollback(PendingWrite& write);
