@@ -47,9 +47,9 @@ std::shared_ptr<OpenLog> OpenLogs::current() const {
   return current_;
 }
 
-std::size_t OpenLogs::count() const {
-  const MutexLock lock(mutex_);
-  return sealed_.size() + (current_ ? 1 : 0);
+void OpenLogs::count_logs() {
+  sealed_count_.store(sealed_.size(), std::memory_order_release);
+  count_.store(sealed_.size() + (current_ ? 1 : 0), std::memory_order_release);
 }
 
 std::deque<std::shared_ptr<OpenLog>> OpenLogs::sealed() const {
@@ -60,10 +60,12 @@ std::deque<std::shared_ptr<OpenLog>> OpenLogs::sealed() const {
 void OpenLogs::begin(std::shared_ptr<OpenLog> log) {
   const MutexLock lock(mutex_);
   current_ = std::move(log);
+  appended_to_ = current_.get();
+  count_logs();
 }
 
 Status OpenLogs::seal() {
-  if (has_failed() || sealed().size() >= kMostSealed) {
+  if (has_failed() || sealed_count_.load(std::memory_order_acquire) >= kMostSealed) {
     const AppendWait::Measure measure(wait_);
     const MutexLock no_sync(sync_mutex_);
     const Status status = has_failed() ? replace_by_copies() : sync_sealed_to(kMostSealed - 1);
@@ -79,6 +81,8 @@ Status OpenLogs::seal() {
   }
   const MutexLock lock(mutex_);
   sealed_.push_back(std::move(current_));
+  appended_to_ = nullptr;
+  count_logs();
   sealed_or_stopping_.notify_one();
   return {};
 }
@@ -156,6 +160,7 @@ void OpenLogs::close_oldest_sealed() {
     const MutexLock lock(mutex_);
     oldest = std::move(sealed_.front());
     sealed_.pop_front();
+    count_logs();
   }
   close(*oldest);
 }
@@ -165,6 +170,8 @@ void OpenLogs::close_current() {
   {
     const MutexLock lock(mutex_);
     closed = std::exchange(current_, nullptr);
+    appended_to_ = nullptr;
+    count_logs();
   }
   if (closed) close(*closed);
 }
@@ -186,6 +193,10 @@ void OpenLogs::close_dropped(const RegionLog& log) {
 void OpenLogs::pause_after(std::uint64_t bytes) {
   std::uint64_t full = 0;
   std::uint64_t end = 0;
+  if (sealed_count_.load(std::memory_order_acquire) < kMostSealed) {
+    pacer_.forgive();
+    return;
+  }
   {
     const MutexLock lock(mutex_);
     if (sealed_.size() < kMostSealed || !current_) {

@@ -41,8 +41,10 @@ class OpenLogs {
   OpenLogs& operator=(const OpenLogs&) = delete;
 
   std::shared_ptr<OpenLog> current() const;  // null: none takes records
-  std::size_t count() const;
-  std::deque<std::shared_ptr<OpenLog>> sealed() const;  // oldest first
+  // The same without a lock, by the thread that appends, seals and drops; valid until it seals or drops.
+  OpenLog* appended_to() const { return appended_to_; }
+  std::size_t count() const { return count_.load(std::memory_order_acquire); }  // without a lock: every append asks
+  std::deque<std::shared_ptr<OpenLog>> sealed() const;                          // oldest first
   bool has_failed() const { return has_failed_.load(std::memory_order_acquire); }
 
   // `log` takes records from now on. REQUIRES: seal() was called since the last
@@ -72,6 +74,7 @@ class OpenLogs {
   rocksdb::IOStatus truncate_to_end(OpenLog& open) REQUIRES(sync_mutex_);
   void close_oldest_sealed() REQUIRES(sync_mutex_);
   void close_current() REQUIRES(sync_mutex_);
+  void count_logs() REQUIRES(mutex_);
 
   const RegionDirectory& directory_;
   RegionLogs& logs_;
@@ -79,6 +82,9 @@ class OpenLogs {
   const std::uint64_t preallocation_;
   AppendPacer pacer_;
   AppendWait wait_;
+  OpenLog* appended_to_ = nullptr;  // current_, for the thread that appends
+  std::atomic<std::size_t> count_{0};
+  std::atomic<std::size_t> sealed_count_{0};
   std::atomic<bool> has_failed_{false};  // a write or a sync of an open log
 
   // Held for the length of a sync, and by whoever replaces or closes the file of an open log.

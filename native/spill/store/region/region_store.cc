@@ -113,8 +113,8 @@ class RegionStore final : public Store {
   }
 
   Status append(std::span<const Slice> records, std::span<std::uint64_t> offsets) override {
-    const auto open = open_.current();
-    if (open_.has_failed() || !open) {
+    OpenLog* const open = open_.appended_to();
+    if (open_.has_failed() || open == nullptr) {
       return Status::IOError("the spill store takes no writes until it begins a generation");
     }
     std::uint64_t bytes = 0;
