@@ -144,7 +144,7 @@ class DbImpl final : public spillway::DB {
   void MultiGet(const rocksdb::ReadOptions& options, std::size_t count, rocksdb::ColumnFamilyHandle** families,
                 const rocksdb::Slice* keys, rocksdb::PinnableSlice* values, rocksdb::Status* statuses,
                 bool sorted_input = false) override;
-  // Of what is in the spill store, too: every record of every live generation.
+  // Also verifies the spill store: every record of every live generation.
   rocksdb::Status VerifyChecksum() override { return VerifyChecksum(rocksdb::ReadOptions()); }
   rocksdb::Status VerifyChecksum(const rocksdb::ReadOptions& options) override;
   rocksdb::Status VerifyFileChecksums(const rocksdb::ReadOptions& options) override;

@@ -22,7 +22,7 @@ namespace spillway::spill {
 struct ColumnFamily {
   std::uint32_t id = 0;
   rocksdb::ColumnFamilyHandle* handle = nullptr;  // called only while it is in use, see below; null: there is none
-  // Of one that was not dropped and whose only handle was destroyed.
+  // Set if the family was not dropped and its only handle was destroyed.
   std::shared_ptr<const rocksdb::ColumnFamilyDescriptor> options_without_handle = nullptr;
   bool is_dropped = false;  // what is there of it in the spill store is of no more use
   const rocksdb::Comparator* comparator = nullptr;
@@ -68,7 +68,7 @@ class ColumnFamilies {
   void for_each(const std::function<void(const ColumnFamily&)>& each) const;
 
  private:
-  // Of one handle; the last to let go of it fulfils the promise.
+  // The users of one handle. The last to release it fulfils the promise.
   struct Users {
     ~Users() { nobody.set_value(); }
     std::promise<void> nobody;

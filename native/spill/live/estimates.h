@@ -17,8 +17,8 @@ struct RangeEstimate {
   std::uint64_t entries = 0;
   std::uint64_t bytes = 0;  // of keys and values
 };
-// Of the entries with a key in [begin, end); every version of a key counts, as in RocksDB's memtables. Entries are
-// counted; their bytes are those of a sample where there are many.
+// Estimates the entries with a key in [begin, end). Every version of a key counts, as in RocksDB's memtables. Entries
+// are counted; their bytes are taken from a sample if there are many.
 RangeEstimate estimate_range(const Generations& generations, const ColumnFamilies& families,
                              std::uint32_t column_family, std::string_view begin, std::string_view end);
 

@@ -37,9 +37,9 @@ class LiveSet {
   // Set before an entry can be seen, and cleared after the last generation has gone. `order`: seq_cst where a write to
   // RocksDB and a commit look for each other (key_fence.h).
   bool has_any(std::memory_order order = std::memory_order_acquire) const { return has_any_.load(order); }
-  // Of all generations: the bytes of keys and values.
+  // Bytes of keys and values in all generations.
   std::uint64_t user_bytes() const;
-  // Of all generations and the index. Without those that are only held by readers.
+  // Memory of all generations and the index, without generations that only readers hold.
   std::uint64_t memory_bytes() const;
   std::uint64_t held_memory_bytes() const { return held_.memory_bytes(); }
   Tally tally(std::optional<std::uint32_t> family) const;  // without one: of all

@@ -18,7 +18,7 @@ class NewestRanges {
  public:
   explicit NewestRanges(const rocksdb::Comparator* order) : ranges_(Before{order}), order_(order) {}
 
-  // Of [begin, end). REQUIRES: newer than those before it
+  // Adds [begin, end). REQUIRES: its sequence is larger than all before it
   void add(std::string_view begin, std::string_view end, Sequence sequence);
   // The sequence of the newest over the key, or 0.
   Sequence newest(std::string_view key) const;

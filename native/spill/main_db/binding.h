@@ -23,7 +23,8 @@ rocksdb::Status list_families(const rocksdb::DBOptions& options, const std::stri
                               std::vector<std::string>* families);
 // RocksDB's identity of the database in `name`; empty where it has none.
 std::string identity_of(rocksdb::Env& env, const std::string& name);
-// Of a guard. Its order has a name of its own, so that a program that opens every family it finds is refused too.
+// The options of a guard. Its comparator has a name of its own, so that RocksDB refuses a program that opens every
+// family it finds.
 rocksdb::ColumnFamilyOptions guard_options();
 
 // Thread-safe from install() on.

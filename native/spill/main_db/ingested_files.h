@@ -37,7 +37,7 @@ bool lie_above_older(const rocksdb::ColumnFamilyMetaData& family, const rocksdb:
 // Among RocksDB's listeners. Knows the numbers that RocksDB gives to files.
 class IngestedFiles final : public rocksdb::EventListener {
  public:
-  // Of a file that is about to be ingested from that path.
+  // Announces that the file at that path is about to be ingested.
   void expect(const std::string& path);
   // Nothing: it was not ingested. It is not expected any more.
   std::optional<std::uint64_t> take(const std::string& path);
@@ -72,8 +72,8 @@ class IngestedFiles final : public rocksdb::EventListener {
   std::unordered_map<std::string, std::optional<std::uint64_t>> numbers_ GUARDED_BY(mutex_);
 };
 
-// Of the same, which RocksDB refuses or misplaces because a flush or a compaction is just ending. What was misplaced is
-// higher up with each. Source: guess, twice the levels of a default RocksDB and more.
+// How often the same files are ingested, when RocksDB refuses or misplaces them because a flush or a compaction is just
+// ending. Each time, misplaced files get a higher level. Source: guess, twice the levels of a default RocksDB and more.
 inline constexpr int kMostIngestions = 16;
 
 // Ingests and looks: `lies_above_older` is true also where nothing was ingested. `told` is among the database's

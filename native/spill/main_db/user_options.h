@@ -41,7 +41,7 @@ class UserOptions {
   rocksdb::Env* env() const { return options_.env; }
   const rocksdb::DBOptions& database() const { return options_; }  // as it was opened
 
-  // Of a column family that is opened. One that is listed twice has its first options, as in RocksDB.
+  // Adds a column family's options as it is opened. One that is listed twice has its first options, as in RocksDB.
   void add(const std::string& family, const rocksdb::ColumnFamilyOptions& options);
 
   // One column family's triggers are about to change: RocksDB writes the OPTIONS file before it says whether they have.

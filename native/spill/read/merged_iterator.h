@@ -12,8 +12,8 @@
 
 namespace spillway::spill {
 
-// Of `options` it sees to the bounds, prefix_same_as_start, read_tier, deadline, ignore_range_deletions and
-// max_skippable_internal_keys; the rest is of RocksDB's side alone.
+// It applies the bounds, prefix_same_as_start, read_tier, deadline, ignore_range_deletions and
+// max_skippable_internal_keys of `options`. RocksDB's side applies the others.
 // REQUIRES: as make_iterator(), and a view that is not empty.
 std::unique_ptr<rocksdb::Iterator> make_merged_iterator(IteratorBase base, const IteratedFamily& family,
                                                         const rocksdb::ReadOptions& options, ValueReader values);

@@ -34,11 +34,11 @@ void add_to(rocksdb::IngestExternalFileArg* argument, const SortedFile& file);
 // Whether a newer version of the entry's key is in another generation, durably, so that this one is not needed.
 using IsSuperseded = std::function<bool(const Entry& entry)>;
 
-// Of what the generation has up to `up_to`: writes `directory`/<generation>-<family>.sst, or a name like it that is
-// free, for each family that has a handle; those of dropped families are left out, and so are versions that
-// `is_superseded`. Versions that a range tombstone of the same generation covers are left out and the tombstone is
-// written. Values are read in the order of the log where that is faster than in the order of keys. `stop` ends it early
-// with Aborted. Files of an attempt that failed are removed.
+// Writes the generation's entries up to `up_to` into `directory`/<generation>-<family>.sst, or a free name like it, one
+// file for each family that has a handle. Left out are entries of dropped families, those that `is_superseded` names,
+// and those that a range tombstone of the same generation covers; the tombstone is written. Values are read in the
+// order of the log if that is faster than the order of keys. `stop` ends it early with Aborted. A failed attempt
+// removes its files.
 rocksdb::Status write_sorted_files(const Generation& generation, Sequence up_to, const ColumnFamilies& families,
                                    const IsSuperseded& is_superseded, ValueReader values, const Store& store,
                                    const rocksdb::DBOptions& db_options, const std::string& directory,

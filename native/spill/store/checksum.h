@@ -12,7 +12,8 @@
 
 namespace spillway::spill {
 
-// Of the parts as one. `before` is the checksum of the bytes before them: crc32c({b}, crc32c({a})) == crc32c({a, b}).
+// The checksum of the parts as one. `before` is the checksum of the bytes before them: crc32c({b}, crc32c({a})) ==
+// crc32c({a, b}).
 std::uint32_t crc32c(std::initializer_list<rocksdb::Slice> parts, std::uint32_t before = 0);
 inline std::uint32_t crc32c(const rocksdb::Slice& bytes) { return crc32c({bytes}); }
 

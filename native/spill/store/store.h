@@ -133,7 +133,7 @@ class Store {
 
   // Bytes of all generations with their framing, dropped ones until they are released.
   virtual std::uint64_t used_bytes() const = 0;
-  // Of those: bytes of generations that were dropped and not yet released.
+  // The part of them in generations that were dropped and not yet released.
   virtual std::uint64_t held_bytes() const { return 0; }
   virtual std::uint64_t capacity_bytes() const = 0;
 };

@@ -39,9 +39,9 @@
 
 namespace spillway::spill {
 
-// Of one command, and on their way at once unless somebody waits for all: enough that the drive's core has the next
-// when it is done with one; few, because the core serves one line, and reads stand in it. Source: guess, some 70 us of
-// the core of a Cosmos+ board for a command (K16).
+// Pairs in one command, and pairs in flight unless a caller waits for all: enough that the drive's core has the next
+// command when it has finished one; few, because the core serves one queue, in which reads wait too. Source: guess,
+// some 70 us of the core of a Cosmos+ board for a command (K16).
 inline constexpr std::uint32_t kPairsACommand = 4;
 inline constexpr std::uint32_t kPairsOnTheirWay = 2 * kPairsACommand;
 // Slots of staging, 17 MiB. A drive whose flash is busy stores nothing for some 60 ms at a time, and a writer who is
@@ -65,7 +65,7 @@ class KvAppendWindow {
   // takes no commands; nothing of them is here, or what is begins at tail().
   // `survives`: the death of the process, from when this returns; else when the drive has them.
   rocksdb::Status append(std::span<const rocksdb::Slice> records, std::span<std::uint64_t> offsets, bool survives);
-  // Of append(), for room.
+  // How long append() has waited for room.
   std::chrono::nanoseconds append_wait() const { return wait_.total(); }
   // Behind what was appended.
   std::uint64_t tail() const { return tail_; }
@@ -140,7 +140,7 @@ class KvAppendWindow {
   const std::uint32_t pair_bytes_;
   KvStaging& staging_;
 
-  // Of the queue. Held while the drive is waited for, and never waited for by an append.
+  // Guards the queue. Held during a wait for the drive. An append never waits for it.
   Mutex drive_mutex_ ACQUIRED_BEFORE(mutex_);
   mutable Mutex mutex_;
   CondVar ready_;    // for the thread: there is something to hand over

@@ -26,7 +26,7 @@ class KvEnds {
   // whether there were any.
   void cut_ends(Position from);
   bool cut_records(Position from);
-  // Of those behind `dropped` in which something is.
+  // Whether it is the oldest generation after `dropped` that has a record.
   bool is_oldest(GenerationId generation, GenerationId dropped) const;
   // The generation was dropped: its last record is forgotten.
   void drop(GenerationId generation);

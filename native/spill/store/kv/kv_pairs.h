@@ -102,7 +102,7 @@ class Assembler {
   GenerationId generation_ = 0;
   std::uint64_t next_ = 0;  // where the next pair's bytes begin
   Position end_;
-  // Of a record of several pairs.
+  // The part of a record that has been seen, if it has several pairs.
   std::string bytes_;
   RecordFrame frame_;
   std::uint64_t begins_ = 0;

@@ -20,7 +20,7 @@ class KvReads final : public ReadsInFlight {
   void wait() override;
 
  private:
-  // Of a pair that has something of a record.
+  // The read of one pair, which has a part of a record.
   struct PairRead {
     std::size_t request = 0;
     std::uint64_t into = 0;        // where in the answer

@@ -31,7 +31,8 @@ namespace spillway::spill {
 struct KvStoreOptions {
   device::EmulatedDevice* drive = nullptr;  // outlives the store
   std::uint16_t kv_namespace = 0;
-  // Of its contents (KvNamespace::open); <path>.staged is what is not there yet. "": they do not outlive the store.
+  // Where the namespace's contents are kept (KvNamespace::open); <path>.staged holds pairs that are not there yet.
+  // "": they do not outlive the store.
   std::string path;
   device::Device* door = nullptr;  // a device in front of `drive`, as a test's that fails; null: `drive` itself
   std::uint32_t staged_pairs = kStagedPairs;

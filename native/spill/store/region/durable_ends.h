@@ -40,7 +40,7 @@ inline constexpr char kEndsFile[] = "DURABLE";
 struct FoundEnds {
   std::map<GenerationId, DurableEnd> ends;
   bool was_closed = false;  // these are all the logs that there were
-  // Of the first byte of what does not fit its checksum and was not torn at the end: none of it is used.
+  // Offset of the first byte that does not fit its checksum and was not torn at the end: nothing of the file is used.
   std::optional<std::uint64_t> damaged_at;
 };
 // Where the file is not there, or nothing in it fits its checksum: nothing is in `ends`.

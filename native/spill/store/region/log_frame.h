@@ -39,7 +39,7 @@ std::string digits_of(GenerationId generation);
 
 inline constexpr std::uint64_t kLogHeaderBytes = 52;
 inline constexpr std::uint64_t kFrameHeaderBytes = 16;
-// Of one read of a scan. Source: KVAccel's bulk transfers (K8).
+// Bytes of one read of a scan. Source: KVAccel's bulk transfers (K8).
 inline constexpr std::uint64_t kScanReadBytes = 512 << 10;
 
 std::string encode_log_header(const LogName& name);

@@ -59,7 +59,7 @@ class OpenLogs {
   rocksdb::Status handle_failed_append(const rocksdb::IOStatus& failed);
   // Slows down a writer who is faster than the drive, after an append of so many bytes.
   void pause_after(std::uint64_t bytes);
-  // Of seal() and pause_after().
+  // How long seal() and pause_after() have waited for the drive.
   std::chrono::nanoseconds append_wait() const { return wait_.total(); }
   // Nobody wants what is in this log and those before it.
   void close_dropped(const RegionLog& log);

@@ -27,7 +27,7 @@ class RegionDirectory {
   rocksdb::FileSystem& files() const { return *files_; }
   rocksdb::FSDirectory& handle() const { return *handle_; }
   std::string path_of(const std::string& name) const { return path_ + "/" + name; }
-  // Of a generation's log, without a suffix.
+  // The path of a generation's log, without a suffix.
   std::string log_base(GenerationId generation) const;
   rocksdb::Status names(std::vector<std::string>* names) const;
   // Names that were added or removed before are durable when this returns.

@@ -39,7 +39,7 @@ class RegionLogs {
   std::shared_ptr<RegionLog> find(GenerationId generation) const;  // null: there is none
   std::shared_ptr<RegionLog> newest() const;                       // likewise
   std::vector<std::shared_ptr<RegionLog>> all() const;             // oldest first
-  // Of those that were not dropped and have a header: where each ends, oldest first.
+  // Where each log ends that was not dropped and has a header, oldest first.
   std::vector<DurableEnd> ends() const;
 
   // In the place of the one of its generation, if there is one.
