@@ -22,7 +22,7 @@ using rocksdb::Status;
 
 std::string path_of(const rocksdb::LiveFileStorageInfo& file) { return file.directory + "/" + file.relative_filename; }
 
-// Tables and blob files never change; a link is as good as a copy, where the file system can.
+// Tables and blob files never change, so a link serves as a copy where the file system can make one.
 IOStatus link_or_copy(FileSystem& files, const rocksdb::LiveFileStorageInfo& file, const std::string& to) {
   if (!file.replacement_contents.empty()) {
     return rocksdb::WriteStringToFile(&files, file.replacement_contents, to, /*should_sync=*/true);
@@ -41,7 +41,7 @@ IOStatus sync_directory(FileSystem& files, const std::string& path) {
   return status.ok() ? directory->Fsync({}, nullptr) : status;
 }
 
-// With the directories in it, of which there is one.
+// Also removes its subdirectories, which have no subdirectories of their own.
 void remove_directory(FileSystem& files, const std::string& path) {
   std::vector<std::string> names;
   if (!files.GetChildren(path, {}, &names, nullptr).ok()) return;
@@ -63,8 +63,8 @@ rocksdb::DBOptions options_of_copy(rocksdb::DBOptions options) {
   options.sst_file_manager = nullptr;
   options.write_buffer_manager = nullptr;
   options.wal_filter = nullptr;
-  options.best_efforts_recovery = false;  // it would leave out the logs
-  // A log that is copied beside writers may end in the middle of a record.
+  options.best_efforts_recovery = false;  // it would ignore the logs
+  // A log that is copied while writes go on may end in the middle of a record.
   if (options.wal_recovery_mode == rocksdb::WALRecoveryMode::kAbsoluteConsistency) {
     options.wal_recovery_mode = rocksdb::WALRecoveryMode::kPointInTimeRecovery;
   }
@@ -91,12 +91,12 @@ Status CheckpointMaker::capture(Captured* captured) {
   }
   Status status;
   {
-    const std::lock_guard no_change(main_.user_options().one_at_a_time());  // no family is being made
+    const std::lock_guard no_change(main_.user_options().one_at_a_time());  // no family is being created
     commits_.notes.hold_commits([&] {
       captured->view = View{live_.generations(), live_.visible()};
       captured->families = options_of_families();
       rocksdb::LiveFilesStorageInfoOptions options;
-      // What is in no log has to be in a table; else the log is copied, for a flush would take its time.
+      // Writes without a log must be in a table. Otherwise the log is copied, because a flush would take longer.
       const bool flushes = main_.has_unlogged() || main_.user_options().database().allow_2pc;
       options.wal_size_for_flush = flushes ? 0 : std::numeric_limits<std::uint64_t>::max();
       if (!flushes) {
@@ -126,7 +126,7 @@ Status CheckpointMaker::copy_files(const std::string& directory, Captured* captu
   return status.ok() ? enabled : status;
 }
 
-// By name, those without a handle of ours included.
+// By name. Families for which this library has no handle are included.
 CheckpointMaker::FamilyOptions CheckpointMaker::options_of_families() const {
   std::vector<ColumnFamily> all;
   live_.families().for_each([&](const ColumnFamily& family) { all.push_back(family); });
@@ -143,11 +143,11 @@ CheckpointMaker::FamilyOptions CheckpointMaker::options_of_families() const {
   return result;
 }
 
-// The families are those of the copy: the view's may be dropped by now.
+// The families are those of the copy, because a family of the view may have been dropped since.
 Status CheckpointMaker::ingest_view(const View& view, rocksdb::DB& copy, IngestedFiles& told, const Handles& handles,
                                     const std::string& directory) {
   ColumnFamilies families;
-  live_.families().for_each([&](const ColumnFamily& family) {  // each for its order
+  live_.families().for_each([&](const ColumnFamily& family) {  // only for the order of its keys
     ColumnFamily not_there = family;
     not_there.handle = nullptr;
     not_there.is_dropped = true;
@@ -178,7 +178,7 @@ Status CheckpointMaker::ingest_view(const View& view, rocksdb::DB& copy, Ingeste
   if (of_families.empty()) return {};
   bool lies_above_older = false;
   const Status status = ingest_and_look(copy, told, of_families, &lies_above_older);
-  return status.ok() && !lies_above_older ? Status::TryAgain() : status;  // RocksDB's own: beside a flush
+  return status.ok() && !lies_above_older ? Status::TryAgain() : status;  // of RocksDB's own: a flush was ending
 }
 
 Status CheckpointMaker::open_copy(const std::string& directory, const FamilyOptions& known,
@@ -196,7 +196,8 @@ Status CheckpointMaker::open_copy(const std::string& directory, const FamilyOpti
     if (found != known.end()) family = found->second;
     family.cf_paths.clear();
     if (!family.disable_auto_compactions) compacting.insert(name);
-    family.disable_auto_compactions = true;  // else they might take away what was ingested before it is looked at
+    // A compaction could move the ingested files before their levels are checked.
+    family.disable_auto_compactions = true;
     descriptors.emplace_back(name, std::move(family));
   }
   rocksdb::DB* opened = nullptr;
@@ -205,7 +206,7 @@ Status CheckpointMaker::open_copy(const std::string& directory, const FamilyOpti
   if (!status.ok()) return status;
   const std::unique_ptr<rocksdb::DB> copy(opened);
   status = use(*copy, *told, handles);
-  for (ColumnFamilyHandle* handle : handles) {  // as its OPTIONS file is to have it
+  for (ColumnFamilyHandle* handle : handles) {  // the OPTIONS file of the copy gets the user's value
     if (!status.ok() || !compacting.contains(handle->GetName()) || is_guard(handle->GetName())) continue;
     status = copy->SetOptions(handle, {{"disable_auto_compactions", "false"}});
   }
@@ -224,7 +225,7 @@ Status CheckpointMaker::make(const std::string& name) {
   if (!exists.IsNotFound()) return exists;
   const std::string made = directory + ".tmp";
   const std::string sorted = made + "/spill";
-  remove_directory(files, made);  // of one that a crash interrupted
+  remove_directory(files, made);  // left by a checkpoint that a crash interrupted
   Status status = files.CreateDir(made, {}, nullptr);
   if (status.ok()) status = files.CreateDir(sorted, {}, nullptr);
   if (!status.ok()) return status;
@@ -237,7 +238,7 @@ Status CheckpointMaker::make(const std::string& name) {
       for (int tries = kMostIngestions; ingested.IsTryAgain() && tries > 0; --tries) {
         ingested = ingest_view(captured.view, copy, told, handles, sorted);
       }
-      return ingested.ok() ? drop_guards(copy, handles) : ingested;  // it needs no spill store
+      return ingested.ok() ? drop_guards(copy, handles) : ingested;  // a plain RocksDB database
     });
   }
   if (status.ok()) {

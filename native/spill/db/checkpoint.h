@@ -34,13 +34,13 @@ class CheckpointMaker {
         file_lists_(file_lists),
         families_(families) {}
 
-  // As rocksdb::Checkpoint::CreateCheckpoint. InvalidArgument: the directory exists. What a failure leaves is removed.
+  // As rocksdb::Checkpoint::CreateCheckpoint. InvalidArgument: the directory exists. Removes what a failure leaves.
   rocksdb::Status make(const std::string& directory);
 
  private:
   using Handles = std::vector<rocksdb::ColumnFamilyHandle*>;
   using FamilyOptions = std::map<std::string, rocksdb::ColumnFamilyOptions>;
-  // What is copied: RocksDB's files, and what is live beside them.
+  // What is copied: RocksDB's files, and the live generations at the same moment.
   struct Captured {
     View view;
     FamilyOptions families;
@@ -50,7 +50,7 @@ class CheckpointMaker {
   rocksdb::Status capture(Captured* captured);
   rocksdb::Status copy_files(const std::string& directory, Captured* captured);
   FamilyOptions options_of_families() const;
-  // Opens the database in `directory`, a copy of this one, as plain RocksDB for as long as `use` takes.
+  // Opens the database in `directory`, a copy of this one, as plain RocksDB while `use` runs.
   using Use = std::function<rocksdb::Status(rocksdb::DB&, IngestedFiles&, const Handles&)>;
   rocksdb::Status open_copy(const std::string& directory, const FamilyOptions& known, const Use& use);
   // Ingests the spill store's part of the view into the copy, through files in `directory`. TryAgain: RocksDB refused

@@ -13,15 +13,15 @@ namespace spillway::spill {
 // Thread-safe once the database is started.
 class Closing {
  public:
-  // While the database is opened.
+  // Called while the database is opened.
   void found(bool has_writes) { has_found_writes_ = has_writes; }
   void started() { is_started_ = true; }
   bool is_started() const { return is_started_; }
-  bool has_found_writes() const { return has_found_writes_; }  // in the spill store, before the start
+  bool has_found_writes() const { return has_found_writes_; }  // the spill store had writes before the start
 
   bool is_closed() const { return is_closed_.load(std::memory_order_relaxed); }
-  // Runs `may_close`; where that is OK, `close`, unless it was run before. Returns the status of
-  // the one that failed, or that of `close` when it was run.
+  // Runs `may_close`. If it returns OK, runs `close`, unless that was run before. Returns the status of the one that
+  // failed, or the status that `close` returned when it was run.
   rocksdb::Status close(const std::function<rocksdb::Status()>& may_close,
                         const std::function<rocksdb::Status()>& close) {
     const MutexLock lock(mutex_);

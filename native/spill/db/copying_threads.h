@@ -25,26 +25,26 @@ class CopyingThreads {
     return found != copies_.end() && found->second.depth > 0;
   }
 
-  // This thread has listed tables when this number of generations had been ingested.
+  // This thread has listed tables when `ingested` generations had been ingested.
   void listed(std::uint64_t ingested) {
     const std::lock_guard lock(mutex_);
     const auto found = copies_.find(std::this_thread::get_id());
     if (found != copies_.end()) found->second.listed = ingested;
   }
-  // Whether more have been ingested since: with today's logs the copy would not be consistent.
+  // Whether more generations have been ingested since. A copy of that list with today's logs would not be consistent.
   bool has_listed_before(std::uint64_t ingested) const {
     const std::lock_guard lock(mutex_);
     const auto found = copies_.find(std::this_thread::get_id());
     return found != copies_.end() && found->second.listed && *found->second.listed != ingested;
   }
 
-  // Keeps the failure of a listing that returns no status. end() returns it.
+  // Keeps the failure of a listing function that returns no status. end() returns it.
   void failed(const rocksdb::Status& status) {
     const std::lock_guard lock(mutex_);
     copies_[std::this_thread::get_id()].failure = status;
   }
 
-  // Ends this thread's copy, and returns its failure, if any. `all`: file deletions are enabled for all threads.
+  // Ends this thread's copy, and returns its failure, if any. `all`: file deletions were enabled for all threads.
   rocksdb::Status end(bool all) {
     const std::lock_guard lock(mutex_);
     rocksdb::Status failure;

@@ -1,4 +1,4 @@
-// Statistics, properties, and RocksDB's estimates with what is spilled.
+// Statistics, properties, and RocksDB's estimates with the contents of the spill store added.
 #include <string_view>
 
 #include "spill/db/db_impl.h"
@@ -15,7 +15,7 @@ constexpr std::string_view kPrefix = "spillway.";
 
 std::string_view view(const Slice& slice) { return {slice.data(), slice.size()}; }
 
-// By property, without the prefix.
+// By property name, without the prefix.
 std::map<std::string, std::uint64_t> numbers_of(const SpillStatistics& statistics) {
   std::map<std::string, std::uint64_t> numbers;
   for_each_statistic(statistics, [&](std::string_view name, std::uint64_t value) {
@@ -82,7 +82,7 @@ bool DbImpl::GetProperty(ColumnFamilyHandle* family, const Slice& property, std:
   return true;
 }
 
-// As RocksDB counts its memtables: a put is a key more, a deletion one less.
+// Counts as RocksDB counts its memtables: a put adds one key, a deletion subtracts one.
 void DbImpl::add_spilled(std::optional<std::uint32_t> family, const Slice& property, std::uint64_t* value) const {
   if (!live_.has_any() || !includes_spilled(property)) return;
   const Tally tally = live_.tally(family);
@@ -94,8 +94,8 @@ void DbImpl::add_spilled(std::optional<std::uint32_t> family, const Slice& prope
   }
 }
 
-// As RocksDB does, but without our guard: it has no block cache, and one family that does not know a property is enough
-// for RocksDB to answer that none does.
+// As RocksDB does, but without the guard. The guard has no block cache, and RocksDB answers that a property is unknown
+// if one family does not know it.
 bool DbImpl::sum_over_families(const Slice& property, std::uint64_t* value) {
   std::vector<std::uint32_t> ids;
   bool have_handles = true;
@@ -109,7 +109,7 @@ bool DbImpl::sum_over_families(const Slice& property, std::uint64_t* value) {
   for (const std::uint32_t id : ids) {
     const UsedColumnFamily family = live_.families().use(id);
     std::uint64_t one = 0;
-    if (family.handle == nullptr) continue;  // since then
+    if (family.handle == nullptr) continue;  // it was dropped meanwhile
     if (!base().GetIntProperty(family.handle, property, &one)) return false;
     sum += one;
   }
@@ -148,8 +148,8 @@ void DbImpl::GetApproximateMemTableStats(ColumnFamilyHandle* family, const rocks
   *size += spilled.bytes;
 }
 
-// Grows with every write of this opening, wherever it goes: what was diverted is read first, so that no later call
-// finds less.
+// Grows with every write of this opening, to whichever store it goes. The count of diverted writes is read first, so
+// that no later call returns less.
 rocksdb::SequenceNumber DbImpl::GetLatestSequenceNumber() const {
   const Sequence diverted = live_.visible() - live_.recovered();
   return db_->GetLatestSequenceNumber() + diverted;

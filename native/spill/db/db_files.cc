@@ -1,4 +1,4 @@
-// Copies of the database, and RocksDB's files for those who copy them: see checkpoint.h and file_lists.h.
+// Copies of the database, and lists of RocksDB's files for callers that copy them: see checkpoint.h and file_lists.h.
 #include "spill/db/checkpoint.h"
 #include "spill/db/db_impl.h"
 

@@ -25,10 +25,10 @@
 
 namespace spillway::spill {
 
-// Where sorted files wait for being ingested.
+// The directory in which sorted files wait for ingestion.
 inline std::string sorted_directory_of(const std::string& database) { return database + "/spill"; }
 
-// What a database is made of when RocksDB is open.
+// The parts of a database at the time RocksDB is open.
 struct OpenedParts {
   std::shared_ptr<Store> store;
   MainParts main;
@@ -41,8 +41,8 @@ class DbImpl final : public spillway::DB {
   DbImpl(const std::shared_ptr<rocksdb::DB>& base, const SpillOptions& options, const OpenedParts& parts);
   ~DbImpl() override;
 
-  // Makes live what the spill store holds, and starts the threads. `handles` of column families other than the default
-  // belong to the database, if start succeeds.
+  // Makes the contents of the spill store live, and starts the threads. If it succeeds, the database owns `handles` of
+  // column families other than the default.
   rocksdb::Status start(const std::vector<rocksdb::ColumnFamilyHandle*>& handles, const StoreContents& contents);
 
   // --- spillway::DB
@@ -51,7 +51,7 @@ class DbImpl final : public spillway::DB {
   SpillStatistics GetSpillStatistics() const override;
   void SetDiversion(Diversion diversion) override;
 
-  // RocksDB itself: what is written there past us is lost or hidden while something lies in the spill store.
+  // RocksDB itself. A write that goes there directly is lost or hidden while the spill store has anything.
   rocksdb::DB& base() { return *db_; }
 
   // --- For transactions (transactions/)
@@ -85,7 +85,7 @@ class DbImpl final : public spillway::DB {
                         const rocksdb::Slice& key, const rocksdb::Slice& operand) override;
   rocksdb::Status Write(const rocksdb::WriteOptions& options, rocksdb::WriteBatch* batch) override;
 
-  // --- What is refused by name (db_refused.cc)
+  // --- Not supported: refused with the name of the call (db_refused.cc)
   rocksdb::Status DeleteRange(const rocksdb::WriteOptions& options, rocksdb::ColumnFamilyHandle* family,
                               const rocksdb::Slice& begin, const rocksdb::Slice& end,
                               const rocksdb::Slice& ts) override;
@@ -157,7 +157,7 @@ class DbImpl final : public spillway::DB {
   const rocksdb::Snapshot* GetSnapshot() override;
   void ReleaseSnapshot(const rocksdb::Snapshot* snapshot) override;
 
-  // --- RocksDB's files, for those who copy them (db_files.cc)
+  // --- RocksDB's files, for callers that copy them (db_files.cc)
   rocksdb::Status DisableFileDeletions() override;
   rocksdb::Status EnableFileDeletions(bool force) override;
   rocksdb::Status GetLiveFiles(std::vector<std::string>& files, std::uint64_t* manifest_bytes,
@@ -172,7 +172,7 @@ class DbImpl final : public spillway::DB {
   rocksdb::Status GetSortedWalFiles(rocksdb::VectorLogPtr& files) override;
   rocksdb::Status GetCurrentWalFile(std::unique_ptr<rocksdb::LogFile>* file) override;
 
-  // --- RocksDB itself, for those who ask for it (db_root.cc)
+  // --- RocksDB itself, handed out (db_root.cc)
   rocksdb::DB* GetRootDB() override { return hand_out_root(); }
   rocksdb::DB* GetBaseDB() override { return hand_out_root(); }
 
@@ -252,16 +252,16 @@ class DbImpl final : public spillway::DB {
   rocksdb::Status shut_down();
   rocksdb::DB* hand_out_root();
   void on_look(Route before, Route now);
-  // What lies in the spill store of that column family, where the property is an estimate; without a family, of all.
+  // Adds to an estimate what the spill store holds of that column family, or of all families if none is given.
   void add_spilled(std::optional<std::uint32_t> family, const rocksdb::Slice& property, std::uint64_t* value) const;
   bool sum_over_families(const rocksdb::Slice& property, std::uint64_t* value);
 
   Telemetry telemetry_;  // counters and events
   LiveSet live_;         // what is diverted and not yet brought back
-  MainDb main_;          // RocksDB, as this library has to know it
-  Commits commits_;      // diverted writes on their way into the spill store
-  Rollbacks rollbacks_;  // and back into RocksDB
-  Router router_;        // which of both stores a write goes to
+  MainDb main_;          // RocksDB: writes, logs, errors
+  Commits commits_;      // writes diverted writes to the spill store
+  Rollbacks rollbacks_;  // brings them back into RocksDB
+  Router router_;        // decides to which store a write goes
   Reader reader_;
   Families families_;
   FileLists file_lists_;

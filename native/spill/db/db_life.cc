@@ -14,7 +14,7 @@ namespace {
 using rocksdb::ColumnFamilyHandle;
 using rocksdb::Status;
 
-// Sorted files of a generation have to fit beside all others.
+// The sorted files of one generation need free space while all other generations still exist.
 SpillOptions leave_room_for_rollback(SpillOptions options) {
   constexpr std::uint64_t kLeastGenerations = 4;
   if (options.store == nullptr) {
@@ -56,7 +56,7 @@ Status DbImpl::start(const std::vector<ColumnFamilyHandle*>& handles, const Stor
   if (Status status = families_.add(handles); !status.ok()) return status;
   (void)base().GetEnv()->CreateDirIfMissing(rollbacks_.bring_back.sorted_directory());
   rollbacks_.bring_back.remove_leftovers();
-  // All that RocksDB has by now is in tables: it has flushed what it replayed.
+  // RocksDB has flushed everything that it replayed, so all of it is in tables.
   main_.raise_durable(main_.latest_sequence());
   if (Status status = recover(contents, main_, live_, commits_); !status.ok()) return status;
   main_.order().let_compactions_run(MainOrder::Until::opened);
@@ -69,7 +69,8 @@ Status DbImpl::start(const std::vector<ColumnFamilyHandle*>& handles, const Stor
   return {};
 }
 
-// As RocksDB's: with snapshots it refuses and the database goes on, and a second time it says what the first did.
+// As RocksDB's Close: with unreleased snapshots it refuses and the database stays open. A second call returns the
+// status of the first.
 Status DbImpl::Close() {
   const auto may_close = [this] {
     std::uint64_t snapshots = 0;
@@ -85,10 +86,10 @@ Status DbImpl::shut_down() {
   router_.detector().stop();
   Status status;
   commits_.pipeline.queue().run_alone([&]() REQUIRES(in_commit_queue) {
-    if (live_.has_any()) status = commits_.notes.append_durably();  // which syncs RocksDB's log if need be
-    if (status.IsNoSpace()) status = {};  // the tables have the sequence numbers that it would name
+    if (live_.has_any()) status = commits_.notes.append_durably();  // syncs RocksDB's log if necessary
+    if (status.IsNoSpace()) status = {};  // not needed: the tables have the sequence numbers that it would name
     commits_.writer.close();
-    // Of a start that failed the store stays as it was found.
+    // If the start failed, the store stays as it was found.
     if (status.ok() && closing_.is_started() && !commits_.writer.has_failed()) status = live_.store().close();
   });
   main_.order().stop();
@@ -97,7 +98,7 @@ Status DbImpl::shut_down() {
   const bool has_writes = live_.has_any() || (!closing_.is_started() && closing_.has_found_writes());
   const Status released = main_.binding().close(has_writes);
   if (status.ok()) status = released;
-  rocksdb::CancelAllBackgroundWork(&base());  // first: a compaction that was held must not go on
+  rocksdb::CancelAllBackgroundWork(&base());  // first, so that a held compaction does not resume
   main_.order().let_compactions_run();
   const Status closed = base().Close();
   return status.ok() ? closed : status;

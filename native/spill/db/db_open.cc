@@ -34,7 +34,7 @@ Status refuse(const rocksdb::DBOptions& options) {
   return {};
 }
 
-// The spill store as Open finds it, and what it holds.
+// The spill store that Open finds, and its contents.
 class FoundStore {
  public:
   FoundStore(const rocksdb::DBOptions& options, const SpillOptions& spill, std::string name)
@@ -43,7 +43,7 @@ class FoundStore {
         name_(std::move(name)),
         directory_(spill.path.empty() ? spill::sorted_directory_of(name_) : spill.path),
         was_there_(can_be_read()) {}
-  // RocksDB did not open: removes a directory that was made for the store, if only its lock is in it.
+  // RocksDB did not open. Removes a directory that was created for the store, if it contains only the store's lock.
   void leave_nothing() {
     binding.reset();
     store.reset();
@@ -52,15 +52,15 @@ class FoundStore {
     (void)options_.env->DeleteDir(directory_);
   }
 
-  // A database that does not exist yet may have no directory for the store's.
+  // If the database does not exist yet, the directory above the store's may not exist either.
   bool can_be_read() const { return spill_.store != nullptr || options_.env->FileExists(directory_).ok(); }
   bool is_read() const { return store != nullptr; }
 
-  // Refuses one that does not belong to the database whose MANIFEST has these families.
+  // Refuses a store that does not belong to the database whose MANIFEST has these families.
   Status read(const std::vector<std::string>& families) {
     const std::string location = spill_.store == nullptr ? directory_ : spill::kOwnStore;
     if (const auto guard = spill::newest_guard(families); guard && !can_be_read()) {
-      // Nothing is made in the place of what is missing.
+      // A missing store is not created here.
       spill::Pairing pairing;
       pairing.database = name_;
       pairing.location = location;
@@ -107,7 +107,7 @@ class FoundStore {
   const bool was_there_;
 };
 
-// The families to open: the user's, with the guards that the user did not name behind them.
+// The families to open: the user's, then the guards that the user did not name.
 Status add_guards(const std::vector<std::string>& known, std::vector<rocksdb::ColumnFamilyDescriptor>* families) {
   std::vector<std::string> guards;
   std::copy_if(known.begin(), known.end(), std::back_inserter(guards), spill::is_guard);
@@ -123,8 +123,8 @@ Status add_guards(const std::vector<std::string>& known, std::vector<rocksdb::Co
   return {};
 }
 
-// Rollbacks and the detector need handles of their own, because the user may delete a handle at any time. RocksDB
-// returns one handle for each time that a family is listed. It keeps one of the default family itself.
+// Rollbacks and the detector need their own handles, because the user may delete a handle at any time. RocksDB returns
+// one handle for each time that a family is listed. RocksDB itself keeps a handle of the default family.
 void add_own(std::vector<rocksdb::ColumnFamilyDescriptor>* families) {
   std::set<std::string> seen{rocksdb::kDefaultColumnFamilyName};
   const std::vector<rocksdb::ColumnFamilyDescriptor> listed = *families;
@@ -133,8 +133,8 @@ void add_own(std::vector<rocksdb::ColumnFamilyDescriptor>* families) {
   }
 }
 
-// A sync write that is diverted first makes what RocksDB's log holds durable (T26), and it must not be then that a file
-// system turns out to have no way to.
+// A sync write that is diverted first makes RocksDB's log durable (T26). A file system that cannot sync it must be
+// refused now, not at that write.
 Status check_log(rocksdb::DB& base) {
   const Status status = base.FlushWAL(true);
   if (!status.IsNotSupported()) return status;
@@ -143,7 +143,7 @@ Status check_log(rocksdb::DB& base) {
       "RocksDB's log could not be made durable on demand (FSWritableFile::IsSyncThreadSafe)");
 }
 
-// Of the handles those of the first `wanted` families are left, which are the user's.
+// Keeps of the handles the first `wanted`, which are the user's.
 Status begin_opening(Binding& binding, const std::shared_ptr<rocksdb::DB>& base, std::size_t wanted,
                      std::vector<rocksdb::ColumnFamilyHandle*>* handles) {
   std::vector<rocksdb::ColumnFamilyHandle*> guards;
@@ -154,12 +154,12 @@ Status begin_opening(Binding& binding, const std::shared_ptr<rocksdb::DB>& base,
   return status;
 }
 
-// RocksDB gave them away.
+// REQUIRES: RocksDB gave the handles to the caller.
 void delete_all(const std::vector<rocksdb::ColumnFamilyHandle*>& handles) {
   for (rocksdb::ColumnFamilyHandle* handle : handles) delete handle;  // NOLINT
 }
 
-// The options of each family are the user's; RocksDB gets them without its slowdown.
+// Registers the user's options of each family. RocksDB gets them with the slowdown switched off.
 Status take_options(spill::UserOptions& user_options, std::vector<rocksdb::ColumnFamilyDescriptor>* families) {
   for (auto& family : *families) {
     if (Status status = spill::check_supported(family); !status.ok()) return status;
@@ -179,7 +179,7 @@ Status check(const SpillOptions& options) {
   return {};
 }
 
-// One call of Open. The parts that see what RocksDB does are made before it, the rest behind it.
+// One call of Open. Parts that observe RocksDB from its start are created before RocksDB opens, the others after.
 class Opening {
  public:
   using Handles = std::vector<rocksdb::ColumnFamilyHandle*>;
@@ -190,7 +190,7 @@ class Opening {
     main_.user_options = std::make_shared<spill::UserOptions>(user_);
   }
 
-  // `handles`: of the user's families, in their order.
+  // `handles`: returns those of the user's families, in the order of `column_families`.
   Status run(const std::vector<rocksdb::ColumnFamilyDescriptor>& column_families, Handles* handles, DB** db) {
     auto families = column_families;
     if (Status status = take_options(*main_.user_options, &families); !status.ok()) return status;
@@ -200,7 +200,7 @@ class Opening {
     if (Status status = spill::list_families(user_, name_, &known); !status.ok()) return status;
     if (Status status = add_guards(known, &families); !status.ok()) return status;
 
-    // RocksDB makes the directory in which the store may be; a database that is there has a log to filter.
+    // RocksDB creates the directory that may contain the store. Only an existing database has a log to filter.
     FoundStore found(user_, spill_, name_);
     Status status = !known.empty() || found.can_be_read() ? found.read(known) : Status();
     std::shared_ptr<rocksdb::DB> base;
@@ -216,7 +216,7 @@ class Opening {
     status = check_log(*base);
     if (status.ok() && !found.is_read()) status = found.read(known);
     if (status.ok()) status = begin_opening(*found.binding, base, column_families.size(), handles);
-    std::unique_ptr<DbImpl> made;  // goes after the handles, which RocksDB has to be rid of when it is closed
+    std::unique_ptr<DbImpl> made;  // destroyed after the handles, which RocksDB must no longer have when it closes
     if (status.ok()) status = start(base, found, own, &made);
     if (status.ok()) {
       *db = made.release();
@@ -242,12 +242,12 @@ class Opening {
     const std::shared_ptr<rocksdb::Env> env =
         spill::guard_env(user_.env, name_, spill::sorted_directory_of(name_), main_.user_options, main_.logs);
     options.env = env.get();
-    // What recovery leaves out of RocksDB's log must not be replayed by the next.
+    // The next recovery must not replay what this one leaves out of RocksDB's log.
     options.avoid_flush_during_recovery = false;
     if (is_there) options.wal_filter = main_.order->filter(survivors);
     rocksdb::DB* opened = nullptr;
     const Status status = rocksdb::DB::Open(options, name_, families, handles, &opened);
-    if (status.ok()) base->reset(opened, [env](const rocksdb::DB* one) { delete one; });  // before its Env
+    if (status.ok()) base->reset(opened, [env](const rocksdb::DB* one) { delete one; });  // destroyed before its Env
     return status;
   }
 
@@ -275,7 +275,7 @@ Status DB::Open(const rocksdb::Options& options, const SpillOptions& spill, cons
   const std::vector<rocksdb::ColumnFamilyDescriptor> families{
       {rocksdb::kDefaultColumnFamilyName, rocksdb::ColumnFamilyOptions(options)}};
   Status status = Open(rocksdb::DBOptions(options), spill, name, families, &handles, db);
-  if (status.ok()) delete handles.front();  // NOLINT: RocksDB keeps one of its own
+  if (status.ok()) delete handles.front();  // RocksDB keeps one of its own
   return status;
 }
 

@@ -22,7 +22,7 @@ Status DbImpl::PauseBackgroundWork() {
 
 Status DbImpl::ContinueBackgroundWork() {
   const Status status = base().ContinueBackgroundWork();
-  if (!status.ok()) return status;  // it is not paused
+  if (!status.ok()) return status;  // background work is not paused
   rollbacks_.bring_back.pause().resume();
   rollbacks_.thread.wake();
   return status;
@@ -40,7 +40,8 @@ Status DbImpl::FlushWAL(bool sync) {
   return status.ok() && sync ? commits_.writer.sync_concurrently() : status;
 }
 
-// What was diverted is as durable as what RocksDB flushes; it goes into tables when it is brought back.
+// RocksDB's flush does not include the spill store. Diverted writes are equally durable there, and become tables when
+// they are brought back.
 Status DbImpl::Flush(const rocksdb::FlushOptions& options, ColumnFamilyHandle* family) {
   const Status status = commits_.writer.sync_concurrently();
   return status.ok() ? base().Flush(options, family) : status;
@@ -59,9 +60,9 @@ Status DbImpl::CompactRange(const rocksdb::CompactRangeOptions& options, ColumnF
   return base().CompactRange(options, family, begin, end);
 }
 
-// RocksDB does not tell listeners that such a compaction begins, so it cannot be held as others are while what a
-// rollback ingested is noted down (MainOrder::hold_compactions): it waits for the rollback to end. And while a note is
-// owed, for a rollback of everything.
+// Waits for a rollback in progress to end, and while a note is owed, for a rollback of everything. Other compactions
+// are held until the effects of an ingestion are recorded in a note (MainOrder::hold_compactions). This one cannot be
+// held, because RocksDB calls no listener when it begins.
 Status DbImpl::CompactFiles(const rocksdb::CompactionOptions& options, ColumnFamilyHandle* family,
                             const std::vector<std::string>& input, int output_level, int output_path_id,
                             std::vector<std::string>* output, rocksdb::CompactionJobInfo* info) {
@@ -76,7 +77,7 @@ Status DbImpl::CompactFiles(const rocksdb::CompactionOptions& options, ColumnFam
   return base().CompactFiles(options, family, input, output_level, output_path_id, output, info);
 }
 
-// --- What a StackableDB does not pass on
+// --- Calls that a StackableDB does not forward
 
 Status DbImpl::Resume() { return base().Resume(); }
 
@@ -100,7 +101,7 @@ Status DbImpl::IngestExternalFiles(const std::vector<rocksdb::IngestExternalFile
   for (auto& argument : linked) {
     if (argument.options.move_files) continue;
     if (Status status = files.copy(argument.external_files, &argument.external_files); !status.ok()) return status;
-    argument.options.move_files = true;  // the copies
+    argument.options.move_files = true;  // of the copies
     argument.options.failed_move_fall_back_to_copy = true;
   }
   const bool may_flush =

@@ -1,4 +1,4 @@
-// RocksDB's other ways to open a database, which pass by the spill store: refused while something may lie in it.
+// RocksDB's other ways to open a database, which ignore the spill store. Refused while writes may be in it.
 #include <algorithm>
 #include <memory>
 #include <utility>

@@ -1,4 +1,5 @@
-// The calls of a rocksdb::DB that cannot be right beside a spill store. Each says NotSupported, its name, and why.
+// The calls of a rocksdb::DB that cannot be correct with a spill store. Each returns NotSupported, its name, and the
+// reason.
 #include <rocksdb/trace_reader_writer.h>
 #include <rocksdb/utilities/replayer.h>
 
@@ -94,7 +95,7 @@ Status DbImpl::GetMergeOperands(const ReadOptions&, ColumnFamilyHandle*, const S
   return refuse("GetMergeOperands", "the spill store keeps the result of a merge, not its operands");
 }
 
-// --- RocksDB's log, and what is written down of calls
+// --- RocksDB's log, and traces of calls
 
 Status DbImpl::GetUpdatesSince(rocksdb::SequenceNumber, std::unique_ptr<rocksdb::TransactionLogIterator>*,
                                const rocksdb::TransactionLogIterator::ReadOptions&) {

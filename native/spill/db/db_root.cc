@@ -1,4 +1,4 @@
-// Hands out RocksDB itself. The caller reads and writes it past the spill store, for as long as it likes. Therefore the
+// Hands out RocksDB itself. The caller reads and writes it past the spill store, for an unlimited time. Therefore the
 // spill store is emptied first, and stays empty.
 #include <rocksdb/env.h>
 
@@ -14,9 +14,9 @@ rocksdb::DB* DbImpl::hand_out_root() {
   bool is_first = false;
   while (status.ok() && !main_.is_handed_out()) {
     status = rollbacks_.main_only.run([&](bool) {
-      // In the commit queue: a write that has decided to be diverted finds out when it is led (SpillCommitter::admit).
+      // Runs in the commit queue. A write that was about to be diverted is refused by SpillCommitter::admit.
       is_first = main_.hand_out() || is_first;
-      // RocksDB's files are those of a plain database, and so is every copy of them.
+      // From now on RocksDB's files, and every copy of them, are a plain database.
       return main_.binding().close(/*has_writes=*/false);
     });
   }
@@ -25,7 +25,7 @@ rocksdb::DB* DbImpl::hand_out_root() {
     rocksdb::Log(rocksdb::InfoLogLevel::ERROR_LEVEL, log,
                  "spillway: GetRootDB returns null, for what was diverted cannot be brought back: %s",
                  status.ToString().c_str());
-    rocksdb::LogFlush(log);  // RocksDB's utilities end the process
+    rocksdb::LogFlush(log);  // RocksDB's utilities exit the process without closing it
     return nullptr;
   }
   if (is_first) {

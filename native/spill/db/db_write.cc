@@ -16,7 +16,7 @@ Status DbImpl::Write(const WriteOptions& options, WriteBatch* batch) {
 }
 
 Status DbImpl::Put(const WriteOptions& options, ColumnFamilyHandle* family, const Slice& key, const Slice& value) {
-  WriteBatch batch(key.size() + value.size() + 24);  // RocksDB's own head room
+  WriteBatch batch(key.size() + value.size() + 24);  // RocksDB's own overhead of a batch
   const Status status = batch.Put(family, key, value);
   return status.ok() ? Write(options, &batch) : status;
 }
@@ -28,7 +28,7 @@ Status DbImpl::Delete(const WriteOptions& options, ColumnFamilyHandle* family, c
 }
 
 Status DbImpl::SingleDelete(const WriteOptions& options, ColumnFamilyHandle* family, const Slice& key) {
-  return Delete(options, family, key);  // see commit/batch_copy.h
+  return Delete(options, family, key);  // why not SingleDelete: commit/batch_copy.h
 }
 
 Status DbImpl::DeleteRange(const WriteOptions& options, ColumnFamilyHandle* family, const Slice& begin,
@@ -39,7 +39,7 @@ Status DbImpl::DeleteRange(const WriteOptions& options, ColumnFamilyHandle* fami
 }
 
 Status DbImpl::Merge(const WriteOptions& options, ColumnFamilyHandle* family, const Slice& key, const Slice& operand) {
-  const bool is_ours = !main_.is_handed_out();  // else RocksDB knows
+  const bool is_ours = !main_.is_handed_out();  // otherwise only RocksDB knows the families
   if (is_ours && live_.families().of(family->GetID()).merge_operator == nullptr) {
     return Status::NotSupported("Provide a merge_operator when opening DB");
   }

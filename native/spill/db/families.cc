@@ -13,7 +13,7 @@ using rocksdb::Status;
 
 namespace {
 
-// Rollbacks before a family is dropped that other threads still write to. Source: guess.
+// Most rollbacks before a family is dropped to which other threads still write. Source: guess.
 constexpr int kMostRollbacks = 10;
 
 }  // namespace
@@ -28,7 +28,7 @@ Status check_supported(const rocksdb::ColumnFamilyDescriptor& family) {
   if (order->CanKeysWithDifferentByteContentsBeEqual()) {
     return no("a comparator under which different bytes can be equal");
   }
-  // A put may be a change to be applied then, and there are no snapshots.
+  // With it a put may modify a value in place, and RocksDB has no snapshots.
   if (family.options.inplace_update_support) return no("inplace_update_support");
   return {};
 }
@@ -91,7 +91,7 @@ Status Families::create_with_import(const rocksdb::ColumnFamilyDescriptor& famil
         file.db_path = directory;
         file.name = copies.front().substr(directory.size());
       }
-      with_links.move_files = true;  // the copies
+      with_links.move_files = true;  // of the copies
     }
     return rollbacks_.main_only.run_raising_sequence(
         [&] { return main_.db().CreateColumnFamilyWithImport(raised, family.name, with_links, linked, handle); });
@@ -103,7 +103,8 @@ Status Families::with_nothing_of(std::uint32_t family, const std::function<Statu
   bool is_done = false;
   const auto try_action = [&] {
     const std::lock_guard no_change(main_.user_options().one_at_a_time());  // RocksDB may write the OPTIONS file
-    // A rollback's ingestion may hold off what changes families until RocksDB has flushed, which comes to the queue.
+    // An ingestion of a rollback may block changes of families until RocksDB has flushed. That flush needs the commit
+    // queue.
     commits_.notes.hold_commits([&] {
       const auto generations = live_.generations();
       is_done = std::none_of(generations->begin(), generations->end(),
@@ -111,10 +112,10 @@ Status Families::with_nothing_of(std::uint32_t family, const std::function<Statu
       if (is_done) status = action();
     });
   };
-  for (int round = 0; round < kMostRollbacks; ++round) {  // without the lock, which others wait for
+  for (int round = 0; round < kMostRollbacks; ++round) {  // without the lock, so that other threads can take it
     try_action();
     if (is_done) return status;
-    if (rollbacks_.bring_back.pause().is_paused()) break;  // no rollback runs
+    if (rollbacks_.bring_back.pause().is_paused()) break;  // rollbacks do not run
     if (Status brought_back = rollbacks_.thread.bring_back_all(); !brought_back.ok()) return brought_back;
   }
   const std::lock_guard no_change(main_.user_options().one_at_a_time());
@@ -125,7 +126,7 @@ Status Families::with_nothing_of(std::uint32_t family, const std::function<Statu
 Status Families::drop(Handle* family) {
   const std::uint32_t id = family->GetID();
   if (id == main_.db().DefaultColumnFamily()->GetID() || live_.families().of(id).is_dropped) {
-    return main_.db().DropColumnFamily(family);  // says why not
+    return main_.db().DropColumnFamily(family);  // which returns the reason
   }
   std::shared_future<void> is_free;
   const Status status = with_nothing_of(id, [&] {
@@ -137,7 +138,7 @@ Status Families::drop(Handle* family) {
   });
   if (!status.ok()) return status;
   is_free.wait();
-  detector_.look_soon();  // its stalls are over
+  detector_.look_soon();  // the family's stalls are over
   const MutexLock lock(mutex_);
   const auto is_of_it = [&](Handle* kept) { return kept->GetID() == id; };
   const auto rest = std::stable_partition(kept_.begin(), kept_.end(), std::not_fn(is_of_it));
@@ -146,7 +147,7 @@ Status Families::drop(Handle* family) {
   return status;
 }
 
-// Of a family that was made at run time there is no other handle, and rollbacks go on needing one.
+// Rollbacks still need a handle, and a family created at run time has no other.
 Status Families::destroy_handle(Handle* family) {
   const MutexLock lock(mutex_);
   const bool is_ours = family != nullptr && family != main_.db().DefaultColumnFamily() && !is_stopped_ &&
@@ -156,7 +157,7 @@ Status Families::destroy_handle(Handle* family) {
   return {};
 }
 
-// Where what the spill store has of the family cannot be brought back now, it stays there until the database is opened
+// If the family's diverted writes cannot be brought back now, they stay in the spill store until the database is opened
 // again.
 void Families::on_handle_deletion(Handle* handle) {
   const std::uint32_t id = handle->GetID();
@@ -177,7 +178,7 @@ void Families::on_handle_deletion(Handle* handle) {
 Status Families::set_options(Handle* family, const std::unordered_map<std::string, std::string>& options) {
   UserOptions::Change change(main_.user_options(), family->GetName());
   const Status status = main_.db().SetOptions(family, change.set(options_of(family), options));
-  // Where only the OPTIONS file could not be written, RocksDB runs with them.
+  // IOError: only the OPTIONS file could not be written. RocksDB runs with the new options.
   if (status.ok() || status.IsIOError()) {
     change.keep();
     refresh_limits(family);

@@ -24,10 +24,10 @@
 
 namespace spillway::spill {
 
-// NotSupported, by name, of options that a column family may not have.
+// NotSupported, with the option's name, if the column family has an option that is not supported.
 rocksdb::Status check_supported(const rocksdb::ColumnFamilyDescriptor& family);
 
-// Thread-safe. Methods are those of rocksdb::DB, with its contracts.
+// Thread-safe. The methods are those of rocksdb::DB, with its contracts.
 class Families {
  public:
   using Handle = rocksdb::ColumnFamilyHandle;
@@ -43,7 +43,7 @@ class Families {
 
   // Takes ownership of the `handles` of families other than the default.
   rocksdb::Status add(const std::vector<Handle*>& handles);
-  // From now on, a handle that is destroyed is withdrawn from rollbacks first.
+  // From now on, a handle that is about to be destroyed is first withdrawn from rollbacks.
   void start(const std::vector<Handle*>& handles);
   void stop();  // REQUIRES: no handle is being destroyed
 
@@ -61,10 +61,10 @@ class Families {
   void refresh_limits(Handle* family);  // after its options have changed
 
  private:
-  // Creates a column family by `create`, which is given its options, with the slowdown switched off.
+  // Creates a column family by `create`, which is passed the family's options with the slowdown switched off.
   rocksdb::Status create_by(const rocksdb::ColumnFamilyDescriptor& family, Handle** handle,
                             const std::function<rocksdb::Status(const rocksdb::ColumnFamilyOptions&)>& create);
-  // Runs `action` while commits wait, with nothing of the family in the spill store.
+  // Runs `action` while commits are held and the spill store has nothing of the family.
   rocksdb::Status with_nothing_of(std::uint32_t family, const std::function<rocksdb::Status()>& action);
   void on_handle_deletion(Handle* handle);
 

@@ -10,14 +10,14 @@ using rocksdb::Status;
 
 namespace {
 
-// RocksDB 7.8.3 tells of one family's files by its SuperVersion, which may be without a table whose flush it has waited
-// for, if another thread wrote that to the MANIFEST (docs/decisions/0016). Of all families it tells by what is in
-// there.
+// RocksDB 7.8.3 reads one family's files from its SuperVersion. That may lack a table whose flush RocksDB has waited
+// for, if another thread wrote the table to the MANIFEST (docs/decisions/0016). The function for all families reads the
+// current Version.
 void show_current(rocksdb::DB& db, rocksdb::ColumnFamilyMetaData* metadata) {
   std::vector<rocksdb::ColumnFamilyMetaData> all;
   db.GetAllColumnFamilyMetaData(&all);
   const auto is_it = [&](const rocksdb::ColumnFamilyMetaData& one) { return one.name == metadata->name; };
-  const auto newest = std::find_if(all.rbegin(), all.rend(), is_it);  // others of the name are dropped
+  const auto newest = std::find_if(all.rbegin(), all.rend(), is_it);  // earlier ones of that name are dropped
   if (newest == all.rend()) return;
   metadata->size = newest->size;
   metadata->file_count = newest->file_count;
@@ -41,7 +41,7 @@ Status FileLists::enable_file_deletions(bool force) {
   return copied.ok() ? enabled : copied;
 }
 
-// Whether flush_all_families() flushes everything that has to be flushed.
+// Whether flush_all_families() flushes every family that RocksDB has.
 bool FileLists::knows_every_family() const {
   bool result = !main_.is_handed_out();
   live_.families().for_each(
@@ -49,8 +49,8 @@ bool FileLists::knows_every_family() const {
   return result;
 }
 
-// Runs in the commit queue, which must not wait for paused work. RocksDB's own flush would wait for the end of a stall
-// before it begins, so `call` is to ask for none, unless there are families that only RocksDB knows.
+// Runs in the commit queue, so it must not wait for paused work. RocksDB's own flush would first wait for the end of a
+// stall. Therefore `call` must not request one, unless some families are known only to RocksDB.
 Status FileLists::with_flushing(bool may_flush, const std::function<Status(bool flushes)>& call) {
   if (!may_flush && main_.are_memtables_empty()) return call(false);
   if (!may_flush) {
@@ -58,12 +58,12 @@ Status FileLists::with_flushing(bool may_flush, const std::function<Status(bool 
                            "call ContinueBackgroundWork first");
   }
   const bool flushes =
-      !knows_every_family() || main_.user_options().database().allow_2pc;  // then RocksDB does in any case
+      !knows_every_family() || main_.user_options().database().allow_2pc;  // with allow_2pc RocksDB always flushes
   const Status flushed = flushes && main_.ingested_files().may_ingest() ? Status() : main_.flush_all_families();
   return flushed.ok() ? call(flushes) : flushed;
 }
 
-// Without the logs of what is in tables by now, as RocksDB lists them where it has flushed itself.
+// Omits the logs whose contents are in tables, as RocksDB does after a flush of its own.
 Status FileLists::list_without_logs(rocksdb::LiveFilesStorageInfoOptions options,
                                     std::vector<rocksdb::LiveFileStorageInfo>* files) {
   std::uint64_t oldest = 0;
@@ -76,10 +76,10 @@ Status FileLists::list_without_logs(rocksdb::LiveFilesStorageInfoOptions options
   return status;
 }
 
-// Other threads get the files as they are; RocksDB's memtables are not in them either.
+// A thread that does not copy files gets the current list, without RocksDB's memtables.
 Status FileLists::list_files(const std::function<Status()>& list) {
   if (!copying_.is_this_thread()) return list();
-  const auto list_though_paused = [&] {  // then nothing can be flushed, and RocksDB does not wait here
+  const auto list_though_paused = [&] {  // nothing can be flushed during a pause, and RocksDB does not wait here
     copying_.failed(Status::Aborted("background work is paused, so the lists of files were not whole",
                                     "call ContinueBackgroundWork first"));
     return list();
@@ -124,7 +124,7 @@ void FileLists::get_all_column_family_meta_data(std::vector<rocksdb::ColumnFamil
 
 Status FileLists::get_live_files(std::vector<std::string>& files, std::uint64_t* manifest_bytes, bool flush_memtable) {
   return rollbacks_.main_only.run([&](bool may_flush) {
-    // What was put back, and maybe flushed by the user before, is in memtables.
+    // Generations that were put back are in memtables, even if the user flushed before.
     const bool flushes = flush_memtable || (rollbacks_.bring_back.has_put_back() && may_flush);
     const auto list = [&](bool by_rocksdb) {
       copying_.listed(main_.telemetry().counts.rollbacks_by_ingest.load());
@@ -134,7 +134,7 @@ Status FileLists::get_live_files(std::vector<std::string>& files, std::uint64_t*
   });
 }
 
-// As RocksDB understands LiveFilesStorageInfoOptions::wal_size_for_flush, for which it does not look with allow_2pc.
+// The meaning of LiveFilesStorageInfoOptions::wal_size_for_flush in RocksDB, which ignores it with allow_2pc.
 Status FileLists::have_logs_grown_to(std::uint64_t bytes, bool* result) {
   *result = bytes == 0 || main_.user_options().database().allow_2pc;
   if (*result || bytes == std::numeric_limits<std::uint64_t>::max()) return {};

@@ -1,4 +1,4 @@
-// Lists of RocksDB's files. For a thread that copies them, the files hold every write acknowledged before the call.
+// Lists of RocksDB's files. For a thread that copies files, the list includes every write acknowledged before the call.
 #pragma once
 
 #include <rocksdb/db.h>
@@ -16,7 +16,7 @@
 
 namespace spillway::spill {
 
-// Thread-safe. Methods are those of rocksdb::DB, with its contracts.
+// Thread-safe. The methods are those of rocksdb::DB, with its contracts.
 class FileLists {
  public:
   FileLists(MainDb& main, const LiveSet& live, Rollbacks& rollbacks)
@@ -34,15 +34,16 @@ class FileLists {
   rocksdb::Status get_sorted_wal_files(rocksdb::VectorLogPtr& files);
   rocksdb::Status get_current_wal_file(std::unique_ptr<rocksdb::LogFile>* file);
 
-  // --- In the commit queue
-  // Runs `call` when everything is in tables. `flushes`: RocksDB must flush itself, because only it knows all families.
+  // --- Called in the commit queue
+  // Runs `call` when everything is in tables. `flushes`: RocksDB must flush by itself, because it has families that
+  // this library does not know.
   rocksdb::Status with_flushing(bool may_flush, const std::function<rocksdb::Status(bool flushes)>& call);
-  // Lists files without the logs whose contents are in tables, as RocksDB does after a flush of its own.
+  // Lists files without the logs whose contents are in tables, as RocksDB does after its own flush.
   rocksdb::Status list_without_logs(rocksdb::LiveFilesStorageInfoOptions options,
                                     std::vector<rocksdb::LiveFileStorageInfo>* files);
 
  private:
-  // Runs `list`; for a thread that copies files, first puts everything that was acknowledged into them.
+  // Runs `list`. If this thread copies files, first brings back every acknowledged write.
   rocksdb::Status list_files(const std::function<rocksdb::Status()>& list);
   bool knows_every_family() const;
   rocksdb::Status have_logs_grown_to(std::uint64_t bytes, bool* result);

@@ -11,15 +11,15 @@ namespace {
 using rocksdb::Slice;
 using rocksdb::WriteBatch;
 
-// The header and place of a record that was read.
+// The header and position of a record.
 struct Read {
   GenerationId generation = 0;
   std::uint64_t offset = 0;
   RecordHeader header;
 };
 
-// The index of the first record that is not kept: behind the last record that was acknowledged as durable, the first
-// one that follows a write which RocksDB has lost.
+// The index of the first record that is not kept. All records up to the last one that was acknowledged as durable are
+// kept, and those after it up to the first that follows a write which RocksDB has lost.
 std::size_t count_kept(const std::vector<Read>& records, std::uint64_t main_recovered) {
   std::size_t kept = 0;
   for (std::size_t i = 0; i < records.size(); ++i) {
@@ -29,28 +29,28 @@ std::size_t count_kept(const std::vector<Read>& records, std::uint64_t main_reco
   return kept;
 }
 
-// The sequence up to which RocksDB has every write; writes that its log had beyond are lost. RocksDB's latest sequence
-// number may be larger, see record.h.
+// The sequence up to which RocksDB has every write. Later writes of its log are lost. RocksDB's latest sequence number
+// may be larger, see record.h.
 std::uint64_t main_recovered(const std::vector<Read>& records, std::uint64_t replayed, rocksdb::DB& db) {
   std::uint64_t recovered = replayed;
-  // Those before the last sync record are kept as they are; and their numbers may be of an earlier opening, from which
-  // RocksDB kept less, and has given them again since.
+  // Records before the last sync record are kept in any case. Their sequence numbers may be of an earlier opening: if
+  // RocksDB lost writes then, it has used the numbers again since.
   const auto last_sync =
       std::find_if(records.rbegin(), records.rend(), [](const Read& record) { return record.header.sync; });
   const auto first = last_sync == records.rend() ? records.begin() : last_sync.base() - 1;
-  // (What a sync record came after is durable, too; each later record says so itself.)
+  // (What precedes a sync record is durable, too, and each later record says so itself.)
   std::for_each(first, records.end(),
                 [&](const Read& record) { recovered = std::max(recovered, record.header.main_durable); });
-  // What is in tables was durable in the log before. After a recovery that did not get as far as its note they are all
-  // that tells how far RocksDB's log went. (A compaction may set a table's numbers to 0.)
+  // What is in tables was durable in the log before. If a recovery ended before its note, only the tables show how far
+  // RocksDB's log reached. (A compaction may set a table's sequence numbers to 0.)
   std::vector<rocksdb::LiveFileMetaData> files;
   db.GetLiveFilesMetaData(&files);
   for (const auto& file : files) recovered = std::max(recovered, file.largest_seqno);
   return recovered;
 }
 
-// A number that no generation had before, even where none is left to tell: frames of an old one that a drive still
-// holds must not be taken for a new one's.
+// A number that no generation had before, even if the store has no trace of one. A drive may still hold frames of an
+// old generation, which must not be taken for those of a new one.
 GenerationId now_us() {
   using std::chrono::duration_cast;
   return static_cast<GenerationId>(
@@ -63,7 +63,7 @@ rocksdb::Status damaged(const StoredRecord& record) {
                                      " that this version of Spillway cannot read");
 }
 
-// Reads the records of generations again, into entries.
+// Reads the records of generations again and makes entries of them.
 class Replay {
  public:
   Replay(const LiveSet& live, const Store& store) : live_(live), store_(store) {}
@@ -78,7 +78,7 @@ class Replay {
   }
 
   std::shared_ptr<Generations> generations = std::make_shared<Generations>();
-  std::vector<Read> records;  // since the last one that was forgotten
+  std::vector<Read> records;  // since the last discarded one
   Sequence next_sequence = 1;
 
  private:
@@ -98,7 +98,7 @@ class Replay {
   const Store& store_;
 };
 
-// Truncates the store behind the first `kept` records. The truncated generation is read again, up to there.
+// Truncates the store after the first `kept` records. Reads the truncated generation again, up to there.
 rocksdb::Status cut_behind(std::size_t kept, Store& store, Replay* replay) {
   if (kept == replay->records.size()) return store.cut(replay->records.back().generation, ~std::uint64_t{0});
   const Read cut = replay->records[kept];
@@ -111,7 +111,7 @@ rocksdb::Status cut_behind(std::size_t kept, Store& store, Replay* replay) {
   return {};
 }
 
-// A family's options may have changed since its writes were diverted.
+// Whether each live record can be brought back. A family's options may have changed since it was diverted.
 rocksdb::Status check_ways_back(const LiveSet& live) {
   const auto generations = live.generations();
   rocksdb::Status status;
@@ -151,14 +151,14 @@ rocksdb::Status recover(const StoreContents& contents, MainDb& main, LiveSet& li
   for (const GenerationId generation : contents.generations) {
     if (rocksdb::Status status = replay.read(generation); !status.ok()) return status;
   }
-  GenerationId newest = store.newest_known();  // and the clock may have been set back
+  GenerationId newest = store.newest_known();  // the clock may have been set back
   for (const Read& record : replay.records) newest = std::max(newest, record.generation);
   const GenerationId next_generation = std::max<GenerationId>(newest + 1, now_us());
   std::size_t kept = 0;
   rocksdb::Status status;
   const bool is_empty = replay.records.empty();
   if (is_empty) {
-    status = store.cut(0, 0);  // whatever there is of a first record
+    status = store.cut(0, 0);  // discards a torn first record
   } else {
     kept = count_kept(replay.records, main_recovered(replay.records, main.order().replayed(), main.db()));
     status = cut_behind(kept, store, &replay);
@@ -168,13 +168,13 @@ rocksdb::Status recover(const StoreContents& contents, MainDb& main, LiveSet& li
     commits.writer.begin_at(next_generation, replay.next_sequence);
     if (is_empty) return;
     live.recover(std::move(replay.generations), replay.next_sequence - 1);
-    // What RocksDB replayed it has flushed: its log does not tell the next recovery any more.
-    // And what its log did not have is gone, so its sequence numbers may begin again below those that records name. The
-    // note ends what they say, whatever there is to prove.
+    // RocksDB has flushed what it replayed, so the next recovery finds nothing in its log. Sequence numbers that the
+    // log has lost may be used again, and then records name numbers of other writes. Therefore a note is written in any
+    // case: records before it do not count any more.
     commits.notes.begin(kept > 0 ? std::max<std::uint64_t>(main.durable_up_to(), 1) : 0);
     status = commits.notes.append_durably();
   });
-  if (!status.ok() && !status.IsNoSpace()) return status;  // owed, where there is no room
+  if (!status.ok() && !status.IsNoSpace()) return status;  // NoSpace: the note is owed
   return check_ways_back(live);
 }
 

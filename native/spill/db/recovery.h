@@ -1,4 +1,4 @@
-// Recovery: reads the spill store, and keeps as much of it as makes the survivors of a crash a prefix (T26).
+// Recovery: reads the spill store, and keeps the records with which the survivors of a crash are a prefix (T26).
 #pragma once
 
 #include <rocksdb/status.h>
@@ -12,15 +12,15 @@
 
 namespace spillway::spill {
 
-// What the spill store holds, read before RocksDB opens.
+// The contents of the spill store, read before RocksDB opens.
 struct StoreContents {
   std::vector<GenerationId> generations;  // those with records, oldest first
   Survivors survivors;
-  bool has_writes = false;  // a record other than a note was found
+  bool has_writes = false;  // a record that is not a note was found
 };
 rocksdb::Status read_contents(Store& store, StoreContents* contents);
 
-// Makes the kept records live and truncates the store behind them. NotSupported: a family's options have changed, so
+// Makes the kept records live and truncates the store after them. NotSupported: a family's options have changed, so
 // that its records could not be brought back. REQUIRES: RocksDB is open, and the database is not in use yet.
 rocksdb::Status recover(const StoreContents& contents, MainDb& main, LiveSet& live, Commits& commits);
 

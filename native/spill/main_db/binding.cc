@@ -20,7 +20,7 @@ using rocksdb::ColumnFamilyHandle;
 using rocksdb::Slice;
 using rocksdb::Status;
 
-// RocksDB shows its name to a program that opens a guard as an ordinary family.
+// Its name is part of RocksDB's message to a program that opens a guard as an ordinary family.
 class GuardOrder final : public rocksdb::Comparator {
  public:
   using Comparator::Compare;
@@ -60,7 +60,7 @@ std::string identity_of(rocksdb::Env& env, const std::string& name) {
 rocksdb::ColumnFamilyOptions guard_options() {
   static const GuardOrder order;
   rocksdb::BlockBasedTableOptions table;
-  table.no_block_cache = true;  // it has hardly ever a table
+  table.no_block_cache = true;  // it almost never has a table
   rocksdb::ColumnFamilyOptions options;
   options.comparator = &order;
   options.write_buffer_size = 64 << 10;
@@ -114,7 +114,8 @@ Status Binding::install(const std::shared_ptr<rocksdb::DB>& db, const std::vecto
   const MutexLock lock(mutex_);
   db_ = db;
   if (pairing_.guard) {
-    record_.confirmed = pairing_.guard->opening;  // it may be the pending one of an opening that a crash ended
+    // If a crash ended its opening, the record still names it as pending.
+    record_.confirmed = pairing_.guard->opening;
   }
   std::string identity;
   if (Status status = db_->GetDbIdentity(identity); !status.ok()) return status;
@@ -148,7 +149,7 @@ Status Binding::ensure_guard() {
 }
 
 Status Binding::without_guard(const std::function<Status()>& copy) {
-  bool has_none = false;  // where RocksDB itself was handed out
+  bool has_none = false;  // after RocksDB itself was handed out
   {
     const MutexLock lock(mutex_);
     has_none = guard_ == nullptr;
@@ -180,7 +181,7 @@ Status Binding::close(bool has_writes) {
   return status;
 }
 
-// Creates the guard of a new opening, which is pending. A guard that was created before and not confirmed is kept.
+// Creates the guard of a new, pending opening. Reuses a guard that was created before and not confirmed.
 Status Binding::begin_opening() {
   if (guard_ != nullptr) return {};
   record_.pending = {std::max(record_.confirmed.number, record_.pending.number) + 1, draw()};
@@ -192,7 +193,7 @@ Status Binding::begin_opening() {
   return status;
 }
 
-// RocksDB would write an OPTIONS file then, and the guard is in none. Where that is all that failed, it is dropped.
+// RocksDB would also write an OPTIONS file, which never contains the guard. If only that fails, the guard is dropped.
 Status Binding::drop_guard() {
   if (guard_ == nullptr) return {};
   const NoOptionsFile no_options_file;

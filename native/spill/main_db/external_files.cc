@@ -13,7 +13,7 @@ using rocksdb::Status;
 
 namespace {
 
-// Of one read. Source: guess, far more than a drive needs to be busy.
+// Bytes of one read. Source: guess, far more than keeps a drive busy.
 constexpr std::uint64_t kCopyBytes = std::uint64_t{1} << 20;
 
 std::string fresh_name() {

@@ -1,5 +1,5 @@
-// Copies of files that a user ingests, made beside the database so that RocksDB only has to link them. The destructor
-// removes them. Copies that a crash leaves are removed when the database is opened.
+// Copies of files that a user ingests. They are made in a directory of the database, so that RocksDB only has to link
+// them. The destructor removes them. Copies that a crash leaves are removed when the database is opened.
 #pragma once
 
 #include <rocksdb/file_system.h>
@@ -27,7 +27,7 @@ class ExternalFiles {
   std::vector<std::string> made_;
 };
 
-// The first `bytes` of a file as a new one, durably.
+// Copies the first `bytes` of a file to a new file, durably.
 rocksdb::IOStatus copy_file(rocksdb::FileSystem& files, const std::string& from, const std::string& to,
                             std::uint64_t bytes);
 

@@ -23,7 +23,7 @@ bool is_new_options_file(const std::string& path, const std::string& prefix) {
   return path.starts_with(prefix) && path.ends_with(".dbtmp");
 }
 
-// Paths of files of which a read has failed since they were opened last.
+// Paths of files of which a read has failed since they were last opened.
 class Failures {
  public:
   void add(const std::string& path) {
@@ -161,7 +161,7 @@ class GuardedEnv final : public rocksdb::EnvWrapper {
   }
 
  private:
-  // Only of an OPTIONS file that RocksDB has not put in its place.
+  // Changes only an OPTIONS file that still has its temporary name.
   rocksdb::Status restore(const std::string& path) const {
     if (!is_new_options_file(path, options_prefix_)) return {};
     std::string text;

@@ -1,17 +1,17 @@
 // The Env under RocksDB: the user's, with four additions.
 //
-// It keeps out of RocksDB a sorted file that RocksDB could not read. RocksDB 7.8.3 takes a file of which it cannot read
-// the first key for one without keys, and says nothing. It would never find the keys or remove the
-// file: scans and compactions would meet its keys outside the range that RocksDB has recorded. RocksDB reads all files
-// first and then links them into its directory. Therefore the link of a file of which a read has failed fails too, and
+// It keeps out of RocksDB a sorted file that RocksDB could not read. If RocksDB 7.8.3 cannot read a file's first key,
+// it takes the file for one without keys and reports no error. It would never find the keys or remove the file, and
+// scans and compactions would meet its keys outside the range that RocksDB has recorded. RocksDB reads all files first
+// and then links them into its directory. Therefore the link of a file of which a read has failed fails too, and
 // nothing is ingested.
 //
 // It puts the user's options back into RocksDB's OPTIONS files. RocksDB writes one under a temporary name, compares it
 // with the options that it runs with, asks for its size, which it reports to copies of the database, and renames it.
-// So the text is restored when RocksDB asks for the size. A crash meanwhile leaves a temporary file, which RocksDB
-// never reads.
+// The text is therefore restored when RocksDB asks for the size. A crash before the rename leaves a temporary file,
+// which RocksDB never reads.
 //
-// It keeps a thread from writing an OPTIONS file that would say nothing new.
+// It prevents a thread from writing an OPTIONS file without a change (NoOptionsFile).
 //
 // It registers RocksDB's logs with MainLogs.
 #pragma once
@@ -32,9 +32,9 @@ std::unique_ptr<rocksdb::Env> guard_env(rocksdb::Env* env, const std::string& da
                                         const std::shared_ptr<const UserOptions>& user_options,
                                         const std::shared_ptr<MainLogs>& main_logs);
 
-// While it is there, RocksDB writes no OPTIONS file in this thread: the one in its place stays. So what the options
-// point to is not asked for its name. RocksDB goes on without, or with fail_if_options_file_error answers IOError when
-// all else is done.
+// While it exists, RocksDB writes no OPTIONS file in this thread: the current one stays. RocksDB does not ask objects
+// in the options for their names then. RocksDB continues without the file, or with fail_if_options_file_error returns
+// IOError after everything else is done.
 class NoOptionsFile {
  public:
   NoOptionsFile();
@@ -42,7 +42,7 @@ class NoOptionsFile {
   NoOptionsFile(const NoOptionsFile&) = delete;
   NoOptionsFile& operator=(const NoOptionsFile&) = delete;
 
-  // Whether RocksDB came to write one.
+  // Whether RocksDB has tried to write one.
   bool was_tried() const { return was_tried_; }
   void tried() { was_tried_ = true; }
 

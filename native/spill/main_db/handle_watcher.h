@@ -1,5 +1,5 @@
-// Tells when a column family's handle is about to be destroyed, however that comes about: `delete handle` does not pass
-// by the database.
+// Reports that a column family's handle is about to be destroyed. That also covers `delete handle`, which does not call
+// the database.
 #pragma once
 
 #include <rocksdb/db.h>
@@ -12,13 +12,13 @@
 
 namespace spillway::spill {
 
-// Among RocksDB's listeners.
+// One of RocksDB's listeners.
 class HandleWatcher final : public rocksdb::EventListener {
  public:
   using OnDeletion = std::function<void(rocksdb::ColumnFamilyHandle* handle)>;
 
-  // `on_deletion` is called by the thread that destroys a handle, which is whole until it returns. Not after stop().
-  // REQUIRES: no handle is being destroyed at stop().
+  // `on_deletion` is called by the thread that destroys a handle. The handle is valid until it returns. Not called
+  // after stop(). REQUIRES: no handle is being destroyed at stop().
   void start(OnDeletion on_deletion) {
     const MutexLock lock(mutex_);
     on_deletion_ = std::move(on_deletion);

@@ -25,11 +25,11 @@ bool overlap(const rocksdb::SstFileMetaData& a, const rocksdb::SstFileMetaData& 
 
 bool lie_above_older(const rocksdb::ColumnFamilyMetaData& family, const rocksdb::Comparator& order,
                      const FileNumbers& ingested, std::uint64_t before) {
-  std::vector<const rocksdb::SstFileMetaData*> above;  // of the levels so far, without those
+  std::vector<const rocksdb::SstFileMetaData*> above;  // of the levels so far, without the ingested ones
   std::size_t seen = 0;
   for (const rocksdb::LevelMetaData& level : family.levels) {
     const auto is_one = [&](const rocksdb::SstFileMetaData& file) { return ingested.contains(file.file_number); };
-    // L0 is read in the order of sequence numbers, the others from the top.
+    // L0 is searched in the order of sequence numbers, the other levels from the top.
     if (level.level == 0) {
       for (const auto& file : level.files) {
         if (!is_one(file)) above.push_back(&file);
@@ -70,7 +70,7 @@ void IngestedFiles::OnExternalFileIngested(rocksdb::DB*, const rocksdb::External
   }
 }
 
-// RocksDB reports a passing failure before it has a severity. It retries a compaction that failed so.
+// RocksDB reports a transient failure before it has set a severity. It retries a compaction that failed so.
 void IngestedFiles::OnBackgroundError(rocksdb::BackgroundErrorReason reason, rocksdb::Status* error) {
   is_drive_full_.store(error->IsNoSpace(), std::memory_order_release);
   has_any_error_.store(true, std::memory_order_release);

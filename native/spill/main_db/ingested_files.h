@@ -1,10 +1,10 @@
-// Where RocksDB has put the files that it ingested.
+// The levels at which RocksDB has placed the files that it ingested.
 //
-// IngestExternalFiles chooses a file's level by what the family's SuperVersion shows. A flush or a compaction of the
-// family whose MANIFEST record another thread wrote is part of the current Version before it is part of the
-// SuperVersion (RocksDB 7.8.3, db/external_sst_file_ingestion_job.cc). An ingestion in between overlooks what was moved
-// and puts the file below older versions of its keys, which readers then find. So its level is checked afterwards,
-// and a file that lies too deep is ingested once more: above the file that was misplaced, since it has the same keys
+// IngestExternalFiles chooses a file's level from the family's SuperVersion. A flush or a compaction of the family
+// whose MANIFEST record another thread wrote is part of the current Version before it is part of the SuperVersion
+// (RocksDB 7.8.3, db/external_sst_file_ingestion_job.cc). An ingestion in between does not see it, and may put the file
+// below older versions of its keys, which readers then find. Therefore a file's level is checked after its ingestion. A
+// file that lies too deep is ingested once more, above the misplaced one, because that has the same keys
 // (docs/decisions/0016).
 #pragma once
 
@@ -29,30 +29,31 @@ namespace spillway::spill {
 
 using FileNumbers = std::unordered_set<std::uint64_t>;
 
-// Whether each of those files of the family lies above everything older with which its range of keys overlaps. May be
-// false where only ranges overlap and no key does. `before`: the latest sequence number when they were ingested.
+// Whether each of those files of the family lies above every older file whose range of keys overlaps its own. May be
+// false where the ranges overlap but no key does. `before`: the latest sequence number when the files were ingested.
 bool lie_above_older(const rocksdb::ColumnFamilyMetaData& family, const rocksdb::Comparator& order,
                      const FileNumbers& ingested, std::uint64_t before);
 
-// Among RocksDB's listeners. Knows the numbers that RocksDB gives to files.
+// One of RocksDB's listeners. Knows the numbers that RocksDB gives to files, and RocksDB's errors.
 class IngestedFiles final : public rocksdb::EventListener {
  public:
   // Announces that the file at that path is about to be ingested.
   void expect(const std::string& path);
-  // Nothing: it was not ingested. It is not expected any more.
+  // The number of that file; nothing if it was not ingested. The file is no longer expected.
   std::optional<std::uint64_t> take(const std::string& path);
 
-  // Not once RocksDB has had an error that stopped it, until the database is reopened. RocksDB 7.8.3 takes itself for
-  // stopped when it has recovered from one (db/error_handler.cc, ClearBGError), and gives a file that is ingested then
-  // the number 0 (db/db_impl/db_impl.cc, ReserveFileNumbersBeforeIngestion), or ends the process where it has
+  // False after an error that stopped RocksDB, until the database is reopened. When RocksDB 7.8.3 has recovered from
+  // such an error, it still counts as stopped (db/error_handler.cc, ClearBGError). It then gives an ingested file the
+  // number 0 (db/db_impl/db_impl.cc, ReserveFileNumbersBeforeIngestion), or aborts the process if it is built with
   // assertions.
   bool may_ingest() const { return !has_failed_.load(std::memory_order_acquire); }
-  // It takes itself for stopped, for certain. (From what it takes for a passing failure it may recover in another way.)
+  // RocksDB certainly counts as stopped. (After an error that it takes for transient it may recover in another way.)
   bool is_stuck() const { return is_stuck_.load(std::memory_order_acquire); }
-  bool is_drive_full() const { return is_drive_full_.load(std::memory_order_acquire); }  // says the last one
-  // Also one that did not stop it, or is over.
+  // The last error was a full drive.
+  bool is_drive_full() const { return is_drive_full_.load(std::memory_order_acquire); }
+  // Also an error that did not stop RocksDB, or is over.
   bool has_any_error() const { return has_any_error_.load(std::memory_order_acquire); }
-  // How many errors RocksDB has reported that stop its background work until it has recovered, and the last one.
+  // How many errors RocksDB has reported that stop its background work until it has recovered, and the last of them.
   std::uint64_t error_count() const { return error_count_.load(std::memory_order_acquire); }
   rocksdb::Status last_error() const;
   static rocksdb::Status refusal();
@@ -68,16 +69,17 @@ class IngestedFiles final : public rocksdb::EventListener {
   std::atomic<std::uint64_t> error_count_{0};
   mutable Mutex mutex_;
   rocksdb::Status last_error_ GUARDED_BY(mutex_);
-  // By path; the user's files are not in it.
+  // By path. Does not contain the user's files.
   std::unordered_map<std::string, std::optional<std::uint64_t>> numbers_ GUARDED_BY(mutex_);
 };
 
-// How often the same files are ingested, when RocksDB refuses or misplaces them because a flush or a compaction is just
-// ending. Each time, misplaced files get a higher level. Source: guess, twice the levels of a default RocksDB and more.
+// Most ingestions of the same files. RocksDB refuses or misplaces them if a flush or a compaction is just ending. Each
+// time, misplaced files get a higher level. Source: guess, more than twice the levels of a default RocksDB.
 inline constexpr int kMostIngestions = 16;
 
-// Ingests and looks: `lies_above_older` is true also where nothing was ingested. `told` is among the database's
-// listeners. REQUIRES: no writes to it meanwhile, no compaction begins, and the handles stay.
+// Ingests and checks the levels. `lies_above_older` is also true if nothing was ingested. `told` is one of the
+// database's listeners. REQUIRES: meanwhile nothing is written to the database, no compaction begins, and the handles
+// stay valid.
 rocksdb::Status ingest_and_look(rocksdb::DB& db, IngestedFiles& told,
                                 const std::vector<rocksdb::IngestExternalFileArg>& arguments, bool* lies_above_older);
 

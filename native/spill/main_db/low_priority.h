@@ -1,4 +1,4 @@
-// Writes of low priority (WriteOptions::low_pri).
+// Pacing of low-priority writes (WriteOptions::low_pri).
 #pragma once
 
 #include <rocksdb/rate_limiter.h>
@@ -10,11 +10,11 @@
 
 namespace spillway::spill {
 
-// While compactions are behind, RocksDB makes these writes wait in their own threads, for a share of 1 MiB/s. Here
-// no writer may sleep inside RocksDB, so RocksDB is asked not to wait, and the writes wait outside.
+// While compactions are behind, RocksDB delays these writes in their own threads, to a share of 1 MiB/s. This library
+// must not block inside RocksDB. Therefore it asks RocksDB not to wait, and delays the writes itself.
 class LowPriority {
  public:
-  // Whether that is RocksDB's answer, which is not a stall's.
+  // Whether RocksDB refused the write because of its priority, not because of a stall.
   static bool is_throttled(const rocksdb::Status& status) {
     return status.IsIncomplete() && status.getState() != nullptr &&
            std::strncmp(status.getState(), "Low priority", std::strlen("Low priority")) == 0;
@@ -25,7 +25,7 @@ class LowPriority {
   }
 
  private:
-  static constexpr std::int64_t kBytesPerSecond = 1 << 20;  // RocksDB 7.8's own
+  static constexpr std::int64_t kBytesPerSecond = 1 << 20;  // RocksDB 7.8's own value
   static constexpr rocksdb::RateLimiter::OpType kWrite = rocksdb::RateLimiter::OpType::kWrite;
 
   const std::unique_ptr<rocksdb::RateLimiter> limiter_{rocksdb::NewGenericRateLimiter(kBytesPerSecond)};

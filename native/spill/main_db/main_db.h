@@ -1,5 +1,5 @@
-// The library's view of RocksDB: writes that do not block in it, how far its log is durable, and its state after an
-// error.
+// RocksDB as the rest of the library sees it: writes that do not block in it, how far its log is durable, and its state
+// after an error.
 #pragma once
 
 #include <rocksdb/db.h>
@@ -23,7 +23,7 @@
 
 namespace spillway::spill {
 
-// The objects that RocksDB got when it was opened, and that observe it.
+// Objects that RocksDB was given when it was opened, and that observe it.
 struct MainParts {
   std::shared_ptr<Binding> binding;
   std::shared_ptr<MainLogs> logs;
@@ -33,13 +33,13 @@ struct MainParts {
 };
 
 // Whether RocksDB returned this because writes are stopped and an error, which may pass, blocks the compactions that
-// would end the stop. Writers do not wait in RocksDB in that case (RocksDB 7.8.3, DBImpl::DelayWrite).
+// would end the stop. RocksDB 7.8.3 lets no writer wait in that case (DBImpl::DelayWrite).
 bool is_stopped_by_error(const rocksdb::Status& status);
 
 // Thread-safe.
 class MainDb {
  public:
-  // `families`: the database's, for flushes.
+  // `families`: those of the database, for flushes.
   MainDb(rocksdb::DB& db, MainParts parts, const ColumnFamilies& families, Telemetry& telemetry);
 
   rocksdb::DB& db() const { return *db_; }
@@ -52,22 +52,22 @@ class MainDb {
   std::uint64_t latest_sequence() const { return db_->GetLatestSequenceNumber(); }
 
   // --- Writes (main_writes.cc)
-  // Incomplete with no_slowdown during a write stall. A frame of its own in every build, as is enter(), which it calls:
-  // RocksDB's group leader reads its followers' batches under atomics that the thread sanitizer cannot see, and
-  // scripts/tsan.suppressions names this.
+  // Incomplete with no_slowdown during a write stall. It has its own stack frame in every build, and so has enter(),
+  // which it calls: RocksDB's group leader reads its followers' batches under atomics that the thread sanitizer cannot
+  // see, and scripts/tsan.suppressions names this function.
   [[gnu::noinline]] rocksdb::Status write(const rocksdb::WriteOptions& options, rocksdb::WriteBatch* batch);
-  // The same, with a mark in RocksDB's log of the newest diverted write, unless the log has one of it or of a later.
-  // MemoryLimit: the batch has no room for it, and nothing was written.
+  // As write(), with a mark in RocksDB's log that names the newest diverted write, unless the log has a mark of that
+  // write or of a later one. MemoryLimit: the batch has no room for a mark, and nothing was written.
   rocksdb::Status write_marked(const rocksdb::WriteOptions& options, rocksdb::WriteBatch* batch, const LiveSet& live);
-  // Whether RocksDB's log can have a mark for the batch: log data behind the point where the batch ends for the log
-  // would not be in it.
+  // Whether RocksDB's log can have a mark for the batch. Log data after the batch's WAL termination point is not
+  // written to the log.
   static bool can_mark(const rocksdb::WriteBatch& batch);
   // Whether RocksDB has, or may have, writes that are not in its log.
   bool has_unlogged() const { return has_unlogged_.load(std::memory_order_acquire); }
 
-  // RocksDB itself was given to the user (GetRootDB): nothing is diverted any more. Set in the commit queue.
+  // RocksDB itself was given to the user (GetRootDB). Nothing is diverted any more. Set in the commit queue.
   bool is_handed_out() const { return is_handed_out_.load(std::memory_order_acquire); }
-  bool hand_out();  // true: for the first time
+  bool hand_out();  // true: the first call
 
   // Whether the database is closing. Calls that wait for RocksDB return ShutdownInProgress.
   bool is_stopping() const { return is_stopping_.load(std::memory_order_acquire); }
@@ -78,32 +78,32 @@ class MainDb {
   // The sequence up to which RocksDB is known to be durable.
   std::uint64_t durable_up_to() const { return durable_up_to_.load(std::memory_order_acquire); }
   void raise_durable(std::uint64_t sequence) { raise_to(durable_up_to_, sequence); }
-  // Makes RocksDB's log durable up to now.
+  // Makes RocksDB's log durable up to the time of the call.
   rocksdb::Status make_durable();
-  // Syncs RocksDB's log. All syncs go through here: a failed log is not touched (MainLogs::have_failed).
+  // Syncs RocksDB's log. All syncs go through here. A failed log is not synced (MainLogs::have_failed).
   rocksdb::Status sync_log();
-  // Syncs RocksDB's log by RocksDB's own call, which updates its statistics, listeners and MANIFEST.
+  // Syncs RocksDB's log by RocksDB's own function, which updates its statistics, listeners and MANIFEST.
   rocksdb::Status sync_log_for_user();
 
   // --- Errors (main_errors.cc)
-  // The error of a failed log of RocksDB, with which writes to it are refused.
+  // The error of a failed log of RocksDB. RocksDB refuses writes with it.
   rocksdb::Status log_failure() const;
   // RocksDB's background error: the status that a write would return now.
   rocksdb::Status error();
-  // OK: no error after the first `errors_before` keeps RocksDB's writes stopped.
+  // OK: RocksDB's writes are not kept stopped by an error after the first `errors_before`.
   rocksdb::Status error_that_keeps_the_stop(std::uint64_t errors_before);
   // Whether RocksDB has recovered from an error that had stopped it. Waits some seconds for the recovery.
   bool has_recovered(const rocksdb::Status& from);
-  // Makes RocksDB begin a new log after one has failed. Not OK: the reason why it did not.
+  // Makes RocksDB begin a new log after one has failed. Otherwise returns the reason why it did not.
   rocksdb::Status renew_log();
-  // But for the guard's. Then RocksDB's log has nothing that is not durable without it, unless more is written
-  // meanwhile, which a log that has failed does not take.
+  // Except for the guard's. If so, everything in RocksDB's log is durable without the log. That stays so unless more is
+  // written, which a failed log does not accept.
   bool are_memtables_empty();
 
   // --- Flushes (main_flushes.cc)
-  // Flushes memtables that would keep the gate closed for long during an ingestion.
+  // Flushes memtables whose flush would keep the gate closed for long during an ingestion.
   rocksdb::Status flush_large_memtables();
-  // With atomic_flush in one call, for all of them have to be of one moment.
+  // With atomic_flush in one call, because all families must be flushed as of the same moment.
   rocksdb::Status flush_all_families();
 
  private:
@@ -116,7 +116,7 @@ class MainDb {
   const ColumnFamilies& families_;
   Telemetry& telemetry_;
   std::atomic<std::uint64_t> durable_up_to_{0};
-  std::atomic<Sequence> marked_up_to_{0};  // RocksDB's log has a mark of this write or of a later one
+  std::atomic<Sequence> marked_up_to_{0};  // RocksDB's log has a mark that names this write or a later one
   std::atomic<bool> has_unlogged_{false};
   std::atomic<bool> is_handed_out_{false};
   std::atomic<bool> is_stopping_{false};

@@ -1,4 +1,4 @@
-// What state an error has left RocksDB in.
+// The state in which an error has left RocksDB.
 #include <chrono>
 #include <string_view>
 #include <thread>
@@ -16,8 +16,8 @@ using rocksdb::WriteBatch;
 using rocksdb::WriteOptions;
 
 constexpr std::chrono::milliseconds kAskErrorAgain{20};
-// has_recovered() waits so long: RocksDB looks every five seconds whether a full drive has room again
-// (SstFileManagerImpl::ClearError), and is asked to look so often. Source: twice that; a guess.
+// Longest wait of has_recovered(). RocksDB checks every five seconds whether a full drive has free space again
+// (SstFileManagerImpl::ClearError), and is asked to check as often. Source: twice that; a guess.
 constexpr std::chrono::seconds kLongestRecovery{10};
 constexpr std::chrono::seconds kAskAgain{1};
 
@@ -53,7 +53,7 @@ bool MainDb::are_memtables_empty() {
   return all == of_guard;
 }
 
-// A write of nothing, which leaves nothing in RocksDB's log.
+// An empty write, which leaves nothing in RocksDB's log.
 Status MainDb::error() {
   if (!ingested_files().has_any_error()) return {};
   WriteOptions nothing;
@@ -69,8 +69,8 @@ Status MainDb::error() {
   return status.IsIncomplete() ? Status() : status;
 }
 
-// RocksDB ends the wait of its own writers when a compaction that would make room fails. It recovers from such an error
-// within milliseconds and fails again a second later, so asking for the error now and then misses it: errors are
+// RocksDB ends the wait of its own writers when a compaction that would free space fails. It recovers from such an
+// error within milliseconds and fails again a second later. A check of the current error would miss it, so errors are
 // counted.
 Status MainDb::error_that_keeps_the_stop(std::uint64_t errors_before) {
   std::uint64_t is_stopped = 0;
@@ -81,12 +81,13 @@ Status MainDb::error_that_keeps_the_stop(std::uint64_t errors_before) {
   return Status::Incomplete(ingested_files().last_error().ToString());
 }
 
-// RocksDB recovers by itself from what it takes for a passing failure, unless its user wants to call Resume(), and once
-// a full drive has room again, some seconds later, where it can look (Env::GetFreeSpace). It can be asked to look now.
+// RocksDB recovers by itself from an error that it takes for transient, unless its user wants to call Resume(). After a
+// full drive it recovers some seconds after space is free again, if it can find out (Env::GetFreeSpace). It can be
+// asked to check now.
 bool MainDb::has_recovered(const Status& from) {
   const auto began = Clock::now();
   Status now = error();
-  if (now.ok()) return from.IsIOError() && !ingested_files().may_ingest();  // it has in the meantime, or may have
+  if (now.ok()) return from.IsIOError() && !ingested_files().may_ingest();  // it has recovered, or may have
   if (now.severity() >= Status::kFatalError) return false;
   const bool is_full = now.IsNoSpace();
   const bool recovers = is_full || user_options().database().max_bgerror_resume_count > 0;
@@ -114,14 +115,14 @@ Status MainDb::write_into_guard() {
   });
 }
 
-// RocksDB begins a new log when it recovers and has something to flush. With empty memtables it goes on with the one
-// that has failed. RocksDB 7.8.3 can be made to recover once more, see IngestedFiles::may_ingest; then there is
-// something in the guard, which holds no data of the user.
+// RocksDB begins a new log when it recovers and has something to flush. If its memtables are empty it continues with
+// the failed log. RocksDB 7.8.3 can be made to recover once more, see IngestedFiles::may_ingest. For that, something is
+// written to the guard, which holds no data of the user.
 Status MainDb::renew_log() {
   Status status = error();
   if (!status.ok()) return status;
   if (!ingested_files().is_stuck()) return log_failure();
-  // A recovery switches file deletions on, also those that the user has switched off.
+  // A recovery enables file deletions again, even if the user has disabled them.
   std::uint64_t are_deletions_on = 1;
   (void)db_->GetIntProperty(rocksdb::DB::Properties::kIsFileDeletionsEnabled, &are_deletions_on);
   if (are_deletions_on == 0) return Status::Aborted("RocksDB's log has failed, and file deletions are off");

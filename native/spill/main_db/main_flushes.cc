@@ -1,4 +1,4 @@
-// Flushes of RocksDB that this library asks for.
+// Flushes of RocksDB's memtables that this library requests.
 #include <chrono>
 #include <thread>
 
@@ -10,9 +10,9 @@ namespace {
 using rocksdb::ColumnFamilyHandle;
 using rocksdb::Status;
 
-// RocksDB flushes its memtables before it ingests. What is in them beyond this is flushed while writes go on, so that
-// the gate is closed for milliseconds. A guess between the cost of one more small L0 file and that of a longer closed
-// gate.
+// RocksDB flushes its memtables before it ingests, while the gate is closed. Larger memtables are flushed before, while
+// writes continue, so that the gate is closed for milliseconds. Source: guess, between the cost of one more small L0
+// file and that of a longer closed gate.
 constexpr std::uint64_t kLargeMemtable = std::uint64_t{4} << 20;
 constexpr std::chrono::milliseconds kLookAtFlushAgain{2};
 // Source: guess, many memtables of RocksDB's default size.
@@ -20,7 +20,7 @@ constexpr std::chrono::seconds kLongestFlush{30};
 
 rocksdb::FlushOptions at_once() {
   rocksdb::FlushOptions options;
-  options.allow_write_stall = true;  // no writer sleeps inside RocksDB
+  options.allow_write_stall = true;  // no writer of this library blocks inside RocksDB
   return options;
 }
 
@@ -44,8 +44,7 @@ Status MainDb::flush_large_memtables() {
   return {};
 }
 
-// RocksDB leaves out families that are dropped. Without atomic_flush one by one, for RocksDB would end with the first
-// that is.
+// RocksDB skips dropped families. Without atomic_flush one by one, because RocksDB stops at the first dropped one.
 Status MainDb::flush_all_families() {
   std::vector<std::uint32_t> ids;
   families_.for_each([&](const ColumnFamily& family) { ids.push_back(family.id); });
@@ -68,7 +67,7 @@ Status MainDb::flush_all_families() {
   return status.ok() && !ingested_files().may_ingest() ? wait_for_flushes(ids) : status;
 }
 
-// RocksDB 7.8.3 does not wait for a flush while it takes itself for stopped (IngestedFiles::may_ingest), and says OK.
+// While RocksDB 7.8.3 counts as stopped (IngestedFiles::may_ingest), it returns OK without waiting for a flush.
 Status MainDb::wait_for_flushes(const std::vector<std::uint32_t>& families) {
   const auto began = std::chrono::steady_clock::now();
   for (const std::uint32_t id : families) {

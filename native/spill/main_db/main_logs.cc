@@ -26,13 +26,13 @@ std::string normal(const std::string& directory) {
 
 struct MainLogs::Log {
   std::string path;
-  std::atomic<std::uint64_t> appended{0};  // how often
-  std::atomic<std::uint64_t> synced{0};    // of that
-  std::atomic<bool> is_lost{false};        // a sync has failed: what it was to make durable may be lost
-  std::atomic<bool> is_to_tell{false};     // RocksDB does not know of that yet
-  IOStatus why;                            // it is lost; written once, before `is_lost`; guarded by mutex_
-  bool has_failed = false;                 // as far as RocksDB knows; guarded by mutex_
-  IOStatus failure;                        // the first that RocksDB knows; guarded by mutex_
+  std::atomic<std::uint64_t> appended{0};  // number of appends
+  std::atomic<std::uint64_t> synced{0};    // how many of them are durable
+  std::atomic<bool> is_lost{false};        // a sync has failed, so appends before it may be lost
+  std::atomic<bool> is_to_tell{false};     // RocksDB has not been given that error yet
+  IOStatus why;                            // the error of that sync; written once, before `is_lost`; guarded by mutex_
+  bool has_failed = false;                 // RocksDB has had an error of this log; guarded by mutex_
+  IOStatus failure;                        // the first error that RocksDB has had; guarded by mutex_
   bool is_named = false;                   // its name is durable; guarded by syncing_
   std::mutex closing;                      // held while `file` is synced or closed
   rocksdb::FSWritableFile* file = nullptr;
@@ -79,7 +79,7 @@ class MainLogs::File final : public rocksdb::FSWritableFileOwnerWrapper {
  private:
   template <typename Action>
   IOStatus append(Action action) {
-    // RocksDB must not go on as if all were there.
+    // After a failed sync RocksDB must get an error, not continue.
     IOStatus status = log_->is_to_tell.load(std::memory_order_acquire) ? logs_.why_of(*log_) : action();
     if (status.ok()) {
       log_->appended.fetch_add(1, std::memory_order_release);
@@ -130,8 +130,8 @@ std::unique_ptr<rocksdb::FSWritableFile> MainLogs::watch(const std::string& path
   return std::make_unique<File>(std::move(file), log, *this);
 }
 
-// RocksDB closes a log that it has synced, or of which everything is in tables. (Also one that a failed sync was
-// followed by a successful one of.)
+// RocksDB closes a log that it has synced, or whose contents are all in tables. (It may also have retried a failed sync
+// with success.)
 void MainLogs::close(const std::shared_ptr<Log>& log) {
   {
     const std::lock_guard lock(log->closing);

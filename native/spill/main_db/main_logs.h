@@ -15,10 +15,10 @@
 
 namespace spillway::spill {
 
-// Outlives the files that it watches.
+// REQUIRES: outlives the files that it watches.
 class MainLogs {
  public:
-  // `directory`: where RocksDB makes its logs.
+  // `directory`: where RocksDB creates its logs.
   MainLogs(std::shared_ptr<rocksdb::FileSystem> files, const std::string& directory, bool use_fsync);
   ~MainLogs();
 
@@ -26,17 +26,17 @@ class MainLogs {
   // Registers a log that RocksDB begins. RocksDB writes through the returned file.
   std::unique_ptr<rocksdb::FSWritableFile> watch(const std::string& path,
                                                  std::unique_ptr<rocksdb::FSWritableFile> file);
-  // Unregisters a log that RocksDB has deleted, archived or recycled: everything in it is in tables.
+  // Unregisters a log that RocksDB has deleted, archived or recycled. Everything in it is in tables.
   void is_gone(const std::string& path);
 
   // Whether RocksDB writes to a log that is watched.
   bool has_any() const;
-  // What was appended to any log before is durable when it returns OK. By any thread. Where a sync has failed, no later
-  // one is a success until everything of that log is in tables: what it was to keep may be lost, and no error is
-  // reported twice. RocksDB gets the same error for its next append to that log.
+  // OK: everything that was appended to any log before the call is durable. Callable by any thread. After a failed sync
+  // of a log, no sync succeeds until everything in that log is in tables: data may be lost, and the operating system
+  // does not report an error twice. RocksDB gets the same error for its next append to that log.
   rocksdb::IOStatus sync();
-  // RocksDB knows of an error of the log that it writes to. It may take writes again by then, and its recovery from a
-  // full drive does, but that file takes nothing more. The next log is a new file.
+  // RocksDB has had an error of the log that it writes to. It may accept writes again, and does so after it has
+  // recovered from a full drive, but that file accepts no more appends. The next log is a new file.
   bool have_failed() const { return have_failed_.load(std::memory_order_acquire); }
   // Why the log that RocksDB writes to has failed; OK if it has not.
   rocksdb::IOStatus failure() const;
@@ -47,9 +47,10 @@ class MainLogs {
 
   rocksdb::IOStatus sync(Log& log);
   rocksdb::IOStatus sync_names();
-  void fail(Log& log, const rocksdb::IOStatus& why);                 // RocksDB knows
+  void fail(Log& log, const rocksdb::IOStatus& why);                 // RocksDB has the error
   static void note_failure(Log& log, const rocksdb::IOStatus& why);  // REQUIRES: mutex_
-  void lose(Log& log, const rocksdb::IOStatus& why, bool is_told);   // of a sync; `is_told`: RocksDB knows
+  // A sync has failed. `is_told`: RocksDB has its error.
+  void lose(Log& log, const rocksdb::IOStatus& why, bool is_told);
   rocksdb::IOStatus why_of(const Log& log) const;
   void close(const std::shared_ptr<Log>& log);
   void look_at_newest();  // REQUIRES: mutex_
@@ -58,11 +59,11 @@ class MainLogs {
   const std::string directory_;
   const std::string normal_directory_;
   const bool use_fsync_;
-  std::mutex syncing_;                            // one sync at a time; also guards what follows
+  std::mutex syncing_;                            // held by the only sync in progress; also guards the next member
   std::unique_ptr<rocksdb::FSDirectory> opened_;  // the directory, once it was needed
-  mutable std::mutex mutex_;                      // of what follows
-  std::vector<std::shared_ptr<Log>> logs_;        // that RocksDB has not closed, oldest first
-  std::vector<std::shared_ptr<Log>> lost_;        // closed since, of which a sync has failed
+  mutable std::mutex mutex_;                      // guards the following members
+  std::vector<std::shared_ptr<Log>> logs_;        // not closed by RocksDB, oldest first
+  std::vector<std::shared_ptr<Log>> lost_;        // closed since, after a failed sync
   std::atomic<bool> have_failed_{false};
 };
 

@@ -15,10 +15,10 @@ using rocksdb::WriteBatch;
 
 namespace {
 
-// If RocksDB's Open fails after it has begun a compaction, it waits for that compaction, and no listener is called.
+// If RocksDB's Open fails after it has begun a compaction, it waits for that compaction, and calls no listener.
 constexpr std::chrono::minutes kLongestHold{1};
 
-// Others may have their own log data; the last character is the version.
+// Batches may have log data of the user's. The last character is the version.
 constexpr std::string_view kMagic = "spillway.mark.1";
 constexpr std::size_t kMarkBytes = kMagic.size() + 2 * sizeof(std::uint64_t);
 
@@ -32,7 +32,7 @@ std::uint64_t u64_at(const char* bytes) {
   return value;
 }
 
-// Whether every mark in the batch's log data names a write that survives. An error: the batch is malformed.
+// Whether every mark in the batch's log data names a write that has survived. An error: the batch is malformed.
 Status find_lost_mark(const WriteBatch& batch, const Survivors& survivors, bool* all_survive) {
   *all_survive = true;
   return visit_batch(batch, [&](const BatchOperation& operation) {
@@ -64,8 +64,8 @@ bool survives(const Mark& mark, const Survivors& survivors) {
   return mark.sequence <= survivors.last || !survivors.generations.contains(mark.generation);
 }
 
-// A record of the log is what one group of writers wrote together. It is replayed or not as a whole: the sync write
-// that may be among them was acknowledged only after everything that the log's marks name was durable.
+// A record of the log is what one group of writers wrote together, and is replayed as a whole or not at all. That is
+// safe for a sync write in it: the write was acknowledged only after everything that the log's marks name was durable.
 class MainOrder::Filter final : public rocksdb::WalFilter {
  public:
   explicit Filter(Survivors survivors) : survivors_(std::move(survivors)) {}
@@ -74,7 +74,7 @@ class MainOrder::Filter final : public rocksdb::WalFilter {
                                      bool*) override {
     bool all_survive = true;
     if (!find_lost_mark(batch, survivors_, &all_survive).ok()) {
-      return WalProcessingOption::kContinueProcessing;  // RocksDB will say so itself
+      return WalProcessingOption::kContinueProcessing;  // RocksDB reports the error itself
     }
     if (!all_survive) return WalProcessingOption::kStopReplay;
     // The first eight bytes of a batch in the log are the sequence of its first operation.
@@ -106,8 +106,8 @@ void MainOrder::start(std::function<void()> before_flush) {
 
 void MainOrder::stop() { start(nullptr); }
 
-// RocksDB 7.8 has chosen its memtables by now, or (atomic flushes) up to which it will: what they hold was written
-// before, and so was everything that their marks name.
+// RocksDB 7.8 has chosen the memtables to flush, or for atomic flushes the last one. Therefore their contents, and
+// everything that the contents' marks name, were written before.
 void MainOrder::OnFlushBegin(rocksdb::DB*, const rocksdb::FlushJobInfo&) {
   const MutexLock lock(mutex_);
   if (before_flush_) before_flush_();

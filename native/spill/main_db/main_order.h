@@ -1,9 +1,9 @@
-// Records in RocksDB's own log which diverted writes precede a write to RocksDB, so that no log is synced only to keep
-// their order (T26), except for writes that are not in RocksDB's log and batches that cannot carry a mark.
+// Records in RocksDB's own log which diverted writes precede a write to RocksDB. So no log is synced only to keep their
+// order (T26). Exceptions are writes without RocksDB's log and batches that cannot carry a mark.
 //
-// A *mark* names the newest diverted write that was acknowledged before a write to RocksDB began, and stands in the log
-// with that write or before it. Recovery replays RocksDB's log up to the first mark whose diverted write is lost. A
-// flush removes writes from the log; they are safe because both logs are synced before it begins.
+// A *mark* names the newest diverted write that was acknowledged before a write to RocksDB began. It is in the log with
+// that write or before it. Recovery replays RocksDB's log up to the first mark whose diverted write is lost. A flush
+// removes writes from the log. They are safe because both logs are synced before the flush begins.
 #pragma once
 
 #include <rocksdb/listener.h>
@@ -22,40 +22,40 @@
 
 namespace spillway::spill {
 
-// As a WriteBatch's log data: it goes into RocksDB's log and into no memtable.
+// The mark as log data of a WriteBatch, which goes into RocksDB's log and into no memtable.
 std::string encode(const Mark& mark);
 std::optional<Mark> decode_mark(const rocksdb::Slice& log_data);
 
 // The part of the spill store that survived a crash.
 struct Survivors {
-  std::unordered_set<GenerationId> generations;  // begun and never dropped, even where nothing of them is left
-  Sequence last = 0;                             // of the last record that is whole
+  std::unordered_set<GenerationId> generations;  // begun and not dropped, even those without a surviving record
+  Sequence last = 0;                             // that of the last intact record
 };
-// A mark of a dropped generation survives: RocksDB had its contents durably.
+// A mark that names a dropped generation survives, because RocksDB had the generation's contents durably.
 bool survives(const Mark& mark, const Survivors& survivors);
 
-// Among RocksDB's listeners, and its log's filter while it opens. Outlives RocksDB.
+// One of RocksDB's listeners, and the filter of its log during Open. Outlives RocksDB.
 class MainOrder final : public rocksdb::EventListener {
  public:
   MainOrder();
   ~MainOrder() override;
 
-  // Ends RocksDB's replay at the first mark that does not survive. For DBOptions::wal_filter.
+  // Makes RocksDB's replay stop at the first mark that does not survive. For DBOptions::wal_filter.
   rocksdb::WalFilter* filter(Survivors survivors);
 
   // The sequence of the last write that RocksDB replayed; 0 if it replayed none.
   std::uint64_t replayed() const;
 
-  // `before_flush` is called from RocksDB's flushes, before what they flush leaves the log, until stop() returns.
+  // RocksDB's flushes call `before_flush` before their contents leave the log, until stop() returns.
   void start(std::function<void()> before_flush);
   void stop();
 
-  // Compactions wait while they are held for any reason, a minute at most: they may take the sequence numbers out of
-  // tables, which are what tells how far RocksDB has got until a note says so.
+  // Compactions wait while there is any of these reasons to hold them, for at most a minute. A compaction may remove
+  // sequence numbers from tables, and until a note is written, only those show how far RocksDB had got.
   enum class Until : unsigned {
-    opened = 1,       // at first
-    ingested = 2,     // a rollback's ingestion is noted down
-    note_stands = 4,  // a note that the spill store could not take stands there, or nothing is left in that
+    opened = 1,       // the database is open
+    ingested = 2,     // a note records a rollback's ingestion
+    note_stands = 4,  // a note that the spill store has refused is written, or the spill store is empty
   };
   void hold_compactions(Until until);
   void let_compactions_run(Until until);

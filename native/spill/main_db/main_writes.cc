@@ -17,7 +17,7 @@ MainDb::MainDb(rocksdb::DB& db, MainParts parts, const ColumnFamilies& families,
 bool MainDb::can_mark(const WriteBatch& batch) { return batch.GetWalTerminationPoint().is_cleared(); }
 
 Status MainDb::write_marked(const WriteOptions& options, WriteBatch* batch, const LiveSet& live) {
-  // A write without RocksDB's log survives by a flush alone.
+  // A write without RocksDB's log survives a crash only through a flush, so it needs no mark.
   if (options.disableWAL || marked_up_to_.load(std::memory_order_acquire) >= live.visible()) {
     return write(options, batch);
   }
@@ -25,7 +25,7 @@ Status MainDb::write_marked(const WriteOptions& options, WriteBatch* batch, cons
   batch->SetSavePoint();
   Status status = batch->PutLogData(encode(newest));
   if (status.ok()) status = write(options, batch);
-  (void)batch->RollbackToSavePoint();  // it is the user's
+  (void)batch->RollbackToSavePoint();  // the batch is the user's
   if (!status.ok()) return status;
   increment(telemetry_.counts.ordering_marks);
   raise_to(marked_up_to_, newest.sequence);
@@ -35,13 +35,13 @@ Status MainDb::write_marked(const WriteOptions& options, WriteBatch* batch, cons
 
 Status MainDb::enter(const WriteOptions& options, WriteBatch* batch) {
   if (logs().have_failed() && !options.disableWAL) return log_failure();
-  const bool is_in_log = !options.disableWAL && batch->GetWalTerminationPoint().is_cleared();  // all of it
-  // Set before the write has sequence numbers.
+  const bool is_in_log = !options.disableWAL && batch->GetWalTerminationPoint().is_cleared();  // the whole batch
+  // Set before RocksDB gives the write its sequence numbers.
   if (!is_in_log && batch->Count() > 0) has_unlogged_.store(true, std::memory_order_release);
   return db_->Write(options, batch);
 }
 
-// The thread sanitizer names a frame by the calls that leave it for instrumented code: this one, through `enter`.
+// The thread sanitizer names a frame by its calls to instrumented code. This frame has one, through `enter`.
 Status MainDb::write(const WriteOptions& options, WriteBatch* batch) {
   const Status status = enter(options, batch);
   if (LowPriority::is_throttled(status)) return status;
@@ -51,7 +51,7 @@ Status MainDb::write(const WriteOptions& options, WriteBatch* batch) {
 
 bool MainDb::hand_out() {
   const bool is_first = !is_handed_out_.exchange(true, std::memory_order_acq_rel);
-  has_unlogged_.store(true, std::memory_order_release);  // writes past this library may be without the log
+  has_unlogged_.store(true, std::memory_order_release);  // the user's own writes to RocksDB may be without its log
   return is_first;
 }
 
@@ -67,7 +67,7 @@ Status MainDb::make_durable() {
 
 Status MainDb::sync_log() {
   if (logs().have_failed()) return are_memtables_empty() ? Status() : log_failure();
-  // It may have a buffer of its own.
+  // RocksDB may buffer its log.
   if (user_options().database().manual_wal_flush || !logs().has_any()) return db_->FlushWAL(true);
   return logs().sync();
 }

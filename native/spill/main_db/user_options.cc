@@ -17,7 +17,7 @@ constexpr const char* kL0Stop = "level0_stop_writes_trigger";
 constexpr const char* kSoftPending = "soft_pending_compaction_bytes_limit";
 constexpr const char* kHardPending = "hard_pending_compaction_bytes_limit";
 
-// As RocksDB 7.8 corrects them when it opens a column family.
+// Corrects the options as RocksDB 7.8 does when it opens a column family.
 void correct(rocksdb::ColumnFamilyOptions& options) {
   if (options.compaction_style == rocksdb::kCompactionStyleFIFO) {
     options.level0_slowdown_writes_trigger = std::numeric_limits<int>::max();
@@ -33,7 +33,7 @@ void correct(rocksdb::ColumnFamilyOptions& options) {
   if (soft == 0 || (hard > 0 && soft > hard)) soft = hard;
 }
 
-// RocksDB puts a backslash before some characters of a name.
+// Removes the backslash that RocksDB puts before some characters of a name.
 std::string without_escapes(std::string_view text) {
   std::string plain;
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -55,7 +55,7 @@ std::optional<std::string> family_of(std::string_view line) {
   return without_escapes(line.substr(kBegin.size(), line.size() - kBegin.size() - kEnd.size()));
 }
 
-// A section of the guard (binding_record.h), which no user has asked for.
+// Whether it begins a section of the guard (binding_record.h), which the user did not create.
 bool is_of_guard(std::string_view line) {
   const std::size_t name = line.find('"');
   return name != std::string_view::npos && is_guard(line.substr(name + 1));
@@ -171,7 +171,7 @@ std::string UserOptions::restore(const std::string& text) const {
     restored += line;
     if (end < text.size()) restored += '\n';
   }
-  while (restored.ends_with("\n\n")) restored.pop_back();  // what stood between the last section and the guard's
+  while (restored.ends_with("\n\n")) restored.pop_back();  // the empty line between the last section and the guard's
   return restored;
 }
 

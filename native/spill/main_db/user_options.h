@@ -1,4 +1,4 @@
-// The user's options where RocksDB runs with others, so that RocksDB without Spillway finds them as they were.
+// The user's options where RocksDB runs with different ones, so that plain RocksDB finds the user's in the database.
 //
 // RocksDB's slowdown triggers are raised to its stop triggers (K4), because writes that it would slow down are
 // diverted. RocksDB writes these raised triggers into its OPTIONS files; `restore` puts the user's back into their
@@ -19,19 +19,19 @@
 
 namespace spillway::spill {
 
-// Where RocksDB slows writers down.
+// The points at which RocksDB slows writers down.
 struct SlowdownTriggers {
   int l0_files = 0;                 // level0_slowdown_writes_trigger
   std::uint64_t pending_bytes = 0;  // soft_pending_compaction_bytes_limit
 };
 
-// The triggers with which RocksDB would open a column family: it corrects those that contradict each other.
+// The triggers with which RocksDB opens a column family. RocksDB corrects triggers that contradict each other.
 SlowdownTriggers slowdown_of(const rocksdb::ColumnFamilyOptions& options);
 
-// The same options with the slowdown where RocksDB's stop is.
+// The same options with the slowdown triggers raised to the stop triggers.
 rocksdb::ColumnFamilyOptions without_slowdown(rocksdb::ColumnFamilyOptions options);
 
-// Thread-safe. Column families by their names, as in an OPTIONS file.
+// Thread-safe. Column families are given by name, as in an OPTIONS file.
 class UserOptions {
  public:
   using Settings = std::unordered_map<std::string, std::string>;
@@ -39,13 +39,14 @@ class UserOptions {
   explicit UserOptions(rocksdb::DBOptions options) : options_(std::move(options)) {}
 
   rocksdb::Env* env() const { return options_.env; }
-  const rocksdb::DBOptions& database() const { return options_; }  // as it was opened
+  const rocksdb::DBOptions& database() const { return options_; }  // as the user opened it
 
-  // Adds a column family's options as it is opened. One that is listed twice has its first options, as in RocksDB.
+  // Adds a column family's options as it is opened. If a family is listed twice its first options count, as in RocksDB.
   void add(const std::string& family, const rocksdb::ColumnFamilyOptions& options);
 
-  // One column family's triggers are about to change: RocksDB writes the OPTIONS file before it says whether they have.
-  // A change that is not kept is undone. One at a time: others wait.
+  // A change of one column family's triggers. It begins before RocksDB is called, because RocksDB writes the OPTIONS
+  // file before it returns whether it has accepted the change. The destructor undoes a change that was not kept. One
+  // change at a time: others wait.
   class Change {
    public:
     Change(UserOptions& options, std::string family);
@@ -54,8 +55,8 @@ class UserOptions {
     Change& operator=(const Change&) = delete;
 
     void set(SlowdownTriggers triggers);
-    // `settings` of SetOptions, as RocksDB has to be given them. `now` are the family's options as the user knows them.
-    // Settings that RocksDB cannot read stay as they are, for RocksDB to refuse.
+    // Returns the `settings` of SetOptions to pass to RocksDB. `now`: the family's options as the user knows them.
+    // Settings that RocksDB cannot parse are returned unchanged, and RocksDB refuses them.
     Settings set(const rocksdb::ColumnFamilyOptions& now, const Settings& settings);
     void keep() { is_kept_ = true; }
 
@@ -66,12 +67,12 @@ class UserOptions {
     const std::optional<SlowdownTriggers> before_;
     bool is_kept_ = false;
   };
-  // RocksDB writes an OPTIONS file in `action` that must not have a change in it that may be undone.
+  // Held while RocksDB writes an OPTIONS file that must not contain a change that may be undone.
   std::mutex& one_at_a_time() { return changing_; }
 
   void restore(rocksdb::DBOptions* options) const;
   void restore(const std::string& family, rocksdb::ColumnFamilyOptions* options) const;
-  // `text` of an OPTIONS file, without the guard's sections.
+  // `text`: that of an OPTIONS file. Returns it with the user's options, and without the guard's sections.
   std::string restore(const std::string& text) const;
 
  private:

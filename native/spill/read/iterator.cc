@@ -13,7 +13,7 @@ using rocksdb::Status;
 
 namespace {
 
-// RocksDB's own iterator while the view is empty, a merged one otherwise; Refresh() chooses again.
+// While the view is empty, RocksDB's own iterator; otherwise a merged one. Refresh() chooses again.
 class ViewIterator final : public rocksdb::Iterator {
  public:
   ViewIterator(IteratorBase base, IteratedFamily family, const ReadOptions& options, ValueReader values,
@@ -38,11 +38,11 @@ class ViewIterator final : public rocksdb::Iterator {
     return now_->GetProperty(std::move(name), value);
   }
 
-  using rocksdb::Iterator::Refresh;  // a newer RocksDB has another, of a snapshot
+  using rocksdb::Iterator::Refresh;  // newer versions of RocksDB have an overload with a snapshot
   Status Refresh() override {
     if (!renew_ || options_.snapshot) return Status::NotSupported("Refresh of an iterator on a snapshot");
     IteratorBase base = renew_();
-    // RocksDB 7.8's own Refresh may read a column family that it has just freed then.
+    // Without a handle, RocksDB 7.8's own Refresh may read a column family that was just freed.
     if (base.main == nullptr) return Status::NotSupported("Refresh of an iterator whose column family has no handle");
     take(std::move(base));
     return now_->status();
@@ -50,7 +50,7 @@ class ViewIterator final : public rocksdb::Iterator {
 
  private:
   void take(IteratorBase base) {
-    now_.reset();  // before what it stands on
+    now_.reset();  // before the objects that it uses
     holds_.reset();
     if (is_empty(base.view.generations)) {
       now_ = std::move(base.main);
@@ -64,7 +64,7 @@ class ViewIterator final : public rocksdb::Iterator {
   const IteratedFamily family_;
   const ValueReader values_;
   const std::function<IteratorBase()> renew_;
-  std::shared_ptr<void> holds_;  // of an iterator that is RocksDB's own
+  std::shared_ptr<void> holds_;  // used by now_ if that is RocksDB's own iterator
   std::unique_ptr<rocksdb::Iterator> now_;
 };
 

@@ -15,42 +15,42 @@
 
 namespace spillway::spill {
 
-// The view that an iterator reads; Refresh() requests a new one.
+// The view that an iterator reads. Refresh() requests a new one.
 struct IteratorBase {
   View view;
-  std::unique_ptr<rocksdb::Iterator> main;  // RocksDB's, of the same moment, made with main_options()
-  std::shared_ptr<void> holds;              // whatever keeps that moment alive, such as RocksDB's snapshot
-  std::shared_ptr<const rocksdb::SliceTransform> prefix_extractor;  // that ends the iteration; null: none does
+  std::unique_ptr<rocksdb::Iterator> main;  // RocksDB's, of the same state, made with main_options()
+  std::shared_ptr<void> holds;              // keeps that state alive, for example RocksDB's snapshot
+  std::shared_ptr<const rocksdb::SliceTransform> prefix_extractor;  // ends the iteration; null: no prefix does
 };
 
-// The column family of an iterator, which outlives handles of it.
+// The column family of an iterator. It may outlive the handles of the family.
 struct IteratedFamily {
   std::uint32_t id = 0;
   const rocksdb::Comparator* comparator = nullptr;
 };
 
-// Whether a view with these generations has nothing of the spill store.
+// Whether the view contains nothing of the spill store.
 inline bool is_empty(const std::shared_ptr<const Generations>& generations) {
   return generations == nullptr || generations->empty();
 }
 
-// The options of RocksDB's iterator beside a view with these generations.
+// The options of RocksDB's iterator in a view with these generations.
 //
-// Beside an empty view it is the user's iterator and has the user's options. Beside any other, RocksDB's side has to
-// know its next key wherever the iteration stands: beyond the prefix of the seek, and backwards from there. In prefix
-// mode RocksDB says neither, for its prefix filters leave out tables and memtables. So that side iterates in total
-// order, and prefix_same_as_start is left to the merged iterator, since a key that would end RocksDB's iteration may be
-// deleted in the spill store. The price: prefix filters save no reads while something is diverted, and a hash memtable
-// is sorted for each iterator.
+// In an empty view the user gets RocksDB's iterator, with the user's options. In any other view the merged iterator
+// must know RocksDB's next key at every position: beyond the prefix of the seek, and backwards from there. In prefix
+// mode RocksDB returns neither, because its prefix filters skip tables and memtables. So RocksDB's side iterates in
+// total order. The merged iterator applies prefix_same_as_start itself, because a key that would end RocksDB's
+// iteration may be deleted in the spill store. The price: prefix filters save no reads while anything is diverted, and
+// a hash memtable is sorted for each iterator.
 rocksdb::ReadOptions main_options(rocksdb::ReadOptions options, const std::shared_ptr<const Generations>& generations);
-// What then has to end the iteration in RocksDB's place. Null beside an empty view.
+// The extractor by which the merged iterator then ends the iteration in RocksDB's place. Null in an empty view.
 std::shared_ptr<const rocksdb::SliceTransform> prefix_extractor_of(rocksdb::ColumnFamilyHandle* handle,
                                                                    const rocksdb::ReadOptions& options,
                                                                    const View& view);
 
-// REQUIRES: base.main was made with main_options() of `options`; no tailing. What the slices in `options` point to
-// outlives the iterator, as with RocksDB. `renew` makes a base of now, for Refresh(); a base whose main is an error
-// iterator says why there is none, and one without a main that the column family has no handle.
+// REQUIRES: base.main was made with main_options() of `options`; no tailing. The memory to which slices in `options`
+// point outlives the iterator, as with RocksDB. `renew` makes a current base for Refresh(). If there is none, base.main
+// is an iterator with the error as its status, or null if the column family has no handle.
 std::unique_ptr<rocksdb::Iterator> make_iterator(IteratorBase base, IteratedFamily family,
                                                  const rocksdb::ReadOptions& options, ValueReader values,
                                                  std::function<IteratorBase()> renew);

@@ -14,13 +14,16 @@ using rocksdb::Status;
 
 namespace {
 
-// From this step on in one direction it is a scan: one step more is what a look-up of a range's first keys needs.
+// From this many steps in one direction on, it is a scan. A look-up of the first keys of a range takes one step more
+// than its seek.
 constexpr int kStepsOfAScan = 2;
 
-// Both sides stand at their next key in `direction_`; the iterator is at the nearer one. A key that both have is the
-// spill store's (I1), so that whenever this is `At::spill`, RocksDB's side is behind the key already.
+// Each side is at its next key in `direction_`, and the iterator is at the nearer key. If both sides have a key, the
+// spill store's version is the newer one (I1). So whenever the iterator is `At::spill`, RocksDB's side is already past
+// the key.
 //
-// The sides are held apart: RocksDB's is moved, and its key looked up, only when it was passed.
+// The sides move independently: RocksDB's iterator is moved, and its key read, only after the iterator has passed its
+// key.
 class MergedIterator final : public rocksdb::Iterator {
  public:
   MergedIterator(IteratorBase base, const IteratedFamily& family, const ReadOptions& options, ValueReader values)
@@ -49,7 +52,7 @@ class MergedIterator final : public rocksdb::Iterator {
     return at_ == At::main ? main_->columns() : columns_;
   }
 
-  // A bound's prefix ends the iteration where it is where that began, as in RocksDB.
+  // As in RocksDB, the prefix of a bound ends the iteration if the iteration began at that bound.
   void SeekToFirst() override {
     if (limits_.lower) return Seek(*limits_.lower);
     begin(Direction::forward);
@@ -91,7 +94,7 @@ class MergedIterator final : public rocksdb::Iterator {
 
   Status GetProperty(std::string name, std::string* value) override {
     if (at_ == At::spill && name == "rocksdb.iterator.is-key-pinned") {
-      value->assign(1, '1');  // it lies in its generation, which the view holds
+      value->assign(1, '1');  // it is in its generation, which the view keeps
       return Status::OK();
     }
     if (at_ == At::spill && name == "rocksdb.iterator.internal-key") {
@@ -147,9 +150,9 @@ class MergedIterator final : public rocksdb::Iterator {
     settle();
   }
 
-  // Brings both sides to the other side of the key.
+  // Moves both sides past the current key in the other direction.
   void turn(Direction direction) {
-    const Slice from = key();  // of RocksDB's side: until that is moved
+    const Slice from = key();  // if of RocksDB's side, valid until that is moved
     start_in(direction);
     const bool on_spill = at_ == At::spill;
     spill_.seek(from, direction, /*or_equal=*/false);
@@ -166,7 +169,7 @@ class MergedIterator final : public rocksdb::Iterator {
     if (on_spill && main_valid_ && main_key_ == from) step_main();  // an older version of the key
   }
 
-  // Goes to the nearest key of both sides that is not deleted.
+  // Moves to the nearest key of both sides that is not deleted.
   void settle() {
     at_ = At::nowhere;
     for (std::uint64_t skipped = 0;; ++skipped) {
@@ -189,7 +192,7 @@ class MergedIterator final : public rocksdb::Iterator {
     }
   }
 
-  // Below 0: RocksDB's side is nearer.
+  // Negative: RocksDB's side is nearer.
   int order_of_sides() const {
     if (!main_valid_) return 1;
     if (!spill_.valid()) return -1;
@@ -205,8 +208,8 @@ class MergedIterator final : public rocksdb::Iterator {
     columns_.front().value() = spill_.value();
   }
 
-  // RocksDB's keys that a range deletion of the spill store hides. One over a key is newer than whatever RocksDB has of
-  // it (I1).
+  // Skips RocksDB's keys that a range tombstone in the spill store covers. Such a tombstone is newer than every version
+  // of its keys in RocksDB (I1).
   void pass_covered() {
     const RangeCover& cover = spill_.cover();
     if (cover.empty()) return;
@@ -244,7 +247,7 @@ class MergedIterator final : public rocksdb::Iterator {
   const std::shared_ptr<void> holds_;
   const std::unique_ptr<rocksdb::Iterator> main_;
   const ValueReader values_;
-  ReadAhead spill_;  // looks into the view
+  ReadAhead spill_;  // refers to the view
 
   At at_ = At::nowhere;
   Direction direction_ = Direction::forward;

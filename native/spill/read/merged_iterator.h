@@ -1,5 +1,5 @@
-// RocksDB's iterator and the spill store's entries as one (K9, with T26's rules: one version of a key, the newest that
-// the view has; deletions hide; both directions, bounds and snapshots).
+// Merges RocksDB's iterator with the spill store's entries (K9, with T26's rules: one version of a key, the newest in
+// the view; deletions hide; both directions, bounds and snapshots).
 #pragma once
 
 #include <rocksdb/iterator.h>
@@ -13,7 +13,7 @@
 namespace spillway::spill {
 
 // It applies the bounds, prefix_same_as_start, read_tier, deadline, ignore_range_deletions and
-// max_skippable_internal_keys of `options`. RocksDB's side applies the others.
+// max_skippable_internal_keys of `options`. RocksDB's iterator applies the others.
 // REQUIRES: as make_iterator(), and a view that is not empty.
 std::unique_ptr<rocksdb::Iterator> make_merged_iterator(IteratorBase base, const IteratedFamily& family,
                                                         const rocksdb::ReadOptions& options, ValueReader values);

@@ -11,16 +11,16 @@ using rocksdb::Status;
 
 namespace {
 
-// Values that are read ahead at most; those of a scan's first batch; and the part of what may be ahead that is asked
-// for together in the background, so that the drive has always something to do and nothing else waits behind much of
-// it. Source: bench/spill_scan.
+// Most values that are prefetched; values of a scan's first batch; and the part of the most values that is requested
+// together in the background. The drive then always has requests, and no other request waits behind many of them.
+// Source: bench/spill_scan.
 constexpr std::size_t kMostValuesAhead = 64;
 constexpr std::size_t kFirstValuesAhead = 16;
 constexpr std::size_t kBatchesAhead = 8;
-// So many bytes are read ahead at most, or one value. Source: as far as RocksDB reads ahead by itself
+// Most bytes that are prefetched, or one value if that is larger. Source: as far as RocksDB reads ahead by itself
 // (BlockBasedTableOptions::max_auto_readahead_size).
 constexpr std::uint64_t kMostBytesAhead = 256 << 10;
-// Where deletions lie between the values, they are passed over to find values, but not without end.
+// Limits how many deletions are skipped in search of the next values.
 constexpr std::size_t kMostKeysAhead = 256;
 
 }  // namespace
@@ -105,7 +105,7 @@ const Status& ReadAhead::load() {
   return request_of(item).status;
 }
 
-// Prefetch: the next values are requested in the background as soon as they fill a batch.
+// Prefetch: requests the next values in the background as soon as they fill a batch.
 void ReadAhead::go_on_reading() {
   if (!scans_ || !in_background_ || !valid()) return;
   if (values_ahead_ + std::max<std::size_t>(1, window_ / kBatchesAhead) <= window_) begin_batch();
@@ -123,7 +123,7 @@ void ReadAhead::begin_batch() {
   spare_.pop_back();
 }
 
-// Gives the next values a request each, as many as there is room for ahead, and one where nothing is.
+// Fills the batch with requests for the next values: as many as may be prefetched, and at least one.
 void ReadAhead::fill(Batch& batch) {
   batch.count = 0;
   const std::size_t last = asked_ + kMostKeysAhead;
@@ -134,7 +134,7 @@ void ReadAhead::fill(Batch& batch) {
     const std::uint32_t length = item.entry->value.length;
     if (values_ahead_ > 0 && bytes_ahead_ + length > kMostBytesAhead) break;
     if (batch.count == batch.requests.size()) batch.requests.emplace_back();
-    ReadRequest& request = batch.requests[batch.count];  // its buffer is used again
+    ReadRequest& request = batch.requests[batch.count];  // its buffer is reused
     ValueReader::ask(*item.entry, &request);
     item.batch = &batch;
     item.slot = batch.count++;
@@ -143,7 +143,7 @@ void ReadAhead::fill(Batch& batch) {
   }
 }
 
-// Values of it that are still in flight are not needed any more.
+// Drops the batch's values that are still in flight, which are not needed any more.
 void ReadAhead::retire_first() {
   batches_.front()->in_flight.reset();
   spare_.push_back(std::move(batches_.front()));

@@ -1,7 +1,7 @@
-// The spill store's side of an iterator: its keys in order, and prefetch of their values.
+// The spill store's side of an iterator: its keys in order, and the prefetch of their values.
 //
 // The keys are in memory, so the values that a scan will need are known exactly. They are read in batches, which a
-// drive serves in parallel, while a scan of RocksDB's tables reads ahead in one file. If the store can read in the
+// drive serves in parallel; a scan of RocksDB's tables reads ahead in one file. If the store can read in the
 // background, the next batch is in flight while RocksDB's side reads and the caller uses the current values.
 #pragma once
 
@@ -20,13 +20,13 @@
 
 namespace spillway::spill {
 
-// Where an iteration ends. The bounds are the caller's, who may change what they point to between seeks.
+// Where an iteration ends. The bounds are the caller's, whose slices may be changed between seeks.
 struct Limits {
   const rocksdb::Comparator* comparator = nullptr;
   const rocksdb::Slice* lower = nullptr;
   const rocksdb::Slice* upper = nullptr;
-  std::shared_ptr<const rocksdb::SliceTransform> prefix_extractor;  // of prefix_same_as_start
-  std::optional<std::string> prefix;                                // that of the seek, once it is known
+  std::shared_ptr<const rocksdb::SliceTransform> prefix_extractor;  // for prefix_same_as_start
+  std::optional<std::string> prefix;                                // the prefix of the seek, once it is known
 
   void take_prefix(const rocksdb::Slice& key);
   bool outside(const rocksdb::Slice& key, Direction direction) const;
@@ -44,10 +44,10 @@ class ReadAhead {
 
   // The next key in the direction of the seek. REQUIRES: valid()
   rocksdb::Slice key() const { return slice_of(items_.front().entry->key()); }
-  bool deleted() const { return items_.front().deleted; }  // by itself or by a range
+  bool deleted() const { return items_.front().deleted; }  // by a tombstone of its own or of a range
   void pop();
 
-  // The seek belongs to a scan: from now on values are prefetched, twice as many with each batch.
+  // The seek belongs to a scan. From now on values are prefetched, and each batch is twice as large as the one before.
   void begin_scan();
 
   // Loads the value of the current key. REQUIRES: valid(), !deleted()
@@ -61,14 +61,14 @@ class ReadAhead {
  private:
   // Values that are read together.
   struct Batch {
-    std::vector<ReadRequest> requests;  // the first `count` of them; the others have buffers to be used again
+    std::vector<ReadRequest> requests;  // the first `count` are in use; the others keep their buffers for reuse
     std::size_t count = 0;
     std::unique_ptr<ReadsInFlight> in_flight;
   };
   struct Item {
     const Entry* entry = nullptr;
     bool deleted = false;
-    Batch* batch = nullptr;  // that has its value, from when that is asked for
+    Batch* batch = nullptr;  // the batch with its value, once that is requested
     std::size_t slot = 0;    // in the batch
   };
 
@@ -86,17 +86,17 @@ class ReadAhead {
   SortedCursor cursor_;
   ValueReader values_;
   Direction direction_ = Direction::forward;
-  std::deque<Item> items_;  // from this key on
-  std::size_t asked_ = 0;   // so many of them were given a batch, if they need one
+  std::deque<Item> items_;  // from the current key on
+  std::size_t asked_ = 0;   // the number of items for which values were requested, where needed
   bool at_end_ = true;
 
   bool scans_ = false;
-  bool in_background_ = false;     // what the store did when it was last asked
-  std::size_t window_ = 1;         // values that are asked for and not passed, at most,
-  std::size_t values_ahead_ = 0;   // and so many there are,
-  std::uint64_t bytes_ahead_ = 0;  // of so many bytes
+  bool in_background_ = false;     // the store reads in the background, by its last answer
+  std::size_t window_ = 1;         // most values that are requested and not yet passed
+  std::size_t values_ahead_ = 0;   // the current number of such values
+  std::uint64_t bytes_ahead_ = 0;  // their bytes
 
-  std::deque<std::unique_ptr<Batch>> batches_;  // in the order of their values, the first with the last value loaded
+  std::deque<std::unique_ptr<Batch>> batches_;  // in the order of their values
   std::vector<std::unique_ptr<Batch>> spare_;
 };
 

@@ -1,6 +1,6 @@
-// A consistent view of RocksDB and the spill store, and the snapshot that a user holds of it.
+// A consistent view of RocksDB and the spill store, and the user's snapshot of it.
 //
-// It keeps its generations and their log until it is released, even after they were brought back: ingested data has a
+// It keeps its generations and their log until it is released, even after they were brought back. Ingested data has a
 // newer sequence number in RocksDB than the snapshot, so the snapshot does not see it there.
 #pragma once
 
@@ -18,37 +18,38 @@ namespace spillway::spill {
 
 struct ReadState {
   View view;
-  std::shared_ptr<const rocksdb::Snapshot> main;  // released with its last holder
+  std::shared_ptr<const rocksdb::Snapshot> main;  // released with its last owner
 };
 
-// RocksDB casts a snapshot to its own class without a check, and reads the first two members of that behind the virtual
-// table: the sequence number up to which it sees, and the smallest that may be uncommitted. Through our DB it never
-// meets this class, but a snapshot taken before RocksDB itself was handed out gets there (GetRootDB). So these two come
-// first here as well, and such a read is of RocksDB's side of the snapshot.
+// RocksDB casts a snapshot to its own class without a check, and reads the first two members after the virtual table:
+// the sequence number up to which it sees, and the smallest that may be uncommitted. RocksDB never gets this class
+// through this library's DB, but it may get a snapshot that was taken before RocksDB itself was handed out (GetRootDB).
+// Therefore this class begins with the same two members, and such a read uses RocksDB's side of the snapshot.
 class SpillSnapshot final : public rocksdb::Snapshot {
  public:
-  // `diverted`: operations diverted in this opening before the snapshot, as in DB::GetLatestSequenceNumber.
+  // `diverted`: the number of operations diverted in this opening before the snapshot, as in
+  // DB::GetLatestSequenceNumber.
   explicit SpillSnapshot(ReadState state, Sequence diverted = 0)
       : main_number_(state.main->GetSequenceNumber()), state_(std::move(state)), diverted_(diverted) {}
   ~SpillSnapshot() override = default;
 
   const ReadState& state() const { return state_; }
 
-  // RocksDB's sequence number plus the diverted operations: orders snapshots and DB::GetLatestSequenceNumber, and means
-  // nothing to RocksDB.
+  // RocksDB's sequence number plus the number of diverted operations. Orders snapshots and DB::GetLatestSequenceNumber,
+  // and is not a sequence number of RocksDB.
   rocksdb::SequenceNumber GetSequenceNumber() const override { return main_number_ + diverted_; }
   std::int64_t GetUnixTime() const override { return state_.main->GetUnixTime(); }
   std::uint64_t GetTimestamp() const override { return state_.main->GetTimestamp(); }
 
  private:
   const rocksdb::SequenceNumber main_number_;
-  // Source: RocksDB's value where no transaction is written before it is committed (kMinUnCommittedSeq).
+  // Source: RocksDB's value if every transaction is committed before it is written (kMinUnCommittedSeq).
   [[maybe_unused]] const rocksdb::SequenceNumber main_min_uncommitted_ = 1;
   const ReadState state_;
   const Sequence diverted_;
 };
 
-// The snapshots that the user has not released.
+// The snapshots that the user has not yet released.
 class Snapshots {
  public:
   const rocksdb::Snapshot* add(ReadState state, Sequence diverted) {
@@ -62,9 +63,9 @@ class Snapshots {
     const std::lock_guard lock(mutex_);
     return open_.contains(snapshot);
   }
-  // Returns whether it was one of them. Null, which RocksDB's GetSnapshot may return, is not.
+  // Whether it was one of them. False for null, which RocksDB's GetSnapshot may return.
   bool release(const rocksdb::Snapshot* snapshot) {
-    std::unique_ptr<SpillSnapshot> gone;  // behind the lock
+    std::unique_ptr<SpillSnapshot> gone;  // destroyed after the lock is released
     const std::lock_guard lock(mutex_);
     const auto found = open_.find(snapshot);
     if (found == open_.end()) return false;
@@ -72,7 +73,7 @@ class Snapshots {
     open_.erase(found);
     return true;
   }
-  // Called by a database that closes without waiting for them: they would keep its spill store and its lock.
+  // Called by a database that closes without waiting for their release. They would keep its spill store and its lock.
   void release_all() {
     const std::lock_guard lock(mutex_);
     open_.clear();

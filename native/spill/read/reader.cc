@@ -13,9 +13,9 @@ using rocksdb::PinnableSlice;
 using rocksdb::ReadOptions;
 using rocksdb::Slice;
 
-// How often taking a view is retried after a concurrent commit, before commits are held for it.
+// Most attempts to take a view despite concurrent commits. After that, commits are held for it.
 constexpr int kViewTries = 3;
-// Of ReadOptions::value_size_soft_limit.
+// The value of ReadOptions::value_size_soft_limit that means no limit.
 constexpr std::uint64_t kNoLimit = std::numeric_limits<std::uint64_t>::max();
 
 std::string_view view(const Slice& slice) { return {slice.data(), slice.size()}; }
@@ -47,12 +47,12 @@ ReadState Reader::take_state() {
     if (main == nullptr) return;
     state.main = {main, [this](const rocksdb::Snapshot* one) { main_.db().ReleaseSnapshot(one); }};
   });
-  return state;  // without a snapshot where RocksDB has none (a memtable of the user's own)
+  return state;  // without RocksDB's snapshot if RocksDB has none (a user's memtable without snapshot support)
 }
 
 ReadState Reader::state_of(const ReadOptions& options) {
   if (options.snapshot == nullptr) return take_state();
-  // Functions that go past us take every snapshot for one of RocksDB's, so from then on there are those, too.
+  // Functions that bypass this library take every snapshot for RocksDB's. So there are also RocksDB's own from then on.
   if (main_.is_handed_out() && !snapshots_.contains(options.snapshot)) {
     return {View{}, std::shared_ptr<const rocksdb::Snapshot>(options.snapshot, [](const rocksdb::Snapshot*) {})};
   }
@@ -94,8 +94,8 @@ rocksdb::Status Reader::get_at(const ReadState& state, const ReadOptions& option
   return main_.db().Get(for_main(options, state), family, key, value);
 }
 
-// There is a range tombstone over the key. It and the index are of one moment if every commit that was looked at is
-// over, and nothing that a rollback brought back has left the index meanwhile.
+// A range tombstone covers the key. The tombstone and the index are of the same state if all commits that were looked
+// at are complete, and no generation was brought back meanwhile.
 rocksdb::Status Reader::get_covered(const ReadOptions& options, ColumnFamilyHandle* family, const Slice& key,
                                     PinnableSlice* value) {
   const std::uint32_t id = family->GetID();
@@ -113,15 +113,15 @@ rocksdb::Status Reader::get_covered(const ReadOptions& options, ColumnFamilyHand
 
 rocksdb::Status Reader::get(const ReadOptions& options, ColumnFamilyHandle* family, const Slice& key,
                             PinnableSlice* value) {
-  if (options.timestamp != nullptr) return main_.db().Get(options, family, key, value);  // which refuses it
+  if (options.timestamp != nullptr) return main_.db().Get(options, family, key, value);  // not supported
   if (options.snapshot != nullptr) return get_at(state_of(options), options, family, key, value);
   if (!live_.has_any()) return main_.db().Get(options, family, key, value);
   increment(telemetry_.counts.reads_with_live);
   const std::uint32_t id = family->GetID();
-  const View now{live_.generations(),
-                 ~Sequence{0}};  // before the look into the index: a tombstone it misses is not older
+  // Taken before the index is read: a tombstone that is missing here cannot be older than the entry.
+  const View now{live_.generations(), ~Sequence{0}};
   const auto found = live_.index().find(id, view(key));
-  // Its commit is not over: what it wrote can be seen when all of it can.
+  // Its commit is not complete. Its writes become visible together.
   while (found && live_.visible() < found->entry.sequence) std::this_thread::yield();
   if (!options.ignore_range_deletions && now.covering_tombstone(id, view(key), live_.families()) != 0) {
     return get_covered(options, family, key, value);
@@ -153,15 +153,15 @@ std::vector<rocksdb::Status> Reader::multi_get(const ReadOptions& options,
 }
 
 void Reader::multi_get(const ReadOptions& options, const KeysToGet& keys, bool is_sorted) {
-  const Sequence visible = live_.visible();  // first
+  const Sequence visible = live_.visible();  // before RocksDB is read
   if (options.snapshot == nullptr && !live_.has_any()) {
     main_.db().MultiGet(options, keys.count, keys.families, keys.keys, keys.values, keys.statuses, is_sorted);
-    // Else RocksDB may have taken a moment that is behind a diverted write.
+    // Otherwise RocksDB's state may be newer than a diverted write that this read would miss.
     if (live_.visible() == visible) return;
     std::for_each_n(keys.values, keys.count, [](PinnableSlice& value) { value.Reset(); });
   }
   const ReadState state = state_of(options);
-  // (With a timestamp RocksDB says why not.)
+  // (With a timestamp RocksDB returns the reason why not.)
   if (is_empty(state.view.generations) || options.timestamp != nullptr) {
     main_.db().MultiGet(for_main(options, state), keys.count, keys.families, keys.keys, keys.values, keys.statuses,
                         is_sorted);
@@ -181,8 +181,8 @@ void Reader::multi_get(const ReadOptions& options, const KeysToGet& keys, bool i
   get_in_order(state, options, order, SizeLimit::of_each_family, keys);
 }
 
-// Once the values are larger than their limit, nothing more is read. RocksDB looks for many keys in the order of the
-// keys, and begins to count with each family; with its older function, in the order given, for all families together.
+// Once the values are larger than the limit, no more values are read. RocksDB reads many keys in key order, and counts
+// from 0 for each family. Its older function reads them in the given order, and counts over all families.
 void Reader::get_in_order(const ReadState& state, const ReadOptions& options, std::span<const std::size_t> order,
                           SizeLimit limit, const KeysToGet& keys) {
   std::uint64_t bytes = 0;
@@ -198,7 +198,7 @@ void Reader::get_in_order(const ReadState& state, const ReadOptions& options, st
   }
 }
 
-// The generations are kept until it returns, even if they are brought back.
+// Keeps the generations until it returns, even if they are brought back.
 rocksdb::Status Reader::verify_checksums() const {
   const auto generations = live_.generations();
   for (const auto& generation : *generations) {
@@ -214,11 +214,11 @@ bool Reader::key_may_exist(const ReadOptions& options, ColumnFamilyHandle* famil
     return main_.db().KeyMayExist(options, family, key, value, value_found);
   }
   if (value_found != nullptr) *value_found = false;
-  return true;  // "may": a caller that needs to know asks Get
+  return true;  // a caller that must know calls Get
 }
 
-// Of now, RocksDB's iterator is taken together with the view: it holds its moment by itself, where the release of a
-// snapshot has RocksDB look for files of the last level to compact.
+// A base of the current state has RocksDB's iterator taken together with the view. The iterator keeps its state by
+// itself, without a snapshot: when a snapshot is released, RocksDB checks for files of the last level to compact.
 IteratorBase Reader::base_of_now(const ReadOptions& options, ColumnFamilyHandle* family) {
   IteratorBase made;
   made.view = take_view([&](const std::shared_ptr<const Generations>& generations) {
@@ -238,7 +238,7 @@ rocksdb::Iterator* Reader::iterator_on(IteratorBase on, const ReadOptions& optio
       .release();
 }
 
-// Uses a handle that cannot be destroyed during the call, even if the user deletes one.
+// Uses a handle that cannot be destroyed during the call, even if the user deletes theirs.
 IteratorBase Reader::base_of_now(const ReadOptions& options, std::uint32_t id) {
   const UsedColumnFamily family = live_.families().use(id);
   if (family.handle != nullptr) return base_of_now(options, family.handle);
@@ -266,16 +266,16 @@ rocksdb::Status Reader::new_iterators(const ReadOptions& options, const std::vec
                                       std::vector<rocksdb::Iterator*>* iterators) {
   iterators->clear();
   if (options.tailing) return rocksdb::Status::NotSupported("spillway::DB does not support tailing iterators");
-  // Several need a snapshot of RocksDB's: without one, RocksDB 7.8.3 may miss a key that is overwritten and flushed
-  // before it comes to the key's family.
+  // Several iterators need a snapshot of RocksDB's: without one, RocksDB 7.8.3 may miss a key that is overwritten and
+  // flushed before the iterator of the key's family is made.
   const bool is_one = families.size() == 1 && options.snapshot == nullptr;
   const ReadState state = is_one ? ReadState() : state_of(options);
   for (ColumnFamilyHandle* family : families) {
     iterators->push_back(is_one ? iterator_on(base_of_now(options, family), options, family)
                                 : iterator_at(state, options, family));
-    const rocksdb::Status status = iterators->back()->status();  // why RocksDB makes none with these options
+    const rocksdb::Status status = iterators->back()->status();  // why RocksDB cannot make one with these options
     if (status.ok()) continue;
-    for (const rocksdb::Iterator* one : *iterators) delete one;  // NOLINT: theirs who call only if all are made
+    for (const rocksdb::Iterator* one : *iterators) delete one;  // the caller gets none if one fails
     iterators->clear();
     return status;
   }

@@ -1,4 +1,4 @@
-// Reads of both stores. The key index says which store has the newest version of a key; snapshots and iterators see a
+// Reads of both stores. The key index says which store has the newest version of a key. Snapshots and iterators see a
 // consistent view of both.
 #pragma once
 
@@ -19,7 +19,7 @@
 
 namespace spillway::spill {
 
-// Keys of a MultiGet, as RocksDB's arguments give them: `families[i]` is that of `keys[i]`.
+// Keys of a MultiGet, as in RocksDB's arguments: `families[i]` is the family of `keys[i]`.
 struct KeysToGet {
   std::size_t count = 0;
   rocksdb::ColumnFamilyHandle** families = nullptr;
@@ -28,7 +28,7 @@ struct KeysToGet {
   rocksdb::Status* statuses = nullptr;
 };
 
-// Thread-safe. Methods are those of rocksdb::DB, with its contracts.
+// Thread-safe. The methods are those of rocksdb::DB, with its contracts.
 class Reader {
  public:
   Reader(const Store& store, ValueReader values, MainDb& main, LiveSet& live, CommitQueue& queue, Telemetry& telemetry)
@@ -37,7 +37,7 @@ class Reader {
   rocksdb::Status get(const rocksdb::ReadOptions& options, rocksdb::ColumnFamilyHandle* family,
                       const rocksdb::Slice& key, rocksdb::PinnableSlice* value);
   void multi_get(const rocksdb::ReadOptions& options, const KeysToGet& keys, bool is_sorted);
-  // RocksDB's older function, whose size limit is for all column families together.
+  // RocksDB's older function, whose size limit counts over all column families.
   std::vector<rocksdb::Status> multi_get(const rocksdb::ReadOptions& options,
                                          const std::vector<rocksdb::ColumnFamilyHandle*>& families,
                                          const std::vector<rocksdb::Slice>& keys, std::vector<std::string>* values);
@@ -47,16 +47,16 @@ class Reader {
   rocksdb::Status new_iterators(const rocksdb::ReadOptions& options,
                                 const std::vector<rocksdb::ColumnFamilyHandle*>& families,
                                 std::vector<rocksdb::Iterator*>* iterators);
-  // Every record of every generation that is live now.
+  // Verifies every record of every generation that is live now.
   rocksdb::Status verify_checksums() const;
 
   const rocksdb::Snapshot* get_snapshot();
   void release_snapshot(const rocksdb::Snapshot* snapshot);
-  // Called by a database that closes without waiting for them: they would keep its spill store and its lock.
+  // Called by a database that closes without waiting for their release. They would keep its spill store and its lock.
   void release_snapshots() { snapshots_.release_all(); }
 
  private:
-  // The view as of the last call of `take_main`, which takes RocksDB's side.
+  // The view as of the last call of `take_main`, which takes RocksDB's side of it.
   View take_view(const LiveSet::TakeMain& take_main);
   ReadState take_state();
   ReadState state_of(const rocksdb::ReadOptions& options);

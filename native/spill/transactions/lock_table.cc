@@ -8,7 +8,7 @@ using rocksdb::Status;
 
 namespace {
 
-// Between two tries to take the locks of an expired transaction. Source: guess.
+// Interval between attempts to take the locks of an expired transaction. Source: guess.
 constexpr std::chrono::milliseconds kRetry{1};
 
 }  // namespace
@@ -30,7 +30,7 @@ std::vector<LockTable::TransactionID> LockTable::try_lock(const Locker& locker, 
   return {};
 }
 
-// Depth first through those who wait for those who wait. In the path the asker comes first.
+// Searches depth-first through the waits, from the requester on. The requester comes first in the path.
 bool LockTable::is_deadlock(const Locker& locker) {
   std::vector<rocksdb::DeadlockInfo> path;
   std::int64_t steps = 0;
@@ -58,7 +58,7 @@ bool LockTable::is_deadlock(const Locker& locker) {
   return true;
 }
 
-// Without the lock, for a transaction whose locks are taken gives them back here.
+// Runs without the lock, because a transaction that loses its locks releases them through this table.
 void LockTable::steal_expired(const Key& key, const Locker& locker, std::unique_lock<std::mutex>& lock) {
   std::vector<TransactionID> expired;
   const auto found = locks_.find(key);
@@ -104,7 +104,7 @@ Status LockTable::lock(const Locker& locker, const Key& key, bool exclusive,
     }
     auto wakes = gives_up;
     for (const TransactionID holder : holders) {
-      // One that has expired and cannot be stolen from is about to end.
+      // A holder that has expired, and from which locks cannot be taken, is about to end.
       wakes = std::min(wakes, std::max(locks_[key].holders[holder], Clock::now() + kRetry));
     }
     if (wakes == Clock::time_point::max()) {

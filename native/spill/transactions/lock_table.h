@@ -1,5 +1,5 @@
-// The keys that transactions have locked. Locks are shared or exclusive. A waiter may time out, and deadlocks are
-// detected. As RocksDB's point locks: the same statuses, the same meaning of its options.
+// The keys that transactions have locked. Locks are shared or exclusive. A wait may time out, and deadlocks are
+// detected. Statuses and options are those of RocksDB's point locks.
 #pragma once
 
 #include <rocksdb/utilities/transaction_db.h>
@@ -32,26 +32,26 @@ class LockTable {
   using TransactionID = rocksdb::TransactionID;
   using Key = std::pair<std::uint32_t, std::string>;  // column family, key
 
-  // `steal` takes every lock from an expired transaction, or returns false if it cannot.
+  // `steal` takes all locks from an expired transaction, or returns false if it cannot.
   LockTable(const rocksdb::TransactionDBOptions& options, std::function<bool(TransactionID)> steal);
 
-  // Waits for at most `timeout`; for ever without one. TimedOut, Busy(kDeadlock), or Busy(kLockLimit).
+  // Waits for at most `timeout`, or without limit. Returns TimedOut, Busy(kDeadlock), or Busy(kLockLimit).
   // A holder may lock a key again, and may upgrade a shared lock to an exclusive one.
   rocksdb::Status lock(const Locker& locker, const Key& key, bool exclusive,
                        std::optional<std::chrono::microseconds> timeout);
   void unlock(TransactionID id, const Key& key);
 
   std::unordered_multimap<std::uint32_t, rocksdb::KeyLockInfo> locks() const;
-  std::vector<rocksdb::DeadlockPath> deadlocks() const;  // the newest first
+  std::vector<rocksdb::DeadlockPath> deadlocks() const;  // newest first
   void keep_deadlocks(std::uint32_t count);
-  // The transactions that this one waits for, and for which key; nothing if it does not wait.
+  // The transactions that this one waits for, and the key; empty if it does not wait.
   std::vector<TransactionID> waits_for(TransactionID id, Key* key) const;
 
  private:
   using Clock = std::chrono::steady_clock;
   struct Lock {
     bool exclusive = false;
-    std::map<TransactionID, Clock::time_point> holders;  // and when they expire
+    std::map<TransactionID, Clock::time_point> holders;  // with the time at which each expires
   };
   struct Wait {
     Key key;
@@ -59,14 +59,14 @@ class LockTable {
     std::vector<TransactionID> holders;
   };
 
-  // Takes the lock, or returns its holders.
+  // Takes the lock, or returns its holders without taking it.
   std::vector<TransactionID> try_lock(const Locker& locker, const Key& key, bool exclusive);
   bool is_deadlock(const Locker& locker);
   void steal_expired(const Key& key, const Locker& locker, std::unique_lock<std::mutex>& lock);
 
-  const std::int64_t max_locks_;  // of a column family; -1: any number
+  const std::int64_t max_locks_;  // of one column family; -1: no limit
   const std::function<bool(TransactionID)> steal_;
-  // One mutex for all keys: it is held only for look-ups, and a waiter for a key sleeps without it.
+  // One mutex for all keys. It is held only during look-ups; a waiter for a key releases it.
   mutable std::mutex mutex_;
   std::condition_variable released_;
   std::map<Key, Lock> locks_;

@@ -1,4 +1,4 @@
-// Optimistic transactions: no locks; a commit is refused if a key that it depends on was written since it was read.
+// Optimistic transactions take no locks. A commit is refused if a key that it depends on was written since it was read.
 #include <memory>
 
 #include "spill/transactions/transaction.h"
@@ -69,7 +69,7 @@ class OptimisticDb final : public spillway::OptimisticTransactionDB {
   }
   spillway::DB* GetSpillwayDB() override { return &spill_; }
 
-  // A StackableDB does not pass these on.
+  // A StackableDB does not forward these.
   Status Resume() override { return spill_.Resume(); }
   using rocksdb::StackableDB::DeleteRange;
   using rocksdb::StackableDB::Get;

@@ -10,7 +10,7 @@ namespace {
 using rocksdb::Status;
 using rocksdb::WriteBatch;
 
-// Milliseconds as RocksDB's options give them; negative: for ever.
+// A timeout in RocksDB's options, in milliseconds; negative: no limit.
 std::optional<std::chrono::microseconds> timeout_of(std::int64_t milliseconds) {
   if (milliseconds < 0) return std::nullopt;
   return std::chrono::milliseconds(milliseconds);
@@ -21,7 +21,7 @@ Status refuse_range_deletion() {
       "spillway::TransactionDB does not support DeleteRange: keys are locked one by one; delete them in a transaction");
 }
 
-// The keys that a batch writes, in the one order in which they are locked.
+// The keys that a batch writes, in the order in which all batches lock them.
 Status find_keys(const WriteBatch& batch, std::set<LockTable::Key>* keys) {
   return visit_batch(batch, [keys](const BatchOperation& operation) {
     switch (operation.kind) {
@@ -70,7 +70,7 @@ void PessimisticDb::remove_expiring(rocksdb::TransactionID id) {
 }
 
 bool PessimisticDb::steal_from(rocksdb::TransactionID id) {
-  const std::lock_guard lock(expiring_mutex_);  // it does not end meanwhile
+  const std::lock_guard lock(expiring_mutex_);  // so the transaction cannot be destroyed meanwhile
   const auto found = expiring_.find(id);
   return found != expiring_.end() && found->second->lose_locks();
 }
@@ -169,7 +169,8 @@ void PessimisticTransaction::start(const rocksdb::TransactionOptions& transactio
   const auto& defaults = owner_.transaction_options();
   SetLockTimeout(transaction.lock_timeout < 0 ? defaults.transaction_lock_timeout : transaction.lock_timeout);
   takes_locks_ = !transaction.skip_concurrency_control && !defaults.skip_concurrency_control;
-  needs_prepare_ = !transaction.skip_prepare && transaction.expiration < 0;  // as RocksDB's: else it does not ask
+  // As in RocksDB, a transaction that can expire needs no Prepare.
+  needs_prepare_ = !transaction.skip_prepare && transaction.expiration < 0;
   batch().SetMaxBytes(transaction.max_write_batch_size);
   if (transaction.set_snapshot) SetSnapshot();
 }
@@ -211,7 +212,7 @@ Status PessimisticTransaction::acquire(const Key& key, const Tracked* tracked, b
   *at = versions().now();
   const auto snapshot = snapshot_clock();
   if (!do_validate || !snapshot || (was_locked && tracked->at <= *snapshot)) return {};
-  // Who holds the lock sees every write to the key as done or as not begun.
+  // With the lock held, every write to the key is either complete or not begun.
   if (versions().is_written_since(KeyVersions::stripe_of(key.first, key.second), *snapshot)) {
     if (!was_locked) release(key);
     return Status::Busy();
@@ -235,7 +236,7 @@ Status PessimisticTransaction::Commit() {
     txn_state_ = STARTED;
     return Status::Expired();
   }
-  if (needs_prepare_) {  // which is not supported
+  if (needs_prepare_) {  // Prepare is not supported
     txn_state_ = STARTED;
     return Status::TxnNotPrepared();
   }

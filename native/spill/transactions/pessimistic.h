@@ -29,7 +29,7 @@ class PessimisticDb final : public spillway::TransactionDB {
   DbImpl& spill() { return spill_; }
   LockTable& locks() { return locks_; }
   rocksdb::TransactionID next_id() { return next_id_.fetch_add(1, std::memory_order_relaxed); }
-  // Registers a transaction that can expire, so that others can take its locks.
+  // Registers a transaction that can expire, so that other transactions can take its locks.
   void add_expiring(rocksdb::TransactionID id, PessimisticTransaction* transaction);
   void remove_expiring(rocksdb::TransactionID id);
 
@@ -71,7 +71,7 @@ class PessimisticDb final : public spillway::TransactionDB {
   Status Write(const rocksdb::WriteOptions& options, const rocksdb::TransactionDBWriteOptimizations& optimizations,
                rocksdb::WriteBatch* batch) override;
 
-  // --- What a StackableDB does not pass on
+  // --- Calls that a StackableDB does not forward
   Status Resume() override { return spill_.Resume(); }
   Status GetStatsHistory(std::uint64_t start_s, std::uint64_t end_s,
                          std::unique_ptr<rocksdb::StatsHistoryIterator>* iterator) override {
@@ -99,7 +99,7 @@ class PessimisticTransaction final : public SpillTransaction {
   ~PessimisticTransaction() override;
 
   void begin_again(const rocksdb::WriteOptions& options, const rocksdb::TransactionOptions& transaction);
-  // Another transaction takes its locks; false if it is committing.
+  // Another transaction takes its locks. Returns false if it is committing.
   bool lose_locks();
 
   Status Commit() override;

@@ -24,7 +24,7 @@ std::string joined(const rocksdb::SliceParts& parts) {
   return all;
 }
 
-// For a value that is wanted as a string.
+// Reads a value into a string.
 template <typename Read>
 Status read_string(std::string* value, const Read& read) {
   PinnableSlice pinned(value);
@@ -70,7 +70,7 @@ std::uint64_t SpillTransaction::GetElapsedTime() const {
 
 // --- Snapshots
 
-// The clock is read first: what is written while the snapshot is taken counts as newer.
+// The clock is read first, so what is written while the snapshot is taken counts as newer.
 void SpillTransaction::SetSnapshot() {
   const KeyVersions::Stamp at = versions().now();
   DbImpl* const db = &db_;
@@ -161,7 +161,7 @@ void SpillTransaction::UndoGetForUpdate(Family* family, const Slice& key) {
   if (!save_points_.empty()) {
     auto& since = save_points_.back().tracked;
     const auto found = since.find(name);
-    // What was read before the save point stays, for going back to it must find it.
+    // Reads before the save point stay tracked, because RollbackToSavePoint must find them.
     if (found == since.end() || found->second.reads == 0) return;
     if (--found->second.reads == 0 && found->second.writes == 0) since.erase(found);
   }
@@ -186,7 +186,7 @@ Status SpillTransaction::Get(const ReadOptions& options, const Slice& key, Pinna
   return Get(options, default_family(), key, value);
 }
 
-// All of one moment, as those of a DB.
+// Reads all keys in one state, as a DB's MultiGet does.
 std::vector<Status> SpillTransaction::MultiGet(const ReadOptions& options, const std::vector<Family*>& families,
                                                const std::vector<Slice>& keys, std::vector<std::string>* values) {
   values->resize(keys.size());

@@ -21,8 +21,8 @@ namespace spillway::spill {
 
 rocksdb::Status refuse_in_transaction(const char* call, const char* why);
 
-// What a batch with an index reads through: keys from both stores; RocksDB itself is asked for its merge operators'
-// log.
+// The database through which a batch with an index reads. It finds keys in both stores. RocksDB itself is used only for
+// the info log of its merge operators.
 class BatchReader final : public rocksdb::StackableDB {
  public:
   explicit BatchReader(DbImpl& db)
@@ -119,7 +119,7 @@ class SpillTransaction : public rocksdb::Transaction {
   void UndoGetForUpdate(const Slice& key) override { UndoGetForUpdate(default_family(), key); }
   Status RebuildFromWriteBatch(rocksdb::WriteBatch* source) override;
 
-  // --- What it is
+  // --- State and settings
   std::uint64_t GetNumKeys() const override { return tracked_.size(); }
   std::uint64_t GetNumPuts() const override { return counts_.puts; }
   std::uint64_t GetNumDeletes() const override { return counts_.deletes; }
@@ -142,21 +142,21 @@ class SpillTransaction : public rocksdb::Transaction {
     bool exclusive = false;
     std::uint64_t reads = 0;
     std::uint64_t writes = 0;
-    KeyVersions::Stamp at = 0;  // the transaction conflicts if another has written the key since
+    KeyVersions::Stamp at = 0;  // conflict: another transaction has written the key since this time
   };
   enum class Operation { put, merge, remove, single_delete };
 
-  // Makes sure that this transaction may read or write the key. `tracked`: what was known of it, or null.
-  // Sets the clock value since which no other transaction may have written it.
+  // Makes sure that this transaction may read or write the key. `tracked`: its earlier state, or null. Sets `at` to the
+  // clock value since which no other transaction may have written the key.
   virtual Status acquire(const Key& key, const Tracked* tracked, bool exclusive, bool do_validate, bool assume_tracked,
                          KeyVersions::Stamp* at) = 0;
-  // Whether a key that is not to be validated is tracked all the same.
+  // Whether a key that needs no validation is tracked nevertheless.
   virtual bool tracks_unvalidated() const = 0;
   virtual void release(const Key& key) = 0;
 
-  void begin(const rocksdb::WriteOptions& options);  // once more
-  void clear();                                      // nothing written, nothing tracked
-  Status check_commit() const;                       // what cannot be committed
+  void begin(const rocksdb::WriteOptions& options);  // starts again
+  void clear();                                      // forgets all writes and tracked keys
+  Status check_commit() const;                       // not OK if the transaction cannot be committed
   void set_snapshot_if_needed();
   std::optional<KeyVersions::Stamp> snapshot_clock() const;
   DbImpl& db() const { return db_; }
@@ -174,17 +174,17 @@ class SpillTransaction : public rocksdb::Transaction {
   };
   struct TakenSnapshot {
     std::shared_ptr<const rocksdb::Snapshot> taken;
-    KeyVersions::Stamp at = 0;  // before it was taken
-    bool is_needed = false;     // with the next operation
+    KeyVersions::Stamp at = 0;  // read before it was taken
+    bool is_needed = false;     // to be taken with the next operation
     std::shared_ptr<rocksdb::TransactionNotifier> notifier;
   };
   struct SavePoint {
     TakenSnapshot snapshot;
     Counts counts;
-    std::map<Key, Tracked> tracked;  // since then; of its fields the two counts
+    std::map<Key, Tracked> tracked;  // since the save point; only the two counts are used
   };
 
-  // Takes so many reads and writes of the key back. What is not needed any more is released.
+  // Subtracts that many reads and writes of the key. Keys without any are released.
   void untrack(const Key& key, std::uint64_t reads, std::uint64_t writes);
   Family* default_family() const { return db_.DefaultColumnFamily(); }
   Status try_lock(Family* family, const Slice& key, bool read_only, bool exclusive, bool do_validate,
