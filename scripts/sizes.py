@@ -82,7 +82,7 @@ def over_long_functions(native: Path) -> dict[str, int]:
 
 
 def over_full_folders(native: Path) -> dict[str, int]:
-    """Folder below native/ and units of each that wants rooms."""
+    """Folder below native/ and units of each that wants components."""
     units: dict[str, set[str]] = {}
     for path in sources(native):
         units.setdefault(path.parent.relative_to(native).as_posix(), set()).add(path.stem)

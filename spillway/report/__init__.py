@@ -1,7 +1,7 @@
 """The pages of runs and suites, and what all pages share: charts, panels, the frame that opens offline.
 
 It measures nothing: every figure is in the run directory, or is one of its figures divided by another. The pages of
-profiles, of buffer pools and of costs are in the rooms of these.
+profiles, of buffer pools and of costs are in the components of these.
 """
 
 from spillway.report.page import write_report

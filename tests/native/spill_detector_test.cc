@@ -59,7 +59,7 @@ class DetectorTest : public ::testing::Test {
     Route route_then = Route::main;  // what it answered writers at that moment
     friend bool operator==(const Said&, const Said&) = default;
   };
-  Detector::OnLook listen(const Detector& detector) {
+  Detector::OnPoll listen(const Detector& detector) {
     return [this, &detector](const Signals& signals, Route before, Route now) {
       {
         const std::lock_guard lock(said_mutex_);
@@ -70,7 +70,7 @@ class DetectorTest : public ::testing::Test {
   }
   void look(Detector& detector) {
     const int before = looks_;
-    detector.look_soon();
+    detector.poll_now();
     while (looks_ == before) std::this_thread::yield();
   }
   void wait_for_looks(int looks) const {

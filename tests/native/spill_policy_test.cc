@@ -188,8 +188,8 @@ TEST(Policy, BringsBackByPolicy) {
 TEST(Policy, NeverBringsBackInAStallUnlessItMust) {
   const RollbackState diverting =
       with(writing(), [](auto& s) { s.route = Route::spill, s.sealed = 3, s.reads_per_s = 1e6, s.l0_room = 0; });
-  const auto asked = [](RollbackState& s) { s.asked_for = true; };
-  const auto awaited = [](RollbackState& s) { s.asked_for = s.is_awaited = true; };
+  const auto asked = [](RollbackState& s) { s.rollback_requested = true; };
+  const auto awaited = [](RollbackState& s) { s.rollback_requested = s.call_waits = true; };
   const auto owes = [](RollbackState& s) { s.owes_note = true; };
   const auto full = [](RollbackState& s) { s.spill_full = true; };
   const auto stop = [](RollbackState& s) { s.is_stalled = true; };
@@ -232,7 +232,7 @@ TEST(Policy, WhatComesBackIsNoStallItself) {
   state.spill_full = false;
   state.share_used = 0.5;
   EXPECT_EQ(brings(), 1U) << "before it is full";
-  state.asked_for = true;
+  state.rollback_requested = true;
   EXPECT_EQ(brings(), kAllGenerations);
 }
 
@@ -242,12 +242,12 @@ TEST(Policy, BesideReadersItComesBackGently) {
   EXPECT_EQ(brings(RollbackPolicy::adaptive), 1U);
   EXPECT_EQ(brings(RollbackPolicy::eager), 9U);
   state.last_took_s = 1;
-  state.rest_s = 2;
+  state.since_last_rollback_s = 2;
   EXPECT_EQ(brings(RollbackPolicy::adaptive), 0U) << "a rest of three times as long";
   EXPECT_EQ(brings(RollbackPolicy::eager), 9U);
-  state.rest_s = 3;
+  state.since_last_rollback_s = 3;
   EXPECT_EQ(brings(RollbackPolicy::adaptive), 1U);
-  state.rest_s = 0;
+  state.since_last_rollback_s = 0;
   state.share_used = 0.5;
   EXPECT_EQ(brings(RollbackPolicy::adaptive), 0U) << "nothing fills it further";
   state.writes_per_s = 100;
@@ -259,7 +259,7 @@ TEST(Policy, BesideReadersItComesBackGently) {
 }
 
 TEST(Policy, BringsBackNothingWhereNothingLies) {
-  RollbackState empty{.asked_for = true, .spill_full = true, .idle_s = 100, .l0_room = 10};
+  RollbackState empty{.rollback_requested = true, .spill_full = true, .idle_s = 100, .l0_room = 10};
   expect_steps({{"empty", empty, false, false, false, false}});
   empty.live_bytes = 2;  // of a range tombstone
   expect_steps({{"a deleted range", empty, true, true, true, true}});

@@ -115,19 +115,19 @@ TEST_F(RollbackSchedulerTest, APausedAttemptIsRetriedWithoutAWakeUp) {
 }
 
 TEST_F(RollbackSchedulerTest, WhatIsAwaitedIsAskedForAndEndsWithItsGeneration) {
-  EXPECT_FALSE(observe({}, 5).is_awaited);
-  EXPECT_FALSE(observe({}, 5).asked_for);
+  EXPECT_FALSE(observe({}, 5).call_waits);
+  EXPECT_FALSE(observe({}, 5).rollback_requested);
   scheduler_.ask_for(5);
-  EXPECT_TRUE(observe({}, 5).asked_for);
-  EXPECT_FALSE(observe({}, 5).is_awaited);
+  EXPECT_TRUE(observe({}, 5).rollback_requested);
+  EXPECT_FALSE(observe({}, 5).call_waits);
   scheduler_.await(7);
   scheduler_.await(3);  // somebody else, for less
   for (const GenerationId oldest : {3, 5, 7}) {
-    EXPECT_TRUE(observe({}, oldest).is_awaited) << oldest;
-    EXPECT_TRUE(observe({}, oldest).asked_for) << oldest;
+    EXPECT_TRUE(observe({}, oldest).call_waits) << oldest;
+    EXPECT_TRUE(observe({}, oldest).rollback_requested) << oldest;
   }
-  EXPECT_FALSE(observe({}, 8).is_awaited);
-  EXPECT_FALSE(observe({}, 8).asked_for);
+  EXPECT_FALSE(observe({}, 8).call_waits);
+  EXPECT_FALSE(observe({}, 8).rollback_requested);
 }
 
 TEST_F(RollbackSchedulerTest, RatesAreOfTheTimeSinceTheLastLook) {
@@ -156,13 +156,13 @@ TEST_F(RollbackSchedulerTest, RestCountsFromTheEndOfTheLastRollbackThatBroughtSo
   now_ += 300ms;
   RollbackState state = observe({});
   EXPECT_DOUBLE_EQ(state.last_took_s, 0.2);
-  EXPECT_DOUBLE_EQ(state.rest_s, 0.3);
+  EXPECT_DOUBLE_EQ(state.since_last_rollback_s, 0.3);
   attempt(1, Status::TryAgain(), 50ms);
   attempt(1, Status::IOError(), 50ms);
   attempt(0, Status::OK(), 50ms);
   state = observe({});
   EXPECT_DOUBLE_EQ(state.last_took_s, 0.2);
-  EXPECT_DOUBLE_EQ(state.rest_s, 0.45);
+  EXPECT_DOUBLE_EQ(state.since_last_rollback_s, 0.45);
 }
 
 }  // namespace

@@ -51,7 +51,7 @@ def includes(source: str) -> list[str]:
 
 
 def permitted_includes() -> dict[str, set[str]]:
-    """The table under "Directions" in ARCHITECTURE.md: layer, or a room of one ("ssd/gc") → what it may include."""
+    """The table under "Directions" in ARCHITECTURE.md: layer, or a component ("ssd/gc") → what it may include."""
     table = {}
     for line in (ROOT / "ARCHITECTURE.md").read_text().splitlines():
         row = re.fullmatch(r"\| `([\w/]+)` \| (.*) \|", line)
@@ -77,7 +77,8 @@ def folder_of(header: str) -> str | None:
 def wrong_includes(folder: str, source: str, permitted: dict[str, set[str]]) -> list[str]:
     """Includes of our own headers that the folder may not use, or that do not say which layer they are of.
 
-    A room is named by itself within its layer; a row that names another layer may include all of that layer's rooms.
+    A component is named by itself within its layer; a row that names another layer may include all of that layer's
+    components.
     """
     wrong = []
     own = row_of(folder, permitted)
@@ -157,12 +158,12 @@ def test_directions_name_what_there_is() -> None:
     assert sorted(name for name in named if name not in permitted) == []
 
 
-def test_a_layer_with_a_room_in_the_table_has_them_all_there() -> None:
+def test_a_layer_with_a_component_in_the_table_has_them_all_there() -> None:
     permitted = permitted_includes()
-    with_rooms = {row.split("/")[0] for row in permitted if "/" in row}
+    with_components = {row.split("/")[0] for row in permitted if "/" in row}
     folders = {path.parent.relative_to(NATIVE).as_posix() for path in native_sources()}
-    rooms = {folder for folder in folders if "/" in folder and folder.split("/")[0] in with_rooms}
-    assert sorted(room for room in rooms if "/" not in row_of(room, permitted)) == []
+    components = {folder for folder in folders if "/" in folder and folder.split("/")[0] in with_components}
+    assert sorted(component for component in components if "/" not in row_of(component, permitted)) == []
 
 
 @pytest.mark.parametrize("path", native_sources(), ids=name_of)
@@ -197,19 +198,25 @@ def test_a_wrong_include_is_seen() -> None:
     assert not wrong_includes("device", '#include "ssd/ssd.h"\n#include <sys/stat.h>\n', permitted)
 
 
-def test_a_wrong_include_between_rooms_is_seen(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_wrong_include_between_components_is_seen(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setitem(globals(), "NATIVE", tmp_path)
-    for header in ("ssd/ssd.h", "ssd/gc/victim.h", "ssd/ftl/ftl.h", "fs/rooms/deep/a.h", "spill/include/spillway/db.h"):
+    for header in (
+        "ssd/ssd.h",
+        "ssd/gc/victim.h",
+        "ssd/ftl/ftl.h",
+        "fs/components/deep/a.h",
+        "spill/include/spillway/db.h",
+    ):
         (tmp_path / header).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / header).touch()
-    permitted = {"ssd": {"ssd/ftl"}, "ssd/gc": set(), "ssd/ftl": {"ssd/gc"}, "fs": {"ssd"}, "fs/rooms": {"ssd/gc"}}
+    permitted = {"ssd": {"ssd/ftl"}, "ssd/gc": set(), "ssd/ftl": {"ssd/gc"}, "fs": {"ssd"}, "fs/components": {"ssd/gc"}}
     permitted["spill"] = set()
     gc, ftl, ssd, db = (f'#include "{h}"\n' for h in ("ssd/gc/victim.h", "ssd/ftl/ftl.h", "ssd/ssd.h", "spillway/db.h"))
     assert wrong_includes("ssd", gc + ftl, permitted) == ["ssd/gc/victim.h"]
     assert wrong_includes("ssd/gc", gc + ftl + ssd, permitted) == ["ssd/ftl/ftl.h", "ssd/ssd.h"]
     assert wrong_includes("ssd/ftl", gc + ftl + ssd, permitted) == ["ssd/ssd.h"]
     assert wrong_includes("fs", gc + ftl + ssd + db, permitted) == ["spillway/db.h"]
-    assert wrong_includes("fs/rooms/deep", gc + ftl + db, permitted) == ["ssd/ftl/ftl.h", "spillway/db.h"]
+    assert wrong_includes("fs/components/deep", gc + ftl + db, permitted) == ["ssd/ftl/ftl.h", "spillway/db.h"]
 
 
 SIZES = runpy.run_path(str(ROOT / "scripts" / "sizes.py"))

@@ -154,7 +154,7 @@ Status KvQueue::submit(std::span<const KvIo> ios) {
   if (status) return status;
   const std::lock_guard lock(of_.mutex_);
   for (const std::uint32_t slot : slots) {
-    if (const auto where = commands_[slot].handed_over) of_.contents_->settle(*where, false);
+    if (const auto where = commands_[slot].contents_offset) of_.contents_->settle(*where, false);
   }
   unused_.insert(unused_.end(), slots.begin(), slots.end());
   return status;
@@ -175,13 +175,13 @@ void KvQueue::hand_over(InFlight& command) {
     bytes += stored(pair.key.size(), pair.value.size());
   }
   if (bytes > of_.info_.batch_bytes) return;
-  if (auto where = of_.contents_->hand_over(pairs)) command.handed_over = *where;
+  if (auto where = of_.contents_->hand_over(pairs)) command.contents_offset = *where;
 }
 
 // REQUIRES: the namespace's lock is held
 Status KvQueue::store(InFlight& command, std::span<const KvView> pairs) {
-  if (!command.handed_over) return of_.contents_->put(pairs);
-  of_.contents_->settle(*command.handed_over, true);
+  if (!command.contents_offset) return of_.contents_->put(pairs);
+  of_.contents_->settle(*command.contents_offset, true);
   return {};
 }
 
@@ -206,7 +206,7 @@ KvDone KvQueue::done_of(InFlight& command, const Done& below) {
   if (!is_refused) done.fault = below.fault;
   KvContents& contents = *of_.contents_;
   if (is_refused || done.fault != Fault::none) {
-    if (command.handed_over) contents.settle(*command.handed_over, false);
+    if (command.contents_offset) contents.settle(*command.contents_offset, false);
     return done;
   }
   const auto put = [&](std::span<const KvView> pairs) {

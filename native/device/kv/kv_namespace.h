@@ -77,7 +77,7 @@ class KvQueue {
  private:
   struct InFlight {
     KvIo io;
-    std::optional<std::uint64_t> handed_over;  // of a store: where its pairs lie in the contents
+    std::optional<std::uint64_t> contents_offset;  // of a store: where its pairs lie in the contents
   };
   void hand_over(InFlight& command);
   KvDone done_of(InFlight& command, const Done& below);

@@ -8,7 +8,7 @@
 #include "base/spelling.h"
 #include "engine/engine_kind.h"
 #include "engine/rocksdb/adoc_tuner.h"
-#include "engine/rocksdb/spill_policy.h"
+#include "engine/rocksdb/spillway_db.h"
 #include "engine/settings.h"
 
 namespace spillway::engine {
@@ -81,7 +81,7 @@ Result<std::unique_ptr<Policy>> make_policy(const EngineSpec& spec) {
   const auto given = spec.settings.find("policy");
   const std::string name = given == spec.settings.end() ? "slowdown" : given->second;
   if (spec.name == "spillway") {
-    if (name == "slowdown") return make_spill_policy(spec);
+    if (name == "slowdown") return make_spillway_policy(spec);
     return Status::bad_input("engine.policy is '" + name +
                              "', but policies are of the engine rocksdb: leave it out of spillway");
   }

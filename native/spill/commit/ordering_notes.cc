@@ -22,13 +22,13 @@ Status OrderingNotes::append() {
 // While a note is owed, compactions are held: RocksDB's tables keep their sequence numbers, which say how far RocksDB
 // has got. When the spill store is empty, the note is not needed.
 void OrderingNotes::owe() {
-  context_.main.order().hold_compactions(MainOrder::Until::note_stands);
+  context_.main.order().hold_compactions(MainOrder::Until::note_taken);
   is_owed_.store(true, std::memory_order_release);
 }
 
 void OrderingNotes::end_owing() {
   is_owed_.store(false, std::memory_order_release);
-  context_.main.order().let_compactions_run(MainOrder::Until::note_stands);
+  context_.main.order().let_compactions_run(MainOrder::Until::note_taken);
 }
 
 Status OrderingNotes::try_append() {

@@ -143,7 +143,7 @@ Status SpillCommitter::refuse(Commit& commit, const Status& status) {
   if (commit.is_for_main && commit.must_divert) {  // a writer that does not wait may retry
     if (const auto generations = context_.live.generations(); !generations->empty()) {
       writer_.seal();
-      context_.want_rollback(generations->back()->id());
+      context_.request_rollback(generations->back()->id());
     }
   }
   return status;

@@ -16,7 +16,7 @@ Status SpillWriter::report_full() {
     event.kind = SpillEvent::Kind::spill_full;
     event.bytes = context_.store.used_bytes();
     context_.telemetry.report(event);
-    context_.wake_rollback();
+    context_.wake_rollback_thread();
   }
   return Status::Busy("the spill store is full");
 }
@@ -149,7 +149,7 @@ void SpillWriter::report_failure(const Status& status) {
   event.kind = SpillEvent::Kind::store_failed;
   event.message = status.ToString();
   context_.telemetry.report(event);
-  context_.wake_rollback();
+  context_.wake_rollback_thread();
 }
 
 }  // namespace spillway::spill

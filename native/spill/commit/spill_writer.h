@@ -31,8 +31,8 @@ struct CommitContext {
   MainDb& main;
   LiveSet& live;
   Telemetry& telemetry;
-  std::function<void()> wake_rollback;              // called when the store is full or has failed
-  std::function<void(GenerationId)> want_rollback;  // requests the rollback of everything up to that generation
+  std::function<void()> wake_rollback_thread;          // called when the store is full or has failed
+  std::function<void(GenerationId)> request_rollback;  // requests the rollback of everything up to that generation
 };
 
 // Counts the commit groups that the store has taken, and those of them that are durable. Thread-safe.

@@ -188,7 +188,7 @@ class DbImpl final : public spillway::DB {
                                    std::uint64_t* count, std::uint64_t* size) override;
   rocksdb::SequenceNumber GetLatestSequenceNumber() const override;
 
-  // --- Everything else (db_other.cc, db_families.cc)
+  // --- Everything else (db_maintenance.cc, db_families.cc)
   using rocksdb::StackableDB::CompactFiles;
   using rocksdb::StackableDB::CompactRange;
   using rocksdb::StackableDB::CreateColumnFamilyWithImport;
@@ -251,7 +251,7 @@ class DbImpl final : public spillway::DB {
  private:
   rocksdb::Status shut_down();
   rocksdb::DB* hand_out_root();
-  void on_look(Route before, Route now);
+  void on_poll(Route before, Route now);
   // Adds to an estimate what the spill store holds of that column family, or of all families if none is given.
   void add_spilled(std::optional<std::uint32_t> family, const rocksdb::Slice& property, std::uint64_t* value) const;
   bool sum_over_families(const rocksdb::Slice& property, std::uint64_t* value);

@@ -138,7 +138,7 @@ Status Families::drop(Handle* family) {
   });
   if (!status.ok()) return status;
   is_free.wait();
-  detector_.look_soon();  // the family's stalls are over
+  detector_.poll_now();  // the family's stalls are over
   const MutexLock lock(mutex_);
   const auto is_of_it = [&](Handle* kept) { return kept->GetID() == id; };
   const auto rest = std::stable_partition(kept_.begin(), kept_.end(), std::not_fn(is_of_it));
@@ -188,7 +188,7 @@ Status Families::set_options(Handle* family, const std::unordered_map<std::strin
 
 void Families::refresh_limits(Handle* family) {
   live_.families().refresh(family->GetID());
-  detector_.look_soon();
+  detector_.poll_now();
 }
 
 rocksdb::Options Families::options_of(Handle* family) const {

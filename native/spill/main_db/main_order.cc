@@ -127,7 +127,7 @@ void MainOrder::let_compactions_run(Until until) {
 }
 
 void MainOrder::let_compactions_run() {
-  for (const Until until : {Until::opened, Until::ingested, Until::note_stands}) let_compactions_run(until);
+  for (const Until until : {Until::opened, Until::ingested, Until::note_taken}) let_compactions_run(until);
 }
 
 void MainOrder::OnCompactionBegin(rocksdb::DB*, const rocksdb::CompactionJobInfo&) {

@@ -50,12 +50,12 @@ class MainOrder final : public rocksdb::EventListener {
   void start(std::function<void()> before_flush);
   void stop();
 
-  // Compactions wait while there is any of these reasons to hold them, for at most a minute. A compaction may remove
-  // sequence numbers from tables, and until a note is written, only those show how far RocksDB had got.
+  // Compactions wait while they are held for any reason, a minute at most. They may set sequence numbers in tables to
+  // 0, and until a note is durable, those numbers are the only evidence of how far RocksDB's contents are durable.
   enum class Until : unsigned {
-    opened = 1,       // the database is open
-    ingested = 2,     // a note records a rollback's ingestion
-    note_stands = 4,  // a note that the spill store has refused is written, or the spill store is empty
+    opened = 1,      // while it opens
+    ingested = 2,    // a rollback's ingestion has its note
+    note_taken = 4,  // the spill store has taken the note that it refused, or holds nothing any more
   };
   void hold_compactions(Until until);
   void let_compactions_run(Until until);

@@ -93,20 +93,20 @@ void ReadAhead::pop() {
 void ReadAhead::begin_scan() {
   if (std::exchange(scans_, true)) return;
   if (in_background_) window_ = kFirstValuesAhead / 2;
-  go_on_reading();
+  read_next_batch();
 }
 
 const Status& ReadAhead::load() {
   if (!loaded()) begin_batch();
   const Item& item = items_.front();
   while (batches_.front().get() != item.batch) retire_first();
-  go_on_reading();
+  read_next_batch();
   if (auto flight = std::exchange(item.batch->in_flight, nullptr)) flight->wait();
   return request_of(item).status;
 }
 
 // Prefetch: requests the next values in the background as soon as they fill a batch.
-void ReadAhead::go_on_reading() {
+void ReadAhead::read_next_batch() {
   if (!scans_ || !in_background_ || !valid()) return;
   if (values_ahead_ + std::max<std::size_t>(1, window_ / kBatchesAhead) <= window_) begin_batch();
 }

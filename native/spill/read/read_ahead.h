@@ -78,7 +78,7 @@ class ReadAhead {
   bool pull();
   void begin_batch();
   void fill(Batch& batch);
-  void go_on_reading();
+  void read_next_batch();
   void retire_first();
 
   const Limits* limits_;

@@ -45,7 +45,7 @@ Status BringBack::bring_back(std::uint64_t most) {
   if (!status.ok() || choice.targets->empty()) return status;
   const Generations& targets = *choice.targets;
   if (choice.put_back) {
-    end_return(targets, *choice.put_back, Way::put_back);
+    end_rollback(targets, *choice.put_back, Way::put_back);
     return {};
   }
   status = context_.commits.writer.make_durable_concurrently();
@@ -53,9 +53,9 @@ Status BringBack::bring_back(std::uint64_t most) {
     context_.commits.usage.release_sorted();
     return status;
   }
-  const Return ingested = begin_return(targets);
+  const Return ingested = begin_rollback(targets);
   status = ingest_concurrently(targets, choice.visible);
-  if (status.ok()) end_return(targets, ingested, Way::ingest);
+  if (status.ok()) end_rollback(targets, ingested, Way::ingest);
   // An error during the ingestion forbids ingestions until the next Open: the next try puts the generation back.
   return status.IsAborted() && !main.ingested_files().may_ingest() ? Status::TryAgain() : status;
 }
@@ -87,12 +87,12 @@ Status BringBack::choose(std::uint64_t most, const Status& renewed, Choice* choi
     if (!status.ok()) return status;
   }
   if (Status status = writer.make_durable(); !status.ok()) return status;
-  choice->put_back = begin_return(*targets);
+  choice->put_back = begin_rollback(*targets);
   return put_back(*targets);
 }
 
 // For the rest that a rollback leaves. Writers to the spill store wait until it returns.
-Status BringBack::bring_back_held(Way largest) {
+Status BringBack::bring_back_in_commit_queue(Way largest) {
   MainDb& main = context_.main;
   SpillWriter& writer = context_.commits.writer;
   writer.seal();
@@ -101,7 +101,7 @@ Status BringBack::bring_back_held(Way largest) {
   while (status.ok() && !context_.live.generations()->empty()) {
     if (status = writer.make_durable(); !status.ok()) return status;
     std::shared_ptr<const Generations> targets = context_.live.generations();
-    const Return began = begin_return(*targets);
+    const Return began = begin_rollback(*targets);
     Way way = Way::put_back;
     status = Status::TryAgain();
     const bool may_ingest = largest == Way::ingest && main.ingested_files().may_ingest();
@@ -119,12 +119,12 @@ Status BringBack::bring_back_held(Way largest) {
     if (status.IsTryAgain()) {  // too much, or RocksDB is in a write stall
       way = Way::ingest;
       targets = context_.commits.usage.reserve_sorted(targets);
-      status = ingest_held(*targets, context_.live.visible());
+      status = ingest_in_commit_queue(*targets, context_.live.visible());
       // An error meanwhile forbids it in this opening.
       if (status.IsAborted() && !main.ingested_files().may_ingest()) status = Status::TryAgain();
     }
     if (status.ok()) {
-      end_return(*targets, began, way);
+      end_rollback(*targets, began, way);
       tries = kMostIngestions;
     } else if (status.IsTryAgain() && --tries > 0) {
       status = {};
@@ -133,7 +133,7 @@ Status BringBack::bring_back_held(Way largest) {
   return status;
 }
 
-BringBack::Return BringBack::begin_return(const Generations& targets) const {
+BringBack::Return BringBack::begin_rollback(const Generations& targets) const {
   Return result;
   result.event.kind = SpillEvent::Kind::rollback_begin;
   result.event.generation = targets.back()->id();
@@ -144,7 +144,7 @@ BringBack::Return BringBack::begin_return(const Generations& targets) const {
 }
 
 // RocksDB has their contents durably, and they are no longer live.
-void BringBack::end_return(const Generations& targets, const Return& began, Way way) {
+void BringBack::end_rollback(const Generations& targets, const Return& began, Way way) {
   steps::reached("spill.rollback.forgotten");
   for (const auto& one : targets) context_.live.index().remove(*one);
   context_.commits.writer.has_room_again();

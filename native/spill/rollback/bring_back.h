@@ -50,8 +50,9 @@ class BringBack {
   // has no room for them now.
   rocksdb::Status bring_back(std::uint64_t most) EXCLUDES(mutex_);
   // All of them while commits wait: for the small rest that bring_back() has left. TryAgain: RocksDB has no room for it
-  // now. Aborted: `largest` is too small a way for them. REQUIRES: mutex() is held.
-  rocksdb::Status bring_back_held(Way largest) REQUIRES(in_commit_queue);
+  // now. Aborted: they are too large to be put back, or RocksDB refuses it, and `largest` is Way::put_back. REQUIRES:
+  // mutex() is held.
+  rocksdb::Status bring_back_in_commit_queue(Way largest) REQUIRES(in_commit_queue);
 
   // Held by a rollback, by a caller that brings back the rest, and by CompactFiles. Taken before the commit queue.
   Mutex& mutex() RETURN_CAPABILITY(mutex_) { return mutex_; }
@@ -69,8 +70,8 @@ class BringBack {
     std::chrono::steady_clock::time_point at = std::chrono::steady_clock::now();
     SpillEvent event;
   };
-  Return begin_return(const Generations& targets) const;
-  void end_return(const Generations& targets, const Return& began, Way way);
+  Return begin_rollback(const Generations& targets) const;
+  void end_rollback(const Generations& targets, const Return& began, Way way);
 
   // The result of the part that runs in the commit queue: it selects generations, and puts them back if they are small.
   struct Choice {
@@ -84,7 +85,7 @@ class BringBack {
   rocksdb::Status put_back(const Generations& targets) REQUIRES(in_commit_queue);
   // `durable`: the sequence up to which the spill store is durable.
   rocksdb::Status ingest_concurrently(const Generations& targets, Sequence durable);
-  rocksdb::Status ingest_held(const Generations& targets, Sequence durable) REQUIRES(in_commit_queue);
+  rocksdb::Status ingest_in_commit_queue(const Generations& targets, Sequence durable) REQUIRES(in_commit_queue);
   rocksdb::Status write_and_ingest(const Generations& targets, Sequence durable);
   rocksdb::Status ingest_files(const std::vector<SortedFile>& files);
   rocksdb::Status drop(const Generations& targets) REQUIRES(in_commit_queue);

@@ -20,7 +20,7 @@ Status BringBack::ingest_concurrently(const Generations& targets, Sequence durab
   return status;
 }
 
-Status BringBack::ingest_held(const Generations& targets, Sequence durable) {
+Status BringBack::ingest_in_commit_queue(const Generations& targets, Sequence durable) {
   Status status = write_and_ingest(targets, durable);
   context_.commits.notes.append_durably().PermitUncheckedError();  // as above
   context_.main.order().let_compactions_run(MainOrder::Until::ingested);

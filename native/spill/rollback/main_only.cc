@@ -7,9 +7,6 @@ namespace {
 
 using rocksdb::Status;
 
-// Largest rest that is brought back while writers to the spill store wait. Source: guess, some tens of milliseconds at
-// 200 MB/s.
-constexpr std::uint64_t kSmallRest = std::uint64_t{4} << 20;
 // After this many rounds that did not catch up with diverted writes, a longer wait is accepted. Source: guess.
 constexpr int kMostRounds = 10;
 
@@ -45,7 +42,7 @@ std::optional<Status> MainOnly::try_round(int round, const Action& action, KeyVe
   {
     const RollbackPause::Pass pass(bring_back_.pause());  // an ingestion may wait for a flush
     context_.commits.notes.hold_commits([&]() REQUIRES(in_commit_queue) {
-      status = bring_back_.bring_back_held(pass ? Way::ingest : Way::put_back);
+      status = bring_back_.bring_back_in_commit_queue(pass ? Way::ingest : Way::put_back);
       has_no_room = status.IsTryAgain();
       if (status.ok()) status = action(static_cast<bool>(pass));
     });
@@ -64,7 +61,7 @@ MainOnly::Rest MainOnly::try_run(std::uint64_t most_bytes, const std::function<v
   if (!pass) return Rest::not_now;
   Status brought_back;
   context_.commits.notes.hold_commits([&]() REQUIRES(in_commit_queue) {
-    brought_back = bring_back_.bring_back_held(Way::ingest);
+    brought_back = bring_back_.bring_back_in_commit_queue(Way::ingest);
     if (brought_back.ok()) brought_back = context_.commits.writer.sync();  // else the action might come to the queue
     if (brought_back.ok()) action();
   });

@@ -42,10 +42,10 @@ void RollbackScheduler::observe(const Activity& activity, GenerationId oldest, T
   state->reads_per_s = per_second(activity.reads, before.reads, since);
   state->writes_per_s = per_second(activity.writes, before.writes, since);
   state->idle_s = seconds(last_diverted, now);
-  state->rest_s = seconds(last_ended_, now);
+  state->since_last_rollback_s = seconds(last_ended_, now);
   state->last_took_s = last_took_s_;
-  state->is_awaited = oldest <= awaited_until_;
-  state->asked_for = oldest <= asked_until_;
+  state->call_waits = oldest <= awaited_until_;
+  state->rollback_requested = oldest <= asked_until_;
   observed_ = {now, last_diverted, activity};
 }
 

@@ -94,7 +94,7 @@ RollbackScheduler::Outcome RollbackThread::bring_back_next() {
   }
   // A call that waits for room while RocksDB is stopped by an error returns that error.
   const bool is_in_vain = state.is_stalled && (outcome.generations == 0 || outcome.status.IsTryAgain());
-  if (is_in_vain && (state.asked_for || state.spill_full)) {
+  if (is_in_vain && (state.rollback_requested || state.spill_full)) {
     if (const Status error = context_.main.error(); !error.ok()) outcome.status = error;
   }
   context_.room.notify();

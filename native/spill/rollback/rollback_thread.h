@@ -36,7 +36,7 @@ class RollbackThread {
   // The number of failed rollbacks, and the last error.
   std::pair<std::uint64_t, rocksdb::Status> failures();
   // Whether a rollback of one generation is in progress. If so, there will be room soon.
-  bool is_returning_one() const { return is_returning_one_.load(std::memory_order_acquire); }
+  bool is_rolling_back_one() const { return is_returning_one_.load(std::memory_order_acquire); }
 
  private:
   void run();

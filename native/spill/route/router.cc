@@ -152,13 +152,23 @@ Status Router::wait(PendingWrite& write, const std::function<void()>& wait) {
   return lets_go ? write.held->take() : Status();
 }
 
+// Where a write goes, at each try:
+//   - to the spill store, if a key of it lies there, or if RocksDB is near a write stall (or diversion is on for
+//   another
+//     reason, is_diverting) and the spill store can take all of the batch; a low-priority write only for the first
+//     cause;
+//   - to both in turn, if one key lies in the spill store and another can only go to RocksDB (try_with_main_only);
+//   - nowhere yet, if it waits for a rollback: its key lies in a spill store that is full or has failed, or one
+//   generation
+//     is on its way back and makes room;
+//   - to RocksDB otherwise. If RocksDB refuses it in a stall that was not noticed before, it is tried again.
 Router::Next Router::try_either_way(PendingWrite& write) {
   // A low-priority write waits for RocksDB, as it would without a spill store, unless it must be diverted.
   const bool wants = is_diverting() && !write.is_low_priority;
   BatchTraits traits;
-  if (wants || write.is_covered) traits = classify(*write.batch, parts_.live);
+  if (wants || write.has_diverted_key) traits = classify(*write.batch, parts_.live);
   const bool diverts = traits.must_divert || (wants && !traits.has_merge && traits.unsupported.ok());
-  const bool is_returning_one = parts_.rollback.is_returning_one();  // read before the rollback can end
+  const bool is_rolling_back_one = parts_.rollback.is_rolling_back_one();  // read before the rollback can end
   // The doubt ends when a rollback has emptied the failed store.
   write.is_in_doubt = write.is_in_doubt && parts_.commits.writer.has_failed();
   if (diverts && !write.is_in_doubt) {
@@ -179,7 +189,7 @@ Router::Next Router::try_either_way(PendingWrite& write) {
   }
   // The store is full and RocksDB is near a write stall. Waiting for the generation that is coming back is better than
   // writing to RocksDB: RocksDB would flush many small L0 files, while the generation comes back as one large one.
-  if (diverts && is_returning_one && !write.options.no_slowdown) return Next::waits;
+  if (diverts && is_rolling_back_one && !write.options.no_slowdown) return Next::waits;
   const Next next = try_main(write);
   // RocksDB refused the write because of a stall, but the stall may be over. There is no reason to wait.
   if (next == Next::waits && !diverts && !write.is_low_priority && may_divert()) {
@@ -236,7 +246,7 @@ Router::Next Router::try_main(PendingWrite& write) {
 }
 
 Router::Next Router::after(Attempt attempt, PendingWrite& write) {
-  write.is_covered = attempt == Attempt::covered;
+  write.has_diverted_key = attempt == Attempt::covered;
   switch (attempt) {
     case Attempt::finished:
       return Next::ended;
@@ -271,7 +281,7 @@ Router::Next Router::try_with_main_only(PendingWrite& write) {
   std::optional<Attempt> attempt;
   const bool was_asked = write.rollbacks_failed.has_value();
   const bool fails = was_asked && parts_.rollback.failures().first > *write.rollbacks_failed;
-  if (was_asked && !fails && write.brings_rest_back && !parts_.detector->signals().is_stalled) {
+  if (was_asked && !fails && write.may_empty_store_in_queue && !parts_.detector->signals().is_stalled) {
     attempt = try_with_rest_brought_back(write);
   }
   if (attempt) return after(*attempt, write);
@@ -283,13 +293,13 @@ Router::Next Router::try_with_main_only(PendingWrite& write) {
 std::optional<Attempt> Router::try_with_rest_brought_back(PendingWrite& write) {
   std::optional<Attempt> attempt;
   const MainOnly::Rest rest = parts_.main_only.try_run(
-      write.most_rest_bytes, [&] { attempt = main_writer_.try_write(write.options, write.batch, &write.status); });
+      write.max_bytes_in_queue, [&] { attempt = main_writer_.try_write(write.options, write.batch, &write.status); });
   if (rest == MainOnly::Rest::too_large) {
-    write.most_rest_bytes *= 2;  // if diversion outpaces rollback, a longer wait is accepted
+    write.max_bytes_in_queue *= 2;  // if diversion outpaces rollback, a longer wait is accepted
     write.rollbacks_failed.reset();
   }
   // Otherwise a rollback brings the rest back later, or reports why it cannot.
-  if (rest == MainOnly::Rest::failed) write.brings_rest_back = false;
+  if (rest == MainOnly::Rest::failed) write.may_empty_store_in_queue = false;
   return attempt;
 }
 

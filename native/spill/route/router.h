@@ -68,20 +68,19 @@ class Router {
     KeyVersions::Holding* held = nullptr;  // the locks of its keys, released while it waits
     rocksdb::Status status;                // the result of the last try
 
-    bool is_low_priority = false;                   // as the user gave it
-    bool is_covered = false;                        // the last try found a key of it in the spill store
-    bool is_in_doubt = false;                       // the spill store failed during this write, and may hold it
-    bool has_doubtful_key = false;                  // the spill store may hold a failed write of one of its keys
-    bool is_for_main = false;                       // a key of it can only go to RocksDB
-    bool brings_rest_back = true;                   // see try_with_rest_brought_back
-    std::uint64_t most_rest_bytes = kFirstRest;     // most bytes that are brought back while others wait
-    std::optional<std::uint64_t> rollbacks_failed;  // failure count when it began to wait for a rollback
-    std::optional<Clock::time_point> waits_since;   // since when neither store takes it
-    std::uint64_t errors_before = 0;                // RocksDB's error count when the wait began
-    bool has_waited = false;                        // the wait was counted
-    Clock::duration waited{};                       // total over all waits
+    bool is_low_priority = false;          // as the user gave it
+    bool has_diverted_key = false;         // the last try found a key of it in the spill store
+    bool is_in_doubt = false;              // the spill store failed during this write, and may hold it
+    bool has_doubtful_key = false;         // the spill store may hold a failed write of one of its keys
+    bool is_for_main = false;              // a key of it can only go to RocksDB
+    bool may_empty_store_in_queue = true;  // see try_with_rest_brought_back
+    std::uint64_t max_bytes_in_queue = MainOnly::kSmallRest;  // most bytes that are brought back while others wait
+    std::optional<std::uint64_t> rollbacks_failed;            // failure count when it began to wait for a rollback
+    std::optional<Clock::time_point> waits_since;             // since when neither store takes it
+    std::uint64_t errors_before = 0;                          // RocksDB's error count when the wait began
+    bool has_waited = false;                                  // the wait was counted
+    Clock::duration waited{};                                 // total over all waits
   };
-  static constexpr std::uint64_t kFirstRest = std::uint64_t{4} << 20;  // Source: as MainOnly's small rest
 
   enum class Next : std::uint8_t { ended, again, waits };
 

@@ -59,13 +59,13 @@ Detector::Detector(DivertPolicy policy, std::chrono::milliseconds interval) : po
 
 Detector::~Detector() { stop(); }
 
-void Detector::start(rocksdb::DB* db, const ColumnFamilies* families, OnLook on_look) {
+void Detector::start(rocksdb::DB* db, const ColumnFamilies* families, OnPoll on_poll) {
   db_ = db;
   families_ = families;
   {
-    const std::lock_guard telling(telling_mutex_);
-    on_look_ = std::move(on_look);
-    told_ = Route::main;  // the stall of a database that is just opened has not been reported
+    const std::lock_guard telling(report_mutex_);
+    on_poll_ = std::move(on_poll);
+    last_reported_ = Route::main;  // the stall of a database that is just opened has not been reported
   }
   stopping_ = false;
   thread_ = std::thread([this] { run(); });
@@ -78,8 +78,8 @@ void Detector::stop() {
   }
   wake_.notify_all();
   if (thread_.joinable()) thread_.join();
-  const std::lock_guard telling(telling_mutex_);
-  on_look_ = nullptr;
+  const std::lock_guard telling(report_mutex_);
+  on_poll_ = nullptr;
 }
 
 Signals Detector::signals() const {
@@ -90,20 +90,20 @@ Signals Detector::signals() const {
 // Reports the change before the first write is diverted.
 void Detector::divert_now() {
   if (route_.load(std::memory_order_relaxed) != Route::spill) {
-    const std::lock_guard telling(telling_mutex_);
-    const Route before = std::exchange(told_, Route::spill);
-    if (before != Route::spill && on_look_) on_look_(signals(), before, Route::spill);
+    const std::lock_guard telling(report_mutex_);
+    const Route before = std::exchange(last_reported_, Route::spill);
+    if (before != Route::spill && on_poll_) on_poll_(signals(), before, Route::spill);
     route_.store(Route::spill, std::memory_order_release);
   }
-  look_soon();
+  poll_now();
 }
 
 void Detector::report_refusal() { divert_now(); }
 
-void Detector::look_soon() {
+void Detector::poll_now() {
   {
     const std::lock_guard lock(mutex_);
-    look_soon_ = true;
+    poll_now_ = true;
   }
   wake_.notify_one();
 }
@@ -111,31 +111,31 @@ void Detector::look_soon() {
 // Two threads may report two changes in any order, so the last report need not be the current state. A report only
 // triggers a poll, and diverts until that is done.
 void Detector::OnStallConditionsChanged(const rocksdb::WriteStallInfo& info) {
-  info.condition.cur == rocksdb::WriteStallCondition::kNormal ? look_soon() : divert_now();
+  info.condition.cur == rocksdb::WriteStallCondition::kNormal ? poll_now() : divert_now();
 }
 
-void Detector::look() {
+void Detector::poll() {
   const Signals signals = signals_of(*db_, *families_, policy_, route());
-  const std::lock_guard telling(telling_mutex_);
+  const std::lock_guard telling(report_mutex_);
   const Route now = next_route(route_.load(std::memory_order_relaxed), signals, policy_);
   {
     const std::lock_guard lock(mutex_);
     signals_ = signals;
   }
-  const Route before = std::exchange(told_, now);
-  if (now == Route::spill) on_look_(signals, before, now);
+  const Route before = std::exchange(last_reported_, now);
+  if (now == Route::spill) on_poll_(signals, before, now);
   route_.store(now, std::memory_order_release);
-  if (now == Route::main) on_look_(signals, before, now);
+  if (now == Route::main) on_poll_(signals, before, now);
 }
 
 void Detector::run() {
   std::unique_lock lock(mutex_);
   while (!stopping_) {
-    look_soon_ = false;
+    poll_now_ = false;
     lock.unlock();
-    look();
+    poll();
     lock.lock();
-    wake_.wait_for(lock, interval_, [this] { return stopping_ || look_soon_; });
+    wake_.wait_for(lock, interval_, [this] { return stopping_ || poll_now_; });
   }
 }
 

@@ -24,15 +24,15 @@ Signals signals_of(rocksdb::DB& db, const ColumnFamilies& families, const Divert
 
 class Detector final : public rocksdb::EventListener {
  public:
-  // `on_look` is called by the detector's thread after every poll, and by the thread that noticed a stall before
+  // `on_poll` is called by the detector's thread after every poll, and by the thread that noticed a stall before
   // diversion starts.
-  using OnLook = std::function<void(const Signals& signals, Route before, Route now)>;
+  using OnPoll = std::function<void(const Signals& signals, Route before, Route now)>;
 
   Detector(DivertPolicy policy, std::chrono::milliseconds interval);
   ~Detector() override;
 
   // REQUIRES: stop() is called before either is destroyed.
-  void start(rocksdb::DB* db, const ColumnFamilies* families, OnLook on_look);
+  void start(rocksdb::DB* db, const ColumnFamilies* families, OnPoll on_poll);
   void stop();
 
   Route route() const { return route_.load(std::memory_order_acquire); }
@@ -40,29 +40,29 @@ class Detector final : public rocksdb::EventListener {
   // RocksDB refused a write (Incomplete): it is in a stall for which no notification has arrived.
   void report_refusal();
   // Polls now instead of at the next interval.
-  void look_soon();
+  void poll_now();
 
   // RocksDB's mutex is not held here; RocksDB must not be called nevertheless.
   void OnStallConditionsChanged(const rocksdb::WriteStallInfo& info) override;
 
  private:
   void run();
-  void look();
+  void poll();
   void divert_now();
 
   const DivertPolicy policy_;
   const std::chrono::milliseconds interval_;
   rocksdb::DB* db_ = nullptr;
   const ColumnFamilies* families_ = nullptr;
-  std::mutex telling_mutex_;  // serializes calls of on_look_
-  OnLook on_look_;
-  Route told_ = Route::main;  // the route of the last call of on_look_
+  std::mutex report_mutex_;  // serializes calls of on_poll_
+  OnPoll on_poll_;
+  Route last_reported_ = Route::main;  // the route of the last call of on_poll_
   std::atomic<Route> route_{Route::main};
 
   mutable std::mutex mutex_;
   std::condition_variable wake_;
   Signals signals_;
-  bool look_soon_ = false;
+  bool poll_now_ = false;
   bool stopping_ = false;
   std::thread thread_;
 };

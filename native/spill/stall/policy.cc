@@ -14,7 +14,7 @@ constexpr double kCeasedS = 1;           // ten polls of the detector (K3) witho
 constexpr double kKeptUpS = 3;           // many flushes at any rate that stalls. Source: guess
 constexpr double kReadsPerS = 1;         // reads are in progress. Source: guess
 // With readers, rollback takes at most a quarter of the time. The compactions that it causes come on top. Source: guess
-constexpr double kRests = 3;
+constexpr double kPauses = 3;
 // While the first half comes back, new writes still fit into the second. Source: guess
 constexpr double kHalfFull = 0.5;
 
@@ -41,8 +41,8 @@ bool costs_little_or_helps(const RollbackState& state) {
          state.writes_per_s < kFewWritesPerS || state.idle_s >= kKeptUpS || is_half_full(state);
 }
 
-// Reads are served from the spill store, so there is no hurry.
-bool is_beside_readers(const RollbackState& state) {
+// Reads are in progress and the store does not fill: they need the drive's bandwidth more than a rollback does.
+bool readers_come_first(const RollbackState& state) {
   return state.reads_per_s > kReadsPerS && !(is_half_full(state) && state.writes_per_s >= kFewWritesPerS);
 }
 
@@ -53,7 +53,8 @@ bool is_time(const RollbackState& state, RollbackPolicy policy) {
     case RollbackPolicy::lazy:
       return is_time_for_lazy(state);
     case RollbackPolicy::adaptive:
-      return costs_little_or_helps(state) && (!is_beside_readers(state) || state.rest_s >= kRests * state.last_took_s);
+      return costs_little_or_helps(state) &&
+             (!readers_come_first(state) || state.since_last_rollback_s >= kPauses * state.last_took_s);
     case RollbackPolicy::off:
       return false;
   }
@@ -99,9 +100,9 @@ std::uint64_t next_rollback(const RollbackState& state, RollbackPolicy policy) {
   const bool empty = state.live_entries == 0 && state.live_bytes == 0;
   if (empty) return 0;
   if (state.owes_note) return kAllGenerations;  // a stopped RocksDB resumes when its compactions do
-  if (state.is_awaited) return kAllGenerations;
+  if (state.call_waits) return kAllGenerations;
   if (state.is_stalled) return 0;
-  if (state.asked_for) return kAllGenerations;
+  if (state.rollback_requested) return kAllGenerations;
   if (state.spill_full) return 1;
   if (state.l0_room < 1) return 0;
   const bool half_full = is_half_full(state);

@@ -30,30 +30,31 @@ Route next_route(Route now, const Signals& signals, const DivertPolicy& policy);
 // Input of next_rollback().
 struct RollbackState {
   Route route = Route::main;
-  bool is_stalled = false;       // as in Signals
-  bool owes_note = false;        // compactions are held until nothing is live, or the store takes a note
-  bool is_awaited = false;       // a call waits: Rollback(), or one that needs an empty spill store
-  bool asked_for = false;        // such a call waits, or a write that only RocksDB can take
-  bool spill_full = false;       // the store or the index is full
-  double share_used = 0;         // of the store's capacity or of the index's, the larger
-  bool debt = false;             // pending compaction bytes alone would divert writes
-  std::uint64_t sealed = 0;      // generations that are full or were sealed for another reason
-  std::uint64_t live_bytes = 0;  // in all generations
+  bool is_stalled = false;  // as in Signals
+  bool owes_note = false;   // compactions are held until nothing is live, or the store takes a note
+  bool call_waits = false;  // Rollback() waits, or a call that needs an empty spill store: not even a stall is awaited
+  bool rollback_requested = false;  // a call waits, or a write that only RocksDB can take: after the stall
+  bool spill_full = false;          // the store or the index is full
+  double share_used = 0;            // of the store's capacity or of the index's, the larger
+  bool debt = false;                // pending compaction bytes alone would divert writes
+  std::uint64_t sealed = 0;         // generations that are full or were sealed for another reason
+  std::uint64_t live_bytes = 0;     // in all generations
   std::uint64_t live_entries = 0;
   double reads_per_s = 0;
   double writes_per_s = 0;
-  double idle_s = 0;  // since the last diverted write
-  int l0_room = 0;    // L0 files below the divert threshold
-  double rest_s = 0;  // since the last rollback ended
+  double idle_s = 0;                 // since the last diverted write
+  int l0_room = 0;                   // L0 files below the divert threshold
+  double since_last_rollback_s = 0;  // since the last rollback ended
   double last_took_s = 0;
 };
 
 // How many generations to bring back next, oldest first.
 inline constexpr std::uint64_t kAllGenerations = ~std::uint64_t{0};
 
-// None if nothing is live. All if compactions are held for what is live, or if a call waits for it: RocksDB's own
-// copies and ingestions do not wait for the end of a stall either. None while RocksDB is stopped. Then, in this order:
-//   1. Asked for: all, now, even while writes are diverted.
+// None if nothing is live. All if compactions are held for what is live, or if a call waits for it: such a call would
+// proceed in a stall with RocksDB alone, as its copies and ingestions do. None while RocksDB is stopped. Then, in this
+// order:
+//   1. Requested: all, now, even while writes are diverted.
 //   2. Full: one, now, because writes that must be diverted would wait. Generations that come back together free their
 //      space together, so one at a time frees the first space soonest.
 //   3. While writes are diverted: none (K8). Exception: the store is half full, only memtables hold RocksDB up, and the

@@ -49,7 +49,7 @@ PessimisticDb::PessimisticDb(DbImpl* db, const rocksdb::TransactionDBOptions& op
     : TransactionDB(db),
       spill_(*db),
       options_(options),
-      locks_(options, [this](rocksdb::TransactionID id) { return steal_from(id); }) {}
+      locks_(options, [this](rocksdb::TransactionID id) { return take_expired_locks(id); }) {}
 
 rocksdb::Transaction* PessimisticDb::BeginTransaction(const rocksdb::WriteOptions& options,
                                                       const rocksdb::TransactionOptions& transaction,
@@ -69,10 +69,10 @@ void PessimisticDb::remove_expiring(rocksdb::TransactionID id) {
   expiring_.erase(id);
 }
 
-bool PessimisticDb::steal_from(rocksdb::TransactionID id) {
+bool PessimisticDb::take_expired_locks(rocksdb::TransactionID id) {
   const std::lock_guard lock(expiring_mutex_);  // so the transaction cannot be destroyed meanwhile
   const auto found = expiring_.find(id);
-  return found != expiring_.end() && found->second->lose_locks();
+  return found != expiring_.end() && found->second->drop_expired_locks();
 }
 
 std::pair<Status, std::shared_ptr<const rocksdb::Snapshot>> PessimisticDb::CreateTimestampedSnapshot(
@@ -180,7 +180,7 @@ void PessimisticTransaction::finish() {
   clear();
 }
 
-bool PessimisticTransaction::lose_locks() {
+bool PessimisticTransaction::drop_expired_locks() {
   TransactionState expected = STARTED;
   return is_expired() && (txn_state_.compare_exchange_strong(expected, LOCKS_STOLEN) || expected == LOCKS_STOLEN);
 }

@@ -82,7 +82,7 @@ class PessimisticDb final : public spillway::TransactionDB {
   }
 
  private:
-  bool steal_from(rocksdb::TransactionID id);
+  bool take_expired_locks(rocksdb::TransactionID id);
 
   DbImpl& spill_;
   const rocksdb::TransactionDBOptions options_;
@@ -100,7 +100,7 @@ class PessimisticTransaction final : public SpillTransaction {
 
   void begin_again(const rocksdb::WriteOptions& options, const rocksdb::TransactionOptions& transaction);
   // Another transaction takes its locks. Returns false if it is committing.
-  bool lose_locks();
+  bool drop_expired_locks();
 
   Status Commit() override;
   Status Rollback() override;

@@ -1,4 +1,4 @@
-"""The rooms of the Python package: which imports which, no circles, nothing too large to read.
+"""The components of the Python package: which imports which, no circles, nothing too large to read.
 
 An import counts wherever it stands: at the top of a module, in a function, under TYPE_CHECKING, absolute or relative.
 Only what a program puts together at run time (importlib) is not seen, so its use is refused.
@@ -13,11 +13,11 @@ import pytest
 from test_house import ROOT, circles, name_of, tracked_files
 
 PACKAGE = "spillway"
-LOOSE = {"errors", "pitfalls", "quantity", "toml"}  # what every room may use
+LOOSE = {"errors", "pitfalls", "quantity", "toml"}  # what every component may use
 FILE_LINES = 500
 TEST_FILE_LINES = 800
 FUNCTION_LINES = 60
-ROOM_MODULES = 20
+COMPONENT_MODULES = 20
 
 
 def modules() -> list[Path]:
@@ -52,36 +52,36 @@ def module_graph() -> dict[str, set[str]]:
     return {dotted(path): set(imported(dotted(path), path.read_text(), known)) for path in modules()}
 
 
-def room_of(module: str) -> str:
+def component_of(module: str) -> str:
     """The folder below the package, or the name of a loose module."""
     return module.split(".")[1]
 
 
-def room_graph() -> dict[str, set[str]]:
-    """Room → the other rooms that it imports; the loose modules and the package's own name are left out."""
+def component_graph() -> dict[str, set[str]]:
+    """Component → the other components that it imports; the loose modules and the package's own name are left out."""
     graph: dict[str, set[str]] = {}
     for module, used in module_graph().items():
-        of = room_of(module)
-        rooms = {room_of(each) for each in used} - LOOSE - {"__init__", of}
+        of = component_of(module)
+        components = {component_of(each) for each in used} - LOOSE - {"__init__", of}
         if of not in LOOSE | {"__init__"}:
-            graph.setdefault(of, set()).update(rooms)
+            graph.setdefault(of, set()).update(components)
     return graph
 
 
 def permitted_imports() -> dict[str, set[str]]:
-    """The table of rooms in ARCHITECTURE.md: room → the rooms that it may import."""
+    """The table of components in ARCHITECTURE.md: component → the components that it may import."""
     rows = re.findall(rf"^\| `{PACKAGE}/(\w+)` \| (.*) \|$", (ROOT / "ARCHITECTURE.md").read_text(), flags=re.MULTILINE)
-    assert len(rows) == len({room for room, _ in rows}), "a room has two rows"
-    return {room: set(re.findall(r"`(\w+)`", named)) for room, named in rows}
+    assert len(rows) == len({component for component, _ in rows}), "a component has two rows"
+    return {component: set(re.findall(r"`(\w+)`", named)) for component, named in rows}
 
 
-def test_the_table_of_rooms_is_what_is_imported() -> None:
+def test_the_table_of_components_is_what_is_imported() -> None:
     """A row names no more than is used, so the table can be read for what depends on what."""
-    assert permitted_imports() == room_graph()
+    assert permitted_imports() == component_graph()
 
 
-def test_no_rooms_and_no_modules_go_in_a_circle() -> None:
-    assert circles(room_graph()) == []
+def test_no_components_and_no_modules_go_in_a_circle() -> None:
+    assert circles(component_graph()) == []
     assert circles(module_graph()) == []
     assert circles(permitted_imports()) == []
 
@@ -127,11 +127,11 @@ def long_functions(source: str) -> list[str]:
     return [node.name for node in defined if (node.end_lineno or 0) - node.lineno + 1 > FUNCTION_LINES]
 
 
-def test_modules_functions_and_rooms_are_small() -> None:
+def test_modules_functions_and_components_are_small() -> None:
     assert {name_of(path) for path in modules() if lines_of(path.read_text()) > FILE_LINES} == set()
     assert {f"{name_of(path)}: {name}" for path in modules() for name in long_functions(path.read_text())} == set()
-    rooms = [path.parent for path in modules() if path.name != "__init__.py"]
-    assert {name_of(room) for room in rooms if rooms.count(room) > ROOM_MODULES} == set()
+    components = [path.parent for path in modules() if path.name != "__init__.py"]
+    assert {name_of(component) for component in components if components.count(component) > COMPONENT_MODULES} == set()
 
 
 def test_files_of_tests_are_small() -> None:

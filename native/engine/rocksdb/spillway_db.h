@@ -11,6 +11,6 @@ namespace spillway::engine {
 
 // Of the settings `spill.…`, with the library's defaults. bad_input: one that it does not know or take; the store kv
 // without a key-value namespace.
-Result<std::unique_ptr<Policy>> make_spill_policy(const EngineSpec& spec);
+Result<std::unique_ptr<Policy>> make_spillway_policy(const EngineSpec& spec);
 
 }  // namespace spillway::engine

@@ -62,7 +62,7 @@ Status DbImpl::start(const std::vector<ColumnFamilyHandle*>& handles, const Stor
   main_.order().let_compactions_run(MainOrder::Until::opened);
   main_.order().start([this] { commits_.notes.before_flush(); });
   router_.detector().start(&base(), &live_.families(),
-                           [this](const Signals&, Route before, Route now) { on_look(before, now); });
+                           [this](const Signals&, Route before, Route now) { on_poll(before, now); });
   families_.start(handles);
   rollbacks_.thread.start();
   closing_.started();
@@ -104,7 +104,7 @@ Status DbImpl::shut_down() {
   return status.ok() ? closed : status;
 }
 
-void DbImpl::on_look(Route before, Route now) {
+void DbImpl::on_poll(Route before, Route now) {
   if (before == now || now == Route::main) live_.store().hand_on();
   if (before == now) return;
   if (now == Route::spill) increment(telemetry_.counts.stalls_diverted);

@@ -1,4 +1,4 @@
-#include "engine/rocksdb/spill_policy.h"
+#include "engine/rocksdb/spillway_db.h"
 
 #include <array>
 #include <chrono>
@@ -117,7 +117,7 @@ SpillOptions read_spill(Settings& settings, bool& in_drive) {
 
 }  // namespace
 
-Result<std::unique_ptr<Policy>> make_spill_policy(const EngineSpec& spec) {
+Result<std::unique_ptr<Policy>> make_spillway_policy(const EngineSpec& spec) {
   Settings settings(spec.settings);
   settings.choice("policy", {"slowdown"}, 0);
   bool in_drive = false;
