@@ -1,4 +1,4 @@
-// Ios as a volume makes them: cut from runs of pages, given to the drive, waited for.
+// The I/Os of a volume: made from runs of pages, submitted to the drive, waited for.
 #pragma once
 
 #include <cstdint>
@@ -12,23 +12,23 @@
 
 namespace spillway::fs {
 
-// These pages of the drive as ios of at most max_bytes each. The tag of each is its length.
+// I/Os of at most max_bytes each for these pages of the drive. The tag of each is its length.
 std::vector<device::Io> make_ios(const std::vector<Extent>& parts, device::Opcode op, device::Cause cause,
                                  std::uint64_t max_bytes);
 
-// What a round of waiting found: how many bytes are done, and the first fault.
+// The result of one wait: completed bytes, and the first fault.
 struct Reaped {
   std::uint64_t bytes = 0;
   Fault fault = Fault::none;
 };
 
-// Waits for at_least ios and takes what is done. REQUIRES: the tag of every pending io is its length.
+// Waits for at_least I/Os and reaps all that have completed. REQUIRES: the tag of every pending I/O is its length.
 Reaped reap(device::Queue& queue, std::size_t at_least);
 
-// A fault in words. `what` names what the drive was doing, such as "a write".
+// A fault as a message. `what` names what the drive was doing, such as "a write".
 Status status_of(Fault fault, const std::string& what);
 
-// Ios of no file in particular, in flight together and waited for. Does nothing once the pool is shut.
+// Submits all I/Os, which belong to no particular file, and waits for them. Does nothing after the pool is shut.
 Status run(QueuePool& queues, const std::vector<device::Io>& ios, const std::string& what);
 
 }  // namespace spillway::fs

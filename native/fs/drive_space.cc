@@ -62,7 +62,8 @@ void DriveSpace::set_cursor(std::uint64_t page) {
   cursor_ = page;
 }
 
-// REQUIRES: mutex_ is held, and a page is free. On behind the file's end if that is free, else as placed.
+// Takes the pages after the file's end if they are free, else by the placement policy. REQUIRES: mutex_ is held, and a
+// page is free.
 Extent DriveSpace::take(const ExtentList& file, std::uint64_t pages) {
   if (!file.extents().empty()) {
     const Extent& last = file.extents().back();

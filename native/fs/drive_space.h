@@ -1,4 +1,4 @@
-// A drive's pages, given out to files. Thread-safe.
+// Allocates a drive's pages to files. Thread-safe.
 #pragma once
 
 #include <mutex>
@@ -15,10 +15,10 @@ class DriveSpace {
 
   enum class Ask { exactly, in_chunks };
 
-  // Makes `file` at least `pages` long; in_chunks, ahead of what is needed, when there is space for that.
-  // drive_full: the space there is does not do, and nothing was taken.
+  // Makes `file` at least `pages` long. With in_chunks, allocates more than is needed if there is space. drive_full:
+  // not enough space; nothing was taken.
   Status grow(ExtentList& file, std::uint64_t pages, Ask ask, bool adopted);
-  // Takes this very extent. False when part of it is taken, or behind the drive's end.
+  // Takes exactly this extent. False if part of it is taken, or beyond the drive's end.
   bool take_exactly(const Extent& extent, bool adopted);
   void give_back(const std::vector<Extent>& extents, bool adopted);
 
@@ -34,7 +34,7 @@ class DriveSpace {
   const std::uint64_t pages_;
   mutable std::mutex mutex_;
   FreeSpace free_;
-  std::uint64_t cursor_ = 0;  // behind the last allocation
+  std::uint64_t cursor_ = 0;  // after the last allocation
   std::uint64_t adopted_pages_ = 0;
 };
 

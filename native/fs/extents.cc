@@ -58,7 +58,7 @@ std::optional<Extent> FreeSpace::take(std::uint64_t pages, std::uint64_t from) {
   assert(pages > 0);
   if (runs_.empty()) return std::nullopt;
   const auto start = runs_.upper_bound(from);
-  // The run that `from` lies in counts from there on.
+  // The run that contains `from` counts from `from` on.
   if (start != runs_.begin()) {
     const auto around = std::prev(start);
     const std::uint64_t end = around->first + around->second;

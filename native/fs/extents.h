@@ -16,13 +16,13 @@ struct Extent {
   bool operator==(const Extent&) const = default;
 };
 
-// The pages of a file, in file order. Neighbours that continue each other on the drive are one extent.
+// The pages of a file, in file order. Pages that are contiguous on the drive form one extent.
 class ExtentList {
  public:
   void append(const Extent& extent);
-  // Cuts the list to its first `pages` pages and returns what was behind them.
+  // Cuts the list to its first `pages` pages and returns the rest.
   std::vector<Extent> cut(std::uint64_t pages);
-  // Where the file's pages [first, first + count) are. REQUIRES: first + count <= pages().
+  // The places of the file's pages [first, first + count). REQUIRES: first + count <= pages().
   std::vector<Extent> slice(std::uint64_t first, std::uint64_t count) const;
 
   std::uint64_t pages() const { return pages_; }
@@ -34,15 +34,15 @@ class ExtentList {
   std::uint64_t pages_ = 0;
 };
 
-// Free pages, coalesced.
+// Free pages. Adjacent free runs are merged.
 class FreeSpace {
  public:
   explicit FreeSpace(std::uint64_t pages);
 
-  // A free run of at most `pages` pages: the first that holds all of them at or behind `from` (then from the start of
-  // the drive), else the longest there is. Nothing when no page is free. REQUIRES: pages > 0.
+  // Takes a free run of at most `pages` pages: the first at or after `from` that has all of them (then from the start
+  // of the drive), else the longest. None if no page is free. REQUIRES: pages > 0.
   std::optional<Extent> take(std::uint64_t pages, std::uint64_t from);
-  // Takes these very pages. False, and nothing taken, when one of them is not free.
+  // Takes exactly these pages. False, with nothing taken, if one of them is not free.
   bool take_exactly(const Extent& extent);
   // REQUIRES: every page of the extent is taken.
   void give_back(const Extent& extent);

@@ -13,7 +13,7 @@ using device::Opcode;
 
 namespace {
 
-// A first read-ahead of this many pages, doubled by each further sequential read. Source: guess, near Linux' four.
+// Pages of the first read-ahead. Each further sequential read doubles it. Source: guess, near Linux's four.
 constexpr std::uint64_t kFirstReadAheadPages = 4;
 
 bool is_dirty(const Inode& inode, std::uint64_t page) {
@@ -47,11 +47,11 @@ struct FileReads::Flight final : ReadInFlight {
 
   FileReads& reads;
   const std::shared_ptr<Inode> inode;
-  std::vector<Extent> to_keep;  // in the page cache
+  std::vector<Extent> to_keep;  // to be put into the page cache
   std::unique_ptr<device::Queue> queue;
 };
 
-// What of the ranges has to come from the drive, as ios, and in `missing` as pages of the file.
+// I/Os for those parts of the ranges that must be read from the drive. Sets `missing` to the same as pages of the file.
 std::vector<Io> FileReads::reads_of(Inode& inode, File::ReadAhead& readahead, const std::vector<File::Range>& ranges,
                                     Access access, Cause cause, std::vector<Extent>& missing) {
   std::vector<Io> ios;
@@ -95,7 +95,7 @@ void FileReads::keep(const Inode& inode, const std::vector<Extent>& pages) {
   for (const Extent& run : pages) cache_.insert(inode.id, run.first_page, run.pages);
 }
 
-// REQUIRES: inode.mutex is held. Appends runs of the file's pages [first, last) that have to come from the drive.
+// Appends those runs of the file's pages [first, last) that must be read from the drive. REQUIRES: inode.mutex is held.
 void FileReads::collect_missing(const Inode& inode, File::ReadAhead& readahead, std::uint64_t first, std::uint64_t last,
                                 Access access, std::vector<Extent>& missing) {
   if (first >= last) return;

@@ -1,4 +1,5 @@
-// Reads of a volume's files: what the page cache lacks comes from the drive, with read-ahead of sequential readers.
+// Reads of a volume's files. Pages that are not in the page cache are read from the drive, with read-ahead for
+// sequential readers.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +23,7 @@ class FileReads {
   FileReads(QueuePool& queues, PageCache& cache, PassiveFailure& failure, const VolumeOptions& options)
       : queues_(queues), cache_(cache), failure_(failure), options_(options) {}
 
-  // As of File. REQUIRES: inode.mutex is not held.
+  // The contracts are those of File. REQUIRES: inode.mutex is not held.
   Status read(Inode& inode, File::ReadAhead& readahead, const std::vector<File::Range>& ranges, Access access,
               Cause cause);
   Result<std::unique_ptr<ReadInFlight>> begin(std::shared_ptr<Inode> inode, File::ReadAhead& readahead,

@@ -1,4 +1,4 @@
-// A file as the Volume sees it: where it lies on the drive, and which of its pages are still dirty.
+// The state of a file in a Volume: its place on the drive, and its dirty pages.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +15,7 @@ namespace spillway::fs {
 
 inline std::uint64_t pages_for(std::uint64_t bytes) { return (bytes + kPageBytes - 1) / kPageBytes; }
 
-// Dirty bytes of a file: one run, for files here are written in order.
+// Dirty bytes of a file. They form one run, because files are written in order here.
 struct DirtyRange {
   std::uint64_t begin = 0;
   std::uint64_t end = 0;
@@ -29,11 +29,11 @@ struct DirtyRange {
   }
 };
 
-// Writes of a file on their way to the drive.
+// A file's writes that are in flight.
 struct InFlight {
-  std::unique_ptr<device::Queue> queue;  // while there are any
+  std::unique_ptr<device::Queue> queue;  // null if nothing is in flight
   std::uint64_t bytes = 0;
-  Status failed;  // of one that nobody waited for; told to the next who asks
+  Status failed;  // the first failure that no call has returned yet
 };
 
 struct Inode {
@@ -41,29 +41,29 @@ struct Inode {
 
   const std::uint64_t id;
 
-  // Guarded by the name table's lock.
+  // Guarded by the mutex of NameTable.
   unsigned links = 0;
   unsigned handles = 0;
   unsigned writers = 0;
 
-  // Held for the length of a sync, or of what must not meet one. Taken before `write_mutex`.
+  // Held during a sync, and by operations that must not overlap one. Taken before `write_mutex`.
   std::mutex sync_mutex;
 
-  // Held for the length of a write, waiting included. Taken before `mutex`.
+  // Held during a write, including its waits. Taken before `mutex`.
   std::mutex write_mutex;
   InFlight in_flight;
-  bool unflushed = false;  // the drive was given something since its last flush command
+  bool unflushed = false;  // something was submitted since the last flush command
   bool closed = false;     // by its last writer: a partial page will not grow any more
-  bool put_off = false;    // it is on the volume's list of files whose write-back lags
+  bool put_off = false;    // it is on the volume's list of files with pending write-back
 
-  // Held for bookkeeping only.
+  // Never held during a wait.
   mutable std::mutex mutex;
   Cause cause;
   bool adopted = false;
   std::uint64_t size = 0;
   ExtentList extents;
   DirtyRange dirty;
-  std::uint64_t written_pages = 0;  // pages [0, this) may hold data on the drive
+  std::uint64_t written_pages = 0;  // pages [0, written_pages) may hold data on the drive
 };
 
 }  // namespace spillway::fs

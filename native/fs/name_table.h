@@ -1,7 +1,7 @@
-// Names, hard links and open handles: which inode a path stands for, and when nothing refers to an inode any more.
+// Names, hard links and open handles: which inode a path names, and when an inode has no references left.
 //
-// Thread-safe; the lock is held for bookkeeping only. Methods that may free an inode return it, and the caller does
-// what has to wait for the drive.
+// Thread-safe. The lock is never held during a wait. Methods that may remove an inode's last reference return it, and
+// the caller does the part that waits for the drive.
 #pragma once
 
 #include <cstdint>
@@ -20,13 +20,13 @@ namespace spillway::fs {
 
 class NameTable {
  public:
-  // A new inode under this name, opened by its writer; the inode that lost its last name by that, or null.
+  // A new inode under this name, opened by its writer; and the inode whose last name this was before, or null.
   std::pair<std::shared_ptr<Inode>, std::shared_ptr<Inode>> create(const std::string& path, Cause cause);
-  // The inode of this name, which is made (adopted) where there was none.
+  // The inode of this name. If there is none, it is created as an adopted file.
   std::shared_ptr<Inode> find_or_adopt(const std::string& path, Cause cause);
-  // Null when there is none.
+  // Null if there is none.
   std::shared_ptr<Inode> find(const std::string& path) const;
-  // Counts a handle. Null when the name is gone.
+  // Adds a handle. Null if the name is gone.
   std::shared_ptr<Inode> acquire(const std::string& path, bool writer);
 
   struct Released {
@@ -35,7 +35,7 @@ class NameTable {
   };
   Released release(const Inode& inode, bool writer);
 
-  // Each returns the inode that nothing refers to any more, or null.
+  // Each returns the inode that has no references left, or null.
   std::shared_ptr<Inode> remove(const std::string& path);
   std::shared_ptr<Inode> rename(const std::string& from, const std::string& to);  // a file, or all below a directory
   void link(const std::string& from, const std::string& to);
@@ -43,9 +43,9 @@ class NameTable {
 
   bool is_linked(const Inode& inode) const;
   bool has_writer(const Inode& inode) const;
-  std::vector<std::shared_ptr<Inode>> all() const;  // open ones without a name included
+  std::vector<std::shared_ptr<Inode>> all() const;  // including open ones without a name
   std::shared_ptr<Inode> make_inode(Cause cause);
-  // In the order of the names. `visit` must not come back here.
+  // In the order of the names. REQUIRES: `visit` does not call this object.
   void each(const std::function<void(const std::string&, const Inode&)>& visit) const;
 
  private:

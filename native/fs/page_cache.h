@@ -1,7 +1,7 @@
-// The modelled page cache: which 4 KiB pages of which files are in memory. Holds names of pages, never their contents.
+// The model of the page cache: which 4 KiB pages of which files are in memory. Stores no contents.
 //
-// Replacement is second-chance (clock): what Linux' two-list reclaim comes to when pages are touched once or often.
-// Thread-safe.
+// Replacement is second-chance (clock). Linux's two-list reclaim behaves the same for pages that are used once or
+// often. Thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ class PageCache {
   explicit PageCache(std::uint64_t pages) : capacity_(pages) {}
 
   bool enabled() const { return capacity_ > 0; }
-  // True, and the page marked as used, when it is cached.
+  // Whether the page is cached. If so, marks it as used.
   bool touch(std::uint64_t file, std::uint64_t page);
   void insert(std::uint64_t file, std::uint64_t first_page, std::uint64_t pages);
   void drop(std::uint64_t file, std::uint64_t first_page, std::uint64_t pages);
@@ -29,14 +29,15 @@ class PageCache {
   };
   struct Hash {
     std::size_t operator()(const Key& key) const {
-      // Files are numbered from 1 and pages run on, so one multiplication by an odd constant spreads them well.
+      // Files are numbered from 1 and page numbers are consecutive, so multiplication by one odd constant spreads them
+      // well.
       // Source: Fibonacci hashing, 2^64 / golden ratio (Knuth, TAOCP 6.4).
       return ((key.file << 40) + key.page) * 0x9E3779B97F4A7C15ULL;
     }
   };
   struct Slot {
     Key key;
-    bool used = false;  // since the hand passed
+    bool used = false;  // since the clock hand passed
     bool holds = false;
   };
 

@@ -1,4 +1,4 @@
-// Why a passive volume has given up: its failures are its own (VolumeOptions::passive). Thread-safe.
+// The first failure of a passive volume, whose calls do not fail (VolumeOptions::passive). Thread-safe.
 #pragma once
 
 #include <atomic>
@@ -13,10 +13,10 @@ class PassiveFailure {
  public:
   explicit PassiveFailure(bool passive) : passive_(passive) {}
 
-  // From the first failure on nothing is charged any more.
+  // After the first failure the volume charges nothing any more.
   bool gave_up() const { return gave_up_.load(std::memory_order_acquire); }
 
-  // What a caller is told of `status`: itself, or, of a passive volume, ok; the first failure is kept.
+  // The status to return to the caller. For a passive volume a failure becomes OK, and the first one is kept.
   Status judged(Status status) {
     if (status || !passive_) return status;
     const std::lock_guard lock(mutex_);

@@ -1,14 +1,14 @@
-// The name by which a Volume knows a file.
+// The name under which a Volume keeps a file.
 #pragma once
 
 #include <string>
 
 namespace spillway::fs {
 
-// Absolute and without detours: engines join paths with doubled slashes, and some name their directory relatively.
+// An absolute, normalized path. Engines join paths with doubled slashes, and some use relative directories.
 std::string path_key(const std::string& path);
 
-// What follows the last slash.
+// The part after the last slash.
 std::string base_name(const std::string& path);
 
 }  // namespace spillway::fs

@@ -1,7 +1,7 @@
-// Queues of one device, lent to whoever has something in flight.
+// Queues of one device, lent to callers that have something in flight.
 //
-// A device::Queue belongs to one thread at a time. Threads come and go, files too; what is bounded is how many are at
-// work at once, so that is how many queues there are.
+// A device::Queue belongs to one thread at a time. The number of threads and files is not bounded, but the number of
+// them with I/Os in flight is, and so is the number of queues.
 #pragma once
 
 #include <condition_variable>
@@ -19,7 +19,7 @@ class QueuePool {
  public:
   explicit QueuePool(device::Device& device) : device_(device) {}
 
-  // A queue with nothing pending; null once the pool is shut.
+  // A queue with nothing pending; null after the pool is shut.
   std::unique_ptr<device::Queue> borrow() {
     std::unique_lock lock(mutex_);
     if (shut_) return nullptr;
@@ -44,7 +44,7 @@ class QueuePool {
     if (--lent_ == 0) all_back_.notify_all();
   }
 
-  // The same of one whose ios nobody waits for any more.
+  // Returns a queue with pending I/Os that no caller waits for.
   // REQUIRES: the queue was borrowed here.
   void leave(std::unique_ptr<device::Queue> queue) {
     const std::lock_guard lock(mutex_);
@@ -52,13 +52,13 @@ class QueuePool {
     if (--lent_ == 0) all_back_.notify_all();
   }
 
-  // Lends no more.
+  // Makes borrow() return null from now on.
   void shut() {
     const std::lock_guard lock(mutex_);
     shut_ = true;
   }
 
-  // Waits until every queue is back and has nothing pending.
+  // Waits until every queue is returned and has nothing pending.
   void wait_all_back() {
     std::unique_lock lock(mutex_);
     all_back_.wait(lock, [this] { return lent_ == 0; });
@@ -66,8 +66,8 @@ class QueuePool {
   }
 
  private:
-  // The oldest of more that were left with something pending is used again: what it had is done by then, or soon.
-  // Source: guess, a scan's read-ahead.
+  // If more queues than these were returned with pending I/Os, the oldest is reused. Its I/Os are complete by then, or
+  // soon. Source: guess, a scan's read-ahead.
   static constexpr std::size_t kMostLeft = 64;
 
   static void drain(device::Queue& queue) {

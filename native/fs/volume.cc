@@ -36,7 +36,7 @@ class Volume::Impl {
     assert(kPageBytes % device.info().lba_bytes == 0);
   }
 
-  // --- Names. The table's lock is not held while anything waits for the drive.
+  // --- Names. The table's lock is not held during a wait for the drive.
 
   std::shared_ptr<Inode> create(const std::string& path, Cause cause) {
     write_back_.help();
@@ -57,7 +57,7 @@ class Volume::Impl {
     const auto inode = names_.find_or_adopt(path, cause);
     if (auto* const observer = options_.observer) observer->named(inode->id, path);
     if (names_.has_writer(*inode)) return Status::ok();
-    // The directory is right about sizes: a table may be older than it when a process was killed.
+    // The directory has the right size. After a process was killed, the table may be older.
     const std::lock_guard lock(inode->mutex);
     if (Status status = grow(*inode, pages_for(size_bytes), Ask::exactly); !status)
       return failure_.judged(std::move(status));
@@ -104,7 +104,7 @@ class Volume::Impl {
     return space_.grow(inode.extents, pages, ask, inode.adopted);
   }
 
-  // Pages behind `pages` are freed, and deallocated where they may hold data.
+  // Frees the pages after the first `pages`, and deallocates those that may hold data.
   void cut(Inode& inode, std::uint64_t pages) {
     const std::uint64_t held = inode.extents.pages();
     const std::uint64_t written = inode.adopted ? held : inode.written_pages;
@@ -114,7 +114,7 @@ class Volume::Impl {
     if (behind.empty() && unwritten.empty()) return;
     inode.written_pages = std::min(inode.written_pages, pages);
     if (options_.discard) {
-      // Advice only: the next write tells what a drive that failed here has to say.
+      // A deallocation is advice. If the drive has failed, the next write reports it.
       (void)run(queues_, make_ios(behind, Opcode::deallocate, inode.cause, kMaxDeallocateBytes), "a deallocation");
     }
     space_.give_back(behind, inode.adopted);
@@ -167,7 +167,7 @@ class Volume::Impl {
       is_dirty = !inode.dirty.empty();
     }
     Status status = is_dirty ? write_back_.push(inode, WriteBack::Tail::partial_page) : Status::ok();
-    if (!status && inode.in_flight.failed) inode.in_flight.failed = status;  // the next write is told
+    if (!status && inode.in_flight.failed) inode.in_flight.failed = status;  // the next write returns it
     const std::lock_guard lock(inode.mutex);
     inode.cause = cause;
   }
@@ -192,14 +192,14 @@ class Volume::Impl {
     return first;
   }
 
-  // --- The end.
+  // --- Closing
 
   void detach() {
     std::vector<std::shared_ptr<Inode>> all = names_.all();
     for (const auto& inode : all) {
       const std::lock_guard lock(inode->write_mutex);
       if (names_.is_linked(*inode))
-        (void)write_back_.push(*inode, WriteBack::Tail::partial_page);  // nobody is left to be told
+        (void)write_back_.push(*inode, WriteBack::Tail::partial_page);  // no caller is left to return it to
     }
     queues_.shut();
     const auto rest = write_back_.retire();
@@ -257,8 +257,8 @@ class Volume::Impl {
     return options.size_bytes > 0 ? options.size_bytes : device.info().capacity_bytes;
   }
 
-  // One deallocation covers at most this much. Source: Linux splits discards at 2^32 - 1 sectors or less; a round
-  // number that no command's length field is short for.
+  // Most bytes of one deallocation. Source: Linux splits discards at 2^32 - 1 sectors or less; this is a round number
+  // that fits every command's length field.
   static constexpr std::uint64_t kMaxDeallocateBytes = 1ULL << 30;
 
   static VolumeTable::File entry_of(const Inode& inode) {
@@ -271,10 +271,10 @@ class Volume::Impl {
             .extents = inode.extents.extents()};
   }
 
-  // Its dirty pages never reach the drive; what is in flight does, before the LBAs are deallocated.
+  // Dirty pages are discarded. Writes in flight complete before the LBAs are deallocated.
   void destroy(Inode& inode) {
     const std::scoped_lock write_lock(inode.sync_mutex, inode.write_mutex);
-    (void)write_back_.wait(inode);  // its data is not wanted any more, nor is its fault
+    (void)write_back_.wait(inode);  // its data is not needed, nor is an error
     const std::lock_guard lock(inode.mutex);
     inode.dirty = {};
     inode.size = 0;
@@ -313,7 +313,7 @@ Status File::read(const std::vector<Range>& ranges, Access access, Cause cause) 
 }
 
 Result<std::unique_ptr<ReadInFlight>> File::begin_read(const std::vector<Range>& ranges, Access access, Cause cause) {
-  // What is not charged has no ranges.
+  // After a passive volume has failed, the read has no ranges and is not charged.
   return volume_->impl_->reads().begin(
       inode_, readahead_, volume_->impl_->failure().gave_up() ? std::vector<Range>() : ranges, access, cause);
 }

@@ -1,4 +1,4 @@
-// The table of files and extents as a document, so that a drive and what lies on it can be put away and taken up again.
+// The table of files and extents as a JSON document, with which a drive and its files are saved and restored.
 #pragma once
 
 #include <cstdint>
@@ -29,9 +29,9 @@ struct VolumeTable {
 
 void rename_files(VolumeTable& table, const std::function<std::string(const std::string&)>& renamed);
 
-// JSON, written beside `path` and renamed.
+// Written to a temporary name and renamed.
 Status write_table(const VolumeTable& table, const std::string& path);
-// Refuses, with one sentence, what is missing, truncated or not such a table.
+// An error has one sentence: the file is missing, truncated or not such a table.
 Result<VolumeTable> read_table(const std::string& path);
 
 }  // namespace spillway::fs

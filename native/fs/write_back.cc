@@ -13,7 +13,7 @@ using device::Opcode;
 
 namespace {
 
-// What gathers before it is written has to fit into what may be in flight.
+// The bytes that gather before write-back begins must be allowed in flight.
 VolumeOptions fitted(VolumeOptions options) {
   assert(options.writeback_bytes >= kPageBytes);
   options.outstanding_bytes = std::max(options.outstanding_bytes, options.writeback_bytes);
@@ -87,7 +87,7 @@ Status WriteBack::close(const std::shared_ptr<Inode>& inode) {
   return status;
 }
 
-// Its dirty pages stay, and the oldest ones that stayed are to be written where they are too many now.
+// Keeps the file's dirty pages in memory. If those of closed files are too many now, enlists the oldest files.
 void WriteBack::leave(const std::shared_ptr<Inode>& inode) {
   std::uint64_t bytes = 0;
   {
@@ -119,7 +119,7 @@ void WriteBack::help() {
   const std::unique_lock write_lock(inode->write_mutex, std::try_to_lock);
   if (write_lock) {
     inode->put_off = false;
-    // A fault is remembered with the file; whoever waits for it is told.
+    // A failure is kept with the file, and the next call that waits returns it.
     const Tail tail = inode->closed ? Tail::partial_page : Tail::whole_pages;
     Status& failed = inode->in_flight.failed;
     if (Status status = push_what_fits(*inode, tail); !status && failed) failed = status;
@@ -133,7 +133,7 @@ std::vector<std::shared_ptr<Inode>> WriteBack::retire() {
   const std::lock_guard lock(backlog_mutex_);
   std::vector<std::shared_ptr<Inode>> rest(backlog_.begin(), backlog_.end());
   backlog_.clear();
-  left_.clear();  // the volume writes out what is dirty by itself
+  left_.clear();  // the volume writes all dirty pages itself
   left_bytes_ = 0;
   backlog_files_.store(0, std::memory_order_relaxed);
   return rest;
@@ -172,7 +172,7 @@ std::vector<Io> WriteBack::write_ios(Inode& inode, std::uint64_t first_page, std
   return ios;
 }
 
-// What is dirty, at most `most` bytes of it, as ios; it is clean from now on.
+// Takes at most `most` dirty bytes, marks them as clean, and returns I/Os for them.
 std::vector<Io> WriteBack::take_dirty(Inode& inode, Tail tail, std::uint64_t most) {
   const std::lock_guard lock(inode.mutex);
   DirtyRange& dirty = inode.dirty;
@@ -180,7 +180,7 @@ std::vector<Io> WriteBack::take_dirty(Inode& inode, Tail tail, std::uint64_t mos
   std::uint64_t last = tail == Tail::partial_page ? pages_for(dirty.end) : dirty.end / kPageBytes;
   if (dirty.empty() || last <= first) return {};
   if (last - first > most / kPageBytes) {
-    const std::uint64_t chunks = most / options_.writeback_bytes;  // no crumbs
+    const std::uint64_t chunks = most / options_.writeback_bytes;  // whole multiples only
     if (chunks == 0) return {};
     last = std::min(last, first + chunks * options_.writeback_bytes / kPageBytes);
   }
@@ -190,15 +190,15 @@ std::vector<Io> WriteBack::take_dirty(Inode& inode, Tail tail, std::uint64_t mos
   return ios;
 }
 
-// At most `most` bytes of what is dirty.
+// Submits at most `most` dirty bytes.
 Status WriteBack::submit_dirty(Inode& inode, Tail tail, std::uint64_t most) {
   const std::vector<Io> ios = take_dirty(inode, tail, most);
   if (!ios.empty()) inode.unflushed = true;
   return submit(inode.in_flight, ios, options_.outstanding_bytes);
 }
 
-// Writes of a file; waits while more than `outstanding` bytes would be in flight. A file holds a queue as long as it
-// has something in flight, so that an idle file is one without.
+// Submits writes of a file. Waits while more than `outstanding` bytes would be in flight. A file holds a queue exactly
+// as long as it has something in flight.
 Status WriteBack::submit(InFlight& flight, const std::vector<Io>& ios, std::uint64_t outstanding) {
   for (const Io& io : ios) {
     while (flight.queue && flight.bytes + io.length_bytes > outstanding) take_done(flight, 1);
@@ -218,7 +218,7 @@ Status WriteBack::wait(InFlight& flight) {
   return std::exchange(flight.failed, Status::ok());
 }
 
-// REQUIRES: there is a queue.
+// REQUIRES: the file holds a queue.
 void WriteBack::take_done(InFlight& flight, std::size_t at_least) {
   const Reaped reaped = reap(*flight.queue, at_least);
   flight.bytes -= reaped.bytes;
@@ -230,8 +230,8 @@ void WriteBack::give_back_idle(InFlight& flight) {
   if (flight.queue->pending() == 0) queues_.give_back(std::move(flight.queue));
 }
 
-// Whether somebody is to come back to a file: it has more to write than was in flight at once, or it was closed with
-// something in flight.
+// Whether the file needs further write-back: it has more dirty pages than fitted in flight, or it was closed with I/Os
+// in flight.
 bool WriteBack::lags(const Inode& inode) const {
   if (inode.closed && inode.in_flight.queue) return true;
   const std::lock_guard lock(inode.mutex);

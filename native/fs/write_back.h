@@ -1,8 +1,8 @@
-// Dirty pages, and how they get to the drive: what a kernel's page cache and its flusher threads do for the files of a
-// volume. The rules are those of fs/volume.h under "Buffered" and "Direct".
+// Writes dirty pages back, as a kernel's page cache and its flusher threads do for the files of a volume. The rules are
+// those of fs/volume.h under "Buffered" and "Direct".
 //
-// Every method on a file REQUIRES that its pages have a place on the drive and, but for sync(), that its write_mutex is
-// held and its mutex is not.
+// Every method on a file REQUIRES that its pages have a place on the drive and, except for sync(), that its write_mutex
+// is held and its mutex is not.
 #pragma once
 
 #include <atomic>
@@ -23,32 +23,32 @@ namespace spillway::fs {
 
 class WriteBack {
  public:
-  // virtual_time: threads take no time of their own, so that write-back would never catch up by itself; a writer then
-  // waits for it as soon as it lags.
+  // virtual_time: threads take no time, so write-back cannot catch up by itself. A writer waits for it as soon as it
+  // lags.
   WriteBack(QueuePool& queues, const VolumeOptions& options, bool virtual_time);
 
-  // The file's bytes [offset, end): to the drive now, or dirty until enough of them have gathered.
+  // Writes the file's bytes [offset, end): to the drive now, or as dirty pages until enough have gathered.
   Status write(const std::shared_ptr<Inode>& file, std::uint64_t offset, std::uint64_t end, Access access);
 
   enum class Tail : std::uint8_t { whole_pages, partial_page };
 
-  // Gives the drive all that is dirty, and waits while too much is in flight.
+  // Submits all dirty pages. Waits while too much is in flight.
   Status push(Inode& inode, Tail tail);
-  // Gives the drive as much of what is dirty as may be in flight now, and waits for nothing.
+  // Submits as many dirty pages as may be in flight now, without waiting.
   Status push_what_fits(Inode& inode, Tail tail);
-  // Waits for all that this file has in flight, but for what a sync waits for.
+  // Waits for the file's writes in flight, except those of a sync.
   Status wait(Inode& inode);
-  // Pushes what was written before, waits, and has the drive flush its cache; others write meanwhile.
+  // Writes back what was written before, waits, and has the drive flush its cache. Other threads may write meanwhile.
   // REQUIRES: the caller holds none of the file's locks
   Status sync(Inode& inode);
-  // The last writer goes: nothing is waited for, and what is left is written back as others come by, or stays as far as
-  // closed_dirty_bytes allow.
+  // Called by the last writer's close. Does not wait: the remaining pages are written back during later writes of other
+  // files, or stay in memory within closed_dirty_bytes.
   Status close(const std::shared_ptr<Inode>& inode);
 
-  // Whoever writes anything helps one file with its write-back, in the place of the kernel's flusher threads.
+  // Continues the write-back of one other file, in place of the kernel's flusher threads. Called after each write.
   // REQUIRES: no file's lock is held.
   void help();
-  // Helps nobody any more; returns whom it would have helped.
+  // Stops all such write-back, and returns the files that had any pending.
   std::vector<std::shared_ptr<Inode>> retire();
 
  private:
@@ -70,13 +70,14 @@ class WriteBack {
   const VolumeOptions options_;
   const bool virtual_time_;
 
-  // Files whose write-back lags, the longest waiting first. Its lock is taken after a write_mutex, never while waiting
-  // for the drive.
+  // Files whose write-back lags, the longest waiting first. The lock is taken after a write_mutex, and never held
+  // during a wait for the drive.
   std::mutex backlog_mutex_;
   std::deque<std::shared_ptr<Inode>> backlog_;
   std::atomic<std::size_t> backlog_files_ = 0;
-  // Closed files whose dirty pages stay in memory, the longest closed first, and how many bytes each had then. Some are
-  // deleted by now, or written: they count until they are the oldest, as if the time that passes were what was closed.
+  // Closed files whose dirty pages stay in memory, in the order of their closes, with the dirty bytes of each at that
+  // time. A file that is deleted or written meanwhile counts until it is the oldest: the bytes closed since stand for
+  // age.
   std::deque<std::pair<std::shared_ptr<Inode>, std::uint64_t>> left_;
   std::uint64_t left_bytes_ = 0;
 };

@@ -1,10 +1,10 @@
-// Bytes that an engine asked the host's file system to write, by cause: what is known of causes on a plain directory,
-// where no volume counts commands at a drive's door.
+// Bytes that an engine asked the host's file system to write, by cause. Used on a plain directory, where no volume
+// counts commands to a drive by cause.
 //
-// Counted is what a call was given, once it has succeeded: as the engine sees its files, not as blocks reach a drive. A
-// page that is written twice counts twice, also where the page cache makes one write of it; part of a page counts as
-// part; and what is cut off or deleted before it is written back counts all the same. Space that is allocated ahead
-// does not count, nor do file systems' metadata.
+// Counts the bytes passed to each successful call, as the engine sees its files, not as blocks reach a drive. A page
+// that is written twice counts twice, even if the page cache writes it once. Part of a page counts as that part. Bytes
+// that are truncated or deleted before their write-back count, too. Preallocated space does not count, nor does file
+// systems' metadata.
 //
 // Thread-safe.
 #pragma once

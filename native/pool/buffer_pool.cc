@@ -10,7 +10,7 @@
 namespace spillway::pool {
 namespace {
 
-constexpr std::uint32_t kAlignment = 4096;  // of frames in memory: the processor's page
+constexpr std::uint32_t kAlignment = 4096;  // of frames in memory: the processor's page size
 
 Status not_done(device::Opcode op, Page page, Fault fault) {
   const std::string what = op == device::Opcode::read ? "read" : "written";
@@ -106,7 +106,7 @@ BufferPool::BufferPool(device::Device& device, const PoolSpec& spec, std::unique
 
 BufferPool::~BufferPool() {
   assert(std::all_of(slots_.begin(), slots_.end(), [](const Slot& slot) { return slot.pins == 0; }));
-  // They wait for what is in flight, which is into this memory.
+  // The writers wait for I/Os in flight, which use this memory.
   writers_.reset();
   queue_.reset();
   munmap(memory_, std::size_t{spec_.frames} * spec_.page_bytes);
@@ -126,7 +126,7 @@ Result<Pin> BufferPool::fetch(Page page) {
   if (room->size() > 1) {
     for (const Page next : worth_prefetching(page)) pages.push_back(next);
   }
-  // Fewer frames than pages where most of the pool is pinned.
+  // If most of the pool is pinned, there may be fewer frames than pages.
   pages.resize(std::min(pages.size(), room->size()));
   if (Status status = read(std::span(*room).first(pages.size()), pages); !status) return status;
   return pin(room->front());
@@ -163,7 +163,8 @@ Result<std::vector<Frame>> BufferPool::free_frames(Page missed) {
   while (room.size() < wanted) {
     const auto frame = policy_->evict([this](Frame each) { return is_evictable(each); });
     if (!frame) break;
-    // Those before it in the order are gone, and of those up to it that were dirty, at most `wanted`, all are written.
+    // All frames before it in the order are evicted. Of those up to it at most `wanted` were dirty, and all of them are
+    // written.
     assert(!slots_[*frame].dirty);
     forget(*frame);
     ++counters_.evictions;
@@ -255,7 +256,7 @@ Status BufferPool::read(std::span<const Frame> frames, std::span<const Page> pag
     ++counters_.pages_read;
     if (!asked) ++counters_.pages_prefetched;
   }
-  // Of pages that nobody has asked for yet, a failure is no news until somebody does.
+  // A failed read of a prefetched page is not an error: the page is read again if it is requested.
   if (faults_.front() != Fault::none) return not_done(device::Opcode::read, pages.front(), faults_.front());
   return {};
 }

@@ -21,7 +21,7 @@ class ClockSweep final : public Policy {
     uses_[frame] = std::min<std::int16_t>(most_uses_, static_cast<std::int16_t>(uses_[frame] + 1));
   }
 
-  // A frame with use count c goes when the hand comes to it for the (c + 1)-th time.
+  // A frame with use count c is evicted when the hand reaches it for the (c + 1)-th time.
   void visit_in_order(const Visit& visit) const override {
     for (std::int16_t round = 0; round <= most_uses_; ++round) {
       for (Frame step = 0; step < size(); ++step) {
@@ -32,7 +32,7 @@ class ClockSweep final : public Policy {
   }
 
   std::optional<Frame> evict(const IsEvictable& is_evictable) override {
-    // So many rounds bring any frame that may go to 0.
+    // After this many rounds the count of every evictable frame is 0.
     const std::uint64_t steps = std::uint64_t{size()} * (std::uint64_t{most_uses_} + 1);
     for (std::uint64_t step = 0; step < steps; ++step) {
       const Frame frame = hand_;

@@ -6,7 +6,8 @@
 namespace spillway::pool {
 namespace {
 
-// A ring of frames through one sentinel: after it the coldest, before it the hottest.
+// A ring of frames with one sentinel. The frame after it is the least recently used, the one before it the most
+// recently.
 class Lru final : public Policy {
  public:
   explicit Lru(Frame frames) : links_(frames + std::size_t{1}), ends_(frames) { links_[ends_] = {ends_, ends_}; }

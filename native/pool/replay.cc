@@ -7,7 +7,7 @@ namespace {
 
 constexpr std::uint64_t kReferencesBetweenLooks = 1024;  // some milliseconds of work
 
-// Whether the reference was a hit; in `took`, the time until the page was there.
+// Returns whether the reference was a hit. Sets `took` to the time until the page was available.
 Result<bool> refer(device::Device& device, BufferPool& pool, const Reference& reference, device::Nanos& took) {
   const std::uint64_t misses = pool.counters().misses;
   const device::Nanos began = device.now();

@@ -67,7 +67,7 @@ std::string_view next_word(std::string_view& line) {
   return word;
 }
 
-// Nothing: it is no reference.
+// None if the line is not a reference.
 std::optional<Reference> reference_of(std::string_view line) {
   const std::string_view kind = next_word(line);
   const std::string_view number = next_word(line);
@@ -118,8 +118,8 @@ Result<std::vector<Reference>> read_trace(const std::string& path, std::uint64_t
   return parse_trace(text, path, pages);
 }
 
-// Under the curve x^-theta, rank k owns the area from k - 1/2 to k + 1/2, which is no less than its height at k, since
-// the curve is convex: a draw by area is taken with the share that the height is of it.
+// Rank k owns the area under the curve x^-theta from k - 1/2 to k + 1/2. That area is at least the curve's height at k,
+// because the curve is convex. So a draw by area is accepted with probability height / area.
 Zipf::Zipf(std::uint64_t n, double theta) : n_(static_cast<double>(n)), theta_(theta) {
   area_end_ = area(n_ + 0.5);
   area_begin_ = area(1.5) - 1;
@@ -138,7 +138,7 @@ std::uint64_t Zipf::operator()(ssd::Random& random) const {
 double Zipf::area(double x) const {
   const double log_x = std::log(x);
   const double power = (1 - theta_) * log_x;
-  // expm1 keeps its digits where theta is near 1, and the limit there is the logarithm.
+  // expm1 keeps its precision for theta near 1, where the limit is the logarithm.
   return std::abs(power) < 1e-12 ? log_x : std::expm1(power) / power * log_x;
 }
 

@@ -1,4 +1,4 @@
-// The pages that a workload asks a buffer pool for, one after another.
+// The pages that a workload requests from a buffer pool, one after another.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ struct Reference {
 class Trace {
  public:
   virtual ~Trace() = default;
-  // Nothing: it is at its end.
+  // None at the end of the trace.
   virtual std::optional<Reference> next() = 0;
 };
 
@@ -30,15 +30,15 @@ enum class Pattern : std::uint8_t { uniform, zipfian, sequential };
 struct SyntheticSpec {
   Pattern pattern = Pattern::uniform;
   std::uint64_t pages = 0;     // > 0
-  double read_fraction = 0.5;  // f_r: of the references, drawn for each
-  double theta = 0.99;         // zipfian: the r-th most popular page is asked for in proportion to r^-theta
+  double read_fraction = 0.5;  // f_r: share of references that read; drawn for each reference
+  double theta = 0.99;         // zipfian: the r-th most popular page is requested in proportion to r^-theta
 };
 
-// Without end, deterministic in the seed. Popular pages are scattered over all of them.
+// Endless, and deterministic in the seed. Popular pages are scattered over the whole range.
 std::unique_ptr<Trace> make_synthetic(const SyntheticSpec& spec, std::uint64_t seed);
 
-// The lines of a text, "r PAGE" or "w PAGE", pages counted from 0; empty lines and what follows a # are passed over.
-// Refuses, by line, what is neither and what is not below `pages`.
+// Parses lines "r PAGE" or "w PAGE", with pages counted from 0. Skips empty lines and text after a #. An error names
+// the line that is neither, or whose page is not below `pages`.
 Result<std::vector<Reference>> parse_trace(const std::string& text, const std::string& name, std::uint64_t pages);
 Result<std::vector<Reference>> read_trace(const std::string& path, std::uint64_t pages);
 std::unique_ptr<Trace> make_recorded(std::vector<Reference> references);
@@ -61,8 +61,8 @@ class Zipf {
   double n_;
   double theta_;
   double area_end_;    // area up to n + 1/2
-  double area_begin_;  // area down to where the first rank's whole probability fits
-  double sure_ = 0;    // a draw this close below its rank needs no second look
+  double area_begin_;  // area down to the start of rank 1, whose area equals its probability
+  double sure_ = 0;    // a draw within this distance below its rank is accepted without the exact test
 };
 
 }  // namespace spillway::pool

@@ -54,7 +54,8 @@ class OneQueue final : public Writers {
     if (Status status = queue_->submit(ios); !status) std::fill(faults.begin(), faults.end(), status.fault());
   }
 
-  // The model lets each io pay for its own way as if all had threads of their own; here they have one.
+  // In the model each I/O pays its own host overhead, as if each had a thread. Here one thread issues all, one after
+  // another.
   void issue_one_by_one(std::span<const Io> ios, std::span<Fault> faults) {
     for (std::size_t i = 0; i < ios.size(); ++i) {
       if (i > 0) device_.spend(device_.issue_ns(ios[i - 1]));
@@ -67,7 +68,7 @@ class OneQueue final : public Writers {
   std::vector<Done> done_;
 };
 
-// Virtual time: n queues for n threads, and the time that it takes to get them to work.
+// Virtual time: one queue for each of n threads, and the time to hand work over to n threads.
 class ImaginedThreads final : public Writers {
  public:
   ImaginedThreads(Device& device, std::uint32_t at_once, HandOffTable hand_off)
@@ -100,7 +101,7 @@ class WaitingThreads final : public Writers {
     threads_.reserve(at_once);
     try {
       for (Desk& desk : desks_) threads_.emplace_back([this, &desk] { work(desk); });
-    } catch (...) {  // those that are there must be gone before the exception goes on
+    } catch (...) {  // existing threads must end before the exception propagates
       end();
       throw;
     }
@@ -126,7 +127,7 @@ class WaitingThreads final : public Writers {
   static constexpr std::uint32_t kIo = 1;
   static constexpr std::uint32_t kEnd = 2;
 
-  // A line of its own in the processors' caches: neighbours do not slow each other down.
+  // Each has its own cache line, so that neighbours do not slow each other down (false sharing).
   struct alignas(64) Desk {
     std::atomic<std::uint32_t> word{kNothing};
     const Io* io = nullptr;
@@ -138,7 +139,7 @@ class WaitingThreads final : public Writers {
     device::wake(&desk.word);
   }
 
-  // The queue is this thread's own: some kinds of rings are good for the thread that made them only.
+  // The thread opens its own queue, because some rings can only be used by the thread that created them.
   void work(Desk& desk) {
     const auto queue = device_.open_queue();
     for (;;) {
@@ -172,19 +173,19 @@ class NewThreads final : public Writers {
   }
 
   void transfer(std::span<const Io> ios, std::span<Fault> faults) override {
-    std::fill(faults.begin(), faults.end(), Fault::io_error);  // of those that got no thread
+    std::fill(faults.begin(), faults.end(), Fault::io_error);  // for those that get no thread
     try {
       for (std::size_t i = 0; i < ios.size(); ++i) {
         threads_.emplace_back([this, &ios, faults, i] { faults[i] = fate_of(*queues_[i], ios[i]); });
       }
-    } catch (const std::system_error&) {  // the system has no more; what has begun is waited for
+    } catch (const std::system_error&) {  // no more threads are available; wait for those that have begun
     }
     for (std::thread& thread : threads_) thread.join();
     threads_.clear();
   }
 
  private:
-  std::vector<std::unique_ptr<Queue>> queues_;  // each a thread's for one batch
+  std::vector<std::unique_ptr<Queue>> queues_;  // one for each thread of a batch
   std::vector<std::thread> threads_;
 };
 

@@ -1,4 +1,4 @@
-// A real drive as a target: a file, a test file of our own, or a block device.
+// A real drive as a target: a given file, a test file created here, or a block device.
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -18,13 +18,13 @@ using device::DirectFile;
 using device::DirectFileSpec;
 using device::Io;
 
-// What buffers may come to: locked memory, all of it.
+// Most memory for buffers of all I/Os; it is locked.
 constexpr std::uint64_t kMostBufferBytes = std::uint64_t{1} << 30;
 
-// SNIA's preconditioning writes 128 KiB in order (S3); larger ones are as fast everywhere and fewer.
+// SNIA's preconditioning writes 128 KiB in order (S3). Larger writes are as fast on every drive, and fewer.
 constexpr std::uint64_t kSequentialBytes = 1 << 20;
 constexpr std::uint64_t kRandomBytes = 4096;
-constexpr std::uint32_t kPrepareDepth = 32;  // guess: enough for any drive's writes to be at their fastest
+constexpr std::uint32_t kPrepareDepth = 32;  // guess: enough for the highest write throughput of any drive
 
 class DirectTarget final : public Target {
  public:

@@ -13,7 +13,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr double kEver = 1e18;                       // seconds
-constexpr std::uint64_t kUnitsBetweenLooks = 16384;  // some hundredths of a second of collecting garbage
+constexpr std::uint64_t kUnitsBetweenLooks = 16384;  // some hundredths of a second of garbage collection
 
 class EmulatedTarget final : public Target {
  public:
@@ -28,7 +28,7 @@ class EmulatedTarget final : public Target {
     if (Status status = device::prepare(model, initial, spec_.seed, units); !status) return status;
     const std::uint64_t held = model.mapped_units() * unit_bytes;
     fill_ = static_cast<double>(held) / static_cast<double>(model.capacity_bytes());
-    // Data is in one piece from the drive's start, unless the state is from a file of unknown past.
+    // Written data is contiguous from the drive's start, unless the initial state is a file of unknown history.
     data_bytes_ = initial.kind == device::InitialState::Kind::file ? model.capacity_bytes() : held;
     device_ = spec_.time_scale ? device::make_paced(std::move(model), *spec_.time_scale)
                                : device::make_simulated(std::move(model));
@@ -48,11 +48,11 @@ class EmulatedTarget final : public Target {
   }
 
   device::Device& device_for(const Point& /*point*/) override {
-    static_cast<void>(device_->drive());  // brings to its end what the drive still did in the background
+    static_cast<void>(device_->drive());  // completes the drive's background work
     return *device_;
   }
 
-  // Overwrites in any order but the one in which the flash was filled need spare flash to go to.
+  // Overwrites in an order other than the one in which the flash was filled need spare flash.
   Status admits(const Point& point) override {
     const ssd::Ssd* const flash = device_->drive().flash();
     if (flash == nullptr || !point.writes() || point.pattern == Pattern::sequential) return {};
@@ -61,7 +61,7 @@ class EmulatedTarget final : public Target {
     return no_spare("point " + std::to_string(point.id) + ": ", "lower range");
   }
 
-  // Overwrites at memory speed. A disk is the same whatever was written to it.
+  // Overwrites at memory speed. A disk has no state that depends on what was written.
   Result<Written> prepare(const Preparation& preparation, std::uint64_t seed, const WriteWatch& watch) override {
     const std::uint64_t unit_bytes = device_->info().mapping_unit_bytes;
     const std::uint64_t units = device_->info().capacity_bytes / unit_bytes;
@@ -73,7 +73,7 @@ class EmulatedTarget final : public Target {
     const std::uint64_t done = overwrite(*flash, random, total, preparation.seconds.value_or(kEver), seed, watch);
     const std::uint64_t capacity = device_->info().capacity_bytes;
     fill_ = static_cast<double>(flash->mapped_units()) / static_cast<double>(units);
-    // In order, what holds data stays in one piece.
+    // Writes in order from the start keep the data contiguous.
     data_bytes_ = random ? capacity : std::max(data_bytes_, std::min(done, units) * unit_bytes);
     return Written{done * unit_bytes, done == total};
   }
@@ -95,7 +95,7 @@ class EmulatedTarget final : public Target {
                              else_mend);
   }
 
-  // Returns how many units it has written.
+  // Returns the number of units written.
   static std::uint64_t overwrite(ssd::Ssd& flash, bool random, std::uint64_t total, double most_seconds,
                                  std::uint64_t seed, const WriteWatch& watch) {
     const std::uint64_t units = flash.layout().block_units;
@@ -115,7 +115,7 @@ class EmulatedTarget final : public Target {
   const EmulatedSpec spec_;
   std::unique_ptr<device::EmulatedDevice> device_;
   double fill_ = 0;
-  std::uint64_t data_bytes_ = 0;  // from the drive's start, what holds data
+  std::uint64_t data_bytes_ = 0;  // data is contiguous from the drive's start up to here
 };
 
 }  // namespace

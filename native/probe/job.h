@@ -1,4 +1,4 @@
-// One job of a point: where its next io goes, and whether it has one. Deterministic in the seed.
+// One job of a point: the addresses of its I/Os, and whether any are left. Deterministic in the seed.
 #pragma once
 
 #include <algorithm>
@@ -23,7 +23,7 @@ class Job {
         places_random_(ssd::mix(point.pattern == Pattern::staggered ? seed : seed + 2 * index)) {
     const std::uint64_t all = range_bytes / bs_bytes_;
     places_ = pattern_ == Pattern::sequential ? all / point.numjobs : all;
-    // Of staggered jobs: so far on from where job 0 goes at the same step.
+    // A staggered job's distance from job 0 at the same step.
     first_ = pattern_ == Pattern::random ? 0 : all * index / point.numjobs;
     if (pattern_ == Pattern::sequential) first_ = places_ * index;
     if (pattern_ == Pattern::staggered && point.ios) {
@@ -33,7 +33,7 @@ class Job {
 
   std::uint32_t index() const { return index_; }
 
-  // Whether it has ios left. Only staggered jobs come to an end; the others go on until they are no longer asked.
+  // Whether I/Os are left. Only staggered jobs end by themselves; the others always have more.
   bool has_more() const { return left_ > 0; }
 
   // REQUIRES: has_more()
@@ -70,7 +70,7 @@ class Job {
   double read_share_;
   std::uint64_t bs_bytes_;
   std::uint32_t index_;
-  std::uint64_t places_ = 0;  // aligned places it may go to
+  std::uint64_t places_ = 0;  // number of aligned addresses to choose from
   std::uint64_t first_ = 0;
   std::uint64_t cursor_ = 0;
   std::uint64_t left_ = std::numeric_limits<std::uint64_t>::max();

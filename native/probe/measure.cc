@@ -25,7 +25,7 @@ constexpr std::uint64_t kIosBetweenLooks = 8192;                // in virtual ti
 constexpr std::size_t kReapedAtOnce = 256;                      // in virtual time
 constexpr auto kLookInterval = std::chrono::milliseconds(100);  // in real time
 
-// What one loop has seen.
+// What one loop has observed.
 struct Tally {
   Histogram read_latency;
   Histogram write_latency;
@@ -42,8 +42,8 @@ Status failed(const Point& point, const Done& done) {
   return Status::error(done.fault, what + (Job::is_read(done.tag) ? "a read" : "a write") + " failed on the drive");
 }
 
-// One by one, as fio does: handed over together, neighbouring ios would be merged on their way, and the drive would see
-// fewer and larger ones than the point says.
+// Submits one by one, as fio does. If neighbouring I/Os were submitted together, the operating system would merge them,
+// and the drive would see fewer and larger I/Os than the point says.
 void submit_each(device::Device& device, device::Queue& queue, std::vector<Io>& wanted, Window& window, Tally& tally) {
   for (const Io& io : wanted) {
     Status status = queue.submit({&io, 1});
@@ -55,14 +55,14 @@ void submit_each(device::Device& device, device::Queue& queue, std::vector<Io>& 
   wanted.clear();
 }
 
-// Keeps the jobs' ios in flight on one queue until the window closes or the jobs have their shares.
-// `look` is called once in a while, by the thread that loops.
+// Keeps the jobs' I/Os in flight on one queue until the window closes or no job has any left. The thread that loops
+// calls `look` at intervals.
 template <class Look>
 void loop(device::Device& device, device::Queue& queue, std::span<Job> jobs, const Point& point, Window& window,
           Tally& tally, Look look) {
   std::vector<Io> wanted;
-  // In real time an io is replaced before the next completion is looked at, as fio does it: the drive does not wait
-  // while a batch is gone through, and a job that has fallen behind finds work instead of falling asleep.
+  // In real time an I/O is replaced before the next completion is reaped, as in fio. The drive does not wait while a
+  // batch of completions is processed, and a job that has fallen behind finds completions without sleeping.
   const bool in_real_time = device.info().time_scale > 0;
   std::vector<Done> done(in_real_time ? 1 : std::min<std::size_t>(kReapedAtOnce, point.in_flight()));
   const std::uint32_t first_job = jobs.front().index();
@@ -123,8 +123,8 @@ Result<Measurement> in_virtual_time(device::Device& device, const Point& point, 
   return measurement_of(window, tally);
 }
 
-// The threads of a point in real time. What they set up is done before the clock is read, for queues with registered
-// buffers take a while to make.
+// The threads of a point in real time. They set up their queues before the clock is read, because queues with
+// registered buffers take long to create.
 class Threads {
  public:
   Threads(device::Device& device, const Point& point, std::span<Job> jobs)

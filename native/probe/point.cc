@@ -41,7 +41,7 @@ Status check(const Point& point, const Extent& extent) {
                              std::to_string(extent.lba_bytes) + "-byte logical blocks");
   }
   const std::uint64_t range = range_of(point, extent);
-  // Sequential and staggered jobs must not meet, so each needs a place of its own.
+  // Sequential and staggered jobs must not overlap, so each needs at least one address of its own.
   const std::uint64_t places = point.pattern == Pattern::random ? 1 : point.numjobs;
   if (range / point.bs_bytes < places) {
     return refuse(point, "range holds " + std::to_string(range) + " bytes, too small for " + std::to_string(places) +

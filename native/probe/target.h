@@ -1,4 +1,4 @@
-// What is measured: a drive model in virtual or in real time, or a real drive behind a file, a directory or a device.
+// The measured drive: a drive model in virtual or in real time, or a real drive behind a file, a directory or a device.
 #pragma once
 
 #include <cstdint>
@@ -16,17 +16,17 @@
 
 namespace spillway::probe {
 
-// What a reader of a measurement must know about where it was taken.
+// Conditions under which a measurement was taken.
 struct TargetInfo {
   std::string kind;
-  std::string preset;  // an emulated drive's name, else ""
-  std::string path;    // a real target's, else ""
+  std::string preset;  // name of the emulated drive's preset, else ""
+  std::string path;    // path of the real target, else ""
   std::uint64_t size_bytes = 0;
-  std::uint64_t range_bytes = 0;  // what a point's range of 1 is
+  std::uint64_t range_bytes = 0;  // bytes that a point's range of 1 covers
   std::uint32_t lba_bytes = 0;
   bool direct = false;
   bool writable = true;
-  bool has_io_uring = true;    // sync is always there
+  bool has_io_uring = true;    // the sync interface is always available
   double time_scale = 0;       // 0: virtual time
   std::optional<double> fill;  // emulated drives: share of the capacity that holds data
 
@@ -37,7 +37,7 @@ struct Preparation {
   enum class Kind : std::uint8_t { sequential, random };
   Kind kind = Kind::sequential;
   double capacities = 1;          // > 0
-  std::optional<double> seconds;  // of real time
+  std::optional<double> seconds;  // real time
 };
 
 struct Written {
@@ -45,7 +45,7 @@ struct Written {
   bool complete = false;
 };
 
-// Told how many of how many bytes are written; false ends the work.
+// Called with the bytes written and the total. Returns false to end the work.
 using WriteWatch = std::function<bool(std::uint64_t done, std::uint64_t total)>;
 
 class Target {
@@ -53,21 +53,21 @@ class Target {
   virtual ~Target() = default;
   virtual TargetInfo info() const = 0;
 
-  // Why a point that passed check() cannot be measured here all the same, or nothing.
+  // OK, or why a point that passed check() cannot be measured on this target.
   virtual Status admits(const Point& point) = 0;
-  // The device to measure the point on, good until the next call; nothing it did before goes on in it.
+  // The device on which to measure the point. Valid until the next call. It has no work left from before.
   // REQUIRES: admits(point)
   virtual device::Device& device_for(const Point& point) = 0;
 
-  // Writes the target all over. Fault::bad_input, and nothing is written, where it may not be.
+  // Overwrites the whole target. Fault::bad_input, with nothing written, if writing is not allowed.
   virtual Result<Written> prepare(const Preparation& preparation, std::uint64_t seed, const WriteWatch& watch) = 0;
-  // A new drive in the steady state of that fill. Fault::bad_input where the drive is a real one.
+  // Starts with a new drive in the steady state at that fill. Fault::bad_input if the drive is a real one.
   virtual Result<Written> reset_to_steady(double share, const WriteWatch& watch) = 0;
-  // Whether there are counters of what the flash did.
+  // Whether the drive has counters of flash operations.
   virtual bool is_emulated() const = 0;
 };
 
-// A target, and what was written to bring it to where the work starts.
+// A target, and what was written to prepare it.
 struct PreparedTarget {
   std::unique_ptr<Target> target;
   Written written;
@@ -76,14 +76,14 @@ struct PreparedTarget {
 struct EmulatedSpec {
   device::Drive drive;
   device::InitialState initial;
-  std::optional<double> time_scale;  // of a paced drive; nothing: virtual time
+  std::optional<double> time_scale;  // of a paced drive; none: virtual time
   std::uint64_t seed = 1;
 };
 
-// Fault::stopped when `watch` ended the drive's preparation.
+// Fault::stopped if `watch` ended the preparation of the drive.
 Result<PreparedTarget> make_emulated(EmulatedSpec spec, const WriteWatch& watch);
 
-// A test file is written once, whole. Fault::stopped when `watch` ended that.
+// A test file is first written completely. Fault::stopped if `watch` ended that.
 Result<PreparedTarget> make_direct(const device::DirectFileSpec& spec, std::uint64_t seed, const WriteWatch& watch);
 
 }  // namespace spillway::probe

@@ -1,7 +1,7 @@
-// Which completions a measurement counts: those after the ramp, up to the number of ios or the time that was asked for.
+// Selects the completions that a measurement counts: those after the ramp, up to the requested number of I/Os or time.
 //
-// The loop is kept full on both sides of the window. So what was under way when it opened and what is under way when it
-// closes weigh the same, and ios x mean latency = in flight x seconds (Little) holds but for the two edges.
+// The loop stays full before and after the window. I/Os in flight when the window opens and I/Os in flight when it
+// closes have the same weight. So ios x mean latency = in flight x seconds (Little) holds except for the two edges.
 #pragma once
 
 #include <atomic>
@@ -14,7 +14,7 @@ namespace spillway::probe {
 
 class Window {
  public:
-  // `start`: the device's time as the first ios are issued.
+  // `start`: device time at which the first I/Os are issued.
   Window(const Point& point, Nanos start)
       : start_(start),
         ramp_ns_(nanos(point.ramp_s)),
@@ -24,7 +24,7 @@ class Window {
     if (ramp_ns_ == 0 && ramp_ios_ == 0) begin_ = start;
   }
 
-  // An io completed. Whether the measurement counts it. Thread-safe.
+  // An I/O completed. Returns whether the measurement counts it. Thread-safe.
   bool completed(Nanos at) {
     if (!is_open()) return false;
     const Nanos begin = begin_.load(std::memory_order_acquire);
@@ -32,7 +32,7 @@ class Window {
       ramp(at);
       return false;
     }
-    // A completion of before the ramp's end that another thread hands in only now.
+    // Another thread reports late a completion from before the ramp's end.
     if (at < begin) return false;
     if (span_ns_ != kNever && at - begin > span_ns_) {
       close(begin + span_ns_);
@@ -43,10 +43,10 @@ class Window {
     return number <= ios_;
   }
 
-  // Whether new ios are wanted.
+  // Whether new I/Os are to be issued.
   bool is_open() const { return !closed_.load(std::memory_order_acquire); }
 
-  // Ends it before its time: by a signal or a failure.
+  // Closes the window early, after a signal or a failure.
   void cut(Nanos at) {
     cut_ = cut_ || is_open();
     close(at);
@@ -54,7 +54,7 @@ class Window {
 
   std::uint64_t counted() const { return std::min(counted_.load(std::memory_order_relaxed), ios_); }
 
-  // --- Once it is closed and every io has been waited for.
+  // --- REQUIRES: the window is closed and no I/O is in flight
   bool was_cut() const { return cut_; }
   Nanos length_ns() const {
     const Nanos begin = begin_;
@@ -65,11 +65,11 @@ class Window {
   static constexpr Nanos kNever = std::numeric_limits<Nanos>::max();
 
   static Nanos nanos(double seconds) {
-    constexpr double kMost = 9.2e18;  // some 292 years: where the number of nanoseconds ends
+    constexpr double kMost = 9.2e18;  // nearly the largest Nanos, some 292 years
     return seconds * 1e9 >= kMost ? kNever : static_cast<Nanos>(seconds * 1e9);
   }
 
-  // The completion that ends the ramp begins the window and is not in it.
+  // The completion that ends the ramp opens the window and is not counted.
   void ramp(Nanos at) {
     const std::uint64_t seen = ramp_seen_.fetch_add(1, std::memory_order_relaxed) + 1;
     if (seen < ramp_ios_ || at - start_ < ramp_ns_) return;

@@ -40,7 +40,7 @@ class CountedFile final : public rocksdb::FSWritableFileOwnerWrapper {
     return counted(data, target()->PositionedAppend(data, offset, options, info, dbg));
   }
 
-  // RocksDB's wrapper keeps the priority to itself.
+  // RocksDB's wrapper does not forward the priority.
   void SetIOPriority(Env::IOPriority priority) override {
     FSWritableFileOwnerWrapper::SetIOPriority(priority);
     target()->SetIOPriority(priority);
@@ -58,7 +58,7 @@ class CountedFile final : public rocksdb::FSWritableFileOwnerWrapper {
     if (status.ok()) counts_.add(cause_, data.size());
     return status;
   }
-  // RocksDB says why it writes a table before its first append.
+  // RocksDB shows why it writes a table before the table's first append.
   void learn_cause() {
     if (is_table_) cause_ = cause_of_table(priority_, preallocates_);
   }

@@ -1,5 +1,5 @@
-// RocksDB's file-system seam with a count of what is written through it, by cause, and nothing else: reads, syncs,
-// direct I/O, preallocation and mappings are as without it. Causes are those of file_causes.h.
+// A RocksDB FileSystem that counts the bytes written through it, by cause, and changes nothing else: reads, syncs,
+// direct I/O, preallocation and mappings are forwarded. Causes are those of file_causes.h.
 #pragma once
 
 #include <rocksdb/file_system.h>

@@ -1,4 +1,4 @@
-// Why RocksDB writes a file, from what it says at the seam of its file system.
+// Why RocksDB writes a file, derived from its calls to the FileSystem.
 #pragma once
 
 #include <rocksdb/env.h>
@@ -9,14 +9,14 @@
 
 namespace spillway::fs {
 
-// Whether RocksDB keeps a table under this name.
+// Whether a file of this name is a table of RocksDB.
 bool is_table(const std::string& path);
 
-// What RocksDB writes into a file of this name; `other` for a table, whose cause its writer announces.
+// The cause of writes to a file of this name. `other` for a table, whose cause depends on its writer.
 Cause cause_of_name(const std::string& path);
 
-// Why RocksDB (7.8.3 and later) writes a table: compaction announces how much it will preallocate, flush does not; and
-// the priority is IO_LOW for compaction, IO_HIGH for flush, but IO_USER for both while writers are held back.
+// Why RocksDB (7.8.3 and later) writes a table. A compaction announces how much it will preallocate, a flush does not.
+// The priority is IO_LOW for a compaction and IO_HIGH for a flush, but IO_USER for both during a write stall.
 Cause cause_of_table(rocksdb::Env::IOPriority priority, bool preallocates);
 
 }  // namespace spillway::fs

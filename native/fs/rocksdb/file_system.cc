@@ -19,7 +19,7 @@ using rocksdb::IOStatus;
 
 namespace {
 
-// RocksDB writes its info log past the file-system seam, and locks hold no data.
+// RocksDB's info log does not go through its FileSystem, and lock files hold no data.
 bool holds_data(const std::string& path) {
   const std::string name = base_name(path);
   return name != "LOCK" && name != "LOG" && !name.starts_with("LOG.old");
@@ -124,7 +124,7 @@ class RocksdbFileSystem final : public rocksdb::FileSystemWrapper {
     return status;
   }
 
-  // RocksDB lists its directories when it opens a database: the moment to learn what lies there already.
+  // RocksDB lists its directories when it opens a database. Files that exist by then are adopted here.
   IOStatus GetChildren(const std::string& directory, const IOOptions& options, std::vector<std::string>* names,
                        IODebugContext* dbg) override {
     IOStatus status = target()->GetChildren(directory, options, names, dbg);
@@ -164,7 +164,7 @@ class RocksdbFileSystem final : public rocksdb::FileSystemWrapper {
     return IOStatus::OK();
   }
 
-  // All of them, in whose order does not matter: they are in flight together.
+  // Waits for all of them. Their order does not matter, because they are in flight together.
   IOStatus Poll(std::vector<void*>& handles, size_t /*at_least*/) override {
     for (void* handle : handles) finish_async_read(handle);
     return IOStatus::OK();
@@ -175,8 +175,8 @@ class RocksdbFileSystem final : public rocksdb::FileSystemWrapper {
   }
 
  private:
-  // With host_sync the host's drive is measured, and direct I/O goes on to it. Without, the host's directory may be a
-  // tmpfs, which refuses direct I/O.
+  // With host_sync the host's drive is measured, so direct I/O is forwarded to it. Otherwise the host's directory may
+  // be a tmpfs, which refuses direct I/O.
   FileOptions host_options(const FileOptions& options) const {
     FileOptions host = options;
     if (options_.host_sync) return host;

@@ -1,9 +1,9 @@
-// RocksDB's file-system seam on a Volume: contents in an ordinary directory, through the host's own file system; time
-// and wear on the Volume's drive.
+// A RocksDB FileSystem on a Volume. Contents are in an ordinary directory of the host's file system; time and wear are
+// those of the Volume's drive.
 //
-// Causes are learnt from what RocksDB says at its seam, so that unmodified programs are accounted for: the file's name
-// (.log, .blob, MANIFEST, and .spill of spillway::DB), and for tables what the writer announces before its first append
-// (see file_causes.h). Direct I/O is honoured towards the drive and stripped towards the host, whose directory may be
+// Causes are derived from what RocksDB passes to its FileSystem, so unmodified programs are accounted for: from the
+// file's name (.log, .blob, MANIFEST, and .spill of spillway::DB), and for tables from what the writer announces before
+// its first append (see file_causes.h). Direct I/O is applied to the drive, and not to the host, whose directory may be
 // a tmpfs.
 #pragma once
 
@@ -16,10 +16,10 @@
 namespace spillway::fs {
 
 struct RocksdbFileSystemOptions {
-  // A sync costs what it costs on the emulated drive. Syncing the host's files as well would add the time of another
-  // disk to it; without, a power failure of the host may lose the run's database, but nothing that was measured.
-  // With it the host's drive is the one that is measured, and the volume only watches: files and directories are
-  // synced, preallocated, prefetched and opened for direct I/O as RocksDB asks.
+  // False: a sync takes the time that it takes on the emulated drive. Syncing the host's files as well would add the
+  // time of another disk. A power failure of the host may then lose the run's database, but no measurement. True: the
+  // host's drive is measured and the volume only observes. Files and directories are synced, preallocated, prefetched
+  // and opened for direct I/O as RocksDB requests.
   bool host_sync = false;
 };
 

@@ -19,8 +19,7 @@ using rocksdb::Slice;
 
 namespace {
 
-// Compaction, and what brings spilled writes back, say at what priority they read; whoever says nothing reads for a
-// user, or to recover.
+// Compactions and rollbacks set a priority for their reads. Reads without one are a user's, or of a recovery.
 Cause cause_of_read(const IOOptions& options, Cause file_cause) {
   if (options.rate_limiter_priority == Env::IO_LOW || options.rate_limiter_priority == Env::IO_USER) {
     return file_cause == Cause::spill ? Cause::spill : Cause::compaction;
@@ -28,11 +27,11 @@ Cause cause_of_read(const IOOptions& options, Cause file_cause) {
   return file_cause == Cause::wal || file_cause == Cause::manifest ? file_cause : Cause::user;
 }
 
-// What the handle of a read that was begun points to.
+// The handle of a ReadAsync() points to one of these.
 struct AsyncRead {
   FSReadRequest answer;
   std::unique_ptr<ReadInFlight> in_flight;
-  ReadAsyncCallback callback;  // empty once it was called, or shall not be
+  ReadAsyncCallback callback;  // empty after it was called, or if it must not be called
   void* argument = nullptr;
 
   void finish() {
@@ -74,7 +73,7 @@ class RandomAccessFile final : public rocksdb::FSRandomAccessFileOwnerWrapper {
     return to_io_status(file_->read(ranges, access_, cause_of_read(options, cause_)));
   }
 
-  // The bytes are the host's and there at once; the drive's time is waited for by Poll, in any thread.
+  // The host's file gives the bytes at once. Poll(), in any thread, waits for the drive's time.
   IOStatus ReadAsync(FSReadRequest& request, const IOOptions& options, ReadAsyncCallback callback, void* argument,
                      void** handle, IOHandleDeleter* deleter, IODebugContext* dbg) override {
     auto read = std::make_unique<AsyncRead>();
@@ -95,7 +94,7 @@ class RandomAccessFile final : public rocksdb::FSRandomAccessFileOwnerWrapper {
     return IOStatus::OK();
   }
 
-  // Without a page cache there is no place to read ahead into: RocksDB then keeps a buffer of its own.
+  // Without a page cache nothing can be read ahead. RocksDB then uses a buffer of its own.
   IOStatus Prefetch(uint64_t offset, size_t n, const IOOptions& options, IODebugContext* dbg) override {
     if (host_sync_) return target()->Prefetch(offset, n, options, dbg);
     if (!has_page_cache_ || access_ == Access::direct) return IOStatus::NotSupported("Prefetch");
@@ -113,7 +112,7 @@ class RandomAccessFile final : public rocksdb::FSRandomAccessFileOwnerWrapper {
   const bool host_sync_;
 };
 
-// On a random-access file of the host, for one way of reading serves both buffered and direct callers.
+// Uses a random-access file of the host, so that buffered and direct callers are read in the same way.
 class SequentialFile final : public rocksdb::FSSequentialFile {
  public:
   SequentialFile(std::unique_ptr<rocksdb::FSRandomAccessFile> host, std::unique_ptr<File> file, Cause cause,

@@ -1,4 +1,4 @@
-// RocksDB's files to read: bytes come from the host's file, time from a File of the Volume.
+// RocksDB's readable files: bytes come from the host's file, time from a File of the Volume.
 #pragma once
 
 #include <rocksdb/file_system.h>
@@ -9,8 +9,8 @@
 
 namespace spillway::fs {
 
-// `cause`: what the file is for; a read of a compaction is charged to the compaction. `host_sync`: as in
-// RocksdbFileSystemOptions.
+// `cause`: of reads that RocksDB does not attribute; a compaction's reads are charged to the compaction. `host_sync`:
+// as in RocksdbFileSystemOptions.
 std::unique_ptr<rocksdb::FSRandomAccessFile> make_random_access_file(std::unique_ptr<rocksdb::FSRandomAccessFile> host,
                                                                      std::unique_ptr<File> file, Cause cause,
                                                                      const rocksdb::FileOptions& options,
@@ -19,7 +19,7 @@ std::unique_ptr<rocksdb::FSSequentialFile> make_sequential_file(std::unique_ptr<
                                                                 std::unique_ptr<File> file, Cause cause,
                                                                 const rocksdb::FileOptions& options);
 
-// What Poll() and AbortIO() do with the handle of one ReadAsync() of a file of make_random_access_file(). By any
+// For Poll() and AbortIO(), with the handle of one ReadAsync() of a file of make_random_access_file(). Callable by any
 // thread, one at a time. finish_async_read() waits for the drive and calls the callback.
 void finish_async_read(void* handle);
 void abort_async_read(void* handle);

@@ -39,7 +39,7 @@ class WritableFile final : public rocksdb::FSWritableFileOwnerWrapper {
         host_sync_(host_sync),
         offset_(offset) {}
 
-  // The drive comes first: where it has no space, the host's file is not to grow either.
+  // The drive is written first: if it has no space, the host's file must not grow.
   IOStatus Append(const Slice& data, const IOOptions& options, IODebugContext* dbg) override {
     if (Status status = charge(offset_, data.size()); !status) return to_io_status(status);
     return target()->Append(data, options, dbg);
@@ -56,7 +56,7 @@ class WritableFile final : public rocksdb::FSWritableFileOwnerWrapper {
   }
   IOStatus PositionedAppend(const Slice& data, uint64_t offset, const IOOptions& options,
                             const rocksdb::DataVerificationInfo& /*info*/, IODebugContext* dbg) override {
-    return PositionedAppend(data, offset, options, dbg);  // the host's file has no such method without direct I/O
+    return PositionedAppend(data, offset, options, dbg);  // without direct I/O the host's file has no positioned append
   }
 
   IOStatus Truncate(uint64_t size, const IOOptions& options, IODebugContext* dbg) override {
@@ -99,7 +99,7 @@ class WritableFile final : public rocksdb::FSWritableFileOwnerWrapper {
     preallocates_ = size > 0;
     learn_cause();
   }
-  // Space is the volume's to give; on a tmpfs the host's preallocation would cost memory.
+  // The volume allocates the space. On a tmpfs the host's preallocation would use memory.
   void PrepareWrite(size_t offset, size_t length, const IOOptions& options, IODebugContext* dbg) override {
     if (host_sync_) target()->PrepareWrite(offset, length, options, dbg);
   }

@@ -1,4 +1,4 @@
-// RocksDB's files to write: contents go to the host's file, time and wear to a File of the Volume.
+// RocksDB's writable files: contents go to the host's file, time and wear to a File of the Volume.
 #pragma once
 
 #include <rocksdb/file_system.h>
@@ -15,7 +15,7 @@ namespace spillway::fs {
 // drive_full becomes NoSpace, stopped becomes Aborted, any other failure becomes IOError.
 rocksdb::IOStatus to_io_status(const Status& status);
 
-// Writes go on at `offset`. `host_sync`: as in RocksdbFileSystemOptions.
+// Appends begin at `offset`. `host_sync`: as in RocksdbFileSystemOptions.
 std::unique_ptr<rocksdb::FSWritableFile> make_writable_file(std::unique_ptr<rocksdb::FSWritableFile> host,
                                                             std::unique_ptr<File> file, const std::string& path,
                                                             const rocksdb::FileOptions& options, std::uint64_t offset,
