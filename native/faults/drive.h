@@ -1,4 +1,4 @@
-// The files under one directory as a drive that fails, delays and loses its power.
+// The files under one directory as a drive that fails, delays and loses power.
 #pragma once
 
 #include <rocksdb/io_status.h>
@@ -21,7 +21,7 @@ rocksdb::IOStatus to_io_status(const Status& status);
 // The journal and the fault rule, shared by the file system and its files. Thread-safe.
 class Drive {
  public:
-  // `root`: absolute, normal.
+  // REQUIRES: `root` is absolute and normalized.
   Drive(std::string root, DriveJournal journal) : root_(std::move(root)), journal_(std::move(journal)) {}
 
   // The name, relative to the root, of a file under the root that holds data.
@@ -32,12 +32,12 @@ class Drive {
   void cut_power();
   bool is_off();
 
-  // Asks the rule, and waits for as long as it says. `grows`: bytes by which a write may lengthen the file.
+  // Applies the rule, and waits for its delay. `grows`: bytes by which a write may lengthen the file.
   InjectedFault fault_of(Action action, const std::string& name, std::uint64_t bytes, std::uint64_t grows = 0);
-  // What a read returns in place of its bytes; OK: it may read.
+  // The error that a read returns instead of its bytes; OK: it may read.
   rocksdb::IOStatus fault_of_read(const std::string& name, std::uint64_t bytes);
 
-  // Changes the files and the journal under one lock. IOError once the power is off.
+  // Changes the files and the journal under one lock. IOError after the power was cut.
   template <typename Work>
   rocksdb::IOStatus change(Work work) {
     const std::unique_lock lock(journal_mutex_);

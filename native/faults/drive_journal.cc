@@ -55,7 +55,7 @@ bool take(std::string_view* from, std::string* text) {
   return true;
 }
 
-// FNV-1a: it only has to tell a torn event from a whole one.
+// FNV-1a. It only distinguishes a torn event from an intact one.
 std::uint64_t checksum(std::string_view bytes) {
   std::uint64_t sum = 14695981039346656037ULL;
   for (const char byte : bytes) sum = (sum ^ static_cast<unsigned char>(byte)) * 1099511628211ULL;
@@ -91,7 +91,7 @@ bool decode(std::string_view* from, DriveEvent* event) {
          take(&fields, &event->to) && take(&fields, &event->before);
 }
 
-// Names of all files under the root that hold data, with the host's number of each.
+// Names of all data files under the root, with the host's inode number of each.
 std::map<std::string, ino_t> files_under(const std::string& root) {
   std::map<std::string, ino_t> found;
   std::error_code ignored;
@@ -217,7 +217,7 @@ Status DriveJournal::note_truncation(FileId id, std::uint64_t size) {
   return size < old_size ? note_change(id, size, 0, old_size) : note_write(id, old_size, size - old_size);
 }
 
-// The bytes from `offset` to `replaced_to` will be no more.
+// The bytes from `offset` to `replaced_to` are about to be replaced or removed.
 Status DriveJournal::note_change(FileId id, std::uint64_t offset, std::uint64_t length, std::uint64_t replaced_to) {
   DriveEvent event{.kind = Kind::write, .id = id, .offset = offset, .length = length, .size_before = files_.sizes[id]};
   if (offset < replaced_to) {
@@ -246,8 +246,8 @@ Status DriveJournal::begin() {
   return {};
 }
 
-// A process that is killed may have done something that it could not write down any more (links, renames, deletions),
-// or have written down something that it could not do any more (a write).
+// A killed process may have done something that it could not record any more (links, renames, deletions), or have
+// recorded something that it could not do any more (a write).
 Status DriveJournal::reconcile() {
   std::uint64_t whole_bytes = 0;
   Result<std::vector<DriveEvent>> events = read_journal(root_, &whole_bytes);
@@ -271,7 +271,7 @@ Status DriveJournal::reconcile() {
   for (const auto& [name, number] : present) {
     const auto found = known.find(number);
     if (found == known.end()) {
-      std::error_code ignored;  // a link that was made, but not written down
+      std::error_code ignored;  // a link that was created but not recorded
       fs::remove(path_of_file(root_, files_.next_id), ignored);
       if (Result<FileId> id = note_created(name); !id) return id.status();
     } else if (const auto named = files_.names.find(name);

@@ -1,10 +1,10 @@
-// What was done to the files under a directory, in the order in which it was done: enough to say, after the process is
-// dead, what a drive could hold if its power had gone then.
+// The changes to the files under a directory, in their order. They suffice to compute, after the process has died, what
+// a drive could contain if its power had failed then.
 //
-// Kept beside the directory `root`, in `root`.drive: the journal (events, appended with one write each, so that a
-// process that is killed leaves it whole but for its last event) and, under ids/, a hard link to every file there ever
-// was, so that what was deleted or renamed over can come back. It is meant for tests on a tmpfs and grows until the
-// directory is removed.
+// Kept in `root`.drive, next to the directory `root`: the journal (events, each appended with one write, so that a
+// killed process leaves at most its last event incomplete) and, under ids/, a hard link to every file that ever
+// existed, so that deleted and replaced files can be restored. For tests on a tmpfs. It grows until the directory is
+// removed.
 #pragma once
 
 #include <cstdint>
@@ -21,9 +21,9 @@ using FileId = std::uint64_t;
 struct DriveEvent {
   enum class Kind : std::uint8_t {
     link,            // `path` names file `id` from now on: created, or linked
-    unlink,          // `path` names nothing
-    rename,          // what `path` named is now named `to`
-    write,           // `length` bytes at `offset` of `id`; a truncation is a write of none that takes bytes away
+    unlink,          // `path` is removed
+    rename,          // the file named `path` is now named `to`
+    write,           // `length` bytes at `offset` of `id`; a truncation is an empty write that removes bytes
     sync,            // all writes to `id` among the first `length` events are durable: those before it began
     sync_directory,  // all links, unlinks and renames in directory `path` so far are durable
   };
@@ -33,11 +33,11 @@ struct DriveEvent {
   std::uint64_t length = 0;
   std::uint64_t size_before = 0;
   std::string path{};    // relative to the root
-  std::string to{};      // likewise
-  std::string before{};  // of a write: the bytes it replaces or takes away
+  std::string to{};      // relative to the root
+  std::string before{};  // of a write: the bytes that it replaces or removes
 };
 
-// The files as a program sees them.
+// The files as a running program sees them.
 struct FileTable {
   std::map<std::string, FileId> names;
   std::map<FileId, std::uint64_t> sizes;
@@ -49,19 +49,19 @@ struct FileTable {
 
 std::string drive_directory(const std::string& root);
 std::string path_of_file(const std::string& root, FileId id);
-// The name of the directory in which a name is: empty for the root itself.
+// The directory part of a name; empty for the root itself.
 std::string parent_of(const std::string& name);
-// False for what RocksDB writes past its file system: its locks and its info logs.
+// False for files that RocksDB writes past its FileSystem: its locks and its info logs.
 bool holds_data(const std::string& name);
 
-// All events of the journal, but the last where it is not whole; and how many bytes they are.
+// All events of the journal, except an incomplete last one. Sets `whole_bytes` to their length.
 Result<std::vector<DriveEvent>> read_journal(const std::string& root, std::uint64_t* whole_bytes = nullptr);
 
 // Not thread-safe.
 class DriveJournal {
  public:
-  // Goes on with the journal beside `root`, and takes note of what a killed process did and could not write down. Where
-  // there is none, begins one: all files under `root` count as durable.
+  // Continues the journal of `root`, and adds what a killed process did without recording it. If there is none, begins
+  // one: all files under `root` count as durable.
   static Result<DriveJournal> open(const std::string& root);
 
   DriveJournal(DriveJournal&& other) noexcept;
@@ -73,9 +73,9 @@ class DriveJournal {
   const FileTable& files() const { return files_; }
   std::uint64_t events() const { return events_; }
   Status note(const DriveEvent& event);
-  // Notes that `name`, which exists, is a new file. Returns its id.
+  // Records that `name`, which exists, is a new file. Returns its id.
   Result<FileId> note_created(const std::string& name);
-  // Notes a write that is about to be done, with the bytes it is going to replace.
+  // Records a write before it is done, with the bytes that it will replace.
   Status note_write(FileId id, std::uint64_t offset, std::uint64_t length);
   Status note_truncation(FileId id, std::uint64_t size);
 

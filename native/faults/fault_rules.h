@@ -1,5 +1,5 @@
-// Which operation on a file fails or is delayed, and some common rules. The thread that does an operation asks the rule
-// before it; a rule must be thread-safe.
+// Which operation on a file fails or is delayed, and some common rules. The thread that does an operation calls the
+// rule before it. A rule must be thread-safe.
 #pragma once
 
 #include <rocksdb/io_status.h>
@@ -24,13 +24,13 @@ struct FileOperation {
 
 struct InjectedFault {
   rocksdb::IOStatus status{};         // what the operation returns; not OK: it is not done
-  std::uint64_t written_first = 0;    // bytes of a failed write that reach the file all the same
-  std::chrono::nanoseconds delay{0};  // before anything else
+  std::uint64_t written_first = 0;    // bytes of a failed write that reach the file nevertheless
+  std::chrono::nanoseconds delay{0};  // before the operation or its error
 };
 
 using FaultRule = std::function<InjectedFault(const FileOperation&)>;
 
-// The n-th operation (from 1) for which `chosen` holds fails, and every later one if `permanently`.
+// The n-th operation (from 1) for which `chosen` is true fails, and every later one if `permanently`.
 inline FaultRule fail_nth(std::function<bool(const FileOperation&)> chosen, std::uint64_t n, rocksdb::IOStatus status,
                           bool permanently = false) {
   auto count = std::make_shared<std::atomic<std::uint64_t>>(0);
@@ -41,7 +41,7 @@ inline FaultRule fail_nth(std::function<bool(const FileOperation&)> chosen, std:
   };
 }
 
-// That share of the operations for which `chosen` holds fails; which ones depends on the seed and on their order.
+// That share of the operations for which `chosen` is true fails. Which ones depends on the seed and on their order.
 inline FaultRule fail_share(std::function<bool(const FileOperation&)> chosen, double share, std::uint64_t seed,
                             rocksdb::IOStatus status) {
   auto count = std::make_shared<std::atomic<std::uint64_t>>(seed);
@@ -55,7 +55,7 @@ inline FaultRule fail_share(std::function<bool(const FileOperation&)> chosen, do
   };
 }
 
-// The drive is full when it holds so many bytes.
+// The drive is full when it holds this many bytes.
 inline FaultRule full_beyond(std::uint64_t bytes) {
   return [bytes](const FileOperation& one) {
     if (one.action != Action::write || one.bytes_after <= bytes) return InjectedFault();

@@ -107,7 +107,7 @@ class JournaledFileSystem final : public FaultyFileSystem {
     return status;
   }
 
-  // Changed in place, the bytes would not be known any more.
+  // Not supported, because changes through a mapping would not be recorded.
   IOStatus NewMemoryMappedFileBuffer(const std::string&, std::unique_ptr<rocksdb::MemoryMappedFileBuffer>*) override {
     return IOStatus::NotSupported("NewMemoryMappedFileBuffer");
   }
@@ -170,7 +170,7 @@ class JournaledFileSystem final : public FaultyFileSystem {
     *result = make_writable_file(std::move(*result), drive_, name, id, offset);
   }
 
-  // A file of that name begins anew: the host would empty the old one, whose bytes may still be needed.
+  // Removes an existing file of that name first. The host would truncate it, and its bytes may still be needed.
   template <typename Create>
   IOStatus create(const std::string& path, const std::string& name, std::unique_ptr<rocksdb::FSWritableFile>* result,
                   IODebugContext* dbg, Create make) {
@@ -194,7 +194,7 @@ class JournaledFileSystem final : public FaultyFileSystem {
     return to_io_status(created.status());
   }
 
-  // Its id, and its size.
+  // Returns the file's id and size.
   template <typename Open>
   std::pair<FileId, std::uint64_t> existing_or_new(const std::string& name, IOStatus* status, Open open) {
     std::pair<FileId, std::uint64_t> file{0, 0};
@@ -222,7 +222,7 @@ class JournaledFileSystem final : public FaultyFileSystem {
     });
   }
 
-  // Of a directory the drive knows only what is in it. Its entries go along with it: they are durable from then on.
+  // The drive records only the contents of directories. A renamed directory's entries become durable at once.
   template <typename Rename>
   IOStatus rename_directory(const std::string& from, const std::string& to, Rename work) {
     const InjectedFault fault = drive_->fault_of(Action::rename, to, 0);

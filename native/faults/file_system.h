@@ -1,10 +1,9 @@
-// A rocksdb::FileSystem on real files under one directory that fails and delays what it is asked for, and remembers
-// what was synced, so that power_loss() can say what a drive would have kept.
+// A rocksdb::FileSystem on real files under one directory. It fails and delays operations by a rule, and records what
+// was synced, so that power_loss() can compute what a drive would have kept.
 //
-// Both of the accelerator's stores reach their files through RocksDB's file system, so one of these beneath the Env is
-// beneath both. Files outside the directory, RocksDB's locks and its info logs pass through untouched. Nothing is
-// synced to the host's drive: a sync makes durable what power_loss() keeps, and costs nothing else. Direct I/O is
-// switched off.
+// Both of the accelerator's stores reach their files through RocksDB's FileSystem, so one of these in the Env serves
+// both. Files outside the directory, RocksDB's locks and its info logs are forwarded unchanged. Nothing is synced to
+// the host's drive: a sync only makes data durable for power_loss(). Direct I/O is disabled.
 #pragma once
 
 #include <rocksdb/file_system.h>
@@ -19,14 +18,14 @@ namespace spillway::faults {
 
 class FaultyFileSystem : public rocksdb::FileSystemWrapper {
  public:
-  // REQUIRES: no other process, and no other of these, writes under `root`.
+  // REQUIRES: no other process, and no other FaultyFileSystem, writes under `root`.
   static Result<std::shared_ptr<FaultyFileSystem>> open(
       const std::string& root, const std::shared_ptr<rocksdb::FileSystem>& host = rocksdb::FileSystem::Default());
 
-  // From now on; an empty one leaves everything alone. Thread-safe.
+  // Applies the rule from now on. An empty rule affects nothing. Thread-safe.
   virtual void set_fault_rule(FaultRule rule) = 0;
-  // From now on nothing changes under the root any more, and everything asked for fails: the store above can be closed,
-  // and power_loss() sees the files as they were at this moment. Thread-safe.
+  // From now on nothing under the root changes any more, and every operation fails. The store above can be closed, and
+  // power_loss() sees the files as of this moment. Thread-safe.
   virtual void cut_power() = 0;
 
  protected:

@@ -18,13 +18,13 @@ namespace {
 
 using Kind = DriveEvent::Kind;
 
-// One file that is being written, whichever of RocksDB's two classes writes it.
+// One file that is being written, through either of RocksDB's two classes.
 class JournaledFile {
  public:
   JournaledFile(std::shared_ptr<Drive> drive, std::string name, FileId id)
       : drive_(std::move(drive)), name_(std::move(name)), id_(id) {}
 
-  // `write` is called with as many of the first bytes as are to be written.
+  // Calls `write` with the first bytes, as many as are to be written.
   template <typename Write>
   IOStatus write(std::uint64_t offset, const Slice& data, Write write) {
     const InjectedFault fault = drive_->fault_of(Action::write, name_, data.size(), data.size());
@@ -102,11 +102,11 @@ class WritableFile final : public rocksdb::FSWritableFileOwnerWrapper {
   }
   IOStatus Sync(const IOOptions&, IODebugContext*) override { return file_.sync(); }
   IOStatus Fsync(const IOOptions&, IODebugContext*) override { return file_.sync(); }
-  // Linux begins to write and does not wait: nothing is promised.
+  // Linux starts to write without waiting, so nothing becomes durable.
   IOStatus RangeSync(uint64_t, uint64_t, const IOOptions&, IODebugContext*) override {
     return strict_bytes_per_sync_ ? file_.sync() : IOStatus::OK();
   }
-  // Space set aside ahead would only cost a tmpfs its memory.
+  // Preallocation would only use a tmpfs's memory.
   void PrepareWrite(size_t, size_t, const IOOptions&, IODebugContext*) override {}
   IOStatus Allocate(uint64_t, uint64_t, const IOOptions&, IODebugContext*) override { return IOStatus::OK(); }
 

@@ -1,4 +1,5 @@
-// RocksDB's files on a Drive: each operation asks the drive's fault rule, and each change is in its journal.
+// RocksDB's files on a Drive. Each operation applies the drive's fault rule, and each change is recorded in its
+// journal.
 #pragma once
 
 #include <rocksdb/file_system.h>

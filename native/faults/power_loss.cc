@@ -21,12 +21,12 @@ namespace fs = std::filesystem;
 using Kind = DriveEvent::Kind;
 using Random = std::mt19937_64;
 
-// From 0 to `last`.
+// A random number from 0 to `last`.
 std::uint64_t any_of(Random& random, std::uint64_t last) {
   return std::uniform_int_distribution<std::uint64_t>(0, last)(random);
 }
 
-// How much of `count` survives: as often nothing, all, and something between.
+// How much of `count` survives: nothing, all, or something between, with equal probability.
 std::uint64_t any_part(Random& random, std::uint64_t count) {
   switch (any_of(random, 2)) {
     case 0:
@@ -43,11 +43,11 @@ struct PendingWrite {
   const DriveEvent* event = nullptr;
 };
 
-// What is durable for certain, and what is not.
+// What is certainly durable, and what is pending.
 struct DriveState {
   FileTable durable;                                   // names only
   std::vector<const DriveEvent*> names;                // links, unlinks, renames that are pending, in order
-  std::vector<std::size_t> name_index;                 // their places in the journal
+  std::vector<std::size_t> name_index;                 // their indexes in the journal
   std::map<FileId, std::vector<PendingWrite>> writes;  // pending ones, in order
 };
 
@@ -91,12 +91,12 @@ DriveState state_after(const std::vector<DriveEvent>& events) {
   return state;
 }
 
-// What a program saw in the file, until the power went.
+// Reads the file's contents as a program saw them until the power failed.
 Status read_file(const std::string& path, std::string* bytes) {
   return read_file_bytes(path, bytes) ? Status() : Status::io_error("cannot read " + path);
 }
 
-// Takes back the last write; all of it but the first `keep` bytes.
+// Undoes a write, except its first `keep` bytes.
 void undo(const DriveEvent& write, std::uint64_t keep, std::string* bytes) {
   std::string kept;
   if (write.offset < bytes->size()) kept = bytes->substr(write.offset, keep);
@@ -108,8 +108,8 @@ void undo(const DriveEvent& write, std::uint64_t keep, std::string* bytes) {
   bytes->replace(write.offset, kept.size(), kept);
 }
 
-// How many bytes of a write survive when the power goes after `reached` of them: whole sectors, or up to the end of the
-// sector in which it went, of which the rest is then anything.
+// How many bytes of a write survive if the power fails after `reached` of them. These are whole sectors; or with
+// `within_sectors`, up to the end of the last sector, whose remaining bytes are then arbitrary.
 std::uint64_t tear(const DriveEvent& write, std::uint64_t reached, bool within_sectors, Random& random,
                    std::string* bytes) {
   if (reached == 0 || reached >= write.length) return std::min(reached, write.length);
@@ -122,7 +122,7 @@ std::uint64_t tear(const DriveEvent& write, std::uint64_t reached, bool within_s
   return std::max(last, end) - write.offset;
 }
 
-// Leaves of the pending writes the first `survivors`, and `reached` bytes of the one after.
+// Keeps of the pending writes the first `survivors`, and `reached` bytes of the next one.
 void lose_writes(const std::vector<PendingWrite>& writes, std::size_t survivors, std::uint64_t reached,
                  bool within_sectors, Random& random, std::string* bytes) {
   for (std::size_t i = writes.size(); i > survivors + 1; --i) undo(*writes[i - 1].event, 0, bytes);
@@ -131,7 +131,7 @@ void lose_writes(const std::vector<PendingWrite>& writes, std::size_t survivors,
   undo(torn, tear(torn, reached, within_sectors, random, bytes), bytes);
 }
 
-// Any number of bytes of the pending writes survive, or none. Returns whether any is lost.
+// A random number of bytes of the pending writes survives, or none. Returns whether any is lost.
 bool lose_any(const std::vector<PendingWrite>& writes, bool loses_all, bool within_sectors, Random& random,
               std::string* bytes) {
   std::uint64_t pending = 0;
@@ -148,14 +148,14 @@ bool lose_any(const std::vector<PendingWrite>& writes, bool loses_all, bool with
   return loses_any;
 }
 
-// One of RocksDB's logs: their numbers have leading zeros, so their names are in their order.
+// Whether it is a log of RocksDB. Log numbers have leading zeros, so logs sort by number.
 bool is_log(const std::string& name) {
   const fs::path path(name);
   const std::string number = path.stem().string();
   return path.extension() == ".log" && !number.empty() && number.find_first_not_of("0123456789") == std::string::npos;
 }
 
-// The pending events before `moment` in the journal survive, and part of the write there.
+// The pending events before index `moment` of the journal survive, and part of the write at that index.
 void lose_after(const std::vector<PendingWrite>& writes, std::size_t moment, bool within_sectors, Random& random,
                 std::string* bytes) {
   std::size_t survivors = 0;
@@ -201,7 +201,7 @@ Status power_loss(const std::string& root, const std::string& to, const PowerLos
   for (const auto& [name, id] : state.durable.names) {
     const std::string path = to + "/" + name;
     std::error_code is_there;
-    fs::create_directories(fs::path(path).parent_path(), is_there);  // that of a rename which is lost
+    fs::create_directories(fs::path(path).parent_path(), is_there);  // the source of a rename that is lost
     if (const auto [first, is_new] = written.emplace(id, path); !is_new) {
       std::error_code failure;
       fs::create_hard_link(first->second, path, failure);
@@ -210,7 +210,7 @@ Status power_loss(const std::string& root, const std::string& to, const PowerLos
     }
     std::string bytes;
     if (Status status = read_file(path_of_file(root, id), &bytes); !status) return status;
-    const bool within_sectors = name.find("MANIFEST-") == std::string::npos;  // see the envelope
+    const bool within_sectors = name.find("MANIFEST-") == std::string::npos;  // see the fault envelope
     if (const auto pending = state.writes.find(id); pending != state.writes.end()) {
       if (loss.in_order) {
         lose_after(pending->second, moment, within_sectors, random, &bytes);

@@ -8,16 +8,16 @@
 namespace spillway::load {
 namespace {
 
-// The k-th of a steady stream of `rate` a second, `phase` gaps late: seconds since it began.
+// The k-th arrival of a steady stream of `rate` a second that is `phase` gaps late, in seconds since the stream began.
 double time_of(std::uint64_t k, double phase, double rate) { return (static_cast<double>(k) + phase) / rate; }
 
-// How many of such a stream come before `time_s`.
+// The number of such arrivals before `time_s`.
 std::uint64_t count_before(double time_s, double phase, double rate) {
   const double gaps = time_s * rate - phase;
   return gaps <= 0 ? 0 : static_cast<std::uint64_t>(std::ceil(gaps));
 }
 
-// So long after `begin_ns`; what is too far off to be counted is further off than any phase goes on.
+// The time `after_ns` after `begin_ns`. A time beyond the range of nanoseconds is beyond the end of every phase.
 std::int64_t time_after(std::int64_t begin_ns, double after_ns) {
   constexpr std::int64_t kFurthest = Arrivals::kNever - 1;
   if (!(after_ns < static_cast<double>(kFurthest - begin_ns))) return kFurthest;
@@ -47,7 +47,7 @@ class Constant final : public Arrivals {
   std::uint64_t given_ = 0;
 };
 
-// Of threads that each have their share of the rate, together they are a Poisson process of the whole rate.
+// Each thread has its share of the rate. Together they are a Poisson process of the whole rate.
 class Poisson final : public Arrivals {
  public:
   Poisson(std::int64_t begin_ns, double rate_ops_s, std::uint64_t seed)
@@ -59,7 +59,7 @@ class Poisson final : public Arrivals {
     last_ns_ += std::exponential_distribution<double>(rate_per_ns_)(random_);
     return time_after(0, last_ns_);
   }
-  // They need not be drawn one by one: how many they are is drawn.
+  // Their number is drawn at once, not each arrival.
   std::uint64_t rest_before(std::int64_t time_ns) override {
     const double expected = (static_cast<double>(time_ns) - last_ns_) * rate_per_ns_;
     return expected <= 0 ? 0 : std::poisson_distribution<std::uint64_t>(expected)(random_);
@@ -73,7 +73,7 @@ class Poisson final : public Arrivals {
 
 class Bursts final : public Arrivals {
  public:
-  // The rates are the thread's.
+  // The rates are those of this thread.
   Bursts(const ArrivalSpec& spec, std::int64_t begin_ns, double rate_ops_s, double gap_rate_ops_s, double phase)
       : begin_ns_(begin_ns),
         burst_s_(spec.burst_s),
@@ -112,7 +112,7 @@ class Bursts final : public Arrivals {
   double rate_ops_s_;
   double gap_rate_ops_s_;
   double phase_;
-  std::uint64_t in_burst_;  // arrivals of one
+  std::uint64_t in_burst_;  // arrivals of one burst
   std::uint64_t in_gap_;
   std::uint64_t given_ = 0;
 };

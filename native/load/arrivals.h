@@ -24,11 +24,11 @@ struct ArrivalSpec {
     trace,     // at times_ns
   };
   Process process = Process::constant;
-  double rate_ops_s = 0;      // above 0; not of a trace
-  double burst_s = 0;         // above 0; of bursts
-  double gap_s = 0;           // above 0; of bursts
+  double rate_ops_s = 0;      // above 0; unused for a trace
+  double burst_s = 0;         // above 0; for bursts
+  double gap_s = 0;           // above 0; for bursts
   double gap_rate_ops_s = 0;  // 0: nothing arrives between bursts
-  // Of a trace: since the phase's start, in order.
+  // For a trace: times since the phase's start, in order.
   std::shared_ptr<const std::vector<std::int64_t>> times_ns;
 };
 

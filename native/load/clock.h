@@ -1,4 +1,4 @@
-// The clock of workers and recorder, which tests replace.
+// The clock of workers and recorder. Tests replace it.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ class Clock {
   virtual void sleep_until(std::int64_t time_ns) = 0;
 };
 
-// std::chrono::steady_clock, the clock of engine::Stall too.
+// std::chrono::steady_clock, which engine::Stall uses too.
 class SteadyClock final : public Clock {
  public:
   std::int64_t now_ns() override;

@@ -25,7 +25,7 @@ class DbBenchClient final : public Client {
   std::uint64_t seek_nexts_;
   OperationStream stream_;
   KeyBuffer key_;
-  std::uint64_t next_value_;  // of the shared buffer; threads begin apart
+  std::uint64_t next_value_;  // of the shared buffer; each thread begins at another
 };
 
 }  // namespace spillway::load

@@ -10,7 +10,8 @@
 namespace spillway::load {
 namespace {
 
-// Counters are nothing but 64-bit counts, alone and in arrays, so one operation serves them all, also those to come.
+// Counters consist only of 64-bit counts, alone and in arrays, so one loop handles all of them, including later
+// additions.
 using Words = std::array<std::uint64_t, sizeof(ssd::Counters) / sizeof(std::uint64_t)>;
 static_assert(sizeof(Words) == sizeof(ssd::Counters) && std::has_unique_object_representations_v<ssd::Counters>);
 
@@ -46,7 +47,7 @@ DriveInterval between(const DriveReading& before, const DriveReading& after, con
   const auto die_busy_ns = static_cast<double>(d.die_read_busy_ns + d.die_program_busy_ns + d.die_erase_busy_ns);
   interval.die_busy = fraction(die_busy_ns, elapsed_ns * info.dies);
   interval.channel_busy = fraction(static_cast<double>(d.channel_busy_ns), elapsed_ns * info.channels);
-  // 1 MB/s is 10^-3 bytes a nanosecond.
+  // 1 MB/s is 10^-3 bytes per nanosecond.
   const double link_bytes = info.host_link_mb_s * 1e-3 * elapsed_ns;
   interval.link_write_utilisation = fraction(static_cast<double>(d.host_bytes_written), link_bytes);
   interval.link_read_utilisation = fraction(static_cast<double>(d.host_bytes_read), link_bytes);

@@ -11,14 +11,14 @@ ssd::Counters growth(const ssd::Counters& before, const ssd::Counters& after);
 ssd::Counters sum(const ssd::Counters& a, const ssd::Counters& b);
 
 struct DriveReading {
-  device::Nanos now = 0;  // the device's time: model seconds, not real ones, where time is dilated or virtual
+  device::Nanos now = 0;  // device time: model seconds, not real ones, if time is scaled or virtual
   ssd::Counters counters;
 };
 DriveReading read(device::Device& device);
 
-// Fractions of the interval, in the device's time; 0 where the device does not say how many dies it has, how fast its
-// link is, or where no time went by. An operation is charged when it starts, so a fraction may pass 1 in a short
-// interval and the next be lower by as much.
+// Fractions of the interval, in device time. 0 if the device does not report its number of dies or the speed of its
+// link, or if no time has passed. An operation is charged when it starts. So a fraction may exceed 1 in a short
+// interval, and the next one is lower by as much.
 struct DriveInterval {
   ssd::Counters growth;
   double die_busy = 0;

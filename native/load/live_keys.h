@@ -17,7 +17,7 @@ class LiveKeys {
   // One gibibyte of bits. Beyond that many keys one in every `stride` is tracked, and the count is an estimate.
   static constexpr std::uint64_t kMostBits = std::uint64_t{1} << 33;
 
-  // Of the keys [0, num). REQUIRES: num > 0
+  // For the keys [0, num). REQUIRES: num > 0
   explicit LiveKeys(std::uint64_t num, std::uint64_t most_bits = kMostBits);
 
   // Replays the first `operations` of a thread whose keys were the numbers [0, num).

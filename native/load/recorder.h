@@ -42,7 +42,7 @@ struct MeasuredStore {
 
 class Recorder {
  public:
-  // The run starts now.
+  // The run starts at construction.
   Recorder(MeasuredStore store, Clock& clock);
 
   std::int64_t run_begin_ns() const { return run_begin_ns_; }

@@ -19,10 +19,10 @@
 namespace spillway::load {
 namespace {
 
-constexpr std::int64_t kProgressIntervalNs = 200'000'000;  // the contract: about five a second at most
-constexpr std::int64_t kStopIntervalNs = 50'000'000;       // how soon a request to stop is seen
+constexpr std::int64_t kProgressIntervalNs = 200'000'000;  // the contract: at most about five a second
+constexpr std::int64_t kStopIntervalNs = 50'000'000;       // latency of a request to stop
 
-// The threads of one phase. They wait at a latch until all are started, so that the phase begins for all at once.
+// The threads of one phase. They wait at a latch until all are started, so that all begin the phase at the same time.
 class PhaseThreads {
  public:
   PhaseThreads(const WorkerContext& context, const PhaseSpec& phase, const std::vector<ThreadSpec>& thread_specs)
@@ -240,7 +240,7 @@ struct YcsbRecords {
 
   std::uint64_t inserted_count() const { return inserted.last() + 1 - properties.recordcount; }
 
-  const ycsb::Properties& properties;  // of the records, not of a phase's operations
+  const ycsb::Properties& properties;  // of the records; a phase has its own for its operations
   ValueBuffer values;
   ycsb::InsertedRecords inserted;
 };

@@ -38,7 +38,7 @@ struct PhaseReport {
   const PhaseSpec* phase = nullptr;
   std::int64_t begin_ns = 0;      // since the run's start
   bool complete = true;           // false: stopped by `stop`
-  bool ended_by_command = false;  // ended by RunListener::should_end_phase before its limit; complete all the same
+  bool ended_by_command = false;  // RunListener::should_end_phase ended it before its limit; still complete
   Totals totals;
 };
 
@@ -50,7 +50,7 @@ struct RunReport {
   std::uint64_t live_records = 0;              // distinct records inserted by YCSB's
   std::uint64_t live_user_bytes = 0;           // keys and newest values of both
   bool live_user_bytes_are_exact = true;       // see LiveKeys and ycsb::LiveRecords
-  std::vector<FinishedPhase> finished_phases;  // of this run, one that was stopped included
+  std::vector<FinishedPhase> finished_phases;  // of this run, including a stopped one
 };
 
 // Called by the thread that called run(), one call at a time.

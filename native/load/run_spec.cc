@@ -10,10 +10,10 @@
 namespace spillway::load {
 namespace {
 
-constexpr std::uint32_t kMostKeyBytes = 64 << 10;      // RocksDB takes 8 MiB; no workload here wants that
+constexpr std::uint32_t kMostKeyBytes = 64 << 10;      // RocksDB accepts 8 MiB, more than any workload here needs
 constexpr std::uint32_t kMostValueBytes = 1U << 30;    // the value buffer holds two
 constexpr std::uint32_t kMostThreads = 1024;           // each has 120 KB of histograms
-constexpr std::int64_t kLeastIntervalNs = 10'000'000;  // below it, sampling itself would be felt
+constexpr std::int64_t kLeastIntervalNs = 10'000'000;  // shorter intervals would make sampling itself a noticeable load
 
 std::string problem_of_pairs(const PairSpec& pairs) {
   if (pairs.key_bytes < 1 || pairs.key_bytes > kMostKeyBytes) {
@@ -113,7 +113,7 @@ std::string problem_of_phase(const PhaseSpec& phase, const PairSpec& pairs, cons
   return problem_of_mix(phase, key);
 }
 
-// What YCSB's phases have to agree on: one set of records, which is loaded before anything else is done with it.
+// The settings in which all YCSB phases must agree. All use one set of records, which is loaded before any other phase.
 std::string problem_of_ycsb(const std::vector<PhaseSpec>& phases, const std::vector<FinishedPhase>& past) {
   const PhaseSpec* first = nullptr;
   bool loaded = false;

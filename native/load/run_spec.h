@@ -34,8 +34,8 @@ struct RunSpec {
 // says how to fix it; "" if all hold.
 std::string find_problem(const RunSpec& spec);
 
-// A lower bound of the live bytes after all phases. Phases that end by time count nothing. Uniform random keys fall on
-// num (1 - e^(-writes / num)) different ones in the mean. `compressed`: values take compression_ratio of their size.
+// A lower bound of the live bytes after all phases. Phases that end by time count as 0. Uniform random keys fall on num
+// (1 - e^(-writes / num)) distinct ones on average. `compressed`: values count as compression_ratio of their size.
 // YCSB's records are counted with their mean size.
 std::uint64_t least_live_bytes(const RunSpec& spec, bool compressed);
 

@@ -1,4 +1,4 @@
-// When samples are due; another thread waits for it.
+// Decides when samples are due. Another thread waits until then.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,9 @@ namespace spillway::load {
 
 inline constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
 
-// Every interval from the begin of a phase. A sample within half an interval of the phase's deadline is left out for
-// the one that ends the phase; if an operation delays that one, it is taken half an interval after the deadline.
+// Due at every interval from the begin of a phase. A sample within half an interval of the phase's deadline is omitted,
+// because the phase ends with a sample. If an operation delays that one, the omitted sample is taken half an interval
+// after the deadline.
 class SampleTimes {
  public:
   SampleTimes(std::int64_t begin_ns, std::int64_t interval_ns, std::int64_t deadline_ns)
@@ -23,7 +24,7 @@ class SampleTimes {
     return near_end ? deadline_ns_ + half : tick_ns_;
   }
 
-  // The sample of before `now_ns` was taken.
+  // The sample that was due before `now_ns` was taken.
   void pass(std::int64_t now_ns) {
     do {
       tick_ns_ += interval_ns_;

@@ -8,7 +8,7 @@
 namespace spillway::load {
 
 std::uint64_t directory_bytes(const std::string& path) {
-  constexpr std::uint64_t kStatBlockBytes = 512;  // POSIX leaves it open; Linux' stat(2) fixes it
+  constexpr std::uint64_t kStatBlockBytes = 512;  // POSIX does not define it; Linux's stat(2) does
   std::uint64_t sum = 0;
   std::error_code failure;
   std::filesystem::recursive_directory_iterator entry(path, failure);

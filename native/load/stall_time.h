@@ -18,8 +18,8 @@ struct StallTime {
   void add(const StallTime& other);
 };
 
-// The part of `stalls` in [begin_ns, end_ns). Stalls may overlap, as when an engine reports the next state before the
-// end of the last: an instant counts once, for the stall that began first.
+// The part of `stalls` in [begin_ns, end_ns). Stalls may overlap, for example if an engine reports the next state
+// before the end of the last one. An overlap counts once, for the stall that began first.
 // REQUIRES: ordered by begin_ns
 StallTime stall_time_within(std::span<const engine::Stall> stalls, std::int64_t begin_ns, std::int64_t end_ns);
 

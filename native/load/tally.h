@@ -21,7 +21,7 @@ struct Tally {
   std::uint64_t not_found = 0;           // gets of absent keys, and scans that saw no pair
   std::uint64_t user_bytes_written = 0;  // keys and values of acknowledged writes
   std::uint64_t user_bytes_read = 0;
-  std::vector<Histogram> kind_latency;  // by Outcome::kind; empty where the workload has none
+  std::vector<Histogram> kind_latency;  // by Outcome::kind; empty if the workload has no kinds
 
   std::uint64_t reads() const { return read_latency.count(); }
   std::uint64_t writes() const { return write_latency.count(); }
@@ -47,9 +47,9 @@ struct Tally {
 
 // The worker records into one buffer; the recorder takes it by swapping it with a second one.
 //
-// The lock is held for one record or one swap of pointers, so the worker meets a held lock at most once in an interval.
-// Without a lock the recorder would have to wait until the worker has seen the swap, and a worker inside a stalled put
-// does not see it for seconds. bench/runner_overhead measures the cost.
+// The lock is held for one record or one swap of pointers, so the worker finds it held at most once in an interval.
+// Without a lock the recorder would have to wait until the worker has noticed the swap, and a worker in a stalled put
+// does not notice it for seconds. bench/runner_overhead measures the cost.
 class DoubleBufferedTally {
  public:
   // By the worker. Calls update(Tally&) with the buffer of this interval.

@@ -60,7 +60,7 @@ Status Worker::run(std::int64_t begin_ns, std::int64_t deadline_ns, const std::a
   return Status::ok();
 }
 
-// By how much the operation due at `time_ns` starts late; none if it must not start any more.
+// How late the operation due at `time_ns` starts; none if it must not start any more.
 std::optional<std::int64_t> Worker::wait_for(std::int64_t time_ns, std::int64_t deadline_ns,
                                              const std::atomic<bool>& stop) {
   const std::int64_t wake_ns = std::min(time_ns, deadline_ns);
@@ -74,7 +74,8 @@ std::optional<std::int64_t> Worker::wait_for(std::int64_t time_ns, std::int64_t 
   return now - time_ns;
 }
 
-// False if the phase ends first. This wait is in no latency: it paces the mix, the engine does not cause it.
+// False if the phase ends first. No latency includes this wait: it keeps the mix of operations, and the engine does not
+// cause it.
 bool Worker::wait_for_pacer(std::uint64_t done, std::int64_t deadline_ns, const std::atomic<bool>& stop) {
   const double share = *thread_spec_.per_background_operation;
   while (static_cast<double>(done) >= share * static_cast<double>(pacer_->finished())) {

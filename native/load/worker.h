@@ -29,7 +29,7 @@ struct WorkerContext {
   const ValueBuffer& values;
   std::uint64_t seek_nexts = 0;
   std::uint32_t read_write_percent = 90;
-  std::optional<ycsb::PhaseContext> ycsb = std::nullopt;  // of a YCSB phase
+  std::optional<ycsb::PhaseContext> ycsb = std::nullopt;  // for a YCSB phase
 };
 
 // REQUIRES: `context.ycsb` is set for a thread of a YCSB phase.
@@ -59,8 +59,8 @@ class Worker {
   std::uint64_t not_started() const { return not_started_; }
 
  private:
-  static constexpr std::int64_t kLongestSleepNs = 50'000'000;  // `stop` is read at least so often
-  // Between two checks of the pacer's progress: a tenth of the interval of 500 reads a second.
+  static constexpr std::int64_t kLongestSleepNs = 50'000'000;  // longest time between checks of `stop`
+  // Interval between checks of the pacer's progress: a tenth of the interval between reads at 500 reads a second.
   static constexpr std::int64_t kPacerSleepNs = 200'000;
 
   std::optional<std::int64_t> wait_for(std::int64_t time_ns, std::int64_t deadline_ns, const std::atomic<bool>& stop);

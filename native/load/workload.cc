@@ -7,7 +7,7 @@
 namespace spillway::load {
 namespace {
 
-constexpr std::uint64_t kArrivalSeed = 0x6172726976616c;  // "arrival": the gaps must not follow the keys
+constexpr std::uint64_t kArrivalSeed = 0x6172726976616c;  // "arrival": makes the gaps independent of the keys
 
 constexpr std::array kNames = {
     std::pair{Workload::fillseq, "fillseq"},
@@ -50,8 +50,8 @@ Pattern pattern_of(Workload workload) {
   return Pattern::put_uniform;
 }
 
-// Of one of a phase's threads: YCSB counts operations over all of them, and the first ones have one more where they do
-// not divide.
+// The operations of one thread. YCSB counts operations over all threads. If the number does not divide evenly, the
+// first threads have one more.
 std::optional<std::uint64_t> ycsb_operations_of(const PhaseSpec& phase, std::uint64_t thread) {
   const bool loads = phase.workload == Workload::ycsb_load;
   const std::uint64_t total = loads ? phase.ycsb->inserts_of_load() : phase.ycsb->operationcount;
@@ -69,7 +69,7 @@ std::uint64_t expected_inserts(const PhaseSpec& phase) {
   return static_cast<std::uint64_t>(std::min(total * phase.ycsb->insertproportion * kAllowance, kMost));
 }
 
-// Of all threads that the phase's operations are counted for.
+// The arrivals of all threads whose operations count for the phase.
 std::optional<ArrivalSpec> arrivals_of(const PhaseSpec& phase) {
   if (phase.arrivals || !phase.rate_ops_s) return phase.arrivals;
   ArrivalSpec constant;

@@ -22,13 +22,13 @@ enum class Workload : std::uint8_t {
   fillseq,                // put keys 0, 1, 2, …; every thread all of them
   fillrandom,             // put uniform random keys, with replacement
   filluniquerandom,       // put each key once, in random order; one thread
-  overwrite,              // as fillrandom, on what is there
+  overwrite,              // as fillrandom, on existing data
   readrandom,             // get uniform random keys
   seekrandom,             // seek to uniform random keys, then seek_nexts steps
-  readwhilewriting,       // `threads` that get, and one more that puts until they are done
-  readrandomwriterandom,  // read_write_percent gets in each hundred operations, then puts
+  readwhilewriting,       // `threads` readers, and one more thread that puts until they are done
+  readrandomwriterandom,  // of each hundred operations, read_write_percent gets and then puts
   waitforcompaction,      // no operations: wait until the store has nothing left to compact
-  settle,                 // no operations: roll back the spill store, flush, then wait as above
+  settle,                 // no operations: roll back the spill store, flush, then as waitforcompaction
   ycsb_load,              // insert the records of YCSB's properties, each once
   ycsb_run,               // YCSB's operations on them
 };
@@ -57,10 +57,10 @@ struct PhaseSpec {
   std::optional<double> write_rate_ops_s;   // readwhilewriting: open loop of the writer
   bool measured = true;
   std::uint64_t seek_nexts = 0;
-  // Reads in each hundred operations: of readrandomwriterandom (90), and of readwhilewriting, whose readers then go no
-  // faster than that (none: as fast as they can).
+  // Reads per hundred operations. readrandomwriterandom: default 90. readwhilewriting: limits the speed of the readers;
+  // none: no limit.
   std::optional<std::uint32_t> read_write_percent;
-  std::optional<ycsb::Properties> ycsb;  // of ycsb-load and ycsb-run
+  std::optional<ycsb::Properties> ycsb;  // for ycsb-load and ycsb-run
 
   // none: no time limit
   std::optional<double> time_limit_s() const;
@@ -82,7 +82,7 @@ enum class Pattern : std::uint8_t {
   get_uniform,
   scan_uniform,
   mixed_uniform,
-  ycsb_load,  // these two have clients of their own, no OperationStream
+  ycsb_load,  // these two have their own clients, and no OperationStream
   ycsb_run,
 };
 
@@ -91,7 +91,7 @@ struct ThreadSpec {
   Pattern pattern = Pattern::put_uniform;
   std::uint64_t seed = 0;
   std::optional<std::uint64_t> operations;
-  std::optional<ArrivalSpec> arrivals;  // of all `threads` together, which take them in turns
+  std::optional<ArrivalSpec> arrivals;  // of all `threads` together, which take turns
   std::uint32_t thread = 0;             // of `threads`
   std::uint32_t threads = 1;
   std::uint64_t arrival_seed = 0;

@@ -1,4 +1,4 @@
-// spillway-native COMMAND: one JSON document in, JSON lines out. The contract: contract/README.md.
+// spillway-native COMMAND: reads one JSON document, writes JSON lines. The contract: contract/README.md.
 #include <unistd.h>
 
 #include <array>
@@ -29,7 +29,7 @@ using spillway::tool::Command;
 using spillway::tool::Events;
 using spillway::tool::Json;
 
-// The one thing that a signal handler may touch.
+// The signal handler changes nothing else.
 std::atomic<bool> stop_requested{false};
 static_assert(std::atomic<bool>::is_always_lock_free);
 
@@ -64,7 +64,7 @@ Status no_document(const std::string& name) {
   return Status::bad_input("standard input: not a JSON document; give the request of " + name);
 }
 
-// The request is the lines up to the first that completes a JSON document; those behind it are commands.
+// The request is the input's lines up to the first one that completes a JSON document. The lines after it are commands.
 Status perform_run(Events& events) {
   spillway::tool::LineReader lines(STDIN_FILENO);
   std::string text;
@@ -93,7 +93,7 @@ Status perform(const std::string& name, Events& events) {
   return unknown_command(name);
 }
 
-// A drive that is larger than this machine's memory is a request that cannot be met, not a crash.
+// A drive that does not fit into this machine's memory is reported as a failed request. It must not crash the process.
 Status perform_or_fail(const std::string& name, Events& events) {
   try {
     return perform(name, events);
@@ -114,9 +114,10 @@ int converse(int argc, char** argv) {
   }
   std::signal(SIGINT, request_stop);
   std::signal(SIGTERM, request_stop);
-  std::signal(SIGPIPE, SIG_IGN);  // a reader that went away is seen as a failed write, not as death
+  std::signal(SIGPIPE, SIG_IGN);  // a closed pipe is reported as a failed write, and does not kill the process
 
-  Events events(std::cout, &stop_requested);  // work that nobody follows is ended, and no kept state replaced by it
+  // Sets stop_requested if nobody reads: the work ends, and replaces no kept state.
+  Events events(std::cout, &stop_requested);
   const Status status = perform_or_fail(name, events);
   if (!status) {
     events.error(status);

@@ -8,7 +8,7 @@
 namespace spillway::load {
 namespace {
 
-// As large as db_bench's: far beyond compressors' windows, yet small enough for a processor's second-level cache.
+// As large as db_bench's: much larger than compressors' windows, and small enough for a processor's second-level cache.
 constexpr std::uint64_t kBufferBytes = 1U << 20;
 
 void append_segment(std::string& bytes, std::uint64_t length, double ratio, ssd::Random& random) {

@@ -1,4 +1,4 @@
-// Keys and values as db_bench makes them.
+// Keys and values in the format of db_bench.
 #pragma once
 
 #include <cstdint>
@@ -14,15 +14,15 @@ struct PairSpec {
   double compression_ratio = 0.5;  // compressed size / size of a value, in (0, 1]
   std::uint64_t num = 1'000'000;   // keys are the numbers [0, num)
 
-  // Of a whole pair, whose key does not compress.
+  // The ratio of a whole pair, whose key does not compress.
   double compression_ratio_of_pair() const {
     return (key_bytes + compression_ratio * value_bytes) / static_cast<double>(pair_bytes());
   }
   std::uint64_t pair_bytes() const { return std::uint64_t{key_bytes} + value_bytes; }
 };
 
-// A key's number stands big-endian in its first eight bytes (all of them, when it is shorter), the rest is '0', so
-// that the order of keys is the order of numbers. The buffer is reused: a key lives until the next one is made.
+// A key has its number big-endian in its first eight bytes (in all of them if it is shorter), and '0' in the rest. So
+// keys sort by number. The buffer is reused: a key is valid until the next one is made.
 class KeyBuffer {
  public:
   // REQUIRES: key_bytes > 0
@@ -45,7 +45,7 @@ class KeyBuffer {
 // Segments never cross values, so the ratio holds for each value alone, whatever its neighbours are.
 class ValueBuffer {
  public:
-  // `segment_bytes`: of a segment at most; what is above 4 KiB is cut to it, 0 stands for one byte.
+  // `segment_bytes`: longest segment; more than 4 KiB counts as 4 KiB, 0 as one byte.
   ValueBuffer(const PairSpec& pairs, std::uint64_t seed, std::uint64_t segment_bytes = kMostSegmentBytes);
 
   std::uint64_t values() const { return values_; }

@@ -5,7 +5,7 @@
 namespace spillway::load::ycsb {
 namespace {
 
-// A seed for one of the things that a thread draws.
+// A seed for one of the choices that a thread draws.
 std::uint64_t seed_of(std::uint64_t seed, std::uint64_t use) { return ssd::mix(seed ^ ssd::mix(use)); }
 
 }  // namespace
@@ -98,7 +98,7 @@ Result<Outcome> Transactions::scan() {
   Outcome outcome;
   outcome.pairs_read = seen.value();
   outcome.not_found = outcome.pairs_read == 0;
-  // The engine counts pairs, not their bytes: each is taken for as large as the first key with a mean value.
+  // The engine counts pairs, not their bytes. Each pair counts as the first key's size plus the mean value size.
   outcome.user_bytes_read = static_cast<std::uint64_t>(static_cast<double>(outcome.pairs_read) *
                                                        (static_cast<double>(key.size()) + mean_value_bytes_));
   return outcome;
@@ -134,7 +134,8 @@ Status Transactions::write(std::string_view key, std::string_view value, Outcome
 
 Status Transactions::apply_update(std::string_view key, Outcome& outcome) {
   if (properties_.update == Update::overwrite) return write(key, values_.whole(), outcome);
-  // The look at the old record is the store's way of updating, not the user's read: it counts in no figure of reads.
+  // This read of the old record is part of the store's update, not a read of the user. Figures of reads do not include
+  // it.
   const Result<bool> found = engine_.get(key, &record_);
   if (!found) return found.status();
   if (!found.value()) {

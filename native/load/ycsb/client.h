@@ -20,8 +20,8 @@ struct PhaseContext {
   InsertedRecords& inserted;  // of the whole run
 };
 
-// Inserts insertstart, insertstart + 1, … up to insertcount of them, the threads taking turns: thread t of T has t,
-// t + T, t + 2T, … So each record is inserted once, and which thread inserts it does not depend on timing.
+// Inserts insertcount records from insertstart on. The threads take turns: thread t of T inserts t, t + T, t + 2T, … So
+// each record is inserted once, and which thread inserts it does not depend on timing.
 class Loader final : public Client {
  public:
   Loader(engine::Engine& engine, const PhaseContext& context, const Requester& requester, std::uint64_t seed);
@@ -38,7 +38,7 @@ class Loader final : public Client {
 };
 
 // Kinds, fields and lengths are functions of the seed alone. So are the requested records, unless several threads
-// insert: then a thread also chooses among what the others have inserted by that time.
+// insert: then a thread also chooses among the records that other threads have inserted by that time.
 class Transactions final : public Client {
  public:
   Transactions(engine::Engine& engine, const PhaseContext& context, const Requester& requester, std::uint64_t seed);
@@ -53,7 +53,7 @@ class Transactions final : public Client {
   Result<Outcome> readmodifywrite();
 
   std::string_view choose_key();
-  // Gets the record behind `key` into record_ and counts it as read.
+  // Reads the record of `key` into record_ and counts it as read.
   Result<bool> get(std::string_view key, Outcome& outcome);
   Status write(std::string_view key, std::string_view value, Outcome& outcome);
   Status apply_update(std::string_view key, Outcome& outcome);

@@ -1,4 +1,4 @@
-// Which records exist: those that the load inserts, and those that the run has inserted since.
+// Which records exist: those of the load, and those that the run has inserted.
 //
 // YCSB's acknowledged counter. Threads that insert take numbers from one sequence. A record may be chosen by the others
 // once its insert and all inserts before it have ended, so that no request goes to a record that does not exist.
@@ -18,16 +18,16 @@ class InsertedRecords {
 
   // The number of the next record to insert. Each is handed out once.
   std::uint64_t take() { return next_.fetch_add(1, std::memory_order_relaxed); }
-  // The insert of `record`, which was taken, has ended.
+  // The insert of `record`, a number from take(), has ended.
   void acknowledge(std::uint64_t record);
-  // The highest record up to which all exist.
+  // The highest number up to which all records exist.
   std::uint64_t last() const { return last_.load(std::memory_order_acquire); }
 
  private:
   std::atomic<std::uint64_t> next_;
   std::atomic<std::uint64_t> last_;
   std::mutex mutex_;
-  std::set<std::uint64_t> ahead_;  // guarded by mutex_: acknowledged, with one before them that is not
+  std::set<std::uint64_t> ahead_;  // guarded by mutex_: acknowledged, while an earlier one is not
 };
 
 }  // namespace spillway::load::ycsb

@@ -10,7 +10,7 @@
 
 namespace spillway::load::ycsb {
 
-// `constant` is always the upper bound; `zipfian` favours short ones.
+// `constant` is always the upper bound. `zipfian` favours short lengths.
 class Lengths {
  public:
   // REQUIRES: least <= most
@@ -20,7 +20,7 @@ class Lengths {
     if (zipfian_) return least_ + zipfian_->rank(random.uniform());
     return distribution_ == Length::constant ? most_ : least_ + random.below(most_ - least_ + 1);
   }
-  // Of the zipfian distribution to about one part in ten thousand, of the others exactly.
+  // Within about one part in ten thousand for the zipfian distribution, exact for the others.
   double mean() const;
 
  private:
@@ -30,7 +30,7 @@ class Lengths {
   std::optional<Zipfian> zipfian_;
 };
 
-// Of a record's fields.
+// Lengths of a record's fields.
 Lengths field_lengths(const Properties& properties);
 
 }  // namespace spillway::load::ycsb

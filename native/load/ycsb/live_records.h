@@ -1,4 +1,4 @@
-// How many records a run has left in the database, and their sizes.
+// The number and the sizes of the records that a run has left in the database.
 #pragma once
 
 #include <cstdint>
@@ -16,17 +16,18 @@ struct LiveBytes {
 
 class LiveRecords {
  public:
-  // A bit for each of so many numbers. Beyond them one in every `stride` is tracked, and the figures are estimates.
+  // One bit for each number. If there are more numbers, one in every `stride` is tracked, and the figures are
+  // estimates.
   static constexpr std::uint64_t kMostBits = std::uint64_t{1} << 26;
 
-  // Of the numbers [0, end). REQUIRES: end > 0
+  // For the numbers [0, end). REQUIRES: end > 0
   explicit LiveRecords(std::uint64_t end, std::uint64_t most_bits = kMostBits);
 
-  // `count` records from `first` on, `step` apart. REQUIRES: step > 0; they lie below end.
+  // Adds `count` records from `first` on, `step` apart. REQUIRES: step > 0; all are below end
   void add(std::uint64_t first, std::uint64_t step, std::uint64_t count);
 
   std::uint64_t count() const;
-  // Exact where every record is tracked and values have one size.
+  // Exact if every record is tracked and values have one size.
   LiveBytes bytes(const Properties& properties) const;
 
  private:

@@ -7,7 +7,7 @@ namespace spillway::load::ycsb {
 namespace {
 
 constexpr std::uint64_t kMostRecordBytes = std::uint64_t{1} << 30;  // as load.value_bytes: the value buffer holds two
-// Beyond it a record's number would leave the range of the scrambled zipfian distribution's 10^10 ranks.
+// More records would exceed the 10^10 ranks of the scrambled zipfian distribution.
 constexpr std::uint64_t kMostRecords = 10'000'000'000;
 constexpr std::uint32_t kMostPadding = 1024;
 constexpr std::size_t kMostPrefixBytes = 1024;

@@ -1,8 +1,8 @@
-// What a YCSB workload is made of, by the names and defaults of YCSB's CoreWorkload.
+// The properties of a YCSB workload, with the names and defaults of YCSB's CoreWorkload.
 //
 // Source: YCSB's core properties (Cooper et al., "Benchmarking Cloud Serving Systems with YCSB", SoCC 2010, and
-// CoreWorkload in brianfrankcooper/YCSB). `zipfian_const` is YCSB-cpp's, `keyprefix` go-ycsb's; the two below
-// `spillway.` are ours, for what each of YCSB's bindings decides for itself.
+// CoreWorkload in brianfrankcooper/YCSB). `zipfian_const` is YCSB-cpp's, `keyprefix` go-ycsb's. The two properties
+// under `spillway.` are defined here, for choices that differ between YCSB's bindings.
 #pragma once
 
 #include <cstdint>
@@ -15,15 +15,15 @@ namespace spillway::load::ycsb {
 enum class Request : std::uint8_t { uniform, zipfian, latest, hotspot, exponential, sequential };
 enum class Length : std::uint8_t { constant, uniform, zipfian };
 enum class InsertOrder : std::uint8_t { hashed, ordered };
-// What an update does to a record that it changes in part. `merge`: get it, replace the fields, put it back, as the
-// bindings of RocksDB and LevelDB do, also where all fields are written; a record that is not there stays so.
-// `overwrite`: put a new record without a look at the old one.
+// How an update changes part of a record. `merge`: get it, replace the fields, put it back, as the bindings of RocksDB
+// and LevelDB do, also if all fields are written; an absent record stays absent. `overwrite`: put a new record without
+// reading the old one.
 enum class Update : std::uint8_t { merge, overwrite };
-// How fields make a value. `values`: one after another, fieldcount x fieldlength bytes. `named`: each behind its
-// length and its name ("field0"), all lengths in four bytes, as the bindings of RocksDB and LevelDB lay them out.
+// How fields make a value. `values`: one after another, fieldcount x fieldlength bytes. `named`: each field follows its
+// length and its name ("field0"), with lengths of four bytes, as the bindings of RocksDB and LevelDB do.
 enum class Layout : std::uint8_t { values, named };
 
-inline constexpr double kZipfianConstant = 0.99;  // YCSB's, in every distribution that is called zipfian or latest
+inline constexpr double kZipfianConstant = 0.99;  // YCSB's value for every distribution called zipfian or latest
 
 struct Properties {
   // --- The records. All phases of a run agree on these.
@@ -38,11 +38,11 @@ struct Properties {
   std::string fieldnameprefix = "field";
   Layout layout = Layout::values;
 
-  // --- What is done with them.
+  // --- The operations.
   std::uint64_t operationcount = 0;  // over all threads
-  double maxexecutiontime = 0;       // seconds after which a run ends in any case; 0: no such end
+  double maxexecutiontime = 0;       // seconds after which a run ends; 0: no limit
   std::uint64_t insertstart = 0;
-  std::optional<std::uint64_t> insertcount;  // none: what is left of recordcount
+  std::optional<std::uint64_t> insertcount;  // none: the rest of recordcount
   double readproportion = 0.95;
   double updateproportion = 0.05;
   double insertproportion = 0;
@@ -63,11 +63,11 @@ struct Properties {
   std::uint64_t inserts_of_load() const { return insertcount.value_or(recordcount - insertstart); }
 };
 
-// The first relation that does not hold, as a sentence that begins with `where` and the property and says how to mend
-// it; "" when there is none. `loads`: the phase only inserts.
+// The first violated relation, as a sentence that begins with `where` and the property and says how to fix it; "" if
+// all hold. `loads`: the phase only inserts.
 std::string find_problem(const Properties& properties, const std::string& where, bool loads);
 
-// The first property of the records that two phases give different values; "" when there is none.
+// The first property of the records in which two phases differ; "" if there is none.
 std::string first_difference_of_records(const Properties& one, const Properties& other);
 
 }  // namespace spillway::load::ycsb

@@ -1,4 +1,4 @@
-// A record as a key-value pair: its key out of its number, its value out of its fields.
+// A record as a key-value pair: its key from its number, its value from its fields.
 #pragma once
 
 #include <cstdint>
@@ -9,19 +9,19 @@
 
 namespace spillway::load::ycsb {
 
-// YCSB's scramble of a number: FNV-1a of 64 bits (Fowler, Noll and Vo) over its eight bytes, least significant first,
-// read as a signed number without its sign. The sign of the most negative one cannot be dropped; it stays 2^63.
+// YCSB's hash of a number: 64-bit FNV-1a (Fowler, Noll and Vo) over its eight bytes, least significant first, as the
+// absolute value of a signed number. The most negative number has none and gives 2^63.
 std::uint64_t fnv_hash(std::uint64_t number);
 
-// Makes keys: keyprefix, then the number's hash (or with ordered inserts the number itself) in decimal, filled with
-// zeros to `zeropadding` digits. So keys are of different lengths, mostly 23 bytes where they are hashed. The buffer
-// is reused: a key lives until the next one is made.
+// Makes keys: keyprefix, then the number's hash (or with ordered inserts the number itself) in decimal, padded with
+// zeros to `zeropadding` digits. Key lengths differ; hashed keys mostly have 23 bytes. The buffer is reused: a key is
+// valid until the next one is made.
 class KeyNames {
  public:
   explicit KeyNames(const Properties& properties);
 
   std::string_view key(std::uint64_t record);
-  // As long as key(record), without making it.
+  // The length of key(record), without making it.
   std::uint64_t key_bytes(std::uint64_t record) const;
 
  private:
@@ -33,7 +33,7 @@ class KeyNames {
   std::string bytes_;
 };
 
-// The mean size of a value, with the names and lengths of its layout; exact as Lengths::mean() is.
+// The mean size of a value, including the names and lengths of its layout. As exact as Lengths::mean().
 double mean_value_bytes(const Properties& properties);
 
 }  // namespace spillway::load::ycsb

@@ -39,7 +39,7 @@ RecordChooser::RecordChooser(const Properties& properties, const Requester& requ
       stride_(requester.threads) {
   switch (distribution_) {
     case Request::zipfian:
-      // One number more than there are, as in YCSB: its range includes its upper end.
+      // One more than the number of records, as in YCSB, whose range includes its upper end.
       count_ += requester.inserted_before + requester.expected_inserts + 1;
       zipfian_.emplace(kScrambledRanks, properties.zipfian_const);
       break;
@@ -79,7 +79,7 @@ std::uint64_t RecordChooser::draw(ssd::Random& random, std::uint64_t last) {
       return start_ + (hot ? random.below(hot_) : hot_ + random.below(count_ - hot_));
     }
     case Request::exponential: {
-      // A distance beyond the first record wraps round to a number above `last`, and is drawn again.
+      // A distance beyond the first record wraps around to a number above `last`, and is drawn again.
       const double distance = -std::log(1 - random.uniform()) / rate_;
       return last - static_cast<std::uint64_t>(std::min(distance, 0x1.0p62));
     }

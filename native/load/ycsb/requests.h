@@ -15,7 +15,7 @@ enum class Kind : std::uint8_t { read, update, insert, scan, readmodifywrite };
 inline constexpr std::size_t kKinds = 5;
 const char* name_of(Kind kind);
 
-// Kinds in proportion to the properties' proportions, whatever they add up to.
+// Draws kinds in proportion to the properties' proportions, which need not add up to 1.
 class KindChooser {
  public:
   // REQUIRES: a proportion above 0
@@ -29,7 +29,7 @@ class KindChooser {
   }
 
  private:
-  std::array<double, kKinds> upper_{};  // cumulated shares
+  std::array<double, kKinds> upper_{};  // cumulative shares
   std::size_t last_ = 0;                // the last kind with a share: rounding may leave its bound below 1
 };
 
@@ -37,7 +37,7 @@ class KindChooser {
 struct Requester {
   std::uint64_t thread = 0;
   std::uint64_t threads = 1;
-  std::uint64_t inserted_before = 0;   // by earlier phases, beyond recordcount
+  std::uint64_t inserted_before = 0;   // by earlier phases, after recordcount
   std::uint64_t expected_inserts = 0;  // of this phase, for the zipfian distribution's range
 };
 

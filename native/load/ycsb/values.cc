@@ -5,7 +5,7 @@
 namespace spillway::load::ycsb {
 namespace {
 
-constexpr std::size_t kLengthBytes = 4;  // of a name and of a field; least significant first
+constexpr std::size_t kLengthBytes = 4;  // length fields of names and of fields; least significant byte first
 
 void append_length(std::string& bytes, std::uint64_t length) {
   for (std::size_t i = 0; i < kLengthBytes; ++i) bytes.push_back(static_cast<char>(length >> (8 * i) & 0xff));

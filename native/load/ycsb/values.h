@@ -1,4 +1,4 @@
-// The values of records: whole ones, and ones of which a field is replaced.
+// The values of records: new ones, and existing ones with one field replaced.
 #pragma once
 
 #include <cstdint>
@@ -12,20 +12,20 @@
 
 namespace spillway::load::ycsb {
 
-// Bytes for the records of these properties: each field compresses to `compression_ratio` by itself, so that a record
-// does so whichever of its fields have been replaced.
+// Bytes for the records of these properties. Each field compresses to `compression_ratio` by itself, so a record keeps
+// the ratio after any of its fields is replaced.
 ValueBuffer make_values(const Properties& properties, double compression_ratio, std::uint64_t seed);
 
-// Of one thread.
+// Belongs to one thread.
 class RecordValues {
  public:
   // `bytes`, of make_values(), outlives it.
   RecordValues(const Properties& properties, const ValueBuffer& bytes, std::uint64_t seed);
 
-  // A new record. It lives until the next call.
+  // A new record. Valid until the next call.
   std::string_view whole();
-  // Replaces one of the fields of `record`, which whole() made, by a new one. Where field lengths differ and no names
-  // tell where a field ends, an equal share of the record is replaced.
+  // Replaces one of the fields of `record`, which whole() made, by a new one. If field lengths differ and the layout
+  // has no names to find a field's end, an equal share of the record is replaced.
   void replace_field(std::string& record, std::uint32_t field);
 
  private:
@@ -36,8 +36,8 @@ class RecordValues {
   Lengths lengths_;
   std::uint32_t fieldcount_;
   std::uint32_t fieldlength_;
-  bool sliced_;                     // a record is a piece of `bytes` as it is
-  std::vector<std::string> names_;  // of the fields; empty where the layout has none
+  bool sliced_;                     // a record is a slice of `bytes`
+  std::vector<std::string> names_;  // of the fields; empty if the layout has none
   ssd::Random random_;
   std::uint64_t next_;
   std::string record_;

@@ -6,7 +6,7 @@
 namespace spillway::load::ycsb {
 
 double zeta(std::uint64_t n, double theta) {
-  constexpr std::uint64_t kTerms = 1 << 16;  // exactly summed; a millisecond
+  constexpr std::uint64_t kTerms = 1 << 16;  // summed exactly; takes a millisecond
   const std::uint64_t exact = std::min(n, kTerms);
   double sum = 0;
   for (std::uint64_t i = exact; i > 0; --i) sum += std::pow(static_cast<double>(i), -theta);  // smallest first
@@ -30,7 +30,7 @@ void Zipfian::grow(std::uint64_t items) {
   refresh();
 }
 
-// Up to two items every draw falls on an exact share, and eta would be 0/0.
+// With up to two items every draw has an exact share, and eta would be 0/0.
 void Zipfian::refresh() {
   if (items_ <= 2) return;
   eta_ = (1 - std::pow(2.0 / static_cast<double>(items_), 1 - theta_)) / (1 - zeta_2_ / zeta_n_);

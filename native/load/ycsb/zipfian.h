@@ -24,7 +24,7 @@ class Zipfian {
 
   std::uint64_t items() const { return items_; }
 
-  // The rank that the uniform number `u` in [0, 1) stands for, in [0, items()). Pure.
+  // The rank for the uniform number `u` in [0, 1); it is in [0, items()). Pure.
   std::uint64_t rank(double u) const;
 
   // REQUIRES: items >= items(). Adds the new ranks' terms one by one.

@@ -1,4 +1,5 @@
-// A page trace through a buffer pool on a drive: what writing several pages back at once buys (P22).
+// Replays a page trace through a buffer pool on a drive, to measure the gain of writing several pages back at once
+// (P22).
 #include "tool/pool/command.h"
 
 #include <algorithm>
@@ -20,11 +21,11 @@
 namespace spillway::tool {
 namespace {
 
-// So many references fill a pool and bring its share of dirty pages to where it stays, hits allowed for.
+// This many references fill a pool and bring its share of dirty pages to a steady value, even with hits.
 constexpr std::uint64_t kWarmupsPerFrame = 4;  // Source: guess
 constexpr std::uint64_t kOperations = 100'000;
 
-// What the pool will ask of the drive at most, for the target to say whether that can be had.
+// A point with the most that the pool will need of the drive. The target checks whether it offers that.
 probe::Point reach_of(const BufferpoolRequest& request) {
   probe::Point point;
   point.bs_bytes = request.pool.page_bytes;
@@ -41,7 +42,7 @@ probe::Point reach_of(const BufferpoolRequest& request) {
   return point;
 }
 
-// What a target says of a point of the probe is said of the pool.
+// Turns a target's error about a probe's point into one about the pool.
 Status in_words_of_the_pool(const Status& status) {
   std::string message = status.message();
   const std::string where = "point 0: ";
@@ -80,7 +81,7 @@ class Session {
   }
 
  private:
-  // False: it was ended before there was a target.
+  // False: the command was stopped before the target was ready.
   Result<bool> open() {
     auto* const emulated = std::get_if<probe::EmulatedSpec>(&request_.target.target);
     const std::uint64_t seed = request_.target.seed;
@@ -118,7 +119,7 @@ class Session {
     auto references = pool::read_trace(request_.trace, request_.pool.pages);
     if (!references) return references.status();
     const std::uint64_t count = references->size();
-    // A trace is taken as it is, from its first line to its last, unless the request says otherwise.
+    // A trace is replayed from its first line to its last, unless the request says otherwise.
     if (!request_.warmup_operations) request_.warmup_operations = 0;
     if (!request_.operations) request_.operations = count;
     if (*request_.warmup_operations >= count) {
@@ -190,7 +191,7 @@ class Session {
     return json;
   }
 
-  // What a whole batch of threads was charged for; null where nothing was, since they were there or there were none.
+  // The charged costs of a whole batch of threads; null if none were charged: real threads, or no threads.
   Json hand_off() const {
     const bool virtual_time = target_ != nullptr && target_->info().time_scale == 0;
     const bool threads = request_.pool.writers != pool::WritersKind::queue && request_.pool.at_once() > 1;

@@ -1,4 +1,4 @@
-// The command `bufferpool`: a page trace through a buffer pool on a drive.
+// The command `bufferpool`: replays a page trace through a buffer pool on a drive.
 #pragma once
 
 #include "tool/protocol/command.h"

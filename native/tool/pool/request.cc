@@ -14,10 +14,10 @@ namespace {
 using pool::Pattern;
 
 constexpr std::uint64_t kMostCount = std::uint64_t{1} << 62;
-constexpr std::uint32_t kMostPageBytes = 1 << 30;  // device::Io's limit
+constexpr std::uint32_t kMostPageBytes = 1 << 30;  // limit of device::Io
 constexpr std::uint64_t kMostFrames = std::uint64_t{1} << 31;
 constexpr std::uint64_t kMostAtOnce = probe::kMostIodepth;
-constexpr double kMostTheta = 10;  // beyond it one page has all the references but a thousandth
+constexpr double kMostTheta = 10;  // above it, one page has all but a thousandth of the references
 constexpr std::array<std::pair<const char*, Pattern>, 3> kPatterns = {
     {{"uniform", Pattern::uniform}, {"zipfian", Pattern::zipfian}, {"sequential", Pattern::sequential}}};
 constexpr std::uint64_t kMostHandOffNs = 1'000'000'000;
@@ -29,7 +29,7 @@ Status unknown_writers(const std::string& name) {
                            (near.empty() ? "it takes queue, threads or new-threads" : "did you mean " + near + "?"));
 }
 
-// Null: as it was measured.
+// Null: the measured table.
 Status read_hand_off(const Json& json, pool::PoolSpec& spec) {
   spec.hand_off = pool::measured_hand_off(spec.writers);
   if (json.is_null()) return {};
@@ -67,7 +67,7 @@ Status read_pool(const Json& json, BufferpoolRequest& request) {
   if (!kind) return unknown_writers(writers);
   spec.writers = *kind;
   if (Status status = read_hand_off(hand_off, spec); !status) return status;
-  // A policy of no frames, only to learn whether the name is one.
+  // Makes a policy without frames, to check the name.
   auto policy = pool::make_policy(request.policy, 0);
   return policy ? Status::ok() : Status::bad_input("pool." + policy.status().message());
 }

@@ -1,4 +1,4 @@
-// The request of `bufferpool`, read and checked for what can be seen without the target.
+// The request of `bufferpool`, read and checked as far as that is possible without the target.
 #pragma once
 
 #include <cstdint>
@@ -15,11 +15,11 @@
 namespace spillway::tool {
 
 struct BufferpoolRequest {
-  ProbeRequest target;  // `seed` and `target`, as `probe` has them
-  pool::PoolSpec pool;  // but for `pages`, which the target has a say in
+  ProbeRequest target;  // `seed` and `target`, as in a request of `probe`
+  pool::PoolSpec pool;  // without `pages`, which depends on the target
   std::string policy;
-  pool::SyntheticSpec workload;  // `pages` of 0: as many as the target has
-  std::string trace;             // the file, where the workload is one
+  pool::SyntheticSpec workload;  // `pages` = 0: as many as the target has
+  std::string trace;             // the trace file, if the workload is a trace
   std::optional<std::uint64_t> warmup_operations;
   std::optional<std::uint64_t> operations;
 };

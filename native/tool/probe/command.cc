@@ -25,7 +25,7 @@ class Session {
   Session(Events& events, const std::atomic<bool>& stop, std::uint64_t seed)
       : events_(events), stop_(stop), seed_(seed) {}
 
-  // False: it was ended before there was a target to measure.
+  // False: the command was stopped before the target was ready.
   Result<bool> open(ProbeRequest request) {
     auto* const emulated = std::get_if<probe::EmulatedSpec>(&request.target);
     events_.started("probe", emulated != nullptr ? shown(emulated->drive) : Json(nullptr));
@@ -40,7 +40,7 @@ class Session {
     return true;
   }
 
-  // Whether the conversation goes on.
+  // Returns whether to read the next line.
   Result<bool> answer(const ProbeLine& line) {
     if (const auto* point = std::get_if<Point>(&line)) return measure(*point);
     if (const auto* preparation = std::get_if<probe::Preparation>(&line)) {
@@ -169,7 +169,7 @@ Result<ProbeRequest> read_first(const std::string& text) {
 Status probe_command(LineReader& lines, Events& events, const std::atomic<bool>& stop) {
   const double began = cpu_seconds();
   const auto first = lines.next(stop);
-  // Stopped before it was told anything, it has a result all the same.
+  // If it is stopped before any request, it still reports a result.
   auto request = !first && stop ? Result<ProbeRequest>(ProbeRequest{}) : read_first(first.value_or(""));
   if (!request) return request.status();
   Session session(events, stop, request->seed);

@@ -1,5 +1,5 @@
-// `spillway-native probe`: a conversation in JSON lines. The request brings a target to where the work starts; each
-// further line is answered before the next is read.
+// `spillway-native probe`: a dialogue in JSON lines. The request prepares a target. Each further line is answered
+// before the next one is read.
 #pragma once
 
 #include <atomic>

@@ -20,14 +20,14 @@ using probe::Preparation;
 
 constexpr std::uint64_t kMostCount = std::numeric_limits<std::uint64_t>::max();
 constexpr double kMostSeconds = 1e6;     // eleven days
-constexpr double kMostCapacities = 1e3;  // no drive's endurance is worth more
-constexpr double kLeast = 1e-9;          // of what must be above 0
-constexpr double kMostTimeScale = 1e6;   // as `run` has it
+constexpr double kMostCapacities = 1e3;  // more than any drive's endurance is worth
+constexpr double kLeast = 1e-9;          // lower limit of values that must be above 0
+constexpr double kMostTimeScale = 1e6;   // as in a request of `run`
 
 template <class Value, std::size_t kSize>
 using Words = std::array<std::pair<const char*, Value>, kSize>;
 
-// The value that `word` names. The refusal goes through `fields`, which knows the key's full name.
+// The value that `word` names. Errors go through `fields`, which knows the key's full name.
 template <class Value, std::size_t kSize>
 Value value_of(const std::string& word, const Words<Value, kSize>& words, const std::string& key, Fields& fields) {
   std::vector<std::string> names;

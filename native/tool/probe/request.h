@@ -1,4 +1,4 @@
-// The lines that the probe is given, read and checked for what can be seen without the target.
+// The input lines of the probe, read and checked as far as that is possible without the target.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@ using ProbeLine = std::variant<probe::Point, probe::Preparation, FillCommand, En
 
 Result<ProbeRequest> read_probe_request(const Json& json);
 
-// `number`: the line's, for messages about lines that have no id.
+// `number`: the line's number, for messages about lines without an id.
 Result<ProbeLine> read_probe_line(const std::string& text, int number);
 
 }  // namespace spillway::tool

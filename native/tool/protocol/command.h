@@ -1,5 +1,5 @@
-// A command of spillway-native: reads its request, reports its events up to the result, and returns what kept it from
-// one; main() turns that into the error event and the exit code.
+// A command of spillway-native. It reads its request, reports events up to the result, and returns an error if it has
+// no result. main() turns the error into an error event and the exit code.
 #pragma once
 
 #include <atomic>
@@ -9,7 +9,7 @@
 
 namespace spillway::tool {
 
-// `stop` is set by SIGINT and SIGTERM: a command then ends soon, with a result that is not complete.
+// SIGINT and SIGTERM set `stop`. A command then ends soon, with an incomplete result.
 using Command = Status (*)(const Json& request, Events& events, const std::atomic<bool>& stop);
 
 }  // namespace spillway::tool

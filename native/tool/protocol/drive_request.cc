@@ -34,7 +34,7 @@ Json value_of(const device::Slot& slot) {
       slot);
 }
 
-// `set` takes texts spelled as TOML; a number or a flag that a writer did not turn into one is taken at its word.
+// `set` has values in TOML's spelling. A JSON number or boolean is accepted as the same value.
 std::map<std::string, std::string> read_set(const Json& set, Fields& fields) {
   std::map<std::string, std::string> result;
   if (set.is_null()) return result;
@@ -126,7 +126,7 @@ Json shown(const device::Device::Wear& wear, const ssd::SsdConfig& config) {
   Json json = {{"mean_pe_cycles", wear.mean_pe_cycles},
                {"max_pe_cycles", wear.max_pe_cycles},
                {"rated_pe_cycles", wear.rated_pe_cycles}};
-  if (wear.rated_pe_cycles > 0) {  // none: a disk
+  if (wear.rated_pe_cycles > 0) {  // 0: a disk
     json["physical_bytes"] = ssd::layout(config).physical_units * config.geometry.mapping_unit_bytes;
   }
   return json;

@@ -11,7 +11,7 @@ constexpr int kContractMinor = 3;
 void Events::line(const std::string& name, const Json& fields) {
   Json event = {{"event", name}};
   event.update(fields);
-  // A path that is not UTF-8 must not end the conversation: its odd bytes are replaced.
+  // Invalid bytes of a path that is not UTF-8 are replaced, because an exception would end the output.
   out_ << event.dump(-1, ' ', false, Json::error_handler_t::replace) << std::endl;
   if (!out_ && nobody_reads_ != nullptr) nobody_reads_->store(true);
 }

@@ -1,4 +1,4 @@
-// What a command says while it works: JSON lines, in the order of contract/README.md.
+// Writes the events of a command as JSON lines, in the order of contract/README.md.
 #pragma once
 
 #include <atomic>
@@ -10,21 +10,21 @@
 
 namespace spillway::tool {
 
-using Json = nlohmann::ordered_json;  // the order in which fields are written is the order in which they are read
+using Json = nlohmann::ordered_json;  // fields are written in the order in which they were added
 
 class Events {
  public:
-  // Each line is flushed: whoever reads the pipe follows the work. `nobody_reads` is set where a line cannot be
-  // written any more; null: nobody asks.
+  // Flushes each line, so that a reader of the pipe sees it at once. Sets `nobody_reads` when a line cannot be written
+  // any more; null: not reported.
   explicit Events(std::ostream& out, std::atomic<bool>* nobody_reads = nullptr)
       : out_(out), nobody_reads_(nobody_reads) {}
 
-  // `drive`: the resolved drive, or null where a command has none.
-  // `more`: further fields.
+  // `drive`: the resolved drive; null for a command without one.
+  // `more`: additional fields.
   void started(const std::string& command, const Json& drive, const Json& more = Json::object());
-  // `total` < 0: not known.
+  // `total` < 0: unknown.
   void progress(const std::string& phase, double done, double total, const std::string& unit, double rate_per_s);
-  // sample, stall, phase.
+  // Writes a sample, a stall, or a phase.
   void event(const std::string& name, const Json& fields);
   void result(Json fields, bool complete);
   void error(const Status& status);

@@ -9,7 +9,7 @@
 namespace spillway::tool {
 namespace {
 
-// A signal that comes between the look at `stop` and the wait is seen this much later.
+// Upper bound on the delay of a signal that arrives between the check of `stop` and the wait.
 constexpr int kWaitMs = 100;
 
 }  // namespace
@@ -34,7 +34,7 @@ std::optional<std::string> LineReader::take_line() {
   return line;
 }
 
-// More of the input. False: `stop` came first.
+// Reads more of the input. False: `stop` was set first.
 bool LineReader::fill(const std::atomic<bool>& stop) {
   buffer_.erase(0, taken_);
   taken_ = 0;

@@ -1,4 +1,4 @@
-// The lines of a conversation, as they come.
+// The input lines of a command, as they arrive.
 #pragma once
 
 #include <atomic>
@@ -12,11 +12,11 @@ class LineReader {
   // Reads the file descriptor; does not close it.
   explicit LineReader(int fd) : fd_(fd) {}
 
-  // The next line that is not blank, without its end. Nothing at the end of the input, or once `stop` is set: a wait
-  // for a line is ended by a signal within a tenth of a second.
+  // The next non-blank line, without its newline. None at the end of the input, or once `stop` is set. A signal ends
+  // the wait for a line within a tenth of a second.
   std::optional<std::string> next(const std::atomic<bool>& stop);
 
-  // Of the line that was given last, from 1.
+  // The number of the last returned line, from 1.
   int number() const { return number_; }
 
  private:
@@ -26,7 +26,7 @@ class LineReader {
   int fd_;
   int number_ = 0;
   std::string buffer_;
-  std::size_t taken_ = 0;  // of the buffer
+  std::size_t taken_ = 0;  // consumed bytes of the buffer
   bool ended_ = false;
 };
 

@@ -16,7 +16,7 @@ class ProgressReporter {
   ProgressReporter(Events& events, std::string phase, std::string unit)
       : events_(events), phase_(std::move(phase)), unit_(std::move(unit)) {}
 
-  // Writes a progress event if the last one is half a second old. No `total`: it is not known.
+  // Writes a progress event if the last one is at least half a second old. No `total`: unknown.
   // REQUIRES: `done` never falls.
   void report(std::uint64_t done, std::optional<std::uint64_t> total) {
     const auto now = Clock::now();
@@ -30,7 +30,7 @@ class ProgressReporter {
 
  private:
   using Clock = std::chrono::steady_clock;
-  static constexpr double kIntervalSeconds = 0.5;  // contract/README.md: now and then
+  static constexpr double kIntervalSeconds = 0.5;  // contract/README.md: at intervals
 
   Events& events_;
   std::string phase_;

@@ -11,11 +11,11 @@ namespace spillway::tool {
 namespace {
 
 constexpr double kMostSeconds = 365.0 * 86400;
-constexpr double kMostRate = 1e9;  // as of a phase
+constexpr double kMostRate = 1e9;  // same limit as for a phase
 
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
-// One time in seconds a line, none before the one ahead of it; blank lines and those that begin with # are passed over.
+// Reads one time in seconds per line, in ascending order. Skips blank lines and lines that begin with #.
 Result<std::vector<std::int64_t>> read_trace(const std::string& path, const std::string& key) {
   std::ifstream file(path);
   if (!file) return Status::bad_input(key + ": " + path + " cannot be read; name a file of arrival times");

@@ -1,4 +1,4 @@
-// A phase's arrivals as a request says them.
+// Reads a phase's arrivals from a request.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace spillway::tool {
 
-// `path`: its key. `rate_ops_s` is the phase's; 0: none. A trace's file is read.
+// `path`: the key in messages. `rate_ops_s`: the phase's; 0: none. Reads the file of a trace.
 Result<load::ArrivalSpec> read_arrivals(const Json& json, const std::string& path, double rate_ops_s);
 
 }  // namespace spillway::tool

@@ -26,16 +26,16 @@
 namespace spillway::tool {
 namespace {
 
-// Everything under a run, in the order in which it is made; members are destroyed in the opposite order.
+// The layers of a run, in the order in which they are created. They are destroyed in the opposite order.
 struct Stack {
   std::unique_ptr<device::EmulatedDevice> device;
   std::unique_ptr<fs::Volume> volume;
-  fs::WriteCounts writes;  // of a plain directory
+  fs::WriteCounts writes;  // for a plain directory
   std::unique_ptr<engine::Engine> engine;
 };
 
-// The engine's directory: an empty one, or one that is made. The destructor restores that, unless keep() was called, so
-// that a run which is refused leaves nothing behind.
+// The engine's directory, which is empty or created here. The destructor restores that, unless keep() was called, so a
+// refused run leaves nothing behind.
 class StoreDirectory {
  public:
   explicit StoreDirectory(std::string path) : path_(std::move(path)) {}
@@ -57,7 +57,7 @@ class StoreDirectory {
     if (failure) return refused("cannot be made: " + failure.message() + "; choose another");
     const bool empty = std::filesystem::is_empty(path_, failure);
     if (failure) return refused("cannot be read: " + failure.message() + "; choose another");
-    // Nothing is known of a store that another program has filled, so its figures would mean nothing.
+    // Figures of a store with unknown contents would be meaningless.
     was_empty_ = empty;
     if (!empty) return refused("is not empty; a run begins with an empty store, name a new one");
     if (::access(path_.c_str(), W_OK | X_OK) != 0)
@@ -75,8 +75,7 @@ class StoreDirectory {
   bool kept_ = false;
 };
 
-// Once `stop` is set, the drive is not prepared any further; the run then ends before its first phase, with a result
-// that is not complete.
+// Stops preparing the drive once `stop` is set. The run then ends before its first phase, with an incomplete result.
 Status make_stack(const RunRequest& request, KeptState* kept, Stack& stack, Events& events,
                   const std::atomic<bool>& stop) {
   if (kept != nullptr) {
@@ -100,7 +99,7 @@ Status make_stack(const RunRequest& request, KeptState* kept, Stack& stack, Even
   spec.volume = stack.volume.get();
   if (request.emulated) spec.device = stack.device.get();
   if (!request.emulated) spec.writes = &stack.writes;
-  spec.host_sync = request.estimate.has_value();  // the directory's own drive is measured, the model watches
+  spec.host_sync = request.estimate.has_value();  // the directory's own drive is measured, the model only observes
   auto engine = engine::open_engine(spec);
   if (!engine) return engine.status();
   stack.engine = std::move(*engine);
@@ -120,7 +119,7 @@ Json versions_of(const RunRequest& request) {
   return versions;
 }
 
-// Figures that drive and engine give only while they are open.
+// Adds figures that drive and engine report only while they are open.
 void put_stack(Json& json, const RunRequest& request, Stack& stack, std::uint64_t space_bytes) {
   json["space_bytes"] = space_bytes;
   if (request.emulated) {
@@ -180,7 +179,7 @@ Status run_command(const Json& json, Events& events, const std::atomic<bool>& st
   put_stack(figures, *request, stack, space_bytes());
   if (Status status = stack.engine->close(); !status) return status;
   if (kept) {
-    stack.engine.reset();  // an engine may hold files open until then
+    stack.engine.reset();  // an engine may hold deleted files open until then
     auto left = kept->keep(stack.device.get(), stack.volume.get(), report.value());
     if (!left) return left.status();
     if (!left->is_null()) figures["kept"] = std::move(*left);

@@ -1,4 +1,4 @@
-// The command `run`: one arm of a plan, from a drive in its initial state to the figures of its measured phases.
+// The command `run`: runs one arm of a plan, from a drive in its initial state to the figures of its measured phases.
 #pragma once
 
 #include <atomic>
@@ -9,7 +9,7 @@
 
 namespace spillway::tool {
 
-// `lines`: standard input after the request, with commands to the run (control.h); null: there are none.
+// `lines`: standard input after the request, with commands to the run (control.h); null: no commands.
 Status run_command(const Json& json, Events& events, const std::atomic<bool>& stop, LineReader* lines = nullptr);
 
 }  // namespace spillway::tool

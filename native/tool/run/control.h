@@ -12,21 +12,22 @@
 
 namespace spillway::tool {
 
-// Reads the lines in a thread of its own until the input ends or this is destroyed.
+// A thread reads the lines until the input ends or this object is destroyed.
 class RunControl {
  public:
-  // `phases`: how many the run has. REQUIRES: `lines` outlives this, and nobody else reads them.
+  // `phases`: number of phases of the run. REQUIRES: `lines` outlives this, and nothing else reads them.
   RunControl(LineReader& lines, std::size_t phases);
   ~RunControl();
   RunControl(const RunControl&) = delete;
   RunControl& operator=(const RunControl&) = delete;
 
-  // Whether a command has asked the phase with that index to end. A phase that has ended already is not affected.
+  // Whether a command has requested the end of the phase with that index. A command for a phase that has ended has no
+  // effect.
   bool should_end_phase(std::size_t index) const {
     return last_ended_.load(std::memory_order_acquire) == static_cast<std::int64_t>(index);
   }
 
-  // bad_input after a line that is no command; no line is read after it.
+  // bad_input after an invalid line. No line is read after it.
   Status status() const;
   bool has_failed() const { return has_failed_.load(std::memory_order_acquire); }
 

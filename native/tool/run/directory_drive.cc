@@ -14,8 +14,8 @@
 namespace spillway::tool {
 namespace {
 
-constexpr std::uint64_t kSectorBytes = 512;  // of sysfs' counters, whatever the drive's own sectors are
-constexpr std::size_t kSectorsRead = 2;      // fields of a stat file
+constexpr std::uint64_t kSectorBytes = 512;  // unit of sysfs's counters, whatever the drive's sector size is
+constexpr std::size_t kSectorsRead = 2;      // index of the field in a stat file
 constexpr std::size_t kSectorsWritten = 6;
 
 std::optional<std::array<std::uint64_t, kSectorsWritten + 1>> read_stat(const std::string& path) {
@@ -27,7 +27,7 @@ std::optional<std::array<std::uint64_t, kSectorsWritten + 1>> read_stat(const st
   return fields;
 }
 
-// 0 where the kernel does not tell.
+// 0 if the kernel does not report it.
 std::uint64_t process_bytes_written() {
   std::ifstream file("/proc/self/io");
   std::string name;
@@ -38,7 +38,7 @@ std::uint64_t process_bytes_written() {
   return 0;
 }
 
-// Writes out what the page cache has of a directory's files. A file that is gone by then has nothing to write.
+// Writes back the page cache of a directory's files. Skips files that are deleted meanwhile.
 void write_out(const std::string& directory) {
   std::error_code failure;
   std::filesystem::recursive_directory_iterator entry(directory, failure);
@@ -50,7 +50,7 @@ void write_out(const std::string& directory) {
   }
 }
 
-// A counter that goes back was of a drive that was taken away and came again: nothing is known of the time between.
+// A counter that has decreased belongs to a drive that was removed and attached again. The interval is then unknown.
 bool went_back(const DirectoryDrive::Traffic& before, const DirectoryDrive::Traffic& now) {
   return now.host_bytes_written < before.host_bytes_written || now.host_bytes_read < before.host_bytes_read;
 }
@@ -129,7 +129,7 @@ void DirectoryDrive::before_last_sample(const load::PhaseSpec& phase) {
 void DirectoryDrive::end_phase(const load::PhaseSpec& phase) {
   if (place_.counters.empty() || !phase.measured || is_measured_next(phase)) return;
   write_out(place_.directory);
-  (void)grow(/*measured=*/true);  // no sample has it
+  (void)grow(/*measured=*/true);  // no sample includes it
 }
 
 void DirectoryDrive::put(Json& result) const {

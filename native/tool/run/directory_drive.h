@@ -1,11 +1,11 @@
-// What is known of the drive under a plain directory while a run goes on: what its counters in sysfs say, for which
-// causes the engine wrote (fs/write_counts.h), and what a drive model that watches makes of the same writes.
+// Figures of the drive under a plain directory during a run: its counters in sysfs, the engine's writes by cause
+// (fs/write_counts.h), and the estimate of a drive model that observes the same writes.
 //
-// The block layer counts sectors (512 bytes) that a drive has completed, whoever wrote them; beside them stands what
-// this process made the kernel write (write_bytes of /proc/self/io), so that a reader sees whose they were.
-// What a store has written lies in the page cache until the kernel writes it back, half a minute later. So its files
-// are written out where measured phases begin and where they end: each byte then counts in the phase that wrote it, or
-// in none if its file was deleted first. That takes time of no measured phase. Source: Linux,
+// The block layer counts sectors (512 bytes) that a drive has completed, from all processes. The bytes that this
+// process made the kernel write (write_bytes of /proc/self/io) are reported next to them, so that a reader sees its
+// share. A store's writes stay in the page cache until the kernel writes them back, half a minute later. So its files
+// are written back when measured phases begin and when they end. Each byte then counts in the phase that wrote it, or
+// in none if its file was deleted first. The time for this belongs to no measured phase. Source: Linux,
 // Documentation/block/stat.rst and Documentation/filesystems/proc.rst.
 #pragma once
 
@@ -34,28 +34,28 @@ class DirectoryDrive {
 
   struct Place {
     std::string directory;                    // of the store
-    std::vector<std::string> counters;        // a stat file of sysfs for each drive; none: host bytes are not known
-    std::span<const load::PhaseSpec> phases;  // of the run, in turn. REQUIRES: they outlive this
+    std::vector<std::string> counters;        // a stat file of sysfs for each drive; none: host bytes are unknown
+    std::span<const load::PhaseSpec> phases;  // of the run, in order. REQUIRES: they outlive this
   };
 
-  // `writes`: of the engine, as it asked for them. `estimate`: what watches, or null. REQUIRES: they outlive this
+  // `writes`: what the engine has written. `estimate`: a volume that observes, or null. REQUIRES: they outlive this
   DirectoryDrive(Place place, const fs::WriteCounts& writes, fs::Volume* estimate);
 
-  // To be called for each phase: its threads have ended; and its last sample was taken.
+  // Called for each phase: after its threads have ended, and after its last sample.
   // REQUIRES: it is one of Place::phases
   void before_last_sample(const load::PhaseSpec& phase);
   void end_phase(const load::PhaseSpec& phase);
 
-  // What was written and read since the last call, as a sample's `drive`; of the drive's own counts only what is known.
-  // What falls into a measured phase is added up.
+  // Bytes written and read since the last call, as the `drive` of a sample. Of the drive's counts, only known ones.
+  // Intervals of measured phases are added up.
   Json take_interval(bool measured);
 
-  // The same over all measured phases, as fields of the result; and the estimate.
+  // Adds the totals over all measured phases to the result, and the estimate.
   void put(Json& result) const;
 
  private:
   std::optional<Traffic> read() const;
-  // What the drives did since the last call.
+  // The drives' traffic since the last call.
   std::optional<Traffic> grow(bool measured);
   bool is_measured_next(const load::PhaseSpec& phase) const;
 
@@ -63,7 +63,7 @@ class DirectoryDrive {
   const fs::WriteCounts& writes_;
   fs::Volume* const estimate_;
   std::optional<Traffic> last_;
-  std::optional<Traffic> measured_;  // none: not known, or no longer
+  std::optional<Traffic> measured_;  // none: unknown
   fs::WriteCounts::Bytes last_writes_;
   fs::WriteCounts::Bytes measured_writes_{};
   ssd::Counters last_model_;

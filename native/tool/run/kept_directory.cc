@@ -54,7 +54,7 @@ bool write_all(int file, const unsigned char* bytes, std::size_t size) {
   return true;
 }
 
-// Reads all of `from`, and writes it to `to` where that is a file (>= 0). Returns nothing on failure, with errno set.
+// Reads all of `from`, and writes it to `to` if that is a file (>= 0). None on failure, with errno set.
 std::optional<Contents> read_through(int from, int to) {
   Contents contents;
   uLong crc = crc32_z(0, nullptr, 0);
@@ -81,7 +81,7 @@ Json entry_of(const std::string& relative, const Contents& contents) {
   return {{"path", relative}, {"bytes", contents.bytes}, {"crc32", contents.crc}};
 }
 
-// A path that leads out of its directory is of no kept state.
+// Whether the path stays inside its directory. A kept state has no others.
 bool stays_inside(const std::string& relative) {
   const filesystem::path path(relative);
   if (path.empty() || path.is_absolute()) return false;
@@ -106,7 +106,7 @@ KeptDirectory::~KeptDirectory() {
     if (begun_) remove_others(generation_);
     if (made_ && !filesystem::exists(path_ + "/kept.json", ignored)) {
       ::unlink((path_ + "/lock").c_str());
-      ::rmdir(path_.c_str());  // does nothing where something else lies in it
+      ::rmdir(path_.c_str());  // does nothing if the directory is not empty
     }
   }
   ::close(lock_);
@@ -143,7 +143,7 @@ Status KeptDirectory::open(Use use) {
   struct stat status {};
   const int how = (use == Use::replace ? LOCK_EX : LOCK_SH) | LOCK_NB;
   if (::flock(lock_, how) != 0 || ::fstat(lock_, &status) != 0 || status.st_nlink == 0) {
-    ::close(std::exchange(lock_, -1));  // another run's: nothing of it is removed
+    ::close(std::exchange(lock_, -1));  // another run has it: nothing is removed
     return refused("is in use by another run; wait for its end or name another");
   }
   return {};
@@ -214,7 +214,7 @@ std::string KeptDirectory::in_new(const std::string& relative) const {
 }
 
 Status KeptDirectory::begin() {
-  std::string text;  // a state that is damaged is replaced like any other
+  std::string text;  // a damaged state is replaced like any other
   const Json old = read_file_bytes(path_ + "/kept.json", &text) ? Json::parse(text, nullptr, false) : Json();
   if (old.is_object() && old.contains("generation") && old["generation"].is_number_unsigned())
     generation_ = old["generation"].get<std::uint64_t>();
@@ -277,14 +277,14 @@ Status KeptDirectory::add_kept(const KeptDirectory& from, const Json& entry) {
   return {};
 }
 
-// A name is on the medium when its directory is.
+// A name is durable when its directory is synced.
 Status KeptDirectory::sync_directory(const std::string& path) const {
   const File directory(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (directory.get() < 0 || ::fsync(directory.get()) != 0) return failed("synced", path, errno);
   return {};
 }
 
-// Every directory of the new generation, and the one that has its name.
+// Syncs every directory of the new generation, and the directory that contains it.
 Status KeptDirectory::sync_new() const {
   const filesystem::path top = in_new("");
   std::set<filesystem::path> directories{top.parent_path(), filesystem::path(path_)};
@@ -314,14 +314,14 @@ Status KeptDirectory::commit(Json document) {
     ::unlink(beside.c_str());
     return failed("written", path, error);
   }
-  // Until the new name is on the medium the old generation may be what a loss of power leaves.
+  // Until the new name is durable, a loss of power may leave the old generation as the state.
   if (Status status = sync_directory(path_); !status) return status;
   ++generation_;
   remove_others(generation_);
   return {};
 }
 
-// Generations that are not the state: an earlier one, or what a run left that was killed.
+// Removes generations that are not the state: an earlier one, or one that a killed run has left.
 void KeptDirectory::remove_others(std::uint64_t generation) const {
   std::error_code ignored;
   for (const auto& entry : filesystem::directory_iterator(path_, ignored)) {

@@ -17,9 +17,9 @@ namespace {
 constexpr const char* kStateFile = "drive.state";
 constexpr const char* kTableFile = "volume.json";
 constexpr const char* kFiles = "files/";
-constexpr const char* kOthers = "kept:";  // names of other databases' files on the volume; no path begins like that
+constexpr const char* kOthers = "kept:";  // prefix for files of other databases on the volume; no path begins with it
 
-// What makes two drives one: every key of the resolved preset, and the partition.
+// What identifies a drive: every key of the resolved preset, and the partition.
 Json identity(const RunRequest& request) {
   if (!request.emulated) return nullptr;
   Json drive = shown(request.emulated->drive);
@@ -29,7 +29,7 @@ Json identity(const RunRequest& request) {
   return drive;
 }
 
-// The first key in which two drives differ, with both values; "" where they are one.
+// The first key in which two drives differ, with both values; "" if they are equal.
 std::string first_difference(const Json& kept, const Json& now, const std::string& prefix = "") {
   for (const auto& [key, value] : kept.items()) {
     const std::string name = prefix + key;
@@ -70,7 +70,8 @@ Status KeptState::lock() {
   if (!asked_.to.empty()) to_ = std::make_unique<KeptDirectory>("kept.to", asked_.to);
   if (!asked_.from.empty()) {
     from_ = std::make_unique<KeptDirectory>("kept.from", asked_.from);
-    // One place is locked once, to be written. It keeps its own name in messages: it is there to be started from.
+    // If both are one directory, it is locked once, for replacement. In messages it keeps the name of the one to start
+    // from.
     if (to_ && from_->is_same_as(*to_)) to_ = std::exchange(from_, nullptr);
   }
   if (from_) {
@@ -235,7 +236,7 @@ Result<Json> KeptState::keep(device::EmulatedDevice* device, fs::Volume* volume,
   if (!to_ || !report.complete) return Json(nullptr);
   if (Status status = to_->begin(); !status) return status;
   if (volume != nullptr) {
-    volume->detach();  // as unmounting does: what is dirty is written
+    volume->detach();  // like unmounting: writes back what is dirty
     if (Status status = add_drive(*device, *volume); !status) return status;
   }
   if (Status status = add_databases(); !status) return status;
@@ -263,7 +264,7 @@ Status KeptState::add_drive(device::EmulatedDevice& device, fs::Volume& volume) 
     return Status::error(Fault::not_supported, "kept.to: the engine has files outside of " + request_.directory +
                                                    ", which cannot be kept; leave out the options that put them there");
   if (Status status = to_->add_written(kTableFile); !status) return status;
-  if (device.drive().flash() == nullptr) return {};  // a disk is the same whatever was written to it
+  if (device.drive().flash() == nullptr) return {};  // a disk has no state that depends on what was written
   auto state = to_->new_file(kStateFile);
   if (!state) return state.status();
   if (Status status = device::save_state(device.drive(), *state); !status) return status;
@@ -318,7 +319,7 @@ Json KeptState::done_on_database(const load::RunReport& report) const {
   for (std::size_t i = 0; i < report.finished_phases.size(); ++i) {
     const load::FinishedPhase& done = report.finished_phases[i];
     Json phase = json_["phases"][i];
-    phase.erase("arrivals");  // when they came matters no more, and a trace's file may be gone
+    phase.erase("arrivals");  // not needed to replay the phase, and a trace's file may be deleted
     all.push_back({{"load", json_["load"]},
                    {"seed", done.seed},
                    {"index", done.index},

@@ -1,9 +1,9 @@
-// Databases and drives that are kept from one run to the next: what a run starts from, and what it leaves.
+// Databases and drives that are kept from one run to the next: the state that a run starts from, and the one it leaves.
 //
-// A kept state is a drive as a run has left it (its flash, its wear, where each file lies) with the databases on it,
-// and of a plain directory a database alone. A run takes of it its own database, or the files of all as they lie, or
-// the drive alone; it works on a copy, and keeps what it leaves only when it has ended well. Counters begin anew with
-// each run, so that figures are a run's own; wear, and what was written in all, go on.
+// A kept state is a drive as a run has left it (its flash, its wear, the place of each file) with the databases on it;
+// for a plain directory, one database alone. A run uses its own database from the state, or only the files of all
+// databases, or the drive alone. It works on a copy, and its result becomes the state only if it ends well. Counters
+// start at 0 in each run, so figures are those of one run. Wear and the total of bytes written continue.
 #pragma once
 
 #include <memory>
@@ -22,23 +22,24 @@ namespace spillway::tool {
 
 class KeptState {
  public:
-  // Locks and reads what the request names, holds it against the rest of the request, and sets what was done on its
-  // database before. `json`: the request as it came. bad_input, with one sentence that names both sides: it is of
-  // another engine, drive or kind of database; it is damaged, of another version or in use.
+  // Locks and reads the states that the request names, checks that they fit the request, and adds the earlier phases of
+  // its database to it. `json`: the request as received. bad_input, with one sentence that names both sides: the state
+  // is of another engine, drive or kind of database, damaged, of another version, or in use.
   static Result<std::unique_ptr<KeptState>> open(const Json& json, RunRequest& request);
 
-  // What the run starts from, for people and reports; null where it starts from nothing that was kept.
+  // Describes the state that the run starts from, for messages and reports; null if there is none.
   Json start() const;
-  // The drive's state that was kept; none: as the request says.
+  // The kept state of the drive; none: use the request's initial state.
   std::optional<device::InitialState> initial() const;
-  // That the drive's state is what was kept.
+  // Checks that the file of the drive's state is unchanged.
   Status check_state() const;
-  // The table of files and the database's files, into the request's directory. REQUIRES: the drive is in initial()
+  // Restores the table of files, and the database's files in the request's directory. REQUIRES: the drive is in
+  // initial()
   Status restore(fs::Volume* volume);
-  // On the drive, of databases that are not the run's.
+  // Bytes on the drive of databases other than the run's.
   std::uint64_t others_bytes() const { return others_bytes_; }
 
-  // What the run leaves takes its place; null where it keeps nothing. REQUIRES: the engine is closed
+  // Keeps the run's result as the new state; null if the request keeps nothing. REQUIRES: the engine is closed
   Result<Json> keep(device::EmulatedDevice* device, fs::Volume* volume, const load::RunReport& report);
 
  private:
@@ -64,9 +65,9 @@ class KeptState {
   const Json& json_;
   const RunRequest& request_;
   const KeptRequest& asked_;
-  std::unique_ptr<KeptDirectory> from_;  // null: nothing, or the same place as `to`
+  std::unique_ptr<KeptDirectory> from_;  // null: none, or the same directory as `to`
   std::unique_ptr<KeptDirectory> to_;
-  Json old_;  // the state's document; null: the run starts from none
+  Json old_;  // the document of the state to start from; null: none
   std::uint64_t others_bytes_ = 0;
 };
 

@@ -19,7 +19,7 @@ namespace {
 constexpr std::uint64_t kMost = std::numeric_limits<std::uint64_t>::max();
 constexpr std::uint64_t kMostWhole32 = std::numeric_limits<std::uint32_t>::max();
 constexpr double kMostSeconds = 365.0 * 86400;
-constexpr double kMostRate = 1e9;  // one operation a nanosecond, the resolution of our time
+constexpr double kMostRate = 1e9;  // one operation per nanosecond, the resolution of time here
 
 Status read_estimate(const Json& json, RunRequest& request) {
   Fields fields(json, "target.estimate");
@@ -81,7 +81,7 @@ Status read_fs(const Json& json, fs::VolumeOptions& volume) {
   return fields.finish();
 }
 
-// A partition lies within its drive, on whole pages.
+// A partition lies within its drive and consists of whole pages.
 Status check_size(const RunRequest& request) {
   const std::uint64_t size = request.volume.size_bytes;
   if (size == 0) return {};
@@ -100,7 +100,7 @@ Status check_size(const RunRequest& request) {
 
 std::string as_text(const Json& value) { return value.is_string() ? value.get<std::string>() : value.dump(); }
 
-// Settings of the engine by their dotted keys: {"adoc": {"most_jobs": 2}} is adoc.most_jobs = 2.
+// Reads settings of the engine by their dotted keys: {"adoc": {"most_jobs": 2}} is adoc.most_jobs = 2.
 Status read_settings(const Json& json, engine::StringMap& settings) {
   for (const auto& [key, value] : json.items()) {
     if (key == "name" || key == "options" || value.is_null()) continue;
@@ -139,7 +139,7 @@ Status read_engine(const Json& json, RunRequest& request) {
   return engine::check_engine(engine);
 }
 
-// What an engine that is no store cannot do.
+// Refuses workloads that a raw engine, which is not a store, cannot run.
 Status check_workloads(const RunRequest& request) {
   if (engine::is_store(request.engine)) return {};
   for (std::size_t i = 0; i < request.load.phases.size(); ++i) {
@@ -163,7 +163,7 @@ Status read_phases(const Json& json, load::RunSpec& spec) {
   return {};
 }
 
-// A name of a database within its state: a directory's.
+// Whether a database in a state can have this name, which becomes a directory's.
 bool is_name(const std::string& name) {
   constexpr const char* kLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
   return !name.empty() && name.front() != '.' && name.find_first_not_of(kLetters) == std::string::npos;
@@ -267,7 +267,7 @@ Result<RunRequest> read_run_request(const Json& json) {
   request.engine.directory = request.directory;
   if (Status status = read_load(load, request.load); !status) return status;
   if (Status status = read_engine(engine, request); !status) return status;
-  // An engine that compresses leaves a drive nothing to compress; else values give way, and keys are taken as they are.
+  // An engine that compresses leaves nothing for the drive to compress. Otherwise values compress and keys do not.
   if (!engine::compresses(request.engine))
     request.volume.compression_ratio = request.load.pairs.compression_ratio_of_pair();
   if (Status status = read_phases(phases, request.load); !status) return status;

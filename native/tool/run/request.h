@@ -1,4 +1,4 @@
-// The request of `run`, read and checked before anything is made.
+// The request of `run`, read and checked before anything is created.
 #pragma once
 
 #include <cstdint>
@@ -16,33 +16,33 @@
 
 namespace spillway::tool {
 
-// The drive under the store, and how its time goes by.
+// The drive under the store, and how its time passes.
 struct EmulatedTarget {
   device::Drive drive;
   device::InitialState initial;
   double time_scale = 1;
-  bool paced = true;  // else jumped through in virtual time
+  bool paced = true;  // false: virtual time
 };
 
-// What the run starts from and where it leaves what it has come to: directories of kept states (kept.h).
+// The state that the run starts from, and where it keeps its result: directories of kept states (kept_directory.h).
 struct KeptRequest {
   enum class Takes : std::uint8_t {
-    database,  // the run goes on with its database, on the drive as it is
-    files,     // it begins an empty database beside those that are there
-    drive,     // it begins one on the drive as it is, whose files are deleted first
+    database,  // the run continues its database, on the kept drive
+    files,     // it begins an empty database on a drive that holds the other databases
+    drive,     // it begins one on the kept drive, from which all files are deleted first
   };
-  std::string from;  // "": nothing
-  std::string to;    // "": nowhere
+  std::string from;  // "": none
+  std::string to;    // "": none
   Takes takes = Takes::database;
-  std::string database = "database";  // the name of the run's in the state
-  Json note;                          // anything, to be kept with it
+  std::string database = "database";  // the name of the run's database in the state
+  Json note;                          // any value, kept with the state
 };
 
 struct RunRequest {
-  std::uint64_t seed = 1;  // of the drive: its state, its policies' draws
+  std::uint64_t seed = 1;  // of the drive: its initial state, random choices of its policies
   std::string directory;
-  std::optional<EmulatedTarget> emulated;  // none: the directory as it is
-  // Of a plain directory: sysfs' counters of the drives under it, and the drive model that watches.
+  std::optional<EmulatedTarget> emulated;  // none: a plain directory
+  // For a plain directory: counters in sysfs of the drives under it, and the drive model that observes.
   std::vector<std::string> counters;
   std::optional<EmulatedTarget> estimate;
   fs::VolumeOptions volume;
@@ -51,15 +51,15 @@ struct RunRequest {
   std::optional<KeptRequest> kept;
 };
 
-// Of a run that goes on with a kept database the relations between its phases are not yet checked.
+// If the run continues a kept database, the relations between its phases are not checked yet.
 Result<RunRequest> read_run_request(const Json& json);
 
-// Parts of a request: `load`, and one of its phases, by its name in messages.
+// Parsers for parts of a request, with their names in messages: `load`, and one of its phases.
 Status read_load(const Json& json, load::RunSpec& spec);
 Status read_phase(const Json& json, const std::string& path, load::PhaseSpec& phase);
 
-// Refuses phases that write more than the drive, or the directory's file system, has room for. REQUIRES: the directory
-// is there.
+// Refuses phases that write more than fits on the drive, or on the directory's file system. REQUIRES: the directory
+// exists.
 Status check_space(const RunRequest& request);
 
 }  // namespace spillway::tool

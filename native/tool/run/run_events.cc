@@ -24,7 +24,7 @@ void put_operations(Json& json, const load::Tally& tally) {
   json["user_bytes_read"] = tally.user_bytes_read;
 }
 
-// YCSB's operations by their kinds; nothing of workloads that have reads and writes only.
+// YCSB's operations by kind. Adds nothing for workloads that have only reads and writes.
 void put_kinds(Json& json, const load::Tally& tally) {
   if (tally.kind_latency.empty()) return;
   Json kinds = Json::object();
@@ -119,7 +119,7 @@ Status RunEvents::on_threads_ended(const load::PhaseSpec& phase) {
   return phase.measured != is_measured_next ? files_.volume->sync() : Status::ok();
 }
 
-// A line that is no command ends the present phase, and with it the run.
+// An invalid command line ends the current phase, and with it the run.
 bool RunEvents::should_end_phase(std::size_t index) {
   return control_ != nullptr && (control_->should_end_phase(index) || control_->has_failed());
 }

@@ -1,4 +1,4 @@
-// Events of a run in progress, as the contract has them.
+// Writes the events of a run in progress, as the contract defines them.
 #pragma once
 
 #include <span>
@@ -12,17 +12,17 @@ namespace spillway::tool {
 
 class RunEvents final : public load::RunListener {
  public:
-  // Under the engine's files: the drive of a plain directory, or the volume of an emulated drive. The volume is synced
-  // before the first and after the last of consecutive measured phases, so that each byte counts in the phase that
-  // wrote it.
+  // What is under the engine's files: the drive of a plain directory, or the volume of an emulated drive. The volume is
+  // synced before the first and after the last of consecutive measured phases, so that each byte counts in the phase
+  // that wrote it.
   struct Files {
     DirectoryDrive* directory_drive = nullptr;
     fs::Volume* volume = nullptr;
     std::span<const load::PhaseSpec> phases;  // of the run, in order
   };
 
-  // `causes`: Engine::stall_causes(). REQUIRES: all of it outlives this.
-  // `control`: commands to the run; null: it takes none.
+  // `causes`: Engine::stall_causes(). REQUIRES: all arguments outlive this.
+  // `control`: commands to the run; null: none.
   RunEvents(Events& events, std::span<const char* const> causes, Files files, const RunControl* control = nullptr)
       : events_(events), causes_(causes), files_(files), control_(control) {}
 
@@ -42,7 +42,7 @@ class RunEvents final : public load::RunListener {
   SpillStatistics last_spill_;  // cumulative, as of the last sample
 };
 
-// The part of a result that comes from the run itself: sums over the measured phases. `has_drive`: with drive figures.
+// The run's part of a result: sums over the measured phases. `has_drive`: includes figures of the drive.
 Json run_figures(const load::RunReport& report, bool has_drive, std::span<const char* const> causes);
 
 }  // namespace spillway::tool

@@ -1,4 +1,4 @@
-// Reads YCSB's properties out of a phase of a request.
+// Reads YCSB's properties from a phase of a request.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace spillway::tool {
 
-// `path`: of the object in messages ("phases[0].ycsb"). What is absent has YCSB's default.
+// `path`: the object's name in messages ("phases[0].ycsb"). Absent properties have YCSB's defaults.
 Result<load::ycsb::Properties> read_ycsb(const Json& json, const std::string& path);
 
 }  // namespace spillway::tool

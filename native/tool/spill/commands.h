@@ -1,4 +1,4 @@
-// The commands on the spill store of a database that no program has open.
+// The commands on the spill store of a database that is not open in any program.
 #pragma once
 
 #include "tool/protocol/command.h"

@@ -13,13 +13,13 @@
 namespace spillway::tool {
 namespace {
 
-// What one section of a column family sets, in the order of the families.
+// The objects that the section of one column family sets.
 struct Objects {
   std::string comparator;
   std::string merge_operator;
 };
 
-// RocksDB leaves out an object that it cannot make, and says nothing; the text tells what there was.
+// RocksDB silently drops an object that it cannot create. The text shows what was there.
 std::vector<Objects> objects_of(const std::string& text) {
   std::vector<Objects> families;
   bool of_family = false;
@@ -77,7 +77,7 @@ Result<DatabaseOptions> load_options(const std::string& database) {
   loaded.database.env = env;
   loaded.database.create_if_missing = false;
   loaded.database.error_if_exists = false;
-  loaded.database.best_efforts_recovery = false;  // it leaves out RocksDB's log
+  loaded.database.best_efforts_recovery = false;  // it would ignore RocksDB's log
   return loaded;
 }
 

@@ -1,4 +1,4 @@
-// The options of a database from its OPTIONS file, for a command that opens it without the program that made it.
+// Loads the options of a database from its OPTIONS file, to open it without the program that created it.
 #pragma once
 
 #include <rocksdb/db.h>
@@ -15,7 +15,7 @@ struct DatabaseOptions {
   std::vector<rocksdb::ColumnFamilyDescriptor> families;
 };
 
-// Refuses a database whose comparators or merge operators only its program has.
+// Refuses a database with comparators or merge operators that only its program has.
 Result<DatabaseOptions> load_options(const std::string& database);
 
 }  // namespace spillway::tool

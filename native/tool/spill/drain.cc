@@ -21,7 +21,7 @@ using Handles = std::vector<rocksdb::ColumnFamilyHandle*>;
 struct Drained {
   std::uint64_t operations = 0;
   std::uint64_t bytes = 0;
-  std::string moved_to;  // what was given up
+  std::string moved_to;  // the spill store that was moved away
 };
 
 Status bring_back(const SpillPlace& place, const DatabaseOptions& options, Drained* drained) {
@@ -30,7 +30,7 @@ Status bring_back(const SpillPlace& place, const DatabaseOptions& options, Drain
   spill.rollback = RollbackPolicy::off;
   std::error_code error;
   for (const auto& entry : filesystem::directory_iterator(place.directory, error)) {
-    spill.capacity_bytes += 2 * entry.file_size(error);  // whatever it held, there is room for it
+    spill.capacity_bytes += 2 * entry.file_size(error);  // all of its contents have room
   }
   DB* opened = nullptr;
   Handles handles;
@@ -40,14 +40,14 @@ Status bring_back(const SpillPlace& place, const DatabaseOptions& options, Drain
   status = db->Rollback();
   for (auto* handle : handles) (void)db->DestroyColumnFamilyHandle(handle);
   const rocksdb::Status closed = db->Close();
-  // Of a rollback that has ended: Rollback() returns before it is counted.
+  // Read after Close(), because Rollback() returns before the rollback is counted.
   const SpillStatistics statistics = db->GetSpillStatistics();
   drained->operations = statistics.rolled_back_entries;
   drained->bytes = statistics.rolled_back_bytes;
   return status_of(status.ok() ? closed : status);
 }
 
-// The spill store is kept beside where it was, if it is the database's: another database's is not touched.
+// Renames the spill store's directory if it belongs to the database. Another database's is not changed.
 Status move_away(const SpillPlace& place, Drained* drained) {
   if (!place.has_directory) return {};
   std::string record;

@@ -40,7 +40,7 @@ bool is_bound(const std::string& directory, const spill::Guard& guard) {
          (binding->confirmed == guard.opening || binding->pending == guard.opening);
 }
 
-// Where the guard says; but of a copy that is without its own, not the spill store of the database that was copied.
+// Searches where the guard says. If a copy of the database has no spill store, the original's must not be used.
 void find_elsewhere(SpillPlace& place) {
   const std::string& location = place.guard->location;
   if (!exists(location)) return;

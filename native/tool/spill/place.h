@@ -1,4 +1,4 @@
-// A database and its spill store, found by what a request names of them.
+// A database and its spill store, as a request names them.
 #pragma once
 
 #include <rocksdb/status.h>
@@ -17,21 +17,22 @@ struct SpillPlace {
   std::string database;  // empty: only the spill store is known
   std::string directory;
   bool has_directory = false;
-  std::vector<std::string> families;  // of the database's MANIFEST, guards included
+  std::vector<std::string> families;  // in the database's MANIFEST, including guards
   std::optional<spill::Guard> guard;  // the newest
 };
 
-// Of a request's `database` and `spill`. Without `spill`, the directory that the guard names, or else "spill" in the
-// database's. Refuses what is neither a database nor a spill store.
+// Reads a request's `database` and `spill`. Without `spill`, uses the directory that the guard names, else "spill" in
+// the database's directory. Refuses what is neither a database nor a spill store.
 Result<SpillPlace> read_spill_place(Fields& fields);
 
-// Not OK of one whose spill store is none of files: it is in a drive's key-value namespace, or its program's own.
+// An error if the spill store does not consist of files: it is in a key-value namespace of a drive, or a Store of the
+// program.
 Status check_is_of_files(const SpillPlace& place);
 
-// Whether a process other than this one holds a lock file of RocksDB's.
+// Whether another process holds that lock file of RocksDB.
 bool is_locked(const std::string& lock_file);
 
-// RocksDB's status as a command's; its message stands for itself.
+// Converts a status of RocksDB. The message is RocksDB's.
 Status status_of(const rocksdb::Status& status);
 
 }  // namespace spillway::tool

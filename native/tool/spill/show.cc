@@ -82,7 +82,7 @@ Json shown(const RegionView& view) {
           {"ends_at", view.ends_at ? shown(*view.ends_at) : Json(nullptr)}};
 }
 
-// Why the database cannot be opened with the spill store; empty: it can. Nothing where the database is not known.
+// Why the database cannot be opened with the spill store; empty if it can. None if the database is unknown.
 std::optional<std::string> why_not(const SpillPlace& place, const RegionView& view, std::uint64_t operations) {
   if (place.database.empty()) return std::nullopt;
   spill::Pairing pairing;

@@ -74,7 +74,7 @@ LoopResult run_closed_loop(device::DriveModel& drive, const Workload& workload, 
   std::uint64_t next_look = kIosBetweenLooks;
   ssd::Nanos now = 0;
   bool go_on = true;
-  // Addresses are drawn a few commands ahead, so that the drive can be told what comes.
+  // Addresses are drawn a few commands ahead, so that the model can prefetch what they need.
   std::array<ssd::Command, kDrawnAhead> ahead;
   const std::uint16_t share = device::share_of(workload.compression_ratio);
   for (ssd::Command& command : ahead) command = command_for(addresses.next(), lba_bytes, lbas, share);
@@ -98,7 +98,7 @@ LoopResult run_closed_loop(device::DriveModel& drive, const Workload& workload, 
         result.latency.record(completion.completed - completion.submitted);
       } else if (result.failed++ == 0) {
         result.first_failure = completion.outcome;
-        go_on = false;  // a drive that refuses goes on refusing
+        go_on = false;  // a drive that has refused a command refuses later ones, too
       }
       if (go_on && issued < ios) issue();
     }
@@ -108,7 +108,7 @@ LoopResult run_closed_loop(device::DriveModel& drive, const Workload& workload, 
     }
   }
   result.duration_ns = now;
-  // What the write cache still holds was written by the workload, and its way to flash is part of what that cost.
+  // The workload wrote the remaining contents of the write cache, so programming them is part of its cost.
   while (const auto next = drive.next_event()) drive.advance(*next, done);
   result.complete = result.ios == ios && result.failed == 0;
   return result;

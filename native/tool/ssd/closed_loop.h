@@ -1,7 +1,7 @@
-// A synthetic workload on the drive model in virtual time: iodepth commands in flight, a new one for each that
-// completes.
+// A synthetic workload on the drive model in virtual time. iodepth commands are in flight; each completion is followed
+// by a new command.
 //
-// The model is called directly, without locks or virtual calls: what a simulated io costs is what the model costs.
+// Calls the model directly, without locks or virtual calls, so the run time is that of the model.
 #pragma once
 
 #include <cstdint>
@@ -20,14 +20,14 @@ struct Workload {
   Pattern pattern = Pattern::randwrite;
   std::uint64_t bs_bytes = 4096;  // a multiple of lba_bytes; ios are aligned to it, as fio's are
   std::uint32_t iodepth = 32;
-  double read_share = 0.5;   // mixed: of the commands
-  double hot_space = 0.1;    // hotcold: the first share of the range is hot, in one piece, as fio's zones are
-  double hot_traffic = 0.9;  // hotcold: share of the writes that go there
+  double read_share = 0.5;   // mixed: share of the commands
+  double hot_space = 0.1;    // hotcold: the first share of the range is hot, contiguous like fio's zones
+  double hot_traffic = 0.9;  // hotcold: share of the writes that go to the hot part
   std::uint64_t range_bytes = 0;
-  double compression_ratio = 1;  // compressed size / size of what is written, for drives that compress
+  double compression_ratio = 1;  // compressed size / size of the written data, for drives that compress
 };
 
-// Where the workload's next command goes. Deterministic in the seed.
+// The addresses of the workload's commands. Deterministic in the seed.
 class AddressStream {
  public:
   struct Target {
@@ -43,9 +43,9 @@ class AddressStream {
   std::uint64_t anywhere() { return random_.below(places_); }
 
   Workload workload_;
-  std::uint64_t places_;      // aligned places for an io in the range
-  std::uint64_t hot_places_;  // the first of them; at least one, and one is left cold
-  std::uint64_t cursor_ = 0;  // of sequential patterns
+  std::uint64_t places_;      // number of aligned addresses in the range
+  std::uint64_t hot_places_;  // how many of them, from the first, are hot; at least one is hot and one is cold
+  std::uint64_t cursor_ = 0;  // for sequential patterns
   ssd::Random random_;
 };
 
@@ -58,11 +58,11 @@ struct LoopResult {
   bool complete = false;
 };
 
-// Told the number of ios done, each few thousand of them; false ends the loop early.
+// Called every few thousand I/Os with their number so far. Returns false to end the loop early.
 using LoopWatch = std::function<bool(std::uint64_t ios)>;
 
-// Leaves a quiet drive: the time that takes is not part of the duration, what it programs is in the counters.
-// REQUIRES: a quiet drive whose time has not begun.
+// At its end the drive is idle. The time until then is not part of the duration; what it programs is in the counters.
+// REQUIRES: an idle drive whose time is 0.
 LoopResult run_closed_loop(device::DriveModel& drive, const Workload& workload, std::uint64_t ios, std::uint64_t seed,
                            const LoopWatch& watch);
 

@@ -25,7 +25,7 @@ Status ssd_precondition(const Json& request, Events& events, const std::atomic<b
   device::DriveModel model(drive.value(), seed);
   const auto prepared = prepare(model, initial.value(), seed, events, stop);
   if (!prepared) return prepared.status();
-  // A drive that is half on its way is nobody's initial state: the file stays what it was.
+  // A partly prepared drive is no initial state, so the file is not written.
   if (prepared.value()) {
     if (Status status = device::save_state(model, path); !status) return status;
   }

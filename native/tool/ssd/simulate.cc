@@ -1,4 +1,4 @@
-// A synthetic workload on a drive in virtual time: what `spillway ssd simulate` shows.
+// A synthetic workload on a drive in virtual time, for `spillway ssd simulate`.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -19,8 +19,8 @@
 namespace spillway::tool {
 namespace {
 
-constexpr std::uint64_t kMostIodepth = 65536;                   // an NVMe queue's largest size
-constexpr std::uint64_t kMostBsBytes = std::uint64_t{1} << 30;  // device::Io's limit
+constexpr std::uint64_t kMostIodepth = 65536;                   // the largest size of an NVMe queue
+constexpr std::uint64_t kMostBsBytes = std::uint64_t{1} << 30;  // limit of device::Io
 constexpr std::array<std::pair<const char*, Pattern>, 6> kPatterns = {{{"randwrite", Pattern::randwrite},
                                                                        {"randread", Pattern::randread},
                                                                        {"seqwrite", Pattern::seqwrite},
@@ -54,7 +54,7 @@ Status read_pattern(const std::string& name, Pattern& pattern) {
                                          : "did you mean " + near + "?"));
 }
 
-// Overwrites in any order but the one in which the flash was filled need spare flash to go to.
+// Overwrites in an order other than the one in which the flash was filled need spare flash.
 Status check_room(const SimulateRequest& request, const ssd::Layout& layout) {
   const Pattern pattern = request.workload.pattern;
   const bool random_writes = pattern == Pattern::randwrite || pattern == Pattern::mixed || pattern == Pattern::hotcold;
@@ -121,19 +121,18 @@ Result<SimulateRequest> read_request(const Json& json) {
 
 bool writes(Pattern pattern) { return pattern != Pattern::randread && pattern != Pattern::seqread; }
 
-// How many commands: as asked, or so many that writes come to the multiple of the capacity.
+// The number of commands: the requested one, or as many as write the requested multiple of the capacity.
 std::uint64_t count_ios(const SimulateRequest& request) {
   if (request.ios) return *request.ios;
   const Workload& workload = request.workload;
   const auto capacity = static_cast<double>(ssd::layout(request.drive.config).capacity_bytes);
   const double share = workload.pattern == Pattern::mixed ? 1 - workload.read_share : 1.0;
-  // A mix of nothing but reads moves the bytes that writes would have.
+  // A workload without writes moves as many bytes as one that only writes.
   const double moved = request.writes_capacities * capacity / static_cast<double>(workload.bs_bytes);
   return static_cast<std::uint64_t>(std::llround(moved / (share > 0 ? share : 1.0)));
 }
 
-// Untimed overwrites by the workload's own distribution; by the uniform one where it writes nothing. Returns false
-// when it was asked to stop.
+// Untimed overwrites with the workload's own distribution; with the uniform one if it writes nothing. False: stopped.
 bool warm_up(device::DriveModel& drive, const SimulateRequest& request, Events& events, const std::atomic<bool>& stop) {
   if (drive.flash() == nullptr) return true;  // a disk overwrites in place
   const std::uint64_t unit_bytes = drive.mapping_unit_bytes();
@@ -184,7 +183,7 @@ Json result_of(const SimulateRequest& request, const ssd::Counters& counters, co
           {"simulated_seconds", seconds}};
 }
 
-// A disk has no flash to wear.
+// A disk has no flash and no wear.
 device::Device::Wear wear_of(const device::DriveModel& drive) {
   const ssd::Ssd* const flash = drive.flash();
   if (flash == nullptr) return {};
@@ -203,7 +202,7 @@ Status simulate(const SimulateRequest& request, Events& events, const std::atomi
   const double setup_began = cpu_seconds();
   device::DriveModel drive(request.drive, request.seed);
   device::InitialState initial = request.initial;
-  initial.warmup_capacities = 0;  // done here, by the workload's own distribution
+  initial.warmup_capacities = 0;  // done here, with the workload's own distribution
   const auto prepared = prepare(drive, initial, request.seed, events, stop);
   if (!prepared) return prepared.status();
   const bool warm = prepared.value() && warm_up(drive, request, events, stop);
