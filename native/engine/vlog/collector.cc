@@ -11,31 +11,30 @@ namespace spillway::engine::vlog {
 
 namespace {
 
-// Records of a segment that are asked about before it is collected. With 400 of them the share is known to within
-// 2.5 % (one standard deviation, at a half). Source: p(1-p)/n.
+// Records of a segment whose liveness is checked before it is collected. With 400 of them the standard deviation of the
+// garbage share is at most 2.5 % (at a share of a half). Source: p(1-p)/n.
 constexpr std::size_t kSampleRecords = 400;
-// Moved at once. Source: guess; writers wait behind it no longer than behind a group of their own.
+// Bytes moved in one commit. Source: guess; writers wait for it no longer than for a group of their own.
 constexpr std::uint64_t kChunkBytes = 256 << 10;
 constexpr std::size_t kChunkRecords = 1024;
-// Appended between two looks at the drive's space, at most; with small segments a quarter of one, so that the reserve
-// is not used up in between. Source: guess.
+// Most bytes appended between two checks of the drive's free space; with small segments a quarter of one, so that the
+// reserve is not used up in between. Source: guess.
 constexpr std::uint64_t kMaxCheckIntervalBytes = 1 << 20;
-// Segments that must be free, or writers wait: one that the collector fills, one for the tree meanwhile.
+// Writers wait when fewer segments are free: one for the collector's output, one for the tree meanwhile.
 constexpr std::uint64_t kReserveSegments = 2;
-// With less garbage than that in every segment, collecting frees little and costs much. Source: guess; twice the
-// sample's error.
+// If every segment has less garbage, collection frees little and costs much. Source: guess; twice the sample's error.
 constexpr double kLeastGarbage = 0.05;
-// Looks for each segment that the log begins: one at the tail, one at the next in turn.
+// Segments that are sampled for each new segment of the log: the tail, and the next one in turn.
 constexpr std::size_t kSamplesPerSegment = 2;
-// Where the drive is short of space all segments are sampled, and one of so many is collected before they are sampled
-// again: sampling a segment may read all of it. Source: as many segments as a full drive has by default.
+// When the drive is short of space all segments are sampled. One in this many is collected before they are sampled
+// again, because sampling a segment may read all of it. Source: the number of segments on a full drive by default.
 constexpr std::size_t kSampledForEach = 8;
-// After the drive had no space for what it moves: until it tries again, twice as long each time, up to the most; each
-// time it may read a part of all segments. Source: guess.
+// Delay before a retry after the drive had no space for the moved records. It doubles with each retry up to the limit,
+// because each may read part of all segments. Source: guess.
 constexpr std::chrono::milliseconds kFirstRetry{100};
 constexpr std::chrono::milliseconds kLastRetry{10'000};
 
-// A record with bytes of its own.
+// A record that owns its bytes.
 class Copied {
  public:
   explicit Copied(const LocatedRecord& located)
@@ -94,7 +93,7 @@ void Collector::run() {
     lock.lock();
     if (!more) {
       failed_ = more.status();
-      writers_must_wait_ = false;  // the write itself says that the drive is full
+      writers_must_wait_ = false;  // the write itself returns that the drive is full
       idle_ = true;
       done_.notify_all();
       if (failed_.fault() != Fault::drive_full) return;
@@ -102,12 +101,12 @@ void Collector::run() {
       continue;
     }
     retry_after_ = kFirstRetry;
-    // Who waits for space is told at once when there is nothing to be gained.
+    // If nothing can be gained, writers that wait for space are released at once.
     if (*more || writers_must_wait_) wake_requested_ = true;
   }
 }
 
-// Writes that fail nudge all the time, and are not heeded.
+// Failed writes wake the collector all the time. During this wait they have no effect.
 void Collector::wait_to_retry(std::unique_lock<std::mutex>& lock) {
   work_.wait_for(lock, retry_after_, [&] { return retry_now_ || stopping_; });
   retry_after_ = std::min(2 * retry_after_, kLastRetry);
@@ -121,7 +120,7 @@ Status Collector::failure() const {
   return failed_.fault() == Fault::drive_full ? Status::ok() : failed_;
 }
 
-// --- When.
+// --- When to collect
 
 bool Collector::is_short_of_space() const {
   const FreeSpace now = space_();
@@ -131,7 +130,7 @@ bool Collector::is_short_of_space() const {
 }
 
 void Collector::check_space() {
-  // All segments are looked at for it, so it is tried again only when there may be something to gain.
+  // The attempt samples all segments, so it is repeated only when there may be new garbage.
   const std::uint64_t due = std::max(store_.log().segment_bytes(), store_.log().bytes() / 8);
   if (no_gain_ && store_.appended_bytes() - no_gain_at_ >= due) no_gain_ = false;
   const bool hold = !no_gain_ && !stop_now_ && space_().free_bytes < kReserveSegments * store_.log().segment_bytes();
@@ -165,7 +164,8 @@ void Collector::wait_for_space() {
 
 Status Collector::settle(const std::atomic<bool>& stop) {
   if (!options_.on) return Status::ok();
-  // Looked at anew, with all of it in the tree's tables: then nothing that was retired has to wait.
+  // All segments are sampled again. Everything is flushed first, so that no retired segment has to wait for the tree's
+  // tables.
   if (Status status = store_.flush(); !status) return status;
   std::unique_lock lock(mutex_);
   sample_all_ = true;
@@ -181,7 +181,7 @@ Status Collector::settle(const std::atomic<bool>& stop) {
   return failed_;
 }
 
-// --- What.
+// --- What to collect
 
 std::vector<std::shared_ptr<Segment>> Collector::candidates() const {
   const auto all = store_.log().segments();
@@ -218,7 +218,7 @@ Result<bool> Collector::step() {
   if (!segment) return false;
   auto garbage = sample(segment);
   if (!garbage) return garbage.status();
-  if (*garbage < options_.garbage_ratio) return true;  // perhaps another one
+  if (*garbage < options_.garbage_ratio) return true;  // another one may have enough
   if (Status status = collect(segment); !status)
     return status.fault() == Fault::stopped ? Result<bool>(false) : Result<bool>(status);
   release();
@@ -248,8 +248,8 @@ Result<bool> Collector::step_short_of_space() {
   if (worst.size() > most) worst.resize(most);
   for (Sampled& one : worst) {
     Status status = collect(one.segment);
-    one.segment = nullptr;  // its file goes when nobody holds it
-    // What was freed is wanted now, not when the memtable is full.
+    one.segment = nullptr;  // its file is removed when its last user is done
+    // The space is needed now, not when the memtable is full.
     if (status) status = store_.flush();
     if (!status) return status.fault() == Fault::stopped ? Result<bool>(false) : Result<bool>(status);
     release();
@@ -265,7 +265,7 @@ void Collector::note_no_gain() {
 }
 
 Result<std::vector<std::size_t>> Collector::find_live(const std::vector<LocatedRecord>& chunk) const {
-  // In the order of their keys, so that a block of the tree is read once for all that are in it.
+  // In key order, so that each block of the tree is read once for all keys in it.
   std::vector<std::size_t> asked;
   for (std::size_t i = 0; i < chunk.size(); ++i) {
     if (chunk[i].record.kind == RecordKind::put) asked.push_back(i);
@@ -304,7 +304,7 @@ Result<double> Collector::sample(const std::shared_ptr<Segment>& segment) {
 }
 
 Status Collector::relocate_chunk(const std::vector<LocatedRecord>& chunk) {
-  // Watched first: what is overwritten after the tree was asked is then known of.
+  // The watch begins before the tree is read, so that every later overwrite is noticed.
   std::unordered_set<std::string> keys;
   for (const LocatedRecord& one : chunk) {
     if (one.record.kind == RecordKind::put) keys.emplace(one.record.key);

@@ -1,12 +1,13 @@
-// Garbage collection of a value log (WiscKey, section 3.3.3): the records of a segment that the tree still refers to
+// Garbage collection of a value log (WiscKey, section 3.3.3). The records of a segment that the tree still refers to
 // are appended at the head, and the segment is removed when the tree's tables no longer need it. WiscKey frees the tail
-// of one file; here each segment is a file, so any can go, and cold data at the tail hold up nothing.
+// of one file. Here each segment is a file, so any segment can be removed, and cold data at the tail blocks nothing.
 //
-// When. LevelDB does not say what its compactions drop, so garbage is known only by asking the tree about a segment's
-// first records. With each segment that the log begins, the tail is looked at, and one more segment, in turn; from
-// `garbage_ratio` on it is collected. Where the drive runs short (`free_ratio`) all are looked at, and the eighth with
-// the most garbage is collected until there is space. Writers wait as soon as less than two segments are free, but no
-// longer than there is garbage: then the drive is full of data, and the write itself says so.
+// When. LevelDB does not report what its compactions drop, so the garbage of a segment is estimated by checking its
+// first records in the tree. For each segment that the log begins, the tail and one more segment, in turn, are sampled.
+// A segment with at least `garbage_ratio` is collected. When the drive is short of space (`free_ratio`) all segments
+// are sampled, and the eighth of them with the most garbage is collected until there is space. Writers wait while less
+// than two segments are free, unless there is no garbage: then the drive is full of data, and the write itself returns
+// that.
 //
 // Thread-safe.
 #pragma once
@@ -33,63 +34,63 @@ namespace spillway::engine::vlog {
 
 struct CollectorOptions {
   bool on = true;
-  // A load of as many random puts as there are keys leaves 1 - 1/e = 63 % at the tail; below that, garbage goes with
-  // overwrites. Source: guess, between the two.
+  // A load of as many random puts as there are keys leaves 1 - 1/e = 63 % garbage at the tail. At a lower ratio,
+  // segments would be collected whose garbage still grows with overwrites. Source: guess, between 63 % and 1.
   double garbage_ratio = 0.8;
   double free_ratio = 0.1;
 };
 
 struct FreeSpace {
   std::uint64_t free_bytes = 0;
-  // Of an emulated drive. 0: the host's, which others fill too; there only the reserve counts, not `free_ratio`.
+  // Of an emulated drive. 0: the host's, which other programs fill too; then only the reserve counts, not `free_ratio`.
   std::uint64_t capacity_bytes = 0;
 };
 
 class Collector {
  public:
-  // REQUIRES: `store` outlives it. `space` is asked by any thread.
+  // REQUIRES: `store` outlives it. `space` is called by any thread.
   Collector(Store& store, CollectorOptions options, std::function<FreeSpace()> space);
   ~Collector() { stop(); }
   Collector(const Collector&) = delete;
   Collector& operator=(const Collector&) = delete;
 
   void start();
-  // Returns when its thread has ended; what it had begun is begun anew at the next start.
+  // Returns when its thread has ended. An interrupted collection is repeated after the next start.
   void stop();
 
-  // After a write. Cheap.
+  // Called after each write. Cheap.
   void note_write();
-  // Whether the next write has to wait for space, and the wait itself.
+  // Whether the next write has to wait for space; and the wait.
   bool writers_must_wait() const { return writers_must_wait_.load(std::memory_order_relaxed); }
   void wait_for_space();
 
-  // Returns when nothing is to be collected, or soon after `stop` is set, with what has gone wrong. Where the drive is
-  // full, the collector tries again later; any other error ends it.
+  // Returns when nothing is left to collect, or soon after `stop` is set, with the last error. If the drive is full,
+  // the collector retries later. Any other error ends it.
   Status settle(const std::atomic<bool>& stop);
-  // The error that has ended it, if any.
+  // The error that has ended it; OK if none.
   Status failure() const;
 
   void add_statistics(std::map<std::string, std::uint64_t>& figures) const;
   bool is_collecting() const { return is_collecting_; }
-  // Of the segment that was looked at last, in thousandths.
+  // Of the last sampled segment, in thousandths.
   std::uint64_t garbage_permille() const { return garbage_permille_; }
 
  private:
-  struct Retired {  // collected, and needed until the tree's tables are as new as `moved_to`
+  struct Retired {  // collected, and kept until the tree's tables include `moved_to`
     std::uint32_t segment = 0;
     Position moved_to;
   };
 
   void run();
   void wait_to_retry(std::unique_lock<std::mutex>& lock);
-  // False: there is nothing to do at the moment.
+  // False: nothing to do at the moment.
   Result<bool> step();
   Result<bool> step_short_of_space();
-  // All that may be collected, oldest first: not the head, and not what was collected already.
+  // All that may be collected, oldest first: without the head and without retired segments.
   std::vector<std::shared_ptr<Segment>> candidates() const;
   std::shared_ptr<Segment> next_to_sample();
   Result<double> sample(const std::shared_ptr<Segment>& segment);
-  // Moves what is live, and has the segment removed as soon as that can be.
+  // Moves the live records, and has the segment removed as soon as possible.
   Status collect(const std::shared_ptr<Segment>& segment);
   Status relocate_live(const std::shared_ptr<Segment>& segment);
   Status relocate_chunk(const std::vector<LocatedRecord>& chunk);
@@ -104,28 +105,28 @@ class Collector {
   const std::function<FreeSpace()> space_;
 
   mutable std::mutex mutex_;
-  std::condition_variable work_;  // for the thread
-  std::condition_variable done_;  // for who waits for it
+  std::condition_variable work_;  // wakes the thread
+  std::condition_variable done_;  // wakes threads that wait for it
   bool wake_requested_ = false;   // guarded by mutex_
   bool retry_now_ = false;        // guarded by mutex_
   bool stopping_ = false;         // guarded by mutex_
   bool idle_ = true;              // guarded by mutex_
   Status failed_;                 // of the last step; guarded by mutex_
 
-  // Of the thread alone.
+  // Used by the thread only.
   std::chrono::milliseconds retry_after_{0};
   std::deque<Retired> retired_;
-  std::uint32_t newest_seen_ = 0;  // segment, when looks were last granted
-  std::size_t samples_left_ = 0;   // left until the log begins a further segment
+  std::uint32_t newest_seen_ = 0;  // the newest segment when samples_left_ was last refilled
+  std::size_t samples_left_ = 0;   // until the log begins another segment
   bool tail_is_next_ = true;
-  std::uint32_t cursor_ = 0;  // the segment that was looked at last, of those in turn
+  std::uint32_t cursor_ = 0;  // the last segment that was sampled in turn
 
   std::atomic<bool> sample_all_{false};
   std::atomic<bool> stop_now_{false};
   std::atomic<bool> writers_must_wait_{false};
-  std::atomic<bool> no_gain_{false};                // a lap has freed nothing
-  std::atomic<std::uint64_t> no_gain_at_{0};        // bytes that had been appended then
-  std::atomic<std::uint64_t> space_checked_at_{0};  // as much was appended at the last look at the space
+  std::atomic<bool> no_gain_{false};                // a pass over all segments has freed nothing
+  std::atomic<std::uint64_t> no_gain_at_{0};        // appended bytes at that time
+  std::atomic<std::uint64_t> space_checked_at_{0};  // appended bytes at the last check of the free space
   std::atomic<std::uint64_t> segments_seen_{0};
   std::atomic<bool> is_collecting_{false};
   std::atomic<std::uint64_t> garbage_permille_{0};

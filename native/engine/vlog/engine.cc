@@ -14,7 +14,7 @@ namespace spillway::engine {
 
 namespace {
 
-// LevelDB's, and waiting for the garbage collector to free space.
+// LevelDB's causes, and waiting for the garbage collector to free space.
 struct VlogCause {
   static constexpr StallCause gc = LevelDbCause::names.size();
   static constexpr std::array names = {LevelDbCause::names[0], LevelDbCause::names[1], LevelDbCause::names[2],
@@ -28,19 +28,19 @@ struct VlogOptions {
   vlog::CollectorOptions collector;
 };
 
-// Bounds of the segments: below, a header for each few records; above, offsets of 32 bits.
+// Limits of the segment size: below, a header for every few records; above, offsets of 32 bits.
 constexpr std::uint64_t kLeastSegment = 4 << 10;
 constexpr std::uint64_t kMostSegment = 1 << 30;
 // Source: guess. At the 54 GiB of the paper's largest runs 432 files, less than the 1024 that a process may hold open.
 constexpr std::uint64_t kDefaultSegment = 128 << 20;
-// The collector gives back whole segments, and needs one to move what lives in another: with fewer than these on the
-// drive, garbage in all of them fills it. Source: measured, with a twelfth of a drive of 256 MiB alive and overwritten:
+// The collector frees whole segments, and needs one to move the live records of another. With fewer segments on the
+// drive, garbage in all of them fills it. Source: measured with a twelfth of a drive of 256 MiB live and overwritten:
 // four segments fill it, eight do not.
 constexpr std::uint64_t kLeastSegments = 8;
 // Source: Lu et al., WiscKey, FAST'16, section 4: 32 threads prefetch values.
 constexpr std::uint64_t kDefaultPrefetch = 32;
 
-// Of the drive or the file system that the store lies on, or will lie on; 0: not known.
+// Capacity of the drive or the file system under the store; 0: unknown.
 std::uint64_t capacity_bytes(const EngineSpec& spec) {
   if (spec.volume != nullptr) return spec.volume->space().capacity_bytes;
   if (spec.capacity_bytes != 0) return spec.capacity_bytes;
@@ -184,7 +184,7 @@ Result<std::unique_ptr<Engine>> open_vlog(const EngineSpec& spec) {
   return std::unique_ptr<Engine>(std::move(engine));
 }
 
-// Values in the log stand as they were given; LevelDB compresses what is in its tree.
+// Values in the log are not compressed. LevelDB compresses what is in its tree.
 bool vlog_compresses(const EngineSpec& spec) {
   auto options = parse(spec);
   return options && options->store.min_value_bytes > 0 && options->leveldb.db.compression != leveldb::kNoCompression;

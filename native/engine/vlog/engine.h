@@ -1,4 +1,4 @@
-// WiscKey's design behind the engine seam: LevelDB's tree with the values in a log, where they go at write time.
+// WiscKey's design as an engine: LevelDB's tree, with values in a log that a write appends them to.
 // docs/decisions/0025-value-log.md says what follows the paper and what does not.
 #pragma once
 

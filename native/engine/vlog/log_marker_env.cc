@@ -40,7 +40,7 @@ class EmptyFile final : public leveldb::SequentialFile {
   leveldb::Status Skip(std::uint64_t) override { return leveldb::Status::OK(); }
 };
 
-// A file that does something before it is synced.
+// A file that runs a function before each sync.
 class SyncedAfter final : public leveldb::WritableFile {
  public:
   SyncedAfter(std::unique_ptr<leveldb::WritableFile> file, std::function<leveldb::Status()> before)
@@ -60,7 +60,7 @@ class SyncedAfter final : public leveldb::WritableFile {
 
 }  // namespace
 
-// A log's file, for LevelDB that appends to it and for who syncs it.
+// A log's file, shared by LevelDB, which appends to it, and by the thread that syncs it.
 struct LogMarkerEnv::Marker {
   std::mutex mutex;
   std::unique_ptr<leveldb::WritableFile> file;  // null: synced or closed; guarded by mutex
@@ -74,7 +74,7 @@ struct LogMarkerEnv::Marker {
     return status;
   }
 
-  // What LevelDB holds of it: drops whatever is appended, for that stands in the value log already.
+  // LevelDB's handle of it. Drops whatever is appended, because the value log has it already.
   class Dropped final : public leveldb::WritableFile {
    public:
     leveldb::Status Append(const Slice&) override { return leveldb::Status::OK(); }
@@ -95,7 +95,7 @@ leveldb::Status LogMarkerEnv::NewSequentialFile(const std::string& path, leveldb
   const leveldb::Status status = leveldb::ReadFileToString(target(), path, &text);
   if (!status.ok()) return status;
   if (!std::exchange(read_a_log_, true)) first_ = parse_marker(text);
-  *result = new EmptyFile;  // NOLINT: LevelDB's to own
+  *result = new EmptyFile;  // owned by LevelDB
   return status;
 }
 

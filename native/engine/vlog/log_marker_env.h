@@ -1,12 +1,13 @@
-// LevelDB without its log: the value log is the log (WiscKey, section 3.4.2).
+// Replaces LevelDB's log by the value log (WiscKey, section 3.4.2).
 //
-// LevelDB 1.23 cannot be told to keep none. Its log files stay, with the numbers and the life that LevelDB gives them,
-// but each one holds only the position in the value log at which its memtable begins; what LevelDB appends is dropped,
-// and when LevelDB reads a log, it is empty. LevelDB removes a log when its memtable is in the tree, so the first log
-// that it reads when a database is opened says from where on the value log is not in the tree.
+// LevelDB 1.23 cannot run without a log. It still creates, numbers and removes its log files, but each one holds only
+// the position in the value log at which its memtable begins. What LevelDB appends is dropped, and when LevelDB reads a
+// log, it is empty. LevelDB removes a log when its memtable is in the tree. So the first log that it reads when a
+// database is opened has the position from which the value log is not in the tree.
 //
-// Two orders hold on the drive. Before a flushed memtable's table is synced, the value log is, as far as the memtable
-// refers to it. Before a MANIFEST is synced, which may end the life of older logs, the newest log's position is.
+// Two orders hold on the drive. The value log is durable up to a flushed memtable's last record before the memtable's
+// table is synced. The newest log's position is durable before a MANIFEST is synced, because that may remove older
+// logs.
 #pragma once
 
 #include <leveldb/env.h>
@@ -24,10 +25,10 @@
 namespace spillway::engine::vlog {
 
 struct LogMarkerHooks {
-  // The position at which the memtable begins that LevelDB makes a log for; called by the thread that writes, or opens.
-  // An error keeps the log from being made, and with it the memtable.
+  // The position at which the memtable of a new log begins. Called by the thread that writes, or opens. An error
+  // prevents the log, and with it the memtable.
   std::function<Result<Position>()> begin;
-  // That log is there. `begin` is what it holds.
+  // That log was created with the position `begin`.
   std::function<void(Position begin)> on_new_log;
   // A table of a flushed memtable is about to be synced; called by LevelDB's background thread.
   std::function<leveldb::Status()> before_flush_sync;
@@ -42,13 +43,13 @@ class LogMarkerEnv final : public leveldb::EnvWrapper {
   leveldb::Status NewSequentialFile(const std::string& path, leveldb::SequentialFile** result) override;
   leveldb::Status NewWritableFile(const std::string& path, leveldb::WritableFile** result) override;
 
-  // What the first log held that LevelDB read; none: it read none, or that one was not whole.
+  // The position in the first log that LevelDB read; none if it read none, or if that one was incomplete.
   std::optional<Position> first_position() const { return first_; }
 
-  // Whether a log of LevelDB's is one that this made. What cannot be read is not.
+  // Whether a log of LevelDB was created by this class. False if it cannot be read.
   static bool is_marker(const std::string& path);
 
-  // For its files.
+  // Called by its files.
   leveldb::Status before_flush_sync() const { return hooks_.before_flush_sync(); }
   leveldb::Status sync_newest_log();
 

@@ -40,7 +40,7 @@ void put_varint(std::size_t number, std::string* text) {
   text->push_back(static_cast<char>(number));
 }
 
-// Of 32 bits; takes what it read off `bytes`.
+// Parses 32 bits, and removes the parsed bytes from `bytes`.
 std::optional<std::uint32_t> get_varint(std::string_view* bytes) {
   std::uint64_t number = 0;
   for (std::size_t i = 0; i < 5 && i < bytes->size(); ++i) {
@@ -65,12 +65,12 @@ std::uint32_t checksum(Position at, std::string_view rest) {
   return spill::crc32c({{place.data(), place.size()}, {rest.data(), rest.size()}});
 }
 
-// A record's bytes up to its key, without the checksum.
+// A record before its key, without the checksum.
 struct Prefix {
   std::uint8_t kind = 0;
   std::uint32_t key_bytes = 0;
   std::uint32_t value_bytes = 0;
-  std::size_t bytes = 0;  // with the checksum
+  std::size_t bytes = 0;  // including the checksum
 };
 
 std::optional<Prefix> parse_prefix(std::string_view bytes) {

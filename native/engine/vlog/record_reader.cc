@@ -6,7 +6,7 @@ namespace spillway::engine::vlog {
 
 namespace {
 
-// Read at once. Source: guess, a command of the drive's largest transfer (fs/volume.h).
+// Bytes of one read. Source: guess, a command of the drive's largest transfer (fs/volume.h).
 constexpr std::uint64_t kReadBytes = 1 << 20;
 
 }  // namespace

@@ -12,7 +12,7 @@
 
 namespace spillway::engine::vlog {
 
-// A record and where it stands. It points into its reader, until that is asked for the next one.
+// A record and its place. It points into its reader, and is valid until the next call of next().
 struct LocatedRecord {
   Record record;
   Address address;
@@ -23,13 +23,13 @@ class RecordReader {
   RecordReader(std::shared_ptr<Segment> segment, std::uint64_t begin, std::uint64_t end, fs::Cause cause)
       : segment_(std::move(segment)), at_(begin), end_(end), cause_(cause) {}
 
-  // None: the end, or no record stands at at().
+  // None at the end, or if there is no record at at().
   Result<std::optional<LocatedRecord>> next();
-  // Behind the last record that was returned.
+  // The end of the last record that was returned.
   std::uint64_t at() const { return at_; }
 
  private:
-  // Has the `bytes` at at_ in the buffer, or as many as there are. Returns how many that are.
+  // Reads `bytes` at at_ into the buffer, or as many as there are. Returns how many.
   Result<std::uint64_t> fill(std::uint64_t bytes);
 
   const std::shared_ptr<Segment> segment_;

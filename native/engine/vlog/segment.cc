@@ -31,7 +31,7 @@ Segment::~Segment() {
   reader_.reset();
   if (!remove_when_unused_) return;
   ::unlink(path_.c_str());
-  // A drive that fails here says so to the next write.
+  // If the drive fails here, the next write returns the error.
   if (volume_ != nullptr) (void)volume_->remove(fs::path_key(path_));
 }
 
@@ -72,12 +72,12 @@ Result<std::shared_ptr<Segment>> Segment::open(const SegmentPlace& place, std::u
   return segment;
 }
 
-// The drive comes first: where it has no space, the host's file is not to grow either.
+// The drive is written first: if it has no space, the host's file must not grow.
 Status Segment::append(std::string_view bytes) {
   const std::uint64_t offset = file_bytes_;
   if (writer_) {
     if (Status status = writer_->write(offset, bytes.size(), Access::buffered); !status) {
-      // It may tell of an earlier write; only where there was no space is it sure that nothing was lost.
+      // The error may be of an earlier write. Only drive_full proves that nothing was lost.
       damaged_ = status.fault() != Fault::drive_full;
       return status;
     }
@@ -116,7 +116,7 @@ Result<std::unique_ptr<fs::ReadInFlight>> Segment::begin_read(const std::vector<
     if (!begun) return begun.status();
     flight = std::move(*begun);
   } else if (pieces.size() > 1) {
-    // The kernel reads them beside one another. It is a hint: where it is refused, the reads below still read.
+    // The kernel then reads them in parallel. It is a hint: if it is refused, the reads below work nevertheless.
     for (const Piece& piece : pieces) {
       (void)::posix_fadvise(fd_, static_cast<off_t>(piece.offset), static_cast<off_t>(piece.length),
                             POSIX_FADV_WILLNEED);

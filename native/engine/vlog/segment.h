@@ -1,7 +1,7 @@
 // A file of a value log: its contents in an ordinary directory, its time and wear on the Volume's drive.
 //
-// Thread-safe, but for append(), which one thread calls at a time. A file that is condemned goes when nobody holds it
-// any more, so that a scan that began before can read what it found.
+// Thread-safe, except for append(), which one thread calls at a time. A segment to be removed is deleted when its last
+// user is done, so a scan can read what it found when it began.
 #pragma once
 
 #include <atomic>
@@ -27,19 +27,19 @@ struct SegmentPlace {
 
 class Segment {
  public:
-  // A new and empty file.
+  // Creates an empty file.
   static Result<std::shared_ptr<Segment>> create(const SegmentPlace& place, std::uint32_t number);
   static Result<std::shared_ptr<Segment>> open(const SegmentPlace& place, std::uint32_t number);
   ~Segment();
   Segment(const Segment&) = delete;
   Segment& operator=(const Segment&) = delete;
 
-  // All of it or nothing; after an error for which damaged() holds, nothing more can be appended.
+  // Appends all bytes or none. After an error, if damaged(), nothing more can be appended.
   Status append(std::string_view bytes);
   bool damaged() const { return damaged_; }
-  // What was appended before is on the drive when this returns.
+  // Makes durable what was appended before.
   Status sync();
-  // Nothing will be appended any more.
+  // Closes it for appends.
   Status seal();
 
   struct Piece {
@@ -47,16 +47,16 @@ class Segment {
     std::size_t length = 0;
     char* into = nullptr;
   };
-  // Asks the drive for the pieces and does not wait for it; the bytes are there at once, but they count only when the
-  // flight's wait() has returned. Null: nothing to wait for. An end of the file before a piece's is an error.
+  // Requests the pieces from the drive without waiting. The bytes are available at once, but count as read only when
+  // the returned wait() has returned. Null: nothing to wait for. A piece beyond the end of the file is an error.
   Result<std::unique_ptr<fs::ReadInFlight>> begin_read(const std::vector<Piece>& pieces, fs::Cause cause);
   Status read(const std::vector<Piece>& pieces, fs::Cause cause);
 
-  // To be removed when nobody holds it any more.
+  // The file is deleted when its last user is done.
   void remove_when_unused() { remove_when_unused_ = true; }
 
   std::uint32_t number() const { return number_; }
-  // Where its records end; there may be the rest of a write behind that did not survive a crash.
+  // The end of its records. After it there may be part of a write that did not survive a crash.
   std::uint64_t end() const { return end_; }
   void set_end(std::uint64_t end) { end_ = end; }
   std::uint64_t file_bytes() const { return file_bytes_; }
@@ -72,7 +72,7 @@ class Segment {
   const std::uint32_t number_;
   const int fd_;
   std::unique_ptr<fs::File> reader_;  // null: no drive
-  std::unique_ptr<fs::File> writer_;  // of one that was created and is not sealed
+  std::unique_ptr<fs::File> writer_;  // of a segment that was created here and is not sealed
   std::atomic<std::uint64_t> file_bytes_;
   std::atomic<std::uint64_t> end_;
   std::atomic<bool> damaged_{false};

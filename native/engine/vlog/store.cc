@@ -12,9 +12,9 @@ namespace {
 
 leveldb::Slice to_slice(std::string_view text) { return {text.data(), text.size()}; }
 
-// Offsets in a segment have 32 bits, and a batch is never divided.
+// Offsets in a segment have 32 bits, and a batch is never split.
 constexpr std::uint64_t kMostBatchBytes = std::uint64_t{2} << 30;
-// The tree's batch of this many entries is written during recovery. Source: guess.
+// Recovery writes to the tree in batches of this many bytes. Source: guess.
 constexpr std::size_t kReplayBytes = 1 << 20;
 
 }  // namespace
@@ -28,7 +28,7 @@ Store::Store(const EngineSpec& spec, LevelDbOptions leveldb, StoreOptions option
       tree_(spec, std::move(leveldb)),
       queue_([this](std::span<Commit*> group) { commit_group(group); }) {}
 
-// A database that was made by LevelDB alone would lose what its logs hold, and its values are no addresses.
+// A database of plain LevelDB would lose the contents of its logs, and its values are not addresses.
 Status Store::check_kind() const {
   if (had_segments_) return Status::ok();
   std::error_code ignored;
@@ -125,7 +125,7 @@ Status Store::replay(Position begin) {
   };
   if (Status status = log_.open(begin, replay); !status) return status;
   Status status = write_whole();
-  // The log's end may be a segment's beginning, behind the last batch.
+  // The end of the log may be the start of a segment, after the last batch.
   if (status) tree_end_ = log_.end();
   return status;
 }
@@ -137,7 +137,7 @@ Status Store::close() {
   return failed_ ? log_.close() : failed_;
 }
 
-// All memtables before the one that begins here are in tables, but the last one: LevelDB makes a log only then.
+// LevelDB creates a log only when all memtables before the previous one are in tables.
 void Store::on_new_log(Position begin) {
   const std::lock_guard lock(mutex_);
   durable_ = std::exchange(memtable_begin_, begin);
@@ -159,7 +159,7 @@ Status Store::flush() {
   return status;
 }
 
-// --- Writing.
+// --- Writes
 
 Status Store::write(std::span<const Write> writes) {
   Commit commit{.writes = writes};
@@ -199,7 +199,7 @@ Status Store::append_group(std::span<Commit*> group, std::uint64_t bytes) {
   }
   if (buffer_.empty()) return Status::ok();
   if (Status status = log_.append(buffer_); !status) return status;
-  // Only now: where nothing was appended, what the collector found is still the newest.
+  // Only after a successful append: otherwise the record that the collector found is still the newest.
   for (const std::string& key : written_) watched_.erase(key);
   appended_bytes_ += buffer_.size();
   moved_bytes_ += moved;
@@ -211,7 +211,7 @@ Status Store::append_group(std::span<Commit*> group, std::uint64_t bytes) {
   return write_tree();
 }
 
-// Not where somebody has written the key since the collector asked about it, before this group or in it.
+// False if the key was written since the collector read the tree, before this group or in it.
 bool Store::may_move(const std::string& key) const { return watched_.contains(key) && !written_.contains(key); }
 
 void Store::append_one(const Write& write, bool more, Position* at) {
@@ -234,7 +234,8 @@ void Store::append_one(const Write& write, bool more, Position* at) {
   at->offset += length;
 }
 
-// A log that holds what the tree does not take would have it come back at the next open: nothing is written after that.
+// If the tree refuses a group that the log has, the next open would write it to the tree again. So no write is accepted
+// after that.
 Status Store::write_tree() {
   if (Status status = tree_.write(&batch_); !status) return failed_ = status;
   tree_end_ = log_.end();
@@ -254,7 +255,7 @@ Status Store::move(std::span<const Write> pairs) {
   return commit.status;
 }
 
-// --- Reading.
+// --- Reads
 
 TreeView::TreeView(LevelDbStore& tree) : tree_(tree), iterator_(tree.db().NewIterator(tree.options().read)) {}
 
@@ -262,7 +263,7 @@ TreeView::~TreeView() = default;
 
 Result<bool> TreeView::is_live(std::string_view key, const Address& address) {
   iterator_->Seek(to_slice(key));
-  // It goes on where a table cannot be read; what it finds then may be older than what is there.
+  // The iterator continues after a table that cannot be read. What it finds then may be an older version.
   if (!iterator_->status().ok()) return tree_.to_status(iterator_->status(), "garbage collection");
   if (!iterator_->Valid() || iterator_->key() != to_slice(key)) return false;
   const leveldb::Slice held = iterator_->value();
@@ -277,7 +278,7 @@ Status misplaced(const Address& address) {
                           segment_name(address.at.segment) + " is not the one that was written there");
 }
 
-// The value of the record that `bytes` are, when it is the one that belongs to the key.
+// Takes the value out of the record in `bytes`, if it is a record of that key.
 Status take_value(const Address& address, std::string_view key, const std::string& bytes, std::string* value) {
   const auto record = parse_record(address.at, bytes);
   if (!record || record->kind != RecordKind::put || record->key != key) return misplaced(address);
@@ -310,7 +311,7 @@ Result<bool> Store::fetch(const ValueLog::Segments& segments, std::string_view k
 Result<bool> Store::get(std::string_view key, std::string* value) {
   thread_local std::string held;
   thread_local std::string found;
-  // Where a segment goes between the look into the tree and the look for it, the tree says something new.
+  // If a segment was removed between the reads of the tree and of the segments, the tree has a new address.
   std::uint64_t removals = 0;
   do {
     removals = log_.removals();
@@ -368,7 +369,7 @@ Status Store::fetch_all(const ValueLog::Segments& segments, std::vector<PendingV
 Result<std::uint64_t> Store::scan(std::string_view key, std::uint64_t nexts, Direction direction, Pairs* pairs) {
   std::unique_ptr<leveldb::Iterator> iterator;
   std::shared_ptr<const ValueLog::Segments> segments;
-  // Unless one is removed meanwhile, the segments are there that the iterator refers to.
+  // Unless a segment is removed meanwhile, all segments that the iterator refers to exist.
   std::uint64_t removals = 0;
   do {
     removals = log_.removals();

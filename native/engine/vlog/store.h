@@ -1,11 +1,11 @@
-// LevelDB's tree with a value log beside it: what puts the two in order.
+// LevelDB's tree and a value log, and the order of writes to them.
 //
-// A write goes to the log's head, and only then to the tree, in groups that one writer leads; so the tree is always a
-// prefix of the log. LevelDB's own log holds nothing but the place in the value log at which its memtable begins
-// (log_marker_env.h): after a crash everything behind that place is written to the tree again.
+// A write goes to the log's head first and then to the tree, in groups with one leader. So the tree is always a prefix
+// of the log. LevelDB's own log contains only the position in the value log at which its memtable begins
+// (log_marker_env.h). After a crash everything after that position is written to the tree again.
 //
-// What the collector moves is written in the same queue, and only where nobody has written the key since the collector
-// asked the tree about it: so whatever stands later in the log is newer, and recovery needs no other rule.
+// The collector's moves go through the same queue. A record is moved only if its key was not written since the
+// collector read the tree. So what is later in the log is newer, and recovery needs no other rule.
 #pragma once
 
 #include <leveldb/iterator.h>
@@ -36,21 +36,21 @@ namespace spillway::engine::vlog {
 struct StoreOptions {
   std::uint64_t segment_bytes = 0;
   std::uint64_t min_value_bytes = 0;  // smaller values stay in the tree
-  std::uint64_t prefetch = 1;         // values that a scan reads at once
+  std::uint64_t prefetch = 1;         // values that a scan reads together
 };
 
-// The tree as it was at one time, for many questions about it. A get would be counted by LevelDB as a seek of the
-// first table that it searches in vain, and from a hundred seeks on a table is compacted: a collector that gets a key
-// for each record writes more to the tree than it saves in the log. Of what iterators read LevelDB counts rarely: one
-// key in a MiB of keys and values, on average, and only where two tables may hold it. Source: LevelDB 1.23,
-// db/version_set.cc (UpdateStats, RecordReadSample), db/db_iter.cc (ParseKey), db/dbformat.h (kReadBytesPeriod).
+// The tree as of one time, for many look-ups. LevelDB counts a get as a seek of the first table that it searches in
+// vain, and compacts a table after a hundred such seeks. A collector that used a get for each record would write more
+// to the tree than it saves in the log. For iterators LevelDB counts rarely: one key in a MiB of keys and values, on
+// average, and only if two tables may hold it. Source: LevelDB 1.23, db/version_set.cc (UpdateStats, RecordReadSample),
+// db/db_iter.cc (ParseKey), db/dbformat.h (kReadBytesPeriod).
 class TreeView {
  public:
   // REQUIRES: the tree is open, and outlives it.
   explicit TreeView(LevelDbStore& tree);
   ~TreeView();
   TreeView(TreeView&&) noexcept = default;
-  // Whether the tree holds this very address for the key.
+  // Whether the tree has exactly this address for the key.
   Result<bool> is_live(std::string_view key, const Address& address);
 
  private:
@@ -60,31 +60,31 @@ class TreeView {
 
 class Store {
  public:
-  // REQUIRES: what `spec` points to outlives the store.
+  // REQUIRES: the objects to which `spec` points outlive the store.
   Store(const EngineSpec& spec, LevelDbOptions leveldb, StoreOptions options);
   ~Store() { (void)close(); }
   Store(const Store&) = delete;
   Store& operator=(const Store&) = delete;
 
   Status open();
-  // Also an error for which writes were refused.
+  // Also returns an error after which writes were refused.
   Status close();
 
   Status write(std::span<const Write> writes);
   Result<bool> get(std::string_view key, std::string* value);
   Result<std::uint64_t> scan(std::string_view key, std::uint64_t nexts, Direction direction, Pairs* pairs);
-  // Everything that was written before is in the tree's tables.
+  // Returns when everything that was written before is in the tree's tables.
   Status flush();
 
-  // --- For the collector.
+  // --- For the collector
 
-  // From now on until move() was called, remembers which of the keys somebody writes.
+  // Until move() is called, records which of the keys are written.
   void watch(std::unordered_set<std::string> keys);
-  // The tree as it is now.
+  // The current tree.
   TreeView view() { return TreeView(tree_); }
-  // Appends the pairs, all but those whose keys were written since watch(), and ends the watch.
+  // Appends the pairs whose keys were not written since watch(), and ends the watch.
   Status move(std::span<const Write> pairs);
-  // Where the part of the log begins that is not in the tree's tables.
+  // The position from which the log is not in the tree's tables.
   Position durable() const;
 
   ValueLog& log() { return log_; }
@@ -96,7 +96,7 @@ class Store {
  private:
   struct PendingValue {  // a pair of a scan whose value is not read yet
     std::string key;
-    std::string held;  // by the tree
+    std::string held;  // what the tree has for it
     std::string value;
   };
 
@@ -111,7 +111,7 @@ class Store {
   Status write_tree();
   void on_new_log(Position begin);
 
-  // False: there is no segment that the address names; it was collected meanwhile.
+  // False: the address's segment was removed meanwhile.
   Result<bool> fetch(const ValueLog::Segments& segments, std::string_view key, std::string_view held,
                      std::string* value);
   Status fetch_all(const ValueLog::Segments& segments, std::vector<PendingValue>& wanted);
@@ -119,20 +119,20 @@ class Store {
   const std::string directory_;
   const StoreOptions options_;
   const bool sync_;
-  bool had_segments_ = false;  // when it was opened
+  bool had_segments_ = false;  // at the time of open()
   ValueLog log_;
   LevelDbStore tree_;
   bool open_ = false;
   const LogMarkerEnv* opening_ = nullptr;  // while LevelDB opens its database
 
-  // Of whoever leads, or opens.
-  std::string buffer_;         // of the log, for a group
-  leveldb::WriteBatch batch_;  // of the tree, for a group
+  // Used by the leader of a group, and by open().
+  std::string buffer_;         // for the log, of one group
+  leveldb::WriteBatch batch_;  // for the tree, of one group
   std::string address_text_;
-  Position tree_end_;                        // before it the log is in the tree
-  std::unordered_set<std::string> watched_;  // and not written since
-  std::unordered_set<std::string> written_;  // by a group, while something is watched
-  Status failed_;                            // nothing can be written any more
+  Position tree_end_;                        // the log before it is in the tree
+  std::unordered_set<std::string> watched_;  // keys not written since watch()
+  std::unordered_set<std::string> written_;  // keys written by the current group, during a watch
+  Status failed_;                            // no write is accepted any more
 
   mutable std::mutex mutex_;
   Position memtable_begin_;  // guarded by mutex_

@@ -18,7 +18,7 @@ namespace {
 
 std::string place_of(Position at) { return "byte " + std::to_string(at.offset) + " of " + segment_name(at.segment); }
 
-// A log that was closed ends with a mark.
+// Whether the log was closed: then it ends with a mark.
 Result<bool> ends_with_mark(Segment& segment) {
   if (segment.file_bytes() < kHeaderBytes + kMarkBytes) return false;
   const std::uint64_t at = segment.file_bytes() - kMarkBytes;
@@ -56,7 +56,7 @@ Result<ValueLog::AllFound> ValueLog::find_segments() const {
   return found;
 }
 
-// Hands out what stands from `begin` on in the chain. Where it ends early, the rest is no part of the log.
+// Replays the chain from `begin` on. After an early end the rest does not belong to the log.
 Status ValueLog::scan(const Chain& chain, Position begin, const Replay& replay, Position* end) {
   *end = begin;
   for (const auto& segment : chain) {
@@ -79,9 +79,9 @@ Status ValueLog::scan(const Chain& chain, Position begin, const Replay& replay, 
   return Status::ok();
 }
 
-// Has each segment end where the one behind it says, or at its file's end.
+// Sets the end of each segment to the one that the next segment states, or to its file's end.
 void ValueLog::set_ends(const AllFound& all) {
-  // Older segments first: of two that claim to follow the same one, the younger is right.
+  // Older segments first: if two state the same previous segment, the younger one is valid.
   for (const auto& [number, one] : all) {
     if (!one.header) continue;
     const auto before = all.find(one.header->previous.segment);
@@ -92,7 +92,7 @@ void ValueLog::set_ends(const AllFound& all) {
   }
 }
 
-// The chain is the longest that leads back to `begin`.
+// The longest chain that leads back to `begin`.
 ValueLog::Chain ValueLog::chain_from(Position begin, const AllFound& all) {
   Chain chain;
   for (auto last = all.rbegin(); last != all.rend() && last->first > begin.segment && chain.empty(); ++last) {
@@ -110,7 +110,7 @@ ValueLog::Chain ValueLog::chain_from(Position begin, const AllFound& all) {
   return chain;
 }
 
-// Up to where some header or mark says that the log was synced.
+// The largest position up to which a header or a mark states that the log was synced.
 Result<Position> ValueLog::known_synced(const AllFound& all) {
   Position synced;
   for (const auto& [number, one] : all) {
@@ -135,7 +135,8 @@ Status ValueLog::open(Position begin, const Replay& replay) {
   const Chain chain = chain_from(begin, *found);
   const auto synced = known_synced(*found);
   if (!synced) return synced.status();
-  // A killed process may have left it in memory only, and the tree may flush what is replayed meanwhile.
+  // After a killed process the log may be in memory only, and the tree may flush what is replayed. So it is synced
+  // first.
   Status status = chain.empty() ? Status::ok() : sync_directory();
   for (std::size_t i = 0; status && i < chain.size(); ++i) status = chain[i]->sync();
   if (!status) return status;
@@ -201,7 +202,7 @@ Result<Position> ValueLog::prepare(std::uint64_t bytes) {
     if (!failed_) return failed_;
     head = head_;
   }
-  // A batch is never divided; one that is larger than a segment has a segment of its own.
+  // A batch is never split. One that is larger than a segment gets its own segment.
   const bool fits = head && (head->end() + bytes <= segment_bytes_ || head->end() == kHeaderBytes);
   if (!fits) {
     if (Status status = roll(); !status) return status;
@@ -251,7 +252,7 @@ Status ValueLog::sync(Position to) {
   for (std::size_t i = 0; status && i < all.size(); ++i) status = all[i]->sync();
   const std::lock_guard lock(mutex_);
   if (!status) {
-    // What the drive did not take now may be gone, though a later sync succeeds.
+    // After a failed sync the data may be lost, even if a later sync succeeds.
     failed_ = status;
     return status;
   }

@@ -1,11 +1,11 @@
-// The value log: segments, of which the last one grows. The newest is the head, where everything is appended, the
-// oldest the tail, where most of the garbage is.
+// The value log: a sequence of segments. The newest is the head, to which everything is appended. The oldest is the
+// tail, which has most of the garbage.
 //
-// A segment says where the one before it ended, so that recovery notices when a loss of power took the end of one and
-// left the beginning of the next: the log ends at the first record that is not there. Where a later header, or the mark
-// of a clean close, says that more was synced, the log is damaged and is not opened.
+// A segment states where the previous one ended. So recovery notices if a loss of power removed the end of one segment
+// and kept the beginning of the next: the log ends at the first missing record. If a later header, or the mark of a
+// clean close, states that more was synced, the log is damaged and is not opened.
 //
-// append(), roll() and close() are called by one thread at a time, the rest by any.
+// append(), roll() and close() are called by one thread at a time, the other methods by any thread.
 #pragma once
 
 #include <atomic>
@@ -26,11 +26,11 @@
 
 namespace spillway::engine::vlog {
 
-// What recovery finds, in the log's order.
+// Receives what recovery finds, in the log's order.
 struct Replay {
-  std::function<void(const LocatedRecord& located)> take;  // of a batch that may not be whole
-  std::function<Status(Position end)> commit;              // it is: the batch ends here
-  std::function<void()> discard;                           // it is not
+  std::function<void(const LocatedRecord& located)> take;  // a record of a batch that may be incomplete
+  std::function<Status(Position end)> commit;              // the batch is complete and ends here
+  std::function<void()> discard;                           // the batch is incomplete
 };
 
 class ValueLog {
@@ -42,26 +42,27 @@ class ValueLog {
 
   // Whether the directory has a value log.
   static bool exists(const std::string& directory);
-  // Opens what is there, and hands out what stands behind `begin`, once it is durable.
+  // Opens the existing segments, and replays what is after `begin` once it is durable.
   Status open(Position begin, const Replay& replay);
 
-  // Has room for `bytes` behind one another; returns where they will stand.
+  // Ensures contiguous room for `bytes`. Returns their position.
   Result<Position> prepare(std::uint64_t bytes);
   Status append(std::string_view bytes);
   Position end() const;
 
-  // Everything before `to` is durable when this returns.
+  // Returns when everything before `to` is durable.
   Status sync(Position to);
   Position synced() const;
 
   // Marks the end as synced, for the next open.
   Status close();
 
-  // Holds them: none is removed while somebody has this.
+  // No segment of the result is removed while the caller holds it.
   std::shared_ptr<const Segments> segments() const;
-  // Removes a segment, as soon as nobody holds it.
+  // Removes a segment as soon as its last user is done.
   void remove(std::uint32_t number);
-  // How many were removed. Who looks into the tree and then asks for segments() misses one only if this changed.
+  // The number of removed segments. A caller that reads the tree and then segments() misses one only if this has
+  // changed.
   std::uint64_t removals() const { return removals_; }
   std::uint64_t bytes() const;
   std::uint64_t segment_bytes() const { return segment_bytes_; }
@@ -72,7 +73,7 @@ class ValueLog {
     std::optional<Header> header;
   };
   using AllFound = std::map<std::uint32_t, Found>;
-  // The segments of one log that recovery reads, oldest first.
+  // The segments that recovery reads, oldest first.
   using Chain = std::vector<std::shared_ptr<Segment>>;
 
   Result<AllFound> find_segments() const;
@@ -90,10 +91,10 @@ class ValueLog {
 
   std::mutex sync_mutex_;  // one sync at a time
   mutable std::mutex mutex_;
-  std::shared_ptr<const Segments> segments_;        // a copy for each change; guarded by mutex_
+  std::shared_ptr<const Segments> segments_;        // replaced by a copy on each change; guarded by mutex_
   std::shared_ptr<Segment> head_;                   // null: the next record begins a segment; guarded by mutex_
   std::vector<std::shared_ptr<Segment>> unsynced_;  // guarded by mutex_
-  bool new_names_ = false;                          // not synced in the directory yet; guarded by mutex_
+  bool new_names_ = false;                          // the directory needs a sync for them; guarded by mutex_
   Position end_;                                    // guarded by mutex_
   Position synced_;                                 // guarded by mutex_
   std::uint32_t next_number_ = 1;

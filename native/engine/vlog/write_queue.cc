@@ -24,7 +24,7 @@ void WriteQueue::run(Commit& commit) {
   waiter.turn.wait(lock, [&] { return waiter.done || waiters_.front() == &waiter; });
   if (waiter.done) return;
   const std::size_t count = group_size();
-  thread_local std::vector<Commit*> group;  // its memory stays
+  thread_local std::vector<Commit*> group;  // static, to reuse its memory
   group.clear();
   for (std::size_t i = 0; i < count; ++i) group.push_back(waiters_[i]->commit);
   lock.unlock();

@@ -1,5 +1,5 @@
-// Writers one after the other and in groups: the first that waits leads, takes the others along and wakes them.
-// Whatever else must not happen during a write runs in the same queue, alone.
+// Writers commit one after another, in groups. The first writer of the queue is the leader: it commits the group and
+// wakes its other writers. Other actions that must not overlap a write run alone in the same queue.
 #pragma once
 
 #include <condition_variable>
@@ -15,25 +15,25 @@
 
 namespace spillway::engine::vlog {
 
-// Writes on their way into the log and the tree.
+// Writes for the log and the tree.
 struct Commit {
   std::span<const Write> writes;
-  // Of the garbage collector: each is a put by itself, and is left out when its key was written since it was watched.
+  // From the garbage collector: each write is a put by itself, and is omitted if its key was written since watch().
   bool moves = false;
-  std::uint64_t bytes = 0;  // about what it takes in the log
-  Status status{};          // after it was led
+  std::uint64_t bytes = 0;  // approximate bytes in the log
+  Status status{};          // set by the leader
 };
 
 class WriteQueue {
  public:
-  // Writes the commits of a group, in order, and sets their statuses. Called by one thread at a time.
+  // Writes the commits of a group in order, and sets their statuses. Called by one thread at a time.
   using CommitGroup = std::function<void(std::span<Commit*> group)>;
 
   explicit WriteQueue(CommitGroup commit_group) : commit_group_(std::move(commit_group)) {}
 
-  // Returns when the commit was led, by this thread or by another.
+  // Returns when this thread or another has committed it.
   void run(Commit& commit);
-  // Runs `alone` while no commit does.
+  // Runs `alone` while no commit is running.
   void run_alone(const std::function<void()>& alone);
 
  private:
@@ -42,7 +42,7 @@ class WriteQueue {
     bool done = false;
     std::condition_variable turn;
   };
-  // Bytes after which a group takes no further commit. Source: as LevelDB's own groups (db/db_impl.cc,
+  // A group takes no further commit after this many bytes. Source: as LevelDB's own groups (db/db_impl.cc,
   // BuildBatchGroup).
   static constexpr std::uint64_t kGroupBytes = 1 << 20;
 
@@ -50,7 +50,7 @@ class WriteQueue {
 
   const CommitGroup commit_group_;
   std::mutex mutex_;
-  std::deque<Waiter*> waiters_;  // the front one leads; guarded by mutex_
+  std::deque<Waiter*> waiters_;  // the first one leads; guarded by mutex_
 };
 
 }  // namespace spillway::engine::vlog

@@ -10,7 +10,7 @@ namespace spillway::engine {
 
 namespace {
 
-// Between looks at how much log was written: at 1 GB/s it grows by a twentieth of the default log_size meanwhile.
+// Interval between checks of the log's growth: at 1 GB/s it grows by a twentieth of the default log_size meanwhile.
 constexpr std::chrono::milliseconds kLogLooks{100};
 
 }  // namespace
@@ -71,7 +71,7 @@ void Checkpoints::work(WT_SESSION* session) {
     log_at_last = log_now;
     last_error_ = run(session);
     since_ns = steady_now_ns();
-    if (last_error_ != 0) break;  // WiredTiger stops after a checkpoint that failed
+    if (last_error_ != 0) break;  // WiredTiger makes no more checkpoints after a failed one
   }
   (void)session->close(session, nullptr);
 }

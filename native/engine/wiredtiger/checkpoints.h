@@ -1,9 +1,10 @@
-// Checkpoints of a WiredTiger database: those that its `checkpoint=(wait,log_size)` asks for, made by a thread of the
-// engine rather than WiredTiger's, and those that callers want now.
+// Checkpoints of a WiredTiger database. Those of its `checkpoint=(wait,log_size)` are made by a thread of the engine
+// instead of WiredTiger's. Callers can request others.
 //
-// WiredTiger's own checkpoint thread cannot be told from its eviction threads at the file-system seam; a thread of the
-// engine's can, so that host bytes have a cause. It keeps WiredTiger's rules: a checkpoint `wait` seconds after the
-// last one ended, or when log_size bytes of log were written since it began. MongoDB does the same since 4.2.
+// At the file-system seam, WiredTiger's own checkpoint thread cannot be distinguished from its eviction threads. A
+// thread of the engine can, so host bytes have a cause. It follows WiredTiger's rules: a checkpoint `wait` seconds
+// after the end of the last one, or when log_size bytes of log were written since its beginning. MongoDB does the same
+// since 4.2.
 //
 // Thread-safe.
 #pragma once
@@ -25,25 +26,25 @@ namespace spillway::engine {
 class Checkpoints {
  public:
   struct Rules {
-    std::uint64_t wait_s = 0;     // 0: not by time
-    std::uint64_t log_bytes = 0;  // 0: not by log
+    std::uint64_t wait_s = 0;     // 0: no checkpoints by time
+    std::uint64_t log_bytes = 0;  // 0: no checkpoints by log size
   };
 
   ~Checkpoints() { stop(); }
 
-  // Starts the thread, unless the rules ask for none. `log_bytes` says how much log was written since the database was
-  // opened. Returns an error of WiredTiger's.
+  // Starts the thread, unless the rules need none. `log_bytes` returns the bytes of log written since the database was
+  // opened. Returns an error code of WiredTiger.
   int start(WT_CONNECTION* connection, const Rules& rules, std::function<std::uint64_t()> log_bytes);
   // REQUIRES: called before the connection is closed.
   void stop();
 
-  // One now, in this thread, behind one that runs. Returns an error of WiredTiger's.
+  // Makes a checkpoint in this thread, after one in progress. Returns an error code of WiredTiger.
   int run(WT_SESSION* session);
 
   bool running() const { return running_.load() > 0; }
-  // steady clock, ns; 0: none has ended yet
+  // Steady clock, ns; 0: no checkpoint has ended yet.
   std::int64_t last_end_ns() const { return last_end_ns_.load(); }
-  // What the thread's last checkpoint returned.
+  // The error code of the thread's last checkpoint.
   int last_error() const { return last_error_.load(); }
   std::vector<Event> take_events();
 

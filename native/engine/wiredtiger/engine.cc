@@ -29,13 +29,13 @@ namespace spillway::engine {
 
 namespace {
 
-// What wiredtiger_open(), in this thread, is to make its file system; see spillway_wiredtiger_file_system().
+// The file system for a wiredtiger_open() in this thread; see spillway_wiredtiger_file_system().
 thread_local WT_FILE_SYSTEM* to_install = nullptr;
 
 }  // namespace
 
-// WiredTiger takes a file system only from an extension that it loads while it opens: this one is in the object that
-// holds the engine. A name of C's, for dlsym.
+// WiredTiger accepts a file system only from an extension that it loads while it opens. This extension is in the
+// engine's own shared object. The name has C linkage, for dlsym.
 extern "C" [[gnu::visibility("default")]] int spillway_wiredtiger_file_system(WT_CONNECTION* connection,
                                                                               WT_CONFIG_ARG* /*config*/) {
   return connection->set_file_system(connection, to_install, nullptr);
@@ -44,14 +44,14 @@ extern "C" [[gnu::visibility("default")]] int spillway_wiredtiger_file_system(WT
 namespace {
 
 constexpr const char* kTable = "table:data";
-constexpr const char* kTableFiles = "data";  // their names begin with it
+constexpr const char* kTableFiles = "data";  // prefix of their names
 
-// A batch that other writers undo so often was not going to be written. Source: guess.
+// Most retries of a batch that other writers make WiredTiger roll back. Source: guess.
 constexpr int kMostTries = 10'000;
 constexpr std::chrono::milliseconds kRestPoll{10};
-// Errors that no option is to blame for.
+// Errors that no option can cause.
 constexpr std::array kOfTheSystem = {EACCES, EBUSY, EIO, EMFILE, ENFILE, ENOMEM, ENOSPC, EPERM, EROFS};
-constexpr int kEmptyKey = -1;  // none of WiredTiger's errors, which begin at -31800, nor the system's
+constexpr int kEmptyKey = -1;  // not an error of WiredTiger (from -31800 down) nor of the system
 
 constexpr const char* kCacheInUse = "cache: bytes currently in the cache";
 constexpr const char* kCacheDirty = "cache: tracked dirty bytes in the cache";
@@ -128,7 +128,7 @@ class WiredtigerEngine final : public Engine {
       int error = cursor->search(cursor);
       found = error == 0;
       if (found && (error = cursor->get_value(cursor, &item)) == 0 && value != nullptr) value->assign(text_of(item));
-      (void)cursor->reset(cursor);  // lets go of the page
+      (void)cursor->reset(cursor);  // releases the page
       return error == WT_NOTFOUND ? 0 : error;
     });
     if (!status) return status;
@@ -139,7 +139,7 @@ class WiredtigerEngine final : public Engine {
     std::uint64_t seen = 0;
     const std::size_t pairs_before = pairs != nullptr ? pairs->size() : 0;
     Status status = access("scan", [&](ThreadSession& thread) {
-      if (pairs != nullptr) pairs->resize(pairs_before);  // another try
+      if (pairs != nullptr) pairs->resize(pairs_before);  // for another try
       WT_SESSION* const session = thread.session;
       int error = session->begin_transaction(session, "isolation=snapshot");
       if (error != 0) return error;
@@ -188,7 +188,7 @@ class WiredtigerEngine final : public Engine {
     return ended(error, "checkpoint");
   }
 
-  // Nothing compacts in a B+tree whose free blocks are used again: what can be waited for is a checkpoint that runs.
+  // A B+tree that reuses its free blocks has no compaction. This waits for a running checkpoint.
   Status wait_for_compaction(const std::atomic<bool>& stop) override {
     while (checkpoints_.running() && !stop) std::this_thread::sleep_for(kRestPoll);
     return ended(checkpoints_.last_error(), "checkpoint");
@@ -197,7 +197,7 @@ class WiredtigerEngine final : public Engine {
   Status close() override {
     if (connection_ == nullptr) return Status::ok();
     checkpoints_.stop();
-    const CheckpointThread last_one;  // that is what closing makes
+    const CheckpointThread last_one;  // closing makes a last checkpoint
     if (sessions_) sessions_->close();
     statistics_.close();
     WT_CONNECTION* const connection = std::exchange(connection_, nullptr);
@@ -229,7 +229,7 @@ class WiredtigerEngine final : public Engine {
     return error;
   }
 
-  // Keys here are never empty: WiredTiger takes none, so that there is none to find or to remove.
+  // REQUIRES: the key is not empty. WiredTiger accepts no empty keys, so none can be found or removed.
   static int insert(WT_CURSOR& cursor, std::string_view key, std::string_view value) {
     if (key.empty()) return kEmptyKey;
     WT_ITEM key_item = item_of(key);
@@ -244,7 +244,7 @@ class WiredtigerEngine final : public Engine {
     WT_ITEM item = item_of(key);
     cursor.set_key(&cursor, &item);
     const int error = cursor.remove(&cursor);
-    (void)cursor.reset(&cursor);  // a removal leaves it on its key
+    (void)cursor.reset(&cursor);  // a removal leaves it positioned on the key
     return error == WT_NOTFOUND ? 0 : error;
   }
 
@@ -255,7 +255,7 @@ class WiredtigerEngine final : public Engine {
     seen = 0;
     int error = 0;
     if (key.empty()) {
-      error = forward ? step() : WT_NOTFOUND;  // an empty key lies before all
+      error = forward ? step() : WT_NOTFOUND;  // an empty key sorts before all others
     } else {
       WT_ITEM item = item_of(key);
       int side = 0;
@@ -276,7 +276,7 @@ class WiredtigerEngine final : public Engine {
     return error == WT_NOTFOUND ? 0 : error;
   }
 
-  // One operation of this thread, tried again where WiredTiger undid it for another's sake.
+  // One operation of this thread. Retried if WiredTiger rolled it back because of a conflict.
   template <typename Operation>
   Status access(const char* what, const Operation& operation) {
     int error = 0;
@@ -288,7 +288,7 @@ class WiredtigerEngine final : public Engine {
     return ended(error, what);
   }
 
-  // The same for a write, which may be held back.
+  // The same for a write, which may be stalled.
   template <typename Operation>
   Status change(const char* what, const Operation& operation) {
     int error = 0;
@@ -310,7 +310,7 @@ class WiredtigerEngine final : public Engine {
     return error;
   }
 
-  // --- Stalls; the rules are those of stalls.h.
+  // --- Stalls: see stalls.h for the rules
 
   CacheLevels read_levels() {
     const auto values = statistics_.read({kCacheInUse, kCacheDirty, kCacheUpdates, kCacheMax});
@@ -336,14 +336,14 @@ class WiredtigerEngine final : public Engine {
     }
   }
 
-  // What all writers together waited for the log since somebody last asked.
+  // The time that all writers together have waited for the log since the last call.
   std::int64_t newly_yielded_ns() {
     const std::uint64_t now_us = statistics_.read({kLogYields})[0];
     const std::uint64_t before_us = log_yields_us_.exchange(now_us);
     return now_us > before_us ? static_cast<std::int64_t>(now_us - before_us) * 1000 : 0;
   }
 
-  // Tells of writers that are held at this moment, and why; none when no one is.
+  // Reports writers that are stalled now, and the cause; none if there are none.
   StallCause report_who_is_held(const CacheLevels& levels) {
     (void)newly_yielded_ns();
     if (pressure_of(levels, options_).of_trigger < 1) return WiredtigerCause::none;
@@ -359,9 +359,9 @@ class WiredtigerEngine final : public Engine {
     return cause;
   }
 
-  // --- What went wrong.
+  // --- Errors
 
-  // Where there was nothing to open, what is wrong is the options, unless the drive or the system has failed.
+  // A failed open is reported as an error of the options, unless the drive or the system has failed.
   Status not_opened(int error, bool is_new) const {
     const std::string complaint = errors_.first();
     const Status drive = file_system_->failure();
@@ -376,7 +376,8 @@ class WiredtigerEngine final : public Engine {
                              (complaint.empty() ? wiredtiger_strerror(error) : complaint) + ")");
   }
 
-  // What became of an operation, for which WiredTiger returned `error`. After a failure of the drive none succeeds.
+  // The status of an operation for which WiredTiger returned `error`. After a failure of the drive no operation
+  // succeeds.
   Status ended(int error, std::string_view what) const {
     Status drive = file_system_->failure();
     if (!drive) return Status::error(drive.fault(), std::string(what) + ": " + drive.message());
@@ -392,7 +393,7 @@ class WiredtigerEngine final : public Engine {
                             "); open the database again, which recovers it from its log");
   }
 
-  // Of the table's file, or of its chunks where it is of type "lsm". One that goes away meanwhile counts as nothing.
+  // Bytes of the table's file, or of its chunks if its type is "lsm". A chunk that is deleted meanwhile counts as 0.
   std::uint64_t table_bytes() const {
     std::uint64_t sum = 0;
     std::error_code failure;

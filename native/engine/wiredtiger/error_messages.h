@@ -1,4 +1,4 @@
-// The first error message of WiredTiger; later ones follow from it. Thread-safe.
+// Keeps WiredTiger's first error message; later ones are consequences of it. Thread-safe.
 #pragma once
 
 #include <wiredtiger.h>
@@ -21,7 +21,7 @@ class ErrorMessages {
     handler_.handle_message = [](WT_EVENT_HANDLER*, WT_SESSION*, const char*) { return 0; };
   }
 
-  // REQUIRES: this outlives the connection that gets it.
+  // REQUIRES: this outlives the connection that uses it.
   WT_EVENT_HANDLER* handler() { return &handler_; }
 
   // "" if there is none.
@@ -36,7 +36,7 @@ class ErrorMessages {
     ErrorMessages* self = nullptr;
   };
 
-  // "[time][process:thread], file:table.wt, WT_CURSOR.insert: what it says" → without time, process and thread.
+  // Removes time, process and thread: "[time][process:thread], file:table.wt, WT_CURSOR.insert: message".
   static std::string without_origin(const std::string& message) {
     const auto end = message.find("], ");
     return message.starts_with('[') && end != std::string::npos ? message.substr(end + 3) : message;

@@ -27,7 +27,7 @@ namespace {
 
 thread_local bool in_checkpoint = false;
 
-// Locks hold no data.
+// Lock files hold no data.
 bool holds_data(const std::string& path) { return fs::base_name(path) != "WiredTiger.lock"; }
 
 int sync_directory_of(const std::string& path) {
@@ -46,16 +46,16 @@ struct Handle : WT_FILE_HANDLE {
   std::unique_ptr<HostFile> host;
   bool host_sync = false;
   Access access = Access::buffered;
-  std::unique_ptr<fs::File> file;     // none: it holds no data, or there is no volume
-  fs::WriteCounts* writes = nullptr;  // none: nobody asks, or it holds no data
+  std::unique_ptr<fs::File> file;     // null: the file holds no data, or there is no volume
+  fs::WriteCounts* writes = nullptr;  // null: not counted, or the file holds no data
   Failure* failure = nullptr;         // of the volume
   std::mutex mutex;                   // held while the cause may change
-  Cause cause = Cause::other;         // guarded by mutex: of the last write
+  Cause cause = Cause::other;         // cause of the last write; guarded by mutex
 };
 
 Handle* handle_of(WT_FILE_HANDLE* handle) { return static_cast<Handle*>(handle); }
 
-// Does something to the file on the volume, while it has one and the drive works.
+// Runs an operation on the volume's file, if there is one and the drive works.
 template <typename Operation>
 void on_volume(Handle& handle, const Operation& operation) {
   if (handle.file && !handle.failure->is_there()) handle.failure->note(operation(*handle.file));
@@ -114,7 +114,7 @@ int fh_truncate(WT_FILE_HANDLE* handle, WT_SESSION* /*session*/, wt_off_t size) 
   return resize(*handle_of(handle), size);
 }
 
-// WiredTiger allocates log files ahead, as posix_fallocate() would: their space is taken, nothing is written.
+// WiredTiger preallocates log files like posix_fallocate(): space is allocated, nothing is written.
 int fh_extend(WT_FILE_HANDLE* wt_handle, WT_SESSION* session, wt_off_t size) {
   wt_off_t present = 0;
   if (const int error = fh_size(wt_handle, session, &present); error != 0) return error;
@@ -175,7 +175,7 @@ class FileSystem final : public WiredtigerFileSystem {
       *size = seen.st_size;
       return 0;
     };
-    seam_.terminate = [](WT_FILE_SYSTEM*, WT_SESSION*) { return 0; };  // it belongs to the engine
+    seam_.terminate = [](WT_FILE_SYSTEM*, WT_SESSION*) { return 0; };  // the engine owns it
   }
 
   WT_FILE_SYSTEM* seam() override { return &seam_; }
@@ -191,7 +191,7 @@ class FileSystem final : public WiredtigerFileSystem {
   };
   static FileSystem& of(WT_FILE_SYSTEM* seam) { return *static_cast<Seam*>(seam)->self; }
 
-  // Names of a directory's entries, without the directory, as malloc() gives them: WiredTiger's to return.
+  // Names of a directory's entries, without the directory. Allocated by malloc(); WiredTiger returns them to be freed.
   int list(const char* directory, const char* prefix, bool one, char*** names, std::uint32_t* count) {
     *names = nullptr;
     *count = 0;
@@ -258,7 +258,7 @@ class FileSystem final : public WiredtigerFileSystem {
 
   static void fill_in(Handle& handle) {
     handle.close = fh_close;
-    handle.fh_extend = fh_extend;  // looks at the size, then sets it: WiredTiger's lock keeps writers out
+    handle.fh_extend = fh_extend;  // reads the size, then sets it: WiredTiger's lock excludes writers
     handle.fh_lock = fh_lock;
     handle.fh_read = fh_read;
     handle.fh_size = fh_size;
@@ -303,7 +303,7 @@ Cause wiredtiger_cause(const std::string& path, bool by_checkpoint) {
       name.starts_with("WiredTigerTmplog."))
     return Cause::wal;
   if (name == "WiredTiger.wt" || name.starts_with("WiredTiger.turtle")) return Cause::manifest;
-  // A B+tree; a chunk and its Bloom filter of a table of type "lsm".
+  // A B+tree; or a chunk of a table of type "lsm", or its Bloom filter.
   const bool is_data = name.ends_with(".wt") || name.ends_with(".lsm") || name.ends_with(".bf");
   if (is_data) return by_checkpoint ? Cause::checkpoint : Cause::flush;
   return Cause::other;

@@ -1,10 +1,10 @@
-// WiredTiger's file-system seam on a Volume: contents in an ordinary directory, time and wear on the Volume's drive. Or
-// without one: the directory alone, with what happens when it fails (host_file.h).
+// WiredTiger's file-system interface on a Volume: contents in an ordinary directory, time and wear on the Volume's
+// drive. Or without a Volume: only the directory, and the handling of its failures (host_file.h).
 //
-// Causes are learnt from a file's name and from the thread that writes. WiredTigerLog.* and WiredTigerPreplog.* are
-// `wal`; WiredTiger.wt and the turtle file are `manifest`. A data file (*.wt, the history store's too) is written by
-// checkpoints, whose threads say so (CheckpointThread), and by eviction, in WiredTiger's threads or in an
-// application's: that is `flush`, for it brings what was changed in memory to the drive.
+// Causes are derived from a file's name and from the thread that writes. WiredTigerLog.* and WiredTigerPreplog.* are
+// `wal`; WiredTiger.wt and the turtle file are `manifest`. Data files (*.wt, including the history store's) are written
+// by checkpoints, whose threads have a CheckpointThread, and by eviction, in WiredTiger's threads or in an
+// application's. That is `flush`, because it writes changes from memory to the drive.
 #pragma once
 
 #include <wiredtiger.h>
@@ -17,7 +17,7 @@
 
 namespace spillway::engine {
 
-// While one lives, what its thread writes to data files is written for a checkpoint.
+// While it exists, its thread's writes to data files belong to a checkpoint.
 class CheckpointThread {
  public:
   CheckpointThread();
@@ -29,7 +29,7 @@ class CheckpointThread {
   const bool before_;
 };
 
-// What WiredTiger writes into a file of this name.
+// The cause of writes to a file of this name.
 device::Cause wiredtiger_cause(const std::string& path, bool by_checkpoint);
 
 class WiredtigerFileSystem {
@@ -37,8 +37,8 @@ class WiredtigerFileSystem {
   virtual ~WiredtigerFileSystem() = default;
   // For WT_CONNECTION::set_file_system.
   virtual WT_FILE_SYSTEM* seam() = 0;
-  // The first thing that went wrong with the drive or with the host's files. WiredTiger is not told (host_file.h): who
-  // uses it refuses its operations, also the one that was under way. The volume is not asked any more.
+  // The first failure of the drive or of the host's files. It is not returned to WiredTiger (host_file.h): the engine
+  // refuses its operations, including the current one. The volume is not used any more.
   virtual Status failure() const = 0;
 };
 

@@ -13,7 +13,7 @@ namespace spillway::engine {
 
 namespace {
 
-// The host's calls, each until all is done. They return an errno.
+// System calls, repeated until everything is done. They return an errno.
 int write_fully(int fd, const char* data, std::size_t length, off_t offset) {
   while (length > 0) {
     const ssize_t done = ::pwrite(fd, data, length, offset);
@@ -26,7 +26,7 @@ int write_fully(int fd, const char* data, std::size_t length, off_t offset) {
   return 0;
 }
 
-// `read`: how much there was.
+// `read`: returns how many bytes there were.
 int read_as_far_as_it_goes(int fd, char* data, std::size_t length, off_t offset, std::size_t& read) {
   read = 0;
   while (read < length) {
@@ -82,7 +82,7 @@ int HostFile::read(char* data, std::size_t length, off_t offset) {
   if (files_.failure().is_there()) return read_overlay(data, length, offset);
   std::size_t there = 0;
   if (const int error = read_as_far_as_it_goes(fd_, data, length, offset, there); error != 0) return error;
-  return there == length ? 0 : EIO;  // WiredTiger reads what it has written
+  return there == length ? 0 : EIO;  // WiredTiger reads only what it has written
 }
 
 int HostFile::read_overlay(char* data, std::size_t length, off_t offset) {

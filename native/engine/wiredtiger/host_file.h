@@ -1,9 +1,9 @@
-// What WiredTiger's files hold, on the host's file system.
+// The contents of WiredTiger's files, on the host's file system.
 //
-// WiredTiger 3.2.1 that is told of a failed write stops for good, or waits for ever in some of its calls, closing among
-// them. So it is not told: with the first call that fails the host's files stay as a crash at that moment would have
-// left them, and what WiredTiger writes from then on is kept in memory, where it reads it until it is closed. Who uses
-// it asks for failure(), and refuses its operations.
+// After a failed write WiredTiger 3.2.1 stops for good, or waits for ever in some calls, such as closing. Therefore
+// failures are hidden from it. From the first failed call on, the host's files stay as a crash at that moment would
+// leave them. Later writes of WiredTiger are kept in memory, where it reads them until it is closed. The engine checks
+// failure(), and refuses its operations.
 #pragma once
 
 #include <sys/types.h>
@@ -44,18 +44,18 @@ class Failure {
   Status first_;  // guarded by mutex_
 };
 
-// Writes to one file after the failure, which are only in memory.
+// Writes to one file after the failure, which are kept in memory only.
 struct Overlay {
   std::mutex mutex;
-  std::vector<std::pair<off_t, std::string>> writes;  // oldest first; guarded by mutex, as is size
-  std::optional<off_t> size;                          // none: the host's
+  std::vector<std::pair<off_t, std::string>> writes;  // oldest first; guarded by mutex, like size
+  std::optional<off_t> size;                          // none: as the host's file
 };
 
 // All files of a database. Thread-safe.
 class HostFiles {
  public:
   const Failure& failure() const { return failure_; }
-  // `error`: the errno of a call that changes `path`. Returns the result to give to WiredTiger.
+  // `error`: the errno of a call that changes `path`. Returns the result for WiredTiger.
   int result_of(int error, const std::string& path);
   std::shared_ptr<Overlay> overlay_of(const std::string& path);
 
@@ -65,11 +65,11 @@ class HostFiles {
   std::map<std::string, std::shared_ptr<Overlay>> overlays_;  // guarded by mutex_
 };
 
-// An open file. Calls return an errno; one whose changes are kept in memory has succeeded. Thread-safe as pread(2) and
+// An open file. Calls return an errno. A change that is kept in memory returns success. Thread-safe as pread(2) and
 // pwrite(2) are.
 class HostFile {
  public:
-  // REQUIRES: files outlives it. Takes fd over.
+  // REQUIRES: files outlives it. Takes ownership of fd.
   HostFile(HostFiles& files, std::string path, int fd)
       : files_(files), path_(std::move(path)), fd_(fd), overlay_(files.overlay_of(path_)) {}
   ~HostFile();
@@ -80,10 +80,10 @@ class HostFile {
   int read(char* data, std::size_t length, off_t offset);
   int size(off_t* size) const;
   int resize(off_t size);
-  // As resize(), of a file that grows, with space for all of it where the file system can.
+  // As resize() for a file that grows, with allocation of all its space if the file system can.
   int allocate(off_t size);
   int sync();
-  // REQUIRES: it is not used any more.
+  // REQUIRES: it is not used afterwards.
   int close();
   int fd() const { return fd_; }
 

@@ -1,4 +1,4 @@
-// What a program that loads this engine looks for; see engine/modules.h.
+// The entry point for programs that load this engine; see engine/modules.h.
 #include "engine/modules.h"
 #include "engine/wiredtiger/engine.h"
 

@@ -20,14 +20,14 @@ namespace {
 constexpr const char* kSync = "sync";
 constexpr std::string_view kTablePrefix = "table.";
 
-// One of WiredTiger's two sets of names.
+// The option names of one of WiredTiger's two functions.
 struct Api {
-  const char* method;  // by wiredtiger_config_validate's name for it
+  const char* method;  // its name for wiredtiger_config_validate
   std::span<const char* const> names;
 };
 
-// Names of WiredTiger's reference manual, 3.2 and 11.3: what the library in hand knows of them is suggested where a
-// name is unknown. Which names it takes the library itself says.
+// Names in WiredTiger's reference manual, 3.2 and 11.3. Those that the loaded library knows are suggested for an
+// unknown name. The library itself decides which names it accepts.
 constexpr std::array kConnectionNames = {"block_cache",
                                          "block_cache.enabled",
                                          "block_cache.size",
@@ -138,11 +138,11 @@ constexpr std::array kTableNames = {"access_pattern_hint",
 constexpr Api kConnection = {"wiredtiger_open", kConnectionNames};
 constexpr Api kOfTable = {"WT_SESSION.create", kTableNames};
 
-// What a run stands on: with another value there would be no database in the directory, or not the one that is meant.
+// Fixed options: with another value there would be no database in the directory, or not the run's.
 constexpr std::array kFixed = {"config_base",          "create",      "error_prefix", "exclusive",   "in_memory",
                                "key_format",           "readonly",    "salvage",      "session_max", "use_environment",
                                "use_environment_priv", "value_format"};
-// Files elsewhere would be nobody's: a run counts, keeps and removes what lies in the database's directory.
+// A run counts, keeps and removes only files in the database's directory, so no file may be elsewhere.
 constexpr std::array kFixedParts = {"log.path", "statistics_log.path"};
 
 struct Verdict {
@@ -157,7 +157,7 @@ Verdict validate(const char* method, const std::string& config) {
   if (error == 0) return {.taken = true, .unknown = false, .why = ""};
   const bool unknown = errors.first().find("unknown configuration key") != std::string::npos;
   std::string why = errors.first().empty() ? wiredtiger_strerror(error) : errors.first();
-  // Behind the process, the thread and the error's own text, which say nothing here.
+  // Removes the process, the thread and the text of the error code, which do not help here.
   if (const auto at = why.rfind(": "); at != std::string::npos && why.find("key '") > at) why = why.substr(at + 2);
   return {.taken = false, .unknown = unknown, .why = why};
 }
@@ -182,14 +182,14 @@ Status unknown(const std::string& name) {
                            (near.empty() ? std::string() : ", the nearest is '" + near + "'"));
 }
 
-// Binary units as the rest of a plan has them; all else is WiredTiger's to read.
+// Converts binary units as in the rest of a plan. WiredTiger parses everything else.
 std::string spelt(const std::string& value) {
   if (!value.ends_with("iB")) return value;
   const auto bytes = parse_size(value);
   return bytes ? std::to_string(bytes.value()) : value;
 }
 
-// One value: a comma outside of brackets and quotes would bring other options in.
+// Whether it is one value: a comma outside of brackets and quotes would begin another option.
 bool is_one_value(const std::string& value) {
   int depth = 0;
   bool quoted = false;
@@ -208,8 +208,8 @@ std::string without_brackets(const std::string& value) {
   return bracketed ? value.substr(1, value.size() - 2) : value;
 }
 
-// Options of one API, as one configuration. Of two values for one thing in a category the later counts, so that what is
-// given by itself ("log.file_max") goes behind what came with the whole category ("log").
+// The options of one function as one configuration string. Of two values for one option the later one counts. So
+// options given individually ("log.file_max") follow those given with their whole category ("log").
 class Config {
  public:
   void add_default(const std::string& name, const std::string& value) { defaults_.emplace_back(name, value); }
@@ -266,7 +266,7 @@ class Config {
   Options given_;
 };
 
-// A finished configuration, read by WiredTiger's own parser.
+// Reads a finished configuration with WiredTiger's own parser.
 class Reader {
  public:
   explicit Reader(const std::string& text) : text_(text) {
@@ -293,7 +293,7 @@ class Reader {
   std::unique_ptr<WT_CONFIG_PARSER, Close> parser_;
 };
 
-// A limit of eviction: a percentage of the cache, or bytes where it is above 100.
+// A limit of eviction: a percentage of the cache, or bytes if it is above 100.
 double share_of_cache(std::int64_t limit, double cache_bytes) {
   const auto value = static_cast<double>(limit);
   return value <= 100 ? value / 100 : value / cache_bytes;
@@ -303,16 +303,16 @@ class Parser {
  public:
   Parser() {
     connection_.add_default("log.enabled", "true");
-    // As RocksDB and LevelDB without `sync`: a commit's log record is with the operating system when it returns, so
-    // that a killed process loses nothing. WiredTiger's own default keeps records in its buffers.
+    // As RocksDB and LevelDB without `sync`: a commit's log record has been passed to the operating system when it
+    // returns, so a killed process loses nothing. WiredTiger's own default keeps records in its buffers.
     connection_.add_default("transaction_sync.enabled", "true");
     connection_.add_default("transaction_sync.method", "none");
     connection_.add_default("statistics", "(fast)");
-    // A session for each thread of a run. Source: load/run_spec.cc takes 1024 threads at most; WiredTiger has threads
-    // of its own.
+    // One session for each thread of a run. Source: load/run_spec.cc allows 1024 threads; WiredTiger has threads of its
+    // own.
     connection_.add_default("session_max", "1200");
-    // Without checkpoints the log would grow for ever. Source: MongoDB 3.6's manual, "WiredTiger Storage Engine": each
-    // 60 seconds or 2 GB of journal.
+    // Without checkpoints the log would grow without limit. Source: MongoDB 3.6's manual, "WiredTiger Storage Engine":
+    // every 60 seconds or 2 GB of journal.
     connection_.add_default("checkpoint.wait", "60");
     connection_.add_default("checkpoint.log_size", "2GB");
   }

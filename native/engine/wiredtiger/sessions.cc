@@ -9,7 +9,7 @@ struct Sessions::Pool {
   const std::string uri;
 
   mutable std::mutex mutex;
-  std::vector<std::unique_ptr<ThreadSession>> threads;  // guarded by mutex, and so are those below
+  std::vector<std::unique_ptr<ThreadSession>> threads;  // guarded by mutex, as the following members are
   std::vector<ThreadSession*> idle;
   bool closed = false;
 

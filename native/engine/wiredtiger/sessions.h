@@ -1,6 +1,6 @@
-// A session and a cursor for each thread: WiredTiger's are not to be used by two threads at once.
+// A session and a cursor for each thread, because two threads must not use one of WiredTiger's at the same time.
 //
-// A thread keeps its session until it ends or works on another database; then another thread may take it over.
+// A thread keeps its session until it ends or uses another database. Then another thread may take the session over.
 #pragma once
 
 #include <wiredtiger.h>
@@ -20,7 +20,7 @@ namespace spillway::engine {
 struct ThreadSession {
   WT_SESSION* session = nullptr;
   WT_CURSOR* cursor = nullptr;                 // on the table
-  std::uint64_t cache_wait_us = 0;             // of the session, as of the last reading
+  std::uint64_t cache_wait_us = 0;             // of the session, at the last reading
   std::atomic<std::int64_t> writes_since = 0;  // steady clock, ns; 0: not writing
 };
 
@@ -28,9 +28,9 @@ class Sessions {
  public:
   Sessions(WT_CONNECTION* connection, std::string uri);
 
-  // Null, and WiredTiger's error in *error, if it cannot be made.
+  // Null if it cannot be created, with WiredTiger's error in *error.
   ThreadSession* of_this_thread(int* error);
-  // Calls `look` for all of them, which other threads may be using.
+  // Calls `look` for all sessions, which other threads may be using.
   void each(const std::function<void(const ThreadSession& thread)>& look) const;
   // Closes all sessions. REQUIRES: no thread is in an operation, and none calls of_this_thread() again.
   void close();

@@ -1,19 +1,18 @@
 // Write stalls of WiredTiger and their causes.
 //
-// A thread that begins to write while the cache is above one of eviction's triggers has to evict pages, or wait for
-// others to, before it goes on (WiredTiger's manual, "Cache and eviction tuning"). WiredTiger adds that time up for
-// each session, as "session: time waiting for cache". A write that took kMinStallNs or longer is looked at: did that
-// sum grow by kMinStallNs or more, the writer was held for so long, from the beginning of its write. The cause is
-//   checkpoint     a checkpoint ran when the write ended, or ended during it: it keeps pages that it has yet to
-//                  write from being evicted
+// A thread that begins to write while the cache is above one of eviction's triggers must evict pages, or wait for
+// others to, before it continues (WiredTiger's manual, "Cache and eviction tuning"). WiredTiger adds up that time for
+// each session, as "session: time waiting for cache". A write that took kMinStallNs or longer is checked: if that sum
+// grew by kMinStallNs or more, the writer was stalled for that long, from the beginning of its write. The cause is
+//   checkpoint     a checkpoint was running when the write ended, or ended during it: it prevents the eviction of pages
+//                  that it has yet to write
 //   cache_updates, cache_dirty, cache_full
-//                  else that of eviction_updates_trigger, eviction_dirty_trigger and eviction_trigger which the cache
-//                  was furthest above, or least below, when the write ended
-//   log            the cache was not waited for, but "log: slot joins yield time" grew by kMinStallNs or more: the
-//   log's
-//                  buffers were full, or being written
-// Other long writes (a page read from the drive, a commit's own sync) are none. A writer that is still held when
-// somebody asks counts as held while the cache is above a trigger.
+//                  otherwise, the one of eviction_updates_trigger, eviction_dirty_trigger and eviction_trigger which
+//                  the cache exceeded most, or was nearest to, when the write ended
+//   log            the write did not wait for the cache, but "log: slot joins yield time" grew by kMinStallNs or more:
+//                  the log's buffers were full, or being written
+// Other long writes (a page read from the drive, a commit's own sync) are no stalls. A writer that is still waiting
+// when stalls are read counts as stalled while the cache is above a trigger.
 //
 // Thread-safe.
 #pragma once
@@ -41,32 +40,32 @@ struct WiredtigerCause {
 };
 // NOLINTEND(readability-identifier-naming)
 
-// A shorter wait is no stall. Source: guess; LevelDB's delay of one write, and far above a write that
-// finds all in memory (some microseconds).
+// A shorter wait is no stall. Source: guess; LevelDB's delay of one write, and far longer than a write that finds
+// everything in memory (some microseconds).
 inline constexpr std::int64_t kMinStallNs = 1'000'000;
 
 struct CacheLevels {
   double inuse_bytes = 0;
   double dirty_bytes = 0;
-  double updates_bytes = 0;  // 0 where this version does not tell
+  double updates_bytes = 0;  // 0 if this version does not report it
   double max_bytes = 0;
 };
 
 struct EvictionPressure {
-  StallCause cause = WiredtigerCause::none;  // of the trigger that is nearest, or exceeded most
-  double of_trigger = 0;                     // 1: at it
+  StallCause cause = WiredtigerCause::none;  // of the trigger that is nearest, or most exceeded
+  double of_trigger = 0;                     // 1: at the trigger
 };
 EvictionPressure pressure_of(const CacheLevels& levels, const WiredtigerOptions& limits);
 
 class StalledWriters {
  public:
-  // A writer was held from begin_ns to end_ns. What was reported before stays: a time that overlaps it counts from its
-  // end.
+  // A writer was stalled from begin_ns to end_ns. Earlier reports do not change: if the time overlaps one, it counts
+  // from that one's end.
   void report(std::int64_t begin_ns, std::int64_t end_ns, StallCause cause);
   std::vector<Stall> stalls() const { return stalls_.stalls(); }
 
  private:
-  // Waits of one writer after the other, with writes of some microseconds between them, are one stall. Source: guess.
+  // Waits of successive writers, with writes of some microseconds between them, are one stall. Source: guess.
   static constexpr std::int64_t kMergeGapNs = 10'000'000;
 
   std::mutex mutex_;

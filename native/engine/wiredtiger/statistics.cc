@@ -4,7 +4,7 @@ namespace spillway::engine {
 
 namespace {
 
-// A gauge below zero, as WiredTiger shows for a moment when threads' counts are added up, is none.
+// A negative gauge counts as 0. WiredTiger shows one for a moment while it sums over threads.
 std::uint64_t unsigned_of(std::int64_t value) { return value < 0 ? 0 : static_cast<std::uint64_t>(value); }
 
 }  // namespace

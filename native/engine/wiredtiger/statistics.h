@@ -1,5 +1,5 @@
-// WiredTiger's connection statistics by their own names ("cache: bytes currently in the cache"), which differ between
-// versions: a name that this one does not have reads as 0.
+// WiredTiger's connection statistics under their own names ("cache: bytes currently in the cache"). Names differ
+// between versions. A name that this version does not have reads as 0.
 //
 // Thread-safe.
 #pragma once
@@ -16,13 +16,13 @@ namespace spillway::engine {
 
 class ConnectionStatistics {
  public:
-  // Opens a session of its own. Returns an error of WiredTiger's.
+  // Opens a session of its own. Returns an error code of WiredTiger.
   int open(WT_CONNECTION* connection);
-  // REQUIRES: nobody reads any more.
+  // REQUIRES: no thread reads any more.
   void close();
 
   std::map<std::string, std::uint64_t> all();
-  // Values of `names`, in their order, at one time.
+  // Values of `names`, in their order, as of one time.
   std::vector<std::uint64_t> read(const std::vector<const char*>& names);
 
  private:
