@@ -1,4 +1,4 @@
-// A flash drive as a pure function of the commands it is given and the times it is given them.
+// A flash drive as a pure function of commands and their times.
 //
 // It never reads a clock, starts a thread, opens a file or draws ambient randomness: its caller owns time. A simulator
 // jumps to next_event(); an emulator sleeps until it. The same commands at the same times give the same completions in
@@ -25,8 +25,8 @@
 
 namespace spillway::ssd {
 
-// Where saved state goes to and comes from. A sink returns false when it cannot take the bytes, a source when it
-// does not have them.
+// The destination and the source of saved state. A sink returns false if it cannot take the bytes, a source if it does
+// not have them.
 using StateSink = std::function<bool(const void* bytes, std::size_t size)>;
 using StateSource = std::function<bool(void* bytes, std::size_t size)>;
 
@@ -41,19 +41,19 @@ class Ssd {
   const SsdConfig& config() const;
   const Layout& layout() const;
 
-  // Takes a command that arrives at `now`. A command that cannot be served completes with its reason.
+  // Submits a command that arrives at `now`. A command that cannot be served completes with the reason.
   // REQUIRES: now >= the time of every earlier submit and advance.
   void submit(Nanos now, const Command& command);
 
-  // The same of a command to a key-value namespace. REQUIRES: as above, and config().namespaces.kv_share > 0
+  // Submits a command to a key-value namespace. REQUIRES: as above, and config().namespaces.kv_share > 0
   void submit_kv(Nanos now, KvCommand command);
 
-  // Hints that this command follows: prefetch_entry() some eight commands ahead, prefetch_place() some four. They fetch
-  // the map entry, and what it points to, into the processor's cache and change nothing else.
+  // Hints that this command follows: prefetch_entry() some eight commands ahead, prefetch_place() some four. They
+  // prefetch the map entry, and what it points to, into the processor's cache and change nothing else.
   void prefetch_entry(const Command& command) const;
   void prefetch_place(const Command& command) const;
 
-  // The time of the next event, or nothing when the drive is quiet. With commands in flight there always is one.
+  // The time of the next event, or nothing if the drive is idle. With commands in flight there always is one.
   std::optional<Nanos> next_event() const;
 
   // Advances the drive to `now` and appends completions in their order.
@@ -62,41 +62,41 @@ class Ssd {
 
   std::size_t in_flight() const;  // commands submitted and not completed
   const Counters& counters() const;
-  KvCounters kv_counters() const;  // zeros where there is no key-value namespace
+  KvCounters kv_counters() const;  // zeros if there is no key-value namespace
   // P/E cycles: mean over erase blocks, and the largest.
   double mean_pe_cycles() const;
   std::uint32_t max_pe_cycles() const;
   std::uint64_t mapped_units() const;  // logical units that hold data
 
-  // --- Preconditioning: changes the drive's state in no time at all. REQUIRES: in_flight() == 0 and a quiet drive.
+  // --- Preconditioning: changes the drive's state without time. REQUIRES: in_flight() == 0 and an idle drive
 
-  // Their data compresses to `compressed_share`, as that of a Command.
+  // The written data compresses to `compressed_share`, as that of a Command.
 
   // Writes units [first, first + count) in order. REQUIRES: below the disaggregation point, here and in the next two
   void write_sequentially(std::uint64_t first, std::uint64_t count, std::uint16_t compressed_share = kIncompressible);
-  // Puts the drive where uniform random single-unit overwrites of units [0, count) would have brought it: valid data
-  // spread over erase blocks as the policy's steady distribution has it, at random. REQUIRES: an empty drive.
+  // Brings the drive to the state after long uniform random single-unit overwrites of units [0, count): valid data is
+  // spread over erase blocks at random, with the policy's steady distribution. REQUIRES: an empty drive
   void assume_steady(std::uint64_t count, std::uint16_t compressed_share = kIncompressible);
-  // Overwrites one unit, collecting garbage as it must: a warm-up at memory speed.
+  // Overwrites one unit, with the garbage collection that it needs: for a warm-up at memory speed.
   void overwrite(std::uint64_t unit, std::uint16_t compressed_share = kIncompressible);
   // Deallocates units [first, first + count).
   void discard(std::uint64_t first, std::uint64_t count);
-  // Puts pairs into an empty key-value namespace, as one sorted run. False when they do not fit. REQUIRES: keys in
-  // order, each once, within the limits
+  // Puts pairs into an empty key-value namespace, as one sorted run. False if they do not fit. REQUIRES: keys in order,
+  // each once, within the limits
   bool bulk_load_kv(std::uint16_t kv_namespace, const std::vector<KvPair>& pairs);
   // Sets the counters to zero; P/E cycles stay.
   void reset_counters();
 
-  // --- State. REQUIRES: in_flight() == 0 and a quiet drive; dirty cached data is programmed first by save().
+  // --- State. REQUIRES: in_flight() == 0 and an idle drive. save() first programs dirty cached data.
   bool save(const StateSink& sink);
-  // Nothing, or one sentence that says why the state cannot be had: other geometry, another version, truncated.
+  // Nothing, or one sentence that says why the state cannot be loaded: other geometry, another version, truncated.
   std::optional<std::string> load(const StateSource& source);
 
   // The pairs of a key-value namespace in order of their keys (slow). REQUIRES: it exists
   std::vector<KvPair> kv_pairs(std::uint16_t kv_namespace) const;
 
-  // Checks every invariant of the translation layer and of the key-value namespaces (slow). Nothing, or the first that
-  // does not hold.
+  // Checks every invariant of the translation layer and of the key-value namespaces (slow). Nothing, or the first
+  // violated one.
   std::optional<std::string> audit() const;
 
  private:

@@ -1,4 +1,4 @@
-// The implementation of Ssd: commands on their way through the drive.
+// The implementation of Ssd: the processing of commands.
 #pragma once
 
 #include <algorithm>
@@ -20,13 +20,13 @@
 
 namespace spillway::ssd {
 
-// The way of a command:
+// The path of a command:
 //
 //   submit → submission queue → fetch → read:  (map read →) flash reads → host link → done
 //                                       write: host link → arrival → (rest of unit read →) admission → done
-// and after a write is done: write cache → step → program. Without a write cache a write is done when programmed.
-// A key-value command crosses the link, waits for the controller's core, and from there reads and writes the units of
-// its namespace on the same way (kv_controller.h).
+// and after a write is done: write cache → step → program. Without a write cache a write is done when programmed. A
+// key-value command crosses the link and waits for the controller's core, which reads and writes the units of its
+// namespace on the same path (kv_controller.h).
 class Ssd::Impl final : private KvFlash {
  public:
   static constexpr Nanos kNever = TimingWheel::kNever;
@@ -83,7 +83,7 @@ class Ssd::Impl final : private KvFlash {
 
  private:
   static constexpr std::uint32_t kNone = ~std::uint32_t{0};
-  // A drive without a write cache has page registers and buffers to assemble flash pages in: this many steps.
+  // A drive without a write cache assembles flash pages in page registers and buffers: this many steps.
   static constexpr std::uint64_t kStagingSteps = 4096;
 
   // The owner of a slot: a block command, a key-value command, or the key-value controller itself.
@@ -156,7 +156,7 @@ class Ssd::Impl final : private KvFlash {
   void release_slot(std::uint32_t slot) override { unused_slots_.push_back(slot); }
   void answer(Nanos now, std::uint32_t slot, Outcome outcome) override;
 
-  // Whether waiting units are programmed although they do not fill a step: for a flush, without a write cache, or when
+  // Whether waiting units are programmed although they do not fill a step: for a flush, without a write cache, or if
   // deallocated units take up a full ring.
   bool draining() const {
     if (cache_units_ == 0 || !cache_.has_slot()) return true;
@@ -174,7 +174,7 @@ class Ssd::Impl final : private KvFlash {
   void finish_flushes(Nanos now);
   void host_step_done(std::uint64_t sequence);
 
-  // The SLC cache is folded while the drive is idle, and beside host commands when it is too full.
+  // The SLC cache is folded while the drive is idle, and during host commands if it is too full.
   void arm_idle_timer(Nanos now) { wake_at_ = ftl_.needs_fold(true) ? now + config_.slc_cache.idle_ns : kNever; }
   void start_idle_fold(Nanos now);
   void fold(Nanos now);
@@ -207,7 +207,7 @@ class Ssd::Impl final : private KvFlash {
   Nanos wake_at_ = kNever;  // when the controller fetches the next command; with none in flight, when folding starts
   Nanos link_up_free_at_ = 0;
   Nanos link_down_free_at_ = 0;
-  TimedQueue arrivals_;    // writes, flushes and deallocations, by when they have crossed the link
+  TimedQueue arrivals_;    // writes, flushes and deallocations, by the time at which they have crossed the link
   TimedQueue read_done_;   // completions of reads, in order of time
   TimedQueue write_done_;  // completions of everything else, in order of time
   Ring<std::uint32_t> admissions_;

@@ -8,11 +8,12 @@
 namespace spillway::ssd {
 namespace {
 
-// How many units ahead of a write its map entry, and then its old place, are fetched into the processor's cache: a
-// write takes some 300 ns, a miss some 100 ns.
+// How many units before a write its map entry, and then its old place, are prefetched: a write takes some 300 ns, a
+// cache miss some 100 ns.
 constexpr std::uint64_t kPrefetchEntry = 24;
 constexpr std::uint64_t kPrefetchPlace = 12;
-// And how many admissions ahead the command, and then its first unit's place in the write cache's index, are.
+// How many admissions before its own a command, and then its first unit's place in the write cache's index, are
+// prefetched.
 constexpr std::size_t kPrefetchCommand = 8;
 constexpr std::size_t kPrefetchAdmission = 4;
 
@@ -72,7 +73,7 @@ void Ssd::Impl::read_units(Nanos now, std::uint32_t slot, std::uint64_t lba, std
     }
     const std::uint64_t begin = std::max<std::uint64_t>(lba, std::uint64_t{unit} * unit_lbas_);
     const std::uint64_t end = std::min<std::uint64_t>(lba + lba_count, (std::uint64_t{unit} + 1) * unit_lbas_);
-    // A compressed unit is read whole.
+    // A compressed unit is read completely.
     auto bytes = static_cast<std::uint32_t>((end - begin) * config_.geometry.lba_bytes);
     if (ftl_.is_compressed(unit)) bytes = ftl_.bytes_of(unit);
     counters_.nand_bytes_read[static_cast<std::size_t>(FlashCause::host)] += bytes;
@@ -86,7 +87,7 @@ void Ssd::Impl::read_units(Nanos now, std::uint32_t slot, std::uint64_t lba, std
   if (map_read != kNoOp) array_.enqueue(now, map_read);
 }
 
-// The flash read of this unit: `previous` if that is of the same flash page, else a new one.
+// The flash read of this unit: `previous` if that reads the same flash page, else a new one.
 std::uint32_t Ssd::Impl::read_unit(std::uint32_t slot, std::uint32_t physical, std::uint32_t bytes,
                                    std::uint32_t previous) {
   const std::uint32_t plane = ftl_.plane_of(physical);
@@ -181,7 +182,7 @@ void Ssd::Impl::read_rest_of_unit(Nanos now, std::uint32_t slot, std::uint32_t u
   array_.enqueue(now, id);
 }
 
-// Slots that a written unit takes. Where the command covers a part of it, the rest compresses as before.
+// Slots that a written unit takes. If the command covers only a part of it, the rest compresses as before.
 std::uint8_t Ssd::Impl::slots_of_write(std::uint32_t slot, std::uint32_t unit) const {
   const Command& c = slots_[slot].command;
   const std::uint8_t slots = ftl_.slots_for(c.compressed_share);
@@ -209,7 +210,7 @@ void Ssd::Impl::admit(Nanos now) {
   }
 }
 
-// Moves a write's units into the cache; false when it has to wait for room.
+// Moves a write's units into the cache. False if it has to wait for room.
 bool Ssd::Impl::admit_command(Nanos now, std::uint32_t slot) {
   const std::uint32_t first = first_unit(slots_[slot].command);
   const std::uint32_t units = units_of(slots_[slot].command);
@@ -236,7 +237,7 @@ bool Ssd::Impl::admit_command(Nanos now, std::uint32_t slot) {
     ++slots_[slot].admitted;
   }
   if (write_through) {
-    // Programs may all have ended while this command's last units were still waiting for room.
+    // All programs may end while this command's last units still wait for room.
     ++slots_[slot].remaining;
     program_waiting(now);
     credit(now, slot);
@@ -247,7 +248,7 @@ bool Ssd::Impl::admit_command(Nanos now, std::uint32_t slot) {
   return true;
 }
 
-// One of the things that a written-through command waits for has happened.
+// One of the events for which a written-through command waits has happened.
 void Ssd::Impl::credit(Nanos now, std::uint32_t slot) {
   if (slot == WriteCache::kNoOwner || slots_[slot].remaining == kNone) return;
   if (--slots_[slot].remaining == 0) finish_write(now, slot);
@@ -257,7 +258,7 @@ void Ssd::Impl::deallocate(Nanos now, std::uint32_t slot) {
   const Command c = slots_[slot].command;
   ++counters_.host_deallocates;
   counters_.host_bytes_deallocated += bytes_of(c);
-  // Only whole units: a drive may ignore the rest, and this one does.
+  // Only whole units are deallocated. NVMe lets a drive ignore the rest, and this one does.
   const auto begin = static_cast<std::uint32_t>((c.lba + unit_lbas_ - 1) / unit_lbas_);
   const auto end = static_cast<std::uint32_t>((c.lba + c.lba_count) / unit_lbas_);
   deallocate_units(now, begin, end);
@@ -277,7 +278,7 @@ void Ssd::Impl::deallocate_units(Nanos now, std::uint32_t begin, std::uint32_t e
 
 // --- From the cache to flash
 
-// Begins a step on the next die that is ready for one. False when there is none, or no clean space.
+// Begins a step on the next die that is ready for one. False if there is none, or no clean space.
 bool Ssd::Impl::open_host_step(Nanos now) {
   if (!ftl_.ensure_clean_space({now, &array_})) return false;
   if (ftl_.host_step_open()) return true;  // collection shares the stream and left a step open
@@ -289,7 +290,7 @@ bool Ssd::Impl::open_host_step(Nanos now) {
       ftl_.begin_host_step(die);
       return true;
     }
-    array_.set_writable(die, false);  // until an erase there
+    array_.set_writable(die, false);  // until an erase on it
   }
 }
 
@@ -325,8 +326,8 @@ void Ssd::Impl::program_pages(FlashContext context) {
   if (completes_step()) ftl_.pad_host_step(context);
 }
 
-// Under block and hybrid mapping the oldest unit says which die is next. A super page stays open for as long as the
-// units that follow are its own.
+// With block and hybrid mapping the oldest unit determines the next die. A super page stays open as long as the next
+// units belong to it.
 void Ssd::Impl::program_rows(FlashContext context, BlockMapping& rows) {
   while (cache_.waiting() > 0) {
     const std::uint32_t unit = cache_.peek(0);
@@ -358,7 +359,7 @@ void Ssd::Impl::finish_flushes(Nanos now) {
   }
 }
 
-// Steps finish out of order; a flush waits for all up to its last one.
+// Steps finish out of order. A flush waits for all steps up to its last one.
 void Ssd::Impl::host_step_done(std::uint64_t sequence) {
   while (oldest_host_step_ + host_steps_done_.size() <= sequence) host_steps_done_.push_back(false);
   host_steps_done_[sequence - oldest_host_step_] = true;

@@ -1,4 +1,4 @@
-// Key-value commands on the way into and out of a drive, and the flash commands of the key-value controller.
+// Key-value commands from submission to completion, and the flash commands of the key-value controller.
 #include <utility>
 
 #include "ssd/ssd_impl.h"

@@ -1,4 +1,4 @@
-// Stopping a drive's time, and saving and loading it.
+// Stops a drive's time, and saves and loads its state.
 #include <cassert>
 #include <cstring>
 #include <string>
@@ -29,7 +29,7 @@ struct Fingerprint {
   std::uint64_t value;
 };
 
-// What must agree for a state to make sense on a drive.
+// What must be equal for a state to be valid on a drive.
 std::vector<Fingerprint> fingerprint(const SsdConfig& c, const Layout& l) {
   const Geometry& g = c.geometry;
   std::vector<Fingerprint> fields = {{"geometry.channels", g.channels},
@@ -69,7 +69,7 @@ bool Ssd::Impl::save(const StateSink& sink) {
   const auto visit = [&sink](void* bytes, std::size_t size) { return sink(bytes, size); };
   if (!ftl_.visit_state(visit, false)) return false;
   if (!kv_) return true;
-  if (kv_->compacting()) return false;  // of a drive that is stuck
+  if (kv_->compacting()) return false;  // the drive is stuck
   KvCounters counted = kv_->counters();
   if (!visit(&counted, sizeof(counted))) return false;
   for (std::uint16_t i = 0; i < config_.namespaces.count; ++i) {
@@ -84,7 +84,7 @@ bool Ssd::Impl::load_kv(const std::function<bool(void* bytes, std::size_t size)>
   kv_->set_counters(counted);
   for (std::uint16_t i = 0; i < config_.namespaces.count; ++i) {
     if (!kv_->lsm(i).visit_state(visit, true)) return false;
-    // What was written of a run that never became one is of no use.
+    // Units that were written for an unfinished run are useless.
     for (const auto& [first, count] : kv_->lsm(i).allocator().free_extents()) {
       for (std::uint32_t unit = first; unit < first + count; ++unit) ftl_.deallocate({}, unit);
     }

@@ -1,7 +1,7 @@
 // Written units in the drive's DRAM that wait to be programmed, first in, first out.
 //
-// A unit that is written again while it waits is replaced, and programmed once. Units hold their room in the cache
-// until their program has finished; the caller counts those in program.
+// A unit that is written again while it waits is replaced, and programmed once. Units take room in the cache until
+// their program has finished; the caller counts those being programmed.
 #pragma once
 
 #include <bit>
@@ -25,7 +25,7 @@ class WriteCache {
     std::uint8_t slots = 1;          // of flash that it takes
   };
 
-  // `slots`: the largest number of units that may wait at once.
+  // `slots`: the most units that may wait at once.
   explicit WriteCache(std::size_t slots) : index_(slots), entries_(std::bit_ceil(slots + 1)), limit_(slots) {}
 
   std::uint64_t waiting() const { return waiting_; }
@@ -44,18 +44,18 @@ class WriteCache {
     ++waiting_;
   }
 
-  // The unit `ahead` entries behind the front; any unit when fewer wait. For prefetching.
+  // The unit `ahead` entries after the front; any unit if fewer wait. For prefetching.
   std::uint32_t peek(std::uint64_t ahead) const { return entries_[(head_ + ahead) & (entries_.size() - 1)].unit; }
 
   void prefetch(std::uint32_t unit) const { index_.prefetch(unit); }
 
   // Slots of flash that the oldest waiting entry takes. REQUIRES: waiting() > 0
   std::uint8_t front_slots() const { return entries_[head_ & (entries_.size() - 1)].slots; }
-  // Of a unit that waits. REQUIRES: holds(unit)
+  // Of a waiting unit. REQUIRES: holds(unit)
   std::uint8_t slots_of(std::uint32_t unit) const { return entries_[index_.find(unit)].slots; }
   void set_slots(std::uint32_t unit, std::uint8_t slots) { entries_[index_.find(unit)].slots = slots; }
 
-  // Whether the ring has room for one more. Dropped entries stay in it until they are at the front.
+  // Whether the ring has room for one more. Dropped entries stay in it until they reach the front.
   bool has_slot() const { return tail_ - head_ < limit_; }
 
   // The unit is written again while it waits. `owner` becomes its owner; returns the previous one.

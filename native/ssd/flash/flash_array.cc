@@ -9,7 +9,7 @@
 namespace spillway::ssd {
 namespace {
 
-// Times are given by page number within the erase block and repeat.
+// Times are given by page number within the erase block. The list repeats.
 std::int64_t time_of_page(const std::vector<std::int64_t>& times, std::uint32_t page) {
   return times.size() == 1 ? times[0] : times[page % times.size()];
 }
@@ -183,7 +183,7 @@ void FlashArray::start(std::int64_t now, std::uint32_t id) {
   wheel_.push(now, end, id);
 }
 
-// Groups read `id` with queued host reads of other planes, one of each plane, among the first few that wait.
+// Groups read `id` with queued host reads of other planes, at most one per plane, among the first few that wait.
 void FlashArray::gather_other_planes(std::uint32_t id) {
   Die& die = dies_[ops_[id].die];
   std::uint32_t planes_taken = 1U << ops_[id].plane;
@@ -207,7 +207,7 @@ void FlashArray::gather_other_planes(std::uint32_t id) {
   }
 }
 
-// The channel serves transfers in the order in which they are asked for. Returns when this one is through.
+// The channel serves transfers in the order of their requests. Returns when this one is complete.
 std::int64_t FlashArray::transfer(std::int64_t now, std::uint32_t die, std::uint32_t bytes) {
   std::int64_t& free_at = channel_free_at_[die % channels_];
   const auto duration = timing_.channel_command_ns + static_cast<std::int64_t>(bytes * channel_ns_per_byte_ + 0.5);

@@ -4,9 +4,9 @@
 //                              one transfer      one operation (several planes of it at once)
 //                              at a time         at a time
 //
-// A read senses (tR) and then waits for the channel; its die is free when the data has left the page register. A
+// A read senses (tR) and then waits for the channel. Its die is free when the data has left the page register. A
 // program takes the channel first and then the die for tPROG. Host reads wait in a queue of their own and may overtake
-// queued programs, erases and relocation reads, at most Timing::reads_overtake of them in a row; an operation that has
+// queued programs, erases and relocation reads, at most Timing::reads_overtake of them in a row. An operation that has
 // begun is never interrupted. Programs, erases and relocation reads of a die run in the order in which they were
 // queued.
 #pragma once
@@ -26,13 +26,13 @@ inline constexpr std::uint32_t kNoStep = ~std::uint32_t{0};
 inline constexpr std::uint32_t kNoOp = ~std::uint32_t{0};
 inline constexpr std::uint32_t kNoCommand = ~std::uint32_t{0};
 inline constexpr std::uint32_t kNoDie = ~std::uint32_t{0};
-// A host program goes to a die with at most one other operation: that one runs while the program's data crosses the
+// A host program is queued on a die with at most one other operation, which runs while the program's data crosses the
 // channel. A longer die queue would bind data to a die that may turn out slower than its neighbours.
 inline constexpr std::uint32_t kProgramsAhead = 2;
 
 class FlashArray;
 
-// The time and the array on which flash operations are queued. Without an array they take no time: preconditioning.
+// The time at which flash operations are queued, and the array. Without an array they take no time (preconditioning).
 struct FlashContext {
   std::int64_t now = 0;
   FlashArray* array = nullptr;
@@ -41,12 +41,12 @@ struct FlashContext {
 // One erase block in each of several planes of a die, programmed together page by page.
 struct Row {
   std::array<std::uint32_t, kMaxPlanes> blocks{};
-  std::uint32_t planes = 0;  // 0: there is no such row
-  std::uint32_t page = 0;    // the next to program
+  std::uint32_t planes = 0;  // 0: none
+  std::uint32_t page = 0;    // the next page to program
 };
 
 // One (multi-plane) program: page `page` of each of `blocks`. It may start when its data is complete and every flash
-// read that feeds it is done.
+// read that supplies data for it is done.
 struct ProgramStep {
   std::array<std::uint32_t, kMaxPlanes> blocks{};
   std::array<std::uint32_t, kMaxPlanes>
@@ -65,26 +65,26 @@ struct ProgramStep {
 };
 
 enum class OpKind : std::uint8_t { read, program, erase };
-// Why flash is read.
+// The purpose of a flash read.
 enum class ReadPurpose : std::uint8_t { host, mapping, rest_of_unit, relocation, background };
 
 struct FlashOp {
   OpKind kind = OpKind::read;
   ReadPurpose purpose = ReadPurpose::host;
   bool frees_die = true;
-  bool sensed = false;  // a read that has left its sense phase
+  bool sensed = false;  // of a read: its sense phase is over
   std::uint32_t die = 0;
   std::uint8_t plane = 0;
   bool slc = false;  // of a block in SLC mode
   std::uint32_t bytes = 0;
   std::uint32_t page = 0;
-  std::uint32_t flash_page = 0;        // page number within the drive
-  std::uint32_t command = kNoCommand;  // host command served by a read
-  std::uint32_t chain = kNoOp;         // list of reads that wait for this mapping read
+  std::uint32_t flash_page = 0;        // its number within the drive
+  std::uint32_t command = kNoCommand;  // the host command that a read serves
+  std::uint32_t chain = kNoOp;         // list of the reads that wait for this mapping read
   std::array<std::uint32_t, 2> steps{kNoStep,
                                      kNoStep};  // that a relocation read feeds; of a program, steps[0] is its step
-  std::uint32_t next = kNoOp;                   // in its queue, chain or group
-  std::uint32_t group = kNoOp;                  // list of reads sensed together with this one
+  std::uint32_t next = kNoOp;                   // next operation in its queue, chain or group
+  std::uint32_t group = kNoOp;                  // list of the reads sensed together with this one
   std::int64_t started = 0;
 };
 
@@ -92,22 +92,22 @@ class FlashArray {
  public:
   FlashArray(const SsdConfig& config, Counters* counters);
 
-  // --- Operations. The caller makes one, sets its fields and queues it.
+  // --- Operations. The caller creates one, sets its fields and queues it.
   std::uint32_t new_op();
   FlashOp& op(std::uint32_t id) { return ops_[id]; }
   void free_op(std::uint32_t id);
   void enqueue(std::int64_t now, std::uint32_t id);
-  // Programs, erases and background reads that a die has queued or in progress.
+  // Number of programs, erases and background reads that a die has queued or in progress.
   std::uint32_t load(std::uint32_t die) const { return dies_[die].load; }
-  // The first die at or after `from`, cyclically, that is writable and has a load below kProgramsAhead; kNoDie when
-  // there is none.
+  // The first die at or after `from`, cyclically, that is writable and has a load below kProgramsAhead; kNoDie if there
+  // is none.
   std::uint32_t next_ready_die(std::uint32_t from) const;
   bool any_ready() const { return ready_dies_ != 0; }
   bool is_ready(std::uint32_t die) const { return (ready_[die / 64] >> (die % 64) & 1) != 0; }
   // Whether the die has an open or clean erase block for host data. Dies start writable.
   void set_writable(std::uint32_t die, bool writable);
 
-  // Whether it is a read that a host command waits for. Where such reads overtake they are not part of the load.
+  // Whether a host command waits for this read. If such reads may overtake, they are not part of the load.
   bool is_host_read(const FlashOp& op) const;
 
   std::uint32_t new_step();

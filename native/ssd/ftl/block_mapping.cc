@@ -59,7 +59,7 @@ void BlockMapping::complete(FlashContext context) {
   take_old(context, host_, to, FlashCause::gc);
   program(context, host_, to, FlashCause::host);
   host_.open = false;
-  // A log that is full and in order is the new data row: nothing is gained by waiting.
+  // A log that is full and in order becomes the data row at once: waiting would gain nothing.
   if (host_.to_log && r.log_in_order && r.log.page == pages_per_block_) merge(context, host_.row);
   level_wear(context);
 }
@@ -72,7 +72,7 @@ void BlockMapping::overwrite(std::uint32_t unit) {
   write({}, unit, kNoCommand);
 }
 
-// Decides where the super page goes, and makes way for it.
+// Chooses the row for the super page, and merges rows to free one if necessary.
 void BlockMapping::find_room(FlashContext context, Step& step) {
   LogicalRow& r = rows_[step.row];
   const bool too_late = r.log.page == pages_per_block_ || (!hybrid_ && step.page < r.log.page);
@@ -123,7 +123,7 @@ void BlockMapping::drop_log(std::uint32_t row) {
   r.log = Row();
 }
 
-// Ends the logical row's log: its data is in one row again.
+// Ends the logical row's log: its data is in one row afterwards.
 void BlockMapping::merge(FlashContext context, std::uint32_t row) {
   LogicalRow& r = rows_[row];
   if (!r.log_in_order) {
@@ -141,7 +141,7 @@ void BlockMapping::merge(FlashContext context, std::uint32_t row) {
   drop_log(row);
 }
 
-// Everything of the logical row goes to a row that was free. There always is one: the layout keeps it.
+// Copies the logical row's data to a free row. The layout reserves one, so there always is one.
 void BlockMapping::copy_all(FlashContext context, std::uint32_t row, FlashCause cause) {
   LogicalRow& r = rows_[row];
   Row to = open_row(row % dies_);
@@ -154,11 +154,12 @@ void BlockMapping::copy_all(FlashContext context, std::uint32_t row, FlashCause 
   r.data = to;
 }
 
-// Static wear levelling: now and then the logical row on the least worn erase block moves, so that it comes into use.
+// Static wear levelling: at intervals, moves the logical row on the least worn erase block, so that the block is
+// reused.
 void BlockMapping::level_wear(FlashContext context) {
   const std::uint32_t threshold = ftl_.config_.wear_levelling.static_threshold_pe;
   if (threshold == 0 || ftl_.erases_until_levelling_ > 0) return;
-  ftl_.erases_until_levelling_ = std::max<std::uint64_t>(1, ftl_.layout_.blocks / 8);  // a scan of all blocks each time
+  ftl_.erases_until_levelling_ = std::max<std::uint64_t>(1, ftl_.layout_.blocks / 8);  // each time scans all blocks
   std::uint32_t spread = 0;
   const std::uint32_t least_worn = ftl_.blocks_.least_worn_closed(&spread);
   if (least_worn == kNoBlock || spread <= threshold) return;
@@ -187,7 +188,7 @@ bool BlockMapping::copy_page(FlashContext context, std::uint32_t row, std::uint3
   return true;
 }
 
-// Gives what the super page holds elsewhere its place in the step. False when that is nothing.
+// Adds the super page's data from other rows to the step. False if there is none.
 bool BlockMapping::take_old(FlashContext context, Step& step, const Row& to, FlashCause cause) {
   const std::uint32_t first = first_unit(step.row, step.page);
   std::uint32_t read = kNoOp;
@@ -285,7 +286,7 @@ Row BlockMapping::open_row(std::uint32_t die) {
   return row;
 }
 
-// REQUIRES: nothing in it is valid
+// REQUIRES: no valid data in it
 void BlockMapping::erase_row(FlashContext context, Row& row) {
   for (std::uint32_t i = 0; i < row.planes; ++i) {
     const std::uint32_t block = row.blocks[i];
@@ -329,7 +330,7 @@ bool BlockMapping::visit_state(const std::function<bool(void* bytes, std::size_t
   return !loading || rebuild_logs();
 }
 
-// The logs of each die follow from the rows. False when they contradict each other.
+// Derives each die's logs from the rows. False if the rows are inconsistent.
 bool BlockMapping::rebuild_logs() {
   host_.program = kNoStep;
   for (auto& logs : logs_) logs.clear();
@@ -340,7 +341,7 @@ bool BlockMapping::rebuild_logs() {
   return std::all_of(logs_.begin(), logs_.end(), [this](const auto& logs) { return logs.size() <= logs_per_die_; });
 }
 
-// The erase blocks of a logical row, and that its units are where they belong.
+// Checks the erase blocks of a logical row, and that its units are in the right places.
 std::optional<std::string> BlockMapping::audit_row(std::uint32_t row, std::vector<bool>& taken) const {
   const LogicalRow& r = rows_[row];
   const std::string name = "logical row " + std::to_string(row);

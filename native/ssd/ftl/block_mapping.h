@@ -1,22 +1,23 @@
-// Block and hybrid mapping: a flash page has its place in the erase block that holds its neighbours (C15).
+// Block and hybrid mapping: each flash page has a fixed place in an erase block, next to its logical neighbours (C15).
 //
-// A *row* is one erase block in each plane of a die. The logical range is cut into *super pages* of one flash page in
-// each plane; super page s lies on die s % D, in logical row s / D / b of that die, at page s / D % b of it (D dies, b
-// pages in an erase block). So consecutive super pages go round the dies, and each logical row is a row of one die. Its
-// data lies in one physical row, every super page at its own page; erase blocks are programmed in order of their pages,
-// and a page that was passed over stays unwritten until the row is written anew.
+// A *row* is one erase block in each plane of a die. The logical range is divided into *super pages* of one flash page
+// in each plane. Super page s is on die s % D, in logical row s / D / b of that die, at page s / D % b of the row (D
+// dies, b pages in an erase block). So consecutive super pages are on consecutive dies, and each logical row belongs to
+// one die. Its data is in one physical row, each super page at its own page. Erase blocks are programmed in page order,
+// and a skipped page stays unwritten until the row is written again.
 //
-//   append         no super page at or behind this page was written: it is programmed where it belongs
-//   block mapping  else a new row is begun for the logical row, and takes super pages in order. What lies between them
-//                  is copied from the old row; a super page that comes too late, or that another logical row of the die
-//                  needs the new row, ends it: the rest is copied, the old row erased (a partial merge, or a switch
-//                  when there was nothing to copy). Each die has one such row at a time.
-//   hybrid         else the super page goes to the logical row's log, a row that takes super pages in any order. A die
-//                  has layout.log_rows of them; when all are taken, the one that was written to longest ago is merged.
-//                  A log in order ends as above; any other by copying log and data to a third row (a full merge).
-//                  This is BAST: Kim, Kim, Noh, Min, Cho, "A space-efficient flash translation layer for CompactFlash
-//                  systems", IEEE Transactions on Consumer Electronics 48(2), 2002. Its units are pages and erase
-//                  blocks; ours are super pages and rows. That the log written to longest ago goes is our choice.
+//   append         if no super page at or after this page was written, it is programmed in its place
+//   block mapping  otherwise a new row is begun for the logical row, and takes super pages in order. Skipped ones are
+//                  copied from the old row. The new row ends when a super page comes too late, or when another logical
+//                  row of the die needs it: the rest is copied and the old row erased (a partial merge, or a switch if
+//                  there was nothing to copy). Each die has at most one such row at a time.
+//   hybrid         otherwise the super page goes to the logical row's log, a row that takes super pages in any order. A
+//                  die has layout.log_rows of them. If all are in use, the least recently written one is merged. A log
+//                  in order ends as above, any other by copying log and data to a third row (a full merge). This is
+//                  BAST: Kim, Kim, Noh, Min, Cho, "A space-efficient flash translation layer for CompactFlash systems",
+//                  IEEE Transactions on Consumer Electronics 48(2), 2002. There, units are pages and erase blocks;
+//                  here, super pages and rows. The choice of the least recently written log is made here, not in the
+//                  paper.
 //
 // Write amplification, for a drive that is full, of N logical rows a die and B = b x mapping units in a super page
 // units each, under single-unit writes without a write cache:
@@ -28,9 +29,9 @@
 //                 A = S + B (1 - L / N) with S units in a super page
 // Copied units count as gc, units of a super page that hold no data as padding.
 //
-// Holds for one writer or several, with TRIM, any write cache and static wear levelling, which moves whole rows. It
-// ignores the flash that holds the map itself (4 bytes a row), bad blocks, and everything but the oldest unit of the
-// write cache when it looks for work: a busy die holds up the others.
+// Holds for one writer or several, with TRIM, any write cache and static wear levelling, which moves whole rows.
+// Ignores the flash that holds the map itself (4 bytes per row), bad blocks, and all but the oldest unit of the write
+// cache in the search for work: a busy die delays the others.
 #pragma once
 
 #include <array>
@@ -55,7 +56,7 @@ class BlockMapping {
   // REQUIRES: `ftl` outlives this and has its map, erase blocks and counters
   BlockMapping(Ftl& ftl, const SsdConfig& config, const Layout& layout);
 
-  // --- Host writes. A super page is opened, filled unit by unit, and completed with what it held before.
+  // --- Host writes. A super page is opened, filled unit by unit, and completed with its earlier data.
   bool is_open() const { return host_.open; }
   // Is the super page of this unit the open one?
   bool takes(std::uint32_t unit) const {
@@ -63,18 +64,18 @@ class BlockMapping {
     return host_.open && host_.row == at.row && host_.page == at.page;
   }
   std::uint32_t die_of(std::uint32_t unit) const { return unit / step_units_ % dies_; }
-  // Opens the super page of this unit, merging as it must. REQUIRES: !is_open()
+  // Opens the super page of this unit, with the merges that it needs. REQUIRES: !is_open()
   void open(FlashContext context, std::uint32_t unit);
-  // The last unit missing completes the super page. False when the unit took the place of what was written of it to the
-  // open super page before, which then never reaches flash. REQUIRES: takes(unit)
+  // The last missing unit completes the super page. False if the unit replaced an earlier write of it in the open super
+  // page, which then never reaches flash. REQUIRES: takes(unit)
   bool write(FlashContext context, std::uint32_t unit, std::uint32_t owner);
   // Programs the open super page, if there is one.
   void complete(FlashContext context);
 
-  // One write of its own, without time.
+  // One separate write, without time.
   void overwrite(std::uint32_t unit);
 
-  // As of Ftl.
+  // As in Ftl.
   std::uint64_t detach_programs(FlashArray& array);
   bool visit_state(const std::function<bool(void* bytes, std::size_t size)>& visit, bool loading);
   std::optional<std::string> audit() const;
@@ -83,7 +84,7 @@ class BlockMapping {
   struct LogicalRow {
     Row data;
     Row log;                     // or the new row of block mapping
-    std::uint64_t log_used = 0;  // when it was last written to, in super pages of the drive
+    std::uint64_t log_used = 0;  // time of its last write, in super pages of the drive
     bool log_in_order = true;    // page i of it holds super page i
   };
   struct Place {
@@ -91,7 +92,7 @@ class BlockMapping {
     std::uint32_t page = 0;
     std::uint32_t index = 0;  // of the unit within its super page
   };
-  // A super page on its way to page `to_page` of a row.
+  // A super page that is being assembled for page `to_page` of a row.
   struct Step {
     bool open = false;
     bool to_log = false;
@@ -100,7 +101,7 @@ class BlockMapping {
     std::uint32_t to_page = 0;
     std::uint32_t program = kNoStep;
     std::array<std::uint32_t, kFlashCauses> by_cause{};  // units
-    std::bitset<std::size_t{kMaxPlanes} * 64> has;       // units that have their place in it
+    std::bitset<std::size_t{kMaxPlanes} * 64> has;       // units that are placed in it
   };
 
   Place place_of(std::uint32_t unit) const {
@@ -142,7 +143,7 @@ class BlockMapping {
   const std::uint32_t logs_per_die_;
   std::vector<LogicalRow> rows_;                              // logical row r lies on die r % D
   std::vector<std::map<std::uint64_t, std::uint32_t>> logs_;  // by die: when a log was last used → its logical row
-  std::uint64_t super_pages_ = 0;                             // written to logs, ever
+  std::uint64_t super_pages_ = 0;                             // total written to logs
   Step host_;
 };
 

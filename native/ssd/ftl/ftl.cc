@@ -7,7 +7,7 @@
 namespace spillway::ssd {
 namespace {
 
-// How many physical units ahead of a relocation the map entry of its owner is fetched into the processor's cache.
+// How many physical units before its relocation the map entry of a unit's owner is prefetched.
 constexpr std::uint32_t kPrefetchRelocation = 12;
 constexpr std::uint32_t kOwnersInALine = 64 / sizeof(std::uint32_t);
 
@@ -38,8 +38,8 @@ Ftl::Ftl(const SsdConfig& config, const Layout& layout, Counters* counters, std:
       separate_(config.gc.separate_streams),
       slc_dynamic_until_(std::max<std::uint64_t>(
           1, static_cast<std::uint64_t>(config.slc_cache.dynamic_until * static_cast<double>(layout.logical_units)))),
-      // Without spare space a victim that frees next to nothing costs a whole erase block of programs; sequential
-      // writes, the only ones such a drive can take, soon leave better ones.
+      // Without spare space a victim that frees almost nothing costs a whole erase block of programs. Sequential
+      // writes, the only ones that such a drive can accept, soon leave better victims.
       least_gain_(config.capacity.spare_factor < 0.01 ? std::max(1U, slots_per_block_ / 2) : 1),
       map_(layout.logical_units + layout.translation_units, static_cast<std::uint32_t>(layout_.physical_units)),
       owner_(layout_.physical_units, static_cast<std::uint32_t>(layout.logical_units + layout.translation_units)),
@@ -69,14 +69,16 @@ bool Ftl::ensure_clean_space(FlashContext context) {
   return made && (!must_fold() || fold_row(context));
 }
 
-// Collects garbage until `needed` slots are clean for host data. False when not even work in progress has enough.
+// Collects garbage until `needed` slots are clean for host data. False if that is impossible, even with work in
+// progress.
 bool Ftl::collect_garbage(FlashContext context, std::uint64_t needed) {
   if (clean_slots_ >= reserve_units() + needed) return true;
-  // The reserve stays clean for relocation. A victim without gain ends the loop unless the SLC cache can give flash
-  // back.
+  // The reserve stays clean for relocation. A victim without gain ends the loop, unless the SLC cache can release
+  // flash.
   const std::uint64_t wanted = std::max(layout_.collect_until_units - layout_.reserve_units, needed);
   while (clean_slots_ < reserve_units() + wanted) {
-    // The SLC cache's dynamic part goes first: in SLC mode a row takes several times the flash that its data needs.
+    // The SLC cache's dynamic part is folded first: in SLC mode a row takes several times the flash that its data
+    // needs.
     if (slc_blocks_ > layout_.slc_blocks && slc_blocks_ > most_slc_blocks() && fold_row(context)) continue;
     if (collect_one(context)) continue;
     if (slc_blocks_ <= layout_.slc_blocks || !fold_row(context)) break;
@@ -123,8 +125,8 @@ void Ftl::relocate(FlashContext context, std::uint32_t block, FlashCause cause) 
   if (context.array != nullptr) queue_erase(context, block, false);
 }
 
-// Relocates the valid units of pages [begin, end). Returns how many slots they took; the block's valid count is not
-// changed.
+// Relocates the valid units of pages [begin, end). Returns the slots that they took. Does not change the block's valid
+// count.
 std::uint32_t Ftl::move_pages(FlashContext context, std::uint32_t block, std::uint32_t begin, std::uint32_t end,
                               FlashCause cause) {
   Stream& to = stream(StreamId::relocation);
@@ -165,7 +167,7 @@ std::uint32_t Ftl::move_pages(FlashContext context, std::uint32_t block, std::ui
   return moved;
 }
 
-// REQUIRES: a block that is being collected, with nothing left in it
+// REQUIRES: the block is being collected and has no valid unit left
 void Ftl::free_block(std::uint32_t block) {
   blocks_[block].valid = 0;
   blocks_.erase(block);
@@ -188,7 +190,7 @@ void Ftl::queue_erase(FlashContext context, std::uint32_t block, bool folded) {
 void Ftl::level_wear(FlashContext context) {
   if (config_.wear_levelling.static_threshold_pe == 0 || levelling_) return;
   if (--erases_until_levelling_ > 0) return;
-  erases_until_levelling_ = std::max<std::uint64_t>(1, layout_.blocks / 8);  // a scan of all blocks each time
+  erases_until_levelling_ = std::max<std::uint64_t>(1, layout_.blocks / 8);  // each time scans all blocks
   std::uint32_t spread = 0;
   const std::uint32_t least_worn = blocks_.least_worn_closed(&spread);
   if (least_worn == kNoBlock || spread <= config_.wear_levelling.static_threshold_pe) return;
@@ -215,7 +217,7 @@ bool Ftl::open_row(Stream& s, std::uint32_t die, std::uint32_t spare_blocks) {
     const std::uint32_t index = die * planes_per_die_ + plane;
     if (blocks_.free_in_plane(index) > spare_blocks) row.blocks[row.planes++] = blocks_.open(index, s.slc);
   }
-  if (s.slc) {  // their pages are for the SLC cache only
+  if (s.slc) {  // the SLC cache alone uses their pages
     slc_blocks_ += row.planes;
     clean_slots_ -= std::uint64_t{row.planes} * slots_per_block_;
   }
@@ -248,7 +250,7 @@ void Ftl::begin_host_step(std::uint32_t die) {
   assert(!host_step_open());
   host_ = static_cast<std::size_t>(slc_takes(die) ? StreamId::slc : StreamId::host);
   Stream& s = streams_[host_];
-  if (s.open) return;  // by preconditioning
+  if (s.open) return;  // preconditioning has opened it
   if (s.rows[die].planes == 0) open_row(s, die, 0);
   begin_step(s, die);
 }
@@ -264,7 +266,7 @@ void Ftl::begin_step(Stream& s, std::uint32_t die) {
   s.step = kNoStep;
 }
 
-// Makes the program of the open step. A step begun by preconditioning gets it at the first write with an array.
+// Creates the program of the open step. A step that preconditioning began gets it at the first write with an array.
 void Ftl::ensure_program(FlashContext context, Stream& s) {
   if (context.array == nullptr || s.step != kNoStep) return;
   const Row& row = s.rows[s.die];
@@ -404,7 +406,7 @@ void Ftl::deallocate(FlashContext context, std::uint32_t unit) {
 
 // --- The map
 
-// The entry of a unit just written changes: it enters the cache as changed.
+// The entry of a unit that was just written changes, and enters the cache as changed.
 void Ftl::update_map_entry(FlashContext context, std::uint32_t unit) {
   if (mapping_.holds_everything()) return;
   const auto outcome = mapping_.access(unit, true);
@@ -428,7 +430,7 @@ std::uint32_t Ftl::look_up_for_read(FlashContext context, std::uint32_t unit, st
   return translation_read(context, translation_unit_of(unit), ReadPurpose::mapping);
 }
 
-// A read of a translation unit from flash; kNoOp when it is in the controller or was never written.
+// Reads a translation unit from flash. kNoOp if it is in the controller or was never written.
 std::uint32_t Ftl::translation_read(FlashContext context, std::uint32_t translation_unit, ReadPurpose purpose) {
   const std::uint32_t from = physical(logical_units_ + translation_unit);
   if (from == kUnmapped || in_controller(from)) return kNoOp;
@@ -444,7 +446,7 @@ std::uint32_t Ftl::translation_read(FlashContext context, std::uint32_t translat
   return read;
 }
 
-// Reads, changes and programs a translation unit. False when there was no clean space for it.
+// Reads, changes and programs a translation unit. False if there was no clean space for it.
 bool Ftl::write_translation_unit(FlashContext context, std::uint32_t translation_unit) {
   Stream& s = stream(StreamId::mapping);
   if ((!s.open || !fits(s, slots_per_unit_)) && !ensure_clean_space(context)) return false;

@@ -2,10 +2,10 @@
 //
 // State changes at once; flash operations take time. When a stream needs clean space, the valid units of a victim are
 // remapped immediately, and the reads, programs and the erase for it are queued on the dies. So write amplification
-// does not depend on timing, nothing can deadlock, and backpressure arises as in a drive: from full die queues, then
-// from a full write cache. (docs/decisions/0003)
+// does not depend on timing, nothing can deadlock, and backpressure arises as in a real drive: first from full die
+// queues, then from a full write cache. (docs/decisions/0003)
 //
-// This is page mapping; block_mapping.h has the other schemes, on the same map and erase blocks.
+// This class is page mapping. block_mapping.h has the other schemes, on the same map and erase blocks.
 //
 // Data is written in *steps*: one flash page in each plane of a die, programmed together. A stream has one *row* of
 // open erase blocks on each die and at most one open step. With an SLC cache (docs/decisions/0006) host writes have two
@@ -44,8 +44,8 @@ class Ftl {
   Ftl(const SsdConfig& config, const Layout& layout, Counters* counters, std::uint64_t seed);
 
   // --- Look-ups. `unit` is a logical mapping unit.
-  std::uint32_t physical(std::uint32_t unit) const { return map_[unit] - 1; }  // kUnmapped when it has none
-  // Hints for the processor's cache ahead of write(): the map entry, and some units later the block that it points to.
+  std::uint32_t physical(std::uint32_t unit) const { return map_[unit] - 1; }  // kUnmapped if it has none
+  // Prefetch hints before write(): the map entry, and some units later the block to which it points.
   void prefetch_entry(std::uint32_t unit) const {
     ssd::prefetch(map_.address(unit));
     if (mapping_.holds_everything()) return;
@@ -57,12 +57,12 @@ class Ftl {
     if (mapping_.holds_everything()) return;
     prefetch_physical(map_[logical_units_ + translation_unit_of(unit)]);
   }
-  // A physical address is the number of a slot: room for a mapping unit, or for a granule of one where the controller
-  // compresses (ftl_compression.cc). A unit takes one slot or several, from its address on.
+  // A physical address is the number of a slot: room for one mapping unit, or for one granule of it if the controller
+  // compresses (ftl_compression.cc). A unit takes one or several slots, from its address on.
   std::uint32_t block_of(std::uint32_t physical) const { return physical / slots_per_block_; }
   std::uint32_t page_of(std::uint32_t physical) const { return physical % slots_per_block_ / slots_per_page_; }
   std::uint32_t plane_of(std::uint32_t physical) const { return blocks_.plane_of(block_of(physical)); }
-  // Whether its program has not finished: its data is still in the controller.
+  // Whether its program has not finished. Its data is then still in the controller.
   bool in_controller(std::uint32_t physical) const {
     return page_of(physical) >= blocks_[block_of(physical)].programmed_pages;
   }
@@ -70,7 +70,7 @@ class Ftl {
   std::uint32_t slots_of(std::uint32_t unit) const { return compresses_ ? slots_[unit] : 1; }  // REQUIRES: it is mapped
   bool is_compressed(std::uint32_t unit) const { return compresses_ && slots_[unit] < slots_per_unit_; }
   std::uint32_t bytes_of(std::uint32_t unit) const { return slots_of(unit) * slot_bytes_; }
-  // Slots that a unit takes which compresses to so many 1/256 of its size.
+  // The slots of a unit whose compressed share is this many 1/256.
   std::uint8_t slots_for(std::uint32_t compressed_share) const;
   bool compresses() const { return compresses_; }
   std::uint64_t mapped_units() const { return mapped_units_; }
@@ -78,12 +78,12 @@ class Ftl {
 
   // --- Host writes. The caller begins a step on a die, then writes units to it one by one.
   bool host_step_open() const { return streams_[host_].open; }
-  // Collects garbage until there is clean space for a step. False when collection cannot make any.
+  // Collects garbage until there is clean space for a step. False if collection cannot free any.
   bool ensure_clean_space(FlashContext context);
   bool can_begin_host_step(std::uint32_t die) const;
-  // In the SLC cache while it has room. REQUIRES: can_begin_host_step(die) and !host_step_open()
+  // Begins it in the SLC cache while that has room. REQUIRES: can_begin_host_step(die) and !host_step_open()
   void begin_host_step(std::uint32_t die);
-  // Whether the open step has room for so many slots. Without compression it always has.
+  // Whether the open step has room for this many slots. Without compression it always has.
   bool host_step_fits(std::uint32_t slots) const { return fits(streams_[host_], slots); }
   // REQUIRES: host_step_open() and host_step_fits(slots)
   void write(FlashContext context, std::uint32_t unit, std::uint32_t owner, std::uint8_t slots);
@@ -92,28 +92,28 @@ class Ftl {
   std::uint64_t last_host_step() const { return host_steps_; }
   void deallocate(FlashContext context, std::uint32_t unit);
 
-  // --- The SLC cache: its data is folded into the main blocks, oldest rows first.
-  // Whether more of the cache is in use than its watermark: the low one of an idle drive, else the high one.
+  // --- The SLC cache. Its data is folded into the main blocks, oldest rows first.
+  // Whether more of the cache is in use than its watermark: the low one for an idle drive, else the high one.
   bool needs_fold(bool idle) const;
-  // As many fold programs and erases in flight as dies. More would only delay the host.
+  // As many fold programs and erases are in flight as there are dies. More would only delay the host.
   bool fold_limit_reached() const { return folds_in_flight_ >= dies_; }
-  // Folds the next pages of the oldest row. False when there is no clean space. REQUIRES: needs_fold()
+  // Folds the next pages of the oldest row. False if there is no clean space. REQUIRES: needs_fold()
   bool fold(FlashContext context);
   void fold_erase_done() { --folds_in_flight_; }
   bool is_slc(std::uint32_t physical) const { return blocks_[block_of(physical)].slc; }
 
-  // --- Block and hybrid mapping, which replaces the steps above; nullptr under page mapping.
+  // --- Block and hybrid mapping, which replaces the steps above; nullptr with page mapping.
   BlockMapping* block_mapping() { return block_mapping_ ? &*block_mapping_ : nullptr; }
 
   // --- Mapping cache. Returns the mapping read that the caller must queue, or kNoOp.
   std::uint32_t look_up_for_read(FlashContext context, std::uint32_t unit, std::uint32_t previous_translation_unit);
   std::uint32_t translation_unit_of(std::uint32_t unit) const { return unit / entries_per_translation_unit_; }
 
-  // A program has finished: its pages are now read from flash.
+  // A program has finished. Its pages are read from flash from now on.
   void programmed(const ProgramStep& step);
 
-  // Before preconditioning or saving: drops the programs of open steps from `array`. Returns how many host units they
-  // held. REQUIRES: a quiet array
+  // Called before preconditioning or saving: drops the programs of open steps from `array`. Returns the number of their
+  // host units. REQUIRES: an idle array
   std::uint64_t detach_programs(FlashArray& array);
 
   // --- Preconditioning (no time passes)
@@ -122,7 +122,7 @@ class Ftl {
   void assume_steady(std::uint32_t count, std::uint8_t slots);
   void forget_cached_map() { mapping_.clear(); }
 
-  // --- State. Visits every field that outlives a power cycle, in a fixed order.
+  // --- State. Visits every field that survives a power cycle, in a fixed order.
   bool visit_state(const std::function<bool(void* bytes, std::size_t size)>& visit, bool loading);
   std::optional<std::string> audit() const;
 
@@ -191,7 +191,7 @@ class Ftl {
   void fold_pages(FlashContext context);
 
   // Data
-  // Inline, since it runs for each unit that is written or moved. Defined in ftl.cc, as are all its callers.
+  // Inline, because it runs for each unit that is written or moved. Defined in ftl.cc, as are all its callers.
   [[gnu::always_inline]] inline void place(FlashContext context, Stream& s, std::uint32_t unit, FlashCause cause,
                                            std::uint32_t read);
   void unmap(std::uint32_t unit);
@@ -230,18 +230,19 @@ class Ftl {
   const std::uint32_t entries_per_translation_unit_;
   const std::uint32_t logical_units_;
   const bool separate_;
-  const std::uint64_t slc_dynamic_until_;  // units in the main blocks from which on the SLC cache has no dynamic part
-  const std::uint32_t least_gain_;         // slots that collecting a victim must free
+  // From this many units in the main blocks on, the SLC cache has no dynamic part.
+  const std::uint64_t slc_dynamic_until_;
+  const std::uint32_t least_gain_;  // slots that collecting a victim must free
 
   // Logical unit → its first slot + 1 (0: unmapped). Translation units follow the logical ones.
   PackedArray map_;
   PackedArray owner_;               // slot → logical unit; meaningful where valid
-  FlatArray<std::uint64_t> valid_;  // bit per slot: a unit that is mapped begins there
-  FlatArray<std::uint8_t> slots_;   // how many slots a unit takes, by unit; empty without compression
+  FlatArray<std::uint64_t> valid_;  // bit per slot: a mapped unit begins there
+  FlatArray<std::uint8_t> slots_;   // the number of slots of each unit; empty without compression
   BlockTable blocks_;
   MappingCache mapping_;
   std::array<Stream, kStreams> streams_;
-  std::size_t host_ = 0;               // the stream of host data at present: host or slc
+  std::size_t host_ = 0;               // the current stream of host data: host or slc
   std::uint32_t slc_blocks_ = 0;       // in the SLC cache, open or full
   Ring<Row> slc_rows_;                 // its full rows, oldest first
   std::uint32_t fold_page_ = 0;        // next page of the oldest row to fold

@@ -1,19 +1,19 @@
 // A controller that compresses: mapping units of different sizes share flash pages (C15, decision 0020).
 //
-// The drive has no contents, so a write command says what a compressor leaves of its data, in 1/256 (Command::
+// The drive has no contents, so a write command states what a compressor leaves of its data, in 1/256 (Command::
 // compressed_share). With G granules in a mapping unit and n = G x units_per_page granules in a flash page, a unit of
-// share c takes k = max(1, ceil(c G / 256)) granules, in one flash page, so that one read brings it. Units are packed
-// in the order in which they are written; one that does not fit what is left of a page begins the next, and the rest is
-// padding. So for units of one size
+// share c takes k = max(1, ceil(c G / 256)) granules in one flash page, so one read returns it. Units are packed in the
+// order of their writes. A unit that does not fit into the rest of a page begins the next one, and the rest is padding.
+// So for units of one size
 //
 //   NAND bytes / host bytes = units_per_page / floor(n / k)
 //
-// when nothing is collected, which is c but for the rounding of k and the packing loss n mod k, at most (k - 1) / n. A
-// page never holds fewer units than without compression. For collection the drive has floor(n / k) / units_per_page
-// times the flash: T grows by that factor, and the closed forms hold for rho and b in units of that size.
+// without collection. That is c, except for the rounding of k and the packing loss n mod k, at most (k - 1) / n. A page
+// never holds fewer units than without compression. For collection the drive has floor(n / k) / units_per_page times
+// the flash: T grows by that factor, and the closed forms hold for rho and b in units of that size.
 //
-// Holds for page mapping without an SLC cache. It ignores the compressor's time and metadata, deduplication, and the
-// capacity that some such drives give back to the host.
+// Holds for page mapping without an SLC cache. Ignores the compressor's time and metadata, deduplication, and capacity
+// that some such drives return to the host.
 #include <algorithm>
 #include <bit>
 #include <cassert>
@@ -27,13 +27,13 @@ std::uint8_t Ftl::slots_for(std::uint32_t compressed_share) const {
   return static_cast<std::uint8_t>(std::clamp(slots, 1U, slots_per_unit_));
 }
 
-// Is there room in the step, in one flash page?
+// Whether the step has room for the slots, in one flash page.
 bool Ftl::fits(const Stream& s, std::uint32_t slots) const {
   const std::uint32_t rest_of_page = slots_per_page_ - s.used_slots % slots_per_page_;
   return slots <= rest_of_page || s.used_slots + rest_of_page < s.capacity;
 }
 
-// Leaves the rest of a page empty that is too small, and ends a step that has no other.
+// Pads the rest of a page that is too small, and ends a step that has no other page.
 void Ftl::pad_unless_fits(FlashContext context, Stream& s, std::uint32_t slots, FlashCause cause) {
   const std::uint32_t rest_of_page = slots_per_page_ - s.used_slots % slots_per_page_;
   if (!s.open || slots <= rest_of_page) return;
@@ -55,8 +55,8 @@ std::uint64_t Ftl::valid_units(std::uint32_t block) const {
   return units;
 }
 
-// The most flash, in slots, that moving a block's data can take: as many pages as its units would fill without
-// compression, or all of its data with the most that can be lost at the end of each page.
+// The most flash, in slots, that relocating a block's data can take: as many pages as its units would fill without
+// compression, or all of its data and the largest loss at the end of each page.
 std::uint64_t Ftl::most_to_move(std::uint32_t block) const {
   const std::uint64_t used_of_page = slots_per_page_ - slots_per_unit_ + 1;
   const std::uint64_t packed =
@@ -76,8 +76,8 @@ std::uint64_t Ftl::valid_slots() const {
   return sum;
 }
 
-// The closed block with the least to move (slow). While units of the map are fewer than T has room for, there is one
-// with fewer units than it could hold, and moving that gains space. REQUIRES: there is a closed block
+// The closed block with the least to move (slow). While the map has fewer units than T has room for, some block has
+// fewer units than it could hold, and moving those gains space. REQUIRES: there is a closed block
 std::uint32_t Ftl::least_to_move() const {
   std::uint32_t best = kNoBlock;
   std::uint64_t least = 0;

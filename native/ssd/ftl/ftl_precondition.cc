@@ -1,4 +1,4 @@
-// Bringing a drive to the state an experiment starts from, at memory speed.
+// Brings a drive to the initial state of an experiment, at memory speed.
 #include <algorithm>
 #include <array>
 #include <cassert>
@@ -11,14 +11,14 @@
 namespace spillway::ssd {
 namespace {
 
-// Greedy is d-choices with every block drawn; the recurrence has converged long before this many.
+// Greedy is d-choices with every block drawn. The recurrence converges long before this many.
 constexpr double kGreedyChoices = 1e6;
 constexpr std::uint32_t kDrawnAhead = 16;
-// Random writes after which the logs of hybrid mapping are as if there had always been some: a log that was least
-// recently used lives for about as many of them as there are logs.
+// Random writes per log after which hybrid mapping's logs no longer depend on how they began. The least recently used
+// log is replaced after about as many writes as there are logs.
 constexpr std::uint64_t kWritesForEachLog = 4;
 
-// Shares of blocks by valid count → one count for each block, by quantile.
+// Converts shares of blocks by valid count to one count for each block, by quantile.
 std::vector<std::uint32_t> counts_by_quantile(const std::vector<double>& shares, std::uint32_t blocks) {
   std::vector<std::uint32_t> counts(blocks);
   double cumulated = shares[0];
@@ -84,7 +84,7 @@ void Ftl::assume_steady(std::uint32_t count, std::uint8_t slots) {
   }
   const std::uint32_t units_per_block = pages_per_block_ * (slots_per_page_ / slots);
   if (std::uint64_t{count} + blocks > std::uint64_t{blocks} * units_per_block) {
-    write_sequentially(0, count, slots);  // no spare space to speak of: there is no steady state under random writes
+    write_sequentially(0, count, slots);  // almost no spare space: there is no steady state under random writes
     return;
   }
   scatter(count, steady_valid_counts(count, blocks, units_per_block), slots);
@@ -93,8 +93,8 @@ void Ftl::assume_steady(std::uint32_t count, std::uint8_t slots) {
   store_translation_units(0, count);
 }
 
-// Under block and hybrid mapping data rows are full whatever was overwritten, so that only the rows for overwrites
-// differ: once each was taken several times over, by random writes, nothing is left of how they began.
+// With block and hybrid mapping data rows are always full, so only the rows for overwrites have a steady state. Random
+// writes that use each of them several times make it independent of its beginning.
 void Ftl::assume_steady_in_rows(std::uint32_t count) {
   write_sequentially(0, count, 1);
   const std::uint64_t logs = std::uint64_t{layout_.log_rows} * dies_;
@@ -103,7 +103,7 @@ void Ftl::assume_steady_in_rows(std::uint32_t count) {
   }
 }
 
-// How many units are valid in each of `blocks` closed blocks, in the order in which they were closed; in all `count`.
+// The number of valid units of each of `blocks` closed blocks, in the order of their closing; the sum is `count`.
 std::vector<std::uint32_t> Ftl::steady_valid_counts(std::uint32_t count, std::uint32_t blocks,
                                                     std::uint32_t units_per_block) {
   const double rho = static_cast<double>(count) / (static_cast<double>(blocks) * units_per_block);
@@ -138,13 +138,13 @@ std::vector<std::uint32_t> Ftl::steady_valid_counts(std::uint32_t count, std::ui
   return counts;
 }
 
-// Puts units 0..count-1 in random order into random pages of the first blocks.
-// A page takes as many as fit it at that size.
+// Places units 0..count-1 in random order in random pages of the first blocks.
+// A page takes as many as fit at that size.
 void Ftl::scatter(std::uint32_t count, const std::vector<std::uint32_t>& valid_counts, std::uint8_t slots) {
   const std::uint32_t units_per_page = slots_per_page_ / slots;
   const std::uint32_t units_per_block = pages_per_block_ * units_per_page;
   const Permutation unit_at(count, random_.next());
-  std::array<std::uint32_t, kDrawnAhead> drawn;  // a few units ahead, so that their map entries are at hand
+  std::array<std::uint32_t, kDrawnAhead> drawn;  // a few units ahead, so that their map entries can be prefetched
   std::uint32_t placed = 0;
   const auto draw = [&](std::uint32_t which) {
     const auto unit = static_cast<std::uint32_t>(unit_at(which));
@@ -155,7 +155,7 @@ void Ftl::scatter(std::uint32_t count, const std::vector<std::uint32_t>& valid_c
   for (std::uint32_t block = 0; block < valid_counts.size(); ++block) {
     std::uint32_t wanted = valid_counts[block];
     for (std::uint32_t i = 0; i < units_per_block && wanted > 0; ++i) {
-      if (random_.below(units_per_block - i) >= wanted) continue;  // selection sampling: each subset is as likely
+      if (random_.below(units_per_block - i) >= wanted) continue;  // selection sampling: all subsets are equally likely
       --wanted;
       const std::uint32_t to =
           block * slots_per_block_ + i / units_per_page * slots_per_page_ + i % units_per_page * slots;
@@ -171,10 +171,11 @@ void Ftl::scatter(std::uint32_t count, const std::vector<std::uint32_t>& valid_c
     b.state = BlockState::closed;
     b.valid = valid_counts[block] * slots;
     b.programmed_pages = pages_per_block_;
-    // A block of v valid units waits U / v host writes for its next invalidation, so that long ago was its last.
+    // A block with v valid units has its next invalidation after U / v host writes on average; so long ago was its last
+    // one.
     const double wait = static_cast<double>(count) / std::max(1U, valid_counts[block]);
     const double ago = std::min(-std::log(1 - random_.uniform()) * wait, 2e9);
-    b.changed = static_cast<std::uint32_t>(-static_cast<std::int64_t>(ago));  // the clock stands at 0
+    b.changed = static_cast<std::uint32_t>(-static_cast<std::int64_t>(ago));  // the current time is 0
   }
   std::vector<std::uint32_t> order(valid_counts.size());
   std::iota(order.begin(), order.end(), 0U);

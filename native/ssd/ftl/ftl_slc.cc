@@ -1,9 +1,9 @@
-// The SLC cache: erase blocks in SLC mode that take host data first, and folding it out of them (decision 0006).
+// The SLC cache: erase blocks in SLC mode that take host data first, and folding of that data (decision 0006).
 //
-// The cache is a log of rows, one erase block in each plane of a die. It has layout.slc_blocks
-// of its own, and main blocks while these hold little data. A block of the cache counts as not clean from its opening
-// to its erase; the unused ones of its own are part of the reserve. So main data and cache never count on the same
-// flash, and a fold frees more than it takes.
+// The cache is a log of rows, one erase block in each plane of a die. It has layout.slc_blocks of its own, and main
+// blocks while these hold little data. A block of the cache does not count as clean from its opening to its erase. The
+// unused blocks of its own are part of the reserve. So no flash counts both for main data and for the cache, and a fold
+// frees more than it takes.
 #include <algorithm>
 #include <cassert>
 
@@ -11,7 +11,7 @@
 
 namespace spillway::ssd {
 
-// How many erase blocks the cache may hold: fewer the more data is in the main blocks.
+// The most erase blocks of the cache. It shrinks as data in the main blocks grows.
 std::uint32_t Ftl::most_slc_blocks() const {
   const std::uint64_t main_units = mapped_units_ - blocks_.cached_units();
   if (main_units >= slc_dynamic_until_) return layout_.slc_blocks;
@@ -37,7 +37,7 @@ bool Ftl::needs_fold(bool idle) const {
 bool Ftl::fold(FlashContext context) {
   assert(!slc_rows_.empty());
   if (!ensure_clean_space(context)) return false;
-  if (!slc_rows_.empty()) fold_pages(context);  // making room may have folded it
+  if (!slc_rows_.empty()) fold_pages(context);  // ensure_clean_space() may have folded it
   return true;
 }
 
@@ -52,7 +52,7 @@ void Ftl::drop_dead_rows(FlashContext context) {
   }
 }
 
-// Folds the whole oldest row. False when there is none.
+// Folds the whole oldest row. False if there is none.
 bool Ftl::fold_row(FlashContext context) {
   if (slc_rows_.empty()) return false;
   const std::uint32_t before = slc_blocks_;

@@ -55,7 +55,7 @@ bool Ftl::visit_state(const std::function<bool(void* bytes, std::size_t size)>& 
   return rebuild_from_map(closed);
 }
 
-// The reverse map, valid counts and lists follow from the map. False when the map contradicts itself.
+// Rebuilds the reverse map, valid counts and lists from the map. False if the map is inconsistent.
 bool Ftl::rebuild_from_map(const std::vector<std::uint32_t>& closed) {
   valid_ = FlatArray<std::uint64_t>(valid_.size());
   mapped_units_ = 0;
@@ -114,7 +114,7 @@ std::optional<std::string> Ftl::audit_slc() const {
   return std::nullopt;
 }
 
-// Adds what is clean in them to `clean`.
+// Adds their clean slots to `clean`.
 std::optional<std::string> Ftl::audit_open_rows(std::uint64_t& clean) const {
   for (const Stream& s : streams_) {
     for (const Row& row : s.rows) {

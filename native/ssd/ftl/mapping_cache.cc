@@ -71,7 +71,7 @@ std::uint32_t MappingCache::evict_oldest() {
   unlink_recency(slot);
   index_.erase(entry.unit);
   unused_.push_back(slot);
-  if (oldest_ != kNone) {  // the next eviction's first steps
+  if (oldest_ != kNone) {  // prefetch for the next eviction
     index_.prefetch(slots_[oldest_].unit);
     ssd::prefetch(&written_at_[translation_unit_of(slots_[oldest_])]);
     ssd::prefetch(&slots_[slots_[oldest_].newer == kNone ? oldest_ : slots_[oldest_].newer]);

@@ -1,9 +1,9 @@
-// The part of the logical-to-physical map that is in DRAM when not all of it fits (M8; Gupta et al., DFTL, 2009).
+// The part of the logical-to-physical map that is in DRAM if the whole map does not fit (M8; Gupta et al., DFTL, 2009).
 //
-// Entries are cached one by one, least recently used first out. The rest of the map is on flash in translation units of
+// Entries are cached individually and evicted in LRU order. The rest of the map is on flash in translation units of
 // `entries_per_unit` consecutive entries. A miss reads the translation unit of its entry. Evicting a changed entry
-// writes its translation unit back with every changed entry of that unit at once, so random writes share the cost.
-// This class has no map and does no flash operation: the caller owns the map, reads and programs.
+// writes its translation unit back with all changed entries of that unit, so random writes share the cost. This class
+// has no map and does no flash operation: the caller owns the map, reads and programs.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ class MappingCache {
  public:
   static constexpr std::uint32_t kNone = ~std::uint32_t{0};
 
-  // `entries`: how many fit; 0: the whole map does, and every access hits.
+  // `entries`: capacity; 0: the whole map fits, and every access hits.
   MappingCache(std::size_t entries, std::uint64_t logical_units, std::uint32_t entries_per_unit);
 
   bool holds_everything() const { return slots_.size() == 0; }
@@ -28,7 +28,7 @@ class MappingCache {
   };
   // Looks an entry up for reading, or for changing it, and makes it the most recently used.
   Outcome access(std::uint32_t unit, bool change);
-  // Marks a cached entry as changed; an entry that is not cached is left as it is (returns false).
+  // Marks a cached entry as changed. Returns false if the entry is not cached.
   bool change_if_cached(std::uint32_t unit);
   void prefetch(std::uint32_t unit) const { index_.prefetch(unit); }
   // The entry to be evicted next, or kNone. For prefetching.
@@ -46,8 +46,8 @@ class MappingCache {
   };
 
   std::uint32_t translation_unit_of(const Slot& slot) const { return slot.unit / entries_per_unit_; }
-  // An entry is dirty when it was changed after its translation unit was last written back. So a write-back takes one
-  // store, however many of the unit's entries are cached.
+  // An entry is dirty if it was changed after its translation unit was last written back. So a write-back takes one
+  // store, for any number of the unit's entries in the cache.
   bool is_changed(const Slot& slot) const { return slot.changed_at > written_at_[translation_unit_of(slot)]; }
   void unlink_recency(std::uint32_t slot);
   void link_newest(std::uint32_t slot);

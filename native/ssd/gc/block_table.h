@@ -21,7 +21,7 @@ namespace spillway::ssd {
 
 inline constexpr std::uint32_t kNoBlock = ~std::uint32_t{0};
 
-// cached: a full block of the SLC cache that waits to be folded.
+// cached: a full block of the SLC cache that has yet to be folded.
 enum class BlockState : std::uint8_t { free, open, closed, cached, collecting };
 
 struct Block {
@@ -36,12 +36,12 @@ struct Block {
   bool slc = false;  // in SLC mode; open or cached
 };
 
-// Whether its choice is the best of all closed blocks, so that no other would free anything when it does not.
+// Whether its choice is the best of all closed blocks. If that frees nothing, no other block would.
 bool considers_every_block(GcPolicy policy);
 
 class BlockTable {
  public:
-  // Valid data is counted in slots: mapping units, or granules where the controller compresses.
+  // Valid data is counted in slots: mapping units, or granules if the controller compresses.
   BlockTable(const SsdConfig& config, std::uint32_t blocks);
 
   Block& operator[](std::uint32_t block) { return blocks_[block]; }
@@ -57,7 +57,7 @@ class BlockTable {
   std::uint32_t open(std::uint32_t plane, bool slc);
   // Open → closed: a candidate for collection. In SLC mode open → cached, which is no candidate.
   void close(std::uint32_t block);
-  // Closed or cached → collecting: no candidate any more; the caller may set its valid count.
+  // Closed or cached → collecting: no longer a candidate. The caller may set its valid count.
   void begin_collecting(std::uint32_t block);
   // Collecting → free. Counts the erase. REQUIRES: no valid unit in it.
   void erase(std::uint32_t block);
@@ -73,7 +73,7 @@ class BlockTable {
   }
   std::uint64_t cached_units() const { return cached_units_; }  // valid in the SLC cache
 
-  // The policy's choice among the closed blocks; kNoBlock when none is closed.
+  // The policy's choice among the closed blocks; kNoBlock if none is closed.
   std::uint32_t pick_victim(Random& random);
   // The closed block with the fewest valid slots, whatever the policy. Examines every block.
   std::uint32_t fewest_valid_closed() const;

@@ -17,7 +17,7 @@ double share_with(double scale, double above, double choices) {
   return (low + high) / 2;
 }
 
-// The distribution that goes with c, and through *mean the mean number of valid pages.
+// The distribution for c. Sets *mean to the mean number of valid pages.
 std::vector<double> distribution_for(double c, std::uint32_t b, double choices, double* mean) {
   std::vector<double> m(b + 1, 0.0);
   double above = 0;
@@ -50,7 +50,7 @@ std::vector<double> d_choices_distribution(double rho, std::uint32_t pages_per_b
 double fifo_write_amplification(double rho) {
   // A (1 - exp(-1 / (rho A))) grows with A and reaches 1 at the solution.
   double low = 1.0;
-  double high = 1.0 / (1.0 - rho) + 1;  // d = 1 is never better than FIFO
+  double high = 1.0 / (1.0 - rho) + 1;  // FIFO is at least as good as d = 1
   for (int step = 0; step < 200; ++step) {
     const double a = (low + high) / 2;
     (a * (1 - std::exp(-1 / (rho * a))) < 1 ? low : high) = a;

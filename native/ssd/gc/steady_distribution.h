@@ -1,5 +1,5 @@
-// How many valid pages an erase block holds, once uniform random overwrites have gone on for long. A page is here what
-// is mapped and overwritten as one: a mapping unit.
+// The distribution of valid pages in an erase block in the steady state of uniform random overwrites. A page here is
+// the unit of mapping and overwriting: a mapping unit.
 //
 // With b pages in an erase block, rho = U / T the share of data pages that are valid, m_i the share of erase blocks
 // with i valid pages, S_i = sum of m_j over j >= i:

@@ -1,11 +1,14 @@
-// The victim policies of garbage collection, each a function from the closed blocks to a choice (block_table.h has
-// their definitions). A new one is
-//   - a GcPolicy in ssd/interface/config.h, spelled in device/preset/preset.cc (read, and in the error that lists
-//     the policies) and drive_keys.cc (written), and in spillway/ssd/simulate.py (GC_POLICIES);
-//   - a case in each switch below, and in Ftl::steady_valid_counts (ftl/ftl_precondition.cc): the compiler names them;
-//   - if it goes by lists of blocks, an answer in BlockTable::keeps_lists and list_of (block_table.h);
-//   - where else it differs: conditions on the policy in gc/block_table.cc and ftl/ftl_precondition.cc, and the check
-//     of its parameters in interface/config.cc;
+// The victim policies of garbage collection, each a function from the closed blocks to a choice. block_table.h has
+// their definitions. A new policy needs
+//   - a GcPolicy in ssd/interface/config.h, spelled in device/preset/preset.cc (for reading, and in the error that
+//   lists
+//     the policies) and drive_keys.cc (for writing), and in spillway/ssd/simulate.py (GC_POLICIES);
+//   - a case in each switch below, and in Ftl::steady_valid_counts (ftl/ftl_precondition.cc): the compiler reports
+//   them;
+//   - if it uses lists of blocks, an answer in BlockTable::keeps_lists and list_of (block_table.h);
+//   - for other differences: conditions on the policy in gc/block_table.cc and ftl/ftl_precondition.cc, and the check
+//   of
+//     its parameters in interface/config.cc;
 //   - a test against its closed form (tests/native/ssd_closed_forms_test.cc).
 #include "ssd/gc/block_table.h"
 
@@ -43,7 +46,7 @@ std::uint32_t BlockTable::pick_random(Random& random) const {
   std::uint32_t best = kNoBlock;
   for (std::uint32_t drawn = 0; drawn < choices_;) {
     const auto block = static_cast<std::uint32_t>(random.below(blocks_.size()));
-    if (blocks_[block].state != BlockState::closed) continue;  // when collection is needed most blocks are closed
+    if (blocks_[block].state != BlockState::closed) continue;  // when collection is needed, most blocks are closed
     if (best == kNoBlock || blocks_[block].valid < blocks_[best].valid) best = block;
     ++drawn;
   }

@@ -11,7 +11,7 @@ namespace {
 
 using Problem = std::optional<ConfigProblem>;
 
-// Rows of a die under block and hybrid mapping: data, overwrites, and one to merge into.
+// Rows of a die with block and hybrid mapping: data, overwrites, and one to merge into.
 constexpr std::uint64_t kLeastRows = 3;
 
 std::string number(std::uint64_t value) { return std::to_string(value); }
@@ -186,8 +186,8 @@ Problem mapping_problem(const SsdConfig& c) {
   return std::nullopt;
 }
 
-// Blocks that may be open or on their way at once: one for each plane and stream, and two for each plane so that a
-// plane whose victims come late is not left without.
+// Blocks that may be open or in transition at once: one for each plane and stream, and two more for each plane, so that
+// a plane whose victims come late still has one.
 std::uint64_t working_blocks(const SsdConfig& c) {
   const std::uint64_t planes = c.geometry.planes();
   const std::uint64_t streams = c.gc.separate_streams ? 2 : 1;
@@ -199,7 +199,7 @@ std::uint32_t slc_pages(const SsdConfig& c) {
   return c.slc_cache.share == 0 ? 0 : c.geometry.pages_per_block / c.slc_cache.bits_per_cell;
 }
 
-// The erase blocks that the cache always has, as many in each plane.
+// The erase blocks that the cache always has, the same number in each plane.
 std::uint32_t fixed_slc_blocks(const SsdConfig& c, std::uint64_t logical_units) {
   if (slc_pages(c) == 0) return 0;
   const std::uint64_t units_per_slc_block = std::uint64_t{slc_pages(c)} * c.geometry.units_per_page();
@@ -216,7 +216,7 @@ std::uint64_t translation_units(const SsdConfig& c, std::uint64_t logical_units)
   return (logical_units + entries - 1) / entries;
 }
 
-// From the logical capacity up to the physical one.
+// Derives the physical capacity from the logical one.
 Layout layout_from_capacity(const SsdConfig& c) {
   const Geometry& g = c.geometry;
   Layout out;
@@ -237,7 +237,7 @@ Layout layout_from_capacity(const SsdConfig& c) {
   return out;
 }
 
-// From the physical capacity down to the logical one. T is 0 when the drive is too small for its open blocks.
+// Derives the logical capacity from the physical one. T is 0 if the drive is too small for its open blocks.
 Layout layout_from_blocks(const SsdConfig& c) {
   const Geometry& g = c.geometry;
   Layout out;
@@ -269,9 +269,9 @@ Layout layout_from_blocks(const SsdConfig& c) {
   return out;
 }
 
-// Under block and hybrid mapping, from either capacity. Everything is in rows of a die, one erase block in each of its
-// planes: those that hold the die's share of the logical units, those for overwrites, one to merge into. Spare flash is
-// for overwrites under hybrid mapping and idle, but for wear levelling, under block mapping.
+// The layout with block and hybrid mapping, from either capacity. Everything is in rows of a die, one erase block in
+// each of its planes: rows for the die's share of the logical units, rows for overwrites, and one to merge into. With
+// hybrid mapping spare flash is for overwrites; with block mapping it is used only for wear levelling.
 Layout layout_in_rows(const SsdConfig& c) {
   const Geometry& g = c.geometry;
   const std::uint64_t row_units = std::uint64_t{g.planes_per_die} * g.units_per_block() * g.dies();
@@ -319,7 +319,7 @@ Layout raw_layout(const SsdConfig& c) {
                                                                            static_cast<double>(out.data_units));
   out.slc_pages = slc_pages(c);
   if (out.slc_pages != 0) {
-    // No more flash than bits_per_cell times the data, though an SLC block's pages are rounded down.
+    // At most bits_per_cell times as much flash as data, although an SLC block's pages are rounded down.
     const double flash_share = c.slc_cache.dynamic_share * c.slc_cache.bits_per_cell;
     out.slc_dynamic_blocks =
         static_cast<std::uint32_t>(flash_share * static_cast<double>(out.logical_units) / c.geometry.units_per_block());

@@ -1,7 +1,7 @@
 // Configuration of a flash drive: geometry, timing, flash translation layer.
 //
-// Every field carries its unit in its name. A preset (presets/*.toml) states these fields with their sources;
-// problem() holds the relations between them, so that a Layout can be made of any config it accepts.
+// Every field's name carries its unit. A preset (presets/*.toml) gives these fields with their sources. problem()
+// checks the relations between them; a Layout exists for every config that it accepts.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ struct Geometry {
   std::uint32_t planes_per_die = 1;
   std::uint32_t pages_per_block = 256;      // flash pages in an erase block
   std::uint32_t page_bytes = 4096;          // flash page: what one plane senses or programs at once
-  std::uint32_t mapping_unit_bytes = 4096;  // what one mapping entry stands for
+  std::uint32_t mapping_unit_bytes = 4096;  // what one mapping entry describes
   std::uint32_t lba_bytes = 512;
 
   std::uint32_t dies() const { return channels * chips_per_channel * dies_per_chip; }
@@ -29,7 +29,7 @@ struct Geometry {
   std::uint64_t block_bytes() const { return std::uint64_t{page_bytes} * pages_per_block; }
 };
 
-// How large the drive is. Exactly one of capacity_bytes and blocks_per_plane is given (the other is 0).
+// The size of the drive. Exactly one of capacity_bytes and blocks_per_plane is given; the other is 0.
 struct Capacity {
   std::uint64_t capacity_bytes = 0;    // logical, as the host sees it
   std::uint32_t blocks_per_plane = 0;  // physical; the logical capacity follows from the spare factor
@@ -48,17 +48,17 @@ struct Timing {
   double host_link_mb_s = 4000;                      // each direction
   std::int64_t read_command_ns = 0;                  // firmware latency added to a command
   std::int64_t write_command_ns = 0;
-  // The controller takes one command every so often: 1e9 / occupancy is its ceiling in commands per second. 0: none.
+  // The controller takes one command per this time: 1e9 / occupancy is its limit in commands per second. 0: no limit.
   std::int64_t read_occupancy_ns = 0;
   std::int64_t write_occupancy_ns = 0;
-  // At most this many host reads start on a die ahead of a queued program or erase; 0 keeps strict arrival order.
+  // At most this many host reads start on a die before a queued program or erase. 0: strict order of arrival.
   std::uint32_t reads_overtake = 8;
   bool independent_plane_reads = false;  // one sense may serve queued reads on several planes of a die
 };
 
-// How finely a drive knows where its data is (C15; docs/decisions/0019).
-//   page    every mapping unit may lie anywhere, and garbage is collected
-//   block   every flash page has its fixed place in the erase block that holds its neighbours: overwriting copies them
+// The granularity of the map (C15; docs/decisions/0019).
+//   page    every mapping unit may be anywhere, and garbage is collected
+//   block   every flash page has a fixed place in an erase block with its logical neighbours; an overwrite copies them
 //   hybrid  the same, and a few erase blocks are logs that take overwrites first, each for one block of data (BAST)
 enum class MappingScheme : std::uint8_t { page, block, hybrid };
 
@@ -66,38 +66,39 @@ struct MappingConfig {
   MappingScheme scheme = MappingScheme::page;
 };
 
-// A controller that compresses what it programs (C15; docs/decisions/0020). A mapping unit that compresses to a share
-// of its size, which its write command states, takes that much flash, rounded up to granules, and shares a flash page
-// with others.
+// A controller that compresses what it programs (C15; docs/decisions/0020). A mapping unit takes the share of its size
+// that its write command states, rounded up to granules, and shares a flash page with others.
 struct CompressionConfig {
   std::uint32_t granule_bytes = 0;  // divides geometry.mapping_unit_bytes. 0: the controller does not compress
 };
 
 struct WriteCacheConfig {
   std::uint64_t bytes = 256 * 1024;   // DRAM for written data not yet programmed. 0: completes when programmed
-  bool power_loss_protection = true;  // a flush command has nothing to wait for
+  bool power_loss_protection = true;  // a flush command then does not wait
 };
 
-// The logical-to-physical map. Translation pages are one mapping unit large and hold 4-byte entries (M8).
+// The logical-to-physical map. Translation pages have the size of a mapping unit and hold 4-byte entries (M8).
 struct MappingCacheConfig {
   std::uint64_t bytes = 0;  // DRAM for mapping entries, 8 bytes each (logical and physical). 0: the whole map fits
 };
 
-// Erase blocks programmed with one bit a cell: pages_per_block / bits_per_cell pages, faster. Host data goes there
+// Erase blocks programmed with one bit per cell: pages_per_block / bits_per_cell pages, faster. Host data goes there
 // while there is room, and is folded into the main blocks later (docs/decisions/0006). Shares are of the logical
-// capacity, so that a drive with fewer erase blocks keeps its proportions.
+// capacity, so a drive with fewer erase blocks has the same proportions.
 struct SlcCacheConfig {
-  double share = 0;          // always there, in flash of its own, at least a block in each plane. 0: none at all
-  double dynamic_share = 0;  // this much more on an empty drive, in flash that main data does not need yet
+  double share = 0;          // permanent part, in flash of its own, at least one block in each plane. 0: no cache
+  double dynamic_share = 0;  // additional part on an empty drive, in flash that main data does not use yet
   double dynamic_until =
       1;  // data in the main blocks, as a share of the capacity, from which on there is no dynamic part
   std::uint32_t bits_per_cell = 4;  // of the main blocks
   std::int64_t read_ns = 30'000;
   std::int64_t program_ns = 200'000;
-  std::int64_t idle_ns = 100'000'000;  // without commands for this long, the drive folds until low_watermark is in use
-  double low_watermark = 0;            // both are shares of the cache as large as it is at the time
-  double high_watermark = 1;           // above this it folds beside the host's commands
-  bool bypass = true;  // into the main blocks while the cache is full; false: the host waits until a row was folded
+  // After this time without commands, the drive folds until low_watermark is in use.
+  std::int64_t idle_ns = 100'000'000;
+  double low_watermark = 0;   // both are shares of the cache's current size
+  double high_watermark = 1;  // above this it folds while host commands run
+  // True: host data goes to the main blocks while the cache is full; false: the host waits for a fold.
+  bool bypass = true;
 };
 
 enum class GcPolicy : std::uint8_t { greedy, fifo, d_choices, cost_benefit };
@@ -105,12 +106,12 @@ enum class GcPolicy : std::uint8_t { greedy, fifo, d_choices, cost_benefit };
 struct GarbageCollection {
   GcPolicy policy = GcPolicy::greedy;
   std::uint32_t choices = 10;  // d of d-choices
-  // Collection starts when clean space falls below the reserve and goes on until reserve + (high - low) is clean.
-  // The reserve is what open erase blocks and a collection in progress need, plus low_watermark x T; it is not part
-  // of T. Both are shares of T.
+  // Collection starts when clean space falls below the reserve and continues until reserve + (high - low) is clean. The
+  // reserve is what open erase blocks and a collection in progress need, plus low_watermark x T; it is not part of T.
+  // Both watermarks are shares of T.
   double low_watermark = 0.0;
   double high_watermark = 0.0;  // >= low_watermark
-  // Relocated data goes to erase blocks of its own. An explicit FIFO geometry is one log unless told otherwise.
+  // Relocated data goes to separate erase blocks. An explicit FIFO geometry has one log by default.
   bool separate_streams = true;
 };
 
@@ -121,22 +122,25 @@ struct WearLevelling {
   std::uint32_t rated_pe_cycles = 3000;  // endurance behind "percentage used"
 };
 
-// Key-value namespaces beside block ones, on one translation layer (K11, K14-K16; docs/decisions/0008). The logical
-// range ends for block commands at the *disaggregation point*; the units above it hold the sorted runs of a Dev-LSM.
+// Key-value namespaces and block namespaces on one translation layer (K11, K14-K16; docs/decisions/0008). The logical
+// range of block commands ends at the *disaggregation point*. The units above it hold the sorted runs of a Dev-LSM.
 struct NamespacesConfig {
-  double kv_share = 0;                  // of the logical range, above the disaggregation point. 0: block commands only
-  std::uint32_t count = 1;              // of each kind: block namespace i and key-value namespace i are one tenant's
-  std::uint32_t kml_bytes = 16;         // KML: the longest key
-  std::uint32_t vml_bytes = 64 * 1024;  // VML: the longest value
+  double kv_share = 0;  // of the logical range, above the disaggregation point. 0: block commands only
+  // Of each kind: block namespace i and key-value namespace i belong to one tenant.
+  std::uint32_t count = 1;
+  std::uint32_t kml_bytes = 16;         // KML: longest key
+  std::uint32_t vml_bytes = 64 * 1024;  // VML: longest value
   std::uint32_t memtable_bytes =
       8 * 1024 * 1024;  // power-loss-protected DRAM of a namespace, twice: one fills, one flushes
-  // One core does it all, one thing at a time: so long for a command, for each pair that is stored or found by its
-  // key, for each pair that is passed on in order (scan, flush, compaction), and for their bytes. 0: free.
+  // One core does all of it, one thing at a time. It takes this long for each command, for each pair that is stored or
+  // found by its key, for each pair that is transferred in order (scan, flush, compaction), and for their bytes. 0: no
+  // time.
   std::int64_t core_command_ns = 10'000;
   std::int64_t core_pair_ns = 15'000;
   std::int64_t core_scan_pair_ns = 5'000;
   double core_mb_s = 0;
-  std::uint32_t compaction_runs = 0;  // so many runs of a like size are merged into one. 0: never (Fig 12)
+  // This many runs of a similar size are compacted into one. 0: no compaction (Fig 12).
+  std::uint32_t compaction_runs = 0;
 };
 
 struct SsdConfig {
@@ -154,13 +158,13 @@ struct SsdConfig {
   NamespacesConfig namespaces;
 
   bool compresses() const { return compression.granule_bytes != 0; }
-  // Flash is given out in slots: mapping units, or granules of one where the controller compresses.
+  // Flash is allocated in slots: mapping units, or granules of them if the controller compresses.
   std::uint32_t slots_per_unit() const {
     return compresses() ? geometry.mapping_unit_bytes / compression.granule_bytes : 1;
   }
 };
 
-// "All of it": the compressed share, in 1/256, of data that does not compress.
+// The compressed share, in 1/256, of data that does not compress.
 inline constexpr std::uint16_t kIncompressible = 256;
 
 // The sizes that follow from a config, in mapping units and erase blocks.
@@ -170,11 +174,11 @@ struct Layout {
   std::uint64_t reserve_units = 0;        // kept clean for open blocks and for collection in progress
   std::uint64_t collect_until_units = 0;  // collection in progress ends when this much is clean; >= reserve_units
   std::uint64_t physical_units = 0;       // T + reserve + translation units and their spare + slc_blocks
-  std::uint64_t translation_units = 0;    // flash held by the map itself; 0 when the whole map fits DRAM
+  std::uint64_t translation_units = 0;    // flash that the map itself takes; 0 if the whole map fits DRAM
   std::uint32_t blocks = 0;               // erase blocks in all; plane p holds those with index % planes == p
   std::uint32_t slc_pages = 0;            // flash pages of an erase block in SLC mode; 0: no SLC cache
   std::uint32_t slc_blocks = 0;           // erase blocks that it always has, as many in each plane
-  std::uint32_t slc_dynamic_blocks = 0;   // and more on an empty drive, out of T
+  std::uint32_t slc_dynamic_blocks = 0;   // additional ones on an empty drive, part of T
   std::uint32_t data_rows = 0;       // of each die under block and hybrid mapping: rows that hold its logical units,
   std::uint32_t log_rows = 0;        // and rows that take overwrites; one more is kept to merge into
   std::uint64_t block_units = 0;     // U of the block namespaces, all together: the disaggregation point
@@ -184,10 +188,10 @@ struct Layout {
 
 struct ConfigProblem {
   std::string key;      // dotted, as in a preset: "capacity.spare_factor"
-  std::string message;  // what is wrong and how to mend it; no trailing full stop
+  std::string message;  // what is wrong and how to fix it; no trailing full stop
 };
 
-// The first relation that does not hold, or nothing.
+// The first violated relation, or nothing.
 std::optional<ConfigProblem> problem(const SsdConfig& config);
 
 // REQUIRES: !problem(config)

@@ -1,8 +1,8 @@
-// What the drive has done since it was made, as SMART and OCP logs would report it.
+// What the drive has done since it was created, as SMART and OCP logs would report it.
 //
-// Stored are bytes and counts; ratios are derived where they are shown. Always:
+// Stores bytes and counts. Ratios are derived where they are shown. Always:
 //   nand_pages_programmed x page size = nand_bytes_programmed, host + gc + mapping + wear + fold.
-// Of a hard disk, nand_bytes_programmed are bytes of its medium, and no pages are counted (device/model/hard_disk.cc).
+// For a hard disk, nand_bytes_programmed are bytes of its medium, and no pages are counted (device/model/hard_disk.cc).
 #pragma once
 
 #include <array>
@@ -10,10 +10,10 @@
 
 namespace spillway::ssd {
 
-// Who, above the drive, caused a write. The drive only counts by it.
+// The host's causes of writes. The drive only counts by them.
 inline constexpr std::size_t kHostCauses = 10;
 
-// Why flash was read or programmed.
+// The drive's causes of reads and programs.
 enum class FlashCause : std::uint8_t { host, gc, mapping, wear, fold };
 inline constexpr std::size_t kFlashCauses = 5;
 
@@ -36,8 +36,8 @@ struct Counters {
   std::uint64_t gc_victims = 0;
   std::uint64_t gc_victim_valid_units = 0;  // sum over victims; units of the mapping
   std::uint64_t wear_moves = 0;
-  // Block and hybrid mapping, in rows of erase blocks: the newer row takes the older one's place as it is, after what
-  // it lacks was copied to it, or both are copied to a third.
+  // Block and hybrid mapping, in rows of erase blocks. The newer row replaces the older one, as it is (switch) or after
+  // the missing data was copied to it (partial), or both are copied to a third row (full).
   std::uint64_t switch_merges = 0;
   std::uint64_t partial_merges = 0;
   std::uint64_t full_merges = 0;
@@ -65,9 +65,8 @@ struct Counters {
   }
 };
 
-// What the key-value namespaces have done, beside the block ones. Their commands and bytes are in Counters as well,
-// where those count host commands and bytes; the flash that their runs take is in nand_bytes_programmed, as
-// the host's. These say which part of that it is.
+// What the key-value namespaces have done. Counters includes their host commands and bytes, and counts the flash of
+// their runs in nand_bytes_programmed as the host's. These counters show which part that is.
 struct KvCounters {
   std::uint64_t stores = 0;  // commands; a batch is one
   std::uint64_t stored_pairs = 0;
@@ -79,13 +78,13 @@ struct KvCounters {
   std::uint64_t scanned_pairs = 0;
   std::uint64_t resets = 0;
   std::uint64_t refused_for_capacity = 0;
-  std::uint64_t stores_that_waited = 0;  // for a memtable to reach flash
+  std::uint64_t stores_that_waited = 0;  // for the flush of a memtable
   std::uint64_t answered_from_dram = 0;  // retrieves
-  std::uint64_t flushes = 0;             // memtables that became runs
+  std::uint64_t flushes = 0;             // memtables flushed to runs
   std::uint64_t compactions = 0;
   std::uint64_t bytes_flushed = 0;    // written to flash for memtables, whole mapping units
   std::uint64_t bytes_compacted = 0;  // written to flash by compaction, whole mapping units
-  std::uint64_t core_busy_ns = 0;     // of the one core that all of this runs on (K16)
+  std::uint64_t core_busy_ns = 0;     // busy time of the one core that does all of it (K16)
 };
 
 }  // namespace spillway::ssd

@@ -1,7 +1,7 @@
-// The key-value command set as the drive model knows it: keys and the lengths of values, never their contents.
+// The key-value command set in the drive model: keys and the lengths of values, without contents of values.
 //
 // Names, limits and status codes are those of the NVMe Key Value Command Set (rev 1.0c): store, retrieve, delete,
-// exist, list; KML, VML. What that standard lacks and the accelerator needs is a *vendor extension*, as KVAccel and
+// exist, list; KML, VML. What the accelerator needs beyond that standard is a *vendor extension*, as KVAccel and
 // KV-SSDs with iterators have it (K8, K15): batch store, iterate, bulk scan in chunks of 512 KiB, reset.
 #pragma once
 
@@ -17,14 +17,14 @@
 
 namespace spillway::ssd {
 
-inline constexpr std::uint32_t kMaxKeyBytes = 16;  // NVMe-KV: a key lies in the command itself
-// What one bulk scan hands over at most, and one iterate. Source: KVAccel, V-E: the largest DMA of its board (K8)
+inline constexpr std::uint32_t kMaxKeyBytes = 16;  // NVMe-KV: the command itself contains the key
+// Most bytes that one bulk scan or one iterate transfers. Source: KVAccel, V-E: the largest DMA of its board (K8)
 inline constexpr std::uint32_t kScanChunkBytes = 512 * 1024;
-// A pair lies in a run, and travels in a scan, with its lengths before it: of the key, and of the value.
+// In a run and in a scan, a pair follows the lengths of its key and of its value.
 inline constexpr std::uint32_t kPairHeaderBytes = 8;
 
 struct KvKey {
-  std::array<std::uint8_t, kMaxKeyBytes> bytes{};  // zero behind the key
+  std::array<std::uint8_t, kMaxKeyBytes> bytes{};  // zero after the key
   std::uint8_t size = 0;                           // 0: no key
 
   KvKey() = default;
@@ -34,7 +34,7 @@ struct KvKey {
   }
   std::string_view text() const { return {reinterpret_cast<const char*>(bytes.data()), size}; }
 
-  // By bytes, and a key before those that it begins.
+  // By bytes; a key sorts before longer keys that begin with it.
   friend std::strong_ordering operator<=>(const KvKey& a, const KvKey& b) {
     const int order = std::memcmp(a.bytes.data(), b.bytes.data(), kMaxKeyBytes);
     return order != 0 ? order <=> 0 : a.size <=> b.size;
@@ -49,7 +49,7 @@ struct KvPair {
   std::uint64_t stored_bytes() const { return std::uint64_t{kPairHeaderBytes} + key.size + value_bytes; }
 };
 
-// A range of keys: from `begin` on, or behind it; up to `end`, which is not part of it (no key: to the last).
+// A range of keys: from `begin` on, or after it; up to `end`, which is excluded (no key: to the last).
 struct KvRange {
   KvKey begin;
   KvKey end;
@@ -58,7 +58,8 @@ struct KvRange {
   bool reaches(const KvKey& key) const { return end.size == 0 || key < end; }
 };
 
-// Units of a key-value namespace that stores leave to deletions, so that a full namespace can be emptied key by key.
+// Units of a key-value namespace that stores must leave to deletions, so that a full namespace can be emptied key by
+// key.
 constexpr std::uint64_t kv_reserve_units(std::uint64_t units) { return units / 64 + 2; }
 
 enum class KvCondition : std::uint8_t { none, only_if_exists, only_if_not_exists };
@@ -72,9 +73,9 @@ struct KvCommand {
   std::uint16_t kv_namespace = 0;             // < namespaces.count
   KvCondition condition = KvCondition::none;  // of a store
   KvPair pair;                                // store: both; retrieve, delete, exist: its key
-  KvRange range;                   // list, iterate, bulk scan: answered from its first key on; reset: what goes
-  std::uint32_t buffer_bytes = 0;  // the host's: of a retrieve, list or iterate
-  std::vector<KvPair> pairs;       // batch store: all of them or none
+  KvRange range;                   // list, iterate, bulk scan: answered from its first key on; reset: what is removed
+  std::uint32_t buffer_bytes = 0;  // the host's buffer for a retrieve, list or iterate
+  std::vector<KvPair> pairs;       // batch store: stores all of them or none
 };
 
 }  // namespace spillway::ssd

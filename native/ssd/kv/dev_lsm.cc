@@ -21,9 +21,9 @@ DevLsm::Run& DevLsm::new_run(std::list<Run>::iterator before, RunState state) {
 void DevLsm::add_units_of(const KvKey& key, const Location& location, std::vector<UnitRange>& ranges) const {
   const std::uint64_t bytes = std::uint64_t{kPairHeaderBytes} + key.size + location.value_bytes;
   std::uint64_t begin = location.position / unit_bytes_;
-  // Pairs of a compaction's output that have no units yet are still in DRAM.
+  // Pairs of a compaction's output without units are still in DRAM.
   const std::uint64_t end = std::min((location.position + bytes - 1) / unit_bytes_ + 1, location.run->units);
-  std::uint64_t before = 0;  // units in the extents passed
+  std::uint64_t before = 0;  // units in the extents before
   for (const UnitRange& extent : location.run->extents) {
     if (begin >= end) return;
     if (begin < before + extent.count) {

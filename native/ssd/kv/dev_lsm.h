@@ -2,11 +2,12 @@
 //
 //   put, remove → memtable (DRAM) → immutable memtable → flush → sorted run on flash → compaction → larger run
 //
-// A run is sorted by key and packed: pairs lie one after another, in whole mapping units of the namespace. One index in
-// DRAM has the newest version of each key. Versions that are not in the index are garbage, and a run with garbage only
-// is freed. A real drive has an index in each run and reads flash for it; this simplification is in docs/BIAS.md.
+// A run is sorted by key and packed: pairs are contiguous, in whole mapping units of the namespace. One index in DRAM
+// has the newest version of each key. Versions that are not in the index are garbage, and a run with nothing but
+// garbage is freed. A real drive has an index in each run and reads flash for it; docs/BIAS.md lists this
+// simplification.
 //
-// KvController writes the runs to flash. This class reserves flash for them: whatever is in DRAM can be written.
+// KvController writes the runs to flash. This class reserves the flash for them, so everything in DRAM can be written.
 #pragma once
 
 #include <algorithm>
@@ -29,7 +30,7 @@ class DevLsm {
  public:
   using RunId = std::uint32_t;
 
-  // Sorted by key, except in the memtable. A tombstone stands for a removal: it hides older versions.
+  // Sorted by key, except in the memtable. A tombstone represents a removal: it hides older versions.
   struct Item {
     KvKey key;
     std::uint32_t value_bytes = 0;
@@ -39,8 +40,8 @@ class DevLsm {
     std::uint64_t stored_bytes() const { return std::uint64_t{kPairHeaderBytes} + key.size + value_bytes; }
   };
   enum class RunState : std::uint8_t {
-    memtable,    // still changed in place; DRAM
-    immutable,   // being flushed; in DRAM until it is on flash
+    memtable,    // changed in place, in DRAM
+    immutable,   // being flushed; in DRAM until the flush is done
     compacting,  // the output of a compaction in progress
     flash,
   };
@@ -48,7 +49,7 @@ class DevLsm {
     RunId id = 0;
     RunState state = RunState::memtable;
     bool compacted_away = false;  // an input of a compaction in progress
-    std::uint32_t level = 0;      // how often its data was compacted
+    std::uint32_t level = 0;      // number of compactions of its data
     std::uint64_t bytes = 0;      // of its items
     std::uint64_t live = 0;       // items that the index points to
     std::uint64_t tombstones = 0;
@@ -77,28 +78,28 @@ class DevLsm {
     return range.after_begin ? index_.upper_bound(range.begin) : index_.lower_bound(range.begin);
   }
   bool in_dram(const Location& location) const { return location.run->state <= RunState::immutable; }
-  // Appends the units that hold this pair, merged with the last of `ranges` where they follow it. REQUIRES: !in_dram
+  // Appends the units that hold this pair. Extends the last of `ranges` if they follow it. REQUIRES: !in_dram
   void add_units_of(const KvKey& key, const Location& location, std::vector<UnitRange>& ranges) const;
 
   // --- Writes
-  // Whether the memtable takes `bytes` more of pairs with their headers.
+  // Whether the memtable has room for `bytes` more, of pairs with their headers.
   enum class MemtableRoom : std::uint8_t { available, after_switch, none };
   MemtableRoom room_for(std::uint64_t bytes, bool is_removal) const;
   // REQUIRES: room_for() returned available
   void put(const KvPair& pair);
-  // Removes the key from the index; leaves a tombstone. REQUIRES: it is there, and room_for() its key
+  // Removes the key from the index and leaves a tombstone. REQUIRES: the key is there, and room_for() its size
   void remove(const KvKey& key);
   void remove_range(const KvRange& range);
 
   // --- Flush
-  // The memtable becomes immutable and a new one begins. REQUIRES: no immutable memtable; the memtable is not empty
+  // Makes the memtable immutable and begins a new one. REQUIRES: no immutable memtable; the memtable is not empty
   Run& switch_memtable();
   Run* immutable() { return immutable_; }
   const Run* immutable() const { return immutable_; }
   // Appends the next item of the immutable memtable to its run, or drops it if it is no longer the newest version.
   // Returns its bytes in the run. REQUIRES: some items are not processed
   std::uint64_t place_next();
-  // Allocates up to `most` consecutive units to a run that is flushed or compacted, out of its reservation.
+  // Allocates up to `most` consecutive units to a run that is flushed or compacted, from its reservation.
   UnitRange give_units(Run& run, std::uint32_t most);
   // Units that the bytes placed so far still need; the last, partial unit counts only if `all`.
   std::uint64_t units_missing(const Run& run, bool all) const {
@@ -109,7 +110,7 @@ class DevLsm {
   void finish_flush();
 
   // --- Compaction
-  // The youngest runs of one level if there are compaction_runs of them and flash for the result, oldest first; else
+  // The youngest runs of one level, oldest first, if there are compaction_runs of them and flash for the result; else
   // none.
   std::vector<Run*> pick_compaction() const;
   Run& begin_compaction(const std::vector<Run*>& sources);
@@ -122,10 +123,10 @@ class DevLsm {
   std::vector<UnitRange> take_freed() { return std::exchange(freed_, {}); }
 
   // --- State and checks
-  // Puts sorted pairs into an empty namespace as one run; nullptr when they do not fit. The caller writes its units.
+  // Puts sorted pairs into an empty namespace as one run; nullptr if they do not fit. The caller writes its units.
   Run* bulk_load(const std::vector<KvPair>& pairs);
   using Visit = std::function<bool(void* bytes, std::size_t size)>;
-  // REQUIRES: nothing is being merged. False: truncated, or it contradicts itself.
+  // REQUIRES: no compaction in progress. False: the state is truncated or inconsistent.
   bool visit_state(const Visit& visit, bool loading);
   // `is_written`: whether the unit is on flash or in the write cache. May be empty.
   std::optional<std::string> audit(const std::function<bool(std::uint32_t unit)>& is_written) const;

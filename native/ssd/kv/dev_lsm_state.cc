@@ -44,7 +44,7 @@ bool DevLsm::visit_run(const Visit& visit, bool loading, Run& run) {
   return true;
 }
 
-// An interrupted flush starts over: its run is all in DRAM again.
+// An interrupted flush starts again: its run is completely in DRAM.
 void DevLsm::restart_flush() {
   Run& run = *immutable_;
   for (const UnitRange& extent : run.extents) allocator_.release(extent);

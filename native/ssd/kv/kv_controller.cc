@@ -57,7 +57,7 @@ void KvController::arrive(Nanos now, std::uint32_t slot) {
   start_core(now);
 }
 
-// Decides by the command's own fields, whatever is stored.
+// Depends only on the command's own fields, not on stored data.
 std::optional<Outcome> KvController::refusal(const Request& r) const {
   const KvCommand& c = r.command;
   if (c.kv_namespace >= namespaces_.size()) return Outcome::kv_invalid_namespace;
@@ -79,7 +79,7 @@ std::optional<Outcome> KvController::refusal(const Request& r) const {
         if (const auto bad = bad_pair(pair)) return bad;
         bytes += pair.stored_bytes();
       }
-      // A memtable must be able to take it whole.
+      // The command must fit into an empty memtable.
       if (bytes > config_.memtable_bytes) return Outcome::kv_invalid_value_size;
       return std::nullopt;
     }
@@ -134,7 +134,7 @@ bool KvController::ensure_memtable_room(Nanos now, Request& r, std::uint32_t slo
   if (must_wait) {
     ++kv_.stores_that_waited;
     ns.stalled.push_back(slot);
-    current_task_.work = Work::flush;  // nothing to answer when the core is done with it
+    current_task_.work = Work::flush;  // no answer is due when the core is done
     current_task_.what = ~std::uint32_t{0};
     return false;
   }
@@ -183,7 +183,7 @@ Nanos KvController::reset(Nanos now, Request& r, std::uint32_t slot) {
   Namespace& ns = namespaces_[r.command.kv_namespace];
   const KvRange& range = r.command.range;
   const bool all = range.begin.size == 0 && range.end.size == 0;
-  // The whole namespace needs no room: nothing is left that a tombstone would have to hide.
+  // A reset of the whole namespace needs no room: no older version is left for a tombstone to hide.
   if (all ? !ns.stalled.empty() : true) {
     if (!ensure_memtable_room(now, r, slot, kPairHeaderBytes + kMaxKeyBytes, true)) return 0;
   }
@@ -224,7 +224,7 @@ Nanos KvController::scan(Request& r) {
     const std::uint64_t bytes =
         std::uint64_t{kPairHeaderBytes} + at->first.size + (keys_only ? 0 : at->second.value_bytes);
     if (r.transfer_bytes + bytes > buffer) {
-      // An empty answer would mean the end of the range.
+      // An answer without pairs would mean the end of the range.
       if (pairs == 0) r.outcome = Outcome::kv_invalid_value_size;
       break;
     }
@@ -238,7 +238,7 @@ Nanos KvController::scan(Request& r) {
   return config_.core_scan_pair_ns * static_cast<Nanos>(pairs) + bytes_ns(r.transfer_bytes);
 }
 
-// --- The core, and flash that is done
+// --- The core, and completed flash work
 
 void KvController::start_core(Nanos now) {
   while (!busy_ && !core_queue_.empty()) {

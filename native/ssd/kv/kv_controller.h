@@ -5,7 +5,7 @@
 //
 // The core does one thing at a time, in the order of arrival. Flushes and compactions wait in the same queue, one flash
 // page at a time. So a host that writes faster than flash programs meets write stalls, and no queue grows without
-// bounds. A command takes effect when the core begins with it.
+// bound. A command takes effect when the core begins with it.
 //
 // A store is complete when it is in the memtable, which survives a loss of power. The memtable is freed when its run is
 // on flash.
@@ -27,7 +27,7 @@
 
 namespace spillway::ssd {
 
-// What the controller needs of the rest of the drive. Each request is answered by flash_done(), at once or later.
+// What the controller needs from the rest of the drive. Each request is answered by flash_done(), at once or later.
 class KvFlash {
  public:
   virtual ~KvFlash() = default;
@@ -36,10 +36,10 @@ class KvFlash {
   // Done when all earlier writes survive a loss of power.
   virtual void flush(Nanos now, std::uint32_t slot) = 0;
   virtual void deallocate(Nanos now, UnitRange units) = 0;
-  // A slot for a read, write or flush of the controller's own. It is released when that is done or has failed.
+  // A slot for a read, write or flush of the controller's own. Released when it is done or has failed.
   virtual std::uint32_t background_slot(Nanos now) = 0;
   virtual void release_slot(std::uint32_t slot) = 0;
-  // The command is complete; its answer still has to cross the link.
+  // The command is complete. Its answer still has to cross the link.
   virtual void answer(Nanos now, std::uint32_t slot, Outcome outcome) = 0;
 };
 
@@ -84,7 +84,7 @@ class KvController {
     bool parsed = false;               // core_command_ns was charged
     std::vector<UnitRange> reads;
   };
-  // A run that is being compacted. Items [0, next) are merged; [next, read) were read from flash, bytes_ahead in all.
+  // A run that is being compacted. Items [0, next) are merged; [next, read) were read from flash, bytes_ahead in total.
   struct Source {
     DevLsm::Run* run = nullptr;
     std::size_t next = 0;
@@ -130,7 +130,7 @@ class KvController {
     return config_.core_mb_s > 0 ? static_cast<Nanos>(static_cast<double>(bytes) * 1000 / config_.core_mb_s) : 0;
   }
 
-  // The core's work. Takes effect at once; returns for how long it keeps the core busy.
+  // Does the core's work, which takes effect at once. Returns how long the core is busy with it.
   Nanos execute(Nanos now, std::uint32_t slot);
   Nanos store(Nanos now, Request& r, std::uint32_t slot);
   Nanos remove(Nanos now, Request& r, std::uint32_t slot);
@@ -141,7 +141,7 @@ class KvController {
   Nanos compact_chunk(Namespace& ns);
 
   std::optional<Outcome> refusal(const Request& r) const;
-  // False when the command has stalled or was refused.
+  // False if the command has stalled or was refused.
   bool ensure_memtable_room(Nanos now, Request& r, std::uint32_t slot, std::uint64_t bytes, bool is_removal);
   void write_placed(Nanos now, Namespace& ns, Job& job, Work work);
   void background_done(Nanos now, std::uint32_t slot);
@@ -157,7 +157,7 @@ class KvController {
   const NamespacesConfig config_;
   const std::uint32_t unit_bytes_;
   const std::uint32_t page_bytes_;  // of all planes of a die: what is programmed together
-  const bool writes_are_safe_;      // when the write cache has them
+  const bool writes_are_safe_;      // as soon as the write cache has them
   Counters* counters_;
   KvFlash* flash_;
   KvCounters kv_;

@@ -1,4 +1,4 @@
-// How runs of a key-value namespace get to flash: flushes of memtables, compactions, and writes that failed.
+// Writes runs of a key-value namespace to flash: flushes of memtables, compactions, and retries of failed writes.
 #include <cassert>
 #include <utility>
 
@@ -9,12 +9,12 @@ namespace {
 
 // Writes of one run in flight: enough for every die, few enough that a full write cache stops the core. Source: guess
 constexpr std::uint32_t kMaxWritesInFlight = 64;
-// What a compaction reads and merges at once. Source: guess
+// Bytes that a compaction reads and merges at once. Source: guess
 constexpr std::uint64_t kCompactionChunkBytes = 128 * 1024;
 
 }  // namespace
 
-// --- Flushes, and what flushes and compactions share
+// --- Flushes, and shared parts of flushes and compactions
 
 std::uint32_t KvController::background_slot(Nanos now, Namespace& ns, Work work, bool is_read, UnitRange units) {
   const std::uint32_t slot = flash_->background_slot(now);
@@ -40,7 +40,7 @@ void KvController::background_done(Nanos now, std::uint32_t slot) {
   }
 }
 
-// Starts the next step of a job, unless a step is under way or writes have failed.
+// Starts the next step of a job, unless a step is in progress or writes have failed.
 void KvController::resume_job(Nanos now, Namespace& ns, Job& job, Work work) {
   if (job.run == nullptr || job.in_core_queue || !job.failed.empty()) return;
   if (!job.all_placed) {
@@ -63,7 +63,7 @@ void KvController::resume_job(Nanos now, Namespace& ns, Job& job, Work work) {
   flash_->flush(now, background_slot(now, ns, work, false, {}));
 }
 
-// Places as many pairs of the immutable memtable as are programmed together.
+// Places as many pairs of the immutable memtable as one program holds.
 Nanos KvController::flush_chunk(Namespace& ns) {
   DevLsm::Run& run = *ns.flush.run;
   std::uint64_t bytes = 0;
@@ -125,7 +125,7 @@ void KvController::begin_compaction(Nanos now, Namespace& ns) {
   resume_job(now, ns, ns.compaction, Work::compaction);
 }
 
-// Read-ahead: each source its share of a chunk. The core merges when the reads are done.
+// Read-ahead: each source reads its share of a chunk. The core merges when the reads are done.
 void KvController::read_compaction_chunk(Nanos now, Namespace& ns) {
   Job& job = ns.compaction;
   job.reads.clear();

@@ -21,7 +21,7 @@ class UnitAllocator {
   std::uint64_t free_units() const { return free_units_; }
   const std::map<std::uint32_t, std::uint32_t>& free_extents() const { return free_; }
 
-  // Up to `most` units in a row: the front of the first free extent. REQUIRES: free_units() > 0 and most > 0
+  // Up to `most` consecutive units: the front of the first free extent. REQUIRES: free_units() > 0 and most > 0
   UnitRange allocate(std::uint32_t most) {
     assert(!free_.empty() && most > 0);
     const auto extent = free_.begin();
@@ -33,7 +33,7 @@ class UnitAllocator {
     return taken;
   }
 
-  // False when some of these are not free: the saved state is inconsistent.
+  // False if some of these are not free: the saved state is inconsistent.
   bool allocate_exactly(UnitRange wanted) {
     auto extent = free_.upper_bound(wanted.first);
     if (extent == free_.begin()) return false;
@@ -48,7 +48,7 @@ class UnitAllocator {
     return true;
   }
 
-  // REQUIRES: taken before
+  // REQUIRES: the units are allocated
   void release(UnitRange units) {
     free_units_ += units.count;
     auto next = free_.lower_bound(units.first);
@@ -67,7 +67,7 @@ class UnitAllocator {
   }
 
  private:
-  std::map<std::uint32_t, std::uint32_t> free_;  // first → count; no two adjoin
+  std::map<std::uint32_t, std::uint32_t> free_;  // first → count; no two are adjacent
   std::uint64_t free_units_;
 };
 

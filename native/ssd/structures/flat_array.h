@@ -1,8 +1,8 @@
 // A large array of plain values that starts as zeros and costs memory only where it is touched.
 //
-// A 512 GiB drive has two arrays of half a gigabyte and more, read at random. Anonymous pages come zeroed and are
-// committed at first touch, so an empty drive of any size is made at once; huge pages keep address translation out of
-// the way of random look-ups.
+// A 512 GiB drive has two arrays of half a gigabyte and more, read at random. Anonymous pages are zeroed and are
+// committed at first touch, so an empty drive of any size is created at once. Huge pages reduce TLB misses of random
+// look-ups.
 #pragma once
 
 #include <sys/mman.h>

@@ -1,6 +1,6 @@
-// A large array of numbers, each in just as many bits as the largest needs. Starts as zeros.
+// A large array of numbers, each in as many bits as the largest needs. Starts as zeros.
 //
-// A map of 2^27 units takes an eighth less than with 32 bits each, and the processor's caches hold so much more of it.
+// A map of 2^27 units takes an eighth less than with 32 bits each, so the processor's caches hold more of it.
 #pragma once
 
 #include <bit>
@@ -32,10 +32,10 @@ class PackedArray {
     std::memcpy(bytes_.data() + i * bits_ / 8, &word, sizeof(word));
   }
 
-  // Where number i begins, for prefetching.
+  // The address of number i, for prefetching.
   const void* address(std::size_t i) const { return bytes_.data() + i * bits_ / 8; }
   std::size_t size() const { return size_; }
-  // The whole of it as bytes, for saving.
+  // All bytes, for saving.
   std::uint8_t* data() { return bytes_.data(); }
   std::size_t bytes() const { return bytes_.bytes(); }
 

@@ -1,5 +1,5 @@
-// A prefetch hint that gcc does not drop. gcc takes a function that only prefetches for one without effect and removes
-// the calls to it; the empty assembly statement counts as an effect.
+// A prefetch hint that gcc does not remove. gcc takes a function that only prefetches for one without effect and
+// removes calls to it. The empty assembly statement counts as an effect.
 #pragma once
 
 namespace spillway::ssd {

@@ -34,7 +34,7 @@ class Random {
 };
 
 // A bijection of [0, size): position → value, without memory. A balanced Feistel network of four rounds over the next
-// even power of two, walked until it lands inside.
+// even power of two, repeated until the result is below size.
 class Permutation {
  public:
   Permutation(std::uint64_t size, std::uint64_t seed) : size_(size), seed_(seed) {

@@ -13,7 +13,7 @@ class TimedQueue {
  public:
   std::int64_t next_time() const { return next_time_; }  // TimingWheel::kNever when empty
 
-  // REQUIRES: no earlier than what is in the queue
+  // REQUIRES: not earlier than any time in the queue
   void push(std::int64_t time, std::uint32_t slot) {
     if (items_.empty()) next_time_ = time;
     items_.push({time, slot});

@@ -1,9 +1,9 @@
-// A timing wheel (Varghese & Lauck, SOSP 1987): pending events (time, payload) in order of time. Events of one time
-// keep the order in which they were added.
+// A timing wheel (Varghese & Lauck, SOSP 1987): pending events (time, payload) in order of time. Events of the same
+// time keep the order in which they were added.
 //
-// Nearly all events lie within one erase of the present. They are kept in a ring of narrow buckets, each a short sorted
-// list, with a bitmap of the buckets in use: adding an event and taking the next one take constant time. Events further
-// ahead wait in a heap.
+// Nearly all events are within one erase time of the present. They are kept in a ring of narrow buckets, each a short
+// sorted list, with a bitmap of the buckets in use: adding an event and taking the next one take constant time. Later
+// events wait in a heap.
 #pragma once
 
 #include <algorithm>
@@ -69,7 +69,8 @@ class TimingWheel {
   }
 
  private:
-  static constexpr std::uint32_t kBuckets = 64 * 64;  // a bitmap of two levels of 64-bit words has those in use
+  // The buckets in use are in a bitmap of two levels of 64-bit words.
+  static constexpr std::uint32_t kBuckets = 64 * 64;
   static constexpr std::uint32_t kNone = ~std::uint32_t{0};
 
   struct Node {
@@ -86,7 +87,7 @@ class TimingWheel {
     }
   };
 
-  // Orders wrap after 2^32 events; only those of events that are pending together are compared.
+  // Orders wrap after 2^32 events. Only the orders of events that are pending together are compared.
   static bool comes_before(std::uint32_t a, std::uint32_t b) { return static_cast<std::int32_t>(a - b) < 0; }
 
   bool next_is_far() const {
@@ -94,7 +95,7 @@ class TimingWheel {
     return far_.top().time < near_time_ || comes_before(far_.top().order, nodes_[heads_[next_bucket_]].order);
   }
 
-  // Behind the last event of the bucket that is not later.
+  // Inserts it after the last event of the bucket that is not later.
   void insert(std::uint32_t bucket, std::uint32_t payload) {
     std::uint32_t* link = &heads_[bucket];
     if ((used_[bucket / 64] >> (bucket % 64) & 1) == 0) {
@@ -112,7 +113,7 @@ class TimingWheel {
     if (used_[bucket / 64] == 0) used_words_ &= ~(std::uint64_t{1} << (bucket / 64));
   }
 
-  // The first used bucket at or after the present one, around the ring.
+  // Finds the first used bucket at or after the present one, around the ring.
   void find_near() {
     if (used_words_ == 0) {
       near_time_ = kNever;
@@ -139,7 +140,7 @@ class TimingWheel {
   std::uint32_t order_ = 0;
   std::uint64_t used_words_ = 0;
   std::array<std::uint64_t, kBuckets / 64> used_{};
-  std::array<std::uint32_t, kBuckets> heads_{};  // meaningful where used
+  std::array<std::uint32_t, kBuckets> heads_{};  // valid for used buckets
   std::vector<Node> nodes_;                      // by payload
   std::priority_queue<Far> far_;
 };
