@@ -1,12 +1,11 @@
-// RocksDB's asynchronous reads (FSRandomAccessFile::ReadAsync): what a file system promises of them, and the type of
-// their callback.
+// RocksDB's asynchronous reads (FSRandomAccessFile::ReadAsync): a property by which a file system states what it
+// supports, and the type of their callback.
 //
-// The promise is a property that the file system itself answers to, whatever its name and whatever wraps it.
-// A rocksdb::FileSystem that keeps the promise registers it in its constructor:
+// The file system itself answers, whatever its name and whatever wraps it. A rocksdb::FileSystem with the property
+// registers it in its constructor:
 //   RegisterOptions(&async_reads_, nullptr);
-// A reader asks with `files.GetOptions<AsyncReads>()`. The answer is null where nothing was registered. A
-// FileSystemWrapper passes the question on to its target, so a wrapper that waits for reads in its own way has to
-// register its own answer.
+// A reader calls `files.GetOptions<AsyncReads>()`, which returns null if nothing was registered. A FileSystemWrapper
+// forwards that call to its target, so a wrapper that waits for reads differently must register its own answer.
 #pragma once
 
 #include <rocksdb/file_system.h>
@@ -16,12 +15,12 @@ namespace spillway {
 struct AsyncReads {
   static const char* kName() { return "spillway.AsyncReads"; }
 
-  // ReadAsync() is there, and any thread may call Poll() and AbortIO() with the handle of a read, not only the thread
-  // that called ReadAsync().
+  // ReadAsync() is supported, and any thread may call Poll() and AbortIO() with the handle of a read, not only the
+  // thread that called ReadAsync().
   bool any_thread_may_wait = false;
 };
 
-// RocksDB has changed the callback's type between versions.
+// The callback's type differs between versions of RocksDB.
 template <typename Method>
 struct ReadAsyncCallbackOf;
 template <typename Class, typename Callback>

@@ -1,4 +1,4 @@
-// All bytes of a file at once: through stream iterators it takes some hundred times as long.
+// Reads all bytes of a file at once. Stream iterators take some hundred times as long.
 #pragma once
 
 #include <filesystem>
@@ -8,7 +8,7 @@
 
 namespace spillway {
 
-// False if it cannot be opened, or not be read to the end that it had at first.
+// False if the file cannot be opened, or not be read to the end that it had when it was opened.
 inline bool read_file_bytes(const std::filesystem::path& path, std::string* bytes) {
   bytes->clear();
   std::ifstream file(path, std::ios::binary | std::ios::ate);
@@ -19,7 +19,7 @@ inline bool read_file_bytes(const std::filesystem::path& path, std::string* byte
   return static_cast<std::size_t>(file.gcount()) == bytes->size();
 }
 
-// Empty if it is not there.
+// Empty if the file does not exist.
 inline std::string file_bytes(const std::filesystem::path& path) {
   std::string bytes;
   (void)read_file_bytes(path, &bytes);

@@ -1,8 +1,8 @@
 // A log-linear histogram of durations in nanoseconds.
 //
-// Buckets: 64 linear steps in every power of two, so a recorded value is known to within 1/64 (1.6 %).
-// The layout is that of HDR histograms (Tene); the code is small because only what the recorder needs is here:
-// record, merge, percentile. Not thread-safe: one per thread, merged when a sample is taken.
+// Buckets: 64 linear steps in every power of two, so the error of a recorded value is at most 1/64 (1.6 %). The layout
+// is that of HDR histograms (Tene). Only what the recorder needs is implemented: record, merge, percentile. Not
+// thread-safe: one per thread, merged when a sample is taken.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,7 @@ namespace spillway {
 
 class Histogram {
  public:
-  // Values below zero count as zero; values above 2^42 ns (73 min) fall into the last bucket but keep max exact.
+  // Values below zero count as zero. Values above 2^42 ns (73 min) are counted in the last bucket; max stays exact.
   void record(std::int64_t value_ns, std::uint64_t count = 1) {
     const auto value = static_cast<std::uint64_t>(std::max<std::int64_t>(value_ns, 0));
     counts_[bucket_of(value)] += count;
@@ -39,7 +39,7 @@ class Histogram {
   std::uint64_t max_ns() const { return max_; }
   std::uint64_t min_ns() const { return total_ == 0 ? 0 : min_; }
 
-  // The middle of the bucket that holds the q-quantile, never above max_ns(). 0 when nothing was recorded.
+  // The middle of the bucket that holds the q-quantile, never above max_ns(). 0 if nothing was recorded.
   // REQUIRES: 0 <= q <= 1
   double quantile_ns(double q) const {
     if (total_ == 0) return 0.0;

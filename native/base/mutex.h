@@ -1,4 +1,5 @@
-// Mutexes that say what they guard, so that clang checks it (-Wthread-safety, `make lint`); gcc ignores the attributes.
+// Mutexes with attributes for clang's thread-safety analysis (-Wthread-safety, `make lint`). gcc ignores the
+// attributes.
 //
 //   Mutex mutex_;
 //   int waiting_ GUARDED_BY(mutex_) = 0;
@@ -74,7 +75,7 @@ class SCOPED_CAPABILITY MutexLock {
   bool is_held_ = true;
 };
 
-// One writer, or any number of readers.
+// Held by one writer, or by any number of readers.
 class CAPABILITY("shared mutex") SharedMutex {
  public:
   void lock() ACQUIRE() { mutex_.lock(); }
@@ -110,7 +111,7 @@ class SCOPED_CAPABILITY SharedLock {
 
 class CondVar {
  public:
-  // Both may return without a notification: the caller looks at its condition again.
+  // Both may return without a notification, so the caller checks its condition again.
   void wait(Mutex& mutex) REQUIRES(mutex) {
     std::unique_lock<std::mutex> lock(mutex.mutex_, std::adopt_lock);
     wakes_.wait(lock);

@@ -1,7 +1,7 @@
 // Outcomes of operations that can fail, as values.
 //
-// A seam returns Status (or Result<T>) and never lets an exception cross it. A bug asserts; a failed
-// operation says what happened, to what, and how to mend it, in one sentence a user can act on.
+// A function at a seam returns Status (or Result<T>), and no exception crosses a seam. A bug asserts. A failed
+// operation says what happened, to what, and how to fix it, in one sentence a user can act on.
 #pragma once
 
 #include <array>
@@ -13,14 +13,14 @@
 
 namespace spillway {
 
-// Why an operation failed. Drives, files, engines and the error events of the contract all use these.
+// The cause of a failure. Drives, files, engines and the error events of the contract all use these.
 enum class Fault {
   none,
   bad_input,      // the caller's document, flag or file is wrong: exit code 2
   io_error,       // the host's file system or a real drive failed
-  drive_full,     // no clean erase block can be made any more
-  not_supported,  // by name, in the message
-  stopped,        // the operation was asked to end early
+  drive_full,     // no clean erase block can be freed any more
+  not_supported,  // the message names it
+  stopped,        // the operation was stopped early
 };
 
 // By Fault. The contract's schema and the Python package are tested against this table.

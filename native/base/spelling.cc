@@ -29,7 +29,7 @@ constexpr std::array<Unit, 14> kUnits = {{{"", 1},
                                           {"m", 1024.0 * 1024},
                                           {"g", 1024.0 * 1024 * 1024}}};
 
-// Levenshtein's distance: single-character insertions, deletions and substitutions from one word to the other.
+// Levenshtein distance: single-character insertions, deletions and substitutions from one word to the other.
 std::size_t edit_distance(const std::string& a, const std::string& b) {
   std::vector<std::size_t> row(b.size() + 1);
   std::iota(row.begin(), row.end(), std::size_t{0});
@@ -57,7 +57,7 @@ Result<std::uint64_t> parse_size(const std::string& text) {
   const auto [rest, error] = std::from_chars(text.data(), end, number);
   if (error != std::errc() || !std::isfinite(number) || number < 0) return refuse();
 
-  // Whole bytes below 2^64 are taken digit by digit: a double would round them.
+  // Whole bytes below 2^64 are parsed digit by digit, because a double would round them.
   std::uint64_t whole = 0;
   const auto [whole_end, whole_error] = std::from_chars(text.data(), end, whole);
   if (whole_error == std::errc() && whole_end == end) return whole;
@@ -74,7 +74,7 @@ Result<std::uint64_t> parse_size(const std::string& text) {
 
 std::string nearest(const std::string& text, const std::vector<std::string>& candidates) {
   std::string best;
-  // Further than a third of the word away it is another word, not a slip of the finger.
+  // If more than a third of the word differs, it is taken for another word, not for a typing error.
   std::size_t best_distance = std::max<std::size_t>(2, text.size() / 3) + 1;
   for (const auto& candidate : candidates) {
     const std::size_t distance = edit_distance(text, candidate);

@@ -1,4 +1,4 @@
-// How presets, flags, URIs and requests spell things: sizes with a unit, and known words that a user may mistype.
+// Spelling in presets, flags, URIs and requests: sizes with a unit, and known words that a user may mistype.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ namespace spillway {
 // "4096", "8GiB", "1.5 TB" → bytes. MB = 10^6, MiB = 2^20.
 Result<std::uint64_t> parse_size(const std::string& text);
 
-// The candidate with the smallest edit distance to `text`; "" when nothing is near.
+// The candidate with the smallest edit distance to `text`; "" if none is near.
 std::string nearest(const std::string& text, const std::vector<std::string>& candidates);
 
 }  // namespace spillway

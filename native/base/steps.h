@@ -1,12 +1,12 @@
-// Named steps: places in the code at which a test wants to do something, such as end the process or cut the power.
+// Named steps: places in the code at which a test acts, for example ends the process or cuts the power.
 //
 // Code that must survive a crash between two actions names the place between them:
 //
 //   steps::reached("spill.append.written");   // "layer.what.where"; where = what has just happened
 //
-// Without a watcher that is one load and a branch never taken. A name is a string literal, given at one place only, so
-// that a test can go through all of them. The one global of the project: a step is reached deep inside of what a test
-// started, often on a thread of RocksDB's, where no argument leads.
+// Without a watcher a step costs one load and a branch that is never taken. A name is a string literal and is used at
+// one place only, so that a test can enumerate all of them. This is the project's only global variable: a step is often
+// reached on a thread of RocksDB, to which no argument can be passed.
 #pragma once
 
 #include <atomic>
@@ -14,7 +14,7 @@
 
 namespace spillway::steps {
 
-// Called by whichever thread reaches a step, several at once; may not return (kill) or may block (hold a race open).
+// Called by each thread that reaches a step, concurrently. May not return (kill) or may block (to hold a race open).
 class Watcher {
  public:
   Watcher() = default;
@@ -32,7 +32,7 @@ inline void reached(const char* step) {
   }
 }
 
-// REQUIRES: whoever is replaced (null at the start and at the end) is not being called, and `one` outlives its watch.
+// REQUIRES: the replaced watcher (null at the start and at the end) is not being called, and `one` outlives its watch.
 inline void watch(Watcher* one) { watcher.store(one, std::memory_order_release); }
 
 }  // namespace spillway::steps

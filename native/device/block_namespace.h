@@ -1,7 +1,7 @@
-// One tenant's block namespace: a share of a drive's LBAs as a Device of its own (K11, K14). The tenant's pairs
-// are in the KvNamespace with the same index.
+// One tenant's block namespace: a share of a drive's LBAs as a Device of its own (K11, K14). The tenant's pairs are in
+// the KvNamespace with the same index.
 //
-// Counters, wear and time are the whole drive's: tenants share its flash.
+// Counters, wear and time are those of the whole drive, because tenants share its flash.
 #pragma once
 
 #include <memory>
@@ -15,7 +15,7 @@ namespace spillway::device {
 
 class BlockNamespace final : public Device {
  public:
-  // Namespace `index` of `count` alike ones. REQUIRES: index < count; `drive` outlives this
+  // Namespace `index` of `count` namespaces of equal size. REQUIRES: index < count; `drive` outlives this
   BlockNamespace(Device& drive, std::uint32_t index, std::uint32_t count) : drive_(drive), info_(drive.info()) {
     info_.capacity_bytes = drive.info().capacity_bytes / count / info_.mapping_unit_bytes * info_.mapping_unit_bytes;
     first_byte_ = index * info_.capacity_bytes;

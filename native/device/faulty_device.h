@@ -1,7 +1,7 @@
-// A device that injects faults into another one's ios, for tests.
+// Injects faults into the ios of another device, for tests.
 //
-// Fault envelope: an io is refused at submit; or is done by the drive below and then reported as failed; or is reaped
-// late. Data is never changed, order within a queue never broken, and no completion lost.
+// Fault envelope: an io is refused at submit; or is executed by the drive below and then reported as failed; or is
+// reaped late. Data does not change, the order within a queue is kept, and no completion is lost.
 #pragma once
 
 #include <chrono>
@@ -16,13 +16,14 @@
 namespace spillway::device {
 
 struct InjectedFault {
-  Fault fault = Fault::none;                     // what the io completes with
-  ssd::Outcome outcome = ssd::Outcome::success;  // what the drive reports instead of its own
-  bool at_submit = false;                        // the whole submission is refused instead
-  std::chrono::nanoseconds delay{0};             // the reap that returns it sleeps this long first
+  Fault fault = Fault::none;                     // the fault with which the io completes
+  ssd::Outcome outcome = ssd::Outcome::success;  // replaces the drive's outcome
+  bool at_submit = false;                        // refuses the whole submission instead
+  std::chrono::nanoseconds delay{0};             // the reap that returns it first sleeps this long
 };
 
-// The fault for each io; none by default. Called by the thread that submits it: thread-safe where the device is shared.
+// The fault for each io; none by default. Called by the thread that submits it: thread-safe if threads share the
+// device.
 using FaultRule = std::function<InjectedFault(const Io&)>;
 
 class FaultyDevice final : public Device {

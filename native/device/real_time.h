@@ -21,7 +21,7 @@ inline RealNanos real_now() {
   return std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
 }
 
-// Sleeps while the word holds `expected`, until it is woken or `deadline` has passed; may also return for no reason.
+// Sleeps while the word is `expected`, until it is woken or `deadline` has passed. May also return without a reason.
 inline void wait_on(const std::atomic<std::uint32_t>& word, std::uint32_t expected, std::optional<RealNanos> deadline) {
   timespec until{};
   if (deadline) until = {.tv_sec = *deadline / 1'000'000'000, .tv_nsec = *deadline % 1'000'000'000};
@@ -30,12 +30,13 @@ inline void wait_on(const std::atomic<std::uint32_t>& word, std::uint32_t expect
           FUTEX_BITSET_MATCH_ANY);
 }
 
-// Wakes the one thread that sleeps on the word. The address is not read: it may belong to a queue closed meanwhile.
+// Wakes the one thread that sleeps on the word. Does not read the address, which may belong to a queue closed
+// meanwhile.
 inline void wake(const std::atomic<std::uint32_t>* word) {
   syscall(SYS_futex, word, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, 1, nullptr, nullptr, 0);
 }
 
-// Lets the calling thread's timed sleeps end when they are due: the kernel's default lets them run 50 us over.
+// Makes the calling thread's timed sleeps end when they are due. The kernel's default is up to 50 us later.
 inline void ask_for_punctual_sleeps() {
   static thread_local const bool asked = prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL) == 0;
   static_cast<void>(asked);

@@ -1,4 +1,4 @@
-// Something that happens when the code under test comes to a step of a name: each time, or the first time.
+// Runs a function when the code under test reaches a named step: each time, or the first time.
 #pragma once
 
 #include <atomic>
@@ -11,7 +11,7 @@
 
 namespace spillway {
 
-// `what` is called by whoever comes there, but not while it is being called already. One at a time watches.
+// Each thread that reaches the step calls `what`, unless a call is in progress. Only one watcher may exist at a time.
 class AtEach final : public steps::Watcher {
  public:
   AtEach(std::string step, std::function<void()> what) : step_(std::move(step)), what_(std::move(what)) {
@@ -33,7 +33,7 @@ class AtEach final : public steps::Watcher {
   std::atomic<int> times_{0};
 };
 
-// `what` is told of each step.
+// Calls `what` with the name of each step.
 class AtSteps final : public steps::Watcher {
  public:
   explicit AtSteps(std::function<void(std::string_view step)> what) : what_(std::move(what)) { steps::watch(this); }
@@ -44,7 +44,7 @@ class AtSteps final : public steps::Watcher {
   const std::function<void(std::string_view)> what_;
 };
 
-// `what` is called by who comes there first.
+// The first thread that reaches the step calls `what`.
 class AtStep final : public steps::Watcher {
  public:
   AtStep(std::string step, std::function<void()> what) : step_(std::move(step)), what_(std::move(what)) {

@@ -1,4 +1,4 @@
-// The process that is killed: opens the database, judges what the last one left, and writes until it dies.
+// The process that is killed: opens the database, judges what the last child left, and writes until it dies.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace spillway::crash {
 
-// REQUIRES: this process has one thread, and was forked for this.
+// REQUIRES: this process has one thread and was forked for this call.
 [[noreturn]] void live(const CrashPlan& plan, CrashLedger& ledger, std::uint64_t round, const std::string& root,
                        const History& history);
 

@@ -1,4 +1,4 @@
-// What a child says in memory that outlives it.
+// What a child reports, in memory that outlives it.
 #pragma once
 
 #include <sys/mman.h>
@@ -21,7 +21,7 @@ enum class Phase : int { opening, writing, failed };
 struct ThreadLedger {
   std::atomic<std::uint32_t> begun{0};
   std::atomic<std::uint32_t> acknowledged{0};
-  // Points in time, in the order of all threads: when each operation began, and when it was acknowledged.
+  // Times, from a clock shared by all threads: when each operation began, and when it was acknowledged.
   std::array<std::uint64_t, kMostOperations> begun_at{};
   std::array<std::uint64_t, kMostOperations> acknowledged_at{};
 };
@@ -32,13 +32,13 @@ struct Ledger {
   std::atomic<bool> step_reached{false};
   std::atomic<std::uint64_t> time{0};
   std::array<ThreadLedger, Threads> threads{};
-  std::atomic<std::uint64_t> copy{0};              // the name of a copy that this life has taken; 0: none
-  std::array<std::uint32_t, Threads> copy_due{};   // operations that were acknowledged before it was begun
-  std::atomic<std::uint64_t> copies{0};            // judged, in all lives
-  std::atomic<std::uint64_t> refused{0};           // writes to files that a full drive did not take, in all lives
-  std::array<std::uint32_t, Threads> survivors{};  // as judged: of the operations of the child before
+  std::atomic<std::uint64_t> copy{0};              // the name of a copy that this child has made; 0: none
+  std::array<std::uint32_t, Threads> copy_due{};   // operations that were acknowledged before the copy began
+  std::atomic<std::uint64_t> copies{0};            // judged copies, of all children
+  std::atomic<std::uint64_t> refused{0};           // writes to files that a full drive refused, of all children
+  std::array<std::uint32_t, Threads> survivors{};  // as judged: surviving operations of the child before
   std::array<char, 4096> failure{};
-  std::array<std::array<char, 64>, 64> steps{};  // names, until an empty one
+  std::array<std::array<char, 64>, 64> steps{};  // names, up to the first empty one
 
   static Ledger* map() {
     void* memory = mmap(nullptr, sizeof(Ledger), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);

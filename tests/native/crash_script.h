@@ -1,5 +1,5 @@
-// What one thread of a crash test writes: random operations on keys of its own, the same again for the same seed, and
-// the state that each of them leads to. So whoever knows how many of them there were knows what a database holds.
+// The operations of one thread of a crash test: random operations on its own keys, determined by the seed, and the
+// state after each of them. So the number of operations determines the database's contents.
 #pragma once
 
 #include <rocksdb/merge_operator.h>
@@ -13,13 +13,13 @@
 
 namespace spillway::crash {
 
-// A merge appends, with a comma between.
+// A merge appends the operand after a comma.
 std::shared_ptr<rocksdb::MergeOperator> appending_merge();
 
 struct Key {
   unsigned family = 0;  // 0 or 1
   std::string name;
-  auto operator<=>(const Key&) const = default;  // NOLINT(modernize-use-nullptr): where it compares with 0
+  auto operator<=>(const Key&) const = default;  // compared with 0
 };
 using Contents = std::map<Key, std::string>;
 
@@ -27,14 +27,14 @@ struct Change {
   enum class Kind : std::uint8_t { put, remove, single_remove, merge, remove_range };
   Kind kind = Kind::put;
   Key key{};
-  std::string value{};  // or the range's end, excluded
+  std::string value{};  // or the range's end, which is excluded
 };
 
-// One write: several changes are one batch; or one ingestion of external files, of puts alone.
+// One write: several changes are one batch; or one ingestion of external files, which contain only puts.
 struct Operation {
   std::vector<Change> changes{};
   bool sync = false;
-  bool is_ingestion = false;  // then it is durable when it is acknowledged: `sync` is true
+  bool is_ingestion = false;  // durable when it is acknowledged: `sync` is true
 };
 
 struct Kinds {
@@ -44,19 +44,19 @@ struct Kinds {
   bool batches = true;
   bool ingestions = false;
   double sync_share = 0.15;
-  std::size_t value_bytes = 400;  // at most
+  std::size_t value_bytes = 400;  // upper limit
 };
 
 class Script {
  public:
-  // Goes on from `base`, which holds keys of this thread only.
+  // Continues from `base`, which has only keys of this thread.
   Script(std::uint64_t seed, unsigned thread, const Kinds& kinds, Contents base)
       : random_(seed * 1000003 + thread), thread_(thread), kinds_(kinds), state_(std::move(base)) {}
 
   Operation next();
-  // After everything that next() has returned.
+  // The state after everything that next() has returned.
   const Contents& state() const { return state_; }
-  // Before the database's thread has a key: which keys there are of this thread, in all families.
+  // Whether the key, in either family, belongs to this thread.
   static bool owns(unsigned thread, const Key& key);
   Key any_key();
 

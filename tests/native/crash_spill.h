@@ -8,19 +8,19 @@
 
 namespace spillway::crash {
 
-// Brings nothing back by itself; several generations.
+// Brings nothing back by itself; has several generations.
 SpillOptions small_spill();
-// One for each way back.
+// One set of options for each way back.
 SpillOptions by_put();
 SpillOptions by_ingestion();
 
 Opener open_spillway(const SpillOptions& spill);
-// The spill store is a key-value namespace that has this share of a small drive, with its contents in a file.
+// The spill store is a key-value namespace with this share of a small drive; its contents are a file.
 inline constexpr double kKvShare = 0.25;
 Opener open_on_kv(const SpillOptions& spill, double share = kKvShare);
 LosePower lose_commands(double share = kKvShare);
 
-// Stalls that come and go, and what a user may ask for meanwhile.
+// Turns stalls on and off, and makes the calls that a user may make meanwhile.
 std::string stir(Scene& scene);
 
 void expect_kept(const CrashPlan& plan);

@@ -1,4 +1,4 @@
-// Hosts of a drive in virtual time, and what they measure.
+// Hosts of a drive in virtual time, and their measurements.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -28,7 +28,7 @@ struct Measured {
 
 using NextCommand = std::function<Command()>;
 
-// `concurrency` commands in flight until `count` are done.
+// Keeps `concurrency` commands in flight until `count` are complete.
 inline Measured closed_loop(DriveModel& model, std::uint32_t concurrency, std::uint64_t count,
                             const NextCommand& next) {
   Measured result;

@@ -1,4 +1,4 @@
-// A disk of round figures, without and with a queue that sorts and a write cache, for the tests of disks.
+// A disk with round figures, with and without a sorting queue and a write cache, for the tests of disks.
 #pragma once
 
 #include <cstdint>
@@ -40,7 +40,7 @@ inline Drive caching(std::uint32_t queue_depth, std::uint64_t cache_bytes) {
   return drive;
 }
 
-// The longest that one access takes: a whole stroke, a whole revolution.
+// The longest access: a full stroke and a full revolution.
 inline Nanos longest_service(const Drive& drive, std::uint64_t bytes) {
   const Mechanics& disk = drive.disk;
   return disk.command_ns + disk.full_seek_ns + disk.write_settle_ns + disk.revolution_ns +
@@ -54,7 +54,7 @@ inline Command write_at(std::uint64_t lba, std::uint32_t lbas = kLbasIn4k, std::
   return {.tag = tag, .op = Opcode::write, .lba_count = lbas, .lba = lba};
 }
 
-// Lets the drive live until nothing happens any more. Returns when that was.
+// Runs the drive until it is idle. Returns that time.
 inline Nanos drain(DriveModel& model, std::vector<Completion>& done) {
   Nanos now = 0;
   while (const auto next = model.next_event()) model.advance(now = *next, done);

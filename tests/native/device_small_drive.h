@@ -1,4 +1,4 @@
-// A drive small enough to be made in a test, and fast enough that a paced one does not keep it waiting.
+// A drive that is small enough to be created in a test, and fast enough for a paced test.
 #pragma once
 
 #include <filesystem>
@@ -25,7 +25,7 @@ inline ssd::SsdConfig small_drive() {
   return config;
 }
 
-// The checkout that this test was built from.
+// The source tree of this test.
 inline std::filesystem::path checkout() { return std::filesystem::path(__FILE__).parent_path() / ".." / ".."; }
 
 }  // namespace spillway::device

@@ -1,4 +1,4 @@
-// Lets a test find the engines that its build made as modules, unless it is told of others.
+// Makes a test find the engines that its build has made as modules, unless the environment names others.
 #pragma once
 
 #include <cstdlib>

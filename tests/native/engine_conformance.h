@@ -1,5 +1,5 @@
-// Every engine, on an emulated drive and on a plain directory, held against a plain ordered map: what the conformance
-// suites share.
+// The common part of the conformance suites: every engine, on an emulated drive and on a plain directory, against an
+// ordered map.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@
 
 namespace spillway::engine {
 
-// An engine with options small enough that a test sees flushes and compactions.
+// An engine with options that are small enough for flushes and compactions in a test.
 struct Case {
   const char* engine;
   bool on_drive;
@@ -75,7 +75,7 @@ class Conformance : public ::testing::TestWithParam<Case> {
     volume_.reset();
   }
 
-  // A drive of its own for each opening: what lies in the directory is known to none of it.
+  // Each opening has a new drive, on which the files of the directory are unknown.
   void make_drive(std::uint64_t capacity_bytes = 256ULL << 20, device::FaultRule rule = {},
                   fs::VolumeObserver* observer = nullptr) {
     engine_.reset();
@@ -134,7 +134,7 @@ class Conformance : public ::testing::TestWithParam<Case> {
     }
   }
 
-  // What was acknowledged before something went wrong. Only the write that failed may have been done or not.
+  // Everything that was acknowledged before a failure is there. Only the failed write may or may not have been done.
   void expect_acknowledged(const Model& model, const std::string& failed_key = "", const std::string& failed = "") {
     for (const auto& [key, value] : model) {
       std::string found;
@@ -144,7 +144,7 @@ class Conformance : public ::testing::TestWithParam<Case> {
       ASSERT_TRUE(found == value || (key == failed_key && found == failed)) << key << " is " << found.substr(0, 20);
     }
   }
-  // The same while it still goes wrong: reads may fail, but nothing is said that is not so.
+  // The same during the failure: reads may fail, but no read returns a wrong result.
   void expect_no_lies(const Model& model, const std::string& failed_key = "", const std::string& failed = "") {
     for (const auto& [key, value] : model) {
       std::string found;
@@ -155,7 +155,7 @@ class Conformance : public ::testing::TestWithParam<Case> {
     }
   }
 
-  // Puts values of so many bytes under keys by turns until one fails, or `most` are written. What failed is told.
+  // Puts values of that size under alternating keys until one fails, or `most` are written. Returns the failed one.
   struct Written {
     Model model;
     Status status;
@@ -178,7 +178,7 @@ class Conformance : public ::testing::TestWithParam<Case> {
     return written;
   }
 
-  // Puts, overwrites, removals and batches of `operations` operations on `keys` keys, on the engine and the model.
+  // Does `operations` puts, overwrites, removals and batches on `keys` keys, on the engine and on the model.
   void work(Model& model, std::uint64_t seed, int operations, std::uint64_t keys, std::size_t most_value_bytes) {
     std::mt19937_64 random(seed);
     for (int i = 0; i < operations; ++i) {
@@ -212,7 +212,7 @@ class Conformance : public ::testing::TestWithParam<Case> {
   std::unique_ptr<device::EmulatedDevice> device_;
   std::unique_ptr<device::FaultyDevice> faulty_;
   std::unique_ptr<fs::Volume> volume_;
-  fs::WriteCounts writes_;  // of a directory
+  fs::WriteCounts writes_;  // for a directory
   std::unique_ptr<Engine> engine_;
 };
 

@@ -1,10 +1,10 @@
-// What a loss of power leaves of an engine's files on a plain directory. A journal beside the directory has every call
-// that changes or syncs a file, taken beneath the engine (engine_host_calls.h), and outlives a killed process; of what
-// was not synced, faults/power_loss.h keeps any part.
+// What a loss of power leaves of an engine's files on a plain directory. A journal outside the directory records every
+// call that changes or syncs a file, taken below the engine (engine_host_calls.h), and outlives a killed process.
+// faults/power_loss.h keeps a random part of what was not synced.
 //
-// Synced are contents by fsync(2), fdatasync(2) and writes to files opened with O_SYNC or O_DSYNC; sync_file_range(2)
-// makes nothing durable. Names are by an fsync(2) of their directory, or, with Names::with_their_file, also by the
-// first sync of the file that has them: that is no promise of POSIX, but of the journals of ext4 and XFS.
+// Contents are synced by fsync(2), fdatasync(2) and writes to files opened with O_SYNC or O_DSYNC. sync_file_range(2)
+// makes nothing durable. Names are synced by an fsync(2) of their directory, or, with Names::with_their_file, also by
+// the first sync of their file. POSIX does not promise that; the journals of ext4 and XFS do it.
 #pragma once
 
 #include <fcntl.h>
@@ -31,12 +31,12 @@
 namespace spillway::engine {
 
 enum class Names : std::uint8_t { with_their_directory, with_their_file };
-// Whether syncs do what they say, or return and do nothing: then a judge has to find what is lost.
+// Whether syncs work, or return without effect. In the second case a judge must find losses.
 enum class Syncs : std::uint8_t { kept, ignored };
 
 class DirectoryJournal final : public HostCalls {
  public:
-  // `on_sync`: a sync of written bytes has begun and has done nothing yet.
+  // `on_sync`: called when a sync of written bytes has begun and has had no effect yet.
   DirectoryJournal(const std::string& directory, Names names, Syncs syncs, std::function<void()> on_sync)
       : HostCalls(directory), names_(names), syncs_(syncs), on_sync_(std::move(on_sync)), journal_(open(directory)) {
     for (const auto& [name, id] : journal_->files().names) ids_[number_of(directory + "/" + name)] = id;
@@ -70,7 +70,7 @@ class DirectoryJournal final : public HostCalls {
  private:
   using Kind = faults::DriveEvent::Kind;
 
-  // A journal that is not whole would make a loss look like none.
+  // An incomplete journal would hide losses.
   static void must(const Status& status) {
     if (status) return;
     std::fprintf(stderr, "%s\n", status.message().c_str());
@@ -85,7 +85,7 @@ class DirectoryJournal final : public HostCalls {
     struct stat seen {};
     return ::stat(path.c_str(), &seen) == 0 ? seen.st_ino : 0;
   }
-  // Files keep their numbers: the journal has a link to each.
+  // Inode numbers are not reused, because the journal has a link to each file.
   faults::FileId id_of(int fd) const {
     struct stat seen {};
     const auto found = ::fstat(fd, &seen) == 0 ? ids_.find(seen.st_ino) : ids_.end();
@@ -165,17 +165,17 @@ class DirectoryJournal final : public HostCalls {
   const Names names_;
   const Syncs syncs_;
   const std::function<void()> on_sync_;
-  std::mutex mutex_;  // held over a call and its event, but for a file's sync
+  std::mutex mutex_;  // held during a call and its event, except for a file's sync
   const std::unique_ptr<faults::DriveJournal> journal_;
   std::map<ino_t, faults::FileId> ids_;
   std::set<faults::FileId> unsynced_names_;
-  std::set<faults::FileId> written_;  // since their last sync
+  std::set<faults::FileId> written_;  // written since their last sync
 };
 
-// The files of a client that died, of which any number of losses of power can be tried.
+// The files of a client that died, for any number of simulated losses of power.
 class DirectoryPowerCut {
  public:
-  // REQUIRES: a DirectoryJournal wrote the directory; nobody uses it any more. It is taken away.
+  // REQUIRES: a DirectoryJournal wrote the directory, and nothing uses it any more. The directory is moved away.
   explicit DirectoryPowerCut(const std::string& directory) : directory_(directory), dead_(directory + "-dead") {
     std::filesystem::remove_all(dead_);
     std::filesystem::remove_all(faults::drive_directory(dead_));
@@ -183,7 +183,7 @@ class DirectoryPowerCut {
     std::filesystem::rename(faults::drive_directory(directory_), faults::drive_directory(dead_));
   }
 
-  // Puts in the directory's place what a drive could have. Returns how many files lost something, or are gone.
+  // Replaces the directory by one possible state of the drive. Returns how many files lost something or are missing.
   Result<int> apply(std::uint64_t seed) const {
     std::filesystem::remove_all(directory_);
     if (Status status = faults::power_loss(dead_, directory_, {.seed = seed}); !status) return status;

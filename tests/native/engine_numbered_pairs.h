@@ -1,4 +1,4 @@
-// Keys and values by numbers, and the plain ordered map that engines are held against.
+// Keys and values by number, and the ordered map against which engines are checked.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@ using Model = std::map<std::string, std::string>;
 
 inline std::string key_of(std::uint64_t number) { return "key" + std::to_string(1'000'000 + number); }
 
-// Bytes that tell which write they are of, of some length.
+// A value that identifies its write, of a given length.
 inline std::string value_of(std::uint64_t number, std::size_t bytes) {
   std::string value = std::to_string(number) + ":";
   while (value.size() < bytes) value += static_cast<char>('a' + (value.size() * 7 + number) % 26);

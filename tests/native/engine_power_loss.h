@@ -1,10 +1,10 @@
-// What a loss of power leaves of an engine's files, for any engine on a Volume: a journal of what the volume's files
-// went through, which outlives a killed process, and a cut of the directory to what had reached the drive.
+// What a loss of power leaves of an engine's files, for any engine on a Volume: a journal of the events of the volume's
+// files, which outlives a killed process, and a cut of the directory to what had reached the drive.
 //
-// Fault envelope: names are durable at once and in order (as of a journalling file system whose directory syncs the
-// engine asks for), contents are durable where a sync that began after they were written has succeeded. Of the rest any
-// part may be there: a file is cut at a random place behind its last durable byte, and bytes in its midst that were
-// written over or added without a sync are zeroed or kept at random, in pages.
+// Fault envelope: names are durable at once and in order (like those of a journalling file system whose directory the
+// engine syncs). Contents are durable after a sync that began after they were written. Any part of the rest may
+// survive: a file is cut at a random place after its last durable byte, and bytes before it that were written without a
+// sync are zeroed or kept at random, in pages.
 #pragma once
 
 #include <fcntl.h>
@@ -25,7 +25,7 @@
 
 namespace spillway::engine {
 
-// Writes each event with one write(2), so that what was told before a kill is in the file.
+// Writes each event with one write(2), so an event reported before a kill is in the file.
 class VolumeJournal : public fs::VolumeObserver {
  public:
   explicit VolumeJournal(const std::string& path) : fd_(::open(path.c_str(), O_CREAT | O_APPEND | O_WRONLY, 0600)) {}
@@ -53,12 +53,12 @@ class VolumeJournal : public fs::VolumeObserver {
   const int fd_;
 };
 
-// The state of every file at the journal's end.
+// The state of every file at the end of the journal.
 class PowerCut {
  public:
   explicit PowerCut(const std::string& journal) { go_on(journal); }
 
-  // A further life, on what the one before left, and with a volume of its own that found the files by their names.
+  // Continues with a further life on the remaining files, whose volume found the files by name.
   void go_on(const std::string& journal) {
     life_ += kMostFiles;
     std::ifstream lines(journal);
@@ -76,14 +76,14 @@ class PowerCut {
 
  private:
   static constexpr std::uint64_t kPage = 4096;
-  static constexpr std::uint64_t kMostFiles = std::uint64_t{1} << 32;   // of a life
+  static constexpr std::uint64_t kMostFiles = std::uint64_t{1} << 32;   // per life
   using Ranges = std::vector<std::pair<std::uint64_t, std::uint64_t>>;  // [begin, end)
 
   struct File {
     std::uint64_t durable_size = 0;
     std::uint64_t size = 0;
     Ranges unsynced;
-    Ranges syncing;  // of `unsynced`: those that the sync under way covers
+    Ranges syncing;  // ranges of `unsynced` that the sync in progress covers
     std::uint64_t syncing_size = 0;
   };
 
@@ -95,7 +95,7 @@ class PowerCut {
     std::uint64_t b = 0;
     std::string path;
     in >> event >> number >> a >> b >> path;
-    if (in.fail()) return;  // the last line of a killed process
+    if (in.fail()) return;  // the last, incomplete line of a killed process
     number += life_;
     if (event == 'n') {
       const auto before = names_.find(path);
@@ -146,7 +146,7 @@ class PowerCut {
     return changed;
   }
 
-  std::uint64_t life_ = 0;  // is added to the numbers of its files
+  std::uint64_t life_ = 0;  // added to the numbers of its files
   std::map<std::string, std::uint64_t> names_;
   std::map<std::uint64_t, File> files_;
 };

@@ -29,7 +29,7 @@ class VlogFixture : public ::testing::Test {
     volume_.reset();
   }
 
-  // A new drive, to which the files of the directory are unknown.
+  // A new drive, on which the files of the directory are unknown.
   void make_drive(std::uint64_t capacity_bytes, device::FaultRule rule = {}, fs::VolumeObserver* observer = nullptr) {
     engine_.reset();
     volume_.reset();

@@ -1,4 +1,4 @@
-// Bytes of a file that a test changes in place.
+// Changes bytes of a file in place.
 #pragma once
 
 #include <fcntl.h>
@@ -12,7 +12,7 @@
 
 namespace spillway {
 
-// Changes some bits of a byte, in place; done twice, it is as it was.
+// Flips bits of a byte in place. A second call restores them.
 inline void flip(const std::string& file, std::uint64_t offset, std::uint8_t bits) {
   const int descriptor = ::open(file.c_str(), O_RDWR | O_CLOEXEC);
   ASSERT_GE(descriptor, 0) << file;
@@ -23,7 +23,7 @@ inline void flip(const std::string& file, std::uint64_t offset, std::uint8_t bit
   ::close(descriptor);
 }
 
-// Where `wanted` first lies in a file, or npos.
+// The offset of the first `wanted` in a file, or npos.
 inline std::size_t find_in(const std::string& file, const std::string& wanted) { return file_bytes(file).find(wanted); }
 
 }  // namespace spillway

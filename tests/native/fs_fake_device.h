@@ -1,4 +1,4 @@
-// A drive that remembers every io, and completes it when the test says so.
+// A drive that records every io, and completes it when the test decides.
 //
 // Fault envelope: chosen ios complete with a fault; none is lost or reordered within a queue.
 #pragma once
@@ -55,7 +55,7 @@ class FakeDevice final : public device::Device {
   std::size_t most_in_flight() const { return most_in_flight_bytes_; }
   std::size_t in_flight() const { return in_flight_bytes_; }
 
-  // A reap with at_least = 0 finds nothing done while this is set; one that waits always does.
+  // While this is set, a reap with at_least = 0 finds nothing complete. One that waits still does.
   bool slow = false;
   std::function<Fault(const device::Io&)> fate = [](const device::Io&) { return Fault::none; };
   int queues_opened = 0;

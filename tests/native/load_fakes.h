@@ -1,4 +1,4 @@
-// A clock that says what a test tells it, a store that answers from a script, and a drive that only counts.
+// A clock that the test moves, a store with scripted answers, and a drive that only counts.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +19,7 @@
 
 namespace spillway::load::testing {
 
-// Time goes by only when somebody sleeps or the test moves it. For one thread.
+// Time passes only by a sleep, or when the test moves it. For one thread.
 class ManualClock final : public Clock {
  public:
   std::int64_t now_ns() override { return now_ns_; }
@@ -32,14 +32,15 @@ class ManualClock final : public Clock {
   std::int64_t now_ns_ = 1'000'000;
 };
 
-// Keeps pairs in a map, and calls `before` ahead of each operation: there a test lets time go by, or fails.
+// Keeps pairs in a map, and calls `before` ahead of each operation, in which a test advances time, or fails.
 class FakeEngine final : public engine::Engine {
  public:
   std::function<Status(std::uint64_t index)> before = [](std::uint64_t) { return Status::ok(); };
   bool never_at_rest = false;  // there is always something left to compact
-  std::function<std::vector<engine::Stall>()> script = [] { return std::vector<engine::Stall>(); };  // of stalls()
+  // What stalls() returns.
+  std::function<std::vector<engine::Stall>()> script = [] { return std::vector<engine::Stall>(); };
 
-  std::vector<engine::Event> events;  // handed out once
+  std::vector<engine::Event> events;  // returned once
 
   Status put(std::string_view key, std::string_view value) override {
     const std::lock_guard lock(mutex_);
@@ -96,7 +97,7 @@ class FakeEngine final : public engine::Engine {
     for (const auto& [key, value] : pairs_) bytes += key.size() + value.size();
     return bytes;
   }
-  // Since the last call, in order: 'p' and 'g' with the key, 's' with the steps and the key.
+  // The calls since the last take_calls(), in order: 'p' and 'g' with the key, 's' with the steps and the key.
   std::vector<std::string> take_calls() {
     const std::lock_guard lock(mutex_);
     return std::exchange(calls_, {});
@@ -119,7 +120,7 @@ class FakeEngine final : public engine::Engine {
   std::atomic<std::uint64_t> flushes_{0};
 };
 
-// A drive whose counters and time are whatever the test makes of them at each look.
+// A drive whose counters and time the test sets at each reading.
 class CountingDevice final : public device::Device {
  public:
   std::function<ssd::Counters()> counting = [] { return ssd::Counters(); };

@@ -1,4 +1,4 @@
-// What a test needs of the machine: direct I/O, io_uring, a loop device.
+// Requirements of a test on the machine: direct I/O, io_uring, a loop device.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -8,7 +8,8 @@
 
 namespace spillway {
 
-// Nobody reads a list of skips of an integration server. It sets CI, as .ci/run does.
+// In CI a missing requirement fails the test, because lists of skipped tests are not read there. CI is set, by .ci/run
+// too.
 inline bool absence_is_a_failure() {
   const char* const ci = std::getenv("CI");
   return ci != nullptr && *ci != '\0' && std::string(ci) != "false";
@@ -16,7 +17,7 @@ inline bool absence_is_a_failure() {
 
 }  // namespace spillway
 
-// Ends the test unless the machine has what `what` says: skipped on a developer's machine, failed in CI.
+// Ends the test unless the machine has `what`: skipped on a developer's machine, failed in CI.
 #define SPILLWAY_NEEDS(is_there, what)                                                                      \
   do {                                                                                                      \
     if (!(is_there)) {                                                                                      \

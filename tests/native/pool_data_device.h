@@ -1,6 +1,6 @@
-// A drive that holds data, answers at once, and keeps a list of what it was asked to do, batch by batch.
+// A drive that holds data, answers at once, and records its requests, batch by batch.
 //
-// Fault envelope: chosen ios complete with a fault and do nothing; none is lost.
+// Fault envelope: chosen ios complete with a fault and have no effect; none is lost.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -24,7 +24,7 @@ class DataDevice final : public device::Device {
 
   const device::DeviceInfo& info() const override { return info_; }
   std::unique_ptr<device::Queue> open_queue() override { return std::make_unique<DataQueue>(*this); }
-  // One unit of time for each batch.
+  // Each batch takes one unit of time.
   device::Nanos now() override { return static_cast<device::Nanos>(batches.size()); }
   ssd::Counters counters() override { return {}; }
 
@@ -44,7 +44,7 @@ class DataDevice final : public device::Device {
       return {};
     }
 
-    // The last first: no caller may rely on an order.
+    // In reverse order, because no caller may rely on an order.
     std::size_t reap(std::span<device::Done> done, std::size_t at_least) override {
       EXPECT_LE(at_least, done_.size());
       const std::size_t count = std::min(done.size(), done_.size());

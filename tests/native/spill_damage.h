@@ -1,5 +1,5 @@
-// A database whose writes are all in a spill store of either kind, on real files whose bytes a test can change, and the
-// model of what it has to answer.
+// A database whose writes are all in a spill store of either kind, on real files whose bytes a test can change, and a
+// model of its contents.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -72,8 +72,8 @@ class SpilledDatabase {
   }
   DB& db() { return *db_; }
 
-  // Small and large batches of small and large values, some of them far inside of their record, over several
-  // generations; some are overwritten, some deleted. All of it is durable when this returns.
+  // Small and large batches of small and large values, some of them far from the beginning of their record, in several
+  // generations. Some are overwritten, some deleted. All of it is durable afterwards.
   void fill(std::uint64_t seed) {
     std::mt19937_64 random(seed);
     for (int batch = 0; batch < 24; ++batch) {

@@ -1,4 +1,4 @@
-// A spillway::DB whose RocksDB or whose store fails under it, with what its listener heard, for tests.
+// A spillway::DB whose RocksDB or whose store fails, with the events that its listener received, for tests.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -92,7 +92,7 @@ class SpillDegrade : public ::testing::Test {
     EXPECT_TRUE(writer.Finish().ok());
     return path;
   }
-  // Fails the operations, and lets them be when `write` has not ended after a while, so that the test does.
+  // Fails the operations. If `write` has not ended after some time, lets them succeed, so that the test ends.
   rocksdb::Status ends(const std::function<rocksdb::Status()>& write) {
     auto outcome = std::async(std::launch::async, write);
     const bool ended = outcome.wait_for(std::chrono::seconds(20)) == std::future_status::ready;

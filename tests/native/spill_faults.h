@@ -1,4 +1,4 @@
-// A spillway::DB on a file system that fails, fills up, or loses its power, for tests.
+// A spillway::DB on a file system that fails, fills up, or loses power, for tests.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -64,7 +64,8 @@ class FaultsSpillway : public ::testing::Test {
     const rocksdb::Status status = db_->Get({}, key, &value);
     return status.ok() ? value : status.IsNotFound() ? "-" : status.ToString();
   }
-  // What was diverted without a sync, and what `write_main` then gave RocksDB to keep, survives a loss of power.
+  // Whatever was diverted without a sync survives a loss of power, and so does what `write_main` made RocksDB keep
+  // after it.
   void expect_both_survive(const std::function<void(const std::string& value)>& write_main) {
     if (!db_) open();
     for (std::uint64_t seed = 0; seed < 8; ++seed) {
@@ -90,7 +91,7 @@ class FaultsSpillway : public ::testing::Test {
   std::unique_ptr<rocksdb::Env> env_;
   std::map<std::string, std::string> acknowledged_;
   std::unique_ptr<DB> db_;
-  std::uint64_t rounds_ = 0;  // of expect_both_survive
+  std::uint64_t rounds_ = 0;  // for expect_both_survive
 };
 
 inline bool comes_true(const std::function<bool()>& what) {

@@ -1,4 +1,4 @@
-// Whole files that come into both databases: ingested ones, and imported column families.
+// Files that enter both databases as a whole: ingested ones, and imported column families.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@
 
 namespace spillway::clients {
 
-// A table with these values; without one it is a deletion.
+// A table with these values; no value is a deletion.
 struct TableContents {
   struct Order {
     const rocksdb::Comparator* comparator;
@@ -37,7 +37,7 @@ struct TableContents {
   }
 };
 
-// What one database's family holds, as files that the other's can be made of.
+// Exports one database's family, as files that the other can import.
 inline std::unique_ptr<rocksdb::ExportImportFilesMetaData> export_family(rocksdb::DB& db,
                                                                          rocksdb::ColumnFamilyHandle* family,
                                                                          const std::string& directory) {
@@ -50,8 +50,8 @@ inline std::unique_ptr<rocksdb::ExportImportFilesMetaData> export_family(rocksdb
   return std::unique_ptr<rocksdb::ExportImportFilesMetaData>(exported);
 }
 
-// Of a database that is made for it, in which a key was written over so many times before. Two tables of L0, which are
-// soon compacted where they are imported.
+// Exports from a new database, in which a key was overwritten that often before. Two tables of L0, which are soon
+// compacted after the import.
 inline std::unique_ptr<rocksdb::ExportImportFilesMetaData> export_new(rocksdb::Options options,
                                                                       const TableContents::Rows& rows,
                                                                       std::uint64_t writes_before,
@@ -76,7 +76,7 @@ inline std::unique_ptr<rocksdb::ExportImportFilesMetaData> export_new(rocksdb::O
 inline void expect_same_contents(rocksdb::DB& plain, rocksdb::ColumnFamilyHandle* plain_family, rocksdb::DB& spill,
                                  rocksdb::ColumnFamilyHandle* spill_family) {
   rocksdb::ReadOptions all;
-  all.total_order_seek = true;  // in prefix mode RocksDB does not say what is first
+  all.total_order_seek = true;  // in prefix mode RocksDB does not define which key is first
   const std::unique_ptr<rocksdb::Iterator> expected(plain.NewIterator(all, plain_family));
   const std::unique_ptr<rocksdb::Iterator> found(spill.NewIterator(all, spill_family));
   found->SeekToFirst();
@@ -89,7 +89,7 @@ inline void expect_same_contents(rocksdb::DB& plain, rocksdb::ColumnFamilyHandle
   EXPECT_TRUE(found->status().ok()) << found->status().ToString();
 }
 
-// What both have of a family as files, taken into one database that is made for it.
+// Exports a family of both databases and imports both exports into one new database.
 inline void expect_same_exports(const rocksdb::ColumnFamilyOptions& options, const Both<rocksdb::DB*>& databases,
                                 const Both<rocksdb::ColumnFamilyHandle*>& families, const Both<std::string>& to,
                                 const std::string& made) {
@@ -104,7 +104,7 @@ inline void expect_same_exports(const rocksdb::ColumnFamilyOptions& options, con
     ASSERT_NE(files, nullptr);
     const std::string name = "of " + std::to_string(side);
     const rocksdb::Status status =
-        files->files.empty() ? db->CreateColumnFamily(options, name, &taken[side])  // RocksDB imports no empty one
+        files->files.empty() ? db->CreateColumnFamily(options, name, &taken[side])  // RocksDB imports no empty family
                              : db->CreateColumnFamilyWithImport(options, name, {}, *files, &taken[side]);
     ASSERT_TRUE(status.ok()) << (side == 0 ? "plain: " : "ours: ") << status.ToString();
   }

@@ -1,5 +1,5 @@
-// A spill store in the key-value namespace of a small simulated drive, for tests: killed, cut from power, failed,
-// filled.
+// A spill store in the key-value namespace of a small simulated drive, for tests of kills, losses of power, failures
+// and a full drive.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -22,8 +22,8 @@
 
 namespace spillway::spill {
 
-// What msync has made durable of the one file that is mapped from its begin on: staging. The test_spill executable has
-// an msync of its own (spill_kv_store_test.cc).
+// What msync has made durable of the one file that is mapped from its beginning: staging. The test_spill executable
+// replaces msync (spill_kv_store_test.cc).
 inline std::string& staging_on_disk() {
   static std::string bytes;
   return bytes;
@@ -42,9 +42,9 @@ inline constexpr std::uint32_t kStaged = 128;  // pairs: a small part of the sma
 
 class KvStoreTest : public ::testing::Test {
  protected:
-  KvStoreTest() { staging_on_disk().clear(); }  // another test's
+  KvStoreTest() { staging_on_disk().clear(); }  // another test's contents
 
-  // As a new process: a new drive, which holds what its contents hold.
+  // Like a new process: a new drive with the stored contents.
   std::unique_ptr<Store> open() {
     drive_ = device::make_simulated(ssd::Ssd(kv_drive(), 1));
     door_ = std::make_unique<device::FaultyDevice>(*drive_, [this](const device::Io& io) {
@@ -75,10 +75,10 @@ class KvStoreTest : public ::testing::Test {
     return records;
   }
   Records found() { return recover(*open()); }
-  // What a loss of power takes that a killed process leaves.
+  // Removes what a loss of power loses and a kill does not.
   void lose_staging() { std::filesystem::remove(directory_.path("kv.staged")); }
 
-  // Of staging, all that was not made durable there: the least that a loss of power leaves.
+  // Removes everything from staging that was not made durable: the least that a loss of power leaves.
   void lose_unsynced_staging() { std::ofstream(directory_.path("kv.staged"), std::ios::binary) << staging_on_disk(); }
 
   static rocksdb::Status try_append(Store& store, const std::string& record, std::uint64_t* offset = nullptr) {
@@ -103,19 +103,19 @@ class KvStoreTest : public ::testing::Test {
   TemporaryDirectory directory_;
   std::unique_ptr<device::EmulatedDevice> drive_;
   std::unique_ptr<device::Device> door_;
-  std::atomic<device::Opcode> fails_ = device::Opcode::flush;     // nobody flushes
-  std::atomic<device::Opcode> full_for_ = device::Opcode::flush;  // likewise
+  std::atomic<device::Opcode> fails_ = device::Opcode::flush;     // flush: no command fails
+  std::atomic<device::Opcode> full_for_ = device::Opcode::flush;  // flush: for no command
   std::atomic<int> skip_ = 0;
   std::atomic<int> most_failures_ = std::numeric_limits<int>::max();
-  std::atomic<bool> holds_ = false;    // batch stores, before the drive sees them
-  std::atomic<bool> is_held_ = false;  // one of them waits, or did
+  std::atomic<bool> holds_ = false;    // holds batch stores back before the drive gets them
+  std::atomic<bool> is_held_ = false;  // a batch store is or was held back
   std::pair<GenerationId, std::uint64_t> last_;
 };
 
 inline constexpr std::size_t kStagingHead = 4096;
 inline constexpr std::size_t kSlot = 64 + 17 * 1024;
 
-// No two bytes near each other alike.
+// Bytes near each other differ.
 inline std::string record_of(std::size_t bytes, unsigned seed) {
   std::string record(bytes, ' ');
   for (std::size_t i = 0; i < bytes; ++i) record[i] = static_cast<char>((i * 131 + i / 251 + seed * 17) & 0xff);

@@ -1,4 +1,4 @@
-// A database some of whose calls need everything to be in RocksDB, and the copies that can be made of it.
+// A database for calls that need everything to be in RocksDB, and the copies that can be made of it.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -60,7 +60,7 @@ class MainOnly : public ::testing::Test {
   rocksdb::DB* copied_ = nullptr;
 };
 
-// A copy of the database at `name`, made in some way, opened as plain RocksDB.
+// A copy of the database at `name`, made in one of several ways, opened as plain RocksDB.
 using Copy = std::function<rocksdb::Status(DB& db, const std::string& to)>;
 
 inline rocksdb::Status checkpoint_by_us(DB& db, const std::string& to) { return db.CreateCheckpoint(to); }

@@ -1,8 +1,8 @@
-// How long the metamorphic tests go on, and from which seed.
+// The duration of the metamorphic tests, and their first seed.
 //
-// A few seconds with fixed seeds. SPILLWAY_METAMORPHIC_SECONDS=N goes on with other seeds for so long, from
-// SPILLWAY_METAMORPHIC_SEED on or else from the clock; SPILLWAY_METAMORPHIC_SEED=N alone runs that one, to see again
-// what it found.
+// By default a few seconds with fixed seeds. SPILLWAY_METAMORPHIC_SECONDS=N continues with other seeds for that long,
+// beginning with SPILLWAY_METAMORPHIC_SEED or else a seed from the clock. SPILLWAY_METAMORPHIC_SEED=N alone runs only
+// that seed, to reproduce a failure.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -22,8 +22,8 @@ namespace spillway::clients {
 struct Seeds {
   std::uint64_t from = 1;
   int count = 1;
-  int steps = 0;           // of each run; five times as many when it goes on for long
-  double share = 1.0 / 6;  // of the seconds asked for: so many tests go on for long
+  int steps = 0;           // of each run; five times as many in a long run
+  double share = 1.0 / 6;  // of the requested seconds: the number of tests with long runs
 };
 
 inline std::uint64_t number_of(const char* variable) {
@@ -31,7 +31,7 @@ inline std::uint64_t number_of(const char* variable) {
   return text ? std::strtoull(text, nullptr, 10) : 0;
 }
 
-// Until one fails, which is said.
+// Stops at the first failure, and reports its seed.
 inline void for_each_seed(const Seeds& seeds, const std::function<void(std::uint64_t seed, int steps)>& run) {
   using Clock = std::chrono::steady_clock;
   const std::uint64_t asked = number_of("SPILLWAY_METAMORPHIC_SEED");
@@ -53,7 +53,7 @@ inline void for_each_seed(const Seeds& seeds, const std::function<void(std::uint
   if (goes_on) std::cout << runs << " seeds, up to " << seed - 1 << std::endl;
 }
 
-// Brings back what was diverted, again and again, until it is destroyed.
+// Brings back what was diverted, repeatedly, until it is destroyed.
 class RollbackThread {
  public:
   RollbackThread(TwoDatabases& databases, std::uint64_t seed)

@@ -1,4 +1,4 @@
-// A spill store in files whose writes, syncs and reads fail as a test wishes, and logs that it may damage.
+// A spill store in files whose writes, syncs and reads fail as a test requests, and logs that the test may damage.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -21,10 +21,10 @@
 
 namespace spillway::spill {
 
-// Fails what it is told to, once; counts syncs, and spares the host's disk them.
+// Each requested failure happens once. Counts syncs, and does not pass them to the host's disk.
 struct Faults {
-  rocksdb::IOStatus append;     // what the next append returns, if not OK,
-  std::size_t append_part = 0;  // after it wrote so many bytes
+  rocksdb::IOStatus append;     // the status of the next append, if not OK,
+  std::size_t append_part = 0;  // after it wrote this many bytes
   rocksdb::IOStatus sync;
   rocksdb::IOStatus rename;
   rocksdb::IOStatus directory_sync;
@@ -186,7 +186,7 @@ class RegionStoreTest : public ::testing::Test {
     return bytes;
   }
 
-  // What no sync makes durable, a loss of power may take.
+  // Removes a file that no sync makes durable, so that a loss of power may remove it.
   void lose_ends() const { std::filesystem::remove(path("DURABLE")); }
   std::string path(const std::string& name) const { return directory_ + "/" + name; }
   static void write(const std::string& file, const std::string& bytes) {
@@ -199,10 +199,10 @@ class RegionStoreTest : public ::testing::Test {
   std::pair<GenerationId, std::uint64_t> last_;
 };
 
-// The two logs that the next tests damage, the offsets of their records, and what is in them.
+// The two logs that the next tests damage, the offsets of their records, and their contents.
 struct Damaged {
   const Records records{{1, "one"}, {1, "a second record"}, {1, "3"}, {2, "four"}};
-  std::vector<std::uint64_t> ends;  // of the frames of generation 1, its header's first
+  std::vector<std::uint64_t> ends;  // of the frames of generation 1, the first one its header's
   std::string log;
 };
 
@@ -227,7 +227,7 @@ class TornLogTest : public RegionStoreTest {
     EXPECT_EQ(damaged_.log.size(), damaged_.ends.back());
   }
 
-  // What is whole before byte `at` of generation 1.
+  // The records that are complete before byte `at` of generation 1.
   Records before(std::uint64_t at) const {
     Records records;
     for (std::size_t i = 0; i + 1 < damaged_.ends.size() && damaged_.ends[i + 1] <= at; ++i) {
@@ -236,7 +236,7 @@ class TornLogTest : public RegionStoreTest {
     return records;
   }
 
-  // Recovers, cuts as the DB does, goes on writing, and looks again: what was lost stays lost.
+  // Recovers, cuts as the DB does, appends, and recovers again: what was lost stays lost.
   void expect_recovers(const Records& expected) {
     {
       auto store = open();

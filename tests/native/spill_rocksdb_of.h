@@ -1,4 +1,4 @@
-// RocksDB below a spillway::DB, for tests that do to it what it does by itself. GetBaseDB would end diversion.
+// RocksDB below a spillway::DB, for tests that trigger what RocksDB does by itself. GetBaseDB would end diversion.
 #pragma once
 
 #include "spill/db/db_impl.h"

@@ -1,8 +1,9 @@
-// What threads do to keys that they share, and whether what a read finds is what these operations allow.
+// The operations of threads on shared keys, and whether they allow what a read finds.
 //
 // A value is a list: an operation puts its number, appends it (a merge), or removes the list. Operations that do not
-// overlap in time keep their order, so each list says which put or deletion it begins with, and from that on no
-// operation may be missing, doubled or out of order. What is checked is necessary for linearizability.
+// overlap in time keep their order. So each list determines the put or deletion with which it begins, and from there on
+// no operation may be missing, duplicated or out of order. These checks are necessary for linearizability, not
+// sufficient.
 #pragma once
 
 #include <algorithm>
@@ -25,7 +26,7 @@ class SharedHistory {
 
   explicit SharedHistory(std::size_t keys) : keys_(keys) {}
 
-  // An operation starts; its number is what it puts or appends.
+  // Begins an operation. Its number is what it puts or appends.
   Id begin(std::size_t key, Kind kind) {
     const std::lock_guard lock(mutex_);
     operations_.push_back({kind, key, ++clock_});
@@ -41,17 +42,17 @@ class SharedHistory {
     return ++clock_;
   }
 
-  // What a read saw of one key; nothing where it was not found.
+  // What a read found for one key; none if it found nothing.
   struct Seen {
     std::size_t key = 0;
     std::optional<std::string> value;
   };
 
-  // Whether one read, which began at that tick and saw these keys as of one moment, could see them so. Empty if it
-  // could, otherwise why not.
+  // Checks whether a read that began at that tick and found these keys in one state could find them. Empty if it could,
+  // else the reason why not.
   std::string judge(const std::vector<Seen>& all, Tick read_began) {
     const std::lock_guard lock(mutex_);
-    // What was acknowledged before the start of an operation that is seen has to be seen as well.
+    // What was acknowledged before the start of a visible operation must be visible, too.
     Tick settled = read_began;
     std::vector<std::vector<Id>> lists;
     for (const Seen& one : all) {
@@ -88,7 +89,7 @@ class SharedHistory {
     return list;
   }
 
-  // The list starts with a put, or else with a deletion or the empty key; which one, only the order can tell.
+  // The list starts with a put, else with a deletion or the empty key. Only the order determines which one.
   std::string judge_list(std::size_t key, std::vector<Id> list, Tick settled) const {
     std::vector<Operation> starts;
     if (!list.empty() && operations_[list.front() - 1].kind == Kind::put) {
@@ -119,7 +120,7 @@ class SharedHistory {
     }
     for (const Id id : keys_[key]) {
       const Operation& one = operations_[id - 1];
-      if (one.end >= settled || one.begin <= start.end) continue;  // it may be missing
+      if (one.end >= settled || one.begin <= start.end) continue;  // it need not be visible
       if (one.kind != Kind::merge) return std::to_string(id) + " was acknowledged later and is not there";
       if (std::find(list.begin(), list.end(), id) == list.end()) return std::to_string(id) + " is lost";
     }

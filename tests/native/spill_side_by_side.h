@@ -1,5 +1,5 @@
-// A plain RocksDB and a spillway::DB, opened with the same options and given the same calls, for tests of what a user
-// can see. The metamorphic tests have one of their own (spill_two_databases.h), with the seeds that they need.
+// A plain RocksDB and a spillway::DB with the same options and the same calls, for tests of what a user can observe.
+// The metamorphic tests have their own pair (spill_two_databases.h), with the seeds that they need.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@ class SideBySide : public ::testing::Test {
   struct Side {
     std::string name;
     std::unique_ptr<rocksdb::DB> db;
-    Handles handles;  // as `families_`
+    Handles handles;  // in the order of `families_`
   };
 
   SideBySide() {
@@ -71,7 +71,7 @@ class SideBySide : public ::testing::Test {
     for (Side& side : sides_) close(side);
   }
 
-  // The answer of both, which has to be the same.
+  // The answer of both, which must be the same.
   template <class Call>
   std::string same(const Call& call) {
     const std::string expected = text_of(call(plain()));

@@ -1,4 +1,4 @@
-// What the tests of transactions share.
+// The common part of the tests of transactions.
 #pragma once
 
 #include <rocksdb/merge_operator.h>

@@ -1,4 +1,4 @@
-// A plain RocksDB and a spillway::DB with the same column families, which are to give the same answers.
+// A plain RocksDB and a spillway::DB with the same column families, which must give the same answers.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -47,7 +47,7 @@ class Random {
   std::mt19937_64 engine_;
 };
 
-// Files that are never synced: what is tested here does not end with the process.
+// Files without syncs: these tests do not outlive the process.
 class NoSyncFileSystem final : public rocksdb::FileSystemWrapper {
  public:
   NoSyncFileSystem() : FileSystemWrapper(FileSystem::Default()) {}
@@ -99,7 +99,7 @@ class NoSyncFileSystem final : public rocksdb::FileSystemWrapper {
   }
 };
 
-// Not commutative, so that an operand lost, doubled or out of order shows.
+// Not commutative, so that a lost, duplicated or reordered operand is visible.
 class Append final : public rocksdb::AssociativeMergeOperator {
  public:
   bool Merge(const rocksdb::Slice& /*key*/, const rocksdb::Slice* existing, const rocksdb::Slice& value,
@@ -111,7 +111,7 @@ class Append final : public rocksdb::AssociativeMergeOperator {
   const char* Name() const override { return kClassName(); }
 };
 
-// Numbers in text, so that a count is wrong where an increment is lost or doubled.
+// Numbers as text: a lost or duplicated increment gives a wrong count.
 class Add final : public rocksdb::AssociativeMergeOperator {
  public:
   bool Merge(const rocksdb::Slice& /*key*/, const rocksdb::Slice* existing, const rocksdb::Slice& value,
@@ -128,14 +128,14 @@ struct Family {
   std::string name;
   const rocksdb::Comparator* comparator = nullptr;
   Both<rocksdb::ColumnFamilyHandle*> handles{};
-  bool counts = false;  // its merges add
+  bool counts = false;  // its merges are additions
 };
 
 class TwoDatabases {
  public:
   using Handles = std::vector<rocksdb::ColumnFamilyHandle*>;
 
-  // The seed chooses how large a generation is, how full the spill store gets, and how it is brought back.
+  // The seed determines the size of generations, how full the spill store gets, and how it is brought back.
   explicit TwoDatabases(std::uint64_t seed, bool with_counters = false) {
     Random random(seed);
     spill_options_.generation_bytes = random.of<std::uint64_t>({500, 10'000, 1'000'000});
@@ -160,10 +160,10 @@ class TwoDatabases {
   DB& spill() { return *spill_; }
   std::vector<Family>& families() { return families_; }
 
-  // Whether iterators have to say what becomes of prefixes: RocksDB passes tables over in prefix mode.
+  // Whether iterators must have a defined prefix mode: RocksDB skips tables in prefix mode.
   bool has_prefix_filters() const { return has_prefix_filters_; }
 
-  // Where nothing is yet.
+  // A path that does not exist yet.
   std::string new_path(const std::string& kind) {
     return directory_.path(kind + " " + std::to_string(paths_.fetch_add(1)));
   }
@@ -202,10 +202,10 @@ class TwoDatabases {
     EXPECT_TRUE(status.ok()) << status.ToString();
   }
 
-  // Operations, over every time that they were open.
+  // Diverted operations, summed over all openings.
   std::uint64_t diverted() { return diverted_ + spill_->GetSpillStatistics().diverted_writes; }
 
-  // A checkpoint of each, opened as what it is said to be: a plain RocksDB.
+  // A checkpoint of each, opened by plain RocksDB.
   Both<std::unique_ptr<rocksdb::DB>> open_checkpoints(Both<Handles>& handles) {
     Both<std::unique_ptr<rocksdb::DB>> opened;
     for (const Side side : {kPlain, kSpill}) opened[side] = open_checkpoint(side, "copy", &handles[side]);

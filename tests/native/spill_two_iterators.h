@@ -1,4 +1,4 @@
-// An iterator of each of the two databases, which are moved alike and stand at the same entries.
+// An iterator of each of the two databases. They are moved alike and must be at the same entries.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@ namespace spillway::clients {
 
 class TwoIterators {
  public:
-  // How they are made; what is not said here is chosen at random.
+  // Their options; what is not given is random.
   struct Wish {
     std::string lower;
     std::string upper;
@@ -49,7 +49,7 @@ class TwoIterators {
     EXPECT_TRUE(plain.code() == spill.code()) << plain.ToString() << " and " << spill.ToString();
   }
 
-  // Seeks and goes to and fro.
+  // Seeks and moves in both directions.
   void walk(const std::string& target, Random& random, const Note& note) {
     const std::uint64_t how = only_seeks_ ? 2 + random.below(2) : random.below(4);
     const char* const names[] = {"to first", "to last", "seek ", "seek for prev "};
@@ -72,7 +72,7 @@ class TwoIterators {
  private:
   static std::string shown(const rocksdb::Slice& text) { return text.ToString(/*hex=*/true); }
 
-  // RocksDB says what is beyond the prefix of a seek, and what is first or last, in these modes only.
+  // RocksDB defines what is beyond the prefix of a seek, and what is first or last, only in these modes.
   void choose_mode(rocksdb::ReadOptions& options, Random& random) {
     const std::uint64_t mode = random.below(4);
     options.total_order_seek = mode < 2;
@@ -81,7 +81,7 @@ class TwoIterators {
     only_seeks_ = mode == 2;
   }
 
-  // Whether they are at an entry. Where they differ it is a failure.
+  // Whether they are at an entry. A difference is a failure.
   bool same_place() const {
     const rocksdb::Iterator& plain = *of_[kPlain];
     const rocksdb::Iterator& spill = *of_[kSpill];

@@ -1,4 +1,4 @@
-// Random operations on both databases, which are to give the same answers.
+// Random operations on both databases, which must give the same answers.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@ struct HeldSnapshot {
   Both<const rocksdb::Snapshot*> of{};
 };
 
-// Does one thing after another to both and compares. Of several at a time, each has keys of its own.
+// Does one random operation after another on both and compares. Several walkers at a time have separate keys.
 class Walker {
  public:
   Walker(TwoDatabases& databases, std::uint64_t seed, std::string own, bool alone)
@@ -65,9 +65,9 @@ class Walker {
     get();
   }
 
-  // --- Random things.
+  // --- Random choices
 
-  // Few keys, so that everything happens to each of them, and some of all lengths.
+  // Few keys, so that each is used by every operation, and keys of all lengths.
   std::string key() {
     std::string text = own_;
     for (std::uint64_t i = 0, length = 1 + random_.below(3); i < length; ++i) text += "abc\xff"[random_.below(4)];
@@ -89,11 +89,12 @@ class Walker {
   std::pair<std::string, std::string> range(const Family& of) {
     std::string begin = key();
     std::string end = key();
-    if (of.comparator->Compare(begin, end) > 0) begin.swap(end);  // the other way round, RocksDB ends all writing
+    // With a reversed range RocksDB refuses all later writes.
+    if (of.comparator->Compare(begin, end) > 0) begin.swap(end);
     return {begin, end};
   }
 
-  // --- Both, and what they say.
+  // --- Both databases, and their answers
 
   using Operation = std::function<rocksdb::Status(rocksdb::DB&, Side)>;
 
@@ -102,8 +103,7 @@ class Walker {
     if (history_.size() > 25) history_.pop_front();
   }
 
-  // The thread sanitizer's list of what is RocksDB's own knows this name: the group's leader reads the batches of
-  // others.
+  // scripts/tsan.suppressions names this function: RocksDB's group leader reads the batches of other writers.
   [[gnu::noinline]] static rocksdb::Status by_plain_rocksdb(const Operation& operation, rocksdb::DB& db) {
     rocksdb::Status status = operation(db, kPlain);
     return status;
@@ -121,7 +121,7 @@ class Walker {
 
   static std::string shown(const rocksdb::Slice& text) { return text.ToString(/*hex=*/true); }
 
-  // --- Writes.
+  // --- Writes
 
   void put() {
     Family& into = family();
@@ -140,7 +140,7 @@ class Walker {
          [&](rocksdb::DB& db, Side side) { return db.Delete(options, from.handles[side], k); });
   }
 
-  // As RocksDB demands: of keys that were put once since they were last deleted, and by nothing else.
+  // As RocksDB requires: only keys that were put once since their last deletion, and changed in no other way.
   void put_or_delete_single() {
     Family& of = family();
     const std::string k = single_key();
@@ -211,7 +211,7 @@ class Walker {
     return " " + std::to_string(what) + " " + in.name + " " + shown(k);
   }
 
-  // --- Reads.
+  // --- Reads
 
   rocksdb::ReadOptions read_options(Side side, const HeldSnapshot* snapshot) const {
     rocksdb::ReadOptions options;
@@ -265,7 +265,7 @@ class Walker {
     wish.has_snapshots = snapshot != nullptr;
     if (snapshot) wish.snapshots = snapshot->of;
     const bool is_backwards = of.comparator != rocksdb::BytewiseComparator();
-    // The keys of this walker, and of them a part.
+    // The keys of this walker, or a part of them.
     wish.lower = is_backwards ? own_ + "\xff\xff\xff\xff\xff" : own_;
     wish.upper = is_backwards ? own_ : own_ + "\xff\xff\xff\xff\xff";
     if (wish.lower.empty() || random_.one_in(3)) wish.lower = key();
@@ -306,7 +306,8 @@ class Walker {
       snapshots_.push_back(taken);
     } else if (!snapshots_.empty()) {
       note("release a snapshot");
-      std::erase_if(held_, [](const auto& one) { return one->is_on_snapshots(); });  // RocksDB's look at it to the end
+      // RocksDB's iterators use the snapshot until they are destroyed.
+      std::erase_if(held_, [](const auto& one) { return one->is_on_snapshots(); });
       const std::size_t which = random_.below(snapshots_.size());
       release(snapshots_[which]);
       snapshots_.erase(snapshots_.begin() + static_cast<std::ptrdiff_t>(which));
@@ -323,7 +324,7 @@ class Walker {
     snapshots_.clear();
   }
 
-  // --- The rest.
+  // --- Other operations
 
   void divert() {
     const auto how =
@@ -359,7 +360,7 @@ class Walker {
     rocksdb::IngestExternalFileOptions options;
     options.write_global_seqno = !exports_;
     same("ingest into " + into.name, [&](rocksdb::DB& db, Side side) {
-      // RocksDB refuses it where a flush or a compaction is just ending, and says so.
+      // RocksDB refuses it with TryAgain while a flush or a compaction is just ending.
       rocksdb::Status status = rocksdb::Status::TryAgain();
       for (int i = 0; i < 100 && status.IsTryAgain(); ++i) {
         status = db.IngestExternalFile(into.handles[side], {file}, options);
@@ -368,8 +369,8 @@ class Walker {
     });
   }
 
-  // The files keep their sequence numbers, which may be higher than any of the database's, and of which an older
-  // snapshot sees as many as its number says.
+  // The files keep their sequence numbers, which may be larger than the database's. An older snapshot sees those of
+  // them that its number allows.
   void import(Family& fresh) {
     const auto files = export_new(options_of(fresh), some_rows(fresh), random_.below(5000),
                                   databases_.new_path("source"), databases_.new_path("export"));
@@ -383,7 +384,7 @@ class Walker {
 
   void export_one() {
     Family& of = family();
-    // RocksDB 7.8.3 imports a table with the bounds of its keys, without those of the ranges that it deletes.
+    // RocksDB 7.8.3 imports a table with the bounds of its keys, without those of its range tombstones.
     let_go();
     rocksdb::CompactRangeOptions all;
     all.bottommost_level_compaction = rocksdb::BottommostLevelCompaction::kForce;
@@ -434,9 +435,9 @@ class Walker {
   Random random_;
   const std::string own_;
   const bool alone_;
-  const bool exports_ = random_.one_in(2);  // RocksDB 7.8.3 imports no table into which it wrote a sequence number
+  const bool exports_ = random_.one_in(2);  // RocksDB 7.8.3 cannot import a table into which it wrote a sequence number
   std::uint64_t values_ = 0;
-  std::map<std::string, std::set<std::string>> singles_;  // of each family, own keys for SingleDelete that are there
+  std::map<std::string, std::set<std::string>> singles_;  // for each family: own keys for SingleDelete that exist
   std::vector<HeldSnapshot> snapshots_;
   std::deque<std::unique_ptr<TwoIterators>> held_;
   std::deque<std::string> history_;

@@ -1,4 +1,4 @@
-// A directory for what a test writes, gone when the test ends, however it ends.
+// A directory for files of a test, removed when the test ends in any way.
 #pragma once
 
 #include <unistd.h>
@@ -12,10 +12,11 @@
 
 namespace spillway {
 
-// Where the processes that a test starts make their directories: those that are killed leave them to that test.
+// The place where processes that a test starts create their directories. A killed process leaves its directory to the
+// test.
 inline constexpr const char* kPlaceOfClients = "SPILLWAY_TEST_CLIENTS_PLACE";
 
-// While it lives, processes that are started have this place for their directories.
+// While it exists, started processes use this place for their directories.
 class ClientsPlace {
  public:
   explicit ClientsPlace(const std::filesystem::path& path) { ::setenv(kPlaceOfClients, path.c_str(), 1); }
@@ -29,7 +30,7 @@ inline std::filesystem::path temporary_path() {
   return place != nullptr ? std::filesystem::path(place) : std::filesystem::temp_directory_path();
 }
 
-// A place for tests that make thousands of files: the host's memory, where it has one for files.
+// A place for tests that create thousands of files: in memory, if the host has a file system there.
 inline std::filesystem::path memory_path() {
   if (std::getenv(kPlaceOfClients) != nullptr) return temporary_path();
   const std::filesystem::path memory = "/dev/shm";
@@ -44,7 +45,7 @@ class TemporaryDirectory {
     path_ = name;
   }
   ~TemporaryDirectory() {
-    std::error_code ignored;  // a destructor must not throw, and the next run has a directory of its own
+    std::error_code ignored;  // a destructor must not throw, and the next run has another directory
     std::filesystem::remove_all(path_, ignored);
   }
   TemporaryDirectory(const TemporaryDirectory&) = delete;
@@ -53,7 +54,7 @@ class TemporaryDirectory {
   const std::filesystem::path& root() const { return path_; }
   std::string path(const std::string& name) const { return (path_ / name).string(); }
 
-  // How many entries it holds: a file half-written under another name would be one.
+  // Number of entries. A partly written file under another name would count.
   std::ptrdiff_t entries() const {
     return std::distance(std::filesystem::directory_iterator(path_), std::filesystem::directory_iterator());
   }

@@ -1,4 +1,4 @@
-// What a command of spillway-native says, read back as its caller reads it; and the small drive its tests ask for.
+// The output of a command of spillway-native, parsed as its caller does; and the small drive that its tests use.
 #pragma once
 
 #include <atomic>
@@ -24,7 +24,7 @@ struct Outcome {
   }
 };
 
-// `command` is called with what it tells its events to and the flag that ends it early, and returns its status.
+// Calls `command` with a stream for its events and the flag that ends it early. Returns its status and events.
 template <typename Command>
 Outcome outcome_of(Command command, bool stopped = false) {
   std::ostringstream out;

@@ -1,4 +1,4 @@
-// A file system that is the host's but for the files it writes, which are `File`s: an FSWritableFileOwnerWrapper.
+// The host's file system, except that the files it writes are `File`s, each an FSWritableFileOwnerWrapper.
 #pragma once
 
 #include <rocksdb/file_system.h>

@@ -17,7 +17,7 @@ namespace filesystem = std::filesystem;
 
 std::string number_of(unsigned major, unsigned minor) { return std::to_string(major) + ":" + std::to_string(minor); }
 
-// MAJOR:MINOR of a block device's node; "" of anything else.
+// MAJOR:MINOR of a block device's node; "" for any other file.
 std::string number_of(const std::string& path) {
   struct stat status {};
   if (stat(path.c_str(), &status) != 0 || !S_ISBLK(status.st_mode)) return "";
@@ -31,10 +31,10 @@ std::string first_line(const filesystem::path& path) {
   return line;
 }
 
-// The device and its partitions: MAJOR:MINOR → how a sentence about it begins.
+// The device and its partitions: MAJOR:MINOR → the beginning of a sentence about it.
 std::map<std::string, std::string> with_partitions(const std::string& number, const SystemFiles& files) {
   std::map<std::string, std::string> found = {{number, ""}};
-  std::error_code ignored;  // a device that sysfs does not list has no partitions there
+  std::error_code ignored;  // a device that sysfs does not list has no partitions
   for (const auto& entry : filesystem::directory_iterator(files.dev_block + "/" + number, ignored)) {
     if (!filesystem::exists(entry.path() / "partition", ignored)) continue;
     found[first_line(entry.path() / "dev")] = "has a partition, " + entry.path().filename().string() + ", that ";
@@ -43,7 +43,7 @@ std::map<std::string, std::string> with_partitions(const std::string& number, co
 }
 
 // mountinfo: id parent MAJOR:MINOR root mount-point options [optional…] - type source …
-// The source is looked at too, for file systems over several devices (btrfs) have a number of their own.
+// The source is checked too, because file systems over several devices (btrfs) have their own number.
 std::optional<std::string> mounted(const std::map<std::string, std::string>& devices, const SystemFiles& files) {
   std::ifstream mounts(files.mountinfo);
   for (std::string line; std::getline(mounts, line);) {
@@ -70,7 +70,7 @@ std::optional<std::string> mounted(const std::map<std::string, std::string>& dev
 std::optional<std::string> swapped_to(const std::map<std::string, std::string>& devices, const SystemFiles& files) {
   std::ifstream swaps(files.swaps);
   std::string line;
-  std::getline(swaps, line);  // the heads of the columns
+  std::getline(swaps, line);  // the column headings
   while (std::getline(swaps, line)) {
     const auto device = devices.find(number_of(line.substr(0, line.find_first_of(" \t"))));
     if (device != devices.end()) return device->second + "is swapped to";

@@ -25,12 +25,12 @@ constexpr std::uint64_t kPageBytes = 4096;
 
 std::string reason(int error) { return std::strerror(error); }
 
-// Completions are dealt with when this thread comes for them, and interrupt nothing (Linux 6.1; 5.19 without the last
-// two). Older kernels refuse flags that they do not know. As fio sets them, so that the two find the same.
+// Completions are processed when this thread reaps, and interrupt nothing (Linux 6.1; 5.19 without the last two). Older
+// kernels refuse unknown flags. fio uses the same flags, so results are comparable.
 constexpr std::array<unsigned, 3> kRingFlags = {
     IORING_SETUP_COOP_TASKRUN | IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN, IORING_SETUP_COOP_TASKRUN, 0};
 
-// The memory of a queue's ios: one piece, so that it is registered as one buffer.
+// The memory of a queue's ios: contiguous, so that it is registered as one buffer.
 class Buffers {
  public:
   Buffers(std::uint32_t count, std::uint64_t io_bytes, std::uint64_t seed)
@@ -53,7 +53,7 @@ class Buffers {
   iovec whole() const { return {.iov_base = memory_, .iov_len = bytes_}; }
   void* at(std::uint32_t slot) { return memory_ + slot * stride_ / sizeof(std::uint64_t); }
 
-  // A number that was not written before in each 4 KiB: drives that look for sameness find none.
+  // Writes a number that is not repeated into each 4 KiB, so that drives that deduplicate find no duplicates.
   void stamp(std::uint32_t slot, std::uint64_t length) {
     auto* const words = static_cast<std::uint64_t*>(at(slot));
     for (std::uint64_t i = 0; i < length / sizeof(std::uint64_t); i += kPageBytes / sizeof(std::uint64_t)) {
@@ -127,7 +127,7 @@ class DirectDevice final : public Device {
   std::atomic<std::uint64_t> bytes_written_{0};
 };
 
-// What every queue does: checks, slots with their buffers, counts.
+// The common part of the queues: checks, slots with their buffers, counts.
 class DirectQueue : public Queue {
  public:
   DirectQueue(DirectDevice& device, std::uint64_t seed)
@@ -165,12 +165,12 @@ class DirectQueue : public Queue {
   Done give_back(std::uint32_t slot, Nanos now, std::int64_t moved_bytes) {
     const Slot& one = slots_[slot];
     free_.push_back(slot);
-    // A read or write that stops short of what it was to move has met a defect, for it lies within the target.
+    // All of it is within the target, so a read or write that moved less has met a defect.
     const bool whole = moved_bytes == static_cast<std::int64_t>(one.io.length_bytes);
     return {one.io.tag, one.submitted, now, whole ? Fault::none : Fault::io_error};
   }
 
-  DirectDevice& device_;  // NOLINT: the derived queues' own
+  DirectDevice& device_;  // used by the derived queues
   std::vector<Slot> slots_;
   Buffers buffers_;
   Status unusable_;  // why the queue cannot be used
@@ -195,7 +195,7 @@ class UringQueue final : public DirectQueue {
     has_ring_ = true;
     const int fd = device.file().fd();
     has_file_ = io_uring_register_files(&ring_, &fd, 1) == 0;
-    // Registered memory is locked, which ulimit -l bounds; without it the kernel maps each io's buffer anew.
+    // Registered memory is locked, which ulimit -l limits. Without it the kernel maps each io's buffer again.
     const iovec whole = buffers_.whole();
     has_buffers_ = whole.iov_len > 0 && io_uring_register_buffers(&ring_, &whole, 1) == 0;
   }
@@ -212,7 +212,7 @@ class UringQueue final : public DirectQueue {
     const Nanos now = real_now();
     for (const Io& io : ios) prepare(io, take(io, now));
     while (io_uring_sq_ready(&ring_) > 0) {
-      const int taken = io_uring_submit_and_get_events(&ring_);  // what is done meanwhile is taken along
+      const int taken = io_uring_submit_and_get_events(&ring_);  // also processes completions
       if (taken >= 0 || taken == -EINTR || taken == -EAGAIN || taken == -EBUSY) continue;
       return Status::io_error("io_uring takes no ios: " + reason(-taken));
     }
@@ -263,7 +263,7 @@ class UringQueue final : public DirectQueue {
   bool has_buffers_ = false;  // registered
 };
 
-// An io happens while it is waited for.
+// The io is executed during the wait for it.
 class SyncQueue final : public DirectQueue {
  public:
   using DirectQueue::DirectQueue;

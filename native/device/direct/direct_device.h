@@ -1,7 +1,7 @@
 // A real drive as a Device: a DirectFile's reads and writes, through io_uring or by pread and pwrite.
 //
-// An io without data of its own uses a buffer of its queue, registered with the kernel, so that nothing is mapped or
-// copied for it; what it writes does not compress and is nowhere the same.
+// An io without data uses a buffer of its queue, registered with the kernel, so that nothing is mapped or copied for
+// it. What it writes is not compressible and not repeated.
 #pragma once
 
 #include <cstdint>
@@ -13,16 +13,16 @@
 namespace spillway::device {
 
 struct DirectQueues {
-  bool io_uring = true;        // false: an io is done while it is waited for, one at a time
-  std::uint32_t depth = 1;     // ios that a queue may have pending
-  std::uint64_t io_bytes = 0;  // the longest io without data of its own
+  bool io_uring = true;        // false: an io is executed during the wait for it, one at a time
+  std::uint32_t depth = 1;     // most pending ios of a queue
+  std::uint64_t io_bytes = 0;  // length of the longest io without data
 };
 
-// Whether this kernel lets this process have io_uring: containers and cautious administrators often switch it off.
+// Whether this process may use io_uring. Containers and administrators often disable it.
 bool io_uring_is_there();
 
-// A queue that cannot be had (rings or memory are short) says so when it is first submitted to.
-// counters() has the host's commands and bytes; the rest of them only the drive knows.
+// If a queue cannot be created (rings or memory are short), its first submit() returns the error. counters() has the
+// host's commands and bytes; only the drive knows the other counts.
 // REQUIRES: `file` outlives the device.
 std::unique_ptr<Device> make_direct(const DirectFile& file, const DirectQueues& queues);
 

@@ -22,7 +22,7 @@ namespace {
 using Kind = DirectFileSpec::Kind;
 
 constexpr std::uint64_t kTestFileBytes = std::uint64_t{1} << 30;
-// What direct I/O is aligned to where the kernel does not say (before Linux 6.1): safe with every common drive.
+// Alignment of direct I/O if the kernel does not report it (before Linux 6.1). Safe for every common drive.
 constexpr std::uint32_t kSafeAlignment = 4096;
 
 std::string reason(int error) { return std::strerror(error); }
@@ -33,14 +33,14 @@ Status no_direct(const std::string& path) {
                            "target on a file system of a drive, such as ext4 or XFS");
 }
 
-// In memory there is no drive, though newer kernels open such files with O_DIRECT.
+// A file in memory has no drive, although newer kernels open it with O_DIRECT.
 bool is_in_memory(int fd) {
   struct statfs file_system {};
   if (fstatfs(fd, &file_system) != 0) return false;
   return file_system.f_type == TMPFS_MAGIC || file_system.f_type == RAMFS_MAGIC;
 }
 
-// What offsets and lengths must be multiples of; 0: no direct I/O here.
+// Offsets and lengths must be multiples of this; 0: direct I/O is not possible.
 std::uint32_t direct_alignment(int fd) {
 #ifdef STATX_DIOALIGN
   struct statx status {};
@@ -138,7 +138,7 @@ Status DirectFile::open_file(const DirectFileSpec& spec) {
   return {};
 }
 
-// O_TMPFILE where the file system has it; a file whose name is taken away at once where not.
+// O_TMPFILE if the file system supports it; otherwise a file whose name is removed at once.
 Status DirectFile::make_nameless() {
   constexpr int kFlags = O_RDWR | O_DIRECT | O_CLOEXEC;
   fd_ = ::open(path_.c_str(), kFlags | O_TMPFILE, S_IRUSR | S_IWUSR);
@@ -165,7 +165,7 @@ Status DirectFile::open_directory(const DirectFileSpec& spec) {
   struct statfs room {};
   fstatfs(fd_, &room);
   const auto free_bytes = static_cast<std::uint64_t>(room.f_bavail) * static_cast<std::uint64_t>(room.f_bsize);
-  // Room for all of it is got before anything is written: a drive that is too full is not filled to the brim first.
+  // All space is allocated before anything is written, so that a drive without enough space is not filled first.
   const int error = free_bytes < size_bytes_ ? ENOSPC : posix_fallocate(fd_, 0, static_cast<off_t>(size_bytes_));
   if (error == ENOSPC || error == EFBIG || error == EDQUOT) {
     return Status::bad_input(path_ + ": too small: it has " + std::to_string(free_bytes) +
@@ -184,7 +184,7 @@ Status DirectFile::open_device(const DirectFileSpec& spec) {
   if (const auto use = use_of_device(major(status.st_rdev), minor(status.st_rdev))) {
     return Status::bad_input(path_ + " " + *use + "; give a device that nothing uses");
   }
-  // O_EXCL is the kernel's own answer to whether anything uses it, other mount namespaces included.
+  // With O_EXCL the kernel itself reports whether anything uses it, including other mount namespaces.
   if (Status opened = open_path(O_EXCL); !opened) return opened;
   int logical = 0;
   int read_only = 0;

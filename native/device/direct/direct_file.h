@@ -1,5 +1,5 @@
-// A file or a block device, opened so that reads and writes go round the page cache (O_DIRECT); refused where that
-// would be unsafe, or would measure something else than the drive.
+// A file or a block device, opened so that reads and writes bypass the page cache (O_DIRECT). Refused if that would be
+// unsafe, or would not measure the drive.
 #pragma once
 
 #include <cstdint>
@@ -14,20 +14,21 @@ namespace spillway::device {
 struct DirectFileSpec {
   enum class Kind : std::uint8_t {
     file,       // an existing regular file
-    directory,  // a test file in it that has no name: gone when it is closed, however the process ends
-    device,     // a block device that nothing uses
+    directory,  // a nameless test file in it, which disappears when it is closed, however the process ends
+    device,     // a block device that is not in use
   };
   Kind kind = Kind::file;
   std::string path;
-  // file: at most so much of it (all); directory: so much (1 GiB); device: not used, it is measured as it is.
+  // file: at most that much of it (default: all); directory: that much (default: 1 GiB); device: unused, all is
+  // measured.
   std::optional<std::uint64_t> size_bytes;
-  bool destroy_data = false;  // file, device: without it they are opened for reading only
+  bool destroy_data = false;  // file, device: if false they are opened for reading only
 };
 
 class DirectFile {
  public:
-  // Fault::bad_input, and nothing is changed, where the target cannot be had as it must be. A test file is allocated
-  // but not yet written.
+  // Fault::bad_input, with nothing changed, if the target cannot be opened that way. A test file is allocated but not
+  // yet written.
   static Result<std::unique_ptr<DirectFile>> open(const DirectFileSpec& spec);
   ~DirectFile();
   DirectFile(const DirectFile&) = delete;
@@ -39,9 +40,9 @@ class DirectFile {
   std::uint32_t lba_bytes() const { return lba_bytes_; }
   bool writable() const { return writable_; }
 
-  // Whether a file has parts within its first `bytes` that were never written: they read as zeros without the drive.
+  // Whether parts of the file's first `bytes` were never written. They read as zeros without the drive.
   bool has_holes(std::uint64_t bytes) const;
-  // Has the file system and the drive make durable what was written.
+  // Makes what was written durable, in the file system and the drive.
   Status sync() const;
 
  private:

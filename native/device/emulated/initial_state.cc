@@ -1,5 +1,5 @@
-// Bringing a drive to where an experiment starts (M23, M32, B4, C6, C7): as it left the factory, filled in order, or
-// in the steady state of uniform random overwrites.
+// Brings a drive to the state in which an experiment starts (M23, M32, B4, C6, C7): as new, filled in order, or in the
+// steady state of uniform random overwrites.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -17,21 +17,21 @@ using Kind = InitialState::Kind;
 constexpr std::array<std::pair<const char*, Kind>, 4> kKinds = {
     {{"trimmed", Kind::trimmed}, {"sequential", Kind::sequential}, {"steady", Kind::steady}, {"file", Kind::file}}};
 
-// Random overwrites of a partition that is preconditioned, as a multiple of it. Source: B14
+// Random overwrites in the preconditioning of a partition, as a multiple of it. Source: B14
 constexpr std::uint64_t kPreconditioningCapacities = 2;
 
-// So many units at a time between two looks at whether to go on: some hundredths of a second. Overwrites are slower
-// than a fill, for they collect garbage.
+// Units between two checks whether to continue: some hundredths of a second. Overwrites are slower than sequential
+// writes, because they collect garbage.
 constexpr std::uint64_t kSequentialStep = 1 << 20;
 constexpr std::uint64_t kOverwriteStep = 1 << 14;
 
-// How far the preparation is, and whether it goes on.
+// Progress of the preparation, and whether to continue.
 class Steps {
  public:
   Steps(const PrepareWatch& watch, std::uint64_t filled, std::uint64_t overwrites)
       : watch_(watch), total_(filled + overwrites) {}
   void add(std::uint64_t units) { done_ += units; }
-  // Once it was told to stop, it stays with that.
+  // Once false, it stays false.
   bool continues() {
     if (going_ && watch_) going_ = watch_(done_, total_);
     return going_;
@@ -73,7 +73,7 @@ Status check(const InitialState& initial) {
   return {};
 }
 
-// Random overwrites need flash to move to.
+// Random overwrites need spare flash.
 Status check_room(const ssd::Layout& layout, std::uint64_t filled, const InitialState& initial) {
   const bool overwrites = initial.kind == Kind::steady || initial.warmup_capacities > 0 ||
                           initial.partition == InitialState::Partition::preconditioned;
@@ -83,7 +83,7 @@ Status check_room(const ssd::Layout& layout, std::uint64_t filled, const Initial
       "lower initial.fill");
 }
 
-// Units of the partition, from the drive's first on.
+// Units of the partition, from the drive's first unit on.
 std::uint64_t partition_units(const ssd::Ssd& ssd, const InitialState& initial) {
   const ssd::Layout layout = ssd.layout();
   if (initial.partition_bytes == 0) return layout.block_units;

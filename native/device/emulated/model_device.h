@@ -1,4 +1,4 @@
-// What simulated and paced devices have in common: one drive model behind the queues of several threads, and its lock.
+// The common part of simulated and paced devices: one drive model behind the queues of several threads, and its lock.
 #pragma once
 
 #include <cassert>
@@ -13,7 +13,7 @@
 
 namespace spillway::device {
 
-// The ios of one queue that are in the drive. On the way through the model a slot number stands for the caller's tag.
+// The ios of one queue that are in the drive. Within the model a slot number replaces the caller's tag.
 class TagTable {
  public:
   std::uint32_t put(std::uint64_t tag) {
@@ -37,7 +37,7 @@ class TagTable {
   std::vector<std::uint32_t> free_;
 };
 
-// One thread's queue of such a device.
+// One thread's queue of a model device.
 class ModelQueue : public Queue {
  public:
   std::size_t pending() const final { return pending_; }
@@ -46,7 +46,7 @@ class ModelQueue : public Queue {
   explicit ModelQueue(std::uint32_t index) : index_(index) {}
 
   const std::uint32_t index_;  // in the device's registry
-  std::size_t pending_ = 0;    // the owner's
+  std::size_t pending_ = 0;    // used by the owner only
   TagTable tags_;              // guarded by the device's lock
 
  private:
@@ -54,7 +54,7 @@ class ModelQueue : public Queue {
   friend class ModelDevice;
 };
 
-// REQUIRES: OneQueue is a ModelQueue and fit for QueueRegistry.
+// REQUIRES: OneQueue is a ModelQueue and meets the requirements of QueueRegistry.
 template <class OneQueue>
 class ModelDevice : public EmulatedDevice {
  public:
@@ -79,7 +79,7 @@ class ModelDevice : public EmulatedDevice {
  protected:
   ModelDevice(DriveModel drive, double time_scale) : frontend_(std::move(drive)), info_(frontend_.info(time_scale)) {}
 
-  // The rest REQUIRES that the lock is held.
+  // The following methods REQUIRE that the lock is held.
 
   // REQUIRES: frontend_.check(ios) passed
   void submit(OneQueue& queue, Nanos now, std::span<const Io> ios) {

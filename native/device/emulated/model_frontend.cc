@@ -8,7 +8,7 @@
 namespace spillway::device {
 namespace {
 
-constexpr std::uint64_t kMaxTransferBytes = std::uint64_t{1} << 30;  // Io's own limit for reads and writes
+constexpr std::uint64_t kMaxTransferBytes = std::uint64_t{1} << 30;  // Io's limit for reads and writes
 
 Fault fault_of(ssd::Outcome outcome) {
   switch (outcome) {
@@ -23,7 +23,7 @@ Fault fault_of(ssd::Outcome outcome) {
     case ssd::Outcome::kv_invalid_key_size:
     case ssd::Outcome::kv_invalid_namespace:
       return Fault::bad_input;
-    case ssd::Outcome::kv_key_does_not_exist:  // answers, not failures
+    case ssd::Outcome::kv_key_does_not_exist:  // results, not failures
     case ssd::Outcome::kv_key_exists:
       return Fault::none;
   }

@@ -1,7 +1,7 @@
-// The front end of a drive model: ios enter as commands, completions leave as outcomes and faults of a queue's ios.
+// The front end of a drive model: ios become commands, completions become outcomes and faults of a queue's ios.
 //
-// It keeps the model's rule that time never goes back, and knows which queue and which of its ios a completion belongs
-// to. Not thread-safe: its device's lock guards it.
+// It ensures that the model's time never decreases, and maps completions to queues and their ios. Not thread-safe: its
+// device's lock guards it.
 #pragma once
 
 #include <algorithm>
@@ -20,25 +20,25 @@ class ModelFrontend {
  public:
   explicit ModelFrontend(DriveModel drive);
 
-  // Whether the drive can be given all of these; an error names the first that it cannot.
+  // Whether the drive accepts all of these. An error names the first that it does not.
   Status check(std::span<const Io> ios) const;
 
-  // An io arrives. The model's events until `now` are handled first, so that a replay of the arrivals alone gives the
-  // same completions however often time was advanced in between.
+  // Submits an io. The model's events until `now` are handled first, so that a replay of the arrivals alone gives the
+  // same completions, however often time was advanced in between.
   // REQUIRES: check() passed; now >= time()
   void submit(Nanos now, const Io& io, std::uint32_t queue, std::uint32_t slot);
 
-  // Advances the model to `now`. Completions collect in done().
+  // Advances the model to `now`. Completions are added to done().
   // REQUIRES: now >= time()
   void advance(Nanos now);
 
-  // Runs the model until it is quiet and returns the time at that point.
+  // Runs the model until it is idle and returns the time at that point.
   Nanos settle();
 
   std::optional<Nanos> next_event() const { return drive_.next_event(); }
   Nanos time() const { return time_; }
 
-  // Completions not yet delivered to their queues; the caller clears it.
+  // Completions not yet delivered to their queues. The caller clears it.
   std::vector<ssd::Completion>& done() { return done_; }
 
   static std::uint32_t queue_of(const ssd::Completion& completion) {

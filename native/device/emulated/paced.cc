@@ -1,12 +1,12 @@
 // Real time: reap returns an io when the clock reaches its modelled completion.
 //
-// The device has no thread of its own (the leader/followers pattern). One of the threads that wait in reap is
-// the leader: it sleeps until the model's next event, advances the model, puts completions into the queues, and wakes
-// the threads whose wait is over. When its own wait is over it makes another waiting thread the leader. The model
-// decides when an io completes; this file waits.
+// The device has no thread of its own (the leader/followers pattern). One of the threads that wait in reap is the
+// leader: it sleeps until the model's next event, advances the model, puts completions into the queues, and wakes the
+// threads whose wait is over. When its own wait is over it makes another waiting thread the leader. The model decides
+// when an io completes; this file waits.
 //
-// What pacing costs: a lock, two clock readings and a model step for submit and reap each, and one sleep and one wake
-// per wait. Figures: bench/paced_reads.cc.
+// Cost of pacing: a lock, two clock readings and a model step for submit and reap each, and one sleep and one wake per
+// wait. Figures: bench/paced_reads.cc.
 #include <array>
 #include <cassert>
 #include <cmath>
@@ -24,27 +24,27 @@ namespace {
 class PacedDevice;
 
 // Values of the word on which a thread waits.
-constexpr std::uint32_t kAsleep = 0;        // nothing yet
-constexpr std::uint32_t kDone = 1;          // enough of its ios are done
+constexpr std::uint32_t kAsleep = 0;        // no event yet
+constexpr std::uint32_t kDone = 1;          // enough of its ios are complete
 constexpr std::uint32_t kLead = 2;          // it becomes the leader
 constexpr std::uint32_t kEarlierEvent = 3;  // (leader only) the next event has moved forward
 
-// The leader is not woken for an event that precedes its wake-up by less than this: waking it takes about as long.
-// Source: guess, of the order of a futex wake with a context switch.
+// The leader is not woken for an event that is earlier than its wake-up by less than this, because waking takes about
+// as long. Source: guess, of the order of a futex wake with a context switch.
 constexpr RealNanos kWakeSlackNs = 2'000;
 
-// A timed sleep is not free: arming the timer costs up to 15 us of processor time on a virtual machine, 2 us on bare
-// metal. So the leader's sleeps are rationed: any kSleepBurst in a row are as short as they come, and over time there
-// is one in kSleepIntervalNs. A drive that is hardly loaded is punctual to the sleep's own lateness; a busy one hands
-// out what came due within an interval at once, up to an interval late. All of it is in the pacing error. Source:
+// Arming the timer of a sleep costs up to 15 us of processor time on a virtual machine, 2 us on bare metal. So the
+// leader's sleeps are rationed: up to kSleepBurst in a row may be as short as needed, but over time there is one per
+// kSleepIntervalNs. On a lightly loaded drive completions are only as late as the sleep itself. A busy drive returns
+// all that became due within an interval at once, up to an interval late. The pacing error includes all of it. Source:
 // bench/paced_reads.cc
 constexpr RealNanos kSleepIntervalNs = 40'000;
 constexpr RealNanos kSleepBurst = 8;
 
-// Shorter waits than this poll the clock: a sleep would cost more.
+// For shorter waits the clock is polled, because a sleep would cost more.
 constexpr RealNanos kWatchNs = 3'000;
 
-// Rations sleeps: when the next one may end. (Virtual scheduling, as in the leaky bucket of ATM networks.)
+// Rations sleeps: computes when the next one may end. (Virtual scheduling, as in the leaky bucket of ATM networks.)
 class SleepRation {
  public:
   RealNanos earliest() const { return paid_until_ - kSleepBurst * kSleepIntervalNs; }
@@ -72,24 +72,24 @@ class PacedQueue final : public ModelQueue {
 
   PacedDevice& device_;
 
-  // The owner's. The ring is written under the device's lock at tail_ and read by the owner at head_ without it; only
-  // the owner, holding the lock, makes it larger.
+  // Used by the owner. The ring is written under the device's lock at tail_ and read by the owner at head_ without it.
+  // Only the owner, holding the lock, enlarges it.
   std::uint64_t head_ = 0;
   std::vector<Done> ring_ = std::vector<Done>(16);
   std::atomic<std::uint64_t> tail_{0};
 
   // Guarded by the device's lock:
-  std::uint64_t served_at_ = 0;  // the wait is over when tail_ gets here
+  std::uint64_t served_at_ = 0;  // the wait is over when tail_ reaches this
   std::size_t place_ = 0;        // in the device's waiting_, while waiting
   bool waiting_ = false;
 
   std::atomic<std::uint32_t> word_{kAsleep};
 
-  std::mutex error_mutex_;  // nearly always the owner's alone; pacing() reads now and then
+  std::mutex error_mutex_;  // nearly always taken by the owner only; pacing() reads at intervals
   Histogram error_;
 };
 
-// The words of threads to wake once the lock is released. Holds few; wakes at once when there are more.
+// Threads to wake after the lock is released. Has room for few, and wakes at once if there are more.
 class WakeList {
  public:
   void add(const std::atomic<std::uint32_t>* word) {
@@ -127,7 +127,7 @@ class PacedDevice final : public ModelDevice<PacedQueue> {
     return model_time(real_now());
   }
 
-  // Host software keeps its processor busy, so this does too.
+  // Host software keeps its processor busy, so this does not sleep.
   void spend(Nanos for_ns) override {
     const RealNanos until = real_now() + static_cast<RealNanos>(std::ceil(static_cast<double>(for_ns) * scale_));
     while (real_now() < until) {
@@ -153,7 +153,7 @@ class PacedDevice final : public ModelDevice<PacedQueue> {
 
   DriveModel& drive() override {
     const std::lock_guard lock(mutex_);
-    // The model finishes its background work at once; the device's clock continues from there.
+    // The model completes its background work at once. The device's clock continues from that time.
     const Nanos settled = frontend_.settle();
     frontend_.done().clear();
     const Nanos now = model_time(real_now());
@@ -161,7 +161,7 @@ class PacedDevice final : public ModelDevice<PacedQueue> {
     return frontend_.model();
   }
 
-  // The real moment at which the model's clock shows `model`.
+  // The real time at which the model's clock shows `model`.
   RealNanos real_time(Nanos model) const {
     const Nanos elapsed = model - offset_;
     return start_ + (scale_ == 1 ? elapsed : static_cast<RealNanos>(std::ceil(static_cast<double>(elapsed) * scale_)));
@@ -172,16 +172,16 @@ class PacedDevice final : public ModelDevice<PacedQueue> {
 
   static constexpr RealNanos kNotAsleep = -1;
 
-  // At least the model's time: rounding, or a clock read before the lock was taken, must not turn time back.
+  // At least the model's time. Rounding, or a clock that was read before the lock was taken, must not decrease time.
   Nanos model_time(RealNanos real) const {
     const RealNanos elapsed = real - start_;
     const Nanos time = offset_ + (scale_ == 1 ? elapsed : static_cast<Nanos>(static_cast<double>(elapsed) / scale_));
     return std::max(time, frontend_.time());
   }
 
-  // Everything below REQUIRES that the lock is held.
+  // The following methods REQUIRE that the lock is held.
 
-  // Advances the model to now; threads whose wait is over go on `wakes`.
+  // Advances the model to now. Adds threads whose wait is over to `wakes`.
   void catch_up(RealNanos now, WakeList& wakes) {
     const Nanos time = model_time(now);
     if (const auto next = frontend_.next_event(); next && *next <= time) frontend_.advance(time);
@@ -212,7 +212,7 @@ class PacedDevice final : public ModelDevice<PacedQueue> {
     queue.waiting_ = false;
   }
 
-  // After an arrival: wakes the leader if the next event is now earlier than the end of its sleep.
+  // After an arrival: wakes the leader if the next event is earlier than the end of its sleep.
   void wake_leader_if_earlier(WakeList& wakes) {
     if (leader_ == nullptr || leader_wakes_at_ == kNotAsleep) return;
     const auto next = frontend_.next_event();
@@ -222,7 +222,7 @@ class PacedDevice final : public ModelDevice<PacedQueue> {
     wakes.add(&leader_->word_);
   }
 
-  // The caller drives until `queue` is served, then the role goes on.
+  // The caller is the leader until `queue` is served. Then it appoints another.
   void lead(PacedQueue& queue, std::unique_lock<std::mutex>& lock, WakeList& wakes) {
     leader_ = &queue;
     for (;;) {
@@ -235,7 +235,7 @@ class PacedDevice final : public ModelDevice<PacedQueue> {
     appoint_leader(wakes);
   }
 
-  // Lets go of the lock until `due`, or until the next event has moved forward.
+  // Releases the lock until `due`, or until the next event has moved forward.
   void sleep_until(PacedQueue& queue, RealNanos now, RealNanos due, std::unique_lock<std::mutex>& lock,
                    WakeList& wakes) {
     const bool sleeps = due - now > kWatchNs;
@@ -256,7 +256,7 @@ class PacedDevice final : public ModelDevice<PacedQueue> {
     leader_wakes_at_ = kNotAsleep;
   }
 
-  // The thread that began to wait last probably waits longest, and so leads longest.
+  // The thread that began to wait last probably waits longest, so it leads longest.
   void appoint_leader(WakeList& wakes) {
     leader_ = nullptr;
     if (waiting_.empty()) return;
@@ -266,7 +266,7 @@ class PacedDevice final : public ModelDevice<PacedQueue> {
     wakes.add(&leader_->word_);
   }
 
-  // A model with ios in flight and no event is defective; waiting for it would never end.
+  // A model with ios in flight and no event is defective, and waiting for one would never end.
   Nanos next_event_or_die() {
     if (const auto next = frontend_.next_event()) return *next;
     std::fprintf(
@@ -280,11 +280,11 @@ class PacedDevice final : public ModelDevice<PacedQueue> {
   const RealNanos start_;
   Nanos offset_ = 0;  // the model's time at start_
 
-  std::vector<PacedQueue*> waiting_;  // asleep in reap, the leader not among them
+  std::vector<PacedQueue*> waiting_;  // asleep in reap, without the leader
   PacedQueue* leader_ = nullptr;
   RealNanos leader_wakes_at_ = kNotAsleep;  // the deadline of the leader's sleep
   SleepRation ration_;
-  Histogram closed_error_;  // of queues closed by now
+  Histogram closed_error_;  // of closed queues
 };
 
 PacedQueue::~PacedQueue() {
@@ -295,7 +295,7 @@ PacedQueue::~PacedQueue() {
   device_.queues_.close(index_);
 }
 
-// REQUIRES: the owner calls, and the device's lock is held.
+// REQUIRES: called by the owner, with the device's lock held
 void PacedQueue::make_room(std::size_t more) {
   if (pending_ + more <= ring_.size()) return;
   std::vector<Done> larger(std::max(2 * ring_.size(), pending_ + more));
@@ -311,7 +311,7 @@ void PacedQueue::push(const Done& done) {
 }
 
 Status PacedQueue::submit(std::span<const Io> ios) {
-  WakeList wakes;  // outlives the lock: threads are woken when it is free
+  WakeList wakes;  // destroyed after the lock, so that threads are woken when it is free
   const std::lock_guard lock(device_.mutex_);
   if (Status status = device_.frontend_.check(ios); !status) return status;
   make_room(ios.size());
@@ -350,7 +350,7 @@ std::size_t PacedQueue::reap(std::span<Done> done, std::size_t at_least) {
   return pop(done, asked);
 }
 
-// Takes what is there and notes how late it is: from its modelled completion, or from when the caller asked for it if
+// Takes available completions and records their lateness: from the modelled completion, or from the caller's request if
 // that was later, until now.
 std::size_t PacedQueue::pop(std::span<Done> done, RealNanos asked) {
   const std::size_t count = std::min(done.size(), ready());

@@ -1,5 +1,5 @@
-// The open queues of an emulated device, by the number under which their ios travel through the model. Not thread-safe:
-// its device's lock guards it.
+// The open queues of an emulated device, by the number that identifies their ios in the model. Not thread-safe: its
+// device's lock guards it.
 #pragma once
 
 #include <algorithm>
@@ -9,12 +9,12 @@
 
 namespace spillway::device {
 
-// REQUIRES: OneQueue(device, number) makes a queue, which calls close(number) before it goes.
+// REQUIRES: OneQueue(device, number) creates a queue, and its destructor calls close(number).
 template <class OneQueue>
 class QueueRegistry {
  public:
-  // A new queue of `device` under the lowest number that no open queue has, so that numbers stay small however many
-  // queues come and go.
+  // A new queue of `device` under the lowest free number, so that numbers stay small when many queues are opened and
+  // closed.
   template <class OneDevice>
   std::unique_ptr<OneQueue> open(OneDevice& device) {
     const auto place = std::find(queues_.begin(), queues_.end(), nullptr);
@@ -27,7 +27,7 @@ class QueueRegistry {
     return queue;
   }
 
-  // REQUIRES: the queue of this number is open and has nothing in the model.
+  // REQUIRES: the queue of this number is open and has nothing in the model
   void close(std::uint32_t number) { queues_[number] = nullptr; }
 
   // REQUIRES: the queue of this number is open.

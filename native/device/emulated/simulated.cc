@@ -1,5 +1,5 @@
 // Virtual time: no thread sleeps. A thread that waits for an io advances the model from event to event until that io is
-// done. Completions of other threads' ios go to their queues meanwhile; those threads find that time has jumped.
+// complete. Completions of other threads' ios are put into their queues. For those threads time jumps.
 #include <cassert>
 #include <deque>
 #include <mutex>
@@ -61,7 +61,7 @@ class SimulatedDevice final : public ModelDevice<SimulatedQueue> {
  private:
   friend class SimulatedQueue;
 
-  // Time jumps to the model's next event. REQUIRES: the lock is held, and a command is in flight.
+  // Advances time to the model's next event. REQUIRES: the lock is held, and a command is in flight.
   void step() {
     const auto next = frontend_.next_event();
     assert(next && "a drive with commands in flight always has a next event");
@@ -69,7 +69,7 @@ class SimulatedDevice final : public ModelDevice<SimulatedQueue> {
     hand_out();
   }
 
-  // Completions go to their queues. REQUIRES: the lock is held.
+  // Puts completions into their queues. REQUIRES: the lock is held.
   void hand_out() {
     deliver_completions([](SimulatedQueue& queue, const Done& done) { queue.ready_.push_back(done); });
   }
@@ -92,7 +92,7 @@ Status SimulatedQueue::submit(std::span<const Io> ios) {
 std::size_t SimulatedQueue::reap(std::span<Done> done, std::size_t at_least) {
   assert(at_least <= pending_ && at_least <= done.size());
   const std::lock_guard lock(device_.mutex_);
-  // A poll that finds nothing lets one event pass: in virtual time a loop of polls would otherwise never end.
+  // A poll that finds nothing advances time by one event. Otherwise a loop of polls would never end in virtual time.
   if (at_least == 0 && ready_.empty() && pending_ > 0) device_.step();
   while (ready_.size() < at_least) device_.step();
   const std::size_t count = std::min(done.size(), ready_.size());

@@ -1,10 +1,10 @@
-// The drive's state in a file.
+// A file with the drive's state.
 //
 //   "SPILLWAY-DRIVE\0\0", version (u32), zero (u32), payload length (u64), payload (Ssd::save), CRC-32 of all before
 //   (u32)
 //
-// Little-endian, as every machine that this builds on. A file is written under another name and renamed once it is on
-// the medium, so that the name holds a whole state or what it held before.
+// Little-endian, as every machine on which this builds. The file is written under another name, synced and renamed, so
+// that the name always has a complete state, the old or the new one.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -49,13 +49,13 @@ class File {
   int descriptor_;
 };
 
-// Appends to a file through a buffer, and keeps the CRC of what went by. After a failure it takes nothing more.
+// Appends to a file through a buffer, and computes the CRC. After a failure it writes nothing more.
 class Writer {
  public:
   explicit Writer(int descriptor) : descriptor_(descriptor) { buffer_.reserve(kBufferBytes); }
 
   bool write(const void* bytes, std::size_t size) {
-    if (size == 0) return error_ == 0;  // an empty array may have no address, which zlib takes for "start again"
+    if (size == 0) return error_ == 0;  // an empty array may have a null address, which zlib takes as a reset
     const auto* next = static_cast<const unsigned char*>(bytes);
     crc_ = crc32_z(crc_, next, size);
     written_ += size;
@@ -129,7 +129,7 @@ class Reader {
   std::size_t end_ = 0;
 };
 
-// A drive still programs what its cache holds after the last command is done; a state is that of a drive at rest.
+// A drive still programs its cache after the last command is complete. A state is that of an idle drive.
 void settle(ssd::Ssd& ssd) {
   std::vector<ssd::Completion> none;
   while (const auto next = ssd.next_event()) ssd.advance(*next, none);
@@ -157,14 +157,14 @@ int write_all(ssd::Ssd& ssd, int descriptor) {
   return ::fsync(descriptor) == 0 ? 0 : errno;
 }
 
-// The name is on the medium when its directory is.
+// A name is durable when its directory is synced.
 void sync_directory_of(const std::string& path) {
   const std::string directory = std::filesystem::path(path).parent_path().string();
   const File file(::open(directory.empty() ? "." : directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (file.get() >= 0) static_cast<void>(::fsync(file.get()));
 }
 
-// Nothing, or why the file is not a whole state of this version.
+// None, or why the file is not a complete state of this version.
 std::optional<std::string> damage(int descriptor) {
   struct stat status {};
   if (::fstat(descriptor, &status) != 0) return std::string("cannot be examined (") + std::strerror(errno) + ")";
@@ -219,7 +219,7 @@ Status load_state(ssd::Ssd& ssd, const std::string& path) {
   const File file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (file.get() < 0)
     return Status::bad_input(path + ": the drive's state cannot be read (" + std::strerror(errno) + ")" + mend);
-  // All of it is checked before the drive sees any of it.
+  // The whole file is checked before the drive reads any of it.
   if (const auto what = damage(file.get())) return Status::bad_input(path + ": " + *what + mend);
   if (::lseek(file.get(), sizeof(Header), SEEK_SET) < 0) return Status::io_error(path + ": " + std::strerror(errno));
   Reader reader(file.get());

@@ -24,9 +24,9 @@ constexpr std::array<char, 16> kContentsMagic = {'S', 'P', 'I', 'L', 'L', 'W', '
 constexpr std::uint64_t kHeadBytes = 4096;       // of the file; segments follow
 constexpr std::uint64_t kSegmentHeadBytes = 64;  // of a segment; records follow
 constexpr std::uint64_t kLeastSegmentBytes = 1 << 20;
-// How much of the file is allocated at once. Source: guess
+// Bytes of the file that are allocated at once. Source: guess
 constexpr std::uint64_t kSpaceStep = 1 << 20;
-// The first word of a record, with its segment's epoch: leftovers of an earlier use of the segment do not match.
+// The first word of a record includes its segment's epoch, so remains of an earlier use of the segment do not match.
 constexpr std::uint64_t kCommitted = 0x5350'4C57'4B56'0000;
 constexpr std::uint64_t kInFlight = 0xD350'4C57'4B56'0000;
 constexpr std::uint64_t kAborted = 0x7350'4C57'4B56'0000;  // its command failed
@@ -36,7 +36,7 @@ struct Head {
   std::uint64_t segment_bytes = 0;
   std::uint64_t segments = 0;
   std::uint64_t next_epoch = 1;  // never given to a segment twice
-  // A range that is being removed: written before the first pair is flagged dead, cleared after the last.
+  // A range that is being removed: set before the first pair is flagged dead, cleared after the last.
   std::uint64_t removing = 0;
   ssd::KvRange range;
 };
@@ -44,7 +44,7 @@ static_assert(sizeof(Head) < kHeadBytes);
 
 struct Record {
   std::uint64_t state = 0;  // written last
-  std::uint64_t bytes = 0;  // of all of it, a multiple of 8
+  std::uint64_t bytes = 0;  // of the whole record, a multiple of 8
   std::uint64_t sequence = 0;
   std::uint64_t pairs = 0;
 };
@@ -96,8 +96,8 @@ Status KvContents::map_file(const std::string& path, std::uint64_t capacity_byte
   struct stat found {};
   if (fstat(descriptor_, &found) != 0) return host_error(name, "cannot be looked at");
 
-  // Pairs are some bytes larger here than in a drive. With twice the capacity the segment with the least live data is
-  // at most half live, and cleaning it gains as much as it copies.
+  // Pairs are some bytes larger here than in a drive. With twice the capacity, the segment with the least live data is
+  // at most half live, and cleaning it frees as much as it copies.
   const std::uint64_t record = 4 * largest_record + sizeof(Record) + kSegmentHeadBytes;
   Head head;
   head.segment_bytes = std::bit_ceil(std::max(kLeastSegmentBytes, record));
@@ -116,7 +116,8 @@ Status KvContents::map_file(const std::string& path, std::uint64_t capacity_byte
   segment_bytes_ = head.segment_bytes;
   segments_.resize(head.segments);
   Head* const there = at<Head>(0);
-  // A process killed while it created the file leaves an incomplete magic: its last character is written last.
+  // A process that was killed while it created the file leaves an incomplete magic, whose last character is written
+  // last.
   const bool is_begun = there->magic.back() == 0 &&
                         std::equal(kContentsMagic.begin(), kContentsMagic.end(), there->magic.begin(),
                                    [](char wanted, char found_one) { return found_one == wanted || found_one == 0; });
@@ -150,7 +151,7 @@ Status KvContents::recover(const std::string& path) {
   return {};
 }
 
-// Punches holes for free segments, where the file system can.
+// Punches holes for free segments, if the file system supports it.
 void KvContents::release_free_segments() {
   for (std::size_t i = 0; i < segments_.size(); ++i) {
     const std::size_t first = i;
@@ -163,7 +164,7 @@ void KvContents::release_free_segments() {
   }
 }
 
-// False when it is damaged.
+// False if the segment is damaged.
 bool KvContents::recover_segment(std::size_t segment, std::map<KvKey, Version>& versions) {
   Segment& s = segments_[segment];
   const std::uint64_t begin = kHeadBytes + segment * segment_bytes_;
@@ -191,7 +192,8 @@ bool KvContents::recover_segment(std::size_t segment, std::map<KvKey, Version>& 
       const KvKey key = key_of(pair);
       const auto [known, is_new] = versions.try_emplace(key, Version{record.sequence, i});
       if (!is_new) {
-        // Killed between writing the newer version and flagging the older one; two copies of one version are equal.
+        // The process was killed between writing the newer version and flagging the older one. Two copies of one
+        // version are equal.
         const Version version{record.sequence, i};
         if (std::pair(known->second.sequence, known->second.place) > std::pair(version.sequence, version.place)) {
           at<Pair>(place.offset)->dead = 1;
@@ -208,7 +210,7 @@ bool KvContents::recover_segment(std::size_t segment, std::map<KvKey, Version>& 
   return true;
 }
 
-// --- Changing
+// --- Changes
 
 std::size_t KvContents::segment_of(std::uint64_t offset) const { return (offset - kHeadBytes) / segment_bytes_; }
 
@@ -217,7 +219,7 @@ void KvContents::index_newest(const KvKey& key, const Place& place) {
   stored_bytes_ += std::uint64_t{ssd::kPairHeaderBytes} + key.size + place.value_bytes;
 }
 
-// The pair is no longer the newest of its key: flags it dead.
+// Flags the pair dead: it is no longer the newest of its key.
 void KvContents::invalidate(const KvKey& key, const Place& place) {
   store_last(&at<Pair>(place.offset)->dead, std::uint8_t{1});
   segments_[segment_of(place.offset)].live -= pair_bytes(place.value_bytes);
@@ -229,7 +231,7 @@ void KvContents::free_if_dead(std::size_t segment) {
   if (s.epoch == 0 || s.live > 0 || s.in_flight > 0 || (has_open_ && open_ == segment)) return;
   const std::uint64_t begin = kHeadBytes + segment * segment_bytes_;
   store_last(at<std::uint64_t>(begin), std::uint64_t{0});
-  s = {};  // stays allocated for the next segment to be opened: punching a hole takes long under the lock
+  s = {};  // stays allocated for reuse, because punching a hole takes long and the lock is held
 }
 
 Status KvContents::put(std::span<const KvView> pairs) {
@@ -251,7 +253,7 @@ void KvContents::settle(std::uint64_t where, bool takes_effect) {
   Segment& s = segments_[segment_of(where)];
   --s.in_flight;
   if (takes_effect) {
-    record->sequence = next_sequence_++;  // newer than all others, also than copies made meanwhile
+    record->sequence = next_sequence_++;  // newer than all others, including copies made meanwhile
     store_last(&record->state, kCommitted + s.epoch);
     steps::reached("device.kv.settle.committed");
     take_effect(where);
@@ -276,7 +278,7 @@ void KvContents::settle_left_over(const std::function<bool(std::uint64_t bytes)>
   }
 }
 
-// Writes a record of this state; returns where.
+// Appends a record of this state. Returns its offset.
 Result<std::uint64_t> KvContents::append(std::span<const KvView> pairs, std::uint64_t state) {
   std::uint64_t bytes = sizeof(Record);
   for (const KvView& pair : pairs) bytes += pair_bytes(pair.value.size());
@@ -284,7 +286,7 @@ Result<std::uint64_t> KvContents::append(std::span<const KvView> pairs, std::uin
   return append_here(pairs, state, bytes);
 }
 
-// REQUIRES: room in the open segment for so many bytes
+// REQUIRES: the open segment has room for that many bytes
 Result<std::uint64_t> KvContents::append_here(std::span<const KvView> pairs, std::uint64_t state, std::uint64_t bytes) {
   Segment& s = segments_[open_];
   const std::uint64_t begin = s.tail;
@@ -300,7 +302,7 @@ Result<std::uint64_t> KvContents::append_here(std::span<const KvView> pairs, std
     if (!view.value.empty()) std::memcpy(base_ + offset + sizeof(Pair), view.value.data(), view.value.size());
     offset += pair_bytes(pair.value_bytes);
   }
-  // The bytes behind it must not look like a record.
+  // The bytes after it must not look like a record.
   if (offset + sizeof(Record) <= end) *at<std::uint64_t>(offset) = 0;
   auto* const record = at<Record>(begin);
   record->bytes = offset - begin;
@@ -312,7 +314,7 @@ Result<std::uint64_t> KvContents::append_here(std::span<const KvView> pairs, std
   return begin;
 }
 
-// The record's pairs become the newest of their keys.
+// Makes the record's pairs the newest of their keys.
 void KvContents::take_effect(std::uint64_t record) {
   std::uint64_t offset = record + sizeof(Record);
   for (std::uint64_t i = 0; i < at<Record>(record)->pairs; ++i) {
@@ -367,7 +369,7 @@ Status KvContents::ensure_room(std::uint64_t bytes) {
   if (fits()) return {};
   const auto free_segments =
       std::count_if(segments_.begin(), segments_.end(), [](const Segment& s) { return s.epoch == 0; });
-  // The last free one is what cleaning writes to.
+  // Cleaning writes to the last free segment.
   if (free_segments < 2) {
     if (Status status = clean(); !status) return status;
     if (fits()) return {};
@@ -387,7 +389,7 @@ Status KvContents::open_segment() {
   }
   const bool had_open = std::exchange(has_open_, true);
   const std::size_t before = std::exchange(open_, index);
-  // Allocated before it is used.
+  // Allocated before its first use.
   const std::uint64_t epoch = at<Head>(0)->next_epoch;
   store_last(&at<Head>(0)->next_epoch, epoch + 1);
   *free = {epoch, begin + kSegmentHeadBytes, 0};
@@ -397,7 +399,7 @@ Status KvContents::open_segment() {
   return {};
 }
 
-// Has the host allocate the file up to `end`: writing a mapped page without space ends in SIGBUS.
+// Makes the host allocate the file up to `end`: writing a mapped page without space raises SIGBUS.
 Status KvContents::allocate_host_space(std::uint64_t begin, std::uint64_t end) {
   begin = std::max(begin, taken_until_);
   if (end <= begin) return {};
@@ -409,7 +411,7 @@ Status KvContents::allocate_host_space(std::uint64_t begin, std::uint64_t end) {
   return {};
 }
 
-// Moves the live pairs of the segment with the fewest to a new one.
+// Moves the live pairs of the segment that has the fewest live bytes to a new one.
 Status KvContents::clean() {
   std::size_t emptiest = segments_.size();
   for (std::size_t i = 0; i < segments_.size(); ++i) {

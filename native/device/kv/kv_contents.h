@@ -1,15 +1,15 @@
-// The contents of one key-value namespace. The drive model has keys and lengths only.
+// The contents of one key-value namespace. The drive model has only keys and lengths.
 //
-// The contents are a file mapped shared, so they survive a kill of the process. The file is a log of records of one or
-// more pairs. A record is whole or absent: its state word is written last. Records lie in segments, which are reused
-// when no pair in them is live. A deleted or replaced pair is flagged dead in place, so opening the file takes one scan
-// to find the newest version of each key.
+// The contents are a file that is mapped shared, so they survive a kill of the process. The file is a log of records of
+// one or more pairs. A record is complete or absent, because its state word is written last. Records are in segments,
+// which are reused when no pair in them is live. A deleted or replaced pair is flagged dead in place, so one scan at
+// opening finds the newest version of each key.
 //
-// Pairs of commands in flight are staged in the file: when the process is killed, the drive still completes what it was
-// given.
+// Pairs of commands in flight are staged in the file: if the process is killed, the drive still completes what was
+// submitted.
 //
 // The contents do not survive a loss of power of the emulating machine. The emulated drive has power-loss protection,
-// and this file stands for its flash (docs/BIAS.md).
+// and this file represents its flash (docs/BIAS.md).
 #pragma once
 
 #include <atomic>
@@ -35,24 +35,25 @@ struct KvView {
 // Not thread-safe: its namespace's lock guards it.
 class KvContents {
  public:
-  // `path`: created when missing; "": in memory only. `capacity_bytes`: the most that all pairs take with their
-  // headers; `largest_record`: the most that the pairs of one put() take. bad_input: the file is another's, in use, or
-  // damaged. io_error: the host's file system.
+  // `path`: created if missing; "": in memory only. `capacity_bytes`: the most that all pairs take with their headers.
+  // `largest_record`: the most that the pairs of one put() take. bad_input: the file belongs to another namespace, is
+  // in use, or damaged. io_error: the host's file system.
   static Result<std::unique_ptr<KvContents>> open(const std::string& path, std::uint64_t capacity_bytes,
                                                   std::uint64_t largest_record);
   ~KvContents();
   KvContents(const KvContents&) = delete;
   KvContents& operator=(const KvContents&) = delete;
 
-  // All of them or none; of two with one key the later counts. io_error: the host has no space, and nothing changed.
+  // Stores all of them or none; of two with one key the later one. io_error: the host has no space, and nothing
+  // changed.
   // REQUIRES: at most largest_record, and at most capacity_bytes live
   Status put(std::span<const KvView> pairs);
   // Stages the pairs of a command in flight. settle() with the returned offset makes them take effect as put() does, or
-  // drops them. Fails and REQUIRES as put().
+  // drops them. Errors and requirements are those of put().
   Result<std::uint64_t> hand_over(std::span<const KvView> pairs);
   void settle(std::uint64_t where, bool takes_effect);
-  // Settles what the previous process left in flight, in the order in which it was staged. `takes_effect` gets the
-  // bytes of the pairs with their headers. REQUIRES: nothing was staged since open()
+  // Settles what the previous process left in flight, in the order of staging. `takes_effect` is passed the bytes of
+  // the pairs with their headers. REQUIRES: nothing was staged since open()
   void settle_left_over(const std::function<bool(std::uint64_t bytes)>& takes_effect);
   void remove(std::string_view key);
   void remove_range(const ssd::KvRange& range);
@@ -66,7 +67,7 @@ class KvContents {
   Index::const_iterator first_of(const ssd::KvRange& range) const {
     return range.after_begin ? index_.upper_bound(range.begin) : index_.lower_bound(range.begin);
   }
-  // Headers, keys and values, as the drive counts them. Thread-safe.
+  // Bytes of headers, keys and values, as the drive counts them. Thread-safe.
   std::uint64_t stored_bytes() const { return stored_bytes_.load(std::memory_order_acquire); }
   // Valid until the next change.
   std::string_view value(const Place& place) const;
@@ -74,7 +75,7 @@ class KvContents {
  private:
   struct Segment {
     std::uint64_t epoch = 0;      // 0: free
-    std::uint64_t tail = 0;       // where the next record goes
+    std::uint64_t tail = 0;       // the offset of the next record
     std::uint64_t live = 0;       // bytes of pairs that are the newest of their key
     std::uint64_t in_flight = 0;  // records that are not settled
   };
@@ -109,7 +110,7 @@ class KvContents {
   std::uint64_t size_ = 0;
   std::uint64_t segment_bytes_ = 0;
   std::vector<Segment> segments_;
-  std::size_t open_ = 0;  // the segment that is appended to
+  std::size_t open_ = 0;  // the segment to which records are appended
   bool has_open_ = false;
   std::uint64_t taken_until_ = 0;  // in the open segment: the host has allocated the file up to here
   std::uint64_t next_sequence_ = 1;

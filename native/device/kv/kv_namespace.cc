@@ -18,7 +18,7 @@ struct PairHeader {
 };
 static_assert(sizeof(PairHeader) == ssd::kPairHeaderBytes);
 
-// A key that is too long for the command's field: longer than any KML, and so the drive refuses it.
+// A key that is too long for the command's field is longer than any KML, so the drive refuses it.
 KvKey key_of(std::string_view key) {
   if (key.size() <= ssd::kMaxKeyBytes) return KvKey(key);
   KvKey too_long(key.substr(0, ssd::kMaxKeyBytes));
@@ -26,7 +26,7 @@ KvKey key_of(std::string_view key) {
   return too_long;
 }
 
-// A length that does not fit its field is one that no VML allows.
+// A length that does not fit its field exceeds any VML.
 std::uint32_t length_of(std::string_view value) {
   return static_cast<std::uint32_t>(std::min<std::size_t>(value.size(), ~std::uint32_t{0}));
 }
@@ -74,7 +74,7 @@ Result<std::unique_ptr<KvNamespace>> KvNamespace::open(EmulatedDevice& drive, st
   auto contents = KvContents::open(path, space->info_.capacity_bytes, config.memtable_bytes);
   if (!contents) return contents.status();
   space->contents_ = std::move(*contents);
-  // As much of it as a drive of this size can have taken.
+  // At most as much as a drive of this size can have accepted.
   const std::uint64_t units = flash->layout().kv_units;
   const std::uint64_t most =
       (units - std::min(units, ssd::kv_reserve_units(units))) * flash->config().geometry.mapping_unit_bytes;
@@ -84,7 +84,7 @@ Result<std::unique_ptr<KvNamespace>> KvNamespace::open(EmulatedDevice& drive, st
   return space;
 }
 
-// Loads the pairs of the contents into the model as one run, in no time: as after a power cycle.
+// Loads the pairs of the contents into the model as one run, without time, as after a power cycle.
 Status KvNamespace::refill(EmulatedDevice& drive, std::uint16_t index, const KvContents& contents) {
   ssd::Ssd& flash = *drive.drive().flash();
   std::vector<ssd::KvPair> pairs;
@@ -108,7 +108,7 @@ Status KvNamespace::refill(EmulatedDevice& drive, std::uint16_t index, const KvC
                            " is too small for what its contents hold; raise namespaces.kv_share or name another file");
 }
 
-// Without the lock, which others hold while they copy values.
+// Does not take the lock, which other threads hold while they copy values.
 std::uint64_t KvNamespace::stored_bytes() const { return contents_->stored_bytes(); }
 
 // --- A queue
@@ -160,9 +160,9 @@ Status KvQueue::submit(std::span<const KvIo> ios) {
   return status;
 }
 
-// Puts what a store brings into the contents' file. What the drive will refuse, and what depends on what it finds, is
-// left out; so is what the file has no room for, which is tried again when the drive has taken it.
-// REQUIRES: the namespace's lock is held
+// Stages the pairs of a store in the contents' file. Omits stores that the drive will refuse, and those whose outcome
+// depends on stored data; and those for which the file has no room, which are tried again after the drive has accepted
+// them. REQUIRES: the namespace's lock is held
 void KvQueue::hand_over(InFlight& command) {
   const KvIo& io = command.io;
   const bool is_store = io.op == Opcode::kv_store && io.condition == ssd::KvCondition::none;
@@ -197,12 +197,12 @@ std::size_t KvQueue::reap(std::span<KvDone> done, std::size_t at_least) {
   return count;
 }
 
-// The contents do what the drive said. REQUIRES: the namespace's lock is held
+// Applies the drive's outcome to the contents. REQUIRES: the namespace's lock is held
 KvDone KvQueue::done_of(InFlight& command, const Done& below) {
   const KvIo& io = command.io;
   KvDone done{io.tag, below.submitted, below.completed, below.outcome, Fault::none, 0, {}};
   const bool is_refused = below.outcome != Outcome::success;
-  // A fault that the drive's answer does not explain came from a layer above it.
+  // A fault that the drive's outcome does not explain comes from a layer above the drive.
   if (!is_refused) done.fault = below.fault;
   KvContents& contents = *of_.contents_;
   if (is_refused || done.fault != Fault::none) {
@@ -230,7 +230,7 @@ KvDone KvQueue::done_of(InFlight& command, const Done& below) {
     case Opcode::kv_retrieve:
     case Opcode::kv_exist: {
       const auto found = contents.index().find(KvKey(io.key));
-      if (found == contents.index().end()) {  // deleted since the drive looked
+      if (found == contents.index().end()) {  // deleted since the drive read it
         done.outcome = Outcome::kv_key_does_not_exist;
       } else if (io.op == Opcode::kv_retrieve) {
         done.value_bytes = found->second.value_bytes;

@@ -1,6 +1,7 @@
-// A server of batches: the requests that wait when a batch begins are served in it, one after the other, and share the
+// A server of batches. The requests that wait when a batch begins are served in it, one after another, and share the
 // batch's fixed cost. A preset calls a batch a *turn*. Without a fixed cost it is a lock in the order of arrival, and
-// each request leaves when it has been served. With one it is a group commit, and all leave when the batch ends.
+// each request leaves when it has been served. With a fixed cost it is a group commit, and all leave when the batch
+// ends.
 #pragma once
 
 #include <algorithm>
@@ -14,11 +15,11 @@ class BatchServer {
   struct Request {
     std::uint32_t slot = 0;
     std::int64_t turn_ns = 0;   // fixed cost of its batch; the largest in the batch counts
-    std::int64_t wake_ns = 0;   // added to it when the batch had to wait for the one before
+    std::int64_t wake_ns = 0;   // added to it if the batch had to wait for the one before
     std::int64_t serve_ns = 0;  // cost of this request within the batch
   };
 
-  // The request joins the next batch. True when no batch is being served: the caller calls serve().
+  // Adds the request to the next batch. True if no batch is being served: the caller then calls serve().
   bool join(const Request& request) {
     waiting_.push_back(request);
     return in_batch_ == 0;
@@ -43,7 +44,7 @@ class BatchServer {
     }
   }
 
-  // A request has left. True when it was the last of its batch and others wait: the caller calls serve().
+  // A request has left. True if it was the last of its batch and others wait: the caller then calls serve().
   bool leave() { return --in_batch_ == 0 && !waiting_.empty(); }
 
  private:

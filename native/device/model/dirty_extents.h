@@ -1,6 +1,6 @@
-// What a disk's write cache holds that is not on the medium yet: runs of bytes that do not touch each other.
+// The contents of a disk's write cache that are not on the medium yet: runs of bytes that do not touch each other.
 //
-// It knows places and ages, not data. Bytes written again while they wait take no more room.
+// Stores places and ages, not data. Bytes written again while they wait take no additional room.
 #pragma once
 
 #include <cstdint>
@@ -28,17 +28,17 @@ class DirtyExtents {
   ssd::Nanos oldest() const { return by_age_.begin()->first; }
   std::uint64_t oldest_begin() const { return by_age_.begin()->second; }
 
-  // How many bytes of [begin, end) are not here yet: the room that writing them takes.
+  // How many bytes of [begin, end) are not in it: the room that writing them takes.
   std::uint64_t missing(std::uint64_t begin, std::uint64_t end) const;
 
-  // Adds [begin, end), and makes one extent of it and of all that it touches. REQUIRES: begin < end
+  // Adds [begin, end), and merges it with all extents that it touches. REQUIRES: begin < end
   void add(std::uint64_t begin, std::uint64_t end, ssd::Nanos now);
 
-  // Takes up to `most_bytes` out, from the begin of the extent at `begin`. REQUIRES: there is one; most_bytes > 0
+  // Removes up to `most_bytes` from the begin of the extent at `begin`. REQUIRES: there is one; most_bytes > 0
   Extent take(std::uint64_t begin, std::uint64_t most_bytes);
 
-  // Calls visit(extent) for up to `most` extents in the order of their places, from the first one at or behind `place`
-  // on and around the end of the disk.
+  // Calls visit(extent) for up to `most` extents in the order of their places, beginning with the first one at or after
+  // `place` and continuing from the start of the disk.
   template <typename Visit>
   void visit_from(std::uint64_t place, std::size_t most, const Visit& visit) const {
     auto next = extents_.lower_bound(place);
@@ -57,7 +57,7 @@ class DirtyExtents {
 
   void insert(const Extent& extent);
   Extents::iterator erase(Extents::iterator extent);
-  Extents::const_iterator first_behind(std::uint64_t place) const;  // the first whose end is behind `place`
+  Extents::const_iterator first_behind(std::uint64_t place) const;  // the first whose end is after `place`
 
   Extents extents_;
   std::set<std::pair<ssd::Nanos, std::uint64_t>> by_age_;  // since, begin

@@ -17,7 +17,7 @@ Nanos bytes_ns(std::uint64_t bytes, double mb_s) {
   return mb_s > 0 ? static_cast<Nanos>(static_cast<double>(bytes) * 1000 / mb_s) : 0;
 }
 
-// Whether the command's data goes to the host.
+// Whether the command transfers data to the host.
 bool reads(Opcode op) { return op == Opcode::read || ssd::is_kv_read(op); }
 
 }  // namespace
@@ -115,7 +115,7 @@ void DriveModel::submit_kv(Nanos now, ssd::KvCommand command) {
 
 Nanos DriveModel::issue_ns(Opcode op, std::uint64_t bytes) const {
   const HostStack& stack = layers_.host_stack;
-  // A write's data is copied on the way down, a read's on the way up.
+  // A write's data is copied before it goes to the drive, a read's after it has come back.
   if (reads(op)) return stack.read_submit_ns;
   return stack.write_submit_ns + bytes_ns(bytes, stack.write_copy_mb_s);
 }
@@ -200,7 +200,7 @@ void DriveModel::handle(const Event& event) {
   }
 }
 
-// --- A command's way
+// --- The path of a command
 
 std::uint32_t DriveModel::take_slot(Nanos now, const Command& command) {
   if (unused_slots_.empty()) {
@@ -257,7 +257,7 @@ void DriveModel::serve_batch(Nanos now, bool waited) {
 }
 
 // A leaky bucket by virtual scheduling, as in ATM networks: each command advances the time until which the rate is used
-// up, and an idle drive saves up no more than the burst.
+// up. An idle drive saves up no more than the burst.
 void DriveModel::apply_rate_cap(Nanos now, std::uint32_t slot) {
   const Cap& cap = layers_.cap;
   const Command& command = slots_[slot].command;

@@ -1,8 +1,8 @@
 // A whole drive in virtual time, as its host sees it: a medium (flash or disk), and the layers around it.
 //
-// It has the interface of the flash model (ssd/ssd.h) and its guarantees: it never reads a clock, and the same commands
+// It has the interface and the guarantees of the flash model (ssd/ssd.h): it never reads a clock, and the same commands
 // at the same times give the same completions, however often time was advanced in between. Without layers it costs one
-// branch a call.
+// branch per call.
 //
 //   submit → host stack: submit → partial blocks one at a time → serialised part
 //          → cap: rate limit → network → commit → medium → host stack: complete → done
@@ -28,17 +28,17 @@ struct Drive;
 
 class DriveModel {
  public:
-  // A flash drive alone, with nothing around it: an Ssd is a DriveModel.
+  // A flash drive without layers: an Ssd is a DriveModel.
   DriveModel(ssd::Ssd flash);  // NOLINT(google-explicit-constructor)
   DriveModel(const Drive& drive, std::uint64_t seed);
 
-  // --- As of ssd::Ssd, with the same requirements.
+  // --- As in ssd::Ssd, with the same requirements
   void submit(ssd::Nanos now, const ssd::Command& command);
   // REQUIRES: flash with a key-value namespace
   void submit_kv(ssd::Nanos now, ssd::KvCommand command);
   std::optional<ssd::Nanos> next_event() const;
   void advance(ssd::Nanos now, std::vector<ssd::Completion>& done);
-  // How long issuing it keeps a thread of the host busy: part of the way to the drive, not beside it.
+  // How long issuing it keeps a thread of the host busy. This is part of the path to the drive, not concurrent with it.
   ssd::Nanos issue_ns(ssd::Opcode op, std::uint64_t bytes) const;
   std::size_t in_flight() const { return layered_ ? used_slots_ : medium_in_flight(); }
   void prefetch_entry(const ssd::Command& command) const {
@@ -51,7 +51,7 @@ class DriveModel {
   ssd::KvCounters kv_counters() const { return flash_ ? flash_->kv_counters() : ssd::KvCounters(); }
   void reset_counters();
 
-  // The medium where it is flash, for preparation, state and audits; nullptr where it is a disk.
+  // The medium if it is flash, for preparation, state and audits; nullptr if it is a disk.
   ssd::Ssd* flash() { return flash_ ? &*flash_ : nullptr; }
   const ssd::Ssd* flash() const { return flash_ ? &*flash_ : nullptr; }
 
@@ -59,13 +59,13 @@ class DriveModel {
   std::uint64_t capacity_bytes() const;
   std::uint32_t lba_bytes() const { return lba_bytes_; }
   std::uint32_t mapping_unit_bytes() const { return mapping_unit_bytes_; }
-  std::uint64_t mapped_units() const;  // units that hold data; all of a disk's
+  std::uint64_t mapped_units() const;  // units that hold data; for a disk, all of them
 
  private:
   enum class Stage : std::uint8_t { entered, served, admitted, sent, committed, done };
   struct Event {
     ssd::Nanos time;
-    std::uint64_t number;  // events of one time happen in the order in which they were decided
+    std::uint64_t number;  // events of one time are handled in the order in which they were scheduled
     std::uint32_t slot;
     Stage stage;
     bool operator>(const Event& other) const { return time != other.time ? time > other.time : number > other.number; }
@@ -76,7 +76,7 @@ class DriveModel {
     ssd::Outcome outcome = ssd::Outcome::success;
     bool holds_block = false;
     std::uint32_t kv_bytes = 0;
-    std::unique_ptr<ssd::KvCommand> kv;  // of a key-value command
+    std::unique_ptr<ssd::KvCommand> kv;  // for a key-value command
   };
 
   void medium_submit(ssd::Nanos now, const ssd::Command& command);
@@ -116,7 +116,7 @@ class DriveModel {
   std::size_t used_slots_ = 0;
   BatchServer stack_;
   BatchServer commits_;
-  std::deque<std::uint32_t> partial_waiting_;  // writes of partial blocks behind the one that is under way
+  std::deque<std::uint32_t> partial_waiting_;  // writes of partial blocks that wait for the one in progress
   bool partial_under_way_ = false;
   ssd::Nanos rate_used_until_ = 0;
   std::vector<ssd::Completion> from_medium_;

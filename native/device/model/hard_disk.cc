@@ -12,12 +12,12 @@ using ssd::Outcome;
 
 namespace {
 
-// The most that one write-back access writes: a read then waits for some tracks, not for the whole cache. Source: guess
+// Most bytes of one write-back access: a read then waits for some tracks, not for the whole cache. Source: guess
 constexpr std::uint64_t kMostWriteBackBytes = 1 << 20;
-// A read is often followed by another, which write-back in between would delay by a service. Source: guess
+// A read is often followed by another, which a write-back in between would delay by a service. Source: guess
 constexpr Nanos kWaitForAnotherReadNs = 10'000'000;
-// One write-back of so many is of the oldest bytes, so that none stay behind for ever: with n runs in the cache, each
-// is written after at most 64 n of them. Seldom enough to cost the others some 8 %. Source: guess
+// One write-back in this many takes the oldest bytes, so that none stay for ever: with n runs in the cache, each is
+// written after at most 64 n write-backs. Rare enough to cost the others some 8 %. Source: guess
 constexpr std::uint64_t kOldestEvery = 64;
 
 }  // namespace
@@ -115,8 +115,8 @@ void HardDisk::decide(Nanos now) {
   if (!at_medium_.busy) choose_access(now);
 }
 
-// Takes out of the queue what needs no access, in the order of arrival. What is answered goes on holding its place in
-// the queue until it is complete, so that nothing moves up in the meantime.
+// Removes from the queue what needs no access, in the order of arrival. A command that was answered keeps its place in
+// the queue until it is complete, so that no other moves up before.
 void HardDisk::serve_without_medium(Nanos now) {
   bool writes_wait = false;
   std::size_t end = window();
@@ -155,7 +155,7 @@ bool HardDisk::serve_from_cache(Nanos now, const Waiting& waiting, bool& writes_
   return true;
 }
 
-// Whether every byte is in the cache. What is being written back still is.
+// Whether every byte is in the cache. Bytes that are being written back still are.
 bool HardDisk::holds(const Access& access) const {
   std::uint64_t missing = dirty_.missing(access.begin, access.end);
   if (missing > 0 && at_medium_.busy && !at_medium_.host) {
@@ -171,7 +171,7 @@ std::uint64_t HardDisk::held_bytes() const {
   return dirty_.bytes() + (writing_back ? at_medium_.access.end - at_medium_.access.begin : 0);
 }
 
-// REQUIRES: a flush is in front
+// REQUIRES: a flush is first in the queue
 bool HardDisk::serve_flush(Nanos now) {
   if (at_medium_.host || !link_.empty()) return false;
   if (held_bytes() > 0 && !format_.write_cache.power_loss_protection) return false;
@@ -197,7 +197,7 @@ void HardDisk::answer(Nanos now, const Waiting& waiting, std::uint64_t bytes_ove
 // ---------------------------------------------------------------------------------------------------------------------
 // The actuator
 
-// REQUIRES: it is idle, and what needs no access has been served
+// REQUIRES: it is idle, and what needs no access was served
 void HardDisk::choose_access(Nanos now) {
   const std::optional<std::size_t> command = choose_command(now);
   const bool write_back_first = write_back_is_due(now) && !wrote_back_last_;
@@ -208,7 +208,7 @@ void HardDisk::choose_access(Nanos now) {
   }
 }
 
-// A write that fits the cache and is still here waits for room, not for the medium.
+// A write that fits the cache and is still queued waits for room, not for the medium.
 std::optional<std::size_t> HardDisk::choose_command(Nanos now) const {
   std::optional<std::size_t> best;
   Nanos best_begins = 0;
@@ -261,7 +261,8 @@ void HardDisk::begin(Nanos now, const Access& access) {
   head_ = {access.end, end, access.op};
 }
 
-// When the electronics have taken in a command: beside the mechanics where they work on several.
+// When the electronics have accepted a command. If they work on several commands, this is concurrent with the
+// mechanics.
 Nanos HardDisk::taken_at(Nanos now, const Access& access) const {
   if (!access.host) return now;
   if (mechanics_.queue_depth > 1) return std::max(now, access.submitted + mechanics_.command_ns);
@@ -281,15 +282,15 @@ double HardDisk::rate_mb_s(std::uint64_t place) const {
 
 Nanos HardDisk::transfer_begins(Nanos now, const Access& access) const {
   const bool goes_on = access.begin == head_.bytes && access.op == head_.op;
-  // The sector behind the last one passes under the head now, and later only after a revolution: of write-back nothing
-  // is left to write behind.
+  // The sector after the last one passes under the head now, and again only after a revolution. Write-back that pauses
+  // has nothing left to continue with.
   if (goes_on && (access.host || head_.free_at == now)) return head_.free_at;
   const auto capacity = static_cast<double>(format_.capacity_bytes);
   const double from = static_cast<double>(head_.bytes) / capacity;
   const double to = static_cast<double>(access.begin) / capacity;
   Nanos ready = taken_at(now, access) + seek_ns(from, to);
   if (access.op == Opcode::write) ready += mechanics_.write_settle_ns;
-  // Where on its track the sector is, in time since the index mark passed.
+  // The position of the sector on its track, as time since the index mark passed.
   const auto revolution = static_cast<double>(mechanics_.revolution_ns);
   const double from_start = static_cast<double>(access.begin) * 1000 / rate_mb_s(access.begin);
   const Nanos wait = (static_cast<Nanos>(std::fmod(from_start, revolution)) - ready % mechanics_.revolution_ns) %
@@ -324,7 +325,7 @@ void HardDisk::count(const Command& command) {
     case Opcode::flush:
       ++counters_.host_flushes;
       break;
-    default:  // key-value commands, which never come here
+    default:  // key-value commands, which are never submitted to a disk
       break;
   }
 }

@@ -82,7 +82,7 @@ std::vector<DriveKey> namespace_keys(ssd::NamespacesConfig& namespaces) {
 }  // namespace
 
 std::vector<DriveKey> drive_keys(ssd::SsdConfig& config) {
-  // Names every field, so that a new one without a key does not compile.
+  // Names every field, so that a new field without a key does not compile.
   auto& [name, geometry, capacity, timing, mapping, compression, write_cache, mapping_cache, slc, gc, wear,
          namespaces] = config;
   std::vector<DriveKey> keys;

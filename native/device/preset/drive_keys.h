@@ -1,4 +1,4 @@
-// The keys of a preset: every field of an SsdConfig under its dotted name, in the order in which a reader expects them.
+// The keys of a preset: every field of an SsdConfig under its dotted name, in the order in which they are shown.
 #pragma once
 
 #include <cstdint>
@@ -11,12 +11,12 @@
 
 namespace spillway::device {
 
-// A 64-bit field that is a number of bytes: spelled as an integer or as a string with a unit ("8GiB").
+// A 64-bit number of bytes: spelled as an integer or as a string with a unit ("8GiB").
 struct SizeSlot {
   std::uint64_t* bytes;
 };
 
-// gc.policy also carries gc.choices: "greedy", "fifo", "d-choices:10", "cost-benefit".
+// gc.policy, which includes gc.choices: "greedy", "fifo", "d-choices:10", "cost-benefit".
 struct PolicySlot {
   ssd::GarbageCollection* gc;
 };
@@ -26,7 +26,7 @@ struct SchemeSlot {
   ssd::MappingScheme* scheme;
 };
 
-// Where a key's value lives, and with it which spellings it takes. std::uint32_t fields ending in _bytes are sizes too.
+// The address of a key's value; its type determines the spellings. std::uint32_t fields ending in _bytes are sizes too.
 using Slot = std::variant<std::uint32_t*, std::int64_t*, double*, bool*, std::vector<std::int64_t>*, SizeSlot,
                           PolicySlot, SchemeSlot>;
 
@@ -37,14 +37,14 @@ struct DriveKey {
 
 std::vector<DriveKey> drive_keys(ssd::SsdConfig& config);
 
-// The keys of everything that surrounds or replaces the flash: "cap.iops", "disk.command_ns",
-// "host_stack.file-system.read_turn_ns" for each stack there is.
+// The keys of the layers and of a disk: "cap.iops", "disk.command_ns", "host_stack.file-system.read_turn_ns" for each
+// host stack.
 std::vector<DriveKey> layer_keys(Drive& drive);
 
-// Those keys of both that mean something for this drive: what is shown of it, and what its preset owes a source for.
+// The keys of both that affect this drive. They are shown, and its preset must give a source for each.
 std::vector<DriveKey> keys_in_use(Drive& drive);
 
-// "greedy", "d-choices:10", "page": the spellings that a preset takes.
+// "greedy", "d-choices:10", "page": the spellings in a preset.
 std::string spelling(ssd::MappingScheme scheme);
 std::string spelling(const ssd::GarbageCollection& gc);
 

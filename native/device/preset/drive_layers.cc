@@ -8,7 +8,7 @@ namespace spillway::device {
 namespace {
 
 constexpr std::int64_t kMostNs = 1'000'000'000;
-constexpr std::uint32_t kMostQueueDepth = 1024;  // each choice looks at all of them
+constexpr std::uint32_t kMostQueueDepth = 1024;  // each choice examines all of them
 
 using Problem = std::optional<LayerProblem>;
 

@@ -23,7 +23,7 @@ namespace {
 
 namespace filesystem = std::filesystem;
 
-// Taken as input beside the config's own keys, and turned into a spare factor.
+// Accepted as input in addition to the config's own keys, and converted to a spare factor.
 constexpr std::string_view kOverProvisioning = "capacity.over_provisioning";
 constexpr std::string_view kSpareFactor = "capacity.spare_factor";
 constexpr std::string_view kCapacityBytes = "capacity.capacity_bytes";
@@ -34,7 +34,7 @@ constexpr std::string_view kOverrides = "--set";
 
 std::string suggestion(const std::string& near) { return near.empty() ? "" : "; did you mean " + near + "?"; }
 
-// A value as its reader wrote it, for messages.
+// A value in its original spelling, for messages.
 std::string shown(const toml::node& value) {
   std::ostringstream out;
   value.visit([&out](const auto& v) { out << v; });
@@ -42,7 +42,7 @@ std::string shown(const toml::node& value) {
 }
 
 // ---------------------------------------------------------------------------------------------------------------
-// One value into one slot. Each function returns "", or what the key takes when the value is not that.
+// Stores one value in one slot. Each function returns "", or what the key takes if the value is not of that kind.
 
 std::string store_whole(const toml::node& value, std::int64_t max, std::int64_t& out) {
   const auto number = value.value_exact<std::int64_t>();
@@ -145,11 +145,11 @@ std::string store(const toml::node& value, const DriveKey& /*key*/, SchemeSlot s
 }
 
 // ---------------------------------------------------------------------------------------------------------------
-// One document (the preset file, or the overrides together) into a config.
+// Reads one document (the preset file, or all overrides together) into a config.
 
 class Document {
  public:
-  // `where` opens every message: the file's path, or "--set".
+  // `where` begins every message: the file's path, or "--set".
   Document(std::string where, Drive& drive) : where_(std::move(where)), keys_(drive_keys(drive.config)), drive_(drive) {
     for (DriveKey& key : layer_keys(drive)) keys_.push_back(std::move(key));
   }
@@ -182,7 +182,7 @@ class Document {
     return {};
   }
 
-  // Every name that a preset may use, input spellings included.
+  // Every name that a preset may use, including input spellings.
   std::vector<std::string> names() const {
     std::vector<std::string> result{std::string(kOverProvisioning), std::string(kHostStack)};
     for (const auto& key : keys_) result.push_back(key.key);
@@ -228,7 +228,7 @@ class Document {
   bool spare_given_ = false;
 };
 
-// "[sources] timing.read_ns = …" and "[sources] \"timing.read_ns\" = …" say the same.
+// "[sources] timing.read_ns = …" and "[sources] \"timing.read_ns\" = …" are equivalent.
 Status take_sources(const Document& document, const std::string& prefix, const toml::table& table, Drive& drive) {
   for (const auto& [name, value] : table) {
     const std::string key = prefix.empty() ? std::string(name.str()) : prefix + "." + std::string(name.str());
@@ -250,7 +250,7 @@ Status take_preset(const std::string& path, const toml::table& root, Drive& driv
                                                "capacity",      "timing",    "mapping", "compression",    "write_cache",
                                                "mapping_cache", "slc_cache", "gc",      "wear_levelling", "namespaces",
                                                "cap",           "disk",      "host",    "host_stack"};
-  // Host stacks have the names that the preset gives them: they are there before their keys are.
+  // The preset names its host stacks, so they are created before their keys are read.
   if (const auto* const stacks = root["host_stack"].as_table()) {
     for (const auto& [name, stack] : *stacks) drive.host_stacks[std::string(name.str())];
   }
@@ -268,7 +268,7 @@ Status take_preset(const std::string& path, const toml::table& root, Drive& driv
     }
     const auto* const table = value.as_table();
     if (table == nullptr) return document.refuse(key + " is " + shown(value) + "; it takes a table: [" + key + "]");
-    if (key == "published") continue;  // measured figures of the drive, for whoever compares with them
+    if (key == "published") continue;  // measured figures of the drive, for comparisons
     Status status = key == "sources" ? take_sources(document, "", *table, drive) : document.take_table(key, *table);
     if (!status) return status;
   }
@@ -317,7 +317,7 @@ Result<std::string> find_preset(const std::string& name, const std::vector<std::
   return Status::bad_input(message);
 }
 
-// The first relation around the flash that does not hold, or nothing.
+// The first violated relation of the layers around the flash, or nothing.
 std::optional<LayerProblem> layer_problem(const Drive& drive) {
   if (auto found = problem(drive.cap)) return found;
   if (auto found = problem(drive.disk)) return found;
@@ -330,13 +330,13 @@ std::optional<LayerProblem> layer_problem(const Drive& drive) {
 Status take_overrides(const std::map<std::string, std::string>& set, Drive& drive) {
   Document document(std::string(kOverrides), drive);
   for (const auto& [key, text] : set) {
-    // A value that is not TOML is a word that its writer did not quote: greedy, 8GiB.
+    // A value that is not TOML is taken as an unquoted word: greedy, 8GiB.
     auto parsed = parse(std::string(kOverrides), "value = " + text);
     const bool one_value = parsed && parsed->size() == 1;
     const toml::value<std::string> word(text);
     const toml::node& value = one_value ? *parsed->get("value") : static_cast<const toml::node&>(word);
     if (Status status = document.take(key, value); !status) return status;
-    // The two ways to say how large a drive is exclude each other: the override stands, the preset's gives way.
+    // The two sizes of a drive exclude each other. An override replaces the preset's.
     if (key == kCapacityBytes && !set.contains(std::string(kBlocksPerPlane)))
       drive.config.capacity.blocks_per_plane = 0;
     if (key == kBlocksPerPlane && !set.contains(std::string(kCapacityBytes))) drive.config.capacity.capacity_bytes = 0;
@@ -363,13 +363,13 @@ Result<Drive> resolve(const DriveSpec& spec) {
     drive.summary = "explicit geometry";
   }
   if (Status status = take_overrides(spec.set, drive); !status) return status;
-  // FIFO collection is one log, as its closed form has it: relocated data goes to the log's head with the host's. Kept
-  // apart, the two make erase blocks that come round in waves, and write amplification swings by some 5 %.
+  // FIFO collection has one log, as in its closed form: relocated data goes to the log's head with the host's. With
+  // separate streams, erase blocks return in waves, and write amplification swings by some 5 %.
   const bool explicit_geometry = where == kOverrides;
   if (explicit_geometry && drive.config.gc.policy == ssd::GcPolicy::fifo && !spec.set.contains("gc.separate_streams")) {
     drive.config.gc.separate_streams = false;
   }
-  // The file is to blame unless the key was overridden.
+  // The error is the file's unless the key was overridden.
   const auto refuse = [&](const std::string& key, const std::string& message) {
     const bool overridden = spec.set.contains(key) || explicit_geometry;
     return Status::bad_input((overridden ? std::string(kOverrides) : where) + ": " + key + ": " + message);
