@@ -7,8 +7,8 @@ CRASH_TIMES ?= 20
 CRASH_SECONDS ?=
 METAMORPHIC_SECONDS ?= 3600
 JOBS ?= $(shell nproc)
-WAITING_JOBS ?= $(shell expr 2 \* $(JOBS))
-# One more than there are cores: make demo and what else runs in real time leaves a core idle.
+# One more each than there are cores: many native tests wait, and make demo and what else runs in real time leaves a core idle.
+CTEST_JOBS ?= $(shell expr $(JOBS) + 1)
 PYTEST_JOBS ?= $(shell expr $(JOBS) + 1)
 
 help:
@@ -19,11 +19,12 @@ demo:
 	@scripts/setup.sh
 	@scripts/demo.sh
 
-#: make test      all tests: native, half a minute of fuzzing, Python
+#: make test      all tests: native, half a minute of fuzzing, and beside them Python, whose output follows
 test:
 	@scripts/setup.sh test
-	ctest --test-dir build --output-on-failure --parallel $(WAITING_JOBS)
-	.venv/bin/python -m pytest --numprocesses $(PYTEST_JOBS) --dist loadfile --no-loadscope-reorder
+	@.venv/bin/python scripts/together.py \
+	  'ctest --test-dir build --output-on-failure --parallel $(CTEST_JOBS)' \
+	  '.venv/bin/python -m pytest --numprocesses $(PYTEST_JOBS) --dist loadfile --no-loadscope-reorder'
 
 #: make bench     every benchmark; results with their commands go to runs/bench/
 bench:

@@ -1,7 +1,9 @@
 """What an integration server runs: lint, then all tests, with the test runners' own lines at the end."""
 
 import os
+import shlex
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -17,13 +19,46 @@ def recipe(target: str) -> list[str]:
     return done.stdout.splitlines()
 
 
-def test_ci_lints_and_ends_with_the_tests() -> None:
+def test_ci_lints_beside_the_build_and_ends_with_the_tests() -> None:
     commands = [line for line in (ROOT / ".ci" / "run").read_text().splitlines() if line and not line.startswith("#")]
-    assert commands[-3:] == ["export CI=true", "scripts/lint.sh changed </dev/null", "exec make test </dev/null"]
-    built, native, python = recipe("test")
+    assert commands[-4:] == [
+        "export CI=true",
+        "scripts/setup.sh lint </dev/null",
+        ".venv/bin/python scripts/together.py 'scripts/native.sh all' 'IS_SET_UP=1 scripts/lint.sh changed' </dev/null",
+        "exec make test </dev/null",
+    ]
+    built, *words = recipe("test")
     assert built.endswith("scripts/setup.sh test")
+    python, together, native, tests = shlex.split("\n".join(words).replace("\\\n", " "))
+    assert (python, together) == (".venv/bin/python", "scripts/together.py")
     assert native.startswith("ctest ")
-    assert "-m pytest" in python, "nothing is said behind its last line"
+    assert "-m pytest" in tests, "nothing is said behind its last line"
+
+
+def beside(*commands: str) -> "subprocess.CompletedProcess[str]":
+    """What scripts/together.py says and how it ends."""
+    together = [sys.executable, str(ROOT / "scripts" / "together.py")]
+    return subprocess.run([*together, *commands], capture_output=True, text=True, check=False, timeout=60)
+
+
+def test_commands_beside_each_other_read_as_one_after_the_other(tmp_path: Path) -> None:
+    """Each of them waits for a file that the other one makes: one after the other they would not end."""
+    first, second = tmp_path / "first", tmp_path / "second"
+    wait = "while [ ! -e {} ]; do sleep 0.01; done"
+    native = f"echo one; touch {first}; {wait.format(second)}; echo two"
+    python = f"{wait.format(first)}; echo three; echo four >&2; touch {second}"
+    done = beside(native, python)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.splitlines()[2:] == ["one", "two", "three", "four"]
+
+
+@pytest.mark.parametrize(("first", "second"), [("false", "true"), ("true", "false"), ("exit 3", "kill $$")])
+def test_a_failure_of_either_fails_the_whole(tmp_path: Path, first: str, second: str) -> None:
+    done = beside(first, f"touch {tmp_path / 'there'}; {second}")
+    assert done.returncode == 1
+    assert (tmp_path / "there").exists(), "the other one is run to its end"
+    failed = [line.removeprefix("failed: ") for line in done.stderr.splitlines()]
+    assert failed == [each for each in (first, f"touch {tmp_path / 'there'}; {second}") if not each.endswith("true")]
 
 
 @pytest.fixture
