@@ -8,6 +8,7 @@
 #include <mutex>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "spill/commit/commit_pipeline.h"
@@ -44,6 +45,9 @@ class FakeEnv final : public CommitEnv {
 
   Status append(std::span<PreparedCommit> group, bool sync) override {
     if (on_append) on_append();
+    const auto waits = std::exchange(next_append_waits, std::chrono::nanoseconds{0});
+    if (waits.count() > 0) std::this_thread::sleep_for(waits);
+    for (const PreparedCommit& one : group) one.commit->waited += waits;
     if (!append_result.ok()) return append_result;
     groups.emplace_back();
     for (PreparedCommit& one : group) {
@@ -65,6 +69,7 @@ class FakeEnv final : public CommitEnv {
   Status append_result;
   std::function<void()> on_append;
   std::function<void()> on_apply;
+  std::chrono::nanoseconds next_append_waits{0};  // for the drive; counted as Store::append_wait is
   std::atomic<bool> has_live_{true};
 
   std::vector<std::uint64_t> admitted_bytes;
@@ -366,6 +371,101 @@ TEST_F(CommitPipelineTest, ACallThatHoldsTheQueueIsWaitedFor) {
   EXPECT_GE(early.waited, 2 * kHeld);
   EXPECT_GT(late.waited.count(), 0);
   EXPECT_LT(late.waited, early.waited);
+}
+
+// A commit whose append waits for the drive, and what is queued behind it meanwhile.
+class WaitBehindAppend : public CommitPipelineTest {
+ protected:
+  static constexpr std::chrono::milliseconds kWait{1000};
+  static constexpr std::chrono::milliseconds kLater{100};
+
+  // Starts the append of a first commit, and `behind` kLater after it began. Returns the first commit's wait when both
+  // have ended.
+  std::chrono::nanoseconds run_behind(const std::function<void()>& behind) {
+    WriteBatch batch = put("first");
+    Commit first;
+    first.batch = &batch;
+    std::atomic<bool> appends{false};
+    env_.on_append = [&] { appends = true; };
+    env_.next_append_waits = kWait;
+    std::thread leader([&] { pipeline_.commit(first); });
+    while (!appends) std::this_thread::yield();
+    std::this_thread::sleep_for(kLater);
+    behind();
+    leader.join();
+    return first.waited;
+  }
+};
+
+TEST_F(WaitBehindAppend, ACommitBehindItWaitsFromItsArrivalOn) {
+  WriteBatch batch = put("second");
+  Commit second;
+  second.batch = &batch;
+  const auto began = std::chrono::steady_clock::now();
+  const auto first = run_behind([&] { pipeline_.commit(second); });
+  const auto both = std::chrono::steady_clock::now() - began;
+  EXPECT_EQ(first, kWait);
+  EXPECT_GT(second.waited, (kWait - kLater) / 2);  // half: the machine may start it late
+  EXPECT_LE(second.waited, both - kLater);
+  EXPECT_LT(second.waited, kWait);
+}
+
+TEST_F(WaitBehindAppend, WhatRunsAloneWaitsAsWell) {
+  std::chrono::nanoseconds waited{0};
+  run_behind([&] { waited = pipeline_.queue().run_alone([] {}); });
+  EXPECT_GT(waited, (kWait - kLater) / 2);
+  EXPECT_LT(waited, kWait);
+}
+
+TEST_F(WaitBehindAppend, ACommitThatComesAfterwardsHasNotWaited) {
+  run_behind([] {});
+  WriteBatch batch = put("second");
+  Commit second;
+  second.batch = &batch;
+  pipeline_.commit(second);
+  EXPECT_EQ(second.waited.count(), 0);
+}
+
+// A group with a merge is appended one by one: each has waited for those before it, and for its own append.
+TEST_F(CommitPipelineTest, CommitsOfAGroupWithAMergeWaitForEachOther) {
+  constexpr std::chrono::milliseconds kWait{50};
+  WriteBatch batches[] = {put("a"), put("b")};
+  ASSERT_TRUE(batches[1].Merge("b", "m").ok());
+  Commit commits[2];
+  std::vector<std::thread> threads;
+  env_.on_append = [&] { env_.next_append_waits = kWait; };
+  pipeline_.queue().run_alone([&] {
+    for (std::size_t i = 0; i < 2; ++i) {
+      commits[i].batch = &batches[i];
+      threads.emplace_back([&, i] { pipeline_.commit(commits[i]); });
+      std::this_thread::sleep_for(std::chrono::milliseconds(30));
+    }
+  });
+  for (std::thread& thread : threads) thread.join();
+  ASSERT_EQ(env_.groups.size(), 2U);
+  EXPECT_EQ(commits[0].waited, 2 * kWait);  // the leader returns when its followers are done
+  EXPECT_EQ(commits[1].waited, 2 * kWait);
+}
+
+// The store takes nothing of a commit that it refuses, but the commit was in the group that waited.
+TEST_F(CommitPipelineTest, ARefusedCommitHasWaitedWithItsGroup) {
+  constexpr std::chrono::milliseconds kWait{50};
+  WriteBatch batches[] = {put("a"), put("b", 1000)};
+  Commit commits[2];
+  env_.capacity = 500;
+  env_.next_append_waits = kWait;
+  std::vector<std::thread> threads;
+  pipeline_.queue().run_alone([&] {
+    for (std::size_t i = 0; i < 2; ++i) {
+      commits[i].batch = &batches[i];
+      threads.emplace_back([&, i] { pipeline_.commit(commits[i]); });
+      std::this_thread::sleep_for(std::chrono::milliseconds(30));
+    }
+  });
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_TRUE(commits[1].status.IsBusy());
+  EXPECT_EQ(commits[0].waited, kWait);
+  EXPECT_EQ(commits[1].waited, kWait);
 }
 
 }  // namespace

@@ -21,7 +21,7 @@ using rocksdb::WriteBatch;
 // Sees every group; holds the leader back while a test wants it.
 class Leads {
  public:
-  CommitQueue::Lead lead() {
+  CommitQueue::CommitGroup lead() {
     return [this](std::span<Commit*> group) {
       EXPECT_EQ(leaders_++, 0);
       sizes_.push_back(group.size());

@@ -34,12 +34,16 @@ void CommitPipeline::Backpressure::increase() {
   added_us_ += more;
 }
 
-void CommitPipeline::lead(std::span<Commit*> group) {
+void CommitPipeline::pause(std::span<Commit*> group) {
   const std::chrono::microseconds pause(pause_us_.load(std::memory_order_relaxed));
-  if (pause.count() > 0) {
-    std::this_thread::sleep_for(pause);
-    for (Commit* one : group) one->waited += pause;
-  }
+  if (pause.count() == 0) return;
+  std::this_thread::sleep_for(pause);
+  for (Commit* one : group) one->waited += pause;
+  queue_.add_wait(pause, group);
+}
+
+void CommitPipeline::lead(std::span<Commit*> group) {
+  pause(group);
   const bool any_merge = std::ranges::any_of(group, [](const Commit* one) { return one->batch->HasMerge(); });
   if (!any_merge) return commit_group(group);
   // A merge's base may be in the preceding commit of the group.
@@ -87,7 +91,14 @@ void CommitPipeline::commit_announced(std::span<Commit*> group) {
   std::vector<PreparedCommit> prepared = prepare(group);
   if (prepared.empty()) return;
   const bool sync = std::ranges::any_of(prepared, [](const PreparedCommit& one) { return one.commit->sync; });
+  const auto before = prepared.front().commit->waited;
   const Status status = env_.append(prepared, sync);
+  if (const auto waited = prepared.front().commit->waited - before; waited.count() > 0) {
+    // Commits that were refused, and those behind the group, have waited with it.
+    std::vector<Commit*> counted;
+    for (const PreparedCommit& one : prepared) counted.push_back(one.commit);
+    queue_.add_wait(waited, counted);
+  }
   if (status.ok()) return env_.apply(prepared);
   for (const PreparedCommit& one : prepared) one.commit->status = status;
 }

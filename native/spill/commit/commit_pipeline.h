@@ -82,6 +82,7 @@ class CommitPipeline {
 
  private:
   void lead(std::span<Commit*> group) REQUIRES(in_commit_queue);
+  void pause(std::span<Commit*> group);
   void commit_group(std::span<Commit*> group) REQUIRES(in_commit_queue);
   void commit_announced(std::span<Commit*> group) REQUIRES(in_commit_queue);
   std::vector<PreparedCommit> prepare(std::span<Commit*> group) REQUIRES(in_commit_queue);

@@ -6,7 +6,7 @@
 namespace spillway::spill {
 
 void CommitQueue::wait_for_turn(Waiter& waiter) {
-  if (is_held_) waiter.arrived = Clock::now();
+  if (!waiters_.empty()) waiter.arrived = Clock::now();
   waiters_.push_back(&waiter);
   while (!waiter.done && waiters_.front() != &waiter) waiter.turn.wait(mutex_);
 }
@@ -28,14 +28,17 @@ void CommitQueue::run(Commit& commit) {
   waiter.commit = &commit;
   MutexLock lock(mutex_);
   wait_for_turn(waiter);
-  commit.waited += waiter.waited;
-  if (waiter.done) return;
+  if (waiter.done) {
+    commit.waited += waiter.waited;
+    return;
+  }
   std::vector<Commit*> group;
   const std::size_t count = group_size();
   for (std::size_t i = 0; i < count; ++i) group.push_back(waiters_[i]->commit);
   lock.unlock();
-  lead_(group);
+  commit_group_(group);
   lock.lock();
+  commit.waited += waiter.waited;
   for (std::size_t i = 0; i < count; ++i) {
     Waiter* const one = waiters_.front();
     waiters_.pop_front();
@@ -103,6 +106,17 @@ void CommitQueue::hold() {
     one->turn.notify_one();
   }
   std::erase_if(waiters_, [](const Waiter* one) { return one->gives_way; });
+}
+
+void CommitQueue::add_wait(std::chrono::nanoseconds waited, std::span<Commit* const> except) {
+  const auto now = Clock::now();
+  const MutexLock lock(mutex_);
+  for (Waiter* one : waiters_) {
+    if (one->commit != nullptr && std::ranges::find(except, one->commit) != except.end()) continue;
+    // Without a time of arrival it was first, and was there all the time.
+    const bool came_later = one->arrived > now - waited;
+    one->waited += came_later ? std::max(now - one->arrived, Clock::duration{0}) : waited;
+  }
 }
 
 // Adds the time that the queue was held to the waiting commits.

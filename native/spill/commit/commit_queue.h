@@ -25,21 +25,22 @@ struct Commit {
   bool must_divert = false;
   bool is_for_main = false;  // after it was led: a key of it can only go to RocksDB
   rocksdb::Status status;    // after it was led; Busy: the store or the index is full, and nothing was taken
-  // How long it was held up: by a call that held the queue, by backpressure, or by the drive (Store::append_wait).
+  // How long it was held up: by a call that held the queue, by backpressure, or by the drive (Store::append_wait). Also
+  // while it was queued behind a commit that was held up.
   std::chrono::nanoseconds waited{0};
 };
 
 class CommitQueue {
  public:
   // Writes the commits of a group in order and sets their statuses. One thread calls it at a time.
-  using Lead = std::function<void(std::span<Commit*> group)>;
+  using CommitGroup = std::function<void(std::span<Commit*> group)>;
 
-  explicit CommitQueue(Lead lead) : lead_(std::move(lead)) {}
+  explicit CommitQueue(CommitGroup commit_group) : commit_group_(std::move(commit_group)) {}
 
   // Returns when this thread or another leader has processed the commit.
   void run(Commit& commit);
   // Runs `alone` while no commit is processed.
-  // Returns how long it waited for a call that held the queue.
+  // Returns how long it was held up, as Commit::waited.
   std::chrono::nanoseconds run_alone(const std::function<void()>& alone);
   // Like run_alone(), for work that may wait for a flush of RocksDB although flushes use the queue as well. While
   // `held` runs, run_alone_unless_held() returns false at once, also to callers that already wait. `prepare` runs
@@ -47,6 +48,9 @@ class CommitQueue {
   void run_held(const std::function<void()>& prepare, const std::function<void()>& held);
   // Runs `alone` while no commit is processed. False: the queue is held, and `alone` was not run.
   bool run_alone_unless_held(const std::function<void()>& alone);
+  // For the commit leader, when `waited` has just ended: adds it to what waits in the queue, from the arrival of each
+  // on, except for the commits that have counted it themselves.
+  void add_wait(std::chrono::nanoseconds waited, std::span<Commit* const> except);
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -54,8 +58,8 @@ class CommitQueue {
     Commit* commit = nullptr;  // null: this waiter runs alone
     bool done = false;
     bool gives_way = false;                                // returns without running while the queue is held
-    std::chrono::nanoseconds waited{0};                    // while the queue was held
-    Clock::time_point arrived = Clock::time_point::min();  // set if the waiter arrived while the queue was held
+    std::chrono::nanoseconds waited{0};                    // as Commit::waited
+    Clock::time_point arrived = Clock::time_point::min();  // set if the queue was not empty
     CondVar turn;
   };
   // A group that has reached this size takes no further commit, so that the first one does not wait long. It is what a
@@ -68,7 +72,7 @@ class CommitQueue {
   void hold() REQUIRES(mutex_);
   void release() REQUIRES(mutex_);
 
-  const Lead lead_;
+  const CommitGroup commit_group_;
   Mutex mutex_;
   std::deque<Waiter*> waiters_ GUARDED_BY(mutex_);  // the front one leads
   bool is_held_ GUARDED_BY(mutex_) = false;
