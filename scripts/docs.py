@@ -2,8 +2,8 @@
 
 docs/COMMANDS.md is what every command of `spillway` says about itself; docs/REPRODUCED.md holds the papers' tables and
 figures beside what follows from their data, with some of the charts in docs/reproduced/; docs/RECOVERED.md holds what
-the papers measured on their drives beside what is measured on the presets. In docs/LIBRARY.md the list of statistics is
-made from their table in native/spill/include/spillway/statistics.h.
+the papers measured on their drives beside what is measured on the presets. The list of statistics in
+docs/LIBRARY.md and spillway/rundir/statistics.py are made from native/spill/include/spillway/statistics.h.
 """
 
 import re
@@ -22,6 +22,7 @@ COMMANDS = DOCS / "COMMANDS.md"
 REPRODUCED = DOCS / "REPRODUCED.md"
 RECOVERED = DOCS / "RECOVERED.md"
 LIBRARY = DOCS / "LIBRARY.md"
+STATISTICS_MODULE = DOCS.parent / "spillway" / "rundir" / "statistics.py"
 STATISTICS = DOCS.parent / "native" / "spill" / "include" / "spillway" / "statistics.h"
 PICTURES = DOCS / "reproduced"
 SHOWN = ("mqssd-2", "mqssd-3", "mqssd-4", "pio-7")  # the charts that a table does not replace
@@ -38,18 +39,31 @@ def pages(command: click.Command, name: str, parent: click.Context | None = None
                 yield from pages(found, child, context)
 
 
-def statistics() -> list[tuple[str, str]]:
-    """Name and text of each statistic, in the order of their table."""
+def statistics() -> list[tuple[str, str, str]]:
+    """Kind (COUNT, GAUGE, FLAG), name and text of each statistic, in the order of their table."""
     rows = re.findall(
-        r'^  (?:COUNT|GAUGE|FLAG)\((\w+),((?:[ \\\n]*"[^"]*")+)\)', STATISTICS.read_text(), flags=re.MULTILINE
+        r'^  (COUNT|GAUGE|FLAG)\((\w+),((?:[ \\\n]*"[^"]*")+)\)', STATISTICS.read_text(), flags=re.MULTILINE
     )
-    return [(name, "".join(re.findall(r'"([^"]*)"', text))) for name, text in rows]
+    return [(kind, name, "".join(re.findall(r'"([^"]*)"', text))) for kind, name, text in rows]
+
+
+def statistics_module() -> str:
+    """spillway/rundir/statistics.py, whole."""
+    names = "".join(f'    "{name}",\n' for kind, name, _ in statistics() if kind == "COUNT")
+    return f'''"""Which statistics of a spill store are counts, so that intervals add up.
+
+Made by `make docs` from native/spill/include/spillway/statistics.h, which says what each of them is.
+"""
+
+SPILL_COUNTS = (
+{names})
+'''
 
 
 def library_page() -> str:
     """docs/LIBRARY.md with its list of statistics, between two marks, made anew."""
     lines = ["| property | meaning |", "|---|---|"]
-    for name, text in statistics():
+    for _, name, text in statistics():
         lines.append(f"| `{re.sub('_us$', '_micros', name).replace('_', '-')}` | {text} |")
     before, _, rest = LIBRARY.read_text().partition("<!-- statistics -->")
     after = rest.partition("<!-- /statistics -->")[2]
@@ -94,6 +108,7 @@ if __name__ == "__main__":
     REPRODUCED.write_text(reproduced_page())
     RECOVERED.write_text(recovered_page())
     LIBRARY.write_text(library_page())
+    STATISTICS_MODULE.write_text(statistics_module())
     write_pictures()
-    for page in (COMMANDS, REPRODUCED, RECOVERED, LIBRARY):
+    for page in (COMMANDS, REPRODUCED, RECOVERED, LIBRARY, STATISTICS_MODULE):
         print(page.relative_to(DOCS.parent))

@@ -13,11 +13,11 @@ from spillway.plan.arm import Arm
 from spillway.quantity import human_bytes
 from spillway.run.until import verdict_on
 from spillway.rundir.samples import HOST_CAUSES, NAND_CAUSES, STALL_SECONDS, Row, measured, stall_seconds
+from spillway.rundir.statistics import SPILL_COUNTS
 from spillway.steady import Verdict
 
 Document = dict[str, Any]
 
-SPILL_SUMS = ("diverted_writes", "diverted_bytes", "rolled_back_bytes", "waits")
 END = ("complete", "failure")  # of a repetition's standing: how it ended
 LATENCIES = ("mean", "p50", "p99", "p99_9", "max")
 
@@ -185,7 +185,7 @@ def _spill(rows: Sequence[Row]) -> Document | None:
     kept = [row for row in rows if row.get("spill_diverted_writes") is not None]
     if not kept:
         return None
-    sums = {name: sum(row[f"spill_{name}"] for row in kept) for name in SPILL_SUMS}
+    sums = {name: sum(row[f"spill_{name}"] for row in kept) for name in SPILL_COUNTS}
     return sums | {"most_live_bytes": max(row["spill_live_bytes"] for row in kept)}
 
 

@@ -14,18 +14,9 @@ Row = dict[str, Any]
 _LATENCIES = ("mean", "p50", "p99", "p99_9", "max")
 HOST_CAUSES = ("user", "wal", "flush", "compaction", "blob", "manifest", "checkpoint", "other", "spill")
 NAND_CAUSES = ("host", "gc", "mapping", "wear", "fold")
-SPILL_FIGURES = (
-    "diverting",
-    "live_generations",
-    "live_bytes",
-    "index_bytes",
-    "diverted_writes",
-    "diverted_bytes",
-    "rolled_back_bytes",
-    "waits",
-)
 
-# Before and behind the engine's own columns: its causes of stall and its gauges, by its own names.
+# Before and behind the engine's own columns: its causes of stall, its gauges and its spill store's statistics, by its
+# own names.
 _COLUMNS_BEFORE: tuple[str, ...] = (
     *("t_s", "dt_s", "phase", "measured", "reads", "writes"),
     *(f"read_latency_{name}_us" for name in _LATENCIES),
@@ -36,7 +27,7 @@ _COLUMNS_BEFORE: tuple[str, ...] = (
     *("erases", "die_busy", "channel_busy", "link_write_utilisation", "link_read_utilisation"),
     *("stall_state", "stall_cause"),
 )
-_COLUMNS_BEHIND: tuple[str, ...] = (*(f"spill_{name}" for name in SPILL_FIGURES), "space_bytes", "cpu_s")
+_COLUMNS_BEHIND: tuple[str, ...] = ("space_bytes", "cpu_s")
 STALL_SECONDS = "stall_s_"
 _NO_GAUGES = ("stall_state", "stall_cause", "stall_s")
 STALL_COLUMNS = ("t_s", "duration_s", "state", "cause")
@@ -78,8 +69,7 @@ def sample_row(event: dict[str, Any]) -> Row:
     row |= {name: engine[name] for name in ("stall_state", "stall_cause") if name in engine}
     row |= {f"{STALL_SECONDS}{cause}": seconds for cause, seconds in (engine.get("stall_s") or {}).items()}
     row |= {name: value for name, value in engine.items() if name not in _NO_GAUGES}
-    spill = event.get("spill") or {}
-    row |= {f"spill_{name}": int(spill[name]) for name in SPILL_FIGURES if name in spill}
+    row |= {f"spill_{name}": int(value) for name, value in (event.get("spill") or {}).items()}
     return row
 
 

@@ -67,5 +67,54 @@ TEST(SpillStatistics, EachIsAPropertyAndALineOfTheList) {
   EXPECT_FALSE(db->GetIntProperty("spillway.no-such-thing", &none));
 }
 
+TEST(SpillStatistics, OnlyCountsAreThoseOfAnInterval) {
+  SpillStatistics before;
+  before.diverted_writes = 5;
+  before.rollback_failures = 1;
+  before.live_bytes = 70;
+  before.diverting = true;
+  SpillStatistics now = before;
+  now.diverted_writes = 12;
+  now.live_bytes = 30;
+  now.diverting = false;
+  const SpillStatistics growth = growth_since(before, now);
+  EXPECT_EQ(growth.diverted_writes, 7U);
+  EXPECT_EQ(growth.rollback_failures, 0U);
+  EXPECT_EQ(growth.live_bytes, 30U);
+  EXPECT_FALSE(growth.diverting);
+}
+
+// What of the table is no counter is assigned by hand: each is something else than 0 at some time.
+TEST(SpillStatistics, EveryGaugeAndFlagIsAssigned) {
+  const TemporaryDirectory directory;
+  rocksdb::Options options;
+  options.create_if_missing = true;
+  DB* opened = nullptr;
+  ASSERT_TRUE(DB::Open(options, SpillOptions(), directory.path("db"), &opened).ok());
+  const std::unique_ptr<DB> db(opened);
+  std::set<std::string> zero;
+#define SPILLWAY_NAME(name, text) zero.insert(#name);
+#define SPILLWAY_NOTHING(name, text)
+  SPILLWAY_STATISTICS(SPILLWAY_NOTHING, SPILLWAY_NAME, SPILLWAY_NAME)
+#undef SPILLWAY_NAME
+#undef SPILLWAY_NOTHING
+  const auto look = [&] {
+    for_each_statistic(db->GetSpillStatistics(), [&](std::string_view name, auto value) {
+      if (value != 0) zero.erase(std::string(name));
+    });
+  };
+  db->SetDiversion(Diversion::always);
+  ASSERT_TRUE(db->Put({}, "key", std::string(1000, 'v')).ok());
+  look();
+  const rocksdb::Snapshot* const snapshot = db->GetSnapshot();  // holds what is brought back
+  db->SetDiversion(Diversion::never);
+  ASSERT_TRUE(db->Rollback().ok());
+  look();
+  db->ReleaseSnapshot(snapshot);
+  (void)db->GetRootDB();
+  look();
+  EXPECT_EQ(zero, std::set<std::string>());
+}
+
 }  // namespace
 }  // namespace spillway

@@ -68,10 +68,12 @@ def test_every_property_and_event_is_there() -> None:
 
 def test_the_list_of_statistics_is_made_from_their_table() -> None:
     docs = runpy.run_path(str(ROOT / "scripts" / "docs.py"))
-    assert [name for name, _ in docs["statistics"]()] == re.findall(
+    assert [name for _, name, _ in docs["statistics"]()] == re.findall(
         r"^  (?:COUNT|GAUGE|FLAG)\((\w+),", STATISTICS, flags=re.MULTILINE
     )
     assert docs["library_page"]() == PAGE, "make docs"
+    module = ROOT / "spillway" / "rundir" / "statistics.py"
+    assert docs["statistics_module"]() == module.read_text(), "make docs"
 
 
 def test_every_refusal_is_there() -> None:

@@ -56,15 +56,10 @@ Json shown(const engine::Observation& observed, const load::StallTime& stall_tim
   return json;
 }
 
-Json shown(const SpillStatistics& spill, const SpillStatistics& before) {
-  return {{"diverting", spill.diverting},
-          {"live_generations", spill.live_generations},
-          {"live_bytes", spill.live_bytes},
-          {"index_bytes", spill.index_bytes},
-          {"diverted_writes", spill.diverted_writes - before.diverted_writes},
-          {"diverted_bytes", spill.diverted_bytes - before.diverted_bytes},
-          {"rolled_back_bytes", spill.rolled_back_bytes - before.rolled_back_bytes},
-          {"waits", spill.waits - before.waits}};
+Json shown(const SpillStatistics& spill) {
+  Json json;
+  for_each_statistic(spill, [&](std::string_view name, auto value) { json[std::string(name)] = value; });
+  return json;
 }
 
 }  // namespace
@@ -87,7 +82,7 @@ void RunEvents::on_sample(const load::PhaseSpec& phase, const load::Sample& samp
   }
   json["engine"] = shown(sample.engine, sample.stall_time, causes_);
   if (sample.engine.spill) {
-    json["spill"] = shown(*sample.engine.spill, last_spill_);
+    json["spill"] = shown(growth_since(last_spill_, *sample.engine.spill));
     last_spill_ = *sample.engine.spill;
   }
   json["space_bytes"] = sample.space_bytes;

@@ -1,5 +1,6 @@
-// The numbers that a spillway::DB counts: the one table of them. The struct, the properties ("spillway.NAME"), the
-// engine's figures and the list in docs/LIBRARY.md are made from it.
+// The numbers that a spillway::DB counts: the one table of them. The struct, the properties ("spillway.NAME"), what
+// runs record of each interval and in all, the list in docs/LIBRARY.md and spillway/rundir/statistics.py are made from
+// it.
 #pragma once
 
 #include <cstdint>
@@ -52,12 +53,23 @@ struct SpillStatistics {
 #undef SPILLWAY_FLAG
 };
 
-// Calls `each(name, value)` for every statistic, in the order of the table; a flag's value is 0 or 1.
+// Calls `each(name, value)` for every statistic, in the order of the table; a flag's value is a bool.
 template <typename Each>
 void for_each_statistic(const SpillStatistics& statistics, const Each& each) {
-#define SPILLWAY_EACH(name, text) each(std::string_view(#name), static_cast<std::uint64_t>(statistics.name));
+#define SPILLWAY_EACH(name, text) each(std::string_view(#name), statistics.name);
   SPILLWAY_STATISTICS(SPILLWAY_EACH, SPILLWAY_EACH, SPILLWAY_EACH)
 #undef SPILLWAY_EACH
+}
+
+// Counts as they have grown since `before`; gauges and flags as they are `now`.
+inline SpillStatistics growth_since(const SpillStatistics& before, const SpillStatistics& now) {
+  SpillStatistics growth = now;
+#define SPILLWAY_GROWTH(name, text) growth.name -= before.name;
+#define SPILLWAY_NOW(name, text)
+  SPILLWAY_STATISTICS(SPILLWAY_GROWTH, SPILLWAY_NOW, SPILLWAY_NOW)
+#undef SPILLWAY_GROWTH
+#undef SPILLWAY_NOW
+  return growth;
 }
 
 // "wait_us" → "wait-micros": the statistic's property is "spillway." and this.
