@@ -61,7 +61,7 @@ SPILL_COUNTS = (
 
 
 def library_page() -> str:
-    """docs/LIBRARY.md with its list of statistics, between two marks, made anew."""
+    """docs/LIBRARY.md with its list of statistics, between two markers, made anew."""
     lines = ["| property | meaning |", "|---|---|"]
     for _, name, text in statistics():
         lines.append(f"| `{re.sub('_us$', '_micros', name).replace('_', '-')}` | {text} |")

@@ -4,7 +4,7 @@
     scripts/figures.py --check    says which are not what runs/ makes of them: exit code 1
 
 A block stands between <!-- runs: NAME ARGUMENT… --> and <!-- /runs -->; scripts/recorded/pages.py has the names. Exit
-code 2 for a mark or a record that is wrong.
+code 2 for a marker or a record that is wrong.
 """
 
 import argparse

@@ -7,7 +7,7 @@ Writes claims.csv as the suite has it, runs.csv with a line for each run, its li
 and about.json: command, factor, commit, build, machine, and how long each plan took. The checkout must be clean, its
 executable that of the runs, and every plan whole; with --partial, about.json names those that are not.
 
-docs/RECORDED.md shows it between marks that name the suite; `make docs` fills them.
+docs/RECORDED.md shows it between markers that name the suite; `make docs` fills them.
 """
 
 import argparse

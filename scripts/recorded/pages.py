@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from xml.etree import ElementTree
 
-from recorded import benchmarks, compare_errors, marks, steady_errors, suites
+from recorded import benchmarks, compare_errors, markers, steady_errors, suites
 from recorded.markdown import table
 from recorded.records import Records
 from spillway.errors import SpillwayError
@@ -77,7 +77,7 @@ class Filled:
 
 
 def fill(root: Path) -> Filled:
-    """Reads all pages and records below ``root``. Raises SpillwayError for a mark or a record that is wrong."""
+    """Reads all pages and records below ``root``. Raises SpillwayError for a marker or a record that is wrong."""
     records, filled = Records(root), Filled({}, {})
     for page in sorted([*root.glob("*.md"), *root.glob("docs/**/*.md")]):
         name = page.relative_to(root)
@@ -91,15 +91,15 @@ def fill(root: Path) -> Filled:
             return [f"![{made.caption}]({os.path.relpath(place, name.parent)})"]
 
         text = page.read_text(encoding="utf-8")
-        if marks.MARK.search(text):
-            filled.texts[name] = marks.fill(text, str(name), make)
+        if markers.MARKER.search(text):
+            filled.texts[name] = markers.fill(text, str(name), make)
     return filled
 
 
 def _made(records: Records, name: str, arguments: list[str]) -> list[str] | Chart:
     generators = BLOCKS | CHARTS
     if name not in generators:
-        raise SpillwayError(f"'{name}' is no generator; {marks.nearest(name, list(generators))}")
+        raise SpillwayError(f"'{name}' is no generator; {markers.nearest(name, list(generators))}")
     takes = list(inspect.signature(generators[name]).parameters)[1:]
     if len(arguments) != len(takes):
         takes_words = " ".join(each.upper() for each in takes) or "nothing"

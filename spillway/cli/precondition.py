@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @click.command("precondition")
-@click.argument("words", metavar="DEVICE|FILE")
+@click.argument("target_text", metavar="DEVICE|FILE")
 @click.option("--size", metavar="SIZE", help="What is written, from its start; the partition's  [default: all of it]")
 @click.option("--preset", metavar="NAME", help="The drive by name; `spillway ssd presets` lists them.")
 @click.option("--physical", metavar="SIZE", help="Or its flash for data, over-provisioning included.")
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 @click.option("--destroy-data", is_flag=True, help="The job may destroy what is on DEVICE or in FILE.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object: the job and what the model says.")
 def precondition_command(
-    words: str,
+    target_text: str,
     size: str | None,
     preset: str | None,
     physical: str | None,
@@ -47,23 +47,23 @@ def precondition_command(
     The job goes to standard output, or to JOB.fio; nothing is run, and nothing is written to DEVICE. By a drive model
     it says how far from steady it leaves the drive. One pass takes fio 3.41 (sprandom).
     """
-    from spillway.precondition import Job, as_text, drive_of, left_by, parse_target
+    from spillway.precondition import Job, as_text, drive_of, parse_target, residuals_of
     from spillway.precondition.job import check
     from spillway.rundir.directory import write_text
 
     if procedure is not None and two_steps:
         raise SpillwayError("--procedure writes the partition in two steps already: leave out --two-steps.")
     if target_file is not None:
-        _check_out(target_file, words)
-    target = parse_target(words, size=size, destroy_data=destroy_data)
+        _check_out(target_file, target_text)
+    target = parse_target(target_text, size=size, destroy_data=destroy_data)
     drive = drive_of(target, preset, physical)
-    asked = Job(target, drive, two_steps, procedure)
-    check(asked)
-    left = []
+    checked = Job(target, drive, two_steps, procedure)
+    check(checked)
+    residuals = []
     if drive is not None and procedure in (None, "trim-partition-precondition"):
         with progress_bars() as watch:
-            left = left_by(drive, watch)
-    job = Job(target, drive, two_steps, procedure, left)
+            residuals = residuals_of(drive, watch)
+    job = Job(target, drive, two_steps, procedure, residuals)
     text = as_text(job)
     if target_file is not None:
         write_text(target_file, text)
@@ -97,12 +97,12 @@ def _tell_of_an_old_fio() -> None:
         )
 
 
-def _check_out(path: Path, words: str) -> None:
+def _check_out(path: Path, target_text: str) -> None:
     if path.is_dir() or not path.absolute().parent.is_dir():
         raise SpillwayError(f"--out {path}: name a file in a directory that is there.")
     if path.exists() and not path.is_file():
         raise SpillwayError(f"--out {path} is no file, and the job would replace it: name a file.")
-    if path.resolve() == Path(words).resolve():
+    if path.resolve() == Path(target_text).resolve():
         raise SpillwayError(f"--out {path} is what the job is to write: name another file.")
 
 
@@ -115,7 +115,8 @@ def _document(job: "Job", text: str, path: Path | None) -> dict[str, object]:
         "over_provisioning": drive and drive.over_provisioning,
         "model": drive and drive.words,
         "left": [
-            {"way": each.way, "wa_device": each.wa_device, "steady": each.steady, "off": each.off} for each in job.left
+            {"way": each.way, "wa_device": each.wa_device, "steady": each.steady, "off": each.deviation}
+            for each in job.residuals
         ],
         "file": None if path is None else str(path),
         "job": text,
@@ -123,9 +124,9 @@ def _document(job: "Job", text: str, path: Path | None) -> dict[str, object]:
 
 
 def _print_written(job: "Job", path: Path) -> None:
-    if job.left:
+    if job.residuals:
         table = plain_table()
-        for each in job.left:
+        for each in job.residuals:
             table.add_row(each.way, each.words)
         out.print(table)
     out.print(f"Job  {path}", soft_wrap=True)

@@ -41,10 +41,10 @@ def profile_command(
     """
     from spillway.profile import parameters, parse_target, profile_target
 
-    wanted = parse_target(target, fill=fill, **flags)
-    place = directory or Path("runs") / f"profile-{wanted.label}-{datetime.now():%Y%m%d-%H%M%S}"
+    profiled = parse_target(target, fill=fill, **flags)
+    place = directory or Path("runs") / f"profile-{profiled.label}-{datetime.now():%Y%m%d-%H%M%S}"
     with progress_bars() as watch:
-        finished = profile_target(wanted, place, command_line(), seed=seed, budget_s=budget, mixed=mixed, watch=watch)
+        finished = profile_target(profiled, place, command_line(), seed=seed, budget_s=budget, mixed=mixed, watch=watch)
     if as_json:
         print(json.dumps(parameters(finished.profile), indent=2, ensure_ascii=False))
         return
@@ -124,21 +124,21 @@ def model_reproduce(paper: str, directory: Path | None, as_json: bool) -> None:
     from spillway.reproduce.directory import write_directory
     from spillway.reproduce.document import as_document
 
-    made = reproduce(paper)
+    reproduction = reproduce(paper)
     if directory is not None:
-        write_directory(made, directory)
+        write_directory(reproduction, directory)
     if as_json:
-        print(json.dumps(as_document(made), indent=2, ensure_ascii=False))
+        print(json.dumps(as_document(reproduction), indent=2, ensure_ascii=False))
         return
-    _print_reproduction(made)
+    _print_reproduction(reproduction)
     if directory is not None:
         out.print(f"\nPage  {directory / paper}.md", soft_wrap=True)
 
 
-def _print_reproduction(made: "Reproduction") -> None:
+def _print_reproduction(reproduction: "Reproduction") -> None:
     from spillway.reproduce.document import CHECK_COLUMNS, check_cells
 
-    for section in made.sections:
+    for section in reproduction.sections:
         out.print(f"\n{section.title}: {section.standing}", style="bold", soft_wrap=True)
         for shown in section.tables:
             out.print(f"\n{shown.caption}", soft_wrap=True)
@@ -151,5 +151,5 @@ def _print_reproduction(made: "Reproduction") -> None:
                 table.add_row(*check_cells(check))
             out.print()
             out.print(table)
-    count = made.count()
+    count = reproduction.count()
     out.print(f"\n{count['agrees']} agree, {count['differs']} differ, {count['open']} open.", style="bold")

@@ -1,8 +1,8 @@
 """Whether two sides may be ranked: what their figures rest on must be alike, but for what is compared.
 
-Each kind of difference has facts, from the standing in summary.json, the manifest and the resolved plan. An engine, its
-options and its settings are what arms are for, so they are no such fact, except for compression: it changes which bytes
-are counted. Engines' libraries are held against each other where both sides have them.
+Each kind of difference has conditions, from the standing in summary.json, the manifest and the resolved plan. An engine,
+its options and its settings are what arms are for, so they are no such condition, except for compression: it changes
+which bytes are counted. Engines' libraries are held against each other where both sides have them.
 """
 
 import hashlib
@@ -14,7 +14,7 @@ from spillway.compare.metrics import table
 from spillway.compare.sides import Side
 
 Document = dict[str, Any]
-Facts = dict[str, Any]
+Conditions = dict[str, Any]  # name → value
 
 ENGINE_DEFAULT = "the engine's default"
 # What an engine does where the plan is silent. RocksDB's default is its build's and its version's.
@@ -24,7 +24,7 @@ _COMPRESSION_DEFAULT = {"leveldb": "snappy", "leveldb-vlog": "snappy", "wiredtig
 
 @dataclass(frozen=True)
 class Difference:
-    """A fact in which two sides differ."""
+    """A condition in which two sides differ."""
 
     kind: str
     what: str
@@ -45,8 +45,8 @@ def _said(value: Any) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def _from_plan(side: Side, *keys: str) -> Facts:
-    """Facts of the plan by their keys; one that ends with a dot stands for all that begin with it."""
+def _from_plan(side: Side, *keys: str) -> Conditions:
+    """The plan's values of these keys; a key that ends with a dot stands for all that begin with it."""
     found = {}
     for key, value in side.plan.items():
         if any(key == each or (each.endswith(".") and key.startswith(each)) for each in keys):
@@ -54,11 +54,11 @@ def _from_plan(side: Side, *keys: str) -> Facts:
     return found
 
 
-def _drive(side: Side) -> Facts:
+def _drive(side: Side) -> Conditions:
     names = {"the drive": "drive", "the drive's capacity in bytes": "capacity_bytes", "the drives": "devices"}
-    facts = {name: side.standing.get(key) for name, key in names.items()}
+    conditions = {name: side.standing.get(key) for name, key in names.items()}
     keys = ("drive.kind", "drive.preset", "drive.path", "drive.set.", "fs.")
-    return facts | _from_plan(side, *keys) | {"the preset's file": _preset(side)}
+    return conditions | _from_plan(side, *keys) | {"the preset's file": _preset(side)}
 
 
 def _preset(side: Side) -> str | None:
@@ -67,7 +67,7 @@ def _preset(side: Side) -> str | None:
     return hashlib.sha256(path.read_bytes()).hexdigest()[:12] if path.is_file() else None
 
 
-def _initial(side: Side) -> Facts:
+def _initial(side: Side) -> Conditions:
     standing = {
         f"the {key.replace('_', ' ')}": side.standing.get(key)
         for key in ("initial_state", "initial_fill", "initial_partition")
@@ -77,22 +77,22 @@ def _initial(side: Side) -> Facts:
     return standing | kept | _from_plan(side, *keys)
 
 
-def _time(side: Side) -> Facts:
+def _time(side: Side) -> Conditions:
     return {"the time scale": side.standing.get("time_scale"), "pacing": side.standing.get("pacing")}
 
 
-def _versions(side: Side) -> Facts:
+def _versions(side: Side) -> Conditions:
     of_run = table(side.manifest, "versions")
-    facts = {f"the version of {name}": of_run.get(name) for name in ("spillway", "spillway-native")}
+    conditions = {f"the version of {name}": of_run.get(name) for name in ("spillway", "spillway-native")}
     build = of_run.get("build_sha256") or of_run.get("executable_sha256")
-    return facts | {"the build of spillway-native": build and str(build)[:12]}
+    return conditions | {"the build of spillway-native": build and str(build)[:12]}
 
 
-def _libraries(side: Side) -> Facts:
+def _libraries(side: Side) -> Conditions:
     return {f"the version of {name}": version for name, version in table(side.figures, "versions").items()}
 
 
-def _compression(side: Side) -> Facts:
+def _compression(side: Side) -> Conditions:
     engine = str(side.plan.get("engine.name", "rocksdb"))
     option = _COMPRESSION_OPTION.get(engine, "engine.options.compression")
     others = {
@@ -111,22 +111,22 @@ def _algorithm(value: str) -> str:
     return "none" if name in ("no", "none", "") else name
 
 
-def _workload(side: Side) -> Facts:
-    facts = _from_plan(side, "load.key_bytes", "load.value_bytes", "load.num", "ycsb.")
+def _workload(side: Side) -> Conditions:
+    conditions = _from_plan(side, "load.key_bytes", "load.value_bytes", "load.num", "ycsb.")
     phases = [phase for phase in side.plan.get("phases") or [] if isinstance(phase, dict)]
-    facts["the number of phases"] = len(phases)
+    conditions["the number of phases"] = len(phases)
     for index, phase in enumerate(phases):
         name = phase.get("name") or index
-        facts |= {f"phases.{name}.{key}": value for key, value in phase.items() if key != "name"}
-    return facts
+        conditions |= {f"phases.{name}.{key}": value for key, value in phase.items() if key != "name"}
+    return conditions
 
 
-def _machine(side: Side) -> Facts:
+def _machine(side: Side) -> Conditions:
     host = table(side.manifest, "host")
     return {f"the host's {name}": host.get(name) for name in ("processor", "cores")}
 
 
-KINDS: dict[str, Callable[[Side], Facts]] = {
+KINDS: dict[str, Callable[[Side], Conditions]] = {
     "drive": _drive,
     "initial": _initial,
     "time": _time,
@@ -140,8 +140,8 @@ KINDS: dict[str, Callable[[Side], Facts]] = {
 def differences(a: Side, b: Side) -> list[Difference]:
     """Every fact in which two sides differ. Whether they are steady is a repetition's own, and not among these."""
     found = []
-    for kind, facts in KINDS.items():
-        ours, theirs = facts(a), facts(b)
+    for kind, conditions_of in KINDS.items():
+        ours, theirs = conditions_of(a), conditions_of(b)
         found += [
             Difference(kind, what, ours.get(what), theirs.get(what))
             for what in dict.fromkeys((*ours, *theirs))

@@ -30,7 +30,7 @@ Array = NDArray[np.float64]
 
 DOUBLING_GAIN = 0.05  # Source: PIO, appendix A (P9), see above
 SATURATED_SHARE = 1 / (1 + DOUBLING_GAIN)  # of its plateau: where the knee of a curve without collisions is
-LEAST_GAIN = 0.01  # a gain that noise alone could make is not asked for when the interval is drawn
+LEAST_GAIN = 0.01  # least gain at an end of the interval: noise alone could make a smaller one
 # A plateau is one when throughput no longer grows with concurrency: by less than this power of it at the end. In the
 # ideal curve the power falls from 1 to 0. Source: guess, a quarter of the way.
 SATURATED_GROWTH = 0.25
@@ -95,9 +95,10 @@ def _saturating(c: Array, fit: Array, gain: float) -> float:
 def from_bandwidth(concurrency: ArrayLike, bandwidth: ArrayLike) -> Knee:
     """The knee of IOPS or bandwidth over concurrency, in any unit (P14).
 
-    Noise is what the curve has against its monotone fit where it is near saturation: what a drive does with two or
-    three I/Os (one that waits for nothing may be faster than two) says nothing of the knee. The interval of k holds the
-    knees for a gain more and less by that noise, and is never narrower than the step of the grid that k was found in.
+    The noise is the residual of the monotone fit near saturation. Points farther below are left out: what a drive does
+    with two or three I/Os says nothing of the knee, and one I/O alone may be faster than two. The interval of k holds
+    the knees for a gain more and less by that noise, and is never narrower than the step of the grid that k was found
+    in.
     """
     c, y = _curve(concurrency, bandwidth, "bandwidth over concurrency")
     fit = rising_fit(y)

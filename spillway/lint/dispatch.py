@@ -18,38 +18,40 @@ from spillway.lint.ycsb import is_property_file, lint_properties, lint_ycsb, par
 from spillway.suite.document import load_scaled, load_suite
 
 FIO_SUFFIXES = (".fio", ".job", ".jobfile")
-OF_A_SUITE = ("suite.toml", "claims.toml")
+SUITE_FILES = ("suite.toml", "claims.toml")
 RUN_FILES = ("manifest.json", "summary.json", "plan.toml")
 KNOWN = (
     "a plan (*.toml), a run directory, a fio job file, a script that calls db_bench, YCSB or fio, a YCSB property file"
 )
 
 
-def lint(thing: str, capacity: int | None = None, variables: Mapping[str, str] | None = None) -> list[Linted]:
+def lint(path_text: str, capacity: int | None = None, variables: Mapping[str, str] | None = None) -> list[Linted]:
     """The tables of what lies at a path; of a suite one for each plan. Raises SpillwayError.
 
     ``capacity`` is the drive's, for what others wrote; ``variables`` are of the environment that a script or a job file
     is called in.
     """
-    path = Path(thing)
+    path = Path(path_text)
     if path.is_dir():
         return _directory(path)
     if not path.exists():
-        raise SpillwayError(f"{thing}: there is no such file or directory; lint takes {KNOWN}.")
+        raise SpillwayError(f"{path_text}: there is no such file or directory; lint takes {KNOWN}.")
     if path.suffix == ".toml":
-        if path.name in OF_A_SUITE:
-            raise SpillwayError(f"{thing}: this is no plan but a part of a suite; name the directory {path.parent}.")
-        return [lint_plan(load_scaled(path, (), ()), thing)]
+        if path.name in SUITE_FILES:
+            raise SpillwayError(
+                f"{path_text}: this is no plan but a part of a suite; name the directory {path.parent}."
+            )
+        return [lint_plan(load_scaled(path, (), ()), path_text)]
     text = _text(path)
     given = dict(variables or {})
     if path.suffix in FIO_SUFFIXES or _is_job_file(text):
-        return [lint_fio(thing, read_job_file(path, given), capacity)]
-    found = _commands(Recipe(thing, read_commands(text, given), capacity, path.parent, given=given))
+        return [lint_fio(path_text, read_job_file(path, given), capacity)]
+    found = _commands(Recipe(path_text, read_commands(text, given), capacity, path.parent, given=given))
     if found:
         return found
     if is_property_file(text):
-        return [lint_properties(thing, parse_properties(text), capacity)]
-    raise SpillwayError(f"{thing}: nothing in it is known to lint, which takes {KNOWN}.")
+        return [lint_properties(path_text, parse_properties(text), capacity)]
+    raise SpillwayError(f"{path_text}: nothing in it is known to lint, which takes {KNOWN}.")
 
 
 def lint_command(
@@ -62,12 +64,12 @@ def lint_command(
     found = [table for table in _commands(recipe) if table.kind == tool]
     if not found:
         raise SpillwayError(
-            f'there is no {tool} command in {text[:60]!r}; write it as it is called, such as "{_such(tool)}".'
+            f'there is no {tool} command in {text[:60]!r}; write it as it is called, such as "{_example(tool)}".'
         )
     return found
 
 
-def _such(tool: str) -> str:
+def _example(tool: str) -> str:
     examples = {
         "db_bench": "db_bench --benchmarks=fillrandom --num=1000000",
         "ycsb": "ycsb load rocksdb -P workloads/workloada",
@@ -130,11 +132,11 @@ def _fio_jobs(recipe: Recipe) -> list[Job]:
 
 
 def lint_all(
-    things: Sequence[str],
+    path_texts: Sequence[str],
     commands: Sequence[tuple[str, str]] = (),
     capacity: int | None = None,
     variables: Mapping[str, str] | None = None,
 ) -> list[Linted]:
-    """All tables: of the things, then of the commands (tool, text), each in their order. Raises SpillwayError."""
-    found = [table for thing in things for table in lint(thing, capacity, variables)]
+    """All tables: of the paths, then of the commands (tool, text), each in their order. Raises SpillwayError."""
+    found = [table for path_text in path_texts for table in lint(path_text, capacity, variables)]
     return found + [table for tool, text in commands for table in lint_command(tool, text, capacity, variables)]

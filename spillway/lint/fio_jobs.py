@@ -1,9 +1,9 @@
 """fio's job files and command lines as jobs with their options.
 
 A reader of our own and not configparser: fio lets sections have the same name, several ``[global]`` hold for what
-follows them, an option counts as often as it is given (the last wins, a few are lists), and lines that begin with
-blanks go on nothing. Comments begin with ``;`` or ``#`` anywhere in a line. Source: fio's HOWTO and its init.c, parse.c
-(3.41); a size's unit is a power of 1024 (kb_base), a time is seconds unless it has a unit.
+follows them, an option counts as often as it is given (the last wins, a few are lists), and a line that begins with
+blanks is an option of its own. Comments begin with ``;`` or ``#`` anywhere in a line. Source: fio's HOWTO and its
+init.c, parse.c (3.41); a size's unit is a power of 1024 (kb_base), a time is seconds unless it has a unit.
 """
 
 import os

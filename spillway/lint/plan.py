@@ -33,13 +33,13 @@ READS = ("readrandom", "seekrandom")
 FILLS = ("fillseq", "fillrandom", "filluniquerandom", "overwrite")
 
 
-def lint_plan(plan: Plan, thing: str = "") -> Linted:
-    """The table of a plan. ``thing``: how it is called, its path unless given."""
+def lint_plan(plan: Plan, title: str = "") -> Linted:
+    """The table of a plan. ``title``: what the table is called; the plan's path unless given."""
     judges: tuple[Callable[[Sequence[Arm]], Remark], ...] = (
         _short_test, _wa_device, _initial_state, _data_set, _space, _over_provisioning, _drive_type,
     )  # fmt: skip
     remarks = [judge(plan.arms) for judge in judges]
-    return table_of(thing or str(plan.path), "plan", with_answers(remarks, plan.answers, tell_stale=True))
+    return table_of(title or str(plan.path), "plan", with_answers(remarks, plan.answers, tell_stale=True))
 
 
 def _emulated(arm: Arm) -> bool:

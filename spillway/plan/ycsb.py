@@ -14,13 +14,13 @@ from typing import Any
 from spillway.errors import BadProperties, SpillwayError
 from spillway.quantity import nearest
 
-Texts = dict[str, str]  # properties as people write them
+Properties = dict[str, str]  # name → value, as people write it
 Document = dict[str, Any]
 
 LOAD, RUN = "ycsb-load", "ycsb-run"
 
 
-def _mix(distribution: str, **proportions: float) -> Texts:
+def _mix(distribution: str, **proportions: float) -> Properties:
     names = ("read", "update", "insert", "scan", "readmodifywrite")
     texts = {f"{name}proportion": str(proportions.get(name, 0)) for name in names}
     return texts | {"requestdistribution": distribution, "readallfields": "true"}
@@ -28,7 +28,7 @@ def _mix(distribution: str, **proportions: float) -> Texts:
 
 # YCSB's core workloads. Source: its workloads/ directory and the paper's table 2. Their recordcount and operationcount
 # of 1000 each are left out: they stand for what the user chooses.
-WORKLOADS: dict[str, Texts] = {
+WORKLOADS: dict[str, Properties] = {
     "workloada": _mix("zipfian", read=0.5, update=0.5),
     "workloadb": _mix("zipfian", read=0.95, update=0.05),
     "workloadc": _mix("zipfian", read=1),
@@ -158,11 +158,11 @@ OF_PORTS = {"field_len_dist": "fieldlengthdistribution", "dotransaction": "dotra
 KNOWN = (*PROPERTIES, *OF_PHASES, *WITHOUT_EFFECT, *LEFT_OFF, "workload")
 
 
-def parse_properties(text: str, where: str) -> Texts:
+def parse_properties(text: str, where: str) -> Properties:
     """Reads Java's ``.properties`` syntax: ``key=value``, ``key: value`` or ``key value``, comments with ``#`` or
     ``!``, lines continued by a backslash; with or without a byte order mark. What is unknown or out of range is refused
     with ``where`` and the line."""
-    texts: Texts = {}
+    texts: Properties = {}
     logical, begun = "", 0
     lines = re.split(r"\r\n|\r|\n", text.removeprefix("\ufeff"))  # str.splitlines() knows of more ends than Java
     for number, line in enumerate([*lines, ""], 1):
@@ -218,7 +218,7 @@ def parse_assignment(text: str) -> tuple[str, str]:
     return key.strip(), value.strip()
 
 
-def read_workload(name: str, directory: Path = Path()) -> Texts:
+def read_workload(name: str, directory: Path = Path()) -> Properties:
     """The properties of a bundled workload, or of the property file at a path relative to ``directory``. Raises
     BadProperties for what the file says."""
     if name in WORKLOADS:
@@ -266,11 +266,11 @@ def _check_known(key: str, where: str) -> None:
     raise SpillwayError(f"{where}: {key} is not a property of YCSB's core workload{nearest(key, KNOWN)}")
 
 
-def flattened(table: Any, where: str) -> Texts:
+def flattened(table: Any, where: str) -> Properties:
     """A plan's table of properties as texts; dotted names may come as tables in it. Raises SpillwayError."""
     if not isinstance(table, dict):
         raise SpillwayError(f"{where} is {table!r}; it takes a table of YCSB's properties.")
-    texts: Texts = {}
+    texts: Properties = {}
     for key, value in table.items():
         if isinstance(value, dict):
             texts |= {f"{key}.{inner}": text for inner, text in flattened(value, f"{where}.{key}").items()}
@@ -283,7 +283,7 @@ def flattened(table: Any, where: str) -> Texts:
     return texts
 
 
-def layered(table: Any, where: str, directory: Path) -> Texts:
+def layered(table: Any, where: str, directory: Path) -> Properties:
     """A plan's ``[ycsb]``: what its key ``properties`` names, a workload or a file, with its own keys on top. Raises
     SpillwayError."""
     own = dict(table) if isinstance(table, dict) else table
@@ -311,7 +311,7 @@ def resolve(texts: Mapping[str, str], where: str) -> Document:
 
 
 def complete_phases(
-    phases: list[Document], texts: Texts, asked: Texts, label: str, continues_database: bool = False
+    phases: list[Document], texts: Properties, asked: Properties, label: str, continues_database: bool = False
 ) -> list[Document]:
     """The phases with YCSB's properties where they are YCSB's: the plan's own, the phase's on top, and on top of these
     what the command line has ``asked`` for.
@@ -354,7 +354,7 @@ def only_loading(phase: Document) -> Document:
     return phase | {"ycsb": values}
 
 
-def _replaced_by(asked: Texts, workload: str) -> set[str]:
+def _replaced_by(asked: Properties, workload: str) -> set[str]:
     """Keys of a phase that say what a property says which the command line asked for."""
     replaced = {"threads"} if "threadcount" in asked else set()
     if workload == RUN:

@@ -4,8 +4,8 @@ Nothing here writes to a drive, or starts fio.
 """
 
 from spillway.precondition.job import Job, as_text
-from spillway.precondition.model import Drive, Left, drive_of, left_by
+from spillway.precondition.model import Drive, Residual, drive_of, residuals_of
 from spillway.precondition.procedures import PROCEDURES
 from spillway.precondition.target import Target, parse_target
 
-__all__ = ["PROCEDURES", "Drive", "Job", "Left", "Target", "as_text", "drive_of", "left_by", "parse_target"]
+__all__ = ["PROCEDURES", "Drive", "Job", "Residual", "Target", "as_text", "drive_of", "parse_target", "residuals_of"]

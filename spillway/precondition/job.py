@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from spillway.errors import SpillwayError
-from spillway.precondition.model import ONE_PASS, OP_DIGITS, TWO_STEPS, Drive, Left
+from spillway.precondition.model import ONE_PASS, OP_DIGITS, TWO_STEPS, Drive, Residual
 from spillway.precondition.order import REGIONS, unwritten_share
 from spillway.precondition.procedures import PROCEDURES, Procedure
 from spillway.precondition.target import Target
@@ -29,7 +29,7 @@ class Job:
     drive: Drive | None
     two_steps: bool = False
     procedure: str | None = None
-    left: Sequence[Left] = ()
+    residuals: Sequence[Residual] = ()
 
 
 def check(job: Job) -> None:
@@ -160,17 +160,17 @@ def _said_of(job: Job) -> list[str]:
     """What the model says, for a reader of the file."""
     if job.drive is None:
         return ["# How far from steady it leaves the drive is not said: --preset or --physical names a drive model."]
-    if not job.left:
+    if not job.residuals:
         return ["# How far from steady it leaves the drive was not asked of the model."]
     way = TWO_STEPS if job.two_steps or job.procedure else ONE_PASS
-    width = max(len(each.way) for each in job.left)
+    width = max(len(each.way) for each in job.residuals)
     lines = [
         f"# How far from steady, by the model of {job.drive.words},",
         f"# over-provisioning {job.drive.over_provisioning:.4f}, trimmed before: wa_device of the random writes of "
         f"{job.drive.unit_bytes} bytes",
         "# that come next, half as many bytes as were written.",
     ]
-    lines += [f"# {'*' if each.way == way else ' '} {each.way:<{width}}  {each.words}" for each in job.left]
+    lines += [f"# {'*' if each.way == way else ' '} {each.way:<{width}}  {each.words}" for each in job.residuals]
     if not job.target.is_device:
         lines.append("# That is of a file that fills its drive; free space beside it is spare too.")
     return [*lines, "# * is this job."]

@@ -49,22 +49,22 @@ class Drive:
 
 
 @dataclass(frozen=True)
-class Left:
-    """What a way leaves: ``wa_device`` of the writes after it."""
+class Residual:
+    """How far from steady one way of preconditioning leaves the drive: ``wa_device`` of the writes after it."""
 
     way: str
     wa_device: float
     steady: float
 
     @property
-    def off(self) -> float:
-        """From steady, as a share of it."""
+    def deviation(self) -> float:
+        """Of ``wa_device`` from its steady value, as a share of that."""
         return self.wa_device / self.steady - 1
 
     @property
     def words(self) -> str:
         """One line of a table."""
-        return f"wa_device {self.wa_device:.2f} after it, steady {self.steady:.2f} ({100 * self.off:+.1f} %)"
+        return f"wa_device {self.wa_device:.2f} after it, steady {self.steady:.2f} ({100 * self.deviation:+.1f} %)"
 
 
 def drive_of(target: Target, preset: str | None, physical: str | None) -> Drive | None:
@@ -117,10 +117,10 @@ def _checked(drive: Drive, flag: str) -> Drive:
     return drive
 
 
-def left_by(drive: Drive, watch: Watch | None = None) -> list[Left]:
+def residuals_of(drive: Drive, watch: Watch | None = None) -> list[Residual]:
     """Each way, the one pass last where fio has it for this over-provisioning. Takes seconds. Raises SpillwayError."""
     try:
-        return _left_by(drive, watch)
+        return _residuals_of(drive, watch)
     except DriveFull as error:
         raise SpillwayError(
             f"{drive.words} cannot be written at random with an over-provisioning of "
@@ -129,14 +129,14 @@ def left_by(drive: Drive, watch: Watch | None = None) -> list[Left]:
         ) from error
 
 
-def _left_by(drive: Drive, watch: Watch | None) -> list[Left]:
+def _residuals_of(drive: Drive, watch: Watch | None) -> list[Residual]:
     steady = _simulated(drive, "steady", 0.0, watch)
-    found = [Left(way, _simulated(drive, "sequential", times, watch), steady) for way, times in OVERWRITES.items()]
+    found = [Residual(way, _simulated(drive, "sequential", times, watch), steady) for way, times in OVERWRITES.items()]
     if drive.over_provisioning < 1:
         order = sprandom_order(round(drive.fill * drive.logical_units), drive.over_provisioning, SEED)
         # Against a steady drive that is written in the same way: with a small mapping cache the pool's reads count.
         steady = _replayed(drive, "steady", order[:0], watch)
-        found.append(Left(ONE_PASS, _replayed(drive, "trimmed", order, watch), steady))
+        found.append(Residual(ONE_PASS, _replayed(drive, "trimmed", order, watch), steady))
     return found
 
 

@@ -14,7 +14,7 @@ from conftest import Invoke
 
 from spillway.drive.use import use_of
 from spillway.errors import SpillwayError
-from spillway.precondition import PROCEDURES, Drive, Job, Left, Target, as_text, parse_target
+from spillway.precondition import PROCEDURES, Drive, Job, Residual, Target, as_text, parse_target
 from spillway.precondition.model import OVERWRITES
 from spillway.precondition.order import sprandom_order, unwritten_share, valid_shares
 
@@ -22,7 +22,7 @@ GIB = 2**30
 DEVICE = Target("/dev/nvme7n1", True, 400 * GIB, 400 * GIB)
 PARTITION = dataclasses.replace(DEVICE, size_bytes=300 * GIB)
 DRIVE = Drive("the preset tiny, scaled to 8.0 GiB", {}, 0.282, 4096, 2**21, 1.0)
-LEFT = [Left(way, 2.0 + 0.25 * i, 2.5) for i, way in enumerate([*OVERWRITES, "sprandom"])]
+RESIDUALS = [Residual(way, 2.0 + 0.25 * i, 2.5) for i, way in enumerate([*OVERWRITES, "sprandom"])]
 
 Golden = Callable[[str, str], None]
 
@@ -32,7 +32,7 @@ Golden = Callable[[str, str], None]
 
 @pytest.mark.parametrize("two_steps", [False, True])
 def test_the_job_of_a_whole_drive(two_steps: bool, golden: Golden) -> None:
-    text = as_text(Job(DEVICE, DRIVE, two_steps, left=LEFT))
+    text = as_text(Job(DEVICE, DRIVE, two_steps, residuals=RESIDUALS))
     golden(f"precondition_{'two_steps' if two_steps else 'one_pass'}.txt", text)
 
 
@@ -42,12 +42,12 @@ def test_two_steps_take_no_drive_model(golden: Golden) -> None:
 
 @pytest.mark.parametrize("name", PROCEDURES)
 def test_the_job_of_a_procedure(name: str, golden: Golden) -> None:
-    golden(f"precondition_{name}.txt", as_text(Job(PARTITION, DRIVE, procedure=name, left=LEFT)))
+    golden(f"precondition_{name}.txt", as_text(Job(PARTITION, DRIVE, procedure=name, residuals=RESIDUALS)))
 
 
 def test_commands_for_people_are_comments_and_sections_are_as_the_procedure_says() -> None:
     for name, how in PROCEDURES.items():
-        lines = as_text(Job(PARTITION, DRIVE, procedure=name, left=LEFT)).splitlines()
+        lines = as_text(Job(PARTITION, DRIVE, procedure=name, residuals=RESIDUALS)).splitlines()
         live = [line for line in lines if line and not line.startswith("#")]
         assert not [line for line in live if "sgdisk" in line or "blkdiscard" in line]
         assert bool(live) == (how.used or how.preconditions), "no job where nothing is written"
@@ -76,7 +76,7 @@ def test_fio_takes_the_jobs(tmp_path: Path) -> None:
     assert fio is not None, "scripts/packages.sh test installs it"
     file = Target(str(tmp_path / "a:b"), False, 64 << 20)
     for name, job in {
-        "one": Job(file, DRIVE, left=LEFT),
+        "one": Job(file, DRIVE, residuals=RESIDUALS),
         "two": Job(file, None, True),
         **{
             name: Job(PARTITION, DRIVE, procedure=name)
@@ -113,7 +113,7 @@ def test_an_fio_that_would_refuse_the_job_is_told(
     fio.write_text(f"#!/bin/sh\necho {version}\n")
     fio.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    monkeypatch.setattr("spillway.precondition.left_by", lambda drive, watch: LEFT)
+    monkeypatch.setattr("spillway.precondition.residuals_of", lambda drive, watch: RESIDUALS)
     monkeypatch.setattr("spillway.precondition.drive_of", lambda target, preset, physical: DRIVE)
     ended = invoke("precondition", tmp_path / "new", "--size", "1GiB", *flags)
     assert ended.code == 0

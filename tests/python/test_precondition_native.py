@@ -8,7 +8,7 @@ import pytest
 from spillway.errors import SpillwayError
 from spillway.models.mixed import write_amplification
 from spillway.native.process import run_native
-from spillway.precondition import Drive, Target, drive_of, left_by
+from spillway.precondition import Drive, Target, drive_of, residuals_of
 from spillway.ssd.simulate import DriveChoice, drive_request
 
 pytestmark = [pytest.mark.native, pytest.mark.usefixtures("real_native")]
@@ -46,7 +46,7 @@ def test_the_model_is_as_far_from_steady_as_the_theory_of_a_log(op: float) -> No
     """Why twice at random is enough: a log's valid shares depend on the host writes since a place was written alone,
     and after twice the capacity every place has been written anew several times."""
     drive = explicit(op, "fifo")
-    found = {each.way: each for each in left_by(drive)}
+    found = {each.way: each for each in residuals_of(drive)}
     steady = float(write_amplification(1 / (1 + drive.over_provisioning)))
     for way, capacities in (
         ("once in order", 0.0),
@@ -56,23 +56,23 @@ def test_the_model_is_as_far_from_steady_as_the_theory_of_a_log(op: float) -> No
         each = found[way]
         assert each.steady == pytest.approx(steady, rel=0.02)
         assert each.wa_device == pytest.approx(after(drive.over_provisioning, capacities), rel=0.03), way
-    assert found["once in order"].off < -0.1
-    assert abs(found["once in order, twice at random"].off) < 0.02
+    assert found["once in order"].deviation < -0.1
+    assert abs(found["once in order, twice at random"].deviation) < 0.02
 
 
 def test_one_pass_leaves_a_drive_with_greedy_collection_steady() -> None:
     for op in (0.1, 0.28):
-        (found,) = [each for each in left_by(explicit(op, "greedy")) if each.way == "sprandom"]
-        assert abs(found.off) < 0.03
+        (found,) = [each for each in residuals_of(explicit(op, "greedy")) if each.way == "sprandom"]
+        assert abs(found.deviation) < 0.03
 
 
 def test_a_wrong_over_provisioning_is_seen() -> None:
     drive = explicit(0.28, "greedy")
     right, wrong = (
-        next(each for each in left_by(each) if each.way == "sprandom")
+        next(each for each in residuals_of(each) if each.way == "sprandom")
         for each in (drive, replace(drive, over_provisioning=0.07))
     )
-    assert abs(wrong.off) > abs(right.off) + 0.02
+    assert abs(wrong.deviation) > abs(right.deviation) + 0.02
 
 
 def test_a_drive_is_what_its_flags_say() -> None:
@@ -92,6 +92,6 @@ def test_a_drive_with_too_little_flash_is_refused_by_the_options_that_give_it() 
     drive = drive_of(FILE, None, str(2**30 + 10**6))
     assert drive is not None
     with pytest.raises(SpillwayError, match="--physical") as caught:
-        left_by(drive)
+        residuals_of(drive)
     assert "0.0009" in str(caught.value)
     assert "initial.fill" not in str(caught.value)

@@ -14,7 +14,7 @@ from conftest import ROOT
 sys.path.insert(0, str(ROOT / "scripts"))
 
 import figures
-from recorded import marks, pages
+from recorded import markers, pages
 from recorded.markdown import between, listed, milliseconds, percent, table
 from recorded.records import Records
 
@@ -98,8 +98,8 @@ def test_pictures_are_small() -> None:
 
 @pytest.mark.parametrize("suite", RECORDED.suites())
 def test_every_recorded_suite_has_its_verdicts_in_the_docs(suite: str) -> None:
-    mark = f"<!-- runs: suite-verdicts {suite} -->"
-    assert mark in (ROOT / "docs" / "RECORDED.md").read_text(encoding="utf-8"), f"add {mark} and <!-- /runs -->"
+    marker = f"<!-- runs: suite-verdicts {suite} -->"
+    assert marker in (ROOT / "docs" / "RECORDED.md").read_text(encoding="utf-8"), f"add {marker} and <!-- /runs -->"
 
 
 @pytest.mark.parametrize("suite", RECORDED.suites())
@@ -334,7 +334,7 @@ def test_pictures_that_are_missing_changed_or_shown_by_no_page(made: Path, run: 
         ("<!-- runs: records ' -->\n<!-- /runs -->\n", "PAGE.md:1: No closing quotation"),
         (
             "x <!-- runs: other-clients -->1<!-- /runs -->\n",
-            "PAGE.md:1: <!-- runs: other-clients --> makes 4 lines; put its marks on lines",
+            "PAGE.md:1: <!-- runs: other-clients --> makes 4 lines; put its markers on lines",
         ),
         (
             "x\n <!-- runs: index-bytes -->1<!-- /runs -->\n",
@@ -356,7 +356,7 @@ def test_a_wrong_mark_is_one_sentence(text: str, said: str, check: tuple[str], m
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "mark", "said"),
+    ("name", "content", "marker", "said"),
     [
         ("bench/other_clients.json", "{", "other-clients", "runs/bench/other_clients.json is no JSON: "),
         (
@@ -393,10 +393,10 @@ def test_a_wrong_mark_is_one_sentence(text: str, said: str, check: tuple[str], m
     ],
 )
 def test_a_wrong_record_is_one_sentence(
-    name: str, content: str | bytes, mark: str, said: str, made: Path, run: Run
+    name: str, content: str | bytes, marker: str, said: str, made: Path, run: Run
 ) -> None:
     (made / "runs" / name).write_bytes(content if isinstance(content, bytes) else content.encode())
-    page(f"<!-- runs: {mark} -->\n<!-- /runs -->\n", made)
+    page(f"<!-- runs: {marker} -->\n<!-- /runs -->\n", made)
     code, out, err = run(made)
     assert (code, out) == (2, "")
     assert err.startswith(f"figures: docs/PAGE.md:1: {said}")
@@ -411,12 +411,12 @@ def test_marks_of_several_kinds_on_one_page() -> None:
         calls.append((name, arguments))
         return [name.upper()]
 
-    filled = marks.fill(text, "p", make)
+    filled = markers.fill(text, "p", make)
     assert calls == [("x", ["1"]), ("y", ["two words"])]
     assert filled == (
         "a <!--runs: x 1-->X<!--/runs--> b\n<!-- runs: y 'two words' -->\n\nY\n\n<!-- /runs -->\n<!-- other -->\n"
     )
-    assert marks.fill(filled, "p", make) == filled
+    assert markers.fill(filled, "p", make) == filled
 
 
 def test_figures_as_they_are_printed() -> None:

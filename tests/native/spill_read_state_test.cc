@@ -1,4 +1,4 @@
-// Reads at the moment at which a write or a rollback comes between the looks at the two stores.
+// Reads while a write or a rollback comes between the read of one store and that of the other.
 #include <gtest/gtest.h>
 #include <rocksdb/cache.h>
 #include <rocksdb/comparator.h>
@@ -65,9 +65,9 @@ class WatchedOrder final : public rocksdb::Comparator {
   const std::thread::id watched_ = std::this_thread::get_id();
 };
 
-class SpillReadMoments : public ::testing::Test {
+class SpillReadStateTest : public ::testing::Test {
  protected:
-  SpillReadMoments() {
+  SpillReadStateTest() {
     rocksdb::Options options;
     options.create_if_missing = true;
     options.env = &clock_;
@@ -80,7 +80,7 @@ class SpillReadMoments : public ::testing::Test {
     EXPECT_TRUE(status.ok()) << status.ToString();
     db_.reset(db);
   }
-  ~SpillReadMoments() override { db_.reset(); }
+  ~SpillReadStateTest() override { db_.reset(); }
 
   void put(Diversion diversion, const std::string& key, const std::string& value) {
     db_->SetDiversion(diversion);
@@ -108,8 +108,8 @@ class SpillReadMoments : public ::testing::Test {
   std::unique_ptr<DB> db_;
 };
 
-// RocksDB sorts keys before it takes its moment.
-TEST_F(SpillReadMoments, ManyKeysAreReadOfOneMomentThoughNothingWasDivertedAtFirst) {
+// RocksDB sorts the keys before it takes its read state.
+TEST_F(SpillReadStateTest, ManyKeysAreReadOfOneMomentThoughNothingWasDivertedAtFirst) {
   put_main("main", "1");
   order_.at(1, [&] {
     divert("spilled", "2");
@@ -121,7 +121,7 @@ TEST_F(SpillReadMoments, ManyKeysAreReadOfOneMomentThoughNothingWasDivertedAtFir
   EXPECT_TRUE(values[0] == "1" || statuses[1].ok()) << values[0] << ", " << statuses[1].ToString();
 }
 
-TEST_F(SpillReadMoments, ASnapshotHasNoWriteToRocksdbWithoutTheDivertedOneBeforeIt) {
+TEST_F(SpillReadStateTest, ASnapshotHasNoWriteToRocksdbWithoutTheDivertedOneBeforeIt) {
   put_main("main", "1");
   divert("spilled", "1");
   when_asked_ = [&] {
@@ -133,7 +133,7 @@ TEST_F(SpillReadMoments, ASnapshotHasNoWriteToRocksdbWithoutTheDivertedOneBefore
   EXPECT_TRUE(get("main", snapshot.snapshot()) == "1" || get("spilled", snapshot.snapshot()) == "2");
 }
 
-TEST_F(SpillReadMoments, ASnapshotHasNoDivertedVersionBesideALaterWriteThanTheOneThatReplacedIt) {
+TEST_F(SpillReadStateTest, ASnapshotHasNoDivertedVersionBesideALaterWriteThanTheOneThatReplacedIt) {
   put_main("later", "1");
   divert("k", "1");
   when_asked_ = [&] {
@@ -146,7 +146,7 @@ TEST_F(SpillReadMoments, ASnapshotHasNoDivertedVersionBesideALaterWriteThanTheOn
   EXPECT_TRUE(get("later", snapshot.snapshot()) == "1" || get("k", snapshot.snapshot()) == "2");
 }
 
-TEST_F(SpillReadMoments, GetUnderARangeDeletionFindsWhatIsBroughtBackMeanwhile) {
+TEST_F(SpillReadStateTest, GetUnderARangeDeletionFindsWhatIsBroughtBackMeanwhile) {
   divert("a", "1");
   ASSERT_TRUE(db_->DeleteRange({}, db_->DefaultColumnFamily(), "a", "z").ok());
   divert("k", "1");
@@ -202,8 +202,8 @@ class WatchedTables final : public rocksdb::FileSystemWrapper {
   std::function<void()> what_;
 };
 
-// RocksDB takes the moment of all iterators before it looks into the families, one after the other.
-TEST(SpillReadMoment, IteratorsOfSeveralFamiliesMissNoKeyThatIsOverwrittenMeanwhile) {
+// RocksDB takes the read state of all iterators before it reads the families, one after the other.
+TEST(SpillReadState, IteratorsOfSeveralFamiliesMissNoKeyThatIsOverwrittenMeanwhile) {
   const TemporaryDirectory directory{memory_path()};
   const auto tables = std::make_shared<WatchedTables>();
   const auto env = rocksdb::NewCompositeEnv(tables);
@@ -243,7 +243,7 @@ TEST(SpillReadMoment, IteratorsOfSeveralFamiliesMissNoKeyThatIsOverwrittenMeanwh
 }
 
 // What was brought back is found in the index until it is removed from there.
-TEST_F(SpillReadMoments, GetFindsTheWriteToRocksdbThatReplacedWhatWasBroughtBack) {
+TEST_F(SpillReadStateTest, GetFindsTheWriteToRocksdbThatReplacedWhatWasBroughtBack) {
   divert("k", "1");
   std::string found;
   {

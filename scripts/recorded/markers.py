@@ -6,8 +6,8 @@
 
     <!-- /runs -->
 
-A block's marks stand on lines of their own. Both marks on one line, behind a word, hold a single figure: a comment that
-begins a line would begin a block of HTML there.
+A block's markers stand on lines of their own. Both markers on one line, behind a word, hold a single figure: a comment
+that begins a line would begin a block of HTML there.
 """
 
 import difflib
@@ -17,7 +17,7 @@ from collections.abc import Callable
 
 from spillway.errors import SpillwayError
 
-MARK = re.compile(r"<!--\s*/?runs\b.*?-->")
+MARKER = re.compile(r"<!--\s*/?runs\b.*?-->")
 BEGIN = re.compile(r"<!--\s*runs:\s*(\S.*?)\s*-->")
 END = re.compile(r"<!--\s*/runs\s*-->")
 
@@ -25,21 +25,21 @@ Make = Callable[[str, list[str]], list[str]]
 
 
 def fill(text: str, page: str, make: Make) -> str:
-    """The page with what ``make`` gives for the name and the arguments of each block between its marks.
+    """The page with what ``make`` gives for the name and the arguments of each block between its markers.
 
-    Raises SpillwayError, with the page and the line, for marks that are not pairs and for what ``make`` raises.
+    Raises SpillwayError, with the page and the line, for markers that are not pairs and for what ``make`` raises.
     """
     parts, kept = [], 0
-    marks = list(MARK.finditer(text))
-    while marks:
-        begin = marks.pop(0)
+    markers = list(MARKER.finditer(text))
+    while markers:
+        begin = markers.pop(0)
         where = f"{page}:{text.count(chr(10), 0, begin.start()) + 1}"
         call = BEGIN.fullmatch(begin[0])
         if call is None:
             raise SpillwayError(f"{where}: {begin[0]} begins no block; write <!-- runs: NAME --> before it.")
-        if not marks or not END.fullmatch(marks[0][0]):
+        if not markers or not END.fullmatch(markers[0][0]):
             raise SpillwayError(f"{where}: {begin[0]} has no end; write <!-- /runs --> behind its block.")
-        end = marks.pop(0)
+        end = markers.pop(0)
         begins_line = not text[text.rfind("\n", 0, begin.start()) + 1 : begin.start()].strip()
         if "\n" in text[begin.end() : end.start()]:
             content = "\n".join(["", "", *_lines(call[1], where, make), "", ""])
@@ -62,9 +62,9 @@ def _lines(call: str, where: str, make: Make) -> list[str]:
         raise SpillwayError(f"{where}: {error}") from error
 
 
-def _figure(lines: list[str], where: str, mark: str) -> str:
+def _figure(lines: list[str], where: str, marker: str) -> str:
     if len(lines) != 1:
-        raise SpillwayError(f"{where}: {mark} makes {len(lines)} lines; put its marks on lines of their own.")
+        raise SpillwayError(f"{where}: {marker} makes {len(lines)} lines; put its markers on lines of their own.")
     return lines[0]
 
 
