@@ -23,7 +23,8 @@ namespace {
 using rocksdb::Status;
 using Random = std::mt19937_64;
 
-// Files of a thread for an operation's puts, one for each family, ingested together. A killed process leaves them.
+// Makes a thread's files for an operation's puts, one per family, and ingests them together. A killed process leaves
+// them.
 Status ingest(Opened& store, const Operation& operation, const std::string& prefix, rocksdb::Env* env) {
   std::vector<rocksdb::IngestExternalFileArg> arguments;
   for (unsigned family = 0; family < store.families.size(); ++family) {
@@ -80,7 +81,7 @@ Status apply(Opened& store, const Operation& operation) {
   return store.db->Write(options, &batch);
 }
 
-// Ends the process when it comes to a step for the n-th time, and says which steps there are.
+// Ends the process when it reaches a step for the n-th time, and records the names of steps.
 class StepKiller final : public steps::Watcher {
  public:
   StepKiller(CrashLedger& ledger, std::string step, std::uint64_t n)
@@ -102,7 +103,7 @@ class StepKiller final : public steps::Watcher {
   std::uint64_t left_;
 };
 
-// One child's life.
+// The life of one child.
 class Child {
  public:
   Child(const CrashPlan& plan, CrashLedger& ledger, std::uint64_t round, std::string root)
@@ -110,7 +111,7 @@ class Child {
 
   [[noreturn]] void run(const History& history) {
     Random random(plan_.seed * 7919 + round_);
-    // The first time, or one soon after: some steps come once in a life.
+    // At the first time, or one soon after, because some steps are reached once in a life.
     StepKiller killer(ledger_, plan_.step, round_ % 2 == 0 ? 1 : 1 + random() % 2);
     steps::watch(&killer);
     open_environment();
@@ -140,7 +141,7 @@ class Child {
   }
 
  private:
-  // What is synced need not be known where the page cache survives.
+  // If the page cache survives, what was synced need not be recorded.
   void open_environment() {
     if (!plan_.power_loss && plan_.room_bytes == 0) return;
     auto system = faults::FaultyFileSystem::open(root_);
@@ -158,7 +159,7 @@ class Child {
     if (!message.empty()) fail(message);
   }
 
-  // Of the drive, or of a smaller one on which those files are that have `only_in` in their names.
+  // Fills the drive, or a smaller one that holds only files with `only_in` in their names.
   void fill_drive() {
     const auto written = std::make_shared<std::atomic<std::uint64_t>>(0);
     system_->set_fault_rule([this, written](const faults::FileOperation& operation) {
@@ -187,7 +188,7 @@ class Child {
       const Status status = operation.is_ingestion ? ingest(store, operation, files, env()) : apply(store, operation);
       if (!status.ok()) {
         if (plan_.room_bytes == 0) fail("a write failed: " + status.ToString());
-        return;  // whether it survives is not known, and what comes after it would be
+        return;  // its outcome is unknown, and later operations depend on it
       }
       thread.acknowledged_at[i] = ++ledger_.time;
       thread.acknowledged = i + 1;
@@ -247,7 +248,7 @@ class Child {
   std::shared_ptr<faults::FaultyFileSystem> system_;
   std::unique_ptr<rocksdb::Env> env_;
   std::array<Contents, kThreads> base_{};
-  std::uint64_t taken_ = 0;  // copies
+  std::uint64_t taken_ = 0;  // number of copies
 };
 
 }  // namespace

@@ -17,7 +17,7 @@ namespace {
 using rocksdb::Status;
 
 constexpr int kImportedKeys = 5;
-// By so many the other database's sequence number exceeds this one's.
+// How far the other database's sequence number exceeds this one's.
 constexpr std::uint64_t kAhead = 300;
 
 std::string key_of_imported(int i) { return "key" + std::to_string(i); }
@@ -43,7 +43,7 @@ Status export_to(rocksdb::DB& db, rocksdb::ColumnFamilyHandle* family, const std
   return status;
 }
 
-// A process that was killed beside an import has left none.
+// A process that was killed during an import has left none.
 int count_imported(rocksdb::DB& db, rocksdb::ColumnFamilyHandle* family) {
   int there = 0;
   for (int i = 0; i < kImportedKeys; ++i) {
@@ -53,7 +53,7 @@ int count_imported(rocksdb::DB& db, rocksdb::ColumnFamilyHandle* family) {
   return there;
 }
 
-// Writes until the sequence number is beyond `sequence`, and exports the family.
+// Writes until the sequence number exceeds `sequence`, and exports the family.
 Status export_beyond(Scene& scene, std::uint64_t sequence, const std::string& to,
                      std::unique_ptr<rocksdb::ExportImportFilesMetaData>* metadata) {
   rocksdb::DB* opened = nullptr;
@@ -69,12 +69,12 @@ Status export_beyond(Scene& scene, std::uint64_t sequence, const std::string& to
   return status.ok() ? export_to(*source, source->DefaultColumnFamily(), to, metadata) : status;
 }
 
-// What a database that imports what this one exports of that family says of it, the newest write included.
+// Exports that family and imports the export into another database, whose contents must include the newest write.
 std::string export_own(Scene& scene, rocksdb::ColumnFamilyHandle* family) {
   const std::string directory = scene.root + "/exported-own";
   const std::string importer = scene.root + "/importer";
   remove_directory(scene.env, directory);
-  remove_directory(scene.env, directory + ".tmp");  // of an export during which the process was killed
+  remove_directory(scene.env, directory + ".tmp");  // left by an export during which the process was killed
   rocksdb::DestroyDB(importer, small_options(scene.env)).PermitUncheckedError();
   const std::string newest = std::to_string(scene.random());
   Status status = scene.store.db->Put({}, family, "newest", newest);
@@ -118,7 +118,7 @@ std::string take_checkpoint(Scene& scene) {
 std::string import_family(Scene& scene) {
   const std::string directory = scene.root + "/exported";
   remove_directory(scene.env, directory);
-  remove_directory(scene.env, directory + ".tmp");  // of an export during which the process was killed
+  remove_directory(scene.env, directory + ".tmp");  // left by an export during which the process was killed
   std::unique_ptr<rocksdb::ExportImportFilesMetaData> metadata;
   rocksdb::DB& db = *scene.store.db;
   Status status = export_beyond(scene, db.GetLatestSequenceNumber() + kAhead, directory, &metadata);
@@ -130,7 +130,7 @@ std::string import_family(Scene& scene) {
   scene.store.imported.push_back(handle);
   steps::reached("test.client.imported");
   if (scene.random() % 2 == 0) {
-    status = db.CompactRange({}, handle, nullptr, nullptr);  // may take the sequence numbers out of its tables
+    status = db.CompactRange({}, handle, nullptr, nullptr);  // may remove the sequence numbers from its tables
     if (!status.ok()) return failed("cannot compact", status);
   }
   if (scene.random() % 2 == 0) {
@@ -141,7 +141,7 @@ std::string import_family(Scene& scene) {
   return {};
 }
 
-// RocksDB makes the family and then takes the files in: a process that is killed in between leaves it empty.
+// RocksDB creates the family before it takes the files in, so a process that is killed in between leaves it empty.
 std::string check_imported(Opened& store) {
   for (rocksdb::ColumnFamilyHandle* handle : store.imported) {
     int there = 0;
@@ -161,7 +161,7 @@ std::string check_imported(Opened& store) {
 
 namespace {
 
-// What was refused is fine; what was opened holds everything.
+// The opening was refused, or the database that it opened is complete.
 std::string judge_opening(const char* who, const Status& status, Opened& store, const Judge& judge) {
   if (!status.ok()) return {};
   const std::string failure = judge(store);
@@ -188,7 +188,7 @@ std::string open_with_another_path(const std::string& root, rocksdb::Env* env, c
 std::string open_another_database_with_the_path(const std::string& root, rocksdb::Env* env, const Judge&) {
   SpillOptions spill = small_spill();
   spill.path = root + "/db/spill";
-  if (!env->FileExists(spill.path).ok()) return {};  // there is no database yet
+  if (!env->FileExists(spill.path).ok()) return {};  // the database does not exist yet
   env->CreateDirIfMissing(root + "/wrong").PermitUncheckedError();
   Opened store;
   if (!open_spillway(spill)(root + "/wrong", env, &store).ok()) return {};

@@ -1,4 +1,4 @@
-// spillway::DB killed, and its power cut, while it is used in ways that meet the spill store only seldom.
+// Kills and losses of power of spillway::DB during uses that involve the spill store only rarely.
 #include "crash_client.h"
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@
 namespace spillway::crash {
 namespace {
 
-// Once in a while something else.
+// Calls `what` once in a while instead of the usual stir.
 Stir stir_and(std::string (*what)(Scene& scene), unsigned one_in) {
   return [what, one_in](Scene& scene) { return scene.random() % one_in == 0 ? what(scene) : stir(scene); };
 }
@@ -48,8 +48,8 @@ TEST(CrashClientKilled, ImportsThatRaiseTheSequence) {
     CrashPlan plan = plan_of(by_ingestion(), false, 510);
     plan.stir = stir_it;
     plan.checks = check_imported;
-    plan.kinds.sync_share = 0;  // after a sync all is known to be durable
-    plan.kinds.merge = false;   // what would go to RocksDB all the same, and raise its sequence within its log
+    plan.kinds.sync_share = 0;  // after a sync everything before it is known to be durable
+    plan.kinds.merge = false;   // a merge would go to RocksDB, and raise its sequence number within its log
     plan.most_ms = 800;
     const CrashReport report = run_crashes(plan);
     EXPECT_EQ(report.failure, "");
@@ -73,7 +73,7 @@ class SaysFull final : public SpillListener {
   }
 };
 
-// Not every run of a few lives fills it.
+// A run of a few lives does not always fill the drive.
 void expect_full_and_kept(CrashPlan plan) {
   plan.most_ms = std::max(plan.most_ms, 100U);
   bool was_full = false;
@@ -117,7 +117,7 @@ TEST_P(CrashClient, AFullKeyValueNamespace) {
   expect_full_and_kept(plan);
 }
 
-// Every second life finds a drive with little room, or a spill store on such a drive.
+// Every second life has a drive with little space, or a spill store on such a drive.
 TEST_P(CrashClient, AFullDrive) {
   for (const char* where : {"", "/spill/"}) {
     CrashPlan plan = plan_of(by_ingestion(), GetParam(), 560);

@@ -22,7 +22,7 @@ namespace {
 
 using Random = std::mt19937_64;
 
-// Waits until the child writes, or is dead; false: it hangs.
+// Waits until the child writes or is dead. False: it hangs.
 bool wait_until_writing(const CrashLedger& ledger, pid_t child, bool* dead) {
   using namespace std::chrono_literals;
   const auto patience = std::chrono::steady_clock::now() + 60s;
@@ -39,12 +39,12 @@ bool wait_until_writing(const CrashLedger& ledger, pid_t child, bool* dead) {
 }
 
 #ifdef __SANITIZE_THREAD__
-constexpr unsigned kStepPatienceUs = 3'000'000;  // it makes a process ten times as slow
+constexpr unsigned kStepPatienceUs = 3'000'000;  // a step's watcher makes a process ten times as slow
 #else
 constexpr unsigned kStepPatienceUs = 300'000;
 #endif
 
-constexpr unsigned kMostTries = 8;  // times the kills of a plan, for the first to be at its step
+constexpr unsigned kMostTries = 8;  // factor on the kills of a plan until one reaches its step
 
 class Run {
  public:
@@ -57,7 +57,7 @@ class Run {
     }
     std::filesystem::create_directories(root_);
     while (report_.failure.empty() && (report_.kills < plan_.kills || is_to_try_more())) one_child();
-    if (report_.failure.empty()) one_child(true);  // which only judges the last
+    if (report_.failure.empty()) one_child(true);  // which only judges the last one
     collect_steps();
     report_.refused = ledger_->refused;
     report_.copies = ledger_->copies;
@@ -65,7 +65,7 @@ class Run {
   }
 
  private:
-  // A step that nobody has come to: where the machine is busy, a child may not get there in its time.
+  // On a busy machine a child may not reach the step in its time.
   bool is_to_try_more() const {
     return !plan_.step.empty() && report_.at_step == 0 && report_.kills < kMostTries * plan_.kills;
   }
@@ -81,7 +81,7 @@ class Run {
     bool dead = false;
     if (!wait_until_writing(*ledger_, child, &dead)) ledger_->fail("it hangs while it opens or reads");
     if (!dead && ledger_->phase == Phase::writing && !only_judges) {
-      // With a step to die at, it has the time to get there.
+      // A child that dies at a step gets enough time to reach it.
       const auto moment_us = 200 + static_cast<unsigned>(random_() % (plan_.most_ms * 1000));
       await(child, plan_.step.empty() ? moment_us : kStepPatienceUs, &dead);
     }
@@ -104,14 +104,14 @@ class Run {
     }
   }
 
-  // What the child has said.
+  // Evaluates what the child has reported.
   void settle(bool dead) {
     if (ledger_->phase == Phase::failed) {
       report_.failure = "seed " + std::to_string(plan_.seed) + ", child " + std::to_string(round_) + ": " +
                         std::string(ledger_->failure.data());
       return;
     }
-    if (ledger_->phase == Phase::opening) {  // killed at a step of recovery: the next child judges the same history
+    if (ledger_->phase == Phase::opening) {  // it died at a step of recovery: the next child judges the same history
       if (!ledger_->step_reached)
         report_.failure = "child " + std::to_string(round_) + " died by itself while it opened";
       return;
@@ -148,7 +148,7 @@ class Run {
   Random random_;
   const TemporaryDirectory scratch_{memory_path()};
   std::string root_ = scratch_.path("root");
-  CrashLedger* const ledger_ = CrashLedger::map();  // until the test process ends
+  CrashLedger* const ledger_ = CrashLedger::map();  // mapped until the test process ends
   History history_;
   std::uint64_t round_ = 0;
   CrashReport report_;
@@ -218,7 +218,7 @@ std::vector<std::string> families_in(const std::string& path, rocksdb::Env* env)
   std::vector<std::string> all;
   rocksdb::DBOptions options;
   options.env = env;
-  rocksdb::DB::ListColumnFamilies(options, path, &all).PermitUncheckedError();  // there may be no database yet
+  rocksdb::DB::ListColumnFamilies(options, path, &all).PermitUncheckedError();  // the database may not exist yet
   std::vector<std::string> names{rocksdb::kDefaultColumnFamilyName, "other"};
   std::ranges::copy_if(all, std::back_inserter(names), [](const auto& name) { return name.starts_with(kImported); });
   return names;

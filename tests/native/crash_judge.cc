@@ -12,7 +12,7 @@ namespace {
 
 using rocksdb::Status;
 
-// Without the letters that values are filled up with.
+// Without the letters that pad values.
 std::string shown(const std::string& value) {
   std::string text;
   for (const char one : value) {
@@ -43,7 +43,7 @@ std::string difference(const Contents& expected, const Contents& found) {
   return text;
 }
 
-// All of the store by iterators, forwards; and backwards, which must be the same.
+// Reads all of the store by iterators, forwards and backwards. Both must be equal.
 Status read_all(Opened& store, Contents* contents) {
   for (unsigned family = 0; family < store.families.size(); ++family) {
     const std::unique_ptr<rocksdb::Iterator> forwards(store.db->NewIterator({}, store.families[family]));
@@ -94,7 +94,7 @@ std::string compare_gets(Opened& store, const Contents& expected, const std::vec
   return {};
 }
 
-// After how many of its operations a thread's keys would be as they are found: the fewest and the most.
+// The smallest and the largest number of operations after which a thread's keys would be as they are found.
 struct Extent {
   std::uint32_t fewest = 0;
   std::uint32_t most = 0;
@@ -115,12 +115,12 @@ std::optional<Extent> extent_of(Script& script, std::uint32_t begun, const Conte
       extent->most = n;
     }
     if (n == begun) return extent;
-    // Until it differs in no key of the next operation, comparing everything is not needed; contents are small.
+    // Comparing everything each time is fast enough, because contents are small.
     script.next();
   }
 }
 
-// Of which operation it is nearest, for the message.
+// The operation whose state is most similar, for the message.
 std::string nearest(Script script, std::uint32_t begun, const Contents& found) {
   std::size_t fewest = SIZE_MAX;
   std::string text;
@@ -138,7 +138,8 @@ std::string nearest(Script script, std::uint32_t begun, const Contents& found) {
   }
 }
 
-// Operations that were synced are durable when acknowledged; without a loss of power, all are.
+// The number of operations that must survive: all acknowledged ones, or after a loss of power those that a sync made
+// durable.
 std::uint32_t promised(Script script, const ThreadLedger& thread, bool power_lost) {
   if (!power_lost) return thread.acknowledged;
   std::uint32_t promised = 0;
@@ -148,7 +149,7 @@ std::uint32_t promised(Script script, const ThreadLedger& thread, bool power_los
   return promised;
 }
 
-// An operation that is lost though one survives that began after it was acknowledged.
+// Finds an operation that is lost although another that began after its acknowledgement survives.
 std::string hole(const std::array<Extent, kThreads>& extents, const CrashLedger& ledger) {
   for (unsigned a = 0; a < kThreads; ++a) {
     const ThreadLedger& lost = ledger.threads[a];

@@ -1,4 +1,4 @@
-// test_crash [--times N] [--seed S] [GoogleTest's options]: N times as many kills as `make test` asks for, other ones.
+// test_crash [--times N] [--seed S] [GoogleTest's options]: N times as many kills as `make test`, with other seeds.
 #include <gtest/gtest.h>
 
 #include <cstdlib>

@@ -1,4 +1,4 @@
-// The crash harness on plain RocksDB, which keeps its promises, and on stores that break them, which it has to notice.
+// The crash harness on plain RocksDB, which keeps its promises, and on broken stores, whose defects it must find.
 #include <gtest/gtest.h>
 #include <rocksdb/utilities/stackable_db.h>
 
@@ -42,7 +42,7 @@ TEST(CrashRocksdb, KeepsItsPromisesWhenThePowerGoes) {
   const CrashReport report =
       run_crashes({.open = open_rocksdb, .stir = flush_now_and_then, .kills = 15, .seed = 12, .power_loss = true});
   EXPECT_EQ(report.failure, "");
-  EXPECT_GT(report.lost, 0);  // or nothing was tested
+  EXPECT_GT(report.lost, 0);  // otherwise the loss of power had no effect
 }
 
 // How a broken store writes.
@@ -93,7 +93,7 @@ Opener broken(const Defect& defect) {
   };
 }
 
-// Writes the puts of a batch one after the other, and takes its time.
+// Writes the puts of a batch one after another, slowly.
 class OneByOne final : public WriteBatch::Handler {
  public:
   OneByOne(rocksdb::DB& base, const WriteOptions& options, const std::vector<Family>& families)
@@ -109,13 +109,13 @@ class OneByOne final : public WriteBatch::Handler {
   const std::vector<Family>& families_;
 };
 
-// What the judge says depends on the moment: a memtable of one family may have been flushed and the other's not.
+// The verdict depends on the time of death: a memtable of one family may have been flushed and the other's not.
 bool noticed(const CrashReport& report, const std::vector<std::string>& verdicts) {
   return std::any_of(verdicts.begin(), verdicts.end(),
                      [&](const std::string& verdict) { return report.failure.find(verdict) != std::string::npos; });
 }
 
-// Each child may be killed at a moment at which nothing shows; not so many of them.
+// Most kills until the defect must have been found: a single kill may come at a time at which it has no effect.
 constexpr unsigned kChances = 60;
 
 TEST(CrashHarness, NoticesThatAnAcknowledgedWriteIsLost) {
@@ -161,7 +161,7 @@ TEST(CrashHarness, NoticesThatWhatWasDeletedReturns) {
 }
 
 TEST(CrashHarness, NoticesThatALaterWriteOutlivesAnEarlierOne) {
-  // As two stores without an order between them would do: one thread's writes are in a log, another's are not.
+  // Like two stores without an order between them: one thread's writes are in a log, another's are not.
   const auto open = broken([](rocksdb::DB& base, WriteOptions options, WriteBatch& batch) {
     options.disableWAL = batch.Data().find("0/") != std::string::npos;
     return base.Write(options, &batch);

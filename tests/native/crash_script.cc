@@ -10,7 +10,7 @@ namespace {
 
 using Kind = Change::Kind;
 
-// Keys are few, so that each is overwritten and deleted often, in the same log and in others.
+// Few keys, so that each is overwritten and deleted often, in the same log and in others.
 constexpr std::uint64_t kPlainKeys = 24;
 constexpr std::uint64_t kOtherFamilyKeys = 10;
 constexpr std::uint64_t kSingleKeys = 8;  // put once, then deleted once
@@ -44,7 +44,7 @@ Key Script::any_key() {
   return number < kPlainKeys ? key_of(thread_, 'p', number) : key_of(thread_, 'q', number - kPlainKeys);
 }
 
-// No value is written twice, so that an older version is known for what it is.
+// No value is written twice, so an older version can be identified.
 std::string Script::any_value() {
   std::string value = std::to_string(random_() % 1000000007) + "." + std::to_string(values_++) + ".";
   value.append(below(kinds_.value_bytes), static_cast<char>('a' + below(26)));

@@ -36,16 +36,16 @@ ssd::SsdConfig kv_drive(double share) {
   return config;
 }
 
-constexpr std::uint32_t kStagedPairs = 64;  // so that its pages are soon looked through
+constexpr std::uint32_t kStagedPairs = 64;  // few, so that recovery reads all slots soon
 constexpr std::uint64_t kPage = 4096;
 constexpr const char* kStaged = ".kv.staged";
-constexpr const char* kDurable = ".kv.staged.durable";  // what msync() made durable of it last
+constexpr const char* kDurable = ".kv.staged.durable";  // what msync() last made durable of it
 
 void set_contents(const std::string& path, std::string_view bytes) {
   std::ofstream(path, std::ios::binary).write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
 }
 
-// Of a file that is mapped, pages of any age: here as they were last, or as they were made durable last.
+// Keeps of each page of a mapped file a random state: the last one, or the last durable one.
 void lose_pages(const std::string& root, std::mt19937_64& random) {
   std::string staged = file_bytes(root + kStaged);
   std::string durable = file_bytes(root + kDurable);
@@ -58,8 +58,8 @@ void lose_pages(const std::string& root, std::mt19937_64& random) {
   set_contents(root + kDurable, staged);
 }
 
-// The drive keeps what it has answered; of what was on its way, whatever it got to; and of what was to follow, what the
-// host had written back.
+// The drive keeps what it has answered, and any part of the commands in flight. Of staging it keeps what the host had
+// written back.
 void lose_commands_of(double share, const std::string& root, const std::string& next, std::mt19937_64& random) {
   if (!std::filesystem::exists(root + ".kv")) return;
   for (const char* file : {".kv", kStaged, kDurable}) {
@@ -73,8 +73,8 @@ void lose_commands_of(double share, const std::string& root, const std::string& 
   (*contents)->settle_left_over([&](std::uint64_t) { return random() % 2 == 0; });
 }
 
-// What the staging of this process has made durable. What is there when a sync begins is durable when it has returned;
-// what is written meanwhile need not be.
+// Records what of this process's staging is durable. A returned sync has made durable what was there when it began, and
+// not necessarily what was written meanwhile.
 class StagingSyncs {
  public:
   void begin(const std::string& root) {
@@ -89,7 +89,7 @@ class StagingSyncs {
       const std::lock_guard lock(mutex_);
       if (!root_.empty()) {
         number = ++begun_;
-        bytes = file_bytes(root_ + kStaged).substr(0, length);  // others write to the memory
+        bytes = file_bytes(root_ + kStaged).substr(0, length);  // other threads write to the memory
       }
     }
     const auto result = static_cast<int>(syscall(SYS_msync, address, length, flags));
@@ -104,7 +104,7 @@ class StagingSyncs {
     for (std::uint64_t page = 0; page * kPage < bytes.size(); ++page) {
       const std::string_view now = std::string_view(bytes).substr(page * kPage, kPage);
       const std::string_view noted = std::string_view(noted_).substr(page * kPage, kPage);
-      if (number < numbers_[page]) continue;  // one that began later has returned
+      if (number < numbers_[page]) continue;  // a sync that began later has returned
       numbers_[page] = number;
       if (now == noted) continue;
       durable.seekp(static_cast<std::streamoff>(page * kPage));
@@ -116,10 +116,10 @@ class StagingSyncs {
 
  private:
   std::mutex mutex_;
-  std::string root_;  // empty: nobody wants to know
+  std::string root_;  // empty: not recorded
   std::uint64_t begun_ = 0;
-  std::vector<std::uint64_t> numbers_;  // of each page, that of the sync that made it durable
-  std::string noted_;                   // what the file has
+  std::vector<std::uint64_t> numbers_;  // of each page: the number of the sync that made it durable
+  std::string noted_;                   // the contents of the file
 };
 
 StagingSyncs& staging_syncs() {
@@ -132,9 +132,9 @@ StagingSyncs& staging_syncs() {
 SpillOptions small_spill() {
   SpillOptions options;
   options.capacity_bytes = 8 << 20;
-  options.generation_bytes = 32 << 10;  // so that there are several, and sealed ones
+  options.generation_bytes = 32 << 10;  // small, so that there are several, and sealed ones
   options.index_bytes = 8 << 20;
-  options.rollback = RollbackPolicy::off;  // but when it is stirred
+  options.rollback = RollbackPolicy::off;  // except by the stir
   options.poll_interval = std::chrono::milliseconds(1);
   return options;
 }
@@ -173,7 +173,7 @@ LosePower lose_commands(double share) {
   };
 }
 
-// Stalls that come and go, and what a user may ask for meanwhile.
+// Turns stalls on and off, and makes the calls that a user may make meanwhile.
 std::string stir(Scene& scene) {
   auto& spillway = dynamic_cast<DB&>(*scene.store.db);
   std::mt19937_64& random = scene.random;
@@ -201,7 +201,7 @@ std::string stir(Scene& scene) {
   return {};
 }
 
-// One plan for each way back.
+// One set of options for each way back.
 SpillOptions by_put() {
   SpillOptions options = small_spill();
   options.put_back_bytes = 64 << 20;
@@ -221,7 +221,7 @@ void expect_kept(const CrashPlan& plan) {
 
 }  // namespace spillway::crash
 
-// In the place of the C library's: only staging maps files, and makes them durable from their begin on.
+// Replaces the C library's function. Only staging maps files, and syncs them from their beginning.
 extern "C" int msync(void* address, std::size_t length, int flags) {
   return spillway::crash::staging_syncs().sync(address, length, flags);
 }

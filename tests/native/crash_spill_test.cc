@@ -1,4 +1,4 @@
-// spillway::DB killed, and its power cut, at random moments and at every named step of its ways there and back.
+// Kills and losses of power of spillway::DB, at random times and at every named step of diversion and rollback.
 #include "crash_spill.h"
 
 #include <gtest/gtest.h>
@@ -24,11 +24,11 @@ TEST(CrashSpillway, PowerCutAtRandomPuttingBack) {
   expect_kept({.open = open_spillway(by_put()), .stir = stir, .kills = 30, .seed = 34, .power_loss = true});
 }
 
-// Every step at which something was done in one store that the other does not know of yet.
+// Every step between an action in one store and its effect on the other.
 struct Step {
   const char* name;
   bool by_put;
-  unsigned times = 1;  // as many deaths as at the others: it is there only after a death that left something to do
+  unsigned times = 1;  // a step that is reached only after a death at a certain point needs several deaths
 };
 constexpr Step kCommonSteps[] = {
     {"spill.commit.announced", false},
@@ -76,15 +76,15 @@ constexpr Step kKvSteps[] = {
     {"device.kv.remove_range.one_removed", true},
 };
 
-// Come to in the many lives of `make crash`, and there not always: contents that have filled their file are moved.
-// tests/native/device_kv_test.cc dies there. Where RocksDB misplaces what it ingests is a matter of microseconds, and a
-// drive refuses an append where it is full.
+// Reached only in the many lives of `make crash`, and not always. Full contents of a namespace are moved
+// (tests/native/device_kv_test.cc kills there). RocksDB misplaces an ingested file within some microseconds. A drive
+// refuses an append only when it is full.
 constexpr const char* kLaterSteps[] = {"device.kv.clean.one_moved", "spill.rollback.misplaced",
                                        "spill.kv.append.refused", "spill.close.stopped"};
 
 using OpenOn = Opener (*)(const SpillOptions& spill);
 
-// `plan` with one of the steps after the other, which are all that there are.
+// Runs `plan` once for each of the steps, and checks that there are no others.
 void die_at_every_step(OpenOn open_on, std::span<const Step> steps_of_store, CrashPlan plan) {
   std::vector<Step> all(std::begin(kCommonSteps), std::end(kCommonSteps));
   all.insert(all.end(), steps_of_store.begin(), steps_of_store.end());

@@ -32,12 +32,12 @@ TEST(DiskCache, AStreamRunsAtTheMediaRateOnceItIsFull) {
       lba += 512;
       return command;
     });
-    // What the cache holds at the end was faster: 32 of 2097 MB.
+    // The last part is in the cache and was faster: 32 of 2097 MB.
     EXPECT_NEAR(stream.iops * 512 * 512 / 1e6, 200 * 2097 / (2097 - 33.5), 4) << concurrency;
   }
 }
 
-// The cache finds near ones by itself: a host that waits for each write gains as much as one that hands over many.
+// The cache sorts by itself: a host that waits for each write gains as much as one that submits many.
 TEST(DiskCache, RandomWritesAreSortedWhateverTheHostsDepth) {
   const double alone = measure(sorting(32), Opcode::write, 1).iops;
   const double sorted = measure(sorting(32), Opcode::write, 32).iops;
@@ -61,7 +61,7 @@ TEST(DiskCache, WhatTouchesIsWrittenAsOne) {
   const auto time_to_empty = [](std::uint64_t stride) {
     DriveModel model(caching(1, kCache), 1);
     std::vector<Completion> done;
-    // The first one goes out at once, and the others gather behind it.
+    // The first one is written at once, and the others gather after it.
     for (std::uint64_t i = 0; i < 64; ++i) model.submit(0, write_at(kLbasInGiB + (63 - i) * stride));
     return drain(model, done);
   };
@@ -72,8 +72,8 @@ TEST(DiskCache, WhatTouchesIsWrittenAsOne) {
 TEST(DiskCache, ReadsHitWhatIsDirty) {
   DriveModel model(caching(32, kCache), 1);
   std::vector<Completion> done;
-  model.submit(0, write_at(500 * kLbasInGiB, 2 * kLbasIn4k));  // being written back for some 10 ms
-  model.submit(0, write_at(900 * kLbasInGiB, 2 * kLbasIn4k));  // still waiting
+  model.submit(0, write_at(500 * kLbasInGiB, 2 * kLbasIn4k));  // written back for some 10 ms
+  model.submit(0, write_at(900 * kLbasInGiB, 2 * kLbasIn4k));  // still in the cache
   const auto latency = [&](const Command& command) {
     const Nanos now = 1'000'000;
     model.submit(now, command);
@@ -153,7 +153,7 @@ TEST(DiskCache, AFlushOfAProtectedCacheWaitsForNothing) {
   EXPECT_EQ(done[0].completed - done[0].submitted, 100'000);
 }
 
-// Reads one at a time, each as soon as the one before is done, over a cache that holds something to write back.
+// Reads one at a time, each right after the last one, with data in the cache to write back.
 TEST(DiskCache, ReadsGoFirstUntilTheDataIsOld) {
   const auto reads_in = [](Nanos age_limit_ns, Nanos span, std::uint64_t dirty) {
     Drive drive = caching(32, kCache);
@@ -180,12 +180,12 @@ TEST(DiskCache, ReadsGoFirstUntilTheDataIsOld) {
   constexpr Nanos kSpan = 900'000'000;
   const std::uint64_t undisturbed = reads_in(1'000'000'000, kSpan, 0);
   EXPECT_NEAR(static_cast<double>(reads_in(1'000'000'000, kSpan, 1000)) / static_cast<double>(undisturbed), 1.0, 0.1);
-  // Data older than the limit has every other access.
+  // Data older than the limit gets every other access.
   EXPECT_LT(reads_in(1'000'000, kSpan, 1000), 0.8 * static_cast<double>(undisturbed));
   EXPECT_GT(reads_in(1'000'000, kSpan, 1000), 0.4 * static_cast<double>(undisturbed));
 }
 
-// Writes that never end in one place, one write far from it: it reaches the medium all the same.
+// Endless writes in one place, and one write far away, which must reach the medium nevertheless.
 TEST(DiskCache, NothingStaysBehindForEver) {
   DriveModel model(caching(8, 256 << 10), 1);
   const std::uint64_t far = 1000 * kLbasInGiB;
@@ -210,9 +210,9 @@ TEST(DiskCache, NothingStaysBehindForEver) {
   EXPECT_EQ(model.counters().write_cache_read_hits, 0U);
 }
 
-// --- Laws of both
+// --- Laws of queue and cache
 
-// Everything that a host may ask for, at random.
+// A random command of any kind.
 Command anything(ssd::Random& random, std::uint64_t tag, std::uint64_t lbas) {
   const std::uint64_t kind = random.below(40);
   const auto length = static_cast<std::uint32_t>(1 + random.below(600));
@@ -264,7 +264,7 @@ TEST(DiskLaws, TimeMayBeAdvancedAsOftenAsOneLikesAndNothingIsLost) {
   }
 }
 
-// Against one flag a byte.
+// Compared with one flag per byte.
 TEST(DirtyExtents, AreWhatAPlainMapOfBytesIs) {
   constexpr std::uint64_t kBytes = 200;
   ssd::Random random(1);
@@ -290,7 +290,7 @@ TEST(DirtyExtents, AreWhatAPlainMapOfBytesIs) {
       }
     }
     ASSERT_EQ(extents.bytes(), static_cast<std::uint64_t>(std::count(plain.begin(), plain.end(), true)));
-    // Each run of bytes is one extent, in the order of places, and the oldest is the oldest.
+    // Each run of bytes is one extent, extents are in the order of places, and the oldest is right.
     std::vector<bool> seen(kBytes);
     std::uint64_t last_end = 0;
     Nanos oldest = step;

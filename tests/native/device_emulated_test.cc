@@ -1,4 +1,4 @@
-// What every emulated device owes its callers, in virtual and in real time; and that the two are one model.
+// What every emulated device promises, in virtual and in real time; and that both are the same model.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -128,7 +128,7 @@ TEST_P(EmulatedDeviceTest, ManyPendingIosComeBackOnceEach) {
   ASSERT_TRUE(queue->submit(std::span(ios).subspan(100)));
   EXPECT_EQ(queue->pending(), 200U);
   std::set<std::uint64_t> tags;
-  std::array<Done, 7> done;  // fewer than are pending: they come in portions
+  std::array<Done, 7> done;  // fewer than are pending, so several reaps are needed
   while (queue->pending() > 0) {
     const std::size_t count = queue->reap(done, 1);
     ASSERT_GE(count, 1U);
@@ -157,7 +157,7 @@ TEST_P(EmulatedDeviceTest, ThreadsShareItAndGetWhatTheySubmitted) {
           outstanding.insert(io.tag);
           ASSERT_TRUE(queue->submit({&io, 1}));
         }
-        // Half of the threads wait for one of theirs, the others for all.
+        // Half of the threads wait for one of their ios, the others for all.
         const std::size_t count = queue->reap(done, t % 2 == 0 ? 1 : queue->pending());
         for (const Done& one : std::span(done).first(count)) {
           EXPECT_EQ(outstanding.erase(one.tag), 1U);
@@ -166,7 +166,7 @@ TEST_P(EmulatedDeviceTest, ThreadsShareItAndGetWhatTheySubmitted) {
         }
         completed[t] += count;
       }
-      completed[t] += queue->pending();  // closing a queue waits for what it has left
+      completed[t] += queue->pending();  // closing a queue waits for its pending ios
     });
   }
   for (auto& worker : workers) worker.join();
@@ -201,7 +201,7 @@ TEST_P(EmulatedDeviceTest, TheModelCanBeUsedBetweenIos) {
   EXPECT_EQ(device->model().audit(), std::nullopt);
 }
 
-// --- One model, whoever owns time.
+// --- One model, with either owner of time
 
 struct Trace {
   std::vector<Arrival> arrivals;
@@ -229,7 +229,7 @@ void expect_same(const std::vector<ssd::Completion>& actual, const std::vector<s
   }
 }
 
-// Threads of every kind on one device, recorded.
+// Records threads of every kind on one device.
 Trace record(EmulatedDevice& device, std::uint64_t threads, std::uint64_t rounds) {
   Trace trace;
   device.record_trace(&trace.arrivals, &trace.completions);
@@ -297,7 +297,7 @@ TEST(SimulatedDevice, TimeJumpsToTheCompletionAndNoFurther) {
   EXPECT_EQ(device->info().time_scale, 0);
 }
 
-// --- What is true of real time however slow the machine is.
+// --- Properties of real time that hold on a slow machine, too
 
 TEST(PacedDevice, NothingIsHandedOutEarlyAndEveryIoIsInThePacingReport) {
   constexpr double time_scale = 2.0;
@@ -316,13 +316,13 @@ TEST(PacedDevice, NothingIsHandedOutEarlyAndEveryIoIsInThePacingReport) {
   EXPECT_EQ(device->pacing().error.count(), 50U) << "and of those that were closed";
 }
 
-// The driver sleeps for a slow io when another thread submits fast ones, which must not wait for the slow one.
+// The leader sleeps for a slow io while another thread submits fast ones, which must not wait for the slow one.
 TEST(PacedDevice, AnEarlierEventIsNotSleptThrough) {
   ssd::SsdConfig config = small_drive();
   config.write_cache.bytes = 0;
   config.timing.program_ns = {1'000'000'000};
   ssd::Ssd ssd(config, kSeed);
-  ssd.write_sequentially(0, ssd.layout().logical_units);  // and so nothing to collect: one write programs one die
+  ssd.write_sequentially(0, ssd.layout().logical_units);  // full, so nothing to collect: one write programs one die
   const auto device = make_paced(std::move(ssd), 1.0);
   std::atomic<bool> slow_done{false};
   std::thread slow([&] {
@@ -332,7 +332,7 @@ TEST(PacedDevice, AnEarlierEventIsNotSleptThrough) {
   });
   while (device->counters().host_writes == 0) std::this_thread::yield();
   const auto queue = device->open_queue();
-  // Places all over the drive, so that most are on the three dies that do not program for a second.
+  // Places all over the drive, so most are on the three dies that are not programming for a second.
   std::vector<Io> ios;
   for (std::uint64_t i = 1; i <= 32; ++i)
     ios.push_back({.tag = i, .offset_bytes = i * 211 * kUnit, .length_bytes = kUnit});
@@ -343,7 +343,7 @@ TEST(PacedDevice, AnEarlierEventIsNotSleptThrough) {
   slow.join();
 }
 
-// --- Faults on purpose.
+// --- Injected faults
 
 TEST(FaultyDevice, FailsDelaysAndRefusesTheChosenIos) {
   const auto below = make_simulated(filled_drive());

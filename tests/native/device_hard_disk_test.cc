@@ -1,4 +1,4 @@
-// Rotating disks: their mechanics, and the queue that sorts. Closed forms where there are some, else laws.
+// Rotating disks: mechanics and the sorting queue, against closed forms where they exist, else laws.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -73,7 +73,7 @@ TEST(HardDisk, IsADriveBehindTheDeviceSeam) {
 TEST(DiskQueue, TheNearestOfManyIsNext) {
   for (const std::uint32_t n : {1U, 4U, 32U}) {
     Drive drive = sorting(n + 1);
-    drive.disk.revolution_ns = 1;  // as good as none
+    drive.disk.revolution_ns = 1;  // practically zero
     drive.disk.track_seek_ns = 0;
     drive.disk.command_ns = 0;
     const double expected = 16e6 * std::exp(std::lgamma(n + 1.0) + std::lgamma(1.5) - std::lgamma(n + 1.5));
@@ -119,14 +119,14 @@ TEST(DiskQueue, SortingLosesNothingAndTakesLessTime) {
 }
 
 TEST(DiskQueue, OnlyWhatIsInTheQueueIsSorted) {
-  // More in flight than the drive's queue holds only keep it full. With as many as it holds one is still on its way
-  // from the host whenever the drive chooses, hence a place more to compare with.
+  // More in flight than the drive's queue holds only keep it full. With exactly as many, one is still on its way from
+  // the host whenever the drive chooses. So this queue has one more command to choose from.
   const double full = measure(sorting(9), Opcode::read, 9).iops;
   EXPECT_NEAR(measure(sorting(8), Opcode::read, 64).iops / full, 1.0, 0.02);
   EXPECT_NEAR(measure(sorting(32), Opcode::read, 1).iops / measure(sorting(1), Opcode::read, 1).iops, 1.0, 0.001);
 }
 
-// A crowd in one place, one command far away from it.
+// Many commands in one place, one far away.
 Nanos latency_of_the_far_one(std::int64_t age_limit_ns) {
   Drive drive = sorting(8);
   drive.disk.age_limit_ns = age_limit_ns;

@@ -1,4 +1,4 @@
-// Initial states: how much of the drive holds data, and which wishes cannot be met.
+// Initial states: how much of the drive holds data, and which requests are refused.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -39,7 +39,7 @@ TEST(InitialState, FillsTheShareItSays) {
   EXPECT_EQ(mapped, 0U);
 }
 
-// Half as large on flash: the drive that is full of it writes over it as one with twice the flash would.
+// The data takes half the flash, so a drive that is full of it is overwritten like one with twice the flash.
 TEST(InitialState, TakesTheRatioOfWhatItFills) {
   ssd::SsdConfig config = small_drive();
   config.geometry.page_bytes = 16384;
@@ -56,7 +56,7 @@ TEST(InitialState, TakesTheRatioOfWhatItFills) {
   }
 }
 
-// An Io's share reaches the flash.
+// The compressed share of an Io reaches the flash.
 TEST(Compression, IsByWhatAnIoSays) {
   ssd::SsdConfig config = small_drive();
   config.geometry.page_bytes = 16384;
@@ -88,8 +88,7 @@ InitialState with_partition(Kind kind, Partition partition, std::uint64_t bytes)
   return initial;
 }
 
-// The talk's four procedures (B4): the drive was used before or is trimmed, and then its partition is trimmed or
-// written.
+// The talk's four procedures (B4): the drive is used or trimmed, and then its partition is trimmed or written.
 TEST(InitialState, APartitionIsTrimmedOrPreconditionedAndTheRestStays) {
   const ssd::SsdConfig config = small_drive();
   const std::uint64_t units = ssd::layout(config).logical_units;
@@ -107,7 +106,7 @@ TEST(InitialState, APartitionIsTrimmedOrPreconditionedAndTheRestStays) {
   EXPECT_EQ(mapped, 0U) << "without a size it is the whole drive";
 }
 
-// The flash that nothing lies in is spare: the same partition of a trimmed drive costs less than of one that was full.
+// Unused flash is spare: writing to the partition of a trimmed drive costs less than to the same one of a full drive.
 TEST(InitialState, WhatLiesBehindThePartitionDecidesWhatItCosts) {
   const ssd::SsdConfig config = small_drive();
   const std::uint64_t half = ssd::layout(config).logical_units / 2;

@@ -1,5 +1,5 @@
-// A key-value namespace with contents: what was acknowledged is there, in virtual and in real time, after a reopening
-// and after the death of the process.
+// A key-value namespace with contents: what was acknowledged is there, in virtual and in real time, after reopening and
+// after a kill of the process.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -67,7 +67,7 @@ KvIo command(Opcode op, std::string_view key = {}, std::string_view value = {}) 
 
 using Pairs = std::map<std::string, std::string>;
 
-// All that it holds, chunk after chunk.
+// All pairs, chunk by chunk.
 Pairs scanned(KvQueue& queue, Opcode op = Opcode::kv_bulk_scan, std::uint32_t buffer_bytes = 1 << 20) {
   Pairs all;
   KvIo io = command(op);
@@ -91,7 +91,7 @@ std::string value_of(std::uint64_t number, std::size_t size) {
   return std::string(size, static_cast<char>('a' + number % 26)) + std::to_string(number);
 }
 
-// Random commands beside an ordered map.
+// Random commands, checked against an ordered map.
 void churn(KvQueue& queue, Pairs& held, std::uint64_t seed, int commands) {
   ssd::Random random(seed);
   for (int i = 0; i < commands; ++i) {
@@ -136,7 +136,7 @@ TEST(KvNamespace, HoldsWhatAnOrderedMapHoldsAndKeepsItWhenReopened) {
     const auto drive = simulated();
     const auto space = opened(*drive, directory.path("kv"));
     const auto queue = space->open_queue();
-    ASSERT_EQ(scanned(*queue), held) << life;  // before anything was stored in this life
+    ASSERT_EQ(scanned(*queue), held) << life;  // before the first store of this life
     churn(*queue, held, life, 400);
     EXPECT_EQ(scanned(*queue, Opcode::kv_iterate, 20'000), held);
     Pairs keys;
@@ -155,12 +155,12 @@ TEST(KvNamespace, ADriveThatStaysIsReopenedWithoutAnythingHappeningToIt) {
     const auto space = opened(*drive, directory.path("kv"));
     churn(*space->open_queue(), held, 7, 200);
     const auto second = KvNamespace::open(*drive, 0, directory.path("kv"));
-    EXPECT_FALSE(second);  // in use
+    EXPECT_FALSE(second);  // the file is in use
   }
   const auto resets = drive->kv_counters().resets;
   EXPECT_EQ(scanned(*opened(*drive, directory.path("kv"))->open_queue()), held);
   EXPECT_EQ(drive->kv_counters().resets, resets);
-  // Another file is other contents: the model follows.
+  // Another file has other contents, and the model has them, too.
   EXPECT_TRUE(scanned(*opened(*drive, directory.path("other"))->open_queue()).empty());
   EXPECT_TRUE(drive->model().kv_pairs(0).empty());
 }
@@ -177,7 +177,7 @@ TEST(KvNamespace, TenantsCannotReachEachOther) {
   for (std::uint16_t i = 0; i < 3; ++i) {
     EXPECT_EQ(scanned(*spaces[i]->open_queue()), i == 1 ? Pairs() : Pairs({{"same", std::to_string(i)}}));
   }
-  // One that is full leaves the others their room.
+  // A full namespace leaves the others their space.
   const auto queue = spaces[0]->open_queue();
   const std::string value(8000, 'v');
   std::uint64_t stored = 0;
@@ -198,7 +198,7 @@ TEST(BlockNamespace, EndsWhereItsNeighbourBegins) {
   Io all{.op = Opcode::write, .offset_bytes = 0, .length_bytes = capacity};
   EXPECT_EQ(run(*first.open_queue(), all)->fault, Fault::none);
   EXPECT_EQ(run(*second.open_queue(), all)->fault, Fault::none);
-  EXPECT_EQ(drive->model().mapped_units(), 2 * capacity / 4096);  // side by side, not one over the other
+  EXPECT_EQ(drive->model().mapped_units(), 2 * capacity / 4096);  // next to each other, not overlapping
   all.op = Opcode::deallocate;
   EXPECT_EQ(run(*first.open_queue(), all)->fault, Fault::none);
   EXPECT_EQ(drive->model().mapped_units(), capacity / 4096);
@@ -262,7 +262,7 @@ TEST(KvNamespace, ManyAtOnceFromManyThreadsInRealTimeReplayInVirtualTime) {
     });
   }
   for (std::thread& thread : threads) thread.join();
-  drive->drive();  // lets the background come to its end
+  drive->drive();  // completes the background work
   drive->record_trace(nullptr, nullptr);
   EXPECT_GT(drive->kv_counters().flushes, 0U);
 
@@ -306,7 +306,7 @@ TEST(KvContents, UsesItsSpaceAgain) {
   ASSERT_TRUE(contents) << contents.status().message();
   ssd::Random random(3);
   Pairs held;
-  for (int i = 0; i < 20'000; ++i) {  // some sixty times the capacity; a tenth of the keys is hardly ever written again
+  for (int i = 0; i < 20'000; ++i) {  // some sixty times the capacity; a tenth of the keys is rarely overwritten
     const std::string key = key_of(random.below(10) == 0 && i > 2000 ? 300 : random.below(i < 2000 ? 300 : 30));
     const std::string value = value_of(static_cast<std::uint64_t>(i), 3000);
     const KvView pair{key, value};
@@ -345,7 +345,7 @@ class KillAt final : public steps::Watcher {
   int passes_;
 };
 
-// What a new process finds after one was killed when it reached this step for the (passes + 1)th time.
+// The contents that a new process finds after one was killed when it reached this step for the (passes + 1)th time.
 Pairs killed_at(const std::string& path, std::string_view step, int passes,
                 const std::function<void(KvContents&)>& work) {
   const pid_t child = fork();
@@ -388,8 +388,8 @@ TEST(KvContents, AKillAtAnyStepLeavesTheOldOrTheNew) {
   };
   EXPECT_EQ(killed_at(path, "device.kv.remove_range.one_removed", 0, remove), (Pairs{{"c", "old"}, {"d", "new"}}));
 
-  // Cleaning moves what is alive: killed in the middle, both copies are there, and one counts. Here each segment keeps
-  // a few small pairs among large ones that are soon replaced.
+  // Cleaning moves live pairs. After a kill in the middle both copies exist, and one of them counts. Each segment has a
+  // few small pairs among large ones that are soon replaced.
   const std::string value(100'000, 'v');
   const auto churn_until_cleaned = [&](KvContents& contents) {
     for (std::uint64_t i = 0; i < 1000; ++i) put(contents, {{key_of(i), "small"}, {"hot", value}});
@@ -403,8 +403,8 @@ TEST(KvContents, AKillAtAnyStepLeavesTheOldOrTheNew) {
   }
 }
 
-// A process that stores pair after pair, each with one from a batch beside it, tells by shared memory how far it was
-// acknowledged, and is killed in the middle.
+// A process stores pair after pair, each with one of a batch, records in shared memory how many were acknowledged, and
+// is killed in the middle.
 TEST(KvNamespace, WhatWasAcknowledgedSurvivesAKillAndABatchIsWholeOrNotThere) {
   TemporaryDirectory directory;
   const std::string path = directory.path("kv");
@@ -450,7 +450,7 @@ TEST(KvNamespace, WhatWasAcknowledgedSurvivesAKillAndABatchIsWholeOrNotThere) {
     for (std::uint64_t k = 0; k < kKeys && k < last; ++k) {
       const std::uint64_t newest = last - (last - k) % kKeys;  // the last i <= last with i % kKeys == k
       if (newest == 0) continue;
-      // The one after `last` may have been under way.
+      // The one after `last` may have been in flight.
       const bool racing = (last + 1) % kKeys == k;
       const auto two = found.find("pair" + key_of(k));
       ASSERT_NE(two, found.end()) << k;
@@ -466,7 +466,7 @@ TEST(KvNamespace, WhatWasAcknowledgedSurvivesAKillAndABatchIsWholeOrNotThere) {
       ASSERT_TRUE(!is_there || one->second == two->second) << k;
     }
     total = last;
-    // It may have been stored and not told: the next life goes on behind it.
+    // It may have been stored and not recorded. The next life continues after it.
     acknowledged->store(last + 1);
     {
       const std::string value = value_of(last + 1, 500 + (last + 1) % 7 * 1000);

@@ -1,4 +1,4 @@
-// What surrounds a drive: host stacks and caps. Each against the closed form that its header states.
+// The layers around a drive: host stacks and caps, each against the closed form in its header.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -61,7 +61,7 @@ TEST(HostStack, AddsItsCostsToOneCommandAlone) {
   stack.read_complete_ns = 1'300;
   const Measured bare = measure(bare_drive(), Opcode::read, 1);
   EXPECT_NEAR(measure(drive_with(stack), Opcode::read, 1).mean_latency_ns, bare.mean_latency_ns + 10'000, 1.0);
-  // Writes have costs of their own, here none.
+  // Writes have costs of their own, which are zero here.
   EXPECT_NEAR(measure(drive_with(stack), Opcode::write, 1).mean_latency_ns,
               measure(bare_drive(), Opcode::write, 1).mean_latency_ns, 1.0);
 }
@@ -70,8 +70,8 @@ TEST(HostStack, CostsBesideAllOthersDoNotLimitThroughput) {
   HostStack stack;
   stack.read_submit_ns = 100'000;
   const Measured bare = measure(bare_drive(), Opcode::read, 256, 20'000);
-  // Of 256 some 7 are on their way (Little's law: throughput times 0.1 ms). 249 that wait at 4 dies keep those as busy
-  // as 256 do: N / (N + 3) of the time, 98.8 %.
+  // Of 256 some 7 are in flight to the drive (Little's law: throughput times 0.1 ms). The 249 that wait at 4 dies keep
+  // them as busy as 256 would: N / (N + 3) of the time, 98.8 %.
   EXPECT_NEAR(measure(drive_with(stack), Opcode::read, 256, 20'000).iops / bare.iops, 1.0, 0.01);
 }
 
@@ -83,7 +83,7 @@ TEST(HostStack, ALockLimitsThroughputToItsOwnTime) {
   EXPECT_NEAR(measure(drive, Opcode::read, 64).iops, 1e9 / 200e3, 60);
 }
 
-// The first of c commands begins a turn alone, and the c - 1 others wait for the next one. In their turn the first
+// The first of c commands begins a turn alone, and the c - 1 others wait for the next one. During their turn the first
 // comes back and waits, and so on: two turns serve c commands, T(c) = c / (2 turn + c serial), while the drive's own
 // time is less than a turn. A command that is always alone also waits for the drive.
 TEST(HostStack, ATurnIsShared) {
@@ -94,12 +94,12 @@ TEST(HostStack, ATurnIsShared) {
   EXPECT_NEAR(measure(drive_with(stack), Opcode::read, 1).iops, 1e9 / (5e6 + 1e5 + drive_ns), 0.1);
   for (const std::uint32_t concurrency : {4U, 32U}) {
     const double expected = concurrency * 1e9 / (2 * 5e6 + concurrency * 1e5);
-    // The last cycle of 63 at c = 32 is half empty, and both its turns are paid.
+    // The last cycle of 63 at c = 32 is half empty, but both its turns count.
     EXPECT_NEAR(measure(drive_with(stack), Opcode::read, concurrency).iops / expected, 1.0, 0.01) << concurrency;
   }
 }
 
-// Waking is paid for by those who wait, and by nobody who is alone.
+// Commands that wait pay for waking. A command that is alone does not.
 TEST(HostStack, OnlyWhoWaitsIsWoken) {
   HostStack stack;
   stack.read_wake_ns = 1'500'000;
@@ -107,8 +107,8 @@ TEST(HostStack, OnlyWhoWaitsIsWoken) {
   stack.read_serial_ns = 100'000;
   const Measured bare = measure(bare_drive(), Opcode::read, 1);
   EXPECT_NEAR(measure(drive_with(stack), Opcode::read, 1).mean_latency_ns, bare.mean_latency_ns + 100'000, 1.0);
-  // They leave one every 0.1 ms, and the drive is faster than that: the last of a turn is in the drive when the next
-  // one begins, all others wait again. A turn wakes and serves 31.
+  // One leaves every 0.1 ms, and the drive is faster than that: the last of a turn is in the drive when the next one
+  // begins, and all others wait again. A turn wakes and serves 31.
   ASSERT_LT(bare.mean_latency_ns, 100'000);
   const double expected = 31 * 1e9 / (2e6 + 31 * 1e5);
   EXPECT_NEAR(measure(drive_with(stack), Opcode::read, 32).iops / expected, 1.0, 0.01);
@@ -118,7 +118,7 @@ TEST(HostStack, PartialBlocksGoOneAtATime) {
   HostStack stack;
   stack.write_complete_ns = 300'000;
   stack.block_bytes = 4096;
-  // Few enough for the write cache: the drive itself takes its time for none of them.
+  // Few enough for the write cache, so the drive's own time does not count.
   const auto write = [&stack](std::uint32_t lbas, std::uint32_t concurrency) {
     DriveModel model = filled(drive_with(stack));
     ssd::Random random(7);
@@ -128,8 +128,8 @@ TEST(HostStack, PartialBlocksGoOneAtATime) {
     });
   };
   EXPECT_NEAR(write(2, 16).iops / write(2, 1).iops, 1.0, 0.02) << "no faster with more";
-  // Whole blocks wait beside each other, three rounds of 16 of them; only their commands, 3 us each, go through the
-  // controller one at a time.
+  // Writes of whole blocks run concurrently, in three rounds of 16. Only their commands, 3 us each, pass the controller
+  // one at a time.
   const double alone_ns = 1e9 / write(kLbasIn4k, 1).iops;
   EXPECT_NEAR(1e9 / write(kLbasIn4k, 16).iops, (3 * alone_ns + 15 * 3'000) / 48, 0.01 * alone_ns);
   EXPECT_EQ(write(2, 16).completions.size(), 48U) << "nobody is left behind";
@@ -169,7 +169,7 @@ TEST(Cap, AnIdleDriveMayBurst) {
 TEST(Cap, WritesThatCommitTogetherTakeUpToTwoCommits) {
   Drive drive = bare_drive();
   drive.cap.commit_ns = 10'000'000;
-  // As with turns: one alone, then 15 that have waited for its commit, and each waits for two.
+  // As with turns: one commit alone, then 15 that have waited for it. Each waits for two commits.
   EXPECT_NEAR(measure(drive, Opcode::write, 1, 200).mean_latency_ns, 10e6, 0.02e6);
   EXPECT_NEAR(measure(drive, Opcode::write, 16, 3000).mean_latency_ns, 20e6, 0.2e6);
   EXPECT_EQ(measure(drive, Opcode::read, 16).mean_latency_ns, measure(bare_drive(), Opcode::read, 16).mean_latency_ns)

@@ -1,4 +1,4 @@
-// Presets: every spelling that is taken, every sentence that refuses, and the presets that come with the project.
+// Presets: every accepted spelling, every refusal, and the presets of the project.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -27,7 +27,7 @@ class PresetFile {
     spec.set = std::move(set);
     return device::resolve(spec);
   }
-  // The refusal without the file's name, which has to open it.
+  // The refusal without the file's name, with which it must begin.
   std::string refusal(std::map<std::string, std::string> set = {}) const {
     const auto drive = resolve(std::move(set));
     if (drive) return "(taken)";
@@ -228,7 +228,7 @@ TEST(ShippedPresets, AreNamedAfterTheirFiles) {
   }
 }
 
-// A number without a source is a guess that does not say so.
+// A number without a source would be an undeclared guess.
 TEST(ShippedPresets, GiveASourceForEveryNumber) {
   for (const auto& name : preset_names(shipped_dirs())) {
     DriveSpec spec;
@@ -249,7 +249,7 @@ TEST(ShippedPresets, GiveASourceForEveryNumber) {
   }
 }
 
-// The whole drive is made, at the preset's parallelism; the capacity is scaled down to what a test has time for.
+// The whole drive is created, with the preset's parallelism. The capacity is scaled down to the time of a test.
 TEST(ShippedPresets, MakeDrives) {
   for (const auto& name : preset_names(shipped_dirs())) {
     DriveSpec spec;
@@ -317,7 +317,7 @@ TEST(Layers, AreCheckedAtLoad) {
   EXPECT_EQ(PresetFile("[cap]\niops = -1").refusal(), "cap.iops: must be 0 (no limit) or more");
 }
 
-// FIFO's closed form is of one log; elsewhere relocated data is kept apart.
+// FIFO's closed form has one log. Other policies separate relocated data.
 TEST(Resolve, AnExplicitFifoGeometryIsOneLogUnlessToldOtherwise) {
   const auto separate = [](std::map<std::string, std::string> set) {
     set["capacity.capacity_bytes"] = "1GiB";

@@ -1,4 +1,4 @@
-// A drive's state in a file: whole, or refused, or not there.
+// A drive's state in a file: complete, refused, or absent.
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
@@ -30,7 +30,7 @@ ssd::Ssd steady_drive() {
   return ssd;
 }
 
-// What a fixed workload does to the drive: the same for drives in the same state.
+// The effect of a fixed workload on the drive: equal for drives in the same state.
 std::string behaviour(ssd::Ssd& ssd) {
   std::vector<ssd::Completion> done;
   for (std::uint64_t i = 0; i < 2000; ++i) {
@@ -142,7 +142,7 @@ TEST(StateFile, MissingFilesAndDirectoriesAreRefused) {
   EXPECT_EQ(directory.entries(), 0);
 }
 
-// A full disk, as far as a process can make one for itself: no file may grow beyond 4 KiB.
+// A full disk, simulated by a process limit: no file may grow beyond 4 KiB.
 TEST(StateFile, AFullDiskLeavesWhatWasThere) {
   const TemporaryDirectory directory;
   const std::string path = directory.path("state");

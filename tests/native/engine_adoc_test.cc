@@ -104,8 +104,8 @@ TEST(Policy, TheAcceleratorIsOne) {
             "engine.policy is 'adoc', but policies are of the engine rocksdb: leave it out of spillway");
 }
 
-// A file in L0 is enough to reach this store's slowdown trigger, so each interval with a flush in it asks for two more
-// jobs, up to the most.
+// One file in L0 reaches this store's slowdown trigger, so each interval with a flush in it requests two more jobs, up
+// to the limit.
 TEST(AdocTuner, SetsWhatItDecidesAndStops) {
   const TemporaryDirectory temporary;
   rocksdb::Options options = small_store();
@@ -119,7 +119,7 @@ TEST(AdocTuner, SetsWhatItDecidesAndStops) {
   ASSERT_TRUE(rocksdb::DB::Open(options, temporary.path("db"), &opened).ok());
   const std::unique_ptr<rocksdb::DB> db(opened);
   tuner->start(db.get());
-  constexpr int kMostFlushes = 1000;  // each takes longer than an interval; three are enough unless the thread starves
+  constexpr int kMostFlushes = 1000;  // each takes longer than an interval; three suffice unless the thread starves
   for (int i = 0; i < kMostFlushes && tuner->settings().jobs != 5; ++i) {
     ASSERT_TRUE(db->Put({}, "key", "value").ok());
     ASSERT_TRUE(db->Flush({}).ok());
@@ -129,7 +129,7 @@ TEST(AdocTuner, SetsWhatItDecidesAndStops) {
   EXPECT_EQ(db->GetDBOptions().max_background_jobs, 5);
   EXPECT_EQ(db->GetOptions().write_buffer_size, tuner->settings().buffer_bytes);
   const auto counters = tuner->counters();
-  // 2 → 4 → 5. A flush under way is a memtable that waits, which asks for as many.
+  // 2 → 4 → 5. During a flush a memtable waits, which requests as many jobs.
   const std::uint64_t raised = counters.at("adoc.jobs.more_for_debt") + counters.at("adoc.jobs.more_for_memtables");
   EXPECT_GE(raised, 2U);
   EXPECT_GE(counters.at("adoc.ticks"), raised);

@@ -1,4 +1,4 @@
-// Every engine on a plain directory whose file system fails or is full: what went wrong is told, and what was
+// Every engine on a plain directory whose file system fails or is full: failures are reported, and what was
 // acknowledged is there when the file system works again.
 #include <gtest/gtest.h>
 
@@ -25,10 +25,10 @@ namespace {
 
 using Call = HostCall::Kind;
 
-// Says with which error a call of `bytes` bytes fails; 0: it does not.
+// The errno with which a call of `bytes` bytes fails; 0: it does not fail.
 using Error = std::function<int(Call call, std::uint64_t bytes)>;
 
-// A directory syncs as its files do.
+// A sync of a directory behaves like one of a file.
 class FailingCalls final : public HostCalls {
  public:
   FailingCalls(const std::string& directory, Error error) : HostCalls(directory), error_(std::move(error)) {}
@@ -45,7 +45,7 @@ class FailingCalls final : public HostCalls {
   const Error error_;
 };
 
-// Adds up what calls write into the files that hold data.
+// Sums the bytes of writes to data files.
 class WatchingCalls final : public HostCalls {
  public:
   using HostCalls::HostCalls;
@@ -58,7 +58,7 @@ class WatchingCalls final : public HostCalls {
     bytes_[kind_of(name)] += static_cast<std::uint64_t>(result);
     return result;
   }
-  // By the causes that a file's name tells, and "" for all others.
+  // By the cause that a file's name gives; "" for all others.
   std::map<std::string, std::uint64_t> bytes() {
     const std::lock_guard lock(mutex_);
     return bytes_;
@@ -87,7 +87,7 @@ class ConformanceInDirectory : public Conformance {
   }
   void expect_all_where_it_works(const Written& written) {
     (void)engine_->close();
-    engine_.reset();  // its threads are done with what failed
+    engine_.reset();  // its threads have finished with the failed calls
     failing_.reset();
     open();
     expect_acknowledged(written.model, written.failed_key, written.failed_value);
@@ -99,7 +99,7 @@ class ConformanceInDirectory : public Conformance {
   std::unique_ptr<FailingCalls> failing_;
 };
 
-// Whatever ways of writing an engine is told to take: what is counted is what the system's calls wrote.
+// The counted bytes are those of the system calls, with each option for ways of writing.
 TEST_P(ConformanceInDirectory, CountsByCauseWhatItsCallsWrite) {
   const std::string engine = GetParam().engine;
   std::vector<StringMap> ways = {{}, {{"sync", "true"}}};
@@ -137,15 +137,15 @@ TEST_P(ConformanceInDirectory, CountsByCauseWhatItsCallsWrite) {
   EXPECT_EQ(before[static_cast<std::size_t>(device::Cause::user)], 0U);
 }
 
-// What is written into a mapping no call sees; it is counted as RocksDB appends it. No other engine maps what it
-// writes.
+// Writes to a mapping are not system calls. They are counted when RocksDB appends. No other engine maps files for
+// writing.
 class RocksdbInDirectory : public ConformanceInDirectory {};
 
 TEST_P(RocksdbInDirectory, CountsWhatIsAppendedToMappings) {
   std::vector<fs::WriteCounts::Bytes> counted;
   for (const char* const maps : {"false", "true"}) {
     const fs::WriteCounts::Bytes before = writes_.bytes();
-    // One memtable: how many of them a flush takes together, and so which overwritten keys it leaves out, is chance.
+    // One memtable: otherwise it is random how many a flush takes together, and so which overwritten keys it omits.
     open({{"allow_mmap_writes", maps}, {"disable_auto_compactions", "true"}, {"write_buffer_size", "67108864"}});
     Model model;
     work(model, 3, 3000, 1500, 400);
@@ -177,7 +177,7 @@ TEST_P(ConformanceInDirectory, AFullFileSystemIsToldAndLosesNothing) {
   expect_all_where_it_works(written);
 }
 
-// None of several writers waits for ever for another's write that has failed.
+// No writer waits for ever for another's failed write.
 TEST_P(ConformanceInDirectory, AFullFileSystemEndsEveryWriter) {
   open();
   std::atomic<std::uint64_t> written_bytes{0};
@@ -229,7 +229,7 @@ TEST_P(ConformanceInDirectory, ASyncThatFailsIsToldToSyncWrites) {
   expect_all_where_it_works(written);
 }
 
-// What cannot be read is an error: neither absent nor an earlier value.
+// A read that cannot be done is an error: not an absent key, and not an earlier value.
 TEST_P(ConformanceInDirectory, ReadsThatFailAreToldAndLoseNothing) {
   open();
   const Written written = write_until_failure(4000, 1000, 1000);

@@ -1,4 +1,4 @@
-// Every engine on an emulated drive that fails or is full: what went wrong is told, and what was acknowledged is there
+// Every engine on an emulated drive that fails or is full: failures are reported, and what was acknowledged is there
 // when the drive works again.
 #include <gtest/gtest.h>
 
@@ -14,7 +14,7 @@ namespace {
 
 class ConformanceFaults : public Conformance {
  protected:
-  // A drive that works, to which the files are new: what the one before it was told is in the files alone.
+  // Opens on a working drive, on which the files are unknown: only the files have what the earlier drive was given.
   void expect_all_on_a_drive_that_works(const Written& written) {
     (void)engine_->close();
     make_drive();
@@ -35,7 +35,7 @@ TEST_P(ConformanceFaults, AFullDriveIsToldAndLosesNothing) {
   expect_all_on_a_drive_that_works(written);
 }
 
-// From some write on every write to the drive fails, for a while or for good.
+// From some write on, every write to the drive fails, for some time or for ever.
 TEST_P(ConformanceFaults, AFailingDriveIsToldAndLosesNothing) {
   for (const bool for_good : {true, false}) {
     std::atomic<int> writes{0};
@@ -48,7 +48,8 @@ TEST_P(ConformanceFaults, AFailingDriveIsToldAndLosesNothing) {
     });
     open();
     const Written written = write_until_failure(8000, 1000, 1000);
-    // Writes that nobody syncs may all be taken, by a store that only later puts them on the drive: it tells then.
+    // Without syncs a store may accept all writes and put them on the drive later. Then a later call reports the
+    // failure.
     const std::atomic<bool> go_on{false};
     EXPECT_TRUE(!for_good || !written.status || !engine_->settle(go_on));
     expect_no_lies(written.model, written.failed_key, written.failed_value);
@@ -57,7 +58,7 @@ TEST_P(ConformanceFaults, AFailingDriveIsToldAndLosesNothing) {
   }
 }
 
-// A sync write whose flush fails has not been acknowledged.
+// A sync write whose flush fails is not acknowledged.
 TEST_P(ConformanceFaults, AFlushThatFailsIsToldToSyncWrites) {
   std::atomic<bool> fails{false};
   make_drive(256ULL << 20, [&](const device::Io& io) {
@@ -75,7 +76,7 @@ TEST_P(ConformanceFaults, AFlushThatFailsIsToldToSyncWrites) {
   expect_all_on_a_drive_that_works(written);
 }
 
-// What cannot be read is an error: neither absent nor an earlier value.
+// A read that cannot be done is an error: not an absent key, and not an earlier value.
 TEST_P(ConformanceFaults, AReadThatFailsIsToldAndLosesNothing) {
   std::atomic<bool> fails{false};
   make_drive(256ULL << 20, [&](const device::Io& io) {

@@ -29,10 +29,10 @@
 namespace spillway::engine {
 namespace {
 
-// What the killed client and its judge share: a page of a file.
+// Shared by the killed client and its judge: a page of a file.
 struct Shared {
   std::atomic<std::uint64_t> acknowledged;
-  std::atomic<std::uint64_t> dies_in_a_sync_behind;  // 0: the client is killed from outside, wherever it is
+  std::atomic<std::uint64_t> dies_in_a_sync_behind;  // 0: the client is killed from outside, at any place
 };
 
 class SharedPage {
@@ -52,14 +52,14 @@ class SharedPage {
   void* page_;
 };
 
-// For a client: ends the process where a sync of written bytes has begun and has done nothing yet, once so many writes
-// are acknowledged.
+// For a client: ends the process when a sync of written bytes has begun and has had no effect yet, once that many
+// writes are acknowledged.
 void die_in_sync(const Shared& shared) {
   const std::uint64_t enough = shared.dies_in_a_sync_behind;
   if (enough != 0 && shared.acknowledged >= enough) ::kill(::getpid(), SIGKILL);
 }
 
-// Of an emulated drive.
+// For an emulated drive.
 class JournalOfASyncCutShort final : public VolumeJournal {
  public:
   JournalOfASyncCutShort(const std::string& path, const Shared& shared, Syncs syncs)
@@ -85,14 +85,15 @@ class JournalOfASyncCutShort final : public VolumeJournal {
   std::set<std::uint64_t> written_;  // and not synced since
 };
 
-// The client is this program again, for engines keep threads that a fork would lose. It is asked for by a variable, the
-// directory of the test. Further ones: the journal to keep ("" for none, and then without sync), and whether syncs are
+// The client is this program, started again, because a fork would not have the threads of engines. A variable with the
+// test's directory requests it. Further variables: the journal to keep ("": none, and no sync), and whether syncs are
 // ignored.
 constexpr const char* kClientDirectory = "SPILLWAY_CONFORMANCE_DIRECTORY";
 constexpr const char* kClientJournal = "SPILLWAY_CONFORMANCE_JOURNAL";
 constexpr const char* kClientSyncs = "SPILLWAY_CONFORMANCE_SYNCS";
 
-// Kills the client once so many writes are acknowledged, unless it does so in a sync. False when it ended by itself.
+// Kills the client once that many writes are acknowledged, unless it ends itself in a sync. False if it ended
+// otherwise.
 bool kill_client(const std::string& test, const std::string& directory, const std::string& journal,
                  const Shared& shared, std::uint64_t enough, Syncs syncs = Syncs::kept) {
   ::setenv(kClientDirectory, directory.c_str(), 1);
@@ -118,17 +119,18 @@ bool kill_client(const std::string& test, const std::string& directory, const st
 
 class ConformanceKilled : public Conformance {
  protected:
-  // Write number i puts a key whose value names i, and a companion in the same batch.
+  // Write i puts a key whose value names i, and a second key in the same batch.
   static constexpr std::uint64_t kKeys = 300;
-  // Losses of power that are tried of one death in a directory. A drive's journal tells of one: the cut is made in
-  // place.
+  // Losses of power that are tried for one death in a directory. The journal of a drive allows only one, because the
+  // cut is made in place.
   static constexpr std::uint64_t kLosses = 6;
   static std::vector<std::pair<std::string, std::string>> write_of(std::uint64_t i) {
     return {{key_of(i % kKeys), value_of(i, 300)}, {"twin" + key_of(i % kKeys), std::to_string(i)}};
   }
 
-  // LevelDB 1.23 syncs its directory with a MANIFEST, not when it makes a log: until the next MANIFEST is synced, what
-  // is synced in that log hangs on a name that is not. ext4 and XFS make it durable with the log's first sync.
+  // LevelDB 1.23 syncs its directory with a MANIFEST, not when it creates a log. Until the next MANIFEST is synced,
+  // synced data of that log depends on a name that is not synced. ext4 and XFS make it durable with the log's first
+  // sync.
   static Names names() {
     return std::string(GetParam().engine) == "leveldb" ? Names::with_their_file : Names::with_their_directory;
   }
@@ -149,7 +151,7 @@ class ConformanceKilled : public Conformance {
     }
   }
 
-  // What is wrong with what the store holds after so many acknowledged writes; empty: nothing.
+  // What is wrong with the store's contents after that many acknowledged writes; empty: nothing.
   std::string judge(std::uint64_t acknowledged) {
     for (std::uint64_t k = 0; k < std::min(kKeys, acknowledged); ++k) {
       const std::uint64_t last = (acknowledged - 1 - k) / kKeys * kKeys + k;  // the last write of this key
@@ -168,7 +170,7 @@ class ConformanceKilled : public Conformance {
     }
     return "";
   }
-  // And takes further writes, which are there when it is opened again.
+  // It also accepts further writes, which are there when it is opened again.
   void expect_all_and_usable(std::uint64_t acknowledged) {
     open();
     ASSERT_EQ(judge(acknowledged), "");
@@ -184,8 +186,8 @@ class ConformanceKilled : public Conformance {
     engine_.reset();
   }
 
-  // Has a client write with sync and die, and gives back what can be made of its files: each call loses power with
-  // another seed, and returns how many files lost something.
+  // Lets a client write with sync and die. The returned function simulates one loss of power by its seed, and returns
+  // how many files lost something.
   std::function<int(std::uint64_t seed)> power_cut_of_client(const Shared& shared, std::uint64_t enough, Syncs syncs) {
     const std::string journal = temporary_.path("journal");
     std::filesystem::remove(journal);
@@ -207,7 +209,7 @@ class ConformanceKilled : public Conformance {
   }
 };
 
-// Not a test: the client that others kill.
+// Not a test: the client that other tests kill.
 TEST_P(ConformanceKilled, DISABLED_Client) {
   const char* const directory = std::getenv(kClientDirectory);
   if (directory == nullptr) GTEST_SKIP() << "runs for the tests below only";
@@ -252,10 +254,10 @@ TEST_P(ConformanceKilled, KeepsSyncedWritesThroughALossOfPower) {
       ASSERT_NO_FATAL_FAILURE(expect_all_and_usable(shared.acknowledged));
     }
   }
-  EXPECT_GT(lost_something, 0);  // else nothing was tried
+  EXPECT_GT(lost_something, 0);  // otherwise the loss of power had no effect
 }
 
-// The judge has power: where syncs do nothing, writes are lost, and it says so.
+// If syncs have no effect, writes are lost, and the judge finds that.
 TEST_P(ConformanceKilled, AJudgeFindsWhatIgnoredSyncsLose) {
   const SharedPage page(temporary_.path("acknowledged"));
   const auto lose_power = power_cut_of_client(*page, 700, Syncs::ignored);

@@ -1,6 +1,6 @@
-// What every engine promises, whatever it is, while nothing goes wrong: held against a plain ordered map, on an
-// emulated drive and on a plain directory. Kills and losses of power: engine_conformance_kill_test.cc; faults and full
-// drives: engine_conformance_faults_test.cc, and of plain directories engine_conformance_directory_test.cc.
+// What every engine promises while nothing fails: checked against an ordered map, on an emulated drive and on a plain
+// directory. Kills and losses of power: engine_conformance_kill_test.cc. Faults and full drives:
+// engine_conformance_faults_test.cc, and for plain directories engine_conformance_directory_test.cc.
 #include "engine_conformance.h"
 
 #include <gtest/gtest.h>
@@ -38,7 +38,7 @@ TEST_P(Conformance, ReopensWithAllThatWasWritten) {
     work(model, 10 + round, 2500, 800, 400);
     ASSERT_TRUE(engine_->close());
   }
-  make_drive();  // a new drive, to which everything that lies there is unknown
+  make_drive();  // a new drive, on which all files are unknown
   open();
   expect_same(model);
 }
@@ -118,7 +118,7 @@ TEST_P(Conformance, ServesManyThreads) {
   expect_same(all);
 }
 
-// Only an emulated drive counts.
+// Only an emulated drive has counters.
 class ConformanceOnDrive : public Conformance {};
 
 TEST_P(ConformanceOnDrive, CountsWhatReachesTheDriveByCause) {
@@ -136,12 +136,12 @@ TEST_P(ConformanceOnDrive, CountsWhatReachesTheDriveByCause) {
   };
   std::uint64_t user = 0;
   for (const auto& [key, value] : model) user += key.size() + value.size();
-  // The log, whatever the engine takes for it.
+  // The log, with the cause that the engine uses for it.
   EXPECT_GT(of(device::Cause::wal) + of(device::Cause::spill) + of(device::Cause::blob), user);
   EXPECT_GT(counters.host_bytes_written, 2 * user);  // in the log, and in the tree
   EXPECT_EQ(of(device::Cause::user), 0U);
   EXPECT_LT(of(device::Cause::other),
-            counters.host_bytes_written / 20);  // a page each of small files: OPTIONS, IDENTITY
+            counters.host_bytes_written / 20);  // one page each for small files: OPTIONS, IDENTITY
 }
 
 TEST_P(Conformance, NamesItsCausesGaugesAndVersions) {

@@ -26,7 +26,7 @@ using Kind = HostCall::Kind;
 std::atomic<HostCalls*> asked{nullptr};
 thread_local bool in_call = false;
 
-// The path below the chosen directory; none: it is elsewhere, or nobody is asked.
+// The path below the chosen directory; none if it is outside, or there is no HostCalls.
 std::optional<std::string> below(std::string_view path) {
   const HostCalls* const calls = asked.load();
   if (calls == nullptr || in_call || !path.starts_with(calls->directory())) return std::nullopt;
@@ -93,7 +93,7 @@ std::uint64_t bytes_of(const struct iovec* parts, int count) {
   return bytes;
 }
 
-// Where write(2) writes.
+// The offset at which write(2) writes.
 std::uint64_t offset_of(int fd) {
   if (asked.load() == nullptr || in_call) return 0;
   if ((::fcntl(fd, F_GETFL) & O_APPEND) == 0) {
@@ -120,7 +120,7 @@ long sync(int fd, long number) {
                  [=] { return ::syscall(number, fd); });
 }
 
-// Allocated space that the file's size includes is as a truncation that makes it longer.
+// Allocated space that the file's size includes counts as a truncation that extends the file.
 int allocate(int fd, int mode, off_t offset, off_t length) {
   const auto make = [=] { return ::syscall(SYS_fallocate, fd, mode, offset, length); };
   struct stat seen {};
@@ -226,7 +226,7 @@ SPILLWAY_CALL int posix_fallocate64(int fd, off64_t offset, off64_t length) {
 }
 SPILLWAY_CALL int posix_fallocate(int fd, off_t offset, off_t length) { return posix_fallocate64(fd, offset, length); }
 
-// The thread sanitizer maps memory before it can be called: what runs then is not instrumented.
+// The thread sanitizer maps memory before it is initialized, so this must not be instrumented.
 SPILLWAY_CALL __attribute__((no_sanitize("thread"))) void* mmap64(void* at, size_t length, int protection, int flags,
                                                                   int fd, off64_t offset) noexcept {
   if (fd >= 0) spillway::engine::refuse_mapping(fd, protection, flags);

@@ -25,7 +25,7 @@
 namespace spillway::engine {
 namespace {
 
-// --- Stalls that writers tell of
+// --- Stalls that writers report
 
 bool same(const Stall& stall, std::int64_t begin, std::int64_t end, StallState state, StallCause cause) {
   return stall.begin_ns == begin && stall.end_ns == end && stall.state == state && stall.cause == cause;
@@ -34,7 +34,7 @@ bool same(const Stall& stall, std::int64_t begin, std::int64_t end, StallState s
 TEST(WriterStalls, LastFromTheFirstWriterHeldToTheLastLetGo) {
   WriterStalls stalls({.delayed_ns = 10, .stopped_ns = 10});
   stalls.begin_at(100, StallState::stopped, 1);
-  stalls.begin_at(150, StallState::delayed, 2);  // another writer; the first one's cause counts
+  stalls.begin_at(150, StallState::delayed, 2);  // another writer; the cause of the first one counts
   stalls.end_at(200);
   EXPECT_EQ(stalls.state(), StallState::stopped);
   EXPECT_EQ(stalls.cause(), 1);
@@ -51,7 +51,7 @@ TEST(WriterStalls, AreOneWhereTheNextFollowsAtOnce) {
     stalls.begin_at(at, StallState::delayed, 2);
     stalls.end_at(at + 5);
   }
-  stalls.begin_at(146, StallState::stopped, 2);  // follows at once, but is of another state
+  stalls.begin_at(146, StallState::stopped, 2);  // follows at once, but has another state
   stalls.end_at(150);
   const auto all = stalls.stalls_at(1000);
   ASSERT_EQ(all.size(), 3U);
@@ -84,7 +84,7 @@ TEST(WriterStalls, GoOnUntilTheyAreLetGoOrCannotBeJoined) {
   stalls.end_at(140);
   EXPECT_EQ(stalls.stalls_at(145)[0].end_ns, 145);
   EXPECT_EQ(stalls.stalls_at(151)[0].end_ns, 140);
-  stalls.end_at(160);  // of nothing
+  stalls.end_at(160);  // no stall is in progress
   EXPECT_EQ(stalls.stalls_at(200).size(), 1U);
 }
 
@@ -125,7 +125,7 @@ TEST(LevelDbInfoLog, TellsWhyAWriterWaits) {
 
 // --- Options
 
-// LevelDB is closed, and its env with it, as soon as its function is done: while its thread is still on its way back.
+// LevelDB closes its Env as soon as a task's function is done, while the task's thread is still returning.
 TEST(LevelDbEnvTest, MayBeGoneBeforeItsTaskHasReturned) {
   struct Place {
     alignas(LevelDbEnv) std::array<std::byte, sizeof(LevelDbEnv)> bytes{};
@@ -141,7 +141,7 @@ TEST(LevelDbEnvTest, MayBeGoneBeforeItsTaskHasReturned) {
         gone->bytes.fill(std::byte{0x5a});
       },
       &place);
-  std::atomic<bool> is_behind{false};  // LevelDB has one background thread, which takes its tasks in turn
+  std::atomic<bool> is_behind{false};  // LevelDB has one background thread, which runs its tasks in order
   leveldb::Env::Default()->Schedule([](void* given) { static_cast<std::atomic<bool>*>(given)->store(true); },
                                     &is_behind);
   while (!is_behind) std::this_thread::yield();
@@ -266,7 +266,7 @@ TEST_F(LevelDbEngine, CountsFlushesApartFromCompactions) {
   EXPECT_EQ(engine.observe().gauge("running_compactions"), 0U);
 }
 
-// What the drive is told is what LevelDB appends, in whole pages: nothing more, nothing twice.
+// The drive receives what LevelDB appends, in whole pages: no more, and nothing twice.
 TEST_F(LevelDbEngine, WritesTablesOnce) {
   Engine& engine = open();
   for (int i = 0; i < 30'000; ++i) ASSERT_TRUE(engine.put(key_of(i), std::string(100, 'v')));
@@ -278,11 +278,11 @@ TEST_F(LevelDbEngine, WritesTablesOnce) {
     if (entry.path().extension() == ".ldb") in_directory += entry.file_size();
   }
   EXPECT_EQ(engine.observe().gauge("live_bytes"), in_directory);
-  // In order, so that tables only move: each is written once, and its last page is not full.
+  // Keys in order, so that tables are only moved: each is written once, and its last page is partly filled.
   EXPECT_NEAR(static_cast<double>(written(device::Cause::flush) + written(device::Cause::compaction)) / live, 1.0, 0.1);
 }
 
-// While a table is held up at the drive, a memtable fills and its writer waits for the one before it.
+// While a table is delayed at the drive, a memtable fills, and its writer waits for the one before it.
 TEST_F(LevelDbEngine, AWriterThatWaitsForAFlushIsAStallForItsMemtable) {
   std::atomic<bool> slow{false};
   Engine& engine = open([&](const device::Io& io) {
@@ -310,8 +310,8 @@ TEST_F(LevelDbEngine, AWriterThatWaitsForAFlushIsAStallForItsMemtable) {
   EXPECT_EQ(engine.observe().stall_state, StallState::normal);
 }
 
-// Compactions are held up: L0 grows to 8 files, and each write is put off. (LevelDB flushes in the midst of a
-// compaction, in the same thread, so that a longer hold would be a stall for memtables.)
+// Compactions are delayed: L0 grows to 8 files, and each write is delayed. (LevelDB flushes during a compaction, in the
+// same thread, so a longer delay would be a stall for memtables.)
 TEST_F(LevelDbEngine, TooManyL0FilesDelayWrites) {
   std::atomic<bool> slow{true};
   Engine& engine = open([&](const device::Io& io) {

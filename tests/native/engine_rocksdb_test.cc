@@ -116,7 +116,8 @@ TEST(RocksdbStatus, AFullDriveIsOneInWhicheverStatusItIsTold) {
   const rocksdb::Status full = rocksdb::Status::NoSpace("no space on the drive");
   EXPECT_EQ(to_status(full, "put").fault(), Fault::drive_full);
   EXPECT_EQ(to_status(rocksdb::Status::SpaceLimit("sst_file_manager"), "put").fault(), Fault::drive_full);
-  // As RocksDB answers writers that its stopped compactions keep waiting, and the accelerator wraps a store's failure.
+  // RocksDB's status for writers that its stopped compactions keep waiting. The accelerator wraps a store's failure in
+  // it.
   EXPECT_EQ(to_status(rocksdb::Status::Incomplete(full.ToString()), "put").fault(), Fault::drive_full);
   EXPECT_EQ(to_status(rocksdb::Status::IOError("the spill store failed", full.ToString()), "put").fault(),
             Fault::drive_full);
@@ -196,7 +197,7 @@ TEST_P(EngineTest, PutsGetsRemovesAndScans) {
   EXPECT_FALSE(*engine.get(key_of(7), &value));
   EXPECT_EQ(*engine.scan(key_of(5), 3), 4U);     // the pair found and three steps: 5, 6, 8, 9
   EXPECT_EQ(*engine.scan(key_of(98), 10), 2U);   // the end
-  EXPECT_EQ(*engine.scan(key_of(100), 10), 0U);  // behind it
+  EXPECT_EQ(*engine.scan(key_of(100), 10), 0U);  // after the end
 }
 
 TEST_P(EngineTest, WhatWasPutIsThereAfterReopening) {
@@ -222,10 +223,11 @@ TEST_P(EngineTest, ObservesWhatRocksdbIsGoingThrough) {
   ASSERT_TRUE(engine.put("a", std::string(100000, 'x')));
   EXPECT_GT(engine.observe().gauge("memtable_bytes"), 100000U);
   EXPECT_GT(engine.statistics().at("rocksdb.bytes.written"), 600000U);
-  EXPECT_TRUE(engine.wait_for_compaction(kNeverStopped));  // also where nothing compacts
+  EXPECT_TRUE(engine.wait_for_compaction(kNeverStopped));  // also if nothing compacts
 }
 
-// The layouts of plans/layouts.toml are what they are called: how many sorted runs each leaves of the same writes.
+// The layouts of plans/layouts.toml have the properties of their names: how many sorted runs each leaves of the same
+// writes.
 TEST_P(EngineTest, LaysOutItsTreeByItsOptions) {
   struct Row {
     Options options;
@@ -259,7 +261,7 @@ TEST_P(EngineTest, LaysOutItsTreeByItsOptions) {
     const std::string what = row.options.begin()->second + " " + std::to_string(seen.gauge("l0_files"));
     EXPECT_GE(seen.gauge("l0_files"), row.least_l0) << what;
     EXPECT_LE(seen.gauge("l0_files"), row.most_l0) << what;
-    EXPECT_EQ(*engine.get(key_of(0), nullptr), row.keeps_all) << what;  // the first one written
+    EXPECT_EQ(*engine.get(key_of(0), nullptr), row.keeps_all) << what;  // the first write
     ASSERT_TRUE(engine.close());
     engine_.reset();
   }
@@ -275,7 +277,7 @@ TEST_P(EngineTest, WaitsUntilCompactionIsAtRest) {
   EXPECT_LT(seen.gauge("l0_files"), 4U);
 }
 
-// Small memtables and low triggers: every second flush is reason enough to divert until its compaction has ended.
+// Small memtables and low triggers: every second flush causes diversion until its compaction has ended.
 TEST_P(EngineTest, TheAcceleratorDivertsAndSettles) {
   auto opened = open_engine({.name = "spillway",
                              .directory = directory_,
@@ -307,7 +309,7 @@ TEST_P(EngineTest, TheAcceleratorDivertsAndSettles) {
   EXPECT_EQ(events.front().name, "spill.divert_begin");
 }
 
-// Files are made one by one, without compaction: writers are first delayed, then stopped, for the number of files.
+// Files are created one by one, without compaction: writers are first delayed, then stopped, by the number of files.
 TEST_P(EngineTest, TellsOfStallsAndTheirCause) {
   Engine& engine = open({{"level0_file_num_compaction_trigger", "2"},
                          {"level0_slowdown_writes_trigger", "3"},
@@ -323,7 +325,7 @@ TEST_P(EngineTest, TellsOfStallsAndTheirCause) {
   bool l0 = false;
   std::int64_t end = 0;
   for (const Stall& stall : stalls) {
-    EXPECT_GE(stall.begin_ns, end);  // one after the other
+    EXPECT_GE(stall.begin_ns, end);  // one after another
     EXPECT_GE(stall.end_ns, stall.begin_ns);
     EXPECT_NE(stall.state, StallState::normal);
     EXPECT_NE(stall.cause, RocksdbCause::none);
@@ -345,8 +347,8 @@ TEST_P(EngineTest, WritesThatMustNotWaitAreToldApart) {
   EXPECT_EQ(status.fault(), Fault::stopped) << status.message();
 }
 
-// RocksDB may tell of a stall while it holds its lock, as it does when it reserves file numbers for an ingestion. Here
-// it is told under a callback that always holds it.
+// RocksDB may report a stall while it holds its mutex, as it does when it reserves file numbers for an ingestion. Here
+// the report is made in a callback that always holds it.
 TEST(StallListener, IsToldWhileRocksdbHoldsItsLock) {
   class Teller final : public rocksdb::EventListener {
    public:

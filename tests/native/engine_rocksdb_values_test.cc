@@ -1,5 +1,5 @@
-// Values of RocksDB's options that RocksDB itself takes, and does not use as they are given: each is refused before
-// anything is opened, and what it does use is taken.
+// Values that RocksDB's options accept, and that RocksDB does not use as given: each is refused before anything is
+// opened, and values that it does use are accepted.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -59,11 +59,11 @@ TEST(RocksdbValues, OnlyFiniteNumbersAreTaken) {
                   {"experimental_mempurge_threshold", "-inf"}});
 }
 
-// RocksDB would take another value in silence, or end the process.
+// RocksDB would silently use another value, or end the process.
 TEST(RocksdbValues, OutOfBoundsTheyAreRefused) {
   expect_refused({{"num_levels", "-3"},
                   {"num_levels", "0"},
-                  {"num_levels", "1"},  // of leveled compaction
+                  {"num_levels", "1"},  // for leveled compaction
                   {"num_levels", "1000000000"},
                   {"max_background_jobs", "1000000"},
                   {"max_background_jobs", "0"},
@@ -126,7 +126,7 @@ TEST(RocksdbValues, WhatRocksdbUsesAsItStandsIsTaken) {
   }
 }
 
-// RocksDB opens with these, and then takes no write.
+// RocksDB opens with these, and then accepts no write.
 TEST(RocksdbValues, WhatNoWriteWouldPassIsRefused) {
   const auto parsed = parse_rocksdb_options({{"sync", "true"}, {"disableWAL", "true"}});
   ASSERT_FALSE(parsed.is_ok());
@@ -135,7 +135,7 @@ TEST(RocksdbValues, WhatNoWriteWouldPassIsRefused) {
   for (const char* const name : {"sync", "disableWAL"}) EXPECT_TRUE(parse_rocksdb_options({{name, "true"}}).is_ok());
 }
 
-// Options that are right one by one, and that RocksDB does not open a database with.
+// Options that are valid individually, and with which RocksDB does not open a database.
 TEST(RocksdbValues, WhatOnlyOpeningShowsIsABadInput) {
   const TemporaryDirectory temporary(memory_path());
   auto opened = open_engine(

@@ -4,7 +4,7 @@
 
 namespace spillway::engine {
 
-// For gtest's messages and EXPECT_EQ on lists.
+// For gtest's messages, and for EXPECT_EQ on lists.
 bool operator==(const Stall& a, const Stall& b) {
   return a.begin_ns == b.begin_ns && a.end_ns == b.end_ns && a.state == b.state && a.cause == b.cause;
 }
@@ -20,7 +20,7 @@ using Stalls = std::vector<Stall>;
 
 constexpr StallLimits kDefaults = {.soft_pending_bytes = 64ULL << 30, .hard_pending_bytes = 256ULL << 30};
 
-// --- RocksDB's order of tests, stop before delay (K1)
+// --- RocksDB's order of checks, stop before delay (K1)
 
 TEST(CauseByLimits, StopsInRocksdbsOrder) {
   EXPECT_EQ(cause_by_limits(stopped, {.immutable_memtables = 2, .l0_files = 36}, kDefaults), RocksdbCause::memtable);
@@ -65,7 +65,7 @@ TEST(Explain, RocksdbsOwnCountsWinOverSignalsThatMovedOn) {
   // The flush is over: no memtable is waiting any more, and there are many files.
   const StallCauses causes = explain({.l0_files = 40}, kDefaults, before, now);
   EXPECT_EQ(causes.stopped, RocksdbCause::memtable);
-  EXPECT_EQ(causes.delayed, RocksdbCause::l0);  // not counted: what the limits say
+  EXPECT_EQ(causes.delayed, RocksdbCause::l0);  // not counted, so the limits decide
 }
 
 TEST(Explain, SignalsChooseAmongSeveralThatCounted) {
@@ -96,13 +96,13 @@ TEST(StallTimeline, OneThatGoesOnEndsNow) {
   EXPECT_EQ(timeline.stalls(180), (Stalls{{100, 180, stopped, RocksdbCause::l0}}));
 }
 
-// The order seen on 7.8.3: the writer stops itself when it seals a memtable, the flush thread tells of the end, and
-// only then the writer, which goes on again, tells of the beginning.
+// The order observed on 7.8.3: the writer stops itself when it seals a memtable, the flush thread reports the end, and
+// only then the continuing writer reports the beginning.
 TEST(StallTimeline, AStopThatIsToldAfterItsEndBeganWhenTheMemtableWasSealed) {
   StallTimeline timeline;
   timeline.sealed(100);
   timeline.seen(300, normal, kMemtable, stopped);
-  timeline.seen(310, normal, kMemtable, normal);  // the late "normal → stopped": what is left is normal
+  timeline.seen(310, normal, kMemtable, normal);  // the late "normal → stopped": the current state is normal
   EXPECT_EQ(timeline.state(), normal);
   EXPECT_EQ(timeline.stalls(400), (Stalls{{100, 300, stopped, RocksdbCause::memtable}}));
 }
@@ -137,7 +137,7 @@ TEST(StallTimeline, ACauseThatChangesDuringAStallSplitsIt) {
   StallTimeline timeline;
   timeline.seen(100, delayed, kL0);
   timeline.seen(200, delayed, {.delayed = RocksdbCause::pending_compaction_bytes, .stopped = RocksdbCause::none});
-  timeline.seen(250, delayed, {});  // no explanation is no change
+  timeline.seen(250, delayed, {});  // no explanation means no change
   timeline.seen(300, normal, {});
   EXPECT_EQ(timeline.stalls(400), (Stalls{{100, 200, delayed, RocksdbCause::l0},
                                           {200, 300, delayed, RocksdbCause::pending_compaction_bytes}}));

@@ -24,10 +24,10 @@ namespace {
 
 class VlogRecovery : public VlogFixture {};
 
-// A log that ends at any byte gives all records before it, and every batch whole or not at all.
+// A log that is cut at any byte has all records before that, and every batch completely or not at all.
 TEST_F(VlogRecovery, ATornTailLeavesAPrefix) {
   open({{"vlog.segment_bytes", "1048576"}});
-  std::vector<Model> after;  // each write
+  std::vector<Model> after;  // after each write
   Model model;
   after.push_back(model);
   for (std::uint64_t i = 0; i < 5; ++i) {
@@ -58,7 +58,7 @@ TEST_F(VlogRecovery, ATornTailLeavesAPrefix) {
     ASSERT_TRUE(engine_->scan("", 100, Direction::forward, &pairs));
     while (last > 0 && pairs != Pairs(after[last].begin(), after[last].end())) --last;
     ASSERT_EQ(pairs, Pairs(after[last].begin(), after[last].end())) << size;
-    // It goes on from there, and what is written now is found behind the torn end.
+    // It continues from there, and later writes are found after the torn end.
     if (size % 16 != 0) continue;
     ASSERT_TRUE(engine_->put("new", "value"));
     engine_.reset();
@@ -71,7 +71,7 @@ TEST_F(VlogRecovery, ATornTailLeavesAPrefix) {
   EXPECT_EQ(last, 0U);
 }
 
-// Whatever byte of the log changes, a value is right, or there is an error.
+// Whichever byte of the log changes, a value is right, or there is an error.
 TEST_F(VlogRecovery, ADamagedByteIsNoticed) {
   for (const bool flushed : {false, true}) {
     std::filesystem::remove_all(directory_);
@@ -120,7 +120,7 @@ TEST_F(VlogRecovery, ALostSegmentIsNoticed) {
   engine_.reset();
   auto all = segments();
   ASSERT_GT(all.size(), 3U);
-  all.pop_back();  // nothing says that there was a last one
+  all.pop_back();  // nothing records that there was a last one
   for (const std::string& segment : all) {
     const std::string aside = temporary_.path("aside");
     std::filesystem::rename(segment, aside);
@@ -132,7 +132,7 @@ TEST_F(VlogRecovery, ALostSegmentIsNoticed) {
   }
 }
 
-// LevelDB's own log says where in the value log recovery begins; without it nobody could tell what is missing.
+// LevelDB's own log has the position from which recovery reads the value log. Without it nothing shows what is missing.
 TEST_F(VlogRecovery, ALostBeginningOfRecoveryIsNoticed) {
   open();
   for (std::uint64_t i = 0; i < 300; ++i) ASSERT_TRUE(engine_->put(key_of(i), value_of(i, 100)));
@@ -168,7 +168,7 @@ constexpr const char* kStep = "SPILLWAY_VLOG_STEP";
 constexpr std::uint64_t kKeys = 80;
 constexpr std::uint64_t kMostWrites = 6000;
 
-// Write i puts a value that names it; the file says how many were acknowledged.
+// Write i puts a value that names it. The file has the number of acknowledged writes.
 void write_until_killed(Engine& engine, const std::string& progress, std::uint64_t from) {
   std::FILE* const file = std::fopen(progress.c_str(), "r+b");
   for (std::uint64_t i = from; i < kMostWrites; ++i) {
@@ -180,7 +180,7 @@ void write_until_killed(Engine& engine, const std::string& progress, std::uint64
   std::fclose(file);
 }
 
-// Runs this program again for one of the tests that are disabled; returns whether it was killed.
+// Runs this program again for one of the disabled tests. Returns whether it was killed.
 bool is_killed(const std::string& client, const std::filesystem::path& directory) {
   std::string self = "/proc/self/exe";
   std::string filter = "--gtest_filter=" + client;
@@ -197,7 +197,7 @@ bool is_killed(const std::string& client, const std::filesystem::path& directory
   return false;
 }
 
-// Not a test: what the test below kills, this program again, at the third time that the step is reached.
+// Not a test: the client that the test below kills when the step is reached for the third time.
 TEST_F(VlogRecovery, DISABLED_Client) {
   const char* const where = std::getenv(kDirectory);
   if (where == nullptr) GTEST_SKIP() << "runs for the test below only";
@@ -229,7 +229,7 @@ TEST_F(VlogRecovery, LosesNothingWhereverItIsKilled) {
     ::setenv(kStep, step, 1);
     int killed = 0;
     // A second life, so that what is found after a kill is written to, collected and killed again. A replay of the log
-    // needs something to replay, so there the first life is killed otherwise.
+    // needs contents, so for its steps the first life is killed elsewhere.
     for (int life = 0; life < 2; ++life) {
       if (std::string_view(step) == "vlog.replay.batch") ::setenv(kStep, life == 0 ? "vlog.tree.written" : step, 1);
       if (is_killed("VlogRecovery.DISABLED_Client", temporary_.root())) ++killed;
@@ -248,7 +248,7 @@ TEST_F(VlogRecovery, LosesNothingWhereverItIsKilled) {
       ASSERT_TRUE(there) << step << ": " << there.status().message();
       ASSERT_TRUE(there.value()) << step << " " << key << " of " << done;
       const std::uint64_t found = std::stoull(value);
-      // The write under way when it was killed may be there.
+      // The write in flight at the kill may be there.
       ASSERT_TRUE(found == std::stoull(number) || found == done) << step << " " << key;
       ASSERT_EQ(value, value_of(found, 200)) << step;
     }
@@ -260,14 +260,14 @@ TEST_F(VlogRecovery, LosesNothingWhereverItIsKilled) {
 
 constexpr const char* kLife = "SPILLWAY_VLOG_LIFE";
 constexpr std::uint64_t kFlushed = 200;
-// With keys of a KiB recovery writes some 1000 of them to the tree at once. By the third time it has waited for the
-// memtable of the first time to be flushed.
+// With keys of a KiB, recovery writes some 1000 of them to the tree at once. By the third time it has waited for the
+// flush of the first memtable.
 constexpr std::uint64_t kUnsynced = 4000;
 constexpr int kReplayed = 3500;
 
 std::string long_key_of(std::uint64_t number) { return key_of(number) + std::string(1000, 'k'); }
 
-// Not a test: what the test below kills, first after writes that nothing has synced, then while they are replayed.
+// Not a test: the client that the test below kills, first after unsynced writes, then during their replay.
 TEST_F(VlogRecovery, DISABLED_ReplayingClient) {
   const char* const where = std::getenv(kDirectory);
   if (where == nullptr) GTEST_SKIP() << "runs for the test below only";
@@ -290,7 +290,8 @@ TEST_F(VlogRecovery, DISABLED_ReplayingClient) {
   ::kill(::getpid(), SIGKILL);
 }
 
-// What recovery writes to the tree may be flushed before it has come to the log's end; the log has to be durable first.
+// What recovery writes to the tree may be flushed before recovery reaches the end of the log, so the log must be
+// durable first.
 TEST_F(VlogRecovery, ALossOfPowerDuringAReplayKeepsWhatWasDurable) {
   ::setenv(kDirectory, temporary_.root().c_str(), 1);
   for (const char* const life : {"1", "2"}) {

@@ -1,5 +1,4 @@
-// The size of the value log's segments: a drive has room for eight of them at least, or the collector has nothing to
-// work with.
+// The size of the value log's segments: a drive must have room for at least eight, or the collector cannot free space.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -57,7 +56,7 @@ TEST_F(VlogSegment, MoreThanAnEighthOfThePartitionIsRefusedAtOpening) {
   EXPECT_TRUE(try_open({{"vlog.segment_bytes", std::to_string(most)}}));
 }
 
-// Of a directory that is yet to be made, the file system is the one above it.
+// The file system of a directory that does not exist yet is the one of its parent.
 TEST_F(VlogSegment, OfADirectoryTheFileSystemCounts) {
   const std::uint64_t capacity = std::filesystem::space(temporary_.root()).capacity;
   EngineSpec chosen = spec({{"vlog.segment_bytes", std::to_string(1ULL << 30)}});
@@ -66,7 +65,7 @@ TEST_F(VlogSegment, OfADirectoryTheFileSystemCounts) {
   EXPECT_FALSE(std::filesystem::exists(temporary_.path("not")));
 }
 
-// A twelfth of the drive is alive, and twice what it holds is written.
+// A twelfth of the drive is live, and twice its capacity is written.
 TEST_F(VlogSegment, ASmallDriveDoesNotFillWithTheDefault) {
   make_drive(16 * kMiB);
   open_with_default_segments();

@@ -1,5 +1,5 @@
-// WiscKey's design: what is particular to it beside what engine_conformance_test.cc asks of every engine. Records and
-// garbage collection of the value log; its recovery is tried in engine_vlog_recovery_test.cc.
+// WiscKey's design, beyond what engine_conformance_test.cc tests for every engine: records and garbage collection of
+// the value log. Its recovery is tested in engine_vlog_recovery_test.cc.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -72,7 +72,7 @@ TEST(VlogRecord, AddressesAndInTreeValuesAreToldApart) {
 
 // --- The engine
 
-// Small segments and a low threshold: the collector is at work all the time, also over what it moved before.
+// Small segments and a low threshold: the collector works all the time, also on what it has moved before.
 TEST_F(Vlog, DoesWhatAMapDoesWhileGarbageIsCollected) {
   for (std::uint64_t seed = 1; seed <= 3; ++seed) {
     std::filesystem::remove_all(directory_);
@@ -83,7 +83,7 @@ TEST_F(Vlog, DoesWhatAMapDoesWhileGarbageIsCollected) {
       open({{"vlog.min_value_bytes", seed == 2 ? "100" : "0"}, {"vlog.prefetch", seed == 3 ? "1" : "32"}});
       expect_same(model);
       for (int i = 0; i < 2500; ++i) {
-        // Some keys stay as they were for long, others are written all the time.
+        // Some keys are rarely overwritten, others all the time.
         const std::string key = key_of(random() % 4 == 0 ? random() % 600 : random() % 60);
         if (random() % 8 == 0) {
           ASSERT_TRUE(engine_->remove(key));
@@ -111,19 +111,18 @@ TEST_F(Vlog, SettlingLeavesLittleGarbage) {
   open();
   for (std::uint64_t i = 0; i < 6000; ++i) ASSERT_TRUE(engine_->put(key_of(i % 300), value_of(i, 200)));
   ASSERT_TRUE(engine_->settle(kNeverStopped));
-  // 300 live records of some 220 bytes; a threshold of 0.3 leaves less than half as much garbage, and a head.
+  // 300 live records of some 220 bytes. A threshold of 0.3 leaves less than half as much garbage, and a head.
   EXPECT_LT(engine_->observe().gauge("vlog_bytes"), 2 * 300 * 220U + 3 * 16384U);
   EXPECT_GT(statistic("vlog.gc_removed_bytes"), 5000 * 200U);
 }
 
-// A table that is searched in vain some hundred times is compacted by LevelDB, which the collector must not bring
-// about.
+// LevelDB compacts a table after some hundred gets that searched it in vain. The collector must not cause that.
 TEST_F(Vlog, LookingForGarbageCompactsNothing) {
   make_drive(64ULL << 20);
   open({{"vlog.gc_garbage_ratio", "1"}});
   for (std::uint64_t i = 0; i < 2000; ++i) ASSERT_TRUE(engine_->put(key_of(i), value_of(i, 100)));
   ASSERT_TRUE(engine_->settle(kNeverStopped));
-  // A table above all others that has none of the keys between its two.
+  // A table above all others whose range includes keys that it does not have.
   ASSERT_TRUE(engine_->put(key_of(0), "new"));
   ASSERT_TRUE(engine_->put(key_of(1999), "new"));
   ASSERT_TRUE(engine_->settle(kNeverStopped));
@@ -133,13 +132,13 @@ TEST_F(Vlog, LookingForGarbageCompactsNothing) {
   const std::uint64_t before = compacted();
   for (int i = 0; i < 3; ++i) ASSERT_TRUE(engine_->settle(kNeverStopped));
   EXPECT_EQ(compacted(), before);
-  // The same number of gets does.
+  // The same number of gets causes it.
   for (std::uint64_t i = 1; i < 1999; ++i) EXPECT_TRUE(*engine_->get(key_of(i), nullptr));
   ASSERT_TRUE(engine_->settle(kNeverStopped));
   EXPECT_GT(compacted(), before);
 }
 
-// What is written between the collector's question to the tree and its answer in the log is newer than what it moves.
+// A write between the collector's read of the tree and its append to the log is newer than what it moves.
 TEST_F(Vlog, CollectionBringsBackNothingThatWasOverwrittenMeanwhile) {
   Model model;
   open();
@@ -161,7 +160,7 @@ TEST_F(Vlog, CollectionBringsBackNothingThatWasOverwrittenMeanwhile) {
       model[key_of(i)] = value_of(i, 150);
       ASSERT_TRUE(engine_->put(key_of(i), value_of(i, 150)));
     }
-    // Only this key from now on: what is live in the tail is the other ones.
+    // Only this key from now on, so the live records of the tail are the other keys.
     for (std::uint64_t i = 0; i < 1500; ++i) ASSERT_TRUE(engine_->put("filler", value_of(i, 400)));
     model["filler"] = value_of(1499, 400);
     ASSERT_TRUE(engine_->settle(kNeverStopped));
@@ -174,7 +173,7 @@ TEST_F(Vlog, CollectionBringsBackNothingThatWasOverwrittenMeanwhile) {
   expect_same(model);
 }
 
-// A write that fails replaces nothing: what the collector has found live is moved all the same.
+// A failed write replaces nothing: a record that the collector has found live is still moved.
 TEST_F(Vlog, CollectionKeepsWhatAFailedWriteDidNotReplace) {
   make_drive(8ULL << 20);
   open();
@@ -188,7 +187,7 @@ TEST_F(Vlog, CollectionKeepsWhatAFailedWriteDidNotReplace) {
     for (const auto& [key, value] : model) ASSERT_TRUE(engine_->put(key, value));
     for (std::uint64_t i = 0; i < 300; ++i) ASSERT_TRUE(engine_->put("filler", value_of(i, 400)));
     model["filler"] = value_of(299, 400);
-    // What is collected by the first goes with the second.
+    // The second collection moves what the first one has moved.
     for (int i = 0; i < 2; ++i) ASSERT_TRUE(engine_->settle(kNeverStopped));
     EXPECT_GT(at.times(), 0);
   }
@@ -219,7 +218,7 @@ TEST_F(Vlog, AScanReadsWhatWasCollectedSinceItBegan) {
       if (!seen || pairs != Pairs(model.rbegin(), model.rend())) ++wrong;
     }
   });
-  // The pairs are moved round and round, with the same values.
+  // The pairs are moved repeatedly, with the same values.
   for (std::uint64_t i = 0; i < 6000; ++i) {
     const std::uint64_t number = i % 2 == 0 ? i * 7 % 200 : 0;
     if (!engine_->put(key_of(number), model[key_of(number)])) ++wrong;
@@ -231,7 +230,7 @@ TEST_F(Vlog, AScanReadsWhatWasCollectedSinceItBegan) {
   EXPECT_GT(statistic("vlog.gc_removed_segments"), 10U);
 }
 
-// A scan that is held up between its look into the tree and its look for segments, until both are new.
+// A scan is delayed between its reads of the tree and of the segments, until both have changed.
 TEST_F(Vlog, AScanBeginsAnewWhereSegmentsGoMeanwhile) {
   open();
   Model model;
@@ -255,7 +254,7 @@ TEST_F(Vlog, AScanBeginsAnewWhereSegmentsGoMeanwhile) {
 
 // --- Drives
 
-// Three times what the drive holds, for data that are a quarter of it: writers wait for the collector, and go on.
+// Three times the drive's capacity, for live data of a quarter of it: writers wait for the collector, and continue.
 TEST_F(Vlog, OverwritesMoreThanTheDriveHolds) {
   make_drive(8ULL << 20);
   open({{"vlog.segment_bytes", "262144"}, {"vlog.gc_garbage_ratio", "1"}, {"vlog.gc_free_ratio", "0"}});
@@ -277,7 +276,7 @@ TEST_F(Vlog, OverwritesMoreThanTheDriveHolds) {
   EXPECT_GT(waits, 0U);
 }
 
-// However many segments there are, a drive that is short of space is not read again and again for its garbage.
+// A drive that is short of space is not read repeatedly in search of garbage, whatever the number of segments.
 TEST_F(Vlog, FindingTheMostGarbageReadsLittle) {
   for (const char* const segment_bytes : {"262144", "32768"}) {
     make_drive(8ULL << 20);
@@ -287,19 +286,19 @@ TEST_F(Vlog, FindingTheMostGarbageReadsLittle) {
     for (std::uint64_t i = 0; i < 6'000; ++i) ASSERT_TRUE(engine_->put(key_of(random() % 500), value_of(i, 4000)));
     const std::uint64_t removed = statistic("vlog.gc_removed_bytes");
     EXPECT_GT(removed, 10U << 20) << segment_bytes;
-    // One reading to collect a segment, about eight to choose it, and what is looked at in vain.
+    // One read to collect a segment, about eight to choose it, and reads without effect.
     const std::uint64_t read = device_->counters().host_bytes_read_by_cause[static_cast<std::size_t>(fs::Cause::blob)];
     EXPECT_LT(read, 25 * removed) << segment_bytes;
   }
 }
 
-// The collector itself finds no space for what it moves: the write says so, and what was there stays there.
+// The collector finds no space for what it moves: the write returns that, and nothing is lost.
 TEST_F(Vlog, ADriveThatIsFullDuringACollectionLosesNothing) {
   make_drive(8ULL << 20);
   const StringMap settings = {{"vlog.segment_bytes", "65536"}, {"vlog.gc_garbage_ratio", "0.05"}};
   open(settings);
   Model model;
-  std::map<std::string, std::set<std::string>> failed;  // values that may come back at the next open
+  std::map<std::string, std::set<std::string>> failed;  // values of failed writes, which the next open may find
   const auto put = [&](std::uint64_t key, std::uint64_t number) {
     Status status = engine_->put(key_of(key), value_of(number, 3000));
     if (status) {
@@ -310,7 +309,7 @@ TEST_F(Vlog, ADriveThatIsFullDuringACollectionLosesNothing) {
     }
     return status;
   };
-  // One of five writes is to an old key, so that there is a little garbage everywhere until the end.
+  // One of five writes has an old key, so there is a little garbage everywhere until the end.
   Status status;
   std::uint64_t writes = 0;
   for (; writes < 20'000 && status; ++writes)
@@ -318,7 +317,7 @@ TEST_F(Vlog, ADriveThatIsFullDuringACollectionLosesNothing) {
   ASSERT_FALSE(status);
   EXPECT_EQ(status.fault(), Fault::drive_full) << status.message();
   EXPECT_GT(statistic("vlog.gc_removed_segments"), 10U);
-  // And on, to old keys: their values stay.
+  // Further writes, to old keys, whose values stay.
   for (std::uint64_t i = 0; i < 200; ++i) (void)put(i * 7919 % writes, writes + i);
   EXPECT_FALSE(failed.empty());
   expect_same(model);
@@ -340,7 +339,8 @@ TEST_F(Vlog, ADriveThatIsFullDuringACollectionLosesNothing) {
   expect_same(model);
 }
 
-// Each byte of a large value is written once; of a small one its key and address go down the tree's levels, too.
+// Each byte of a large value is written once. The key and the address of a small one are also written in the tree's
+// levels.
 TEST_F(Vlog, WritesALargeValueOnce) {
   make_drive(256ULL << 20);
   open({{"vlog.segment_bytes", "8388608"}});
@@ -361,10 +361,10 @@ TEST_F(Vlog, WritesALargeValueOnce) {
     return counters.host_bytes_written_by_cause[static_cast<std::size_t>(cause)];
   };
   EXPECT_GT(of(device::Cause::blob), user);
-  EXPECT_LT(of(device::Cause::wal), 64U << 10);  // a page for each memtable
+  EXPECT_LT(of(device::Cause::wal), 64U << 10);  // one page for each memtable
 }
 
-// --- What the collector tells
+// --- What the collector reports
 
 bool eventually(const std::function<bool()>& happens) {
   const auto note_no_gain = std::chrono::steady_clock::now() + std::chrono::seconds(20);
@@ -397,7 +397,7 @@ TEST_F(Vlog, TheCollectorTriesAgainWhenTheDriveWasFull) {
       }
       is_full = true;
     });
-    open();  // and the collector begins
+    open();  // which starts the collector
     ASSERT_TRUE(eventually([&] { return is_full && engine_->observe().gauge("vlog_collecting") == 0; }));
     EXPECT_EQ(engine_->settle(kNeverStopped).fault(), Fault::drive_full);
   }
@@ -427,7 +427,7 @@ TEST_F(Vlog, SettlingAndClosingTellWhatHasEndedTheCollector) {
       const Status status = engine_->settle(kNeverStopped);
       EXPECT_NE(status.message().find("is damaged"), std::string::npos) << status.message();
     }
-    // Otherwise the look that every opening begins with comes there.
+    // Otherwise the sampling at every opening would reach the step.
     EXPECT_TRUE(eventually([&] { return at.was_reached() && engine_->observe().gauge("vlog_collecting") == 0; }));
     const Status status = engine_->close();
     EXPECT_NE(status.message().find("is damaged"), std::string::npos) << status.message();
@@ -473,7 +473,7 @@ TEST_F(Vlog, RefusesADatabaseWithoutAValueLog) {
     leveldb = open_engine(plain);
     ASSERT_TRUE(leveldb) << leveldb.status().message();
     std::string value;
-    EXPECT_TRUE(*(*leveldb)->get("key", &value));  // it was left as it was
+    EXPECT_TRUE(*(*leveldb)->get("key", &value));  // it did not change
     EXPECT_EQ(value, "value");
   }
 }

@@ -1,5 +1,4 @@
-// WiredTiger beyond what every engine promises: its options, causes of host bytes and of stalls, and its being a
-// module.
+// WiredTiger beyond what every engine promises: its options, causes of host bytes and of stalls, and its module.
 #include <gtest/gtest.h>
 #ifdef SPILLWAY_BUILT_ENGINES
 #include <wiredtiger.h>
@@ -29,7 +28,7 @@
 namespace spillway::engine {
 namespace {
 
-// Has engines looked for elsewhere while it lives.
+// While it exists, engines are searched for elsewhere.
 class EnginesAt {
  public:
   explicit EnginesAt(const std::string& place) {
@@ -66,7 +65,7 @@ TEST(WiredtigerModule, ThatCannotBeLoadedIsRefused) {
 
 #ifdef SPILLWAY_BUILT_ENGINES
 
-// A copy with another stamp: what an installation holds after the program beside it was built anew.
+// A copy with another stamp, as in an installation whose program was built again.
 TEST(WiredtigerModule, OfOtherSourcesIsRefused) {
   const TemporaryDirectory place;
   const std::string name = "libspillway-engine-wiredtiger.so";
@@ -153,8 +152,7 @@ TEST(WiredtigerOptions, WhatOnlyOpeningShowsIsABadInput) {
   EXPECT_NE(engine.status().message().find("nothing_of_this_name"), std::string::npos) << engine.status().message();
 }
 
-// Nothing of a database is there yet, so that the options are at fault: each sentence says which, or what WiredTiger
-// says of it.
+// No database exists yet, so the options are the reason: each message names the option, or has WiredTiger's reason.
 TEST(WiredtigerOptions, WhatOpeningRefusesIsABadInputThatIsNamed) {
   struct Refused {
     StringMap options;
@@ -176,7 +174,7 @@ TEST(WiredtigerOptions, WhatOpeningRefusesIsABadInputThatIsNamed) {
   }
 }
 
-// Files outside of the database's directory would be counted and removed by nobody.
+// A run would neither count nor remove files outside the database's directory.
 TEST(WiredtigerOptions, FilesElsewhereAreRefused) {
   for (const auto& [name, value] :
        StringMap{{"log.path", "/tmp"}, {"log", "(path=/tmp)"}, {"statistics_log", "(path=/tmp)"}}) {
@@ -237,8 +235,8 @@ TEST(WiredtigerStalls, OverlappingWaitsCountOnce) {
   constexpr std::int64_t kMs = 1'000'000;
   StalledWriters held;
   held.report(100 * kMs, 150 * kMs, WiredtigerCause::cache_dirty);
-  held.report(120 * kMs, 180 * kMs, WiredtigerCause::cache_dirty);  // another writer, also held
-  held.report(130 * kMs, 170 * kMs, WiredtigerCause::cache_full);   // all of it is told
+  held.report(120 * kMs, 180 * kMs, WiredtigerCause::cache_dirty);  // another writer, also stalled
+  held.report(130 * kMs, 170 * kMs, WiredtigerCause::cache_full);   // inside a time that was reported
   held.report(900 * kMs, 910 * kMs, WiredtigerCause::checkpoint);
   const auto stalls = held.stalls();
   ASSERT_EQ(stalls.size(), 2U);
@@ -280,9 +278,8 @@ class WiredtigerTest : public ::testing::Test {
   std::unique_ptr<Engine> engine_;
 };
 
-// Direct I/O for data and log: each byte that WiredTiger writes is one that the drive is given, but for the few that it
-// writes past its block manager (its turtle file, the heads of its files) and the rest of a page that a log record ends
-// in.
+// Direct I/O for data and log: the drive receives each byte that WiredTiger writes, plus the few that it writes outside
+// its block manager (its turtle file, the heads of its files) and the rest of a page in which a log record ends.
 TEST_F(WiredtigerTest, ItsOwnCountOfBytesWrittenIsTheDrives) {
   Engine& engine = open({{"cache_size", "2MB"}, {"log.file_max", "4MB"}, {"direct_io", "[data,checkpoint]"}});
   for (int i = 0; i < 20'000; ++i) ASSERT_TRUE(engine.put(key_of(i * 7919 % 20'000), std::string(200, 'x')));
@@ -298,7 +295,7 @@ TEST_F(WiredtigerTest, ItsOwnCountOfBytesWrittenIsTheDrives) {
   EXPECT_GE(static_cast<double>(host_bytes(device::Cause::wal)), 0.98 * log);
 }
 
-// Whatever files a table has: what they hold is the table's, and what is written to them has a cause.
+// A table's files of every type count as the table's, and writes to them have a cause.
 TEST_F(WiredtigerTest, FilesOfEveryTypeOfTableAreData) {
   for (const char* const type : {"file", "lsm"}) {
     const std::uint64_t other_before = host_bytes(device::Cause::other);
@@ -328,7 +325,7 @@ TEST_F(WiredtigerTest, MakesCheckpointsByTheLogThatWasWritten) {
   EXPECT_GT(host_bytes(device::Cause::checkpoint), 0U);
 }
 
-// A cache that is far too small for its writers: they have to evict themselves, by WiredTiger's own count, too.
+// A cache that is much too small for its writers: they must evict, also by WiredTiger's own statistics.
 TEST_F(WiredtigerTest, WritersThatMustEvictAreHeldBack) {
   Engine& engine = open({{"cache_size", "1MB"},
                          {"log.file_max", "4MB"},
@@ -340,7 +337,7 @@ TEST_F(WiredtigerTest, WritersThatMustEvictAreHeldBack) {
     std::int64_t sum = 0;
     for (const Stall& stall : engine.stalls()) {
       EXPECT_NE(stall.cause, WiredtigerCause::none);
-      EXPECT_NE(stall.cause, WiredtigerCause::checkpoint);  // there was none
+      EXPECT_NE(stall.cause, WiredtigerCause::checkpoint);  // there was no checkpoint
       sum += stall.end_ns - stall.begin_ns;
     }
     return sum;

@@ -1,4 +1,4 @@
-// The fault layer beneath plain RocksDB: what it keeps when the power goes, and what it makes fail.
+// The fault layer below plain RocksDB: what a loss of power leaves, and which operations fail.
 #include <gtest/gtest.h>
 #include <rocksdb/db.h>
 #include <rocksdb/env.h>
@@ -27,7 +27,7 @@ std::shared_ptr<FaultyFileSystem> open_file_system(const std::string& root) {
   return opened ? *opened : nullptr;
 }
 
-// A file system, and files written by hand.
+// A file system, and files written directly.
 class Faults : public ::testing::Test {
  protected:
   std::unique_ptr<rocksdb::FSWritableFile> create(const std::string& name) {
@@ -44,7 +44,7 @@ class Faults : public ::testing::Test {
     ASSERT_TRUE(system_->NewDirectory(root_, {}, &directory, nullptr).ok());
     ASSERT_TRUE(directory->Fsync({}, nullptr).ok());
   }
-  // The directory of what a drive could hold.
+  // A directory with one possible state of the drive.
   std::string after_loss(std::uint64_t seed, bool in_order = false) {
     const std::string to = scratch_.path("after-" + std::to_string(seed));
     const Status status = power_loss(root_, to, {.seed = seed, .in_order = in_order});
@@ -120,7 +120,7 @@ TEST_F(Faults, OverwrittenAndTruncatedBytesComeBack) {
   sync(*log);
   sync_root();
   ASSERT_TRUE(log->Truncate(500, {}, nullptr).ok());
-  std::unique_ptr<rocksdb::FSWritableFile> reused;  // renamed, and written over from its beginning
+  std::unique_ptr<rocksdb::FSWritableFile> reused;  // renamed, and overwritten from its beginning
   ASSERT_TRUE(system_->ReuseWritableFile(root_ + "/new", root_ + "/old", {}, &reused, nullptr).ok());
   append(*reused, std::string(100, 'n'));
   bool first = false;
@@ -160,13 +160,13 @@ TEST_F(Faults, NamesAreUndoneUntilTheirDirectoryIsSynced) {
     EXPECT_EQ(file_bytes(at + "/CURRENT"), renamed ? "new" : "old");
     seen.emplace(renamed, !std::filesystem::exists(at + "/FIRST"));
   }
-  // As a file system's journal would have it: nothing, the first, or both; never the second alone.
+  // As with a file system's journal: neither, the first, or both; never only the second.
   EXPECT_EQ(seen, (std::set<std::pair<bool, bool>>{{false, false}, {true, false}, {true, true}}));
   sync_root();
   EXPECT_EQ(file_bytes(after_loss(99) + "/CURRENT"), "new");
 }
 
-// As a checkpoint of RocksDB's is made: under another name, renamed, and the directory synced under its new one.
+// As RocksDB creates a checkpoint: under another name, renamed, and the directory synced under its new name.
 TEST_F(Faults, ADirectoryThatIsRenamedKeepsWhatIsInIt) {
   ASSERT_TRUE(system_->CreateDir(root_ + "/copy.tmp", {}, nullptr).ok());
   {
@@ -210,7 +210,7 @@ TEST_F(Faults, TheJournalGoesOnAfterAProcessThatCouldNotFinish) {
   append(*file, "synced");
   sync(*file);
   sync_root();
-  // What a process does last before it is killed is not always written down.
+  // The last action of a killed process may be missing in the journal.
   std::filesystem::rename(root_ + "/log", root_ + "/renamed");
   std::ofstream(scratch_.path("root.drive") + "/journal", std::ios::app) << "torn";
   system_ = open_file_system(root_);
@@ -250,7 +250,7 @@ TEST_F(Faults, FatesFailWhatTheyChoose) {
   EXPECT_EQ(file_bytes(root_ + "/log"), "abcdefghij");
 }
 
-// Writes numbered keys, one in `sync_every` of them synced, and cuts the power.
+// Writes numbered keys, of which one in `sync_every` is synced, and cuts the power.
 struct Written {
   int synced = -1;
   int last = -1;
@@ -298,10 +298,10 @@ TEST(FaultsBeneathRocksdb, SyncedWritesAndAPrefixOfTheOthersSurviveALossOfPower)
     }
     ends.insert(survivors);
   }
-  EXPECT_GT(ends.size(), 2);  // so unsynced writes were lost, and not always the same
+  EXPECT_GT(ends.size(), 2);  // so unsynced writes were lost, and not always the same ones
 }
 
-// While it lives, flushes stand still, so nothing of what they flush is in a table.
+// While it exists, flushes are held, so nothing that they flush is in a table.
 class HeldFlushes final : public rocksdb::EventListener {
  public:
   void OnFlushBegin(rocksdb::DB*, const rocksdb::FlushJobInfo&) override { released_.get_future().wait(); }
@@ -311,7 +311,7 @@ class HeldFlushes final : public rocksdb::EventListener {
   std::promise<void> released_;
 };
 
-// Writes "first" into one log of RocksDB's and "second" into the next, and cuts the power.
+// Writes "first" into one log of RocksDB and "second" into the next, and cuts the power.
 void write_into_two_logs(const std::string& root) {
   auto system = open_file_system(root);
   const auto env = rocksdb::NewCompositeEnv(system);
@@ -354,7 +354,7 @@ int count_holes(const TemporaryDirectory& scratch, const std::string& root, bool
   return holes;
 }
 
-// Once the first of these fails, RocksDB notices the hole itself: losses of power need no order of its logs any more.
+// If the first of these fails, a newer RocksDB detects the hole itself, and losses of power need not order its logs.
 TEST(FaultsBeneathRocksdb, ALaterLogIsReplayedThoughOneBeforeItHasLostItsEnd) {
   const TemporaryDirectory scratch(memory_path());
   const std::string root = scratch.path("root");

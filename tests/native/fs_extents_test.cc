@@ -70,7 +70,7 @@ TEST(FreeSpace, CoalescesOnBothSides) {
   EXPECT_EQ(space.take(30, 0), (Extent{10, 30}));
 }
 
-// Against a plain set of pages: whatever is taken was free, whatever comes back is free again, nothing else changes.
+// Against a set of pages: a taken page was free, a returned page is free again, and no other page changes.
 TEST(FreeSpace, AgreesWithASetOfPages) {
   constexpr std::uint64_t kPages = 500;
   std::mt19937_64 random(7);

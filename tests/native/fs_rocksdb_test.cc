@@ -91,8 +91,8 @@ class RocksdbTest : public ::testing::TestWithParam<Mode> {
     return rocksdb::Status::OK();
   }
 
-  // Until nothing is pending or running. Work that goes from one property to the other between two readings is seen by
-  // the next pair, so two in a row have to be idle.
+  // Waits until nothing is pending or running. Work that moves from one property to the other between two readings is
+  // seen by the next pair, so two idle pairs in a row are needed.
   void rest() {
     for (int idle = 0; idle < 2;) {
       std::uint64_t busy = 0;
@@ -144,14 +144,14 @@ TEST_P(RocksdbTest, WhatIsPutIsThereAfterReopening) {
   EXPECT_EQ(at, before.size());
   EXPECT_TRUE(all->status().ok());
   all.reset();
-  db_.reset();  // its background threads use the drive, and an audit must not run beside them
+  db_.reset();  // its background threads use the drive, and an audit must not run concurrently
   EXPECT_FALSE(device_->model().audit().has_value());
 }
 
 TEST_P(RocksdbTest, CausesAddUpToHostBytesAndTablesToTheTickers) {
   make_drive(512 * kMiB);
   auto how = options();
-  how.level0_slowdown_writes_trigger = 6;  // so that writers are held back, and priorities become IO_USER
+  how.level0_slowdown_writes_trigger = 6;  // so that writers are delayed, and priorities become IO_USER
   how.level0_stop_writes_trigger = 8;
   ASSERT_TRUE(open(how).ok());
   ASSERT_TRUE(load(60000).ok());
@@ -228,7 +228,7 @@ TEST_P(RocksdbTest, ADatabaseThatWasThereIsAdopted) {
   make_drive(512 * kMiB);
   ASSERT_TRUE(open(options()).ok());
   ASSERT_TRUE(load(20000).ok());
-  rest();  // a compaction cut short leaves files that the next open deletes instead of adopting
+  rest();  // an interrupted compaction leaves files that the next open deletes instead of adopting
   db_.reset();
   const auto held = volume_->space().held_bytes;
   make_drive(512 * kMiB);  // another, empty drive
@@ -246,7 +246,7 @@ TEST_P(RocksdbTest, AFullDriveComesBackAsNoSpace) {
   make_drive(24 * kMiB);
   ASSERT_TRUE(open(options()).ok());
   const rocksdb::Status status = load(60000);
-  // NoSpace, or what RocksDB makes of it for a writer who comes while it tries to recover: Incomplete, with the cause.
+  // NoSpace, or the status of a writer during RocksDB's recovery: Incomplete, with the cause.
   EXPECT_TRUE(status.IsNoSpace() || status.IsIncomplete()) << status.ToString();
   EXPECT_NE(status.ToString().find("no space on the drive"), std::string::npos) << status.ToString();
 }
@@ -341,7 +341,7 @@ TEST(RangeSync, WaitsForItsBytesWhereRocksdbIsStrict) {
   }
 }
 
-// As the accelerator's log is: read where it has just been written, renamed and removed while it is read.
+// The accelerator's log is read where it was just written, and renamed and removed while it is read.
 TEST(FileThatGrows, IsReadAsFarAsItWasWritten) {
   const TemporaryDirectory temporary;
   FakeDevice device(64 * kMiB);
@@ -366,7 +366,7 @@ TEST(FileThatGrows, IsReadAsFarAsItWasWritten) {
   EXPECT_EQ(read(0), std::string(kPageBytes, 'a'));
   ASSERT_TRUE(writer->Append(std::string(kPageBytes, 'b'), {}, nullptr).ok());
   EXPECT_EQ(read(kPageBytes), std::string(kPageBytes, 'b'));
-  EXPECT_EQ(drive_read(), 0U);  // it is dirty: in memory
+  EXPECT_EQ(drive_read(), 0U);  // the page is dirty, so it is in memory
   ASSERT_TRUE(writer->Sync({}, nullptr).ok());
   ASSERT_TRUE(writer->Append("end", {}, nullptr).ok());
   EXPECT_EQ(read(kPageBytes), std::string(kPageBytes, 'b') + "end");
@@ -381,7 +381,7 @@ TEST(FileThatGrows, IsReadAsFarAsItWasWritten) {
   EXPECT_EQ(volume.space().held_bytes, 0U);
 }
 
-// RocksDB serialises and compares file systems by what they register; the promise is no setting of either.
+// RocksDB serialises and compares file systems by their registered options. The property must not become one.
 TEST(AsyncReads, ArePromisedThroughWrappersAndAreNoSetting) {
   FakeDevice device(64 * kMiB);
   Volume volume(device, {});

@@ -84,7 +84,7 @@ TEST_F(VolumeTest, WritesGoOnBesideASync) {
   ASSERT_TRUE(file->sync());
   device_.fate = [](const Io&) { return Fault::none; };
   EXPECT_EQ(device_.bytes(Opcode::write), 4096U);
-  ASSERT_TRUE(file->sync());  // it has not forgotten what came meanwhile
+  ASSERT_TRUE(file->sync());  // it includes what was written meanwhile
   EXPECT_EQ(device_.bytes(Opcode::write), 8192U);
   EXPECT_EQ(device_.of(Opcode::flush).size(), 2U);
 }
@@ -130,12 +130,12 @@ TEST_F(VolumeTest, ClosedFilesMayKeepTheirDirtyPagesForAWhile) {
   }
   ASSERT_TRUE(volume().remove("/b"));
   EXPECT_EQ(device_.bytes(Opcode::write), 0U);
-  auto last = create("/d");  // 2 MiB were closed: the oldest goes, and the next one is there no more
+  auto last = create("/d");  // 2 MiB were closed since: the oldest is written, and the next one is deleted
   ASSERT_TRUE(last->write(0, kMiB, Access::direct));
   ASSERT_TRUE(last->write(kMiB, kMiB / 2, Access::buffered));
   ASSERT_TRUE(last->close());
   auto other = create("/e");
-  for (int i = 0; i < 8; ++i) ASSERT_TRUE(other->write(0, 1, Access::buffered));  // helps
+  for (int i = 0; i < 8; ++i) ASSERT_TRUE(other->write(0, 1, Access::buffered));  // continue the write-back of others
   EXPECT_EQ(device_.bytes(Opcode::write), kMiB + kMiB / 2);
   volume().detach();
   EXPECT_EQ(device_.bytes(Opcode::write), kMiB + 3 * kMiB / 2 + kPageBytes);  // with /c, /d and a page of /e
@@ -179,7 +179,7 @@ TEST_F(VolumeTest, DirtyPagesOfADeletedFileNeverReachTheDrive) {
   auto file = create("/a");
   ASSERT_TRUE(file->write(0, 100000, Access::buffered));
   ASSERT_TRUE(volume().remove("/a"));
-  EXPECT_GT(volume().space().held_bytes, 0U);  // held until it is closed, as by a file system
+  EXPECT_GT(volume().space().held_bytes, 0U);  // held until it is closed, as in a file system
   file.reset();
   EXPECT_EQ(device_.bytes(Opcode::write), 0U);
   EXPECT_EQ(volume().space().held_bytes, 0U);
@@ -191,9 +191,9 @@ TEST_F(VolumeTest, WriteBackLagsInMemoryUpToALimit) {
   options_.dirty_bytes = 16 * kMiB;
   auto file = create("/a");
   for (std::uint64_t at = 0; at < 20 * kMiB; at += kMiB) ASSERT_TRUE(file->write(at, kMiB, Access::buffered));
-  EXPECT_EQ(device_.bytes(Opcode::write), 4 * kMiB);  // 16 MiB are in memory: the writer did not wait yet
+  EXPECT_EQ(device_.bytes(Opcode::write), 4 * kMiB);  // 16 MiB are in memory: the writer has not waited yet
   ASSERT_TRUE(file->write(20 * kMiB, kMiB, Access::buffered));
-  EXPECT_EQ(device_.bytes(Opcode::write), 21 * kMiB);  // it had to
+  EXPECT_EQ(device_.bytes(Opcode::write), 21 * kMiB);  // now it has waited
   EXPECT_EQ(device_.most_in_flight(), 4 * kMiB);
 }
 
@@ -264,7 +264,7 @@ TEST_F(VolumeTest, AFileThatClosesInFlightIsLookedAfter) {
   device_.slow = false;
   create("/b");
   ASSERT_TRUE(volume().remove("/a"));
-  volume_.reset();  // every queue is back with nothing pending, or the fake complains
+  volume_.reset();  // every queue was returned with nothing pending, or the fake reports it
 }
 
 // --- Causes
@@ -286,8 +286,8 @@ TEST_F(VolumeTest, AWriterLearnsItsCauseAfterTheFileWasMade) {
   EXPECT_EQ(device_.of(Opcode::write).at(0).cause, Cause::compaction);
 }
 
-// A file that is written for several causes in turn: what is dirty goes to the drive under the cause it was written
-// for.
+// A file that is written for several causes in turn: dirty pages go to the drive under the cause for which they were
+// written.
 TEST_F(VolumeTest, AChangeOfCauseSendsWhatIsDirtyFirst) {
   auto file = create("/f", Cause::flush);
   ASSERT_TRUE(file->write(0, 8192, Access::buffered));
@@ -313,7 +313,7 @@ TEST_F(VolumeTest, GrowingChunksAreCutToTheFileWhenItCloses) {
   EXPECT_GT(volume().space().held_bytes, 3 * kMiB + 4096);
   file.reset();
   EXPECT_EQ(volume().space().held_bytes, 3 * kMiB + 4096);
-  EXPECT_TRUE(device_.of(Opcode::deallocate).empty());  // what was never written need not be deallocated
+  EXPECT_TRUE(device_.of(Opcode::deallocate).empty());  // unwritten pages need not be deallocated
 }
 
 TEST_F(VolumeTest, DeletedFilesAreDeallocatedPageByPage) {
@@ -416,8 +416,8 @@ TEST_F(VolumeTest, NextFitWandersAndFirstFitStays) {
   }
 }
 
-// No two files ever share an LBA, and a file's bytes stay where they were written: each page belongs to whoever wrote
-// it last, through a long random life of many files and of threads that work at the same time.
+// No two files share an LBA, and a file's bytes stay where they were written: each page belongs to the last file that
+// wrote it, during random operations of several threads on many files.
 TEST_F(VolumeTest, ExtentsNeverOverlap) {
   options_.page_cache_bytes = kMiB;
   Volume& shared = volume();
@@ -447,7 +447,7 @@ TEST_F(VolumeTest, ExtentsNeverOverlap) {
     });
   }
   for (auto& thread : threads) thread.join();
-  // load() refuses a table in which two files share a page, or a page lies behind the end.
+  // load() refuses a table in which two files share a page, or a page is beyond the end.
   const TemporaryDirectory directory;
   const std::string table = directory.path("overlap.volume");
   ASSERT_TRUE(shared.save(table));
@@ -497,7 +497,8 @@ TEST_F(VolumeTest, TheCacheHoldsNoMoreThanItsSize) {
       ASSERT_TRUE(file->read({{page * 4096, 1}}, Access::buffered, Cause::user));
     }
   }
-  EXPECT_EQ(device_.of(Opcode::read).size(), 2 * 147U);  // 147 pages through 64: none is there the second time
+  // 147 pages through a cache of 64: none is cached the second time.
+  EXPECT_EQ(device_.of(Opcode::read).size(), 2 * 147U);
 }
 
 TEST_F(VolumeTest, DirtyPagesAreReadFromMemory) {
@@ -514,9 +515,9 @@ TEST_F(VolumeTest, SequentialReadersReadAhead) {
   for (std::uint64_t at = 0; at < 4 * kMiB; at += 4096) {
     ASSERT_TRUE(file->read({{at, 4096}}, Access::buffered, Cause::user));
   }
-  EXPECT_LT(device_.of(Opcode::read).size(), 64U);                   // not 1024
-  EXPECT_EQ(device_.bytes(Opcode::read), 4 * kMiB);                  // and nothing is read twice
-  EXPECT_LE(device_.of(Opcode::read)[10].length_bytes, 132U << 10);  // window + the page asked for
+  EXPECT_LT(device_.of(Opcode::read).size(), 64U);                   // much less than 1024
+  EXPECT_EQ(device_.bytes(Opcode::read), 4 * kMiB);                  // nothing is read twice
+  EXPECT_LE(device_.of(Opcode::read)[10].length_bytes, 132U << 10);  // read-ahead window and the requested page
 }
 
 TEST_F(VolumeTest, SeveralRangesAreInFlightTogether) {
@@ -639,7 +640,7 @@ TEST_F(VolumeTableTest, OverlappingExtentsAreRefused) {
   EXPECT_EQ(again.load(table_, all_there).fault(), Fault::bad_input);
 }
 
-// --- A passive volume: a drive model that watches
+// --- A passive volume: a drive model that observes
 
 TEST_F(VolumeTest, APassiveVolumeOutlivesAFullDrive) {
   options_.passive = true;

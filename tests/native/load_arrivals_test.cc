@@ -1,4 +1,4 @@
-// Arrivals of an open loop: each process against what is known of it, alone and over threads that take turns.
+// Arrivals of an open loop: each process against its known properties, alone and over several threads.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -96,7 +96,7 @@ TEST(LoadArrivals, BurstsHaveTheirRateTheirLengthAndTheirGap) {
   EXPECT_EQ(with_base.size(), 4U * (500 + 15));
 }
 
-// Three threads share a burst of one operation: two of them have none in it, and still end.
+// Three threads share a burst of one operation: two of them have no operation in it, and still end.
 TEST(LoadArrivals, AThreadWithoutAnArrivalHasNone) {
   const auto times = seconds_until(bursts(1, 1, 1), 20.0, 3);
   EXPECT_EQ(times.size(), 10U);
@@ -111,7 +111,7 @@ TEST(LoadArrivals, ATraceIsSharedInTurnAndEnds) {
   EXPECT_EQ(second->next_ns(), Arrivals::kNever);
 }
 
-// However many were given before: those given and the rest are all that come before the end.
+// However many arrivals were returned before: those and the rest are all that come before the end.
 TEST(LoadArrivals, TheRestIsWhatWasNotGiven) {
   std::vector<std::int64_t> times_ns;
   for (std::int64_t i = 0; i < 1000; ++i) times_ns.push_back(i * i * 10'000);

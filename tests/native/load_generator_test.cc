@@ -30,7 +30,7 @@ std::vector<std::uint64_t> keys_of(const ThreadSpec& thread_spec, std::uint64_t 
   return keys;
 }
 
-// Chi-square of counts against equal shares, as standard deviations from its mean (k - 1 degrees of freedom).
+// Chi-square of counts against equal shares, in standard deviations from its mean (k - 1 degrees of freedom).
 double chi_square_deviation(const std::vector<std::uint64_t>& counts) {
   double sum = 0;
   for (const std::uint64_t count : counts) sum += static_cast<double>(count);
@@ -62,7 +62,7 @@ TEST(LoadKeys, OrderOfKeysIsTheOrderOfNumbers) {
 }
 
 TEST(LoadKeys, UniformKeysFillEveryPartOfTheRangeAlike) {
-  constexpr std::uint64_t kNum = 1'000'003;  // no power of two
+  constexpr std::uint64_t kNum = 1'000'003;  // not a power of two
   std::vector<std::uint64_t> counts(1000);
   for (const std::uint64_t key : keys_of(plan_of(Pattern::put_uniform), kNum, 1'000'000)) {
     ASSERT_LT(key, kNum);
@@ -113,8 +113,8 @@ TEST(LoadKeys, UniqueRandomIsABijectionAtEverySize) {
 TEST(LoadKeys, UniqueRandomIsInNoOrder) {
   constexpr std::uint64_t kNum = 1'000'000;
   const auto keys = keys_of(plan_of(Pattern::put_unique), kNum, kNum);
-  // Each tenth of the sequence visits every hundredth of the range alike, and neighbours are a third of it apart
-  // in the mean, as two independent draws are.
+  // Each tenth of the sequence visits every hundredth of the range equally often. Neighbours are a third of the range
+  // apart on average, like two independent draws.
   std::vector<std::uint64_t> counts(100);
   for (std::uint64_t i = 0; i < kNum / 10; ++i) ++counts[keys[i] * counts.size() / kNum];
   EXPECT_LT(chi_square_deviation(counts), 5);
@@ -205,7 +205,7 @@ double deflated_share(const std::string& bytes) {
   return static_cast<double>(size) / static_cast<double>(bytes.size());
 }
 
-// An sst_block's worth of values, as a table would hold them: keys left out, for they depend on the workload.
+// As many values as an sst_block of a table would hold, without keys, because they depend on the workload.
 std::string values_in_a_block(const PairSpec& pairs, std::uint64_t seed) {
   const ValueBuffer buffer(pairs, seed);
   std::string block;
@@ -213,8 +213,8 @@ std::string values_in_a_block(const PairSpec& pairs, std::uint64_t seed) {
   return block;
 }
 
-// What a compressor adds to the asked ratio are its own headers and one reference for each repetition: at most 0.06
-// for values of 100 bytes (about 5 bytes a value), at most 0.015 for values of 1000 bytes and more.
+// A compressor adds its headers and one reference for each repetition to the requested ratio: at most 0.06 for values
+// of 100 bytes (about 5 bytes per value), at most 0.015 for values of 1000 bytes and more.
 TEST(LoadValues, CompressToTheRatioAskedFor) {
   struct Case {
     std::uint32_t value_bytes;
@@ -268,7 +268,7 @@ TEST(LoadLiveKeys, EstimatesBeyondItsBits) {
   LiveKeys live(kNum, 10'000);
   live.replay(plan_of(Pattern::put_uniform), kNum, 90, kNum);
   EXPECT_FALSE(live.is_exact());
-  // num (1 - 1/e); the estimate's standard deviation is below 0.5 % of num with 10 000 keys followed.
+  // num (1 - 1/e); the estimate's standard deviation is below 0.5 % of num with 10 000 tracked keys.
   EXPECT_NEAR(static_cast<double>(live.count()), kNum * (1 - std::exp(-1.0)), 0.02 * kNum);
 }
 

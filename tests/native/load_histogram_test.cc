@@ -10,7 +10,7 @@
 namespace spillway {
 namespace {
 
-// Durations over seven decades, as latencies with rare stalls have them.
+// Durations over seven decades, like latencies with rare stalls.
 std::vector<std::int64_t> long_tailed(std::size_t count) {
   ssd::Random random(7);
   std::vector<std::int64_t> values;

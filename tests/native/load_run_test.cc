@@ -15,7 +15,7 @@ namespace {
 using testing::CountingDevice;
 using testing::FakeEngine;
 
-// Keeps what it is told, and may act on it.
+// Records its calls, and may act on them.
 class Notes final : public RunListener {
  public:
   struct SampleNote {
@@ -142,7 +142,7 @@ TEST_F(LoadRun, SamplesOfAPhaseAddUpToIt) {
   }
   EXPECT_TRUE(report->complete);
   EXPECT_EQ(report->live_keys, engine_.live());
-  // The drive grows by 1000 bytes from look to look, the first of which is before the run.
+  // The drive's counter grows by 1000 bytes with each reading, the first of which is before the run.
   EXPECT_EQ(report->measured.drive.host_bytes_written, 1000 * (looks_ - 1));
 }
 
@@ -197,7 +197,7 @@ TEST_F(LoadRun, WhatThePolicyDidIsToldOnceAndInTheRunsTime) {
   ASSERT_TRUE(run());
   ASSERT_EQ(notes_.events.size(), 1U);
   EXPECT_EQ(notes_.events[0].name, "adoc");
-  EXPECT_LT(notes_.events[0].at_ns, 0);  // the clock's zero lies before the run
+  EXPECT_LT(notes_.events[0].at_ns, 0);  // the clock's zero is before the run
 }
 
 TEST_F(LoadRun, EndsEarlyAndSaysSoWhenAskedTo) {
@@ -243,8 +243,8 @@ TEST_F(LoadRun, FailedOperationEndsTheRunWithItsReason) {
 }
 
 TEST_F(LoadRun, TellsEachStallOnceAndCountsItsTimeInSamples) {
-  // The store is asked for the first time at the first sample, an interval of 10 ms or more after the run began: one
-  // stall lies within that interval, the other reaches out of it.
+  // The store is read first at the first sample, an interval of 10 ms or more after the run began. One stall is within
+  // that interval, the other reaches beyond it.
   std::vector<engine::Stall> stalls;
   engine_.script = [&] {
     if (!stalls.empty()) return stalls;
@@ -255,7 +255,7 @@ TEST_F(LoadRun, TellsEachStallOnceAndCountsItsTimeInSamples) {
   };
   PhaseSpec& phase = add("fill", Workload::overwrite);
   phase.operations = std::nullopt;
-  phase.duration_s = 0.5;  // room for a second sample, however late the first one is
+  phase.duration_s = 0.5;  // enough for a second sample, however late the first one is
   auto report = run();
   ASSERT_TRUE(report);
   ASSERT_EQ(notes_.stalls.size(), 2U);
@@ -275,7 +275,7 @@ TEST_F(LoadRun, ProgressCountsUpToItsTotal) {
   timed.operations = std::nullopt;
   timed.duration_s = 0.02;
   ASSERT_TRUE(run());
-  // One at the end of each, and more where the machine is so busy that a phase takes long.
+  // One at the end of each, and more if a busy machine makes a phase long.
   std::vector<Progress> last;
   for (const Progress& one : notes_.progress) {
     if (!last.empty() && last.back().phase == one.phase) last.pop_back();

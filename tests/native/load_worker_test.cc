@@ -16,7 +16,7 @@ using testing::ManualClock;
 constexpr std::int64_t kMs = 1'000'000;
 constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
 
-// One worker on a store that takes `service_ns` for an operation, and 200 ms for operation `slow`.
+// One worker on a store that needs `service_ns` per operation, and 200 ms for operation `slow`.
 class LoadWorker : public ::testing::Test {
  protected:
   static constexpr std::int64_t kStallNs = 200 * kMs;
@@ -56,7 +56,7 @@ class LoadWorker : public ::testing::Test {
 };
 
 std::uint64_t count_above(const Histogram& histogram, std::int64_t ns) {
-  // The smallest share of values at or below `ns`, by halving: the histogram has no count of its own for it.
+  // The smallest share of values at or below `ns`, by bisection, because the histogram does not count it.
   double low = 0;
   double high = 1;
   for (int i = 0; i < 60; ++i) {
@@ -76,8 +76,8 @@ TEST_F(LoadWorker, ClosedLoopSeesAStallOnce) {
   EXPECT_EQ(count_above(tally.write_latency, kMs), 1U);
 }
 
-// At 1000 operations a second, a stall of 200 ms holds up the operation it meets and the 199 that were meant to start
-// within it; then the store, which needs 10 us for each, works them off at one in 10 us while one falls due in 1000 us.
+// At 1000 operations a second, a stall of 200 ms delays the operation that it meets and the 199 that are due during it.
+// Then the store, which needs 10 us for each, works them off at one per 10 us while one becomes due per 1000 us.
 TEST_F(LoadWorker, OpenLoopCountsAStallForEveryOperationItHeldUp) {
   thread_spec_.operations = 1000;
   thread_spec_.arrivals.emplace().rate_ops_s = 1000;
@@ -86,17 +86,17 @@ TEST_F(LoadWorker, OpenLoopCountsAStallForEveryOperationItHeldUp) {
   const Tally tally = taken();
   EXPECT_EQ(tally.writes(), 1000U);
   EXPECT_EQ(tally.write_latency.max_ns(), static_cast<std::uint64_t>(kStallNs));
-  // The k-th held up waits 200 ms - 0.99 k ms: above 1 ms for k = 0 … 201.
+  // The k-th delayed one waits 200 ms - 0.99 k ms: above 1 ms for k = 0 … 201.
   EXPECT_EQ(count_above(tally.write_latency, kMs + kMs / 50), 201U);
   // Half of them wait for more than half the stall.
   EXPECT_NEAR(static_cast<double>(count_above(tally.write_latency, 100 * kMs)), 101, 2);
-  // What was not held up takes what the store takes.
+  // An operation that was not delayed takes the store's time.
   EXPECT_NEAR(tally.write_latency.quantile_ns(0.5), 10'000, 10'000.0 / 64);
-  // The rate is kept over the whole: the stall delays operations, it does not remove them.
+  // The rate is kept over the whole phase: the stall delays operations, and does not remove them.
   EXPECT_EQ(clock_.now_ns() - begin_ns_, 999 * kMs + service_ns_);
   EXPECT_EQ(worker_->not_started(), 0U);
-  // Only a thread that had nothing to do can wake up late: not for the first operation, due at once, nor for the 202
-  // due before the thread was done with what the stall had held up.
+  // Only an idle thread can wake up late. It was not idle before the first operation, due at once, nor before the 202
+  // that were due before the delayed ones were worked off.
   EXPECT_EQ(tally.start_lag.count(), 1000U - 1 - 202);
   EXPECT_EQ(tally.start_lag.max_ns(), 0U) << "this clock wakes it in time";
 }
@@ -130,7 +130,7 @@ TEST_F(LoadWorker, ThreadsOfAnOpenLoopTakeTurns) {
   EXPECT_EQ(clock_.now_ns() - begin_ns_, 10 * kMs / 4 + service_ns_);
 }
 
-// What is late waits for its turn; its latency runs from when it arrived.
+// A late arrival waits for its turn. Its latency starts at its arrival.
 TEST_F(LoadWorker, ArrivalsOfATraceEndItAndLateOnesWait) {
   thread_spec_.arrivals.emplace().process = ArrivalSpec::Process::trace;
   thread_spec_.arrivals->times_ns =
@@ -200,7 +200,7 @@ TEST_F(LoadWorker, EachTakeHasOnlyWhatIsNew) {
   EXPECT_EQ(taken().writes(), 0U);
 }
 
-// The handover under two threads: nothing is lost and nothing counted twice, whenever the taker comes.
+// The handover between two threads: nothing is lost or counted twice, at whatever time the buffer is taken.
 TEST(DoubleBufferedTally, LosesNothing) {
   constexpr std::uint64_t kRecords = 200'000;
   DoubleBufferedTally shared;

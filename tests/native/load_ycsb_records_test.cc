@@ -1,4 +1,4 @@
-// YCSB's keys and values: known answers, and what an update leaves of a record.
+// YCSB's keys and values against known answers, and what an update leaves of a record.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -12,7 +12,7 @@
 namespace spillway::load::ycsb {
 namespace {
 
-// FNV-1a of eight bytes, computed apart from this code (Python, by the algorithm's definition), without its sign.
+// FNV-1a of eight bytes, computed independently (Python, by the algorithm's definition), without its sign.
 TEST(LoadYcsbRecords, HashHasTheKnownAnswers) {
   EXPECT_EQ(fnv_hash(0), 6284781860667377211ULL);
   EXPECT_EQ(fnv_hash(1), 8517097267634966620ULL);
@@ -94,7 +94,7 @@ TEST(LoadYcsbValues, AnUpdateReplacesItsFieldAndNoOther) {
     std::string after = before;
     values.replace_field(after, 11);
     ASSERT_EQ(after.size(), before.size());
-    const std::size_t field = before.size() - 50;  // the last one
+    const std::size_t field = before.size() - 50;  // the last field
     EXPECT_EQ(after.substr(0, field), before.substr(0, field));
     EXPECT_NE(after.substr(field), before.substr(field));
   }

@@ -1,4 +1,4 @@
-// YCSB's distributions against closed forms and against the original's definitions.
+// YCSB's distributions against closed forms and the definitions of the original.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -16,7 +16,7 @@
 namespace spillway::load::ycsb {
 namespace {
 
-// The generator's law, solved for the uniform number: the chance that a rank lies below `k`.
+// The generator's law, solved for the uniform number: the probability that a rank is below `k`.
 class Law {
  public:
   Law(std::uint64_t items, double theta) : items_(items), theta_(theta), zeta_n_(zeta(items, theta)) {}
@@ -28,7 +28,7 @@ class Law {
     const double zeta_2 = 1 + std::pow(2.0, -theta_);
     const double eta = (1 - std::pow(2 / n, 1 - theta_)) / (1 - zeta_2 / zeta_n_);
     const double u = (std::pow(static_cast<double>(k) / n, 1 - theta_) - 1 + eta) / eta;
-    return std::max(u, zeta_2 / zeta_n_);  // ranks 0 and 1 are taken out first
+    return std::max(u, zeta_2 / zeta_n_);  // ranks 0 and 1 are drawn separately
   }
 
  private:
@@ -37,7 +37,7 @@ class Law {
   double zeta_n_;
 };
 
-// Pearson's statistic of counts against shares, over its degrees of freedom: about 1 where they agree.
+// Pearson's statistic of counts against shares, over its degrees of freedom: about 1 if they agree.
 double chi_square(const std::vector<std::uint64_t>& counts, const std::vector<double>& shares) {
   const auto draws = static_cast<double>(std::accumulate(counts.begin(), counts.end(), std::uint64_t{0}));
   double sum = 0;
@@ -70,7 +70,7 @@ TEST(LoadYcsbZipfian, ZetaIsTheSumOfItsTerms) {
   double sum = 0;
   for (int i = 300'000; i > 0; --i) sum += std::pow(i, -0.99);
   EXPECT_NEAR(zeta(300'000, 0.99), sum, 1e-11);
-  // YCSB's constant for 10^10 items, which it has from adding them up one by one in doubles; that rounds some.
+  // YCSB's constant for 10^10 items. It was computed by adding terms in doubles, with some rounding.
   EXPECT_NEAR(zeta(10'000'000'000, 0.99), 26.46902820178302, 1e-10);
 }
 
@@ -85,7 +85,7 @@ TEST(LoadYcsbZipfian, RanksFollowTheLawOfGrayAndOthers) {
   std::vector<double> shares;
   for (std::uint64_t k = 0; k < kItems; ++k) shares.push_back(law.below(k + 1) - law.below(k));
   EXPECT_LT(chi_square(counts, shares), 1.2);  // five standard deviations with 999 degrees of freedom
-  // And that law is the zipfian one: exact at the top, and nowhere off by more than a fifteenth of all that is below.
+  // That law is the zipfian one: exact for the first ranks, and never off by more than a fifteenth of the rest's share.
   const double zeta_n = zeta(kItems, 0.99);
   double exact = 0;
   for (std::uint64_t k = 0; k < kItems; ++k) {
@@ -109,15 +109,15 @@ TEST(LoadYcsbZipfian, GrownIsAsMadeOfThatSize) {
   for (int i = 0; i < 10'000; ++i) EXPECT_EQ(grown.rank(i / 10'000.0), made.rank(i / 10'000.0)) << i;
 }
 
-// What the scramble makes of ranks is where ports part. YCSB draws among 10^10 ranks whatever the number of records
-// and hashes all of them onto the records, so that the ranks beyond the records add an even share to each. Ports that
-// draw among as many ranks as there are records leave that out: of two million records the most popular half gets 95 %
-// of their requests and 81 % of YCSB's by these laws, and an LRU cache of that half hits in 93 % and in 76 %. A
-// difference of that size, 90.6 % against 72.5 %, is what tigerbeetle#3070 found between two generators.
+// Ports differ in how they map ranks to records. YCSB draws among 10^10 ranks whatever the number of records and hashes
+// all of them onto the records, so the ranks beyond the records add an equal share to each. Ports that draw among as
+// many ranks as records omit that. By these laws, with two million records the most popular half gets 95 % of their
+// requests and 81 % of YCSB's, and an LRU cache of that size hits in 93 % and in 76 %. tigerbeetle#3070 found a similar
+// difference, 90.6 % against 72.5 %, between two generators.
 TEST(LoadYcsbRequests, ZipfianGivesThePopularHalfYcsbsShareAndNotThatOfPlainZipf) {
   constexpr std::uint64_t kRecords = 50'000;
   constexpr std::uint64_t kRanks = 10'000'000'000;
-  constexpr std::uint64_t kHead = 1'000'000;  // ranks that are followed one by one; the others fall evenly
+  constexpr std::uint64_t kHead = 1'000'000;  // ranks that are counted individually; the others are spread evenly
   const Law law(kRanks, 0.99);
   std::vector<double> shares(kRecords + 1);
   double below = 0;
@@ -127,12 +127,12 @@ TEST(LoadYcsbRequests, ZipfianGivesThePopularHalfYcsbsShareAndNotThatOfPlainZipf
     below = upper;
   }
   for (double& share : shares) share += (1 - below) / (kRecords + 1);
-  const double absent = shares.back();  // YCSB's range has one number too many; it is drawn again
+  const double absent = shares.back();  // YCSB's range has one number too many, which is drawn again
   shares.pop_back();
   for (double& share : shares) share /= 1 - absent;
 
   const std::vector<std::uint64_t> counts = drawn(records(kRecords, Request::zipfian), kRecords - 1, 2'000'000);
-  EXPECT_LT(chi_square(counts, shares), 1.05);  // eight standard deviations; ports are off by hundreds
+  EXPECT_LT(chi_square(counts, shares), 1.05);  // eight standard deviations; those ports are off by hundreds
 
   std::vector<std::uint64_t> by_share(kRecords);
   std::iota(by_share.begin(), by_share.end(), 0);
@@ -155,7 +155,7 @@ TEST(LoadYcsbRequests, ZipfianLeavesRoomForTwiceTheInsertsToCome) {
   RecordChooser after(properties, requester);
   ssd::Random one(3);
   ssd::Random other(3);
-  // The same draws, once with 1000 records and once with 1300: what both may choose is as popular in both.
+  // The same draws with 1000 and with 1300 records: records in both are equally popular.
   std::vector<std::uint64_t> counts_before(1300);
   std::vector<std::uint64_t> counts_after(1300);
   for (int i = 0; i < 200'000; ++i) {
@@ -202,7 +202,7 @@ TEST(LoadYcsbRequests, HotspotSendsItsShareToItsPart) {
   std::vector<double> shares(1000, 0.3 / 900);
   std::fill(shares.begin(), shares.begin() + 100, 0.7 / 100);
   EXPECT_LT(chi_square(counts, shares), 1.25);
-  // All hot and none hot are no division by zero.
+  // Shares of 0 and 1 must not divide by zero.
   for (const double all : {0.0, 1.0}) {
     properties.hotspotdatafraction = all;
     EXPECT_LT(chi_square(drawn(properties, 999, 100'000), std::vector<double>(1000, 0.001)), 1.25) << all;
@@ -249,7 +249,8 @@ TEST(LoadYcsbRequests, KindsComeInTheirProportions) {
   for (int i = 0; i < 400'000; ++i) ++counts[static_cast<std::size_t>(chooser.next(random))];
   EXPECT_EQ(counts[static_cast<std::size_t>(Kind::scan)], 0U);
   counts.erase(counts.begin() + 3);
-  EXPECT_LT(chi_square(counts, {0.5, 0.375, 0.0625, 0.0625}), 6);  // three degrees of freedom: one in two thousand
+  // Three degrees of freedom: exceeded once in two thousand.
+  EXPECT_LT(chi_square(counts, {0.5, 0.375, 0.0625, 0.0625}), 6);
 }
 
 TEST(LoadYcsbLengths, LieWithinTheirBoundsAndHaveTheirMean) {

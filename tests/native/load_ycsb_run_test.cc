@@ -1,4 +1,4 @@
-// YCSB's phases as runs on a store that keeps what it is given: what is inserted, asked for, counted and refused.
+// YCSB's phases as runs on a store in memory: what is inserted, requested, counted and refused.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -81,7 +81,7 @@ class LoadYcsbRun : public ::testing::Test {
 };
 
 TEST_F(LoadYcsbRun, TheLoadInsertsEachRecordOnce) {
-  add(Workload::ycsb_load, 3);  // 1000 do not divide by 3
+  add(Workload::ycsb_load, 3);  // 1000 is not divisible by 3
   const RunReport report = run();
   EXPECT_EQ(engine_.puts(), 1000U);
   EXPECT_EQ(engine_.live(), 1000U);
@@ -196,7 +196,7 @@ TEST_F(LoadYcsbRun, ScansHaveTheirLengths) {
   std::uint64_t records = 0;
   for (const std::string& call : engine_.take_calls()) {
     if (call[0] != 's') continue;
-    const auto length = std::stoul(call.substr(1)) + 1;  // the first record is no step
+    const auto length = std::stoul(call.substr(1)) + 1;  // the first record is not a step
     ASSERT_LE(length, 12U);
     ++counts[length];
     records += length;

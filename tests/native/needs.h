@@ -8,8 +8,8 @@
 
 namespace spillway {
 
-// In CI a missing requirement fails the test, because lists of skipped tests are not read there. CI is set, by .ci/run
-// too.
+// In CI a missing requirement fails the test, because lists of skipped tests are not read there. Integration servers
+// set the variable CI, and so does .ci/run.
 inline bool absence_is_a_failure() {
   const char* const ci = std::getenv("CI");
   return ci != nullptr && *ci != '\0' && std::string(ci) != "false";

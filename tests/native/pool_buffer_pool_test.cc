@@ -1,4 +1,5 @@
-// The pool on a drive that holds data: what is written when, once, and that every read sees the last write.
+// The pool on a drive that holds data: which pages are written when, each once, and that every read returns the last
+// write.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -30,7 +31,7 @@ struct Bench {
     ASSERT_TRUE(pin) << pin.status().message();
     pin->mark_dirty();
   }
-  // The pages of the batches of that kind since the last call.
+  // The pages of each batch of that kind since the last call.
   std::vector<Places> batches(device::Opcode op) {
     std::vector<Places> found;
     for (const auto& batch : drive.batches) {
@@ -62,7 +63,7 @@ TEST(BufferPool, CleanVictimCostsOneRead) {
   EXPECT_EQ(bench.pool.counters().hits, 1U);
 }
 
-// A dirty page behind a clean victim is left alone: writes wait until one is needed.
+// A dirty page after a clean victim is not written: writes wait until one is needed.
 TEST(BufferPool, WritesOnlyWhenTheVictimIsDirty) {
   Bench bench(3, /*write_back=*/2);
   bench.read(1);
@@ -82,11 +83,11 @@ TEST(BufferPool, DirtyVictimTakesTheNextDirtyPagesAlongAndOneGoes) {
   bench.write(13);
   bench.write(14);
   bench.read(20);
-  // The clean page between them costs nothing, and the fourth dirty one is not in the batch.
+  // The clean page between them is skipped, and the fourth dirty one is not in the batch.
   EXPECT_EQ(bench.batches(device::Opcode::write), (std::vector<Places>{{10, 12, 13}}));
   EXPECT_EQ(bench.pool.counters().evictions, 1U);
   EXPECT_EQ(bench.pool.dirty_pages(), 1U);
-  // The others are still there, and clean: they go without another write.
+  // The others are still resident and clean: they are evicted without another write.
   for (const Page page : {11, 12, 13}) bench.read(page);
   EXPECT_EQ(bench.pool.counters().hits, 3U);
 }
@@ -120,7 +121,7 @@ TEST(BufferPool, PrefetchesNeitherWhatIsThereNorWhatIsNot) {
   bench.write(0);
   for (const Page page : {1, 2}) bench.write(page);
   bench.write(kPages - 2);
-  bench.read(kPages - 3);  // of the next three, one is there and one is past the end
+  bench.read(kPages - 3);  // of the next three, one is resident and one is past the end
   EXPECT_EQ(bench.batches(device::Opcode::read).back(), (Places{kPages - 3, kPages - 1}));
   EXPECT_EQ(bench.pool.counters().evictions, 2U);
 }
@@ -132,7 +133,7 @@ TEST(BufferPool, PinnedPagesStay) {
   held->mark_dirty();
   bench.write(2);
   bench.read(3);
-  // The pinned page is not written either: its holder may be in the middle of a change.
+  // The pinned page is not written either, because its holder may be changing it.
   EXPECT_EQ(bench.batches(device::Opcode::write), (std::vector<Places>{{2}}));
   auto second = bench.pool.fetch(3);
   ASSERT_TRUE(second);
@@ -202,7 +203,7 @@ TEST(BufferPool, AFailedPrefetchIsNoFailure) {
   bench.read(12);
 }
 
-// Against a plain map of what each page last held, over policies, batches and prefetch; some pages held meanwhile.
+// Against a map of each page's last content, for all policies, batches and prefetch; some pages are pinned meanwhile.
 class Integrity : public testing::TestWithParam<std::tuple<const char*, std::uint32_t, std::uint32_t>> {};
 
 TEST_P(Integrity, EveryReadSeesTheLastWrite) {
@@ -216,7 +217,7 @@ TEST_P(Integrity, EveryReadSeesTheLastWrite) {
       const Page page = random.below(random.uniform() < 0.5 ? kPages : 16);
       auto pin = bench.pool.fetch(page);
       ASSERT_TRUE(pin) << pin.status().message();
-      // The stamp is at the page's end: a transfer of a wrong place or a wrong length shows.
+      // The stamp is at the page's end, so that a transfer of a wrong place or length is noticed.
       std::uint64_t* const stamp = reinterpret_cast<std::uint64_t*>(pin->bytes().data() + kPageBytes) - 1;
       ASSERT_EQ(*stamp, last[page]) << "page " << page << " at step " << step;
       if (random.uniform() < 0.5) {

@@ -1,4 +1,4 @@
-// Policies alone, without a page or a device: who goes next, and that looking ahead tells the truth.
+// Policies alone, without a page or a device: the eviction order, and that visit_in_order() returns it.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -68,13 +68,13 @@ TEST(ClockSweep, UsesCountUpToTheMost) {
   for (int i = 0; i < 100; ++i) policy->used(0);
   policy->used(1);
   policy->used(1);
-  // Both are at 3: the hand's place alone decides.
+  // Both counts are 3, so only the hand's position decides.
   EXPECT_EQ(order_of(*policy), (Frames{0, 1}));
 }
 
 TEST(ClockSweep, HandGoesOnFromWhereItStood) {
   const auto policy = filled(make_clock_sweep(4, 5), 4);
-  EXPECT_EQ(evict_any(*policy), 0U);  // everyone is down to 0 by now, and the hand stands at 1
+  EXPECT_EQ(evict_any(*policy), 0U);  // all counts are 0 by now, and the hand is at 1
   policy->loaded(0, Arrival::demanded);
   policy->used(1);
   EXPECT_EQ(order_of(*policy), (Frames{2, 3, 1, 0}));
@@ -111,7 +111,7 @@ TEST_P(EachPolicy, LookingAheadEndsWhenTold) {
   EXPECT_EQ(seen, 3);
 }
 
-// Law: after any past, evictions come in the order that was looked ahead at, and looking changes nothing.
+// Law: after any history, evictions happen in the order of visit_in_order(), and visit_in_order() changes nothing.
 TEST_P(EachPolicy, EvictsInTheOrderItForetold) {
   constexpr Frame kFrames = 17;
   ssd::Random random(7);

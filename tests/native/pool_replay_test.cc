@@ -1,4 +1,4 @@
-// Traces and their replay: distributions beside their formulas, and the pool's times beside the drive's.
+// Traces and their replay: distributions against their formulas, and the pool's times against the drive's.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -118,7 +118,7 @@ TEST(Replay, CountsEveryReference) {
   EXPECT_NEAR(static_cast<double>(result.writes) / 8192, 0.5, 0.03);
 }
 
-// One thread, one thing at a time: its waits are all the time there is, and the misses' latencies too.
+// One thread does one thing at a time: its waits add up to the whole time, and so do the misses' latencies.
 TEST(Replay, WaitsAddUpToTheTime) {
   const ReplayResult result = run(4).result;
   EXPECT_EQ(result.counters.read_wait_ns + result.counters.write_wait_ns, result.duration_ns);
@@ -138,14 +138,14 @@ TEST(Replay, OfReadsAloneNothingIsWrittenWhateverTheBatch) {
   EXPECT_EQ(one.result.duration_ns, many.result.duration_ns);
 }
 
-// The drive has four dies and no more than a page's time of cache for each: four writes at once are faster than four
-// in a row, by the model's own clock.
+// The drive has four dies and a cache of at most one page for each: four concurrent writes are faster than four
+// successive ones, by the model's clock.
 TEST(Replay, ABatchTakesLessThanItsWritesInARow) {
   const ReplayResult one = run(1).result;
   const ReplayResult four = run(4).result;
   EXPECT_LT(four.duration_ns, one.duration_ns);
   EXPECT_LT(four.counters.write_batches, one.counters.write_batches / 3);
-  // Some pages that are written along are dirtied again before they go: never fewer pages, and not many more.
+  // Some pages of a batch become dirty again before their eviction: never fewer pages are written, and not many more.
   EXPECT_GE(four.counters.pages_written, one.counters.pages_written);
   EXPECT_LT(static_cast<double>(four.counters.pages_written), 1.05 * static_cast<double>(one.counters.pages_written));
 }

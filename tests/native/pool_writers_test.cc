@@ -1,4 +1,4 @@
-// How a batch gets to the drive: by whom, when, and what becomes of each io.
+// How a batch gets to the drive: by which thread, when, and the outcome of each io.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -17,8 +17,8 @@ using device::Device;
 using device::Io;
 using device::Nanos;
 
-// Takes `serve_ns` for an io, however many there are, in virtual time that only moves when somebody waits or is busy;
-// or in no time at all, for threads. Notes who issued what when. Fault envelope: ios with the tags in `bad` fail.
+// Takes `serve_ns` for an io, whatever their number, in virtual time that only passes while a thread waits or is busy;
+// or no time, for threads. Records which thread issued which io when. Fault envelope: ios with the tags in `bad` fail.
 class Clockwork final : public Device {
  public:
   explicit Clockwork(bool is_virtual) { info_.time_scale = is_virtual ? 0 : 1; }
@@ -53,7 +53,7 @@ class Clockwork final : public Device {
     std::size_t reap(std::span<device::Done> done, std::size_t at_least) override {
       const std::lock_guard lock(drive_.mutex_);
       for (std::size_t i = 0; i < at_least; ++i) {
-        done[i] = under_way_.back();  // the last first: no caller may rely on an order
+        done[i] = under_way_.back();  // in reverse order, because no caller may rely on an order
         under_way_.pop_back();
         drive_.now_ = std::max(drive_.now_, done[i].completed);
       }
@@ -102,7 +102,7 @@ TEST(Writers, EachIoHasAThreadOfItsOwnWhereTimePassesByItself) {
     EXPECT_EQ(drive.issued.size(), 6U);
     const bool here = drive.issuers.contains(std::this_thread::get_id());
     EXPECT_EQ(here, kind == WritersKind::queue) << name_of(kind);
-    // A new thread may be given the name of one that has ended.
+    // A new thread may get the id of one that has ended.
     if (kind == WritersKind::threads) {
       EXPECT_EQ(drive.issuers.size(), 6U);
     }
@@ -127,7 +127,7 @@ TEST(Writers, WaitingThreadsTakeOneBatchAfterAnother) {
   EXPECT_EQ(drive.issued.size(), wanted);
 }
 
-// Where nothing in the host takes time, all are issued at once and are there together.
+// If the host takes no time, all are issued at once and complete together.
 TEST(Writers, OneQueueHandsAllOverAtOnce) {
   Clockwork drive(/*is_virtual=*/true);
   drive.serve_ns = 1000;
@@ -148,7 +148,7 @@ TEST(Writers, OneThreadIssuesOneAfterAnother) {
 TEST(Writers, ThreadsBeginAsTheyAreHandedTheirIo) {
   Clockwork drive(/*is_virtual=*/true);
   drive.serve_ns = 1000;
-  drive.issue = 30;  // each pays for its own
+  drive.issue = 30;  // each thread has this cost
   transfer(drive, WritersKind::threads, 4, {{4, 5, 26, 11}});
   EXPECT_EQ(drive.issued, (std::vector<Nanos>{5, 12, 19, 26}));
   EXPECT_EQ(drive.now(), 26 + 1000 + 11);

@@ -1,4 +1,4 @@
-// Real targets: that they are read and written past the page cache, that nothing is left behind, and what is refused.
+// Real targets: they bypass the page cache, leave nothing behind, and are refused if unsafe.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <linux/fs.h>
@@ -41,7 +41,7 @@ constexpr std::uint64_t kBytes = 4 << 20;
 const WriteWatch kGoOnWriting = [](std::uint64_t, std::uint64_t) { return true; };
 const Watch kGoOn = [](std::uint64_t) { return true; };
 
-// Of this process: bytes that it caused to be fetched from and sent to the storage layer. Source: proc(5), io.
+// Bytes that this process caused to be read from and written to the storage layer. Source: proc(5), io.
 struct StorageBytes {
   std::uint64_t read = 0;
   std::uint64_t written = 0;
@@ -72,7 +72,7 @@ class Direct : public testing::Test {
     const std::string path = directory_.path(name);
     std::ofstream(path, std::ios::binary) << std::string(bytes, 'x');
     const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-    fsync(fd);  // what is not yet allocated looks like a hole
+    fsync(fd);  // what is not allocated yet looks like a hole
     close(fd);
     return path;
   }
@@ -123,7 +123,7 @@ TEST_F(Direct, EveryByteGoesToTheDriveAndNoneToThePageCache) {
   for (const Engine engine : {Engine::io_uring, Engine::sync}) {
     const auto before = storage_bytes();
     SPILLWAY_NEEDS(before, "a kernel that counts a process's bytes in /proc/self/io");
-    // The same 4 KiB again and again: a page cache would fetch them once.
+    // The same 4 KiB repeatedly: with a page cache they would be read once.
     Point reads = point_of(1, engine);
     reads.range = 8192.0 / kBytes;
     EXPECT_EQ(measured(*target, reads).ios(), 200U);
@@ -230,7 +230,7 @@ TEST_F(Direct, PartsThatWereNeverWrittenAreNotRead) {
   EXPECT_TRUE(target->admits(point_of(1))) << target->admits(point_of(1)).message();
 }
 
-// No file descriptor is left for a ring: to whoever asks, that is no io_uring.
+// No file descriptor is left for a ring, which looks like a missing io_uring.
 TEST_F(Direct, WithoutIoUringThereIsStillSync) {
   const auto target = made({Kind::file, make_file("theirs"), std::nullopt, false});
   EXPECT_TRUE(target->info().has_io_uring);
@@ -287,7 +287,7 @@ TEST_F(Direct, RefusesWhatIsTooSmallOrOfAnotherKind) {
   EXPECT_EQ(directory_.entries(), entries) << "nothing is left behind";
 }
 
-// Nobody in particular, as far as files go: a superuser's tests may write everything otherwise.
+// Without a superuser's permissions for files, with which a test could write everything.
 class AsNobody {
  public:
   AsNobody() : before_(setfsuid(65534)) {}
@@ -309,12 +309,12 @@ TEST_F(Direct, RefusesToWriteWhatIsReadOnly) {
   EXPECT_EQ(status.fault(), Fault::bad_input);
   EXPECT_NE(status.message().find("cannot be written"), std::string::npos) << status.message();
   const Status no_room = refusal({Kind::directory, directory_.root().string(), kBytes, false});
-  if (geteuid() != 0) return;  // who made the directory may write into it
+  if (geteuid() != 0) return;  // the owner of the directory may write to it
   EXPECT_EQ(no_room.fault(), Fault::bad_input);
   EXPECT_NE(no_room.message().find("no test file can be made in it"), std::string::npos) << no_room.message();
 }
 
-// A block device made of a file: that takes a superuser, and a kernel with loop devices.
+// A block device made of a file. Needs a superuser, and a kernel with loop devices.
 class LoopDevice {
  public:
   explicit LoopDevice(const std::string& file) {
@@ -356,7 +356,7 @@ TEST_F(Direct, ABlockDeviceIsReadAndWithLeaveWritten) {
   EXPECT_EQ(target->info().size_bytes, kBytes);
   EXPECT_EQ(measured(*target, point_of(1)).ios(), 200U);
   EXPECT_EQ(file_bytes(backing), std::string(kBytes, 'x'));
-  // It is opened for itself alone: a second one is refused by the kernel, as it would be by a mount.
+  // It is opened exclusively, so the kernel refuses a second one, as it refuses a mount.
   const Status second = refusal({Kind::device, loop.path(), std::nullopt, true});
   EXPECT_EQ(second.fault(), Fault::bad_input);
   EXPECT_NE(second.message().find("in use by the system"), std::string::npos) << second.message();
@@ -386,7 +386,7 @@ TEST(DirectFile, RefusesMemory) {
   EXPECT_NE(file.status().message().find("has no direct I/O"), std::string::npos) << file.status().message();
 }
 
-// What the kernel says is in use, said by files of our own.
+// Files of the test that replace the kernel's lists of devices in use.
 class DeviceUse : public testing::Test {
  protected:
   DeviceUse() {
@@ -425,7 +425,7 @@ TEST_F(DeviceUse, FindsHolders) {
 }
 
 TEST_F(DeviceUse, FindsSwapAndMountsByTheirSource) {
-  // A block device's node of this machine stands in for the one that is swapped to.
+  // The node of a block device of this machine replaces the one used for swap.
   std::string node;
   struct stat status {};
   for (const char* candidate : {"/dev/vda", "/dev/sda", "/dev/nvme0n1", "/dev/loop0"}) {
@@ -443,7 +443,7 @@ TEST_F(DeviceUse, FindsSwapAndMountsByTheirSource) {
   EXPECT_EQ(use(), "is mounted at /data");
 }
 
-// The drive that this machine runs from: it is never opened, not even for reading.
+// The drive from which this machine runs is never opened, not even for reading.
 TEST(DirectFile, RefusesTheDriveThisRunsFrom) {
   std::ifstream mounts("/proc/self/mountinfo");
   for (std::string line; std::getline(mounts, line);) {

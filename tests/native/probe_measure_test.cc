@@ -1,4 +1,4 @@
-// Points on drive models, beside what the model's own figures say must come out.
+// Points on drive models, against results computed from the model's own figures.
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -54,7 +54,7 @@ double iops(const Measurement& result) {
 
 double moved_ns(double bytes, double mb_s) { return bytes * 1e3 / mb_s; }
 
-// One after the other, a read is firmware, sense, channel, link; nothing else.
+// One at a time, a read takes the time of firmware, sense, channel and link, and nothing else.
 TEST(Measure, OneReadAtATimeTakesTheModelledTime) {
   const ssd::SsdConfig config = small_drive();
   const auto target = make(config);
@@ -67,7 +67,8 @@ TEST(Measure, OneReadAtATimeTakesTheModelledTime) {
   EXPECT_TRUE(result.complete);
 }
 
-// With every die busy, throughput is dies over what a read holds a die for: sense, and its way out of the register.
+// With every die busy, throughput is the number of dies / the time that a read occupies one: sense, and the transfer
+// out of the register.
 TEST(Measure, DeepQueuesReachWhatTheDiesCan) {
   const ssd::SsdConfig config = small_drive();
   const auto target = make(config);
@@ -83,7 +84,7 @@ TEST(Measure, DeepQueuesReachWhatTheDiesCan) {
 using Shape = std::tuple<Pattern, double, std::uint32_t, std::uint32_t>;
 class Little : public testing::TestWithParam<Shape> {};
 
-// What is in flight = throughput x mean latency, for every closed loop that is kept full.
+// In flight = throughput x mean latency, for every closed loop that is kept full.
 TEST_P(Little, HoldsForEveryPoint) {
   const auto [pattern, read_share, numjobs, iodepth] = GetParam();
   const auto target = make(small_drive(), InitialState::Kind::steady);
@@ -97,8 +98,8 @@ TEST_P(Little, HoldsForEveryPoint) {
   both.merge(result.write_latency);
   const double in_flight = iops(result) * both.mean_ns() / 1e9;
   const double depth = numjobs * iodepth;
-  // The edges of the window cut off up to a depth's worth of ios at each end, of 20 000. A staggered point ends with
-  // the slowest job.
+  // The edges of the window cut off up to iodepth of 20 000 ios at each end. A staggered point ends with the slowest
+  // job.
   EXPECT_NEAR(in_flight, depth, depth * (0.001 + 2 * depth / 20'000 + (pattern == Pattern::staggered ? 0.03 : 0)));
 }
 
@@ -131,11 +132,11 @@ TEST(Measure, EndsAfterSecondsOfTheDrivesTime) {
   EXPECT_NEAR(iops(result), 4e9 / result.read_latency.mean_ns(), 0.005 * iops(result));
 }
 
-// Sequential writes into a cache that is full are as fast as the dies program; before that as fast as the link.
+// Sequential writes into a full cache are as fast as the dies program; before, as fast as the link.
 TEST(Measure, TheRampLeavesOutWhatTheWriteCacheHides) {
   ssd::SsdConfig config = small_drive();
   config.write_cache.bytes = 4 << 20;
-  Point point = reads_of(1, 32, 900);  // of the 1024 units that the cache takes
+  Point point = reads_of(1, 32, 900);  // of the 1024 units that the cache holds
   point.pattern = Pattern::sequential;
   point.read_share = 0;
   const auto hidden = make(config);
@@ -144,7 +145,7 @@ TEST(Measure, TheRampLeavesOutWhatTheWriteCacheHides) {
   point.ramp_ios = 3000;
   const auto shown = make(config);
   const double lasting = iops(measured(*shown, point));
-  const double erase_ns = 1'000'000.0 / config.geometry.pages_per_block;  // each flash page's part of it
+  const double erase_ns = 1'000'000.0 / config.geometry.pages_per_block;  // each flash page's share of it
   const double programmed = 4 * 1e9 / (200'000 + moved_ns(4096, config.timing.channel_mb_s) + erase_ns);
   EXPECT_GT(burst, 3 * lasting);
   EXPECT_NEAR(lasting, programmed, 0.05 * programmed);
@@ -221,7 +222,7 @@ TEST(EmulatedTarget, PrepareWritesAllOfItAndTakesNoModelTime) {
   EXPECT_TRUE(all.value().complete);
   EXPECT_EQ(all.value().bytes, 64U << 20);
   EXPECT_EQ(target->info().range_bytes, 32U << 20);
-  EXPECT_GT(*target->info().fill, 0.85);  // 1 - (1 - 1/2)e^-2 = 0.93 of the units, less what comes out of order
+  EXPECT_GT(*target->info().fill, 0.85);  // 1 - (1 - 1/2)e^-2 = 0.93 of the units, less what arrives out of order
   EXPECT_EQ(device.now(), before);
   const auto stopped = target->prepare({Preparation::Kind::random, 100, std::nullopt}, 1,
                                        [](std::uint64_t done, std::uint64_t) { return done == 0; });

@@ -1,4 +1,4 @@
-// What a point may be, where its jobs' ios go, and which completions its window counts.
+// Which points are valid, where their jobs' ios go, and which completions the window counts.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -47,7 +47,7 @@ TEST(Point, TakesWhatCanBeMeasured) {
 
 struct Refusal {
   void (*spoil)(Point&);
-  const char* sentence;  // how it begins, after the point's id
+  const char* sentence;  // its beginning, after the point's id
 };
 
 TEST(Point, RefusesInOneSentenceThatNamesPointAndKey) {
@@ -91,7 +91,7 @@ TEST(Job, RandomPlacesAreUniformOverTheRange) {
     ASSERT_LT(place, kPlaces);
     hits[place] += 1;
   }
-  // Poisson: of 256 counts around 1000, one beyond 6 sigma comes once in two million draws.
+  // Poisson: of 256 counts around 1000, one beyond 6 sigma occurs once in two million draws.
   for (const double count : hits) EXPECT_NEAR(count, 1000, 6 * std::sqrt(1000.0));
 }
 

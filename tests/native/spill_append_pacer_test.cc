@@ -1,4 +1,4 @@
-// Backpressure of the software region, on a made clock.
+// Backpressure of the software region, with an artificial clock.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -20,7 +20,7 @@ TEST(AppendPacer, NothingIsOwedBeforeASyncWasSeen) {
   for (std::uint64_t end = 100; end < kFull; end += 100) EXPECT_EQ(pacer.pause_after(100, end, kFull, at(0s)), 0s);
 }
 
-// A sync of 100 ms that has just begun, spread over the 1000 bytes of the current log: 10 bytes owe a ms.
+// A sync of 100 ms that has just begun, spread over the 1000 bytes of the current log: 10 bytes correspond to 1 ms.
 TEST(AppendPacer, SpreadsWhatIsLeftOfASyncOverWhatIsLeftOfTheLog) {
   AppendPacer pacer;
   pacer.sync_begins(at(0s));
@@ -29,9 +29,9 @@ TEST(AppendPacer, SpreadsWhatIsLeftOfASyncOverWhatIsLeftOfTheLog) {
   EXPECT_EQ(pacer.pause_after(10, 0, kFull, at(200ms)), 0s);  // 1 ms: less than the shortest pause
   const auto pause = pacer.pause_after(10, 0, kFull, at(200ms));
   EXPECT_NEAR(std::chrono::duration<double>(pause).count(), 2e-3, 1e-6);
-  EXPECT_EQ(pacer.pause_after(10, 0, kFull, at(200ms)), 0s);  // that was paid
+  EXPECT_EQ(pacer.pause_after(10, 0, kFull, at(200ms)), 0s);  // the pause before has paid
   pacer.forgive();
-  EXPECT_EQ(pacer.pause_after(10, 0, kFull, at(200ms)), 0s);  // and that ms forgiven
+  EXPECT_EQ(pacer.pause_after(10, 0, kFull, at(200ms)), 0s);  // and its last ms is forgiven
   // With 50 ms of the sync and half of the log left, as before.
   EXPECT_NEAR(std::chrono::duration<double>(pacer.pause_after(15, 500, kFull, at(250ms))).count(), 2.5e-3, 1e-6);
 }
@@ -52,13 +52,13 @@ TEST(AppendPacer, ALogThatIsAsLongAsTheLastOwesAllThatIsLeft) {
   EXPECT_NEAR(std::chrono::duration<double>(pacer.pause_after(1, kFull, kFull, at(10ms))).count(), 4e-3, 1e-6);
 }
 
-// It is expected to take a quarter more than it has taken.
+// It is expected to take a quarter longer than it has taken so far.
 TEST(AppendPacer, ASyncThatTakesLongerThanTheLastOwesMore) {
   AppendPacer pacer;
   pacer.sync_ends(at(0s), at(1ms));
   pacer.sync_begins(at(10ms));
   EXPECT_NEAR(std::chrono::duration<double>(pacer.pause_after(1, kFull, kFull, at(22ms))).count(), 3e-3, 1e-6);
-  pacer.sync_failed();  // nothing is under way: the last one's time, of which nothing has passed
+  pacer.sync_failed();  // no sync is in progress: the last one's time counts, of which nothing has passed
   EXPECT_EQ(pacer.pause_after(1, kFull, kFull, at(40ms)), 0s);
   EXPECT_EQ(pacer.pause_after(1, kFull, kFull, at(40ms)), AppendPacer::kShortestPause);
 }

@@ -14,7 +14,7 @@ using rocksdb::Slice;
 using rocksdb::Status;
 using rocksdb::WriteBatch;
 
-// An operation that outlives its batch.
+// A copy of an operation that outlives its batch.
 struct Seen {
   OperationKind kind = OperationKind::put;
   std::uint32_t family = 0;
@@ -34,14 +34,14 @@ Status visit(const WriteBatch& batch, std::vector<Seen>* all) {
   });
 }
 
-// A batch as it lies in a log: 8 bytes of sequence, 4 of count, the operations.
+// A batch as in a log: 8 bytes of sequence, 4 of count, the operations.
 WriteBatch batch_of(char count, const std::string& operations) {
   std::string bytes(12, '\0');
   bytes[8] = count;
   return WriteBatch(bytes + operations);
 }
 
-// Tags of RocksDB's write-ahead log (db/dbformat.h, ValueType), which no public call of WriteBatch writes.
+// Tags of RocksDB's write-ahead log (db/dbformat.h, ValueType) that no public call of WriteBatch writes.
 constexpr char kBeginPrepare = 0x9;
 constexpr char kEndPrepare = 0xA;
 constexpr char kCommit = 0xB;
@@ -136,13 +136,13 @@ TEST(BatchVisitor, AMalformedBatchIsCorruption) {
   ASSERT_TRUE(whole.Put("key", "value").ok());
   const std::string bytes = whole.Data();
   std::vector<Seen> all;
-  for (std::size_t size = 0; size < bytes.size(); ++size) {  // cut short anywhere, also after the header
+  for (std::size_t size = 0; size < bytes.size(); ++size) {  // cut at any byte, also right after the header
     EXPECT_TRUE(visit(WriteBatch(bytes.substr(0, size)), &all).IsCorruption()) << size;
   }
   EXPECT_TRUE(all.empty());
   EXPECT_TRUE(visit(batch_of(2, bytes.substr(12)), &all).IsCorruption());  // fewer operations than its header says
   EXPECT_EQ(all.size(), 1U);
-  EXPECT_TRUE(visit(batch_of(1, "\x7f"), &all).IsCorruption());  // a tag that is none
+  EXPECT_TRUE(visit(batch_of(1, "\x7f"), &all).IsCorruption());  // an unknown tag
   EXPECT_TRUE(visit(WriteBatch(), &all).ok());
   EXPECT_EQ(all.size(), 1U);
 }

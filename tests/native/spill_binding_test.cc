@@ -1,5 +1,5 @@
-// A spill store is opened with the database that it belongs to, and with no other; plain RocksDB does not open a
-// database that may have writes in one.
+// A spill store is opened only with its own database, and plain RocksDB does not open a database that may have writes
+// in a spill store.
 #include <gtest/gtest.h>
 #include <rocksdb/utilities/backup_engine.h>
 #include <rocksdb/utilities/checkpoint.h>
@@ -105,7 +105,7 @@ TEST(SpillBinding, ARecordThatIsDamagedAnywhereIsNone) {
   EXPECT_FALSE(spill::decode_binding(whole + "x"));
 }
 
-// A database at opening `guard`, a store at opening `confirmed`, perhaps another begun.
+// A database whose guard is of one opening, and a store of another confirmed one, perhaps with a pending one.
 Pairing pairing_of(std::optional<Guard> guard, std::optional<BindingRecord> record, bool has_writes) {
   Pairing pairing;
   pairing.database = "/data/a";
@@ -170,7 +170,7 @@ TEST(SpillBinding, WhatDoesNotFitIsRefusedWithASentence) {
 
 // --- Databases
 
-// Copies a directory as a killed process would leave it, when a step is reached.
+// Copies a directory as a killed process would leave it at a step.
 class CopyAt final : public steps::Watcher {
  public:
   CopyAt(std::string step, std::filesystem::path from, std::filesystem::path to)
@@ -254,7 +254,7 @@ class SpillBindingDb : public ::testing::Test {
 
   TemporaryDirectory directory_;
   rocksdb::Options options_;
-  std::shared_ptr<device::EmulatedDevice> drive_;  // outlives the store on it
+  std::shared_ptr<device::EmulatedDevice> drive_;  // must outlive the store on it
   SpillOptions spill_;
   std::unique_ptr<DB> db_;
 };
@@ -283,7 +283,7 @@ TEST_F(SpillBindingDb, PlainRocksdbIsRefusedThoughItOpensEveryFamily) {
   Status status = rocksdb::DB::Open(options_, path("db"), families, &handles, &db);
   EXPECT_FALSE(status.ok());
   EXPECT_NE(status.ToString().find("open the database with spillway::DB"), std::string::npos) << status.ToString();
-  // With the families of the OPTIONS file, as RocksDB's tools do.
+  // With the families of the OPTIONS file, as RocksDB's tools open it.
   rocksdb::DBOptions options;
   families.clear();
   status = rocksdb::LoadLatestOptions({}, path("db"), &options, &families);
@@ -348,7 +348,7 @@ TEST_F(SpillBindingDb, AnOlderCopyOfTheSpillStoreIsRefused) {
   expect_refused(open("db"), "is newer than the copy of its spill store");
 }
 
-// Also where everything was brought back in between, and the guard gone.
+// Also if everything was brought back in between, and the guard was dropped.
 TEST_F(SpillBindingDb, AnOlderCopyIsToldFromAnotherDatabase) {
   for (const bool of_store : {false, true}) {
     SCOPED_TRACE(of_store);
@@ -430,7 +430,7 @@ TEST_F(SpillBindingDb, AnotherDatabaseDoesNotTakeTheSpillStore) {
     const std::string spill = path("spill" + suffix);
     must_open("a" + suffix, spill);
     if (has_writes) divert("key", "a");
-    copy("a" + suffix, "killed" + suffix);  // as if A's process had been killed
+    copy("a" + suffix, "killed" + suffix);  // as if the process of A were killed here
     copy("spill" + suffix, "spill_of_killed" + suffix);
     const std::string killed_spill = path("spill_of_killed" + suffix);
     db_.reset();
@@ -535,7 +535,7 @@ TEST_F(SpillBindingDb, ACrashWhileABackupIsTakenOrTheDatabaseIsClosedFits) {
   }
 }
 
-// They would open what RocksDB has and miss what is spilled.
+// They would open RocksDB without the contents of the spill store.
 TEST_F(SpillBindingDb, TheOtherWaysToOpenAreRefusedWhileSomethingMayBeSpilled) {
   const std::vector<rocksdb::ColumnFamilyDescriptor> families{{"default", rocksdb::ColumnFamilyOptions(options_)}};
   std::vector<rocksdb::ColumnFamilyHandle*> handles;
@@ -562,9 +562,9 @@ TEST_F(SpillBindingDb, TheOtherWaysToOpenAreRefusedWhileSomethingMayBeSpilled) {
   all_refuse();
   must_open("db");
   ASSERT_TRUE(db_->Rollback().ok());
-  all_refuse();  // something may be spilled at any moment
+  all_refuse();  // writes may be diverted at any time
   db_.reset();
-  options_.max_open_files = -1;  // as a secondary needs it
+  options_.max_open_files = -1;  // required by a secondary
   for (const auto& [name, way] : ways) {
     const Status status = way();
     // RocksDB trims only families with timestamps.
@@ -594,7 +594,7 @@ TEST_F(SpillBindingDb, AStoreOfTheProgramsOwnIsBoundToo) {
   config.namespaces.memtable_bytes = 256 << 10;
   const auto open_on = [&](const std::string& name, const std::string& contents) {
     db_.reset();
-    spill_.store.reset();  // before its drive
+    spill_.store.reset();  // must be destroyed before its drive
     drive_ = device::make_simulated(ssd::Ssd(config, 1));
     std::unique_ptr<spill::Store> store;
     const Status opened = spill::open_kv_store({drive_.get(), 0, path(contents), nullptr}, &store);

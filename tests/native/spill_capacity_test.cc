@@ -1,4 +1,4 @@
-// What the software region takes on its file system while it is full, comes back, and is held by a snapshot.
+// Space that the software region takes on its file system while it is full, comes back, and is held by a snapshot.
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
@@ -22,18 +22,18 @@ namespace {
 
 using rocksdb::Status;
 
-// The logs and sorted files of a directory, measured at every step of the way there and back.
+// The logs and sorted files of a directory, measured at every step of diversion and rollback.
 class Meter final : public steps::Watcher {
  public:
   explicit Meter(std::string directory) : directory_(std::move(directory)) { steps::watch(this); }
   ~Meter() override { steps::watch(nullptr); }
   void reached(std::string_view step) override {
-    // Of many writes a few.
+    // Measures at only a few of many writes.
     const bool is_write = step.starts_with("spill.commit.") || step == "spill.region.append.written";
     if (!step.starts_with("spill.") || (is_write && writes_++ % 256 != 0)) return;
     std::uint64_t bytes = 0;
     std::uint64_t allocated = 0;
-    std::set<ino_t> seen;  // a file that is renamed meanwhile is one
+    std::set<ino_t> seen;  // a file that is renamed meanwhile counts once
     std::error_code error;
     for (std::filesystem::directory_iterator at(directory_, error), end; !error && at != end; at.increment(error)) {
       const std::string name = at->path().filename();
@@ -43,7 +43,7 @@ class Meter final : public steps::Watcher {
       bytes += static_cast<std::uint64_t>(found.st_size);
       const std::uint64_t rounded = found.st_blksize;
       const std::uint64_t blocks = static_cast<std::uint64_t>(found.st_blocks) * 512;
-      allocated += blocks - std::min(blocks, rounded);  // the last one is hardly ever full
+      allocated += blocks - std::min(blocks, rounded);  // the last block is rarely full
     }
     raise(most_bytes, bytes);
     raise(most_allocated, allocated);
@@ -77,7 +77,7 @@ class SpillCapacity : public ::testing::Test {
     db_.reset(db);
     db_->SetDiversion(Diversion::always);
   }
-  // New keys until one goes to RocksDB, for the store is full.
+  // Puts new keys until one goes to RocksDB because the store is full.
   void fill(std::size_t value_bytes) {
     const std::uint64_t before = db_->GetSpillStatistics().main_writes;
     while (db_->GetSpillStatistics().main_writes == before) {
@@ -97,7 +97,7 @@ class SpillCapacity : public ::testing::Test {
   std::uint64_t keys_ = 0;
 };
 
-// Also where a generation is to be as large as all of it.
+// Also if one generation may be as large as the store.
 TEST_F(SpillCapacity, BoundsLogsAndSortedFilesTogether) {
   for (const std::uint64_t generation_bytes : {kCapacity / 16, kCapacity}) {
     for (const std::size_t value_bytes : {10, 2000, 50'000}) {
@@ -137,22 +137,22 @@ TEST_F(SpillCapacity, WhatASnapshotHoldsIsToldAndCounts) {
   const SpillStatistics full = db_->GetSpillStatistics();
   EXPECT_EQ(full.live_entries, 0U);
   EXPECT_GT(full.held_bytes, kCapacity / 2);
-  EXPECT_LT(full.store_used_bytes - full.held_bytes, 1000U);  // a note
+  EXPECT_LT(full.store_used_bytes - full.held_bytes, 1000U);  // only a note
   std::uint64_t told = 0;
   EXPECT_TRUE(db_->GetIntProperty("spillway.held-bytes", &told));
   EXPECT_EQ(told, full.held_bytes);
-  // It is as full as it was: hardly anything more is diverted.
+  // It is as full as before, so hardly anything more is diverted.
   const std::uint64_t diverted = db_->GetSpillStatistics().diverted_bytes;
   fill(2000);
   EXPECT_LT(db_->GetSpillStatistics().diverted_bytes - diverted, kCapacity / 4);
   ASSERT_TRUE(db_->Rollback().ok());
   db_->ReleaseSnapshot(snapshot);
-  // Who brought it back lets go of the last a moment after Rollback() has returned.
+  // The rollback's thread releases the last generation shortly after Rollback() has returned.
   for (int i = 0; i < 10'000 && db_->GetSpillStatistics().held_bytes > 0; ++i) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
   EXPECT_EQ(db_->GetSpillStatistics().held_bytes, 0U);
-  EXPECT_LT(db_->GetSpillStatistics().store_used_bytes, 1000U);  // a note
+  EXPECT_LT(db_->GetSpillStatistics().store_used_bytes, 1000U);  // only a note
 }
 
 TEST_F(SpillCapacity, TheMemoryOfWhatASnapshotHoldsIsToldAndCounts) {
@@ -170,7 +170,7 @@ TEST_F(SpillCapacity, TheMemoryOfWhatASnapshotHoldsIsToldAndCounts) {
   EXPECT_LT(db_->GetSpillStatistics().index_bytes - empty, memory / 2) << "slots of the index may stay";
 }
 
-// A snapshot that stays is no way past the bound of the memory.
+// Generations that a snapshot keeps count towards the bound of the memory.
 TEST_F(SpillCapacity, GenerationsThatSnapshotsHoldDoNotOutgrowTheIndex) {
   spill_.index_bytes = 1 << 20;
   open(kCapacity / 16);

@@ -1,4 +1,4 @@
-// The commit pipeline over an environment that remembers what it is asked for: groups, order, and who is kept apart.
+// The commit pipeline over an environment that records its calls: groups, order, and mutual exclusion.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -21,7 +21,7 @@ using rocksdb::Slice;
 using rocksdb::Status;
 using rocksdb::WriteBatch;
 
-// Keeps records in memory; each answer can be set.
+// Keeps records in memory. Each answer can be set.
 class FakeEnv final : public CommitEnv {
  public:
   bool has_live() const override { return has_live_; }
@@ -98,14 +98,14 @@ class CommitPipelineTest : public testing::Test {
     pipeline_.commit(one);
     return one.status;
   }
-  // Holds the queue until `waiting` commits wait behind it, so that they become one group; returns their statuses.
+  // Holds the queue until `waiting` commits wait in it, so that they form one group. Returns their statuses.
   std::vector<Status> commit_together(std::vector<WriteBatch> batches, bool sync_last = false) {
     std::vector<Status> statuses(batches.size());
     std::vector<std::thread> threads;
     pipeline_.queue().run_alone([&] {
       for (std::size_t i = 0; i < batches.size(); ++i) {
         threads.emplace_back([&, i] { statuses[i] = commit(batches[i], sync_last && i + 1 == batches.size()); });
-        std::this_thread::sleep_for(std::chrono::milliseconds(30));  // in this order
+        std::this_thread::sleep_for(std::chrono::milliseconds(30));  // so that they queue in this order
       }
     });
     for (std::thread& thread : threads) thread.join();
@@ -248,10 +248,11 @@ TEST_F(CommitPipelineTest, AGroupDoesNotWaitForAWriteOfOtherKeys) {
   KeyFence::MainKeys keys(pipeline_.fence());
   ASSERT_NE(stripe("a"), stripe("b"));
   ASSERT_TRUE(keys.announce(stripe("b")));
-  EXPECT_TRUE(commit(put("a")).ok());  // or this test does not end
+  EXPECT_TRUE(commit(put("a")).ok());  // otherwise this test does not end
 }
 
-// Who passed the gate before the group was seen has announced nothing, so the group waits until it has left.
+// A writer that passed the gate before the group was visible has announced nothing, so the group waits until it has
+// left.
 TEST_F(CommitPipelineTest, TheFirstGroupWaitsForEveryoneInsideRocksdb) {
   env_.has_live_ = false;
   auto pass = std::make_unique<Gate::Pass>(pipeline_.gate());
@@ -269,10 +270,10 @@ TEST_F(CommitPipelineTest, TheFirstGroupWaitsForEveryoneInsideRocksdb) {
 TEST_F(CommitPipelineTest, LaterGroupsDoNotWaitForThoseInsideRocksdb) {
   const Gate::Pass pass(pipeline_.gate());
   ASSERT_TRUE(pass);
-  EXPECT_TRUE(commit(put("a")).ok());  // or this test does not end
+  EXPECT_TRUE(commit(put("a")).ok());  // otherwise this test does not end
 }
 
-// A range has keys that nobody can announce: nobody is inside RocksDB while it is committed.
+// The keys of a range cannot be announced, so no writer is inside RocksDB while it is committed.
 TEST_F(CommitPipelineTest, TheGateIsClosedWhileARangeDeletionIsCommitted) {
   WriteBatch range;
   ASSERT_TRUE(range.DeleteRange("a", "z").ok());
@@ -322,7 +323,7 @@ TEST_F(CommitPipelineTest, BackpressureEndsWithWhoAskedForIt) {
     CommitPipeline::Backpressure backpressure(pipeline_);
     for (int i = 0; i < 10; ++i) backpressure.increase();
     EXPECT_GE(time_of_commit(),
-              std::chrono::microseconds(50 << 9));  // 50 us, doubled nine times: a sleep is no shorter
+              std::chrono::microseconds(50 << 9));  // 50 us, doubled nine times: a sleep is not shorter
   }
   std::chrono::steady_clock::duration least = std::chrono::hours(1);
   for (int i = 0; i < 100; ++i) least = std::min(least, time_of_commit());
@@ -347,7 +348,7 @@ TEST_F(CommitPipelineTest, BackpressureIsWaitedForByEveryCommitOfTheGroup) {
   EXPECT_EQ(one.waited, std::chrono::microseconds(50));
 }
 
-// Who came before the queue was held has waited for as long as it was, who came later since then.
+// A commit that came before the queue was held has waited for the whole time, a later one since it came.
 TEST_F(CommitPipelineTest, ACallThatHoldsTheQueueIsWaitedFor) {
   constexpr std::chrono::milliseconds kHeld{60};
   WriteBatch batches[] = {put("a"), put("b")};
@@ -359,7 +360,7 @@ TEST_F(CommitPipelineTest, ACallThatHoldsTheQueueIsWaitedFor) {
   pipeline_.queue().run_held(
       [&] {
         threads.emplace_back([&] { pipeline_.commit(early); });
-        std::this_thread::sleep_for(kHeld);  // not held yet
+        std::this_thread::sleep_for(kHeld);  // the queue is not held yet
       },
       [&] {
         std::this_thread::sleep_for(kHeld);

@@ -1,4 +1,4 @@
-// The queue of commits: who leads, what is committed together, and what runs while nothing is committed.
+// The queue of commits: the leader, what is committed together, and what runs while nothing is committed.
 #include <gtest/gtest.h>
 #include <rocksdb/write_batch.h>
 
@@ -18,7 +18,7 @@ namespace {
 using rocksdb::Status;
 using rocksdb::WriteBatch;
 
-// Sees every group; holds the leader back while a test wants it.
+// Records every group. Holds the leader while a test needs it.
 class Leads {
  public:
   CommitQueue::CommitGroup lead() {
@@ -49,11 +49,11 @@ class Leads {
   std::atomic<int> leaders_ = 0;
   std::atomic<bool> holds_ = false;
   std::atomic<bool> is_leading_ = false;
-  std::vector<std::size_t> sizes_;  // one leader at a time
+  std::vector<std::size_t> sizes_;  // written by one leader at a time
   std::vector<Commit*> order_;
 };
 
-// A commit of so many bytes.
+// A commit with a given size.
 struct Sized {
   explicit Sized(std::size_t bytes = 1) {
     EXPECT_TRUE(batch.Put("k", std::string(bytes, 'v')).ok());
@@ -72,7 +72,7 @@ TEST(CommitQueue, OneThatComesAloneIsAGroupOfItself) {
   EXPECT_TRUE(one.commit.status.IsAborted());
 }
 
-// Whether the others have queued up when the leader goes on is not in a test's hand, so it is tried until they have.
+// A test cannot control whether the others are queued when the leader continues, so it repeats until they were.
 TEST(CommitQueue, ThoseThatWaitAreCommittedTogetherEachOnce) {
   bool were_together = false;
   for (int attempt = 0; attempt < 500 && !were_together; ++attempt) {
@@ -104,7 +104,7 @@ TEST(CommitQueue, AGroupEndsAtItsBytesAndTakesAnyFirst) {
     leads.hold();
     Sized first;
     std::vector<Sized> large;
-    for (int i = 0; i < 3; ++i) large.emplace_back(600'000);  // two of them are more than a group takes
+    for (int i = 0; i < 3; ++i) large.emplace_back(600'000);  // two of them exceed the limit of a group
     std::vector<std::thread> threads;
     threads.emplace_back([&] { queue.run(first.commit); });
     leads.wait_for_leader();
@@ -156,7 +156,7 @@ TEST(CommitQueue, WhatRunsAloneRunsWhileNothingIsCommitted) {
   EXPECT_EQ(alone, 1000);
 }
 
-// A rollback holds the queue and waits for a flush; the flush comes to the queue, and must not wait for the rollback.
+// A rollback holds the queue and waits for a flush. The flush calls the queue, and must not wait for the rollback.
 TEST(CommitQueue, WhoGivesWayIsTurnedAwayWhileItIsHeld) {
   CommitQueue queue([](std::span<Commit*>) {});
   std::atomic<int> ran = 0;
@@ -169,7 +169,7 @@ TEST(CommitQueue, WhoGivesWayIsTurnedAwayWhileItIsHeld) {
                  });
   EXPECT_EQ(turned_away, std::vector<bool>{true});
   EXPECT_EQ(ran, 0);
-  EXPECT_TRUE(queue.run_alone_unless_held([&] { ++ran; }));  // held no more
+  EXPECT_TRUE(queue.run_alone_unless_held([&] { ++ran; }));  // no longer held
   EXPECT_EQ(ran, 1);
 }
 

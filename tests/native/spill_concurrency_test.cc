@@ -1,5 +1,5 @@
-// Many threads on one spillway::DB while writes go now one way and now the other and are brought back all the time:
-// what a reader has seen never becomes older, and a batch is never seen in part.
+// Many threads on one spillway::DB while diversion changes and rollbacks run all the time: what a reader has seen never
+// becomes older, and a batch is never seen in part.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -18,8 +18,8 @@ namespace spillway::clients {
 namespace {
 
 constexpr int kWriters = 2;
-constexpr int kKeys = 16;        // of each writer
-constexpr int kVersions = 8000;  // that each writer writes
+constexpr int kKeys = 16;        // per writer
+constexpr int kVersions = 8000;  // versions that each writer writes
 
 std::string key(int writer, int index, char half) {
   return std::string(1, half) + std::to_string(writer) + "-" + std::to_string(index);
@@ -42,7 +42,7 @@ class SpillConcurrency : public ::testing::Test {
     db_.reset(db);
   }
 
-  // Both halves of a pair in one batch; the version only grows.
+  // Both halves of a pair in one batch. The version only grows.
   void write(int writer) {
     ssd::Random random(static_cast<std::uint64_t>(writer) + 1);
     std::array<int, kKeys> version{};

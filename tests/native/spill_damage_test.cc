@@ -1,5 +1,5 @@
-// Bytes that change on the drive while the database is open, and while it is not: an error that says where, or the
-// right answer, and never a wrong one.
+// Bytes that change on the drive while the database is open, and while it is closed: each read returns the right
+// answer, or an error that says where. It never returns a wrong answer.
 #include "spill_damage.h"
 
 #include <algorithm>
@@ -27,12 +27,12 @@ class SpillDamage : public ::testing::TestWithParam<StoreKind> {
     ASSERT_TRUE(status.ok()) << status.ToString();
   }
   DB& db() { return database_.db(); }
-  // It says that something is damaged, and what and where.
+  // It reports damage, what is damaged and where.
   static void expect_told(const Status& status) {
     EXPECT_TRUE(status.IsCorruption()) << status.ToString();
     EXPECT_NE(status.ToString().find("is damaged at byte "), std::string::npos) << status.ToString();
   }
-  // Changes a byte of that value in whichever file of the store it lies.
+  // Changes a byte of that value in the file of the store that contains it.
   void flip_in_value(const std::string& value, std::size_t at) {
     int found = 0;
     for (const std::string& file : database_.files()) {
@@ -51,7 +51,7 @@ class SpillDamage : public ::testing::TestWithParam<StoreKind> {
 INSTANTIATE_TEST_SUITE_P(Kinds, SpillDamage, ::testing::Values(StoreKind::region, StoreKind::key_value),
                          [](const auto& kind) { return name_of(kind.param); });
 
-// Values at the beginning of a record and behind others, as a reader may come by them.
+// Values at the beginning of a record and after others, so that readers reach them in different ways.
 TEST_P(SpillDamage, EveryReadOfAValueThatChangedSaysSo) {
   const std::string first(1000, 'f');
   const std::string middle(3000, 'm');
@@ -91,13 +91,13 @@ TEST_P(SpillDamage, EveryReadOfAValueThatChangedSaysSo) {
 
 // --- Bytes at random
 
-// SPILLWAY_FLIPS: how many bytes are changed, of both kinds of store together (`make flips`: 10,000).
+// SPILLWAY_FLIPS: how many bytes are changed, for both kinds of store together (`make flips`: 10,000).
 std::uint64_t flips_asked_for() {
   const char* const asked = std::getenv("SPILLWAY_FLIPS");
   return asked != nullptr ? std::stoull(asked) : 240;
 }
 
-// What became of the changed bytes; printed, so that a run shows that it tried both.
+// The effects of the changed bytes. Printed, so that a run shows that both occurred.
 using Outcomes = std::map<std::string, std::uint64_t>;
 
 class SpillFlips : public ::testing::TestWithParam<StoreKind> {
@@ -108,7 +108,7 @@ class SpillFlips : public ::testing::TestWithParam<StoreKind> {
     std::uint8_t bits = 1;
   };
 
-  // A file of the store, and a byte of it: mostly one that was written to, for mapped files are large and empty.
+  // Picks a file of the store and a byte of it: mostly a written one, because mapped files are large and empty.
   Flip pick(const SpilledDatabase& database) {
     const std::vector<std::string> files = database.files();
     EXPECT_FALSE(files.empty());
@@ -124,7 +124,7 @@ class SpillFlips : public ::testing::TestWithParam<StoreKind> {
     }
   }
 
-  // The answer is right, or an error that says where; never another.
+  // The answer is right, or an error that says where.
   std::string judge(const Status& status, const std::string& key, const std::string& value, const Model& model) {
     const auto known = model.find(key);
     if (status.ok()) {
@@ -146,7 +146,7 @@ class SpillFlips : public ::testing::TestWithParam<StoreKind> {
     return "told";
   }
 
-  // All that the database says, by every way to ask. "right" if all of it is.
+  // Reads everything in every way. "right" if all answers are.
   std::string read_all(SpilledDatabase& database) {
     bool all_right = true;
     const auto note = [&](const std::string& outcome) { all_right = all_right && outcome == "right"; };
@@ -202,7 +202,7 @@ class SpillFlips : public ::testing::TestWithParam<StoreKind> {
 INSTANTIATE_TEST_SUITE_P(Kinds, SpillFlips, ::testing::Values(StoreKind::region, StoreKind::key_value),
                          [](const auto& kind) { return name_of(kind.param); });
 
-// Of five bytes of a kind of store three are changed below an open database, and changed back when all was read.
+// Of five bytes per kind of store, three are changed while the database is open, and changed back when all was read.
 TEST_P(SpillFlips, ReadByAnOpenDatabase) {
   const std::uint64_t flips = flips_asked_for() * 3 / 10;
   SpilledDatabase database(GetParam(), temporary_.path("live"));
@@ -224,7 +224,7 @@ TEST_P(SpillFlips, ReadByAnOpenDatabase) {
   print();
 }
 
-// One is changed before all is brought back.
+// One is changed before everything is brought back.
 TEST_P(SpillFlips, BroughtBack) {
   const std::uint64_t flips = flips_asked_for() / 10;
   for (std::uint64_t i = 0; i < flips && !HasFailure(); ++i) {
@@ -249,7 +249,7 @@ TEST_P(SpillFlips, BroughtBack) {
   print();
 }
 
-// And one between a close and an opening.
+// One is changed between a close and an opening.
 TEST_P(SpillFlips, FoundWhenItIsOpenedAgain) {
   const std::uint64_t flips = flips_asked_for() / 10;
   const std::string filled = temporary_.path("filled");

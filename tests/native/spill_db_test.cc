@@ -1,4 +1,4 @@
-// spillway::DB as its user sees it. What random operations do is in spill_metamorphic_test.cc, crashes in the crash
+// spillway::DB as its user sees it. Random operations are tested in spill_metamorphic_test.cc, crashes in the crash
 // tests.
 #include <gtest/gtest.h>
 #include <rocksdb/comparator.h>
@@ -44,7 +44,7 @@ class AppendOperator final : public rocksdb::AssociativeMergeOperator {
   const char* Name() const override { return "Append"; }
 };
 
-// Bytewise, with eight bytes of timestamp behind the key.
+// Bytewise, with eight bytes of timestamp after the key.
 class TimestampComparator final : public rocksdb::Comparator {
  public:
   TimestampComparator() : Comparator(8) {}
@@ -72,7 +72,7 @@ class Events final : public SpillListener {
     const std::lock_guard lock(mutex_);
     return seen_.count(name) > 0;
   }
-  // Of what another thread tells, which may be late.
+  // Waits for an event that another thread reports later.
   bool will_see(const std::string& name) const {
     for (int i = 0; i < 1000 && !saw(name); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
     return saw(name);
@@ -89,7 +89,7 @@ class SpillDb : public ::testing::Test {
     options_.create_if_missing = true;
     options_.merge_operator = std::make_shared<AppendOperator>();
     spill_.rollback = RollbackPolicy::off;
-    spill_.put_back_bytes = 0;  // ingests, unless a test says otherwise
+    spill_.put_back_bytes = 0;  // so it ingests, unless a test sets another value
     spill_.poll_interval = std::chrono::milliseconds(5);
     spill_.listeners = {events_};
   }
@@ -126,8 +126,8 @@ class SpillDb : public ::testing::Test {
     const rocksdb::Status status = db_->Rollback();
     ASSERT_TRUE(status.ok()) << status.ToString();
   }
-  // Each table file in `directory` has the checksum that its MANIFEST says. Plain RocksDB looks, without mapped reads:
-  // with them RocksDB 7.8.3 computes no checksum of a file.
+  // Each table file in `directory` has the checksum in its MANIFEST. Plain RocksDB checks, without mapped reads: with
+  // them RocksDB 7.8.3 computes no checksum of a file.
   void expect_checksums_of(const std::string& directory, std::size_t files) {
     rocksdb::Options options = options_;
     options.allow_mmap_reads = false;
@@ -184,7 +184,7 @@ TEST_F(SpillDb, TheNewestVersionWinsWhereverItWent) {
   db_->SetDiversion(Diversion::always);
   put("k", "1");
   db_->SetDiversion(Diversion::automatic);
-  put("k", "2");  // goes after it, or rollback would bring 1 back over it
+  put("k", "2");  // must be diverted too, or rollback would bring 1 back over it
   put("m", "main");
   EXPECT_EQ(get("k"), "2");
   EXPECT_EQ(live_entries(), 2U);
@@ -239,11 +239,11 @@ TEST_F(SpillDb, MergesAreWorkedOutWhereTheirBaseIs) {
   put("a", "1");
   db_->SetDiversion(Diversion::always);
   put("b", "1");
-  ASSERT_TRUE(db_->Merge(WriteOptions(), "b", "2").ok());  // base in the spill store
-  ASSERT_TRUE(db_->Merge(WriteOptions(), "a", "2").ok());  // base in RocksDB: takes that way
+  ASSERT_TRUE(db_->Merge(WriteOptions(), "b", "2").ok());  // its base is in the spill store
+  ASSERT_TRUE(db_->Merge(WriteOptions(), "a", "2").ok());  // its base is in RocksDB: the merge goes there
   rocksdb::WriteBatch batch;
   ASSERT_TRUE(batch.Merge("a", "3").ok());
-  ASSERT_TRUE(batch.Merge("b", "3").ok());  // takes the batch to the spill store whole
+  ASSERT_TRUE(batch.Merge("b", "3").ok());  // the whole batch goes to the spill store
   ASSERT_TRUE(batch.Merge("b", "4").ok());
   ASSERT_TRUE(db_->Write(WriteOptions(), &batch).ok());
   EXPECT_EQ(all(), "a=1,2,3 b=1,2,3,4 ");
@@ -262,7 +262,7 @@ TEST_F(SpillDb, RangeDeletionsHideWhatIsOlderInBothStores) {
     EXPECT_EQ(all(), "a=main d=main ");
     EXPECT_EQ(get("b") + get("c") + get("d"), "--main");
     db_->SetDiversion(Diversion::automatic);
-    put("c", "new");  // covered by what was diverted
+    put("c", "new");  // covered by a diverted range deletion
     EXPECT_EQ(all(), "a=main c=new d=main ");
     EXPECT_EQ(get("b") + get("c") + get("d"), "-newmain");
     roll_back();
@@ -271,8 +271,8 @@ TEST_F(SpillDb, RangeDeletionsHideWhatIsOlderInBothStores) {
   }
 }
 
-// Of a key that was put, deleted and put again, what is brought back is the last: a SingleDelete of it must not let the
-// first come back.
+// Of a key that was put, deleted and put again, the last version is brought back. A SingleDelete of it must not let the
+// first one return.
 TEST_F(SpillDb, WhatWasDeletedSinglyStaysDeleted) {
   open();
   put("a", "first");
@@ -384,7 +384,7 @@ TEST_F(SpillDb, FilesHaveTheirChecksumsWhateverTheReads) {
 }
 
 TEST_F(SpillDb, AStallDivertsAtOnceAndNobodyWaits) {
-  // Two L0 files that nobody compacts, and RocksDB stops for good.
+  // Two L0 files that are never compacted, so RocksDB stops for ever.
   options_.write_buffer_size = 64 << 10;
   options_.max_write_buffer_number = 2;
   options_.max_background_jobs = 1;
@@ -402,7 +402,7 @@ TEST_F(SpillDb, AStallDivertsAtOnceAndNobodyWaits) {
   for (int i = 0; i < 2000; i += 37) EXPECT_EQ(get("key" + std::to_string(i)), value);
 }
 
-// Its triggers are its own: one L0 file of many is further from a stall than one memtable of three.
+// Each family has its own triggers: one L0 file of many is further from a stall than one memtable of three.
 TEST_F(SpillDb, TheWorstColumnFamilyIsTheOneNearestToAStall) {
   open();
   rocksdb::ColumnFamilyHandle* few = nullptr;
@@ -436,7 +436,7 @@ TEST_F(SpillDb, AFullStoreFallsBackAndSaysSo) {
   EXPECT_GT(db_->GetSpillStatistics().main_writes, 0U);
   EXPECT_LE(db_->GetSpillStatistics().store_used_bytes, spill_.capacity_bytes);
   for (int i = 0; i < 200; ++i) ASSERT_EQ(get("key" + std::to_string(i)), value);
-  // The reserve is for keys that lie there; then a rollback makes room though the policy is off.
+  // The reserve is for keys in the spill store. When it is used up, a rollback makes room although the policy is off.
   for (int i = 0; i < 200; ++i) put("key0", value + std::to_string(i));
   EXPECT_EQ(get("key0"), value + "199");
 }
@@ -485,7 +485,7 @@ TEST_F(SpillDb, WhatIsNotSupportedIsRefusedByName) {
   EXPECT_TRUE(iterator->status().IsNotSupported());
 }
 
-// Our listeners and our filter of its log are in it by name, which RocksDB's tools need not know.
+// The OPTIONS file contains the names of the library's listeners and log filter, which RocksDB's tools need not know.
 TEST_F(SpillDb, RocksdbCanStillReadItsOptionsFile) {
   open();
   rocksdb::DBOptions options;
@@ -500,7 +500,7 @@ TEST_F(SpillDb, RocksdbCanStillReadItsOptionsFile) {
   EXPECT_EQ(families.size(), 1U);
 }
 
-// Nobody who takes a snapshot then sees less of a batch than who has read a key of it.
+// A snapshot taken after a key of a batch was read must see the whole batch.
 TEST_F(SpillDb, ABatchIsReadWhenAllOfItCanBeSeen) {
   open();
   db_->SetDiversion(Diversion::always);

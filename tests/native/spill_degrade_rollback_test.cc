@@ -1,5 +1,5 @@
-// Rollbacks that fail, or meet a store that is full: what they were bringing back stays readable, is told of, and is
-// tried again.
+// Rollbacks that fail, or find the store full: the diverted writes stay readable, the failure is reported, and the
+// rollback is retried.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -21,7 +21,7 @@ using clients::rocksdb_of;
 using rocksdb::IOStatus;
 using rocksdb::Status;
 
-// The error of RocksDB's may come, and be over, while what was diverted is brought back for the ingestion.
+// RocksDB's error may occur and end while the rollback waits for the ingestion.
 TEST_F(SpillDegrade, NothingIsIngestedByARocksdbThatFailedWhileAnIngestionWaited) {
   open(RollbackPolicy::off, 64 << 20, SpillOptions().put_back_bytes);
   const std::string file = sorted_file();
@@ -39,7 +39,7 @@ TEST_F(SpillDegrade, NothingIsIngestedByARocksdbThatFailedWhileAnIngestionWaited
   EXPECT_EQ(get("sorted"), "-");
 }
 
-// To look for an error of RocksDB's is not to write past its log, after which it takes nothing in memtables for
+// A check for errors of RocksDB is not a write without its log. After such a write, memtables would not count as
 // durable.
 TEST_F(SpillDegrade, AFailedRollbackChangesNoReadOfWhatIsDurable) {
   open(RollbackPolicy::off);
@@ -59,7 +59,7 @@ TEST_F(SpillDegrade, AFailedRollbackChangesNoReadOfWhatIsDurable) {
   EXPECT_TRUE(status.ok()) << status.ToString();
 }
 
-// Also what a rollback has just put back that has not ended yet.
+// Also of a rollback that has just put writes back and has not ended yet.
 TEST_F(SpillDegrade, ListsOfFilesHaveWhatARollbackIsPuttingBack) {
   open(RollbackPolicy::off, 64 << 20, SpillOptions().put_back_bytes);
   db_->SetDiversion(Diversion::always);
@@ -84,15 +84,15 @@ TEST_F(SpillDegrade, ListsOfFilesHaveWhatARollbackIsPuttingBack) {
   EXPECT_EQ(in_memtables, 0U);
 }
 
-// What a rollback has ingested, and what a flush has taken out of RocksDB's log, is noted down in the spill store, for
-// a compaction may take the sequence numbers away that would tell it. A full store takes no note.
+// What a rollback has ingested, and what a flush has removed from RocksDB's log, is recorded in a note, because a
+// compaction may remove the sequence numbers that show it. A full store refuses the note.
 TEST_F(SpillDegrade, ANoteThatAFullStoreRefusesIsNotMissed) {
   open(RollbackPolicy::off);
   const std::string older(64 << 10, 'o');
   const std::string newer(64 << 10, 'n');
   ASSERT_TRUE(db_->Put({}, "main 1", "1").ok());
   db_->SetDiversion(Diversion::always);
-  ASSERT_TRUE(db_->Put({}, "k", older).ok());  // a generation of its own
+  ASSERT_TRUE(db_->Put({}, "k", older).ok());  // a separate generation
   db_->SetDiversion(Diversion::never);
   ASSERT_TRUE(db_->Put({}, "main 2", "2").ok());
   db_->SetDiversion(Diversion::always);
@@ -102,19 +102,19 @@ TEST_F(SpillDegrade, ANoteThatAFullStoreRefusesIsNotMissed) {
                ? InjectedFault{.status = IOStatus::NoSpace("(injected)")}
                : InjectedFault();
   });
-  ASSERT_TRUE(db_->Put({}, "main 3", "3").ok());  // finds the store full: it is brought back one by one
+  ASSERT_TRUE(db_->Put({}, "main 3", "3").ok());  // finds the store full: generations are brought back one by one
   ASSERT_TRUE(comes_true(
       [&] { return !heard_->of(Kind::rollback_failed).empty() || !heard_->of(Kind::rollback_end).empty(); }));
   rocksdb::CompactRangeOptions to_the_bottom;
   to_the_bottom.bottommost_level_compaction = rocksdb::BottommostLevelCompaction::kForce;
   ASSERT_TRUE(rocksdb_of(*db_).CompactRange(to_the_bottom, nullptr, nullptr).ok());
-  system_->cut_power();  // the process dies; what it wrote is there
+  system_->cut_power();  // like a kill: what was written is there
   open(RollbackPolicy::off);
   EXPECT_EQ(get("k"), newer);
   for (const char* number : {"1", "2", "3"}) EXPECT_EQ(get(std::string("main ") + number), number);
 }
 
-// RocksDB does not say when a compaction begins that a program asked for by files.
+// RocksDB does not report the beginning of a CompactFiles.
 TEST_F(SpillDegrade, ACompactionOfFilesWaitsForTheNoteThatIsOwed) {
   open(RollbackPolicy::off);
   db_->SetDiversion(Diversion::never);
@@ -139,7 +139,7 @@ TEST_F(SpillDegrade, ACompactionOfFilesWaitsForTheNoteThatIsOwed) {
   EXPECT_EQ(get("k"), "1");
 }
 
-// Until a note stands, or nothing is left that it would be for. Compactions ask MainOrder, among RocksDB's listeners.
+// Until a note is written, or the store is empty. MainOrder, one of RocksDB's listeners, holds compactions.
 TEST_F(SpillDegrade, CompactionsWaitForTheNoteOfARollback) {
   for (const bool is_refused : {false, true}) {
     SCOPED_TRACE(is_refused ? "refused" : "taken");
@@ -178,7 +178,7 @@ TEST_F(SpillDegrade, CompactionsWaitForTheNoteOfARollback) {
                      ? InjectedFault{.status = IOStatus::NoSpace("(injected)")}
                      : InjectedFault();
         });
-        EXPECT_TRUE(db_->Put({}, "other", "").ok());  // finds the store full: it is brought back one by one
+        EXPECT_TRUE(db_->Put({}, "other", "").ok());  // finds the store full: generations are brought back one by one
         EXPECT_TRUE(comes_true([&] { return db_->GetSpillStatistics().live_entries == 0; }));
       } else {
         EXPECT_TRUE(db_->Rollback().ok());
@@ -192,14 +192,15 @@ TEST_F(SpillDegrade, CompactionsWaitForTheNoteOfARollback) {
   }
 }
 
-// RocksDB may count the sequence numbers of what is ingested before its MANIFEST has them, or though it never has.
+// RocksDB may count the sequence numbers of ingested files before they are in its MANIFEST, and even if they never are.
 TEST_F(SpillDegrade, WhatIsDivertedWhileFilesAreIngestedOutlivesAKill) {
   for (const bool dies : {true, false}) {
     SCOPED_TRACE(dies ? "killed meanwhile" : "the ingestion fails");
     open(RollbackPolicy::off);
     db_->SetDiversion(Diversion::never);
     ASSERT_TRUE(db_->Put({}, "k", "1").ok());
-    ASSERT_TRUE(rocksdb_of(*db_).Flush({}).ok());  // else it is flushed first, and that is what MANIFEST says first
+    // Otherwise the ingestion flushes first, and the MANIFEST has that first.
+    ASSERT_TRUE(rocksdb_of(*db_).Flush({}).ok());
     db_->SetDiversion(Diversion::always);
     ASSERT_TRUE(db_->Put({}, "k", "2").ok());
     std::atomic<bool> is_ingesting = false;
@@ -220,7 +221,7 @@ TEST_F(SpillDegrade, WhatIsDivertedWhileFilesAreIngestedOutlivesAKill) {
     ASSERT_TRUE(has_come);
     if (!dies) diverted = db_->Put({}, "z", "3").ok();
     ASSERT_TRUE(diverted);
-    system_->cut_power();  // the process dies; what it wrote is there
+    system_->cut_power();  // like a kill: what was written is there
     open(RollbackPolicy::off);
     EXPECT_EQ(get("k"), "2");
     EXPECT_EQ(get("z"), "3");
@@ -228,7 +229,7 @@ TEST_F(SpillDegrade, WhatIsDivertedWhileFilesAreIngestedOutlivesAKill) {
   }
 }
 
-// RocksDB may fail while sorted files are written, and takes none any more though it has recovered.
+// RocksDB may fail while sorted files are written. After it has recovered it ingests no more files.
 TEST_F(SpillDegrade, WhatCannotBeIngestedAnyMoreIsPutBack) {
   open(RollbackPolicy::off);
   ASSERT_TRUE(db_->Put({}, "main", "1").ok());

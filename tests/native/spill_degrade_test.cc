@@ -1,5 +1,5 @@
-// A spill store or a rollback that fails leaves RocksDB: writes wait for it as they would without a spill store, nobody
-// waits for ever, and whoever watches is told.
+// If the spill store or a rollback fails, RocksDB remains: writes wait for it as without a spill store, no write waits
+// for ever, and the failure is reported.
 #include "spill_degrade.h"
 
 #include <gtest/gtest.h>
@@ -36,7 +36,7 @@ TEST_F(SpillDegrade, AFullDriveIsAnErrorAndNotAWaitWithoutEnd) {
                : InjectedFault();
   });
   for (int i = 0; i < 3; ++i) {
-    const Status diverted = ends([&] { return db_->Put({}, "a", "2"); });  // its key lies there
+    const Status diverted = ends([&] { return db_->Put({}, "a", "2"); });  // its key is in the store
     EXPECT_TRUE(diverted.IsIOError()) << diverted.ToString();
   }
   EXPECT_EQ(get("a"), value);
@@ -48,7 +48,7 @@ TEST_F(SpillDegrade, AFullDriveIsAnErrorAndNotAWaitWithoutEnd) {
   EXPECT_EQ(get("a"), "3");
 }
 
-// Not only by the write that filled it: every later one that needs the same log.
+// Not only the write that filled the drive, but every later one that needs the same log.
 TEST_F(SpillDegrade, AFullDriveIsTheReasonOfEachWriteThatItsLogRefuses) {
   open(RollbackPolicy::off);
   ASSERT_TRUE(db_->Put({}, "main", "1").ok());
@@ -65,8 +65,8 @@ TEST_F(SpillDegrade, AFullDriveIsTheReasonOfEachWriteThatItsLogRefuses) {
   system_->set_fault_rule({});
 }
 
-// Also where RocksDB's log has failed meanwhile, by a write or by what was to be put back; with nothing to flush it
-// begins no new one.
+// Also if RocksDB's log has failed meanwhile, by a write or by a put of the rollback. With nothing to flush, RocksDB
+// begins no new log.
 TEST_F(SpillDegrade, WhatWasDivertedComesBackAfterRocksdbsLogHasFailed) {
   for (const bool by_a_write : {false, true}) {
     for (const bool has_memtable : {false, true}) {
@@ -122,8 +122,8 @@ TEST_F(SpillDegrade, WhatWasDivertedComesBackAfterRocksdbsLogHasFailed) {
   }
 }
 
-// A RocksDB that has stopped writes and then fails for good says so to them. What waits for a rollback there is told,
-// too.
+// If RocksDB has stopped writes and then fails for good, writes return that error, and so do writes that wait for a
+// rollback.
 TEST_F(SpillDegrade, AnErrorThatStopsRocksdbEndsEveryWait) {
   open(RollbackPolicy::off, 64 << 10);
   // A flush that has begun fails when the drive is full, and not before.
@@ -155,7 +155,7 @@ TEST_F(SpillDegrade, AnErrorThatStopsRocksdbEndsEveryWait) {
   EXPECT_EQ(get(newest), "3");
 }
 
-// Also where the spill store is full, and takes notes all the same.
+// Also if the spill store is full but has room for notes.
 TEST_F(SpillDegrade, AnErrorThatStopsRocksdbEndsTheWaitForRoom) {
   open(RollbackPolicy::off, 64 << 10);
   const auto fails = std::make_shared<std::atomic<bool>>(false);  // the file system outlives this function
@@ -177,7 +177,7 @@ TEST_F(SpillDegrade, AnErrorThatStopsRocksdbEndsTheWaitForRoom) {
   }
   EXPECT_TRUE(status.IsIncomplete()) << status.ToString();
   status = {};
-  for (int i = 0; status.ok() && i < 2000; ++i) status = db_->Put(at_once, newest, value);  // into the reserve
+  for (int i = 0; status.ok() && i < 2000; ++i) status = db_->Put(at_once, newest, value);  // uses up the reserve
   EXPECT_TRUE(status.IsIncomplete()) << status.ToString();
   *fails = true;
   const Status put = ends([&] { return db_->Put({}, newest, value); });
@@ -185,7 +185,7 @@ TEST_F(SpillDegrade, AnErrorThatStopsRocksdbEndsTheWaitForRoom) {
   system_->set_fault_rule({});
 }
 
-// Compactions that fail do not stop RocksDB, but what has stopped writes until one succeeds.
+// Failed compactions do not stop RocksDB, but a stop of writes lasts until one succeeds.
 TEST_F(SpillDegrade, CompactionsThatFailAreNotWaitedForWithoutEnd) {
   open(RollbackPolicy::off);
   const std::unordered_map<std::string, std::string> few_files{{"level0_file_num_compaction_trigger", "2"},
@@ -206,7 +206,7 @@ TEST_F(SpillDegrade, CompactionsThatFailAreNotWaitedForWithoutEnd) {
   rocksdb::FlushOptions at_once;
   at_once.allow_write_stall = true;
   for (const char* value : {"1", "2", "3"}) {
-    for (const char* key : {"a", "main"}) {  // each file overlaps with the others, so none is just moved
+    for (const char* key : {"a", "main"}) {  // overlapping files, so that none is only moved
       ASSERT_TRUE(db_->Put({}, key, value).ok());
     }
     const Status flushed = rocksdb_of(*db_).Flush(at_once);
@@ -234,8 +234,8 @@ TEST_F(SpillDegrade, CompactionsThatFailAreNotWaitedForWithoutEnd) {
   EXPECT_EQ(get("spilled"), "1");
 }
 
-// What cannot be ingested any more after an error waits for RocksDB to take it through its log, and does not try at
-// once.
+// What cannot be ingested any more after an error waits until RocksDB takes it through its log, and is retried with a
+// pause.
 TEST_F(SpillDegrade, WhatRocksdbHasNoRoomForIsTriedNowAndThen) {
   open(RollbackPolicy::off, 64 << 10, /*put_back_bytes=*/1 << 20);
   Status passed = Status::IOError("is over");
@@ -281,7 +281,7 @@ TEST_F(SpillDegrade, AFailedStoreLeavesWritesToRocksdbUntilItIsMended) {
   EXPECT_TRUE(ends([&] { return db_->Put({}, "a", "2"); }).IsIOError());
   EXPECT_EQ(get("a"), "1");
   system_->set_fault_rule({});
-  // A rollback mends the store; one that was under way may have failed yet.
+  // A rollback repairs the store. One in progress may still fail.
   EXPECT_TRUE(comes_true([&] { return ends([&] { return db_->Put({}, "a", "3"); }).ok(); }))
       << heard_->of(Kind::rollback_failed).back().message;
   EXPECT_EQ(get("a"), "3");
@@ -290,13 +290,13 @@ TEST_F(SpillDegrade, AFailedStoreLeavesWritesToRocksdbUntilItIsMended) {
   EXPECT_EQ(db_->GetSpillStatistics().diverted_writes, mended.diverted_writes + 1);
 }
 
-// A stall is RocksDB's then: a write that may not wait is told so, and one that may does not try without a pause.
+// The stall is RocksDB's then: a write that may not wait returns that, and one that may wait retries with a pause.
 TEST_F(SpillDegrade, AStallWhileTheStoreHasFailedIsWaitedForAsWithoutOne) {
   open(RollbackPolicy::off, /*memtable_bytes=*/256 << 10);
   db_->SetDiversion(Diversion::always);
   ASSERT_TRUE(db_->Put({}, "a", "1").ok());
   system_->set_fault_rule(
-      [](const FileOperation& operation) {  // nor can it be brought back, which would mend the store
+      [](const FileOperation& operation) {  // nor can it be brought back, which would repair the store
         const bool is_hit = (operation.action == Action::write && is_spill_log(operation)) ||
                             (operation.action == Action::create && is_sorted_file(operation));
         return is_hit ? InjectedFault{.status = IOStatus::IOError("no (injected)")} : InjectedFault();
@@ -340,7 +340,7 @@ TEST_F(SpillDegrade, EveryEventIsALineInRocksdbsLog) {
   db_->SetDiversion(Diversion::always);
   ASSERT_TRUE(db_->Put({}, "a", std::string(100'000, 'v')).ok());
   ASSERT_TRUE(db_->Rollback().ok());
-  db_.reset();  // RocksDB writes the end of its log by then
+  db_.reset();  // RocksDB writes the end of its log before
   std::string log;
   ASSERT_TRUE(rocksdb::ReadFileToString(rocksdb::Env::Default(), scratch_.path("root") + "/db/LOG", &log).ok());
   for (const char* event : {"generation_sealed", "rollback_begin", "rollback_end"}) {

@@ -1,4 +1,5 @@
-// The detector over a real RocksDB whose L0 a test fills and empties: what it says of a stall, when, and to whom first.
+// The detector over a real RocksDB whose L0 a test fills and empties: what it reports of a stall, when, and to whom
+// first.
 #include <gtest/gtest.h>
 #include <rocksdb/db.h>
 
@@ -19,7 +20,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr DivertPolicy kAtThreeL0Files{.divert_l0_files = 3, .resume_l0_files = 2};
-constexpr auto kNever = 24h;  // it looks when it is asked to
+constexpr auto kNever = 24h;  // it polls only on request
 
 class DetectorTest : public ::testing::Test {
  protected:
@@ -41,7 +42,7 @@ class DetectorTest : public ::testing::Test {
     family.id = handle->GetID();
     family.handle = handle;
     family.comparator = rocksdb::BytewiseComparator();
-    family.limits.l0_compaction_trigger = 2;  // no threshold is below it
+    family.limits.l0_compaction_trigger = 2;  // no threshold may be below it
     family.limits.l0_stop_trigger = l0_stop_trigger;
     families_.add(std::move(family));
   }
@@ -51,12 +52,12 @@ class DetectorTest : public ::testing::Test {
     ASSERT_TRUE(db_->Flush({}, family).ok());
   }
 
-  // What the detector said, in order.
+  // What the detector reported, in order.
   struct Said {
     int l0_files = 0;
     Route before = Route::main;
     Route now = Route::main;
-    Route route_then = Route::main;  // what it answered writers at that moment
+    Route route_then = Route::main;  // the route for writers at that time
     friend bool operator==(const Said&, const Said&) = default;
   };
   Detector::OnPoll listen(const Detector& detector) {
@@ -92,7 +93,8 @@ class DetectorTest : public ::testing::Test {
   std::vector<Said> said_;
 };
 
-// Who listens hears of a diversion before the first write is diverted, and of its end when writes go to RocksDB again.
+// The listener is notified of a diversion before the first write is diverted, and of its end when writes go to RocksDB
+// again.
 TEST_F(DetectorTest, DivertsAtItsThresholdAndReturnsBelowTheLowerOne) {
   Detector detector(kAtThreeL0Files, kNever);
   EXPECT_EQ(detector.route(), Route::main);
@@ -114,7 +116,7 @@ TEST_F(DetectorTest, DivertsAtItsThresholdAndReturnsBelowTheLowerOne) {
   detector.stop();
 }
 
-// What RocksDB itself says, or refuses, counts at once, in the thread that saw it; the next look corrects it.
+// A notification or a refusal of RocksDB counts at once, in the thread that got it. The next poll corrects it.
 TEST_F(DetectorTest, AStallThatRocksdbTellsOfDivertsAtOnceUntilTheNextLook) {
   for (const bool is_refused : {true, false}) {
     SCOPED_TRACE(is_refused);
@@ -158,12 +160,12 @@ TEST_F(DetectorTest, LooksAtEachIntervalUntilItIsStopped) {
   wait_for_looks(5);
   detector.stop();
   const int looks = looks_;
-  detector.report_refusal();  // nobody listens any more
+  detector.report_refusal();  // stopped: nothing is reported any more
   EXPECT_EQ(looks_, looks);
   EXPECT_EQ(detector.route(), Route::spill);
 }
 
-// Files against their own limit, not the most files.
+// Files relative to their own limit, not the largest number of files.
 TEST_F(DetectorTest, SignalsAreThoseOfTheFamilyNearestToItsLimits) {
   rocksdb::ColumnFamilyOptions options;
   options.disable_auto_compactions = true;

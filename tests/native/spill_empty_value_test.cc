@@ -1,4 +1,4 @@
-// A value of no bytes is a value: through every way to read it, and on its way back.
+// An empty value is a value: for every way to read it, and after a rollback.
 #include <gtest/gtest.h>
 #include <rocksdb/write_batch.h>
 

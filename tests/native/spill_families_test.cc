@@ -1,4 +1,4 @@
-// Column families that are dropped, and handles that are deleted, beside plain RocksDB.
+// Dropped column families and deleted handles, compared with plain RocksDB.
 #include <gtest/gtest.h>
 #include <rocksdb/env.h>
 #include <rocksdb/file_system.h>
@@ -29,11 +29,11 @@ using rocksdb::ColumnFamilyHandle;
 using rocksdb::ReadOptions;
 using rocksdb::WriteOptions;
 
-// Handles: 0 the default, 1 of a family that was opened, 2 of one that was made at run time.
+// Handles: 0 is the default family's, 1 of a family that was opened, 2 of one that was created at run time.
 constexpr std::size_t kOpened = 1;
 constexpr std::size_t kMade = 2;
 
-// Refuses to make sorted files while it is told to.
+// Refuses to create sorted files on request.
 class NoSortedFiles final : public rocksdb::FileSystemWrapper {
  public:
   NoSortedFiles() : FileSystemWrapper(FileSystem::Default()) {}
@@ -53,7 +53,7 @@ class SpillFamilies : public SideBySide {
  protected:
   SpillFamilies() { families_.emplace_back("opened", rocksdb::ColumnFamilyOptions()); }
 
-  // Two databases anew.
+  // Opens two new databases.
   void open_all() {
     close();
     families_.resize(kMade);
@@ -69,7 +69,7 @@ class SpillFamilies : public SideBySide {
   void put(std::size_t family, const std::string& key, const std::string& value) {
     same([&](Side& side) { return side.db->Put(WriteOptions(), side.handles[family], key, value); });
   }
-  // What lies in both stores, twice as much in the spill store.
+  // Puts keys into both stores, twice as many into the spill store.
   void fill(std::size_t family) {
     put(family, "a", "main");
     put(family, "b", "main");
@@ -95,7 +95,7 @@ class SpillFamilies : public SideBySide {
       if (plain().handles[i] != nullptr) same([&](Side& side) { return all(side, i); });
     }
   }
-  // As `delete handle`, of both sides.
+  // Deletes both sides' handles by `delete`.
   void delete_handles(std::size_t family) {
     for (Side& side : sides()) {
       delete side.handles[family];  // NOLINT: RocksDB allows it
@@ -156,8 +156,8 @@ TEST_F(SpillFamilies, APrefixEndsTheIterationOfADroppedOne) {
   });
 }
 
-// An iterator goes on living without the handle that it was made with. (RocksDB's own Refresh of one whose family was
-// dropped reads freed memory: only ours is asked then.)
+// An iterator stays valid without the handle with which it was created. (RocksDB's own Refresh for a dropped family
+// reads freed memory, so only spillway::DB is tested then.)
 TEST_F(SpillFamilies, IteratorsAreRefreshedWithoutTheirHandle) {
   for (const bool spills : {false, true}) {
     for (const std::size_t family : {kOpened, kMade}) {
@@ -191,7 +191,7 @@ TEST_F(SpillFamilies, IteratorsAreRefreshedWithoutTheirHandle) {
   }
 }
 
-// What was captured is of one moment, whatever becomes of the families then.
+// The captured state is consistent, even if families are dropped afterwards.
 TEST_F(SpillFamilies, ACheckpointHasAFamilyThatIsDroppedMeanwhile) {
   open_all();
   fill(kMade);
@@ -259,7 +259,7 @@ TEST_F(SpillFamilies, TheFilesOfADroppedOneGoWithItsHandle) {
   for (Side& side : sides()) side.handles.resize(1);
 }
 
-// Under the address sanitizer this shows who uses a handle that is gone.
+// The address sanitizer reports a use of a deleted handle.
 TEST_F(SpillFamilies, NothingIsLostWhenAHandleIsDeleted) {
   for (const RollbackPolicy policy : {RollbackPolicy::off, RollbackPolicy::eager}) {
     spill_options_.rollback = policy;
@@ -301,8 +301,8 @@ TEST_F(SpillFamilies, AHandleMayBeDeletedAtAnyStepOfARollback) {
   }
 }
 
-// An ingestion holds RocksDB's writers off until its flush is over; the flush comes to the commit queue; and whoever is
-// in the queue must not wait for RocksDB's writers.
+// An ingestion blocks RocksDB's writers until its flush is over. The flush calls the commit queue. So code in the queue
+// must not wait for RocksDB's writers.
 TEST_F(SpillFamilies, OneIsDroppedWhileTheIngestionOfAnotherWaitsForAFlush) {
   class InTheFlush final : public steps::Watcher {
    public:
@@ -322,7 +322,7 @@ TEST_F(SpillFamilies, OneIsDroppedWhileTheIngestionOfAnotherWaitsForAFlush) {
   std::future<rocksdb::Status> dropped;
   const InTheFlush drop([&] {
     dropped = std::async(std::launch::async, [&] { return spill_db().DropColumnFamily(spill().handles[kMade]); });
-    dropped.wait_for(std::chrono::milliseconds(300));  // it is in the queue
+    dropped.wait_for(std::chrono::milliseconds(300));  // the drop is in the queue
   });
   auto back = std::async(std::launch::async, [&] { return spill_db().Rollback(); });
   if (back.wait_for(std::chrono::seconds(60)) != std::future_status::ready) {
@@ -336,7 +336,7 @@ TEST_F(SpillFamilies, OneIsDroppedWhileTheIngestionOfAnotherWaitsForAFlush) {
   expect_same_contents();
 }
 
-// A write needs no handle: the batch has the family's number.
+// A write needs no handle, because the batch has the family's id.
 TEST_F(SpillFamilies, ABatchOutlivesTheHandleThatItWasMadeWith) {
   for (const std::size_t family : {kOpened, kMade}) {
     for (const Diversion diversion : {Diversion::always, Diversion::never}) {
@@ -357,7 +357,7 @@ TEST_F(SpillFamilies, ABatchOutlivesTheHandleThatItWasMadeWith) {
   }
 }
 
-// What cannot be brought back when a handle is deleted is not taken for what a dropped family has left.
+// Writes that cannot be brought back when a handle is deleted must not be discarded like those of a dropped family.
 TEST_F(SpillFamilies, WhatCannotComeBackBeforeAHandleIsDeletedIsThereAfterReopening) {
   const auto files = std::make_shared<NoSortedFiles>();
   const std::unique_ptr<rocksdb::Env> env = rocksdb::NewCompositeEnv(files);
@@ -384,7 +384,7 @@ TEST_F(SpillFamilies, WhatCannotComeBackBeforeAHandleIsDeletedIsThereAfterReopen
   close();
 }
 
-// RocksDB would put what is brought back where FIFO compaction deletes it first.
+// RocksDB would place rolled-back writes where FIFO compaction deletes them first.
 TEST_F(SpillFamilies, OfOneWithFifoCompactionNothingIsDiverted) {
   families_[kOpened].options.compaction_style = rocksdb::kCompactionStyleFIFO;
   open();
@@ -394,7 +394,7 @@ TEST_F(SpillFamilies, OfOneWithFifoCompactionNothingIsDiverted) {
     EXPECT_TRUE(side.db->Put({}, side.handles[0], "live", "1").ok());
   }
   EXPECT_EQ(spill_db().GetSpillStatistics().live_entries, 1U);
-  // A key that lies in the spill store: it is brought back first.
+  // A key in the spill store is brought back first.
   for (Side& side : sides()) {
     rocksdb::WriteBatch batch;
     EXPECT_TRUE(batch.Put(side.handles[0], "live", "2").ok());
@@ -406,7 +406,7 @@ TEST_F(SpillFamilies, OfOneWithFifoCompactionNothingIsDiverted) {
   same([](Side& side) { return all(side, kOpened); });
 }
 
-// RocksDB 7.8 ingests them as if they had one key.
+// RocksDB 7.8 ingests plain tables as if they had one key.
 TEST_F(SpillFamilies, OfOneWithPlainTablesNothingIsDiverted) {
   options_.allow_mmap_reads = true;
   families_[kOpened].options.table_factory.reset(rocksdb::NewPlainTableFactory());
@@ -427,7 +427,7 @@ TEST_F(SpillFamilies, OfOneWithPlainTablesNothingIsDiverted) {
   same([](Side& side) { return all(side, 0); });
 }
 
-// What was diverted before a family got such options is not lost, and comes back with the former ones.
+// What was diverted before a family got such options is not lost, and comes back with the earlier options.
 TEST_F(SpillFamilies, OptionsUnderWhichNothingComesBackAreRefusedWhileSomethingIsSpilled) {
   const rocksdb::ColumnFamilyOptions before = families_[kOpened].options;
   rocksdb::ColumnFamilyOptions fifo = before;
@@ -456,7 +456,7 @@ TEST_F(SpillFamilies, OptionsUnderWhichNothingComesBackAreRefusedWhileSomethingI
   EXPECT_TRUE(try_open(spill()).ok());
 }
 
-// Others divert that key again and again, and the batch comes to its end.
+// Other threads divert that key repeatedly, and the batch is written nevertheless.
 TEST_F(SpillFamilies, ABatchWithAKeyOfOneWithFifoCompactionIsWrittenBesideOthers) {
   families_[kOpened].options.compaction_style = rocksdb::kCompactionStyleFIFO;
   open();
@@ -479,7 +479,8 @@ TEST_F(SpillFamilies, ABatchWithAKeyOfOneWithFifoCompactionIsWrittenBesideOthers
   EXPECT_EQ(value, "9");
 }
 
-// Nothing is brought back while background work is paused: who does not wait is told so, and who waits is let go on.
+// Nothing is brought back during a pause of background work: a no_slowdown write returns that, and others wait for the
+// end.
 TEST_F(SpillFamilies, ABatchWithAKeyOfOneWithFifoCompactionWaitsWhileBackgroundWorkIsPaused) {
   families_[kOpened].options.compaction_style = rocksdb::kCompactionStyleFIFO;
   open();

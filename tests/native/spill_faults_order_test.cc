@@ -1,5 +1,5 @@
-// The holes of T26, one test each, where the order of events is the point: what a loss of power, a kill or a rollback
-// leaves of the two stores is one prefix.
+// The holes of T26, one test each, in which the order of events matters: after a loss of power, a kill or a rollback
+// both stores together contain a prefix.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -50,7 +50,8 @@ TEST_F(FaultsSpillway, WritesThatArriveDuringARollbackSurviveIt) {
   EXPECT_EQ(get("k"), "2");
 }
 
-// What it has, RocksDB's memtable aside, cannot be made durable any more: nothing that comes after it may be called so.
+// What it contains, except for RocksDB's memtable, cannot be made durable any more. So nothing after it may be
+// acknowledged as durable.
 TEST_F(FaultsSpillway, ALogThatFailedIsNoGroundForASyncWrite) {
   open();
   db_->SetDiversion(Diversion::never);
@@ -66,7 +67,7 @@ TEST_F(FaultsSpillway, ALogThatFailedIsNoGroundForASyncWrite) {
   lose_power(1);
 }
 
-// Neither log is synced for it: RocksDB's says what its writes come after.
+// Neither log is synced for it. RocksDB's log records what its writes follow.
 TEST_F(FaultsSpillway, AWriteToRocksdbIsLostWithADivertedOneBeforeIt) {
   open();
   bool lost = false;
@@ -82,7 +83,7 @@ TEST_F(FaultsSpillway, AWriteToRocksdbIsLostWithADivertedOneBeforeIt) {
     EXPECT_TRUE(get("main") != round || get("spilled") == round) << seed;
     lost = lost || get("spilled") != round;
     ASSERT_TRUE(db_->Rollback().ok());
-    lose_power(100 + seed);  // what was left out stays out
+    lose_power(100 + seed);  // what recovery left out stays out
     EXPECT_TRUE(get("main") != round || get("spilled") == round) << seed;
   }
   EXPECT_TRUE(lost) << "nothing was tried";
@@ -92,7 +93,7 @@ TEST_F(FaultsSpillway, ASyncWriteToRocksdbMakesWhatWasDivertedBeforeItDurable) {
   expect_both_survive([this](const std::string& value) { ASSERT_TRUE(put("main", value, true).ok()); });
 }
 
-// A write without operations that is to be synced is how programs ask for a barrier.
+// Programs use a sync write without operations as a barrier.
 TEST_F(FaultsSpillway, AnEmptySyncWriteMakesWhatWasAcknowledgedBeforeItDurable) {
   rocksdb::WriteOptions sync;
   sync.sync = true;
@@ -119,7 +120,7 @@ TEST_F(FaultsSpillway, AFlushTakesWhatWasDivertedBeforeItAlong) {
   });
 }
 
-// RocksDB gives the sequence numbers again that writes had which were in no log when the process died.
+// RocksDB reuses the sequence numbers of writes that were in no log when the process died.
 TEST_F(FaultsSpillway, NumbersThatRocksdbGivesAgainAreNotTakenForDurable) {
   int kept = 0;
   for (std::uint64_t seed = 0; seed < 4; ++seed) {
@@ -132,14 +133,14 @@ TEST_F(FaultsSpillway, NumbersThatRocksdbGivesAgainAreNotTakenForDurable) {
     for (int i = 0; i < 100; ++i) ASSERT_TRUE(db_->Put(unlogged, "u" + std::to_string(i), "1").ok());
     db_->SetDiversion(Diversion::always);
     ASSERT_TRUE(put("d1", "1").ok());
-    system_->cut_power();  // a kill
+    system_->cut_power();  // like a kill
     open();
     ASSERT_EQ(get("d1"), "1");
     db_->SetDiversion(Diversion::never);
     for (int i = 0; i < 5; ++i) ASSERT_TRUE(put("w" + std::to_string(i), std::string(3000, 'w')).ok());
     db_->SetDiversion(Diversion::always);
     ASSERT_TRUE(put("d2", "1").ok());
-    ASSERT_TRUE(put("large", std::string(70'000, 'l')).ok());  // the generation is full, and made durable by itself
+    ASSERT_TRUE(put("large", std::string(70'000, 'l')).ok());  // the generation is full, and becomes durable
     ASSERT_TRUE(put("d3", "1").ok());
     lose_power(1'000 + seed);
     EXPECT_EQ(get("d1"), "1") << "an opening has found it: seed " << seed;
@@ -150,7 +151,7 @@ TEST_F(FaultsSpillway, NumbersThatRocksdbGivesAgainAreNotTakenForDurable) {
   RecordProperty("kept", kept);
 }
 
-// RocksDB's log tells nothing of a write that is not in it.
+// RocksDB's log does not record a write that is not in it.
 TEST_F(FaultsSpillway, AKilledProcessKeepsWhatWasDivertedAfterAWriteThatIsInNoLog) {
   open();
   db_->SetDiversion(Diversion::never);
@@ -159,12 +160,12 @@ TEST_F(FaultsSpillway, AKilledProcessKeepsWhatWasDivertedAfterAWriteThatIsInNoLo
   ASSERT_TRUE(db_->Put(unlogged, "main", "1").ok());
   db_->SetDiversion(Diversion::always);
   ASSERT_TRUE(put("spilled", "1").ok());
-  system_->cut_power();  // what was written stays: it was the process that died
+  system_->cut_power();  // like a kill: what was written is there
   open();
   EXPECT_EQ(get("spilled"), "1");
 }
 
-// Nor of what a batch has behind the point at which it ends for the log.
+// Nor the part of a batch after its WAL termination point.
 TEST_F(FaultsSpillway, AKilledProcessKeepsWhatWasDivertedAfterABatchThatIsPartlyInTheLog) {
   open();
   db_->SetDiversion(Diversion::never);
@@ -176,7 +177,7 @@ TEST_F(FaultsSpillway, AKilledProcessKeepsWhatWasDivertedAfterABatchThatIsPartly
   db_->SetDiversion(Diversion::always);
   ASSERT_TRUE(put("spilled", "1").ok());
   ASSERT_TRUE(db_->CreateCheckpoint(root_ + "/copy").ok());
-  system_->cut_power();  // what was written stays: it was the process that died
+  system_->cut_power();  // like a kill: what was written is there
   open();
   EXPECT_EQ(get("spilled"), "1");
   EXPECT_EQ(get("in the log"), "1");
@@ -189,7 +190,7 @@ TEST_F(FaultsSpillway, AKilledProcessKeepsWhatWasDivertedAfterABatchThatIsPartly
   }
 }
 
-// A loss of power may show what lay on the drive where a file was to be written: frames of an older one.
+// After a loss of power a new file may show earlier contents of the drive: frames of an older file.
 TEST_F(FaultsSpillway, WhatAnOldGenerationLeftOnTheDriveIsNotTakenForANewOnes) {
   const auto log = [this] {
     std::string path;
@@ -200,7 +201,7 @@ TEST_F(FaultsSpillway, WhatAnOldGenerationLeftOnTheDriveIsNotTakenForANewOnes) {
   };
   open();
   std::string old;
-  for (int round = 0; round < 2; ++round) {  // what the second leaves begins as the third does
+  for (int round = 0; round < 2; ++round) {  // the remains of the second begin like the third
     open();
     db_->SetDiversion(Diversion::always);
     for (const char* key : {"k1", "k2", "k3"}) ASSERT_TRUE(put(key, "1", true).ok());
@@ -241,7 +242,7 @@ TEST_F(FaultsSpillway, AMarkOfWhatWasBroughtBackDoesNotEndTheReplay) {
   for (const char* key : {"spilled", "main", "later"}) EXPECT_EQ(get(key), "1") << key;
 }
 
-// Reset before RocksDB's log is durable; and a crash between merge and reset, after which all is merged again.
+// Reset before RocksDB's log is durable; and a crash between merge and reset, after which everything is merged again.
 TEST_F(FaultsSpillway, PowerThatGoesDuringARollbackLosesNothingWhereverItGoes) {
   std::uint64_t seed = 10;
   for (const char* step : {"spill.rollback.sorted", "spill.rollback.ingested", "spill.region.drop.renamed",

@@ -1,5 +1,5 @@
-// spillway::DB on a drive that fails: the caller gets the error, what was acknowledged is there, and the database goes
-// on or says that it must be opened again.
+// spillway::DB on a drive that fails: the caller gets the error, what was acknowledged is there, and the database
+// continues or says that it must be opened again.
 #include "spill_faults.h"
 
 #include <gtest/gtest.h>
@@ -26,7 +26,7 @@ using clients::rocksdb_of;
 using rocksdb::IOStatus;
 using rocksdb::Status;
 
-// As a file system does that finds its drive full when it writes back: once, and RocksDB recovers from it.
+// Like a file system that finds its drive full during write-back: one error, from which RocksDB recovers.
 TEST_F(FaultsSpillway, ASyncOfRocksdbsLogThatFailsOnceIsGotOver) {
   open();
   for (std::uint64_t seed = 0; seed < 4; ++seed) {
@@ -67,7 +67,7 @@ TEST_F(FaultsSpillway, AFailedAppendIsToldAndNothingAcknowledgedIsLost) {
                ? InjectedFault{.status = IOStatus::IOError("no (injected)"), .written_first = 7}
                : InjectedFault();
   });
-  EXPECT_FALSE(put("a", "2").ok());  // its key lies there: it has nowhere else to go
+  EXPECT_FALSE(put("a", "2").ok());  // its key is in the spill store: it can go nowhere else
   EXPECT_EQ(get("a"), "1");
   system_->set_fault_rule({});
   expect_acknowledged();
@@ -77,7 +77,7 @@ TEST_F(FaultsSpillway, AFailedAppendIsToldAndNothingAcknowledgedIsLost) {
   expect_acknowledged();
 }
 
-// Whoever syncs while a rollback mends the store must not take it for one that failed again.
+// A sync during the rollback that repairs the store must not take it for one that failed again.
 TEST_F(FaultsSpillway, AStoreThatFailedIsMendedThoughOthersSyncMeanwhile) {
   spill_.put_back_bytes = 1 << 20;
   open();
@@ -111,7 +111,7 @@ TEST_F(FaultsSpillway, AWriteGoesToRocksdbWhereNoGenerationCouldBeBegun) {
   system_->set_fault_rule(
       fail_nth([](const FileOperation& operation) { return operation.action == Action::create && of_spill(operation); },
                1, IOStatus::IOError("no (injected)")));
-  EXPECT_TRUE(put("a", "1").ok());  // by RocksDB
+  EXPECT_TRUE(put("a", "1").ok());  // written to RocksDB
   EXPECT_EQ(db_->GetSpillStatistics().live_entries, 0U);
   EXPECT_TRUE(put("a", "2").ok());
   EXPECT_EQ(db_->GetSpillStatistics().live_entries, 1U);
@@ -126,7 +126,7 @@ TEST_F(FaultsSpillway, AFailedSyncIsMendedBeforeTheWriteIsAcknowledged) {
   system_->set_fault_rule(
       fail_nth([](const FileOperation& operation) { return operation.action == Action::sync && of_spill(operation); },
                1, IOStatus::IOError("no (injected)")));
-  EXPECT_TRUE(put("b", "2", true).ok());  // when a rollback has brought back what the store had
+  EXPECT_TRUE(put("b", "2", true).ok());  // after a rollback has brought back the store's contents
   expect_acknowledged();
   lose_power(1);
   expect_acknowledged();
@@ -179,8 +179,8 @@ TEST_F(FaultsSpillway, ReadsOfTheSpillStoreThatFailAreErrorsAndNotMissingKeys) {
   expect_acknowledged();
 }
 
-// RocksDB 7.8.3 takes a file of which it could not read the first key for one without keys, and says nothing. Such a
-// file must not get in: its keys would be there for scans and compactions where nobody expects them.
+// If RocksDB 7.8.3 cannot read a file's first key, it takes the file for one without keys and reports no error. Such a
+// file must not be ingested: scans and compactions would find its keys in unexpected places.
 TEST_F(FaultsSpillway, AReadThatFailsWhileRocksdbIngestsLosesNothing) {
   open();
   for (std::uint64_t n = 1; n <= 20; ++n) {
@@ -208,15 +208,15 @@ TEST_F(FaultsSpillway, AReadThatFailsWhileRocksdbIngestsLosesNothing) {
   }
 }
 
-// Every kind of operation at a low rate, while writes go both ways and back. Only in the spill store's directory:
-// RocksDB 7.8.3 as Debian builds it asserts when its own log is used after it failed.
+// Every kind of operation fails at a low rate, during diversion and rollbacks. Only in the spill store's directory:
+// RocksDB 7.8.3 as built by Debian aborts if its log is used after a failure.
 TEST_F(FaultsSpillway, ErrorsAtRandomLoseNothingThatWasAcknowledged) {
   for (std::uint64_t seed = 1; seed <= 6; ++seed) {
     open();
     system_->set_fault_rule(
         fail_share([](const FileOperation& operation) { return operation.name.find("/spill") != std::string::npos; },
                    0.03, seed, IOStatus::IOError("no (injected)")));
-    std::map<std::string, std::set<std::string>> possible;  // of a write that failed it is not known
+    std::map<std::string, std::set<std::string>> possible;  // the outcome of a failed write is unknown
     for (int i = 0; i < 300; ++i) {
       db_->SetDiversion((i / 20) % 2 == 0 ? Diversion::always : Diversion::never);
       const std::string key = std::to_string(i % 40);
@@ -262,8 +262,8 @@ TEST_F(FaultsSpillway, AWriteWaitsForTheRoomThatARollbackIsAboutToMake) {
   expect_acknowledged();
 }
 
-// RocksDB recovers by itself from a full drive. With nothing in its memtable it has nothing to flush then, and goes on
-// with a file that takes no more.
+// RocksDB recovers by itself from a full drive. If its memtable is empty it has nothing to flush then, and continues
+// with a file that accepts no more appends.
 TEST_F(FaultsSpillway, ALogThatFailedIsNotWrittenToAgain) {
   open();
   db_->SetDiversion(Diversion::never);
@@ -284,7 +284,7 @@ TEST_F(FaultsSpillway, ALogThatFailedIsNotWrittenToAgain) {
   EXPECT_TRUE(put("c", "4").ok());
 }
 
-// An opening that fails may be tried again: what it found is there, and bound to the database.
+// A failed opening can be repeated: the contents are there, and still bound to the database.
 TEST_F(FaultsSpillway, AnOpeningThatFailsAnywhereLosesNothing) {
   open();
   db_->SetDiversion(Diversion::always);
@@ -319,7 +319,7 @@ TEST_F(FaultsSpillway, AnOpeningThatFailsAnywhereLosesNothing) {
   EXPECT_GT(failed, 3);
 }
 
-// A list of files for a backup is without the guard, which is made again when it is there.
+// A list of files for a backup is made without the guard, which is created again afterwards.
 TEST_F(FaultsSpillway, PlainRocksdbIsRefusedThoughTheGuardCouldNotBeMadeAgain) {
   open();
   system_->set_fault_rule([](const FileOperation& operation) {
@@ -344,7 +344,7 @@ TEST_F(FaultsSpillway, PlainRocksdbIsRefusedThoughTheGuardCouldNotBeMadeAgain) {
   expect_acknowledged();
 }
 
-// A write of which a sync failed may be in the store. Who writes its key to RocksDB meanwhile is newer.
+// A write whose sync failed may be in the store. A later write of its key to RocksDB is newer.
 TEST_F(FaultsSpillway, AWriteInDoubtHidesNoneThatWasAcknowledgedLater) {
   for (const Action action : {Action::sync, Action::write}) {
     for (const bool deletes_range : {false, true}) {
@@ -354,7 +354,7 @@ TEST_F(FaultsSpillway, AWriteInDoubtHidesNoneThatWasAcknowledgedLater) {
       ASSERT_TRUE(put("b", "0").ok());
       db_->SetDiversion(Diversion::always);
       ASSERT_TRUE(put("a", "1").ok());
-      ASSERT_TRUE(db_->PauseBackgroundWork().ok());  // no rollback takes the doubt away
+      ASSERT_TRUE(db_->PauseBackgroundWork().ok());  // so that no rollback ends the doubt
       const auto is_hit = [&](const FileOperation& operation) {
         return operation.action == action && of_spill(operation);
       };
@@ -372,7 +372,7 @@ TEST_F(FaultsSpillway, AWriteInDoubtHidesNoneThatWasAcknowledgedLater) {
       const Status later = db_->Put(at_once, "b", "later");
       if (later.ok()) acknowledged_["b"] = "later";
       EXPECT_TRUE(later.ok() || later.IsIncomplete()) << later.ToString();
-      system_->cut_power();  // a kill: what was written stays
+      system_->cut_power();  // like a kill: what was written is there
       open();
       if (later.ok()) {
         EXPECT_EQ(get("b"), "later");
@@ -385,7 +385,7 @@ TEST_F(FaultsSpillway, AWriteInDoubtHidesNoneThatWasAcknowledgedLater) {
   }
 }
 
-// A flush whose sync of the spill store fails waits for nobody who may wait for the flush.
+// A flush whose sync of the spill store fails must not wait for anything that may wait for the flush.
 TEST_F(FaultsSpillway, AFlushBesideACopyEndsThoughTheStoreFails) {
   open();
   db_->SetDiversion(Diversion::never);
@@ -414,7 +414,7 @@ TEST_F(FaultsSpillway, AFlushBesideACopyEndsThoughTheStoreFails) {
   system_->set_fault_rule({});
 }
 
-// And it is not for ever: the rollback that mends the store takes the doubt away.
+// The rollback that repairs the store ends the doubt.
 TEST_F(FaultsSpillway, AfterARollbackNothingIsInDoubt) {
   open();
   db_->SetDiversion(Diversion::always);
@@ -422,7 +422,7 @@ TEST_F(FaultsSpillway, AfterARollbackNothingIsInDoubt) {
   system_->set_fault_rule(
       fail_nth([](const FileOperation& operation) { return operation.action == Action::sync && of_spill(operation); },
                1, IOStatus::IOError("injected")));
-  ASSERT_TRUE(put("b", "1", true).ok());  // by way of a rollback
+  ASSERT_TRUE(put("b", "1", true).ok());  // after a rollback
   db_->SetDiversion(Diversion::never);
   rocksdb::WriteOptions at_once;
   at_once.no_slowdown = true;
@@ -438,7 +438,7 @@ TEST_F(FaultsSpillway, AFullStoreIsOpenedAndBroughtBack) {
   const std::uint64_t before = spill_.capacity_bytes;
   spill_.capacity_bytes = spill_.generation_bytes;
   for (const bool closes : {false, true}) {
-    if (!closes) system_->cut_power();  // a kill
+    if (!closes) system_->cut_power();  // like a kill
     open();
     ASSERT_NE(db_, nullptr);
     expect_acknowledged();

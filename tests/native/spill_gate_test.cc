@@ -1,4 +1,4 @@
-// The gate before RocksDB: whoever closes it waits for those inside, and nobody waits at it.
+// The gate before RocksDB: closing waits for the writers inside, and no writer waits at the gate.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -20,7 +20,7 @@ TEST(Gate, LetsWritersInUntilItIsClosed) {
   }
   gate.close();
   EXPECT_TRUE(gate.is_closed());
-  EXPECT_FALSE(Gate::Pass(gate));  // and does not wait
+  EXPECT_FALSE(Gate::Pass(gate));  // refused without a wait
   gate.open();
   EXPECT_TRUE(Gate::Pass(gate));
 }
@@ -48,7 +48,7 @@ TEST(Gate, CloseReturnsWhenThoseInsideHaveLeft) {
       is_alone = true;
     });
     while (!gate.is_closed()) std::this_thread::yield();
-    for (int i = 0; i < 1000; ++i) {  // who is turned away keeps nobody out
+    for (int i = 0; i < 1000; ++i) {  // a refused writer does not count as inside
       EXPECT_FALSE(Gate::Pass(gate));
       EXPECT_FALSE(is_alone);
     }
@@ -57,7 +57,7 @@ TEST(Gate, CloseReturnsWhenThoseInsideHaveLeft) {
   EXPECT_TRUE(is_alone);
 }
 
-// Writers on more threads than it has stripes, and closings among them: nobody is inside while it is closed.
+// Writers on more threads than the gate has stripes, and concurrent closings: no writer is inside while it is closed.
 TEST(Gate, NobodyIsInsideWhileItIsClosed) {
   Gate gate;
   std::atomic<int> inside = 0;
@@ -69,7 +69,7 @@ TEST(Gate, NobodyIsInsideWhileItIsClosed) {
       while (!is_over) {
         const Gate::Pass pass(gate);
         if (!pass) {
-          std::this_thread::yield();  // a writer that is turned away is diverted, and does not come again at once
+          std::this_thread::yield();  // a refused writer is diverted, and does not return at once
           continue;
         }
         ++inside;

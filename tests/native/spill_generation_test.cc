@@ -1,4 +1,4 @@
-// Generations and views against plain ordered maps: every version of every key, by sequence.
+// Generations and views against ordered maps: every version of every key, by sequence.
 #include <gtest/gtest.h>
 #include <rocksdb/comparator.h>
 
@@ -51,7 +51,8 @@ class RandomWrites {
   std::uint32_t family() { return std::array<std::uint32_t, 3>{0, kReverse, 70000}[below(3)]; }
   std::string key() {
     std::string key(below(12), 'k');
-    for (char& byte : key) byte = static_cast<char>(below(3) * 127);  // some above 127: bytes are compared unsigned
+    // Some above 127, because bytes compare as unsigned.
+    for (char& byte : key) byte = static_cast<char>(below(3) * 127);
     return key;
   }
   void write(Generation& generation, VersionModel& model) {
@@ -97,7 +98,7 @@ TEST(Generation, SortedRunsHoldEveryEntryOnceAndAreFew) {
   for (int i = 0; i < 1500; ++i) {
     random.write(*one, model);
     const auto runs = one->sorted_runs(one->last_sequence());
-    EXPECT_LE(runs.size(), 11U);  // log2 of what is there
+    EXPECT_LE(runs.size(), 11U);  // log2 of the number of entries
     std::uint64_t held = 0;
     for (const auto& run : runs) {
       held += run->size();
@@ -185,7 +186,7 @@ TEST(Generation, RangeTombstonesCoverByTheFamiliesOrder) {
   EXPECT_EQ(first->range_tombstones().size(), 2U);
 }
 
-// Beside all of them one after the other; many ends fall together.
+// Against a search through all of them. Many ends coincide.
 TEST(Generation, TheNewestRangeTombstoneIsFoundAmongMany) {
   RandomWrites random(7);
   const auto one = generation(1);
@@ -223,7 +224,7 @@ TEST(Generation, NewestRangesAreAtMostTwoForEachDeletion) {
   EXPECT_EQ(newest.newest("any"), 301U);
 }
 
-// For the thread sanitizer, and for the promise that what was published is found by everybody.
+// For the thread sanitizer, and for the promise that every reader finds what was published.
 TEST(Generation, IsReadWhileItIsWritten) {
   const auto one = generation(1);
   constexpr std::uint64_t kWrites = 20000;

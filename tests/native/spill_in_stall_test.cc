@@ -1,4 +1,4 @@
-// What comes back while RocksDB has stopped writes, for whoever waits for it, and stays stopped.
+// Rollbacks that a call waits for while RocksDB has stopped writes, and stays stopped.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -21,7 +21,7 @@ namespace {
 
 using rocksdb::Status;
 
-// Every thread of RocksDB's for compactions is busy meanwhile.
+// Keeps every compaction thread of RocksDB busy.
 class NoCompactions {
  public:
   NoCompactions() {
@@ -64,7 +64,7 @@ class SpillInStall : public MainOnly {
     std::uint64_t is_stopped = 0;
     return rocksdb_of(*db_).GetIntProperty("rocksdb.is-write-stopped", &is_stopped) && is_stopped == 1;
   }
-  // REQUIRES: nothing is compacted
+  // REQUIRES: no compaction is running
   void stop() {
     rocksdb::FlushOptions at_once;
     at_once.allow_write_stall = true;
@@ -99,13 +99,13 @@ TEST_F(SpillInStall, NoCopyAndNoIngestionWaitsForItsEnd) {
       {"RocksDB's checkpoint", [&] { return checkpoint_by_rocksdb(*db_, directory_.path("RocksDB's")); }},
       {"backup", [&] { return backup(*db_, directory_.path("backup")); }},
       {"DropColumnFamily", [&] { return db_->DropColumnFamily(family); }}};
-  std::future<Status> called;  // is waited for when the stall is over
+  std::future<Status> called;  // waited for when the stall is over
   {
     const NoCompactions meanwhile;
     stop();
     for (const auto& [name, call] : calls) {
       SCOPED_TRACE(name);
-      for (const std::size_t bytes : {10, 100'000}) {  // what would be put back, and what is ingested
+      for (const std::size_t bytes : {10, 100'000}) {  // one would be put back, one is ingested
         ASSERT_TRUE(put(name + std::to_string(bytes), std::string(bytes, 'v')).ok());
       }
       if (name == "DropColumnFamily") {
@@ -125,7 +125,7 @@ TEST_F(SpillInStall, NoCopyAndNoIngestionWaitsForItsEnd) {
   EXPECT_TRUE(db_->DestroyColumnFamilyHandle(family).ok());
 }
 
-// A process that dies leaves what it has written to its files.
+// A killed process leaves what it has written to its files.
 TEST_F(SpillInStall, WhatCameBackAndWhatWasDivertedSinceOutliveAKill) {
   const std::string large(100'000, 'v');
   std::vector<std::string> killed;
@@ -158,7 +158,7 @@ TEST_F(SpillInStall, WhatCameBackAndWhatWasDivertedSinceOutliveAKill) {
   }
 }
 
-// Of several that wait, and beside writes of the keys that come back.
+// Several calls wait, while other threads write the keys that come back.
 TEST_F(SpillInStall, SeveralMayWaitBesideWrites) {
   {
     const NoCompactions meanwhile;

@@ -1,5 +1,4 @@
-// Iterators over a real RocksDB (in memory) and generations over a store that a test can look into, against an ordered
-// map.
+// Iterators over a real RocksDB (in memory) and generations on a store that the test controls, against an ordered map.
 #include <gtest/gtest.h>
 #include <rocksdb/db.h>
 #include <rocksdb/env.h>
@@ -23,8 +22,8 @@ using rocksdb::ReadOptions;
 using rocksdb::Slice;
 using rocksdb::Status;
 
-// Remembers how it was read. Values whose text is `broken` cannot be. In the background, they are read when they are
-// waited for.
+// Records how it was read. Values whose text is `broken` cannot be read. Background reads are done when they are waited
+// for.
 class FakeStore final : public Store {
  public:
   Status recover(const Each& /*each*/) override { return Status::OK(); }
@@ -92,7 +91,7 @@ struct Order {
 };
 using Model = std::map<std::string, std::string, Order>;
 
-// Both stores, and what they hold together.
+// Both stores, and their merged contents.
 class World {
  public:
   explicit World(const Comparator* comparator = rocksdb::BytewiseComparator()) : model_(Order{comparator}) {
@@ -107,7 +106,7 @@ class World {
     EXPECT_TRUE(families_.add(db_->DefaultColumnFamily()).ok());
   }
 
-  // Where the rule of both stores says: a key that is diverted, or covered by what is, goes to the spill store.
+  // Follows the rule of both stores: a key that is diverted, or covered by a diverted range, goes to the spill store.
   void put(const std::string& key, const std::string& value, bool divert) {
     if (divert || diverted(key)) {
       spill_put(key, value);
@@ -211,7 +210,7 @@ TEST(SpillIterator, OneVersionOfAKeyAndNoneOfWhatIsDeleted) {
   world.put("b", "spill", true);
   world.put("d", "spill", true);
   world.remove("c", true);
-  world.put_elsewhere("a");  // another column family's
+  world.put_elsewhere("a");  // in another column family
   world.next_generation();
   world.put("d", "newer", true);
   EXPECT_EQ(all_of(*world.iterator()), "a=main b=spill d=newer e=main ");
@@ -236,7 +235,7 @@ TEST(SpillIterator, TurnsAtAKeyWhoseNeighboursAreCovered) {
   world.put("g", "spill", true);
   world.remove_range("c", "f");
   const auto iterator = world.iterator();
-  iterator->Seek("b");  // RocksDB's side goes beyond the covered range, where "b" and "g" are both older
+  iterator->Seek("b");  // RocksDB's side skips the covered range, in which its "b" and "g" are older
   iterator->Next();
   ASSERT_TRUE(iterator->Valid());
   EXPECT_EQ(iterator->key(), "g");
@@ -265,7 +264,7 @@ TEST(SpillIterator, AScanReadsItsValuesTogetherAndNoneTwice) {
   EXPECT_EQ(world.store().batches, (std::vector<std::size_t>{1, 1, 2, 4, 8, 16, 32, 64, 64, 8}));
 
   world.store().batches.clear();
-  iterator->Seek("k200");  // a look at one key reads one
+  iterator->Seek("k200");  // a look-up of one key reads one value
   EXPECT_EQ(world.store().batches, (std::vector<std::size_t>{1}));
 }
 
@@ -274,7 +273,7 @@ TEST(SpillIterator, AScanFindsItsValuesOnTheirWay) {
   world.store().in_background = true;
   for (int i = 100; i < 400; ++i) world.put("k" + std::to_string(i), "value " + std::to_string(i), true);
   const auto iterator = world.iterator();
-  std::size_t waits_for_nothing = 0;  // steps after which nothing was on its way any more
+  std::size_t waits_for_nothing = 0;  // steps after which nothing was in flight
   int seen = 100;
   for (iterator->Seek("k1"); iterator->Valid(); iterator->Next(), ++seen) {
     EXPECT_EQ(iterator->value(), "value " + std::to_string(seen));
@@ -285,14 +284,14 @@ TEST(SpillIterator, AScanFindsItsValuesOnTheirWay) {
   for (const std::size_t batch : world.store().batches) read += batch;
   EXPECT_EQ(read, 300U);
   EXPECT_GT(world.store().most_on_their_way, 32U);
-  EXPECT_LT(waits_for_nothing, 50U);  // the first two, and the last that there are
+  EXPECT_LT(waits_for_nothing, 50U);  // the first two, and the last values
 
   world.store().batches.clear();
-  iterator->Seek("k200");  // a look at one key reads one
+  iterator->Seek("k200");  // a look-up of one key reads one value
   EXPECT_EQ(world.store().batches, (std::vector<std::size_t>{1}));
   for (int i = 0; i < 10; ++i) iterator->Next();
   EXPECT_GT(world.store().on_their_way, 0U);
-  iterator->Seek("k300");  // what was read for the other place is nobody's any more
+  iterator->Seek("k300");  // values read for the other place are dropped
   EXPECT_EQ(world.store().on_their_way, 0U);
   EXPECT_EQ(iterator->value(), "value 300");
 }
@@ -318,7 +317,7 @@ TEST(SpillIterator, AValueThatCannotBeReadEndsItWhereItIs) {
   for (iterator->SeekToFirst(); iterator->Valid(); iterator->Next()) seen += iterator->key().ToString();
   EXPECT_EQ(seen, "0123456");
   EXPECT_TRUE(iterator->status().IsCorruption());
-  iterator->Seek("8");  // seeks clear the error
+  iterator->Seek("8");  // a seek clears the error
   EXPECT_TRUE(iterator->Valid());
   EXPECT_TRUE(iterator->status().ok());
 }
@@ -353,9 +352,9 @@ TEST(SpillIterator, EveryTierButTheBlockCacheMayRead) {
   world.put("a", "main", false);
   for (const char* key : {"b", "c", "d"}) world.put(key, "spill", true);
   ReadOptions options;
-  options.read_tier = rocksdb::kMemtableTier;  // of which RocksDB's iterators take no notice
+  options.read_tier = rocksdb::kMemtableTier;  // RocksDB's iterators ignore it
   EXPECT_EQ(all_of(*world.iterator(options)), "a=main b=spill c=spill d=spill ");
-  options.read_tier = rocksdb::kPersistedTier;  // which they refuse
+  options.read_tier = rocksdb::kPersistedTier;  // RocksDB's iterators refuse it
   const auto iterator = world.iterator(options);
   EXPECT_TRUE(iterator->status().IsNotSupported());
   iterator->SeekToFirst();
@@ -368,7 +367,7 @@ TEST(SpillIterator, ReadsNothingAfterItsDeadline) {
   world.put("a", "main", false);
   world.put("b", "spill", true);
   ReadOptions options;
-  options.deadline = std::chrono::microseconds(1);  // of 1970
+  options.deadline = std::chrono::microseconds(1);  // in 1970
   const auto iterator = world.iterator(options);
   iterator->Seek("b");
   EXPECT_FALSE(iterator->Valid());
@@ -458,7 +457,7 @@ TEST(SpillIterator, KeysOfTheSpillStoreArePinned) {
   EXPECT_FALSE(iterator->GetProperty("no such", &answer).ok());
 }
 
-// --- Random walks beside an ordered map.
+// --- Random walks, compared with an ordered map
 
 struct Walk {
   const char* name;
@@ -471,7 +470,7 @@ class SpillIteratorWalk : public ::testing::TestWithParam<Walk> {
  protected:
   std::uint64_t roll(std::uint64_t sides) { return random_() % sides; }
 
-  // Few keys, so that everything happens to each; some begin as others do, and bytes beyond 127 are among them.
+  // Few keys, so that each is used by every operation. Some are prefixes of others, and some have bytes above 127.
   std::string key() {
     std::string text;
     for (std::uint64_t i = 0, length = 1 + roll(3); i < length; ++i) text += "a\0b\xffz"[roll(5)];
@@ -502,7 +501,7 @@ class SpillIteratorWalk : public ::testing::TestWithParam<Walk> {
   std::mt19937_64 random_{1};
 };
 
-// The map's entries that an iterator with these options goes through.
+// The map's entries in the order in which an iterator with these options visits them.
 class Reference {
  public:
   Reference(const Model& model, const ReadOptions& options) : by_prefix_(options.prefix_same_as_start) {

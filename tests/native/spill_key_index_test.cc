@@ -1,4 +1,4 @@
-// The key index against a plain ordered map, with readers beside the writer.
+// The key index against an ordered map, with readers concurrent to the writer.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -30,7 +30,7 @@ TEST(KeyIndex, IsAMapToTheNewestEntry) {
   std::deque<std::shared_ptr<Generation>> live;
   std::mt19937_64 random(3);
   Sequence sequence = 0;
-  const auto random_key = [&] {  // of 1 to 21 bytes: on both sides of what a slot holds
+  const auto random_key = [&] {  // of 1 to 21 bytes: shorter and longer than what a slot holds
     const std::string number = std::to_string(random() % 20000);
     return number.back() % 2 == 0 ? number : std::string(16, 'k') + number;
   };
@@ -56,7 +56,7 @@ TEST(KeyIndex, IsAMapToTheNewestEntry) {
     if (id % 3 != 0) continue;
     index.remove(*live.front());
     std::erase_if(model, [&](const auto& one) { return one.second->generation == live.front().get(); });
-    live.pop_front();  // whatever still pointed to it would be found below, by the address sanitizer
+    live.pop_front();  // the address sanitizer would find remaining pointers to it
     EXPECT_EQ(index.size(), model.size());
     for (const auto& [place, entry] : model)
       ASSERT_EQ(index.find(place.first, place.second)->entry.sequence, entry->sequence);
@@ -97,8 +97,8 @@ TEST(KeyIndex, AFindKeepsTheGeneration) {
   EXPECT_TRUE(released);
 }
 
-// A generation is taken out and let go while readers look and the writer overwrites what it held: nobody ever misses
-// the keys that are written all the time.
+// A generation is removed and destroyed while readers search and the writer overwrites its keys. Keys that are written
+// all the time are always found.
 TEST(KeyIndex, IsReadWhileGenerationsComeAndGo) {
   KeyIndex index;
   constexpr int kKeys = 200;

@@ -35,7 +35,7 @@ TEST(SpillKeyVersions, AWriteIsNewerThanWhateverWasSeenBefore) {
   EXPECT_NE(KeyVersions::stripe_of(0, "a"), KeyVersions::stripe_of(1, "a"));
 }
 
-// What has failed may be there in part.
+// A failed write may be there in part.
 TEST(SpillKeyVersions, AFailedWriteCounts) {
   KeyVersions versions;
   const KeyVersions::Stamp before = versions.now();
@@ -117,7 +117,7 @@ TEST(SpillKeyVersions, AWriteOfAKeyWaitsForTheOneThatIsUnderWay) {
   EXPECT_FALSE(met_it);
 }
 
-// Counters that are no atomics: a check that does not hold until the write is done loses increments.
+// Counters that are not atomic: increments would be lost if the check did not hold until the write is done.
 TEST(SpillKeyVersions, NothingComesBetweenTheCheckAndTheWrite) {
   KeyVersions versions;
   constexpr int kThreads = 4;

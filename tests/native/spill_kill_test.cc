@@ -1,7 +1,7 @@
-// A process that does whatever a database offers, is killed at once after something of it, and finds all of it again.
+// A process that makes any of a database's calls, is killed right after one, and finds everything again.
 //
-// What is done is a function of the seed and of the number of the operation, so that every process knows what has to be
-// there: everything that was acknowledged, and the operation under way whole or not at all. The process is this
+// The operations are a function of the seed and of the operation's number, so every process knows what must be there:
+// everything that was acknowledged, and the operation in progress completely or not at all. The process is this
 // program, started again for the one test that is killed.
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -40,7 +40,7 @@ constexpr char kLife[] = "SPILLWAY_KILL_LIFE";
 constexpr char kImported[] = "imported";
 constexpr char kMore[] = "more";
 
-// Of every life: how many operations began, and how many were acknowledged. In a file, which outlives a kill.
+// Over all lives: how many operations began, and how many were acknowledged. In a file, which outlives a kill.
 struct Progress {
   std::atomic<std::uint64_t> begun{0};
   std::atomic<std::uint64_t> done{0};
@@ -55,7 +55,7 @@ class ProgressFile {
     void* const mapped = mmap(nullptr, sizeof(Progress), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
     EXPECT_NE(mapped, MAP_FAILED);
     close(file);
-    progress_ = static_cast<Progress*>(mapped);  // zeroes at first, which is what a Progress is at first
+    progress_ = static_cast<Progress*>(mapped);  // a new file has zeros, which is a valid Progress
   }
   ~ProgressFile() { munmap(progress_, sizeof(Progress)); }
   ProgressFile(const ProgressFile&) = delete;
@@ -68,7 +68,7 @@ class ProgressFile {
 };
 
 using Rows = std::map<std::string, std::string>;
-using Contents = std::map<std::string, Rows>;  // by the name of the family
+using Contents = std::map<std::string, Rows>;  // by family name
 
 enum class What : std::uint8_t {
   put,
@@ -96,15 +96,15 @@ struct Write {
   What what = What::put;  // put, remove, merge or remove_range
   std::string family;
   std::string key;
-  std::string value;  // or the end of the range
+  std::string value;  // for a range deletion its end
 };
 
 struct Operation {
   What what = What::put;
-  std::vector<Write> writes;  // of a put and the like one, of a batch several
+  std::vector<Write> writes;  // one for a put and similar, several for a batch
   std::string family;
-  std::map<std::string, std::string> rows;  // of a file
-  std::uint64_t writes_before = 0;          // of an import
+  std::map<std::string, std::string> rows;  // of an external file
+  std::uint64_t writes_before = 0;          // for an import
 };
 
 std::string key_of(Random& random) {
@@ -128,7 +128,7 @@ Write some_write(Random& random, std::uint64_t number, const Contents& contents)
   return write;
 }
 
-// The operation of this number, on these contents.
+// The operation of this number, with these contents.
 Operation operation_of(std::uint64_t seed, std::uint64_t number, const Contents& contents) {
   Random random(seed * 1'000'003 + number);
   Operation operation;
@@ -218,7 +218,7 @@ class Life {
   Life(const Life&) = delete;
   Life& operator=(const Life&) = delete;
 
-  // What the life before left is there, and the operation it was at whole or not at all.
+  // Checks what the last life left: everything acknowledged, and its last operation completely or not at all.
   void judge() {
     const Contents found = contents_of(*db_, handles_);
     const Contents all = contents_after(seed_, progress_->begun);
@@ -231,7 +231,7 @@ class Life {
     contents_ = found;
   }
 
-  // Does not return, but when something is wrong.
+  // Returns only if something is wrong.
   void go_on_until_killed() {
     What last = What::batch;
     for (int left = 60; !::testing::Test::HasFailure(); --left) {
@@ -275,11 +275,11 @@ class Life {
     return options;
   }
 
-  // Of the families that are there, which the operation under way may have changed.
+  // The families that exist. The operation in progress may have changed them.
   std::vector<rocksdb::ColumnFamilyDescriptor> families() const {
     std::vector<std::string> names;
     const Status status = rocksdb::DB::ListColumnFamilies(options(), path(), &names);
-    if (!status.ok()) names = {rocksdb::kDefaultColumnFamilyName, "other"};  // there is none yet
+    if (!status.ok()) names = {rocksdb::kDefaultColumnFamilyName, "other"};  // the database does not exist yet
     std::vector<rocksdb::ColumnFamilyDescriptor> all;
     for (const std::string& name : names) {
       if (name.rfind("spillway ", 0) != 0) all.emplace_back(name, options());
@@ -411,11 +411,12 @@ class Life {
   int paths_ = 0;
 };
 
-// Waits for it to end, and returns how it did.
+// Waits until it ends. Returns how it ended.
 int start_again(const std::string& directory, std::uint64_t seed, int life) {
   std::vector<std::string> texts;
   for (char** one = environ; *one != nullptr; ++one) {
-    if (!std::string_view(*one).starts_with("GTEST_")) texts.emplace_back(*one);  // a share of the tests is not its
+    // A test runner's shard settings are not for it.
+    if (!std::string_view(*one).starts_with("GTEST_")) texts.emplace_back(*one);
   }
   texts.push_back(kDirectory + ("=" + directory));
   texts.push_back(kSeed + ("=" + std::to_string(seed)));
@@ -448,7 +449,7 @@ void run(std::uint64_t seed, int lives) {
   }
 }
 
-// Not a test: what the test below starts and kills.
+// Not a test: the client that the test below starts and kills.
 TEST(SpillKilled, DISABLED_Client) {
   const char* const directory = std::getenv(kDirectory);
   if (directory == nullptr) GTEST_SKIP() << "SpillMetamorphic.WhatWasAcknowledgedOutlivesAKillAtOnce starts it";

@@ -1,4 +1,4 @@
-// What a failed command, a killed process and a loss of power leave of what was on its way to the drive.
+// What a failed command, a killed process and a loss of power leave of records in flight to the drive.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -16,8 +16,8 @@ namespace {
 
 using rocksdb::Status;
 
-// The drive has the first and the third, and not the second: nothing behind the first may be there after a loss of
-// power, and nothing is lost while the process lives.
+// The drive has the first and the third, and not the second. After a loss of power nothing after the first may be
+// there, and while the process lives nothing is lost.
 TEST_F(KvStoreTest, WhatADriveDidNotTakeIsToldLaterReadFromMemoryAndStoredAgain) {
   auto store = open();
   recover(*store);
@@ -39,7 +39,7 @@ TEST_F(KvStoreTest, WhatADriveDidNotTakeIsToldLaterReadFromMemoryAndStoredAgain)
   EXPECT_TRUE(store->scan(1, [](const StoredRecord&) { return Status::OK(); }).IsIOError());
 
   fails_ = device::Opcode::kv_batch_store;
-  EXPECT_TRUE(store->begin(2).IsIOError());  // the one before would not be durable
+  EXPECT_TRUE(store->begin(2).IsIOError());  // otherwise the one before would not be durable
   EXPECT_EQ(read(*store, 1, two, 0, 16'000), record_of(16'000, 2));
   fails_ = device::Opcode::flush;
   ASSERT_TRUE(store->begin(3).ok());
@@ -51,10 +51,10 @@ TEST_F(KvStoreTest, WhatADriveDidNotTakeIsToldLaterReadFromMemoryAndStoredAgain)
   EXPECT_TRUE(found() == all);
 }
 
-// A killed process leaves what the drive does not have in staging: behind what it has, and where a gap is in that.
+// After a kill, staging has what the drive lacks: records after its last one, and in a gap before that.
 TEST_F(KvStoreTest, WhatAKilledProcessHadStagedIsStoredByTheNext) {
   const Records all{{1, "one"}, {1, record_of(600'000, 2)}, {1, "three"}, {1, "four"}};
-  for (const int taken : {0, 1, 3}) {  // batch stores
+  for (const int taken : {0, 1, 3}) {  // accepted batch stores
     SCOPED_TRACE(taken);
     std::filesystem::remove(directory_.path("kv"));
     lose_staging();
@@ -102,7 +102,7 @@ TEST_F(KvStoreTest, StagingThatALossOfPowerToreCountsUpToThere) {
     std::fstream file(directory_.path("kv.staged"), std::ios::in | std::ios::out | std::ios::binary);
     if (torn_at == 0) {
       file << std::string(4096, '\0');
-    } else {  // every slot, for it is not told which one is used
+    } else {  // every slot, because the used one is unknown
       for (std::size_t at = torn_at; at < 4096 + kStaged * kSlot; at += kSlot) {
         file.seekp(static_cast<std::streamoff>(at));
         file.put('\x55');
@@ -113,7 +113,7 @@ TEST_F(KvStoreTest, StagingThatALossOfPowerToreCountsUpToThere) {
   }
 }
 
-// Two of its four records were on the host's drive when the power failed, and all of the pair behind it.
+// Two of its four records, and all of the next pair, were on the host's drive when the power failed.
 TEST_F(KvStoreTest, APairThatWasLongerOnceIsTheLast) {
   auto store = open();
   recover(*store);
@@ -147,12 +147,12 @@ TEST_F(KvStoreTest, AnAppendAfterAFailureIsRefusedAndWhatIsBehindAGapIsForgotten
   append(*store, "one");
   ASSERT_TRUE(store->sync().ok());
   fails_ = device::Opcode::kv_batch_store;
-  skip_ = 1;  // the first part of it is stored
+  skip_ = 1;  // its first part is stored
   append(*store, record_of(600'000, 2));
   EXPECT_TRUE(store->sync().IsIOError());
   EXPECT_TRUE(try_append(*store, "three").IsIOError());
   fails_ = device::Opcode::flush;
-  store = nullptr;  // killed before anything else begins
+  store = nullptr;  // like a kill before the next step
   lose_staging();
 
   store = open();
@@ -166,7 +166,7 @@ TEST_F(KvStoreTest, AnAppendAfterAFailureIsRefusedAndWhatIsBehindAGapIsForgotten
   EXPECT_EQ(found(), (Records{{1, "one"}, {2, "five"}}));
 }
 
-// Nor on the drive, where they come to it while it takes what was before them. It takes so many pairs with a command.
+// Nor on the drive, if they arrive while it stores earlier ones. It takes that many pairs per command.
 TEST_F(KvStoreTest, AGenerationIsOnTheDriveBehindAllOfTheOneBefore) {
   constexpr unsigned kCommand = kPairsACommand;
   auto store = open();
@@ -181,7 +181,7 @@ TEST_F(KvStoreTest, AGenerationIsOnTheDriveBehindAllOfTheOneBefore) {
   ASSERT_TRUE(store->begin(2).ok());
   append(*store, record_of(16'000, 99));
   store->hand_on();
-  skip_ = 1;  // what is held
+  skip_ = 1;  // the held ones
   most_failures_ = 1;
   fails_ = device::Opcode::kv_batch_store;
   holds_ = false;
@@ -191,7 +191,7 @@ TEST_F(KvStoreTest, AGenerationIsOnTheDriveBehindAllOfTheOneBefore) {
   EXPECT_EQ(found(), (Records{{1, record_of(16'000, 0)}}));
 }
 
-// A generation begins while pairs of the one before are in staging yet: a loss of power leaves no hole between them.
+// A generation begins while pairs of the one before are still in staging. A loss of power must not leave a hole.
 TEST_F(KvStoreTest, AGenerationThatBeginsBehindOneOnItsWayIsLostWithIt) {
   auto store = open();
   recover(*store);
@@ -208,12 +208,12 @@ TEST_F(KvStoreTest, AGenerationThatBeginsBehindOneOnItsWayIsLostWithIt) {
   EXPECT_TRUE(store->sync().IsIOError());
   store = nullptr;
   fails_ = device::Opcode::flush;
-  // Each slot gone in turn, as a page that the power took: what is left is a prefix.
+  // Each slot is removed in turn, like a page lost with the power. The remains must be a prefix.
   const Records all{{1, "durable"}, {1, record_of(4000, 1)}, {2, record_of(4000, 2)}};
   const std::string drive = file_bytes(directory_.path("kv"));
   std::set<std::size_t> kept{found().size()};
   for (std::size_t at = 4096; at + kSlot <= staged.size(); at += kSlot) {
-    if (staged.compare(at, 8, std::string(8, '\0')) == 0) continue;  // nothing was in it
+    if (staged.compare(at, 8, std::string(8, '\0')) == 0) continue;  // the slot was empty
     std::string torn = staged;
     std::fill_n(torn.begin() + static_cast<std::ptrdiff_t>(at), 64, '\0');
     std::ofstream(directory_.path("kv.staged"), std::ios::binary) << torn;

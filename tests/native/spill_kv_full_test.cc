@@ -1,5 +1,5 @@
-// A drive that is full, or nearly: the store is full then, no more. What it took is read, synced, and on the drive once
-// there is room; what it refused never comes back.
+// A full, or nearly full, drive: the store then counts as full, and nothing is lost. Accepted records can be read and
+// synced, and reach the drive once there is space. Refused records never come back.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -21,9 +21,9 @@ namespace {
 
 using rocksdb::Status;
 
-// Generations that are dropped in order and released in any, as where snapshots hold them, leave the drive's runs with
-// holes: it is full before the store's count says so, in the middle of what was acknowledged. The store is full then,
-// no more: what it took is read, synced, and on the drive once there is room.
+// Generations that are dropped in order and released in any order, for example because of snapshots, leave holes in the
+// drive's runs. The drive is full before the store's count says so, in the middle of acknowledged records. The store
+// then counts as full, and accepted records can be read and synced, and reach the drive once there is space.
 TEST_F(KvStoreTest, ADriveThatIsFullOfHolesLosesNothing) {
   struct Taken {
     std::uint64_t offset = 0;
@@ -37,7 +37,7 @@ TEST_F(KvStoreTest, ADriveThatIsFullOfHolesLosesNothing) {
     lose_staging();
     std::mt19937_64 random(seed);
     std::map<GenerationId, std::vector<Taken>> live;
-    std::map<GenerationId, std::vector<Taken>> held;  // dropped, and read all the same
+    std::map<GenerationId, std::vector<Taken>> held;  // dropped, and still read
     auto store = open();
     recover(*store);
     GenerationId now = 0;
@@ -122,7 +122,7 @@ TEST_F(KvStoreTest, WhatAFullDriveRefusesIsDurableInStagingAfterASync) {
   full_for_ = device::Opcode::flush;
   lose_unsynced_staging();
 
-  // It is there once, though the power fails again.
+  // It is there once, even if the power fails again.
   store = open();
   EXPECT_EQ(recover(*store), (Records{{1, "one"}}));
   ASSERT_TRUE(store->cut(1, 0).ok());
@@ -141,13 +141,13 @@ TEST_F(KvStoreTest, WhatIsDroppedOnAFullDriveIsGoneForGood) {
   ASSERT_TRUE(store->sync().ok());
   full_for_ = device::Opcode::kv_store;
   for (const GenerationId generation : {1U, 2U}) ASSERT_TRUE(store->drop(generation).ok());
-  store = nullptr;  // killed before it was released
+  store = nullptr;  // like a kill before it was released
   full_for_ = device::Opcode::flush;
   lose_unsynced_staging();
   EXPECT_EQ(found(), (Records{{3, "3"}}));
 }
 
-// What a full drive did not take lies in staging, durably: damage there is told as damage anywhere else.
+// Records that a full drive did not take are durable in staging. Damage to them is reported like any other.
 TEST_F(KvStoreTest, DamageInStagingAfterACloseIsTold) {
   auto store = open();
   recover(*store);
@@ -175,7 +175,7 @@ TEST_F(KvStoreTest, DamageInStagingAfterACloseIsTold) {
   EXPECT_TRUE(status.IsCorruption()) << status.ToString() << ", " << records.size() << " records";
 }
 
-// Near its capacity, and larger than all staging: what was refused stays away, whatever ends the process.
+// Nearly full, and larger than all of staging: refused records never come back, however the process ends.
 TEST_F(KvStoreTest, WhatWasRefusedNeverComesBack) {
   auto store = open();
   recover(*store);
@@ -211,7 +211,7 @@ TEST_F(KvStoreTest, WhatWasRefusedNeverComesBack) {
   EXPECT_TRUE(found() == (Records{{2, "two"}}));
 }
 
-// Room that comes back while an append takes back what the drive refused is not for that.
+// Space that becomes free while a refused append is undone must not be used for it.
 TEST_F(KvStoreTest, WhatWasRefusedIsNotHandedOverAgainBesideARelease) {
   auto store = open();
   recover(*store);
@@ -225,7 +225,7 @@ TEST_F(KvStoreTest, WhatWasRefusedIsNotHandedOverAgainBesideARelease) {
   std::thread release;
   {
     const AtStep refused("spill.kv.append.refused", [&] {
-      holds_ = true;  // what is handed over now comes late
+      holds_ = true;  // records submitted now arrive late
       full_for_ = device::Opcode::flush;
       release = std::thread([&] { store->release(1); });
       for (int i = 0; i < 300 && !is_held_; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));

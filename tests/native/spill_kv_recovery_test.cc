@@ -1,4 +1,4 @@
-// What a recovery of a key-value namespace tells apart: damage, what was cut or dropped, and other versions.
+// What the recovery of a key-value namespace distinguishes: damage, cut or dropped records, and other versions.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -20,7 +20,8 @@ namespace {
 
 using rocksdb::Status;
 
-// A pair is on the drive whole or not at all, so what does not fit was damaged and no loss of power explains it.
+// A pair is on the drive completely or not at all, so inconsistent pairs are damage and not the result of a loss of
+// power.
 TEST_F(KvStoreTest, ARecordThatChangedIsToldByScansAndByRecovery) {
   std::vector<std::string> records = {"small", record_of(4000, 1), record_of(40'000, 2), record_of(3000, 3)};
   std::vector<std::uint64_t> offsets;
@@ -42,7 +43,7 @@ TEST_F(KvStoreTest, ARecordThatChangedIsToldByScansAndByRecovery) {
     for (std::size_t i = 0; i < records.size(); ++i) {
       const std::size_t at = whole.find(records[i].substr(0, 3000));
       ASSERT_NE(at, std::string::npos);
-      // Its checksum; its first and its last byte of those in its first pair.
+      // Its checksum, and the first and the last of its bytes in its first pair.
       for (const std::size_t changed : {at - 1, at, at + std::min<std::size_t>(records[i].size(), 3000) - 1}) {
         SCOPED_TRACE(changed);
         flip(file, changed, 0x40);
@@ -57,7 +58,7 @@ TEST_F(KvStoreTest, ARecordThatChangedIsToldByScansAndByRecovery) {
   EXPECT_EQ(found().size(), records.size());
 }
 
-// What was synced is known to be on the drive: without it, and whatever is missing of it, it is told.
+// Synced records are known to be on the drive. If any of them is missing, that is reported.
 TEST_F(KvStoreTest, PairsThatAreGoneAreToldAfterASyncOrAClose) {
   for (const bool closes : {false, true}) {
     SCOPED_TRACE(closes);
@@ -79,7 +80,7 @@ TEST_F(KvStoreTest, PairsThatAreGoneAreToldAfterASyncOrAClose) {
       SCOPED_TRACE(gone);
       std::ofstream(directory_.path("kv"), std::ios::binary) << whole;
       std::ofstream(directory_.path("kv.staged"), std::ios::binary) << staged;
-      {  // the pair that has it goes, as it does where the drive's index is damaged
+      {  // the pair that contains it disappears, as with a damaged index of the drive
         drive_ = device::make_simulated(ssd::Ssd(kv_drive(), 1));
         auto space = device::KvNamespace::open(*drive_, 0, directory_.path("kv"));
         ASSERT_TRUE(space);
@@ -96,7 +97,7 @@ TEST_F(KvStoreTest, PairsThatAreGoneAreToldAfterASyncOrAClose) {
       const std::string place = gone == 12 ? "of generation 6" : "of generation 5";
       EXPECT_NE(status.ToString().find(place), std::string::npos) << status.ToString();
     }
-    // Where what says so is lost with the power, nothing is said.
+    // If the record of the sync is lost with the power, nothing is reported.
     std::ofstream(directory_.path("kv"), std::ios::binary) << whole;
     lose_staging();
     EXPECT_EQ(found().size(), 13U);
@@ -143,7 +144,7 @@ TEST(KvDurable, OneOfItsSlotsIsAlwaysWhole) {
   durable.add({{1, 15}, {2, 7}});
   EXPECT_EQ(durable.read(), (KvDurable::Last{{1, 20}, {2, 7}}));
   const std::string after = memory;
-  // Killed while it was written: any part of the new bytes.
+  // Killed during its write: any part of the new bytes.
   for (std::size_t at = 0; at < memory.size(); ++at) {
     memory = after.substr(0, at) + before.substr(at);
     const KvDurable::Last found = KvDurable(memory.data()).read();
@@ -162,7 +163,7 @@ TEST(KvDurable, OneOfItsSlotsIsAlwaysWhole) {
   later.replace(many);
   EXPECT_EQ(later.read().size(), 93U);
   EXPECT_EQ(later.read().rbegin()->first, 200U);
-  // What a full drive was not told stays said.
+  // What a full drive was not given stays recorded.
   later.drop(150);
   EXPECT_EQ(KvDurable(memory.data()).dropped(), 150U);
   KvDurable next(memory.data());
@@ -180,7 +181,7 @@ TEST_F(KvStoreTest, WhatAnotherVersionLeftIsRefusedByName) {
     drive_ = device::make_simulated(ssd::Ssd(kv_drive(), 1));
     return open_kv_store({drive_.get(), 0, directory_.path("kv"), nullptr, kStaged}, store);
   };
-  {  // its list of generations: numbers and nothing else
+  {  // its list of generations consists only of numbers
     drive_ = device::make_simulated(ssd::Ssd(kv_drive(), 1));
     auto space = device::KvNamespace::open(*drive_, 0, directory_.path("kv"));
     ASSERT_TRUE(space);
@@ -254,7 +255,7 @@ TEST_F(KvStoreTest, DroppingAnEmptyGenerationLeavesAnOlderOne) {
   ASSERT_TRUE(store->cut(2, 0).ok());
   ASSERT_TRUE(store->drop(2).ok());
   store->release(2);
-  EXPECT_EQ(store->generations(), (std::vector<GenerationId>{1, 3}));  // 3 would have been next
+  EXPECT_EQ(store->generations(), (std::vector<GenerationId>{1, 3}));  // 3 would have been the next
   store = nullptr;
   store = open();
   EXPECT_EQ(recover(*store), (Records{{1, "one"}}));
@@ -274,7 +275,7 @@ TEST_F(KvStoreTest, ACutOfAllForgetsNotWhatWasDropped) {
 
   store = open();
   EXPECT_TRUE(recover(*store).empty());
-  EXPECT_EQ(store->generations(), (std::vector<GenerationId>{6, 7}));  // begun, and nothing is in it; and the next
+  EXPECT_EQ(store->generations(), (std::vector<GenerationId>{6, 7}));  // begun and empty; and the next
   ASSERT_TRUE(store->cut(0, 0).ok());
   EXPECT_EQ(store->used_bytes(), 0U);
   EXPECT_TRUE(store->begin(5).IsInvalidArgument());
@@ -309,7 +310,7 @@ TEST_F(KvStoreTest, WhatWasCutStandsInNobodysWayWhenALaterGenerationIsDropped) {
     }
     ASSERT_TRUE(store->sync().ok());
     for (const GenerationId generation : {1U, 5U}) ASSERT_TRUE(store->drop(generation).ok());
-    store = nullptr;  // killed before it was released
+    store = nullptr;  // like a kill before it was released
 
     EXPECT_EQ(found(), (Records{{6, "new 6"}}));
   }

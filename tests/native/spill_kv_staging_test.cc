@@ -1,4 +1,4 @@
-// Staging: what is whole in it after a process was killed, and what is not.
+// Staging: which slots are valid after a process was killed.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -28,14 +28,14 @@ class KvStagingTest : public ::testing::Test {
     EXPECT_TRUE(status.ok()) << status.ToString();
     return staging;
   }
-  // Opens, and forgets what is in the slots, as recovery does.
+  // Opens, and clears the slots, as recovery does.
   std::unique_ptr<KvStaging> open_empty() {
     auto staging = open();
     EXPECT_TRUE(staging->clear().ok());
     return staging;
   }
 
-  // A framed record at `at` of the slot's pair, and what it grows to.
+  // Adds a framed record at `at` of the slot's pair. Returns the pair's new length.
   static std::uint32_t add(KvStaging& staging, std::uint32_t slot, Position pair, std::uint32_t at,
                            const std::string& record) {
     const RecordFrame frame = frame_of({pair.generation, pair.offset + at}, record);
@@ -71,7 +71,7 @@ TEST_F(KvStagingTest, WhatHasGrownIsLeftInTheOrderOfItsPositions) {
     staging->begin(0, {7, 1000}, {7, 900}, false);
     const std::uint32_t at = add(*staging, 0, {7, 1000}, 0, "one");
     add(*staging, 0, {7, 1000}, at, "two");
-    staging->begin(1, {9, 0}, {8, 30}, false);  // and nothing in it
+    staging->begin(1, {9, 0}, {8, 30}, false);  // without any record
   }
   const auto all = kept();
   ASSERT_EQ(all.size(), 2U);
@@ -117,7 +117,8 @@ TEST_F(KvStagingTest, ClearForgetsTheSlotsAndKeepsWhatIsSaidOfTheDrive) {
   EXPECT_EQ(open()->durable().read(), (KvDurable::Last{{7, 5}}));
 }
 
-// A pair of one record is filled at once; its bytes are no frames where it is not the first of them.
+// The slot of a pair with a piece of one record is filled at once. Its bytes contain frames only if it is the first
+// piece.
 TEST_F(KvStagingTest, APieceOfARecordIsCheckedAsAWhole) {
   const std::string piece(kStagedPairBytes, 'p');
   {
@@ -131,7 +132,7 @@ TEST_F(KvStagingTest, APieceOfARecordIsCheckedAsAWhole) {
   EXPECT_EQ(all[0].bytes, piece);
 }
 
-// Whatever byte of a slot changes, it is not there, or there as it was: the unused rest of the pair is in no checksum.
+// If any byte of a slot changes, the slot is invalid, or unchanged: no checksum covers the unused rest of the pair.
 TEST_F(KvStagingTest, ASlotOfWhichAByteChangedIsNotThere) {
   {
     auto staging = open_empty();
@@ -154,11 +155,11 @@ TEST_F(KvStagingTest, ASlotOfWhichAByteChangedIsNotThere) {
       EXPECT_EQ(all[0].position, (Position{7, 0}));
     }
   }
-  EXPECT_EQ(noticed, 48 + bytes.size());  // of the slot's head its six words count
+  EXPECT_EQ(noticed, 48 + bytes.size());  // six words of the slot's head count
 }
 
 TEST_F(KvStagingTest, AFileThatWasBeingMadeSaysNothingAndAnothersIsRefused) {
-  open();  // made, and killed before it was cleared
+  open();  // like a kill before it was cleared
   EXPECT_TRUE(kept().empty());
   open_empty();
   std::unique_ptr<KvStaging> staging;

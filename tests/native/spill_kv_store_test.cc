@@ -1,5 +1,5 @@
-// The spill store in a key-value namespace: pairs, reads beside the drive, and its numbers. What every store owes is in
-// spill_store_test.cc.
+// The spill store in a key-value namespace: pairs, reads in flight, and its numbers. spill_store_test.cc tests what
+// every store promises.
 #include "spill_kv_store.h"
 
 #include <gtest/gtest.h>
@@ -34,12 +34,12 @@ TEST_F(KvStoreTest, ReadsThatWereBegunAreWaitedForOrLeftAlone) {
   requests.push_back({9, 0, 0, 1, {}, {}});
   ASSERT_TRUE(store->sync().ok());
   const auto before = drive_->now();
-  store->begin_reads(requests);  // and left alone
+  store->begin_reads(requests);  // abandoned
   const auto in_flight = store->begin_reads(requests);
   EXPECT_EQ(drive_->now(), before);
   in_flight->wait();
   EXPECT_GT(drive_->now(), before);
-  for (int i = 0; i < 40; ++i) store->begin_reads(requests);  // more than are left alone for long
+  for (int i = 0; i < 40; ++i) store->begin_reads(requests);  // more abandoned reads than are kept
   store->begin_reads(requests)->wait();
   for (unsigned i = 0; i < 5; ++i) {
     ASSERT_TRUE(requests[i].status.ok()) << requests[i].status.ToString();
@@ -48,7 +48,7 @@ TEST_F(KvStoreTest, ReadsThatWereBegunAreWaitedForOrLeftAlone) {
   EXPECT_TRUE(requests[5].status.IsCorruption());
 }
 
-// The binding record outlives all generations: it must not keep the drive from freeing what lies around it.
+// The binding record outlives all generations. It must not keep the drive from freeing space around it.
 TEST_F(KvStoreTest, SpaceComesBackBesideABindingRecord) {
   auto store = open();
   recover(*store);
@@ -65,7 +65,7 @@ TEST_F(KvStoreTest, SpaceComesBackBesideABindingRecord) {
   EXPECT_EQ(bytes, "bound");
 }
 
-// The clock may have been set back since: numbers go on from where they were.
+// The clock may have been set back since, so numbers continue from the newest one.
 TEST_F(KvStoreTest, TellsTheNewestNumberThoughNothingIsLeft) {
   constexpr GenerationId kLate = GenerationId{1} << 60;
   auto store = open();
@@ -87,7 +87,7 @@ TEST_F(KvStoreTest, SeveralRecordsAreOnePairAndReadFromMemoryUntilTheyAreThere) 
   ASSERT_TRUE(store->begin(1).ok());
   const auto in_drive = [&] { return drive_->kv_counters().stored_pairs; };
   append(*store, "zero");
-  ASSERT_TRUE(store->sync().ok());  // and that it has begun, and that the next one will
+  ASSERT_TRUE(store->sync().ok());  // also that it has begun, and that the next one will
   const std::uint64_t before = in_drive();
   holds_ = true;
   std::vector<std::uint64_t> offsets;
@@ -96,7 +96,7 @@ TEST_F(KvStoreTest, SeveralRecordsAreOnePairAndReadFromMemoryUntilTheyAreThere) 
     EXPECT_EQ(read(*store, 1, offsets.back(), 10, 3000), record_of(4000, i).substr(10, 3000));
   }
   EXPECT_EQ(in_drive(), before);
-  EXPECT_EQ(drive_->kv_counters().retrieves, 2U);  // of the marks, on opening
+  EXPECT_EQ(drive_->kv_counters().retrieves, 2U);  // of the marks, at opening
   std::string beyond;
   EXPECT_TRUE(store->read(1, offsets[98], 3999, 2, &beyond).IsCorruption());
   EXPECT_TRUE(store->read(1, offsets[99], 3999, 2, &beyond).IsCorruption());
@@ -110,7 +110,7 @@ TEST_F(KvStoreTest, SeveralRecordsAreOnePairAndReadFromMemoryUntilTheyAreThere) 
   EXPECT_TRUE(store->read(1, offsets[98], 3999, 2, &beyond).IsCorruption());
   EXPECT_TRUE(store->read(1, offsets[99], 3999, 2, &beyond).IsCorruption());
 
-  // What is synced is in a pair that is closed; what is handed on, too.
+  // Synced records are in a closed pair, and so are submitted ones.
   append(*store, "five");
   ASSERT_TRUE(store->sync().ok());
   append(*store, "six");
@@ -139,7 +139,7 @@ TEST_F(KvStoreTest, AnAppendWaitsForRoomAndNoLonger) {
   EXPECT_GE(store->append_wait(), std::chrono::milliseconds(20));
 }
 
-// A write that the drive holds up is a write that waits, wherever that is.
+// A write that the drive delays counts as one that waits.
 TEST_F(KvStoreTest, AWriteThatWaitsForTheDriveIsCountedAsOneThatWaits) {
   const TemporaryDirectory directory;
   rocksdb::Options options;
@@ -160,7 +160,7 @@ TEST_F(KvStoreTest, AWriteThatWaitsForTheDriveIsCountedAsOneThatWaits) {
       EXPECT_TRUE(db->Put({}, "key" + std::to_string(i), std::string(4000, 'v')).ok());
     }
   });
-  for (std::uint64_t before = ~std::uint64_t{0}; before != written;) {  // until it stands still
+  for (std::uint64_t before = ~std::uint64_t{0}; before != written;) {  // until it does not change any more
     before = written;
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
   }
@@ -194,7 +194,7 @@ TEST_F(KvStoreTest, ADriveWithoutANamespaceIsNamed) {
 }  // namespace
 }  // namespace spillway::spill
 
-// In the place of the C library's.
+// Replaces the C library's function.
 extern "C" int msync(void* address, std::size_t length, int flags) {
   const auto result = static_cast<int>(syscall(SYS_msync, address, length, flags));
   std::string& there = spillway::spill::staging_on_disk();

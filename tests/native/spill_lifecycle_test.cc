@@ -1,4 +1,4 @@
-// Opening, pausing, recovering and closing, beside plain RocksDB.
+// Opening, pausing, recovering and closing, compared with plain RocksDB.
 #include <gtest/gtest.h>
 #include <rocksdb/compaction_filter.h>
 #include <rocksdb/convenience.h>
@@ -43,7 +43,7 @@ class Reached final : public steps::Watcher {
   std::atomic<bool> was_reached_{false};
 };
 
-// Refuses to make RocksDB's sorted files while it is told to.
+// Refuses to create RocksDB's sorted files on request.
 class NoTables final : public rocksdb::FileSystemWrapper {
  public:
   NoTables() : FileSystemWrapper(FileSystem::Default()) {}
@@ -61,7 +61,7 @@ class NoTables final : public rocksdb::FileSystemWrapper {
   std::atomic<bool> refuses{false};
 };
 
-// Counts who asks for its name when its owner would have deleted it.
+// Counts requests for its name after its owner would have deleted it.
 class Filter final : public rocksdb::CompactionFilter {
  public:
   const char* Name() const override {
@@ -77,7 +77,7 @@ class SpillLifecycle : public SideBySide {
   void put(const std::string& key, const std::string& value) {
     same([&](Side& side) { return side.db->Put(WriteOptions(), key, value); });
   }
-  // RocksDB's memtable has a key between those of the spill store, so that an ingestion has to flush it.
+  // RocksDB's memtable has a key between those of the spill store, so an ingestion has to flush it.
   void fill() {
     put("b", "main");
     spill_db().SetDiversion(Diversion::always);
@@ -93,7 +93,7 @@ class SpillLifecycle : public SideBySide {
     }
     return text + (iterator->status().ok() ? "" : iterator->status().ToString());
   }
-  // Names without numbers, of which RocksDB gives more than once.
+  // Names without numbers, because RocksDB has several files of some kinds.
   static std::set<std::string> kinds_of_files(const std::string& directory) {
     std::set<std::string> kinds;
     if (!std::filesystem::exists(directory)) return kinds;
@@ -107,7 +107,7 @@ class SpillLifecycle : public SideBySide {
   }
 };
 
-// An ingestion would wait for a paused flush with the gate closed, and merges with it.
+// An ingestion would wait with the gate closed for a paused flush, and merges would wait for the ingestion.
 TEST_F(SpillLifecycle, PausingBackgroundWorkPausesRollbacks) {
   open();
   fill();
@@ -128,16 +128,16 @@ TEST_F(SpillLifecycle, PausingBackgroundWorkPausesRollbacks) {
     same([](Side& side) { return side.db->ContinueBackgroundWork(); });
     EXPECT_TRUE(rolled_back.get().ok());
   }
-  same([](Side& side) { return side.db->ContinueBackgroundWork(); });  // it is not paused
+  same([](Side& side) { return side.db->ContinueBackgroundWork(); });  // it is not paused any more
   same(all);
 }
 
-// What RocksDB answers while it is paused is answered, or refused with a sentence: the thread that has paused it is
-// often the one that goes on.
+// Calls that RocksDB answers during a pause are answered, or refused with an explanation. They must not wait, because
+// the thread that has paused background work is often the one that calls.
 TEST_F(SpillLifecycle, CallsWhilePausedAreAnswered) {
   for (const std::size_t spilled : {std::size_t{0}, std::size_t{1'000}, std::size_t{3} << 20}) {
     SCOPED_TRACE(spilled);
-    spill_options_.put_back_bytes = 1 << 20;  // which needs no background work
+    spill_options_.put_back_bytes = 1 << 20;  // needs no background work
     open();
     put("b", std::string(5 << 20, 'm'));  // a large memtable, which would be flushed
     spill_db().SetDiversion(Diversion::always);
@@ -154,7 +154,7 @@ TEST_F(SpillLifecycle, CallsWhilePausedAreAnswered) {
           std::uint64_t bytes = 0;
           return spill_db().GetLiveFiles(files, &bytes, /*flush_memtable=*/false);
         },
-        [&] {  // lists that are whole need a flush: they are told as they are, and the end says so
+        [&] {  // complete lists need a flush: these are incomplete, and the end of the copy reports that
           std::vector<rocksdb::LiveFileMetaData> files;
           rocksdb::ColumnFamilyMetaData family;
           std::vector<rocksdb::ColumnFamilyMetaData> all;
@@ -179,7 +179,7 @@ TEST_F(SpillLifecycle, CallsWhilePausedAreAnswered) {
       const Status status = called.get();
       EXPECT_TRUE(status.ok()) << status.ToString();
     }
-    // One that flushes would wait, and everybody else for it.
+    // A call that flushes would wait, and all others would wait for it.
     auto listed = std::async(std::launch::async, [&] {
       std::vector<std::string> files;
       std::uint64_t bytes = 0;
@@ -259,7 +259,7 @@ TEST_F(SpillLifecycle, CloseAnswersAsRocksdb) {
   same(all);
 }
 
-// Of the calls that are not RocksDB's alone: nothing is acknowledged that would be lost. (RocksDB's own may crash.)
+// For calls that are not RocksDB's alone: nothing is acknowledged that would be lost. (RocksDB's own may crash.)
 TEST_F(SpillLifecycle, CallsAfterCloseEnd) {
   open();
   fill();
@@ -277,14 +277,15 @@ TEST_F(SpillLifecycle, CallsAfterCloseEnd) {
 TEST_F(SpillLifecycle, TheDestructorClosesInSpiteOfSnapshots) {
   open();
   fill();
-  static std::vector<const rocksdb::Snapshot*> never_released;  // reachable: the leak sanitizer looks for others
+  // Reachable, so that the leak sanitizer does not report them.
+  static std::vector<const rocksdb::Snapshot*> never_released;
   for (Side& side : sides()) never_released.push_back(side.db->GetSnapshot());
   same([](Side& side) { return side.db->Close(); });
   open();
   same(all);
 }
 
-// RocksDB does not look at what its options point to when it is closed, and some programs delete that just before.
+// RocksDB's Close does not use the objects in its options, and some programs delete them just before.
 TEST_F(SpillLifecycle, ClosingAsksNothingOfWhatOptionsPointTo) {
   Filter filter;
   families_[0].options.compaction_filter = &filter;
@@ -329,7 +330,7 @@ TEST_F(SpillLifecycle, ResumesAfterABackgroundError) {
   const auto files = std::make_shared<NoTables>();
   const std::unique_ptr<rocksdb::Env> env = rocksdb::NewCompositeEnv(files);
   options_.env = env.get();
-  options_.max_bgerror_resume_count = 0;  // not by itself
+  options_.max_bgerror_resume_count = 0;  // no automatic recovery
   open();
   fill();
   files->refuses = true;
@@ -383,7 +384,7 @@ TEST_F(SpillLifecycle, OtherDirectoriesForLogAndTables) {
   same(all);
 }
 
-// What RocksDB refuses to open is refused in its words, and nothing of ours is left there.
+// What RocksDB refuses to open is refused with RocksDB's message, and no file of the library is left.
 TEST_F(SpillLifecycle, ARefusedOpenLeavesNothingBehind) {
   const rocksdb::DBOptions usual = options_;
   const auto expect_refused = [&](const char* what) {

@@ -38,7 +38,7 @@ TEST(SpillLockTable, ALockIsSharedOrExclusiveAndMayBeAskedForAgain) {
   ASSERT_TRUE(table.lock(locker(1), kA, false, kAtOnce).ok());
   EXPECT_TRUE(table.lock(locker(2), kA, false, kAtOnce).IsTimedOut());
   EXPECT_TRUE(table.lock(locker(2), {1, "a"}, true, kAtOnce).ok()) << "another column family";
-  table.unlock(7, kA);  // not his
+  table.unlock(7, kA);  // not this transaction's lock
   EXPECT_EQ(table.locks().size(), 2U);
   table.unlock(1, kA);
   table.unlock(2, {1, "a"});

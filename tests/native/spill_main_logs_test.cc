@@ -1,4 +1,4 @@
-// RocksDB's logs as files: what a sync makes durable, and what is known of one that has failed.
+// RocksDB's logs as files: what a sync makes durable, and how a failed log is handled.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -36,7 +36,7 @@ class MainLogsTest : public ::testing::Test {
         faults::fail_nth([action](const faults::FileOperation& operation) { return operation.action == action; }, 1,
                          IOStatus::IOError("injected")));
   }
-  // What the file has after any of some losses of power; "differs" if that is not always the same.
+  // The file's contents after any of several losses of power; "differs" if they are not always equal.
   std::string after_losses(const std::string& name) {
     std::string first;
     for (std::uint64_t seed = 0; seed < 20; ++seed) {
@@ -115,7 +115,7 @@ TEST_F(MainLogsTest, WhatAFailedSyncWasToKeepIsNotCalledDurableUntilItIsInTables
   fail_next(faults::Action::sync);
   EXPECT_FALSE(logs_->sync().ok());
   EXPECT_FALSE(logs_->sync().ok());
-  // RocksDB is told with its next write, and of nothing before.
+  // RocksDB gets the error with its next write, and not before.
   EXPECT_FALSE(logs_->have_failed());
   EXPECT_TRUE(one->Flush({}, nullptr).ok());
   EXPECT_FALSE(one->Append("more", {}, nullptr).ok());
@@ -123,7 +123,7 @@ TEST_F(MainLogsTest, WhatAFailedSyncWasToKeepIsNotCalledDurableUntilItIsInTables
   const auto two = begin("000002.log");
   EXPECT_FALSE(logs_->have_failed());
   EXPECT_FALSE(logs_->sync().ok());
-  EXPECT_TRUE(one->Sync({}, nullptr).ok());  // RocksDB's recovery tries it, and closes it
+  EXPECT_TRUE(one->Sync({}, nullptr).ok());  // RocksDB's recovery retries it, and closes the log
   EXPECT_FALSE(logs_->sync().ok());
   EXPECT_TRUE(one->Close({}, nullptr).ok());
   EXPECT_FALSE(logs_->sync().ok());

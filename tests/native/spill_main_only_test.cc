@@ -1,4 +1,4 @@
-// Checkpoints, backups, ingestions and imports beside diverted writes: each is of one moment, and none stops diversion.
+// Checkpoints, backups, ingestions and imports during diversion: each has a consistent state, and none stops diversion.
 #include "spill_main_only.h"
 
 #include <gtest/gtest.h>
@@ -34,8 +34,8 @@ using rocksdb::Status;
 
 class SpillMainOnly : public MainOnly {};
 
-// One thread writes x0, x1, ... one after the other. A copy has the first so many of them. Every other write has a key
-// that lies in the spill store, and is long to look at: a copy may begin between the look and the commit.
+// One thread writes x0, x1, ... one after another. A copy has the first of them, up to some number. Every other write
+// has a key that is in the spill store, and is slow to look up: a copy may begin between the look-up and the commit.
 TEST_F(SpillMainOnly, ACopyHoldsAPrefix) {
   constexpr int kFillers = 2000;
   constexpr int kRounds = 6;
@@ -76,7 +76,7 @@ TEST_F(SpillMainOnly, ACopyHoldsAPrefix) {
   }
 }
 
-// Holds up whoever compares the key "slow", until it is let go.
+// Blocks every thread that compares the key "slow", until it is released.
 class SlowOrder final : public rocksdb::Comparator {
  public:
   const char* Name() const override { return "SlowOrder"; }
@@ -113,8 +113,8 @@ class AtFlush final : public rocksdb::EventListener {
   std::atomic<bool> was_there{false};
 };
 
-// A write that looks whether it has to be diverted while the spill store is emptied for a copy, and commits while the
-// copy is made; the next write of that thread must not be in the copy without it.
+// A write checks whether it must be diverted while the spill store is emptied for a copy, and commits while the copy is
+// made. The copy must not have the next write of that thread without it.
 TEST_F(SpillMainOnly, ACopyHasNoWriteWithoutTheDivertedOneBeforeIt) {
   db_.reset();
   const auto at_flush = std::make_shared<AtFlush>();
@@ -130,7 +130,7 @@ TEST_F(SpillMainOnly, ACopyHasNoWriteWithoutTheDivertedOneBeforeIt) {
     DB* opened = nullptr;
     ASSERT_TRUE(DB::Open(options, spill, directory_.path("of-" + name), &opened).ok());
     db_.reset(opened);
-    ASSERT_TRUE(put("main", "1").ok());  // there is something to flush
+    ASSERT_TRUE(put("main", "1").ok());  // so that there is something to flush
     db_->SetDiversion(Diversion::always);
     ASSERT_TRUE(db_->DeleteRange({}, db_->DefaultColumnFamily(), "x", "y").ok());
     db_->SetDiversion(Diversion::never);
@@ -219,7 +219,7 @@ TEST_F(SpillMainOnly, DiversionGoesOnWhileABackupOrAnIngestionWaitsForTheRollbac
   EXPECT_EQ(get(*open_plain("restored"), "backup"), "beside");
 }
 
-// What is ingested is newer than everything that was written before, and older than what is written after.
+// An ingested file is newer than everything that was written before, and older than what is written after.
 TEST_F(SpillMainOnly, AnIngestedKeyIsNewerThanADivertedOneAndOlderThanTheNext) {
   db_->SetDiversion(Diversion::always);
   ASSERT_TRUE(put("k", "before").ok());
@@ -257,11 +257,11 @@ TEST_F(SpillMainOnly, WhatCannotBeIngestedLeavesNothingBehind) {
   EXPECT_TRUE(exists.IsInvalidArgument()) << exists.ToString();
 }
 
-// --- Calls that give RocksDB a later sequence number past its log
+// --- Calls that raise RocksDB's sequence number without its log
 
 class SpillSequence : public SpillMainOnly {
  protected:
-  // A column family of another database whose sequence numbers are far ahead.
+  // A column family of another database with much larger sequence numbers.
   void export_family() {
     rocksdb::DB* opened = nullptr;
     rocksdb::Options options;
@@ -322,7 +322,7 @@ TEST_F(SpillSequence, AnImportLosesNoDivertedWriteToAKill) {
     EXPECT_EQ(value, "999");
     killed_->SetDiversion(Diversion::always);
     ASSERT_TRUE(killed_->Put({}, "diverted", "1").ok());
-    // The last that tells how far RocksDB's numbers have got is gone with the table that has it.
+    // The last record of RocksDB's sequence number is removed with the table that has it.
     if (drops) {
       ASSERT_TRUE(killed_->DropColumnFamily(imported).ok());
     } else {
@@ -364,7 +364,7 @@ TEST_F(SpillSequence, AnIngestionLosesNoDivertedWriteToAKill) {
   kill();
 }
 
-// Of the metadata that a program makes itself: RocksDB joins directory and name with a slash.
+// With metadata that a program creates itself: RocksDB joins directory and name with a slash.
 TEST_F(SpillSequence, AnImportFindsFilesWhoseNamesHaveNoSlash) {
   export_family();
   for (auto& file : metadata_->files) file.name = file.name.substr(file.name.find_first_not_of('/'));
@@ -376,8 +376,7 @@ TEST_F(SpillSequence, AnImportFindsFilesWhoseNamesHaveNoSlash) {
   kill();
 }
 
-// RocksDB ignores the logs of a database that is opened so.
-// Others change options and families meanwhile: the family's writes come back before they have to wait.
+// Other threads change options and families meanwhile: the family's writes come back before those threads have to wait.
 TEST_F(SpillMainOnly, OptionsAreSetWhileAFamilyThatHasSomethingSpilledIsDropped) {
   rocksdb::ColumnFamilyHandle* family = nullptr;
   ASSERT_TRUE(db_->CreateColumnFamily({}, "family", &family).ok());
@@ -396,7 +395,7 @@ TEST_F(SpillMainOnly, OptionsAreSetWhileAFamilyThatHasSomethingSpilledIsDropped)
   EXPECT_TRUE(db_->DestroyColumnFamilyHandle(family).ok());
 }
 
-// It leaves out RocksDB's logs, and so what a diverted write came after.
+// It ignores RocksDB's logs, and with them the writes that diverted writes follow.
 TEST_F(SpillMainOnly, OpeningWithBestEffortsIsRefusedWhileSomethingIsSpilled) {
   ASSERT_TRUE(put("main", "1").ok());
   db_->SetDiversion(Diversion::always);
@@ -420,7 +419,7 @@ TEST_F(SpillMainOnly, OpeningWithBestEffortsIsRefusedWhileSomethingIsSpilled) {
   for (const char* key : {"main", "spilled"}) EXPECT_EQ(get(*db_, key), "1");
 }
 
-// RocksDB flushes all families together where it is told to, for what is in no log has to be of one moment in all.
+// With atomic_flush RocksDB flushes all families together, because writes that are in no log must be consistent.
 TEST_F(SpillMainOnly, CopiesAreOfOneMomentInAllFamiliesWithAtomicFlush) {
   db_.reset();
   rocksdb::DBOptions options;
@@ -447,7 +446,7 @@ TEST_F(SpillMainOnly, CopiesAreOfOneMomentInAllFamiliesWithAtomicFlush) {
       SCOPED_TRACE(name);
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
       const std::string to = directory_.path(name + std::to_string(round));
-      if (name == "backup") continue;  // it flushes where it is asked to
+      if (name == "backup") continue;  // it flushes if requested
       EXPECT_TRUE(copy(*db_, to).ok());
       std::vector<rocksdb::ColumnFamilyHandle*> of_copy;
       rocksdb::DB* copied = nullptr;
@@ -523,7 +522,7 @@ TEST_F(SpillMainOnly, ListsThatFlushHaveNoLogsOfWhatIsInTables) {
   ASSERT_TRUE(db_->EnableFileDeletions(/*force=*/false).ok());
 }
 
-// A pause that begins while the list is made waits for it, and so it is whole.
+// A pause that begins while the list is made waits for it, so the list is complete.
 TEST_F(SpillMainOnly, AListIsWholeThoughAPauseBeginsMeanwhile) {
   for (const bool flushes : {false, true}) {
     SCOPED_TRACE(flushes);
@@ -538,7 +537,7 @@ TEST_F(SpillMainOnly, AListIsWholeThoughAPauseBeginsMeanwhile) {
     std::atomic<bool> is_late = false;
     {
       const AtSteps then([&](std::string_view step) {
-        if (step == "spill.rollback.published" && !begins_late.exchange(true)) {  // diverted behind the first rollback
+        if (step == "spill.rollback.published" && !begins_late.exchange(true)) {  // diverted after the first rollback
           late = std::async(std::launch::async, [&] { return put("late", "1"); });
           for (int i = 0; !is_late && i < 10'000; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
           std::this_thread::sleep_for(std::chrono::milliseconds(100));  // until it waits for the commit queue
@@ -585,7 +584,7 @@ TEST_F(SpillMainOnly, ACheckpointHasItsLogWhateverTheUsersRecovery) {
   }
 }
 
-// RocksDB's own take none, so what is ingested beside them needs no number of its own.
+// RocksDB's own reads take no snapshot, so files ingested during them need no sequence number.
 TEST_F(SpillMainOnly, ReadsThatAreUnderWayHoldNoSnapshotOfRocksdb) {
   ASSERT_TRUE(put("k", "1").ok());
   std::vector<rocksdb::Iterator*> iterators;
@@ -613,7 +612,7 @@ TEST_F(SpillMainOnly, WhatWasDivertedAndFlushedIsNoReasonToRefuseAnIngestion) {
   EXPECT_EQ(get(*db_, "k"), "2");
 }
 
-// Whoever holds RocksDB itself sees everything: also a write that was about to be diverted.
+// A holder of RocksDB itself sees everything, including a write that was about to be diverted.
 TEST_F(SpillMainOnly, NothingIsDivertedPastWhoeverWasHandedRocksdb) {
   rocksdb::DB* root = nullptr;
   {

@@ -1,4 +1,4 @@
-// RocksDB's log and the spill store's after a crash: what is replayed is a prefix of one order (T26).
+// RocksDB's log and the spill store's log after a crash: what is replayed is a prefix of one order (T26).
 #include <gtest/gtest.h>
 
 #include <string>

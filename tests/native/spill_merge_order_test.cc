@@ -1,7 +1,7 @@
-// Merges that are diverted, beside writes of the same key that are not: none of them is lost.
+// Diverted merges, concurrent with writes of the same key that are not diverted: none of them is lost.
 //
-// A merge of a key that RocksDB has is worked out when it is diverted: its base is read from RocksDB, and the result is
-// the newest version from then on. A write of the key that came to RocksDB in between would be hidden for ever.
+// A merge of a key in RocksDB is evaluated when it is diverted: its base is read from RocksDB, and the result is the
+// newest version from then on. A write of the key that reached RocksDB in between would be hidden for ever.
 #include <gtest/gtest.h>
 #include <rocksdb/merge_operator.h>
 
@@ -50,13 +50,13 @@ class SpillMergeOrder : public ::testing::Test {
     const rocksdb::Status status = DB::Open(options, spill, directory_.path("db"), &db);
     ASSERT_TRUE(status.ok()) << status.ToString();
     db_.reset(db);
-    // One key lies in the spill store from now on; what has it is diverted, all else is not.
+    // One key is in the spill store from now on. A write with it is diverted, all others are not.
     db_->SetDiversion(Diversion::always);
     ASSERT_TRUE(db_->Put({}, "live", "0").ok());
     db_->SetDiversion(Diversion::never);
   }
 
-  // Diverted, for it has the live key.
+  // Diverted, because it has the live key.
   rocksdb::Status merge_with_live(const std::string& key, const std::string& operand) {
     rocksdb::WriteBatch batch;
     EXPECT_TRUE(batch.Put("live", "1").ok());
@@ -74,7 +74,7 @@ class SpillMergeOrder : public ::testing::Test {
   std::unique_ptr<DB> db_;
 };
 
-// What another thread does when the base of a merge was read; it is given time to end, and may not be able to.
+// Another thread's action after the base of a merge was read. It is given time to end, and may be unable to.
 class WhenBaseWasRead final : public steps::Watcher {
  public:
   explicit WhenBaseWasRead(std::function<void()> does) : does_(std::move(does)) { steps::watch(this); }
@@ -132,7 +132,7 @@ TEST_F(SpillMergeOrder, AWriteThatComesAfterTheBaseWasReadIsNotHidden) {
   }
 }
 
-// Those that come while another is written are one group, in which each has the one before it as its base.
+// Merges that arrive while another is written form one group, in which each has the one before it as its base.
 TEST_F(SpillMergeOrder, MergesOfOneGroupAreAllThere) {
   constexpr int kThreads = 6;
   std::vector<std::thread> threads;
@@ -141,7 +141,7 @@ TEST_F(SpillMergeOrder, MergesOfOneGroupAreAllThere) {
       for (int i = 0; i < kThreads; ++i) {
         threads.emplace_back([&] { EXPECT_TRUE(merge_with_live("sum", "1").ok()); });
       }
-      std::this_thread::sleep_for(std::chrono::milliseconds(200));  // they queue up
+      std::this_thread::sleep_for(std::chrono::milliseconds(200));  // they queue
     });
     ASSERT_TRUE(db_->Put({}, "live", "0").ok());
     for (std::thread& thread : threads) thread.join();
@@ -149,8 +149,8 @@ TEST_F(SpillMergeOrder, MergesOfOneGroupAreAllThere) {
   EXPECT_EQ(get("sum"), std::to_string(kThreads));
 }
 
-// Holds a diverted write when it has announced its keys until a write to RocksDB has come to a step, and that one until
-// the diverted write is over.
+// Holds a diverted write that has announced its keys until a write to RocksDB has reached a step, and holds that one
+// until the diverted write is over.
 class InBetween final : public steps::Watcher {
  public:
   explicit InBetween(std::string_view step) : step_(step) { steps::watch(this); }
@@ -187,7 +187,7 @@ TEST_F(SpillMergeOrder, AWriteThatMeetsTheFirstDivertedOneIsNotHidden) {
   for (const char* step : {"spill.write.looked_for_groups", "spill.write.announces"}) {
     for (std::size_t i = 0; i < cases.size(); ++i) {
       const std::string key = "k" + std::to_string(i);
-      ASSERT_TRUE(db_->Rollback().ok());  // nothing is live
+      ASSERT_TRUE(db_->Rollback().ok());  // afterwards nothing is live
       db_->SetDiversion(Diversion::always);
       InBetween in_between(step);
       std::thread diverted([&] { EXPECT_TRUE(db_->Put({}, key, "100").ok()); });
@@ -204,8 +204,8 @@ TEST_F(SpillMergeOrder, AWriteThatMeetsTheFirstDivertedOneIsNotHidden) {
   }
 }
 
-// Begins another thread's write to RocksDB as soon as a diverted one has announced its keys; holds it, should it get so
-// far, before RocksDB has it.
+// Starts another thread's write to RocksDB as soon as a diverted one has announced its keys. If that write gets so far,
+// it is held before RocksDB has it.
 class WriteMeetsDiverted final : public steps::Watcher {
  public:
   explicit WriteMeetsDiverted(std::function<void()> write) : write_(std::move(write)) { steps::watch(this); }
@@ -240,8 +240,8 @@ class WriteMeetsDiverted final : public steps::Watcher {
 };
 thread_local bool WriteMeetsDiverted::is_this_thread_ = false;
 
-// One of whose keys nobody sees after the range is gone comes after that with all of them. (One of low priority waits
-// for RocksDB, also where others are diverted because RocksDB may not be written to.)
+// A batch with a key that is hidden by a concurrent range deletion must follow it with all of its keys. (A low-priority
+// write waits for RocksDB, even while others are diverted because RocksDB may not be written to.)
 TEST_F(SpillMergeOrder, ABatchThatMeetsARangeDeletionIsNotHiddenInPart) {
   for (const bool low_pri : {false, true}) {
     for (const bool something_is_live : {true, false}) {
@@ -268,7 +268,7 @@ TEST_F(SpillMergeOrder, ABatchThatMeetsARangeDeletionIsNotHiddenInPart) {
   }
 }
 
-// While nothing is live, a write to RocksDB announces no keys: the first diverted one waits for it.
+// While nothing is live, a write to RocksDB announces no keys. The first diverted write waits for it.
 TEST_F(SpillMergeOrder, ABatchThatHasAnnouncedNothingIsNotHiddenInPart) {
   ASSERT_TRUE(db_->Rollback().ok());
   std::thread diverted;
@@ -346,7 +346,7 @@ TEST_F(SpillMergeOrder, APutThatIsOverDoesNotVanish) {
   EXPECT_EQ(vanished, 0) << "of " << kRounds;
 }
 
-// Not of merges alone: a snapshot must not see a write that is diverted without one that went to RocksDB before it.
+// Not only for merges: a snapshot must not see a diverted write without one that went to RocksDB before it.
 TEST_F(SpillMergeOrder, BatchesOfCommonKeysHaveOneOrder) {
   constexpr int kRounds = 3000;
   std::atomic<int> anomalies{0};
@@ -390,7 +390,8 @@ TEST_F(SpillMergeOrder, BatchesOfCommonKeysHaveOneOrder) {
   }
   to_rocksdb.join();
   diverted.join();
-  // Who saw the diverted write without the other has seen that it came first: then the other overwrote it.
+  // A reader that saw the diverted write without the other has seen that it came first; so the other has overwritten
+  // it.
   for (int i = 0; i < kRounds; ++i) {
     if (first[static_cast<std::size_t>(i)] == "diverted" && get("a" + std::to_string(i)) != "rocksdb") ++anomalies;
   }

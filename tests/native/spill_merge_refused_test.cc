@@ -1,4 +1,4 @@
-// Merges that have no outcome, or a long one: RocksDB takes them all, and says what is wrong to whoever reads.
+// Merges without a result, or with a long one: RocksDB accepts all of them, and reads return the error.
 #include <gtest/gtest.h>
 #include <rocksdb/merge_operator.h>
 #include <rocksdb/write_batch.h>
@@ -17,7 +17,7 @@ using rocksdb::Status;
 using rocksdb::WriteBatch;
 using rocksdb::WriteOptions;
 
-// Puts a digit behind a value; of one that begins with '!' it makes nothing.
+// Appends a digit to a value. Fails for a value that begins with '!'.
 class Careful final : public rocksdb::AssociativeMergeOperator {
  public:
   bool Merge(const rocksdb::Slice& /*key*/, const rocksdb::Slice* existing, const rocksdb::Slice& operand,
@@ -38,7 +38,7 @@ class SpillMergeRefused : public SideBySide {
   static std::string get(Side& side, const std::string& key) {
     std::string value;
     const Status status = side.db->Get(ReadOptions(), key, &value);
-    return status.ok() ? value : "error " + std::to_string(status.code());  // its words depend on where the base lies
+    return status.ok() ? value : "error " + std::to_string(status.code());  // the message depends on where the base is
   }
   void expect_same(const std::vector<std::string>& keys) {
     for (const std::string& key : keys) {
@@ -66,7 +66,7 @@ TEST_F(SpillMergeRefused, ABatchIsTakenThoughAMergeOfItHasNoOutcome) {
     });
     EXPECT_EQ(ok, "OK");
     expect_same({"live", bad});
-    same([&](Side& side) {  // once more, over what cannot be read
+    same([&](Side& side) {  // once more, over a value that cannot be read
       WriteBatch batch;
       EXPECT_TRUE(batch.Put("other", bad).ok());
       EXPECT_TRUE(batch.Merge(bad, "2").ok());
@@ -74,7 +74,7 @@ TEST_F(SpillMergeRefused, ABatchIsTakenThoughAMergeOfItHasNoOutcome) {
     });
     expect_same({"other", bad});
     spill_db().SetDiversion(
-        Diversion::never);  // else a flush of RocksDB's would meet the merges without what hides them
+        Diversion::never);  // otherwise a flush of RocksDB would meet the merges without what hides them
     put(bad, "1");
     same([&](Side& side) { return side.db->Merge(WriteOptions(), bad, "2"); });
     expect_same({bad});
@@ -87,7 +87,7 @@ TEST_F(SpillMergeRefused, ABatchIsTakenThoughAMergeOfItHasNoOutcome) {
   expect_same({"live", "other", "!main", "!spilled"});
 }
 
-// One put is left of all merges of a key in a batch.
+// All merges of a key in a batch become one put.
 TEST_F(SpillMergeRefused, ManyMergesOfAKeyTakeTheRoomOfOne) {
   spill_db().SetDiversion(Diversion::always);
   put("k", std::string(4000, 'k'));

@@ -23,7 +23,7 @@ struct Seeds {
   std::uint64_t from = 1;
   int count = 1;
   int steps = 0;           // of each run; five times as many in a long run
-  double share = 1.0 / 6;  // of the requested seconds: the number of tests with long runs
+  double share = 1.0 / 6;  // of the requested seconds, because six tests have long runs
 };
 
 inline std::uint64_t number_of(const char* variable) {

@@ -1,7 +1,7 @@
-// The same random operations on spillway::DB and on plain RocksDB give the same answers, wherever writes are diverted
-// and whenever they are brought back.
+// The same random operations on spillway::DB and on plain RocksDB give the same answers, whatever is diverted and
+// whenever it is brought back.
 //
-// A few seconds with fixed seeds; spill_metamorphic.h says how to run it for longer, or one seed alone.
+// A few seconds with fixed seeds. spill_metamorphic.h says how to run it longer, or with one seed.
 #include "spill_metamorphic.h"
 
 #include <gtest/gtest.h>
@@ -34,7 +34,7 @@ void expect_same_checkpoints(TwoDatabases& databases) {
   }
 }
 
-// One walker that does everything, or several at once, which leave the databases open and their families as they are.
+// One walker with all operations, or several at once, which do not reopen the databases or change their families.
 void run(std::uint64_t seed, int walkers, int steps) {
   SCOPED_TRACE("seed " + std::to_string(seed) + ", walkers " + std::to_string(walkers));
   TwoDatabases databases(seed);

@@ -150,7 +150,7 @@ std::unique_ptr<DB> open(const std::string& path, const rocksdb::Options& option
   return std::unique_ptr<DB>(db);
 }
 
-// RocksDB puts m into the gap of a file that has a and z, below it: right, and not to be told from wrong by ranges.
+// Makes RocksDB put m below a file with a and z, into the gap: correct, but by ranges it looks misplaced.
 void write_around_m(DB& db) {
   db.SetDiversion(Diversion::never);
   EXPECT_TRUE(db.Put({}, "a", "1").ok());
@@ -190,7 +190,7 @@ TEST(SpillMisplaced, SoItIsWhereCommitsWaitForIt) {
   const std::unique_ptr<DB> db = open(scratch.path("db"), small_options());
   write_around_m(*db);
   const AtEach misplaced("spill.rollback.misplaced", [] {});
-  rocksdb::DB* const base = db->GetRootDB();  // brings back everything first
+  rocksdb::DB* const base = db->GetRootDB();  // first brings back everything
   EXPECT_EQ(misplaced.times(), 6);
   EXPECT_EQ(value_of(*base, "m"), "new");
 }
@@ -221,7 +221,7 @@ TEST(SpillMisplaced, SoItIsInTheCopyOfACheckpoint) {
   EXPECT_EQ(files.levels.front().files.size(), 2U) << "ingested until it was above the other file";
 }
 
-// They are off while the copy is made.
+// Compactions are off while the copy is made.
 TEST(SpillMisplaced, ACopysOptionsFileHasTheUsersCompactions) {
   for (const bool disabled : {true, false}) {
     const TemporaryDirectory scratch(memory_path());
@@ -253,7 +253,7 @@ TEST(SpillMisplaced, WhatMayBeMisplacedIsThereAfterAReopening) {
   EXPECT_EQ(value_of(*db, "n"), "newer");
 }
 
-// Calls it after RocksDB has ingested files and before whoever wanted it knows.
+// Calls a function after RocksDB has ingested files and before the caller of the ingestion continues.
 class WhenIngested final : public rocksdb::EventListener {
  public:
   explicit WhenIngested(std::function<void()> what) : what_(std::move(what)) {}
@@ -265,8 +265,8 @@ class WhenIngested final : public rocksdb::EventListener {
   const std::function<void()> what_;
 };
 
-// The number that the ingestion took stands in no log; a compaction takes it out of the table. Without a note of it,
-// what was diverted after it looks like what came after a lost write.
+// No log has the sequence number of the ingestion, and a compaction removes it from the table. Without a note of it,
+// later diverted writes would look like writes after a lost one.
 TEST(SpillMisplaced, WhatWasDivertedAfterItOutlivesAKill) {
   const TemporaryDirectory scratch(memory_path());
   rocksdb::Options options = small_options();
@@ -296,12 +296,12 @@ TEST(SpillMisplaced, WhatWasDivertedAfterItOutlivesAKill) {
   EXPECT_EQ(value_of(*killed, "m"), "new");
 }
 
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // they put a function of their own in its place
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // the sanitizers replace this function, too
 #define SPILLWAY_CAN_SLOW_DOWN
 #endif
 
 #ifdef SPILLWAY_CAN_SLOW_DOWN
-// Whoever waits on a condition of RocksDB's compactions takes his time to go on.
+// A thread that waits on a condition of RocksDB's compactions continues only after a delay.
 std::atomic<bool> compactions_are_slow{false};
 
 class CompactionsBegun final : public rocksdb::EventListener {
@@ -389,7 +389,7 @@ TEST(SpillMisplaced, WhatIsBroughtBackIsNewestThoughACompactionIsJustEnding) {
 }  // namespace spillway::clients
 
 #ifdef SPILLWAY_CAN_SLOW_DOWN
-// In the place of the C library's: a thread that waits may come to hold the mutex at any time after it was woken.
+// Replaces the C library's function: a thread may get the mutex at any time after it was woken.
 extern "C" __attribute__((visibility("default"))) int pthread_cond_wait(pthread_cond_t* condition,
                                                                         pthread_mutex_t* mutex) {
   using Wait = int (*)(pthread_cond_t*, pthread_mutex_t*);

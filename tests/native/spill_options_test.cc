@@ -1,4 +1,5 @@
-// What a user sees of RocksDB's options beside plain RocksDB: in the OPTIONS file, in GetOptions, after SetOptions.
+// RocksDB's options as a user sees them, compared with plain RocksDB: in the OPTIONS file, in GetOptions, after
+// SetOptions.
 #include <gtest/gtest.h>
 #include <rocksdb/comparator.h>
 #include <rocksdb/convenience.h>
@@ -24,7 +25,7 @@ namespace {
 
 using Settings = std::unordered_map<std::string, std::string>;
 
-// The text of the newest OPTIONS file, with `directory` in the place of its own path.
+// The text of the newest OPTIONS file, with `directory` replacing its own path.
 std::string options_file(const std::string& directory) {
   std::string newest;
   for (const auto& entry : std::filesystem::directory_iterator(directory)) {
@@ -59,7 +60,7 @@ class SpillOptionsFile : public SideBySide {
     EXPECT_NE(expected.find("level0_slowdown_writes_trigger"), std::string::npos);
     EXPECT_EQ(options_file(path(spill())), expected);
   }
-  // As text, which has every option that can be written down.
+  // As text, which has every option that can be serialised.
   void expect_same_options() {
     for (std::size_t i = 0; i < plain().handles.size(); ++i) {
       same([&](Side& side) { return text(side.db->GetOptions(side.handles[i])); });
@@ -79,7 +80,7 @@ class SpillOptionsFile : public SideBySide {
     }
     families_.emplace_back(name, options);
   }
-  // RocksDB's own slowdown is off in the family, whatever the user reads.
+  // In RocksDB the family's slowdown is off, whatever the user reads.
   void expect_no_slowdown(std::size_t family) {
     const rocksdb::Options runs = rocksdb_of(spill_db()).GetOptions(spill().handles[family]);
     EXPECT_EQ(runs.level0_slowdown_writes_trigger, runs.level0_stop_writes_trigger);
@@ -148,7 +149,7 @@ TEST_F(SpillOptionsFile, HasTheTriggersAsRocksdbCorrectsThem) {
 
 TEST_F(SpillOptionsFile, KnowsFamiliesThatAreMadeAtRunTime) {
   open();
-  // Names with what RocksDB escapes, and with what looks like another section.
+  // Names with characters that RocksDB escapes, and one that looks like another section.
   for (const char* name :
        {"plain", "a \"quoted\" one", "with # and : and \\", "line\nbreak", "[CFOptions \"default\"]"}) {
     create(name, with_triggers(11, 31, 1 << 20, 1 << 21));
@@ -156,14 +157,14 @@ TEST_F(SpillOptionsFile, KnowsFamiliesThatAreMadeAtRunTime) {
     expect_same_file();
   }
   expect_same_options();
-  // One that is there already stays as it is.
+  // An existing one does not change.
   same([&](Side& side) {
     rocksdb::ColumnFamilyHandle* handle = nullptr;
     return side.db->CreateColumnFamily(with_triggers(5, 6, 7, 8), "plain", &handle);
   });
   same([&](Side& side) { return side.db->SetDBOptions({{"max_background_jobs", "3"}}); });
   expect_same_file();
-  // Dropped, and made anew.
+  // Dropped, and created again.
   same([&](Side& side) { return side.db->DropColumnFamily(side.handles[1]); });
   expect_same_file();
   for (Side& side : sides()) {
@@ -185,7 +186,7 @@ TEST_F(SpillOptionsFile, FollowsSetOptions) {
                                       {{"level0_stop_writes_trigger", "17"}},
                                       {{"soft_pending_compaction_bytes_limit", "1M"}},
                                       {{"hard_pending_compaction_bytes_limit", "123456789"}},
-                                      {{"level0_slowdown_writes_trigger", "70"}},  // above the stop: taken as it is
+                                      {{"level0_slowdown_writes_trigger", "70"}},  // above the stop: accepted as given
                                       {{"level0_slowdown_writes_trigger", "8"}, {"write_buffer_size", "1048576"}},
                                       {{"disable_auto_compactions", "true"}},
                                       {},
@@ -206,7 +207,7 @@ TEST_F(SpillOptionsFile, FollowsSetOptions) {
   expect_no_slowdown(1);
 }
 
-// RocksDB tells whoever copies the database how long the file is.
+// RocksDB reports the length of the file to a caller that copies the database.
 TEST_F(SpillOptionsFile, IsAsLongAsRocksdbSaysAndWholeInACheckpoint) {
   families_.emplace_back("shorter", with_triggers(2, 100'000'000, 1, std::uint64_t{1} << 40));
   open();
@@ -230,7 +231,7 @@ TEST_F(SpillOptionsFile, IsAsLongAsRocksdbSaysAndWholeInACheckpoint) {
   }
 }
 
-// What an earlier process left there when it was killed before it renamed the file: RocksDB reads and deletes it never.
+// A file that a process left when it was killed before the rename. RocksDB neither reads nor deletes it.
 TEST_F(SpillOptionsFile, IsWrittenAnewAfterACrash) {
   open();
   close();
@@ -260,7 +261,7 @@ TEST_F(SpillOptionsFile, FamiliesAtRunTimeAreRefusedAsOpenedOnesAre) {
   EXPECT_EQ(try_open(spill()).ToString(), created.ToString());
 }
 
-// There are no snapshots then, and a put may be a change to be applied.
+// There are no snapshots with it, and a put may modify a value in place.
 TEST_F(SpillOptionsFile, UpdatesInPlaceAreRefused) {
   open();
   rocksdb::ColumnFamilyOptions options;
@@ -275,7 +276,7 @@ TEST_F(SpillOptionsFile, UpdatesInPlaceAreRefused) {
   EXPECT_NE(status.ToString().find("inplace_update_support"), std::string::npos) << status.ToString();
 }
 
-// The detector diverts one L0 file before RocksDB's stop, of which RocksDB itself says nothing.
+// The detector diverts one L0 file before RocksDB's stop, for which RocksDB sends no notification.
 TEST_F(SpillOptionsFile, EnableAutoCompactionMovesTheDetectorsTriggers) {
   families_.front().options = with_triggers(2, 3, 0, 0);
   families_.front().options.disable_auto_compactions = true;
@@ -286,7 +287,7 @@ TEST_F(SpillOptionsFile, EnableAutoCompactionMovesTheDetectorsTriggers) {
     ASSERT_TRUE(spill_db().Flush({}).ok());
   }
   EXPECT_FALSE(spill_db().GetSpillStatistics().diverting);
-  ASSERT_TRUE(rocksdb_of(spill_db()).PauseBackgroundWork().ok());  // no compaction takes the files away
+  ASSERT_TRUE(rocksdb_of(spill_db()).PauseBackgroundWork().ok());  // no compaction removes the files
   ASSERT_TRUE(spill_db().EnableAutoCompaction({spill_db().DefaultColumnFamily()}).ok());
   for (int i = 0; i < 1000 && !spill_db().GetSpillStatistics().diverting; ++i) {
     std::this_thread::sleep_for(std::chrono::milliseconds(10));

@@ -1,4 +1,4 @@
-// What used to go past spillway::DB to RocksDB alone: RocksDB itself, its utilities, its lists of files, its estimates.
+// Uses of RocksDB that bypass spillway::DB: RocksDB itself, its utilities, its lists of files, its estimates.
 #include <gtest/gtest.h>
 #include <rocksdb/convenience.h>
 #include <rocksdb/merge_operator.h>
@@ -107,7 +107,7 @@ class SpillPast : public ::testing::Test {
 
 // --- RocksDB itself
 
-// A transaction of a wrapped database takes its snapshot from RocksDB and reads through ours.
+// A transaction of a wrapped database takes its snapshot from RocksDB and reads through spillway::DB.
 TEST_F(SpillPast, SnapshotsOfRocksdbsOwnAreReadThroughOurs) {
   put("k", "old");
   const rocksdb::Snapshot* const before = db_->GetSnapshot();
@@ -159,7 +159,7 @@ TEST_F(SpillPast, FamiliesThatWereMadePastUsAreWrittenTo) {
   ASSERT_TRUE(root->DestroyColumnFamilyHandle(made).ok());
 }
 
-// A checkpoint of ours is made of tables and logs: it has to know of what is in neither.
+// A checkpoint consists of tables and logs, so it must flush writes that are in neither.
 TEST_F(SpillPast, ACheckpointHoldsWhatWasWrittenPastUsWithoutALog) {
   rocksdb::DB* const root = db_->GetRootDB();
   WriteOptions unlogged;
@@ -193,7 +193,7 @@ TEST_F(SpillPast, RocksdbItselfHasEverythingAndKeepsIt) {
     EXPECT_EQ(db_->GetRootDB(), rocks);
   }
   EXPECT_EQ(kinds_->count(SpillEvent::Kind::root_handed_out), 2);
-  open();  // with the next opening diversion is back
+  open();  // the next opening diverts again
   db_->SetDiversion(Diversion::always);
   put("d", "spilled");
   EXPECT_EQ(number("spillway.live-entries"), 1U);
@@ -335,7 +335,7 @@ TEST_F(SpillPast, ABatchWithAnIndexReadsManyKeys) {
   EXPECT_TRUE(statuses[2].IsNotFound());
 }
 
-// One key costs no acceleration.
+// Reading one key must not hand out RocksDB.
 TEST_F(SpillPast, ABatchWithAnIndexReadsOneKeyAndIterates) {
   put("a", "spilled");
   put("c", "spilled");
@@ -402,7 +402,7 @@ TEST_F(SpillPast, ListsOfFilesAreWholeForAThreadThatCopiesThem) {
   };
   put("a", "1");
   EXPECT_EQ(listed(), 0U);
-  EXPECT_EQ(number("spillway.live-entries"), 1U);  // whoever only looks costs nothing
+  EXPECT_EQ(number("spillway.live-entries"), 1U);  // a call that only reads costs nothing
   ASSERT_TRUE(db_->DisableFileDeletions().ok());
   std::thread([&] { EXPECT_EQ(listed(), 0U); }).join();
   EXPECT_EQ(listed(), 1U);
@@ -417,7 +417,7 @@ TEST_F(SpillPast, ListsOfFilesAreWholeForAThreadThatCopiesThem) {
   EXPECT_EQ(number("spillway.live-entries"), 1U);
 }
 
-// Tables and MANIFEST are copied and the logs are not: what was flushed has to be in tables.
+// Tables and MANIFEST are copied and the logs are not, so flushed writes must be in tables.
 TEST_F(SpillPast, ListsOfFilesHaveWhatWasFlushedInTables) {
   for (const bool is_back : {false, true}) {
     SCOPED_TRACE(is_back);
@@ -435,7 +435,7 @@ TEST_F(SpillPast, ListsOfFilesHaveWhatWasFlushedInTables) {
   }
 }
 
-// db.h promises a lossless backup of tables that are listed and of logs that are listed after them.
+// db.h promises a lossless backup from listed tables and from logs that are listed after them.
 TEST_F(SpillPast, ListsOfTablesAndOfLogsAreOfOneHistory) {
   ASSERT_TRUE(db_->DisableFileDeletions().ok());
   std::vector<std::string> files;
@@ -488,7 +488,7 @@ TEST_F(SpillPast, ABackupRestoresWhatWasDiverted) {
   EXPECT_EQ(number("spillway.root-handed-out"), 0U);
 }
 
-// It may take the sequence numbers out of tables, as every compaction may, and RocksDB tells nobody that it begins.
+// It may remove sequence numbers from tables, as every compaction may, and RocksDB does not report its beginning.
 TEST_F(SpillPast, CompactFilesWaitsForTheEndOfARollback) {
   spill_.put_back_bytes = 0;
   open();
@@ -508,7 +508,7 @@ TEST_F(SpillPast, CompactFilesWaitsForTheEndOfARollback) {
       EXPECT_TRUE(status.ok()) << status.ToString();
       is_compacted = true;
     });
-    // Long enough for it to end, if nothing holds it.
+    // Long enough for it to end, unless it is held.
     for (int i = 0; i < 100 && !is_compacted; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
     was_compacted_beside = is_compacted;
   });
@@ -516,7 +516,7 @@ TEST_F(SpillPast, CompactFilesWaitsForTheEndOfARollback) {
   compacting.join();
   EXPECT_FALSE(was_compacted_beside);
   EXPECT_EQ(all(*db_), "a=1 b=2 ");
-  db_.reset();  // no thread comes to a step any more
+  db_.reset();  // no thread reaches a step any more
 }
 
 // --- Numbers
@@ -571,14 +571,14 @@ TEST_F(SpillPast, EstimatesIncludeWhatIsSpilled) {
   db_->GetApproximateMemTableStats(half, &count, &size);
   EXPECT_EQ(count, 1500U);
   EXPECT_EQ(size, 1500U * 1006U);
-  const rocksdb::Range nothing("t", "s");  // the wrong way round
+  const rocksdb::Range nothing("t", "s");  // reversed
   db_->GetApproximateMemTableStats(db_->DefaultColumnFamily(), nothing, &count, &size);
   EXPECT_EQ(count, 0U);
   ASSERT_TRUE(db_->DropColumnFamily(other).ok());
   ASSERT_TRUE(db_->DestroyColumnFamilyHandle(other).ok());
 }
 
-// --- What a StackableDB does not pass on
+// --- Calls that a StackableDB does not forward
 
 TEST_F(SpillPast, WhatAStackableDbDoesNotPassOnReachesRocksdb) {
   put("a", "1");

@@ -1,4 +1,4 @@
-// The policies as tables: each row is one situation and what is to be done.
+// The policies as tables: each row is one situation and the expected decision.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -136,7 +136,7 @@ TEST(Policy, ThresholdsOfDebtAreShares) {
   EXPECT_EQ(of(0.98, 0.9), Pair(980, 900));
   EXPECT_EQ(of(2, 3), Pair(1000, 1000));
   EXPECT_EQ(of(0.5, 0.9), Pair(500, 500));
-  EXPECT_EQ(of(0, -1), Pair(1, 1));  // no debt at all still goes to RocksDB
+  EXPECT_EQ(of(0, -1), Pair(1, 1));  // without any debt it still goes to RocksDB
 }
 
 struct StepRow {
@@ -148,7 +148,7 @@ struct StepRow {
   bool off;
 };
 
-// A load of writes alone that RocksDB has just begun to take again.
+// A load of writes only, which RocksDB has just begun to accept again.
 RollbackState writing() {
   return {.live_bytes = 1 << 20, .live_entries = 256, .writes_per_s = 30000, .idle_s = 0.1, .l0_room = 10};
 }

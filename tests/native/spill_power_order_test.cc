@@ -1,5 +1,5 @@
-// Moments at which a loss of power would leave a later write without an earlier one, if one sync less were made. Each
-// test stands for a barrier of scripts/barriers.toml that no other test would miss.
+// Times at which a loss of power would leave a later write without an earlier one if one sync were omitted. Each test
+// covers a barrier of scripts/barriers.toml that no other test covers.
 #include <gtest/gtest.h>
 #include <pthread.h>
 #include <rocksdb/env.h>
@@ -30,7 +30,7 @@ using rocksdb::Status;
 
 class SpillPowerOrder : public ::testing::Test {
  protected:
-  static constexpr std::uint64_t kSeeds = 16;  // of what a loss of power leaves
+  static constexpr std::uint64_t kSeeds = 16;  // seeds of what a loss of power leaves
   static constexpr std::uint64_t kGeneration = 16 << 10;
 
   ~SpillPowerOrder() override { db_.reset(); }
@@ -83,7 +83,7 @@ class SpillPowerOrder : public ::testing::Test {
     return db_->Get({}, key, &found).ok() && found == value;
   }
 
-  std::uint64_t put_back_bytes_ = 0;  // ingest
+  std::uint64_t put_back_bytes_ = 0;  // 0: ingests
   std::shared_ptr<SpillListener> listener_;
   const TemporaryDirectory scratch_{memory_path()};
   std::string root_ = scratch_.path("root");
@@ -92,8 +92,8 @@ class SpillPowerOrder : public ::testing::Test {
   std::unique_ptr<DB> db_;
 };
 
-// An ingestion is durable at once. RocksDB flushes its memtable before it only where a key of the memtable lies between
-// those of the files.
+// An ingestion is durable at once. RocksDB flushes its memtable before only if a key of the memtable lies between those
+// of the files.
 TEST_F(SpillPowerOrder, WhatIsIngestedIsNotThereWithoutAnOlderWriteToRocksdb) {
   open();
   for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
@@ -114,8 +114,8 @@ TEST_F(SpillPowerOrder, WhatIsIngestedIsNotThereWithoutAnOlderWriteToRocksdb) {
   }
 }
 
-// So is that of a file of the user's. The power goes when RocksDB's log is synced for the first time: where that is
-// only afterwards, the file is there.
+// The same for a user's file. The power fails at the first sync of RocksDB's log: if that comes after the ingestion,
+// the file is there.
 TEST_F(SpillPowerOrder, AnExternalFileIsNotThereWithoutAnOlderWriteToRocksdb) {
   open();
   for (std::uint64_t seed = 0; seed < 2 * kSeeds; ++seed) {
@@ -147,8 +147,8 @@ TEST_F(SpillPowerOrder, AnExternalFileIsNotThereWithoutAnOlderWriteToRocksdb) {
   }
 }
 
-// A flush takes marks out of RocksDB's log. That RocksDB's log could not be synced when it began is no reason to leave
-// the spill store unsynced, which the marks name.
+// A flush removes marks from RocksDB's log. If the sync of RocksDB's log before it fails, the spill store must be
+// synced nevertheless, because the marks name its writes.
 TEST_F(SpillPowerOrder, WhatIsFlushedIsNotThereWithoutTheDivertedWriteBeforeItThoughASyncHasFailed) {
   open();
   for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
@@ -174,7 +174,7 @@ TEST_F(SpillPowerOrder, WhatIsFlushedIsNotThereWithoutTheDivertedWriteBeforeItTh
   }
 }
 
-// A full store takes no note. It is brought back, for which it is synced, too: but not before the power goes.
+// A full store refuses the note. It is brought back, and synced for that, but not before the power fails.
 TEST_F(SpillPowerOrder, WhatIsFlushedIsNotThereWithoutTheDivertedWriteBeforeItThoughNoNoteHasRoom) {
   open();
   for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
@@ -236,7 +236,7 @@ TEST_F(SpillPowerOrder, WhatMakesWritesDurableDoesSoWithDivertedOnes) {
   }
 }
 
-// It would take sequence numbers out of tables before they are noted down, and RocksDB does not tell that it begins.
+// It would remove sequence numbers from tables before a note records them, and RocksDB does not report its beginning.
 TEST_F(SpillPowerOrder, ACompactionOfFilesDoesNotRunBesideARollback) {
   open();
   put_main("main", "1");
@@ -289,7 +289,7 @@ class WhenRollbackBegins final : public SpillListener {
   const std::function<void()> what_;
 };
 
-// What a newer version hides is left out of what is brought back; not so where only that one may be lost.
+// A superseded version is omitted from a rollback, unless the newer version may be lost.
 TEST_F(SpillPowerOrder, WhatOnlyAnUnsyncedWriteSupersedesIsBroughtBack) {
   std::string newer;
   listener_ = std::make_shared<WhenRollbackBegins>([&] {
@@ -304,7 +304,7 @@ TEST_F(SpillPowerOrder, WhatOnlyAnUnsyncedWriteSupersedesIsBroughtBack) {
     put_synced("k", "older " + round);
     newer = "newer " + round;
     {
-      const AtStep sorted("spill.rollback.sorted", [&] {  // else it would be durable by the note that follows
+      const AtStep sorted("spill.rollback.sorted", [&] {  // otherwise the note that follows would make it durable
         system_->set_fault_rule([](const FileOperation& operation) {
           const bool is_store = operation.action == Action::sync && operation.name.ends_with(".spill");
           return is_store ? InjectedFault{.status = rocksdb::IOStatus::IOError("injected")} : InjectedFault();
@@ -322,7 +322,7 @@ TEST_F(SpillPowerOrder, WhatOnlyAnUnsyncedWriteSupersedesIsBroughtBack) {
   }
 }
 
-// Behind the point where a batch ends for RocksDB's log, no mark can be.
+// Log data after a batch's WAL termination point cannot be a mark.
 TEST_F(SpillPowerOrder, AWriteThatCanHaveNoMarkIsNotThereWithoutTheDivertedOneBeforeIt) {
   open();
   for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
@@ -339,12 +339,12 @@ TEST_F(SpillPowerOrder, AWriteThatCanHaveNoMarkIsNotThereWithoutTheDivertedOneBe
   }
 }
 
-// RocksDB has flushed what it found in its log, which then tells nothing; the note that says so is not written.
+// RocksDB has flushed what its log had, so the log is empty afterwards; and the note that records it is not written.
 TEST_F(SpillPowerOrder, ARecoveryThatDiesBeforeItsNoteLosesNothing) {
   open();
   put_main("main", "1");
   divert("spilled", "1");
-  system_->cut_power();  // killed: what was written is there
+  system_->cut_power();  // like a kill: what was written is there
   {
     const AtStep dies("spill.commit.before_append", [&] { system_->cut_power(); });
     EXPECT_FALSE(try_open().ok());
@@ -355,8 +355,8 @@ TEST_F(SpillPowerOrder, ARecoveryThatDiesBeforeItsNoteLosesNothing) {
   EXPECT_TRUE(has("spilled", "1"));
 }
 
-// A note says that every record before it is kept. Writes that go on while it is written beside them bring records that
-// came after newer writes to RocksDB.
+// A note says that every record before it is kept. Concurrent appends may be of writes that followed newer writes to
+// RocksDB.
 TEST_F(SpillPowerOrder, ANoteKeepsNoDivertedWriteWithoutTheWriteToRocksdbBeforeIt) {
   open();
   for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
@@ -382,7 +382,7 @@ TEST_F(SpillPowerOrder, ANoteKeepsNoDivertedWriteWithoutTheWriteToRocksdbBeforeI
   }
 }
 
-// Of RocksDB's log a sync makes durable what was there when it began.
+// A sync of RocksDB's log makes durable what was there when it began.
 TEST_F(SpillPowerOrder, WhatRocksdbTookDuringASyncOfItsLogIsSyncedForTheNextDivertedWrite) {
   open();
   for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
@@ -402,7 +402,7 @@ TEST_F(SpillPowerOrder, WhatRocksdbTookDuringASyncOfItsLogIsSyncedForTheNextDive
   }
 }
 
-// So it does of the spill store.
+// The same for the spill store.
 TEST_F(SpillPowerOrder, WhatWasDivertedDuringASyncIsSyncedForTheNextWriteToRocksdb) {
   open();
   for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
@@ -421,8 +421,8 @@ TEST_F(SpillPowerOrder, WhatWasDivertedDuringASyncIsSyncedForTheNextWriteToRocks
   }
 }
 
-// A flush beside a call that holds commits: what it takes past its mark has to be durable in the spill store by then.
-// RocksDB waits for a second after each flush that failed.
+// A flush during a call that holds commits: the spill store must be durable up to the marks that it removes. RocksDB
+// waits for a second after each failed flush.
 TEST_F(SpillPowerOrder, AFlushBesideACallThatHoldsCommitsTakesNothingPastItsMark) {
   open();
   for (std::uint64_t seed = 0; seed < kSeeds / 2; ++seed) {
@@ -447,15 +447,15 @@ TEST_F(SpillPowerOrder, AFlushBesideACallThatHoldsCommitsTakesNothingPastItsMark
   }
 }
 
-// RocksDB flushes what it finds in its log, so what an opening has found is durable; and so it is here, though a
-// compaction takes the numbers out of the tables that tell what the diverted writes came after.
+// RocksDB flushes what its log has, so what an opening has found is durable. It stays so if a compaction removes the
+// sequence numbers that show what the diverted writes follow.
 TEST_F(SpillPowerOrder, WhatAnOpeningHasFoundIsDurable) {
   open();
   for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
     const std::string round = std::to_string(seed);
     put_main("main", round);
     divert("spilled", round);
-    system_->cut_power();  // killed: what was written is there
+    system_->cut_power();  // like a kill: what was written is there
     open();
     ASSERT_TRUE(has("main", round) && has("spilled", round));
     rocksdb::CompactRangeOptions all;
@@ -467,15 +467,15 @@ TEST_F(SpillPowerOrder, WhatAnOpeningHasFoundIsDurable) {
   }
 }
 
-// Where all of a generation is superseded nothing is ingested, and what supersedes it is kept only with what RocksDB's
-// log has from before it.
+// If all of a generation is superseded, nothing is ingested. The newer versions are kept only with the earlier writes
+// of RocksDB's log.
 TEST_F(SpillPowerOrder, AGenerationThatIsSupersededStaysWhenRocksdbsLogCannotBeSynced) {
   open();
   for (std::uint64_t seed = 0; seed < 4; ++seed) {
     const std::string round = std::to_string(seed);
     const std::string older = std::string(kGeneration, 'o') + round;
     const std::string newer = std::string(kGeneration, 'n') + round;
-    divert("k", older);  // a generation of its own
+    divert("k", older);  // a separate generation
     ASSERT_TRUE(db_->SyncWAL().ok());
     put_main("a", round);
     divert("k", newer);
@@ -486,7 +486,7 @@ TEST_F(SpillPowerOrder, AGenerationThatIsSupersededStaysWhenRocksdbsLogCannotBeS
       if (!fails_sync && (!fails_store || std::exchange(failed, true))) return InjectedFault();
       return InjectedFault{.status = rocksdb::IOStatus::IOError("injected")};
     });
-    db_->Put({}, "x", round).PermitUncheckedError();  // fails the store: what it has comes back one by one
+    db_->Put({}, "x", round).PermitUncheckedError();  // fails the store: its contents come back one by one
     ASSERT_TRUE(failed);
     const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
     const auto is_over = [&] {
@@ -502,7 +502,7 @@ TEST_F(SpillPowerOrder, AGenerationThatIsSupersededStaysWhenRocksdbsLogCannotBeS
   }
 }
 
-// Close syncs RocksDB's log only for what diverted writes came after.
+// Close syncs RocksDB's log only for writes that diverted writes follow.
 TEST_F(SpillPowerOrder, ALossOfPowerDuringTheCloseLeavesNoWriteWithoutTheOneBeforeIt) {
   open();
   for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {

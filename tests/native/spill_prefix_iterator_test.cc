@@ -1,8 +1,8 @@
 // Iterators of families with a prefix extractor, over every kind of table and memtable that uses one, against RocksDB's
-// and an ordered map: every place to seek, and a change of direction at every position.
+// and an ordered map: every seek position, and a change of direction at every position.
 //
-// RocksDB says what an iterator gives beyond the prefix of its seek only with total_order_seek, auto_prefix_mode or
-// prefix_same_as_start; without them it is compared within that prefix. SeekToFirst and SeekToLast have no prefix to
+// RocksDB defines an iterator beyond the prefix of its seek only with total_order_seek, auto_prefix_mode or
+// prefix_same_as_start. Without them it is compared within that prefix. SeekToFirst and SeekToLast have no prefix to
 // seek in, and a hashed memtable goes forward only: both are compared in total order.
 #include <gtest/gtest.h>
 #include <rocksdb/db.h>
@@ -72,7 +72,7 @@ const Tables kTables[] = {
      }},
 };
 
-// Both databases, and what they hold.
+// Both databases, and their expected contents.
 class World {
  public:
   explicit World(const Tables& tables) : model_(Order{options_of(tables).comparator}) {
@@ -115,7 +115,7 @@ class World {
     rocksdb::Options options;
     options.create_if_missing = true;
     options.prefix_extractor.reset(rocksdb::NewFixedPrefixTransform(1));
-    options.disable_auto_compactions = true;  // so that a family's keys lie in several tables
+    options.disable_auto_compactions = true;  // so that a family has several tables
     tables.set(options);
     return options;
   }
@@ -126,7 +126,7 @@ class World {
   PrefixModel model_;
 };
 
-// What the map says of an iterator with these options.
+// The positions of an iterator with these options, by the map.
 class Reference {
  public:
   Reference(const PrefixModel& model, const ReadOptions& options) : order_(model.key_comp()), options_(options) {
@@ -145,7 +145,7 @@ class Reference {
     for (at_ = size() - 1; at_ >= 0 && order_(target, rows_[at_].first);) --at_;
     prefix_ = target[0];
   }
-  // As RocksDB's: a bound is where it seeks to, and it is the bound's prefix then.
+  // As in RocksDB, it seeks to the bound, and then has the bound's prefix.
   void seek_to_first() {
     if (options_.iterate_lower_bound) return seek(options_.iterate_lower_bound->ToString());
     at_ = 0;
@@ -159,7 +159,7 @@ class Reference {
   void move(bool forward) { at_ += forward ? 1 : -1; }
 
   bool valid() const { return is_row() && (!options_.prefix_same_as_start || is_in_prefix()); }
-  // Whether RocksDB says what is to be found here.
+  // Whether RocksDB defines what is found here.
   bool is_defined() const {
     if (options_.prefix_same_as_start || options_.total_order_seek || options_.auto_prefix_mode) return true;
     return is_row() && is_in_prefix();
@@ -180,7 +180,7 @@ class Reference {
 
 class SpillPrefixIterator : public ::testing::TestWithParam<Tables> {
  protected:
-  // Prefixes a to e, of which some are never written.
+  // Prefixes a to e, some of which are never written.
   std::string key(const char* prefixes) {
     return std::string(1, prefixes[random_.below(std::char_traits<char>::length(prefixes))]) +
            std::to_string(random_.below(6));
@@ -208,7 +208,7 @@ class SpillPrefixIterator : public ::testing::TestWithParam<Tables> {
 
   bool has_hashed_memtables() const { return std::string(GetParam().name) == "hash_skip_list"; }
 
-  // Whether the iterator stands where the map says, as far as RocksDB does.
+  // Whether the iterator is at the map's position, if RocksDB defines it.
   static bool agrees(Iterator& iterator, const Reference& reference, const std::string& steps) {
     if (!reference.is_defined()) return false;
     EXPECT_EQ(iterator.Valid(), reference.valid()) << steps;
@@ -222,7 +222,7 @@ class SpillPrefixIterator : public ::testing::TestWithParam<Tables> {
   static constexpr int kMostSteps = 40;  // more than there are keys
   enum Start { first, last, seek, seek_for_prev };
 
-  // Seeks, goes `before` steps one way, and then the other way to the end.
+  // Seeks, moves `before` steps in one direction, and then in the other direction to the end.
   static void turn_after(Iterator& iterator, Reference reference, Start start, const std::string& target, int before) {
     const char* const names[] = {"first", "last", "seek ", "seek for prev "};
     std::string steps = names[start] + target;
@@ -318,7 +318,7 @@ TEST_P(SpillPrefixIterator, GoesAsRocksdbsAndTurnsAnywhere) {
   }
 }
 
-// Where nothing was diverted, and where it was brought back, and where something is again.
+// Before anything is diverted, after it was brought back, and when something is diverted again.
 TEST_P(SpillPrefixIterator, IsRefreshedBetweenBothKindsOfView) {
   World world(GetParam());
   for (const char* one : {"a1", "a3", "c2"}) world.put(one, "main");
@@ -391,7 +391,7 @@ TEST(SpillReadOptions, AreRefusedAndIgnoredAsByRocksdb) {
   }
 }
 
-// The keys behind the one with which the values became larger than that are not read.
+// Keys after the one with which the values exceeded the limit are not read.
 TEST(SpillReadOptions, AreLimitedToASizeOfValuesAsByRocksdb) {
   World world(kTables[0]);
   const std::string value(1000, 'v');
@@ -412,7 +412,7 @@ TEST(SpillReadOptions, AreLimitedToASizeOfValuesAsByRocksdb) {
   }
 }
 
-// In the order of the keys, unless they are said to be in it.
+// In key order, unless the caller says that they are sorted.
 TEST(SpillReadOptions, AreLimitedToASizeOfValuesInTheOrderOfKeysAsByRocksdb) {
   World world(kTables[0]);
   const std::string value(1000, 'v');
@@ -441,7 +441,7 @@ TEST(SpillReadOptions, AreLimitedToASizeOfValuesInTheOrderOfKeysAsByRocksdb) {
   }
 }
 
-// A day behind.
+// A clock that is a day late.
 class LateClock final : public rocksdb::SystemClockWrapper {
  public:
   LateClock() : SystemClockWrapper(rocksdb::SystemClock::Default()) {}

@@ -23,7 +23,7 @@ namespace {
 using rocksdb::Slice;
 using rocksdb::Status;
 
-// RocksDB asks for the time when it makes a snapshot, before it holds anything.
+// RocksDB reads the time when it creates a snapshot, before it holds a lock.
 class WatchedClock final : public rocksdb::EnvWrapper {
  public:
   explicit WatchedClock(std::function<void()>& asked) : EnvWrapper(rocksdb::Env::Default()), asked_(asked) {}
@@ -39,7 +39,7 @@ class WatchedClock final : public rocksdb::EnvWrapper {
   const std::thread::id watched_ = std::this_thread::get_id();
 };
 
-// Counts what one thread compares, and does something at one of them.
+// Counts the comparisons of one thread, and runs a function at one of them.
 class WatchedOrder final : public rocksdb::Comparator {
  public:
   const char* Name() const override { return "spillway.test.WatchedOrder"; }
@@ -74,7 +74,7 @@ class SpillReadStateTest : public ::testing::Test {
     options.comparator = &order_;
     SpillOptions spill;
     spill.rollback = RollbackPolicy::off;
-    spill.put_back_bytes = 0;  // ingest
+    spill.put_back_bytes = 0;  // so it ingests
     DB* db = nullptr;
     const Status status = DB::Open(options, spill, directory_.path("db"), &db);
     EXPECT_TRUE(status.ok()) << status.ToString();
@@ -155,7 +155,7 @@ TEST_F(SpillReadStateTest, GetUnderARangeDeletionFindsWhatIsBroughtBackMeanwhile
   const int comparisons = order_.compared();
   ASSERT_GT(comparisons, 0);
   bool is_back = false;
-  // The last is made for the tombstones of which the version that is found in the index has to be newer.
+  // The last comparison is in the search for tombstones. The version in the index must be newer than those.
   order_.at(comparisons, [&] {
     std::thread([&] { roll_back(); }).join();
     is_back = true;
@@ -164,7 +164,7 @@ TEST_F(SpillReadStateTest, GetUnderARangeDeletionFindsWhatIsBroughtBackMeanwhile
   EXPECT_TRUE(is_back);
 }
 
-// Does something at the first read of a table by a thread.
+// Runs a function at a thread's first read of a table.
 class WatchedTables final : public rocksdb::FileSystemWrapper {
  public:
   WatchedTables() : FileSystemWrapper(FileSystem::Default()) {}

@@ -1,4 +1,4 @@
-// Every call of a rocksdb::DB that spillway::DB cannot answer says NotSupported and its own name.
+// Every call of a rocksdb::DB that spillway::DB does not support returns NotSupported and its own name.
 #include <gtest/gtest.h>
 #include <rocksdb/trace_reader_writer.h>
 #include <rocksdb/transaction_log.h>
@@ -118,7 +118,7 @@ TEST_P(SpillRefused, TheRestSaysSo) {
   std::vector<rocksdb::Iterator*> iterators;
   expect_refused("tailing", db_->NewIterators(tailing, {family_}, &iterators));
   std::string value;
-  ASSERT_TRUE(db_->Get(ReadOptions(), "k", &value).ok());  // and nothing of it was done
+  ASSERT_TRUE(db_->Get(ReadOptions(), "k", &value).ok());  // the call had no effect
   EXPECT_EQ(value, "v");
 }
 

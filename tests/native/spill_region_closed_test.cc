@@ -1,4 +1,4 @@
-// What a store in files knows of its own end: after a close of all that there was, after a kill of what was synced.
+// What a store in files knows about its end: after a close all of it, after a kill what was synced.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -14,7 +14,7 @@ namespace {
 
 using rocksdb::Status;
 
-// What a store of which nothing is left to be made durable says about itself when it is closed.
+// A closed store, which records that all of it is durable.
 class ClosedStoreTest : public RegionStoreTest {
  protected:
   ClosedStoreTest() {
@@ -31,12 +31,12 @@ class ClosedStoreTest : public RegionStoreTest {
       if (name != "LOCK") files_[name] = file_bytes(entry.path());
     }
     all_ = found();
-    EXPECT_EQ(files_.size(), 4U);  // and what says so
+    EXPECT_EQ(files_.size(), 4U);  // including the one that records it
   }
   void restore() const {
     for (const auto& [name, bytes] : files_) write(path(name), bytes);
   }
-  // All of it, or an error that names the file.
+  // Everything, or an error that names the file.
   void expect_all_or_told(const std::string& name, bool may_be_all) {
     Status status;
     const Records left = recover(*open(), &status);
@@ -83,7 +83,7 @@ TEST_F(ClosedStoreTest, AFileThatIsShorterOrEmptyOrGoneOrZeroedIsTold) {
   }
 }
 
-// What a later process did to it ends what the earlier one said.
+// Changes by a later process replace the earlier record.
 TEST_F(ClosedStoreTest, WhatWasCutOrDroppedIsNotMissed) {
   for (const bool closes : {false, true}) {
     for (const bool cuts : {false, true}) {
@@ -110,7 +110,7 @@ TEST_F(ClosedStoreTest, WhatWasCutOrDroppedIsNotMissed) {
   }
 }
 
-// Killed after a sync: what was synced is known, though no later frame tells.
+// Killed after a sync: what was synced is known, even without a later frame.
 TEST_F(RegionStoreTest, DamageToTheLastThatWasSyncedIsToldAfterAKill) {
   std::uint64_t synced = 0;
   std::uint64_t loose = 0;
@@ -138,16 +138,16 @@ TEST_F(RegionStoreTest, DamageToTheLastThatWasSyncedIsToldAfterAKill) {
   Status status;
   recover(*open(), &status);
   EXPECT_TRUE(status.IsCorruption()) << status.ToString();
-  // Behind it, it may have been torn by a loss of power.
+  // After the synced part, a loss of power may have torn it.
   write(log, whole.substr(0, whole.size() - 1));
   EXPECT_EQ(found(), (Records{{1, "first"}, {1, "synced"}}));
-  // And where what says so is lost with the power, nothing is said.
+  // If the record of the sync is lost with the power, no damage is reported.
   std::filesystem::remove(path("DURABLE"));
   write(log, whole.substr(0, loose - 1));
   EXPECT_EQ(found(), (Records{{1, "first"}}));
 }
 
-// It is written anew when there is much in it.
+// The file is rewritten when it has grown.
 TEST_F(RegionStoreTest, ManySyncsLeaveASmallFile) {
   auto store = open();
   recover(*store);

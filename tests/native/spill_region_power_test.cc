@@ -1,4 +1,4 @@
-// What a loss of power leaves of the software region, whichever of the unsynced writes and names survive it.
+// What a loss of power leaves of the software region, whichever unsynced writes and names survive.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -22,7 +22,7 @@ using rocksdb::IOStatus;
 using rocksdb::Slice;
 using rocksdb::Status;
 
-constexpr std::uint64_t kSeeds = 16;  // of what a loss of power leaves
+constexpr std::uint64_t kSeeds = 16;  // seeds of what a loss of power leaves
 
 using Records = std::vector<std::pair<GenerationId, std::string>>;
 
@@ -36,7 +36,7 @@ class RegionPower : public ::testing::Test {
     const Status status = open_region_store({system_, root_ + "/spill", 8 << 20}, &store_);
     ASSERT_TRUE(status.ok()) << status.ToString();
   }
-  // In a directory of its own for each seed, with what `fill` does, which begins with an empty store.
+  // Runs `fill` on an empty store in a new directory for each seed, loses power, and runs `look`.
   void lose_power_after(const std::function<void()>& fill, const std::function<void()>& look) {
     for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
       SCOPED_TRACE("seed " + std::to_string(seed));
@@ -70,7 +70,7 @@ class RegionPower : public ::testing::Test {
     if (offset != nullptr) *offset = at;
     return status;
   }
-  // Once, while a sync of a log is under way.
+  // Runs `what` once, during a sync of a log.
   void during_sync(std::function<void()> what) {
     const auto next = std::make_shared<std::function<void()>>(std::move(what));
     system_->set_fault_rule([next](const FileOperation& operation) {
@@ -98,7 +98,7 @@ TEST_F(RegionPower, WhatWasSyncedIsThereWithTheNameOfItsLog) {
   lose_power_after(fill, [&] { EXPECT_EQ(recover(), (Records{{1, "a"}, {2, "a"}})); });
 }
 
-// Those before it are made durable beside the appends, and may not be yet.
+// Earlier logs are made durable concurrently with appends, and may not be durable yet.
 TEST_F(RegionPower, ASyncMakesTheLogsBeforeItsOwnDurable) {
   const auto fill = [&] {
     for (GenerationId generation = 1; generation <= 3; ++generation) {
@@ -110,7 +110,7 @@ TEST_F(RegionPower, ASyncMakesTheLogsBeforeItsOwnDurable) {
   lose_power_after(fill, [&] { EXPECT_EQ(recover(), (Records{{1, "a"}, {2, "a"}, {3, "a"}})); });
 }
 
-// Not even of a log that was durable when it was begun, and so says nothing of what had to be before it.
+// Also for a log that was durable when it was begun, and so does not record what must precede it.
 TEST_F(RegionPower, WhatWasCutStaysCut) {
   const auto fill = [&] {
     std::uint64_t second = 0;
@@ -130,7 +130,7 @@ TEST_F(RegionPower, WhatWasCutStaysCut) {
   lose_power_after(fill, [&] { EXPECT_EQ(recover(), (Records{{1, "a"}})); });
 }
 
-// A log is closed as durable when all of it is known to be, and what comes after it then says so.
+// A log is closed as durable only when all of it is known to be durable. The next log then states that.
 TEST_F(RegionPower, WhatWasAppendedDuringASyncIsNotTakenForDurable) {
   const auto fill = [&] {
     ASSERT_TRUE(store_->begin(1).ok());
@@ -144,7 +144,7 @@ TEST_F(RegionPower, WhatWasAppendedDuringASyncIsNotTakenForDurable) {
   lose_power_after(fill, [&] { EXPECT_EQ(recover(), (Records{{1, "a"}, {1, "b"}, {2, "c"}})); });
 }
 
-// After a failed write a copy takes the log's place.
+// After a failed write a copy replaces the log.
 TEST_F(RegionPower, WhatWasSyncedIsThereAfterAWriteThatFailed) {
   const auto fill = [&] {
     ASSERT_TRUE(store_->begin(1).ok());
@@ -160,7 +160,7 @@ TEST_F(RegionPower, WhatWasSyncedIsThereAfterAWriteThatFailed) {
   lose_power_after(fill, [&] { EXPECT_EQ(recover(), (Records{{1, "a"}})); });
 }
 
-// Though no further log could be begun, with which the copy's name would be durable as well.
+// Even if no further log can be begun, with which the copy's name would become durable, too.
 TEST_F(RegionPower, WhatIsSyncedAfterASyncThatFailedIsThere) {
   const auto fill = [&] {
     ASSERT_TRUE(store_->begin(1).ok());
@@ -179,7 +179,7 @@ TEST_F(RegionPower, WhatIsSyncedAfterASyncThatFailedIsThere) {
   lose_power_after(fill, [&] { EXPECT_EQ(recover(), (Records{{1, "a"}})); });
 }
 
-// What RocksDB has of later writes is durable from its opening on. A killed process leaves part of a record.
+// The opening makes durable what RocksDB has of later writes. A killed process leaves part of a record.
 TEST_F(RegionPower, WhatARecoveryHasFoundIsDurableThoughTheLogIsTorn) {
   const auto fill = [&] {
     const auto is_record = [](const FileOperation& operation) {

@@ -1,5 +1,5 @@
-// The spill store in files: reads beside the drive, full drives and failures. What every store owes is in
-// spill_store_test.cc.
+// The spill store in files: reads in flight, full drives and failures. spill_store_test.cc tests what every store
+// promises.
 #include "spill_region_store.h"
 
 #include <gtest/gtest.h>
@@ -26,7 +26,7 @@ using rocksdb::IOStatus;
 using rocksdb::Slice;
 using rocksdb::Status;
 
-// On an emulated drive's file system.
+// On the file system of an emulated drive.
 TEST_F(RegionStoreTest, ReadsThatWereBegunAreWaitedForOrLeftAlone) {
   device::DriveSpec spec;
   spec.preset = "cosmos-plus";
@@ -51,12 +51,12 @@ TEST_F(RegionStoreTest, ReadsThatWereBegunAreWaitedForOrLeftAlone) {
   ASSERT_TRUE(store->begin(4).ok());
   ASSERT_TRUE(store->sync().ok());
   const auto before = drive->now();
-  store->begin_reads(requests);  // and left alone
+  store->begin_reads(requests);  // abandoned
   const auto in_flight = store->begin_reads(requests);
   EXPECT_EQ(drive->now(), before);
   in_flight->wait();
   EXPECT_GT(drive->now(), before);
-  for (int i = 0; i < 40; ++i) store->begin_reads(requests);  // more than are left alone for long
+  for (int i = 0; i < 40; ++i) store->begin_reads(requests);  // more abandoned reads than are kept
   store->begin_reads(requests)->wait();
   for (std::size_t i = 0; i < 3; ++i) {
     ASSERT_TRUE(requests[i].status.ok()) << requests[i].status.ToString();
@@ -79,7 +79,7 @@ class AsyncReader final : public rocksdb::FSRandomAccessFileOwnerWrapper {
   }
 };
 
-// A file system with a name, and with a promise or without.
+// A file system with a name, with or without the property AsyncReads.
 class NamedFileSystem final : public rocksdb::FileSystemWrapper {
  public:
   NamedFileSystem(const char* name, bool any_thread_may_wait)
@@ -101,7 +101,7 @@ class NamedFileSystem final : public rocksdb::FileSystemWrapper {
   AsyncReads async_reads_;
 };
 
-// Not what it is called.
+// The property counts, not the file system's name.
 TEST_F(RegionStoreTest, ReadsAreAsynchronousWhereTheFileSystemPromisesIt) {
   const auto begins_reads = [this](std::shared_ptr<rocksdb::FileSystem> files) {
     std::filesystem::remove_all(directory_);
@@ -189,7 +189,7 @@ TEST_F(TornLogTest, DroppedIsGoneForGoodAndReadUntilReleased) {
   EXPECT_EQ(faults_.directory_syncs, 1);
   EXPECT_EQ(read(*store, 1, damaged_.ends[0], 0, 3), "one");
   EXPECT_EQ(store->used_bytes(), both);
-  store.reset();  // killed here
+  store.reset();  // like a kill
 
   store = open();
   EXPECT_EQ(recover(*store), (Records{{2, "four"}}));
@@ -226,7 +226,7 @@ TEST_F(TornLogTest, AReadErrorIsNoEndOfTheLog) {
   EXPECT_TRUE(status.IsIOError()) << status.ToString();
 }
 
-// It does not look at the bytes: there are none.
+// The limit does not depend on the bytes, which do not exist here.
 TEST_F(RegionStoreTest, ARecordThatIsTooLongIsNoFailure) {
   auto store = open(std::uint64_t{1} << 40);
   recover(*store);

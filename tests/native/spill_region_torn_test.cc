@@ -1,4 +1,4 @@
-// Logs as a loss of power, or damage, may leave them: what is torn is cut, what was durable and is not whole is told.
+// Logs as a loss of power, or damage, may leave them: torn ends are cut, and missing durable records are reported.
 #include <gtest/gtest.h>
 #include <rocksdb/file_checksum.h>
 
@@ -39,7 +39,7 @@ TEST_F(TornLogTest, GarbledAtEveryByte) {
   }
 }
 
-// The next log says that it was begun when this one was durable: no loss of power tears it then.
+// The next log states that this one was durable when it began, so no loss of power can have torn it.
 TEST_F(TornLogTest, DamageToAnOlderLogIsTold) {
   for (std::uint64_t at = 0; at < damaged_.log.size(); ++at) {
     SCOPED_TRACE(at);
@@ -47,14 +47,14 @@ TEST_F(TornLogTest, DamageToAnOlderLogIsTold) {
         at < kLogHeaderBytes ? 0 : *std::prev(std::upper_bound(damaged_.ends.begin(), damaged_.ends.end(), at));
     write(path("000001.spill"), garbled(at));
     expect_told("000001.spill", frame);
-    // Between two frames nothing tells that more was there.
+    // Between two frames nothing shows that there was more.
     if (at <= kLogHeaderBytes || at == frame) continue;
     write(path("000001.spill"), damaged_.log.substr(0, at));
     expect_told("000001.spill", frame);
   }
 }
 
-// A log is made durable while the next is appended to. What a process leaves that dies before it is.
+// A log is made durable while the next one is appended to. This is what a process leaves that dies before.
 class UnsyncedLogTest : public TornLogTest {
  protected:
   UnsyncedLogTest() {
@@ -93,7 +93,7 @@ TEST_F(UnsyncedLogTest, WhatIsTornOfItTakesTheNextOneAlong) {
   EXPECT_EQ(found(), damaged_.records);
   for (std::uint64_t at = 0; at < damaged_.log.size(); ++at) {
     SCOPED_TRACE(at);
-    leave(damaged_.log.substr(0, at), left_["000002.spill"]);  // also where a record ends, and nothing is torn
+    leave(damaged_.log.substr(0, at), left_["000002.spill"]);  // also at the end of a record, where nothing is torn
     expect_recovers(before(at));
     leave(garbled(at), left_["000002.spill"]);
     expect_recovers(at < kLogHeaderBytes ? Records{} : before(at));
@@ -114,7 +114,7 @@ TEST_F(UnsyncedLogTest, DamageToItIsToldOnceTheNextOneKnowsItToBeDurable) {
   }
 }
 
-// Three at once: the third knows nothing of the first but that it was not durable.
+// Three logs at once: the third only knows that the first was not durable.
 TEST_F(RegionStoreTest, SeveralLogsAreOnTheirWayToBeingDurableAndAreCutTogether) {
   faults_.holds_syncs = true;
   std::string first;
@@ -148,7 +148,7 @@ TEST_F(RegionStoreTest, SeveralLogsAreOnTheirWayToBeingDurableAndAreCutTogether)
   EXPECT_EQ(found(), (Records{{4, "4"}}));
 }
 
-// It is relied on from then on: it is synced, as far back as it may not have been.
+// After recovery these records count as durable, so recovery syncs everything that may not have been synced.
 TEST_F(RegionStoreTest, RecoveryMakesDurableWhatAKilledProcessLeft) {
   faults_.holds_syncs = true;
   std::map<std::string, std::string> left;
@@ -169,7 +169,7 @@ TEST_F(RegionStoreTest, RecoveryMakesDurableWhatAKilledProcessLeft) {
   EXPECT_EQ(faults_.syncs - before, 3);
 }
 
-// A later frame knows that the ones before it were synced, and no power tears them then.
+// A later frame states that the ones before it were synced, so no loss of power can have torn them.
 TEST_F(TornLogTest, DamageToWhatWasSyncedIsTold) {
   std::vector<std::uint64_t> offsets;
   {
@@ -198,13 +198,13 @@ TEST_F(TornLogTest, DamageToWhatWasSyncedIsTold) {
   }
 }
 
-// What is left where a generation could not be begun is no log that lost something.
+// The remains of a failed begin() are not a log that has lost records.
 TEST_F(TornLogTest, ALeftoverBeginningEndsNothing) {
   write(path("000001.spill"), damaged_.log.substr(0, kLogHeaderBytes / 2));
   EXPECT_EQ(found(), (Records{{2, "four"}}));
 }
 
-// Its header is whole, so it is no torn one of ours.
+// Its header is complete, so it is not a torn log of this version.
 TEST_F(TornLogTest, ALogOfAnotherVersionIsRefused) {
   for (const auto& [version, header_bytes] :
        {std::pair<char, std::size_t>{1, 28}, {2, kLogHeaderBytes}, {4, kLogHeaderBytes}}) {
@@ -228,7 +228,7 @@ TEST_F(TornLogTest, ZerosBehindTheEndAreNoRecords) {
   expect_recovers(before(damaged_.log.size()));
 }
 
-// The same generation of the same store, made twice: blocks of the first must not pass for the second's.
+// The same generation of the same store, created twice: blocks of the first must not be taken for the second's.
 TEST_F(TornLogTest, FramesOfAnOlderLogOfTheSameNumberAreNotTaken) {
   std::filesystem::remove_all(directory_);
   {

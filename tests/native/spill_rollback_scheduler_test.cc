@@ -1,4 +1,4 @@
-// When the next rollback begins: without a thread, and with times that the test makes up.
+// When the next rollback begins: without a thread, and with artificial times.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -17,7 +17,7 @@ constexpr GenerationId kNobodyWants = 1000;
 
 class RollbackSchedulerTest : public testing::Test {
  protected:
-  // An attempt that begins now, and how it ended after `took`.
+  // An attempt that begins now, and its result after `took`.
   bool attempt(std::uint64_t generations, const Status& status, std::chrono::milliseconds took = 0ms,
                bool is_stopping = false) {
     scheduler_.begin();
@@ -41,7 +41,7 @@ class RollbackSchedulerTest : public testing::Test {
 TEST_F(RollbackSchedulerTest, LooksAgainAfterThePollInterval) {
   EXPECT_FALSE(scheduler_.is_due());
   EXPECT_EQ(scheduler_.pause(), kPoll);
-  EXPECT_FALSE(attempt(0, Status::OK()));  // nothing was to be brought back
+  EXPECT_FALSE(attempt(0, Status::OK()));  // there was nothing to bring back
   EXPECT_EQ(scheduler_.pause(), kPoll);
   EXPECT_FALSE(scheduler_.retries_by_itself());
 }
@@ -50,7 +50,7 @@ TEST_F(RollbackSchedulerTest, ComesBackSoonAfterAPartOrATooEarlyTry) {
   EXPECT_FALSE(attempt(1, Status::OK()));
   const auto soon = scheduler_.pause();
   EXPECT_LT(soon, kPoll);
-  EXPECT_FALSE(scheduler_.retries_by_itself());  // there may be nothing more
+  EXPECT_FALSE(scheduler_.retries_by_itself());  // there may be nothing left
   EXPECT_FALSE(attempt(1, Status::TryAgain()));
   EXPECT_EQ(scheduler_.pause(), soon);
   EXPECT_TRUE(scheduler_.retries_by_itself());
@@ -82,7 +82,7 @@ TEST_F(RollbackSchedulerTest, ThePauseDoublesWithEachFailureUpToALimit) {
   EXPECT_LT(scheduler_.pause(), kPoll);
   attempt(0, Status::OK());
   EXPECT_EQ(scheduler_.pause(), kPoll);
-  EXPECT_EQ(scheduler_.failures(), 20U);  // they are counted, not forgotten
+  EXPECT_EQ(scheduler_.failures(), 20U);  // failures stay counted
 }
 
 TEST_F(RollbackSchedulerTest, AnAttemptThatBringsNothingBackDoesNotEndThePauseAfterAFailure) {
@@ -121,7 +121,7 @@ TEST_F(RollbackSchedulerTest, WhatIsAwaitedIsAskedForAndEndsWithItsGeneration) {
   EXPECT_TRUE(observe({}, 5).rollback_requested);
   EXPECT_FALSE(observe({}, 5).call_waits);
   scheduler_.await(7);
-  scheduler_.await(3);  // somebody else, for less
+  scheduler_.await(3);  // another caller, which needs less
   for (const GenerationId oldest : {3, 5, 7}) {
     EXPECT_TRUE(observe({}, oldest).call_waits) << oldest;
     EXPECT_TRUE(observe({}, oldest).rollback_requested) << oldest;
@@ -145,7 +145,7 @@ TEST_F(RollbackSchedulerTest, IdleIsTheTimeSinceTheLastDivertedWrite) {
   now_ += 2s;
   EXPECT_DOUBLE_EQ(observe({}).idle_s, 2);  // since the database was opened
   now_ += 1s;
-  EXPECT_DOUBLE_EQ(observe({.writes = 9, .diverted = 0}).idle_s, 3);  // a write to RocksDB is none
+  EXPECT_DOUBLE_EQ(observe({.writes = 9, .diverted = 0}).idle_s, 3);  // a write to RocksDB does not count
   EXPECT_DOUBLE_EQ(observe({.writes = 10, .diverted = 1}).idle_s, 0);
   now_ += 250ms;
   EXPECT_DOUBLE_EQ(observe({.writes = 10, .diverted = 1}).idle_s, 0.25);

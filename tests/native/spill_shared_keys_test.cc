@@ -1,7 +1,7 @@
-// Threads that write the same keys, some of which are diverted: nothing acknowledged is lost, doubled or out of order,
-// batches are seen whole, and checkpoints are a prefix. Plain RocksDB is held against the same rules.
+// Threads write the same keys, some of which are diverted: nothing acknowledged is lost, duplicated or out of order,
+// batches are seen completely, and checkpoints are a prefix. Plain RocksDB is checked against the same rules.
 //
-// A few seconds with fixed seeds; see spill_metamorphic.h for more.
+// A few seconds with fixed seeds; spill_metamorphic.h describes longer runs.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -29,7 +29,7 @@ constexpr std::size_t kFamilies = 2;
 constexpr std::size_t kCounters = 3;
 constexpr std::size_t kWriters = 4;
 
-// Where to read: a database, and its families in the order of TwoDatabases::families().
+// What to read: a database, and its families in the order of TwoDatabases::families().
 struct Readable {
   rocksdb::DB& db;
   std::vector<ColumnFamilyHandle*> families;
@@ -44,7 +44,7 @@ class SharedKeys {
     for (int i = 0; i < steps && !::testing::Test::HasFailure(); ++i) step(writer, random);
   }
 
-  // Everything there is, read as of one moment, which the snapshot is of if there is one.
+  // Reads everything in one state, that of the snapshot if there is one.
   void expect_allowed(const Readable& from, const rocksdb::Snapshot* snapshot, SharedHistory::Tick read_began,
                       const std::string& what) {
     ReadOptions options;
@@ -64,7 +64,7 @@ class SharedKeys {
     }
   }
 
-  // A checkpoint, made while others write, has what was acknowledged before it, and of what comes later a prefix.
+  // A checkpoint that is made during writes has everything acknowledged before it, and a prefix of what comes later.
   void expect_checkpoint_is_a_prefix(const std::string& name) {
     const SharedHistory::Tick began = history_.now();
     TwoDatabases::Handles handles;
@@ -130,7 +130,7 @@ class SharedKeys {
     history_.end(id);
   }
 
-  // Lists of both families, the pair that readers compare, counters; some are slow to look at.
+  // Lists of both families, the pair that readers compare, and counters. Some keys are slow to compare.
   void write_batch(std::size_t writer, Random& random) {
     WriteBatch batch;
     if (random.one_in(4)) {
@@ -169,7 +169,7 @@ class SharedKeys {
     ++counted_[which];
   }
 
-  // First into one family, then into the other.
+  // Writes first to one family, then to the other.
   void write_in_order(std::size_t writer) {
     const std::string text = std::to_string(++written_[writer]);
     EXPECT_TRUE(db().Put({}, handle(0), own(writer), text).ok());

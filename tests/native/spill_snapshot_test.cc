@@ -1,4 +1,4 @@
-// What RocksDB's own code and a user read of our snapshots.
+// What RocksDB's own code and a user read from spillway::DB's snapshots.
 #include <gtest/gtest.h>
 #include <rocksdb/db.h>
 #include <rocksdb/utilities/write_batch_with_index.h>
@@ -13,7 +13,7 @@
 namespace spillway::clients {
 namespace {
 
-// How RocksDB's class begins, to which it casts what it is given.
+// The beginning of RocksDB's class, to which RocksDB casts a snapshot.
 struct AsRocksdbReadsIt {
   const void* functions;
   rocksdb::SequenceNumber number;
@@ -55,7 +55,7 @@ TEST_F(SpillSnapshots, ACastReadsRocksdbsNumbers) {
     std::memcpy(&result, one.snapshot(), sizeof result);
     return result;
   };
-  EXPECT_EQ(read(plain).number, plain.snapshot()->GetSequenceNumber());  // RocksDB's class is as this test has it
+  EXPECT_EQ(read(plain).number, plain.snapshot()->GetSequenceNumber());  // RocksDB's class has the layout of this test
   EXPECT_EQ(read(spill).number, main);
   EXPECT_EQ(read(spill).min_uncommitted, read(plain).min_uncommitted);
 }
@@ -74,7 +74,7 @@ TEST_F(SpillSnapshots, NumbersTellSnapshotsWithADivertedWriteBetweenThemApart) {
   }
 }
 
-// It goes to RocksDB itself, which is handed out for it, and takes the snapshot along.
+// The function needs RocksDB itself, which is handed out for it, and passes the snapshot to it.
 TEST_F(SpillSnapshots, OfBeforeReachesRocksdbThroughAFunctionThatGoesPastUs) {
   ASSERT_TRUE(db_->Put({}, "a", "before").ok());
   rocksdb::ManagedSnapshot snapshot(db_);

@@ -1,4 +1,4 @@
-// The cursor over a view's keys, and the ranges that its tombstones cover, against plain ordered maps.
+// The cursor over a view's keys, and the ranges that its tombstones cover, against ordered maps.
 #include <gtest/gtest.h>
 #include <rocksdb/comparator.h>
 
@@ -55,7 +55,7 @@ struct Filled {
   }
 };
 
-// Three generations; few keys with very many versions, many with one; the view sees some nine tenths of them.
+// Three generations: few keys with very many versions, many with one. The view includes some nine tenths of them.
 Filled fill(std::uint64_t seed) {
   std::mt19937_64 random(seed);
   Filled filled;
@@ -92,7 +92,7 @@ TEST(SortedCursor, HasTheNewestVersionOfEachKeyInOrderBothWays) {
       SortedCursor cursor(filled.view, family, order);
       cursor.seek_to_end(Direction::forward);
       EXPECT_EQ(rest(cursor), (std::vector<std::pair<std::string, Sequence>>(newest.begin(), newest.end())));
-      EXPECT_EQ(cursor.next(), nullptr);  // and stays there
+      EXPECT_EQ(cursor.next(), nullptr);  // and does not move any more
       cursor.seek_to_end(Direction::backward);
       EXPECT_EQ(rest(cursor), (std::vector<std::pair<std::string, Sequence>>(newest.rbegin(), newest.rend())));
       EXPECT_EQ(cursor.next(), nullptr);
@@ -157,7 +157,7 @@ TEST(RangeCover, KnowsTheNewestTombstoneOverEachKeyAndTheSpanAroundIt) {
       }
       const std::string begin(1, static_cast<char>('a' + random() % 20));
       const std::string end(
-          1, static_cast<char>('a' + random() % 20));  // before its begin, half of the time: covers nothing
+          1, static_cast<char>('a' + random() % 20));  // half of the time before its begin, so that it covers nothing
       RangeTombstone one{random() % 5 == 0 ? kReversed : kFamily, begin, end, sequence};
       generations->back()->add(one);
       if (one.column_family == kFamily && sequence <= up_to) all.push_back(one);

@@ -1,4 +1,4 @@
-// Sorted files of a generation, ingested into RocksDB, beside an ordered map that had the same operations.
+// Sorted files of a generation, ingested into RocksDB, against an ordered map with the same operations.
 #include <gtest/gtest.h>
 #include <rocksdb/db.h>
 #include <rocksdb/env.h>
@@ -73,7 +73,7 @@ class MemoryStore final : public Store {
   std::uint64_t used_ = 0;
 };
 
-// Changes the first byte of whatever is written.
+// Changes the first byte of every append.
 class GarblingFile final : public rocksdb::FSWritableFileOwnerWrapper {
  public:
   using FSWritableFileOwnerWrapper::FSWritableFileOwnerWrapper;
@@ -131,7 +131,7 @@ class SortedFilesTest : public ::testing::Test {
     generation_->add(family, key, ++sequence_, Kind::remove, {});
     models_[family].erase(key);
   }
-  // `first` and `last` as the family's comparator has them; `covered` as bytes.
+  // `first` and `last` in the order of the family's comparator; `covered` in byte order.
   void remove_range(std::uint32_t family, const std::string& begin, const std::string& end) {
     generation_->add(RangeTombstone{family, begin, end, ++sequence_});
     const auto* comparator = families_.comparator(family);
@@ -198,14 +198,14 @@ TEST_F(SortedFilesTest, AnythingOnTwoFamiliesComesOutAsItWentIn) {
     } else {
       put(family, key_of(number), std::string(random() % 200, 'v') + std::to_string(i));
     }
-    if (i == 2000) (void)generation_->sorted_runs(sequence_);  // so that there are several
+    if (i == 2000) (void)generation_->sorted_runs(sequence_);  // so that there are several runs
   }
   ASSERT_TRUE(sort().ok());
   ASSERT_EQ(files_.size(), 2U);
   EXPECT_EQ(files_[0].path, temporary_.path("3-0.sst"));
   EXPECT_EQ(files_[0].bytes, std::filesystem::file_size(files_[0].path));
   EXPECT_GT(files_[0].entries, 0U);
-  EXPECT_EQ(store_.reads, 0);  // small values: a scan for each file
+  EXPECT_EQ(store_.reads, 0);  // values are small, so each file takes one scan
   EXPECT_EQ(store_.scans, 2);
   ingest();
   EXPECT_EQ(in_db(0), models_[0]);
@@ -293,7 +293,7 @@ TEST_F(SortedFilesTest, StoppedOrFailedLeavesNoFiles) {
   EXPECT_EQ(temporary_.entries(), before);
 }
 
-// Whatever the keys, the values and the blocks are like.
+// For all kinds of keys, values and blocks.
 TEST_F(SortedFilesTest, AreNoLargerThanIsKeptFreeForThem) {
   struct Shape {
     std::size_t key_bytes;

@@ -1,4 +1,4 @@
-// The one table of statistics, and what is made of it.
+// The one table of statistics, and everything that is derived from it.
 #include <gtest/gtest.h>
 
 #include <map>

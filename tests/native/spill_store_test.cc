@@ -1,4 +1,4 @@
-// What every spill store promises (store.h), in the order of that page, asked of both: files in a directory, and a
+// What every spill store promises (store.h), in the order of that header, tested for both: files in a directory, and a
 // drive's key-value namespace.
 #include <gtest/gtest.h>
 
@@ -27,15 +27,15 @@ namespace {
 using rocksdb::Slice;
 using rocksdb::Status;
 
-// A drive, and what a process that opens a store on it may meet.
+// A drive, and the conditions that a process may find when it opens a store on it.
 class StoreDrive {
  public:
   virtual ~StoreDrive() = default;
-  // As a new process.
+  // Opens like a new process.
   virtual std::unique_ptr<Store> open() = 0;
-  // The process ends with the power. What was not durable is left or not, as the seed has it.
+  // The process ends with a loss of power. The seed determines which of the unsynced data is left.
   virtual void lose_power(std::unique_ptr<Store> store, std::uint64_t seed) = 0;
-  // From now on the drive fails to make anything of a generation durable.
+  // If `fails`, the drive fails to make anything of a generation durable from now on.
   virtual void set_failing(bool fails) = 0;
 };
 
@@ -91,7 +91,7 @@ class KvDrive final : public StoreDrive {
     EXPECT_TRUE(status.ok()) << status.ToString();
     return store;
   }
-  // Staging is gone with the host's memory; the drive has what it answered for.
+  // Staging is lost with the host's memory. The drive has everything that it has acknowledged.
   void lose_power(std::unique_ptr<Store> store, std::uint64_t /*seed*/) override {
     store.reset();
     std::filesystem::remove(scratch_.path("kv.staged"));
@@ -107,7 +107,7 @@ class KvDrive final : public StoreDrive {
 
 using Records = std::vector<std::pair<GenerationId, std::string>>;
 
-// No two bytes near each other alike.
+// Bytes near each other differ.
 std::string made_record(std::size_t bytes, unsigned seed) {
   std::string record(bytes, ' ');
   for (std::size_t i = 0; i < bytes; ++i) record[i] = static_cast<char>((i * 131 + i / 251 + seed * 17) & 0xff);
@@ -124,7 +124,7 @@ class EveryStore : public ::testing::TestWithParam<bool> {
     }
   }
 
-  // As a new process, which recovers and keeps all.
+  // Opens like a new process, which recovers and keeps everything.
   Records reopen() {
     store_.reset();
     store_ = drive_->open();
@@ -184,7 +184,7 @@ INSTANTIATE_TEST_SUITE_P(Both, EveryStore, ::testing::Bool(),
 
 // --- recover, read, scan
 
-// Sizes around a pair's of the key-value namespace, and beyond one transfer of either store.
+// Sizes around that of a pair in the key-value namespace, and beyond one transfer of either store.
 TEST_P(EveryStore, RecordsAreReadScannedAndRecoveredInOrder) {
   EXPECT_EQ(reopen(), Records());
   begin(7);
@@ -216,7 +216,7 @@ TEST_P(EveryStore, RecordsAreReadScannedAndRecoveredInOrder) {
   EXPECT_TRUE(status.ok()) << status.ToString();
   EXPECT_EQ(scanned, records.size());
   all.emplace_back(8, "next");
-  EXPECT_TRUE(reopen() == all);  // killed, and closed by nobody
+  EXPECT_TRUE(reopen() == all);  // killed without a close
   EXPECT_EQ(read(7, offsets[1], 5, 9), records[1].substr(5, 9));
 }
 
@@ -265,7 +265,7 @@ TEST_P(EveryStore, EachOfManyReadsHasItsOwnAnswer) {
     }
   }
   requests.push_back({3, requests[0].offset, 39'999, 2, {}, {}});  // longer than the record
-  requests.push_back({9, requests[0].offset, 0, 1, {}, {}});       // of no generation
+  requests.push_back({9, requests[0].offset, 0, 1, {}, {}});       // of a generation that does not exist
   const auto expect_answers = [&] {
     for (unsigned i = 0; i < 15; ++i) {
       ASSERT_TRUE(requests[i].status.ok()) << requests[i].status.ToString();
@@ -280,7 +280,7 @@ TEST_P(EveryStore, EachOfManyReadsHasItsOwnAnswer) {
   };
   store_->read_many(requests);
   expect_answers();
-  store_->begin_reads(requests);  // and abandoned
+  store_->begin_reads(requests);  // abandoned
   if (const auto in_flight = store_->begin_reads(requests)) in_flight->wait();
   expect_answers();
 }
@@ -302,7 +302,7 @@ TEST_P(EveryStore, ACutForgetsARecordAndEverythingBehindIt) {
   recover(*store_);
   ASSERT_TRUE(store_->cut(1, two).ok());
   EXPECT_LT(store_->used_bytes() + 50'000, before);
-  EXPECT_EQ(reopen(), (Records{{1, "one"}}));  // and that keeps all
+  EXPECT_EQ(reopen(), (Records{{1, "one"}}));  // also durably
   begin(2);
   append("other");
   EXPECT_EQ(reopen(), (Records{{1, "one"}, {2, "other"}}));
@@ -394,11 +394,11 @@ TEST_P(EveryStore, NothingBeyondItsCapacityIsTakenAndReleasedBytesComeBack) {
   }
 }
 
-// What is left is a prefix, and what was synced is in it, of every generation.
+// A prefix of every generation is left, and what was synced is in it.
 TEST_P(EveryStore, ALossOfPowerLeavesAPrefixWithAllThatWasSynced) {
   for (std::uint64_t seed = 0; seed < 16; ++seed) {
     SCOPED_TRACE(seed);
-    store_.reset();  // before its drive
+    store_.reset();  // must be destroyed before its drive
     drive_ = GetParam() ? std::unique_ptr<StoreDrive>(std::make_unique<KvDrive>()) : std::make_unique<RegionDrive>();
     reopen();
     Records all;
@@ -437,7 +437,7 @@ TEST_P(EveryStore, AfterAFailureItTakesNothingUntilAGenerationBegins) {
   EXPECT_TRUE(store_->sync().IsIOError());
   EXPECT_TRUE(try_append("three").IsIOError());
   EXPECT_EQ(read(1, two, 0, 3), "two");
-  begin(2);  // with which all that was taken is durable
+  begin(2);  // makes all accepted records durable
   EXPECT_EQ(read(1, two, 0, 3), "two");
   append("four");
   ASSERT_TRUE(store_->sync().ok());
@@ -518,7 +518,7 @@ TEST_P(EveryStore, TheBindingRecordIsTheLastThatWasWritten) {
   const std::uint64_t used = store_->used_bytes();
   ASSERT_TRUE(store_->write_binding("first").ok());
   ASSERT_TRUE(store_->write_binding("second").ok());
-  EXPECT_EQ(store_->used_bytes(), used);  // it is no record
+  EXPECT_EQ(store_->used_bytes(), used);  // it is not a record
   begin(1);
   append("one");
   ASSERT_TRUE(store_->sync().ok());
@@ -526,7 +526,7 @@ TEST_P(EveryStore, TheBindingRecordIsTheLastThatWasWritten) {
   store_->release(1);
   drive_->lose_power(std::move(store_), 9);
   store_ = drive_->open();
-  ASSERT_TRUE(store_->read_binding(&bytes).ok());  // before recover, too
+  ASSERT_TRUE(store_->read_binding(&bytes).ok());  // also before recover()
   EXPECT_EQ(bytes, "second");
   EXPECT_EQ(recover(*store_), Records());
   ASSERT_TRUE(store_->read_binding(&bytes).ok());
@@ -535,12 +535,12 @@ TEST_P(EveryStore, TheBindingRecordIsTheLastThatWasWritten) {
 
 // --- Threads
 
-// One thread appends, begins and drops; others sync, read, scan and ask for sizes meanwhile.
+// One thread appends, begins and drops. Others sync, read, scan and read sizes concurrently.
 TEST_P(EveryStore, OthersReadScanAndSyncWhileOneAppends) {
   reopen();
   begin(1);
   constexpr unsigned kRecords = 300;
-  std::vector<std::atomic<std::uint64_t>> offsets(kRecords);  // 0: not there yet
+  std::vector<std::atomic<std::uint64_t>> offsets(kRecords);  // 0: does not exist yet
   std::atomic<bool> is_over = false;
   const std::uint64_t first = append(made_record(2000, 0));
   std::vector<std::thread> others;

@@ -1,4 +1,4 @@
-// RocksDB's own transactions side by side with ours, money that moves between accounts from many threads, and kill -9.
+// RocksDB's own transactions compared with spillway's, transfers between accounts by many threads, and kills.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -20,7 +20,7 @@
 namespace spillway::clients {
 namespace {
 
-// The same random operations on both; every status and every value is the same.
+// The same random operations on both: every status and every value must be the same.
 class TwoTransactionDatabases {
  public:
   using Begin = std::function<Transaction*(std::size_t side, bool set_snapshot)>;
@@ -189,14 +189,14 @@ TEST(SpillMetamorphic, PessimisticTransactionsAreAnsweredAsByRocksdb) {
       return side == 0 ? plain->BeginTransaction(WriteOptions(), options)
                        : ours->BeginTransaction(WriteOptions(), options);
     };
-    // RocksDB 7.8.3 with assertions ends the process in PopSavePoint (TrackedKeyInfo::Merge) in one of some thousands:
-    // only in the seeds in which it is known not to.
+    // RocksDB 7.8.3 with assertions aborts in PopSavePoint (TrackedKeyInfo::Merge) for one seed in some thousands, so
+    // it is called only with seeds that are known to work.
     const bool pops_save_points = seed <= static_cast<std::uint64_t>(kTransactions.count);
     TwoTransactionDatabases(*plain, *ours, *ours->GetSpillwayDB(), begin, seed, pops_save_points).run(steps);
   });
 }
 
-// --- Money
+// --- Transfers between accounts
 
 constexpr int kAccounts = 20;
 constexpr int kStart = 1000;
@@ -217,7 +217,7 @@ void fill(rocksdb::DB& db) {
   ASSERT_TRUE(db.Write(WriteOptions(), &batch).ok());
 }
 
-// One transfer; whether it was committed.
+// One transfer. Returns whether it was committed.
 bool transfer(Transaction& transaction, std::mt19937_64& random) {
   const int from = static_cast<int>(random() % kAccounts);
   const int to = static_cast<int>(random() % kAccounts);
@@ -232,7 +232,7 @@ bool transfer(Transaction& transaction, std::mt19937_64& random) {
   return transaction.Commit().ok();
 }
 
-// Four threads move money, one turns diversion on and off and brings back, and everybody always sees the same sum.
+// Four threads transfer, one turns diversion on and off and brings back, and every reader always sees the same sum.
 void expect_sum_stays(rocksdb::DB& db, DB& spill, const std::function<Transaction*()>& begin) {
   fill(db);
   std::atomic<int> committed{0};
@@ -279,7 +279,7 @@ TEST(SpillTransactions, PessimisticTransfersKeepTheSum) {
   expect_sum_stays(*db, *db->GetSpillwayDB(), [&] { return db->BeginTransaction(WriteOptions(), options); });
 }
 
-// A process that moves money until it is killed: every transfer is there whole or not at all.
+// A process transfers until it is killed: every transfer is there completely or not at all.
 TEST(SpillTransactions, AKilledProcessLeavesWholeTransactions) {
 #ifdef __SANITIZE_THREAD__
   GTEST_SKIP() << "the thread sanitizer follows no fork of a process that has threads";

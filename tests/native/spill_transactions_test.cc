@@ -1,4 +1,4 @@
-// Transactions over spillway::DB: the classic anomalies under constant diversion, locks, save points, refusals.
+// Transactions over spillway::DB: the classic anomalies with all writes diverted, locks, save points, refusals.
 #include "spill_transactions.h"
 
 #include <gtest/gtest.h>
@@ -61,7 +61,7 @@ class SpillOptimistic : public ::testing::TestWithParam<Diversion> {
   std::unique_ptr<rocksdb::OptimisticTransactionDB> db_;
 };
 
-// While RocksDB is stalled a merge waits; a range deletion and other writes are diverted all the same.
+// While RocksDB is stalled a merge waits. A range deletion and other writes are diverted nevertheless.
 TEST(SpillTransactions, AWriteThatWaitsHoldsUpNobodyElse) {
   const TemporaryDirectory directory;
   rocksdb::Options options = rocksdb_options();
@@ -89,7 +89,7 @@ TEST(SpillTransactions, AWriteThatWaitsHoldsUpNobodyElse) {
   EXPECT_EQ(value_in(*db, "m"), "0,1");
 }
 
-// Diversion goes on while an ingestion brings back what was diverted before it.
+// Diversion continues while an ingestion brings back what was diverted before.
 TEST(SpillTransactions, OthersWriteWhileAnIngestionWaitsForTheRollback) {
   const TemporaryDirectory directory;
   TransactionDB* opened = nullptr;
@@ -173,11 +173,11 @@ TEST_P(SpillOptimistic, ATransactionSeesItsOwnWritesAndNobodyElseDoes) {
   ASSERT_TRUE(one->Merge("y", "5").ok());
   ASSERT_TRUE(one->Commit().ok());
   EXPECT_EQ(value_in(*db_, "x") + value_in(*db_, "y"), "40,5");
-  // None of it costs the acceleration.
+  // None of these calls hands out RocksDB.
   EXPECT_FALSE(opened_->GetSpillwayDB()->GetSpillStatistics().root_handed_out);
 }
 
-// Whoever writes the key, and however.
+// Any write of the key, by any thread and any call.
 TEST_P(SpillOptimistic, EveryWriteOfAKeyIsAConflict) {
   const std::string file = directory_.path("one.sst");
   rocksdb::SstFileWriter writer(rocksdb::EnvOptions(), rocksdb_options());
@@ -357,7 +357,7 @@ TEST_P(SpillPessimistic, WritesSinceTheSnapshotAreConflicts) {
   EXPECT_TRUE(one->Put("x", "1").IsBusy());
   EXPECT_TRUE(lock(*one, "x").IsBusy());
   EXPECT_TRUE(one->Put("y", "1").ok());
-  EXPECT_TRUE(db_->Put(WriteOptions(), "x", "free").ok());  // what was refused is not locked
+  EXPECT_TRUE(db_->Put(WriteOptions(), "x", "free").ok());  // a refused transaction holds no lock
   EXPECT_TRUE(one->PutUntracked("x", "1").ok());
   EXPECT_TRUE(one->Commit().ok());
   EXPECT_EQ(value_in(*db_, "x") + value_in(*db_, "y"), "11");
@@ -395,7 +395,7 @@ TEST_P(SpillPessimistic, ATransactionIsRebuiltFromABatchAndUsedAgain) {
   EXPECT_EQ(value_in(*one, "x"), "0");
 }
 
-// Which RocksDB says of one, too.
+// RocksDB says the same of such a transaction.
 TEST_P(SpillPessimistic, CommitSaysWhereATransactionWouldHaveToBePrepared) {
   rocksdb::TransactionOptions prepared;
   prepared.skip_prepare = false;
@@ -405,7 +405,7 @@ TEST_P(SpillPessimistic, CommitSaysWhereATransactionWouldHaveToBePrepared) {
   EXPECT_EQ(status.ToString(), Status::TxnNotPrepared().ToString());
   EXPECT_TRUE(one->Rollback().ok());
   EXPECT_EQ(value_in(*begin(), "x"), "0");
-  prepared.expiration = 100'000;  // then RocksDB does not ask
+  prepared.expiration = 100'000;  // RocksDB requires no Prepare then
   const std::unique_ptr<Transaction> expiring(db_->BeginTransaction(WriteOptions(), prepared));
   ASSERT_TRUE(expiring->Put("x", "1").ok());
   EXPECT_TRUE(expiring->Commit().ok());

@@ -1,5 +1,5 @@
-// SpillStatistics::waits and wait_us: what a write waits for is counted, wherever it waits. What a drive holds up is in
-// spill_kv_store_test.cc, what a rollback is about to make room for in spill_faults_test.cc.
+// SpillStatistics::waits and wait_us: every wait of a write is counted, wherever it occurs. Waits for a drive are
+// tested in spill_kv_store_test.cc, waits for a rollback that will free space in spill_faults_test.cc.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -19,7 +19,7 @@ using rocksdb::Status;
 
 class SpillWaits : public MainOnly {};
 
-// A list of files is made while commits wait. A write that comes meanwhile is counted as one that waits, with its time.
+// A list of files is made while commits are held. A write during that is counted as one that waits, with its time.
 TEST_F(SpillWaits, AWriteThatACallHoldsUpIsCountedAsOneThatWaits) {
   constexpr std::chrono::milliseconds kHeld{150};
   db_->SetDiversion(Diversion::always);

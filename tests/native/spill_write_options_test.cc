@@ -1,4 +1,4 @@
-// WriteOptions and kinds of batches beside plain RocksDB, wherever a write goes.
+// WriteOptions and kinds of batches, compared with plain RocksDB, for diverted and other writes.
 #include <gtest/gtest.h>
 #include <rocksdb/merge_operator.h>
 #include <rocksdb/rate_limiter.h>
@@ -30,7 +30,8 @@ class SpillWriteOptions : public SideBySide {
     const Status status = side.db->Get(ReadOptions(), key, &value);
     return status.ok() ? value : status.ToString();
   }
-  // In the three states a write can meet: nothing diverted, everything, and one to RocksDB after a diverted one.
+  // In the three states that a write can find: nothing diverted, everything diverted, and a write to RocksDB after a
+  // diverted one.
   void in_each_state(const std::function<void()>& test) {
     for (const char* const state : {"to RocksDB", "diverted", "to RocksDB after a diverted one"}) {
       SCOPED_TRACE(state);
@@ -44,7 +45,7 @@ class SpillWriteOptions : public SideBySide {
       test();
       spill_db().SetDiversion(Diversion::automatic);
       const auto contents = [](Side& side) { return get(side, "a") + get(side, "b") + get(side, "c"); };
-      // RocksDB takes no more writes after one that it could not put into its memtables.
+      // RocksDB accepts no more writes after one that it could not put into its memtables.
       const bool goes_on = plain().db->Put(WriteOptions(), "probe", "").ok();
       EXPECT_TRUE(spill_db().Rollback().ok() || !goes_on);
       same(contents);
@@ -81,7 +82,7 @@ TEST_F(SpillWriteOptions, WhatRocksdbRefusesIsRefusedInItsWords) {
   });
 }
 
-// What could not be brought back is not acknowledged.
+// A write that could not be brought back is not acknowledged.
 TEST_F(SpillWriteOptions, RangesAreNotDivertedWhereTablesHaveNoRangeDeletions) {
   families_.front().options.prefix_extractor.reset(rocksdb::NewFixedPrefixTransform(1));
   families_.front().options.table_factory.reset(rocksdb::NewPlainTableFactory());
@@ -122,7 +123,7 @@ TEST_F(SpillWriteOptions, MissingFamiliesAreIgnoredWhereAsked) {
   });
 }
 
-// The mark that says what a write comes after takes room in its batch.
+// The mark that says what a write follows takes room in its batch.
 TEST_F(SpillWriteOptions, ABatchAtItsLimitIsWritten) {
   in_each_state([&] {
     for (std::size_t room = 0; room < 64; ++room) {
@@ -134,7 +135,7 @@ TEST_F(SpillWriteOptions, ABatchAtItsLimitIsWritten) {
         return side.db->Write(WriteOptions(), &batch);
       });
       same([](Side& side) { return get(side, "a"); });
-      // And what it comes after is unsynced again.
+      // After this the diverted write that it follows is unsynced again.
       if (room % 8 != 0) continue;
       const bool diverts = spill_db().GetSpillStatistics().diverting;
       if (diverts || spill_db().GetSpillStatistics().live_entries == 0) continue;
@@ -165,7 +166,7 @@ TEST_F(SpillWriteOptions, SavepointsAndContentsOfABatchStay) {
         ASSERT_TRUE(batch.RollbackToSavePoint().ok());
         EXPECT_EQ(batch.Count(), 1U);
         EXPECT_TRUE(batch.RollbackToSavePoint().IsNotFound());
-        data.push_back(batch.Data().substr(8));  // behind the sequence number
+        data.push_back(batch.Data().substr(8));  // after the sequence number
         ASSERT_TRUE(side.db->Write(WriteOptions(), &batch).ok());
       }
     }
@@ -179,7 +180,7 @@ TEST_F(SpillWriteOptions, ADamagedProtectedBatchIsRefused) {
     same([](Side& side) {
       WriteBatch batch(0, 0, 8, 0);
       EXPECT_TRUE(batch.Put("a", "right").ok());
-      // In its memory, as a program that writes where it should not.
+      // In its memory, like a program that writes to a wrong address.
       const_cast<char&>(batch.Data()[batch.Data().size() - 1]) ^= 1;  // NOLINT
       return std::string(side.db->Write(WriteOptions(), &batch).IsCorruption() ? "Corruption" : "taken");
     });
@@ -234,7 +235,7 @@ TEST_F(SpillWriteOptions, LowPriorityIsThrottledAsByRocksdb) {
   EXPECT_EQ(statistics.stalls_diverted, 0U);
   EXPECT_EQ(statistics.last_resort, 0U);
   low.no_slowdown = true;
-  // One whose key lies in the spill store need not wait for RocksDB.
+  // A write whose key is in the spill store need not wait for RocksDB.
   spill_db().SetDiversion(Diversion::always);
   ASSERT_TRUE(spill_db().Put(WriteOptions(), "d", "1").ok());
   EXPECT_TRUE(spill_db().Put(low, "d", "2").ok());

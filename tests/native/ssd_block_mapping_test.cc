@@ -1,5 +1,5 @@
-// Block and hybrid mapping: write amplification against closed forms and against the schemes' rules played out on
-// their own, and what must hold whatever the host does.
+// Block and hybrid mapping: write amplification against closed forms and against a simulation of the schemes' rules,
+// and invariants for every host.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::uint32_t kUnitBytes = 4096;
 
-// `rows` logical rows on each of two dies; one mapping unit is a super page unless planes or pages are larger.
+// `rows` logical rows on each of two dies. One mapping unit is a super page unless planes or pages are larger.
 SsdConfig drive(MappingScheme scheme, std::uint32_t rows, double spare_factor, std::uint32_t planes = 1,
                 std::uint32_t units_per_page = 1) {
   SsdConfig config;
@@ -41,7 +41,7 @@ std::uint64_t programmed(const Ssd& ssd, FlashCause cause) {
   return ssd.counters().nand_bytes_programmed[static_cast<std::size_t>(cause)];
 }
 
-// One command after another, in time.
+// Submits one command after another, in time.
 class Host {
  public:
   explicit Host(Ssd& ssd) : ssd_(ssd) {}
@@ -94,7 +94,7 @@ TEST_P(BothSchemes, WritingAnEmptyDriveCopiesNothing) {
   EXPECT_EQ(ssd.counters().erases, 0U);
 }
 
-// What is deallocated is not copied. A log that skips super pages is merged with what it holds itself, and no more.
+// Deallocated units are not copied. A log that skips super pages is merged only with what it holds.
 TEST_P(BothSchemes, DeallocatedUnitsAreNotCopied) {
   Ssd ssd(drive(GetParam(), 8, 0.1), 1);
   Host host(ssd);
@@ -109,8 +109,8 @@ TEST_P(BothSchemes, DeallocatedUnitsAreNotCopied) {
   EXPECT_EQ(ssd.audit(), std::nullopt);
 }
 
-// A unit that is written again while its super page is open takes the place of the first, and no more of the cache.
-// Holes in the cache, where units were deallocated, open a super page that is not complete.
+// A unit that is written again while its super page is open replaces the first, and takes no more room in the cache.
+// Holes from units deallocated in the cache leave a super page open that is not complete.
 TEST_P(BothSchemes, RewritingAUnitOfAnOpenSuperPageNeedsNoRoom) {
   SsdConfig config = drive(GetParam(), 8, 0.1, 2, 4);
   config.write_cache.bytes = 8 * kUnitBytes;
@@ -135,7 +135,7 @@ TEST_P(BothSchemes, RewritingAUnitOfAnOpenSuperPageNeedsNoRoom) {
   EXPECT_EQ(ssd.audit(), std::nullopt);
 }
 
-// A page that was passed over does not make those behind it look as if they were still in the controller.
+// A skipped page must not make the pages after it look as if they were still in the controller.
 TEST_P(BothSchemes, DataBehindAGapIsReadFromFlash) {
   Ssd ssd(drive(GetParam(), 8, 0.1), 1);
   Host host(ssd);
@@ -195,7 +195,7 @@ TEST_P(BothSchemes, TheSameWritesProgramTheSameBytes) {
   run(true, true);
 }
 
-// A row that is never written again comes into use when the others are worn.
+// A row that is never written again is moved when the others are worn.
 TEST_P(BothSchemes, StaticWearLevellingMovesColdRows) {
   SsdConfig config = drive(GetParam(), 8, 0.2);
   const auto spread = [&config](std::uint32_t threshold) {
@@ -218,8 +218,8 @@ INSTANTIATE_TEST_SUITE_P(BlockMapping, BothSchemes, testing::Values(MappingSchem
                            return scheme.param == MappingScheme::block ? std::string("Block") : std::string("Hybrid");
                          });
 
-// A cycle of b super pages for each write that does not go on behind the last one in the same row:
-// A = b (1 - (b - 1) / (2 b N)) but for terms in 1/N^2.
+// A cycle of b super pages for each write that does not continue after the last one in the same row: A = b (1 - (b - 1)
+// / (2 b N)), except for terms in 1/N^2.
 TEST(BlockMapping, ARandomOverwriteCostsARow) {
   const std::uint32_t b = 16;
   for (const std::uint32_t rows : {32U, 128U}) {
@@ -237,7 +237,7 @@ TEST(BlockMapping, ARandomOverwriteCostsARow) {
   }
 }
 
-// A mapping unit is a sixteenth of a super page here: the rest of it is copied too.
+// A mapping unit is a sixteenth of a super page here, and the rest of it is copied too.
 TEST(BlockMapping, ARandomOverwriteOfAUnitCostsARowOfUnits) {
   const double b = 16;
   const double in_super_page = 16;
@@ -254,7 +254,7 @@ TEST(BlockMapping, ARandomOverwriteOfAUnitCostsARowOfUnits) {
   EXPECT_NEAR(write_amplification(ssd.counters(), writes), expected, 0.01 * expected);
 }
 
-// BAST by its rules, for one die: which super pages each log holds, the least recently used first.
+// A simulation of BAST's rules for one die: the super pages in each log, the least recently used log first.
 class Bast {
  public:
   Bast(std::uint32_t super_pages, std::uint32_t logs) : b_(super_pages), logs_(logs) {}
@@ -300,7 +300,7 @@ class Bast {
   std::uint64_t programs_ = 0;
 };
 
-// Uniform, a hot spot, and runs in order between random writes.
+// Uniform writes, a hot spot, and runs in order between random writes.
 TEST(HybridMapping, ProgramsWhatTheRulesOfBastSay) {
   const std::uint32_t b = 16;
   const std::uint32_t rows = 40;
@@ -310,7 +310,7 @@ TEST(HybridMapping, ProgramsWhatTheRulesOfBastSay) {
     ASSERT_EQ(ssd.layout().log_rows, 10U);
     const std::uint64_t units = ssd.layout().logical_units;
     ssd.write_sequentially(0, units);
-    ssd.overwrite(0);  // completes the last super page of the fill
+    ssd.overwrite(0);  // completes the last super page of the sequential writes
     std::vector<Bast> expected(2, Bast(b, ssd.layout().log_rows));
     expected[0].write(0, 0);
     const std::uint64_t before = ssd.counters().nand_pages_programmed;
@@ -320,7 +320,7 @@ TEST(HybridMapping, ProgramsWhatTheRulesOfBastSay) {
       std::uint64_t unit = random.below(units);
       if (kind == 1 && random.below(10) != 0) unit %= units / 10;
       if (kind == 2 && random.below(50) != 0) unit = (last + 1) % units;
-      if (unit == last) continue;  // it would join the super page that is open
+      if (unit == last) continue;  // it would be added to the open super page
       last = unit;
       ssd.overwrite(unit);
       const auto in_die = static_cast<std::uint32_t>(unit / 2);
@@ -334,7 +334,7 @@ TEST(HybridMapping, ProgramsWhatTheRulesOfBastSay) {
   }
 }
 
-// A = 1 + b (1 - L / N), where logs are merged long before they are full.
+// A = 1 + b (1 - L / N), if logs are merged long before they are full.
 TEST(HybridMapping, ARandomOverwriteCostsARowUnlessItHasALog) {
   for (const double spare : {0.05, 0.1, 0.3}) {
     Ssd ssd(drive(MappingScheme::hybrid, 200, spare), 1);

@@ -1,5 +1,5 @@
-// Garbage collection against its analytic solutions (shared sources: Xiang and Kurkoski 2011, Desnoyers 2014, Van Houdt
-// 2013). Uniform random single-page overwrites of all logical pages; one mapping unit is one flash page.
+// Garbage collection against its analytic solutions (Xiang and Kurkoski 2011, Desnoyers 2014, Van Houdt 2013). Uniform
+// random single-page overwrites of all logical pages; one mapping unit is one flash page.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -60,7 +60,7 @@ SsdConfig drive(double spare_factor, GcPolicy policy, std::uint32_t b, std::uint
   config.capacity.capacity_bytes = std::uint64_t{4096} * 4096 * b;  // 4096 erase blocks of data
   config.capacity.spare_factor = spare_factor;
   config.gc.policy = policy;
-  config.gc.separate_streams = policy != GcPolicy::fifo;  // FIFO is one log
+  config.gc.separate_streams = policy != GcPolicy::fifo;  // FIFO has one log
   config.gc.choices = choices;
   return config;
 }
@@ -69,7 +69,7 @@ double write_amplification(const Counters& counters, std::uint64_t host_units) {
   return static_cast<double>(counters.nand_bytes_programmed_total()) / 4096.0 / static_cast<double>(host_units);
 }
 
-// Overwrites `capacities` times the drive after `warmup` times it, and returns the write amplification of the former.
+// Overwrites `warmup` times the drive, and then `capacities` times. Returns the write amplification of the latter.
 template <typename NextUnit>
 double measure(const SsdConfig& config, double warmup, double capacities, NextUnit next_unit) {
   Ssd ssd(config, 1);
@@ -128,7 +128,7 @@ TEST_P(SpareFactor, DChoicesWithinOnePercent) {
   }
 }
 
-// More classes forget more slowly: the cold pages need many capacities of writes to spread.
+// With more classes the start is forgotten more slowly: the cold pages need many capacities of writes to spread.
 TEST_P(SpareFactor, TwoTrafficClassesUnderFifoWithinOneAndAHalfPercent) {
   for (const auto& [space, traffic] : {std::pair{0.1, 0.9}, std::pair{0.2, 0.8}, std::pair{0.05, 0.5}}) {
     Random random(7);
@@ -144,7 +144,7 @@ TEST_P(SpareFactor, TwoTrafficClassesUnderFifoWithinOneAndAHalfPercent) {
 
 INSTANTIATE_TEST_SUITE_P(ClosedForms, SpareFactor, testing::Values(0.07, 0.125, 0.2, 0.28, 0.4));
 
-// The same through commands in time: the decisions do not depend on it.
+// The same with commands in time, on which the decisions do not depend.
 TEST(ClosedForms, HoldForCommandsInTime) {
   SsdConfig config = drive(0.2, GcPolicy::greedy, 64);
   Ssd ssd(config, 3);
@@ -175,7 +175,7 @@ TEST(ClosedForms, HoldForCommandsInTime) {
   EXPECT_NEAR(write_amplification(ssd.counters(), wanted), expected, 0.01 * expected);
 }
 
-// A law: more spare space never makes the steady drive write more.
+// A law: more spare space never increases the steady drive's writes.
 TEST(ClosedForms, MoreSpareSpaceNeverRaisesWriteAmplification) {
   for (const GcPolicy policy : {GcPolicy::greedy, GcPolicy::fifo, GcPolicy::d_choices, GcPolicy::cost_benefit}) {
     double previous = 1e9;

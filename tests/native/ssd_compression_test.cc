@@ -1,4 +1,4 @@
-// A controller that compresses: NAND bytes against the packing's own arithmetic and the closed forms of collection.
+// A controller that compresses: NAND bytes against the arithmetic of packing and the closed forms of collection.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -66,7 +66,7 @@ std::vector<Command> in_order(const Ssd& ssd, std::uint16_t share) {
   return commands;
 }
 
-// floor(n / k) units share a page: the share itself where k divides n and the granule divides the unit's share.
+// floor(n / k) units share a page: exactly the share if k divides n and the granule divides the unit's share.
 TEST(Compression, WritingInOrderTakesTheShareAndThePackingLoss) {
   struct Case {
     std::uint32_t granule_bytes;
@@ -79,7 +79,7 @@ TEST(Compression, WritingInOrderTakesTheShareAndThePackingLoss) {
     Ssd ssd(drive(c.granule_bytes), 1);
     write_all(ssd, in_order(ssd, c.share));
     const Counters& k = ssd.counters();
-    // What is still open at the end is less than a step on each die and in the cache.
+    // At the end less than a step on each die, and in the cache, is not programmed yet.
     EXPECT_NEAR(wa_device(ssd, ssd.layout().logical_units), c.expected, 0.01 * c.expected)
         << c.granule_bytes << " B, share " << c.share;
     const double loss = 1 - c.share / 256.0 / c.expected;
@@ -89,8 +89,8 @@ TEST(Compression, WritingInOrderTakesTheShareAndThePackingLoss) {
   }
 }
 
-// Units of mixed sizes: what is programmed is what they take and what is counted as padding, at most one granule less
-// than a whole unit a page.
+// Units of mixed sizes: the programmed bytes are those of the units and of the counted padding, at most one granule
+// less than a whole unit per page.
 TEST(Compression, NandBytesAreStoredBytesAndPadding) {
   Ssd ssd(drive(512), 1);
   Random random(3);
@@ -110,8 +110,7 @@ TEST(Compression, NandBytesAreStoredBytesAndPadding) {
   EXPECT_GT(k.nand_bytes_padded, 0U);
 }
 
-// With compression switched on and data that does not compress, everything is as without: the same bytes, the same
-// times.
+// With compression enabled and incompressible data, bytes and times are the same as without compression.
 TEST(Compression, IncompressibleDataMakesTheSameDrive) {
   for (const GcPolicy policy : {GcPolicy::greedy, GcPolicy::fifo, GcPolicy::d_choices, GcPolicy::cost_benefit}) {
     std::vector<Nanos> times[2];
@@ -143,8 +142,8 @@ TEST(Compression, IncompressibleDataMakesTheSameDrive) {
   }
 }
 
-// Units of one size make a drive of smaller units and more of them in a block: FIFO's closed form for its alpha, times
-// what a unit takes.
+// Units of one size give a drive with smaller units and more of them in a block: FIFO's closed form for its alpha,
+// times the size of a unit.
 TEST(Compression, RandomOverwritesFollowTheClosedFormOfTheLargerDrive) {
   for (const unsigned part : {256U, 224U, 192U, 128U}) {
     const auto share = static_cast<std::uint16_t>(part);
@@ -173,7 +172,8 @@ TEST(Compression, RandomOverwritesFollowTheClosedFormOfTheLargerDrive) {
   }
 }
 
-// A law: what compresses better never costs more, whatever the policy; and a full drive of mixed data goes on for ever.
+// A law: data that compresses better never costs more, with any policy; and a full drive of mixed data never gets
+// stuck.
 TEST(Compression, BetterCompressionNeverRaisesWriteAmplification) {
   for (const GcPolicy policy : {GcPolicy::greedy, GcPolicy::d_choices, GcPolicy::cost_benefit}) {
     double previous = 0;
@@ -184,7 +184,7 @@ TEST(Compression, BetterCompressionNeverRaisesWriteAmplification) {
       config.gc.policy = policy;
       Ssd ssd(config, 1);
       const std::uint64_t units = ssd.layout().logical_units;
-      ssd.assume_steady(units);  // incompressible at first: it has to be collected to be replaced
+      ssd.assume_steady(units);  // incompressible at first, so it has to be collected to be replaced
       Random random(2);
       for (std::uint64_t i = 0; i < units * 2; ++i) {
         ssd.overwrite(random.below(units), static_cast<std::uint16_t>(1 + random.below(256)));
@@ -200,7 +200,7 @@ TEST(Compression, BetterCompressionNeverRaisesWriteAmplification) {
   }
 }
 
-// A write of half a unit leaves the other half as it was.
+// A write of half a unit does not change the other half.
 TEST(Compression, PartOfAUnitIsAveragedWithTheRest) {
   SsdConfig config = drive(512);
   config.write_cache.bytes = 0;
@@ -212,7 +212,7 @@ TEST(Compression, PartOfAUnitIsAveragedWithTheRest) {
   EXPECT_EQ(stored(), kUnitBytes);
   write_all(ssd, {write(0, 4, 64)});
   EXPECT_EQ(stored(), kUnitBytes + (8 * 4 + 2 * 4) / 8 * 512);
-  // The rest is read as it lies there: all of it.
+  // The rest is read in its stored size, completely.
   EXPECT_EQ(ssd.counters().nand_bytes_read[static_cast<std::size_t>(FlashCause::host)], kUnitBytes);
   Command read = write(0, 1, 256);
   read.op = Opcode::read;

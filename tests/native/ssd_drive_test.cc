@@ -1,4 +1,4 @@
-// What the drive does in time, feature by feature, on drives small enough to reckon by hand.
+// The drive in time, feature by feature, on drives that are small enough to compute results by hand.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -42,7 +42,7 @@ Command io(Opcode op, std::uint64_t unit, std::uint32_t units = 1, std::uint64_t
   return c;
 }
 
-// Runs the drive until it is quiet; completion time by tag.
+// Runs the drive until it is idle. Returns completions by tag.
 std::map<std::uint64_t, Completion> finish(Ssd& ssd) {
   std::map<std::uint64_t, Completion> all;
   std::vector<Completion> done;
@@ -95,8 +95,8 @@ TEST(Drive, IndependentPlanesSenseTogether) {
   c.geometry.planes_per_die = 2;
   c.timing.independent_plane_reads = true;
   Ssd ssd(c, 1);
-  ssd.write_sequentially(0, 64);             // a step holds units 2i and 2i + 1, one in each plane
-  ssd.submit(0, io(Opcode::read, 4, 1, 1));  // starts alone, since nothing waits yet
+  ssd.write_sequentially(0, 64);             // a step has units 2i and 2i + 1, one in each plane
+  ssd.submit(0, io(Opcode::read, 4, 1, 1));  // starts alone, because no other read waits yet
   ssd.submit(0, io(Opcode::read, 0, 1, 2));
   ssd.submit(0, io(Opcode::read, 3, 1, 3));
   const auto done = finish(ssd);
@@ -128,13 +128,13 @@ TEST(Drive, AFullCacheHoldsWritersToTheSpeedOfPrograms) {
   const Nanos first_program = 4096 + 40960 + 500 * kUs;
   EXPECT_EQ(done.at(1).completed, 2 * 4096);
   EXPECT_EQ(done.at(2).completed, first_program);
-  // The second page crosses the channel only after the first program: one page register. One more program a write.
+  // The second page crosses the channel only after the first program: one page register. Each write adds one program.
   EXPECT_EQ(done.at(3).completed, first_program + 40960 + 500 * kUs);
 }
 
 TEST(Drive, AFlushWaitsForProgramsUnlessPowerLossIsCovered) {
   SsdConfig c = one_die();
-  c.geometry.page_bytes = 8192;  // one write leaves half a flash page to be padded
+  c.geometry.page_bytes = 8192;  // one write leaves half a flash page of padding
   for (const bool covered : {true, false}) {
     c.write_cache.power_loss_protection = covered;
     Ssd ssd(c, 1);
@@ -161,7 +161,7 @@ TEST(Drive, WaitingUnitsWrittenAgainReachFlashOnce) {
   EXPECT_EQ(ssd.counters().nand_bytes_programmed_total(), 0U);  // one unit does not fill the flash page
 }
 
-// P28: a write smaller than the mapping unit reads the rest of it first.
+// P28: a write smaller than the mapping unit first reads the rest of it.
 TEST(Drive, ASubUnitWriteReadsTheRestOfItsUnit) {
   Ssd ssd(one_die(), 1);
   ssd.write_sequentially(0, 64);
@@ -221,7 +221,7 @@ TEST(Drive, PagesOfAMultiBitCellTakeTheirOwnTimes) {
 TEST(Drive, TheControllerServesQueuesInTurn) {
   SsdConfig c = one_die();
   c.timing.read_occupancy_ns = 10 * kUs;
-  Ssd ssd(c, 1);  // nothing written: the controller is all there is to wait for
+  Ssd ssd(c, 1);  // nothing written, so only the controller takes time
   for (std::uint64_t i = 0; i < 4; ++i) {
     Command read = io(Opcode::read, i, 1, i);
     read.queue = 1;
@@ -269,7 +269,7 @@ TEST(Drive, AMappingMissReadsTheMapFirst) {
   EXPECT_EQ(ssd.counters().mapping_cache_hits, 1U);
 }
 
-// M8: with the whole map in DRAM nothing is written for it; with a small cache random writes pay for it.
+// M8: with the whole map in DRAM no translation page is written; with a small cache random writes cost some.
 TEST(Drive, RandomWritesPayForAMapThatDoesNotFit) {
   for (const std::uint64_t cache : {0U, 512U}) {
     SsdConfig c = one_die();
@@ -283,9 +283,9 @@ TEST(Drive, RandomWritesPayForAMapThatDoesNotFit) {
     Nanos now = 0;
     for (int i = 0; i < 2000; ++i, now += 5'000'000) latency(ssd, now, io(Opcode::write, random.below(units)));
     const auto mapping = ssd.counters().nand_bytes_programmed[static_cast<std::size_t>(FlashCause::mapping)];
-    // The map has K = 16 translation units, and n = 64 of its entries are cached. When a unit is written back, all its
-    // cached entries go with it. K writes later on average one of its entries comes into the cache, which is evicted n
-    // writes after that: each unit is written back once in K + n writes, the map K / (K + n) times a write.
+    // The map has K = 16 translation units, and n = 64 of its entries are cached. A write-back of a unit includes all
+    // its cached entries. On average one of its entries enters the cache K writes later, and is evicted n writes after
+    // that. So each unit is written back once in K + n writes, and the map costs K / (K + n) per write.
     if (cache == 0) {
       EXPECT_EQ(mapping, 0U);
     } else {
@@ -309,7 +309,7 @@ TEST(Drive, StaticWearLevellingClosesTheSpread) {
     for (std::uint64_t i = 0; i < 100 * units; ++i) ssd.overwrite(random.below(units / 16));  // the rest never changes
     moves[on] = ssd.counters().wear_moves;
     spread[on] = ssd.max_pe_cycles() - ssd.mean_pe_cycles();
-    // Blocks that hold nothing but units that never change are not erased: all erases fall on the other ones.
+    // Blocks with nothing but units that never change are not erased, so all erases are of the others.
     const double cold = static_cast<double>(units - units / 16) / c.geometry.pages_per_block;
     if (!on) least_without = ssd.mean_pe_cycles() * cold / (static_cast<double>(ssd.layout().blocks) - cold);
     EXPECT_EQ(ssd.audit(), std::nullopt);
@@ -404,7 +404,7 @@ TEST(Laws, TheSameSeedAndTraceGiveTheSameCompletions) {
   EXPECT_TRUE(same(first, run_mixed(b, 9, 5000)));
   Ssd other(c, 6);
   other.assume_steady(other.layout().logical_units);
-  EXPECT_FALSE(same(first, run_mixed(other, 9, 5000)));  // the seed reaches the drive
+  EXPECT_FALSE(same(first, run_mixed(other, 9, 5000)));  // the result depends on the seed
 }
 
 TEST(Laws, HowOftenTheDriveIsLookedAtChangesNothing) {

@@ -1,4 +1,4 @@
-// Key-value namespaces of the drive model: what a command becomes of, when, and what it costs the flash.
+// Key-value namespaces of the drive model: outcomes of commands, their times, and their cost in flash.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -58,7 +58,7 @@ std::vector<Completion> finish(Ssd& ssd) {
   return done;
 }
 
-// Runs one command on a quiet drive, from a time when nothing else is going on.
+// Runs one command on an idle drive, at a time when nothing else happens.
 Completion perform(Ssd& ssd, KvCommand command, Nanos* clock) {
   ssd.submit_kv(*clock, std::move(command));
   std::vector<Completion> done = finish(ssd);
@@ -71,8 +71,8 @@ void expect_laws(const Ssd& ssd) {
   EXPECT_EQ(ssd.audit().value_or(""), "");
   const Counters& k = ssd.counters();
   EXPECT_EQ(k.nand_pages_programmed * ssd.config().geometry.page_bytes, k.nand_bytes_programmed_total());
-  if (ssd.next_event()) return;  // some of it is on its way
-  // Runs are part of what is programmed as the host's, but for what was dropped on the way, or is not programmed yet.
+  if (ssd.next_event()) return;  // some of it is still in progress
+  // The host's programmed bytes include the runs, except what was dropped before, or is not programmed yet.
   const KvCounters n = ssd.kv_counters();
   const std::uint64_t dropped = (k.write_cache_overwrites + k.write_cache_deallocated) * kUnit;
   EXPECT_LE(n.bytes_flushed + n.bytes_compacted, k.nand_bytes_programmed[static_cast<std::size_t>(FlashCause::host)] +
@@ -98,14 +98,14 @@ TEST(Kv, ARunIsReadFromFlash) {
   Nanos clock = 0;
   ASSERT_TRUE(ssd.bulk_load_kv(0, {{key(1), 4000}, {key(2), 4000}, {key(3), 100}}));
   expect_laws(ssd);
-  // Two units on two dies side by side: the pair lies across the border of a unit.
+  // Two units on two dies, read in parallel: the pair spans two units.
   const Completion found = perform(ssd, kv(Opcode::kv_retrieve, key(2), 1 << 20), &clock);
   EXPECT_EQ(found.kv_bytes, 4000U);
   const Nanos transfer = static_cast<Nanos>(kUnit * 1000.0 / ssd.config().timing.channel_mb_s);
   EXPECT_GE(found.completed - found.submitted, 30 * kUs + 50 * kUs + transfer + 4000);
   EXPECT_LE(found.completed - found.submitted, 30 * kUs + 50 * kUs + 2 * transfer + 4000 + 1);
   EXPECT_EQ(ssd.kv_counters().answered_from_dram, 0U);
-  // What does not fit the host's buffer does not cross the link, and the value's length is told.
+  // What does not fit the host's buffer does not cross the link. The value's full length is reported.
   const std::uint64_t before = ssd.counters().host_bytes_read;
   EXPECT_EQ(perform(ssd, kv(Opcode::kv_retrieve, key(1), 10), &clock).kv_bytes, 4000U);
   EXPECT_EQ(ssd.counters().host_bytes_read, before + 10);
@@ -183,7 +183,7 @@ TEST(Kv, AFullNamespaceSaysSoCanBeEmptiedAndTakesItsSpaceAgain) {
     EXPECT_LT(stored * 4000, ssd.layout().kv_units * kUnit);
     EXPECT_EQ(perform(ssd, kv(Opcode::kv_store, key(stored), 4000), &clock).outcome, Outcome::kv_capacity_exceeded);
     expect_laws(ssd);
-    EXPECT_EQ(ssd.kv_pairs(0).size(), stored);  // and keeps what it has
+    EXPECT_EQ(ssd.kv_pairs(0).size(), stored);  // it keeps what it has
     if (round == 1) {
       for (std::uint64_t i = 0; i < stored; ++i) {
         ASSERT_EQ(perform(ssd, kv(Opcode::kv_delete, key(i)), &clock).outcome, Outcome::success) << i;
@@ -192,7 +192,7 @@ TEST(Kv, AFullNamespaceSaysSoCanBeEmptiedAndTakesItsSpaceAgain) {
       EXPECT_EQ(perform(ssd, kv(Opcode::kv_reset), &clock).outcome, Outcome::success);
     }
     EXPECT_TRUE(ssd.kv_pairs(0).empty());
-    EXPECT_EQ(ssd.mapped_units(), ssd.layout().block_units);  // its flash is the block namespace's to use
+    EXPECT_EQ(ssd.mapped_units(), ssd.layout().block_units);  // its flash is available to the block namespace
     expect_laws(ssd);
   }
 }
@@ -211,11 +211,11 @@ TEST(Kv, OneCoreBoundsTheRateHoweverManyAsk) {
     return 960.0 * 1e9 / static_cast<double>(last);
   };
   EXPECT_LT(pairs_per_second(1), 1e9 / (30 * kUs));
-  EXPECT_GT(pairs_per_second(1), 1e9 / (38 * kUs));  // its way to flash takes the core, too: 5 us a pair
+  EXPECT_GT(pairs_per_second(1), 1e9 / (38 * kUs));  // the flush takes core time, too: 5 us per pair
   EXPECT_GT(pairs_per_second(16), 1e9 / (28 * kUs));
 }
 
-// What a drive must hold, one map for each namespace, and the flash that it may take.
+// A model of the drive's expected contents, one map per namespace, and the flash that it may use.
 class Random16 {
  public:
   Random16(SsdConfig config, std::uint64_t seed) : ssd_(config, seed), random_(seed), held_(config.namespaces.count) {}
@@ -315,7 +315,7 @@ class Random16 {
   Outcome submit(const KvCommand& c, std::uint64_t expected_bytes) {
     ssd_.submit_kv(clock_, c);
     std::vector<Completion> done;
-    while (done.empty()) ssd_.advance(*ssd_.next_event(), done);  // and what goes on in the background goes on
+    while (done.empty()) ssd_.advance(*ssd_.next_event(), done);  // background work continues
     clock_ = std::max(clock_, done[0].completed);
     EXPECT_EQ(done[0].kv_bytes, expected_bytes);
     return done[0].outcome;
@@ -368,7 +368,7 @@ TEST(Kv, CompactionPaysInFlashAndGivesBackWhatWasReplaced) {
     config.namespaces.compaction_runs = runs;
     Ssd ssd(config, 1);
     Nanos clock = 0;
-    // One pair in sixteen stays, and so holds on to its run.
+    // One pair in sixteen stays, and keeps its run.
     for (std::uint64_t i = 0; i < 800; ++i) {
       perform(ssd, kv(Opcode::kv_store, key(i % 16 == 0 ? 1000 + i : i % 10), 4000), &clock);
     }
@@ -409,8 +409,8 @@ TEST(Kv, FlashTrafficAddsUpBesideBlockWrites) {
   const Counters& k = ssd.counters();
   EXPECT_EQ(k.host_bytes_written, block_bytes + pair_bytes);
   EXPECT_GT(k.gc_victims, 0U);
-  // Nothing else was programmed as the host's than its writes, the runs, and what filled pages; less what was written
-  // again before it got there.
+  // The host's programmed bytes are its writes, the runs, and padding; less what was overwritten before it was
+  // programmed.
   EXPECT_EQ(
       k.nand_bytes_programmed[static_cast<std::size_t>(FlashCause::host)] - k.nand_bytes_padded,
       block_bytes + ssd.kv_counters().bytes_flushed - (k.write_cache_overwrites + k.write_cache_deallocated) * kUnit);

@@ -1,5 +1,5 @@
-// The SLC cache on drives small enough to reckon by hand: fast until it is full, fast again after a pause, and nothing
-// folded that was written again.
+// The SLC cache on drives that are small enough to compute results by hand: fast until it is full, fast again after a
+// pause, and overwritten data is not folded.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -45,7 +45,7 @@ Command io(Opcode op, std::uint64_t unit, std::uint32_t units = 1) {
   return c;
 }
 
-// Lets the drive live until nothing is in flight; the time of the last completion.
+// Runs the drive until nothing is in flight. Returns the time of the last completion.
 Nanos complete(Ssd& ssd, Nanos now) {
   std::vector<Completion> done;
   while (ssd.in_flight() > 0) ssd.advance(*ssd.next_event(), done);
@@ -53,7 +53,7 @@ Nanos complete(Ssd& ssd, Nanos now) {
   return done.empty() ? now : done.back().completed;
 }
 
-// Writes units one after another, one in flight; how long that takes.
+// Writes units one after another, one in flight. Returns the time it takes.
 Nanos write(Ssd& ssd, Nanos& now, std::uint64_t first, std::uint64_t count) {
   const Nanos began = now;
   for (std::uint64_t unit = first; unit < first + count; ++unit) {
@@ -144,7 +144,7 @@ TEST(SlcCache, FoldingStopsAtTheLowWatermarkAndWhenACommandComes) {
   EXPECT_EQ(other.counters().slc_blocks_folded, kCached / 4);
 }
 
-// The whole benefit for the flash: what does not live long costs one program, with one bit a cell.
+// The cache's benefit: short-lived data costs only one program, with one bit per cell.
 TEST(SlcCache, WhatWasWrittenAgainOrDeallocatedIsNotFolded) {
   SsdConfig c = with_slc_cache();
   c.geometry.channels = 1;  // one open row, full when the last round ends
@@ -162,7 +162,7 @@ TEST(SlcCache, WhatWasWrittenAgainOrDeallocatedIsNotFolded) {
   check_laws(ssd);
 }
 
-// Nothing but overwrites of a few units: rows die before their turn comes, and the cache goes round for ever.
+// Only overwrites of a few units: rows have no valid data before they are folded, and the cache is reused for ever.
 TEST(SlcCache, DeadRowsAreErasedAndTheCacheGoesRound) {
   Ssd ssd(with_slc_cache(), 1);
   Nanos now = 0;
@@ -196,10 +196,11 @@ TEST(SlcCache, WithoutABypassEverythingGoesThroughIt) {
   const Nanos fast = write(ssd, now, 0, kCached / 2);
   write(ssd, now, kCached / 2, 6 * kCached);
   const Nanos slow = write(ssd, now, 7 * kCached, kCached / 2);
-  EXPECT_GT(slow, 2 * fast);  // now it waits for what was folded before
+  EXPECT_GT(slow, 2 * fast);  // now it waits for folds
   const Counters& k = ssd.counters();
   EXPECT_EQ(k.slc_bytes_programmed, k.nand_bytes_programmed[kHost]);
-  EXPECT_LE(k.host_bytes_written - k.slc_bytes_programmed, c.write_cache.bytes);  // the last are still on their way
+  // The last units are not programmed yet.
+  EXPECT_LE(k.host_bytes_written - k.slc_bytes_programmed, c.write_cache.bytes);
   const std::uint64_t left = kCached * 4096;
   EXPECT_GE(k.nand_bytes_programmed[kFold] + left, k.host_bytes_written);  // each unit was written once
   EXPECT_LE(k.nand_bytes_programmed[kFold] + left / 4, k.host_bytes_written);
@@ -207,7 +208,7 @@ TEST(SlcCache, WithoutABypassEverythingGoesThroughIt) {
 }
 
 TEST(SlcCache, WithoutABypassAFullDriveIsWrittenAnyHow) {
-  for (const double share : {1.0 / 1024, 1.0 / 16}) {  // the least cache there is: a block in each plane
+  for (const double share : {1.0 / 1024, 1.0 / 16}) {  // the smallest cache: one block in each plane
     for (const std::uint32_t planes : {1U, 2U}) {
       SsdConfig c = with_slc_cache();
       c.geometry.planes_per_die = planes;
@@ -258,8 +259,8 @@ TEST(SlcCache, TheDynamicPartShrinksAsTheMainBlocksFill) {
   EXPECT_EQ(held[3], kCached);
 }
 
-// It borrows nearly all of an empty drive, and keeps it. Preconditioning takes no time, so that there is none to fold
-// in.
+// It takes nearly all flash of an empty drive, and keeps it. Preconditioning takes no time, so nothing is folded during
+// it.
 TEST(SlcCache, WhatItBorrowedComesBackWhenMainDataNeedsIt) {
   SsdConfig c = with_slc_cache();
   c.slc_cache.dynamic_share = 0.25;
@@ -320,7 +321,7 @@ TEST(SlcCache, OutlivesAPowerCycleWithWhatItHolds) {
       return true;
     });
   };
-  SsdConfig eager = with_slc_cache();  // the same flash, and folds all of it
+  SsdConfig eager = with_slc_cache();  // the same flash, but folds all of it
   Ssd other(eager, 1);
   ASSERT_EQ(load(other), std::nullopt);
   const std::uint64_t folded = other.counters().slc_blocks_folded;

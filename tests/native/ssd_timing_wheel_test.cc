@@ -13,7 +13,7 @@ namespace {
 constexpr std::int64_t kLongest = 3'800'000;
 constexpr std::uint32_t kPayloads = 300;
 
-// Adds and takes events at random beside a sorted map, which knows the right order.
+// Adds and takes events at random, compared with a sorted map.
 void compare_with_sorted_map(std::uint64_t seed, std::int64_t furthest, std::uint32_t pending_at_most) {
   Random random(mix(seed));
   TimingWheel wheel(kLongest);
@@ -38,7 +38,7 @@ void compare_with_sorted_map(std::uint64_t seed, std::int64_t furthest, std::uin
       ASSERT_EQ(wheel.take(), sorted.begin()->second);
       unused.push_back(sorted.begin()->second);
       sorted.erase(sorted.begin());
-      // Now and then nothing happens for long.
+      // Sometimes nothing happens for a long time.
       if (sorted.empty() && random.below(4) == 0) now += 1'000'000'000;
     }
   }

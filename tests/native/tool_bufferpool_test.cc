@@ -1,4 +1,4 @@
-// `bufferpool`: what it takes and gives, what it refuses, and that a request determines its result.
+// `bufferpool`: valid requests and their results, refusals, and that a request determines its result.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -50,7 +50,7 @@ TEST(Bufferpool, CountsWhatTheDriveCounts) {
   EXPECT_EQ(result["operations"], 4000);
   EXPECT_EQ(result["hits"].get<int>() + result["misses"].get<int>(), 4000);
   EXPECT_EQ(result["pages"], (64 << 20) / 4096);
-  // The warm-up is in neither.
+  // Neither count includes the warm-up.
   EXPECT_EQ(result["counters"]["host_reads"], result["pages_read"]);
   EXPECT_EQ(result["counters"]["host_writes"], result["pages_written"]);
   EXPECT_GT(result["pages_written"].get<int>(), 0);
@@ -79,7 +79,7 @@ TEST(Bufferpool, EveryPolicyAndWorkload) {
   }
 }
 
-// In order, every page that is prefetched is used; the batch of four reads saves three misses of four.
+// In order, every prefetched page is used; the batch of four reads avoids three misses of four.
 TEST(Bufferpool, PrefetchServesASequentialTrace) {
   Json request = request_with("/workload/name", "sequential");
   request["workload"]["read_fraction"] = 0.0;
@@ -107,7 +107,7 @@ TEST(Bufferpool, ATraceFromAFile) {
             path + " line 2: page 2 is not below 2, the number of pages; take a larger target or smaller pages");
 }
 
-// By the model's own clock: what threads are charged for is in the time, and is said.
+// In virtual time, the charged cost of threads is part of the time, and is reported.
 TEST(Bufferpool, ThreadsCostWhatTheyAreChargedForInVirtualTime) {
   const auto with = [](const char* writers, const Json& hand_off) {
     Json request = request_with("/pool/writers", writers);
@@ -116,18 +116,18 @@ TEST(Bufferpool, ThreadsCostWhatTheyAreChargedForInVirtualTime) {
   };
   const Json queue = with("queue", nullptr);
   EXPECT_EQ(queue["pool"]["hand_off"], nullptr);
-  // The drive has no host stack: threads that cost nothing are one queue.
+  // The drive has no host stack, so threads without cost are equivalent to one queue.
   const Json free_of_charge = {{{"n", 1}}};
   EXPECT_EQ(with("threads", free_of_charge)["seconds"], queue["seconds"]);
   const Json dear = with("threads", {{{"n", 1}, {"told_ns", 1'000'000}}});
   EXPECT_GT(dear["seconds"].get<double>(), queue["seconds"].get<double>());
   EXPECT_EQ(dear["pool"]["hand_off"]["told_ns"], 4'000'000) << "beyond the last row, for each of the four";
   EXPECT_GT(with("threads", nullptr)["pool"]["hand_off"]["last_ns"], 0) << "null is as it was measured";
-  // The same pages go the same way: only time differs.
+  // The same pages are written in the same batches; only time differs.
   for (const char* same : {"hits", "pages_written", "write_batches"}) EXPECT_EQ(dear[same], queue[same]);
 }
 
-// What a real file holds is what it held, whoever writes it.
+// A real file keeps its content.
 TEST(Bufferpool, ARealFileKeepsItsContent) {
   const TemporaryDirectory directory;
   const std::string path = directory.path("drive");

@@ -1,4 +1,4 @@
-// Commands to a run in progress, over a pipe as over standard input.
+// Commands to a run in progress, through a pipe in place of standard input.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -30,7 +30,7 @@ class RunControlTest : public ::testing::Test {
   }
   int input() const { return ends_[0]; }
 
-  // The reader has a thread of its own; a minute is for a machine that is busy.
+  // The reader has its own thread. A minute is enough on a busy machine.
   template <typename Condition>
   static bool comes_true(const Condition& condition) {
     for (int i = 0; i < 6000 && !condition(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));

@@ -1,5 +1,5 @@
-// What is kept from one run to the next: that a run goes on where the last one ended, that a state is replaced whole or
-// not at all, and what is refused with which sentence.
+// Kept states: a run continues where the last one ended, a state is replaced as a whole or not at all, and refusals
+// with their messages.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -54,7 +54,7 @@ class ToolKept : public ::testing::Test {
 
   std::string state(const std::string& name) const { return (temporary_.root() / "kept" / name).string(); }
 
-  // Every file of the states that are there, and a hash of it.
+  // Every file of the existing states, with a hash of its contents.
   std::map<std::string, std::size_t> states() const {
     std::map<std::string, std::size_t> files;
     if (!std::filesystem::exists(temporary_.root() / "kept")) return files;
@@ -73,7 +73,7 @@ class ToolKept : public ::testing::Test {
     EXPECT_FALSE(left_behind_);
   }
 
-  const TemporaryDirectory temporary_{memory_path()};  // states are synced, file by file
+  const TemporaryDirectory temporary_{memory_path()};  // states are synced file by file
   Json request_;
   bool left_behind_ = false;
 };
@@ -126,7 +126,7 @@ std::vector<Under> unders() {
   for (const std::string& engine : engine::engine_names()) {
     engine::EngineSpec spec;
     spec.name = engine;
-    if (!engine::check_engine(spec) || engine == "raw") continue;  // not in this build, or no database
+    if (!engine::check_engine(spec) || engine == "raw") continue;  // not in this build, or not a database
     all.push_back({engine, "virtual"});
     all.push_back({engine, "directory"});
   }
@@ -148,11 +148,11 @@ TEST_F(ToolKept, FiguresAreTheRunsOwnAndTheDriveGoesOn) {
   const Json& after = more.last()["kept"]["drive"];
   EXPECT_EQ(more.events.front()["kept"]["drive"], before);
   const std::uint64_t grown = whole(after["host_bytes_written"]) - whole(before["host_bytes_written"]);
-  // Beyond the phase's own there is what opening and closing the database and unmounting write.
+  // In addition to the phase, opening and closing the database and unmounting write.
   EXPECT_GE(grown, whole(more.last()["host_bytes_written"]));
   EXPECT_LT(whole(more.last()["counters"]["host_bytes_written"]), whole(after["host_bytes_written"]));
   EXPECT_GE(after["mean_pe_cycles"], before["mean_pe_cycles"]);
-  // The second phase draws other keys than the first: more of them live than of one alone.
+  // The second phase draws other keys than the first, so more are live than after one phase.
   EXPECT_GT(whole(more.last()["live_user_bytes"]), whole(filled.last()["live_user_bytes"]) * 5 / 4);
 }
 
@@ -167,7 +167,7 @@ TEST_F(ToolKept, AnotherDatabaseLiesBesideTheFilesOrOnTheEmptiedDrive) {
   EXPECT_GT(whole(beside.last()["kept"]["drive"]["held_bytes"]),
             whole(emptied.last()["kept"]["drive"]["held_bytes"]) + kNum * kPairBytes);
   EXPECT_LT(whole(beside.last()["space_bytes"]), 2 * kNum * kPairBytes) << "the other database is not this run's space";
-  // Both databases can be gone on with.
+  // Both databases can be continued.
   EXPECT_EQ(run({{"from", state("b")}, {"database", "second"}}, phase("readrandom")).last()["not_found"], 0);
   request_["engine"] = {{"name", "leveldb"}};
   EXPECT_EQ(run({{"from", state("b")}}, phase("readrandom")).last()["not_found"], 0);
@@ -359,7 +359,7 @@ TEST_F(ToolKept, WhatAKilledRunLeftIsRemoved) {
   EXPECT_FALSE(std::filesystem::exists(state("a") + "/1"));
   EXPECT_FALSE(std::filesystem::exists(state("a") + "/2/files/database/half"));
   EXPECT_EQ(run({{"from", state("a")}}, phase("readrandom")).last()["not_found"], 0);
-  // Killed before it was ever made.
+  // Killed before it was created.
   std::filesystem::create_directories(state("b") + "/1");
   std::ofstream(state("b") + "/lock") << "";
   EXPECT_TRUE(run({{"to", state("b")}}, phase("fillseq")).status);

@@ -1,4 +1,4 @@
-// The conversation of the probe: what it answers, what it refuses, and how it ends.
+// The probe's dialogue: its answers, its refusals, and its end.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -21,7 +21,7 @@ namespace filesystem = std::filesystem;
 
 filesystem::path checkout() { return filesystem::path(__FILE__).parent_path() / ".." / ".."; }
 
-// What is written into one end comes out of the other as the command's input.
+// What is written to one end is the command's input at the other.
 class Pipe {
  public:
   Pipe() { EXPECT_EQ(pipe(ends_.data()), 0); }
@@ -130,7 +130,7 @@ TEST(Probe, StoppedItSaysSo) {
   EXPECT_EQ(outcome.last()["complete"], false);
 }
 
-// A signal while it waits for the next line: nothing wakes a read of standard input.
+// A signal during the wait for the next line does not interrupt a read of standard input.
 TEST(Probe, StopsWhileItWaitsForALine) {
   Pipe input;
   input.say(small_probe().dump() + "\n");
@@ -165,7 +165,7 @@ TEST(Probe, StopsInAPointAndGivesWhatItHas) {
 
 struct Refusal {
   std::string line;
-  const char* sentence;  // how it begins
+  const char* sentence;  // its beginning
 };
 
 TEST(Probe, RefusesALineInOneSentenceAndEnds) {

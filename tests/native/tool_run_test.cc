@@ -1,4 +1,4 @@
-// The command `run`: what it refuses and with which sentence, and that the events of a real run add up.
+// The command `run`: its refusals with their messages, and the consistency of a real run's events.
 #include <gtest/gtest.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -62,7 +62,7 @@ class ToolRun : public ::testing::Test {
   std::vector<Json> events_;
 };
 
-// Standard input behind a request, which a test writes while the run goes on.
+// Standard input after a request, to which a test writes during the run.
 class Commands {
  public:
   Commands() = default;
@@ -93,7 +93,7 @@ class Commands {
   LineReader lines_{ends_[0]};
 };
 
-// Where events go; tells when a phase has ended.
+// Receives events, and reports the end of a phase.
 class PhaseWatcher final : public std::streambuf {
  public:
   PhaseWatcher(std::ostringstream& into, std::function<void()> on_phase)
@@ -115,7 +115,7 @@ class PhaseWatcher final : public std::streambuf {
   std::string line_;
 };
 
-// Without a command this run would go on for an hour.
+// Without the command this run would last an hour.
 TEST_F(ToolRun, APhaseIsEndedByCommandAndTheNextOneRuns) {
   request_["phases"] = Json::parse(R"([{"name": "long", "workload": "overwrite", "duration_s": 3600},
                                        {"name": "after", "workload": "overwrite", "operations": 500}])");
@@ -134,14 +134,14 @@ TEST_F(ToolRun, APhaseIsEndedByCommandAndTheNextOneRuns) {
   EXPECT_EQ(operations, phases[0]["operations"].get<std::uint64_t>() + 500);
 }
 
-// The caller may be late: the phase has come to its own end, and the next is not its to end.
+// The command may be late: the phase has reached its own end, and the next phase must not end.
 TEST_F(ToolRun, ACommandForAPhaseThatHasEndedChangesNothing) {
   request_["phases"] = Json::parse(R"([{"name": "short", "workload": "overwrite", "operations": 1},
                                        {"name": "after", "workload": "overwrite", "operations": 30000}])");
   Commands commands;
   std::ostringstream out;
   bool was_told = false;
-  // Told as soon as the first phase is over.
+  // Called as soon as the first phase is over.
   PhaseWatcher watcher(out, [&] {
     if (!was_told) commands.write("{\"end_phase\": 0}\n");
     was_told = true;
@@ -168,10 +168,10 @@ TEST_F(ToolRun, WhatIsNoCommandEndsTheRunWithASentence) {
   }
 }
 
-// A load that fits the page cache whole has been written all the same.
+// A load that fits into the page cache counts as written nevertheless.
 TEST_F(ToolRun, WhatLiesInThePageCacheCountsInThePhaseThatWroteIt) {
   request_["fs"] = {{"writeback_bytes", 256 << 20}, {"closed_dirty_bytes", 256 << 20}};
-  request_["engine"]["options"]["write_buffer_size"] = "67108864";  // nothing is flushed: the log alone has the data
+  request_["engine"]["options"]["write_buffer_size"] = "67108864";  // nothing is flushed: only the log has the data
   request_["phases"] = Json::parse(R"([{"name": "load", "workload": "fillseq", "measured": false},
                                        {"name": "fill", "workload": "fillrandom", "operations": 1000},
                                        {"name": "after", "workload": "overwrite", "operations": 1000,
@@ -355,7 +355,7 @@ TEST_F(ToolRun, EventsOfAnEmulatedRunAddUp) {
   // Every byte that a user writes is written to the log first.
   EXPECT_GT(host_bytes, result["user_bytes_written"].get<std::uint64_t>());
 
-  // What was found is what was written: the share of gets that miss is that of keys no put has drawn.
+  // What was found is what was written: the share of gets that miss is the share of keys that no put has drawn.
   const Json read = all("phase")[1];
   const double live = result["live_user_bytes"].get<double>() / 1016;
   EXPECT_EQ(read["operations"], 1000);
@@ -382,7 +382,7 @@ TEST_F(ToolRun, YcsbIsReportedByKindsAndByItsOwnSizes) {
   EXPECT_FALSE(phase["kind_latency_us"].contains("scan"));
   EXPECT_EQ(phase["not_found"], 0);
   const Json& result = events_.back();
-  // Keys of 17 to 23 bytes, mostly the longest, and 200 bytes of value.
+  // Keys of 17 to 23 bytes, mostly the longest, and values of 200 bytes.
   const double live = result["live_user_bytes"].get<double>() / (2000 + static_cast<double>(count("insert")));
   EXPECT_NEAR(live, 222.9, 0.2);
   EXPECT_EQ(result["live_user_bytes_exact"], true);
@@ -407,7 +407,7 @@ TEST_F(ToolRun, IsStoppedWhileTheDriveIsPrepared) {
   EXPECT_TRUE(all("sample").empty());
 }
 
-// Causes are the engine's to know; all else of a drive is not known.
+// The engine knows causes; everything else about the drive is unknown.
 TEST_F(ToolRun, DirectoryAsItIsHasCausesAndNoDriveInItsEvents) {
   request_["target"] = {{"kind", "directory"}};
   ASSERT_TRUE(run());
@@ -454,7 +454,7 @@ TEST_F(ToolRun, CountersThatAreNoneLeaveHostBytesUnknown) {
   }
 }
 
-// The estimate has figures of its own; the run's are those of the directory.
+// The estimate has its own figures. The run's figures are those of the directory.
 TEST_F(ToolRun, AnEstimateWatchesAndIsInNoOtherFigure) {
   Json estimate = {{"drive", request_["target"]["drive"]}, {"initial", {{"kind", "steady"}}}};
   for (const char* direct : {"false", "true"}) {
@@ -471,7 +471,7 @@ TEST_F(ToolRun, AnEstimateWatchesAndIsInNoOtherFigure) {
     }
     for (const Json& sample : all("sample")) EXPECT_FALSE(sample["drive"].contains("host_bytes_written"));
     const auto host = result["estimate"]["host_bytes_written"].get<std::uint64_t>();
-    // The measured phase writes its log and flushes; the phase before it is not in the figure.
+    // The measured phase writes its log and flushes. The phase before it is not included.
     EXPECT_GT(host, result["user_bytes_written"].get<std::uint64_t>());
     EXPECT_LT(host, 20 * result["user_bytes_written"].get<std::uint64_t>());
     std::uint64_t by_cause = 0;

@@ -1,4 +1,4 @@
-// spill-show and spill-drain: what they see of a spill store, and the way back without the program that filled it.
+// spill-show and spill-drain: what they report of a spill store, and the rollback without the program that filled it.
 #include <gtest/gtest.h>
 #include <rocksdb/db.h>
 #include <rocksdb/merge_operator.h>
@@ -33,7 +33,7 @@ class OnlyOurs final : public rocksdb::AssociativeMergeOperator {
   const char* Name() const override { return "OnlyOurs"; }
 };
 
-// Backwards.
+// Reverse order.
 class OurOrder final : public rocksdb::Comparator {
  public:
   using Comparator::Compare;
@@ -59,7 +59,7 @@ class ToolSpill : public ::testing::Test {
     ASSERT_TRUE(status.ok()) << status.ToString();
     db_.reset(db);
   }
-  // Two writes in RocksDB, three in the spill store, of which one is in another family.
+  // Two writes in RocksDB, and three in the spill store, one of them in another family.
   void fill() {
     ASSERT_TRUE(db_->Put({}, "a", "main").ok());
     ASSERT_TRUE(db_->Put({}, "b", "main").ok());
@@ -91,7 +91,7 @@ class ToolSpill : public ::testing::Test {
     EXPECT_FALSE(outcome.status);
     EXPECT_NE(outcome.status.message().find(because), std::string::npos) << outcome.status.message();
   }
-  // Of plain RocksDB.
+  // Read by plain RocksDB.
   std::string plain(const std::string& family, const std::string& key) {
     std::vector<rocksdb::ColumnFamilyHandle*> handles;
     rocksdb::DB* opened = nullptr;
@@ -177,7 +177,8 @@ TEST_F(ToolSpill, ShowsADatabaseThatHasNothing) {
   EXPECT_EQ(result["fits"], true);
 }
 
-// Every byte of every log in turn: what was durable is told as damage with its file, what was not as the end.
+// Every byte of every log is changed in turn: durable records are reported as damaged, with the file; others end the
+// log.
 TEST_F(ToolSpill, TellsWhereSomethingIsDamaged) {
   open();
   db_->SetDiversion(Diversion::always);
@@ -235,14 +236,14 @@ TEST_F(ToolSpill, AfterACloseWhatIsMissingIsTold) {
   EXPECT_EQ(show({{"database", path("db")}})["damage"], Json::array());
 }
 
-// What says how much of each log was durable has checksums as well. What is torn at its end is no damage.
+// The record of how much of each log was durable has checksums as well. A torn end of it is not damage.
 TEST_F(ToolSpill, WhatSaysHowMuchWasDurableIsVerified) {
   open();
   db_->SetDiversion(Diversion::always);
   rocksdb::WriteOptions sync;
   sync.sync = true;
   for (int i = 0; i < 4; ++i) ASSERT_TRUE(db_->Put(sync, "key" + std::to_string(i), "v").ok());
-  const std::string copy = path("copy");  // of a process that was killed: one that closes writes the file anew
+  const std::string copy = path("copy");  // of a killed process: a close would rewrite the file
   filesystem::copy(path("db"), copy, filesystem::copy_options::recursive);
   db_.reset();
   const std::string ends = copy + "/spill/DURABLE";
@@ -321,7 +322,7 @@ TEST_F(ToolSpill, DrainLeavesAPlainDatabase) {
     EXPECT_EQ(plain("default", "a"), "spilled");
     EXPECT_EQ(plain("default", "b"), "NotFound: ");
     EXPECT_EQ(plain("other", "c"), "spilled");
-    // Once more there is nothing to do.
+    // A second time there is nothing to do.
     const Outcome again = perform(spill_drain, {{"database", path("db")}});
     ASSERT_TRUE(again.status) << again.status.message();
     EXPECT_EQ(again.last()["operations"], 0);
@@ -351,7 +352,7 @@ TEST_F(ToolSpill, DrainRefusesWhatOnlyTheProgramCanOpen) {
     }
     EXPECT_TRUE(contents() == before);
 
-    // The program can give it up itself.
+    // The program can discard it itself.
     filesystem::remove_all(path("db/spill"));
     const std::vector<rocksdb::ColumnFamilyDescriptor> families{{"default", options_}, {"other", options_}};
     ASSERT_TRUE(DB::AbandonSpilled(options_, path("db"), families).ok());
@@ -371,7 +372,7 @@ TEST_F(ToolSpill, DrainOfTheWrongSpillStoreIsRefusedAndChangesNoData) {
   EXPECT_EQ(plain("default", "a"), "spilled");
 }
 
-// A copy of both, and one of the database alone: what the guard says of its place is the original's.
+// A copy of both, and one of the database alone: the guard's location is the original's.
 TEST_F(ToolSpill, ACopyIsDrainedWithoutTheOriginal) {
   for (const bool abandons : {false, true}) {
     for (const bool has_own : {true, false}) {

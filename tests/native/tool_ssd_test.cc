@@ -1,4 +1,4 @@
-// The drive commands: what they take, what they refuse, and that a request determines its result.
+// The drive commands: valid requests, refusals, and that a request determines its result.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -24,7 +24,7 @@ Outcome perform(Command command, const Json& request, bool stopped = false) {
                     stopped);
 }
 
-// A write cache of one flash page a plane.
+// A write cache of one flash page per plane.
 Json small_request() {
   return {{"drive", small_drive("64KiB")},
           {"initial", {{"kind", "steady"}}},
@@ -67,7 +67,7 @@ TEST(SsdSimulate, AccountsForEveryByte) {
   const auto total = nand["host"].get<double>() + nand["gc"].get<double>() + nand["mapping"].get<double>() +
                      nand["wear"].get<double>();
   EXPECT_DOUBLE_EQ(result["wa_device"].get<double>(), total / result["host_bytes_written"].get<double>());
-  // Every host byte is programmed unless it was overwritten in the cache, and padding adds to it.
+  // Every host byte is programmed unless it was overwritten in the cache. Padding is added.
   const auto absorbed = result["counters"]["write_cache_overwrites"].get<double>() * 4096;
   EXPECT_GE(nand["host"].get<double>(), result["host_bytes_written"].get<double>() - absorbed);
   EXPECT_GT(result["gc_victim_valid_mean"].get<double>(), 0);
@@ -80,7 +80,7 @@ TEST(SsdSimulate, SameRequestSameBytes) {
       Outcome outcome = perform(ssd_simulate, request_with("/workload/name", name));
       std::string all;
       for (Json& event : outcome.events) {
-        if (event["event"] == "progress") continue;  // told by the wall clock
+        if (event["event"] == "progress") continue;  // depends on the wall clock
         for (const char* of_the_host : {"cpu_seconds", "setup_cpu_seconds", "peak_rss_bytes"}) event.erase(of_the_host);
         all += event.dump() + "\n";
       }
@@ -137,7 +137,7 @@ TEST(SsdSimulate, WritesOfAMixComeToTheMultipleOfTheCapacity) {
   EXPECT_NEAR(result["host_bytes_written"].get<double>(), 2.0 * (64 << 20), 0.03 * 2 * (64 << 20));
 }
 
-// Skewed traffic goes where it says: overwrites collapse in the cache the more, the smaller the hot space is.
+// Skewed traffic is skewed: the smaller the hot space, the more overwrites are absorbed by the cache.
 TEST(SsdSimulate, HotTrafficIsHot) {
   Json request = request_with("/workload/name", "hotcold");
   request["workload"]["hot_space"] = 0.001;
@@ -197,7 +197,7 @@ TEST(SsdPrecondition, StoppedItLeavesNoStateAndNotTheOldOneChanged) {
 struct Refusal {
   const char* pointer;
   Json value;
-  const char* sentence;  // how it begins
+  const char* sentence;  // its beginning
 };
 
 TEST(SsdSimulate, RefusesInOneSentenceThatNamesTheKey) {

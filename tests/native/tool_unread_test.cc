@@ -1,4 +1,4 @@
-// A run whose events nobody reads any more ends by itself, and replaces nothing that was kept.
+// A run whose events nobody reads any more ends by itself, and does not replace a kept state.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -17,7 +17,7 @@
 namespace spillway::tool {
 namespace {
 
-// A pipe whose reader goes away behind so many lines.
+// A pipe whose reader disappears after a number of lines.
 class PipeCutShort final : public std::streambuf {
  public:
   explicit PipeCutShort(int lines) : lines_left_(lines) {}
@@ -62,7 +62,7 @@ class ToolUnread : public ::testing::Test {
   const TemporaryDirectory temporary_{memory_path()};
 };
 
-// The phase would end by itself after a while, as a whole: then the state would be another.
+// The phase would complete by itself after a while, and then the state would be replaced.
 TEST_F(ToolUnread, EndsInAPhaseAndLeavesTheKeptStateAsItWas) {
   const Outcome filled = outcome_of(
       [&](Events& events, const std::atomic<bool>& stop) { return run_command(request("fillseq"), events, stop); });
