@@ -3,8 +3,9 @@
     .venv/bin/python scripts/thread_safety.py [BUILD_DIRECTORY]
 
 Looks at every translation unit of the build (build/ if none is given) that belongs to native/ and includes that header,
-directly or not. A unit may hold several files, as CMake's unity builds do, so that headers are read once for all of
-them. Exit code 1 where a guarded member is used without its lock; what clang says is printed.
+directly or not. Headers are read once for several files: a unit may hold several, as CMake's unity builds do, and clang
+too compiles ahead what a target of several units has compiled ahead. Exit code 1 where a guarded member is used without
+its lock; what clang says is printed.
 """
 
 import json
@@ -14,10 +15,13 @@ import shlex
 import shutil
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache
+from dataclasses import dataclass
+from functools import cache, partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 ROOT = Path(__file__).resolve().parents[1]
 ATTRIBUTES = "native/base/mutex.h"
@@ -48,30 +52,47 @@ def reads_attributes(source: Path, root: Path) -> bool:
     return header in seen
 
 
-def units(build: Path, root: Path) -> Iterator[tuple[Path, list[str]]]:
-    """Each unit that clang has to look at, and the command that does so."""
+@dataclass(frozen=True)
+class Flags:
+    """What clang has to be told for every unit of a target."""
+
+    words: tuple[str, ...]
+    headers: Path | None  # CMake's list of those to compile ahead
+
+
+@dataclass(frozen=True)
+class Unit:
+    """A translation unit that clang has to look at."""
+
+    source: Path
+    flags: Flags
+
+
+def units(build: Path, root: Path) -> Iterator[Unit]:
+    """Each unit that clang has to look at."""
     for entry in json.loads((build / "compile_commands.json").read_text()):
         source = Path(entry["directory"], entry["file"]).resolve()
         if not any(source.is_relative_to(place / "native") for place in (root, build.resolve())):
             continue
         if source.suffix in (".cc", ".cxx") and reads_attributes(source, root):
-            yield source, command_of(entry)
+            yield Unit(source, flags_of(entry))
 
 
-def command_of(entry: dict[str, str]) -> list[str]:
-    """The compiler's command, for a clang that checks and makes nothing."""
+def flags_of(entry: dict[str, str]) -> Flags:
+    """The compiler's flags, for a clang that checks and makes nothing."""
     words = shlex.split(entry["command"])
     words = words[1 + next(at for at, word in enumerate(words) if not word.endswith("ccache")) :]
     kept: list[str] = []
+    headers = None
     while words:
         word = words.pop(0)
-        if word in ("-o", "-include"):
-            value = words.pop(0)
-            if word == "-include":
-                kept += [part for header in headers_of(Path(value)) for part in (word, header)]
+        if word in ("-o", "-c"):
+            words.pop(0)
+        elif word == "-include":
+            headers = Path(words.pop(0))
         elif word not in OF_GCC and not word.startswith("-W"):
             kept.append(word)
-    return ["clang++", "-fsyntax-only", "-Wno-everything", "-Wthread-safety", "-Werror=thread-safety", *kept]
+    return Flags(tuple(kept), headers)
 
 
 def headers_of(precompiled: Path) -> list[str]:
@@ -79,11 +100,37 @@ def headers_of(precompiled: Path) -> list[str]:
     return INCLUDE.findall(precompiled.read_text()) if precompiled.name == "cmake_pch.hxx" else [str(precompiled)]
 
 
-def is_clean(command: list[str], directory: Path) -> bool:
-    """Runs it; prints what clang complains of."""
+def precompile(flags: Flags, made: Path, directory: Path) -> list[str]:
+    """Compiles a target's headers ahead; the words that include them. Where clang cannot, the units will say why."""
+    assert flags.headers is not None
+    command = ["clang++", "-Wno-everything", *flags.words, "-x", "c++-header", str(flags.headers), "-o", str(made)]
+    done = subprocess.run(command, cwd=directory, capture_output=True, check=False)
+    return ["-include-pch", str(made)] if done.returncode == 0 else include(flags)
+
+
+def include(flags: Flags) -> list[str]:
+    """What includes the headers of a target, each by itself."""
+    return [part for header in headers_of(flags.headers) for part in ("-include", header)] if flags.headers else []
+
+
+def is_clean(unit: Unit, included: list[str], directory: Path) -> bool:
+    """Runs clang; prints what it complains of."""
+    command = ["clang++", "-fsyntax-only", "-Wno-everything", "-Wthread-safety", "-Werror=thread-safety"]
+    command += [*unit.flags.words, *included, "-c", str(unit.source)]
     done = subprocess.run(command, cwd=directory, capture_output=True, text=True, check=False)
     sys.stderr.write(done.stderr)
     return done.returncode == 0
+
+
+def check(found: list[Unit], directory: Path) -> list[bool]:
+    """Whether each unit is clean."""
+    targets = Counter(unit.flags for unit in found)
+    several = [flags for flags, count in targets.items() if flags.headers and count > 1]
+    with TemporaryDirectory() as scratch, ThreadPoolExecutor(os.cpu_count()) as pool:
+        included = {flags: include(flags) for flags in targets}
+        places = [Path(scratch, f"{number}.pch") for number in range(len(several))]
+        included |= zip(several, pool.map(partial(precompile, directory=directory), several, places), strict=True)
+        return list(pool.map(lambda unit: is_clean(unit, included[unit.flags], directory), found))
 
 
 def main(build: Path = ROOT / "build", root: Path = ROOT) -> int:
@@ -95,8 +142,7 @@ def main(build: Path = ROOT / "build", root: Path = ROOT) -> int:
         print("thread safety: clang++ is missing; scripts/packages.sh lint installs it.", file=sys.stderr)
         return 2
     found = list(units(build, root))
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        clean = list(pool.map(lambda each: is_clean(each[1], build), found))
+    clean = check(found, build)
     print(f"thread safety: {len(clean)} translation units, {clean.count(False)} with findings")
     return 0 if all(clean) else 1
 
