@@ -404,3 +404,11 @@ def test_a_suppression_names_one_method_that_has_a_frame() -> None:
         assert line.endswith("("), line
         assert re.search(rf"\bclass {owner}\b", headers), line
         assert re.search(rf"\[\[gnu::noinline\]\] [\w:]+ {name}\(", headers), line
+
+
+def test_no_loop_goes_over_what_a_temporary_owns() -> None:
+    """``for (x : *owner())`` ends the owner before the first round (until C++23): the loop reads freed memory."""
+    pattern = re.compile(r"for \([^;)]* : \*[\w.:>-]+\([^()]*\)\)")
+    assert pattern.search("for (const auto& one : *generations()) bytes += one->bytes();")
+    sources = [path for folder in ("native", "tests/native", "bench") for path in (ROOT / folder).rglob("*.[ch]*")]
+    assert [str(path) for path in sources if path.is_file() and pattern.search(path.read_text())] == []

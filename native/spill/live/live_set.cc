@@ -21,20 +21,23 @@ void LiveSet::publish(std::shared_ptr<const Generations> generations) {
 }
 
 std::uint64_t LiveSet::user_bytes() const {
+  const auto generations = this->generations();
   std::uint64_t bytes = 0;
-  for (const auto& one : *generations()) bytes += one->user_bytes();
+  for (const auto& one : *generations) bytes += one->user_bytes();
   return bytes;
 }
 
 std::uint64_t LiveSet::memory_bytes() const {
+  const auto generations = this->generations();
   std::uint64_t bytes = index_.memory_bytes();
-  for (const auto& one : *generations()) bytes += one->memory_bytes();
+  for (const auto& one : *generations) bytes += one->memory_bytes();
   return bytes;
 }
 
 Tally LiveSet::tally(std::optional<std::uint32_t> family) const {
+  const auto generations = this->generations();
   Tally sum;
-  for (const auto& one : *generations()) sum += one->tally(family);
+  for (const auto& one : *generations) sum += one->tally(family);
   return sum;
 }
 
