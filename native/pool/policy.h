@@ -2,7 +2,7 @@
 //
 // It keeps the resident frames in eviction order: the order in which they would be evicted if none were used meanwhile.
 // A pool that writes several dirty pages back at once needs more of that order than the next victim (ACE; PIO section
-// 5, P22).
+// 3.1, P22).
 #pragma once
 
 #include <cstdint>

@@ -3,9 +3,9 @@
 //
 // A record is copied behind those before it, into a pair in staging (kv_staging.h); from then on it survives a killed
 // process. A pair is submitted when the next record does not fit into it: the drive's core takes as long for a pair of
-// four records as for one of one record (K16), so a writer waits for it a quarter as often, if at all. A thread of this
-// class submits pairs, so that a writer who need not wait for the drive does not. wait() returns when the drive has
-// stored everything; hand_on() submits a pair that is not full.
+// four records as for one of one record (core_pair_ns), so a writer waits for it a quarter as often, if at all. A
+// thread of this class submits pairs, so that a writer who need not wait for the drive does not. wait() returns when
+// the drive has stored everything; hand_on() submits a pair that is not full.
 //
 // The drive may store the pairs of a generation in any order: their positions are consecutive, and recovery ends at the
 // first that is missing. Pairs of a later generation are submitted when all earlier ones are stored. When a pair fails,
@@ -40,8 +40,8 @@
 namespace spillway::spill {
 
 // Pairs in one command, and pairs in flight unless a caller waits for all: enough that the drive's core has the next
-// command when it has finished one; few, because the core serves one queue, in which reads wait too. Source: guess,
-// some 70 us of the core of a Cosmos+ board for a command (K16).
+// command when it has finished one; few, because the core serves one queue, in which reads wait too. A command of four
+// takes the core of presets/cosmos-plus.toml 10 us and 15 us for each pair: 70 us. Source: guess.
 inline constexpr std::uint32_t kPairsACommand = 4;
 inline constexpr std::uint32_t kPairsOnTheirWay = 2 * kPairsACommand;
 // Slots of staging, 17 MiB. A drive whose flash is busy stores nothing for some 60 ms at a time, and a writer who is
