@@ -86,7 +86,8 @@ def reproduced_page() -> str:
 (`spillway/reference`) and measures nothing. Each published figure is compared with the one that follows from the
 paper's own data. The verdict is *agrees* within {100 * TOLERANCE:g} % of the figure or range, *differs* with the code
 of the erratum if one is known ([SOURCES.md](SOURCES.md#t-errors-and-gaps-in-the-papers)), or *open* if the paper does
-not give the data. `spillway model reproduce mqssd --out DIR` writes all charts and their points.
+not give the data. A *misprint* is a symbol that the paper itself contradicts; it is read, not computed.
+`spillway model reproduce mqssd --out DIR` writes all charts and their points.
 
 """
     return opening + "\n".join(as_markdown(reproduce(paper), PICTURES.name, SHOWN) for paper in PAPERS)

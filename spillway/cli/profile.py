@@ -151,5 +151,4 @@ def _print_reproduction(reproduction: "Reproduction") -> None:
                 table.add_row(*check_cells(check))
             out.print()
             out.print(table)
-    count = reproduction.count()
-    out.print(f"\n{count['agrees']} agree, {count['differs']} differ, {count['open']} open.", style="bold")
+    out.print(f"\n{reproduction.count_in_words()}", style="bold", soft_wrap=True)

@@ -4,6 +4,7 @@ A paper is a list of sections, one for each table or figure: what of it can be m
 tables, charts, and checks. A check sets one published figure beside ours and says `agrees`, `differs` or `open` (the
 paper does not give what it would take). Verdicts are computed: a figure agrees when it is within TOLERANCE of the
 published one, or of the published range. Where it differs the erratum says what is wrong (T numbers: docs/SOURCES.md).
+A `misprint` is a symbol that the paper itself contradicts: it is read, not computed, and counted apart.
 
 Reads only `spillway/reference`; measures nothing. `document.py` has the parts and turns them into words, `mqssd.py` and
 `pio.py` have the papers, `drawing.py` the charts.

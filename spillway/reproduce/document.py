@@ -14,7 +14,7 @@ from spillway.reproduce.errata import ERRATA
 
 TOLERANCE = 0.05  # relative; the papers print two or three digits and round figures. Source: guess
 
-Verdict = Literal["agrees", "differs", "open"]
+Verdict = Literal["agrees", "differs", "open", "misprint"]
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,18 @@ class Reproduction:
             "agrees": verdicts.count("agrees"),
             "differs": verdicts.count("differs"),
             "open": verdicts.count("open"),
+            "misprint": verdicts.count("misprint"),
         }
+
+    def count_in_words(self) -> str:
+        """The counts as a page begins with them. Misprints are apart: nothing is computed for them."""
+        count = self.count()
+        compared = len(self.checks()) - count["misprint"]
+        misprints = {0: "", 1: " 1 misprint."}.get(count["misprint"], f" {count['misprint']} misprints.")
+        return (
+            f"{compared} published figures compared with what they follow from: {count['agrees']} agree, "
+            f"{count['differs']} differ, {count['open']} open.{misprints}"
+        )
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -164,8 +175,8 @@ class InText:
 
 
 def misprint(where: str, what: str, published: str, meant: str, erratum: str) -> Check:
-    """A symbol that the paper's own context contradicts. It differs by reading: there is nothing to compute."""
-    return Check(where, what, published, meant, "differs", erratum, "read, not computed")
+    """A symbol that the paper's own context contradicts. This is found by reading: there is nothing to compute."""
+    return Check(where, what, published, meant, "misprint", erratum, "read, not computed")
 
 
 def statement(
@@ -218,14 +229,7 @@ def as_markdown(reproduction: Reproduction, pictures: str = "", shown: Collectio
 
     Charts are links into the directory ``pictures``; where ``shown`` is given, only those whose names it has.
     """
-    count = reproduction.count()
-    lines = [
-        f"## {reproduction.title}",
-        "",
-        f"{len(reproduction.checks())} published figures held against what they follow from: {count['agrees']} agree, "
-        f"{count['differs']} differ, {count['open']} open.",
-        "",
-    ]
+    lines = [f"## {reproduction.title}", "", reproduction.count_in_words(), ""]
     for section in reproduction.sections:
         lines += [f"### {section.title}", "", f"*{section.standing[0].upper()}{section.standing[1:]}.*", ""]
         if section.words:

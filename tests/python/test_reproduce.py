@@ -25,6 +25,7 @@ from spillway.reproduce.document import (
     as_document,
     as_markdown,
     digits,
+    misprint,
     reference,
 )
 from spillway.reproduce.drawing import draw
@@ -167,8 +168,10 @@ def by_hand(workload: str, k: float, fanout: int) -> float:
 @pytest.mark.parametrize("paper", PAPERS)
 def test_a_verdict_that_is_not_computed_says_so(paper: str) -> None:
     """An erratum of a symbol is read, and there are two of them; a verdict of any other check follows from figures."""
-    read = [(each.erratum, each.verdict) for each in reproduce(paper).checks() if each.remark == "read, not computed"]
-    assert read == ([("T1", "differs"), ("T2", "differs")] if paper == "mqssd" else [])
+    checks = reproduce(paper).checks()
+    read = [each.erratum for each in checks if each.remark == "read, not computed"]
+    assert read == [each.erratum for each in checks if each.verdict == "misprint"]
+    assert read == (["T1", "T2"] if paper == "mqssd" else [])
 
 
 def test_fits_meet_their_acceptance_figures() -> None:
@@ -200,7 +203,7 @@ def test_every_erratum_that_is_named_has_its_words(paper: str) -> None:
     named = {each.erratum for each in reproduce(paper).checks() if each.erratum}
     assert named <= set(ERRATA)
     assert named >= ({"T1", "T6", "T8"} if paper == "mqssd" else {"T10", "T11", "T12", "T13", "T14"})
-    assert all(each.verdict == "differs" for each in reproduce(paper).checks() if each.erratum)
+    assert all(each.verdict in ("differs", "misprint") for each in reproduce(paper).checks() if each.erratum)
 
 
 def test_a_verdict_follows_from_the_figure() -> None:
@@ -241,13 +244,22 @@ def small() -> Reproduction:
 
 def test_forms() -> None:
     document = json.loads(json.dumps(as_document(small())))
-    assert document["count"] == {"agrees": 0, "differs": 1, "open": 0}
+    assert document["count"] == {"agrees": 0, "differs": 1, "open": 0, "misprint": 0}
     assert document["sections"][0]["charts"][0]["panels"][0]["curves"][0]["y"] == [3, 4]
     assert document["errata"] == {"T6": ERRATA["T6"]}
     page = as_markdown(small(), "pictures")
     assert "![A chart](pictures/c-1.svg)" in page
     assert "| here | a \\| b | 1 | 2 | differs (T6) | a remark |" in page
     assert "c-1.svg" not in as_markdown(small(), shown=())
+
+
+@pytest.mark.parametrize(("misprints", "words"), [(0, ""), (1, " 1 misprint."), (2, " 2 misprints.")])
+def test_misprints_are_counted_apart(misprints: int, words: str) -> None:
+    checks = [*small().checks(), *[misprint("there", "a symbol", "F", "C", "T2")] * misprints]
+    counted = Reproduction("small", "A paper", [Section("Table 1", "made again", checks=checks)])
+    compared = "1 published figures compared with what they follow from: 0 agree, 1 differ, 0 open."
+    assert counted.count_in_words() == compared + words
+    assert compared + words in as_markdown(counted)
 
 
 def test_directory_and_charts(tmp_path: Path) -> None:
@@ -276,6 +288,7 @@ def test_command(invoke: Invoke, tmp_path: Path) -> None:
     assert shown.code == 0, shown.err
     assert "Appendix A" in shown.out
     assert "differs (T11)" in shown.out
+    assert shown.out.rstrip().splitlines()[-1] == reproduce("pio").count_in_words()
     document = invoke("model", "reproduce", "pio", "--json", "--out", tmp_path / "pio").json()
     assert document["paper"] == "pio"
     assert sum(document["count"].values()) == sum(len(each["checks"]) for each in document["sections"])
