@@ -31,7 +31,8 @@ using Error = std::function<int(Call call, std::uint64_t bytes)>;
 // A sync of a directory behaves like one of a file.
 class FailingCalls final : public HostCalls {
  public:
-  FailingCalls(const std::string& directory, Error error) : HostCalls(directory), error_(std::move(error)) {}
+  FailingCalls(const std::string& directory, Error error) : HostCalls(directory), error_(std::move(error)) { start(); }
+  ~FailingCalls() override { stop(); }
   long around(const HostCall& call, const std::function<long()>& make) override {
     const Call kind = call.kind == Call::sync_directory ? Call::sync : call.kind;
     const bool may_fail = kind == Call::read || kind == Call::write || kind == Call::sync;
@@ -48,7 +49,8 @@ class FailingCalls final : public HostCalls {
 // Sums the bytes of writes to data files.
 class WatchingCalls final : public HostCalls {
  public:
-  using HostCalls::HostCalls;
+  explicit WatchingCalls(const std::string& directory) : HostCalls(directory) { start(); }
+  ~WatchingCalls() override { stop(); }
   long around(const HostCall& call, const std::function<long()>& make) override {
     const long result = make();
     const std::string name = call.path.substr(call.path.rfind('/') + 1);

@@ -40,7 +40,9 @@ class DirectoryJournal final : public HostCalls {
   DirectoryJournal(const std::string& directory, Names names, Syncs syncs, std::function<void()> on_sync)
       : HostCalls(directory), names_(names), syncs_(syncs), on_sync_(std::move(on_sync)), journal_(open(directory)) {
     for (const auto& [name, id] : journal_->files().names) ids_[number_of(directory + "/" + name)] = id;
+    start();
   }
+  ~DirectoryJournal() override { stop(); }
 
   long around(const HostCall& call, const std::function<long()>& make) override {
     if (!faults::holds_data(call.kind == HostCall::Kind::rename ? call.to : call.path)) return make();

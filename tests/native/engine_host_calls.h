@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <utility>
 
 namespace spillway::engine {
 
@@ -23,12 +24,12 @@ struct HostCall {
   std::uint64_t bytes = 0;   // for read and write
 };
 
-// Only one exists at a time; it is used from its construction to its destruction. REQUIRES: threads with calls below
-// its directory end before it does.
+// Only one exists at a time. A derived class calls start() when it is whole, at the end of its constructor, and stop()
+// at the begin of its destructor. REQUIRES: threads with calls below its directory end before it does.
 class HostCalls {
  public:
-  explicit HostCalls(std::string directory);
-  virtual ~HostCalls();
+  explicit HostCalls(std::string directory) : directory_(std::move(directory)) {}
+  virtual ~HostCalls() = default;
   HostCalls(const HostCalls&) = delete;
   HostCalls& operator=(const HostCalls&) = delete;
 
@@ -37,6 +38,10 @@ class HostCalls {
   // Makes the call or not. Returns the caller's result, with errno if that is -1. Runs in the calling thread; calls
   // that it makes itself are not intercepted.
   virtual long around(const HostCall& call, const std::function<long()>& make) = 0;
+
+ protected:
+  void start();
+  static void stop();
 
  private:
   const std::string directory_;
