@@ -94,6 +94,22 @@ def wrong_includes(folder: str, source: str, permitted: dict[str, set[str]]) -> 
     return wrong
 
 
+def entry_for(own: str, row: str, entries: set[str]) -> str:
+    """How a row of the table names another that it includes: the layer stands for the components of another layer."""
+    layer = row.split("/")[0]
+    return layer if row not in entries and layer != own.split("/")[0] else row
+
+
+def included_rows(sources: Iterable[tuple[str, str]], permitted: dict[str, set[str]]) -> dict[str, set[str]]:
+    """The table as it follows from the includes of all sources, each with its folder: row → the entries in use."""
+    used: dict[str, set[str]] = {row: set() for row in permitted}
+    for folder, source in sources:
+        own = row_of(folder, permitted)
+        rows = {row_of(of, permitted) for name in includes(source) if (of := folder_of(name)) is not None}
+        used[own] |= {entry_for(own, row, permitted[own]) for row in rows - {own}}
+    return used
+
+
 def circles(edges: dict[str, set[str]]) -> list[set[str]]:
     """The largest sets of nodes of which each leads to each other."""
     reached: dict[str, set[str]] = {}
@@ -172,6 +188,12 @@ def test_includes_go_one_way(path: Path) -> None:
     assert not wrong_includes(folder, path.read_text(), permitted_includes())
 
 
+def test_the_table_of_directions_is_what_is_included() -> None:
+    sources = [(path.parent.relative_to(NATIVE).as_posix(), path.read_text()) for path in native_sources()]
+    permitted = permitted_includes()
+    assert permitted == included_rows(sources, permitted)
+
+
 # Folders of native/ that include each other. A circle that is broken leaves this list; none joins it.
 KNOWN_CIRCLES: list[set[str]] = []
 
@@ -217,6 +239,14 @@ def test_a_wrong_include_between_components_is_seen(monkeypatch: pytest.MonkeyPa
     assert wrong_includes("ssd/ftl", gc + ftl + ssd, permitted) == ["ssd/ssd.h"]
     assert wrong_includes("fs", gc + ftl + ssd + db, permitted) == ["spillway/db.h"]
     assert wrong_includes("fs/components/deep", gc + ftl + db, permitted) == ["ssd/ftl/ftl.h", "spillway/db.h"]
+
+
+def test_a_permission_that_nothing_uses_is_seen() -> None:
+    permitted = {"base": set(), "ssd": set(), "ssd/gc": set(), "device": {"base", "ssd"}, "fs": {"ssd/gc", "device"}}
+    gc, drive, sizes = (f'#include "{h}"\n' for h in ("ssd/gc/block_table.h", "ssd/ssd.h", "base/spelling.h"))
+    sources = [("ssd", gc), ("device", drive + gc), ("device/model", sizes), ("fs", gc)]
+    used = {"base": set(), "ssd": {"ssd/gc"}, "ssd/gc": set(), "device": {"base", "ssd"}, "fs": {"ssd/gc"}}
+    assert included_rows(sources, permitted) == used
 
 
 SIZES = runpy.run_path(str(ROOT / "scripts" / "sizes.py"))
@@ -323,6 +353,33 @@ def test_architecture_lists_every_decision() -> None:
     listed = re.findall(r"\[(\d{4})\]\(docs/decisions/(.+?)\)", (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8"))
     assert [name for _, name in listed] == sorted(path.name for path in (ROOT / "docs" / "decisions").glob("*.md"))
     assert all(name.startswith(number) for number, name in listed)
+
+
+DECISION_PARTS = ["Context", "Choice", "Consequences"]  # that each record has; others may stand between them
+DECISION_LINES = 40  # a page
+
+
+def missing_parts(record: str) -> list[str]:
+    """What a decision record lacks: a part, its place behind the part before it, or brevity."""
+    found = [re.search(rf"^\*\*{part}\.\*\*", record, re.MULTILINE) for part in DECISION_PARTS]
+    places = [match.start() if match else -1 for match in found]
+    missing = [part for part, at in zip(DECISION_PARTS, places, strict=True) if at < 0]
+    order = [] if missing or places == sorted(places) else ["order"]
+    return missing + order + (["one page"] if len(record.splitlines()) > DECISION_LINES else [])
+
+
+@pytest.mark.parametrize("path", tracked_files("docs/decisions/*.md"), ids=name_of)
+def test_a_decision_has_context_choice_and_consequences(path: Path) -> None:
+    assert missing_parts(path.read_text()) == []
+
+
+def test_a_decision_without_a_part_is_seen() -> None:
+    context, choice, consequences = (f"**{part}.** Words.\n" for part in DECISION_PARTS)
+    assert missing_parts(context + choice + consequences) == []
+    assert missing_parts(context + choice + "The **Consequences.** are none.\n") == ["Consequences"]
+    assert missing_parts(context + "**Decided.** So.\n" + consequences) == ["Choice"]
+    assert missing_parts(consequences + context + choice) == ["order"]
+    assert missing_parts(context + choice + consequences + "\n" * DECISION_LINES) == ["one page"]
 
 
 def test_no_machine_paths() -> None:
