@@ -19,8 +19,8 @@ class Job {
         read_share_(point.read_share),
         bs_bytes_(point.bs_bytes),
         index_(index),
-        directions_(ssd::mix(seed + 2 * index + 1)),
-        places_random_(ssd::mix(point.pattern == Pattern::staggered ? seed : seed + 2 * index)) {
+        directions_(stream_of(point, 2 * index + 1, seed)),
+        places_random_(stream_of(point, point.pattern == Pattern::staggered ? 0 : 2 * index, seed)) {
     const std::uint64_t all = range_bytes / bs_bytes_;
     places_ = pattern_ == Pattern::sequential ? all / point.numjobs : all;
     // A staggered job's distance from job 0 at the same step.
@@ -52,6 +52,13 @@ class Job {
   static std::uint32_t index_of(std::uint64_t tag) { return static_cast<std::uint32_t>(tag >> 1); }
 
  private:
+  // The seed of one random stream of one point. Each number is hashed before the next is added: in a sum, job 1 of a
+  // point would draw the places of job 0 of a later point. Reads would then visit pages in the order in which an
+  // earlier point wrote them, several of one die in a row, and dies would stand idle.
+  static std::uint64_t stream_of(const Point& point, std::uint64_t stream, std::uint64_t seed) {
+    return ssd::mix(ssd::mix(ssd::mix(seed) + point.id) + stream);
+  }
+
   std::uint64_t place() {
     switch (pattern_) {
       case Pattern::random:

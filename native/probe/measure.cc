@@ -177,7 +177,7 @@ class Threads {
 
 Result<Measurement> measure(device::Device& device, const Point& point, const Extent& extent, std::uint64_t seed,
                             const Watch& watch) {
-  std::vector<Job> jobs = make_jobs(point, range_of(point, extent), ssd::mix(seed) + point.id);
+  std::vector<Job> jobs = make_jobs(point, range_of(point, extent), seed);
   if (!watch(0)) return Measurement{};
   if (device.info().time_scale == 0) return in_virtual_time(device, point, jobs, watch);
   return Threads(device, point, jobs).wait(watch);

@@ -303,12 +303,12 @@ def measure_drive(target: Target, opened: Document, page_bytes: int, seed: int, 
     pace = VirtualPace(small.cache_bytes, small.superblock_bytes) if virtual and small else RealPace(REAL_POINT_S)
     with converse("probe") as conversation:
         prober = Prober(conversation, {"seed": seed, "target": opened}, pace)
-        for op in estimate.OPS:
+        for op in estimate.OPS:  # all reads before the first write, which changes the drive
             for k in concurrencies:
                 prober.measure(pio_point("random", op, page_bytes, k))
-        for _ in range(grids.BISECTIONS if virtual else 0):
-            for point in adapt.bisections(prober.samples, estimate.OPS, [page_bytes]):
-                prober.measure(point)
+            for _ in range(grids.BISECTIONS if virtual else 0):
+                for point in adapt.bisections(prober.samples, (op,), [page_bytes]):
+                    prober.measure(point)
         conversation.end()
     found = estimate.pio(prober.samples, page_bytes)
     assert found is not None

@@ -48,15 +48,17 @@ class Within:
 
 
 def coarse_points(sizes: Iterable[int] = grids.SIZES, ops: tuple[str, ...] = estimate.OPS) -> list[Point]:
-    """What a real drive is measured at in any case, sequential accesses first: they come after writing in order."""
+    """What a real drive is measured at in any case, sequential accesses first: they come after writing in order.
+
+    Of the others, reads come before writes. A drive works on after a write: it empties its cache and collects garbage.
+    """
     sizes = list(sizes)
-    return [
-        *grids.bulk(ops),
-        *grids.pio_sequential(ops, sizes, grids.COARSE_SEQUENTIAL),
-        *grids.pio_random(ops, sizes, grids.COARSE_CONCURRENCIES),
-        *grids.latency(ops),
-        *(p for op in ops for k in grids.COARSE_THREADS for p in grids.mqssd(op, k, grids.COARSE_R_PERCENTS)),
-    ]
+    points = [*grids.bulk(ops), *grids.pio_sequential(ops, sizes, grids.COARSE_SEQUENTIAL)]
+    for op in ops:
+        points += grids.pio_random((op,), sizes, grids.COARSE_CONCURRENCIES)
+        points += grids.latency((op,))
+        points += (point for k in grids.COARSE_THREADS for point in grids.mqssd(op, k, grids.COARSE_R_PERCENTS))
+    return points
 
 
 def least_budget_s(ops: tuple[str, ...] = estimate.OPS) -> float:

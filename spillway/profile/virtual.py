@@ -74,11 +74,13 @@ def _sequential(prober: Prober, _: float) -> None:
 
 
 def _random(prober: Prober, _: float) -> None:
+    """Everything that is only read comes before the first write: reads leave the drive as it is, writes do not."""
     sizes = grids.sizes_for(prober.ready["lba_bytes"])
-    each(prober, grids.pio_random(estimate.OPS, sizes, grids.CONCURRENCIES))
-    for _ in range(grids.BISECTIONS):
-        each(prober, adapt.bisections(prober.samples, estimate.OPS, sizes))
-    each(prober, grids.latency(estimate.OPS))
+    for op in estimate.OPS:
+        each(prober, grids.pio_random((op,), sizes, grids.CONCURRENCIES))
+        for _ in range(grids.BISECTIONS):
+            each(prober, adapt.bisections(prober.samples, (op,), sizes))
+        each(prober, grids.latency((op,)))
 
 
 def _staggered(prober: Prober, fill: float) -> None:

@@ -67,6 +67,22 @@ TEST(Measure, OneReadAtATimeTakesTheModelledTime) {
   EXPECT_TRUE(result.complete);
 }
 
+// A point of reads does not wait for what the write cache of the point before still holds.
+TEST(Measure, AReadAfterWritesTakesTheModelledTime) {
+  ssd::SsdConfig config = small_drive();
+  config.write_cache.bytes = 4 << 20;
+  const auto target = make(config, InitialState::Kind::steady);
+  Point writes = reads_of(1, 32, 2000);
+  writes.read_share = 0;
+  measured(*target, writes);
+  Point reads = reads_of(1, 1, 200);
+  reads.id = 2;
+  const Measurement result = measured(*target, reads);
+  const double expected_ns =
+      5'000 + 40'000 + moved_ns(4096, config.timing.channel_mb_s) + moved_ns(4096, config.timing.host_link_mb_s);
+  EXPECT_NEAR(result.read_latency.mean_ns(), expected_ns, 3);
+}
+
 // With every die busy, throughput is the number of dies / the time that a read occupies one: sense, and the transfer
 // out of the register.
 TEST(Measure, DeepQueuesReachWhatTheDiesCan) {

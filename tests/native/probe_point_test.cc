@@ -102,6 +102,23 @@ TEST(Job, RandomJobsDoNotFollowEachOther) {
   EXPECT_NE(places(Job(point, 1 << 20, 0, kSeed), 20), places(Job(point, 1 << 20, 0, kSeed + 1), 20));
 }
 
+// Reads in the order of earlier writes would find several of a flash page in a row, and dies that stand idle.
+TEST(Job, NoPointFollowsAnother) {
+  constexpr std::uint64_t kRange = std::uint64_t{1} << 60;  // so large that two draws are equal by design only
+  std::set<std::uint64_t> first_places;
+  std::size_t jobs = 0;
+  for (const Pattern pattern : {Pattern::random, Pattern::staggered}) {
+    for (std::uint64_t id = 0; id < 20; ++id) {
+      Point point = point_of(pattern, pattern == Pattern::random ? 20 : 1);
+      point.id = pattern == Pattern::random ? id : 20 + id;
+      for (std::uint32_t index = 0; index < point.numjobs; ++index, ++jobs) {
+        first_places.insert(places(Job(point, kRange, index, kSeed), 1).front());
+      }
+    }
+  }
+  EXPECT_EQ(first_places.size(), jobs);
+}
+
 TEST(Job, SequentialJobsGoThroughPartsOfTheirOwnAndBegin) {
   const Point point = point_of(Pattern::sequential, 3);  // 256 places: 85 each, one left over
   std::set<std::uint64_t> seen;

@@ -90,6 +90,17 @@ def test_mqssd_costs_are_found_within_their_intervals(profile: Profile) -> None:
         assert min(costs.r2_read, costs.r2_write) > 0.99
 
 
+def test_reads_are_measured_before_the_first_write(profile: Profile) -> None:
+    """Reads leave a drive as it is. A write changes where data lies, and a real drive works on after it. What is read
+    in order comes after a write in order, as on any drive that holds files."""
+    in_virtual_time = [s.op for s in profile.samples if s.procedure == "pio" and s.pattern == "random"]
+    in_real_time = [point.op for point in coarse_points() if point.pattern != "sequential"]
+    for ops in (in_virtual_time, in_real_time):
+        first_write = ops.index("write")
+        assert set(ops[:first_write]) == {"read"}
+        assert set(ops[first_write:]) == {"write"}
+
+
 def test_capped_software_is_seen_through() -> None:
     prober = SlowDrive("capped").prober()
     for point in grids.pio_random(("read", "write"), [1024], grids.CONCURRENCIES):
