@@ -26,7 +26,7 @@ bool is_dirty(const Inode& inode, std::uint64_t page) {
 struct FileReads::Flight final : ReadInFlight {
   Flight(FileReads& the_reads, std::shared_ptr<Inode> the_inode) : reads(the_reads), inode(std::move(the_inode)) {}
   ~Flight() override {
-    if (queue) reads.queues_.leave(std::move(queue));
+    if (queue) reads.queues_.give_back_pending(std::move(queue));
   }
   Flight(const Flight&) = delete;
   Flight& operator=(const Flight&) = delete;
@@ -42,7 +42,7 @@ struct FileReads::Flight final : ReadInFlight {
     Status status = status_of(reap(*queue, queue->pending()).fault, "a read");
     reads.queues_.give_back(std::move(queue));
     if (status) reads.keep(*inode, to_keep);
-    return reads.failure_.judged(std::move(status));
+    return reads.failure_.status_for_caller(std::move(status));
   }
 
   FileReads& reads;
@@ -87,7 +87,7 @@ Result<std::unique_ptr<ReadInFlight>> FileReads::begin(std::shared_ptr<Inode> in
   std::vector<Extent> missing;
   const std::vector<Io> ios = reads_of(*flight->inode, readahead, ranges, access, cause, missing);
   if (access == Access::buffered) flight->to_keep = std::move(missing);
-  if (Status status = failure_.judged(flight->begin(ios)); !status) return status;
+  if (Status status = failure_.status_for_caller(flight->begin(ios)); !status) return status;
   return std::unique_ptr<ReadInFlight>(std::move(flight));
 }
 

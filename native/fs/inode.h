@@ -52,9 +52,9 @@ struct Inode {
   // Held during a write, including its waits. Taken before `mutex`.
   std::mutex write_mutex;
   InFlight in_flight;
-  bool unflushed = false;  // something was submitted since the last flush command
-  bool closed = false;     // by its last writer: a partial page will not grow any more
-  bool put_off = false;    // it is on the volume's list of files with pending write-back
+  bool unflushed = false;   // something was submitted since the last flush command
+  bool closed = false;      // by its last writer: a partial page will not grow any more
+  bool in_backlog = false;  // it is on the volume's list of files with pending write-back
 
   // Never held during a wait.
   mutable std::mutex mutex;

@@ -14,14 +14,14 @@ class PassiveFailure {
   explicit PassiveFailure(bool passive) : passive_(passive) {}
 
   // After the first failure the volume charges nothing any more.
-  bool gave_up() const { return gave_up_.load(std::memory_order_acquire); }
+  bool has_failed() const { return has_failed_.load(std::memory_order_acquire); }
 
   // The status to return to the caller. For a passive volume a failure becomes OK, and the first one is kept.
-  Status judged(Status status) {
+  Status status_for_caller(Status status) {
     if (status || !passive_) return status;
     const std::lock_guard lock(mutex_);
     if (first_) first_ = std::move(status);
-    gave_up_.store(true, std::memory_order_release);
+    has_failed_.store(true, std::memory_order_release);
     return Status::ok();
   }
 
@@ -32,7 +32,7 @@ class PassiveFailure {
 
  private:
   const bool passive_;
-  std::atomic<bool> gave_up_ = false;
+  std::atomic<bool> has_failed_ = false;
   mutable std::mutex mutex_;
   Status first_;  // guarded by mutex_
 };

@@ -29,9 +29,9 @@ class QueuePool {
       idle_.pop_back();
       return queue;
     }
-    if (left_.size() < kMostLeft) return device_.open_queue();
-    auto queue = std::move(left_.front());
-    left_.pop_front();
+    if (pending_queues_.size() < kMostPending) return device_.open_queue();
+    auto queue = std::move(pending_queues_.front());
+    pending_queues_.pop_front();
     lock.unlock();
     drain(*queue);
     return queue;
@@ -46,9 +46,9 @@ class QueuePool {
 
   // Returns a queue with pending I/Os that no caller waits for.
   // REQUIRES: the queue was borrowed here.
-  void leave(std::unique_ptr<device::Queue> queue) {
+  void give_back_pending(std::unique_ptr<device::Queue> queue) {
     const std::lock_guard lock(mutex_);
-    left_.push_back(std::move(queue));
+    pending_queues_.push_back(std::move(queue));
     if (--lent_ == 0) all_back_.notify_all();
   }
 
@@ -62,13 +62,13 @@ class QueuePool {
   void wait_all_back() {
     std::unique_lock lock(mutex_);
     all_back_.wait(lock, [this] { return lent_ == 0; });
-    for (const auto& queue : left_) drain(*queue);
+    for (const auto& queue : pending_queues_) drain(*queue);
   }
 
  private:
   // If more queues than these were returned with pending I/Os, the oldest is reused. Its I/Os are complete by then, or
   // soon. Source: guess, a scan's read-ahead.
-  static constexpr std::size_t kMostLeft = 64;
+  static constexpr std::size_t kMostPending = 64;
 
   static void drain(device::Queue& queue) {
     std::vector<device::Done> done(queue.pending());
@@ -79,7 +79,7 @@ class QueuePool {
   std::mutex mutex_;
   std::condition_variable all_back_;
   std::vector<std::unique_ptr<device::Queue>> idle_;
-  std::deque<std::unique_ptr<device::Queue>> left_;
+  std::deque<std::unique_ptr<device::Queue>> pending_queues_;
   std::size_t lent_ = 0;
   bool shut_ = false;
 };

@@ -39,7 +39,7 @@ class Volume::Impl {
   // --- Names. The table's lock is not held during a wait for the drive.
 
   std::shared_ptr<Inode> create(const std::string& path, Cause cause) {
-    write_back_.help();
+    write_back_.write_back_next();
     const auto [inode, old] = names_.create(path, cause);
     if (old) destroy(*old);
     if (auto* const observer = options_.observer) observer->named(inode->id, path);
@@ -60,7 +60,7 @@ class Volume::Impl {
     // The directory has the right size. After a process was killed, the table may be older.
     const std::lock_guard lock(inode->mutex);
     if (Status status = grow(*inode, pages_for(size_bytes), Ask::exactly); !status)
-      return failure_.judged(std::move(status));
+      return failure_.status_for_caller(std::move(status));
     inode->size = size_bytes;
     return Status::ok();
   }
@@ -202,7 +202,7 @@ class Volume::Impl {
         (void)write_back_.push(*inode, WriteBack::Tail::partial_page);  // no caller is left to return it to
     }
     queues_.shut();
-    const auto rest = write_back_.retire();
+    const auto rest = write_back_.take_backlog();
     all.insert(all.end(), rest.begin(), rest.end());
     for (const auto& inode : all) {
       const std::scoped_lock lock(inode->sync_mutex, inode->write_mutex);
@@ -301,45 +301,46 @@ File::~File() { (void)close(); }
 
 Status File::write(std::uint64_t offset, std::uint64_t length, Access access) {
   assert(writer_ && !closed_);
-  if (length == 0 || volume_->impl_->failure().gave_up()) return Status::ok();
-  volume_->impl_->write_back().help();
+  if (length == 0 || volume_->impl_->failure().has_failed()) return Status::ok();
+  volume_->impl_->write_back().write_back_next();
   const std::lock_guard lock(inode_->write_mutex);
-  return volume_->impl_->failure().judged(volume_->impl_->write(inode_, offset, length, access));
+  return volume_->impl_->failure().status_for_caller(volume_->impl_->write(inode_, offset, length, access));
 }
 
 Status File::read(const std::vector<Range>& ranges, Access access, Cause cause) {
-  if (volume_->impl_->failure().gave_up()) return Status::ok();
-  return volume_->impl_->failure().judged(volume_->impl_->reads().read(*inode_, readahead_, ranges, access, cause));
+  if (volume_->impl_->failure().has_failed()) return Status::ok();
+  return volume_->impl_->failure().status_for_caller(
+      volume_->impl_->reads().read(*inode_, readahead_, ranges, access, cause));
 }
 
 Result<std::unique_ptr<ReadInFlight>> File::begin_read(const std::vector<Range>& ranges, Access access, Cause cause) {
   // After a passive volume has failed, the read has no ranges and is not charged.
   return volume_->impl_->reads().begin(
-      inode_, readahead_, volume_->impl_->failure().gave_up() ? std::vector<Range>() : ranges, access, cause);
+      inode_, readahead_, volume_->impl_->failure().has_failed() ? std::vector<Range>() : ranges, access, cause);
 }
 
 Status File::push_out() {
-  if (volume_->impl_->failure().gave_up()) return Status::ok();
+  if (volume_->impl_->failure().has_failed()) return Status::ok();
   const std::lock_guard lock(inode_->write_mutex);
-  return volume_->impl_->failure().judged(
+  return volume_->impl_->failure().status_for_caller(
       volume_->impl_->write_back().push_what_fits(*inode_, WriteBack::Tail::whole_pages));
 }
 
 Status File::write_out() {
-  if (volume_->impl_->failure().gave_up()) return Status::ok();
+  if (volume_->impl_->failure().has_failed()) return Status::ok();
   const std::lock_guard lock(inode_->write_mutex);
   Status status = volume_->impl_->write_back().push(*inode_, WriteBack::Tail::whole_pages);
   if (status) status = volume_->impl_->write_back().wait(*inode_);
-  return volume_->impl_->failure().judged(std::move(status));
+  return volume_->impl_->failure().status_for_caller(std::move(status));
 }
 
 Status File::sync() {
-  if (volume_->impl_->failure().gave_up()) return Status::ok();
-  return volume_->impl_->failure().judged(volume_->impl_->sync(*inode_));
+  if (volume_->impl_->failure().has_failed()) return Status::ok();
+  return volume_->impl_->failure().status_for_caller(volume_->impl_->sync(*inode_));
 }
 
 Status File::truncate(std::uint64_t size) {
-  return volume_->impl_->failure().judged(volume_->impl_->truncate(*inode_, size));
+  return volume_->impl_->failure().status_for_caller(volume_->impl_->truncate(*inode_, size));
 }
 
 Status File::close() {
@@ -350,7 +351,7 @@ Status File::close() {
     if (volume_->impl_->names().is_linked(*inode_)) status = volume_->impl_->write_back().close(inode_);
   }
   volume_->impl_->release(*inode_, writer_);
-  return volume_->impl_->failure().judged(std::move(status));
+  return volume_->impl_->failure().status_for_caller(std::move(status));
 }
 
 std::uint64_t File::size() const {
@@ -401,7 +402,7 @@ Status Volume::link(const std::string& from, const std::string& to) {
 
 Status Volume::truncate(const std::string& path, std::uint64_t size_bytes) {
   const auto inode = impl_->names().find(path);
-  return inode ? impl_->failure().judged(impl_->truncate(*inode, size_bytes)) : Status::ok();
+  return inode ? impl_->failure().status_for_caller(impl_->truncate(*inode, size_bytes)) : Status::ok();
 }
 
 bool Volume::knows(const std::string& path) const { return impl_->names().find(path) != nullptr; }
@@ -411,7 +412,7 @@ const VolumeOptions& Volume::options() const { return impl_->options(); }
 Status Volume::failure() const { return impl_->failure().first(); }
 void Volume::detach() { impl_->detach(); }
 
-Status Volume::sync() { return impl_->failure().judged(impl_->sync_all()); }
+Status Volume::sync() { return impl_->failure().status_for_caller(impl_->sync_all()); }
 
 std::vector<std::string> Volume::names() const {
   std::vector<std::string> names;

@@ -38,7 +38,7 @@ Status WriteBack::write(const std::shared_ptr<Inode>& file, std::uint64_t offset
   inode.closed = false;
   if (access == Access::direct) return write_direct(inode, offset, end);
   Status status = write_buffered(inode, offset, end);
-  if (lags(inode)) put_off(file);
+  if (lags(inode)) enlist_once(file);
   return status;
 }
 
@@ -79,16 +79,16 @@ Status WriteBack::sync(Inode& inode) {
 Status WriteBack::close(const std::shared_ptr<Inode>& inode) {
   inode->closed = true;
   if (options_.closed_dirty_bytes > 0) {
-    leave(inode);
+    keep_dirty(inode);
     return Status::ok();
   }
   const Status status = push_what_fits(*inode, Tail::partial_page);
-  if (lags(*inode)) put_off(inode);
+  if (lags(*inode)) enlist_once(inode);
   return status;
 }
 
 // Keeps the file's dirty pages in memory. If those of closed files are too many now, enlists the oldest files.
-void WriteBack::leave(const std::shared_ptr<Inode>& inode) {
+void WriteBack::keep_dirty(const std::shared_ptr<Inode>& inode) {
   std::uint64_t bytes = 0;
   {
     const std::lock_guard lock(inode->mutex);
@@ -96,17 +96,17 @@ void WriteBack::leave(const std::shared_ptr<Inode>& inode) {
   }
   if (bytes == 0) return;
   const std::lock_guard lock(backlog_mutex_);
-  left_.emplace_back(inode, bytes);
-  left_bytes_ += bytes;
-  while (left_bytes_ > options_.closed_dirty_bytes) {
-    left_bytes_ -= left_.front().second;
-    backlog_.push_back(std::move(left_.front().first));
-    left_.pop_front();
+  closed_dirty_.emplace_back(inode, bytes);
+  closed_dirty_bytes_ += bytes;
+  while (closed_dirty_bytes_ > options_.closed_dirty_bytes) {
+    closed_dirty_bytes_ -= closed_dirty_.front().second;
+    backlog_.push_back(std::move(closed_dirty_.front().first));
+    closed_dirty_.pop_front();
   }
   backlog_files_.store(backlog_.size(), std::memory_order_relaxed);
 }
 
-void WriteBack::help() {
+void WriteBack::write_back_next() {
   if (backlog_files_.load(std::memory_order_relaxed) == 0) return;
   std::shared_ptr<Inode> inode;
   {
@@ -118,23 +118,23 @@ void WriteBack::help() {
   }
   const std::unique_lock write_lock(inode->write_mutex, std::try_to_lock);
   if (write_lock) {
-    inode->put_off = false;
+    inode->in_backlog = false;
     // A failure is kept with the file, and the next call that waits returns it.
     const Tail tail = inode->closed ? Tail::partial_page : Tail::whole_pages;
     Status& failed = inode->in_flight.failed;
     if (Status status = push_what_fits(*inode, tail); !status && failed) failed = status;
     if (!lags(*inode)) return;
-    inode->put_off = true;
+    inode->in_backlog = true;
   }
   enlist(inode);
 }
 
-std::vector<std::shared_ptr<Inode>> WriteBack::retire() {
+std::vector<std::shared_ptr<Inode>> WriteBack::take_backlog() {
   const std::lock_guard lock(backlog_mutex_);
   std::vector<std::shared_ptr<Inode>> rest(backlog_.begin(), backlog_.end());
   backlog_.clear();
-  left_.clear();  // the volume writes all dirty pages itself
-  left_bytes_ = 0;
+  closed_dirty_.clear();  // the volume writes all dirty pages itself
+  closed_dirty_bytes_ = 0;
   backlog_files_.store(0, std::memory_order_relaxed);
   return rest;
 }
@@ -238,8 +238,8 @@ bool WriteBack::lags(const Inode& inode) const {
   return inode.dirty.bytes() >= (inode.closed ? 1 : options_.writeback_bytes);
 }
 
-void WriteBack::put_off(const std::shared_ptr<Inode>& inode) {
-  if (std::exchange(inode->put_off, true)) return;
+void WriteBack::enlist_once(const std::shared_ptr<Inode>& inode) {
+  if (std::exchange(inode->in_backlog, true)) return;
   enlist(inode);
 }
 

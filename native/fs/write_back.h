@@ -47,9 +47,9 @@ class WriteBack {
 
   // Continues the write-back of one other file, in place of the kernel's flusher threads. Called after each write.
   // REQUIRES: no file's lock is held.
-  void help();
+  void write_back_next();
   // Stops all such write-back, and returns the files that had any pending.
-  std::vector<std::shared_ptr<Inode>> retire();
+  std::vector<std::shared_ptr<Inode>> take_backlog();
 
  private:
   Status write_direct(Inode& inode, std::uint64_t offset, std::uint64_t end);
@@ -62,8 +62,8 @@ class WriteBack {
   void take_done(InFlight& flight, std::size_t at_least);
   void give_back_idle(InFlight& flight);
   bool lags(const Inode& inode) const;
-  void put_off(const std::shared_ptr<Inode>& inode);
-  void leave(const std::shared_ptr<Inode>& inode);
+  void enlist_once(const std::shared_ptr<Inode>& inode);
+  void keep_dirty(const std::shared_ptr<Inode>& inode);
   void enlist(const std::shared_ptr<Inode>& inode);
 
   QueuePool& queues_;
@@ -78,8 +78,8 @@ class WriteBack {
   // Closed files whose dirty pages stay in memory, in the order of their closes, with the dirty bytes of each at that
   // time. A file that is deleted or written meanwhile counts until it is the oldest: the bytes closed since stand for
   // age.
-  std::deque<std::pair<std::shared_ptr<Inode>, std::uint64_t>> left_;
-  std::uint64_t left_bytes_ = 0;
+  std::deque<std::pair<std::shared_ptr<Inode>, std::uint64_t>> closed_dirty_;
+  std::uint64_t closed_dirty_bytes_ = 0;
 };
 
 }  // namespace spillway::fs

@@ -38,7 +38,7 @@ TEST(CrashRocksdb, KeepsItsPromisesWhenKilled) {
   EXPECT_GT(report.operations, 0);
 }
 
-TEST(CrashRocksdb, KeepsItsPromisesWhenThePowerGoes) {
+TEST(CrashRocksdb, KeepsItsPromisesAfterALossOfPower) {
   const CrashReport report =
       run_crashes({.open = open_rocksdb, .stir = flush_now_and_then, .kills = 15, .seed = 12, .power_loss = true});
   EXPECT_EQ(report.failure, "");
@@ -177,7 +177,7 @@ TEST(CrashHarness, NoticesThatALaterWriteOutlivesAnEarlierOne) {
   EXPECT_TRUE(noticed(report, {"is lost, but operation"})) << report.failure;
 }
 
-TEST(CrashHarness, DiesAtANamedStepAndTellsWhichThereAre) {
+TEST(CrashHarness, DiesAtANamedStepAndRecordsAllSteps) {
   const auto open = broken([](rocksdb::DB& base, const WriteOptions& options, WriteBatch& batch) {
     steps::reached("test.before_write");
     const Status status = base.Write(options, &batch);

@@ -70,7 +70,7 @@ void lose_commands_of(double share, const std::string& root, const std::string& 
   const std::uint64_t capacity = ssd::Ssd(config, 1).layout().kv_units * config.geometry.mapping_unit_bytes;
   auto contents = device::KvContents::open(next + ".kv", capacity, config.namespaces.memtable_bytes);
   ASSERT_TRUE(contents) << contents.status().message();
-  (*contents)->settle_left_over([&](std::uint64_t) { return random() % 2 == 0; });
+  (*contents)->settle_leftovers([&](std::uint64_t) { return random() % 2 == 0; });
 }
 
 // Records what of this process's staging is durable. A returned sync has made durable what was there when it began, and

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::uint64_t kCache = 32 << 20;
 
-TEST(DiskCache, AWriteThatFindsRoomTakesTheLinkOnly) {
+TEST(DiskCache, AWriteThatFindsRoomTakesOnlyTheLinksTime) {
   const Drive drive = caching(32, kCache);
   DriveModel model(drive, 1);
   const Measured burst = closed_loop(model, 1, 100, random_4k(Opcode::write, model.capacity_bytes()));
@@ -57,7 +57,7 @@ TEST(DiskCache, AWriteLargerThanTheCacheGoesToTheMedium) {
   EXPECT_FALSE(model.next_event()) << "nothing is left to write back";
 }
 
-TEST(DiskCache, WhatTouchesIsWrittenAsOne) {
+TEST(DiskCache, AdjacentRunsAreWrittenAsOne) {
   const auto time_to_empty = [](std::uint64_t stride) {
     DriveModel model(caching(1, kCache), 1);
     std::vector<Completion> done;
@@ -69,7 +69,7 @@ TEST(DiskCache, WhatTouchesIsWrittenAsOne) {
   EXPECT_GT(time_to_empty(100 * kLbasIn4k), 64 * 1'000'000);
 }
 
-TEST(DiskCache, ReadsHitWhatIsDirty) {
+TEST(DiskCache, ReadsHitDirtyData) {
   DriveModel model(caching(32, kCache), 1);
   std::vector<Completion> done;
   model.submit(0, write_at(500 * kLbasInGiB, 2 * kLbasIn4k));  // written back for some 10 ms
@@ -87,7 +87,7 @@ TEST(DiskCache, ReadsHitWhatIsDirty) {
   EXPECT_EQ(model.counters().write_cache_read_hits, 1U);
 }
 
-TEST(DiskCache, ReadsHitWhatIsDirtyOnlyWhereAllOfItIs) {
+TEST(DiskCache, ReadsHitOnlyIfAllTheirDataIsDirty) {
   for (const bool whole : {true, false}) {
     DriveModel model(caching(32, kCache), 1);
     std::vector<Completion> done;
@@ -117,7 +117,7 @@ TEST(DiskCache, WritingAgainTakesNoMoreRoom) {
   EXPECT_EQ(model.counters().host_bytes_written, 1000U * 4096);
 }
 
-TEST(DiskCache, AFlushWaitsUntilItIsEmptyAndAllBehindWaitForIt) {
+TEST(DiskCache, AFlushWaitsUntilItIsEmptyAndLaterCommandsWaitForIt) {
   DriveModel model(caching(32, kCache), 1);
   std::vector<Completion> done;
   ssd::Random random(5);
@@ -186,7 +186,7 @@ TEST(DiskCache, ReadsGoFirstUntilTheDataIsOld) {
 }
 
 // Endless writes in one place, and one write far away, which must reach the medium nevertheless.
-TEST(DiskCache, NothingStaysBehindForEver) {
+TEST(DiskCache, EveryWriteIsWrittenBackEventually) {
   DriveModel model(caching(8, 256 << 10), 1);
   const std::uint64_t far = 1000 * kLbasInGiB;
   ssd::Random random(21);
@@ -224,7 +224,7 @@ Command anything(ssd::Random& random, std::uint64_t tag, std::uint64_t lbas) {
   return {.tag = tag, .op = op, .lba_count = length, .lba = near ? random.below(4000) : random.below(lbas - 600)};
 }
 
-TEST(DiskLaws, TimeMayBeAdvancedAsOftenAsOneLikesAndNothingIsLost) {
+TEST(DiskLaws, AdvancingTimeMoreOftenChangesNothingAndLosesNothing) {
   for (const std::uint32_t depth : {1U, 3U, 32U}) {
     for (const std::uint64_t cache : {std::uint64_t{0}, std::uint64_t{1} << 18, std::uint64_t{1} << 25}) {
       const auto run = [&](bool often) {
@@ -265,7 +265,7 @@ TEST(DiskLaws, TimeMayBeAdvancedAsOftenAsOneLikesAndNothingIsLost) {
 }
 
 // Compared with one flag per byte.
-TEST(DirtyExtents, AreWhatAPlainMapOfBytesIs) {
+TEST(DirtyExtents, AgreeWithAFlagPerByte) {
   constexpr std::uint64_t kBytes = 200;
   ssd::Random random(1);
   DirtyExtents extents;

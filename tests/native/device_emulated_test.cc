@@ -63,7 +63,7 @@ TEST_P(EmulatedDeviceTest, CompletesOneIo) {
   EXPECT_EQ(device->counters().host_reads, 1U);
 }
 
-TEST_P(EmulatedDeviceTest, SaysWhatItIs) {
+TEST_P(EmulatedDeviceTest, ReportsItsInfo) {
   const auto device = GetParam().make();
   EXPECT_EQ(device->info().name, "small");
   EXPECT_EQ(device->info().capacity_bytes, std::uint64_t{32} << 20);
@@ -299,7 +299,7 @@ TEST(SimulatedDevice, TimeJumpsToTheCompletionAndNoFurther) {
 
 // --- Properties of real time that hold on a slow machine, too
 
-TEST(PacedDevice, NothingIsHandedOutEarlyAndEveryIoIsInThePacingReport) {
+TEST(PacedDevice, NoIoIsReturnedEarlyAndEachIsInThePacingReport) {
   constexpr double time_scale = 2.0;
   const auto began = std::chrono::steady_clock::now();
   const auto device = make_paced(filled_drive(), time_scale);

@@ -22,7 +22,7 @@ TEST(HardDisk, ARandomReadIsASeekHalfARevolutionAndATransfer) {
   EXPECT_NEAR(measure(disk_drive(), Opcode::write, 1, 4000).mean_latency_ns, expected + 0.4e6, 0.02 * expected);
 }
 
-TEST(HardDisk, MoreAtOnceBuyNothing) {
+TEST(HardDisk, ConcurrencyGainsNothingWithoutAQueue) {
   const double alone = measure(disk_drive(), Opcode::read, 1).iops;
   EXPECT_NEAR(measure(disk_drive(), Opcode::read, 16).iops / alone, 1.0, 0.02);
 }
@@ -39,7 +39,7 @@ TEST(HardDisk, StreamsAtItsMediaRate) {
   EXPECT_EQ(model.counters().nand_bytes_programmed_total(), model.counters().host_bytes_written) << "C3: WA2 is 1";
 }
 
-TEST(HardDisk, RefusesWhatItDoesNotHoldAndHasNoState) {
+TEST(HardDisk, RefusesKeyValueCommandsAndHasNoState) {
   DriveModel model(disk_drive(), 1);
   std::vector<Completion> done;
   model.submit(0, {.op = Opcode::read, .lba_count = 8, .lba = model.capacity_bytes() / 512});
@@ -54,7 +54,7 @@ TEST(HardDisk, RefusesWhatItDoesNotHoldAndHasNoState) {
   EXPECT_FALSE(prepare(model, initial, 1));
 }
 
-TEST(HardDisk, IsADriveBehindTheDeviceSeam) {
+TEST(HardDisk, ImplementsTheDeviceSeam) {
   const auto device = make_simulated(DriveModel(disk_drive(), 1));
   EXPECT_EQ(device->info().dies, 0U);
   EXPECT_GT(device->info().capacity_bytes, std::uint64_t{1} << 39);
@@ -149,7 +149,7 @@ Nanos latency_of_the_far_one(std::int64_t age_limit_ns) {
   return now;
 }
 
-TEST(DiskQueue, NobodyWaitsMuchLongerThanTheAgeLimit) {
+TEST(DiskQueue, NoCommandWaitsMuchLongerThanTheAgeLimit) {
   EXPECT_GT(latency_of_the_far_one(1'000'000'000), 1'000'000'000) << "it would starve";
   for (const Nanos limit : {Nanos{0}, Nanos{50'000'000}, Nanos{400'000'000}}) {
     const Nanos latency = latency_of_the_far_one(limit);
@@ -172,7 +172,7 @@ TEST(DiskQueue, AnAgeLimitOfZeroIsTheOrderOfArrival) {
   for (std::uint64_t i = 0; i < 32; ++i) EXPECT_EQ(done[i].tag, i);
 }
 
-TEST(DiskQueue, AStreamRunsAtTheMediaRateBesideNobody) {
+TEST(DiskQueue, AStreamAloneRunsAtTheMediaRate) {
   DriveModel model(sorting(32), 1);
   std::uint64_t lba = 0;
   const Measured stream = closed_loop(model, 4, 2000, [&] {

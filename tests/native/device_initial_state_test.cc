@@ -24,7 +24,7 @@ Status prepared(const InitialState& initial, std::uint64_t& mapped, ssd::SsdConf
   return status;
 }
 
-TEST(InitialState, FillsTheShareItSays) {
+TEST(InitialState, FillsTheGivenShare) {
   const std::uint64_t units = ssd::layout(small_drive()).logical_units;
   std::uint64_t mapped = 0;
   EXPECT_TRUE(prepared({.kind = Kind::trimmed, .path = ""}, mapped));
@@ -40,7 +40,7 @@ TEST(InitialState, FillsTheShareItSays) {
 }
 
 // The data takes half the flash, so a drive that is full of it is overwritten like one with twice the flash.
-TEST(InitialState, TakesTheRatioOfWhatItFills) {
+TEST(InitialState, UsesTheCompressionRatioOfItsData) {
   ssd::SsdConfig config = small_drive();
   config.geometry.page_bytes = 16384;
   config.geometry.pages_per_block = 8;
@@ -57,7 +57,7 @@ TEST(InitialState, TakesTheRatioOfWhatItFills) {
 }
 
 // The compressed share of an Io reaches the flash.
-TEST(Compression, IsByWhatAnIoSays) {
+TEST(Compression, UsesTheShareOfTheIo) {
   ssd::SsdConfig config = small_drive();
   config.geometry.page_bytes = 16384;
   config.geometry.pages_per_block = 8;
@@ -107,7 +107,7 @@ TEST(InitialState, APartitionIsTrimmedOrPreconditionedAndTheRestStays) {
 }
 
 // Unused flash is spare: writing to the partition of a trimmed drive costs less than to the same one of a full drive.
-TEST(InitialState, WhatLiesBehindThePartitionDecidesWhatItCosts) {
+TEST(InitialState, DataOutsideThePartitionDeterminesItsWriteAmplification) {
   const ssd::SsdConfig config = small_drive();
   const std::uint64_t half = ssd::layout(config).logical_units / 2;
   std::vector<double> costs;
@@ -124,7 +124,7 @@ TEST(InitialState, WhatLiesBehindThePartitionDecidesWhatItCosts) {
   EXPECT_GT(costs[1], 1.5);
 }
 
-TEST(InitialState, RefusesWhatCannotBe) {
+TEST(InitialState, RefusesImpossibleStates) {
   std::uint64_t mapped = 0;
   const double nan = std::numeric_limits<double>::quiet_NaN();
   for (const InitialState& initial :
@@ -152,7 +152,7 @@ TEST(InitialState, RandomOverwritesNeedSpareFlash) {
   EXPECT_TRUE(status.message().starts_with("capacity.spare_factor ")) << status.message();
 }
 
-TEST(InitialState, TellsHowFarItIs) {
+TEST(InitialState, ReportsItsProgress) {
   ssd::Ssd ssd(small_drive(), 1);
   std::vector<std::uint64_t> told;
   std::uint64_t last_total = 0;
@@ -168,7 +168,7 @@ TEST(InitialState, TellsHowFarItIs) {
   EXPECT_EQ(last_total, ssd.layout().logical_units / 2 * 21);
 }
 
-TEST(InitialState, StopsOnTheWayAndLeavesAWholeDrive) {
+TEST(InitialState, StopsEarlyAndLeavesAConsistentDrive) {
   for (const Kind kind : {Kind::sequential, Kind::steady}) {
     ssd::Ssd ssd(small_drive(), 1);
     std::uint64_t reached = 0;

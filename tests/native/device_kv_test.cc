@@ -147,7 +147,7 @@ TEST(KvNamespace, HoldsWhatAnOrderedMapHoldsAndKeepsItWhenReopened) {
   }
 }
 
-TEST(KvNamespace, ADriveThatStaysIsReopenedWithoutAnythingHappeningToIt) {
+TEST(KvNamespace, ReopeningOnTheSameDriveChangesNothing) {
   TemporaryDirectory directory;
   const auto drive = simulated();
   Pairs held;
@@ -208,7 +208,7 @@ TEST(BlockNamespace, EndsWhereItsNeighbourBegins) {
   EXPECT_EQ(second.open_queue()->submit({&all, 1}).fault(), Fault::not_supported);
 }
 
-TEST(KvNamespace, ADriveWithoutOneSaysSo) {
+TEST(KvNamespace, ADriveWithoutOneIsNotSupported) {
   const auto drive = make_simulated(ssd::Ssd(small_drive(), 1));
   EXPECT_EQ(KvNamespace::open(*drive, 0, "").status().fault(), Fault::not_supported);
   ssd::KvCommand kv;
@@ -405,7 +405,7 @@ TEST(KvContents, AKillAtAnyStepLeavesTheOldOrTheNew) {
 
 // A process stores pair after pair, each with one of a batch, records in shared memory how many were acknowledged, and
 // is killed in the middle.
-TEST(KvNamespace, WhatWasAcknowledgedSurvivesAKillAndABatchIsWholeOrNotThere) {
+TEST(KvNamespace, AcknowledgedStoresSurviveAKillAndABatchIsCompleteOrAbsent) {
   TemporaryDirectory directory;
   const std::string path = directory.path("kv");
   constexpr std::uint64_t kKeys = 60;

@@ -66,7 +66,7 @@ TEST(HostStack, AddsItsCostsToOneCommandAlone) {
               measure(bare_drive(), Opcode::write, 1).mean_latency_ns, 1.0);
 }
 
-TEST(HostStack, CostsBesideAllOthersDoNotLimitThroughput) {
+TEST(HostStack, ConcurrentCostsDoNotLimitThroughput) {
   HostStack stack;
   stack.read_submit_ns = 100'000;
   const Measured bare = measure(bare_drive(), Opcode::read, 256, 20'000);
@@ -100,7 +100,7 @@ TEST(HostStack, ATurnIsShared) {
 }
 
 // Commands that wait pay for waking. A command that is alone does not.
-TEST(HostStack, OnlyWhoWaitsIsWoken) {
+TEST(HostStack, OnlyCommandsThatWaitPayForWaking) {
   HostStack stack;
   stack.read_wake_ns = 1'500'000;
   stack.read_wake_mb_s = 4096.0 / 500'000 * 1000;  // 4 KiB in 0.5 ms
@@ -114,7 +114,7 @@ TEST(HostStack, OnlyWhoWaitsIsWoken) {
   EXPECT_NEAR(measure(drive_with(stack), Opcode::read, 32).iops / expected, 1.0, 0.01);
 }
 
-TEST(HostStack, PartialBlocksGoOneAtATime) {
+TEST(HostStack, PartialBlocksAreServedOneAtATime) {
   HostStack stack;
   stack.write_complete_ns = 300'000;
   stack.block_bytes = 4096;
@@ -198,7 +198,7 @@ Drive everything() {
   return drive;
 }
 
-TEST(Layers, TimeMayBeAdvancedAsOftenAsOneLikes) {
+TEST(Layers, AdvancingTimeMoreOftenChangesNothing) {
   const auto run = [](bool often) {
     DriveModel model = filled(everything());
     ssd::Random random(3);

@@ -55,7 +55,7 @@ TEST(ParseSize, RefusesWhatIsNoSize) {
   }
 }
 
-TEST(Nearest, FindsSlipsAndNothingElse) {
+TEST(Nearest, FindsTypingErrorsOnly) {
   const std::vector<std::string> names = {"timing.read_ns", "timing.erase_ns", "gc.policy"};
   EXPECT_EQ(nearest("timing.raed_ns", names), "timing.read_ns");
   EXPECT_EQ(nearest("gc.polcy", names), "gc.policy");
@@ -198,7 +198,7 @@ TEST(Overrides, AreRefusedLikeTheFile) {
             "capacity.over_provisioning is -1; it takes a number of 0 or more");
 }
 
-TEST(Relations, AreBlamedOnWhoeverStatedTheKey) {
+TEST(Relations, AreReportedForTheSourceOfTheKey) {
   const PresetFile file("[capacity]\nspare_factor = 1.5\ncapacity_bytes = \"1GiB\"");
   EXPECT_TRUE(file.resolve().status().message().starts_with(file.path() + ": capacity.spare_factor: "));
   EXPECT_TRUE(
@@ -318,7 +318,7 @@ TEST(Layers, AreCheckedAtLoad) {
 }
 
 // FIFO's closed form has one log. Other policies separate relocated data.
-TEST(Resolve, AnExplicitFifoGeometryIsOneLogUnlessToldOtherwise) {
+TEST(Resolve, AnExplicitFifoGeometryHasOneLogByDefault) {
   const auto separate = [](std::map<std::string, std::string> set) {
     set["capacity.capacity_bytes"] = "1GiB";
     DriveSpec spec;

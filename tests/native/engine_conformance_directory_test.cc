@@ -166,7 +166,7 @@ TEST_P(RocksdbInDirectory, CountsWhatIsAppendedToMappings) {
   }
 }
 
-TEST_P(ConformanceInDirectory, AFullFileSystemIsToldAndLosesNothing) {
+TEST_P(ConformanceInDirectory, AFullFileSystemIsReportedAndLosesNothing) {
   open();
   std::atomic<std::uint64_t> written_bytes{0};
   fail([&](Call call, std::uint64_t bytes) {
@@ -209,7 +209,7 @@ TEST_P(ConformanceInDirectory, AFullFileSystemEndsEveryWriter) {
   expect_all_where_it_works(written);
 }
 
-TEST_P(ConformanceInDirectory, WritesThatFailAreToldAndLoseNothing) {
+TEST_P(ConformanceInDirectory, FailedWritesAreReportedAndLoseNothing) {
   open();
   std::atomic<int> writes{0};
   fail([&](Call call, std::uint64_t) { return call == Call::write && ++writes > 1000 ? EIO : 0; });
@@ -220,7 +220,7 @@ TEST_P(ConformanceInDirectory, WritesThatFailAreToldAndLoseNothing) {
   expect_all_where_it_works(written);
 }
 
-TEST_P(ConformanceInDirectory, ASyncThatFailsIsToldToSyncWrites) {
+TEST_P(ConformanceInDirectory, AFailedSyncIsReportedToSyncWrites) {
   open({{"sync", "true"}});
   ASSERT_TRUE(engine_->put("before", "all"));
   fail([&](Call call, std::uint64_t) { return call == Call::sync ? EIO : 0; });
@@ -232,7 +232,7 @@ TEST_P(ConformanceInDirectory, ASyncThatFailsIsToldToSyncWrites) {
 }
 
 // A read that cannot be done is an error: not an absent key, and not an earlier value.
-TEST_P(ConformanceInDirectory, ReadsThatFailAreToldAndLoseNothing) {
+TEST_P(ConformanceInDirectory, FailedReadsAreReportedAndLoseNothing) {
   open();
   const Written written = write_until_failure(4000, 1000, 1000);
   ASSERT_TRUE(written.status) << written.status.message();

@@ -25,7 +25,7 @@ class ConformanceFaults : public Conformance {
   }
 };
 
-TEST_P(ConformanceFaults, AFullDriveIsToldAndLosesNothing) {
+TEST_P(ConformanceFaults, AFullDriveIsReportedAndLosesNothing) {
   make_drive(16ULL << 20);
   open();
   const Written written = write_until_failure(20'000, 20'000, 4000);
@@ -36,7 +36,7 @@ TEST_P(ConformanceFaults, AFullDriveIsToldAndLosesNothing) {
 }
 
 // From some write on, every write to the drive fails, for some time or for ever.
-TEST_P(ConformanceFaults, AFailingDriveIsToldAndLosesNothing) {
+TEST_P(ConformanceFaults, AFailingDriveIsReportedAndLosesNothing) {
   for (const bool for_good : {true, false}) {
     std::atomic<int> writes{0};
     make_drive(256ULL << 20, [&, for_good](const device::Io& io) {
@@ -59,7 +59,7 @@ TEST_P(ConformanceFaults, AFailingDriveIsToldAndLosesNothing) {
 }
 
 // A sync write whose flush fails is not acknowledged.
-TEST_P(ConformanceFaults, AFlushThatFailsIsToldToSyncWrites) {
+TEST_P(ConformanceFaults, AFailedFlushIsReportedToSyncWrites) {
   std::atomic<bool> fails{false};
   make_drive(256ULL << 20, [&](const device::Io& io) {
     device::InjectedFault injected;
@@ -77,7 +77,7 @@ TEST_P(ConformanceFaults, AFlushThatFailsIsToldToSyncWrites) {
 }
 
 // A read that cannot be done is an error: not an absent key, and not an earlier value.
-TEST_P(ConformanceFaults, AReadThatFailsIsToldAndLosesNothing) {
+TEST_P(ConformanceFaults, AFailedReadIsReportedAndLosesNothing) {
   std::atomic<bool> fails{false};
   make_drive(256ULL << 20, [&](const device::Io& io) {
     device::InjectedFault injected;

@@ -63,7 +63,7 @@ TEST_P(Conformance, TakesKeysAndValuesOfAllKinds) {
   expect_same(model);
 }
 
-TEST_P(Conformance, ScansFromBetweenBeforeAndBehindKeys) {
+TEST_P(Conformance, ScansFromBetweenBeforeAndAfterKeys) {
   make_drive();
   open();
   for (const char* key : {"b", "d", "f"}) ASSERT_TRUE(engine_->put(key, key));

@@ -31,7 +31,7 @@ bool same(const Stall& stall, std::int64_t begin, std::int64_t end, StallState s
   return stall.begin_ns == begin && stall.end_ns == end && stall.state == state && stall.cause == cause;
 }
 
-TEST(WriterStalls, LastFromTheFirstWriterHeldToTheLastLetGo) {
+TEST(WriterStalls, LastFromTheFirstWritersStallToTheLastWritersEnd) {
   WriterStalls stalls({.delayed_ns = 10, .stopped_ns = 10});
   stalls.begin_at(100, StallState::stopped, 1);
   stalls.begin_at(150, StallState::delayed, 2);  // another writer; the cause of the first one counts
@@ -60,7 +60,7 @@ TEST(WriterStalls, AreOneWhereTheNextFollowsAtOnce) {
   EXPECT_TRUE(same(all[2], 146, 150, StallState::stopped, 2));
 }
 
-TEST(WriterStalls, OfAStateThatIsNotJoinedStandForThemselves) {
+TEST(WriterStalls, OfAnUnmergedStateAreSeparate) {
   WriterStalls stalls({.delayed_ns = 10});
   for (const StallState state : {StallState::stopped, StallState::delayed}) {
     const std::int64_t begin = state == StallState::stopped ? 100 : 200;
@@ -76,7 +76,7 @@ TEST(WriterStalls, OfAStateThatIsNotJoinedStandForThemselves) {
   EXPECT_TRUE(same(all[2], 200, 210, StallState::delayed, 1));
 }
 
-TEST(WriterStalls, GoOnUntilTheyAreLetGoOrCannotBeJoined) {
+TEST(WriterStalls, ContinueUntilTheyEndOrCannotBeMerged) {
   WriterStalls stalls({.delayed_ns = 10, .stopped_ns = 10});
   EXPECT_TRUE(stalls.stalls_at(50).empty());
   stalls.begin_at(100, StallState::stopped, 1);
@@ -97,7 +97,7 @@ void log_line(LevelDbInfoLog& log, const char* format, ...) {
   va_end(arguments);
 }
 
-TEST(LevelDbInfoLog, TellsFlushedTablesFromCompactedOnes) {
+TEST(LevelDbInfoLog, DistinguishesFlushedTablesFromCompactedOnes) {
   LevelDbInfoLog log([](LevelDbInfoLog::Wait) {});
   EXPECT_FALSE(log.is_flush(5));
   log_line(log, "Level-0 table #%llu: started", 5ULL);
@@ -114,7 +114,7 @@ TEST(LevelDbInfoLog, TellsFlushedTablesFromCompactedOnes) {
   EXPECT_EQ(log.moves(), 1U);
 }
 
-TEST(LevelDbInfoLog, TellsWhyAWriterWaits) {
+TEST(LevelDbInfoLog, ReportsWhyAWriterWaits) {
   std::vector<LevelDbInfoLog::Wait> waits;
   LevelDbInfoLog log([&](LevelDbInfoLog::Wait wait) { waits.push_back(wait); });
   log_line(log, "Current memtable full; waiting...\n");
@@ -126,7 +126,7 @@ TEST(LevelDbInfoLog, TellsWhyAWriterWaits) {
 // --- Options
 
 // LevelDB closes its Env as soon as a task's function is done, while the task's thread is still returning.
-TEST(LevelDbEnvTest, MayBeGoneBeforeItsTaskHasReturned) {
+TEST(LevelDbEnvTest, MayBeDestroyedBeforeItsTaskHasReturned) {
   struct Place {
     alignas(LevelDbEnv) std::array<std::byte, sizeof(LevelDbEnv)> bytes{};
     LevelDbEnv* env = nullptr;

@@ -112,7 +112,7 @@ TEST(RocksdbOptions, EveryNameItKnowsOfIsTaken) {
 
 // --- The factory
 
-TEST(RocksdbStatus, AFullDriveIsOneInWhicheverStatusItIsTold) {
+TEST(RocksdbStatus, AFullDriveIsRecognizedInEveryStatus) {
   const rocksdb::Status full = rocksdb::Status::NoSpace("no space on the drive");
   EXPECT_EQ(to_status(full, "put").fault(), Fault::drive_full);
   EXPECT_EQ(to_status(rocksdb::Status::SpaceLimit("sst_file_manager"), "put").fault(), Fault::drive_full);
@@ -141,7 +141,7 @@ TEST(Factory, AnUnknownEngineIsRefusedWithTheNearest) {
   EXPECT_EQ(status.message(), "engine.name: there is no engine 'rocksd', the nearest is 'rocksdb'");
 }
 
-TEST(Factory, NothingIsMadeForABadOption) {
+TEST(Factory, ABadOptionCreatesNoFiles) {
   const TemporaryDirectory temporary;
   const std::string directory = temporary.path("db");
   EXPECT_FALSE(open_engine({.directory = directory, .options = {{"nonsense_option", "1"}}}).is_ok());
@@ -209,7 +209,7 @@ TEST_P(EngineTest, WhatWasPutIsThereAfterReopening) {
   for (int i = 0; i < 5000; i += 100) EXPECT_TRUE(*second.get(key_of(i), &value)) << i;
 }
 
-TEST_P(EngineTest, ObservesWhatRocksdbIsGoingThrough) {
+TEST_P(EngineTest, ObservesRocksdbsState) {
   Engine& engine = open({{"disable_auto_compactions", "true"}});
   for (int round = 0; round < 3; ++round) {
     for (int i = 0; i < 200; ++i) ASSERT_TRUE(engine.put(key_of(i), std::string(1000, 'x')));
@@ -310,7 +310,7 @@ TEST_P(EngineTest, TheAcceleratorDivertsAndSettles) {
 }
 
 // Files are created one by one, without compaction: writers are first delayed, then stopped, by the number of files.
-TEST_P(EngineTest, TellsOfStallsAndTheirCause) {
+TEST_P(EngineTest, ReportsStallsAndTheirCause) {
   Engine& engine = open({{"level0_file_num_compaction_trigger", "2"},
                          {"level0_slowdown_writes_trigger", "3"},
                          {"level0_stop_writes_trigger", "100"},
@@ -337,7 +337,7 @@ TEST_P(EngineTest, TellsOfStallsAndTheirCause) {
   EXPECT_EQ(engine.observe().stall_state, StallState::normal);
 }
 
-TEST_P(EngineTest, WritesThatMustNotWaitAreToldApart) {
+TEST_P(EngineTest, AWriteThatMustNotWaitReturnsStopped) {
   Engine& engine = open({{"no_slowdown", "true"},
                          {"level0_file_num_compaction_trigger", "1"},
                          {"level0_slowdown_writes_trigger", "1"},
@@ -349,7 +349,7 @@ TEST_P(EngineTest, WritesThatMustNotWaitAreToldApart) {
 
 // RocksDB may report a stall while it holds its mutex, as it does when it reserves file numbers for an ingestion. Here
 // the report is made in a callback that always holds it.
-TEST(StallListener, IsToldWhileRocksdbHoldsItsLock) {
+TEST(StallListener, IsNotifiedWhileRocksdbHoldsItsMutex) {
   class Teller final : public rocksdb::EventListener {
    public:
     explicit Teller(StallListener& watch) : watch_(watch) {}

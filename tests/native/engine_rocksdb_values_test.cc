@@ -90,7 +90,7 @@ TEST(RocksdbValues, ObjectsOfUnknownNamesAreRefused) {
                   {"compaction_options_fifo", "{nonsense=1}"}});
 }
 
-TEST(RocksdbValues, WhatARunStandsOnIsNotForThePlan) {
+TEST(RocksdbValues, OptionsThatARunDependsOnAreRefused) {
   for (const char* const name :
        {"comparator", "create_if_missing", "db_log_dir", "env", "error_if_exists", "statistics", "wal_dir"}) {
     const auto parsed = parse_rocksdb_options({{name, "true"}});
@@ -99,7 +99,7 @@ TEST(RocksdbValues, WhatARunStandsOnIsNotForThePlan) {
   }
 }
 
-TEST(RocksdbValues, WhatRocksdbUsesAsItStandsIsTaken) {
+TEST(RocksdbValues, ValuesThatRocksdbUsesUnchangedAreAccepted) {
   for (const auto& [name, value] :
        Named{{"write_buffer_size", "64M"},
              {"write_buffer_size", "64m"},
@@ -127,7 +127,7 @@ TEST(RocksdbValues, WhatRocksdbUsesAsItStandsIsTaken) {
 }
 
 // RocksDB opens with these, and then accepts no write.
-TEST(RocksdbValues, WhatNoWriteWouldPassIsRefused) {
+TEST(RocksdbValues, ValuesWithWhichNoWriteSucceedsAreRefused) {
   const auto parsed = parse_rocksdb_options({{"sync", "true"}, {"disableWAL", "true"}});
   ASSERT_FALSE(parsed.is_ok());
   EXPECT_EQ(parsed.status().fault(), Fault::bad_input);
@@ -136,7 +136,7 @@ TEST(RocksdbValues, WhatNoWriteWouldPassIsRefused) {
 }
 
 // Options that are valid individually, and with which RocksDB does not open a database.
-TEST(RocksdbValues, WhatOnlyOpeningShowsIsABadInput) {
+TEST(RocksdbValues, ErrorsThatOnlyOpeningShowsAreBadInput) {
   const TemporaryDirectory temporary(memory_path());
   auto opened = open_engine(
       {.directory = temporary.path("db"), .options = {{"use_direct_reads", "true"}, {"allow_mmap_reads", "true"}}});

@@ -89,7 +89,7 @@ TEST(StallTimeline, InOrder) {
             (Stalls{{100, 200, delayed, RocksdbCause::l0}, {200, 300, stopped, RocksdbCause::l0}}));
 }
 
-TEST(StallTimeline, OneThatGoesOnEndsNow) {
+TEST(StallTimeline, OneInProgressEndsNow) {
   StallTimeline timeline;
   timeline.seen(100, stopped, kL0);
   EXPECT_EQ(timeline.stalls(170), (Stalls{{100, 170, stopped, RocksdbCause::l0}}));
@@ -98,7 +98,7 @@ TEST(StallTimeline, OneThatGoesOnEndsNow) {
 
 // The order observed on 7.8.3: the writer stops itself when it seals a memtable, the flush thread reports the end, and
 // only then the continuing writer reports the beginning.
-TEST(StallTimeline, AStopThatIsToldAfterItsEndBeganWhenTheMemtableWasSealed) {
+TEST(StallTimeline, AStopReportedAfterItsEndBeganWhenTheMemtableWasSealed) {
   StallTimeline timeline;
   timeline.sealed(100);
   timeline.seen(300, normal, kMemtable, stopped);
@@ -107,7 +107,7 @@ TEST(StallTimeline, AStopThatIsToldAfterItsEndBeganWhenTheMemtableWasSealed) {
   EXPECT_EQ(timeline.stalls(400), (Stalls{{100, 300, stopped, RocksdbCause::memtable}}));
 }
 
-TEST(StallTimeline, ALookDuringSuchAStopSeesIt) {
+TEST(StallTimeline, APollDuringSuchAStopSeesIt) {
   StallTimeline timeline;
   timeline.sealed(100);
   timeline.seen(150, stopped, kMemtable);

@@ -216,7 +216,7 @@ TEST_F(VlogRecovery, DISABLED_Client) {
   (void)engine_->settle(kNeverStopped);
 }
 
-TEST_F(VlogRecovery, LosesNothingWhereverItIsKilled) {
+TEST_F(VlogRecovery, LosesNothingAtAnyKill) {
   for (const char* const step :
        {"vlog.segment.made", "vlog.marker.made", "vlog.append.written", "vlog.tree.written", "vlog.flush.log_synced",
         "vlog.gc.watching", "vlog.gc.asked", "vlog.gc.moved", "vlog.gc.removing", "vlog.replay.batch"}) {

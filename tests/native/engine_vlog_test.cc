@@ -31,7 +31,7 @@ class Vlog : public VlogFixture {};
 
 // --- Records
 
-TEST(VlogRecord, IsOneAtItsOwnPlaceAndWholeOnly) {
+TEST(VlogRecord, IsValidOnlyCompleteAndAtItsOwnPlace) {
   const Position at{3, 4096};
   for (const std::size_t value_bytes : {0, 1, 127, 128, 20'000}) {
     std::string log;
@@ -57,7 +57,7 @@ TEST(VlogRecord, IsOneAtItsOwnPlaceAndWholeOnly) {
   }
 }
 
-TEST(VlogRecord, AddressesAndInTreeValuesAreToldApart) {
+TEST(VlogRecord, AddressesAndInTreeValuesAreDistinguished) {
   std::string text;
   for (const Address& address : {Address{{1, 32}, 7}, Address{{0xfeffffff, 0xffffffff}, 0xffffffff}}) {
     format_address(address, &text);
@@ -117,7 +117,7 @@ TEST_F(Vlog, SettlingLeavesLittleGarbage) {
 }
 
 // LevelDB compacts a table after some hundred gets that searched it in vain. The collector must not cause that.
-TEST_F(Vlog, LookingForGarbageCompactsNothing) {
+TEST_F(Vlog, SearchingForGarbageCausesNoCompaction) {
   make_drive(64ULL << 20);
   open({{"vlog.gc_garbage_ratio", "1"}});
   for (std::uint64_t i = 0; i < 2000; ++i) ASSERT_TRUE(engine_->put(key_of(i), value_of(i, 100)));
@@ -231,7 +231,7 @@ TEST_F(Vlog, AScanReadsWhatWasCollectedSinceItBegan) {
 }
 
 // A scan is delayed between its reads of the tree and of the segments, until both have changed.
-TEST_F(Vlog, AScanBeginsAnewWhereSegmentsGoMeanwhile) {
+TEST_F(Vlog, AScanStartsAgainIfSegmentsAreRemovedMeanwhile) {
   open();
   Model model;
   const auto put = [&](std::uint64_t i) {
@@ -411,7 +411,7 @@ TEST_F(Vlog, TheCollectorTriesAgainWhenTheDriveWasFull) {
   ASSERT_TRUE(engine_->close());
 }
 
-TEST_F(Vlog, SettlingAndClosingTellWhatHasEndedTheCollector) {
+TEST_F(Vlog, SettlingAndClosingReturnTheCollectorsError) {
   for (const bool settles : {true, false}) {
     engine_.reset();
     std::filesystem::remove_all(directory_);
@@ -434,7 +434,7 @@ TEST_F(Vlog, SettlingAndClosingTellWhatHasEndedTheCollector) {
   }
 }
 
-TEST_F(Vlog, ClosingTellsWhyWritesWereRefused) {
+TEST_F(Vlog, ClosingReturnsWhyWritesWereRefused) {
   std::atomic<bool> fails{false};
   make_drive(8ULL << 20, [&](const device::Io& io) {
     device::InjectedFault injected;

@@ -127,7 +127,7 @@ TEST(WiredtigerOptions, AValueThatWiredtigerDoesNotTakeIsRefused) {
   }
 }
 
-TEST(WiredtigerOptions, WhatARunStandsOnIsNotForThePlan) {
+TEST(WiredtigerOptions, OptionsThatARunDependsOnAreRefused) {
   for (const char* name :
        {"create", "in_memory", "key_format", "readonly", "session_max", "table.value_format", "use_environment"}) {
     EXPECT_NE(check({{name, "true"}}).message().find("is set by Spillway"), std::string::npos) << name;
@@ -142,7 +142,7 @@ TEST(WiredtigerOptions, ACompressorMakesValuesSmaller) {
   EXPECT_TRUE(compresses({.name = "wiredtiger", .options = {{"block_compressor", "snappy"}}}));
 }
 
-TEST(WiredtigerOptions, WhatOnlyOpeningShowsIsABadInput) {
+TEST(WiredtigerOptions, ErrorsThatOnlyOpeningShowsAreBadInput) {
   const TemporaryDirectory temporary;
   const auto engine = open_engine({.name = "wiredtiger",
                                    .directory = temporary.path("db"),
@@ -153,7 +153,7 @@ TEST(WiredtigerOptions, WhatOnlyOpeningShowsIsABadInput) {
 }
 
 // No database exists yet, so the options are the reason: each message names the option, or has WiredTiger's reason.
-TEST(WiredtigerOptions, WhatOpeningRefusesIsABadInputThatIsNamed) {
+TEST(WiredtigerOptions, OptionsThatOpeningRefusesAreNamedBadInput) {
   struct Refused {
     StringMap options;
     std::string said;

@@ -189,7 +189,7 @@ TEST_F(Faults, ADirectoryThatIsRenamedKeepsWhatIsInIt) {
   for (std::uint64_t seed = 100; seed < 110; ++seed) EXPECT_EQ(file_bytes(after_loss(seed) + "/copy/FILE"), "kept");
 }
 
-TEST_F(Faults, InOrderNothingLaterOutlivesWhatCameBefore) {
+TEST_F(Faults, InOrderNoLaterWriteOutlivesAnEarlierOne) {
   auto one = create("one");
   auto two = create("two");
   sync_root();
@@ -205,7 +205,7 @@ TEST_F(Faults, InOrderNothingLaterOutlivesWhatCameBefore) {
   EXPECT_TRUE(any_later);
 }
 
-TEST_F(Faults, TheJournalGoesOnAfterAProcessThatCouldNotFinish) {
+TEST_F(Faults, TheJournalContinuesAfterAKilledProcess) {
   auto file = create("log");
   append(*file, "synced");
   sync(*file);
@@ -219,7 +219,7 @@ TEST_F(Faults, TheJournalGoesOnAfterAProcessThatCouldNotFinish) {
   EXPECT_EQ(file_bytes(after_loss(1) + "/renamed"), "synced");
 }
 
-TEST_F(Faults, FatesFailWhatTheyChoose) {
+TEST_F(Faults, RulesFailWhatTheyChoose) {
   auto file = create("log");
   system_->set_fault_rule(fail_nth([](const FileOperation& operation) { return operation.action == Action::sync; }, 2,
                                    IOStatus::IOError("no")));

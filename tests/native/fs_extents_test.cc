@@ -27,7 +27,7 @@ TEST(ExtentList, SliceCrossesExtents) {
   EXPECT_TRUE(list.slice(12, 0).empty());
 }
 
-TEST(ExtentList, CutReturnsWhatWasBehindInFileOrder) {
+TEST(ExtentList, CutReturnsTheRestInFileOrder) {
   ExtentList list;
   list.append({10, 4});
   list.append({100, 4});
@@ -37,7 +37,7 @@ TEST(ExtentList, CutReturnsWhatWasBehindInFileOrder) {
   EXPECT_EQ(list.slice(0, 3), (std::vector<Extent>{{10, 3}}));
 }
 
-TEST(FreeSpace, TakesBehindTheGivenPlaceThenWrapsAround) {
+TEST(FreeSpace, TakesAfterTheGivenPlaceThenWrapsAround) {
   FreeSpace space(100);
   EXPECT_EQ(space.take(10, 90), (Extent{90, 10}));
   EXPECT_EQ(space.take(10, 95), (Extent{0, 10}));
@@ -50,7 +50,7 @@ TEST(FreeSpace, GivesTheLongestRunWhenNoneIsLongEnough) {
   EXPECT_EQ(space.take(60, 0), (Extent{30, 40}));
 }
 
-TEST(FreeSpace, RefusesPagesThatAreTakenOrBehindTheEnd) {
+TEST(FreeSpace, RefusesPagesThatAreTakenOrBeyondTheEnd) {
   FreeSpace space(100);
   ASSERT_TRUE(space.take_exactly({20, 10}));
   EXPECT_FALSE(space.take_exactly({29, 1}));

@@ -286,7 +286,7 @@ INSTANTIATE_TEST_SUITE_P(Modes, RocksdbTest,
                                            Mode{.direct = true, .discard = false}),
                          name_of_mode);
 
-TEST(MultiRead, GoesToTheDriveSideBySide) {
+TEST(MultiRead, SubmitsItsReadsTogether) {
   const TemporaryDirectory temporary;
   FakeDevice device(64 * kMiB);
   Volume volume(device, {});

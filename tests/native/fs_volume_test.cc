@@ -45,7 +45,7 @@ TEST_F(VolumeTest, AppendsGatherUntilAChunkIsFull) {
   EXPECT_EQ(device_.bytes(Opcode::write), kMiB);
 }
 
-TEST_F(VolumeTest, EveryWriteSaysHowItCompresses) {
+TEST_F(VolumeTest, EveryWriteStatesItsCompressedShare) {
   options_.compression_ratio = 0.5;
   auto file = create("/a");
   ASSERT_TRUE(file->write(0, kMiB, Access::buffered));
@@ -72,7 +72,7 @@ TEST_F(VolumeTest, SyncPushesOutThePartialPageAndFlushesTheDrive) {
   EXPECT_EQ(device_.of(Opcode::flush).size(), 1U);
 }
 
-TEST_F(VolumeTest, WritesGoOnBesideASync) {
+TEST_F(VolumeTest, WritesContinueDuringASync) {
   auto file = create("/a");
   ASSERT_TRUE(file->write(0, 4096, Access::buffered));
   device_.fate = [&](const Io& io) {
@@ -113,7 +113,7 @@ TEST_F(VolumeTest, APartialPageThatGrowsIsWrittenAgain) {
   }
 }
 
-TEST_F(VolumeTest, CloseWritesOutWhatIsDirtyWithoutAFlush) {
+TEST_F(VolumeTest, CloseWritesDirtyPagesWithoutAFlush) {
   auto file = create("/a");
   ASSERT_TRUE(file->write(0, 100, Access::buffered));
   ASSERT_TRUE(file->close());
@@ -153,7 +153,7 @@ TEST_F(VolumeTest, AClosedFileWithDirtyPagesIsWrittenByASync) {
   EXPECT_EQ(device_.bytes(Opcode::write), 8192U);
 }
 
-TEST_F(VolumeTest, ASyncOfTheVolumeWritesWhatIsDirtyOfEveryFile) {
+TEST_F(VolumeTest, ASyncOfTheVolumeWritesTheDirtyPagesOfEveryFile) {
   options_.writeback_bytes = options_.closed_dirty_bytes = 64 * kMiB;
   auto closed = create("/closed");
   ASSERT_TRUE(closed->write(0, 5000, Access::buffered));
@@ -208,7 +208,7 @@ TEST_F(VolumeTest, InVirtualTimeTheWriterWaitsAtOnce) {
   EXPECT_EQ(device.most_in_flight(), 4 * kMiB);
 }
 
-TEST_F(VolumeTest, WhoeverWritesHelpsAFileThatLags) {
+TEST_F(VolumeTest, EveryWriteContinuesTheWriteBackOfAnotherFile) {
   device_.slow = true;
   auto wal = create("/old.log", Cause::wal);
   ASSERT_TRUE(wal->write(0, 30 * kMiB, Access::buffered));
@@ -227,7 +227,7 @@ TEST_F(VolumeTest, SyncOfAFileThatLagsWritesAllOfIt) {
   EXPECT_EQ(device_.bytes(Opcode::write), 30 * kMiB + 4096);
 }
 
-TEST_F(VolumeTest, DetachWritesOutWhatLags) {
+TEST_F(VolumeTest, DetachWritesPendingPages) {
   device_.slow = true;
   auto file = create("/a");
   ASSERT_TRUE(file->write(0, 30 * kMiB, Access::buffered));
@@ -245,7 +245,7 @@ TEST_F(VolumeTest, DirectWritesAreWrittenAtOnce) {
   EXPECT_EQ(writes[1].offset_bytes, writes[0].offset_bytes + 4096);
 }
 
-TEST_F(VolumeTest, QueuesAreBorrowedNotHoarded) {
+TEST_F(VolumeTest, IdleFilesHoldNoQueue) {
   for (int i = 0; i < 50; ++i) {
     auto file = create("/" + std::to_string(i));
     ASSERT_TRUE(file->write(0, 4 * kMiB, Access::buffered));
@@ -256,7 +256,7 @@ TEST_F(VolumeTest, QueuesAreBorrowedNotHoarded) {
   EXPECT_LE(device_.queues_opened, 2);
 }
 
-TEST_F(VolumeTest, AFileThatClosesInFlightIsLookedAfter) {
+TEST_F(VolumeTest, AFileClosedWithWritesInFlightIsCompleted) {
   device_.slow = true;
   auto file = create("/a");
   ASSERT_TRUE(file->write(0, 4 * kMiB, Access::buffered));
@@ -288,7 +288,7 @@ TEST_F(VolumeTest, AWriterLearnsItsCauseAfterTheFileWasMade) {
 
 // A file that is written for several causes in turn: dirty pages go to the drive under the cause for which they were
 // written.
-TEST_F(VolumeTest, AChangeOfCauseSendsWhatIsDirtyFirst) {
+TEST_F(VolumeTest, AChangeOfCauseWritesDirtyPagesFirst) {
   auto file = create("/f", Cause::flush);
   ASSERT_TRUE(file->write(0, 8192, Access::buffered));
   file->set_cause(Cause::flush);  // no change
@@ -325,7 +325,7 @@ TEST_F(VolumeTest, DeletedFilesAreDeallocatedPageByPage) {
   EXPECT_EQ(volume().space().held_bytes, 0U);
 }
 
-TEST_F(VolumeTest, WithoutDiscardTheDriveIsNotTold) {
+TEST_F(VolumeTest, WithoutDiscardNothingIsDeallocated) {
   options_.discard = false;
   auto file = create("/a");
   ASSERT_TRUE(file->write(0, 5 * kMiB, Access::buffered));
@@ -335,7 +335,7 @@ TEST_F(VolumeTest, WithoutDiscardTheDriveIsNotTold) {
   EXPECT_EQ(volume().space().held_bytes, 0U);
 }
 
-TEST_F(VolumeTest, TruncationDeallocatesWhatIsBehind) {
+TEST_F(VolumeTest, TruncationDeallocatesTheRest) {
   auto file = create("/a");
   ASSERT_TRUE(file->write(0, 2 * kMiB, Access::direct));
   ASSERT_TRUE(file->truncate(kMiB + 10));
@@ -364,7 +364,7 @@ TEST_F(VolumeTest, RenamingADirectoryMovesItsFiles) {
   EXPECT_FALSE(volume().knows("/d/a"));
 }
 
-TEST_F(VolumeTest, LinkedFilesHoldTheirSpaceOnceUntilTheLastNameGoes) {
+TEST_F(VolumeTest, LinkedFilesHoldTheirSpaceOnceUntilTheLastNameIsRemoved) {
   create("/a")->write(0, kMiB, Access::direct).is_ok();
   ASSERT_TRUE(volume().link("/a", "/checkpoint/a"));
   ASSERT_TRUE(volume().remove("/a"));
@@ -373,7 +373,7 @@ TEST_F(VolumeTest, LinkedFilesHoldTheirSpaceOnceUntilTheLastNameGoes) {
   EXPECT_EQ(volume().space().held_bytes, 0U);
 }
 
-TEST_F(VolumeTest, AFullDriveIsSaidAndNothingIsCharged) {
+TEST_F(VolumeTest, AFullDriveIsReportedAndNothingIsCharged) {
   auto file = create("/a");
   const Status status = file->write(0, 65 * kMiB, Access::direct);
   EXPECT_EQ(status.fault(), Fault::drive_full);
@@ -396,7 +396,7 @@ TEST_F(VolumeTest, AdoptedFilesHoldSpaceAndCostNoWrite) {
   EXPECT_EQ(volume().space().adopted_bytes, 0U);
 }
 
-TEST_F(VolumeTest, NextFitWandersAndFirstFitStays) {
+TEST_F(VolumeTest, NextFitUsesTheWholeDriveAndFirstFitTheBeginning) {
   for (const Placement placement : {Placement::next_fit, Placement::first_fit}) {
     FakeDevice device(64 * kMiB);
     Volume volume(device, {.placement = placement});
@@ -528,7 +528,7 @@ TEST_F(VolumeTest, SeveralRangesAreInFlightTogether) {
   EXPECT_EQ(device_.bytes(Opcode::read), 5 * 4096U);  // two ranges straddle a page border
 }
 
-TEST_F(VolumeTest, ReadsBehindTheEndAreNotCharged) {
+TEST_F(VolumeTest, ReadsBeyondTheEndAreNotCharged) {
   auto file = create("/a");
   ASSERT_TRUE(file->write(0, 4096, Access::direct));
   ASSERT_TRUE(file->read({{4096, 4096}, {0, 100000}}, Access::direct, Cause::user));
@@ -537,20 +537,20 @@ TEST_F(VolumeTest, ReadsBehindTheEndAreNotCharged) {
 
 // --- Faults
 
-TEST_F(VolumeTest, ADirectWriteThatFailsSaysSo) {
+TEST_F(VolumeTest, AFailedDirectWriteReturnsItsError) {
   device_.fate = [](const Io& io) { return io.op == Opcode::write ? Fault::io_error : Fault::none; };
   auto file = create("/a");
   EXPECT_EQ(file->write(0, 4096, Access::direct).fault(), Fault::io_error);
 }
 
-TEST_F(VolumeTest, AFullDriveUnderABufferedWriteIsToldAtTheNextSync) {
+TEST_F(VolumeTest, AFullDriveUnderABufferedWriteIsReportedByTheNextSync) {
   device_.fate = [](const Io& io) { return io.op == Opcode::write ? Fault::drive_full : Fault::none; };
   auto file = create("/a");
   ASSERT_TRUE(file->write(0, 2 * kMiB, Access::buffered));
   EXPECT_EQ(file->sync().fault(), Fault::drive_full);
 }
 
-TEST_F(VolumeTest, AReadThatFailsSaysSo) {
+TEST_F(VolumeTest, AFailedReadReturnsItsError) {
   auto file = create("/a");
   ASSERT_TRUE(file->write(0, 4096, Access::direct));
   device_.fate = [](const Io& io) { return io.op == Opcode::read ? Fault::io_error : Fault::none; };

@@ -147,7 +147,7 @@ TEST(LoadArrivals, TheRestOfAPoissonProcessIsDrawn) {
   EXPECT_EQ(none->rest_before(kBegin - 1), 0U);
 }
 
-TEST(LoadArrivals, ARateOfNextToNothingArrivesAfterEveryPhaseAndNeverBeforeOne) {
+TEST(LoadArrivals, AnExtremelyLowRateArrivesAfterEveryPhase) {
   for (const Process process : {Process::constant, Process::poisson}) {
     for (const double rate : {std::numeric_limits<double>::denorm_min(), 1e-300, 1e-12}) {
       for (const std::uint32_t thread : {0U, 1U}) {
@@ -169,7 +169,7 @@ TEST(LoadArrivals, ARateOfNextToNothingArrivesAfterEveryPhaseAndNeverBeforeOne) 
   }
 }
 
-TEST(LoadArrivals, WhatCannotBeIsRefused) {
+TEST(LoadArrivals, ImpossibleArrivalsAreRefused) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   ArrivalSpec constant_of_file = of_rate(Process::constant, 1);
   constant_of_file.times_ns = trace({1}).times_ns;

@@ -43,7 +43,7 @@ double chi_square_deviation(const std::vector<std::uint64_t>& counts) {
   return (chi_square - freedom) / std::sqrt(2 * freedom);
 }
 
-TEST(LoadKeys, NumberStandsBigEndianInTheFirstEightBytesAndTheRestIsPadded) {
+TEST(LoadKeys, NumberIsBigEndianInTheFirstEightBytesAndTheRestIsPadded) {
   KeyBuffer key(16);
   EXPECT_EQ(key.key(0x0102030405060708), std::string("\x01\x02\x03\x04\x05\x06\x07\x08", 8) + "00000000");
   EXPECT_EQ(key.key(0), std::string(8, '\0') + "00000000");

@@ -21,7 +21,7 @@ RunSpec good() {
 
 TEST(LoadRunSpec, FindsNothingWrongWithAGoodOne) { EXPECT_EQ(find_problem(good()), ""); }
 
-TEST(LoadRunSpec, SaysWhatIsWrongAndHowToMendIt) {
+TEST(LoadRunSpec, NamesTheErrorAndItsFix) {
   struct Case {
     std::function<void(RunSpec&)> spoil;
     const char* sentence;
@@ -90,7 +90,7 @@ TEST(LoadRunSpec, SaysWhatIsWrongAndHowToMendIt) {
   }
 }
 
-TEST(LoadRunSpec, FillEndsWithItsKeysWhereNothingElseEndsIt) {
+TEST(LoadRunSpec, FillEndsAfterItsKeysByDefault) {
   RunSpec spec = good();
   spec.phases[0].operations = std::nullopt;
   EXPECT_EQ(find_problem(spec), "");

@@ -159,7 +159,7 @@ TEST_F(LoadRun, OnlyMeasuredPhasesAreInTheResult) {
   EXPECT_EQ(report->live_keys, engine_.live()) << "keys of phases that are not measured live too";
 }
 
-TEST_F(LoadRun, ReadersTakeTheWriterWithThem) {
+TEST_F(LoadRun, TheWriterEndsWithTheReaders) {
   add("fill", Workload::fillseq);
   add("both", Workload::readwhilewriting).threads = 2;
   auto report = run();
@@ -191,7 +191,7 @@ TEST_F(LoadRun, SettlingFlushesAndWaits) {
   EXPECT_EQ(engine_.waits(), 1U);
 }
 
-TEST_F(LoadRun, WhatThePolicyDidIsToldOnceAndInTheRunsTime) {
+TEST_F(LoadRun, ThePolicysEventsAreReportedOnceInTheRunsTime) {
   engine_.events = {{.at_ns = 0, .name = "adoc", .figures = {{"background_jobs", 4.0}}, .message = ""}};
   add("fill", Workload::fillseq);
   ASSERT_TRUE(run());
@@ -200,7 +200,7 @@ TEST_F(LoadRun, WhatThePolicyDidIsToldOnceAndInTheRunsTime) {
   EXPECT_LT(notes_.events[0].at_ns, 0);  // the clock's zero is before the run
 }
 
-TEST_F(LoadRun, EndsEarlyAndSaysSoWhenAskedTo) {
+TEST_F(LoadRun, EndsEarlyOnRequestAndReportsIt) {
   PhaseSpec& endless = add("endless", Workload::overwrite);
   endless.operations = std::nullopt;
   endless.duration_s = 3600;
@@ -242,7 +242,7 @@ TEST_F(LoadRun, FailedOperationEndsTheRunWithItsReason) {
   EXPECT_FALSE(notes_.samples.empty()) << "what happened until then was told";
 }
 
-TEST_F(LoadRun, TellsEachStallOnceAndCountsItsTimeInSamples) {
+TEST_F(LoadRun, ReportsEachStallOnceAndCountsItsTimeInSamples) {
   // The store is read first at the first sample, an interval of 10 ms or more after the run began. One stall is within
   // that interval, the other reaches beyond it.
   std::vector<engine::Stall> stalls;

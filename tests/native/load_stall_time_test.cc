@@ -29,7 +29,7 @@ struct Case {
   std::uint64_t begun;
 };
 
-TEST(LoadStallTime, IsWhatLiesWithinTheInterval) {
+TEST(LoadStallTime, IsThePartWithinTheInterval) {
   const std::vector<Case> table = {
       {"no stalls", {}, 0, 100, 0, 0, 0, 0},
       {"inside", {{20, 50, kDelayed, kL0}}, 0, 100, 0, 30, 0, 1},

@@ -78,7 +78,7 @@ TEST_F(LoadWorker, ClosedLoopSeesAStallOnce) {
 
 // At 1000 operations a second, a stall of 200 ms delays the operation that it meets and the 199 that are due during it.
 // Then the store, which needs 10 us for each, works them off at one per 10 us while one becomes due per 1000 us.
-TEST_F(LoadWorker, OpenLoopCountsAStallForEveryOperationItHeldUp) {
+TEST_F(LoadWorker, OpenLoopCountsAStallForEveryDelayedOperation) {
   thread_spec_.operations = 1000;
   thread_spec_.arrivals.emplace().rate_ops_s = 1000;
   slow_ = 100;
@@ -112,7 +112,7 @@ TEST_F(LoadWorker, OversleepingIsInTheLatencyAndKnownAsSuch) {
   EXPECT_EQ(tally.write_latency.max_ns(), 80'000U);
 }
 
-TEST_F(LoadWorker, OpenLoopSaysWhatItCouldNotStartBeforeItsDeadline) {
+TEST_F(LoadWorker, OpenLoopCountsOperationsNotStartedBeforeItsDeadline) {
   thread_spec_.arrivals.emplace().rate_ops_s = 1000;
   slow_ = 100;
   ASSERT_TRUE(run(clock_.now_ns() + 250 * kMs));

@@ -143,7 +143,7 @@ TEST_F(LoadYcsbRun, ReadsOfTheLatestFindWhatOthersInsert) {
   EXPECT_EQ(engine_.live(), 1000 + count(1, Kind::insert) + count(2, Kind::insert)) << "no record is inserted twice";
 }
 
-TEST_F(LoadYcsbRun, AnUpdateLooksAtTheOldRecordOrDoesNot) {
+TEST_F(LoadYcsbRun, AnUpdateReadsTheOldRecordOrDoesNot) {
   mix(0, 0.5, 0, 0, 0.5);
   for (const auto update : {ycsb::Update::merge, ycsb::Update::overwrite}) {
     for (const bool all : {false, true}) {
@@ -245,7 +245,7 @@ TEST_F(LoadYcsbRun, LeastLiveBytesAreNoMoreThanWhatLives) {
   EXPECT_GT(least, engine_.live_bytes() * 3 / 4);
 }
 
-TEST_F(LoadYcsbRun, SaysWhatIsWrongAndHowToMendIt) {
+TEST_F(LoadYcsbRun, NamesTheErrorAndItsFix) {
   struct Case {
     std::function<void(ycsb::Properties&)> spoil;
     const char* sentence;

@@ -75,7 +75,7 @@ TEST(BufferPool, WritesOnlyWhenTheVictimIsDirty) {
   EXPECT_EQ(bench.batches(device::Opcode::write), (std::vector<Places>{{2, 3}}));
 }
 
-TEST(BufferPool, DirtyVictimTakesTheNextDirtyPagesAlongAndOneGoes) {
+TEST(BufferPool, DirtyVictimIsWrittenWithTheNextDirtyPagesAndOneIsEvicted) {
   Bench bench(5, /*write_back=*/3);
   bench.write(10);
   bench.read(11);
@@ -116,7 +116,7 @@ TEST(BufferPool, PrefetchEvictsAsManyAsItReads) {
   EXPECT_EQ(bench.pool.counters().prefetched_hits, 1U);
 }
 
-TEST(BufferPool, PrefetchesNeitherWhatIsThereNorWhatIsNot) {
+TEST(BufferPool, PrefetchesOnlyAbsentPagesWithinTheDrive) {
   Bench bench(4, /*write_back=*/4, /*prefetch=*/3);
   bench.write(0);
   for (const Page page : {1, 2}) bench.write(page);
@@ -145,7 +145,7 @@ TEST(BufferPool, PinnedPagesStay) {
   bench.read(4);
 }
 
-TEST(BufferPool, FlushWritesWhatIsDirtyInOrderOfPlace) {
+TEST(BufferPool, FlushWritesDirtyPagesInOrderOfAddress) {
   Bench bench(6, /*write_back=*/2);
   for (const Page page : {9, 3, 7, 1}) bench.write(page);
   bench.read(5);
@@ -244,7 +244,7 @@ INSTANTIATE_TEST_SUITE_P(Pool, Integrity,
                                          std::tuple{"clock-sweep", 8U, 0U}, std::tuple{"clock-sweep", 8U, 7U},
                                          std::tuple{"clock-sweep", 12U, 3U}));
 
-TEST(PoolSpec, SaysWhatIsWrongAndHowToMendIt) {
+TEST(PoolSpec, NamesTheErrorAndItsFix) {
   DataDevice drive(kPages * kPageBytes);
   const auto said = [&](const PoolSpec& spec) { return check(spec, drive.info()).message(); };
   EXPECT_EQ(said({kPageBytes, kPages, 4, 2, 1}), "");

@@ -34,7 +34,7 @@ std::unique_ptr<Policy> filled(std::unique_ptr<Policy> policy, Frame frames) {
   return policy;
 }
 
-TEST(Lru, LeastRecentlyUsedGoesFirst) {
+TEST(Lru, LeastRecentlyUsedIsEvictedFirst) {
   const auto policy = filled(make_lru(4), 4);
   policy->used(0);
   policy->used(2);
@@ -43,7 +43,7 @@ TEST(Lru, LeastRecentlyUsedGoesFirst) {
   EXPECT_EQ(order_of(*policy), (Frames{3, 0, 2}));
 }
 
-TEST(Lru, WhatNobodyAskedForGoesBeforeAll) {
+TEST(Lru, UnusedPrefetchedPagesAreEvictedFirst) {
   const auto policy = make_lru(3);
   policy->loaded(0, Arrival::demanded);
   policy->loaded(1, Arrival::demanded);
@@ -53,7 +53,7 @@ TEST(Lru, WhatNobodyAskedForGoesBeforeAll) {
   EXPECT_EQ(order_of(*policy), (Frames{0, 1, 2}));
 }
 
-TEST(ClockSweep, EachUseBuysOneMoreRound) {
+TEST(ClockSweep, EachUseKeepsAPageForOneMoreRound) {
   const auto policy = filled(make_clock_sweep(4, 5), 4);
   policy->used(0);
   policy->used(0);
@@ -72,7 +72,7 @@ TEST(ClockSweep, UsesCountUpToTheMost) {
   EXPECT_EQ(order_of(*policy), (Frames{0, 1}));
 }
 
-TEST(ClockSweep, HandGoesOnFromWhereItStood) {
+TEST(ClockSweep, HandContinuesFromItsPosition) {
   const auto policy = filled(make_clock_sweep(4, 5), 4);
   EXPECT_EQ(evict_any(*policy), 0U);  // all counts are 0 by now, and the hand is at 1
   policy->loaded(0, Arrival::demanded);
@@ -80,7 +80,7 @@ TEST(ClockSweep, HandGoesOnFromWhereItStood) {
   EXPECT_EQ(order_of(*policy), (Frames{2, 3, 1, 0}));
 }
 
-TEST(ClockSweep, WhatNobodyAskedForHasNoRoundToItsCredit) {
+TEST(ClockSweep, UnusedPrefetchedPagesBeginWithACountOfZero) {
   const auto policy = make_clock_sweep(3, 5);
   policy->loaded(0, Arrival::demanded);
   policy->loaded(1, Arrival::prefetched);
@@ -104,7 +104,7 @@ TEST_P(EachPolicy, PinnedFramesStayUntilTheyMayGo) {
   EXPECT_EQ(order_of(*policy), Frames{0});
 }
 
-TEST_P(EachPolicy, LookingAheadEndsWhenTold) {
+TEST_P(EachPolicy, VisitInOrderEndsOnRequest) {
   const auto policy = filled(make(8), 8);
   int seen = 0;
   policy->visit_in_order([&](Frame) { return ++seen < 3; });
@@ -112,7 +112,7 @@ TEST_P(EachPolicy, LookingAheadEndsWhenTold) {
 }
 
 // Law: after any history, evictions happen in the order of visit_in_order(), and visit_in_order() changes nothing.
-TEST_P(EachPolicy, EvictsInTheOrderItForetold) {
+TEST_P(EachPolicy, EvictsInTheOrderOfVisitInOrder) {
   constexpr Frame kFrames = 17;
   ssd::Random random(7);
   const auto policy = filled(make(kFrames), kFrames);

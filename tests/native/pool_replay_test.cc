@@ -131,7 +131,7 @@ TEST(Replay, SameSeedSameTime) {
   EXPECT_NE(run(4).result.duration_ns, run(4, 0.5, 2).result.duration_ns);
 }
 
-TEST(Replay, OfReadsAloneNothingIsWrittenWhateverTheBatch) {
+TEST(Replay, ReadsAloneWriteNothing) {
   const Outcome one = run(1, 1.0);
   const Outcome many = run(16, 1.0);
   EXPECT_EQ(one.drive.host_bytes_written, 0U);

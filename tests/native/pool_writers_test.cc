@@ -83,7 +83,7 @@ std::vector<Fault> transfer(Clockwork& drive, WritersKind kind, std::size_t coun
 
 constexpr WritersKind kKinds[] = {WritersKind::queue, WritersKind::threads, WritersKind::new_threads};
 
-TEST(Writers, WhatBecameOfEachIsToldInItsPlace) {
+TEST(Writers, OutcomesAreInTheOrderOfTheIos) {
   for (const WritersKind kind : kKinds) {
     for (const bool is_virtual : {true, false}) {
       Clockwork drive(is_virtual);
@@ -154,7 +154,7 @@ TEST(Writers, ThreadsBeginAsTheyAreHandedTheirIo) {
   EXPECT_EQ(drive.now(), 26 + 1000 + 11);
 }
 
-TEST(Writers, BetweenTheRowsOfATableIsALine) {
+TEST(Writers, TheTableIsInterpolatedLinearly) {
   const HandOffTable table = {{2, 10, 20, 4}, {4, 30, 60, 8}};
   EXPECT_EQ(hand_off_of(table, 3).first_ns, 20);
   EXPECT_EQ(hand_off_of(table, 3).last_ns, 40);

@@ -107,7 +107,7 @@ class Direct : public testing::Test {
   TemporaryDirectory directory_;
 };
 
-TEST_F(Direct, ATestFileHasNoNameAndIsWhole) {
+TEST_F(Direct, ATestFileHasNoNameAndIsCompletelyWritten) {
   const auto target = made({Kind::directory, directory_.root().string(), kBytes, false});
   EXPECT_EQ(directory_.entries(), 0);
   const TargetInfo info = target->info();
@@ -161,7 +161,7 @@ TEST_F(Direct, StaggeredJobsMoveTheirSharesAndNoMore) {
   EXPECT_EQ(device.counters().host_reads, 200U);
 }
 
-TEST_F(Direct, AFileIsReadAndNotWrittenWithoutLeave) {
+TEST_F(Direct, AFileIsNotWrittenWithoutDestroyData) {
   const std::string path = make_file("theirs");
   const std::string before = file_bytes(path);
   const auto target = made({Kind::file, path, std::nullopt, false});
@@ -174,7 +174,7 @@ TEST_F(Direct, AFileIsReadAndNotWrittenWithoutLeave) {
   EXPECT_EQ(file_bytes(path), before);
 }
 
-TEST_F(Direct, WithLeaveItIsWrittenWithinItsBounds) {
+TEST_F(Direct, WithDestroyDataItIsWrittenWithinItsBounds) {
   const std::string path = make_file("mine");
   const auto target = made({Kind::file, path, kBytes / 2, true});
   EXPECT_EQ(target->info().size_bytes, kBytes / 2);
@@ -191,7 +191,7 @@ TEST_F(Direct, WithLeaveItIsWrittenWithinItsBounds) {
   }
 }
 
-TEST_F(Direct, WhatIsWrittenIsNowhereTheSame) {
+TEST_F(Direct, WrittenDataIsNotRepeated) {
   const std::string path = make_file("mine", 1 << 20);
   const auto target = made({Kind::file, path, std::nullopt, true});
   ASSERT_TRUE(target->prepare({Preparation::Kind::sequential, 1, std::nullopt}, 1, kGoOnWriting));
@@ -202,7 +202,7 @@ TEST_F(Direct, WhatIsWrittenIsNowhereTheSame) {
   EXPECT_EQ(std::adjacent_find(blocks.begin(), blocks.end()), blocks.end());
 }
 
-TEST_F(Direct, AStoppedPreparationSaysHowFarItCame) {
+TEST_F(Direct, AStoppedPreparationReportsItsProgress) {
   const auto target = made({Kind::file, make_file("mine"), std::nullopt, true});
   const auto written = target->prepare({Preparation::Kind::random, 1000, std::nullopt}, 1,
                                        [](std::uint64_t done, std::uint64_t) { return done < 100'000; });
@@ -348,7 +348,7 @@ class LoopDevice {
   bool is_there_ = false;
 };
 
-TEST_F(Direct, ABlockDeviceIsReadAndWithLeaveWritten) {
+TEST_F(Direct, ABlockDeviceIsReadAndWithDestroyDataWritten) {
   const std::string backing = make_file("backing");
   const LoopDevice loop(backing);
   SPILLWAY_NEEDS(loop.is_there(), "a loop device: a superuser and a kernel that has them");

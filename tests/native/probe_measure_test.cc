@@ -167,7 +167,7 @@ TEST(Measure, TheRampLeavesOutWhatTheWriteCacheHides) {
   EXPECT_NEAR(lasting, programmed, 0.05 * programmed);
 }
 
-TEST(Measure, AWatchThatSaysNoEndsThePoint) {
+TEST(Measure, AWatchThatReturnsFalseEndsThePoint) {
   const auto target = make(small_drive());
   const Point point = reads_of(1, 32, 1'000'000'000);
   int looks = 0;
@@ -211,7 +211,7 @@ TEST(EmulatedTarget, StartsEachPointWithAQuietDrive) {
   EXPECT_NEAR(measured(*target, reads_of(1, 1, 500)).read_latency.mean_ns(), before, 0.01 * before);
 }
 
-TEST(EmulatedTarget, FillMakesANewDriveThatHoldsSoMuch) {
+TEST(EmulatedTarget, FillCreatesANewDriveWithThatMuchData) {
   const auto target = make(small_drive());
   EXPECT_EQ(target->info().range_bytes, 32U << 20);
   const auto written = target->reset_to_steady(0.5, kGoOnWriting);

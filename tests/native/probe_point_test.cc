@@ -73,7 +73,7 @@ TEST(Point, RefusesInOneSentenceThatNamesPointAndKey) {
   }
 }
 
-TEST(Point, WritesOnlyWhereItMay) {
+TEST(Point, WritesOnlyWithPermission) {
   Extent extent = kExtent;
   extent.writable = false;
   Point point = point_of(Pattern::random);
@@ -204,7 +204,7 @@ TEST(Window, LeavesOutTheRampAndTheCompletionThatEndsIt) {
   EXPECT_EQ(window.length_ns(), 20);
 }
 
-TEST(Window, CutShortItSaysSo) {
+TEST(Window, ReportsThatItWasCut) {
   Window window(point_of(Pattern::random), 0);
   EXPECT_TRUE(window.completed(10));
   window.cut(50);

@@ -15,7 +15,7 @@ constexpr std::uint64_t kFull = 1000;
 
 Clock::time_point at(Clock::duration since_start) { return Clock::time_point(1h) + since_start; }
 
-TEST(AppendPacer, NothingIsOwedBeforeASyncWasSeen) {
+TEST(AppendPacer, NoPauseBeforeTheFirstSync) {
   AppendPacer pacer;
   for (std::uint64_t end = 100; end < kFull; end += 100) EXPECT_EQ(pacer.pause_after(100, end, kFull, at(0s)), 0s);
 }
@@ -36,7 +36,7 @@ TEST(AppendPacer, SpreadsWhatIsLeftOfASyncOverWhatIsLeftOfTheLog) {
   EXPECT_NEAR(std::chrono::duration<double>(pacer.pause_after(15, 500, kFull, at(250ms))).count(), 2.5e-3, 1e-6);
 }
 
-TEST(AppendPacer, APauseIsNotLongerThanItsLimitAndTheRestIsOwed) {
+TEST(AppendPacer, APauseIsLimitedAndTheRestIsPaidLater) {
   AppendPacer pacer;
   pacer.sync_ends(at(0s), at(100ms));
   pacer.sync_begins(at(200ms));
@@ -45,7 +45,7 @@ TEST(AppendPacer, APauseIsNotLongerThanItsLimitAndTheRestIsOwed) {
   EXPECT_EQ(pacer.pause_after(0, 0, kFull, at(200ms)), 0s);
 }
 
-TEST(AppendPacer, ALogThatIsAsLongAsTheLastOwesAllThatIsLeft) {
+TEST(AppendPacer, ALogAsLongAsTheLastPaysTheRestOfTheSync) {
   AppendPacer pacer;
   pacer.sync_ends(at(0s), at(4ms));
   pacer.sync_begins(at(10ms));
@@ -53,7 +53,7 @@ TEST(AppendPacer, ALogThatIsAsLongAsTheLastOwesAllThatIsLeft) {
 }
 
 // It is expected to take a quarter longer than it has taken so far.
-TEST(AppendPacer, ASyncThatTakesLongerThanTheLastOwesMore) {
+TEST(AppendPacer, ASyncThatTakesLongerThanTheLastCausesMorePauses) {
   AppendPacer pacer;
   pacer.sync_ends(at(0s), at(1ms));
   pacer.sync_begins(at(10ms));

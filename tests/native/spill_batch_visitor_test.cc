@@ -52,7 +52,7 @@ constexpr char kCommitWithTimestamp = 0x15;
 
 std::string prefixed(const std::string& bytes) { return static_cast<char>(bytes.size()) + bytes; }
 
-TEST(BatchVisitor, TellsEveryKindThatAWriterMakesInOrder) {
+TEST(BatchVisitor, VisitsEveryKindOfWriteInOrder) {
   WriteBatch batch;
   ASSERT_TRUE(batch.Put("a", "1").ok());
   ASSERT_TRUE(batch.Delete("b").ok());
@@ -70,7 +70,7 @@ TEST(BatchVisitor, TellsEveryKindThatAWriterMakesInOrder) {
                                     {OperationKind::remove_range, 0, "e", "f"}}));
 }
 
-TEST(BatchVisitor, TellsColumnFamiliesEntitiesAndBlobIndexes) {
+TEST(BatchVisitor, VisitsColumnFamiliesEntitiesAndBlobIndexes) {
   std::vector<Seen> all;
   ASSERT_TRUE(
       visit(batch_of(1, std::string(1, kFamilyBlobIndex) + '\7' + prefixed("key") + prefixed("index")), &all).ok());
@@ -86,7 +86,7 @@ TEST(BatchVisitor, TellsColumnFamiliesEntitiesAndBlobIndexes) {
             (std::vector<Seen>{{OperationKind::put, 3, "k", "v"}, {OperationKind::put_entity, 4, "w", "columns"}}));
 }
 
-TEST(BatchVisitor, TellsTheMarkersOfTwoPhaseCommitAndPassesOverANoop) {
+TEST(BatchVisitor, VisitsTheMarkersOfTwoPhaseCommitAndSkipsANoop) {
   std::vector<Seen> all;
   const std::string markers = std::string(1, kNoop) + kBeginPrepare + kEndPrepare + prefixed("id") + kCommit +
                               prefixed("id") + kRollback + prefixed("id") + kCommitWithTimestamp +

@@ -39,7 +39,7 @@ Guard guard_of(std::uint64_t number, std::uint64_t nonce = 7, const char* id = k
   return {.id = id, .opening = {number, nonce}, .location = "/data/a/spill"};
 }
 
-TEST(SpillBinding, AGuardsNameSaysAllThatItIs) {
+TEST(SpillBinding, AGuardsNameContainsAllItsFields) {
   for (const char* location : {"/data/a/spill", "", ": writes may lie in the spill store ; open with", "relative"}) {
     Guard guard = guard_of(12, 0xfedcba9876543210);
     guard.location = location;
@@ -127,7 +127,7 @@ BindingRecord record_of(std::uint64_t confirmed, std::uint64_t pending, const ch
   return record;
 }
 
-TEST(SpillBinding, WhatFitsIsOpened) {
+TEST(SpillBinding, MatchingPairsAreOpened) {
   const auto ok = [](const Pairing& pairing) { return check_pairing(pairing).ToString(); };
   for (const bool has_writes : {false, true}) {
     EXPECT_EQ(ok(pairing_of(guard_of(4), record_of(4, 4), has_writes)), "OK");
@@ -146,7 +146,7 @@ TEST(SpillBinding, WhatFitsIsOpened) {
   EXPECT_EQ(ok(taken_over), "OK") << "another database may take what was closed with nothing in it";
 }
 
-TEST(SpillBinding, WhatDoesNotFitIsRefusedWithASentence) {
+TEST(SpillBinding, OtherPairsAreRefusedWithAReason) {
   const auto refuses = [](const Pairing& pairing, const char* because) {
     const Status status = check_pairing(pairing);
     EXPECT_TRUE(status.IsInvalidArgument()) << because << ": " << status.ToString();
@@ -300,7 +300,7 @@ TEST_F(SpillBindingDb, PlainRocksdbIsRefusedAfterAKill) {
   EXPECT_TRUE(open_plain("killed").ok());
 }
 
-TEST_F(SpillBindingDb, AUserNeverNamesTheGuardAndMayAllTheSame) {
+TEST_F(SpillBindingDb, AUserNeedNotNameTheGuardButMay) {
   make_with_writes("db");
   std::vector<rocksdb::ColumnFamilyDescriptor> families;
   for (const std::string& name : families_of("db")) families.emplace_back(name, rocksdb::ColumnFamilyOptions());
@@ -349,7 +349,7 @@ TEST_F(SpillBindingDb, AnOlderCopyOfTheSpillStoreIsRefused) {
 }
 
 // Also if everything was brought back in between, and the guard was dropped.
-TEST_F(SpillBindingDb, AnOlderCopyIsToldFromAnotherDatabase) {
+TEST_F(SpillBindingDb, AnOlderCopyIsDistinguishedFromAnotherDatabase) {
   for (const bool of_store : {false, true}) {
     SCOPED_TRACE(of_store);
     make_with_writes("db");
@@ -391,7 +391,7 @@ TEST_F(SpillBindingDb, ACopyOfBothIsADatabaseOfItsOwn) {
   EXPECT_EQ(get("key"), "copy");
 }
 
-TEST_F(SpillBindingDb, ABackupBesideTheNewerSpillStoreIsRefused) {
+TEST_F(SpillBindingDb, ABackupWithTheNewerSpillStoreIsRefused) {
   must_open("db");
   divert("key", "before");
   ASSERT_TRUE(db_->CreateCheckpoint(path("by_us")).ok());
@@ -471,7 +471,7 @@ TEST_F(SpillBindingDb, AMissingSpillDirectoryIsRefused) {
   EXPECT_EQ(get("key"), "db");
 }
 
-TEST_F(SpillBindingDb, ADamagedRecordIsToldWhereSomethingIsSpilled) {
+TEST_F(SpillBindingDb, ADamagedRecordIsReportedWhileSomethingIsSpilled) {
   make_with_writes("db");
   std::filesystem::resize_file(path("db/spill/BINDING"), 20);
   const Status status = open("db");
@@ -575,7 +575,7 @@ TEST_F(SpillBindingDb, TheOtherWaysToOpenAreRefusedWhileSomethingMayBeSpilled) {
   }
 }
 
-TEST_F(SpillBindingDb, AGuardIsNotListedAndNobodyMakesOne) {
+TEST_F(SpillBindingDb, AGuardIsNotListedAndCannotBeCreatedByAUser) {
   make_with_writes("db");
   EXPECT_EQ(families_of("db").size(), 2U);
   std::vector<std::string> families;

@@ -128,7 +128,7 @@ TEST_F(SpillCapacity, BoundsLogsAndSortedFilesTogether) {
   }
 }
 
-TEST_F(SpillCapacity, WhatASnapshotHoldsIsToldAndCounts) {
+TEST_F(SpillCapacity, GenerationsThatASnapshotHoldsAreReportedAndCount) {
   open(kCapacity / 16);
   fill(2000);
   EXPECT_EQ(db_->GetSpillStatistics().held_bytes, 0U);
@@ -155,7 +155,7 @@ TEST_F(SpillCapacity, WhatASnapshotHoldsIsToldAndCounts) {
   EXPECT_LT(db_->GetSpillStatistics().store_used_bytes, 1000U);  // only a note
 }
 
-TEST_F(SpillCapacity, TheMemoryOfWhatASnapshotHoldsIsToldAndCounts) {
+TEST_F(SpillCapacity, TheMemoryThatASnapshotHoldsIsReportedAndCounts) {
   open(kCapacity / 16);
   const std::uint64_t empty = db_->GetSpillStatistics().index_bytes;
   fill(1000);

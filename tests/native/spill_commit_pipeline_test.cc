@@ -126,7 +126,7 @@ TEST_F(CommitPipelineTest, ACommitIsAppendedThenApplied) {
   EXPECT_EQ(env_.applied, std::vector<std::uint64_t>{0});
 }
 
-TEST_F(CommitPipelineTest, WhoWaitsTogetherIsAppendedTogetherInOrder) {
+TEST_F(CommitPipelineTest, CommitsThatWaitTogetherAreAppendedTogetherInOrder) {
   const auto statuses = commit_together({put("a"), put("b"), put("c")});
   for (const Status& status : statuses) EXPECT_TRUE(status.ok()) << status.ToString();
   EXPECT_EQ(env_.groups, (std::vector<std::vector<Sequence>>{{1, 2, 3}}));
@@ -140,7 +140,7 @@ TEST_F(CommitPipelineTest, OneSyncMakesTheGroupASyncOne) {
   EXPECT_EQ(env_.synced, (std::vector<bool>{true, false}));
 }
 
-TEST_F(CommitPipelineTest, ASyncThatWasRefusedSyncsNobodyElse) {
+TEST_F(CommitPipelineTest, ARefusedSyncCommitSyncsNoOther) {
   env_.capacity = 2 * (kRecordHeaderBytes + put("a").GetDataSize());
   const auto statuses = commit_together({put("a"), put("b"), put("c")}, /*sync_last=*/true);
   EXPECT_TRUE(statuses[0].ok() && statuses[1].ok());
@@ -148,13 +148,13 @@ TEST_F(CommitPipelineTest, ASyncThatWasRefusedSyncsNobodyElse) {
   EXPECT_EQ(env_.synced, std::vector<bool>{false});
 }
 
-TEST_F(CommitPipelineTest, RoomIsAskedForWithTheBytesOfTheGroupBefore) {
+TEST_F(CommitPipelineTest, RoomIsRequestedWithTheBytesOfTheGroupBefore) {
   const std::uint64_t one = kRecordHeaderBytes + put("a").GetDataSize();
   commit_together({put("a"), put("b"), put("c")});
   EXPECT_EQ(env_.admitted_bytes, (std::vector<std::uint64_t>{one, 2 * one, 3 * one}));
 }
 
-TEST_F(CommitPipelineTest, ARefusedCommitTakesNoRoomFromThoseBehindIt) {
+TEST_F(CommitPipelineTest, ARefusedCommitTakesNoRoomFromLaterOnes) {
   const std::uint64_t small = kRecordHeaderBytes + put("a").GetDataSize();
   env_.capacity = 2 * small;
   const auto statuses = commit_together({put("a"), put("b", 1000), put("c")});
@@ -165,7 +165,7 @@ TEST_F(CommitPipelineTest, ARefusedCommitTakesNoRoomFromThoseBehindIt) {
   EXPECT_EQ(env_.groups.front().size(), 2U);
 }
 
-TEST_F(CommitPipelineTest, ARecordThatBecameLongerIsAskedForAgain) {
+TEST_F(CommitPipelineTest, RoomIsRequestedAgainForARecordThatBecameLonger) {
   env_.grows_by = 100;
   const std::uint64_t before = kRecordHeaderBytes + put("a").GetDataSize();
   env_.capacity = before + 99;
@@ -182,7 +182,7 @@ TEST_F(CommitPipelineTest, NothingIsAppendedWhenAllAreRefused) {
   EXPECT_TRUE(env_.applied.empty());
 }
 
-TEST_F(CommitPipelineTest, AFailedAppendIsEveryonesAndNothingIsApplied) {
+TEST_F(CommitPipelineTest, AFailedAppendFailsTheGroupAndNothingIsApplied) {
   env_.append_result = Status::TryAgain("in doubt");
   for (const Status& status : commit_together({put("a"), put("b")})) EXPECT_TRUE(status.IsTryAgain());
   EXPECT_TRUE(env_.applied.empty());
@@ -253,7 +253,7 @@ TEST_F(CommitPipelineTest, AGroupDoesNotWaitForAWriteOfOtherKeys) {
 
 // A writer that passed the gate before the group was visible has announced nothing, so the group waits until it has
 // left.
-TEST_F(CommitPipelineTest, TheFirstGroupWaitsForEveryoneInsideRocksdb) {
+TEST_F(CommitPipelineTest, TheFirstGroupWaitsForAllWritersInsideRocksdb) {
   env_.has_live_ = false;
   auto pass = std::make_unique<Gate::Pass>(pipeline_.gate());
   ASSERT_TRUE(*pass);
@@ -313,7 +313,7 @@ TEST_F(CommitPipelineTest, WhatRunsAloneMeetsNoGroup) {
   EXPECT_TRUE(std::is_sorted(env_.applied.begin(), env_.applied.end())) << "they can be read in another order";
 }
 
-TEST_F(CommitPipelineTest, BackpressureEndsWithWhoAskedForIt) {
+TEST_F(CommitPipelineTest, BackpressureEndsWithItsRequest) {
   const auto time_of_commit = [&] {
     const auto began = std::chrono::steady_clock::now();
     EXPECT_TRUE(commit(put("a")).ok());
@@ -330,7 +330,7 @@ TEST_F(CommitPipelineTest, BackpressureEndsWithWhoAskedForIt) {
   EXPECT_LT(least, std::chrono::microseconds(50 << 9));
 }
 
-TEST_F(CommitPipelineTest, ACommitThatIsNotHeldUpHasNotWaited) {
+TEST_F(CommitPipelineTest, ACommitWithoutADelayHasNotWaited) {
   WriteBatch batch = put("a");
   Commit one;
   one.batch = &batch;

@@ -63,7 +63,7 @@ struct Sized {
   Commit commit;
 };
 
-TEST(CommitQueue, OneThatComesAloneIsAGroupOfItself) {
+TEST(CommitQueue, ASingleCommitIsAGroup) {
   Leads leads;
   CommitQueue queue(leads.lead());
   Sized one;
@@ -73,7 +73,7 @@ TEST(CommitQueue, OneThatComesAloneIsAGroupOfItself) {
 }
 
 // A test cannot control whether the others are queued when the leader continues, so it repeats until they were.
-TEST(CommitQueue, ThoseThatWaitAreCommittedTogetherEachOnce) {
+TEST(CommitQueue, WaitingCommitsAreCommittedTogetherEachOnce) {
   bool were_together = false;
   for (int attempt = 0; attempt < 500 && !were_together; ++attempt) {
     Leads leads;
@@ -157,7 +157,7 @@ TEST(CommitQueue, WhatRunsAloneRunsWhileNothingIsCommitted) {
 }
 
 // A rollback holds the queue and waits for a flush. The flush calls the queue, and must not wait for the rollback.
-TEST(CommitQueue, WhoGivesWayIsTurnedAwayWhileItIsHeld) {
+TEST(CommitQueue, RunAloneUnlessHeldIsRefusedWhileItIsHeld) {
   CommitQueue queue([](std::span<Commit*>) {});
   std::atomic<int> ran = 0;
   std::vector<bool> turned_away;
@@ -173,7 +173,7 @@ TEST(CommitQueue, WhoGivesWayIsTurnedAwayWhileItIsHeld) {
   EXPECT_EQ(ran, 1);
 }
 
-TEST(CommitQueue, WhoWaitsAlreadyIsTurnedAwayWhenItIsHeld) {
+TEST(CommitQueue, AWaitingRunAloneUnlessHeldIsRefusedWhenItIsHeld) {
   CommitQueue queue([](std::span<Commit*> group) {
     for (Commit* one : group) one->status = Status();
   });

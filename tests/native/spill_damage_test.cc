@@ -52,7 +52,7 @@ INSTANTIATE_TEST_SUITE_P(Kinds, SpillDamage, ::testing::Values(StoreKind::region
                          [](const auto& kind) { return name_of(kind.param); });
 
 // Values at the beginning of a record and after others, so that readers reach them in different ways.
-TEST_P(SpillDamage, EveryReadOfAValueThatChangedSaysSo) {
+TEST_P(SpillDamage, EveryReadOfAChangedValueReportsDamage) {
   const std::string first(1000, 'f');
   const std::string middle(3000, 'm');
   const std::string small = "a small value at the very end";

@@ -179,7 +179,7 @@ TEST_F(SpillDb, WhatIsDivertedIsFoundAndComesBack) {
   }
 }
 
-TEST_F(SpillDb, TheNewestVersionWinsWhereverItWent) {
+TEST_F(SpillDb, TheNewestVersionWinsInEitherStore) {
   open();
   db_->SetDiversion(Diversion::always);
   put("k", "1");
@@ -214,7 +214,7 @@ TEST_F(SpillDb, ABatchIsDivertedWholeAndSurvivesReopening) {
   EXPECT_EQ(all(), "x=1 y=1 ");
 }
 
-TEST_F(SpillDb, SnapshotsSeeTheirMomentBeforeAndAfterARollback) {
+TEST_F(SpillDb, SnapshotsSeeTheirStateBeforeAndAfterARollback) {
   open();
   put("a", "1");
   db_->SetDiversion(Diversion::always);
@@ -234,7 +234,7 @@ TEST_F(SpillDb, SnapshotsSeeTheirMomentBeforeAndAfterARollback) {
   db_->ReleaseSnapshot(three);
 }
 
-TEST_F(SpillDb, MergesAreWorkedOutWhereTheirBaseIs) {
+TEST_F(SpillDb, MergesAreEvaluatedInTheStoreOfTheirBase) {
   open();
   put("a", "1");
   db_->SetDiversion(Diversion::always);
@@ -291,7 +291,7 @@ TEST_F(SpillDb, WhatWasDeletedSinglyStaysDeleted) {
   EXPECT_EQ(all(), "b=kept ");
 }
 
-TEST_F(SpillDb, ASyncWriteWithoutALogIsRefusedWhereverItGoes) {
+TEST_F(SpillDb, ASyncWriteWithoutALogIsRefusedInEitherStore) {
   open();
   WriteOptions options;
   options.sync = true;
@@ -383,7 +383,7 @@ TEST_F(SpillDb, FilesHaveTheirChecksumsWhateverTheReads) {
   }
 }
 
-TEST_F(SpillDb, AStallDivertsAtOnceAndNobodyWaits) {
+TEST_F(SpillDb, AStallDivertsAtOnceAndNoWriteWaits) {
   // Two L0 files that are never compacted, so RocksDB stops for ever.
   options_.write_buffer_size = 64 << 10;
   options_.max_write_buffer_number = 2;
@@ -425,7 +425,7 @@ TEST_F(SpillDb, TheWorstColumnFamilyIsTheOneNearestToAStall) {
   ASSERT_TRUE(db_->DestroyColumnFamilyHandle(few).ok());
 }
 
-TEST_F(SpillDb, AFullStoreFallsBackAndSaysSo) {
+TEST_F(SpillDb, AFullStoreFallsBackToRocksdbAndReportsIt) {
   spill_.capacity_bytes = 1 << 20;
   spill_.generation_bytes = 256 << 10;
   open();
@@ -441,7 +441,7 @@ TEST_F(SpillDb, AFullStoreFallsBackAndSaysSo) {
   EXPECT_EQ(get("key0"), value + "199");
 }
 
-TEST_F(SpillDb, PropertiesTellWhatGoesOn) {
+TEST_F(SpillDb, PropertiesReportTheState) {
   open();
   db_->SetDiversion(Diversion::always);
   put("k", "v");

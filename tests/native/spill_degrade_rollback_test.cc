@@ -86,7 +86,7 @@ TEST_F(SpillDegrade, ListsOfFilesHaveWhatARollbackIsPuttingBack) {
 
 // What a rollback has ingested, and what a flush has removed from RocksDB's log, is recorded in a note, because a
 // compaction may remove the sequence numbers that show it. A full store refuses the note.
-TEST_F(SpillDegrade, ANoteThatAFullStoreRefusesIsNotMissed) {
+TEST_F(SpillDegrade, ANoteThatAFullStoreRefusesIsNotNeeded) {
   open(RollbackPolicy::off);
   const std::string older(64 << 10, 'o');
   const std::string newer(64 << 10, 'n');
@@ -260,7 +260,7 @@ TEST_F(SpillDegrade, WhatCannotBeIngestedAnyMoreIsPutBack) {
   }
 }
 
-TEST_F(SpillDegrade, AFailingRollbackIsToldAndTriedAgainMoreAndMoreSeldom) {
+TEST_F(SpillDegrade, AFailingRollbackIsReportedAndRetriedWithLongerPauses) {
   open(RollbackPolicy::eager);
   system_->set_fault_rule([](const FileOperation& operation) {
     return operation.action == Action::create && is_sorted_file(operation)

@@ -25,7 +25,7 @@ using clients::rocksdb_of;
 using rocksdb::IOStatus;
 using rocksdb::Status;
 
-TEST_F(SpillDegrade, AFullDriveIsAnErrorAndNotAWaitWithoutEnd) {
+TEST_F(SpillDegrade, AFullDriveIsAnErrorAndNotAnEndlessWait) {
   open(RollbackPolicy::off);
   db_->SetDiversion(Diversion::always);
   const std::string value(20'000, 'v');
@@ -186,7 +186,7 @@ TEST_F(SpillDegrade, AnErrorThatStopsRocksdbEndsTheWaitForRoom) {
 }
 
 // Failed compactions do not stop RocksDB, but a stop of writes lasts until one succeeds.
-TEST_F(SpillDegrade, CompactionsThatFailAreNotWaitedForWithoutEnd) {
+TEST_F(SpillDegrade, FailingCompactionsAreNotWaitedForForEver) {
   open(RollbackPolicy::off);
   const std::unordered_map<std::string, std::string> few_files{{"level0_file_num_compaction_trigger", "2"},
                                                                {"level0_slowdown_writes_trigger", "3"},
@@ -236,7 +236,7 @@ TEST_F(SpillDegrade, CompactionsThatFailAreNotWaitedForWithoutEnd) {
 
 // What cannot be ingested any more after an error waits until RocksDB takes it through its log, and is retried with a
 // pause.
-TEST_F(SpillDegrade, WhatRocksdbHasNoRoomForIsTriedNowAndThen) {
+TEST_F(SpillDegrade, ARollbackWithoutRoomInRocksdbIsRetriedAtIntervals) {
   open(RollbackPolicy::off, 64 << 10, /*put_back_bytes=*/1 << 20);
   Status passed = Status::IOError("is over");
   for (const auto& one : rocksdb_of(*db_).GetDBOptions().listeners) {

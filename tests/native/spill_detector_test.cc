@@ -117,7 +117,7 @@ TEST_F(DetectorTest, DivertsAtItsThresholdAndReturnsBelowTheLowerOne) {
 }
 
 // A notification or a refusal of RocksDB counts at once, in the thread that got it. The next poll corrects it.
-TEST_F(DetectorTest, AStallThatRocksdbTellsOfDivertsAtOnceUntilTheNextLook) {
+TEST_F(DetectorTest, AStallNotificationDivertsAtOnceUntilTheNextPoll) {
   for (const bool is_refused : {true, false}) {
     SCOPED_TRACE(is_refused);
     Detector detector(kAtThreeL0Files, kNever);
@@ -139,7 +139,7 @@ TEST_F(DetectorTest, AStallThatRocksdbTellsOfDivertsAtOnceUntilTheNextLook) {
   }
 }
 
-TEST_F(DetectorTest, TheEndOfAStallIsLookedAtAndNotBelieved) {
+TEST_F(DetectorTest, TheEndOfAStallIsVerifiedByAPoll) {
   for (int i = 0; i < 3; ++i) flush_one();
   Detector detector(kAtThreeL0Files, kNever);
   detector.start(db_.get(), &families_, listen(detector));
@@ -154,7 +154,7 @@ TEST_F(DetectorTest, TheEndOfAStallIsLookedAtAndNotBelieved) {
   EXPECT_EQ(detector.route(), Route::spill);
 }
 
-TEST_F(DetectorTest, LooksAtEachIntervalUntilItIsStopped) {
+TEST_F(DetectorTest, PollsAtEachIntervalUntilItIsStopped) {
   Detector detector(kAtThreeL0Files, 1ms);
   detector.start(db_.get(), &families_, listen(detector));
   wait_for_looks(5);

@@ -78,7 +78,7 @@ INSTANTIATE_TEST_SUITE_P(Kinds, SpillEmptyValues,
                                   (std::get<1>(of.param) == kIngest ? "Ingested" : "PutBack");
                          });
 
-TEST_P(SpillEmptyValues, AreReadWhereverTheyLie) {
+TEST_P(SpillEmptyValues, AreReadFromBothStores) {
   expect_there();
   rocksdb::ReadOptions then;
   then.snapshot = db().GetSnapshot();

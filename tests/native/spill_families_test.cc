@@ -245,7 +245,7 @@ TEST_F(SpillFamilies, WritesToADroppedOneAnswerAsRocksdb) {
   }
 }
 
-TEST_F(SpillFamilies, TheFilesOfADroppedOneGoWithItsHandle) {
+TEST_F(SpillFamilies, TheFilesOfADroppedOneAreRemovedWithItsHandle) {
   open_all();
   for (const std::size_t family : {kOpened, kMade}) {
     fill(family);
@@ -457,7 +457,7 @@ TEST_F(SpillFamilies, OptionsUnderWhichNothingComesBackAreRefusedWhileSomethingI
 }
 
 // Other threads divert that key repeatedly, and the batch is written nevertheless.
-TEST_F(SpillFamilies, ABatchWithAKeyOfOneWithFifoCompactionIsWrittenBesideOthers) {
+TEST_F(SpillFamilies, ABatchWithAKeyOfOneWithFifoCompactionIsWrittenDuringOtherWrites) {
   families_[kOpened].options.compaction_style = rocksdb::kCompactionStyleFIFO;
   open();
   spill_db().SetDiversion(Diversion::always);
@@ -528,7 +528,7 @@ TEST_F(SpillFamilies, TheDefaultOnesHandleIsNotTheUsersToDestroy) {
   });
 }
 
-TEST_F(SpillFamilies, NoHandleAtAllIsDestroyedWithoutAWord) {
+TEST_F(SpillFamilies, DestroyingANullHandleIsOk) {
   open();
   fill(0);
   EXPECT_EQ(same([](Side& side) { return side.db->DestroyColumnFamilyHandle(nullptr); }), "OK");

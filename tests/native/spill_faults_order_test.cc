@@ -52,7 +52,7 @@ TEST_F(FaultsSpillway, WritesThatArriveDuringARollbackSurviveIt) {
 
 // What it contains, except for RocksDB's memtable, cannot be made durable any more. So nothing after it may be
 // acknowledged as durable.
-TEST_F(FaultsSpillway, ALogThatFailedIsNoGroundForASyncWrite) {
+TEST_F(FaultsSpillway, AFailedLogMakesNoSyncWriteDurable) {
   open();
   db_->SetDiversion(Diversion::never);
   ASSERT_TRUE(put("a", "1").ok());
@@ -121,7 +121,7 @@ TEST_F(FaultsSpillway, AFlushTakesWhatWasDivertedBeforeItAlong) {
 }
 
 // RocksDB reuses the sequence numbers of writes that were in no log when the process died.
-TEST_F(FaultsSpillway, NumbersThatRocksdbGivesAgainAreNotTakenForDurable) {
+TEST_F(FaultsSpillway, ReusedSequenceNumbersAreNotTakenForDurable) {
   int kept = 0;
   for (std::uint64_t seed = 0; seed < 4; ++seed) {
     db_.reset();
@@ -243,7 +243,7 @@ TEST_F(FaultsSpillway, AMarkOfWhatWasBroughtBackDoesNotEndTheReplay) {
 }
 
 // Reset before RocksDB's log is durable; and a crash between merge and reset, after which everything is merged again.
-TEST_F(FaultsSpillway, PowerThatGoesDuringARollbackLosesNothingWhereverItGoes) {
+TEST_F(FaultsSpillway, ALossOfPowerAtAnyStepOfARollbackLosesNothing) {
   std::uint64_t seed = 10;
   for (const char* step : {"spill.rollback.sorted", "spill.rollback.ingested", "spill.region.drop.renamed",
                            "spill.rollback.dropped", "spill.rollback.published"}) {

@@ -27,7 +27,7 @@ using rocksdb::IOStatus;
 using rocksdb::Status;
 
 // Like a file system that finds its drive full during write-back: one error, from which RocksDB recovers.
-TEST_F(FaultsSpillway, ASyncOfRocksdbsLogThatFailsOnceIsGotOver) {
+TEST_F(FaultsSpillway, RocksdbRecoversFromOneFailedSyncOfItsLog) {
   open();
   for (std::uint64_t seed = 0; seed < 4; ++seed) {
     const std::string round = std::to_string(seed);
@@ -58,7 +58,7 @@ TEST_F(FaultsSpillway, ASyncOfRocksdbsLogThatFailsOnceIsGotOver) {
   }
 }
 
-TEST_F(FaultsSpillway, AFailedAppendIsToldAndNothingAcknowledgedIsLost) {
+TEST_F(FaultsSpillway, AFailedAppendIsReportedAndNothingAcknowledgedIsLost) {
   open();
   db_->SetDiversion(Diversion::always);
   ASSERT_TRUE(put("a", "1").ok());
@@ -78,7 +78,7 @@ TEST_F(FaultsSpillway, AFailedAppendIsToldAndNothingAcknowledgedIsLost) {
 }
 
 // A sync during the rollback that repairs the store must not take it for one that failed again.
-TEST_F(FaultsSpillway, AStoreThatFailedIsMendedThoughOthersSyncMeanwhile) {
+TEST_F(FaultsSpillway, AFailedStoreIsRepairedDuringConcurrentSyncs) {
   spill_.put_back_bytes = 1 << 20;
   open();
   for (int round = 0; round < 6; ++round) {
@@ -105,7 +105,7 @@ TEST_F(FaultsSpillway, AStoreThatFailedIsMendedThoughOthersSyncMeanwhile) {
   expect_acknowledged();
 }
 
-TEST_F(FaultsSpillway, AWriteGoesToRocksdbWhereNoGenerationCouldBeBegun) {
+TEST_F(FaultsSpillway, AWriteGoesToRocksdbIfNoGenerationCanBegin) {
   open();
   db_->SetDiversion(Diversion::always);
   system_->set_fault_rule(
@@ -119,7 +119,7 @@ TEST_F(FaultsSpillway, AWriteGoesToRocksdbWhereNoGenerationCouldBeBegun) {
   expect_acknowledged();
 }
 
-TEST_F(FaultsSpillway, AFailedSyncIsMendedBeforeTheWriteIsAcknowledged) {
+TEST_F(FaultsSpillway, AFailedSyncIsRepairedBeforeTheWriteIsAcknowledged) {
   open();
   db_->SetDiversion(Diversion::always);
   ASSERT_TRUE(put("a", "1", true).ok());
@@ -386,7 +386,7 @@ TEST_F(FaultsSpillway, AWriteInDoubtHidesNoneThatWasAcknowledgedLater) {
 }
 
 // A flush whose sync of the spill store fails must not wait for anything that may wait for the flush.
-TEST_F(FaultsSpillway, AFlushBesideACopyEndsThoughTheStoreFails) {
+TEST_F(FaultsSpillway, AFlushDuringACopyEndsThoughTheStoreFails) {
   open();
   db_->SetDiversion(Diversion::never);
   rocksdb::WriteOptions unlogged;

@@ -25,7 +25,7 @@ TEST(Gate, LetsWritersInUntilItIsClosed) {
   EXPECT_TRUE(Gate::Pass(gate));
 }
 
-TEST(Gate, OpensWithTheLastOfThoseWhoClosedIt) {
+TEST(Gate, OpensWithItsLastCloser) {
   Gate gate;
   gate.close();
   gate.close();
@@ -58,7 +58,7 @@ TEST(Gate, CloseReturnsWhenThoseInsideHaveLeft) {
 }
 
 // Writers on more threads than the gate has stripes, and concurrent closings: no writer is inside while it is closed.
-TEST(Gate, NobodyIsInsideWhileItIsClosed) {
+TEST(Gate, NoWriterIsInsideWhileItIsClosed) {
   Gate gate;
   std::atomic<int> inside = 0;
   std::atomic<bool> is_over = false;

@@ -135,7 +135,7 @@ TEST(Generation, AnOldViewSortsNothingNew) {
   EXPECT_EQ(one->find(0, "b", 5), nullptr);
 }
 
-TEST(Generation, CountsAndTellsWhenNobodyHoldsIt) {
+TEST(Generation, CountsItselfAndReportsItsLastRelease) {
   GenerationId released = 0;
   auto one = generation(9, [&](GenerationId id) { released = id; });
   one->add(0, "key", 1, Kind::put, {.offset = 0, .from = 0, .length = 100});

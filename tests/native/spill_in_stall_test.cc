@@ -159,7 +159,7 @@ TEST_F(SpillInStall, WhatCameBackAndWhatWasDivertedSinceOutliveAKill) {
 }
 
 // Several calls wait, while other threads write the keys that come back.
-TEST_F(SpillInStall, SeveralMayWaitBesideWrites) {
+TEST_F(SpillInStall, SeveralCallsMayWaitDuringWrites) {
   {
     const NoCompactions meanwhile;
     stop();

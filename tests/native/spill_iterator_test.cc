@@ -228,7 +228,7 @@ TEST(SpillIterator, ARangeDeletionHidesWhatIsOlderInBothStores) {
   EXPECT_EQ(backwards(*world.iterator()), "f=main e=main cc=after a=main ");
 }
 
-TEST(SpillIterator, TurnsAtAKeyWhoseNeighboursAreCovered) {
+TEST(SpillIterator, ReversesAtAKeyWhoseNeighboursAreCovered) {
   World world;
   for (const char* key : {"b", "d", "e", "g"}) world.put(key, "main", false);
   world.put("b", "spill", true);
@@ -268,7 +268,7 @@ TEST(SpillIterator, AScanReadsItsValuesTogetherAndNoneTwice) {
   EXPECT_EQ(world.store().batches, (std::vector<std::size_t>{1}));
 }
 
-TEST(SpillIterator, AScanFindsItsValuesOnTheirWay) {
+TEST(SpillIterator, AScanFindsItsValuesPrefetched) {
   World world;
   world.store().in_background = true;
   for (int i = 100; i < 400; ++i) world.put("k" + std::to_string(i), "value " + std::to_string(i), true);
@@ -415,7 +415,7 @@ TEST(SpillIterator, IgnoresTheRangeDeletionsOfBothStores) {
   EXPECT_EQ(backwards(*world.iterator(options)), "b=spill a=main ");
 }
 
-TEST(SpillIterator, SeesItsMomentUntilItIsRefreshed) {
+TEST(SpillIterator, SeesItsStateUntilItIsRefreshed) {
   World world;
   world.put("a", "1", false);
   world.put("b", "1", true);
@@ -591,7 +591,7 @@ void SpillIteratorWalk::walk(Iterator& iterator, const Model& model, const ReadO
   }
 }
 
-TEST_P(SpillIteratorWalk, GoesAsAnOrderedMapDoesNowAndThroughASnapshot) {
+TEST_P(SpillIteratorWalk, AgreesWithAnOrderedMapNowAndThroughASnapshot) {
   for (int round = 0; round < 12 && !HasFatalFailure(); ++round) {
     SCOPED_TRACE(round);
     World world(GetParam().comparator);

@@ -66,7 +66,7 @@ TEST(KeyIndex, IsAMapToTheNewestEntry) {
   EXPECT_EQ(index.memory_bytes(), empty_bytes);
 }
 
-TEST(KeyIndex, TellsFamiliesAndOddKeysApart) {
+TEST(KeyIndex, DistinguishesFamiliesAndUnusualKeys) {
   KeyIndex index;
   EXPECT_FALSE(index.contains(0, ""));
   const auto one = make_generation(1);

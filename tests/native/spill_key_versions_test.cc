@@ -43,7 +43,7 @@ TEST(SpillKeyVersions, AFailedWriteCounts) {
   EXPECT_TRUE(versions.is_written_since(KeyVersions::stripe_of(0, "a"), before));
 }
 
-TEST(SpillKeyVersions, NothingIsWrittenOverWhatHasChanged) {
+TEST(SpillKeyVersions, AChangedKeyIsNotOverwritten) {
   KeyVersions versions;
   const KeyVersions::Seen a{KeyVersions::stripe_of(0, "a"), versions.now()};
   ASSERT_TRUE(versions.write(put("a"), {}, nothing).ok());

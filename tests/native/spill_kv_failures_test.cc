@@ -18,7 +18,7 @@ using rocksdb::Status;
 
 // The drive has the first and the third, and not the second. After a loss of power nothing after the first may be
 // there, and while the process lives nothing is lost.
-TEST_F(KvStoreTest, WhatADriveDidNotTakeIsToldLaterReadFromMemoryAndStoredAgain) {
+TEST_F(KvStoreTest, AFailedStoreIsReportedLaterReadFromMemoryAndRetried) {
   auto store = open();
   recover(*store);
   ASSERT_TRUE(store->begin(1).ok());
@@ -114,7 +114,7 @@ TEST_F(KvStoreTest, StagingThatALossOfPowerToreCountsUpToThere) {
 }
 
 // Two of its four records, and all of the next pair, were on the host's drive when the power failed.
-TEST_F(KvStoreTest, APairThatWasLongerOnceIsTheLast) {
+TEST_F(KvStoreTest, RecoveryEndsAtAPairThatWasLongerBefore) {
   auto store = open();
   recover(*store);
   ASSERT_TRUE(store->begin(1).ok());
@@ -140,7 +140,7 @@ TEST_F(KvStoreTest, APairThatWasLongerOnceIsTheLast) {
   EXPECT_TRUE(found() == (Records{{1, record_of(4000, 1)}, {1, record_of(4000, 2)}}));
 }
 
-TEST_F(KvStoreTest, AnAppendAfterAFailureIsRefusedAndWhatIsBehindAGapIsForgotten) {
+TEST_F(KvStoreTest, AnAppendAfterAFailureIsRefusedAndRecordsAfterAGapAreDropped) {
   auto store = open();
   recover(*store);
   ASSERT_TRUE(store->begin(1).ok());
@@ -167,7 +167,7 @@ TEST_F(KvStoreTest, AnAppendAfterAFailureIsRefusedAndWhatIsBehindAGapIsForgotten
 }
 
 // Nor on the drive, if they arrive while it stores earlier ones. It takes that many pairs per command.
-TEST_F(KvStoreTest, AGenerationIsOnTheDriveBehindAllOfTheOneBefore) {
+TEST_F(KvStoreTest, AGenerationIsStoredAfterAllOfTheOneBefore) {
   constexpr unsigned kCommand = kPairsACommand;
   auto store = open();
   recover(*store);
@@ -192,7 +192,7 @@ TEST_F(KvStoreTest, AGenerationIsOnTheDriveBehindAllOfTheOneBefore) {
 }
 
 // A generation begins while pairs of the one before are still in staging. A loss of power must not leave a hole.
-TEST_F(KvStoreTest, AGenerationThatBeginsBehindOneOnItsWayIsLostWithIt) {
+TEST_F(KvStoreTest, AGenerationThatBeginsWhileTheLastIsInFlightIsLostWithIt) {
   auto store = open();
   recover(*store);
   ASSERT_TRUE(store->begin(1).ok());

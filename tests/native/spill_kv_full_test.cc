@@ -148,7 +148,7 @@ TEST_F(KvStoreTest, WhatIsDroppedOnAFullDriveIsGoneForGood) {
 }
 
 // Records that a full drive did not take are durable in staging. Damage to them is reported like any other.
-TEST_F(KvStoreTest, DamageInStagingAfterACloseIsTold) {
+TEST_F(KvStoreTest, DamageInStagingAfterACloseIsReported) {
   auto store = open();
   recover(*store);
   ASSERT_TRUE(store->begin(1).ok());
@@ -212,7 +212,7 @@ TEST_F(KvStoreTest, WhatWasRefusedNeverComesBack) {
 }
 
 // Space that becomes free while a refused append is undone must not be used for it.
-TEST_F(KvStoreTest, WhatWasRefusedIsNotHandedOverAgainBesideARelease) {
+TEST_F(KvStoreTest, RefusedRecordsAreNotSubmittedAgainDuringARelease) {
   auto store = open();
   recover(*store);
   ASSERT_TRUE(store->begin(1).ok());

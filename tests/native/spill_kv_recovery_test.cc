@@ -22,7 +22,7 @@ using rocksdb::Status;
 
 // A pair is on the drive completely or not at all, so inconsistent pairs are damage and not the result of a loss of
 // power.
-TEST_F(KvStoreTest, ARecordThatChangedIsToldByScansAndByRecovery) {
+TEST_F(KvStoreTest, AChangedRecordIsReportedByScansAndByRecovery) {
   std::vector<std::string> records = {"small", record_of(4000, 1), record_of(40'000, 2), record_of(3000, 3)};
   std::vector<std::uint64_t> offsets;
   auto store = open();
@@ -59,7 +59,7 @@ TEST_F(KvStoreTest, ARecordThatChangedIsToldByScansAndByRecovery) {
 }
 
 // Synced records are known to be on the drive. If any of them is missing, that is reported.
-TEST_F(KvStoreTest, PairsThatAreGoneAreToldAfterASyncOrAClose) {
+TEST_F(KvStoreTest, MissingPairsAreReportedAfterASyncOrAClose) {
   for (const bool closes : {false, true}) {
     SCOPED_TRACE(closes);
     std::filesystem::remove(directory_.path("kv"));
@@ -134,7 +134,7 @@ TEST_F(KvStoreTest, WhatWasCutOrDroppedIsNotMissed) {
   }
 }
 
-TEST(KvDurable, OneOfItsSlotsIsAlwaysWhole) {
+TEST(KvDurable, OneOfItsSlotsIsAlwaysValid) {
   std::string memory(KvDurable::kBytes, '\0');
   EXPECT_TRUE(KvDurable(memory.data()).read().empty());
   KvDurable durable(memory.data());
@@ -262,7 +262,7 @@ TEST_F(KvStoreTest, DroppingAnEmptyGenerationLeavesAnOlderOne) {
   EXPECT_EQ(store->generations(), (std::vector<GenerationId>{1, 3}));
 }
 
-TEST_F(KvStoreTest, ACutOfAllForgetsNotWhatWasDropped) {
+TEST_F(KvStoreTest, ACutOfEverythingKeepsTheListOfDroppedGenerations) {
   auto store = open();
   recover(*store);
   ASSERT_TRUE(store->begin(5).ok());
@@ -287,7 +287,7 @@ TEST_F(KvStoreTest, ACutOfAllForgetsNotWhatWasDropped) {
   EXPECT_EQ(std::ranges::count(store->generations(), GenerationId{7}), 1);
 }
 
-TEST_F(KvStoreTest, WhatWasCutStandsInNobodysWayWhenALaterGenerationIsDropped) {
+TEST_F(KvStoreTest, CutRecordsDoNotPreventTheDropOfALaterGeneration) {
   for (const GenerationId cut : {1U, 2U}) {
     SCOPED_TRACE(cut);
     std::filesystem::remove(directory_.path("kv"));

@@ -104,7 +104,7 @@ TEST_F(KvStagingTest, ASlotThatBeginsAgainHasNothingOfWhatItHad) {
   EXPECT_TRUE(kept().empty());
 }
 
-TEST_F(KvStagingTest, ClearForgetsTheSlotsAndKeepsWhatIsSaidOfTheDrive) {
+TEST_F(KvStagingTest, ClearEmptiesTheSlotsAndKeepsTheRecordOfTheDrive) {
   {
     auto staging = open_empty();
     staging->durable().replace({{7, 5}});
@@ -119,7 +119,7 @@ TEST_F(KvStagingTest, ClearForgetsTheSlotsAndKeepsWhatIsSaidOfTheDrive) {
 
 // The slot of a pair with a piece of one record is filled at once. Its bytes contain frames only if it is the first
 // piece.
-TEST_F(KvStagingTest, APieceOfARecordIsCheckedAsAWhole) {
+TEST_F(KvStagingTest, APieceOfARecordIsCheckedCompletely) {
   const std::string piece(kStagedPairBytes, 'p');
   {
     auto staging = open_empty();
@@ -133,7 +133,7 @@ TEST_F(KvStagingTest, APieceOfARecordIsCheckedAsAWhole) {
 }
 
 // If any byte of a slot changes, the slot is invalid, or unchanged: no checksum covers the unused rest of the pair.
-TEST_F(KvStagingTest, ASlotOfWhichAByteChangedIsNotThere) {
+TEST_F(KvStagingTest, ASlotWithAChangedByteIsInvalid) {
   {
     auto staging = open_empty();
     staging->begin(0, {7, 0}, {}, false);
@@ -158,7 +158,7 @@ TEST_F(KvStagingTest, ASlotOfWhichAByteChangedIsNotThere) {
   EXPECT_EQ(noticed, 48 + bytes.size());  // six words of the slot's head count
 }
 
-TEST_F(KvStagingTest, AFileThatWasBeingMadeSaysNothingAndAnothersIsRefused) {
+TEST_F(KvStagingTest, AnIncompleteFileIsEmptyAndAForeignOneIsRefused) {
   open();  // like a kill before it was cleared
   EXPECT_TRUE(kept().empty());
   open_empty();
@@ -172,7 +172,7 @@ TEST_F(KvStagingTest, AFileThatWasBeingMadeSaysNothingAndAnothersIsRefused) {
   EXPECT_TRUE(KvStaging::open(directory_.path("no/such"), kStagedPairBytes, kSlots, &staging).IsIOError());
 }
 
-TEST_F(KvStagingTest, WithoutAPathItIsMemoryThatGoesWithIt) {
+TEST_F(KvStagingTest, WithoutAPathItIsInMemory) {
   std::unique_ptr<KvStaging> staging;
   ASSERT_TRUE(KvStaging::open("", kStagedPairBytes, kSlots, &staging).ok());
   ASSERT_TRUE(staging->clear().ok());

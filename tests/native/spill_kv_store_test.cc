@@ -23,7 +23,7 @@ namespace {
 
 using rocksdb::Status;
 
-TEST_F(KvStoreTest, ReadsThatWereBegunAreWaitedForOrLeftAlone) {
+TEST_F(KvStoreTest, BegunReadsAreWaitedForOrAbandoned) {
   auto store = open();
   recover(*store);
   ASSERT_TRUE(store->begin(1).ok());
@@ -49,7 +49,7 @@ TEST_F(KvStoreTest, ReadsThatWereBegunAreWaitedForOrLeftAlone) {
 }
 
 // The binding record outlives all generations. It must not keep the drive from freeing space around it.
-TEST_F(KvStoreTest, SpaceComesBackBesideABindingRecord) {
+TEST_F(KvStoreTest, SpaceIsFreedAroundABindingRecord) {
   auto store = open();
   recover(*store);
   ASSERT_TRUE(store->write_binding("bound").ok());
@@ -66,7 +66,7 @@ TEST_F(KvStoreTest, SpaceComesBackBesideABindingRecord) {
 }
 
 // The clock may have been set back since, so numbers continue from the newest one.
-TEST_F(KvStoreTest, TellsTheNewestNumberThoughNothingIsLeft) {
+TEST_F(KvStoreTest, ReturnsTheNewestNumberThoughNothingIsLeft) {
   constexpr GenerationId kLate = GenerationId{1} << 60;
   auto store = open();
   recover(*store);

@@ -286,7 +286,7 @@ TEST_F(SpillLifecycle, TheDestructorClosesInSpiteOfSnapshots) {
 }
 
 // RocksDB's Close does not use the objects in its options, and some programs delete them just before.
-TEST_F(SpillLifecycle, ClosingAsksNothingOfWhatOptionsPointTo) {
+TEST_F(SpillLifecycle, CloseDoesNotUseTheObjectsOfTheOptions) {
   Filter filter;
   families_[0].options.compaction_filter = &filter;
   families_[0].options.disable_auto_compactions = true;

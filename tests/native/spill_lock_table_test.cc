@@ -58,7 +58,7 @@ TEST(SpillLockTable, ALimitOfLocksIsOfEachColumnFamily) {
   EXPECT_TRUE(table.lock(locker(1), kC, true, kAtOnce).ok());
 }
 
-TEST(SpillLockTable, WhoWaitsGetsTheLockWhenItIsFree) {
+TEST(SpillLockTable, AWaiterGetsTheLockWhenItIsFree) {
   LockTable table({}, never);
   ASSERT_TRUE(table.lock(locker(1), kA, true, kAtOnce).ok());
   std::atomic<bool> is_free{false};

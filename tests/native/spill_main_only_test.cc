@@ -168,7 +168,7 @@ TEST_F(SpillMainOnly, ACopyHasNoWriteWithoutTheDivertedOneBeforeIt) {
   }
 }
 
-TEST_F(SpillMainOnly, DiversionGoesOnDuringACheckpoint) {
+TEST_F(SpillMainOnly, DiversionContinuesDuringACheckpoint) {
   db_->SetDiversion(Diversion::always);
   for (int i = 0; i < 100; ++i) ASSERT_TRUE(put("k" + std::to_string(i), std::string(4000, 'v')).ok());
   ASSERT_TRUE(db_->DeleteRange({}, db_->DefaultColumnFamily(), "k10", "k11").ok());
@@ -197,7 +197,7 @@ TEST_F(SpillMainOnly, DiversionGoesOnDuringACheckpoint) {
   EXPECT_EQ(get(*db_, "k1"), "later");
 }
 
-TEST_F(SpillMainOnly, DiversionGoesOnWhileABackupOrAnIngestionWaitsForTheRollback) {
+TEST_F(SpillMainOnly, DiversionContinuesWhileABackupOrAnIngestionWaitsForTheRollback) {
   const std::string file = sorted_file("one.sst", "ingested", "1");
   const std::vector<std::pair<std::string, std::function<Status()>>> calls{
       {"backup", [&] { return backup(*db_, directory_.path("restored")); }},
@@ -420,7 +420,7 @@ TEST_F(SpillMainOnly, OpeningWithBestEffortsIsRefusedWhileSomethingIsSpilled) {
 }
 
 // With atomic_flush RocksDB flushes all families together, because writes that are in no log must be consistent.
-TEST_F(SpillMainOnly, CopiesAreOfOneMomentInAllFamiliesWithAtomicFlush) {
+TEST_F(SpillMainOnly, CopiesAreConsistentOverAllFamiliesWithAtomicFlush) {
   db_.reset();
   rocksdb::DBOptions options;
   options.create_if_missing = true;
@@ -482,7 +482,7 @@ TEST_F(SpillMainOnly, AFamilyThatIsDroppedPastUsIsNoReasonNotToFlushTheOthers) {
   EXPECT_TRUE(db_->DestroyColumnFamilyHandle(family).ok());
 }
 
-TEST_F(SpillMainOnly, CopiesHaveTheFamiliesWhoseHandlesAreGone) {
+TEST_F(SpillMainOnly, CopiesHaveTheFamiliesWhoseHandlesWereDeleted) {
   rocksdb::ColumnFamilyHandle* family = nullptr;
   ASSERT_TRUE(db_->CreateColumnFamily({}, "family", &family).ok());
   rocksdb::WriteOptions unlogged;
@@ -523,7 +523,7 @@ TEST_F(SpillMainOnly, ListsThatFlushHaveNoLogsOfWhatIsInTables) {
 }
 
 // A pause that begins while the list is made waits for it, so the list is complete.
-TEST_F(SpillMainOnly, AListIsWholeThoughAPauseBeginsMeanwhile) {
+TEST_F(SpillMainOnly, AListIsCompleteThoughAPauseBeginsMeanwhile) {
   for (const bool flushes : {false, true}) {
     SCOPED_TRACE(flushes);
     std::future<Status> paused;
@@ -613,7 +613,7 @@ TEST_F(SpillMainOnly, WhatWasDivertedAndFlushedIsNoReasonToRefuseAnIngestion) {
 }
 
 // A holder of RocksDB itself sees everything, including a write that was about to be diverted.
-TEST_F(SpillMainOnly, NothingIsDivertedPastWhoeverWasHandedRocksdb) {
+TEST_F(SpillMainOnly, NothingIsDivertedAfterRocksdbWasHandedOut) {
   rocksdb::DB* root = nullptr;
   {
     const AtStep decided("spill.write.before_divert", [&] { root = db_->GetRootDB(); });

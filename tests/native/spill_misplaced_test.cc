@@ -59,11 +59,11 @@ bool lies_well(const std::vector<File>& files, const spill::FileNumbers& ingeste
   return spill::lie_above_older(family_of(files), *rocksdb::BytewiseComparator(), ingested, /*before=*/100);
 }
 
-TEST(IngestedFilesTest, TheNewestOfL0LiesAboveAll) {
+TEST(IngestedFilesTest, TheNewestL0FileIsAboveAllOthers) {
   EXPECT_TRUE(lies_well({{0, 7, "a", "z", 50}, {0, 9, "a", "z", 101}, {1, 5, "a", "z"}}, {9}));
   EXPECT_TRUE(lies_well({{0, 9, "a", "z", 101}, {0, 10, "m", "p", 102}}, {9, 10}));
 }
-TEST(IngestedFilesTest, OfL0WithoutANewNumberItLiesBelowOthers) {
+TEST(IngestedFilesTest, AnL0FileWithoutANewNumberIsBelowOthers) {
   EXPECT_FALSE(lies_well({{0, 7, "a", "z", 50}, {0, 9, "m", "p", 0}}, {9}));
   EXPECT_TRUE(lies_well({{0, 7, "a", "c", 50}, {0, 9, "m", "p", 0}}, {9}));
 }
@@ -73,14 +73,14 @@ TEST(IngestedFilesTest, DeeperItMayNotLieBelowWhatItOverlaps) {
   EXPECT_FALSE(lies_well({{5, 7, "0", "a"}, {6, 9, "a", "z"}}, {9}));
   EXPECT_FALSE(lies_well({{4, 7, "k", "k"}, {5, 9, "a", "z", 101}}, {9})) << "whatever its number is";
 }
-TEST(IngestedFilesTest, DeeperItMayLieAboveOthersAndBesideThem) {
+TEST(IngestedFilesTest, InDeeperLevelsItMayBeAboveOthersOrNextToThem) {
   EXPECT_TRUE(lies_well({{0, 7, "0", "9", 50}, {5, 9, "a", "f"}, {5, 8, "g", "z"}, {6, 3, "a", "z"}}, {9}));
   EXPECT_TRUE(lies_well({{0, 7, "0", "9", 50}, {5, 9, "a", "f"}, {6, 10, "g", "z"}}, {9, 10}));
 }
 TEST(IngestedFilesTest, WhatIsNowhereIsNotThere) { EXPECT_FALSE(lies_well({{0, 7, "a", "z", 50}}, {9})); }
 
 // docs/decisions/0017
-TEST(IngestedFilesTest, NothingIsIngestedByARocksdbThatTakesItselfForStopped) {
+TEST(IngestedFilesTest, NothingIsIngestedWhileRocksdbCountsAsStopped) {
   using Reason = rocksdb::BackgroundErrorReason;
   using Severity = rocksdb::Status::Severity;
   struct Case {
@@ -267,7 +267,7 @@ class WhenIngested final : public rocksdb::EventListener {
 
 // No log has the sequence number of the ingestion, and a compaction removes it from the table. Without a note of it,
 // later diverted writes would look like writes after a lost one.
-TEST(SpillMisplaced, WhatWasDivertedAfterItOutlivesAKill) {
+TEST(SpillMisplaced, WritesDivertedAfterItSurviveAKill) {
   const TemporaryDirectory scratch(memory_path());
   rocksdb::Options options = small_options();
   DB* diverting = nullptr;

@@ -208,7 +208,7 @@ TEST_F(SpillOptionsFile, FollowsSetOptions) {
 }
 
 // RocksDB reports the length of the file to a caller that copies the database.
-TEST_F(SpillOptionsFile, IsAsLongAsRocksdbSaysAndWholeInACheckpoint) {
+TEST_F(SpillOptionsFile, HasTheSizeThatRocksdbReportsAndIsCompleteInACheckpoint) {
   families_.emplace_back("shorter", with_triggers(2, 100'000'000, 1, std::uint64_t{1} << 40));
   open();
   for (const char* const slowdown : {"4", "2000000000"}) {  // shorter than RocksDB's own, and longer
@@ -232,7 +232,7 @@ TEST_F(SpillOptionsFile, IsAsLongAsRocksdbSaysAndWholeInACheckpoint) {
 }
 
 // A file that a process left when it was killed before the rename. RocksDB neither reads nor deletes it.
-TEST_F(SpillOptionsFile, IsWrittenAnewAfterACrash) {
+TEST_F(SpillOptionsFile, IsWrittenAgainAfterACrash) {
   open();
   close();
   for (Side& side : sides()) std::ofstream(path(side) + "/OPTIONS-000001.dbtmp") << "[CFOptions \"default\"";

@@ -108,7 +108,7 @@ class SpillPast : public ::testing::Test {
 // --- RocksDB itself
 
 // A transaction of a wrapped database takes its snapshot from RocksDB and reads through spillway::DB.
-TEST_F(SpillPast, SnapshotsOfRocksdbsOwnAreReadThroughOurs) {
+TEST_F(SpillPast, RocksdbsSnapshotsAreReadThroughSpillwayDb) {
   put("k", "old");
   const rocksdb::Snapshot* const before = db_->GetSnapshot();
   put("k", "older");
@@ -160,7 +160,7 @@ TEST_F(SpillPast, FamiliesThatWereMadePastUsAreWrittenTo) {
 }
 
 // A checkpoint consists of tables and logs, so it must flush writes that are in neither.
-TEST_F(SpillPast, ACheckpointHoldsWhatWasWrittenPastUsWithoutALog) {
+TEST_F(SpillPast, ACheckpointHasWritesToRocksdbWithoutALog) {
   rocksdb::DB* const root = db_->GetRootDB();
   WriteOptions unlogged;
   unlogged.disableWAL = true;
@@ -199,7 +199,7 @@ TEST_F(SpillPast, RocksdbItselfHasEverythingAndKeepsIt) {
   EXPECT_EQ(number("spillway.live-entries"), 1U);
 }
 
-TEST_F(SpillPast, RocksdbsLogSaysThatItWasHandedOut) {
+TEST_F(SpillPast, RocksdbsInfoLogRecordsThatItWasHandedOut) {
   ASSERT_NE(db_->GetRootDB(), nullptr);
   db_.reset();
   std::string log;
@@ -220,7 +220,7 @@ TEST_F(SpillPast, ACopyOfRocksdbItselfIsAPlainDatabase) {
   EXPECT_EQ(all(*plain), "a=spilled ");
 }
 
-TEST_F(SpillPast, ABackupBesideWhoeverHoldsRocksdbLeavesItPlain) {
+TEST_F(SpillPast, ABackupAfterRocksdbWasHandedOutLeavesAPlainDatabase) {
   put("a", "spilled");
   rocksdb::DB* const root = db_->GetRootDB();
   rocksdb::BackupEngine* engine = nullptr;
@@ -251,7 +251,7 @@ TEST_F(SpillPast, AWriteThatWasAboutToBeDivertedIsNot) {
   EXPECT_EQ(get(*rocks, "a"), "late");
 }
 
-TEST_F(SpillPast, NoWriteIsDivertedBehindTheBackOfWhoeverHoldsRocksdb) {
+TEST_F(SpillPast, NoWriteIsDivertedWhileTheUserHoldsRocksdb) {
   std::atomic<bool> ends{false};
   std::vector<std::thread> writers;
   std::atomic<int> written{0};
@@ -394,7 +394,7 @@ TEST_F(SpillPast, AnExportedColumnFamilyHoldsWhatWasAcknowledgedBefore) {
   }
 }
 
-TEST_F(SpillPast, ListsOfFilesAreWholeForAThreadThatCopiesThem) {
+TEST_F(SpillPast, ListsOfFilesAreCompleteForAThreadThatCopiesThem) {
   const auto listed = [&] {
     std::vector<rocksdb::LiveFileMetaData> files;
     db_->GetLiveFilesMetaData(&files);
@@ -521,7 +521,7 @@ TEST_F(SpillPast, CompactFilesWaitsForTheEndOfARollback) {
 
 // --- Numbers
 
-TEST_F(SpillPast, SequenceNumbersGrowWithEveryWriteWhereverItGoes) {
+TEST_F(SpillPast, SequenceNumbersGrowWithEveryWriteToEitherStore) {
   rocksdb::SequenceNumber last = db_->GetLatestSequenceNumber();
   for (int i = 0; i < 40; ++i) {
     db_->SetDiversion(i % 4 < 2 ? Diversion::always : Diversion::never);
@@ -580,7 +580,7 @@ TEST_F(SpillPast, EstimatesIncludeWhatIsSpilled) {
 
 // --- Calls that a StackableDB does not forward
 
-TEST_F(SpillPast, WhatAStackableDbDoesNotPassOnReachesRocksdb) {
+TEST_F(SpillPast, CallsThatAStackableDbDoesNotForwardReachRocksdb) {
   put("a", "1");
   EXPECT_TRUE(db_->Resume().ok());
   std::unique_ptr<rocksdb::StatsHistoryIterator> history;

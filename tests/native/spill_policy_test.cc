@@ -206,7 +206,7 @@ TEST(Policy, NeverBringsBackInAStallUnlessItMust) {
   });
 }
 
-TEST(Policy, BringsBackBesideWritesWhatIsHalfTheStoreBeforeItIsFull) {
+TEST(Policy, BringsBackDuringWritesFromHalfFullOn) {
   const RollbackState half = with(writing(), [](auto& s) { s.route = Route::spill, s.sealed = 3, s.share_used = 0.5; });
   expect_steps({
       {"held up by memtables", half, true, true, true, false},
@@ -236,7 +236,7 @@ TEST(Policy, WhatComesBackIsNoStallItself) {
   EXPECT_EQ(brings(), kAllGenerations);
 }
 
-TEST(Policy, BesideReadersItComesBackGently) {
+TEST(Policy, PausesBetweenRollbacksWhileThereAreReaders) {
   RollbackState state = with(writing(), [](auto& s) { s.sealed = 9, s.reads_per_s = 60, s.writes_per_s = 0; });
   const auto brings = [&](RollbackPolicy policy) { return next_rollback(state, policy); };
   EXPECT_EQ(brings(RollbackPolicy::adaptive), 1U);
@@ -258,7 +258,7 @@ TEST(Policy, BesideReadersItComesBackGently) {
   EXPECT_EQ(brings(RollbackPolicy::adaptive), 1U) << "readers may come";
 }
 
-TEST(Policy, BringsBackNothingWhereNothingLies) {
+TEST(Policy, BringsBackNothingFromAnEmptyStore) {
   RollbackState empty{.rollback_requested = true, .spill_full = true, .idle_s = 100, .l0_room = 10};
   expect_steps({{"empty", empty, false, false, false, false}});
   empty.live_bytes = 2;  // of a range tombstone

@@ -237,7 +237,7 @@ TEST_F(SpillPowerOrder, WhatMakesWritesDurableDoesSoWithDivertedOnes) {
 }
 
 // It would remove sequence numbers from tables before a note records them, and RocksDB does not report its beginning.
-TEST_F(SpillPowerOrder, ACompactionOfFilesDoesNotRunBesideARollback) {
+TEST_F(SpillPowerOrder, ACompactionOfFilesDoesNotRunDuringARollback) {
   open();
   put_main("main", "1");
   ASSERT_TRUE(rocksdb_of(*db_).Flush({}).ok());
@@ -423,7 +423,7 @@ TEST_F(SpillPowerOrder, WhatWasDivertedDuringASyncIsSyncedForTheNextWriteToRocks
 
 // A flush during a call that holds commits: the spill store must be durable up to the marks that it removes. RocksDB
 // waits for a second after each failed flush.
-TEST_F(SpillPowerOrder, AFlushBesideACallThatHoldsCommitsTakesNothingPastItsMark) {
+TEST_F(SpillPowerOrder, AFlushDuringACallThatHoldsCommitsFlushesNothingWithoutItsMark) {
   open();
   for (std::uint64_t seed = 0; seed < kSeeds / 2; ++seed) {
     const std::string round = std::to_string(seed);

@@ -303,7 +303,7 @@ class SpillPrefixIterator : public ::testing::TestWithParam<Tables> {
   bool diverts_ = true;
 };
 
-TEST_P(SpillPrefixIterator, GoesAsRocksdbsAndTurnsAnywhere) {
+TEST_P(SpillPrefixIterator, AgreesWithRocksdbsAndReversesAnywhere) {
   for (int round = 0; round < 4 && !HasFailure(); ++round) {
     SCOPED_TRACE("round " + std::to_string(round));
     World world(GetParam());

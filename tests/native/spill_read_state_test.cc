@@ -109,7 +109,7 @@ class SpillReadStateTest : public ::testing::Test {
 };
 
 // RocksDB sorts the keys before it takes its read state.
-TEST_F(SpillReadStateTest, ManyKeysAreReadOfOneMomentThoughNothingWasDivertedAtFirst) {
+TEST_F(SpillReadStateTest, ManyKeysAreReadInOneStateThoughNothingWasDivertedAtFirst) {
   put_main("main", "1");
   order_.at(1, [&] {
     divert("spilled", "2");
@@ -133,7 +133,7 @@ TEST_F(SpillReadStateTest, ASnapshotHasNoWriteToRocksdbWithoutTheDivertedOneBefo
   EXPECT_TRUE(get("main", snapshot.snapshot()) == "1" || get("spilled", snapshot.snapshot()) == "2");
 }
 
-TEST_F(SpillReadStateTest, ASnapshotHasNoDivertedVersionBesideALaterWriteThanTheOneThatReplacedIt) {
+TEST_F(SpillReadStateTest, ASnapshotShowsTheReplacementOfADivertedVersionBeforeLaterWrites) {
   put_main("later", "1");
   divert("k", "1");
   when_asked_ = [&] {

@@ -5,7 +5,7 @@
 namespace spillway::spill {
 namespace {
 
-TEST(Record, IsWrittenAsItsHeaderSays) {
+TEST(Record, HasTheFormatOfItsHeaderFile) {
   const std::string bytes =
       encode({.first_sequence = 0x0102030405060708, .main_sequence = 0xF0, .main_durable = 0xE0, .sync = true});
   const std::string written("\x08\x07\x06\x05\x04\x03\x02\x01\xF0\0\0\0\0\0\0\0\xE0\0\0\0\0\0\0\0\x01",

@@ -43,7 +43,7 @@ class SpillRefused : public ::testing::TestWithParam<Diversion> {
   rocksdb::ColumnFamilyHandle* family_ = nullptr;
 };
 
-TEST_P(SpillRefused, EveryCallWithATimestampSaysSo) {
+TEST_P(SpillRefused, EveryCallWithATimestampIsNotSupported) {
   const std::string ts(8, '\0');
   std::string value;
   std::string timestamp;
@@ -63,7 +63,7 @@ TEST_P(SpillRefused, EveryCallWithATimestampSaysSo) {
   expect_refused("GetFullHistoryTsLow", db_->GetFullHistoryTsLow(family_, &timestamp));
 }
 
-TEST_P(SpillRefused, EveryMultiGetWithTimestampsSaysSo) {
+TEST_P(SpillRefused, EveryMultiGetWithTimestampsIsNotSupported) {
   const std::vector<Slice> keys{"k", "l"};
   std::vector<std::string> values;
   std::vector<std::string> timestamps;
@@ -95,7 +95,7 @@ TEST_P(SpillRefused, KindsOfValuesThatTheSpillStoreDoesNotKeepSaySo) {
   expect_refused("GetMergeOperands", db_->GetMergeOperands(ReadOptions(), family_, "k", &operand, &operands, &count));
 }
 
-TEST_P(SpillRefused, WhatReadsOrWritesRocksdbsLogAloneSaysSo) {
+TEST_P(SpillRefused, CallsOnRocksdbsLogAreNotSupported) {
   std::unique_ptr<rocksdb::TransactionLogIterator> updates;
   expect_refused("GetUpdatesSince", db_->GetUpdatesSince(0, &updates, {}));
   expect_refused("LockWAL", db_->LockWAL());
@@ -108,7 +108,7 @@ TEST_P(SpillRefused, WhatReadsOrWritesRocksdbsLogAloneSaysSo) {
   expect_refused("NewDefaultReplayer", db_->NewDefaultReplayer({family_}, nullptr, &replayer));
 }
 
-TEST_P(SpillRefused, TheRestSaysSo) {
+TEST_P(SpillRefused, TheRestIsNotSupported) {
   expect_refused("DeleteFile", db_->DeleteFile("000001.sst"));
   expect_refused("TryCatchUpWithPrimary", db_->TryCatchUpWithPrimary());
   ReadOptions tailing;

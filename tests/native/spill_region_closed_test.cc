@@ -53,7 +53,7 @@ class ClosedStoreTest : public RegionStoreTest {
   Records all_;
 };
 
-TEST_F(ClosedStoreTest, AnyByteThatChangedIsToldOrChangesNothing) {
+TEST_F(ClosedStoreTest, AnyChangedByteIsReportedOrHasNoEffect) {
   for (const auto& [name, bytes] : files_) {
     for (std::size_t at = 0; at < bytes.size(); ++at) {
       SCOPED_TRACE(name + " at " + std::to_string(at));
@@ -64,7 +64,7 @@ TEST_F(ClosedStoreTest, AnyByteThatChangedIsToldOrChangesNothing) {
   }
 }
 
-TEST_F(ClosedStoreTest, AFileThatIsShorterOrEmptyOrGoneOrZeroedIsTold) {
+TEST_F(ClosedStoreTest, AFileThatIsShorterOrEmptyOrMissingOrZeroedIsReported) {
   for (const auto& [name, bytes] : files_) {
     const bool may_be_all = name == "DURABLE";
     for (std::size_t size = 0; size < bytes.size(); ++size) {
@@ -111,7 +111,7 @@ TEST_F(ClosedStoreTest, WhatWasCutOrDroppedIsNotMissed) {
 }
 
 // Killed after a sync: what was synced is known, even without a later frame.
-TEST_F(RegionStoreTest, DamageToTheLastThatWasSyncedIsToldAfterAKill) {
+TEST_F(RegionStoreTest, DamageToTheLastSyncedRecordIsReportedAfterAKill) {
   std::uint64_t synced = 0;
   std::uint64_t loose = 0;
   {

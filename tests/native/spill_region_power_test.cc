@@ -200,7 +200,7 @@ TEST_F(RegionPower, WhatARecoveryHasFoundIsDurableThoughTheLogIsTorn) {
   lose_power_after(fill, [&] { EXPECT_EQ(recover(), (Records{{1, "a"}, {2, "a"}})); });
 }
 
-TEST_F(RegionPower, TheBindingRecordIsWholeAndTheLastThatWasWritten) {
+TEST_F(RegionPower, TheBindingRecordIsCompleteAndTheLastOneWritten) {
   const std::string record(1000, 'r');
   const auto fill = [&] {
     ASSERT_TRUE(store_->write_binding(record + "1").ok());

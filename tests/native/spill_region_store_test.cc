@@ -27,7 +27,7 @@ using rocksdb::Slice;
 using rocksdb::Status;
 
 // On the file system of an emulated drive.
-TEST_F(RegionStoreTest, ReadsThatWereBegunAreWaitedForOrLeftAlone) {
+TEST_F(RegionStoreTest, BegunReadsAreWaitedForOrAbandoned) {
   device::DriveSpec spec;
   spec.preset = "cosmos-plus";
   spec.preset_dirs = device::default_preset_dirs();
@@ -141,7 +141,7 @@ TEST_F(TornLogTest, AScanOfDamagedBytesAndAReadOfMissingOnesSaySo) {
   EXPECT_EQ(read(*store, 1, damaged_.ends[0], 0, 3), "one");
 }
 
-TEST_F(TornLogTest, CutForgetsTheRecordAndAllBehindIt) {
+TEST_F(TornLogTest, CutRemovesTheRecordAndAllAfterIt) {
   {
     auto store = open();
     recover(*store);
@@ -239,7 +239,7 @@ TEST_F(RegionStoreTest, ARecordThatIsTooLongIsNoFailure) {
   EXPECT_EQ(found(), (Records{{1, "a"}}));
 }
 
-TEST_F(RegionStoreTest, AfterAFullDriveItGoesOnWithoutWhatDidNotFit) {
+TEST_F(RegionStoreTest, AfterAFullDriveItContinuesWithoutTheRefusedRecord) {
   auto store = open();
   recover(*store);
   ASSERT_TRUE(store->begin(1).ok());
@@ -253,7 +253,7 @@ TEST_F(RegionStoreTest, AfterAFullDriveItGoesOnWithoutWhatDidNotFit) {
   EXPECT_EQ(found(), (Records{{1, "one"}, {1, "two"}}));
 }
 
-TEST_F(RegionStoreTest, AfterAFailedWriteOrSyncItRefusesUntilItBeginsAnew) {
+TEST_F(RegionStoreTest, AfterAFailedWriteOrSyncItRefusesUntilANewGenerationBegins) {
   auto store = open();
   recover(*store);
   ASSERT_TRUE(store->begin(1).ok());

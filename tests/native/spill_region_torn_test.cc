@@ -40,7 +40,7 @@ TEST_F(TornLogTest, GarbledAtEveryByte) {
 }
 
 // The next log states that this one was durable when it began, so no loss of power can have torn it.
-TEST_F(TornLogTest, DamageToAnOlderLogIsTold) {
+TEST_F(TornLogTest, DamageToAnOlderLogIsReported) {
   for (std::uint64_t at = 0; at < damaged_.log.size(); ++at) {
     SCOPED_TRACE(at);
     const std::uint64_t frame =
@@ -101,7 +101,7 @@ TEST_F(UnsyncedLogTest, WhatIsTornOfItTakesTheNextOneAlong) {
   }
 }
 
-TEST_F(UnsyncedLogTest, DamageToItIsToldOnceTheNextOneKnowsItToBeDurable) {
+TEST_F(UnsyncedLogTest, DamageToItIsReportedOnceTheNextLogRecordsThatItIsDurable) {
   for (std::uint64_t at = 0; at < damaged_.log.size(); ++at) {
     SCOPED_TRACE(at);
     const std::uint64_t frame =
@@ -170,7 +170,7 @@ TEST_F(RegionStoreTest, RecoveryMakesDurableWhatAKilledProcessLeft) {
 }
 
 // A later frame states that the ones before it were synced, so no loss of power can have torn them.
-TEST_F(TornLogTest, DamageToWhatWasSyncedIsTold) {
+TEST_F(TornLogTest, DamageToSyncedRecordsIsReported) {
   std::vector<std::uint64_t> offsets;
   {
     auto store = open();
@@ -222,7 +222,7 @@ TEST_F(TornLogTest, ALogOfAnotherVersionIsRefused) {
   }
 }
 
-TEST_F(TornLogTest, ZerosBehindTheEndAreNoRecords) {
+TEST_F(TornLogTest, ZerosAfterTheEndAreNoRecords) {
   write(path("000001.spill"), damaged_.log + std::string(10000, '\0'));
   std::filesystem::remove(path("000002.spill"));
   expect_recovers(before(damaged_.log.size()));

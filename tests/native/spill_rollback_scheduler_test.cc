@@ -92,7 +92,7 @@ TEST_F(RollbackSchedulerTest, AnAttemptThatBringsNothingBackDoesNotEndThePauseAf
   EXPECT_EQ(scheduler_.pause(), pause);
 }
 
-TEST_F(RollbackSchedulerTest, OnlyWhoInsistsCutsThePauseAfterAFailureShort) {
+TEST_F(RollbackSchedulerTest, OnlyAnInsistingCallShortensThePauseAfterAFailure) {
   attempt(1, Status::IOError());
   scheduler_.wake(/*insists=*/false);
   EXPECT_FALSE(scheduler_.is_due());

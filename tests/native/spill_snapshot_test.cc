@@ -60,7 +60,7 @@ TEST_F(SpillSnapshots, ACastReadsRocksdbsNumbers) {
   EXPECT_EQ(read(spill).min_uncommitted, read(plain).min_uncommitted);
 }
 
-TEST_F(SpillSnapshots, NumbersTellSnapshotsWithADivertedWriteBetweenThemApart) {
+TEST_F(SpillSnapshots, NumbersDistinguishSnapshotsWithADivertedWriteBetweenThem) {
   rocksdb::SequenceNumber last = 0;
   for (int i = 0; i < 6; ++i) {
     db_->SetDiversion(i % 2 == 0 ? Diversion::always : Diversion::never);
@@ -75,7 +75,7 @@ TEST_F(SpillSnapshots, NumbersTellSnapshotsWithADivertedWriteBetweenThemApart) {
 }
 
 // The function needs RocksDB itself, which is handed out for it, and passes the snapshot to it.
-TEST_F(SpillSnapshots, OfBeforeReachesRocksdbThroughAFunctionThatGoesPastUs) {
+TEST_F(SpillSnapshots, AnEarlierOneReachesRocksdbThroughAFunctionThatBypassesSpillway) {
   ASSERT_TRUE(db_->Put({}, "a", "before").ok());
   rocksdb::ManagedSnapshot snapshot(db_);
   ASSERT_TRUE(db_->Put({}, "a", "after").ok());

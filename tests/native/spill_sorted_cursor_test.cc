@@ -130,7 +130,7 @@ TEST(SortedCursor, SeeksAnyKeyInclusiveOrNot) {
   }
 }
 
-TEST(SortedCursor, OfNothingIsAtItsEnd) {
+TEST(SortedCursor, OfAnEmptyViewIsAtItsEnd) {
   const rocksdb::Comparator* order = rocksdb::BytewiseComparator();
   for (const View& view : {View{}, View{fill(1).view.generations, 0}}) {
     SortedCursor cursor(view, kFamily, order);

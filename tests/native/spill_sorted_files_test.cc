@@ -265,7 +265,7 @@ TEST_F(SortedFilesTest, AFamilyThatIsGoneIsLeftOut) {
 }
 
 // RocksDB would take it for a file without keys.
-TEST_F(SortedFilesTest, AFileWhoseFirstKeyIsDamagedIsNoFile) {
+TEST_F(SortedFilesTest, AFileWhoseFirstKeyIsDamagedIsRefused) {
   put(0, "a", "1");
   const auto env = rocksdb::NewCompositeEnv(std::make_shared<WrappedFiles<GarblingFile>>());
   rocksdb::DBOptions options = db_->GetDBOptions();

@@ -287,7 +287,7 @@ TEST_P(EveryStore, EachOfManyReadsHasItsOwnAnswer) {
 
 // --- cut
 
-TEST_P(EveryStore, ACutForgetsARecordAndEverythingBehindIt) {
+TEST_P(EveryStore, ACutRemovesARecordAndEverythingAfterIt) {
   reopen();
   begin(1);
   append("one");
@@ -328,7 +328,7 @@ TEST_P(EveryStore, ACutAtTheBeginLeavesAnEmptyGeneration) {
 
 // --- begin, generations
 
-TEST_P(EveryStore, ABegunGenerationIsToldFromADroppedOne) {
+TEST_P(EveryStore, ABegunGenerationIsDistinguishedFromADroppedOne) {
   reopen();
   begin(5);
   append("five");
@@ -364,7 +364,7 @@ TEST_P(EveryStore, NumbersOfGenerationsOnlyGrow) {
 
 // --- append, sync
 
-TEST_P(EveryStore, NothingBeyondItsCapacityIsTakenAndReleasedBytesComeBack) {
+TEST_P(EveryStore, NothingBeyondItsCapacityIsAcceptedAndReleasedBytesAreReused) {
   reopen();
   const std::string record = made_record(100'000, 1);
   for (GenerationId generation = 1; generation <= 3; ++generation) {
@@ -423,7 +423,7 @@ TEST_P(EveryStore, ALossOfPowerLeavesAPrefixWithAllThatWasSynced) {
   }
 }
 
-TEST_P(EveryStore, AfterAFailureItTakesNothingUntilAGenerationBegins) {
+TEST_P(EveryStore, AfterAFailureItAcceptsNothingUntilAGenerationBegins) {
   reopen();
   begin(1);
   append("one");
@@ -494,7 +494,7 @@ TEST_P(EveryStore, AnEmptyGenerationMayBeDroppedBeforeAnOlderOne) {
   EXPECT_FALSE(has_generation(2));
 }
 
-TEST_P(EveryStore, ADroppedCurrentGenerationTakesNothingAndNothingHasFailed) {
+TEST_P(EveryStore, ADroppedCurrentGenerationAcceptsNothingAndIsNoFailure) {
   reopen();
   begin(1);
   append("one");

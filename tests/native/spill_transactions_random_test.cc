@@ -280,7 +280,7 @@ TEST(SpillTransactions, PessimisticTransfersKeepTheSum) {
 }
 
 // A process transfers until it is killed: every transfer is there completely or not at all.
-TEST(SpillTransactions, AKilledProcessLeavesWholeTransactions) {
+TEST(SpillTransactions, AKilledProcessLeavesCompleteTransactions) {
 #ifdef __SANITIZE_THREAD__
   GTEST_SKIP() << "the thread sanitizer follows no fork of a process that has threads";
 #endif

@@ -62,7 +62,7 @@ class SpillOptimistic : public ::testing::TestWithParam<Diversion> {
 };
 
 // While RocksDB is stalled a merge waits. A range deletion and other writes are diverted nevertheless.
-TEST(SpillTransactions, AWriteThatWaitsHoldsUpNobodyElse) {
+TEST(SpillTransactions, AWaitingWriteDelaysNoOther) {
   const TemporaryDirectory directory;
   rocksdb::Options options = rocksdb_options();
   options.write_buffer_size = 128 << 10;
@@ -149,7 +149,7 @@ TEST_P(SpillOptimistic, AReadForUpdatePreventsWriteSkew) {
   EXPECT_EQ(value_in(*db_, "x") + value_in(*db_, "y"), "10");
 }
 
-TEST_P(SpillOptimistic, ATransactionSeesItsOwnWritesAndNobodyElseDoes) {
+TEST_P(SpillOptimistic, OnlyTheTransactionSeesItsWrites) {
   const auto one = begin();
   ASSERT_TRUE(one->Put("x", "1").ok());
   ASSERT_TRUE(one->Delete("y").ok());
@@ -270,7 +270,7 @@ class SpillPessimistic : public ::testing::TestWithParam<Diversion> {
   std::unique_ptr<rocksdb::TransactionDB> db_;
 };
 
-TEST_P(SpillPessimistic, ALockedKeyIsNobodyElsesUntilTheEnd) {
+TEST_P(SpillPessimistic, ALockedKeyIsExclusiveUntilTheEnd) {
   const auto one = begin();
   ASSERT_TRUE(one->Put("x", "1").ok());
   const auto two = begin();
@@ -306,7 +306,7 @@ TEST_P(SpillPessimistic, SharedLocksAreSharedAndMadeExclusiveByTheLastHolder) {
   EXPECT_TRUE(lock(*three, "x", /*exclusive=*/false).IsTimedOut());
 }
 
-TEST_P(SpillPessimistic, OneOfTwoThatWaitForEachOtherIsTold) {
+TEST_P(SpillPessimistic, ADeadlockIsReportedToOneOfTheTwo) {
   rocksdb::TransactionOptions patient;
   patient.lock_timeout = 60'000;
   patient.deadlock_detect = true;
@@ -396,7 +396,7 @@ TEST_P(SpillPessimistic, ATransactionIsRebuiltFromABatchAndUsedAgain) {
 }
 
 // RocksDB says the same of such a transaction.
-TEST_P(SpillPessimistic, CommitSaysWhereATransactionWouldHaveToBePrepared) {
+TEST_P(SpillPessimistic, CommitIsRefusedIfATransactionWouldNeedPrepare) {
   rocksdb::TransactionOptions prepared;
   prepared.skip_prepare = false;
   const std::unique_ptr<Transaction> one(db_->BeginTransaction(WriteOptions(), prepared));
@@ -412,7 +412,7 @@ TEST_P(SpillPessimistic, CommitSaysWhereATransactionWouldHaveToBePrepared) {
   EXPECT_EQ(value_in(*begin(), "x"), "1");
 }
 
-TEST_P(SpillPessimistic, WhatIsNotSupportedSaysSo) {
+TEST_P(SpillPessimistic, UnsupportedCallsReturnNotSupported) {
   auto one = begin();
   expect_refused("Prepare", one->Prepare());
   expect_refused("SetName", one->SetName("one"));

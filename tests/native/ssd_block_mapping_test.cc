@@ -136,7 +136,7 @@ TEST_P(BothSchemes, RewritingAUnitOfAnOpenSuperPageNeedsNoRoom) {
 }
 
 // A skipped page must not make the pages after it look as if they were still in the controller.
-TEST_P(BothSchemes, DataBehindAGapIsReadFromFlash) {
+TEST_P(BothSchemes, DataAfterAGapIsReadFromFlash) {
   Ssd ssd(drive(GetParam(), 8, 0.1), 1);
   Host host(ssd);
   host.run(Opcode::write, 20, 1);

@@ -220,7 +220,7 @@ TEST(Compression, PartOfAUnitIsAveragedWithTheRest) {
   EXPECT_EQ(ssd.counters().nand_bytes_read[static_cast<std::size_t>(FlashCause::host)], kUnitBytes + 5 * 512);
 }
 
-TEST(Compression, ASavedDriveGoesOnTheSame) {
+TEST(Compression, ASavedDriveContinuesUnchanged) {
   Ssd ssd(drive(512), 1);
   const std::uint64_t units = ssd.layout().logical_units;
   ssd.assume_steady(units, 100);

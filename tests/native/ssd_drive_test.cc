@@ -428,7 +428,7 @@ TEST(Laws, HowOftenTheDriveIsLookedAtChangesNothing) {
   EXPECT_TRUE(same(looked_often, looked_once));
 }
 
-TEST(Laws, ASavedDriveGoesOnAsIfNothingHadHappened) {
+TEST(Laws, ASavedDriveContinuesUnchanged) {
   Ssd a(one_die(), 5);
   a.assume_steady(a.layout().logical_units);
   run_mixed(a, 1, 3000);

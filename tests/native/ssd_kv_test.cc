@@ -170,7 +170,7 @@ TEST(Kv, BlockCommandsEndAtTheDisaggregationPoint) {
   EXPECT_EQ(layout(config).data_units, l.data_units);  // the flash is the same
 }
 
-TEST(Kv, AFullNamespaceSaysSoCanBeEmptiedAndTakesItsSpaceAgain) {
+TEST(Kv, AFullNamespaceReportsItCanBeEmptiedAndReusesItsSpace) {
   SsdConfig config = with_kv();
   config.namespaces.kv_share = 0.05;
   Ssd ssd(config, 1);
@@ -385,7 +385,7 @@ TEST(Kv, CompactionPaysInFlashAndGivesBackWhatWasReplaced) {
   EXPECT_GT(with, 0U);
 }
 
-TEST(Kv, FlashTrafficAddsUpBesideBlockWrites) {
+TEST(Kv, FlashTrafficAddsUpWithBlockWrites) {
   SsdConfig config = with_kv();
   config.write_cache.bytes = 0;
   Ssd ssd(config, 1);

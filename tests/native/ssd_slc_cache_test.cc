@@ -75,7 +75,7 @@ void check_laws(const Ssd& ssd) {
   EXPECT_EQ(k.nand_pages_programmed * ssd.config().geometry.page_bytes, k.nand_bytes_programmed_total());
 }
 
-TEST(SlcCache, LayoutKeepsItsBlocksBesideTheData) {
+TEST(SlcCache, LayoutReservesItsBlocks) {
   SsdConfig c = with_slc_cache();
   const Layout with = layout(c);
   c.slc_cache.share = 0;
@@ -163,7 +163,7 @@ TEST(SlcCache, WhatWasWrittenAgainOrDeallocatedIsNotFolded) {
 }
 
 // Only overwrites of a few units: rows have no valid data before they are folded, and the cache is reused for ever.
-TEST(SlcCache, DeadRowsAreErasedAndTheCacheGoesRound) {
+TEST(SlcCache, DeadRowsAreErasedAndTheCacheIsReused) {
   Ssd ssd(with_slc_cache(), 1);
   Nanos now = 0;
   for (int round = 0; round < 40; ++round) write(ssd, now, 0, kCached / 4);
@@ -173,7 +173,7 @@ TEST(SlcCache, DeadRowsAreErasedAndTheCacheGoesRound) {
   check_laws(ssd);
 }
 
-TEST(SlcCache, AboveTheHighWatermarkItFoldsBesideTheHost) {
+TEST(SlcCache, AboveTheHighWatermarkItFoldsDuringHostCommands) {
   SsdConfig c = with_slc_cache();
   Nanos now = 0;
   std::uint64_t fast[2];
@@ -261,7 +261,7 @@ TEST(SlcCache, TheDynamicPartShrinksAsTheMainBlocksFill) {
 
 // It takes nearly all flash of an empty drive, and keeps it. Preconditioning takes no time, so nothing is folded during
 // it.
-TEST(SlcCache, WhatItBorrowedComesBackWhenMainDataNeedsIt) {
+TEST(SlcCache, ItsDynamicPartIsReleasedWhenMainDataNeedsIt) {
   SsdConfig c = with_slc_cache();
   c.slc_cache.dynamic_share = 0.25;
   c.slc_cache.low_watermark = 1;

@@ -68,7 +68,7 @@ TEST_F(RunControlTest, TheEndOfTheInputAsksForNothing) {
 class RefusedCommand : public RunControlTest,
                        public ::testing::WithParamInterface<std::pair<const char*, const char*>> {};
 
-TEST_P(RefusedCommand, IsToldWithItsLineAndNoLaterOneIsRead) {
+TEST_P(RefusedCommand, IsReportedWithItsLineAndNoLaterOneIsRead) {
   const auto& [command, complaint] = GetParam();
   LineReader lines(input());
   const RunControl control(lines, 2);

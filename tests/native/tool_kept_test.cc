@@ -87,7 +87,7 @@ struct Under {
 
 class ToolKeptOf : public ToolKept, public ::testing::WithParamInterface<Under> {};
 
-TEST_P(ToolKeptOf, ARunGoesOnWhereTheLastOneEnded) {
+TEST_P(ToolKeptOf, ARunContinuesWhereTheLastOneEnded) {
   request_["engine"] = {{"name", GetParam().engine}};
   if (GetParam().target == "directory") request_["target"] = {{"kind", "directory"}};
   if (GetParam().target == "real") request_["target"]["pacing"] = "real";
@@ -139,7 +139,7 @@ INSTANTIATE_TEST_SUITE_P(Engines, ToolKeptOf, ::testing::ValuesIn(unders()), [](
   return name;
 });
 
-TEST_F(ToolKept, FiguresAreTheRunsOwnAndTheDriveGoesOn) {
+TEST_F(ToolKept, FiguresAreTheRunsOwnAndTheDrivesStateContinues) {
   const Outcome filled = run({{"to", state("a")}}, phase("fillrandom"));
   ASSERT_TRUE(filled.status) << filled.status.message();
   const Outcome more = run({{"from", state("a")}, {"to", state("b")}}, phase("fillrandom"));
@@ -156,7 +156,7 @@ TEST_F(ToolKept, FiguresAreTheRunsOwnAndTheDriveGoesOn) {
   EXPECT_GT(whole(more.last()["live_user_bytes"]), whole(filled.last()["live_user_bytes"]) * 5 / 4);
 }
 
-TEST_F(ToolKept, AnotherDatabaseLiesBesideTheFilesOrOnTheEmptiedDrive) {
+TEST_F(ToolKept, AnotherDatabaseIsNextToTheFilesOrOnTheEmptiedDrive) {
   ASSERT_TRUE(run({{"to", state("a")}}, phase("fillseq")).status);
   request_["engine"] = {{"name", "rocksdb"}};
   const Outcome beside =
@@ -303,7 +303,7 @@ TEST_F(ToolKept, OnADirectoryWhatIsAdvisedCanBeDone) {
   EXPECT_TRUE(run({{"from", state("a")}}, phase("readrandom")).status);
 }
 
-TEST_F(ToolKept, DamageIsRefusedWhereverItIs) {
+TEST_F(ToolKept, DamageIsRefusedAtAnyPlace) {
   ASSERT_TRUE(run({{"to", state("a")}}, phase("fillseq")).status);
   const Json document = Json::parse(file_bytes(state("a") + "/kept.json"));
   std::vector<std::string> files = {"kept.json"};

@@ -123,7 +123,7 @@ TEST(Probe, SameRequestSameBytes) {
   EXPECT_NE(told(1), told(2));
 }
 
-TEST(Probe, StoppedItSaysSo) {
+TEST(Probe, AStopIsReported) {
   const Outcome outcome = converse({small_probe().dump(), R"({"id": 1, "ios": 100})"}, /*stopped=*/true);
   EXPECT_EQ(outcome.status.fault(), Fault::none) << outcome.status.message();
   EXPECT_EQ(outcome.last()["event"], "result");

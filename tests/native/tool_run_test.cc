@@ -169,7 +169,7 @@ TEST_F(ToolRun, WhatIsNoCommandEndsTheRunWithASentence) {
 }
 
 // A load that fits into the page cache counts as written nevertheless.
-TEST_F(ToolRun, WhatLiesInThePageCacheCountsInThePhaseThatWroteIt) {
+TEST_F(ToolRun, DataInThePageCacheCountsInThePhaseThatWroteIt) {
   request_["fs"] = {{"writeback_bytes", 256 << 20}, {"closed_dirty_bytes", 256 << 20}};
   request_["engine"]["options"]["write_buffer_size"] = "67108864";  // nothing is flushed: only the log has the data
   request_["phases"] = Json::parse(R"([{"name": "load", "workload": "fillseq", "measured": false},
@@ -190,7 +190,7 @@ TEST_F(ToolRun, WhatLiesInThePageCacheCountsInThePhaseThatWroteIt) {
   EXPECT_EQ(of_samples, host);
 }
 
-TEST_F(ToolRun, RefusesWithASentenceAndLeavesNothingBehind) {
+TEST_F(ToolRun, RefusesWithAReasonAndLeavesNoFiles) {
   struct Case {
     std::function<void(Json&)> spoil;
     std::string sentence;
@@ -312,7 +312,7 @@ TEST_F(ToolRun, RefusesWithASentenceAndLeavesNothingBehind) {
   EXPECT_TRUE(std::filesystem::is_empty(parent_));
 }
 
-TEST_F(ToolRun, DirectoryThatWasMadeGoesWhenTheDriveIsRefused) {
+TEST_F(ToolRun, TheCreatedDirectoryIsRemovedWhenTheDriveIsRefused) {
   request_["target"]["initial"] = {{"kind", "file"}, {"path", (parent_ / "none.state").string()}};
   EXPECT_EQ(run().fault(), Fault::bad_input);
   EXPECT_TRUE(std::filesystem::is_empty(parent_));
@@ -390,7 +390,7 @@ TEST_F(ToolRun, YcsbIsReportedByKindsAndByItsOwnSizes) {
   EXPECT_NEAR(result["user_bytes_written"].get<double>() / result["writes"].get<double>(), 222.9, 0.2);
 }
 
-TEST_F(ToolRun, StoppedRunHasAResultThatSaysSo) {
+TEST_F(ToolRun, AStoppedRunHasAnIncompleteResult) {
   stop_ = true;
   ASSERT_TRUE(run());
   EXPECT_EQ(events_.back()["event"], "result");

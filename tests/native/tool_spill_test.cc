@@ -124,7 +124,7 @@ class ToolSpill : public ::testing::Test {
   std::unique_ptr<DB> db_;
 };
 
-TEST_F(ToolSpill, ShowsWhatLiesThereAndChangesNothing) {
+TEST_F(ToolSpill, ShowsTheContentsAndChangesNothing) {
   make_with_writes();
   const std::string before = contents();
   for (const Json& request : {Json{{"database", path("db")}}, Json{{"spill", path("db/spill")}},
@@ -149,7 +149,7 @@ TEST_F(ToolSpill, ShowsWhatLiesThereAndChangesNothing) {
   EXPECT_TRUE(contents() == before) << "something was changed";
 }
 
-TEST_F(ToolSpill, ShowsASpillStoreElsewhereByWhatTheGuardSays) {
+TEST_F(ToolSpill, ShowsASpillStoreAtTheGuardsLocation) {
   make_with_writes(path("elsewhere"));
   const Json result = show({{"database", path("db")}});
   EXPECT_EQ(result["spill"], path("elsewhere"));
@@ -179,7 +179,7 @@ TEST_F(ToolSpill, ShowsADatabaseThatHasNothing) {
 
 // Every byte of every log is changed in turn: durable records are reported as damaged, with the file; others end the
 // log.
-TEST_F(ToolSpill, TellsWhereSomethingIsDamaged) {
+TEST_F(ToolSpill, ReportsThePlaceOfDamage) {
   open();
   db_->SetDiversion(Diversion::always);
   rocksdb::WriteOptions sync;
@@ -214,7 +214,7 @@ TEST_F(ToolSpill, TellsWhereSomethingIsDamaged) {
   EXPECT_EQ(show({{"database", path("db")}})["ends_at"], nullptr);
 }
 
-TEST_F(ToolSpill, AfterACloseWhatIsMissingIsTold) {
+TEST_F(ToolSpill, AfterACloseMissingRecordsAreReported) {
   open();
   db_->SetDiversion(Diversion::always);
   for (int i = 0; i < 4; ++i) ASSERT_TRUE(db_->Put({}, "key" + std::to_string(i), std::string(50, 'v')).ok());
@@ -237,7 +237,7 @@ TEST_F(ToolSpill, AfterACloseWhatIsMissingIsTold) {
 }
 
 // The record of how much of each log was durable has checksums as well. A torn end of it is not damage.
-TEST_F(ToolSpill, WhatSaysHowMuchWasDurableIsVerified) {
+TEST_F(ToolSpill, TheRecordOfDurableEndsIsVerified) {
   open();
   db_->SetDiversion(Diversion::always);
   rocksdb::WriteOptions sync;
@@ -287,7 +287,7 @@ TEST_F(ToolSpill, AStoreOfTheProgramsOwnIsRefusedByName) {
   EXPECT_EQ(plain("default", "a"), "main");
 }
 
-TEST_F(ToolSpill, ADamagedBindingRecordIsTold) {
+TEST_F(ToolSpill, ADamagedBindingRecordIsReported) {
   make_with_writes();
   filesystem::resize_file(path("db/spill/BINDING"), 10);
   const Json result = show({{"database", path("db")}});

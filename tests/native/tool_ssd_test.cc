@@ -98,7 +98,7 @@ TEST(SsdSimulate, AnotherSeedGivesOtherBytes) {
   EXPECT_NE(one["nand_bytes_programmed"], two["nand_bytes_programmed"]);
 }
 
-TEST(SsdSimulate, ReadsWriteNothingAndFindWhatWasFilled) {
+TEST(SsdSimulate, ReadsWriteNothingAndFindTheFilledData) {
   const Json result = perform(ssd_simulate, request_with("/workload/name", "randread")).last();
   EXPECT_TRUE(result["wa_device"].is_null());
   EXPECT_EQ(result["host_bytes_written"], 0);
@@ -159,7 +159,7 @@ TEST(SsdSimulate, StaysWithinItsRange) {
   EXPECT_EQ(perform(ssd_simulate, request).last()["unmapped_reads"], 0) << "the default range is what was filled";
 }
 
-TEST(SsdSimulate, EndsEarlyWithAResultThatSaysSo) {
+TEST(SsdSimulate, EndsEarlyWithAnIncompleteResult) {
   const Outcome outcome = perform(ssd_simulate, small_request(), /*stopped=*/true);
   ASSERT_TRUE(outcome.status) << outcome.status.message();
   EXPECT_EQ(outcome.last()["event"], "result");

@@ -185,10 +185,10 @@ class PacedDevice final : public ModelDevice<PacedQueue> {
   void catch_up(RealNanos now, WakeList& wakes) {
     const Nanos time = model_time(now);
     if (const auto next = frontend_.next_event(); next && *next <= time) frontend_.advance(time);
-    hand_out(wakes);
+    deliver(wakes);
   }
 
-  void hand_out(WakeList& wakes) {
+  void deliver(WakeList& wakes) {
     deliver_completions([this, &wakes](PacedQueue& queue, const Done& done) {
       queue.push(done);
       if (!queue.waiting_ || queue.tail_.load(std::memory_order_relaxed) < queue.served_at_) return;
@@ -316,7 +316,7 @@ Status PacedQueue::submit(std::span<const Io> ios) {
   if (Status status = device_.frontend_.check(ios); !status) return status;
   make_room(ios.size());
   device_.submit(*this, device_.model_time(real_now()), ios);
-  device_.hand_out(wakes);
+  device_.deliver(wakes);
   device_.wake_leader_if_earlier(wakes);
   return {};
 }

@@ -44,7 +44,7 @@ class SimulatedDevice final : public ModelDevice<SimulatedQueue> {
   void spend(Nanos for_ns) override {
     const std::lock_guard lock(mutex_);
     frontend_.advance(frontend_.time() + for_ns);
-    hand_out();
+    deliver();
   }
 
   ssd::Counters counters() override {
@@ -66,11 +66,11 @@ class SimulatedDevice final : public ModelDevice<SimulatedQueue> {
     const auto next = frontend_.next_event();
     assert(next && "a drive with commands in flight always has a next event");
     frontend_.advance(std::max(*next, frontend_.time()));
-    hand_out();
+    deliver();
   }
 
   // Puts completions into their queues. REQUIRES: the lock is held.
-  void hand_out() {
+  void deliver() {
     deliver_completions([](SimulatedQueue& queue, const Done& done) { queue.ready_.push_back(done); });
   }
 };
@@ -85,7 +85,7 @@ Status SimulatedQueue::submit(std::span<const Io> ios) {
   const std::lock_guard lock(device_.mutex_);
   if (Status status = device_.frontend_.check(ios); !status) return status;
   device_.submit(*this, device_.frontend_.time(), ios);
-  device_.hand_out();
+  device_.deliver();
   return {};
 }
 

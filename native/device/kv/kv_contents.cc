@@ -242,7 +242,7 @@ Status KvContents::put(std::span<const KvView> pairs) {
   return {};
 }
 
-Result<std::uint64_t> KvContents::hand_over(std::span<const KvView> pairs) {
+Result<std::uint64_t> KvContents::stage(std::span<const KvView> pairs) {
   auto record = append(pairs, kInFlight);
   if (record) ++segments_[segment_of(*record)].in_flight;
   return record;
@@ -263,7 +263,7 @@ void KvContents::settle(std::uint64_t where, bool takes_effect) {
   }
 }
 
-void KvContents::settle_left_over(const std::function<bool(std::uint64_t bytes)>& takes_effect) {
+void KvContents::settle_leftovers(const std::function<bool(std::uint64_t bytes)>& takes_effect) {
   std::sort(left_over_.begin(), left_over_.end(),
             [this](std::uint64_t a, std::uint64_t b) { return at<Record>(a)->sequence < at<Record>(b)->sequence; });
   for (const std::uint64_t where : std::exchange(left_over_, {})) {

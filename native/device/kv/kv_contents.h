@@ -50,11 +50,11 @@ class KvContents {
   Status put(std::span<const KvView> pairs);
   // Stages the pairs of a command in flight. settle() with the returned offset makes them take effect as put() does, or
   // drops them. Errors and requirements are those of put().
-  Result<std::uint64_t> hand_over(std::span<const KvView> pairs);
+  Result<std::uint64_t> stage(std::span<const KvView> pairs);
   void settle(std::uint64_t where, bool takes_effect);
   // Settles what the previous process left in flight, in the order of staging. `takes_effect` is passed the bytes of
   // the pairs with their headers. REQUIRES: nothing was staged since open()
-  void settle_left_over(const std::function<bool(std::uint64_t bytes)>& takes_effect);
+  void settle_leftovers(const std::function<bool(std::uint64_t bytes)>& takes_effect);
   void remove(std::string_view key);
   void remove_range(const ssd::KvRange& range);
 

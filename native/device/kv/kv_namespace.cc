@@ -78,7 +78,7 @@ Result<std::unique_ptr<KvNamespace>> KvNamespace::open(EmulatedDevice& drive, st
   const std::uint64_t units = flash->layout().kv_units;
   const std::uint64_t most =
       (units - std::min(units, ssd::kv_reserve_units(units))) * flash->config().geometry.mapping_unit_bytes;
-  space->contents_->settle_left_over(
+  space->contents_->settle_leftovers(
       [&](std::uint64_t bytes) { return space->contents_->stored_bytes() + bytes <= most; });
   if (Status status = refill(drive, index, *space->contents_); !status) return status;
   return space;
@@ -148,7 +148,7 @@ Status KvQueue::submit(std::span<const KvIo> ios) {
   }
   {
     const std::lock_guard lock(of_.mutex_);
-    for (const std::uint32_t slot : slots) hand_over(commands_[slot]);
+    for (const std::uint32_t slot : slots) stage(commands_[slot]);
   }
   Status status = queue_->submit(below);
   if (status) return status;
@@ -163,7 +163,7 @@ Status KvQueue::submit(std::span<const KvIo> ios) {
 // Stages the pairs of a store in the contents' file. Omits stores that the drive will refuse, and those whose outcome
 // depends on stored data; and those for which the file has no room, which are tried again after the drive has accepted
 // them. REQUIRES: the namespace's lock is held
-void KvQueue::hand_over(InFlight& command) {
+void KvQueue::stage(InFlight& command) {
   const KvIo& io = command.io;
   const bool is_store = io.op == Opcode::kv_store && io.condition == ssd::KvCondition::none;
   if (!is_store && io.op != Opcode::kv_batch_store) return;
@@ -175,7 +175,7 @@ void KvQueue::hand_over(InFlight& command) {
     bytes += stored(pair.key.size(), pair.value.size());
   }
   if (bytes > of_.info_.batch_bytes) return;
-  if (auto where = of_.contents_->hand_over(pairs)) command.contents_offset = *where;
+  if (auto where = of_.contents_->stage(pairs)) command.contents_offset = *where;
 }
 
 // REQUIRES: the namespace's lock is held

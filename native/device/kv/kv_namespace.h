@@ -79,7 +79,7 @@ class KvQueue {
     KvIo io;
     std::optional<std::uint64_t> contents_offset;  // of a store: the place of its pairs in the contents
   };
-  void hand_over(InFlight& command);
+  void stage(InFlight& command);
   KvDone done_of(InFlight& command, const Done& below);
   Status store(InFlight& command, std::span<const KvView> pairs);
 

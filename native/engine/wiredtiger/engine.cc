@@ -158,7 +158,7 @@ class WiredtigerEngine final : public Engine {
     Observation seen;
     if (connection_ == nullptr) return seen;
     const CacheLevels levels = read_levels();
-    const StallCause cause = report_who_is_held(levels);
+    const StallCause cause = report_stalled_writers(levels);
     if (cause != WiredtigerCause::none) {
       seen.stall_state = StallState::stopped;
       seen.stall_cause = cause;
@@ -173,7 +173,7 @@ class WiredtigerEngine final : public Engine {
   }
 
   std::vector<Stall> stalls() override {
-    if (connection_ != nullptr) (void)report_who_is_held(read_levels());
+    if (connection_ != nullptr) (void)report_stalled_writers(read_levels());
     return held_.stalls();
   }
 
@@ -344,7 +344,7 @@ class WiredtigerEngine final : public Engine {
   }
 
   // Reports writers that are stalled now, and the cause; none if there are none.
-  StallCause report_who_is_held(const CacheLevels& levels) {
+  StallCause report_stalled_writers(const CacheLevels& levels) {
     (void)newly_yielded_ns();
     if (pressure_of(levels, options_).of_trigger < 1) return WiredtigerCause::none;
     const std::int64_t now_ns = steady_now_ns();

@@ -144,8 +144,8 @@ CheckpointMaker::FamilyOptions CheckpointMaker::options_of_families() const {
 }
 
 // The families are those of the copy, because a family of the view may have been dropped since.
-Status CheckpointMaker::ingest_view(const View& view, rocksdb::DB& copy, IngestedFiles& told, const Handles& handles,
-                                    const std::string& directory) {
+Status CheckpointMaker::ingest_view(const View& view, rocksdb::DB& copy, IngestedFiles& ingested_files,
+                                    const Handles& handles, const std::string& directory) {
   ColumnFamilies families;
   live_.families().for_each([&](const ColumnFamily& family) {  // only for the order of its keys
     ColumnFamily not_there = family;
@@ -177,15 +177,15 @@ Status CheckpointMaker::ingest_view(const View& view, rocksdb::DB& copy, Ingeste
   }
   if (of_families.empty()) return {};
   bool lies_above_older = false;
-  const Status status = ingest_and_look(copy, told, of_families, &lies_above_older);
+  const Status status = ingest_and_check_levels(copy, ingested_files, of_families, &lies_above_older);
   return status.ok() && !lies_above_older ? Status::TryAgain() : status;  // of RocksDB's own: a flush was ending
 }
 
 Status CheckpointMaker::open_copy(const std::string& directory, const FamilyOptions& known,
                                   const std::function<Status(rocksdb::DB&, IngestedFiles&, const Handles&)>& use) {
-  const auto told = std::make_shared<IngestedFiles>();
+  const auto ingested_files = std::make_shared<IngestedFiles>();
   rocksdb::DBOptions options = options_of_copy(families_.database_options());
-  options.listeners = {told};
+  options.listeners = {ingested_files};
   std::vector<std::string> names;
   if (Status status = rocksdb::DB::ListColumnFamilies(options, directory, &names); !status.ok()) return status;
   std::vector<ColumnFamilyDescriptor> descriptors;
@@ -205,7 +205,7 @@ Status CheckpointMaker::open_copy(const std::string& directory, const FamilyOpti
   Status status = rocksdb::DB::Open(options, directory, descriptors, &handles, &opened);
   if (!status.ok()) return status;
   const std::unique_ptr<rocksdb::DB> copy(opened);
-  status = use(*copy, *told, handles);
+  status = use(*copy, *ingested_files, handles);
   for (ColumnFamilyHandle* handle : handles) {  // the OPTIONS file of the copy gets the user's value
     if (!status.ok() || !compacting.contains(handle->GetName()) || is_guard(handle->GetName())) continue;
     status = copy->SetOptions(handle, {{"disable_auto_compactions", "false"}});
@@ -233,13 +233,14 @@ Status CheckpointMaker::make(const std::string& name) {
   Captured captured;
   status = copy_files(made, &captured);
   if (status.ok()) {
-    status = open_copy(made, captured.families, [&](rocksdb::DB& copy, IngestedFiles& told, const Handles& handles) {
-      Status ingested = Status::TryAgain();
-      for (int tries = kMostIngestions; ingested.IsTryAgain() && tries > 0; --tries) {
-        ingested = ingest_view(captured.view, copy, told, handles, sorted);
-      }
-      return ingested.ok() ? drop_guards(copy, handles) : ingested;  // a plain RocksDB database
-    });
+    status = open_copy(made, captured.families,
+                       [&](rocksdb::DB& copy, IngestedFiles& ingested_files, const Handles& handles) {
+                         Status ingested = Status::TryAgain();
+                         for (int tries = kMostIngestions; ingested.IsTryAgain() && tries > 0; --tries) {
+                           ingested = ingest_view(captured.view, copy, ingested_files, handles, sorted);
+                         }
+                         return ingested.ok() ? drop_guards(copy, handles) : ingested;  // a plain RocksDB database
+                       });
   }
   if (status.ok()) {
     remove_directory(files, sorted);

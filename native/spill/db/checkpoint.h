@@ -55,8 +55,8 @@ class CheckpointMaker {
   rocksdb::Status open_copy(const std::string& directory, const FamilyOptions& known, const Use& use);
   // Ingests the spill store's part of the view into the copy, through files in `directory`. TryAgain: RocksDB refused
   // it, or may have placed it too deep (main_db/ingested_files.h).
-  rocksdb::Status ingest_view(const View& view, rocksdb::DB& copy, IngestedFiles& told, const Handles& handles,
-                              const std::string& directory);
+  rocksdb::Status ingest_view(const View& view, rocksdb::DB& copy, IngestedFiles& ingested_files,
+                              const Handles& handles, const std::string& directory);
 
   const ValueReader values_;
   MainDb& main_;

@@ -14,8 +14,8 @@ namespace spillway::spill {
 class Closing {
  public:
   // Called while the database is opened.
-  void found(bool has_writes) { has_found_writes_ = has_writes; }
-  void started() { is_started_ = true; }
+  void set_found_writes(bool has_writes) { has_found_writes_ = has_writes; }
+  void set_started() { is_started_ = true; }
   bool is_started() const { return is_started_; }
   bool has_found_writes() const { return has_found_writes_; }  // the spill store had writes before the start
 

@@ -26,7 +26,7 @@ class CopyingThreads {
   }
 
   // This thread has listed tables when `ingested` generations had been ingested.
-  void listed(std::uint64_t ingested) {
+  void note_listed(std::uint64_t ingested) {
     const std::lock_guard lock(mutex_);
     const auto found = copies_.find(std::this_thread::get_id());
     if (found != copies_.end()) found->second.listed = ingested;
@@ -39,7 +39,7 @@ class CopyingThreads {
   }
 
   // Keeps the failure of a listing function that returns no status. end() returns it.
-  void failed(const rocksdb::Status& status) {
+  void note_failure(const rocksdb::Status& status) {
     const std::lock_guard lock(mutex_);
     copies_[std::this_thread::get_id()].failure = status;
   }

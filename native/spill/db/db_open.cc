@@ -44,7 +44,7 @@ class FoundStore {
         directory_(spill.path.empty() ? spill::sorted_directory_of(name_) : spill.path),
         was_there_(can_be_read()) {}
   // RocksDB did not open. Removes a directory that was created for the store, if it contains only the store's lock.
-  void leave_nothing() {
+  void remove_created_directory() {
     binding.reset();
     store.reset();
     if (was_there_) return;
@@ -206,7 +206,7 @@ class Opening {
     std::shared_ptr<rocksdb::DB> base;
     if (status.ok()) status = open_rocksdb(!known.empty(), found.contents.survivors, families, handles, &base);
     if (!status.ok()) {
-      found.leave_nothing();
+      found.remove_created_directory();
       return status;
     }
     const auto own_begin = handles->begin() + static_cast<std::ptrdiff_t>(column_families.size());

@@ -52,7 +52,7 @@ DbImpl::~DbImpl() {
 }
 
 Status DbImpl::start(const std::vector<ColumnFamilyHandle*>& handles, const StoreContents& contents) {
-  closing_.found(contents.has_writes);
+  closing_.set_found_writes(contents.has_writes);
   if (Status status = families_.add(handles); !status.ok()) return status;
   (void)base().GetEnv()->CreateDirIfMissing(rollbacks_.bring_back.sorted_directory());
   rollbacks_.bring_back.remove_leftovers();
@@ -65,7 +65,7 @@ Status DbImpl::start(const std::vector<ColumnFamilyHandle*>& handles, const Stor
                            [this](const Signals&, Route before, Route now) { on_poll(before, now); });
   families_.start(handles);
   rollbacks_.thread.start();
-  closing_.started();
+  closing_.set_started();
   return {};
 }
 

@@ -80,8 +80,8 @@ Status FileLists::list_without_logs(rocksdb::LiveFilesStorageInfoOptions options
 Status FileLists::list_files(const std::function<Status()>& list) {
   if (!copying_.is_this_thread()) return list();
   const auto list_though_paused = [&] {  // nothing can be flushed during a pause, and RocksDB does not wait here
-    copying_.failed(Status::Aborted("background work is paused, so the lists of files were not whole",
-                                    "call ContinueBackgroundWork first"));
+    copying_.note_failure(Status::Aborted("background work is paused, so the lists of files were not whole",
+                                          "call ContinueBackgroundWork first"));
     return list();
   };
   if (rollbacks_.bring_back.pause().is_paused()) return list_though_paused();
@@ -90,7 +90,7 @@ Status FileLists::list_files(const std::function<Status()>& list) {
     const Status flushed = main_.flush_all_families();
     return flushed.ok() ? list() : flushed;
   });
-  if (!status.ok()) copying_.failed(status);
+  if (!status.ok()) copying_.note_failure(status);
   return status;
 }
 
@@ -127,7 +127,7 @@ Status FileLists::get_live_files(std::vector<std::string>& files, std::uint64_t*
     // Generations that were put back are in memtables, even if the user flushed before.
     const bool flushes = flush_memtable || (rollbacks_.bring_back.has_put_back() && may_flush);
     const auto list = [&](bool by_rocksdb) {
-      copying_.listed(main_.telemetry().counts.rollbacks_by_ingest.load());
+      copying_.note_listed(main_.telemetry().counts.rollbacks_by_ingest.load());
       return main_.binding().without_guard([&] { return main_.db().GetLiveFiles(files, manifest_bytes, by_rocksdb); });
     };
     return flushes ? with_flushing(may_flush, list) : list(false);

@@ -72,7 +72,7 @@ class Replay {
     return store_.scan(generation, [this](const StoredRecord& record) { return add(record); });
   }
   // Discards the records of the generation and of later ones.
-  void forget_from(GenerationId generation) {
+  void discard_from(GenerationId generation) {
     std::erase_if(*generations, [&](const auto& one) { return one->id() >= generation; });
     records.clear();
   }
@@ -103,7 +103,7 @@ rocksdb::Status cut_behind(std::size_t kept, Store& store, Replay* replay) {
   if (kept == replay->records.size()) return store.cut(replay->records.back().generation, ~std::uint64_t{0});
   const Read cut = replay->records[kept];
   if (rocksdb::Status status = store.cut(cut.generation, cut.offset); !status.ok()) return status;
-  replay->forget_from(cut.generation);
+  replay->discard_from(cut.generation);
   if (rocksdb::Status status = replay->read(cut.generation); !status.ok()) return status;
   if (!replay->records.empty()) return {};
   if (rocksdb::Status status = store.drop(cut.generation); !status.ok()) return status;

@@ -93,7 +93,7 @@ class GuardedFileSystem final : public rocksdb::FileSystemWrapper {
     if (no_options_file == nullptr || !is_new_options_file(path, options_prefix_)) {
       return watched(target()->NewWritableFile(path, options, file, dbg), path, file);
     }
-    no_options_file->tried();
+    no_options_file->note_tried();
     return IOStatus::NotSupported("Spillway keeps the OPTIONS file, which has no guard in it");
   }
   IOStatus ReuseWritableFile(const std::string& path, const std::string& old_path, const rocksdb::FileOptions& options,

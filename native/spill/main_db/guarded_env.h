@@ -44,7 +44,7 @@ class NoOptionsFile {
 
   // Whether RocksDB has tried to write one.
   bool was_tried() const { return was_tried_; }
-  void tried() { was_tried_ = true; }
+  void note_tried() { was_tried_ = true; }
 
  private:
   bool was_tried_ = false;

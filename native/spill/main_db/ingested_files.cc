@@ -98,18 +98,20 @@ rocksdb::Status IngestedFiles::refusal() {
       "RocksDB was stopped by an error in this opening, and ingests no files until the database is reopened");
 }
 
-rocksdb::Status ingest_and_look(rocksdb::DB& db, IngestedFiles& told,
-                                const std::vector<rocksdb::IngestExternalFileArg>& arguments, bool* lies_above) {
+rocksdb::Status ingest_and_check_levels(rocksdb::DB& db, IngestedFiles& ingested_files,
+                                        const std::vector<rocksdb::IngestExternalFileArg>& arguments,
+                                        bool* lies_above) {
   const std::uint64_t before = db.GetLatestSequenceNumber();
   for (const auto& one : arguments) {
-    for (const std::string& path : one.external_files) told.expect(path);
+    for (const std::string& path : one.external_files) ingested_files.expect(path);
   }
-  const rocksdb::Status status = told.may_ingest() ? db.IngestExternalFiles(arguments) : IngestedFiles::refusal();
+  const rocksdb::Status status =
+      ingested_files.may_ingest() ? db.IngestExternalFiles(arguments) : IngestedFiles::refusal();
   *lies_above = true;
   for (const auto& one : arguments) {
     FileNumbers numbers;
     for (const std::string& path : one.external_files) {
-      if (const auto number = told.take(path)) numbers.insert(*number);
+      if (const auto number = ingested_files.take(path)) numbers.insert(*number);
     }
     if (!status.ok() || !*lies_above) continue;
     rocksdb::ColumnFamilyMetaData now;

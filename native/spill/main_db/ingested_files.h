@@ -77,10 +77,11 @@ class IngestedFiles final : public rocksdb::EventListener {
 // time, misplaced files get a higher level. Source: guess, more than twice the levels of a default RocksDB.
 inline constexpr int kMostIngestions = 16;
 
-// Ingests and checks the levels. `lies_above_older` is also true if nothing was ingested. `told` is one of the
-// database's listeners. REQUIRES: meanwhile nothing is written to the database, no compaction begins, and the handles
-// stay valid.
-rocksdb::Status ingest_and_look(rocksdb::DB& db, IngestedFiles& told,
-                                const std::vector<rocksdb::IngestExternalFileArg>& arguments, bool* lies_above_older);
+// Ingests and checks the levels. `lies_above_older` is also true if nothing was ingested. `ingested_files` is one of
+// the database's listeners. REQUIRES: meanwhile nothing is written to the database, no compaction begins, and the
+// handles stay valid.
+rocksdb::Status ingest_and_check_levels(rocksdb::DB& db, IngestedFiles& ingested_files,
+                                        const std::vector<rocksdb::IngestExternalFileArg>& arguments,
+                                        bool* lies_above_older);
 
 }  // namespace spillway::spill

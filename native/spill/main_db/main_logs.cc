@@ -29,7 +29,7 @@ struct MainLogs::Log {
   std::atomic<std::uint64_t> appended{0};  // number of appends
   std::atomic<std::uint64_t> synced{0};    // how many of them are durable
   std::atomic<bool> is_lost{false};        // a sync has failed, so appends before it may be lost
-  std::atomic<bool> is_to_tell{false};     // RocksDB has not been given that error yet
+  std::atomic<bool> is_unreported{false};  // RocksDB has not been given that error yet
   IOStatus why;                            // the error of that sync; written once, before `is_lost`; guarded by mutex_
   bool has_failed = false;                 // RocksDB has had an error of this log; guarded by mutex_
   IOStatus failure;                        // the first error that RocksDB has had; guarded by mutex_
@@ -62,7 +62,7 @@ class MainLogs::File final : public rocksdb::FSWritableFileOwnerWrapper {
   IOStatus RangeSync(std::uint64_t offset, std::uint64_t bytes, const IOOptions& options,
                      IODebugContext* dbg) override {
     IOStatus status = target()->RangeSync(offset, bytes, options, dbg);
-    if (!status.ok()) logs_.lose(*log_, status, /*is_told=*/true);
+    if (!status.ok()) logs_.lose(*log_, status, /*is_reported=*/true);
     return status;
   }
   IOStatus Sync(const IOOptions& options, IODebugContext* dbg) override {
@@ -80,7 +80,7 @@ class MainLogs::File final : public rocksdb::FSWritableFileOwnerWrapper {
   template <typename Action>
   IOStatus append(Action action) {
     // After a failed sync RocksDB must get an error, not continue.
-    IOStatus status = log_->is_to_tell.load(std::memory_order_acquire) ? logs_.why_of(*log_) : action();
+    IOStatus status = log_->is_unreported.load(std::memory_order_acquire) ? logs_.error_of(*log_) : action();
     if (status.ok()) {
       log_->appended.fetch_add(1, std::memory_order_release);
     } else {
@@ -96,7 +96,7 @@ class MainLogs::File final : public rocksdb::FSWritableFileOwnerWrapper {
     if (status.ok()) {
       raise_to(log_->synced, appended);
     } else {
-      logs_.lose(*log_, status, /*is_told=*/true);
+      logs_.lose(*log_, status, /*is_reported=*/true);
     }
     return status;
   }
@@ -125,7 +125,7 @@ std::unique_ptr<rocksdb::FSWritableFile> MainLogs::watch(const std::string& path
   {
     const std::lock_guard lock(mutex_);
     logs_.push_back(log);
-    look_at_newest();
+    check_newest();
   }
   return std::make_unique<File>(std::move(file), log, *this);
 }
@@ -139,7 +139,7 @@ void MainLogs::close(const std::shared_ptr<Log>& log) {
   }
   const std::lock_guard lock(mutex_);
   if (std::erase(logs_, log) > 0 && log->is_lost.load(std::memory_order_acquire)) lost_.push_back(log);
-  look_at_newest();
+  check_newest();
 }
 
 void MainLogs::is_gone(const std::string& path) {
@@ -147,7 +147,7 @@ void MainLogs::is_gone(const std::string& path) {
   std::erase_if(lost_, [&](const auto& log) { return log->path == path; });
 }
 
-void MainLogs::look_at_newest() {
+void MainLogs::check_newest() {
   have_failed_.store(!logs_.empty() && logs_.back()->has_failed, std::memory_order_release);
 }
 
@@ -159,7 +159,7 @@ IOStatus MainLogs::failure() const {
 void MainLogs::fail(Log& log, const IOStatus& why) {
   const std::lock_guard lock(mutex_);
   note_failure(log, why);
-  look_at_newest();
+  check_newest();
 }
 
 void MainLogs::note_failure(Log& log, const IOStatus& why) {
@@ -167,19 +167,19 @@ void MainLogs::note_failure(Log& log, const IOStatus& why) {
   log.has_failed = true;
 }
 
-void MainLogs::lose(Log& log, const IOStatus& why, bool is_told) {
+void MainLogs::lose(Log& log, const IOStatus& why, bool is_reported) {
   const std::lock_guard lock(mutex_);
-  if (is_told) {
+  if (is_reported) {
     note_failure(log, why);
   } else if (!log.has_failed) {
-    log.is_to_tell.store(true, std::memory_order_release);
+    log.is_unreported.store(true, std::memory_order_release);
   }
   if (!log.is_lost.load(std::memory_order_acquire)) log.why = why;
   log.is_lost.store(true, std::memory_order_release);
-  look_at_newest();
+  check_newest();
 }
 
-IOStatus MainLogs::why_of(const Log& log) const {
+IOStatus MainLogs::error_of(const Log& log) const {
   const std::lock_guard lock(mutex_);
   return log.why;
 }
@@ -209,17 +209,17 @@ IOStatus MainLogs::sync() {
 }
 
 IOStatus MainLogs::sync(Log& log) {
-  if (log.is_lost.load(std::memory_order_acquire)) return why_of(log);
+  if (log.is_lost.load(std::memory_order_acquire)) return error_of(log);
   const std::uint64_t appended = log.appended.load(std::memory_order_acquire);
   if (log.synced.load(std::memory_order_acquire) >= appended) return {};
   const std::lock_guard lock(log.closing);
-  if (log.file == nullptr) return log.is_lost.load(std::memory_order_acquire) ? why_of(log) : IOStatus();
+  if (log.file == nullptr) return log.is_lost.load(std::memory_order_acquire) ? error_of(log) : IOStatus();
   IOStatus status = use_fsync_ ? log.file->Fsync({}, nullptr) : log.file->Sync({}, nullptr);
-  if (status.ok() && log.is_lost.load(std::memory_order_acquire)) return why_of(log);
+  if (status.ok() && log.is_lost.load(std::memory_order_acquire)) return error_of(log);
   if (status.ok()) {
     raise_to(log.synced, appended);
   } else {
-    lose(log, status, /*is_told=*/false);
+    lose(log, status, /*is_reported=*/false);
   }
   return status;
 }

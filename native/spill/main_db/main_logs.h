@@ -49,11 +49,11 @@ class MainLogs {
   rocksdb::IOStatus sync_names();
   void fail(Log& log, const rocksdb::IOStatus& why);                 // RocksDB has the error
   static void note_failure(Log& log, const rocksdb::IOStatus& why);  // REQUIRES: mutex_
-  // A sync has failed. `is_told`: RocksDB has its error.
-  void lose(Log& log, const rocksdb::IOStatus& why, bool is_told);
-  rocksdb::IOStatus why_of(const Log& log) const;
+  // A sync has failed. `is_reported`: RocksDB has its error.
+  void lose(Log& log, const rocksdb::IOStatus& why, bool is_reported);
+  rocksdb::IOStatus error_of(const Log& log) const;
   void close(const std::shared_ptr<Log>& log);
-  void look_at_newest();  // REQUIRES: mutex_
+  void check_newest();  // REQUIRES: mutex_
 
   const std::shared_ptr<rocksdb::FileSystem> files_;
   const std::string directory_;

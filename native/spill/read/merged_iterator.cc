@@ -58,7 +58,7 @@ class MergedIterator final : public rocksdb::Iterator {
     begin(Direction::forward);
     main_->SeekToFirst();
     spill_.seek_to_end(direction_);
-    settle_and_take_prefix();
+    find_current_and_prefix();
   }
 
   void SeekToLast() override {
@@ -66,7 +66,7 @@ class MergedIterator final : public rocksdb::Iterator {
     begin(Direction::backward);
     main_->SeekToLast();
     spill_.seek_to_end(direction_);
-    settle_and_take_prefix();
+    find_current_and_prefix();
   }
 
   void Seek(const Slice& target) override {
@@ -76,7 +76,7 @@ class MergedIterator final : public rocksdb::Iterator {
     const bool below = limits_.lower && compare(target, *limits_.lower) < 0;
     spill_.seek(below ? *limits_.lower : target, direction_, /*or_equal=*/true);
     main_moved();
-    settle();
+    find_current();
   }
 
   void SeekForPrev(const Slice& target) override {
@@ -86,7 +86,7 @@ class MergedIterator final : public rocksdb::Iterator {
     const bool above = limits_.upper && compare(target, *limits_.upper) >= 0;
     spill_.seek(above ? *limits_.upper : target, direction_, /*or_equal=*/!above);
     main_moved();
-    settle();
+    find_current();
   }
 
   void Next() override { move(Direction::forward); }
@@ -131,27 +131,27 @@ class MergedIterator final : public rocksdb::Iterator {
     steps_ = 0;
   }
 
-  void settle_and_take_prefix() {
+  void find_current_and_prefix() {
     main_moved();
-    settle();
+    find_current();
     if (limits_.prefix_extractor && Valid()) limits_.take_prefix(key());
   }
 
   void move(Direction direction) {
     assert(Valid());
     if (direction != direction_) {
-      turn(direction);
+      reverse(direction);
     } else if (at_ == At::main) {
       step_main();
     } else {
       spill_.pop();
     }
     if (++steps_ == kStepsOfAScan && values_.may_read(options_).ok()) spill_.begin_scan();
-    settle();
+    find_current();
   }
 
   // Moves both sides past the current key in the other direction.
-  void turn(Direction direction) {
+  void reverse(Direction direction) {
     const Slice from = key();  // if of RocksDB's side, valid until that is moved
     start_in(direction);
     const bool on_spill = at_ == At::spill;
@@ -170,10 +170,10 @@ class MergedIterator final : public rocksdb::Iterator {
   }
 
   // Moves to the nearest key of both sides that is not deleted.
-  void settle() {
+  void find_current() {
     at_ = At::nowhere;
     for (std::uint64_t skipped = 0;; ++skipped) {
-      pass_covered();
+      skip_covered();
       if (!main_valid_) status_ = main_->status();
       if (!status_.ok() || (!main_valid_ && !spill_.valid())) return;
       const int order = order_of_sides();
@@ -210,7 +210,7 @@ class MergedIterator final : public rocksdb::Iterator {
 
   // Skips RocksDB's keys that a range tombstone in the spill store covers. Such a tombstone is newer than every version
   // of its keys in RocksDB (I1).
-  void pass_covered() {
+  void skip_covered() {
     const RangeCover& cover = spill_.cover();
     if (cover.empty()) return;
     while (main_valid_ && cover.newest_over(main_key_) > 0) {

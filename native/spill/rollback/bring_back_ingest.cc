@@ -77,7 +77,7 @@ Status BringBack::ingest_files(const std::vector<SortedFile>& files) {
   steps::reached("spill.rollback.gate_closed");
   bool is_newest = true;
   if (status.ok()) {
-    status = ingest_and_look(main.db(), main.ingested_files(), arguments, &is_newest);
+    status = ingest_and_check_levels(main.db(), main.ingested_files(), arguments, &is_newest);
     // It is durable, and in no log that the note would have to sync. Where RocksDB's MANIFEST could not be written, a
     // number may be taken all the same: nothing has it.
     main.raise_durable(main.latest_sequence());

@@ -26,7 +26,7 @@ constexpr std::uint64_t kWarmupsPerFrame = 4;  // Source: guess
 constexpr std::uint64_t kOperations = 100'000;
 
 // A point with the most that the pool will need of the drive. The target checks whether it offers that.
-probe::Point reach_of(const BufferpoolRequest& request) {
+probe::Point largest_point_of(const BufferpoolRequest& request) {
   probe::Point point;
   point.bs_bytes = request.pool.page_bytes;
   point.ios = 1;
@@ -43,7 +43,7 @@ probe::Point reach_of(const BufferpoolRequest& request) {
 }
 
 // Turns a target's error about a probe's point into one about the pool.
-Status in_words_of_the_pool(const Status& status) {
+Status as_pool_error(const Status& status) {
   std::string message = status.message();
   const std::string where = "point 0: ";
   if (message.starts_with(where)) message.erase(0, where.size());
@@ -70,7 +70,7 @@ class Session {
       events_.result(figures(pool::ReplayResult{}), false);
       return {};
     }
-    const probe::Point reach = reach_of(request_);
+    const probe::Point reach = largest_point_of(request_);
     if (Status status = admit(reach); !status) return status;
     device::Device& device = target_->device_for(reach);
     request_.pool.pages = pages();
@@ -103,7 +103,7 @@ class Session {
   Status admit(const probe::Point& reach) {
     Status status = probe::check(reach, target_->info().extent());
     if (status) status = target_->admits(reach);
-    return status ? status : in_words_of_the_pool(status);
+    return status ? status : as_pool_error(status);
   }
 
   std::uint64_t pages() const {

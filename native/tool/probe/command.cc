@@ -45,11 +45,11 @@ class Session {
     if (const auto* point = std::get_if<Point>(&line)) return measure(*point);
     if (const auto* preparation = std::get_if<probe::Preparation>(&line)) {
       ProgressReporter progress(events_, "prepare", "bytes");
-      return told(target_->prepare(*preparation, ssd::mix(seed_) + prepared_++, watch(progress)));
+      return report_prepared(target_->prepare(*preparation, ssd::mix(seed_) + prepared_++, watch(progress)));
     }
     if (const auto* fill = std::get_if<FillCommand>(&line)) {
       ProgressReporter progress(events_, "fill", "bytes");
-      return told(target_->reset_to_steady(fill->share, watch(progress)));
+      return report_prepared(target_->reset_to_steady(fill->share, watch(progress)));
     }
     return false;
   }
@@ -64,7 +64,7 @@ class Session {
     };
   }
 
-  Result<bool> told(const Result<Written>& written) {
+  Result<bool> report_prepared(const Result<Written>& written) {
     if (written.status().fault() == Fault::stopped) return false;
     if (!written) return written.status();
     tell_ready(written.value());

@@ -13,7 +13,7 @@ void Events::line(const std::string& name, const Json& fields) {
   event.update(fields);
   // Invalid bytes of a path that is not UTF-8 are replaced, because an exception would end the output.
   out_ << event.dump(-1, ' ', false, Json::error_handler_t::replace) << std::endl;
-  if (!out_ && nobody_reads_ != nullptr) nobody_reads_->store(true);
+  if (!out_ && reader_gone_ != nullptr) reader_gone_->store(true);
 }
 
 void Events::started(const std::string& command, const Json& drive, const Json& more) {

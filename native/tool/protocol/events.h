@@ -14,10 +14,9 @@ using Json = nlohmann::ordered_json;  // fields are written in the order in whic
 
 class Events {
  public:
-  // Flushes each line, so that a reader of the pipe sees it at once. Sets `nobody_reads` when a line cannot be written
+  // Flushes each line, so that a reader of the pipe sees it at once. Sets `reader_gone` when a line cannot be written
   // any more; null: not reported.
-  explicit Events(std::ostream& out, std::atomic<bool>* nobody_reads = nullptr)
-      : out_(out), nobody_reads_(nobody_reads) {}
+  explicit Events(std::ostream& out, std::atomic<bool>* reader_gone = nullptr) : out_(out), reader_gone_(reader_gone) {}
 
   // `drive`: the resolved drive; null for a command without one.
   // `more`: additional fields.
@@ -33,7 +32,7 @@ class Events {
   void line(const std::string& name, const Json& fields);
 
   std::ostream& out_;
-  std::atomic<bool>* nobody_reads_;
+  std::atomic<bool>* reader_gone_;
 };
 
 std::string version();
