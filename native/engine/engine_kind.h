@@ -1,4 +1,4 @@
-// What an engine is made from, and what each engine tells the factory about itself.
+// What an engine is created from, and what each engine provides to the factory.
 //
 // An EngineKind checks its own options and settings, opens its databases and says which libraries it is made of.
 #pragma once
@@ -45,7 +45,7 @@ struct EngineSpec {
 // An engine as the factory knows it: plain functions, so that a module that is loaded can bring one.
 struct EngineKind {
   const char* name = "";
-  // In the directory of each of its databases; tells them from another engine's.
+  // A file in each of its databases that distinguishes them from other engines'.
   const char* database_file = "CURRENT";
   // bad_input: the first problem of options and settings. Opens nothing.
   Status (*check)(const EngineSpec& spec) = nullptr;

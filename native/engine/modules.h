@@ -1,4 +1,4 @@
-// Engines that are loaded when they are asked for, each from a shared object beside the program.
+// Engines that are loaded on request, each from a shared object installed with the program.
 //
 // libspillway-engine-NAME.so is looked for in the directories of $SPILLWAY_ENGINES (colons between), or, without that,
 // in ../lib from the program: where scripts/native.sh and the build tree have it. It has two names of C's:

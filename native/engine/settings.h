@@ -24,9 +24,9 @@ class Settings {
   // Which of `words`.
   std::size_t choice(const std::string& key, const std::vector<std::string>& words, std::size_t fallback);
 
-  // Notes a problem that only the reader can see.
+  // Reports a problem that only the caller can find.
   void refuse(const std::string& message);
-  // The first problem; a key that nobody asked for is one, named with the nearest that was.
+  // The first problem. A key that was not read is one, and is reported with the nearest key that was.
   Status finish() const;
 
  private:

@@ -51,7 +51,7 @@ Json shown(const fs::VolumeOptions& options) {
           {"dirty_bytes", options.dirty_bytes}};
 }
 
-// What the preset's drive would hold had nobody asked for another capacity; 0 when that makes no drive.
+// The capacity of the preset's drive without an override; 0 if that gives no valid drive.
 std::uint64_t unscaled_capacity(device::DriveSpec spec) {
   std::erase_if(spec.set, [](const auto& entry) {
     return entry.first == "capacity.capacity_bytes" || entry.first == "capacity.blocks_per_plane";
@@ -143,8 +143,8 @@ Status KeptDrive::close() {
   return saved ? reported : saved;
 }
 
-// The drive comes last: a table that is newer than its drive is mended when files are opened, a drive without its table
-// would hold data that nobody frees.
+// The drive is saved last: a table that is newer than its drive is corrected when files are opened, but a drive without
+// its table would hold data that is never freed.
 Status KeptDrive::save() const {
   if (Status status = write_json(standing_, in_state("standing.json")); !status) return status;
   if (Status status = volume_->save(in_state("volume.json")); !status) return status;

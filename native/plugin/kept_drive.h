@@ -29,8 +29,7 @@ class KeptDrive {
 
   fs::Volume& volume() { return *volume_; }
 
-  // Charges nothing any more, saves the state and writes the counters. Whoever still uses the volume may go on doing
-  // so.
+  // Stops charging, saves the state and writes the counters. The volume may still be used afterwards.
   Status close();
 
  private:

@@ -37,9 +37,9 @@ class Drives {
   }
 
  private:
-  // Registered when the first drive is asked for, so after the program's and RocksDB's static objects: exit() therefore
-  // comes here first, while they still stand. Programs close their databases before they exit; where one does not, the
-  // volume is detached under it.
+  // Registered with the first drive, so after the constructors of the program's and RocksDB's static objects: exit()
+  // calls this before their destructors. Programs close their databases before they exit. If one does not, the volume
+  // is detached while the database uses it.
   static Drives* make() {
     std::atexit([] { of_process().close(); });
     return std::make_unique<Drives>().release();

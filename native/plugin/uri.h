@@ -14,7 +14,8 @@ namespace spillway::plugin {
 inline constexpr const char* kScheme = "spillway";
 
 // Keys: preset, preset_file, capacity, spare_factor, set.<dotted preset key>; initial, fill, warmup (the drive's
-// initial state); state (a directory that keeps the drive between processes), report (where the counters go on exit),
+// initial state); state (a directory that keeps the drive between processes), report (where counters are written on
+// exit),
 // seed; pacing (real, off), time_scale; and what an operating system does above the drive (fs::VolumeOptions): discard,
 // placement (next_fit, first_fit), page_cache, readahead, writeback, outstanding, dirty.
 struct DriveUri {

@@ -70,7 +70,7 @@ struct DatabaseFormat {
 constexpr std::array kFormats = {DatabaseFormat{"CURRENT", "RocksDB's or LevelDB's"},
                                  DatabaseFormat{"WiredTiger", "WiredTiger's"}};
 
-// An engine would begin a database of its own beside the files of another engine's.
+// Without this check an engine would create its own database among the files of another engine's.
 Status check_directory(const EngineSpec& spec, const EngineKind& kind) {
   for (const DatabaseFormat& format : kFormats) {
     std::error_code ignored;

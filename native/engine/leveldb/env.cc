@@ -36,7 +36,7 @@ std::uint64_t number_of(const std::string& path) {
   return number;
 }
 
-// Who counts what is appended, and as what; null: nobody.
+// Where appends are counted, and under which cause; null: not counted.
 struct Counted {
   fs::WriteCounts* by = nullptr;
   Cause cause = Cause::other;

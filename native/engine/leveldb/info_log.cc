@@ -16,7 +16,7 @@ constexpr std::string_view kTable = "Level-0 table #";
 void LevelDbInfoLog::Logv(const char* format, std::va_list arguments) {
   std::va_list again;
   va_copy(again, arguments);
-  std::array<char, 256> line{};  // longer ones are lists of tables, of which only the beginning tells anything
+  std::array<char, 256> line{};  // longer ones are lists of tables, of which only the beginning is needed
   const int length = std::vsnprintf(line.data(), line.size(), format, again);
   va_end(again);
   if (length > 0) read(line.data());

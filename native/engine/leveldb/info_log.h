@@ -1,12 +1,12 @@
 // Reads LevelDB's info log, the only public place where LevelDB says why a table is written and that a writer waits.
 //
-// Lines of LevelDB 1.23 (db/db_impl.cc), told apart by how they begin:
+// Lines of LevelDB 1.23 (db/db_impl.cc), distinguished by their beginnings:
 //   Level-0 table #N: started           the table N that is written next is a flushed memtable's
 //   Level-0 table #N: B bytes STATUS    it is done
 //   Current memtable full; waiting...   this writer waits: the memtable before it is not flushed yet
 //   Too many L0 files; waiting...       this writer waits: L0 has its most files (12)
 //   Compacting …  Compacted …  Moved …  compactions, and tables that changed their level without one
-// Everything goes on to LevelDB's own LOG file.
+// Every line is passed on to LevelDB's own LOG file.
 #pragma once
 
 #include <leveldb/env.h>

@@ -107,7 +107,7 @@ Status LevelDbStore::flush() {
 
 Status LevelDbStore::wait_for_compaction(const std::atomic<bool>& stop) {
   while (env_->busy() && !stop) std::this_thread::sleep_for(kRestPoll);
-  // What went wrong in the background is told by the next write.
+  // The next write returns an error of the background thread.
   leveldb::WriteBatch nothing;
   return write(&nothing);
 }

@@ -233,7 +233,7 @@ class RocksdbEngine final : public Engine {
            env->GetThreadPoolQueueLen(Env::BOTTOM) != 0;
   }
 
-  // What went wrong in the background is told by the next flush, which RocksDB refuses for the same reason.
+  // After a background error the next flush returns it, because RocksDB refuses the flush for the same reason.
   Status background_error() {
     Status status = flush();
     return status ? Status::io_error("a background job of RocksDB failed; its LOG in " + directory_ + " says why")

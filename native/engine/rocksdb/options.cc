@@ -51,8 +51,8 @@ constexpr std::array kReadFlags = {
     ReadFlag{"adaptive_readahead", &rocksdb::ReadOptions::adaptive_readahead},
     ReadFlag{"async_io", &rocksdb::ReadOptions::async_io},
 };
-// What a run stands on: with another value there would be no database in the directory, not the whole of it, or one
-// whose keys have another order.
+// Fixed options: with another value there would be no database in the directory, an incomplete one, or one with another
+// order of keys.
 constexpr std::array kFixed = {"comparator",      "create_if_missing", "db_log_dir", "env",
                                "error_if_exists", "statistics",        "wal_dir"};
 
@@ -250,7 +250,7 @@ class Parser {
   static rocksdb::ConfigOptions config() {
     rocksdb::ConfigOptions config;
     config.ignore_unknown_options = false;
-    config.ignore_unsupported_options = false;  // objects of names that nobody has registered
+    config.ignore_unsupported_options = false;  // objects with unregistered names
     return config;
   }
 

@@ -73,7 +73,7 @@ void StallTimeline::enter(std::int64_t at_ns, StallState state, StallCause cause
   since_ns_ = std::max(at_ns, since_ns_);
 }
 
-// Two that are told apart only by a late notification are one.
+// Merges two stalls that only a late notification has separated.
 void StallTimeline::append(std::vector<Stall>& stalls, const Stall& next) {
   if (!stalls.empty() && stalls.back().end_ns == next.begin_ns && stalls.back().state == next.state &&
       stalls.back().cause == next.cause) {
@@ -83,7 +83,7 @@ void StallTimeline::append(std::vector<Stall>& stalls, const Stall& next) {
   }
 }
 
-// Memtables can only become too many when one is sealed; everything else is told when it happens.
+// Memtables can become too many only when one is sealed. All other stalls are reported when they begin.
 std::int64_t StallTimeline::begin_of(std::int64_t now_ns, StallCause cause) const {
   return cause == RocksdbCause::memtable && sealed_ns_ > since_ns_ ? std::min(sealed_ns_, now_ns) : now_ns;
 }

@@ -1,12 +1,11 @@
-// When a store held its writers back, and why: a timeline made of hints that come late and out of order.
+// When a store stalled its writers, and why: a timeline from notifications that arrive late and out of order.
 //
-// RocksDB tells its listeners of a change after the fact, and the thread that stops itself tells of its stop only when
-// it goes on again (seen on 7.8.3: "stopped → normal" from the flush thread arrives before "normal → stopped" from the
-// writer). So three sources are put together: what the store's properties say now (the truth of this moment), which
-// state a notification says was left (a stall that nobody saw), and when the last memtable was sealed (the moment at
-// which a stall for memtables begins).
+// RocksDB notifies its listeners after a change, and a thread that stops itself reports its stop only when it continues
+// (observed on 7.8.3: "stopped → normal" from the flush thread arrives before "normal → stopped" from the writer). So
+// three sources are combined: the store's current properties, the state before a notification's change (a stall that
+// was not observed), and the time at which the last memtable was sealed (the beginning of a stall for memtables).
 //
-// No clock, no lock: times are passed in and never decrease but for sealed(), which may lag.
+// No clock, no lock: times are passed in and never decrease, except for sealed(), which may lag.
 #pragma once
 
 #include <array>
@@ -80,7 +79,7 @@ class StallTimeline {
 
   StallState state() const { return state_; }
   StallCause cause() const { return cause_; }
-  // Oldest first; one that goes on ends at now_ns.
+  // Oldest first. One in progress ends at now_ns.
   std::vector<Stall> stalls(std::int64_t now_ns) const;
 
  private:

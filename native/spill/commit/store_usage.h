@@ -22,7 +22,7 @@ class StoreUsage {
   // Whether `bytes` more fit. A reserve is kept for writes that cannot go to RocksDB.
   bool has_room(std::uint64_t bytes, bool may_use_reserve) const;
 
-  // --- Sorted files of a rollback. They lie beside the store's logs and count towards its capacity
+  // --- Sorted files of a rollback. They are on the same file system as the store's logs and count towards its capacity
   // Returns the oldest generations whose sorted files fit, at least one: space for one is always kept free. The space
   // counts as used until release_sorted().
   std::shared_ptr<const Generations> reserve_sorted(const std::shared_ptr<const Generations>& wanted)

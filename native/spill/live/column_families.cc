@@ -60,7 +60,7 @@ void ColumnFamilies::refresh(std::uint32_t id) {
 }
 
 std::shared_future<void> ColumnFamilies::take_handle(std::uint32_t id) {
-  std::shared_ptr<Users> users;  // let go of behind the lock
+  std::shared_ptr<Users> users;  // released after the lock
   const ExclusiveLock lock(mutex_);
   const auto found = families_.find(id);
   if (found == families_.end() || !found->second.users) return Users().is_free;

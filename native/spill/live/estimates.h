@@ -1,4 +1,4 @@
-// How much lies in the spill store, beside RocksDB's own estimates.
+// How much the spill store holds, for addition to RocksDB's own estimates.
 #pragma once
 
 #include <rocksdb/slice.h>

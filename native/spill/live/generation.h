@@ -97,7 +97,7 @@ using SortedRun = std::vector<const Entry*>;
 
 class Generation : public std::enable_shared_from_this<Generation> {
  public:
-  // `on_last_use` is called when the last holder of a dropped one lets go of it (the store's release).
+  // `on_last_use` is called when the last reference to a dropped one is released (the store's release).
   Generation(GenerationId id, const ColumnFamilies& families, std::function<void(GenerationId)> on_last_use);
   ~Generation();
   Generation(const Generation&) = delete;

@@ -67,9 +67,10 @@ class LiveSet {
 
   // --- In the commit queue
   void add(const std::shared_ptr<Generation>& generation) REQUIRES(in_commit_queue);  // the newest
-  void show(const Mark& newest) REQUIRES(in_commit_queue);                            // what is up to here can be seen
-  // They are in RocksDB: they are live no more, and held for as long as somebody reads them. Their keys stay in the
-  // index until index().remove().
+  // Operations up to here become visible.
+  void show(const Mark& newest) REQUIRES(in_commit_queue);
+  // They are in RocksDB: no longer live, but kept as long as a reader uses them. Their keys stay in the index until
+  // index().remove().
   void retire(const Generations& brought_back) REQUIRES(in_commit_queue);
   // While the database is opened.
   void recover(std::shared_ptr<const Generations> generations, Sequence last) REQUIRES(in_commit_queue);

@@ -5,7 +5,7 @@
 
 namespace spillway::spill {
 
-// No range goes on over `at` any more.
+// Splits ranges so that none extends over `at`.
 void NewestRanges::split(std::string_view at) {
   const auto after = ranges_.lower_bound(at);
   if (after == ranges_.begin()) return;

@@ -5,9 +5,9 @@
 namespace spillway::spill {
 namespace {
 
-// What an entry adds to a file beside its key and value, where it is a block by itself: sequence number, lengths, the
-// block's trailer and restarts, its handle in the index, its share of a filter; and what a file has beside its entries:
-// properties, footer, the last blocks. A value that is compressed takes less. Source: RocksDB's block-based table,
+// Bytes that an entry adds to a file in addition to its key and value, if it is a block by itself: sequence number,
+// lengths, the block's trailer and restarts, its handle in the index, its share of a filter; and bytes of the file
+// itself: properties, footer, the last blocks. A compressed value takes less. Source: RocksDB's block-based table,
 // rounded up.
 constexpr std::uint64_t kSortedEntryBytes = 64;
 constexpr std::uint64_t kSortedFileBytes = 16 << 10;

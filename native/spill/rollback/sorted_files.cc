@@ -17,7 +17,7 @@ using rocksdb::Status;
 
 namespace {
 
-// Memory for values on their way into a file. Source: a memtable of RocksDB's default size, in whose place it stands.
+// Memory for values that are written to a file. Source: a memtable of RocksDB's default size, which the file replaces.
 constexpr std::uint64_t kBufferBytes = 64 << 20;
 // Values that are read in parallel in the order of keys. Source: guess, deeper than a drive is wide.
 constexpr std::size_t kReadsTogether = 256;

@@ -66,8 +66,8 @@ class Store {
   virtual rocksdb::Status cut(GenerationId generation, std::uint64_t offset) = 0;
 
   // Appends go to this generation from now on. Its beginning is durable when this returns, so that generations()
-  // tells a dropped generation from one of which nothing was synced. After a failed append or sync, this also makes
-  // durable what was appended before.
+  // distinguishes a dropped generation from one of which nothing was synced. After a failed append or sync, this also
+  // makes durable what was appended before.
   virtual rocksdb::Status begin(GenerationId generation) = 0;
   // Appends the records in this order, all or none, and sets `offsets`. They survive a killed process. A loss of power
   // leaves a prefix of them, which contains everything that was appended before the last sync().
@@ -78,7 +78,7 @@ class Store {
   // How long begin() and append() have waited for the drive since the store was opened: for room in a buffer, for a
   // sync that is behind, in pauses, and for the drive's own answer where it is almost full.
   virtual std::chrono::nanoseconds append_wait() const { return {}; }
-  // Everything that was appended before the call, to any generation, is durable when it returns. Appends may go on
+  // Everything that was appended before the call, to any generation, is durable when it returns. Appends may continue
   // meanwhile.
   virtual rocksdb::Status sync() = 0;
   // Submits records that the store holds back to write them together with later ones. Called by any thread.
@@ -89,8 +89,8 @@ class Store {
   // No generation with a number up to this can be begun. Called after recover.
   virtual GenerationId newest_known() const { return 0; }
 
-  // `length` bytes from byte `from` of the record at `offset`. Corruption if they do not exist. The store checks no
-  // checksum here: whoever reads a part of a record has one of its own (live/value_reader.h).
+  // `length` bytes from byte `from` of the record at `offset`. Corruption if they do not exist. The store does not
+  // verify its checksum here: readers of parts of a record have their own checksums (live/value_reader.h).
   virtual rocksdb::Status read(GenerationId generation, std::uint64_t offset, std::uint64_t from, std::uint64_t length,
                                std::string* bytes) const = 0;
   // The same for many at once, which a drive serves concurrently. Each request has its own status.
@@ -120,7 +120,7 @@ class Store {
   // The reset of K8: durable when this returns, recover() never passes on this generation again. It can be read until
   // release(). REQUIRES: it is the oldest that is not dropped, or nothing is in it.
   virtual rocksdb::Status drop(GenerationId generation) = 0;
-  // Frees its bytes on the drive. REQUIRES: it was dropped, and nobody reads it.
+  // Frees its bytes on the drive. REQUIRES: it was dropped, and no thread reads it.
   virtual void release(GenerationId generation) = 0;
 
   // The binding record (binding_record.h), which belongs to no generation: what was written last, or nothing. A crash

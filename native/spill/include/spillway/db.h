@@ -73,8 +73,8 @@ class DB : public rocksdb::StackableDB {
   static rocksdb::Status AbandonSpilled(const rocksdb::DBOptions& options, const std::string& name,
                                         const std::vector<rocksdb::ColumnFamilyDescriptor>& column_families);
 
-  // Brings back everything that lies in the spill store, whatever the policy, and waits until it is durable in RocksDB.
-  // Writes go on meanwhile; those that begin after it are not waited for.
+  // Brings back everything in the spill store, whatever the policy, and waits until it is durable in RocksDB. Writes
+  // continue meanwhile; those that begin after the call are not waited for.
   virtual rocksdb::Status Rollback() = 0;
   // Creates in `directory`, which must not exist, a copy of the database as of now. The copy is a plain RocksDB
   // database and needs no spill store.

@@ -179,8 +179,8 @@ bool KvAppendWindow::has_ready() const {
 }
 
 void KvAppendWindow::run() {
-  // What wakes it is a writer with a pair that is full: that one goes on first. Where it cannot be asked for, writers
-  // are interrupted now and then.
+  // A writer with a full pair wakes this thread, and should continue first. If the scheduling class cannot be set,
+  // writers are interrupted at times.
   const sched_param none{};
   (void)pthread_setschedparam(pthread_self(), SCHED_BATCH, &none);
   MutexLock lock(mutex_);
@@ -260,7 +260,7 @@ void KvAppendWindow::take(std::span<const KvDone> done) {
   while (!all_pairs().empty() && all_pairs().front()->is_stored) pop_front();  // in order: nothing behind what failed
 }
 
-// The drive counts it from before that on, so that nobody sees less used than is.
+// The drive counts it from before this on, so that the sum is never less than what is used.
 void KvAppendWindow::pop_front() {
   bytes_.fetch_sub(kPairOverheadBytes + all_pairs().front()->bytes, std::memory_order_acq_rel);
   free_slots_.push_back(all_pairs().front()->slot);
@@ -280,7 +280,7 @@ Status KvAppendWindow::wait() {
   return wait_for_all();
 }
 
-// On its own, unless somebody else does already: then nobody has to wake for it.
+// Submits by itself, unless another thread does it already. Then that thread need not be woken.
 Status KvAppendWindow::wait_for_all() {
   close_pair();
   const std::uint64_t last = first_ + all_pairs().size();

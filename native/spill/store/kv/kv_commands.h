@@ -41,10 +41,10 @@ class KvCommands {
   rocksdb::Status scan(PositionRange range, const std::function<bool(Position, std::string_view)>& each) const;
 
  private:
-  // A queue, and the keys of what is pending in it, which nobody may wait for any more.
+  // A queue, and the keys of its pending commands, for which no thread may wait any more.
   struct Lane {
     std::vector<PositionBytes> keys;
-    std::unique_ptr<device::KvQueue> queue;  // goes before its keys
+    std::unique_ptr<device::KvQueue> queue;  // destroyed before its keys
   };
 
  public:

@@ -51,10 +51,10 @@ inline Position position_of(std::string_view key) {
   return position;
 }
 
-// What a drive counts beside the bytes of a pair.
+// Bytes that a drive counts in addition to the bytes of a pair.
 inline constexpr std::uint64_t kPairOverheadBytes = ssd::kPairHeaderBytes + sizeof(PositionBytes);
 
-// What stands before a record, as the machine has it.
+// The header of a record, in the machine's byte order.
 struct RecordFrame {
   std::uint32_t length = 0;
   std::uint32_t checksum = 0;

@@ -13,9 +13,9 @@
 
 namespace spillway::spill {
 
-// Calls `each` for every record, as Store::recover promises; `end`: where the last one ends. What a killed process had
-// in staging is on the drive when this returns, and staging is empty.
-// REQUIRES: nobody else uses them yet
+// Calls `each` for every record, as Store::recover promises. `end`: the end of the last one. When it returns,
+// everything that a killed process had in staging is on the drive, and staging is empty.
+// REQUIRES: no other thread uses them yet
 rocksdb::Status recover_pairs(const KvCommands& commands, std::uint32_t pair_bytes, KvStaging& staging,
                               KvGenerations& generations, KvEnds& ends, const Store::Each& each, Position* end);
 

@@ -87,7 +87,7 @@ Status KvStaging::map_file(const std::string& path) {
     const ssize_t got = pread(descriptor_, &found_head, sizeof found_head, 0);
     if (got < 0) return host_error(name, "cannot be read");
     if (bytes > size_ || found_head.magic.front() != 0) return another;
-    // Now, and not when a page of it is first written, which could not be told of.
+    // Space is allocated now. A write to a page of the mapping without space could not report an error.
     if (const int error = posix_fallocate(descriptor_, 0, static_cast<off_t>(size_)); error != 0) {
       errno = error;
       return host_error(name, "cannot be made large");

@@ -28,8 +28,8 @@ namespace {
 // Four values of 4 KiB with what frames them: the core takes a quarter of the time for each, and a value is read with
 // at most three before it. Source: docs/decisions/0010, whose figures are for these.
 constexpr std::uint32_t kPairBytes = 17 * 1024;
-// Share of the namespace that is not counted on: what runs lose at their ends, and what is being rewritten. Source:
-// guess, beside the drive's own reserve of a sixty-fourth.
+// Share of the namespace that is not counted on: unused ends of runs, and runs that are being rewritten. Source: guess,
+// in addition to the drive's own reserve of a sixty-fourth.
 constexpr double kSpareShare = 0.05;
 
 // So much of a generation is reset at once. Source: guess, some 2,000 pairs, of which a drive forgets several in a
@@ -74,7 +74,7 @@ class KvStore final : public Store {
     const bool failed_before = failed_ || window_.has_failed();
     Status status = failed_before && current_ != 0 ? repair() : Status();
     if (status.ok()) status = generations_.begin(generation);
-    if (status.IsNoSpace() && !failed_before) return status;  // it goes on as it was
+    if (status.IsNoSpace() && !failed_before) return status;  // nothing has changed
     failed_ = !status.ok();
     if (!status.ok()) return status;
     current_ = generation;
@@ -116,7 +116,7 @@ class KvStore final : public Store {
     }
     const KvDurable::Last taken = ends_.last_records();
     Status status = wait_for_taken();
-    // What a full drive has not taken is made durable where it is, and goes on when there is room.
+    // Records that a full drive has not taken are made durable in staging, and stored when there is room.
     const bool is_staged = status.IsNoSpace();
     if (is_staged) status = staging_->sync();
     if (status.ok()) {
@@ -202,8 +202,8 @@ class KvStore final : public Store {
 
   void release(GenerationId generation) override {
     const std::uint64_t end = ends_.release(generation);
-    // In parts, so that nobody waits for long behind one; dropped already, it need not go in one piece. What cannot be
-    // reset now goes with the next recovery.
+    // In parts, so that no other command waits for long. It need not be atomic, because the generation is dropped
+    // already. What cannot be reset now is reset by the next recovery.
     for (std::uint64_t at = 0; at + kResetBytes < end; at += kResetBytes) {
       commands_.reset({{generation, at}, {generation, at + kResetBytes}}).PermitUncheckedError();
     }

@@ -1,9 +1,9 @@
-// Backpressure for a writer who is faster than the drive: short pauses, in the place of one wait for a whole log's sync
+// Backpressure for a writer that is faster than the drive: short pauses, instead of one wait for a whole log's sync
 // (300 ms in workload A, with logs of 64 MiB).
 //
-// What is left of the oldest sealed log's sync is spread over what is left of the current log: an append of b of the
-// r bytes that are left owes b / r of the time that is left. What is owed is paid in few pauses of some milliseconds;
-// many short ones are what one write in a hundred then takes (in workload A 50 to 130 us in place of 25).
+// The rest of the oldest sealed log's sync is spread over the rest of the current log: an append of b of the remaining
+// r bytes owes b / r of the remaining time. The time owed is spent in few pauses of some milliseconds, because many
+// short ones would delay one write in a hundred (in workload A 50 to 130 us instead of 25).
 #pragma once
 
 #include <atomic>

@@ -39,7 +39,7 @@ struct Entry {
 };
 static_assert(sizeof(Entry) == 32);
 
-// Then the file is written anew. Source: guess, 128 KiB.
+// After this many added entries the file is rewritten. Source: guess, 128 KiB.
 constexpr std::uint64_t kMostAdded = 4096;
 
 // What was appended is the kernel's, not this process's, when Append returns.

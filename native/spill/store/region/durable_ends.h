@@ -1,4 +1,4 @@
-// How much of each log of the software region was durable, in a small file beside the logs: DURABLE.
+// How much of each log of the software region was durable, in a small file in the logs' directory: DURABLE.
 //
 //   header  "SPILLEND" | version u32 | CRC-32C u32 | salt u64                                         (24 bytes)
 //   entry   CRC-32C u32 of the salt and what follows | kind u32 | generation u64 | the log's salt u64 | bytes u64
@@ -77,7 +77,7 @@ class DurableEnds {
   std::map<GenerationId, DurableEnd> said_ GUARDED_BY(mutex_);
   std::unique_ptr<rocksdb::FSWritableFile> file_ GUARDED_BY(mutex_);
   std::uint64_t salt_ GUARDED_BY(mutex_) = 0;
-  std::uint64_t added_ GUARDED_BY(mutex_) = 0;  // since the file was written anew
+  std::uint64_t added_ GUARDED_BY(mutex_) = 0;  // since the file was rewritten
 };
 
 }  // namespace spillway::spill

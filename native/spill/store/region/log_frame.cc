@@ -14,7 +14,7 @@ namespace {
 
 constexpr char kMagic[] = "SPILLOG";
 constexpr std::size_t kMagicBytes = sizeof kMagic - 1;
-constexpr char kVersion = 3;  // 2 had no DURABLE beside it (durable_ends.h), and would leave what that says behind
+constexpr char kVersion = 3;  // version 2 had no DURABLE file (durable_ends.h), and would not remove one
 constexpr std::size_t kChecksumBytes = 4;
 constexpr std::size_t kNamedBytes = kLogHeaderBytes - kChecksumBytes;  // of the header, under its checksum
 constexpr std::size_t kFirstHeaderBytes = 28;                          // of version 1
@@ -149,7 +149,7 @@ LogReader::Next LogReader::next() {
   if (offset_ >= end_) return Next::end;
   if (end_ - offset_ <= kFrameHeaderBytes) return Next::torn;
   if (!fill(kFrameHeaderBytes)) return status_.ok() ? Next::torn : Next::error;
-  // Held against what is left of the file first: a length that is garbage must not become an allocation.
+  // Checked against the rest of the file first, so that an arbitrary length does not become an allocation.
   const std::uint64_t bytes = kFrameHeaderBytes + frame_length(rest().data());
   if (bytes > end_ - offset_) return Next::torn;
   if (!fill(bytes)) return status_.ok() ? Next::torn : Next::error;

@@ -13,7 +13,7 @@ using rocksdb::Status;
 
 namespace {
 
-// Sealed logs at most; whoever would seal one more waits. Source: guess; with fewer the worst write of workload A
+// Most sealed logs; a writer that would seal one more waits. Source: guess; with fewer the worst write of workload A
 // waited for one (118 ms), and Linux lets a fifth of memory be dirty (vm.dirty_ratio).
 constexpr std::size_t kMostSealed = 3;
 
@@ -95,7 +95,7 @@ void OpenLogs::sync_sealed_in_background() {
     lock.unlock();
     {
       const MutexLock no_sync(sync_mutex_);
-      sync_oldest_sealed().PermitUncheckedError();  // whoever appends or syncs next is told
+      sync_oldest_sealed().PermitUncheckedError();  // the next append or sync returns the error
     }
     lock.lock();
   }

@@ -27,7 +27,7 @@ namespace spillway::spill {
 // A log that takes records, or took them until it was sealed.
 struct OpenLog {
   std::shared_ptr<RegionLog> log;
-  std::unique_ptr<rocksdb::FSWritableFile> file;  // replaced and closed while nobody syncs
+  std::unique_ptr<rocksdb::FSWritableFile> file;  // replaced and closed while no sync is running
   std::atomic<std::uint64_t> durable{0};          // bytes
 };
 
@@ -61,7 +61,7 @@ class OpenLogs {
   void pause_after(std::uint64_t bytes);
   // How long seal() and pause_after() have waited for the drive.
   std::chrono::nanoseconds append_wait() const { return wait_.total(); }
-  // Nobody wants what is in this log and those before it.
+  // Closes this log and those before it, whose contents are not needed any more.
   void close_dropped(const RegionLog& log);
 
  private:
@@ -87,7 +87,7 @@ class OpenLogs {
   std::atomic<std::size_t> sealed_count_{0};
   std::atomic<bool> has_failed_{false};  // a write or a sync of an open log
 
-  // Held for the length of a sync, and by whoever replaces or closes the file of an open log.
+  // Held during a sync, and while the file of an open log is replaced or closed.
   Mutex sync_mutex_ ACQUIRED_BEFORE(mutex_);
   mutable Mutex mutex_;
   std::shared_ptr<OpenLog> current_ GUARDED_BY(mutex_);

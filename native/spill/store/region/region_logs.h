@@ -33,18 +33,18 @@ struct RegionLog {
 rocksdb::Status no_such_generation(GenerationId generation);
 rocksdb::Status damaged(const RegionLog& log, std::uint64_t offset);
 
-// Thread-safe. A log outlives its removal while somebody reads it.
+// Thread-safe. A removed log exists until its last reader is done.
 class RegionLogs {
  public:
   std::shared_ptr<RegionLog> find(GenerationId generation) const;  // null: there is none
-  std::shared_ptr<RegionLog> newest() const;                       // likewise
+  std::shared_ptr<RegionLog> newest() const;                       // null: there is none
   std::vector<std::shared_ptr<RegionLog>> all() const;             // oldest first
   // Where each log ends that was not dropped and has a header, oldest first.
   std::vector<DurableEnd> ends() const;
 
-  // In the place of the one of its generation, if there is one.
+  // Replaces the one of its generation, if there is one.
   void put(std::shared_ptr<RegionLog> log);
-  // `is_freed`: its file is gone. Otherwise its bytes go on counting as used.
+  // `is_freed`: its file was removed. Otherwise its bytes still count as used.
   void remove(const RegionLog& log, bool is_freed);
 
   // `log` has so many bytes now.

@@ -1,5 +1,5 @@
 // Reads of parts of records from the logs of the software region: one, many together, or begun and waited for later.
-// They move what is asked for and no more, so a frame's checksum is for scans; whoever reads a value has its own.
+// They read only the requested bytes, so only scans verify a frame's checksum. Values have their own checksums.
 #pragma once
 
 #include <rocksdb/file_system.h>

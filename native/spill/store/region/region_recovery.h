@@ -16,7 +16,7 @@
 namespace spillway::spill {
 
 // Opens the directory's logs into `logs`, reads `ends`, and calls `each` for every record, as Store::recover promises.
-// REQUIRES: nobody else uses them yet
+// REQUIRES: no other thread uses them yet
 rocksdb::Status recover_logs(const RegionDirectory& directory, RegionLogs& logs, DurableEnds& ends,
                              const Store::Each& each);
 

@@ -225,7 +225,7 @@ class RegionStore final : public Store {
   void release(GenerationId generation) override {
     const auto log = logs_.find(generation);
     if (!log) return;
-    // A file that cannot be removed goes on using its bytes; the next recovery tries again.
+    // A file that cannot be removed still counts as used. The next recovery tries again.
     const bool is_freed = directory_->files().DeleteFile(log->path(), {}, nullptr).ok();
     steps::reached("spill.region.release.removed");
     logs_.remove(*log, is_freed);
