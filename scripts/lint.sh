@@ -2,15 +2,15 @@
 # clang-format, ruff, mypy, clang's check of locks, clang-tidy. All are run; the exit code is 1 when any found something.
 #   scripts/lint.sh            all of it
 #   scripts/lint.sh changed    clang-tidy over what changed last, LINT_FILES (3) sources at most (docs/decisions/0034)
-# With IS_SET_UP, what scripts/setup.sh lint does is done: lint then touches nothing that a build beside it makes.
+# With IS_CONFIGURED, packages and the configured build are there: lint then touches nothing that a build beside it makes.
 set -eu
 cd "$(dirname "$0")/.."
-if [ -z "${IS_SET_UP:-}" ]; then
+if [ -z "${IS_CONFIGURED:-}" ]; then
   scripts/packages.sh build lint
-  scripts/python.sh dev
   # The units that clang reads are those of the ordinary build.
   scripts/native.sh configure
 fi
+scripts/python.sh dev
 
 found=0
 step() {

@@ -2,7 +2,7 @@
 # Everything from a fresh Debian 12 or Ubuntu 24.04 to .venv/bin/spillway; quick to repeat.
 #   scripts/setup.sh        what `make demo` needs
 #   scripts/setup.sh test   and what the tests and benchmarks need
-#   scripts/setup.sh lint   what tests and lint need, but nothing is built yet
+#   scripts/setup.sh configure  packages for tests and lint, and a configured build; neither .venv nor anything built
 set -eu
 cd "$(dirname "$0")"
 
@@ -17,13 +17,12 @@ case ${1:-} in
     ./python.sh dev
     ./native.sh all
     ;;
-  lint)
+  configure)
     ./packages.sh build test lint
-    ./python.sh dev
     ./native.sh configure
     ;;
   *)
-    echo "setup: '$1' is not a purpose; take none, test, or lint." >&2
+    echo "setup: '$1' is not a purpose; take none, test, or configure." >&2
     exit 2
     ;;
 esac

@@ -23,8 +23,8 @@ def test_ci_lints_beside_the_build_and_ends_with_the_tests() -> None:
     commands = [line for line in (ROOT / ".ci" / "run").read_text().splitlines() if line and not line.startswith("#")]
     assert commands[-4:] == [
         "export CI=true",
-        "scripts/setup.sh lint </dev/null",
-        ".venv/bin/python scripts/together.py 'scripts/native.sh all' 'IS_SET_UP=1 scripts/lint.sh changed' </dev/null",
+        "scripts/setup.sh configure </dev/null",
+        "python3 scripts/together.py 'cmake --build build' 'IS_CONFIGURED=1 scripts/lint.sh changed' </dev/null",
         "exec make test </dev/null",
     ]
     built, *words = recipe("test")
