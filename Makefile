@@ -10,6 +10,8 @@ JOBS ?= $(shell nproc)
 # One more each than there are cores: many native tests wait, and make demo and what else runs in real time leaves a core idle.
 CTEST_JOBS ?= $(shell expr $(JOBS) + 1)
 PYTEST_JOBS ?= $(shell expr $(JOBS) + 1)
+# Test processes, and the commands that tests start, read each other's compiled modules.
+unexport PYTHONDONTWRITEBYTECODE
 
 help:
 	@sed -n 's/^#: //p' Makefile
