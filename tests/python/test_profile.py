@@ -2,7 +2,6 @@
 
 import json
 import math
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 import fake_probe
 import pytest
 from browser import complaints, visit
-from conftest import Fake, Invoke
+from conftest import Fake, Invoke, start_of_fake
 
 from spillway.errors import SpillwayError
 from spillway.fit import knee
@@ -43,7 +42,7 @@ def shared_profile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     directory = tmp_path_factory.mktemp("profiles")
     with pytest.MonkeyPatch.context() as patch:
         native = directory / "spillway-native"
-        native.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{Path(__file__).parent / "fake_native.py"}" "$@"\n')
+        native.write_text(start_of_fake())
         native.chmod(0o755)
         patch.setenv("SPILLWAY_NATIVE", str(native))
         patch.setenv("FAKE_MODE", "ok")
