@@ -62,10 +62,10 @@ class Watch:
     def end_phase(self) -> None:
         """A phase has ended; the next one goes on meanwhile."""
         after = self._phase + 1
-        goes_on = after < len(self.measured) and self.measured[after]
-        if self._begun is not None and not goes_on:
+        continues = after < len(self.measured) and self.measured[after]
+        if self._begun is not None and not continues:
             self._close()
-        elif self._begun is None and goes_on:
+        elif self._begun is None and continues:
             self._begun = self._snapshot()
         self._phase = after
 

@@ -139,8 +139,8 @@ def _run_all(
     for repetition, seed in enumerate(plan.seeds):
         for arm in plan.arms:
             progress.interrupted = progress.interrupted or interruption.requested
-            goes_on = not progress.failures or (plan.swept and not unprepared)
-            if progress.interrupted or not goes_on:
+            continues = not progress.failures or (plan.swept and not unprepared)
+            if progress.interrupted or not continues:
                 continue
             label = arm.name if len(plan.seeds) == 1 else f"{arm.name} ({repetition + 1} of {len(plan.seeds)})"
             progress.tried += 1
@@ -364,9 +364,9 @@ def _result(
         progress.interrupted = True
         return {}, None
     except SpillwayError as error:
-        goes_on = swept and (progress.measured or isinstance(error, RunFailed))
+        continues = swept and (progress.measured or isinstance(error, RunFailed))
         is_kept = bool(recorder.rows or progress.repetitions or progress.recorded)
-        if not goes_on and not is_kept and not isinstance(error, DriveFull):
+        if not continues and not is_kept and not isinstance(error, DriveFull):
             raise
         return {}, error
     if not result["complete"]:
