@@ -1,9 +1,9 @@
 // One generation of diverted writes: its entries in memory, in the order of arrival and sorted.
 //
-// Entries are added by one thread at a time (the one that commits) and never change or go; readers come from any
-// thread. Ordered views are made when first asked for, of what was added since the last (a write pays nothing for an
-// order that no reader needs): sorted runs, merged as they grow alike in size, so that n entries cost O(n log n) in
-// all.
+// One thread at a time (the committing one) adds entries, which are never changed or removed; any thread reads. Ordered
+// views are made on the first request, of what was added since the last one, so a write pays nothing for an order that
+// no reader needs. They are sorted runs, which are merged when their sizes are similar, so that n entries cost O(n log
+// n) in total.
 #pragma once
 
 #include <rocksdb/slice.h>

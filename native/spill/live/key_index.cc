@@ -13,9 +13,9 @@
 namespace spillway::spill {
 namespace {
 
-// So few that the tables of a large index are of huge pages (from 2^16 slots on, with some 800 000 keys), so many that
-// threads seldom meet at one lock and a table that grows holds up one key in 32. Measured by bench/spill_overheads
-// with 16, 32 and 256.
+// Few enough that the tables of a large index use huge pages (from 2^16 slots on, with some 800 000 keys), and many
+// enough that threads rarely wait for the same lock and a growing table blocks one key in 32. Measured by
+// bench/spill_overheads with 16, 32 and 256.
 constexpr unsigned kShardBits = 5;
 constexpr std::size_t kShards = std::size_t{1} << kShardBits;
 constexpr std::size_t kFirstSlots = 16;

@@ -7,9 +7,9 @@
 
 namespace spillway::spill {
 
-// No more than so many bytes of files are made of a generation, or of one to which so many bytes are added.
+// Most bytes of the files that are made of a generation, or of one to which `more_bytes` are added.
 std::uint64_t most_sorted_bytes(const Generation& generation, std::uint64_t more_bytes = 0);
-// Or of one that has no more than those.
+// The same for a generation of at most `bytes`.
 std::uint64_t most_sorted_bytes(std::uint64_t bytes);
 
 }  // namespace spillway::spill

@@ -78,8 +78,8 @@ Status BringBack::ingest_files(const std::vector<SortedFile>& files) {
   bool is_newest = true;
   if (status.ok()) {
     status = ingest_and_check_levels(main.db(), main.ingested_files(), arguments, &is_newest);
-    // It is durable, and in no log that the note would have to sync. Where RocksDB's MANIFEST could not be written, a
-    // number may be taken all the same: nothing has it.
+    // Ingested files are durable, and in no log that the note would have to sync. If RocksDB's MANIFEST could not be
+    // written, a sequence number may be used nevertheless, and no key has it.
     main.raise_durable(main.latest_sequence());
   }
   gate.open();

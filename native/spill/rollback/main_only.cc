@@ -62,7 +62,8 @@ MainOnly::Rest MainOnly::try_run(std::uint64_t most_bytes, const std::function<v
   Status brought_back;
   context_.commits.notes.hold_commits([&]() REQUIRES(in_commit_queue) {
     brought_back = bring_back_.bring_back_in_commit_queue(Way::ingest);
-    if (brought_back.ok()) brought_back = context_.commits.writer.sync();  // else the action might come to the queue
+    // Otherwise the action might need the commit queue.
+    if (brought_back.ok()) brought_back = context_.commits.writer.sync();
     if (brought_back.ok()) action();
   });
   context_.room.notify();

@@ -54,7 +54,7 @@ RollbackState RollbackThread::observe() {
   const Thresholds thresholds = thresholds_of(signals, context_.options.divert);
   RollbackState state;
   state.route = context_.detector.route();
-  // A store that failed is mended by bringing back what it has.
+  // A failed store is repaired by bringing back its contents.
   state.spill_full = context_.commits.writer.is_full() || context_.commits.writer.has_failed();
   for (const auto& one : *generations) {
     state.live_bytes += one->user_bytes();

@@ -118,7 +118,7 @@ class Values {
         entries_(entries),
         scans_(scans_are_cheaper(entries, generation.user_bytes() + generation.entries() * kRecordOverheadBytes)) {}
 
-  // The value of the entry at `at`. REQUIRES: asked for in this order, each once
+  // The value of the entry at `at`. REQUIRES: called in this order, once for each
   Status next(std::size_t at, Slice* value) {
     if (at >= end_) {
       begin_ = at;
@@ -280,7 +280,7 @@ void add_to(rocksdb::IngestExternalFileArg* argument, const SortedFile& file) {
   argument->options.write_global_seqno = false;
   argument->external_files.push_back(file.path);
   if (file.checksum_name.empty()) return;
-  argument->options.verify_file_checksum = false;  // else it reads the file all the same
+  argument->options.verify_file_checksum = false;  // otherwise RocksDB reads the file again
   argument->files_checksums.push_back(file.checksum);
   argument->files_checksum_func_names.push_back(file.checksum_name);
 }

@@ -109,7 +109,7 @@ std::uint64_t next_rollback(const RollbackState& state, RollbackPolicy policy) {
   if (state.route == Route::spill) return policy != RollbackPolicy::off && half_full && !state.debt ? 1 : 0;
   if (!is_time(state, policy)) return 0;
   const bool one_at_a_time = half_full || policy == RollbackPolicy::adaptive;
-  // One of the L0 files that fit is reserved for a flush. (L0 may come to rest with room for one.)
+  // One of the L0 files that fit is reserved for a flush. (L0 may stay at a size with room for only one.)
   return one_at_a_time ? 1 : static_cast<std::uint64_t>(std::max(state.l0_room - 1, 1));
 }
 

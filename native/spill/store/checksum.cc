@@ -13,7 +13,7 @@ namespace spillway::spill {
 namespace {
 
 // The state of the computation is the checksum's complement. Feeding a byte is linear in the state and the byte, over
-// GF(2), so what so many zero bytes do to a state is the sum of what they do to each of its bits.
+// GF(2). So the effect of a number of zero bytes on a state is the sum of their effects on each of its bits.
 using State = std::uint32_t;
 
 constexpr State kPolynomial = 0x82f63b78;  // Castagnoli's, lowest coefficient first. Source: RFC 3720, 12.1
@@ -51,11 +51,11 @@ State feed_by_table(State state, const char* bytes, std::size_t count) {
 }
 
 #if defined(__x86_64__)
-// The instruction takes three cycles and can begin each cycle: three lanes of so many bytes are fed side by side, and
-// joined by what a lane's length of zeros does. Short enough that a value of 1 KiB has a round of it.
+// The instruction takes three cycles and can begin in each cycle, so three lanes of this many bytes are computed in
+// parallel and combined by the effect of a lane's length of zeros. Short enough for one round in a value of 1 KiB.
 constexpr std::size_t kLaneBytes = 256;
 
-// [k]: what a lane of zeros does to byte k of a state.
+// [k]: the effect of a lane of zeros on byte k of a state.
 constexpr std::array<ByteTable, 4> kLane = [] {
   std::array<State, 32> of_bit{};
   for (std::size_t bit = 0; bit < 32; ++bit) {

@@ -3,11 +3,11 @@
 //   first_sequence u64 | main_sequence u64 | main_durable u64 | flags u8 | rocksdb::WriteBatch as it serialises itself
 //                                                                                                       (little-endian)
 //
-// *Spill sequence*: each operation of each diverted batch has the next one; they order the spill store's writes among
-// themselves. *Main sequence*: RocksDB's latest when the record was made. Every main write up to it was acknowledged,
-// or was under way, before this one; recovery uses it to keep what survives a prefix (T26). Up to *main durable* they
-// were known to be durable: recovery cannot ask RocksDB, whose own latest sequence number may be that of a write which
-// a loss of power took (a flush notes it down beside a log that is not synced).
+// *Spill sequence*: each operation of each diverted batch has the next number, which orders the spill store's writes.
+// *Main sequence*: RocksDB's latest sequence number when the record was made. Every write to RocksDB up to it was
+// acknowledged, or in progress, before this one. With it recovery keeps the survivors a prefix (T26). Writes up to
+// *main durable* were known to be durable. Recovery cannot ask RocksDB, whose latest sequence number may be that of a
+// write that a loss of power took (a flush records it, although a log is not synced).
 //
 // A *note* is a sync record with an empty batch: everything before it is kept.
 #pragma once

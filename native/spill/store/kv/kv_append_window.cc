@@ -87,7 +87,8 @@ Status KvAppendWindow::empty_window() {
   return wait_for_all();
 }
 
-// Waits until so many slots are free. REQUIRES: so many can be: one may be of a pair that is not full
+// Waits until as many slots are free as `pairs` need. REQUIRES: that is possible; one slot may be of a pair that is not
+// full
 Status KvAppendWindow::make_room(std::uint32_t pairs) {
   const std::size_t few = std::max<std::size_t>(staging_.slots() / 16, 1);
   const std::size_t free = free_slots_.size();

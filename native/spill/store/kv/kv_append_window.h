@@ -73,19 +73,19 @@ class KvAppendWindow {
   void hand_on();
   // Until the drive has all that was appended before. The error of the first that failed.
   rocksdb::Status wait();
-  // Hands over what failed and all behind it once more, and waits. REQUIRES: wait() has just failed
+  // Submits what failed and everything after it again, and waits. REQUIRES: wait() has just failed
   rocksdb::Status store_again();
-  // The drive said that it was full, and was not asked again since.
+  // The drive was full at the last attempt.
   bool is_full() const;
-  // Hands over again what a full drive refused. By any thread.
+  // Submits again what a full drive refused. Called by any thread.
   void resume();
-  // Lets go of what is here of a generation that nobody reads any more.
+  // Drops what is here of a generation that no thread reads any more.
   void discard(GenerationId generation);
-  // Lets go of what failed, and of all behind it; appends go on where the last one began. What is in staging of it is
-  // for the caller to clear. REQUIRES: wait() has just failed
+  // Drops what failed and everything after it. Appends continue where the last one began. The caller clears its part of
+  // staging. REQUIRES: wait() has just failed
   void give_up();
 
-  // The first `most_bytes` of the pair, or what there is of them. False: it is not here.
+  // The first `most_bytes` of the pair, or as many as there are. False: it is not here.
   bool read(Position wanted, std::uint64_t most_bytes, std::string* bytes) const;
   bool has(GenerationId generation) const;
   // A pair as it is now.
@@ -112,7 +112,7 @@ class KvAppendWindow {
     bool is_stored = false;
   };
 
-  // The list as whoever holds mutex_ may read it: it is changed with both locks held.
+  // The list for readers that hold mutex_. It is changed with both locks held.
   const std::deque<std::unique_ptr<Pair>>& all_pairs() const REQUIRES(mutex_) NO_THREAD_SAFETY_ANALYSIS {
     return pairs_;
   }
@@ -143,15 +143,15 @@ class KvAppendWindow {
   // Guards the queue. Held during a wait for the drive. An append never waits for it.
   Mutex drive_mutex_ ACQUIRED_BEFORE(mutex_);
   mutable Mutex mutex_;
-  CondVar ready_;    // for the thread: there is something to hand over
+  CondVar ready_;    // for the thread: there is something to submit
   CondVar changed_;  // for others: the drive has taken something, or failed
-  CondVar room_;     // for who appends: there is as much as he wants, or it failed
+  CondVar room_;     // for the appending thread: there is enough room, or it failed
   AppendWait wait_;
-  std::size_t wanted_slots_ GUARDED_BY(mutex_) = 0;  // to be free; 0: nobody waits for them
+  std::size_t wanted_slots_ GUARDED_BY(mutex_) = 0;  // to be free; 0: no thread waits for them
   rocksdb::Status failure_ GUARDED_BY(mutex_);
   GenerationId generation_ GUARDED_BY(mutex_) = 0;
   std::atomic<std::uint64_t> tail_{0};
-  Position end_ GUARDED_BY(mutex_);  // of the last record, of whichever generation
+  Position end_ GUARDED_BY(mutex_);  // of the last record, in any generation
   struct Ends {
     std::uint64_t tail = 0;
     Position end;

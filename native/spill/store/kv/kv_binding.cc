@@ -31,7 +31,7 @@ Status KvBinding::write(const std::string& bytes) {
 
 void KvBinding::renew() {
   const MutexLock lock(mutex_);
-  // Where it fails, the old one is there all the same.
+  // If it fails, the old record is still there.
   if (!record_.empty()) commands_.store(kBinding, record_).PermitUncheckedError();
 }
 

@@ -14,8 +14,8 @@ using ssd::Outcome;
 
 namespace {
 
-// The oldest of so many abandoned queues is used again: what it had is done by then, or soon. Source: guess, more than
-// there are scans at a time.
+// If there are this many abandoned queues, the oldest is reused. Its commands are complete by then, or soon. Source:
+// guess, more than the number of concurrent scans.
 constexpr std::size_t kMostAbandoned = 16;
 
 KvKey key_of(Position position) {

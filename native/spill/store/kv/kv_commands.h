@@ -33,9 +33,9 @@ class KvCommands {
 
   // The pair is durable when this returns.
   rocksdb::Status store(Position position, std::string_view bytes) const;
-  // At most so many bytes of the pair; nothing where there is none.
+  // At most `most_bytes` of the pair; empty if there is none.
   rocksdb::Status retrieve(Position position, std::uint32_t most_bytes, std::string* bytes) const;
-  // The pairs are gone, durably, when this returns.
+  // Removes the pairs, durably when this returns.
   rocksdb::Status reset(PositionRange range) const;
   // The pairs of a range in order, until `each` returns false.
   rocksdb::Status scan(PositionRange range, const std::function<bool(Position, std::string_view)>& each) const;

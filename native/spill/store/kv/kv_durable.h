@@ -22,7 +22,7 @@ class KvDurable {
  public:
   using Last = std::map<GenerationId, std::uint64_t>;  // offset of the last durable record of each generation
 
-  // `memory`: so many bytes of the mapped file, which outlive it. A multiple of 8.
+  // `memory`: kBytes of the mapped file, which outlive it. kBytes is a multiple of 8.
   static constexpr std::size_t kBytes = 3072;
   explicit KvDurable(char* memory) : memory_(memory) {}
 

@@ -4,13 +4,12 @@
 //   slot   state u64 | generation u64 | offset u64 | follows: generation u64, offset u64 | 1: of one record u64 |
 //          16 bytes | the pair's bytes
 //
-// The state is how many of the bytes are there, above the CRC-32C of them and of where they belong: one word, written
-// last, so that a process may be killed between any two instructions. The machine's loss of power leaves pages of any
-// age, but none from before the slots were cleared, which is durable before one is filled: what does not agree with its
-// checksum is not there, and a pair of which there was less some time ago is not followed by one that says where it
-// ends.
+// The state word has the number of bytes that are there, and the CRC-32C of them and of their position. It is written
+// last, so a process may be killed between any two instructions. A loss of power of the machine leaves pages of any
+// age, but none from before the slots were cleared, which is durable before one is filled. So a slot whose checksum
+// does not match is empty, and a pair that has an earlier, shorter state is not followed by one that states its end.
 //
-// Not thread-safe but for bytes that were told of: those may be read at any time.
+// Not thread-safe, except for bytes that a state word covers, which may be read at any time.
 #pragma once
 
 #include <rocksdb/status.h>

@@ -32,13 +32,13 @@ constexpr std::uint32_t kPairBytes = 17 * 1024;
 // in addition to the drive's own reserve of a sixty-fourth.
 constexpr double kSpareShare = 0.05;
 
-// So much of a generation is reset at once. Source: guess, some 2,000 pairs, of which a drive forgets several in a
+// Bytes of a generation that are reset at once. Source: guess, some 2,000 pairs, of which a drive removes several in a
 // microsecond.
 constexpr std::uint64_t kResetBytes = 8 << 20;
 
-// Nearer to its capacity than so many of the drive's memtables, each append waits until the drive has it: that much the
-// runs may have lost at the ends of generations that are gone, and a drive that is full should say so before an append
-// is acknowledged. Source: guess, some generations that snapshots hold between others that are gone.
+// If less than this many of the drive's memtables are free, each append waits until the drive has it. That much may be
+// unused at the ends of runs of dropped generations, and a full drive should refuse an append before it is
+// acknowledged. Source: guess, some generations that snapshots hold between dropped ones.
 constexpr std::uint64_t kCautiousMemtables = 4;
 
 class KvStore final : public Store {

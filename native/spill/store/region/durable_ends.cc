@@ -90,7 +90,7 @@ Status read_ends(rocksdb::FileSystem& files, const std::string& path, FoundEnds*
   for (std::size_t at = sizeof header; at + sizeof(Entry) <= bytes.size(); at += sizeof(Entry)) {
     Entry entry;
     std::memcpy(&entry, bytes.data() + at, sizeof entry);
-    if (entry.checksum != checksum(entry, header.salt)) {  // torn, or damaged: the others are true all the same
+    if (entry.checksum != checksum(entry, header.salt)) {  // torn, or damaged: the other entries are valid
       if (!unfit) unfit = at;
       continue;
     }

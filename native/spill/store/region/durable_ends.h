@@ -2,8 +2,8 @@
 //
 //   header  "SPILLEND" | version u32 | CRC-32C u32 | salt u64                                         (24 bytes)
 //   entry   CRC-32C u32 of the salt and what follows | kind u32 | generation u64 | the log's salt u64 | bytes u64
-//           (32 bytes, little-endian): so many bytes of the log are durable, or (closed) the store was closed with so
-//           many logs, whose ends are in this file
+//           (32 bytes, little-endian). Kind 1: that many bytes of the log are durable. Kind 2: the store was closed
+//           with that many logs, whose ends are in this file
 //
 // An entry is appended after a sync of a log has returned, and is not synced itself: a killed process leaves it, a loss
 // of power may take it. So an entry that is there is true, and a missing one says nothing. Without this file, an

@@ -13,11 +13,11 @@
 namespace spillway::spill {
 
 rocksdb::Status open_reader(const RegionDirectory& directory, RegionLog& log);
-// A file with the log's header and nothing else, whose name is durable, open to append and to read. `preallocation`:
-// bytes that the file system is asked to set aside at a time.
+// Creates a file with only the log's header and a durable name, open for appends and reads. `preallocation`: bytes that
+// the file system preallocates at a time.
 rocksdb::Status create_log(const RegionDirectory& directory, std::uint64_t preallocation, RegionLog& log,
                            std::unique_ptr<rocksdb::FSWritableFile>* file);
-// Open to append behind log.bytes; what lay behind is gone.
+// Opens it for appends after log.bytes, and truncates it there.
 rocksdb::IOStatus reopen_truncated(const RegionDirectory& directory, const RegionLog& log,
                                    std::unique_ptr<rocksdb::FSWritableFile>* file);
 // The same, durably, and closed.

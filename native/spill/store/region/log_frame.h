@@ -4,15 +4,14 @@
 //            CRC-32C 4 bytes                                                                                (52 bytes)
 //   frame    CRC-32C 4 bytes | length u32 | durable u64 | record (little-endian)
 //
-// When a log is begun, those before it may not be durable yet: generations below `durable before` were. `after` is the
-// generation of the one just before, where it was not: without all of its bytes this one begins behind a hole. No frame
-// says that anything of its log is durable before all of those are.
+// When a log is begun, the logs before it may not be durable yet; generations below `durable before` were. `after` is
+// the generation of the log just before, if that was not durable: unless all of its bytes survive, this log follows a
+// hole. No frame states that anything of its log is durable before all earlier logs are.
 //
-// `durable` says how many bytes of the log were known to be durable when the frame was made: what is not whole below
-// that was not torn by a loss of power, but damaged since. A frame's checksum covers salt, generation, all of the frame
-// behind it, and so the record. The salt is drawn anew for every log, so that no frame
-// of an older log, whose blocks the drive may hand out again, is ever taken for one of this. No record is empty: zeros
-// are never a frame.
+// `durable` states how many bytes of the log were known to be durable when the frame was made. If anything below that
+// is not intact, a loss of power has not torn it; it was damaged later. A frame's checksum covers salt, generation, and
+// the rest of the frame with the record. Each log has a new random salt, so a frame of an older log, whose blocks the
+// drive may reallocate, is never taken for one of this log. No record is empty, so zeros are never a frame.
 #pragma once
 
 #include <rocksdb/file_system.h>

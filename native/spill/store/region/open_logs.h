@@ -57,7 +57,7 @@ class OpenLogs {
   // After an append to the current log returned `failed`. NoSpace: what the file has of it is gone, and appends may go
   // on.
   rocksdb::Status handle_failed_append(const rocksdb::IOStatus& failed);
-  // Slows down a writer who is faster than the drive, after an append of so many bytes.
+  // Slows down a writer that is faster than the drive, after an append of `bytes`.
   void pause_after(std::uint64_t bytes);
   // How long seal() and pause_after() have waited for the drive.
   std::chrono::nanoseconds append_wait() const { return wait_.total(); }

@@ -47,7 +47,7 @@ class RegionLogs {
   // `is_freed`: its file was removed. Otherwise its bytes still count as used.
   void remove(const RegionLog& log, bool is_freed);
 
-  // `log` has so many bytes now.
+  // Sets the current length of `log`.
   void resize(RegionLog& log, std::uint64_t bytes);
   // A log that was dropped counts as held until it is removed.
   void set_dropped(RegionLog& log, bool is_dropped);

@@ -20,7 +20,7 @@ Status check(const RegionLog* log, const ReadRequest& request) {
   return inside ? Status::OK() : damaged(*log, request.offset);
 }
 
-// What is asked of the file. False: the request has its answer already.
+// Sets `asked` to the read of the file. False: the request has its result already.
 bool ask(const RegionLog* log, ReadRequest* request, FSReadRequest* asked) {
   request->status = check(log, *request);
   if (!request->status.ok()) return false;

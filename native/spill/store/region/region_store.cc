@@ -28,12 +28,12 @@ using rocksdb::Status;
 
 namespace {
 
-// What the file system is asked to set aside at a time, beyond the end of the file, so that the file's size stays what
-// was written. It counts as used; of a small capacity it is a small share, or nothing. Source: guess, so much that a
-// log of the default size has few extents.
+// Bytes that the file system preallocates at a time, beyond the end of the file, whose size does not change. They count
+// as used; of a small capacity they are a small share, or none. Source: guess, enough for few extents of a log of the
+// default size.
 constexpr std::uint64_t kMostPreallocated = 4 << 20;
 constexpr std::uint64_t kLeastPreallocated = 64 << 10;
-constexpr std::uint64_t kPreallocatedShare = 256;  // of the capacity: one in so many
+constexpr std::uint64_t kPreallocatedShare = 256;  // one in this many of the capacity
 
 // A buffer that grew beyond this for one large write is not kept. Source: guess.
 constexpr std::size_t kKeptBufferBytes = 4 << 20;

@@ -188,7 +188,7 @@ class Viewer {
     if (Status status = was_known_durable(log, offset, &was_there); !status.ok()) return status;
     if (was_there) {
       view_.damage.push_back({log.view.path, offset});
-      whole_bytes_[log.view.generation] = log.view.file_bytes;  // what comes after it is read all the same
+      whole_bytes_[log.view.generation] = log.view.file_bytes;  // what follows is still read
     } else {
       view_.ends_at = BrokenAt{log.view.path, offset};
     }
