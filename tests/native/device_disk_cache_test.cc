@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <vector>
 
 #include "device/model/dirty_extents.h"
@@ -65,7 +66,9 @@ TEST(DiskCache, AdjacentRunsAreWrittenAsOne) {
     for (std::uint64_t i = 0; i < 64; ++i) model.submit(0, write_at(kLbasInGiB + (63 - i) * stride));
     return drain(model, done);
   };
-  EXPECT_LT(time_to_empty(kLbasIn4k), 3 * longest_service(disk_drive(), 64 * 4096));
+  // Two accesses: the first write, whose data arrives over the link, and the 63 others as one.
+  const Nanos first = 100'000 + 4096 * 1000 / 600 + longest_service(disk_drive(), 4096);
+  EXPECT_LE(time_to_empty(kLbasIn4k), first + longest_service(disk_drive(), 63 * 4096));
   EXPECT_GT(time_to_empty(100 * kLbasIn4k), 64 * 1'000'000);
 }
 
@@ -180,9 +183,13 @@ TEST(DiskCache, ReadsGoFirstUntilTheDataIsOld) {
   constexpr Nanos kSpan = 900'000'000;
   const std::uint64_t undisturbed = reads_in(1'000'000'000, kSpan, 0);
   EXPECT_NEAR(static_cast<double>(reads_in(1'000'000'000, kSpan, 1000)) / static_cast<double>(undisturbed), 1.0, 0.1);
-  // Data older than the limit gets every other access.
-  EXPECT_LT(reads_in(1'000'000, kSpan, 1000), 0.8 * static_cast<double>(undisturbed));
-  EXPECT_GT(reads_in(1'000'000, kSpan, 1000), 0.4 * static_cast<double>(undisturbed));
+  // Data older than the limit gets every other access. A write is the best placed of a thousand and takes no longer
+  // than a random read on average, so reads have at least half of the time: 1/2, within 3 standard errors of some 50
+  // accesses (a third of the mean each). How much shorter a write is depends on their order, for which there is no
+  // closed form.
+  const double aged = static_cast<double>(reads_in(1'000'000, kSpan, 1000)) / static_cast<double>(undisturbed);
+  EXPECT_GT(aged, 0.5 * (1 - 3 * 0.33 / std::sqrt(50.0)));
+  EXPECT_LT(aged, 0.8);
 }
 
 // Endless writes in one place, and one write far away, which must reach the medium nevertheless.
