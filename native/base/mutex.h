@@ -45,6 +45,8 @@ class CAPABILITY("mutex") Mutex {
   void lock() ACQUIRE() { mutex_.lock(); }
   void unlock() RELEASE() { mutex_.unlock(); }
   bool try_lock() TRY_ACQUIRE(true) { return mutex_.try_lock(); }
+  // Tells clang that the mutex is held where it cannot see that. Checks nothing.
+  void assume_held() const ASSERT_CAPABILITY(this) {}
 
  private:
   friend class CondVar;
@@ -55,6 +57,7 @@ class CAPABILITY("mutex") Mutex {
 class SCOPED_CAPABILITY MutexLock {
  public:
   explicit MutexLock(Mutex& mutex) ACQUIRE(mutex) : mutex_(mutex) { mutex_.lock(); }
+  MutexLock(Mutex& mutex, std::adopt_lock_t) REQUIRES(mutex) : mutex_(mutex) {}  // which the caller has locked
   ~MutexLock() RELEASE() {
     if (is_held_) mutex_.unlock();
   }
@@ -111,7 +114,7 @@ class SCOPED_CAPABILITY SharedLock {
 
 class CondVar {
  public:
-  // Both may return without a notification, so the caller checks its condition again.
+  // Each may return without a notification, so the caller checks its condition again.
   void wait(Mutex& mutex) REQUIRES(mutex) {
     std::unique_lock<std::mutex> lock(mutex.mutex_, std::adopt_lock);
     wakes_.wait(lock);
@@ -120,6 +123,11 @@ class CondVar {
   void wait_for(Mutex& mutex, std::chrono::nanoseconds time) REQUIRES(mutex) {
     std::unique_lock<std::mutex> lock(mutex.mutex_, std::adopt_lock);
     wakes_.wait_for(lock, time);
+    lock.release();
+  }
+  void wait_until(Mutex& mutex, std::chrono::steady_clock::time_point end) REQUIRES(mutex) {
+    std::unique_lock<std::mutex> lock(mutex.mutex_, std::adopt_lock);
+    wakes_.wait_until(lock, end);
     lock.release();
   }
   void notify_one() { wakes_.notify_one(); }

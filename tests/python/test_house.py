@@ -27,6 +27,13 @@ IMPURE_HEADERS = {
 }  # fmt: skip
 IMPURE_WORDS = re.compile(r"\b(?:srand|rand|getenv|time|clock_gettime|gettimeofday|std::clock)\s*\(|\brandom_device\b")
 
+# The standard library's locks. They have no attributes, and its lock holders hide a mutex that has some: clang cannot
+# check what they guard.
+UNCHECKED_LOCKS = re.compile(
+    r"\bstd::(?:(?:recursive_|shared_)?(?:timed_)?mutex|condition_variable(?:_any)?|"
+    r"(?:unique|shared|scoped)_lock|lock_guard)\b"
+)
+
 # Places that only one person's or one build machine's file system has.
 MACHINE_PATH = re.compile(r"(?<![\w.])/(?:work|root|home/[a-z]\w*|Users/\w+|tmp/(?:brief|bash\w*|build-\w+))/")
 
@@ -310,6 +317,23 @@ def test_an_impurity_is_seen() -> None:
     assert impurities("std::random_device source;\n") == ["random_device"]
     assert impurities("auto t = time(nullptr);\n") == ["time("]
     assert not impurities("// no <chrono>, no time()\nNanos read_time(Unit unit);\n")
+
+
+def unchecked_locks(source: str) -> list[str]:
+    return UNCHECKED_LOCKS.findall(without_comments(source))
+
+
+@pytest.mark.parametrize("path", tracked_files("native/spill/*.h", "native/spill/*.cc"), ids=name_of)
+def test_the_accelerators_locks_say_what_they_guard(path: Path) -> None:
+    assert not unchecked_locks(path.read_text()), "use the classes of native/base/mutex.h"
+
+
+def test_an_unchecked_lock_is_seen() -> None:
+    kinds = ["mutex", "shared_mutex", "recursive_mutex", "timed_mutex", "shared_timed_mutex", "condition_variable"]
+    holders = ["lock_guard", "unique_lock", "shared_lock", "scoped_lock", "condition_variable_any"]
+    for name in kinds + holders:
+        assert unchecked_locks(f"std::array<std::{name}, 2> x;") == [f"std::{name}"]
+    assert not unchecked_locks("Mutex mutex_;  // a std::mutex\nconst MutexLock lock(mutex_, std::adopt_lock);")
 
 
 def prints_and_exits(source: str) -> list[str]:

@@ -13,6 +13,9 @@ sys.path.insert(0, str(ROOT / "scripts"))
 import thread_safety
 
 KEPT = "const spillway::MutexLock lock(mutex_); "
+ADOPTED = "mutex_.lock(); const spillway::MutexLock lock(mutex_, std::adopt_lock); "
+ASSUMED = "mutex_.assume_held(); "
+ANOTHER = "spillway::Mutex another; const spillway::MutexLock lock(another); "
 GUARDED = """#include "counter.h"
 void Counter::add() { {lock}++count_; }
 std::vector<Counter> counters;  // of the headers that are compiled ahead
@@ -50,7 +53,10 @@ def tree(root: Path, *locks: str) -> Path:
     return build
 
 
-@pytest.mark.parametrize(("locks", "code"), [([KEPT], 0), ([""], 1), ([KEPT] * 3, 0), ([KEPT, "", KEPT], 1)])
+@pytest.mark.parametrize(
+    ("locks", "code"),
+    [([KEPT], 0), ([""], 1), ([ANOTHER], 1), ([KEPT, ADOPTED, ASSUMED], 0), ([KEPT, "", KEPT], 1)],
+)
 def test_a_guarded_member_needs_its_lock(
     tmp_path: Path, capfd: pytest.CaptureFixture[str], locks: list[str], code: int
 ) -> None:

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 #include <string_view>
+#include <utility>
 
 #include "spill/store/batch_visitor.h"
 
@@ -45,19 +46,23 @@ bool KeyVersions::is_written_since(std::uint32_t stripe, Stamp at) const {
 
 KeyVersions::AnyKey::AnyKey(KeyVersions& versions) : versions_(versions) {
   versions.waiting_for_any_.fetch_add(1, std::memory_order_seq_cst);
-  passing_ = std::unique_lock(versions.passing_);
-  held_ = std::unique_lock(versions.any_key_);
+  versions.passing_.lock();
+  versions.any_key_.lock();
 }
 
-KeyVersions::AnyKey::~AnyKey() { versions_.waiting_for_any_.fetch_sub(1, std::memory_order_seq_cst); }
+KeyVersions::AnyKey::~AnyKey() {
+  versions_.waiting_for_any_.fetch_sub(1, std::memory_order_seq_cst);
+  versions_.any_key_.unlock();
+  versions_.passing_.unlock();
+}
 
 void KeyVersions::AnyKey::is_written() {
   versions_.all_.store(versions_.clock_.fetch_add(1, std::memory_order_seq_cst) + 1, std::memory_order_seq_cst);
 }
 
-std::shared_lock<std::shared_mutex> KeyVersions::hold_some_keys() {
-  if (waiting_for_any_.load(std::memory_order_seq_cst) > 0) const std::lock_guard let_it_pass(passing_);
-  return std::shared_lock(any_key_);
+void KeyVersions::lock_some_keys() {
+  if (waiting_for_any_.load(std::memory_order_seq_cst) > 0) const MutexLock let_it_pass(passing_);
+  any_key_.lock_shared();
 }
 
 KeyVersions::Holding::Holding(KeyVersions& versions, const std::vector<std::uint32_t>& written, bool is_any,
@@ -71,13 +76,15 @@ KeyVersions::Holding::Holding(KeyVersions& versions, const std::vector<std::uint
   buckets_.erase(std::unique(buckets_.begin(), buckets_.end()), buckets_.end());
 }
 
+KeyVersions::Holding::~Holding() { let_go(); }
+
 Status KeyVersions::Holding::take() {
   if (is_any_) {
     any_key_.emplace(versions_);
   } else {
-    some_keys_ = versions_.hold_some_keys();
-    held_.reserve(buckets_.size());
-    for (const std::uint32_t bucket : buckets_) held_.emplace_back(versions_.buckets_[bucket]);
+    versions_.lock_some_keys();
+    for (const std::uint32_t bucket : buckets_) versions_.buckets_[bucket].lock();
+    has_buckets_ = true;
   }
   for (const Seen& one : seen_) {
     if (versions_.is_written_since(one.stripe, one.at)) {
@@ -88,9 +95,10 @@ Status KeyVersions::Holding::take() {
 }
 
 void KeyVersions::Holding::let_go() {
-  held_.clear();
-  if (some_keys_.owns_lock()) some_keys_.unlock();
   any_key_.reset();
+  if (!std::exchange(has_buckets_, false)) return;
+  for (const std::uint32_t bucket : buckets_) versions_.buckets_[bucket].unlock();
+  versions_.any_key_.unlock_shared();
 }
 
 Status KeyVersions::write(const rocksdb::WriteBatch& batch, const std::vector<Seen>& seen,

@@ -15,11 +15,11 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
-#include <shared_mutex>
 #include <string_view>
 #include <vector>
+
+#include "base/mutex.h"
 
 namespace spillway::spill {
 
@@ -43,37 +43,39 @@ class KeyVersions {
   bool is_written_since(std::uint32_t stripe, Stamp at) const;
 
   // Locks all keys, for an operation that may write any of them. It excludes all writes.
-  class AnyKey {
+  class SCOPED_CAPABILITY AnyKey {
    public:
-    explicit AnyKey(KeyVersions& versions);
-    ~AnyKey();
+    explicit AnyKey(KeyVersions& versions) ACQUIRE(versions.passing_, versions.any_key_);
+    ~AnyKey() RELEASE();
     AnyKey(const AnyKey&) = delete;
     AnyKey& operator=(const AnyKey&) = delete;
     void is_written();  // stamps every key as written now
 
    private:
     KeyVersions& versions_;
-    std::unique_lock<std::mutex> passing_;
-    std::unique_lock<std::shared_mutex> held_;
   };
 
   // The locks of a write in flight. A write that has to wait before any part of it is stored releases them, so that
   // other writes can proceed, and then takes them again.
+  //
+  // clang does not follow these locks: their number is known at run time only. They guard no member; stamps are atomic.
   class Holding {
    public:
     Holding(KeyVersions& versions, const std::vector<std::uint32_t>& written, bool is_any,
             const std::vector<Seen>& seen);
-    void let_go();
-    rocksdb::Status take();  // Busy: a key was written after it was read
+    ~Holding();
+    Holding(const Holding&) = delete;
+    Holding& operator=(const Holding&) = delete;
+    void let_go() NO_THREAD_SAFETY_ANALYSIS;
+    rocksdb::Status take() NO_THREAD_SAFETY_ANALYSIS;  // Busy: a key was written after it was read
 
    private:
     KeyVersions& versions_;
     const std::vector<Seen>& seen_;
     const bool is_any_;
-    std::vector<std::uint32_t> buckets_;
+    std::vector<std::uint32_t> buckets_;  // in the order in which they are locked
     std::optional<AnyKey> any_key_;
-    std::shared_lock<std::shared_mutex> some_keys_;
-    std::vector<std::unique_lock<std::mutex>> held_;
+    bool has_buckets_ = false;  // their locks are held, and any_key_ of `versions_`, shared
   };
 
   // Runs `write`, which writes the batch. Busy: a key in `seen` was written after it was read, and `write` was not run.
@@ -88,17 +90,18 @@ class KeyVersions {
   // There are as many writes in flight as threads. Source: guess.
   static constexpr std::uint32_t kBuckets = 4096;
 
-  std::shared_lock<std::shared_mutex> hold_some_keys();
+  // Locks any_key_, after an AnyKey that waits for it.
+  void lock_some_keys() ACQUIRE_SHARED(any_key_) EXCLUDES(passing_);
 
   std::atomic<Stamp> clock_{1};
   std::unique_ptr<std::atomic<Stamp>[]> stamps_;
   std::atomic<Stamp> all_{0};  // the newest write that may have written any key
-  // An AnyKey holds the first exclusively. While it waits for that it holds the second, and later shared writes wait
-  // for it: a shared_mutex may prefer readers for ever.
-  std::shared_mutex any_key_;
-  std::mutex passing_;
+  // An AnyKey holds both, the second exclusively. While it waits for that, later writes wait for the first: a
+  // SharedMutex may prefer readers for ever.
+  Mutex passing_ ACQUIRED_BEFORE(any_key_);
+  SharedMutex any_key_;  // shared: by a write that holds buckets
   std::atomic<int> waiting_for_any_{0};
-  std::array<std::mutex, kBuckets> buckets_;
+  std::array<Mutex, kBuckets> buckets_;
 };
 
 }  // namespace spillway::spill

@@ -91,7 +91,7 @@ Status CheckpointMaker::capture(Captured* captured) {
   }
   Status status;
   {
-    const std::lock_guard no_change(main_.user_options().one_at_a_time());  // no family is being created
+    const MutexLock no_change(main_.user_options().one_at_a_time());  // no family is being created
     commits_.notes.hold_commits([&] {
       captured->view = View{live_.generations(), live_.visible()};
       captured->families = options_of_families();

@@ -6,47 +6,48 @@
 
 #include <cstdint>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <thread>
+
+#include "base/mutex.h"
 
 namespace spillway::spill {
 
 class CopyingThreads {
  public:
   void begin() {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     ++copies_[std::this_thread::get_id()].depth;
   }
 
   bool is_this_thread() const {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     const auto found = copies_.find(std::this_thread::get_id());
     return found != copies_.end() && found->second.depth > 0;
   }
 
   // This thread has listed tables when `ingested` generations had been ingested.
   void note_listed(std::uint64_t ingested) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     const auto found = copies_.find(std::this_thread::get_id());
     if (found != copies_.end()) found->second.listed = ingested;
   }
   // Whether more generations have been ingested since. A copy of that list with today's logs would not be consistent.
   bool has_listed_before(std::uint64_t ingested) const {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     const auto found = copies_.find(std::this_thread::get_id());
     return found != copies_.end() && found->second.listed && *found->second.listed != ingested;
   }
 
   // Keeps the failure of a listing function that returns no status. end() returns it.
   void note_failure(const rocksdb::Status& status) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     copies_[std::this_thread::get_id()].failure = status;
   }
 
   // Ends this thread's copy, and returns its failure, if any. `all`: file deletions were enabled for all threads.
   rocksdb::Status end(bool all) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     rocksdb::Status failure;
     if (const auto mine = copies_.find(std::this_thread::get_id()); mine != copies_.end()) {
       failure = mine->second.failure;
@@ -66,8 +67,8 @@ class CopyingThreads {
     std::optional<std::uint64_t> listed;
     rocksdb::Status failure;
   };
-  mutable std::mutex mutex_;
-  std::map<std::thread::id, Copy> copies_;
+  mutable Mutex mutex_;
+  std::map<std::thread::id, Copy> copies_ GUARDED_BY(mutex_);
 };
 
 }  // namespace spillway::spill

@@ -53,14 +53,14 @@ Status DbImpl::SetOptions(ColumnFamilyHandle* family, const std::unordered_map<s
 }
 
 Status DbImpl::EnableAutoCompaction(const std::vector<ColumnFamilyHandle*>& families) {
-  const std::lock_guard no_change(main_.user_options().one_at_a_time());
+  const MutexLock no_change(main_.user_options().one_at_a_time());
   const Status status = base().EnableAutoCompaction(families);
   for (ColumnFamilyHandle* family : families) families_.refresh_limits(family);
   return status;
 }
 
 Status DbImpl::SetDBOptions(const std::unordered_map<std::string, std::string>& options) {
-  const std::lock_guard no_change(main_.user_options().one_at_a_time());
+  const MutexLock no_change(main_.user_options().one_at_a_time());
   return base().SetDBOptions(options);
 }
 

@@ -66,7 +66,7 @@ Status DbImpl::CompactRange(const rocksdb::CompactRangeOptions& options, ColumnF
 Status DbImpl::CompactFiles(const rocksdb::CompactionOptions& options, ColumnFamilyHandle* family,
                             const std::vector<std::string>& input, int output_level, int output_path_id,
                             std::vector<std::string>* output, rocksdb::CompactionJobInfo* info) {
-  std::unique_lock no_rollback(rollbacks_.bring_back.mutex());
+  MutexLock no_rollback(rollbacks_.bring_back.mutex());
   while (commits_.notes.is_owed()) {
     no_rollback.unlock();
     if (rollbacks_.bring_back.pause().is_paused())

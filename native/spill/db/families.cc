@@ -102,13 +102,14 @@ Status Families::with_nothing_of(std::uint32_t family, const std::function<Statu
   Status status;
   bool is_done = false;
   const auto try_action = [&] {
-    const std::lock_guard no_change(main_.user_options().one_at_a_time());  // RocksDB may write the OPTIONS file
+    const MutexLock no_change(main_.user_options().one_at_a_time());  // RocksDB may write the OPTIONS file
     // An ingestion of a rollback may block changes of families until RocksDB has flushed. That flush needs the commit
     // queue.
-    commits_.notes.hold_commits([&] {
+    commits_.notes.hold_commits([&]() REQUIRES(in_commit_queue) {
       const auto generations = live_.generations();
       is_done = std::none_of(generations->begin(), generations->end(),
-                             [&](const auto& generation) { return generation->has_any_of(family); });
+                             [&](const auto& generation)
+                                 REQUIRES(in_commit_queue) { return generation->has_any_of(family); });
       if (is_done) status = action();
     });
   };
@@ -118,7 +119,7 @@ Status Families::with_nothing_of(std::uint32_t family, const std::function<Statu
     if (rollbacks_.bring_back.pause().is_paused()) break;  // rollbacks do not run
     if (Status brought_back = rollbacks_.thread.bring_back_all(); !brought_back.ok()) return brought_back;
   }
-  const std::lock_guard no_change(main_.user_options().one_at_a_time());
+  const MutexLock no_change(main_.user_options().one_at_a_time());
   return rollbacks_.main_only.run([&](bool) { return action(); });
 }
 

@@ -123,7 +123,7 @@ void FileLists::get_all_column_family_meta_data(std::vector<rocksdb::ColumnFamil
 }
 
 Status FileLists::get_live_files(std::vector<std::string>& files, std::uint64_t* manifest_bytes, bool flush_memtable) {
-  return rollbacks_.main_only.run([&](bool may_flush) {
+  return rollbacks_.main_only.run([&](bool may_flush) REQUIRES(rollbacks_.bring_back.mutex()) {
     // Generations that were put back are in memtables, even if the user flushed before.
     const bool flushes = flush_memtable || (rollbacks_.bring_back.has_put_back() && may_flush);
     const auto list = [&](bool by_rocksdb) {

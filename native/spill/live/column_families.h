@@ -9,7 +9,6 @@
 #include <functional>
 #include <future>
 #include <memory>
-#include <shared_mutex>
 #include <unordered_map>
 #include <vector>
 

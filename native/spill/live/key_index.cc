@@ -4,10 +4,10 @@
 #include <array>
 #include <cstring>
 #include <functional>
-#include <mutex>
 #include <utility>
 #include <vector>
 
+#include "base/mutex.h"
 #include "spill/live/huge_pages.h"
 
 namespace spillway::spill {
@@ -61,13 +61,13 @@ struct alignas(64) KeyIndex::Shard {
 
   using Slots = std::vector<Slot, HugePages<Slot>>;
 
-  std::mutex mutex;
-  std::size_t used = 0;
-  std::size_t mask = 0;
-  Slots slots;
+  Mutex mutex;
+  std::size_t used GUARDED_BY(mutex) = 0;
+  std::size_t mask GUARDED_BY(mutex) = 0;
+  Slots slots GUARDED_BY(mutex);
 
   // Where the key is, or the empty slot where it would go; null if there are no slots.
-  Slot* find(const Probe& probe) {
+  Slot* find(const Probe& probe) REQUIRES(mutex) {
     if (slots.empty()) return nullptr;
     for (std::size_t at = probe.id & mask;; at = (at + 1) & mask) {
       Slot& slot = slots[at];
@@ -75,7 +75,7 @@ struct alignas(64) KeyIndex::Shard {
     }
   }
 
-  void resize(std::size_t count) {
+  void resize(std::size_t count) REQUIRES(mutex) {
     const Slots old = std::exchange(slots, Slots(count));
     mask = count - 1;
     for (const Slot& slot : old) {
@@ -87,7 +87,7 @@ struct alignas(64) KeyIndex::Shard {
   }
 
   // Closes the gap that it leaves: whatever was pushed beyond it by it moves back.
-  void erase(Slot* slot) {
+  void erase(Slot* slot) REQUIRES(mutex) {
     auto gap = static_cast<std::size_t>(slot - slots.data());
     for (std::size_t at = (gap + 1) & mask; slots[at].entry != nullptr; at = (at + 1) & mask) {
       const std::size_t home = slots[at].id & mask;
@@ -108,7 +108,7 @@ bool KeyIndex::contains(std::uint32_t column_family, std::string_view key) const
   if (empty()) return false;
   const Probe probe(column_family, key);
   Shard& shard = shards_[probe.shard()];
-  const std::scoped_lock lock(shard.mutex);
+  const MutexLock lock(shard.mutex);
   const Shard::Slot* const slot = shard.find(probe);
   return slot != nullptr && slot->entry != nullptr;
 }
@@ -117,7 +117,7 @@ std::optional<KeyIndex::Found> KeyIndex::find(std::uint32_t column_family, std::
   if (empty()) return std::nullopt;
   const Probe probe(column_family, key);
   Shard& shard = shards_[probe.shard()];
-  const std::scoped_lock lock(shard.mutex);
+  const MutexLock lock(shard.mutex);
   const Shard::Slot* const slot = shard.find(probe);
   if (slot == nullptr || slot->entry == nullptr) return std::nullopt;
   // Under the lock: who takes the generation's entries out of here still holds it.
@@ -127,7 +127,7 @@ std::optional<KeyIndex::Found> KeyIndex::find(std::uint32_t column_family, std::
 void KeyIndex::insert(const Entry* entry) {
   const Probe probe(entry->column_family, entry->key());
   Shard& shard = shards_[probe.shard()];
-  const std::scoped_lock lock(shard.mutex);
+  const MutexLock lock(shard.mutex);
   Shard::Slot* slot = shard.find(probe);
   if (slot != nullptr && slot->entry != nullptr) {
     slot->entry = entry;
@@ -148,7 +148,7 @@ void KeyIndex::remove(const Generation& generation) {
   generation.for_each([&](const Entry& entry) {
     const Probe probe(entry.column_family, entry.key());
     Shard& shard = shards_[probe.shard()];
-    const std::scoped_lock lock(shard.mutex);
+    const MutexLock lock(shard.mutex);
     Shard::Slot* const slot = shard.find(probe);
     // Another entry of the key is a newer one; if it is of this generation, its turn comes.
     if (slot == nullptr || slot->entry != &entry) return;

@@ -2,7 +2,6 @@
 
 #include <rocksdb/file_system.h>
 
-#include <mutex>
 #include <set>
 #include <utility>
 

@@ -6,7 +6,6 @@
 #include <rocksdb/listener.h>
 
 #include <functional>
-#include <mutex>
 
 #include "base/mutex.h"
 

@@ -24,18 +24,53 @@ std::string normal(const std::string& directory) {
 
 }  // namespace
 
+// The errors of one log.
+class LogErrors {
+ public:
+  // RocksDB has had this error of the log.
+  void add_failure(const IOStatus& why) EXCLUDES(mutex_) {
+    const MutexLock lock(mutex_);
+    if (!has_failed_) failure_ = why;
+    has_failed_ = true;
+  }
+  bool has_failed() const EXCLUDES(mutex_) {
+    const MutexLock lock(mutex_);
+    return has_failed_;
+  }
+  IOStatus failure() const EXCLUDES(mutex_) {  // the first of them
+    const MutexLock lock(mutex_);
+    return failure_;
+  }
+  // The error of the first sync that failed.
+  void set_loss(const IOStatus& why) EXCLUDES(mutex_) {
+    const MutexLock lock(mutex_);
+    if (loss_.ok()) loss_ = why;
+  }
+  IOStatus loss() const EXCLUDES(mutex_) {
+    const MutexLock lock(mutex_);
+    return loss_;
+  }
+
+ private:
+  mutable Mutex mutex_;
+  bool has_failed_ GUARDED_BY(mutex_) = false;
+  IOStatus failure_ GUARDED_BY(mutex_);
+  IOStatus loss_ GUARDED_BY(mutex_);
+};
+
 struct MainLogs::Log {
-  std::string path;
-  std::atomic<std::uint64_t> appended{0};  // number of appends
-  std::atomic<std::uint64_t> synced{0};    // how many of them are durable
-  std::atomic<bool> is_lost{false};        // a sync has failed, so appends before it may be lost
-  std::atomic<bool> is_unreported{false};  // RocksDB has not been given that error yet
-  IOStatus why;                            // the error of that sync; written once, before `is_lost`; guarded by mutex_
-  bool has_failed = false;                 // RocksDB has had an error of this log; guarded by mutex_
-  IOStatus failure;                        // the first error that RocksDB has had; guarded by mutex_
-  bool is_named = false;                   // its name is durable; guarded by syncing_
-  std::mutex closing;                      // held while `file` is synced or closed
-  rocksdb::FSWritableFile* file = nullptr;
+  Log(std::uint64_t which, std::string where, rocksdb::FSWritableFile* open)
+      : number(which), path(std::move(where)), file(open) {}
+
+  const std::uint64_t number;  // from 1, in the order in which RocksDB begins them
+  const std::string path;
+  std::atomic<std::uint64_t> appended{0};             // number of appends
+  std::atomic<std::uint64_t> synced{0};               // how many of them are durable
+  std::atomic<bool> is_lost{false};                   // a sync has failed, so appends before it may be lost
+  std::atomic<bool> is_unreported{false};             // RocksDB has not been given that error yet
+  LogErrors errors;                                   // the loss is set before `is_lost`
+  Mutex closing;                                      // held while the file is synced or closed
+  rocksdb::FSWritableFile* file GUARDED_BY(closing);  // null: closed
 };
 
 class MainLogs::File final : public rocksdb::FSWritableFileOwnerWrapper {
@@ -80,7 +115,7 @@ class MainLogs::File final : public rocksdb::FSWritableFileOwnerWrapper {
   template <typename Action>
   IOStatus append(Action action) {
     // After a failed sync RocksDB must get an error, not continue.
-    IOStatus status = log_->is_unreported.load(std::memory_order_acquire) ? logs_.error_of(*log_) : action();
+    IOStatus status = log_->is_unreported.load(std::memory_order_acquire) ? log_->errors.loss() : action();
     if (status.ok()) {
       log_->appended.fetch_add(1, std::memory_order_release);
     } else {
@@ -90,7 +125,7 @@ class MainLogs::File final : public rocksdb::FSWritableFileOwnerWrapper {
   }
   template <typename Action>
   IOStatus sync(Action action) {
-    const std::lock_guard lock(log_->closing);
+    const MutexLock lock(log_->closing);
     const std::uint64_t appended = log_->appended.load(std::memory_order_acquire);
     IOStatus status = action();
     if (status.ok()) {
@@ -119,11 +154,10 @@ bool MainLogs::is_log(const std::string& path) const {
 
 std::unique_ptr<rocksdb::FSWritableFile> MainLogs::watch(const std::string& path,
                                                          std::unique_ptr<rocksdb::FSWritableFile> file) {
-  const auto log = std::make_shared<Log>();
-  log->path = path;
-  log->file = file.get();
+  std::shared_ptr<Log> log;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
+    log = std::make_shared<Log>(++watched_, path, file.get());
     logs_.push_back(log);
     check_newest();
   }
@@ -134,88 +168,76 @@ std::unique_ptr<rocksdb::FSWritableFile> MainLogs::watch(const std::string& path
 // with success.)
 void MainLogs::close(const std::shared_ptr<Log>& log) {
   {
-    const std::lock_guard lock(log->closing);
+    const MutexLock lock(log->closing);
     log->file = nullptr;
   }
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (std::erase(logs_, log) > 0 && log->is_lost.load(std::memory_order_acquire)) lost_.push_back(log);
   check_newest();
 }
 
 void MainLogs::is_gone(const std::string& path) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   std::erase_if(lost_, [&](const auto& log) { return log->path == path; });
 }
 
 void MainLogs::check_newest() {
-  have_failed_.store(!logs_.empty() && logs_.back()->has_failed, std::memory_order_release);
+  have_failed_.store(!logs_.empty() && logs_.back()->errors.has_failed(), std::memory_order_release);
 }
 
 IOStatus MainLogs::failure() const {
-  const std::lock_guard lock(mutex_);
-  return logs_.empty() ? IOStatus() : logs_.back()->failure;
+  const MutexLock lock(mutex_);
+  return logs_.empty() ? IOStatus() : logs_.back()->errors.failure();
 }
 
 void MainLogs::fail(Log& log, const IOStatus& why) {
-  const std::lock_guard lock(mutex_);
-  note_failure(log, why);
+  const MutexLock lock(mutex_);
+  log.errors.add_failure(why);
   check_newest();
 }
 
-void MainLogs::note_failure(Log& log, const IOStatus& why) {
-  if (!log.has_failed) log.failure = why;
-  log.has_failed = true;
-}
-
 void MainLogs::lose(Log& log, const IOStatus& why, bool is_reported) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (is_reported) {
-    note_failure(log, why);
-  } else if (!log.has_failed) {
+    log.errors.add_failure(why);
+  } else if (!log.errors.has_failed()) {
     log.is_unreported.store(true, std::memory_order_release);
   }
-  if (!log.is_lost.load(std::memory_order_acquire)) log.why = why;
+  log.errors.set_loss(why);
   log.is_lost.store(true, std::memory_order_release);
   check_newest();
 }
 
-IOStatus MainLogs::error_of(const Log& log) const {
-  const std::lock_guard lock(mutex_);
-  return log.why;
-}
-
 bool MainLogs::has_any() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return !logs_.empty();
 }
 
 IOStatus MainLogs::sync() {
-  const std::lock_guard one_at_a_time(syncing_);
+  const MutexLock one_at_a_time(syncing_);
   std::vector<std::shared_ptr<Log>> logs;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     logs = logs_;
-    if (!lost_.empty()) return lost_.front()->why;
+    if (!lost_.empty()) return lost_.front()->errors.loss();
   }
-  bool has_new_name = false;
   for (const auto& log : logs) {
-    has_new_name = has_new_name || !log->is_named;
     if (IOStatus status = sync(*log); !status.ok()) return status;
   }
-  if (!has_new_name) return {};
+  if (logs.empty() || logs.back()->number <= named_) return {};
   IOStatus status = sync_names();
-  for (const auto& log : logs) log->is_named = log->is_named || status.ok();
+  if (status.ok()) named_ = logs.back()->number;
   return status;
 }
 
 IOStatus MainLogs::sync(Log& log) {
-  if (log.is_lost.load(std::memory_order_acquire)) return error_of(log);
+  if (log.is_lost.load(std::memory_order_acquire)) return log.errors.loss();
   const std::uint64_t appended = log.appended.load(std::memory_order_acquire);
   if (log.synced.load(std::memory_order_acquire) >= appended) return {};
-  const std::lock_guard lock(log.closing);
-  if (log.file == nullptr) return log.is_lost.load(std::memory_order_acquire) ? error_of(log) : IOStatus();
+  const MutexLock lock(log.closing);
+  if (log.file == nullptr) return log.is_lost.load(std::memory_order_acquire) ? log.errors.loss() : IOStatus();
   IOStatus status = use_fsync_ ? log.file->Fsync({}, nullptr) : log.file->Sync({}, nullptr);
-  if (status.ok() && log.is_lost.load(std::memory_order_acquire)) return error_of(log);
+  if (status.ok() && log.is_lost.load(std::memory_order_acquire)) return log.errors.loss();
   if (status.ok()) {
     raise_to(log.synced, appended);
   } else {

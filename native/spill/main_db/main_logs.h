@@ -8,10 +8,12 @@
 #include <rocksdb/file_system.h>
 
 #include <atomic>
+#include <cstdint>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
+
+#include "base/mutex.h"
 
 namespace spillway::spill {
 
@@ -27,43 +29,43 @@ class MainLogs {
   std::unique_ptr<rocksdb::FSWritableFile> watch(const std::string& path,
                                                  std::unique_ptr<rocksdb::FSWritableFile> file);
   // Unregisters a log that RocksDB has deleted, archived or recycled. Everything in it is in tables.
-  void is_gone(const std::string& path);
+  void is_gone(const std::string& path) EXCLUDES(mutex_);
 
   // Whether RocksDB writes to a log that is watched.
-  bool has_any() const;
+  bool has_any() const EXCLUDES(mutex_);
   // OK: everything that was appended to any log before the call is durable. Callable by any thread. After a failed sync
   // of a log, no sync succeeds until everything in that log is in tables: data may be lost, and the operating system
   // does not report an error twice. RocksDB gets the same error for its next append to that log.
-  rocksdb::IOStatus sync();
+  rocksdb::IOStatus sync() EXCLUDES(syncing_, mutex_);
   // RocksDB has had an error of the log that it writes to. It may accept writes again, and does so after it has
   // recovered from a full drive, but that file accepts no more appends. The next log is a new file.
   bool have_failed() const { return have_failed_.load(std::memory_order_acquire); }
   // Why the log that RocksDB writes to has failed; OK if it has not.
-  rocksdb::IOStatus failure() const;
+  rocksdb::IOStatus failure() const EXCLUDES(mutex_);
 
  private:
   struct Log;
   class File;
 
-  rocksdb::IOStatus sync(Log& log);
-  rocksdb::IOStatus sync_names();
-  void fail(Log& log, const rocksdb::IOStatus& why);                 // RocksDB has the error
-  static void note_failure(Log& log, const rocksdb::IOStatus& why);  // REQUIRES: mutex_
+  rocksdb::IOStatus sync(Log& log) REQUIRES(syncing_) EXCLUDES(mutex_);
+  rocksdb::IOStatus sync_names() REQUIRES(syncing_);
+  void fail(Log& log, const rocksdb::IOStatus& why) EXCLUDES(mutex_);  // RocksDB has the error
   // A sync has failed. `is_reported`: RocksDB has its error.
-  void lose(Log& log, const rocksdb::IOStatus& why, bool is_reported);
-  rocksdb::IOStatus error_of(const Log& log) const;
-  void close(const std::shared_ptr<Log>& log);
-  void check_newest();  // REQUIRES: mutex_
+  void lose(Log& log, const rocksdb::IOStatus& why, bool is_reported) EXCLUDES(mutex_);
+  void close(const std::shared_ptr<Log>& log) EXCLUDES(mutex_);
+  void check_newest() REQUIRES(mutex_);
 
   const std::shared_ptr<rocksdb::FileSystem> files_;
   const std::string directory_;
   const std::string normal_directory_;
   const bool use_fsync_;
-  std::mutex syncing_;                            // held by the only sync in progress; also guards the next member
-  std::unique_ptr<rocksdb::FSDirectory> opened_;  // the directory, once it was needed
-  mutable std::mutex mutex_;                      // guards the following members
-  std::vector<std::shared_ptr<Log>> logs_;        // not closed by RocksDB, oldest first
-  std::vector<std::shared_ptr<Log>> lost_;        // closed since, after a failed sync
+  Mutex syncing_ ACQUIRED_BEFORE(mutex_);                              // held by the only sync in progress
+  std::unique_ptr<rocksdb::FSDirectory> opened_ GUARDED_BY(syncing_);  // the directory, once it was needed
+  std::uint64_t named_ GUARDED_BY(syncing_) = 0;  // the names of logs up to this number are durable
+  mutable Mutex mutex_;
+  std::uint64_t watched_ GUARDED_BY(mutex_) = 0;               // the number of the newest log
+  std::vector<std::shared_ptr<Log>> logs_ GUARDED_BY(mutex_);  // not closed by RocksDB, oldest first
+  std::vector<std::shared_ptr<Log>> lost_ GUARDED_BY(mutex_);  // closed since, after a failed sync
   std::atomic<bool> have_failed_{false};
 };
 

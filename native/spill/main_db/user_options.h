@@ -9,7 +9,6 @@
 
 #include <cstdint>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <unordered_map>
@@ -47,10 +46,10 @@ class UserOptions {
   // A change of one column family's triggers. It begins before RocksDB is called, because RocksDB writes the OPTIONS
   // file before it returns whether it has accepted the change. The destructor undoes a change that was not kept. One
   // change at a time: others wait.
-  class Change {
+  class SCOPED_CAPABILITY Change {
    public:
-    Change(UserOptions& options, std::string family);
-    ~Change();
+    Change(UserOptions& options, std::string family) ACQUIRE(options.changing_);
+    ~Change() RELEASE();
     Change(const Change&) = delete;
     Change& operator=(const Change&) = delete;
 
@@ -63,12 +62,12 @@ class UserOptions {
    private:
     UserOptions& options_;
     const std::string family_;
-    const std::lock_guard<std::mutex> one_at_a_time_;
+    const MutexLock one_at_a_time_;
     const std::optional<SlowdownTriggers> before_;
     bool is_kept_ = false;
   };
   // Held while RocksDB writes an OPTIONS file that must not contain a change that may be undone.
-  std::mutex& one_at_a_time() { return changing_; }
+  Mutex& one_at_a_time() RETURN_CAPABILITY(changing_) { return changing_; }
 
   void restore(rocksdb::DBOptions* options) const;
   void restore(const std::string& family, rocksdb::ColumnFamilyOptions* options) const;
@@ -76,11 +75,11 @@ class UserOptions {
   std::string restore(const std::string& text) const;
 
  private:
-  std::optional<SlowdownTriggers> of(const std::string& family) const;
-  void set(const std::string& family, std::optional<SlowdownTriggers> triggers);
+  std::optional<SlowdownTriggers> of(const std::string& family) const EXCLUDES(mutex_);
+  void set(const std::string& family, std::optional<SlowdownTriggers> triggers) EXCLUDES(mutex_);
 
   const rocksdb::DBOptions options_;
-  std::mutex changing_;
+  Mutex changing_ ACQUIRED_BEFORE(mutex_);  // held by a Change
   mutable Mutex mutex_;
   std::map<std::string, SlowdownTriggers> slowdown_ GUARDED_BY(mutex_);
 };

@@ -8,10 +8,10 @@
 
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <unordered_map>
 #include <utility>
 
+#include "base/mutex.h"
 #include "spill/live/generation.h"
 
 namespace spillway::spill {
@@ -55,18 +55,18 @@ class Snapshots {
   const rocksdb::Snapshot* add(ReadState state, Sequence diverted) {
     auto made = std::make_unique<SpillSnapshot>(std::move(state), diverted);
     const SpillSnapshot* const snapshot = made.get();
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     open_.emplace(snapshot, std::move(made));
     return snapshot;
   }
   bool contains(const rocksdb::Snapshot* snapshot) const {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     return open_.contains(snapshot);
   }
   // Whether it was one of them. False for null, which RocksDB's GetSnapshot may return.
   bool release(const rocksdb::Snapshot* snapshot) {
     std::unique_ptr<SpillSnapshot> gone;  // destroyed after the lock is released
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     const auto found = open_.find(snapshot);
     if (found == open_.end()) return false;
     gone = std::move(found->second);
@@ -75,13 +75,13 @@ class Snapshots {
   }
   // Called by a database that closes without waiting for their release. They would keep its spill store and its lock.
   void release_all() {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     open_.clear();
   }
 
  private:
-  mutable std::mutex mutex_;
-  std::unordered_map<const rocksdb::Snapshot*, std::unique_ptr<SpillSnapshot>> open_;
+  mutable Mutex mutex_;
+  std::unordered_map<const rocksdb::Snapshot*, std::unique_ptr<SpillSnapshot>> open_ GUARDED_BY(mutex_);
 };
 
 }  // namespace spillway::spill

@@ -41,7 +41,7 @@ Status BringBack::bring_back(std::uint64_t most) {
   Choice choice;
   Status status;
   context_.commits.pipeline.queue().run_alone(
-      [&]() REQUIRES(in_commit_queue) { status = choose(most, renewed, &choice); });
+      [&]() REQUIRES(mutex_, in_commit_queue) { status = choose(most, renewed, &choice); });
   if (!status.ok() || choice.targets->empty()) return status;
   const Generations& targets = *choice.targets;
   if (choice.put_back) {

@@ -50,17 +50,17 @@ class BringBack {
   // has no room for them now.
   rocksdb::Status bring_back(std::uint64_t most) EXCLUDES(mutex_);
   // All of them while commits wait: for the small rest that bring_back() has left. TryAgain: RocksDB has no room for it
-  // now. Aborted: they are too large to be put back, or RocksDB refuses it, and `largest` is Way::put_back. REQUIRES:
-  // mutex() is held.
-  rocksdb::Status bring_back_in_commit_queue(Way largest) REQUIRES(in_commit_queue);
+  // now. Aborted: they are too large to be put back, or RocksDB refuses it, and `largest` is Way::put_back.
+  rocksdb::Status bring_back_in_commit_queue(Way largest) REQUIRES(mutex_, in_commit_queue);
 
   // Held by a rollback, by a caller that brings back the rest, and by CompactFiles. Taken before the commit queue.
   Mutex& mutex() RETURN_CAPABILITY(mutex_) { return mutex_; }
   RollbackPause& pause() { return pause_; }
   const std::string& sorted_directory() const { return sorted_directory_; }
-  // Whether something was put back since Open, and may be in RocksDB's memtables. REQUIRES: mutex() is held, because a
-  // rollback is counted at its end.
-  bool has_put_back() const { return context_.telemetry.counts.rollbacks_by_put.load(std::memory_order_relaxed) > 0; }
+  // Whether something was put back since Open, and may be in RocksDB's memtables. A rollback is counted at its end.
+  bool has_put_back() const REQUIRES(mutex_) {
+    return context_.telemetry.counts.rollbacks_by_put.load(std::memory_order_relaxed) > 0;
+  }
   // Removes sorted files of a rollback that a crash interrupted. The generation they were made from still exists.
   void remove_leftovers();
 
@@ -71,7 +71,7 @@ class BringBack {
     SpillEvent event;
   };
   Return begin_rollback(const Generations& targets) const;
-  void end_rollback(const Generations& targets, const Return& began, Way way);
+  void end_rollback(const Generations& targets, const Return& began, Way way) REQUIRES(mutex_);
 
   // The result of the part that runs in the commit queue: it selects generations, and puts them back if they are small.
   struct Choice {
@@ -79,16 +79,18 @@ class BringBack {
     std::optional<Return> put_back;  // set if they were put back
     Sequence visible = 0;            // LiveSet::visible() then; durable once the store was synced after it
   };
-  rocksdb::Status choose(std::uint64_t most, const rocksdb::Status& renewed, Choice* choice) REQUIRES(in_commit_queue);
+  rocksdb::Status choose(std::uint64_t most, const rocksdb::Status& renewed, Choice* choice)
+      REQUIRES(mutex_, in_commit_queue);
   bool is_small(const Generations& targets) const;  // small enough to be put back, if RocksDB accepts it
 
-  rocksdb::Status put_back(const Generations& targets) REQUIRES(in_commit_queue);
+  rocksdb::Status put_back(const Generations& targets) REQUIRES(mutex_, in_commit_queue);
   // `durable`: the sequence up to which the spill store is durable.
-  rocksdb::Status ingest_concurrently(const Generations& targets, Sequence durable);
-  rocksdb::Status ingest_in_commit_queue(const Generations& targets, Sequence durable) REQUIRES(in_commit_queue);
-  rocksdb::Status write_and_ingest(const Generations& targets, Sequence durable);
+  rocksdb::Status ingest_concurrently(const Generations& targets, Sequence durable) REQUIRES(mutex_);
+  rocksdb::Status ingest_in_commit_queue(const Generations& targets, Sequence durable)
+      REQUIRES(mutex_, in_commit_queue);
+  rocksdb::Status write_and_ingest(const Generations& targets, Sequence durable) REQUIRES(mutex_);
   rocksdb::Status ingest_files(const std::vector<SortedFile>& files);
-  rocksdb::Status drop(const Generations& targets) REQUIRES(in_commit_queue);
+  rocksdb::Status drop(const Generations& targets) REQUIRES(mutex_, in_commit_queue);
 
   const RollbackContext& context_;
   const std::string sorted_directory_;

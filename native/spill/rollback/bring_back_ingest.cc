@@ -13,7 +13,7 @@ Status BringBack::ingest_concurrently(const Generations& targets, Sequence durab
   // If the note cannot be written it is owed, and the ingested generation is dropped nevertheless, which frees space. A
   // misplaced file is in RocksDB too; after a failure, RocksDB's latest sequence may have changed.
   context_.commits.notes.add_concurrently(/*in_flush=*/false).PermitUncheckedError();
-  context_.commits.pipeline.queue().run_alone([&]() REQUIRES(in_commit_queue) {
+  context_.commits.pipeline.queue().run_alone([&]() REQUIRES(mutex_, in_commit_queue) {
     context_.main.order().let_compactions_run(MainOrder::Until::ingested);
     if (status.ok()) status = drop(targets);
   });

@@ -1,7 +1,5 @@
 #include "spill/rollback/main_only.h"
 
-#include <mutex>
-
 namespace spillway::spill {
 namespace {
 
@@ -29,19 +27,20 @@ std::optional<Status> MainOnly::try_round(int round, const Action& action, KeyVe
   // Locked first: a write that holds keys may be in doubt, and wait for a rollback.
   std::optional<KeyVersions::AnyKey> any_key;
   if (written != nullptr) any_key.emplace(*written);
-  std::unique_lock no_other(bring_back_.mutex(), std::defer_lock);
-  if (any_key && !is_last && !no_other.try_lock()) {  // does not wait for it while all keys are locked
+  if (!any_key || is_last) {
+    bring_back_.mutex().lock();
+  } else if (!bring_back_.mutex().try_lock()) {  // does not wait for it while all keys are locked
     any_key.reset();
-    no_other.lock();
+    const MutexLock other_ended(bring_back_.mutex());
     return std::nullopt;
   }
-  if (!no_other.owns_lock()) no_other.lock();
+  const MutexLock no_other(bring_back_.mutex(), std::adopt_lock);
   if (context_.live.user_bytes() > kSmallRest && !is_last && !bring_back_.pause().is_paused()) return std::nullopt;
   Status status;
   bool has_no_room = false;
   {
     const RollbackPause::Pass pass(bring_back_.pause());  // an ingestion may wait for a flush
-    context_.commits.notes.hold_commits([&]() REQUIRES(in_commit_queue) {
+    context_.commits.notes.hold_commits([&]() REQUIRES(bring_back_.mutex(), in_commit_queue) {
       status = bring_back_.bring_back_in_commit_queue(pass ? Way::ingest : Way::put_back);
       has_no_room = status.IsTryAgain();
       if (status.ok()) status = action(static_cast<bool>(pass));
@@ -54,13 +53,14 @@ std::optional<Status> MainOnly::try_round(int round, const Action& action, KeyVe
 }
 
 MainOnly::Rest MainOnly::try_run(std::uint64_t most_bytes, const std::function<void()>& action) {
-  const std::unique_lock no_other(bring_back_.mutex(), std::try_to_lock);
-  if (!no_other.owns_lock() || bring_back_.pause().is_paused()) return Rest::not_now;
+  if (!bring_back_.mutex().try_lock()) return Rest::not_now;
+  const MutexLock no_other(bring_back_.mutex(), std::adopt_lock);
+  if (bring_back_.pause().is_paused()) return Rest::not_now;
   if (context_.live.user_bytes() > most_bytes) return Rest::too_large;
   const RollbackPause::Pass pass(bring_back_.pause());
   if (!pass) return Rest::not_now;
   Status brought_back;
-  context_.commits.notes.hold_commits([&]() REQUIRES(in_commit_queue) {
+  context_.commits.notes.hold_commits([&]() REQUIRES(bring_back_.mutex(), in_commit_queue) {
     brought_back = bring_back_.bring_back_in_commit_queue(Way::ingest);
     // Otherwise the action might need the commit queue.
     if (brought_back.ok()) brought_back = context_.commits.writer.sync();
@@ -84,7 +84,7 @@ Status MainOnly::run_raising_sequence(const std::function<Status()>& action) {
 Status MainOnly::ingest(bool may_flush, const std::function<Status()>& ingest, KeyVersions* versions) {
   MainDb& main = context_.main;
   if (!main.ingested_files().may_ingest()) return IngestedFiles::refusal();
-  const auto alone = [&](bool may_wait_for_flush) {
+  const auto alone = [&](bool may_wait_for_flush) REQUIRES(bring_back_.mutex()) {
     if (!main.ingested_files().may_ingest()) return IngestedFiles::refusal();  // since everything was brought back
     Status status = main.sync_log();  // what is ingested is newer than everything in RocksDB's log
     // What was put back is in memtables that RocksDB would not have, and so not refuse to ingest over.

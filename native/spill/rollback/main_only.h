@@ -30,14 +30,14 @@ class MainOnly {
   // `may_flush`: the action may wait for a flush. The user has not paused background work, or a pause waits for the
   // action.
   using Action = std::function<rocksdb::Status(bool may_flush)>;
-  // Runs `action` in the commit queue while nothing lies in the spill store. Writes are diverted until all but a small
-  // rest is back; those that come later wait for the rest and for `action`, which therefore has to be short.
-  // `written`: of a database with transactions, where `action` may write any key.
-  rocksdb::Status run(const Action& action, KeyVersions* written = nullptr);
+  // Runs `action` in the commit queue, with BringBack's mutex held, while nothing lies in the spill store. Writes are
+  // diverted until all but a small rest is back; those that come later wait for the rest and for `action`, which
+  // therefore has to be short. `written`: of a database with transactions, where `action` may write any key.
+  rocksdb::Status run(const Action& action, KeyVersions* written = nullptr) EXCLUDES(bring_back_.mutex());
   // The same without waiting. Does nothing if a rollback is in progress, rollbacks are paused, or more than
   // `most_bytes` are left in the spill store.
   enum class Rest : std::uint8_t { not_now, too_large, brought_back, failed };
-  Rest try_run(std::uint64_t most_bytes, const std::function<void()>& action);
+  Rest try_run(std::uint64_t most_bytes, const std::function<void()>& action) EXCLUDES(bring_back_.mutex());
   // Runs `action`, which gives RocksDB a later sequence number without its log, in the commit queue. No diverted write
   // may know that number before it counts as durable: recovery would take the write for one after a loss.
   rocksdb::Status run_raising_sequence(const std::function<rocksdb::Status()>& action);
@@ -46,7 +46,8 @@ class MainOnly {
 
  private:
   // One round. Returns nothing if too much is left for it, or RocksDB has no room.
-  std::optional<rocksdb::Status> try_round(int round, const Action& action, KeyVersions* written);
+  std::optional<rocksdb::Status> try_round(int round, const Action& action, KeyVersions* written)
+      EXCLUDES(bring_back_.mutex());
 
   const RollbackContext& context_;
   BringBack& bring_back_;

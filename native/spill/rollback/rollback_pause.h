@@ -1,8 +1,7 @@
 // Prevents rollbacks while the user has paused RocksDB's background work.
 #pragma once
 
-#include <condition_variable>
-#include <mutex>
+#include "base/mutex.h"
 
 namespace spillway::spill {
 
@@ -14,13 +13,13 @@ class RollbackPause {
   class Pass {
    public:
     explicit Pass(RollbackPause& pause) : pause_(pause) {
-      const std::lock_guard lock(pause.mutex_);
+      const MutexLock lock(pause.mutex_);
       is_in_ = pause.pauses_ == 0;
       if (is_in_) ++pause.running_;
     }
     ~Pass() {
       if (!is_in_) return;
-      const std::lock_guard lock(pause_.mutex_);
+      const MutexLock lock(pause_.mutex_);
       --pause_.running_;
       pause_.ended_.notify_all();
     }
@@ -35,24 +34,24 @@ class RollbackPause {
 
   // Calls are counted: each needs a resume().
   void pause() {
-    std::unique_lock lock(mutex_);
+    const MutexLock lock(mutex_);
     ++pauses_;
-    ended_.wait(lock, [this] { return running_ == 0; });
+    while (running_ > 0) ended_.wait(mutex_);
   }
   void resume() {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     --pauses_;
   }
   bool is_paused() const {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     return pauses_ > 0;
   }
 
  private:
-  mutable std::mutex mutex_;
-  std::condition_variable ended_;
-  int pauses_ = 0;
-  int running_ = 0;
+  mutable Mutex mutex_;
+  CondVar ended_;
+  int pauses_ GUARDED_BY(mutex_) = 0;
+  int running_ GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace spillway::spill

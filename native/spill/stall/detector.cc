@@ -63,34 +63,37 @@ void Detector::start(rocksdb::DB* db, const ColumnFamilies* families, OnPoll on_
   db_ = db;
   families_ = families;
   {
-    const std::lock_guard telling(report_mutex_);
+    const MutexLock reporting(report_mutex_);
     on_poll_ = std::move(on_poll);
     last_reported_ = Route::main;  // the stall of a database that is just opened has not been reported
   }
-  stopping_ = false;
+  {
+    const MutexLock lock(mutex_);
+    stopping_ = false;
+  }
   thread_ = std::thread([this] { run(); });
 }
 
 void Detector::stop() {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     stopping_ = true;
   }
   wake_.notify_all();
   if (thread_.joinable()) thread_.join();
-  const std::lock_guard telling(report_mutex_);
+  const MutexLock reporting(report_mutex_);
   on_poll_ = nullptr;
 }
 
 Signals Detector::signals() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return signals_;
 }
 
 // Reports the change before the first write is diverted.
 void Detector::divert_now() {
   if (route_.load(std::memory_order_relaxed) != Route::spill) {
-    const std::lock_guard telling(report_mutex_);
+    const MutexLock reporting(report_mutex_);
     const Route before = std::exchange(last_reported_, Route::spill);
     if (before != Route::spill && on_poll_) on_poll_(signals(), before, Route::spill);
     route_.store(Route::spill, std::memory_order_release);
@@ -102,7 +105,7 @@ void Detector::report_refusal() { divert_now(); }
 
 void Detector::poll_now() {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     poll_now_ = true;
   }
   wake_.notify_one();
@@ -116,10 +119,10 @@ void Detector::OnStallConditionsChanged(const rocksdb::WriteStallInfo& info) {
 
 void Detector::poll() {
   const Signals signals = signals_of(*db_, *families_, policy_, route());
-  const std::lock_guard telling(report_mutex_);
+  const MutexLock reporting(report_mutex_);
   const Route now = next_route(route_.load(std::memory_order_relaxed), signals, policy_);
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     signals_ = signals;
   }
   const Route before = std::exchange(last_reported_, now);
@@ -129,13 +132,14 @@ void Detector::poll() {
 }
 
 void Detector::run() {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   while (!stopping_) {
     poll_now_ = false;
     lock.unlock();
     poll();
     lock.lock();
-    wake_.wait_for(lock, interval_, [this] { return stopping_ || poll_now_; });
+    const auto next = std::chrono::steady_clock::now() + interval_;
+    while (!stopping_ && !poll_now_ && std::chrono::steady_clock::now() < next) wake_.wait_until(mutex_, next);
   }
 }
 

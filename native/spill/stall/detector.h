@@ -6,13 +6,12 @@
 
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <thread>
 
+#include "base/mutex.h"
 #include "spill/live/column_families.h"
 #include "spill/stall/policy.h"
 
@@ -32,38 +31,38 @@ class Detector final : public rocksdb::EventListener {
   ~Detector() override;
 
   // REQUIRES: stop() is called before either is destroyed.
-  void start(rocksdb::DB* db, const ColumnFamilies* families, OnPoll on_poll);
-  void stop();
+  void start(rocksdb::DB* db, const ColumnFamilies* families, OnPoll on_poll) EXCLUDES(report_mutex_, mutex_);
+  void stop() EXCLUDES(report_mutex_, mutex_);
 
   Route route() const { return route_.load(std::memory_order_acquire); }
-  Signals signals() const;
+  Signals signals() const EXCLUDES(mutex_);
   // RocksDB refused a write (Incomplete): it is in a stall for which no notification has arrived.
-  void report_refusal();
+  void report_refusal() EXCLUDES(report_mutex_, mutex_);
   // Polls now instead of at the next interval.
-  void poll_now();
+  void poll_now() EXCLUDES(mutex_);
 
   // RocksDB's mutex is not held here; RocksDB must not be called nevertheless.
   void OnStallConditionsChanged(const rocksdb::WriteStallInfo& info) override;
 
  private:
-  void run();
-  void poll();
-  void divert_now();
+  void run() EXCLUDES(report_mutex_, mutex_);
+  void poll() EXCLUDES(report_mutex_, mutex_);
+  void divert_now() EXCLUDES(report_mutex_, mutex_);
 
   const DivertPolicy policy_;
   const std::chrono::milliseconds interval_;
-  rocksdb::DB* db_ = nullptr;
+  rocksdb::DB* db_ = nullptr;  // this and the next: set before the thread is started
   const ColumnFamilies* families_ = nullptr;
-  std::mutex report_mutex_;  // serializes calls of on_poll_
-  OnPoll on_poll_;
-  Route last_reported_ = Route::main;  // the route of the last call of on_poll_
+  Mutex report_mutex_ ACQUIRED_BEFORE(mutex_);  // held during a call of on_poll_
+  OnPoll on_poll_ GUARDED_BY(report_mutex_);
+  Route last_reported_ GUARDED_BY(report_mutex_) = Route::main;  // the route of the last call of on_poll_
   std::atomic<Route> route_{Route::main};
 
-  mutable std::mutex mutex_;
-  std::condition_variable wake_;
-  Signals signals_;
-  bool poll_now_ = false;
-  bool stopping_ = false;
+  mutable Mutex mutex_;
+  CondVar wake_;
+  Signals signals_ GUARDED_BY(mutex_);
+  bool poll_now_ GUARDED_BY(mutex_) = false;
+  bool stopping_ GUARDED_BY(mutex_) = false;
   std::thread thread_;
 };
 

@@ -35,7 +35,7 @@ bool LockTable::is_deadlock(const Locker& locker) {
   std::vector<rocksdb::DeadlockInfo> path;
   std::int64_t steps = 0;
   bool limit_exceeded = false;
-  const std::function<bool(TransactionID)> leads_back = [&](TransactionID id) {
+  const std::function<bool(TransactionID)> leads_back = [&](TransactionID id) REQUIRES(mutex_) {
     const auto wait = waits_.find(id);
     if (wait == waits_.end()) return false;
     if (++steps > locker.detect_depth) {
@@ -59,7 +59,7 @@ bool LockTable::is_deadlock(const Locker& locker) {
 }
 
 // Runs without the lock, because a transaction that loses its locks releases them through this table.
-void LockTable::steal_expired(const Key& key, const Locker& locker, std::unique_lock<std::mutex>& lock) {
+void LockTable::steal_expired(const Key& key, const Locker& locker) {
   std::vector<TransactionID> expired;
   const auto found = locks_.find(key);
   if (found == locks_.end()) return;
@@ -67,9 +67,9 @@ void LockTable::steal_expired(const Key& key, const Locker& locker, std::unique_
     if (id != locker.id && expires <= Clock::now()) expired.push_back(id);
   }
   if (expired.empty()) return;
-  lock.unlock();
+  mutex_.unlock();
   std::erase_if(expired, [&](TransactionID id) { return !steal_(id); });
-  lock.lock();
+  mutex_.lock();
   for (auto at = locks_.begin(); !expired.empty() && at != locks_.end();) {
     for (const TransactionID id : expired) at->second.holders.erase(id);
     if (at->second.holders.empty()) {
@@ -85,16 +85,16 @@ void LockTable::steal_expired(const Key& key, const Locker& locker, std::unique_
 Status LockTable::lock(const Locker& locker, const Key& key, bool exclusive,
                        std::optional<std::chrono::microseconds> timeout) {
   const auto gives_up = timeout ? Clock::now() + *timeout : Clock::time_point::max();
-  std::unique_lock lock(mutex_);
+  const MutexLock lock(mutex_);
   if (max_locks_ > 0 && !locks_.contains(key) && counts_[key.first] >= max_locks_) {
     return Status::Busy(Status::SubCode::kLockLimit);
   }
-  const auto stops_waiting = [&](const Status& status) {
+  const auto stops_waiting = [&](const Status& status) REQUIRES(mutex_) {
     waits_.erase(locker.id);
     return status;
   };
   for (;;) {
-    steal_expired(key, locker, lock);
+    steal_expired(key, locker);
     const std::vector<TransactionID> holders = try_lock(locker, key, exclusive);
     if (holders.empty()) return stops_waiting(Status());
     if (timeout && Clock::now() >= gives_up) return stops_waiting(Status::TimedOut(Status::SubCode::kLockTimeout));
@@ -108,15 +108,15 @@ Status LockTable::lock(const Locker& locker, const Key& key, bool exclusive,
       wakes = std::min(wakes, std::max(locks_[key].holders[holder], Clock::now() + kRetry));
     }
     if (wakes == Clock::time_point::max()) {
-      released_.wait(lock);
+      released_.wait(mutex_);
     } else {
-      released_.wait_until(lock, wakes);
+      released_.wait_until(mutex_, wakes);
     }
   }
 }
 
 void LockTable::unlock(TransactionID id, const Key& key) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto found = locks_.find(key);
   if (found == locks_.end() || found->second.holders.erase(id) == 0) return;
   if (found->second.holders.empty()) {
@@ -127,7 +127,7 @@ void LockTable::unlock(TransactionID id, const Key& key) {
 }
 
 std::unordered_multimap<std::uint32_t, rocksdb::KeyLockInfo> LockTable::locks() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   std::unordered_multimap<std::uint32_t, rocksdb::KeyLockInfo> all;
   for (const auto& [key, held] : locks_) {
     rocksdb::KeyLockInfo info;
@@ -140,18 +140,18 @@ std::unordered_multimap<std::uint32_t, rocksdb::KeyLockInfo> LockTable::locks() 
 }
 
 std::vector<rocksdb::DeadlockPath> LockTable::deadlocks() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return {deadlocks_.begin(), deadlocks_.end()};
 }
 
 void LockTable::keep_deadlocks(std::uint32_t count) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   kept_deadlocks_ = count;
   while (deadlocks_.size() > kept_deadlocks_) deadlocks_.pop_back();
 }
 
 std::vector<LockTable::TransactionID> LockTable::waits_for(TransactionID id, Key* key) const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto found = waits_.find(id);
   if (found == waits_.end()) return {};
   *key = found->second.key;

@@ -5,17 +5,17 @@
 #include <rocksdb/utilities/transaction_db.h>
 
 #include <chrono>
-#include <condition_variable>
 #include <cstdint>
 #include <deque>
 #include <functional>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <unordered_map>
 #include <utility>
 #include <vector>
+
+#include "base/mutex.h"
 
 namespace spillway::spill {
 
@@ -38,8 +38,8 @@ class LockTable {
   // Waits for at most `timeout`, or without limit. Returns TimedOut, Busy(kDeadlock), or Busy(kLockLimit).
   // A holder may lock a key again, and may upgrade a shared lock to an exclusive one.
   rocksdb::Status lock(const Locker& locker, const Key& key, bool exclusive,
-                       std::optional<std::chrono::microseconds> timeout);
-  void unlock(TransactionID id, const Key& key);
+                       std::optional<std::chrono::microseconds> timeout) EXCLUDES(mutex_);
+  void unlock(TransactionID id, const Key& key) EXCLUDES(mutex_);
 
   std::unordered_multimap<std::uint32_t, rocksdb::KeyLockInfo> locks() const;
   std::vector<rocksdb::DeadlockPath> deadlocks() const;  // newest first
@@ -60,20 +60,20 @@ class LockTable {
   };
 
   // Takes the lock, or returns its holders without taking it.
-  std::vector<TransactionID> try_lock(const Locker& locker, const Key& key, bool exclusive);
-  bool is_deadlock(const Locker& locker);
-  void steal_expired(const Key& key, const Locker& locker, std::unique_lock<std::mutex>& lock);
+  std::vector<TransactionID> try_lock(const Locker& locker, const Key& key, bool exclusive) REQUIRES(mutex_);
+  bool is_deadlock(const Locker& locker) REQUIRES(mutex_);
+  void steal_expired(const Key& key, const Locker& locker) REQUIRES(mutex_);  // releases the mutex for a while
 
   const std::int64_t max_locks_;  // of one column family; -1: no limit
   const std::function<bool(TransactionID)> steal_;
   // One mutex for all keys. It is held only during look-ups; a waiter for a key releases it.
-  mutable std::mutex mutex_;
-  std::condition_variable released_;
-  std::map<Key, Lock> locks_;
-  std::unordered_map<std::uint32_t, std::int64_t> counts_;  // locked keys by column family
-  std::unordered_map<TransactionID, Wait> waits_;
-  std::deque<rocksdb::DeadlockPath> deadlocks_;
-  std::size_t kept_deadlocks_;
+  mutable Mutex mutex_;
+  CondVar released_;
+  std::map<Key, Lock> locks_ GUARDED_BY(mutex_);
+  std::unordered_map<std::uint32_t, std::int64_t> counts_ GUARDED_BY(mutex_);  // locked keys by column family
+  std::unordered_map<TransactionID, Wait> waits_ GUARDED_BY(mutex_);
+  std::deque<rocksdb::DeadlockPath> deadlocks_ GUARDED_BY(mutex_);
+  std::size_t kept_deadlocks_ GUARDED_BY(mutex_);
 };
 
 }  // namespace spillway::spill

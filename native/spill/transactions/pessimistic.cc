@@ -60,17 +60,17 @@ rocksdb::Transaction* PessimisticDb::BeginTransaction(const rocksdb::WriteOption
 }
 
 void PessimisticDb::add_expiring(rocksdb::TransactionID id, PessimisticTransaction* transaction) {
-  const std::lock_guard lock(expiring_mutex_);
+  const MutexLock lock(expiring_mutex_);
   expiring_[id] = transaction;
 }
 
 void PessimisticDb::remove_expiring(rocksdb::TransactionID id) {
-  const std::lock_guard lock(expiring_mutex_);
+  const MutexLock lock(expiring_mutex_);
   expiring_.erase(id);
 }
 
 bool PessimisticDb::take_expired_locks(rocksdb::TransactionID id) {
-  const std::lock_guard lock(expiring_mutex_);  // so the transaction cannot be destroyed meanwhile
+  const MutexLock lock(expiring_mutex_);  // so the transaction cannot be destroyed meanwhile
   const auto found = expiring_.find(id);
   return found != expiring_.end() && found->second->drop_expired_locks();
 }

@@ -4,11 +4,11 @@
 
 #include <atomic>
 #include <memory>
-#include <mutex>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
+#include "base/mutex.h"
 #include "spill/transactions/lock_table.h"
 #include "spill/transactions/transaction.h"
 #include "spillway/transaction_db.h"
@@ -82,14 +82,14 @@ class PessimisticDb final : public spillway::TransactionDB {
   }
 
  private:
-  bool take_expired_locks(rocksdb::TransactionID id);
+  bool take_expired_locks(rocksdb::TransactionID id) EXCLUDES(expiring_mutex_);
 
   DbImpl& spill_;
   const rocksdb::TransactionDBOptions options_;
   LockTable locks_;
   std::atomic<rocksdb::TransactionID> next_id_{1};
-  std::mutex expiring_mutex_;
-  std::unordered_map<rocksdb::TransactionID, PessimisticTransaction*> expiring_;
+  Mutex expiring_mutex_;
+  std::unordered_map<rocksdb::TransactionID, PessimisticTransaction*> expiring_ GUARDED_BY(expiring_mutex_);
 };
 
 class PessimisticTransaction final : public SpillTransaction {

@@ -140,7 +140,7 @@ class KvAppendWindow {
   const std::uint32_t pair_bytes_;
   KvStaging& staging_;
 
-  // Guards the queue. Held during a wait for the drive. An append never waits for it.
+  // Held during a wait for the drive. An append never waits for it.
   Mutex drive_mutex_ ACQUIRED_BEFORE(mutex_);
   mutable Mutex mutex_;
   CondVar ready_;    // for the thread: there is something to submit
@@ -170,7 +170,8 @@ class KvAppendWindow {
   std::atomic<std::uint64_t> bytes_{0};
 
   std::vector<device::KvDone> reaped_ GUARDED_BY(drive_mutex_);
-  std::unique_ptr<device::KvQueue> queue_;  // goes before the pairs: until then what it was handed is read
+  // Destroyed before the pairs: until then it reads what it was handed.
+  std::unique_ptr<device::KvQueue> queue_ GUARDED_BY(drive_mutex_);
   std::thread thread_;
 };
 
