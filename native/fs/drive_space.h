@@ -33,7 +33,7 @@ class DriveSpace {
   const VolumeOptions options_;
   const std::uint64_t pages_;
   mutable std::mutex mutex_;
-  FreeSpace free_;
+  FreeExtents free_;
   std::uint64_t cursor_ = 0;  // after the last allocation
   std::uint64_t adopted_pages_ = 0;
 };

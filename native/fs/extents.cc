@@ -50,11 +50,11 @@ std::vector<Extent> ExtentList::slice(std::uint64_t first, std::uint64_t count) 
   return parts;
 }
 
-FreeSpace::FreeSpace(std::uint64_t pages) : free_pages_(pages) {
+FreeExtents::FreeExtents(std::uint64_t pages) : free_pages_(pages) {
   if (pages > 0) runs_.emplace(0, pages);
 }
 
-std::optional<Extent> FreeSpace::take(std::uint64_t pages, std::uint64_t from) {
+std::optional<Extent> FreeExtents::take(std::uint64_t pages, std::uint64_t from) {
   assert(pages > 0);
   if (runs_.empty()) return std::nullopt;
   const auto start = runs_.upper_bound(from);
@@ -76,7 +76,7 @@ std::optional<Extent> FreeSpace::take(std::uint64_t pages, std::uint64_t from) {
   return carve(longest, longest->first, longest->second);
 }
 
-bool FreeSpace::take_exactly(const Extent& extent) {
+bool FreeExtents::take_exactly(const Extent& extent) {
   auto run = runs_.upper_bound(extent.first_page);
   if (run == runs_.begin()) return false;
   --run;
@@ -86,7 +86,7 @@ bool FreeSpace::take_exactly(const Extent& extent) {
   return true;
 }
 
-Extent FreeSpace::carve(Runs::iterator run, std::uint64_t first, std::uint64_t pages) {
+Extent FreeExtents::carve(Runs::iterator run, std::uint64_t first, std::uint64_t pages) {
   const auto [run_first, run_pages] = *run;
   const std::uint64_t run_end = run_first + run_pages;
   assert(first >= run_first && first + pages <= run_end);
@@ -100,7 +100,7 @@ Extent FreeSpace::carve(Runs::iterator run, std::uint64_t first, std::uint64_t p
   return {first, pages};
 }
 
-void FreeSpace::give_back(const Extent& extent) {
+void FreeExtents::give_back(const Extent& extent) {
   if (extent.pages == 0) return;
   free_pages_ += extent.pages;
   std::uint64_t first = extent.first_page;

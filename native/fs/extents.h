@@ -35,9 +35,9 @@ class ExtentList {
 };
 
 // Free pages. Adjacent free runs are merged.
-class FreeSpace {
+class FreeExtents {
  public:
-  explicit FreeSpace(std::uint64_t pages);
+  explicit FreeExtents(std::uint64_t pages);
 
   // Takes a free run of at most `pages` pages: the first at or after `from` that has all of them (then from the start
   // of the drive), else the longest. None if no page is free. REQUIRES: pages > 0.

@@ -13,12 +13,15 @@ from spillway.plan.keys import (
     OF_SOME_ARRIVALS,
     optional_size,
     size,
+    size_of_a_page,
 )
 from spillway.quantity import parse_size
 from spillway.ssd.preset import preset_dirs, preset_path, whole_drive
 
 Document = dict[str, Any]
 FS_KEYS = ("discard", "placement", "page_cache_bytes", "writeback_bytes", "closed_dirty_bytes")
+UNIT = "_bytes"
+SIZES = (size, optional_size, size_of_a_page)  # checks of keys that a plan may write with a unit
 LONGEST_SLUG = 200  # of the 255 bytes that file systems take; repetitions append to it
 
 
@@ -148,11 +151,16 @@ class Arm:
         return nested
 
 
+def native_name(key: str) -> str:
+    """The last part of ``key`` as requests and the fields of the native side have it. It is the same word; that of a
+    size, which a plan writes with a unit, ends in its unit there: ``_bytes``."""
+    name = key.rpartition(".")[2]
+    return name if name.endswith(UNIT) or ARM_KEYS[key].check not in SIZES else name + UNIT
+
+
 def settings_of(table: str) -> dict[str, str]:
-    """The keys of ``[engine.TABLE]``, and their names in a request, where a size's ends in its unit."""
-    keys = [key for key in ARM_KEYS if key.startswith(f"engine.{table}.")]
-    sizes = [key for key in keys if ARM_KEYS[key].check in (size, optional_size)]
-    return {key: key.rpartition(".")[2] + ("_bytes" if key in sizes else "") for key in keys}
+    """The keys of ``[engine.TABLE]``, and their names in a request."""
+    return {key: native_name(key) for key in ARM_KEYS if key.startswith(f"engine.{table}.")}
 
 
 def by_keys_of_a_plan(message: str, target: str) -> str:
@@ -163,11 +171,7 @@ def by_keys_of_a_plan(message: str, target: str) -> str:
     message = re.sub(r"^--set: capacity\.capacity_bytes\b", capacity, message)
     message = re.sub(r"^--set: ", "drive.set: ", message)
     message = message.replace("raise capacity.capacity_bytes", f"raise {capacity}")
-    for table in {table for tables in ENGINE_SETTINGS.values() for table in tables} - {"policy"}:
-        if f"engine.{table}." in message:
-            for key, name in settings_of(table).items():
-                message = re.sub(rf"\b{name}\b", key.rpartition(".")[2], message)
-    return message.replace("fs.size_bytes", "fs.size")
+    return re.sub(rf"\b((?:fs|engine)\.[\w.]+){UNIT}\b", lambda size: size[1 if size[1] in ARM_KEYS else 0], message)
 
 
 def _requested(phase: dict[str, Any]) -> Document:

@@ -135,7 +135,7 @@ SpillOptions small_spill() {
   options.generation_bytes = 32 << 10;  // small, so that there are several, and sealed ones
   options.index_bytes = 8 << 20;
   options.rollback = RollbackPolicy::off;  // except by the stir
-  options.poll_interval = std::chrono::milliseconds(1);
+  options.poll_ms = 1;
   return options;
 }
 

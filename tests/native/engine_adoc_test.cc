@@ -59,9 +59,10 @@ TEST(Adoc, DecidesByTheTable) {
 
 TEST(Adoc, RefusesBoundsThatCross) {
   EXPECT_EQ(find_problem({}), "");
-  EXPECT_EQ(find_problem({.least_jobs = 4, .most_jobs = 3}), "engine.adoc.least_jobs is 4: choose 1 to most_jobs = 3");
+  EXPECT_EQ(find_problem({.least_jobs = 4, .most_jobs = 3}),
+            "engine.adoc.least_jobs is 4: choose 1 to engine.adoc.most_jobs = 3");
   EXPECT_EQ(find_problem({.least_buffer_bytes = 2, .most_buffer_bytes = 1}),
-            "engine.adoc.least_buffer_bytes is 2: choose 1 to most_buffer_bytes = 1");
+            "engine.adoc.least_buffer_bytes is 2: choose 1 to engine.adoc.most_buffer_bytes = 1");
   EXPECT_EQ(find_problem({.interval_ms = 0}), "engine.adoc.interval_ms is 0: choose at least 1");
 }
 

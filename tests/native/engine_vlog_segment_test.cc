@@ -43,9 +43,10 @@ TEST_F(VlogSegment, MoreThanAnEighthOfTheDriveIsRefusedBeforeThereIsADrive) {
   chosen.settings["vlog.segment_bytes"] = std::to_string(8 * kMiB + 1);
   const Status status = check_engine(chosen);
   EXPECT_EQ(status.fault(), Fault::bad_input);
-  EXPECT_EQ(status.message(),
-            "engine.vlog.segment is 8388609, and the drive has room for less than 8 of these; lower it to 8388608, so "
-            "that the collector can work");
+  EXPECT_EQ(
+      status.message(),
+      "engine.vlog.segment_bytes is 8388609, and the drive has room for less than 8 of these; lower it to 8388608, so "
+      "that the collector can work");
 }
 
 TEST_F(VlogSegment, MoreThanAnEighthOfThePartitionIsRefusedAtOpening) {

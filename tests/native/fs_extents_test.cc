@@ -37,21 +37,21 @@ TEST(ExtentList, CutReturnsTheRestInFileOrder) {
   EXPECT_EQ(list.slice(0, 3), (std::vector<Extent>{{10, 3}}));
 }
 
-TEST(FreeSpace, TakesAfterTheGivenPlaceThenWrapsAround) {
-  FreeSpace space(100);
+TEST(FreeExtents, TakesAfterTheGivenPlaceThenWrapsAround) {
+  FreeExtents space(100);
   EXPECT_EQ(space.take(10, 90), (Extent{90, 10}));
   EXPECT_EQ(space.take(10, 95), (Extent{0, 10}));
 }
 
-TEST(FreeSpace, GivesTheLongestRunWhenNoneIsLongEnough) {
-  FreeSpace space(100);
+TEST(FreeExtents, GivesTheLongestRunWhenNoneIsLongEnough) {
+  FreeExtents space(100);
   ASSERT_TRUE(space.take_exactly({20, 10}));
   ASSERT_TRUE(space.take_exactly({70, 10}));
   EXPECT_EQ(space.take(60, 0), (Extent{30, 40}));
 }
 
-TEST(FreeSpace, RefusesPagesThatAreTakenOrBeyondTheEnd) {
-  FreeSpace space(100);
+TEST(FreeExtents, RefusesPagesThatAreTakenOrBeyondTheEnd) {
+  FreeExtents space(100);
   ASSERT_TRUE(space.take_exactly({20, 10}));
   EXPECT_FALSE(space.take_exactly({29, 1}));
   EXPECT_FALSE(space.take_exactly({10, 11}));
@@ -59,8 +59,8 @@ TEST(FreeSpace, RefusesPagesThatAreTakenOrBeyondTheEnd) {
   EXPECT_EQ(space.free_pages(), 90U);
 }
 
-TEST(FreeSpace, CoalescesOnBothSides) {
-  FreeSpace space(100);
+TEST(FreeExtents, CoalescesOnBothSides) {
+  FreeExtents space(100);
   ASSERT_TRUE(space.take_exactly({0, 100}));
   space.give_back({10, 10});
   space.give_back({30, 10});
@@ -71,10 +71,10 @@ TEST(FreeSpace, CoalescesOnBothSides) {
 }
 
 // Against a set of pages: a taken page was free, a returned page is free again, and no other page changes.
-TEST(FreeSpace, AgreesWithASetOfPages) {
+TEST(FreeExtents, AgreesWithASetOfPages) {
   constexpr std::uint64_t kPages = 500;
   std::mt19937_64 random(7);
-  FreeSpace space(kPages);
+  FreeExtents space(kPages);
   std::set<std::uint64_t> free_pages;
   for (std::uint64_t page = 0; page < kPages; ++page) free_pages.insert(page);
   std::vector<Extent> held;

@@ -35,7 +35,7 @@ class SpillConcurrency : public ::testing::Test {
     spill.rollback = RollbackPolicy::off;
     spill.put_back_bytes = put_back_bytes;
     spill.generation_bytes = 8 << 10;
-    spill.poll_interval = std::chrono::milliseconds(2);
+    spill.poll_ms = 2;
     DB* db = nullptr;
     const rocksdb::Status status = DB::Open(options, spill, directory_.path("db"), &db);
     ASSERT_TRUE(status.ok()) << status.ToString();

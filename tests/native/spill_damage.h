@@ -47,7 +47,7 @@ class SpilledDatabase {
     spill.rollback = RollbackPolicy::off;
     spill.put_back_bytes = put_back_bytes;
     spill.generation_bytes = std::uint64_t{16} << 10;
-    spill.poll_interval = std::chrono::milliseconds(50);
+    spill.poll_ms = 50;
     spill.path = directory_ + "/store";
     if (kind_ == StoreKind::key_value) {
       ssd::SsdConfig config = device::small_drive();

@@ -90,7 +90,7 @@ class SpillDb : public ::testing::Test {
     options_.merge_operator = std::make_shared<AppendOperator>();
     spill_.rollback = RollbackPolicy::off;
     spill_.put_back_bytes = 0;  // so it ingests, unless a test sets another value
-    spill_.poll_interval = std::chrono::milliseconds(5);
+    spill_.poll_ms = 5;
     spill_.listeners = {events_};
   }
 

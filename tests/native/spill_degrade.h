@@ -69,7 +69,7 @@ class SpillDegrade : public ::testing::Test {
     spill.capacity_bytes = 4 << 20;
     spill.generation_bytes = 64 << 10;
     spill.put_back_bytes = put_back_bytes;
-    spill.poll_interval = std::chrono::milliseconds(5);
+    spill.poll_ms = 5;
     spill.rollback = policy;
     spill.listeners.push_back(heard_);
     DB* db = nullptr;

@@ -263,7 +263,7 @@ TEST_F(SpillFamilies, TheFilesOfADroppedOneAreRemovedWithItsHandle) {
 TEST_F(SpillFamilies, NothingIsLostWhenAHandleIsDeleted) {
   for (const RollbackPolicy policy : {RollbackPolicy::off, RollbackPolicy::eager}) {
     spill_options_.rollback = policy;
-    spill_options_.poll_interval = std::chrono::milliseconds(1);
+    spill_options_.poll_ms = 1;
     for (const std::size_t family : {kOpened, kMade}) {
       SCOPED_TRACE(family);
       open_all();

@@ -271,7 +271,7 @@ class Life {
     options.put_back_bytes = random_.of<std::uint64_t>({0, 3'000, 100'000'000});
     options.rollback =
         random_.of<RollbackPolicy>({RollbackPolicy::adaptive, RollbackPolicy::eager, RollbackPolicy::off});
-    options.poll_interval = std::chrono::milliseconds(2);
+    options.poll_ms = 2;
     return options;
   }
 

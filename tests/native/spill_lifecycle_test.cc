@@ -117,13 +117,13 @@ TEST_F(SpillLifecycle, PausingBackgroundWorkPausesRollbacks) {
     const Reached gate_closed("spill.rollback.gate_closed");
     rolled_back = std::async(std::launch::async, [&] { return spill_db().Rollback(); });
     for (int i = 0; i < 50 && !gate_closed.was_reached(); ++i)
-      std::this_thread::sleep_for(spill_options_.poll_interval);
+      std::this_thread::sleep_for(std::chrono::milliseconds(spill_options_.poll_ms));
     EXPECT_FALSE(gate_closed.was_reached());
     put("d", "while paused");
     EXPECT_EQ(spill_db().GetSpillStatistics().live_entries, 2U);
     same([](Side& side) { return side.db->ContinueBackgroundWork(); });
     for (int i = 0; i < 50 && !gate_closed.was_reached(); ++i)
-      std::this_thread::sleep_for(spill_options_.poll_interval);
+      std::this_thread::sleep_for(std::chrono::milliseconds(spill_options_.poll_ms));
     EXPECT_FALSE(gate_closed.was_reached());
     same([](Side& side) { return side.db->ContinueBackgroundWork(); });
     EXPECT_TRUE(rolled_back.get().ok());

@@ -57,7 +57,7 @@ class SpillPast : public ::testing::Test {
   SpillPast() {
     options_.create_if_missing = true;
     spill_.rollback = RollbackPolicy::off;
-    spill_.poll_interval = std::chrono::milliseconds(5);
+    spill_.poll_ms = 5;
     spill_.listeners = {kinds_};
     open();
     db_->SetDiversion(Diversion::always);

@@ -32,7 +32,7 @@ class SideBySide : public ::testing::Test {
     options_.create_missing_column_families = true;
     spill_options_.rollback = RollbackPolicy::off;
     spill_options_.put_back_bytes = 0;
-    spill_options_.poll_interval = std::chrono::milliseconds(5);
+    spill_options_.poll_ms = 5;
     families_.emplace_back(rocksdb::kDefaultColumnFamilyName, rocksdb::ColumnFamilyOptions());
   }
   ~SideBySide() override { close(); }

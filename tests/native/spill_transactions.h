@@ -38,7 +38,7 @@ inline rocksdb::Options rocksdb_options() {
 inline SpillOptions spill_options() {
   SpillOptions spill;
   spill.rollback = RollbackPolicy::off;
-  spill.poll_interval = std::chrono::milliseconds(5);
+  spill.poll_ms = 5;
   spill.capacity_bytes = 64 << 20;
   spill.generation_bytes = 4 << 20;
   return spill;

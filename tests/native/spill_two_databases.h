@@ -145,7 +145,7 @@ class TwoDatabases {
     spill_options_.put_back_bytes = random.of<std::uint64_t>({0, 0, 3'000, 100'000'000});
     spill_options_.rollback = random.of<RollbackPolicy>(
         {RollbackPolicy::adaptive, RollbackPolicy::eager, RollbackPolicy::lazy, RollbackPolicy::off});
-    spill_options_.poll_interval = std::chrono::milliseconds(2);
+    spill_options_.poll_ms = 2;
     has_prefix_filters_ = random.one_in(2);
     families_.push_back({rocksdb::kDefaultColumnFamilyName, rocksdb::BytewiseComparator()});
     families_.push_back({"backwards", rocksdb::ReverseBytewiseComparator()});

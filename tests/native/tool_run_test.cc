@@ -234,7 +234,7 @@ TEST_F(ToolRun, RefusesWithAReasonAndLeavesNoFiles) {
          r["engine"]["adoc"] = {{"least_jobs", 5}, {"most_jobs", 4}};
          r["engine"]["policy"] = "adoc";
        },
-       "engine.adoc.least_jobs is 5: choose 1 to most_jobs = 4"},
+       "engine.adoc.least_jobs is 5: choose 1 to engine.adoc.most_jobs = 4"},
       {[](Json& r) {
          r["engine"] = {{"name", "spillway"}, {"spill", {{"rollback", "eagr"}}}};
        },
@@ -242,7 +242,7 @@ TEST_F(ToolRun, RefusesWithAReasonAndLeavesNoFiles) {
       {[](Json& r) {
          r["engine"] = {{"name", "spillway"}, {"spill", {{"capacity_bytes", 1}, {"generation_bytes", 2}}}};
        },
-       "engine.spill.capacity_bytes is 1, less than a generation: raise it or lower generation_bytes = 2"},
+       "engine.spill.capacity_bytes is 1, less than a generation: raise it or lower engine.spill.generation_bytes = 2"},
       {[](Json& r) {
          r["engine"] = {{"name", "spillway"}, {"spill", {{"store", "kv"}}}};
        },

@@ -17,6 +17,7 @@ CALL = re.compile(
     r"\b(?P<reads>\w+)\(\s*(?:fields,\s*(?P<path>path|\"\w*\"),\s*)?\"(?P<key>[\w.]*\w)\"(?P<rest>\s*[,)])", re.DOTALL
 )
 FIELD = re.compile(r"^ +(?:[\w:]+(?:<[\w:]+>)?) (\w+)(?: = ([^;]+)|\{([^;]*)\});", re.MULTILINE)
+MEMBER = re.compile(r"^ +(?!using |friend |static )[\w:<>, *]+[\w>*] (\w+)(?: = [^;]+|\{[^;]*\})?;", re.MULTILINE)
 CONSTANT = re.compile(r"\b(?:constexpr|const auto)\b[^=;{(]*?\b(\w+) = ([^;]+);")
 NO_DEFAULT = ("inner", "texts", "refuse", "contains", "value")
 OPERATORS: dict[type[ast.operator], Any] = {
@@ -40,19 +41,37 @@ def reader(function: str, parameter: str = "") -> str:
     return of_it[0]
 
 
+def body(struct: str) -> str:
+    """What stands between the braces of the one struct of that name, without its comments."""
+    found = [
+        match[1]
+        for path in NATIVE.rglob("*.h")
+        for match in re.finditer(rf"^struct {struct} \{{\n(.*?)^\}};", without_comments(path.read_text()), re.M | re.S)
+    ]
+    assert len(found) == 1, f"struct {struct} is defined {len(found)} times"
+    return found[0]
+
+
+def members(*structs: str) -> set[str]:
+    """All fields of the structs of these names."""
+    return {field for name in structs for field in MEMBER.findall(body(name))}
+
+
+def assigned(source: str) -> dict[str, str]:
+    """Key → field, of each statement such as `spill.poll_ms = settings.whole("spill.poll_ms", …)`."""
+    found = {}
+    for statement in without_comments(source).split(";"):
+        field, call = re.search(r"\b\w+\.(\w+) =(?!=)", statement), CALL.search(statement)
+        if field and call:
+            found[call["key"]] = field[1]
+    return found
+
+
 def initialisers(*structs: str) -> dict[str, str]:
     """Field → initialiser, of all fields that have one, in the structs of these names."""
     found: dict[str, str] = {}
     for name in structs:
-        bodies = [
-            match[1]
-            for path in NATIVE.rglob("*.h")
-            for match in re.finditer(
-                rf"^struct {name} \{{\n(.*?)^\}};", without_comments(path.read_text()), re.M | re.S
-            )
-        ]
-        assert len(bodies) == 1, f"struct {name} is defined {len(bodies)} times"
-        fields = {field: assigned or braced for field, assigned, braced in FIELD.findall(bodies[0])}
+        fields = {field: assigned or braced for field, assigned, braced in FIELD.findall(body(name))}
         assert fields, f"struct {name} has no field with an initialiser"
         found |= fields
     return found

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from native_defaults import NATIVE, Defaults, initialisers, literal, reader
+from native_defaults import NATIVE, Defaults, assigned, initialisers, literal, members, reader
 
 from spillway.bufferpool.sweep import Workload
-from spillway.plan.arm import settings_of
+from spillway.plan.arm import by_keys_of_a_plan, native_name, settings_of
 from spillway.plan.document import load_plan
 from spillway.plan.keys import ARM_KEYS, PLAN_KEYS
 from spillway.plan.ycsb import PROPERTIES
@@ -23,6 +23,19 @@ from spillway.ssd.simulate import WRITES_CAPACITIES, WorkChoice
 STRUCTS = {"spill": ("SpillOptions", "DivertPolicy"), "adoc": ("AdocOptions",), "vlog": ("CollectorOptions",)}
 # The native side makes these of the drive; a plan that says nothing leaves them to it.
 BY_THE_DRIVE = {"vlog.segment_bytes"}
+# Tables of a plan, and the structs that have a field for each of their keys.
+FIELDS = {
+    **{f"engine.{table}": structs for table, structs in STRUCTS.items()},
+    "engine.vlog": ("CollectorOptions", "StoreOptions"),
+    "drive": ("EmulatedTarget",),
+    "fs": ("VolumeOptions",),
+}
+# Keys without a field of their own. They choose the drive that a struct's field `drive` is, or Python alone has them.
+NO_FIELD = {
+    *("drive.kind", "drive.preset", "drive.preset_file", "drive.capacity"),
+    *("drive.estimate.preset", "drive.estimate.preset_file", "drive.estimate.capacity"),
+    *("drive.path", "drive.rated_writes", "drive.smart"),
+}
 
 
 def default_of(key: str) -> Any:
@@ -56,8 +69,57 @@ def test_the_librarys_defaults_are_the_plans() -> None:
     """An independent look at options.h: the same numbers, with their units in place."""
     options = {name: literal(text) for name, text in initialisers("SpillOptions").items() if text}
     assert options["capacity_bytes"] == parse_size("4GiB", "") == default_of("engine.spill.capacity")
-    assert options["poll_interval"] == default_of("engine.spill.poll_ms"), "milliseconds"
+    assert options["poll_ms"] == default_of("engine.spill.poll_ms")
     assert options["rollback"] == default_of("engine.spill.rollback")
+
+
+def engine_readers() -> str:
+    """The source of all engines that read settings of their own."""
+    return "".join(path.read_text() for path in sorted((NATIVE / "engine").rglob("*.cc")))
+
+
+def fields_read() -> dict[str, str]:
+    """Key of a plan → the field that the native side assigns what it reads of it to."""
+    by_name = {f"{table}.{native_name(key)}": key for key in ARM_KEYS for table in [key.rpartition(".")[0]]}
+    read = {f"engine.{name}": field for name, field in assigned(engine_readers()).items()}
+    read |= {f"fs.{name}": field for name, field in assigned(reader("read_fs")).items()}
+    return {by_name[name]: field for name, field in read.items() if name in by_name}
+
+
+@pytest.mark.parametrize("table", sorted(FIELDS))
+def test_a_key_of_a_plan_keeps_its_name_down_to_the_field(table: str) -> None:
+    """But for the unit at the end of a size, which a plan writes with the value."""
+    keys = {key for key in ARM_KEYS if key.startswith(f"{table}.")}
+    fields = members(*FIELDS[table])
+    assert {key for key in keys if native_name(key) not in fields} == keys & NO_FIELD
+
+
+def test_what_is_read_of_a_key_is_assigned_to_the_field_of_its_name() -> None:
+    """engine.spill.store is not: what it names is made when there is a drive."""
+    read = fields_read()
+    tables = ("fs.", *(f"engine.{table}." for table in STRUCTS))
+    assert set(read) == {key for key in ARM_KEYS if key.startswith(tables)} - {"engine.spill.store"}
+    assert {key: field for key, field in read.items() if field != native_name(key)} == {}
+
+
+def test_a_request_has_a_plans_tables_by_their_names() -> None:
+    assert {"fs", "engine", "load", "estimate"} <= members("RunRequest")
+
+
+@pytest.mark.parametrize(
+    ("key", "name"),
+    [
+        ("engine.spill.capacity", "capacity_bytes"),
+        ("engine.vlog.segment", "segment_bytes"),
+        ("fs.size", "size_bytes"),
+        ("fs.writeback_bytes", "writeback_bytes"),
+        ("engine.spill.poll_ms", "poll_ms"),
+    ],
+)
+def test_a_size_gains_its_unit_and_a_message_loses_it_again(key: str, name: str) -> None:
+    assert native_name(key) == name
+    said = f"{key.rpartition('.')[0]}.{name} is 4096; lower it"
+    assert by_keys_of_a_plan(said, "emulated") == f"{key} is 4096; lower it"
 
 
 def request_of(tmp_path: Path) -> dict[str, Any]:

@@ -20,7 +20,6 @@ SPELLED = {
     "std::uint64_t{256} << 20": "256 MiB",
     "std::uint64_t{1} << 20": "1 MiB",
     "RollbackPolicy::adaptive": "`adaptive`",
-    "100": "100 ms",
     "": "",
 }
 

@@ -69,11 +69,11 @@ std::string find_problem(const AdocOptions& options) {
   if (options.interval_ms < 1) return "engine.adoc.interval_ms is 0: choose at least 1";
   if (options.least_jobs < 1 || options.least_jobs > options.most_jobs) {
     return "engine.adoc.least_jobs is " + std::to_string(options.least_jobs) +
-           ": choose 1 to most_jobs = " + std::to_string(options.most_jobs);
+           ": choose 1 to engine.adoc.most_jobs = " + std::to_string(options.most_jobs);
   }
   if (options.least_buffer_bytes < 1 || options.least_buffer_bytes > options.most_buffer_bytes) {
     return "engine.adoc.least_buffer_bytes is " + std::to_string(options.least_buffer_bytes) +
-           ": choose 1 to most_buffer_bytes = " + std::to_string(options.most_buffer_bytes);
+           ": choose 1 to engine.adoc.most_buffer_bytes = " + std::to_string(options.most_buffer_bytes);
   }
   return "";
 }

@@ -97,8 +97,7 @@ SpillOptions read_spill(Settings& settings, bool& in_drive) {
   spill.generation_bytes = settings.whole("spill.generation_bytes", spill.generation_bytes, 1, kMost);
   spill.index_bytes = settings.whole("spill.index_bytes", spill.index_bytes, 1, kMost);
   spill.put_back_bytes = settings.whole("spill.put_back_bytes", spill.put_back_bytes, 0, kMost);
-  const auto poll_ms = static_cast<std::uint64_t>(spill.poll_interval.count());
-  spill.poll_interval = std::chrono::milliseconds(settings.whole("spill.poll_ms", poll_ms, 1, kMostMs));
+  spill.poll_ms = static_cast<std::uint32_t>(settings.whole("spill.poll_ms", spill.poll_ms, 1, kMostMs));
   DivertPolicy& divert = spill.divert;
   const auto files = [&](const char* key, int fallback) {
     return static_cast<int>(settings.whole(key, static_cast<std::uint64_t>(fallback), 0, kMostFiles));
@@ -108,9 +107,9 @@ SpillOptions read_spill(Settings& settings, bool& in_drive) {
   divert.divert_pending = settings.number("spill.divert_pending", divert.divert_pending, 0, 1);
   divert.resume_pending = settings.number("spill.resume_pending", divert.resume_pending, 0, 1);
   if (spill.capacity_bytes < spill.generation_bytes) {
-    settings.refuse(
-        "engine.spill.capacity_bytes is " + std::to_string(spill.capacity_bytes) +
-        ", less than a generation: raise it or lower generation_bytes = " + std::to_string(spill.generation_bytes));
+    settings.refuse("engine.spill.capacity_bytes is " + std::to_string(spill.capacity_bytes) +
+                    ", less than a generation: raise it or lower engine.spill.generation_bytes = " +
+                    std::to_string(spill.generation_bytes));
   }
   return spill;
 }

@@ -54,11 +54,11 @@ class Copied {
 
 }  // namespace
 
-Collector::Collector(Store& store, CollectorOptions options, std::function<FreeSpace()> space)
+Collector::Collector(Store& store, CollectorOptions options, std::function<StoreSpace()> space)
     : store_(store), options_(options), space_(std::move(space)) {}
 
 void Collector::start() {
-  if (!options_.on) return;
+  if (!options_.gc) return;
   stop_now_ = false;
   wake_requested_ = true;
   retry_after_ = kFirstRetry;
@@ -123,10 +123,10 @@ Status Collector::failure() const {
 // --- When to collect
 
 bool Collector::is_short_of_space() const {
-  const FreeSpace now = space_();
+  const StoreSpace now = space_();
   const auto reserve = kReserveSegments * store_.log().segment_bytes();
   return static_cast<double>(now.free_bytes) <
-         std::max(options_.free_ratio * static_cast<double>(now.capacity_bytes), static_cast<double>(reserve));
+         std::max(options_.gc_free_ratio * static_cast<double>(now.capacity_bytes), static_cast<double>(reserve));
 }
 
 void Collector::check_space() {
@@ -141,7 +141,7 @@ void Collector::check_space() {
 }
 
 void Collector::note_write() {
-  if (!options_.on) return;
+  if (!options_.gc) return;
   const std::uint64_t appended = store_.appended_bytes();
   std::uint64_t looked_at = space_checked_at_;
   if (appended - looked_at < std::min(kMaxCheckIntervalBytes, store_.log().segment_bytes() / 4) ||
@@ -163,7 +163,7 @@ void Collector::wait_for_space() {
 }
 
 Status Collector::settle(const std::atomic<bool>& stop) {
-  if (!options_.on) return Status::ok();
+  if (!options_.gc) return Status::ok();
   // All segments are sampled again. Everything is flushed first, so that no retired segment has to wait for the tree's
   // tables.
   if (Status status = store_.flush(); !status) return status;
@@ -218,7 +218,7 @@ Result<bool> Collector::step() {
   if (!segment) return false;
   auto garbage = sample(segment);
   if (!garbage) return garbage.status();
-  if (*garbage < options_.garbage_ratio) return true;  // another one may have enough
+  if (*garbage < options_.gc_garbage_ratio) return true;  // another one may have enough
   if (Status status = collect(segment); !status)
     return status.fault() == Fault::stopped ? Result<bool>(false) : Result<bool>(status);
   release();

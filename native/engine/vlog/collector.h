@@ -4,10 +4,10 @@
 //
 // When. LevelDB does not report what its compactions drop, so the garbage of a segment is estimated by checking its
 // first records in the tree. For each segment that the log begins, the tail and one more segment, in turn, are sampled.
-// A segment with at least `garbage_ratio` is collected. When the drive is short of space (`free_ratio`) all segments
-// are sampled, and the eighth of them with the most garbage is collected until there is space. Writers wait while less
-// than two segments are free, unless there is no garbage: then the drive is full of data, and the write itself returns
-// that.
+// A segment with at least `gc_garbage_ratio` is collected. When the drive is short of space (`gc_free_ratio`) all
+// segments are sampled, and the eighth of them with the most garbage is collected until there is space. Writers wait
+// while less than two segments are free, unless there is no garbage: then the drive is full of data, and the write
+// itself returns that.
 //
 // Thread-safe.
 #pragma once
@@ -33,23 +33,25 @@
 namespace spillway::engine::vlog {
 
 struct CollectorOptions {
-  bool on = true;
+  bool gc = true;
   // A load of as many random puts as there are keys leaves 1 - 1/e = 63 % garbage at the tail. At a lower ratio,
   // segments would be collected whose garbage still grows with overwrites. Source: guess, between 63 % and 1.
-  double garbage_ratio = 0.8;
-  double free_ratio = 0.1;
+  double gc_garbage_ratio = 0.8;
+  double gc_free_ratio = 0.1;
 };
 
-struct FreeSpace {
+// Of the drive or the file system that the store is on.
+struct StoreSpace {
   std::uint64_t free_bytes = 0;
-  // Of an emulated drive. 0: the host's, which other programs fill too; then only the reserve counts, not `free_ratio`.
+  // Of an emulated drive. 0: the host's, which other programs fill too; then only the reserve counts, not
+  // `gc_free_ratio`.
   std::uint64_t capacity_bytes = 0;
 };
 
 class Collector {
  public:
   // REQUIRES: `store` outlives it. `space` is called by any thread.
-  Collector(Store& store, CollectorOptions options, std::function<FreeSpace()> space);
+  Collector(Store& store, CollectorOptions options, std::function<StoreSpace()> space);
   ~Collector() { stop(); }
   Collector(const Collector&) = delete;
   Collector& operator=(const Collector&) = delete;
@@ -102,7 +104,7 @@ class Collector {
 
   Store& store_;
   const CollectorOptions options_;
-  const std::function<FreeSpace()> space_;
+  const std::function<StoreSpace()> space_;
 
   mutable std::mutex mutex_;
   std::condition_variable work_;  // wakes the thread

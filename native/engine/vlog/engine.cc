@@ -59,15 +59,16 @@ Result<VlogOptions> parse(const EngineSpec& spec) {
   parsed.store.segment_bytes =
       settings.whole("vlog.segment_bytes", std::min(kDefaultSegment, most), kLeastSegment, kMostSegment);
   if (parsed.store.segment_bytes > most) {
-    return Status::bad_input("engine.vlog.segment is " + std::to_string(parsed.store.segment_bytes) +
+    return Status::bad_input("engine.vlog.segment_bytes is " + std::to_string(parsed.store.segment_bytes) +
                              ", and the drive has room for less than " + std::to_string(kLeastSegments) +
                              " of these; lower it to " + std::to_string(most) + ", so that the collector can work");
   }
   parsed.store.min_value_bytes = settings.whole("vlog.min_value_bytes", 0, 0, kMostSegment);
   parsed.store.prefetch = settings.whole("vlog.prefetch", kDefaultPrefetch, 1, 1024);
-  parsed.collector.on = settings.flag("vlog.gc", true);
-  parsed.collector.garbage_ratio = settings.number("vlog.gc_garbage_ratio", parsed.collector.garbage_ratio, 0.01, 1);
-  parsed.collector.free_ratio = settings.number("vlog.gc_free_ratio", parsed.collector.free_ratio, 0, 1);
+  parsed.collector.gc = settings.flag("vlog.gc", parsed.collector.gc);
+  parsed.collector.gc_garbage_ratio =
+      settings.number("vlog.gc_garbage_ratio", parsed.collector.gc_garbage_ratio, 0.01, 1);
+  parsed.collector.gc_free_ratio = settings.number("vlog.gc_free_ratio", parsed.collector.gc_free_ratio, 0, 1);
   if (Status status = settings.finish(); !status) return status;
   auto leveldb = parse_leveldb_options(spec.options);
   if (!leveldb) return leveldb.status();
@@ -78,7 +79,7 @@ Result<VlogOptions> parse(const EngineSpec& spec) {
   return parsed;
 }
 
-vlog::FreeSpace free_space(const fs::Volume* volume, const std::string& directory) {
+vlog::StoreSpace store_space(const fs::Volume* volume, const std::string& directory) {
   if (volume != nullptr) {
     const fs::Space space = volume->space();
     return {.free_bytes = space.free_bytes, .capacity_bytes = space.capacity_bytes};
@@ -92,7 +93,7 @@ class VlogEngine final : public Engine {
   VlogEngine(const EngineSpec& spec, VlogOptions options)
       : store_(spec, std::move(options.leveldb), options.store),
         collector_(store_, options.collector,
-                   [volume = spec.volume, directory = spec.directory] { return free_space(volume, directory); }) {}
+                   [volume = spec.volume, directory = spec.directory] { return store_space(volume, directory); }) {}
   ~VlogEngine() override { (void)VlogEngine::close(); }
 
   Status open() {

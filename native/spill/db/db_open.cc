@@ -174,8 +174,7 @@ Status check(const SpillOptions& options) {
   if (options.store == nullptr && options.capacity_bytes < options.generation_bytes) {
     return Status::InvalidArgument("SpillOptions::capacity_bytes must be at least generation_bytes");
   }
-  if (options.poll_interval.count() <= 0)
-    return Status::InvalidArgument("SpillOptions::poll_interval must be positive");
+  if (options.poll_ms == 0) return Status::InvalidArgument("SpillOptions::poll_ms must be positive");
   return {};
 }
 
@@ -264,7 +263,7 @@ class Opening {
   const std::string& name_;
   spill::MainParts main_;
   const std::shared_ptr<spill::Detector> detector_ =
-      std::make_shared<spill::Detector>(spill_.divert, spill_.poll_interval);
+      std::make_shared<spill::Detector>(spill_.divert, std::chrono::milliseconds(spill_.poll_ms));
   const std::shared_ptr<spill::HandleWatcher> handle_watcher_ = std::make_shared<spill::HandleWatcher>();
 };
 

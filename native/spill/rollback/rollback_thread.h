@@ -20,7 +20,7 @@ class RollbackThread {
   RollbackThread(const RollbackContext& context, BringBack& bring_back)
       : context_(context),
         bring_back_(bring_back),
-        scheduler_(context.options.poll_interval, std::chrono::steady_clock::now()) {}
+        scheduler_(std::chrono::milliseconds(context.options.poll_ms), std::chrono::steady_clock::now()) {}
   ~RollbackThread() { stop(); }
   RollbackThread(const RollbackThread&) = delete;
   RollbackThread& operator=(const RollbackThread&) = delete;

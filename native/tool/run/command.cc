@@ -81,15 +81,15 @@ Status make_stack(const RunRequest& request, KeptState* kept, Stack& stack, Even
   if (kept != nullptr) {
     if (Status status = kept->check_state(); !status) return status;
   }
-  fs::VolumeOptions volume = request.volume;
+  fs::VolumeOptions volume = request.fs;
   volume.passive = request.estimate.has_value();
   if (const auto& chosen = request.emulated ? request.emulated : request.estimate) {
     const EmulatedTarget& target = *chosen;
     device::DriveModel model(target.drive, request.seed);
     const device::InitialState initial = (kept ? kept->initial() : std::nullopt).value_or(target.initial);
     if (auto prepared = prepare(model, initial, request.seed, events, stop); !prepared) return prepared.status();
-    stack.device = target.paced ? device::make_paced(std::move(model), target.time_scale)
-                                : device::make_simulated(std::move(model));
+    stack.device = target.pacing == Pacing::real ? device::make_paced(std::move(model), target.time_scale)
+                                                 : device::make_simulated(std::move(model));
     stack.volume = std::make_unique<fs::Volume>(*stack.device, volume);
   }
   if (kept != nullptr) {
@@ -123,7 +123,8 @@ Json versions_of(const RunRequest& request) {
 void put_stack(Json& json, const RunRequest& request, Stack& stack, std::uint64_t space_bytes) {
   json["space_bytes"] = space_bytes;
   if (request.emulated) {
-    if (request.emulated->paced) json["pacing_error_us"] = pacing_error_us(stack.device->pacing().error);
+    if (request.emulated->pacing == Pacing::real)
+      json["pacing_error_us"] = pacing_error_us(stack.device->pacing().error);
     json["counters"] = device::to_json(stack.device->counters());
     json["wear"] = shown(stack.device->wear(), request.emulated->drive.config);
   }

@@ -25,7 +25,7 @@ Json identity(const RunRequest& request) {
   Json drive = shown(request.emulated->drive);
   drive.erase("summary");
   drive.erase("sources");
-  drive["fs.size_bytes"] = request.volume.size_bytes;
+  drive["fs.size_bytes"] = request.fs.size_bytes;
   return drive;
 }
 
@@ -283,11 +283,11 @@ Status KeptState::add_databases() {
 }
 
 Json KeptState::document(device::EmulatedDevice* device, fs::Volume* volume, const load::RunReport& report) const {
-  const bool goes_on = !old_.is_null();
-  const bool same_database = goes_on && asked_.takes == KeptRequest::Takes::database;
+  const bool has_earlier_runs = !old_.is_null();
+  const bool same_database = has_earlier_runs && asked_.takes == KeptRequest::Takes::database;
   Json drive_state = nullptr;
   if (volume != nullptr) {
-    const Json before = goes_on ? old_["drive_state"] : Json(nullptr);
+    const Json before = has_earlier_runs ? old_["drive_state"] : Json(nullptr);
     const ssd::Counters counters = device->counters();
     const device::Device::Wear wear = device->wear();
     const device::DriveModel& model = device->drive();
@@ -299,7 +299,7 @@ Json KeptState::document(device::EmulatedDevice* device, fs::Volume* volume, con
                    {"mean_pe_cycles", wear.mean_pe_cycles},
                    {"max_pe_cycles", wear.max_pe_cycles}};
   }
-  Json databases = goes_on && asked_.takes != KeptRequest::Takes::drive ? old_["databases"] : Json::object();
+  Json databases = has_earlier_runs && asked_.takes != KeptRequest::Takes::drive ? old_["databases"] : Json::object();
   const Json past = same_database ? old_["databases"][asked_.database] : Json::object();
   Json done = past.contains("past") ? past["past"] : Json::array();
   for (const Json& entry : done_on_database(report)) done.push_back(entry);
@@ -308,10 +308,13 @@ Json KeptState::document(device::EmulatedDevice* device, fs::Volume* volume, con
                                 {"runs", whole(past, "runs") + 1},
                                 {"live_user_bytes", report.live_user_bytes},
                                 {"past", done}};
-  return {
-      {"spillway", version()},       {"note", asked_.note},         {"runs", (goes_on ? whole(old_, "runs") : 0) + 1},
-      {"bytes", to_->added_bytes()}, {"drive", identity(request_)}, {"drive_state", drive_state},
-      {"databases", databases}};
+  return {{"spillway", version()},
+          {"note", asked_.note},
+          {"runs", (has_earlier_runs ? whole(old_, "runs") : 0) + 1},
+          {"bytes", to_->added_bytes()},
+          {"drive", identity(request_)},
+          {"drive_state", drive_state},
+          {"databases", databases}};
 }
 
 Json KeptState::done_on_database(const load::RunReport& report) const {

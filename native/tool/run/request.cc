@@ -30,7 +30,7 @@ Status read_estimate(const Json& json, RunRequest& request) {
   if (!resolved) return resolved.status();
   auto state = read_initial(initial);
   if (!state) return state.status();
-  request.estimate = EmulatedTarget{std::move(*resolved), std::move(*state), 1.0, /*paced=*/false};
+  request.estimate = EmulatedTarget{std::move(*resolved), std::move(*state), 1.0, Pacing::off};
   return {};
 }
 
@@ -40,7 +40,7 @@ Status read_target(const Json& json, RunRequest& request) {
   const bool is_directory = choice(fields, "target", "kind", {"emulated", "directory"}, 0, problem) == 1;
   const Json& drive = fields.inner("drive");
   const Json& initial = fields.inner("initial");
-  const bool paced = choice(fields, "target", "pacing", {"real", "off"}, 0, problem) == 0;
+  const auto pacing = static_cast<Pacing>(choice(fields, "target", "pacing", {"real", "off"}, 0, problem));
   const auto time_scale = fields.optional_number("time_scale", 1e-6, 1e6);
   request.counters = fields.texts("counters");
   const Json& estimate = fields.inner("estimate");
@@ -63,7 +63,7 @@ Status read_target(const Json& json, RunRequest& request) {
   if (!resolved) return resolved.status();
   auto state = read_initial(initial);
   if (!state) return state.status();
-  request.emulated = EmulatedTarget{std::move(*resolved), std::move(*state), time_scale.value_or(1.0), paced};
+  request.emulated = EmulatedTarget{std::move(*resolved), std::move(*state), time_scale.value_or(1.0), pacing};
   return {};
 }
 
@@ -83,7 +83,7 @@ Status read_fs(const Json& json, fs::VolumeOptions& volume) {
 
 // A partition lies within its drive and consists of whole pages.
 Status check_size(const RunRequest& request) {
-  const std::uint64_t size = request.volume.size_bytes;
+  const std::uint64_t size = request.fs.size_bytes;
   if (size == 0) return {};
   const std::string is = "fs.size_bytes is " + std::to_string(size);
   if (!request.emulated) return Status::bad_input(is + ", but the target is a directory; remove it");
@@ -130,8 +130,7 @@ Status read_engine(const Json& json, RunRequest& request) {
   if (Status status = read_settings(json, engine.settings); !status) return status;
   if (request.emulated) {
     const ssd::SsdConfig& config = request.emulated->drive.config;
-    engine.capacity_bytes =
-        request.volume.size_bytes > 0 ? request.volume.size_bytes : ssd::layout(config).capacity_bytes;
+    engine.capacity_bytes = request.fs.size_bytes > 0 ? request.fs.size_bytes : ssd::layout(config).capacity_bytes;
     engine.lba_bytes = config.geometry.lba_bytes;
   }
   engine.value_bytes = request.load.pairs.value_bytes;
@@ -253,7 +252,7 @@ Result<RunRequest> read_run_request(const Json& json) {
   request.directory = fields.text("directory", "");
   if (request.directory.empty()) fields.refuse("directory", "the path of a directory for the store's files");
   const Json& target = fields.inner("target");
-  const Json& volume = fields.inner("fs");
+  const Json& fs = fields.inner("fs");
   const Json& engine = fields.inner("engine");
   const Json& load = fields.inner("load");
   const Json& phases = fields.inner("phases");
@@ -262,20 +261,20 @@ Result<RunRequest> read_run_request(const Json& json) {
   request.load.sample_interval_ns = static_cast<std::int64_t>(interval_ms) * 1'000'000;
   if (Status status = fields.finish(); !status) return status;
   if (Status status = read_target(target, request); !status) return status;
-  if (Status status = read_fs(volume, request.volume); !status) return status;
+  if (Status status = read_fs(fs, request.fs); !status) return status;
   if (Status status = check_size(request); !status) return status;
   request.engine.directory = request.directory;
   if (Status status = read_load(load, request.load); !status) return status;
   if (Status status = read_engine(engine, request); !status) return status;
   // An engine that compresses leaves nothing for the drive to compress. Otherwise values compress and keys do not.
   if (!engine::compresses(request.engine))
-    request.volume.compression_ratio = request.load.pairs.compression_ratio_of_pair();
+    request.fs.compression_ratio = request.load.pairs.compression_ratio_of_pair();
   if (Status status = read_phases(phases, request.load); !status) return status;
   if (Status status = check_workloads(request); !status) return status;
   if (Status status = read_kept(kept, request); !status) return status;
-  const bool goes_on =
+  const bool continues_database =
       request.kept && !request.kept->from.empty() && request.kept->takes == KeptRequest::Takes::database;
-  if (const std::string problem = load::find_problem(request.load); !goes_on && !problem.empty())
+  if (const std::string problem = load::find_problem(request.load); !continues_database && !problem.empty())
     return Status::bad_input(problem);
   return request;
 }
@@ -284,7 +283,7 @@ Status check_space(const RunRequest& request) {
   const std::uint64_t wanted = load::least_live_bytes(request.load, engine::compresses(request.engine));
   const std::string phases = "the phases leave at least " + std::to_string(wanted) + " bytes of pairs";
   if (const auto& model = request.emulated ? request.emulated : request.estimate) {
-    const std::uint64_t size = request.volume.size_bytes;
+    const std::uint64_t size = request.fs.size_bytes;
     const std::uint64_t room = size > 0 ? size : ssd::layout(model->drive.config).capacity_bytes;
     if (wanted > room) {
       const std::string holder = size > 0 ? "the partition" : request.emulated ? "the drive" : "the estimate's drive";

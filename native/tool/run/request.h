@@ -16,12 +16,15 @@
 
 namespace spillway::tool {
 
+// Whether a drive's time passes in real time, or as virtual time.
+enum class Pacing : std::uint8_t { real, off };
+
 // The drive under the store, and how its time passes.
 struct EmulatedTarget {
   device::Drive drive;
   device::InitialState initial;
   double time_scale = 1;
-  bool paced = true;  // false: virtual time
+  Pacing pacing = Pacing::real;
 };
 
 // The state that the run starts from, and where it keeps its result: directories of kept states (kept_directory.h).
@@ -45,7 +48,7 @@ struct RunRequest {
   // For a plain directory: counters in sysfs of the drives under it, and the drive model that observes.
   std::vector<std::string> counters;
   std::optional<EmulatedTarget> estimate;
-  fs::VolumeOptions volume;
+  fs::VolumeOptions fs;
   engine::EngineSpec engine;
   load::RunSpec load;
   std::optional<KeptRequest> kept;

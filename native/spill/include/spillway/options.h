@@ -83,8 +83,9 @@ struct SpillOptions {
 
   RollbackPolicy rollback = RollbackPolicy::adaptive;
   DivertPolicy divert;
-  // Time between two polls of the detector. RocksDB's own notification of a stall is handled at once. Source: K3.
-  std::chrono::milliseconds poll_interval{100};
+  // Milliseconds between two polls of the detector. RocksDB's own notification of a stall is handled at once. Source:
+  // K3.
+  std::uint32_t poll_ms = 100;
   // A generation of at most this size is put back through RocksDB's log and memtable; a larger one is ingested as
   // sorted runs. Measured by bench/spill_rollback.
   std::uint64_t put_back_bytes = std::uint64_t{1} << 20;
