@@ -15,7 +15,7 @@
 
 namespace spillway::device {
 
-struct InjectedFault {
+struct IoFault {
   Fault fault = Fault::none;                     // the fault with which the io completes
   ssd::Outcome outcome = ssd::Outcome::success;  // replaces the drive's outcome
   bool at_submit = false;                        // refuses the whole submission instead
@@ -24,12 +24,12 @@ struct InjectedFault {
 
 // The fault for each io; none by default. Called by the thread that submits it: thread-safe if threads share the
 // device.
-using FaultRule = std::function<InjectedFault(const Io&)>;
+using IoFaultRule = std::function<IoFault(const Io&)>;
 
 class FaultyDevice final : public Device {
  public:
   // REQUIRES: `below` outlives this.
-  FaultyDevice(Device& below, FaultRule rule) : below_(below), rule_(std::move(rule)) {}
+  FaultyDevice(Device& below, IoFaultRule rule) : below_(below), rule_(std::move(rule)) {}
   const DeviceInfo& info() const override { return below_.info(); }
   std::unique_ptr<Queue> open_queue() override { return std::make_unique<FaultyQueue>(below_.open_queue(), rule_); }
   Nanos now() override { return below_.now(); }
@@ -42,12 +42,12 @@ class FaultyDevice final : public Device {
  private:
   class FaultyQueue final : public Queue {
    public:
-    FaultyQueue(std::unique_ptr<Queue> below, const FaultRule& rule) : below_(std::move(below)), rule_(rule) {}
+    FaultyQueue(std::unique_ptr<Queue> below, const IoFaultRule& rule) : below_(std::move(below)), rule_(rule) {}
 
     Status submit(std::span<const Io> ios) override {
-      std::vector<std::pair<std::uint64_t, InjectedFault>> affected;
+      std::vector<std::pair<std::uint64_t, IoFault>> affected;
       for (const Io& io : ios) {
-        const InjectedFault injected = rule_(io);
+        const IoFault injected = rule_(io);
         if (injected.at_submit) return Status::error(injected.fault, "the drive refused the io (injected)");
         if (injected.fault != Fault::none || injected.outcome != ssd::Outcome::success || injected.delay.count() > 0)
           affected.emplace_back(io.tag, injected);
@@ -74,12 +74,12 @@ class FaultyDevice final : public Device {
 
    private:
     std::unique_ptr<Queue> below_;
-    const FaultRule& rule_;
-    std::unordered_multimap<std::uint64_t, InjectedFault> affected_;  // by tag
+    const IoFaultRule& rule_;
+    std::unordered_multimap<std::uint64_t, IoFault> affected_;  // by tag
   };
 
   Device& below_;
-  const FaultRule rule_;
+  const IoFaultRule rule_;
 };
 
 }  // namespace spillway::device

@@ -30,9 +30,9 @@ bool Drive::is_root(const std::string& path) const {
   return (normal.has_filename() ? normal : normal.parent_path()) == root_;
 }
 
-void Drive::set_fault_rule(FaultRule rule) {
+void Drive::set_fault_rule(FileFaultRule rule) {
   const std::unique_lock lock(rule_mutex_);
-  rule_ = rule ? std::make_shared<const FaultRule>(std::move(rule)) : nullptr;
+  rule_ = rule ? std::make_shared<const FileFaultRule>(std::move(rule)) : nullptr;
 }
 
 void Drive::cut_power() {
@@ -45,8 +45,8 @@ bool Drive::is_off() {
   return off_;
 }
 
-InjectedFault Drive::fault_of(Action action, const std::string& name, std::uint64_t bytes, std::uint64_t grows) {
-  std::shared_ptr<const FaultRule> rule;
+FileFault Drive::fault_of(Action action, const std::string& name, std::uint64_t bytes, std::uint64_t grows) {
+  std::shared_ptr<const FileFaultRule> rule;
   {
     const std::shared_lock lock(rule_mutex_);
     rule = rule_;
@@ -57,7 +57,7 @@ InjectedFault Drive::fault_of(Action action, const std::string& name, std::uint6
     const std::unique_lock lock(journal_mutex_);
     operation.bytes_after = journal_.files().used_bytes() + grows;
   }
-  InjectedFault fault = (*rule)(operation);
+  FileFault fault = (*rule)(operation);
   if (fault.delay.count() > 0) std::this_thread::sleep_for(fault.delay);
   return fault;
 }

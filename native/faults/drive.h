@@ -28,12 +28,12 @@ class Drive {
   std::optional<std::string> name_of(const std::string& path) const;
   bool is_root(const std::string& path) const;
 
-  void set_fault_rule(FaultRule rule);
+  void set_fault_rule(FileFaultRule rule);
   void cut_power();
   bool is_off();
 
   // Applies the rule, and waits for its delay. `grows`: bytes by which a write may lengthen the file.
-  InjectedFault fault_of(Action action, const std::string& name, std::uint64_t bytes, std::uint64_t grows = 0);
+  FileFault fault_of(Action action, const std::string& name, std::uint64_t bytes, std::uint64_t grows = 0);
   // The error that a read returns instead of its bytes; OK: it may read.
   rocksdb::IOStatus fault_of_read(const std::string& name, std::uint64_t bytes);
 
@@ -50,7 +50,7 @@ class Drive {
 
   const std::string root_;
   std::shared_mutex rule_mutex_;
-  std::shared_ptr<const FaultRule> rule_;  // guarded by rule_mutex_
+  std::shared_ptr<const FileFaultRule> rule_;  // guarded by rule_mutex_
   std::mutex journal_mutex_;
   DriveJournal journal_;  // guarded by journal_mutex_
   bool off_ = false;      // guarded by journal_mutex_

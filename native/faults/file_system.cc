@@ -32,7 +32,7 @@ class JournaledFileSystem final : public FaultyFileSystem {
       : FaultyFileSystem(host), drive_(std::move(drive)) {}
 
   const char* Name() const override { return "spillway-faults"; }
-  void set_fault_rule(FaultRule rule) override { drive_->set_fault_rule(std::move(rule)); }
+  void set_fault_rule(FileFaultRule rule) override { drive_->set_fault_rule(std::move(rule)); }
   void cut_power() override { drive_->cut_power(); }
 
   IOStatus NewWritableFile(const std::string& path, const FileOptions& options,
@@ -115,7 +115,7 @@ class JournaledFileSystem final : public FaultyFileSystem {
   IOStatus DeleteFile(const std::string& path, const IOOptions& options, IODebugContext* dbg) override {
     const auto name = drive_->name_of(path);
     if (!name) return target()->DeleteFile(path, options, dbg);
-    const InjectedFault fault = drive_->fault_of(Action::remove, *name, 0);
+    const FileFault fault = drive_->fault_of(Action::remove, *name, 0);
     if (!fault.status.ok()) return fault.status;
     return drive_->change([&](DriveJournal& journal) {
       const IOStatus status = target()->DeleteFile(path, options, dbg);
@@ -153,7 +153,7 @@ class JournaledFileSystem final : public FaultyFileSystem {
     const auto old_name = drive_->name_of(from);
     const auto name = drive_->name_of(to);
     if (!old_name || !name) return target()->LinkFile(from, to, options, dbg);
-    const InjectedFault fault = drive_->fault_of(Action::create, *name, 0);
+    const FileFault fault = drive_->fault_of(Action::create, *name, 0);
     if (!fault.status.ok()) return fault.status;
     return drive_->change([&](DriveJournal& journal) {
       const auto found = journal.files().names.find(*old_name);
@@ -174,7 +174,7 @@ class JournaledFileSystem final : public FaultyFileSystem {
   template <typename Create>
   IOStatus create(const std::string& path, const std::string& name, std::unique_ptr<rocksdb::FSWritableFile>* result,
                   IODebugContext* dbg, Create make) {
-    const InjectedFault fault = drive_->fault_of(Action::create, name, 0);
+    const FileFault fault = drive_->fault_of(Action::create, name, 0);
     if (!fault.status.ok()) return fault.status;
     FileId id = 0;
     const IOStatus status = drive_->change([&](DriveJournal& journal) {
@@ -198,7 +198,7 @@ class JournaledFileSystem final : public FaultyFileSystem {
   template <typename Open>
   std::pair<FileId, std::uint64_t> existing_or_new(const std::string& name, IOStatus* status, Open open) {
     std::pair<FileId, std::uint64_t> file{0, 0};
-    const InjectedFault fault = drive_->fault_of(Action::create, name, 0);
+    const FileFault fault = drive_->fault_of(Action::create, name, 0);
     *status = fault.status;
     if (!status->ok()) return file;
     *status = drive_->change([&](DriveJournal& journal) {
@@ -212,7 +212,7 @@ class JournaledFileSystem final : public FaultyFileSystem {
 
   template <typename Rename>
   IOStatus rename(const std::string& from, const std::string& to, Rename work, FileId* id) {
-    const InjectedFault fault = drive_->fault_of(Action::rename, to, 0);
+    const FileFault fault = drive_->fault_of(Action::rename, to, 0);
     if (!fault.status.ok()) return fault.status;
     return drive_->change([&](DriveJournal& journal) {
       const auto found = journal.files().names.find(from);
@@ -225,7 +225,7 @@ class JournaledFileSystem final : public FaultyFileSystem {
   // The drive records only the contents of directories. A renamed directory's entries become durable at once.
   template <typename Rename>
   IOStatus rename_directory(const std::string& from, const std::string& to, Rename work) {
-    const InjectedFault fault = drive_->fault_of(Action::rename, to, 0);
+    const FileFault fault = drive_->fault_of(Action::rename, to, 0);
     if (!fault.status.ok()) return fault.status;
     return drive_->change([&](DriveJournal& journal) {
       const std::string prefix = from + "/";

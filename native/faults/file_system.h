@@ -23,7 +23,7 @@ class FaultyFileSystem : public rocksdb::FileSystemWrapper {
       const std::string& root, const std::shared_ptr<rocksdb::FileSystem>& host = rocksdb::FileSystem::Default());
 
   // Applies the rule from now on. An empty rule affects nothing. Thread-safe.
-  virtual void set_fault_rule(FaultRule rule) = 0;
+  virtual void set_fault_rule(FileFaultRule rule) = 0;
   // From now on nothing under the root changes any more, and every operation fails. The store above can be closed, and
   // power_loss() sees the files as of this moment. Thread-safe.
   virtual void cut_power() = 0;

@@ -27,7 +27,7 @@ class JournaledFile {
   // Calls `write` with the first bytes, as many as are to be written.
   template <typename Write>
   IOStatus write(std::uint64_t offset, const Slice& data, Write write) {
-    const InjectedFault fault = drive_->fault_of(Action::write, name_, data.size(), data.size());
+    const FileFault fault = drive_->fault_of(Action::write, name_, data.size(), data.size());
     const bool fails = !fault.status.ok();
     const Slice part(data.data(), fails ? std::min<std::uint64_t>(data.size(), fault.written_first) : data.size());
     if (part.empty() && fails) return fault.status;
@@ -53,7 +53,7 @@ class JournaledFile {
       return IOStatus::OK();
     });
     if (!begun.ok()) return begun;
-    const InjectedFault fault = drive_->fault_of(Action::sync, name_, 0);
+    const FileFault fault = drive_->fault_of(Action::sync, name_, 0);
     if (!fault.status.ok()) return fault.status;
     return drive_->change([&](DriveJournal& journal) {
       return to_io_status(journal.note({.kind = Kind::sync, .id = id_, .length = began}));
@@ -196,7 +196,7 @@ class Directory final : public rocksdb::FSDirectoryWrapper {
 
  private:
   IOStatus sync() {
-    const InjectedFault fault = drive_->fault_of(Action::sync_directory, name_, 0);
+    const FileFault fault = drive_->fault_of(Action::sync_directory, name_, 0);
     if (!fault.status.ok()) return fault.status;
     return drive_->change([&](DriveJournal& journal) {
       return to_io_status(journal.note({.kind = Kind::sync_directory, .path = name_}));

@@ -168,11 +168,11 @@ class Child {
       const bool is_manifest = operation.name.find("MANIFEST-") != std::string::npos;
       if (operation.action != faults::Action::write || is_manifest ||
           operation.name.find(plan_.only_in) == std::string::npos) {
-        return faults::InjectedFault();
+        return faults::FileFault();
       }
-      if ((*written += operation.bytes) <= plan_.room_bytes) return faults::InjectedFault();
+      if ((*written += operation.bytes) <= plan_.room_bytes) return faults::FileFault();
       ++ledger_.refused;
-      return faults::InjectedFault{.status = rocksdb::IOStatus::NoSpace("the drive is full (injected)")};
+      return faults::FileFault{.status = rocksdb::IOStatus::NoSpace("the drive is full (injected)")};
     });
   }
 

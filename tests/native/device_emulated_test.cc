@@ -347,7 +347,7 @@ TEST(PacedDevice, AnEarlierEventIsNotSleptThrough) {
 
 TEST(FaultyDevice, FailsDelaysAndRefusesTheChosenIos) {
   const auto below = make_simulated(filled_drive());
-  FaultyDevice device(*below, [](const Io& io) -> InjectedFault {
+  FaultyDevice device(*below, [](const Io& io) -> IoFault {
     if (io.tag == 1) return {.fault = Fault::io_error};
     if (io.tag == 2) return {.fault = Fault::drive_full, .at_submit = true};
     if (io.tag == 3) return {.delay = std::chrono::milliseconds(1)};

@@ -214,7 +214,7 @@ TEST(KvNamespace, ADriveWithoutOneIsNotSupported) {
   ssd::KvCommand kv;
   Io io;
   io.op = Opcode::kv_exist;
-  io.kv = &kv;
+  io.extension = &kv;
   EXPECT_EQ(drive->open_queue()->submit({&io, 1}).fault(), Fault::not_supported);
 }
 
@@ -285,7 +285,7 @@ TEST(KvNamespace, ManyAtOnceFromManyThreadsInRealTimeReplayInVirtualTime) {
 TEST(KvNamespace, AFaultOnTheWayIsNeitherAnAnswerNorAChange) {
   const auto drive = simulated();
   FaultyDevice faulty(*drive, [](const Io& io) {
-    InjectedFault injected;
+    IoFault injected;
     if (io.op == Opcode::kv_store) injected.fault = Fault::io_error;
     return injected;
   });

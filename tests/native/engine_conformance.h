@@ -76,7 +76,7 @@ class Conformance : public ::testing::TestWithParam<Case> {
   }
 
   // Each opening has a new drive, on which the files of the directory are unknown.
-  void make_drive(std::uint64_t capacity_bytes = 256ULL << 20, device::FaultRule rule = {},
+  void make_drive(std::uint64_t capacity_bytes = 256ULL << 20, device::IoFaultRule rule = {},
                   fs::VolumeObserver* observer = nullptr) {
     engine_.reset();
     volume_.reset();
@@ -87,7 +87,7 @@ class Conformance : public ::testing::TestWithParam<Case> {
     config.capacity.spare_factor = 0.2;
     device_ = device::make_simulated(ssd::Ssd(config, 1));
     faulty_ = std::make_unique<device::FaultyDevice>(
-        *device_, rule ? rule : [](const device::Io&) { return device::InjectedFault(); });
+        *device_, rule ? rule : [](const device::Io&) { return device::IoFault(); });
     fs::VolumeOptions options;
     options.observer = observer;
     volume_ = std::make_unique<fs::Volume>(*faulty_, options);

@@ -40,7 +40,7 @@ TEST_P(ConformanceFaults, AFailingDriveIsReportedAndLosesNothing) {
   for (const bool for_good : {true, false}) {
     std::atomic<int> writes{0};
     make_drive(256ULL << 20, [&, for_good](const device::Io& io) {
-      device::InjectedFault injected;
+      device::IoFault injected;
       if (io.op != device::Opcode::write) return injected;
       const int now = ++writes;
       if (now > 40 && (for_good || now < 44)) injected.fault = Fault::io_error;
@@ -62,7 +62,7 @@ TEST_P(ConformanceFaults, AFailingDriveIsReportedAndLosesNothing) {
 TEST_P(ConformanceFaults, AFailedFlushIsReportedToSyncWrites) {
   std::atomic<bool> fails{false};
   make_drive(256ULL << 20, [&](const device::Io& io) {
-    device::InjectedFault injected;
+    device::IoFault injected;
     if (io.op == device::Opcode::flush && fails) injected.fault = Fault::io_error;
     return injected;
   });
@@ -80,7 +80,7 @@ TEST_P(ConformanceFaults, AFailedFlushIsReportedToSyncWrites) {
 TEST_P(ConformanceFaults, AFailedReadIsReportedAndLosesNothing) {
   std::atomic<bool> fails{false};
   make_drive(256ULL << 20, [&](const device::Io& io) {
-    device::InjectedFault injected;
+    device::IoFault injected;
     if (io.op == device::Opcode::read && fails) injected.fault = Fault::io_error;
     return injected;
   });

@@ -224,7 +224,7 @@ class LevelDbEngine : public ::testing::Test {
     volume_.reset();
   }
 
-  Engine& open(device::FaultRule rule = [](const device::Io&) { return device::InjectedFault(); }) {
+  Engine& open(device::IoFaultRule rule = [](const device::Io&) { return device::IoFault(); }) {
     faulty_ = std::make_unique<device::FaultyDevice>(*device_, std::move(rule));
     volume_ = std::make_unique<fs::Volume>(*faulty_, fs::VolumeOptions());
     auto engine = open_engine({.name = "leveldb",
@@ -286,7 +286,7 @@ TEST_F(LevelDbEngine, WritesTablesOnce) {
 TEST_F(LevelDbEngine, AWriterThatWaitsForAFlushIsAStallForItsMemtable) {
   std::atomic<bool> slow{false};
   Engine& engine = open([&](const device::Io& io) {
-    device::InjectedFault injected;
+    device::IoFault injected;
     if (slow && io.op == device::Opcode::write && io.cause == device::Cause::flush) {
       injected.delay = std::chrono::milliseconds(100);
     }
@@ -315,7 +315,7 @@ TEST_F(LevelDbEngine, AWriterThatWaitsForAFlushIsAStallForItsMemtable) {
 TEST_F(LevelDbEngine, TooManyL0FilesDelayWrites) {
   std::atomic<bool> slow{true};
   Engine& engine = open([&](const device::Io& io) {
-    device::InjectedFault injected;
+    device::IoFault injected;
     if (slow && io.op == device::Opcode::write && io.cause == device::Cause::compaction) {
       injected.delay = std::chrono::milliseconds(100);
     }

@@ -30,7 +30,7 @@ class VlogFixture : public ::testing::Test {
   }
 
   // A new drive, on which the files of the directory are unknown.
-  void make_drive(std::uint64_t capacity_bytes, device::FaultRule rule = {}, fs::VolumeObserver* observer = nullptr) {
+  void make_drive(std::uint64_t capacity_bytes, device::IoFaultRule rule = {}, fs::VolumeObserver* observer = nullptr) {
     engine_.reset();
     volume_.reset();
     ssd::SsdConfig config;
@@ -39,7 +39,7 @@ class VlogFixture : public ::testing::Test {
     config.capacity.spare_factor = 0.2;
     device_ = device::make_simulated(ssd::Ssd(config, 1));
     faulty_ = std::make_unique<device::FaultyDevice>(
-        *device_, rule ? std::move(rule) : [](const device::Io&) { return device::InjectedFault(); });
+        *device_, rule ? std::move(rule) : [](const device::Io&) { return device::IoFault(); });
     fs::VolumeOptions options;
     options.observer = observer;
     volume_ = std::make_unique<fs::Volume>(*faulty_, options);

@@ -437,7 +437,7 @@ TEST_F(Vlog, SettlingAndClosingReturnTheCollectorsError) {
 TEST_F(Vlog, ClosingReturnsWhyWritesWereRefused) {
   std::atomic<bool> fails{false};
   make_drive(8ULL << 20, [&](const device::Io& io) {
-    device::InjectedFault injected;
+    device::IoFault injected;
     if (fails && io.op == device::Opcode::write) injected.fault = Fault::io_error;
     return injected;
   });

@@ -73,7 +73,7 @@ TEST_F(Faults, ASyncCoversWhatWasWrittenBeforeItBegan) {
   append(*file, std::string(1000, 's'));
   system_->set_fault_rule([&](const FileOperation& operation) {
     if (operation.action == Action::sync) append(*file, std::string(1000, 'u'));
-    return InjectedFault();
+    return FileFault();
   });
   sync(*file);
   system_->set_fault_rule(nullptr);
@@ -228,8 +228,8 @@ TEST_F(Faults, RulesFailWhatTheyChoose) {
   sync(*file);
 
   system_->set_fault_rule([](const FileOperation& operation) {
-    return operation.action == Action::write ? InjectedFault{.status = IOStatus::IOError("torn"), .written_first = 3}
-                                             : InjectedFault();
+    return operation.action == Action::write ? FileFault{.status = IOStatus::IOError("torn"), .written_first = 3}
+                                             : FileFault();
   });
   EXPECT_TRUE(file->Append("abcdef", {}, nullptr).IsIOError());
   EXPECT_EQ(file_bytes(root_ + "/log"), "abc");

@@ -187,7 +187,7 @@ TEST(Measure, AFailedIoEndsThePointWithItsFault) {
   const Point point = reads_of(1, 8, 1000);
   int ios = 0;
   device::FaultyDevice faulty(target->device_for(point), [&ios](const device::Io&) {
-    return device::InjectedFault{.fault = ++ios == 500 ? Fault::io_error : Fault::none};
+    return device::IoFault{.fault = ++ios == 500 ? Fault::io_error : Fault::none};
   });
   const auto result = measure(faulty, point, target->info().extent(), 1, kGoOn);
   EXPECT_EQ(result.status().fault(), Fault::io_error);

@@ -46,7 +46,7 @@ TEST_F(SpillDegrade, AFailedRollbackChangesNoReadOfWhatIsDurable) {
   db_->SetDiversion(Diversion::always);
   ASSERT_TRUE(db_->Put({}, "a", "1").ok());
   system_->set_fault_rule([](const FileOperation& operation) {
-    return is_sorted_file(operation) ? InjectedFault{.status = IOStatus::IOError("no (injected)")} : InjectedFault();
+    return is_sorted_file(operation) ? FileFault{.status = IOStatus::IOError("no (injected)")} : FileFault();
   });
   EXPECT_TRUE(db_->Rollback().IsIOError());
   system_->set_fault_rule({});
@@ -99,8 +99,8 @@ TEST_F(SpillDegrade, ANoteThatAFullStoreRefusesIsNotNeeded) {
   ASSERT_TRUE(db_->Put({}, "k", newer).ok());
   system_->set_fault_rule([](const FileOperation& operation) {
     return operation.action == Action::write && is_spill_log(operation)
-               ? InjectedFault{.status = IOStatus::NoSpace("(injected)")}
-               : InjectedFault();
+               ? FileFault{.status = IOStatus::NoSpace("(injected)")}
+               : FileFault();
   });
   ASSERT_TRUE(db_->Put({}, "main 3", "3").ok());  // finds the store full: generations are brought back one by one
   ASSERT_TRUE(comes_true(
@@ -123,8 +123,8 @@ TEST_F(SpillDegrade, ACompactionOfFilesWaitsForTheNoteThatIsOwed) {
   ASSERT_TRUE(db_->Put({}, "k", "1").ok());
   system_->set_fault_rule([](const FileOperation& operation) {
     return operation.action == Action::write && (is_spill_log(operation) || is_sorted_file(operation))
-               ? InjectedFault{.status = IOStatus::NoSpace("(injected)")}
-               : InjectedFault();
+               ? FileFault{.status = IOStatus::NoSpace("(injected)")}
+               : FileFault();
   });
   ASSERT_TRUE(rocksdb_of(*db_).Flush({}).ok());  // its note is refused
   rocksdb::ColumnFamilyMetaData family;
@@ -175,8 +175,8 @@ TEST_F(SpillDegrade, CompactionsWaitForTheNoteOfARollback) {
       if (is_refused) {
         system_->set_fault_rule([](const FileOperation& operation) {
           return operation.action == Action::write && is_spill_log(operation)
-                     ? InjectedFault{.status = IOStatus::NoSpace("(injected)")}
-                     : InjectedFault();
+                     ? FileFault{.status = IOStatus::NoSpace("(injected)")}
+                     : FileFault();
         });
         EXPECT_TRUE(db_->Put({}, "other", "").ok());  // finds the store full: generations are brought back one by one
         EXPECT_TRUE(comes_true([&] { return db_->GetSpillStatistics().live_entries == 0; }));
@@ -209,13 +209,13 @@ TEST_F(SpillDegrade, WhatIsDivertedWhileFilesAreIngestedOutlivesAKill) {
     const AtEach then("spill.rollback.gate_closed", [&] { is_ingesting = true; });
     system_->set_fault_rule([&](const FileOperation& operation) {
       if (!is_ingesting || operation.action != Action::write || operation.name.find("MANIFEST") == std::string::npos) {
-        return InjectedFault();
+        return FileFault();
       }
       if (!has_come.exchange(true) && dies) {
         diverted = std::async(std::launch::async, [&] { return db_->Put({}, "z", "3").ok(); }).get();
         system_->cut_power();
       }
-      return InjectedFault{.status = IOStatus::IOError("(injected)")};
+      return FileFault{.status = IOStatus::IOError("(injected)")};
     });
     EXPECT_FALSE(db_->Rollback().ok());
     ASSERT_TRUE(has_come);
@@ -248,7 +248,7 @@ TEST_F(SpillDegrade, WhatCannotBeIngestedAnyMoreIsPutBack) {
       EXPECT_TRUE(resumed.get());
     }
     const bool is_hit = is_full && operation.action == Action::write && operation.name.ends_with(".sst");
-    return is_hit ? InjectedFault{.status = IOStatus::NoSpace("the drive is full (injected)")} : InjectedFault();
+    return is_hit ? FileFault{.status = IOStatus::NoSpace("the drive is full (injected)")} : FileFault();
   });
   const Status status = db_->Rollback();
   EXPECT_TRUE(status.ok()) << status.ToString();
@@ -264,8 +264,8 @@ TEST_F(SpillDegrade, AFailingRollbackIsReportedAndRetriedWithLongerPauses) {
   open(RollbackPolicy::eager);
   system_->set_fault_rule([](const FileOperation& operation) {
     return operation.action == Action::create && is_sorted_file(operation)
-               ? InjectedFault{.status = IOStatus::IOError("no (injected)")}
-               : InjectedFault();
+               ? FileFault{.status = IOStatus::IOError("no (injected)")}
+               : FileFault();
   });
   db_->SetDiversion(Diversion::always);
   ASSERT_TRUE(db_->Put({}, "a", "1").ok());

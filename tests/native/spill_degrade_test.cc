@@ -31,9 +31,8 @@ TEST_F(SpillDegrade, AFullDriveIsAnErrorAndNotAnEndlessWait) {
   const std::string value(20'000, 'v');
   ASSERT_TRUE(db_->Put({}, "a", value).ok());
   system_->set_fault_rule([](const FileOperation& operation) {
-    return operation.action == Action::write
-               ? InjectedFault{.status = IOStatus::NoSpace("the drive is full (injected)")}
-               : InjectedFault();
+    return operation.action == Action::write ? FileFault{.status = IOStatus::NoSpace("the drive is full (injected)")}
+                                             : FileFault();
   });
   for (int i = 0; i < 3; ++i) {
     const Status diverted = ends([&] { return db_->Put({}, "a", "2"); });  // its key is in the store
@@ -54,9 +53,8 @@ TEST_F(SpillDegrade, AFullDriveIsTheReasonOfEachWriteThatItsLogRefuses) {
   ASSERT_TRUE(db_->Put({}, "main", "1").ok());
   db_->SetDiversion(Diversion::never);
   system_->set_fault_rule([](const FileOperation& operation) {
-    return operation.action == Action::write
-               ? InjectedFault{.status = IOStatus::NoSpace("the drive is full (injected)")}
-               : InjectedFault();
+    return operation.action == Action::write ? FileFault{.status = IOStatus::NoSpace("the drive is full (injected)")}
+                                             : FileFault();
   });
   for (int i = 0; i < 3; ++i) {
     const Status failed = ends([&] { return db_->Put({}, "new", "1"); });
@@ -80,8 +78,8 @@ TEST_F(SpillDegrade, WhatWasDivertedComesBackAfterRocksdbsLogHasFailed) {
       ASSERT_TRUE(db_->Put({}, "b", "1").ok());
       system_->set_fault_rule([](const FileOperation& operation) {
         return operation.action == Action::write
-                   ? InjectedFault{.status = IOStatus::NoSpace("the drive is full (injected)")}
-                   : InjectedFault();
+                   ? FileFault{.status = IOStatus::NoSpace("the drive is full (injected)")}
+                   : FileFault();
       });
       const Status failed = by_a_write ? ends([&] { return db_->Put({}, "new", "1"); }) : db_->Rollback();
       EXPECT_TRUE(failed.IsIOError()) << failed.ToString();
@@ -97,8 +95,7 @@ TEST_F(SpillDegrade, WhatWasDivertedComesBackAfterRocksdbsLogHasFailed) {
         EXPECT_TRUE(db_->Rollback().ok());
         // RocksDB does not wait for the flush after an error.
         system_->set_fault_rule([](const FileOperation& operation) {
-          return operation.name.ends_with(".sst") ? InjectedFault{.delay = std::chrono::milliseconds(200)}
-                                                  : InjectedFault();
+          return operation.name.ends_with(".sst") ? FileFault{.delay = std::chrono::milliseconds(200)} : FileFault();
         });
         std::vector<std::string> files;
         std::uint64_t manifest_bytes = 0;
@@ -132,8 +129,8 @@ TEST_F(SpillDegrade, AnErrorThatStopsRocksdbEndsEveryWait) {
   system_->set_fault_rule([=](const FileOperation& operation) {
     while (is_table(operation) && !*is_full) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     return operation.action == Action::write && *is_full
-               ? InjectedFault{.status = IOStatus::NoSpace("the drive is full (injected)")}
-               : InjectedFault();
+               ? FileFault{.status = IOStatus::NoSpace("the drive is full (injected)")}
+               : FileFault();
   });
   const std::string value(10'000, 'v');
   int written = 0;
@@ -160,10 +157,9 @@ TEST_F(SpillDegrade, AnErrorThatStopsRocksdbEndsTheWaitForRoom) {
   open(RollbackPolicy::off, 64 << 10);
   const auto fails = std::make_shared<std::atomic<bool>>(false);  // the file system outlives this function
   system_->set_fault_rule([fails](const FileOperation& operation) {
-    if (!operation.name.ends_with(".sst")) return InjectedFault();
+    if (!operation.name.ends_with(".sst")) return FileFault();
     while (!*fails) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    return operation.action == Action::write ? InjectedFault{.status = IOStatus::NoSpace("no (injected)")}
-                                             : InjectedFault();
+    return operation.action == Action::write ? FileFault{.status = IOStatus::NoSpace("no (injected)")} : FileFault();
   });
   const std::string value(10'000, 'v');
   rocksdb::WriteOptions at_once;
@@ -196,9 +192,8 @@ TEST_F(SpillDegrade, FailingCompactionsAreNotWaitedForForEver) {
     std::array<char, 16> thread{};
     pthread_getname_np(pthread_self(), thread.data(), thread.size());
     const bool is_compaction = std::string_view(thread.data()).starts_with("rocksdb:low");
-    return is_compaction && operation.action == Action::write
-               ? InjectedFault{.status = IOStatus::NoSpace("no (injected)")}
-               : InjectedFault();
+    return is_compaction && operation.action == Action::write ? FileFault{.status = IOStatus::NoSpace("no (injected)")}
+                                                              : FileFault();
   });
   db_->SetDiversion(Diversion::always);
   ASSERT_TRUE(db_->Put({}, "spilled", "1").ok());
@@ -245,7 +240,7 @@ TEST_F(SpillDegrade, ARollbackWithoutRoomInRocksdbIsRetriedAtIntervals) {
   const auto is_free = std::make_shared<std::atomic<bool>>(false);  // the file system outlives this function
   system_->set_fault_rule([is_free](const FileOperation& operation) {
     while (operation.name.ends_with(".sst") && !*is_free) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    return InjectedFault();
+    return FileFault();
   });
   const std::string value(10'000, 'v');
   for (int i = 0; db_->GetSpillStatistics().diverted_writes == 0 && i < 100; ++i) {
@@ -266,8 +261,8 @@ TEST_F(SpillDegrade, AFailedStoreLeavesWritesToRocksdbUntilItIsMended) {
   ASSERT_TRUE(db_->Put({}, "a", "1").ok());
   system_->set_fault_rule([](const FileOperation& operation) {
     return operation.action == Action::write && is_spill_log(operation)
-               ? InjectedFault{.status = IOStatus::IOError("no (injected)")}
-               : InjectedFault();
+               ? FileFault{.status = IOStatus::IOError("no (injected)")}
+               : FileFault();
   });
   (void)ends([&] { return db_->Put({}, "first", "1"); });  // the store fails with it
   EXPECT_EQ(heard_->of(Kind::store_failed).size(), 1U);
@@ -299,7 +294,7 @@ TEST_F(SpillDegrade, AStallWhileTheStoreHasFailedIsWaitedForAsWithoutOne) {
       [](const FileOperation& operation) {  // nor can it be brought back, which would repair the store
         const bool is_hit = (operation.action == Action::write && is_spill_log(operation)) ||
                             (operation.action == Action::create && is_sorted_file(operation));
-        return is_hit ? InjectedFault{.status = IOStatus::IOError("no (injected)")} : InjectedFault();
+        return is_hit ? FileFault{.status = IOStatus::IOError("no (injected)")} : FileFault();
       });
   (void)ends([&] { return db_->Put({}, "first", "1"); });  // the store fails with it
   ASSERT_EQ(heard_->of(Kind::store_failed).size(), 1U);

@@ -64,8 +64,8 @@ TEST_F(FaultsSpillway, AFailedAppendIsReportedAndNothingAcknowledgedIsLost) {
   ASSERT_TRUE(put("a", "1").ok());
   system_->set_fault_rule([](const FileOperation& operation) {
     return operation.action == Action::write && of_spill(operation)
-               ? InjectedFault{.status = IOStatus::IOError("no (injected)"), .written_first = 7}
-               : InjectedFault();
+               ? FileFault{.status = IOStatus::IOError("no (injected)"), .written_first = 7}
+               : FileFault();
   });
   EXPECT_FALSE(put("a", "2").ok());  // its key is in the spill store: it can go nowhere else
   EXPECT_EQ(get("a"), "1");
@@ -86,8 +86,8 @@ TEST_F(FaultsSpillway, AFailedStoreIsRepairedDuringConcurrentSyncs) {
     ASSERT_TRUE(put("a", std::to_string(round)).ok()) << round;
     system_->set_fault_rule([](const FileOperation& operation) {
       return operation.action == Action::write && of_spill(operation)
-                 ? InjectedFault{.status = IOStatus::IOError("no (injected)")}
-                 : InjectedFault();
+                 ? FileFault{.status = IOStatus::IOError("no (injected)")}
+                 : FileFault();
     });
     EXPECT_TRUE(put("a", "refused").IsIOError());
     system_->set_fault_rule({});
@@ -145,7 +145,7 @@ TEST_F(FaultsSpillway, AFullDriveAndAFullRegionLoseNothing) {
   std::uint64_t used = 0;
   system_->set_fault_rule([&](const FileOperation& operation) {
     used = operation.bytes_after;
-    return InjectedFault();
+    return FileFault();
   });
   ASSERT_TRUE(put("x", value).ok());
   system_->set_fault_rule(full_beyond(used + 10'000));
@@ -164,8 +164,7 @@ TEST_F(FaultsSpillway, ReadsOfTheSpillStoreThatFailAreErrorsAndNotMissingKeys) {
   db_->SetDiversion(Diversion::always);
   ASSERT_TRUE(put("a", std::string(1000, 'v')).ok());
   system_->set_fault_rule([](const FileOperation& operation) {
-    return operation.action == Action::read ? InjectedFault{.status = IOStatus::IOError("no (injected)")}
-                                            : InjectedFault();
+    return operation.action == Action::read ? FileFault{.status = IOStatus::IOError("no (injected)")} : FileFault();
   });
   std::string value;
   EXPECT_TRUE(db_->Get({}, "a", &value).IsIOError());
@@ -324,7 +323,7 @@ TEST_F(FaultsSpillway, PlainRocksdbIsRefusedThoughTheGuardCouldNotBeMadeAgain) {
   open();
   system_->set_fault_rule([](const FileOperation& operation) {
     const bool is_binding = operation.action == Action::write && operation.name.find("BINDING") != std::string::npos;
-    return is_binding ? InjectedFault{.status = IOStatus::IOError("injected")} : InjectedFault();
+    return is_binding ? FileFault{.status = IOStatus::IOError("injected")} : FileFault();
   });
   std::vector<std::string> files;
   std::uint64_t manifest_bytes = 0;
@@ -395,20 +394,20 @@ TEST_F(FaultsSpillway, AFlushDuringACopyEndsThoughTheStoreFails) {
   db_->SetDiversion(Diversion::always);
   ASSERT_TRUE(put("a", "1").ok());
   std::promise<void> syncs;
-  std::promise<void> goes_on;
-  const std::shared_future<void> is_going_on = goes_on.get_future().share();
+  std::promise<void> resume_sync;
+  const std::shared_future<void> resumed = resume_sync.get_future().share();
   std::atomic<int> seen{0};
   system_->set_fault_rule([&](const FileOperation& operation) {
-    if (operation.action != Action::sync || !of_spill(operation) || seen++ > 0) return InjectedFault();
+    if (operation.action != Action::sync || !of_spill(operation) || seen++ > 0) return FileFault();
     syncs.set_value();
-    is_going_on.wait();
-    return InjectedFault{.status = IOStatus::IOError("injected")};
+    resumed.wait();
+    return FileFault{.status = IOStatus::IOError("injected")};
   });
   auto flushed = std::async(std::launch::async, [&] { return rocksdb_of(*db_).Flush({}); });
   syncs.get_future().wait();
   auto copied = std::async(std::launch::async, [&] { return db_->CreateCheckpoint(root_ + "/copy"); });
   std::this_thread::sleep_for(std::chrono::milliseconds(200));  // it holds the commit queue
-  goes_on.set_value();
+  resume_sync.set_value();
   EXPECT_EQ(flushed.wait_for(std::chrono::seconds(20)), std::future_status::ready) << "they wait for each other";
   EXPECT_EQ(copied.wait_for(std::chrono::seconds(20)), std::future_status::ready);
   system_->set_fault_rule({});

@@ -47,19 +47,19 @@ class KvStoreTest : public ::testing::Test {
   // Like a new process: a new drive with the stored contents.
   std::unique_ptr<Store> open() {
     drive_ = device::make_simulated(ssd::Ssd(kv_drive(), 1));
-    door_ = std::make_unique<device::FaultyDevice>(*drive_, [this](const device::Io& io) {
+    front_ = std::make_unique<device::FaultyDevice>(*drive_, [this](const device::Io& io) {
       while (io.op == device::Opcode::kv_batch_store && holds_) {
         is_held_ = true;
         std::this_thread::yield();
       }
-      device::InjectedFault injected;
+      device::IoFault injected;
       if (io.op == fails_ && skip_-- <= 0 && most_failures_-- > 0) injected.fault = Fault::io_error;
       if (io.op == full_for_) injected.outcome = ssd::Outcome::kv_capacity_exceeded;
       return injected;
     });
     std::unique_ptr<Store> store;
     const rocksdb::Status status =
-        open_kv_store({drive_.get(), 0, directory_.path("kv"), door_.get(), kStaged}, &store);
+        open_kv_store({drive_.get(), 0, directory_.path("kv"), front_.get(), kStaged}, &store);
     EXPECT_TRUE(status.ok()) << status.ToString();
     return store;
   }
@@ -102,7 +102,7 @@ class KvStoreTest : public ::testing::Test {
 
   TemporaryDirectory directory_;
   std::unique_ptr<device::EmulatedDevice> drive_;
-  std::unique_ptr<device::Device> door_;
+  std::unique_ptr<device::Device> front_;
   std::atomic<device::Opcode> fails_ = device::Opcode::flush;     // flush: no command fails
   std::atomic<device::Opcode> full_for_ = device::Opcode::flush;  // flush: for no command
   std::atomic<int> skip_ = 0;

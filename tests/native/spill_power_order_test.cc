@@ -144,7 +144,7 @@ TEST_F(SpillPowerOrder, AnExternalFileIsNotThereWithoutAnOlderWriteToRocksdb) {
         is_synced = true;
         system_->cut_power();
       }
-      return InjectedFault();
+      return FileFault();
     });
     rocksdb::IngestExternalFileArg argument;
     argument.column_family = db_->DefaultColumnFamily();
@@ -172,7 +172,7 @@ TEST_F(SpillPowerOrder, WhatIsFlushedIsNotThereWithoutTheDivertedWriteBeforeItTh
     const auto rule = fail_nth(is_names, 2, rocksdb::IOStatus::IOError("injected"));
     const auto failed = std::make_shared<std::atomic<bool>>(false);
     system_->set_fault_rule([rule, failed](const FileOperation& operation) {
-      InjectedFault outcome = rule(operation);
+      FileFault outcome = rule(operation);
       if (!outcome.status.ok()) *failed = true;
       return outcome;
     });
@@ -195,15 +195,15 @@ TEST_F(SpillPowerOrder, WhatIsFlushedIsNotThereWithoutTheDivertedWriteBeforeItTh
     put_main("m", round);
     const auto is_flushed = std::make_shared<std::atomic<bool>>(false);
     system_->set_fault_rule([is_flushed](const FileOperation& operation) {
-      if (!operation.name.ends_with(".spill")) return InjectedFault();
+      if (!operation.name.ends_with(".spill")) return FileFault();
       char thread[16] = {};
       pthread_getname_np(pthread_self(), thread, sizeof thread);
       const bool is_flush = std::string_view(thread).starts_with("rocksdb");
       for (int i = 0; i < 2'000 && !is_flush && !*is_flushed; ++i) {
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
       }
-      return operation.action == Action::write ? InjectedFault{.status = rocksdb::IOStatus::NoSpace("injected")}
-                                               : InjectedFault();
+      return operation.action == Action::write ? FileFault{.status = rocksdb::IOStatus::NoSpace("injected")}
+                                               : FileFault();
     });
     ASSERT_TRUE(rocksdb_of(*db_).Flush({}).ok());
     system_->cut_power();
@@ -320,7 +320,7 @@ TEST_F(SpillPowerOrder, WhatOnlyAnUnsyncedWriteSupersedesIsBroughtBack) {
       const AtStep sorted("spill.rollback.sorted", [&] {  // otherwise the note that follows would make it durable
         system_->set_fault_rule([](const FileOperation& operation) {
           const bool is_store = operation.action == Action::sync && operation.name.ends_with(".spill");
-          return is_store ? InjectedFault{.status = rocksdb::IOStatus::IOError("injected")} : InjectedFault();
+          return is_store ? FileFault{.status = rocksdb::IOStatus::IOError("injected")} : FileFault();
         });
       });
       db_->Rollback().PermitUncheckedError();
@@ -450,7 +450,7 @@ TEST_F(SpillPowerOrder, AFlushDuringACallThatHoldsCommitsFlushesNothingWithoutIt
         std::this_thread::sleep_for(std::chrono::milliseconds(50));
         system_->cut_power();
       }
-      return InjectedFault();
+      return FileFault();
     });
     db_->CreateCheckpoint(scratch_.path("copy-" + round)).PermitUncheckedError();
     ASSERT_TRUE(flush.joinable());
@@ -498,8 +498,8 @@ TEST_F(SpillPowerOrder, AGenerationThatIsSupersededStaysWhenRocksdbsLogCannotBeS
     system_->set_fault_rule([&](const FileOperation& operation) {
       const bool fails_store = operation.action == Action::write && operation.name.find(".spill") != std::string::npos;
       const bool fails_sync = operation.action == Action::sync && operation.name.ends_with(".log");
-      if (!fails_sync && (!fails_store || std::exchange(failed, true))) return InjectedFault();
-      return InjectedFault{.status = rocksdb::IOStatus::IOError("injected")};
+      if (!fails_sync && (!fails_store || std::exchange(failed, true))) return FileFault();
+      return FileFault{.status = rocksdb::IOStatus::IOError("injected")};
     });
     db_->Put({}, "x", round).PermitUncheckedError();  // fails the store: its contents come back one by one
     ASSERT_TRUE(failed);

@@ -16,8 +16,8 @@ namespace spillway::spill {
 namespace {
 
 using faults::Action;
+using faults::FileFault;
 using faults::FileOperation;
-using faults::InjectedFault;
 using rocksdb::IOStatus;
 using rocksdb::Slice;
 using rocksdb::Status;
@@ -77,7 +77,7 @@ class RegionPower : public ::testing::Test {
       if (operation.action == Action::sync && operation.name.ends_with(".spill")) {
         if (const auto once = std::exchange(*next, nullptr)) once();
       }
-      return InjectedFault();
+      return FileFault();
     });
   }
 
@@ -170,7 +170,7 @@ TEST_F(RegionPower, WhatIsSyncedAfterASyncThatFailedIsThere) {
                                                  : operation.name.ends_with("2.spill");
     };
     system_->set_fault_rule([fails](const FileOperation& operation) {
-      return fails(operation) ? InjectedFault{.status = IOStatus::IOError("injected")} : InjectedFault();
+      return fails(operation) ? FileFault{.status = IOStatus::IOError("injected")} : FileFault();
     });
     ASSERT_FALSE(store_->sync().ok());
     ASSERT_FALSE(store_->begin(2).ok());
@@ -190,8 +190,8 @@ TEST_F(RegionPower, WhatARecoveryHasFoundIsDurableThoughTheLogIsTorn) {
       ASSERT_TRUE(append("a").ok());
     }
     system_->set_fault_rule([is_record](const FileOperation& operation) {
-      return is_record(operation) ? InjectedFault{.status = IOStatus::IOError("injected"), .written_first = 10}
-                                  : InjectedFault();
+      return is_record(operation) ? FileFault{.status = IOStatus::IOError("injected"), .written_first = 10}
+                                  : FileFault();
     });
     ASSERT_FALSE(append("b").ok());
     open();

@@ -61,8 +61,8 @@ class RegionDrive final : public StoreDrive {
     system_->set_fault_rule([fails](const faults::FileOperation& operation) {
       const bool is_sync =
           operation.action == faults::Action::sync && operation.name.find(".spill") != std::string::npos;
-      if (!fails || !is_sync) return faults::InjectedFault();
-      return faults::InjectedFault{.status = rocksdb::IOStatus::IOError("injected")};
+      if (!fails || !is_sync) return faults::FileFault();
+      return faults::FileFault{.status = rocksdb::IOStatus::IOError("injected")};
     });
   }
 
@@ -81,13 +81,13 @@ class KvDrive final : public StoreDrive {
     config.namespaces.memtable_bytes = 256 * 1024;
     drive_ = device::make_simulated(ssd::Ssd(config, 1));
     fails_ = false;
-    door_ = std::make_unique<device::FaultyDevice>(*drive_, [this](const device::Io& io) {
-      device::InjectedFault injected;
+    front_ = std::make_unique<device::FaultyDevice>(*drive_, [this](const device::Io& io) {
+      device::IoFault injected;
       if (fails_ && io.op == device::Opcode::kv_batch_store) injected.fault = Fault::io_error;
       return injected;
     });
     std::unique_ptr<Store> store;
-    const Status status = open_kv_store({drive_.get(), 0, scratch_.path("kv"), door_.get(), 128}, &store);
+    const Status status = open_kv_store({drive_.get(), 0, scratch_.path("kv"), front_.get(), 128}, &store);
     EXPECT_TRUE(status.ok()) << status.ToString();
     return store;
   }
@@ -101,7 +101,7 @@ class KvDrive final : public StoreDrive {
  private:
   const TemporaryDirectory scratch_;
   std::unique_ptr<device::EmulatedDevice> drive_;
-  std::unique_ptr<device::Device> door_;
+  std::unique_ptr<device::Device> front_;
   std::atomic<bool> fails_ = false;
 };
 
