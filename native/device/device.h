@@ -16,10 +16,6 @@
 #include "ssd/interface/command.h"
 #include "ssd/interface/counters.h"
 
-namespace spillway::ssd {
-struct KvCommand;
-}
-
 namespace spillway::device {
 
 using ssd::Nanos;
@@ -33,6 +29,9 @@ const char* name_of(Cause cause);
 inline constexpr std::size_t kCauses = 9;
 static_assert(kCauses <= ssd::kHostCauses);
 
+// The base of what an io carries beyond its own fields. Layers between the one that makes it and the device forward it.
+struct IoExtension {};
+
 struct Io {
   std::uint64_t tag = 0;
   Opcode op = Opcode::read;
@@ -42,9 +41,10 @@ struct Io {
   void* data = nullptr;            // ignored by drives that carry no data
   // Of a write: what a compressor leaves of its data, in 1/256 (share_of). Ignored by drives that do not compress.
   std::uint16_t compressed_share = ssd::kIncompressible;
-  // Of a key-value command (is_kv(op)), which uses tag, op and cause above: its other fields, copied by submit(). Only
-  // KvQueue (device/kv/kv_namespace.h) sets it, and only a drive model reads it.
-  const ssd::KvCommand* kv = nullptr;
+  // Of a command that is no block command: its other fields, copied by submit(). Only the layer that makes such
+  // commands and the device that does them know its type: KvIoExtension (device/emulated/emulated.h) of a key-value
+  // command (is_kv(op)), which uses tag, op and cause above.
+  const IoExtension* extension = nullptr;
 };
 
 // A compression ratio, compressed size / size in (0, 1], in 1/256, at least 1.

@@ -211,7 +211,7 @@ TEST(BlockNamespace, EndsWhereItsNeighbourBegins) {
 TEST(KvNamespace, ADriveWithoutOneIsNotSupported) {
   const auto drive = make_simulated(ssd::Ssd(small_drive(), 1));
   EXPECT_EQ(KvNamespace::open(*drive, 0, "").status().fault(), Fault::not_supported);
-  ssd::KvCommand kv;
+  KvIoExtension kv;
   Io io;
   io.op = Opcode::kv_exist;
   io.extension = &kv;

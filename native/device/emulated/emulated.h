@@ -14,6 +14,11 @@
 
 namespace spillway::device {
 
+// With an io whose op is_kv(): its command, of which the drive uses all but tag, op, cause and queue.
+struct KvIoExtension : IoExtension {
+  ssd::KvCommand command;
+};
+
 struct Arrival {
   Nanos now = 0;
   ssd::Command command;

@@ -39,7 +39,7 @@ Status ModelFrontend::check(std::span<const Io> ios) const {
     if (io.op == Opcode::flush) continue;
     if (is_kv(io.op)) {
       const ssd::Ssd* const flash = drive_.flash();
-      if (io.kv != nullptr && flash != nullptr && flash->config().namespaces.kv_share > 0) continue;
+      if (io.extension != nullptr && flash != nullptr && flash->config().namespaces.kv_share > 0) continue;
       return Status::error(Fault::not_supported, drive_.name() +
                                                      ": this drive has no key-value namespace; give it one with "
                                                      "namespaces.kv_share above 0");
@@ -68,7 +68,7 @@ void ModelFrontend::submit(Nanos now, const Io& io, std::uint32_t queue, std::ui
   command.cause = static_cast<std::uint8_t>(io.cause);
   command.queue = static_cast<std::uint16_t>(queue);
   if (is_kv(io.op)) {
-    ssd::KvCommand kv = *io.kv;
+    ssd::KvCommand kv = static_cast<const KvIoExtension*>(io.extension)->command;
     kv.tag = command.tag;
     kv.op = command.op;
     kv.cause = command.cause;

@@ -65,23 +65,23 @@ Result<std::unique_ptr<KvNamespace>> KvNamespace::open(EmulatedDevice& drive, st
                                                    " was asked for; namespaces.kv_share and namespaces.count say how "
                                                    "many there are");
   }
-  std::unique_ptr<KvNamespace> space(new KvNamespace());
+  std::unique_ptr<KvNamespace> opened(new KvNamespace());
   const ssd::NamespacesConfig& config = flash->config().namespaces;
-  space->front_ = front != nullptr ? front : &drive;
-  space->index_ = index;
-  space->info_ = {config.kml_bytes, config.vml_bytes, config.memtable_bytes,
-                  flash->layout().kv_units * flash->config().geometry.mapping_unit_bytes};
-  auto contents = KvContents::open(path, space->info_.capacity_bytes, config.memtable_bytes);
+  opened->front_ = front != nullptr ? front : &drive;
+  opened->index_ = index;
+  opened->info_ = {config.kml_bytes, config.vml_bytes, config.memtable_bytes,
+                   flash->layout().kv_units * flash->config().geometry.mapping_unit_bytes};
+  auto contents = KvContents::open(path, opened->info_.capacity_bytes, config.memtable_bytes);
   if (!contents) return contents.status();
-  space->contents_ = std::move(*contents);
+  opened->contents_ = std::move(*contents);
   // At most as much as a drive of this size can have accepted.
   const std::uint64_t units = flash->layout().kv_units;
   const std::uint64_t most =
       (units - std::min(units, ssd::kv_reserve_units(units))) * flash->config().geometry.mapping_unit_bytes;
-  space->contents_->settle_leftovers(
-      [&](std::uint64_t bytes) { return space->contents_->stored_bytes() + bytes <= most; });
-  if (Status status = refill(drive, index, *space->contents_); !status) return status;
-  return space;
+  opened->contents_->settle_leftovers(
+      [&](std::uint64_t bytes) { return opened->contents_->stored_bytes() + bytes <= most; });
+  if (Status status = refill(drive, index, *opened->contents_); !status) return status;
+  return opened;
 }
 
 // Loads the pairs of the contents into the model as one run, without time, as after a power cycle.
@@ -95,11 +95,11 @@ Status KvNamespace::refill(EmulatedDevice& drive, std::uint16_t index, const KvC
   };
   if (std::equal(pairs.begin(), pairs.end(), held.begin(), held.end(), same)) return {};
   if (!held.empty()) {
-    ssd::KvCommand reset;
-    reset.kv_namespace = index;
+    KvIoExtension reset;
+    reset.command.kv_namespace = index;
     Io io;
     io.op = Opcode::kv_reset;
-    io.kv = &reset;
+    io.extension = &reset;
     auto done = run(*drive.open_queue(), io);
     if (!done) return done.status();
   }
@@ -121,13 +121,13 @@ KvQueue::~KvQueue() {
 }
 
 Status KvQueue::submit(std::span<const KvIo> ios) {
-  std::vector<ssd::KvCommand> commands(ios.size());
+  std::vector<KvIoExtension> extensions(ios.size());
   std::vector<Io> below(ios.size());
   std::vector<std::uint32_t> slots;
   for (std::size_t i = 0; i < ios.size(); ++i) {
     const KvIo& io = ios[i];
     assert(is_kv(io.op));
-    ssd::KvCommand& c = commands[i];
+    ssd::KvCommand& c = extensions[i].command;
     c.kv_namespace = of_.index_;
     c.condition = io.condition;
     c.pair = {key_of(io.key), length_of(io.value)};
@@ -144,7 +144,7 @@ Status KvQueue::submit(std::span<const KvIo> ios) {
     below[i].tag = slots.back();
     below[i].op = io.op;
     below[i].cause = io.cause;
-    below[i].kv = &c;
+    below[i].extension = &extensions[i];
   }
   {
     const std::lock_guard lock(of_.mutex_);
