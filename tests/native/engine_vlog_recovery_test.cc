@@ -218,7 +218,7 @@ TEST_F(VlogRecovery, DISABLED_Client) {
 
 TEST_F(VlogRecovery, LosesNothingAtAnyKill) {
   for (const char* const step :
-       {"vlog.segment.made", "vlog.marker.made", "vlog.append.written", "vlog.tree.written", "vlog.flush.log_synced",
+       {"vlog.segment.made", "vlog.log.made", "vlog.append.written", "vlog.tree.written", "vlog.flush.log_synced",
         "vlog.gc.watching", "vlog.gc.asked", "vlog.gc.moved", "vlog.gc.removing", "vlog.replay.batch"}) {
     std::filesystem::remove_all(directory_);
     std::uint64_t done = 0;

@@ -76,7 +76,7 @@ TEST(SpillKeyVersions, AWriteThatWaitsLetsOthersPassAndIsCheckedAgain) {
   const KeyVersions::Seen a{KeyVersions::stripe_of(0, "a"), versions.now()};
   const auto wait_while = [&](const std::function<void()>& others) {
     return versions.write(put("b"), {a}, [&](KeyVersions::Holding& held) {
-      held.let_go();
+      held.release();
       others();
       return held.take();
     });
@@ -86,7 +86,7 @@ TEST(SpillKeyVersions, AWriteThatWaitsLetsOthersPassAndIsCheckedAgain) {
   EXPECT_TRUE(wait_while([&] { EXPECT_TRUE(versions.write(put("b"), {}, nothing).ok()); }).ok());
   EXPECT_TRUE(wait_while([&] { EXPECT_TRUE(versions.write(put("a"), {}, nothing).ok()); }).IsBusy());
   const Status waited = versions.write(range, {}, [&](KeyVersions::Holding& held) {
-    held.let_go();
+    held.release();
     EXPECT_TRUE(versions.write(range, {}, nothing).ok());
     return held.take();
   });

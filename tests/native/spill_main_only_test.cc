@@ -95,7 +95,7 @@ class SlowOrder final : public rocksdb::Comparator {
     looks_ = false;
     is_slow_ = true;
   }
-  void let_go() { is_slow_ = false; }
+  void resume() { is_slow_ = false; }
   bool looks() const { return looks_; }
 
  private:
@@ -148,13 +148,13 @@ TEST_F(SpillMainOnly, ACopyHasNoWriteWithoutTheDivertedOneBeforeIt) {
     while (!order.looks()) std::this_thread::yield();
     at_flush->was_there = false;
     at_flush->what = [&] {
-      order.let_go();
+      order.resume();
       for (int i = 0; i < 200 && !is_over; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     };
     at_flush->is_on = true;
     const Status status = copy(*db_, directory_.path("copy-" + name));
     at_flush->is_on = false;
-    order.let_go();
+    order.resume();
     writer.join();
     ASSERT_TRUE(status.ok()) << status.ToString();
 

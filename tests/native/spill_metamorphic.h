@@ -36,21 +36,21 @@ inline void for_each_seed(const Seeds& seeds, const std::function<void(std::uint
   using Clock = std::chrono::steady_clock;
   const std::uint64_t asked = number_of("SPILLWAY_METAMORPHIC_SEED");
   const double seconds = static_cast<double>(number_of("SPILLWAY_METAMORPHIC_SECONDS")) * seeds.share;
-  const bool goes_on = seconds > 0;
+  const bool has_time_limit = seconds > 0;
   const auto end = Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
   std::uint64_t seed = asked > 0 ? asked : seeds.from;
-  if (goes_on && asked == 0) seed = static_cast<std::uint64_t>(std::time(nullptr));
-  if (goes_on) std::cout << "from seed " << seed << " on" << std::endl;
+  if (has_time_limit && asked == 0) seed = static_cast<std::uint64_t>(std::time(nullptr));
+  if (has_time_limit) std::cout << "from seed " << seed << " on" << std::endl;
   int runs = 0;
   for (;; ++seed) {
-    if (goes_on ? Clock::now() >= end : runs == (asked > 0 ? 1 : seeds.count)) break;
-    run(seed, goes_on || asked > 0 ? 5 * seeds.steps : seeds.steps);
+    if (has_time_limit ? Clock::now() >= end : runs == (asked > 0 ? 1 : seeds.count)) break;
+    run(seed, has_time_limit || asked > 0 ? 5 * seeds.steps : seeds.steps);
     ++runs;
     if (!::testing::Test::HasFailure()) continue;
     std::cout << "again: SPILLWAY_METAMORPHIC_SEED=" << seed << std::endl;
     return;
   }
-  if (goes_on) std::cout << runs << " seeds, up to " << seed - 1 << std::endl;
+  if (has_time_limit) std::cout << runs << " seeds, up to " << seed - 1 << std::endl;
 }
 
 // Brings back what was diverted, repeatedly, until it is destroyed.

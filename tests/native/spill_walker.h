@@ -27,13 +27,13 @@ class Walker {
  public:
   Walker(TwoDatabases& databases, std::uint64_t seed, std::string own, bool alone)
       : databases_(databases), random_(seed), own_(std::move(own)), alone_(alone) {}
-  ~Walker() { let_go(); }
+  ~Walker() { release_all(); }
   Walker(const Walker&) = delete;
   Walker& operator=(const Walker&) = delete;
 
   void run(int steps) {
     for (int i = 0; i < steps && !::testing::Test::HasFailure(); ++i) step();
-    let_go();
+    release_all();
     if (!::testing::Test::HasFailure()) return;
     std::string last;
     for (const std::string& one : history_) last += "\n  " + one;
@@ -318,7 +318,7 @@ class Walker {
     for (const Side side : {kPlain, kSpill}) databases_.of(side).ReleaseSnapshot(snapshot.of[side]);
   }
 
-  void let_go() {
+  void release_all() {
     held_.clear();
     for (const HeldSnapshot& snapshot : snapshots_) release(snapshot);
     snapshots_.clear();
@@ -375,7 +375,7 @@ class Walker {
     const auto files = export_new(options_of(fresh), some_rows(fresh), random_.below(5000),
                                   databases_.new_path("source"), databases_.new_path("export"));
     ASSERT_NE(files, nullptr);
-    let_go();
+    release_all();
     same("import " + fresh.name, [&](rocksdb::DB& db, Side side) {
       return db.CreateColumnFamilyWithImport(databases_.options_of(fresh), fresh.name, {}, *files,
                                              &fresh.handles[side]);
@@ -385,7 +385,7 @@ class Walker {
   void export_one() {
     Family& of = family();
     // RocksDB 7.8.3 imports a table with the bounds of its keys, without those of its range tombstones.
-    let_go();
+    release_all();
     rocksdb::CompactRangeOptions all;
     all.bottommost_level_compaction = rocksdb::BottommostLevelCompaction::kForce;
     same("compact all of " + of.name,
@@ -427,7 +427,7 @@ class Walker {
 
   void reopen() {
     note("reopen");
-    let_go();
+    release_all();
     databases_.reopen();
   }
 

@@ -46,8 +46,8 @@ class SpillWriteOptions : public SideBySide {
       spill_db().SetDiversion(Diversion::automatic);
       const auto contents = [](Side& side) { return get(side, "a") + get(side, "b") + get(side, "c"); };
       // RocksDB accepts no more writes after one that it could not put into its memtables.
-      const bool goes_on = plain().db->Put(WriteOptions(), "probe", "").ok();
-      EXPECT_TRUE(spill_db().Rollback().ok() || !goes_on);
+      const bool takes_writes = plain().db->Put(WriteOptions(), "probe", "").ok();
+      EXPECT_TRUE(spill_db().Rollback().ok() || !takes_writes);
       same(contents);
       open();
       EXPECT_TRUE(spill_db().Rollback().ok());

@@ -281,10 +281,10 @@ double HardDisk::rate_mb_s(std::uint64_t place) const {
 }
 
 Nanos HardDisk::transfer_begins(Nanos now, const Access& access) const {
-  const bool goes_on = access.begin == head_.bytes && access.op == head_.op;
+  const bool is_sequential = access.begin == head_.bytes && access.op == head_.op;
   // The sector after the last one passes under the head now, and again only after a revolution. Write-back that pauses
   // has nothing left to continue with.
-  if (goes_on && (access.host || head_.free_at == now)) return head_.free_at;
+  if (is_sequential && (access.host || head_.free_at == now)) return head_.free_at;
   const auto capacity = static_cast<double>(format_.capacity_bytes);
   const double from = static_cast<double>(head_.bytes) / capacity;
   const double to = static_cast<double>(access.begin) / capacity;

@@ -74,7 +74,7 @@ struct Prefix {
 };
 
 std::optional<Prefix> parse_prefix(std::string_view bytes) {
-  if (bytes.size() < kMarkBytes) return std::nullopt;
+  if (bytes.size() < kClosingRecordBytes) return std::nullopt;
   std::string_view rest = bytes.substr(kChecksumBytes + 1);
   const auto key_bytes = get_varint(&rest);
   const auto value_bytes = key_bytes ? get_varint(&rest) : std::nullopt;
@@ -118,7 +118,7 @@ std::optional<Record> parse_record(Position at, std::string_view bytes) {
   if (length > bytes.size()) return std::nullopt;
   if (get32(bytes) != checksum(at, bytes.substr(kChecksumBytes, length - kChecksumBytes))) return std::nullopt;
   const auto kind = static_cast<std::uint8_t>(prefix->kind & ~kMore);
-  if (kind < static_cast<std::uint8_t>(RecordKind::put) || kind > static_cast<std::uint8_t>(RecordKind::mark)) {
+  if (kind < static_cast<std::uint8_t>(RecordKind::put) || kind > static_cast<std::uint8_t>(RecordKind::closing)) {
     return std::nullopt;
   }
   return Record{.kind = static_cast<RecordKind>(kind),

@@ -38,7 +38,7 @@ enum class RecordKind : std::uint8_t {
   put = 1,      // the tree has its address
   remove = 2,   // no value
   in_tree = 3,  // the tree has the value, too: it is smaller than vlog.min_value_bytes
-  mark = 4,     // the log was closed here, and everything before it is synced; no key, no value
+  closing = 4,  // the log was closed here, and everything before it is synced; no key, no value
 };
 
 struct Record {
@@ -49,7 +49,7 @@ struct Record {
 };
 
 inline constexpr std::size_t kHeaderBytes = 32;
-inline constexpr std::size_t kMarkBytes = 7;
+inline constexpr std::size_t kClosingRecordBytes = 7;
 inline constexpr std::size_t kAddressBytes = 12;
 inline constexpr std::size_t kPositionBytes = 8;
 // The length of a record is known from this many bytes at its beginning.

@@ -11,7 +11,7 @@ constexpr std::uint64_t kReadBytes = 1 << 20;
 
 }  // namespace
 
-Result<std::uint64_t> RecordReader::fill(std::uint64_t bytes) {
+Result<std::uint64_t> RecordReader::load_buffer(std::uint64_t bytes) {
   const std::uint64_t wanted = std::min(bytes, end_ - at_);
   if (at_ < buffer_at_ || at_ + wanted > buffer_at_ + buffer_.size()) {
     const std::uint64_t length = std::min(std::max(wanted, kReadBytes), end_ - at_);
@@ -24,11 +24,11 @@ Result<std::uint64_t> RecordReader::fill(std::uint64_t bytes) {
 
 Result<std::optional<LocatedRecord>> RecordReader::next() {
   if (at_ >= end_) return std::optional<LocatedRecord>();
-  auto have = fill(kMostPrefixBytes);
+  auto have = load_buffer(kMostPrefixBytes);
   if (!have) return have.status();
   const auto length = record_length(std::string_view(buffer_).substr(at_ - buffer_at_, *have));
   if (!length || *length > end_ - at_) return std::optional<LocatedRecord>();
-  if (have = fill(*length); !have) return have.status();
+  if (have = load_buffer(*length); !have) return have.status();
   const Position at{segment_->number(), static_cast<std::uint32_t>(at_)};
   const auto record = parse_record(at, std::string_view(buffer_).substr(at_ - buffer_at_, *length));
   if (!record) return std::optional<LocatedRecord>();

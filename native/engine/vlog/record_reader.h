@@ -30,7 +30,7 @@ class RecordReader {
 
  private:
   // Reads `bytes` at at_ into the buffer, or as many as there are. Returns how many.
-  Result<std::uint64_t> fill(std::uint64_t bytes);
+  Result<std::uint64_t> load_buffer(std::uint64_t bytes);
 
   const std::shared_ptr<Segment> segment_;
   std::uint64_t at_;

@@ -35,7 +35,7 @@ Status Store::check_kind() const {
   for (const auto& entry : std::filesystem::directory_iterator(directory_, ignored)) {
     const std::string path = entry.path().string();
     const bool is_table = path.ends_with(".ldb") || path.ends_with(".sst");
-    if (is_table || (path.ends_with(".log") && entry.file_size(ignored) > 0 && !LogMarkerEnv::is_marker(path))) {
+    if (is_table || (path.ends_with(".log") && entry.file_size(ignored) > 0 && !LogPositionEnv::holds_position(path))) {
       return Status::bad_input("directory: " + directory_ +
                                " holds a database without a value log; name another directory, or open it as "
                                "engine.name = \"leveldb\"");
@@ -44,14 +44,14 @@ Status Store::check_kind() const {
   return Status::ok();
 }
 
-Result<Position> Store::recovery_begin(const LogMarkerEnv& env) const {
+Result<Position> Store::recovery_begin(const LogPositionEnv& env) const {
   if (const auto first = env.first_position()) return *first;
   if (!had_segments_) return Position();
   return Status::io_error("no log of LevelDB in " + directory_ + " says where its value log goes on");
 }
 
-LogMarkerHooks Store::hooks() {
-  LogMarkerHooks hooks;
+LogPositionHooks Store::hooks() {
+  LogPositionHooks hooks;
   hooks.begin = [this]() -> Result<Position> {
     if (opening_ == nullptr) return tree_end_;
     auto begin = recovery_begin(*opening_);
@@ -76,7 +76,7 @@ Status Store::open() {
   had_segments_ = ValueLog::exists(directory_);
   if (Status status = check_kind(); !status) return status;
   tree_.wrap_env([this](LevelDbEnv& inner, const LevelDbInfoLog& info) {
-    auto env = std::make_unique<LogMarkerEnv>(&inner, info, hooks());
+    auto env = std::make_unique<LogPositionEnv>(&inner, info, hooks());
     opening_ = env.get();
     return env;
   });

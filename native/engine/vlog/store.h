@@ -2,7 +2,7 @@
 //
 // A write goes to the log's head first and then to the tree, in groups with one leader. So the tree is always a prefix
 // of the log. LevelDB's own log contains only the position in the value log at which its memtable begins
-// (log_marker_env.h). After a crash everything after that position is written to the tree again.
+// (log_position_env.h). After a crash everything after that position is written to the tree again.
 //
 // The collector's moves go through the same queue. A record is moved only if its key was not written since the
 // collector read the tree. So what is later in the log is newer, and recovery needs no other rule.
@@ -27,7 +27,7 @@
 #include "engine/engine.h"
 #include "engine/engine_kind.h"
 #include "engine/leveldb/store.h"
-#include "engine/vlog/log_marker_env.h"
+#include "engine/vlog/log_position_env.h"
 #include "engine/vlog/value_log.h"
 #include "engine/vlog/write_queue.h"
 
@@ -101,8 +101,8 @@ class Store {
   };
 
   Status check_kind() const;
-  LogMarkerHooks hooks();
-  Result<Position> recovery_begin(const LogMarkerEnv& env) const;
+  LogPositionHooks hooks();
+  Result<Position> recovery_begin(const LogPositionEnv& env) const;
   Status replay(Position begin);
   void commit_group(std::span<Commit*> group);
   Status append_group(std::span<Commit*> group, std::uint64_t bytes);
@@ -123,7 +123,7 @@ class Store {
   ValueLog log_;
   LevelDbStore tree_;
   bool open_ = false;
-  const LogMarkerEnv* opening_ = nullptr;  // while LevelDB opens its database
+  const LogPositionEnv* opening_ = nullptr;  // while LevelDB opens its database
 
   // Used by the leader of a group, and by open().
   std::string buffer_;         // for the log, of one group

@@ -18,14 +18,14 @@ namespace {
 
 std::string place_of(Position at) { return "byte " + std::to_string(at.offset) + " of " + segment_name(at.segment); }
 
-// Whether the log was closed: then it ends with a mark.
-Result<bool> ends_with_mark(Segment& segment) {
-  if (segment.file_bytes() < kHeaderBytes + kMarkBytes) return false;
-  const std::uint64_t at = segment.file_bytes() - kMarkBytes;
-  std::string bytes(kMarkBytes, '\0');
-  if (Status status = segment.read({{at, kMarkBytes, bytes.data()}}, Cause::blob); !status) return status;
+// Whether the log was closed: then it ends with a closing record.
+Result<bool> ends_with_closing_record(Segment& segment) {
+  if (segment.file_bytes() < kHeaderBytes + kClosingRecordBytes) return false;
+  const std::uint64_t at = segment.file_bytes() - kClosingRecordBytes;
+  std::string bytes(kClosingRecordBytes, '\0');
+  if (Status status = segment.read({{at, kClosingRecordBytes, bytes.data()}}, Cause::blob); !status) return status;
   const auto record = parse_record({segment.number(), static_cast<std::uint32_t>(at)}, bytes);
-  return record && record->kind == RecordKind::mark;
+  return record && record->kind == RecordKind::closing;
 }
 
 }  // namespace
@@ -110,7 +110,7 @@ ValueLog::Chain ValueLog::chain_from(Position begin, const AllFound& all) {
   return chain;
 }
 
-// The largest position up to which a header or a mark states that the log was synced.
+// The largest position up to which a header or a closing record states that the log was synced.
 Result<Position> ValueLog::known_synced(const AllFound& all) {
   Position synced;
   for (const auto& [number, one] : all) {
@@ -118,9 +118,9 @@ Result<Position> ValueLog::known_synced(const AllFound& all) {
   }
   if (all.empty()) return synced;
   Segment& last = *all.rbegin()->second.segment;
-  auto marked = ends_with_mark(last);
-  if (!marked) return marked.status();
-  if (*marked) synced = std::max(synced, {last.number(), static_cast<std::uint32_t>(last.file_bytes())});
+  auto closed = ends_with_closing_record(last);
+  if (!closed) return closed.status();
+  if (*closed) synced = std::max(synced, {last.number(), static_cast<std::uint32_t>(last.file_bytes())});
   return synced;
 }
 
@@ -263,11 +263,11 @@ Status ValueLog::sync(Position to) {
 
 Status ValueLog::close() {
   if (Position at = end(); at > synced()) {
-    auto mark_at = prepare(kMarkBytes);
-    if (!mark_at) return mark_at.status();
-    std::string mark;
-    append_record(*mark_at, {.kind = RecordKind::mark}, &mark);
-    if (Status status = append(mark); !status) return status;
+    auto at_end = prepare(kClosingRecordBytes);
+    if (!at_end) return at_end.status();
+    std::string record;
+    append_record(*at_end, {.kind = RecordKind::closing}, &record);
+    if (Status status = append(record); !status) return status;
     if (Status status = sync(end()); !status) return status;
   }
   std::shared_ptr<Segment> head;

@@ -2,8 +2,8 @@
 // tail, which has most of the garbage.
 //
 // A segment states where the previous one ended. So recovery notices if a loss of power removed the end of one segment
-// and kept the beginning of the next: the log ends at the first missing record. If a later header, or the mark of a
-// clean close, states that more was synced, the log is damaged and is not opened.
+// and kept the beginning of the next: the log ends at the first missing record. If a later header, or the closing
+// record of a clean close, states that more was synced, the log is damaged and is not opened.
 //
 // append(), roll() and close() are called by one thread at a time, the other methods by any thread.
 #pragma once

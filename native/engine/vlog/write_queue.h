@@ -27,9 +27,9 @@ struct Commit {
 class WriteQueue {
  public:
   // Writes the commits of a group in order, and sets their statuses. Called by one thread at a time.
-  using CommitGroup = std::function<void(std::span<Commit*> group)>;
+  using CommitGroupFunction = std::function<void(std::span<Commit*> group)>;
 
-  explicit WriteQueue(CommitGroup commit_group) : commit_group_(std::move(commit_group)) {}
+  explicit WriteQueue(CommitGroupFunction commit_group) : commit_group_(std::move(commit_group)) {}
 
   // Returns when this thread or another has committed it.
   void run(Commit& commit);
@@ -48,7 +48,7 @@ class WriteQueue {
 
   std::size_t group_size() const;
 
-  const CommitGroup commit_group_;
+  const CommitGroupFunction commit_group_;
   std::mutex mutex_;
   std::deque<Waiter*> waiters_;  // the first one leads; guarded by mutex_
 };

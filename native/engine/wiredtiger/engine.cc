@@ -80,7 +80,7 @@ class WiredtigerEngine final : public Engine {
   Status open() {
     auto config = connection_config();
     if (!config) return config.status();
-    to_install = file_system_->seam();
+    to_install = file_system_->wt_file_system();
     const bool is_new = ::access((directory_ + "/WiredTiger").c_str(), F_OK) != 0;
     int error = wiredtiger_open(directory_.c_str(), errors_.handler(), config->c_str(), &connection_);
     if (error == 0) error = make_table();

@@ -141,55 +141,54 @@ class FileSystem final : public WiredtigerFileSystem {
  public:
   FileSystem(fs::Volume* volume, bool host_sync, fs::WriteCounts* writes)
       : volume_(volume), host_sync_(host_sync), writes_(writes) {
-    seam_.self = this;
-    seam_.fs_directory_list = [](WT_FILE_SYSTEM* seam, WT_SESSION*, const char* directory, const char* prefix,
-                                 char*** names, std::uint32_t* count) {
-      return of(seam).list(directory, prefix, /*one=*/false, names, count);
+    wt_file_system_.self = this;
+    wt_file_system_.fs_directory_list = [](WT_FILE_SYSTEM* wt, WT_SESSION*, const char* directory, const char* prefix,
+                                           char*** names, std::uint32_t* count) {
+      return of(wt).list(directory, prefix, /*one=*/false, names, count);
     };
-    seam_.fs_directory_list_single = [](WT_FILE_SYSTEM* seam, WT_SESSION*, const char* directory, const char* prefix,
-                                        char*** names, std::uint32_t* count) {
-      return of(seam).list(directory, prefix, /*one=*/true, names, count);
+    wt_file_system_.fs_directory_list_single = [](WT_FILE_SYSTEM* wt, WT_SESSION*, const char* directory,
+                                                  const char* prefix, char*** names, std::uint32_t* count) {
+      return of(wt).list(directory, prefix, /*one=*/true, names, count);
     };
-    seam_.fs_directory_list_free = [](WT_FILE_SYSTEM*, WT_SESSION*, char** names, std::uint32_t count) {
+    wt_file_system_.fs_directory_list_free = [](WT_FILE_SYSTEM*, WT_SESSION*, char** names, std::uint32_t count) {
       for (std::uint32_t i = 0; names != nullptr && i < count; ++i) std::free(names[i]);
       std::free(names);
       return 0;
     };
-    seam_.fs_exist = [](WT_FILE_SYSTEM*, WT_SESSION*, const char* name, bool* exists) {
+    wt_file_system_.fs_exist = [](WT_FILE_SYSTEM*, WT_SESSION*, const char* name, bool* exists) {
       struct stat seen {};
       *exists = ::stat(name, &seen) == 0;
       return *exists || errno == ENOENT ? 0 : errno;
     };
-    seam_.fs_open_file = [](WT_FILE_SYSTEM* seam, WT_SESSION*, const char* name, WT_FS_OPEN_FILE_TYPE type,
-                            std::uint32_t flags,
-                            WT_FILE_HANDLE** handle) { return of(seam).open(name, type, flags, handle); };
-    seam_.fs_remove = [](WT_FILE_SYSTEM* seam, WT_SESSION*, const char* name, std::uint32_t flags) {
-      return of(seam).remove(name, flags);
+    wt_file_system_.fs_open_file = [](WT_FILE_SYSTEM* wt, WT_SESSION*, const char* name, WT_FS_OPEN_FILE_TYPE type,
+                                      std::uint32_t flags,
+                                      WT_FILE_HANDLE** handle) { return of(wt).open(name, type, flags, handle); };
+    wt_file_system_.fs_remove = [](WT_FILE_SYSTEM* wt, WT_SESSION*, const char* name, std::uint32_t flags) {
+      return of(wt).remove(name, flags);
     };
-    seam_.fs_rename = [](WT_FILE_SYSTEM* seam, WT_SESSION*, const char* from, const char* to, std::uint32_t flags) {
-      return of(seam).rename(from, to, flags);
-    };
-    seam_.fs_size = [](WT_FILE_SYSTEM*, WT_SESSION*, const char* name, wt_off_t* size) {
+    wt_file_system_.fs_rename = [](WT_FILE_SYSTEM* wt, WT_SESSION*, const char* from, const char* to,
+                                   std::uint32_t flags) { return of(wt).rename(from, to, flags); };
+    wt_file_system_.fs_size = [](WT_FILE_SYSTEM*, WT_SESSION*, const char* name, wt_off_t* size) {
       struct stat seen {};
       if (::stat(name, &seen) != 0) return errno;
       *size = seen.st_size;
       return 0;
     };
-    seam_.terminate = [](WT_FILE_SYSTEM*, WT_SESSION*) { return 0; };  // the engine owns it
+    wt_file_system_.terminate = [](WT_FILE_SYSTEM*, WT_SESSION*) { return 0; };  // the engine owns it
   }
 
-  WT_FILE_SYSTEM* seam() override { return &seam_; }
+  WT_FILE_SYSTEM* wt_file_system() override { return &wt_file_system_; }
   Status failure() const override {
     const Status host = host_.failure().first();
     return host ? failure_.first() : host;
   }
 
  private:
-  struct Seam : WT_FILE_SYSTEM {
-    Seam() : WT_FILE_SYSTEM{} {}
+  struct WtFileSystem : WT_FILE_SYSTEM {
+    WtFileSystem() : WT_FILE_SYSTEM{} {}
     FileSystem* self = nullptr;
   };
-  static FileSystem& of(WT_FILE_SYSTEM* seam) { return *static_cast<Seam*>(seam)->self; }
+  static FileSystem& of(WT_FILE_SYSTEM* wt) { return *static_cast<WtFileSystem*>(wt)->self; }
 
   // Names of a directory's entries, without the directory. Allocated by malloc(); WiredTiger returns them to be freed.
   int list(const char* directory, const char* prefix, bool one, char*** names, std::uint32_t* count) {
@@ -289,7 +288,7 @@ class FileSystem final : public WiredtigerFileSystem {
   fs::WriteCounts* const writes_;
   HostFiles host_;
   Failure failure_;
-  Seam seam_;
+  WtFileSystem wt_file_system_;
 };
 
 }  // namespace

@@ -36,7 +36,7 @@ class WiredtigerFileSystem {
  public:
   virtual ~WiredtigerFileSystem() = default;
   // For WT_CONNECTION::set_file_system.
-  virtual WT_FILE_SYSTEM* seam() = 0;
+  virtual WT_FILE_SYSTEM* wt_file_system() = 0;
   // The first failure of the drive or of the host's files. It is not returned to WiredTiger (host_file.h): the engine
   // refuses its operations, including the current one. The volume is not used any more.
   virtual Status failure() const = 0;

@@ -67,9 +67,9 @@ ThreadSession* Sessions::of_this_thread(int* error) {
   return lease.thread;
 }
 
-void Sessions::each(const std::function<void(const ThreadSession& thread)>& look) const {
+void Sessions::each(const std::function<void(const ThreadSession& thread)>& visit) const {
   const std::lock_guard lock(pool_->mutex);
-  for (const auto& thread : pool_->threads) look(*thread);
+  for (const auto& thread : pool_->threads) visit(*thread);
 }
 
 void Sessions::close() {

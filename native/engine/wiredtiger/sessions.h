@@ -30,8 +30,8 @@ class Sessions {
 
   // Null if it cannot be created, with WiredTiger's error in *error.
   ThreadSession* of_this_thread(int* error);
-  // Calls `look` for all sessions, which other threads may be using.
-  void each(const std::function<void(const ThreadSession& thread)>& look) const;
+  // Calls `visit` for all sessions, which other threads may be using.
+  void each(const std::function<void(const ThreadSession& thread)>& visit) const;
   // Closes all sessions. REQUIRES: no thread is in an operation, and none calls of_this_thread() again.
   void close();
 

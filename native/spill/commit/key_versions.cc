@@ -76,7 +76,7 @@ KeyVersions::Holding::Holding(KeyVersions& versions, const std::vector<std::uint
   buckets_.erase(std::unique(buckets_.begin(), buckets_.end()), buckets_.end());
 }
 
-KeyVersions::Holding::~Holding() { let_go(); }
+KeyVersions::Holding::~Holding() { release(); }
 
 Status KeyVersions::Holding::take() {
   if (is_any_) {
@@ -94,7 +94,7 @@ Status KeyVersions::Holding::take() {
   return {};
 }
 
-void KeyVersions::Holding::let_go() {
+void KeyVersions::Holding::release() {
   any_key_.reset();
   if (!std::exchange(has_buckets_, false)) return;
   for (const std::uint32_t bucket : buckets_) versions_.buckets_[bucket].unlock();

@@ -66,7 +66,7 @@ class KeyVersions {
     ~Holding();
     Holding(const Holding&) = delete;
     Holding& operator=(const Holding&) = delete;
-    void let_go() NO_THREAD_SAFETY_ANALYSIS;
+    void release() NO_THREAD_SAFETY_ANALYSIS;
     rocksdb::Status take() NO_THREAD_SAFETY_ANALYSIS;  // Busy: a key was written after it was read
 
    private:

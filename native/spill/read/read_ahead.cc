@@ -115,7 +115,7 @@ void ReadAhead::begin_batch() {
   if (scans_) window_ = std::min(window_ * 2, kMostValuesAhead);
   if (spare_.empty()) spare_.push_back(std::make_unique<Batch>());
   Batch& batch = *spare_.back();
-  fill(batch);
+  request_values(batch);
   if (batch.count == 0) return;
   batch.in_flight = values_.begin_reads(std::span(batch.requests).first(batch.count));
   in_background_ = batch.in_flight != nullptr;
@@ -123,8 +123,8 @@ void ReadAhead::begin_batch() {
   spare_.pop_back();
 }
 
-// Fills the batch with requests for the next values: as many as may be prefetched, and at least one.
-void ReadAhead::fill(Batch& batch) {
+// Requests the next values: as many as may be prefetched, and at least one.
+void ReadAhead::request_values(Batch& batch) {
   batch.count = 0;
   const std::size_t last = asked_ + kMostKeysAhead;
   for (; values_ahead_ < window_ && asked_ < last; ++asked_) {

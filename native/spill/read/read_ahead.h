@@ -77,7 +77,7 @@ class ReadAhead {
   void restart(Direction direction);
   bool pull();
   void begin_batch();
-  void fill(Batch& batch);
+  void request_values(Batch& batch);
   void read_next_batch();
   void retire_first();
 

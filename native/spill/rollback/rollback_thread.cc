@@ -141,9 +141,9 @@ Status RollbackThread::bring_back_until(GenerationId last) {
     if (scheduler_.failures() != failed_before) {
       const Status why = scheduler_.last_failure();
       lock.unlock();
-      const bool goes_on = recoveries-- > 0 && context_.main.has_recovered(why);
+      const bool may_retry = recoveries-- > 0 && context_.main.has_recovered(why);
       lock.lock();
-      if (!goes_on) return why;
+      if (!may_retry) return why;
       failed_before = scheduler_.failures();
     }
     if (!scheduler_.retries_by_itself()) {

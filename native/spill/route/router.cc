@@ -146,10 +146,10 @@ void Router::add_wait(PendingWrite& write, Clock::duration waited) {
 
 // The write is stored nowhere, unless it is in doubt: writes of the same keys may go first.
 Status Router::wait(PendingWrite& write, const std::function<void()>& wait) {
-  const bool lets_go = write.held != nullptr && !write.is_in_doubt;
-  if (lets_go) write.held->let_go();
+  const bool releases_locks = write.held != nullptr && !write.is_in_doubt;
+  if (releases_locks) write.held->release();
   wait();
-  return lets_go ? write.held->take() : Status();
+  return releases_locks ? write.held->take() : Status();
 }
 
 // Where a write goes, at each try:

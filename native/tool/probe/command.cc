@@ -47,9 +47,9 @@ class Session {
       ProgressReporter progress(events_, "prepare", "bytes");
       return report_prepared(target_->prepare(*preparation, ssd::mix(seed_) + prepared_++, watch(progress)));
     }
-    if (const auto* fill = std::get_if<FillCommand>(&line)) {
+    if (const auto* reset = std::get_if<ResetToSteadyCommand>(&line)) {
       ProgressReporter progress(events_, "fill", "bytes");
-      return report_prepared(target_->reset_to_steady(fill->share, watch(progress)));
+      return report_prepared(target_->reset_to_steady(reset->share, watch(progress)));
     }
     return false;
   }
@@ -173,15 +173,15 @@ Status probe_command(LineReader& lines, Events& events, const std::atomic<bool>&
   auto request = !first && stop ? Result<ProbeRequest>(ProbeRequest{}) : read_first(first.value_or(""));
   if (!request) return request.status();
   Session session(events, stop, request->seed);
-  auto goes_on = first ? session.open(std::move(*request)) : Result<bool>(false);
-  while (goes_on && goes_on.value()) {
+  auto continues = first ? session.open(std::move(*request)) : Result<bool>(false);
+  while (continues && continues.value()) {
     const auto text = lines.next(stop);
     if (!text) break;
     const auto line = read_probe_line(*text, lines.number());
     if (!line) return line.status();
-    goes_on = session.answer(line.value());
+    continues = session.answer(line.value());
   }
-  if (!goes_on) return goes_on.status();
+  if (!continues) return continues.status();
   events.result(
       {{"points", session.points()}, {"cpu_seconds", cpu_seconds() - began}, {"peak_rss_bytes", peak_rss_bytes()}},
       !stop);

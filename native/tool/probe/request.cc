@@ -126,7 +126,7 @@ Result<ProbeLine> read_command(const Json& json) {
   const bool ends = fields.flag("end", false);
   if (Status status = fields.finish(); !status) return status;
   if (json.size() != 1) return Status::bad_input("one command to a line: a point with its id, prepare, fill, or end");
-  if (fills) return ProbeLine(FillCommand{share});
+  if (fills) return ProbeLine(ResetToSteadyCommand{share});
   if (preparation.is_null()) {
     return ends ? Result<ProbeLine>(ProbeLine(EndCommand{}))
                 : Status::bad_input("a line takes a point with its id, prepare, fill, or \"end\": true");

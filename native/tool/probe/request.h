@@ -18,11 +18,11 @@ struct ProbeRequest {
   std::variant<probe::EmulatedSpec, device::DirectFileSpec> target;
 };
 
-struct FillCommand {
+struct ResetToSteadyCommand {
   double share = 1;
 };
 struct EndCommand {};
-using ProbeLine = std::variant<probe::Point, probe::Preparation, FillCommand, EndCommand>;
+using ProbeLine = std::variant<probe::Point, probe::Preparation, ResetToSteadyCommand, EndCommand>;
 
 Result<ProbeRequest> read_probe_request(const Json& json);
 

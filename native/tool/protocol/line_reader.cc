@@ -21,7 +21,7 @@ std::optional<std::string> LineReader::next(const std::atomic<bool>& stop) {
       if (line->find_first_not_of(" \t\r") != std::string::npos) return line;
       continue;
     }
-    if (ended_ || !fill(stop)) break;
+    if (ended_ || !read_more(stop)) break;
   }
   return std::nullopt;
 }
@@ -35,7 +35,7 @@ std::optional<std::string> LineReader::take_line() {
 }
 
 // Reads more of the input. False: `stop` was set first.
-bool LineReader::fill(const std::atomic<bool>& stop) {
+bool LineReader::read_more(const std::atomic<bool>& stop) {
   buffer_.erase(0, taken_);
   taken_ = 0;
   while (!stop) {

@@ -21,7 +21,7 @@ class LineReader {
 
  private:
   std::optional<std::string> take_line();
-  bool fill(const std::atomic<bool>& stop);
+  bool read_more(const std::atomic<bool>& stop);
 
   int fd_;
   int number_ = 0;

@@ -62,7 +62,7 @@ Status move_away(const SpillPlace& place, Drained* drained) {
   return {};
 }
 
-Status give_up(const SpillPlace& place, const DatabaseOptions& options, Drained* drained) {
+Status abandon_spilled(const SpillPlace& place, const DatabaseOptions& options, Drained* drained) {
   if (!place.guard) {
     return Status::bad_input(place.database + " has nothing in a spill store that could be given up; open it as it is");
   }
@@ -93,7 +93,7 @@ Status spill_drain(const Json& request, Events& events, const std::atomic<bool>&
   if (abandon || place.value().guard || place.value().has_directory) {
     const auto options = load_options(database);
     if (!options) return options.status();
-    Status status = abandon ? give_up(place.value(), options.value(), &drained)
+    Status status = abandon ? abandon_spilled(place.value(), options.value(), &drained)
                             : bring_back(place.value(), options.value(), &drained);
     if (!status) return status;
   }

@@ -18,8 +18,8 @@ using device::KvView;
 using rocksdb::Slice;
 using rocksdb::Status;
 
-KvAppendWindow::KvAppendWindow(device::KvNamespace& space, std::uint32_t pair_bytes, KvStaging& staging)
-    : space_(space), pair_bytes_(pair_bytes), staging_(staging), queue_(space.open_queue()) {
+KvAppendWindow::KvAppendWindow(device::KvNamespace& kv_namespace, std::uint32_t pair_bytes, KvStaging& staging)
+    : namespace_(kv_namespace), pair_bytes_(pair_bytes), staging_(staging), queue_(kv_namespace.open_queue()) {
   for (std::uint32_t i = 0; i < staging.slots(); ++i) free_slots_.push_back(i);
   thread_ = std::thread([this] { run(); });
 }
@@ -229,7 +229,7 @@ bool KvAppendWindow::is_in_order(std::size_t index) const {
 
 // In order; what is there together goes together, as much as the drive's memtable takes.
 void KvAppendWindow::gather(std::vector<KvIo>& ios) {
-  const std::size_t most = waiting_ > 0 ? all_pairs().size() : kPairsOnTheirWay;
+  const std::size_t most = waiting_ > 0 ? all_pairs().size() : kPairsInFlight;
   while (has_ready() && is_in_order(submitted_) && in_flight_ < most) {
     Pair& first = *all_pairs()[submitted_];
     first.command.clear();
@@ -241,7 +241,7 @@ void KvAppendWindow::gather(std::vector<KvIo>& ios) {
     for (; has_ready() && is_in_order(submitted_) && in_flight_ < most; ++submitted_, ++in_flight_) {
       const Pair& pair = *all_pairs()[submitted_];
       bytes += kPairOverheadBytes + pair.bytes;
-      if (!first.command.empty() && (bytes > space_.info().batch_bytes || first.command.size() == kPairsACommand))
+      if (!first.command.empty() && (bytes > namespace_.info().batch_bytes || first.command.size() == kPairsACommand))
         break;
       first.command.push_back({{pair.key.data(), pair.key.size()}, {staging_.bytes(pair.slot), pair.bytes}});
     }
@@ -346,7 +346,7 @@ void KvAppendWindow::discard(GenerationId generation) {
   hand_over_again();
 }
 
-void KvAppendWindow::give_up() {
+void KvAppendWindow::drop_failed() {
   const MutexLock lock(mutex_);
   assert(in_flight_ == 0);
   while (!all_pairs().empty()) pop_front();

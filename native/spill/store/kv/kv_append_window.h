@@ -43,7 +43,7 @@ namespace spillway::spill {
 // command when it has finished one; few, because the core serves one queue, in which reads wait too. A command of four
 // takes the core of presets/cosmos-plus.toml 10 us and 15 us for each pair: 70 us. Source: guess.
 inline constexpr std::uint32_t kPairsACommand = 4;
-inline constexpr std::uint32_t kPairsOnTheirWay = 2 * kPairsACommand;
+inline constexpr std::uint32_t kPairsInFlight = 2 * kPairsACommand;
 // Slots of staging, 17 MiB. A drive whose flash is busy stores nothing for some 60 ms at a time, and a writer who is
 // faster than the drive has to wait sooner or later. With a sixteenth of the slots in use a writer pauses for what the
 // drive stores in a few milliseconds, and seldom, so that fewer than one write in a hundred pauses; the other slots are
@@ -53,7 +53,7 @@ inline constexpr std::chrono::milliseconds kLongestPause{5};
 
 class KvAppendWindow {
  public:
-  KvAppendWindow(device::KvNamespace& space, std::uint32_t pair_bytes, KvStaging& staging);
+  KvAppendWindow(device::KvNamespace& kv_namespace, std::uint32_t pair_bytes, KvStaging& staging);
   // What was not handed over stays in staging.
   ~KvAppendWindow();
   KvAppendWindow(const KvAppendWindow&) = delete;
@@ -83,7 +83,7 @@ class KvAppendWindow {
   void discard(GenerationId generation);
   // Drops what failed and everything after it. Appends continue where the last one began. The caller clears its part of
   // staging. REQUIRES: wait() has just failed
-  void give_up();
+  void drop_failed();
 
   // The first `most_bytes` of the pair, or as many as there are. False: it is not here.
   bool read(Position wanted, std::uint64_t most_bytes, std::string* bytes) const;
@@ -136,7 +136,7 @@ class KvAppendWindow {
   void take(std::span<const device::KvDone> done) REQUIRES(mutex_);
   void pop_front() REQUIRES(mutex_);
 
-  device::KvNamespace& space_;
+  device::KvNamespace& namespace_;
   const std::uint32_t pair_bytes_;
   KvStaging& staging_;
 

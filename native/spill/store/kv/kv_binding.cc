@@ -12,7 +12,7 @@ constexpr Position kBinding{0, 2};
 
 Status KvBinding::read(std::string* bytes) {
   const MutexLock lock(mutex_);
-  if (Status status = commands_.retrieve(kBinding, commands_.space().info().vml_bytes, bytes); !status.ok()) {
+  if (Status status = commands_.retrieve(kBinding, commands_.kv_namespace().info().vml_bytes, bytes); !status.ok()) {
     return status;
   }
   keep(*bytes);
@@ -20,7 +20,7 @@ Status KvBinding::read(std::string* bytes) {
 }
 
 Status KvBinding::write(const std::string& bytes) {
-  if (bytes.size() > commands_.space().info().vml_bytes) {
+  if (bytes.size() > commands_.kv_namespace().info().vml_bytes) {
     return Status::NoSpace("the drive's values are too short for a record");
   }
   const MutexLock lock(mutex_);

@@ -54,7 +54,7 @@ KvCommands::Lane KvCommands::take_lane() const {
       from.pop_front();
     }
   }
-  if (!lane.queue) lane.queue = space_.open_queue();
+  if (!lane.queue) lane.queue = namespace_.open_queue();
   std::vector<KvDone> done(lane.queue->pending());
   if (!done.empty()) lane.queue->reap(done, done.size());
   lane.keys.clear();

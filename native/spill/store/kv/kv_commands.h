@@ -26,10 +26,10 @@ struct PositionRange {
 // Thread-safe.
 class KvCommands {
  public:
-  // REQUIRES: `space` outlives this
-  explicit KvCommands(device::KvNamespace& space) : space_(space) {}
+  // REQUIRES: `kv_namespace` outlives this
+  explicit KvCommands(device::KvNamespace& kv_namespace) : namespace_(kv_namespace) {}
 
-  device::KvNamespace& space() const { return space_; }
+  device::KvNamespace& kv_namespace() const { return namespace_; }
 
   // The pair is durable when this returns.
   rocksdb::Status store(Position position, std::string_view bytes) const;
@@ -68,7 +68,7 @@ class KvCommands {
   Lane take_lane() const;
   rocksdb::Status perform(const device::KvIo& io, device::KvDone* done) const;
 
-  device::KvNamespace& space_;
+  device::KvNamespace& namespace_;
   mutable Mutex mutex_;
   mutable std::deque<Lane> idle_ GUARDED_BY(mutex_);
   mutable std::deque<Lane> abandoned_ GUARDED_BY(mutex_);  // with something pending, the oldest first

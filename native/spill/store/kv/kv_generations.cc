@@ -60,8 +60,8 @@ void KvGenerations::announce(GenerationId next) {
   std::vector<GenerationId> ids = begun();
   ids.push_back(next);
   announced_.value = encode_generations(ids);
-  if (announced_.value.size() > commands_.space().info().vml_bytes) return;
-  if (!announced_.queue) announced_.queue = commands_.space().open_queue();
+  if (announced_.value.size() > commands_.kv_namespace().info().vml_bytes) return;
+  if (!announced_.queue) announced_.queue = commands_.kv_namespace().open_queue();
   KvIo io;
   io.op = ssd::Opcode::kv_store;
   io.cause = device::Cause::wal;
@@ -103,7 +103,7 @@ Status KvGenerations::drop_empty(GenerationId generation) {
 Status KvGenerations::read_list(Position where, std::vector<GenerationId>* ids) {
   std::string bytes;
   ids->clear();
-  if (Status status = commands_.retrieve(where, commands_.space().info().vml_bytes, &bytes); !status.ok()) {
+  if (Status status = commands_.retrieve(where, commands_.kv_namespace().info().vml_bytes, &bytes); !status.ok()) {
     return status;
   }
   if (bytes.empty()) return {};
@@ -114,7 +114,7 @@ Status KvGenerations::read_list(Position where, std::vector<GenerationId>* ids) 
 // Durable when it returns. REQUIRES: all numbers of that pair that are there were read or written before
 Status KvGenerations::write_list(Position where, std::span<const GenerationId> ids) {
   const std::string value = encode_generations(ids);
-  if (value.size() > commands_.space().info().vml_bytes) {
+  if (value.size() > commands_.kv_namespace().info().vml_bytes) {
     return Status::NoSpace("the spill store has too many generations");
   }
   if (Status status = commands_.store(where, value); !status.ok()) return status;

@@ -43,14 +43,14 @@ constexpr std::uint64_t kCautiousMemtables = 4;
 
 class KvStore final : public Store {
  public:
-  KvStore(std::unique_ptr<KvNamespace> space, std::uint32_t pair_bytes, std::unique_ptr<KvStaging> staging)
-      : space_(std::move(space)),
+  KvStore(std::unique_ptr<KvNamespace> kv_namespace, std::uint32_t pair_bytes, std::unique_ptr<KvStaging> staging)
+      : namespace_(std::move(kv_namespace)),
         pair_bytes_(pair_bytes),
         staging_(std::move(staging)),
-        commands_(*space_),
+        commands_(*namespace_),
         generations_(commands_, *staging_),
         binding_(commands_),
-        window_(*space_, pair_bytes_, *staging_) {}
+        window_(*namespace_, pair_bytes_, *staging_) {}
 
   Status recover(const Each& each) override {
     return recover_pairs(commands_, pair_bytes_, *staging_, generations_, ends_, each, &recovered_end_);
@@ -95,7 +95,7 @@ class KvStore final : public Store {
     }
     const std::uint64_t used = used_bytes() + bytes;
     if (used > capacity_bytes()) return Status::NoSpace("the spill store is full");
-    const bool is_cautious = used + kCautiousMemtables * space_->info().batch_bytes > capacity_bytes() ||
+    const bool is_cautious = used + kCautiousMemtables * namespace_->info().batch_bytes > capacity_bytes() ||
                              !window_.takes_all_or_none(records);
     Status status = is_cautious ? store(records, offsets) : window_.append(records, offsets, /*survives=*/true);
     if (status.IsNoSpace()) window_.resume();  // what was taken before; the next append finds out
@@ -193,8 +193,8 @@ class KvStore final : public Store {
     if (generation == current_) {  // what it has on its way is not wanted any more
       const MutexLock nobody_tries(trying_mutex_);
       const Status taken = window_.wait();
-      if (!taken.ok() && !taken.IsNoSpace()) window_.give_up();  // a full drive's stays readable until release()
-      current_ = 0;                                              // first: nothing has failed
+      if (!taken.ok() && !taken.IsNoSpace()) window_.drop_failed();  // a full drive's stays readable until release()
+      current_ = 0;                                                  // first: nothing has failed
       failed_ = true;
     }
     return status;
@@ -222,12 +222,12 @@ class KvStore final : public Store {
 
   std::uint64_t used_bytes() const override {
     const std::uint64_t on_its_way = window_.bytes();  // read first: nothing is missing while it arrives
-    const std::uint64_t there = space_->stored_bytes();
+    const std::uint64_t there = namespace_->stored_bytes();
     return on_its_way + there - std::min<std::uint64_t>(there, generations_.bytes() + binding_.bytes());
   }
   std::uint64_t held_bytes() const override { return ends_.bytes_to(generations_.dropped()); }
   std::uint64_t capacity_bytes() const override {
-    return static_cast<std::uint64_t>(static_cast<double>(space_->info().capacity_bytes) * (1 - kSpareShare));
+    return static_cast<std::uint64_t>(static_cast<double>(namespace_->info().capacity_bytes) * (1 - kSpareShare));
   }
 
  private:
@@ -269,7 +269,7 @@ class KvStore final : public Store {
     if (status.ok()) return status;
     steps::reached("spill.kv.append.refused");
     // Nothing of it stays; where that fails, too, it is for the next generation to forget.
-    window_.give_up();
+    window_.drop_failed();
     if (Status undone = commands_.reset({{current_, begin}, {}}); !undone.ok()) {
       return undone.IsNoSpace() ? Status::IOError("the spill store cannot undo a write", undone.ToString()) : undone;
     }
@@ -294,7 +294,7 @@ class KvStore final : public Store {
     return commands_.store(position, std::string_view(bytes).substr(0, kept));
   }
 
-  const std::unique_ptr<KvNamespace> space_;
+  const std::unique_ptr<KvNamespace> namespace_;
   const std::uint32_t pair_bytes_;
   const std::unique_ptr<KvStaging> staging_;
   const KvCommands commands_;
@@ -312,17 +312,18 @@ class KvStore final : public Store {
 }  // namespace
 
 Status open_kv_store(const KvStoreOptions& options, std::unique_ptr<Store>* store) {
-  auto space = KvNamespace::open(*options.drive, options.kv_namespace, options.path, options.door);
-  if (!space) {
-    const std::string& message = space.status().message();
-    return space.status().fault() == Fault::io_error ? Status::IOError(message) : Status::InvalidArgument(message);
+  auto kv_namespace = KvNamespace::open(*options.drive, options.kv_namespace, options.path, options.front);
+  if (!kv_namespace) {
+    const std::string& message = kv_namespace.status().message();
+    return kv_namespace.status().fault() == Fault::io_error ? Status::IOError(message)
+                                                            : Status::InvalidArgument(message);
   }
   if (options.staged_pairs == 0) return Status::InvalidArgument("KvStoreOptions::staged_pairs must not be 0");
-  const std::uint32_t pair_bytes = std::min(kPairBytes, (*space)->info().vml_bytes);
+  const std::uint32_t pair_bytes = std::min(kPairBytes, (*kv_namespace)->info().vml_bytes);
   const std::string staged = options.path.empty() ? "" : options.path + ".staged";
   std::unique_ptr<KvStaging> staging;
   if (Status status = KvStaging::open(staged, pair_bytes, options.staged_pairs, &staging); !status.ok()) return status;
-  *store = std::make_unique<KvStore>(std::move(*space), pair_bytes, std::move(staging));
+  *store = std::make_unique<KvStore>(std::move(*kv_namespace), pair_bytes, std::move(staging));
   return {};
 }
 

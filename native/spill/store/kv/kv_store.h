@@ -34,7 +34,7 @@ struct KvStoreOptions {
   // Where the namespace's contents are kept (KvNamespace::open); <path>.staged holds pairs that are not there yet.
   // "": they do not outlive the store.
   std::string path;
-  device::Device* door = nullptr;  // a device in front of `drive`, as a test's that fails; null: `drive` itself
+  device::Device* front = nullptr;  // a device in front of `drive`, as a test's that fails; null: `drive` itself
   std::uint32_t staged_pairs = kStagedPairs;
 };
 

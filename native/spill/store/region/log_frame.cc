@@ -148,18 +148,18 @@ LogReader::Next LogReader::next() {
   frame_bytes_ = 0;
   if (offset_ >= end_) return Next::end;
   if (end_ - offset_ <= kFrameHeaderBytes) return Next::torn;
-  if (!fill(kFrameHeaderBytes)) return status_.ok() ? Next::torn : Next::error;
+  if (!load_buffer(kFrameHeaderBytes)) return status_.ok() ? Next::torn : Next::error;
   // Checked against the rest of the file first, so that an arbitrary length does not become an allocation.
   const std::uint64_t bytes = kFrameHeaderBytes + frame_length(rest().data());
   if (bytes > end_ - offset_) return Next::torn;
-  if (!fill(bytes)) return status_.ok() ? Next::torn : Next::error;
+  if (!load_buffer(bytes)) return status_.ok() ? Next::torn : Next::error;
   if (!frame_is_whole(name_, {rest().data(), bytes})) return Next::torn;
   frame_bytes_ = bytes;
   return Next::record;
 }
 
 // Has the next `bytes` from offset_ on in the buffer; false at an error, or if the file is shorter than it was.
-bool LogReader::fill(std::uint64_t bytes) {
+bool LogReader::load_buffer(std::uint64_t bytes) {
   if (rest().size() >= bytes) return true;
   buffer_.erase(0, offset_ - buffer_at_);
   buffer_at_ = offset_;

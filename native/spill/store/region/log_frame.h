@@ -74,7 +74,7 @@ class LogReader {
   const rocksdb::IOStatus& status() const { return status_; }
 
  private:
-  bool fill(std::uint64_t bytes);
+  bool load_buffer(std::uint64_t bytes);
   rocksdb::Slice rest() const {
     return {buffer_.data() + (offset_ - buffer_at_), buffer_.size() - (offset_ - buffer_at_)};
   }

@@ -24,7 +24,7 @@
 
 namespace spillway::engine::vlog {
 
-struct LogMarkerHooks {
+struct LogPositionHooks {
   // The position at which the memtable of a new log begins. Called by the thread that writes, or opens. An error
   // prevents the log, and with it the memtable.
   std::function<Result<Position>()> begin;
@@ -34,11 +34,11 @@ struct LogMarkerHooks {
   std::function<leveldb::Status()> before_flush_sync;
 };
 
-class LogMarkerEnv final : public leveldb::EnvWrapper {
+class LogPositionEnv final : public leveldb::EnvWrapper {
  public:
   // REQUIRES: `target` and `log` outlive it.
-  LogMarkerEnv(leveldb::Env* target, const LevelDbInfoLog& log, LogMarkerHooks hooks);
-  ~LogMarkerEnv() override;
+  LogPositionEnv(leveldb::Env* target, const LevelDbInfoLog& log, LogPositionHooks hooks);
+  ~LogPositionEnv() override;
 
   leveldb::Status NewSequentialFile(const std::string& path, leveldb::SequentialFile** result) override;
   leveldb::Status NewWritableFile(const std::string& path, leveldb::WritableFile** result) override;
@@ -47,21 +47,21 @@ class LogMarkerEnv final : public leveldb::EnvWrapper {
   std::optional<Position> first_position() const { return first_; }
 
   // Whether a log of LevelDB was created by this class. False if it cannot be read.
-  static bool is_marker(const std::string& path);
+  static bool holds_position(const std::string& path);
 
   // Called by its files.
   leveldb::Status before_flush_sync() const { return hooks_.before_flush_sync(); }
   leveldb::Status sync_newest_log();
 
  private:
-  struct Marker;
+  struct PositionLog;
 
   const LevelDbInfoLog& log_;
-  const LogMarkerHooks hooks_;
+  const LogPositionHooks hooks_;
   bool read_a_log_ = false;
   std::optional<Position> first_;
   std::mutex mutex_;
-  std::shared_ptr<Marker> newest_;  // guarded by mutex_
+  std::shared_ptr<PositionLog> newest_;  // guarded by mutex_
 };
 
 }  // namespace spillway::engine::vlog

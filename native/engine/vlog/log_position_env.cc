@@ -1,4 +1,4 @@
-#include "engine/vlog/log_marker_env.h"
+#include "engine/vlog/log_position_env.h"
 
 #include <charconv>
 #include <utility>
@@ -13,19 +13,19 @@ using leveldb::Slice;
 
 namespace {
 
-constexpr std::string_view kMarkerMagic = "SPWVLOGP";
+constexpr std::string_view kPositionMagic = "SPWVLOGP";
 
-std::string format_marker(Position position) {
-  std::string text = std::string(kMarkerMagic) + format_position(position);
+std::string format_log(Position position) {
+  std::string text = std::string(kPositionMagic) + format_position(position);
   return text + spill::checksum_of({rocksdb::Slice(text)});
 }
 
-std::optional<Position> parse_marker(const std::string& text) {
-  const std::size_t body = kMarkerMagic.size() + kPositionBytes;
-  if (text.size() < body || text != format_marker(parse_position(std::string_view(text).substr(kMarkerMagic.size())))) {
+std::optional<Position> parse_log(const std::string& text) {
+  const std::size_t body = kPositionMagic.size() + kPositionBytes;
+  if (text.size() < body || text != format_log(parse_position(std::string_view(text).substr(kPositionMagic.size())))) {
     return std::nullopt;
   }
-  return parse_position(std::string_view(text).substr(kMarkerMagic.size()));
+  return parse_position(std::string_view(text).substr(kPositionMagic.size()));
 }
 
 bool is_log_name(const std::string& path) { return path.ends_with(".log"); }
@@ -61,7 +61,7 @@ class SyncedAfter final : public leveldb::WritableFile {
 }  // namespace
 
 // A log's file, shared by LevelDB, which appends to it, and by the thread that syncs it.
-struct LogMarkerEnv::Marker {
+struct LogPositionEnv::PositionLog {
   std::mutex mutex;
   std::unique_ptr<leveldb::WritableFile> file;  // null: synced or closed; guarded by mutex
 
@@ -84,22 +84,22 @@ struct LogMarkerEnv::Marker {
   };
 };
 
-LogMarkerEnv::LogMarkerEnv(leveldb::Env* target, const LevelDbInfoLog& log, LogMarkerHooks hooks)
+LogPositionEnv::LogPositionEnv(leveldb::Env* target, const LevelDbInfoLog& log, LogPositionHooks hooks)
     : EnvWrapper(target), log_(log), hooks_(std::move(hooks)) {}
 
-LogMarkerEnv::~LogMarkerEnv() = default;
+LogPositionEnv::~LogPositionEnv() = default;
 
-leveldb::Status LogMarkerEnv::NewSequentialFile(const std::string& path, leveldb::SequentialFile** result) {
+leveldb::Status LogPositionEnv::NewSequentialFile(const std::string& path, leveldb::SequentialFile** result) {
   if (!is_log_name(path)) return target()->NewSequentialFile(path, result);
   std::string text;
   const leveldb::Status status = leveldb::ReadFileToString(target(), path, &text);
   if (!status.ok()) return status;
-  if (!std::exchange(read_a_log_, true)) first_ = parse_marker(text);
+  if (!std::exchange(read_a_log_, true)) first_ = parse_log(text);
   *result = new EmptyFile;  // owned by LevelDB
   return status;
 }
 
-leveldb::Status LogMarkerEnv::NewWritableFile(const std::string& path, leveldb::WritableFile** result) {
+leveldb::Status LogPositionEnv::NewWritableFile(const std::string& path, leveldb::WritableFile** result) {
   leveldb::WritableFile* made = nullptr;
   leveldb::Status status = target()->NewWritableFile(path, &made);
   if (!status.ok()) return status;
@@ -107,18 +107,18 @@ leveldb::Status LogMarkerEnv::NewWritableFile(const std::string& path, leveldb::
   if (is_log_name(path)) {
     auto begin = hooks_.begin();
     if (!begin) return leveldb::Status::Corruption(path, begin.status().message());
-    steps::reached("vlog.marker.made");
-    status = file->Append(format_marker(*begin));
+    steps::reached("vlog.log.made");
+    status = file->Append(format_log(*begin));
     if (status.ok()) status = file->Flush();
     if (!status.ok()) return status;
-    auto marker = std::make_shared<Marker>();
-    marker->file = std::move(file);
+    auto log = std::make_shared<PositionLog>();
+    log->file = std::move(file);
     {
       const std::lock_guard lock(mutex_);
-      newest_ = std::move(marker);
+      newest_ = std::move(log);
     }
     hooks_.on_new_log(*begin);
-    *result = new Marker::Dropped;  // NOLINT: as above
+    *result = new PositionLog::Dropped;  // NOLINT: as above
     return status;
   }
   const std::string name = fs::base_name(path);
@@ -134,13 +134,13 @@ leveldb::Status LogMarkerEnv::NewWritableFile(const std::string& path, leveldb::
   return status;
 }
 
-bool LogMarkerEnv::is_marker(const std::string& path) {
+bool LogPositionEnv::holds_position(const std::string& path) {
   std::string text;
-  return leveldb::ReadFileToString(leveldb::Env::Default(), path, &text).ok() && parse_marker(text).has_value();
+  return leveldb::ReadFileToString(leveldb::Env::Default(), path, &text).ok() && parse_log(text).has_value();
 }
 
-leveldb::Status LogMarkerEnv::sync_newest_log() {
-  std::shared_ptr<Marker> newest;
+leveldb::Status LogPositionEnv::sync_newest_log() {
+  std::shared_ptr<PositionLog> newest;
   {
     const std::lock_guard lock(mutex_);
     newest = newest_;
