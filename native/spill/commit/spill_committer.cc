@@ -31,7 +31,7 @@ class EntryAdder {
   EntryAdder(const EntryAdder&) = delete;
   EntryAdder& operator=(const EntryAdder&) = delete;
 
-  Status add(const BatchOperation& operation) {
+  Status add(const BatchOperation& operation) REQUIRES(in_commit_queue) {
     using Op = BatchOperation::Kind;
     const auto& [kind, family, key, value] = operation;
     switch (kind) {
@@ -57,7 +57,8 @@ class EntryAdder {
   Sequence next() const { return next_; }
 
  private:
-  void add(std::uint32_t family, const Slice& key, spill::Kind kind, const Location& location, std::uint32_t checksum) {
+  void add(std::uint32_t family, const Slice& key, spill::Kind kind, const Location& location, std::uint32_t checksum)
+      REQUIRES(in_commit_queue) {
     if (family != family_) {
       count();
       family_ = family;
@@ -68,7 +69,7 @@ class EntryAdder {
     if (index_ != nullptr) index_->insert(entry);
   }
 
-  void count() {
+  void count() REQUIRES(in_commit_queue) {
     if (tally_.puts + tally_.removes > 0) generation_.count(family_, tally_);
     tally_ = {};
   }
@@ -88,7 +89,10 @@ Sequence add_entries_of(const WriteBatch& batch, std::uint64_t offset, Sequence 
                         KeyIndex* index) {
   // In the record, the batch follows the header.
   EntryAdder adder(generation, index, batch.Data().data() - kRecordHeaderBytes, offset, first);
-  const Status status = visit_batch(batch, [&](const BatchOperation& operation) { return adder.add(operation); });
+  const Status status = visit_batch(batch, [&](const BatchOperation& operation) {
+    in_commit_queue.assume_held();  // visit_batch() has returned before this function does
+    return adder.add(operation);
+  });
   assert(status.ok() && "it was iterated over before");
   (void)status;
   return adder.next();

@@ -23,7 +23,7 @@ namespace spillway::spill {
 // `offset` is that of the batch's record. Returns the next sequence. REQUIRES: the batch can be diverted and has no
 // merges.
 Sequence add_entries_of(const rocksdb::WriteBatch& batch, std::uint64_t offset, Sequence first, Generation& generation,
-                        KeyIndex* index);
+                        KeyIndex* index) REQUIRES(in_commit_queue);
 
 class SpillCommitter final : public CommitEnv {
  public:

@@ -68,8 +68,9 @@ class Replay {
  public:
   Replay(const LiveSet& live, const Store& store) : live_(live), store_(store) {}
 
-  rocksdb::Status read(GenerationId generation) {
-    return store_.scan(generation, [this](const StoredRecord& record) { return add(record); });
+  rocksdb::Status read(GenerationId generation) REQUIRES(in_commit_queue) {
+    return store_.scan(generation,
+                       [this](const StoredRecord& record) REQUIRES(in_commit_queue) { return add(record); });
   }
   // Discards the records of the generation and of later ones.
   void discard_from(GenerationId generation) {
@@ -82,7 +83,7 @@ class Replay {
   Sequence next_sequence = 1;
 
  private:
-  rocksdb::Status add(const StoredRecord& record) {
+  rocksdb::Status add(const StoredRecord& record) REQUIRES(in_commit_queue) {
     const auto header = decode_header(record.bytes);
     if (!header) return damaged(record);
     if (generations->empty() || generations->back()->id() != record.generation) {
@@ -99,7 +100,7 @@ class Replay {
 };
 
 // Truncates the store after the first `kept` records. Reads the truncated generation again, up to there.
-rocksdb::Status cut_behind(std::size_t kept, Store& store, Replay* replay) {
+rocksdb::Status cut_behind(std::size_t kept, Store& store, Replay* replay) REQUIRES(in_commit_queue) {
   if (kept == replay->records.size()) return store.cut(replay->records.back().generation, ~std::uint64_t{0});
   const Read cut = replay->records[kept];
   if (rocksdb::Status status = store.cut(cut.generation, cut.offset); !status.ok()) return status;
@@ -112,12 +113,13 @@ rocksdb::Status cut_behind(std::size_t kept, Store& store, Replay* replay) {
 }
 
 // Whether each live record can be brought back. A family's options may have changed since it was diverted.
-rocksdb::Status check_ways_back(const LiveSet& live) {
+rocksdb::Status check_ways_back(const LiveSet& live) REQUIRES(in_commit_queue) {
   const auto generations = live.generations();
   rocksdb::Status status;
-  live.families().for_each([&](const ColumnFamily& family) {
+  live.families().for_each([&](const ColumnFamily& family) REQUIRES(in_commit_queue) {
     if (family.can_be_diverted || family.handle == nullptr) return;
-    if (std::ranges::none_of(*generations, [&](const auto& one) { return one->has_any_of(family.id); })) return;
+    const auto has_any = [&](const auto& one) REQUIRES(in_commit_queue) { return one->has_any_of(family.id); };
+    if (std::ranges::none_of(*generations, has_any)) return;
     status = rocksdb::Status::NotSupported(
         "column family " + family.handle->GetName() +
         " has writes in the spill store, which cannot be ingested with FIFO compaction or with tables that are not "
@@ -146,6 +148,7 @@ rocksdb::Status read_contents(Store& store, StoreContents* contents) {
 }
 
 rocksdb::Status recover(const StoreContents& contents, MainDb& main, LiveSet& live, Commits& commits) {
+  in_commit_queue.assume_held();  // the database is not in use yet
   Store& store = live.store();
   Replay replay(live, store);
   for (const GenerationId generation : contents.generations) {

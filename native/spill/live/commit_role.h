@@ -9,7 +9,11 @@
 
 namespace spillway::spill {
 
-class CAPABILITY("role") CommitRole {};
+class CAPABILITY("role") CommitRole {
+ public:
+  // Tells clang that this thread has the role where it cannot see that. Checks nothing.
+  void assume_held() const ASSERT_CAPABILITY(this) {}
+};
 inline constexpr CommitRole in_commit_queue;  // NOLINT(readability-identifier-naming): read as a mutex is
 
 }  // namespace spillway::spill

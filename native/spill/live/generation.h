@@ -1,6 +1,6 @@
 // One generation of diverted writes: its entries in memory, in the order of arrival and sorted.
 //
-// One thread at a time (the committing one) adds entries, which are never changed or removed; any thread reads. Ordered
+// Entries are added in the commit queue, and never changed or removed; any thread reads them. Ordered
 // views are made on the first request, of what was added since the last one, so a write pays nothing for an order that
 // no reader needs. They are sorted runs, which are merged when their sizes are similar, so that n entries cost O(n log
 // n) in total.
@@ -13,9 +13,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
-#include <shared_mutex>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -25,6 +23,7 @@
 
 #include "base/mutex.h"
 #include "spill/live/column_families.h"
+#include "spill/live/commit_role.h"
 #include "spill/live/huge_pages.h"
 #include "spill/live/newest_ranges.h"
 #include "spill/live/segments.h"
@@ -105,14 +104,18 @@ class Generation : public std::enable_shared_from_this<Generation> {
 
   GenerationId id() const { return id_; }
 
-  // --- By the thread that commits; sequences grow.
+  // --- In the commit queue; sequences grow.
   const Entry* add(std::uint32_t column_family, std::string_view key, Sequence sequence, Kind kind,
-                   const Location& value, std::uint32_t value_checksum = 0);
-  void add(RangeTombstone tombstone);
-  void count(std::uint32_t column_family, const Tally& added);  // what was added of a batch
-  bool has_any_of(std::uint32_t column_family) const { return column_families_.contains(column_family); }
+                   const Location& value, std::uint32_t value_checksum = 0) REQUIRES(in_commit_queue);
+  void add(RangeTombstone tombstone) REQUIRES(in_commit_queue);
+  void count(std::uint32_t column_family, const Tally& added) REQUIRES(in_commit_queue);  // what was added of a batch
+  bool has_any_of(std::uint32_t column_family) const REQUIRES(in_commit_queue) {
+    return column_families_.contains(column_family);
+  }
   bool is_dropped() const { return is_dropped_.load(std::memory_order_acquire); }
-  void mark_dropped() { is_dropped_.store(true, std::memory_order_release); }  // the store has dropped it
+  void mark_dropped() REQUIRES(in_commit_queue) {
+    is_dropped_.store(true, std::memory_order_release);
+  }  // the store has dropped it
 
   // --- By anybody.
   // Runs that hold together every entry with a sequence up to `up_to`, and maybe younger ones, which the reader skips.
@@ -137,8 +140,8 @@ class Generation : public std::enable_shared_from_this<Generation> {
 
  private:
   struct Runs;
-  std::byte* allocate(std::size_t bytes);
-  void has_some_of(std::uint32_t column_family);
+  std::byte* allocate(std::size_t bytes) REQUIRES(in_commit_queue);
+  void has_some_of(std::uint32_t column_family) REQUIRES(in_commit_queue);
   std::shared_ptr<const Runs> runs() const;
   std::shared_ptr<const Runs> runs_with(Sequence up_to) const;
   std::shared_ptr<const SortedRun> sort_arrivals(std::uint64_t from, std::uint64_t to) const;
@@ -148,7 +151,7 @@ class Generation : public std::enable_shared_from_this<Generation> {
   const ColumnFamilies& families_;
   const std::function<void(GenerationId)> on_last_use_;
 
-  // Blocks of entries with their keys; only the thread that commits looks here.
+  // A block of entries with their keys.
   struct Block {
     explicit Block(std::size_t size) : bytes(size), memory(HugePages<std::byte>().allocate(size)) {}
     Block(Block&& other) noexcept : bytes(other.bytes), memory(std::exchange(other.memory, nullptr)) {}
@@ -160,10 +163,10 @@ class Generation : public std::enable_shared_from_this<Generation> {
     std::size_t bytes;
     std::byte* memory;
   };
-  std::vector<Block> blocks_;
-  std::byte* free_ = nullptr;
-  std::size_t free_bytes_ = 0;
-  std::unordered_set<std::uint32_t> column_families_;  // of everything that was added, by the same thread
+  std::vector<Block> blocks_ GUARDED_BY(in_commit_queue);
+  std::byte* free_ GUARDED_BY(in_commit_queue) = nullptr;  // in the last block
+  std::size_t free_bytes_ GUARDED_BY(in_commit_queue) = 0;
+  std::unordered_set<std::uint32_t> column_families_ GUARDED_BY(in_commit_queue);  // of everything that was added
   std::atomic<std::uint64_t> family_count_{0};
 
   Segments<const Entry*> arrivals_;  // the first entry_count_ of them are there to be read

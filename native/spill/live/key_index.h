@@ -35,8 +35,8 @@ class KeyIndex {
   // The newest entry of the key.
   std::optional<Found> find(std::uint32_t column_family, std::string_view key) const;
 
-  // REQUIRES: newer than every entry of its key that is here. By one thread at a time.
-  void insert(const Entry* entry);
+  // REQUIRES: newer than every entry of its key that is here.
+  void insert(const Entry* entry) REQUIRES(in_commit_queue);
   // Takes out every key whose newest entry is of this generation.
   // REQUIRES: readers that miss find what it held in RocksDB.
   void remove(const Generation& generation);

@@ -100,7 +100,7 @@ void LiveSet::retire(const Generations& brought_back) {
 
 void LiveSet::recover(std::shared_ptr<const Generations> generations, Sequence last) {
   for (const auto& generation : *generations) {
-    generation->for_each([this](const Entry& entry) { index_.insert(&entry); });
+    generation->for_each([this](const Entry& entry) REQUIRES(in_commit_queue) { index_.insert(&entry); });
   }
   recovered_ = last;
   visible_.store(last, std::memory_order_release);
